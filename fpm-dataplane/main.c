@@ -127,7 +127,7 @@ daemon_take_over(const struct config *conf)
 		.port = dp.port,
 		.n_port = dp.n_port,
 		.shared = dp.shared,
-		.rib_was_short = rib_was_short,
+		.rib_was_short = rib_had_nomem,
 		.on_predecessor_death = nics_mistrust,
 	};
 
@@ -174,7 +174,8 @@ daemon_start_failed(int rc)
 {
 	/* All threads have ended in order, so the checkpoint did not crash this start. */
 	if (dp.last_checkpoint.fd >= 0)
-		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
+		rib_checkpoint_reset_attempts(dp.last_checkpoint.fd,
+					      dp.last_checkpoint.tries);
 	last_checkpoint_close();
 	if (dp.predecessor < 0)
 		nics_end();

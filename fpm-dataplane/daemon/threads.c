@@ -36,7 +36,7 @@ last_checkpoint_take(struct dataplane *dp)
 	int fd = service_take(FDSTORE_CHECKPOINT);
 
 	dp->last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	dp->last_checkpoint.tries = rib_checkpoint_tries(dp->last_checkpoint.fd);
+	dp->last_checkpoint.tries = rib_checkpoint_attempts(dp->last_checkpoint.fd);
 	return fd;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Birth and death of the tables that forwarders read, and the scalar way through them.
- * No thread of its own; writers are named field by field in fib.h.
+ * Create and free the tables that forwarders read, and look up single destinations. No
+ * thread of its own; fib.h names the writer of each field.
  */
 #include "fib/fib.h"
 
@@ -19,14 +19,20 @@
 #include "base/limits.h"
 #include "base/tsan.h"
 
-/* What the file may ask for is what the fields of a path, and of rib's routes, have bits for. */
+/*
+ * The limits of the configuration file must fit the bit fields of a path and of rib's
+ * routes.
+ */
 static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
 		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
 		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
 		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
-	      "base/limits.def says how much there is room for");
+	      "limits.def and the bit fields agree");
 
-/* Zeroed, page-aligned, and paid for only where it is touched. */
+/*
+ * Reserve zeroed, page-aligned memory. The kernel allocates a page when it is first
+ * touched.
+ */
 static void *
 pages_reserve(size_t bytes)
 {
@@ -43,7 +49,10 @@ pages_release(void *mem, size_t bytes)
 		munmap(mem, bytes);
 }
 
-/* Does the kernel place memory on a node for us? A container may forbid it. Returns errno. */
+/*
+ * Test whether the kernel places memory on a node. A container may forbid it. Return errno,
+ * or 0.
+ */
 static int
 mbind_refusal(uint64_t nodes)
 {
@@ -112,7 +121,10 @@ fib_vrf_publish(struct fib *fib, unsigned int number, struct fib_vrf *vrf)
 {
 	struct fib_vrf_tries *tries = &fib->vrf_tries[number];
 
-	/* Release: who finds it sees its tries, and the words that they lead to. */
+	/*
+	 * Release: a reader that finds the FIB sees its tries and the group words that they
+	 * lead to.
+	 */
 	atomic_store_explicit(&tries->pt4, vrf == NULL ? NULL : vrf->tries.pt4,
 			      memory_order_release);
 	atomic_store_explicit(&tries->pt6, vrf == NULL ? NULL : vrf->tries.pt6,
@@ -141,7 +153,10 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	atomic_init(&fib->mtu_bytes[0], UINT16_MAX);
 	fib->retire = conf->retire;
 	fib->retire_ctx = conf->retire_ctx;
-	/* Subnets of ours, each of an interface, have some of their own behind the others. */
+	/*
+	 * Add slots for connected subnets, at most one for each interface, beyond the
+	 * limit.
+	 */
 	fib->group_end = 1 + table_limit(conf->limits, TABLE_groups) + IFIDX_MAX;
 	if (fib->group_end > FIB_GROUP_MAX)
 		fib->group_end = FIB_GROUP_MAX;
@@ -274,12 +289,12 @@ static fib_path
 vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
-	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
+	const struct fib_vrf *vrf_fib = vrf == 0 ? NULL : fib_vrf(fib, vrf);
+	const struct fib_copy *tries = vrf_fib == NULL ? &fib->copy[0] : &vrf_fib->tries;
 	uint32_t group;
 	fib_path path;
 
-	if (vrf != 0 && its == NULL)
+	if (vrf != 0 && vrf_fib == NULL)
 		return PATH(PATH_NO_FIB, 0);
 	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
 			    : poptrie6_lookup(tries->pt6, dst->octet);
@@ -290,7 +305,7 @@ vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 			     path_mtu_class(path));
 }
 
-/* That of two MTU classes which lets less through; class 0 is the largest MTU there is. */
+/* Return the class with the smaller MTU. Class 0 has the largest. */
 static uint32_t
 mtu_class_smaller(const struct fib *fib, uint32_t a, uint32_t b)
 {
@@ -302,10 +317,13 @@ mtu_class_smaller(const struct fib *fib, uint32_t a, uint32_t b)
 }
 
 fib_path
-fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
-		  const struct ipaddr *dst, uint32_t flow_hash)
+fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
+		   const struct ipaddr *dst, uint32_t flow_hash)
 {
-	/* The first choice took the high bits: who came here has them in common. */
+	/*
+	 * The first group was chosen by the high bits of the hash, so all flows here have
+	 * them in common. Put the low bits in their place.
+	 */
 	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
 	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst, other_bits);
 
@@ -324,5 +342,5 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 
 	return path_kind(path) != PATH_VRF
 		       ? path
-		       : fib_resolve_there(fib, path, family, dst, flow_hash);
+		       : fib_resolve_in_vrf(fib, path, family, dst, flow_hash);
 }

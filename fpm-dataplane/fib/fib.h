@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fib: the tables that forwarders read; no thread of its own.
+ * fib: the tables that forwarders read. It has no thread of its own.
  *
- * prefix --poptrie--> group index --group word--> path --adjacency--> MAC, interface.
+ *     prefix --poptrie--> group index --group word--> path --adjacency--> MAC, interface.
  *
- * A prefix points at a group, never at rewrite data; a change of a group, a neighbor or a
- * link touches one word, whatever the number of prefixes behind it. Readers follow all of
- * this under QSBR: what a reader found stays valid until its next quiescent state.
+ * A prefix points to a group, never to rewrite data. Therefore a change of a group, a
+ * neighbor or a link writes one word, however many prefixes use it. Readers follow these
+ * steps under QSBR: an object that a reader found stays valid until its next quiescent
+ * state.
  */
 #ifndef FIB_FIB_H
 #define FIB_FIB_H
@@ -26,28 +27,29 @@
 struct table_limits;
 
 /*
- * A path: what to do with a packet. Four bits of kind, ten of MTU class (paths that send),
- * 18 of index. The MTU of a route (RTAX_MTU) is here because here it costs nothing: the word
- * that chooses the way says it, and ways of one route on different interfaces share it.
+ * A path: the action for a packet. It has four bits of kind, ten bits of MTU class (for
+ * paths that send) and 18 bits of index. The MTU of a route (RTAX_MTU) is part of the path
+ * because the read of the path then costs no additional access, and because next hops of
+ * one route on different interfaces share the MTU.
  */
 enum path_kind {
-	PATH_NONE = 0,    /* no route */
-	PATH_ADJ,         /* index: adjacency of a next hop */
-	PATH_ONLINK,      /* index: ifidx; the destination itself is the neighbor */
-	PATH_LOCAL,       /* ours: to the kernel */
-	PATH_BCAST,       /* directed broadcast of a connected subnet: dropped */
-	PATH_BLACKHOLE,   /* silent drop */
+	PATH_NONE = 0,  /* no route */
+	PATH_ADJ,       /* index: adjacency of a next hop */
+	PATH_ONLINK,    /* index: ifidx; the packet's destination is itself the neighbor */
+	PATH_LOCAL,     /* an own address: to the kernel */
+	PATH_BCAST,     /* directed broadcast of a connected subnet: dropped */
+	PATH_BLACKHOLE, /* silent drop */
 	PATH_UNREACHABLE, /* ICMP host unreachable */
 	PATH_PROHIBIT,    /* ICMP administratively prohibited */
-	PATH_UNRESOLVED,  /* the route names a next hop never announced */
-	PATH_FOREIGN,     /* leaves by an interface that is no port of ours */
+	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
+	PATH_FOREIGN,     /* leaves by an interface that is not a port of the dataplane */
 	PATH_ENCAP,       /* needs an encapsulation that is not supported */
-	PATH_DOWN,        /* all its ways out are down */
-	PATH_VRF,         /* index: number of a VRF, where the destination is looked up */
-	PATH_NO_FIB,      /* of no route: the VRF to look in has no FIB (yet) */
+	PATH_DOWN,        /* all its next hops are down */
+	PATH_VRF,    /* index: number of the VRF in which the destination is looked up */
+	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
 };
 
-/* Why a packet is dropped that was led to a path which sends nothing on. */
+/* Return the drop reason for a path that sends nothing. */
 static inline enum reason
 path_cause(enum path_kind kind)
 {
@@ -79,7 +81,7 @@ path_index(fib_path p)
 	return p & 0x3ffff;
 }
 
-/* Index of fib->mtu_bytes; 0: the interface's MTU alone counts. */
+/* Index of fib->mtu_bytes. 0: only the interface's MTU limits. */
 #define FIB_MTU_MAX 1024u
 
 static inline uint32_t
@@ -95,8 +97,8 @@ path_with_mtu(fib_path p, uint32_t mtu_class)
 }
 
 /*
- * A group word: either one path (bits 63..48 zero, path in the low 32), or the address of a
- * block of 2^k paths, k >= 1 in bits 63..48. Slot 0 is PATH_NONE for ever (POPTRIE_NONE).
+ * A group word is either one path (bits 63..48 zero, path in the low 32) or the address of
+ * a block of 2^k paths, k >= 1 in bits 63..48. Slot 0 always is PATH_NONE (POPTRIE_NONE).
  */
 #define FIB_GROUP_MAX (1u << 20)
 
@@ -130,7 +132,10 @@ group_word_buckets(uint64_t w)
 	return (const fib_path *)(uintptr_t)(w & 0xffffffffffffu);
 }
 
-/* The path of one flow. The high bits choose: they depend on all bits of the hash. */
+/*
+ * Return the path of a flow. The high bits choose because they depend on all bits of the
+ * hash.
+ */
 static inline fib_path
 group_word_path(uint64_t w, uint32_t flow_hash)
 {
@@ -140,10 +145,10 @@ group_word_path(uint64_t w, uint32_t flow_hash)
 }
 
 /*
- * An adjacency: one neighbor on one interface. Slots from 1 on, as many as limits.adjacencies,
- * are given out by rib (next hops), those behind (from fib->adj_hosts), limits.hosts, by neigh
- * (hosts of connected subnets). The key is written by whoever gives the slot out, before the
- * slot is published anywhere; `hop` only by neigh.
+ * An adjacency: one neighbor on one interface. Slots from 1 on (limits.adjacencies of them)
+ * belong to rib, for next hops. The slots from fib->adj_hosts on (limits.hosts of them)
+ * belong to neigh, for hosts of connected subnets. The owner of a slot writes the key
+ * before the slot is published. Only neigh writes `hop`.
  */
 #define FIB_ADJ_MAX (1u << 18)
 static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a path");
@@ -151,7 +156,7 @@ static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a
 struct fib_adj {
 	_Atomic uint64_t hop; /* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete */
 	uint16_t ifidx;       /* W:owner of the slot */
-	uint8_t family;       /* W:owner  4 or 6: of the neighbor, not of the packet */
+	uint8_t family; /* W:owner  4 or 6: family of the neighbor, not of the packet */
 	uint8_t reserved[5];
 	struct ipaddr addr; /* W:owner */
 };
@@ -170,7 +175,7 @@ adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
 #define FIB_ON_LINK_MAX 8
 
 #define VLAN_BYTES  4u /* of a tag: type and TCI */
-#define VLAN_TAGS   2u /* at most: IEEE 802.1ad, service and customer */
+#define VLAN_TAGS   2u /* maximum: IEEE 802.1ad, service and customer */
 #define VLAN_C_TYPE 0x8100u
 #define VLAN_S_TYPE 0x88a8u
 
@@ -191,36 +196,44 @@ struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
 	uint16_t port_id;   /* DPDK port */
 	uint16_t mtu_bytes; /* IP packet, L2 header excluded */
-	/* As in a frame, behind six octets: what forwarders write is one vector. */
-	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
-	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
+	/*
+	 * `mac` follows six octets, as in a frame, so that forwarders write header and tags
+	 * as one vector.
+	 */
+	uint8_t mac[6];                /* own address, source and accepted destination */
+	struct fib_tag tag[VLAN_TAGS]; /* outer tag first */
 	bool up;                       /* admin up with carrier: may send */
-	uint8_t n_tags;                /* of its frames; 0: a port */
-	uint8_t n_written;  /* of them: none where the device puts in the one there is */
-	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
-	uint16_t port;      /* the port whose frames these are; of a port its own number */
-	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
-	uint16_t vrf;     /* that it is a member of, or FIB_VRF_NONE; 0: none, table main */
-	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
-	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */
+	uint8_t n_tags;                /* tags of its frames; 0: a port */
+	uint8_t n_written; /* of them, written by forwarders; 0: none, or the device inserts it */
+	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
+	uint16_t port; /* the port that carries the frames; for a port its own number */
+	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
+	uint16_t vrf; /* of which it is a member, or FIB_VRF_NONE; 0: none, table main */
+	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
+	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
-	struct ipaddr src6;       /* global one, all zero: none */
-	struct ipaddr linklocal6; /* of ours on this link the one for errors, zero: none */
-	/* All of ours on this link; more than there is room for: the kernel decides. */
+	struct ipaddr src6;       /* global source of ICMP errors; all zero: none */
+	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */
+	/*
+	 * All own addresses on this link. If n_on_link6 is larger than the array, the
+	 * kernel decides.
+	 */
 	struct ipaddr on_link6[FIB_ON_LINK_MAX];
 	uint8_t n_on_link6;
 	char name[16];
 };
 
 /*
- * Is an IPv6 address of link scope (16 octets, network order) ours on this link, the
- * routers' anycast address of RFC 4291, 2.6.1 included?               [any thread]
+ * Return true if a link-local IPv6 address (16 octets, network order) is an own address on
+ * this link. The subnet-router anycast address (RFC 4291, 2.6.1) is one. If the interface
+ * has more addresses than FIB_ON_LINK_MAX, every address counts as own. [any thread]
  */
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 
 /*
- * Which interface has the frames of a VLAN, by tag type ([0] VLAN_C_TYPE, [1] VLAN_S_TYPE)
- * and id: those of one port, or of one VLAN that others are stacked on. 0: none.
+ * The interfaces that have the frames of VLANs, by tag type ([0] VLAN_C_TYPE, [1]
+ * VLAN_S_TYPE) and id. One table belongs to a port, or to a VLAN that carries stacked
+ * VLANs. 0: none.
  */
 struct fib_vlans {
 	_Atomic uint16_t ifidx[2][4096];
@@ -242,7 +255,7 @@ struct fib_host_key {
 };
 
 /*
- * Numbers of VRFs, neigh's to give out; 0 stands for table main. A member of a VRF that found
+ * Numbers of VRFs. neigh assigns them; 0 stands for table main. A member of a VRF that got
  * no number has FIB_VRF_NONE, which never has a FIB.
  */
 #define FIB_VRF_MAX  ((unsigned int)VRF_MAX)
@@ -251,14 +264,15 @@ struct fib_host_key {
 #define FIB_COPIES_MAX 8
 
 /*
- * The tries as forwarders of one NUMA node read them: what is larger than any cache, so that
- * a node far away would be asked for every other packet. All copies say the same; all else
- * that forwarders read is small and stays in their caches.
+ * The tries for the forwarders of one NUMA node. Only the tries have a copy for each node,
+ * because they are larger than the caches: without a copy, every second packet would read
+ * memory of a remote node. All copies have the same content. All other data of forwarders
+ * is small and stays in their caches.
  */
 struct fib_copy {
 	struct poptrie *pt4, *pt6; /* values: group slots */
-	int node;                  /* where their memory is to be; -1: wherever */
-	int refused; /* errno of the kernel, which places none there; 0: it does */
+	int node;                  /* node for their memory; -1: any */
+	int refused; /* errno of mbind(): the kernel places no memory there; 0: it does */
 };
 
 static inline struct poptrie *
@@ -268,18 +282,20 @@ fib_trie(const struct fib_copy *copy, uint8_t family)
 }
 
 /*
- * The FIB of a VRF: one copy for all nodes, of tries that begin small. Immutable; rib
- * publishes a new one when a trie has outgrown that, or the VRF has another name.
+ * The FIB of a VRF: one copy for all nodes, with tries that start in the small form.
+ * Immutable: rib publishes a new one when it replaces a small trie with a large one, or
+ * when the name of the VRF changes.
  */
 struct fib_vrf {
 	struct fib_copy tries;
-	uint32_t table; /* of the kernel, and zebra's */
+	uint32_t table; /* number in the kernel and in zebra */
 	char name[16];
-	struct vrf_counters base; /* of its number, when it came: not its own */
+	struct vrf_counters base; /* counters of its number at its start */
 };
 
 /*
- * Its tries as forwarders find them: of hundreds of VRFs those on one line, not a line for each.
+ * The tries of a VRF as forwarders find them. They are apart from struct fib_vrf, so that a
+ * cache line has the pointers of several VRFs.
  */
 struct fib_vrf_tries {
 	_Atomic(struct poptrie *) pt4, pt6; /* W:rib  NULL: the VRF has no FIB (yet) */
@@ -291,7 +307,7 @@ struct fib {
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	void *retire_ctx;
 	unsigned int n_copies; /* at least one */
-	/* W:main before the threads start: room, the slots 0 included */
+	/* W:main before the threads start: sizes, slot 0 included */
 	uint32_t group_end, adj_hosts, adj_end;
 	_Atomic uint64_t *group;   /* W:rib  group_end words */
 	struct fib_adj *adj;       /* adj_end */
@@ -299,55 +315,68 @@ struct fib {
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	_Atomic(struct fib_vrf *) vrf[FIB_VRF_MAX];   /* W:rib  NULL: no FIB (yet) */
-	struct fib_vrf_tries vrf_tries[FIB_VRF_MAX];  /* of vrf[], by fib_vrf_publish() */
-	atomic_bool tags_by_device; /* W:neigh  of some interface; never false again */
+	struct fib_vrf_tries vrf_tries[FIB_VRF_MAX];  /* W:rib  tries of vrf[] */
+	atomic_bool tags_by_device; /* W:neigh  for some interface; never false again */
 	struct cds_lfht *hosts;     /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
-	uint64_t seed; /* of hashes, fresh at each start: no polarisation */
+	uint64_t seed; /* of the hashes; random at each start, against polarization */
 };
 
 struct fib_conf {
-	/* What rib gives to the tries; NULL: no reader but the writer. */
+	/*
+	 * Take the memory that the tries retire (hook of rib). NULL: only the writer reads.
+	 */
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	void *retire_ctx;
 	int node[FIB_COPIES_MAX]; /* NUMA nodes that get a copy each, all different */
-	unsigned int n_nodes;     /* 0: one copy, wherever */
-	const struct table_limits *limits; /* groups, adjacencies, hosts; NULL: the usual */
+	unsigned int n_nodes;     /* 0: one copy, on any node */
+	const struct table_limits *limits; /* NULL: the defaults */
 };
 
 /*
- * An empty FIB for a VRF, the caller's until it is published. `name` of 15 octets at most.
- * Returns NULL when memory is out.                                                [rib]
+ * Create an empty FIB for a VRF. The caller owns it until it publishes it. `name` has at
+ * most 15 octets. Return NULL when memory is out. [rib]
  */
 struct fib_vrf *fib_vrf_new(const struct fib *fib, uint32_t table, const char *name);
-void fib_vrf_free(struct fib_vrf *vrf); /* with its tries; NULL is fine */
+void fib_vrf_free(struct fib_vrf *vrf); /* tries included; NULL is allowed */
 
-/* The FIB of VRF `number`, not 0, from now on; NULL: it has none any more. Not whole: a reader
- * of more than one of its pointers may have one of before.                        [rib] */
+/*
+ * Publish `vrf` as the FIB of VRF `number`, which is not 0. NULL: the VRF has no FIB. The
+ * pointers are stored one after the other, so a reader of several may see old and new ones.
+ * [rib]
+ */
 void fib_vrf_publish(struct fib *fib, unsigned int number, struct fib_vrf *vrf);
 
-/* A trie of the large form, for the VRF's that has outgrown the small one. 0 or -ENOMEM. */
+/*
+ * Create a trie of the large form, for a VRF whose small trie is too small. Return 0 or
+ * -ENOMEM.
+ */
 int fib_trie_large(const struct fib *fib, uint8_t family, struct poptrie **out);
 
-/* Make empty tables. Returns 0, -ENOMEM or -EIO.                                 [main] */
+/* Create empty tables. Return 0, -ENOMEM or -EIO. [main] */
 int fib_create(struct fib **out, const struct fib_conf *conf);
 void fib_destroy(struct fib *fib);
 
-/* Copies for the nodes of `n` forwarders, one a node, as many as there may be.   [main] */
+/*
+ * Configure one copy for each different node of `n` forwarders, at most FIB_COPIES_MAX.
+ * [main]
+ */
 void fib_conf_nodes(struct fib_conf *conf, const int *node, unsigned int n);
 
-/* What a forwarder on `node` reads: the node's copy, or the first.              [main] */
+/* Return the copy for a forwarder on `node`: the node's own, or else the first. [main] */
 const struct fib_copy *fib_copy_for(const struct fib *fib, int node);
 
-/* Interface by index, NULL when there is none.                       [RCU reader] */
+/* Return the interface with this index, or NULL. [RCU reader] */
 static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {
 	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
 }
 
-/* Which VRF has what comes in by an interface; 0: none, table main.       [RCU reader] */
+/*
+ * Return the VRF of packets that an interface receives; 0: none, table main. [RCU reader]
+ */
 static inline uint16_t
 fib_vrf_of(const struct fib *fib, unsigned int ifidx)
 {
@@ -356,14 +385,17 @@ fib_vrf_of(const struct fib *fib, unsigned int ifidx)
 	return iface == NULL ? 0 : iface->vrf;
 }
 
-/* The FIB of a VRF, not 0; NULL: it has none (yet).                     [RCU reader] */
+/* Return the FIB of a VRF, not 0, or NULL if it has none (yet). [RCU reader] */
 static inline const struct fib_vrf *
 fib_vrf(const struct fib *fib, unsigned int vrf)
 {
 	return atomic_load_explicit(&fib->vrf[vrf], memory_order_consume);
 }
 
-/* Tries of that FIB, which may be replaced between the one and the other; NULL: it has none. */
+/*
+ * Return a trie of that FIB, or NULL if there is none. The FIB may be replaced between the
+ * calls of fib_vrf() and of these. [RCU reader]
+ */
 static inline const struct poptrie *
 fib_vrf_pt4(const struct fib *fib, unsigned int vrf)
 {
@@ -376,7 +408,7 @@ fib_vrf_pt6(const struct fib *fib, unsigned int vrf)
 	return atomic_load_explicit(&fib->vrf_tries[vrf].pt6, memory_order_consume);
 }
 
-/* Number of the VRF of this name; 0: none that has a FIB.              [RCU reader] */
+/* Return the number of the VRF with this name and a FIB; 0: none. [RCU reader] */
 static inline uint16_t
 fib_vrf_named(const struct fib *fib, const char *name)
 {
@@ -389,7 +421,7 @@ fib_vrf_named(const struct fib *fib, const char *name)
 	return 0;
 }
 
-/* VLANs on an interface; NULL: it never had any.                       [RCU reader] */
+/* Return the VLANs on an interface, or NULL if it never had one. [RCU reader] */
 static inline const struct fib_vlans *
 fib_vlans(const struct fib *fib, unsigned int ifidx)
 {
@@ -397,9 +429,9 @@ fib_vlans(const struct fib *fib, unsigned int ifidx)
 }
 
 /*
- * The interface on `ifidx` whose frames have, after their MACs, these four octets, type and
- * TCI of a tag; 0: none, or they are no tag. A tag with id 0 only has a priority: IEEE 802.1Q,
- * 9.6.                                                                 [RCU reader]
+ * Return the interface on `ifidx` for frames with this tag, the four octets (type and TCI)
+ * after the MAC addresses. Return 0 if there is none, or if the octets are not a tag. A tag
+ * with id 0 has only a priority: IEEE 802.1Q, 9.6. [RCU reader]
  */
 static inline uint16_t
 fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES])
@@ -420,59 +452,69 @@ fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES
 	return found;
 }
 
-/* Octets of tags that are written before the packets of an interface. */
+/*
+ * Return the octets of the tags that forwarders write before the packets of an interface.
+ */
 static inline unsigned int
 fib_tag_bytes(const struct fib_iface *iface)
 {
 	return iface->n_written * VLAN_BYTES;
 }
 
-/* Hash and match of fib->hosts, for its writer. */
+/* Hash and match functions of fib->hosts, for its writer. [neigh] */
 unsigned long fib_host_hash(const struct fib *fib, const struct fib_host_key *key);
 int fib_host_match(struct cds_lfht_node *node, const void *key);
 
-/* Adjacency slot of an on-link host, 0 when unknown (slot 0 is never used). [RCU reader] */
+/*
+ * Return the adjacency slot of an on-link host; 0: unknown (slot 0 is never used). [RCU
+ * reader]
+ */
 uint32_t fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
 		      const struct ipaddr *addr);
 
-/* A destination on the link of interface `ifidx`: its host, or PATH_ONLINK. [RCU reader] */
+/*
+ * Return the path of a destination on the link of interface `ifidx`: the adjacency of the
+ * host, or PATH_ONLINK. [RCU reader]
+ */
 fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
 		    const struct ipaddr *dst);
 
 /*
- * The path of a destination in the VRF that a route leads to, chosen and resolved as
- * fib_resolve() does, with the smaller one of both routes' MTUs. A route there that leads to
- * another VRF is not followed: it stays PATH_VRF, so that no packet goes round. [RCU reader]
+ * Return the path of a destination in the VRF to which a route leads, chosen and resolved
+ * as by fib_resolve(), with the smaller of the MTUs of both routes. A route of that VRF
+ * that leads to another VRF is not followed, so that no packet loops: it stays PATH_VRF.
+ * [RCU reader]
  *
  * to         the path of the route, PATH_VRF.
- * flow_hash  as the first choice was made by it: this one is by other bits of it.
+ * flow_hash  the same hash as for the first choice; this choice uses other bits of it.
  */
-fib_path fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
-			   const struct ipaddr *dst, uint32_t flow_hash);
+fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
+			    const struct ipaddr *dst, uint32_t flow_hash);
 
 /*
- * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an
- * on-link destination with a known host becomes PATH_ADJ. In a VRF without a FIB nothing
- * leads anywhere (PATH_NO_FIB). Where the route leads to a VRF, the path there.  [RCU reader]
+ * Resolve a destination to its path: look up the group and choose among equal paths by
+ * `flow_hash`. An on-link destination with a known host becomes PATH_ADJ. In a VRF without
+ * a FIB the path is PATH_NO_FIB. If the route leads to a VRF, return the path there. [RCU
+ * reader]
  *
- * vrf    whose FIB: 0 for table main.
+ * vrf  the VRF of the FIB: 0 for table main.
  *
- * The slow twin of what forwarders do in bulk: punt uses it for packets of its own.
+ * Forwarders do the same for whole bursts; punt uses this function for packets of its own.
  */
 fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 		     const struct ipaddr *dst, uint32_t flow_hash);
 
-/* Octets of the largest packet that may leave `out` by `path`. [any thread] */
+/* Return the octets of the largest packet that may leave `out` by `path`. [any thread] */
 static inline uint16_t
 fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out)
 {
-	uint16_t most;
+	uint16_t limit;
 
 	if (path_mtu_class(path) == 0)
 		return out->mtu_bytes;
-	most = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
-				    memory_order_relaxed);
-	return most < out->mtu_bytes ? most : out->mtu_bytes;
+	limit = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
+				     memory_order_relaxed);
+	return limit < out->mtu_bytes ? limit : out->mtu_bytes;
 }
 
 /* Choose the path of one flow in a group. [RCU reader] */
@@ -484,15 +526,19 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 }
 
 /*
- * What a byte of `used` (fib->adj_used, of adj_end) says of an adjacency. A forwarder that
- * sends a packet to wait for it makes it ADJ_BEHIND: while that packet is on its way, others
- * that come when the MAC is there follow it by the punt thread, so that none is overtaken. That one
- * makes it ADJ_OPEN when nobody waits any more; a forwarder none of whose packets are still
- * with the punt thread then makes it ADJ_USED.
+ * Values of an octet of `used` (fib->adj_used, adj_end octets), one for each adjacency. A
+ * forwarder that sends a packet to wait for the neighbor sets ADJ_BEHIND; neigh sets it for
+ * a new host if packets wait for it. While that packet waits, later packets take the same
+ * route through the punt thread, even when the MAC is known, so that none overtakes
+ * another. The punt thread sets ADJ_OPEN when no packet waits any longer. A forwarder then
+ * sets ADJ_USED as soon as none of its packets is with the punt thread.
  */
 enum { ADJ_UNUSED, ADJ_USED, ADJ_BEHIND, ADJ_OPEN };
 
-/* Note that traffic used it. True for ADJ_USED: nothing to wait for. */
+/*
+ * Note that traffic used an adjacency. Return false if packets must wait (ADJ_BEHIND,
+ * ADJ_OPEN).
+ */
 static inline bool
 fib_adj_touch(_Atomic uint8_t *used, uint32_t adj)
 {
@@ -503,13 +549,13 @@ fib_adj_touch(_Atomic uint8_t *used, uint32_t adj)
 	return was <= ADJ_USED;
 }
 
-/* Who waited has been sent. */
+/* Note that the packets which waited for the adjacency have been sent. [punt] */
 static inline void
 fib_adj_open(_Atomic uint8_t *used, uint32_t adj)
 {
 	uint8_t was = ADJ_BEHIND;
 
-	/* Release: with it forwarders see what was injected. */
+	/* Release: a forwarder that reads ADJ_OPEN also sees the injected packets. */
 	atomic_compare_exchange_strong_explicit(&used[adj], &was, ADJ_OPEN,
 						memory_order_release, memory_order_relaxed);
 }

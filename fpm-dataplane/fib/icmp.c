@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ICMP error tells of a drop, and whether it may be sent: never about an error, never
- * towards a group or nowhere, never about what went to many. Reads octets and tables, changes
- * nothing.
+ * Choose the ICMP error for a drop, and decide whether it may be sent: never about an
+ * error, never to a group or to an unreachable source, never about a packet that went to
+ * many hosts. These functions read octets and tables, and change nothing.
  */
 #include "fib/icmp.h"
 
@@ -12,7 +12,10 @@
 
 #define DUMMY4 0xc0000008 /* RFC 7600, 4.8: a router without any IPv4 address */
 
-/* RFC 1812, 4.3.2.7 */
+/*
+ * Return the reason why no ICMP error may be sent about an IPv4 packet, or NULL. RFC 1812,
+ * 4.3.2.7.
+ */
 static const char *
 icmp4_refusal(const struct icmp_about *about)
 {
@@ -26,15 +29,18 @@ icmp4_refusal(const struct icmp_about *about)
 	if ((get_be16(ip + 6) & 0x1fff) != 0)
 		return "it is a later fragment (RFC 1812, 4.3.2.7)";
 	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
-		return "an address of it is no single host's (RFC 1812, 4.3.2.7)";
-	/* Only queries and their answers may be complained about. */
+		return "one of its addresses is not a single host's (RFC 1812, 4.3.2.7)";
+	/* An ICMP packet may be answered with an error only if it is a query or a reply. */
 	if (ip[9] == 1 && type != 0 && type != 8 && type != 9 && type != 10 &&
 	    (type < 13 || type > 18))
 		return "it is an ICMP error itself (RFC 1812, 4.3.2.7)";
 	return NULL;
 }
 
-/* Next header after extension headers, within `room`; 255 when it cannot be told. */
+/*
+ * Return the next header after the extension headers, within `room` octets, and set *off to
+ * its offset. Return 255 if it is unknown.
+ */
 static uint8_t
 ip6_upper_layer(const uint8_t *ip, unsigned int room, unsigned int *off)
 {
@@ -48,7 +54,7 @@ ip6_upper_layer(const uint8_t *ip, unsigned int room, unsigned int *off)
 		if (*off + 8 > room)
 			return 255;
 		if (next == 44 && (get_be16(ip + *off + 2) & 0xfff8) != 0)
-			return 255; /* a later fragment: what it carries is unknown */
+			return 255; /* a later fragment: its payload is unknown */
 		len = next == 44   ? 8u
 		      : next == 51 ? (ip[*off + 1] + 2u) * 4
 				   : (ip[*off + 1] + 1u) * 8;
@@ -58,19 +64,22 @@ ip6_upper_layer(const uint8_t *ip, unsigned int room, unsigned int *off)
 	return 255;
 }
 
-/* RFC 4443, 2.4 (e) */
+/*
+ * Return the reason why no ICMPv6 error may be sent about a packet, or NULL. RFC 4443, 2.4
+ * (e).
+ */
 static const char *
 icmp6_refusal(const struct icmp_about *about)
 {
 	const uint8_t *ip = about->ip;
 	unsigned int off;
 
-	/* Packet too big may answer multicast. */
+	/* Packet too big may answer multicast packets. */
 	if (!about->too_big && (about->l2_group || ip[24] == 0xff))
-		return "it went to many (RFC 4443, 2.4 (e))";
+		return "it was sent to more than one host (RFC 4443, 2.4 (e))";
 	if (ip[8] == 0xff ||
 	    (get_be32(ip + 8) | get_be32(ip + 12) | get_be32(ip + 16)) == 0)
-		return "its source is no single host's (RFC 4443, 2.4 (e))";
+		return "its source is not a single host's (RFC 4443, 2.4 (e))";
 	if (ip6_upper_layer(ip, about->room, &off) == 58 &&
 	    (off >= about->room || ip[off] < 128 || ip[off] == 137))
 		return "it is an ICMPv6 error or redirect itself (RFC 4443, 2.4 (e))";
@@ -78,8 +87,9 @@ icmp6_refusal(const struct icmp_about *about)
 }
 
 /*
- * An address of the interface the packet came in by, or what that one borrows
- * (neigh/iface.c). In IPv6 of the scope of who is told: RFC 6724, 5 (rule 2).
+ * Set *src to an address of the interface that received the packet, or to the address that
+ * this interface borrows (neigh/iface.c). In IPv6, it has the scope of the receiver of the
+ * error: RFC 6724, 5 (rule 2). Return false if there is none.
  */
 static bool
 icmp_source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,
@@ -98,10 +108,10 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	return !ipaddr_equal(src, &none);
 }
 
-/* Not to ourselves, not to a broadcast address, not where no route leads. */
+/* Return true if a route leads to `to`: not an own address, not a broadcast address. */
 static bool
-addr_has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family,
-		  const struct ipaddr *to)
+addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
+		      const struct ipaddr *to)
 {
 	enum path_kind kind;
 
@@ -141,12 +151,13 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	if (why != NULL)
 		return why;
 	if (about->in_ifidx == 0)
-		return "it is our own";
+		return "the router itself sent it";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
-	if (!addr_has_way_back(fib, fib_vrf_of(fib, about->in_ifidx), about->family, &to))
+	if (!addr_has_return_route(fib, fib_vrf_of(fib, about->in_ifidx), about->family,
+				   &to))
 		return "no route leads back to its source";
 	if (!icmp_source(fib, about, &to, src))
-		return "we have no address to send it from";
+		return "the interface has no address for its source";
 	return NULL;
 }

@@ -91,8 +91,8 @@ path_in_other_vrf(struct burst *b, unsigned int i)
 
 	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
 	b->path[i] =
-		fib_resolve_there(fib, b->path[i], family, &dst,
-				  flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
+		fib_resolve_in_vrf(fib, b->path[i], family, &dst,
+				   flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
 }
 
 /* Paths that send nothing on: ours, refused, or broken. */

@@ -79,7 +79,7 @@ struct successor {
 	struct port *port;          /* array; open already if all ports can be open twice */
 	unsigned int n_port;
 	bool shared; /* all ports can be open twice */
-	/* rib_was_short() of rib/rib.h: rib was out of memory since its start. */
+	/* rib_had_nomem() of rib/rib.h: rib was out of memory since its start. */
 	bool (*rib_was_short)(const struct worker *rib);
 	void (*on_predecessor_death)(
 		void); /* called when it died, or was killed, after COMMITTED */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adjacency slots of next hops: one for each (interface, family, gateway) that some slot
- * uses, however many. [rib]. neigh keeps their MACs; here is only who has which number.
+ * Adjacency slots of next hops: one for each (interface, family, gateway) that slots use,
+ * however many slots. [rib]. neigh keeps the MAC addresses; this file keeps the numbers.
  *
- * References are dropped a grace period after the last published path went (commit.c), so
- * that neigh is told to forget a neighbor when no forwarder can still send to it; the number
- * is used again when neigh has answered that it writes there no more.
+ * commit.c drops a reference a grace period after it unpublished the last path. Thus neigh
+ * is told to forget a neighbor only when no forwarder can still send to it. The number is
+ * used again when neigh has answered that it no longer writes there.
  *
- * A commit waits for neigh's answer about new ones (adj_awaited), so that no packet meets an
- * adjacency whose MAC the kernel knows and the forwarders do not. neigh answers at once from
- * what it has; should it be stuck, nobody waits for it longer than ANSWER_MS.
+ * A commit waits for neigh's answer about new adjacencies (adj_is_awaited), so that no
+ * packet meets an adjacency whose MAC address the kernel knows and the forwarders do not.
+ * neigh answers at once from its own table. If it does not answer, the commit waits at most
+ * ANSWER_MS.
  */
 #include "rib/adj.h"
 
@@ -31,7 +32,7 @@ adj_hash(const struct rib *rib, uint32_t ifindex, uint8_t family, const struct i
 }
 
 static void
-adj_tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
+adj_send_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 {
 	const struct adj *a = &rib->adjs.v[number];
 	struct msg_adj *m = msg_new(type, sizeof(*m));
@@ -44,7 +45,7 @@ adj_tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t if
 	worker_send(rib->conf.neigh, &m->m);
 }
 
-/* Numbers that are in use, or will be free when neigh has answered. */
+/* Return how many numbers are in use, or become free when neigh has answered. */
 static uint32_t
 adj_count_used(const struct rib *rib)
 {
@@ -67,7 +68,7 @@ adj_number_new(struct rib *rib)
 	return ++rib->adjs.high;
 }
 
-/* 0: there is none. */
+/* Return the number of the adjacency; 0: none. */
 static uint32_t
 adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t family,
 	 const struct ipaddr *addr)
@@ -87,7 +88,7 @@ adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t 
 }
 
 bool
-adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr)
 {
 	return adj_count_used(rib) < rib->fib->adj_hosts - 1 ||
@@ -95,7 +96,10 @@ adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
 			addr) != 0;
 }
 
-/* One reference to the adjacency, new or old; 0 when all numbers are in use. */
+/*
+ * Take a reference to the adjacency, and create it if necessary. Return 0 when all numbers
+ * are in use.
+ */
 uint32_t
 adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct ipaddr *addr)
 {
@@ -123,7 +127,10 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 	rib->adjs.n++;
 	table_used(TABLE_adjacencies, adj_count_used(rib));
 	hidx_add(&rib->adjs.by_key, hash, number);
-	/* The key before any path that leads here: publication of the group word orders. */
+	/*
+	 * Write the key before any path leads here. The release store of the group word
+	 * orders this.
+	 */
 	rib->fib->adj[number].ifidx = link->ifidx;
 	rib->fib->adj[number].family = family;
 	rib->fib->adj[number].addr = *addr;
@@ -131,7 +138,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 		a->asked = true;
 		if (rib->adjs.n_asked++ == 0)
 			rib->adjs.asked_ms = rib->clock_ms();
-		adj_tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
+		adj_send_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
 	}
 	return number;
 }
@@ -146,7 +153,7 @@ adj_event_ready(struct rib *rib, const struct msg_adj *m)
 }
 
 bool
-adj_awaited(const struct rib *rib)
+adj_is_awaited(const struct rib *rib)
 {
 	return rib->adjs.n_asked > 0 && rib->clock_ms() - rib->adjs.asked_ms < ANSWER_MS;
 }
@@ -163,7 +170,7 @@ adj_put(struct rib *rib, uint32_t number)
 	a->state = ADJ_UNWATCHED;
 	rib->adjs.n--;
 	if (!rib->stopping)
-		adj_tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
+		adj_send_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
 }
 
 void
@@ -187,7 +194,10 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts)
 		return;
 	a = &rib->adjs.v[m->adj];
-	/* A number gets no new tenant before neigh has said the old one's last word. */
+	/*
+	 * A number is reused only after MSG_ADJ_FREED. A state that arrives before that is
+	 * of the old neighbor.
+	 */
 	if (a->state != ADJ_WATCHED || a->alive == m->alive)
 		return;
 	a->alive = m->alive;

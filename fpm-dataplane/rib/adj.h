@@ -28,18 +28,18 @@ struct adj {
 };
 
 struct rib_adjs {
-	struct adj *v; /* as many as fib->adj_hosts */
-	bool freed;    /* in this round */
+	struct adj *v; /* fib->adj_hosts entries */
+	bool freed;    /* some number, in this round */
 	uint32_t high, n;
 	uint32_t n_asked;    /* adjacencies that a commit waits for */
-	uint64_t asked_ms;   /* since when there are some */
+	uint64_t asked_ms;   /* since when n_asked is not 0 */
 	struct vec32 unused; /* first in, first out from unused_at */
 	uint32_t unused_at;
 	struct hidx by_key;
 };
 
-/* Is it there, or room for it? */
-bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+/* Return true if the adjacency exists, or if there is room for it. */
+bool adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		      const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
@@ -47,8 +47,8 @@ void adj_put(struct rib *rib, uint32_t number);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
 void adj_event_ready(struct rib *rib, const struct msg_adj *m);
-/* Is neigh still to say what it knows of a new adjacency? */
-bool adj_awaited(const struct rib *rib);
+/* Return true while the commit must wait for neigh's answer about a new adjacency. */
+bool adj_is_awaited(const struct rib *rib);
 void adjs_free(struct rib_adjs *adjs);
 
 #endif

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does the FIB say what the RIB means? [rib], between commits, a slice at a time.
+ * Compare the FIB with the RIB, between commits, a slice at a time. [rib]
  *
- * Three comparisons, each row of the answer one difference (dist/openapi.yaml, AuditRow):
- *   table   the slot of each route against the truth that the trie is compiled from
- *   lookup  that truth against what the compiled trie answers, at the edges of each prefix,
- *           one address outside each edge and one inside: between two edges of prefixes all
- *           addresses have one answer
- *   group   the published word and buckets of each slot against its next hops as they are
- * What zebra has is compared by fpmctl, which can ask it.
+ * There are three comparisons. Each row of the answer is one difference (dist/openapi.yaml,
+ * AuditRow):
  *
- * Repair stages what differs again; the commit at the end of the round publishes it.
+ *     table   the slot of each route with the slot in the radix table of the trie
+ *     lookup  the radix table with the answer of the compiled trie, at the edges of each
+ *             prefix, one address outside each edge, and one inside: between two edges of
+ *             prefixes all addresses have the same answer
+ *     group   the published word and buckets of each slot with its present next hops
+ *
+ * fpmctl compares the routes of zebra, because it can ask zebra.
+ *
+ * A repair stages the differing routes and slots again; the commit at the end of the round
+ * publishes them.
  */
 #include "rib/audit.h"
 
@@ -26,14 +30,14 @@
 #include "rib/zebra.h"
 
 #define STEPS_A_SLICE 1024u
-#define ROWS_A_ROUTE  6u /* at most */
+#define ROWS_A_ROUTE  6u /* maximum */
 
 enum phase { GROUPS, ROUTES, END };
 
-/* Places in msg_query.cursor. */
+/* Members of msg_query.cursor. */
 enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT };
 
-/* `table` is 0 where it is of none. */
+/* Append a row. `table` 0: of no table. */
 static void
 audit_add_difference(struct msg_query *q, const char *what, uint32_t table,
 		     const char *prefix, const char *address, uint32_t group,
@@ -55,7 +59,7 @@ trie_lookup(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 			   : poptrie6_lookup(pt, addr->octet);
 }
 
-/* Remove and add: a route that is there already is not compiled again. */
+/* Remove and add the route: poptrie does not compile an equal route again. */
 static void
 route_stage_again(struct rib *rib, const struct route *r)
 {
@@ -67,7 +71,7 @@ route_stage_again(struct rib *rib, const struct route *r)
 	(void)route_stage(rib, r);
 }
 
-/* All bits behind the prefix set (or clear, as stored). */
+/* Return the last address of the prefix: all bits after its length are set. */
 static struct ipaddr
 route_last_address(const struct route *r)
 {
@@ -78,9 +82,12 @@ route_last_address(const struct route *r)
 	return a;
 }
 
-/* One address up or down; wraps, which is an address like any other. */
+/*
+ * Return the next address up or down. It wraps around, which gives an address as good as
+ * any other.
+ */
 static struct ipaddr
-address_beside(struct ipaddr a, uint8_t family, int step)
+address_step(struct ipaddr a, uint8_t family, int step)
 {
 	for (unsigned int i = family_octets(family); i-- > 0;) {
 		a.octet[i] = (uint8_t)(a.octet[i] + step);
@@ -101,7 +108,7 @@ route_inside_address(const struct route *r, const struct ipaddr *last)
 	return a;
 }
 
-/* One copy of the trie. True when all is as it should be. */
+/* Compare one copy of the trie. Return true if nothing differs. */
 static bool
 audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 {
@@ -109,8 +116,8 @@ audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = route_last_address(r);
 	const struct ipaddr probe[] = {p.addr, last, route_inside_address(r, &last),
-				       address_beside(p.addr, r->family, -1),
-				       address_beside(last, r->family, 1)};
+				       address_step(p.addr, r->family, -1),
+				       address_step(last, r->family, 1)};
 	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
 	bool good = true;
 
@@ -137,7 +144,7 @@ audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 	return good;
 }
 
-/* The first copy that differs is told; repair is of all. */
+/* Compare all copies. The first copy that differs is reported; a repair stages all. */
 static void
 audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 {
@@ -174,7 +181,7 @@ audit_slice(struct rib *rib, struct msg_query *q)
 		if (q->cursor[PHASE] == GROUPS && at <= rib->slots.high) {
 			struct slot *s = slot_at(&rib->slots, at);
 
-			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
+			if (s->kind != SLOT_FREE && s->kind != SLOT_RETIRED)
 				audit_group(rib, q, s);
 		} else if (q->cursor[PHASE] == ROUTES &&
 			   at <= tables_walk_end(&rib->tables)) {
@@ -199,7 +206,10 @@ audit_slice(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* For tests of this very file: FPM_DATAPLANE_TEST_HOOKS in the environment allows it. */
+/*
+ * Falsify the FIB on purpose, for tests of this file. FPM_DATAPLANE_TEST_HOOKS in the
+ * environment allows it.
+ */
 void
 audit_break(struct rib *rib, struct msg_query *q)
 {
@@ -220,7 +230,10 @@ audit_break(struct rib *rib, struct msg_query *q)
 			zebra_withdraw(rib, r);
 		break;
 	case BREAK_TABLE:
-		/* The last copy: whoever looks at the first alone finds nothing. */
+		/*
+		 * Change only the last copy: a comparison of the first copy alone finds
+		 * nothing.
+		 */
 		(void)poptrie_del(
 			fib_trie(&rib->fib->copy[rib->fib->n_copies - 1], p.family),
 			p.addr.octet, p.len);

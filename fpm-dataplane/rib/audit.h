@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does the FIB say what the RIB means? [rib]. */
+/* Compare the FIB with the RIB. [rib] */
 #ifndef RIB_AUDIT_H
 #define RIB_AUDIT_H
 

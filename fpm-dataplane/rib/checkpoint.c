@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checkpoint's memory: writing records as they change, reading them after a crash. [rib].
+ * The memory of the checkpoint: write records as they change, read them after a crash.
+ * [rib]
  *
- * kill -9 stops a thread between two instructions, and what it had stored is there: no
- * fsync, no log, no pause. A record is invalid (CRC 0) while it is written. A slot's new
- * ways are all written, under a new turn, before its old ones are dropped; of two complete
- * sets the later counts. The memory is reserved for the largest table there can be and
- * costs what is written of it.
+ * SIGKILL stops a thread between two instructions, and everything stored before is in the
+ * memfd: no fsync, no log, no pause. A record is invalid (CRC 0) while it is written. All
+ * new hops of a slot are written, with a new version, before the old ones are dropped. Of
+ * two complete sets, the later counts. The memory is reserved for the largest possible
+ * table; only the pages that are written cost memory.
  */
 #include "rib/checkpoint.h"
 
@@ -23,23 +24,26 @@
 #include "rib/index.h"
 #include "rib/order.h"
 #include "rib/routes.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 #define MAGIC        "FPMDPCKP"
 #define HEADER_BYTES 4096u
-#define ROUTES       ((size_t)ROUTE_CHUNK * ROUTE_CHUNKS)
-#define WAYS         ((size_t)8 << 20)
-#define ROUTES_BYTES (ROUTES * sizeof(struct ckpt_route))
-#define WAYS_AT      (HEADER_BYTES + CKPT_PARTS * ROUTES_BYTES)
-#define ALL_BYTES    (WAYS_AT + WAYS * sizeof(struct ckpt_way))
-#define TRIES_MAX    3u
+#define ROUTES_MAX   ((size_t)ROUTE_CHUNK * ROUTE_CHUNKS)
+#define HOPS_MAX     ((size_t)8 << 20)
+#define ROUTES_BYTES (ROUTES_MAX * sizeof(struct ckpt_route))
+#define HOPS_AT      (HEADER_BYTES + CKPT_PARTS * ROUTES_BYTES)
+#define ALL_BYTES    (HOPS_AT + HOPS_MAX * sizeof(struct ckpt_hop))
+#define ATTEMPTS_MAX 3u
 
-/* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
-#define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
+/*
+ * Keep the order of stores, as a killed thread leaves them. The processor keeps it; the
+ * compiler must, too.
+ */
+#define COMPILER_BARRIER() atomic_signal_fence(memory_order_seq_cst)
 
 const char ckpt_no_memory[] = "out of memory";
-const char ckpt_other_layout[] = "another version's layout";
-const char ckpt_other_netns[] = "another namespace's interfaces";
+const char ckpt_other_layout[] = "layout of another version";
+const char ckpt_other_netns[] = "interfaces of another namespace";
 
 static bool
 ckpt_map(struct ckpt *c)
@@ -49,14 +53,14 @@ ckpt_map(struct ckpt *c)
 
 	if (mem == MAP_FAILED)
 		return false;
-	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* reserved, hardly any of it there */
+	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* mostly holes */
 	c->head = mem;
-	/* Numbers are from 1. */
+	/* Numbers start at 1. */
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		c->route[part] = (struct ckpt_route *)((char *)mem + HEADER_BYTES +
 						       part * ROUTES_BYTES) -
 				 1;
-	c->way = (struct ckpt_way *)((char *)mem + WAYS_AT) - 1;
+	c->hop = (struct ckpt_hop *)((char *)mem + HOPS_AT) - 1;
 	return true;
 }
 
@@ -67,7 +71,7 @@ ckpt_header_for(uint64_t netns)
 				.layout = CKPT_LAYOUT,
 				.header_bytes = HEADER_BYTES,
 				.route_bytes = sizeof(struct ckpt_route),
-				.way_bytes = sizeof(struct ckpt_way),
+				.hop_bytes = sizeof(struct ckpt_hop),
 				.netns = netns};
 
 	h.crc = CKPT_CRC(&h);
@@ -99,8 +103,8 @@ ckpt_free(struct ckpt *c)
 		munmap(c->head, ALL_BYTES);
 	if (c->fd >= 0)
 		close(c->fd);
-	free(c->next_way);
-	free(c->first_way);
+	free(c->hop_next);
+	free(c->hop_first);
 	free(c->sorted);
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		for (unsigned int i = 0; i < 2; i++)
@@ -111,7 +115,7 @@ ckpt_free(struct ckpt *c)
 size_t
 ckpt_bytes(const struct ckpt *c)
 {
-	size_t bytes = HEADER_BYTES + c->head->way_high * sizeof(struct ckpt_way);
+	size_t bytes = HEADER_BYTES + c->head->hop_high * sizeof(struct ckpt_hop);
 
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		bytes += c->head->route_high[part] * sizeof(struct ckpt_route);
@@ -127,10 +131,10 @@ ckpt_alive(struct ckpt *c, uint64_t now_ms)
 void
 ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s)
 {
-	c->head->held_until_s = 0; /* never another one's */
-	IN_ORDER();
+	c->head->held_until_s = 0; /* no reader may take the old time for the new zebra's */
+	COMPILER_BARRIER();
 	c->head->nl_pid = nl_pid;
-	IN_ORDER();
+	COMPILER_BARRIER();
 	c->head->held_until_s = held_until_s;
 }
 
@@ -150,14 +154,14 @@ ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *new)
 	bool fresh = r->family == 0;
 
 	r->crc = 0;
-	IN_ORDER();
+	COMPILER_BARRIER();
 	memcpy(r, new, offsetof(struct ckpt_route, crc));
-	IN_ORDER();
+	COMPILER_BARRIER();
 	if (number > c->head->route_high[part])
 		c->head->route_high[part] = number;
-	IN_ORDER();
+	COMPILER_BARRIER();
 	r->crc = CKPT_CRC_OF(number, new);
-	IN_ORDER();
+	COMPILER_BARRIER();
 	c->head->n_routes[part] += fresh;
 }
 
@@ -170,13 +174,13 @@ ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
 	if (number > c->head->route_high[part] || r->family == 0)
 		return;
 	r->crc = 0;
-	IN_ORDER();
+	COMPILER_BARRIER();
 	*r = (struct ckpt_route){0};
-	IN_ORDER();
+	COMPILER_BARRIER();
 	c->head->n_routes[part]--;
 }
 
-/* Room in the writer's own tables for that number. */
+/* Make room for index `number` in a table of the writer's own memory. */
 static uint32_t *
 ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 {
@@ -186,112 +190,115 @@ ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 		want *= 2;
 	if (want == *cap)
 		return table;
-	table = must(realloc(table, want * sizeof(*table)));
+	table = mem_or_abort(realloc(table, want * sizeof(*table)));
 	memset(table + *cap, 0, (want - *cap) * sizeof(*table));
 	*cap = want;
 	return table;
 }
 
-/* A free way's number, taken; 0: none. */
+/* Return the number of an unused hop record; 0: none. */
 static uint32_t
-way_take(struct ckpt *c)
+ckpt_hop_take(struct ckpt *c)
 {
-	uint32_t number = c->free_way;
+	uint32_t number = c->hop_free;
 
 	if (number != 0) {
-		c->free_way = c->next_way[number];
+		c->hop_free = c->hop_next[number];
 		return number;
 	}
-	if (c->head->way_high == WAYS)
+	if (c->head->hop_high == HOPS_MAX)
 		return 0;
-	number = c->head->way_high + 1;
-	c->way[number].crc = 0; /* its page is there before anybody counts on it */
-	IN_ORDER();
-	c->head->way_high = number;
-	c->next_way = ckpt_grow_table(c->next_way, &c->cap_way, number);
+	number = c->head->hop_high + 1;
+	c->hop[number].crc = 0; /* allocates its page before the number counts it */
+	COMPILER_BARRIER();
+	c->head->hop_high = number;
+	c->hop_next = ckpt_grow_table(c->hop_next, &c->hop_cap, number);
 	return number;
 }
 
 static void
-ways_drop(struct ckpt *c, uint32_t first)
+ckpt_hops_drop(struct ckpt *c, uint32_t first)
 {
 	for (uint32_t next; first != 0; first = next) {
-		next = c->next_way[first];
-		c->way[first].crc = 0;
-		IN_ORDER();
-		c->way[first] = (struct ckpt_way){0};
-		c->next_way[first] = c->free_way;
-		c->free_way = first;
+		next = c->hop_next[first];
+		c->hop[first].crc = 0;
+		COMPILER_BARRIER();
+		c->hop[first] = (struct ckpt_hop){0};
+		c->hop_next[first] = c->hop_free;
+		c->hop_free = first;
 	}
 }
 
 static void
-way_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
-	  const struct way *w, uint32_t mtu_bytes)
+ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
+	       const struct next_hop *hop, uint32_t mtu_bytes)
 {
-	struct ckpt_way new = {.slot = slot,
-			       .turn = c->turn,
+	struct ckpt_hop new = {.slot = slot,
+			       .version = c->version,
 			       .at = at,
 			       .n = n,
-			       .gw = w->gw,
-			       .ifindex = w->ifindex,
-			       .weight = w->weight,
-			       .gw_family = w->gw_family,
-			       .encap = w->encap,
-			       .onlink = w->onlink,
-			       .kind = w->kind,
+			       .gw = hop->gw,
+			       .ifindex = hop->ifindex,
+			       .weight = hop->weight,
+			       .gw_family = hop->gw_family,
+			       .encap = hop->encap,
+			       .onlink = hop->onlink,
+			       .kind = hop->kind,
 			       .mtu_bytes = mtu_bytes,
 			       .number = number};
 
-	c->way[number] = new;
-	IN_ORDER();
-	c->way[number].crc = CKPT_CRC(&new);
+	c->hop[number] = new;
+	COMPILER_BARRIER();
+	c->hop[number].crc = CKPT_CRC(&new);
 }
 
 void
-ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways, uint32_t mtu_bytes)
+ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_t mtu_bytes)
 {
 	uint32_t first = 0, number, old;
 
-	c->first_way = ckpt_grow_table(c->first_way, &c->cap_slot, slot);
-	old = c->first_way[slot];
-	c->turn++;
-	for (uint32_t i = 0; i < ways->n; i++) {
-		number = way_take(c);
-		if (number == 0) { /* its routes will be missed, not misled */
+	c->hop_first = ckpt_grow_table(c->hop_first, &c->slot_cap, slot);
+	old = c->hop_first[slot];
+	c->version++;
+	for (uint32_t i = 0; i < hops->n; i++) {
+		number = ckpt_hop_take(c);
+		if (number == 0) { /* its routes get lost, not misrouted */
 			c->full++;
-			ways_drop(c, first);
+			ckpt_hops_drop(c, first);
 			first = 0;
 			break;
 		}
-		way_write(c, number, slot, i, ways->n, &ways->v[i], mtu_bytes);
-		c->next_way[number] = first;
+		ckpt_hop_write(c, number, slot, i, hops->n, &hops->v[i], mtu_bytes);
+		c->hop_next[number] = first;
 		first = number;
 	}
-	IN_ORDER();
-	c->first_way[slot] = first;
+	COMPILER_BARRIER();
+	c->hop_first[slot] = first;
 	c->head->n_slots += (first != 0) - (old != 0);
-	IN_ORDER();
-	ways_drop(c, old);
+	COMPILER_BARRIER();
+	ckpt_hops_drop(c, old);
 }
 
 void
 ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 {
-	uint32_t old = slot < c->cap_slot ? c->first_way[slot] : 0;
+	uint32_t old = slot < c->slot_cap ? c->hop_first[slot] : 0;
 
 	if (old == 0)
 		return;
-	c->first_way[slot] = 0;
+	c->hop_first[slot] = 0;
 	c->head->n_slots--;
-	IN_ORDER();
-	ways_drop(c, old);
+	COMPILER_BARRIER();
+	ckpt_hops_drop(c, old);
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/*
+ * --- reading
+ * ------------------------------------------------------------------------------
+ */
 
 static bool
-route_is_good(const struct ckpt_route *r, unsigned int part, uint32_t number)
+ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t number)
 {
 	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
 
@@ -309,7 +316,7 @@ ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 {
 	const struct ckpt_route *r = &c->route[part][number];
 
-	return r->family != 0 && route_is_good(r, part, number) ? r : NULL;
+	return r->family != 0 && ckpt_route_is_valid(r, part, number) ? r : NULL;
 }
 
 static bool
@@ -323,14 +330,18 @@ record_is_blank(const void *record, size_t len)
 	return true;
 }
 
-/* What rib makes of nexthop objects and routes, and nothing else (way_of_hop()). */
+/*
+ * Accept only the values that rib makes of nexthop objects and routes
+ * (next_hop_from_fpm()).
+ */
 static bool
-way_makes_sense(const struct ckpt_way *w)
+ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 {
-	switch (w->kind) {
+	switch (hop->kind) {
 	case PATH_NONE:
-		return (w->gw_family == 0 || w->gw_family == 4 || w->gw_family == 6) &&
-		       w->encap <= HOP_OTHER_ENCAP && w->onlink <= 1 && w->weight > 0;
+		return (hop->gw_family == 0 || hop->gw_family == 4 ||
+			hop->gw_family == 6) &&
+		       hop->encap <= HOP_OTHER_ENCAP && hop->onlink <= 1 && hop->weight > 0;
 	case PATH_BLACKHOLE:
 	case PATH_UNREACHABLE:
 	case PATH_PROHIBIT:
@@ -342,103 +353,103 @@ way_makes_sense(const struct ckpt_way *w)
 }
 
 static bool
-way_is_good(const struct ckpt_way *w, uint32_t number)
+ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 {
-	return w->crc == CKPT_CRC(w) && w->number == number && w->at < w->n &&
-	       w->slot != 0 && w->slot < FIB_GROUP_MAX && w->mtu_bytes < UINT16_MAX &&
-	       way_makes_sense(w);
+	return hop->crc == CKPT_CRC(hop) && hop->number == number && hop->at < hop->n &&
+	       hop->slot != 0 && hop->slot < FIB_GROUP_MAX && hop->mtu_bytes < UINT16_MAX &&
+	       ckpt_hop_has_valid_fields(hop);
 }
 
-static const struct ckpt *sorting; /* qsort() has no argument for it */
+static const struct ckpt *sorting; /* qsort() passes no context */
 
 static int
-way_set_order(const void *a, const void *b)
+ckpt_hop_order(const void *a, const void *b)
 {
-	const struct ckpt_way *x = &sorting->way[*(const uint32_t *)a];
-	const struct ckpt_way *y = &sorting->way[*(const uint32_t *)b];
+	const struct ckpt_hop *x = &sorting->hop[*(const uint32_t *)a];
+	const struct ckpt_hop *y = &sorting->hop[*(const uint32_t *)b];
 
 	if (x->slot != y->slot)
 		return x->slot < y->slot ? -1 : 1;
-	if (x->turn != y->turn) /* the later one first */
-		return x->turn > y->turn ? -1 : 1;
+	if (x->version != y->version) /* the later first */
+		return x->version > y->version ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Is there a whole set from `at` on? */
+/* Return true if a complete set begins at index `at`. */
 static bool
-way_set_is_whole(const struct ckpt *c, uint32_t at)
+hop_set_is_complete(const struct ckpt *c, uint32_t at)
 {
-	const struct ckpt_way *w = &c->way[c->sorted[at]];
+	const struct ckpt_hop *hop = &c->hop[c->sorted[at]];
 
-	if (w->at != 0 || w->n > c->n_sorted - at)
+	if (hop->at != 0 || hop->n > c->n_sorted - at)
 		return false;
-	for (uint32_t i = 1; i < w->n; i++) {
-		const struct ckpt_way *x = &c->way[c->sorted[at + i]];
+	for (uint32_t i = 1; i < hop->n; i++) {
+		const struct ckpt_hop *x = &c->hop[c->sorted[at + i]];
 
-		if (x->slot != w->slot || x->turn != w->turn || x->at != i ||
-		    x->n != w->n || x->mtu_bytes != w->mtu_bytes)
+		if (x->slot != hop->slot || x->version != hop->version || x->at != i ||
+		    x->n != hop->n || x->mtu_bytes != hop->mtu_bytes)
 			return false;
 	}
 	return true;
 }
 
 uint32_t
-ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out, uint32_t *mtu_bytes)
+ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t *mtu_bytes)
 {
-	uint32_t last = *at == 0 ? 0 : c->way[c->sorted[*at - 1]].slot;
+	uint32_t last = *at == 0 ? 0 : c->hop[c->sorted[*at - 1]].slot;
 
 	for (; *at < c->n_sorted; ++*at) {
-		const struct ckpt_way *w = &c->way[c->sorted[*at]];
+		const struct ckpt_hop *hop = &c->hop[c->sorted[*at]];
 
-		if (w->slot == last || !way_set_is_whole(c, *at))
+		if (hop->slot == last || !hop_set_is_complete(c, *at))
 			continue; /* an older set, or an unfinished one */
-		ways_clear(out);
-		for (uint32_t i = 0; i < w->n; i++) {
-			const struct ckpt_way *x = &c->way[c->sorted[*at + i]];
+		nh_list_clear(out);
+		for (uint32_t i = 0; i < hop->n; i++) {
+			const struct ckpt_hop *x = &c->hop[c->sorted[*at + i]];
 
-			*ways_push(out) = (struct way){.gw = x->gw,
-						       .ifindex = x->ifindex,
-						       .weight = x->weight,
-						       .gw_family = x->gw_family,
-						       .encap = x->encap,
-						       .onlink = x->onlink,
-						       .kind = x->kind};
+			*nh_list_push(out) = (struct next_hop){.gw = x->gw,
+							       .ifindex = x->ifindex,
+							       .weight = x->weight,
+							       .gw_family = x->gw_family,
+							       .encap = x->encap,
+							       .onlink = x->onlink,
+							       .kind = x->kind};
 		}
-		*mtu_bytes = w->mtu_bytes;
-		*at += w->n;
-		return w->slot;
+		*mtu_bytes = hop->mtu_bytes;
+		*at += hop->n;
+		return hop->slot;
 	}
 	return 0;
 }
 
-/* All ways: good ones are noted and sorted. Returns what is wrong; NULL: nothing. */
+/* Verify all hops; note and sort the valid ones. Return the fault; NULL: none. */
 static const char *
-ways_verify(struct ckpt *c)
+ckpt_hops_verify(struct ckpt *c)
 {
-	struct ways ways = {0};
+	struct nh_list hops = {0};
 	uint32_t at = 0, n = 0, bad = 0, mtu;
 
-	c->sorted = malloc((c->head->way_high + 1u) * sizeof(*c->sorted));
+	c->sorted = malloc((c->head->hop_high + 1u) * sizeof(*c->sorted));
 	if (c->sorted == NULL)
 		return ckpt_no_memory;
-	for (uint32_t i = 1; i <= c->head->way_high; i++) {
-		if (way_is_good(&c->way[i], i))
+	for (uint32_t i = 1; i <= c->head->hop_high; i++) {
+		if (ckpt_hop_is_valid(&c->hop[i], i))
 			c->sorted[c->n_sorted++] = i;
 		else
-			bad += !record_is_blank(&c->way[i], sizeof(c->way[i]));
+			bad += !record_is_blank(&c->hop[i], sizeof(c->hop[i]));
 	}
 	sorting = c;
-	qsort(c->sorted, c->n_sorted, sizeof(*c->sorted), way_set_order);
-	while (ckpt_next_slot(c, &at, &ways, &mtu) != 0)
+	qsort(c->sorted, c->n_sorted, sizeof(*c->sorted), ckpt_hop_order);
+	while (ckpt_next_slot(c, &at, &hops, &mtu) != 0)
 		n++;
-	free(ways.v);
+	free(hops.v);
 	c->n_bad += bad;
 	return bad <= 1 && n + 1 >= c->head->n_slots && n <= c->head->n_slots + 1
 		       ? NULL
 		       : "damaged next hops";
 }
 
-/* Where a route is in the address space, as exactly as 32 bits can say it. */
+/* Return the position of a route in the address space, with 32 bits of precision. */
 static uint64_t
 route_address_key(const struct ckpt_route *r)
 {
@@ -451,11 +462,11 @@ route_address_key(const struct ckpt_route *r)
 }
 
 /*
- * All routes: good ones are noted, IPv4 from the front and IPv6 from the back, and sorted.
- * Returns what is wrong; NULL: nothing.
+ * Verify all routes. Note the valid ones, IPv4 from the front and IPv6 from the back, and
+ * sort them. Return the fault; NULL: none.
  */
 static const char *
-routes_verify(struct ckpt *c, unsigned int part)
+ckpt_routes_verify(struct ckpt *c, unsigned int part)
 {
 	struct ckpt_order *o = &c->order[part];
 	uint32_t high = c->head->route_high[part], n = 0, bad = 0, back = high;
@@ -487,38 +498,42 @@ routes_verify(struct ckpt *c, unsigned int part)
 }
 
 /*
- * Can that be the highest number of an array, of `most`: was its record, at `at`, ever written?
- * What was not is a hole, and reading holes would cost memory and time for each page: the
- * highest numbers, which no CRC covers, must not lead there.
+ * Return true if `high` can be the highest number of an array of `max` records, that is, if
+ * its record, at `at`, was ever written. Records that were never written are holes of the
+ * file. A walk over holes costs memory and time for each page, so the highest numbers,
+ * which no CRC protects, must not lead there.
  */
 static bool
-ckpt_high_is_good(const struct ckpt *c, uint32_t high, size_t most, const void *at)
+ckpt_high_is_valid(const struct ckpt *c, uint32_t high, size_t max, const void *at)
 {
 	off_t offset = (off_t)((const char *)at - (const char *)c->head);
 
-	return high == 0 || (high <= most && lseek(c->fd, offset, SEEK_DATA) == offset);
+	return high == 0 || (high <= max && lseek(c->fd, offset, SEEK_DATA) == offset);
 }
 
 static bool
-ckpt_highs_are_good(const struct ckpt *c)
+ckpt_highs_are_valid(const struct ckpt *c)
 {
 	const struct ckpt_header *h = c->head;
 
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		if (!ckpt_high_is_good(c, h->route_high[part], ROUTES,
-				       &c->route[part][h->route_high[part]]))
+		if (!ckpt_high_is_valid(c, h->route_high[part], ROUTES_MAX,
+					&c->route[part][h->route_high[part]]))
 			return false;
-	return ckpt_high_is_good(c, h->way_high, WAYS, &c->way[h->way_high]);
+	return ckpt_high_is_valid(c, h->hop_high, HOPS_MAX, &c->hop[h->hop_high]);
 }
 
-/* A predecessor that lives may have written it after the caller looked at the clock. */
+/*
+ * Return the difference. A running predecessor may write the time after the caller has read
+ * the clock, so either may be the later.
+ */
 static uint64_t
 time_distance(uint64_t one_ms, uint64_t other_ms)
 {
 	return one_ms > other_ms ? one_ms - other_ms : other_ms - one_ms;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* Return the fault of the checkpoint; NULL: none. */
 static const char *
 ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 {
@@ -536,18 +551,21 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 		return ckpt_other_layout;
 	if (time_distance(h->alive_ms, now_ms) > max_age_ms)
 		return "too old";
-	if (h->tries >= TRIES_MAX)
-		return "every start with it has crashed";
-	if (!ckpt_highs_are_good(c))
+	if (h->attempts >= ATTEMPTS_MAX)
+		return "crash at each start with it";
+	if (!ckpt_highs_are_valid(c))
 		return "damaged header";
-	h->tries++;
-	why = ways_verify(c);
+	h->attempts++;
+	why = ckpt_hops_verify(c);
 	for (unsigned int part = 0; part < CKPT_PARTS && why == NULL; part++)
-		why = routes_verify(c, part);
+		why = ckpt_routes_verify(c, part);
 	return why;
 }
 
-/* Another version's may be of another size: its header says what it is. */
+/*
+ * Return true if the checkpoint has layout of another version, and therefore perhaps another
+ * size. The header tells.
+ */
 static bool
 ckpt_is_other_layout(int fd)
 {
@@ -584,22 +602,22 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 }
 
 unsigned int
-ckpt_tries(int fd)
+ckpt_attempts(int fd)
 {
 	struct ckpt_header h;
 
 	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
 			       h.crc == ckpt_header_for(h.netns).crc
-		       ? h.tries
+		       ? h.attempts
 		       : 0;
 }
 
 void
-ckpt_forgive(int fd, unsigned int tries)
+ckpt_reset_attempts(int fd, unsigned int attempts)
 {
-	uint32_t before = tries;
+	uint32_t before = attempts;
 
-	if (ckpt_tries(fd) != before + 1)
+	if (ckpt_attempts(fd) != before + 1)
 		return;
-	(void)!pwrite(fd, &before, sizeof(before), offsetof(struct ckpt_header, tries));
+	(void)!pwrite(fd, &before, sizeof(before), offsetof(struct ckpt_header, attempts));
 }

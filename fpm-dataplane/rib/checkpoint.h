@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * checkpoint: what zebra taught, mirrored into memory that outlives the process (a memfd,
- * kept by the service manager), record by record as it changes. [rib]. The next daemon
- * forwards by it until zebra has come and said all again.
+ * checkpoint: the routes and next hops of zebra, copied record by record into memory that
+ * outlives the process (a memfd that the service manager keeps). [rib]. The next daemon
+ * forwards by it until zebra has connected and replayed its routes.
  *
- *   page 0      header
- *   routes      32 octets each, by the route's number; zebra's only; of table main
- *   routes      the same of all other tables, which may be of VRFs: those have numbers of
- *               this process only, so what is kept is the kernel's number of the table
- *   ways        56 octets each: way `at` of `n` of a slot, written as a set of one `turn`
+ *     page 0      header
+ *     routes      32 octets each, by the route's number; only of zebra; of table main
+ *     routes      the same of all other tables. Some are of VRFs; a record has the kernel's
+ *                 table number, because numbers of VRFs are valid in one process only
+ *     hops        56 octets each: next hop `at` of `n` of a slot, written as a set with one
+ *                 `version`
  *
- * All in host order: it never leaves the machine, nor outlives its boot. Each record has a
- * CRC over itself and its own number; a writer that is killed leaves at most one record of
- * a kind, or one slot's set, unfinished, and that is all that a reader forgives.
+ * All numbers are in host order, because the memory never leaves the machine nor outlives
+ * its boot. Each record has a CRC over itself and its own number. A killed writer leaves at
+ * most one record of a kind, or the set of one slot, unfinished. A reader accepts this and
+ * no other fault.
  */
 #ifndef RIB_CHECKPOINT_H
 #define RIB_CHECKPOINT_H
@@ -25,28 +27,34 @@
 
 #include "base/prefix.h"
 
-struct way;
-struct ways;
+struct next_hop;
+struct nh_list;
 
-/* Counts up whenever a record, or the meaning of an octet in it, changes. */
+/* Increment this number when a record, or the meaning of an octet in it, changes. */
 #define CKPT_LAYOUT 2u
 
-/* Two arrays of routes, as rib has them. */
+/* Two arrays of routes, as in struct rib_tables. */
 enum { CKPT_MAIN, CKPT_OTHER, CKPT_PARTS };
 
 struct ckpt_header {
 	char magic[8];
-	uint32_t layout, header_bytes, route_bytes, way_bytes;
-	uint64_t netns; /* of the TAPs: what interface numbers refer to */
+	uint32_t layout, header_bytes, route_bytes, hop_bytes;
+	uint64_t netns; /* of the TAPs: the namespace of interface numbers */
 	uint32_t crc;   /* of all above */
-	/* Each one a store of its own, no CRC: the records are counted against them. */
-	uint32_t tries; /* how many starts have begun to read it */
-	uint32_t route_high[CKPT_PARTS], way_high; /* highest number ever in use */
-	uint32_t n_routes[CKPT_PARTS], n_slots;    /* there now */
+	/*
+	 * Each field is stored on its own, without CRC. The reader compares the counts with
+	 * the records.
+	 */
+	uint32_t attempts;                         /* starts that have begun to read it */
+	uint32_t route_high[CKPT_PARTS], hop_high; /* highest number ever in use */
+	uint32_t n_routes[CKPT_PARTS], n_slots;    /* present numbers */
 	uint32_t nl_pid;                           /* of the last zebra */
-	/* It is not let in before: CLOCK_BOOTTIME. 0: it is, also of a writer that knew none. */
+	/*
+	 * CLOCK_BOOTTIME until which fpm refuses this zebra (fpm hold). 0: it accepts it. A
+	 * writer without this field has 0 here.
+	 */
 	uint32_t held_until_s;
-	uint64_t alive_ms; /* CLOCK_BOOTTIME of the last sign of life */
+	uint64_t alive_ms; /* CLOCK_BOOTTIME when the writer last ran */
 };
 static_assert(offsetof(struct ckpt_header, alive_ms) == 72, "as before held_until_s");
 
@@ -59,8 +67,8 @@ struct ckpt_route {
 };
 static_assert(sizeof(struct ckpt_route) == 32, "two records a cache line");
 
-struct ckpt_way {
-	uint32_t slot, turn, at, n; /* n 0: free, all octets zero */
+struct ckpt_hop {
+	uint32_t slot, version, at, n; /* n 0: free, all octets zero */
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
 	uint8_t gw_family, encap, onlink,
@@ -69,40 +77,43 @@ struct ckpt_way {
 	uint32_t number;
 	uint32_t crc; /* of all above; never 0 */
 };
-static_assert(sizeof(struct ckpt_way) == 56, "no padding");
+static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
 struct ckpt {
 	int fd;
 	struct ckpt_header *head;             /* the mapping */
 	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
-	struct ckpt_way *way;                 /* by number, from 1 */
-	/* A writer's, in its own memory. */
-	bool frozen; /* a successor reads it: only the sign of life is still written */
-	uint32_t turn;
-	uint32_t *next_way; /* by way number: next of the same slot, or of the free ones */
-	uint32_t cap_way, free_way;
-	uint32_t *first_way; /* by slot */
-	uint32_t cap_slot;
+	struct ckpt_hop *hop;                 /* by number, from 1 */
+	/* Writer, in its own memory. */
+	bool frozen; /* a successor reads it: only alive_ms is still written */
+	uint32_t version;
+	uint32_t *hop_next; /* by hop number: next of the same slot, or of the free ones */
+	uint32_t hop_cap, hop_free;
+	uint32_t *hop_first; /* by slot */
+	uint32_t slot_cap;
 	uint64_t full; /* slots that found no room */
-	/* A reader's: numbers of the good ways, sets together, in order; of the good routes. */
+	/* Reader: the numbers of the valid hops, sorted by set, and the valid routes. */
 	uint32_t *sorted;
 	uint32_t n_sorted;
 	struct ckpt_order {
-		uint64_t *word[2];     /* room; where they were sorted from */
+		uint64_t *word[2];     /* two arrays for sorting */
 		const uint64_t *by[2]; /* IPv4, IPv6: in the order of their addresses */
 		uint32_t n[2];
 	} order[CKPT_PARTS];
-	uint32_t n_bad; /* records that did not verify, forgiven */
+	uint32_t n_bad; /* invalid records that the reader accepted */
 };
 
-/* Of a writer that has one, or NULL. */
+/* Return true if a writer exists and is frozen. */
 static inline bool
 ckpt_is_frozen(const struct ckpt *c)
 {
 	return c != NULL && c->frozen;
 }
 
-/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4, begun with `seed`; never 0. */
+/*
+ * Return the CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4, begun with `seed`.
+ * It is never 0.
+ */
 static inline uint32_t
 ckpt_crc(uint32_t seed, const void *record, size_t len)
 {
@@ -115,48 +126,52 @@ ckpt_crc(uint32_t seed, const void *record, size_t len)
 	}
 	return crc == 0 ? 1 : crc;
 }
-/* Of a record: all before its member `crc`. */
+/* CRC of all members of a record before its member `crc`. */
 #define CKPT_CRC_OF(seed, r) ckpt_crc(seed, r, offsetof(__typeof__(*(r)), crc))
 #define CKPT_CRC(r)          CKPT_CRC_OF(0, r)
 
-/* An empty one. NULL: out of memory, or the kernel has no memfd. */
+/* Create an empty checkpoint. Return NULL if memory is out or the kernel has no memfd. */
 struct ckpt *ckpt_new(uint64_t netns);
 
 /*
- * That of an earlier process, for reading; takes `fd` over. Everything is verified. NULL
- * when it is not to be used, and `why` has the reason in a few words: other layout, other
- * namespace, older than `max_age_ms` at `now_ms` (CLOCK_BOOTTIME), damaged, or tried three
- * times, each of which ended in a crash.
+ * Open the checkpoint of an earlier process for reading, and verify all of it. `fd` is
+ * closed with it, or at once if this fails. Return NULL if the checkpoint cannot be used,
+ * and set *why to the reason in a few words: other layout, other namespace, older than
+ * `max_age_ms` at `now_ms` (CLOCK_BOOTTIME), damaged, or used by three starts that all
+ * crashed.
  */
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
-extern const char ckpt_no_memory[]; /* one of the reasons, which is none against it */
-/* And these are of an installation or a configuration: there is nothing wrong with it. */
+extern const char ckpt_no_memory[]; /* not the checkpoint's fault */
+/*
+ * Reasons that come from an installation or a configuration: the checkpoint itself is
+ * intact.
+ */
 extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
-/* As rib_checkpoint_tries() and rib_checkpoint_forgive() of rib.h. */
-unsigned int ckpt_tries(int fd);
-void ckpt_forgive(int fd, unsigned int tries);
+/* See rib_checkpoint_attempts() and rib_checkpoint_reset_attempts() in rib.h. */
+unsigned int ckpt_attempts(int fd);
+void ckpt_reset_attempts(int fd, unsigned int attempts);
 
-/* In which of the arrays routes of a table are. */
+/* Return the array that has the routes of a table. */
 unsigned int ckpt_part(uint32_t table);
-/* All of `r` but its CRC, as route `number` of those of its part. */
+/* Write `r`, except for its CRC, as route `number` of the array of its table. */
 void ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *r);
 void ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number);
-void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways,
+void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops,
 		   uint32_t mtu_bytes);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
 size_t ckpt_bytes(const struct ckpt *c);
 
-/* The good route of that number, from 1 to head->route_high[part]; NULL: none. */
+/* Return the valid route with this number, from 1 to head->route_high[part], or NULL. */
 const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
 				    uint32_t number);
 /*
- * A reader's: good routes of a family (0: IPv4, 1: IPv6), from 0 to order[part].n[v] - 1, so
- * that neighbors in the address space, which are neighbors in the tries, follow each other:
- * IPv4 by all of the address, IPv6 by 32 bits behind the first three.
+ * Return valid route `i` of a family (v 0: IPv4, 1: IPv6), for a reader. `i` goes from 0 to
+ * order[part].n[v] - 1 in the order of addresses, so that neighbors in the tries follow
+ * each other: IPv4 by the whole address, IPv6 by the 32 bits after the first three.
  */
 static inline const struct ckpt_route *
 ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, uint32_t i)
@@ -164,10 +179,11 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
 	return &c->route[part][(uint32_t)c->order[part].by[v][i]];
 }
 /*
- * The next complete slot: its number, its ways into `out` (without MTU class), its MTU; 0: no
- * more. *at is 0 at first.
+ * Return the number of the next complete slot, or 0 after the last one. Put its next hops
+ * into `out` (without MTU class), and its MTU into *mtu_bytes. *at is 0 before the first
+ * call.
  */
-uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out,
+uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
 
 #endif

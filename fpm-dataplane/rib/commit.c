@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commits: where rib publishes to forwarders what has changed, group words and tries. [rib].
+ * Commits: publish changed group words and tries to forwarders. [rib]
  *
- * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
- * then what is published stays, but for what links and neighbors do to it (words.c).
- * Order within a commit: group words first, then the tries, so that no trie ever leads to a
- * word not yet written; slots that lost their last route die only when the trie that no
- * longer names them is published. What was replaced waits for its grace period in a list of
+ * A commit starts when neigh has filled the adjacencies that are new in it (adj.c). Until
+ * then the published state stays, except for changes of links and neighbors (words.c). A
+ * commit publishes the group words first, then the tries, so that no trie leads to a word
+ * that is not written. A slot that lost its last route is retired only when the published
+ * trie no longer names it. Replaced memory waits for its grace period in a list of
  * reclaim.h.
  *
- * When a trie runs out of memory, forwarding goes on with what is published: nothing is
- * freed that it may still name, and the next rounds try again.
+ * When a trie runs out of memory, forwarders use the published state. No slot is freed that
+ * it may still name, and the next rounds try again.
  */
 #include "rib/commit.h"
 
@@ -38,7 +38,7 @@ commit_tries(struct rib *rib)
 	for (unsigned int v = 0; v < 2; v++) {
 		bool left = false;
 
-		/* A copy that has all of it costs nothing when it is asked again. */
+		/* A copy that is complete already costs nothing. */
 		for (unsigned int c = 0; rib->pending.staged[v] && c < fib->n_copies; c++) {
 			if (poptrie_commit(fib_trie(&fib->copy[c], v == 0 ? 4 : 6)) == 0)
 				continue;
@@ -56,17 +56,17 @@ commit_tries(struct rib *rib)
 	return false;
 }
 
-/* Slots that no route names: nobody can find them after this commit. */
+/* Retire the slots that no route names. After this commit no reader can find them. */
 static void
-slots_kill_idle(struct rib *rib)
+slots_retire_idle(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->slots.idle.n; i++) {
 		struct slot *s = slot_at(&rib->slots, rib->slots.idle.v[i]);
 
 		s->idle = false;
 		if (s->refs != 0)
-			continue; /* taken again */
-		slot_kill(rib, s);
+			continue; /* a route took it again */
+		slot_retire(rib, s);
 		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)
 			word_drop_block(rib, s);
@@ -74,7 +74,7 @@ slots_kill_idle(struct rib *rib)
 	rib->slots.idle.n = 0;
 }
 
-/* How long the oldest of what is in this commit has waited for it. */
+/* Record how long the oldest event of this commit has waited. */
 static void
 commit_note_lag(struct rib *rib)
 {
@@ -90,7 +90,10 @@ commit_note_lag(struct rib *rib)
 				      memory_order_relaxed);
 }
 
-/* Grace period over: nobody holds any of it.  [rib, by MSG_RECLAIM] */
+/*
+ * Reuse what the commit retired: after the grace period no reader holds it. [rib, by
+ * MSG_RECLAIM]
+ */
 static void
 commit_reclaim(void *owner, void *arg)
 {
@@ -105,7 +108,7 @@ commit_reclaim(void *owner, void *arg)
 	for (uint32_t i = 0; i < p->adjs.n; i++)
 		adj_put(rib, p->adjs.v[i]);
 	reclaim_finish(rib, p);
-	vrf_bury(p->vrfs);
+	vrf_retired_free(p->vrfs);
 	feedback_send(rib, p->feedback);
 	reclaim_free(p);
 }
@@ -132,10 +135,10 @@ commit_now(struct rib *rib)
 	rib->words.due = false;
 	words_publish_all(rib);
 	rib->pending.failed = !commit_tries(rib);
-	/* A trie that could not be completed may still name slots that no route does. */
+	/* A trie that could not be completed may still name slots that no route has. */
 	if (!rib->pending.failed && !rib->resync.due) {
-		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
-			slots_kill_idle(rib);
+		if (!ckpt_is_frozen(rib->ckpt)) /* a frozen checkpoint keeps its slots */
+			slots_retire_idle(rib);
 		vrfs_publish(rib);
 	}
 	if (tries || rib->count.word_writes != rib->pending.words_before) {
@@ -154,7 +157,7 @@ rib_commit(struct rib *rib)
 	if (rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
-	if (adj_awaited(rib)) {
+	if (adj_is_awaited(rib)) {
 		if (rib->words.due)
 			words_publish(rib);
 		return;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contents of slots: which content has which number, who shares, who takes over. [rib].
+ * The contents of slots: which slot has which content, which routes share it, which session
+ * takes it over. [rib]
  *
- * A nexthop id has a slot of its own while routes name it: a later NEWNEXTHOP must be able
- * to change it alone. When a session ends, zebra may number anew: its slots become orphans,
- * with their content frozen, and the next session's id that means the same takes one over,
- * so that a replay rewrites no prefix. Content without an id is shared by all its routes.
- * Nothing here writes group words.
+ * A nexthop id has a slot of its own while routes name it, because a later NEWNEXTHOP must
+ * change it alone. When a session ends, zebra may number its ids again. The slots then
+ * become orphans with frozen content. If an id of the next session has the same content, it
+ * adopts the orphan, so that a replay rewrites no prefix. Content without an id is shared
+ * by all its routes. This file writes no group words.
  */
 #include "rib/content.h"
 
@@ -20,12 +21,12 @@
 #include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 uint16_t
 mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 {
-	/* What each link must carry: RFC 791, 3.2; RFC 8200, 5. */
+	/* Minimum MTU of every link: RFC 791, 3.2; RFC 8200, 5. */
 	uint32_t least = family == 4 ? 68 : 1280;
 	uint16_t mtu;
 
@@ -40,7 +41,10 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 		table_refuse(TABLE_mtus);
 		return 0;
 	}
-	/* Never changed again; a path of this class is published later, with release. */
+	/*
+	 * The value of a class never changes. A path of this class is published later, with
+	 * release.
+	 */
 	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->contents.mtu_high], mtu,
 			      memory_order_relaxed);
 	table_used(TABLE_mtus, rib->contents.mtu_high);
@@ -48,12 +52,12 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 }
 
 bool
-slot_has_ways(const struct slot *s, const struct ways *ways)
+slot_has_hops(const struct slot *s, const struct nh_list *hops)
 {
-	if (s->n_legs != ways->n)
+	if (s->n_legs != hops->n)
 		return false;
-	for (uint32_t i = 0; i < ways->n; i++)
-		if (memcmp(&s->leg[i].way, &ways->v[i], sizeof(struct way)) != 0)
+	for (uint32_t i = 0; i < hops->n; i++)
+		if (memcmp(&s->leg[i].hop, &hops->v[i], sizeof(struct next_hop)) != 0)
 			return false;
 	return true;
 }
@@ -61,7 +65,7 @@ slot_has_ways(const struct slot *s, const struct ways *ways)
 static void
 content_add(struct rib *rib, struct slot *s, uint64_t hash)
 {
-	hidx_add(&rib->contents.by_ways, hash, s->number);
+	hidx_add(&rib->contents.by_hops, hash, s->number);
 	s->indexed = true;
 }
 
@@ -69,32 +73,34 @@ static void
 content_del(struct rib *rib, struct slot *s)
 {
 	if (s->indexed)
-		hidx_del(&rib->contents.by_ways, s->number);
+		hidx_del(&rib->contents.by_hops, s->number);
 	s->indexed = false;
 }
 
-/* First slot with this content and one of the two kinds, NULL when there is none. */
+/* Return the first slot with this content and one of the two kinds, or NULL. */
 static struct slot *
-content_find(struct rib *rib, const struct ways *ways, uint64_t hash, enum slot_kind kind,
-	     enum slot_kind or_kind)
+content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
+	     enum slot_kind kind, enum slot_kind or_kind)
 {
-	for (uint32_t i = hidx_first(&rib->contents.by_ways, hash); i != 0;
-	     i = hidx_next(&rib->contents.by_ways, i)) {
+	for (uint32_t i = hidx_first(&rib->contents.by_hops, hash); i != 0;
+	     i = hidx_next(&rib->contents.by_hops, i)) {
 		struct slot *s = slot_at(&rib->slots, i);
 
-		if ((s->kind == kind || s->kind == or_kind) && slot_has_ways(s, ways))
+		if ((s->kind == kind || s->kind == or_kind) && slot_has_hops(s, hops))
 			return s;
 	}
 	return NULL;
 }
 
-/* An orphan that is somebody's again: the limit holds it for what it is now. */
+/*
+ * Give an orphan to a new user. Whether the limit counts it depends on the present content.
+ */
 static void
-slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool small)
+slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool exempt)
 {
 	s->kind = (uint8_t)kind;
 	s->nhid = nhid;
-	slot_set_small(rib, s, small);
+	slot_set_exempt(rib, s, exempt);
 	rib->contents.n_orphans--;
 	rib->count.adopted++;
 }
@@ -111,57 +117,60 @@ slot_drop_legs(struct rib *rib, struct slot *s)
 }
 
 void
-slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways)
+slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 {
-	struct leg *leg = must(calloc(ways->n, sizeof(*leg)));
+	struct leg *leg = mem_or_abort(calloc(hops->n, sizeof(*leg)));
 
-	/* The new legs first: an adjacency that stays keeps its slot and its watch. */
-	for (uint32_t i = 0; i < ways->n; i++) {
-		leg[i].way = ways->v[i];
+	/*
+	 * Attach the new legs first, so that an adjacency in both keeps its number and its
+	 * watch.
+	 */
+	for (uint32_t i = 0; i < hops->n; i++) {
+		leg[i].hop = hops->v[i];
 		leg[i].slot = s;
 		leg_attach(rib, &leg[i]);
 	}
 	slot_drop_legs(rib, s);
 	s->leg = leg;
-	s->n_legs = ways->n;
-	rib->contents.leg_bytes += ways->n * sizeof(*leg);
-	mirror_slot(rib, s->number, ways);
+	s->n_legs = hops->n;
+	rib->contents.leg_bytes += hops->n * sizeof(*leg);
+	mirror_slot(rib, s->number, hops);
 	slot_dirty(rib, s, SLOT_PATHS);
 }
 
 uint32_t
-slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
+slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 {
 	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
 	uint64_t hash;
 
-	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
+	if (s != NULL && s->kind == SLOT_INLINE && slot_has_hops(s, hops))
 		return hint;
-	hash = ways_hash(ways, rib->fib->seed);
-	s = content_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
-	if (s == NULL && (s = content_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
-		/* zebra stopped using nexthop ids: same content, same slot. */
-		slot_adopt(rib, s, SLOT_INLINE, 0, ways_are_small(ways));
+	hash = nh_list_hash(hops, rib->fib->seed);
+	s = content_find(rib, hops, hash, SLOT_INLINE, SLOT_INLINE);
+	if (s == NULL && (s = content_find(rib, hops, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
+		/* zebra stopped using nexthop ids: equal content keeps its slot. */
+		slot_adopt(rib, s, SLOT_INLINE, 0, nh_list_needs_no_neighbor(hops));
 	}
 	if (s == NULL) {
-		s = slot_new(rib, SLOT_INLINE, ways_are_small(ways));
+		s = slot_new(rib, SLOT_INLINE, nh_list_needs_no_neighbor(hops));
 		if (s == NULL)
 			return rib->contents.unresolved;
-		slot_set_ways(rib, s, ways);
+		slot_set_hops(rib, s, hops);
 		content_add(rib, s, hash);
 	}
 	return s->number;
 }
 
 uint32_t
-slot_restore(struct rib *rib, const struct ways *ways)
+slot_restore(struct rib *rib, const struct nh_list *hops)
 {
-	struct slot *s = slot_new(rib, SLOT_ORPHAN, ways_are_small(ways));
+	struct slot *s = slot_new(rib, SLOT_ORPHAN, nh_list_needs_no_neighbor(hops));
 
 	if (s == NULL)
 		return 0;
-	slot_set_ways(rib, s, ways);
-	content_add(rib, s, ways_hash(ways, rib->fib->seed));
+	slot_set_hops(rib, s, hops);
+	content_add(rib, s, nh_list_hash(hops, rib->fib->seed));
 	rib->contents.n_orphans++;
 	return s->number;
 }
@@ -169,24 +178,27 @@ slot_restore(struct rib *rib, const struct ways *ways)
 uint32_t
 slot_for_kind(struct rib *rib, enum path_kind kind)
 {
-	struct way way;
-	struct ways ways = {.v = &way, .n = 1, .cap = 1};
+	struct next_hop hop;
+	struct nh_list hops = {.v = &hop, .n = 1, .cap = 1};
 
-	way_special(&way, kind);
-	return slot_for_ways(rib, &ways, 0);
+	next_hop_special(&hop, kind);
+	return slot_for_hops(rib, &hops, 0);
 }
 
-/* An orphan that already means what `nh` means: preferably the one the route has now. */
+/*
+ * Return an orphan with the content of `hops`, preferably the slot that the route has now,
+ * or NULL.
+ */
 static struct slot *
-slot_find_adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
+slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 {
 	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
 
-	if (rib->contents.n_orphans == 0 || ways->unresolved)
+	if (rib->contents.n_orphans == 0 || hops->unresolved)
 		return NULL;
-	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
+	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_hops(s, hops))
 		return s;
-	return content_find(rib, ways, ways_hash(ways, rib->fib->seed), SLOT_ORPHAN,
+	return content_find(rib, hops, nh_list_hash(hops, rib->fib->seed), SLOT_ORPHAN,
 			    SLOT_ORPHAN);
 }
 
@@ -209,7 +221,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 
 	if (number != 0)
 		return number;
-	nh_ways(rib, nh, mtu_class, &rib->scratch);
+	nh_hops(rib, nh, mtu_class, &rib->scratch);
 	s = slot_find_adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		content_del(rib, s);
@@ -220,7 +232,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 			nh_maybe_free(rib, nh);
 			return rib->contents.unresolved;
 		}
-		slot_set_ways(rib, s, &rib->scratch);
+		slot_set_hops(rib, s, &rib->scratch);
 		s->nhid = id;
 	}
 	s->mtu_class = mtu_class;
@@ -229,19 +241,21 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 	return s->number;
 }
 
-/* The id is of an older session: keep the content, stop following. */
+/*
+ * Keep the content of a slot, but stop following its id, which belongs to an ended session.
+ */
 static void
 slot_orphan(struct rib *rib, struct slot *s)
 {
-	struct ways ways = {0};
+	struct nh_list hops = {0};
 
 	for (uint32_t i = 0; i < s->n_legs; i++)
-		*ways_push(&ways) = s->leg[i].way;
+		*nh_list_push(&hops) = s->leg[i].hop;
 	s->kind = SLOT_ORPHAN;
 	s->sibling = 0;
 	rib->contents.n_orphans++;
-	content_add(rib, s, ways_hash(&ways, rib->fib->seed));
-	free(ways.v);
+	content_add(rib, s, nh_list_hash(&hops, rib->fib->seed));
+	free(hops.v);
 }
 
 void
@@ -256,7 +270,7 @@ slots_orphan(struct rib *rib)
 }
 
 void
-slot_kill(struct rib *rib, struct slot *s)
+slot_retire(struct rib *rib, struct slot *s)
 {
 	struct nh *nh;
 	uint32_t *at;
@@ -272,7 +286,7 @@ slot_kill(struct rib *rib, struct slot *s)
 		nh_maybe_free(rib, nh);
 	}
 	mirror_slot_gone(rib, s->number);
-	s->kind = SLOT_DYING;
+	s->kind = SLOT_RETIRED;
 	slot_drop_legs(rib, s);
 }
 
@@ -286,5 +300,5 @@ contents_init(struct rib *rib)
 void
 contents_free(struct rib *rib)
 {
-	hidx_free(&rib->contents.by_ways);
+	hidx_free(&rib->contents.by_hops);
 }

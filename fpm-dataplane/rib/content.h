@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contents of slots: found, shared, adopted. [rib]. */
+/* Find, share and adopt slots by their content. [rib] */
 #ifndef RIB_CONTENT_H
 #define RIB_CONTENT_H
 
@@ -13,36 +13,43 @@
 struct nh;
 struct rib;
 struct slot;
-struct ways;
+struct nh_list;
 
 struct rib_contents {
-	struct hidx by_ways; /* SLOT_INLINE and SLOT_ORPHAN */
+	struct hidx by_hops; /* SLOT_INLINE and SLOT_ORPHAN */
 	uint32_t n_orphans;
-	uint32_t unresolved; /* slot; permanent; also what is left when slots run out */
-	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use, for good */
+	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
+	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;
 };
 
 /*
- * Class of a route's MTU, of the family's least and 65535 octets at most; 0 when `mtu_bytes`
- * is 0, limits nothing, or all classes mean something else (counted).
+ * Return the class of a route's MTU. An MTU below the minimum of the family counts as the
+ * minimum. Return 0 if `mtu_bytes` is 0 or at least 65535, which limits nothing, or if all
+ * classes are in use with other MTUs (counted).
  */
 uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-bool slot_has_ways(const struct slot *s, const struct ways *ways);
-void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
-/* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
-uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
-/* A slot with the content of one of an older process; 0 when all are in use. */
-uint32_t slot_restore(struct rib *rib, const struct ways *ways);
+bool slot_has_hops(const struct slot *s, const struct nh_list *hops);
+void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
+/*
+ * Return the slot for content without an id. `hint` is the slot that the route has now, or
+ * 0.
+ */
+uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
+/* Return a new orphan slot with content from a checkpoint; 0 when all slots are in use. */
+uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
-/* Slot of a nexthop id, announced or not, for routes of one MTU class. */
+/* Return the slot of a nexthop id, announced or not, for routes of one MTU class. */
 uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
-/* The same when it is there; 0 when not. */
+/* Return the slot of a nexthop id and MTU class if it exists; 0 if not. */
 uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class);
-/* The session is over: all slots of ids become orphans. */
+/* Make orphans of all slots that have an id, because their session is over. */
 void slots_orphan(struct rib *rib);
-/* No route names it and none can any more; the word stays until readers are done. */
-void slot_kill(struct rib *rib, struct slot *s);
+/*
+ * Retire a slot that no route names or can find. Its word stays until the grace period is
+ * over.
+ */
+void slot_retire(struct rib *rib, struct slot *s);
 void contents_init(struct rib *rib);
 void contents_free(struct rib *rib);
 

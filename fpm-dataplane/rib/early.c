@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replayed routes that came before the nexthop object they name. [rib].
+ * Replayed routes that arrived before the nexthop object that they name. [rib]
  *
- * Live updates interleave with a replay and groups come before their members (FPM.md, 5),
- * so a route that works may be confirmed with an id that means nothing yet. It keeps its
- * old way until the id, and each member of a group, is known; at the latest until the
- * replay is over, for then zebra has said all it has to say. A route without an old way
- * needs none of this: it is bound at once, and late binding does the rest (nexthop.c).
+ * Live updates interleave with a replay, and groups arrive before their members (FPM.md,
+ * 5). A replay may thus confirm a working route with an id that is not announced yet. The
+ * route keeps its old slot until the id, and each member of a group, is known; at the
+ * latest until the replay is over, because then zebra has sent everything. A route without
+ * an old slot does not need this: it is bound at once, and late binding completes it
+ * (nexthop.c).
  */
 #include "rib/early.h"
 
@@ -37,20 +38,23 @@ early_find(const struct rib *rib, const struct route *r)
 }
 
 static bool
-nh_means_nothing(struct rib *rib, struct nh *nh)
+nh_is_unresolved(struct rib *rib, struct nh *nh)
 {
 	if (nh == NULL || !nh->known)
 		return true;
-	/* Asked for every route of a replay, after ids that have mostly come before. */
-	if (nh->judged != rib->nhs.turn) {
-		nh_ways(rib, nh, 0, &rib->scratch);
-		nh->means_nothing = rib->scratch.unresolved;
-		nh->judged = rib->nhs.turn;
+	/*
+	 * Each route of a replay asks this, so keep the result until an id changes. Most
+	 * ids arrive before.
+	 */
+	if (nh->checked != rib->nhs.n_changes) {
+		nh_hops(rib, nh, 0, &rib->scratch);
+		nh->unresolved = rib->scratch.unresolved;
+		nh->checked = rib->nhs.n_changes;
 	}
-	return nh->means_nothing;
+	return nh->unresolved;
 }
 
-/* Is what zebra has still to say of such routes not over? */
+/* Return true while the replay that confirms such routes runs. */
 static bool
 route_is_awaited(const struct rib *rib, const struct route *r)
 {
@@ -67,10 +71,10 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 	if (r == NULL || r->zslot == 0 || !route_is_awaited(rib, r))
 		return false;
 	i = rib->early.n == 0 ? 0 : early_find(rib, r);
-	/* What it has is this session's own word already: that is over now. */
+	/* This session itself gave the route its present slot: do not keep that longer. */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
-	if (!nh_means_nothing(rib, nh_find(rib, nhid)))
+	if (!nh_is_unresolved(rib, nh_find(rib, nhid)))
 		return false;
 	if (i == 0) {
 		i = number_get(&rib->early.unused, &rib->early.high);
@@ -111,7 +115,7 @@ early_bind(struct rib *rib, enum early_due due)
 
 		if (r == NULL ||
 		    (!(due == EARLY_ALL || (due == EARLY_MAIN && route_is_replayed(r))) &&
-		     nh_means_nothing(rib, nh_find(rib, nhid))))
+		     nh_is_unresolved(rib, nh_find(rib, nhid))))
 			continue;
 		early_drop(rib, i);
 		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));

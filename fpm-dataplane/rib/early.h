@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes that came before the nexthop object they name. [rib]. */
+/* Routes that arrived before the nexthop object that they name. [rib] */
 #ifndef RIB_EARLY_H
 #define RIB_EARLY_H
 
@@ -11,7 +11,7 @@
 struct rib;
 struct route;
 
-/* A route whose id means nothing yet: it keeps the way it had. */
+/* A route whose id is not resolved yet. It keeps its present slot. */
 struct early {
 	struct route *route; /* NULL: entry is free */
 	uint32_t nhid;
@@ -25,12 +25,15 @@ struct rib_early {
 	struct hidx by_route;
 };
 
-/* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */
+/*
+ * Note `r` and return true if `r` must wait for `nhid` with its present slot. Return false
+ * if it is to be bound at once (always if `r` is NULL).
+ */
 bool early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class);
-void early_forget(struct rib *rib, const struct route *r); /* it means something else now */
+void early_forget(struct rib *rib, const struct route *r); /* zebra changed or deleted it */
 enum early_due {
-	EARLY_KNOWN, /* those whose id is known by now */
-	EARLY_MAIN,  /* and all others that are replayed with main */
+	EARLY_KNOWN, /* routes whose id is resolved now */
+	EARLY_MAIN,  /* these, and all others that are replayed with main */
 	EARLY_ALL,
 };
 void early_bind(struct rib *rib, enum early_due due);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is told to zebra of the routes it sent: forwarded, or failed. [rib].
+ * Report to zebra for each of its routes whether it is forwarded or has failed. [rib]
  *
- * A route is acknowledged when a grace period has passed since the commit that it is in: no
- * forwarder can then still answer as before. Each NEWROUTE is answered once, also one that
- * changed nothing (FPM.md, 8); nothing is said of routes that are not ours to forward: the
- * kernel's own, and those of tables that have no FIB.
+ * A route is reported a grace period after the commit that contains it, because no
+ * forwarder can then still use the earlier state. Each NEWROUTE is answered once, even if
+ * it changed nothing (FPM.md, 8). Routes that the dataplane does not forward are not
+ * reported: those of protocol kernel, and those of tables without a FIB.
  *
- * When a trie lacks memory, what is not in it has failed. Which routes were told so is not
- * noted, memory being short: when all are in it, all of the session are told again.
+ * When a trie lacks memory, the routes that are missing in it have failed. Which routes
+ * were reported so is not recorded, because memory is short. When all routes are in the
+ * trie, all routes of the session are reported again.
  */
 #include "rib/feedback.h"
 
@@ -22,16 +23,16 @@
 #include "rib/slot.h"
 #include "rib/vrf.h"
 
-struct said {
+struct feedback_item {
 	struct prefix prefix;
 	uint8_t protocol, rtm_type;
 	uint32_t table;
 	uint32_t slot; /* 0: refused */
 };
 
-/* Does zebra want to know of routes of a table that are ours to forward? */
+/* Return true if zebra wants reports, and the table has a FIB. */
 static bool
-table_is_told(const struct rib *rib, uint32_t table)
+feedback_covers_table(const struct rib *rib, uint32_t table)
 {
 	unsigned int n;
 
@@ -39,26 +40,26 @@ table_is_told(const struct rib *rib, uint32_t table)
 }
 
 static void
-said_push(struct rib *rib, const struct said *said)
+feedback_push(struct rib *rib, const struct feedback_item *item)
 {
 	if (rib->feedback.n == rib->feedback.cap) {
 		rib->feedback.cap = rib->feedback.cap == 0 ? 256 : rib->feedback.cap * 2;
-		rib->feedback.v = must(realloc(
+		rib->feedback.v = mem_or_abort(realloc(
 			rib->feedback.v, rib->feedback.cap * sizeof(*rib->feedback.v)));
 	}
-	rib->feedback.v[rib->feedback.n++] = *said;
+	rib->feedback.v[rib->feedback.n++] = *item;
 }
 
 void
 feedback_put(struct rib *rib, const struct route *r)
 {
-	if (!table_is_told(rib, r->table))
+	if (!feedback_covers_table(rib, r->table))
 		return;
-	said_push(rib, &(struct said){.prefix = route_prefix(r),
-				      .table = r->table,
-				      .protocol = r->protocol,
-				      .rtm_type = r->rtm_type,
-				      .slot = r->zslot});
+	feedback_push(rib, &(struct feedback_item){.prefix = route_prefix(r),
+						   .table = r->table,
+						   .protocol = r->protocol,
+						   .rtm_type = r->rtm_type,
+						   .slot = r->zslot});
 }
 
 void
@@ -66,53 +67,56 @@ feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 {
 	uint32_t table = table_of_event(ev);
 
-	if (!table_is_told(rib, table))
+	if (!feedback_covers_table(rib, table))
 		return;
-	said_push(rib, &(struct said){.prefix = ev->prefix,
-				      .table = table,
-				      .protocol = ev->protocol,
-				      .rtm_type = ev->rtm_type});
+	feedback_push(rib, &(struct feedback_item){.prefix = ev->prefix,
+						   .table = table,
+						   .protocol = ev->protocol,
+						   .rtm_type = ev->rtm_type});
 }
 
 bool
-feedback_retell(struct rib *rib)
+feedback_resend(struct rib *rib)
 {
-	uint32_t end = rib->feedback.retell_at + RIB_SLICE;
+	uint32_t end = rib->feedback.resend_at + RIB_SLICE;
 
 	if (rib->resync.due || rib->pending.failed || rib->session.vrfs_replaying)
-		return false; /* not yet: a later round */
-	for (; rib->feedback.retell_at < end &&
-	       rib->feedback.retell_at <= tables_walk_end(&rib->tables);
-	     rib->feedback.retell_at++) {
+		return false; /* a later round continues */
+	for (; rib->feedback.resend_at < end &&
+	       rib->feedback.resend_at <= tables_walk_end(&rib->tables);
+	     rib->feedback.resend_at++) {
 		const struct route *r =
-			tables_walk_at(&rib->tables, rib->feedback.retell_at);
+			tables_walk_at(&rib->tables, rib->feedback.resend_at);
 
 		if (r != NULL && r->zslot != 0 && r->gen == rib->session.gen)
 			feedback_put(rib, r);
 	}
-	if (rib->feedback.retell_at <= tables_walk_end(&rib->tables))
+	if (rib->feedback.resend_at <= tables_walk_end(&rib->tables))
 		return true;
-	rib->feedback.retell_at = 0;
+	rib->feedback.resend_at = 0;
 	return false;
 }
 
-/* Is there a next hop for which no adjacency was left? */
+/* Return true if a next hop got no adjacency because all were in use. */
 static bool
 slot_lacks_adjacency(const struct slot *s)
 {
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
 
-		if (leg->adj == 0 && leg->way.gw_family != 0 && leg->link != NULL &&
+		if (leg->adj == 0 && leg->hop.gw_family != 0 && leg->link != NULL &&
 		    leg->link->ifidx != 0)
 			return true;
 	}
 	return false;
 }
 
-/* Not forwarded, though zebra believes so: not supported, or a table of ours is full. */
+/*
+ * Return true if the route is not forwarded although zebra assumes it: the next hop is not
+ * supported, or a table is full.
+ */
 static bool
-said_is_unforwarded(const struct rib *rib, const struct said *s)
+feedback_is_unforwarded(const struct rib *rib, const struct feedback_item *s)
 {
 	enum path_kind kind;
 
@@ -123,9 +127,9 @@ said_is_unforwarded(const struct rib *rib, const struct said *s)
 	       (kind == PATH_DOWN && slot_lacks_adjacency(slot_at(&rib->slots, s->slot)));
 }
 
-/* Is its trie out of memory, and this prefix missing in it? */
+/* Return true if the prefix is missing in its trie for lack of memory. */
 static bool
-said_is_not_in_trie(struct rib *rib, const struct said *s)
+feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 {
 	const struct vrf *vrf = vrf_find(rib, s->table);
 	const bool *staged = vrf == NULL ? rib->pending.staged : vrf->staged;
@@ -133,7 +137,7 @@ said_is_not_in_trie(struct rib *rib, const struct said *s)
 	const struct route *r;
 
 	if (staged[s->prefix.family == 6])
-		return true; /* the commit before this question has failed */
+		return true; /* the commit has failed */
 	if (!rib->resync.due)
 		return false;
 	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));
@@ -141,13 +145,13 @@ said_is_not_in_trie(struct rib *rib, const struct said *s)
 }
 
 static bool
-said_has_failed(struct rib *rib, const struct said *s)
+feedback_has_failed(struct rib *rib, const struct feedback_item *s)
 {
-	if (said_is_unforwarded(rib, s))
+	if (feedback_is_unforwarded(rib, s))
 		return true;
-	if (!said_is_not_in_trie(rib, s))
+	if (!feedback_is_not_in_trie(rib, s))
 		return false;
-	rib->feedback.retell_at = 1;
+	rib->feedback.resend_at = 1;
 	return true;
 }
 
@@ -158,7 +162,7 @@ feedback_seal(struct rib *rib)
 	struct msg_feedback *m = NULL;
 
 	for (uint32_t i = 0; i < rib->feedback.n; i++) {
-		const struct said *s = &rib->feedback.v[i];
+		const struct feedback_item *s = &rib->feedback.v[i];
 
 		if (m == NULL || m->n == FPM_FEEDBACK_MAX) {
 			m = msg_new(MSG_FEEDBACK, sizeof(*m));
@@ -166,11 +170,12 @@ feedback_seal(struct rib *rib)
 			*p->feedback_end = m;
 			p->feedback_end = &m->next;
 		}
-		m->route[m->n++] = (struct fpm_feedback){.prefix = s->prefix,
-							 .table = s->table,
-							 .protocol = s->protocol,
-							 .rtm_type = s->rtm_type,
-							 .failed = said_has_failed(rib, s)};
+		m->route[m->n++] =
+			(struct fpm_feedback){.prefix = s->prefix,
+					      .table = s->table,
+					      .protocol = s->protocol,
+					      .rtm_type = s->rtm_type,
+					      .failed = feedback_has_failed(rib, s)};
 	}
 	rib->feedback.n = 0;
 }
@@ -192,7 +197,7 @@ feedback_send(struct rib *rib, struct msg_feedback *m)
 void
 feedback_clear(struct rib *rib)
 {
-	rib->feedback.n = rib->feedback.retell_at = 0;
+	rib->feedback.n = rib->feedback.resend_at = 0;
 }
 
 void

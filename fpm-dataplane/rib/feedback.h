@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is told to zebra of the routes it sent. [rib]. */
+/* Report to zebra what happened to its routes. [rib] */
 #ifndef RIB_FEEDBACK_H
 #define RIB_FEEDBACK_H
 
@@ -10,22 +10,24 @@ struct fpm_event;
 struct msg_feedback;
 struct rib;
 struct route;
-struct said;
+struct feedback_item;
 
 struct rib_feedback {
-	struct said *v; /* routes to be acknowledged after the commit */
+	struct feedback_item *v; /* routes to report after the commit */
 	uint32_t n, cap;
-	uint32_t retell_at; /* 0: no route was said to have failed for a lack of memory */
+	uint32_t resend_at; /* 0: no report of a memory failure needs a correction */
 };
 
-void feedback_put(struct rib *rib, const struct route *r);         /* zebra has sent it */
-void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* not even kept */
-/* A slice, when there is memory again, of all routes. Returns true when there are more. */
-bool feedback_retell(struct rib *rib);
-void feedback_seal(struct rib *rib); /* all so far is committed */
+void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */
+void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* rib did not take it */
+/*
+ * Report a slice of all routes again, once memory is back. Return true if there are more.
+ */
+bool feedback_resend(struct rib *rib);
+void feedback_seal(struct rib *rib); /* after a commit */
 void feedback_send(struct rib *rib, struct msg_feedback *m);
 
 void rib_feedback_free(struct rib *rib);
-void feedback_clear(struct rib *rib); /* another session: the replay will be acknowledged */
+void feedback_clear(struct rib *rib); /* new session: its replay is reported */
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets of a group: how many, and which member has which. Pure functions, any thread.
+ * Divide the buckets of a group among its members. Pure functions. [any thread]
  *
- * Shares follow the weights by largest remainder. Assignment is resilient: when members
- * come, go or change weight, a bucket changes hands only when its member is gone or has
- * more than its new share. Bucket number = top bits of the flow hash, so that a block of
- * twice the size keeps every flow where it was.
+ * The shares follow the weights by largest remainder. The assignment is resilient: when
+ * members are added, removed or change weight, a bucket changes its member only if that
+ * member was removed or has more buckets than its new share. The bucket number is the top
+ * bits of the flow hash, so that a block of twice the size keeps every flow on its member.
  */
 #include "rib/group.h"
 
@@ -42,13 +42,13 @@ members_weight(const struct bucket_member *m, uint32_t n)
 	return sum;
 }
 
-/* Fill m[].target so that the targets add up to 2^log2_n. */
+/* Set m[].target so that the targets add up to 2^log2_n. */
 static void
 members_set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 {
 	uint64_t total = members_weight(m, n);
 	uint32_t left = 1u << log2_n;
-	struct remainder *rest = must(malloc(n * sizeof(*rest)));
+	struct remainder *rest = mem_or_abort(malloc(n * sizeof(*rest)));
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t share = m[i].weight << log2_n;
@@ -63,7 +63,7 @@ members_set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 	free(rest);
 }
 
-/* Is every member's share within 2 % of what its weight asks for? */
+/* Return true if each member's share is within 2 % of its weight. */
 static bool
 members_are_fair(const struct bucket_member *m, uint32_t n, unsigned int log2_n)
 {
@@ -90,7 +90,10 @@ group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2)
 	members_set_targets(m, n, k);
 	while (k < LOG2_MAX && !members_are_fair(m, n, k))
 		members_set_targets(m, n, ++k);
-	/* A somewhat larger block is kept: shrinking would merge buckets and move flows. */
+	/*
+	 * Keep a block that is somewhat larger: a smaller one would merge buckets and move
+	 * flows.
+	 */
 	if (old_log2 > k && old_log2 <= k + 3) {
 		k = old_log2;
 		members_set_targets(m, n, k);
@@ -130,7 +133,10 @@ group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t
 			m[guess].have++;
 		}
 	}
-	/* The rest in turn, so that neighboring buckets go different ways. */
+	/*
+	 * Deal the remaining buckets out in turn, so that neighboring buckets have
+	 * different members.
+	 */
 	for (uint32_t b = 0; b < n_buckets; b++) {
 		if (out[b] != PATH(PATH_NONE, 0))
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buckets of a group: how many, and which member has which. Pure functions, any thread. */
+/* Divide the buckets of a group among its members. Pure functions. [any thread] */
 #ifndef RIB_GROUP_H
 #define RIB_GROUP_H
 
@@ -13,11 +13,13 @@ struct bucket_member {
 	uint32_t target, have;
 };
 
-/* log2 of the number of buckets for `n` (2 or more) members; fills their targets. */
+/*
+ * Return log2 of the number of buckets for `n` members (2 or more), and set their targets.
+ */
 unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
 /*
- * Fill `out` (2^log2_n paths) to m[].target, keeping from `old` (2^old_log2 paths; NULL:
- * nothing to keep) what can stay.
+ * Fill `out` (2^log2_n paths) so that each member has m[].target buckets. Keep as many
+ * buckets of `old` (2^old_log2 paths; NULL: none) as possible.
  */
 void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
 		const fib_path *old, unsigned int old_log2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Small containers: a vector of numbers, and a chained hash over records that have small
- * dense numbers (slots, ids, links, adjacencies). [rib]. Never for routes: doubling here
- * rehashes everything at once, which is fine for thousands and not for millions.
+ * dense numbers (slots, ids, links, adjacencies). [rib]. Do not use the hash for routes:
+ * when it doubles, it rehashes everything at once, which is fast enough for thousands and
+ * not for millions.
  */
 #include "rib/index.h"
 
@@ -11,7 +12,7 @@
 #include "base/inet.h"
 
 void *
-must(void *mem)
+mem_or_abort(void *mem)
 {
 	if (mem == NULL)
 		abort();
@@ -23,7 +24,7 @@ vec32_push(struct vec32 *vec, uint32_t value)
 {
 	if (vec->n == vec->cap) {
 		vec->cap = vec->cap == 0 ? 16 : vec->cap * 2;
-		vec->v = must(realloc(vec->v, vec->cap * sizeof(*vec->v)));
+		vec->v = mem_or_abort(realloc(vec->v, vec->cap * sizeof(*vec->v)));
 	}
 	vec->v[vec->n++] = value;
 }
@@ -47,7 +48,7 @@ table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes)
 	if (number < *cap)
 		return table;
 	*cap = *cap == 0 ? 64 : *cap * 2;
-	return must(realloc(table, *cap * record_bytes));
+	return mem_or_abort(realloc(table, *cap * record_bytes));
 }
 
 uint64_t
@@ -62,7 +63,7 @@ hidx_rehash(struct hidx *h, uint32_t n_heads)
 	uint32_t *old = h->head;
 	uint32_t n_old = old == NULL ? 0 : h->mask + 1;
 
-	h->head = must(calloc(n_heads, sizeof(*h->head)));
+	h->head = mem_or_abort(calloc(n_heads, sizeof(*h->head)));
 	h->mask = n_heads - 1;
 	for (uint32_t b = 0; b < n_old; b++)
 		for (uint32_t i = old[b], next; i != 0; i = next) {
@@ -87,8 +88,8 @@ hidx_add(struct hidx *h, uint64_t hash, uint32_t number)
 
 		while (cap <= number)
 			cap *= 2;
-		h->next = must(realloc(h->next, cap * sizeof(*h->next)));
-		h->hash = must(realloc(h->hash, cap * sizeof(*h->hash)));
+		h->next = mem_or_abort(realloc(h->next, cap * sizeof(*h->next)));
+		h->hash = mem_or_abort(realloc(h->hash, cap * sizeof(*h->hash)));
 		h->cap = cap;
 	}
 	h->hash[number] = (uint32_t)hash;

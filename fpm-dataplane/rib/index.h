@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small containers of [rib]: vectors of numbers, a hash over records that have numbers. */
+/* Small containers: vectors of numbers, and a hash over records that have numbers. [rib] */
 #ifndef RIB_INDEX_H
 #define RIB_INDEX_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns mem; aborts when it is NULL: small control data, nothing sane is left to do. */
-void *must(void *mem);
+/* Return mem. Abort when it is NULL: rib cannot work without its small control data. */
+void *mem_or_abort(void *mem);
 
 struct vec32 {
 	uint32_t *v;
@@ -17,12 +17,12 @@ struct vec32 {
 void vec32_push(struct vec32 *vec, uint32_t value);
 void vec32_free(struct vec32 *vec);
 
-/* A number for a new record, from 1: one that was given back, else the next. */
+/* Return the number for a new record, from 1: a returned number, or else the next. */
 uint32_t number_get(struct vec32 *unused, uint32_t *high);
-/* The table with room for record `number`; the caller's pointer is the returned one. */
+/* Return the table with room for record `number`. It replaces the caller's pointer. */
 void *table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes);
 
-/* Hash of small dense numbers (1..): the caller keeps the records and compares them. */
+/* Hash of small dense numbers from 1. The caller keeps the records and compares them. */
 struct hidx {
 	uint32_t *head;
 	uint32_t *next, *hash; /* by number */

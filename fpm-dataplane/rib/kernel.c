@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says about ourselves: links, own addresses, and the prefixes that follow.
- * [rib].
+ * Apply events of the kernel: links, own addresses, and the prefixes that result from them.
+ * [rib]
  *
- * An own address is a host route to us. Its subnet, while the interface is up, is on link,
- * and (IPv4, up to /30) has two broadcast addresses that are never forwarded to. When the
- * interface goes down the subnet is withdrawn and not merely dead, so that a route which
- * zebra learned for it by another way takes over. Own addresses stay: the kernel knows best
- * what it answers. Link-local subnets exist once a link and are in no table. All of this is
- * of the table that the interface's addresses are in: of its VRF, or main.
+ * An own address is a host route to the kernel. While its interface is up, its subnet is on
+ * link and has special addresses (own.h): two broadcast addresses in IPv4 (prefix length up
+ * to 30), which are never forwarded to, and the subnet-router anycast address in IPv6. When
+ * the interface goes down, the subnet is withdrawn, so that a route for it that zebra
+ * learned from another router takes over. Own addresses stay, because the kernel decides
+ * what it answers. Link-local subnets exist on each link and are in no table. All of this
+ * belongs to the table of the interface's addresses: that of its VRF, or main.
  *
- * The work is by the subnets of one interface, never by routes of zebra, and each step finds
- * what it needs by hash: thousands of addresses on a port that fails cost some milliseconds.
+ * The work depends on the number of subnets of an interface, not on the number of routes of
+ * zebra. Each step finds its records by hash. Thousands of addresses on a failing port cost
+ * some milliseconds.
  */
 #include "rib/kernel.h"
 
@@ -26,15 +28,15 @@
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
-/* The slot that the kernel's side gives to `p` in a table; 0 when it has no say. */
+/* Return the slot that the kernel's state gives to `p` in a table; 0: none. */
 static uint32_t
 kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 	uint32_t ifindex;
-	struct way *w;
+	struct next_hop *hop;
 
 	if (own_is_address(&rib->own, table, p))
 		return slot_for_kind(rib, PATH_LOCAL);
@@ -43,12 +45,13 @@ kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 		return slot_for_kind(rib, p->family == 4 ? PATH_BCAST : PATH_LOCAL);
 	if (ifindex == 0)
 		return 0;
-	ways_clear(ways);
-	w = ways_push(ways);
-	*w = (struct way){.ifindex = ifindex,
-			  .weight = 1,
-			  .vrfs_own = rib_link_find(&rib->links, ifindex)->vrf != 0};
-	return slot_for_ways(rib, ways, 0);
+	nh_list_clear(hops);
+	hop = nh_list_push(hops);
+	*hop = (struct next_hop){.ifindex = ifindex,
+				 .weight = 1,
+				 .vrf_subnet =
+					 rib_link_find(&rib->links, ifindex)->vrf != 0};
+	return slot_for_hops(rib, hops, 0);
 }
 
 static void
@@ -84,7 +87,7 @@ kernel_reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 static void
 kernel_reconsider_subnet(struct rib *rib, const struct own_subnet *s)
 {
-	struct own_subnet copy = *s; /* it may be gone already */
+	struct own_subnet copy = *s; /* own_delete() may have freed it */
 	struct prefix p;
 
 	kernel_reconsider(rib, copy.table, &copy.prefix);
@@ -130,12 +133,12 @@ rib_addr_event(struct rib *rib, const struct msg_addr *m)
 			 : own_subnet_get(&rib->own, m->ifindex, table, &p);
 	own = subnet == 0 ? 0 : own_find(&rib->own, subnet, &m->addr);
 	if ((own == 0) == m->gone)
-		return; /* said before */
+		return; /* repeated event */
 	if (m->gone)
 		own_remove(rib, own);
 	else
 		own_add(rib, subnet, &m->addr);
-	legs_float(rib);
+	legs_rebind_floating(rib);
 }
 
 static void
@@ -143,7 +146,10 @@ own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
 {
 	const struct rib_own *own = &rib->own;
 
-	/* The addresses went with the interface, whether that is said or not. */
+	/*
+	 * The kernel removes the addresses with the interface, with or without an event for
+	 * each.
+	 */
 	for (uint32_t i = 1; gone && i <= own->high; i++)
 		if (own->v[i].subnet != 0 &&
 		    own->subnet[own->v[i].subnet].ifindex == ifindex)
@@ -152,7 +158,7 @@ own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
 		if (own->subnet[i].refs > 0 && own->subnet[i].ifindex == ifindex)
 			kernel_reconsider_subnet(rib, &own->subnet[i]);
 	if (gone)
-		legs_float(rib);
+		legs_rebind_floating(rib);
 }
 
 void
@@ -185,7 +191,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	rib->words.due = true;
 	own_link_changed(rib, m->ifindex, m->gone);
-	/* Legs may have left meanwhile, and the link with them. */
+	/* The last leg may be gone, and the link with it. */
 	link = rib_link_find(&rib->links, m->ifindex);
 	if (link != NULL)
 		rib_link_maybe_free(&rib->links, link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about its links and its own addresses. [rib]. */
+/* Apply events of the kernel: links and own addresses. [rib] */
 #ifndef RIB_KERNEL_H
 #define RIB_KERNEL_H
 

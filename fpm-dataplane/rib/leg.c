@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Legs: the ways of slots, tied to the link and the adjacency that each needs. [rib].
+ * Legs: the next hops of slots, tied to the link and the adjacency that each needs. [rib]
  *
- * zebra says nothing when an interface goes down (FPM.md, 0.8): a leg is dead while its
- * interface is gone or not up, and back when that is. A change marks the slots of the
- * legs that hang on the link, and never a prefix. A leg may name an interface that the
- * kernel has not told us of (yet): it waits on a stub.
+ * zebra sends nothing when an interface goes down (FPM.md, 0.8). Therefore a leg is down
+ * while its interface is missing or not up, and returns with it. A change of a link marks
+ * the slots of the legs on it, never a prefix. A leg may name an interface that the kernel
+ * has not reported (yet); link.c then keeps a stub of the link.
  */
 #include "rib/leg.h"
 
@@ -16,21 +16,24 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
-/* A gateway by one of our ports needs an adjacency; anything else needs none. */
+/*
+ * Take an adjacency if the leg has a gateway on a port of the dataplane. Other legs need
+ * none.
+ */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
 {
-	const struct way *w = &leg->way;
+	const struct next_hop *hop = &leg->hop;
 
-	if (leg->link == NULL || leg->link->ifidx == 0 || w->gw_family == 0 ||
-	    w->encap != HOP_PLAIN)
+	if (leg->link == NULL || leg->link->ifidx == 0 || hop->gw_family == 0 ||
+	    hop->encap != HOP_PLAIN)
 		return;
-	leg->adj = adj_get(rib, leg->link, w->gw_family, &w->gw);
-	leg->starved = leg->adj == 0;
-	if (leg->starved)
-		cds_list_add_tail(&leg->on_adj, &rib->legs.starved);
+	leg->adj = adj_get(rib, leg->link, hop->gw_family, &hop->gw);
+	leg->lacks_adj = leg->adj == 0;
+	if (leg->lacks_adj)
+		cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
 	else
 		cds_list_add(&leg->on_adj, &rib->adjs.v[leg->adj].legs);
 }
@@ -38,13 +41,13 @@ leg_adj_get(struct rib *rib, struct leg *leg)
 static void
 leg_adj_put(struct rib *rib, struct leg *leg)
 {
-	if (leg->starved)
+	if (leg->lacks_adj)
 		cds_list_del(&leg->on_adj);
-	leg->starved = false;
+	leg->lacks_adj = false;
 	if (leg->adj == 0)
 		return;
 	cds_list_del(&leg->on_adj);
-	/* Forwarders may still be on their way to it. */
+	/* Forwarders may still be using it. */
 	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
 	leg->adj = 0;
 }
@@ -84,43 +87,43 @@ legs_renew_adjs(struct rib *rib, struct link *link)
 }
 
 void
-legs_feed(struct rib *rib)
+legs_retry_adjs(struct rib *rib)
 {
 	struct leg *leg, *next;
 
 	rib->adjs.freed = false;
-	if (cds_list_empty(&rib->legs.starved))
+	if (cds_list_empty(&rib->legs.without_adj))
 		return;
-	cds_list_for_each_entry_safe (leg, next, &rib->legs.starved, on_adj) {
-		if (!adj_is_to_be_had(rib, leg->link, leg->way.gw_family, &leg->way.gw))
+	cds_list_for_each_entry_safe (leg, next, &rib->legs.without_adj, on_adj) {
+		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
 			continue;
 		cds_list_del(&leg->on_adj);
 		leg_adj_get(rib, leg);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
-	/* zebra was told that those had failed. */
-	if (cds_list_empty(&rib->legs.starved) && rib->conf.feedback)
-		rib->feedback.retell_at = 1;
+	/* zebra was told that routes over these legs had failed. */
+	if (cds_list_empty(&rib->legs.without_adj) && rib->conf.feedback)
+		rib->feedback.resend_at = 1;
 }
 
 static bool
 leg_floats(const struct leg *leg)
 {
-	const struct way *w = &leg->way;
+	const struct next_hop *hop = &leg->hop;
 
-	return w->kind == PATH_NONE && w->ifindex == 0 && w->gw_family != 0;
+	return hop->kind == PATH_NONE && hop->ifindex == 0 && hop->gw_family != 0;
 }
 
 void
 leg_attach(struct rib *rib, struct leg *leg)
 {
-	const struct way *w = &leg->way;
+	const struct next_hop *hop = &leg->hop;
 
 	if (leg_floats(leg)) {
 		cds_list_add(&leg->floating, &rib->legs.floating);
-		leg_tie(rib, leg, own_ifindex_of(&rib->own, w->gw_family, &w->gw));
-	} else if (w->kind == PATH_NONE) {
-		leg_tie(rib, leg, w->ifindex);
+		leg_tie(rib, leg, own_ifindex_of(&rib->own, hop->gw_family, &hop->gw));
+	} else if (hop->kind == PATH_NONE) {
+		leg_tie(rib, leg, hop->ifindex);
 	}
 }
 
@@ -133,12 +136,12 @@ leg_detach(struct rib *rib, struct leg *leg)
 }
 
 void
-legs_float(struct rib *rib)
+legs_rebind_floating(struct rib *rib)
 {
 	struct leg *leg;
 
 	cds_list_for_each_entry (leg, &rib->legs.floating, floating) {
-		uint32_t now = own_ifindex_of(&rib->own, leg->way.gw_family, &leg->way.gw);
+		uint32_t now = own_ifindex_of(&rib->own, leg->hop.gw_family, &leg->hop.gw);
 		uint32_t was = leg->link == NULL ? 0 : leg->link->ifindex;
 
 		if (now == was)
@@ -152,14 +155,14 @@ legs_float(struct rib *rib)
 enum leg_class
 leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
-	const struct way *w = &leg->way;
+	const struct next_hop *hop = &leg->hop;
 	const struct link *link = leg->link;
 
-	if (w->kind != PATH_NONE) {
-		*path = PATH(w->kind, 0);
-		return w->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
+	if (hop->kind != PATH_NONE) {
+		*path = PATH(hop->kind, 0);
+		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
-	if (w->encap != HOP_PLAIN) {
+	if (hop->encap != HOP_PLAIN) {
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;
 	}
@@ -170,21 +173,24 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_DOWN, 0);
 	if (!link->known || !link->up)
 		return LEG_DOWN;
-	if (link->vrf != 0 && !w->vrfs_own) {
-		/* A gateway is of no use: as in Linux, the destination is looked up there. */
-		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), w->mtu_class);
+	if (link->vrf != 0 && !hop->vrf_subnet) {
+		/*
+		 * The gateway is not used: as in Linux, the destination is looked up in the
+		 * VRF.
+		 */
+		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), hop->mtu_class);
 		return LEG_ALIVE;
 	}
 	if (link->ifidx == 0) {
 		*path = PATH(PATH_FOREIGN, 0);
 		return LEG_FOREIGN;
 	}
-	if (w->gw_family == 0) {
-		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), w->mtu_class);
+	if (hop->gw_family == 0) {
+		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);
 		return LEG_ALIVE;
 	}
 	if (leg->adj == 0)
-		return LEG_DOWN; /* adjacencies exhausted */
-	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), w->mtu_class);
+		return LEG_DOWN; /* no adjacency was left */
+	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), hop->mtu_class);
 	return rib->adjs.v[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
 }

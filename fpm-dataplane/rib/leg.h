@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Legs: a slot's ways out, tied to links and adjacencies. [rib]. */
+/* Legs: the next hops of a slot, tied to links and adjacencies. [rib] */
 #ifndef RIB_LEG_H
 #define RIB_LEG_H
 
@@ -13,20 +13,20 @@ struct rib;
 
 struct rib_legs {
 	struct cds_list_head floating;
-	struct cds_list_head starved; /* legs without an adjacency for want of room */
+	struct cds_list_head without_adj; /* legs that found no free adjacency */
 };
 
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
-void legs_float(struct rib *rib); /* connected subnets changed */
-void legs_feed(struct rib *rib);  /* there are adjacencies again for who had none */
-/* The link is another port: all its legs need other adjacencies. */
+void legs_rebind_floating(struct rib *rib); /* connected subnets changed */
+void legs_retry_adjs(struct rib *rib);      /* adjacencies were freed */
+/* Give all legs of the link other adjacencies, because the link is another port now. */
 void legs_renew_adjs(struct rib *rib, struct link *link);
 
-/* In the order of preference: a slot uses the best class that it has. */
+/* In order of preference: a slot uses the best class among its legs. */
 enum leg_class {
 	LEG_ALIVE,
-	LEG_FAILED, /* the neighbor does not answer; packets make the kernel try again */
+	LEG_FAILED, /* the neighbor does not answer; packets cause the kernel to ask again */
 	LEG_SPECIAL,
 	LEG_FOREIGN,
 	LEG_ENCAP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces of the control namespace, and stubs of interfaces that a leg names and the kernel
- * has not told us of (yet). [rib]. What a change of a link does is in kernel.c.
+ * Interfaces of the control namespace, and stubs of interfaces that a leg names and the
+ * kernel has not reported (yet). [rib]. kernel.c applies changes of links.
  */
 #include "rib/link.h"
 
@@ -26,7 +26,7 @@ rib_link_get(struct rib_links *links, uint32_t ifindex)
 
 	if (link != NULL)
 		return link;
-	link = must(calloc(1, sizeof(*link)));
+	link = mem_or_abort(calloc(1, sizeof(*link)));
 	link->ifindex = ifindex;
 	CDS_INIT_LIST_HEAD(&link->legs);
 	link->number = number_get(&links->unused, &links->high);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces of the control namespace, by index. [rib]. This file knows nothing of struct rib.
+ * Interfaces of the control namespace, by index. [rib]. This file does not use struct rib.
  */
 #ifndef RIB_LINK_H
 #define RIB_LINK_H
@@ -14,7 +14,7 @@
 struct link {
 	uint32_t ifindex;
 	uint32_t number;
-	uint16_t ifidx, vrf; /* number of it as a port of ours, as a VRF; 0: it is none */
+	uint16_t ifidx, vrf; /* its number as a port or VLAN, and as a VRF; 0: it is none */
 	bool known, up;
 	char name[16];
 	struct cds_list_head legs;
@@ -29,7 +29,7 @@ struct rib_links {
 
 struct link *rib_link_find(const struct rib_links *links, uint32_t ifindex);
 struct link *rib_link_get(struct rib_links *links, uint32_t ifindex);
-/* Forget a link that the kernel has not told us of (any more) and no leg leaves by. */
+/* Free a link that the kernel does not report and on which no leg is. */
 void rib_link_maybe_free(struct rib_links *links, struct link *link);
 void links_free(struct rib_links *links);
 

@@ -10,7 +10,7 @@
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 static bool
 mirror_is_on(const struct rib *rib)
@@ -18,7 +18,10 @@ mirror_is_on(const struct rib *rib)
 	return rib->ckpt != NULL && !rib->ckpt->frozen;
 }
 
-/* What is no IP route is in no FIB, however long the daemon lives. */
+/*
+ * Keys that are not IP routes are in no FIB in any session, so the checkpoint does not have
+ * them.
+ */
 static bool
 route_is_mirrored(const struct rib *rib, const struct route *r)
 {
@@ -50,20 +53,23 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
-/* Content that only the kernel gives (kernel.c): read from it again at every start. */
+/*
+ * Return true for content that only the kernel gives (kernel.c). Each start reads it from
+ * the kernel.
+ */
 static bool
-ways_are_kernels(const struct ways *ways)
+hops_are_kernel(const struct nh_list *hops)
 {
-	return ways->v[0].kind == PATH_LOCAL || ways->v[0].kind == PATH_BCAST;
+	return hops->v[0].kind == PATH_LOCAL || hops->v[0].kind == PATH_BCAST;
 }
 
 void
-mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
+mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
-	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
+	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not stored */
 
-	if (mirror_is_on(rib) && !ways_are_kernels(ways))
-		ckpt_put_slot(rib->ckpt, slot, ways,
+	if (mirror_is_on(rib) && !hops_are_kernel(hops))
+		ckpt_put_slot(rib->ckpt, slot, hops,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
 								memory_order_relaxed));

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nexthop ids of the present session: singletons, groups, in any order. [rib].
+ * Nexthop ids of the present session: single next hops and groups, in any order. [rib]
  *
  * A NEWNEXTHOP binds late: it marks the slots of the id and of the groups that name it, and
- * never touches a prefix. An id that nobody announced yet is kept as a stub, so that its
- * routes and groups change the moment it comes.
+ * never changes a prefix. An id that zebra has not announced yet is kept as a stub, so that
+ * its routes and groups change as soon as zebra announces it.
  *
- * A DELNEXTHOP of an id still in use marks it absent and keeps its last content in force:
- * FRR 8.4 to 9.x deletes ids right after a replay whose routes still stand (FRR PR 15183),
- * and zebra withdraws or re-sends every route that it really wants changed. Such ids are
- * counted and shown, and forgotten with their last user.
+ * A DELNEXTHOP of an id in use marks it absent and keeps its last content in force. FRR 8.4
+ * to 9.x deletes ids after a replay although their routes still exist (FRR PR 15183), and
+ * zebra withdraws or sends again every route that it wants changed. Such ids are counted
+ * and shown. They are freed with their last user.
  *
- * Ids never outlive a session. Whether it was zebra or the connection that died, the replay
- * announces all ids again, and a restarted zebra means something else by the same number.
+ * Ids do not outlive a session. After a restart of zebra or a loss of the connection, the
+ * replay announces all ids again, and a restarted zebra may give the same number to another
+ * next hop.
  */
 #include "rib/nexthop.h"
 
@@ -22,7 +23,7 @@
 #include "rib/index.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 struct nh *
 nh_find(const struct rib *rib, uint32_t id)
@@ -41,7 +42,7 @@ nh_get(struct rib *rib, uint32_t id)
 
 	if (nh != NULL)
 		return nh;
-	nh = must(calloc(1, sizeof(*nh)));
+	nh = mem_or_abort(calloc(1, sizeof(*nh)));
 	nh->id = id;
 	CDS_INIT_LIST_HEAD(&nh->member_of);
 	nh->number = number_get(&rib->nhs.unused, &rib->nhs.high);
@@ -79,51 +80,52 @@ nh_free(struct rib *rib, struct nh *nh)
 }
 
 /*
- * Forget an id that zebra does not have (any more) and nothing here names. Its members may
- * follow: one after the other, for a peer can make chains longer than the stack.
+ * Free an id that zebra does not have and that no route or group here names. Its members
+ * may follow. A loop frees them, because a peer can make chains that are longer than the
+ * stack.
  */
 void
 nh_maybe_free(struct rib *rib, struct nh *nh)
 {
-	if ((nh->known && !nh->absent) || nh->slot != 0 || nh->doomed ||
+	if ((nh->known && !nh->absent) || nh->slot != 0 || nh->to_free ||
 	    !cds_list_empty(&nh->member_of))
 		return;
-	nh->doomed = true;
-	vec32_push(&rib->nhs.doomed, nh->number);
-	if (rib->nhs.dooming)
+	nh->to_free = true;
+	vec32_push(&rib->nhs.to_free, nh->number);
+	if (rib->nhs.freeing)
 		return;
-	rib->nhs.dooming = true;
-	while (rib->nhs.doomed.n > 0)
-		nh_free(rib, rib->nhs.v[rib->nhs.doomed.v[--rib->nhs.doomed.n]]);
-	rib->nhs.dooming = false;
+	rib->nhs.freeing = true;
+	while (rib->nhs.to_free.n > 0)
+		nh_free(rib, rib->nhs.v[rib->nhs.to_free.v[--rib->nhs.to_free.n]]);
+	rib->nhs.freeing = false;
 }
 
 void
-nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out)
+nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out)
 {
-	ways_clear(out);
+	nh_list_clear(out);
 	if (nh->known && !nh->is_group)
-		*ways_push(out) = nh->way;
+		*nh_list_push(out) = nh->hop;
 	for (uint32_t i = 0; i < nh->n_member; i++) {
 		const struct member *m = &nh->member[i];
-		struct way *w = ways_push(out);
+		struct next_hop *hop = nh_list_push(out);
 
 		/* Groups are flat (FPM.md, 3.2): a group inside a group is not followed. */
 		if (m->nh->known && !m->nh->is_group) {
-			*w = m->nh->way;
-			if (w->kind == PATH_NONE)
-				w->weight = m->weight;
+			*hop = m->nh->hop;
+			if (hop->kind == PATH_NONE)
+				hop->weight = m->weight;
 		} else {
-			way_special(w, PATH_UNRESOLVED);
+			next_hop_special(hop, PATH_UNRESOLVED);
 			out->unresolved = true;
 		}
 	}
 	if (out->n == 0) {
-		way_special(ways_push(out), PATH_UNRESOLVED);
+		next_hop_special(nh_list_push(out), PATH_UNRESOLVED);
 		out->unresolved = true;
 	}
-	ways_set_mtu(out, mtu_class);
-	ways_sort(out);
+	nh_list_set_mtu(out, mtu_class);
+	nh_list_sort(out);
 }
 
 static bool
@@ -141,11 +143,13 @@ nh_has_members(const struct nh *nh, const struct fpm_event *ev)
 static void
 nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 {
-	struct member *member = must(calloc(ev->n_hops + 1u, sizeof(*member)));
+	struct member *member = mem_or_abort(calloc(ev->n_hops + 1u, sizeof(*member)));
 	struct member *old = nh->member;
 	uint32_t n_old = nh->n_member;
 
-	/* The new ones first, so that an id in both is not forgotten in between. */
+	/*
+	 * Add the new members first, so that an id in both lists is not freed in between.
+	 */
 	for (uint32_t i = 0; i < ev->n_hops; i++) {
 		member[i].nh = nh_get(rib, ev->hops[i].id);
 		member[i].group = nh;
@@ -168,14 +172,17 @@ nh_mark_slots(struct rib *rib, const struct nh *nh)
 		slot_dirty(rib, slot_at(&rib->slots, i), SLOT_CONTENT);
 }
 
-/* Late binding: whoever names this id follows, at the latest at the end of the round. */
+/*
+ * Mark the slots of the id and of the groups that name it. They follow at the end of the
+ * round.
+ */
 static void
 nh_changed(struct rib *rib, struct nh *nh)
 {
 	struct member *m;
 
 	rib->nhs.changed = true;
-	rib->nhs.turn++;
+	rib->nhs.n_changes++;
 	nh_mark_slots(rib, nh);
 	cds_list_for_each_entry (m, &nh->member_of, in)
 		nh_mark_slots(rib, m->group);
@@ -185,7 +192,7 @@ void
 nh_upsert(struct rib *rib, const struct fpm_event *ev)
 {
 	struct nh *nh = nh_get(rib, ev->nhid);
-	struct way way;
+	struct next_hop hop;
 
 	nh->absent = false;
 	if (ev->is_group) {
@@ -195,16 +202,16 @@ nh_upsert(struct rib *rib, const struct fpm_event *ev)
 		nh_set_members(rib, nh, ev);
 	} else {
 		if (ev->blackhole)
-			way_special(&way, PATH_BLACKHOLE);
+			next_hop_special(&hop, PATH_BLACKHOLE);
 		else if (ev->n_hops == 0)
-			way_special(&way, PATH_UNRESOLVED);
+			next_hop_special(&hop, PATH_UNRESOLVED);
 		else
-			way_of_hop(&way, &ev->hops[0]);
-		if (nh->known && !nh->is_group && memcmp(&way, &nh->way, sizeof(way)) == 0)
+			next_hop_from_fpm(&hop, &ev->hops[0]);
+		if (nh->known && !nh->is_group && memcmp(&hop, &nh->hop, sizeof(hop)) == 0)
 			return;
 		nh->known = true;
 		nh->is_group = false;
-		nh->way = way;
+		nh->hop = hop;
 		nh_drop_members(rib, nh);
 	}
 	nh_changed(rib, nh);
@@ -235,6 +242,6 @@ nhs_free(struct rib *rib)
 	rib->nhs.v = NULL;
 	rib->nhs.high = rib->nhs.cap = rib->nhs.n = 0;
 	vec32_free(&rib->nhs.unused);
-	vec32_free(&rib->nhs.doomed);
+	vec32_free(&rib->nhs.to_free);
 	hidx_free(&rib->nhs.by_id);
 }

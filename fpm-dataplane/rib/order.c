@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers sorted by a key, many at once: digit by digit, the last one first, in time that
- * grows with how many they are and not with their order. Any thread, no state.
+ * A radix sort of numbers, from the last digit to the first, in time that grows with the
+ * count of numbers and not with their order. No state. [any thread]
  */
 #include "rib/order.h"
 
@@ -12,12 +12,12 @@
 #define N_VALUES   (1u << DIGIT_BITS)
 
 static unsigned int
-word_digit(uint64_t word, unsigned int turn)
+word_digit(uint64_t word, unsigned int pass)
 {
-	return (unsigned int)(word >> (32 + turn * DIGIT_BITS)) & (N_VALUES - 1);
+	return (unsigned int)(word >> (32 + pass * DIGIT_BITS)) & (N_VALUES - 1);
 }
 
-/* Counts of a digit's values to where the words of each begin. */
+/* Replace the count of each value of a digit by the index of its first word. */
 static void
 digit_begins(uint32_t *count)
 {
@@ -36,16 +36,16 @@ order_by_key(uint64_t *word, uint64_t *spare, uint32_t n)
 	uint32_t count[DIGITS][N_VALUES] = {0};
 
 	for (uint32_t i = 0; i < n; i++)
-		for (unsigned int turn = 0; turn < DIGITS; turn++)
-			count[turn][word_digit(word[i], turn)]++;
-	for (unsigned int turn = 0; turn < DIGITS && n > 0; turn++) {
+		for (unsigned int pass = 0; pass < DIGITS; pass++)
+			count[pass][word_digit(word[i], pass)]++;
+	for (unsigned int pass = 0; pass < DIGITS && n > 0; pass++) {
 		uint64_t *from = word;
 
-		if (count[turn][word_digit(word[0], turn)] == n)
-			continue; /* all have the same */
-		digit_begins(count[turn]);
+		if (count[pass][word_digit(word[0], pass)] == n)
+			continue; /* all words have the same digit */
+		digit_begins(count[pass]);
 		for (uint32_t i = 0; i < n; i++)
-			spare[count[turn][word_digit(from[i], turn)]++] = from[i];
+			spare[count[pass][word_digit(from[i], pass)]++] = from[i];
 		word = spare;
 		spare = from;
 	}

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /*
- * Sort words by their upper 32 bits, a key; those with the same key stay in the order that
- * they had.                                                              [any thread]
+ * Sort words by their upper 32 bits, the key. Words with equal keys keep their order. [any
+ * thread]
  *
- * word   `n` of them; overwritten.
- * spare  room for as many.
+ * word   `n` words; overwritten.
+ * spare  room for `n` words.
  *
- * Returns the one of the two in which the sorted words are.
+ * Return `word` or `spare`: the array that has the sorted words.
  */
 uint64_t *order_by_key(uint64_t *word, uint64_t *spare, uint32_t n);
 

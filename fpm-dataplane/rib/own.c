@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Own addresses and the subnets that they are in: two tables, found by address, by prefix and
- * by the addresses of a subnet that are no host's. [rib]. What follows from them for routes is
- * in kernel.c; this file knows nothing of struct rib.
+ * Own addresses and their subnets: two tables, searched by address, by prefix and by the
+ * special addresses of a subnet. [rib]. kernel.c makes routes of them. This file does not
+ * use struct rib.
  */
 #include "rib/own.h"
 
@@ -205,7 +205,9 @@ own_ifindex_of(const struct rib_own *own, uint8_t family, const struct ipaddr *a
 	for (uint32_t i = 1; i <= own->subnet_high; i++) {
 		const struct own_subnet *s = &own->subnet[i];
 
-		/* A next hop has no table: what names no interface is taken to mean main. */
+		/*
+		 * A next hop has no table. One without an interface is taken to be in main.
+		 */
 		if (s->refs == 0 || s->table != RIB_TABLE_MAIN ||
 		    s->prefix.family != family || s->prefix.len < best ||
 		    !prefix_covers(&s->prefix, addr))
@@ -213,7 +215,7 @@ own_ifindex_of(const struct rib_own *own, uint8_t family, const struct ipaddr *a
 		if (s->prefix.len > best)
 			ifindex = s->ifindex;
 		else if (ifindex != s->ifindex)
-			ifindex = 0; /* two links: nobody can say which */
+			ifindex = 0; /* two links: it is ambiguous */
 		best = s->prefix.len;
 	}
 	return ifindex;

@@ -38,29 +38,38 @@ struct rib_own {
 
 struct prefix own_host_prefix(uint8_t family, const struct ipaddr *addr);
 /*
- * Addresses of a subnet that are no host's. IPv4: the all-zeros (0) and all-ones (1) host.
- * IPv6: the subnet-router anycast address (0), which is ours (RFC 4291, 2.6.1), but not on a
- * link of two (RFC 6164).
+ * Set *out to a special address of a subnet, which no host has, and return true if there is
+ * one. IPv4: the all-zeros (0) and all-ones (1) host part. IPv6: the subnet-router anycast
+ * address (0), which is an own address (RFC 4291, 2.6.1), but not on a link of two (RFC
+ * 6164).
  */
 bool subnet_special(const struct own_subnet *s, unsigned int which, struct prefix *out);
 
-/* Numbers; 0: there is none. */
+/* Return numbers; 0: none. */
 uint32_t own_subnet_find(const struct rib_own *own, uint32_t ifindex, uint32_t table,
 			 const struct prefix *p);
 uint32_t own_find(const struct rib_own *own, uint32_t subnet, const struct ipaddr *addr);
 uint32_t own_subnet_get(struct rib_own *own, uint32_t ifindex, uint32_t table,
 			const struct prefix *p);
-/* An address in a subnet; own_delete() gives its reference to the subnet back. */
+/*
+ * Add an address to a subnet, or remove it. own_delete() also drops its reference to the
+ * subnet, which the caller of own_insert() counted.
+ */
 uint32_t own_insert(struct rib_own *own, uint32_t subnet, const struct ipaddr *addr);
 void own_delete(struct rib_own *own, uint32_t i);
 
 bool own_is_address(const struct rib_own *own, uint32_t table, const struct prefix *p);
-/* Of two interfaces in one subnet the older: the same one each time. 0: none. */
+/*
+ * Return the interface of a connected subnet; of several interfaces always the one with the
+ * smallest index. 0: none.
+ */
 uint32_t own_connected_ifindex(const struct rib_own *own, const struct rib_links *links,
 			       uint32_t table, const struct prefix *p);
 bool own_is_special(const struct rib_own *own, const struct rib_links *links,
 		    uint32_t table, const struct prefix *p);
-/* The one interface whose connected subnet covers `addr` best; 0: none or several. */
+/*
+ * Return the only interface whose connected subnet covers `addr` best; 0: none or several.
+ */
 uint32_t own_ifindex_of(const struct rib_own *own, uint8_t family,
 			const struct ipaddr *addr);
 void own_free(struct rib_own *own);

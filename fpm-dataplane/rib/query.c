@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers to the ui, a slice at a time; dist/openapi.yaml has the keys. [rib]. A slice costs at
- * most q->max rows and SCAN_MAX steps, so that a listing of a million routes stands in
- * nobody's way. The cursor is the last prefix shown, not a place in memory: it stays good
- * while the table changes under it. Changes nothing.
+ * Answers to the ui, a slice at a time; dist/openapi.yaml has the keys. [rib]. A slice
+ * costs at most q->max rows and SCAN_MAX steps, so that a list of a million routes delays
+ * no other work. The cursor is the last prefix shown, not a place in memory: it stays valid
+ * while the table changes. Queries change nothing, except for audits.
  */
 #include "rib/query.h"
 
@@ -30,9 +30,9 @@
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 #define SCAN_MAX 16384u
 
@@ -96,17 +96,17 @@ dev_json(const struct leg *leg)
 	char text[IFNAMSIZ];
 	json_t *dev = NULL;
 
-	if (leg->way.ifindex == 0 && leg->link == NULL)
+	if (leg->hop.ifindex == 0 && leg->link == NULL)
 		return json_null();
 	if (name[0] != '\0' && (dev = json_string(name)) == NULL) {
-		/* No UTF-8: as fpmctl audit reads it in zebra's answer. */
+		/* Not UTF-8: write it as fpmctl audit reads it in zebra's answer. */
 		snprintf(text, sizeof(text), "%s", name);
 		log_harmless(text);
 		dev = json_string(text);
 	}
 	if (dev == NULL) {
 		snprintf(text, sizeof(text), "if%u",
-			 leg->link != NULL ? leg->link->ifindex : leg->way.ifindex);
+			 leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex);
 		dev = json_string(text);
 	}
 	return dev;
@@ -121,34 +121,34 @@ legs_json(const struct rib *rib, const struct slot *s)
 
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
-		const struct way *w = &leg->way;
+		const struct next_hop *hop = &leg->hop;
 		json_t *via = json_null();
 
-		if (w->kind != PATH_NONE)
-			continue; /* no way out: blackhole, local, a member not announced */
-		if (w->gw_family != 0)
-			via = json_string(ipaddr_str(&w->gw, w->gw_family, buf));
+		if (hop->kind != PATH_NONE)
+			continue; /* no next hop: blackhole, local, a member not announced */
+		if (hop->gw_family != 0)
+			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
 		json_array_append_new(
 			array, json_pack("{s:o, s:o, s:I, s:b, s:I}", "via", via, "dev",
-					 dev_json(leg), "weight", (json_int_t)w->weight,
+					 dev_json(leg), "weight", (json_int_t)hop->weight,
 					 "alive", leg_path(rib, leg, &path) == LEG_ALIVE,
 					 "adj", (json_int_t)leg->adj));
 	}
 	return array;
 }
 
-/* The MTU that a slot's routes came with, or null. */
+/* Return the MTU of a slot's routes, or null. */
 static json_t *
 mtu_json(const struct rib *rib, const struct slot *s)
 {
-	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].way.mtu_class;
+	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].hop.mtu_class;
 
 	return class == 0 ? json_null()
 			  : json_integer(atomic_load_explicit(&rib->fib->mtu_bytes[class],
 							      memory_order_relaxed));
 }
 
-/* Its name; null when NULL. */
+/* Return the name of a VRF, or null if `vrf` is NULL. */
 static json_t *
 vrf_json(const struct vrf *vrf)
 {
@@ -158,7 +158,7 @@ vrf_json(const struct vrf *vrf)
 		return json_null();
 	name = json_string(vrf->fib->name);
 	return name != NULL ? name
-			    : json_sprintf("table%u", vrf->fib->table); /* no UTF-8 */
+			    : json_sprintf("table%u", vrf->fib->table); /* not UTF-8 */
 }
 
 static json_t *
@@ -167,18 +167,18 @@ route_json(const struct rib *rib, const struct route *r)
 	const struct slot *s = slot_at(&rib->slots, route_effective(r));
 	const struct vrf *vrf = vrf_find(rib, r->table);
 	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
-	bool beside = r->table == FPM_TABLE_NONE;
+	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
 	enum path_kind kind = path_kind(path);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
-	/* Back into the VRF that it is in: by that nothing leaves. */
+	/* A route that leads into its own VRF forwards nothing. */
 	if (kind == PATH_VRF && vrf != NULL && path_index(path) == vrf->number)
 		kind = PATH_FOREIGN;
 	return json_pack(
 		"{s:s, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
-		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "vrf",
+		prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : r->table), "vrf",
 		vrf_json(vrf), "source",
 		zebra                ? "zebra"
 		: kind == PATH_LOCAL ? "local"
@@ -187,7 +187,7 @@ route_json(const struct rib *rib, const struct route *r)
 		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
 		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
 		has_fib  ? path_state_name(kind)
-		: beside ? "unsupported"
+		: not_ip ? "unsupported"
 			 : "not-installed",
 		"stale", route_is_swept(rib, r) && zebra && r->gen != rib->session.gen,
 		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
@@ -207,7 +207,7 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 		query_add_row(q, route_json(rib, r));
 }
 
-/* What is asked for: main, or a VRF's table, as it is compiled. */
+/* The FIB of a query: main's, or that of a VRF. */
 struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
@@ -222,7 +222,7 @@ list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	route_row(rib, q, routes_find(t, of->table, p, routes_hash(t, of->table, p)));
 }
 
-/* Routes of one trie in prefix order. True when the slice is full. */
+/* List routes of one trie in prefix order. Return true when the slice is full. */
 static bool
 list_trie(struct rib *rib, struct msg_query *q, const struct wanted_fib *of, uint8_t family)
 {
@@ -257,7 +257,10 @@ route_is_wanted(const struct msg_query *q, const struct route *r)
 			  : prefix_equal(&p, &q->prefix);
 }
 
-/* Tables other than main, in no order. With a prefix: what covers it, or is it. */
+/*
+ * List routes of tables other than main, in no order. With a prefix, list equal prefixes,
+ * or with q->longest all that cover it. Return true when the slice is full.
+ */
 static bool
 list_other(const struct rib *rib, struct msg_query *q)
 {
@@ -301,8 +304,11 @@ list_routes(struct rib *rib, struct msg_query *q)
 
 	if (vrf != NULL)
 		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries};
-	q->done = q->vrf != 0 && vrf == NULL; /* it went meanwhile */
-	/* cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; the rest is each one's own. */
+	q->done = q->vrf != 0 && vrf == NULL; /* the VRF was removed */
+	/*
+	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each of them uses the rest in its own
+	 * way.
+	 */
 	for (; q->cursor[0] < 2 && !q->done; q->cursor[0]++) {
 		uint8_t family = q->cursor[0] == 0 ? 4 : 6;
 
@@ -320,7 +326,10 @@ list_routes(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* zebra has deleted the id, or a member of it; what it meant last stays in force. */
+/*
+ * Return true if zebra has deleted the id or a member of it, and the last content stays in
+ * force.
+ */
 static bool
 nh_is_absent(const struct nh *nh)
 {
@@ -330,11 +339,14 @@ nh_is_absent(const struct nh *nh)
 	return nh->absent;
 }
 
-/* Group 1 is kept for the day when numbers run out: nobody's until a route has it. */
+/*
+ * Return true if a route has the slot. rib itself holds a reference to the unresolved slot,
+ * which it needs when slots run out.
+ */
 static bool
 slot_is_used(const struct rib *rib, const struct slot *s)
 {
-	return s->kind != SLOT_FREE && s->kind != SLOT_DYING &&
+	return s->kind != SLOT_FREE && s->kind != SLOT_RETIRED &&
 	       s->refs > (s->number == rib->contents.unresolved);
 }
 
@@ -384,11 +396,10 @@ trie_json(const struct poptrie *pt)
 }
 
 /*
- * --- FIBs: that of main, and those of VRFs, of which there may be thousands; so a slice at a
- *     time, and only when somebody asks --------------------------------------------------
+ * --- FIBs of main and of VRFs. There may be thousands, so a slice lists a part of them ------
  */
 
-/* A row a family of `tries`, which are main's when `vrf` is NULL. */
+/* Append one row for each family of `tries`, which are those of main if `vrf` is NULL. */
 static void
 fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *tries)
 {
@@ -403,7 +414,7 @@ fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *trie
 	}
 }
 
-/* The next VRF behind the cursor; NULL: none is left, or the slice is full. */
+/* Return the next VRF after the cursor. NULL: there is none, or the slice is full. */
 static const struct vrf *
 query_next_vrf(const struct rib *rib, struct msg_query *q)
 {
@@ -433,7 +444,7 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 static json_t *
 vrf_row(const struct rib *rib, const struct vrf *vrf)
 {
-	const struct tally *t = tally_find(rib, vrf->fib->table);
+	const struct table_count *t = table_count_find(rib, vrf->fib->table);
 	struct vrf_counters c;
 
 	counters_vrf(vrf->number, &vrf->fib->base, &c);
@@ -441,7 +452,7 @@ vrf_row(const struct rib *rib, const struct vrf *vrf)
 			 vrf_json(vrf), "table", (json_int_t)vrf->fib->table, "published",
 			 vrf->published, "zebra", (json_int_t)(t == NULL ? 0 : t->n),
 			 "stale", (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
-			 t == NULL || !tally_is_kept(rib, t), "rx_packets",
+			 t == NULL || !table_count_not_replayed(rib, t), "rx_packets",
 			 (json_int_t)c.rx_packets, "rx_bytes", (json_int_t)c.rx_bytes,
 			 "dropped", (json_int_t)c.dropped, "fib4",
 			 trie_json(vrf->fib->tries.pt4), "fib6",
@@ -459,7 +470,7 @@ list_vrfs(const struct rib *rib, struct msg_query *q)
 
 /* --- summary ---------------------------------------------------------------------------- */
 
-/* Of each node's copy of the tries: what is in memory there. */
+/* Return the memory of each node's copy of the tries. */
 static json_t *
 copies_json(const struct fib *fib)
 {
@@ -486,7 +497,7 @@ rib_bytes(const struct rib *rib)
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
 	       rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
-	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nhs.by_id) +
+	       hidx_bytes(&rib->contents.by_hops) + hidx_bytes(&rib->nhs.by_id) +
 	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
 }
 
@@ -496,28 +507,31 @@ json_set_int(json_t *o, const char *key, uint64_t value)
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
-/* Tables other than main: what the replay has not said (yet), and never says. */
+/*
+ * Add counts of tables other than main: stale routes, VRFs that were not replayed, and
+ * routes of tables without a VRF.
+ */
 static void
 summary_tables(const struct rib *rib, json_t *o)
 {
 	uint32_t stale = 0, kept = 0, no_vrf = 0;
 
-	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
-		const struct tally *t = &rib->tallies.v[i];
+	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
+		const struct table_count *t = &rib->table_counts.v[i];
 
 		if (vrf_find(rib, t->table) == NULL) {
 			no_vrf += t->n;
 			continue;
 		}
 		stale += t->stale;
-		kept += !rib->session.vrfs_replaying && tally_is_kept(rib, t);
+		kept += !rib->session.vrfs_replaying && table_count_not_replayed(rib, t);
 	}
 	json_set_int(o, "vrf_stale", stale);
 	json_set_int(o, "vrfs_not_replayed", kept);
 	json_set_int(o, "no_vrf_routes", no_vrf);
 }
 
-/* Where the session stands, and the times that it goes by. */
+/* Add the phase of the session, and its times. */
 static void
 summary_session(const struct rib *rib, json_t *o)
 {
@@ -532,8 +546,9 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "zebra_restarted", json_boolean(s->restarted));
 	json_object_set_new(o, "sentinel", json_boolean(s->sentinel));
 	json_set_int(o, "replay_before", s->n_before);
-	json_set_int(o, "replay_confirmed", s->n_before - rib->tallies.stale - s->swept);
-	json_set_int(o, "stale", rib->tallies.stale);
+	json_set_int(o, "replay_confirmed",
+		     s->n_before - rib->table_counts.stale - s->swept);
+	json_set_int(o, "stale", rib->table_counts.stale);
 	json_object_set_new(o, "replay_s",
 			    s->up_ms == 0 ? json_null()
 					  : json_real((double)replay_ms / 1e3));
@@ -589,9 +604,9 @@ list_summary(const struct rib *rib, struct msg_query *q)
 		absent += rib->nhs.v[i] != NULL && rib->nhs.v[i]->absent;
 	json_set_int(o, "routes4", rib->tables.n_main[0]);
 	json_set_int(o, "routes6", rib->tables.n_main[1]);
-	json_set_int(o, "zebra4", rib->tallies.n_zebra[0]);
-	json_set_int(o, "zebra6", rib->tallies.n_zebra[1]);
-	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
+	json_set_int(o, "zebra4", rib->table_counts.n_zebra[0]);
+	json_set_int(o, "zebra6", rib->table_counts.n_zebra[1]);
+	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_not_ip);
 	json_set_int(o, "unsupported", unsupported);
 	json_set_int(o, "unresolved", unresolved);
 	json_set_int(o, "groups", groups);
@@ -667,7 +682,7 @@ query_put(struct rib *rib, struct msg_query *q)
 	if (rib->queries.n == rib->queries.cap) {
 		rib->queries.cap = rib->queries.cap == 0 ? 16 : rib->queries.cap * 2;
 		rib->queries.v =
-			must(realloc(rib->queries.v, rib->queries.cap * sizeof(q)));
+			mem_or_abort(realloc(rib->queries.v, rib->queries.cap * sizeof(q)));
 	}
 	rib->queries.v[rib->queries.n++] = q;
 }

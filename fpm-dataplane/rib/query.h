@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers to the ui. [rib]. What is said is what forwarders have, so questions wait for the commit. */
+/*
+ * Answers to the ui. [rib]. Queries wait for the commit, so that an answer shows the state
+ * of the forwarders.
+ */
 #ifndef RIB_QUERY_H
 #define RIB_QUERY_H
 
@@ -9,7 +12,7 @@ struct msg_query;
 struct rib;
 
 struct rib_queries {
-	struct msg_query **v; /* to be answered after the commit. Bound: clients */
+	struct msg_query **v; /* answered after the commit. Bound: clients */
 	uint32_t n, cap;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where what was replaced waits for its grace period. [rib]. One call_rcu a commit;
- * its callback, on liburcu's thread, posts MSG_RECLAIM and frees nothing.
+ * Lists in which replaced objects wait for their grace period. [rib]. Each commit has one
+ * call_rcu. Its callback, on liburcu's thread, sends MSG_RECLAIM and frees nothing.
  */
 #include "rib/reclaim.h"
 
@@ -15,7 +15,7 @@ struct reclaim *
 reclaim_open(struct rib *rib)
 {
 	if (rib->reclaims.open == NULL) {
-		rib->reclaims.open = must(calloc(1, sizeof(*rib->reclaims.open)));
+		rib->reclaims.open = mem_or_abort(calloc(1, sizeof(*rib->reclaims.open)));
 		rib->reclaims.open->rib = rib;
 		rib->reclaims.open->feedback_end = &rib->reclaims.open->feedback;
 	}
@@ -29,7 +29,8 @@ reclaim_block(struct rib *rib, fib_path *block)
 
 	if (p->n_blocks == p->cap_blocks) {
 		p->cap_blocks = p->cap_blocks == 0 ? 16 : p->cap_blocks * 2;
-		p->blocks = must(realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
+		p->blocks = mem_or_abort(
+			realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
 	}
 	p->blocks[p->n_blocks++] = block;
 }
@@ -44,7 +45,7 @@ reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r)
 	p->retired = r;
 }
 
-/* On liburcu's thread. */
+/* Send MSG_RECLAIM to rib. [liburcu's thread] */
 static void
 reclaim_due(struct rcu_head *head)
 {

@@ -18,40 +18,40 @@ struct msg_feedback;
 struct poptrie;
 struct poptrie_retired;
 struct rib;
-struct vrf_grave;
+struct vrf_retired;
 
-/* What one commit took out of the readers' sight; freed a grace period later. */
+/* The objects that one commit took out of view. They are freed a grace period later. */
 struct reclaim {
 	struct rcu_head rcu;
-	struct cds_list_head node; /* rib->reclaims.list, from call_rcu on */
+	struct cds_list_head node; /* in rib->reclaims.list, after call_rcu */
 	struct rib *rib;
-	void (*run)(void *rib, void *reclaim); /* when the grace period is over */
+	void (*run)(void *rib, void *reclaim); /* after the grace period */
 	uint64_t since_ns;                     /* CLOCK_MONOTONIC of call_rcu */
 	struct poptrie_retired *retired;       /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */
-	struct vrf_grave *vrfs;
+	struct vrf_retired *vrfs;
 	struct msg_feedback *feedback, **feedback_end;
 	fib_path **blocks;
 	uint32_t n_blocks, cap_blocks;
 };
 
 struct rib_reclaims {
-	struct reclaim *open; /* of the coming commit; NULL: nothing is in it */
+	struct reclaim *open; /* of the next commit; NULL: empty */
 	struct cds_list_head list;
 	uint32_t n; /* in the list */
 };
 
-/* The open list, to add to. */
+/* Return the open list. */
 struct reclaim *reclaim_open(struct rib *rib);
-/* Nodes and leaves that a trie has replaced. */
+/* Add nodes and leaves that a trie has replaced. */
 void reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r);
 void reclaim_block(struct rib *rib, fib_path *block);
-/* Close the open list and call `run` in the rib thread when the grace period is over. */
+/* Close the open list and call `run` in the rib thread after the grace period. */
 void reclaim_start(struct rib *rib, void (*run)(void *rib, void *reclaim));
-/* Free what needs no other file: trie nodes and blocks. */
+/* Free the parts that need no other file: trie nodes and blocks. */
 void reclaim_memory(struct reclaim *p);
-/* Take `p` off the list, if it was started, and count the time since then. */
+/* Take `p` off the list if it was started, and record the time since then. */
 void reclaim_finish(struct rib *rib, struct reclaim *p);
 void reclaim_free(struct reclaim *p);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A start with a checkpoint: what the last daemon was taught is in force again before the
- * first packet, as the word of a session that is over. [rib]. Slots come back as orphans, by
- * content, so that zebra's replay adopts them and rewrites no prefix; the replay confirms
- * routes and the sweep takes out the rest, as after any reconnect. Links, addresses,
- * neighbors and VRFs are not in it: neigh reads them from the kernel at every start. Routes
- * of tables other than main lie there until it says which tables are VRFs', and go into their
- * FIBs then, as those that came before their VRF.
+ * Start with a checkpoint: the routes of the last daemon are in force before the first
+ * packet, as routes of an ended session. [rib]. Slots return as orphans, by content, so
+ * that zebra's replay adopts them and rewrites no prefix. The replay confirms routes and
+ * the sweep removes the rest, as after any reconnect. The checkpoint has no links,
+ * addresses, neighbors or VRFs: neigh reads them from the kernel at every start. Routes of
+ * tables other than main wait until neigh reports which tables are VRFs. They then enter
+ * the FIBs of these VRFs like routes that arrive before their VRF.
  */
 #include "rib/restore.h"
 
@@ -25,8 +25,8 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
-#include "rib/ways.h"
+#include "rib/table_count.h"
+#include "rib/nh_list.h"
 
 #define BATCH 128u
 
@@ -47,7 +47,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	if (routes_find(t, old->table, &p, hash) != NULL)
 		return false;
 	if (routes_are_full(rib)) {
-		routes_refuse(rib); /* its limit is another than the last daemon's */
+		routes_refuse(rib); /* the last daemon had a larger limit */
 		return false;
 	}
 	r = routes_insert(t, old->table, &p, hash);
@@ -58,29 +58,32 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	rib->tables.n_main[v] += old->table == RIB_TABLE_MAIN;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
-	tally_said(rib, r); /* in session 0: there was none yet, so stale in every one */
+	table_count_confirm(rib, r); /* gen 0: stale in every session */
 	route_bind(rib, r, slot);
 	return true;
 }
 
-/* Slots as orphans; returns which number they have now, by the old one. */
+/* Restore the slots as orphans. Return their present numbers, by the old ones. */
 static uint32_t *
 slots_restore(struct rib *rib, const struct ckpt *old)
 {
-	uint32_t *now = must(calloc(FIB_GROUP_MAX, sizeof(*now)));
-	struct ways ways = {0};
+	uint32_t *now = mem_or_abort(calloc(FIB_GROUP_MAX, sizeof(*now)));
+	struct nh_list hops = {0};
 	uint32_t at = 0, slot, mtu_bytes;
 
-	while ((slot = ckpt_next_slot(old, &at, &ways, &mtu_bytes)) != 0) {
-		/* What a family asks for at least was seen to when it came. */
-		ways_set_mtu(&ways, mtu_class_of(rib, 4, mtu_bytes));
-		now[slot] = slot_restore(rib, &ways);
+	while ((slot = ckpt_next_slot(old, &at, &hops, &mtu_bytes)) != 0) {
+		/*
+		 * The MTU is at least its family's minimum, which was applied when the
+		 * route arrived.
+		 */
+		nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
+		now[slot] = slot_restore(rib, &hops);
 	}
-	free(ways.v);
+	free(hops.v);
 	return now;
 }
 
-/* As zebra_batch(): the cache misses of all side by side. */
+/* Restore a batch, with the cache misses of all routes at once, like zebra_batch(). */
 static void
 batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 	      const uint32_t *slot)
@@ -104,9 +107,9 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 			rib->count.restore_lost++;
 }
 
-/* Those from `at` on, on their way into the cache. Returns how many. */
+/* Start to load the routes from `at` on into the cache. Return how many. */
 static uint32_t
-batch_take(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
+batch_load(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
 	   const struct ckpt_route **batch)
 {
 	uint32_t n = 0;
@@ -118,18 +121,21 @@ batch_take(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t a
 	return n;
 }
 
-/* A family of a part, in the order of addresses: what the tries want next is in the cache. */
+/*
+ * Restore one family of a part in the order of addresses, so that the next nodes of the
+ * trie are in the cache.
+ */
 static void
 family_restore(struct rib *rib, const struct ckpt *old, unsigned int part, unsigned int v,
 	       const uint32_t *slot)
 {
 	const struct ckpt_route *batch[2][BATCH];
-	uint32_t at = 0, n = batch_take(old, part, v, 0, batch[0]), n_next;
+	uint32_t at = 0, n = batch_load(old, part, v, 0, batch[0]), n_next;
 
-	for (unsigned int turn = 0; n > 0; turn ^= 1, n = n_next) {
+	for (unsigned int current = 0; n > 0; current ^= 1, n = n_next) {
 		at += n;
-		n_next = batch_take(old, part, v, at, batch[turn ^ 1]);
-		batch_restore(rib, batch[turn], n, slot);
+		n_next = batch_load(old, part, v, at, batch[current ^ 1]);
+		batch_restore(rib, batch[current], n, slot);
 	}
 }
 
@@ -145,7 +151,10 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 		family_restore(rib, old, part, v, slot);
 }
 
-/* Whose routes they are: fpm lets that one in no sooner than the last daemon would have. */
+/*
+ * Restore which zebra sent the routes. fpm refuses this zebra until the time at which the
+ * last daemon would have accepted it again.
+ */
 static void
 zebra_restore(struct rib *rib, const struct ckpt_header *old)
 {
@@ -156,7 +165,7 @@ zebra_restore(struct rib *rib, const struct ckpt_header *old)
 			      memory_order_relaxed);
 }
 
-/* What the records say, in force. */
+/* Put the routes of the records in force. */
 static void
 checkpoint_restore(struct rib *rib, const struct ckpt *old)
 {
@@ -166,27 +175,33 @@ checkpoint_restore(struct rib *rib, const struct ckpt *old)
 		part_restore(rib, old, part, slot);
 	free(slot);
 	zebra_restore(rib, old->head);
-	/* What found no room is not asked for again: zebra says all to whoever is new. */
-	rib->slots.is_short = rib->tables.is_short = false;
+	/*
+	 * zebra replays all routes to a new daemon, so no request for the missing ones is
+	 * necessary.
+	 */
+	rib->slots.refused = rib->tables.refused = false;
 	rib_commit(rib);
 }
 
-/* The one slot that was there before the checkpoint. */
+/* Write the only slot that exists before the checkpoint. */
 static void
 mirror_unresolved(struct rib *rib)
 {
-	struct ways ways = {0};
+	struct nh_list hops = {0};
 
-	way_special(ways_push(&ways), PATH_UNRESOLVED);
-	mirror_slot(rib, rib->contents.unresolved, &ways);
-	free(ways.v);
+	next_hop_special(nh_list_push(&hops), PATH_UNRESOLVED);
+	mirror_slot(rib, rib->contents.unresolved, &hops);
+	free(hops.v);
 }
 
 static const char turned_off[] = "turned off";
 
-/* Is it for what has been installed or configured that it is of no use? */
+/*
+ * Return true if an installation or a configuration explains why the checkpoint cannot be
+ * used.
+ */
 static bool
-reason_is_meant(const char *why)
+discard_is_expected(const char *why)
 {
 	return why == turned_off || why == ckpt_other_layout || why == ckpt_other_netns;
 }
@@ -197,7 +212,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
 	uint64_t begin_ms = boottime_ms();
 	const char *why = turned_off;
-	uint64_t alive_ms; /* a predecessor writes it until it has ended */
+	uint64_t alive_ms; /* a predecessor writes it until it ends */
 	struct ckpt *old = NULL;
 	int rc = 0;
 
@@ -205,7 +220,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		rib->ckpt = ckpt_new(rib->conf.netns_id);
 		if (rib->ckpt == NULL) {
 			rc = -errno;
-			log_warn("rib: no checkpoint error=%s", strerror(-rc));
+			log_warn("rib: checkpoint not created error=%s", strerror(-rc));
 		}
 		mirror_alive(rib);
 		mirror_unresolved(rib);
@@ -219,10 +234,10 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		close(old_fd);
 	if (old == NULL) {
 		rib->count.restore_refused++;
-		log_warn("rib: checkpoint discarded why=\"%s\"", why);
-		return why == ckpt_no_memory  ? -ENOMEM
-		       : reason_is_meant(why) ? rc
-					      : -EINVAL;
+		log_warn("rib: checkpoint discarded reason=\"%s\"", why);
+		return why == ckpt_no_memory      ? -ENOMEM
+		       : discard_is_expected(why) ? rc
+						  : -EINVAL;
 	}
 	checkpoint_restore(rib, old);
 	alive_ms = old->head->alive_ms;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A start with the checkpoint of the last daemon. [rib]. */
+/* Start with the checkpoint of the last daemon. [rib] */
 #ifndef RIB_RESTORE_H
 #define RIB_RESTORE_H
 
 struct rib;
 
-/* Begin one of our own and take over the old one and its memfd; 0, -errno, -EINVAL: damaged. */
+/*
+ * Create a checkpoint, restore the old one and close `old_fd`. Return 0, -errno, -ENOMEM,
+ * or -EINVAL if the old one cannot be used and neither the configuration nor the
+ * installation is the reason.
+ */
 int checkpoint_begin(struct rib *rib, int old_fd);
 
 #endif

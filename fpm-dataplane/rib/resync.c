@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk that completes tries: some prefix is not in its trie as it should be, because
- * memory was out or the trie is a new VRF's. [rib]. It compares all routes with the tries, a
- * slice a round, stages what differs, and takes out what is foreign (tally.h).
+ * The walk that completes tries: a prefix is missing or wrong in its trie because memory
+ * was out, or because the trie is a new VRF's. [rib]. It compares all routes with the
+ * tries, a slice a round, stages the differing ones, and withdraws foreign routes
+ * (table_count.h).
  */
 #include "rib/resync.h"
 
@@ -10,7 +11,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/zebra.h"
 
 bool
@@ -23,7 +24,7 @@ resync_round(struct rib *rib)
 		struct route *r = tables_walk_at(&rib->tables, rib->resync.next);
 		uint32_t at = rib->resync.next;
 
-		if (r != NULL && tally_is_foreign(rib, r)) {
+		if (r != NULL && table_count_is_foreign(rib, r)) {
 			zebra_withdraw(rib, r);
 			r = tables_walk_at(&rib->tables, at);
 		}
@@ -34,7 +35,7 @@ resync_round(struct rib *rib)
 		}
 		if (route_stage(rib, r) < 0) {
 			rib->resync.next = at;
-			return false; /* not now; the next round or tick */
+			return false; /* the next round or tick tries again */
 		}
 		if (route_effective(r) == 0)
 			route_settle(rib, r, 0);
@@ -42,9 +43,9 @@ resync_round(struct rib *rib)
 	if (rib->resync.next <= tables_walk_end(&rib->tables))
 		return true;
 	rib->resync.due = false;
-	tallies_own(rib);
-	if (rib->resync.lacking)
+	table_counts_clear_foreign(rib);
+	if (rib->resync.nomem)
 		log_info("rib: tries complete again");
-	rib->resync.lacking = false;
+	rib->resync.nomem = false;
 	return false;
 }

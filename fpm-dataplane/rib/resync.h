@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The walk that brings tries to what the routes say. [rib]. */
+/* The walk that brings the tries in line with the routes. [rib] */
 #ifndef RIB_RESYNC_H
 #define RIB_RESYNC_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rib thread: its wiring, and nothing else. Messages go to the file whose word they
- * are; after each round what they changed is committed, within the same round, so that a
- * single route waits for nothing but itself. [rib]. Never reads a socket, never waits.
+ * The rib thread: start, messages and rounds. A message goes to the file that handles its
+ * type. Each round ends with a commit of its changes, so that a single route does not wait
+ * for later ones. The thread never reads a socket and never blocks. [rib]
  */
 #include "rib/rib.h"
 
@@ -34,12 +34,12 @@
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/words.h"
 #include "rib/zebra.h"
 
-#define TICK_S  0.1 /* while something waits for a time */
+#define TICK_S  0.1 /* period of rounds while a time limit runs */
 #define ALIVE_S 1.0 /* the checkpoint's age is this exact */
 
 static void
@@ -62,7 +62,7 @@ batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 	status_add(&fpm_status.queue_bytes_out, b->bytes);
 }
 
-/* What is being waited for is waited for by the new times. */
+/* Take new settings. They also apply to times that run already. */
 static void
 settings_event(struct rib *rib, const struct msg_settings *m)
 {
@@ -73,15 +73,18 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 }
 
 /*
- * What is kept of it from here on is for a successor, who has no session yet. Without `done`
- * there is no successor any more: that its start failed is nothing against the checkpoint.
+ * With `done`, freeze the checkpoint for the successor, which has no FPM session yet, and
+ * end the session. Without `done`, the handover was cancelled: write the checkpoint again.
+ * The successor's failed start does not count as an attempt to restore.
  */
 static void
 quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 {
 	bool resume = m->done == NULL;
 
-	/* What zebra has said last waits for the end of the round. */
+	/*
+	 * Bind the last changes of zebra, which otherwise happens at the end of the round.
+	 */
 	if (!resume && rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	if (!resume)
@@ -89,7 +92,7 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 	if (rib->ckpt != NULL)
 		rib->ckpt->frozen = !resume;
 	if (rib->ckpt != NULL && resume)
-		rib->ckpt->head->tries = 0;
+		rib->ckpt->head->attempts = 0;
 	if (resume)
 		return;
 	session_down(rib);
@@ -137,7 +140,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_QUERY:
 	case MSG_HELD:
 		query_put(rib, (struct msg_query *)m);
-		return; /* answered after the commit */
+		return; /* query_answer_all() answers it after the commit */
 	default:
 		assert(!"message not for rib");
 		break;
@@ -145,7 +148,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	msg_free(m);
 	if (rib->pending.n_events >= RIB_COMMIT_EVENTS) {
 		rib_commit(rib);
-		/* Nothing that RCU guards is held between messages. */
+		/* rib holds no RCU-protected pointer between messages. */
 		GRACE_LET_GO();
 		urcu_qsbr_quiescent_state();
 	}
@@ -157,13 +160,13 @@ rib_round(struct rib *rib)
 	bool more = sweep_round(rib);
 
 	if (rib->adjs.freed)
-		legs_feed(rib);
+		legs_retry_adjs(rib);
 	vrfs_retry(rib);
-	routes_told(rib);
-	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
+	routes_report(rib);
+	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes */
 		more |= resync_round(rib);
-	if (rib->feedback.retell_at != 0)
-		more |= feedback_retell(rib);
+	if (rib->feedback.resend_at != 0)
+		more |= feedback_resend(rib);
 	rib_commit(rib);
 	return more;
 }
@@ -174,9 +177,9 @@ rib_worker_msg(struct worker *w, struct msg *m)
 	rib_on_msg(w->ctx, m);
 }
 
-/* Has there been no memory for a route since the start? */
+/* Return true if memory was out for a route since the start. */
 static bool
-rib_is_short(const struct rib *rib)
+rib_has_nomem(const struct rib *rib)
 {
 	return rib->count.route_nomem + rib->count.commit_nomem > 0;
 }
@@ -187,7 +190,7 @@ rib_worker_round(struct worker *w)
 	struct rib *rib = w->ctx;
 	bool more = rib_round(rib), timed;
 
-	atomic_store_explicit(&rib->short_once, rib_is_short(rib), memory_order_relaxed);
+	atomic_store_explicit(&rib->had_nomem, rib_has_nomem(rib), memory_order_relaxed);
 
 	worker_busy(w, more);
 	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
@@ -197,7 +200,7 @@ rib_worker_round(struct worker *w)
 		ev_idle_stop(w->loop, &rib->more);
 	timed = rib->session.vrfs_replaying || rib->resync.due || rib->pending.staged[0] ||
 		rib->pending.staged[1] || rib->vrfs.staged.n > 0 ||
-		rib->vrfs.wishes != NULL || rib->adjs.n_asked > 0;
+		rib->vrfs.retries != NULL || rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -232,7 +235,7 @@ rib_worker_init(struct worker *w)
 	ev_timer_init(&rib->alive, timer_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
-	if (rc == 0 && rib_is_short(rib))
+	if (rc == 0 && rib_has_nomem(rib))
 		rc = -ENOMEM;
 	if (rc < 0 && rib->conf.successor)
 		return rc;
@@ -246,7 +249,7 @@ rib_worker_fini(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 
-	/* neigh is gone already: reclaims that still come must not write to it. */
+	/* neigh has ended: a later reclaim must send it nothing. */
 	rib->stopping = true;
 	query_answer_all(rib);
 	ev_timer_stop(w->loop, &rib->tick);
@@ -272,7 +275,7 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	rib->worker = w;
 	rib->clock_ms = monotonic_ms;
 	CDS_INIT_LIST_HEAD(&rib->legs.floating);
-	CDS_INIT_LIST_HEAD(&rib->legs.starved);
+	CDS_INIT_LIST_HEAD(&rib->legs.without_adj);
 	CDS_INIT_LIST_HEAD(&rib->reclaims.list);
 	return rib;
 }
@@ -323,23 +326,23 @@ rib_checkpoint_fd(const struct worker *w)
 }
 
 unsigned int
-rib_checkpoint_tries(int fd)
+rib_checkpoint_attempts(int fd)
 {
-	return ckpt_tries(fd);
+	return ckpt_attempts(fd);
 }
 
 void
-rib_checkpoint_forgive(int fd, unsigned int tries)
+rib_checkpoint_reset_attempts(int fd, unsigned int attempts)
 {
-	ckpt_forgive(fd, tries);
+	ckpt_reset_attempts(fd, attempts);
 }
 
 bool
-rib_was_short(const struct worker *w)
+rib_had_nomem(const struct worker *w)
 {
 	const struct rib *rib = w->ctx;
 
-	return atomic_load_explicit(&rib->short_once, memory_order_relaxed);
+	return atomic_load_explicit(&rib->had_nomem, memory_order_relaxed);
 }
 
 void
@@ -357,7 +360,7 @@ rib_resume(struct worker *w)
 	worker_send(w, msg_new(MSG_QUIESCE, sizeof(struct msg_quiesce)));
 }
 
-/* Retire hook of both tries, called by poptrie_commit(). */
+/* Retire hook of all tries, called by poptrie_commit(). */
 void
 rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 {
@@ -381,7 +384,7 @@ rib_teardown(struct worker *w)
 	links_free(&rib->links);
 	own_free(&rib->own);
 	vrfs_free(rib);
-	tallies_free(rib);
+	table_counts_free(rib);
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
 	adjs_free(&rib->adjs);

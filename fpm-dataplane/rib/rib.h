@@ -14,51 +14,65 @@ struct table_limits;
 
 struct rib_conf {
 	struct fib *fib;
-	struct worker *neigh; /* MSG_ADJ_WATCH, _UNWATCH go there */
-	struct worker *fpm;   /* MSG_FEEDBACK goes there */
-	bool feedback;        /* tell zebra what became of its routes */
+	struct worker *neigh; /* receives MSG_ADJ_WATCH, MSG_ADJ_UNWATCH */
+	struct worker *fpm;   /* receives MSG_FEEDBACK, MSG_REPLAY */
+	bool feedback;        /* report to zebra what happened to its routes */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
-	bool checkpoint;   /* somebody keeps it: have one */
-	int checkpoint_fd; /* of the last daemon (taken over); -1: none */
-	bool successor;    /* that one still forwards: without memory for it do not start */
-	unsigned int checkpoint_max_age_s; /* 0: none is read or kept */
-	uint64_t netns_id;                 /* what interface numbers refer to */
-	const struct table_limits *limits; /* of tables; outlives it. NULL: the usual */
+	bool checkpoint;   /* write one: a process keeps its descriptor */
+	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */
+	bool successor;    /* the predecessor still forwards: fail if the restore does */
+	unsigned int checkpoint_max_age_s; /* 0: neither read nor write one */
+	uint64_t netns_id;                 /* namespace of the interface numbers */
+	const struct table_limits *limits; /* sizes; must outlive rib. NULL: the defaults */
 };
 
 /*
- * Fill `w` with name, role and callbacks; the thread starts with worker_start(). The FIB
- * may be given later than the setup (it needs rib_retire first) but before the start.
- * Returns 0 or -ENOMEM.                                                          [main]
+ * Fill `w` with name, role and callbacks; worker_start() starts the thread. The FIB may be
+ * given after the setup (it needs rib_retire first) but before the start. Return 0 or
+ * -ENOMEM. [main]
  */
 int rib_setup(struct worker *w, const struct rib_conf *conf);
 void rib_set_fib(struct worker *w, struct fib *fib);
 
-/* Our checkpoint, rib's own; -1: none. After worker_start().                     [main] */
+/*
+ * Return the descriptor of the checkpoint, which rib keeps; -1: none. Call it after
+ * worker_start(). [main]
+ */
 int rib_checkpoint_fd(const struct worker *w);
 
-/* Of the last daemon: how many starts have begun to read it; 0 where there is no telling. [main] */
-unsigned int rib_checkpoint_tries(int fd);
-
-/* A start that found `tries` has ended, and has not crashed by it: if it read it, it did not. [main] */
-void rib_checkpoint_forgive(int fd, unsigned int tries);
+/*
+ * Return how many starts have begun to read the last daemon's checkpoint; 0 if it is
+ * unreadable. [main]
+ */
+unsigned int rib_checkpoint_attempts(int fd);
 
 /*
- * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,
- * and the checkpoint stands still for the one who reads it; then *done is true.  [main]
+ * Set the number of attempts back to `attempts`, after a process that found this number has
+ * ended without a crash. If that process read the checkpoint, it did not crash by it.
+ * Without effect unless exactly one attempt was added. [main]
+ */
+void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
+
+/*
+ * End the session of zebra, after its last event (fpm has ended). Nothing is swept for it,
+ * and rib writes no more changes to the checkpoint, which the successor reads. Then set
+ * *done. [main]
  */
 void rib_quiesce(struct worker *w, _Atomic bool *done);
 
-/* Has there been no memory for a route since the start, be it in the RIB or the FIB? [any thread] */
-bool rib_was_short(const struct worker *w);
+/*
+ * Return true if memory was out for a route since the start, in the RIB or in the FIB. [any
+ * thread]
+ */
+bool rib_had_nomem(const struct worker *w);
 
 /* Cancel rib_quiesce(): resume checkpoint updates and message processing.        [main] */
 void rib_resume(struct worker *w);
 
-/* Retire hook of both tries; ctx is the worker. */
+/* Retire hook of all tries; ctx is the worker. [rib] */
 void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 
-/* After worker_stop(): free all. */
+/* Free everything, after worker_stop(). [main] */
 void rib_teardown(struct worker *w);
 
 #endif

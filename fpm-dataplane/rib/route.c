@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A route changes its slot: references, the checkpoint, the trie; and the room that routes
- * have. [rib]. zebra's routes and the kernel's own go the same way here. Nothing is published
- * to forwarders: the tries are, by commit.c.
+ * Change the slot of a route: references, the checkpoint, the trie; and the limit of
+ * routes. [rib]. Routes of zebra and of the kernel take the same steps. commit.c, not this
+ * file, publishes the tries.
  */
 #include "rib/route.h"
 
@@ -27,7 +27,7 @@ route_log_nomem(const char *what, uint64_t count)
 			  (unsigned long long)count, missed);
 }
 
-/* In every copy. Returns 0, -ENOENT when there is nothing to do anywhere, or -ENOMEM. */
+/* Stage the route in every copy. Return 0, -ENOENT when no copy changes, or -ENOMEM. */
 static int
 route_stage_copies(const struct rib *rib, const struct route *r)
 {
@@ -63,9 +63,9 @@ route_stage(struct rib *rib, const struct route *r)
 		return 0;
 	rib->count.route_nomem++;
 	route_log_nomem("add", rib->count.route_nomem);
-	/* From the start: the walk may have passed this one already. */
+	/* Start from the first route: the walk may have passed this one already. */
 	resync_from(&rib->resync, 1);
-	rib->resync.lacking = true;
+	rib->resync.nomem = true;
 	return rc;
 }
 
@@ -88,12 +88,12 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 	uint32_t now = route_effective(r);
 
 	if (now != was && route_stage(rib, r) < 0)
-		return; /* kept, though empty, until the trie has let it go */
+		return; /* keep the empty route until the trie has dropped it */
 	if (now != 0)
 		return;
 	if (r->table == RIB_TABLE_MAIN)
 		rib->tables.n_main[r->family == 6]--;
-	rib->tables.n_beside -= r->table == FPM_TABLE_NONE;
+	rib->tables.n_not_ip -= r->table == FPM_TABLE_NONE;
 	routes_remove(tables_routes(&rib->tables, r->table), r);
 }
 
@@ -129,22 +129,22 @@ routes_are_full(const struct rib *rib)
 void
 routes_refuse(struct rib *rib)
 {
-	routes_told(rib);
+	routes_report(rib);
 	table_refuse(TABLE_routes);
-	rib->tables.is_short = true;
+	rib->tables.refused = true;
 }
 
 void
-routes_told(struct rib *rib)
+routes_report(struct rib *rib)
 {
 	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
 	uint32_t n = rib->tables.main.n + rib->tables.other.n;
 
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
-	/* Which were refused is not noted: zebra says them all again, to who goes on. */
-	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
+	/* The refused routes are not recorded: a replay sends all routes again. */
+	if (!rib->tables.refused || rib->stopping || n > table_brim(max))
 		return;
-	rib->tables.is_short = false;
+	rib->tables.refused = false;
 	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }

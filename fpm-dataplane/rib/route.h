@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a route when its slot changes. [rib]. */
+/* Change the slot of a route. [rib] */
 #ifndef RIB_ROUTE_H
 #define RIB_ROUTE_H
 
@@ -9,25 +9,37 @@
 struct rib;
 struct route;
 
-/* Bring the trie to what the route says. Returns 0 or -ENOMEM: then a walk repeats it. */
+/* Stage the route in its tries. Return 0, or -ENOMEM: then the resync walk repeats it. */
 int route_stage(struct rib *rib, const struct route *r);
-/* Does every copy of the trie say of its prefix what the route says? */
+/* Return true if every copy of the trie has the route's slot for its prefix. */
 bool route_is_staged(const struct rib *rib, const struct route *r);
-/* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
+/*
+ * Stage `r` after one of its sources changed, and remove it when it has none. `was` is the
+ * slot in the trie.
+ */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
-/* The route takes slot `slot`, which may be the one it has. */
+/* Give slot `slot` to the route, which may have it already. */
 void route_bind(struct rib *rib, struct route *r, uint32_t slot);
-/* Can a new session that did not say it call it stale? What is replayed, and routes of VRFs. */
+/*
+ * Return true if the route is stale when a new session does not send it: routes that zebra
+ * replays, and routes of VRFs.
+ */
 bool route_is_swept(const struct rib *rib, const struct route *r);
 
-/* Is there no room for one more of zebra's? Own addresses and connected subnets have some always. */
+/*
+ * Return true if there is no room for another route of zebra. Own addresses and connected
+ * subnets always have room.
+ */
 bool routes_are_full(const struct rib *rib);
-/* One is not taken: counted, and zebra asked for it when there is room again. */
+/* Count a route that is not taken. zebra is asked for a replay when there is room again. */
 void routes_refuse(struct rib *rib);
-/* Once a round: how many there are, and whether that leaves room. */
-void routes_told(struct rib *rib);
+/*
+ * Once a round: report the number of routes, and ask for a replay if routes were refused
+ * and there is room again.
+ */
+void routes_report(struct rib *rib);
 
-/* Log that memory is out, once a second at most for all that lacks it. */
+/* Log that memory is out, at most once a second for all callers. */
 void route_log_nomem(const char *what, uint64_t count);
 
 #endif

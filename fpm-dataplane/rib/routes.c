@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of routes: a hash keyed (table, prefix), 24 octets an IPv4 route, 36 an IPv6
- * route, and 4 a bucket. [rib]. Routes live in chunks that never move, so a number or a
- * pointer stays good until the route is removed; walks go by number, free ones among them.
- * Buckets grow one at a time (W. Litwin, "Linear Hashing: A New Tool for File and Table
- * Addressing", 1980): never a rehash of all.
+ * The table of routes: a hash with the key (table, prefix). It takes 24 octets for an IPv4
+ * route, 36 for an IPv6 route, and 4 for a bucket. [rib]. Routes live in chunks that never
+ * move, so a number or a pointer stays valid until the route is removed. Walks go by number
+ * and meet free numbers, too. The buckets grow one at a time (W. Litwin, "Linear Hashing: A
+ * New Tool for File and Table Addressing", 1980), so the table is never rehashed as a
+ * whole.
  */
 #include "rib/routes.h"
 
@@ -18,14 +19,14 @@ routes_init(struct routes *t, uint64_t seed)
 	t->seed = seed;
 	t->n_buckets = N_BUCKETS_MIN;
 	t->mask = N_BUCKETS_MIN - 1;
-	t->bucket[0] = must(huge_new());
+	t->bucket[0] = mem_or_abort(huge_new());
 	t->high = 0; /* number 0 means none */
 }
 
 void
 routes_free(struct routes *t)
 {
-	/* The first chunk of each huge page is where that begins. */
+	/* Each huge page begins with a chunk. */
 	for (uint32_t c = 0; c < t->n_chunks; c++)
 		if ((uintptr_t)t->chunk[c] % HUGE_BYTES == 0)
 			huge_free(t->chunk[c]);
@@ -75,7 +76,7 @@ route_is_of(const struct route *r, uint32_t table, const struct prefix *p)
 {
 	if (r->len != p->len || r->family != p->family || r->table != table)
 		return false;
-	/* Two constant lengths: no call. */
+	/* With constant lengths the compiler inserts no call. */
 	return p->family == 4 ? memcmp(r->octet, p->addr.octet, 4) == 0
 			      : memcmp(r->octet, p->addr.octet, 16) == 0;
 }
@@ -94,8 +95,8 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
 }
 
 /*
- * One bucket more: split the next in turn. Not growing is no error, chains get longer.
- * Returns whether there is one more.
+ * Add a bucket and split the next one in turn. Return false if it could not be added, which
+ * is no error: chains get longer.
  */
 static bool
 routes_split_bucket(struct routes *t)
@@ -137,14 +138,17 @@ routes_expect(struct routes *t, uint32_t n)
 		;
 }
 
-/* Keys that are no IPv4 prefix are all as long. */
+/*
+ * Return the index of a size in `of`. All keys that are not IPv4 prefixes have the same
+ * length.
+ */
 static unsigned int
 family_size(uint8_t family)
 {
 	return family != 4;
 }
 
-/* A chunk of numbers more for one size. False when memory or numbers are out. */
+/* Add a chunk of numbers for one size. Return false when memory or numbers are out. */
 static bool
 routes_chunk_new(struct routes *t, uint8_t family)
 {
@@ -172,7 +176,7 @@ routes_chunk_new(struct routes *t, uint8_t family)
 	return true;
 }
 
-/* Returns 0 when there is none. */
+/* Return a number for a new route; 0: none. */
 static uint32_t
 routes_number_new(struct routes *t, uint8_t family)
 {
@@ -228,14 +232,17 @@ routes_remove(struct routes *t, struct route *r)
 	t->n--;
 }
 
-/* Of a route in the table. Routes that change together are mostly in one chunk. */
+/*
+ * Return the number of a route of the table. Routes that change together are mostly in one
+ * chunk.
+ */
 uint32_t
 routes_number(struct routes *t, const struct route *r)
 {
 	uint32_t *found = &t->of[family_size((uint8_t)r->family)].found, c = *found;
 	uintptr_t at;
 
-	/* As numbers: pointers into different objects do not compare. */
+	/* Pointers into different objects must not be compared, but numbers may. */
 	while ((at = (uintptr_t)r - (uintptr_t)t->chunk[c]) >=
 	       ROUTE_CHUNK * (size_t)t->route_bytes[c])
 		c = (c + 1) % t->n_chunks;

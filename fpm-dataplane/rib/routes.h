@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes and the tables that they are in: found by table and prefix, or by number. [rib]. This
- * header knows nothing of struct rib.
+ * Routes and the tables that they are in, found by table and prefix, or by number. [rib].
+ * This header does not use struct rib.
  */
 #ifndef RIB_ROUTES_H
 #define RIB_ROUTES_H
@@ -25,15 +25,15 @@ table_of_event(const struct fpm_event *ev)
 	return ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
 }
 
-/* Its address is behind it, 4 or 16 octets: most routes are IPv4, and there are many. */
+/* The address follows, 4 or 16 octets: most routes are IPv4, and memory counts. */
 struct route {
-	uint32_t gen; /* session in which zebra said so last */
+	uint32_t gen; /* session in which zebra last sent it */
 	uint32_t next;
 	uint32_t table;
-	uint32_t zslot : 20; /* what zebra taught; 0: nothing */
+	uint32_t zslot : 20; /* from zebra; 0: none */
 	uint32_t len : 8;
 	uint32_t rtm_type : 4;
-	uint32_t kslot : 20; /* own address, subnet, directed broadcast; 0: none */
+	uint32_t kslot : 20; /* from the kernel: own or special address, subnet; 0: none */
 	uint32_t protocol : 8;
 	uint32_t family : 4; /* 0: entry is free */
 	uint8_t octet[];
@@ -42,12 +42,15 @@ static_assert(sizeof(struct route) == 20, "24 octets an IPv4 route, 36 an IPv6 r
 static_assert(FIB_GROUP_MAX <= 1u << 20, "a slot's number fits");
 static_assert(FAMILY_LABEL < 16 && FAMILY_MAC < 16, "a family fits");
 
-#define ROUTE_CHUNK   4096u /* numbers dealt out to one size at a time */
+#define ROUTE_CHUNK   4096u /* numbers for routes of one size */
 #define ROUTE_CHUNKS  16384u
 #define BUCKET_CHUNK  (uint32_t)(HUGE_BYTES / sizeof(uint32_t))
 #define BUCKET_CHUNKS 128u
 
-/* Linear hashing (Litwin 1980): grows one bucket an insert, so no insert ever stalls. */
+/*
+ * Linear hashing (Litwin 1980): it grows by one bucket at each insert, so no insert takes
+ * long.
+ */
 struct routes {
 	uint8_t *chunk[ROUTE_CHUNKS];
 	uint8_t route_bytes[ROUTE_CHUNKS]; /* of each route in the chunk */
@@ -56,11 +59,11 @@ struct routes {
 	uint32_t n, high; /* routes; highest number given out */
 	uint32_t n_buckets, mask, n_chunks;
 	struct {
-		uint32_t free;    /* list of free numbers */
+		uint32_t free;    /* free numbers, as a list */
 		uint32_t at, end; /* numbers never given out */
-		uint32_t found;   /* chunk in which routes_number() found the last one */
-	} of[2];                  /* 4 octets of address, 16 */
-	uint8_t *room;            /* what is left of the last huge page */
+		uint32_t found;   /* chunk of the last result of routes_number() */
+	} of[2];                  /* addresses of 4 octets, of 16 */
+	uint8_t *room;            /* rest of the last huge page */
 	size_t room_bytes;
 };
 
@@ -69,15 +72,15 @@ void routes_free(struct routes *t);
 uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
 struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
 			  uint64_t hash);
-/* So many more will come: buckets that are there before them need not be split. */
+/* Prepare for `n` more routes: buckets that exist before them need not be split. */
 void routes_expect(struct routes *t, uint32_t n);
-/* The key must be absent. Returns NULL when memory is out. */
+/* Insert a route; the key must be absent. Return NULL when memory is out. */
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
 			    uint64_t hash);
 void routes_remove(struct routes *t, struct route *r);
 uint32_t routes_number(struct routes *t, const struct route *r);
 size_t routes_bytes(const struct routes *t);
-/* Two steps, so that the cache misses of a batch overlap. */
+/* Prefetch in two steps, so that the cache misses of a batch overlap. */
 void routes_prefetch_bucket(const struct routes *t, uint64_t hash);
 void routes_prefetch_route(const struct routes *t, uint64_t hash);
 
@@ -115,20 +118,22 @@ route_effective(const struct route *r)
 	return r->kslot != 0 ? r->kslot : r->zslot;
 }
 
-/* Does zebra say it again to a new session before the sentinel? Table main and labels. */
-bool is_replayed(const struct route *r);
+/*
+ * Return true if zebra sends the route to a new session before the sentinel: table main and
+ * labels.
+ */
 static inline bool
 route_is_replayed(const struct route *r)
 {
 	return r->table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL;
 }
 
-/* All routes. Tables other than main share one hash. */
+/* All routes. The tables other than main share one hash. */
 struct rib_tables {
 	struct routes main, other;
 	uint32_t n_main[2]; /* IPv4, IPv6 */
-	uint32_t n_beside;  /* in `other`: no IP routes */
-	bool is_short;      /* no room: some are not taken */
+	uint32_t n_not_ip;  /* in `other`: not IP routes */
+	bool refused;       /* some found no room */
 };
 
 static inline struct routes *
@@ -137,14 +142,20 @@ tables_routes(struct rib_tables *t, uint32_t table)
 	return table == RIB_TABLE_MAIN ? &t->main : &t->other;
 }
 
-/* Routes of all tables by number from 1, for walks in slices: main first. */
+/*
+ * Return the end of a walk in slices over routes of all tables, by number from 1, main
+ * first.
+ */
 static inline uint32_t
 tables_walk_end(const struct rib_tables *t)
 {
 	return t->main.high + t->other.high;
 }
 
-/* NULL: there is none. A route of a walk that goes on never gets a lower number. */
+/*
+ * Return the route at a place of a walk, or NULL. A route never moves to a place that a
+ * running walk has passed.
+ */
 static inline struct route *
 tables_walk_at(const struct rib_tables *t, uint32_t at)
 {

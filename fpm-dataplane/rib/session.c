@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions of zebra: generations, and what each event says of the replay. [rib].
+ * Sessions of zebra: generations, and the meaning of each event for the replay. [rib]
  *
- * FPM has neither an end mark nor a "delete all": each connect is a generation, and forwarding
- * goes on with the old routes. When the replay is over, and what happens then, is in sweep.c.
+ * FPM has neither an end mark nor a "delete all". Therefore each connection is a
+ * generation, and forwarding continues with the old routes. sweep.c finds the end of the
+ * replay and removes the rest.
  */
 #include "rib/session.h"
 
@@ -18,21 +19,23 @@
 #include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/words.h"
 
 void
 session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 {
-	static struct log_limit limit; /* who connects in a loop fills no log */
+	static struct log_limit limit; /* for a peer that reconnects in a loop */
 	struct rib_session *s = &rib->session;
 	uint32_t was_pid = s->nl_pid;
 	unsigned int missed;
 
 	early_clear(rib);
 	feedback_clear(rib);
-	/* What the session still had to say about its slots, they keep; published when neigh
-	 * is ready (commit.c), for their legs stay as they are. */
+	/*
+	 * Slots take the last changes of the ended session. commit.c publishes them when
+	 * neigh is ready; their legs stay as they are.
+	 */
 	slots_bind(rib);
 	slots_orphan(rib);
 	nhs_free(rib);
@@ -41,19 +44,21 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 				  .connected = true,
 				  .replaying = true,
 				  .vrfs_replaying = true,
-				  /* An unknown id (0) is held as long as another one: the
-			       * longer wait harms nobody, the shorter could. */
+				  /*
+				   * An unknown id (0) counts as a restart: the longer hold
+				   * does no harm, the shorter could.
+				   */
 				  .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
 	mirror_zebra(rib, s->nl_pid, 0);
-	/* All of it, in one step: a route is stale by its generation (struct route). */
-	tallies_renew(rib);
-	s->n_before = rib->tallies.stale;
+	/* All routes become stale in one step, by their generation (struct route). */
+	table_counts_begin_session(rib);
+	s->n_before = rib->table_counts.stale;
 	if (log_allowed(&limit, &missed))
-		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
+		log_info("rib: session up gen=%u stale=%u stale_other_tables=%u "
 			 "zebra_restarted=%d missed=%u",
-			 gen, rib->tallies.stale, rib->tallies.stale_other, s->restarted,
-			 missed);
+			 gen, rib->table_counts.stale, rib->table_counts.stale_other,
+			 s->restarted, missed);
 }
 
 void
@@ -68,7 +73,8 @@ session_down(struct rib *rib)
 	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
 	if (log_allowed(&limit, &missed))
 		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
-			 rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], missed);
+			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
+			 missed);
 }
 
 static bool
@@ -97,11 +103,11 @@ session_event(struct rib *rib, const struct fpm_event *ev)
 		return;
 	if (!event_is_of_main(ev) && ev->table != FPM_TABLE_NONE) {
 		s->last_other_ms = s->last_event_ms;
-		tally_heard(rib, ev->table);
+		table_count_mention(rib, ev->table);
 	}
 	if (ev->kind != FPM_ROUTE)
 		return;
-	/* One that comes before any other route is a live one of a restarted staticd. */
+	/* A sentinel before any other route is a live route of a restarted staticd. */
 	if (!event_is_sentinel(ev)) {
 		s->n_routes++;
 	} else if (s->n_routes > 0 && !s->sentinel) {

@@ -12,16 +12,16 @@ struct rib;
 struct rib_session {
 	uint32_t gen, nl_pid;
 	bool connected;
-	bool restarted;      /* another zebra than the one before */
+	bool restarted;      /* by another zebra than the last one */
 	bool replaying;      /* of main: its end is not known yet */
-	bool vrfs_replaying; /* of all tables: theirs is not known yet */
-	bool sweeping; /* end known, stale routes are being taken out: main's, then VRFs' */
-	bool sentinel; /* seen in this generation, at ... */
+	bool vrfs_replaying; /* of all tables: the end is not known yet */
+	bool sweeping; /* the end is known, and the sweep runs: of main, then of VRFs */
+	bool sentinel; /* received in this generation, at ... */
 	uint64_t sentinel_ms, up_ms, last_event_ms, done_ms;
-	uint64_t last_other_ms; /* zebra spoke of a route of another table than main */
-	uint32_t n_before;      /* routes of zebra when it came: to be confirmed or swept */
-	uint64_t n_events, n_routes; /* the sentinel not counted */
-	uint64_t swept, swept_vrf;   /* the latter are not in n_before */
+	uint64_t last_other_ms; /* when zebra last mentioned another table than main */
+	uint32_t n_before;      /* stale routes at the start, to be confirmed or swept */
+	uint64_t n_events, n_routes; /* n_routes: without the sentinel */
+	uint64_t swept, swept_vrf;   /* swept_vrf is not part of n_before */
 	uint32_t sweep_at;
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slots of fib->group: their numbers, the references to them, and which of them wait for the
- * commit. [rib].
+ * Slots of fib->group: their numbers, the references to them, and the lists of slots that
+ * wait for the commit. [rib]
  *
- * A slot without routes lives until the end of the round (a replace often takes the last
- * route away and gives it back), then dies: its word stays as it is until no reader can
- * hold its number, and only then the number is free. Nothing here writes group words.
+ * A slot without routes lives until the end of the round, because a replace often takes the
+ * last route away and gives it back. It then is retired: its word stays until no reader can
+ * have its number, and only then the number is free. This file writes no group words.
  */
 #include "rib/slot.h"
 
@@ -24,24 +24,27 @@ slot_push_idle(struct rib *rib, struct slot *s)
 	s->idle = true;
 }
 
-/* Slots that the limit is about: small content has places of its own, be the rest full. */
+/*
+ * Return how many slots the limit counts. Exempt content has slots of its own, even if the
+ * others are full.
+ */
 static uint32_t
-slots_count_large(const struct rib *rib)
+slots_count_limited(const struct rib *rib)
 {
-	return rib->slots.n - rib->slots.n_small;
+	return rib->slots.n - rib->slots.n_exempt;
 }
 
 struct slot *
-slot_new(struct rib *rib, enum slot_kind kind, bool small)
+slot_new(struct rib *rib, enum slot_kind kind, bool exempt)
 {
 	uint32_t number;
 	struct slot *s;
 
 	if (rib->slots.n >= rib->fib->group_end - 1 ||
-	    (!small &&
-	     slots_count_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
+	    (!exempt &&
+	     slots_count_limited(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
 		table_refuse(TABLE_groups);
-		rib->slots.is_short = true;
+		rib->slots.refused = true;
 		return NULL;
 	}
 	if (rib->slots.unused_at < rib->slots.unused.n) {
@@ -52,23 +55,23 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 		number = ++rib->slots.high;
 		if (rib->slots.chunk[number / SLOT_CHUNK] == NULL)
 			rib->slots.chunk[number / SLOT_CHUNK] =
-				must(calloc(SLOT_CHUNK, sizeof(*s)));
+				mem_or_abort(calloc(SLOT_CHUNK, sizeof(*s)));
 	}
 	s = slot_at(&rib->slots, number);
-	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .small = small};
+	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .exempt = exempt};
 	rib->slots.n++;
-	rib->slots.n_small += small;
-	table_used(TABLE_groups, slots_count_large(rib));
+	rib->slots.n_exempt += exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
 	slot_push_idle(rib, s); /* until a route takes it */
 	return s;
 }
 
 void
-slot_set_small(struct rib *rib, struct slot *s, bool small)
+slot_set_exempt(struct rib *rib, struct slot *s, bool exempt)
 {
-	rib->slots.n_small += small - s->small;
-	s->small = small;
-	table_used(TABLE_groups, slots_count_large(rib));
+	rib->slots.n_exempt += exempt - s->exempt;
+	s->exempt = exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
 }
 
 void
@@ -101,16 +104,16 @@ slot_release(struct rib *rib, uint32_t number)
 {
 	struct slot *s = slot_at(&rib->slots, number);
 
-	assert(s->kind == SLOT_DYING && s->refs == 0);
+	assert(s->kind == SLOT_RETIRED && s->refs == 0);
 	s->kind = SLOT_FREE;
 	rib->slots.n--;
-	rib->slots.n_small -= s->small;
-	table_used(TABLE_groups, slots_count_large(rib));
-	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
-	if (rib->slots.is_short && !rib->stopping &&
-	    slots_count_large(rib) <=
+	rib->slots.n_exempt -= s->exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
+	/* The routes without a slot are not recorded: a replay sends all routes again. */
+	if (rib->slots.refused && !rib->stopping &&
+	    slots_count_limited(rib) <=
 		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
-		rib->slots.is_short = false;
+		rib->slots.refused = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}
 	vec32_push(&rib->slots.unused, number);

@@ -9,34 +9,34 @@
 
 #include "fib/fib.h"
 #include "rib/index.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 struct link;
 struct rib;
 struct slot;
 
-/* A way of a slot, tied to the link and the adjacency it needs. */
+/* A next hop of a slot, tied to the link and the adjacency that it needs. */
 struct leg {
-	struct way way;
+	struct next_hop hop;
 	uint32_t adj;      /* 0: none */
-	bool starved;      /* wants one, and there was none left */
+	bool lacks_adj;    /* needs one, and none was left */
 	struct link *link; /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link; /* in link->legs, when link */
-	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.starved */
+	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.without_adj */
 	struct cds_list_head
-		floating; /* in rib->legs.floating: gateway without interface */
+		floating; /* in rib->legs.floating: a gateway without an interface */
 };
 
 enum slot_kind {
 	SLOT_FREE,
-	SLOT_ID,     /* follows nexthop id `nhid`, alone of its MTU class */
+	SLOT_ID,     /* follows nexthop id `nhid`; the only one of its MTU class */
 	SLOT_ORPHAN, /* followed an id of an older session; content frozen, may be adopted */
-	SLOT_INLINE, /* content without an id: shared by all routes with that content */
-	SLOT_DYING,  /* no route left; waits for a grace period */
+	SLOT_INLINE,  /* content without an id, shared by all routes that have it */
+	SLOT_RETIRED, /* no route left; waits for a grace period */
 };
 
-#define SLOT_CONTENT 1 /* dirty: ask the id for its ways again */
+#define SLOT_CONTENT 1 /* dirty: get the next hops of the id again */
 #define SLOT_PATHS   2 /* dirty: a link or neighbor changed; choose paths again */
 
 struct slot {
@@ -47,23 +47,23 @@ struct slot {
 		sibling; /* next slot of `nhid`, for routes of another MTU class; 0: none */
 	uint32_t n_legs;
 	struct leg *leg;
-	fib_path *block;    /* what the group word points at, NULL when inline */
+	fib_path *block;    /* to which the group word points; NULL: one path */
 	uint16_t mtu_class; /* SLOT_ID */
 	uint8_t kind;
 	uint8_t dirty;
 	uint8_t log2_block;
-	bool queued;         /* in rib->slots.dirty */
-	bool idle;           /* in rib->slots.idle */
-	bool indexed, small; /* small: it came with content that needs no neighbor */
+	bool queued;          /* in rib->slots.dirty */
+	bool idle;            /* in rib->slots.idle */
+	bool indexed, exempt; /* exempt: limits.groups does not count it */
 };
 
 #define SLOT_CHUNK 1024u
 
 struct rib_slots {
 	struct slot *chunk[FIB_GROUP_MAX / SLOT_CHUNK];
-	uint32_t high, n, n_small; /* small: of n */
-	bool is_short;             /* no room: some are unresolved */
-	struct vec32 unused;       /* first in, first out from unused_at */
+	uint32_t high, n, n_exempt; /* n_exempt: part of n */
+	bool refused;               /* no slot was left: some routes are unresolved */
+	struct vec32 unused;        /* first in, first out from unused_at */
 	uint32_t unused_at;
 	struct vec32 dirty, idle;
 };
@@ -74,9 +74,12 @@ slot_at(const struct rib_slots *slots, uint32_t number)
 	return &slots->chunk[number / SLOT_CHUNK][number % SLOT_CHUNK];
 }
 
-/* A fresh slot; NULL when as many are in use as there may be, or, for `small` content, all. */
-struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool small);
-void slot_set_small(struct rib *rib, struct slot *s, bool small);
+/*
+ * Return a new slot. Return NULL when limits.groups slots are in use, or for `exempt`
+ * content, when all are.
+ */
+struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool exempt);
+void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);

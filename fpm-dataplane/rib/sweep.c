@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a replay, and the sweep of what it left out. [rib].
+ * Find the end of a replay, and sweep the routes that it did not confirm. [rib]
  *
- * FPM has neither an end mark nor a "delete all": each connect is a generation, forwarding
- * goes on with the old routes, and what the replay did not confirm is taken out when it is
- * over and rib has handled all that waited. Over is: the sentinel route ffff:...:ffff/128
- * (blackhole) after some other route; or quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
- * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
- * away, and nothing that is not replayed ever: tables that are neither main nor of a VRF, MACs
+ * FPM has neither an end mark nor a "delete all". Therefore each connection is a
+ * generation, and forwarding continues with the old routes. The routes that the replay did
+ * not confirm are removed when it is over and rib has handled all queued events. The replay
+ * is over when the sentinel route ffff:...:ffff/128 (blackhole) arrives after some other
+ * route, or after a time without events, or at the upper bound. After a restart of zebra,
+ * whose protocols need many seconds to learn their routes again, nothing is swept before
+ * the hold time is over. Nothing is swept while zebra is not connected. Routes that zebra
+ * does not replay are never swept: MACs, and tables that are neither main nor of a VRF
  * (FPM.md, 6.1).
  *
- * VRFs are replayed behind the sentinel, which is main's last route, and nothing tells their end:
- * it is quiet time since zebra spoke of them, or the same bound. A VRF that it did not speak of
- * at all it does not replay, or nothing comes in there (who has an interface has connected
- * routes): its routes are kept, and told as not replayed. What a checkpoint brought of tables
- * that are no VRF's any more goes with the sweep of VRFs: nobody else would take it out.
+ * zebra replays VRFs after the sentinel, which is the last route of main, and sends no mark
+ * for their end. Their end is a time without events of VRFs, or the same upper bound. If
+ * zebra sends nothing for a VRF, it does not replay the VRF, or the VRF receives no packets
+ * (a VRF with an interface has connected routes). Its routes are kept, and reported as not
+ * replayed. Routes of a checkpoint whose tables do not belong to a VRF now are removed with
+ * the sweep of VRFs, because no other step would remove them.
  *
- * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
- * they do not outlive their session (nexthop.c), and a slot goes with its last route.
+ * The sweep works in slices, so that live updates do not wait for it. Nexthop ids need no
+ * sweep: they do not outlive their session (nexthop.c), and a slot is retired with its last
+ * route.
  */
 #include "rib/sweep.h"
 
@@ -28,33 +32,35 @@
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/session.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/zebra.h"
 
 static uint64_t
-time_earlier(uint64_t a, uint64_t b)
+time_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint64_t
-time_later(uint64_t a, uint64_t b)
+time_max(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* Silence since `since_ms`, or the upper bound. */
+/*
+ * Return when the time without events since `since_ms` is long enough, or the upper bound.
+ */
 static uint64_t
 replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
 {
-	return time_earlier(since_ms + rib->conf.sweep_quiet_s * 1000ull,
-			    rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
+	return time_min(since_ms + rib->conf.sweep_quiet_s * 1000ull,
+			rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
 }
 
 /*
- * When the replay counts as over, of main and of VRFs, as far as can be told now:
- * CLOCK_MONOTONIC ms. Events that are still to come may move it.
+ * Return when the replay of main (or of VRFs, below) is over, CLOCK_MONOTONIC ms, by the
+ * present knowledge. Later events may change it.
  */
 static uint64_t
 replay_end_ms(const struct rib *rib)
@@ -69,10 +75,9 @@ replay_vrfs_end_ms(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
-	/* What zebra says of main meanwhile is no part of it. */
-	return replay_quiet_ms(rib, s->sentinel
-					    ? time_later(s->sentinel_ms, s->last_other_ms)
-					    : s->last_event_ms);
+	/* Events of main do not count after the sentinel. */
+	return replay_quiet_ms(rib, s->sentinel ? time_max(s->sentinel_ms, s->last_other_ms)
+						: s->last_event_ms);
 }
 
 static uint64_t
@@ -83,14 +88,17 @@ replay_hold_ms(const struct rib *rib)
 	return s->restarted ? s->up_ms + rib->conf.sweep_restart_s * 1000ull : 0;
 }
 
-/* Silence ends a replay that said something; a silent zebra has the hold of a restart. */
+/*
+ * A time without events ends only a replay that began. A restarted zebra that sends nothing
+ * has the hold time.
+ */
 static bool
 replay_has_begun(const struct rib_session *s)
 {
 	return s->n_events > 0 || s->restarted;
 }
 
-/* What still waits in the queue may be of the replay: rib's silence is not zebra's. */
+/* Queued events may belong to the replay: zebra may be sending while rib falls behind. */
 static bool
 replay_is_over(const struct rib *rib, uint64_t at_ms)
 {
@@ -101,7 +109,7 @@ replay_is_over(const struct rib *rib, uint64_t at_ms)
 static int64_t
 sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 {
-	uint64_t end = time_later(at_ms, replay_hold_ms(rib));
+	uint64_t end = time_max(at_ms, replay_hold_ms(rib));
 
 	if (!rib->session.connected || !replay_has_begun(&rib->session))
 		return -1;
@@ -111,7 +119,7 @@ sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.replaying || rib->tallies.stale == 0)
+	if (!rib->session.replaying || rib->table_counts.stale == 0)
 		return -1;
 	return sweep_left_ms(rib, replay_end_ms(rib), now_ms);
 }
@@ -119,7 +127,7 @@ sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 int64_t
 sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.vrfs_replaying || rib->tallies.stale_other == 0)
+	if (!rib->session.vrfs_replaying || rib->table_counts.stale_other == 0)
 		return -1;
 	return sweep_left_ms(rib, replay_vrfs_end_ms(rib), now_ms);
 }
@@ -153,12 +161,15 @@ session_vrf_phase(const struct rib *rib)
 			    replay_vrfs_end_ms(rib));
 }
 
-/* Nothing is left to be confirmed: neither routes nor ways for those that were. */
+/*
+ * Return true if nothing is left to be confirmed: neither stale routes nor routes that wait
+ * for their id.
+ */
 static bool
 replay_is_settled(const struct rib *rib)
 {
-	return (rib->session.replaying ? rib->tallies.stale : rib->tallies.stale_other) ==
-		       0 &&
+	return (rib->session.replaying ? rib->table_counts.stale
+				       : rib->table_counts.stale_other) == 0 &&
 	       rib->early.n == 0;
 }
 
@@ -174,10 +185,11 @@ replay_done(struct rib *rib)
 	if (log_allowed(&limit, &missed))
 		log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64
 			 " end=%s missed=%u",
-			 s->gen, rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1],
+			 s->gen,
+			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
 			 s->swept, s->sentinel ? "sentinel" : "time", missed);
 	if (replay_is_settled(rib))
-		s->vrfs_replaying = false; /* there are none, or all came before */
+		s->vrfs_replaying = false; /* there are none, or all are confirmed */
 }
 
 static void
@@ -187,21 +199,25 @@ replay_vrfs_done(struct rib *rib)
 	uint32_t kept = 0, routes = 0;
 
 	s->vrfs_replaying = s->sweeping = false;
-	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
-		const struct tally *t = &rib->tallies.v[i];
-		bool is_kept = tally_is_kept(rib, t) && vrf_find(rib, t->table) != NULL;
+	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
+		const struct table_count *t = &rib->table_counts.v[i];
+		bool not_replayed =
+			table_count_not_replayed(rib, t) && vrf_find(rib, t->table) != NULL;
 
-		kept += is_kept;
-		routes += is_kept ? t->stale : 0;
+		kept += not_replayed;
+		routes += not_replayed ? t->stale : 0;
 	}
-	log_info("rib: replay of vrfs done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
+	log_info("rib: vrf replay done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
 	if (kept > 0)
-		log_warn("rib: vrfs not replayed are kept vrfs=%u routes=%u", kept, routes);
+		log_warn("rib: unreplayed vrfs kept vrfs=%u routes=%u", kept, routes);
 }
 
-/* Is it time? Decides once; then the slices run. */
+/*
+ * Start the sweep, or finish without one, when the replay is over and the hold time has
+ * passed.
+ */
 static void
-replay_look_for_end(struct rib *rib)
+replay_check_end(struct rib *rib)
 {
 	struct rib_session *s = &rib->session;
 	bool main = s->replaying;
@@ -219,7 +235,10 @@ replay_look_for_end(struct rib *rib)
 	s->sweep_at = 1;
 }
 
-/* Of a stale route: is it the part that is over now which should have said it? */
+/*
+ * Return true if the part of the replay that is over now should have confirmed this stale
+ * route.
+ */
 static bool
 route_is_missing(const struct rib *rib, const struct route *r)
 {
@@ -228,8 +247,8 @@ route_is_missing(const struct rib *rib, const struct route *r)
 	if (r->table == FPM_TABLE_NONE)
 		return false;
 	if (vrf_find(rib, r->table) == NULL)
-		return r->gen == 0; /* of a checkpoint */
-	return tally_find(rib, r->table)->gen == rib->session.gen;
+		return r->gen == 0; /* from a checkpoint */
+	return table_count_find(rib, r->table)->gen == rib->session.gen;
 }
 
 bool
@@ -242,8 +261,8 @@ sweep_round(struct rib *rib)
 	if (!s->connected || !s->vrfs_replaying)
 		return false;
 	if (!s->sweeping)
-		replay_look_for_end(rib);
-	if (!s->sweeping) /* with main's end that of VRFs may have come */
+		replay_check_end(rib);
+	if (!s->sweeping) /* the end of VRFs may coincide with main's */
 		return main && !s->replaying && s->vrfs_replaying;
 	end = s->sweep_at + RIB_SLICE;
 	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
@@ -258,7 +277,7 @@ sweep_round(struct rib *rib)
 		rib->count.swept_routes++;
 	}
 	if (s->sweep_at <= all &&
-	    (main ? rib->tallies.stale : rib->tallies.stale_other) > 0)
+	    (main ? rib->table_counts.stale : rib->table_counts.stale_other) > 0)
 		return true;
 	rib->count.sweeps++;
 	main ? replay_done(rib) : replay_vrfs_done(rib);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a replay, and the sweep of what it left out. [rib]. */
+/* Find the end of a replay, and sweep the routes that it did not confirm. [rib] */
 #ifndef RIB_SWEEP_H
 #define RIB_SWEEP_H
 
@@ -8,8 +8,11 @@
 
 struct rib;
 
-bool sweep_round(struct rib *rib); /* true: more at once */
-/* Of main, and of VRFs. A word of dist/openapi.yaml; milliseconds, -1: not in sight. */
+bool sweep_round(struct rib *rib); /* return true if more is to be done at once */
+/*
+ * The state of main, and that of VRFs: a phase of dist/openapi.yaml, and the time until the
+ * sweep in ms (-1: not known).
+ */
 const char *session_phase(const struct rib *rib);
 const char *session_vrf_phase(const struct rib *rib);
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FIBs of VRFs: made when the kernel has one, filled with the routes of its table that are there
- * already, published when all are in, unpublished when it goes. [rib]; it alone stores to
- * fib->vrf.
+ * FIBs of VRFs: created when the kernel has a VRF, filled with the existing routes of its
+ * table, published when all are in it, unpublished when the VRF is removed. [rib]. No other
+ * file stores to fib->vrf.
  *
- * Routes are not by VRF but by table, and stay when a VRF goes: zebra says when they do; only
- * when it is away, a VRF of another name that has the table then has none of them (tally.h). A trie
- * begins small, for there may be thousands of VRFs with ten routes each; when it has
- * outgrown that, a large one is filled and takes its place, once and for good.
+ * Routes belong to a table, not to a VRF, and stay when a VRF is removed, because zebra
+ * withdraws them. Only if zebra is not connected then, a VRF of another name that gets the
+ * table has none of them (table_count.h). A trie starts in the small form, because there
+ * may be thousands of VRFs with ten routes each. When it has too many routes for that, a
+ * large one is filled and replaces it for good.
  */
 #include "rib/vrf.h"
 
@@ -19,10 +20,10 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 
-#define SMALL_MOST \
-	2048u /* routes of a small trie: to fill a large one takes milliseconds */
+#define SMALL_TRIE_ROUTES \
+	2048u /* routes of a small trie: more would take long to move to a large one */
 #define RETRY_MS 1000u
 
 static uint16_t
@@ -55,28 +56,28 @@ rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
 	return vrf == NULL ? NULL : &vrf->fib->tries;
 }
 
-static struct vrf_grave *
-vrf_grave_new(struct rib *rib)
+static struct vrf_retired *
+vrf_retired_new(struct rib *rib)
 {
 	struct reclaim *p = reclaim_open(rib);
-	struct vrf_grave *g = must(calloc(1, sizeof(*g)));
+	struct vrf_retired *old = mem_or_abort(calloc(1, sizeof(*old)));
 
-	g->next = p->vrfs;
-	p->vrfs = g;
-	return g;
+	old->next = p->vrfs;
+	p->vrfs = old;
+	return old;
 }
 
 void
-vrf_bury(struct vrf_grave *graves)
+vrf_retired_free(struct vrf_retired *list)
 {
-	struct vrf_grave *next;
+	struct vrf_retired *next;
 
-	for (struct vrf_grave *g = graves; g != NULL; g = next) {
-		next = g->next;
-		poptrie_destroy(g->trie[0]);
-		poptrie_destroy(g->trie[1]);
-		free(g->fib);
-		free(g);
+	for (struct vrf_retired *old = list; old != NULL; old = next) {
+		next = old->next;
+		poptrie_destroy(old->trie[0]);
+		poptrie_destroy(old->trie[1]);
+		free(old->fib);
+		free(old);
 	}
 }
 
@@ -86,11 +87,11 @@ vrf_publish(struct rib *rib, const struct vrf *vrf)
 	fib_vrf_publish(rib->fib, vrf->number, vrf->fib);
 }
 
-/* In place of what is there, which has come to its end but for its tries. */
+/* Replace the FIB of a VRF. The old one is freed later, without its tries. */
 static void
 vrf_replace_fib(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
 {
-	vrf_grave_new(rib)->fib = vrf->fib;
+	vrf_retired_new(rib)->fib = vrf->fib;
 	vrf->fib = now;
 	if (vrf->published)
 		vrf_publish(rib, vrf);
@@ -99,7 +100,7 @@ vrf_replace_fib(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
 static struct fib_vrf *
 fib_vrf_copy(const struct fib_vrf *fib)
 {
-	struct fib_vrf *copy = must(malloc(sizeof(*copy)));
+	struct fib_vrf *copy = mem_or_abort(malloc(sizeof(*copy)));
 
 	*copy = *fib;
 	return copy;
@@ -114,7 +115,7 @@ vrf_rename(struct rib *rib, struct vrf *vrf, const char *name)
 	vrf_replace_fib(rib, vrf, now);
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Create the FIB of a VRF. Return 0 or -ENOMEM. */
 static int
 vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
@@ -124,48 +125,48 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	if (fib == NULL)
 		return -ENOMEM;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
-	vrf = must(calloc(1, sizeof(*vrf)));
+	vrf = mem_or_abort(calloc(1, sizeof(*vrf)));
 	vrf->fib = fib;
 	vrf->number = number;
-	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_MOST;
+	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_TRIE_ROUTES;
 	rib->vrfs.v[number] = vrf;
 	rib->vrfs.n++;
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
-	log_info("rib: vrf has a fib name=%s table=%u", name, table);
-	tally_vrf_came(rib, table, name);
-	if (rib->tables.other.n == rib->tables.n_beside)
+	log_info("rib: vrf fib created name=%s table=%u", name, table);
+	table_count_vrf_added(rib, table, name);
+	if (rib->tables.other.n == rib->tables.n_not_ip)
 		return 0;
-	/* Routes of its table may have come before. */
+	/* Routes of its table may have arrived before. */
 	resync_from(&rib->resync, rib->tables.main.high + 1);
 	if (rib->conf.feedback)
-		rib->feedback.retell_at = 1;
+		rib->feedback.resend_at = 1;
 	return 0;
 }
 
 static void
-vrf_wish_add(struct rib *rib, const struct msg_vrf *m)
+vrf_retry_add(struct rib *rib, const struct msg_vrf *m)
 {
-	struct vrf_wish *w = must(calloc(1, sizeof(*w)));
+	struct vrf_retry *retry = mem_or_abort(calloc(1, sizeof(*retry)));
 
-	w->number = m->number;
-	w->table = m->table;
-	memcpy(w->name, m->name, sizeof(w->name));
-	w->next = rib->vrfs.wishes;
-	rib->vrfs.wishes = w;
-	w->again_ms = rib->clock_ms() + RETRY_MS;
-	log_error("rib: no memory for the fib of a vrf, tried every second name=%s "
-		  "table=%u",
-		  m->name, m->table);
+	retry->number = m->number;
+	retry->table = m->table;
+	memcpy(retry->name, m->name, sizeof(retry->name));
+	retry->next = rib->vrfs.retries;
+	rib->vrfs.retries = retry;
+	retry->retry_ms = rib->clock_ms() + RETRY_MS;
+	log_error("rib: vrf fib not created error=ENOMEM name=%s table=%u retry_ms=%u",
+		  m->name, m->table, RETRY_MS);
 }
 
-/* Whatever is heard of a VRF, it is the last word. */
+/* Drop the retry of a VRF, because a newer event replaces it. */
 static void
-vrf_wish_drop(struct rib *rib, uint16_t number)
+vrf_retry_drop(struct rib *rib, uint16_t number)
 {
-	for (struct vrf_wish **p = &rib->vrfs.wishes, *w; (w = *p) != NULL; p = &w->next)
-		if (w->number == number) {
-			*p = w->next;
-			free(w);
+	for (struct vrf_retry **p = &rib->vrfs.retries, *retry; (retry = *p) != NULL;
+	     p = &retry->next)
+		if (retry->number == number) {
+			*p = retry->next;
+			free(retry);
 			return;
 		}
 }
@@ -173,29 +174,28 @@ vrf_wish_drop(struct rib *rib, uint16_t number)
 void
 vrfs_retry(struct rib *rib)
 {
-	struct vrf_wish *w;
+	struct vrf_retry *retry;
 
-	while ((w = rib->vrfs.wishes) != NULL && rib->clock_ms() >= w->again_ms) {
-		if (vrf_begin(rib, w->number, w->table, w->name) < 0) {
-			w->again_ms = rib->clock_ms() + RETRY_MS;
+	while ((retry = rib->vrfs.retries) != NULL && rib->clock_ms() >= retry->retry_ms) {
+		if (vrf_begin(rib, retry->number, retry->table, retry->name) < 0) {
+			retry->retry_ms = rib->clock_ms() + RETRY_MS;
 			return;
 		}
-		vrf_wish_drop(rib, w->number);
+		vrf_retry_drop(rib, retry->number);
 	}
 }
 
 static void
 vrf_end(struct rib *rib, struct vrf *vrf)
 {
-	struct vrf_grave *g = vrf_grave_new(rib);
+	struct vrf_retired *old = vrf_retired_new(rib);
 
 	fib_vrf_publish(rib->fib, vrf->number, NULL);
-	log_info("rib: vrf has no fib any more name=%s table=%u", vrf->fib->name,
-		 vrf->fib->table);
-	g->fib = vrf->fib;
-	g->trie[0] = vrf->fib->tries.pt4;
-	g->trie[1] = vrf->fib->tries.pt6;
-	tally_vrf_went(rib, vrf->fib->table, vrf->fib->name);
+	log_info("rib: vrf fib removed name=%s table=%u", vrf->fib->name, vrf->fib->table);
+	old->fib = vrf->fib;
+	old->trie[0] = vrf->fib->tries.pt4;
+	old->trie[1] = vrf->fib->tries.pt6;
+	table_count_vrf_removed(rib, vrf->fib->table, vrf->fib->name);
 	hidx_del(&rib->vrfs.by_table, vrf->number);
 	rib->vrfs.v[vrf->number] = NULL;
 	rib->vrfs.n--;
@@ -209,14 +209,14 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 	struct vrf *vrf = rib->vrfs.v[m->number];
 
 	if (m->table == FPM_TABLE_NONE)
-		return; /* is taken, by what is no route */
-	vrf_wish_drop(rib, m->number);
+		return; /* this number stands for keys that are not IP routes */
+	vrf_retry_drop(rib, m->number);
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)
 		vrf_rename(rib, vrf, m->name);
 	else if (!m->gone && vrf_begin(rib, m->number, m->table, m->name) < 0)
-		vrf_wish_add(rib, m);
+		vrf_retry_add(rib, m);
 }
 
 void
@@ -228,7 +228,7 @@ vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family)
 	vrf->listed = true;
 }
 
-/* All that is staged in the small trie, in a large one. */
+/* Copy all staged routes of the small trie to a large one. Return 0 or -ENOMEM. */
 static int
 trie_fill(struct poptrie *to, const struct poptrie *from)
 {
@@ -246,7 +246,10 @@ trie_fill(struct poptrie *to, const struct poptrie *from)
 	return rc < 0 ? rc : poptrie_commit(to);
 }
 
-/* Without memory for it the small one goes on: it is right with any number of routes. */
+/*
+ * Replace a small trie. When memory is out, keep it: it is correct with any number of
+ * routes.
+ */
 static void
 vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
@@ -258,8 +261,11 @@ vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 		return;
 	}
 	if (trie_fill(large, old) < 0) {
-		/* What it replaced in the attempt comes back to it first. */
-		vrf_grave_new(rib)->trie[v] = large;
+		/*
+		 * Free it later: it first gets back the memory that it retired in the
+		 * attempt.
+		 */
+		vrf_retired_new(rib)->trie[v] = large;
 		vrf->grow_at[v] *= 2;
 		return;
 	}
@@ -269,11 +275,11 @@ vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 	else
 		now->tries.pt6 = large;
 	vrf_replace_fib(rib, vrf, now);
-	vrf_grave_new(rib)->trie[v] = old;
+	vrf_retired_new(rib)->trie[v] = old;
 	vrf->large[v] = true;
 }
 
-/* One trie. Returns 0 or -ENOMEM. */
+/* Commit one trie. Return 0 or -ENOMEM. */
 static int
 vrf_commit_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
@@ -297,7 +303,7 @@ vrfs_commit(struct rib *rib)
 		struct vrf *vrf = rib->vrfs.v[rib->vrfs.staged.v[i]];
 
 		if (vrf == NULL || !vrf->listed)
-			continue; /* went meanwhile, and maybe another came */
+			continue; /* removed, and perhaps replaced by another */
 		for (unsigned int v = 0; v < 2; v++) {
 			int rc = vrf->staged[v] ? vrf_commit_trie(rib, vrf, v) : 0;
 
@@ -344,8 +350,8 @@ vrfs_free(struct rib *rib)
 		fib_vrf_free(vrf->fib);
 		free(vrf);
 	}
-	while (rib->vrfs.wishes != NULL)
-		vrf_wish_drop(rib, rib->vrfs.wishes->number);
+	while (rib->vrfs.retries != NULL)
+		vrf_retry_drop(rib, rib->vrfs.retries->number);
 	vec32_free(&rib->vrfs.staged);
 	hidx_free(&rib->vrfs.by_table);
 }

@@ -13,28 +13,28 @@ struct msg_vrf;
 struct rib;
 
 struct vrf {
-	uint16_t number; /* in fib->vrf */
-	bool published;  /* forwarders have it: all routes of the table were in it once */
-	bool staged[2];  /* IPv4, IPv6: to be committed */
-	bool large[2];   /* the trie has outgrown the small form */
-	bool listed;     /* in rib->vrfs.staged */
-	uint32_t grow_at[2]; /* with more routes than these it is time for a large one */
+	uint16_t number;     /* in fib->vrf */
+	bool published;      /* for forwarders, after all routes of the table were in it */
+	bool staged[2];      /* IPv4, IPv6: to be committed */
+	bool large[2];       /* the trie has the large form */
+	bool listed;         /* in rib->vrfs.staged */
+	uint32_t grow_at[2]; /* a trie with more routes gets the large form */
 	struct fib_vrf
 		*fib; /* read by forwarders when published: replaced, never changed */
 };
 
-/* A VRF whose FIB found no memory. */
-struct vrf_wish {
-	struct vrf_wish *next;
-	uint64_t again_ms; /* when it is tried next */
+/* A VRF for whose FIB memory was out. */
+struct vrf_retry {
+	struct vrf_retry *next;
+	uint64_t retry_ms; /* time of the next attempt */
 	uint32_t table;
 	uint16_t number;
 	char name[16];
 };
 
-/* What a VRF leaves behind, freed a grace period later. */
-struct vrf_grave {
-	struct vrf_grave *next;
+/* Parts of a VRF that are freed a grace period later. */
+struct vrf_retired {
+	struct vrf_retired *next;
 	struct poptrie *trie[2];
 	struct fib_vrf *fib;
 };
@@ -43,24 +43,27 @@ struct rib_vrfs {
 	struct vrf *v[FIB_VRF_MAX]; /* by number, from 1; NULL: none */
 	uint32_t n, n_published;
 	struct hidx by_table;
-	struct vec32 staged;     /* numbers of those with something to commit */
-	struct vrf_wish *wishes; /* those whose FIB found no memory */
+	struct vec32 staged;       /* numbers of VRFs with something to commit */
+	struct vrf_retry *retries; /* VRFs for whose FIB memory was out */
 };
 
-/* The VRF of a table that is not main; NULL: it has no FIB. */
+/* Return the VRF of a table other than main, or NULL if the table has no FIB. */
 struct vrf *vrf_find(const struct rib *rib, uint32_t table);
 
-/* The copies of the tries of a table: of main all, of a VRF one, else none (*n is 0). */
+/*
+ * Return the copies of a table's tries, and set *n to their number: all of main, one of a
+ * VRF. Without a FIB, return NULL and set *n to 0.
+ */
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
 
-/* Tries that are incomplete: resync.c walks all routes until none is. */
+/* Incomplete tries: resync.c walks all routes until the tries are complete. */
 struct rib_resync {
-	bool due;     /* some prefix is not in a trie: walk and compare until all are */
-	bool lacking; /* for want of memory, not because the trie is a new VRF's */
+	bool due;   /* some prefix is missing or wrong in a trie: walk and compare */
+	bool nomem; /* because memory was out, not because the trie is a new VRF's */
 	uint32_t next;
 };
 
-/* Begin at route `number` or before it: a walk that is there already goes on. */
+/* Start the walk at route `number`. A walk that has not reached it yet continues. */
 static inline void
 resync_from(struct rib_resync *s, uint32_t number)
 {
@@ -70,15 +73,18 @@ resync_from(struct rib_resync *s, uint32_t number)
 }
 
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);
-/* Those whose FIB found no memory try again, once a second. */
+/* Try again to create the FIBs for which memory was out, once a second. */
 void vrfs_retry(struct rib *rib);
-/* A route of its table was staged. */
+/* Note that a route of the VRF's table was staged. */
 void vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family);
-/* Returns 0 or -ENOMEM: then what is left is tried again by the next commit. */
+/*
+ * Commit the tries of VRFs. Return 0, or -ENOMEM: then the next commit tries the rest
+ * again.
+ */
 int vrfs_commit(struct rib *rib);
-/* All routes are in: forwarders may have it. */
+/* Publish the FIBs that are not published yet, when all routes are in them. */
 void vrfs_publish(struct rib *rib);
-void vrf_bury(struct vrf_grave *graves);
+void vrf_retired_free(struct vrf_retired *list);
 void vrfs_free(struct rib *rib);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Group words: what a slot's next hops mean for forwarders, computed and stored. [rib]; this
- * file alone stores to fib->group.
+ * Group words: the next hops of a slot in the form that forwarders read, computed and
+ * stored. [rib]. No other file stores to fib->group, except for the test hook
+ * audit_break().
  *
- * Dirty slots wait for the commit, but for what links and neighbors do to them: a member that
- * is dead waits for nobody (words_publish()).
+ * Dirty slots wait for the commit. Changes of links and neighbors do not, so that a dead
+ * member is left out at once (words_publish()).
  */
 #include "rib/words.h"
 
@@ -21,8 +22,8 @@
 #include "rib/slot.h"
 
 /*
- * The ways of a slot to be used: all of the best class there is, equal paths added up.
- * Returns how many, at least one.
+ * Choose the paths of a slot: all of the best class among its legs, with the weights of
+ * equal paths added up. Return their number, at least one.
  */
 static uint32_t
 word_choose_paths(struct rib *rib, const struct slot *s)
@@ -34,7 +35,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 
 	if (rib->words.cap_members < s->n_legs) {
 		rib->words.cap_members = s->n_legs + 16;
-		rib->words.members = must(
+		rib->words.members = mem_or_abort(
 			realloc(rib->words.members, rib->words.cap_members * sizeof(*m)));
 	}
 	m = rib->words.members;
@@ -46,18 +47,18 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 		}
 	}
 	if (best > LEG_FAILED)
-		return 1; /* several of these would do the same */
+		return 1; /* several paths of these classes have the same effect */
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		if (leg_path(rib, &s->leg[i], &path) != best)
 			continue;
-		/* Legs are sorted: equal ones are neighbors, or near. */
+		/* Legs are sorted, so equal paths are at most a few places apart. */
 		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
 			at--;
 		if (at == 0 || m[at - 1].path != path) {
 			m[n++] = (struct bucket_member){.path = path};
 			at = n;
 		}
-		m[at - 1].weight += s->leg[i].way.weight;
+		m[at - 1].weight += s->leg[i].hop.weight;
 	}
 	return n;
 }
@@ -70,7 +71,7 @@ word_drop_block(struct rib *rib, struct slot *s)
 	s->block = NULL;
 }
 
-/* Buckets of a word that is rib's to free. */
+/* Return the buckets of a word that rib may free. */
 static fib_path *
 word_own_buckets(uint64_t word)
 {
@@ -78,9 +79,8 @@ word_own_buckets(uint64_t word)
 }
 
 /*
- * The group word of a slot as its next hops ask for now. Returns the published one when
- * nothing has changed; else a word that points to buckets of its own when there are several
- * ways.
+ * Return the group word of a slot for its present next hops. It is the published one if
+ * nothing has changed, or else a word with new buckets if there are several paths.
  */
 static uint64_t
 word_compute(struct rib *rib, const struct slot *s)
@@ -99,7 +99,7 @@ word_compute(struct rib *rib, const struct slot *s)
 		log2_old = group_word_log2(old);
 	}
 	log2_n = group_log2(rib->words.members, n, log2_old);
-	block = must(aligned_alloc(64, sizeof(*block) << log2_n));
+	block = mem_or_abort(aligned_alloc(64, sizeof(*block) << log2_n));
 	group_fill(block, log2_n, rib->words.members, n, keep, log2_old);
 	if (log2_n == log2_old && memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
 		free(block);
@@ -114,8 +114,8 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	uint64_t word;
 
 	if (s->kind == SLOT_ID) {
-		nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-		if (!slot_has_ways(s, &rib->scratch))
+		nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+		if (!slot_has_hops(s, &rib->scratch))
 			return false;
 	}
 	word = word_compute(rib, s);
@@ -126,7 +126,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	return false;
 }
 
-/* Compute the group word of a slot and store it if it differs. */
+/* Compute the group word of a slot, and store it if it differs. */
 static void
 word_publish(struct rib *rib, struct slot *s)
 {
@@ -136,7 +136,10 @@ word_publish(struct rib *rib, struct slot *s)
 
 	if (word == old)
 		return;
-	/* Release: who reads the word also sees the buckets and the adjacencies' keys. */
+	/*
+	 * Release: a reader of the word also sees the buckets and the keys of the
+	 * adjacencies.
+	 */
 	atomic_store_explicit(&rib->fib->group[s->number], word, memory_order_release);
 	rib->count.word_writes++;
 	if (s->block != NULL)
@@ -155,9 +158,9 @@ slots_bind(struct rib *rib)
 		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
-			nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-			if (!slot_has_ways(s, &rib->scratch))
-				slot_set_ways(rib, s, &rib->scratch);
+			nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+			if (!slot_has_hops(s, &rib->scratch))
+				slot_set_hops(rib, s, &rib->scratch);
 		}
 		s->dirty &= (uint8_t)~SLOT_CONTENT;
 	}
@@ -177,7 +180,7 @@ words_publish_all(struct rib *rib)
 	rib->slots.dirty.n = 0;
 }
 
-/* Has neigh still to say what it knows of an adjacency of this slot? */
+/* Return true while neigh has not answered about an adjacency of the slot. */
 static bool
 slot_is_awaited(const struct rib *rib, const struct slot *s)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What zebra says, applied to the tables in the order it came. [rib].
+ * Apply events of zebra to the tables, in the order of arrival. [rib]
  *
- * A NEWROUTE is an upsert by (table, prefix); protocol and priority are no part of the key.
- * A DELROUTE that is followed by the NEWROUTE of the same key is a replace and skipped: no
- * other thread could see the gap, but two trie updates would be spent on it.
+ * A NEWROUTE is an upsert by (table, prefix); protocol and priority are not part of the
+ * key. A DELROUTE followed by the NEWROUTE of the same key is a replace, and the DELROUTE
+ * is skipped: no other thread could see the gap, but it would cost two trie updates.
  *
- * Own addresses and connected subnets come from the kernel: routes of protocol kernel
- * without a gateway are not taken (some FRR versions never delete them), and since a route
- * message replaces what was there, one of them withdraws what zebra taught before. Of
- * fe80::/10 nothing is taken. Tables that are neither main nor of a VRF are kept and in no
- * FIB; their next hops are bound and resolved all the same, so that they can be shown. So it
- * is with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
+ * Own addresses and connected subnets come from the kernel. Therefore routes of protocol
+ * kernel without a gateway are not taken (some FRR versions never delete them). Because a
+ * route message replaces the earlier one, such a message withdraws the earlier route of
+ * zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
+ * VRF are kept and are in no FIB. Their next hops are bound and resolved, so that they can
+ * be shown. Keys that are not IP routes (labels, MACs of EVPN) are kept in the same way:
+ * they have table FPM_TABLE_NONE and always are unsupported.
  */
 #include "rib/zebra.h"
 
@@ -27,8 +28,8 @@
 #include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/slot.h"
-#include "rib/tally.h"
-#include "rib/ways.h"
+#include "rib/table_count.h"
+#include "rib/nh_list.h"
 
 static bool
 prefix_is_linklocal(const struct prefix *p)
@@ -50,38 +51,40 @@ zebra_withdraw(struct rib *rib, struct route *r)
 	mirror_route_gone(rib, r);
 	r->zslot = 0;
 	early_forget(rib, r);
-	tally_gone(rib, r);
+	table_count_remove(rib, r);
 	route_settle(rib, r, was);
 	slot_unref(rib, old);
 }
 
 static bool
-way_is_on_link(const struct way *w)
+next_hop_is_on_link(const struct next_hop *hop)
 {
-	return w->kind == PATH_NONE && w->gw_family == 0 && w->encap == HOP_PLAIN;
+	return hop->kind == PATH_NONE && hop->gw_family == 0 && hop->encap == HOP_PLAIN;
 }
 
-/* A connected or local route as zebra sees it: the kernel tells us better. */
+/*
+ * Return true for a connected or local route: rib gets it from the kernel with more detail.
+ */
 static bool
-event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
+event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 	const struct nh *nh;
 
 	if (ev->protocol != RTPROT_KERNEL || ev->rtm_type != RTN_UNICAST)
 		return false;
-	ways_clear(ways);
+	nh_list_clear(hops);
 	if (ev->nhid != 0) {
 		nh = nh_find(rib, ev->nhid);
 		if (nh == NULL || !nh->known)
-			return true; /* FRR 10.3 names ids it never announces */
-		nh_ways(rib, nh, 0, ways);
+			return true; /* FRR 10.3 names ids that it never announces */
+		nh_hops(rib, nh, 0, hops);
 	} else {
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			way_of_hop(ways_push(ways), &ev->hops[i]);
+			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
 	}
-	for (uint32_t i = 0; i < ways->n; i++)
-		if (!way_is_on_link(&ways->v[i]))
+	for (uint32_t i = 0; i < hops->n; i++)
+		if (!next_hop_is_on_link(&hops->v[i]))
 			return false;
 	return true;
 }
@@ -105,30 +108,30 @@ static uint32_t
 slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
 	      uint32_t hint)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 
-	ways_clear(ways);
+	nh_list_clear(hops);
 	switch (ev->rtm_type) {
 	case RTN_BLACKHOLE:
-		way_special(ways_push(ways), PATH_BLACKHOLE);
+		next_hop_special(nh_list_push(hops), PATH_BLACKHOLE);
 		break;
 	case RTN_UNREACHABLE:
-		way_special(ways_push(ways), PATH_UNREACHABLE);
+		next_hop_special(nh_list_push(hops), PATH_UNREACHABLE);
 		break;
 	case RTN_PROHIBIT:
-		way_special(ways_push(ways), PATH_PROHIBIT);
+		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
 		break;
 	default:
 		if (ev->nhid != 0)
 			return slot_for_id(rib, ev->nhid, mtu_class, hint);
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			way_of_hop(ways_push(ways), &ev->hops[i]);
+			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
 		if (ev->n_hops == 0)
-			way_special(ways_push(ways), PATH_UNRESOLVED);
-		ways_set_mtu(ways, mtu_class);
-		ways_sort(ways);
+			next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
+		nh_list_set_mtu(hops, mtu_class);
+		nh_list_sort(hops);
 	}
-	return slot_for_ways(rib, ways, hint);
+	return slot_for_hops(rib, hops, hint);
 }
 
 static void
@@ -141,7 +144,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	uint16_t mtu_class;
 	bool early, same;
 
-	if (event_is_kernels_own(rib, ev)) {
+	if (event_is_kernel_route(rib, ev)) {
 		rib->count.ignored_kernel++;
 		if (r != NULL && r->zslot != 0)
 			zebra_withdraw(rib, r);
@@ -169,9 +172,9 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			return;
 		}
 		rib->tables.n_main[v] += table == RIB_TABLE_MAIN;
-		rib->tables.n_beside += table == FPM_TABLE_NONE;
+		rib->tables.n_not_ip += table == FPM_TABLE_NONE;
 	}
-	tally_said(rib, r);
+	table_count_confirm(rib, r);
 	same = r->protocol == ev->protocol && r->rtm_type == ev->rtm_type;
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;
@@ -195,7 +198,10 @@ route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		zebra_withdraw(rib, r);
 }
 
-/* DELROUTE and at once the NEWROUTE of the same key: how FRR up to 9.0 replaces. */
+/*
+ * Return true for a DELROUTE that the NEWROUTE of the same key follows: FRR up to 9.0
+ * replaces so.
+ */
 static bool
 event_is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
 {
@@ -242,7 +248,7 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 {
 	uint64_t hash[FPM_BATCH_MAX];
 
-	/* Cache misses of the whole batch side by side, not one after the other. */
+	/* Overlap the cache misses of the whole batch. */
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint32_t table = table_of_event(&b->ev[i]);
 

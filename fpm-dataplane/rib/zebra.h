@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What zebra says. [rib]. */
+/* Apply events of zebra. [rib] */
 #ifndef RIB_ZEBRA_H
 #define RIB_ZEBRA_H
 

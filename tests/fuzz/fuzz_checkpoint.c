@@ -35,12 +35,12 @@ static void
 write_right(struct ckpt *c)
 {
 	static const uint8_t net[][2] = {{198, 51}, {203, 0}};
-	struct ways ways = {0};
+	struct nh_list ways = {0};
 
 	for (uint32_t slot = 1; slot <= 4; slot++) {
 		ways.n = 0;
 		for (uint32_t i = 0; i < slot % 3 + 1; i++) {
-			struct way *w = ways_push(&ways);
+			struct next_hop *w = nh_list_push(&ways);
 
 			memset(w, 0, sizeof(*w));
 			w->gw = ipaddr_from_v4(0xc0000202 + i);
@@ -75,7 +75,7 @@ edit(struct ckpt *c, const uint8_t *e)
 	uint32_t which = e[1] % WHICH + 1, from = e[2] % WHICH + 1;
 	unsigned int part = e[0] & OTHER ? CKPT_OTHER : CKPT_MAIN;
 	struct ckpt_route *r = &c->route[part][which];
-	struct ckpt_way *w = &c->way[which];
+	struct ckpt_hop *w = &c->hop[which];
 
 	switch (e[0] & 7) {
 	case ROUTE:
@@ -102,7 +102,7 @@ edit(struct ckpt *c, const uint8_t *e)
 		r->crc = CKPT_CRC_OF(which, r);
 		break;
 	default:
-		*w = c->way[from];
+		*w = c->hop[from];
 		w->number = which;
 		w->slot = e[3];
 		SEAL(w);
@@ -110,8 +110,8 @@ edit(struct ckpt *c, const uint8_t *e)
 	/* The numbers in use are what a writer would have noted. */
 	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high[part] < which)
 		c->head->route_high[part] = which;
-	if ((e[0] & 7) == WAY_COPY && c->head->way_high < which)
-		c->head->way_high = which;
+	if ((e[0] & 7) == WAY_COPY && c->head->hop_high < which)
+		c->head->hop_high = which;
 }
 
 /* Set counts until the reader is content with them, or with nothing. */
@@ -127,13 +127,13 @@ counts_set_right(struct ckpt *c)
 		const char *why;
 		struct ckpt *seen;
 
-		c->head->tries = 0;
+		c->head->attempts = 0;
 		seen = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 		ckpt_free(seen);
 		if (seen != NULL || strcmp(why, "damaged next hops") != 0)
 			break;
 	}
-	c->head->tries = 0;
+	c->head->attempts = 0;
 }
 
 /* Begin with it as a daemon does. */
@@ -146,7 +146,7 @@ begin(int fd)
 
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
-	MUST(g->rib->tallies.n_zebra[0] + g->rib->tallies.n_zebra[1] +
+	MUST(g->rib->table_counts.n_zebra[0] + g->rib->table_counts.n_zebra[1] +
 		     g->rib->tables.other.n ==
 	     g->rib->count.restored);
 	rib_must_be_sound(g);
@@ -165,8 +165,8 @@ begin(int fd)
 	rig_now_ms += 600000; /* another zebra's peers have had their time */
 	rig_go(g);
 	rig_settle(g);
-	MUST(g->rib->tallies.n_zebra[0] == 1 &&
-	     g->rib->tallies.n_zebra[1] == 1); /* and the sentinel */
+	MUST(g->rib->table_counts.n_zebra[0] == 1 &&
+	     g->rib->table_counts.n_zebra[1] == 1); /* and the sentinel */
 	rib_must_be_sound(g);
 	rig_free(g);
 }

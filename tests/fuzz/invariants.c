@@ -36,7 +36,7 @@ static void
 routes_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	uint32_t n_main[2] = {0}, n_zebra[2] = {0}, n_other = 0, stale = 0;
-	uint32_t n_beside = 0, n_labels = 0, n_tallied = 0, stale_other = 0;
+	uint32_t n_not_ip = 0, n_labels = 0, n_tallied = 0, stale_other = 0;
 	struct poptrie_stats st[2];
 
 	for (uint32_t i = 1; i <= rib->tables.main.high; i++) {
@@ -64,32 +64,32 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		MUST(r->table != RIB_TABLE_MAIN && r->kslot == 0);
 		MUST(family_is_ip(r->family) || r->table == FPM_TABLE_NONE);
 		n_other++;
-		n_beside += r->table == FPM_TABLE_NONE;
+		n_not_ip += r->table == FPM_TABLE_NONE;
 		n_labels += r->family == FAMILY_LABEL;
 		stale += r->family == FAMILY_LABEL && r->gen != rib->session.gen;
 		n_tallied += r->table != FPM_TABLE_NONE && r->zslot != 0;
 		stale_other += r->table != FPM_TABLE_NONE && r->zslot != 0 &&
 			       r->gen != rib->session.gen;
 	}
-	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
-		const struct tally *t = &rib->tallies.v[i];
+	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
+		const struct table_count *t = &rib->table_counts.v[i];
 
 		MUST(t->stale <= t->n && n_tallied >= t->n);
-		MUST(t->n == 0 || tally_find(rib, t->table) == t);
+		MUST(t->n == 0 || table_count_find(rib, t->table) == t);
 		n_tallied -= t->n;
 	}
-	MUST(n_tallied == 0 && rib->tallies.stale_other == stale_other);
+	MUST(n_tallied == 0 && rib->table_counts.stale_other == stale_other);
 	poptrie_stats(rib->fib->copy[0].pt4, &st[0]);
 	poptrie_stats(rib->fib->copy[0].pt6, &st[1]);
 	for (unsigned int v = 0; v < 2; v++) {
 		MUST(rib->tables.n_main[v] == n_main[v]);
-		MUST(rib->tallies.n_zebra[v] == n_zebra[v]);
+		MUST(rib->table_counts.n_zebra[v] == n_zebra[v]);
 		MUST(st[v].routes == n_main[v]);
 	}
 	MUST(rib->tables.main.n == n_main[0] + n_main[1]);
 	MUST(rib->tables.other.n == n_other);
-	MUST(rib->tables.n_beside == n_beside && rib->tallies.n_labels == n_labels);
-	MUST(rib->tallies.stale == stale);
+	MUST(rib->tables.n_not_ip == n_not_ip && rib->table_counts.n_labels == n_labels);
+	MUST(rib->table_counts.stale == stale);
 	/* A replay that is over has confirmed or swept all that it could. */
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
@@ -192,7 +192,7 @@ ids_must_be_sound(const struct rib *rib)
 		/* Who is neither announced nor named by anybody is forgotten. */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));
-		MUST(!nh->doomed);
+		MUST(!nh->to_free);
 		cds_list_for_each_entry (m, &nh->member_of, in) {
 			MUST(m->nh == nh && nh_find(rib, m->group->id) == m->group);
 			MUST(m >= m->group->member &&
@@ -201,7 +201,7 @@ ids_must_be_sound(const struct rib *rib)
 		for (uint32_t j = 0; j < nh->n_member; j++)
 			MUST(nh_find(rib, nh->member[j].nh->id) == nh->member[j].nh);
 	}
-	MUST(rib->nhs.n == n && rib->nhs.doomed.n == 0);
+	MUST(rib->nhs.n == n && rib->nhs.to_free.n == 0);
 }
 
 static void

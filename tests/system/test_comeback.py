@@ -210,5 +210,5 @@ def test_a_limit_of_file_sizes_costs_the_checkpoint_alone(kept):
     dut.daemon.within = ["prlimit", "--fsize=1000000"]
     dut.daemon.start()
 
-    assert "rib: no checkpoint error=File too large" in dut.daemon.log(60)
+    assert "rib: checkpoint not created error=File too large" in dut.daemon.log(60)
     forwards(dut)

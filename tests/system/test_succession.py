@@ -501,7 +501,7 @@ def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
     refused(dut, dut.fpmctl_begin("restart"), FAILED)
 
     dut.forwarded(lan, lan.probe(HOST), wan)
-    assert 'rib: checkpoint discarded why="damaged header"' in dut.daemon.log(60)
+    assert 'rib: checkpoint discarded reason="damaged header"' in dut.daemon.log(60)
 
 
 def test_who_asks_twice_is_told_once(own_program):

@@ -25,7 +25,7 @@ ckpt_opened(int fd)
 	struct ckpt *c = ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why);
 
 	assert_non_null(c);
-	c->head->tries = 0;
+	c->head->attempts = 0;
 	return c;
 }
 

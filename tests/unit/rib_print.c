@@ -85,8 +85,8 @@ rig_fingerprint(const struct rig *g)
 			continue;
 		h = mix(mix(nh->id, nh->known), nh->absent * 2u + nh->is_group);
 		if (nh->known && !nh->is_group)
-			h = mix(h, mix(ipaddr_hash(&nh->way.gw, nh->way.gw_family),
-				       nh->way.ifindex * 16u + nh->way.encap));
+			h = mix(h, mix(ipaddr_hash(&nh->hop.gw, nh->hop.gw_family),
+				       nh->hop.ifindex * 16u + nh->hop.encap));
 		for (uint32_t j = 0; j < nh->n_member; j++)
 			members += mix(nh->member[j].nh->id, nh->member[j].weight);
 		sum += mix(h, members);

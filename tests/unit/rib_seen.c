@@ -49,7 +49,7 @@ static void
 nh_line(struct lines *l, const struct nh *nh)
 {
 	const char *absent = nh->absent ? " absent" : "";
-	const struct way *w = &nh->way;
+	const struct next_hop *w = &nh->hop;
 	struct lines members = {0};
 	char gw[PREFIX_STRLEN], *text;
 
@@ -188,9 +188,9 @@ assert_rig_is(struct rig *g, const struct model *m, const char *what)
 		else
 			n_other++;
 	}
-	assert_int_equal(g->rib->tallies.n_zebra[0], n_zebra[0]);
-	assert_int_equal(g->rib->tallies.n_zebra[1], n_zebra[1]);
-	assert_int_equal(g->rib->tables.other.n - g->rib->tables.n_beside, n_other);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.n_zebra[0], n_zebra[0]);
+	assert_int_equal(g->rib->table_counts.n_zebra[1], n_zebra[1]);
+	assert_int_equal(g->rib->tables.other.n - g->rib->tables.n_not_ip, n_other);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 	assert_int_equal(g->rib->early.n, 0);
 }

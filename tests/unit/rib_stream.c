@@ -152,8 +152,8 @@ stream_withdraw_all(struct rig *g)
 	delete_other_tables(g);
 	rig_later(g, 10000); /* past any hold time */
 	rig_settle(g);
-	assert_int_equal(rib->tallies.stale, 0);
-	assert_int_equal(rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], 0);
+	assert_int_equal(rib->table_counts.stale, 0);
+	assert_int_equal(rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1], 0);
 	assert_int_equal(rib->tables.other.n, 0);
 	assert_int_equal(rib->early.n, 0);
 	assert_int_equal(rib->nhs.n, 0);

@@ -37,11 +37,11 @@ newroute_replaces_whatever_protocol_and_del_needs_no_nexthop(void **state)
 	g->batch->ev[g->batch->n - 1].nhid = 8;
 	rig_go(g);
 	assert_seen(g, "198.51.100.9", "192.0.2.129@2");
-	assert_int_equal(g->rib->tallies.n_zebra[0], 1);
+	assert_int_equal(g->rib->table_counts.n_zebra[0], 1);
 	rig_del(g, "198.51.100.0/24");
 	rig_go(g);
 	assert_seen(g, "198.51.100.9", "none");
-	assert_int_equal(g->rib->tallies.n_zebra[0], 0);
+	assert_int_equal(g->rib->table_counts.n_zebra[0], 0);
 	rig_free(g);
 }
 

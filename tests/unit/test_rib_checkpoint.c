@@ -165,22 +165,22 @@ other_versions_places_and_times_are_refused(void **state)
 	const char *why = NULL;
 
 	refused(null, NETNS, boottime_ms(), "not a checkpoint");
-	refused(fd, NETNS + 1, boottime_ms(), "another namespace's interfaces");
+	refused(fd, NETNS + 1, boottime_ms(), "interfaces of another namespace");
 	refused(fd, NETNS, boottime_ms() + 61000, "too old");
 	refused(fd, NETNS, c->head->alive_ms - 61000, "too old");
 	/* A predecessor goes on writing after its successor has looked at the clock. */
 	ckpt_free(ckpt_open(dup(fd), NETNS, c->head->alive_ms - 1, 60000, &why));
 	assert_null(why);
 	c->head->layout++;
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout -= 2; /* what VRFs were not in */
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout++;
-	c->head->tries = 3;
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
-	c->head->tries = 0;
-	rib_checkpoint_forgive(fd, 0); /* that never read it */
-	assert_int_equal(c->head->tries, 0);
+	c->head->attempts = 3;
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
+	c->head->attempts = 0;
+	rib_checkpoint_reset_attempts(fd, 0); /* that never read it */
+	assert_int_equal(c->head->attempts, 0);
 	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
 	close(fd);
@@ -199,15 +199,15 @@ three_starts_that_crash_are_enough(void **state)
 		assert_non_null(c);
 		ckpt_free(c);
 	}
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
-	assert_int_equal(rib_checkpoint_tries(fd), 3);
-	rib_checkpoint_forgive(fd,
-			       3); /* that one, for another reason: it has not read it */
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
-	rib_checkpoint_forgive(fd, 2); /* the one before had another reason */
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
+	assert_int_equal(rib_checkpoint_attempts(fd), 3);
+	rib_checkpoint_reset_attempts(
+		fd, 3); /* that one, for another reason: it has not read it */
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
+	rib_checkpoint_reset_attempts(fd, 2); /* the one before had another reason */
 	ckpt_free(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_null(why);
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	close(fd);
 }
 
@@ -241,7 +241,7 @@ an_older_version_is_told_from_garbage_whatever_its_size(void **state)
 	c->head->layout = 1;
 	ckpt_free(c);
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	assert_int_equal(ftruncate(fd, 4), 0);
 	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	close(fd);
@@ -255,7 +255,7 @@ each_octet_of_the_header_counts(void **state)
 	uint8_t *octet = (uint8_t *)c->head;
 	uint32_t high;
 
-	for (size_t i = 0; i < offsetof(struct ckpt_header, tries); i++) {
+	for (size_t i = 0; i < offsetof(struct ckpt_header, attempts); i++) {
 		const char *why;
 		struct ckpt *got;
 
@@ -272,7 +272,7 @@ each_octet_of_the_header_counts(void **state)
 	c->head->n_slots += 2;
 	refused(fd, NETNS, boottime_ms(), "damaged next hops");
 	c->head->n_slots -= 2;
-	c->head->tries = 0;
+	c->head->attempts = 0;
 	high = c->head->route_high[CKPT_MAIN];
 	c->head->route_high[CKPT_MAIN] = ~0u;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
@@ -282,16 +282,16 @@ each_octet_of_the_header_counts(void **state)
 	c->head->route_high[CKPT_MAIN] = 60000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high[CKPT_MAIN] = high;
-	c->head->way_high += 1000000;
+	c->head->hop_high += 1000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
-	c->head->way_high -= 1000000;
+	c->head->hop_high -= 1000000;
 	c->head->route_high[CKPT_OTHER] = 1; /* where none was ever written */
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high[CKPT_OTHER] = 0;
 	c->head->n_routes[CKPT_OTHER] = 2;
 	refused(fd, NETNS, boottime_ms(), "damaged routes");
 	c->head->n_routes[CKPT_OTHER] = 0;
-	c->head->tries = 0;
+	c->head->attempts = 0;
 	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
 	close(fd);
@@ -305,8 +305,8 @@ each_octet_of_a_record_counts(void **state)
 
 	ckpt_octets_count(fd, (uint8_t *)nth(c, 1), (uint8_t *)nth(c, 3),
 			  sizeof(struct ckpt_route));
-	ckpt_octets_count(fd, (uint8_t *)&c->way[2], (uint8_t *)&c->way[3],
-			  sizeof(c->way[2]));
+	ckpt_octets_count(fd, (uint8_t *)&c->hop[2], (uint8_t *)&c->hop[3],
+			  sizeof(c->hop[2]));
 	ckpt_free(c);
 	close(fd);
 }
@@ -340,7 +340,8 @@ a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 
 	assert_int_equal(g->rib->count.restore_refused, 1);
 	assert_int_equal(g->rib->count.restored, 0);
-	assert_int_equal(log_said("rib: checkpoint discarded why=\"damaged routes\""), 1);
+	assert_int_equal(log_said("rib: checkpoint discarded reason=\"damaged routes\""),
+			 1);
 	assert_seen(g, "198.51.100.1", "none");
 	ckpt_teach(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
@@ -367,22 +368,22 @@ kills_between_two_stores_cost_a_record_at_most(void **state)
 static void
 a_slot_half_written_has_its_old_content(void **state)
 {
-	struct ways two = {0}, got = {0};
+	struct nh_list two = {0}, got = {0};
 	struct ckpt *c = ckpt_new(NETNS), *old;
-	struct ckpt_way first[2];
+	struct ckpt_hop first[2];
 	const char *why;
 	uint32_t at = 0, mtu;
 
-	*ways_push(&two) = (struct way){.ifindex = 1, .weight = 1};
-	*ways_push(&two) = (struct way){.ifindex = 2, .weight = 1};
+	*nh_list_push(&two) = (struct next_hop){.ifindex = 1, .weight = 1};
+	*nh_list_push(&two) = (struct next_hop){.ifindex = 2, .weight = 1};
 	ckpt_alive(c, boottime_ms());
 	ckpt_put_slot(c, 5, &two, 0);
-	memcpy(first, &c->way[1], sizeof(first));
+	memcpy(first, &c->hop[1], sizeof(first));
 	two.v[0].ifindex = 9;
 	ckpt_put_slot(c, 5, &two, 0); /* ways 3 and 4 */
 	/* Before its last steps: the old set is there, of the new one the first. */
-	memcpy(&c->way[1], first, sizeof(first));
-	memset(&c->way[4], 0, sizeof(c->way[4]));
+	memcpy(&c->hop[1], first, sizeof(first));
+	memset(&c->hop[4], 0, sizeof(c->hop[4]));
 
 	old = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 	assert_non_null(old);
@@ -406,7 +407,7 @@ random_changes_are_all_there(void **state)
 	/* Of main and of another table, by the same numbers. */
 	uint32_t route[CKPT_PARTS][N + 1] = {0}, slot[N + 1] = {0};
 	struct ckpt *c = ckpt_new(NETNS);
-	struct ways ways = {0};
+	struct nh_list ways = {0};
 
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t k = 1 + rnd_below(&r, N), n = 1 + rnd_below(&r, 4);
@@ -428,10 +429,10 @@ random_changes_are_all_there(void **state)
 			ckpt_drop_route(c, cr.table, k);
 			break;
 		case 2:
-			ways_clear(&ways);
+			nh_list_clear(&ways);
 			for (uint32_t w = 0; w < n; w++)
-				*ways_push(&ways) =
-					(struct way){.ifindex = i, .weight = w + 1};
+				*nh_list_push(&ways) =
+					(struct next_hop){.ifindex = i, .weight = w + 1};
 			slot[k] = i;
 			ckpt_put_slot(c, k, &ways, n * 1000);
 			break;
@@ -445,7 +446,7 @@ random_changes_are_all_there(void **state)
 			const char *why;
 
 			ckpt_alive(c, boottime_ms());
-			c->head->tries = 0;
+			c->head->attempts = 0;
 			old = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 			assert_non_null(old);
 			assert_int_equal(old->n_bad, 0);

@@ -44,7 +44,8 @@ routes_of_vrfs_are_in_force_when_the_kernel_has_named_their_tables(void **state)
 	struct rig *g = rig_begun(taught_tables(), NETNS);
 
 	assert_int_equal(g->rib->count.restored, 3 + 5);
-	assert_int_equal(g->rib->tallies.n_zebra[0] + g->rib->tallies.n_zebra[1], 3);
+	assert_int_equal(g->rib->table_counts.n_zebra[0] + g->rib->table_counts.n_zebra[1],
+			 3);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	/* In another order than before: other numbers. */
 	rig_vrf(g, 1, BLUE, "blue");
@@ -115,7 +116,7 @@ changes_in_vrfs_are_mirrored_and_labels_are_not(void **state)
 	ev->table = FPM_TABLE_NONE;
 	rig_go(g);
 	rig_settle(g);
-	assert_int_equal(g->rib->tallies.n_labels, 1);
+	assert_int_equal(g->rib->table_counts.n_labels, 1);
 	g = rig_begun(ckpt_of_killed(g), NETNS);
 	rig_vrf(g, 3, RED, "red");
 	rig_settle(g);

@@ -123,9 +123,9 @@ what_is_not_sound_is_seen(void **state)
 	g->fib->group[s->number] = group_word_single(PATH(PATH_LOCAL, 0));
 	assert_false(is_sound(g));
 	g->fib->group[s->number] = word;
-	g->rib->tallies.stale++;
+	g->rib->table_counts.stale++;
 	assert_false(is_sound(g));
-	g->rib->tallies.stale--;
+	g->rib->table_counts.stale--;
 	assert_true(is_sound(g));
 	rig_free(g);
 }

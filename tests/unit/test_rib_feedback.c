@@ -229,7 +229,7 @@ nobody_is_asked_for_routes_again_at_the_end(void **state)
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
-	g->rib->slots.is_short = true;
+	g->rib->slots.refused = true;
 	g->rib->stopping = true; /* fpm's mailbox goes before ours is read to the end */
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);

@@ -250,7 +250,7 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	assert_int_equal(after.commits, before.commits);
 	assert_int_equal(g->rib->count.adopted, 3);
 	assert_int_equal(g->rib->contents.n_orphans, 0);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 
 	/* Adopted means followed: the new id binds late. */
 	rig_hop(g, 3, "192.0.2.2", 11);

@@ -198,7 +198,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	rig_settle(g);
 	assert_seen(g, "11.0.4.9", "10.0.4.9@1");
 	assert_seen(g, "12.0.0.1", "10.0.4.9@1");
-	assert_true(cds_list_empty(&g->rib->legs.starved));
+	assert_true(cds_list_empty(&g->rib->legs.without_adj));
 	assert_int_equal(table_state(TABLE_adjacencies).used, g->fib->adj_hosts - 1);
 	rig_free(g);
 }

@@ -137,10 +137,10 @@ report(const char *what, double spent)
 static void
 slot_mirror(struct rib *rib, const struct slot *s)
 {
-	struct ways ways = {0};
+	struct nh_list ways = {0};
 
 	for (uint32_t i = 0; i < s->n_legs; i++)
-		*ways_push(&ways) = s->leg[i].way;
+		*nh_list_push(&ways) = s->leg[i].hop;
 	if (s->kind != SLOT_FREE && ways.n > 0)
 		mirror_slot(rib, s->number, &ways);
 	free(ways.v);
@@ -209,7 +209,7 @@ a_full_table_goes_in(void **state)
 	ids(g, 5000);
 	report("replay of a restarted zebra", feed(g, RIB_TABLE_MAIN, p, 5000));
 	assert_int_equal(g->rib->count.trie_writes, writes);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 
 	restored(g);
 
@@ -238,7 +238,7 @@ a_full_table_goes_in(void **state)
 	rig_sentinel(g);
 	rig_go(g);
 	report("sweep of all", monotonic_s() - start);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 	free(p);
 	rig_free(g);
 }
@@ -268,7 +268,7 @@ a_vrf_of_a_full_table_comes_and_goes(void **state)
 	rig_vrf(g, 2, 100, "red");
 	report("vrf filled again", monotonic_s() - start);
 	assert_non_null(fib_vrf(g->fib, 2));
-	assert_int_equal(tally_find(g->rib, 100)->n, n_routes);
+	assert_int_equal(table_count_find(g->rib, 100)->n, n_routes);
 	free(p);
 	rig_free(g);
 }

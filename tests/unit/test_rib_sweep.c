@@ -52,13 +52,13 @@ the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept(void **state)
 
 	session_begin(g, 100, 7);
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.stale, 2); /* the sentinel is one */
+	assert_int_equal(g->rib->table_counts.stale, 2); /* the sentinel is one */
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	rig_sentinel(g);
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	assert_seen(g, "203.0.113.1", "none");
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 	assert_int_equal(g->rib->count.sweeps, 1);
 	assert_int_equal(g->rib->count.swept_routes, 1);
 	assert_false(g->rib->session.replaying);
@@ -199,11 +199,11 @@ a_session_lost_during_the_sweep_stops_it(void **state)
 	rig_sentinel(g);
 	rig_flush_batch(g);
 	assert_true(rib_round(g->rib)); /* one slice */
-	assert_true(g->rib->tallies.stale > 0 && g->rib->tallies.stale < 20000);
+	assert_true(g->rib->table_counts.stale > 0 && g->rib->table_counts.stale < 20000);
 	rig_session_down(g);
 	rig_flush_batch(g);
 	assert_false(rib_round(g->rib));
-	assert_true(g->rib->tallies.stale >= 20000 - RIB_SLICE);
+	assert_true(g->rib->table_counts.stale >= 20000 - RIB_SLICE);
 	rig_free(g);
 }
 
@@ -222,7 +222,7 @@ live_updates_between_slices_are_not_swept(void **state)
 	rib_round(g->rib);
 	rig_route(g, "10.78.0.0/24", 7); /* 19968th: still to be looked at */
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 	assert_int_equal(g->rib->count.swept_routes, 19999);
 	assert_seen(g, "10.78.0.1", "192.0.2.1@1");
 	assert_seen(g, "10.1.0.1", "none");
@@ -277,14 +277,14 @@ labels_are_replayed_and_swept_and_macs_are_neither(void **state)
 
 	rig_session(g, 100);
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.stale, 3); /* labels and the sentinel */
+	assert_int_equal(g->rib->table_counts.stale, 3); /* labels and the sentinel */
 	beside(g, FAMILY_LABEL, 17);
 	rig_route_type(g, "10.0.0.0/8", RTN_BLACKHOLE);
 	rig_sentinel(g);
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.n_labels, 1);
-	assert_int_equal(g->rib->tables.n_beside, 2);
-	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->table_counts.n_labels, 1);
+	assert_int_equal(g->rib->tables.n_not_ip, 2);
+	assert_int_equal(g->rib->table_counts.stale, 0);
 	assert_int_equal(rig_summary_int(g, "unsupported"), 2);
 	rig_free(g);
 }
@@ -296,14 +296,14 @@ a_stale_route_deleted_or_refreshed_is_counted_once(void **state)
 
 	rig_session(g, 100);
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.stale, 3);
+	assert_int_equal(g->rib->table_counts.stale, 3);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_del(g, "203.0.113.0/24");
 	rig_del(g, "203.0.113.0/24");
 	rig_go(g);
-	assert_int_equal(g->rib->tallies.stale, 1);
+	assert_int_equal(g->rib->table_counts.stale, 1);
 	rig_free(g);
 }
 

@@ -529,7 +529,7 @@ a_fib_that_found_no_memory_is_tried_again(void **state)
 	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
 	assert_null(fib_vrf(g->fib, 4));
 	assert_int_equal(fib_vrf_named(g->fib, "new"), 5);
-	assert_null(g->rib->vrfs.wishes);
+	assert_null(g->rib->vrfs.retries);
 	rig_free(g);
 }
 

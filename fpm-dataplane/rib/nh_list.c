@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of next hops that do not belong to a slot yet: built from events of zebra or from a
+ * checkpoint, then sorted and compared. [rib]. This file does not use struct rib.
+ */
+#include "rib/nh_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/index.h"
+
+void
+next_hop_special(struct next_hop *hop, enum path_kind kind)
+{
+	memset(hop, 0, sizeof(*hop));
+	hop->kind = (uint8_t)kind;
+}
+
+void
+next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from)
+{
+	memset(hop, 0, sizeof(*hop));
+	hop->ifindex = from->ifindex;
+	hop->weight = from->weight == 0 ? 1 : from->weight;
+	hop->gw_family = from->gw_family;
+	hop->encap = from->encap;
+	hop->onlink = from->onlink;
+	if (from->gw_family != 0)
+		hop->gw = from->gw;
+	if (from->gw_family == 0 && from->ifindex == 0 && from->encap == HOP_PLAIN)
+		next_hop_special(hop, PATH_UNRESOLVED);
+}
+
+void
+nh_list_clear(struct nh_list *hops)
+{
+	hops->n = 0;
+	hops->unresolved = false;
+}
+
+struct next_hop *
+nh_list_push(struct nh_list *hops)
+{
+	if (hops->n == hops->cap) {
+		hops->cap = hops->cap == 0 ? 16 : hops->cap * 2;
+		hops->v = mem_or_abort(realloc(hops->v, hops->cap * sizeof(*hops->v)));
+	}
+	return &hops->v[hops->n++];
+}
+
+static int
+next_hop_order(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct next_hop));
+}
+
+void
+nh_list_sort(struct nh_list *hops)
+{
+	if (hops->n > 1)
+		qsort(hops->v, hops->n, sizeof(*hops->v), next_hop_order);
+}
+
+void
+nh_list_set_mtu(struct nh_list *hops, uint16_t mtu_class)
+{
+	for (uint32_t i = 0; i < hops->n; i++)
+		hops->v[i].mtu_class = mtu_class;
+}
+
+uint64_t
+nh_list_hash(const struct nh_list *hops, uint64_t seed)
+{
+	uint64_t h = seed + hops->n;
+
+	for (uint32_t i = 0; i < hops->n; i++) {
+		const struct next_hop *hop = &hops->v[i];
+
+		h = ipaddr_hash(&hop->gw,
+				h ^ ((uint64_t)hop->ifindex << 32 | hop->weight)) +
+		    ((uint64_t)hop->mtu_class << 32 | (uint64_t)hop->kind << 24 |
+		     (uint64_t)hop->encap << 16 | (uint64_t)hop->onlink << 8 |
+		     hop->gw_family);
+	}
+	return h ^ h >> 32;
+}
+
+bool
+nh_list_needs_no_neighbor(const struct nh_list *hops)
+{
+	return hops->n == 1 && hops->v[0].gw_family == 0;
+}

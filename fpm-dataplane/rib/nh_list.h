@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of next hops: the content by which slots of fib->group are compared and found.
+ * [rib]
+ */
+#ifndef RIB_NH_LIST_H
+#define RIB_NH_LIST_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fpm_event.h"
+#include "fib/fib.h"
+
+/* One next hop as content. It is compared and sorted with memcmp, so every octet counts. */
+struct next_hop {
+	struct ipaddr gw;
+	uint32_t ifindex;
+	uint32_t weight;
+	uint8_t gw_family;
+	uint8_t encap;
+	uint8_t onlink;
+	uint8_t kind; /* PATH_NONE: a next hop; else this path, and all above is zero */
+	uint16_t mtu_class;  /* of the route: the same in all next hops of a slot */
+	uint16_t vrf_subnet; /* 1: subnet on a VRF's own interface, not a VRF route */
+};
+static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
+
+struct nh_list {
+	struct next_hop *v;
+	uint32_t n, cap;
+	bool unresolved; /* some member is not known yet */
+};
+
+void next_hop_special(struct next_hop *hop, enum path_kind kind);
+void next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from);
+void nh_list_clear(struct nh_list *hops);
+struct next_hop *nh_list_push(struct nh_list *hops);
+void nh_list_sort(struct nh_list *hops);
+void nh_list_set_mtu(struct nh_list *hops, uint16_t mtu_class);
+uint64_t nh_list_hash(const struct nh_list *hops, uint64_t seed);
+/*
+ * Return true for content that needs no neighbor: own addresses, subnets, drops. Few slots
+ * have such content.
+ */
+bool nh_list_needs_no_neighbor(const struct nh_list *hops);
+
+#endif
