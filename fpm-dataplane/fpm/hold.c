@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Holds off one zebra (`fpmctl hold`), known by its netlink port id, until another zebra comes
- * or the time is over. The checkpoint keeps both, so that the next daemon does the same.  [fpm]
+ * Refuses one zebra (`fpmctl hold`), known by its netlink port id, until another zebra
+ * connects or the time is over. The checkpoint stores the port id and the time, so that the
+ * successor continues the hold.  [fpm]
  */
 #include "fpm/server.h"
 
-/* As long as fpm->held_until_ms says; false: it is not held. */
+/* Start the hold until fpm->held_until_ms. Returns false if no hold is in force. */
 static bool
 hold_start(struct fpm *fpm)
 {
@@ -23,7 +24,7 @@ hold_start(struct fpm *fpm)
 	return held;
 }
 
-/* The first start of this thread: what the daemon before knew of zebra. */
+/* At the first start of this thread, take the predecessor's state of zebra. */
 static void
 hold_inherit(struct fpm *fpm)
 {
@@ -44,7 +45,7 @@ fpm_hold_set(struct fpm *fpm, unsigned int seconds)
 		return;
 	ev_timer_stop(fpm->w->loop, &fpm->held);
 	fpm->held_until_ms = seconds == 0 ? 0 : boottime_ms() + seconds * 1000ull;
-	/* Into the checkpoint at once: the next daemon may be asked for, or needed, at once. */
+	/* Store it in the checkpoint at once: a successor may start at any time. */
 	queue_put_zebra(&fpm->queue, fpm->held_pid,
 			(uint32_t)((fpm->held_until_ms + 999) / 1000));
 	(void)queue_flush(&fpm->queue);

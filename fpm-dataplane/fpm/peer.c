@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose program has the other end of a connection within this host: FPM itself has no way to
- * tell, and whoever speaks it decides where every packet goes. The kernel is asked for the one
- * socket that a connection comes from (sock_diag(7)), and answers within the call. A socket
- * that was closed since, with what it had said still to be read, is nobody's there, which
- * reads as root's: such a peer is not known, and must not be let in.              [fpm]
+ * Finds the user of the program at the other end of a connection within this host, and
+ * accepts or refuses clients by that user, `fpm.peer` and `fpm.users`. FPM has no
+ * authentication, and an FPM client decides where every packet goes.                  [fpm]
  *
- * By that, `fpm.peer` and `fpm.users`, a client is let in or refused.
+ * The kernel is asked for the one socket that a connection comes from (sock_diag(7)), and
+ * answers within the call. For a socket that was closed while its data was still unread the
+ * kernel reports inode 0 and user 0. The user of such a peer is unknown, so it must be
+ * refused.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -22,7 +23,7 @@
 #include "fpm/server.h"
 #include "tap-bridge/netns.h"
 
-/* Into the two halves of an inet_diag_sockid. */
+/* Fill one side of an inet_diag_sockid. */
 static void
 sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
 {
@@ -49,7 +50,7 @@ nlmsg_error(const struct nlmsghdr *nlh)
 									    : e->error;
 }
 
-/* The socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
+/* Ask for the socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
 static int
 socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	   const struct sockaddr_storage *remote, struct inet_diag_msg *out)
@@ -75,7 +76,7 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	while ((len = mnl_socket_recvfrom(nl, buf, sizeof(buf))) >= 0) {
 		nlh = (struct nlmsghdr *)buf;
 		if (!mnl_nlmsg_ok(nlh, (int)len) || nlh->nlmsg_seq != seq)
-			continue; /* of a question before, whose answer did not come in time */
+			continue; /* a late answer to an earlier request */
 		if (nlh->nlmsg_type == NLMSG_ERROR)
 			return nlmsg_error(nlh);
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*out))
@@ -86,7 +87,7 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	return -errno;
 }
 
-/* What passes, and says nothing of what the kernel can tell. */
+/* Return true if the error is temporary and does not show that sock_diag is missing. */
 static bool
 error_is_scarcity(int error)
 {
@@ -109,7 +110,7 @@ peer_begin(struct mnl_socket **out, const char *netns,
 	nl = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	rc = nl == NULL ? -errno : 0;
 	netns_leave(&guard);
-	/* Of ours it must know; a kernel without tcp_diag does not, either. */
+	/* Test with our own listening socket: a kernel without tcp_diag fails here. */
 	if (rc == 0)
 		rc = socket_ask(nl, listening, &none, &own);
 	if (rc == 0)
@@ -169,13 +170,13 @@ peer_ask_begin(struct fpm *fpm)
 	rc = peer_begin(&fpm->peers, fpm->netns, &own);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	fpm->blind = true; /* to ask again has it look for a module, each time */
+	fpm->blind = true; /* each request makes the kernel search for a module */
 	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
 		 "host is let in");
 	return 0;
 }
 
-/* The 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
+/* Write the 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
 static void
 peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 {
@@ -189,7 +190,7 @@ peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
 }
 
-/* May a program of that user be zebra? */
+/* Return true if a program of that user may be zebra. */
 static bool
 peer_user_is_listed(struct fpm *fpm, uid_t uid)
 {
@@ -214,7 +215,7 @@ peer_user_is_listed(struct fpm *fpm, uid_t uid)
 	return false;
 }
 
-/* The same of one that speaks from this host. */
+/* Return true if a peer on this host may be zebra, by its user. */
 static bool
 peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
 	    const struct sockaddr_storage *own)
@@ -228,7 +229,10 @@ peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
 	rc = peer_uid(fpm->peers, peer, own, &uid);
 	if (rc == 0)
 		return peer_user_is_listed(fpm, uid);
-	/* It may have said something first, and nobody can tell whose words those are. */
+	/*
+	 * The peer may have sent data before it closed, and the sender of that data is
+	 * unknown.
+	 */
 	if (log_allowed(&fpm->gone_log, &missed))
 		log_warn("fpm: stranger refused, it went before it was known error=%s "
 			 "missed=%u",

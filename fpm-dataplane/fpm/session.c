@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection of zebra: read, cut, decode, put into the queue. fpm's thread only.
+ * One connection of zebra: read octets, cut frames, decode messages, queue events. fpm's
+ * thread only.
  *
- * zebra resets the session after 15 s of back-pressure, and a full buffer costs it stalls of
- * one second each: so this reads whatever is there in large gulps and never waits for rib.
- * Any doubt about the byte stream ends the session: zebra comes
- * back after 3 s and replays everything.
+ * zebra resets the session after 15 s of back-pressure, and a full buffer stalls zebra for
+ * one second each time. So this file reads all octets that are there in large reads, and
+ * never waits for rib. Any error in the byte stream ends the session: zebra connects again
+ * after 3 s and replays everything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@
 
 #include "fpm/server.h"
 
-/* Then other sockets and the round's flush get their turn; libev calls again at once. */
+/*
+ * Limit per call: then other sockets and the flush get their turn; libev calls again at
+ * once.
+ */
 #define ROUND_BYTES (4u << 20)
 #define SILENCE_S   1.
 
@@ -33,9 +37,10 @@ static const char *const end_name[] = {
 };
 
 /*
- * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
- * rib tells a reconnect from a restart. A zebra with nothing to say is announced after
- * SILENCE_S without its id: what an earlier session taught must not stay for ever.
+ * Announce the session to rib. FPM_SESSION_UP waits for the first message, because it
+ * carries zebra's netlink port id, by which rib tells a reconnect from a restart. A zebra
+ * that sends nothing is announced after SILENCE_S without its id: rib must remove the
+ * routes of an earlier session at some time.
  */
 static void
 session_announce(struct fpm *fpm)
@@ -45,11 +50,11 @@ session_announce(struct fpm *fpm)
 	if (s->announced) {
 		if (s->nl_pid != 0 || fpm->tally.nl_pid == 0)
 			return;
-		s->nl_pid = fpm->tally.nl_pid; /* it was silent, and speaks now */
+		s->nl_pid = fpm->tally.nl_pid; /* the first message came late */
 		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
 	}
-	fpm_hold_set(fpm, 0); /* it is another one */
+	fpm_hold_set(fpm, 0); /* another zebra ends the hold */
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
@@ -106,8 +111,9 @@ session_publish_tally(struct fpm *fpm)
 }
 
 /*
- * Decode all complete frames in the buffer and move the rest to its front. Returns 0,
- * -EPROTO, -ENOMEM or -ECONNREFUSED; what came before the trouble is in the queue.
+ * Decode all complete frames in the buffer and move the remaining octets to its front.
+ * Returns 0, -EPROTO, -ENOMEM or -ECONNREFUSED; the events before the error are in the
+ * queue.
  */
 static int
 session_digest(struct fpm *fpm)
@@ -136,7 +142,7 @@ session_digest(struct fpm *fpm)
 	return rc;
 }
 
-/* Digest, and end the session when it must. Returns false when it ended. */
+/* Decode the buffer and close the session on an error. Returns false when it was closed. */
 static bool
 session_advance(struct fpm *fpm)
 {
@@ -154,7 +160,7 @@ session_advance(struct fpm *fpm)
 	if (rc == 0 && !queue_over_limit(&fpm->queue))
 		return true;
 	status_add(&fpm_status.overflows, 1);
-	listen_pause(fpm); /* before it knows that it may come again */
+	listen_pause(fpm); /* before zebra sees the close and connects again */
 	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
 	return false;
 }
@@ -184,14 +190,14 @@ session_on_readable(struct ev_loop *loop, ev_io *io, int revents)
 		if (!session_advance(fpm))
 			return;
 		if ((size_t)n < want)
-			break; /* the socket was empty: no need to be told so */
+			break; /* the socket is empty: recv() would return EAGAIN */
 	}
 	if (round > 0)
 		atomic_store_explicit(&fpm_status.last_rx_ms, monotonic_ms(),
 				      memory_order_relaxed);
 }
 
-/* Send acknowledgements, as far as the socket takes them. */
+/* Send acknowledgements until the socket is full. */
 static void
 session_push(struct fpm *fpm)
 {
@@ -218,7 +224,7 @@ session_acknowledge(struct fpm *fpm, const struct msg_feedback *m)
 	const struct fpm_session *s = &fpm->session;
 
 	if (s->fd < 0 || s->gen != m->gen)
-		return; /* of a session that is over: the replay will be acknowledged */
+		return; /* the session is over; the replay will be acknowledged */
 	if (feedback_add(fpm, m) < 0)
 		session_close(fpm, SESSION_DEAF, 0);
 	else
@@ -259,7 +265,10 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	atomic_store_explicit(&fpm_status.up_since_ms, monotonic_ms(),
 			      memory_order_relaxed);
 	atomic_store_explicit(&fpm_status.connected, 1, memory_order_relaxed);
-	/* Programs in FRR's namespace may come and go in a loop. */
+	/*
+	 * Limited, because programs in FRR's namespace may connect and disconnect in a
+	 * loop.
+	 */
 	if (log_allowed(&fpm->up_log, &missed))
 		log_info("fpm: session up peer=%s gen=%u missed=%u", s->peer, gen, missed);
 	return 0;
@@ -312,7 +321,7 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	if (why == SESSION_STOP)
 		return;
 	if (!s->announced && fpm_hold_is_on(fpm))
-		return; /* it was not heard */
+		return; /* rib does not know this session */
 	session_announce(fpm);
 	queue_put_session(&fpm->queue, FPM_SESSION_DOWN, s->gen, s->nl_pid);
 }
