@@ -110,7 +110,7 @@ workers_setup(struct dataplane *dp)
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
 			       .from = conf->fpm_from,
-			       .insists = next,
+			       .retry_listen = next,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],
 				   .neigh = &w[W_NEIGH],

@@ -340,8 +340,8 @@ decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
 }
 
 static __attribute__((noinline)) int
-decode_copied(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
-	      struct fpm_tally *tally)
+decode_unaligned(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
+		 struct fpm_tally *tally)
 {
 	uint32_t copy[(FPM_FRAME_MAX + 3) / 4];
 	size_t len = frame->len <= FPM_FRAME_MAX ? frame->len : FPM_FRAME_MAX;
@@ -355,6 +355,6 @@ fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
 	   struct fpm_tally *tally)
 {
 	if ((uintptr_t)frame->payload % 4 != 0)
-		return decode_copied(frame, sink, arg, tally);
+		return decode_unaligned(frame, sink, arg, tally);
 	return decode_aligned(frame->payload, frame->len, sink, arg, tally);
 }

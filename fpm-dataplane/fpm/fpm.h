@@ -17,7 +17,7 @@ struct fpm_conf {
 	struct sockaddr_storage listen;
 	struct fpm_from from; /* peers and users that may connect */
 	uint64_t queue_limit_bytes;
-	bool insists; /* start although the address is in use, and retry until it is free */
+	bool retry_listen; /* start while the address is in use; retry until it is free */
 };
 
 /*

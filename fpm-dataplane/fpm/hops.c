@@ -64,7 +64,7 @@ hop_via(struct fpm_hop *hop, const struct nlattr *via)
 }
 
 static int
-hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
+hop_decode(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 {
 	uint16_t type = UINT16_MAX;
 
@@ -90,7 +90,7 @@ hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 }
 
 static int
-hops_own(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
+hops_copy(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
 {
 	struct fpm_hop *copy = malloc(n * sizeof(*copy));
 
@@ -121,12 +121,12 @@ hops_inline(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 	struct fpm_hop hop = {.weight = 1, .onlink = (flags & RTNH_F_ONLINK) != 0};
 	struct hop_attrs a = rta_hop_attrs(attrs);
 
-	if (hop_fill(&hop, &a, family) < 0 ||
+	if (hop_decode(&hop, &a, family) < 0 ||
 	    attrs_copy(attrs, RTA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
 		return -EBADMSG;
 	if (hop.gw_family == 0 && hop.ifindex == 0)
 		return 0; /* no next hop: the route is kept as unreachable */
-	return hops_own(ev, &hop, 1);
+	return hops_copy(ev, &hop, 1);
 }
 
 int
@@ -140,12 +140,12 @@ hops_nexthop(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 		.encap = attr_of(attrs, NHA_ENCAP),
 	};
 
-	if (hop_fill(&hop, &a, family) < 0 ||
+	if (hop_decode(&hop, &a, family) < 0 ||
 	    attrs_copy(attrs, NHA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
 		return -EBADMSG;
 	if (hop.gw_family == 0 && hop.ifindex == 0)
 		return -EBADMSG;
-	return hops_own(ev, &hop, 1);
+	return hops_copy(ev, &hop, 1);
 }
 
 /* Decode one RTA_MULTIPATH entry within `left` octets. Returns octets used or -EBADMSG. */
@@ -169,7 +169,7 @@ multipath_entry(struct fpm_hop *hop, const uint8_t *p, size_t left, uint8_t fami
 		.onlink = (nh.rtnh_flags & RTNH_F_ONLINK) != 0,
 	};
 	a = rta_hop_attrs(&attrs);
-	if (hop_fill(hop, &a, family) < 0)
+	if (hop_decode(hop, &a, family) < 0)
 		return -EBADMSG;
 	return nh.rtnh_len;
 }

@@ -65,7 +65,7 @@ listen_open(const char *netns, const struct sockaddr_storage *addr)
 
 /* Store the bound address: a request for port 0 keeps its port when it listens again. */
 static void
-listen_note_port(struct fpm *fpm)
+listen_store_port(struct fpm *fpm)
 {
 	struct sockaddr_storage *a = &fpm->conf.listen;
 	socklen_t len = sizeof(*a);
@@ -97,8 +97,8 @@ listen_start(struct fpm *fpm)
 	if (fd < 0)
 		return fd;
 	fpm->listen_fd = fd;
-	listen_note_port(fpm);
-	rc = peer_ask_begin(fpm);
+	listen_store_port(fpm);
+	rc = peer_query_begin(fpm);
 	if (rc < 0) {
 		close(fd);
 		fpm->listen_fd = -1;
@@ -130,18 +130,18 @@ listen_stop(struct fpm *fpm)
  * Return true if the last line is true.
  */
 static bool
-listen_told(struct fpm *fpm)
+listen_log_state(struct fpm *fpm)
 {
 	bool listens = fpm->listen_fd >= 0;
 	unsigned int tries, missed;
 
-	if (listens == fpm->said_listens)
+	if (listens == fpm->logged_listening)
 		return true;
 	if (!log_allowed(&fpm->listen_log[listens], &tries))
 		return false;
-	fpm->said_listens = listens;
-	missed = fpm->n_stops - !listens; /* pauses that were not logged */
-	fpm->n_stops = 0;
+	fpm->logged_listening = listens;
+	missed = fpm->n_pauses - !listens; /* pauses that were not logged */
+	fpm->n_pauses = 0;
 	log_info("fpm: %s queue_bytes=%llu missed=%u",
 		 listens ? "listening again"
 			 : "not listening until the queue is down to half",
@@ -153,24 +153,24 @@ void
 listen_pause(struct fpm *fpm)
 {
 	status_refusing(true);
-	fpm->n_stops += fpm->listen_fd >= 0;
+	fpm->n_pauses += fpm->listen_fd >= 0;
 	listen_stop(fpm);
-	(void)listen_told(fpm);
+	(void)listen_log_state(fpm);
 	if (!ev_is_active(&fpm->relisten))
 		ev_timer_again(fpm->w->loop, &fpm->relisten);
 }
 
 /* Log the error once for all retries. */
 static void
-listen_later(struct fpm *fpm, int error)
+listen_log_retry(struct fpm *fpm, int error)
 {
 	char address[PEER_ADDRESS_STRLEN];
 
 	status_refusing(false);
-	if (fpm->told)
+	if (fpm->error_logged)
 		return;
-	fpm->told = true;
-	fpm->said_listens = false;
+	fpm->error_logged = true;
+	fpm->logged_listening = false;
 	peer_address(address, sizeof(address), &fpm->conf.listen);
 	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
 		  address, strerror(error));
@@ -180,16 +180,16 @@ static void
 listen_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
-	bool still = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
-	int rc = still || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
+	bool behind = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
+	int rc = behind || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
 
 	if (rc < 0) {
-		listen_later(fpm, -rc);
+		listen_log_retry(fpm, -rc);
 		return;
 	}
-	if (!still)
-		fpm->told = false;
-	if (listen_told(fpm) && !still)
+	if (!behind)
+		fpm->error_logged = false;
+	if (listen_log_state(fpm) && !behind)
 		ev_timer_stop(loop, timer);
 }
 
@@ -225,7 +225,7 @@ listen_accept(struct fpm *fpm, struct sockaddr_storage *peer)
 		listen_pause(fpm); /* out of descriptors: do not spin */
 		return -1;
 	}
-	if (!peer_is_welcome(fpm, fd, peer)) {
+	if (!peer_is_allowed(fpm, fd, peer)) {
 		status_add(&fpm_status.strangers, 1);
 		close(fd);
 		return -1;
@@ -241,13 +241,13 @@ listen_begin(struct fpm *fpm)
 
 	ev_timer_init(&fpm->relisten, listen_on_retry, 0., RETRY_S);
 	fpm->relisten.data = fpm;
-	fpm->said_listens = true;
-	fpm->told = false;
-	fpm->n_stops = 0;
+	fpm->logged_listening = true;
+	fpm->error_logged = false;
+	fpm->n_pauses = 0;
 	rc = listen_start(fpm);
-	if (rc == 0 || !fpm->conf.insists)
+	if (rc == 0 || !fpm->conf.retry_listen)
 		return rc;
-	listen_later(fpm, -rc);
+	listen_log_retry(fpm, -rc);
 	ev_timer_again(fpm->w->loop, &fpm->relisten);
 	return 0;
 }

@@ -25,7 +25,7 @@
 
 /* Fill one side of an inet_diag_sockid. */
 static void
-sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
+sockid_fill(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
@@ -42,7 +42,7 @@ sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32
 }
 
 static int
-nlmsg_error(const struct nlmsghdr *nlh)
+socket_query_error(const struct nlmsghdr *nlh)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 
@@ -52,8 +52,8 @@ nlmsg_error(const struct nlmsghdr *nlh)
 
 /* Ask for the socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
 static int
-socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
-	   const struct sockaddr_storage *remote, struct inet_diag_msg *out)
+socket_query(struct mnl_socket *nl, const struct sockaddr_storage *local,
+	     const struct sockaddr_storage *remote, struct inet_diag_msg *out)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	static uint32_t seq;
@@ -69,8 +69,8 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	req->sdiag_protocol = IPPROTO_TCP;
 	req->idiag_states = UINT32_MAX;
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	sockid_put(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
-	sockid_put(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
+	sockid_fill(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
+	sockid_fill(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
 	if (mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0)
 		return -errno;
 	while ((len = mnl_socket_recvfrom(nl, buf, sizeof(buf))) >= 0) {
@@ -78,7 +78,7 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 		if (!mnl_nlmsg_ok(nlh, (int)len) || nlh->nlmsg_seq != seq)
 			continue; /* a late answer to an earlier request */
 		if (nlh->nlmsg_type == NLMSG_ERROR)
-			return nlmsg_error(nlh);
+			return socket_query_error(nlh);
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*out))
 			return -EPROTO;
 		memcpy(out, mnl_nlmsg_get_payload(nlh), sizeof(*out));
@@ -89,7 +89,7 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 
 /* Return true if the error is temporary and does not show that sock_diag is missing. */
 static bool
-error_is_scarcity(int error)
+error_is_temporary(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
@@ -112,12 +112,12 @@ peer_begin(struct mnl_socket **out, const char *netns,
 	netns_leave(&guard);
 	/* Test with our own listening socket: a kernel without tcp_diag fails here. */
 	if (rc == 0)
-		rc = socket_ask(nl, listening, &none, &own);
+		rc = socket_query(nl, listening, &none, &own);
 	if (rc == 0)
 		*out = nl;
 	else if (nl != NULL)
 		mnl_socket_close(nl);
-	return error_is_scarcity(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
+	return error_is_temporary(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
 }
 
 void
@@ -133,7 +133,7 @@ peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	 const struct sockaddr_storage *own, uid_t *uid)
 {
 	struct inet_diag_msg socket = {0};
-	int rc = socket_ask(nl, peer, own, &socket);
+	int rc = socket_query(nl, peer, own, &socket);
 
 	if (rc < 0)
 		return rc;
@@ -144,7 +144,7 @@ peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 }
 
 bool
-peer_users_are_all_known(void)
+peer_users_all_mapped(void)
 {
 	unsigned int first = 1, as = 1, n = 0;
 	FILE *f = fopen("/proc/self/uid_map", "re");
@@ -157,20 +157,20 @@ peer_users_are_all_known(void)
 }
 
 int
-peer_ask_begin(struct fpm *fpm)
+peer_query_begin(struct fpm *fpm)
 {
 	struct sockaddr_storage own = {0};
 	socklen_t len = sizeof(own);
 	int rc;
 
-	if (!fpm->asks_users || fpm->blind)
+	if (!fpm->checks_users || fpm->no_sock_diag)
 		return 0;
 	if (getsockname(fpm->listen_fd, (struct sockaddr *)&own, &len) < 0)
 		return -errno;
 	rc = peer_begin(&fpm->peers, fpm->netns, &own);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	fpm->blind = true; /* each request makes the kernel search for a module */
+	fpm->no_sock_diag = true; /* each request makes the kernel search for a module */
 	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
 		 "host is let in");
 	return 0;
@@ -192,7 +192,7 @@ peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 
 /* Return true if a program of that user may be zebra. */
 static bool
-peer_user_is_listed(struct fpm *fpm, uid_t uid)
+peer_user_is_allowed(struct fpm *fpm, uid_t uid)
 {
 	const struct fpm_from *from = &fpm->conf.from;
 	unsigned int missed;
@@ -202,7 +202,7 @@ peer_user_is_listed(struct fpm *fpm, uid_t uid)
 	for (unsigned int i = 0; i < from->n_user; i++)
 		if (uid == from->user[i].uid)
 			return true;
-	if (uid == PEER_NOBODY && !fpm->users_known) {
+	if (uid == PEER_OVERFLOW_UID && !fpm->all_users_mapped) {
 		if (log_allowed(&fpm->foreign_log, &missed))
 			log_info("fpm: a user of another namespace is let in uid=%u "
 				 "missed=%u",
@@ -217,8 +217,8 @@ peer_user_is_listed(struct fpm *fpm, uid_t uid)
 
 /* Return true if a peer on this host may be zebra, by its user. */
 static bool
-peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
-	    const struct sockaddr_storage *own)
+peer_local_is_allowed(struct fpm *fpm, const struct sockaddr_storage *peer,
+		      const struct sockaddr_storage *own)
 {
 	unsigned int missed;
 	uid_t uid;
@@ -228,12 +228,12 @@ peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
 		return true;
 	rc = peer_uid(fpm->peers, peer, own, &uid);
 	if (rc == 0)
-		return peer_user_is_listed(fpm, uid);
+		return peer_user_is_allowed(fpm, uid);
 	/*
 	 * The peer may have sent data before it closed, and the sender of that data is
 	 * unknown.
 	 */
-	if (log_allowed(&fpm->gone_log, &missed))
+	if (log_allowed(&fpm->closed_log, &missed))
 		log_warn("fpm: stranger refused, it went before it was known error=%s "
 			 "missed=%u",
 			 strerror(-rc), missed);
@@ -241,7 +241,7 @@ peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
 }
 
 bool
-peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+peer_is_allowed(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 {
 	const struct sockaddr_storage *zebra = &fpm->conf.from.peer;
 	uint8_t from[16], to[16] = {0}, listed[16];
@@ -253,11 +253,11 @@ peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	if (getsockname(fd, (struct sockaddr *)&own, &len) == 0)
 		peer_octets(&own, to);
 	if (memcmp(from, to, sizeof(to)) == 0)
-		return peer_is_own(fpm, peer, &own);
+		return peer_local_is_allowed(fpm, peer, &own);
 	peer_octets(zebra, listed);
 	if (zebra->ss_family != AF_UNSPEC && memcmp(from, listed, sizeof(listed)) == 0)
 		return true;
-	if (log_allowed(&fpm->stranger_log, &missed))
+	if (log_allowed(&fpm->address_log, &missed))
 		log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
 	return false;
 }

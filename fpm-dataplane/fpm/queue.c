@@ -138,7 +138,7 @@ queue_put(struct fpm_queue *q, const struct fpm_event *ev)
 }
 
 static void
-queue_put_surely(struct fpm_queue *q, const struct fpm_event *ev)
+queue_put_or_abort(struct fpm_queue *q, const struct fpm_event *ev)
 {
 	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
 		abort(); /* 64 sessions wait and no memory is left: give up */
@@ -153,7 +153,7 @@ queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 
 	ev.session.gen = gen;
 	ev.session.nl_pid = nl_pid;
-	queue_put_surely(q, &ev);
+	queue_put_or_abort(q, &ev);
 }
 
 void
@@ -163,7 +163,7 @@ queue_put_zebra(struct fpm_queue *q, uint32_t nl_pid, uint32_t held_until_s)
 
 	ev.session.nl_pid = nl_pid;
 	ev.session.held_until_s = held_until_s;
-	queue_put_surely(q, &ev);
+	queue_put_or_abort(q, &ev);
 }
 
 void

@@ -40,9 +40,9 @@ fpm_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 static void
 fpm_on_hold(struct fpm *fpm, struct msg_hold *m)
 {
-	if (fpm_hold_choose(fpm)) {
+	if (fpm_hold_select(fpm)) {
 		if (m->seconds > 0)
-			session_close(fpm, SESSION_HELD, 0);
+			session_close(fpm, SESSION_HOLD, 0);
 		fpm_hold_set(fpm, m->seconds);
 	}
 	m->q.m.type = MSG_HELD;
@@ -137,9 +137,9 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	if (conf->netns != NULL)
 		snprintf(fpm->netns, sizeof(fpm->netns), "%s", conf->netns);
 	fpm->conf.netns = fpm->netns;
-	fpm->asks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
-	fpm->users_known = peer_users_are_all_known();
-	if (conf->from.users == FPM_USERS_AUTO && !fpm->asks_users)
+	fpm->checks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
+	fpm->all_users_mapped = peer_users_all_mapped();
+	if (conf->from.users == FPM_USERS_AUTO && !fpm->checks_users)
 		log_warn("fpm: there is no user frr here: any program of this host may be "
 			 "zebra, see fpm.users");
 	fpm->listen_fd = -1;

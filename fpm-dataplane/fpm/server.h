@@ -49,10 +49,10 @@ enum session_end {
 	SESSION_BAD_FRAME,
 	SESSION_OVERFLOW, /* rib is too far behind */
 	SESSION_NO_MEMORY,
-	SESSION_DEAF,   /* zebra does not read its acknowledgements */
-	SESSION_REPLAY, /* an operator or rib requested a replay */
-	SESSION_HELD,   /* FRR will be restarted: rib treats zebra as gone */
-	SESSION_STOP,   /* the daemon stops: rib is not told */
+	SESSION_ACK_LIMIT, /* zebra does not read its acknowledgements */
+	SESSION_REPLAY,    /* an operator or rib requested a replay */
+	SESSION_HOLD,      /* FRR will be restarted: rib treats zebra as gone */
+	SESSION_STOP,      /* the daemon stops: rib is not told */
 };
 
 struct fpm_session {
@@ -75,24 +75,24 @@ struct fpm {
 	struct fpm_conf conf;
 	char netns[256];
 	int listen_fd;            /* -1 while rib is too far behind to accept */
-	bool told;                /* that it cannot listen */
-	bool said_listens;        /* the state in the last log line */
-	unsigned int n_stops;     /* number of pauses since that line */
+	bool error_logged;        /* that it cannot listen */
+	bool logged_listening;    /* the state in the last log line */
+	unsigned int n_pauses;    /* number of pauses since that line */
 	uint16_t port;            /* port in use: tests ask for port 0 */
 	struct mnl_socket *peers; /* sock_diag, for users of peers; NULL: not asked */
-	bool asks_users;          /* users of peers are checked */
-	bool blind;               /* the kernel cannot tell users of peers */
-	bool users_known;         /* this user namespace maps all user ids */
+	bool checks_users;        /* users of peers are checked */
+	bool no_sock_diag;        /* the kernel cannot tell users of peers */
+	bool all_users_mapped;    /* this user namespace maps all user ids */
 	ev_io accept;
 	ev_timer relisten; /* while paused: tries to listen, logs the state */
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	ev_timer held;          /* active: the zebra with port id `held_pid` is refused */
-	uint32_t held_pid;      /* not 0 */
-	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: no hold */
-	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, stranger_log,
-		user_log, gone_log, foreign_log, up_log, down_log, listen_log[2];
+	ev_timer hold;          /* active: the zebra with port id `hold_pid` is refused */
+	uint32_t hold_pid;      /* not 0 */
+	uint64_t hold_until_ms; /* CLOCK_BOOTTIME; 0: no hold */
+	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, address_log,
+		user_log, closed_log, foreign_log, up_log, down_log, listen_log[2];
 };
 
 /*
@@ -169,7 +169,7 @@ int peer_begin(struct mnl_socket **nl, const char *netns,
 void peer_end(struct mnl_socket **nl);
 
 /* Open fpm->peers if users of peers are checked. Returns 0 or -errno. */
-int peer_ask_begin(struct fpm *fpm);
+int peer_query_begin(struct fpm *fpm);
 
 /*
  * Get the user who created the socket `peer` that is connected to `own`, both on this host.
@@ -179,18 +179,18 @@ int peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	     const struct sockaddr_storage *own, uid_t *uid);
 
 /*
- * Return true if this user namespace maps all user ids. If not, PEER_NOBODY also stands for
- * all users of other user namespaces.
+ * Return true if this user namespace maps all user ids. If not, PEER_OVERFLOW_UID also stands
+ * for all users of other user namespaces.
  */
-bool peer_users_are_all_known(void);
-#define PEER_NOBODY 65534u /* default of /proc/sys/kernel/overflowuid */
+bool peer_users_all_mapped(void);
+#define PEER_OVERFLOW_UID 65534u /* default of /proc/sys/kernel/overflowuid */
 
 /*
  * Return true if this peer may be zebra. A peer whose source and destination address are
  * equal is a program of this host, because the kernel drops packets with our source address
  * that arrive from another host.
  */
-bool peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
+bool peer_is_allowed(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
 
 /* Format as "192.0.2.1:2620" or "[2001:db8::1]:2620". */
 void peer_address(char *out, size_t size, const struct sockaddr_storage *addr);
@@ -222,7 +222,7 @@ void fpm_hold_end(struct fpm *fpm);
  * its zebra. Returns false if no zebra was ever seen; ui checks that before it sends the
  * query.
  */
-bool fpm_hold_choose(struct fpm *fpm);
+bool fpm_hold_select(struct fpm *fpm);
 
 /* Refuse that zebra for `seconds` (QUERY_HOLD); 0 ends the hold. */
 void fpm_hold_set(struct fpm *fpm, unsigned int seconds);
@@ -234,8 +234,8 @@ void fpm_hold_set(struct fpm *fpm, unsigned int seconds);
 static inline bool
 fpm_hold_is_on(const struct fpm *fpm)
 {
-	return ev_is_active(&fpm->held) &&
-	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->held_pid);
+	return ev_is_active(&fpm->hold) &&
+	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->hold_pid);
 }
 
 /*

@@ -30,9 +30,9 @@ static const char *const end_name[] = {
 	[SESSION_BAD_FRAME] = "bad-frame",
 	[SESSION_OVERFLOW] = "queue-limit",
 	[SESSION_NO_MEMORY] = "no-memory",
-	[SESSION_DEAF] = "acknowledgements-not-taken",
+	[SESSION_ACK_LIMIT] = "acknowledgements-not-taken",
 	[SESSION_REPLAY] = "replay-asked-for",
-	[SESSION_HELD] = "held",
+	[SESSION_HOLD] = "held",
 	[SESSION_STOP] = "stop",
 };
 
@@ -67,7 +67,7 @@ session_on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	ev_timer_stop(loop, timer);
 	if (fpm_hold_is_on(fpm))
-		session_close(fpm, SESSION_HELD, 0);
+		session_close(fpm, SESSION_HOLD, 0);
 	else
 		session_announce(fpm);
 }
@@ -116,7 +116,7 @@ session_publish_tally(struct fpm *fpm)
  * queue.
  */
 static int
-session_digest(struct fpm *fpm)
+session_decode(struct fpm *fpm)
 {
 	struct fpm_session *s = &fpm->session;
 	struct fpm_frame frame;
@@ -144,12 +144,12 @@ session_digest(struct fpm *fpm)
 
 /* Decode the buffer and close the session on an error. Returns false when it was closed. */
 static bool
-session_advance(struct fpm *fpm)
+session_decode_or_close(struct fpm *fpm)
 {
-	int rc = session_digest(fpm);
+	int rc = session_decode(fpm);
 
 	if (rc == -ECONNREFUSED) {
-		session_close(fpm, SESSION_HELD, 0);
+		session_close(fpm, SESSION_HOLD, 0);
 		return false;
 	}
 	if (rc == -EPROTO) {
@@ -187,7 +187,7 @@ session_on_readable(struct ev_loop *loop, ev_io *io, int revents)
 		s->len += (size_t)n;
 		round += (size_t)n;
 		status_add(&fpm_status.bytes, (uint64_t)n);
-		if (!session_advance(fpm))
+		if (!session_decode_or_close(fpm))
 			return;
 		if ((size_t)n < want)
 			break; /* the socket is empty: recv() would return EAGAIN */
@@ -226,7 +226,7 @@ session_acknowledge(struct fpm *fpm, const struct msg_feedback *m)
 	if (s->fd < 0 || s->gen != m->gen)
 		return; /* the session is over; the replay will be acknowledged */
 	if (feedback_add(fpm, m) < 0)
-		session_close(fpm, SESSION_DEAF, 0);
+		session_close(fpm, SESSION_ACK_LIMIT, 0);
 	else
 		session_push(fpm);
 }

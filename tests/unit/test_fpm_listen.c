@@ -47,7 +47,7 @@ who_insists_listens_when_it_can(void **state)
 	uint16_t port = other->port;
 
 	fpm->conf.listen = loopback(AF_INET, port);
-	fpm->conf.insists = true;
+	fpm->conf.retry_listen = true;
 	/* Not bench_run(): it has not listened yet, and will write its port when it does. */
 	assert_int_equal(worker_start(&b->w), 0);
 	b->port = port;
