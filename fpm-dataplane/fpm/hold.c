@@ -17,7 +17,7 @@ hold_start(struct fpm *fpm)
 	if (held) {
 		ev_timer_set(&fpm->hold, (double)(fpm->hold_until_ms - now) / 1000, 0.);
 		ev_timer_start(fpm->w->loop, &fpm->hold);
-		log_info("fpm: zebra is held off nl_pid=%u seconds=%llu", fpm->hold_pid,
+		log_info("fpm: hold started nl_pid=%u seconds=%llu", fpm->hold_pid,
 			 (unsigned long long)(fpm->hold_until_ms - now + 999) / 1000);
 	}
 	atomic_store_explicit(&fpm_status.held, held, memory_order_relaxed);
@@ -50,7 +50,7 @@ fpm_hold_set(struct fpm *fpm, unsigned int seconds)
 			(uint32_t)((fpm->hold_until_ms + 999) / 1000));
 	(void)queue_flush(&fpm->queue);
 	if (!hold_start(fpm))
-		log_info("fpm: zebra is let in again");
+		log_info("fpm: hold ended");
 }
 
 static void
@@ -60,8 +60,7 @@ hold_on_end(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	/* libev has stopped the timer. */
 	atomic_store_explicit(&fpm_status.held, 0, memory_order_relaxed);
-	log_warn("fpm: zebra is let in again, no other one has come nl_pid=%u",
-		 fpm->hold_pid);
+	log_warn("fpm: hold expired, no other zebra connected nl_pid=%u", fpm->hold_pid);
 }
 
 bool

@@ -142,10 +142,8 @@ listen_log_state(struct fpm *fpm)
 	fpm->logged_listening = listens;
 	missed = fpm->n_pauses - !listens; /* pauses that were not logged */
 	fpm->n_pauses = 0;
-	log_info("fpm: %s queue_bytes=%llu missed=%u",
-		 listens ? "listening again"
-			 : "not listening until the queue is down to half",
-		 (unsigned long long)queue_depth(), missed);
+	log_info("fpm: listen %s queue_bytes=%llu missed=%u",
+		 listens ? "resumed" : "paused", (unsigned long long)queue_depth(), missed);
 	return true;
 }
 
@@ -172,8 +170,8 @@ listen_log_retry(struct fpm *fpm, int error)
 	fpm->error_logged = true;
 	fpm->logged_listening = false;
 	peer_address(address, sizeof(address), &fpm->conf.listen);
-	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
-		  address, strerror(error));
+	log_error("fpm: listen failed, will retry address=%s error=%s", address,
+		  strerror(error));
 }
 
 static void
@@ -221,7 +219,8 @@ listen_accept(struct fpm *fpm, struct sockaddr_storage *peer)
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return -1;
 		if (log_allowed(&fpm->accept_log, &missed))
-			log_error("fpm: accept failed errno=%d missed=%u", errno, missed);
+			log_error("fpm: accept failed error=%s missed=%u", strerror(errno),
+				  missed);
 		listen_pause(fpm); /* out of descriptors: do not spin */
 		return -1;
 	}

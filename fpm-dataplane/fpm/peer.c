@@ -171,8 +171,7 @@ peer_query_begin(struct fpm *fpm)
 	if (rc != -EOPNOTSUPP)
 		return rc;
 	fpm->no_sock_diag = true; /* each request makes the kernel search for a module */
-	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
-		 "host is let in");
+	log_warn("fpm: any local program may be zebra reason=no-sock-diag");
 	return 0;
 }
 
@@ -204,14 +203,14 @@ peer_user_is_allowed(struct fpm *fpm, uid_t uid)
 			return true;
 	if (uid == PEER_OVERFLOW_UID && !fpm->all_users_mapped) {
 		if (log_allowed(&fpm->foreign_log, &missed))
-			log_info("fpm: a user of another namespace is let in uid=%u "
-				 "missed=%u",
+			log_info("fpm: user of another namespace accepted uid=%u missed=%u",
 				 uid, missed);
 		return true;
 	}
 	if (log_allowed(&fpm->user_log, &missed))
-		log_warn("fpm: stranger refused, see fpm.users uid=%u missed=%u", uid,
-			 missed);
+		log_warn("fpm: connection refused reason=user uid=%u see=fpm.users "
+			 "missed=%u",
+			 uid, missed);
 	return false;
 }
 
@@ -234,7 +233,7 @@ peer_local_is_allowed(struct fpm *fpm, const struct sockaddr_storage *peer,
 	 * unknown.
 	 */
 	if (log_allowed(&fpm->closed_log, &missed))
-		log_warn("fpm: stranger refused, it went before it was known error=%s "
+		log_warn("fpm: connection refused reason=peer-closed uid=unknown error=%s "
 			 "missed=%u",
 			 strerror(-rc), missed);
 	return false;
@@ -258,7 +257,8 @@ peer_is_allowed(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	if (zebra->ss_family != AF_UNSPEC && memcmp(from, listed, sizeof(listed)) == 0)
 		return true;
 	if (log_allowed(&fpm->address_log, &missed))
-		log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
+		log_warn("fpm: connection refused reason=address see=fpm.peer missed=%u",
+			 missed);
 	return false;
 }
 

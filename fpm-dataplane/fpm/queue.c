@@ -59,8 +59,7 @@ queue_warn(struct fpm_queue *q, uint64_t depth)
 		return;
 	q->warned = true;
 	if (log_allowed(&q->warn_log, &missed))
-		log_warn("fpm: queue at 75%% of its limit, where the session is closed "
-			 "bytes=%llu limit=%llu missed=%u",
+		log_warn("fpm: queue near its limit bytes=%llu limit=%llu missed=%u",
 			 (unsigned long long)depth, (unsigned long long)q->limit_bytes,
 			 missed);
 }

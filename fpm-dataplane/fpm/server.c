@@ -29,7 +29,8 @@ fpm_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 	}
 	if (session_open(fpm, fd, &peer) < 0) {
 		if (log_allowed(&fpm->memory_log, &missed))
-			log_error("fpm: no memory for a session missed=%u", missed);
+			log_error("fpm: session refused reason=no-memory missed=%u",
+				  missed);
 		listen_pause(fpm);
 	}
 }
@@ -140,8 +141,8 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->checks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
 	fpm->all_users_mapped = peer_users_all_mapped();
 	if (conf->from.users == FPM_USERS_AUTO && !fpm->checks_users)
-		log_warn("fpm: there is no user frr here: any program of this host may be "
-			 "zebra, see fpm.users");
+		log_warn("fpm: any local program may be zebra reason=no-user-frr "
+			 "see=fpm.users");
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;

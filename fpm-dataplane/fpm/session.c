@@ -30,9 +30,9 @@ static const char *const end_name[] = {
 	[SESSION_BAD_FRAME] = "bad-frame",
 	[SESSION_OVERFLOW] = "queue-limit",
 	[SESSION_NO_MEMORY] = "no-memory",
-	[SESSION_ACK_LIMIT] = "acknowledgements-not-taken",
-	[SESSION_REPLAY] = "replay-asked-for",
-	[SESSION_HOLD] = "held",
+	[SESSION_ACK_LIMIT] = "acknowledgements-not-read",
+	[SESSION_REPLAY] = "replay-requested",
+	[SESSION_HOLD] = "hold",
 	[SESSION_STOP] = "stop",
 };
 
@@ -104,7 +104,7 @@ session_publish_tally(struct fpm *fpm)
 	if (t->nl_pid != 0)
 		atomic_store_explicit(&fpm_status.nl_pid, t->nl_pid, memory_order_relaxed);
 	if (t->malformed > 0 && log_allowed(&fpm->malformed_log, &missed))
-		log_warn("fpm: malformed messages peer=%s gen=%u n=%llu missed=%u",
+		log_warn("fpm: malformed messages skipped peer=%s gen=%u n=%llu missed=%u",
 			 fpm->session.peer, fpm->session.gen,
 			 (unsigned long long)t->malformed, missed);
 	*t = (struct fpm_tally){.nl_pid = t->nl_pid};
@@ -284,18 +284,19 @@ session_log_close(struct fpm *fpm, enum session_end why, int err)
 		log_warn("fpm: bad frame header peer=%s gen=%u missed=%u", s->peer, s->gen,
 			 missed);
 	if (why == SESSION_OVERFLOW)
-		log_error("fpm: queue limit reached bytes=%llu limit=%llu gen=%u",
+		log_error("fpm: queue limit reached, session closed bytes=%llu limit=%llu "
+			  "gen=%u",
 			  (unsigned long long)queue_depth(),
 			  (unsigned long long)fpm->queue.limit_bytes, s->gen);
 	if (why == SESSION_NO_MEMORY)
-		log_error("fpm: out of memory gen=%u", s->gen);
+		log_error("fpm: out of memory, session closed gen=%u", s->gen);
 	if (!log_allowed(&fpm->down_log, &missed))
 		return;
 	if (why == SESSION_ERROR)
-		log_info("fpm: session down peer=%s gen=%u why=error errno=%d missed=%u",
-			 s->peer, s->gen, err, missed);
+		log_info("fpm: session down peer=%s gen=%u reason=error error=%s missed=%u",
+			 s->peer, s->gen, strerror(err), missed);
 	else
-		log_info("fpm: session down peer=%s gen=%u why=%s missed=%u", s->peer,
+		log_info("fpm: session down peer=%s gen=%u reason=%s missed=%u", s->peer,
 			 s->gen, end_name[why], missed);
 }
 

@@ -181,12 +181,12 @@ a_program_of_another_user_is_no_zebra(void **state)
 		}
 		a = loopback(family[i], b->port);
 		log_set_level(LOG_LEVEL_INFO);
-		told = log_said("fpm: stranger refused, see fpm.users uid=1234");
+		told = log_said("fpm: connection refused reason=user uid=1234");
 		ends(program(STRANGER, &a, 1, STAYS, &done));
 		await(done);
 		assert_int_equal(fpm_status.strangers, 1);
 		assert_int_equal(fpm_status.accepts, 0);
-		assert_true(log_said("fpm: stranger refused, see fpm.users uid=1234") >
+		assert_true(log_said("fpm: connection refused reason=user uid=1234") >
 			    told);
 		log_set_level(LOG_LEVEL_ERROR);
 
