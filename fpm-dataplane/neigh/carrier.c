@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The carrier of a port is its TAP's: FRR hears of it, next hops are dead without it. [neigh]
+ * Copies the carrier of a port's device to its TAP. FRR then sees a lost link, and next
+ * hops on it are dead. [neigh]
  */
 #include <assert.h>
 #include <stdio.h>
@@ -11,10 +12,13 @@
 #include "neigh/internal.h"
 #include "tap-bridge/tap.h"
 
-#define SAID_A_ROUND  16u /* carriers, to FRR */
-#define LINES_AT_ONCE 2   /* of the log, a port; then one a second */
+#define SAID_A_ROUND  16u /* carriers announced to FRR per round */
+#define LINES_AT_ONCE 2   /* log lines per port; then one a second */
 
-/* --- the log: whoever holds the other end of a wire can let the carrier flap ---------------- */
+/*
+ * --- the log is limited, because a peer can let the carrier flap
+ * ---------------------------
+ */
 
 static bool
 carrier_may_say(struct iface *ifc)
@@ -52,17 +56,20 @@ carrier_say_rest(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].untold > 0) {
-			n->iface[i].untold--; /* the last one is said now */
+			n->iface[i].untold--; /* the last change is logged now */
 			carrier_say(&n->iface[i]);
 		}
 }
 
-/* --- to FRR, and to the TAP ----------------------------------------------------------------- */
+/*
+ * --- to FRR and to the TAP
+ * ------------------------------------------------------------------
+ */
 
 /*
- * FRR, too, is to hear it: of the TAP, and of each VLAN, which the kernel takes along in a later
- * turn. Not before the round is over: each takes the kernel's lock for all links, and forwarders
- * go by all carriers of the round before that.
+ * Queue the carrier's announcement to FRR: of the TAP and of each VLAN on it, which the
+ * kernel updates later. It is sent at the end of the round, because each one takes the
+ * kernel's lock for all links, and forwarders shall use all carriers of the round before.
  */
 static void
 carrier_to_announce(struct neigh *n, uint16_t ifidx, bool up)
@@ -98,7 +105,10 @@ carrier_announce(struct neigh *n)
 		ifc->unsaid = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
-		/* What fails here is gone, or told by the kernel itself within a second. */
+		/*
+		 * A failure is ignored: the link is gone, or the kernel announces it within
+		 * a second.
+		 */
 		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
 		left--;
 	}
@@ -113,15 +123,20 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	struct iface *ifc = &n->iface[ifidx];
 	int rc;
 
-	/* The first word is the daemon's: a TAP kept over a restart has its old carrier. */
+	/*
+	 * The first report is always applied: a TAP kept over a restart has its old
+	 * carrier.
+	 */
 	if (ifc->carrier == up && ifc->carrier_set)
 		return;
 	ifc->carrier = up;
 	ifc->carrier_set = true;
 	if (!ifc->leaving)
 		carrier_say(ifc);
-	/* What is lost forwarders and groups hear first: the TAP's carrier takes the kernel's lock
-	 * for all links, which others may have for long. */
+	/*
+	 * On a loss inform forwarders and groups first: setting the TAP's carrier takes the
+	 * kernel's lock for all links, which other processes may hold for long.
+	 */
 	if (!up)
 		iface_refresh(n, ifidx);
 	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
@@ -130,14 +145,15 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 			 strerror(-rc));
 	if (up)
 		iface_refresh(n, ifidx);
-	/* Before it is open nothing is present, and all is read when it is. */
+	/* Before the monitor is open no TAP is present; the first dump reads all. */
 	if (n->control != NULL)
 		carrier_to_announce(n, ifidx, up);
 }
 
 /*
- * A TAP of an earlier life has the carrier that it had then, and keeps it until the device
- * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
+ * Return true if the device may still come up. A TAP kept over a restart keeps its carrier
+ * until the device has its link or has had time for that, so that sessions survive. No
+ * packets are sent there meanwhile.
  */
 static bool
 carrier_may_be_late(const struct iface *ifc)

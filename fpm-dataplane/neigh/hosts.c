@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts of connected subnets: what the kernel has resolved on our ports, by address, in
- * fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A slot and its
- * host are used again only after a grace period, so no forwarder ever meets a slot whose
- * key has changed under it. Never more hosts than slots: that bounds the memory of a scan.
+ * Hosts of connected subnets: the neighbors that the kernel has resolved on our ports, by
+ * address, in fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A
+ * slot and its host are reused only after a grace period, so no forwarder finds a slot with
+ * a changed key. There are never more hosts than slots, which bounds the memory during a
+ * scan.
  */
 #include "neigh/internal.h"
 
@@ -39,7 +40,7 @@ host_give_back_slot(struct neigh *n, uint32_t slot)
 	hosts_tell_used(n);
 }
 
-/* Who has waited longest for a place has this one: one search a place, however many wait. */
+/* Give a free slot to the neighbor that has waited longest. One attempt per free slot. */
 static void
 host_place_next(struct neigh *n)
 {
@@ -83,7 +84,7 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
 	cds_lfht_node_init(&h->fib.node);
 	GRACE_RELEASE(&h->fib.node);
-	/* A full barrier inside: who finds the host sees its slot filled. */
+	/* Contains a full barrier: a forwarder that finds the host sees its slot filled. */
 	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
 	nb->host = h;
 	cds_list_del_init(&nb->placeless);
@@ -94,7 +95,7 @@ host_remove(struct neigh *n, struct nb *nb)
 {
 	struct host *h = nb->host;
 
-	/* At once: a forwarder that still holds the slot asks again instead of sending. */
+	/* At once: a forwarder that still has the slot then gleans instead of sending. */
 	atomic_store_explicit(&n->fib->adj[h->fib.adj].hop, 0, memory_order_release);
 	cds_lfht_del(n->fib->hosts, &h->fib.node);
 	neigh_retire(n, &h->grave, host_bury);
@@ -136,13 +137,14 @@ host_was_used(struct neigh *n, const struct host *h)
 }
 
 /*
- * The kernel sees none of the traffic that forwarders send to a neighbor, and would let it
- * grow stale and go: have it confirm those that are used. The rest is left to its GC.
+ * Confirm the hosts in use. The kernel sees none of the packets that forwarders send, so it
+ * would let the entry become stale and remove it. Unused entries are left to the kernel's
+ * GC.
  */
 void
 host_sweep(struct neigh *n)
 {
-	/* Whom a slot given back did not help: there was no memory then. */
+	/* Retry neighbors whose host found a free slot but no memory. */
 	for (uint32_t k = n->n_free_adj + n->fib->adj_end - n->next_adj; k > 0; k--)
 		host_place_next(n);
 	for (uint32_t i = 0; i < n->n_slot; i++) {

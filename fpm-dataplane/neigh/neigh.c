@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The neigh thread: two kernel monitors, a few timers and a mailbox, wired to the files
- * beside this one. Events come in and are acted on at once; what is asked of the kernel and
- * what waits for a grace period is gathered and sent once a round. It waits for nobody, and
- * frees what forwarders may still read only after a grace period, here.
+ * The neigh thread: two kernel monitors, timers and a mailbox, connected to the other files
+ * of this folder. Events are handled at once. Requests to the kernel and frees after a
+ * grace period are collected and sent once per round. The thread waits for no other thread.
+ * It frees objects that forwarders may read only after a grace period.
  *
- * The end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(), and only
- * then fib_destroy(): it needs the hosts gone.
+ * Order of the end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(),
+ * and only then fib_destroy(), because the hosts must be gone before.
  */
 #include "neigh/internal.h"
 
@@ -18,7 +18,7 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 
-/* --- events ------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------- */
 
 static void
 neigh_dispatch(struct neigh *n, struct kmon *km)
@@ -157,7 +157,10 @@ neigh_on_round(struct worker *w)
 	carrier_announce(n);
 }
 
-/* --- birth and death ---------------------------------------------------------------------- */
+/*
+ * --- start and end
+ * -------------------------------------------------------------------------
+ */
 
 static void
 neigh_fini(struct worker *w)
@@ -173,7 +176,7 @@ neigh_fini(struct worker *w)
 	kmon_close(n->control);
 	kmon_close(n->behind);
 	n->control = n->behind = NULL;
-	/* Here, because only a thread known to RCU may take nodes out. */
+	/* Here, because only a thread registered with RCU may remove nodes. */
 	for (uint32_t i = 0; i < n->n_slot; i++)
 		if (n->nb_slot[i] != NULL)
 			host_apply(n, n->nb_slot[i], 0);
@@ -188,7 +191,7 @@ neigh_init(struct worker *w)
 						    .addr = addr_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
-	/* Carriers first: TAPs are then reported as they will be. */
+	/* Carriers first, so that the first reports of TAPs have their final state. */
 	int rc = ports_setup(n);
 
 	carrier_poll(n);
@@ -218,7 +221,10 @@ neigh_begin_tables(struct neigh *n)
 	n->most_gleans = table_limit(limits, TABLE_asked);
 	n->most_vlans = table_limit(limits, TABLE_vlans);
 	n->most_vrfs = table_limit(limits, TABLE_vrfs);
-	/* All next hops and questions have room, however many the kernel knows. */
+	/*
+	 * Watched next hops and gleans have room even when the kernel's neighbors reach
+	 * their limit.
+	 */
 	n->most_nb = n->most_known + n->fib->adj_hosts + n->most_gleans;
 	table_begin(TABLE_hosts, n->fib->adj_end - n->fib->adj_hosts);
 	table_begin(TABLE_neighbors, n->most_known);

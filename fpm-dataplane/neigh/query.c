@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `show neighbors`, a slice at a time, and `show interfaces` (keys: dist/openapi.yaml). Runs in
- * neigh; the cursor is the number of the next slot to look at, and records never change slots,
- * so that none that stays is shown twice or missed between two slices.
+ * `show neighbors`, in slices, and `show interfaces` (keys: dist/openapi.yaml). Runs in
+ * neigh. The cursor is the number of the next slot. Records never change slots, so no
+ * record that stays is shown twice or missed between two slices.
  */
 #include "neigh/internal.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOTS_A_SLICE 65536 /* looked at, matching or not */
+#define SLOTS_A_SLICE 65536 /* examined, matching or not */
 
 static const struct {
 	uint16_t nud;
@@ -29,7 +29,7 @@ static const struct {
 };
 #define N_STATES (sizeof(states) / sizeof(states[0]))
 
-/* Index into states[]. */
+/* Return the index into states[]. */
 static unsigned int
 nb_state(struct nb *nb)
 {
@@ -86,7 +86,7 @@ row_set_count(json_t *row, const char *key, uint64_t count)
 	row_set(row, key, json_integer((json_int_t)count));
 }
 
-/* Null for one that is all zero. */
+/* Return null for an address of zeroes. */
 static json_t *
 source_json(uint8_t family, const struct ipaddr *addr)
 {
@@ -97,7 +97,7 @@ source_json(uint8_t family, const struct ipaddr *addr)
 					 : json_string(ipaddr_str(addr, family, text));
 }
 
-/* What a port has in `show ports`, of a VLAN. */
+/* Add the fields that a port has in `show ports` to the row of a VLAN. */
 static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
@@ -111,7 +111,7 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u", fi->tag[0].id);
 	else
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
-	/* Its number may have been another's before. */
+	/* The number may have had another VLAN before. */
 	counters_port(fi->ifidx, &c);
 	row_set(row, "vlan", json_string(text));
 	row_set(row, "on", json_string(n->iface[fi->port].port->name));
@@ -154,7 +154,7 @@ interface_row(struct neigh *n, const struct link *l)
 	return row;
 }
 
-/* All of them: some thousand at most. */
+/* List all links: some thousand at most. */
 static void
 query_list_interfaces(struct neigh *n, struct msg_query *q)
 {
@@ -164,7 +164,7 @@ query_list_interfaces(struct neigh *n, struct msg_query *q)
 				json_array_append_new(q->rows, interface_row(n, l));
 }
 
-/* One row: how many there are, by family and state, and how many hold packets back. */
+/* Add one row: neighbors by family and state, and the number that packets wait for. */
 static void
 query_summarise(const struct neigh *n, struct msg_query *q)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What forwarders may still see: gathered in a round, and freed after one grace period. Runs in
- * neigh.
+ * Objects that forwarders may still read: collected during a round, freed after one grace
+ * period. Runs in neigh.
  */
 #include "neigh/internal.h"
 

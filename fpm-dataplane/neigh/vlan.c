@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN: each becomes an
- * interface of the dataplane as soon as it is heard of, with a number of its own. Runs in
- * neigh. What the kernel says of it (state, MTU, MAC, addresses, neighbors) goes the way of a
- * port's; here is only where it is found by tag, and its number.
+ * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN. Each becomes an
+ * interface of the dataplane with a number of its own when it is reported. Runs in neigh.
+ * Its state, MTU, MAC, addresses and neighbors are handled like those of a port. This file
+ * handles its tag and its number only.
  *
- * Numbers are given out in turns, and again only when no forwarder and no neighbor can have
- * the old one: a frame that still waits somewhere is then dropped, not sent by another VLAN.
+ * Numbers are assigned in turn, and reused only when no forwarder and no neighbor record
+ * has the old one. A frame that still waits with the old number is then dropped, and not
+ * sent by another VLAN.
  */
 #include "neigh/internal.h"
 
@@ -27,7 +28,7 @@ vlan_depth(const struct neigh *n, uint16_t ifidx)
 
 #define VLANS_MAX (IFIDX_MAX - PORT_MAX)
 
-/* A number for a new one; 0: all are in use. */
+/* Return a free number for a new VLAN; 0: all are in use. */
 static uint16_t
 vlan_take_number(struct neigh *n)
 {
@@ -42,7 +43,10 @@ vlan_take_number(struct neigh *n)
 	return 0;
 }
 
-/* The table of what is on an interface; once made it stays. NULL: no memory. */
+/*
+ * Return the table of VLANs on an interface. It is never freed once created. NULL: no
+ * memory.
+ */
 static struct fib_vlans *
 vlan_table(struct neigh *n, uint16_t ifidx)
 {
@@ -51,7 +55,7 @@ vlan_table(struct neigh *n, uint16_t ifidx)
 
 	if (t == NULL) {
 		t = calloc(1, sizeof(*t));
-		/* Release: who sees it sees it empty. */
+		/* Release: a forwarder that sees the table sees it empty. */
 		atomic_store_explicit(&n->fib->vlans[ifidx], t, memory_order_release);
 	}
 	return t;
@@ -63,7 +67,7 @@ vlan_type_name(uint16_t type)
 	return type == VLAN_S_TYPE ? "802.1ad" : "802.1Q";
 }
 
-/* Of which table which entry leads to a VLAN. */
+/* Return the entry of a VLAN in the table. */
 static _Atomic uint16_t *
 vlan_entry(struct fib_vlans *table, const struct kmon_link *kl)
 {
@@ -102,8 +106,9 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		return 0;
 	}
 	/*
-	 * Who gets frames without their tags finds the table, which was there before. Asked once:
-	 * what n_written says of a VLAN never changes.
+	 * Enable the offload after the table exists, so that a forwarder that receives a
+	 * frame without its tag finds the table. Ask the device once, because n_written of
+	 * a VLAN must not change.
 	 */
 	if (n->iface[on].on == 0 && !n->iface[on].tags_asked) {
 		n->iface[on].tags_asked = true;
@@ -126,7 +131,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
-	/* Release: who finds the number finds the interface. */
+	/* Release: a forwarder that finds the number finds the interface. */
 	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);
 	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
 		 n->iface[ifidx].port->name, vlan_type_name(kl->vlan_type), kl->vlan_id);
@@ -156,14 +161,19 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	struct rest *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
-		abort(); /* two dozen octets */
+		abort(); /* a few octets */
 	log_info("neigh: vlan gone dev=%s port=%s", ifc->tap.name, ifc->port->name);
-	/* Events that were missed are told the new ones first: another may have the tag. */
+	/*
+	 * After missed events additions are reported first: another VLAN may have the tag.
+	 */
 	if (atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
 		atomic_store_explicit(entry, 0, memory_order_release);
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
-	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
 	iface_refresh(n, ifidx);
 	iface_addresses_changed(n, ifidx);
 	*ifc = (struct iface){.resting = true};

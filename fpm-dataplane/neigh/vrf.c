@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VRFs of the kernel: each table of one has a number, by which its members' packets find their
- * FIB; rib, told of it, makes that FIB. Runs in neigh. Two VRFs may share a table, and then a
- * number. A number is given out again as late as can be: a packet that waits for a neighbor
- * still has it.
+ * VRFs of the kernel: each of their tables has a number, by which packets of the members
+ * find their FIB. rib creates the FIB when it is told the number. Runs in neigh. Two VRFs
+ * may share a table and then share the number. A number is reused as late as possible,
+ * because a packet that waits for a neighbor still has it.
  */
 #include <linux/rtnetlink.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ vrf_tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 	worker_send(n->conf.rib, &m->m);
 }
 
-/* FIB_VRF_NONE: none. */
+/* Return the number of a table; FIB_VRF_NONE: it has none. */
 static uint16_t
 vrf_number(const struct neigh *n, uint32_t table)
 {
@@ -41,13 +41,16 @@ vrf_of(struct neigh *n, const struct link *l)
 {
 	const struct link *master = link_find(n, l->kernel.master);
 
-	/* Of whom nothing is known yet, or no more: maybe a VRF, and then not table main. */
+	/*
+	 * The master is not known (yet, or any longer): it may be a VRF, so do not use
+	 * table main.
+	 */
 	if (l->kernel.master != 0 && (master == NULL || !master->known))
 		return FIB_VRF_NONE;
 	return vrf_number(n, link_table(n, l));
 }
 
-/* A number that nobody has, FIB_VRF_NONE when there is none. */
+/* Return a free number; FIB_VRF_NONE: none is free. */
 static uint16_t
 vrf_new_number(struct neigh *n)
 {
@@ -83,7 +86,7 @@ vrf_hold(struct neigh *n, struct link *l, uint32_t table)
 	vrf_tell(n, l->vrf, l->kernel.name, false);
 }
 
-/* Others share it: it has the name of one that is there. */
+/* Rename a shared number after a VRF that still has it. */
 static void
 vrf_name_by_another(struct neigh *n, uint16_t number)
 {
@@ -118,7 +121,10 @@ vrf_release(struct neigh *n, uint16_t number)
 void
 vrf_follow(struct neigh *n, struct link *l)
 {
-	/* A VRF of table main is none: its members are where all others are. */
+	/*
+	 * A VRF with table main is treated as none: its members are in main like all
+	 * others.
+	 */
 	uint32_t table = l->kernel.vrf_table == RT_TABLE_MAIN ? 0 : l->kernel.vrf_table;
 	uint16_t had = l->vrf;
 
@@ -131,6 +137,6 @@ vrf_follow(struct neigh *n, struct link *l)
 	l->vrf = 0;
 	if (table != 0)
 		vrf_hold(n, l, table);
-	l->told = l->told && l->vrf == had; /* routes may lead to it */
+	l->told = l->told && l->vrf == had; /* report again: routes may lead to it */
 	vrf_release(n, had);
 }
