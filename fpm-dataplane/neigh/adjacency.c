@@ -201,14 +201,8 @@ watch_remove(struct neigh *n, struct msg_adj *m)
 void
 nb_apply(struct neigh *n, struct nb *nb)
 {
-	bool usable = nb_usable(n, nb);
-	uint64_t hop = usable ? adj_hop_make(nb->mac, nb->ifidx) : 0;
-
-	watches_apply(n, nb, hop);
-	host_apply(n, nb, hop);
-	/* Last, so that punt finds the neighbor published. */
-	if (usable)
-		glean_answer(n, nb, true);
+	watches_apply(n, nb, nb_hop(n, nb));
+	host_update(n, nb);
 	nb_release(n, nb);
 }
 

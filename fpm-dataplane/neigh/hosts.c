@@ -44,8 +44,13 @@ host_give_back_slot(struct neigh *n, uint32_t slot)
 static void
 host_place_next(struct neigh *n)
 {
-	if (!cds_list_empty(&n->placeless))
-		nb_apply(n, cds_list_first_entry(&n->placeless, struct nb, placeless));
+	struct nb *nb;
+
+	if (cds_list_empty(&n->placeless))
+		return;
+	nb = cds_list_first_entry(&n->placeless, struct nb, placeless);
+	host_update(n, nb);
+	nb_release(n, nb);
 }
 
 static void
@@ -114,6 +119,17 @@ host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	else if (hop != 0)
 		atomic_store_explicit(&n->fib->adj[nb->host->fib.adj].hop, hop,
 				      memory_order_release);
+}
+
+void
+host_update(struct neigh *n, struct nb *nb)
+{
+	uint64_t hop = nb_hop(n, nb);
+
+	host_apply(n, nb, hop);
+	/* Last, so that punt finds the neighbor published. */
+	if (hop != 0)
+		glean_answer(n, nb, true);
 }
 
 bool

@@ -3,12 +3,11 @@
  * Shared declarations of the neigh thread's files. No other folder includes this. All is
  * [neigh].
  *
- *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c <-> hosts.c
- *                `-> carrier.c -> iface.c                         `-> glean.c
+ *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
+ *                `-> carrier.c -> iface.c                             glean.c <-'
  *
  * Each file may call the files to its right, and link.c, table.c, vrf.c and retire.c, which
- * call none of these back. hosts.c calls adjacency.c for one purpose: the next neighbor
- * gets a slot that became free.
+ * call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -317,6 +316,8 @@ void nb_release(struct neigh *n, struct nb *nb);
 void nb_free_all(struct neigh *n);
 /* Return true if packets may be sent by the kernel's entry. */
 bool nb_usable(const struct neigh *n, const struct nb *nb);
+/* Return the adjacency word of `nb`; 0: it is not usable. */
+uint64_t nb_hop(const struct neigh *n, const struct nb *nb);
 /* Request `nb` from the kernel at the end of this round. */
 void nb_ask(struct neigh *n, struct nb *nb);
 
@@ -342,6 +343,8 @@ void watch_remove(struct neigh *n, struct msg_adj *m);
 
 /* Publish, update or (hop 0) withdraw the host of `nb`. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
+/* Call host_apply() with the state of `nb`, then answer the packets that wait for it. */
+void host_update(struct neigh *n, struct nb *nb);
 /* Return true if packets were sent to the host since the sweep before last. */
 bool host_in_use(const struct neigh *n, const struct nb *nb);
 void host_sweep(struct neigh *n);

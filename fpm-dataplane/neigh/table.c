@@ -171,6 +171,12 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
 }
 
+uint64_t
+nb_hop(const struct neigh *n, const struct nb *nb)
+{
+	return nb_usable(n, nb) ? adj_hop_make(nb->mac, nb->ifidx) : 0;
+}
+
 void
 nb_ask(struct neigh *n, struct nb *nb)
 {
