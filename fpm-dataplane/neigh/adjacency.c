@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/limits.h"
 
-#define ASKS_A_ROUND 512
+#define ASKS_PER_ROUND 512
 
 /*
  * --- requests to the kernel --------------------------------------------------------------
@@ -29,7 +29,7 @@
  * Log a refusal once, because a next hop is requested every second while the cause lasts.
  */
 static void
-nb_tell_refusal(const struct neigh *n, struct nb *nb, int rc)
+nb_log_refusal(const struct neigh *n, struct nb *nb, int rc)
 {
 	static struct log_limit limit;
 	bool off = nb->family == 6 && rc == -EINVAL;
@@ -40,7 +40,7 @@ nb_tell_refusal(const struct neigh *n, struct nb *nb, int rc)
 		return;
 	nb->refused = true;
 	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=%s%s missed=%u",
-		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].tap.name,
+		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].kernel.name,
 		 strerror(-rc), off ? " (is IPv6 off there, or its MTU below 1280?)" : "",
 		 missed);
 }
@@ -53,7 +53,7 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 
 	if (!ifc->can_ask)
 		return;
-	rc = kmon_resolve(n->control, ifc->tap.ifindex, nb->family, nb->addr.octet);
+	rc = kmon_resolve(n->control, ifc->kernel.ifindex, nb->family, nb->addr.octet);
 	if (rc == 0) {
 		nb->refused = false;
 		/* The kernel starts again without an event until it has a result. */
@@ -65,7 +65,7 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 	 * The kernel's table is full, or the TAP was just deleted. The timer retries next
 	 * hops.
 	 */
-	nb_tell_refusal(n, nb, rc);
+	nb_log_refusal(n, nb, rc);
 	glean_answer(n, nb, false);
 	nb_release(n, nb);
 }
@@ -73,14 +73,14 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 void
 nb_ask_flush(struct neigh *n)
 {
-	for (int i = 0; !cds_list_empty(&n->wish); i++) {
-		struct nb *nb = cds_list_first_entry(&n->wish, struct nb, wish);
+	for (int i = 0; !cds_list_empty(&n->to_ask); i++) {
+		struct nb *nb = cds_list_first_entry(&n->to_ask, struct nb, to_ask);
 
-		if (i == ASKS_A_ROUND) {
+		if (i == ASKS_PER_ROUND) {
 			worker_wake(n->worker); /* continue after other waiting events */
 			return;
 		}
-		cds_list_del_init(&nb->wish);
+		cds_list_del_init(&nb->to_ask);
 		nb_ask_now(n, nb);
 	}
 }
@@ -107,7 +107,7 @@ watch_tell(struct neigh *n, struct watch *w, bool alive)
 	m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 	m->adj = w->adj;
 	m->ifidx = w->nb->ifidx;
-	m->ifindex = n->iface[w->nb->ifidx].tap.ifindex;
+	m->ifindex = n->iface[w->nb->ifidx].kernel.ifindex;
 	m->family = w->nb->family;
 	m->addr = w->nb->addr;
 	m->alive = alive;
@@ -254,7 +254,7 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 	 * makes the kernel ask again.
 	 */
 	if (nb_is_waited_for(nb) &&
-	    kmon_gave_up(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
+	    kmon_gave_up(n->control, n->iface[nb->ifidx].kernel.ifindex, nb->family,
 			 nb->addr.octet))
 		glean_answer(n, nb, false);
 	/* On a link that is down no request was sent, and rib knows the link's state. */
@@ -312,11 +312,11 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	 * Next hops and awaited neighbors have room beyond the limit of the kernel's
 	 * neighbors.
 	 */
-	if (nb == NULL && n->n_nb < n->most_known)
+	if (nb == NULL && n->n_nb < n->max_known)
 		nb = nb_get(n, ifidx, kn->family, &addr);
 	if (nb == NULL) {
 		table_refuse(TABLE_neighbors);
-		n->untold = true;
+		n->nb_left_out = true;
 		return;
 	}
 	nb->known = true;

@@ -12,8 +12,8 @@
 #include "neigh/internal.h"
 #include "tap-bridge/tap.h"
 
-#define SAID_A_ROUND  16u /* carriers announced to FRR per round */
-#define LINES_AT_ONCE 2   /* log lines per port; then one a second */
+#define ANNOUNCE_PER_ROUND 16u /* carriers announced to FRR per round */
+#define LOG_BURST          2   /* log lines per port; then one a second */
 
 /*
  * --- the log is limited, because a peer can let the carrier flap
@@ -21,43 +21,43 @@
  */
 
 static bool
-carrier_may_say(struct iface *ifc)
+carrier_log_allowed(struct iface *ifc)
 {
 	double now_s = monotonic_s();
 
-	ifc->lines += now_s - ifc->lines_at_s;
-	ifc->lines_at_s = now_s;
-	if (ifc->lines > LINES_AT_ONCE)
-		ifc->lines = LINES_AT_ONCE;
-	if (ifc->lines < 1)
+	ifc->log_credit += now_s - ifc->log_credit_at_s;
+	ifc->log_credit_at_s = now_s;
+	if (ifc->log_credit > LOG_BURST)
+		ifc->log_credit = LOG_BURST;
+	if (ifc->log_credit < 1)
 		return false;
-	ifc->lines--;
+	ifc->log_credit--;
 	return true;
 }
 
 static void
-carrier_say(struct iface *ifc)
+carrier_log(struct iface *ifc)
 {
 	char missed[32] = "";
 
-	if (!carrier_may_say(ifc)) {
-		ifc->untold++;
+	if (!carrier_log_allowed(ifc)) {
+		ifc->n_unlogged++;
 		return;
 	}
-	if (ifc->untold > 0)
-		snprintf(missed, sizeof(missed), " missed=%u", ifc->untold);
+	if (ifc->n_unlogged > 0)
+		snprintf(missed, sizeof(missed), " missed=%u", ifc->n_unlogged);
 	log_info("neigh: carrier %s port=%s%s", ifc->carrier ? "up" : "down",
 		 ifc->port->name, missed);
-	ifc->untold = 0;
+	ifc->n_unlogged = 0;
 }
 
 void
-carrier_say_rest(struct neigh *n)
+carrier_log_pending(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL && n->iface[i].untold > 0) {
-			n->iface[i].untold--; /* the last change is logged now */
-			carrier_say(&n->iface[i]);
+		if (n->iface[i].port != NULL && n->iface[i].n_unlogged > 0) {
+			n->iface[i].n_unlogged--; /* the last change is logged now */
+			carrier_log(&n->iface[i]);
 		}
 }
 
@@ -72,48 +72,48 @@ carrier_say_rest(struct neigh *n)
  * kernel's lock for all links, and forwarders shall use all carriers of the round before.
  */
 static void
-carrier_to_announce(struct neigh *n, uint16_t ifidx, bool up)
+carrier_queue(struct neigh *n, uint16_t ifidx, bool up)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
-	if (!n->unsaid || ifidx < n->unsaid_from)
-		n->unsaid_from = ifidx;
-	n->unsaid = ifc->unsaid = true;
-	ifc->unsaid_up = up;
+	if (!n->announce_due || ifidx < n->announce_from)
+		n->announce_from = ifidx;
+	n->announce_due = ifc->announce_due = true;
+	ifc->announce_up = up;
 	if (fib_vlans(n->fib, ifidx) == NULL)
 		return;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			carrier_to_announce(n, i, up);
+			carrier_queue(n, i, up);
 }
 
 void
 carrier_announce(struct neigh *n)
 {
-	unsigned int left = SAID_A_ROUND;
+	unsigned int left = ANNOUNCE_PER_ROUND;
 
-	if (!n->unsaid || n->control == NULL)
+	if (!n->announce_due || n->control == NULL)
 		return;
 	/* TAPs have the lower numbers. */
-	for (uint16_t i = n->unsaid_from; i < n->iface_end && left > 0; i++) {
+	for (uint16_t i = n->announce_from; i < n->iface_end && left > 0; i++) {
 		struct iface *ifc = &n->iface[i];
 
-		n->unsaid_from = i + 1u;
+		n->announce_from = i + 1u;
 
-		if (!ifc->unsaid)
+		if (!ifc->announce_due)
 			continue;
-		ifc->unsaid = false;
+		ifc->announce_due = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
 		/*
 		 * A failure is ignored: the link is gone, or the kernel announces it within
 		 * a second.
 		 */
-		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
+		kmon_operstate(n->control, ifc->kernel.ifindex, ifc->announce_up);
 		left--;
 	}
-	n->unsaid = left == 0;
-	if (n->unsaid)
+	n->announce_due = left == 0;
+	if (n->announce_due)
 		worker_wake(n->worker);
 }
 
@@ -132,14 +132,14 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	ifc->carrier = up;
 	ifc->carrier_set = true;
 	if (!ifc->leaving)
-		carrier_say(ifc);
+		carrier_log(ifc);
 	/*
 	 * On a loss inform forwarders and groups first: setting the TAP's carrier takes the
 	 * kernel's lock for all links, which other processes may hold for long.
 	 */
 	if (!up)
 		iface_refresh(n, ifidx);
-	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
+	rc = ifc->lost ? 0 : tap_carrier(&ifc->tap, up);
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
@@ -147,7 +147,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 		iface_refresh(n, ifidx);
 	/* Before the monitor is open no TAP is present; the first dump reads all. */
 	if (n->control != NULL)
-		carrier_to_announce(n, ifidx, up);
+		carrier_queue(n, ifidx, up);
 }
 
 /*
@@ -158,11 +158,11 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 static bool
 carrier_may_be_late(const struct iface *ifc)
 {
-	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
+	return !ifc->carrier_set && monotonic_s() < ifc->link_wait_until_s;
 }
 
 void
-carrier_look(struct neigh *n, uint16_t ifidx)
+carrier_read(struct neigh *n, uint16_t ifidx)
 {
 	const struct iface *ifc = &n->iface[ifidx];
 	bool up = port_link_up(ifc->port);
@@ -176,11 +176,11 @@ carrier_poll(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
-			carrier_look(n, i);
+			carrier_read(n, i);
 }
 
 void
-carrier_settle(struct neigh *n)
+carrier_set_missing(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&

@@ -50,8 +50,8 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	struct nb *nb;
 
 	if (m->ifidx == 0 || m->ifidx >= IFIDX_MAX || !n->iface[m->ifidx].up ||
-	    n->n_gleans >= n->most_gleans) {
-		if (n->n_gleans >= n->most_gleans)
+	    n->n_gleans >= n->max_gleans) {
+		if (n->n_gleans >= n->max_gleans)
 			table_refuse(TABLE_asked);
 		glean_send_answer(n, m->ifidx, m->family, &m->addr, false);
 		return;
@@ -101,7 +101,7 @@ glean_over(struct neigh *n, const struct msg_neigh *m)
 	 * entries, so that a scan does not fill it.
 	 */
 	if (!nb_is_watched(nb) && !nb_usable(n, nb))
-		kmon_forget(n->control, n->iface[m->ifidx].tap.ifindex, m->family,
+		kmon_forget(n->control, n->iface[m->ifidx].kernel.ifindex, m->family,
 			    m->addr.octet);
 	nb_release(n, nb);
 }

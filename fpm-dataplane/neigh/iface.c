@@ -17,16 +17,16 @@
 /* fib_destroy() frees the last copy by the address of its first member. */
 struct iface_copy {
 	struct fib_iface fib;
-	struct grave grave;
+	struct retired retired;
 };
 static_assert(offsetof(struct iface_copy, fib) == 0, "freed as a fib_iface");
 
 /* --- publication ---------------------------------------------------------------------- */
 
 static void
-iface_copy_bury(struct neigh *n, struct grave *g)
+iface_copy_free(struct neigh *n, struct retired *r)
 {
-	free(caa_container_of(g, struct iface_copy, grave));
+	free(caa_container_of(r, struct iface_copy, retired));
 }
 
 #define RANK_GLOBAL      2
@@ -62,12 +62,12 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 
 	cds_list_for_each_entry (a, &l->locals, list) {
 		int *rank = a->addr.family == 4 ? &best->v4 : &best->v6;
-		int its = addr_source_rank(&a->addr);
+		int rank_new = addr_source_rank(&a->addr);
 		struct ipaddr addr;
 
-		if (its <= *rank)
+		if (rank_new <= *rank)
 			continue; /* of equal ones the kernel's first is the primary */
-		*rank = its;
+		*rank = rank_new;
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		if (a->addr.family == 4)
 			fi->src4 = ipaddr_v4(&addr);
@@ -103,7 +103,7 @@ link_linklocals(const struct link *l, struct fib_iface *fi)
  * quickly.
  */
 static bool
-iface_could_lend(const struct iface *ifc, const struct ranks *best)
+iface_may_lend(const struct iface *ifc, const struct ranks *best)
 {
 	return ifc->present &&
 	       ((best->v4 < RANK_GLOBAL && ifc->lends4) || (best->v6 == 0 && ifc->lends6));
@@ -118,7 +118,7 @@ iface_could_lend(const struct iface *ifc, const struct ranks *best)
 static void
 iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 {
-	const struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
+	const struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
 	const struct link *lo;
 	struct ranks best = {0, 0};
 	uint32_t table;
@@ -144,8 +144,8 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	     i++) {
 		const struct iface *other = &n->iface[i];
 
-		l = iface_could_lend(other, &best) ? link_find(n, other->tap.ifindex)
-						   : NULL;
+		l = iface_may_lend(other, &best) ? link_find(n, other->kernel.ifindex)
+						 : NULL;
 		if (l != NULL && link_table(n, l) == table)
 			link_sources(l, fi, &best);
 	}
@@ -162,10 +162,10 @@ iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	iface_tags(n, &n->iface[ifc->on], fi);
 	fi->tag_type_lost = false;
 	fi->tag[fi->n_tags++] =
-		(struct fib_tag){.type = ifc->tap.vlan_type, .id = ifc->tap.vlan_id};
+		(struct fib_tag){.type = ifc->kernel.vlan_type, .id = ifc->kernel.vlan_id};
 	fi->n_written = fi->n_tags;
 	if (n->iface[ifc->on].takes_tags && fi->n_tags == 1 &&
-	    ifc->tap.vlan_type == VLAN_C_TYPE) {
+	    ifc->kernel.vlan_type == VLAN_C_TYPE) {
 		fi->n_written = 0;
 		atomic_store_explicit(&n->fib->tags_by_device, true, memory_order_relaxed);
 	}
@@ -178,7 +178,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	struct fib_iface *old =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 	struct iface_copy *copy = calloc(1, sizeof(*copy));
-	unsigned int mtu_bytes = ifc->present ? ifc->tap.mtu_bytes : ifc->port->mtu_bytes;
+	unsigned int mtu_bytes =
+		ifc->present ? ifc->kernel.mtu_bytes : ifc->port->mtu_bytes;
 	const struct link *l;
 	struct fib_iface *fi;
 
@@ -193,14 +194,15 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->port = ifc->port->ifidx;
 	iface_tags(n, ifc, fi);
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
-	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
+	memcpy(fi->mac, ifc->present ? ifc->kernel.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
 	fi->forward6 = ifc->forward6 && n->forward6_all;
-	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
+	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
-	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
+	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
+	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
 
 	/* Padding is zero in both: calloc, and stores member by member. */
@@ -211,8 +213,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	/* Release: a forwarder that reads the pointer sees the copy filled. */
 	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
 	if (old != NULL)
-		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
-			     iface_copy_bury);
+		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->retired,
+			     iface_copy_free);
 	return true;
 }
 
@@ -243,12 +245,13 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
-	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
-	bool up = ifc->present && ifc->tap.admin_up && (on == NULL ? ifc->carrier : on->up);
+	struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
+	bool up = ifc->present && ifc->kernel.admin_up &&
+		  (on == NULL ? ifc->carrier : on->up);
 	/*
 	 * Before that solicitations would be lost, and the next one follows after a second.
 	 */
-	bool can_ask = up && ifc->tap.carrier && (on == NULL || on->can_ask);
+	bool can_ask = up && ifc->kernel.carrier && (on == NULL || on->can_ask);
 	bool news = up != ifc->up || (can_ask && !ifc->can_ask);
 
 	ifc->up = up;
@@ -280,7 +283,7 @@ iface_refresh(struct neigh *n, uint16_t ifidx)
 
 /* Log the state, because an operator may search long for the reason of drops. */
 static void
-iface_tell_forwarding(struct neigh *n, uint16_t ifidx)
+iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 {
 	const struct fib_iface *fi =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
@@ -318,7 +321,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 		else if (!of_all)
 			ifc->forward6 = kc->forwarding;
 		if (iface_publish(n, i))
-			iface_tell_forwarding(n, i);
+			iface_log_forwarding(n, i);
 	}
 }
 
@@ -329,7 +332,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
  * force.
  */
 static void
-iface_follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
+iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 {
 	const struct port *port = ifc->port;
 	unsigned int want =
@@ -350,7 +353,7 @@ iface_follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
 
 /* Pass MTU and MAC on to the device. A refusal is logged once per change. */
 static void
-iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
+iface_set_dev(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 {
 	static const uint8_t zero[6];
 	char mac[MAC_STRLEN];
@@ -358,7 +361,7 @@ iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 
 	if (kl->mtu_bytes != ifc->tap_mtu_bytes) {
 		ifc->tap_mtu_bytes = kl->mtu_bytes;
-		iface_follow_mtu(ifc, kl->mtu_bytes);
+		iface_set_dev_mtu(ifc, kl->mtu_bytes);
 	}
 	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
@@ -377,13 +380,13 @@ iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
 	const struct iface *port = &n->iface[ifc->port->ifidx];
 	int rc;
 
-	if (memcmp(ifc->tap.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
+	if (memcmp(ifc->kernel.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
 		return;
-	rc = port_add_mac(ifc->port, ifc->tap.mac);
+	rc = port_add_mac(ifc->port, ifc->kernel.mac);
 	if (rc < 0)
 		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
 			 "error=%s",
-			 ifc->tap.name, ifc->port->name, strerror(-rc));
+			 ifc->kernel.name, ifc->port->name, strerror(-rc));
 }
 
 /*
@@ -405,9 +408,9 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	struct iface *ifc = &n->iface[ifidx];
 
 	ifc->present = true;
-	ifc->tap = *kl;
+	ifc->kernel = *kl;
 	if (ifc->on == 0)
-		iface_follow_tap(n, ifc, kl);
+		iface_set_dev(n, ifc, kl);
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
@@ -432,7 +435,7 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		const struct iface *ifc = &n->iface[i];
 
-		if (ifc->port != NULL && !ifc->lost && ifc->twin.ifindex == kl->ifindex)
+		if (ifc->port != NULL && !ifc->lost && ifc->tap.ifindex == kl->ifindex)
 			return i;
 	}
 	return 0;

@@ -34,10 +34,10 @@
 
 struct neigh;
 
-/* An object that forwarders may still read. `bury` frees it after a grace period. */
-struct grave {
-	struct grave *next;
-	void (*bury)(struct neigh *n, struct grave *g);
+/* An object that forwarders may still read. `free_fn` frees it after a grace period. */
+struct retired {
+	struct retired *next;
+	void (*free_fn)(struct neigh *n, struct retired *r);
 };
 
 /* A local address of the control namespace. */
@@ -67,34 +67,35 @@ struct link {
 struct vrf {
 	uint32_t table;
 	uint32_t refs;     /* VRFs of the kernel with this table; 0: number is free */
-	uint32_t namesake; /* ifindex of the VRF whose name rib has */
+	uint32_t named_by; /* ifindex of the VRF whose name rib has */
 };
 
 /* A port and its TAP, or a VLAN. A VLAN uses only the fields marked (*). */
 struct iface {
-	struct port *port;    /* (*) a VLAN: the port it is on; NULL: no such interface */
-	uint16_t on;          /* (*) a VLAN: interface that it is on; 0: a port */
-	struct tap twin;      /* its TAP and descriptor; punt reads and writes it */
-	struct kmon_link tap; /* (*) last report of it; valid while `present` */
-	bool present;         /* (*) the TAP or VLAN exists */
-	struct if_counters base;  /* a VLAN: counters of its number when it was added */
-	bool resting;             /* (*) removed VLAN; its number is not reused yet */
-	bool lost;                /* the TAP was deleted and not yet recreated */
-	int lost_error;           /* last logged error of that; 0: not tried */
-	bool leaving;             /* the port is being removed on request */
-	bool carrier;             /* carrier of the port */
-	bool carrier_set;         /* ... and the TAP has it */
-	bool unsaid, unsaid_up;   /* (*) carrier to be announced to FRR */
-	unsigned int untold;      /* changes that were not logged */
-	double lines, lines_at_s; /* credit of log lines, as of the (monotonic) time */
-	double patience_until_s;  /* monotonic; until then a link may still come up */
+	struct port *port; /* (*) a VLAN: the port it is on; NULL: no such interface */
+	uint16_t on;       /* (*) a VLAN: interface that it is on; 0: a port */
+	struct tap tap;    /* its TAP and descriptor; punt reads and writes it */
+	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
+	bool present;            /* (*) the TAP or VLAN exists */
+	struct if_counters base; /* a VLAN: counters of its number when it was added */
+	bool number_retired;     /* (*) removed VLAN; its number is not reused yet */
+	bool lost;               /* the TAP was deleted and not yet recreated */
+	int lost_error;          /* last logged error of that; 0: not tried */
+	bool leaving;            /* the port is being removed on request */
+	bool carrier;            /* carrier of the port */
+	bool carrier_set;        /* ... and the TAP has it */
+	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
+	unsigned int n_unlogged;        /* changes that were not logged */
+	double log_credit;              /* log lines that are allowed ... */
+	double log_credit_at_s;         /* ... at that (monotonic) time */
+	double link_wait_until_s;       /* monotonic; until then a link may still come up */
 	bool up;      /* (*) admin up with carrier; a VLAN: also the interface below */
 	bool can_ask; /* (*) up, and the kernel agrees */
 	bool forward4, forward6;     /* (*) the sysctls */
 	bool borrows;                /* (*) has no address of its own for ICMP errors */
 	bool lends4, lends6;         /* (*) has an address that others may borrow */
-	unsigned int behind;         /* ifindex of kernel_if in our namespace; 0: unknown */
-	bool behind_lost;            /* it was deleted; AF_PACKET does not follow */
+	unsigned int dev_ifindex;    /* ifindex of kernel_if in our namespace; 0: unknown */
+	bool dev_lost;               /* it was deleted; AF_PACKET does not follow */
 	uint8_t dev_mac[6];          /* last MAC address given to the device */
 	unsigned int dev_mtu_bytes;  /* MTU of the device */
 	unsigned int tap_mtu_bytes;  /* last MTU requested */
@@ -104,7 +105,7 @@ struct iface {
 /* A published host of a connected subnet. */
 struct host {
 	struct fib_host fib;
-	struct grave grave;
+	struct retired retired;
 	bool used; /* before the last sweep; fib->adj_used has the use since then */
 };
 
@@ -134,12 +135,11 @@ struct nb {
 	struct ipaddr addr;
 	struct cds_list_head watches;
 	struct host *host;
-	struct cds_list_head retry; /* neigh.retry: wanted and unresolved */
-	struct cds_list_head wish;  /* neigh.wish: request at the end of the round */
-	struct cds_list_head glean; /* neigh.gleans, oldest first */
-	struct cds_list_head
-		placeless;  /* neigh.placeless: usable, but no slot is free for its host */
-	double glean_until; /* monotonic_s() */
+	struct cds_list_head retry;   /* neigh.retry: wanted and unresolved */
+	struct cds_list_head to_ask;  /* neigh.to_ask: request at the end of the round */
+	struct cds_list_head glean;   /* neigh.gleans, oldest first */
+	struct cds_list_head no_slot; /* neigh.no_slot: usable, no free slot for its host */
+	double glean_until;           /* monotonic_s() */
 };
 
 struct neigh {
@@ -147,21 +147,21 @@ struct neigh {
 	struct fib *fib;
 	struct worker *worker;
 	/* Limits: neighbors of the kernel, all records, gleans, VLANs, VRFs. */
-	uint32_t most_known, most_nb, most_gleans, most_vlans, most_vrfs;
-	struct kmon *control; /* control namespace */
-	struct kmon *behind;  /* our namespace, for devices; NULL: not needed */
-	bool resync;          /* a monitor failed: resync at the next tick */
-	ev_io control_io, behind_io;
+	uint32_t max_known, max_nb, max_gleans, max_vlans, max_vrfs;
+	struct kmon *control;    /* control namespace */
+	struct kmon *device_mon; /* our namespace, for devices; NULL: not needed */
+	bool resync;             /* a monitor failed: resync at the next tick */
+	ev_io control_io, device_io;
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
 
 	struct iface iface[IFIDX_MAX];
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records per interface */
-	bool unsaid;                 /* some interface has a carrier to announce */
-	uint16_t unsaid_from;        /* no interface below has one */
+	bool announce_due;           /* some interface has a carrier to announce */
+	uint16_t announce_from;      /* no interface below has one */
 	uint16_t iface_end;          /* all interface numbers are below */
 	uint16_t next_vlan;          /* first number to try */
 	uint16_t n_vlans;            /* numbers in use, or not reused yet */
-	bool left_out;               /* VLANs of the kernel have no number */
+	bool vlan_left_out;          /* VLANs of the kernel have no number */
 	bool borrow_due;             /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
 	struct link *link[LINK_CHAINS];
@@ -178,22 +178,22 @@ struct neigh {
 	uint32_t *free_slot;
 	uint32_t n_free_slot;
 	uint32_t n_nb;
-	bool untold; /* neighbors of the kernel found no room */
-	struct cds_list_head retry, wish, gleans, placeless;
+	bool nb_left_out; /* neighbors of the kernel found no room */
+	struct cds_list_head retry, to_ask, gleans, no_slot;
 	unsigned int n_gleans;
 
 	struct watch **watch; /* by adjacency, fib->adj_hosts entries */
 	uint32_t *free_adj;   /* host slots that are free again */
 	uint32_t n_free_adj, next_adj;
 
-	struct grave *graves; /* retired in this round */
+	struct retired *retired; /* retired in this round */
 };
 
 /* --- retire.c ------------------------------------------------------------------------- */
 
 /* Free an object after a grace period; one call_rcu per round. */
-void neigh_retire(struct neigh *n, struct grave *g,
-		  void (*bury)(struct neigh *n, struct grave *g));
+void neigh_retire(struct neigh *n, struct retired *r,
+		  void (*free_fn)(struct neigh *n, struct retired *r));
 void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 
 /* --- link.c: records of links --------------------------------------------------------- */
@@ -242,7 +242,7 @@ int ports_setup(struct neigh *n);
 /* Start to watch or poll the links of devices. */
 void ports_watch(struct neigh *n);
 /* Check after the first dump: a TAP that the kernel did not report is gone. */
-void ports_first_look(struct neigh *n);
+void ports_check_taps(struct neigh *n);
 /* Add or remove a port while packets are forwarded. */
 void ports_add(struct neigh *n, struct port *port);
 void ports_remove(struct neigh *n, uint16_t ifidx);
@@ -274,11 +274,11 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* --- carrier.c ------------------------------------------------------------------------ */
 
 void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
-void carrier_look(struct neigh *n, uint16_t ifidx); /* read the device's link state */
+void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 void carrier_poll(struct neigh *n);
-void carrier_announce(struct neigh *n); /* to FRR; in part, the next round continues */
-void carrier_settle(struct neigh *n);   /* ports without a reported state: down */
-void carrier_say_rest(struct neigh *n); /* log pending changes, once a second */
+void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
+void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
+void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
 /*
  * --- vlan.c: VLANs on ports, and VLANs on VLANs
@@ -291,14 +291,14 @@ void carrier_say_rest(struct neigh *n); /* log pending changes, once a second */
  */
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
 /* Return true if the VLAN has the same interface below and the same tag as when added. */
-bool vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Remove a VLAN that was deleted, or whose lower interface was. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 
 /* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------- */
 
 /* Update the number of link `l`, which is or was a VRF. */
-void vrf_follow(struct neigh *n, struct link *l);
+void vrf_update(struct neigh *n, struct link *l);
 /* Drop a VRF's reference to its number, after its members have left. */
 void vrf_release(struct neigh *n, uint16_t number);
 /* Return the value of fib_iface.vrf for a link. */

@@ -69,7 +69,7 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 
 /* Report the addresses again when the link entered, changed or left a VRF. */
 static void
-link_follow_vrf(struct neigh *n, struct link *l)
+link_update_table(struct neigh *n, struct link *l)
 {
 	uint32_t table = link_table(n, l);
 	struct local *a;
@@ -90,7 +90,7 @@ link_follow_vrf(struct neigh *n, struct link *l)
 
 /* Log membership: routes then name the owner, which is no port, so nothing is sent. */
 static void
-link_follow_owner(struct neigh *n, struct link *l)
+link_update_owner(struct neigh *n, struct link *l)
 {
 	const struct link *owner = link_owner(n, l);
 	uint32_t ifindex = owner != NULL ? owner->ifindex : 0;
@@ -178,7 +178,7 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 /* --- links ---------------------------------------------------------------------------- */
 
 static void
-link_warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
+link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
@@ -190,7 +190,7 @@ link_warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
 
 /* Withdraw a link that became or is no longer ours, so that it is reported as new. */
 static void
-link_changes_side(struct neigh *n, struct link *l)
+link_withdraw(struct neigh *n, struct link *l)
 {
 	struct local *a;
 
@@ -219,16 +219,16 @@ static void link_changed(struct neigh *n, struct link *l);
 
 /* Handle a VLAN whose lower interface is gone or no longer ours. */
 static void
-vlan_lost(struct neigh *n, struct link *l)
+vlan_detach(struct neigh *n, struct link *l)
 {
 	uint16_t ifidx = l->ifidx;
 
 	if (ifidx == 0)
 		return;
 	l->ifidx = 0;
-	link_each_vlan(n, l->ifindex, vlan_lost);
+	link_each_vlan(n, l->ifindex, vlan_detach);
 	vlan_remove(n, ifidx);
-	link_changes_side(n, l);
+	link_withdraw(n, l);
 	link_changed(n, l);
 }
 
@@ -241,7 +241,7 @@ link_gone(struct neigh *n, struct link *l)
 	/* Clear it first, or the VLANs on it would become ours again. */
 	l->ifidx = 0;
 	if (ifidx != 0)
-		link_each_vlan(n, l->ifindex, vlan_lost);
+		link_each_vlan(n, l->ifindex, vlan_detach);
 	l->ifidx = ifidx;
 	cds_list_for_each_entry_safe (a, next, &l->locals, list) {
 		cds_list_del(&a->list);
@@ -320,19 +320,19 @@ link_changed(struct neigh *n, struct link *l)
 	struct local *a;
 
 	/* A VLAN never changes its link or tag: a difference means missed events. */
-	if (l->ifidx >= PORT_MAX && !vlan_is(n, l->ifidx, kl)) {
-		vlan_lost(n, l);
+	if (l->ifidx >= PORT_MAX && !vlan_is_same(n, l->ifidx, kl)) {
+		vlan_detach(n, l);
 		return;
 	}
 	if (l->ifidx == 0) {
 		l->ifidx = link_number(n, kl);
 		if (l->ifidx != 0)
-			link_changes_side(n, l);
+			link_withdraw(n, l);
 		else if (l->name[0] == '\0')
-			link_warn_of_namesake(n, kl);
+			link_warn_same_name(n, kl);
 	}
-	link_follow_vrf(n, l);
-	link_follow_owner(n, l);
+	link_update_table(n, l);
+	link_update_owner(n, l);
 	if (strcmp(l->name, kl->name) != 0) {
 		snprintf(l->name, sizeof(l->name), "%s", kl->name);
 		l->told = false;
@@ -367,7 +367,7 @@ link_retry_vrfs(struct neigh *n)
 		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
 			if (l->vrf != FIB_VRF_NONE)
 				continue;
-			vrf_follow(n, l);
+			vrf_update(n, l);
 			link_changed(n, l); /* routes may lead to it */
 			link_members_changed(n, l->ifindex);
 		}
@@ -376,9 +376,9 @@ link_retry_vrfs(struct neigh *n)
 void
 link_retry_vlans(struct neigh *n)
 {
-	if (!n->left_out || n->n_vlans > table_brim(n->most_vlans))
+	if (!n->vlan_left_out || n->n_vlans > table_brim(n->max_vlans))
 		return;
-	n->left_out = false;
+	n->vlan_left_out = false;
 	link_forget_where(n, 0, link_is_left_out);
 	n->resync = true;
 }
@@ -400,7 +400,7 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	} else {
 		l->known = true;
 		l->kernel = *kl;
-		vrf_follow(n, l);
+		vrf_update(n, l);
 		link_changed(n, l);
 	}
 	if (news)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOTS_A_SLICE 65536 /* examined, matching or not */
+#define SLOTS_PER_SLICE 65536 /* examined, matching or not */
 
 static const struct {
 	uint16_t nud;
@@ -51,7 +51,9 @@ static json_t *
 nb_row(const struct neigh *n, struct nb *nb)
 {
 	const struct iface *ifc = &n->iface[nb->ifidx];
-	const char *dev = ifc->present ? ifc->tap.name : ifc->port ? ifc->port->name : "";
+	const char *dev = ifc->present ? ifc->kernel.name
+			  : ifc->port  ? ifc->port->name
+				       : "";
 	char addr[PREFIX_STRLEN];
 	json_int_t adj = 0;
 
@@ -66,7 +68,7 @@ nb_row(const struct neigh *n, struct nb *nb)
 }
 
 static bool
-nb_is_wanted(const struct msg_query *q, const struct nb *nb)
+nb_matches(const struct msg_query *q, const struct nb *nb)
 {
 	if (q->family != 0 && q->family != nb->family)
 		return false;
@@ -166,7 +168,7 @@ query_list_interfaces(struct neigh *n, struct msg_query *q)
 
 /* Add one row: neighbors by family and state, and the number that packets wait for. */
 static void
-query_summarise(const struct neigh *n, struct msg_query *q)
+query_summarize(const struct neigh *n, struct msg_query *q)
 {
 	unsigned int count[2][N_STATES] = {{0}};
 	json_t *family[2] = {json_object(), json_object()};
@@ -187,7 +189,7 @@ void
 query_answer(struct neigh *n, struct msg_query *q)
 {
 	uint64_t slot = q->cursor[0];
-	uint64_t end = slot + SLOTS_A_SLICE;
+	uint64_t end = slot + SLOTS_PER_SLICE;
 	unsigned int n_rows = 0;
 
 	if (q->rows == NULL)
@@ -197,13 +199,13 @@ query_answer(struct neigh *n, struct msg_query *q)
 	if (q->kind == QUERY_INTERFACES)
 		query_list_interfaces(n, q);
 	if (q->kind == QUERY_NEIGH_SUMMARY)
-		query_summarise(n, q);
+		query_summarize(n, q);
 	if (q->kind != QUERY_NEIGHBORS)
 		end = 0;
 	for (; slot < end && n_rows < q->max; slot++) {
 		struct nb *nb = n->nb_slot[slot];
 
-		if (nb == NULL || !nb_is_wanted(q, nb))
+		if (nb == NULL || !nb_matches(q, nb))
 			continue;
 		json_array_append_new(q->rows, nb_row(n, nb));
 		n_rows++;

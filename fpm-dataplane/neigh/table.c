@@ -81,7 +81,7 @@ nb_grow_slots(struct neigh *n)
 static bool
 nb_make_room(struct neigh *n)
 {
-	if (n->n_nb >= n->most_nb)
+	if (n->n_nb >= n->max_nb)
 		return false;
 	if (n->n_nb >= n->n_chain)
 		nb_grow_chains(n);
@@ -107,9 +107,9 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	nb->addr = *addr;
 	CDS_INIT_LIST_HEAD(&nb->watches);
 	CDS_INIT_LIST_HEAD(&nb->retry);
-	CDS_INIT_LIST_HEAD(&nb->wish);
+	CDS_INIT_LIST_HEAD(&nb->to_ask);
 	CDS_INIT_LIST_HEAD(&nb->glean);
-	CDS_INIT_LIST_HEAD(&nb->placeless);
+	CDS_INIT_LIST_HEAD(&nb->no_slot);
 	to = nb_chain_of(n, ifidx, family, addr);
 	nb->next = *to;
 	*to = nb;
@@ -136,8 +136,8 @@ nb_release(struct neigh *n, struct nb *nb)
 	n->n_nb_on[nb->ifidx]--;
 	table_used(TABLE_neighbors, --n->n_nb);
 	cds_list_del(&nb->retry);
-	cds_list_del(&nb->wish);
-	cds_list_del(&nb->placeless);
+	cds_list_del(&nb->to_ask);
+	cds_list_del(&nb->no_slot);
 	free(nb);
 }
 
@@ -181,6 +181,6 @@ void
 nb_ask(struct neigh *n, struct nb *nb)
 {
 	/* Otherwise nb_apply_iface() asks as soon as the interface can send. */
-	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->wish))
-		cds_list_add_tail(&nb->wish, &n->wish);
+	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->to_ask))
+		cds_list_add_tail(&nb->to_ask, &n->to_ask);
 }

@@ -32,12 +32,13 @@ vlan_depth(const struct neigh *n, uint16_t ifidx)
 static uint16_t
 vlan_take_number(struct neigh *n)
 {
-	for (unsigned int tries = 0; n->n_vlans < n->most_vlans && tries < VLANS_MAX;
+	for (unsigned int tries = 0; n->n_vlans < n->max_vlans && tries < VLANS_MAX;
 	     tries++) {
 		uint16_t i = n->next_vlan;
 
 		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
-		if (n->iface[i].port == NULL && !n->iface[i].resting && n->n_nb_on[i] == 0)
+		if (n->iface[i].port == NULL && !n->iface[i].number_retired &&
+		    n->n_nb_on[i] == 0)
 			return i;
 	}
 	return 0;
@@ -75,9 +76,9 @@ vlan_entry(struct fib_vlans *table, const struct kmon_link *kl)
 }
 
 bool
-vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
-	const struct kmon_link *was = &n->iface[ifidx].tap;
+	const struct kmon_link *was = &n->iface[ifidx].kernel;
 
 	return kl->vlan_on == was->vlan_on && kl->vlan_type == was->vlan_type &&
 	       kl->vlan_id == was->vlan_id;
@@ -117,7 +118,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	ifidx = vlan_take_number(n);
 	if (ifidx == 0) {
 		table_refuse(TABLE_vlans);
-		n->left_out = true;
+		n->vlan_left_out = true;
 		return 0;
 	}
 	table_used(TABLE_vlans, ++n->n_vlans);
@@ -125,7 +126,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 					 .on = on,
 					 .forward4 = true,
 					 .forward6 = true,
-					 .tap = *kl,
+					 .kernel = *kl,
 					 .present = true};
 	counters_port(ifidx, &n->iface[ifidx].base);
 	if (ifidx >= n->iface_end)
@@ -138,31 +139,31 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	return ifidx;
 }
 
-struct rest {
-	struct grave grave;
+struct retired_vlan {
+	struct retired retired;
 	uint16_t ifidx;
 };
 
 static void
-vlan_rested(struct neigh *n, struct grave *g)
+vlan_free_number(struct neigh *n, struct retired *r)
 {
-	struct rest *r = caa_container_of(g, struct rest, grave);
+	struct retired_vlan *vlan = caa_container_of(r, struct retired_vlan, retired);
 
-	n->iface[r->ifidx].resting = false;
+	n->iface[vlan->ifidx].number_retired = false;
 	table_used(TABLE_vlans, --n->n_vlans);
-	free(r);
+	free(vlan);
 }
 
 void
 vlan_remove(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
-	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->tap);
-	struct rest *r = calloc(1, sizeof(*r));
+	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->kernel);
+	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
 
-	if (r == NULL)
+	if (vlan == NULL)
 		abort(); /* a few octets */
-	log_info("neigh: vlan gone dev=%s port=%s", ifc->tap.name, ifc->port->name);
+	log_info("neigh: vlan gone dev=%s port=%s", ifc->kernel.name, ifc->port->name);
 	/*
 	 * After missed events additions are reported first: another VLAN may have the tag.
 	 */
@@ -176,7 +177,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	 */
 	iface_refresh(n, ifidx);
 	iface_addresses_changed(n, ifidx);
-	*ifc = (struct iface){.resting = true};
-	r->ifidx = ifidx;
-	neigh_retire(n, &r->grave, vlan_rested);
+	*ifc = (struct iface){.number_retired = true};
+	vlan->ifidx = ifidx;
+	neigh_retire(n, &vlan->retired, vlan_free_number);
 }

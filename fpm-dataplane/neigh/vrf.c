@@ -68,29 +68,29 @@ vrf_new_number(struct neigh *n)
 }
 
 static void
-vrf_hold(struct neigh *n, struct link *l, uint32_t table)
+vrf_take_number(struct neigh *n, struct link *l, uint32_t table)
 {
 	l->vrf = vrf_number(n, table);
 	if (l->vrf != FIB_VRF_NONE) {
 		n->vrf[l->vrf].refs++;
 		return;
 	}
-	l->vrf = n->n_vrfs < n->most_vrfs ? vrf_new_number(n) : FIB_VRF_NONE;
+	l->vrf = n->n_vrfs < n->max_vrfs ? vrf_new_number(n) : FIB_VRF_NONE;
 	if (l->vrf == FIB_VRF_NONE) {
 		table_refuse(TABLE_vrfs);
 		n->vrf_left_out = true;
 		return;
 	}
 	table_used(TABLE_vrfs, ++n->n_vrfs);
-	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .namesake = l->ifindex};
+	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .named_by = l->ifindex};
 	vrf_tell(n, l->vrf, l->kernel.name, false);
 }
 
 /* Rename a shared number after a VRF that still has it. */
 static void
-vrf_name_by_another(struct neigh *n, uint16_t number)
+vrf_rename(struct neigh *n, uint16_t number)
 {
-	const struct link *named = link_find(n, n->vrf[number].namesake);
+	const struct link *named = link_find(n, n->vrf[number].named_by);
 
 	if (named != NULL && named->vrf == number)
 		return;
@@ -101,7 +101,7 @@ vrf_name_by_another(struct neigh *n, uint16_t number)
 			    (named == NULL || l->ifindex < named->ifindex))
 				named = l;
 	assert(named != NULL);
-	n->vrf[number].namesake = named->ifindex;
+	n->vrf[number].named_by = named->ifindex;
 	vrf_tell(n, number, named->kernel.name, false);
 }
 
@@ -111,7 +111,7 @@ vrf_release(struct neigh *n, uint16_t number)
 	if (number == 0 || number == FIB_VRF_NONE)
 		return;
 	if (--n->vrf[number].refs > 0) {
-		vrf_name_by_another(n, number);
+		vrf_rename(n, number);
 		return;
 	}
 	table_used(TABLE_vrfs, --n->n_vrfs);
@@ -119,7 +119,7 @@ vrf_release(struct neigh *n, uint16_t number)
 }
 
 void
-vrf_follow(struct neigh *n, struct link *l)
+vrf_update(struct neigh *n, struct link *l)
 {
 	/*
 	 * A VRF with table main is treated as none: its members are in main like all
@@ -129,14 +129,14 @@ vrf_follow(struct neigh *n, struct link *l)
 	uint16_t had = l->vrf;
 
 	if (table != 0 && had != 0 && had != FIB_VRF_NONE && n->vrf[had].table == table) {
-		if (n->vrf[had].namesake == l->ifindex &&
+		if (n->vrf[had].named_by == l->ifindex &&
 		    strcmp(l->name, l->kernel.name) != 0)
 			vrf_tell(n, had, l->kernel.name, false);
 		return;
 	}
 	l->vrf = 0;
 	if (table != 0)
-		vrf_hold(n, l, table);
+		vrf_take_number(n, l, table);
 	l->told = l->told && l->vrf == had; /* report again: routes may lead to it */
 	vrf_release(n, had);
 }
