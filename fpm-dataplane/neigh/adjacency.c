@@ -41,8 +41,7 @@ nb_log_refusal(const struct neigh *n, struct nb *nb, int rc)
 	nb->refused = true;
 	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=%s%s missed=%u",
 		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].kernel.name,
-		 strerror(-rc), off ? " (is IPv6 off there, or its MTU below 1280?)" : "",
-		 missed);
+		 strerror(-rc), off ? " hint=ipv6-off-or-mtu-below-1280" : "", missed);
 }
 
 static void
@@ -164,7 +163,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 	nb = nb_get(n, m->ifidx, m->family, &m->addr);
 	w = nb == NULL ? NULL : calloc(1, sizeof(*w));
 	if (w == NULL) {
-		log_error("neigh: cannot watch a next hop adj=%u", m->adj);
+		log_error("neigh: next hop not watched reason=no-room adj=%u", m->adj);
 		if (nb != NULL)
 			nb_release(n, nb);
 	} else {

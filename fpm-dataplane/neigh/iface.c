@@ -345,9 +345,8 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else
-		log_warn("neigh: mtu of the tap is more than the device takes port=%s "
-			 "tap=%u "
-			 "in_force=%u max=%u",
+		log_warn("neigh: tap mtu above device limit port=%s tap=%u in_force=%u "
+			 "max=%u",
 			 port->name, mtu_bytes, ifc->dev_mtu_bytes, port->mtu_max_bytes);
 }
 
@@ -384,8 +383,7 @@ iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
 		return;
 	rc = port_add_mac(ifc->port, ifc->kernel.mac);
 	if (rc < 0)
-		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
-			 "error=%s",
+		log_warn("neigh: vlan mac refused by device dev=%s port=%s error=%s",
 			 ifc->kernel.name, ifc->port->name, strerror(-rc));
 }
 

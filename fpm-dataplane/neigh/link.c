@@ -66,7 +66,7 @@ link_get(struct neigh *n, uint32_t ifindex)
 		return l;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL) {
-		log_error("neigh: no memory for an interface ifindex=%u", ifindex);
+		log_error("neigh: interface ignored reason=no-memory ifindex=%u", ifindex);
 		return NULL;
 	}
 	l->ifindex = ifindex;

@@ -84,8 +84,8 @@ link_update_table(struct neigh *n, struct link *l)
 	l->table = table;
 	n->borrow_due = true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
-		log_info("neigh: interface has another table dev=%s table=%u",
-			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);
+		log_info("neigh: interface table changed dev=%s table=%u", l->kernel.name,
+			 table == 0 ? RT_TABLE_MAIN : table);
 }
 
 /* Log membership: routes then name the owner, which is no port, so nothing is sent. */
@@ -99,13 +99,10 @@ link_update_owner(struct neigh *n, struct link *l)
 		return;
 	l->owner = ifindex;
 	if (owner != NULL)
-		log_warn(
-			"neigh: interface is part of another, which is no port: nothing is "
-			"forwarded by that dev=%s part_of=%s",
-			l->kernel.name, owner->kernel.name);
+		log_warn("neigh: interface has a master, not forwarded dev=%s part_of=%s",
+			 l->kernel.name, owner->kernel.name);
 	else
-		log_info("neigh: interface is part of no other any more dev=%s",
-			 l->kernel.name);
+		log_info("neigh: interface left its master dev=%s", l->kernel.name);
 }
 
 static struct local *
@@ -142,7 +139,8 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 	if (a == NULL) {
 		a = calloc(1, sizeof(*a));
 		if (a == NULL) {
-			log_error("neigh: no memory for an address dev=%s", l->name);
+			log_error("neigh: address ignored reason=no-memory dev=%s",
+				  l->name);
 			return;
 		}
 		cds_list_add_tail(&a->list, &l->locals);
@@ -183,7 +181,7 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
-			log_warn("neigh: interface of a port's name is not its tap name=%s "
+			log_warn("neigh: port name used by another interface name=%s "
 				 "ifindex=%u",
 				 kl->name, kl->ifindex);
 }

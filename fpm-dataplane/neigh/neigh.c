@@ -34,9 +34,8 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 	if (after.resyncs != before.resyncs) {
 		counter_add(&n->conf.count->resyncs, 1);
 		if (log_allowed(&overrun, &missed))
-			log_warn("neigh: kernel monitor overrun, all read again "
-				 "changes=%llu "
-				 "missed=%u",
+			log_warn("neigh: kernel monitor overrun, state read again "
+				 "changes=%llu missed=%u",
 				 (unsigned long long)after.last_resync_changes, missed);
 	}
 	if (rc == 0)
@@ -139,7 +138,7 @@ neigh_on_msg(struct worker *w, struct msg *m)
 		query_answer(n, caa_container_of(m, struct msg_query, m));
 		return;
 	default:
-		log_error("neigh: message not for us type=%d", (int)m->type);
+		log_error("neigh: unexpected message type=%d", (int)m->type);
 		break;
 	}
 	msg_free(m);

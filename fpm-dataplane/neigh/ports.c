@@ -129,7 +129,7 @@ ports_add(struct neigh *n, struct port *port)
 	 * state.
 	 */
 	if (ports_watch_device(n, port) < 0)
-		log_warn("neigh: link of the device is not watched port=%s", port->name);
+		log_warn("neigh: device link not watched port=%s", port->name);
 	if (port->kernel_if[0] == '\0')
 		carrier_read(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)
@@ -211,8 +211,7 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	}
 	if (rc < 0) {
 		if (rc != ifc->lost_error)
-			log_warn("neigh: tap cannot be made anew port=%s error=%s, tried "
-				 "every second",
+			log_warn("neigh: tap not recreated, will retry port=%s error=%s",
 				 ifc->port->name, strerror(-rc));
 		ifc->lost_error = rc;
 		return;
@@ -220,8 +219,8 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	ifc->tap = tap;
 	ifc->lost = false;
 	ifc->lost_error = 0;
-	log_warn("neigh: tap made anew port=%s ifindex=%u, without addresses",
-		 ifc->port->name, tap.ifindex);
+	log_warn("neigh: tap recreated, addresses lost port=%s ifindex=%u", ifc->port->name,
+		 tap.ifindex);
 	port_tell_tap(n->conf.punt, ifc);
 	port_tell_tap(n->conf.manage, ifc);
 	/*

@@ -89,21 +89,21 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 {
 	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx;
 	struct fib_vlans *table;
-	const char *why;
+	const char *reason;
 
 	if (on == 0)
 		return 0;
 	if (kl->vlan_id == 0)
-		why = "id 0 is a priority, no vlan";
+		reason = "priority-tag";
 	else if (vlan_depth(n, on) == VLAN_TAGS)
-		why = "a third tag is not supported";
+		reason = "third-tag";
 	else if ((table = vlan_table(n, on)) == NULL)
-		why = "no memory";
+		reason = "no-memory";
 	else
-		why = NULL;
-	if (why != NULL) {
-		log_warn("neigh: vlan is not forwarded dev=%s id=%u (%s)", kl->name,
-			 kl->vlan_id, why);
+		reason = NULL;
+	if (reason != NULL) {
+		log_warn("neigh: vlan not forwarded dev=%s id=%u reason=%s", kl->name,
+			 kl->vlan_id, reason);
 		return 0;
 	}
 	/*
@@ -134,7 +134,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	iface_publish(n, ifidx);
 	/* Release: a forwarder that finds the number finds the interface. */
 	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);
-	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
+	log_info("neigh: vlan added dev=%s port=%s tag=%s id=%u", kl->name,
 		 n->iface[ifidx].port->name, vlan_type_name(kl->vlan_type), kl->vlan_id);
 	return ifidx;
 }
@@ -163,7 +163,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 
 	if (vlan == NULL)
 		abort(); /* a few octets */
-	log_info("neigh: vlan gone dev=%s port=%s", ifc->kernel.name, ifc->port->name);
+	log_info("neigh: vlan removed dev=%s port=%s", ifc->kernel.name, ifc->port->name);
 	/*
 	 * After missed events additions are reported first: another VLAN may have the tag.
 	 */

@@ -266,7 +266,7 @@ def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
     for address in hosts[:28]:
         out = dut.forwarded(lan, lan.probe(address), wan)
         assert out.dst == moved
-    assert said(dut, "kernel monitor overrun, all read again")[0] == 1
+    assert said(dut, "kernel monitor overrun, state read again")[0] == 1
 
 
 # -- four million routes ------------------------------------------------------------------------
