@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A request answered, whoever asked it and however it came: what is known here at once, the
- * rest by questions to the thread that knows. Runs in ui. Rows come a slice at a time, and the
- * next slice is asked for only when the asker has taken the last, so that one that reads slowly
- * or not at all holds one slice of memory and nothing else.
+ * The answer to a request of any protocol: ui answers from its own data at once, and sends
+ * a query to the owner of other data. Runs in ui. Rows arrive a slice at a time. The next
+ * slice is requested only when the client has taken the last one, so a slow client holds
+ * one slice of memory and nothing else.
  */
 #include "ui/internal.h"
 
@@ -22,7 +22,7 @@
 #include "fib/fib.h"
 #include "base/sd_notify.h"
 
-#define VRFS_NAMED 6 /* in a sentence */
+#define VRFS_NAMED 6 /* at most, in a sentence */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NOT] = {0, 200},    [REFUSED_WORDS] = {2, 400},
@@ -46,7 +46,7 @@ answer_here(struct answer *a)
 	a->state = ANSWER_DONE;
 }
 
-/* Which VRFs there are, for whom named another. */
+/* Refuse an unknown VRF, and list the known ones. */
 static void
 answer_refuse_vrf(struct answer *a)
 {
@@ -54,7 +54,7 @@ answer_refuse_vrf(struct answer *a)
 	unsigned int n = 0;
 	char text[128];
 
-	/* As FRR and iproute2 call what is none. */
+	/* The names that FRR and iproute2 use for the table without a VRF. */
 	if (strcmp(a->req.vrf, "default") == 0 || strcmp(a->req.vrf, "main") == 0) {
 		answer_refuse(a, REFUSED_MISSING,
 			      "table main is no VRF: its routes are those without one in "
@@ -157,7 +157,10 @@ answer_replay(struct answer *a)
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
-/* Before FRR ends its daemons; when zebra is away, before it comes back. */
+/*
+ * Send a hold to fpm: before FRR stops its daemons, or, when zebra is away, before it
+ * returns.
+ */
 static void
 answer_hold(struct answer *a)
 {
@@ -178,7 +181,10 @@ answer_hold(struct answer *a)
 	query_send(a->ui, &mh->q, a);
 }
 
-/* main ends as for SIGTERM, with the exit code that asks for another start. */
+/*
+ * Ask main for a restart: it hands over to a successor, or, without memory for two
+ * processes, ends with the exit code that requests another start.
+ */
 static void
 answer_restart(struct answer *a)
 {
@@ -193,7 +199,7 @@ answer_restart(struct answer *a)
 	kill(getpid(), SERVICE_SIGNAL_RESTART);
 }
 
-/* Is the other end root, or who we are? Not only of the socket's group. */
+/* Return true if the client is root or our user, not only in the socket's group. */
 static bool
 asker_is_owner(const struct answer *a)
 {
@@ -209,7 +215,7 @@ answer_ask_manage(struct answer *a)
 {
 	struct msg_manage *mm;
 
-	/* The drivers of some devices write to any file. */
+	/* Drivers of some devices write to any file. */
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
 	    !asker_is_owner(a)) {
 		answer_refuse(
@@ -257,7 +263,7 @@ answer_show(struct answer *a)
 		break;
 	case SHOW_FPM:
 	case SHOW_MEMORY:
-		/* Fresh if rib is quick; behind a long queue the last one known will do. */
+		/* A new summary if rib answers soon; else the last known one. */
 		a->state = ANSWER_WAITING;
 		ev_timer_set(&a->patience, UI_SUMMARY_WAIT_S, 0);
 		ev_timer_start(a->ui->w->loop, &a->patience);
@@ -315,7 +321,7 @@ answer_is_unheard(const struct answer *a)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/* What came of it, now that the last rows are there. */
+/* Set the result after the last rows. */
 static void
 answer_conclude(struct answer *a, struct msg_query *q)
 {
@@ -398,7 +404,7 @@ answer_drop(struct answer *a)
 {
 	ev_timer_stop(a->ui->w->loop, &a->patience);
 	if (a->flight != NULL)
-		a->flight->answer = NULL; /* the reply will find nobody */
+		a->flight->answer = NULL; /* the reply finds no answer */
 	if (a->query != NULL)
 		query_drop(a->ui, a->query);
 	cds_list_del(&a->list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Method, path, parameters and body of HTTP to a request of the control protocol, which
- * request.c then judges as it does any other. Runs in ui; no state. As hostile as that.
+ * Translates method, path, parameters and body of HTTP to a request of the control
+ * protocol, which request.c checks. Runs in ui; no state. The input is untrusted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,9 +23,9 @@ output_refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- parameters to JSON ------------------------------------------------------------------ */
+/* --- parameters to JSON --------------------------------------------------------------- */
 
-/* Those that are no strings. */
+/* Convert a parameter that is no string to its JSON type. */
 static json_t *
 arg_typed(const char *key, const char *value)
 {
@@ -42,7 +42,7 @@ arg_typed(const char *key, const char *value)
 	for (unsigned int i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (strcmp(key, numbers[i]) != 0)
 			continue;
-		/* What is no such number stays a string, and is told for what it is not. */
+		/* Any other text stays a string, and request.c refuses it. */
 		if (value[0] != '\0' && strlen(value) <= 12 &&
 		    strspn(value, "0123456789") == strlen(value))
 			return json_integer(strtoll(value, NULL, 10));
@@ -54,10 +54,10 @@ arg_typed(const char *key, const char *value)
 				return json_real(real);
 		}
 	}
-	return json_string(value); /* NULL: no UTF-8 */
+	return json_string(value); /* NULL: invalid UTF-8 */
 }
 
-/* "rx,drop"; NULL: no UTF-8 */
+/* Convert "rx,drop" to a list. NULL: invalid UTF-8. */
 static json_t *
 arg_listed(const char *value)
 {
@@ -76,7 +76,7 @@ arg_listed(const char *value)
 	}
 }
 
-/* `known` in words: "a, b" of "a b ". */
+/* Convert `known` for a sentence: "a b " to "a, b". */
 static const char *
 known_in_words(const char *known, char buf[128])
 {
@@ -92,7 +92,7 @@ known_in_words(const char *known, char buf[128])
 	return buf;
 }
 
-/* All parameters into `to`; only those in `known` (NULL: all there are). */
+/* Copy all parameters to `to`; refuse others than `known` (NULL: all are known). */
 static bool
 args_take(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
 {
@@ -134,9 +134,11 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 	return true;
 }
 
-/* --- what is asked of each path ---------------------------------------------------------- */
+/*
+ * --- request of each path ---------------------------------------------------------------
+ */
 
-/* The body as an object; an empty one is an empty object. NULL: refused. */
+/* Load the body as an object; an empty body is an empty object. NULL: refused. */
 static json_t *
 body_load(const struct api_input *in, struct api_output *out)
 {
@@ -149,7 +151,7 @@ body_load(const struct api_input *in, struct api_output *out)
 	return NULL;
 }
 
-/* `key` is for the path to say. */
+/* Add a key that comes from the path; refuse a body that has it. */
 static bool
 body_put(json_t *body, const char *key, const char *value, struct api_output *out)
 {
@@ -160,7 +162,7 @@ body_put(json_t *body, const char *key, const char *value, struct api_output *ou
 	return out->status == 0;
 }
 
-/* {"port": {"do": `what`, "name": `name`, ...}} */
+/* Make {"port": {"do": `what`, "name": `name`, ...}}. */
 static json_t *
 request_port(const struct api_input *in, const char *what, const char *name,
 	     struct api_output *out)
@@ -261,7 +263,7 @@ request_audit_repair(const struct api_input *in, const char *name, struct api_ou
 	return json_pack("{s:s, s:b}", "show", "audit", "repair", 1);
 }
 
-/* {"trace": {PARAMETERS}}, or capture, or explain */
+/* Make {"trace": {PARAMETERS}}, or capture, or explain. */
 static json_t *
 request_watch(const struct api_input *in, const char *what, struct api_output *out)
 {
@@ -291,7 +293,7 @@ request_explain(const struct api_input *in, const char *name, struct api_output 
 	return request_watch(in, "explain", out);
 }
 
-/* {"show": ..., PARAMETERS} */
+/* Make {"show": ..., PARAMETERS}. */
 static json_t *
 request_show(const struct api_input *in, enum show what, const char *name,
 	     struct api_output *out)
@@ -303,7 +305,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 					  : "",
-		 /* Whose name is in the path, that row is wanted. */
+		 /* A name in the path selects the row. */
 		 name == NULL ? choose_words(show_info[what].name, words) : "");
 	if (args_take(in, known, request, out) &&
 	    (name == NULL || body_put(request, "name", name, out)))
@@ -312,9 +314,9 @@ request_show(const struct api_input *in, enum show what, const char *name,
 	return NULL;
 }
 
-#define BODY  1u /* it has one; else there must be none */
-#define NAMED 2u /* one more word in the path */
-#define ASKED 4u /* it has parameters; else there must be none */
+#define BODY  1u /* has a body; else it must be empty */
+#define NAMED 2u /* has a name at the end of the path */
+#define ASKED 4u /* has parameters; else there must be none */
 
 static const struct call {
 	const char *method, *path;
@@ -339,7 +341,9 @@ static const struct call {
 	{"GET", "explain", request_explain, ASKED, ROWS_ARRAY},
 };
 
-/* Does `path` say `words`, alone or, `named`, with one word more? That goes to `name`. */
+/*
+ * Return true if `path` is `words`, or (`named`) `words` and a name, which goes to `name`.
+ */
 static bool
 path_is(const char *path, const char *words, bool named, const char **name)
 {
@@ -354,7 +358,7 @@ path_is(const char *path, const char *words, bool named, const char **name)
 	return path[len] == '/' && (*name)[0] != '\0' && strchr(*name, '/') == NULL;
 }
 
-/* Is it for `method`? When not, what would be is noted. */
+/* Return true if the method is right; else add the right one to `allow`. */
 static bool
 method_is(const struct api_input *in, const char *method, struct api_output *out)
 {
@@ -366,7 +370,7 @@ method_is(const struct api_input *in, const char *method, struct api_output *out
 	return false;
 }
 
-/* Is there something that nobody would look at? */
+/* Refuse a body or parameters that would be ignored. Returns true if refused. */
 static bool
 input_is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection to the control socket that speaks in lines, from request to `end`. Runs in
- * ui. Writes never wait: what the client has not taken keeps its answer from going on
- * (answer.c). A connection that begins as HTTP does is the API's, before an octet is read,
- * and counts among those of HTTP alone: hence one for which there is no room is not refused
- * before it has begun.
+ * A connection to the control socket that speaks in lines, from request to `end`. Runs in
+ * ui. Writes never wait: an answer continues only when the client has taken the last octets
+ * (answer.c). A connection that begins like HTTP is given to the API before an octet is
+ * read, and counts as an HTTP client only. So a connection beyond the limit is not refused
+ * before it has sent something.
  */
 #include "ui/internal.h"
 
@@ -19,9 +19,9 @@
 #include "ui/client.h"
 
 enum client_state {
-	CLIENT_NEW,      /* nothing was read */
+	CLIENT_NEW,      /* no octet was read */
 	CLIENT_IDLE,     /* between requests */
-	CLIENT_ANSWERED, /* its answer goes on, or is done and not ended yet */
+	CLIENT_ANSWERED, /* its answer continues, or its end is not written yet */
 };
 
 struct client {
@@ -30,15 +30,15 @@ struct client {
 	int fd;
 	ev_io io;
 	enum client_state state;
-	bool waits; /* there was no room: what it speaks decides */
+	bool waits; /* beyond the limit: refused unless it speaks HTTP */
 	struct answer answer;
-	bool eof;     /* it asks no more */
-	bool closing; /* drop it when all is written */
+	bool eof;     /* no further request will arrive */
+	bool closing; /* close when all is written */
 	size_t in_len;
 	char in[UI_REQUEST_MAX + 1];
 };
 
-/* Among those that are served. */
+/* Add it to the clients that are served. */
 static void
 client_enter(struct client *c)
 {
@@ -59,7 +59,7 @@ client_leave(struct client *c)
 	clients_told(c->ui);
 }
 
-/* Without closing its socket. */
+/* Free it, but keep its socket open. */
 static void
 client_forget(struct client *c)
 {
@@ -113,7 +113,7 @@ client_put_end(struct client *c)
 	c->state = CLIENT_IDLE;
 }
 
-/* Take the next line from what has been read. Returns false when there is none yet. */
+/* Serve the next line that was read. Returns false when there is none yet. */
 static bool
 client_serve_line(struct client *c)
 {
@@ -122,7 +122,7 @@ client_serve_line(struct client *c)
 
 	if (nl == NULL && c->in_len >= UI_REQUEST_MAX) {
 		client_put_error(c, REFUSED_WORDS, "request longer than 4096 octets");
-		c->closing = true; /* where the next one starts is not known */
+		c->closing = true; /* the start of the next request is unknown */
 		c->in_len = 0;
 		return true;
 	}
@@ -142,7 +142,7 @@ client_serve_line(struct client *c)
 	return true;
 }
 
-/* Write what there is. Returns 0 (all out or socket full), or -errno: the client left. */
+/* Write the output. Returns 0 (all written or socket full), or -errno: the client left. */
 static int
 client_flush(struct client *c)
 {
@@ -173,7 +173,7 @@ client_watch(struct client *c, int events)
 		ev_io_start(c->ui->w->loop, &c->io);
 }
 
-/* Go on as far as possible: write, ask for the next slice, take the next request. */
+/* Continue as far as possible: write, request the next slice, take the next request. */
 static void
 client_pump(struct client *c)
 {
@@ -191,7 +191,7 @@ client_pump(struct client *c)
 			return;
 		}
 		if (a->state == ANSWER_SLICE) {
-			/* A trace may have nothing to say for hours. */
+			/* A trace may have no rows for hours. */
 			if (answer_is_unheard(a)) {
 				client_free(c);
 				return;
@@ -218,7 +218,10 @@ client_on_moved(struct answer *a)
 	client_pump(caa_container_of(a, struct client, answer));
 }
 
-/* Does it begin as a request of HTTP does? No line of ours begins with a capital letter. */
+/*
+ * Return true if the first octets are an HTTP method. Lines of the control protocol are
+ * JSON.
+ */
 static bool
 fd_speaks_http(int fd)
 {
@@ -318,7 +321,7 @@ client_new(struct ui *ui, int fd)
 	}
 	c->waits = true;
 	cds_list_add(&c->list, &ui->waiting);
-	/* Who has waited longest without a word makes place. */
+	/* Refuse the client that has waited longest without sending. */
 	if (++ui->n_waiting > WAITING_MAX)
 		client_refuse(cds_list_entry(ui->waiting.prev, struct client, list));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The metrics page: every counter by its reason and thread, ports, the channel, the tables.
- * Runs in ui. One row of a table is one metric; names end in their unit, counters are never
- * reset. Reads counters, fpm_status and the last summary; writes nothing, waits for nobody.
+ * The metrics page: counters by reason and thread, ports, the FPM channel, tables. Runs in
+ * ui. A row of a table here is a metric. Names end in their unit; counters are never reset.
+ * Reads counters, fpm_status and the last summaries; writes nothing and never waits.
  */
 #include "ui/internal.h"
 
@@ -20,7 +20,7 @@
 
 #define P "fpmdp_"
 
-/* A metric, and where its value is in a struct that there is one of for each sample. */
+/* A metric, and the offset of its value in a struct that exists once per sample. */
 struct metric {
 	const char *name, *type, *help;
 	size_t offset; /* of a uint64_t */
@@ -42,7 +42,7 @@ metric_head(struct buf *b, const char *name, const char *type, const char *help)
 	buf_printf(b, "# HELP " P "%s %s\n# TYPE " P "%s %s\n", name, help, name, type);
 }
 
-/* A label's value: the format escapes backslash, quote and newline. */
+/* Escape a label's value: backslash, quote and newline. */
 static const char *
 label_escape(const char *value, char out[64])
 {
@@ -155,7 +155,7 @@ thread_counters_put(struct buf *b)
 	}
 }
 
-/* Where a forwarder's time goes: of the rounds that were timed (base/counters.h). */
+/* Time of forwarders by stage, in the rounds that were timed (base/counters.h). */
 static void
 cycles_put(struct buf *b)
 {
@@ -188,7 +188,7 @@ port_label(const json_t *row, char out[64])
 	return label_escape(json_string_value(json_object_get(row, "name")), out);
 }
 
-/* By queue as far as the driver counts so; the CPU that serves each. */
+/* Packets by queue, if the driver counts them, and the CPU that serves each queue. */
 static void
 queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 {
@@ -291,7 +291,7 @@ gauge_put(struct buf *b, const char *name, const char *help, uint64_t value)
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
-/* A gauge of a time that is known in milliseconds: the format's base unit is the second. */
+/* A gauge of a time in milliseconds; the base unit of the format is the second. */
 static void
 seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 {
@@ -319,7 +319,7 @@ histogram_put(struct buf *b, const char *name, const char *help, const struct hi
 		   name, (unsigned long long)n);
 }
 
-/* A field of fpm_status, and the gauge of that name. */
+/* A field of fpm_status, as a gauge of that name. */
 #define STATUS_GAUGE(b, field, help) gauge_put(b, "fpm_" #field, help, fpm_status.field)
 
 static void
@@ -361,7 +361,7 @@ channel_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* From rib's summary; a key that is not there makes no line. */
+/* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
 {
@@ -433,7 +433,7 @@ tables_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* What forwarders have a FIB for; the page has no line of them when there are none. */
+/* VRFs with a FIB; without one the page has no such line. */
 static void
 vrfs_put(const struct ui *ui, struct buf *b)
 {
@@ -468,7 +468,7 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* From neigh's summary. */
+/* Values of neigh's summary. */
 static void
 neighbors_put(const struct ui *ui, struct buf *b)
 {

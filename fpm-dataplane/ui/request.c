@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request of the control protocol (base/rows.md). Runs in ui; no state. It is
- * hostile until understood: what is not known is refused with a sentence, never guessed.
+ * Parses a request of the control protocol (base/rows.md). Runs in ui; no state. The input
+ * is untrusted: an unknown key or value is refused with a sentence.
  */
 #include "ui/internal.h"
 
@@ -25,12 +25,12 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_DROPS] = {"drops", "name"},       [SHOW_GROUPS] = {"groups", "group"},
 };
 
-/* What a request holds, before its keys have been checked against one another. */
+/* A request before its keys are checked against each other. */
 struct parse {
 	struct request *req;
 	bool has_show, has_do, has_change, has_longest, has_tables, has_repair, has_seconds,
 		was_addr;
-	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
+	bool has_set, has_class, has_rate; /* of a policer; has_rate: any of its numbers */
 	char *why;
 	size_t why_size;
 };
@@ -161,7 +161,7 @@ request_take_class(struct parse *p, const json_t *value)
 	return -ENOENT;
 }
 
-/* One number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
+/* Take a number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
 static int
 request_take_rate(struct parse *p, const char *key, const json_t *value)
 {
@@ -196,7 +196,7 @@ request_take_rate(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* Tests only; any other daemon knows no such key. */
+/* Tests only; any other daemon refuses the key. */
 static int
 request_take_break(struct parse *p, const json_t *value)
 {
@@ -257,7 +257,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return request_take_break(p, value);
 	if (choose_is_word(key))
-		return 0; /* when it is known what is shown: request_take_choice() */
+		return 0; /* needs the value of `show`: request_take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return request_refuse(
@@ -282,7 +282,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* A word that chooses among rows. */
+/* Take a word that selects rows. */
 static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
@@ -364,10 +364,10 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);
-	/* An address alone asks for the route a packet would take. */
+	/* A plain address asks for the route that a packet takes. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
-	/* A packet looks into one table. */
+	/* A packet is looked up in one table. */
 	if (!p.has_tables)
 		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requests trace, capture and explain (base/rows.md), understood. Runs in ui; no state.
- * As hostile as any other request: what is not known is refused with a sentence.
+ * Parses the requests trace, capture and explain (base/rows.md). Runs in ui; no state. The
+ * input is untrusted: an unknown key or value is refused with a sentence.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 #include "ui/internal.h"
 
 #define SNAP_DEFAULT 1518
-#define TRACE_SNAP   160 /* headers, as far as a row shows them */
+#define TRACE_SNAP   160 /* the headers that a row shows */
 
 struct parse {
 	struct request *req;
-	bool rx, tx, drop; /* capture: points named */
+	bool rx, tx, drop; /* capture: requested points */
 	char *why;
 	size_t why_size;
 };
@@ -36,7 +36,7 @@ watch_take_prefix(struct parse *p, const json_t *value, struct prefix *to)
 	return 0;
 }
 
-/* An integer of min..max. Returns -1 when it is none. */
+/* Return an integer of min..max, or -1 for any other value. */
 static json_int_t
 number_in_range(const json_t *value, json_int_t min, json_int_t max)
 {
@@ -173,7 +173,7 @@ watch_take_limit(struct parse *p, const char *key, const json_t *value)
 	return n < 0 ? watch_refuse(p, "frame_bytes is a whole number from 0 to 65535") : 0;
 }
 
-/* What none of the requests knows, or another of them. */
+/* Refuse a key that is unknown or belongs to another request. */
 static int
 watch_refuse_key(struct parse *p, const char *key)
 {
@@ -241,7 +241,7 @@ watch_take_key(struct parse *p, const char *key, const json_t *value)
 	return watch_refuse_key(p, key);
 }
 
-/* Why no packet can be so; NULL: one can. */
+/* Return the reason why no packet can match the filter; NULL: packets can. */
 static const char *
 filter_contradiction(const struct watch_filter *f)
 {
@@ -259,7 +259,7 @@ filter_contradiction(const struct watch_filter *f)
 	return NULL;
 }
 
-/* Points and verdicts that follow from what is asked for. */
+/* Derive points and verdicts from the request. */
 static void
 watch_choose_points(struct parse *p)
 {
@@ -279,7 +279,7 @@ watch_choose_points(struct parse *p)
 		f->points |= 1u << WATCH_WALK;
 	if (all || p->drop)
 		f->points |= 1u << WATCH_LOST;
-	/* What leaves has no reason. */
+	/* A packet that is sent has no reason. */
 	if ((all || p->tx) && f->reason == N_REASON)
 		f->points |= 1u << WATCH_SENT;
 	if (!all && !p->rx)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows on their way out: which of those are wanted that the thread which knows has handed over, a
- * slice at a time, and how they are written. Runs in ui; nothing is kept.
+ * Rows on their way to the client: selects from the rows that the owner has sent, a slice
+ * at a time, and writes them. Runs in ui; keeps no state.
  */
 #include "ui/internal.h"
 
@@ -12,7 +12,10 @@
 #include "base/filter.h"
 #include "base/prefix.h"
 
-/* --- which are wanted --------------------------------------------------------------------- */
+/*
+ * --- selection
+ * ------------------------------------------------------------------------------
+ */
 
 static const char *
 row_text(const json_t *row, const char *key)
@@ -31,7 +34,10 @@ address_is_same(const char *text, const char *other)
 	       a.family == b.family && memcmp(&a.addr, &b.addr, sizeof(a.addr)) == 0;
 }
 
-/* "2026-11-22T02:24:21.764Z I port: ...": as bad as the level, or worse? */
+/*
+ * Return true if a line ("2026-11-22T02:24:21.764Z I port: ...") has this level or a worse
+ * one.
+ */
 static bool
 line_is_bad_enough(const char *line, const char *level)
 {
@@ -50,7 +56,7 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 	switch (word->kind) {
 	case CHOOSE_ADDRESS:
 		return address_is_same(text, value);
-	case CHOOSE_SOURCE: /* as the table of routes has it */
+	case CHOOSE_SOURCE: /* by the name in the table of routes */
 		if (strcmp(row_text(row, "source"), "zebra") != 0)
 			text = row_text(row, "source");
 		break;
@@ -63,7 +69,7 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 	return strcmp(text, value) == 0;
 }
 
-/* Is all so that is asked of the row itself, or, `hops`, of one way out? */
+/* Return true if the row, or (`hops`) the next hop, matches all words for it. */
 static bool
 row_is_all_so(const struct choose *c, const json_t *row, bool hops)
 {
@@ -74,7 +80,7 @@ row_is_all_so(const struct choose *c, const json_t *row, bool hops)
 	return true;
 }
 
-/* Is there one way out for which all is so that is asked of ways? */
+/* Return true if one next hop matches all words for next hops. */
 static bool
 row_has_way(const struct choose *c, const json_t *row)
 {
@@ -90,7 +96,7 @@ row_has_way(const struct choose *c, const json_t *row)
 	return !asked;
 }
 
-/* Is the row one of those that were asked for? */
+/* Return true if the row matches all words. */
 static bool
 row_is_chosen(const struct choose *c, const json_t *row)
 {
@@ -115,7 +121,10 @@ row_is_wanted(const struct rows *out, const json_t *row)
 		      out->value) == 0;
 }
 
-/* --- how they are written ----------------------------------------------------------------- */
+/*
+ * --- output
+ * -----------------------------------------------------------------------------------
+ */
 
 static void
 row_put_octets(struct buf *b, const json_t *row)

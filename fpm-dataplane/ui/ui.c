@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wiring of the ui thread: sockets up and down, replies in, and a summary of rib once a second
- * (query.c sends the questions). Runs in ui.
+ * The ui thread: opens and closes sockets, takes replies, and requests a summary of rib
+ * once a second (query.c sends the queries). Runs in ui.
  */
 #include "ui/internal.h"
 
@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "port/port.h"
 
-/* Who takes the last ones, forwarders count (rx_missed, no_mbuf); this is for the log. */
+/* Log a lack of packet buffers. Forwarders count the packets lost (rx_missed, no_mbuf). */
 static void
 buffers_look(struct ui *ui)
 {
@@ -30,7 +30,7 @@ buffers_look(struct ui *ui)
 	}
 }
 
-/* One that was another program's when we came. */
+/* Open the metrics address, if another program had it at the start. */
 static void
 metrics_look(struct ui *ui)
 {
@@ -83,7 +83,7 @@ ui_on_reply(struct ui *ui, struct msg_query *q)
 	cds_list_del(&f->list);
 	ui->n_flight--;
 	clients_told(ui);
-	if (f->rows != rows) /* the owner made an array of its own */
+	if (f->rows != rows) /* the owner has replaced the array */
 		json_decref(f->rows);
 	q->rows = NULL;
 	q->client = NULL;
@@ -96,7 +96,7 @@ ui_on_reply(struct ui *ui, struct msg_query *q)
 	} else if (f->answer != NULL) {
 		answer_reply(f->answer, q, rows);
 	} else {
-		query_drop(ui, q); /* the asker left meanwhile */
+		query_drop(ui, q); /* the client has left */
 	}
 	json_decref(rows);
 	free(f);
@@ -195,8 +195,10 @@ ui_teardown(struct worker *w, bool for_good)
 		return;
 	if (for_good)
 		ctl_socket_remove(ui);
-	/* Queries that travelled when the threads stopped: the message is freed with the
-	 * mailbox it lies in, the rows here. */
+	/*
+	 * Queries that were on their way when the threads stopped: the messages are freed
+	 * with their mailboxes, the rows here.
+	 */
 	cds_list_for_each_entry_safe (f, next, &ui->flights, list) {
 		json_decref(f->rows);
 		free(f);
