@@ -131,7 +131,7 @@ workers_setup(struct dataplane *dp)
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
-			     .metrics_insist = next,
+			     .metrics_retry = next,
 			     .netns = conf->control_netns,
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),

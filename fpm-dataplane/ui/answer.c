@@ -25,7 +25,7 @@
 #define VRFS_NAMED 6 /* at most, in a sentence */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
-	[REFUSED_NOT] = {0, 200},    [REFUSED_WORDS] = {2, 400},
+	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
 	[REFUSED_RIGHTS] = {2, 403}, [REFUSED_MISSING] = {2, 404},
 	[REFUSED_CHANGE] = {2, 409}, [REFUSED_STATE] = {3, 409},
 	[REFUSED_BUSY] = {1, 503},
@@ -40,7 +40,7 @@ answer_refuse(struct answer *a, enum refusal why, const char *sentence)
 }
 
 static void
-answer_here(struct answer *a)
+answer_from_ui(struct answer *a)
 {
 	show_rows(a->ui, a->req.show, &a->out);
 	a->state = ANSWER_DONE;
@@ -81,7 +81,7 @@ answer_refuse_vrf(struct answer *a)
 }
 
 static void
-answer_ask(struct answer *a, enum query_kind kind)
+answer_send_query(struct answer *a, enum query_kind kind)
 {
 	bool in_vrf = a->req.vrf[0] != '\0';
 	uint16_t vrf = in_vrf ? fib_vrf_named(a->ui->conf.fib, a->req.vrf) : 0;
@@ -118,7 +118,7 @@ answer_refuse_port(struct answer *a)
 }
 
 static void
-answer_ask_trace(struct answer *a)
+answer_send_watch(struct answer *a)
 {
 	struct msg_watch *mw;
 	const struct ui_conf *conf = &a->ui->conf;
@@ -201,7 +201,7 @@ answer_restart(struct answer *a)
 
 /* Return true if the client is root or our user, not only in the socket's group. */
 static bool
-asker_is_owner(const struct answer *a)
+answer_client_is_owner(const struct answer *a)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -211,13 +211,13 @@ asker_is_owner(const struct answer *a)
 }
 
 static void
-answer_ask_manage(struct answer *a)
+answer_send_manage(struct answer *a)
 {
 	struct msg_manage *mm;
 
 	/* Drivers of some devices write to any file. */
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
-	    !asker_is_owner(a)) {
+	    !answer_client_is_owner(a)) {
 		answer_refuse(
 			a, REFUSED_RIGHTS,
 			"only root may name a device or a file, for the daemon opens it as "
@@ -240,37 +240,37 @@ answer_show(struct answer *a)
 	}
 	switch (a->req.show) {
 	case SHOW_AUDIT:
-		answer_ask(a, QUERY_AUDIT);
+		answer_send_query(a, QUERY_AUDIT);
 		break;
 	case SHOW_ROUTES:
-		answer_ask(a, QUERY_ROUTES);
+		answer_send_query(a, QUERY_ROUTES);
 		break;
 	case SHOW_NEXTHOPS:
 	case SHOW_GROUPS:
-		answer_ask(a, QUERY_NEXTHOPS);
+		answer_send_query(a, QUERY_NEXTHOPS);
 		break;
 	case SHOW_NEIGHBORS:
-		answer_ask(a, QUERY_NEIGHBORS);
+		answer_send_query(a, QUERY_NEIGHBORS);
 		break;
 	case SHOW_INTERFACES:
-		answer_ask(a, QUERY_INTERFACES);
+		answer_send_query(a, QUERY_INTERFACES);
 		break;
 	case SHOW_FIB:
-		answer_ask(a, QUERY_FIB);
+		answer_send_query(a, QUERY_FIB);
 		break;
 	case SHOW_VRFS:
-		answer_ask(a, QUERY_VRFS);
+		answer_send_query(a, QUERY_VRFS);
 		break;
 	case SHOW_FPM:
 	case SHOW_MEMORY:
 		/* A new summary if rib answers soon; else the last known one. */
 		a->state = ANSWER_WAITING;
-		ev_timer_set(&a->patience, UI_SUMMARY_WAIT_S, 0);
-		ev_timer_start(a->ui->w->loop, &a->patience);
+		ev_timer_set(&a->summary_timeout, UI_SUMMARY_WAIT_S, 0);
+		ev_timer_start(a->ui->w->loop, &a->summary_timeout);
 		query_summary(a->ui);
 		break;
 	default:
-		answer_here(a);
+		answer_from_ui(a);
 	}
 }
 
@@ -283,10 +283,10 @@ answer_begin(struct answer *a, const json_t *request)
 	a->out.n = 0;
 	a->out.key = NULL;
 	a->out.choose = &a->req.choose;
-	a->refused = REFUSED_NOT;
+	a->refused = REFUSED_NONE;
 	a->state = ANSWER_DONE;
 	if (rc < 0)
-		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
+		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_INVALID, why);
 	else if (a->req.replay)
 		answer_replay(a);
 	else if (a->req.hold)
@@ -294,11 +294,11 @@ answer_begin(struct answer *a, const json_t *request)
 	else if (a->req.restart)
 		answer_restart(a);
 	else if (a->req.change.op != MANAGE_NOTHING)
-		answer_ask_manage(a);
+		answer_send_manage(a);
 	else if (a->req.breaking != BREAK_NOTHING)
-		answer_ask(a, QUERY_BREAK);
+		answer_send_query(a, QUERY_BREAK);
 	else if (a->req.want.ask != WATCH_ASK_NONE)
-		answer_ask_trace(a);
+		answer_send_watch(a);
 	else
 		answer_show(a);
 }
@@ -314,7 +314,7 @@ answer_more(struct answer *a)
 }
 
 bool
-answer_is_unheard(const struct answer *a)
+answer_client_left(const struct answer *a)
 {
 	struct pollfd p = {.fd = a->fd};
 
@@ -323,7 +323,7 @@ answer_is_unheard(const struct answer *a)
 
 /* Set the result after the last rows. */
 static void
-answer_conclude(struct answer *a, struct msg_query *q)
+answer_set_result(struct answer *a, struct msg_query *q)
 {
 	const char *error;
 
@@ -358,20 +358,20 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 	    !caa_container_of(q, struct msg_manage, q)->is_barred)
 		rows_put(&a->out, show_class(a->req.change.class));
 	if (q->done) {
-		answer_conclude(a, q);
+		answer_set_result(a, q);
 	} else {
 		a->query = q;
 		a->state = ANSWER_SLICE;
 	}
-	a->moved(a);
+	a->on_progress(a);
 }
 
 static void
-answer_go_on(struct answer *a)
+answer_resume(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->patience);
-	answer_here(a);
-	a->moved(a);
+	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
+	answer_from_ui(a);
+	a->on_progress(a);
 }
 
 void
@@ -381,28 +381,28 @@ answers_summary(struct ui *ui)
 
 	cds_list_for_each_entry_safe (a, next, &ui->answers, list)
 		if (a->state == ANSWER_WAITING)
-			answer_go_on(a);
+			answer_resume(a);
 }
 
 static void
-on_patience(struct ev_loop *loop, ev_timer *t, int revents)
+answer_on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	answer_go_on(t->data);
+	answer_resume(t->data);
 }
 
 void
-answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a))
+answer_init(struct answer *a, struct ui *ui, int fd, void (*on_progress)(struct answer *a))
 {
-	*a = (struct answer){.ui = ui, .fd = fd, .moved = moved};
-	ev_timer_init(&a->patience, on_patience, 0, 0);
-	a->patience.data = a;
+	*a = (struct answer){.ui = ui, .fd = fd, .on_progress = on_progress};
+	ev_timer_init(&a->summary_timeout, answer_on_timeout, 0, 0);
+	a->summary_timeout.data = a;
 	cds_list_add(&a->list, &ui->answers);
 }
 
 void
 answer_drop(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->patience);
+	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
 	if (a->flight != NULL)
 		a->flight->answer = NULL; /* the reply finds no answer */
 	if (a->query != NULL)

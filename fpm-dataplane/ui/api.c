@@ -22,7 +22,7 @@
 #define CONNECTION_BYTES (16u << 10) /* of a head, and of a piece of a body */
 #define IDLE_S           60          /* for a client that reads or sends nothing */
 #define BLOCK_BYTES      (16u << 10)
-#define SWALLOW_BYTES    (64u << 10) /* read of a body that is too long and has no length */
+#define BODY_DROP_BYTES  (64u << 10) /* read of a body that is too long and has no length */
 
 struct api {
 	struct ui *ui;
@@ -84,13 +84,13 @@ call_resume(struct call *call)
 }
 
 static void
-call_on_moved(struct answer *a)
+call_on_progress(struct answer *a)
 {
 	struct call *call = caa_container_of(a, struct call, answer);
 
 	/* A slice of a trace is empty: continue while the client is connected. */
 	if (call->sending && a->state == ANSWER_SLICE && a->out.buf.len == 0 &&
-	    !answer_is_unheard(a)) {
+	    !answer_client_left(a)) {
 		answer_more(a);
 		return;
 	}
@@ -110,9 +110,9 @@ call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 		buf_reset(out);
 		if (call->ended)
 			return MHD_CONTENT_READER_END_OF_STREAM;
-		if (a->state == ANSWER_DONE && a->refused != REFUSED_NOT)
+		if (a->state == ANSWER_DONE && a->refused != REFUSED_NONE)
 			return MHD_CONTENT_READER_END_WITH_ERROR; /* status is sent */
-		if (a->state == ANSWER_SLICE && answer_is_unheard(a))
+		if (a->state == ANSWER_SLICE && answer_client_left(a))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 		if (a->state == ANSWER_SLICE)
 			answer_more(a);
@@ -160,13 +160,13 @@ call_answer_whole(struct call *call)
 	json_t *rows = NULL;
 	char why[128];
 
-	if (a->refused == REFUSED_NOT && a->out.key != NULL && a->out.n == 0) {
+	if (a->refused == REFUSED_NONE && a->out.key != NULL && a->out.n == 0) {
 		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
 			 a->req.name);
 		return call_answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
 	}
 	rows_end(&a->out);
-	if (a->refused != REFUSED_NOT) {
+	if (a->refused != REFUSED_NONE) {
 		if (a->out.n > 0)
 			rows = json_loadb(out->data, out->len, 0, NULL);
 		return call_answer_error(call, refusal_info[a->refused].status, a->error,
@@ -201,10 +201,10 @@ call_begin(struct call *call, const char *method, const char *path, enum MHD_Res
 	api_request(&in, &out);
 	call->begun = true;
 	if (out.request == NULL) {
-		bool method_not = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
+		bool method_wrong = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
 
 		*rc = call_answer_error(call, out.status, out.why, NULL,
-					method_not ? out.allow : NULL);
+					method_wrong ? out.allow : NULL);
 		return false;
 	}
 	call->answer.out.form = out.form;
@@ -228,7 +228,7 @@ call_new(struct api *api, struct MHD_Connection *conn)
 	api->count.requests++;
 	call->api = api;
 	call->conn = conn;
-	answer_init(&call->answer, api->ui, info->connect_fd, call_on_moved);
+	answer_init(&call->answer, api->ui, info->connect_fd, call_on_progress);
 	cds_list_add(&call->list, &api->calls);
 	return call;
 }
@@ -242,7 +242,7 @@ call_answer_too_long(struct call *call)
 
 /* Refuse a request by its head if possible; else wait for the body. */
 static enum MHD_Result
-call_judge_head(struct call *call)
+call_check_head(struct call *call)
 {
 	const char *length = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -268,7 +268,7 @@ static enum MHD_Result
 call_take_body(struct call *call, const char *piece, size_t len)
 {
 	call->n_body += len;
-	if (call->n_body > SWALLOW_BYTES) {
+	if (call->n_body > BODY_DROP_BYTES) {
 		call->api->count.refused++;
 		return MHD_NO;
 	}
@@ -306,7 +306,7 @@ api_on_request(void *ctx, struct MHD_Connection *conn, const char *path, const c
 			return MHD_NO;
 		/* From here on wait for the reader up to IDLE_S. */
 		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-		return call_judge_head(call);
+		return call_check_head(call);
 	}
 	if (*upload_size > 0) {
 		rc = call_take_body(call, upload, *upload_size);

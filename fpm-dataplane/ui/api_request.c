@@ -78,7 +78,7 @@ arg_listed(const char *value)
 
 /* Convert `known` for a sentence: "a b " to "a, b". */
 static const char *
-known_in_words(const char *known, char buf[128])
+known_list(const char *known, char buf[128])
 {
 	size_t n = 0;
 
@@ -111,10 +111,9 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 					      "unknown parameter '%s': there are none here",
 					      request_echo(key, buf));
 			else
-				output_refuse(out, 400,
-					      "unknown parameter '%s'; known are %s",
-					      request_echo(key, buf),
-					      known_in_words(known, words));
+				output_refuse(
+					out, 400, "unknown parameter '%s'; known are %s",
+					request_echo(key, buf), known_list(known, words));
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {
@@ -345,7 +344,7 @@ static const struct call {
  * Return true if `path` is `words`, or (`named`) `words` and a name, which goes to `name`.
  */
 static bool
-path_is(const char *path, const char *words, bool named, const char **name)
+path_matches(const char *path, const char *words, bool named, const char **name)
 {
 	size_t len = strlen(words);
 
@@ -360,7 +359,7 @@ path_is(const char *path, const char *words, bool named, const char **name)
 
 /* Return true if the method is right; else add the right one to `allow`. */
 static bool
-method_is(const struct api_input *in, const char *method, struct api_output *out)
+method_matches(const struct api_input *in, const char *method, struct api_output *out)
 {
 	size_t n = strlen(out->allow);
 
@@ -372,7 +371,7 @@ method_is(const struct api_input *in, const char *method, struct api_output *out
 
 /* Refuse a body or parameters that would be ignored. Returns true if refused. */
 static bool
-input_is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
+input_refuse_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
 {
 	if (in->n_body > 0 && (has & BODY) == 0)
 		output_refuse(out, 400, "%s takes no body", in->method);
@@ -382,17 +381,17 @@ input_is_surplus(const struct api_input *in, unsigned int has, struct api_output
 }
 
 static bool
-shows_try(const struct api_input *in, const char *path, struct api_output *out)
+show_match(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < N_SHOW; i++) {
-		bool all = path_is(path, show_info[i].name, false, &name);
+		bool all = path_matches(path, show_info[i].name, false, &name);
 
 		if (!all && (show_info[i].key == NULL ||
-			     !path_is(path, show_info[i].name, true, &name)))
+			     !path_matches(path, show_info[i].name, true, &name)))
 			continue;
-		if (!method_is(in, "GET", out) || input_is_surplus(in, ASKED, out))
+		if (!method_matches(in, "GET", out) || input_refuse_surplus(in, ASKED, out))
 			return false;
 		out->form = ROWS_ARRAY;
 		out->request = request_show(in, (enum show)i, name, out);
@@ -402,16 +401,16 @@ shows_try(const struct api_input *in, const char *path, struct api_output *out)
 }
 
 static bool
-calls_try(const struct api_input *in, const char *path, struct api_output *out)
+call_match(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
-		if (!path_is(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
-		    !method_is(in, call[i].method, out))
+		if (!path_matches(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
+		    !method_matches(in, call[i].method, out))
 			continue;
 		out->form = call[i].form;
-		if (!input_is_surplus(in, call[i].has, out))
+		if (!input_refuse_surplus(in, call[i].has, out))
 			out->request = call[i].make(in, name, out);
 		return true;
 	}
@@ -426,7 +425,7 @@ api_request(const struct api_input *in, struct api_output *out)
 
 	*out = (struct api_output){0};
 	if (strncmp(in->path, ROOT, sizeof(ROOT) - 1) == 0 &&
-	    (calls_try(in, path, out) || shows_try(in, path, out) || out->status != 0))
+	    (call_match(in, path, out) || show_match(in, path, out) || out->status != 0))
 		return;
 	if (out->allow[0] != '\0')
 		output_refuse(out, 405, "not with %s: it takes %s",

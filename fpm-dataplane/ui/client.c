@@ -30,7 +30,7 @@ struct client {
 	int fd;
 	ev_io io;
 	enum client_state state;
-	bool waits; /* beyond the limit: refused unless it speaks HTTP */
+	bool over_limit; /* beyond the limit: refused unless it speaks HTTP */
 	struct answer answer;
 	bool eof;     /* no further request will arrive */
 	bool closing; /* close when all is written */
@@ -44,19 +44,19 @@ client_enter(struct client *c)
 {
 	cds_list_add(&c->list, &c->ui->clients);
 	c->ui->n_client++;
-	clients_told(c->ui);
+	clients_report(c->ui);
 }
 
 static void
 client_leave(struct client *c)
 {
 	cds_list_del(&c->list);
-	if (c->waits)
+	if (c->over_limit)
 		c->ui->n_waiting--;
 	else
 		c->ui->n_client--;
-	c->waits = false;
-	clients_told(c->ui);
+	c->over_limit = false;
+	clients_report(c->ui);
 }
 
 /* Free it, but keep its socket open. */
@@ -105,7 +105,7 @@ client_put_end(struct client *c)
 {
 	struct answer *a = &c->answer;
 
-	if (a->refused != REFUSED_NOT)
+	if (a->refused != REFUSED_NONE)
 		client_put_error(c, a->refused, a->error);
 	else
 		buf_printf(&a->out.buf, "{\"end\":true,\"rows\":%llu}\n",
@@ -121,7 +121,7 @@ client_serve_line(struct client *c)
 	size_t len = nl != NULL ? (size_t)(nl - c->in) : c->in_len, used;
 
 	if (nl == NULL && c->in_len >= UI_REQUEST_MAX) {
-		client_put_error(c, REFUSED_WORDS, "request longer than 4096 octets");
+		client_put_error(c, REFUSED_INVALID, "request longer than 4096 octets");
 		c->closing = true; /* the start of the next request is unknown */
 		c->in_len = 0;
 		return true;
@@ -163,7 +163,7 @@ client_flush(struct client *c)
 }
 
 static void
-client_watch(struct client *c, int events)
+client_set_events(struct client *c, int events)
 {
 	if (events == c->io.events && ev_is_active(&c->io))
 		return;
@@ -187,33 +187,33 @@ client_pump(struct client *c)
 			return;
 		}
 		if (a->out.buf.len != 0) {
-			client_watch(c, EV_WRITE);
+			client_set_events(c, EV_WRITE);
 			return;
 		}
 		if (a->state == ANSWER_SLICE) {
 			/* A trace may have no rows for hours. */
-			if (answer_is_unheard(a)) {
+			if (answer_client_left(a)) {
 				client_free(c);
 				return;
 			}
 			answer_more(a);
 		}
 		if (c->state == CLIENT_ANSWERED) {
-			client_watch(c, 0);
+			client_set_events(c, 0);
 			return;
 		}
 		if (c->closing || !client_serve_line(c)) {
 			if (c->closing || c->eof)
 				client_free(c);
 			else
-				client_watch(c, EV_READ);
+				client_set_events(c, EV_READ);
 			return;
 		}
 	}
 }
 
 static void
-client_on_moved(struct answer *a)
+client_on_progress(struct answer *a)
 {
 	client_pump(caa_container_of(a, struct client, answer));
 }
@@ -274,11 +274,11 @@ client_on_io(struct ev_loop *loop, ev_io *io, int revents)
 			api_take(ui, fd);
 			return;
 		}
-		if (c->waits && !clients_have_room(c->ui)) {
+		if (c->over_limit && !clients_have_room(c->ui)) {
 			client_refuse(c);
 			return;
 		}
-		if (c->waits) {
+		if (c->over_limit) {
 			client_leave(c);
 			client_enter(c);
 		}
@@ -311,7 +311,7 @@ client_new(struct ui *ui, int fd)
 	}
 	c->ui = ui;
 	c->fd = fd;
-	answer_init(&c->answer, ui, fd, client_on_moved);
+	answer_init(&c->answer, ui, fd, client_on_progress);
 	ev_io_init(&c->io, client_on_io, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(ui->w->loop, &c->io);
@@ -319,7 +319,7 @@ client_new(struct ui *ui, int fd)
 		client_enter(c);
 		return;
 	}
-	c->waits = true;
+	c->over_limit = true;
 	cds_list_add(&c->list, &ui->waiting);
 	/* Refuse the client that has waited longest without sending. */
 	if (++ui->n_waiting > WAITING_MAX)

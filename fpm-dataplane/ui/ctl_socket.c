@@ -22,7 +22,7 @@
 
 /* Create the directories above `path`. Returns 0 or -errno. */
 static int
-parents_make(const char *path)
+path_make_parents(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
@@ -41,7 +41,7 @@ parents_make(const char *path)
  * socket.
  */
 static int
-stale_remove(const struct sockaddr_un *sun)
+socket_remove_stale(const struct sockaddr_un *sun)
 {
 	struct stat st;
 	int fd, rc;
@@ -102,9 +102,9 @@ ctl_socket_open(struct ui *ui)
 	if (strlen(ui->conf.control_socket) >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(sun.sun_path, ui->conf.control_socket);
-	rc = parents_make(sun.sun_path);
+	rc = path_make_parents(sun.sun_path);
 	if (rc == 0)
-		rc = stale_remove(&sun);
+		rc = socket_remove_stale(&sun);
 	if (rc < 0)
 		return rc;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -105,10 +105,10 @@ http_close(struct http *h)
 void
 http_add(struct http *h, int fd)
 {
-	struct sockaddr_un nobody = {.sun_family = AF_UNIX};
+	struct sockaddr_un unnamed = {.sun_family = AF_UNIX};
 
 	/* On failure MHD_add_connection() has closed the socket. */
-	if (MHD_add_connection(h->mhd, fd, (struct sockaddr *)&nobody, sizeof(nobody)) ==
+	if (MHD_add_connection(h->mhd, fd, (struct sockaddr *)&unnamed, sizeof(unnamed)) ==
 	    MHD_YES)
 		http_run(h);
 }

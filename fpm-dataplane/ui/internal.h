@@ -158,8 +158,8 @@ struct flight {
 
 /* Why a request was refused: has an exit code of fpmctl and a status of HTTP. */
 enum refusal {
-	REFUSED_NOT,     /* it was carried out */
-	REFUSED_WORDS,   /* the request is not understood */
+	REFUSED_NONE,    /* it was carried out */
+	REFUSED_INVALID, /* the request is not understood */
 	REFUSED_RIGHTS,  /* the client lacks the right */
 	REFUSED_MISSING, /* no object has that name */
 	REFUSED_CHANGE,  /* impossible at present; nothing changed */
@@ -189,9 +189,9 @@ struct answer {
 	struct ui *ui;
 	int fd; /* client's socket: its user, and whether it is connected */
 	/* Called when rows or the end arrived, but never from within the calls below. */
-	void (*moved)(struct answer *a);
+	void (*on_progress)(struct answer *a);
 	enum answer_state state;
-	ev_timer patience; /* ANSWER_WAITING */
+	ev_timer summary_timeout; /* ANSWER_WAITING */
 	struct request req;
 	struct flight *flight;   /* ANSWER_ASKING */
 	struct msg_query *query; /* ANSWER_SLICE: holds the cursor */
@@ -201,11 +201,12 @@ struct answer {
 };
 
 /* answer.c */
-void answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a));
+void answer_init(struct answer *a, struct ui *ui, int fd,
+		 void (*on_progress)(struct answer *a));
 void answer_begin(struct answer *a, const json_t *request); /* NULL: it was no JSON */
 void answer_more(struct answer *a);
-void answer_drop(struct answer *a);             /* the client needs no more rows */
-bool answer_is_unheard(const struct answer *a); /* the client has disconnected */
+void answer_drop(struct answer *a);              /* the client needs no more rows */
+bool answer_client_left(const struct answer *a); /* the client has disconnected */
 /* Take a slice. The caller keeps the rows; the answer owns the query. */
 void answer_reply(struct answer *a, struct msg_query *q, const json_t *rows);
 /* Continue all answers that wait for the summary. */
@@ -247,7 +248,7 @@ void query_neigh_summary(struct ui *ui);
 /* Free a query that has no answer, or cancel its trace. */
 void query_drop(struct ui *ui, struct msg_query *q);
 /* Report the number of clients and queries to the table's statistics. */
-void clients_told(const struct ui *ui);
+void clients_report(const struct ui *ui);
 
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);

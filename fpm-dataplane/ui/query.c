@@ -10,7 +10,7 @@
 #include "base/limits.h"
 
 void
-clients_told(const struct ui *ui)
+clients_report(const struct ui *ui)
 {
 	table_used(TABLE_clients, ui->n_client + ui->n_flight);
 }
@@ -46,7 +46,7 @@ query_send(struct ui *ui, struct msg_query *q, struct answer *answer)
 	f->rows = q->rows = json_array();
 	cds_list_add(&f->list, &ui->flights);
 	ui->n_flight++;
-	clients_told(ui);
+	clients_report(ui);
 	if (answer != NULL)
 		answer->flight = f;
 	q->m.type = MSG_QUERY;

@@ -25,7 +25,7 @@ change_refuse(char *why, size_t why_size, const char *text)
  * `why`.
  */
 static bool
-port_keys_are_good(const json_t *value, char *why, size_t why_size)
+port_keys_check(const json_t *value, char *why, size_t why_size)
 {
 	static const struct {
 		const char *key, *is;
@@ -106,7 +106,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 	const json_t *cores = NULL;
 	json_error_t error;
 
-	if (json_is_object(value) && !port_keys_are_good(value, why, why_size))
+	if (json_is_object(value) && !port_keys_check(value, why, why_size))
 		return -EINVAL;
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
 			   "{s:s, s:s, s?s, s?I, s?I, s?o}", "do", &what, "name", &name,

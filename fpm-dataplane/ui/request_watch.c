@@ -261,7 +261,7 @@ filter_contradiction(const struct watch_filter *f)
 
 /* Derive points and verdicts from the request. */
 static void
-watch_choose_points(struct parse *p)
+watch_derive_points(struct parse *p)
 {
 	struct watch_filter *f = &p->req->want.filter;
 	bool all = !p->rx && !p->tx && !p->drop;
@@ -291,7 +291,7 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	    size_t why_size)
 {
 	struct parse p = {.req = req, .why = why, .why_size = why_size};
-	const char *key, *not ;
+	const char *key, *why_not;
 	json_t *one;
 	int rc = 0;
 
@@ -315,10 +315,10 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 			req->want.frame_bytes = req->want.n_frame;
 		return 0;
 	}
-	not = filter_contradiction(&req->want.filter);
-	if (not != NULL)
-		return watch_refuse(&p, not );
-	watch_choose_points(&p);
+	why_not = filter_contradiction(&req->want.filter);
+	if (why_not != NULL)
+		return watch_refuse(&p, why_not);
+	watch_derive_points(&p);
 	return req->want.filter.points != 0
 		       ? 0
 		       : watch_refuse(

@@ -39,7 +39,7 @@ address_is_same(const char *text, const char *other)
  * one.
  */
 static bool
-line_is_bad_enough(const char *line, const char *level)
+line_has_level(const char *line, const char *level)
 {
 	const char *blank = strchr(line, ' ');
 	const char *at =
@@ -49,7 +49,7 @@ line_is_bad_enough(const char *line, const char *level)
 }
 
 static bool
-row_is_so(const struct choose_word *word, const json_t *row, const char *value)
+row_matches_word(const struct choose_word *word, const json_t *row, const char *value)
 {
 	const char *text = row_text(row, word->key);
 
@@ -61,7 +61,7 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 			text = row_text(row, "source");
 		break;
 	case CHOOSE_LEVEL:
-		return line_is_bad_enough(text, value);
+		return line_has_level(text, value);
 	case CHOOSE_ANY:
 	case CHOOSE_ONE_OF:
 		break;
@@ -71,18 +71,18 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 
 /* Return true if the row, or (`hops`) the next hop, matches all words for it. */
 static bool
-row_is_all_so(const struct choose *c, const json_t *row, bool hops)
+row_matches_words(const struct choose *c, const json_t *row, bool hops)
 {
 	for (int i = 0; i < N_CHOOSE; i++)
 		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
-		    !row_is_so(&choose_word[i], row, c->value[i]))
+		    !row_matches_word(&choose_word[i], row, c->value[i]))
 			return false;
 	return true;
 }
 
 /* Return true if one next hop matches all words for next hops. */
 static bool
-row_has_way(const struct choose *c, const json_t *row)
+row_has_matching_hop(const struct choose *c, const json_t *row)
 {
 	const json_t *hop;
 	bool asked = false;
@@ -91,25 +91,26 @@ row_has_way(const struct choose *c, const json_t *row)
 	for (int i = 0; i < N_CHOOSE; i++)
 		asked |= choose_word[i].hops && c->value[i][0] != '\0';
 	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
-		if (row_is_all_so(c, hop, true))
+		if (row_matches_words(c, hop, true))
 			return true;
 	return !asked;
 }
 
 /* Return true if the row matches all words. */
 static bool
-row_is_chosen(const struct choose *c, const json_t *row)
+row_matches(const struct choose *c, const json_t *row)
 {
-	return !c->any || (row_is_all_so(c, row, false) && row_has_way(c, row));
+	return !c->any ||
+	       (row_matches_words(c, row, false) && row_has_matching_hop(c, row));
 }
 
 static bool
-row_is_wanted(const struct rows *out, const json_t *row)
+row_is_selected(const struct rows *out, const json_t *row)
 {
 	const json_t *value;
 	char number[24] = "";
 
-	if (out->choose != NULL && !row_is_chosen(out->choose, row))
+	if (out->choose != NULL && !row_matches(out->choose, row))
 		return false;
 	if (out->key == NULL)
 		return true;
@@ -139,7 +140,7 @@ row_put_octets(struct buf *b, const json_t *row)
 void
 rows_put(struct rows *out, json_t *row)
 {
-	if (row_is_wanted(out, row)) {
+	if (row_is_selected(out, row)) {
 		if (out->form == ROWS_ARRAY)
 			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
 		if (out->form == ROWS_OCTETS)

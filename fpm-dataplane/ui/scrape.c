@@ -54,7 +54,7 @@ page_as_openmetrics(const struct buf *page, struct buf *out)
  * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters, of which q is
  * the weight. Pure functions, any thread.
  */
-#define MOST 1000u /* q=1, in thousandths */
+#define WEIGHT_ONE 1000u /* q=1, in thousandths */
 
 /* How a range matches a media type: a later kind wins, whatever the weights. */
 enum accept_by { ACCEPT_BY_NONE, ACCEPT_BY_ANY, ACCEPT_BY_RANGE, ACCEPT_BY_NAME };
@@ -85,7 +85,7 @@ header_span(const char *p, const char *ends)
 static unsigned int
 weight_parse(const char *p, size_t len)
 {
-	unsigned int sum = 0, unit = MOST;
+	unsigned int sum = 0, unit = WEIGHT_ONE;
 
 	while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t'))
 		len--;
@@ -99,14 +99,14 @@ weight_parse(const char *p, size_t len)
 		sum += (unsigned int)(p[i] - '0') * unit;
 		unit /= 10;
 	}
-	return sum <= MOST ? sum : 0;
+	return sum <= WEIGHT_ONE ? sum : 0;
 }
 
 /* Return the weight in the parameters of a range; `p` is at its first ';' or its end. */
 static unsigned int
 params_weight(const char *p)
 {
-	unsigned int weight = MOST;
+	unsigned int weight = WEIGHT_ONE;
 
 	while (*p == ';') {
 		p++;

@@ -81,7 +81,7 @@ show_threads(struct rows *out)
 }
 
 static void
-on_line(void *out, const char *line, size_t len)
+show_log_line(void *out, const char *line, size_t len)
 {
 	json_t *text = json_stringn(line, len);
 
@@ -92,7 +92,7 @@ on_line(void *out, const char *line, size_t len)
 void
 show_log(struct rows *out)
 {
-	log_recent(on_line, out);
+	log_recent(show_log_line, out);
 }
 
 uint64_t

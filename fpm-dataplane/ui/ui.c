@@ -16,7 +16,7 @@
 
 /* Log a lack of packet buffers. Forwarders count the packets lost (rx_missed, no_mbuf). */
 static void
-buffers_look(struct ui *ui)
+buffers_check(struct ui *ui)
 {
 	unsigned int n, n_free;
 
@@ -32,7 +32,7 @@ buffers_look(struct ui *ui)
 
 /* Open the metrics address, if another program had it at the start. */
 static void
-metrics_look(struct ui *ui)
+metrics_open_again(struct ui *ui)
 {
 	if (!ui->conf.metrics_on || ui->metrics != NULL || metrics_open(ui) < 0)
 		return;
@@ -44,8 +44,8 @@ ui_on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
-	metrics_look(ui);
-	buffers_look(ui);
+	metrics_open_again(ui);
+	buffers_check(ui);
 	table_tell();
 	query_summary(ui);
 	if (ui->conf.metrics_on)
@@ -82,7 +82,7 @@ ui_on_reply(struct ui *ui, struct msg_query *q)
 
 	cds_list_del(&f->list);
 	ui->n_flight--;
-	clients_told(ui);
+	clients_report(ui);
 	if (f->rows != rows) /* the owner has replaced the array */
 		json_decref(f->rows);
 	q->rows = NULL;
@@ -129,7 +129,7 @@ ui_init(struct worker *w)
 	}
 	if (ui->conf.metrics_on) {
 		rc = metrics_open(ui);
-		if (rc < 0 && ui->conf.metrics_insist) {
+		if (rc < 0 && ui->conf.metrics_retry) {
 			log_error("ui: metrics address not opened, tried again until it is "
 				  "error=%s",
 				  strerror(-rc));

@@ -27,8 +27,8 @@ struct ui_conf {
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
-	bool metrics_insist; /* start without that address, and retry until it is free */
-	const char *netns;   /* namespace of the metrics page: FRR's; outlives ui */
+	bool metrics_retry; /* start without that address, and retry until it is free */
+	const char *netns;  /* namespace of the metrics page: FRR's; outlives ui */
 	const char *version;
 	const char *dpdk;        /* its version; NULL: unknown */
 	const char *config_file; /* NULL: unknown */
