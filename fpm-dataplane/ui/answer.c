@@ -57,8 +57,8 @@ answer_refuse_vrf(struct answer *a)
 	/* The names that FRR and iproute2 use for the table without a VRF. */
 	if (strcmp(a->req.vrf, "default") == 0 || strcmp(a->req.vrf, "main") == 0) {
 		answer_refuse(a, REFUSED_MISSING,
-			      "table main is no VRF: its routes are those without one in "
-			      "`fpmctl show routes`");
+			      "table main is no VRF: `fpmctl show routes` shows its routes "
+			      "without a VRF");
 		return;
 	}
 	buf_printf(&said, "no VRF '%s' has a FIB", request_echo(a->req.vrf, text));
@@ -67,14 +67,14 @@ answer_refuse_vrf(struct answer *a)
 
 		if (vrf == NULL)
 			continue;
-		buf_printf(&said, "%s%s", n == 0 ? "; those that have one: " : ", ",
+		buf_printf(&said, "%s%s", n == 0 ? "; VRFs with a FIB: " : ", ",
 			   n == VRFS_NAMED ? "..." : request_echo(vrf->name, text));
 		n++;
 	}
 	buf_printf(&said, "%s",
 		   n > 0 ? " (`fpmctl show vrfs`)"
-			 : ", and none else has: `ip link add NAME type vrf table N` in "
-			   "the control namespace makes one");
+			 : ", and no other VRF has one: `ip link add NAME type vrf "
+			   "table N` in the control namespace creates a VRF");
 	buf_put(&said, "", 1);
 	answer_refuse(a, REFUSED_MISSING, said.data);
 	buf_free(&said);
@@ -112,7 +112,7 @@ answer_refuse_port(struct answer *a)
 	char said[256], name[128];
 
 	snprintf(said, sizeof(said),
-		 "no such port '%s', nor VLAN: `fpmctl show interfaces` lists them",
+		 "no port or VLAN '%s': `fpmctl show interfaces` lists them",
 		 request_echo(a->req.port, name));
 	answer_refuse(a, REFUSED_MISSING, said);
 }
@@ -152,7 +152,7 @@ answer_replay(struct answer *a)
 {
 	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0)
 		answer_refuse(a, REFUSED_STATE,
-			      "zebra is not connected; it will replay when it comes");
+			      "zebra is not connected; it replays when it connects");
 	else
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
@@ -170,8 +170,8 @@ answer_hold(struct answer *a)
 	    atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) == 0) {
 		answer_refuse(
 			a, REFUSED_STATE,
-			"nothing to hold: no zebra has said anything yet, nor is one known "
-			"from before a restart");
+			"nothing to hold: no zebra has sent a message yet, and none is "
+			"known from before a restart");
 		return;
 	}
 	mh = msg_new(MSG_QUERY, sizeof(*mh));
@@ -189,13 +189,12 @@ static void
 answer_restart(struct answer *a)
 {
 	if (!service_is_kept()) {
-		answer_refuse(
-			a, REFUSED_STATE,
-			"nobody would start it again: it runs neither under systemd nor "
-			"under fpm-supervise");
+		answer_refuse(a, REFUSED_STATE,
+			      "no supervisor would start the daemon again: it runs neither "
+			      "under systemd nor under fpm-supervise");
 		return;
 	}
-	log_info("ui: restart asked for");
+	log_info("ui: restart requested");
 	kill(getpid(), SERVICE_SIGNAL_RESTART);
 }
 
@@ -218,10 +217,9 @@ answer_send_manage(struct answer *a)
 	/* Drivers of some devices write to any file. */
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
 	    !answer_client_is_owner(a)) {
-		answer_refuse(
-			a, REFUSED_RIGHTS,
-			"only root may name a device or a file, for the daemon opens it as "
-			"root: ask as root (sudo)");
+		answer_refuse(a, REFUSED_RIGHTS,
+			      "only root may name a device or a file, because the daemon "
+			      "opens it as root: use sudo");
 		return;
 	}
 	mm = msg_new(MSG_QUERY, sizeof(*mm));

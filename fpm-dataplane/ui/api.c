@@ -161,8 +161,8 @@ call_answer_whole(struct call *call)
 	char why[128];
 
 	if (a->refused == REFUSED_NONE && a->out.key != NULL && a->out.n == 0) {
-		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
-			 a->req.name);
+		snprintf(why, sizeof(why), "%s has no entry %s",
+			 show_info[a->req.show].name, a->req.name);
 		return call_answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
 	}
 	rows_end(&a->out);
@@ -252,7 +252,7 @@ call_check_head(struct call *call)
 	/* libmicrohttpd would read the body until the connection ends, and wait. */
 	if (coding != NULL && strcasecmp(coding, "chunked") != 0)
 		return call_answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
-					 "a body comes with its Content-Length, or chunked",
+					 "a body needs a Content-Length or chunked coding",
 					 NULL, NULL);
 	if (length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX)
 		return call_answer_too_long(call);

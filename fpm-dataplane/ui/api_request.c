@@ -107,9 +107,10 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
 				      (at > known && at[-1] != ' '))) {
 			if (known[0] == '\0')
-				output_refuse(out, 400,
-					      "unknown parameter '%s': there are none here",
-					      request_echo(key, buf));
+				output_refuse(
+					out, 400,
+					"unknown parameter '%s': this path takes none",
+					request_echo(key, buf));
 			else
 				output_refuse(
 					out, 400, "unknown parameter '%s'; known are %s",
@@ -117,7 +118,7 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {
-			output_refuse(out, 400, "parameter '%s' twice",
+			output_refuse(out, 400, "parameter '%s' is given twice",
 				      request_echo(key, buf));
 			return false;
 		}
@@ -376,7 +377,7 @@ input_refuse_surplus(const struct api_input *in, unsigned int has, struct api_ou
 	if (in->n_body > 0 && (has & BODY) == 0)
 		output_refuse(out, 400, "%s takes no body", in->method);
 	else if (in->n_arg > 0 && (has & ASKED) == 0)
-		output_refuse(out, 400, "this takes no parameters");
+		output_refuse(out, 400, "this path takes no parameters");
 	return out->status != 0;
 }
 
@@ -428,7 +429,7 @@ api_request(const struct api_input *in, struct api_output *out)
 	    (call_match(in, path, out) || show_match(in, path, out) || out->status != 0))
 		return;
 	if (out->allow[0] != '\0')
-		output_refuse(out, 405, "not with %s: it takes %s",
+		output_refuse(out, 405, "method %s is not allowed here; allowed are %s",
 			      request_echo(in->method, buf), out->allow);
 	else
 		output_refuse(out, 404, "no such path '%s': " ROOT "ports is one",

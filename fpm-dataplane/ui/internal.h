@@ -129,8 +129,8 @@ request_echo(const char *text, char buf[128])
  */
 int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
-#define ONE_THING \
-	"one thing at a time: show, do, set, config, port, trace, capture or explain"
+#define ONE_REQUEST \
+	"one request at a time: show, do, set, config, port, trace, capture or explain"
 
 /*
  * Parse the value of a key "trace", "capture" or "explain" (`ask`), in ui/request_watch.c.

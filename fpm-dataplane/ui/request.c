@@ -119,7 +119,7 @@ request_take_do(struct parse *p, const json_t *value)
 	p->req->restart = strcmp(what, "restart") == 0;
 	p->req->hold = strcmp(what, "hold") == 0;
 	if (!p->req->replay && !p->req->restart && !p->req->hold)
-		return request_refuse(p, "what to do is 'replay', 'hold' or 'restart'");
+		return request_refuse(p, "do is not 'replay', 'hold' or 'restart'");
 	p->has_do = true;
 	return 0;
 }
@@ -140,7 +140,7 @@ static int
 request_take_set(struct parse *p, const json_t *value)
 {
 	if (!json_is_string(value) || strcmp(json_string_value(value), "policer") != 0)
-		return request_refuse(p, "the only thing to set is a 'policer'");
+		return request_refuse(p, "set takes 'policer' only");
 	p->has_set = true;
 	p->req->change.op = MANAGE_POLICER;
 	return 0;
@@ -205,7 +205,9 @@ request_take_break(struct parse *p, const json_t *value)
 	for (unsigned int i = BREAK_ROUTE; i <= BREAK_GROUP; i++)
 		if (json_is_string(value) && strcmp(json_string_value(value), name[i]) == 0)
 			p->req->breaking = (uint8_t)i;
-	return p->req->breaking == BREAK_NOTHING ? request_refuse(p, "break what?") : 0;
+	return p->req->breaking == BREAK_NOTHING
+		       ? request_refuse(p, "break is not route, table or group")
+		       : 0;
 }
 
 static int
@@ -250,7 +252,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
 	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0) {
 		if (p->has_change)
-			return request_refuse(p, ONE_THING);
+			return request_refuse(p, ONE_REQUEST);
 		p->has_change = true;
 		return change_parse(key, value, p->req, p->why, p->why_size);
 	}
@@ -292,8 +294,7 @@ request_take_choice(struct parse *p, const char *word, const json_t *value)
 
 	if (k < 0)
 		return request_refuse(p, "%s does not go with %s", word,
-				      p->has_show ? show
-						  : "this: it chooses what is shown");
+				      p->has_show ? show : "a request without show");
 	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
@@ -346,14 +347,14 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set +
 		    p.has_change >
 	    1)
-		return request_refuse(&p, ONE_THING);
+		return request_refuse(&p, ONE_REQUEST);
 	if (p.has_seconds && !req->hold)
 		return request_refuse(&p, "seconds goes with hold");
 	if (p.has_do || req->breaking != BREAK_NOTHING ||
 	    req->change.op != MANAGE_NOTHING || req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)
-		return request_refuse(&p, "what to show is missing");
+		return request_refuse(&p, "the key show is missing");
 	if (req->name[0] != '\0' && show_info[req->show].key == NULL)
 		return request_refuse(&p, "%s are not found by name",
 				      show_info[req->show].name);

@@ -137,7 +137,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 		return change_refuse(why, why_size, "del takes a name, and nothing else");
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
 		return change_refuse(why, why_size,
-				     "set what? device, mtu, queues or cores");
+				     "set needs device, mtu, queues or cores");
 	if (cores != NULL && cores_parse(cores, want) < 0)
 		return change_refuse(why, why_size,
 				     "cores takes CPU numbers, one a queue, or auto");

@@ -255,7 +255,7 @@ filter_contradiction(const struct watch_filter *f)
 	if ((f->sport != 0 || f->dport != 0) && f->has_proto && !proto_has_ports(f->proto))
 		return "sport and dport are of TCP, UDP and SCTP: that proto has none";
 	if (f->verdicts == WATCH_FORWARDED && f->reason != N_REASON)
-		return "what is forwarded has no reason";
+		return "a forwarded packet has no reason";
 	return NULL;
 }
 
@@ -296,7 +296,7 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	int rc = 0;
 
 	if (req->want.ask != WATCH_ASK_NONE)
-		return watch_refuse(&p, ONE_THING);
+		return watch_refuse(&p, ONE_REQUEST);
 	req->want.ask = ask[0] == 't'   ? WATCH_ASK_TRACE
 			: ask[0] == 'c' ? WATCH_ASK_CAPTURE
 					: WATCH_ASK_EXPLAIN;
@@ -321,6 +321,6 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	watch_derive_points(&p);
 	return req->want.filter.points != 0
 		       ? 0
-		       : watch_refuse(
-				 &p, "what is sent has no reason; points rx and drop have");
+		       : watch_refuse(&p, "a sent packet has no reason; points rx and drop "
+					  "have one");
 }

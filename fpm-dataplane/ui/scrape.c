@@ -202,7 +202,7 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics") != 0 || !get) {
-		buf_printf(&page, "Not here: the page is /metrics\n");
+		buf_printf(&page, "Not found: the page is /metrics\n");
 		return http_answer(conn,
 				   get ? MHD_HTTP_NOT_FOUND : MHD_HTTP_METHOD_NOT_ALLOWED,
 				   text, get ? NULL : "GET, HEAD", page.data, page.len);

@@ -25,7 +25,7 @@ buffers_check(struct ui *ui)
 		log_warn("ui: packet buffers exhausted free=%u of=%u", n_free, n);
 		ui->buffers_short = true;
 	} else if (ui->buffers_short && n_free >= n / 8) {
-		log_info("ui: packet buffers are there again free=%u of=%u", n_free, n);
+		log_info("ui: packet buffers available again free=%u of=%u", n_free, n);
 		ui->buffers_short = false;
 	}
 }
@@ -123,15 +123,15 @@ ui_init(struct worker *w)
 	if (rc < 0) {
 		log_error("ui: control socket not opened path=%s error=%s",
 			  ui->conf.control_socket,
-			  rc == -EADDRINUSE ? "a daemon answers on it" : strerror(-rc));
+			  rc == -EADDRINUSE ? "another daemon answers on it"
+					    : strerror(-rc));
 		api_close(ui);
 		return rc;
 	}
 	if (ui->conf.metrics_on) {
 		rc = metrics_open(ui);
 		if (rc < 0 && ui->conf.metrics_retry) {
-			log_error("ui: metrics address not opened, tried again until it is "
-				  "error=%s",
+			log_error("ui: metrics address not opened, will retry error=%s",
 				  strerror(-rc));
 		} else if (rc < 0) {
 			log_error("ui: metrics address not opened error=%s", strerror(-rc));

@@ -147,7 +147,7 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
         assert "fpm.listen cannot be listened on" in dut.fpmctl("show", "fpm").stdout
         log = dut.daemon.log(99)
         assert "fpm: listen failed, will retry address=127.0.0.1:2620" in log
-        assert "ui: metrics address not opened, tried again until it is error=Address" in log
+        assert "ui: metrics address not opened, will retry error=Address" in log
 
     eventually(lambda: dut.fpm()["listening"], 5)
     eventually(lambda: "ui: metrics address opened" in dut.daemon.log(60), 5)

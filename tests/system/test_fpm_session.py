@@ -230,7 +230,7 @@ def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
     said = dut.fpmctl("hold")
 
     assert (said.stdout, said.returncode) == ("", 3)
-    assert said.stderr.startswith("fpmctl: nothing to hold: no zebra has said anything yet")
+    assert said.stderr.startswith("fpmctl: nothing to hold: no zebra has sent a message yet")
     assert dut.fpmctl("hold", "0").returncode == 0
     assert dut.fpm()["state"] != "held"
 

@@ -123,7 +123,7 @@ def test_packet_buffers_run_out_and_come_back(own_dut):
         missed = dut.port_row(lan)["rx_missed"] - before
         left = dut.control.ask("memory")[0]["packet_buffers_free"]
     begin = time.monotonic()
-    eventually(lambda: said(dut, "packet buffers are there again")[1] == 1, 10)
+    eventually(lambda: said(dut, "packet buffers available again")[1] == 1, 10)
     whole = eventually(lambda: _all_free(dut) and time.monotonic(), 10)
     dut.fence(lan)
     at_rest = dut.port_row(lan)["rx_missed"]
