@@ -179,8 +179,8 @@ int peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	     const struct sockaddr_storage *own, uid_t *uid);
 
 /*
- * Return true if this user namespace maps all user ids. If not, PEER_OVERFLOW_UID also stands
- * for all users of other user namespaces.
+ * Return true if this user namespace maps all user ids. If not, PEER_OVERFLOW_UID also
+ * stands for all users of other user namespaces.
  */
 bool peer_users_all_mapped(void);
 #define PEER_OVERFLOW_UID 65534u /* default of /proc/sys/kernel/overflowuid */
@@ -238,9 +238,7 @@ fpm_hold_is_on(const struct fpm *fpm)
 	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->hold_pid);
 }
 
-/*
- * Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed).
- */
+/* --- session.c                                                                [fpm] */
 
 /* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
 int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);

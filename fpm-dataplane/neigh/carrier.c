@@ -68,8 +68,8 @@ carrier_log_pending(struct neigh *n)
 
 /*
  * Queue the carrier's announcement to FRR: of the TAP and of each VLAN on it, which the
- * kernel updates later. It is sent at the end of the round, because each one takes the
- * kernel's lock for all links, and forwarders shall use all carriers of the round before.
+ * kernel updates later. It is sent at the end of the round, after forwarders have all
+ * carriers of the round, because each announcement takes the kernel's lock for all links.
  */
 static void
 carrier_queue(struct neigh *n, uint16_t ifidx, bool up)

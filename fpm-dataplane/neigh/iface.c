@@ -98,10 +98,7 @@ link_linklocals(const struct link *l, struct fib_iface *fi)
 	}
 }
 
-/*
- * Return true if `ifc` may have a missing address. Skips most of thousands of VLANs
- * quickly.
- */
+/* Return true if `ifc` may lend an address that is missing. Skips most VLANs quickly. */
 static bool
 iface_may_lend(const struct iface *ifc, const struct ranks *best)
 {

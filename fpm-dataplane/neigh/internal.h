@@ -128,7 +128,7 @@ struct nb {
 	uint8_t family;
 	bool known; /* the kernel has an entry */
 	bool has_mac;
-	bool grace; /* evicted by the kernel's GC: forward until the result of a new request */
+	bool grace;   /* evicted by the kernel's GC: forward until it is resolved again */
 	bool refused; /* the kernel refused the last request, and that was logged */
 	uint8_t mac[6];
 	uint16_t nud;

@@ -30,7 +30,7 @@ struct client {
 	int fd;
 	ev_io io;
 	enum client_state state;
-	bool over_limit; /* beyond the limit: refused unless it speaks HTTP */
+	bool over_limit; /* no room: speaks HTTP or finds room later, or is refused */
 	struct answer answer;
 	bool eof;     /* no further request will arrive */
 	bool closing; /* close when all is written */

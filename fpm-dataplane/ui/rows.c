@@ -80,7 +80,7 @@ row_matches_words(const struct choose *c, const json_t *row, bool hops)
 	return true;
 }
 
-/* Return true if one next hop matches all words for next hops. */
+/* Return true if a next hop matches all words for next hops, or no such word is given. */
 static bool
 row_has_matching_hop(const struct choose *c, const json_t *row)
 {
