@@ -393,7 +393,7 @@ def test_the_word_to_blame_is_named(dut, words):
 
 @pytest.mark.parametrize(
     "words, meant", [("show route", "routes"), ("show port", "ports"), ("confg show", "config"),
-                     ("show neighbors", "neighbors"), ("shwo ports", None), ("show me", None)]
+                     ("show neighbor", "neighbors"), ("shwo ports", None), ("show me", None)]
 )  # fmt: skip
 def test_a_word_that_is_nearly_right_has_a_hint(dut, words, meant):
     """Cut short or misspelt by a letter or two; what may be anything has none."""
