@@ -111,7 +111,7 @@ workers_setup(struct dataplane *dp)
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
 			       .from = conf->fpm_from,
-			       .insists = next,
+			       .retry_listen = next,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],
 				   .neigh = &w[W_NEIGH],
@@ -132,7 +132,7 @@ workers_setup(struct dataplane *dp)
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
-			     .metrics_insist = next,
+			     .metrics_retry = next,
 			     .netns = conf->control_netns,
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attr: netlink attributes of a message nobody vouches for. Private to fpm/.
+ * attr: index the netlink attributes of an untrusted message. Private to fpm/.
  *
- * Lengths are checked against what is really there, exactly: libmnl walks a message up to
- * its *aligned* end, which can lie three octets past the buffer. Its one-line functions are
- * calls into a shared object, five an attribute: what a full table needs of them is here.
+ * Each length is checked against the octets that are present. libmnl walks a message up to
+ * its *aligned* end, which can lie three octets past the buffer. libmnl's one-line
+ * functions are also calls into a shared object, five per attribute. This file has inline
+ * versions of the functions that a full table needs.
  */
 #ifndef FPM_ATTR_H
 #define FPM_ATTR_H
@@ -16,11 +17,11 @@
 
 #include "base/fpm_event.h"
 
-/* RTA_* and NHA_* of interest are below 32; those above are skipped. */
+/* RTA_* and NHA_* in use are below 32; higher types are skipped. */
 #define ATTR_MAX 32
 
 struct attrs {
-	uint32_t have; /* a bit a type: the others of by_type are not set */
+	uint32_t have; /* one bit per type; by_type is set for these types only */
 	const struct nlattr *by_type[ATTR_MAX];
 };
 static_assert(ATTR_MAX <= 32, "a bit a type");
@@ -31,14 +32,14 @@ attrs_have(const struct attrs *attrs, unsigned int type)
 	return attrs->have >> type & 1;
 }
 
-/* NULL when there is none. */
+/* Return NULL if the message has no attribute of `type`. */
 static inline const struct nlattr *
 attr_of(const struct attrs *attrs, unsigned int type)
 {
 	return attrs_have(attrs, type) ? attrs->by_type[type] : NULL;
 }
 
-/* Index `len` octets of attributes; the last of a kind counts. Returns 0 or -EBADMSG. */
+/* Index `len` octets of attributes; of duplicates the last wins. Returns 0 or -EBADMSG. */
 static inline int
 attrs_index(struct attrs *attrs, const void *p, size_t len)
 {
@@ -60,14 +61,14 @@ attrs_index(struct attrs *attrs, const void *p, size_t len)
 		}
 		step = MNL_ALIGN(a->nla_len);
 		if (step >= len)
-			break; /* the last one may lack its padding */
+			break; /* the last attribute may lack its padding */
 		at += step;
 		len -= step;
 	}
 	return 0;
 }
 
-/* Payload of exactly `size` octets, into `out`. Returns 0 or -EBADMSG. */
+/* Copy a payload of exactly `size` octets to `out`. Returns 0 or -EBADMSG. */
 static inline int
 attr_copy(const struct nlattr *a, void *out, size_t size)
 {
@@ -77,7 +78,7 @@ attr_copy(const struct nlattr *a, void *out, size_t size)
 	return 0;
 }
 
-/* As attr_copy() when the attribute is there; `*out` stays as it is when not. */
+/* Call attr_copy() if the attribute is present; else leave `*out` unchanged. */
 static inline int
 attrs_copy(const struct attrs *attrs, unsigned int type, void *out, size_t size)
 {

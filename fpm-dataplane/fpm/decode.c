@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder: one frame in, events out. Pure: any thread, no state, no log, and it never
- * reads past the frame nor trusts a length in it; tests/fuzz/fuzz_fpm.c holds it to that.
+ * The decoder: one frame in, events out. Any thread, no state, no log. It never reads past
+ * the frame and trusts no length in it; tests/fuzz/fuzz_fpm.c checks that.
  *
- * Messages lie 4-aligned in a frame that is; the rare frame that is not (only a peer that is
- * no zebra sends odd lengths) is copied once, so that everything below may load words.
+ * Messages are 4-aligned if the frame is. A frame that is not 4-aligned is copied once, so
+ * that the functions below may load words. zebra sends no odd lengths, so this is rare.
  */
 #include "fpm/decode.h"
 
@@ -18,7 +18,7 @@
 
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
-/* Index what follows the fixed header of `fixed` octets in a message. */
+/* Index the attributes that follow the fixed header of `fixed` octets in a message. */
 static int
 message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
 {
@@ -31,8 +31,8 @@ message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
 }
 
 /*
- * RTA_DST and its length, into zeroes; zebra masks its prefixes, so host bits mean a broken
- * message.
+ * Read RTA_DST and its length into a zeroed prefix. zebra masks its prefixes, so host bits
+ * mean a broken message.
  */
 static int
 route_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family, uint8_t len)
@@ -71,7 +71,7 @@ route_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags)
 	return hops_inline(ev, attrs, ev->prefix.family, flags);
 }
 
-/* May a route of this type be taken? Deletes carry type 0. */
+/* Return true if routes of this type are decoded. Deletes carry type 0. */
 static bool
 route_type_taken(uint8_t type, bool del)
 {
@@ -86,7 +86,10 @@ key_put_u32(uint8_t *at, uint32_t v)
 	memcpy(at, &v, sizeof(v));
 }
 
-/* All hops of `ev`, at least one, are behind this encapsulation. Returns 0 or -ENOMEM. */
+/*
+ * Set the encapsulation of all hops of `ev`; add a hop if it has none. Returns 0 or
+ * -ENOMEM.
+ */
 static int
 hops_encapsulate(struct fpm_event *ev, enum hop_encap encap)
 {
@@ -102,7 +105,7 @@ hops_encapsulate(struct fpm_event *ev, enum hop_encap encap)
 	return 0;
 }
 
-/* A label switched path: FPM.md, 5.2. As decode_route(). */
+/* Decode a label switched path (FPM.md, 5.2). Returns as decode_route(). */
 static int
 decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	     struct fpm_event *ev)
@@ -127,7 +130,7 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	return rc < 0 ? rc : hops_encapsulate(ev, HOP_MPLS);
 }
 
-/* A MAC behind a VTEP: FPM.md, 5.5. As decode_route(). */
+/* Decode a MAC address behind a VTEP (FPM.md, 5.5). Returns as decode_route(). */
 static int
 decode_neighbor(const struct nlmsghdr *nlh, struct fpm_event *ev)
 {
@@ -166,7 +169,7 @@ decode_neighbor(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	return attr_copy(vtep, ev->hops->gw.octet, family_octets(ev->hops->gw_family));
 }
 
-/* Returns a verdict, -EBADMSG or -ENOMEM; fills `ev` when TAKEN. */
+/* Return a verdict, -EBADMSG or -ENOMEM; fill `ev` when TAKEN. */
 static int
 decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 {
@@ -190,7 +193,7 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 		return SKIP_ROUTE; /* source-specific */
 	if (!route_type_taken(rtm->rtm_type, del))
 		return SKIP_ROUTE;
-	/* fe80::/64 comes once, for whichever interface won: the kernel has all of them. */
+	/* zebra sends fe80::/64 once, for one interface only; the kernel has it for all. */
 	if (ev->prefix.family == 6 && ev->prefix.len >= 10 &&
 	    ipaddr_is_linklocal6(&ev->prefix.addr))
 		return SKIP_ROUTE;
@@ -213,7 +216,7 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	return rc;
 }
 
-/* As decode_route(). */
+/* Return as decode_route(). */
 static int
 decode_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev)
 {
@@ -315,11 +318,14 @@ decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
 		const struct nlmsghdr *nlh = (const struct nlmsghdr *)p;
 		size_t step;
 
-		/* Not mnl_nlmsg_ok() alone: libmnl 1.0.4 takes a length above 2^31. */
+		/*
+		 * mnl_nlmsg_ok() alone is not enough: libmnl 1.0.4 accepts a length above
+		 * 2^31.
+		 */
 		if (left < sizeof(*nlh) || nlh->nlmsg_len > left ||
 		    !mnl_nlmsg_ok(nlh, (int)left)) {
 			tally->malformed++;
-			return 0; /* where the next message starts is anybody's guess */
+			return 0; /* the start of the next message is unknown */
 		}
 		rc = decode_message(nlh, sink, arg, tally);
 		if (rc < 0)
@@ -334,8 +340,8 @@ decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
 }
 
 static __attribute__((noinline)) int
-decode_copied(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
-	      struct fpm_tally *tally)
+decode_unaligned(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
+		 struct fpm_tally *tally)
 {
 	uint32_t copy[(FPM_FRAME_MAX + 3) / 4];
 	size_t len = frame->len <= FPM_FRAME_MAX ? frame->len : FPM_FRAME_MAX;
@@ -349,6 +355,6 @@ fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
 	   struct fpm_tally *tally)
 {
 	if ((uintptr_t)frame->payload % 4 != 0)
-		return decode_copied(frame, sink, arg, tally);
+		return decode_unaligned(frame, sink, arg, tally);
 	return decode_aligned(frame->payload, frame->len, sink, arg, tally);
 }

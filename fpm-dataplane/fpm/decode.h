@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decode: the netlink messages of one FPM frame, as events.
+ * decode: convert the netlink messages of one FPM frame to events.
  *
- * Taken: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
- * Taken to be shown only: label routes (AF_MPLS), and the bridge neighbors of EVPN; they are
- * routes of table FPM_TABLE_NONE, each with one or more hops that have an encapsulation.
- * All else is skipped by length and counted. A message that is cut or contradicts itself
- * is skipped as a whole; half a message never becomes an event.
+ * Decoded: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
+ * Decoded for display only: label routes (AF_MPLS) and the bridge neighbors of EVPN. They
+ * become routes of table FPM_TABLE_NONE, each with one or more hops that have an
+ * encapsulation. All other messages are counted and skipped by their length. A message that
+ * is truncated or inconsistent is skipped as a whole and never becomes an event.
  *
- * What the events promise beyond base/fpm_event.h:
- *   - rtm_table 0 means main, as the kernel has it;
- *   - a route with RTA_NH_ID has no hops; a unicast route with neither (zebra sends one when
- *     no next hop is usable) is an upsert with nhid 0 and n_hops 0: nothing is reachable;
- *   - FPM_ROUTE of another type than unicast has neither, whatever the message said.
+ * The events guarantee, beyond base/fpm_event.h:
+ * - rtm_table 0 means main, as in the kernel;
+ * - a route with RTA_NH_ID has no hops; a unicast route without RTA_NH_ID and without hops
+ *   (zebra sends it when no next hop is usable) is an upsert with nhid 0 and n_hops 0:
+ *   nothing is reachable;
+ * - FPM_ROUTE of a type other than unicast has no nhid and no hops, even if the message
+ *   has.
  */
 #ifndef FPM_DECODE_H
 #define FPM_DECODE_H
@@ -20,27 +22,28 @@
 #include "base/fpm_event.h"
 #include "fpm/frame.h"
 
-/* What came by; the caller's, only ever added to. Names as in struct fpm_status. */
+/* Counters of messages, owned and reset by the caller. Names as in struct fpm_status. */
 struct fpm_tally {
 	uint64_t messages;
 	uint64_t routes, route_dels, nexthops, nexthop_dels;
-	uint64_t labels, macs; /* of routes and route_dels: no IP */
+	uint64_t labels, macs; /* included in routes and route_dels: not IP */
 	uint64_t skipped_type, skipped_route, malformed;
-	uint32_t nl_pid; /* last nlmsg_pid that was not 0; set before its event is given */
+	uint32_t nl_pid; /* last nlmsg_pid above 0; set before its event is passed on */
 };
 
 /*
- * Takes one event. It owns ev->hops from the call on, also when it returns an error;
- * `ev` itself is only lent. Returns 0 or -errno, which ends the decoding.
+ * Take one event. It owns ev->hops from the call on, also when it returns an error; `ev` is
+ * valid during the call only. Returns 0 or -errno; an error ends the decoding.
  */
 typedef int fpm_sink(void *arg, const struct fpm_event *ev);
 
 /*
- * Decode all messages of `frame`, in order, into `sink`.    [any thread, no side effects]
+ * Decode all messages of `frame` in order and pass the events to `sink`.    [any thread, no
+ * side effects]
  *
- * frame  any octets at any alignment; only frame->len of them are read.
+ * frame  any octets at any alignment; only frame->len octets are read.
  *
- * Returns 0, -ENOMEM, or the sink's error; malformed input is counted, not returned.
+ * Returns 0, -ENOMEM, or the error of the sink. Malformed input is counted and is no error.
  */
 int fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
 	       struct fpm_tally *tally);

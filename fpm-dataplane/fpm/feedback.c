@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgements to zebra: one RTM_NEWROUTE a frame with RTM_F_OFFLOAD or _FAILED. fpm's
- * thread only. FRR 8.5 to 10.2 and from 10.4 on read them, when zebra runs with
- * --asic-offload=notify_on_offload; 8.4 throws them away (FPM.md, 8).
+ * Acknowledgements to zebra: one RTM_NEWROUTE per frame with RTM_F_OFFLOAD or _FAILED.
+ * fpm's thread only. FRR 8.5 to 10.2, and 10.4 and later, read them when zebra runs with
+ * --asic-offload=notify_on_offload; FRR 8.4 ignores them (FPM.md, 8).
  *
- * Never waits: what the socket does not take stays here and goes when it does. zebra reads
- * slowly beside a full table, so the limit is that of the queue; beyond it the session ends
- * and the next one acknowledges the replay.
+ * This file never waits: octets that the socket does not take are kept and sent later.
+ * zebra reads slowly while it sends a full table, so the limit is that of the queue. Above
+ * it the session ends, and the next one acknowledges the replay.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,22 +22,22 @@
 #define RTM_F_OFFLOAD_FAILED 0x20000000
 #endif
 
-#define SEND_BYTES (256u << 10) /* before other sockets get their turn */
+#define SEND_BYTES (256u << 10) /* per call, then other sockets get their turn */
 
-/* Table of a route where rtmsg has no room for it. */
+/* Table of a route, when it does not fit into rtmsg. */
 struct table {
 	struct rtattr attr;
 	uint32_t table;
 };
 
-/* One acknowledgement on the wire: host byte order but for frame length and address. */
+/* One acknowledgement on the wire, in host order except frame length and address. */
 struct ack {
 	uint8_t version, type;
 	uint16_t len;
 	struct nlmsghdr nl;
 	struct rtmsg rtm;
 	struct rtattr dst;
-	uint8_t addr[16 + sizeof(struct table)]; /* which goes behind, where it is */
+	uint8_t addr[16 + sizeof(struct table)]; /* RTA_TABLE may follow the address */
 };
 
 static size_t
@@ -82,7 +82,7 @@ feedback_free(struct fpm_session *s)
 	s->out_at = s->out_len = s->out_size = 0;
 }
 
-/* Room for `more` octets. Returns 0 or -ENOMEM. */
+/* Make room for `more` octets. Returns 0 or -ENOMEM. */
 static int
 feedback_make_room(struct fpm_session *s, size_t more)
 {

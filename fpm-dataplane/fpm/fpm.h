@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm: the socket zebra connects to. Reads as fast as it can, decodes, hands on; never
- * waits for anybody.
+ * fpm: the thread that accepts zebra's FPM connection. It reads as fast as it can, decodes
+ * the messages and sends the events to rib. It never waits for another thread.
  */
 #ifndef FPM_FPM_H
 #define FPM_FPM_H
@@ -13,16 +13,17 @@
 
 struct fpm_conf {
 	struct worker *rib; /* MSG_FPM_BATCH */
-	const char *netns;  /* where to listen */
+	const char *netns;  /* namespace to listen in */
 	struct sockaddr_storage listen;
-	struct fpm_from from; /* who may connect */
+	struct fpm_from from; /* peers and users that may connect */
 	uint64_t queue_limit_bytes;
-	bool insists; /* start without the address and try it until it can be had */
+	bool retry_listen; /* start while the address is in use; retry until it is free */
 };
 
 /*
- * Fill `w`; the listening socket is opened by the thread's init, so that worker_start()
- * returns -EADDRINUSE and the like, unless it insists. Returns 0 or -ENOMEM.                        [main]
+ * Fill `w`. The init of the thread opens the listening socket, so that worker_start()
+ * returns -EADDRINUSE and the like, unless `retry_listen` is set. Returns 0 or -ENOMEM.
+ * [main]
  */
 int fpm_setup(struct worker *w, const struct fpm_conf *conf);
 void fpm_teardown(struct worker *w);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * frame: the envelope of the FPM channel: four octets, then netlink.
- */
+/* frame: the framing of the FPM channel: a header of four octets, then netlink messages. */
 #ifndef FPM_FRAME_H
 #define FPM_FRAME_H
 
@@ -24,8 +22,8 @@ struct fpm_frame {
  * frame  out: payload of one or more netlink messages (host order, 4-aligned when
  *        buf is); points into buf, valid while buf is. Untouched unless > 0.
  *
- * Returns octets consumed, 0 when more bytes are needed, -EPROTO when the stream
- * cannot be trusted any more: the caller closes the session, it never resyncs.
+ * Returns the octets consumed, 0 when more octets are needed, -EPROTO when the stream is
+ * invalid: the caller closes the session and does not resynchronize.
  */
 int fpm_frame_next(const uint8_t *buf, size_t len, struct fpm_frame *frame);
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Holds off one zebra (`fpmctl hold`), known by its netlink port id, until another zebra comes
- * or the time is over. The checkpoint keeps both, so that the next daemon does the same.  [fpm]
+ * Refuses one zebra (`fpmctl hold`), known by its netlink port id, until another zebra
+ * connects or the time is over. The checkpoint stores the port id and the time, so that the
+ * successor continues the hold.  [fpm]
  */
 #include "fpm/server.h"
 
-/* As long as fpm->held_until_ms says; false: it is not held. */
+/* Start the hold until fpm->hold_until_ms. Returns false if no hold is in force. */
 static bool
 hold_start(struct fpm *fpm)
 {
 	uint64_t now = boottime_ms();
-	bool held = fpm->held_pid != 0 && fpm->held_until_ms > now &&
-		    fpm->held_until_ms - now <= (FPM_HOLD_MAX_S + 1) * 1000ull;
+	bool held = fpm->hold_pid != 0 && fpm->hold_until_ms > now &&
+		    fpm->hold_until_ms - now <= (FPM_HOLD_MAX_S + 1) * 1000ull;
 
 	if (held) {
-		ev_timer_set(&fpm->held, (double)(fpm->held_until_ms - now) / 1000, 0.);
-		ev_timer_start(fpm->w->loop, &fpm->held);
-		log_info("fpm: zebra is held off nl_pid=%u seconds=%llu", fpm->held_pid,
-			 (unsigned long long)(fpm->held_until_ms - now + 999) / 1000);
+		ev_timer_set(&fpm->hold, (double)(fpm->hold_until_ms - now) / 1000, 0.);
+		ev_timer_start(fpm->w->loop, &fpm->hold);
+		log_info("fpm: hold started nl_pid=%u seconds=%llu", fpm->hold_pid,
+			 (unsigned long long)(fpm->hold_until_ms - now + 999) / 1000);
 	}
 	atomic_store_explicit(&fpm_status.held, held, memory_order_relaxed);
 	return held;
 }
 
-/* The first start of this thread: what the daemon before knew of zebra. */
+/* At the first start of this thread, take the predecessor's state of zebra. */
 static void
 hold_inherit(struct fpm *fpm)
 {
@@ -32,24 +33,24 @@ hold_inherit(struct fpm *fpm)
 	if (atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) != 0)
 		return;
 	atomic_store_explicit(&fpm_status.nl_pid, pid, memory_order_relaxed);
-	fpm->held_pid = pid;
-	fpm->held_until_ms = 1000ull * atomic_load_explicit(&fpm_status.old_held_until_s,
+	fpm->hold_pid = pid;
+	fpm->hold_until_ms = 1000ull * atomic_load_explicit(&fpm_status.old_held_until_s,
 							    memory_order_relaxed);
 }
 
 void
 fpm_hold_set(struct fpm *fpm, unsigned int seconds)
 {
-	if (seconds == 0 && !ev_is_active(&fpm->held))
+	if (seconds == 0 && !ev_is_active(&fpm->hold))
 		return;
-	ev_timer_stop(fpm->w->loop, &fpm->held);
-	fpm->held_until_ms = seconds == 0 ? 0 : boottime_ms() + seconds * 1000ull;
-	/* Into the checkpoint at once: the next daemon may be asked for, or needed, at once. */
-	queue_put_zebra(&fpm->queue, fpm->held_pid,
-			(uint32_t)((fpm->held_until_ms + 999) / 1000));
+	ev_timer_stop(fpm->w->loop, &fpm->hold);
+	fpm->hold_until_ms = seconds == 0 ? 0 : boottime_ms() + seconds * 1000ull;
+	/* Store it in the checkpoint at once: a successor may start at any time. */
+	queue_put_zebra(&fpm->queue, fpm->hold_pid,
+			(uint32_t)((fpm->hold_until_ms + 999) / 1000));
 	(void)queue_flush(&fpm->queue);
 	if (!hold_start(fpm))
-		log_info("fpm: zebra is let in again");
+		log_info("fpm: hold ended");
 }
 
 static void
@@ -59,25 +60,24 @@ hold_on_end(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	/* libev has stopped the timer. */
 	atomic_store_explicit(&fpm_status.held, 0, memory_order_relaxed);
-	log_warn("fpm: zebra is let in again, no other one has come nl_pid=%u",
-		 fpm->held_pid);
+	log_warn("fpm: hold expired, no other zebra connected nl_pid=%u", fpm->hold_pid);
 }
 
 bool
-fpm_hold_choose(struct fpm *fpm)
+fpm_hold_select(struct fpm *fpm)
 {
 	uint32_t last = atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed);
 
-	if (!ev_is_active(&fpm->held))
-		fpm->held_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
-	return fpm->held_pid != 0;
+	if (!ev_is_active(&fpm->hold))
+		fpm->hold_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
+	return fpm->hold_pid != 0;
 }
 
 void
 fpm_hold_begin(struct fpm *fpm)
 {
-	ev_init(&fpm->held, hold_on_end);
-	fpm->held.data = fpm;
+	ev_init(&fpm->hold, hold_on_end);
+	fpm->hold.data = fpm;
 	hold_inherit(fpm);
 	hold_start(fpm);
 }
@@ -85,5 +85,5 @@ fpm_hold_begin(struct fpm *fpm)
 void
 fpm_hold_end(struct fpm *fpm)
 {
-	ev_timer_stop(fpm->w->loop, &fpm->held);
+	ev_timer_stop(fpm->w->loop, &fpm->hold);
 }

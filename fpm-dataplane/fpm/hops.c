@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Next hops of a message: attributes in, an array of struct fpm_hop out. Any thread, no
- * state. Judges form only: whether an id or an interface exists is rib's business, since the
- * channel names things in any order.
+ * state. Checks the form only. rib checks that ids and interfaces exist, because zebra
+ * refers to objects in any order.
  */
 #include "fpm/hops.h"
 
@@ -19,7 +19,7 @@ struct group_member {
 };
 static_assert(sizeof(struct group_member) == sizeof(struct nexthop_grp), "same place");
 
-/* One hop's worth of attributes, whichever name space they came from. */
+/* The attributes of one hop, from RTA_* or from NHA_*. */
 struct hop_attrs {
 	const struct nlattr *gateway, *via, *encap_type, *encap;
 };
@@ -45,7 +45,7 @@ encap_kind(uint16_t type)
 	}
 }
 
-/* RTA_VIA: a gateway of another family than the route's (RFC 8950). */
+/* Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). */
 static int
 hop_via(struct fpm_hop *hop, const struct nlattr *via)
 {
@@ -64,14 +64,15 @@ hop_via(struct fpm_hop *hop, const struct nlattr *via)
 }
 
 static int
-hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
+hop_decode(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 {
 	uint16_t type = UINT16_MAX;
 
 	if (a->gateway != NULL) {
 		/*
-		 * zebra 8.4 sends a group of which one member is left as a single hop that
-		 * still bears the group's family, none: the length tells.
+		 * zebra 8.4 sends a group with one remaining member as a single hop that
+		 * still has the group's family, AF_UNSPEC. The length of the gateway gives
+		 * the family.
 		 */
 		if (family == 0)
 			family = mnl_attr_get_payload_len(a->gateway) == 16 ? 6 : 4;
@@ -89,7 +90,7 @@ hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 }
 
 static int
-hops_own(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
+hops_copy(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
 {
 	struct fpm_hop *copy = malloc(n * sizeof(*copy));
 
@@ -101,7 +102,7 @@ hops_own(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
 	return 0;
 }
 
-/* The attributes of a route or of one RTA_MULTIPATH entry. */
+/* Collect the attributes of a route or of one RTA_MULTIPATH entry. */
 static struct hop_attrs
 rta_hop_attrs(const struct attrs *attrs)
 {
@@ -120,12 +121,12 @@ hops_inline(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 	struct fpm_hop hop = {.weight = 1, .onlink = (flags & RTNH_F_ONLINK) != 0};
 	struct hop_attrs a = rta_hop_attrs(attrs);
 
-	if (hop_fill(&hop, &a, family) < 0 ||
+	if (hop_decode(&hop, &a, family) < 0 ||
 	    attrs_copy(attrs, RTA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
 		return -EBADMSG;
 	if (hop.gw_family == 0 && hop.ifindex == 0)
-		return 0; /* no way out at all: the route stays, unusable */
-	return hops_own(ev, &hop, 1);
+		return 0; /* no next hop: the route is kept as unreachable */
+	return hops_copy(ev, &hop, 1);
 }
 
 int
@@ -139,15 +140,15 @@ hops_nexthop(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 		.encap = attr_of(attrs, NHA_ENCAP),
 	};
 
-	if (hop_fill(&hop, &a, family) < 0 ||
+	if (hop_decode(&hop, &a, family) < 0 ||
 	    attrs_copy(attrs, NHA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
 		return -EBADMSG;
 	if (hop.gw_family == 0 && hop.ifindex == 0)
 		return -EBADMSG;
-	return hops_own(ev, &hop, 1);
+	return hops_copy(ev, &hop, 1);
 }
 
-/* One RTA_MULTIPATH entry of `left` octets at most. Returns octets used or -EBADMSG. */
+/* Decode one RTA_MULTIPATH entry within `left` octets. Returns octets used or -EBADMSG. */
 static int
 multipath_entry(struct fpm_hop *hop, const uint8_t *p, size_t left, uint8_t family)
 {
@@ -168,7 +169,7 @@ multipath_entry(struct fpm_hop *hop, const uint8_t *p, size_t left, uint8_t fami
 		.onlink = (nh.rtnh_flags & RTNH_F_ONLINK) != 0,
 	};
 	a = rta_hop_attrs(&attrs);
-	if (hop_fill(hop, &a, family) < 0)
+	if (hop_decode(hop, &a, family) < 0)
 		return -EBADMSG;
 	return nh.rtnh_len;
 }
@@ -199,7 +200,7 @@ hops_multipath(struct fpm_event *ev, const struct nlattr *multipath, uint8_t fam
 		p += used;
 		left -= (size_t)used;
 	}
-	/* Entries are mostly longer than their minimum: return what was not needed. */
+	/* Return unused memory: most entries are longer than their minimum. */
 	ev->hops = n == max ? hops : realloc(hops, n * sizeof(*hops));
 	if (ev->hops == NULL)
 		ev->hops = hops;

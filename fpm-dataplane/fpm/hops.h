@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hops: ways out, in the four shapes netlink has for them. Private to fpm/.
+ * hops: decode next hops in the four forms that netlink has for them. Private to fpm/.
  *
- * All return 0, -EBADMSG (the message is skipped and counted) or -ENOMEM, and on error leave
- * ev->hops as it was.
+ * All return 0, -EBADMSG (the message is skipped and counted) or -ENOMEM. On error ev->hops
+ * is unchanged.
  */
 #ifndef FPM_HOPS_H
 #define FPM_HOPS_H
@@ -11,21 +11,21 @@
 #include "base/fpm_event.h"
 #include "fpm/attr.h"
 
-/* AF_INET or AF_INET6 to 4 or 6; any other to 0. */
+/* Convert AF_INET to 4, AF_INET6 to 6, any other to 0. */
 uint8_t family_of_af(unsigned int af);
 
-/* RTA_GATEWAY, _VIA, _OIF, _ENCAP* of a route beside its `family` and rtm_flags. */
+/* Decode RTA_GATEWAY, _VIA, _OIF, _ENCAP* of a route of `family` with rtm_flags `flags`. */
 int hops_inline(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 		unsigned int flags);
 
-/* RTA_MULTIPATH of a route of `family`. */
+/* Decode RTA_MULTIPATH of a route of `family`. */
 int hops_multipath(struct fpm_event *ev, const struct nlattr *multipath, uint8_t family);
 
-/* NHA_GATEWAY, _OIF, _ENCAP* of a next hop object. */
+/* Decode NHA_GATEWAY, _OIF, _ENCAP* of a next hop object. */
 int hops_nexthop(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 		 unsigned int flags);
 
-/* NHA_GROUP: members. */
+/* Decode the members in NHA_GROUP. */
 int hops_group(struct fpm_event *ev, const struct nlattr *group);
 
 #endif

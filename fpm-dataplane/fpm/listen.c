@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The listening socket: opened, closed while rib is too far behind, and its clients.   [fpm]
+ * The listening socket: opens it, closes it while rib is too far behind, and accepts
+ * clients.   [fpm]
  *
- * While rib is more than half the queue limit behind, nobody is accepted: a replay on top of
- * that would only end at the limit again. The listening socket is closed meanwhile: zebra is
- * refused and tries again every 3 s, while a connection left in the backlog would look like
- * a session whose reader has stalled, with all that does to zebra (FPM.md, 7).
+ * While the queue is above half of its limit, no client is accepted: a replay would only
+ * reach the limit again. The listening socket is closed meanwhile, so that zebra is refused
+ * and tries again every 3 s. A connection left in the backlog would look to zebra like a
+ * session whose reader has stalled, which blocks zebra (FPM.md, 7).
  *
- * An address that another program has taken while we were away is tried until it is free: by
- * then packets go by what zebra had taught, and would not if we ended for it.
+ * If another program has taken the address while the daemon was down, the thread retries
+ * until the address is free. The daemon does not exit, because it already forwards packets
+ * by the restored routes.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,11 +35,11 @@ sockaddr_bytes(const struct sockaddr_storage *a)
 static void
 sock_set(int fd, int level, int option, int value)
 {
-	/* All of these make things better, none is needed. */
+	/* All of these options are optional, so errors are ignored. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* Returns a listening socket of namespace `netns`, or -errno. */
+/* Return a listening socket in namespace `netns`, or -errno. */
 static int
 listen_open(const char *netns, const struct sockaddr_storage *addr)
 {
@@ -47,9 +49,9 @@ listen_open(const char *netns, const struct sockaddr_storage *addr)
 		return fd;
 	sock_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	/*
-	 * Before listen(), so that accepted sockets offer a window that large. Only the
-	 * forced kind: a plain SO_RCVBUF is cut to rmem_max (208 KiB by default) and turns
-	 * off the kernel's own growth to tcp_rmem[2], which is larger.
+	 * Set before listen(), so that accepted sockets offer a large window.
+	 * SO_RCVBUFFORCE only: a plain SO_RCVBUF is cut to rmem_max (208 KiB by default)
+	 * and turns off the kernel's own growth to tcp_rmem[2], which is larger.
 	 */
 	sock_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF_BYTES);
 	if (bind(fd, (const struct sockaddr *)addr, sockaddr_bytes(addr)) < 0 ||
@@ -61,9 +63,9 @@ listen_open(const char *netns, const struct sockaddr_storage *addr)
 	return fd;
 }
 
-/* The address that was really bound: asked for with port 0, it has one from now on. */
+/* Store the bound address: a request for port 0 keeps its port when it listens again. */
 static void
-listen_note_port(struct fpm *fpm)
+listen_store_port(struct fpm *fpm)
 {
 	struct sockaddr_storage *a = &fpm->conf.listen;
 	socklen_t len = sizeof(*a);
@@ -86,7 +88,7 @@ status_listening(bool yes)
 	atomic_store_explicit(&fpm_status.listening, yes, memory_order_relaxed);
 }
 
-/* Returns 0 or -errno. */
+/* Return 0 or -errno. */
 static int
 listen_start(struct fpm *fpm)
 {
@@ -95,8 +97,8 @@ listen_start(struct fpm *fpm)
 	if (fd < 0)
 		return fd;
 	fpm->listen_fd = fd;
-	listen_note_port(fpm);
-	rc = peer_ask_begin(fpm);
+	listen_store_port(fpm);
+	rc = peer_query_begin(fpm);
 	if (rc < 0) {
 		close(fd);
 		fpm->listen_fd = -1;
@@ -122,27 +124,26 @@ listen_stop(struct fpm *fpm)
 }
 
 /*
- * Whether it listens, when that is not what was said last. A queue that swings about its half,
- * or no descriptors, would be twenty lines a second: what finds no room is said by the timer,
- * if it is still so. Returns whether the last line is true.
+ * Log whether the socket listens, if that differs from the last line. The lines are
+ * limited, because a queue that oscillates about its half, or a lack of descriptors, would
+ * cause twenty lines a second. The timer logs a suppressed line later, if it is still true.
+ * Return true if the last line is true.
  */
 static bool
-listen_told(struct fpm *fpm)
+listen_log_state(struct fpm *fpm)
 {
 	bool listens = fpm->listen_fd >= 0;
 	unsigned int tries, missed;
 
-	if (listens == fpm->said_listens)
+	if (listens == fpm->logged_listening)
 		return true;
 	if (!log_allowed(&fpm->listen_log[listens], &tries))
 		return false;
-	fpm->said_listens = listens;
-	missed = fpm->n_stops - !listens; /* stops to listen that nobody heard of */
-	fpm->n_stops = 0;
-	log_info("fpm: %s queue_bytes=%llu missed=%u",
-		 listens ? "listening again"
-			 : "not listening until the queue is down to half",
-		 (unsigned long long)queue_depth(), missed);
+	fpm->logged_listening = listens;
+	missed = fpm->n_pauses - !listens; /* pauses that were not logged */
+	fpm->n_pauses = 0;
+	log_info("fpm: listen %s queue_bytes=%llu missed=%u",
+		 listens ? "resumed" : "paused", (unsigned long long)queue_depth(), missed);
 	return true;
 }
 
@@ -150,47 +151,47 @@ void
 listen_pause(struct fpm *fpm)
 {
 	status_refusing(true);
-	fpm->n_stops += fpm->listen_fd >= 0;
+	fpm->n_pauses += fpm->listen_fd >= 0;
 	listen_stop(fpm);
-	(void)listen_told(fpm);
+	(void)listen_log_state(fpm);
 	if (!ev_is_active(&fpm->relisten))
 		ev_timer_again(fpm->w->loop, &fpm->relisten);
 }
 
-/* Said once, however often it is tried. */
+/* Log the error once for all retries. */
 static void
-listen_later(struct fpm *fpm, int error)
+listen_log_retry(struct fpm *fpm, int error)
 {
 	char address[PEER_ADDRESS_STRLEN];
 
 	status_refusing(false);
-	if (fpm->told)
+	if (fpm->error_logged)
 		return;
-	fpm->told = true;
-	fpm->said_listens = false;
+	fpm->error_logged = true;
+	fpm->logged_listening = false;
 	peer_address(address, sizeof(address), &fpm->conf.listen);
-	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
-		  address, strerror(error));
+	log_error("fpm: listen failed, will retry address=%s error=%s", address,
+		  strerror(error));
 }
 
 static void
 listen_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
-	bool still = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
-	int rc = still || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
+	bool behind = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
+	int rc = behind || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
 
 	if (rc < 0) {
-		listen_later(fpm, -rc);
+		listen_log_retry(fpm, -rc);
 		return;
 	}
-	if (!still)
-		fpm->told = false;
-	if (listen_told(fpm) && !still)
+	if (!behind)
+		fpm->error_logged = false;
+	if (listen_log_state(fpm) && !behind)
 		ev_timer_stop(loop, timer);
 }
 
-/* A peer that vanished without a FIN is noticed after half a minute. */
+/* Detect a peer that vanished without a FIN after half a minute. */
 static void
 sock_keepalive(int fd)
 {
@@ -218,11 +219,12 @@ listen_accept(struct fpm *fpm, struct sockaddr_storage *peer)
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return -1;
 		if (log_allowed(&fpm->accept_log, &missed))
-			log_error("fpm: accept failed errno=%d missed=%u", errno, missed);
-		listen_pause(fpm); /* out of descriptors: do not spin on it */
+			log_error("fpm: accept failed error=%s missed=%u", strerror(errno),
+				  missed);
+		listen_pause(fpm); /* out of descriptors: do not spin */
 		return -1;
 	}
-	if (!peer_is_welcome(fpm, fd, peer)) {
+	if (!peer_is_allowed(fpm, fd, peer)) {
 		status_add(&fpm_status.strangers, 1);
 		close(fd);
 		return -1;
@@ -238,13 +240,13 @@ listen_begin(struct fpm *fpm)
 
 	ev_timer_init(&fpm->relisten, listen_on_retry, 0., RETRY_S);
 	fpm->relisten.data = fpm;
-	fpm->said_listens = true;
-	fpm->told = false;
-	fpm->n_stops = 0;
+	fpm->logged_listening = true;
+	fpm->error_logged = false;
+	fpm->n_pauses = 0;
 	rc = listen_start(fpm);
-	if (rc == 0 || !fpm->conf.insists)
+	if (rc == 0 || !fpm->conf.retry_listen)
 		return rc;
-	listen_later(fpm, -rc);
+	listen_log_retry(fpm, -rc);
 	ev_timer_again(fpm->w->loop, &fpm->relisten);
 	return 0;
 }

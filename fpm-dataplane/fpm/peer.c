@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose program has the other end of a connection within this host: FPM itself has no way to
- * tell, and whoever speaks it decides where every packet goes. The kernel is asked for the one
- * socket that a connection comes from (sock_diag(7)), and answers within the call. A socket
- * that was closed since, with what it had said still to be read, is nobody's there, which
- * reads as root's: such a peer is not known, and must not be let in.              [fpm]
+ * Finds the user of the program at the other end of a connection within this host, and
+ * accepts or refuses clients by that user, `fpm.peer` and `fpm.users`. FPM has no
+ * authentication, and an FPM client decides where every packet goes.                  [fpm]
  *
- * By that, `fpm.peer` and `fpm.users`, a client is let in or refused.
+ * The kernel is asked for the one socket that a connection comes from (sock_diag(7)), and
+ * answers within the call. For a socket that was closed while its data was still unread the
+ * kernel reports inode 0 and user 0. The user of such a peer is unknown, so it must be
+ * refused.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -22,9 +23,9 @@
 #include "fpm/server.h"
 #include "tap-bridge/netns.h"
 
-/* Into the two halves of an inet_diag_sockid. */
+/* Fill one side of an inet_diag_sockid. */
 static void
-sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
+sockid_fill(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
@@ -41,7 +42,7 @@ sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32
 }
 
 static int
-nlmsg_error(const struct nlmsghdr *nlh)
+socket_query_error(const struct nlmsghdr *nlh)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 
@@ -49,10 +50,10 @@ nlmsg_error(const struct nlmsghdr *nlh)
 									    : e->error;
 }
 
-/* The socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
+/* Ask for the socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
 static int
-socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
-	   const struct sockaddr_storage *remote, struct inet_diag_msg *out)
+socket_query(struct mnl_socket *nl, const struct sockaddr_storage *local,
+	     const struct sockaddr_storage *remote, struct inet_diag_msg *out)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	static uint32_t seq;
@@ -68,16 +69,16 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	req->sdiag_protocol = IPPROTO_TCP;
 	req->idiag_states = UINT32_MAX;
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	sockid_put(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
-	sockid_put(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
+	sockid_fill(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
+	sockid_fill(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
 	if (mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0)
 		return -errno;
 	while ((len = mnl_socket_recvfrom(nl, buf, sizeof(buf))) >= 0) {
 		nlh = (struct nlmsghdr *)buf;
 		if (!mnl_nlmsg_ok(nlh, (int)len) || nlh->nlmsg_seq != seq)
-			continue; /* of a question before, whose answer did not come in time */
+			continue; /* a late answer to an earlier request */
 		if (nlh->nlmsg_type == NLMSG_ERROR)
-			return nlmsg_error(nlh);
+			return socket_query_error(nlh);
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*out))
 			return -EPROTO;
 		memcpy(out, mnl_nlmsg_get_payload(nlh), sizeof(*out));
@@ -86,9 +87,9 @@ socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	return -errno;
 }
 
-/* What passes, and says nothing of what the kernel can tell. */
+/* Return true if the error is temporary and does not show that sock_diag is missing. */
 static bool
-error_is_scarcity(int error)
+error_is_temporary(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
@@ -109,14 +110,14 @@ peer_begin(struct mnl_socket **out, const char *netns,
 	nl = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	rc = nl == NULL ? -errno : 0;
 	netns_leave(&guard);
-	/* Of ours it must know; a kernel without tcp_diag does not, either. */
+	/* Test with our own listening socket: a kernel without tcp_diag fails here. */
 	if (rc == 0)
-		rc = socket_ask(nl, listening, &none, &own);
+		rc = socket_query(nl, listening, &none, &own);
 	if (rc == 0)
 		*out = nl;
 	else if (nl != NULL)
 		mnl_socket_close(nl);
-	return error_is_scarcity(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
+	return error_is_temporary(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
 }
 
 void
@@ -132,7 +133,7 @@ peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	 const struct sockaddr_storage *own, uid_t *uid)
 {
 	struct inet_diag_msg socket = {0};
-	int rc = socket_ask(nl, peer, own, &socket);
+	int rc = socket_query(nl, peer, own, &socket);
 
 	if (rc < 0)
 		return rc;
@@ -143,7 +144,7 @@ peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 }
 
 bool
-peer_users_are_all_known(void)
+peer_users_all_mapped(void)
 {
 	unsigned int first = 1, as = 1, n = 0;
 	FILE *f = fopen("/proc/self/uid_map", "re");
@@ -156,26 +157,25 @@ peer_users_are_all_known(void)
 }
 
 int
-peer_ask_begin(struct fpm *fpm)
+peer_query_begin(struct fpm *fpm)
 {
 	struct sockaddr_storage own = {0};
 	socklen_t len = sizeof(own);
 	int rc;
 
-	if (!fpm->asks_users || fpm->blind)
+	if (!fpm->checks_users || fpm->no_sock_diag)
 		return 0;
 	if (getsockname(fpm->listen_fd, (struct sockaddr *)&own, &len) < 0)
 		return -errno;
 	rc = peer_begin(&fpm->peers, fpm->netns, &own);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	fpm->blind = true; /* to ask again has it look for a module, each time */
-	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
-		 "host is let in");
+	fpm->no_sock_diag = true; /* each request makes the kernel search for a module */
+	log_warn("fpm: any local program may be zebra reason=no-sock-diag");
 	return 0;
 }
 
-/* The 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
+/* Write the 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
 static void
 peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 {
@@ -189,9 +189,9 @@ peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
 }
 
-/* May a program of that user be zebra? */
+/* Return true if a program of that user may be zebra. */
 static bool
-peer_user_is_listed(struct fpm *fpm, uid_t uid)
+peer_user_is_allowed(struct fpm *fpm, uid_t uid)
 {
 	const struct fpm_from *from = &fpm->conf.from;
 	unsigned int missed;
@@ -201,23 +201,23 @@ peer_user_is_listed(struct fpm *fpm, uid_t uid)
 	for (unsigned int i = 0; i < from->n_user; i++)
 		if (uid == from->user[i].uid)
 			return true;
-	if (uid == PEER_NOBODY && !fpm->users_known) {
+	if (uid == PEER_OVERFLOW_UID && !fpm->all_users_mapped) {
 		if (log_allowed(&fpm->foreign_log, &missed))
-			log_info("fpm: a user of another namespace is let in uid=%u "
-				 "missed=%u",
+			log_info("fpm: user of another namespace accepted uid=%u missed=%u",
 				 uid, missed);
 		return true;
 	}
 	if (log_allowed(&fpm->user_log, &missed))
-		log_warn("fpm: stranger refused, see fpm.users uid=%u missed=%u", uid,
-			 missed);
+		log_warn("fpm: connection refused reason=user uid=%u see=fpm.users "
+			 "missed=%u",
+			 uid, missed);
 	return false;
 }
 
-/* The same of one that speaks from this host. */
+/* Return true if a peer on this host may be zebra, by its user. */
 static bool
-peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
-	    const struct sockaddr_storage *own)
+peer_local_is_allowed(struct fpm *fpm, const struct sockaddr_storage *peer,
+		      const struct sockaddr_storage *own)
 {
 	unsigned int missed;
 	uid_t uid;
@@ -227,17 +227,20 @@ peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
 		return true;
 	rc = peer_uid(fpm->peers, peer, own, &uid);
 	if (rc == 0)
-		return peer_user_is_listed(fpm, uid);
-	/* It may have said something first, and nobody can tell whose words those are. */
-	if (log_allowed(&fpm->gone_log, &missed))
-		log_warn("fpm: stranger refused, it went before it was known error=%s "
+		return peer_user_is_allowed(fpm, uid);
+	/*
+	 * The peer may have sent data before it closed, and the sender of that data is
+	 * unknown.
+	 */
+	if (log_allowed(&fpm->closed_log, &missed))
+		log_warn("fpm: connection refused reason=peer-closed uid=unknown error=%s "
 			 "missed=%u",
 			 strerror(-rc), missed);
 	return false;
 }
 
 bool
-peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+peer_is_allowed(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 {
 	const struct sockaddr_storage *zebra = &fpm->conf.from.peer;
 	uint8_t from[16], to[16] = {0}, listed[16];
@@ -249,12 +252,13 @@ peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	if (getsockname(fd, (struct sockaddr *)&own, &len) == 0)
 		peer_octets(&own, to);
 	if (memcmp(from, to, sizeof(to)) == 0)
-		return peer_is_own(fpm, peer, &own);
+		return peer_local_is_allowed(fpm, peer, &own);
 	peer_octets(zebra, listed);
 	if (zebra->ss_family != AF_UNSPEC && memcmp(from, listed, sizeof(listed)) == 0)
 		return true;
-	if (log_allowed(&fpm->stranger_log, &missed))
-		log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
+	if (log_allowed(&fpm->address_log, &missed))
+		log_warn("fpm: connection refused reason=address see=fpm.peer missed=%u",
+			 missed);
 	return false;
 }
 

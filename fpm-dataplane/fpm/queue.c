@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From events to batches for rib, and the account that bounds them. fpm's thread only.
+ * Collects events into batches for rib, and accounts for the octets that rib has not
+ * handled. fpm's thread only.
  *
- * Mailboxes have no limit of their own, so what rib has not handled yet is counted in octets
- * here; the session ends at the limit, since nothing else makes zebra wait and lose nothing:
- * it connects again and replays. This file never waits for rib and never drops an event of a
- * session that goes on.
+ * Mailboxes have no limit, so the octets that rib has not handled yet are counted here. At
+ * the limit the session ends, because only a reconnect makes zebra wait and lose nothing:
+ * it connects again and replays. This file never waits for rib, and never drops an event of
+ * a session that continues.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fpm/server.h"
 
-/* The smallest message that becomes an event: nlmsghdr and rtmsg of a default route. */
+/*
+ * Size of the smallest message that becomes an event: nlmsghdr and rtmsg of a default
+ * route.
+ */
 #define EVENT_WIRE_BYTES 28u
 
 bool
@@ -27,7 +31,7 @@ queue_over_half(const struct fpm_queue *q)
 	return queue_depth() > q->limit_bytes / 2;
 }
 
-/* Memory is out: keep what says where sessions begin and end, let the rest go. */
+/* Free all events but those of sessions, because memory is exhausted. */
 static void
 queue_keep_session_events(struct fpm_queue *q)
 {
@@ -43,7 +47,7 @@ queue_keep_session_events(struct fpm_queue *q)
 	q->hops_bytes = 0;
 }
 
-/* One warning, a second one only after half of the limit was free again. */
+/* Log one warning; log the next one only after the queue was below half of the limit. */
 static void
 queue_warn(struct fpm_queue *q, uint64_t depth)
 {
@@ -55,8 +59,7 @@ queue_warn(struct fpm_queue *q, uint64_t depth)
 		return;
 	q->warned = true;
 	if (log_allowed(&q->warn_log, &missed))
-		log_warn("fpm: queue at 75%% of its limit, where the session is closed "
-			 "bytes=%llu limit=%llu missed=%u",
+		log_warn("fpm: queue near its limit bytes=%llu limit=%llu missed=%u",
 			 (unsigned long long)depth, (unsigned long long)q->limit_bytes,
 			 missed);
 }
@@ -87,7 +90,7 @@ queue_flush(struct fpm_queue *q)
 	ASSERT_ROLE(ROLE_FPM);
 	if (q->n == 0)
 		return 0;
-	/* Not msg_new(): as long as needed, and no abort when a flood ate the memory. */
+	/* Not msg_new(): the size varies, and a failed allocation must not abort. */
 	batch = malloc(bytes);
 	if (batch == NULL) {
 		queue_keep_session_events(q);
@@ -108,7 +111,7 @@ queue_flush(struct fpm_queue *q)
 int
 queue_begin_frame(struct fpm_queue *q, size_t len)
 {
-	/* One more for the FPM_SESSION_UP that may come first. */
+	/* + 1: FPM_SESSION_UP may precede the events of the frame. */
 	if (q->n + len / EVENT_WIRE_BYTES + 1 > FPM_BATCH_MAX)
 		return queue_flush(q);
 	return 0;
@@ -118,8 +121,9 @@ int
 queue_put(struct fpm_queue *q, const struct fpm_event *ev)
 {
 	/*
-	 * In a frame of more events than a batch holds (no zebra sends one), a delete still
-	 * never takes the last place: what comes right behind it stays with it.
+	 * A frame with more events than a batch holds is split; zebra sends no such frame.
+	 * A delete never takes the last entry of a batch, so that it stays together with
+	 * the next event, which may add the same prefix again.
 	 */
 	unsigned int room = ev->kind == FPM_ROUTE_DEL ? 2 : 1;
 
@@ -133,10 +137,10 @@ queue_put(struct fpm_queue *q, const struct fpm_event *ev)
 }
 
 static void
-queue_put_surely(struct fpm_queue *q, const struct fpm_event *ev)
+queue_put_or_abort(struct fpm_queue *q, const struct fpm_event *ev)
 {
 	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
-		abort(); /* 64 sessions and not one small allocation: nothing sane is left */
+		abort(); /* 64 sessions wait and no memory is left: give up */
 	q->ev[q->n++] = *ev;
 }
 
@@ -148,7 +152,7 @@ queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 
 	ev.session.gen = gen;
 	ev.session.nl_pid = nl_pid;
-	queue_put_surely(q, &ev);
+	queue_put_or_abort(q, &ev);
 }
 
 void
@@ -158,7 +162,7 @@ queue_put_zebra(struct fpm_queue *q, uint32_t nl_pid, uint32_t held_until_s)
 
 	ev.session.nl_pid = nl_pid;
 	ev.session.held_until_s = held_until_s;
-	queue_put_surely(q, &ev);
+	queue_put_or_abort(q, &ev);
 }
 
 void

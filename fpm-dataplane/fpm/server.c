@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fpm thread: listens where zebra connects, one client at a time; a new client replaces
- * the old one, which is a zebra that died without a word. The thread takes bytes off
- * zebra's hands and never waits for rib; it acknowledges routes when told to (feedback.c).
+ * The fpm thread: listens for zebra and serves one client at a time. A new client replaces
+ * the old one, because the old one is a zebra that died without closing its connection. The
+ * thread reads all that zebra sends and never waits for rib. It acknowledges routes when
+ * rib says so (feedback.c).
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,18 +29,21 @@ fpm_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 	}
 	if (session_open(fpm, fd, &peer) < 0) {
 		if (log_allowed(&fpm->memory_log, &missed))
-			log_error("fpm: no memory for a session missed=%u", missed);
+			log_error("fpm: session refused reason=no-memory missed=%u",
+				  missed);
 		listen_pause(fpm);
 	}
 }
 
-/* Answered by rib, when it has read what was flushed before. */
+/*
+ * Pass the query on to rib, which replies after it has handled the events flushed before.
+ */
 static void
 fpm_on_hold(struct fpm *fpm, struct msg_hold *m)
 {
-	if (fpm_hold_choose(fpm)) {
+	if (fpm_hold_select(fpm)) {
 		if (m->seconds > 0)
-			session_close(fpm, SESSION_HELD, 0);
+			session_close(fpm, SESSION_HOLD, 0);
 		fpm_hold_set(fpm, m->seconds);
 	}
 	m->q.m.type = MSG_HELD;
@@ -57,7 +61,7 @@ fpm_init(struct worker *w)
 	return listen_begin(fpm);
 }
 
-/* Each round's end hands over what the round brought. */
+/* Send the events of this round to rib. */
 static void
 fpm_round(struct worker *w)
 {
@@ -65,7 +69,7 @@ fpm_round(struct worker *w)
 
 	if (queue_flush(&fpm->queue) == 0)
 		return;
-	listen_pause(fpm); /* its timer brings the next round, which tries again */
+	listen_pause(fpm); /* its timer starts the next round, which tries again */
 	if (fpm->session.fd >= 0) {
 		status_add(&fpm_status.overflows, 1);
 		session_close(fpm, SESSION_NO_MEMORY, 0);
@@ -87,14 +91,14 @@ fpm_on_msg(struct worker *w, struct msg *m)
 		session_acknowledge(w->ctx, (struct msg_feedback *)m);
 		break;
 	case MSG_REPLAY:
-		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
+		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra reconnects after 3 s */
 		break;
 	case MSG_SETTINGS:
 		fpm_set_limit(w->ctx, ((struct msg_settings *)m)->queue_limit_bytes);
 		break;
 	case MSG_QUERY:
 		fpm_on_hold(w->ctx, (struct msg_hold *)m);
-		return; /* rib has it */
+		return; /* rib owns the message now */
 	default:
 		assert(!"message not for fpm");
 		break;
@@ -134,11 +138,11 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	if (conf->netns != NULL)
 		snprintf(fpm->netns, sizeof(fpm->netns), "%s", conf->netns);
 	fpm->conf.netns = fpm->netns;
-	fpm->asks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
-	fpm->users_known = peer_users_are_all_known();
-	if (conf->from.users == FPM_USERS_AUTO && !fpm->asks_users)
-		log_warn("fpm: there is no user frr here: any program of this host may be "
-			 "zebra, see fpm.users");
+	fpm->checks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
+	fpm->all_users_mapped = peer_users_all_mapped();
+	if (conf->from.users == FPM_USERS_AUTO && !fpm->checks_users)
+		log_warn("fpm: any local program may be zebra reason=no-user-frr "
+			 "see=fpm.users");
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;

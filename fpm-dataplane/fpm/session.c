@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection of zebra: read, cut, decode, put into the queue. fpm's thread only.
+ * One connection of zebra: read octets, cut frames, decode messages, queue events. fpm's
+ * thread only.
  *
- * zebra resets the session after 15 s of back-pressure, and a full buffer costs it stalls of
- * one second each: so this reads whatever is there in large gulps and never waits for rib.
- * Any doubt about the byte stream ends the session: zebra comes
- * back after 3 s and replays everything.
+ * zebra resets the session after 15 s of back-pressure, and a full buffer stalls zebra for
+ * one second each time. So this file reads all octets that are there in large reads, and
+ * never waits for rib. Any error in the byte stream ends the session: zebra connects again
+ * after 3 s and replays everything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@
 
 #include "fpm/server.h"
 
-/* Then other sockets and the round's flush get their turn; libev calls again at once. */
+/*
+ * Limit per call: then other sockets and the flush get their turn; libev calls again at
+ * once.
+ */
 #define ROUND_BYTES (4u << 20)
 #define SILENCE_S   1.
 
@@ -26,16 +30,17 @@ static const char *const end_name[] = {
 	[SESSION_BAD_FRAME] = "bad-frame",
 	[SESSION_OVERFLOW] = "queue-limit",
 	[SESSION_NO_MEMORY] = "no-memory",
-	[SESSION_DEAF] = "acknowledgements-not-taken",
-	[SESSION_REPLAY] = "replay-asked-for",
-	[SESSION_HELD] = "held",
+	[SESSION_ACK_LIMIT] = "acknowledgements-not-read",
+	[SESSION_REPLAY] = "replay-requested",
+	[SESSION_HOLD] = "hold",
 	[SESSION_STOP] = "stop",
 };
 
 /*
- * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
- * rib tells a reconnect from a restart. A zebra with nothing to say is announced after
- * SILENCE_S without its id: what an earlier session taught must not stay for ever.
+ * Announce the session to rib. FPM_SESSION_UP waits for the first message, because it
+ * carries zebra's netlink port id, by which rib tells a reconnect from a restart. A zebra
+ * that sends nothing is announced after SILENCE_S without its id: rib must remove the
+ * routes of an earlier session at some time.
  */
 static void
 session_announce(struct fpm *fpm)
@@ -45,11 +50,11 @@ session_announce(struct fpm *fpm)
 	if (s->announced) {
 		if (s->nl_pid != 0 || fpm->tally.nl_pid == 0)
 			return;
-		s->nl_pid = fpm->tally.nl_pid; /* it was silent, and speaks now */
+		s->nl_pid = fpm->tally.nl_pid; /* the first message came late */
 		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
 	}
-	fpm_hold_set(fpm, 0); /* it is another one */
+	fpm_hold_set(fpm, 0); /* another zebra ends the hold */
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
@@ -62,7 +67,7 @@ session_on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	ev_timer_stop(loop, timer);
 	if (fpm_hold_is_on(fpm))
-		session_close(fpm, SESSION_HELD, 0);
+		session_close(fpm, SESSION_HOLD, 0);
 	else
 		session_announce(fpm);
 }
@@ -99,18 +104,19 @@ session_publish_tally(struct fpm *fpm)
 	if (t->nl_pid != 0)
 		atomic_store_explicit(&fpm_status.nl_pid, t->nl_pid, memory_order_relaxed);
 	if (t->malformed > 0 && log_allowed(&fpm->malformed_log, &missed))
-		log_warn("fpm: malformed messages peer=%s gen=%u n=%llu missed=%u",
+		log_warn("fpm: malformed messages skipped peer=%s gen=%u n=%llu missed=%u",
 			 fpm->session.peer, fpm->session.gen,
 			 (unsigned long long)t->malformed, missed);
 	*t = (struct fpm_tally){.nl_pid = t->nl_pid};
 }
 
 /*
- * Decode all complete frames in the buffer and move the rest to its front. Returns 0,
- * -EPROTO, -ENOMEM or -ECONNREFUSED; what came before the trouble is in the queue.
+ * Decode all complete frames in the buffer and move the remaining octets to its front.
+ * Returns 0, -EPROTO, -ENOMEM or -ECONNREFUSED; the events before the error are in the
+ * queue.
  */
 static int
-session_digest(struct fpm *fpm)
+session_decode(struct fpm *fpm)
 {
 	struct fpm_session *s = &fpm->session;
 	struct fpm_frame frame;
@@ -136,14 +142,14 @@ session_digest(struct fpm *fpm)
 	return rc;
 }
 
-/* Digest, and end the session when it must. Returns false when it ended. */
+/* Decode the buffer and close the session on an error. Returns false when it was closed. */
 static bool
-session_advance(struct fpm *fpm)
+session_decode_or_close(struct fpm *fpm)
 {
-	int rc = session_digest(fpm);
+	int rc = session_decode(fpm);
 
 	if (rc == -ECONNREFUSED) {
-		session_close(fpm, SESSION_HELD, 0);
+		session_close(fpm, SESSION_HOLD, 0);
 		return false;
 	}
 	if (rc == -EPROTO) {
@@ -154,7 +160,7 @@ session_advance(struct fpm *fpm)
 	if (rc == 0 && !queue_over_limit(&fpm->queue))
 		return true;
 	status_add(&fpm_status.overflows, 1);
-	listen_pause(fpm); /* before it knows that it may come again */
+	listen_pause(fpm); /* before zebra sees the close and connects again */
 	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
 	return false;
 }
@@ -181,17 +187,17 @@ session_on_readable(struct ev_loop *loop, ev_io *io, int revents)
 		s->len += (size_t)n;
 		round += (size_t)n;
 		status_add(&fpm_status.bytes, (uint64_t)n);
-		if (!session_advance(fpm))
+		if (!session_decode_or_close(fpm))
 			return;
 		if ((size_t)n < want)
-			break; /* the socket was empty: no need to be told so */
+			break; /* the socket is empty: recv() would return EAGAIN */
 	}
 	if (round > 0)
 		atomic_store_explicit(&fpm_status.last_rx_ms, monotonic_ms(),
 				      memory_order_relaxed);
 }
 
-/* Send acknowledgements, as far as the socket takes them. */
+/* Send acknowledgements until the socket is full. */
 static void
 session_push(struct fpm *fpm)
 {
@@ -218,9 +224,9 @@ session_acknowledge(struct fpm *fpm, const struct msg_feedback *m)
 	const struct fpm_session *s = &fpm->session;
 
 	if (s->fd < 0 || s->gen != m->gen)
-		return; /* of a session that is over: the replay will be acknowledged */
+		return; /* the session is over; the replay will be acknowledged */
 	if (feedback_add(fpm, m) < 0)
-		session_close(fpm, SESSION_DEAF, 0);
+		session_close(fpm, SESSION_ACK_LIMIT, 0);
 	else
 		session_push(fpm);
 }
@@ -259,7 +265,10 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	atomic_store_explicit(&fpm_status.up_since_ms, monotonic_ms(),
 			      memory_order_relaxed);
 	atomic_store_explicit(&fpm_status.connected, 1, memory_order_relaxed);
-	/* Programs in FRR's namespace may come and go in a loop. */
+	/*
+	 * Limited, because programs in FRR's namespace may connect and disconnect in a
+	 * loop.
+	 */
 	if (log_allowed(&fpm->up_log, &missed))
 		log_info("fpm: session up peer=%s gen=%u missed=%u", s->peer, gen, missed);
 	return 0;
@@ -275,18 +284,19 @@ session_log_close(struct fpm *fpm, enum session_end why, int err)
 		log_warn("fpm: bad frame header peer=%s gen=%u missed=%u", s->peer, s->gen,
 			 missed);
 	if (why == SESSION_OVERFLOW)
-		log_error("fpm: queue limit reached bytes=%llu limit=%llu gen=%u",
+		log_error("fpm: queue limit reached, session closed bytes=%llu limit=%llu "
+			  "gen=%u",
 			  (unsigned long long)queue_depth(),
 			  (unsigned long long)fpm->queue.limit_bytes, s->gen);
 	if (why == SESSION_NO_MEMORY)
-		log_error("fpm: out of memory gen=%u", s->gen);
+		log_error("fpm: out of memory, session closed gen=%u", s->gen);
 	if (!log_allowed(&fpm->down_log, &missed))
 		return;
 	if (why == SESSION_ERROR)
-		log_info("fpm: session down peer=%s gen=%u why=error errno=%d missed=%u",
-			 s->peer, s->gen, err, missed);
+		log_info("fpm: session down peer=%s gen=%u reason=error error=%s missed=%u",
+			 s->peer, s->gen, strerror(err), missed);
 	else
-		log_info("fpm: session down peer=%s gen=%u why=%s missed=%u", s->peer,
+		log_info("fpm: session down peer=%s gen=%u reason=%s missed=%u", s->peer,
 			 s->gen, end_name[why], missed);
 }
 
@@ -312,7 +322,7 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	if (why == SESSION_STOP)
 		return;
 	if (!s->announced && fpm_hold_is_on(fpm))
-		return; /* it was not heard */
+		return; /* rib does not know this session */
 	session_announce(fpm);
 	queue_put_session(&fpm->queue, FPM_SESSION_DOWN, s->gen, s->nl_pid);
 }

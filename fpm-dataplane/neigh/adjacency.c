@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says of a neighbor, carried to all that hangs on it: the adjacencies of
- * watched next hops, the host entry, packets that wait. Runs in neigh; the only writer of
- * fib_adj.hop. It never resolves anything itself: it asks the kernel, which solicits, and
- * it never touches what an operator set by hand.
+ * Neighbor events of the kernel, applied to the adjacencies of watched next hops, the host
+ * entry, and waiting packets. Runs in neigh, the only writer of fib_adj.hop. This file
+ * resolves nothing itself: it asks the kernel, which sends the solicitations. It never
+ * changes an entry that an operator has set.
  *
- * A watched next hop, or a host in use, that the kernel's GC evicts (a scan fills its table)
- * has not failed: its MAC stays in use while the kernel is made to look again (`grace`).
+ * When the kernel's GC evicts a watched next hop or a host in use (a scan fills its table),
+ * the neighbor has not failed. Its MAC address stays in use while the kernel resolves it
+ * again (`grace`).
  */
 #include "neigh/internal.h"
 
@@ -18,13 +19,17 @@
 #include "base/log.h"
 #include "base/limits.h"
 
-#define ASKS_A_ROUND 512
+#define ASKS_PER_ROUND 512
 
-/* --- asking the kernel -------------------------------------------------------------------- */
+/*
+ * --- requests to the kernel --------------------------------------------------------------
+ */
 
-/* Once: a next hop is tried again every second, for as long as the cause is there. */
+/*
+ * Log a refusal once, because a next hop is requested every second while the cause lasts.
+ */
 static void
-nb_tell_refusal(const struct neigh *n, struct nb *nb, int rc)
+nb_log_refusal(const struct neigh *n, struct nb *nb, int rc)
 {
 	static struct log_limit limit;
 	bool off = nb->family == 6 && rc == -EINVAL;
@@ -35,9 +40,8 @@ nb_tell_refusal(const struct neigh *n, struct nb *nb, int rc)
 		return;
 	nb->refused = true;
 	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=%s%s missed=%u",
-		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].tap.name,
-		 strerror(-rc), off ? " (is IPv6 off there, or its MTU below 1280?)" : "",
-		 missed);
+		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].kernel.name,
+		 strerror(-rc), off ? " hint=ipv6-off-or-mtu-below-1280" : "", missed);
 }
 
 static void
@@ -48,16 +52,19 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 
 	if (!ifc->can_ask)
 		return;
-	rc = kmon_resolve(n->control, ifc->tap.ifindex, nb->family, nb->addr.octet);
+	rc = kmon_resolve(n->control, ifc->kernel.ifindex, nb->family, nb->addr.octet);
 	if (rc == 0) {
 		nb->refused = false;
-		/* The kernel starts again, and tells nobody until it is done. */
+		/* The kernel starts again without an event until it has a result. */
 		if (nb->known && nb->nud == NUD_FAILED)
 			nb->nud = NUD_INCOMPLETE;
 		return;
 	}
-	/* Its table is full, or the TAP just went: next hops are tried again by the timer. */
-	nb_tell_refusal(n, nb, rc);
+	/*
+	 * The kernel's table is full, or the TAP was just deleted. The timer retries next
+	 * hops.
+	 */
+	nb_log_refusal(n, nb, rc);
 	glean_answer(n, nb, false);
 	nb_release(n, nb);
 }
@@ -65,14 +72,14 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 void
 nb_ask_flush(struct neigh *n)
 {
-	for (int i = 0; !cds_list_empty(&n->wish); i++) {
-		struct nb *nb = cds_list_first_entry(&n->wish, struct nb, wish);
+	for (int i = 0; !cds_list_empty(&n->to_ask); i++) {
+		struct nb *nb = cds_list_first_entry(&n->to_ask, struct nb, to_ask);
 
-		if (i == ASKS_A_ROUND) {
-			worker_wake(n->worker); /* the rest after what else is waiting */
+		if (i == ASKS_PER_ROUND) {
+			worker_wake(n->worker); /* continue after other waiting events */
 			return;
 		}
-		cds_list_del_init(&nb->wish);
+		cds_list_del_init(&nb->to_ask);
 		nb_ask_now(n, nb);
 	}
 }
@@ -86,7 +93,7 @@ nb_retry(struct neigh *n)
 		nb_ask(n, nb);
 }
 
-/* --- watched next hops -------------------------------------------------------------------- */
+/* --- watched next hops ---------------------------------------------------------------- */
 
 static void
 watch_tell(struct neigh *n, struct watch *w, bool alive)
@@ -99,7 +106,7 @@ watch_tell(struct neigh *n, struct watch *w, bool alive)
 	m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 	m->adj = w->adj;
 	m->ifidx = w->nb->ifidx;
-	m->ifindex = n->iface[w->nb->ifidx].tap.ifindex;
+	m->ifindex = n->iface[w->nb->ifidx].kernel.ifindex;
 	m->family = w->nb->family;
 	m->addr = w->nb->addr;
 	m->alive = alive;
@@ -113,7 +120,10 @@ watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	bool unsettled = nb->grace || (nb_is_watched(nb) && hop == 0);
 
 	cds_list_for_each_entry (w, &nb->watches, list) {
-		/* Release: who reads the MAC sees the interface that was published before. */
+		/*
+		 * Release: a forwarder that reads the MAC sees the interface published
+		 * before.
+		 */
 		atomic_store_explicit(&n->fib->adj[w->adj].hop, hop, memory_order_release);
 		if (hop != 0)
 			watch_tell(n, w, true);
@@ -140,7 +150,7 @@ watch_forget(struct neigh *n, struct watch *w)
 	nb_apply(n, nb);
 }
 
-/* Answered in any case: rib publishes nothing before. */
+/* Reply in any case, because rib publishes nothing before the reply. */
 void
 watch_add(struct neigh *n, struct msg_adj *m)
 {
@@ -153,7 +163,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 	nb = nb_get(n, m->ifidx, m->family, &m->addr);
 	w = nb == NULL ? NULL : calloc(1, sizeof(*w));
 	if (w == NULL) {
-		log_error("neigh: cannot watch a next hop adj=%u", m->adj);
+		log_error("neigh: next hop not watched reason=no-room adj=%u", m->adj);
 		if (nb != NULL)
 			nb_release(n, nb);
 	} else {
@@ -182,19 +192,16 @@ watch_remove(struct neigh *n, struct msg_adj *m)
 	worker_send(n->conf.rib, &m->m);
 }
 
-/* --- the kernel's word -------------------------------------------------------------------- */
+/*
+ * --- events of the kernel
+ * -----------------------------------------------------------------
+ */
 
 void
 nb_apply(struct neigh *n, struct nb *nb)
 {
-	bool usable = nb_usable(n, nb);
-	uint64_t hop = usable ? adj_hop_make(nb->mac, nb->ifidx) : 0;
-
-	watches_apply(n, nb, hop);
-	host_apply(n, nb, hop);
-	/* Last: who is told finds it published. */
-	if (usable)
-		glean_answer(n, nb, true);
+	watches_apply(n, nb, nb_hop(n, nb));
+	host_update(n, nb);
 	nb_release(n, nb);
 }
 
@@ -241,12 +248,15 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 
 	nb->grace = false;
 	nb_apply(n, nb);
-	/* Who was deleted while asked for may yet answer: nb_on_gone() has the kernel ask again. */
+	/*
+	 * A neighbor that was deleted during its resolution may still answer: nb_on_gone()
+	 * makes the kernel ask again.
+	 */
 	if (nb_is_waited_for(nb) &&
-	    kmon_has_failed(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
+	    kmon_has_failed(n->control, n->iface[nb->ifidx].kernel.ifindex, nb->family,
 			    nb->addr.octet))
 		glean_answer(n, nb, false);
-	/* On a link that is down nothing was tried: rib has heard of the link. */
+	/* On a link that is down no request was sent, and rib knows the link's state. */
 	if (!n->iface[nb->ifidx].up)
 		return;
 	cds_list_for_each_entry (w, &nb->watches, list)
@@ -258,12 +268,18 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 {
 	bool waited_for = nb_is_waited_for(nb);
 
-	/* Deleted by hand it fails first; deleted while in use it was the GC. */
+	/*
+	 * A deletion by hand is reported as failed first; a usable entry was evicted by the
+	 * GC.
+	 */
 	nb->grace = (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
 	nb->known = nb->has_mac = false;
 	nb->nud = NUD_NONE;
 	nb_apply(n, nb);
-	/* Who waits has begun to when it had failed, and the question may have gone with it. */
+	/*
+	 * The packets began to wait after a failure, and the request may be deleted with
+	 * the entry.
+	 */
 	if (waited_for)
 		nb_ask(n, nb);
 }
@@ -291,12 +307,15 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 			nb_on_gone(n, nb);
 		return;
 	}
-	/* However many the kernel knows: gateways, and who is waited for, have room. */
-	if (nb == NULL && n->n_nb < n->most_known)
+	/*
+	 * Next hops and awaited neighbors have room beyond the limit of the kernel's
+	 * neighbors.
+	 */
+	if (nb == NULL && n->n_nb < n->max_known)
 		nb = nb_get(n, ifidx, kn->family, &addr);
 	if (nb == NULL) {
 		table_refuse(TABLE_neighbors);
-		n->untold = true;
+		n->nb_left_out = true;
 		return;
 	}
 	nb->known = true;
@@ -311,7 +330,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	if (kn->has_mac && (kn->nud & NUD_USABLE))
 		nb->grace = false;
 	nb_apply(n, nb);
-	/* Nothing the kernel sees would ever confirm it. */
+	/* The kernel sees no traffic that would confirm it. */
 	if ((kn->nud & NUD_STALE) && nb_is_watched(nb))
 		nb_ask(n, nb);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The carrier of a port is its TAP's: FRR hears of it, next hops are dead without it. [neigh]
+ * Copies the carrier of a port's device to its TAP. FRR then sees a lost link, and next
+ * hops on it are dead. [neigh]
  */
 #include <assert.h>
 #include <stdio.h>
@@ -11,99 +12,108 @@
 #include "neigh/internal.h"
 #include "tap-bridge/tap.h"
 
-#define SAID_A_ROUND  16u /* carriers, to FRR */
-#define LINES_AT_ONCE 2   /* of the log, a port; then one a second */
+#define ANNOUNCE_PER_ROUND 16u /* carriers announced to FRR per round */
+#define LOG_BURST          2   /* log lines per port; then one a second */
 
-/* --- the log: whoever holds the other end of a wire can let the carrier flap ---------------- */
+/*
+ * --- the log is limited, because a peer can let the carrier flap
+ * ---------------------------
+ */
 
 static bool
-carrier_may_say(struct iface *ifc)
+carrier_log_allowed(struct iface *ifc)
 {
 	double now_s = monotonic_s();
 
-	ifc->lines += now_s - ifc->lines_at_s;
-	ifc->lines_at_s = now_s;
-	if (ifc->lines > LINES_AT_ONCE)
-		ifc->lines = LINES_AT_ONCE;
-	if (ifc->lines < 1)
+	ifc->log_credit += now_s - ifc->log_credit_at_s;
+	ifc->log_credit_at_s = now_s;
+	if (ifc->log_credit > LOG_BURST)
+		ifc->log_credit = LOG_BURST;
+	if (ifc->log_credit < 1)
 		return false;
-	ifc->lines--;
+	ifc->log_credit--;
 	return true;
 }
 
 static void
-carrier_say(struct iface *ifc)
+carrier_log(struct iface *ifc)
 {
 	char missed[32] = "";
 
-	if (!carrier_may_say(ifc)) {
-		ifc->untold++;
+	if (!carrier_log_allowed(ifc)) {
+		ifc->n_unlogged++;
 		return;
 	}
-	if (ifc->untold > 0)
-		snprintf(missed, sizeof(missed), " missed=%u", ifc->untold);
+	if (ifc->n_unlogged > 0)
+		snprintf(missed, sizeof(missed), " missed=%u", ifc->n_unlogged);
 	log_info("neigh: carrier %s port=%s%s", ifc->carrier ? "up" : "down",
 		 ifc->port->name, missed);
-	ifc->untold = 0;
+	ifc->n_unlogged = 0;
 }
 
 void
-carrier_say_rest(struct neigh *n)
+carrier_log_pending(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL && n->iface[i].untold > 0) {
-			n->iface[i].untold--; /* the last one is said now */
-			carrier_say(&n->iface[i]);
+		if (n->iface[i].port != NULL && n->iface[i].n_unlogged > 0) {
+			n->iface[i].n_unlogged--; /* the last change is logged now */
+			carrier_log(&n->iface[i]);
 		}
 }
 
-/* --- to FRR, and to the TAP ----------------------------------------------------------------- */
+/*
+ * --- to FRR and to the TAP
+ * ------------------------------------------------------------------
+ */
 
 /*
- * FRR, too, is to hear it: of the TAP, and of each VLAN, which the kernel takes along in a later
- * turn. Not before the round is over: each takes the kernel's lock for all links, and forwarders
- * go by all carriers of the round before that.
+ * Queue the carrier's announcement to FRR: of the TAP and of each VLAN on it, which the
+ * kernel updates later. It is sent at the end of the round, after forwarders have all
+ * carriers of the round, because each announcement takes the kernel's lock for all links.
  */
 static void
-carrier_to_announce(struct neigh *n, uint16_t ifidx, bool up)
+carrier_queue(struct neigh *n, uint16_t ifidx, bool up)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
-	if (!n->unsaid || ifidx < n->unsaid_from)
-		n->unsaid_from = ifidx;
-	n->unsaid = ifc->unsaid = true;
-	ifc->unsaid_up = up;
+	if (!n->announce_due || ifidx < n->announce_from)
+		n->announce_from = ifidx;
+	n->announce_due = ifc->announce_due = true;
+	ifc->announce_up = up;
 	if (fib_vlans(n->fib, ifidx) == NULL)
 		return;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			carrier_to_announce(n, i, up);
+			carrier_queue(n, i, up);
 }
 
 void
 carrier_announce(struct neigh *n)
 {
-	unsigned int left = SAID_A_ROUND;
+	unsigned int left = ANNOUNCE_PER_ROUND;
 
-	if (!n->unsaid || n->control == NULL)
+	if (!n->announce_due || n->control == NULL)
 		return;
 	/* TAPs have the lower numbers. */
-	for (uint16_t i = n->unsaid_from; i < n->iface_end && left > 0; i++) {
+	for (uint16_t i = n->announce_from; i < n->iface_end && left > 0; i++) {
 		struct iface *ifc = &n->iface[i];
 
-		n->unsaid_from = i + 1u;
+		n->announce_from = i + 1u;
 
-		if (!ifc->unsaid)
+		if (!ifc->announce_due)
 			continue;
-		ifc->unsaid = false;
+		ifc->announce_due = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
-		/* What fails here is gone, or told by the kernel itself within a second. */
-		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
+		/*
+		 * A failure is ignored: the link is gone, or the kernel announces it within
+		 * a second.
+		 */
+		kmon_operstate(n->control, ifc->kernel.ifindex, ifc->announce_up);
 		left--;
 	}
-	n->unsaid = left == 0;
-	if (n->unsaid)
+	n->announce_due = left == 0;
+	if (n->announce_due)
 		worker_wake(n->worker);
 }
 
@@ -113,40 +123,46 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	struct iface *ifc = &n->iface[ifidx];
 	int rc;
 
-	/* The first word is the daemon's: a TAP kept over a restart has its old carrier. */
+	/*
+	 * The first report is always applied: a TAP kept over a restart has its old
+	 * carrier.
+	 */
 	if (ifc->carrier == up && ifc->carrier_set)
 		return;
 	ifc->carrier = up;
 	ifc->carrier_set = true;
 	if (!ifc->leaving)
-		carrier_say(ifc);
-	/* What is lost forwarders and groups hear first: the TAP's carrier takes the kernel's lock
-	 * for all links, which others may have for long. */
+		carrier_log(ifc);
+	/*
+	 * On a loss inform forwarders and groups first: setting the TAP's carrier takes the
+	 * kernel's lock for all links, which other processes may hold for long.
+	 */
 	if (!up)
 		iface_refresh(n, ifidx);
-	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
+	rc = ifc->lost ? 0 : tap_carrier(&ifc->tap, up);
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
 	if (up)
 		iface_refresh(n, ifidx);
-	/* Before it is open nothing is present, and all is read when it is. */
+	/* Before the monitor is open no TAP is present; the first dump reads all. */
 	if (n->control != NULL)
-		carrier_to_announce(n, ifidx, up);
+		carrier_queue(n, ifidx, up);
 }
 
 /*
- * A TAP of an earlier life has the carrier that it had then, and keeps it until the device
- * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
+ * Return true if the device may still come up. A TAP kept over a restart keeps its carrier
+ * until the device has its link or has had time for that, so that sessions survive. No
+ * packets are sent there meanwhile.
  */
 static bool
 carrier_may_be_late(const struct iface *ifc)
 {
-	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
+	return !ifc->carrier_set && monotonic_s() < ifc->link_wait_until_s;
 }
 
 void
-carrier_look(struct neigh *n, uint16_t ifidx)
+carrier_read(struct neigh *n, uint16_t ifidx)
 {
 	const struct iface *ifc = &n->iface[ifidx];
 	bool up = port_link_up(ifc->port);
@@ -160,11 +176,11 @@ carrier_poll(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
-			carrier_look(n, i);
+			carrier_read(n, i);
 }
 
 void
-carrier_settle(struct neigh *n)
+carrier_set_missing(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&

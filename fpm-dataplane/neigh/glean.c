@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets wait in punt for a neighbor: have the kernel ask for it, once at a time, and say
- * how it went. Runs in neigh; keeps a bounded number of questions, and answers each exactly
- * once, at the latest after GLEAN_S: whatever the kernel does, no packet waits for ever.
+ * Packets that wait in punt for a neighbor: ask the kernel once for all of them, and report
+ * the result to punt. Runs in neigh. The number of requests is bounded. Each is answered
+ * exactly once, after GLEAN_S at the latest, so no packet waits forever.
  */
 #include "neigh/internal.h"
 
@@ -22,7 +22,7 @@ glean_send_answer(struct neigh *n, uint16_t ifidx, uint8_t family,
 	worker_send(n->conf.punt, &m->m);
 }
 
-/* Can a forwarder find it now? A host that got no slot stays unknown. */
+/* Return true if forwarders can find it now. A host without a slot is not found. */
 static bool
 nb_is_published(const struct neigh *n, struct nb *nb)
 {
@@ -39,7 +39,7 @@ glean_arm_timer(struct neigh *n)
 	if (cds_list_empty(&n->gleans))
 		return;
 	oldest = cds_list_first_entry(&n->gleans, struct nb, glean);
-	/* A moment late rather than early: an early timer would fire for nothing. */
+	/* Rather late than early, because an early timer has to be started again. */
 	ev_timer_set(&n->glean_timer, oldest->glean_until - monotonic_s() + 0.01, 0.0);
 	ev_timer_start(loop, &n->glean_timer);
 }
@@ -50,8 +50,8 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	struct nb *nb;
 
 	if (m->ifidx == 0 || m->ifidx >= IFIDX_MAX || !n->iface[m->ifidx].up ||
-	    n->n_gleans >= n->most_gleans) {
-		if (n->n_gleans >= n->most_gleans)
+	    n->n_gleans >= n->max_gleans) {
+		if (n->n_gleans >= n->max_gleans)
 			table_refuse(TABLE_asked);
 		glean_send_answer(n, m->ifidx, m->family, &m->addr, false);
 		return;
@@ -67,7 +67,7 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 		return;
 	}
 	if (nb_is_waited_for(nb))
-		return; /* the answer on its way is for all that wait */
+		return; /* one answer is for all packets that wait */
 	nb->glean_until = monotonic_s() + GLEAN_S;
 	cds_list_add_tail(&nb->glean, &n->gleans);
 	table_used(TABLE_asked, ++n->n_gleans);
@@ -96,9 +96,12 @@ glean_over(struct neigh *n, const struct msg_neigh *m)
 		return;
 	cds_list_del_init(&nb->glean);
 	table_used(TABLE_asked, --n->n_gleans);
-	/* The kernel's table has room for a thousand by default: leave none to the scanner. */
+	/*
+	 * The kernel's table has room for a thousand entries by default. Remove unanswered
+	 * entries, so that a scan does not fill it.
+	 */
 	if (!nb_is_watched(nb) && !nb_usable(n, nb))
-		kmon_forget(n->control, n->iface[m->ifidx].tap.ifindex, m->family,
+		kmon_forget(n->control, n->iface[m->ifidx].kernel.ifindex, m->family,
 			    m->addr.octet);
 	nb_release(n, nb);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts of connected subnets: what the kernel has resolved on our ports, by address, in
- * fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A slot and its
- * host are used again only after a grace period, so no forwarder ever meets a slot whose
- * key has changed under it. Never more hosts than slots: that bounds the memory of a scan.
+ * Hosts of connected subnets: the neighbors that the kernel has resolved on our ports, by
+ * address, in fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A
+ * slot and its host are reused only after a grace period, so no forwarder finds a slot with
+ * a changed key. There are never more hosts than slots, which bounds the memory during a
+ * scan.
  */
 #include "neigh/internal.h"
 
@@ -14,7 +15,7 @@
 #include "base/tsan.h"
 
 static void
-hosts_tell_used(const struct neigh *n)
+hosts_report_used(const struct neigh *n)
 {
 	table_used(TABLE_hosts, n->next_adj - n->fib->adj_hosts - n->n_free_adj);
 }
@@ -28,33 +29,38 @@ host_take_slot(struct neigh *n)
 		slot = n->free_adj[--n->n_free_adj];
 	else if (n->next_adj < n->fib->adj_end)
 		slot = n->next_adj++;
-	hosts_tell_used(n);
+	hosts_report_used(n);
 	return slot;
 }
 
 static void
-host_give_back_slot(struct neigh *n, uint32_t slot)
+host_free_slot(struct neigh *n, uint32_t slot)
 {
 	n->free_adj[n->n_free_adj++] = slot;
-	hosts_tell_used(n);
+	hosts_report_used(n);
 }
 
-/* Who has waited longest for a place has this one: one search a place, however many wait. */
+/* Give a free slot to the neighbor that has waited longest. One attempt per free slot. */
 static void
-host_place_next(struct neigh *n)
+host_retry_next(struct neigh *n)
 {
-	if (!cds_list_empty(&n->placeless))
-		nb_apply(n, cds_list_first_entry(&n->placeless, struct nb, placeless));
+	struct nb *nb;
+
+	if (cds_list_empty(&n->no_slot))
+		return;
+	nb = cds_list_first_entry(&n->no_slot, struct nb, no_slot);
+	host_update(n, nb);
+	nb_release(n, nb);
 }
 
 static void
-host_bury(struct neigh *n, struct grave *g)
+host_free(struct neigh *n, struct retired *r)
 {
-	struct host *h = caa_container_of(g, struct host, grave);
+	struct host *h = caa_container_of(r, struct host, retired);
 
-	host_give_back_slot(n, h->fib.adj);
+	host_free_slot(n, h->fib.adj);
 	free(h);
-	host_place_next(n);
+	host_retry_next(n);
 }
 
 static void
@@ -67,10 +73,10 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 
 	if (h == NULL) {
 		if (slot != 0)
-			host_give_back_slot(n, slot);
+			host_free_slot(n, slot);
 		table_refuse(TABLE_hosts);
-		if (cds_list_empty(&nb->placeless))
-			cds_list_add_tail(&nb->placeless, &n->placeless);
+		if (cds_list_empty(&nb->no_slot))
+			cds_list_add_tail(&nb->no_slot, &n->no_slot);
 		return;
 	}
 	h->fib.ifidx = n->fib->adj[slot].ifidx = nb->ifidx;
@@ -83,10 +89,10 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
 	cds_lfht_node_init(&h->fib.node);
 	GRACE_RELEASE(&h->fib.node);
-	/* A full barrier inside: who finds the host sees its slot filled. */
+	/* Contains a full barrier: a forwarder that finds the host sees its slot filled. */
 	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
 	nb->host = h;
-	cds_list_del_init(&nb->placeless);
+	cds_list_del_init(&nb->no_slot);
 }
 
 static void
@@ -94,10 +100,10 @@ host_remove(struct neigh *n, struct nb *nb)
 {
 	struct host *h = nb->host;
 
-	/* At once: a forwarder that still holds the slot asks again instead of sending. */
+	/* At once: a forwarder that still has the slot then gleans instead of sending. */
 	atomic_store_explicit(&n->fib->adj[h->fib.adj].hop, 0, memory_order_release);
 	cds_lfht_del(n->fib->hosts, &h->fib.node);
-	neigh_retire(n, &h->grave, host_bury);
+	neigh_retire(n, &h->retired, host_free);
 	nb->host = NULL;
 }
 
@@ -105,7 +111,7 @@ void
 host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 {
 	if (hop == 0)
-		cds_list_del_init(&nb->placeless);
+		cds_list_del_init(&nb->no_slot);
 	if (hop == 0 && nb->host != NULL)
 		host_remove(n, nb);
 	else if (hop != 0 && nb->host == NULL)
@@ -113,6 +119,17 @@ host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	else if (hop != 0)
 		atomic_store_explicit(&n->fib->adj[nb->host->fib.adj].hop, hop,
 				      memory_order_release);
+}
+
+void
+host_update(struct neigh *n, struct nb *nb)
+{
+	uint64_t hop = nb_hop(n, nb);
+
+	host_apply(n, nb, hop);
+	/* Last, so that punt finds the neighbor published. */
+	if (hop != 0)
+		glean_answer(n, nb, true);
 }
 
 bool
@@ -136,15 +153,16 @@ host_was_used(struct neigh *n, const struct host *h)
 }
 
 /*
- * The kernel sees none of the traffic that forwarders send to a neighbor, and would let it
- * grow stale and go: have it confirm those that are used. The rest is left to its GC.
+ * Confirm the hosts in use. The kernel sees none of the packets that forwarders send, so it
+ * would let the entry become stale and remove it. Unused entries are left to the kernel's
+ * GC.
  */
 void
 host_sweep(struct neigh *n)
 {
-	/* Whom a slot given back did not help: there was no memory then. */
+	/* Retry neighbors whose host found a free slot but no memory. */
 	for (uint32_t k = n->n_free_adj + n->fib->adj_end - n->next_adj; k > 0; k--)
-		host_place_next(n);
+		host_retry_next(n);
 	for (uint32_t i = 0; i < n->n_slot; i++) {
 		struct nb *nb = n->nb_slot[i];
 		bool used;

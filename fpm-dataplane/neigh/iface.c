@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports as forwarders see them. What the operator says of a TAP (state, MTU, MAC, addresses,
- * forwarding) becomes a fresh immutable fib_iface and, where the device can, the device's
- * own; what the device says of its link becomes the TAP's carrier. Runs in neigh; it never
- * writes to a TAP, and never changes what it has published.
+ * Ports and VLANs as forwarders see them. The settings of a TAP (state, MTU, MAC,
+ * addresses, forwarding) become a new immutable fib_iface, and, where supported, settings
+ * of the device. Runs in neigh. This file never writes to a TAP and never changes a
+ * published copy.
  */
 #include "neigh/internal.h"
 
@@ -14,19 +14,19 @@
 
 #include "base/log.h"
 
-/* fib_destroy() frees the last copy, by the address of its first member. */
+/* fib_destroy() frees the last copy by the address of its first member. */
 struct iface_copy {
 	struct fib_iface fib;
-	struct grave grave;
+	struct retired retired;
 };
 static_assert(offsetof(struct iface_copy, fib) == 0, "freed as a fib_iface");
 
-/* --- publication -------------------------------------------------------------------------- */
+/* --- publication ---------------------------------------------------------------------- */
 
 static void
-iface_copy_bury(struct neigh *n, struct grave *g)
+iface_copy_free(struct neigh *n, struct retired *r)
 {
-	free(caa_container_of(g, struct iface_copy, grave));
+	free(caa_container_of(r, struct iface_copy, retired));
 }
 
 #define RANK_GLOBAL      2
@@ -36,7 +36,7 @@ struct ranks {
 	int v4, v6;
 };
 
-/* How good an address is as the source of an ICMP error; 0: not at all. */
+/* Rank an address as the source of ICMP errors; 0: unusable. */
 static int
 addr_source_rank(const struct kmon_addr *ka)
 {
@@ -54,7 +54,7 @@ addr_source_rank(const struct kmon_addr *ka)
 	return (a[0] & 0xfe) == 0xfc ? 1 : 0; /* fc00::/7 */
 }
 
-/* The best of the addresses on a link, where it beats what `fi` has. */
+/* Take the best address of each family on a link, if better than the one in `fi`. */
 static void
 link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 {
@@ -62,12 +62,12 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 
 	cds_list_for_each_entry (a, &l->locals, list) {
 		int *rank = a->addr.family == 4 ? &best->v4 : &best->v6;
-		int its = addr_source_rank(&a->addr);
+		int rank_new = addr_source_rank(&a->addr);
 		struct ipaddr addr;
 
-		if (its <= *rank)
-			continue; /* the kernel's first is its primary */
-		*rank = its;
+		if (rank_new <= *rank)
+			continue; /* of equal ones the kernel's first is the primary */
+		*rank = rank_new;
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		if (a->addr.family == 4)
 			fi->src4 = ipaddr_v4(&addr);
@@ -76,7 +76,7 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 	}
 }
 
-/* Ours on the link; one that is still being tried (DAD) is no source of anything yet. */
+/* Copy our link-local addresses. A tentative address (DAD) is no source yet. */
 static void
 link_linklocals(const struct link *l, struct fib_iface *fi)
 {
@@ -98,24 +98,24 @@ link_linklocals(const struct link *l, struct fib_iface *fi)
 	}
 }
 
-/* Has it what is still lacking? Of thousands of VLANs most have not: they are passed quickly. */
+/* Return true if `ifc` may lend an address that is missing. Skips most VLANs quickly. */
 static bool
-iface_could_lend(const struct iface *ifc, const struct ranks *best)
+iface_may_lend(const struct iface *ifc, const struct ranks *best)
 {
 	return ifc->present &&
 	       ((best->v4 < RANK_GLOBAL && ifc->lends4) || (best->v6 == 0 && ifc->lends6));
 }
 
 /*
- * Whose address an ICMP error about a packet from this interface bears: its own; an
- * unnumbered one borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
- * then of another, all in its own VRF. An address of the link is no source for what leaves the
- * link while there is a better one.
+ * Choose the source address of ICMP errors about packets from this interface: its own. An
+ * unnumbered interface borrows one in its VRF, first from the loopback interface (RFC 1812,
+ * 2.2.7: the router-id), then from any other. A link-scope address is used only when there
+ * is no better one.
  */
 static void
 iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 {
-	const struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
+	const struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
 	const struct link *lo;
 	struct ranks best = {0, 0};
 	uint32_t table;
@@ -123,7 +123,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	if (l == NULL)
 		return;
 	table = link_table(n, l);
-	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses on itself */
+	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses itself */
 	if (lo == NULL)
 		lo = link_find(n, LOOPBACK_IFINDEX);
 	link_linklocals(l, fi);
@@ -132,7 +132,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
-	/* What is not missing is not replaced. */
+	/* An own address is not replaced. */
 	if (best.v6 != 0)
 		best.v6 = RANK_GLOBAL;
 	if (lo != NULL)
@@ -141,14 +141,14 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	     i++) {
 		const struct iface *other = &n->iface[i];
 
-		l = iface_could_lend(other, &best) ? link_find(n, other->tap.ifindex)
-						   : NULL;
+		l = iface_may_lend(other, &best) ? link_find(n, other->kernel.ifindex)
+						 : NULL;
 		if (l != NULL && link_table(n, l) == table)
 			link_sources(l, fi, &best);
 	}
 }
 
-/* The tags of its frames: those of what it is on, and its own. */
+/* Copy the tags of its frames: the tags of the interface below, then its own. */
 static void
 iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {
@@ -159,10 +159,10 @@ iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	iface_tags(n, &n->iface[ifc->on], fi);
 	fi->tag_type_lost = false;
 	fi->tag[fi->n_tags++] =
-		(struct fib_tag){.type = ifc->tap.vlan_type, .id = ifc->tap.vlan_id};
+		(struct fib_tag){.type = ifc->kernel.vlan_type, .id = ifc->kernel.vlan_id};
 	fi->n_written = fi->n_tags;
 	if (n->iface[ifc->on].takes_tags && fi->n_tags == 1 &&
-	    ifc->tap.vlan_type == VLAN_C_TYPE) {
+	    ifc->kernel.vlan_type == VLAN_C_TYPE) {
 		fi->n_written = 0;
 		atomic_store_explicit(&n->fib->tags_by_device, true, memory_order_relaxed);
 	}
@@ -175,7 +175,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	struct fib_iface *old =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 	struct iface_copy *copy = calloc(1, sizeof(*copy));
-	unsigned int mtu_bytes = ifc->present ? ifc->tap.mtu_bytes : ifc->port->mtu_bytes;
+	unsigned int mtu_bytes =
+		ifc->present ? ifc->kernel.mtu_bytes : ifc->port->mtu_bytes;
 	const struct link *l;
 	struct fib_iface *fi;
 
@@ -184,20 +185,21 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi = &copy->fib;
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
-	/* The kernel's TAP takes any MTU, the device behind the port may not. */
+	/* The kernel's TAP accepts any MTU; the device may not. */
 	if (mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
 		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
 	fi->port = ifc->port->ifidx;
 	iface_tags(n, ifc, fi);
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
-	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
+	memcpy(fi->mac, ifc->present ? ifc->kernel.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
 	fi->forward6 = ifc->forward6 && n->forward6_all;
-	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
+	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
-	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
+	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
+	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
 
 	/* Padding is zero in both: calloc, and stores member by member. */
@@ -205,11 +207,11 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		free(copy);
 		return false;
 	}
-	/* Release: who reads the pointer sees the copy filled. */
+	/* Release: a forwarder that reads the pointer sees the copy filled. */
 	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
 	if (old != NULL)
-		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
-			     iface_copy_bury);
+		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->retired,
+			     iface_copy_free);
 	return true;
 }
 
@@ -221,7 +223,10 @@ iface_addresses_changed(struct neigh *n, uint16_t ifidx)
 	n->borrow_due = true;
 }
 
-/* Not with each address: thousands of VLANs come by and by, and each might borrow. */
+/*
+ * Once per round, because thousands of VLANs may be reported one by one, and each might
+ * borrow.
+ */
 void
 iface_borrow(struct neigh *n)
 {
@@ -231,22 +236,27 @@ iface_borrow(struct neigh *n)
 	n->borrow_due = false;
 }
 
-/* Publish, tell, and see to neighbors. */
+/* Publish the interface, report its state, and update its neighbors. */
 static void
 iface_refresh_one(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
-	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
-	bool up = ifc->present && ifc->tap.admin_up && (on == NULL ? ifc->carrier : on->up);
-	/* Before that, solicitations would go nowhere, and the next is a second away. */
-	bool can_ask = up && ifc->tap.carrier && (on == NULL || on->can_ask);
+	struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
+	bool up = ifc->present && ifc->kernel.admin_up &&
+		  (on == NULL ? ifc->carrier : on->up);
+	/*
+	 * Before that solicitations would be lost, and the next one follows after a second.
+	 */
+	bool can_ask = up && ifc->kernel.carrier && (on == NULL || on->can_ask);
 	bool news = up != ifc->up || (can_ask && !ifc->can_ask);
 
 	ifc->up = up;
 	ifc->can_ask = can_ask;
 	iface_publish(n, ifidx);
-	/* rib takes routes off a link before its neighbors go, and on after they are there. */
+	/*
+	 * rib must leave the link before its neighbors go, and return after they are back.
+	 */
 	if (l != NULL && !up)
 		link_tell_up(n, l, false);
 	if (news)
@@ -260,17 +270,17 @@ iface_refresh(struct neigh *n, uint16_t ifidx)
 {
 	iface_refresh_one(n, ifidx);
 	if (fib_vlans(n->fib, ifidx) == NULL)
-		return; /* nothing was ever on it: as on most of thousands of VLANs */
+		return; /* it never had a VLAN, like most of thousands of VLANs */
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
 			iface_refresh(n, i);
 }
 
-/* --- forwarding sysctls ------------------------------------------------------------------- */
+/* --- forwarding sysctls --------------------------------------------------------------- */
 
-/* Tell the operator, who may wonder for long why nothing passes. */
+/* Log the state, because an operator may search long for the reason of drops. */
 static void
-iface_tell_forwarding(struct neigh *n, uint16_t ifidx)
+iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 {
 	const struct fib_iface *fi =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
@@ -283,8 +293,9 @@ iface_tell_forwarding(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * IPv4: the kernel writes what is said for all to every interface, so an interface's own
- * word counts. IPv6: that of all has to be on as well (ip-sysctl.rst).
+ * Follow a `forwarding` sysctl. IPv4: the kernel writes a value for all to each interface,
+ * so the value of the interface decides. IPv6: the value for all must be on as well
+ * (ip-sysctl.rst).
  */
 void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
@@ -294,7 +305,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 	bool of_all = kc->ifindex == KMON_CONF_ALL && kc->family == 6;
 
 	if (gone)
-		return; /* and so is the link, or its IPv6 */
+		return; /* the link or its IPv6 is gone as well */
 	if (of_all)
 		n->forward6_all = kc->forwarding;
 	for (uint16_t i = 1; i < n->iface_end; i++) {
@@ -307,36 +318,38 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 		else if (!of_all)
 			ifc->forward6 = kc->forwarding;
 		if (iface_publish(n, i))
-			iface_tell_forwarding(n, i);
+			iface_log_forwarding(n, i);
 	}
 }
 
-/* --- TAPs --------------------------------------------------------------------------------- */
+/* --- TAPs ----------------------------------------------------------------------------- */
 
-/* What the device does not take, it keeps: the smaller of the two is in force. */
+/*
+ * Set the MTU of the device. If it refuses, it keeps its own, and the smaller one is in
+ * force.
+ */
 static void
-iface_follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
+iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 {
 	const struct port *port = ifc->port;
 	unsigned int want =
 		mtu_bytes < port->mtu_max_bytes ? mtu_bytes : port->mtu_max_bytes;
 	int rc = port_set_mtu(port, want);
 
-	/* Some devices have no such thing as an MTU: then anything up to their longest frame. */
+	/* A device without an MTU setting takes anything up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
 		ifc->dev_mtu_bytes = want;
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else
-		log_warn("neigh: mtu of the tap is more than the device takes port=%s "
-			 "tap=%u "
-			 "in_force=%u max=%u",
+		log_warn("neigh: tap mtu above device limit port=%s tap=%u in_force=%u "
+			 "max=%u",
 			 port->name, mtu_bytes, ifc->dev_mtu_bytes, port->mtu_max_bytes);
 }
 
-/* Hand MTU and MAC on to the device; one that cannot take them is told once a change. */
+/* Pass MTU and MAC on to the device. A refusal is logged once per change. */
 static void
-iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
+iface_set_dev(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 {
 	static const uint8_t zero[6];
 	char mac[MAC_STRLEN];
@@ -344,7 +357,7 @@ iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 
 	if (kl->mtu_bytes != ifc->tap_mtu_bytes) {
 		ifc->tap_mtu_bytes = kl->mtu_bytes;
-		iface_follow_mtu(ifc, kl->mtu_bytes);
+		iface_set_dev_mtu(ifc, kl->mtu_bytes);
 	}
 	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
@@ -356,23 +369,25 @@ iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 	}
 }
 
-/* Have the port accept frames to a MAC that a VLAN has for itself. */
+/* Make the port accept frames to a MAC of its VLAN that differs from its own. */
 static void
 iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
 {
 	const struct iface *port = &n->iface[ifc->port->ifidx];
 	int rc;
 
-	if (memcmp(ifc->tap.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
+	if (memcmp(ifc->kernel.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
 		return;
-	rc = port_add_mac(ifc->port, ifc->tap.mac);
+	rc = port_add_mac(ifc->port, ifc->kernel.mac);
 	if (rc < 0)
-		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
-			 "error=%s",
-			 ifc->tap.name, ifc->port->name, strerror(-rc));
+		log_warn("neigh: vlan mac refused by device dev=%s port=%s error=%s",
+			 ifc->kernel.name, ifc->port->name, strerror(-rc));
 }
 
-/* After the round: of VLANs that go by their port's MAC the kernel tells right behind it. */
+/*
+ * At the end of the round, because VLANs with the port's MAC are reported right after the
+ * port.
+ */
 void
 iface_vlan_macs(struct neigh *n)
 {
@@ -388,9 +403,9 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	struct iface *ifc = &n->iface[ifidx];
 
 	ifc->present = true;
-	ifc->tap = *kl;
+	ifc->kernel = *kl;
 	if (ifc->on == 0)
-		iface_follow_tap(n, ifc, kl);
+		iface_set_dev(n, ifc, kl);
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
@@ -415,7 +430,7 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		const struct iface *ifc = &n->iface[i];
 
-		if (ifc->port != NULL && !ifc->lost && ifc->twin.ifindex == kl->ifindex)
+		if (ifc->port != NULL && !ifc->lost && ifc->tap.ifindex == kl->ifindex)
 			return i;
 	}
 	return 0;

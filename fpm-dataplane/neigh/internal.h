@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the neigh thread share; nobody else includes this. All is [neigh].
+ * Shared declarations of the neigh thread's files. No other folder includes this. All is
+ * [neigh].
  *
- *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c <-> hosts.c
- *                `-> carrier.c -> iface.c                         `-> glean.c
+ *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
+ *                `-> carrier.c -> iface.c                             glean.c <-'
  *
- * Each file may call those to its right, and link.c, table.c, vrf.c and retire.c, which call
- * none of these back. hosts.c calls adjacency.c for one thing: the next neighbor gets a place
- * that became free.
+ * Each file may call the files to its right, and link.c, table.c, vrf.c and retire.c, which
+ * call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -23,10 +23,10 @@
 #include "neigh/neigh.h"
 #include "port/port.h"
 
-#define RETRY_S        1.0 /* unresolved next hops are asked for */
-#define CARRIER_POLL_S 0.1 /* devices whose link state no kernel event tells */
-#define SWEEP_S        5.0 /* hosts in use are kept fresh */
-#define GLEAN_S        5.0 /* packets wait no longer for an answer */
+#define RETRY_S        1.0 /* period of requests for unresolved next hops */
+#define CARRIER_POLL_S 0.1 /* for devices without kernel events for their link state */
+#define SWEEP_S        5.0 /* period in which hosts in use are confirmed */
+#define GLEAN_S        5.0 /* limit of the wait for an answer */
 #define LINK_CHAINS    4096
 
 #define NUD_USABLE \
@@ -34,308 +34,335 @@
 
 struct neigh;
 
-/* Something forwarders may still see: buried after a grace period. */
-struct grave {
-	struct grave *next;
-	void (*bury)(struct neigh *n, struct grave *g);
+/* An object that forwarders may still read. `free_fn` frees it after a grace period. */
+struct retired {
+	struct retired *next;
+	void (*free_fn)(struct neigh *n, struct retired *r);
 };
 
 /* A local address of the control namespace. */
 struct local {
-	struct cds_list_head list; /* link.locals, in the kernel's order */
+	struct cds_list_head list; /* link.locals, in the order of the kernel */
 	struct kmon_addr addr;
 	bool told; /* rib knows it */
 };
 
-/* An interface of the control namespace, be it a port's TAP or not. */
+/* An interface of the control namespace: a port's TAP, a VLAN, or any other. */
 struct link {
 	struct link *next; /* chain */
 	uint32_t ifindex;
-	uint16_t ifidx; /* 0: no port */
-	bool known;     /* false: only addresses have been heard of */
-	bool told;      /* rib and punt know of it ... */
+	uint16_t ifidx; /* 0: no port or VLAN of ours */
+	bool known;     /* false: only addresses were reported */
+	bool told;      /* rib and punt know it ... */
 	bool told_up;   /* ... as up */
 	char name[16];
-	uint32_t table; /* that its addresses are in, as rib was told; 0: main */
-	uint32_t owner; /* bond, bridge or team that it is part of; 0: none */
-	uint16_t vrf;   /* of a VRF: the number it holds; FIB_VRF_NONE: none was left */
-	struct kmon_link kernel; /* newest; valid while `known` */
+	uint32_t table;          /* table of its addresses as reported to rib; 0: main */
+	uint32_t owner;          /* its bond, bridge or team; 0: none */
+	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
+	struct kmon_link kernel; /* last report; valid while `known` */
 	struct cds_list_head locals;
 };
 
-/* Who has the number of a VRF. */
+/* The VRF that has a number. */
 struct vrf {
 	uint32_t table;
-	uint32_t refs;     /* VRFs of the kernel with this table; 0: nobody */
-	uint32_t namesake; /* ifindex of the one whose name it has */
+	uint32_t refs;     /* VRFs of the kernel with this table; 0: number is free */
+	uint32_t named_by; /* ifindex of the VRF whose name rib has */
 };
 
-/* A port and its TAP; or a VLAN on one, of which only what is marked (*) has a meaning. */
+/* A port and its TAP, or a VLAN. A VLAN uses only the fields marked (*). */
 struct iface {
-	struct port *port;    /* (*) of a VLAN the one it is on; NULL: no such interface */
-	uint16_t on;          /* (*) interface that a VLAN is on; 0: a port */
-	struct tap twin;      /* its TAP, the port's descriptor; punt reads and writes it */
-	struct kmon_link tap; /* (*) newest of it, or of the VLAN; valid while `present` */
-	bool present;         /* (*) that exists */
-	struct if_counters base;  /* of a VLAN's number, when it came: not its own */
-	bool resting;             /* (*) a VLAN that was; its number is not given out yet */
-	bool lost;                /* it was deleted, and there is no other yet */
-	int lost_error;           /* why not, as told last; 0: not tried */
-	bool leaving;             /* the port is about to go, by intent */
-	bool carrier;             /* of the port */
-	bool carrier_set;         /* and the TAP has been told */
-	bool unsaid, unsaid_up;   /* (*) FRR is to hear of a carrier, of which */
-	unsigned int untold;      /* changes of it that the log has no line of */
-	double lines, lines_at_s; /* of the log, that are its due; monotonic, then */
-	double patience_until_s; /* monotonic; until then a link that is down may be late */
-	bool up;      /* (*) admin up, with carrier; a VLAN: what it is on, too */
-	bool can_ask; /* (*) up, and the kernel's own view is too */
-	bool forward4, forward6;    /* (*) the sysctls */
-	bool borrows;               /* (*) lacks an address of its own for ICMP errors */
-	bool lends4, lends6;        /* (*) has one, which others may borrow */
-	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
-	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
-	uint8_t dev_mac[6];         /* what the device was given last */
-	unsigned int dev_mtu_bytes; /* what the device has */
-	unsigned int tap_mtu_bytes; /* what it was asked for last */
-	bool tags_asked, takes_tags; /* does the device of a port? From its first VLAN on */
+	struct port *port; /* (*) a VLAN: the port it is on; NULL: no such interface */
+	uint16_t on;       /* (*) a VLAN: interface that it is on; 0: a port */
+	struct tap tap;    /* its TAP and descriptor; punt reads and writes it */
+	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
+	bool present;            /* (*) the TAP or VLAN exists */
+	struct if_counters base; /* a VLAN: counters of its number when it was added */
+	bool number_retired;     /* (*) removed VLAN; its number is not reused yet */
+	bool lost;               /* the TAP was deleted and not yet recreated */
+	int lost_error;          /* last logged error of that; 0: not tried */
+	bool leaving;            /* the port is being removed on request */
+	bool carrier;            /* carrier of the port */
+	bool carrier_set;        /* ... and the TAP has it */
+	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
+	unsigned int n_unlogged;        /* changes that were not logged */
+	double log_credit;              /* log lines that are allowed ... */
+	double log_credit_at_s;         /* ... at that (monotonic) time */
+	double link_wait_until_s;       /* monotonic; until then a link may still come up */
+	bool up;      /* (*) admin up with carrier; a VLAN: also the interface below */
+	bool can_ask; /* (*) up, and the kernel agrees */
+	bool forward4, forward6;     /* (*) the sysctls */
+	bool borrows;                /* (*) has no address of its own for ICMP errors */
+	bool lends4, lends6;         /* (*) has an address that others may borrow */
+	unsigned int dev_ifindex;    /* ifindex of kernel_if in our namespace; 0: unknown */
+	bool dev_lost;               /* it was deleted; AF_PACKET does not follow */
+	uint8_t dev_mac[6];          /* last MAC address given to the device */
+	unsigned int dev_mtu_bytes;  /* MTU of the device */
+	unsigned int tap_mtu_bytes;  /* last MTU requested */
+	bool tags_asked, takes_tags; /* tag offload; asked at the first VLAN */
 };
 
-/* A published neighbor of a connected subnet. */
+/* A published host of a connected subnet. */
 struct host {
 	struct fib_host fib;
-	struct grave grave;
-	bool used; /* before the last sweep; fib->adj_used tells of what came since */
+	struct retired retired;
+	bool used; /* before the last sweep; fib->adj_used has the use since then */
 };
 
-/* A next hop of rib's: adjacency `adj` follows neighbor `nb`. */
+/* A next hop of rib: adjacency `adj` follows neighbor `nb`. */
 struct watch {
 	struct cds_list_head list; /* nb.watches */
 	struct nb *nb;
 	uint32_t adj;
-	bool alive; /* as rib knows it */
+	bool alive; /* as reported to rib */
 };
 
 /*
- * A neighbor: of the kernel's table, or watched, or waited for, or several of these.
- * Lists are empty heads when the neighbor is not on them.
+ * A neighbor: in the kernel's table, watched, or awaited by packets. The list heads are
+ * empty when the neighbor is not on the list.
  */
 struct nb {
-	struct nb *next; /* chain */
-	uint32_t slot;   /* place in neigh.nb_slot: never moves, so queries resume by it */
+	struct nb *next;
+	uint32_t slot; /* index in neigh.nb_slot; never changes, for queries */
 	uint16_t ifidx;
 	uint8_t family;
 	bool known; /* the kernel has an entry */
 	bool has_mac;
-	bool grace;   /* entry evicted by the kernel's GC: forward on until it is settled */
-	bool refused; /* the kernel would not ask for it when it was told to, last time */
+	bool grace;   /* evicted by the kernel's GC: forward until it is resolved again */
+	bool refused; /* the kernel refused the last request, and that was logged */
 	uint8_t mac[6];
 	uint16_t nud;
 	struct ipaddr addr;
 	struct cds_list_head watches;
 	struct host *host;
-	struct cds_list_head retry; /* neigh.retry: wanted and not settled */
-	struct cds_list_head wish;  /* neigh.wish: ask the kernel at the end of the round */
-	struct cds_list_head glean; /* neigh.gleans, oldest first */
-	struct cds_list_head
-		placeless;  /* neigh.placeless: usable, and no slot for its host */
-	double glean_until; /* monotonic_s() */
+	struct cds_list_head retry;   /* neigh.retry: wanted and unresolved */
+	struct cds_list_head to_ask;  /* neigh.to_ask: request at the end of the round */
+	struct cds_list_head glean;   /* neigh.gleans, oldest first */
+	struct cds_list_head no_slot; /* neigh.no_slot: usable, no free slot for its host */
+	double glean_until;           /* monotonic_s() */
 };
 
 struct neigh {
 	struct neigh_conf conf;
 	struct fib *fib;
 	struct worker *worker;
-	/* Room: neighbors of the kernel's, records in all, questions, VLANs, VRFs. */
-	uint32_t most_known, most_nb, most_gleans, most_vlans, most_vrfs;
-	struct kmon *control; /* control namespace */
-	struct kmon *behind;  /* our namespace: links behind ports; NULL: none needed */
-	bool resync;          /* a monitor failed: try again at the next tick */
-	ev_io control_io, behind_io;
+	/* Limits: neighbors of the kernel, all records, gleans, VLANs, VRFs. */
+	uint32_t max_known, max_nb, max_gleans, max_vlans, max_vrfs;
+	struct kmon *control;    /* control namespace */
+	struct kmon *device_mon; /* our namespace, for devices; NULL: not needed */
+	bool resync;             /* a monitor failed: resync at the next tick */
+	ev_io control_io, device_io;
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
 
 	struct iface iface[IFIDX_MAX];
-	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records of each */
-	bool unsaid;                 /* of some interface */
-	uint16_t unsaid_from;        /* of none before */
-	uint16_t iface_end;          /* no interface has this number or a higher one */
-	uint16_t next_vlan;          /* number to try first */
-	uint16_t n_vlans;            /* numbers that are in use, or rest */
-	bool left_out;               /* the kernel knows VLANs that found no number */
-	bool borrow_due; /* addresses changed, or their VRF: who borrows looks again */
-	bool macs_due;   /* a port has another: see iface_vlan_macs() */
+	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records per interface */
+	bool announce_due;           /* some interface has a carrier to announce */
+	uint16_t announce_from;      /* no interface below has one */
+	uint16_t iface_end;          /* all interface numbers are below */
+	uint16_t next_vlan;          /* first number to try */
+	uint16_t n_vlans;            /* numbers in use, or not reused yet */
+	bool vlan_left_out;          /* VLANs of the kernel have no number */
+	bool borrow_due;             /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
-	uint16_t vrf_end, next_vrf; /* none has this number or a higher one; to try first */
-	uint16_t n_vrfs;            /* numbers that somebody has */
-	bool vrf_left_out;          /* some VRF found none */
-	bool forward6_all;          /* net.ipv6.conf.all.forwarding */
+	uint16_t vrf_end, next_vrf;   /* all VRF numbers are below; first to try */
+	uint16_t n_vrfs;              /* numbers in use */
+	bool vrf_left_out;            /* a VRF has no number */
+	bool forward6_all;            /* net.ipv6.conf.all.forwarding */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
 	struct nb **nb_slot;
-	uint32_t n_slot, room_slot; /* used once, allocated */
+	uint32_t n_slot, room_slot; /* used so far, allocated */
 	uint32_t *free_slot;
 	uint32_t n_free_slot;
 	uint32_t n_nb;
-	bool untold; /* the kernel knows some that found no room */
-	struct cds_list_head retry, wish, gleans, placeless;
+	bool nb_left_out; /* neighbors of the kernel found no room */
+	struct cds_list_head retry, to_ask, gleans, no_slot;
 	unsigned int n_gleans;
 
 	struct watch **watch; /* by adjacency, fib->adj_hosts entries */
-	uint32_t *free_adj;   /* host slots given back */
+	uint32_t *free_adj;   /* host slots that are free again */
 	uint32_t n_free_adj, next_adj;
 
-	struct grave *graves; /* retired in this round */
+	struct retired *retired; /* retired in this round */
 };
 
-/* --- retire.c ------------------------------------------------------------------------------ */
+/* --- retire.c ------------------------------------------------------------------------- */
 
-/* Free something after a grace period; one call_rcu a round. */
-void neigh_retire(struct neigh *n, struct grave *g,
-		  void (*bury)(struct neigh *n, struct grave *g));
+/* Free an object after a grace period; one call_rcu per round. */
+void neigh_retire(struct neigh *n, struct retired *r,
+		  void (*free_fn)(struct neigh *n, struct retired *r));
 void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 
-/* --- link.c: records of links --------------------------------------------------------------- */
+/* --- link.c: records of links --------------------------------------------------------- */
 
 struct link *link_find(struct neigh *n, uint32_t ifindex);
-/* Find or make one; NULL, logged: no memory. */
+/* Find or create a link. NULL if there is no memory (logged). */
 struct link *link_get(struct neigh *n, uint32_t ifindex);
-/* With its addresses. */
+/* Free a link and its addresses. */
 void link_free(struct neigh *n, struct link *l);
 void link_free_all(struct neigh *n);
-/* The VRF of this ifindex, which may be 0; NULL: it is none. */
+/* Return the VRF with this ifindex (0: none); NULL if it is no VRF. */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
-/* The bond, bridge or team that one of ours is part of: no VRF. NULL: none. */
+/* Return the bond, bridge or team of an interface of ours (not its VRF); NULL: none. */
 const struct link *link_owner(struct neigh *n, const struct link *l);
-/* The table that an interface's addresses are in: of a VRF, or 0 for main. */
+/* Return the table of an interface's addresses: its VRF's, or 0 for main. */
 uint32_t link_table(struct neigh *n, const struct link *l);
-/* Port of a TAP; 0 when the interface is none of ours. */
+/* Return the number of our port or VLAN with this ifindex; 0: none. */
 uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 /* Send MSG_LINK to rib and punt. */
 void link_tell(struct neigh *n, const struct link *l, bool gone);
-/* The same when `up` is news. */
+/* Send MSG_LINK if `up` differs from the last report. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
 
-/* --- link_event.c: interfaces and addresses, told to rib and punt --------------------------- */
+/*
+ * --- link_event.c: interfaces and addresses, reported to rib and punt
+ * ------------------------
+ */
 
 void link_event(void *ctx, const struct kmon_link *kl, bool gone);
 void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
-/* Have VLANs on a link forgotten, until the kernel is asked again. */
+/* Treat VLANs on a link as deleted until the kernel is asked again. */
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
-/* VLANs were left out, and there are numbers again: have the kernel asked for them. */
+/* If VLANs were left out and numbers are free again, have the kernel's links read again. */
 void link_retry_vlans(struct neigh *n);
 
-/* --- ports.c: ports that come and go, and their TAPs ---------------------------------------- */
+/*
+ * --- ports.c: adding and removing ports, and their TAPs
+ * ------------------------------------
+ */
 
-/* Take the ports that are there at the start; open the monitor of their devices, where any needs
- * one. Returns 0 or -errno. */
+/*
+ * Take over the ports present at the start. Open the monitor of their devices if a port
+ * needs one. Returns 0 or -errno.
+ */
 int ports_setup(struct neigh *n);
-/* Have the links of devices watched or polled. */
+/* Start to watch or poll the links of devices. */
 void ports_watch(struct neigh *n);
-/* All that the kernel has was told: a TAP that was not is gone. */
-void ports_first_look(struct neigh *n);
-/* A port comes, or goes, while packets pass. */
+/* Check after the first dump: a TAP that the kernel did not report is gone. */
+void ports_check_taps(struct neigh *n);
+/* Add or remove a port while packets are forwarded. */
 void ports_add(struct neigh *n, struct port *port);
 void ports_remove(struct neigh *n, uint16_t ifidx);
-/* Make TAPs anew in place of those that are gone. */
+/* Create TAPs again that were deleted. */
 void ports_reopen_lost(struct neigh *n);
 
-/* --- iface.c: ports and VLANs as forwarders see them ----------------------------------------- */
+/*
+ * --- iface.c: ports and VLANs as forwarders see them
+ * ---------------------------------------
+ */
 
 void iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
-/* The TAP of a port was deleted, or has left the namespace. */
+/* Handle a port's TAP that was deleted or left the namespace. */
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
-/* What decides on `up` of an interface, or of those on it, may have changed. */
+/* Compute `up` of an interface and of the VLANs on it again. */
 void iface_refresh(struct neigh *n, uint16_t ifidx);
-/* Port whose TAP this is, be it known by then or not; 0: none. */
+/* Return the port with this TAP, also if its link is not known yet; 0: none. */
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
-/* Show forwarders the port as it is; false when they see it so already. */
+/* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
-/* Addresses of `ifidx`, or (0) of an interface that is none of ours, have changed. */
+/* Handle changed addresses of `ifidx`; 0: of an interface that is not ours. */
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
-/* Once a round: who has no address of its own looks for one. */
+/* Once per round: interfaces without an own address choose one to borrow. */
 void iface_borrow(struct neigh *n);
-/* Once a round: a MAC that was a port's may be its VLANs' alone now. */
+/* Once per round: accept a port's former MAC that its VLANs still have. */
 void iface_vlan_macs(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 
-/* --- carrier.c ----------------------------------------------------------------------------- */
+/* --- carrier.c ------------------------------------------------------------------------ */
 
 void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
-void carrier_look(struct neigh *n, uint16_t ifidx); /* at the link of a port's device */
+void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 void carrier_poll(struct neigh *n);
-void carrier_announce(struct neigh *n); /* to FRR; the rest in the next round */
-void carrier_settle(struct neigh *n);   /* of ports that nobody spoke of: down */
-void carrier_say_rest(struct neigh *n); /* to the log, once a second */
+void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
+void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
+void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
-/* --- vlan.c: VLANs on ports, and VLANs on those ------------------------------------------- */
+/*
+ * --- vlan.c: VLANs on ports, and VLANs on VLANs
+ * --------------------------------------------
+ */
 
-/* Number of a new interface for the VLAN `kl`; 0 when it is none on one of ours, logged. */
+/*
+ * Add the VLAN `kl` and return its number; 0 when it is not on our interfaces or
+ * unsupported (logged).
+ */
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
-/* Is this still what the VLAN was when it was added: on the same interface, by that tag? */
-bool vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
-/* It is no more, or what it was on; nothing of it is known from here on. */
+/* Return true if the VLAN has the same interface below and the same tag as when added. */
+bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+/* Remove a VLAN that was deleted, or whose lower interface was. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 
-/* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------------- */
+/* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------- */
 
-/* Link `l` is a VRF, has changed, or is one no more. */
-void vrf_follow(struct neigh *n, struct link *l);
-/* It gives back the number that it held, after its members have left. */
+/* Update the number of link `l`, which is or was a VRF. */
+void vrf_update(struct neigh *n, struct link *l);
+/* Drop a VRF's reference to its number, after its members have left. */
 void vrf_release(struct neigh *n, uint16_t number);
-/* What an interface has in fib_iface.vrf. */
+/* Return the value of fib_iface.vrf for a link. */
 uint16_t vrf_of(struct neigh *n, const struct link *l);
 
-/* --- table.c: neighbor records ------------------------------------------------------------ */
+/* --- table.c: neighbor records -------------------------------------------------------- */
 
 struct nb *nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family,
 		   const struct ipaddr *addr);
-/* Find or make one; NULL when the table is full. */
+/* Find or create a record; NULL when the table is full. */
 struct nb *nb_get(struct neigh *n, uint16_t ifidx, uint8_t family,
 		  const struct ipaddr *addr);
-/* Free a record that nobody has a use for any more. */
+/* Free a record that is no longer used. */
 void nb_release(struct neigh *n, struct nb *nb);
 void nb_free_all(struct neigh *n);
-/* Is the kernel's entry one to send to? */
+/* Return true if packets may be sent by the kernel's entry. */
 bool nb_usable(const struct neigh *n, const struct nb *nb);
-/* Ask the kernel for `nb` at the end of this round. */
+/* Return the adjacency word of `nb`; 0: it is not usable. */
+uint64_t nb_hop(const struct neigh *n, const struct nb *nb);
+/* Request `nb` from the kernel at the end of this round. */
 void nb_ask(struct neigh *n, struct nb *nb);
 
-/* --- adjacency.c: the kernel's word, and watched next hops --------------------------------- */
+/*
+ * --- adjacency.c: neighbor events, and watched next hops
+ * ----------------------------------
+ */
 
 void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
-/* Bring everything that hangs on `nb` in line with its state; may free it. */
+/* Update the adjacencies, the host and the waiting packets of `nb`; may free it. */
 void nb_apply(struct neigh *n, struct nb *nb);
-/* The same for all neighbors of an interface that went up or down. */
+/* Call nb_apply() for all neighbors of an interface that went up or down. */
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
-/* The same for all of an interface that is about to be no more: the kernel knows none. */
+/* Forget the kernel's entries of an interface that is about to be removed. */
 void nb_forget_iface(struct neigh *n, uint16_t ifidx);
 void nb_ask_flush(struct neigh *n);
 void nb_retry(struct neigh *n);
-void watch_add(struct neigh *n, struct msg_adj *m); /* sends m back */
-/* Takes the message: it becomes the answer. */
+void watch_add(struct neigh *n, struct msg_adj *m); /* replies with m */
+/* Stop the watch. Replies with m. */
 void watch_remove(struct neigh *n, struct msg_adj *m);
 
-/* --- hosts.c: neighbors of connected subnets ---------------------------------------------- */
+/* --- hosts.c: neighbors of connected subnets ------------------------------------------ */
 
-/* Publish, update or (hop 0) withdraw. */
+/* Publish, update or (hop 0) withdraw the host of `nb`. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
-/* Has traffic gone there in the last seconds? */
+/* Call host_apply() with the state of `nb`, then answer the packets that wait for it. */
+void host_update(struct neigh *n, struct nb *nb);
+/* Return true if packets were sent to the host since the sweep before last. */
 bool host_in_use(const struct neigh *n, const struct nb *nb);
 void host_sweep(struct neigh *n);
 
-/* --- glean.c: packets that wait ------------------------------------------------------------- */
+/*
+ * --- glean.c: packets that wait for a neighbor
+ * ---------------------------------------------
+ */
 
 void glean_ask(struct neigh *n, const struct msg_neigh *m);
 void glean_over(struct neigh *n, const struct msg_neigh *m);
-/* Answer when there is somebody waiting for `nb`. */
+/* Reply to punt if packets wait for `nb`. */
 void glean_answer(struct neigh *n, struct nb *nb, bool resolved);
 void glean_expire(struct neigh *n);
 
-/* --- query.c --------------------------------------------------------------------------------- */
+/* --- query.c -------------------------------------------------------------------------- */
 
-/* Takes the message: it becomes the answer. */
+/* Answer a query. Replies with q. */
 void query_answer(struct neigh *n, struct msg_query *q);
 
 static inline void

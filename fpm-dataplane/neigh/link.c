@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of the links of the control namespace: found by ifindex, and told to rib and punt.
- * Runs in neigh. The other files of neigh/ call these functions, and they call none of those.
+ * Records of the links of the control namespace: found by ifindex, and reported to rib and
+ * punt. Runs in neigh. The other files of neigh/ call these functions, which call none of
+ * those files.
  */
 #include "neigh/internal.h"
 
@@ -65,7 +66,7 @@ link_get(struct neigh *n, uint32_t ifindex)
 		return l;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL) {
-		log_error("neigh: no memory for an interface ifindex=%u", ifindex);
+		log_error("neigh: interface ignored reason=no-memory ifindex=%u", ifindex);
 		return NULL;
 	}
 	l->ifindex = ifindex;
@@ -105,7 +106,10 @@ iface_by_ifindex(struct neigh *n, uint32_t ifindex)
 	return l == NULL ? 0 : l->ifidx;
 }
 
-/* --- told to rib and punt ----------------------------------------------------------------- */
+/*
+ * --- reports to rib and punt
+ * ----------------------------------------------------------------
+ */
 
 static void
 link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)

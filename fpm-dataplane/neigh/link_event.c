@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces and addresses of the control namespace, told to rib (both) and punt (links) in
- * an order that needs no second thought: a link before its addresses, and after them when
- * it goes. Runs in neigh. Link-local IPv6 addresses are ours on one link only, so no table
- * of prefixes may have them: forwarders give such packets to the kernel by themselves.
+ * Interfaces and addresses of the control namespace, reported to rib (both) and punt
+ * (links). A link is reported before its addresses, and removed after them. Runs in neigh.
+ * Link-local IPv6 addresses are valid on one link only, so they are not put into a table of
+ * prefixes: forwarders punt such packets by themselves.
  */
 #include "neigh/internal.h"
 
@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-/* --- addresses ---------------------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------------------ */
 
 static void
 addr_send(struct neigh *n, const struct link *l, const struct kmon_addr *ka, bool gone)
@@ -39,14 +39,14 @@ addr_is_told(const struct link *l, const struct kmon_addr *ka)
 	struct ipaddr addr = {{0}};
 
 	memcpy(addr.octet, ka->addr, family_octets(ka->family));
-	/* 127/8 and ::1 never come from or go to a wire: no entry of the FIB is theirs. */
+	/* 127/8 and ::1 never appear on a wire, so they have no entry in the FIB. */
 	return l->known && !ka->tentative &&
 	       (ka->family == 4
 			? addr.octet[0] != 127
 			: !ipaddr_is_linklocal6(&addr) && !ipaddr_is_loopback6(&addr));
 }
 
-/* Let rib know of `a` or of its end, where it does not yet. */
+/* Report `a` or its removal to rib, if rib does not know it yet. */
 static void
 addr_tell(struct neigh *n, const struct link *l, struct local *a)
 {
@@ -57,7 +57,7 @@ addr_tell(struct neigh *n, const struct link *l, struct local *a)
 	a->told = tell;
 }
 
-/* IPv4 may have one address several times, with different subnets; IPv6 may not. */
+/* IPv4 may have an address several times, with different subnets; IPv6 may not. */
 static bool
 addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 {
@@ -67,9 +67,9 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
 }
 
-/* In a VRF now, in another, or in none any more: its addresses are told again. */
+/* Report the addresses again when the link entered, changed or left a VRF. */
 static void
-link_follow_vrf(struct neigh *n, struct link *l)
+link_update_table(struct neigh *n, struct link *l)
 {
 	uint32_t table = link_table(n, l);
 	struct local *a;
@@ -84,13 +84,13 @@ link_follow_vrf(struct neigh *n, struct link *l)
 	l->table = table;
 	n->borrow_due = true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
-		log_info("neigh: interface has another table dev=%s table=%u",
-			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);
+		log_info("neigh: interface table changed dev=%s table=%u", l->kernel.name,
+			 table == 0 ? RT_TABLE_MAIN : table);
 }
 
-/* Then routes name that other one, which is no port: nothing leaves. */
+/* Log membership: routes then name the owner, which is no port, so nothing is sent. */
 static void
-link_follow_owner(struct neigh *n, struct link *l)
+link_update_owner(struct neigh *n, struct link *l)
 {
 	const struct link *owner = link_owner(n, l);
 	uint32_t ifindex = owner != NULL ? owner->ifindex : 0;
@@ -99,13 +99,10 @@ link_follow_owner(struct neigh *n, struct link *l)
 		return;
 	l->owner = ifindex;
 	if (owner != NULL)
-		log_warn(
-			"neigh: interface is part of another, which is no port: nothing is "
-			"forwarded by that dev=%s part_of=%s",
-			l->kernel.name, owner->kernel.name);
+		log_warn("neigh: interface has a master, not forwarded dev=%s part_of=%s",
+			 l->kernel.name, owner->kernel.name);
 	else
-		log_info("neigh: interface is part of no other any more dev=%s",
-			 l->kernel.name);
+		log_info("neigh: interface left its master dev=%s", l->kernel.name);
 }
 
 static struct local *
@@ -125,7 +122,7 @@ addr_is_same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->plen == b->plen && memcmp(a->peer, b->peer, sizeof(a->peer)) == 0;
 }
 
-/* It is in no list any more. */
+/* Report the removal and free `a`, which is in no list. */
 static void
 addr_gone(struct neigh *n, const struct link *l, struct local *a)
 {
@@ -142,7 +139,8 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 	if (a == NULL) {
 		a = calloc(1, sizeof(*a));
 		if (a == NULL) {
-			log_error("neigh: no memory for an address dev=%s", l->name);
+			log_error("neigh: address ignored reason=no-memory dev=%s",
+				  l->name);
 			return;
 		}
 		cds_list_add_tail(&a->list, &l->locals);
@@ -170,27 +168,27 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
 	if (a != NULL)
-		addr_gone(n, l, a); /* behind what its own interface shows */
+		addr_gone(n, l, a); /* after its interface is published */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }
 
-/* --- links -------------------------------------------------------------------------------- */
+/* --- links ---------------------------------------------------------------------------- */
 
 static void
-link_warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
+link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
-			log_warn("neigh: interface of a port's name is not its tap name=%s "
+			log_warn("neigh: port name used by another interface name=%s "
 				 "ifindex=%u",
 				 kl->name, kl->ifindex);
 }
 
-/* An interface has become one of ours, or is one no more: let it be a new one. */
+/* Withdraw a link that became or is no longer ours, so that it is reported as new. */
 static void
-link_changes_side(struct neigh *n, struct link *l)
+link_withdraw(struct neigh *n, struct link *l)
 {
 	struct local *a;
 
@@ -204,7 +202,7 @@ link_changes_side(struct neigh *n, struct link *l)
 	l->told = false;
 }
 
-/* Call `fn` for each VLAN that the kernel has on a link, ours or not. */
+/* Call `fn` for each VLAN of the kernel on a link, ours or not. */
 static void
 link_each_vlan(struct neigh *n, unsigned int ifindex,
 	       void (*fn)(struct neigh *n, struct link *l))
@@ -217,18 +215,18 @@ link_each_vlan(struct neigh *n, unsigned int ifindex,
 
 static void link_changed(struct neigh *n, struct link *l);
 
-/* What it was on is no more, or no longer ours. */
+/* Handle a VLAN whose lower interface is gone or no longer ours. */
 static void
-vlan_lost(struct neigh *n, struct link *l)
+vlan_detach(struct neigh *n, struct link *l)
 {
 	uint16_t ifidx = l->ifidx;
 
 	if (ifidx == 0)
 		return;
 	l->ifidx = 0;
-	link_each_vlan(n, l->ifindex, vlan_lost);
+	link_each_vlan(n, l->ifindex, vlan_detach);
 	vlan_remove(n, ifidx);
-	link_changes_side(n, l);
+	link_withdraw(n, l);
 	link_changed(n, l);
 }
 
@@ -238,10 +236,10 @@ link_gone(struct neigh *n, struct link *l)
 	uint16_t ifidx = l->ifidx;
 	struct local *a, *next;
 
-	/* As nobody's, or what is on it would be ours again. */
+	/* Clear it first, or the VLANs on it would become ours again. */
 	l->ifidx = 0;
 	if (ifidx != 0)
-		link_each_vlan(n, l->ifindex, vlan_lost);
+		link_each_vlan(n, l->ifindex, vlan_detach);
 	l->ifidx = ifidx;
 	cds_list_for_each_entry_safe (a, next, &l->locals, list) {
 		cds_list_del(&a->list);
@@ -263,7 +261,9 @@ link_forget(struct neigh *n, struct link *l)
 
 	link_forget_vlans(n, ifindex);
 	kmon_reset_link(n->control, ifindex, false);
-	/* The monitor's memory and ours are the same; if ever not, this walk still ends. */
+	/*
+	 * Normally kmon_retell() has removed it. If not, remove it so that the walk ends.
+	 */
 	if (link_find(n, ifindex) != NULL)
 		link_gone(n, link_find(n, ifindex));
 }
@@ -277,7 +277,7 @@ link_forget_where(struct neigh *n, unsigned int ifindex,
 			next = l->next;
 			if (l->known && want(n, l, ifindex)) {
 				link_forget(n, l);
-				next = n->link[i]; /* others may have gone with it */
+				next = n->link[i]; /* others may be freed as well */
 			}
 		}
 }
@@ -301,7 +301,7 @@ link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 	       iface_by_ifindex(n, l->kernel.vlan_on) != 0;
 }
 
-/* Is it one of ours? */
+/* Return the number of a link that is ours, or 0. */
 static uint16_t
 link_number(struct neigh *n, const struct kmon_link *kl)
 {
@@ -317,20 +317,20 @@ link_changed(struct neigh *n, struct link *l)
 	bool was_ours = l->ifidx != 0;
 	struct local *a;
 
-	/* No VLAN changes its link or tag, but what it was on may have gone unheard of. */
-	if (l->ifidx >= PORT_MAX && !vlan_is(n, l->ifidx, kl)) {
-		vlan_lost(n, l);
+	/* A VLAN never changes its link or tag: a difference means missed events. */
+	if (l->ifidx >= PORT_MAX && !vlan_is_same(n, l->ifidx, kl)) {
+		vlan_detach(n, l);
 		return;
 	}
 	if (l->ifidx == 0) {
 		l->ifidx = link_number(n, kl);
 		if (l->ifidx != 0)
-			link_changes_side(n, l);
+			link_withdraw(n, l);
 		else if (l->name[0] == '\0')
-			link_warn_of_namesake(n, kl);
+			link_warn_same_name(n, kl);
 	}
-	link_follow_vrf(n, l);
-	link_follow_owner(n, l);
+	link_update_table(n, l);
+	link_update_owner(n, l);
 	if (strcmp(l->name, kl->name) != 0) {
 		snprintf(l->name, sizeof(l->name), "%s", kl->name);
 		l->told = false;
@@ -339,14 +339,14 @@ link_changed(struct neigh *n, struct link *l)
 		iface_changed(n, l->ifidx, kl);
 	else
 		link_tell_up(n, l, kl->admin_up);
-	/* Addresses that were heard of before their link. */
+	/* Addresses that were reported before their link. */
 	cds_list_for_each_entry (a, &l->locals, list)
 		addr_tell(n, l, a);
 	if (!was_ours && l->ifidx != 0)
 		link_each_vlan(n, l->ifindex, link_changed);
 }
 
-/* A master may be heard of after its members, and go before them. */
+/* A master may be reported after its members, and may go before them. */
 static void
 link_members_changed(struct neigh *n, unsigned int ifindex)
 {
@@ -356,7 +356,7 @@ link_members_changed(struct neigh *n, unsigned int ifindex)
 				link_changed(n, l);
 }
 
-/* One may be free again: VRFs that found no number try anew, and their members with them. */
+/* Retry VRFs without a number, and then their members, because a number may be free. */
 static void
 link_retry_vrfs(struct neigh *n)
 {
@@ -365,7 +365,7 @@ link_retry_vrfs(struct neigh *n)
 		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
 			if (l->vrf != FIB_VRF_NONE)
 				continue;
-			vrf_follow(n, l);
+			vrf_update(n, l);
 			link_changed(n, l); /* routes may lead to it */
 			link_members_changed(n, l->ifindex);
 		}
@@ -374,9 +374,9 @@ link_retry_vrfs(struct neigh *n)
 void
 link_retry_vlans(struct neigh *n)
 {
-	if (!n->left_out || n->n_vlans > table_brim(n->most_vlans))
+	if (!n->vlan_left_out || n->n_vlans > table_brim(n->max_vlans))
 		return;
-	n->left_out = false;
+	n->vlan_left_out = false;
 	link_forget_where(n, 0, link_is_left_out);
 	n->resync = true;
 }
@@ -398,7 +398,7 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	} else {
 		l->known = true;
 		l->kernel = *kl;
-		vrf_follow(n, l);
+		vrf_update(n, l);
 		link_changed(n, l);
 	}
 	if (news)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The neigh thread: two kernel monitors, a few timers and a mailbox, wired to the files
- * beside this one. Events come in and are acted on at once; what is asked of the kernel and
- * what waits for a grace period is gathered and sent once a round. It waits for nobody, and
- * frees what forwarders may still read only after a grace period, here.
+ * The neigh thread: two kernel monitors, timers and a mailbox, connected to the other files
+ * of this folder. Events are handled at once. Requests to the kernel and frees after a
+ * grace period are collected and sent once per round. The thread waits for no other thread.
+ * It frees objects that forwarders may read only after a grace period.
  *
- * The end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(), and only
- * then fib_destroy(): it needs the hosts gone.
+ * Order of the end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(),
+ * and only then fib_destroy(), because the hosts must be gone before.
  */
 #include "neigh/internal.h"
 
@@ -18,7 +18,7 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 
-/* --- events ------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------- */
 
 static void
 neigh_dispatch(struct neigh *n, struct kmon *km)
@@ -34,9 +34,8 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 	if (after.resyncs != before.resyncs) {
 		counter_add(&n->conf.count->resyncs, 1);
 		if (log_allowed(&overrun, &missed))
-			log_warn("neigh: kernel monitor overrun, all read again "
-				 "changes=%llu "
-				 "missed=%u",
+			log_warn("neigh: kernel monitor overrun, state read again "
+				 "changes=%llu missed=%u",
 				 (unsigned long long)after.last_resync_changes, missed);
 	}
 	if (rc == 0)
@@ -56,11 +55,11 @@ neigh_on_control(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 static void
-neigh_on_behind(struct ev_loop *loop, ev_io *io, int revents)
+neigh_on_device(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct neigh *n = io->data;
 
-	neigh_dispatch(n, n->behind);
+	neigh_dispatch(n, n->device_mon);
 }
 
 static void
@@ -71,12 +70,12 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	link_retry_vlans(n);
 	if (n->resync) {
 		n->resync = kmon_resync(n->control) < 0 ||
-			    (n->behind != NULL && kmon_resync(n->behind) < 0);
+			    (n->device_mon != NULL && kmon_resync(n->device_mon) < 0);
 	}
 	ports_reopen_lost(n);
-	carrier_say_rest(n);
-	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
-		n->untold = false;
+	carrier_log_pending(n);
+	if (n->nb_left_out && n->n_nb <= table_brim(n->max_known)) {
+		n->nb_left_out = false;
 		kmon_report_neighbors(n->control);
 	}
 	nb_retry(n);
@@ -139,7 +138,7 @@ neigh_on_msg(struct worker *w, struct msg *m)
 		query_answer(n, caa_container_of(m, struct msg_query, m));
 		return;
 	default:
-		log_error("neigh: message not for us type=%d", (int)m->type);
+		log_error("neigh: unexpected message type=%d", (int)m->type);
 		break;
 	}
 	msg_free(m);
@@ -157,7 +156,10 @@ neigh_on_round(struct worker *w)
 	carrier_announce(n);
 }
 
-/* --- birth and death ---------------------------------------------------------------------- */
+/*
+ * --- start and end
+ * -------------------------------------------------------------------------
+ */
 
 static void
 neigh_fini(struct worker *w)
@@ -165,15 +167,15 @@ neigh_fini(struct worker *w)
 	struct neigh *n = w->ctx;
 
 	ev_io_stop(w->loop, &n->control_io);
-	ev_io_stop(w->loop, &n->behind_io);
+	ev_io_stop(w->loop, &n->device_io);
 	ev_timer_stop(w->loop, &n->retry_timer);
 	ev_timer_stop(w->loop, &n->carrier_timer);
 	ev_timer_stop(w->loop, &n->sweep_timer);
 	ev_timer_stop(w->loop, &n->glean_timer);
 	kmon_close(n->control);
-	kmon_close(n->behind);
-	n->control = n->behind = NULL;
-	/* Here, because only a thread known to RCU may take nodes out. */
+	kmon_close(n->device_mon);
+	n->control = n->device_mon = NULL;
+	/* Here, because only a thread registered with RCU may remove nodes. */
 	for (uint32_t i = 0; i < n->n_slot; i++)
 		if (n->nb_slot[i] != NULL)
 			host_apply(n, n->nb_slot[i], 0);
@@ -188,11 +190,11 @@ neigh_init(struct worker *w)
 						    .addr = addr_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
-	/* Carriers first: TAPs are then reported as they will be. */
+	/* Carriers first, so that the first reports of TAPs have their final state. */
 	int rc = ports_setup(n);
 
 	carrier_poll(n);
-	carrier_settle(n);
+	carrier_set_missing(n);
 	if (rc == 0)
 		rc = kmon_open(&n->control, n->conf.netns, &control_ops, n);
 	if (rc < 0) {
@@ -201,7 +203,7 @@ neigh_init(struct worker *w)
 		neigh_fini(w);
 		return rc;
 	}
-	ports_first_look(n);
+	ports_check_taps(n);
 	neigh_start_io(n, &n->control_io, n->control);
 	ports_watch(n);
 	neigh_start_timer(n, &n->retry_timer, RETRY_S);
@@ -214,17 +216,20 @@ neigh_begin_tables(struct neigh *n)
 {
 	const struct table_limits *limits = n->conf.limits;
 
-	n->most_known = table_limit(limits, TABLE_neighbors);
-	n->most_gleans = table_limit(limits, TABLE_asked);
-	n->most_vlans = table_limit(limits, TABLE_vlans);
-	n->most_vrfs = table_limit(limits, TABLE_vrfs);
-	/* All next hops and questions have room, however many the kernel knows. */
-	n->most_nb = n->most_known + n->fib->adj_hosts + n->most_gleans;
+	n->max_known = table_limit(limits, TABLE_neighbors);
+	n->max_gleans = table_limit(limits, TABLE_asked);
+	n->max_vlans = table_limit(limits, TABLE_vlans);
+	n->max_vrfs = table_limit(limits, TABLE_vrfs);
+	/*
+	 * Watched next hops and gleans have room even when the kernel's neighbors reach
+	 * their limit.
+	 */
+	n->max_nb = n->max_known + n->fib->adj_hosts + n->max_gleans;
 	table_begin(TABLE_hosts, n->fib->adj_end - n->fib->adj_hosts);
-	table_begin(TABLE_neighbors, n->most_known);
-	table_begin(TABLE_vlans, n->most_vlans);
-	table_begin(TABLE_vrfs, n->most_vrfs);
-	table_begin(TABLE_asked, n->most_gleans);
+	table_begin(TABLE_neighbors, n->max_known);
+	table_begin(TABLE_vlans, n->max_vlans);
+	table_begin(TABLE_vrfs, n->max_vrfs);
+	table_begin(TABLE_asked, n->max_gleans);
 }
 
 static const struct worker_ops neigh_ops = {
@@ -258,16 +263,16 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->iface_end = n->next_vlan = PORT_MAX;
 	neigh_begin_tables(n);
 	CDS_INIT_LIST_HEAD(&n->retry);
-	CDS_INIT_LIST_HEAD(&n->wish);
+	CDS_INIT_LIST_HEAD(&n->to_ask);
 	CDS_INIT_LIST_HEAD(&n->gleans);
-	CDS_INIT_LIST_HEAD(&n->placeless);
+	CDS_INIT_LIST_HEAD(&n->no_slot);
 	ev_init(&n->control_io, neigh_on_control);
-	ev_init(&n->behind_io, neigh_on_behind);
+	ev_init(&n->device_io, neigh_on_device);
 	ev_init(&n->retry_timer, neigh_on_retry);
 	ev_init(&n->carrier_timer, neigh_on_carrier);
 	ev_init(&n->sweep_timer, neigh_on_sweep);
 	ev_init(&n->glean_timer, neigh_on_glean);
-	n->control_io.data = n->behind_io.data = n->retry_timer.data = n;
+	n->control_io.data = n->device_io.data = n->retry_timer.data = n;
 	n->carrier_timer.data = n->sweep_timer.data = n->glean_timer.data = n;
 
 	worker_init(w, &neigh_ops, n);

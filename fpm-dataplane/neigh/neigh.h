@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * neigh: the kernel's view turned into what forwarders need: interfaces, adjacencies,
- * hosts of connected subnets; and messages to rib and punt about what changed.
+ * neigh: the thread that follows the kernel's links, addresses and neighbors. It publishes
+ * interfaces, adjacencies and hosts to forwarders, and reports changes to rib and punt.
  */
 #ifndef NEIGH_NEIGH_H
 #define NEIGH_NEIGH_H
@@ -20,13 +20,12 @@ struct neigh_conf {
 	struct worker *manage; /* MSG_TAP */
 	struct counters *count;
 	const char *netns;                 /* control namespace */
-	const struct table_limits *limits; /* of tables; NULL: the usual */
-	struct port *
-		port; /* array of slots; only name, ifidx, port_id, kernel_if are read here */
+	const struct table_limits *limits; /* limits of tables; NULL: defaults */
+	struct port *port; /* slots; only name, ifidx, port_id, kernel_if are read */
 	unsigned int n_port;
 };
 
-/* As rib_setup().                                                                [main] */
+/* Fill `w`. Returns 0 or -ENOMEM. [main] */
 int neigh_setup(struct worker *w, const struct neigh_conf *conf);
 void neigh_teardown(struct worker *w);
 

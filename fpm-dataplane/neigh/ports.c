@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adds and removes ports, and makes TAPs in place of those that somebody deleted or moved away.
- * Runs in neigh, which knows a new one's ifindex before the kernel speaks of it. The new one takes
- * the number of the old one's descriptor: who has that in use, in whatever thread, never finds it
- * closed, and never another thing behind it.
+ * Adds and removes ports, and creates TAPs again that were deleted or moved away. Runs in
+ * neigh, because it must know a new ifindex before the kernel reports it. The new TAP takes
+ * the number of the old descriptor: a thread that uses the number never finds it closed or
+ * used by another file.
  *
- * AF_PACKET ports claim to be up for ever, so the carrier of the interface behind them is
- * taken from the kernel; of all other devices the link state is polled.
+ * AF_PACKET ports always report their link as up, so the carrier of their kernel interface
+ * is taken from the kernel. The link state of all other devices is polled.
  */
 #include "neigh/internal.h"
 
@@ -16,13 +16,13 @@
 #include "base/log.h"
 #include "tap-bridge/tap.h"
 
-#define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
-#define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
+#define LINK_WAIT_S 4.0 /* copper negotiates its speed again */
+#define LACP_WAIT_S 3.0 /* then LACP negotiates with the peer */
 
-/* --- devices and their links -------------------------------------------------------------- */
+/* --- devices and their links ---------------------------------------------------------- */
 
 static void
-ports_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
+ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
 	struct neigh *n = ctx;
 
@@ -31,22 +31,22 @@ ports_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
 
 		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
 			continue;
-		if (!gone && ifc->behind == 0 && !ifc->behind_lost &&
+		if (!gone && ifc->dev_ifindex == 0 && !ifc->dev_lost &&
 		    strcmp(ifc->port->kernel_if, kl->name) == 0)
-			ifc->behind = kl->ifindex;
-		if (ifc->behind != kl->ifindex)
+			ifc->dev_ifindex = kl->ifindex;
+		if (ifc->dev_ifindex != kl->ifindex)
 			continue;
 		if (gone) {
 			log_warn("neigh: device deleted port=%s device=%s", ifc->port->name,
 				 ifc->port->kernel_if);
-			ifc->behind = 0;
-			ifc->behind_lost = true;
+			ifc->dev_ifindex = 0;
+			ifc->dev_lost = true;
 		}
 		carrier_set(n, i, !gone && kl->admin_up && kl->carrier);
 	}
 }
 
-static const struct kmon_ops behind_ops = {.link = ports_behind_event};
+static const struct kmon_ops device_ops = {.link = ports_device_event};
 
 static bool
 ports_have_devices(const struct neigh *n, bool of_kernel)
@@ -58,7 +58,7 @@ ports_have_devices(const struct neigh *n, bool of_kernel)
 	return false;
 }
 
-/* Have the link of a port's device watched or polled. Returns 0 or -errno. */
+/* Watch or poll the link of a port's device. Returns 0 or -errno. */
 static int
 ports_watch_device(struct neigh *n, const struct port *port)
 {
@@ -69,24 +69,28 @@ ports_watch_device(struct neigh *n, const struct port *port)
 			neigh_start_timer(n, &n->carrier_timer, CARRIER_POLL_S);
 		return 0;
 	}
-	if (n->behind != NULL)
-		return kmon_reset_link(n->behind, if_nametoindex(port->kernel_if), true);
-	rc = kmon_open(&n->behind, NULL, &behind_ops, n);
+	if (n->device_mon != NULL)
+		return kmon_reset_link(n->device_mon, if_nametoindex(port->kernel_if),
+				       true);
+	rc = kmon_open(&n->device_mon, NULL, &device_ops, n);
 	if (rc == 0)
-		neigh_start_io(n, &n->behind_io, n->behind);
+		neigh_start_io(n, &n->device_io, n->device_mon);
 	return rc;
 }
 
 void
 ports_watch(struct neigh *n)
 {
-	if (n->behind != NULL)
-		neigh_start_io(n, &n->behind_io, n->behind);
+	if (n->device_mon != NULL)
+		neigh_start_io(n, &n->device_io, n->device_mon);
 	if (ports_have_devices(n, false))
 		neigh_start_timer(n, &n->carrier_timer, CARRIER_POLL_S);
 }
 
-/* --- ports that come and go --------------------------------------------------------------- */
+/*
+ * --- adding and removing ports
+ * -------------------------------------------------------------
+ */
 
 static void
 port_begin(struct neigh *n, struct port *port)
@@ -95,13 +99,13 @@ port_begin(struct neigh *n, struct port *port)
 
 	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
 	*ifc = (struct iface){
-		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
+		.port = port, .tap = port->tap, .forward4 = true, .forward6 = true};
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
-	/* A device that a kernel interface stands for has its link already. */
+	/* A device with a kernel interface has kept its link. */
 	if (port->tap_kept && port->kernel_if[0] == '\0')
-		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S +
-					(port->bond == BOND_LACP ? LACP_PATIENCE_S : 0);
+		ifc->link_wait_until_s = monotonic_s() + LINK_WAIT_S +
+					 (port->bond == BOND_LACP ? LACP_WAIT_S : 0);
 }
 
 int
@@ -111,7 +115,7 @@ ports_setup(struct neigh *n)
 	for (unsigned int i = 0; i < n->conf.n_port; i++)
 		if (port_is_there(&n->conf.port[i]))
 			port_begin(n, &n->conf.port[i]);
-	return ports_have_devices(n, true) ? kmon_open(&n->behind, NULL, &behind_ops, n)
+	return ports_have_devices(n, true) ? kmon_open(&n->device_mon, NULL, &device_ops, n)
 					   : 0;
 }
 
@@ -121,16 +125,22 @@ ports_add(struct neigh *n, struct port *port)
 	uint16_t ifidx = port->ifidx;
 
 	port_begin(n, port);
-	/* Before the TAP is heard of, as at start: it is then told as it will be. */
+	/*
+	 * Before the TAP is reported, as at start, so that its first report has the final
+	 * state.
+	 */
 	if (ports_watch_device(n, port) < 0)
-		log_warn("neigh: link of the device is not watched port=%s", port->name);
+		log_warn("neigh: device link not watched port=%s", port->name);
 	if (port->kernel_if[0] == '\0')
-		carrier_look(n, ifidx);
+		carrier_read(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)
 		carrier_set(n, ifidx, false);
-	/* It may have been heard of already, as an interface that is no port, and what is on it. */
-	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
-	if (kmon_reset_link(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
+	/*
+	 * The kernel may have reported the TAP and its VLANs before, as interfaces that are
+	 * not ours.
+	 */
+	link_forget_vlans(n, n->iface[ifidx].tap.ifindex);
+	if (kmon_reset_link(n->control, n->iface[ifidx].tap.ifindex, true) < 0)
 		n->resync = true;
 	iface_publish(n, ifidx);
 }
@@ -143,23 +153,28 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	if (ifc->port == NULL)
 		return;
 	ifc->leaving = true;
-	/* Next hops and neighbors on it are dead from here on. */
+	/* From here on next hops and neighbors on it are dead. */
 	carrier_set(n, ifidx, false);
-	if (n->control != NULL &&
-	    ifc->present) /* no round is waited for: then it is gone */
-		kmon_operstate(n->control, ifc->tap.ifindex, false);
-	kmon_reset_link(n->control, ifc->twin.ifindex, false);
+	if (n->control != NULL && ifc->present) /* now: after the round it is gone */
+		kmon_operstate(n->control, ifc->kernel.ifindex, false);
+	kmon_reset_link(n->control, ifc->tap.ifindex, false);
 	ifc->present = false;
 	ifc->lost = true;
-	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
 	iface_publish(n, ifidx);
 	*ifc = (struct iface){.port = NULL};
 }
 
-/* --- TAPs that went ----------------------------------------------------------------------- */
+/*
+ * --- deleted TAPs
+ * -------------------------------------------------------------------------
+ */
 
 void
-ports_first_look(struct neigh *n)
+ports_check_taps(struct neigh *n)
 {
 	for (unsigned int i = 0; i < n->conf.n_port; i++) {
 		uint16_t ifidx = n->conf.port[i].ifidx;
@@ -179,7 +194,7 @@ port_tell_tap(struct worker *to, const struct iface *ifc)
 	struct msg_tap *m = msg_new(MSG_TAP, sizeof(*m));
 
 	m->ifidx = ifc->port->ifidx;
-	m->ifindex = ifc->twin.ifindex;
+	m->ifindex = ifc->tap.ifindex;
 	worker_send(to, &m->m);
 }
 
@@ -191,27 +206,29 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 			  ifc->port->mtu_bytes, NULL);
 
 	if (rc == 0) {
-		rc = tap_move(&tap, ifc->twin.fd);
+		rc = tap_move(&tap, ifc->tap.fd);
 		if (rc < 0)
-			tap_close(&tap); /* it is there the next time */
+			tap_close(&tap); /* created again at the next try */
 	}
 	if (rc < 0) {
 		if (rc != ifc->lost_error)
-			log_warn("neigh: tap cannot be made anew port=%s error=%s, tried "
-				 "every second",
+			log_warn("neigh: tap not recreated, will retry port=%s error=%s",
 				 ifc->port->name, strerror(-rc));
 		ifc->lost_error = rc;
 		return;
 	}
-	ifc->twin = tap;
+	ifc->tap = tap;
 	ifc->lost = false;
 	ifc->lost_error = 0;
-	log_warn("neigh: tap made anew port=%s ifindex=%u, without addresses",
-		 ifc->port->name, tap.ifindex);
+	log_warn("neigh: tap recreated, addresses lost port=%s ifindex=%u", ifc->port->name,
+		 tap.ifindex);
 	port_tell_tap(n->conf.punt, ifc);
 	port_tell_tap(n->conf.manage, ifc);
-	/* Whatever the kernel has told of it by now is told again with this, if not before. */
-	tap_carrier(&ifc->twin, ifc->carrier);
+	/*
+	 * Makes the kernel report the TAP again, if it was reported before it was known
+	 * here.
+	 */
+	tap_carrier(&ifc->tap, ifc->carrier);
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `show neighbors`, a slice at a time, and `show interfaces` (keys: dist/openapi.yaml). Runs in
- * neigh; the cursor is the number of the next slot to look at, and records never change slots,
- * so that none that stays is shown twice or missed between two slices.
+ * `show neighbors`, in slices, and `show interfaces` (keys: dist/openapi.yaml). Runs in
+ * neigh. The cursor is the number of the next slot. Records never change slots, so no
+ * record that stays is shown twice or missed between two slices.
  */
 #include "neigh/internal.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOTS_A_SLICE 65536 /* looked at, matching or not */
+#define SLOTS_PER_SLICE 65536 /* examined, matching or not */
 
 static const struct {
 	uint16_t nud;
@@ -29,7 +29,7 @@ static const struct {
 };
 #define N_STATES (sizeof(states) / sizeof(states[0]))
 
-/* Index into states[]. */
+/* Return the index into states[]. */
 static unsigned int
 nb_state(struct nb *nb)
 {
@@ -51,7 +51,9 @@ static json_t *
 nb_row(const struct neigh *n, struct nb *nb)
 {
 	const struct iface *ifc = &n->iface[nb->ifidx];
-	const char *dev = ifc->present ? ifc->tap.name : ifc->port ? ifc->port->name : "";
+	const char *dev = ifc->present ? ifc->kernel.name
+			  : ifc->port  ? ifc->port->name
+				       : "";
 	char addr[PREFIX_STRLEN];
 	json_int_t adj = 0;
 
@@ -66,7 +68,7 @@ nb_row(const struct neigh *n, struct nb *nb)
 }
 
 static bool
-nb_is_wanted(const struct msg_query *q, const struct nb *nb)
+nb_matches(const struct msg_query *q, const struct nb *nb)
 {
 	if (q->family != 0 && q->family != nb->family)
 		return false;
@@ -86,7 +88,7 @@ row_set_count(json_t *row, const char *key, uint64_t count)
 	row_set(row, key, json_integer((json_int_t)count));
 }
 
-/* Null for one that is all zero. */
+/* Return null for an address of zeroes. */
 static json_t *
 source_json(uint8_t family, const struct ipaddr *addr)
 {
@@ -97,7 +99,7 @@ source_json(uint8_t family, const struct ipaddr *addr)
 					 : json_string(ipaddr_str(addr, family, text));
 }
 
-/* What a port has in `show ports`, of a VLAN. */
+/* Add the fields that a port has in `show ports` to the row of a VLAN. */
 static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
@@ -111,7 +113,7 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u", fi->tag[0].id);
 	else
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
-	/* Its number may have been another's before. */
+	/* The number may have had another VLAN before. */
 	counters_port(fi->ifidx, &c);
 	row_set(row, "vlan", json_string(text));
 	row_set(row, "on", json_string(n->iface[fi->port].port->name));
@@ -154,7 +156,7 @@ interface_row(struct neigh *n, const struct link *l)
 	return row;
 }
 
-/* All of them: some thousand at most. */
+/* List all links: some thousand at most. */
 static void
 query_list_interfaces(struct neigh *n, struct msg_query *q)
 {
@@ -164,9 +166,9 @@ query_list_interfaces(struct neigh *n, struct msg_query *q)
 				json_array_append_new(q->rows, interface_row(n, l));
 }
 
-/* One row: how many there are, by family and state, and how many hold packets back. */
+/* Add one row: neighbors by family and state, and the number that packets wait for. */
 static void
-query_summarise(const struct neigh *n, struct msg_query *q)
+query_summarize(const struct neigh *n, struct msg_query *q)
 {
 	unsigned int count[2][N_STATES] = {{0}};
 	json_t *family[2] = {json_object(), json_object()};
@@ -187,7 +189,7 @@ void
 query_answer(struct neigh *n, struct msg_query *q)
 {
 	uint64_t slot = q->cursor[0];
-	uint64_t end = slot + SLOTS_A_SLICE;
+	uint64_t end = slot + SLOTS_PER_SLICE;
 	unsigned int n_rows = 0;
 
 	if (q->rows == NULL)
@@ -197,13 +199,13 @@ query_answer(struct neigh *n, struct msg_query *q)
 	if (q->kind == QUERY_INTERFACES)
 		query_list_interfaces(n, q);
 	if (q->kind == QUERY_NEIGH_SUMMARY)
-		query_summarise(n, q);
+		query_summarize(n, q);
 	if (q->kind != QUERY_NEIGHBORS)
 		end = 0;
 	for (; slot < end && n_rows < q->max; slot++) {
 		struct nb *nb = n->nb_slot[slot];
 
-		if (nb == NULL || !nb_is_wanted(q, nb))
+		if (nb == NULL || !nb_matches(q, nb))
 			continue;
 		json_array_append_new(q->rows, nb_row(n, nb));
 		n_rows++;

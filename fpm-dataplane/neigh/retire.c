@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What forwarders may still see: gathered in a round, and freed after one grace period. Runs in
- * neigh.
+ * Objects that forwarders may still read: collected during a round, freed after one grace
+ * period. Runs in neigh.
  */
 #include "neigh/internal.h"
 
 void
-neigh_retire(struct neigh *n, struct grave *g,
-	     void (*bury)(struct neigh *n, struct grave *g))
+neigh_retire(struct neigh *n, struct retired *r,
+	     void (*free_fn)(struct neigh *n, struct retired *r))
 {
-	g->bury = bury;
-	g->next = n->graves;
-	n->graves = g;
+	r->free_fn = free_fn;
+	r->next = n->retired;
+	n->retired = r;
 }
 
 static void
-retired_bury(void *owner, void *arg)
+retired_free_all(void *owner, void *arg)
 {
-	for (struct grave *g = arg, *next; g != NULL; g = next) {
-		next = g->next;
-		g->bury(owner, g);
+	for (struct retired *r = arg, *next; r != NULL; r = next) {
+		next = r->next;
+		r->free_fn(owner, r);
 	}
 }
 
 void
 neigh_retire_flush(struct neigh *n)
 {
-	if (n->graves == NULL)
+	if (n->retired == NULL)
 		return;
-	worker_defer(n->worker, retired_bury, n->graves);
-	n->graves = NULL;
+	worker_defer(n->worker, retired_free_all, n->retired);
+	n->retired = NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of neighbors: a hash table by (interface, family, address), seeded because hosts
- * on a link choose addresses; and numbered slots, so that a query can stop and resume and
- * meet each record once whatever came and went between. Runs in neigh; sends nothing.
+ * Records of neighbors: a hash table by (interface, family, address), and numbered slots.
+ * The hash is seeded, because hosts on a link choose their addresses. With slots a query
+ * can stop, resume, and find each record once, whatever was added or removed meanwhile.
+ * Runs in neigh; sends nothing.
  */
 #include "neigh/internal.h"
 
@@ -36,7 +37,7 @@ nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipad
 	return nb;
 }
 
-/* Double the chains. Failing to is harmless once there are some: they get longer. */
+/* Double the number of chains. A failure is harmless once chains exist: they get longer. */
 static void
 nb_grow_chains(struct neigh *n)
 {
@@ -80,7 +81,7 @@ nb_grow_slots(struct neigh *n)
 static bool
 nb_make_room(struct neigh *n)
 {
-	if (n->n_nb >= n->most_nb)
+	if (n->n_nb >= n->max_nb)
 		return false;
 	if (n->n_nb >= n->n_chain)
 		nb_grow_chains(n);
@@ -106,9 +107,9 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	nb->addr = *addr;
 	CDS_INIT_LIST_HEAD(&nb->watches);
 	CDS_INIT_LIST_HEAD(&nb->retry);
-	CDS_INIT_LIST_HEAD(&nb->wish);
+	CDS_INIT_LIST_HEAD(&nb->to_ask);
 	CDS_INIT_LIST_HEAD(&nb->glean);
-	CDS_INIT_LIST_HEAD(&nb->placeless);
+	CDS_INIT_LIST_HEAD(&nb->no_slot);
 	to = nb_chain_of(n, ifidx, family, addr);
 	nb->next = *to;
 	*to = nb;
@@ -135,8 +136,8 @@ nb_release(struct neigh *n, struct nb *nb)
 	n->n_nb_on[nb->ifidx]--;
 	table_used(TABLE_neighbors, --n->n_nb);
 	cds_list_del(&nb->retry);
-	cds_list_del(&nb->wish);
-	cds_list_del(&nb->placeless);
+	cds_list_del(&nb->to_ask);
+	cds_list_del(&nb->no_slot);
 	free(nb);
 }
 
@@ -161,16 +162,25 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 		return true;
 	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
 		return false;
-	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbor a group; an operator may. */
+	/*
+	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2).
+	 * A permanent entry of an operator may.
+	 */
 	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
 		return false;
 	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
 }
 
+uint64_t
+nb_hop(const struct neigh *n, const struct nb *nb)
+{
+	return nb_usable(n, nb) ? adj_hop_make(nb->mac, nb->ifidx) : 0;
+}
+
 void
 nb_ask(struct neigh *n, struct nb *nb)
 {
-	/* Else asked by nb_apply_iface() as soon as there is a way out. */
-	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->wish))
-		cds_list_add_tail(&nb->wish, &n->wish);
+	/* Otherwise nb_apply_iface() asks as soon as the interface can send. */
+	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->to_ask))
+		cds_list_add_tail(&nb->to_ask, &n->to_ask);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN: each becomes an
- * interface of the dataplane as soon as it is heard of, with a number of its own. Runs in
- * neigh. What the kernel says of it (state, MTU, MAC, addresses, neighbors) goes the way of a
- * port's; here is only where it is found by tag, and its number.
+ * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN. Each becomes an
+ * interface of the dataplane with a number of its own when it is reported. Runs in neigh.
+ * Its state, MTU, MAC, addresses and neighbors are handled like those of a port. This file
+ * handles its tag and its number only.
  *
- * Numbers are given out in turns, and again only when no forwarder and no neighbor can have
- * the old one: a frame that still waits somewhere is then dropped, not sent by another VLAN.
+ * Numbers are assigned in turn, and reused only when no forwarder and no neighbor record
+ * has the old one. A frame that still waits with the old number is then dropped, and not
+ * sent by another VLAN.
  */
 #include "neigh/internal.h"
 
@@ -27,22 +28,26 @@ vlan_depth(const struct neigh *n, uint16_t ifidx)
 
 #define VLANS_MAX (IFIDX_MAX - PORT_MAX)
 
-/* A number for a new one; 0: all are in use. */
+/* Return a free number for a new VLAN; 0: all are in use. */
 static uint16_t
 vlan_take_number(struct neigh *n)
 {
-	for (unsigned int tries = 0; n->n_vlans < n->most_vlans && tries < VLANS_MAX;
+	for (unsigned int tries = 0; n->n_vlans < n->max_vlans && tries < VLANS_MAX;
 	     tries++) {
 		uint16_t i = n->next_vlan;
 
 		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
-		if (n->iface[i].port == NULL && !n->iface[i].resting && n->n_nb_on[i] == 0)
+		if (n->iface[i].port == NULL && !n->iface[i].number_retired &&
+		    n->n_nb_on[i] == 0)
 			return i;
 	}
 	return 0;
 }
 
-/* The table of what is on an interface; once made it stays. NULL: no memory. */
+/*
+ * Return the table of VLANs on an interface. It is never freed once created. NULL: no
+ * memory.
+ */
 static struct fib_vlans *
 vlan_table(struct neigh *n, uint16_t ifidx)
 {
@@ -51,7 +56,7 @@ vlan_table(struct neigh *n, uint16_t ifidx)
 
 	if (t == NULL) {
 		t = calloc(1, sizeof(*t));
-		/* Release: who sees it sees it empty. */
+		/* Release: a forwarder that sees the table sees it empty. */
 		atomic_store_explicit(&n->fib->vlans[ifidx], t, memory_order_release);
 	}
 	return t;
@@ -63,7 +68,7 @@ vlan_type_name(uint16_t type)
 	return type == VLAN_S_TYPE ? "802.1ad" : "802.1Q";
 }
 
-/* Of which table which entry leads to a VLAN. */
+/* Return the entry of a VLAN in the table. */
 static _Atomic uint16_t *
 vlan_entry(struct fib_vlans *table, const struct kmon_link *kl)
 {
@@ -71,9 +76,9 @@ vlan_entry(struct fib_vlans *table, const struct kmon_link *kl)
 }
 
 bool
-vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
-	const struct kmon_link *was = &n->iface[ifidx].tap;
+	const struct kmon_link *was = &n->iface[ifidx].kernel;
 
 	return kl->vlan_on == was->vlan_on && kl->vlan_type == was->vlan_type &&
 	       kl->vlan_id == was->vlan_id;
@@ -84,26 +89,27 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 {
 	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx;
 	struct fib_vlans *table;
-	const char *why;
+	const char *reason;
 
 	if (on == 0)
 		return 0;
 	if (kl->vlan_id == 0)
-		why = "id 0 is a priority, no vlan";
+		reason = "priority-tag";
 	else if (vlan_depth(n, on) == VLAN_TAGS)
-		why = "a third tag is not supported";
+		reason = "third-tag";
 	else if ((table = vlan_table(n, on)) == NULL)
-		why = "no memory";
+		reason = "no-memory";
 	else
-		why = NULL;
-	if (why != NULL) {
-		log_warn("neigh: vlan is not forwarded dev=%s id=%u (%s)", kl->name,
-			 kl->vlan_id, why);
+		reason = NULL;
+	if (reason != NULL) {
+		log_warn("neigh: vlan not forwarded dev=%s id=%u reason=%s", kl->name,
+			 kl->vlan_id, reason);
 		return 0;
 	}
 	/*
-	 * Who gets frames without their tags finds the table, which was there before. Asked once:
-	 * what n_written says of a VLAN never changes.
+	 * Enable the offload after the table exists, so that a forwarder that receives a
+	 * frame without its tag finds the table. Ask the device once, because n_written of
+	 * a VLAN must not change.
 	 */
 	if (n->iface[on].on == 0 && !n->iface[on].tags_asked) {
 		n->iface[on].tags_asked = true;
@@ -112,7 +118,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	ifidx = vlan_take_number(n);
 	if (ifidx == 0) {
 		table_refuse(TABLE_vlans);
-		n->left_out = true;
+		n->vlan_left_out = true;
 		return 0;
 	}
 	table_used(TABLE_vlans, ++n->n_vlans);
@@ -120,53 +126,58 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 					 .on = on,
 					 .forward4 = true,
 					 .forward6 = true,
-					 .tap = *kl,
+					 .kernel = *kl,
 					 .present = true};
 	counters_port(ifidx, &n->iface[ifidx].base);
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
-	/* Release: who finds the number finds the interface. */
+	/* Release: a forwarder that finds the number finds the interface. */
 	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);
-	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
+	log_info("neigh: vlan added dev=%s port=%s tag=%s id=%u", kl->name,
 		 n->iface[ifidx].port->name, vlan_type_name(kl->vlan_type), kl->vlan_id);
 	return ifidx;
 }
 
-struct rest {
-	struct grave grave;
+struct retired_vlan {
+	struct retired retired;
 	uint16_t ifidx;
 };
 
 static void
-vlan_rested(struct neigh *n, struct grave *g)
+vlan_free_number(struct neigh *n, struct retired *r)
 {
-	struct rest *r = caa_container_of(g, struct rest, grave);
+	struct retired_vlan *vlan = caa_container_of(r, struct retired_vlan, retired);
 
-	n->iface[r->ifidx].resting = false;
+	n->iface[vlan->ifidx].number_retired = false;
 	table_used(TABLE_vlans, --n->n_vlans);
-	free(r);
+	free(vlan);
 }
 
 void
 vlan_remove(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
-	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->tap);
-	struct rest *r = calloc(1, sizeof(*r));
+	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->kernel);
+	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
 
-	if (r == NULL)
-		abort(); /* two dozen octets */
-	log_info("neigh: vlan gone dev=%s port=%s", ifc->tap.name, ifc->port->name);
-	/* Events that were missed are told the new ones first: another may have the tag. */
+	if (vlan == NULL)
+		abort(); /* a few octets */
+	log_info("neigh: vlan removed dev=%s port=%s", ifc->kernel.name, ifc->port->name);
+	/*
+	 * After missed events additions are reported first: another VLAN may have the tag.
+	 */
 	if (atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
 		atomic_store_explicit(entry, 0, memory_order_release);
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
-	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
 	iface_refresh(n, ifidx);
 	iface_addresses_changed(n, ifidx);
-	*ifc = (struct iface){.resting = true};
-	r->ifidx = ifidx;
-	neigh_retire(n, &r->grave, vlan_rested);
+	*ifc = (struct iface){.number_retired = true};
+	vlan->ifidx = ifidx;
+	neigh_retire(n, &vlan->retired, vlan_free_number);
 }

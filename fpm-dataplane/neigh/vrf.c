@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VRFs of the kernel: each table of one has a number, by which its members' packets find their
- * FIB; rib, told of it, makes that FIB. Runs in neigh. Two VRFs may share a table, and then a
- * number. A number is given out again as late as can be: a packet that waits for a neighbor
- * still has it.
+ * VRFs of the kernel: each of their tables has a number, by which packets of the members
+ * find their FIB. rib creates the FIB when it is told the number. Runs in neigh. Two VRFs
+ * may share a table and then share the number. A number is reused as late as possible,
+ * because a packet that waits for a neighbor still has it.
  */
 #include <linux/rtnetlink.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ vrf_tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 	worker_send(n->conf.rib, &m->m);
 }
 
-/* FIB_VRF_NONE: none. */
+/* Return the number of a table; FIB_VRF_NONE: it has none. */
 static uint16_t
 vrf_number(const struct neigh *n, uint32_t table)
 {
@@ -41,13 +41,16 @@ vrf_of(struct neigh *n, const struct link *l)
 {
 	const struct link *master = link_find(n, l->kernel.master);
 
-	/* Of whom nothing is known yet, or no more: maybe a VRF, and then not table main. */
+	/*
+	 * The master is not known (yet, or any longer): it may be a VRF, so do not use
+	 * table main.
+	 */
 	if (l->kernel.master != 0 && (master == NULL || !master->known))
 		return FIB_VRF_NONE;
 	return vrf_number(n, link_table(n, l));
 }
 
-/* A number that nobody has, FIB_VRF_NONE when there is none. */
+/* Return a free number; FIB_VRF_NONE: none is free. */
 static uint16_t
 vrf_new_number(struct neigh *n)
 {
@@ -65,29 +68,29 @@ vrf_new_number(struct neigh *n)
 }
 
 static void
-vrf_hold(struct neigh *n, struct link *l, uint32_t table)
+vrf_take_number(struct neigh *n, struct link *l, uint32_t table)
 {
 	l->vrf = vrf_number(n, table);
 	if (l->vrf != FIB_VRF_NONE) {
 		n->vrf[l->vrf].refs++;
 		return;
 	}
-	l->vrf = n->n_vrfs < n->most_vrfs ? vrf_new_number(n) : FIB_VRF_NONE;
+	l->vrf = n->n_vrfs < n->max_vrfs ? vrf_new_number(n) : FIB_VRF_NONE;
 	if (l->vrf == FIB_VRF_NONE) {
 		table_refuse(TABLE_vrfs);
 		n->vrf_left_out = true;
 		return;
 	}
 	table_used(TABLE_vrfs, ++n->n_vrfs);
-	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .namesake = l->ifindex};
+	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .named_by = l->ifindex};
 	vrf_tell(n, l->vrf, l->kernel.name, false);
 }
 
-/* Others share it: it has the name of one that is there. */
+/* Rename a shared number after a VRF that still has it. */
 static void
-vrf_name_by_another(struct neigh *n, uint16_t number)
+vrf_rename(struct neigh *n, uint16_t number)
 {
-	const struct link *named = link_find(n, n->vrf[number].namesake);
+	const struct link *named = link_find(n, n->vrf[number].named_by);
 
 	if (named != NULL && named->vrf == number)
 		return;
@@ -98,7 +101,7 @@ vrf_name_by_another(struct neigh *n, uint16_t number)
 			    (named == NULL || l->ifindex < named->ifindex))
 				named = l;
 	assert(named != NULL);
-	n->vrf[number].namesake = named->ifindex;
+	n->vrf[number].named_by = named->ifindex;
 	vrf_tell(n, number, named->kernel.name, false);
 }
 
@@ -108,7 +111,7 @@ vrf_release(struct neigh *n, uint16_t number)
 	if (number == 0 || number == FIB_VRF_NONE)
 		return;
 	if (--n->vrf[number].refs > 0) {
-		vrf_name_by_another(n, number);
+		vrf_rename(n, number);
 		return;
 	}
 	table_used(TABLE_vrfs, --n->n_vrfs);
@@ -116,21 +119,24 @@ vrf_release(struct neigh *n, uint16_t number)
 }
 
 void
-vrf_follow(struct neigh *n, struct link *l)
+vrf_update(struct neigh *n, struct link *l)
 {
-	/* A VRF of table main is none: its members are where all others are. */
+	/*
+	 * A VRF with table main is treated as none: its members are in main like all
+	 * others.
+	 */
 	uint32_t table = l->kernel.vrf_table == RT_TABLE_MAIN ? 0 : l->kernel.vrf_table;
 	uint16_t had = l->vrf;
 
 	if (table != 0 && had != 0 && had != FIB_VRF_NONE && n->vrf[had].table == table) {
-		if (n->vrf[had].namesake == l->ifindex &&
+		if (n->vrf[had].named_by == l->ifindex &&
 		    strcmp(l->name, l->kernel.name) != 0)
 			vrf_tell(n, had, l->kernel.name, false);
 		return;
 	}
 	l->vrf = 0;
 	if (table != 0)
-		vrf_hold(n, l, table);
-	l->told = l->told && l->vrf == had; /* routes may lead to it */
+		vrf_take_number(n, l, table);
+	l->told = l->told && l->vrf == had; /* report again: routes may lead to it */
 	vrf_release(n, had);
 }

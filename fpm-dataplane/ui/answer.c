@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A request answered, whoever asked it and however it came: what is known here at once, the
- * rest by questions to the thread that knows. Runs in ui. Rows come a slice at a time, and the
- * next slice is asked for only when the asker has taken the last, so that one that reads slowly
- * or not at all holds one slice of memory and nothing else.
+ * The answer to a request of any protocol: ui answers from its own data at once, and sends
+ * a query to the owner of other data. Runs in ui. Rows arrive a slice at a time. The next
+ * slice is requested only when the client has taken the last one, so a slow client holds
+ * one slice of memory and nothing else.
  */
 #include "ui/internal.h"
 
@@ -22,10 +22,10 @@
 #include "fib/fib.h"
 #include "base/sd_notify.h"
 
-#define VRFS_NAMED 6 /* in a sentence */
+#define VRFS_NAMED 6 /* at most, in a sentence */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
-	[REFUSED_NOT] = {0, 200},    [REFUSED_WORDS] = {2, 400},
+	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
 	[REFUSED_RIGHTS] = {2, 403}, [REFUSED_MISSING] = {2, 404},
 	[REFUSED_CHANGE] = {2, 409}, [REFUSED_STATE] = {3, 409},
 	[REFUSED_BUSY] = {1, 503},
@@ -40,13 +40,13 @@ answer_refuse(struct answer *a, enum refusal why, const char *sentence)
 }
 
 static void
-answer_here(struct answer *a)
+answer_from_ui(struct answer *a)
 {
 	show_rows(a->ui, a->req.show, &a->out);
 	a->state = ANSWER_DONE;
 }
 
-/* Which VRFs there are, for whom named another. */
+/* Refuse an unknown VRF, and list the known ones. */
 static void
 answer_refuse_vrf(struct answer *a)
 {
@@ -54,11 +54,11 @@ answer_refuse_vrf(struct answer *a)
 	unsigned int n = 0;
 	char text[128];
 
-	/* As FRR and iproute2 call what is none. */
+	/* The names that FRR and iproute2 use for the table without a VRF. */
 	if (strcmp(a->req.vrf, "default") == 0 || strcmp(a->req.vrf, "main") == 0) {
 		answer_refuse(a, REFUSED_MISSING,
-			      "table main is no VRF: its routes are those without one in "
-			      "`fpmctl show routes`");
+			      "table main is no VRF: `fpmctl show routes` shows its routes "
+			      "without a VRF");
 		return;
 	}
 	buf_printf(&said, "no VRF '%s' has a FIB", request_echo(a->req.vrf, text));
@@ -67,21 +67,21 @@ answer_refuse_vrf(struct answer *a)
 
 		if (vrf == NULL)
 			continue;
-		buf_printf(&said, "%s%s", n == 0 ? "; those that have one: " : ", ",
+		buf_printf(&said, "%s%s", n == 0 ? "; VRFs with a FIB: " : ", ",
 			   n == VRFS_NAMED ? "..." : request_echo(vrf->name, text));
 		n++;
 	}
 	buf_printf(&said, "%s",
 		   n > 0 ? " (`fpmctl show vrfs`)"
-			 : ", and none else has: `ip link add NAME type vrf table N` in "
-			   "the control namespace makes one");
+			 : ", and no other VRF has one: `ip link add NAME type vrf "
+			   "table N` in the control namespace creates a VRF");
 	buf_put(&said, "", 1);
 	answer_refuse(a, REFUSED_MISSING, said.data);
 	buf_free(&said);
 }
 
 static void
-answer_ask(struct answer *a, enum query_kind kind)
+answer_send_query(struct answer *a, enum query_kind kind)
 {
 	bool in_vrf = a->req.vrf[0] != '\0';
 	uint16_t vrf = in_vrf ? fib_vrf_named(a->ui->conf.fib, a->req.vrf) : 0;
@@ -112,13 +112,13 @@ answer_refuse_port(struct answer *a)
 	char said[256], name[128];
 
 	snprintf(said, sizeof(said),
-		 "no such port '%s', nor VLAN: `fpmctl show interfaces` lists them",
+		 "no port or VLAN '%s': `fpmctl show interfaces` lists them",
 		 request_echo(a->req.port, name));
 	answer_refuse(a, REFUSED_MISSING, said);
 }
 
 static void
-answer_ask_trace(struct answer *a)
+answer_send_watch(struct answer *a)
 {
 	struct msg_watch *mw;
 	const struct ui_conf *conf = &a->ui->conf;
@@ -152,12 +152,15 @@ answer_replay(struct answer *a)
 {
 	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0)
 		answer_refuse(a, REFUSED_STATE,
-			      "zebra is not connected; it will replay when it comes");
+			      "zebra is not connected; it replays when it connects");
 	else
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
-/* Before FRR ends its daemons; when zebra is away, before it comes back. */
+/*
+ * Send a hold to fpm: before FRR stops its daemons, or, when zebra is away, before it
+ * returns.
+ */
 static void
 answer_hold(struct answer *a)
 {
@@ -167,8 +170,8 @@ answer_hold(struct answer *a)
 	    atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) == 0) {
 		answer_refuse(
 			a, REFUSED_STATE,
-			"nothing to hold: no zebra has said anything yet, nor is one known "
-			"from before a restart");
+			"nothing to hold: no zebra has sent a message yet, and none is "
+			"known from before a restart");
 		return;
 	}
 	mh = msg_new(MSG_QUERY, sizeof(*mh));
@@ -178,24 +181,26 @@ answer_hold(struct answer *a)
 	query_send(a->ui, &mh->q, a);
 }
 
-/* main ends as for SIGTERM, with the exit code that asks for another start. */
+/*
+ * Ask main for a restart: it hands over to a successor, or, without memory for two
+ * processes, ends with the exit code that requests another start.
+ */
 static void
 answer_restart(struct answer *a)
 {
 	if (!service_is_kept()) {
-		answer_refuse(
-			a, REFUSED_STATE,
-			"nobody would start it again: it runs neither under systemd nor "
-			"under fpm-supervise");
+		answer_refuse(a, REFUSED_STATE,
+			      "no supervisor would start the daemon again: it runs neither "
+			      "under systemd nor under fpm-supervise");
 		return;
 	}
-	log_info("ui: restart asked for");
+	log_info("ui: restart requested");
 	kill(getpid(), SERVICE_SIGNAL_RESTART);
 }
 
-/* Is the other end root, or who we are? Not only of the socket's group. */
+/* Return true if the client is root or our user, not only in the socket's group. */
 static bool
-asker_is_owner(const struct answer *a)
+answer_client_is_owner(const struct answer *a)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -205,17 +210,16 @@ asker_is_owner(const struct answer *a)
 }
 
 static void
-answer_ask_manage(struct answer *a)
+answer_send_manage(struct answer *a)
 {
 	struct msg_manage *mm;
 
-	/* The drivers of some devices write to any file. */
+	/* Drivers of some devices write to any file. */
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
-	    !asker_is_owner(a)) {
-		answer_refuse(
-			a, REFUSED_RIGHTS,
-			"only root may name a device or a file, for the daemon opens it as "
-			"root: ask as root (sudo)");
+	    !answer_client_is_owner(a)) {
+		answer_refuse(a, REFUSED_RIGHTS,
+			      "only root may name a device or a file, because the daemon "
+			      "opens it as root: use sudo");
 		return;
 	}
 	mm = msg_new(MSG_QUERY, sizeof(*mm));
@@ -234,37 +238,37 @@ answer_show(struct answer *a)
 	}
 	switch (a->req.show) {
 	case SHOW_AUDIT:
-		answer_ask(a, QUERY_AUDIT);
+		answer_send_query(a, QUERY_AUDIT);
 		break;
 	case SHOW_ROUTES:
-		answer_ask(a, QUERY_ROUTES);
+		answer_send_query(a, QUERY_ROUTES);
 		break;
 	case SHOW_NEXTHOPS:
 	case SHOW_GROUPS:
-		answer_ask(a, QUERY_NEXTHOPS);
+		answer_send_query(a, QUERY_NEXTHOPS);
 		break;
 	case SHOW_NEIGHBORS:
-		answer_ask(a, QUERY_NEIGHBORS);
+		answer_send_query(a, QUERY_NEIGHBORS);
 		break;
 	case SHOW_INTERFACES:
-		answer_ask(a, QUERY_INTERFACES);
+		answer_send_query(a, QUERY_INTERFACES);
 		break;
 	case SHOW_FIB:
-		answer_ask(a, QUERY_FIB);
+		answer_send_query(a, QUERY_FIB);
 		break;
 	case SHOW_VRFS:
-		answer_ask(a, QUERY_VRFS);
+		answer_send_query(a, QUERY_VRFS);
 		break;
 	case SHOW_FPM:
 	case SHOW_MEMORY:
-		/* Fresh if rib is quick; behind a long queue the last one known will do. */
+		/* A new summary if rib answers soon; else the last known one. */
 		a->state = ANSWER_WAITING;
-		ev_timer_set(&a->patience, UI_SUMMARY_WAIT_S, 0);
-		ev_timer_start(a->ui->w->loop, &a->patience);
+		ev_timer_set(&a->summary_timeout, UI_SUMMARY_WAIT_S, 0);
+		ev_timer_start(a->ui->w->loop, &a->summary_timeout);
 		query_summary(a->ui);
 		break;
 	default:
-		answer_here(a);
+		answer_from_ui(a);
 	}
 }
 
@@ -277,10 +281,10 @@ answer_begin(struct answer *a, const json_t *request)
 	a->out.n = 0;
 	a->out.key = NULL;
 	a->out.choose = &a->req.choose;
-	a->refused = REFUSED_NOT;
+	a->refused = REFUSED_NONE;
 	a->state = ANSWER_DONE;
 	if (rc < 0)
-		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
+		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_INVALID, why);
 	else if (a->req.replay)
 		answer_replay(a);
 	else if (a->req.hold)
@@ -288,11 +292,11 @@ answer_begin(struct answer *a, const json_t *request)
 	else if (a->req.restart)
 		answer_restart(a);
 	else if (a->req.change.op != MANAGE_NOTHING)
-		answer_ask_manage(a);
+		answer_send_manage(a);
 	else if (a->req.breaking != BREAK_NOTHING)
-		answer_ask(a, QUERY_BREAK);
+		answer_send_query(a, QUERY_BREAK);
 	else if (a->req.want.ask != WATCH_ASK_NONE)
-		answer_ask_trace(a);
+		answer_send_watch(a);
 	else
 		answer_show(a);
 }
@@ -308,16 +312,16 @@ answer_more(struct answer *a)
 }
 
 bool
-answer_is_unheard(const struct answer *a)
+answer_client_left(const struct answer *a)
 {
 	struct pollfd p = {.fd = a->fd};
 
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/* What came of it, now that the last rows are there. */
+/* Set the result after the last rows. */
 static void
-answer_conclude(struct answer *a, struct msg_query *q)
+answer_set_result(struct answer *a, struct msg_query *q)
 {
 	const char *error;
 
@@ -352,20 +356,20 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 	    !caa_container_of(q, struct msg_manage, q)->is_barred)
 		rows_put(&a->out, show_class(a->req.change.class));
 	if (q->done) {
-		answer_conclude(a, q);
+		answer_set_result(a, q);
 	} else {
 		a->query = q;
 		a->state = ANSWER_SLICE;
 	}
-	a->moved(a);
+	a->on_progress(a);
 }
 
 static void
-answer_go_on(struct answer *a)
+answer_resume(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->patience);
-	answer_here(a);
-	a->moved(a);
+	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
+	answer_from_ui(a);
+	a->on_progress(a);
 }
 
 void
@@ -375,30 +379,30 @@ answers_summary(struct ui *ui)
 
 	cds_list_for_each_entry_safe (a, next, &ui->answers, list)
 		if (a->state == ANSWER_WAITING)
-			answer_go_on(a);
+			answer_resume(a);
 }
 
 static void
-answer_on_patience(struct ev_loop *loop, ev_timer *t, int revents)
+answer_on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	answer_go_on(t->data);
+	answer_resume(t->data);
 }
 
 void
-answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a))
+answer_init(struct answer *a, struct ui *ui, int fd, void (*on_progress)(struct answer *a))
 {
-	*a = (struct answer){.ui = ui, .fd = fd, .moved = moved};
-	ev_timer_init(&a->patience, answer_on_patience, 0, 0);
-	a->patience.data = a;
+	*a = (struct answer){.ui = ui, .fd = fd, .on_progress = on_progress};
+	ev_timer_init(&a->summary_timeout, answer_on_timeout, 0, 0);
+	a->summary_timeout.data = a;
 	cds_list_add(&a->list, &ui->answers);
 }
 
 void
 answer_drop(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->patience);
+	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
 	if (a->flight != NULL)
-		a->flight->answer = NULL; /* the reply will find nobody */
+		a->flight->answer = NULL; /* the reply finds no answer */
 	if (a->query != NULL)
 		query_drop(a->ui, a->query);
 	cds_list_del(&a->list);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The HTTP side of the control socket. Runs in ui. A request becomes one of the control
- * protocol (api_request.c) and its answer is the same (answer.c); here is only how both
- * travel. A connection whose answer is not ready is suspended: it costs nothing until
- * something comes, and libmicrohttpd looks at its socket only then.
+ * HTTP on the control socket. Runs in ui. api_request.c translates a request to the control
+ * protocol and answer.c answers it. This file handles the transport only. A connection
+ * whose answer is not ready is suspended: libmicrohttpd does not look at its socket until
+ * the answer moves.
  */
 #include "ui/api.h"
 
@@ -19,10 +19,10 @@
 #include "base/limits.h"
 #include "ui/http.h"
 
-#define CONNECTION_BYTES (16u << 10) /* of a head, and of what is read of a body at once */
-#define IDLE_S           60          /* a reader that takes nothing, a request that stops */
+#define CONNECTION_BYTES (16u << 10) /* of a head, and of a piece of a body */
+#define IDLE_S           60          /* for a client that reads or sends nothing */
 #define BLOCK_BYTES      (16u << 10)
-#define SWALLOW_BYTES    (64u << 10) /* of a body that is too long, and did not say so */
+#define BODY_DROP_BYTES  (64u << 10) /* read of a body that is too long and has no length */
 
 struct api {
 	struct ui *ui;
@@ -32,7 +32,7 @@ struct api {
 	struct api_counts count;
 };
 
-/* One request and its answer. */
+/* A request and its answer. */
 struct call {
 	struct cds_list_head list; /* api->calls */
 	struct api *api;
@@ -40,8 +40,8 @@ struct call {
 	struct answer answer;
 	bool begun;     /* answer_begin() was called */
 	bool suspended; /* until the answer moves */
-	bool sending;   /* its status is out */
-	bool ended;     /* nothing follows what is in answer.out */
+	bool sending;   /* its status is sent */
+	bool ended;     /* no octets follow those in answer.out */
 	size_t n_body;
 	char body[UI_REQUEST_MAX];
 };
@@ -52,7 +52,7 @@ static const char *const type_of[] = {
 	[ROWS_OCTETS] = "application/x-pcapng",
 };
 
-/* {"error": ..., "rows": [...]}: the rows tell what of it was wrong; the text is theirs. */
+/* Send {"error": ..., "rows": [...]}: the rows tell the causes. Owns `rows`. */
 static enum MHD_Result
 call_answer_error(struct call *call, unsigned int status, const char *why, json_t *rows,
 		  const char *allow)
@@ -84,20 +84,20 @@ call_resume(struct call *call)
 }
 
 static void
-call_on_moved(struct answer *a)
+call_on_progress(struct answer *a)
 {
 	struct call *call = caa_container_of(a, struct call, answer);
 
-	/* A trace that has nothing to say looks whether somebody listens. */
+	/* A slice of a trace is empty: continue while the client is connected. */
 	if (call->sending && a->state == ANSWER_SLICE && a->out.buf.len == 0 &&
-	    !answer_is_unheard(a)) {
+	    !answer_client_left(a)) {
 		answer_more(a);
 		return;
 	}
 	call_resume(call);
 }
 
-/* libmicrohttpd has room for `max` octets. */
+/* Give libmicrohttpd up to `max` octets. */
 static ssize_t
 call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 {
@@ -110,9 +110,9 @@ call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 		buf_reset(out);
 		if (call->ended)
 			return MHD_CONTENT_READER_END_OF_STREAM;
-		if (a->state == ANSWER_DONE && a->refused != REFUSED_NOT)
-			return MHD_CONTENT_READER_END_WITH_ERROR; /* too late to tell */
-		if (a->state == ANSWER_SLICE && answer_is_unheard(a))
+		if (a->state == ANSWER_DONE && a->refused != REFUSED_NONE)
+			return MHD_CONTENT_READER_END_WITH_ERROR; /* status is sent */
+		if (a->state == ANSWER_SLICE && answer_client_left(a))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 		if (a->state == ANSWER_SLICE)
 			answer_more(a);
@@ -132,7 +132,7 @@ call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 	return (ssize_t)n;
 }
 
-/* The first rows are there, and there will be more. */
+/* Send the first rows; more will follow. */
 static enum MHD_Result
 call_answer_stream(struct call *call)
 {
@@ -150,7 +150,7 @@ call_answer_stream(struct call *call)
 	return rc;
 }
 
-/* All of it is there. */
+/* Send an answer that is complete. */
 static enum MHD_Result
 call_answer_whole(struct call *call)
 {
@@ -160,13 +160,13 @@ call_answer_whole(struct call *call)
 	json_t *rows = NULL;
 	char why[128];
 
-	if (a->refused == REFUSED_NOT && a->out.key != NULL && a->out.n == 0) {
-		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
-			 a->req.name);
+	if (a->refused == REFUSED_NONE && a->out.key != NULL && a->out.n == 0) {
+		snprintf(why, sizeof(why), "%s has no entry %s",
+			 show_info[a->req.show].name, a->req.name);
 		return call_answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
 	}
 	rows_end(&a->out);
-	if (a->refused != REFUSED_NOT) {
+	if (a->refused != REFUSED_NONE) {
 		if (a->out.n > 0)
 			rows = json_loadb(out->data, out->len, 0, NULL);
 		return call_answer_error(call, refusal_info[a->refused].status, a->error,
@@ -174,7 +174,7 @@ call_answer_whole(struct call *call)
 	}
 	rc = http_answer(call->conn, MHD_HTTP_OK, type_of[a->out.form], NULL, out->data,
 			 out->len);
-	*out = (struct buf){0}; /* theirs by now */
+	*out = (struct buf){0}; /* libmicrohttpd owns the text now */
 	return rc;
 }
 
@@ -189,7 +189,7 @@ input_add_arg(void *ctx, enum MHD_ValueKind kind, const char *key, const char *v
 	return MHD_YES;
 }
 
-/* Returns false when it is refused already, with `rc` then. */
+/* Start the answer. Returns false when the request is refused; `rc` is the result then. */
 static bool
 call_begin(struct call *call, const char *method, const char *path, enum MHD_Result *rc)
 {
@@ -201,10 +201,10 @@ call_begin(struct call *call, const char *method, const char *path, enum MHD_Res
 	api_request(&in, &out);
 	call->begun = true;
 	if (out.request == NULL) {
-		bool method_not = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
+		bool method_wrong = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
 
 		*rc = call_answer_error(call, out.status, out.why, NULL,
-					method_not ? out.allow : NULL);
+					method_wrong ? out.allow : NULL);
 		return false;
 	}
 	call->answer.out.form = out.form;
@@ -213,7 +213,7 @@ call_begin(struct call *call, const char *method, const char *path, enum MHD_Res
 	return true;
 }
 
-/* A request begins; its head is there. NULL: no memory. */
+/* Create the call for a new request, after its head. NULL: no memory. */
 static struct call *
 call_new(struct api *api, struct MHD_Connection *conn)
 {
@@ -228,7 +228,7 @@ call_new(struct api *api, struct MHD_Connection *conn)
 	api->count.requests++;
 	call->api = api;
 	call->conn = conn;
-	answer_init(&call->answer, api->ui, info->connect_fd, call_on_moved);
+	answer_init(&call->answer, api->ui, info->connect_fd, call_on_progress);
 	cds_list_add(&call->list, &api->calls);
 	return call;
 }
@@ -240,19 +240,19 @@ call_answer_too_long(struct call *call)
 				 "the body is longer than 4096 octets", NULL, NULL);
 }
 
-/* Refuses what its head alone tells cannot be taken; else its body is waited for. */
+/* Refuse a request by its head if possible; else wait for the body. */
 static enum MHD_Result
-call_judge_head(struct call *call)
+call_check_head(struct call *call)
 {
 	const char *length = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
 	const char *coding = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_TRANSFER_ENCODING);
 
-	/* libmicrohttpd takes it for a body that ends with the connection, and waits. */
+	/* libmicrohttpd would read the body until the connection ends, and wait. */
 	if (coding != NULL && strcasecmp(coding, "chunked") != 0)
 		return call_answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
-					 "a body comes with its Content-Length, or chunked",
+					 "a body needs a Content-Length or chunked coding",
 					 NULL, NULL);
 	if (length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX)
 		return call_answer_too_long(call);
@@ -260,14 +260,15 @@ call_judge_head(struct call *call)
 }
 
 /*
- * A piece of the body. In chunks nobody says beforehand how long it is, and libmicrohttpd
- * sends no answer before its end: what is too long is read and forgotten, for a while.
+ * Take a piece of the body. A chunked body has no length in advance, and libmicrohttpd
+ * sends no answer before its end. So a body that is too long is read and dropped, up to a
+ * limit.
  */
 static enum MHD_Result
 call_take_body(struct call *call, const char *piece, size_t len)
 {
 	call->n_body += len;
-	if (call->n_body > SWALLOW_BYTES) {
+	if (call->n_body > BODY_DROP_BYTES) {
 		call->api->count.refused++;
 		return MHD_NO;
 	}
@@ -277,9 +278,9 @@ call_take_body(struct call *call, const char *piece, size_t len)
 }
 
 /*
- * Undoes the percent-encoding of a path, a key or a value. A zero octet would end it for all
- * who read it, and the rest be taken for nothing: it becomes one that no UTF-8 has, so that
- * the whole is refused.
+ * Decode the percent-encoding of a path, a key or a value. A zero octet would end the
+ * string and hide the rest. It is replaced by an octet that is invalid in UTF-8, so that
+ * the whole request is refused.
  */
 static size_t
 url_unescape(void *ctx, struct MHD_Connection *conn, char *text)
@@ -303,9 +304,9 @@ api_on_request(void *ctx, struct MHD_Connection *conn, const char *path, const c
 		*state = call = call_new(ctx, conn);
 		if (call == NULL)
 			return MHD_NO;
-		/* A request: from here on its reader is waited for. */
+		/* From here on wait for the reader up to IDLE_S. */
 		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-		return call_judge_head(call);
+		return call_check_head(call);
 	}
 	if (*upload_size > 0) {
 		rc = call_take_body(call, upload, *upload_size);
@@ -338,12 +339,13 @@ api_on_completed(void *ctx, struct MHD_Connection *conn, void **state,
 	*state = NULL;
 }
 
-/* Whoever has said all that he ever will needs little time to be understood, or not. */
+/* Timeout of a client that has shut down its sending side. */
 #define HALF_CLOSED_S 1
 
 /*
- * libmicrohttpd 0.9.75 reads what there is once, and then waits to be told of more: an end
- * that stood behind it already it would never see, and wait for the rest of a request.
+ * libmicrohttpd 0.9.75 reads the available octets once, and then waits for an event. It
+ * would not notice that the sending side was already shut down, and would wait for the rest
+ * of a request.
  */
 static void
 connection_on_half_closed(struct MHD_Connection *conn)
@@ -357,7 +359,7 @@ connection_on_half_closed(struct MHD_Connection *conn)
 					  HALF_CLOSED_S);
 }
 
-/* The context of a connection: has it said anything that is HTTP? */
+/* Count connections. The context tells whether a connection has sent valid HTTP. */
 static void
 api_on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 		  enum MHD_ConnectionNotificationCode code)
@@ -444,7 +446,7 @@ api_close(struct ui *ui)
 
 	if (ui->api == NULL)
 		return;
-	/* libmicrohttpd does not stop while something is suspended. */
+	/* libmicrohttpd cannot stop while a connection is suspended. */
 	cds_list_for_each_entry (call, &ui->api->calls, list)
 		call_resume(call);
 	http_close(ui->api->http);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: a request of HTTP in the words of the control protocol (dist/openapi.yaml).  [ui]
+ * api: translates an HTTP request to a request of the control protocol (dist/openapi.yaml).
+ * [ui]
  */
 #ifndef UI_API_H
 #define UI_API_H
@@ -10,13 +11,13 @@
 #define API_ARGS_MAX 16
 
 struct api_arg {
-	const char *key, *value; /* value NULL: there was none */
+	const char *key, *value; /* value NULL: it has none */
 };
 
-/* What came in, without percent-encoding; nothing of it is UTF-8 for sure. */
+/* A request after percent-decoding. Its texts may be invalid UTF-8. */
 struct api_input {
 	const char *method, *path;
-	struct api_arg arg[API_ARGS_MAX]; /* behind the question mark */
+	struct api_arg arg[API_ARGS_MAX]; /* the query string */
 	unsigned int n_arg;
 	const char *body; /* not terminated */
 	size_t n_body;
@@ -25,12 +26,12 @@ struct api_input {
 struct api_output {
 	json_t *request; /* the caller's; NULL: refused */
 	enum rows_form form;
-	unsigned int status; /* of HTTP, when refused; 405: `allow` tells what is */
+	unsigned int status; /* of HTTP, when refused; 405: `allow` lists the methods */
 	char allow[64];
 	char why[256]; /* a sentence */
 };
 
-/* Nothing but that: whatever came, it is asked for or refused.        [no side effects] */
+/* Translate a request or refuse it. [no side effects] */
 void api_request(const struct api_input *in, struct api_output *out);
 
 #endif

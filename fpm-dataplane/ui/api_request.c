@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Method, path, parameters and body of HTTP to a request of the control protocol, which
- * request.c then judges as it does any other. Runs in ui; no state. As hostile as that.
+ * Translates method, path, parameters and body of HTTP to a request of the control
+ * protocol, which request.c checks. Runs in ui; no state. The input is untrusted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,9 +23,9 @@ output_refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- parameters to JSON ------------------------------------------------------------------ */
+/* --- parameters to JSON --------------------------------------------------------------- */
 
-/* Those that are no strings. */
+/* Convert a parameter that is no string to its JSON type. */
 static json_t *
 arg_typed(const char *key, const char *value)
 {
@@ -42,7 +42,7 @@ arg_typed(const char *key, const char *value)
 	for (unsigned int i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (strcmp(key, numbers[i]) != 0)
 			continue;
-		/* What is no such number stays a string, and is told for what it is not. */
+		/* Any other text stays a string, and request.c refuses it. */
 		if (value[0] != '\0' && strlen(value) <= 12 &&
 		    strspn(value, "0123456789") == strlen(value))
 			return json_integer(strtoll(value, NULL, 10));
@@ -54,10 +54,10 @@ arg_typed(const char *key, const char *value)
 				return json_real(real);
 		}
 	}
-	return json_string(value); /* NULL: no UTF-8 */
+	return json_string(value); /* NULL: invalid UTF-8 */
 }
 
-/* "rx,drop"; NULL: no UTF-8 */
+/* Convert "rx,drop" to a list. NULL: invalid UTF-8. */
 static json_t *
 arg_listed(const char *value)
 {
@@ -76,9 +76,9 @@ arg_listed(const char *value)
 	}
 }
 
-/* `known` in words: "a, b" of "a b ". */
+/* Convert `known` for a sentence: "a b " to "a, b". */
 static const char *
-known_in_words(const char *known, char buf[128])
+known_list(const char *known, char buf[128])
 {
 	size_t n = 0;
 
@@ -92,7 +92,7 @@ known_in_words(const char *known, char buf[128])
 	return buf;
 }
 
-/* All parameters into `to`; only those in `known` (NULL: all there are). */
+/* Copy all parameters to `to`; refuse others than `known` (NULL: all are known). */
 static bool
 args_take(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
 {
@@ -107,18 +107,18 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
 				      (at > known && at[-1] != ' '))) {
 			if (known[0] == '\0')
-				output_refuse(out, 400,
-					      "unknown parameter '%s': there are none here",
-					      request_echo(key, buf));
+				output_refuse(
+					out, 400,
+					"unknown parameter '%s': this path takes none",
+					request_echo(key, buf));
 			else
-				output_refuse(out, 400,
-					      "unknown parameter '%s'; known are %s",
-					      request_echo(key, buf),
-					      known_in_words(known, words));
+				output_refuse(
+					out, 400, "unknown parameter '%s'; known are %s",
+					request_echo(key, buf), known_list(known, words));
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {
-			output_refuse(out, 400, "parameter '%s' twice",
+			output_refuse(out, 400, "parameter '%s' is given twice",
 				      request_echo(key, buf));
 			return false;
 		}
@@ -134,9 +134,11 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 	return true;
 }
 
-/* --- what is asked of each path ---------------------------------------------------------- */
+/*
+ * --- request of each path ---------------------------------------------------------------
+ */
 
-/* The body as an object; an empty one is an empty object. NULL: refused. */
+/* Load the body as an object; an empty body is an empty object. NULL: refused. */
 static json_t *
 body_load(const struct api_input *in, struct api_output *out)
 {
@@ -149,7 +151,7 @@ body_load(const struct api_input *in, struct api_output *out)
 	return NULL;
 }
 
-/* `key` is for the path to say. */
+/* Add a key that comes from the path; refuse a body that has it. */
 static bool
 body_put(json_t *body, const char *key, const char *value, struct api_output *out)
 {
@@ -160,7 +162,7 @@ body_put(json_t *body, const char *key, const char *value, struct api_output *ou
 	return out->status == 0;
 }
 
-/* {"port": {"do": `what`, "name": `name`, ...}} */
+/* Make {"port": {"do": `what`, "name": `name`, ...}}. */
 static json_t *
 request_port(const struct api_input *in, const char *what, const char *name,
 	     struct api_output *out)
@@ -261,7 +263,7 @@ request_audit_repair(const struct api_input *in, const char *name, struct api_ou
 	return json_pack("{s:s, s:b}", "show", "audit", "repair", 1);
 }
 
-/* {"trace": {PARAMETERS}}, or capture, or explain */
+/* Make {"trace": {PARAMETERS}}, or capture, or explain. */
 static json_t *
 request_watch(const struct api_input *in, const char *what, struct api_output *out)
 {
@@ -291,7 +293,7 @@ request_explain(const struct api_input *in, const char *name, struct api_output 
 	return request_watch(in, "explain", out);
 }
 
-/* {"show": ..., PARAMETERS} */
+/* Make {"show": ..., PARAMETERS}. */
 static json_t *
 request_show(const struct api_input *in, enum show what, const char *name,
 	     struct api_output *out)
@@ -303,7 +305,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 					  : "",
-		 /* Whose name is in the path, that row is wanted. */
+		 /* A name in the path selects the row. */
 		 name == NULL ? choose_words(show_info[what].name, words) : "");
 	if (args_take(in, known, request, out) &&
 	    (name == NULL || body_put(request, "name", name, out)))
@@ -312,9 +314,9 @@ request_show(const struct api_input *in, enum show what, const char *name,
 	return NULL;
 }
 
-#define BODY  1u /* it has one; else there must be none */
-#define NAMED 2u /* one more word in the path */
-#define ASKED 4u /* it has parameters; else there must be none */
+#define BODY  1u /* has a body; else it must be empty */
+#define NAMED 2u /* has a name at the end of the path */
+#define ASKED 4u /* has parameters; else there must be none */
 
 static const struct call {
 	const char *method, *path;
@@ -339,9 +341,11 @@ static const struct call {
 	{"GET", "explain", request_explain, ASKED, ROWS_ARRAY},
 };
 
-/* Does `path` say `words`, alone or, `named`, with one word more? That goes to `name`. */
+/*
+ * Return true if `path` is `words`, or (`named`) `words` and a name, which goes to `name`.
+ */
 static bool
-path_is(const char *path, const char *words, bool named, const char **name)
+path_matches(const char *path, const char *words, bool named, const char **name)
 {
 	size_t len = strlen(words);
 
@@ -354,9 +358,9 @@ path_is(const char *path, const char *words, bool named, const char **name)
 	return path[len] == '/' && (*name)[0] != '\0' && strchr(*name, '/') == NULL;
 }
 
-/* Is it for `method`? When not, what would be is noted. */
+/* Return true if the method is right; else add the right one to `allow`. */
 static bool
-method_is(const struct api_input *in, const char *method, struct api_output *out)
+method_matches(const struct api_input *in, const char *method, struct api_output *out)
 {
 	size_t n = strlen(out->allow);
 
@@ -366,29 +370,29 @@ method_is(const struct api_input *in, const char *method, struct api_output *out
 	return false;
 }
 
-/* Is there something that nobody would look at? */
+/* Refuse a body or parameters that would be ignored. Returns true if refused. */
 static bool
-input_is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
+input_refuse_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
 {
 	if (in->n_body > 0 && (has & BODY) == 0)
 		output_refuse(out, 400, "%s takes no body", in->method);
 	else if (in->n_arg > 0 && (has & ASKED) == 0)
-		output_refuse(out, 400, "this takes no parameters");
+		output_refuse(out, 400, "this path takes no parameters");
 	return out->status != 0;
 }
 
 static bool
-shows_try(const struct api_input *in, const char *path, struct api_output *out)
+show_match(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < N_SHOW; i++) {
-		bool all = path_is(path, show_info[i].name, false, &name);
+		bool all = path_matches(path, show_info[i].name, false, &name);
 
 		if (!all && (show_info[i].key == NULL ||
-			     !path_is(path, show_info[i].name, true, &name)))
+			     !path_matches(path, show_info[i].name, true, &name)))
 			continue;
-		if (!method_is(in, "GET", out) || input_is_surplus(in, ASKED, out))
+		if (!method_matches(in, "GET", out) || input_refuse_surplus(in, ASKED, out))
 			return false;
 		out->form = ROWS_ARRAY;
 		out->request = request_show(in, (enum show)i, name, out);
@@ -398,16 +402,16 @@ shows_try(const struct api_input *in, const char *path, struct api_output *out)
 }
 
 static bool
-calls_try(const struct api_input *in, const char *path, struct api_output *out)
+call_match(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
-		if (!path_is(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
-		    !method_is(in, call[i].method, out))
+		if (!path_matches(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
+		    !method_matches(in, call[i].method, out))
 			continue;
 		out->form = call[i].form;
-		if (!input_is_surplus(in, call[i].has, out))
+		if (!input_refuse_surplus(in, call[i].has, out))
 			out->request = call[i].make(in, name, out);
 		return true;
 	}
@@ -422,10 +426,10 @@ api_request(const struct api_input *in, struct api_output *out)
 
 	*out = (struct api_output){0};
 	if (strncmp(in->path, ROOT, sizeof(ROOT) - 1) == 0 &&
-	    (calls_try(in, path, out) || shows_try(in, path, out) || out->status != 0))
+	    (call_match(in, path, out) || show_match(in, path, out) || out->status != 0))
 		return;
 	if (out->allow[0] != '\0')
-		output_refuse(out, 405, "not with %s: it takes %s",
+		output_refuse(out, 405, "method %s is not allowed here; allowed are %s",
 			      request_echo(in->method, buf), out->allow);
 	else
 		output_refuse(out, 404, "no such path '%s': " ROOT "ports is one",

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Text that grows. Runs in ui; never written to by anybody else, never kept large once it is
- * empty.
- */
+/* A growing text. Only ui writes to it. A large block is freed when it becomes empty. */
 #include "ui/internal.h"
 
 #include <stdarg.h>
@@ -59,7 +56,10 @@ buf_dump(const char *text, size_t len, void *b)
 void
 buf_json(struct buf *b, const json_t *row)
 {
-	/* Digits that a double holds for sure: seconds stay as short as they were made. */
+	/*
+	 * A double represents 15 digits exactly, so seconds stay as short as they were
+	 * made.
+	 */
 	json_dump_callback(row, buf_dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection to the control socket that speaks in lines, from request to `end`. Runs in
- * ui. Writes never wait: what the client has not taken keeps its answer from going on
- * (answer.c). A connection that begins as HTTP does is the API's, before an octet is read,
- * and counts among those of HTTP alone: hence one for which there is no room is not refused
- * before it has begun.
+ * A connection to the control socket that speaks in lines, from request to `end`. Runs in
+ * ui. Writes never wait: an answer continues only when the client has taken the last octets
+ * (answer.c). A connection that begins like HTTP is given to the API before an octet is
+ * read, and counts as an HTTP client only. So a connection beyond the limit is not refused
+ * before it has sent something.
  */
 #include "ui/internal.h"
 
@@ -19,9 +19,9 @@
 #include "ui/client.h"
 
 enum client_state {
-	CLIENT_NEW,      /* nothing was read */
+	CLIENT_NEW,      /* no octet was read */
 	CLIENT_IDLE,     /* between requests */
-	CLIENT_ANSWERED, /* its answer goes on, or is done and not ended yet */
+	CLIENT_ANSWERED, /* its answer continues, or its end is not written yet */
 };
 
 struct client {
@@ -30,36 +30,36 @@ struct client {
 	int fd;
 	ev_io io;
 	enum client_state state;
-	bool waits; /* there was no room: what it speaks decides */
+	bool over_limit; /* no room: speaks HTTP or finds room later, or is refused */
 	struct answer answer;
-	bool eof;     /* it asks no more */
-	bool closing; /* drop it when all is written */
+	bool eof;     /* no further request will arrive */
+	bool closing; /* close when all is written */
 	size_t in_len;
 	char in[UI_REQUEST_MAX + 1];
 };
 
-/* Among those that are served. */
+/* Add it to the clients that are served. */
 static void
 client_enter(struct client *c)
 {
 	cds_list_add(&c->list, &c->ui->clients);
 	c->ui->n_client++;
-	clients_told(c->ui);
+	clients_report(c->ui);
 }
 
 static void
 client_leave(struct client *c)
 {
 	cds_list_del(&c->list);
-	if (c->waits)
+	if (c->over_limit)
 		c->ui->n_waiting--;
 	else
 		c->ui->n_client--;
-	c->waits = false;
-	clients_told(c->ui);
+	c->over_limit = false;
+	clients_report(c->ui);
 }
 
-/* Without closing its socket. */
+/* Free it, but keep its socket open. */
 static void
 client_forget(struct client *c)
 {
@@ -105,7 +105,7 @@ client_put_end(struct client *c)
 {
 	struct answer *a = &c->answer;
 
-	if (a->refused != REFUSED_NOT)
+	if (a->refused != REFUSED_NONE)
 		client_put_error(c, a->refused, a->error);
 	else
 		buf_printf(&a->out.buf, "{\"end\":true,\"rows\":%llu}\n",
@@ -113,7 +113,7 @@ client_put_end(struct client *c)
 	c->state = CLIENT_IDLE;
 }
 
-/* Take the next line from what has been read. Returns false when there is none yet. */
+/* Serve the next line that was read. Returns false when there is none yet. */
 static bool
 client_serve_line(struct client *c)
 {
@@ -121,8 +121,8 @@ client_serve_line(struct client *c)
 	size_t len = nl != NULL ? (size_t)(nl - c->in) : c->in_len, used;
 
 	if (nl == NULL && c->in_len >= UI_REQUEST_MAX) {
-		client_put_error(c, REFUSED_WORDS, "request longer than 4096 octets");
-		c->closing = true; /* where the next one starts is not known */
+		client_put_error(c, REFUSED_INVALID, "request longer than 4096 octets");
+		c->closing = true; /* the start of the next request is unknown */
 		c->in_len = 0;
 		return true;
 	}
@@ -142,7 +142,7 @@ client_serve_line(struct client *c)
 	return true;
 }
 
-/* Write what there is. Returns 0 (all out or socket full), or -errno: the client left. */
+/* Write the output. Returns 0 (all written or socket full), or -errno: the client left. */
 static int
 client_flush(struct client *c)
 {
@@ -163,7 +163,7 @@ client_flush(struct client *c)
 }
 
 static void
-client_watch(struct client *c, int events)
+client_set_events(struct client *c, int events)
 {
 	if (events == c->io.events && ev_is_active(&c->io))
 		return;
@@ -173,7 +173,7 @@ client_watch(struct client *c, int events)
 		ev_io_start(c->ui->w->loop, &c->io);
 }
 
-/* Go on as far as possible: write, ask for the next slice, take the next request. */
+/* Continue as far as possible: write, request the next slice, take the next request. */
 static void
 client_pump(struct client *c)
 {
@@ -187,38 +187,41 @@ client_pump(struct client *c)
 			return;
 		}
 		if (a->out.buf.len != 0) {
-			client_watch(c, EV_WRITE);
+			client_set_events(c, EV_WRITE);
 			return;
 		}
 		if (a->state == ANSWER_SLICE) {
-			/* A trace may have nothing to say for hours. */
-			if (answer_is_unheard(a)) {
+			/* A trace may have no rows for hours. */
+			if (answer_client_left(a)) {
 				client_free(c);
 				return;
 			}
 			answer_more(a);
 		}
 		if (c->state == CLIENT_ANSWERED) {
-			client_watch(c, 0);
+			client_set_events(c, 0);
 			return;
 		}
 		if (c->closing || !client_serve_line(c)) {
 			if (c->closing || c->eof)
 				client_free(c);
 			else
-				client_watch(c, EV_READ);
+				client_set_events(c, EV_READ);
 			return;
 		}
 	}
 }
 
 static void
-client_on_moved(struct answer *a)
+client_on_progress(struct answer *a)
 {
 	client_pump(caa_container_of(a, struct client, answer));
 }
 
-/* Does it begin as a request of HTTP does? No line of ours begins with a capital letter. */
+/*
+ * Return true if the first octets are an HTTP method. Lines of the control protocol are
+ * JSON.
+ */
 static bool
 fd_speaks_http(int fd)
 {
@@ -271,11 +274,11 @@ client_on_io(struct ev_loop *loop, ev_io *io, int revents)
 			api_take(ui, fd);
 			return;
 		}
-		if (c->waits && !clients_have_room(c->ui)) {
+		if (c->over_limit && !clients_have_room(c->ui)) {
 			client_refuse(c);
 			return;
 		}
-		if (c->waits) {
+		if (c->over_limit) {
 			client_leave(c);
 			client_enter(c);
 		}
@@ -308,7 +311,7 @@ client_new(struct ui *ui, int fd)
 	}
 	c->ui = ui;
 	c->fd = fd;
-	answer_init(&c->answer, ui, fd, client_on_moved);
+	answer_init(&c->answer, ui, fd, client_on_progress);
 	ev_io_init(&c->io, client_on_io, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(ui->w->loop, &c->io);
@@ -316,9 +319,9 @@ client_new(struct ui *ui, int fd)
 		client_enter(c);
 		return;
 	}
-	c->waits = true;
+	c->over_limit = true;
 	cds_list_add(&c->list, &ui->waiting);
-	/* Who has waited longest without a word makes place. */
+	/* Refuse the client that has waited longest without sending. */
 	if (++ui->n_waiting > WAITING_MAX)
 		client_refuse(cds_list_entry(ui->waiting.prev, struct client, list));
 }

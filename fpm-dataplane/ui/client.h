@@ -7,10 +7,10 @@
 
 struct ui;
 
-/* Serve a new connection; `fd` is the client's from now on. */
+/* Serve a new connection. Owns `fd`. */
 void client_new(struct ui *ui, int fd);
 
-/* Drop them all. */
+/* Close all connections. */
 void clients_free(struct ui *ui);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket itself: its place in the file system, and who comes in. Runs in ui. It
- * replaces a socket that nobody answers on, never one that a daemon answers on, never a
- * file that is no socket.
+ * The control socket: its path in the file system, and its accept. Runs in ui. It replaces
+ * a socket on which no process answers. It never replaces a socket on which a daemon
+ * answers, or a file that is no socket.
  */
 #include "ui/internal.h"
 
@@ -20,9 +20,9 @@
 #define BACKLOG        64
 #define ACCEPT_PAUSE_S 0.2
 
-/* Make the directories above `path`. Returns 0 or -errno. */
+/* Create the directories above `path`. Returns 0 or -errno. */
 static int
-parents_make(const char *path)
+path_make_parents(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
@@ -36,9 +36,12 @@ parents_make(const char *path)
 	return 0;
 }
 
-/* Clear the way. Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
+/*
+ * Remove a stale socket. Returns 0, -EADDRINUSE when a process answers, -EEXIST: not a
+ * socket.
+ */
 static int
-stale_remove(const struct sockaddr_un *sun)
+socket_remove_stale(const struct sockaddr_un *sun)
 {
 	struct stat st;
 	int fd, rc;
@@ -52,7 +55,7 @@ stale_remove(const struct sockaddr_un *sun)
 		return -errno;
 	rc = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) < 0 ? -errno : 0;
 	close(fd);
-	/* Only a refusal proves that nobody listens; a full backlog is somebody. */
+	/* Only a refusal proves that no process listens; with a full backlog one does. */
 	if (rc == 0 || rc == -EAGAIN)
 		return -EADDRINUSE;
 	if (rc != -ECONNREFUSED)
@@ -99,15 +102,18 @@ ctl_socket_open(struct ui *ui)
 	if (strlen(ui->conf.control_socket) >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(sun.sun_path, ui->conf.control_socket);
-	rc = parents_make(sun.sun_path);
+	rc = path_make_parents(sun.sun_path);
 	if (rc == 0)
-		rc = stale_remove(&sun);
+		rc = socket_remove_stale(&sun);
 	if (rc < 0)
 		return rc;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* Before bind: at no moment is the path open to others (the kernel takes this mode). */
+	/*
+	 * Before bind(), so that the path is never open to others (the kernel uses this
+	 * mode).
+	 */
 	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
 		goto undo_fd;
 	if (chmod(sun.sun_path, 0660) < 0 || stat(sun.sun_path, &st) < 0 ||
@@ -132,7 +138,7 @@ undo_fd:
 	return rc;
 }
 
-/* The path stays: there may be another daemon, or this one may listen again. */
+/* Keep the path: another daemon may have it, or this one may listen again. */
 void
 ctl_socket_close(struct ui *ui)
 {

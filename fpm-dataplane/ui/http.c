@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libmicrohttpd driven by the loop of ui. Runs in ui; knows nothing of what is served.
+ * Runs libmicrohttpd in the loop of ui. Runs in ui. Independent of the content that is
+ * served.
  */
 #include "ui/http.h"
 
@@ -28,8 +29,8 @@ http_run_in(struct http *h, double seconds)
 }
 
 /*
- * At its limit of connections libmicrohttpd 0.9.75 stops listening, and starts again only
- * when it is run once more after one has closed, which it does not ask for: hence no wait is
+ * At its limit of connections libmicrohttpd 0.9.75 stops listening. It starts again only
+ * when it is run after a connection has closed, but does not ask to be run. So no wait is
  * longer than a second.
  */
 static void
@@ -76,7 +77,7 @@ http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler, void 
 		info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	if (info == NULL) {
 		if (h->mhd != NULL) {
-			MHD_quiesce_daemon(h->mhd); /* the socket is the caller's */
+			MHD_quiesce_daemon(h->mhd); /* keeps the caller's socket open */
 			MHD_stop_daemon(h->mhd);
 		}
 		free(h);
@@ -104,10 +105,10 @@ http_close(struct http *h)
 void
 http_add(struct http *h, int fd)
 {
-	struct sockaddr_un nobody = {.sun_family = AF_UNIX};
+	struct sockaddr_un unnamed = {.sun_family = AF_UNIX};
 
-	/* Closes the socket when it cannot be served. */
-	if (MHD_add_connection(h->mhd, fd, (struct sockaddr *)&nobody, sizeof(nobody)) ==
+	/* On failure MHD_add_connection() has closed the socket. */
+	if (MHD_add_connection(h->mhd, fd, (struct sockaddr *)&unnamed, sizeof(unnamed)) ==
 	    MHD_YES)
 		http_run(h);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The metrics page: every counter by its reason and thread, ports, the channel, the tables.
- * Runs in ui. One row of a table is one metric; names end in their unit, counters are never
- * reset. Reads counters, fpm_status and the last summary; writes nothing, waits for nobody.
+ * The metrics page: counters by reason and thread, ports, the FPM channel, tables. Runs in
+ * ui. A row of a table here is a metric. Names end in their unit; counters are never reset.
+ * Reads counters, fpm_status and the last summaries; writes nothing and never waits.
  */
 #include "ui/internal.h"
 
@@ -20,7 +20,7 @@
 
 #define P "fpmdp_"
 
-/* A metric, and where its value is in a struct that there is one of for each sample. */
+/* A metric, and the offset of its value in a struct that exists once per sample. */
 struct metric {
 	const char *name, *type, *help;
 	size_t offset; /* of a uint64_t */
@@ -42,7 +42,7 @@ metric_head(struct buf *b, const char *name, const char *type, const char *help)
 	buf_printf(b, "# HELP " P "%s %s\n# TYPE " P "%s %s\n", name, help, name, type);
 }
 
-/* A label's value: the format escapes backslash, quote and newline. */
+/* Escape a label's value: backslash, quote and newline. */
 static const char *
 label_escape(const char *value, char out[64])
 {
@@ -88,7 +88,7 @@ punt_classes_put(struct buf *b)
 	static const char name[] = "punt_class_packets_total";
 
 	metric_head(b, name, "counter",
-		    "Packets for the host, by class and by what its policer said.");
+		    "Packets for the host, by class and verdict of its policer.");
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 		struct class_counters sum;
 
@@ -155,7 +155,7 @@ thread_counters_put(struct buf *b)
 	}
 }
 
-/* Where a forwarder's time goes: of the rounds that were timed (base/counters.h). */
+/* Time of forwarders by stage, in the rounds that were timed (base/counters.h). */
 static void
 cycles_put(struct buf *b)
 {
@@ -188,7 +188,7 @@ port_label(const json_t *row, char out[64])
 	return label_escape(json_string_value(json_object_get(row, "name")), out);
 }
 
-/* By queue as far as the driver counts so; the CPU that serves each. */
+/* Packets by queue, if the driver counts them, and the CPU that serves each queue. */
 static void
 queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 {
@@ -198,7 +198,7 @@ queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 	size_t i, q;
 
 	metric_head(b, "port_queue_rx_packets_total", "counter",
-		    "Frames of a receive queue; absent where the driver does not tell.");
+		    "Frames of a receive queue; absent if the driver does not count them.");
 	for (unsigned int p = 0; p < ui->conf.n_port; p++)
 		if (port_is_there(&ui->conf.port[p]) &&
 		    port_stats(&ui->conf.port[p], &st) == 0)
@@ -209,7 +209,7 @@ queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 					   label_escape(ui->conf.port[p].name, name), q,
 					   (unsigned long long)st.queue_rx_packets[q]);
 	metric_head(b, "port_queue_info", "gauge",
-		    "Always 1; its labels tell who serves a queue.");
+		    "Always 1; the labels name the CPU of a queue.");
 	json_array_foreach (rows, i, row)
 		json_array_foreach (json_object_get(row, "cpus"), q, cpu)
 			if (json_is_integer(cpu))
@@ -227,9 +227,9 @@ limits_put(struct buf *b)
 	static const struct metric metric[] = {
 		METRIC("table_used", "gauge", table_state, used, "Entries in tables."),
 		METRIC("table_max", "gauge", table_state, max,
-		       "The limit of each; 0: none but memory."),
+		       "Limit of a table; 0: limited by memory only."),
 		METRIC("table_refused_total", "counter", table_state, refused,
-		       "For how many there was no room."),
+		       "Entries refused because the table was full."),
 	};
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
@@ -291,7 +291,7 @@ gauge_put(struct buf *b, const char *name, const char *help, uint64_t value)
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
-/* A gauge of a time that is known in milliseconds: the format's base unit is the second. */
+/* A gauge of a time in milliseconds; the base unit of the format is the second. */
 static void
 seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 {
@@ -319,7 +319,7 @@ histogram_put(struct buf *b, const char *name, const char *help, const struct hi
 		   name, (unsigned long long)n);
 }
 
-/* A field of fpm_status, and the gauge of that name. */
+/* A field of fpm_status, as a gauge of that name. */
 #define STATUS_GAUGE(b, field, help) gauge_put(b, "fpm_" #field, help, fpm_status.field)
 
 static void
@@ -332,27 +332,27 @@ channel_put(const struct ui *ui, struct buf *b)
 	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
 	gauge_put(b, "fpm_generation", "Number of the session; 0: none yet.",
 		  fpm_status.gen);
-	gauge_put(b, "fpm_queue_bytes", "Events received and not yet digested.",
+	gauge_put(b, "fpm_queue_bytes", "Events received that rib has not handled yet.",
 		  queue_depth());
 	STATUS_GAUGE(b, queue_high_bytes, "High water of fpm_queue_bytes.");
-	STATUS_GAUGE(b, queue_limit_bytes, "There the session is closed.");
+	STATUS_GAUGE(b, queue_limit_bytes, "Limit at which the session is closed.");
 	STATUS_GAUGE(b, refusing, "1 while zebra is refused: the RIB is too far behind.");
-	STATUS_GAUGE(b, held, "1 while zebra is held off: FRR is being restarted.");
+	STATUS_GAUGE(b, held, "1 while a hold is in force: FRR is being restarted.");
 	metric_head(b, "fpm_state", "gauge",
-		    "1 for the state that show fpm tells, 0 for others.");
+		    "1 for the present state of show fpm, 0 for others.");
 	for (unsigned int i = 0; channel_states[i] != NULL; i++)
 		buf_printf(b, P "fpm_state{state=\"%s\"} %d\n", channel_states[i],
 			   strcmp(now, channel_states[i]) == 0);
-	seconds_put(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
+	seconds_put(b, "fpm_lag_seconds", "Age of the oldest event that waits for the RIB.",
 		    fpm_lag_ms());
-	seconds_put(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
+	seconds_put(b, "fpm_lag_high_seconds",
+		    "High water of the time from receipt to the FIB.",
 		    fpm_status.lag_high_ms);
-	histogram_put(b, "rib_commit_seconds", "Commits to the FIB: how long each took.",
+	histogram_put(b, "rib_commit_seconds", "Duration of commits to the FIB.",
 		      &fpm_status.commit);
-	histogram_put(
-		b, "rib_grace_seconds",
-		"After a commit, until all forwarders had let go of what it replaced.",
-		&fpm_status.grace);
+	histogram_put(b, "rib_grace_seconds",
+		      "Time after a commit until no forwarder used the replaced objects.",
+		      &fpm_status.grace);
 	for (unsigned int i = 0; i < n_fpm_counts; i++) {
 		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
 		metric_head(b, name, "counter", fpm_counts[i].text);
@@ -361,7 +361,7 @@ channel_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* From rib's summary; a key that is not there makes no line. */
+/* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
 {
@@ -372,7 +372,7 @@ tables_put(const struct ui *ui, struct buf *b)
 		 "Prefixes of table main, all sources."},
 		{"rib_routes", "gauge", "routes6", "{family=\"ipv6\"}", NULL},
 		{"rib_zebra_routes", "gauge", "zebra4", "{family=\"ipv4\"}",
-		 "Of those, taught by zebra."},
+		 "Prefixes of table main that zebra has sent."},
 		{"rib_zebra_routes", "gauge", "zebra6", "{family=\"ipv6\"}", NULL},
 		{"rib_other_table_routes", "gauge", "other_tables", "",
 		 "Prefixes of other tables."},
@@ -386,7 +386,7 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"rib_adjacencies", "gauge", "adjacencies", "",
 		 "Next hops with an adjacency."},
 		{"rib_stale_routes", "gauge", "stale", "",
-		 "Not yet confirmed by the replay."},
+		 "Routes not yet confirmed by the replay."},
 		{"rib_sweeps_total", "counter", "sweeps", "", "Sweeps after a replay."},
 		{"rib_swept_routes_total", "counter", "swept_routes", "",
 		 "Routes removed by sweeps."},
@@ -400,8 +400,8 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"nodes", "Inner nodes of the trie."},
 		{"leaves", "Leaves of the trie."},
 		{"bytes", "Memory of the trie that forwarders read."},
-		{"free_bytes", "Of it, free."},
-		{"retired_bytes", "Of it, waiting for a grace period."},
+		{"free_bytes", "Free memory of the trie."},
+		{"retired_bytes", "Memory of the trie that waits for a grace period."},
 		{"radix_bytes", "Memory of the writer's own tree."},
 	};
 	char name[64];
@@ -433,7 +433,7 @@ tables_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* What forwarders have a FIB for; the page has no line of them when there are none. */
+/* VRFs with a FIB; without one the page has no such line. */
 static void
 vrfs_put(const struct ui *ui, struct buf *b)
 {
@@ -443,7 +443,7 @@ vrfs_put(const struct ui *ui, struct buf *b)
 		METRIC("vrf_rx_bytes_total", "counter", vrf_counters, rx_bytes,
 		       "Octets of those frames."),
 		METRIC("vrf_drop_packets_total", "counter", vrf_counters, dropped,
-		       "Of those frames, dropped, for whatever reason."),
+		       "Those frames that were dropped, for any reason."),
 	};
 	struct vrf_counters sum;
 	char name[64];
@@ -468,7 +468,7 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* From neigh's summary. */
+/* Values of neigh's summary. */
 static void
 neighbors_put(const struct ui *ui, struct buf *b)
 {
@@ -479,7 +479,7 @@ neighbors_put(const struct ui *ui, struct buf *b)
 	if (ui->neigh_summary == NULL)
 		return;
 	metric_head(b, "neighbors", "gauge",
-		    "Neighbors known, by the kernel's state of each.");
+		    "Known neighbors, by their state in the kernel.");
 	for (unsigned int f = 0; f < 2; f++) {
 		of = json_object_get(ui->neigh_summary, family[f]);
 		json_object_foreach (of, state, n)
@@ -498,10 +498,11 @@ api_put(const struct ui *ui, struct buf *b)
 		METRIC("api_requests_total", "counter", api_counts, requests,
 		       "HTTP requests on the control socket."),
 		METRIC("api_refused_total", "counter", api_counts, refused,
-		       "Those answered with an error or cut off; connections beyond the "
-		       "limit."),
+		       "Requests answered with an error or cut off, and connections "
+		       "beyond the limit."),
 		METRIC("api_garbage_total", "counter", api_counts, garbage,
-		       "Connections to it that ended without one."),
+		       "Connections to the control socket that ended without a "
+		       "request."),
 	};
 	struct api_counts n = api_counts(ui);
 
@@ -518,18 +519,18 @@ metrics_page(struct ui *ui, struct buf *b)
 	char version[64];
 	unsigned int n, n_free;
 
-	metric_head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
+	metric_head(b, "build_info", "gauge", "Always 1; the labels name the build.");
 	buf_printf(b, P "build_info{version=\"%s\"} 1\n",
 		   label_escape(ui->conf.version, version));
-	gauge_put(b, "uptime_seconds", "Since the start.",
+	gauge_put(b, "uptime_seconds", "Time since the start.",
 		  (uint64_t)(monotonic_s() - ui->started_s));
 	gauge_put(b, "resident_memory_bytes", "Memory of the process.",
 		  proc_status_bytes("VmRSS"));
-	gauge_put(b, "resident_memory_peak_bytes", "High water of it.",
+	gauge_put(b, "resident_memory_peak_bytes", "High water of the resident memory.",
 		  proc_status_bytes("VmHWM"));
 	port_buffers(&ui->conf.port[0], &n, &n_free);
-	gauge_put(b, "packet_buffers", "Packet buffers there are.", n);
-	gauge_put(b, "packet_buffers_free", "Packet buffers that nobody holds.", n_free);
+	gauge_put(b, "packet_buffers", "All packet buffers.", n);
+	gauge_put(b, "packet_buffers_free", "Free packet buffers.", n_free);
 	reasons_put(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
 	reasons_put(b, "punt_packets_total", "Packets that left the fast path, by reason.",
 		    N_DROP, N_REASON);

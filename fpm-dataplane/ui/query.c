@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries out, to the thread that knows, and what is under way of them. Runs in ui. It waits for
- * nobody: a query that rib has not answered costs its asker time and everybody else nothing.
+ * Sends queries to the threads that own the data, and tracks them. Runs in ui. It never
+ * waits: a query without an answer delays its client and no other.
  */
 #include "ui/internal.h"
 
@@ -10,7 +10,7 @@
 #include "base/limits.h"
 
 void
-clients_told(const struct ui *ui)
+clients_report(const struct ui *ui)
 {
 	table_used(TABLE_clients, ui->n_client + ui->n_flight);
 }
@@ -34,7 +34,7 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 	}
 }
 
-/* Send a query on its way; ui holds its rows and finds its answer by the flight. */
+/* Send a query. ui owns its rows and finds the answer by the flight. */
 void
 query_send(struct ui *ui, struct msg_query *q, struct answer *answer)
 {
@@ -46,7 +46,7 @@ query_send(struct ui *ui, struct msg_query *q, struct answer *answer)
 	f->rows = q->rows = json_array();
 	cds_list_add(&f->list, &ui->flights);
 	ui->n_flight++;
-	clients_told(ui);
+	clients_report(ui);
 	if (answer != NULL)
 		answer->flight = f;
 	q->m.type = MSG_QUERY;
@@ -63,13 +63,13 @@ query_drop(struct ui *ui, struct msg_query *q)
 		msg_free(&q->m);
 		return;
 	}
-	/* trace keeps a session: it goes when the question comes back for the last time. */
+	/* trace keeps a session, which ends when the query comes back with `cancel`. */
 	caa_container_of(q, struct msg_watch, q)->cancel = true;
 	q->m.type = MSG_QUERY;
 	worker_send(ui->conf.trace, &q->m);
 }
 
-/* Have a thread sum up what it has, unless a question of that kind still travels. */
+/* Request a summary of a thread, unless a query of that kind is on its way. */
 static void
 summary_ask(struct ui *ui, enum query_kind kind, bool *asked)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request of the control protocol (base/rows.md). Runs in ui; no state. It is
- * hostile until understood: what is not known is refused with a sentence, never guessed.
+ * Parses a request of the control protocol (base/rows.md). Runs in ui; no state. The input
+ * is untrusted: an unknown key or value is refused with a sentence.
  */
 #include "ui/internal.h"
 
@@ -25,12 +25,12 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_DROPS] = {"drops", "name"},       [SHOW_GROUPS] = {"groups", "group"},
 };
 
-/* What a request holds, before its keys have been checked against one another. */
+/* A request before its keys are checked against each other. */
 struct parse {
 	struct request *req;
 	bool has_show, has_do, has_change, has_longest, has_tables, has_repair, has_seconds,
 		was_addr;
-	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
+	bool has_set, has_class, has_rate; /* of a policer; has_rate: any of its numbers */
 	char *why;
 	size_t why_size;
 };
@@ -119,7 +119,7 @@ request_take_do(struct parse *p, const json_t *value)
 	p->req->restart = strcmp(what, "restart") == 0;
 	p->req->hold = strcmp(what, "hold") == 0;
 	if (!p->req->replay && !p->req->restart && !p->req->hold)
-		return request_refuse(p, "what to do is 'replay', 'hold' or 'restart'");
+		return request_refuse(p, "do is not 'replay', 'hold' or 'restart'");
 	p->has_do = true;
 	return 0;
 }
@@ -140,7 +140,7 @@ static int
 request_take_set(struct parse *p, const json_t *value)
 {
 	if (!json_is_string(value) || strcmp(json_string_value(value), "policer") != 0)
-		return request_refuse(p, "the only thing to set is a 'policer'");
+		return request_refuse(p, "set takes 'policer' only");
 	p->has_set = true;
 	p->req->change.op = MANAGE_POLICER;
 	return 0;
@@ -161,7 +161,7 @@ request_take_class(struct parse *p, const json_t *value)
 	return -ENOENT;
 }
 
-/* One number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
+/* Take a number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
 static int
 request_take_rate(struct parse *p, const char *key, const json_t *value)
 {
@@ -196,7 +196,7 @@ request_take_rate(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* Tests only; any other daemon knows no such key. */
+/* Tests only; any other daemon refuses the key. */
 static int
 request_take_break(struct parse *p, const json_t *value)
 {
@@ -205,7 +205,9 @@ request_take_break(struct parse *p, const json_t *value)
 	for (unsigned int i = BREAK_ROUTE; i <= BREAK_GROUP; i++)
 		if (json_is_string(value) && strcmp(json_string_value(value), name[i]) == 0)
 			p->req->breaking = (uint8_t)i;
-	return p->req->breaking == BREAK_NOTHING ? request_refuse(p, "break what?") : 0;
+	return p->req->breaking == BREAK_NOTHING
+		       ? request_refuse(p, "break is not route, table or group")
+		       : 0;
 }
 
 static int
@@ -250,14 +252,14 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
 	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0) {
 		if (p->has_change)
-			return request_refuse(p, ONE_THING);
+			return request_refuse(p, ONE_REQUEST);
 		p->has_change = true;
 		return change_parse(key, value, p->req, p->why, p->why_size);
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return request_take_break(p, value);
 	if (choose_is_word(key))
-		return 0; /* when it is known what is shown: request_take_choice() */
+		return 0; /* needs the value of `show`: request_take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return request_refuse(
@@ -282,7 +284,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* A word that chooses among rows. */
+/* Take a word that selects rows. */
 static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
@@ -292,8 +294,7 @@ request_take_choice(struct parse *p, const char *word, const json_t *value)
 
 	if (k < 0)
 		return request_refuse(p, "%s does not go with %s", word,
-				      p->has_show ? show
-						  : "this: it chooses what is shown");
+				      p->has_show ? show : "a request without show");
 	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
@@ -346,14 +347,14 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set +
 		    p.has_change >
 	    1)
-		return request_refuse(&p, ONE_THING);
+		return request_refuse(&p, ONE_REQUEST);
 	if (p.has_seconds && !req->hold)
 		return request_refuse(&p, "seconds goes with hold");
 	if (p.has_do || req->breaking != BREAK_NOTHING ||
 	    req->change.op != MANAGE_NOTHING || req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)
-		return request_refuse(&p, "what to show is missing");
+		return request_refuse(&p, "the key show is missing");
 	if (req->name[0] != '\0' && show_info[req->show].key == NULL)
 		return request_refuse(&p, "%s are not found by name",
 				      show_info[req->show].name);
@@ -364,10 +365,10 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);
-	/* An address alone asks for the route a packet would take. */
+	/* A plain address asks for the route that a packet takes. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
-	/* A packet looks into one table. */
+	/* A packet is looked up in one table. */
 	if (!p.has_tables)
 		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)

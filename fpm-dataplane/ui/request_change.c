@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The value of a key "config" or "port" of a request: what the manage thread is to do. Runs in ui; no
- * state. As request.c: what is not known is refused with a sentence.
+ * Parses the value of a key "config" or "port", a request to the manage thread. Runs in ui;
+ * no state. The input is untrusted: an unknown key or value is refused with a sentence.
  */
 #include "ui/internal.h"
 
@@ -20,9 +20,12 @@ change_refuse(char *why, size_t why_size, const char *text)
 	"port takes an object: do (add, set, del), name, device, mtu, queues, " \
 	"cores"
 
-/* Is each key of a port one that we know, and what it should be? Else which, and what. */
+/*
+ * Return true if all keys of a port are known and have the right type. Else explain in
+ * `why`.
+ */
 static bool
-port_keys_are_good(const json_t *value, char *why, size_t why_size)
+port_keys_check(const json_t *value, char *why, size_t why_size)
 {
 	static const struct {
 		const char *key, *is;
@@ -60,7 +63,7 @@ port_keys_are_good(const json_t *value, char *why, size_t why_size)
 	return true;
 }
 
-/* A CPU a queue, or "auto". */
+/* Parse a list with a CPU per queue, or "auto". */
 static int
 cores_parse(const json_t *cores, struct manage_want *want)
 {
@@ -103,7 +106,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 	const json_t *cores = NULL;
 	json_error_t error;
 
-	if (json_is_object(value) && !port_keys_are_good(value, why, why_size))
+	if (json_is_object(value) && !port_keys_check(value, why, why_size))
 		return -EINVAL;
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
 			   "{s:s, s:s, s?s, s?I, s?I, s?o}", "do", &what, "name", &name,
@@ -120,7 +123,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 		return change_refuse(why, why_size, "a port's name has 1 to 15 characters");
 	if (device != NULL && strlen(device) >= sizeof(want->device))
 		return change_refuse(why, why_size, "device is longer than 255 characters");
-	/* What a number may be is for manage to say, who knows the device. */
+	/* manage checks the range of a number, because it knows the device. */
 	if (mtu < 1 || mtu > INT32_MAX)
 		return change_refuse_number(why, why_size, "mtu", mtu, "from 68 to 9216");
 	if (queues < 1 || queues > INT32_MAX)
@@ -134,7 +137,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 		return change_refuse(why, why_size, "del takes a name, and nothing else");
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
 		return change_refuse(why, why_size,
-				     "set what? device, mtu, queues or cores");
+				     "set needs device, mtu, queues or cores");
 	if (cores != NULL && cores_parse(cores, want) < 0)
 		return change_refuse(why, why_size,
 				     "cores takes CPU numbers, one a queue, or auto");

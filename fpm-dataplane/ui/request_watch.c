@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requests trace, capture and explain (base/rows.md), understood. Runs in ui; no state.
- * As hostile as any other request: what is not known is refused with a sentence.
+ * Parses the requests trace, capture and explain (base/rows.md). Runs in ui; no state. The
+ * input is untrusted: an unknown key or value is refused with a sentence.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 #include "ui/internal.h"
 
 #define SNAP_DEFAULT 1518
-#define TRACE_SNAP   160 /* headers, as far as a row shows them */
+#define TRACE_SNAP   160 /* the headers that a row shows */
 
 struct parse {
 	struct request *req;
-	bool rx, tx, drop; /* capture: points named */
+	bool rx, tx, drop; /* capture: requested points */
 	char *why;
 	size_t why_size;
 };
@@ -36,7 +36,7 @@ watch_take_prefix(struct parse *p, const json_t *value, struct prefix *to)
 	return 0;
 }
 
-/* An integer of min..max. Returns -1 when it is none. */
+/* Return an integer of min..max, or -1 for any other value. */
 static json_int_t
 number_in_range(const json_t *value, json_int_t min, json_int_t max)
 {
@@ -173,7 +173,7 @@ watch_take_limit(struct parse *p, const char *key, const json_t *value)
 	return n < 0 ? watch_refuse(p, "frame_bytes is a whole number from 0 to 65535") : 0;
 }
 
-/* What none of the requests knows, or another of them. */
+/* Refuse a key that is unknown or belongs to another request. */
 static int
 watch_refuse_key(struct parse *p, const char *key)
 {
@@ -241,7 +241,7 @@ watch_take_key(struct parse *p, const char *key, const json_t *value)
 	return watch_refuse_key(p, key);
 }
 
-/* Why no packet can be so; NULL: one can. */
+/* Return the reason why no packet can match the filter; NULL: packets can. */
 static const char *
 filter_contradiction(const struct watch_filter *f)
 {
@@ -255,13 +255,13 @@ filter_contradiction(const struct watch_filter *f)
 	if ((f->sport != 0 || f->dport != 0) && f->has_proto && !proto_has_ports(f->proto))
 		return "sport and dport are of TCP, UDP and SCTP: that proto has none";
 	if (f->verdicts == WATCH_FORWARDED && f->reason != N_REASON)
-		return "what is forwarded has no reason";
+		return "a forwarded packet has no reason";
 	return NULL;
 }
 
-/* Points and verdicts that follow from what is asked for. */
+/* Derive points and verdicts from the request. */
 static void
-watch_choose_points(struct parse *p)
+watch_derive_points(struct parse *p)
 {
 	struct watch_filter *f = &p->req->want.filter;
 	bool all = !p->rx && !p->tx && !p->drop;
@@ -279,7 +279,7 @@ watch_choose_points(struct parse *p)
 		f->points |= 1u << WATCH_WALK;
 	if (all || p->drop)
 		f->points |= 1u << WATCH_LOST;
-	/* What leaves has no reason. */
+	/* A packet that is sent has no reason. */
 	if ((all || p->tx) && f->reason == N_REASON)
 		f->points |= 1u << WATCH_SENT;
 	if (!all && !p->rx)
@@ -291,12 +291,12 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	    size_t why_size)
 {
 	struct parse p = {.req = req, .why = why, .why_size = why_size};
-	const char *key, *not ;
+	const char *key, *why_not;
 	json_t *one;
 	int rc = 0;
 
 	if (req->want.ask != WATCH_ASK_NONE)
-		return watch_refuse(&p, ONE_THING);
+		return watch_refuse(&p, ONE_REQUEST);
 	req->want.ask = ask[0] == 't'   ? WATCH_ASK_TRACE
 			: ask[0] == 'c' ? WATCH_ASK_CAPTURE
 					: WATCH_ASK_EXPLAIN;
@@ -315,12 +315,12 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 			req->want.frame_bytes = req->want.n_frame;
 		return 0;
 	}
-	not = filter_contradiction(&req->want.filter);
-	if (not != NULL)
-		return watch_refuse(&p, not );
-	watch_choose_points(&p);
+	why_not = filter_contradiction(&req->want.filter);
+	if (why_not != NULL)
+		return watch_refuse(&p, why_not);
+	watch_derive_points(&p);
 	return req->want.filter.points != 0
 		       ? 0
-		       : watch_refuse(
-				 &p, "what is sent has no reason; points rx and drop have");
+		       : watch_refuse(&p, "a sent packet has no reason; points rx and drop "
+					  "have one");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows on their way out: which of those are wanted that the thread which knows has handed over, a
- * slice at a time, and how they are written. Runs in ui; nothing is kept.
+ * Rows on their way to the client: selects from the rows that the owner has sent, a slice
+ * at a time, and writes them. Runs in ui; keeps no state.
  */
 #include "ui/internal.h"
 
@@ -12,7 +12,10 @@
 #include "base/filter.h"
 #include "base/prefix.h"
 
-/* --- which are wanted --------------------------------------------------------------------- */
+/*
+ * --- selection
+ * ------------------------------------------------------------------------------
+ */
 
 static const char *
 row_text(const json_t *row, const char *key)
@@ -31,9 +34,12 @@ address_is_same(const char *text, const char *other)
 	       a.family == b.family && memcmp(&a.addr, &b.addr, sizeof(a.addr)) == 0;
 }
 
-/* "2026-11-22T02:24:21.764Z I port: ...": as bad as the level, or worse? */
+/*
+ * Return true if a line ("2026-11-22T02:24:21.764Z I port: ...") has this level or a worse
+ * one.
+ */
 static bool
-line_is_bad_enough(const char *line, const char *level)
+line_has_level(const char *line, const char *level)
 {
 	const char *blank = strchr(line, ' ');
 	const char *at =
@@ -43,19 +49,19 @@ line_is_bad_enough(const char *line, const char *level)
 }
 
 static bool
-row_is_so(const struct choose_word *word, const json_t *row, const char *value)
+row_matches_word(const struct choose_word *word, const json_t *row, const char *value)
 {
 	const char *text = row_text(row, word->key);
 
 	switch (word->kind) {
 	case CHOOSE_ADDRESS:
 		return address_is_same(text, value);
-	case CHOOSE_SOURCE: /* as the table of routes has it */
+	case CHOOSE_SOURCE: /* by the name in the table of routes */
 		if (strcmp(row_text(row, "source"), "zebra") != 0)
 			text = row_text(row, "source");
 		break;
 	case CHOOSE_LEVEL:
-		return line_is_bad_enough(text, value);
+		return line_has_level(text, value);
 	case CHOOSE_ANY:
 	case CHOOSE_ONE_OF:
 		break;
@@ -63,20 +69,20 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 	return strcmp(text, value) == 0;
 }
 
-/* Is all so that is asked of the row itself, or, `hops`, of one way out? */
+/* Return true if the row, or (`hops`) the next hop, matches all words for it. */
 static bool
-row_is_all_so(const struct choose *c, const json_t *row, bool hops)
+row_matches_words(const struct choose *c, const json_t *row, bool hops)
 {
 	for (int i = 0; i < N_CHOOSE; i++)
 		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
-		    !row_is_so(&choose_word[i], row, c->value[i]))
+		    !row_matches_word(&choose_word[i], row, c->value[i]))
 			return false;
 	return true;
 }
 
-/* Is there one way out for which all is so that is asked of ways? */
+/* Return true if a next hop matches all words for next hops, or no such word is given. */
 static bool
-row_has_way(const struct choose *c, const json_t *row)
+row_has_matching_hop(const struct choose *c, const json_t *row)
 {
 	const json_t *hop;
 	bool asked = false;
@@ -85,25 +91,26 @@ row_has_way(const struct choose *c, const json_t *row)
 	for (int i = 0; i < N_CHOOSE; i++)
 		asked |= choose_word[i].hops && c->value[i][0] != '\0';
 	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
-		if (row_is_all_so(c, hop, true))
+		if (row_matches_words(c, hop, true))
 			return true;
 	return !asked;
 }
 
-/* Is the row one of those that were asked for? */
+/* Return true if the row matches all words. */
 static bool
-row_is_chosen(const struct choose *c, const json_t *row)
+row_matches(const struct choose *c, const json_t *row)
 {
-	return !c->any || (row_is_all_so(c, row, false) && row_has_way(c, row));
+	return !c->any ||
+	       (row_matches_words(c, row, false) && row_has_matching_hop(c, row));
 }
 
 static bool
-row_is_wanted(const struct rows *out, const json_t *row)
+row_is_selected(const struct rows *out, const json_t *row)
 {
 	const json_t *value;
 	char number[24] = "";
 
-	if (out->choose != NULL && !row_is_chosen(out->choose, row))
+	if (out->choose != NULL && !row_matches(out->choose, row))
 		return false;
 	if (out->key == NULL)
 		return true;
@@ -115,7 +122,10 @@ row_is_wanted(const struct rows *out, const json_t *row)
 		      out->value) == 0;
 }
 
-/* --- how they are written ----------------------------------------------------------------- */
+/*
+ * --- output
+ * -----------------------------------------------------------------------------------
+ */
 
 static void
 row_put_octets(struct buf *b, const json_t *row)
@@ -130,7 +140,7 @@ row_put_octets(struct buf *b, const json_t *row)
 void
 rows_put(struct rows *out, json_t *row)
 {
-	if (row_is_wanted(out, row)) {
+	if (row_is_selected(out, row)) {
 		if (out->form == ROWS_ARRAY)
 			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
 		if (out->form == ROWS_OCTETS)

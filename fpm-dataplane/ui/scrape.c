@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The listener of the metrics page. Runs in ui. Few connections, short ones.
- */
+/* The listener of the metrics page. Runs in ui. It serves few and short connections. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -20,8 +18,8 @@
 #define TOTAL "_total"
 
 /*
- * The page as OpenMetrics 1.0 has it, which Prometheus asks for first: a counter's family has
- * the name without the ending that its samples have, and the end is said.
+ * Convert the page to OpenMetrics 1.0, which Prometheus prefers: the name of a counter's
+ * family lacks the suffix of its samples, and the page ends with a mark.
  */
 static void
 page_as_openmetrics(const struct buf *page, struct buf *out)
@@ -47,24 +45,27 @@ page_as_openmetrics(const struct buf *page, struct buf *out)
 	buf_printf(out, "# EOF\n");
 }
 
-/* --- what a client asks for by Accept --------------------------------------------------------- */
+/*
+ * --- the Accept header
+ * ------------------------------------------------------------------------
+ */
 
 /*
- * RFC 9110, 12.5.1: media ranges between commas, each with parameters, of which q is its weight.
- * Pure functions, any thread.
+ * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters, of which q is
+ * the weight. Pure functions, any thread.
  */
-#define MOST 1000u /* q=1, in thousandths */
+#define WEIGHT_ONE 1000u /* q=1, in thousandths */
 
-/* By what a media type is meant: the last counts most, whatever the others weigh. */
+/* How a range matches a media type: a later kind wins, whatever the weights. */
 enum accept_by { ACCEPT_BY_NONE, ACCEPT_BY_ANY, ACCEPT_BY_RANGE, ACCEPT_BY_NAME };
 
-/* All zero before the first line. */
+/* Zero before the first line. */
 struct accepted {
 	enum accept_by by;
-	unsigned int weight; /* thousandths; 0: it is not wanted */
+	unsigned int weight; /* thousandths; 0: not accepted */
 };
 
-/* Octets up to one of `ends` that is in no quoted string, or to the end. */
+/* Return the length up to one of `ends` outside of a quoted string, or to the end. */
 static size_t
 header_span(const char *p, const char *ends)
 {
@@ -80,11 +81,11 @@ header_span(const char *p, const char *ends)
 	return n;
 }
 
-/* "0.5", of three decimals at most; what is no weight weighs nothing. */
+/* Parse "0.5", at most three decimals. An invalid weight is 0. */
 static unsigned int
 weight_parse(const char *p, size_t len)
 {
-	unsigned int sum = 0, unit = MOST;
+	unsigned int sum = 0, unit = WEIGHT_ONE;
 
 	while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t'))
 		len--;
@@ -98,14 +99,14 @@ weight_parse(const char *p, size_t len)
 		sum += (unsigned int)(p[i] - '0') * unit;
 		unit /= 10;
 	}
-	return sum <= MOST ? sum : 0;
+	return sum <= WEIGHT_ONE ? sum : 0;
 }
 
-/* The weight that the parameters of a range say, from its first ';' on or its end. */
+/* Return the weight in the parameters of a range; `p` is at its first ';' or its end. */
 static unsigned int
 params_weight(const char *p)
 {
-	unsigned int weight = MOST;
+	unsigned int weight = WEIGHT_ONE;
 
 	while (*p == ';') {
 		p++;
@@ -117,7 +118,7 @@ params_weight(const char *p)
 	return weight;
 }
 
-/* Take one line of Accept, and those before it, into what is said of `type` ("text/plain"). */
+/* Add a line of Accept to the result for `type` ("text/plain"). */
 static void
 accept_add(struct accepted *of, const char *type, const char *line)
 {
@@ -138,7 +139,10 @@ accept_add(struct accepted *of, const char *type, const char *line)
 			by = ACCEPT_BY_RANGE;
 		else if (len != strlen(type) || strncasecmp(p, type, len) != 0)
 			by = ACCEPT_BY_NONE;
-		/* The closest counts; of several as close, which differ in parameters, the best. */
+		/*
+		 * The most specific range wins; of equals, which differ in parameters, the
+		 * highest weight.
+		 */
 		if (by > of->by || (by == of->by && weight > of->weight))
 			*of = (struct accepted){by, by == ACCEPT_BY_NONE ? 0 : weight};
 		p += header_span(p, ",");
@@ -161,7 +165,10 @@ forms_add(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value
 	return MHD_YES;
 }
 
-/* Rather than the plain page, which is for who has no preference. */
+/*
+ * Return true if the client prefers OpenMetrics. Without a preference it gets the plain
+ * page.
+ */
 static bool
 connection_asks_openmetrics(struct MHD_Connection *conn)
 {
@@ -173,7 +180,7 @@ connection_asks_openmetrics(struct MHD_Connection *conn)
 	return f.openmetrics.by == ACCEPT_BY_NAME && f.openmetrics.weight > 0;
 }
 
-/* --- the listener --------------------------------------------------------------------------- */
+/* --- the listener --------------------------------------------------------------------- */
 
 static enum MHD_Result
 scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
@@ -185,7 +192,7 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 	bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
 		   strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 
-	/* The first call comes before a body has been read: let it be read, and ignored. */
+	/* The first call comes before the body: let the body be read, and ignore it. */
 	if (*state == NULL) {
 		*state = conn;
 		return MHD_YES;
@@ -195,7 +202,7 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics") != 0 || !get) {
-		buf_printf(&page, "Not here: the page is /metrics\n");
+		buf_printf(&page, "Not found: the page is /metrics\n");
 		return http_answer(conn,
 				   get ? MHD_HTTP_NOT_FOUND : MHD_HTTP_METHOD_NOT_ALLOWED,
 				   text, get ? NULL : "GET, HEAD", page.data, page.len);
@@ -216,8 +223,8 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 }
 
 /*
- * A listening socket of namespace `netns`, so that a busy address is told as such. Returns
- * fd or -errno.
+ * Open a listening socket in namespace `netns` here, so that a used address has its own
+ * error. Returns fd or -errno.
  */
 static int
 scrape_listen(const char *netns, const struct sockaddr_storage *addr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answers made here: ports, counters, the channel. Runs in ui. Reads single-writer counters
- * and what neigh published under RCU (callbacks of a worker are online); takes rib's part from
- * the last summary, and never waits for it.
+ * Answers that ui makes itself: ports, counters, the FPM channel. Runs in ui. Reads
+ * single-writer counters and data that neigh publishes under RCU (callbacks of a worker are
+ * online). The part of rib comes from the last summary; it never waits for a new one.
  */
 #include "ui/internal.h"
 
@@ -41,18 +41,20 @@ const struct total totals[] = {
 	      "ICMP errors not sent: rate limit, or not allowed for that packet",
 	      "icmp_limited_packets_total", "",
 	      "ICMP errors withheld: rate limit or RFC 1812."),
-	TOTAL(held, "held", "packets let go when their neighbor answered",
-	      "held_packets_total", "", "Packets let go when their neighbor answered."),
+	TOTAL(held, "held",
+	      "packets that waited and were sent when their neighbor answered",
+	      "held_packets_total", "",
+	      "Packets that waited and were sent when their neighbor answered."),
 	TOTAL(watch_lost, "watch_lost",
-	      "packets that a trace or capture missed: its ring was full", NULL, NULL,
-	      NULL),
+	      "packets that a trace or capture missed because its ring was full", NULL,
+	      NULL, NULL),
 	TOTAL(bursts, NULL, NULL, "bursts_total", "", "Bursts handled."),
-	TOTAL(idle_polls, NULL, NULL, "idle_polls_total", "", "Polls that found nothing."),
+	TOTAL(idle_polls, NULL, NULL, "idle_polls_total", "", "Polls without packets."),
 	TOTAL(sleeps, NULL, NULL, "sleeps_total", "",
-	      "Times a forwarder fell asleep for want of work."),
+	      "Times a forwarder slept because it had no work."),
 	TOTAL(resyncs, "resyncs",
-	      "times that all was read from the kernel again: netlink had overrun",
-	      "resyncs_total", "", "Times all was read from the kernel again: overruns."),
+	      "full reads of the kernel's state after a netlink overrun", "resyncs_total",
+	      "", "Full reads of the kernel's state after a netlink overrun."),
 };
 const unsigned int n_totals = sizeof(totals) / sizeof(totals[0]);
 
@@ -64,18 +66,17 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(bytes, "Octets received."),
 	COUNT(frames, "FPM frames received."),
 	COUNT(messages, "Netlink messages received."),
-	COUNT(routes, "Routes taught."),
+	COUNT(routes, "Routes received."),
 	COUNT(route_dels, "Routes withdrawn."),
-	COUNT(nexthops, "Next-hop objects taught."),
+	COUNT(nexthops, "Next-hop objects received."),
 	COUNT(nexthop_dels, "Next-hop objects withdrawn."),
-	COUNT(labels, "Of those, MPLS label routes: kept to be shown."),
-	COUNT(macs, "Of those, MAC addresses of EVPN: kept to be shown."),
-	COUNT(skipped_type, "Messages of a type that means nothing here."),
-	COUNT(skipped_route, "Routes of a kind not taken."),
-	COUNT(malformed, "Messages cut or contradictory, skipped."),
+	COUNT(labels, "MPLS label routes among the routes, kept for display."),
+	COUNT(macs, "MAC addresses of EVPN among the routes, kept for display."),
+	COUNT(skipped_type, "Messages of an unused type, skipped."),
+	COUNT(skipped_route, "Routes of an unsupported kind, skipped."),
+	COUNT(malformed, "Truncated or inconsistent messages, skipped."),
 	COUNT(bad_frames, "Sessions closed for a broken frame header."),
-	COUNT(strangers,
-	      "Connections refused: of an address or a user that may not be zebra."),
+	COUNT(strangers, "Connections refused because of their address or user."),
 	COUNT(accepts, "Sessions accepted."),
 	COUNT(replaced, "Sessions replaced by a newer one."),
 	COUNT(closes, "Sessions ended."),
@@ -103,7 +104,7 @@ total_sum(const struct total *t)
 	return sum;
 }
 
-/* Which families a port forwards. */
+/* Return the families that a port forwards. */
 static const char *
 forwarding_text(const struct fib_iface *i)
 {
@@ -123,7 +124,7 @@ addr_or_null(uint8_t family, const struct ipaddr *addr)
 	return json_string(ipaddr_str(addr, family, text));
 }
 
-/* The CPU that serves each receive queue of a port, null while nobody does. */
+/* Return the CPU that serves each receive queue of a port; null: none. */
 static json_t *
 port_cpus(const struct ui *ui, const struct port *port)
 {
@@ -144,7 +145,7 @@ port_cpus(const struct ui *ui, const struct port *port)
 	return cpus;
 }
 
-/* What the port is a bond of, null when it is none. */
+/* Return the bond of a port; null: none. */
 static json_t *
 port_bond_row(const struct port *port)
 {
@@ -182,7 +183,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct if_counters c;
 	char text[MAC_STRLEN], rss[64];
 
-	/* A number may have had another port before. */
+	/* The number may have had another port before. */
 	counters_port(port->ifidx, &c);
 	c.rx_packets -= port->base.rx_packets;
 	c.rx_bytes -= port->base.rx_bytes;
@@ -191,7 +192,7 @@ show_port(const struct ui *ui, const struct port *port)
 	if (port_stats(port, &st) < 0)
 		st = (struct port_stats){0};
 	mac_str(mac, text);
-	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
+	/* rx_missed: the device had no room in its ring, or no buffer of our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
 			 "s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b}",
@@ -237,7 +238,7 @@ show_ports(const struct ui *ui, struct rows *out)
 		rows_put(out, show_port(ui, port[i]));
 }
 
-/* Those before reason `end`. */
+/* Add the reasons below `end`. */
 static void
 show_reasons(struct rows *out, unsigned int end)
 {
@@ -260,7 +261,7 @@ show_counters(struct rows *out)
 						totals[t].text));
 }
 
-/* A row a stage of each forwarder; all zero while none of its rounds was timed. */
+/* Add a row per stage of each forwarder; zeroes while no round was timed. */
 static void
 show_cycles(struct rows *out)
 {
@@ -282,7 +283,7 @@ show_cycles(struct rows *out)
 	}
 }
 
-/* null: unlimited. */
+/* Return a rate; null: unlimited. */
 static json_t *
 rate_or_null(uint32_t rate)
 {
@@ -316,7 +317,7 @@ fpm_count_read(const struct fpm_count *count)
 	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_relaxed);
 }
 
-/* Seconds since a CLOCK_MONOTONIC stamp in ms, null when `known` is false. */
+/* Return the seconds since a CLOCK_MONOTONIC stamp in ms; null if not `known`. */
 static json_t *
 age_s(bool known, json_int_t stamp_ms)
 {
@@ -350,8 +351,10 @@ channel_state(const struct ui *ui)
 uint64_t
 fpm_lag_ms(void)
 {
-	/* What is waited for is younger than what was handled last, and than the moment when
-	 * the queue was last empty. */
+	/*
+	 * The oldest event is younger than the last one handled, and than the moment when
+	 * the queue was last empty.
+	 */
 	uint64_t since = (uint64_t)LOAD(queue_since_ms),
 		 done = (uint64_t)LOAD(handled_rx_ms);
 	uint64_t now = (uint64_t)(monotonic_s() * 1000);
@@ -361,7 +364,9 @@ fpm_lag_ms(void)
 	return queue_depth() == 0 || now < since ? 0 : now - since;
 }
 
-/* Without what never happened: {count, sum_us, max_us, below_us: [[8, 3], ..., [null, 1]]}. */
+/*
+ * Return {count, sum_us, max_us, below_us: [[8, 3], ..., [null, 1]]} without empty buckets.
+ */
 static json_t *
 histogram_json(const struct histogram *h)
 {
@@ -412,7 +417,7 @@ fpm_row(const struct ui *ui)
 			json_integer((json_int_t)fpm_count_read(&fpm_counts[i])));
 	json_object_set_new(row, "commit_time", histogram_json(&fpm_status.commit));
 	json_object_set_new(row, "grace_time", histogram_json(&fpm_status.grace));
-	/* Where both know a number (generation), fpm's is the newer. */
+	/* Keep the value of fpm if both have a key (generation): it is newer. */
 	json_object_update_missing(row, ui->summary);
 	if (ui->summary != NULL)
 		json_object_set_new(row, "summary_age_s",
@@ -455,7 +460,7 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 	case SHOW_VERSION:
 		show_version(ui, out);
 		break;
-	default: /* others make them */
+	default: /* made by other threads */
 		break;
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers about the process itself: its threads as the kernel sees them, its memory and tables,
- * its version, the last lines of the log. Runs in ui; takes rib's part from the last summary.
+ * Answers about the process: its threads as the kernel sees them, memory and tables,
+ * version, and the last lines of the log. Runs in ui. The part of rib comes from the last
+ * summary.
  */
 #include "ui/internal.h"
 
@@ -18,12 +19,15 @@
 #include "base/sd_notify.h"
 #include "port/port.h"
 
-/* Field 39 of proc(5)'s stat, counted from the state, which follows the name. */
+/*
+ * Fields of proc(5)'s stat, counted from the state, which follows the name. CPU is field
+ * 39.
+ */
 #define FIELD_UTIME 11
 #define FIELD_STIME 12
 #define FIELD_CPU   36
 
-/* A row of one thread; NULL when it has ended. */
+/* Make the row of a thread; NULL when it has ended. */
 static json_t *
 thread_row(const char *tid)
 {
@@ -41,7 +45,7 @@ thread_row(const char *tid)
 	fclose(f);
 	text[n] = '\0';
 	name = strchr(text, '(');
-	at = strrchr(text, ')'); /* a name may hold anything */
+	at = strrchr(text, ')'); /* a name may contain any character */
 	if (name == NULL || at == NULL)
 		return NULL;
 	*at = '\0';
@@ -77,18 +81,18 @@ show_threads(struct rows *out)
 }
 
 static void
-log_on_line(void *out, const char *line, size_t len)
+show_log_line(void *out, const char *line, size_t len)
 {
 	json_t *text = json_stringn(line, len);
 
-	if (text != NULL) /* else no UTF-8: cut within a character */
+	if (text != NULL) /* NULL: invalid UTF-8, cut within a character */
 		rows_put(out, json_pack("{s:o}", "line", text));
 }
 
 void
 show_log(struct rows *out)
 {
-	log_recent(log_on_line, out);
+	log_recent(show_log_line, out);
 }
 
 uint64_t

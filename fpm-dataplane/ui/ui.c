@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wiring of the ui thread: sockets up and down, replies in, and a summary of rib once a second
- * (query.c sends the questions). Runs in ui.
+ * The ui thread: opens and closes sockets, takes replies, and requests a summary of rib
+ * once a second (query.c sends the queries). Runs in ui.
  */
 #include "ui/internal.h"
 
@@ -14,9 +14,9 @@
 #include "base/limits.h"
 #include "port/port.h"
 
-/* Who takes the last ones, forwarders count (rx_missed, no_mbuf); this is for the log. */
+/* Log a lack of packet buffers. Forwarders count the packets lost (rx_missed, no_mbuf). */
 static void
-buffers_look(struct ui *ui)
+buffers_check(struct ui *ui)
 {
 	unsigned int n, n_free;
 
@@ -25,14 +25,14 @@ buffers_look(struct ui *ui)
 		log_warn("ui: packet buffers exhausted free=%u of=%u", n_free, n);
 		ui->buffers_short = true;
 	} else if (ui->buffers_short && n_free >= n / 8) {
-		log_info("ui: packet buffers are there again free=%u of=%u", n_free, n);
+		log_info("ui: packet buffers available again free=%u of=%u", n_free, n);
 		ui->buffers_short = false;
 	}
 }
 
-/* One that was another program's when we came. */
+/* Open the metrics address, if another program had it at the start. */
 static void
-metrics_look(struct ui *ui)
+metrics_open_again(struct ui *ui)
 {
 	if (!ui->conf.metrics_on || ui->metrics != NULL || metrics_open(ui) < 0)
 		return;
@@ -44,8 +44,8 @@ ui_on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
-	metrics_look(ui);
-	buffers_look(ui);
+	metrics_open_again(ui);
+	buffers_check(ui);
 	table_tell();
 	query_summary(ui);
 	if (ui->conf.metrics_on)
@@ -82,8 +82,8 @@ ui_on_reply(struct ui *ui, struct msg_query *q)
 
 	cds_list_del(&f->list);
 	ui->n_flight--;
-	clients_told(ui);
-	if (f->rows != rows) /* the owner made an array of its own */
+	clients_report(ui);
+	if (f->rows != rows) /* the owner has replaced the array */
 		json_decref(f->rows);
 	q->rows = NULL;
 	q->client = NULL;
@@ -96,7 +96,7 @@ ui_on_reply(struct ui *ui, struct msg_query *q)
 	} else if (f->answer != NULL) {
 		answer_reply(f->answer, q, rows);
 	} else {
-		query_drop(ui, q); /* the asker left meanwhile */
+		query_drop(ui, q); /* the client has left */
 	}
 	json_decref(rows);
 	free(f);
@@ -123,15 +123,15 @@ ui_init(struct worker *w)
 	if (rc < 0) {
 		log_error("ui: control socket not opened path=%s error=%s",
 			  ui->conf.control_socket,
-			  rc == -EADDRINUSE ? "a daemon answers on it" : strerror(-rc));
+			  rc == -EADDRINUSE ? "another daemon answers on it"
+					    : strerror(-rc));
 		api_close(ui);
 		return rc;
 	}
 	if (ui->conf.metrics_on) {
 		rc = metrics_open(ui);
-		if (rc < 0 && ui->conf.metrics_insist) {
-			log_error("ui: metrics address not opened, tried again until it is "
-				  "error=%s",
+		if (rc < 0 && ui->conf.metrics_retry) {
+			log_error("ui: metrics address not opened, will retry error=%s",
 				  strerror(-rc));
 		} else if (rc < 0) {
 			log_error("ui: metrics address not opened error=%s", strerror(-rc));
@@ -195,8 +195,10 @@ ui_teardown(struct worker *w, bool for_good)
 		return;
 	if (for_good)
 		ctl_socket_remove(ui);
-	/* Queries that travelled when the threads stopped: the message is freed with the
-	 * mailbox it lies in, the rows here. */
+	/*
+	 * Queries that were on their way when the threads stopped: the messages are freed
+	 * with their mailboxes, the rows here.
+	 */
 	cds_list_for_each_entry_safe (f, next, &ui->flights, list) {
 		json_decref(f->rows);
 		free(f);

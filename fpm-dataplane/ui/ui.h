@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ui: the control socket that fpmctl speaks to, and the metrics page.
- */
+/* ui: the control socket, which fpmctl uses, and the metrics page. */
 #ifndef UI_UI_H
 #define UI_UI_H
 
@@ -17,40 +15,42 @@ struct table_limits;
 
 struct ui_conf {
 	struct fib *fib;
-	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */
-	struct worker *fpm;         /* MSG_REPLAY goes there */
-	struct worker *trace;       /* MSG_QUERY of port/watch.h goes there */
-	struct worker *manage;      /* MSG_QUERY of base/msg_manage.h goes there */
+	struct worker *rib, *neigh; /* receive MSG_QUERY, send MSG_REPLY back */
+	struct worker *fpm;         /* receives MSG_REPLAY */
+	struct worker *trace;       /* receives MSG_QUERY of port/watch.h */
+	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
-	const struct serving *serving; /* array, one a forwarder; NULL with n_fwd 0 */
-	const unsigned int *cpu;       /* array, of each forwarder */
+	const struct serving *serving; /* one per forwarder; NULL with n_fwd 0 */
+	const unsigned int *cpu;       /* one per forwarder */
 	unsigned int n_fwd;
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
-	bool metrics_insist; /* start without that address, and try it until it can be had */
-	const char *netns;   /* where the page is: FRR's; lives as long as ui */
+	bool metrics_retry; /* start without that address, and retry until it is free */
+	const char *netns;  /* namespace of the metrics page: FRR's; outlives ui */
 	const char *version;
-	const char *dpdk;                  /* its version, NULL: not told */
-	const char *config_file;           /* NULL: not told */
-	const char *fpm_listen;            /* "127.0.0.1:2620", NULL: not told */
-	const struct table_limits *limits; /* of tables; outlives ui. NULL: the usual */
+	const char *dpdk;        /* its version; NULL: unknown */
+	const char *config_file; /* NULL: unknown */
+	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
+	const struct table_limits
+		*limits; /* limits of tables; outlives ui. NULL: defaults */
 	bool hugepages;
 	unsigned int memory_mib;
 };
 
 /*
- * Fill `w`; sockets are opened by the thread's init, so worker_start() returns -EADDRINUSE
- * when another daemon answers on the control socket (a stale one is replaced).
- * Strings and the ports outlive the thread. Returns 0 or -ENOMEM.                [main]
+ * Fill `w`. The init of the thread opens the sockets, so worker_start() returns -EADDRINUSE
+ * when another daemon answers on the control socket (a stale one is replaced). Strings and
+ * ports must outlive the thread. Returns 0 or -ENOMEM.                [main]
  */
 int ui_setup(struct worker *w, const struct ui_conf *conf);
 
 /*
- * After worker_free(), when no thread is left that could answer a query. `for_good`: nobody
- * takes our place. The socket's path goes with that, and is there all through a restart: who
- * waits for its end (ctl/cmd_restart.c) can tell the one from the other.             [main]
+ * Free the thread's data, after worker_free(), when no thread is left that could answer a
+ * query. `for_good`: no successor takes over. Only then the path of the control socket is
+ * removed. It exists during a restart, so that a program that waits for the end
+ * (ctl/cmd_restart.c) can tell a restart from a stop.             [main]
  */
 void ui_teardown(struct worker *w, bool for_good);
 

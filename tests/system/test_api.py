@@ -207,12 +207,12 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
 
 def test_refusals_have_a_status_and_a_sentence(taught):
     """What fpmctl refuses with exit codes 2 and 3."""
-    assert "none of ports is nowhere0" == refused(
+    assert "ports has no entry nowhere0" == refused(
         taught, 404, "GET", "/ports/{name}", "nowhere0"
     )
     assert "300.1.1.1" in refused(taught, 400, "GET", "/routes", prefix="300.1.1.1")
     assert "unknown parameter" in refused(taught, 400, "GET", "/version", frob=1)
-    assert "no such port" in refused(taught, 404, "GET", "/trace", port="nowhere0")
+    assert "no port or VLAN" in refused(taught, 404, "GET", "/trace", port="nowhere0")
     assert "no port" in refused(taught, 404, "DELETE", "/ports/{name}", "nowhere0")
     assert "there already" in refused(
         taught, 409, "POST", "/ports", body={"name": "lan0", "device": EXT}
@@ -223,7 +223,7 @@ def test_refusals_have_a_status_and_a_sentence(taught):
     assert "no class" in refused(
         taught, 404, "PATCH", "/punt/{name}", "frob", body={"rate": 1}
     )
-    assert "nobody would start" in refused(taught, 409, "POST", "/restart")
+    assert "no supervisor would start" in refused(taught, 409, "POST", "/restart")
 
 
 NOBODY = "nowhere0"

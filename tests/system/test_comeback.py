@@ -146,12 +146,12 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
         assert dut.fpm()["listening"] is False
         assert "fpm.listen cannot be listened on" in dut.fpmctl("show", "fpm").stdout
         log = dut.daemon.log(99)
-        assert "fpm: cannot listen, tried again until it can address=127.0.0.1:2620" in log
-        assert "ui: metrics address not opened, tried again until it is error=Address" in log
+        assert "fpm: listen failed, will retry address=127.0.0.1:2620" in log
+        assert "ui: metrics address not opened, will retry error=Address" in log
 
     eventually(lambda: dut.fpm()["listening"], 5)
     eventually(lambda: "ui: metrics address opened" in dut.daemon.log(60), 5)
-    assert dut.daemon.log(99).count("fpm: cannot listen") == 1
+    assert dut.daemon.log(99).count("fpm: listen failed") == 1
     assert dut.daemon.log(99).count("ui: metrics address not") == 1
     assert sum(dut.forwarded_by().values()) > 0
     dut.route_row(NET)

@@ -107,7 +107,7 @@ def test_a_program_of_another_user_is_shut_out(own_dut):
 
     row = dut.fpm()
     assert (row["strangers"], row["generation"], row["connected"]) == (1, generation, True)
-    assert "fpm: stranger refused, see fpm.users uid=1234 missed=0" in dut.daemon.log(20)
+    assert "fpm: connection refused reason=user uid=1234 see=fpm.users missed=0" in dut.daemon.log(20)
     dut.forwarded(lan, lan.probe(HOST), wan)
     dut.zebra.close()
     eventually(lambda: not dut.fpm()["connected"], 5)
@@ -178,7 +178,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
         assert dut.fpmctl("hold", "60").returncode == 0
         assert dut.fpm()["state"] == "held"
         assert old.speaker.wait_closed(5)
-        assert "fpm: zebra is held off nl_pid=" in dut.daemon.log(100)
+        assert "fpm: hold started nl_pid=" in dut.daemon.log(100)
         old.connect()
         old.speaker.routes_del("198.51.100.0/24", 1)
         assert old.speaker.wait_closed(5)
@@ -230,7 +230,7 @@ def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
     said = dut.fpmctl("hold")
 
     assert (said.stdout, said.returncode) == ("", 3)
-    assert said.stderr.startswith("fpmctl: nothing to hold: no zebra has said anything yet")
+    assert said.stderr.startswith("fpmctl: nothing to hold: no zebra has sent a message yet")
     assert dut.fpmctl("hold", "0").returncode == 0
     assert dut.fpm()["state"] != "held"
 

@@ -451,7 +451,7 @@ def test_a_deleted_tap_has_its_addresses_and_its_sessions_of_frr_again(lab):
 
     netns.ip_batch(["link del wan0"], lab.ns["r1"])
 
-    eventually(lambda: "neigh: tap made anew" in lab.dp.log(100), 5)
+    eventually(lambda: "neigh: tap recreated" in lab.dp.log(100), 5)
     eventually(lambda: ups() > before, 60, 0.1, "BGP is up again")
     settled(lab)
     with Load(lab, host) as load:

@@ -409,7 +409,7 @@ WRONG = {
     "add x device net_af_packet,iface=p-wan": "belongs to ports[wan0] too; expected",
     "add x device net_null mtu 20": "mtu: 20 is out of range", "add x device net_null mtu y":
     "is not a whole number from 68 to 9216", "add lan0 device net_null": "is there already", "del x": "no port x",
-    "set x mtu 1400": "no port x", "set lan0": "set what?", "del lan0 mtu 1": "del takes a NAME",
+    "set x mtu 1400": "no port x", "set lan0": "set needs", "del lan0 mtu 1": "del takes a NAME",
     "add x device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
     "set lan0 mtu 1400 mtu 1300": "mtu is given twice",

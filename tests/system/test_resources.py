@@ -123,7 +123,7 @@ def test_packet_buffers_run_out_and_come_back(own_dut):
         missed = dut.port_row(lan)["rx_missed"] - before
         left = dut.control.ask("memory")[0]["packet_buffers_free"]
     begin = time.monotonic()
-    eventually(lambda: said(dut, "packet buffers are there again")[1] == 1, 10)
+    eventually(lambda: said(dut, "packet buffers available again")[1] == 1, 10)
     whole = eventually(lambda: _all_free(dut) and time.monotonic(), 10)
     dut.fence(lan)
     at_rest = dut.port_row(lan)["rx_missed"]
@@ -266,7 +266,7 @@ def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
     for address in hosts[:28]:
         out = dut.forwarded(lan, lan.probe(address), wan)
         assert out.dst == moved
-    assert said(dut, "kernel monitor overrun, all read again")[0] == 1
+    assert said(dut, "kernel monitor overrun, state read again")[0] == 1
 
 
 # -- four million routes ------------------------------------------------------------------------

@@ -508,5 +508,5 @@ def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
 
     done = dut.fpmctl("restart")
 
-    assert done.returncode == 3 and "nobody would start it again" in done.stderr
+    assert done.returncode == 3 and "no supervisor would start the daemon again" in done.stderr
     assert dut.alive()

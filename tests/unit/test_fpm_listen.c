@@ -47,7 +47,7 @@ who_insists_listens_when_it_can(void **state)
 	uint16_t port = other->port;
 
 	fpm->conf.listen = loopback(AF_INET, port);
-	fpm->conf.insists = true;
+	fpm->conf.retry_listen = true;
 	/* Not bench_run(): it has not listened yet, and will write its port when it does. */
 	assert_int_equal(worker_start(&b->w), 0);
 	b->port = port;
@@ -85,9 +85,9 @@ note_state(void *ctx, const char *line, size_t len)
 {
 	bool *listens = ctx;
 
-	if (memmem(line, len, "fpm: not listening", 18) != NULL)
+	if (memmem(line, len, "fpm: listen paused", 18) != NULL)
 		*listens = false;
-	if (memmem(line, len, "fpm: listening again", 20) != NULL)
+	if (memmem(line, len, "fpm: listen resumed", 19) != NULL)
 		*listens = true;
 }
 
@@ -104,16 +104,16 @@ static void
 queue_that_swings_about_its_half_fills_no_log(void **state)
 {
 	struct bench *b = bench_start(AF_INET, 1 << 20);
-	unsigned int off = log_said("fpm: not listening"),
-		     on = log_said("fpm: listening again");
+	unsigned int off = log_said("fpm: listen paused"),
+		     on = log_said("fpm: listen resumed");
 	uint64_t begin_ms = monotonic_ms(), most;
 
 	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out = 1 << 30;
 	assert_int_equal(bench_run(b), 0);
 	log_set_level(LOG_LEVEL_INFO);
 	/* Two lines of each, however long that takes: a second at least. */
-	while (log_said("fpm: not listening") - off < 2 ||
-	       log_said("fpm: listening again") - on < 2) {
+	while (log_said("fpm: listen paused") - off < 2 ||
+	       log_said("fpm: listen resumed") - on < 2) {
 		assert_in_range(monotonic_ms() - begin_ms, 0, 20000);
 		swing(b);
 	}
@@ -122,8 +122,8 @@ queue_that_swings_about_its_half_fills_no_log(void **state)
 	close(client_when_welcome(b));
 	eventually(!said_to_listen());
 	most = (monotonic_ms() - begin_ms) / 1000 + 1;
-	assert_in_range(log_said("fpm: not listening") - off, 2, most);
-	assert_in_range(log_said("fpm: listening again") - on, 2, most);
+	assert_in_range(log_said("fpm: listen paused") - off, 2, most);
+	assert_in_range(log_said("fpm: listen resumed") - on, 2, most);
 	assert_true(log_said("missed=") > log_said("missed=0"));
 	queue_is_full(false);
 	eventually(said_to_listen());

@@ -78,7 +78,7 @@ choosy_bench(int af)
 	fpm->conf.from.users = FPM_USERS_LISTED;
 	fpm->conf.from.n_user = 1;
 	fpm->conf.from.user[0].uid = LISTED;
-	fpm->asks_users = true;
+	fpm->checks_users = true;
 	return b;
 }
 
@@ -181,12 +181,12 @@ a_program_of_another_user_is_no_zebra(void **state)
 		}
 		a = loopback(family[i], b->port);
 		log_set_level(LOG_LEVEL_INFO);
-		told = log_said("fpm: stranger refused, see fpm.users uid=1234");
+		told = log_said("fpm: connection refused reason=user uid=1234");
 		ends(program(STRANGER, &a, 1, STAYS, &done));
 		await(done);
 		assert_int_equal(fpm_status.strangers, 1);
 		assert_int_equal(fpm_status.accepts, 0);
-		assert_true(log_said("fpm: stranger refused, see fpm.users uid=1234") >
+		assert_true(log_said("fpm: connection refused reason=user uid=1234") >
 			    told);
 		log_set_level(LOG_LEVEL_ERROR);
 
@@ -320,18 +320,18 @@ contained(const struct sockaddr_storage *other, int other_fd)
 	uid_t uid;
 	int fd, conn;
 
-	if (!peer_users_are_all_known() || unshare(CLONE_NEWUSER) < 0)
+	if (!peer_users_all_mapped() || unshare(CLONE_NEWUSER) < 0)
 		return 77;
 	fd = open("/proc/self/uid_map", O_WRONLY);
 	if (fd < 0 || write(fd, "0 0 1", 5) != 5)
 		return 77;
-	if (peer_users_are_all_known())
+	if (peer_users_all_mapped())
 		return 2;
 	conn = accept(other_fd, (struct sockaddr *)&peer, &len);
 	if (getsockname(conn, (struct sockaddr *)&own, &own_len) < 0 ||
 	    peer_begin(&nl, "", other) < 0 || nl == NULL)
 		return 3;
-	return peer_uid(nl, &peer, &own, &uid) == 0 && uid == PEER_NOBODY ? 0 : 4;
+	return peer_uid(nl, &peer, &own, &uid) == 0 && uid == PEER_OVERFLOW_UID ? 0 : 4;
 }
 
 static void

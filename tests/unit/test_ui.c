@@ -153,7 +153,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 	static const char *const bad[][2] = {
 		{"hello", "not a JSON object, such as {\"show\": \"ports\"}"},
 		{"[]", "not a JSON object, such as {\"show\": \"ports\"}"},
-		{"{}", "what to show is missing"},
+		{"{}", "the key show is missing"},
 		{"{\"show\": 1}", "show is not a string"},
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
@@ -182,7 +182,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": \"ports\", \"via\": \"10.0.0.1\"}",
 		 "via does not go with ports"},
 		{"{\"do\": \"replay\", \"dev\": \"wan0\"}",
-		 "dev does not go with this: it chooses what is shown"},
+		 "dev does not go with a request without show"},
 		{"{\"show\": \"routes\", \"state\": 1}", "state is not a string"},
 		{"{\"show\": \"ports\", \"name\": \"\"}",
 		 "name is a string of 1 to 63 octets"},
@@ -194,11 +194,11 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "dry_run is not true or false"},
 		{"{\"config\": {\"do\": \"reload\", \"file\": 7}}", "file is not a string"},
 		{"{\"config\": {\"do\": \"show\"}, \"port\": {}}",
-		 "one thing at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, trace, "
 		 "capture or explain"},
 		{"{\"port\": {\"do\": \"add\", \"name\": \"a\"}}", "a port needs a device"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\"}}",
-		 "set what? device, mtu, queues or cores"},
+		 "set needs device, mtu, queues or cores"},
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"mtu\": 1}}",
 		 "del takes a name, and nothing else"},
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"who\": 1}}",
@@ -217,10 +217,10 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "cores"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
 		{"{\"trace\": {}, \"show\": \"ports\"}",
-		 "one thing at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, trace, "
 		 "capture or explain"},
 		{"{\"trace\": {}, \"capture\": {}}",
-		 "one thing at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, trace, "
 		 "capture or explain"},
 		{"{\"trace\": {\"src\": \"10.0.0.0/33\"}}",
 		 "src, dst and host are addresses or prefixes"},
@@ -231,16 +231,16 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"trace\": {\"reason\": \"x\"}}",
 		 "no such reason 'x'; `fpmctl show counters all` lists them"},
 		{"{\"trace\": {\"port\": \"eth9\"}}",
-		 "no such port 'eth9', nor VLAN: `fpmctl show interfaces` lists them"},
+		 "no port or VLAN 'eth9': `fpmctl show interfaces` lists them"},
 		{"{\"trace\": {\"src\": \"10.0.0.1\", \"dst\": \"::1\"}}",
 		 "src, dst and host are of different families"},
 		{"{\"trace\": {\"proto\": 1, \"sport\": 5}}",
 		 "sport and dport are of TCP, UDP and SCTP: that proto has none"},
 		{"{\"trace\": {\"verdict\": \"forwarded\", \"reason\": \"ttl\"}}",
-		 "what is forwarded has no reason"},
+		 "a forwarded packet has no reason"},
 		{"{\"capture\": {\"points\": [\"up\"]}}", "points are rx, tx and drop"},
 		{"{\"capture\": {\"points\": [\"tx\"], \"reason\": \"ttl\"}}",
-		 "what is sent has no reason; points rx and drop have"},
+		 "a sent packet has no reason; points rx and drop have one"},
 		{"{\"explain\": {}}", "explain needs a port"},
 		{"{\"explain\": {\"port\": \"wan0\", \"frame\": \"0g\"}}",
 		 "frame is not an even number of hexadecimal digits"},
@@ -263,7 +263,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"capture\": {\"snap\": 13}}", "snap is a whole number from 14 to 1920"},
 		{"{\"explain\": {\"port\": \"wan0\", \"frame_bytes\": 65536}}",
 		 "frame_bytes is a whole number from 0 to 65535"},
-		{"{\"set\": \"mtu\"}", "the only thing to set is a 'policer'"},
+		{"{\"set\": \"mtu\"}", "set takes 'policer' only"},
 		{"{\"set\": \"policer\"}",
 		 "set needs a class, and a rate, burst, source_rate or source_burst"},
 		{"{\"set\": \"policer\", \"class\": \"icmp\"}",

@@ -116,7 +116,7 @@ a_name_in_the_path_chooses_the_row(void **state)
 	json_decref(rows);
 	rows = http("GET /v1/ports/eth9" CLOSE, &status);
 	assert_int_equal(status, 404);
-	assert_string_equal(str_of(rows, "error"), "none of ports is eth9");
+	assert_string_equal(str_of(rows, "error"), "ports has no entry eth9");
 	json_decref(rows);
 }
 
@@ -171,11 +171,12 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		 "no such path '/v1/version/a': /v1/ports is one"},
 		{"GET /v1/%1b%5b1m" CLOSE, 404,
 		 "no such path '/v1/\\x1b[1m': /v1/ports is one"},
-		{"PUT /v1/ports" CLOSE, 405, "not with PUT: it takes POST, GET"},
+		{"PUT /v1/ports" CLOSE, 405,
+		 "method PUT is not allowed here; allowed are POST, GET"},
 		{"OPTIONS /v1/punt/icmp" CLOSE, 405,
-		 "not with OPTIONS: it takes PATCH, GET"},
+		 "method OPTIONS is not allowed here; allowed are PATCH, GET"},
 		{"GET /v1/ports?name=a" CLOSE, 400,
-		 "unknown parameter 'name': there are none here"},
+		 "unknown parameter 'name': this path takes none"},
 		{"GET /v1/routes?prefix" CLOSE, 400, "parameter 'prefix' has no value"},
 		{"GET /v1/routes?prefix=%ff" CLOSE, 400, "parameter 'prefix' is not UTF-8"},
 		{"GET /v1/routes?prefix=10.0.0.1%00x" CLOSE, 400,
@@ -184,7 +185,8 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		 "parameter 'points' is not UTF-8"},
 		{"GET /v1/capture?points=rx,dorp" CLOSE, 400, "points are rx, tx and drop"},
 		{"GET /v1/drops/ttl%00x" CLOSE, 400, "the path is not UTF-8"},
-		{"GET /v1/routes?family=4&family=6" CLOSE, 400, "parameter 'family' twice"},
+		{"GET /v1/routes?family=4&family=6" CLOSE, 400,
+		 "parameter 'family' is given twice"},
 		{"GET /v1/routes?family=5" CLOSE, 400, "family is not 4, 6 or 0"},
 		{"GET /v1/routes?longest=maybe" CLOSE, 400, "longest is not true or false"},
 		{"GET /v1/routes?do=restart" CLOSE, 400,
@@ -195,7 +197,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/neighbors?via=10.0.0.1" CLOSE, 400,
 		 "unknown parameter 'via'; known are prefix, family, dev, state"},
 		{"GET /v1/groups/9?dev=wan0" CLOSE, 400,
-		 "unknown parameter 'dev': there are none here"},
+		 "unknown parameter 'dev': this path takes none"},
 		{"GET /v1/routes?via=10.0.0.0/8" CLOSE, 400,
 		 "via '10.0.0.0/8' is not an address"},
 		{"GET /v1/routes?dev=" CLOSE, 400, "dev needs NAME"},
@@ -214,14 +216,14 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
-		 "no such port 'eth9', nor VLAN: `fpmctl show interfaces` lists them"},
+		 "no port or VLAN 'eth9': `fpmctl show interfaces` lists them"},
 		{"GET /v1/trace?port=enp3s0f0np0.1001" CLOSE, 400,
 		 "a port's name has 1 to 15 characters"},
 		{"GET /v1/trace?proto=tcp" CLOSE, 400, "proto is 0 to 255"},
 		{"GET /v1/explain" CLOSE, 400, "explain needs a port"},
-		{"GET /v1/config?x=1" CLOSE, 400, "this takes no parameters"},
+		{"GET /v1/config?x=1" CLOSE, 400, "this path takes no parameters"},
 		{"POST /v1/replay" CLOSE, 409,
-		 "zebra is not connected; it will replay when it comes"},
+		 "zebra is not connected; it replays when it connects"},
 		{"POST /v1/replay HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 		 "Content-Length: 2\r\n\r\n{}",
 		 400, "POST takes no body"},
@@ -242,7 +244,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		 413, "the body is longer than 4096 octets"},
 		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 		 "Transfer-Encoding: gzip\r\n\r\n",
-		 501, "a body comes with its Content-Length, or chunked"},
+		 501, "a body needs a Content-Length or chunked coding"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

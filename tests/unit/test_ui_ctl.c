@@ -247,10 +247,10 @@ who_names_no_vrf_is_told_which_there_are(void **state)
 	static struct fib_vrf strange[9];
 
 	assert_int_equal(ctl("show routes vrf blue"), 2);
-	has("fpmctl: no VRF 'blue' has a FIB; those that have one: red "
+	has("fpmctl: no VRF 'blue' has a FIB; VRFs with a FIB: red "
 	    "(`fpmctl show vrfs`)\n");
 	assert_int_equal(ctl("show routes vrf default"), 2);
-	has("fpmctl: table main is no VRF: its routes are those without one in ");
+	has("fpmctl: table main is no VRF: `fpmctl show routes` shows its routes ");
 	/* The longest names there can be, each octet of which is told as four. */
 	for (unsigned int i = 0; i < 9; i++) {
 		memset(strange[i].name, 1, sizeof(strange[i].name) - 1);
@@ -261,7 +261,7 @@ who_names_no_vrf_is_told_which_there_are(void **state)
 	memset(&t.fib.vrf[8], 0, 9 * sizeof(t.fib.vrf[8]));
 	t.fib.vrf[7] = NULL;
 	assert_int_equal(ctl("show routes vrf red"), 2);
-	has("fpmctl: no VRF 'red' has a FIB, and none else has: `ip link add ");
+	has("fpmctl: no VRF 'red' has a FIB, and no other VRF has one: `ip link add ");
 }
 
 static void
