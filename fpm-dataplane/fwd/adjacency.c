@@ -153,42 +153,42 @@ packet_may_pass(struct burst *b, unsigned int i)
  * may be plain: the compiler makes a loop of its own of that.
  */
 static inline __attribute__((always_inline)) void
-adj_use_plain(struct burst *b, bool all)
+adj_use_fast(struct burst *b, bool all)
 {
 	const struct fib_adj *slot = b->fwd->fib->adj;
 	_Atomic uint8_t *used = b->fwd->adj_used;
-	uint64_t plain = b->plain4 | b->plain6, odd = 0;
+	uint64_t fast = b->fast4 | b->fast6, odd = 0;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		fib_path path = b->path[i];
 		uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
 		uint64_t hop;
 
-		if (!all && (plain >> i & 1) == 0)
+		if (!all && (fast >> i & 1) == 0)
 			continue;
 		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
 		b->hop[i] = hop;
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
-	burst_unplain(b, odd);
+	burst_to_slow(b, odd);
 }
 
 void
-fwd_adjacency_plain(struct burst *b)
+fwd_adjacency_fast(struct burst *b)
 {
-	if ((b->plain4 | b->plain6) == burst_all(b))
-		adj_use_plain(b, true);
+	if ((b->fast4 | b->fast6) == burst_all(b))
+		adj_use_fast(b, true);
 	else
-		adj_use_plain(b, false);
+		adj_use_fast(b, false);
 }
 
 void
 fwd_adjacency(struct burst *b)
 {
 	b->waits = false;
-	fwd_adjacency_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_adjacency_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		enum path_kind kind;

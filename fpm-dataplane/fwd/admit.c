@@ -33,7 +33,7 @@ fwd_admit(struct burst *b)
 	}
 	if (b->in != NULL)
 		burst_count_vrf(b);
-	b->plain4 = b->plain6 = 0; /* they are of the burst before, maybe another port's */
+	b->fast4 = b->fast6 = 0; /* they are of the burst before, maybe another port's */
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;
 		burst_leave(b, i, reason);

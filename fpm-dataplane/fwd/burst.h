@@ -92,16 +92,15 @@ struct burst {
 	uint8_t tag_bytes;
 	uint64_t bytes;                /* of all frames, as they came; see fwd_look() */
 	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
-	uint64_t plain4,
-		plain6;  /* a bit an entry: of the dominant class, see fwd/plain.h */
-	uint64_t padded; /* of those: what Ethernet added is still there */
+	uint64_t fast4, fast6; /* a bit an entry: of the dominant class, see fwd/fast.h */
+	uint64_t padded;       /* of those: what Ethernet added is still there */
 	struct rte_mbuf *m[BURST_MAX];
 	uint8_t *l2[BURST_MAX]; /* first octet, as if tags had been taken off */
 	uint8_t verdict[BURST_MAX];
 	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
 	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
 	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
-	uint32_t dst4[BURST_MAX];   /* of plain4: destination, host order */
+	uint32_t dst4[BURST_MAX];   /* of fast4: destination, host order */
 	/* Of plain packets: the octets around the hop count, as sent on, see burst_hop_at(). */
 	uint32_t hop_octets[BURST_MAX];
 	fib_path path[BURST_MAX];
@@ -233,12 +232,12 @@ void fwd_lookup(struct burst *b);    /* destination -> path */
 void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
 void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
 /* The same for plain packets alone; those that are plain no more are left to the rules. */
-void fwd_parse_plain(struct burst *b);
-void fwd_lookup_plain(struct burst *b);
-void fwd_adjacency_plain(struct burst *b);
-void fwd_rewrite_plain(struct burst *b);
-uint64_t fwd_dispatch_plain(struct burst *b); /* returns the others, a bit each */
-void fwd_dispatch(struct burst *b);           /* tx buffers, punt rings, drops */
+void fwd_parse_fast(struct burst *b);
+void fwd_lookup_fast(struct burst *b);
+void fwd_adjacency_fast(struct burst *b);
+void fwd_rewrite_fast(struct burst *b);
+uint64_t fwd_dispatch_fast(struct burst *b); /* returns the others, a bit each */
+void fwd_dispatch(struct burst *b);          /* tx buffers, punt rings, drops */
 
 /*
  * Which class does a packet that leaves by `reason` belong to, and may it pass? Counts what

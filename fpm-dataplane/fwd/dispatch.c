@@ -68,14 +68,14 @@ void
 fwd_dispatch(struct burst *b)
 {
 	struct fwd *f = b->fwd;
-	uint64_t plain = b->plain4 | b->plain6;
-	unsigned int n4 = (unsigned int)__builtin_popcountll(b->plain4);
-	unsigned int n6 = (unsigned int)__builtin_popcountll(b->plain6);
+	uint64_t fast = b->fast4 | b->fast6;
+	unsigned int n4 = (unsigned int)__builtin_popcountll(b->fast4);
+	unsigned int n6 = (unsigned int)__builtin_popcountll(b->fast6);
 
 	unsigned int n = b->n;
 
-	if (plain == burst_all(b)) {
-		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : plain;
+	if (fast == burst_all(b)) {
+		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : fast;
 
 		for (; rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
@@ -93,7 +93,7 @@ fwd_dispatch(struct burst *b)
 			packet_punt(b, i, b->verdict[i]);
 		} else {
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
-			if ((plain >> i & 1) == 0) {
+			if ((fast >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;
 			}
@@ -105,7 +105,7 @@ fwd_dispatch(struct burst *b)
 
 /* Only those of `keep` stay, all of them plain and rewritten, in order. */
 static void
-burst_keep_plain(struct burst *b, uint64_t keep)
+burst_keep_fast(struct burst *b, uint64_t keep)
 {
 	unsigned int n = 0;
 
@@ -117,18 +117,18 @@ burst_keep_plain(struct burst *b, uint64_t keep)
 		b->way[n] = b->way[i];
 	}
 	b->n = (uint16_t)n;
-	n = (unsigned int)__builtin_popcountll(b->plain4);
-	b->plain4 = n == 64 ? UINT64_MAX : (1ull << n) - 1;
-	b->plain6 = burst_all(b) & ~b->plain4;
+	n = (unsigned int)__builtin_popcountll(b->fast4);
+	b->fast4 = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+	b->fast6 = burst_all(b) & ~b->fast4;
 }
 
 uint64_t
-fwd_dispatch_plain(struct burst *b)
+fwd_dispatch_fast(struct burst *b)
 {
-	uint64_t left = burst_all(b) & ~(b->plain4 | b->plain6);
+	uint64_t left = burst_all(b) & ~(b->fast4 | b->fast6);
 
 	if (left != 0)
-		burst_keep_plain(b, b->plain4 | b->plain6);
+		burst_keep_fast(b, b->fast4 | b->fast6);
 	fwd_dispatch(b);
 	return left;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/worker.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "fwd/watch.h"
 

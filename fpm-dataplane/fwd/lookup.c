@@ -57,7 +57,7 @@ found_all4(struct burst *b)
 
 /* All of them plain IPv4: the keys lie ready. */
 static void
-lookup_plain4(struct burst *b, const struct poptrie *pt4)
+lookup_fast4(struct burst *b, const struct poptrie *pt4)
 {
 	struct fwd_found *v4 = found_all4(b);
 
@@ -69,7 +69,7 @@ lookup_plain4(struct burst *b, const struct poptrie *pt4)
 static void
 burst_no_fib(struct burst *b)
 {
-	burst_unplain(b, burst_all(b));
+	burst_to_slow(b, burst_all(b));
 	b->found[0].n = b->found[1].n = 0;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->verdict[i] == VERDICT_GO)
@@ -95,8 +95,8 @@ fwd_lookup(struct burst *b)
 			return;
 		}
 	}
-	if (b->plain4 == burst_all(b)) {
-		lookup_plain4(b, pt4);
+	if (b->fast4 == burst_all(b)) {
+		lookup_fast4(b, pt4);
 		return;
 	}
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -160,23 +160,23 @@ lookup_each_vrf(struct burst *b)
 	unsigned int n4 = 0, n6 = 0;
 	uint64_t none = 0;
 
-	if (b->plain4 == burst_all(b)) {
+	if (b->fast4 == burst_all(b)) {
 		for (unsigned int i = 0; i < b->n; i++)
 			pt4[i] = trie_own4(b, i, &none);
 		found_all4(b);
 		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
 		paths_choose(b, v4, true);
-		burst_unplain(b, none);
+		burst_to_slow(b, none);
 		return;
 	}
-	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		pt4[n4] = trie_own4(b, i, &none);
 		dst4[n4] = b->dst4[i];
 		v4->at[n4++] = (uint8_t)i;
 	}
-	for (uint64_t rest = b->plain6; rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = b->fast6; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		v6->group[n6] =
@@ -188,17 +188,17 @@ lookup_each_vrf(struct burst *b)
 	poptrie4_lookup_each(pt4, dst4, v4->group, n4);
 	paths_choose(b, v4, false);
 	paths_choose(b, v6, false);
-	burst_unplain(b, none);
+	burst_to_slow(b, none);
 }
 
 void
-fwd_lookup_plain(struct burst *b)
+fwd_lookup_fast(struct burst *b)
 {
 	if (b->vrfs_differ) {
 		lookup_each_vrf(b);
 		return;
 	}
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1)
 		b->verdict[__builtin_ctzll(rest)] = VERDICT_LATER;
 	fwd_lookup(b);

@@ -14,7 +14,7 @@
 #include "base/worker.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -64,18 +64,18 @@ burst_walk(struct burst *b)
 
 /* Plain packets of interfaces that are alike; see fwd_split(). */
 static uint64_t
-burst_walk_plain(struct burst *b)
+burst_walk_fast(struct burst *b)
 {
 	bool timed = b->fwd->timed;
 	uint64_t left;
 
 	if (timed) {
 		cycles_mark(b->fwd, CYCLES_RECEIVE);
-		fwd_walk_plain(b, cycles_mark_stage);
+		fwd_walk_fast(b, cycles_mark_stage);
 	} else {
-		fwd_walk_plain(b, NULL);
+		fwd_walk_fast(b, NULL);
 	}
-	left = fwd_dispatch_plain(b);
+	left = fwd_dispatch_fast(b);
 	if (timed) {
 		cycles_mark(b->fwd, CYCLES_DISPATCH);
 		counter_add(&b->fwd->count->timed_packets, b->n);
@@ -105,7 +105,7 @@ burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 	counter_add(&f->count->bursts, 1);
 	if (vlans)
-		fwd_split(b, of, burst_walk, burst_walk_plain);
+		fwd_split(b, of, burst_walk, burst_walk_fast);
 	else
 		burst_walk(b);
 }

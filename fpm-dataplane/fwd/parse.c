@@ -4,7 +4,7 @@
  * to route go to the kernel as they are; unicast IP goes on.                     [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 
 /* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
@@ -199,11 +199,11 @@ parse_frame(struct burst *b, unsigned int i)
 }
 
 void
-fwd_parse_plain(struct burst *b)
+fwd_parse_fast(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
-	fwd_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6);
+	fwd_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6);
 	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)
 		fwd_untag(b, (unsigned int)__builtin_ctzll(rest));
 }
@@ -211,8 +211,8 @@ fwd_parse_plain(struct burst *b)
 void
 fwd_parse(struct burst *b)
 {
-	fwd_parse_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_parse_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1)
 		parse_frame(b, (unsigned int)__builtin_ctzll(rest));
 }

@@ -9,7 +9,7 @@
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
 
@@ -195,10 +195,10 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
  * makes a loop of its own of each.
  */
 static inline __attribute__((always_inline)) void
-burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
+burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint64_t plain = b->plain4 | b->plain6, odd = 0;
+	uint64_t fast = b->fast4 | b->fast6, odd = 0;
 	struct tagged t = {.bytes = tagged ? b->tag_bytes : 0,
 			   .stripped = !tagged && (b->any_flags & VLAN_STRIPPED) != 0};
 
@@ -206,7 +206,7 @@ burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		const struct fib_iface *out;
 		uint8_t *l2 = burst_l2(b, i), *ip = l2 + L2_LEN;
 
-		if (!only4 && (plain >> i & 1) == 0)
+		if (!only4 && (fast >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
 		if (out == NULL || !out->up ||
@@ -224,14 +224,14 @@ burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
-	burst_unplain(b, odd);
+	burst_to_slow(b, odd);
 }
 
 /* What Ethernet padded plain packets with is not theirs (RFC 894). */
 static __attribute__((noinline)) void
 burst_trim_padded(struct burst *b)
 {
-	for (uint64_t rest = b->padded & (b->plain4 | b->plain6); rest != 0;
+	for (uint64_t rest = b->padded & (b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		uint8_t *end = burst_l2(b, i) + L2_LEN + b->l3_len[i];
@@ -243,22 +243,22 @@ burst_trim_padded(struct burst *b)
 }
 
 void
-fwd_rewrite_plain(struct burst *b)
+fwd_rewrite_fast(struct burst *b)
 {
 	b->tags_out = b->inserts = b->vlan_a_port = false;
 	/* True before the first hop that leads to such an interface, and hops have been read. */
 	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* it is done */
 		;
 	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
-		burst_rewrite_plain(b, false, b->tag_bytes != 0, true);
-	else if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
-		burst_rewrite_plain(b, true, true, false);
+		burst_rewrite_fast(b, false, b->tag_bytes != 0, true);
+	else if (b->tag_bytes != 0 && b->fast4 == burst_all(b))
+		burst_rewrite_fast(b, true, true, false);
 	else if (b->tag_bytes != 0)
-		burst_rewrite_plain(b, false, true, false);
-	else if (b->plain4 == burst_all(b))
-		burst_rewrite_plain(b, true, false, false);
+		burst_rewrite_fast(b, false, true, false);
+	else if (b->fast4 == burst_all(b))
+		burst_rewrite_fast(b, true, false, false);
 	else
-		burst_rewrite_plain(b, false, false, false);
+		burst_rewrite_fast(b, false, false, false);
 	if (b->padded != 0)
 		burst_trim_padded(b);
 }
@@ -266,8 +266,8 @@ fwd_rewrite_plain(struct burst *b)
 void
 fwd_rewrite(struct burst *b)
 {
-	fwd_rewrite_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_rewrite_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "fwd/avx512.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "port/vlan.h"
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,bmi")
@@ -186,7 +186,7 @@ frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool
 INLINE void
 frames_write_families(struct burst *b, const struct ways *w, bool in, bool out)
 {
-	if (b->plain4 != 0 && b->plain6 != 0)
+	if (b->fast4 != 0 && b->fast6 != 0)
 		frames_write(b, w, true, in, out);
 	else
 		frames_write(b, w, false, in, out);
@@ -198,7 +198,7 @@ fwd_rewrite_avx512(struct burst *b)
 	bool in = b->tag_bytes != 0, out;
 	struct ways w;
 
-	if ((b->plain4 | b->plain6) != burst_all(b) || b->n < LEAST ||
+	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < LEAST ||
 	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !ways_find(b, &w))
 		return false;
 	out = w.tag_bytes != 0;

@@ -6,7 +6,7 @@
  */
 #include "fwd/vlan.h"
 
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "port/vlan.h"
 
 static bool
@@ -243,7 +243,7 @@ ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 /* The plain ones of `untried` that came by the interface of `like`, or by ones that are alike. */
 static void
 told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
-		uint64_t (*walk_plain)(struct burst *b))
+		uint64_t (*walk_fast)(struct burst *b))
 {
 	const struct fib_iface *in = t->iface[like];
 	uint8_t from[BURST_MAX], tags = t->tags[like];
@@ -267,7 +267,7 @@ told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *un
 	b->ifidx = in->ifidx;
 	b->in = in;
 	b->vrfs_differ = differ != 0;
-	for (uint64_t rest = walk_plain(b); rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = walk_fast(b); rest != 0; rest &= rest - 1) {
 		unsigned int i = from[__builtin_ctzll(rest)];
 
 		t->left |= 1ull << i;
@@ -301,7 +301,7 @@ told_walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
 
 void
 fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
-	  uint64_t (*walk_plain)(struct burst *b))
+	  uint64_t (*walk_fast)(struct burst *b))
 {
 	uint64_t untried;
 	struct told t;
@@ -326,7 +326,7 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0)
-			told_walk_alike(b, &t, like, &untried, walk_plain);
+			told_walk_alike(b, &t, like, &untried, walk_fast);
 		else
 			untried &= untried - 1;
 	}

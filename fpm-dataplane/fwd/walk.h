@@ -39,18 +39,18 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
  * nothing of this one, but have lost b->tag_bytes.
  */
 static inline __attribute__((always_inline)) void
-fwd_walk_plain(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
+fwd_walk_fast(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
 {
-	fwd_parse_plain(b);
+	fwd_parse_fast(b);
 	if (after != NULL)
 		after(b, STAGE_PARSE);
-	fwd_lookup_plain(b);
+	fwd_lookup_fast(b);
 	if (after != NULL)
 		after(b, STAGE_LOOKUP);
-	fwd_adjacency_plain(b);
+	fwd_adjacency_fast(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
-	fwd_rewrite_plain(b);
+	fwd_rewrite_fast(b);
 	if (after != NULL)
 		after(b, STAGE_REWRITE);
 }

@@ -20,7 +20,7 @@
 #include <rte_ethdev.h>
 
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/tx.h"
 
 #define ROUNDS     20000

@@ -3,12 +3,12 @@
  * The dominant class with AVX-512: sixteen packets at once. 32 octets of each header, from
  * the third on, are turned into eight vectors, one a word of the header, and compared there:
  * so the addresses of IPv4, and the octets around the hop count of both families, are words.
- * What plain.c says, in other words; nothing of its own.                          [fwd-n]
+ * What fast.c says, in other words; nothing of its own.                          [fwd-n]
  */
 #include <stddef.h>
 
 #include "fwd/avx512.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
 
@@ -150,12 +150,11 @@ words_hop_spent(const struct words *x)
 			       _mm512_slli_epi32(sum, 16));
 }
 
-/* len_fits_room() of plain.c, of those of `k`; `room` is what their frames have. */
+/* len_fits_room() of fast.c, of those of `k`; `room` is what their frames have. */
 INLINE __mmask16
 lens_fit_room(__mmask16 k, __m512i len, __m512i room)
 {
-	__mmask16 small =
-		_mm512_cmple_epu32_mask(room, _mm512_set1_epi32(PLAIN_PADDED_MAX));
+	__mmask16 small = _mm512_cmple_epu32_mask(room, _mm512_set1_epi32(FAST_PADDED_MAX));
 	__m512i least = _mm512_mask_mov_epi32(room, small, _mm512_set1_epi32(20));
 
 	k = _mm512_mask_cmple_epu32_mask(k, len, room);
@@ -164,8 +163,8 @@ lens_fit_room(__mmask16 k, __m512i len, __m512i room)
 
 /* Those of `k` that are IPv4; theirs are dst4, and lanes of *hop and *l3_len, which is the room. */
 INLINE __mmask16
-sixteen_plain4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	       __m512i *l3_len, __m512i *hop)
+sixteen_fast4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	      __m512i *l3_len, __m512i *hop)
 {
 	__m512i dst, len;
 
@@ -203,8 +202,8 @@ addrs6_pass(__mmask16 k, __m512i x)
 
 /* Those of `k` that are IPv6; theirs are lanes of *hop and *l3_len. */
 INLINE __mmask16
-sixteen_plain6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	       __m512i *l3_len, __m512i *hop)
+sixteen_fast6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	      __m512i *l3_len, __m512i *hop)
 {
 	__m512i len;
 	unsigned int m;
@@ -284,7 +283,7 @@ sixteen_ours(const struct burst *b, unsigned int from, uint64_t mac)
 }
 
 unsigned int
-fwd_plain_avx512(struct burst *b)
+fwd_fast_avx512(struct burst *b)
 {
 	const __m512i even =
 		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -312,18 +311,17 @@ fwd_plain_avx512(struct burst *b)
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));
 		if (b->in->forward4)
-			four = sixteen_plain4(b, i, &x, ok, &l3_len, &hop);
+			four = sixteen_fast4(b, i, &x, ok, &l3_len, &hop);
 		if (b->in->forward6)
-			six = sixteen_plain6(b, i, &x, ok & (__mmask16)~four, &l3_len,
-					     &hop);
+			six = sixteen_fast6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
 		_mm512_storeu_si512(&b->hop_octets[i], hop);
 		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
 		_mm_storeu_si128(
 			(void *)&b->family[i],
 			_mm_mask_mov_epi8(_mm_set1_epi8(4), six, _mm_set1_epi8(6)));
 		b->padded |= (uint64_t)_mm512_cmpneq_epi32_mask(l3_len, room) << i;
-		b->plain4 |= (uint64_t)four << i;
-		b->plain6 |= (uint64_t)six << i;
+		b->fast4 |= (uint64_t)four << i;
+		b->fast6 |= (uint64_t)six << i;
 	}
 	return i;
 }

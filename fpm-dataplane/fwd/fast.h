@@ -4,17 +4,17 @@
  * from one station to our MAC, without options, nothing amiss, between addresses that may pass, with hops
  * left, the frame as long as the packet, or the shortest that Ethernet has. It is a promise, never a verdict: what is not
  * plain is walked by the rules (parse.c), which alone know what is wrong with a packet; what
- * is plain they would have let go on. test_fwd_plain.c holds one against the other.
+ * is plain they would have let go on. test_fwd_fast.c holds one against the other.
  *
  * Private to fwd/. Everything here reads the packet and writes the burst.          [fwd-n]
  */
-#ifndef FWD_PLAIN_H
-#define FWD_PLAIN_H
+#ifndef FWD_FAST_H
+#define FWD_FAST_H
 
 #include "fwd/burst.h"
 
 /* Octets behind the MAC addresses and type that Ethernet pads to (IEEE 802.3, 3.2.8). */
-#define PLAIN_PADDED_MAX 46
+#define FAST_PADDED_MAX 46
 
 /*
  * Look at the buffers: where the frames begin and their octets, what the port says of them.
@@ -31,14 +31,14 @@ burst_look(struct burst *b)
 }
 
 /*
- * Fill b->plain4, b->plain6 and b->padded, and of their packets family, l3_len, hop_octets, and (IPv4)
+ * Fill b->fast4, b->fast6 and b->padded, and of their packets family, l3_len, hop_octets, and (IPv4)
  * dst4. b->in must be there, burst_look() have looked, and 39 octets from each packet's first
  * on be memory, which any packet buffer is.
  */
-void fwd_plain(struct burst *b);
+void fwd_fast(struct burst *b);
 
 /* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
-uint8_t fwd_plain_one(struct burst *b, unsigned int i);
+uint8_t fwd_fast_one(struct burst *b, unsigned int i);
 
 /* What the port says of the frames looked at so far. */
 struct look {
@@ -73,10 +73,10 @@ look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 
 /* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
-unsigned int fwd_plain_avx512(struct burst *b);
+unsigned int fwd_fast_avx512(struct burst *b);
 
 /*
- * fwd_rewrite_plain() with AVX-512, of a burst that it is made for; false: it is not, and nothing
+ * fwd_rewrite_fast() with AVX-512, of a burst that it is made for; false: it is not, and nothing
  * has been done.
  */
 bool fwd_rewrite_avx512(struct burst *b);

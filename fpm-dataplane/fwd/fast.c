@@ -4,9 +4,9 @@
  * octets that decide whose they are (MAC addresses, tags) are the same in all.
  *
  * The dominant class, packet by packet: what it is in words that a person can check, the
- * reference for the vector form (plain_avx512.c), and what CPUs without vectors run.
+ * reference for the vector form (fast_avx512.c), and what CPUs without vectors run.
  */
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
@@ -53,11 +53,11 @@ addr6_passes(uint8_t first)
 static bool
 len_fits_room(unsigned int len, unsigned int room)
 {
-	return len == room || (room <= PLAIN_PADDED_MAX && len < room && len >= 20);
+	return len == room || (room <= FAST_PADDED_MAX && len < room && len >= 20);
 }
 
 static bool
-packet_plain4(struct burst *b, unsigned int i, unsigned int room)
+packet_fast4(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	uint32_t dst;
@@ -79,7 +79,7 @@ packet_plain4(struct burst *b, unsigned int i, unsigned int room)
 }
 
 static bool
-packet_plain6(struct burst *b, unsigned int i, unsigned int room)
+packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	unsigned int len = 40u + get_be16(ip + 4);
@@ -94,7 +94,7 @@ packet_plain6(struct burst *b, unsigned int i, unsigned int room)
 }
 
 uint8_t
-fwd_plain_one(struct burst *b, unsigned int i)
+fwd_fast_one(struct burst *b, unsigned int i)
 {
 	const uint8_t *macs = burst_macs(b, i);
 	const struct rte_mbuf *m = b->m[i];
@@ -105,9 +105,9 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	if (type == 0x0800 && b->in->forward4 && packet_plain4(b, i, room))
+	if (type == 0x0800 && b->in->forward4 && packet_fast4(b, i, room))
 		b->family[i] = 4;
-	else if (type == 0x86dd && b->in->forward6 && packet_plain6(b, i, room))
+	else if (type == 0x86dd && b->in->forward6 && packet_fast6(b, i, room))
 		b->family[i] = 6;
 	else
 		return 0;
@@ -117,27 +117,27 @@ fwd_plain_one(struct burst *b, unsigned int i)
 
 /* On a port without an address, what may be for a DHCP client is looked at by the rules. */
 static void
-plain_except_dhcp(struct burst *b)
+fast_except_dhcp(struct burst *b)
 {
-	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1)
+	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1)
 		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
-			b->plain4 &= ~(rest & -rest);
+			b->fast4 &= ~(rest & -rest);
 }
 
 void
-fwd_plain(struct burst *b)
+fwd_fast(struct burst *b)
 {
 	unsigned int i = 0;
 
-	b->plain4 = b->plain6 = b->padded = 0;
+	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
-		i = fwd_plain_avx512(b); /* whole sixteens */
+		i = fwd_fast_avx512(b); /* whole sixteens */
 	for (; i < b->n; i++) {
-		uint8_t family = fwd_plain_one(b, i);
+		uint8_t family = fwd_fast_one(b, i);
 
-		b->plain4 |= (uint64_t)(family == 4) << i;
-		b->plain6 |= (uint64_t)(family == 6) << i;
+		b->fast4 |= (uint64_t)(family == 4) << i;
+		b->fast6 |= (uint64_t)(family == 6) << i;
 	}
 	if (b->in->unnumbered4)
-		plain_except_dhcp(b);
+		fast_except_dhcp(b);
 }
