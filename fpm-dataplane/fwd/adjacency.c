@@ -31,17 +31,17 @@ packet_has_turn(struct burst *b, uint32_t adj)
 	struct fwd *f = b->fwd;
 	const struct fwd_rings *r = &f->conf->rings;
 	uint64_t now = burst_now(b),
-		 most = (rte_get_tsc_hz() << POLICER_TICK_SHIFT) / IN_TURN_PER_S;
+		 limit = (rte_get_tsc_hz() << POLICER_TICK_SHIFT) / IN_TURN_PER_S;
 
 	/* Acquire: with ADJ_OPEN, and with the count, comes what was injected before. */
 	if (b->waits ||
 	    atomic_load_explicit(&f->adj_used[adj], memory_order_acquire) != ADJ_OPEN ||
 	    atomic_load_explicit(r->n_gleaned, memory_order_acquire) != f->n_gleaned ||
 	    ring_has_some(r->inject)) {
-		if (now - f->turn_last > most)
+		if (now - f->turn_last > limit)
 			f->turn_since = now;
 		f->turn_last = now;
-		if (now - f->turn_since <= most)
+		if (now - f->turn_since <= limit)
 			return false;
 	}
 	atomic_store_explicit(&f->adj_used[adj], ADJ_USED, memory_order_relaxed);

@@ -109,7 +109,7 @@ struct burst {
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
 	uint16_t vrf[BURST_MAX];             /* see vrfs_differ */
 	/* Of plain packets, once rewritten: the port that they leave by. */
-	uint8_t way[BURST_MAX];
+	uint8_t out_port[BURST_MAX];
 	bool tags_out;    /* some leave by a VLAN */
 	bool vlan_a_port; /* all do, those of a port by the same, and do not say so */
 	bool inserts;     /* some that leave by a VLAN get their tag from the device */

@@ -114,7 +114,7 @@ burst_keep_fast(struct burst *b, uint64_t keep)
 
 		b->m[n] = b->m[i];
 		b->hop[n] = b->hop[i];
-		b->way[n] = b->way[i];
+		b->out_port[n] = b->out_port[i];
 	}
 	b->n = (uint16_t)n;
 	n = (unsigned int)__builtin_popcountll(b->fast4);

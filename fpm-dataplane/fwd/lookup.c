@@ -127,7 +127,7 @@ fwd_lookup(struct burst *b)
  * a VRF, its bit in *none.
  */
 static inline const struct poptrie *
-trie_own_or_main(const struct poptrie *its, const struct poptrie *of_main,
+trie_vrf_or_main(const struct poptrie *its, const struct poptrie *of_main,
 		 const struct burst *b, unsigned int i, uint64_t *none)
 {
 	if (__builtin_expect(its != NULL, 1))
@@ -137,16 +137,16 @@ trie_own_or_main(const struct poptrie *its, const struct poptrie *of_main,
 }
 
 static inline const struct poptrie *
-trie_own4(const struct burst *b, unsigned int i, uint64_t *none)
+trie_of_vrf4(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return trie_own_or_main(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b,
+	return trie_vrf_or_main(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b,
 				i, none);
 }
 
 static inline const struct poptrie *
-trie_own6(const struct burst *b, unsigned int i, uint64_t *none)
+trie_of_vrf6(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return trie_own_or_main(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b,
+	return trie_vrf_or_main(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b,
 				i, none);
 }
 
@@ -162,7 +162,7 @@ lookup_each_vrf(struct burst *b)
 
 	if (b->fast4 == burst_all(b)) {
 		for (unsigned int i = 0; i < b->n; i++)
-			pt4[i] = trie_own4(b, i, &none);
+			pt4[i] = trie_of_vrf4(b, i, &none);
 		found_all4(b);
 		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
 		paths_choose(b, v4, true);
@@ -172,7 +172,7 @@ lookup_each_vrf(struct burst *b)
 	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		pt4[n4] = trie_own4(b, i, &none);
+		pt4[n4] = trie_of_vrf4(b, i, &none);
 		dst4[n4] = b->dst4[i];
 		v4->at[n4++] = (uint8_t)i;
 	}
@@ -180,7 +180,7 @@ lookup_each_vrf(struct burst *b)
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		v6->group[n6] =
-			poptrie6_lookup(trie_own6(b, i, &none), burst_l3(b, i) + 24);
+			poptrie6_lookup(trie_of_vrf6(b, i, &none), burst_l3(b, i) + 24);
 		v6->at[n6++] = (uint8_t)i;
 	}
 	v4->n = n4;

@@ -127,16 +127,16 @@ queue_poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
 static unsigned int
 queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 {
-	uint16_t most = f->conf->rx_burst;
+	uint16_t max = f->conf->rx_burst;
 
 	/* What the bond itself has to say leaves with whoever sends, be it nothing. */
 	if (q->lacp)
 		rte_eth_tx_burst(q->port_id, (uint16_t)f->conf->index, NULL, 0);
 	if (f->timed)
 		f->mark_tsc = rte_rdtsc();
-	if (most > BURST_MAX)
+	if (max > BURST_MAX)
 		return queue_poll_long(f, q, b);
-	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, most);
+	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, max);
 	if (b->n > 0)
 		burst_handle(f, q, b);
 	return b->n;

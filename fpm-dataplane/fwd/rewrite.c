@@ -214,7 +214,7 @@ burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
 			odd |= 1ull << i;
 			continue;
 		}
-		b->way[i] = (uint8_t)out->port;
+		b->out_port[i] = (uint8_t)out->port;
 		if (by_device && out->n_written != out->n_tags)
 			packet_leave_tag(b, i, &t, out);
 		if (tagged || out->n_written != 0)

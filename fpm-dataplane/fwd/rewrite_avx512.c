@@ -17,19 +17,19 @@
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,bmi")
 
 /* Packets below which the questions are more than they save. */
-#define LEAST 16
+#define PACKETS_MIN 16
 
 /* Interfaces beyond which a packet at a time is no slower: each costs a look at all entries. */
-#define MOST 16
+#define EGRESS_MAX 16
 
 /* What a frame begins with, for each interface that some leave by. */
-struct ways {
-	__m128i frame[MOST];               /* behind its first six octets */
+struct egress {
+	__m128i frame[EGRESS_MAX];         /* behind its first six octets */
 	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: octets into frame[] */
 	unsigned int tag_bytes;            /* of all of them */
 	bool by_port;                      /* no two of one port */
 };
-static_assert(MOST * sizeof(__m128i) <= 256, "an octet says where");
+static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an octet says where");
 
 /* Numbers of the interfaces that 32 entries leave by, in order. */
 INLINE __m512i
@@ -70,15 +70,15 @@ burst_any_mtu_class(const struct burst *b)
 
 /* May packets leave by `out` at all, with tags that are as many as those of others? */
 INLINE bool
-iface_usable(const struct fib_iface *out, const struct ways *w, bool first)
+iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
 {
 	return out != NULL && out->up && out->n_written == out->n_tags &&
 	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
 }
 
-/* Fill `w` and b->way. Returns false when one of the packets is not for this file. */
+/* Fill `w` and b->out_port. Returns false when one of the packets is not for this file. */
 INLINE bool
-ways_find(struct burst *b, struct ways *w)
+egress_find(struct burst *b, struct egress *w)
 {
 	/* Tags are host order, each half. */
 	const __m128i octets =
@@ -86,7 +86,7 @@ ways_find(struct burst *b, struct ways *w)
 	__m512i lo = hops_ifidx32(b->hop), hi = hops_ifidx32(b->hop + 32);
 	__m512i len_lo = _mm512_loadu_si512(b->l3_len);
 	__m512i len_hi = _mm512_loadu_si512(b->l3_len + 32);
-	__m512i at = _mm512_setzero_si512(), way = at;
+	__m512i at = _mm512_setzero_si512(), port = at;
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
 	bool by_port = true;
 
@@ -99,13 +99,13 @@ ways_find(struct burst *b, struct ways *w)
 					   _mm512_cmpeq_epi16_mask(hi, of)) &
 				todo;
 
-		if (k == MOST || !iface_usable(out, w, k == 0))
+		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
 			return false;
 		w->tag_bytes = fib_tag_bytes(out);
 		mtu = _mm512_set1_epi16((short)out->mtu_bytes);
 		too_long |= mine & masks_join(_mm512_cmpgt_epu16_mask(len_lo, mtu),
 					      _mm512_cmpgt_epu16_mask(len_hi, mtu));
-		way = _mm512_mask_mov_epi8(way, mine, _mm512_set1_epi8((char)out->port));
+		port = _mm512_mask_mov_epi8(port, mine, _mm512_set1_epi8((char)out->port));
 		at = _mm512_mask_mov_epi8(at, mine, _mm512_set1_epi8((char)(k * 16)));
 		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
 		/* Ports that share a bit are taken for one. */
@@ -115,7 +115,7 @@ ways_find(struct burst *b, struct ways *w)
 	}
 	w->by_port = by_port;
 	_mm512_store_si512(w->at, at);
-	_mm512_storeu_si512(b->way, way);
+	_mm512_storeu_si512(b->out_port, port);
 	return too_long == 0;
 }
 
@@ -149,7 +149,7 @@ frame_shorten_vector(int octets)
  * they leave with (`out`), of the same priority then. The compiler makes a loop of its own of each.
  */
 INLINE void
-frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool out)
+frames_write(struct burst *b, const struct egress *w, bool families, bool in, bool out)
 {
 	const __m128i octets =
 		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -184,7 +184,7 @@ frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool
 }
 
 INLINE void
-frames_write_families(struct burst *b, const struct ways *w, bool in, bool out)
+frames_write_families(struct burst *b, const struct egress *w, bool in, bool out)
 {
 	if (b->fast4 != 0 && b->fast6 != 0)
 		frames_write(b, w, true, in, out);
@@ -196,10 +196,10 @@ bool
 fwd_rewrite_avx512(struct burst *b)
 {
 	bool in = b->tag_bytes != 0, out;
-	struct ways w;
+	struct egress w;
 
-	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < LEAST ||
-	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !ways_find(b, &w))
+	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < PACKETS_MIN ||
+	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !egress_find(b, &w))
 		return false;
 	out = w.tag_bytes != 0;
 	if (out && (b->any_flags & VLAN_STRIPPED) != 0)

@@ -12,7 +12,7 @@
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
 
 /* Ports beyond which a packet at a time is no slower: each costs a look at all entries. */
-#define MOST 12
+#define PORTS_MAX 12
 
 static_assert(PORT_MAX <= 256 && BURST_MAX == 64, "a vector of octets, a port each");
 
@@ -22,11 +22,11 @@ fwd_spread_avx512(struct burst *b)
 	struct fwd *f = b->fwd;
 	unsigned int n = b->n;
 	uint64_t todo = burst_all(b), left = 0;
-	__m512i out = _mm512_loadu_si512((const void *)b->way);
+	__m512i out = _mm512_loadu_si512((const void *)b->out_port);
 
-	for (unsigned int k = 0; todo != 0 && k < MOST; k++) {
+	for (unsigned int k = 0; todo != 0 && k < PORTS_MAX; k++) {
 		unsigned int first = (unsigned int)__builtin_ctzll(todo);
-		uint16_t ifidx = b->way[first];
+		uint16_t ifidx = b->out_port[first];
 		uint16_t vlan = b->vlan_a_port ? (uint16_t)b->hop[first] : 0;
 		uint64_t mine = _mm512_mask_cmpeq_epi8_mask(todo, out,
 							    _mm512_set1_epi8((char)ifidx));

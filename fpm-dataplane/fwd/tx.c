@@ -63,7 +63,7 @@ vlan_frames_count(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64
 
 /* All in the buffer leave by one VLAN; from here on each says so, for others come. */
 void
-fwd_tx_say_vlans(struct tx_buffer *tx)
+fwd_tx_mark_vlans(struct tx_buffer *tx)
 {
 	for (uint16_t i = 0; i < tx->n; i++)
 		tx->m[i]->port = tx->vlan;
@@ -82,7 +82,7 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	uint16_t sent;
 
 	if (tx->vlan != 0 && fwd_watched(f))
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	has_vlans = tx->has_vlans;
 	if (has_vlans)
 		bytes = vlan_frames_note(tx, ifidx, &vlans);
@@ -125,7 +125,7 @@ fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan)
 		return true;
 	}
 	if (tx->vlan != 0)
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	tx->has_vlans |= vlan != 0;
 	return vlan == 0;
 }

@@ -13,7 +13,7 @@
 void fwd_tx_send(struct fwd *f, uint16_t ifidx);
 
 /* All in the buffer leave by one VLAN; from here on each says so, for others come. */
-void fwd_tx_say_vlans(struct tx_buffer *tx) __attribute__((cold));
+void fwd_tx_mark_vlans(struct tx_buffer *tx) __attribute__((cold));
 
 /* Note that a port is sent to in this round. */
 static inline void
@@ -36,7 +36,7 @@ tx_put_port(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 	uint16_t n;
 
 	if (tx->vlan != 0)
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	n = tx->n;
 	if (n == 0)
 		tx_list(f, ifidx);

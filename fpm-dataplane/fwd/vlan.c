@@ -164,7 +164,7 @@ fwd_look(struct burst *b)
 }
 
 /* A burst told apart: each packet's interface. */
-struct told {
+struct split {
 	struct rte_mbuf *m[BURST_MAX];
 	const struct fib_iface
 		*iface[BURST_MAX]; /* NULL: the port's, which has none (any more) */
@@ -203,7 +203,7 @@ vrf_count_rx(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
  * makes a loop without that question for all others.
  */
 static inline __attribute__((always_inline)) void
-burst_tell_apart(struct burst *b, struct told *t, bool stripped)
+burst_split(struct burst *b, struct split *t, bool stripped)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -242,8 +242,8 @@ ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 
 /* The plain ones of `untried` that came by the interface of `like`, or by ones that are alike. */
 static void
-told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
-		uint64_t (*walk_fast)(struct burst *b))
+split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *untried,
+		 uint64_t (*walk_fast)(struct burst *b))
 {
 	const struct fib_iface *in = t->iface[like];
 	uint8_t from[BURST_MAX], tags = t->tags[like];
@@ -277,7 +277,7 @@ told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *un
 
 /* Those that are left, interface by interface. */
 static void
-told_walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
+split_walk_left(struct burst *b, struct split *t, void (*walk)(struct burst *b))
 {
 	while (t->left != 0) {
 		uint16_t ifidx = t->of[__builtin_ctzll(t->left)];
@@ -304,7 +304,7 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 	  uint64_t (*walk_fast)(struct burst *b))
 {
 	uint64_t untried;
-	struct told t;
+	struct split t;
 
 	if (of_all != 0) {
 		b->ifidx = of_all;
@@ -317,20 +317,20 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		return;
 	}
 	if ((b->any_flags & VLAN_STRIPPED) != 0)
-		burst_tell_apart(b, &t, true);
+		burst_split(b, &t, true);
 	else
-		burst_tell_apart(b, &t, false);
+		burst_split(b, &t, false);
 	untried = fwd_watched(b->fwd) ? 0 : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0)
-			told_walk_alike(b, &t, like, &untried, walk_fast);
+			split_walk_alike(b, &t, like, &untried, walk_fast);
 		else
 			untried &= untried - 1;
 	}
-	told_walk_left(b, &t, walk);
+	split_walk_left(b, &t, walk);
 }
 
 bool

@@ -119,12 +119,12 @@ void
 port_discard(const struct port *port)
 {
 	struct rte_mbuf *m[64];
-	unsigned int most = 2 * NIC_RX_DESC; /* no more than that have waited */
+	unsigned int max = 2 * NIC_RX_DESC; /* no more than that have waited */
 
 	if (port->held)
 		return; /* what waits in a queue that is handed on is nobody else's */
 	for (uint16_t q = 0; q < port->n_rxq; q++)
-		for (unsigned int n, all = 0; all <= most; all += n) {
+		for (unsigned int n, all = 0; all <= max; all += n) {
 			n = rte_eth_rx_burst(port->port_id, q, m, 64);
 			rte_pktmbuf_free_bulk(m, n);
 			if (n == 0)

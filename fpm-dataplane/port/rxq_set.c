@@ -144,7 +144,7 @@ serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 }
 
 unsigned int
-serve_who(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
+serve_index(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
 {
 	unsigned int i = 0;
 

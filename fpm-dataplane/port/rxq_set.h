@@ -59,8 +59,8 @@ int serve_begin(struct serving *s, const struct rxq *q);
 int serve_end(struct serving *s, uint16_t ifidx, uint16_t queue);
 
 /* Who of `n` serves it? Its index, `n` when nobody does. */
-unsigned int serve_who(const struct serving *s, unsigned int n, uint16_t ifidx,
-		       uint16_t queue);
+unsigned int serve_index(const struct serving *s, unsigned int n, uint16_t ifidx,
+			 uint16_t queue);
 
 /* From one to another. Returns 0, -ENOENT or -ENOMEM, all as it was. */
 int serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue);

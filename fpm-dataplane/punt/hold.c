@@ -18,19 +18,19 @@ hold_begin(struct punt *p)
 {
 	unsigned int buffers = p->conf.pool->size;
 
-	p->most_hosts = table_limit(p->conf.limits, TABLE_waited_for);
-	p->most_hold = p->most_hosts + p->most_hosts / 6;
-	p->n_places = p->most_hosts + (p->most_hosts + 2) / 3;
-	p->most_packets = table_limit(p->conf.limits, TABLE_waiting);
-	if (p->most_packets > buffers / 2) {
+	p->max_hosts = table_limit(p->conf.limits, TABLE_waited_for);
+	p->max_hold = p->max_hosts + p->max_hosts / 6;
+	p->n_places = p->max_hosts + (p->max_hosts + 2) / 3;
+	p->max_packets = table_limit(p->conf.limits, TABLE_waiting);
+	if (p->max_packets > buffers / 2) {
 		log_warn("punt: limits.waiting is more than half of the packet buffers, "
 			 "which is taken max=%u buffers=%u",
 			 buffers / 2, buffers);
-		p->most_packets = buffers / 2;
+		p->max_packets = buffers / 2;
 	}
 	p->hold = calloc(p->n_places, sizeof(*p->hold));
-	table_begin(TABLE_waited_for, p->most_hosts);
-	table_begin(TABLE_waiting, p->most_packets);
+	table_begin(TABLE_waited_for, p->max_hosts);
+	table_begin(TABLE_waiting, p->max_packets);
 	return p->hold == NULL ? -ENOMEM : 0;
 }
 
@@ -139,14 +139,14 @@ hold_make_room(struct punt *p, double now)
 static struct held *
 hold_enter(struct punt *p, const struct awaited *who)
 {
-	unsigned int most = who->adj != 0 ? p->most_hold : p->most_hosts;
+	unsigned int max = who->adj != 0 ? p->max_hold : p->max_hosts;
 	double now = monotonic_s();
 	struct held *e;
 
-	if (p->n_hold >= most || p->n_held >= p->most_packets)
+	if (p->n_hold >= max || p->n_held >= p->max_packets)
 		hold_make_room(p, now);
-	if (p->n_hold >= most || p->n_held >= p->most_packets) {
-		table_refuse(p->n_hold >= most ? TABLE_waited_for : TABLE_waiting);
+	if (p->n_hold >= max || p->n_held >= p->max_packets) {
+		table_refuse(p->n_hold >= max ? TABLE_waited_for : TABLE_waiting);
 		return NULL;
 	}
 	e = held_find(p, who->ifidx, who->family, &who->addr);
@@ -170,9 +170,9 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 		punt_drop(p, m, DROP_hold_full);
 		return;
 	}
-	if (e->n == HOLD_PER_NEIGHBOR || p->n_held >= p->most_packets) {
+	if (e->n == HOLD_PER_NEIGHBOR || p->n_held >= p->max_packets) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
-		if (p->n_held >= p->most_packets)
+		if (p->n_held >= p->max_packets)
 			table_refuse(TABLE_waiting);
 		punt_drop(p, e->m[0], DROP_hold_full);
 		memmove(e->m, e->m + 1, (e->n - 1u) * sizeof(e->m[0]));

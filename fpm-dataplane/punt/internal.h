@@ -47,13 +47,13 @@ struct punt {
 	ev_io *tap_io; /* one a slot; .data is NULL where no port is */
 	ev_timer tick;
 	struct held *hold; /* n_places entries, open addressing by hash */
-	unsigned int n_places, most_hosts,
-		most_hold;         /* some are always free: they end probes */
-	unsigned int most_packets; /* of all neighbors: never the whole pool */
-	unsigned int n_hold;       /* entries in use */
-	unsigned int n_held;       /* packets in them */
-	double none_before;        /* until then no entry is old enough to make room */
-	uint8_t *linear;           /* scratch for chained mbufs, LINEAR_BYTES */
+	unsigned int n_places, max_hosts,
+		max_hold;         /* some are always free: they end probes */
+	unsigned int max_packets; /* of all neighbors: never the whole pool */
+	unsigned int n_hold;      /* entries in use */
+	unsigned int n_held;      /* packets in them */
+	double none_before;       /* until then no entry is old enough to make room */
+	uint8_t *linear;          /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -158,7 +158,7 @@ uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t
 
 /* TAP side: wire to kernel (takes `m`), kernel to wire. */
 void tap_deliver(struct punt *p, struct rte_mbuf *m);
-void tap_watch(struct punt *p, unsigned int port, bool on);
+void tap_poll(struct punt *p, unsigned int port, bool on);
 void tap_replace(struct punt *p, const struct msg_tap *t);
 void tap_begin(struct punt *p, unsigned int port);
 void tap_forget(struct punt *p, unsigned int port);

@@ -65,13 +65,13 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 	}
 }
 
-/* One forwarder's packets of a class, `most` of them. Returns how many there were. */
+/* One forwarder's packets of a class, `max` at most. Returns how many there were. */
 static unsigned int
-punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most)
+punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int max)
 {
 	struct rte_mbuf *m[TURN_PROTECTED];
 	unsigned int n = rte_ring_sc_dequeue_burst(p->conf.rings[fwd].punt[class],
-						   (void **)m, most, NULL);
+						   (void **)m, max, NULL);
 
 	for (unsigned int i = 0; i < n; i++) {
 		packet_meta(m[i])->fwd = (uint16_t)fwd;
@@ -114,7 +114,7 @@ punt_on_link(struct punt *p, const struct msg_link *link)
 	/* Reading stopped when the TAP was down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
 	    p->tap_io[link->ifidx - 1].data != NULL)
-		tap_watch(p, link->ifidx - 1u, true);
+		tap_poll(p, link->ifidx - 1u, true);
 }
 
 static void

@@ -87,7 +87,7 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 void
-tap_watch(struct punt *p, unsigned int port, bool on)
+tap_poll(struct punt *p, unsigned int port, bool on)
 {
 	if (on)
 		ev_io_start(p->worker->loop, &p->tap_io[port]);
@@ -100,12 +100,12 @@ tap_replace(struct punt *p, const struct msg_tap *t)
 {
 	unsigned int i = t->ifidx - 1u;
 	struct port *port = &p->conf.port[i];
-	bool watched = p->tap_io[i].data != NULL;
+	bool polled = p->tap_io[i].data != NULL;
 
-	if (watched)
+	if (polled)
 		tap_forget(p, i);
 	port->tap.ifindex = t->ifindex;
-	if (watched)
+	if (polled)
 		tap_begin(p, i);
 }
 
@@ -114,7 +114,7 @@ tap_begin(struct punt *p, unsigned int port)
 {
 	ev_io_init(&p->tap_io[port], tap_on_frames, p->conf.port[port].tap.fd, EV_READ);
 	p->tap_io[port].data = p;
-	tap_watch(p, port, true);
+	tap_poll(p, port, true);
 }
 
 void
@@ -122,7 +122,7 @@ tap_forget(struct punt *p, unsigned int port)
 {
 	if (p->tap_io[port].data == NULL)
 		return;
-	tap_watch(p, port, false);
+	tap_poll(p, port, false);
 	p->tap_io[port].data = NULL;
 }
 

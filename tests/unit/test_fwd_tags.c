@@ -313,7 +313,7 @@ note(struct burst *b, unsigned int i)
 	if (((b->fast4 | b->fast6) >> i & 1) == 0)
 		return;
 	assert_int_equal(p->verdict, VERDICT_GO);
-	assert_int_equal(b->way[i], OUT);
+	assert_int_equal(b->out_port[i], OUT);
 	assert_true(b->tags_out || out == OUT);
 	assert_true(out == OUT || b->vlan_a_port || p->m.port == out);
 	assert_true(!b->vlan_a_port || out == (b->hop[0] & 0xffff));
