@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first look at a burst: where its frames begin, what the port says of them, whether the
- * octets that decide whose they are (MAC addresses, tags) are the same in all.
+ * fast: the scalar code of the fast path's first two steps. It is the reference for the
+ * vector code (fast_avx512.c), and the code for CPUs without AVX-512.
  *
- * The dominant class, packet by packet: what it is in words that a person can check, the
- * reference for the vector form (fast_avx512.c), and what CPUs without vectors run.
+ * The first step reads the buffers of a burst: where the frames begin, the flags of the
+ * port, and whether the octets that select an interface (MAC addresses, tags) are equal in
+ * all frames. The second step decides, packet by packet, whether a packet takes the fast
+ * path.
  */
 #include "fwd/fast.h"
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
 
-/* Not inlined, so that the form with AVX-512 is a jump. */
+/* Not inlined, so that the call of the AVX-512 code is a tail call. */
 static __attribute__((noinline)) uint64_t
 look_one_by_one(struct burst *b, uint8_t tag_bytes)
 {
@@ -22,7 +24,7 @@ look_one_by_one(struct burst *b, uint8_t tag_bytes)
 	for (unsigned int i = 0; i < b->n; i++)
 		differ |= burst_tags(look_at(&look, b, i, tag_bytes)) ^ tags;
 	look_end(&look, b, tag_bytes);
-	b->heads_differ = UINT64_MAX; /* who asks looks at each anyway */
+	b->heads_differ = UINT64_MAX; /* unknown: each frame has to be compared */
 	return differ;
 }
 
@@ -33,7 +35,7 @@ fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 				 : look_one_by_one(b, tag_bytes);
 }
 
-/* Neither 0/8, 127/8, 169.254/16 nor from 224/3 on. */
+/* Return false for 0/8, 127/8, 169.254/16 and all from 224/3 on. */
 static bool
 addr4_passes(uint32_t addr)
 {
@@ -42,14 +44,20 @@ addr4_passes(uint32_t addr)
 	return top != 0 && top != 127 && top < 224 && addr >> 16 != 0xa9fe;
 }
 
-/* Global unicast (2000::/3) or unique local (fc00::/7): by the first octet. */
+/*
+ * Return true for global unicast (2000::/3) and unique local (fc00::/7), by the first
+ * octet.
+ */
 static bool
 addr6_passes(uint8_t first)
 {
 	return (first & 0xe0) == 0x20 || (first & 0xfe) == 0xfc;
 }
 
-/* Is a packet of `len` octets all there is in `room`, but for what Ethernet pads the shortest with? */
+/*
+ * Return true if a packet of `len` octets fills `room`, or if the rest is the padding of a
+ * minimum Ethernet frame.
+ */
 static bool
 len_fits_room(unsigned int len, unsigned int room)
 {
@@ -85,7 +93,7 @@ packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 	unsigned int len = 40u + get_be16(ip + 4);
 
 	b->l3_len[i] = (uint16_t)len;
-	/* Options hop by hop (0) are looked at by somebody with more time. */
+	/* Hop-by-hop options (0) are left to the slow path. */
 	if (room < 40 || ip[0] >> 4 != 6 || !len_fits_room(len, room) || ip[6] == 0 ||
 	    ip[7] <= 1 || !addr6_passes(ip[8]) || !addr6_passes(ip[24]))
 		return false;
@@ -115,7 +123,10 @@ fwd_fast_one(struct burst *b, unsigned int i)
 	return b->family[i];
 }
 
-/* On a port without an address, what may be for a DHCP client is looked at by the rules. */
+/*
+ * Leave packets that may be for a DHCP client to the slow path. Only for an interface
+ * without an address.
+ */
 static void
 fast_except_dhcp(struct burst *b)
 {
@@ -131,7 +142,7 @@ fwd_fast(struct burst *b)
 
 	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
-		i = fwd_fast_avx512(b); /* whole sixteens */
+		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plain: the dominant class, recognised in one sweep over the headers of a burst: unicast IP
- * from one station to our MAC, without options, nothing amiss, between addresses that may pass, with hops
- * left, the frame as long as the packet, or the shortest that Ethernet has. It is a promise, never a verdict: what is not
- * plain is walked by the rules (parse.c), which alone know what is wrong with a packet; what
- * is plain they would have let go on. test_fwd_fast.c holds one against the other.
+ * fast: select the packets for the fast path, in one pass over the headers of a burst. A
+ * packet takes the fast path if it is unicast IP from one station to our MAC, without IPv4
+ * options or IPv6 hop-by-hop options, valid, between addresses that may be forwarded, with
+ * hops left, and if the frame is as long as the packet or is padded to the minimum of
+ * Ethernet.
  *
- * Private to fwd/. Everything here reads the packet and writes the burst.          [fwd-n]
+ * The selection never judges a packet. All others take the slow path (parse.c), which alone
+ * names an error. The slow path would forward each packet that is selected; test_fwd_fast.c
+ * compares the two.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */
 #ifndef FWD_FAST_H
 #define FWD_FAST_H
 
 #include "fwd/burst.h"
 
-/* Octets behind the MAC addresses and type that Ethernet pads to (IEEE 802.3, 3.2.8). */
+/* Ethernet pads to so many octets behind the EtherType (IEEE 802.3, 3.2.8). */
 #define FAST_PADDED_MAX 46
 
 /*
- * Look at the buffers: where the frames begin and their octets, what the port says of them.
- * Plain ones keep `tag_bytes` of tags for now. Returns what is not the same in all of where
- * burst_tags() are, a bit each.
+ * Read the buffers of the burst: where the frames begin, and the flags of the port.
+ * Fast-path packets keep `tag_bytes` bytes of tags until rewrite. Returns the bits of
+ * burst_tags() that are not equal in all frames.
  */
 uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
 
-/* Look at those of a port without VLANs, or whose tags are off. */
+/* Read the buffers of a port without VLANs, or of frames whose tags are off. */
 static inline void
 burst_look(struct burst *b)
 {
@@ -31,21 +35,23 @@ burst_look(struct burst *b)
 }
 
 /*
- * Fill b->fast4, b->fast6 and b->padded, and of their packets family, l3_len, hop_octets, and (IPv4)
- * dst4. b->in must be there, burst_look() have looked, and 39 octets from each packet's first
- * on be memory, which any packet buffer is.
+ * Fill b->fast4, b->fast6 and b->padded, and for their packets family, l3_len, hop_octets,
+ * and for IPv4 dst4. Requires b->in, a call of burst_look() before, and 39 readable octets
+ * from the start of each frame. Every packet buffer has them.
  */
 void fwd_fast(struct burst *b);
 
-/* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
+/*
+ * Check one packet, with scalar code on any CPU. Returns its family, 0 for the slow path.
+ */
 uint8_t fwd_fast_one(struct burst *b, unsigned int i);
 
-/* What the port says of the frames looked at so far. */
+/* Sums over the frames read so far. */
 struct look {
 	uint64_t bytes, any_flags, all_flags;
 };
 
-/* Look at entry `i`. Returns the frame's first octet. */
+/* Read entry `i`. Returns the first octet of the frame. */
 static inline uint8_t *
 look_at(struct look *look, struct burst *b, unsigned int i, uint8_t tag_bytes)
 {
@@ -59,7 +65,7 @@ look_at(struct look *look, struct burst *b, unsigned int i, uint8_t tag_bytes)
 	return frame;
 }
 
-/* All entries have been looked at. */
+/* Store the sums into the burst after the last entry. */
 static inline void
 look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
 {
@@ -69,15 +75,15 @@ look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
 	b->all_flags = look->all_flags;
 }
 
-/* fwd_look_tags() with AVX-512; b->heads_differ is exact then. */
+/* fwd_look_tags() with AVX-512. Only this one makes b->heads_differ exact. */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 
-/* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
+/* fwd_fast() with AVX-512 for complete groups of 16. Returns the number of entries done. */
 unsigned int fwd_fast_avx512(struct burst *b);
 
 /*
- * fwd_rewrite_fast() with AVX-512, of a burst that it is made for; false: it is not, and nothing
- * has been done.
+ * fwd_rewrite_fast() with AVX-512. Returns false, and has changed nothing, if the burst
+ * needs the other code.
  */
 bool fwd_rewrite_avx512(struct burst *b);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Destination to path: one bulk lookup a family, then the choice among equals.   [fwd-n]
+ * lookup: find the path of each destination, with one bulk lookup per family, then the
+ * choice of a member in each group.                                             [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/vlan.h"
 
-/* Among equals the flow's hash decides; it is computed only where it matters. */
+/*
+ * Choose among the members of a group by the hash of the flow. Groups with one member need
+ * no hash.
+ */
 static void
 paths_choose_by_hash(struct burst *b, const struct fwd_found *found)
 {
@@ -24,7 +28,10 @@ paths_choose_by_hash(struct burst *b, const struct fwd_found *found)
 	}
 }
 
-/* Paths of what one family's lookup found; `all` entries in a row, or those at found->at. */
+/*
+ * Set the paths from the result of one family's lookup. `all`: the result has all entries
+ * in order; else found->at names the entries.
+ */
 static inline __attribute__((always_inline)) void
 paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 {
@@ -42,7 +49,7 @@ paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 		paths_choose_by_hash(b, found);
 }
 
-/* All of them are plain IPv4: what is found, in a row. */
+/* Prepare the result of a burst that is all fast-path IPv4: the entries are in order. */
 static struct fwd_found *
 found_all4(struct burst *b)
 {
@@ -55,7 +62,7 @@ found_all4(struct burst *b)
 	return v4;
 }
 
-/* All of them plain IPv4: the keys lie ready. */
+/* Look up a burst that is all fast-path IPv4. b->dst4 has the keys already. */
 static void
 lookup_fast4(struct burst *b, const struct poptrie *pt4)
 {
@@ -65,7 +72,7 @@ lookup_fast4(struct burst *b, const struct poptrie *pt4)
 	paths_choose(b, v4, true);
 }
 
-/* Of a VRF that has no FIB: no other one may tell the way. */
+/* Drop a burst of a VRF that has no FIB. Another FIB must not answer for it. */
 static void
 burst_no_fib(struct burst *b)
 {
@@ -85,7 +92,7 @@ fwd_lookup(struct burst *b)
 	const uint8_t *dst6[BURST_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
-	/* A burst is of one interface, and so of one VRF: asked once, not of each packet. */
+	/* A burst has one ingress interface, hence one VRF: read it once per burst. */
 	if (b->in->vrf != 0) {
 		pt4 = fib_vrf_pt4(b->fwd->fib, b->in->vrf);
 		pt6 = fib_vrf_pt6(b->fwd->fib, b->in->vrf);
@@ -123,8 +130,8 @@ fwd_lookup(struct burst *b)
 }
 
 /*
- * The trie of a plain packet's own VRF, `its`; without one that of table main, and, if it is of
- * a VRF, its bit in *none.
+ * Return `its`, the trie of the packet's VRF. If it is NULL, return the trie of table main
+ * and, if the packet is of a VRF, set the packet's bit in *none.
  */
 static inline const struct poptrie *
 trie_vrf_or_main(const struct poptrie *its, const struct poptrie *of_main,
@@ -150,7 +157,7 @@ trie_of_vrf6(const struct burst *b, unsigned int i, uint64_t *none)
 				i, none);
 }
 
-/* Those of many VRFs, each in its own. */
+/* Look up fast-path packets of several VRFs, each in the trie of its VRF. */
 static void
 lookup_each_vrf(struct burst *b)
 {
