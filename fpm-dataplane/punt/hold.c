@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that wait for a neighbor: a bounded table, a few packets each. The kernel is
- * asked once a neighbor (through neigh); its answer frees them either way.      [punt]
+ * hold: packets that wait for a neighbor, in a bounded table with up to HOLD_PER_NEIGHBOR
+ * packets per entry. The kernel is asked once per neighbor, through neigh. Its answer,
+ * either way, releases the packets.                                              [punt]
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ held_find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *a
 {
 	uint64_t h = ipaddr_hash(addr, p->fib->seed ^ ifidx);
 
-	/* Never full: hold_packet() keeps some free, so the probe ends. */
+	/* hold_enter() keeps some entries free, so the probe ends. */
 	for (unsigned int i = 0;; i++) {
 		struct held *e = &p->hold[(h + i) % p->n_places];
 
@@ -49,7 +50,7 @@ held_find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *a
 	}
 }
 
-/* Empty an entry and close the gap it leaves in the probe sequence. */
+/* Empty an entry and close the gap in the probe sequence. */
 static void
 held_remove(struct punt *p, struct held *e)
 {
@@ -109,7 +110,7 @@ held_tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
 	worker_send(p->conf.neigh, &m->m);
 }
 
-/* The host that had longest for an answer gives up its place, if that was long enough. */
+/* Remove the host that has waited longest, if that is HOLD_AT_LEAST or more. */
 static void
 hold_make_room(struct punt *p, double now)
 {
@@ -135,7 +136,7 @@ hold_make_room(struct punt *p, double now)
 	held_remove(p, oldest);
 }
 
-/* A free entry for a neighbor; NULL when there is no room for it. */
+/* Return a new entry for a neighbor, NULL if there is no room. */
 static struct held *
 hold_enter(struct punt *p, const struct awaited *who)
 {
@@ -171,7 +172,10 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 		return;
 	}
 	if (e->n == HOLD_PER_NEIGHBOR || p->n_held >= p->max_packets) {
-		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
+		/*
+		 * RFC 1122, 2.3.2.2: keep at least the latest packet. The oldest one is
+		 * dropped.
+		 */
 		if (p->n_held >= p->max_packets)
 			table_refuse(TABLE_waiting);
 		punt_drop(p, e->m[0], DROP_hold_full);
@@ -185,7 +189,7 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 	table_used(TABLE_waiting, ++p->n_held);
 }
 
-/* Empty an entry; its packets are the caller's, in `*out`. */
+/* Empty an entry and pass its packets to the caller in `*out`. */
 static void
 held_take(struct punt *p, struct held *e, struct held *out)
 {
@@ -214,7 +218,7 @@ hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *
 
 		if (e->family == 0 || now - e->since <= HOLD_SECONDS)
 			continue;
-		held_take(p, e, out); /* may move another entry here */
+		held_take(p, e, out); /* may move another entry to this place */
 		return true;
 	}
 	return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The punt thread: takes what forwarders punted, class by class, and does with it
- * what its reason says. It may be slow; it must never hold up a forwarder.
+ * punt: the punt thread. It takes the packets that forwarders punted, class by class, and
+ * handles each by its reason. The thread may be slow, but it never delays a forwarder.
  */
 #include "punt/punt.h"
 
@@ -19,8 +19,9 @@
 #include "punt/internal.h"
 
 /*
- * A turn serves all classes in their order, each with so much at most: whatever waits below
- * the line, a peer's packet waits for a few dozen of the others. Then sockets and timers.
+ * A turn serves all classes in order, with a limit per ring. So however many packets of
+ * open classes wait, a packet of a peer waits for a few dozen of them at most. Between
+ * rounds the thread serves sockets and timers.
  */
 #define TURNS          16
 #define TURN_PROTECTED 64
@@ -36,8 +37,10 @@ punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
 		hold_packet(p, m, &who);
 		return;
 	}
-	/* The neighbor may have come meanwhile: looked up anew, it is sent, or is the first
-	 * that waits. */
+	/*
+	 * The neighbor may have been resolved meanwhile. Look the packet up again: it is
+	 * sent, or is the first that waits.
+	 */
 	punt_forward(p, m, meta->family, false, true);
 	if (!hold_waits(p, &who))
 		hold_over(p, &who);
@@ -54,7 +57,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 		break;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:
-		/* The drop itself is counted already. */
+		/* The forwarder has counted the drop. */
 		punt_tell_sender(p, m, meta->cause);
 		break;
 	case PUNT_too_big:
@@ -65,7 +68,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 	}
 }
 
-/* One forwarder's packets of a class, `max` at most. Returns how many there were. */
+/* Handle up to `max` packets of one forwarder and class. Returns their number. */
 static unsigned int
 punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int max)
 {
@@ -79,7 +82,10 @@ punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int
 	}
 	counter_add(&p->count->class[class].taken, n);
 	if (n > 0 && class == CLASS_glean)
-		/* Release: who reads the count sees what was injected of them. */
+		/*
+		 * Release: a forwarder that reads the count sees the packets of these that
+		 * were injected.
+		 */
 		atomic_fetch_add_explicit(p->conf.rings[fwd].n_gleaned, n,
 					  memory_order_release);
 	return n;
@@ -165,8 +171,10 @@ punt_init(struct worker *w)
 {
 	struct punt *p = w->ctx;
 
-	/* An lcore id gives this thread its own mbuf cache; without, it works more slowly. */
-	if (p->conf.no_lcore) /* DPDK gives none where processes share it */
+	/*
+	 * An lcore id gives this thread an mbuf cache of its own. Without one it is slower.
+	 */
+	if (p->conf.no_lcore) /* DPDK gives none if processes share it */
 		log_debug("punt: no lcore id: DPDK is shared");
 	else if (rte_thread_register() < 0)
 		log_debug("punt: no lcore id left errno=%d", rte_errno);
