@@ -63,14 +63,13 @@ struct fwd {
 	struct fib *fib;
 	const struct fib_copy *tries; /* conf->tries */
 	struct counters *count;
-	_Atomic uint8_t *adj_used; /* fib->adj_used */
-	uint16_t tx_burst;         /* conf->tx_burst */
-	const struct watch_set
-		*watch; /* filters of the sessions in this round; NULL: no session */
-	bool timed;     /* this round is timed, see fwd/cycles.h */
+	_Atomic uint8_t *adj_used;     /* fib->adj_used */
+	uint16_t tx_burst;             /* conf->tx_burst */
+	const struct watch_set *watch; /* filters of this round; NULL: no session */
+	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
-	uint64_t turn_since, turn_last; /* TSC ticks, see packet_has_turn(); 0: never */
+	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
 	struct tx_buffer tx[PORT_MAX];
 	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round */
@@ -103,10 +102,9 @@ struct burst {
 	uint64_t fast4, fast6; /* bit per entry: packets on the fast path, see fwd/fast.h */
 	uint64_t padded;       /* of those: still with the padding of Ethernet */
 	struct rte_mbuf *m[BURST_MAX];
-	uint8_t *l2[BURST_MAX]; /* start of the frame without tags: tags are not counted */
+	uint8_t *l2[BURST_MAX]; /* first octet of the frame as if its tags were off */
 	uint8_t verdict[BURST_MAX];
-	uint8_t cause
-		[BURST_MAX]; /* with a punt that asks for an ICMP error: the drop reason */
+	uint8_t cause[BURST_MAX];   /* punt with ICMP error: the drop reason */
 	uint8_t family[BURST_MAX];  /* 4, 6, or 0: not IP */
 	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
 	uint32_t dst4[BURST_MAX];   /* of fast4: destination, host order */
@@ -116,18 +114,17 @@ struct burst {
 	 */
 	uint32_t hop_octets[BURST_MAX];
 	fib_path path[BURST_MAX];
-	uint64_t hop[BURST_MAX];   /* MAC << 16 | ifidx, from the adjacency */
-	struct fwd_found found[2]; /* [0] IPv4, [1] IPv6 */
-	struct watch_record
-		*rec[BURST_MAX]; /* while a session watches packets; entries may be NULL */
-	uint16_t vrf[BURST_MAX]; /* valid if vrfs_differ */
+	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx, from the adjacency */
+	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
+	struct watch_record *rec[BURST_MAX]; /* while a session watches; may be NULL */
+	uint16_t vrf[BURST_MAX];             /* valid if vrfs_differ */
 	/* Fast path only, after rewrite: the port by which the packet leaves. */
 	uint8_t out_port[BURST_MAX];
 	bool tags_out;    /* some packets leave by a VLAN */
 	bool vlan_a_port; /* all leave by VLANs, one per port; m->port does not name it */
 	bool inserts;     /* the device inserts the tag of some packets */
 	bool waits;       /* a packet of this burst is to wait for a neighbor */
-	uint64_t now; /* TSC ticks << POLICER_TICK_SHIFT, read on first use; 0: not yet */
+	uint64_t now;     /* policer ticks, read on first use; 0: not yet */
 	/*
 	 * The first 8 octets of the first frame, and the bits that differ in other frames.
 	 * Bits may be set without a difference.
@@ -259,9 +256,8 @@ void fwd_parse_fast(struct burst *b);
 void fwd_lookup_fast(struct burst *b);
 void fwd_adjacency_fast(struct burst *b);
 void fwd_rewrite_fast(struct burst *b);
-uint64_t fwd_dispatch_fast(
-	struct burst *b); /* returns a bit for each packet that is not on the fast path */
-void fwd_dispatch(struct burst *b); /* transmit buffers, punt rings, drops */
+uint64_t fwd_dispatch_fast(struct burst *b); /* returns the others, a bit each */
+void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 
 /*
  * Return the punt class of a packet that leaves with `reason`. fwd_police() returns true if

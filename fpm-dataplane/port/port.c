@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK port and its TAP: opened and closed by main at start, by manage later, and the few calls
- * that other threads make on it. What is asked of a device is done here, or by the process that
- * keeps NICs (nics.h).
+ * port: open and close a DPDK port and its TAP, by main at the start and by manage later,
+ * and operations on a device for other threads. The device is operated here, or by fpm-nics
+ * if that keeps it (port/nicd_client.h).
  */
 #include "port/port.h"
 
@@ -21,7 +21,10 @@
 #include "port/nic.h"
 #include "port/nicd_client.h"
 
-/* What sockets of net_af_packet have told so far of frames without room: who holds control. */
+/*
+ * Frames that found no room, as the sockets of net_af_packet have reported so far. Guarded
+ * by nic_control.
+ */
 static uint64_t missed[RTE_MAX_ETHPORTS];
 
 static void
@@ -30,15 +33,15 @@ port_find_kernel_if(struct port *port)
 	const char *p = strstr(port->device, "iface=");
 
 	port->kernel_if[0] = '\0';
-	/* Of net_vhost it is a socket's path. */
+	/* For net_vhost it is the path of a socket. */
 	if (p != NULL && strncmp(port->device, "net_vhost", 9) != 0)
 		snprintf(port->kernel_if, sizeof(port->kernel_if), "%.*s",
 			 (int)strcspn(p + 6, ","), p + 6);
 }
 
 /*
- * The TAP: the one that was kept over a restart if it is still good, whatever it is called
- * by now, else by its name. Returns 0 or -errno.
+ * Get the TAP of a port: the TAP that was kept over a restart if it is usable, whatever its
+ * name is now, else the TAP of the configured name. Returns 0 or -errno.
  */
 static int
 port_get_tap(struct port *port, const struct port_conf *conf)
@@ -61,7 +64,10 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 			&port->tap_new);
 }
 
-/* One that is kept goes on until no daemon wants it any more. */
+/*
+ * Close the device, unless fpm-nics keeps it. fpm-nics closes it when no daemon wants it
+ * any longer.
+ */
 static void
 port_close_device(const struct port *port)
 {
@@ -93,7 +99,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 			close(conf->tap_fd);
 		return rc;
 	}
-	missed[port->port_id] = 0; /* of one that had this number before */
+	missed[port->port_id] = 0; /* an earlier port had this id */
 	rc = port_get_tap(port, conf);
 	if (rc == -EBUSY)
 		why_not(why, why_size, rc,
@@ -119,10 +125,10 @@ void
 port_discard(const struct port *port)
 {
 	struct rte_mbuf *m[64];
-	unsigned int max = 2 * NIC_RX_DESC; /* no more than that have waited */
+	unsigned int max = 2 * NIC_RX_DESC; /* the queue has held no more frames */
 
 	if (port->held)
-		return; /* what waits in a queue that is handed on is nobody else's */
+		return; /* no other daemon receives these frames */
 	for (uint16_t q = 0; q < port->n_rxq; q++)
 		for (unsigned int n, all = 0; all <= max; all += n) {
 			n = rte_eth_rx_burst(port->port_id, q, m, 64);
@@ -188,7 +194,7 @@ port_stats(const struct port *port, struct port_stats *st)
 		st->queue_rx_packets[i] = s.q_ipackets[i];
 		by_queue += s.q_ipackets[i];
 	}
-	/* Some drivers leave all of them 0. */
+	/* Some drivers leave all of these counters 0. */
 	if (by_queue > 0 || s.ipackets == 0)
 		st->n_queue = RTE_MIN(port->n_rxq, PORT_STATS_QUEUES);
 	return 0;
@@ -206,7 +212,7 @@ port_buffers_short(const struct port *port)
 {
 	unsigned int n_free = rte_mempool_avail_count(port->pool);
 
-	/* Threads have some of their own, which are of no use to the others. */
+	/* Buffers in the cache of a thread are of no use to other threads. */
 	for (unsigned int i = 0; i < RTE_MAX_LCORE && port->pool->cache_size > 0; i++)
 		n_free -= RTE_MIN(n_free, port->pool->local_cache[i].len);
 	return n_free <= port->pool->size / 64;
