@@ -3,7 +3,7 @@
  * avx512: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU
  * with AVX-512. fwd_has_avx512() (cpu.c) checks that the CPU has all the features.
  *
- * Private to the files fwd/*_avx512.c.
+ * Private to the files *_avx512.c of fwd/.
  */
 #ifndef FWD_AVX512_H
 #define FWD_AVX512_H

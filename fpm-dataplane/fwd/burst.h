@@ -23,7 +23,7 @@
 #define VERDICT_LATER 254 /* left to the slow path, see fwd_split() */
 static_assert(N_REASON < VERDICT_LATER, "a verdict is one octet");
 
-static_assert(BURST_MAX <= 64, "a bit an entry");
+static_assert(BURST_MAX <= 64, "one bit per entry");
 
 #define L2_LEN 14
 
@@ -132,7 +132,7 @@ struct burst {
 	uint64_t head, heads_differ;
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
-	      "a cache line of state a packet, and one for all");
+	      "a cache line of state per packet, and one for the burst");
 
 /* Return the octets of a frame where the first two tags are, if it has tags. */
 static inline uint64_t
@@ -172,7 +172,7 @@ burst_hop_at(uint8_t family)
 {
 	return 16u - 2u * family;
 }
-static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "where they are");
+static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "offsets of b->hop_octets");
 
 /* Return the bytes of the IP packet that are in the first segment. */
 static inline unsigned int

@@ -14,7 +14,7 @@ FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
 
 /* pkt_len, data_len and vlan_tci are one load. */
 static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
-	      "lengths side by side");
+	      "the lengths are adjacent");
 
 /* Words of 16 headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
 struct words {

@@ -16,7 +16,7 @@
 #include "port/vlan.h"
 
 static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
-	      "where a frame has them");
+	      "the offsets in a frame");
 
 /*
  * Put the MAC of `hop` in front of `rest`, which is a frame without its first six octets.
@@ -154,7 +154,7 @@ frame_shorten(struct rte_mbuf *m, int by)
 
 	static_assert(offsetof(struct rte_mbuf, data_len) ==
 			      offsetof(struct rte_mbuf, pkt_len) + 4,
-		      "lengths side by side");
+		      "the lengths are adjacent");
 	memcpy(&lengths, &m->pkt_len, sizeof(lengths));
 	lengths -= (uint64_t)by * 0x100000001u;
 	memcpy(&m->pkt_len, &lengths, sizeof(lengths));

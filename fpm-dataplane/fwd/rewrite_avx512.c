@@ -33,7 +33,7 @@ struct egress {
 	unsigned int tag_bytes;            /* of the interfaces, equal for all */
 	bool by_port;                      /* no two interfaces of one port */
 };
-static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an octet says where");
+static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
 
 /* Return the egress interfaces of 32 entries, in order. */
 INLINE __m512i
@@ -150,7 +150,7 @@ frame_shorten_vector(int octets)
 	static_assert(offsetof(struct rte_mbuf, data_off) == 16 &&
 			      offsetof(struct rte_mbuf, pkt_len) == 16 + 20 &&
 			      offsetof(struct rte_mbuf, data_len) == 16 + 24,
-		      "the first half, the tenth, the twelfth");
+		      "16-bit fields 0, 10 and 12");
 	return _mm256_setr_epi16(by, 0, 0, 0, 0, 0, 0, 0, 0, 0, less, 0, less, 0, 0, 0);
 }
 

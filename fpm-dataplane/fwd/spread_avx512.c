@@ -19,7 +19,7 @@ FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
  */
 #define PORTS_MAX 12
 
-static_assert(PORT_MAX <= 256 && BURST_MAX == 64, "a vector of octets, a port each");
+static_assert(PORT_MAX <= 256 && BURST_MAX == 64, "a vector has an octet per entry");
 
 uint64_t
 fwd_spread_avx512(struct burst *b)

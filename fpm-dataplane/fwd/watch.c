@@ -12,7 +12,7 @@
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
-static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");
+static_assert(WATCH_GO == VERDICT_GO, "a record has the verdicts of a burst");
 
 /* Note the path, as far as it is decided. */
 static void

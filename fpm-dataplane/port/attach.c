@@ -35,8 +35,8 @@ attach_refused(const char *name, int rc, char *why, unsigned int why_size)
 	 */
 	if (rc == -ENOTSUP && device_serves_dpdk(d.driver))
 		return why_not(why, why_size, rc,
-			       "DPDK has no driver for %s (%04x:%04x), though %s has it; "
-			       "`plugins:` brings others",
+			       "DPDK has no driver for %s (%04x:%04x), which is bound to "
+			       "%s; `plugins:` can add drivers",
 			       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 	if (found < 0)
 		return found;
@@ -44,14 +44,14 @@ attach_refused(const char *name, int rc, char *why, unsigned int why_size)
 	if (device_is_unprotected(&d) && rte_eal_iova_mode() != RTE_IOVA_PA)
 		return why_not(
 			why, why_size, rc,
-			"%s, which %s has without an IOMMU, needs physical addresses, and "
-			"DPDK has virtual ones: so it is without memory.hugepages, and on "
-			"a machine with an IOMMU, where `fpmctl device bind %s` makes use "
-			"of it",
+			"%s is bound to %s without an IOMMU and needs physical addresses, "
+			"but DPDK uses virtual ones, as it does without memory.hugepages "
+			"or with an IOMMU; on a machine with an IOMMU `fpmctl device bind "
+			"%s` uses it",
 			address, d.driver, address);
 	return why_not(why, why_size, rc,
-		       "DPDK's driver refuses %s (%04x:%04x), which %s has; its own words "
-		       "are in the log",
+		       "DPDK's driver refuses %s (%04x:%04x), which is bound to %s; "
+		       "the log has the driver's message",
 		       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 }
 
@@ -93,14 +93,14 @@ attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port
 	if (device_is_attached(name, port_id))
 		return why_not(
 			why, why_size, -EBUSY,
-			"%s is the device of a port that runs; `port del` or another "
-			"device there comes first",
+			"%s is the device of a port that runs; remove that port first "
+			"(`port del`) or give it another device",
 			name);
 	rc = probe(devargs);
 	if (rc < 0)
 		return attach_refused(name, rc, why, why_size);
 	if (!device_is_attached(name, port_id))
-		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
+		return why_not(why, why_size, -ENODEV, "%s was attached but has no port",
 			       name);
 	return 0;
 }

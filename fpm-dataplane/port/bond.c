@@ -68,11 +68,10 @@ member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_
 		return rc;
 	if (member_hides_link(*port_id, driver)) {
 		member_close(*port_id);
-		return why_not(
-			why, why_size, -ENOTSUP,
-			"%s cannot be in a bond: its driver (%s) does not tell that its "
-			"link is lost",
-			address, driver);
+		return why_not(why, why_size, -ENOTSUP,
+			       "%s cannot be in a bond: its driver (%s) does not report "
+			       "a lost link",
+			       address, driver);
 	}
 	return 0;
 }
@@ -131,21 +130,22 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 	}
 	bond = rte_eth_bond_create(name, (uint8_t)words.mode, 0);
 	if (bond < 0) {
-		rc = why_not(why, why_size, -EINVAL, "DPDK makes no bond of that name");
+		rc = why_not(why, why_size, -EINVAL,
+			     "DPDK cannot create a bond of that name");
 		goto fail_members;
 	}
 	*port_id = (uint16_t)bond;
 	for (unsigned int i = 0; i < n; i++)
 		if (rte_eth_bond_slave_add(*port_id, member[i]) < 0) {
-			rc = why_not(why, why_size, -EINVAL, "DPDK does not bond %s",
-				     words.member[i]);
+			rc = why_not(why, why_size, -EINVAL,
+				     "DPDK cannot add %s to the bond", words.member[i]);
 			goto fail_bond;
 		}
 	rc = bond_adjust(*port_id, &words, member);
 	*mode = words.mode;
 	if (rc == 0)
 		return 0;
-	why_not(why, why_size, rc, "DPDK refuses what the bond should be");
+	why_not(why, why_size, rc, "DPDK refuses the configuration of the bond");
 fail_bond:
 	rte_eth_dev_close(*port_id); /* removes its members, else it cannot be freed */
 	rte_eth_bond_free(name);
@@ -362,8 +362,7 @@ bond_room(unsigned int n_desc, unsigned int n_queue, char *why, unsigned int why
 		return 0;
 	return why_not(
 		why, why_size, -ENOMEM,
-		"memory.size-mib is too small: 802.3ad takes more of it when links of "
-		"a bond come up (%u member%s to come) than would be left, and DPDK "
-		"would end the program then",
+		"memory.size-mib is too small: when %u more member%s of 802.3ad bonds get "
+		"a link, DPDK needs more memory than is left, and would end the program",
 		t.n, t.n == 1 ? "" : "s");
 }

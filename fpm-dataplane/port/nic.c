@@ -229,7 +229,7 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	int rc = rte_eth_dev_info_get(port->port_id, &info);
 
 	if (rc < 0)
-		return why_not(why, why_size, rc, "device tells nothing of itself");
+		return why_not(why, why_size, rc, "device reports no information");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	port->node = rte_eth_dev_socket_id(port->port_id);
 	port->mtu_max_bytes = device_mtu_max(&info);

@@ -52,12 +52,11 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 		rc = tap_adopt(&port->tap, conf->tap_fd, conf->netns);
 		port->tap_kept = rc == 0;
 		if (rc == 0 && strcmp(port->tap.name, conf->tap) != 0)
-			log_info("port: kept tap was renamed, and goes on as it is "
-				 "name=%s tap=%s ifindex=%u",
+			log_info("port: kept tap renamed name=%s tap=%s ifindex=%u",
 				 port->name, port->tap.name, port->tap.ifindex);
 		if (rc == 0)
 			return 0;
-		log_warn("port: kept tap is of no use name=%s error=%s", port->name,
+		log_warn("port: kept tap unusable name=%s error=%s", port->name,
 			 strerror(-rc));
 	}
 	return tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes,
@@ -103,13 +102,13 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	rc = port_get_tap(port, conf);
 	if (rc == -EBUSY)
 		why_not(why, why_size, rc,
-			"TAP is held by another process (a second daemon, or the "
-			"fpm-supervise of one?)");
+			"the TAP is held by another process, perhaps a second daemon or "
+			"its fpm-supervise");
 	else if (rc == -EEXIST)
 		why_not(why, why_size, rc,
 			"an interface of that name exists and is not a TAP");
 	else if (rc < 0)
-		why_not(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
+		why_not(why, why_size, rc, "the TAP cannot be created: %s", strerror(-rc));
 	if (rc < 0)
 		port_close_device(port);
 	return rc;
@@ -302,7 +301,7 @@ port_take_tags(const struct port *port)
 						  rc | RTE_ETH_VLAN_STRIP_OFFLOAD);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (rc < 0)
-		log_debug("port: device does not take tags port=%s error=%s", port->name,
+		log_debug("port: vlan offload refused port=%s error=%s", port->name,
 			  rte_strerror(-rc));
 	return rc >= 0;
 }

@@ -175,9 +175,9 @@ punt_init(struct worker *w)
 	 * An lcore id gives this thread an mbuf cache of its own. Without one it is slower.
 	 */
 	if (p->conf.no_lcore) /* DPDK gives none if processes share it */
-		log_debug("punt: no lcore id: DPDK is shared");
+		log_debug("punt: no lcore id reason=dpdk-shared");
 	else if (rte_thread_register() < 0)
-		log_debug("punt: no lcore id left errno=%d", rte_errno);
+		log_debug("punt: no lcore id error=%s", rte_strerror(rte_errno));
 	ev_timer_init(&p->tick, punt_on_tick, 1., 1.);
 	p->tick.data = p;
 	ev_timer_start(w->loop, &p->tick);

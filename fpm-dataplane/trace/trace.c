@@ -151,7 +151,8 @@ trace_setup(struct worker *w, const struct trace_conf *conf)
 		return -ENOMEM;
 	t->conf = *conf;
 	t->w = w;
-	static_assert((int)TABLE_MOST_captures == WATCH_SESSIONS, "a bit each in a record");
+	static_assert((int)TABLE_MOST_captures == WATCH_SESSIONS,
+		      "a record has a bit per session");
 	table_begin(TABLE_captures, WATCH_SESSIONS);
 	CDS_INIT_LIST_HEAD(&t->explained);
 	CDS_INIT_LIST_HEAD(&t->questions);
