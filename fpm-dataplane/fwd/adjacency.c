@@ -8,8 +8,8 @@
 #include "fwd/vlan.h"
 
 /*
- * Answer a packet whose TTL is used up at once, because RFC 1812, 5.3.1 drops it whether or
- * not its neighbor resolves.
+ * Let a packet wait for its neighbor. If its TTL is used up, its sender gets the ICMP error
+ * at once (RFC 1812, 5.3.1), because the neighbor makes no difference.
  */
 static void
 packet_unresolved(struct burst *b, unsigned int i)
@@ -119,9 +119,9 @@ path_end(struct burst *b, unsigned int i)
 
 	switch (kind) {
 	case PATH_LOCAL:
-		burst_leave(
-			b, i,
-			fwd_local_class(burst_l3(b, i), burst_l3_room(b, i), b->family[i]));
+		burst_leave(b, i,
+			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),
+					     b->family[i]));
 		break;
 	case PATH_BCAST:
 	case PATH_BLACKHOLE:

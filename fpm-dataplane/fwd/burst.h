@@ -266,8 +266,8 @@ void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, dr
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
-/* Classify a packet to this router: PUNT_local_control or PUNT_local. */
-enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
+/* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
+enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);
 /*
  * Return true if this IPv4 packet, whatever its destination, is a DHCP server's answer to a
  * client on this router. A server sends it to the address that it offers, which no host has
@@ -276,14 +276,14 @@ enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
  */
 bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
 /*
- * Classify a packet to a link-local group or to broadcast: PUNT_group_control or
- * PUNT_group.
+ * Return the punt reason of a packet to a link-local group or to broadcast:
+ * PUNT_group_control or PUNT_group.
  */
 static inline enum reason
-fwd_group_class(const uint8_t *l3, unsigned int len, uint8_t family)
+fwd_group_reason(const uint8_t *l3, unsigned int len, uint8_t family)
 {
-	return fwd_local_class(l3, len, family) == PUNT_local_control ? PUNT_group_control
-								      : PUNT_group;
+	return fwd_local_reason(l3, len, family) == PUNT_local_control ? PUNT_group_control
+								       : PUNT_group;
 }
 
 #endif

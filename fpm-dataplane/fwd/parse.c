@@ -30,7 +30,7 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 		/* Only a host without an address (DHCP, IGMP) may send from 0.0.0.0. */
 		burst_leave(b, i, DROP_ip4_martian_src);
 	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
-		burst_leave(b, i, fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
+		burst_leave(b, i, fwd_group_reason(burst_l3(b, i), burst_l3_room(b, i), 4));
 	} else if (dst >> 28 == 14) { /* an application may have joined the group */
 		burst_leave(b, i, PUNT_local);
 	} else if ((burst_l2(b, i)[0] & 1) != 0) {
@@ -155,8 +155,9 @@ parse_ip6(struct burst *b, unsigned int i)
 	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
 		/* An application may have joined a group of wider scope. */
 		burst_leave(b, i,
-			    (dst[1] & 15) <= 2 ? fwd_group_class(ip, burst_l3_room(b, i), 6)
-					       : PUNT_local);
+			    (dst[1] & 15) <= 2
+				    ? fwd_group_reason(ip, burst_l3_room(b, i), 6)
+				    : PUNT_local);
 	else if (l2_group)
 		burst_leave(b, i, DROP_l2_not_unicast);
 	else if (is_martian6(dst))
@@ -166,7 +167,7 @@ parse_ip6(struct burst *b, unsigned int i)
 			 dst))
 		burst_leave(b, i,
 			    fib_iface_has_linklocal(b->in, dst)
-				    ? fwd_local_class(ip, burst_l3_room(b, i), 6)
+				    ? fwd_local_reason(ip, burst_l3_room(b, i), 6)
 				    : DROP_ip6_linklocal_dst);
 }
 

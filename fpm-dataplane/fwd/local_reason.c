@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * local_class: tell packets of control protocols from other packets to this router. The
+ * local_reason: tell packets of control protocols from other packets to this router. The
  * parse and adjacency stages ask; classify.c chooses the policer later.         [fwd-n]
  */
 #include "base/inet.h"
@@ -35,7 +35,7 @@ is_control_port(uint8_t proto, uint16_t port)
 }
 
 enum reason
-fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
+fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family)
 {
 	unsigned int off = family == 4 ? (l3[0] & 15u) * 4 : 40;
 	uint8_t proto = family == 4 ? l3[9] : l3[6];
