@@ -6,7 +6,7 @@
  * for (base/peers.h). A field that a stranger can forge never gives access to a protected
  * class.
  *
- * The policer is asked before the ring. A refused packet so costs the forwarder two loads
+ * The policer is asked before the ring. So a refused packet costs the forwarder two loads
  * and the host nothing.                                                         [fwd-n]
  */
 #include "base/inet.h"

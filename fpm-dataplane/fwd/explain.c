@@ -49,8 +49,8 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
 	fwd.adj_used = adj_used;
-	memset(adj_used, ADJ_UNUSED,
-	       sizeof(adj_used)); /* so that no packet seems to wait before it */
+	/* So that no packet seems to wait before it. */
+	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
 	burst.now = 0;

@@ -73,8 +73,7 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 		if (len <= 0) {
 			rte_pktmbuf_free(m);
 			if (len < 0)
-				ev_io_stop(loop,
-					   io); /* until MSG_LINK reports that it is up */
+				ev_io_stop(loop, io); /* until MSG_LINK: it is up */
 			return;
 		}
 		*packet_meta(m) = (struct packet_meta){

@@ -196,7 +196,7 @@ session_lost(const struct trace *t, const struct session *s)
 
 /*
  * Return the length of the whole blocks from `at` on, up to CHUNK_BYTES. A client that
- * stops between two chunks so has a valid file.
+ * stops between two chunks has a valid file.
  */
 static size_t
 octets_whole_blocks(const struct octets *o, size_t at)
