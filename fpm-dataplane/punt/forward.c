@@ -8,8 +8,8 @@
  * other gets an ICMP error with the MTU.
  *
  * An ICMP error or a fragment that is made here is forwarded in the same way, so
- * punt_forward() calls itself. hold.c, icmp.c, tapio.c and out.c, which it calls, never
- * call it.
+ * punt_forward() calls itself. neigh_queue.c, icmp.c, tapio.c and out.c, which it calls,
+ * never call it.
  */
 #include <errno.h>
 #include <string.h>
@@ -84,7 +84,7 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 
 void
 punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-	     bool may_hold)
+	     bool may_wait)
 {
 	const uint8_t *ip = l3_of(m);
 	struct packet_meta *meta = packet_meta(m);
@@ -93,7 +93,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	uint64_t hop = 0;
 	fib_path path;
 	enum path_kind kind;
-	struct awaited who;
+	struct neigh_key key;
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
@@ -120,15 +120,15 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	if (!may_hold) {
+	if (!may_wait) {
 		packet_give_up(p, m, originated, DROP_neigh_failed);
 		return;
 	}
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	who = hold_awaited(p, path, family, ip);
-	hold_packet(p, m, &who);
+	key = neigh_key_of(p, path, family, ip);
+	neigh_queue_add(p, m, &key);
 }
 
 void
@@ -189,40 +189,40 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
  * answered, in several rounds. Then the packets wait for the next answer.
  */
 static void
-held_release(struct punt *p, const struct held *waited, bool resolved)
+neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resolved)
 {
-	struct awaited who = {waited->ifidx, waited->family, waited->addr, waited->adj};
-	bool may_hold = resolved && waited->again < HOLD_AGAIN;
+	struct neigh_key key = {waited->ifidx, waited->family, waited->addr, waited->adj};
+	bool may_wait = resolved && waited->again < QUEUE_AGAIN_MAX;
 
 	for (unsigned int i = 0; i < waited->n; i++) {
 		struct rte_mbuf *m = waited->m[i];
-		unsigned int n_held = p->n_held;
+		unsigned int n_waiting = p->n_waiting;
 
-		if (may_hold && hold_waits(p, &who)) {
-			hold_packet(p, m, &who); /* behind the packets before it */
+		if (may_wait && neigh_queue_exists(p, &key)) {
+			neigh_queue_add(p, m, &key); /* behind the packets before it */
 			continue;
 		}
 		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
-			     may_hold);
-		counter_add(&p->count->held, resolved && p->n_held == n_held);
+			     may_wait);
+		counter_add(&p->count->held, resolved && p->n_waiting == n_waiting);
 	}
-	hold_again(p, waited);
+	neigh_queue_again(p, waited);
 }
 
 void
 punt_release_answered(struct punt *p, const struct msg_neigh *answer)
 {
-	struct held waited;
+	struct neigh_queue waited;
 
-	if (hold_take_answered(p, answer, &waited))
-		held_release(p, &waited, answer->resolved);
+	if (neigh_queue_take_answered(p, answer, &waited))
+		neigh_queue_release(p, &waited, answer->resolved);
 }
 
 void
 punt_release_expired(struct punt *p, double now)
 {
-	struct held waited;
+	struct neigh_queue waited;
 
-	for (unsigned int place = 0; hold_take_expired(p, now, &place, &waited);)
-		held_release(p, &waited, false);
+	for (unsigned int place = 0; neigh_queue_take_expired(p, now, &place, &waited);)
+		neigh_queue_release(p, &waited, false);
 }

@@ -21,18 +21,18 @@
  * neigh resolves the next hop of a changed route within a millisecond, but on a busy
  * machine within ten. 64 packets are enough for some thousand packets a second.
  */
-#define HOLD_PER_NEIGHBOR 64
+#define QUEUE_PACKETS_MAX 64
 /*
  * If there is no room, the oldest entry that has waited so long is removed. A host that
  * exists answers within milliseconds, so it is found even while a scan asks for 3000 absent
  * hosts a second. Next hops are never removed, and have a sixth as many places of their
  * own.
  */
-#define HOLD_AT_LEAST 0.25 /* seconds */
-#define HOLD_AGAIN    10   /* invalid answers: `ip neigh flush` has so many rounds */
-#define HOLD_SECONDS  10   /* the longest wait, even if neigh never answers */
+#define QUEUE_AT_LEAST_S 0.25
+#define QUEUE_AGAIN_MAX  10 /* invalid answers: `ip neigh flush` has so many rounds */
+#define QUEUE_MAX_S      10 /* the longest wait, even if neigh never answers */
 
-struct held {
+struct neigh_queue {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbor; 0: free entry */
 	uint8_t n;
@@ -40,7 +40,7 @@ struct held {
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of a next hop with this address; 0: none known */
 	double since; /* monotonic_s() */
-	struct rte_mbuf *m[HOLD_PER_NEIGHBOR];
+	struct rte_mbuf *m[QUEUE_PACKETS_MAX];
 };
 
 struct punt {
@@ -50,11 +50,12 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one per slot; .data is NULL if the slot has no port */
 	ev_timer tick;
-	struct held *hold; /* n_places entries, open addressing by hash */
-	unsigned int n_places, max_hosts, max_hold; /* below n_places, so that probes end */
+	struct neigh_queue *queue; /* n_places entries, open addressing by hash */
+	unsigned int n_places, max_hosts,
+		max_queues;       /* below n_places, so that probes end */
 	unsigned int max_packets; /* of all neighbors: never the whole pool */
-	unsigned int n_hold;      /* entries in use */
-	unsigned int n_held;      /* packets in them */
+	unsigned int n_queues;    /* entries in use */
+	unsigned int n_waiting;   /* packets in them */
 	double none_before; /* before this time no entry is old enough to be removed */
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
@@ -87,10 +88,10 @@ void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
 /*
  * Forward one packet: lookup, neighbor, MTU, TTL (unless we originated the packet), MACs. A
- * packet whose neighbor is not resolved is held if `may_hold`, else dropped. Takes `m`.
+ * packet whose neighbor is not resolved waits if `may_wait`, else it is dropped. Takes `m`.
  */
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-		  bool may_hold);
+		  bool may_wait);
 
 /* Send the ICMP error for the drop of a packet, if there is one. Takes `m`. */
 void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
@@ -100,13 +101,13 @@ void punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
 
 /* Forward or drop the packets of a neighbor after neigh's answer. */
 void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
-/* Drop the packets that have waited longer than HOLD_SECONDS. */
+/* Drop the packets that have waited longer than QUEUE_MAX_S. */
 void punt_release_expired(struct punt *p, double now);
 
-/* --- hold.c ------------------------------------------------------------------------------- */
+/* --- neigh_queue.c ------------------------------------------------------------------------ */
 
 /* The neighbor that a packet waits for. */
-struct awaited {
+struct neigh_key {
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
@@ -114,35 +115,37 @@ struct awaited {
 };
 
 /* Return the neighbor that a packet lacks. Its header is at `ip`, its path is `path`. */
-struct awaited hold_awaited(const struct punt *p, fib_path path, uint8_t family,
-			    const uint8_t *ip);
+struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
+			      const uint8_t *ip);
 
 /* Let a packet wait for a neighbor. Takes `m`. */
-void hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who);
+void neigh_queue_add(struct punt *p, struct rte_mbuf *m, const struct neigh_key *key);
 /* Return true if packets wait for this neighbor. */
-bool hold_waits(struct punt *p, const struct awaited *who);
+bool neigh_queue_exists(struct punt *p, const struct neigh_key *key);
 /*
  * Note that no packet waits for this neighbor (ADJ_OPEN), so forwarders may send directly
  * again.
  */
-void hold_over(struct punt *p, const struct awaited *who);
+void neigh_queue_over(struct punt *p, const struct neigh_key *key);
 
 /* Take out the packets that wait for this neighbor. Returns false if none do. */
-bool hold_take_answered(struct punt *p, const struct msg_neigh *answer, struct held *out);
+bool neigh_queue_take_answered(struct punt *p, const struct msg_neigh *answer,
+			       struct neigh_queue *out);
 /*
  * Take out the next packets that have waited too long, from `*place` on. Returns false if
  * none have.
  */
-bool hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *out);
+bool neigh_queue_take_expired(struct punt *p, double now, unsigned int *place,
+			      struct neigh_queue *out);
 /*
  * Call this when the packets that were taken out have left or wait again. Packets that wait
  * keep the start time of `was`, and count one more answer.
  */
-void hold_again(struct punt *p, const struct held *was);
+void neigh_queue_again(struct punt *p, const struct neigh_queue *was);
 
 /* Allocate the table with the limits of p->conf.limits. Returns 0 or -ENOMEM. */
-int hold_begin(struct punt *p);
-void hold_clear(struct punt *p);
+int neigh_queue_begin(struct punt *p);
+void neigh_queue_clear(struct punt *p);
 
 /* --- icmp.c ------------------------------------------------------------------------------- */
 

@@ -28,13 +28,13 @@
 #define TURN_OPEN      8
 
 static void
-punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
+punt_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	struct awaited who = hold_awaited(p, meta->path, meta->family, l3_of(m));
+	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, l3_of(m));
 
-	if (hold_waits(p, &who)) {
-		hold_packet(p, m, &who);
+	if (neigh_queue_exists(p, &key)) {
+		neigh_queue_add(p, m, &key);
 		return;
 	}
 	/*
@@ -42,8 +42,8 @@ punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
 	 * sent, or is the first that waits.
 	 */
 	punt_forward(p, m, meta->family, false, true);
-	if (!hold_waits(p, &who))
-		hold_over(p, &who);
+	if (!neigh_queue_exists(p, &key))
+		neigh_queue_over(p, &key);
 }
 
 static void
@@ -53,7 +53,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 
 	switch (meta->reason) {
 	case PUNT_unresolved:
-		punt_hold_unresolved(p, m);
+		punt_unresolved(p, m);
 		break;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:
@@ -162,7 +162,7 @@ punt_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct punt *p = timer->data;
 
-	if (p->n_hold > 0)
+	if (p->n_queues > 0)
 		punt_release_expired(p, monotonic_s());
 }
 
@@ -191,7 +191,7 @@ punt_fini(struct worker *w)
 
 	tap_stop(p);
 	ev_timer_stop(w->loop, &p->tick);
-	hold_clear(p);
+	neigh_queue_clear(p);
 	if (!p->conf.no_lcore)
 		rte_thread_unregister();
 }
@@ -219,7 +219,7 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);
 	worker_init(w, &punt_ops, p);
-	if (hold_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
+	if (neigh_queue_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
 		return 0;
 	punt_teardown(w);
 	return -ENOMEM;
@@ -232,7 +232,7 @@ punt_teardown(struct worker *w)
 
 	if (p == NULL)
 		return;
-	free(p->hold);
+	free(p->queue);
 	free(p->tap_io);
 	free(p->linear);
 	free(p);
