@@ -162,9 +162,8 @@ parse_ip6(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_l2_not_unicast);
 	else if (is_martian6(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
-	else if (is_linklocal6(
-			 /* Never forwarded, not even by the kernel: RFC 4291, 2.5.6. */
-			 dst))
+	else if (is_linklocal6(dst))
+		/* Never forwarded, not even by the kernel: RFC 4291, 2.5.6. */
 		burst_leave(b, i,
 			    fib_iface_has_linklocal(b->in, dst)
 				    ? fwd_local_reason(ip, burst_l3_room(b, i), 6)

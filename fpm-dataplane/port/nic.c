@@ -265,7 +265,7 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	port->vlan_offload = port->vlan_able && !conf->vlan_off;
 	if (port->vlan_offload)
 		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
-	rss_ask(port, &info, &eth);
+	rss_request(port, &info, &eth);
 	/*
 	 * A bond that starts sets up the queues of its members, and their links may be up.
 	 */
@@ -289,7 +289,7 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	}
 	if (rc < 0)
 		return rc;
-	rss_learn(port);
+	rss_read_back(port);
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
 		return why_not(why, why_size, rc, "device has no MAC address");

@@ -25,7 +25,8 @@
 #define KEY_ROOM_BYTES 128
 
 void
-rss_ask(struct port *port, const struct rte_eth_dev_info *info, struct rte_eth_conf *eth)
+rss_request(struct port *port, const struct rte_eth_dev_info *info,
+	    struct rte_eth_conf *eth)
 {
 	port->rss_hf = port->n_rxq > 1 ? info->flow_type_rss_offloads & RSS_TYPES : 0;
 	port->rss_untold = false;
@@ -36,7 +37,7 @@ rss_ask(struct port *port, const struct rte_eth_dev_info *info, struct rte_eth_c
 }
 
 void
-rss_learn(struct port *port)
+rss_read_back(struct port *port)
 {
 	uint8_t key[KEY_ROOM_BYTES];
 	struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof(key)};

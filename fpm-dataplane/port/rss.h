@@ -10,13 +10,13 @@ struct rte_eth_conf;
 struct rte_eth_dev_info;
 
 /* Request all hashes that the device offers, if it has several queues.    [main, manage] */
-void rss_ask(struct port *port, const struct rte_eth_dev_info *info,
-	     struct rte_eth_conf *eth);
+void rss_request(struct port *port, const struct rte_eth_dev_info *info,
+		 struct rte_eth_conf *eth);
 
 /*
- * Read back the hashes in force after the device has started. Call rss_ask() before.
+ * Read back the hashes in force after the device has started. Call rss_request() before.
  *                                                                        [main, manage]
  */
-void rss_learn(struct port *port);
+void rss_read_back(struct port *port);
 
 #endif
