@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Path to adjacency: what can be sent keeps going with its hop; everything else leaves with
- * a reason of its own.                                                           [fwd-n]
+ * adjacency: turn each packet's path into a next hop. A packet that can be sent keeps
+ * VERDICT_GO and gets its hop. Any other packet leaves with a reason of its own.
+ *                                                                               [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/vlan.h"
 
-/* A packet at its last hop waits for nobody: RFC 1812, 5.3.1. */
+/*
+ * Let a packet wait for its neighbor. If its TTL is used up, its sender gets the ICMP error
+ * at once (RFC 1812, 5.3.1), because the neighbor makes no difference.
+ */
 static void
 packet_unresolved(struct burst *b, unsigned int i)
 {
@@ -18,12 +22,16 @@ packet_unresolved(struct burst *b, unsigned int i)
 	b->waits = true;
 }
 
-/* A packet waits for those before it no longer than this: order is not worth an outage. */
+/*
+ * The longest time for which packets follow the packets that waited. After it the order is
+ * given up, because an outage is worse.
+ */
 #define IN_TURN_PER_S 50 /* 20 ms */
 
 /*
- * Is it this packet's turn, of those for a neighbor that was waited for? What waited leaves
- * by the inject ring, which is emptied before a burst is received.
+ * Return true if this packet may be sent directly, though packets waited for its neighbor.
+ * The packets that waited leave by the inject ring, which a forwarder empties before it
+ * receives a burst.
  */
 static bool
 packet_has_turn(struct burst *b, uint32_t adj)
@@ -31,17 +39,20 @@ packet_has_turn(struct burst *b, uint32_t adj)
 	struct fwd *f = b->fwd;
 	const struct fwd_rings *r = &f->conf->rings;
 	uint64_t now = burst_now(b),
-		 most = (rte_get_tsc_hz() << POLICER_TICK_SHIFT) / IN_TURN_PER_S;
+		 limit = (rte_get_tsc_hz() << POLICER_TICK_SHIFT) / IN_TURN_PER_S;
 
-	/* Acquire: with ADJ_OPEN, and with the count, comes what was injected before. */
+	/*
+	 * Acquire: with ADJ_OPEN and with the count, this thread sees the packets that punt
+	 * injected before.
+	 */
 	if (b->waits ||
 	    atomic_load_explicit(&f->adj_used[adj], memory_order_acquire) != ADJ_OPEN ||
 	    atomic_load_explicit(r->n_gleaned, memory_order_acquire) != f->n_gleaned ||
 	    ring_has_some(r->inject)) {
-		if (now - f->turn_last > most)
+		if (now - f->turn_last > limit)
 			f->turn_since = now;
 		f->turn_last = now;
-		if (now - f->turn_since <= most)
+		if (now - f->turn_since <= limit)
 			return false;
 	}
 	atomic_store_explicit(&f->adj_used[adj], ADJ_USED, memory_order_relaxed);
@@ -80,7 +91,9 @@ onlink_use(struct burst *b, unsigned int i)
 		adj_use(b, i, adj);
 }
 
-/* Where the packet goes in the VRF that its route leads to: looked up there, and no further. */
+/*
+ * Look up the packet in the VRF that its route leads to. The lookup follows no second VRF.
+ */
 static void
 path_in_other_vrf(struct burst *b, unsigned int i)
 {
@@ -95,7 +108,10 @@ path_in_other_vrf(struct burst *b, unsigned int i)
 				   flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
 }
 
-/* Paths that send nothing on: ours, refused, or broken. */
+/*
+ * Handle a path that leads to no next hop: a local address, a route that refuses, or an
+ * invalid path.
+ */
 static void
 path_end(struct burst *b, unsigned int i)
 {
@@ -103,9 +119,9 @@ path_end(struct burst *b, unsigned int i)
 
 	switch (kind) {
 	case PATH_LOCAL:
-		burst_leave(
-			b, i,
-			fwd_local_class(burst_l3(b, i), burst_l3_room(b, i), b->family[i]));
+		burst_leave(b, i,
+			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),
+					     b->family[i]));
 		break;
 	case PATH_BCAST:
 	case PATH_BLACKHOLE:
@@ -117,8 +133,11 @@ path_end(struct burst *b, unsigned int i)
 	}
 }
 
-/* Addresses of link scope, source or destination, are never forwarded: RFC 3927 7,
- * RFC 4291 2.5.6; in IPv6 the source is told, RFC 4007 9. */
+/*
+ * Refuse to forward packets with link-scope addresses. IPv4: source or destination (RFC
+ * 3927, 7). IPv6: source (RFC 4291, 2.5.6), and the sender gets an error (RFC 4007, 9); the
+ * parser handled the destination.
+ */
 static bool
 packet_link_scope(struct burst *b, unsigned int i)
 {
@@ -136,8 +155,10 @@ packet_link_scope(struct burst *b, unsigned int i)
 	return false;
 }
 
-/* May this packet go on to another link at all? On a host's interface none may, and a host
- * is silent about it: RFC 1122, 3.2.1.3. */
+/*
+ * Return true if the packet may be forwarded to another link. On an interface of a host it
+ * may not, and a host sends no error for it (RFC 1122, 3.2.1.3).
+ */
 static bool
 packet_may_pass(struct burst *b, unsigned int i)
 {
@@ -149,46 +170,47 @@ packet_may_pass(struct burst *b, unsigned int i)
 }
 
 /*
- * Plain packets to a neighbor that is there; the others are plain no more. `all` of the burst
- * may be plain: the compiler makes a loop of its own of that.
+ * Set the hop of fast-path packets whose neighbor is resolved. Move the other packets to
+ * the slow path. `all`: the whole burst is on the fast path; the compiler makes a separate
+ * loop for this case.
  */
 static inline __attribute__((always_inline)) void
-adj_use_plain(struct burst *b, bool all)
+adj_use_fast(struct burst *b, bool all)
 {
 	const struct fib_adj *slot = b->fwd->fib->adj;
 	_Atomic uint8_t *used = b->fwd->adj_used;
-	uint64_t plain = b->plain4 | b->plain6, odd = 0;
+	uint64_t fast = b->fast4 | b->fast6, odd = 0;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		fib_path path = b->path[i];
 		uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
 		uint64_t hop;
 
-		if (!all && (plain >> i & 1) == 0)
+		if (!all && (fast >> i & 1) == 0)
 			continue;
 		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
 		b->hop[i] = hop;
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
-	burst_unplain(b, odd);
+	burst_to_slow(b, odd);
 }
 
 void
-fwd_adjacency_plain(struct burst *b)
+fwd_adjacency_fast(struct burst *b)
 {
-	if ((b->plain4 | b->plain6) == burst_all(b))
-		adj_use_plain(b, true);
+	if ((b->fast4 | b->fast6) == burst_all(b))
+		adj_use_fast(b, true);
 	else
-		adj_use_plain(b, false);
+		adj_use_fast(b, false);
 }
 
 void
 fwd_adjacency(struct burst *b)
 {
 	b->waits = false;
-	fwd_adjacency_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_adjacency_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		enum path_kind kind;

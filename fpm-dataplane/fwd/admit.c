@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Admit stage: the interface that a burst came in by, and whether it takes packets at all.
- * It never looks into a packet.                                                  [fwd-n]
+ * admit: find the ingress interface of a burst, and refuse the burst if the interface takes
+ * no packets. This stage does not read packets.                                 [fwd-n]
  */
 #include "fwd/burst.h"
 
-/* Of hundreds of VRFs, what a burst will want of its own is on the way while it is parsed. */
+/*
+ * Prefetch the counters and the IPv4 trie of a VRF while the burst is parsed. With hundreds
+ * of VRFs they are not in the cache.
+ */
 static void
 vrf_prefetch(struct fwd *f, uint16_t number)
 {
@@ -23,9 +26,9 @@ fwd_admit(struct burst *b)
 
 	b->in = fib_iface(b->fwd->fib, b->ifidx);
 	if (b->in == NULL || b->in->ifindex == 0)
-		reason = DROP_tap_down; /* nothing can be for us, nothing may pass */
+		reason = DROP_tap_down; /* no address is ours, and nothing may pass */
 	else if (!b->in->up)
-		reason = DROP_ingress_down; /* by the operator: deaf as well as dumb */
+		reason = DROP_ingress_down; /* set down by the operator */
 	else {
 		if (b->in->vrf != 0)
 			vrf_prefetch(b->fwd, b->in->vrf);
@@ -33,7 +36,8 @@ fwd_admit(struct burst *b)
 	}
 	if (b->in != NULL)
 		burst_count_vrf(b);
-	b->plain4 = b->plain6 = 0; /* they are of the burst before, maybe another port's */
+	/* The bits are those of the last burst, perhaps of another port. */
+	b->fast4 = b->fast6 = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;
 		burst_leave(b, i, reason);

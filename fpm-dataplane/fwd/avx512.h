@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * avx512: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU with
- * more features than others have. fwd_has_avx512() (cpu.c) asks the CPU for all of them.
+ * avx512: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU
+ * with AVX-512. fwd_has_avx512() (cpu.c) checks that the CPU has all the features.
  *
- * Private to fwd/: the files *_avx512.c.
+ * Private to the files *_avx512.c of fwd/.
  */
 #ifndef FWD_AVX512_H
 #define FWD_AVX512_H
 
 #include <immintrin.h>
 
-/* _Pragma() takes one string: make it of the words. */
+/* _Pragma() takes one string: make a string of the arguments. */
 #define FWD_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 #ifdef __clang__

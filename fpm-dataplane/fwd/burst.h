@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * burst: packets of one receive call on their walk, and the state of one forwarder.
+ * burst: the packets of one receive call on their way through the stages, and the state of
+ * one forwarder.
  *
- * Each stage takes the whole burst and leaves a verdict an entry; what is not VERDICT_GO
- * any more has dropped out of the fast path.
+ * Each stage handles the whole burst and leaves a verdict per entry. An entry whose verdict
+ * is not VERDICT_GO is not forwarded.
  */
 #ifndef FWD_BURST_H
 #define FWD_BURST_H
@@ -17,34 +18,37 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX     64  /* packets that walk together */
-#define VERDICT_GO    255 /* still on the fast path; else an enum reason */
-#define VERDICT_LATER 254 /* has another walk, by the rules; see fwd_split() */
+#define BURST_MAX     64  /* packets that pass the stages together */
+#define VERDICT_GO    255 /* to be forwarded, so far; else an enum reason */
+#define VERDICT_LATER 254 /* left to the slow path, see fwd_split() */
 static_assert(N_REASON < VERDICT_LATER, "a verdict is one octet");
 
-static_assert(BURST_MAX <= 64, "a bit an entry");
+static_assert(BURST_MAX <= 64, "one bit per entry");
 
 #define L2_LEN 14
 
 #ifndef FWD_BLIND
 #define FWD_BLIND \
-	0 /* 1: nobody can look, for bench-watch to measure what the question costs */
+	0 /* 1: no session can watch packets; bench-watch measures the cost of the check */
 #endif
 
-/* Packets one transmit call can be given; how many it is given is fwd_conf.tx_burst. */
+/* The most packets per transmit call. fwd_conf.tx_burst has the number in use. */
 #define TX_BURST_MAX FWD_BURST_MAX
 
 struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
-	bool listed;      /* in fwd.tx_used, until the round's flush */
-	bool has_vlans;   /* some are frames of VLANs, and say whose: tx_ifidx() */
-	uint16_t vlan;    /* not 0: all are its, and say nothing */
-	bool has_inserts; /* into some of those the device puts the tag */
-	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* with room for a vector stored too far */
+	bool listed;      /* in fwd.tx_used, until the flush at the end of the round */
+	bool has_vlans;   /* some frames are of VLANs, named by m->port: tx_ifidx() */
+	uint16_t vlan;    /* not 0: all frames are of this VLAN; m->port does not name it */
+	bool has_inserts; /* the device inserts the tag of some frames */
+	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* a vector store may write beyond the end */
 };
 
-/* By which interface a frame in the buffer of `port` leaves: a VLAN says so in m->port. */
+/*
+ * Return the interface by which a frame in the buffer of `port` leaves. For a VLAN it is in
+ * m->port.
+ */
 static inline uint16_t
 tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 {
@@ -52,28 +56,28 @@ tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 
 	return (uint16_t)(said - PORT_MAX) < IFIDX_MAX - PORT_MAX ? said : port;
 }
-static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "what it says of others is smaller, or none");
+static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "DPDK port ids are below PORT_MAX, or invalid");
 
 struct fwd {
 	const struct fwd_conf *conf;
 	struct fib *fib;
-	const struct fib_copy *tries; /* of conf */
+	const struct fib_copy *tries; /* conf->tries */
 	struct counters *count;
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
-	uint16_t tx_burst;             /* of conf */
-	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
-	bool timed;                    /* this round is, see fwd/cycles.h */
+	uint16_t tx_burst;             /* conf->tx_burst */
+	const struct watch_set *watch; /* filters of this round; NULL: no session */
+	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
-	uint64_t turn_since, turn_last; /* ticks, see packet_has_turn(); 0: never */
-	bool wake_punt;                 /* something went into a punt ring this round */
+	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
+	bool wake_punt;                 /* a punt ring got a packet in this round */
 	struct tx_buffer tx[PORT_MAX];
-	uint16_t tx_used[PORT_MAX]; /* ports sent to in this round */
+	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round */
 	uint16_t n_tx_used;
-	struct rte_mbuf *rx[FWD_BURST_MAX]; /* received, when more than walk together */
+	struct rte_mbuf *rx[FWD_BURST_MAX]; /* receive buffer for bursts above BURST_MAX */
 };
 
-/* What the lookup of one family found: entry at[k] of the burst leads to group[k]. */
+/* The result of the lookup of one family: entry at[k] of the burst leads to group[k]. */
 struct fwd_found {
 	unsigned int n;
 	uint32_t group[BURST_MAX];
@@ -82,47 +86,55 @@ struct fwd_found {
 
 struct burst {
 	alignas(64) struct fwd *fwd;
-	const struct fib_iface *in; /* interface it came in by */
+	const struct fib_iface *in; /* ingress interface */
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
-	bool vrf_counted; /* what came in by members, packet by packet */
-	bool vrfs_differ; /* of plain packets walked without the others: vrf[] has them */
-	/* Of tags that plain packets still have behind their MACs, see burst_macs(); others have lost them. */
+	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
+	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
+	/*
+	 * Bytes of the tags that fast-path packets still have behind their MACs, see
+	 * burst_macs(). Other packets have lost these tags.
+	 */
 	uint8_t tag_bytes;
-	uint64_t bytes;                /* of all frames, as they came; see fwd_look() */
-	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
-	uint64_t plain4,
-		plain6;  /* a bit an entry: of the dominant class, see fwd/plain.h */
-	uint64_t padded; /* of those: what Ethernet added is still there */
+	uint64_t bytes;                /* of all frames as received; see fwd_look() */
+	uint64_t any_flags, all_flags; /* OR and AND of the mbufs' ol_flags */
+	uint64_t fast4, fast6; /* bit per entry: packets on the fast path, see fwd/fast.h */
+	uint64_t padded;       /* of those: still with the padding of Ethernet */
 	struct rte_mbuf *m[BURST_MAX];
-	uint8_t *l2[BURST_MAX]; /* first octet, as if tags had been taken off */
+	uint8_t *l2[BURST_MAX]; /* first octet of the frame as if its tags were off */
 	uint8_t verdict[BURST_MAX];
-	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
-	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
-	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
-	uint32_t dst4[BURST_MAX];   /* of plain4: destination, host order */
-	/* Of plain packets: the octets around the hop count, as sent on, see burst_hop_at(). */
+	uint8_t cause[BURST_MAX];   /* punt with ICMP error: the drop reason */
+	uint8_t family[BURST_MAX];  /* 4, 6, or 0: not IP */
+	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
+	uint32_t dst4[BURST_MAX];   /* of fast4: destination, host order */
+	/*
+	 * Fast path only: the four octets around the hop count as they are sent, see
+	 * burst_hop_at().
+	 */
 	uint32_t hop_octets[BURST_MAX];
 	fib_path path[BURST_MAX];
-	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
+	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx, from the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
-	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
-	uint16_t vrf[BURST_MAX];             /* see vrfs_differ */
-	/* Of plain packets, once rewritten: the port that they leave by. */
-	uint8_t way[BURST_MAX];
-	bool tags_out;    /* some leave by a VLAN */
-	bool vlan_a_port; /* all do, those of a port by the same, and do not say so */
-	bool inserts;     /* some that leave by a VLAN get their tag from the device */
-	bool waits;       /* one of them is to wait for a neighbor */
-	uint64_t now;     /* ticks, read when the first packet wants to leave; 0 */
-	/* The first frame's first octets; bits that are others, or may be, in one of the rest. */
+	struct watch_record *rec[BURST_MAX]; /* while a session watches; may be NULL */
+	uint16_t vrf[BURST_MAX];             /* valid if vrfs_differ */
+	/* Fast path only, after rewrite: the port by which the packet leaves. */
+	uint8_t out_port[BURST_MAX];
+	bool tags_out;    /* some packets leave by a VLAN */
+	bool vlan_a_port; /* all leave by VLANs, one per port; m->port does not name it */
+	bool inserts;     /* the device inserts the tag of some packets */
+	bool waits;       /* a packet of this burst is to wait for a neighbor */
+	uint64_t now;     /* policer ticks, read on first use; 0: not yet */
+	/*
+	 * The first 8 octets of the first frame, and the bits that differ in other frames.
+	 * Bits may be set without a difference.
+	 */
 	uint64_t head, heads_differ;
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
-	      "a cache line of state a packet, and one for all");
+	      "a cache line of state per packet, and one for the burst");
 
-/* Octets of a frame from the place of its first tag on, as many as two tags have. */
+/* Return the octets of a frame where the first two tags are, if it has tags. */
 static inline uint64_t
 burst_tags(const uint8_t *frame)
 {
@@ -138,7 +150,7 @@ burst_l2(const struct burst *b, unsigned int i)
 	return b->l2[i];
 }
 
-/* The MAC addresses of a plain packet. */
+/* Return the MAC addresses of a fast-path packet. */
 static inline uint8_t *
 burst_macs(const struct burst *b, unsigned int i)
 {
@@ -151,16 +163,18 @@ burst_l3(const struct burst *b, unsigned int i)
 	return b->l2[i] + L2_LEN;
 }
 
-/* Where in an IP header b->hop_octets are: IPv4 TTL, protocol, checksum; IPv6 payload length,
- * next header, hop limit. */
+/*
+ * Return the offset of b->hop_octets in an IP header. IPv4: TTL, protocol, checksum. IPv6:
+ * payload length, next header, hop limit.
+ */
 static inline unsigned int
 burst_hop_at(uint8_t family)
 {
 	return 16u - 2u * family;
 }
-static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "where they are");
+static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "offsets of b->hop_octets");
 
-/* Octets of the IP packet that can be looked at: what the first segment holds. */
+/* Return the bytes of the IP packet that are in the first segment. */
 static inline unsigned int
 burst_l3_room(const struct burst *b, unsigned int i)
 {
@@ -169,21 +183,24 @@ burst_l3_room(const struct burst *b, unsigned int i)
 	return b->l3_len[i] < room ? b->l3_len[i] : room;
 }
 
-/* All entries of a burst, a bit each. */
+/* Return a mask with a bit for each entry. */
 static inline uint64_t
 burst_all(const struct burst *b)
 {
 	return b->n == 64 ? UINT64_MAX : (1ull << b->n) - 1;
 }
 
-/* What the port says of an IPv4 header checksum, when it is one that looks. */
+/* Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. */
 static inline uint64_t
 burst_cksum(const struct burst *b, unsigned int i)
 {
 	return b->m[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
 }
 
-/* What has come in by a member of a VRF, whatever becomes of it; those told apart have been counted. */
+/*
+ * Count the burst as received by its VRF, whether or not it is dropped later. fwd_split()
+ * has counted the packets that it separated.
+ */
 static inline void
 burst_count_vrf(const struct burst *b)
 {
@@ -195,21 +212,21 @@ burst_count_vrf(const struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 }
 
-/* Does somebody look at packets in this round? */
+/* Return true if a session watches packets in this round. */
 static inline bool
 fwd_watched(const struct fwd *f)
 {
 	return !FWD_BLIND && f->watch != NULL;
 }
 
-/* Drop by a DROP_ reason, or punt by a PUNT_ reason; counted when the burst ends. */
+/* Give a packet a DROP_ or PUNT_ reason. The dispatch stage counts it. */
 static inline void
 burst_leave(struct burst *b, unsigned int i, enum reason reason)
 {
 	b->verdict[i] = (uint8_t)reason;
 }
 
-/* Drop for `cause`, and ask the punt thread for the ICMP error that belongs to it. */
+/* Drop a packet for `cause` and ask the punt thread for the ICMP error. */
 static inline void
 burst_icmp(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 {
@@ -217,7 +234,7 @@ burst_icmp(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 	b->cause[i] = (uint8_t)cause;
 }
 
-/* The moment of the burst, in ticks. */
+/* Return the time of the burst in policer ticks. */
 static inline uint64_t
 burst_now(struct burst *b)
 {
@@ -227,40 +244,46 @@ burst_now(struct burst *b)
 }
 
 /* The stages, in order. */
-bool fwd_admit(struct burst *b);     /* the interface; false: all have left */
+bool fwd_admit(struct burst *b);     /* ingress interface; false: all packets have left */
 void fwd_parse(struct burst *b);     /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
-void fwd_lookup(struct burst *b);    /* destination -> path */
-void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
+void fwd_lookup(struct burst *b);    /* destination to path */
+void fwd_adjacency(struct burst *b); /* path to MAC and egress interface */
 void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
-/* The same for plain packets alone; those that are plain no more are left to the rules. */
-void fwd_parse_plain(struct burst *b);
-void fwd_lookup_plain(struct burst *b);
-void fwd_adjacency_plain(struct burst *b);
-void fwd_rewrite_plain(struct burst *b);
-uint64_t fwd_dispatch_plain(struct burst *b); /* returns the others, a bit each */
-void fwd_dispatch(struct burst *b);           /* tx buffers, punt rings, drops */
+/*
+ * The same stages for fast-path packets alone. A stage may move packets to the slow path.
+ */
+void fwd_parse_fast(struct burst *b);
+void fwd_lookup_fast(struct burst *b);
+void fwd_adjacency_fast(struct burst *b);
+void fwd_rewrite_fast(struct burst *b);
+uint64_t fwd_dispatch_fast(struct burst *b); /* returns the others, a bit each */
+void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 
 /*
- * Which class does a packet that leaves by `reason` belong to, and may it pass? Counts what
- * may not.
+ * Return the punt class of a packet that leaves with `reason`. fwd_police() returns true if
+ * the policer lets it pass, and counts it if not.
  */
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
-/* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
-enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
+/* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
+enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);
 /*
- * Is this IPv4 packet, for whatever address, a DHCP server's answer to a client of ours? To
- * the address that it offers and nobody has yet: RFC 2131, 4.1. Only a port without an address
- * has such a client; others' clients, whose answers may pass through us, have other MACs.
+ * Return true if this IPv4 packet, whatever its destination, is a DHCP server's answer to a
+ * client on this router. A server sends it to the address that it offers, which no host has
+ * yet (RFC 2131, 4.1). Only an interface without an address has such a client. Answers to
+ * other clients may pass through this router; they have other client MACs.
  */
 bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
-/* And of one to a link-local group or broadcast? PUNT_group_control or PUNT_group. */
+/*
+ * Return the punt reason of a packet to a link-local group or to broadcast:
+ * PUNT_group_control or PUNT_group.
+ */
 static inline enum reason
-fwd_group_class(const uint8_t *l3, unsigned int len, uint8_t family)
+fwd_group_reason(const uint8_t *l3, unsigned int len, uint8_t family)
 {
-	return fwd_local_class(l3, len, family) == PUNT_local_control ? PUNT_group_control
-								      : PUNT_group;
+	return fwd_local_reason(l3, len, family) == PUNT_local_control ? PUNT_group_control
+								       : PUNT_group;
 }
 
 #endif

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which class of base/punt_class.def a packet for the host belongs to. Only what the host is
- * known to expect is let into the protected ones: protocols that cross no router, peers it
- * speaks with, neighbors it asks for (base/peers.h). The packet itself is taken at
- * its word in nothing that a stranger could write.
+ * classify: choose the punt class (base/punt_class.def) of a packet for the host, and ask
+ * its policer. The protected classes take only packets that the host is known to expect:
+ * protocols that cross no router, peers that the host speaks with, neighbors that it asks
+ * for (base/peers.h). A field that a stranger can forge never gives access to a protected
+ * class.
  *
- * May a packet go to the host? Asked here, before the ring, so that what is refused costs
- * the forwarder two loads and the host nothing.                                  [fwd-n]
+ * The policer is asked before the ring. So a refused packet costs the forwarder two loads
+ * and the host nothing.                                                         [fwd-n]
  */
 #include "base/inet.h"
 #include "base/peers.h"
 #include "fwd/burst.h"
 
-/* One packet being looked at. */
+/* The packet that is classified. */
 struct view {
 	const struct burst *b;
 	const uint8_t *l3;
-	unsigned int room; /* octets of it that may be looked at */
-	uint64_t seed;     /* of its VRF */
+	unsigned int room; /* bytes of the packet in the first segment */
+	uint64_t seed;     /* hash seed of its VRF */
 	uint8_t family;
 	bool group; /* destination is multicast or broadcast */
-	bool link;  /* destination is of link scope: no router has passed it on */
+	bool link;  /* destination is of link scope: no router has forwarded it */
 	uint32_t now_s;
 };
 
@@ -38,8 +39,9 @@ view_peer_known(const struct view *v, enum peer_kind kind, uint32_t what)
 }
 
 /*
- * A neighbor that the kernel asks for or has asked for, or one whose sessions it speaks in.
- * That it has an entry is no sign: a stranger's own question makes it one.
+ * Return true if the kernel asks or has asked for this neighbor, or if a peer of the host
+ * is behind its MAC. An entry in the neighbor table is no proof, because a request from a
+ * stranger creates one.
  */
 static bool
 sender_is_neighbor(const struct burst *b, unsigned int i, uint8_t family,
@@ -59,24 +61,26 @@ class_of_l2(const struct burst *b, unsigned int i, uint32_t now_s)
 	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
 	uint16_t type = get_be16(burst_l2(b, i) + 12);
 
-	if (type == 0x0806) /* RFC 826; the sender's protocol address */
+	if (type == 0x0806) /* RFC 826: the sender's protocol address */
 		return room >= 28 && sender_is_neighbor(b, i, 4, l3 + 14, now_s)
 			       ? CLASS_arp
 			       : CLASS_arp_new;
-	/* LLC of IS-IS: ISO 10589, 8.4.8 */
+	/* The LLC header of IS-IS (ISO 10589, 8.4.8). */
 	if (type < 0x0600 && room >= 2 && l3[0] == 0xfe && l3[1] == 0xfe)
 		return CLASS_igp;
 	return CLASS_l2;
 }
 
-/* What is neither a protocol's nor a session's. */
+/* Return the class of a packet that belongs to no protocol and no known session. */
 static enum punt_class
 class_rest(const struct view *v)
 {
 	return v->group ? CLASS_group : CLASS_local;
 }
 
-/* `class` for what came over this link only or from a peer, else the strangers' room. */
+/*
+ * Return `class` if the packet came over this link only or from a peer, else control-new.
+ */
 static enum punt_class
 class_if_trusted(const struct view *v, enum punt_class class, uint32_t what)
 {
@@ -99,7 +103,10 @@ class_of_tcp(const struct view *v, unsigned int off)
 	bgp = from == 179 || to == 179;
 	key = peer_tcp_key(view_source(v), view_source(v) + family_octets(v->family),
 			   v->family, from, to, v->seed);
-	/* A SYN alone begins a session, whatever it pretends to belong to. */
+	/*
+	 * A SYN without ACK begins a session, even if its addresses and ports match a known
+	 * one.
+	 */
 	known = (tcp[13] & 0x12) != 0x02 &&
 		peers_know(bgp ? PEER_BGP : PEER_TCP, key, v->now_s);
 	if (bgp)
@@ -109,7 +116,10 @@ class_of_tcp(const struct view *v, unsigned int off)
 	return known ? CLASS_tcp : class_rest(v);
 }
 
-/* RFC 5881, 5 and 4: one hop, proved by a TTL of 255; an echo has been looped back. */
+/*
+ * Check that the sender is one hop away: TTL 255 (RFC 5881, 5). The peer loops an echo
+ * packet back (RFC 5881, 4), so 254 is valid there.
+ */
 static bool
 bfd_ttl_ok(const struct view *v, uint16_t port)
 {
@@ -127,7 +137,7 @@ class_of_udp(const struct view *v, unsigned int off)
 		return class_rest(v);
 	from = get_be16(v->l3 + off);
 	to = get_be16(v->l3 + off + 2);
-	/* The answers of an S-BFD reflector come from its port: RFC 7881, 2. */
+	/* A reflector of S-BFD answers from its own port (RFC 7881, 2). */
 	if (to == 3784 || to == 3785 || to == 4784 || to == 7784 || from == 7784)
 		return bfd_ttl_ok(v, to) && view_peer_known(v, PEER_BFD, 0)
 			       ? CLASS_bfd
@@ -153,10 +163,13 @@ class_of_icmp6(const struct view *v, unsigned int i, unsigned int off)
 		return CLASS_membership;
 	if (type < 133 || type > 137)
 		return CLASS_icmp;
-	/* RFC 4861, 6.1 and 7.1: no router has passed it on. Else nobody will look at it. */
+	/*
+	 * Hop limit 255 proves that no router has forwarded the packet (RFC 4861, 6.1 and
+	 * 7.1). The kernel ignores the packet otherwise.
+	 */
 	if (v->l3[7] != 255)
 		return class_rest(v);
-	/* An advertisement is about its target, all others about their source. */
+	/* An advertisement is about its target, every other message about its source. */
 	if (type == 136 && v->room < off + 24)
 		return CLASS_nd_new;
 	return sender_is_neighbor(v->b, i, 6,
@@ -172,7 +185,10 @@ class_of_ip(const struct view *v, unsigned int i)
 	uint8_t proto = v->family == 4 ? v->l3[9] : v->l3[6];
 	bool piece = v->family == 4 ? (get_be16(v->l3 + 6) & 0x3fff) != 0 : proto == 44;
 
-	/* MLD has a router alert before it: RFC 3810, 5. No further than that. */
+	/*
+	 * MLD follows a router alert option (RFC 3810, 5). Other chains of extension
+	 * headers are not followed.
+	 */
 	if (v->family == 6 && proto == 0 && v->room >= 48) {
 		proto = v->l3[40];
 		off = 48 + v->l3[41] * 8u;
@@ -183,7 +199,7 @@ class_of_ip(const struct view *v, unsigned int i)
 	case 2: /* IGMP */
 		return CLASS_membership;
 	case 88: /* EIGRP */
-	case 89: /* OSPF; its fragments too: RFC 2328, A.1 */
+	case 89: /* OSPF, fragments too: RFC 2328, A.1 */
 		return class_if_trusted(v, CLASS_igp, proto);
 	case 46:  /* RSVP */
 	case 103: /* PIM */
@@ -229,7 +245,9 @@ class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
 	return class_of_ip(&v, i);
 }
 
-/* The class of the ICMP error that belongs to a packet; its type is the cause's. */
+/*
+ * Return the class of the ICMP error that a packet asks for. The type of the error decides.
+ */
 static enum punt_class
 class_of_error(const struct burst *b, unsigned int i, enum reason reason)
 {
@@ -264,8 +282,10 @@ fwd_class(struct burst *b, unsigned int i, enum reason reason)
 }
 
 /*
- * Whose share of the class is it? A switch has one MAC in all VLANs of its trunk, but is a
- * neighbor in each; VRFs may have the same addresses.
+ * Return the policer key of the packet's source. A MAC address is combined with the
+ * interface, because a switch has one MAC in all VLANs of a trunk but is a separate
+ * neighbor in each. An IP address is combined with the VRF, because VRFs may use the same
+ * addresses.
  */
 static uint32_t
 policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
@@ -280,7 +300,10 @@ policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
 	return policer_source(seed, burst_l3(b, i) + 8, key == KEY_NET ? 8 : 16);
 }
 
-/* The neighbor that a packet waits for: its next hop, or its destination on the link. */
+/*
+ * Return the policer key of the neighbor that a packet waits for: its next hop, or its
+ * destination on the link.
+ */
 static uint32_t
 policer_neighbor_of(const struct burst *b, unsigned int i)
 {
@@ -300,7 +323,7 @@ fwd_police(struct burst *b, unsigned int i, enum punt_class class)
 	struct class_counters *count = &b->fwd->count->class[class];
 	uint32_t key = policer_source_of(b, i, punt_class_info[class].key);
 
-	/* Nobody may use up the room of all who wait, neither as sender nor as target. */
+	/* A sender or a target may use only a share of the room for waiting packets. */
 	if (class == CLASS_glean &&
 	    !policer_share_take(class, policer_neighbor_of(b, i), burst_now(b))) {
 		counter_add(&count->over_share, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Choose the forwarders' code for this CPU, once and before any of them runs. It never calls
- * that code: each stage asks fwd_uses_avx512() once a burst.                        [main]
+ * cpu: choose the forwarders' code for this CPU, once, before a forwarder runs. This file
+ * never calls that code: each stage calls fwd_uses_avx512() once per burst.      [main]
  */
 #include "fwd/cpu.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpu: which code the forwarders run. fwd_cpu_init() (fwd.h) chooses the best that this CPU
- * has; a test stores into fwd_isa to force another one.
+ * cpu: which code the forwarders run. fwd_cpu_init() (fwd.h) chooses the best code that
+ * this CPU can run; a test stores into fwd_isa to force another choice.
  *
  * Private to fwd/ and its tests.
  */
@@ -18,10 +18,10 @@ enum fwd_isa {
 
 extern enum fwd_isa fwd_isa; /* W:main before the threads start R:fwd,trace */
 
-/* True if this CPU has all that the files *_avx512.c are compiled for. */
+/* Return true if this CPU has all features that the files *_avx512.c are compiled for. */
 bool fwd_has_avx512(void);
 
-/* True if the forwarders run the code of those files. */
+/* Return true if the forwarders run the code of those files. */
 static inline bool
 fwd_uses_avx512(void)
 {

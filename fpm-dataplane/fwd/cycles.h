@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a forwarder's time goes: one round with packets of many is timed, stage by stage, for `fpmctl
- * show cycles`. A round that is not costs a comparison.                           [fwd-n]
+ * cycles: measure the time of each stage in one of CYCLES_EVERY rounds with packets, for
+ * `fpmctl show cycles`. A round that is not timed pays one comparison.          [fwd-n]
  */
 #ifndef FWD_CYCLES_H
 #define FWD_CYCLES_H
@@ -10,10 +10,10 @@
 
 #include "fwd/burst.h"
 
-/* A prime: no period of the loop's own, such as that of its flushes, may fall in with it. */
+/* A prime, so that it shares no period with the loop, for example with the flushes. */
 #define CYCLES_EVERY 251
 
-/* What has passed since the last mark was stage `c`. */
+/* Add the time since the last mark to stage `c`. */
 static inline void
 cycles_mark(struct fwd *f, enum cycles c)
 {
@@ -23,7 +23,10 @@ cycles_mark(struct fwd *f, enum cycles c)
 	f->mark_tsc = now;
 }
 
-/* A sending begins; cycles_sent() has its time, and the stage around it has not. */
+/*
+ * Begin to time a transmit call. cycles_sent() adds its time to CYCLES_SEND and takes it
+ * away from the stage around it.
+ */
 static inline uint64_t
 cycles_send(const struct fwd *f)
 {

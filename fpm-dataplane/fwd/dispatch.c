@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Last stage: every packet of the burst goes to a transmit buffer, a punt ring, or is
- * freed; each leaves exactly one mark in the counters.                           [fwd-n]
+ * dispatch: put each packet of the burst into a transmit buffer or a punt ring, or free it.
+ * Each packet counts in exactly one counter of its end.                         [fwd-n]
  */
 #include "fwd/cpu.h"
 #include "fwd/tx.h"
 
-/* A packet of the burst is dropped; and counted for its VRF, which those that leave are not. */
+/* Count a dropped packet, for its VRF too. Sent packets are not counted by VRF. */
 static void
 count_drop(const struct burst *b, enum reason reason)
 {
@@ -16,8 +16,9 @@ count_drop(const struct burst *b, enum reason reason)
 }
 
 /*
- * Hand a packet to the punt thread, if its class lets it. What does not pass is dropped for
- * its own cause when an ICMP error was wanted: then the error is what was withheld.
+ * Give a packet to the punt thread if the policer of its class lets it pass. If not, and
+ * the packet asks for an ICMP error, it counts as dropped for its own cause, and the error
+ * counts as limited.
  */
 static void
 packet_punt(struct burst *b, unsigned int i, enum reason reason)
@@ -38,8 +39,11 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->in_ifidx = b->ifidx;
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
-		/* Counted before the punt thread can have it: whoever sees what comes of a
-		 * packet finds it in the counters. A ring with room keeps it: no other fills it. */
+		/*
+		 * Count before the punt thread can see the packet, because a reader that
+		 * sees the result of a packet must find it in the counters. A ring that has
+		 * room keeps it: this thread is its only producer.
+		 */
 		if (ring_has_room(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
@@ -68,14 +72,14 @@ void
 fwd_dispatch(struct burst *b)
 {
 	struct fwd *f = b->fwd;
-	uint64_t plain = b->plain4 | b->plain6;
-	unsigned int n4 = (unsigned int)__builtin_popcountll(b->plain4);
-	unsigned int n6 = (unsigned int)__builtin_popcountll(b->plain6);
+	uint64_t fast = b->fast4 | b->fast6;
+	unsigned int n4 = (unsigned int)__builtin_popcountll(b->fast4);
+	unsigned int n6 = (unsigned int)__builtin_popcountll(b->fast6);
 
 	unsigned int n = b->n;
 
-	if (plain == burst_all(b)) {
-		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : plain;
+	if (fast == burst_all(b)) {
+		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : fast;
 
 		for (; rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
@@ -84,7 +88,7 @@ fwd_dispatch(struct burst *b)
 		}
 		n = 0;
 	}
-	/* In the order of arrival, plain or not. */
+	/* Fast path or not, in the order of arrival. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (b->verdict[i] < N_DROP) {
 			count_drop(b, b->verdict[i]);
@@ -93,7 +97,7 @@ fwd_dispatch(struct burst *b)
 			packet_punt(b, i, b->verdict[i]);
 		} else {
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
-			if ((plain >> i & 1) == 0) {
+			if ((fast >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;
 			}
@@ -103,9 +107,9 @@ fwd_dispatch(struct burst *b)
 	counter_add(&f->count->forwarded[1], n6);
 }
 
-/* Only those of `keep` stay, all of them plain and rewritten, in order. */
+/* Keep only the packets of `keep`, all on the fast path and rewritten, in order. */
 static void
-burst_keep_plain(struct burst *b, uint64_t keep)
+burst_keep_fast(struct burst *b, uint64_t keep)
 {
 	unsigned int n = 0;
 
@@ -114,21 +118,21 @@ burst_keep_plain(struct burst *b, uint64_t keep)
 
 		b->m[n] = b->m[i];
 		b->hop[n] = b->hop[i];
-		b->way[n] = b->way[i];
+		b->out_port[n] = b->out_port[i];
 	}
 	b->n = (uint16_t)n;
-	n = (unsigned int)__builtin_popcountll(b->plain4);
-	b->plain4 = n == 64 ? UINT64_MAX : (1ull << n) - 1;
-	b->plain6 = burst_all(b) & ~b->plain4;
+	n = (unsigned int)__builtin_popcountll(b->fast4);
+	b->fast4 = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+	b->fast6 = burst_all(b) & ~b->fast4;
 }
 
 uint64_t
-fwd_dispatch_plain(struct burst *b)
+fwd_dispatch_fast(struct burst *b)
 {
-	uint64_t left = burst_all(b) & ~(b->plain4 | b->plain6);
+	uint64_t left = burst_all(b) & ~(b->fast4 | b->fast6);
 
 	if (left != 0)
-		burst_keep_plain(b, b->plain4 | b->plain6);
+		burst_keep_fast(b, b->fast4 | b->fast6);
 	fwd_dispatch(b);
 	return left;
 }

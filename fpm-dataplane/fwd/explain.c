@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A packet that was not received, through the stages that every packet takes. It has memory
- * of its own in place of a port's, and counters and marks of use that nobody reads: so there
- * is no second model of forwarding that could differ from the first.            [trace]
+ * explain: pass a frame that was not received through the stages that every packet takes.
+ * The frame is in a buffer of this file and not in a port's pool. The counters and the
+ * neighbor marks are private copies that nothing else reads. Because the code is that of
+ * the forwarders, there is no second model of forwarding that could differ.     [trace]
  */
 #include <string.h>
 
 #include "base/worker.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "fwd/watch.h"
 
@@ -15,7 +16,7 @@
 
 static struct {
 	struct rte_mbuf m;
-	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
+	struct packet_meta meta; /* rte_mbuf_to_priv(): directly behind the mbuf */
 	uint8_t room[RTE_PKTMBUF_HEADROOM];
 	uint8_t frame[FRAME_MAX];
 } packet;
@@ -48,7 +49,8 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
 	fwd.adj_used = adj_used;
-	memset(adj_used, ADJ_UNUSED, sizeof(adj_used)); /* nobody is before it */
+	/* So that no packet seems to wait before it. */
+	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
 	burst.now = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd: the forwarders. A thread a core: receive, walk, transmit, and nothing else. No
- * allocation, lock, log or system call in this folder (`make lint` looks); how an idle
- * forwarder waits is in base/idle.h, how it wakes the punt thread in base/worker.h.
+ * fwd: the forwarders. A forwarder is one thread on one core: it receives, forwards and
+ * transmits packets, and does nothing else. Code in this folder makes no allocation, lock,
+ * log or system call; `make lint` checks it. base/idle.h has how an idle forwarder waits,
+ * base/worker.h how it wakes the punt thread.
  */
 #ifndef FWD_FWD_H
 #define FWD_FWD_H
@@ -26,35 +27,37 @@ struct worker;
 
 struct fwd_conf {
 	struct fib *fib;
-	const struct fib_copy *tries; /* of its NUMA node, of fib's */
-	struct worker *punt;          /* woken when its rings got something */
+	const struct fib_copy *tries; /* the copy on its NUMA node, from fib */
+	struct worker *punt;          /* woken after its rings got a packet */
 	struct fwd_rings rings;       /* this forwarder's */
 	struct counters *count;       /* this forwarder's; its name names the thread */
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
-	unsigned int index;            /* 0..: also its transmit queue on every port */
-	uint16_t rx_burst, tx_burst;   /* packets a call of a port, 1 to FWD_BURST_MAX */
-	struct serving *serving;       /* this forwarder's queues, and how it waits */
-	const atomic_bool *stop;       /* to be followed by idle_wake() */
+	unsigned int index;            /* from 0; also the transmit queue on every port */
+	uint16_t rx_burst, tx_burst;   /* packets per call to a port, 1 to FWD_BURST_MAX */
+	struct serving *serving;       /* this forwarder's queues, and its idle state */
+	const atomic_bool *stop; /* a thread that sets it calls idle_wake() afterwards */
 };
 
 /*
- * Choose the forwarders' code for this CPU, with AVX-512 or without. Before fwd_main() and
- * fwd_explain().                                                                  [main]
+ * Choose the forwarders' code for this CPU, with or without AVX-512. Call it before
+ * fwd_main() and fwd_explain().                                                  [main]
  */
 void fwd_cpu_init(void);
 
-/* Body of an EAL lcore; `conf` is a struct fwd_conf that outlives it. Returns 0. [fwd-n] */
+/*
+ * Run a forwarder as the body of an EAL lcore. `conf` is a struct fwd_conf and outlives the
+ * thread. Returns 0.                                                            [fwd-n]
+ */
 int fwd_main(void *conf);
 
 /*
- * Walk a frame that was not received as if it had come in by interface `ifidx`: the stages
- * that every packet takes, and their verdict. Sends nothing, counts nothing, marks no
- * neighbor as used.                                  [one thread at a time, RCU reader]
+ * Pass a frame through the stages of the forwarders as if interface `ifidx` had received
+ * it, and return the verdict in `rec`. Sends nothing, counts nothing, marks no neighbor as
+ * used. [one thread at a time, RCU reader]
  *
- * frame    `n` octets of it, network order; zeros follow up to `frame_bytes` (`n` to
- *          65535).
- * rec      out: what fwd_walk_noted() sets down, and up to WATCH_SNAP_MAX octets of it.
+ * frame    `n` octets (up to 65535), network order; zeros follow up to `frame_bytes`.
+ * rec      out: the record of fwd_walk_noted(), with up to WATCH_SNAP_MAX octets.
  */
 void fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 		 uint32_t frame_bytes, struct watch_record *rec);

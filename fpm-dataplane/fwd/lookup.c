@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Destination to path: one bulk lookup a family, then the choice among equals.   [fwd-n]
+ * lookup: find the path of each destination, with one bulk lookup per family, then the
+ * choice of a member in each group.                                             [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/vlan.h"
 
-/* Among equals the flow's hash decides; it is computed only where it matters. */
+/*
+ * Choose among the members of a group by the hash of the flow. Groups with one member need
+ * no hash.
+ */
 static void
 paths_choose_by_hash(struct burst *b, const struct fwd_found *found)
 {
@@ -24,7 +28,10 @@ paths_choose_by_hash(struct burst *b, const struct fwd_found *found)
 	}
 }
 
-/* Paths of what one family's lookup found; `all` entries in a row, or those at found->at. */
+/*
+ * Set the paths from the result of one family's lookup. `all`: the result has all entries
+ * in order; else found->at names the entries.
+ */
 static inline __attribute__((always_inline)) void
 paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 {
@@ -42,7 +49,7 @@ paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 		paths_choose_by_hash(b, found);
 }
 
-/* All of them are plain IPv4: what is found, in a row. */
+/* Prepare the result of a burst that is all fast-path IPv4: the entries are in order. */
 static struct fwd_found *
 found_all4(struct burst *b)
 {
@@ -55,9 +62,9 @@ found_all4(struct burst *b)
 	return v4;
 }
 
-/* All of them plain IPv4: the keys lie ready. */
+/* Look up a burst that is all fast-path IPv4. b->dst4 has the keys already. */
 static void
-lookup_plain4(struct burst *b, const struct poptrie *pt4)
+lookup_fast4(struct burst *b, const struct poptrie *pt4)
 {
 	struct fwd_found *v4 = found_all4(b);
 
@@ -65,11 +72,11 @@ lookup_plain4(struct burst *b, const struct poptrie *pt4)
 	paths_choose(b, v4, true);
 }
 
-/* Of a VRF that has no FIB: no other one may tell the way. */
+/* Drop a burst of a VRF that has no FIB. Another FIB must not answer for it. */
 static void
 burst_no_fib(struct burst *b)
 {
-	burst_unplain(b, burst_all(b));
+	burst_to_slow(b, burst_all(b));
 	b->found[0].n = b->found[1].n = 0;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->verdict[i] == VERDICT_GO)
@@ -85,7 +92,7 @@ fwd_lookup(struct burst *b)
 	const uint8_t *dst6[BURST_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
-	/* A burst is of one interface, and so of one VRF: asked once, not of each packet. */
+	/* A burst has one ingress interface, hence one VRF: read it once per burst. */
 	if (b->in->vrf != 0) {
 		pt4 = fib_vrf_pt4(b->fwd->fib, b->in->vrf);
 		pt6 = fib_vrf_pt6(b->fwd->fib, b->in->vrf);
@@ -95,8 +102,8 @@ fwd_lookup(struct burst *b)
 			return;
 		}
 	}
-	if (b->plain4 == burst_all(b)) {
-		lookup_plain4(b, pt4);
+	if (b->fast4 == burst_all(b)) {
+		lookup_fast4(b, pt4);
 		return;
 	}
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -123,11 +130,11 @@ fwd_lookup(struct burst *b)
 }
 
 /*
- * The trie of a plain packet's own VRF, `its`; without one that of table main, and, if it is of
- * a VRF, its bit in *none.
+ * Return `its`, the trie of the packet's VRF. If it is NULL, return the trie of table main
+ * and, if the packet is of a VRF, set the packet's bit in *none.
  */
 static inline const struct poptrie *
-trie_own_or_main(const struct poptrie *its, const struct poptrie *of_main,
+trie_vrf_or_main(const struct poptrie *its, const struct poptrie *of_main,
 		 const struct burst *b, unsigned int i, uint64_t *none)
 {
 	if (__builtin_expect(its != NULL, 1))
@@ -137,20 +144,20 @@ trie_own_or_main(const struct poptrie *its, const struct poptrie *of_main,
 }
 
 static inline const struct poptrie *
-trie_own4(const struct burst *b, unsigned int i, uint64_t *none)
+trie_of_vrf4(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return trie_own_or_main(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b,
+	return trie_vrf_or_main(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b,
 				i, none);
 }
 
 static inline const struct poptrie *
-trie_own6(const struct burst *b, unsigned int i, uint64_t *none)
+trie_of_vrf6(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return trie_own_or_main(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b,
+	return trie_vrf_or_main(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b,
 				i, none);
 }
 
-/* Those of many VRFs, each in its own. */
+/* Look up fast-path packets of several VRFs, each in the trie of its VRF. */
 static void
 lookup_each_vrf(struct burst *b)
 {
@@ -160,27 +167,27 @@ lookup_each_vrf(struct burst *b)
 	unsigned int n4 = 0, n6 = 0;
 	uint64_t none = 0;
 
-	if (b->plain4 == burst_all(b)) {
+	if (b->fast4 == burst_all(b)) {
 		for (unsigned int i = 0; i < b->n; i++)
-			pt4[i] = trie_own4(b, i, &none);
+			pt4[i] = trie_of_vrf4(b, i, &none);
 		found_all4(b);
 		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
 		paths_choose(b, v4, true);
-		burst_unplain(b, none);
+		burst_to_slow(b, none);
 		return;
 	}
-	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		pt4[n4] = trie_own4(b, i, &none);
+		pt4[n4] = trie_of_vrf4(b, i, &none);
 		dst4[n4] = b->dst4[i];
 		v4->at[n4++] = (uint8_t)i;
 	}
-	for (uint64_t rest = b->plain6; rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = b->fast6; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		v6->group[n6] =
-			poptrie6_lookup(trie_own6(b, i, &none), burst_l3(b, i) + 24);
+			poptrie6_lookup(trie_of_vrf6(b, i, &none), burst_l3(b, i) + 24);
 		v6->at[n6++] = (uint8_t)i;
 	}
 	v4->n = n4;
@@ -188,17 +195,17 @@ lookup_each_vrf(struct burst *b)
 	poptrie4_lookup_each(pt4, dst4, v4->group, n4);
 	paths_choose(b, v4, false);
 	paths_choose(b, v6, false);
-	burst_unplain(b, none);
+	burst_to_slow(b, none);
 }
 
 void
-fwd_lookup_plain(struct burst *b)
+fwd_lookup_fast(struct burst *b)
 {
 	if (b->vrfs_differ) {
 		lookup_each_vrf(b);
 		return;
 	}
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1)
 		b->verdict[__builtin_ctzll(rest)] = VERDICT_LATER;
 	fwd_lookup(b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The forwarder's loop: its queues in turn, what the kernel wants sent, flush, and a
- * quiescent state now and then. Everything an RCU pointer gave is forgotten at the end of a round.
+ * loop: the loop of a forwarder. A round receives from each queue, sends the frames that
+ * the kernel and the punt thread injected, and flushes the transmit buffers. Some rounds
+ * end with a quiescent state, so no pointer under RCU outlives a round.
  */
 #include "fwd/fwd.h"
 
@@ -14,14 +15,14 @@
 #include "base/worker.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "fwd/watch.h"
 #include "port/rxq.h"
 
-#define QUIESCE_EVERY 4 /* rounds with packets, some microseconds each */
+#define QUIESCE_EVERY 4 /* rounds with packets; a round takes some microseconds */
 
 static void
 cycles_mark_stage(struct burst *b, enum watch_stage stage)
@@ -35,7 +36,7 @@ cycles_mark_stage(struct burst *b, enum watch_stage stage)
 	cycles_mark(b->fwd, of[stage]);
 }
 
-/* The walk of a round that is timed. */
+/* Pass a burst through the stages in a timed round. */
 static void
 burst_walk_timed(struct burst *b)
 {
@@ -47,7 +48,7 @@ burst_walk_timed(struct burst *b)
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
-/* The b->n packets of one interface. */
+/* Pass b->n packets of one interface through the stages. */
 static void
 burst_walk(struct burst *b)
 {
@@ -62,20 +63,22 @@ burst_walk(struct burst *b)
 	fwd_dispatch(b);
 }
 
-/* Plain packets of interfaces that are alike; see fwd_split(). */
+/*
+ * Pass fast-path packets of interfaces that are alike through the stages; see fwd_split().
+ */
 static uint64_t
-burst_walk_plain(struct burst *b)
+burst_walk_fast(struct burst *b)
 {
 	bool timed = b->fwd->timed;
 	uint64_t left;
 
 	if (timed) {
 		cycles_mark(b->fwd, CYCLES_RECEIVE);
-		fwd_walk_plain(b, cycles_mark_stage);
+		fwd_walk_fast(b, cycles_mark_stage);
 	} else {
-		fwd_walk_plain(b, NULL);
+		fwd_walk_fast(b, NULL);
 	}
-	left = fwd_dispatch_plain(b);
+	left = fwd_dispatch_fast(b);
 	if (timed) {
 		cycles_mark(b->fwd, CYCLES_DISPATCH);
 		counter_add(&b->fwd->count->timed_packets, b->n);
@@ -84,7 +87,7 @@ burst_walk_plain(struct burst *b)
 	return left;
 }
 
-/* The b->n packets of a burst that has been received, or of a part of it. */
+/* Handle the b->n packets of a received burst, or of a part of it. */
 static void
 burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
@@ -105,12 +108,15 @@ burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 	counter_add(&f->count->bursts, 1);
 	if (vlans)
-		fwd_split(b, of, burst_walk, burst_walk_plain);
+		fwd_split(b, of, burst_walk, burst_walk_fast);
 	else
 		burst_walk(b);
 }
 
-/* A burst longer than what walks together, in parts. Returns how many came. */
+/*
+ * Receive a burst of more than BURST_MAX packets and handle it in parts. Returns the number
+ * of packets received.
+ */
 static unsigned int
 queue_poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
 {
@@ -127,22 +133,24 @@ queue_poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
 static unsigned int
 queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 {
-	uint16_t most = f->conf->rx_burst;
+	uint16_t max = f->conf->rx_burst;
 
-	/* What the bond itself has to say leaves with whoever sends, be it nothing. */
+	/*
+	 * The bond sends its LACP frames within a transmit call, even one without packets.
+	 */
 	if (q->lacp)
 		rte_eth_tx_burst(q->port_id, (uint16_t)f->conf->index, NULL, 0);
 	if (f->timed)
 		f->mark_tsc = rte_rdtsc();
-	if (most > BURST_MAX)
+	if (max > BURST_MAX)
 		return queue_poll_long(f, q, b);
-	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, most);
+	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, max);
 	if (b->n > 0)
 		burst_handle(f, q, b);
 	return b->n;
 }
 
-/* Frames of the kernel and of the punt thread leave as they are. */
+/* Send the frames that the kernel and the punt thread injected. They are complete. */
 static unsigned int
 inject_drain(struct fwd *f)
 {
@@ -154,7 +162,7 @@ inject_drain(struct fwd *f)
 		uint16_t out = packet_meta(m[i])->out_ifidx;
 		const struct fib_iface *iface = fib_iface(f->fib, out);
 
-		/* Without a TAP the port may be about to go, or gone. */
+		/* Without a TAP the port is being removed, or is gone already. */
 		if (iface != NULL && iface->ifindex != 0) {
 			fwd_tx(f, out, m[i]);
 		} else {
@@ -202,7 +210,10 @@ fwd_main(void *arg)
 			f->wake_punt = false;
 			worker_wake(conf->punt);
 		}
-		/* Busy, not each time: a call into a library, 0.4 % of the rate. */
+		/*
+		 * Not in each busy round, because this library call costs 0.4 % of the
+		 * packet rate.
+		 */
 		if (n == 0 || busy % QUIESCE_EVERY == 0) {
 			GRACE_LET_GO();
 			urcu_qsbr_quiescent_state();

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * First stage of the rules: Ethernet, then IPv4 or IPv6, validated. Frames that are not ours
- * to route go to the kernel as they are; unicast IP goes on.                     [fwd-n]
+ * parse: validate the headers, Ethernet and then IPv4 or IPv6. Frames that are not to be
+ * routed go to the kernel unchanged. Unicast IP packets go to the next stage. fast.c
+ * recognizes packets of the fast path; this file has the slow path.             [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 
-/* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
+/*
+ * Return true if no single host may have this address on a wire (RFC 1122, 3.2.1.3; 240/4:
+ * RFC 6890, 2.2.2).
+ */
 static bool
 ip4_src_is_martian(uint32_t src)
 {
@@ -15,21 +19,25 @@ ip4_src_is_martian(uint32_t src)
 }
 
 /*
- * Multicast and broadcast at either layer: for the kernel, or wrong. To an IP group it may
- * come in a frame for us alone, too: some links have no others, as RFC 6085 says for IPv6.
+ * Handle multicast and broadcast, at either layer: a packet for the kernel, or an invalid
+ * one. A packet to an IP group is valid in a unicast frame too, because some links have no
+ * group frames (RFC 6085 has it for IPv6).
  */
 static void
 parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 {
 	if (src != 0 && ip4_src_is_martian(src)) {
-		/* Only who has no address yet (DHCP, IGMP) may send from none. */
+		/* Only a host without an address (DHCP, IGMP) may send from 0.0.0.0. */
 		burst_leave(b, i, DROP_ip4_martian_src);
 	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
-		burst_leave(b, i, fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
-	} else if (dst >> 28 == 14) { /* may interest an application */
+		burst_leave(b, i, fwd_group_reason(burst_l3(b, i), burst_l3_room(b, i), 4));
+	} else if (dst >> 28 == 14) { /* an application may have joined the group */
 		burst_leave(b, i, PUNT_local);
 	} else if ((burst_l2(b, i)[0] & 1) != 0) {
-		/* RFC 1122, 3.3.6: only a directed broadcast may come in such a frame. */
+		/*
+		 * Only a directed broadcast may come in a broadcast frame (RFC 1122,
+		 * 3.3.6).
+		 */
 		struct ipaddr addr = ipaddr_from_v4(dst);
 		fib_path path = fib_resolve(b->fwd->fib, b->in->vrf, 4, &addr, 0);
 
@@ -39,7 +47,9 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 	}
 }
 
-/* IPv4 validation before forwarding, RFC 1812 5.2.2, and martians, 5.3.7. */
+/*
+ * Validate an IPv4 packet before forwarding (RFC 1812, 5.2.2), martians included (5.3.7).
+ */
 static void
 parse_ip4(struct burst *b, unsigned int i)
 {
@@ -81,7 +91,10 @@ parse_ip4(struct burst *b, unsigned int i)
 		burst_leave(b, i, PUNT_local_control);
 }
 
-/* ::, ::1 and ::ffff:0:0/96 are on no wire: RFC 4291 2.5.2, 2.5.3; RFC 6890 2.2.3. */
+/*
+ * Return true for ::, ::1 and ::ffff:0:0/96, which may not appear on a wire (RFC 4291,
+ * 2.5.2 and 2.5.3; RFC 6890, 2.2.3).
+ */
 static bool
 ip6_is_martian(const uint8_t *a)
 {
@@ -107,7 +120,7 @@ ip6_is_linklocal(const uint8_t *a)
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
 }
 
-/* IPv6 validation before forwarding, RFC 8200 and RFC 4291. */
+/* Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). */
 static void
 parse_ip6(struct burst *b, unsigned int i)
 {
@@ -127,34 +140,40 @@ parse_ip6(struct burst *b, unsigned int i)
 	if (ip[0] >> 4 != 6)
 		burst_leave(b, i, DROP_ip6_version);
 	else if (len > frame || len > 0xffff || (len == 40 && ip[6] == 0))
-		/* The last is a jumbogram (RFC 2675), or lacks the header it announces. */
+		/*
+		 * The last condition is a jumbogram (RFC 2675) or a missing hop-by-hop
+		 * header.
+		 */
 		burst_leave(b, i, DROP_ip6_length);
 	else if (src[0] == 0xff ||
 		 (ip6_is_martian(src) && !(dst[0] == 0xff && ip6_is_unspecified(src))))
-		/* Only to a group does who has no address yet send from :: (RFC 4861, 4.3). */
+		/*
+		 * A host without an address sends from ::, but only to a group (RFC 4861,
+		 * 4.3).
+		 */
 		burst_leave(b, i, DROP_ip6_martian_src);
 	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
-		/* Of wider scope it may interest an application. */
+		/* An application may have joined a group of wider scope. */
 		burst_leave(b, i,
-			    (dst[1] & 15) <= 2 ? fwd_group_class(ip, burst_l3_room(b, i), 6)
-					       : PUNT_local);
+			    (dst[1] & 15) <= 2
+				    ? fwd_group_reason(ip, burst_l3_room(b, i), 6)
+				    : PUNT_local);
 	else if (l2_group)
 		burst_leave(b, i, DROP_l2_not_unicast);
 	else if (ip6_is_martian(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
-	else if (
-		ip6_is_linklocal(
-			dst)) /* never forwarded, not even by the kernel: RFC 4291, 2.5.6 */
+	else if (ip6_is_linklocal(dst))
+		/* Never forwarded, not even by the kernel: RFC 4291, 2.5.6. */
 		burst_leave(b, i,
 			    fib_iface_has_linklocal(b->in, dst)
-				    ? fwd_local_class(ip, burst_l3_room(b, i), 6)
+				    ? fwd_local_reason(ip, burst_l3_room(b, i), 6)
 				    : DROP_ip6_linklocal_dst);
 }
 
 /*
- * Neighbors, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
- * protocols (802.3), 802.1X, and LLC frames, which have a length in the place of the type:
- * IS-IS (ISO 10589) and spanning tree.
+ * Return true for the EtherTypes of control protocols without IP: ARP, LLDP (IEEE 802.1AB),
+ * LACP and other slow protocols (802.3), 802.1X. LLC frames have a length in place of the
+ * type: IS-IS (ISO 10589) and spanning tree.
  */
 static bool
 ethertype_is_control(uint16_t type)
@@ -200,11 +219,11 @@ parse_frame(struct burst *b, unsigned int i)
 }
 
 void
-fwd_parse_plain(struct burst *b)
+fwd_parse_fast(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
-	fwd_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6);
+	fwd_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6);
 	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)
 		fwd_untag(b, (unsigned int)__builtin_ctzll(rest));
 }
@@ -212,8 +231,8 @@ fwd_parse_plain(struct burst *b)
 void
 fwd_parse(struct burst *b)
 {
-	fwd_parse_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_parse_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1)
 		parse_frame(b, (unsigned int)__builtin_ctzll(rest));
 }

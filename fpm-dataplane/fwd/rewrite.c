@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Spend the hop and write the new header: TTL (RFC 1812 5.3.1), checksum (RFC 1624),
- * MTU of egress and route, padding cut off, MACs. After this stage a packet only waits to be sent.
- * A packet that leaves before is untouched: the punt thread sees what came.     [fwd-n]
+ * rewrite: decrement the hop count and write the new headers: TTL (RFC 1812, 5.3.1),
+ * checksum (RFC 1624), MACs, tags. The stage checks the MTU of the egress interface and of
+ * the route, and cuts off the padding. After it a packet only waits to be sent. A packet
+ * that leaves before is unchanged, so the punt thread sees the packet that was received.
+ *                                                                               [fwd-n]
  */
 #include <smmintrin.h>
 #include <stddef.h>
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
 
 static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
-	      "where a frame has them");
+	      "the offsets in a frame");
 
-/* The MAC of `hop` in front of `rest`, which has all but the first six octets of a frame. */
+/*
+ * Put the MAC of `hop` in front of `rest`, which is a frame without its first six octets.
+ */
 static inline __m128i
 frame_with_mac(uint64_t hop, __m128i rest)
 {
@@ -27,7 +31,7 @@ frame_with_mac(uint64_t hop, __m128i rest)
 		rest, _mm_shuffle_epi8(_mm_cvtsi64_si128((int64_t)hop), octets), 7);
 }
 
-/* Both MAC addresses with two stores: `hop` has theirs, `out` ours. */
+/* Write both MAC addresses with two stores: the neighbor's from `hop`, ours from `out`. */
 static inline void
 frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {
@@ -37,7 +41,7 @@ frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 	memcpy(eth + 8, out->mac + 2, 4);
 }
 
-/* First octet of the frame that leaves by `out`, tags written. */
+/* Write the tags of `out`. Returns the first octet of the frame that leaves by it. */
 static inline uint8_t *
 frame_begin(struct burst *b, unsigned int i, const struct fib_iface *out)
 {
@@ -81,16 +85,16 @@ packet_rewrite(struct burst *b, unsigned int i)
 static_assert(sizeof(struct fib_tag) == VLAN_BYTES && offsetof(struct fib_tag, type) == 0,
 	      "two halves, in the order of a frame");
 
-/* Tags of a burst's plain packets. */
+/* Tags of the fast-path packets of a burst. */
 struct tagged {
-	unsigned int bytes; /* that they still have */
-	bool stripped;      /* of some the buffer has those that they came with */
-	bool out;           /* some got others */
+	unsigned int bytes; /* of tags that are still in the frames */
+	bool stripped;      /* the mbufs of some packets have tags that the NIC stripped */
+	bool out;           /* some packets got tags of an egress interface */
 };
 
 /*
- * The priority of the outer or the inner tag that a packet came with (of one: its own), where a
- * frame has its first tag.
+ * Return the priority of the outer or the inner tag that the packet came with, in the lane
+ * where a frame has its first tag. A single tag is both.
  */
 static inline __attribute__((always_inline)) __m128i
 tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2,
@@ -111,12 +115,15 @@ tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2
 	return _mm_and_si128(x, bits);
 }
 
-/* MAC addresses and the one or two tags of `out`, before the EtherType at `l2` + VLAN_AT. */
+/*
+ * Write the MAC addresses and the one or two tags of `out`, before the EtherType at `l2` +
+ * VLAN_AT.
+ */
 static inline void
 frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
 		 uint64_t hop, const struct fib_iface *out)
 {
-	/* Tags are host order, each half. */
+	/* Each half of a tag is in host order. */
 	const __m128i first =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
@@ -137,8 +144,8 @@ frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
 }
 
 /*
- * A frame that is this much shorter, or longer by less than its headroom; both of its lengths
- * are the same, and are one store.
+ * Cut `by` octets off the start of a frame. A negative `by` extends the frame into its
+ * headroom. The two lengths are equal, so they are one store.
  */
 static inline void
 frame_shorten(struct rte_mbuf *m, int by)
@@ -147,14 +154,17 @@ frame_shorten(struct rte_mbuf *m, int by)
 
 	static_assert(offsetof(struct rte_mbuf, data_len) ==
 			      offsetof(struct rte_mbuf, pkt_len) + 4,
-		      "lengths side by side");
+		      "the lengths are adjacent");
 	memcpy(&lengths, &m->pkt_len, sizeof(lengths));
 	lengths -= (uint64_t)by * 0x100000001u;
 	memcpy(&m->pkt_len, &lengths, sizeof(lengths));
 	m->data_off += by;
 }
 
-/* A plain packet that came or leaves with tags: those of `out` in place of its own. */
+/*
+ * Write the headers of a fast-path packet that came or leaves with tags: the tags of `out`
+ * in place of its own.
+ */
 static inline void
 frame_write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 		   const struct fib_iface *out)
@@ -173,8 +183,8 @@ frame_write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t h
 }
 
 /*
- * The tag of `out` is put in by its device, which is told; the priority is that of the inner tag
- * that the packet came with, and still has.
+ * Let the device insert the tag of `out`. The priority is that of the inner tag that the
+ * packet came with; it is still there.
  */
 static inline void
 packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
@@ -190,15 +200,16 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 }
 
 /*
- * Plain packets that fit their way out; the others are plain no more. `only4`: all of the burst
- * are plain IPv4, `tagged`: they came with tags, `by_device`: some device puts tags in; the compiler
- * makes a loop of its own of each.
+ * Rewrite the fast-path packets that fit their egress. Move the others to the slow path.
+ * `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came with tags.
+ * `by_device`: some devices insert tags. The compiler makes a separate loop for each
+ * combination.
  */
 static inline __attribute__((always_inline)) void
-burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
+burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint64_t plain = b->plain4 | b->plain6, odd = 0;
+	uint64_t fast = b->fast4 | b->fast6, odd = 0;
 	struct tagged t = {.bytes = tagged ? b->tag_bytes : 0,
 			   .stripped = !tagged && (b->any_flags & VLAN_STRIPPED) != 0};
 
@@ -206,7 +217,7 @@ burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		const struct fib_iface *out;
 		uint8_t *l2 = burst_l2(b, i), *ip = l2 + L2_LEN;
 
-		if (!only4 && (plain >> i & 1) == 0)
+		if (!only4 && (fast >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
 		if (out == NULL || !out->up ||
@@ -214,7 +225,7 @@ burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 			odd |= 1ull << i;
 			continue;
 		}
-		b->way[i] = (uint8_t)out->port;
+		b->out_port[i] = (uint8_t)out->port;
 		if (by_device && out->n_written != out->n_tags)
 			packet_leave_tag(b, i, &t, out);
 		if (tagged || out->n_written != 0)
@@ -224,14 +235,14 @@ burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
-	burst_unplain(b, odd);
+	burst_to_slow(b, odd);
 }
 
-/* What Ethernet padded plain packets with is not theirs (RFC 894). */
+/* Cut off the padding of Ethernet, which is not part of the packet (RFC 894). */
 static __attribute__((noinline)) void
 burst_trim_padded(struct burst *b)
 {
-	for (uint64_t rest = b->padded & (b->plain4 | b->plain6); rest != 0;
+	for (uint64_t rest = b->padded & (b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		uint8_t *end = burst_l2(b, i) + L2_LEN + b->l3_len[i];
@@ -243,22 +254,25 @@ burst_trim_padded(struct burst *b)
 }
 
 void
-fwd_rewrite_plain(struct burst *b)
+fwd_rewrite_fast(struct burst *b)
 {
 	b->tags_out = b->inserts = b->vlan_a_port = false;
-	/* True before the first hop that leads to such an interface, and hops have been read. */
-	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* it is done */
+	/*
+	 * Relaxed is enough: neigh sets it before it stores the first hop to such an
+	 * interface, and this thread has read the hops with acquire.
+	 */
+	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* done */
 		;
 	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
-		burst_rewrite_plain(b, false, b->tag_bytes != 0, true);
-	else if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
-		burst_rewrite_plain(b, true, true, false);
+		burst_rewrite_fast(b, false, b->tag_bytes != 0, true);
+	else if (b->tag_bytes != 0 && b->fast4 == burst_all(b))
+		burst_rewrite_fast(b, true, true, false);
 	else if (b->tag_bytes != 0)
-		burst_rewrite_plain(b, false, true, false);
-	else if (b->plain4 == burst_all(b))
-		burst_rewrite_plain(b, true, false, false);
+		burst_rewrite_fast(b, false, true, false);
+	else if (b->fast4 == burst_all(b))
+		burst_rewrite_fast(b, true, false, false);
 	else
-		burst_rewrite_plain(b, false, false, false);
+		burst_rewrite_fast(b, false, false, false);
 	if (b->padded != 0)
 		burst_trim_padded(b);
 }
@@ -266,8 +280,8 @@ fwd_rewrite_plain(struct burst *b)
 void
 fwd_rewrite(struct burst *b)
 {
-	fwd_rewrite_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	fwd_rewrite_fast(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 

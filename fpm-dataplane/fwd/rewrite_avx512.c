@@ -1,41 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The new headers of a burst that leaves by few interfaces, with AVX-512: an interface is asked
- * once whether its packets fit, and what it writes is a vector made once; a packet is then a
- * few stores without a question. As rewrite.c does it one by one, of bursts without anything
- * rare: what this file does not do, it leaves untouched.                          [fwd-n]
+ * rewrite_avx512: write the new headers of a burst that leaves by few interfaces, with
+ * AVX-512. The MTU is checked once per interface, and the MAC and tag of an interface
+ * become a vector once. A packet then costs a few stores and no branch. The result is that
+ * of rewrite.c. The file handles only bursts without rare cases; it leaves any other burst
+ * unchanged. [fwd-n]
  *
- * Tried without gain: the MAC addresses in front of a tag that goes as one store, with octets
- * of that tag before them; a tag's store cut where a cache line ends.
+ * Tried without gain: the MAC addresses before a tag as one store, together with octets of
+ * that tag; a tag's store split where a cache line ends.
  */
 #include <stddef.h>
 
 #include "fwd/avx512.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "port/vlan.h"
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,bmi")
 
-/* Packets below which the questions are more than they save. */
-#define LEAST 16
+/* With fewer packets the checks cost more than they save. */
+#define PACKETS_MIN 16
 
-/* Interfaces beyond which a packet at a time is no slower: each costs a look at all entries. */
-#define MOST 16
+/*
+ * With more interfaces the scalar code is as fast, because each interface costs a pass over
+ * all entries.
+ */
+#define EGRESS_MAX 16
 
-/* What a frame begins with, for each interface that some leave by. */
-struct ways {
-	__m128i frame[MOST];               /* behind its first six octets */
-	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: octets into frame[] */
-	unsigned int tag_bytes;            /* of all of them */
-	bool by_port;                      /* no two of one port */
+/* The first octets of a frame, for each egress interface of the burst. */
+struct egress {
+	__m128i frame[EGRESS_MAX];         /* without the first six octets */
+	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: byte offset in frame[] */
+	unsigned int tag_bytes;            /* of the interfaces, equal for all */
+	bool by_port;                      /* no two interfaces of one port */
 };
-static_assert(MOST * sizeof(__m128i) <= 256, "an octet says where");
+static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
 
-/* Numbers of the interfaces that 32 entries leave by, in order. */
+/* Return the egress interfaces of 32 entries, in order. */
 INLINE __m512i
 hops_ifidx32(const uint64_t *hop)
 {
-	/* Entry 8 * j + k is half j of the lane k. */
+	/* Entry 8 * j + k is the 16-bit part j of lane k. */
 	const __m512i order =
 		_mm512_set_epi16(31, 27, 23, 19, 15, 11, 7, 3, 30, 26, 22, 18, 14, 10, 6, 2,
 				 29, 25, 21, 17, 13, 9, 5, 1, 28, 24, 20, 16, 12, 8, 4, 0);
@@ -54,7 +58,7 @@ masks_join(__mmask32 lo, __mmask32 hi)
 	return lo | (uint64_t)hi << 32;
 }
 
-/* Is there one whose route says how long it may be? */
+/* Return true if the route of an entry has an MTU. */
 INLINE bool
 burst_any_mtu_class(const struct burst *b)
 {
@@ -68,25 +72,28 @@ burst_any_mtu_class(const struct burst *b)
 	return _mm512_test_epi32_mask(any, _mm512_set1_epi32((int)class)) != 0;
 }
 
-/* May packets leave by `out` at all, with tags that are as many as those of others? */
+/*
+ * Return true if packets may leave by `out`, it has at most one tag and writes it itself,
+ * and its tags have the same length as those of the other interfaces.
+ */
 INLINE bool
-iface_usable(const struct fib_iface *out, const struct ways *w, bool first)
+iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
 {
 	return out != NULL && out->up && out->n_written == out->n_tags &&
 	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
 }
 
-/* Fill `w` and b->way. Returns false when one of the packets is not for this file. */
+/* Fill `w` and b->out_port. Returns false if a packet needs the code of rewrite.c. */
 INLINE bool
-ways_find(struct burst *b, struct ways *w)
+egress_find(struct burst *b, struct egress *w)
 {
-	/* Tags are host order, each half. */
+	/* Each half of a tag is in host order. */
 	const __m128i octets =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	__m512i lo = hops_ifidx32(b->hop), hi = hops_ifidx32(b->hop + 32);
 	__m512i len_lo = _mm512_loadu_si512(b->l3_len);
 	__m512i len_hi = _mm512_loadu_si512(b->l3_len + 32);
-	__m512i at = _mm512_setzero_si512(), way = at;
+	__m512i at = _mm512_setzero_si512(), port = at;
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
 	bool by_port = true;
 
@@ -99,29 +106,29 @@ ways_find(struct burst *b, struct ways *w)
 					   _mm512_cmpeq_epi16_mask(hi, of)) &
 				todo;
 
-		if (k == MOST || !iface_usable(out, w, k == 0))
+		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
 			return false;
 		w->tag_bytes = fib_tag_bytes(out);
 		mtu = _mm512_set1_epi16((short)out->mtu_bytes);
 		too_long |= mine & masks_join(_mm512_cmpgt_epu16_mask(len_lo, mtu),
 					      _mm512_cmpgt_epu16_mask(len_hi, mtu));
-		way = _mm512_mask_mov_epi8(way, mine, _mm512_set1_epi8((char)out->port));
+		port = _mm512_mask_mov_epi8(port, mine, _mm512_set1_epi8((char)out->port));
 		at = _mm512_mask_mov_epi8(at, mine, _mm512_set1_epi8((char)(k * 16)));
 		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
-		/* Ports that share a bit are taken for one. */
+		/* Two ports with the same bit count as one port. */
 		by_port &= (ports >> out->port % 64 & 1) == 0;
 		ports |= 1ull << out->port % 64;
 		todo &= ~mine;
 	}
 	w->by_port = by_port;
 	_mm512_store_si512(w->at, at);
-	_mm512_storeu_si512(b->way, way);
+	_mm512_storeu_si512(b->out_port, port);
 	return too_long == 0;
 }
 
 /*
- * Adds `by` to halves of a buffer's 32 octets from data_off on: one load, one store. The buffer is
- * ours alone, what counts references included.
+ * Add `by` to the 16-bit fields of the mbuf's 32 octets from data_off on, with one load and
+ * one store. This covers the reference count; no other thread has the mbuf.
  */
 INLINE void
 frame_shorten(struct rte_mbuf *m, __m256i by)
@@ -131,7 +138,10 @@ frame_shorten(struct rte_mbuf *m, __m256i by)
 	_mm256_storeu_si256(at, _mm256_add_epi16(_mm256_loadu_si256(at), by));
 }
 
-/* For frame_shorten(): a frame begins so many octets later, and is as much shorter. */
+/*
+ * Return the vector for frame_shorten() that moves the start of a frame by so many octets
+ * and shortens it as much.
+ */
 INLINE __m256i
 frame_shorten_vector(int octets)
 {
@@ -140,16 +150,17 @@ frame_shorten_vector(int octets)
 	static_assert(offsetof(struct rte_mbuf, data_off) == 16 &&
 			      offsetof(struct rte_mbuf, pkt_len) == 16 + 20 &&
 			      offsetof(struct rte_mbuf, data_len) == 16 + 24,
-		      "the first half, the tenth, the twelfth");
+		      "16-bit fields 0, 10 and 12");
 	return _mm256_setr_epi16(by, 0, 0, 0, 0, 0, 0, 0, 0, 0, less, 0, less, 0, 0, 0);
 }
 
 /*
- * What all have in common: more than one family, tags that they came with (`in`), a tag that
- * they leave with (`out`), of the same priority then. The compiler makes a loop of its own of each.
+ * Write the headers of all entries. `families`: the burst has both families. `in`: the
+ * packets came with a tag. `out`: they leave with a tag, which keeps the priority of the
+ * old one. The compiler makes a separate loop for each combination.
  */
 INLINE void
-frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool out)
+frames_write(struct burst *b, const struct egress *w, bool families, bool in, bool out)
 {
 	const __m128i octets =
 		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -184,9 +195,9 @@ frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool
 }
 
 INLINE void
-frames_write_families(struct burst *b, const struct ways *w, bool in, bool out)
+frames_write_families(struct burst *b, const struct egress *w, bool in, bool out)
 {
-	if (b->plain4 != 0 && b->plain6 != 0)
+	if (b->fast4 != 0 && b->fast6 != 0)
 		frames_write(b, w, true, in, out);
 	else
 		frames_write(b, w, false, in, out);
@@ -196,14 +207,14 @@ bool
 fwd_rewrite_avx512(struct burst *b)
 {
 	bool in = b->tag_bytes != 0, out;
-	struct ways w;
+	struct egress w;
 
-	if ((b->plain4 | b->plain6) != burst_all(b) || b->n < LEAST ||
-	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !ways_find(b, &w))
+	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < PACKETS_MIN ||
+	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !egress_find(b, &w))
 		return false;
 	out = w.tag_bytes != 0;
 	if (out && (b->any_flags & VLAN_STRIPPED) != 0)
-		return false; /* priorities are in the buffers */
+		return false; /* their priorities are in the mbufs */
 	if (in && out)
 		frames_write_families(b, &w, true, true);
 	else if (out)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transmit buffers, one a port: filled packet by packet (tx.h) or with vectors
- * (spread_avx512.c), sent when they are full or the round ends. Each frame that leaves is
- * counted for its port and its VLAN, each that the port does not take is dropped.  [fwd-n]
+ * tx: the transmit buffers, one per port. They are filled packet by packet (tx.h) or with
+ * vectors (spread_avx512.c), and sent when they are full or the round ends. A sent frame
+ * counts for its port and its VLAN. A frame that the port does not take is dropped.
+ *                                                                               [fwd-n]
  */
 #include "fwd/tx.h"
 
@@ -10,15 +11,18 @@
 #include "fwd/watch.h"
 #include "port/vlan.h"
 
-/* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
+/*
+ * The VLANs and lengths of a buffer's frames. They are noted before the transmit call,
+ * because a sent frame is no longer ours.
+ */
 struct vlan_frames {
-	uint32_t differ;              /* in m->port; 0: all leave by frame[0]'s */
+	uint32_t differ; /* bits of m->port that differ; 0: all leave by frame[0] */
 	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
 };
 static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
 	      "the longest frame fits");
 
-/* Returns the octets of all. */
+/* Note the frames of a buffer. Returns the sum of their lengths. */
 static uint64_t
 vlan_frames_note(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
 {
@@ -39,7 +43,7 @@ vlan_frames_note(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *
 	return bytes;
 }
 
-/* Frames of a VLAN; a port's own are counted. */
+/* Count frames of a VLAN. The caller counts them for the port. */
 static inline void
 vlan_count_tx(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
@@ -51,7 +55,7 @@ vlan_count_tx(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
 	counter_add(&c->tx_bytes, bytes);
 }
 
-/* The first `n`, of `bytes` octets, have left. */
+/* Count the first `n` frames, `bytes` octets, as sent. */
 static void
 vlan_frames_count(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t bytes)
 {
@@ -61,9 +65,9 @@ vlan_frames_count(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64
 		vlan_count_tx(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
 }
 
-/* All in the buffer leave by one VLAN; from here on each says so, for others come. */
+/* Name the VLAN in each frame of the buffer, because frames of other interfaces follow. */
 void
-fwd_tx_say_vlans(struct tx_buffer *tx)
+fwd_tx_mark_vlans(struct tx_buffer *tx)
 {
 	for (uint16_t i = 0; i < tx->n; i++)
 		tx->m[i]->port = tx->vlan;
@@ -82,7 +86,7 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	uint16_t sent;
 
 	if (tx->vlan != 0 && fwd_watched(f))
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	has_vlans = tx->has_vlans;
 	if (has_vlans)
 		bytes = vlan_frames_note(tx, ifidx, &vlans);
@@ -95,7 +99,7 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	else
 		sent = fwd_send(f, tx);
 	cycles_sent(f, begin_tsc);
-	/* Only what was not sent is still ours to look at. */
+	/* Only the frames that were not sent may still be read. */
 	for (uint16_t i = sent; i < tx->n; i++)
 		bytes -= vlan_sent_bytes(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
@@ -125,7 +129,7 @@ fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan)
 		return true;
 	}
 	if (tx->vlan != 0)
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	tx->has_vlans |= vlan != 0;
 	return vlan == 0;
 }

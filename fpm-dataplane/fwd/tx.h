@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tx: packets on their way into the transmit buffers (struct tx_buffer of burst.h).
+ * tx: put packets into the transmit buffers (struct tx_buffer of burst.h).
  *
- * Private to fwd/. A forwarder fills its own buffers, and sends them.              [fwd-n]
+ * Private to fwd/. A forwarder fills and sends its own buffers.                 [fwd-n]
  */
 #ifndef FWD_TX_H
 #define FWD_TX_H
 
 #include "fwd/burst.h"
 
-/* Send the buffer of a port; it is empty then. */
+/* Send the buffer of a port and empty it. */
 void fwd_tx_send(struct fwd *f, uint16_t ifidx);
 
-/* All in the buffer leave by one VLAN; from here on each says so, for others come. */
-void fwd_tx_say_vlans(struct tx_buffer *tx) __attribute__((cold));
+/* Name the VLAN in each frame of a buffer whose frames all leave by it, see tx_ifidx(). */
+void fwd_tx_mark_vlans(struct tx_buffer *tx) __attribute__((cold));
 
-/* Note that a port is sent to in this round. */
+/* Note that the port has frames in this round. */
 static inline void
 tx_list(struct fwd *f, uint16_t ifidx)
 {
@@ -28,7 +28,7 @@ tx_list(struct fwd *f, uint16_t ifidx)
 	f->tx_used[f->n_tx_used++] = ifidx;
 }
 
-/* A frame of a port, or of a VLAN that says so, into the buffer of the port. */
+/* Put a frame of a port, or of a VLAN that m->port names, into the buffer of the port. */
 static inline void
 tx_put_port(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 {
@@ -36,7 +36,7 @@ tx_put_port(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 	uint16_t n;
 
 	if (tx->vlan != 0)
-		fwd_tx_say_vlans(tx);
+		fwd_tx_mark_vlans(tx);
 	n = tx->n;
 	if (n == 0)
 		tx_list(f, ifidx);
@@ -46,7 +46,7 @@ tx_put_port(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 		fwd_tx_send(f, ifidx);
 }
 
-/* A frame of a VLAN, into the buffer of its port. */
+/* Put a frame of a VLAN into the buffer of its port. */
 static inline void
 tx_put_vlan(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 {
@@ -58,7 +58,7 @@ tx_put_vlan(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 	tx_put_port(f, port, m);
 }
 
-/* fwd_tx(), inlined where packets come one after the other. */
+/* fwd_tx(), inlined for loops over packets. */
 static inline void
 fwd_tx_put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 {
@@ -68,26 +68,33 @@ fwd_tx_put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 		tx_put_port(f, ifidx, m);
 }
 
-/* Append to the buffer of an interface's port; what that does not take is dropped. */
+/*
+ * Put a frame into the buffer of an interface's port. A frame that the port does not take
+ * is dropped when the buffer is sent.
+ */
 void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
 void fwd_tx_flush(struct fwd *f);
 
 /*
- * The whole burst leaves: to the buffers with it. Returns entries that were left over, a bit
- * each, for no room or too many interfaces.
+ * Put a whole burst into the buffers. Returns a bit for each entry that is left over,
+ * because a buffer is full or the burst leaves by too many ports.
  */
 uint64_t fwd_spread_avx512(struct burst *b);
 
-/* Where the next `n` packets of a port go, which counts as done; NULL: there is no room. */
+/*
+ * Reserve room for the next `n` packets of a port, as if they were there already. Returns
+ * NULL if there is no room.
+ */
 struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
 
 /*
- * The next packets of a port all leave by `vlan`, without saying so (see tx_ifidx()); 0: those
- * that leave by VLANs do. Returns false when they have to, for others are there already.
+ * Announce packets of a port that leave by `vlan`; their m->port does not name it (see
+ * tx_ifidx()). With `vlan` 0 packets of VLANs do name theirs. Returns false if m->port has
+ * to name the VLAN, because the buffer has frames of another interface.
  */
 bool fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan);
 
-/* They are there: send them, if the buffer is full. */
+/* Send the buffer if it is full, after the packets are in it. */
 void fwd_tx_full(struct fwd *f, uint16_t ifidx);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of a port that has VLANs: each belongs to an interface, and the walk is one
- * interface's. Here they are told apart, lose the tags that led there, and walk together
- * with others of their interface. A port without VLANs never comes here.         [fwd-n]
+ * vlan: separate the frames of a port that has VLANs. The stages handle packets of one
+ * interface. So the frames are grouped by interface, and lose the tags that lead to it.
+ * loop.c calls fwd_look() and fwd_split() only for a port that has VLANs.       [fwd-n]
  */
 #include "fwd/vlan.h"
 
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "port/vlan.h"
 
-/* The VLAN on a port whose tag, with this TCI, the NIC took off; 0: none. */
+/* Return the VLAN of a frame whose tag the NIC stripped, by the tag's TCI; 0: no VLAN. */
 static uint16_t
 tci_find_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
 {
@@ -21,9 +21,9 @@ tci_find_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
 }
 
 /*
- * vlan_find() for a frame as the NIC gives it. A tag that it took off stays off where it alone
- * says whose the frame is, which is nearly always; else it is put back, and the frame is as it was
- * on the wire.
+ * Return the interface of a frame as the NIC delivers it; *at as in vlan_find(). A stripped
+ * tag stays off if it alone selects the interface, which is nearly always so. Otherwise it
+ * is put back, and the frame is as it was on the wire.
  */
 static uint16_t
 frame_find_vlan(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m, unsigned int *at)
@@ -60,14 +60,17 @@ fwd_untag(struct burst *b, unsigned int i)
 {
 	if (rte_pktmbuf_data_len(b->m[i]) >= L2_LEN + b->tag_bytes)
 		vlan_strip(b->m[i], b->tag_bytes / VLAN_BYTES);
-	else /* it ends within its tags: a frame with tags that lead nowhere */
+	else /* the frame ends within its tags, which lead to no interface */
 		b->l2[i] -= b->tag_bytes;
 }
 
-/* Kinds of interfaces of which each has a walk for plain packets. */
+/* The number of kinds of interfaces per burst whose packets may take the fast path. */
 #define ALIKE_MAX 4
 
-/* Has any of them a tag, or had it one? Too short ones have what was there before. */
+/*
+ * Return true if a frame may have a tag, or had one that the NIC stripped. A frame that is
+ * too short shows octets of an earlier frame.
+ */
 static bool
 burst_any_tagged(const struct burst *b)
 {
@@ -79,8 +82,9 @@ burst_any_tagged(const struct burst *b)
 }
 
 /*
- * Where `n` tags are, and what decides that there are no more, as burst_tags() has them: all
- * but priorities. `more`: the interface that they lead to has VLANs, or it is a port.
+ * Return the bits of burst_tags() that decide which interface a frame belongs to: `n` tags
+ * without their priorities, and the octets that show whether another tag follows. `more`:
+ * another tag could lead to a VLAN, because the interface has VLANs.
  */
 static uint64_t
 tags_mask(unsigned int n, bool more, const uint8_t *frame)
@@ -89,15 +93,15 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	uint16_t type = get_be16(frame + VLAN_AT + n * VLAN_BYTES);
 	uint64_t mask = n == 0 ? 0 : n == 1 ? tag : tag | tag << 32;
 
-	if (n < VLAN_TAGS && more) /* of what is no tag the type is all that matters */
+	if (n < VLAN_TAGS && more) /* if no tag follows, only the EtherType matters */
 		mask |= (vlan_type_is_tag(type) ? tag : 0xffff) << n * 32;
 	return mask;
 }
 
-/* All tags that lead somewhere, and another one, are within so many octets. */
+/* All tags that select an interface, and another tag, are within so many octets. */
 #define LONG_ENOUGH (VLAN_AT + (VLAN_TAGS + 1) * VLAN_BYTES)
 
-/* The octets of tags that the NIC took off came, too. */
+/* Add the octets of stripped tags, because they were received, too. */
 static void
 bytes_add_stripped(struct burst *b)
 {
@@ -105,7 +109,7 @@ bytes_add_stripped(struct burst *b)
 		b->bytes += vlan_stripped(b->m[i]) * VLAN_BYTES;
 }
 
-/* fwd_look() where the NIC took the first one's tag off. */
+/* fwd_look() for a burst whose first frame has a stripped tag. */
 static __attribute__((noinline)) uint16_t
 burst_look_stripped(struct burst *b)
 {
@@ -118,7 +122,10 @@ burst_look_stripped(struct burst *b)
 	bytes_add_stripped(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		differ |= b->m[i]->vlan_tci ^ m->vlan_tci;
-	/* All had the same tag, and have no other that could lead elsewhere. */
+	/*
+	 * All frames had the same tag, and no frame has another tag that selects an
+	 * interface.
+	 */
 	if (of != 0 && (differ & ~VLAN_PRIORITY) == 0 &&
 	    (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 &&
 	    (b->any_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0 &&
@@ -145,8 +152,9 @@ fwd_look(struct burst *b)
 	differ = fwd_look_tags(b, (uint8_t)(n * VLAN_BYTES)) &
 		 tags_mask(n, fib_vlans(fib, of) != NULL, first);
 	/*
-	 * Who looks wants to see frames as they are; what the NIC took off another comes before
-	 * ours; a first one that ends early says nothing of others.
+	 * A session that watches packets is to see whole frames. A tag that the NIC
+	 * stripped from another frame of the burst comes before the tags in the frames. A
+	 * first frame that is short says nothing about the others.
 	 */
 	if (differ == 0 && rte_pktmbuf_data_len(b->m[0]) >= LONG_ENOUGH &&
 	    !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0)
@@ -157,18 +165,17 @@ fwd_look(struct burst *b)
 	return 0;
 }
 
-/* A burst told apart: each packet's interface. */
-struct told {
+/* A burst separated by interface. */
+struct split {
 	struct rte_mbuf *m[BURST_MAX];
-	const struct fib_iface
-		*iface[BURST_MAX]; /* NULL: the port's, which has none (any more) */
+	const struct fib_iface *iface[BURST_MAX]; /* NULL: the interface is gone */
 	uint16_t of[BURST_MAX];
-	uint32_t bytes[BURST_MAX]; /* as they came */
-	uint8_t tags[BURST_MAX]; /* that lead there, and are still on; a NIC may have one */
-	uint64_t left;           /* to be walked */
+	uint32_t bytes[BURST_MAX]; /* as received */
+	uint8_t tags[BURST_MAX];   /* tags in the frame that select its interface */
+	uint64_t left;             /* entries still to be handled */
 };
 
-/* `n` frames of a VLAN have come; a port's are counted. */
+/* Count `n` received frames of a VLAN. The caller counts them for the port. */
 static void
 iface_count_rx(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
@@ -193,11 +200,11 @@ vrf_count_rx(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
 }
 
 /*
- * What each packet came in by is counted here. `stripped`: a NIC took tags off; the compiler
- * makes a loop without that question for all others.
+ * Find the interface of each packet and count the packet for it. `stripped`: the NIC
+ * stripped tags. The compiler makes a separate loop for all other bursts.
  */
 static inline __attribute__((always_inline)) void
-burst_tell_apart(struct burst *b, struct told *t, bool stripped)
+burst_split(struct burst *b, struct split *t, bool stripped)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -217,7 +224,10 @@ burst_tell_apart(struct burst *b, struct told *t, bool stripped)
 		if (stripped)
 			t->bytes[i] += vlan_stripped(m) * VLAN_BYTES;
 	}
-	/* On its own: a counter is not read before it is known where all stores before it go. */
+	/*
+	 * A loop of its own: a counter cannot be loaded before the addresses of all earlier
+	 * stores are known.
+	 */
 	for (unsigned int i = 0; i < b->n; i++) {
 		iface_count_rx(b, t->of[i], 1, t->bytes[i]);
 		vrf_count_rx(b, t->iface[i], t->bytes[i]);
@@ -225,7 +235,10 @@ burst_tell_apart(struct burst *b, struct told *t, bool stripped)
 	b->vrf_counted = true;
 }
 
-/* Is what a packet must be to be plain the same on both? Tags aside. */
+/*
+ * Return true if the conditions of the fast path are the same on both interfaces, tags
+ * aside.
+ */
 static inline bool
 ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 {
@@ -234,10 +247,13 @@ ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 	       a->up == b->up && (a->ifindex == 0) == (b->ifindex == 0);
 }
 
-/* The plain ones of `untried` that came by the interface of `like`, or by ones that are alike. */
+/*
+ * Pass the packets of `untried` from the interface of `like`, and from interfaces that are
+ * alike, through the fast path.
+ */
 static void
-told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
-		uint64_t (*walk_plain)(struct burst *b))
+split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *untried,
+		 uint64_t (*walk_fast)(struct burst *b))
 {
 	const struct fib_iface *in = t->iface[like];
 	uint8_t from[BURST_MAX], tags = t->tags[like];
@@ -261,7 +277,7 @@ told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *un
 	b->ifidx = in->ifidx;
 	b->in = in;
 	b->vrfs_differ = differ != 0;
-	for (uint64_t rest = walk_plain(b); rest != 0; rest &= rest - 1) {
+	for (uint64_t rest = walk_fast(b); rest != 0; rest &= rest - 1) {
 		unsigned int i = from[__builtin_ctzll(rest)];
 
 		t->left |= 1ull << i;
@@ -269,9 +285,9 @@ told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *un
 	}
 }
 
-/* Those that are left, interface by interface. */
+/* Pass the packets that are left through the stages, one interface at a time. */
 static void
-told_walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
+split_walk_left(struct burst *b, struct split *t, void (*walk)(struct burst *b))
 {
 	while (t->left != 0) {
 		uint16_t ifidx = t->of[__builtin_ctzll(t->left)];
@@ -288,17 +304,17 @@ told_walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
 			b->m[b->n++] = t->m[i];
 			t->left &= ~(1ull << i);
 		}
-		burst_look(b); /* anew: tags went, and others */
+		burst_look(b); /* again: tags are off, and the burst has other frames */
 		walk(b);
 	}
 }
 
 void
 fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
-	  uint64_t (*walk_plain)(struct burst *b))
+	  uint64_t (*walk_fast)(struct burst *b))
 {
 	uint64_t untried;
-	struct told t;
+	struct split t;
 
 	if (of_all != 0) {
 		b->ifidx = of_all;
@@ -311,20 +327,20 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		return;
 	}
 	if ((b->any_flags & VLAN_STRIPPED) != 0)
-		burst_tell_apart(b, &t, true);
+		burst_split(b, &t, true);
 	else
-		burst_tell_apart(b, &t, false);
+		burst_split(b, &t, false);
 	untried = fwd_watched(b->fwd) ? 0 : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0)
-			told_walk_alike(b, &t, like, &untried, walk_plain);
+			split_walk_alike(b, &t, like, &untried, walk_fast);
 		else
 			untried &= untried - 1;
 	}
-	told_walk_left(b, &t, walk);
+	split_walk_left(b, &t, walk);
 }
 
 bool

@@ -1,42 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vlan: frames of a port that has VLANs, before the walk, and tags that plain packets keep
- * during it.
+ * vlan: separate the frames of a port that has VLANs, before the stages, and the tags that
+ * fast-path packets keep until rewrite.
  *
- * Private to fwd/.                                                                 [fwd-n]
+ * Private to fwd/.                                                              [fwd-n]
  */
 #ifndef FWD_VLAN_H
 #define FWD_VLAN_H
 
 #include "fwd/burst.h"
 
-/* The interface a frame of interface `ifidx` belongs to; it loses the tags that say so. */
+/*
+ * Return the interface that a frame received by interface `ifidx` belongs to, and take off
+ * the tags that select it.
+ */
 uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
 /*
- * burst_look() for a port with VLANs; b->bytes has what the NIC took off, too. Returns the
- * interface that all frames belong to, 0: they have to be told apart.
+ * Read the buffers of a burst of a port with VLANs, as burst_look() does. b->bytes includes
+ * stripped tags. Returns the interface that all frames belong to; 0: fwd_split() has to
+ * separate them.
  */
 uint16_t fwd_look(struct burst *b);
 /*
- * A burst of a port with VLANs; `of` what fwd_look() said. Packets of several interfaces that
- * are alike go together as far as they are plain: walk_plain() sends those on, and returns
- * the others, a bit each, untouched but for their tags. walk() takes packets of one interface.
+ * Handle a burst of a port with VLANs; `of_all` is the result of fwd_look(). walk_fast()
+ * gets packets of several interfaces that are alike. It sends those of the fast path and
+ * returns a bit for each other packet, which it has not changed but for its tags. walk()
+ * gets packets of one interface.
  */
 void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
-	       uint64_t (*walk_plain)(struct burst *b));
-/* A tag that only has a priority is taken off: its frame is an untagged one. */
+	       uint64_t (*walk_fast)(struct burst *b));
+/*
+ * Take off a tag that has only a priority. Returns true if the frame had one; it is
+ * untagged now.
+ */
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 
-/* Take off the b->tag_bytes of an entry that is not plain. */
+/* Take the b->tag_bytes off an entry that is not on the fast path. */
 void fwd_untag(struct burst *b, unsigned int i);
 
-/* They are plain no more: the rules have them from here on. */
+/* Move packets from the fast path to the slow path. */
 static inline void
-burst_unplain(struct burst *b, uint64_t odd)
+burst_to_slow(struct burst *b, uint64_t odd)
 {
-	odd &= b->plain4 | b->plain6;
-	b->plain4 &= ~odd;
-	b->plain6 &= ~odd;
+	odd &= b->fast4 | b->fast6;
+	b->fast4 &= ~odd;
+	b->fast6 &= ~odd;
 	for (; odd != 0 && b->tag_bytes != 0; odd &= odd - 1)
 		fwd_untag(b, (unsigned int)__builtin_ctzll(odd));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk as a whole, looked at or not. Everybody takes the same stages: packets nobody
- * looks at, packets of `fpmctl trace`, and the ones of `fpmctl explain`, which do not exist.
+ * walk: the sequence of the stages. All packets take the same stages: ordinary packets,
+ * packets that `fpmctl trace` watches, and the packet of `fpmctl explain`, which was not
+ * received.
  */
 #ifndef FWD_WALK_H
 #define FWD_WALK_H
@@ -9,8 +10,9 @@
 #include "fwd/burst.h"
 
 /*
- * The walk, from arrival to rewrite. `after` (NULL: nothing) is called after each stage; the
- * compiler sees which it is.
+ * Pass a burst through the stages, from admit to rewrite. `after` (may be NULL) is called
+ * after each stage. It is constant where this function is inlined, so the compiler resolves
+ * it.
  */
 static inline __attribute__((always_inline)) void
 fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
@@ -35,22 +37,22 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 }
 
 /*
- * The walk of plain packets without the others, which have another one by the rules: they keep
- * nothing of this one, but have lost b->tag_bytes.
+ * Pass the fast-path packets of a burst through the stages. The others keep no result, but
+ * have lost b->tag_bytes; the slow path handles them in a second pass.
  */
 static inline __attribute__((always_inline)) void
-fwd_walk_plain(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
+fwd_walk_fast(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
 {
-	fwd_parse_plain(b);
+	fwd_parse_fast(b);
 	if (after != NULL)
 		after(b, STAGE_PARSE);
-	fwd_lookup_plain(b);
+	fwd_lookup_fast(b);
 	if (after != NULL)
 		after(b, STAGE_LOOKUP);
-	fwd_adjacency_plain(b);
+	fwd_adjacency_fast(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
-	fwd_rewrite_plain(b);
+	fwd_rewrite_fast(b);
 	if (after != NULL)
 		after(b, STAGE_REWRITE);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk and the sending while somebody looks: frames that a filter wants are copied to
- * this forwarder's ring, with what became of them. What nobody wants goes its way as ever;
- * a full ring costs the record, never the packet.                                [fwd-n]
+ * watch: the stages and the transmit call while a session watches packets. Frames that a
+ * filter wants are copied to this forwarder's ring, with their verdict. Other frames are
+ * handled as ever. A full ring loses the record, never the packet.              [fwd-n]
  */
 #include "fwd/watch.h"
 
@@ -12,9 +12,9 @@
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
-static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");
+static_assert(WATCH_GO == VERDICT_GO, "a record has the verdicts of a burst");
 
-/* Which way, as far as it is decided. */
+/* Note the path, as far as it is decided. */
 static void
 note_path(struct burst *b, unsigned int i)
 {
@@ -29,7 +29,9 @@ note_path(struct burst *b, unsigned int i)
 	}
 }
 
-/* Group, hash and path of what was looked up, before the way through is decided. */
+/*
+ * Note group, hash and path from the lookup, before the adjacency stage changes the path.
+ */
 static void
 note_found(struct burst *b, const struct fwd_found *found)
 {
@@ -54,7 +56,7 @@ note_found(struct burst *b, const struct fwd_found *found)
 	}
 }
 
-/* Of those whose route led to another VRF: the way from there. */
+/* Note the path in the other VRF for packets whose route led there. */
 static void
 note_vrfs(struct burst *b)
 {
@@ -81,7 +83,7 @@ note_stage(struct burst *b, enum watch_stage stage)
 			b->rec[i]->stage = (uint8_t)stage;
 }
 
-/* The frame that leaves, but for tags. */
+/* Note the first octets of the frame that is sent, without tags. */
 static void
 note_rewritten(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
@@ -111,7 +113,10 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->l3_bytes = b->l3_len[i];
 	if (rec->stage < STAGE_ADJACENCY)
 		return;
-	/* The stage may have left before it got to a neighbor: then this hop is old. */
+	/*
+	 * A packet that left in the adjacency stage may have an old hop: it did not reach a
+	 * neighbor.
+	 */
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
 	rec->out_ifidx = rec->hop & 0xffff;
@@ -160,7 +165,10 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 	uint64_t now_ns = 0;
 	uint16_t sent;
 
-	/* Before: a sent frame is no longer ours to look at. Who looks sees it with its tag. */
+	/*
+	 * Before the transmit call, because a sent frame is no longer ours. The record has
+	 * the frame with its tag.
+	 */
 	for (unsigned int i = 0; i < tx->n; i++) {
 		if ((tx->m[i]->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
 			vlan_insert(tx->m[i]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch: the walk and the sending while somebody looks; the walk itself is in walk.h.
+ * watch: the stages and the transmit call while a session watches packets. walk.h has the
+ * sequence of the stages.
  *
- * Private to fwd/.                                                                 [fwd-n]
+ * Private to fwd/.                                                              [fwd-n]
  */
 #ifndef FWD_WATCH_H
 #define FWD_WATCH_H
@@ -12,15 +13,18 @@
 #include "fwd/burst.h"
 
 /*
- * The walk of a burst of which some packets have a record in b->rec: sets down the stage at
- * which each was decided, what was found, and the verdict.
+ * Pass a burst through the stages and fill the records in b->rec: the stage that decided,
+ * the result of the lookup, and the verdict.
  */
 void fwd_walk_noted(struct burst *b);
 
-/* The walk while somebody looks: what they look for is copied to this forwarder's ring. */
+/*
+ * Pass a burst through the stages and copy the packets that sessions want to this
+ * forwarder's ring.
+ */
 void fwd_walk_watched(struct burst *b);
 
-/* Give a buffer to its port. Returns how many it took. */
+/* Give a buffer to its port. Returns the number of frames that the port took. */
 static inline uint16_t
 fwd_send(struct fwd *f, struct tx_buffer *tx)
 {

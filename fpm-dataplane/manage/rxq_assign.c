@@ -107,7 +107,7 @@ void
 deal_end(const struct deal *d, const struct port *port)
 {
 	for (uint16_t q = 0; q < port->n_rxq; q++) {
-		unsigned int f = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+		unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
 
 		if (f < d->n_fwd)
 			(void)serve_end(&d->serving[f], port->ifidx, q);
@@ -118,7 +118,7 @@ deal_end(const struct deal *d, const struct port *port)
 static int
 queue_move(const struct deal *d, const struct port *port, uint16_t q, unsigned int to)
 {
-	unsigned int f = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+	unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
 
 	return f < d->n_fwd && to < d->n_fwd
 		       ? serve_move(&d->serving[f], &d->serving[to], port->ifidx, q)
@@ -133,7 +133,7 @@ deal_move(const struct deal *d, const struct port *port, const struct config_por
 	int rc = 0;
 
 	for (; q < port->n_rxq && q < cp->n_core && rc == 0; q++) {
-		was[q] = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+		was[q] = serve_index(d->serving, d->n_fwd, port->ifidx, q);
 		rc = queue_move(d, port, q, plan_on(d->cpu, d->n_fwd, cp->core[q]));
 	}
 	while (rc < 0 && q-- > 0) /* backwards: who gave a queue away has room for it */
@@ -156,8 +156,8 @@ deal_look(const struct deal *d, struct deal_seen *seen)
 		memcpy(at->name, port->name, sizeof(at->name));
 		at->n_rxq = 0;
 		while (at->n_rxq < port->n_rxq && at->n_rxq < CONFIG_CORES_MAX) {
-			at->fwd[at->n_rxq] = (uint8_t)serve_who(d->serving, d->n_fwd,
-								port->ifidx, at->n_rxq);
+			at->fwd[at->n_rxq] = (uint8_t)serve_index(d->serving, d->n_fwd,
+								  port->ifidx, at->n_rxq);
 			at->n_rxq++;
 		}
 	}

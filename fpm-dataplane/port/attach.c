@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device comes to DPDK. The EAL tells a failure by a number that several causes share: of a
- * NIC, /sys has the cause. Runs in main at start, in manage later.
+ * attach: attach a device to DPDK. The EAL reports a failure by a number that several
+ * causes share. For a NIC, /sys shows the cause. Runs in main at the start, in manage
+ * later.
  */
 #include "port/attach.h"
 
@@ -28,26 +29,29 @@ attach_refused(const char *name, int rc, char *why, unsigned int why_size)
 		return why_not(why, why_size, rc,
 			       "no such device, or its driver refuses it");
 	found = device_check("", address, &d, why, why_size);
-	/* Then vfio was not asked, and who else has the device or its group does not matter. */
+	/*
+	 * DPDK has no driver, so vfio was not asked. Another user of the device or of its
+	 * group is not the cause.
+	 */
 	if (rc == -ENOTSUP && device_serves_dpdk(d.driver))
 		return why_not(why, why_size, rc,
-			       "DPDK has no driver for %s (%04x:%04x), though %s has it; "
-			       "`plugins:` brings others",
+			       "DPDK has no driver for %s (%04x:%04x), which is bound to "
+			       "%s; `plugins:` can add drivers",
 			       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 	if (found < 0)
 		return found;
-	/* Which of the two the EAL takes is its choice at its start. */
+	/* The EAL chose physical or virtual addresses once, at its start. */
 	if (device_is_unprotected(&d) && rte_eal_iova_mode() != RTE_IOVA_PA)
 		return why_not(
 			why, why_size, rc,
-			"%s, which %s has without an IOMMU, needs physical addresses, and "
-			"DPDK has virtual ones: so it is without memory.hugepages, and on "
-			"a machine with an IOMMU, where `fpmctl device bind %s` makes use "
-			"of it",
+			"%s is bound to %s without an IOMMU and needs physical addresses, "
+			"but DPDK uses virtual ones, as it does without memory.hugepages "
+			"or with an IOMMU; on a machine with an IOMMU `fpmctl device bind "
+			"%s` uses it",
 			address, d.driver, address);
 	return why_not(why, why_size, rc,
-		       "DPDK's driver refuses %s (%04x:%04x), which %s has; its own words "
-		       "are in the log",
+		       "DPDK's driver refuses %s (%04x:%04x), which is bound to %s; "
+		       "the log has the driver's message",
 		       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 }
 
@@ -62,7 +66,10 @@ attach_is_by_uio(uint16_t port_id)
 	       device_is_uio(&d);
 }
 
-/* Names are those of all processes that share DPDK: is it attached in this one? */
+/*
+ * Return true if the device is attached in this process. A name is known in all processes
+ * that share DPDK.
+ */
 static bool
 device_is_attached(const char *name, uint16_t *port_id)
 {
@@ -70,7 +77,7 @@ device_is_attached(const char *name, uint16_t *port_id)
 	       rte_eth_dev_is_valid_port(*port_id);
 }
 
-/* What brings the device: 0 or -errno. */
+/* A function that attaches the device: 0 or -errno. */
 typedef int probe_fn(const char *devargs);
 
 static int
@@ -79,18 +86,21 @@ attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port
 {
 	int rc;
 
-	/* The EAL attaches none by itself. */
+	/*
+	 * The EAL attaches no device at its start, so a device that is attached belongs to
+	 * a port.
+	 */
 	if (device_is_attached(name, port_id))
 		return why_not(
 			why, why_size, -EBUSY,
-			"%s is the device of a port that runs; `port del` or another "
-			"device there comes first",
+			"%s is the device of a port that runs; remove that port first "
+			"(`port del`) or give it another device",
 			name);
 	rc = probe(devargs);
 	if (rc < 0)
 		return attach_refused(name, rc, why, why_size);
 	if (!device_is_attached(name, port_id))
-		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
+		return why_not(why, why_size, -ENODEV, "%s was attached but has no port",
 			       name);
 	return 0;
 }
@@ -102,7 +112,7 @@ attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
 	return attach_by(rte_dev_probe, devargs, name, port_id, why, why_size);
 }
 
-/* As the EAL does at its start with a device that it is allowed. */
+/* Attach a device as the EAL does at its start with an allowed device. */
 static int
 probe_here(const char *devargs)
 {
@@ -118,7 +128,7 @@ probe_here(const char *devargs)
 	if (rte_devargs_parse(&da, devargs) < 0)
 		return -EINVAL;
 	if (!device_is_attached(da.name, &port_id)) {
-		rte_devargs_remove(&da); /* else it is tried again with each that comes */
+		rte_devargs_remove(&da); /* else each later probe tries it again */
 		rc = rc < 0 ? rc : -ENODEV;
 	}
 	rte_devargs_reset(&da);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bond is made and taken apart in main and manage; while it runs DPDK's interrupt thread
- * follows the links of its members and speaks LACP (rte_eal_alarm), and forwarders carry
- * what that has to say: see rxq.lacp.
+ * bond: make and remove bonds, in main and manage. While a bond runs, DPDK's interrupt
+ * thread follows the links of its members and speaks LACP (rte_eal_alarm). Forwarders send
+ * the LACP frames: see rxq.lacp.
  */
 #include "port/bond.h"
 
@@ -25,7 +25,7 @@
 #include "base/errmsg.h"
 #include "port/attach.h"
 
-/* A NIC that stands still, out of its bond: its driver lets go. */
+/* Close a stopped NIC that is in no bond, and detach it from its driver. */
 static void
 member_close(uint16_t port_id)
 {
@@ -39,9 +39,9 @@ member_close(uint16_t port_id)
 }
 
 /*
- * Some drivers promise an interrupt when the link changes, and none comes (of 22.11,
- * in QEMU): DPDK then neither asks them nor lets anybody ask, and a bond would send into a
- * cable that is pulled.
+ * Return true if a driver promises an interrupt when the link changes but sends none (DPDK
+ * 22.11, in QEMU). DPDK then neither polls the link nor allows polling, and a bond would
+ * send to a member without link.
  */
 static bool
 member_hides_link(uint16_t port_id, char driver[32])
@@ -68,24 +68,23 @@ member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_
 		return rc;
 	if (member_hides_link(*port_id, driver)) {
 		member_close(*port_id);
-		return why_not(
-			why, why_size, -ENOTSUP,
-			"%s cannot be in a bond: its driver (%s) does not tell that its "
-			"link is lost",
-			address, driver);
+		return why_not(why, why_size, -ENOTSUP,
+			       "%s cannot be in a bond: its driver (%s) does not report "
+			       "a lost link",
+			       address, driver);
 	}
 	return 0;
 }
 
 /*
- * How long a member waits for others to come along before it is told to the partner, which
- * waits as well: 2 s by the standard and by Linux. Of two who wait the second adds its time.
+ * How long a member waits for other members before LACP announces it. The partner waits as
+ * well, 2 s by the standard and in Linux. If both wait, the second one adds its time.
  */
 #define AGGREGATE_WAIT_MS 500
-/* Between two words to the partner: as many a second as IEEE 802.1AX, 6.4.16, allows. */
+/* The time between two LACP frames. IEEE 802.1AX, 6.4.16 allows three a second. */
 #define TX_PERIOD_MS 334
 
-/* What of the words goes to a bond that has its members. Returns 0 or -errno. */
+/* Configure a bond that has its members. Returns 0 or -errno. */
 static int
 bond_adjust(uint16_t bond, const struct device_bond *words, const uint16_t *member)
 {
@@ -131,23 +130,24 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 	}
 	bond = rte_eth_bond_create(name, (uint8_t)words.mode, 0);
 	if (bond < 0) {
-		rc = why_not(why, why_size, -EINVAL, "DPDK makes no bond of that name");
+		rc = why_not(why, why_size, -EINVAL,
+			     "DPDK cannot create a bond of that name");
 		goto fail_members;
 	}
 	*port_id = (uint16_t)bond;
 	for (unsigned int i = 0; i < n; i++)
 		if (rte_eth_bond_slave_add(*port_id, member[i]) < 0) {
-			rc = why_not(why, why_size, -EINVAL, "DPDK does not bond %s",
-				     words.member[i]);
+			rc = why_not(why, why_size, -EINVAL,
+				     "DPDK cannot add %s to the bond", words.member[i]);
 			goto fail_bond;
 		}
 	rc = bond_adjust(*port_id, &words, member);
 	*mode = words.mode;
 	if (rc == 0)
 		return 0;
-	why_not(why, why_size, rc, "DPDK refuses what the bond should be");
+	why_not(why, why_size, rc, "DPDK refuses the configuration of the bond");
 fail_bond:
-	rte_eth_dev_close(*port_id); /* lets its members go: without, it is not freed */
+	rte_eth_dev_close(*port_id); /* removes its members, else it cannot be freed */
 	rte_eth_bond_free(name);
 fail_members:
 	while (n > 0)
@@ -187,13 +187,16 @@ bond_has_driver(uint16_t port_id, const char *driver)
 	return false;
 }
 
-/* Of 802.3ad. Returns whether packets may leave by it. */
+/*
+ * Fill in the LACP state of a member of an 802.3ad bond. Returns true if packets may leave
+ * by it.
+ */
 static bool
 member_partner(uint16_t bond, uint16_t port_id, struct bond_member *m)
 {
 	struct rte_eth_bond_8023ad_slave_info lacp;
 
-	/* Refused of a member without link. */
+	/* This fails for a member without link. */
 	if (rte_eth_bond_8023ad_slave_info(bond, port_id, &lacp) < 0)
 		return false;
 	m->heard = (lacp.actor_state & STATE_DEFAULTED) == 0;
@@ -256,30 +259,35 @@ bond_state(uint16_t port_id, struct bond_state *state)
 /* --- room for LACP ------------------------------------------------------------------------ */
 
 /*
- * When a member of an 802.3ad bond has a link for the first time, DPDK 22.11
- * makes packets and rings for it, and ends the program when there is no memory: so the same
- * is made, and given back, before. That is done by DPDK's interrupt thread, which also hears of
- * links: none comes up meanwhile.
+ * When a member of an 802.3ad bond gets its first link, DPDK 22.11 allocates packets and
+ * rings for it, and ends the program if there is no memory. So the same memory is allocated
+ * and freed before, as a trial. The trial runs in DPDK's interrupt thread. That thread also
+ * handles links, so no link comes up during the trial.
  */
 
-/* As rte_eth_bond_8023ad.c has them: a frame, a cache, one packet beside the descriptors. */
+/* As in rte_eth_bond_8023ad.c: a frame, a cache, one packet more than descriptors. */
 #define FRAME_BYTES (sizeof(struct slow_protocol_frame) + RTE_PKTMBUF_HEADROOM)
 #define FRAME_CACHE 32
 #define FRAME_MORE  1
-/* Two rings of a few places, and whatever small there may be until a link comes up. */
+/* Two small rings, and small allocations until a link comes up. */
 #define RINGS_BYTES (64u << 10)
-/* Of a queue with 1024 descriptors: drivers reserve as many as 4096, of 32 octets. */
+/*
+ * For a queue with 1024 descriptors. Drivers reserve up to 4096 descriptors of 32 octets.
+ */
 #define QUEUE_BYTES (160u << 10)
 
 struct room_trial {
-	uint16_t member[RTE_MAX_ETHPORTS]; /* that had no link yet */
+	uint16_t member[RTE_MAX_ETHPORTS]; /* members that have had no link yet */
 	unsigned int n, n_packet;
-	size_t other_bytes; /* a member */
+	size_t other_bytes; /* per member */
 	bool fits;
 	sem_t done;
 };
 
-/* What DPDK calls the packets of a member: there from its first link on, for good. */
+/*
+ * Return true if the member has had a link. DPDK creates its packet pool with the first
+ * link and keeps it.
+ */
 static bool
 member_had_link(uint16_t member)
 {
@@ -306,7 +314,7 @@ room_find_members(struct room_trial *t)
 	}
 }
 
-/* In DPDK's interrupt thread. */
+/* Runs in DPDK's interrupt thread. */
 static void
 room_try(void *ctx)
 {
@@ -345,7 +353,7 @@ bond_room(unsigned int n_desc, unsigned int n_queue, char *why, unsigned int why
 	t.other_bytes = RINGS_BYTES + (size_t)n_queue * QUEUE_BYTES;
 	sem_init(&t.done, 0, 0);
 	if (rte_eal_alarm_set(1, room_try, &t) < 0)
-		t.fits = true; /* nobody knows */
+		t.fits = true; /* unknown: the trial is not possible */
 	else
 		while (sem_wait(&t.done) < 0)
 			continue;
@@ -354,8 +362,7 @@ bond_room(unsigned int n_desc, unsigned int n_queue, char *why, unsigned int why
 		return 0;
 	return why_not(
 		why, why_size, -ENOMEM,
-		"memory.size-mib is too small: 802.3ad takes more of it when links of "
-		"a bond come up (%u member%s to come) than would be left, and DPDK "
-		"would end the program then",
+		"memory.size-mib is too small: when %u more member%s of 802.3ad bonds get "
+		"a link, DPDK needs more memory than is left, and would end the program",
 		t.n, t.n == 1 ? "" : "s");
 }

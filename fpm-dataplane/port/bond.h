@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bond: several NICs as one port, by DPDK's net_bonding. The members are its own; everybody
- * else knows the bond alone.
+ * bond: several NICs as one port, by DPDK's net_bonding. Only this file knows the members;
+ * all other code knows the bond.
  */
 #ifndef PORT_BOND_H
 #define PORT_BOND_H
@@ -12,39 +12,42 @@
 #include "pci/devargs.h"
 
 /*
- * Attach the NICs of `device` and make a bond called `name` of them, not configured yet.
- * Returns 0 with its number and mode, or -errno, undone, with a sentence in `why`.  [main, manage]
+ * Attach the NICs of `device` and make a bond with the name `name`. It is not configured
+ * yet. Returns 0 with its port id and mode, or -errno with everything undone and a sentence
+ * in `why`.                                                              [main, manage]
  */
 int bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mode *mode,
 	      char *why, unsigned int why_size);
 
 /*
- * Is there memory for what DPDK makes, and ends the program without, when members of 802.3ad
- * bonds that had no link yet get one? Of `n_desc` transmit descriptors a bond, and beside
- * `n_queue` queues a member that are still to be made. Returns 0, or -ENOMEM with a sentence in `why`;
- * waits for DPDK's interrupt thread.                                        [main, manage]
+ * Check that memory is left for the members of 802.3ad bonds that have had no link yet.
+ * DPDK allocates it at the first link of a member, and ends the program if it fails. A bond
+ * has `n_desc` transmit descriptors; `n_queue` queues per member are still to be made.
+ * Returns 0, or -ENOMEM with a sentence in `why`. Waits for DPDK's interrupt thread.
+ *                                                                        [main, manage]
  */
 int bond_room(unsigned int n_desc, unsigned int n_queue, char *why, unsigned int why_size);
 
-/* Put an end to the bond and let its NICs go.                              [main, manage] */
+/* Remove the bond and close its NICs.                                     [main, manage] */
 void bond_close(uint16_t port_id);
 
-/* Is one of the members driven by that driver?                              [any thread] */
+/* Return true if a member has this driver.                                  [any thread] */
 bool bond_has_driver(uint16_t port_id, const char *driver);
 
 /*
- * Of 802.3ad: does LACP let packets leave by one of the members? DPDK calls the link up as soon as a
- * member has one, and loses what is sent until then.                        [any thread]
+ * Return true if LACP lets packets leave by a member of an 802.3ad bond. DPDK reports a
+ * link as soon as a member has one, and loses packets that are sent before LACP has agreed.
+ *                                                                          [any thread]
  */
 bool bond_lacp_up(uint16_t port_id);
 
 struct bond_member {
 	char device[DEVICE_ADDRESS_STRLEN];
 	char driver[32];
-	bool link;          /* as its driver tells it */
-	bool active;        /* packets of ours leave by it */
-	bool heard;         /* of 802.3ad: somebody speaks LACP at the other end */
-	uint8_t partner[6]; /* who: the MAC of its system */
+	bool link;          /* as its driver reports it */
+	bool active;        /* our packets leave by it */
+	bool heard;         /* of 802.3ad: the other end speaks LACP */
+	uint8_t partner[6]; /* the MAC address of the partner's system */
 };
 
 struct bond_state {
@@ -52,7 +55,7 @@ struct bond_state {
 	struct bond_member member[BOND_MEMBERS_MAX];
 };
 
-/* How the bond is now. Returns 0 or -errno.                                 [any thread] */
+/* Get the state of the bond. Returns 0 or -errno.                           [any thread] */
 int bond_state(uint16_t port_id, struct bond_state *state);
 
 #endif

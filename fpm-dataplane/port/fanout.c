@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's net_af_packet joins its sockets to a PACKET_FANOUT group with FLAG_DEFRAG, even a
- * single one: the kernel then reassembles IPv4 fragments before the port sees them, and cuts
- * to a ring slot what is then longer. A router must pass fragments on as they come. The PMD
- * has no option for it, so the program stands between it and libc (the linker exports this
- * symbol, see the Makefile) and takes the flag away; every other call goes through. Standing
- * there it also learns which socket is behind which queue, for the PMD tells nobody: each
- * queue's socket joins the group in turn. Nor does the PMD ask the kernel what found no room
- * in a ring: frames would be lost of which no counter tells. Any thread.
+ * fanout: replace setsockopt() to change how DPDK's net_af_packet joins PACKET_FANOUT
+ * groups. The linker exports this symbol, see the Makefile. All other calls go through to
+ * the kernel. Runs in any thread.
+ *
+ * The PMD joins each socket to a group with FLAG_DEFRAG, even a single one. The kernel then
+ * reassembles IPv4 fragments before the port receives them, and cuts a longer packet to a
+ * ring slot. A router must forward fragments as they come. The PMD has no option for it, so
+ * this function clears the flag.
+ *
+ * It also records which socket belongs to which queue, because the PMD does not report it.
+ * The sockets join the group in the order of the queues. The PMD does not ask the kernel
+ * for frames that found no room in a ring, either. fanout_missed() does, so that these
+ * frames are counted.
  */
 #include "port/fanout.h"
 
@@ -38,8 +43,9 @@ fanout_missed(int fd)
 }
 
 /*
- * The PMD makes the group's number of process and interface, and two daemons in a row (as when
- * one takes the place of another) may make the same of different ones: the kernel chooses.
+ * Return the group argument with a group id that no other daemon uses. The PMD derives the
+ * id from process and interface. Two daemons, one after the other, may derive the same id
+ * for different interfaces. So the kernel chooses the id.
  */
 static unsigned int
 fanout_group(unsigned int fanout)
@@ -60,7 +66,7 @@ fanout_group(unsigned int fanout)
 int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	unsigned int fanout; /* id, and type and flags in the high half: packet(7) */
+	unsigned int fanout; /* id; type and flags in the high half: packet(7) */
 
 	if (level != SOL_PACKET || name != PACKET_FANOUT || len != sizeof(fanout))
 		return (int)syscall(SYS_setsockopt, fd, level, name, value, len);

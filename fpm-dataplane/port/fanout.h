@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fanout: the sockets of net_af_packet, seen on their way into the kernel (fanout.c).
+ * fanout: the sockets of net_af_packet, recorded when they join their group (fanout.c).
  */
 #ifndef PORT_FANOUT_H
 #define PORT_FANOUT_H
@@ -11,15 +11,16 @@
 
 struct fanout_seen {
 	unsigned int n;
-	int fd[FANOUT_QUEUES]; /* of the device's queues, in their order */
+	int fd[FANOUT_QUEUES]; /* sockets of the device's queues, in their order */
 };
 
-/* What this thread makes from now on is told in *into; NULL: no more. */
+/* Record the sockets that this thread makes from now on in *into. NULL: stop. */
 void fanout_learn(struct fanout_seen *into);
 
 /*
- * Frames for which a queue's ring had no room since this was last asked (packet(7),
- * PACKET_STATISTICS). The kernel forgets what it told: one asker at a time.  [any thread]
+ * Return the number of frames that found no room in a queue's ring since the last call
+ * (packet(7), PACKET_STATISTICS). The kernel resets the number, so one caller at a time may
+ * call this.                                                               [any thread]
  */
 uint64_t fanout_missed(int fd);
 

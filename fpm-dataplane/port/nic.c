@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of a port: attached, configured, started; stopped and closed. Runs in main at start,
- * in manage later, or in the process that keeps NICs (nicd/server.c); what a vdev cannot do
- * (promiscuous off, MAC, MTU) is tolerated, what it lacks and we need is refused with a sentence.
+ * nic: open, configure, start, stop and close the device of a port. Runs in main at the
+ * start, in manage later, or in fpm-nics (nicd/server.c). A vdev may lack promiscuous off,
+ * MAC and MTU settings; this is tolerated. A device that lacks a required feature is
+ * refused with a sentence.
  */
 #include "port/nic.h"
 
@@ -27,9 +28,10 @@ pthread_mutex_t nic_control[RTE_MAX_ETHPORTS] = {
 #define TX_DESC 1024
 
 /*
- * Devargs for the EAL: a virtual device needs a name of its own ("net_af_packet" becomes
- * "net_af_packet_wan0"), af_packet a queue pair a forwarder and room for bursts. A guest's frame
- * has one buffer, as any NIC's: it may say that it is as long as it likes, and would have all.
+ * Make the devargs for the EAL. A virtual device needs a name of its own: "net_af_packet"
+ * becomes "net_af_packet_wan0". af_packet needs a queue pair per forwarder and room for
+ * bursts. vhost gets linear-buffer: a frame of a guest then has one buffer, as with any
+ * NIC. Without it a guest may claim any length, and use up all buffers.
  */
 static void
 devargs_make(char *out, size_t size, char *name, size_t name_size,
@@ -57,16 +59,16 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 }
 
 /*
- * Which devices may take VLAN tags off frames and put them in. DPDK tells what a port offers,
- * and not who does it, nor what it costs; so this goes by the driver, and by what was read there
- * (22.11) and tried.
+ * Devices that may strip and insert VLAN tags. DPDK reports the offloads of a port, but not
+ * whether the device or its driver does the work, nor the cost. So the choice goes by
+ * driver, from its source (22.11) and from trials.
  *
- * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than we do.
- * net_vmxnet3 takes 802.1ad's tags off, too, and does not tell them from 802.1Q's (in QEMU).
- * net_ixgbe and net_i40e send by a slower loop as soon as they may insert, VLANs or not, and
- * net_ixgbe hands out frames that come while it begins to strip without a word of their tag.
- * net_e1000_igb is as net_e1000_em by its text, and not tried. net_bonding does not pass on to
- * its members what is asked of it while it runs.
+ * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than we
+ * do. net_vmxnet3 strips 802.1ad tags too, and does not distinguish them from 802.1Q (in
+ * QEMU). net_ixgbe and net_i40e use a slower transmit loop as soon as they may insert tags,
+ * with VLANs or without. net_ixgbe also delivers frames without their tag and without its
+ * TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its source, but is
+ * not tried. A running net_bonding does not pass the setting on to its members.
  */
 bool
 nic_takes_tags(const struct rte_eth_dev_info *info)
@@ -77,10 +79,11 @@ nic_takes_tags(const struct rte_eth_dev_info *info)
 }
 
 /*
- * The driver of vmxnet3 (22.11) gives a running device another MTU by stopping it under those
- * who poll it, and leaves it marked as stopped: its link is never asked for again; the one of
- * e1000e takes it and long frames do not come in (tests/vm/test_nic.py, QEMU). So these keep the
- * MTU that they start with; shorter frames are no matter of the device's.
+ * Return true if the device keeps the MTU that it starts with. The vmxnet3 driver (22.11)
+ * changes the MTU of a running device by stopping it while forwarders poll it, and leaves
+ * it marked as stopped: its link is never read again. The driver of e1000e accepts a new
+ * MTU, but long frames do not come in (tests/vm/test_nic.py, QEMU). Shorter frames need no
+ * change of the device.
  */
 static bool
 nic_mtu_is_fixed(const struct port *port)
@@ -89,7 +92,10 @@ nic_mtu_is_fixed(const struct port *port)
 	       strcmp(port->driver, "net_e1000_em") == 0;
 }
 
-/* Of a device that keeps its MTU: does it hold back frames of that length?  [with control] */
+/*
+ * Return true if the device does not pass frames of that length, because it keeps its MTU.
+ * Call this with nic_control held.
+ */
 static bool
 nic_mtu_is_more(const struct port *port, unsigned int mtu_bytes)
 {
@@ -123,12 +129,15 @@ nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 	return rc;
 }
 
-/* Beside an IP packet in a buffer: Ethernet header, two VLAN tags, checksum, reserve. */
+/*
+ * Room in a buffer beside an IP packet: Ethernet header, two VLAN tags, checksum, reserve.
+ */
 #define L2_ROOM_BYTES 64
 
 /*
- * The largest MTU of a device, as rte_eth_dev_set_mtu() reckons it: a driver tells the
- * longest frame, and with a largest MTU of its own also what it counts beside it.
+ * Return the largest MTU of a device as rte_eth_dev_set_mtu() computes it. A driver reports
+ * the longest frame. If it reports a largest MTU too, the difference of the two is its
+ * overhead.
  */
 static unsigned int
 device_mtu_max(const struct rte_eth_dev_info *info)
@@ -143,7 +152,7 @@ device_mtu_max(const struct rte_eth_dev_info *info)
 }
 
 /*
- * Configure and start the device with as many queues as *port says. Returns 0 or -errno with
+ * Configure and start the device with the queue numbers of *port. Returns 0 or -errno with
  * the reason in `why`.
  */
 static int
@@ -170,7 +179,7 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 	return 0;
 }
 
-/* Is the device, or one of a bond's, driven by that driver? */
+/* Return true if the device, or a member of the bond, has this driver. */
 static bool
 nic_is_driven_by(const struct port *port, const char *driver)
 {
@@ -205,7 +214,7 @@ nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes
 	rc = rte_eth_dev_info_get(port->port_id, &info);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (rc < 0)
-		return 0; /* to be seen when it is opened */
+		return 0; /* the open reports the error */
 	return nic_check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
 }
 
@@ -220,7 +229,7 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	int rc = rte_eth_dev_info_get(port->port_id, &info);
 
 	if (rc < 0)
-		return why_not(why, why_size, rc, "device tells nothing of itself");
+		return why_not(why, why_size, rc, "device reports no information");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	port->node = rte_eth_dev_socket_id(port->port_id);
 	port->mtu_max_bytes = device_mtu_max(&info);
@@ -237,10 +246,12 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 			port->n_txq);
 	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
-	/* Every queue of an af_packet fanout group gets its share: all must be read. */
+	/*
+	 * The kernel spreads frames over all queues of a fanout group, so all must be read.
+	 */
 	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
-	/* Its queues come in pairs, and its host spreads frames over all pairs that are in use. */
+	/* Queues of virtio come in pairs. The host spreads frames over all pairs in use. */
 	if (nic_is_driven_by(port, "net_virtio") && port->n_rxq < port->n_txq)
 		port->n_rxq = port->n_txq;
 	rc = nic_check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
@@ -254,26 +265,31 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	port->vlan_offload = port->vlan_able && !conf->options.vlan_off;
 	if (port->vlan_offload)
 		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
-	rss_ask(port, &info, &eth);
-	/* Its start sets up the queues of its members, and their links may be up. */
+	rss_request(port, &info, &eth);
+	/*
+	 * A bond that starts sets up the queues of its members, and their links may be up.
+	 */
 	if (port->bond == BOND_LACP)
 		rc = bond_room(port->n_txq * TX_DESC,
 			       (unsigned int)port->n_rxq + port->n_txq, why, why_size);
 	if (rc < 0)
 		return rc;
-	/* A bond's members have none: they would tell of one NIC each. uio has none to give. */
+	/*
+	 * A bond has no interrupts, because an interrupt of a member reports one NIC only.
+	 * uio has none per queue.
+	 */
 	eth.intr_conf.rxq = port->interrupts = conf->interrupts &&
 					       port->bond == BOND_NONE &&
 					       !attach_is_by_uio(port->port_id);
 	rc = device_start(port, &eth, pool, why, why_size);
 	if (rc < 0 && port->interrupts) {
-		/* Not every driver that has none takes no notice of the wish. */
+		/* Some drivers without interrupts fail when they are asked for them. */
 		eth.intr_conf.rxq = port->interrupts = false;
 		rc = device_start(port, &eth, pool, why, why_size);
 	}
 	if (rc < 0)
 		return rc;
-	rss_learn(port);
+	rss_read_back(port);
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
 		return why_not(why, why_size, rc, "device has no MAC address");
@@ -281,19 +297,22 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	if (nic_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
 	/*
-	 * Its host lets no tag in that was not asked for (QEMU: VIRTIO_NET_F_CTRL_VLAN, which
-	 * the driver always takes), but to who takes everything; others' frames we drop.
+	 * The host drops frames with a tag that was not announced (QEMU:
+	 * VIRTIO_NET_F_CTRL_VLAN, which the driver always negotiates), unless the device is
+	 * promiscuous. The parser drops frames for other MACs.
 	 */
 	if (nic_is_driven_by(port, "net_virtio") &&
 	    rte_eth_promiscuous_enable(port->port_id) < 0)
 		log_debug("port: promiscuous mode not supported port=%s", port->name);
-	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
+	/* OSPF, ND and others use multicast. Virtual devices often have no filter. */
 	if (rte_eth_allmulticast_enable(port->port_id) < 0)
 		log_debug("port: allmulticast not supported port=%s", port->name);
 	return 0;
 }
 
-/* With its device, so that it can come again, as it or with other arguments. */
+/*
+ * Close the device and detach it, so that it can be attached again, with other devargs too.
+ */
 void
 nic_close(const struct port *port)
 {
@@ -331,7 +350,7 @@ device_attach(struct port *port, const char *devargs, const char *name, bool sha
 	return rc;
 }
 
-/* The device, attached and started. Returns 0 or -errno, undone. */
+/* Attach and start the device. Returns 0 or -errno, with everything undone. */
 int
 nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	 char *why, unsigned int why_size)
@@ -348,7 +367,7 @@ nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool *po
 	if (rc < 0)
 		return rc;
 	rc = nic_configure(port, conf, pool, why, why_size);
-	/* Of what it has taken, bonds that came before may need some. */
+	/* The device has used memory that bonds opened before may need. */
 	if (rc == 0)
 		rc = bond_room(port->n_txq * TX_DESC, 0, why, why_size);
 	if (rc < 0)

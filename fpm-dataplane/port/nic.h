@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nic: the device of a port, in the process that drives it: the daemon, or the one that keeps
- * NICs for it (nics.h).
+ * nic: the device of a port, in the process that drives it: the daemon, or fpm-nics, which
+ * keeps NICs for it (port/nicd_client.h).
  */
 #ifndef PORT_NIC_H
 #define PORT_NIC_H
@@ -17,34 +17,36 @@ struct rte_eth_dev_info;
 #define NIC_RX_DESC 1024 /* frames that a receive queue holds */
 
 /*
- * What is asked of a running device, one question at a time: DPDK leaves that to its callers,
- * and some devices (vmxnet3) have one register for all answers: a link could seem down
- * because counters were read meanwhile.
+ * Serializes control operations on a running device. DPDK leaves this to its callers. Some
+ * devices (vmxnet3) have one register for all answers, so a link could seem down while
+ * another thread reads counters.
  */
 extern pthread_mutex_t nic_control[RTE_MAX_ETHPORTS];
 
 /*
- * Attach, configure and start the device of a port. What port.h tells of the device is in *port
- * then. Returns 0, or -errno with everything undone and a sentence in `why`.
+ * Attach, configure and start the device of a port, and fill in the fields of *port that
+ * describe it. Returns 0, or -errno with everything undone and a sentence in `why`.
  */
 int nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	     char *why, unsigned int why_size);
 
-/* As port_could_be(). */
+/* See port_could_be(). */
 int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		 char *why, unsigned int why_size);
 
-/* As port_set_mtu() and port_mtu_is_beyond(). */
+/* See port_set_mtu() and port_mtu_is_beyond(). */
 int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);
 bool nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 
 /*
- * Does the device, and not its driver, take 802.1Q tags off and put them in, from whatever moment
- * it is told to, and at no cost before?                                 [any thread]
+ * Return true if the device itself, not its driver, strips and inserts 802.1Q tags, can
+ * begin with it at any time, and costs nothing before.                     [any thread]
  */
 bool nic_takes_tags(const struct rte_eth_dev_info *info);
 
-/* With its device, so that it can come again, as it or with other arguments. */
+/*
+ * Close the device and detach it, so that it can be attached again, with other devargs too.
+ */
 void nic_close(const struct port *port);
 
 #endif

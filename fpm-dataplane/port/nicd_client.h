@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nicd_client: NICs that a process of their own keeps (nicd/server.c), so that links stay
- * up over planned restarts. It is the primary of DPDK's multi-process support: it attaches,
- * configures, starts and closes the devices and is asked what only it may do with them. The
- * daemon is a secondary: its forwarders send and receive by the same queues in shared
- * memory, and ask nobody.
+ * nicd_client: the daemon's side of fpm-nics (nicd/server.c), the process that keeps NICs
+ * open so that links stay up over planned restarts. fpm-nics is the primary of DPDK's
+ * multi-process support. It attaches, configures, starts and closes the devices, and does
+ * for the daemon what only a primary may do. The daemon is a secondary. Its forwarders use
+ * the queues in shared memory without any request.
  *
- * A request and its reply are a record each of a SOCK_SEQPACKET pair, one at a time a pair. A
- * daemon has two, so that who opens a device keeps nobody waiting; its successor gets a third
- * from it (NICS_PAIR). Both ends are of this machine and, but for an upgrade, of one program:
- * `layout` and DPDK's version tell whether they understand each other.
+ * A request and its reply are a record each on a SOCK_SEQPACKET pair, one at a time per
+ * pair. A daemon has two pairs, so that a slow open does not delay other requests. Its
+ * successor gets a third pair from it (NICS_PAIR). Both ends are on this machine and,
+ * except during an upgrade, of one version. `layout` and the version of DPDK show whether
+ * they understand each other.
  */
 #ifndef PORT_NICD_CLIENT_H
 #define PORT_NICD_CLIENT_H
@@ -20,28 +21,28 @@
 
 #include "port/port.h"
 
-/* Of another one nothing is understood. */
+/* A record of another layout is not read. */
 #define NICS_LAYOUT                                    \
 	((uint32_t)sizeof(struct nics_request) << 16 | \
 	 (uint32_t)(sizeof(struct nics_reply) & 0xfff) << 4 | 1u)
 
-#define NICS_FD "nics" /* name of the inherited socket to it (base/sd_notify.h) */
+#define NICS_FD "nics" /* name of the inherited socket to fpm-nics (base/sd_notify.h) */
 
 #define NICS_WHY_STRLEN 256
-#define NICS_CLIENTS    2 /* daemons at a time: one, and its successor */
+#define NICS_CLIENTS    2 /* daemons at a time: one and its successor */
 
 enum nics_op {
-	NICS_HELLO, /* who are you, and who am I? */
-	NICS_PAIR, /* here is one end more (SCM_RIGHTS); the first pair of its daemon if `yes` */
-	NICS_KEPT, /* is the device open, as `conf` wants it? then it waits for NICS_OPEN */
-	NICS_OPEN, /* open it, or leave it open; `port` is as it is then */
+	NICS_HELLO, /* exchange versions, and get a client number */
+	NICS_PAIR,  /* pass a socket end (SCM_RIGHTS); `yes`: its daemon's first pair */
+	NICS_KEPT, /* ask if the device is open as in `conf`; it waits for NICS_OPEN then */
+	NICS_OPEN, /* open the device, or leave it open; the reply has it in `port` */
 	NICS_STATS,
 	NICS_LINK_UP,
 	NICS_SET_MTU,
 	NICS_SET_MAC,
 	NICS_ADD_MAC,
 	NICS_TAKE_TAGS,
-	NICS_BYE, /* all ends: close the devices, and end */
+	NICS_BYE, /* on all ends: close the devices and exit */
 };
 
 struct nics_request {
@@ -60,8 +61,8 @@ struct nics_reply {
 	bool yes;
 	/* NICS_HELLO */
 	pid_t pid;
-	unsigned int client; /* 0 .. NICS_CLIENTS - 1: other than the other daemon's */
-	uint32_t began_with; /* eal_sum() of its configuration */
+	unsigned int client; /* 0 to NICS_CLIENTS - 1, different from the other daemon's */
+	uint32_t began_with; /* eal_sum() of the configuration that it started with */
 	char dpdk[64], prefix[32];
 
 	char why[NICS_WHY_STRLEN];
@@ -72,31 +73,37 @@ struct nics_reply {
 /* --- in the daemon ------------------------------------------------------------------------- */
 
 /*
- * Speak by `sock`, ours from now on. Returns 0 with what the other one says of itself, or -errno;
- * -EPROTO: it is of another version.                                              [main]
+ * Begin to use `sock`, which the client owns from now on. Returns 0 and the reply to
+ * NICS_HELLO, or -errno; -EPROTO: fpm-nics is of another version.                [main]
  */
 int nics_meet(int sock, struct nics_reply *hello);
 
-/* Are all NICs those of that process?                                      [any thread] */
+/* Return true if fpm-nics keeps the NICs.                                   [any thread] */
 bool nics_are_kept(void);
 
-/* A way to that process for a successor, the caller's; -1: there is none.        [main] */
+/* Return a new socket to fpm-nics for a successor. The caller owns it. -1: none.  [main] */
 int nics_pair(void);
 
 /*
- * Speak no more. `bye`: it is to close all devices and end, as it does when nobody speaks
- * to it any more.                                                                 [main]
+ * Close the sockets. `bye`: fpm-nics is to close all devices and exit, as it does when no
+ * daemon is connected any longer.                                                [main]
  */
 void nics_part(bool bye);
 
-/* Is the device of a port open already, as it is wanted? False when that cannot be told. [main] */
+/*
+ * Return true if the device of a port is open already as `conf` wants it. False if this is
+ * not known.                                                                     [main]
+ */
 bool nics_has(const struct port_conf *conf);
 
-/* As nic_open() (port/nic.h). It is closed when no daemon wants it any more.       [main] */
+/*
+ * Open a device as nic_open() (port/nic.h) does. fpm-nics closes it when no daemon wants it
+ * any longer.                                                                    [main]
+ */
 int nics_open(struct port *port, const struct port_conf *conf, char *why,
 	      unsigned int why_size);
 
-/* As in port.h.                                                            [any thread] */
+/* See the functions in port.h.                                              [any thread] */
 int nics_stats(const struct port *port, struct port_stats *st);
 bool nics_link_up(const struct port *port);
 int nics_set_mtu(const struct port *port, unsigned int mtu_bytes);
@@ -106,11 +113,13 @@ bool nics_take_tags(const struct port *port);
 
 /* --- of both ------------------------------------------------------------------------------- */
 
-/* A record of `len` octets, with a descriptor (-1: none). Returns 0 or -errno. */
+/* Send a record of `len` octets with a descriptor (-1: none). Returns 0 or -errno. */
 int nics_send(int sock, const void *record, size_t len, int fd);
 
-/* The next one, of exactly `len` octets, and its descriptor in *fd (-1: none), which may be
- * NULL. Returns 0, -EPIPE: nobody speaks any more, or -EPROTO. */
+/*
+ * Receive a record of exactly `len` octets and its descriptor in *fd (-1: none). `fd` may
+ * be NULL. Returns 0, -EPIPE if the other end is closed, or -EPROTO.
+ */
 int nics_recv(int sock, void *record, size_t len, int *fd);
 
 #endif

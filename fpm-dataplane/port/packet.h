@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * packet: what forwarders and the punt thread tell each other about one mbuf, in its
- * private area; and the rings between them.
+ * packet: the metadata of a packet that forwarders and the punt thread exchange, in the
+ * mbuf's private area, and the rings between them.
  */
 #ifndef PORT_PACKET_H
 #define PORT_PACKET_H
@@ -15,18 +15,24 @@
 #include "base/counters.h"
 
 struct packet_meta {
-	uint8_t reason; /* W:fwd  enum reason: a PUNT_ */
-	uint8_t cause; /* W:fwd  enum reason: the DROP_ behind an ICMP error, already counted */
-	uint8_t family;     /* W:fwd  4, 6, or 0 when not IP */
-	uint8_t class;      /* W:fwd  enum punt_class: the policer that let it pass */
-	uint16_t in_ifidx;  /* W:fwd  where it came in; W:punt 0 for what we originate */
-	uint16_t out_ifidx; /* W:punt where an injected frame goes out; the link of our
-			     * own packet to a link-local destination */
-	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of egress and route */
-	uint16_t vrf;  /* W:fwd  of in_ifidx when it came; W:punt of our own: whose FIB */
-	uint32_t path; /* W:fwd  PUNT_unresolved: the path that lacks a neighbor */
-	uint16_t fwd;  /* W:punt by whose inject ring it leaves: the one it came from, so
-		       * that it stays before what follows it */
+	uint8_t reason; /* W:fwd enum reason: a PUNT_ reason */
+	uint8_t cause;  /* W:fwd enum reason: the drop behind an ICMP error, counted */
+	uint8_t family; /* W:fwd 4, 6, or 0: not IP */
+	uint8_t class;  /* W:fwd enum punt_class: the class that it passed the policer in */
+	uint16_t in_ifidx; /* W:fwd ingress interface; W:punt 0 for our own packets */
+	/*
+	 * W:punt egress of an injected frame; the link of our own packet to a link-local
+	 * address
+	 */
+	uint16_t out_ifidx;
+	uint16_t mtu_bytes; /* W:fwd PUNT_too_big: MTU of egress and route */
+	uint16_t vrf;  /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
+	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
+	/*
+	 * W:punt the forwarder whose inject ring it leaves by. For a punted packet it is
+	 * the forwarder that punted it, so that it stays before later packets.
+	 */
+	uint16_t fwd;
 };
 
 static inline struct packet_meta *
@@ -36,8 +42,8 @@ packet_meta(struct rte_mbuf *m)
 }
 
 /*
- * Cut a frame to its first `bytes` octets, no more than it has: a padded one may be of several
- * segments, of which the last alone is what rte_pktmbuf_trim() knows.
+ * Cut a frame to its first `bytes` octets; it has at least as many. A padded frame may have
+ * several segments, and rte_pktmbuf_trim() shortens only the last one.
  */
 static inline void
 packet_cut(struct rte_mbuf *m, uint32_t bytes)
@@ -57,8 +63,9 @@ packet_cut(struct rte_mbuf *m, uint32_t bytes)
 }
 
 /*
- * Has a ring of one producer and one consumer something, to the consumer; has it room, to the
- * producer? rte_ring_empty() and rte_ring_full() load the other one's word as if nobody wrote it.
+ * Return true if a ring with one producer and one consumer has a packet (for the consumer),
+ * or has room (for the producer). rte_ring_empty() and rte_ring_full() load the word of the
+ * other thread without an atomic load.
  */
 static inline bool
 ring_has_some(const struct rte_ring *r)
@@ -77,34 +84,36 @@ ring_has_room(const struct rte_ring *r)
 
 struct idle;
 
-/* Between one forwarder and the punt thread; each ring has one producer, one consumer. */
+/*
+ * The rings between one forwarder and the punt thread. Each has one producer and one
+ * consumer.
+ */
 struct fwd_rings {
-	struct rte_ring
-		*punt[N_PUNT_CLASS]; /* fwd -> punt, one a class: each has its room */
-	struct rte_ring *inject;     /* punt -> fwd  finished frames */
-	struct idle *idle;           /* the forwarder's: to be woken after an inject */
-	/* W:punt  packets of CLASS_glean that are held, sent or dropped by now. */
+	struct rte_ring *punt[N_PUNT_CLASS]; /* fwd -> punt, one per class */
+	struct rte_ring *inject;             /* punt -> fwd, finished frames */
+	struct idle *idle;                   /* the forwarder's; woken after an inject */
+	/* W:punt number of CLASS_glean packets held, sent or dropped so far */
 	_Atomic uint32_t *n_gleaned;
 };
 
 /*
- * A ring a class: what fills one leaves the others their room. `client`: eal_client(), for the
- * rings of two daemons may be in one memory. `n_gleaned` is punt's counter
- * for this forwarder. Returns 0 or -errno, logged; what was made is freed by
- * fwd_rings_free().                                                               [main]
+ * Make the rings of a forwarder. A class has a ring of its own, so that a full ring leaves
+ * room for other classes. `client` is eal_client(), because the rings of two daemons may be
+ * in one memory. `n_gleaned` is punt's counter for this forwarder. Returns 0 or -errno,
+ * logged; fwd_rings_free() frees the rings in both cases.                        [main]
  */
 int fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 		   _Atomic uint32_t *n_gleaned);
 void fwd_rings_free(struct fwd_rings *r);
 
-/* The end of the names of all rings of a daemon, by its number: eal_client(). */
+/* Return the suffix of the names of a daemon's rings, by its eal_client(). */
 #define RINGS_SUFFIX_STRLEN 12
 const char *rings_suffix(unsigned int client, char buf[RINGS_SUFFIX_STRLEN]);
 
-/* Give back what is in a ring that nobody uses any more, and the ring; NULL is none. */
+/* Free a ring that no thread uses any longer, and its packets. NULL is allowed. */
 void ring_end(struct rte_ring *ring);
 
-/* The clock of base/policer.h. */
+/* Return the clock of base/policer.h. */
 static inline uint64_t
 policer_ticks(void)
 {

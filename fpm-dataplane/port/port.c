@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK port and its TAP: opened and closed by main at start, by manage later, and the few calls
- * that other threads make on it. What is asked of a device is done here, or by the process that
- * keeps NICs (nics.h).
+ * port: open and close a DPDK port and its TAP, by main at the start and by manage later,
+ * and operations on a device for other threads. The device is operated here, or by fpm-nics
+ * if that keeps it (port/nicd_client.h).
  */
 #include "port/port.h"
 
@@ -21,7 +21,10 @@
 #include "port/nic.h"
 #include "port/nicd_client.h"
 
-/* What sockets of net_af_packet have told so far of frames without room: who holds control. */
+/*
+ * Frames that found no room, as the sockets of net_af_packet have reported so far. Guarded
+ * by nic_control.
+ */
 static uint64_t missed[RTE_MAX_ETHPORTS];
 
 static void
@@ -30,15 +33,15 @@ port_find_kernel_if(struct port *port)
 	const char *p = strstr(port->device, "iface=");
 
 	port->kernel_if[0] = '\0';
-	/* Of net_vhost it is a socket's path. */
+	/* For net_vhost it is the path of a socket. */
 	if (p != NULL && strncmp(port->device, "net_vhost", 9) != 0)
 		snprintf(port->kernel_if, sizeof(port->kernel_if), "%.*s",
 			 (int)strcspn(p + 6, ","), p + 6);
 }
 
 /*
- * The TAP: the one that was kept over a restart if it is still good, whatever it is called
- * by now, else by its name. Returns 0 or -errno.
+ * Get the TAP of a port: the TAP that was kept over a restart if it is usable, whatever its
+ * name is now, else the TAP of the configured name. Returns 0 or -errno.
  */
 static int
 port_get_tap(struct port *port, const struct port_conf *conf)
@@ -49,19 +52,21 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 		rc = tap_adopt(&port->tap, conf->tap_fd, conf->netns);
 		port->tap_kept = rc == 0;
 		if (rc == 0 && strcmp(port->tap.name, conf->tap) != 0)
-			log_info("port: kept tap was renamed, and goes on as it is "
-				 "name=%s tap=%s ifindex=%u",
+			log_info("port: kept tap renamed name=%s tap=%s ifindex=%u",
 				 port->name, port->tap.name, port->tap.ifindex);
 		if (rc == 0)
 			return 0;
-		log_warn("port: kept tap is of no use name=%s error=%s", port->name,
+		log_warn("port: kept tap unusable name=%s error=%s", port->name,
 			 strerror(-rc));
 	}
 	return tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes,
 			&port->tap_new);
 }
 
-/* One that is kept goes on until no daemon wants it any more. */
+/*
+ * Close the device, unless fpm-nics keeps it. fpm-nics closes it when no daemon wants it
+ * any longer.
+ */
 static void
 port_close_device(const struct port *port)
 {
@@ -93,17 +98,17 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 			close(conf->tap_fd);
 		return rc;
 	}
-	missed[port->port_id] = 0; /* of one that had this number before */
+	missed[port->port_id] = 0; /* an earlier port had this id */
 	rc = port_get_tap(port, conf);
 	if (rc == -EBUSY)
 		why_not(why, why_size, rc,
-			"TAP is held by another process (a second daemon, or the "
-			"fpm-supervise of one?)");
+			"the TAP is held by another process, perhaps a second daemon or "
+			"its fpm-supervise");
 	else if (rc == -EEXIST)
 		why_not(why, why_size, rc,
 			"an interface of that name exists and is not a TAP");
 	else if (rc < 0)
-		why_not(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
+		why_not(why, why_size, rc, "the TAP cannot be created: %s", strerror(-rc));
 	if (rc < 0)
 		port_close_device(port);
 	return rc;
@@ -119,12 +124,12 @@ void
 port_discard(const struct port *port)
 {
 	struct rte_mbuf *m[64];
-	unsigned int most = 2 * NIC_RX_DESC; /* no more than that have waited */
+	unsigned int max = 2 * NIC_RX_DESC; /* the queue has held no more frames */
 
 	if (port->held)
-		return; /* what waits in a queue that is handed on is nobody else's */
+		return; /* no other daemon receives these frames */
 	for (uint16_t q = 0; q < port->n_rxq; q++)
-		for (unsigned int n, all = 0; all <= most; all += n) {
+		for (unsigned int n, all = 0; all <= max; all += n) {
 			n = rte_eth_rx_burst(port->port_id, q, m, 64);
 			rte_pktmbuf_free_bulk(m, n);
 			if (n == 0)
@@ -188,7 +193,7 @@ port_stats(const struct port *port, struct port_stats *st)
 		st->queue_rx_packets[i] = s.q_ipackets[i];
 		by_queue += s.q_ipackets[i];
 	}
-	/* Some drivers leave all of them 0. */
+	/* Some drivers leave all of these counters 0. */
 	if (by_queue > 0 || s.ipackets == 0)
 		st->n_queue = RTE_MIN(port->n_rxq, PORT_STATS_QUEUES);
 	return 0;
@@ -206,7 +211,7 @@ port_buffers_short(const struct port *port)
 {
 	unsigned int n_free = rte_mempool_avail_count(port->pool);
 
-	/* Threads have some of their own, which are of no use to the others. */
+	/* Buffers in the cache of a thread are of no use to other threads. */
 	for (unsigned int i = 0; i < RTE_MAX_LCORE && port->pool->cache_size > 0; i++)
 		n_free -= RTE_MIN(n_free, port->pool->local_cache[i].len);
 	return n_free <= port->pool->size / 64;
@@ -296,7 +301,7 @@ port_take_tags(const struct port *port)
 						  rc | RTE_ETH_VLAN_STRIP_OFFLOAD);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (rc < 0)
-		log_debug("port: device does not take tags port=%s error=%s", port->name,
+		log_debug("port: vlan offload refused port=%s error=%s", port->name,
 			  rte_strerror(-rc));
 	return rc >= 0;
 }

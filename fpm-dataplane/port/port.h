@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * port: a DPDK port and its TAP; no thread of its own.
+ * port: a DPDK port and its TAP. It has no thread of its own.
  *
- * ifidx is the port's number in the tables (1..): index into fib->iface and the counters. All
- * threads share one array, in which port number n has slot n - 1. Only main at start and
- * manage later put ports there and take them out; a slot whose ifidx is 0 is empty. Readers
- * are under QSBR: a port that one has seen stays whole until its next quiescent state.
+ * ifidx is the number of the port in the tables, from 1: the index into fib->iface and the
+ * counters. All threads share one array, in which port number n has slot n - 1. Only main
+ * at the start, and manage later, add and remove ports. A slot whose ifidx is 0 is empty.
+ * Readers are under QSBR: a port that a reader has seen stays whole until its next
+ * quiescent state.
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
@@ -27,54 +28,54 @@ struct port_conf {
 	char tap[IFNAMSIZ]; /* name */
 	char netns[64];     /* of the TAP, "": ours */
 	char device[256];   /* devargs or PCI address */
-	int tap_fd;         /* of the TAP, from an earlier life (taken over); -1: none */
+	int tap_fd; /* of the TAP, from the predecessor, which passes it on; -1: none */
 	unsigned int mtu_bytes;
 	unsigned int n_rxq; /* 0: n_txq */
-	unsigned int n_txq; /* forwarders: one transmit queue each */
+	unsigned int n_txq; /* number of forwarders; one transmit queue each */
 	struct port_options options;
-	bool interrupts; /* of receive queues: wanted */
-	bool shared;     /* other processes share DPDK, and attach it when it has queues */
-	uint32_t place;  /* among the ports there are; 0: as its number */
+	bool interrupts; /* interrupts of receive queues are wanted */
+	bool shared;     /* processes share DPDK: attach in this one only */
+	uint32_t place;  /* place in the order of ports; 0: as ifidx */
 };
 
 struct port {
 	uint16_t ifidx;
-	uint32_t place; /* the order in which people see ports: that in which they came */
+	uint32_t place; /* ports are shown in this order, that of their addition */
 	uint16_t port_id;
 	uint16_t n_rxq, n_txq;
 	uint8_t mac[6];
-	unsigned int mtu_bytes;     /* at start */
-	unsigned int mtu_max_bytes; /* that the device and a packet buffer can take */
+	unsigned int mtu_bytes;     /* MTU at the start */
+	unsigned int mtu_max_bytes; /* limit of the device and of a packet buffer */
 	char name[IFNAMSIZ];        /* of the TAP */
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
-	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
-	bool held;                  /* by the process that keeps NICs: port/nicd_client.h */
-	enum bond_mode bond;        /* of several NICs: port/bond.h */
-	int node;                   /* NUMA node of the device, -1: unknown */
-	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ ... */
-	bool rss_untold;            /* ... as it was asked to: its driver does not tell */
-	bool cksum_able;            /* it could verify IPv4 header checksums ... */
-	bool rx_cksum;              /* ... and does */
-	bool vlan_able;             /* it could take tags off and put them in ... */
-	bool vlan_offload;          /* ... and may: see port_take_tags() */
-	bool interrupts;            /* it may have them, a queue each */
+	char kernel_if[IFNAMSIZ]; /* kernel interface behind the port (iface=); "": none */
+	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
+	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
+	int node;                 /* NUMA node of the device, -1: unknown */
+	uint64_t rss_hf;   /* RTE_ETH_RSS_ types that it hashes over its queues ... */
+	bool rss_untold;   /* ... as requested, because the driver does not report them */
+	bool cksum_able;   /* the device can verify IPv4 header checksums ... */
+	bool rx_cksum;     /* ... and does */
+	bool vlan_able;    /* the device can strip and insert tags ... */
+	bool vlan_offload; /* ... and may: see port_take_tags() */
+	bool interrupts;   /* it may have an interrupt per queue */
 	unsigned int n_socket;
-	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
-	struct if_counters base;   /* of its number, when it came: not its own */
-	bool tap_kept;             /* its descriptor is from an earlier life */
-	bool tap_new;              /* made when the port was opened, not found */
-	struct tap tap;            /* W:punt after start, but the number of its fd stays */
-	struct rte_mempool *pool;  /* packet buffers, of all ports alike */
+	int socket[FANOUT_QUEUES]; /* socket behind each queue, of net_af_packet */
+	struct if_counters base;   /* counters of its ifidx when it was added */
+	bool tap_kept;             /* the TAP's descriptor is from the predecessor */
+	bool tap_new;              /* the TAP was made by port_open() */
+	struct tap tap;            /* W:punt after the start, except the number of its fd */
+	struct rte_mempool *pool;  /* packet buffers, the same for all ports */
 };
 
 #define PORT_SLOTS (PORT_MAX - 1)
 
-/* Is there a port in the slot? What it says may then be read.              [RCU reader] */
+/* Return true if the slot has a port. Its fields may then be read.          [RCU reader] */
 static inline bool
 port_is_there(const struct port *slot)
 {
-	/* Acquire: who sees the number sees the rest. */
+	/* Acquire: a reader that sees the number sees the other fields. */
 	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
 }
 
@@ -90,91 +91,104 @@ port_options_differ(const struct port *port, const struct port_options *was,
 	       (was->cksum_off != now->cksum_off && port->cksum_able);
 }
 
-#define PORT_STATS_QUEUES 16 /* that DPDK tells apart */
+#define PORT_STATS_QUEUES 16 /* queues that DPDK counts separately */
 
-struct port_stats { /* of the device itself */
+struct port_stats { /* counters of the device */
 	uint64_t rx_packets, rx_bytes, rx_missed, rx_errors, rx_nombuf;
 	uint64_t tx_packets, tx_bytes, tx_errors;
-	/* Frames of each of the first queues; 0: the driver counts none by queue. */
+	/*
+	 * Frames of each of the first n_queue queues. n_queue 0: the driver does not count
+	 * by queue.
+	 */
 	unsigned int n_queue;
 	uint64_t queue_rx_packets[PORT_STATS_QUEUES];
 };
 
 /*
- * Attach, configure and start one port, open its TAP.                            [main]
- * Returns 0 or -errno with everything undone; `why` gets one sentence on failure.
+ * Attach, configure and start a port, and open its TAP. Returns 0, or -errno with
+ * everything undone and a sentence in `why`.                             [main, manage]
  */
 int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	      struct rte_mempool *pool, char *why, unsigned int why_size);
 
 /*
- * Could its device be opened again with so many receive queues (0: as many as there are
- * forwarders, or fewer), and that MTU? Returns 0, or
- * -EINVAL with a sentence in `why`.                                             [manage]
+ * Check that the device can be opened again with `n_rxq` receive queues (0: as many as
+ * forwarders, or fewer) and this MTU. Returns 0, or -EINVAL with a sentence in `why`.
+ *                                                                              [manage]
  */
 int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		  char *why, unsigned int why_size);
 
-/* Put an opened port into its empty slot, where all can see it.          [main, manage] */
+/* Put an opened port into its empty slot, where all threads can see it.   [main, manage] */
 void port_publish(struct port *slot, const struct port *port);
 
-/* Can the device be open twice at a time, each getting all frames?      [any thread] */
+/*
+ * Return true if two processes can open the device at a time and each receives all frames.
+ *                                                                          [any thread]
+ */
 bool port_is_shared(const char *device);
 
-/* Throw away what waits in a shared port's queues, before a forwarder has begun.  [main] */
+/* Discard the packets in a shared port's queues, before a forwarder has begun.    [main] */
 void port_discard(const struct port *port);
 
-/* Stop and close the port and its device, but one that is kept; the TAP stays, detached. */
+/*
+ * Stop and close the port and its device, unless fpm-nics keeps it. The TAP stays,
+ * detached.
+ */
 void port_close(struct port *port);
 
-/* Device statistics. Returns 0 or -errno.                              [any thread] */
+/* Get the statistics of the device. Returns 0 or -errno.                    [any thread] */
 int port_stats(const struct port *port, struct port_stats *st);
 
-/* Packet buffers there are, and how many of them nobody holds.         [any thread] */
+/* Get the number of packet buffers, and of the free ones.                   [any thread] */
 void port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free);
-/* Are there none left for who needs one?                               [any thread] */
+/* Return true if a thread that needs packet buffers may find none.          [any thread] */
 bool port_buffers_short(const struct port *port);
 
 /*
- * What the port hashes over its queues, as the device said after its start, in words:
- * "ip tcp udp"; "none"; "unknown": its driver does not tell.            [any thread]
+ * Describe the fields that the port hashes over its queues, as the device reported after
+ * its start: "ip tcp udp"; "none"; "unknown" if its driver does not report it.
+ *                                                                          [any thread]
  */
 const char *port_rss(const struct port *port, char buf[64]);
 
 /*
- * Link state as the device tells it (af_packet always says up); a bond of 802.3ad has one while
- * LACP lets packets leave.                                             [any thread]
+ * Return the link state as the device reports it; af_packet always reports up. A bond of
+ * 802.3ad has a link while LACP lets packets leave.                        [any thread]
  */
 bool port_link_up(const struct port *port);
 
 /*
- * What the device lets in beside frames to its MAC, as its driver took it: all frames, or all
- * that are for groups.                                                 [any thread]
+ * Return true if the driver has enabled that the device receives all frames, or all group
+ * frames, beside the frames to its MAC.                                    [any thread]
  */
 bool port_takes_all(const struct port *port);
 bool port_takes_groups(const struct port *port);
 
-/* How the members of a bond are now. Returns 0 or -errno.             [any thread] */
+/* Get the state of a bond's members. Returns 0 or -errno.                   [any thread] */
 int port_bond(const struct port *port, struct bond_state *state);
 
 /*
- * Give the device a new MTU or MAC; -ENOTSUP where it cannot, -EBUSY for more than it started
- * with where that is its limit.                                        [neigh]
+ * Set the MTU or MAC of the device. Returns -ENOTSUP if it cannot; -EBUSY if it cannot
+ * exceed the MTU that it started with.                                          [neigh]
  */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 
-/* Is it such a limit, and this more? Then the device has to be opened anew.      [manage] */
+/*
+ * Return true if the device cannot exceed the MTU that it started with, and this one
+ * exceeds it. Then the device has to be opened again.                          [manage]
+ */
 bool port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
 
 /*
- * From here on the device takes the first tag off each frame that has one of type 802.1Q, until
- * it is closed, and puts such a tag into each that is sent with one beside it. False: not this
- * device, or its driver refuses; nothing has changed.                   [neigh]
+ * Let the device strip the first tag of each frame, if it is of type 802.1Q, until it is
+ * closed, and insert such a tag into frames that ask for it in their mbuf. Returns false,
+ * and has changed nothing, if the device or its driver does not do this.        [neigh]
  */
 bool port_take_tags(const struct port *port);
 
-/* Have the device accept frames to one more MAC, or to any where it cannot. */
+/* Let the device accept frames to one more MAC, or all frames if it cannot. */
 int port_add_mac(const struct port *port, const uint8_t mac[6]);
 
 #endif

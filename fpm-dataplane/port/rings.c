@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rings between a forwarder and the punt thread, made and freed by main.
+ * rings: make and free the rings between a forwarder and the punt thread.        [main]
  */
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ rings_suffix(unsigned int client, char buf[RINGS_SUFFIX_STRLEN])
 	return buf;
 }
 
-/* NULL when memory is out. */
+/* Make a ring. Returns NULL if memory is out. */
 static struct rte_ring *
 ring_make(const char *what, unsigned int fwd, unsigned int client, unsigned int size)
 {
@@ -48,7 +48,7 @@ fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 	r->n_gleaned = n_gleaned;
 	if (made && r->inject != NULL)
 		return 0;
-	log_error("main: rings not made error=%s", rte_strerror(rte_errno));
+	log_error("main: rings not created error=%s", rte_strerror(rte_errno));
 	return -rte_errno;
 }
 

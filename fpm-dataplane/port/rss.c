@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RSS: what is asked of a device, and what it says it does. Drivers grant less than they
- * offer, and one or the other nothing at all: who reads `show ports` is told what is so,
- * not what was asked for. Runs in main and manage, words in any thread.
+ * rss: configure RSS and read back the device's setting. Drivers grant less than they
+ * offer, and some grant nothing. So `show ports` shows the setting that is in force, not
+ * the requested one. Runs in main and manage; port_rss() in any thread.
  */
 #include "port/rss.h"
 
@@ -15,16 +15,18 @@
 #include "port/port.h"
 
 /*
- * All that the port can hash: the default halves throughput (AINTEC 2015). Not checksums, in
- * which packets of one flow differ; the bits from 50 on narrow what is hashed of a packet.
+ * Hash all fields that the port can hash, because the default halves the throughput (AINTEC
+ * 2015). Checksums are left out, because they differ within a flow. The bits from 50 on
+ * restrict the hashed fields.
  */
 #define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
 
-/* More than any device has: some drivers write theirs without a look at the room. */
+/* More than any device has. Some drivers write their key without a check of the room. */
 #define KEY_ROOM_BYTES 128
 
 void
-rss_ask(struct port *port, const struct rte_eth_dev_info *info, struct rte_eth_conf *eth)
+rss_request(struct port *port, const struct rte_eth_dev_info *info,
+	    struct rte_eth_conf *eth)
 {
 	port->rss_hf = port->n_rxq > 1 ? info->flow_type_rss_offloads & RSS_TYPES : 0;
 	port->rss_untold = false;
@@ -35,18 +37,18 @@ rss_ask(struct port *port, const struct rte_eth_dev_info *info, struct rte_eth_c
 }
 
 void
-rss_learn(struct port *port)
+rss_read_back(struct port *port)
 {
 	uint8_t key[KEY_ROOM_BYTES];
 	struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof(key)};
 	int rc;
 
 	if (port->rss_hf == 0)
-		return; /* it was asked for none */
+		return; /* nothing was requested */
 	rc = rte_eth_dev_rss_hash_conf_get(port->port_id, &conf);
 	port->rss_untold = rc < 0;
 	if (rc < 0)
-		log_debug("port: driver does not tell its RSS port=%s error=%s", port->name,
+		log_debug("port: rss hashes unknown port=%s error=%s", port->name,
 			  rte_strerror(-rc));
 	else
 		port->rss_hf = conf.rss_hf;

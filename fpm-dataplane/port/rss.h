@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RSS: by what a device spreads packets over its receive queues. Runs where a port is opened.
+ * rss: how a device spreads packets over its receive queues. Runs where a port is opened.
  */
 #ifndef PORT_RSS_H
 #define PORT_RSS_H
@@ -9,11 +9,14 @@ struct port;
 struct rte_eth_conf;
 struct rte_eth_dev_info;
 
-/* Ask for all that the device offers, where it has several queues.      [main, manage] */
-void rss_ask(struct port *port, const struct rte_eth_dev_info *info,
-	     struct rte_eth_conf *eth);
+/* Request all hashes that the device offers, if it has several queues.    [main, manage] */
+void rss_request(struct port *port, const struct rte_eth_dev_info *info,
+		 struct rte_eth_conf *eth);
 
-/* Of the device, started: what it made of that. Not before rss_ask().   [main, manage] */
-void rss_learn(struct port *port);
+/*
+ * Read back the hashes in force after the device has started. Call rss_request() before.
+ *                                                                        [main, manage]
+ */
+void rss_read_back(struct port *port);
 
 #endif

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tells of frames in a receive queue: the socket of net_af_packet, the interrupt of a
- * NIC, or nothing. No state of its own.
+ * rxq: how a receive queue signals frames: by the socket of net_af_packet, by the interrupt
+ * of a NIC, or not at all. No state of its own.
  */
 #include "port/rxq.h"
 
 #include <rte_ethdev.h>
 
-/* The descriptor of a queue's interrupt, -1: the driver has none. */
+/* Return the descriptor of a queue's interrupt; -1: the driver has none. */
 static int
 interrupt_fd(uint16_t port_id, uint16_t queue)
 {
-	/* Ask for the descriptor only where there is one: DPDK complains otherwise. */
+	/*
+	 * Request the descriptor only if the driver has one, because DPDK logs an error
+	 * otherwise.
+	 */
 	if (rte_eth_dev_rx_intr_enable(port_id, queue) < 0)
 		return -1;
 	rte_eth_dev_rx_intr_disable(port_id, queue);

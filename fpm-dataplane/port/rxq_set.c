@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sets of queues, replaced as a whole under RCU. Whoever changes them waits; forwarders
- * never do. No DPDK here: a queue is a number and perhaps a descriptor.
+ * rxq_set: sets of queues that are replaced as a whole under RCU. The thread that changes a
+ * set waits for the grace period; forwarders never wait. This file does not use DPDK: a
+ * queue is a number and perhaps a descriptor.
  */
 #include "port/rxq_set.h"
 
@@ -12,14 +13,14 @@
 
 #include "base/tsan.h"
 
-/* The writer's own view. */
+/* Return the set as the writer sees it. */
 static struct rxq_set *
 serving_mine(const struct serving *s)
 {
 	return atomic_load_explicit(&s->set, memory_order_relaxed);
 }
 
-/* Have room for `n` queues. Returns 0 or -ENOMEM. */
+/* Make room for `n` queues. Returns 0 or -ENOMEM. */
 static int
 serving_make_room(struct serving *s, unsigned int n)
 {
@@ -38,14 +39,18 @@ serving_make_room(struct serving *s, unsigned int n)
 	set->room = spare->room = n;
 	free(s->spare);
 	s->spare = spare;
-	atomic_store_explicit(&s->set, set, memory_order_release); /* the same queues */
+	/* Release: a reader of the set sees the queues in it, which are the same. */
+	atomic_store_explicit(&s->set, set, memory_order_release);
 	urcu_qsbr_synchronize_rcu();
 	GRACE_OVER();
 	free(old);
 	return 0;
 }
 
-/* The set that it has without `less` and with `more` (each may be NULL), for which is room. */
+/*
+ * Return a copy of the set without `less` and with `more` (each may be NULL). There is room
+ * for it.
+ */
 static struct rxq_set *
 rxq_set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
 {
@@ -61,13 +66,13 @@ rxq_set_copy(const struct serving *s, const struct rxq *less, const struct rxq *
 	return set;
 }
 
-/* From now on `set`; returns when the old one has no reader. */
+/* Publish `set`. Returns when the old set has no reader. */
 static void
 serving_publish(struct serving *s, struct rxq_set *set)
 {
 	struct rxq_set *old = serving_mine(s);
 
-	/* Release: who reads the set also sees the queues in it. */
+	/* Release: a reader of the set sees the queues in it. */
 	atomic_store_explicit(&s->set, set, memory_order_release);
 	idle_wake(&s->idle);
 	urcu_qsbr_synchronize_rcu();
@@ -96,7 +101,7 @@ serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
 		free(set);
 	else
 		atomic_init(&s->set, set);
-	s->spare = NULL; /* room for none is in no need of one */
+	s->spare = NULL; /* an empty set needs no spare */
 	return rc;
 }
 
@@ -112,7 +117,10 @@ serve_close(struct serving *s)
 	idle_close(&s->idle);
 }
 
-/* Should epoll refuse a descriptor, its queue is looked at now and then. */
+/*
+ * Let the descriptor of a queue wake the forwarder. If epoll refuses the descriptor, the
+ * forwarder polls the queue now and then.
+ */
 static void
 serving_watch(struct serving *s, const struct rxq *q)
 {
@@ -144,7 +152,7 @@ serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 }
 
 unsigned int
-serve_who(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
+serve_index(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
 {
 	unsigned int i = 0;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLAN tags of a frame. A frame that belongs to a VLAN's interface has its tags taken off as
- * it comes in, so that the walk, the rules and the punt thread see an untagged frame of
- * another interface; what they were is in the mbuf, where a NIC that strips puts it. Such a NIC
- * takes no more than one tag, and only 802.1Q's; one that inserts puts no other in.
+ * vlan: the VLAN tags of a frame. A frame that belongs to the interface of a VLAN loses its
+ * tags when it comes in. So the stages and the punt thread see an untagged frame of another
+ * interface. The TCIs of the tags are kept in the mbuf, where a NIC that strips tags puts
+ * them. Such a NIC strips one tag at most, and only of type 802.1Q. It inserts only such a
+ * tag.
  */
 #ifndef PORT_VLAN_H
 #define PORT_VLAN_H
@@ -13,12 +14,12 @@
 #include "base/inet.h"
 #include "fib/fib.h"
 
-#define VLAN_AT       12u     /* octets of a frame before its first tag: the MACs */
-#define VLAN_PRIORITY 0xf000u /* of a TCI: PCP and DEI */
+#define VLAN_AT       12u     /* offset of the first tag, behind the MACs */
+#define VLAN_PRIORITY 0xf000u /* PCP and DEI in a TCI */
 
 #define VLAN_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
 
-/* Tags that were taken off. */
+/* Return the number of tags that were taken off. */
 static inline unsigned int
 vlan_stripped(const struct rte_mbuf *m)
 {
@@ -27,14 +28,14 @@ vlan_stripped(const struct rte_mbuf *m)
 								  : 0;
 }
 
-/* TCI of the outer one of `stripped` (1 or 2) tags. */
+/* Return the TCI of the outer one of `stripped` (1 or 2) tags. */
 static inline uint16_t
 vlan_outer_tci(const struct rte_mbuf *m, unsigned int stripped)
 {
 	return stripped == 2 ? m->vlan_tci_outer : m->vlan_tci;
 }
 
-/* memmove() of the VLAN_AT octets of MAC addresses, which would be a call. */
+/* Move the VLAN_AT octets of MAC addresses. memmove() would be a call. */
 static inline void
 vlan_move_macs(uint8_t *to, const uint8_t *from)
 {
@@ -48,8 +49,8 @@ vlan_move_macs(uint8_t *to, const uint8_t *from)
 }
 
 /*
- * Take the `n` (1 or 2) outermost tags off, of VLAN_TAGS in all; the frame must have them in its
- * first segment.
+ * Take off the `n` (1 or 2) outermost tags, VLAN_TAGS at most in all calls. The first
+ * segment must have them.
  */
 static inline void
 vlan_strip(struct rte_mbuf *m, unsigned int n)
@@ -68,7 +69,10 @@ vlan_strip(struct rte_mbuf *m, unsigned int n)
 	m->pkt_len -= n * VLAN_BYTES;
 }
 
-/* Begin the frame `n` tags earlier. The headroom has that much: no tag is put before others. */
+/*
+ * Begin the frame `n` tags earlier. The headroom suffices, because tags are never put
+ * before other tags.
+ */
 static inline uint8_t *
 vlan_room(struct rte_mbuf *m, unsigned int n)
 {
@@ -79,10 +83,10 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 }
 
 /*
- * Put the tags of `out` before the EtherType of a packet about to leave by it, each with the
- * priority of its like that it came with: the inner one, or the only one, with that of the inner
- * one, or the only one. Returns the first octet of the frame, whose MACs are still to be
- * written.
+ * Put the tags of `out` before the EtherType of a packet that leaves by it. The inner or
+ * only tag gets the priority of the inner or only tag that the packet came with, the outer
+ * tag that of the outer or only one. Returns the first octet of the frame. The caller
+ * writes the MACs.
  */
 static inline uint8_t *
 vlan_push(struct rte_mbuf *m, const struct fib_iface *out)
@@ -103,7 +107,7 @@ vlan_push(struct rte_mbuf *m, const struct fib_iface *out)
 	return eth;
 }
 
-/* The frame as it came in by `in` (NULL: it is no more), tags and all. */
+/* Restore the frame as it came in by `in`, with its tags. NULL: the interface is gone. */
 static inline void
 vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 {
@@ -112,7 +116,7 @@ vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 
 	vlan_move_macs(eth, eth + n * VLAN_BYTES);
 	for (unsigned int k = 0; k < n; k++) {
-		/* One more than the interface has was a priority's. */
+		/* A tag beyond those of the interface was a priority tag. */
 		uint16_t type =
 			in != NULL && k < in->n_tags ? in->tag[k].type : VLAN_C_TYPE;
 
@@ -123,7 +127,7 @@ vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 	m->ol_flags &= ~VLAN_STRIPPED;
 }
 
-/* The tag that the device was to put in, put in. */
+/* Insert the tag that the device was to insert. */
 static inline void
 vlan_insert(struct rte_mbuf *m)
 {
@@ -135,14 +139,14 @@ vlan_insert(struct rte_mbuf *m)
 	m->ol_flags &= ~RTE_MBUF_F_TX_VLAN;
 }
 
-/* Octets on the wire of a frame about to be sent. */
+/* Return the length of the frame on the wire. */
 static inline uint32_t
 vlan_sent_bytes(const struct rte_mbuf *m)
 {
 	return m->pkt_len + ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0 ? VLAN_BYTES : 0);
 }
 
-/* A packet made of another came with the tags of that one. */
+/* Let a packet that was made from another one have its tags. */
 static inline void
 vlan_inherit(struct rte_mbuf *m, const struct rte_mbuf *of)
 {
@@ -152,8 +156,8 @@ vlan_inherit(struct rte_mbuf *m, const struct rte_mbuf *of)
 }
 
 /*
- * The interface that a frame of interface `ifidx` belongs to: itself, or a VLAN on it.
- * *at is where the EtherType is, the tags that led there passed.        [RCU reader]
+ * Return the interface that a frame of interface `ifidx` belongs to: itself, or a VLAN on
+ * it. *at is the offset of the EtherType behind the tags of the VLAN.      [RCU reader]
  */
 static inline uint16_t
 vlan_find(const struct fib *fib, uint16_t ifidx, const uint8_t *frame, unsigned int len,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Filters on octets, and the rings of records. Whatever the octets are, they are only looked
- * at; no thread of its own, no lock, nothing allocated after start.
+ * watch: filters on octets, and the rings of records. The octets are only read, so any
+ * content is valid. No thread of its own, no lock, no allocation after the start.
  */
 #include "port/watch.h"
 
@@ -54,7 +54,9 @@ watch_ring_add(struct watch *w, uint64_t *n_lost)
 void
 watch_populate(struct watch *w)
 {
-	/* Where the kernel cannot (before 5.14), pages come when they are written to. */
+	/*
+	 * A kernel before 5.14 cannot do this. Then a page is allocated at its first write.
+	 */
 	for (unsigned int i = 0; i < w->n_ring; i++)
 		(void)madvise(w->ring[i].record,
 			      WATCH_RING_SLOTS * sizeof(struct watch_record),
@@ -81,7 +83,10 @@ prefix_covers_octets(const struct prefix *p, uint8_t family, const uint8_t *octe
 	return prefix_covers(p, &addr);
 }
 
-/* Ports where they follow the IP header and it is no later fragment; else 0. */
+/*
+ * Read the ports behind the IP header; 0 if there are none or the packet is a later
+ * fragment.
+ */
 static void
 ip_ports(const uint8_t *ip, unsigned int len, uint8_t family, uint16_t port[2])
 {
@@ -127,7 +132,7 @@ filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int 
 
 	if (!f->packet)
 		return true;
-	/* What is about to be sent has its tags. */
+	/* A frame that is about to be sent has its tags. */
 	while (len >= L2_LEN + 4 && tag < 2 && vlan_type_is_tag(get_be16(frame + 12))) {
 		frame += 4;
 		len -= 4;
@@ -209,7 +214,7 @@ watch_open(struct watch_ring *ring)
 void
 watch_publish(struct watch_ring *ring)
 {
-	/* Release: who reads the head also sees the records below it. */
+	/* Release: a reader of the head sees the records below it. */
 	atomic_store_explicit(&ring->head, ring->next, memory_order_release);
 }
 

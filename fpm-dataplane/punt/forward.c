@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slow walk of one packet: held ones whose neighbor came, ICMP errors of our own,
- * fragments. The same rules as the fast path, one packet at a time.              [punt]
+ * forward: forward one packet in the punt thread: a packet that waited for its neighbor, an
+ * ICMP error of our own, a fragment. The rules are those of the forwarders, for one packet
+ * at a time. [punt]
  *
- * Packets larger than the egress MTU: IPv4 without DF is cut (librte_ip_frag), all else is
- * answered with the MTU.
+ * A packet larger than the egress MTU: IPv4 without DF is fragmented (librte_ip_frag), any
+ * other gets an ICMP error with the MTU.
  *
- * An error or a fragment that is made here walks the same way, so punt_forward() calls itself;
- * hold.c, icmp.c, tapio.c and out.c, which it calls, never call it.
+ * An ICMP error or a fragment that is made here is forwarded in the same way, so
+ * punt_forward() calls itself. neigh_queue.c, icmp.c, tapio.c and out.c, which it calls,
+ * never call it.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,10 +20,10 @@
 #include "port/vlan.h"
 #include "punt/internal.h"
 
-/* 1500 octets under 60 of header and an MTU of 68 are 180. */
+/* 1500 octets with a header of 60 at an MTU of 68 make 180 fragments. */
 #define PIECES_MAX 256
 
-/* Send an ICMP error of our own; NULL: there is none. */
+/* Forward an ICMP error of our own; NULL: no error. */
 static void
 error_send(struct punt *p, struct rte_mbuf *e)
 {
@@ -29,7 +31,10 @@ error_send(struct punt *p, struct rte_mbuf *e)
 		punt_forward(p, e, packet_meta(e)->family, true, true);
 }
 
-/* Nowhere to go: its sender is told, unless that is us. */
+/*
+ * Drop a packet that cannot be forwarded. Send its sender an ICMP error unless we
+ * originated it.
+ */
 static void
 packet_give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
 {
@@ -79,7 +84,7 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 
 void
 punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-	     bool may_hold)
+	     bool may_wait)
 {
 	const uint8_t *ip = l3_of(m);
 	struct packet_meta *meta = packet_meta(m);
@@ -88,7 +93,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	uint64_t hop = 0;
 	fib_path path;
 	enum path_kind kind;
-	struct awaited who;
+	struct neigh_key key;
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
@@ -115,15 +120,15 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	if (!may_hold) {
+	if (!may_wait) {
 		packet_give_up(p, m, originated, DROP_neigh_failed);
 		return;
 	}
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	who = hold_awaited(p, path, family, ip);
-	hold_packet(p, m, &who);
+	key = neigh_key_of(p, path, family, ip);
+	neigh_queue_add(p, m, &key);
 }
 
 void
@@ -159,7 +164,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	rte_pktmbuf_adj(m, L2_LEN);
 	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
 	if (n < 0) {
-		rte_pktmbuf_prepend(m, L2_LEN); /* whole again, for who captures it */
+		rte_pktmbuf_prepend(m, L2_LEN); /* whole, for captures */
 		punt_drop(p, m, n == -ENOMEM ? DROP_no_mbuf : DROP_mtu);
 		return;
 	}
@@ -167,7 +172,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
 		ip = eth + L2_LEN;
-		put_be16(ip + 10, 0); /* the library leaves the checksum to offload */
+		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
 		*packet_meta(piece[i]) = meta;
 		vlan_inherit(piece[i], m);
@@ -179,45 +184,45 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 /* --- packets that waited ------------------------------------------------------------------ */
 
 /*
- * Let the packets of an entry go, each by the route that it has now: on its way, or to the ICMP
- * error that says why there is none any more. `ip neigh flush` deletes who has just answered, in
- * as many rounds as it takes: then they wait for the next answer.
+ * Forward the packets of an entry, each by its present route, or answer with the ICMP error
+ * if it has no route any longer. `ip neigh flush` deletes a neighbor that has just
+ * answered, in several rounds. Then the packets wait for the next answer.
  */
 static void
-held_release(struct punt *p, const struct held *waited, bool resolved)
+neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resolved)
 {
-	struct awaited who = {waited->ifidx, waited->family, waited->addr, waited->adj};
-	bool may_hold = resolved && waited->again < HOLD_AGAIN;
+	struct neigh_key key = {waited->ifidx, waited->family, waited->addr, waited->adj};
+	bool may_wait = resolved && waited->again < QUEUE_AGAIN_MAX;
 
 	for (unsigned int i = 0; i < waited->n; i++) {
 		struct rte_mbuf *m = waited->m[i];
-		unsigned int n_held = p->n_held;
+		unsigned int n_waiting = p->n_waiting;
 
-		if (may_hold && hold_waits(p, &who)) {
-			hold_packet(p, m, &who); /* behind those before it */
+		if (may_wait && neigh_queue_exists(p, &key)) {
+			neigh_queue_add(p, m, &key); /* behind the packets before it */
 			continue;
 		}
 		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
-			     may_hold);
-		counter_add(&p->count->held, resolved && p->n_held == n_held);
+			     may_wait);
+		counter_add(&p->count->held, resolved && p->n_waiting == n_waiting);
 	}
-	hold_again(p, waited);
+	neigh_queue_again(p, waited);
 }
 
 void
 punt_release_answered(struct punt *p, const struct msg_neigh *answer)
 {
-	struct held waited;
+	struct neigh_queue waited;
 
-	if (hold_take_answered(p, answer, &waited))
-		held_release(p, &waited, answer->resolved);
+	if (neigh_queue_take_answered(p, answer, &waited))
+		neigh_queue_release(p, &waited, answer->resolved);
 }
 
 void
 punt_release_expired(struct punt *p, double now)
 {
-	struct held waited;
+	struct neigh_queue waited;
 
-	for (unsigned int place = 0; hold_take_expired(p, now, &place, &waited);)
-		held_release(p, &waited, false);
+	for (unsigned int place = 0; neigh_queue_take_expired(p, now, &place, &waited);)
+		neigh_queue_release(p, &waited, false);
 }

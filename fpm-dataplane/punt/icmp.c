@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP and ICMPv6 errors: what they quote, how fast they may be sent. RFC 792, RFC 1812
- * 4.3.2, RFC 4443 2.4. Whether one may be sent at all, and from where: fib/icmp.c. [punt]
+ * icmp: make ICMP and ICMPv6 errors: the part of the packet that they quote, and their rate
+ * (RFC 792; RFC 1812, 4.3.2; RFC 4443, 2.4). fib/icmp.c decides whether an error may be
+ * sent, and chooses its source.                                                  [punt]
  */
 #include <string.h>
 
@@ -9,8 +10,8 @@
 #include "fib/icmp.h"
 #include "punt/internal.h"
 
-#define QUOTE4 576  /* RFC 1812, 4.3.2.3: the error as a whole */
-#define QUOTE6 1280 /* RFC 4443, 2.4 (c): the error as a whole */
+#define QUOTE4 576  /* RFC 1812, 4.3.2.3: bytes of the whole error */
+#define QUOTE6 1280 /* RFC 4443, 2.4 (c): bytes of the whole error */
 static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one mbuf");
 
 static void
@@ -62,12 +63,12 @@ icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
 	ip[41] = code;
 	put_be32(ip + 44, arg);
 	memcpy(ip + 48, rte_pktmbuf_read(m, L2_LEN, quote, p->linear), quote);
-	/* Pseudo header: both addresses, length, next header. RFC 8200, 8.1 */
+	/* Pseudo header: both addresses, length, next header (RFC 8200, 8.1). */
 	put_be16(ip + 42, (uint16_t)~inet_fold(inet_sum(ip + 8, len - 8, len - 40 + 58)));
 	e->data_len = e->pkt_len = (uint16_t)(L2_LEN + len);
 }
 
-/* Has the forwarder not asked for this very error, the policer is asked now. */
+/* Ask the policer, unless the forwarder asked it for this class of error already. */
 static bool
 icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 {
@@ -79,7 +80,7 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 
 	if (meta->class == class)
 		return true;
-	/* KEY_NET, as fwd/classify.c has it. */
+	/* The key is KEY_NET, as in fwd/classify.c. */
 	source = policer_source(seed_of(p->fib->seed, meta->vrf),
 				meta->family == 4 ? ip + 12 : ip + 8,
 				meta->family == 4 ? 4 : 8);
@@ -88,7 +89,7 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 		    : verdict == POLICER_SOURCE ? &count->over_share
 						: &count->policed,
 		    1);
-	/* Nobody takes it on but we ourselves. */
+	/* No other thread takes the error from a ring. */
 	counter_add(&count->taken, verdict == POLICER_PASS);
 	return verdict == POLICER_PASS;
 }
@@ -102,7 +103,7 @@ icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32
 		     len = meta->family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 	struct icmp_about about = {
 		.ip = ip,
-		.room = len < room ? len : room, /* padding is no ICMP type */
+		.room = len < room ? len : room, /* padding is not part of the packet */
 		.family = meta->family,
 		.l2_group = (rte_pktmbuf_mtod(m, const uint8_t *)[0] & 1) != 0,
 		.too_big = meta->family == 6 && type == 2,

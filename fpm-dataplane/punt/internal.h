@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the punt thread share. Everything here is [punt]. */
+/*
+ * internal: the declarations that the files of the punt thread share. All functions are for
+ * [punt].
+ */
 #ifndef PUNT_INTERNAL_H
 #define PUNT_INTERNAL_H
 
@@ -15,28 +18,29 @@
 #define L2_LEN    14
 #define TAP_BURST 64
 /*
- * The next hop of a route that changes is resolved within the millisecond, but on a busy
- * machine neigh may be late by ten: enough for a few thousand packets a second.
+ * neigh resolves the next hop of a changed route within a millisecond, but on a busy
+ * machine within ten. 64 packets are enough for some thousand packets a second.
  */
-#define HOLD_PER_NEIGHBOR 64
+#define QUEUE_PACKETS_MAX 64
 /*
- * When there is no room, the oldest entry that had so long for an answer makes it: a host that
- * is there answers within milliseconds, so it is found while a scan asks for 3000 a second that are
- * not. Next hops are never pushed out, and have a sixth as many places to themselves.
+ * If there is no room, the oldest entry that has waited so long is removed. A host that
+ * exists answers within milliseconds, so it is found even while a scan asks for 3000 absent
+ * hosts a second. Next hops are never removed, and have a sixth as many places of their
+ * own.
  */
-#define HOLD_AT_LEAST 0.25 /* seconds */
-#define HOLD_AGAIN    10   /* answers in vain, as many as `ip neigh flush` has rounds */
-#define HOLD_SECONDS  10   /* nobody waits longer, whatever neigh says */
+#define QUEUE_AT_LEAST_S 0.25
+#define QUEUE_AGAIN_MAX  10 /* invalid answers: `ip neigh flush` has so many rounds */
+#define QUEUE_MAX_S      10 /* the longest wait, even if neigh never answers */
 
-struct held {
+struct neigh_queue {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbor; 0: free entry */
 	uint8_t n;
-	uint8_t again; /* answers that came, and were no longer true */
+	uint8_t again; /* answers that were invalid again when they came */
 	struct ipaddr addr;
-	uint32_t adj; /* of a next hop that leads here; 0: none known */
+	uint32_t adj; /* adjacency of a next hop with this address; 0: none known */
 	double since; /* monotonic_s() */
-	struct rte_mbuf *m[HOLD_PER_NEIGHBOR];
+	struct rte_mbuf *m[QUEUE_PACKETS_MAX];
 };
 
 struct punt {
@@ -44,16 +48,16 @@ struct punt {
 	struct fib *fib;
 	struct counters *count;
 	struct worker *worker;
-	ev_io *tap_io; /* one a slot; .data is NULL where no port is */
+	ev_io *tap_io; /* one per slot; .data is NULL if the slot has no port */
 	ev_timer tick;
-	struct held *hold; /* n_places entries, open addressing by hash */
-	unsigned int n_places, most_hosts,
-		most_hold;         /* some are always free: they end probes */
-	unsigned int most_packets; /* of all neighbors: never the whole pool */
-	unsigned int n_hold;       /* entries in use */
-	unsigned int n_held;       /* packets in them */
-	double none_before;        /* until then no entry is old enough to make room */
-	uint8_t *linear;           /* scratch for chained mbufs, LINEAR_BYTES */
+	struct neigh_queue *queue; /* n_places entries, open addressing by hash */
+	unsigned int n_places, max_hosts,
+		max_queues;       /* below n_places, so that probes end */
+	unsigned int max_packets; /* of all neighbors: never the whole pool */
+	unsigned int n_queues;    /* entries in use */
+	unsigned int n_waiting;   /* packets in them */
+	double none_before; /* before this time no entry is old enough to be removed */
+	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -68,97 +72,108 @@ l3_of(struct rte_mbuf *m)
 /* --- out.c -------------------------------------------------------------------------------- */
 
 /*
- * A packet is lost: counted, and shown to who watches. Before its sender is told: who has the
- * ICMP error finds the drop in the counters. Keeps `m`.
+ * Count a dropped packet and show it to watching sessions. Call this before the sender gets
+ * an ICMP error, because a sender that has the error must find the drop in the counters.
+ * Keeps `m`.
  */
 void punt_lost(struct punt *p, struct rte_mbuf *m, enum reason reason);
 
-/* The same, and the packet is freed. */
+/* Count a dropped packet as punt_lost() does, and free it. */
 void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 
-/* Give a finished frame to a forwarder, to leave by interface `ifidx`; takes `m`. */
+/* Give a finished frame to a forwarder, which sends it by interface `ifidx`. Takes `m`. */
 void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
 /* --- forward.c ---------------------------------------------------------------------------- */
 
 /*
- * Forward one packet the slow way: lookup, neighbor, MTU, TTL (unless we originated it),
- * MACs. What still lacks a neighbor is held when `may_hold`. Takes `m`.
+ * Forward one packet: lookup, neighbor, MTU, TTL (unless we originated the packet), MACs. A
+ * packet whose neighbor is not resolved waits if `may_wait`, else it is dropped. Takes `m`.
  */
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-		  bool may_hold);
+		  bool may_wait);
 
-/* Send the ICMP error that belongs to the drop of a packet, if any; takes `m`. */
+/* Send the ICMP error for the drop of a packet, if there is one. Takes `m`. */
 void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
 
-/* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
+/* Fragment an IPv4 packet to fit `mtu` and forward the fragments. Takes `m`. */
 void punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
 
-/* The answer about a neighbor: its packets leave or die. */
+/* Forward or drop the packets of a neighbor after neigh's answer. */
 void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
-/* Free what waited too long. */
+/* Drop the packets that have waited longer than QUEUE_MAX_S. */
 void punt_release_expired(struct punt *p, double now);
 
-/* --- hold.c ------------------------------------------------------------------------------- */
+/* --- neigh_queue.c ------------------------------------------------------------------------ */
 
-/* Whom a packet waits for. */
-struct awaited {
+/* The neighbor that a packet waits for. */
+struct neigh_key {
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of the next hop; 0: a host of the link */
 };
 
-/* Which neighbor does a packet lack, whose header is at `ip` and whose path is `path`? */
-struct awaited hold_awaited(const struct punt *p, fib_path path, uint8_t family,
-			    const uint8_t *ip);
+/* Return the neighbor that a packet lacks. Its header is at `ip`, its path is `path`. */
+struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
+			      const uint8_t *ip);
 
-/* Wait for a neighbor; takes `m`. */
-void hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who);
-/* Do packets wait for it? */
-bool hold_waits(struct punt *p, const struct awaited *who);
-/* Nobody does: forwarders need not follow by this thread any more. */
-void hold_over(struct punt *p, const struct awaited *who);
-
-/* Take out the packets that wait for this neighbor; false: none do. */
-bool hold_take_answered(struct punt *p, const struct msg_neigh *answer, struct held *out);
-/* Take out packets that have waited too long, the next from `*place` on; false: none. */
-bool hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *out);
+/* Let a packet wait for a neighbor. Takes `m`. */
+void neigh_queue_add(struct punt *p, struct rte_mbuf *m, const struct neigh_key *key);
+/* Return true if packets wait for this neighbor. */
+bool neigh_queue_exists(struct punt *p, const struct neigh_key *key);
 /*
- * Call this when the packets that were taken out have left or wait again. Packets that wait keep
- * the time since when `was` waits, and count one more answer.
+ * Note that no packet waits for this neighbor (ADJ_OPEN), so forwarders may send directly
+ * again.
  */
-void hold_again(struct punt *p, const struct held *was);
+void neigh_queue_over(struct punt *p, const struct neigh_key *key);
 
-/* As much room as p->conf.limits says. Returns 0 or -ENOMEM. */
-int hold_begin(struct punt *p);
-void hold_clear(struct punt *p);
+/* Take out the packets that wait for this neighbor. Returns false if none do. */
+bool neigh_queue_take_answered(struct punt *p, const struct msg_neigh *answer,
+			       struct neigh_queue *out);
+/*
+ * Take out the next packets that have waited too long, from `*place` on. Returns false if
+ * none have.
+ */
+bool neigh_queue_take_expired(struct punt *p, double now, unsigned int *place,
+			      struct neigh_queue *out);
+/*
+ * Call this when the packets that were taken out have left or wait again. Packets that wait
+ * keep the start time of `was`, and count one more answer.
+ */
+void neigh_queue_again(struct punt *p, const struct neigh_queue *was);
+
+/* Allocate the table with the limits of p->conf.limits. Returns 0 or -ENOMEM. */
+int neigh_queue_begin(struct punt *p);
+void neigh_queue_clear(struct punt *p);
 
 /* --- icmp.c ------------------------------------------------------------------------------- */
 
 /*
- * Make an ICMP error about `m` (type and code of its family), when RFC 1812, 4.3.2.7 or RFC
- * 4443, 2.4 (e) allow and the rate does; `arg` goes into octets 4..7 (MTU). Keeps `m`. Returns
- * the packet, the caller's to forward, or NULL.
+ * Make an ICMP error about `m`, with type and code of its family, if RFC 1812, 4.3.2.7 or
+ * RFC 4443, 2.4 (e) and the rate allow it. `arg` goes into octets 4 to 7 (the MTU). Keeps
+ * `m`. Returns the error, which the caller forwards, or NULL.
  */
 struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
 			   uint32_t arg);
-/* The same for the error that belongs to a drop reason. */
+/* Make the ICMP error for a drop reason, as icmp_make() does. */
 struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
 
 /* --- learn.c ------------------------------------------------------------------------------ */
 
 /*
- * Whom does the kernel speak with? One frame of its own, from the TAP of port `ifidx`.
- * Returns the interface that it leaves by: the port, or a VLAN on it.
+ * Learn peers of the kernel from one of its frames, read from the TAP of port `ifidx`.
+ * Returns the interface by which the frame leaves: the port, or a VLAN on it.
  */
 uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
 
 /* --- tapio.c ------------------------------------------------------------------------------ */
 
-/* TAP side: wire to kernel (takes `m`), kernel to wire. */
+/*
+ * TAP to port and port to TAP. tap_deliver() takes `m`. tap_poll() starts or stops reading.
+ */
 void tap_deliver(struct punt *p, struct rte_mbuf *m);
-void tap_watch(struct punt *p, unsigned int port, bool on);
+void tap_poll(struct punt *p, unsigned int port, bool on);
 void tap_replace(struct punt *p, const struct msg_tap *t);
 void tap_begin(struct punt *p, unsigned int port);
 void tap_forget(struct punt *p, unsigned int port);

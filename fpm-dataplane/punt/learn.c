@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom the kernel speaks with, read off its own frames as they leave: TCP connections, BFD
- * and other unicast control protocols, neighbors it asks for. Answers that anybody can draw
- * out of it (RST, SYN-ACK, echo and ARP replies) say nothing.                    [punt]
+ * learn: learn the peers of the kernel from the frames that it sends: TCP connections, BFD
+ * and other unicast control protocols, and the neighbors that it asks for. Answers that a
+ * stranger can provoke (RST, SYN-ACK, echo and ARP replies) are no proof.        [punt]
  */
 #include "base/inet.h"
 #include "base/peers.h"
@@ -12,14 +12,14 @@
 struct frame {
 	const struct punt *p;
 	const uint8_t *l2, *l3, *l4, *own, *remote;
-	unsigned int room; /* octets from l4 on, padding excluded */
-	uint64_t seed;     /* of the VRF that it leaves in */
+	unsigned int room; /* bytes from l4 on, without padding */
+	uint64_t seed;     /* hash seed of the VRF that it leaves in */
 	uint16_t ifidx;
 	uint8_t family, proto;
 	uint32_t now_s;
 };
 
-/* The peer itself, or its gateway. */
+/* Learn the MAC address of the peer, or of its gateway. */
 static void
 learn_link(const struct frame *f, bool proof)
 {
@@ -36,7 +36,11 @@ learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
 	learn_link(f, true);
 }
 
-/* A scan makes the kernel ask for many; only whom it has once found does it ask directly. */
+/*
+ * Learn a neighbor that the kernel asks for. A scan makes the kernel ask for many addresses
+ * by broadcast. It asks directly only a neighbor that it has found before, so only that is
+ * proof.
+ */
 static void
 learn_asked(const struct frame *f, const uint8_t *target, bool direct)
 {
@@ -65,7 +69,10 @@ learn_tcp(const struct frame *f)
 		peers_forget(kind, key);
 		return;
 	}
-	/* A SYN alone: we begin, to a peer we want. Data: an application talks; else TCP. */
+	/*
+	 * A SYN without ACK: the host opens a connection. Data: an application sends. Both
+	 * are proof. TCP alone sends the other segments.
+	 */
 	proof = (flags & 0x12) == 0x02 || f->room > (f->l4[12] >> 4) * 4u;
 	if ((flags & 0x12) == 0x12)
 		return;
@@ -91,7 +98,10 @@ learn_udp(const struct frame *f)
 static void
 learn_ip(const struct frame *f)
 {
-	/* RFC 4861, 4.3: the target is asked for, whatever address the question goes to. */
+	/*
+	 * The kernel asks for the target, to whatever address the solicitation goes (RFC
+	 * 4861, 4.3).
+	 */
 	if (f->family == 6 && f->proto == 58) {
 		if (f->room >= 24 && f->l4[0] == 135)
 			learn_asked(f, f->l4 + 8, f->remote[0] != 0xff);
@@ -116,7 +126,7 @@ learn_ip(const struct frame *f)
 	}
 }
 
-/* The frame as one of an interface, `at` octets before its EtherType. */
+/* Learn from a frame of interface `ifidx`. Its EtherType is at offset `at`. */
 static void
 learn_frame(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx,
 	    unsigned int at)
@@ -130,7 +140,7 @@ learn_frame(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx,
 	f.now_s = policer_seconds(policer_ticks());
 	f.seed = seed_of(p->fib->seed, fib_vrf_of(p->fib, ifidx));
 	if (type == 0x0806) {
-		/* RFC 826: a request names the address that is asked for. */
+		/* A request names the address that it asks for (RFC 826). */
 		f.family = 4;
 		if (get_be16(f.l3 + 6) == 1)
 			learn_asked(&f, f.l3 + 24, (frame[0] & 1) == 0);
@@ -144,7 +154,7 @@ learn_frame(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx,
 		f.own = f.l3 + 12;
 		f.remote = f.l3 + 16;
 		if ((get_be16(f.l3 + 6) & 0x1fff) != 0)
-			return; /* a later fragment: ports were in the first */
+			return; /* a later fragment has no ports */
 	} else if (type == 0x86dd && len >= 40) {
 		f.family = 6;
 		head = 40;

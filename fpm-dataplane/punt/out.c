@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a packet leaves the punt thread: by a forwarder, or dropped and counted. The other files
- * of punt/ call these functions, and they call none of those back.               [punt]
+ * out: the ways by which a packet leaves the punt thread: a forwarder sends it, or it is
+ * dropped and counted. The other files of punt/ call these functions. The functions call
+ * none of those files.                                                           [punt]
  */
 #include "base/idle.h"
 #include "port/watch.h"

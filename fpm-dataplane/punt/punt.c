@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The punt thread: takes what forwarders punted, class by class, and does with it
- * what its reason says. It may be slow; it must never hold up a forwarder.
+ * punt: the punt thread. It takes the packets that forwarders punted, class by class, and
+ * handles each by its reason. The thread may be slow, but it never delays a forwarder.
  */
 #include "punt/punt.h"
 
@@ -19,28 +19,31 @@
 #include "punt/internal.h"
 
 /*
- * A turn serves all classes in their order, each with so much at most: whatever waits below
- * the line, a peer's packet waits for a few dozen of the others. Then sockets and timers.
+ * A turn serves all classes in order, with a limit per ring. So however many packets of
+ * open classes wait, a packet of a peer waits for a few dozen of them at most. Between
+ * rounds the thread serves sockets and timers.
  */
 #define TURNS          16
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
 
 static void
-punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
+punt_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	struct awaited who = hold_awaited(p, meta->path, meta->family, l3_of(m));
+	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, l3_of(m));
 
-	if (hold_waits(p, &who)) {
-		hold_packet(p, m, &who);
+	if (neigh_queue_exists(p, &key)) {
+		neigh_queue_add(p, m, &key);
 		return;
 	}
-	/* The neighbor may have come meanwhile: looked up anew, it is sent, or is the first
-	 * that waits. */
+	/*
+	 * The neighbor may have been resolved meanwhile. Look the packet up again: it is
+	 * sent, or is the first that waits.
+	 */
 	punt_forward(p, m, meta->family, false, true);
-	if (!hold_waits(p, &who))
-		hold_over(p, &who);
+	if (!neigh_queue_exists(p, &key))
+		neigh_queue_over(p, &key);
 }
 
 static void
@@ -50,11 +53,11 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 
 	switch (meta->reason) {
 	case PUNT_unresolved:
-		punt_hold_unresolved(p, m);
+		punt_unresolved(p, m);
 		break;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:
-		/* The drop itself is counted already. */
+		/* The forwarder has counted the drop. */
 		punt_tell_sender(p, m, meta->cause);
 		break;
 	case PUNT_too_big:
@@ -65,13 +68,13 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 	}
 }
 
-/* One forwarder's packets of a class, `most` of them. Returns how many there were. */
+/* Handle up to `max` packets of one forwarder and class. Returns their number. */
 static unsigned int
-punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most)
+punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int max)
 {
 	struct rte_mbuf *m[TURN_PROTECTED];
 	unsigned int n = rte_ring_sc_dequeue_burst(p->conf.rings[fwd].punt[class],
-						   (void **)m, most, NULL);
+						   (void **)m, max, NULL);
 
 	for (unsigned int i = 0; i < n; i++) {
 		packet_meta(m[i])->fwd = (uint16_t)fwd;
@@ -79,7 +82,10 @@ punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int
 	}
 	counter_add(&p->count->class[class].taken, n);
 	if (n > 0 && class == CLASS_glean)
-		/* Release: who reads the count sees what was injected of them. */
+		/*
+		 * Release: a forwarder that reads the count sees the packets of these that
+		 * were injected.
+		 */
 		atomic_fetch_add_explicit(p->conf.rings[fwd].n_gleaned, n,
 					  memory_order_release);
 	return n;
@@ -114,7 +120,7 @@ punt_on_link(struct punt *p, const struct msg_link *link)
 	/* Reading stopped when the TAP was down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
 	    p->tap_io[link->ifidx - 1].data != NULL)
-		tap_watch(p, link->ifidx - 1u, true);
+		tap_poll(p, link->ifidx - 1u, true);
 }
 
 static void
@@ -156,7 +162,7 @@ punt_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct punt *p = timer->data;
 
-	if (p->n_hold > 0)
+	if (p->n_queues > 0)
 		punt_release_expired(p, monotonic_s());
 }
 
@@ -165,11 +171,13 @@ punt_init(struct worker *w)
 {
 	struct punt *p = w->ctx;
 
-	/* An lcore id gives this thread its own mbuf cache; without, it works more slowly. */
-	if (p->conf.no_lcore) /* DPDK gives none where processes share it */
-		log_debug("punt: no lcore id: DPDK is shared");
+	/*
+	 * An lcore id gives this thread an mbuf cache of its own. Without one it is slower.
+	 */
+	if (p->conf.no_lcore) /* DPDK gives none if processes share it */
+		log_debug("punt: no lcore id reason=dpdk-shared");
 	else if (rte_thread_register() < 0)
-		log_debug("punt: no lcore id left errno=%d", rte_errno);
+		log_debug("punt: no lcore id error=%s", rte_strerror(rte_errno));
 	ev_timer_init(&p->tick, punt_on_tick, 1., 1.);
 	p->tick.data = p;
 	ev_timer_start(w->loop, &p->tick);
@@ -183,7 +191,7 @@ punt_fini(struct worker *w)
 
 	tap_stop(p);
 	ev_timer_stop(w->loop, &p->tick);
-	hold_clear(p);
+	neigh_queue_clear(p);
 	if (!p->conf.no_lcore)
 		rte_thread_unregister();
 }
@@ -211,7 +219,7 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);
 	worker_init(w, &punt_ops, p);
-	if (hold_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
+	if (neigh_queue_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
 		return 0;
 	punt_teardown(w);
 	return -ENOMEM;
@@ -224,7 +232,7 @@ punt_teardown(struct worker *w)
 
 	if (p == NULL)
 		return;
-	free(p->hold);
+	free(p->queue);
 	free(p->tap_io);
 	free(p->linear);
 	free(p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * punt: everything complex. TAP to port and port to TAP, ICMP errors, fragments, packets
- * that wait for a neighbor. One thread; forwarders hand it packets through bounded rings.
+ * punt: the thread for all packets that need more than forwarding. It moves frames between
+ * TAPs and ports, sends ICMP errors, fragments packets, and holds packets that wait for a
+ * neighbor. Forwarders give it packets through bounded rings.
  */
 #ifndef PUNT_PUNT_H
 #define PUNT_PUNT_H
@@ -18,20 +19,20 @@ struct watch_ring;
 
 struct punt_conf {
 	struct fib *fib;
-	struct worker *neigh; /* MSG_GLEAN */
-	struct port *port;    /* array of slots; the TAPs are ours from start on */
+	struct worker *neigh; /* receives MSG_GLEAN */
+	struct port *port;    /* array of slots; punt owns the TAPs from the start on */
 	unsigned int n_port;
-	struct fwd_rings *rings; /* array, one a forwarder */
+	struct fwd_rings *rings; /* array, one per forwarder */
 	unsigned int n_fwd;
-	bool no_lcore; /* DPDK is shared by processes: it has no lcore id for us */
+	bool no_lcore; /* processes share DPDK, which has no lcore id for punt */
 	struct rte_mempool *pool;
-	const struct table_limits *limits; /* of tables; NULL: the usual */
+	const struct table_limits *limits; /* limits of the tables; NULL: the defaults */
 	struct counters *count;
 	const struct watch *watch;
-	struct watch_ring *watch_ring; /* ours */
+	struct watch_ring *watch_ring; /* punt's own */
 };
 
-/* As rib_setup().                                                                [main] */
+/* Set up the thread, as rib_setup() does.                                         [main] */
 int punt_setup(struct worker *w, const struct punt_conf *conf);
 void punt_teardown(struct worker *w);
 

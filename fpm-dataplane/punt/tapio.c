@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames between TAPs and ports, unchanged both ways. A TAP that is down or gone costs its
- * frames (counted) and is not read again until its link comes back.             [punt]
+ * tapio: move frames between TAPs and ports, unchanged in both directions. Frames for a TAP
+ * that is down or gone are dropped and counted, and the TAP is read again when its link is
+ * back.                                                                          [punt]
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +27,7 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
 		return;
 	}
 	frame = rte_pktmbuf_read(m, 0, len, p->linear);
-	/* The port may have gone while the frame was on its way here. */
+	/* The port may have been removed after the frame was received. */
 	if (port == NULL || !port_is_there(port) || tap_write(&port->tap, frame, len) < 0) {
 		punt_drop(p, m, DROP_tap_down);
 		return;
@@ -36,8 +37,9 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
 }
 
 /*
- * Does the port take a frame of the kernel's? A TAP may have a larger MTU than the device,
- * and a frame larger than a buffer is cut by the read: none of it may go out.
+ * Return true if the port can send a frame of the kernel. The TAP's MTU may be larger than
+ * the device's, and a read cuts a frame that is larger than a buffer. Such a frame must not
+ * be sent.
  */
 static bool
 frame_fits(const struct punt *p, const struct port *port, uint32_t len)
@@ -58,7 +60,10 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 		struct rte_mbuf *m = rte_pktmbuf_alloc(p->conf.pool);
 
 		if (m == NULL) {
-			/* Take the frame off the queue all the same: it must not wake us for ever. */
+			/*
+			 * Read the frame anyway. In the queue it would wake the thread
+			 * again and again.
+			 */
 			if (tap_read(&port->tap, p->linear, LINEAR_BYTES) > 0)
 				counter_add(&p->count->reason[DROP_no_mbuf], 1);
 			return;
@@ -68,7 +73,7 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 		if (len <= 0) {
 			rte_pktmbuf_free(m);
 			if (len < 0)
-				ev_io_stop(loop, io); /* until MSG_LINK says it is back */
+				ev_io_stop(loop, io); /* until MSG_LINK: it is up */
 			return;
 		}
 		*packet_meta(m) = (struct packet_meta){
@@ -87,7 +92,7 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 void
-tap_watch(struct punt *p, unsigned int port, bool on)
+tap_poll(struct punt *p, unsigned int port, bool on)
 {
 	if (on)
 		ev_io_start(p->worker->loop, &p->tap_io[port]);
@@ -100,12 +105,12 @@ tap_replace(struct punt *p, const struct msg_tap *t)
 {
 	unsigned int i = t->ifidx - 1u;
 	struct port *port = &p->conf.port[i];
-	bool watched = p->tap_io[i].data != NULL;
+	bool polled = p->tap_io[i].data != NULL;
 
-	if (watched)
+	if (polled)
 		tap_forget(p, i);
 	port->tap.ifindex = t->ifindex;
-	if (watched)
+	if (polled)
 		tap_begin(p, i);
 }
 
@@ -114,7 +119,7 @@ tap_begin(struct punt *p, unsigned int port)
 {
 	ev_io_init(&p->tap_io[port], tap_on_frames, p->conf.port[port].tap.fd, EV_READ);
 	p->tap_io[port].data = p;
-	tap_watch(p, port, true);
+	tap_poll(p, port, true);
 }
 
 void
@@ -122,7 +127,7 @@ tap_forget(struct punt *p, unsigned int port)
 {
 	if (p->tap_io[port].data == NULL)
 		return;
-	tap_watch(p, port, false);
+	tap_poll(p, port, false);
 	p->tap_io[port].data = NULL;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the trace thread share. Everything here is [trace]. */
+/*
+ * internal: the declarations that the files of the trace thread share. All functions are
+ * for [trace].
+ */
 #ifndef TRACE_INTERNAL_H
 #define TRACE_INTERNAL_H
 
@@ -15,52 +18,52 @@
 #include "trace/trace.h"
 
 #define TICK_S      0.001
-#define SILENCE_S   0.05  /* then ui hears from us, to see whether its client is there */
-#define ROWS_MAX    256   /* of a session, on their way */
-#define CHUNK_BYTES 49152 /* of pcapng in one row */
-#define PCAPNG_MAX  (1u << 20) /* not yet taken; more is lost */
+#define SILENCE_S   0.05       /* then ui gets an answer, and checks its client */
+#define ROWS_MAX    256        /* rows per session that are not complete or not taken */
+#define CHUNK_BYTES 49152      /* bytes of pcapng in one row */
+#define PCAPNG_MAX  (1u << 20) /* bytes of pcapng not yet taken; a session loses more */
 
-/* Ports that a file has a block of already. */
+/* The ports that have an interface block in the file. */
 struct pcapng_ports {
 	unsigned int n;
-	uint16_t block[PORT_MAX]; /* by ifidx: number of its block from 1, 0: none */
+	uint16_t block[PORT_MAX]; /* by ifidx: number of its block from 1; 0: none */
 };
 
-/* Octets that grow; memory out aborts, as for messages. */
+/* A buffer that grows. The program aborts if memory is out, as for messages. */
 struct octets {
 	uint8_t *data;
 	size_t len, size;
 };
 
-/* One `fpmctl trace` or `fpmctl capture`. */
+/* A session: one `fpmctl trace` or `fpmctl capture`. */
 struct session {
-	uint64_t id;    /* 0: free */
-	uint32_t epoch; /* records of older sets were not for us */
+	uint64_t id;    /* 0: free place */
+	uint32_t epoch; /* of its first set; older records are not its own */
 	struct watch_filter filter;
 	bool capture;
-	bool ended;               /* takes no more records; what it has goes out */
-	uint64_t n_seen, n_max;   /* packets; n_max 0: no limit */
-	double until_s;           /* monotonic; 0: no limit */
-	uint64_t lost_before;     /* of all rings */
-	uint64_t n_lost;          /* for want of room here */
-	struct msg_watch *query;  /* ui waits for an answer; NULL: ui has it */
-	double asked_s;           /* since */
-	struct cds_list_head row; /* struct subject, in order */
+	bool ended;              /* takes no more records; the ones it has are still sent */
+	uint64_t n_seen, n_max;  /* packets; n_max 0: no limit */
+	double until_s;          /* monotonic time; 0: no limit */
+	uint64_t lost_before;    /* records lost in all rings before the session */
+	uint64_t n_lost;         /* records lost because this session has no room */
+	struct msg_watch *query; /* the request that ui waits for; NULL: ui has it */
+	double asked_s;          /* monotonic time of the request */
+	struct cds_list_head row; /* struct subject, in order of arrival */
 	unsigned int n_row;
 	struct octets pcapng;
 	struct pcapng_ports ports;
 };
 
-/* A packet on its way to a row: rib and neigh are asked about it. */
+/* A packet that becomes a row. rib and neigh are asked about it. */
 struct subject {
 	struct cds_list_head list; /* session->row, or trace->explained */
-	struct session *session;   /* NULL: explain, or the session is gone */
+	struct session *session;   /* NULL: explain, or the session has ended */
 	struct msg_watch *explain; /* NULL: not explain */
 	json_t *row;
 	unsigned int n_waiting; /* answers to come */
 };
 
-/* A question that travels; its rows are ours, as ui's are. */
+/* A query to rib or neigh. trace owns its rows, as ui owns those of its queries. */
 struct question {
 	struct cds_list_head list; /* trace->questions */
 	struct subject *subject;
@@ -70,35 +73,38 @@ struct question {
 struct trace {
 	struct trace_conf conf;
 	struct worker *w;
-	ev_timer tick;  /* only while a session is open */
+	ev_timer tick;  /* runs while a session is open */
 	uint32_t epoch; /* of the set published last */
 	struct session session[WATCH_SESSIONS];
 	uint64_t last_id;
 	struct cds_list_head explained, questions;
 };
 
-/* The row of a record (dist/openapi.yaml); the caller's. */
+/* Make the row of a record (dist/openapi.yaml). The caller frees it. */
 json_t *row_make(const struct trace *t, const struct watch_record *rec);
-/* Take what rib or neigh answered into a row. */
+/* Add the answer of rib or neigh to a row. */
 void row_add(json_t *row, enum query_kind kind, const json_t *rows);
 
 /* session.c */
 void session_ask(struct trace *t, struct msg_watch *mw);
 void session_record(struct trace *t, struct session *s, const struct watch_record *rec);
 void sessions_tick(struct trace *t);
-void sessions_end(struct trace *t); /* stop looking at packets */
+void sessions_end(struct trace *t); /* remove all filters */
 void sessions_free(struct trace *t);
-/* All answers about this subject of a session are in. */
+/* Answer ui, if it waits, after a row of the session is complete. */
 void session_row_done(struct trace *t, struct session *s);
 
 /* subject.c */
-/* A packet to be told about; rib is asked for its route, neigh (explain) for its neighbor. */
+/*
+ * Make the subject of a packet. Asks rib for its route and, for explain, neigh for its
+ * neighbor.
+ */
 struct subject *subject_make(struct trace *t, const struct watch_record *rec,
 			     struct session *s, struct msg_watch *explain);
-/* Take an answer about a packet into its row, and free it. Returns the packet. */
+/* Add an answer to the row of its packet and free the answer. Returns the packet. */
 struct subject *subject_answered(struct msg_query *q);
 void subject_free(struct subject *u);
-/* Those that wait for answers, when no thread answers any more. */
+/* Free the packets that wait for answers, after all threads have stopped. */
 void subjects_free(struct trace *t);
 void trace_reply(struct msg_watch *mw, bool done);
 

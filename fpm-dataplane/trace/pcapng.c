@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pcapng as in the IETF draft "PCAP Next Generation (pcapng) Capture File Format", written in
- * the machine's byte order, as it demands. One interface a port, nanoseconds, direction
- * flags; what became of a packet is its comment. (rte_pcapng of DPDK 22.11 knows no comments,
- * and rte_pdump does not serve the process that owns the ports.)                [trace]
+ * pcapng: write the format of the IETF draft "PCAP Next Generation (pcapng) Capture File
+ * Format", in the machine's byte order, as the draft demands. A port is an interface, time
+ * stamps are in nanoseconds, packets have direction flags, and a comment has the reason of
+ * a drop or punt. rte_pcapng of DPDK 22.11 has no comments, and rte_pdump does not serve
+ * the process that owns the ports.                                              [trace]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ octets_put16(struct octets *out, uint16_t v)
 	octets_put(out, &v, sizeof(v));
 }
 
-/* Octets, and zeros up to a multiple of four. */
+/* Append octets, and zeros up to a multiple of four. */
 static void
 octets_put_padded(struct octets *out, const void *data, size_t len)
 {
@@ -72,7 +73,7 @@ option_put(struct octets *out, uint16_t code, const void *data, size_t len)
 	octets_put_padded(out, data, len);
 }
 
-/* Begin a block, its length not known yet. Returns where it begins. */
+/* Begin a block whose length is not known yet. Returns its offset. */
 static size_t
 block_begin(struct octets *out, uint32_t type)
 {
@@ -103,7 +104,7 @@ interface_block(struct octets *out, struct pcapng_ports *known, const struct por
 
 	octets_put16(out, LINKTYPE_ETHERNET);
 	octets_put16(out, 0);
-	octets_put32(out, 0); /* no limit of its own */
+	octets_put32(out, 0); /* no snap length */
 	option_put(out, IF_NAME, port->name, strlen(port->name));
 	option_put(out, IF_DESCRIPTION, port->device, strlen(port->device));
 	option_put(out, IF_MAC, port->mac, sizeof(port->mac));
@@ -132,22 +133,25 @@ pcapng_header(struct octets *out, struct pcapng_ports *known, const struct trace
 			interface_block(out, known, &conf->port[i]);
 }
 
-/* Number of the block of a port, made now when it came after the header. */
+/*
+ * Return the number of a port's block. Writes the block now if the port came after the
+ * header.
+ */
 static uint32_t
 port_block(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
 	   uint16_t ifidx)
 {
-	/* A VLAN's frames are its port's. */
+	/* Frames of a VLAN belong to its port. */
 	if (ifidx >= PORT_MAX)
 		ifidx = fib_iface(conf->fib, ifidx)->port;
 	if (ifidx >= 1 && ifidx <= conf->n_port && known->block[ifidx] == 0 &&
 	    port_is_there(&conf->port[ifidx - 1]))
 		interface_block(out, known, &conf->port[ifidx - 1]);
-	/* What we originate came in nowhere: the first port stands for that. */
+	/* A packet that we originate has no ingress port; it gets the first block. */
 	return known->block[ifidx] != 0 ? known->block[ifidx] - 1u : 0;
 }
 
-/* What became of it, in a line; "" when there is nothing to say. */
+/* Write the reason of a drop or punt into `text`; "" for a forwarded packet. */
 static void
 record_comment(const struct watch_record *rec, char text[160])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A record as a row of JSON (keys: dist/openapi.yaml): what the packet was, what the stages found,
- * what became of it. Nothing is decided here: all of it was, by the forwarder.  [trace]
+ * row: turn a record into a JSON row (keys: dist/openapi.yaml): the packet, the results of
+ * the stages, the verdict. The forwarder has made all decisions.                [trace]
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "trace/internal.h"
 
 #define L2_LEN         14
-#define HEX_BYTES      128 /* of the frame shown */
+#define HEX_BYTES      128 /* of the frame, shown in hex */
 #define REWRITTEN_TTL4 (L2_LEN + 8)
 #define REWRITTEN_TTL6 (L2_LEN + 7)
 
@@ -71,7 +71,7 @@ via_json(const struct watch_record *rec)
 	return json_string(ipaddr_str(&rec->via, rec->via_family, text));
 }
 
-/* The fields of an IP header, as far as the frame has them. */
+/* Add the fields of an IP header, as far as the frame has them. */
 static void
 row_add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
 {
@@ -114,7 +114,7 @@ row_add_frame(json_t *row, const struct watch_record *rec)
 		row_add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
 }
 
-/* Why the error that is asked for will not be sent, if so. */
+/* Add the source of the ICMP error, or the reason why none is sent. */
 static void
 row_add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
@@ -146,7 +146,7 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 		row_set(row, "verdict", json_string("forwarded"));
 		return;
 	}
-	/* A punt that asks for an ICMP error was dropped for its cause, and counted so. */
+	/* A punt that asks for an ICMP error counts as a drop for its cause. */
 	row_set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
 	row_set(row, "reason", json_string(reason_info[reason].name));
 	row_set(row, "text", json_string(reason_info[reason].text));
@@ -157,7 +157,7 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 		row_set(row, "class", json_string(punt_class_info[rec->class].name));
 }
 
-/* The name of a VRF; of main, and of one that has no FIB (yet), it is null. */
+/* Return the name of a VRF; null for table main and for a VRF that has no FIB (yet). */
 static json_t *
 vrf_json(const struct trace *t, uint16_t number)
 {
@@ -206,7 +206,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		row_set(row, "dev", port_name(t, (uint16_t)path_index(rec->path)));
 }
 
-/* The stages, "ok" up to the one that decided; the rest was not reached. */
+/* Return the names of the stages up to the deciding stage. */
 static json_t *
 stages_json(const struct watch_record *rec)
 {
@@ -269,7 +269,7 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 		if (one == NULL)
 			return;
 		json_object_set(row, "route", one);
-		/* rib answers now; the packet was looked up then. */
+		/* rib answers later than the packet was looked up. */
 		row_set(row, "route_changed",
 			json_boolean(json_integer_value(json_object_get(one, "group")) !=
 				     json_integer_value(json_object_get(row, "group"))));

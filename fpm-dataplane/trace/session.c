@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions: one a `fpmctl trace` or `capture`, from the first question of ui to the last
- * answer or until its client leaves. Bounded: rows and octets that ui does not fetch cost
- * later records, never memory without end.                                      [trace]
+ * session: sessions of `fpmctl trace` and `capture`, from the first request of ui to the
+ * last answer or to the end of the client. Memory is bounded: if ui does not fetch rows and
+ * octets, later records are lost.                                               [trace]
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "trace/internal.h"
 
-/* --- what all sessions together look for -------------------------------------------------- */
+/* --- the filters of all sessions ------------------------------------------------------ */
 
 static void
 filters_free(void *owner, void *set)
@@ -53,9 +53,9 @@ filters_publish(struct trace *t)
 	filters_swap(t, set);
 }
 
-/* --- records without room ----------------------------------------------------------------- */
+/* --- records without room ------------------------------------------------------------- */
 
-/* Of all rings. */
+/* Return the number of records lost in all rings. */
 static uint64_t
 rings_lost(const struct trace *t)
 {
@@ -66,7 +66,7 @@ rings_lost(const struct trace *t)
 	return sum;
 }
 
-/* --- beginning and end -------------------------------------------------------------------- */
+/* --- begin and end -------------------------------------------------------------------- */
 
 static struct session *
 session_find(struct trace *t, uint64_t id)
@@ -77,7 +77,7 @@ session_find(struct trace *t, uint64_t id)
 	return NULL;
 }
 
-/* How many run; says so. */
+/* Return the number of sessions, and report it as the use of TABLE_captures. */
 static unsigned int
 sessions_count(const struct trace *t)
 {
@@ -114,13 +114,13 @@ session_free_rows(struct session *s)
 
 	cds_list_for_each_entry_safe (u, next, &s->row, list) {
 		cds_list_del(&u->list);
-		u->session = NULL; /* with answers to come, the last one frees it */
+		u->session = NULL; /* if answers are to come, the last one frees it */
 		if (u->n_waiting == 0)
 			subject_free(u);
 	}
 }
 
-/* The session is over: its place is free for another. */
+/* Stop a session and free its place. */
 static void
 session_stop(struct trace *t, struct session *s)
 {
@@ -145,14 +145,14 @@ session_end(struct trace *t, struct session *s)
 	filters_publish(t);
 }
 
-/* --- records and answers ------------------------------------------------------------------ */
+/* --- records and answers -------------------------------------------------------------- */
 
 void
 session_record(struct trace *t, struct session *s, const struct watch_record *rec)
 {
 	struct subject *u;
 
-	/* A record for the session that had this place before may still come. */
+	/* A record for the previous session of this place may still come. */
 	if (s->ended || (int32_t)(rec->epoch - s->epoch) < 0)
 		return;
 	if (s->capture ? s->pcapng.len >= PCAPNG_MAX : s->n_row >= ROWS_MAX) {
@@ -171,7 +171,7 @@ session_record(struct trace *t, struct session *s, const struct watch_record *re
 		session_end(t, s);
 }
 
-/* Move what is complete, in order, to the answer. */
+/* Move the complete rows, in order, to the answer. */
 static void
 session_take_rows(struct session *s, json_t *rows)
 {
@@ -187,14 +187,17 @@ session_take_rows(struct session *s, json_t *rows)
 	}
 }
 
-/* What the session has missed so far. */
+/* Return the number of records that the session has lost so far. */
 static json_int_t
 session_lost(const struct trace *t, const struct session *s)
 {
 	return (json_int_t)(rings_lost(t) - s->lost_before + s->n_lost);
 }
 
-/* Whole blocks from `at` on, up to CHUNK_BYTES: who stops in between has a whole file. */
+/*
+ * Return the length of the whole blocks from `at` on, up to CHUNK_BYTES. A client that
+ * stops between two chunks has a valid file.
+ */
 static size_t
 octets_whole_blocks(const struct octets *o, size_t at)
 {
@@ -226,7 +229,10 @@ session_take_pcapng(const struct trace *t, struct session *s, json_t *rows)
 	s->pcapng.len = 0;
 }
 
-/* Give ui what there is; the last answer says what was lost. */
+/*
+ * Send ui the rows and octets that there are. The last answer has the count of lost
+ * records.
+ */
 static void
 session_answer(struct trace *t, struct session *s, double now)
 {
@@ -279,11 +285,11 @@ session_ask(struct trace *t, struct msg_watch *mw)
 		}
 		session_start(t, s, &mw->want);
 		mw->q.cursor[0] = s->id;
-		if (!s->capture) /* whose first row is the header of the file */
+		if (!s->capture) /* a capture begins with the header of the file */
 			json_array_append_new(mw->q.rows,
 					      json_pack("{s:b}", "watching", 1));
 	}
-	if (s == NULL) { /* over meanwhile */
+	if (s == NULL) { /* it has ended meanwhile */
 		trace_reply(mw, true);
 		return;
 	}

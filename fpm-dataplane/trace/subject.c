@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asks rib and neigh what they know about a packet, and adds their answers to its row. [trace]
+ * subject: ask rib and neigh about a packet, and add their answers to its row.  [trace]
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ subject_ask(struct trace *t, struct subject *u, enum query_kind kind, uint16_t v
 	worker_send(kind == QUERY_NEIGHBORS ? t->conf.neigh : t->conf.rib, &q->m);
 }
 
-/* The destination of a frame that was looked up. */
+/* Return the destination of a frame that was looked up. */
 static struct ipaddr
 record_destination(const struct watch_record *rec)
 {
@@ -58,7 +58,7 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	if (!rec->looked_up)
 		return u;
 	dst = record_destination(rec);
-	/* rib answers now, for the VRF that the interface is in now. */
+	/* rib answers later, for the VRF that the interface is in then. */
 	subject_ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx), rec->family,
 		    &dst);
 	if (explain != NULL && rec->via_family != 0)
@@ -98,13 +98,15 @@ subjects_free(struct trace *t)
 	struct question *question, *next;
 	struct subject *u, *more;
 
-	/* Questions that travelled when the threads stopped: the message is freed with the
-	 * mailbox it lies in, the rows here. */
+	/*
+	 * Queries that were under way when the threads stopped. The message is freed with
+	 * its mailbox, the rows here.
+	 */
 	cds_list_for_each_entry_safe (question, next, &t->questions, list) {
 		if (question->subject->explain == NULL &&
 		    question->subject->session == NULL &&
 		    --question->subject->n_waiting == 0)
-			subject_free(question->subject); /* of a session that is gone */
+			subject_free(question->subject); /* its session has ended */
 		json_decref(question->rows);
 		free(question);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trace thread: its messages, the rings, and what it asks of others. While nobody looks
- * it sleeps, and nothing is published.                                         [trace]
+ * trace: the trace thread: its messages, the rings, and its queries to other threads.
+ * Without a session the thread sleeps, and no filter is published.              [trace]
  */
 #include "trace/trace.h"
 
@@ -25,7 +25,7 @@ trace_drain(struct trace *t, struct watch_ring *ring)
 		for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
 			if ((rec->sessions & 1u << i) != 0 && t->session[i].id != 0)
 				session_record(t, &t->session[i], rec);
-		/* Release: the producer may write over it once it sees the tail. */
+		/* Release: the producer may overwrite the record after it sees the tail. */
 		atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
 	}
 }
@@ -50,7 +50,10 @@ trace_explained(struct subject *u)
 	json_array_append(mw->q.rows, u->row);
 	cds_list_del(&u->list);
 	subject_free(u);
-	/* Last: the row is ui's alone then. jansson orders nothing between two who let go of it. */
+	/*
+	 * Reply last: ui alone has the row then. jansson's reference count gives no memory
+	 * order between two threads that drop a reference.
+	 */
 	trace_reply(mw, true);
 }
 
@@ -148,7 +151,8 @@ trace_setup(struct worker *w, const struct trace_conf *conf)
 		return -ENOMEM;
 	t->conf = *conf;
 	t->w = w;
-	static_assert((int)TABLE_MOST_captures == WATCH_SESSIONS, "a bit each in a record");
+	static_assert((int)TABLE_MOST_captures == WATCH_SESSIONS,
+		      "a record has a bit per session");
 	table_begin(TABLE_captures, WATCH_SESSIONS);
 	CDS_INIT_LIST_HEAD(&t->explained);
 	CDS_INIT_LIST_HEAD(&t->questions);

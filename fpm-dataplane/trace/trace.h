@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace: who looks at packets. It publishes what is looked for, empties the rings that
- * forwarders and the punt thread fill (port/watch.h), and turns records into rows and pcapng;
- * it has packets explained that nobody sent. It may be slow; nobody waits for it.
+ * trace: the thread that shows packets to users. It publishes filters, empties the rings
+ * that forwarders and the punt thread fill (port/watch.h), and turns records into rows and
+ * pcapng. It also passes described packets to fwd_explain(). The thread may be slow,
+ * because no forwarder waits for it.
  */
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
@@ -18,17 +19,17 @@ struct watch_record;
 
 struct trace_conf {
 	struct fib *fib;
-	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */
+	struct worker *rib, *neigh; /* get MSG_QUERY, answer with MSG_REPLY */
 	struct watch *watch;
-	const struct port *port; /* array; name, ifidx and device are read here */
+	const struct port *port; /* array; trace reads name, ifidx, device and mac */
 	unsigned int n_port;
 	const char *version;
-	/* fwd_explain(): the stages of the forwarders, for one frame. */
+	/* Pass one frame through the stages: fwd_explain(). */
 	void (*explain)(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 			uint32_t frame_bytes, struct watch_record *rec);
 };
 
-/* As rib_setup().                                                                [main] */
+/* Set up the thread, as rib_setup() does.                                         [main] */
 int trace_setup(struct worker *w, const struct trace_conf *conf);
 void trace_teardown(struct worker *w);
 

@@ -31,7 +31,7 @@ build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane
 build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
 build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
 # packet_burst.c stands between, and says whether any packet is plain.
-build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_plain
+build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_fast
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
 	packet_frames.c) $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):

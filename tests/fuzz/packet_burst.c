@@ -9,7 +9,7 @@
  * on; but for what the forwarder says that it takes for granted, see behind().
  *
  * The forms with vectors and without are chosen as fwd_cpu_init() does it. That no packet is
- * plain is made so by a function that the linker puts in the place of fwd_plain() (--wrap, see
+ * plain is made so by a function that the linker puts in the place of fwd_fast() (--wrap, see
  * fuzz.mk).
  */
 #include "packet_burst.h"
@@ -20,7 +20,7 @@
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "fwd/watch.h"
@@ -63,16 +63,16 @@ static enum form {
 
 /* --- forms ------------------------------------------------------------------------- */
 
-void __real_fwd_plain(struct burst *b);
-void __wrap_fwd_plain(struct burst *b);
+void __real_fwd_fast(struct burst *b);
+void __wrap_fwd_fast(struct burst *b);
 
 void
-__wrap_fwd_plain(struct burst *b)
+__wrap_fwd_fast(struct burst *b)
 {
 	if (form == RULES)
-		b->plain4 = b->plain6 = b->padded = 0;
+		b->fast4 = b->fast6 = b->padded = 0;
 	else
-		__real_fwd_plain(b);
+		__real_fwd_fast(b);
 }
 
 static void
@@ -86,7 +86,7 @@ form_set(enum form now)
 
 /*
  * Octets that must be memory, however short a frame is: behind the tags that it may lose, the
- * look takes those where two more would be (burst_tags()), vectors the 39 of fwd/plain.h.
+ * look takes those where two more would be (burst_tags()), vectors the 39 of fwd/fast.h.
  */
 static unsigned int
 behind(void)
@@ -196,7 +196,7 @@ take_down(const struct burst *b, uint64_t which)
 	}
 }
 
-/* burst_walk() and burst_walk_plain() of loop.c, of a round that is not timed. */
+/* burst_walk() and burst_walk_fast() of loop.c, of a round that is not timed. */
 static void
 walk(struct burst *b)
 {
@@ -206,11 +206,11 @@ walk(struct burst *b)
 }
 
 static uint64_t
-walk_plain(struct burst *b)
+walk_fast(struct burst *b)
 {
-	fwd_walk_plain(b, NULL);
-	take_down(b, b->plain4 | b->plain6);
-	return fwd_dispatch_plain(b);
+	fwd_walk_fast(b, NULL);
+	take_down(b, b->fast4 | b->fast6);
+	return fwd_dispatch_fast(b);
 }
 
 /* burst_handle() of loop.c. */
@@ -230,7 +230,7 @@ handle(const struct packet_port *port, struct burst *b)
 	else
 		burst_look(b);
 	if (vlans)
-		fwd_split(b, of, walk, walk_plain);
+		fwd_split(b, of, walk, walk_fast);
 	else
 		walk(b);
 }

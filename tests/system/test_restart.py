@@ -260,7 +260,7 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
     dut.daemon.back(was)
 
     assert dut.link_row("ext0")["ifindex"] != index
-    assert "kept tap is of no use name=ext0 error=No such device" in dut.daemon.log(40)
+    assert "kept tap unusable name=ext0 error=No such device" in dut.daemon.log(40)
     dut.kernel_defaults()
     forwards(dut)
 

@@ -112,7 +112,7 @@ def test_it_outlives_the_daemon(kept, mishap, ends):
 
     assert watch.lost_carrier() == []
     assert taps(dut) == before
-    assert "kept tap is of no use" not in dut.daemon.log(1000)
+    assert "kept tap unusable" not in dut.daemon.log(1000)
     assert dut.control.ask("audit")[-1]["differences"] == 0
     assert dut.stop() == 0
 

@@ -147,7 +147,7 @@ one_member_too_many_is_refused(void **state)
 	assert_int_equal(asked(0), -ENOMEM);
 	assert_int_equal(t.n_here, 0);
 	assert_non_null(strstr(t.why, "memory.size-mib is too small"));
-	assert_non_null(strstr(t.why, "4 members to come"));
+	assert_non_null(strstr(t.why, "4 more members"));
 }
 
 static void
@@ -158,7 +158,7 @@ members_that_had_a_link_have_theirs(void **state)
 	assert_int_equal(asked(0), 0);
 	t.room = 0;
 	assert_int_equal(asked(0), -ENOMEM);
-	assert_non_null(strstr(t.why, "1 member to come"));
+	assert_non_null(strstr(t.why, "1 more member of"));
 	t.had_link[5] = true;
 	assert_int_equal(asked(0), 0);
 }

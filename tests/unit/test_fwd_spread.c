@@ -20,7 +20,7 @@
 #include <rte_ethdev.h>
 
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/tx.h"
 
 #define ROUNDS     20000
@@ -61,7 +61,7 @@ burst_make(unsigned int count[WAYS + 1])
 		unsigned int ifidx = 1 + below(ways);
 
 		/* Of what is behind the burst's end nothing may be seen. */
-		burst.way[i] = (uint8_t)ifidx;
+		burst.out_port[i] = (uint8_t)ifidx;
 		burst.m[i] = i < burst.n ? &mbuf[i] : NULL;
 		n_ways += i < burst.n && count[ifidx] == 0;
 		count[ifidx] += i < burst.n;
@@ -76,7 +76,7 @@ expect_in_order(uint64_t left, const unsigned int before[WAYS + 1])
 
 	memcpy(n, before, sizeof(n));
 	for (unsigned int i = 0; i < burst.n; i++) {
-		unsigned int ifidx = burst.way[i];
+		unsigned int ifidx = burst.out_port[i];
 
 		if ((left >> i & 1) == 0)
 			assert_ptr_equal(fwd.tx[ifidx].m[n[ifidx]++], &mbuf[i]);
@@ -144,7 +144,8 @@ what_has_no_room_is_left_over_all_of_an_interface(void **state)
 		buffers_empty();
 		left = fwd_spread_avx512(&burst);
 		for (unsigned int i = 0; i < burst.n; i++)
-			assert_int_equal(left >> i & 1, count[burst.way[i]] > fwd.tx_burst);
+			assert_int_equal(left >> i & 1,
+					 count[burst.out_port[i]] > fwd.tx_burst);
 		expect_in_order(left, none);
 		n_left += left != 0;
 	}
@@ -174,7 +175,7 @@ burst_by(uint16_t vlan, bool a_port)
 		mbuf[i].port = vlan != 0 && !a_port ? vlan : 0;
 		mbuf[i].pkt_len = 60 + below(1000);
 		burst.m[i] = &mbuf[i];
-		burst.way[i] = PORT;
+		burst.out_port[i] = PORT;
 		burst.hop[i] = vlan != 0 ? vlan : PORT;
 	}
 }

@@ -21,7 +21,7 @@
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "port/vlan.h"
@@ -310,10 +310,10 @@ note(struct burst *b, unsigned int i)
 	p->seen = true;
 	p->verdict = b->verdict[i];
 	p->family = b->family[i];
-	if (((b->plain4 | b->plain6) >> i & 1) == 0)
+	if (((b->fast4 | b->fast6) >> i & 1) == 0)
 		return;
 	assert_int_equal(p->verdict, VERDICT_GO);
-	assert_int_equal(b->way[i], OUT);
+	assert_int_equal(b->out_port[i], OUT);
 	assert_true(b->tags_out || out == OUT);
 	assert_true(out == OUT || b->vlan_a_port || p->m.port == out);
 	assert_true(!b->vlan_a_port || out == (b->hop[0] & 0xffff));
@@ -337,24 +337,24 @@ walk(struct burst *b)
 
 /* Those that go are in the buffer of their port, in order. */
 static uint64_t
-walk_plain(struct burst *b)
+walk_fast(struct burst *b)
 {
 	struct tx_buffer *tx = &fwd.tx[OUT];
 	struct rte_mbuf *go[BURST_MAX];
 	uint64_t left;
 	uint16_t n = 0;
 
-	fwd_walk_plain(b, NULL);
+	fwd_walk_fast(b, NULL);
 	n_by_port += b->vlan_a_port;
 	for (unsigned int i = 0; i < b->n; i++)
-		if (((b->plain4 | b->plain6) >> i & 1) != 0) {
+		if (((b->fast4 | b->fast6) >> i & 1) != 0) {
 			note(b, i);
 			go[n++] = b->m[i];
 		}
-	left = burst_all(b) & ~(b->plain4 | b->plain6);
+	left = burst_all(b) & ~(b->fast4 | b->fast6);
 	n_mixed += n;
 	tx->n = 0;
-	assert_int_equal(fwd_dispatch_plain(b), left);
+	assert_int_equal(fwd_dispatch_fast(b), left);
 	assert_int_equal(tx->n, n);
 	assert_memory_equal(tx->m, go, n * sizeof(go[0]));
 	return left;
@@ -442,7 +442,7 @@ round_of(unsigned int n)
 	burst_of(together, n);
 	of = fwd_look(&burst);
 	assert_int_equal(burst.bytes, bytes);
-	fwd_split(&burst, of, walk, walk_plain);
+	fwd_split(&burst, of, walk, walk_fast);
 	for (unsigned int i = 0; i < n; i++) {
 		nic_puts(&together[i].m);
 		assert_same(&together[i], &alone[i]);

@@ -221,7 +221,7 @@ manage_main(void *arg)
 			conf = (struct policer_conf){POLICER_RATE_MAX, POLICER_BURST_MAX,
 						     POLICER_RATE_MAX, POLICER_BURST_MAX};
 		policer_set((enum punt_class)below(&its, N_PUNT_CLASS), &conf);
-		from = serve_who(serving, N_FWD, ifidx, (uint16_t)(i % 2));
+		from = serve_index(serving, N_FWD, ifidx, (uint16_t)(i % 2));
 		must(serve_move(&serving[from], &serving[!from], ifidx,
 				(uint16_t)(i % 2)) == 0);
 		atomic_fetch_add(&n_moves, 1);

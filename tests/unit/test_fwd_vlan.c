@@ -18,7 +18,7 @@
 #include <rte_ethdev.h>
 
 #include "fwd/cpu.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
@@ -157,7 +157,7 @@ walk(struct burst *b)
 
 /* All have a walk by the rules, in the order of interfaces. */
 static uint64_t
-none_plain(struct burst *b)
+none_fast(struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n && b->tag_bytes != 0; i++)
 		fwd_untag(b, i);
@@ -169,7 +169,7 @@ split(void)
 {
 	uint16_t of = fwd_look(&burst);
 
-	fwd_split(&burst, of, walk, none_plain);
+	fwd_split(&burst, of, walk, none_fast);
 }
 
 static void

@@ -319,7 +319,7 @@ a_queue_is_never_in_two_hands(void **state)
 	fake_run(&f[1]);
 	for (unsigned int n = 0; n < 300; n++) {
 		uint16_t queue = (uint16_t)(n * 5 % QUEUES);
-		unsigned int who = serve_who(&f[0].serving, 1, 1, queue);
+		unsigned int who = serve_index(&f[0].serving, 1, 1, queue);
 
 		assert_int_equal(serve_move(&f[who].serving, &f[!who].serving, 1, queue),
 				 0);

@@ -193,7 +193,7 @@ served(const struct config *conf, char *buf)
 			continue;
 		at += sprintf(at, "%s", port->name);
 		for (uint16_t q = 0; q < port->n_rxq; q++) {
-			unsigned int f = serve_who(t.serving, N_FWD, port->ifidx, q);
+			unsigned int f = serve_index(t.serving, N_FWD, port->ifidx, q);
 
 			at += sprintf(at, f < N_FWD ? " %u" : " -", f + 1);
 		}

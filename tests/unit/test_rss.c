@@ -33,7 +33,7 @@ started(const char *name, uint64_t granted)
 	assert_int_equal(rte_eth_dev_info_get(port.port_id, &info), 0);
 	if (info.flow_type_rss_offloads == 0)
 		info.flow_type_rss_offloads = RTE_ETH_RSS_IP;
-	rss_ask(&port, &info, &eth);
+	rss_request(&port, &info, &eth);
 	assert_int_equal(eth.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
 	eth.rx_adv_conf.rss_conf.rss_hf &= granted;
 	assert_int_equal(rte_eth_dev_configure(port.port_id, N_QUEUE, N_QUEUE, &eth), 0);
@@ -56,7 +56,7 @@ what_the_device_has_is_told_not_what_was_asked(void **state)
 	char text[64];
 
 	assert_string_equal(port_rss(&port, text), "ip tcp udp sctp tunnel l2"); /* asked */
-	rss_learn(&port);
+	rss_read_back(&port);
 	assert_string_equal(port_rss(&port, text), "ip");
 }
 
@@ -66,7 +66,7 @@ a_driver_that_does_not_tell_is_not_spoken_for(void **state)
 	struct port port = started("net_ring0", 0);
 	char text[64];
 
-	rss_learn(&port);
+	rss_read_back(&port);
 	assert_string_equal(port_rss(&port, text), "unknown");
 }
 
@@ -78,8 +78,8 @@ one_queue_is_not_asked(void **state)
 	struct rte_eth_conf eth = {0};
 	char text[64];
 
-	rss_ask(&port, &info, &eth);
-	rss_learn(&port);
+	rss_request(&port, &info, &eth);
+	rss_read_back(&port);
 	assert_int_equal(eth.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
 	assert_string_equal(port_rss(&port, text), "none");
 }

@@ -30,7 +30,7 @@
 #define N_FWD      2
 #define N_ROUTE    16
 #define N_BUFFER   2048
-/* So few that a neighbor's place to wait (HOLD_PER_NEIGHBOR) has room for all of them. */
+/* So few that a neighbor's place to wait (QUEUE_PACKETS_MAX) has room for all of them. */
 #define IN_FLIGHT_MAX 60
 
 /* Neighbors: gateways of routes; that of the steady route; hosts; those that send. */

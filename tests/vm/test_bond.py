@@ -423,7 +423,7 @@ def test_a_driver_that_hides_its_link_is_refused(bond):
 
     done = bond.fpmctl("port", "add", "ext0", "device", device)
 
-    why = f"{links.pci(3)} cannot be in a bond: its driver (net_e1000_em) does not tell"
+    why = f"{links.pci(3)} cannot be in a bond: its driver (net_e1000_em) does not report"
     assert done.returncode != 0 and why in done.stderr, done
     for words in (("add", "ext0", "device", links.pci(3)), ("del", "ext0")):
         done = bond.fpmctl("port", *words)

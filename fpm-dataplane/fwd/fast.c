@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first look at a burst: where its frames begin, what the port says of them, whether the
- * octets that decide whose they are (MAC addresses, tags) are the same in all.
+ * fast: the scalar code of the fast path's first two steps. It is the reference for the
+ * vector code (fast_avx512.c), and the code for CPUs without AVX-512.
  *
- * The dominant class, packet by packet: what it is in words that a person can check, the
- * reference for the vector form (plain_avx512.c), and what CPUs without vectors run.
+ * The first step reads the buffers of a burst: where the frames begin, the flags of the
+ * port, and whether the octets that select an interface (MAC addresses, tags) are equal in
+ * all frames. The second step decides, packet by packet, whether a packet takes the fast
+ * path.
  */
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
 
-/* Not inlined, so that the form with AVX-512 is a jump. */
+/* Not inlined, so that the call of the AVX-512 code is a tail call. */
 static __attribute__((noinline)) uint64_t
 look_one_by_one(struct burst *b, uint8_t tag_bytes)
 {
@@ -22,7 +24,7 @@ look_one_by_one(struct burst *b, uint8_t tag_bytes)
 	for (unsigned int i = 0; i < b->n; i++)
 		differ |= burst_tags(look_at(&look, b, i, tag_bytes)) ^ tags;
 	look_end(&look, b, tag_bytes);
-	b->heads_differ = UINT64_MAX; /* who asks looks at each anyway */
+	b->heads_differ = UINT64_MAX; /* unknown: each frame has to be compared */
 	return differ;
 }
 
@@ -33,7 +35,7 @@ fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 				 : look_one_by_one(b, tag_bytes);
 }
 
-/* Neither 0/8, 127/8, 169.254/16 nor from 224/3 on. */
+/* Return false for 0/8, 127/8, 169.254/16 and all from 224/3 on. */
 static bool
 addr4_passes(uint32_t addr)
 {
@@ -42,22 +44,28 @@ addr4_passes(uint32_t addr)
 	return top != 0 && top != 127 && top < 224 && addr >> 16 != 0xa9fe;
 }
 
-/* Global unicast (2000::/3) or unique local (fc00::/7): by the first octet. */
+/*
+ * Return true for global unicast (2000::/3) and unique local (fc00::/7), by the first
+ * octet.
+ */
 static bool
 addr6_passes(uint8_t first)
 {
 	return (first & 0xe0) == 0x20 || (first & 0xfe) == 0xfc;
 }
 
-/* Is a packet of `len` octets all there is in `room`, but for what Ethernet pads the shortest with? */
+/*
+ * Return true if a packet of `len` octets fills `room`, or if the rest is the padding of a
+ * minimum Ethernet frame.
+ */
 static bool
 len_fits_room(unsigned int len, unsigned int room)
 {
-	return len == room || (room <= PLAIN_PADDED_MAX && len < room && len >= 20);
+	return len == room || (room <= FAST_PADDED_MAX && len < room && len >= 20);
 }
 
 static bool
-packet_plain4(struct burst *b, unsigned int i, unsigned int room)
+packet_fast4(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	uint32_t dst;
@@ -79,13 +87,13 @@ packet_plain4(struct burst *b, unsigned int i, unsigned int room)
 }
 
 static bool
-packet_plain6(struct burst *b, unsigned int i, unsigned int room)
+packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	unsigned int len = 40u + get_be16(ip + 4);
 
 	b->l3_len[i] = (uint16_t)len;
-	/* Options hop by hop (0) are looked at by somebody with more time. */
+	/* Hop-by-hop options (0) are left to the slow path. */
 	if (room < 40 || ip[0] >> 4 != 6 || !len_fits_room(len, room) || ip[6] == 0 ||
 	    ip[7] <= 1 || !addr6_passes(ip[8]) || !addr6_passes(ip[24]))
 		return false;
@@ -94,7 +102,7 @@ packet_plain6(struct burst *b, unsigned int i, unsigned int room)
 }
 
 uint8_t
-fwd_plain_one(struct burst *b, unsigned int i)
+fwd_fast_one(struct burst *b, unsigned int i)
 {
 	const uint8_t *macs = burst_macs(b, i);
 	const struct rte_mbuf *m = b->m[i];
@@ -105,9 +113,9 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	if (type == 0x0800 && b->in->forward4 && packet_plain4(b, i, room))
+	if (type == 0x0800 && b->in->forward4 && packet_fast4(b, i, room))
 		b->family[i] = 4;
-	else if (type == 0x86dd && b->in->forward6 && packet_plain6(b, i, room))
+	else if (type == 0x86dd && b->in->forward6 && packet_fast6(b, i, room))
 		b->family[i] = 6;
 	else
 		return 0;
@@ -115,29 +123,32 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	return b->family[i];
 }
 
-/* On a port without an address, what may be for a DHCP client is looked at by the rules. */
+/*
+ * Leave packets that may be for a DHCP client to the slow path. Only for an interface
+ * without an address.
+ */
 static void
-plain_except_dhcp(struct burst *b)
+fast_except_dhcp(struct burst *b)
 {
-	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1)
+	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1)
 		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
-			b->plain4 &= ~(rest & -rest);
+			b->fast4 &= ~(rest & -rest);
 }
 
 void
-fwd_plain(struct burst *b)
+fwd_fast(struct burst *b)
 {
 	unsigned int i = 0;
 
-	b->plain4 = b->plain6 = b->padded = 0;
+	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
-		i = fwd_plain_avx512(b); /* whole sixteens */
+		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
 	for (; i < b->n; i++) {
-		uint8_t family = fwd_plain_one(b, i);
+		uint8_t family = fwd_fast_one(b, i);
 
-		b->plain4 |= (uint64_t)(family == 4) << i;
-		b->plain6 |= (uint64_t)(family == 6) << i;
+		b->fast4 |= (uint64_t)(family == 4) << i;
+		b->fast6 |= (uint64_t)(family == 6) << i;
 	}
 	if (b->in->unnumbered4)
-		plain_except_dhcp(b);
+		fast_except_dhcp(b);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tell packets of control protocols from other packets to this router. The stages that find
- * out that a packet is for this router ask; classify.c chooses the policer later.  [fwd-n]
+ * local_reason: tell packets of control protocols from other packets to this router. The
+ * parse and adjacency stages ask; classify.c chooses the policer later.         [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-#define CHADDR (8u + 28u) /* UDP header, and what is before it: RFC 2131, 2 */
+#define CHADDR (8u + 28u) /* offset of chaddr from the UDP header: RFC 2131, 2 */
 
 bool
 fwd_dhcp_answer(const struct burst *b, unsigned int i)
@@ -20,8 +20,10 @@ fwd_dhcp_answer(const struct burst *b, unsigned int i)
 	       memcmp(ip + ihl + CHADDR, b->in->mac, 6) == 0;
 }
 
-/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,
- * Babel. */
+/*
+ * Return true for a port of a control protocol: BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP,
+ * RIP, Babel.
+ */
 static bool
 port_is_control(uint8_t proto, uint16_t port)
 {
@@ -33,7 +35,7 @@ port_is_control(uint8_t proto, uint16_t port)
 }
 
 enum reason
-fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
+fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family)
 {
 	unsigned int off = family == 4 ? (l3[0] & 15u) * 4 : 40;
 	uint8_t proto = family == 4 ? l3[9] : l3[6];
@@ -46,7 +48,7 @@ fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
 	case 103: /* PIM */
 	case 112: /* VRRP */
 		return PUNT_local_control;
-	case 0: /* IPv6 hop-by-hop options: MLD (RFC 3810, 5) has a router alert there */
+	case 0: /* IPv6 hop-by-hop options: MLD has a router alert there (RFC 3810, 5) */
 		return family == 6 ? PUNT_local_control : PUNT_local;
 	case 58: /* ICMPv6: neighbor discovery (RFC 4861) and MLD, not echo */
 		if (family == 6 && len > off && l3[off] >= 130 && l3[off] <= 143)
@@ -55,7 +57,7 @@ fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
 	case 6:
 	case 17:
 		if (family == 4 && (get_be16(l3 + 6) & 0x1fff) != 0)
-			return PUNT_local; /* no ports in a later fragment */
+			return PUNT_local; /* a later fragment has no ports */
 		if (len >= off + 4 && (port_is_control(proto, get_be16(l3 + off)) ||
 				       port_is_control(proto, get_be16(l3 + off + 2))))
 			return PUNT_local_control;

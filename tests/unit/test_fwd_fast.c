@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/inet.h"
-#include "fwd/plain.h"
+#include "fwd/fast.h"
 
 #define ROUNDS 10000
 
@@ -157,7 +157,7 @@ link_local(const uint8_t *ip, unsigned int family)
 static void
 what_is_promised_is_what_the_rules_say(void **state)
 {
-	unsigned long n_plain = 0, n_rest = 0, n_padded = 0;
+	unsigned long n_fast = 0, n_rest = 0, n_padded = 0;
 
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		bool forward[2];
@@ -169,17 +169,17 @@ what_is_promised_is_what_the_rules_say(void **state)
 		forward[1] = in.forward6;
 		in.forward4 = in.forward6 = false;
 		fwd_parse(&rules);
-		assert_int_equal(rules.plain4 | rules.plain6, 0);
+		assert_int_equal(rules.fast4 | rules.fast6, 0);
 		for (unsigned int i = 0; i < burst.n; i++) {
 			uint64_t bit = 1ull << i;
-			unsigned int family = burst.plain4 & bit   ? 4
-					      : burst.plain6 & bit ? 6
-								   : 0;
+			unsigned int family = burst.fast4 & bit   ? 4
+					      : burst.fast6 & bit ? 6
+								  : 0;
 			const uint8_t *ip = frame[i] + L2_LEN;
 
 			assert_int_equal(burst.verdict[i], rules.verdict[i]);
 			assert_int_equal(burst.family[i], rules.family[i]);
-			n_plain += family != 0;
+			n_fast += family != 0;
 			n_rest += family == 0;
 			if (family == 0)
 				continue;
@@ -189,7 +189,7 @@ what_is_promised_is_what_the_rules_say(void **state)
 			if (burst.padded & bit)
 				assert_in_range(mbuf[i].pkt_len,
 						L2_LEN + burst.l3_len[i] + 1,
-						L2_LEN + PLAIN_PADDED_MAX);
+						L2_LEN + FAST_PADDED_MAX);
 			else
 				assert_int_equal(burst.l3_len[i] + L2_LEN, mbuf[i].pkt_len);
 			n_padded += burst.padded >> i & 1;
@@ -198,7 +198,7 @@ what_is_promised_is_what_the_rules_say(void **state)
 			assert_true(forward[family == 6]);
 		}
 	}
-	assert_true(n_plain > ROUNDS && n_rest > ROUNDS && n_padded > ROUNDS / 10);
+	assert_true(n_fast > ROUNDS && n_rest > ROUNDS && n_padded > ROUNDS / 10);
 }
 
 /* A frame that is not for us, or from a group, sends the other fifteen the long way, too. */
@@ -216,14 +216,14 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 {
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		burst_make(BURST_MAX);
-		fwd_plain(&burst);
+		fwd_fast(&burst);
 		for (unsigned int i = 0; i < burst.n; i++) {
-			uint8_t family = fwd_plain_one(&scalar, i);
+			uint8_t family = fwd_fast_one(&scalar, i);
 
-			if (!all_for_us(i) && ((burst.plain4 | burst.plain6) >> i & 1) == 0)
+			if (!all_for_us(i) && ((burst.fast4 | burst.fast6) >> i & 1) == 0)
 				continue;
-			assert_int_equal(burst.plain4 >> i & 1, family == 4);
-			assert_int_equal(burst.plain6 >> i & 1, family == 6);
+			assert_int_equal(burst.fast4 >> i & 1, family == 4);
+			assert_int_equal(burst.fast6 >> i & 1, family == 6);
 			if (family != 0)
 				assert_int_equal(burst.padded >> i & 1,
 						 scalar.padded >> i & 1);
@@ -238,7 +238,7 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 }
 
 static void
-good_frames_are_plain(void **state)
+good_frames_are_fast(void **state)
 {
 	in = (struct fib_iface){.ifidx = 1, .forward4 = true, .forward6 = true};
 	memcpy(in.mac, mac, 6);
@@ -248,9 +248,9 @@ good_frames_are_plain(void **state)
 		burst.m[i] = &mbuf[i];
 	}
 	burst_look(&burst);
-	fwd_plain(&burst);
-	assert_int_equal(burst.plain4, 0xaaaaaaaaaaaaaaaaull);
-	assert_int_equal(burst.plain6, 0x5555555555555555ull);
+	fwd_fast(&burst);
+	assert_int_equal(burst.fast4, 0xaaaaaaaaaaaaaaaaull);
+	assert_int_equal(burst.fast6, 0x5555555555555555ull);
 }
 
 /* RFC 2131, 4.1: only where a client may wait for it, and only its own. */
@@ -278,14 +278,14 @@ a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 	}
 
 	fwd_parse(&burst);
-	assert_int_equal(burst.plain4, 0xeeeeeeeeeeeeeeeeull);
+	assert_int_equal(burst.fast4, 0xeeeeeeeeeeeeeeeeull);
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		assert_int_equal(burst.verdict[i],
 				 i % 4 == 0 ? PUNT_local_control : VERDICT_GO);
 
 	in.unnumbered4 = false;
 	fwd_parse(&burst);
-	assert_int_equal(burst.plain4, UINT64_MAX);
+	assert_int_equal(burst.fast4, UINT64_MAX);
 }
 
 static void
@@ -380,7 +380,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_frames_are_plain),
+		cmocka_unit_test(good_frames_are_fast),
 		cmocka_unit_test(what_is_promised_is_what_the_rules_say),
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
 		cmocka_unit_test(a_dhcp_answer_is_ours_on_a_port_without_an_address),

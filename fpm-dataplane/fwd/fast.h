@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fast: select the packets for the fast path, in one pass over the headers of a burst. A
+ * packet takes the fast path if it is unicast IP from one station to our MAC, without IPv4
+ * options or IPv6 hop-by-hop options, valid, between addresses that may be forwarded, with
+ * hops left, and if the frame is as long as the packet or is padded to the minimum of
+ * Ethernet.
+ *
+ * The selection never judges a packet. All others take the slow path (parse.c), which alone
+ * names an error. The slow path would forward each packet that is selected; test_fwd_fast.c
+ * compares the two.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_FAST_H
+#define FWD_FAST_H
+
+#include "fwd/burst.h"
+
+/* Ethernet pads to so many octets behind the EtherType (IEEE 802.3, 3.2.8). */
+#define FAST_PADDED_MAX 46
+
+/*
+ * Read the buffers of the burst: where the frames begin, and the flags of the port.
+ * Fast-path packets keep `tag_bytes` bytes of tags until rewrite. Returns the bits of
+ * burst_tags() that are not equal in all frames.
+ */
+uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
+
+/* Read the buffers of a port without VLANs, or of frames whose tags are off. */
+static inline void
+burst_look(struct burst *b)
+{
+	(void)fwd_look_tags(b, 0);
+}
+
+/*
+ * Fill b->fast4, b->fast6 and b->padded, and for their packets family, l3_len, hop_octets,
+ * and for IPv4 dst4. Requires b->in, a call of burst_look() before, and 39 readable octets
+ * from the start of each frame. Every packet buffer has them.
+ */
+void fwd_fast(struct burst *b);
+
+/*
+ * Check one packet, with scalar code on any CPU. Returns its family, 0 for the slow path.
+ */
+uint8_t fwd_fast_one(struct burst *b, unsigned int i);
+
+/* Sums over the frames read so far. */
+struct look {
+	uint64_t bytes, any_flags, all_flags;
+};
+
+/* Read entry `i`. Returns the first octet of the frame. */
+static inline uint8_t *
+look_at(struct look *look, struct burst *b, unsigned int i, uint8_t tag_bytes)
+{
+	const struct rte_mbuf *m = b->m[i];
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	b->l2[i] = frame + tag_bytes;
+	look->bytes += m->pkt_len;
+	look->any_flags |= m->ol_flags;
+	look->all_flags &= m->ol_flags;
+	return frame;
+}
+
+/* Store the sums into the burst after the last entry. */
+static inline void
+look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
+{
+	b->tag_bytes = tag_bytes;
+	b->bytes = look->bytes;
+	b->any_flags = look->any_flags;
+	b->all_flags = look->all_flags;
+}
+
+/* fwd_look_tags() with AVX-512. Only this one makes b->heads_differ exact. */
+uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
+
+/* fwd_fast() with AVX-512 for complete groups of 16. Returns the number of entries done. */
+unsigned int fwd_fast_avx512(struct burst *b);
+
+/*
+ * fwd_rewrite_fast() with AVX-512. Returns false, and has changed nothing, if the burst
+ * needs the other code.
+ */
+bool fwd_rewrite_avx512(struct burst *b);
+
+#endif
