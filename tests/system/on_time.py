@@ -53,9 +53,14 @@ def _stolen_s():
     return {row[0]: int(row[8]) / os.sysconf("SC_CLK_TCK") for row in rows}
 
 
+def in_time_s(dut):
+    """Seconds that a change may take in this build."""
+    return IN_TIME_S * (4 if sanitized(dut) else 1)
+
+
 def in_time(dut, fn):
     """Assert that fn() becomes true within the 100 ms that a change may take."""
-    true_in_time(Clock(dut), fn, IN_TIME_S * (4 if sanitized(dut) else 1))
+    true_in_time(Clock(dut), fn, in_time_s(dut))
 
 
 def comes_in_time(dut, wire, probe, out):
