@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which words there are, of which shows, and what may be said of each: as fpmctl reads them
- * from people and ui from strangers. What they do to a row is ui's (ui/rows.c).
+ * The table of filter words: the `show` commands that have each word and the values that
+ * each accepts. fpmctl parses words of the command line with it, ui parses requests.
+ * ui/rows.c applies a filter to a row.
  */
 #include "base/filter.h"
 
@@ -20,7 +21,7 @@
 #define NEIGHBORS 4u
 #define LOG       8u
 
-/* As dist/openapi.yaml has them (State, and of Neighbor); NULL is the last. */
+/* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
 static const char *const way_states[] = {
 	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
 	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
@@ -98,7 +99,10 @@ choose_level(const char *name)
 	return -1;
 }
 
-/* What may be said of `proto`: those that have a name each once, then tables of our own. */
+/*
+ * Return the n-th value of `proto`: each protocol name once, then the daemon's own tables.
+ * NULL: number n has no name, or an earlier number has the same name.
+ */
 static const char *
 source_name(unsigned int n)
 {
@@ -113,7 +117,7 @@ source_name(unsigned int n)
 }
 #define N_SOURCE 258
 
-/* The n-th that may be said of word `k`; NULL: that one is none. */
+/* Return the n-th value that word `k` accepts; NULL: there is no such value. */
 static const char *
 value_name(int k, unsigned int n)
 {
@@ -140,7 +144,10 @@ choose_values(int k, const char *gap, char *buf, size_t size)
 	return buf;
 }
 
-/* Is the value one that there can be? A protocol's number becomes its name. */
+/*
+ * Return true if word `k` accepts the value. Replaces the number of a protocol by its
+ * name.
+ */
 static bool
 is_value(int k, const char **value)
 {

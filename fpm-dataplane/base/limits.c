@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fill of tables, as their owners told it last. A word each; no lock.
+ * The number of entries of each table, as its owner last reported it. Atomic words; the
+ * lock protects only the log lines.
  */
 #include "base/limits.h"
 
@@ -24,13 +25,16 @@ static const struct {
 
 static struct {
 	alignas(64) _Atomic uint64_t used, max, refused; /* W:owner */
-	atomic_bool full; /* W:owner  since something was refused, until there is room */
+	/* W:owner an entry was refused, and the table has had no room since */
+	atomic_bool full;
 	atomic_bool
-		told; /* W:under `lock`  the log's last line of it says that it is full */
+		/* W:under `lock` the last log line about the table says that it is full */
+		told;
 	struct log_limit limit;
 } state[N_TABLE];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lines come in order */
+/* keeps the log lines about a table in order */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
 table_begin(enum table table, uint64_t max)
@@ -42,7 +46,7 @@ table_begin(enum table table, uint64_t max)
 	atomic_store(&state[table].told, false);
 }
 
-/* Is it not as the log has it? */
+/* Return true if the log's last line about the table is out of date. */
 static bool
 is_news(enum table table)
 {
@@ -51,9 +55,9 @@ is_news(enum table table)
 }
 
 /*
- * "Full" once a second at most, again and again while more is refused; room again once after
- * each. A table that filled, had room and filled again within a second is said to be full
- * when the second is over, by table_tell() at the latest.
+ * Log that the table is full, at most once a second while entries are refused, or that it
+ * has room again, once after each such line. A table that fills again within the second is
+ * reported when the second is over, by table_tell() at the latest.
  */
 static void
 tell(enum table table, bool again)

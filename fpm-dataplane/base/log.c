@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: one write a line, so that lines of different threads never mix; nobody waits for
- * who reads them (sink.h). Any control thread; never a forwarder.
+ * The log: one write per line, so that lines of different threads never mix. No thread
+ * waits for the reader of the log (log_out.h). Any control thread; never a forwarder.
  */
 #include "base/log.h"
 
@@ -18,13 +18,15 @@
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
 
-#define KEPT_BYTES 256 /* of a line; more is cut */
+#define KEPT_BYTES 256 /* octets of a kept line; the rest is cut */
 
-/* For `fpmctl show log`. Control threads write few lines, and may wait for one another, which
- * is short: nobody waits for anything else meanwhile. */
+/*
+ * The last lines, for `fpmctl show log`. The lock is held for a short copy only, and no
+ * thread waits for anything else while it holds the lock.
+ */
 static struct {
 	pthread_mutex_t lock;
-	unsigned long n; /* lines ever */
+	unsigned long n; /* lines since the start */
 	struct {
 		uint16_t len;
 		char text[KEPT_BYTES];
@@ -69,7 +71,10 @@ log_enabled(enum log_level level)
 	return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-/* The net under log_escape(): names of interfaces may have any octet. Ours is plain ASCII. */
+/*
+ * Replace control and non-ASCII octets, for callers that forgot log_escape(): names of
+ * interfaces may have any octet. Our own texts are ASCII.
+ */
 static void
 make_harmless(char *text)
 {
@@ -81,7 +86,10 @@ make_harmless(char *text)
 	}
 }
 
-/* Time and level before what it says; no newline. Returns its length, 0: there is none. */
+/*
+ * Format a line: time, level and text, without a newline. Returns its length, 0 on
+ * failure.
+ */
 static size_t __attribute__((format(printf, 3, 0)))
 compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
 {
@@ -122,8 +130,9 @@ compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...
 }
 
 /*
- * Of lines that are lost the first is told of to `fpmctl show log`, which has them; how many
- * it was, also to the log itself, before the first that is taken again.
+ * Write a line to the log. When lines are lost, `fpmctl show log` (which has them all)
+ * gets a note with the first lost line; the log gets the number of lost lines before the
+ * first line that it takes again.
  */
 static void
 deliver(enum log_level level, char *line, size_t len)
@@ -173,14 +182,20 @@ log_write(enum log_level level, const char *fmt, ...)
 	deliver(level, line, len);
 }
 
-/* Octets of an ASCII character that may be shown as it is; 0: not this one. */
+/*
+ * Return the length of an ASCII character that may be shown as it is, 1; 0: it must be
+ * escaped.
+ */
 static size_t
 ascii_len(const char *in)
 {
 	return *in >= 0x20 && *in < 0x7f && *in != '\\';
 }
 
-/* The same of any character of UTF-8 (RFC 3629, section 3); those of C1 control a terminal. */
+/*
+ * Return the length of a UTF-8 character (RFC 3629, section 3) that may be shown as it is;
+ * 0: it must be escaped, because it is malformed or is a C1 control character.
+ */
 static size_t
 utf8_len(const char *in)
 {
@@ -192,7 +207,7 @@ utf8_len(const char *in)
 	if (n == 0 || c >= 0xf8)
 		return ascii_len(in);
 	for (size_t i = 1; i < n; i++) {
-		c = (unsigned char)in[i]; /* the text's end is none of these */
+		c = (unsigned char)in[i]; /* the terminator is no continuation octet */
 		if (c >> 6 != 2)
 			return 0;
 		code = code << 6 | (c & 0x3f);
@@ -200,7 +215,9 @@ utf8_len(const char *in)
 	return code >= least[n] && code <= 0x10ffff && code >> 11 != 0x1b ? n : 0;
 }
 
-/* Characters that char_len() knows go to out[] whole, each other octet as \xNN. */
+/*
+ * Copy characters for which char_len() returns a length; write each other octet as \xNN.
+ */
 static const char *
 escape(const char *in, size_t len, char *out, size_t out_size,
        size_t (*char_len)(const char *in))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Standard error's open file is others' too, the shell's, the supervisor's: it is not ours to
- * make it non-blocking. A pipe or a terminal is opened a second time instead, which may be; where
- * that is refused poll(2) tells of room, which another process could still take before us. A
- * socket is told with each line; a file never waits.           [any thread, under log.c's lock]
+ * Write to standard error without blocking. Its open file description is shared with other
+ * processes (the shell, the supervisor), so it must not be made non-blocking. A pipe or a
+ * terminal is opened a second time, non-blocking. Where the open is refused, poll(2) tells
+ * whether there is room, which another process may still take first. A socket gets
+ * MSG_DONTWAIT; a file never blocks.                      [any thread, under log.c's lock]
  */
 #include "base/log_out.h"
 
@@ -20,8 +21,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int own_fd = -1; /* W:main once  the second way */
-static bool torn;       /* the last line has no end */
+static int own_fd = -1; /* W:main once second open of a pipe or terminal; -1: none */
+static bool torn;       /* the last line was written in part */
 
 void
 sink_stand_in(void)
@@ -56,8 +57,9 @@ sink_forget(void)
 }
 
 /*
- * Is standard error the journal's? It takes <N> at the begin of a line as its priority, which
- * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
+ * Return true if standard error is the journal's socket. The journal takes <N> at the
+ * start of a line as its priority, for `journalctl -p warning`; elsewhere the mark would
+ * be noise. systemd.exec(5)
  */
 static bool
 is_journal(const struct stat *st)
@@ -71,7 +73,7 @@ is_journal(const struct stat *st)
 	return strcmp(stream, own) == 0;
 }
 
-/* Where there is room. Octets that were taken, or -1 and errno. */
+/* Write where poll() reports room. Returns the octets written, or -1 and errno. */
 static ssize_t
 ask_and_put(const struct iovec *out, int n_out)
 {
@@ -83,8 +85,10 @@ ask_and_put(const struct iovec *out, int n_out)
 	return -1;
 }
 
-/* A terminal says that there is room for one octet, and waits with a line for which there is
- * less than it needs. */
+/*
+ * Write octet by octet: a terminal reports room when it has room for one octet, and blocks
+ * on a longer line.
+ */
 static ssize_t
 octets_put(const struct iovec *out, int n_out)
 {
@@ -100,7 +104,7 @@ octets_put(const struct iovec *out, int n_out)
 	return sent;
 }
 
-/* Octets that were taken, or -1 and errno. */
+/* Write to standard error. Returns the octets written, or -1 and errno. */
 static ssize_t
 put(mode_t kind, struct iovec *out, int n_out)
 {

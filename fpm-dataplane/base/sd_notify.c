@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The service manager's protocol: datagrams of VARIABLE=value lines to a Unix socket, with
- * descriptors as ancillary data; inherited descriptors count from 3. [main]. Spoken here and
- * not by libsystemd: it is a screenful, and a daemon that must not fall over gets by without
- * the compressors and ciphers that library brings along.
+ * descriptors as ancillary data; inherited descriptors count from 3. The daemon does not
+ * use libsystemd, because that library would load compressors and ciphers into a process
+ * that must not crash.                                                              [main]
  */
 #include "base/sd_notify.h"
 
@@ -25,18 +25,18 @@
 #include "base/log.h"
 
 #define FDS_MAX 256
-#define FOR_SUCCESSOR \
-	"FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
-#define ORPHAN "0"                /* its value, when the supervisor has ended */
+/* Set instead of LISTEN_PID, because the process id of the successor was not known. */
+#define FOR_SUCCESSOR "FPM_DATAPLANE_SUCCESSOR"
+#define ORPHAN        "0" /* its value when the supervisor has ended */
 
 static struct {
 	struct sockaddr_un addr;
-	socklen_t addr_len; /* 0: nobody listens */
-	int to;    /* connected to it for good; -1: it is found by its path, each time */
-	bool deaf; /* has not listened within the time that it had */
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
+	socklen_t addr_len; /* 0: there is no manager */
+	int to; /* connected to the manager for good; -1: each datagram goes to its path */
+	bool deaf; /* the manager did not read within SERVICE_TELL_MS */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as in NOTIFY_SOCKET */
 	unsigned int watchdog_ms;
-	bool mute; /* another one is the daemon still */
+	bool mute; /* the predecessor is still the daemon: send nothing */
 	struct {
 		int fd; /* -1: taken */
 		char name[104];
@@ -44,14 +44,14 @@ static struct {
 	unsigned int n_in;
 } service = {.to = -1};
 
-/* The last restart that was asked for and refused. */
+/* The restarts that were asked for and refused. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned int n;
 	char why[SERVICE_WHY_STRLEN];
 } refusal = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A number of the environment; 0 when it is not there or not one. */
+/* Return a number of the environment; 0: it is missing or malformed. */
 static unsigned long
 env_number(const char *name)
 {
@@ -66,7 +66,10 @@ env_number(const char *name)
 	return errno != 0 || end == text || *end != '\0' ? 0 : n;
 }
 
-/* The manager's variables may be another process's: LISTEN_PID tells whose. */
+/*
+ * Return true if the manager's variables are for this process, as LISTEN_PID or
+ * WATCHDOG_PID tells.
+ */
 static bool
 is_for_us(const char *pid_name, bool must_be_there)
 {
@@ -102,8 +105,9 @@ inherit_fds(void)
 }
 
 /*
- * A name in the abstract namespace is whose who takes it: with its owner dead, any program's
- * that would like TAPs. Who is connected speaks to its owner, or to nobody.
+ * Connect to the manager. When the owner of a name in the abstract namespace ends, any
+ * program can take the name, and would receive our TAPs. A connected socket sends to the
+ * first owner only.
  */
 static void
 stay_with_manager(void)
@@ -121,7 +125,10 @@ find_manager(void)
 	size_t len = path == NULL ? 0 : strlen(path);
 
 	if (successor != NULL && strcmp(successor, ORPHAN) == 0) {
-		/* As whom it succeeds: kept once, and each word says that nobody hears it. */
+		/*
+		 * The predecessor's manager has ended: pretend to have one, with a socket
+		 * on which each send fails.
+		 */
 		service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		service.addr_len = service.to >= 0 ? sizeof(service.addr.sun_family) : 0;
 		return;
@@ -132,7 +139,7 @@ find_manager(void)
 	service.addr.sun_family = AF_UNIX;
 	memcpy(service.path, path, len);
 	memcpy(service.addr.sun_path, path, len);
-	if (path[0] == '@') /* the abstract namespace: its length is part of the name */
+	if (path[0] == '@') /* in the abstract namespace the length is part of the name */
 		service.addr.sun_path[0] = '\0';
 	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
 				       (path[0] == '/'));
@@ -156,7 +163,7 @@ service_init(void)
 		unsetenv(ours[i]);
 }
 
-/* NULL when memory is out. */
+/* Format a text into new memory; NULL when memory is out. */
 static char *
 text(const char *fmt, ...)
 {
@@ -183,7 +190,7 @@ service_env(const char *names, unsigned int n)
 	if (env == NULL)
 		return NULL;
 	char *const said[5] = {
-		/* Of an owner who is gone the name is not passed on. */
+		/* The name of a manager that has ended is not passed on. */
 		text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
 		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
 		text("LISTEN_FDS=%u", n),
@@ -229,7 +236,10 @@ is_of_its_end(int rc)
 	return rc == -ECONNREFUSED || rc == -ENOENT;
 }
 
-/* As send_state(), which other threads may be in as well: no option of the socket is changed. */
+/*
+ * Send on the connected socket, as send_state(). Other threads may send at the same time,
+ * so the options of the socket stay as they are.
+ */
 static int
 send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 {
@@ -239,7 +249,10 @@ send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 	if (most_ms > 0)
 		flags |= MSG_DONTWAIT;
 	while (sendmsg(service.to, msg, MSG_NOSIGNAL | flags) < 0) {
-		/* That it has ended is told once, and this from then on. */
+		/*
+		 * The kernel reports the end of the manager once as ECONNREFUSED, then as
+		 * ENOTCONN.
+		 */
 		if (errno == ENOTCONN)
 			return -ECONNREFUSED;
 		if (errno != EINTR && errno != EAGAIN)
@@ -253,7 +266,7 @@ send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 	return 0;
 }
 
-/* `most_ms`: as long as there is no room in the manager's queue. */
+/* Send a datagram; wait up to `most_ms` for room in the manager's queue. */
 static int
 send_within(const char *state, int fd, int flags, unsigned int most_ms)
 {
@@ -304,14 +317,16 @@ send_state(const char *state, int fd, int flags, unsigned int most_ms)
 {
 	int rc = send_within(state, fd, flags, most_ms);
 
-	/* A sign of life that finds no room says nothing: it has no time to wait for some. */
+	/* A datagram that does not wait for room tells nothing about the manager. */
 	if (rc != -EAGAIN || most_ms > 0)
 		__atomic_store_n(&service.deaf, rc == -EAGAIN, __ATOMIC_RELAXED);
 	return rc;
 }
 
-/* It empties its queue without us; one that does not, for it is stopped, has each word cost its
- * time once. */
+/*
+ * Send a datagram and wait for room. A manager that is stopped costs the full time only
+ * once.
+ */
 static int
 tell(const char *state, int fd)
 {
@@ -327,11 +342,11 @@ service_is_heard(void)
 
 	if (!service_is_kept())
 		return false;
-	if (service.to >= 0) /* a word as good as any */
+	if (service.to >= 0) /* any datagram would do */
 		return !is_of_its_end(send_state("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
-		return true; /* nothing tells of its end */
+		return true; /* nothing shows that the manager has ended */
 	if (connect(sock, (struct sockaddr *)&service.addr, service.addr_len) < 0)
 		rc = -errno;
 	close(sock);
@@ -430,9 +445,9 @@ service_goes_on(void)
 	char state[64];
 
 	/*
-	 * Of a successor, whose predecessor was ready long ago, systemd wants the first one; and
-	 * it reads what is said in one breath in its own order, in which that takes the time
-	 * away again that the other one gives.
+	 * After MAINPID= systemd still expects WATCHDOG=1 of a service that was ready.
+	 * Send the two in separate datagrams: within one, systemd applies WATCHDOG=1 after
+	 * EXTEND_TIMEOUT_USEC= and cancels it.
 	 */
 	service_hint("WATCHDOG=1");
 	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SERVICE_STEP_S);
@@ -465,7 +480,10 @@ service_keep(const char *name, int fd)
 {
 	char state[160];
 
-	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
+	/*
+	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup on
+	 * it; the next daemon checks it.
+	 */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	return tell(state, fd);
 }
@@ -485,11 +503,15 @@ service_forget(const char *name)
 	return tell(forgetting(name, state), -1);
 }
 
-/* Until the manager has done all that it was told before: it closes a descriptor then. */
+/*
+ * Wait until the manager has processed all datagrams sent before: it then closes the
+ * descriptor that comes with BARRIER=1.
+ */
 static int
 barrier(uint64_t end_ms)
 {
-	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
+	/* only POLLHUP: every copy of the other end is closed */
+	struct pollfd p = {.events = 0};
 	uint64_t now = monotonic_ms();
 	int pair[2], rc;
 
