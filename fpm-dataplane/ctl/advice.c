@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What somebody who is woken at night looks at first, by the reason a packet left for
- * (base/reason.def). One line each; nothing here where there is nothing to do. ADDRESS stands
- * for the destination, PORT for the port it came in by, [vrf NAME] for the VRF where it was
- * looked for.
+ * Advice for an operator, by the reason for which a packet leaves the fast path
+ * (base/reason.def). One line each; reasons that need no action have none. ADDRESS stands
+ * for the destination, PORT for the ingress port, [vrf NAME] for the VRF of the lookup.
  */
 #include "ctl/print.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A change of what runs, asked for: what it differs in, by row, and what came of it.
- */
+/* Request a change of the running daemon, and print the differences and the result. */
 #include "ctl/change.h"
 
 #include <stdio.h>
@@ -14,7 +12,7 @@
 struct answer {
 	bool json;
 	unsigned long long n_rows;
-	json_t *rows; /* of what differs: kept until it is known what came of it */
+	json_t *rows; /* differences, kept until the result is known */
 	bool unread;  /* the daemon cannot read the file */
 };
 

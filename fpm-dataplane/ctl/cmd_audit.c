@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl audit: zebra, the RIB and the compiled FIB, prefix by prefix and next hop by next
- * hop. The daemon compares its RIB with its FIB itself (rib/audit.c); here zebra's table is
- * compared with the RIB's. Both change while they are read, so what differs is asked for
- * again, by prefix, until both say the same or have said different things ROUNDS times.
- * VRFs that the daemon has a FIB for are compared as main is; a VRF that zebra alone has routes
- * in is a difference by itself. Memory: 32 octets a route and side.
+ * fpmctl audit: compare zebra, the RIB and the FIB, prefix by prefix and next hop by next
+ * hop. The daemon compares its RIB with its FIB (rib/audit.c). This file compares zebra's
+ * table with the RIB. Both change while they are read, so each difference is looked up
+ * again by prefix, until both sides agree or have differed ROUNDS times. VRFs with a FIB
+ * are compared like main; a VRF with routes only in zebra is a difference. Memory: 32
+ * octets per route and side.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -21,15 +21,16 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
-#define ROUNDS     3
-#define PAUSE_MS   300
-#define CHECK_MAX  200 /* differences asked for again; more are a broken channel */
+#define ROUNDS   3
+#define PAUSE_MS 300
+/* differences that are looked up again; more show a broken channel */
+#define CHECK_MAX  200
 #define DETAIL_MAX 20
 
 struct entry {
 	struct prefix prefix;
-	uint32_t vrf;  /* in audit.vrf, from 1; 0: table main */
-	uint64_t ways; /* hash of their text */
+	uint32_t vrf;  /* index in audit.vrfs, from 1; 0: table main */
+	uint64_t ways; /* hash of the text of the next hops */
 };
 
 struct table {
@@ -37,19 +38,19 @@ struct table {
 	size_t n, cap;
 };
 
-#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has it */
+#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has this hash */
 
 struct audit {
 	const char *socket, *vtysh;
 	bool json, repair;
 	struct table rib, zebra;
-	json_t *vrfs; /* names; those from n_fibs on zebra alone has */
+	json_t *vrfs; /* names; those from n_fibs on exist only in zebra */
 	size_t n_fibs;
-	uint32_t asking;     /* as struct entry.vrf */
+	uint32_t asking;     /* VRF of the current query, as struct entry.vrf */
 	json_t *differences; /* rows for --json */
 	unsigned long long n_found, n_fib, n_undecided;
 	json_t *checked; /* the daemon's last row */
-	char *one;       /* ways of the one route that was asked for, NULL: no route */
+	char *one;       /* next hops of the route that was looked up; NULL: no route */
 };
 
 /* --- tables ----------------------------------------------------------------------------- */
@@ -70,14 +71,17 @@ ways_are_undecided(const char *ways)
 	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
 }
 
-/* NULL: table main. */
+/* Return the name of a VRF; NULL: table main. */
 static const char *
 vrf_name(const struct audit *a, uint32_t vrf)
 {
 	return vrf == 0 ? NULL : json_string_value(json_array_get(a->vrfs, vrf - 1));
 }
 
-/* zebra's routes come VRF by VRF: looked for from where the last one was. */
+/*
+ * Return the number of a VRF, and add it if it is new. zebra's routes come VRF by VRF, so
+ * the search begins at the last one.
+ */
 static uint32_t
 vrf_number(struct audit *a, const char *name)
 {
@@ -92,7 +96,7 @@ vrf_number(struct audit *a, const char *name)
 		if (strcmp(vrf_name(a, at), name) == 0)
 			return last = at;
 	}
-	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra has it */
+	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra spells it */
 	return last = n + 1;
 }
 
@@ -143,7 +147,10 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, voi
 	table_add(&a->zebra, vrf_number(a, vrf), p, w);
 }
 
-/* The ways of a row of `show routes` in the spelling of zebra.h; false: not zebra's. */
+/*
+ * Collect the next hops of a row of `show routes` in the spelling of zebra.h. Returns
+ * false if the route is not zebra's.
+ */
 static bool
 row_ways(const struct audit *a, const json_t *row, struct ways_text *w)
 {
@@ -205,7 +212,7 @@ static bool
 audit_on_vrf(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
-	/* The row's own is for people to see; by this one zebra and the daemon are asked. */
+	/* Names in `row` are made safe for a terminal; requests need the original. */
 	json_t *as_it_came = json_loads(text, 0, NULL);
 
 	json_array_append_new(a->vrfs, json_string(row_str(as_it_came, "name")));
@@ -214,7 +221,7 @@ audit_on_vrf(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* A request for routes of the table that is asked about. */
+/* Make a request for the routes of the current VRF. */
 static json_t *
 routes_request(const struct audit *a)
 {
@@ -225,13 +232,13 @@ routes_request(const struct audit *a)
 	return request;
 }
 
-/* zebra's routes of table main, and of VRFs where there are some. */
+/* Read zebra's routes of table main, and of VRFs if there are some. */
 static int
 audit_ask_zebra(struct audit *a)
 {
 	long long least, most;
 
-	/* A zebra that hangs is found out by a short question: a table may take its time. */
+	/* A short query finds a zebra that hangs; the whole table may take its time. */
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
@@ -240,7 +247,7 @@ audit_ask_zebra(struct audit *a)
 	return CTL_OK;
 }
 
-/* The RIB's. */
+/* Read the routes of the RIB. */
 static int
 audit_ask_rib(struct audit *a)
 {
@@ -330,7 +337,7 @@ audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *
 			   ways_or_none(zebra), ways_or_none(rib));
 }
 
-/* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */
+/* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
 static int
 audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
@@ -370,13 +377,13 @@ audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 	return same;
 }
 
-/* Returns 0, or -1 when a side stopped answering. */
+/* Compare the tables. Returns 0, or -1 when a side stopped answering. */
 static int
 audit_compare(struct audit *a)
 {
 	size_t r = 0, z = 0, asked = 0;
 
-	/* Of none there is no array either, and qsort() wants one. */
+	/* qsort(NULL, 0) is undefined. */
 	if (a->rib.n > 0)
 		qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
 	if (a->zebra.n > 0)
@@ -456,8 +463,8 @@ audit_conclude(struct audit *a, double seconds)
 }
 
 /*
- * Compare zebra, RIB and FIB; print what differs, with `repair` have it mended. Returns an exit
- * code: CTL_DIFFERENT when anything differed.
+ * Compare zebra, RIB and FIB, and print the differences; with `repair` repair them.
+ * Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 static int
 audit_run(const struct options *opt, int n, char **word)

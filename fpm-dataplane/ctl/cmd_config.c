@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl config`: what a running daemon goes by. `config check` needs no daemon: it is the
- * daemon's own code, looking at this machine from here.
+ * `fpmctl config`: show, check and change the configuration of a running daemon. `config
+ * check` needs no daemon: it runs the daemon's checks in this process.
  */
 #include "config/config.h"
 
@@ -33,11 +33,13 @@ config_help(FILE *out)
 	      out);
 }
 
-/* One line of config_load(): FILE:LINE:COLUMN: KEY: what is wrong; or FILE: what is wrong. */
+/*
+ * Make a row of a line of config_load(), "FILE:LINE:COLUMN: KEY: error" or "FILE: error".
+ */
 static json_t *
 wrong_row(const char *file, const char *text)
 {
-	const char *at = text + strlen(file); /* as it is shown: each line begins with it */
+	const char *at = text + strlen(file); /* each line begins with the file as shown */
 	int line, column;
 
 	if (sscanf(at, ":%d:%d: ", &line, &column) != 2)
@@ -102,7 +104,7 @@ keys_add(void *ctx, const struct config_key *key)
 					"required", key->required, "reload", key->live));
 }
 
-/* Every key that a file may have. */
+/* Print every key that a file may have. */
 static int
 config_keys_run(const struct options *opt, int n, char **word)
 {
@@ -151,7 +153,8 @@ config_reload_run(const struct options *opt, int n, char **word)
 	if (n > 1)
 		return cli_unexpected(word[1], &cmd_config);
 	if (n == 1) {
-		path = realpath(word[0], NULL); /* the daemon stands elsewhere */
+		/* the daemon has another working directory */
+		path = realpath(word[0], NULL);
 		if (path == NULL) {
 			char file[CONFIG_FILE_STRLEN];
 

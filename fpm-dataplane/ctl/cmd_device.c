@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl device`: which driver has which NIC, and to have another one take it. The daemon is
- * asked for its ports alone, and need not be there.
+ * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. Asks the
+ * daemon, if it runs, for its ports only.
  */
 #include "pci/device.h"
 
@@ -17,10 +17,10 @@
 #include "ctl/text.h"
 
 #define PCI_IDS   "/usr/share/misc/pci.ids"
-#define MODEL_COL 13 /* below the vendor */
+#define MODEL_COL 13 /* column of the model */
 
 struct listing {
-	const json_t *ports; /* of the daemon */
+	const json_t *ports; /* ports of the daemon */
 	json_t *rows;
 };
 
@@ -42,7 +42,9 @@ device_help(FILE *out)
 
 /* --- ports of the daemon ------------------------------------------------------------------ */
 
-/* Returns an exit code; without a daemon there are no ports. */
+/*
+ * Get the ports of the daemon. Returns an exit code; without a daemon there are no ports.
+ */
 static int
 ports_ask(const char *socket, json_t *rows)
 {
@@ -51,7 +53,7 @@ ports_ask(const char *socket, json_t *rows)
 	return conn_fetch(socket, json_pack("{s:s}", "show", "ports"), rows);
 }
 
-/* Is it the interface below net_af_packet and its like? */
+/* Return true if the devargs (net_af_packet and similar) name the interface. */
 static bool
 devargs_name_interface(const char *devargs, const char *ifname)
 {
@@ -62,7 +64,7 @@ devargs_name_interface(const char *devargs, const char *ifname)
 	       (p[6 + len] == '\0' || p[6 + len] == ',');
 }
 
-/* Name of the port that the device is; "": none. */
+/* Return the name of the port that has the device; "": none. */
 static const char *
 device_port(const json_t *ports, const struct device *d)
 {
@@ -85,7 +87,7 @@ device_port(const json_t *ports, const struct device *d)
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* "Vendor Model" by the list of numbers, which need not be installed; "": not known. */
+/* Return "Vendor Model" from pci.ids, which need not be installed; "": unknown. */
 static void
 device_model(const struct device *d, char *buf, size_t size)
 {
@@ -142,7 +144,7 @@ listing_add(const struct device *d, void *ctx)
 	json_array_append_new(list->rows, row);
 }
 
-/* What weighs most of that which it is used for. */
+/* Print the most important use of a device. */
 static void
 use_print(const json_t *row)
 {
@@ -255,7 +257,7 @@ search_look(const struct device *d, void *ctx)
 		*s->found = *d;
 }
 
-/* By its address or by its interface. Returns an exit code. */
+/* Find a device by its address or interface. Returns an exit code. */
 static int
 device_find(const char *word, struct device *d)
 {
@@ -283,7 +285,7 @@ device_find(const char *word, struct device *d)
 	return CTL_USAGE;
 }
 
-/* All devices that are named, before one of them moves. Returns an exit code. */
+/* Find all devices before one of them is moved. Returns an exit code. */
 static int
 devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
 {
@@ -311,7 +313,10 @@ devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct devic
 	return CTL_OK;
 }
 
-/* Why one is not moved: names of interfaces are in it. Returns an exit code. */
+/*
+ * Print why a device is not moved. The reason may have names of interfaces. Returns an
+ * exit code.
+ */
 static int
 device_refuse(const struct device *d, bool to_vfio, int rc, char *why)
 {
@@ -321,7 +326,9 @@ device_refuse(const struct device *d, bool to_vfio, int rc, char *why)
 	return rc == -EIO ? CTL_FAILED : CTL_USAGE;
 }
 
-/* Whether each of them can be moved, before the first is. Returns an exit code. */
+/*
+ * Check that every device can be moved, before the first is moved. Returns an exit code.
+ */
 static int
 devices_check(bool to_vfio, bool force, const struct device *d, unsigned int n)
 {
@@ -338,7 +345,7 @@ devices_check(bool to_vfio, bool force, const struct device *d, unsigned int n)
 	return rc < 0 ? device_refuse(&d[at], to_vfio, rc, why) : CTL_OK;
 }
 
-/* Returns an exit code; of what was done a row goes to `rows`. */
+/* Move a device and append a row to `rows`. Returns an exit code. */
 static int
 device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 {
@@ -369,7 +376,7 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 	return CTL_OK;
 }
 
-/* Give what `words` name to vfio-pci, or to the kernel. Returns an exit code. */
+/* Move the devices in `word` to vfio-pci or to the kernel. Returns an exit code. */
 static int
 devices_move(const struct options *opt, const json_t *ports, bool to_vfio, int n,
 	     char **word)

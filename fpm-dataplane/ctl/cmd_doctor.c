@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: asks the daemon what only it knows, goes to the control namespace, runs the
- * checks in order. Changes nothing on the machine.
+ * fpmctl doctor: ask the daemon for its state, enter the control namespace, run the checks
+ * in order. Changes nothing on the machine.
  */
 #include <errno.h>
 #include <sched.h>
@@ -104,7 +104,7 @@ daemon_ask(struct exam *e)
 	e->fpm = exam_ask_one(e, "fpm");
 	e->interfaces = exam_ask(e, "interfaces");
 	if (e->ports == NULL || e->fpm == NULL || e->interfaces == NULL) {
-		/* Half an answer would be half of the ports: as if there were none. */
+		/* A partial answer would look like missing ports. */
 		answers_free(e);
 		return;
 	}
@@ -113,7 +113,7 @@ daemon_ask(struct exam *e)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
 }
 
-/* Is the check wanted? Without words all are. */
+/* Return true if the check was named, or none was. */
 static bool
 check_is_wanted(const char *name, int n, char **word)
 {
@@ -159,7 +159,10 @@ checks_list(bool json)
 	json_decref(rows);
 }
 
-/* What was found from row `from` on: at once, for the next check may take its time. */
+/*
+ * Print the findings from row `from` on, at once, because the next check may take its
+ * time.
+ */
 static void
 findings_print(const struct exam *e, size_t from)
 {
@@ -215,7 +218,7 @@ doctor_complete(FILE *out, int n, char **word)
 }
 
 /*
- * Examine the machine; `word` are names of checks, none: all of them. Returns an exit code:
+ * Examine the machine; `word` has names of checks, none: all checks. Returns an exit code:
  * CTL_FAILED when a check failed.
  */
 static int
@@ -240,7 +243,10 @@ doctor_run(const struct options *opt, int n, char **word)
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		if (check_is_wanted(check[c].name, n, word))
 			check_run(&e, c, json);
-	/* Of a check that only the daemon could have told something nobody says that all is well. */
+	/*
+	 * A check that needs the daemon found nothing out: report the missing daemon, so
+	 * that the result is a failure.
+	 */
 	if (e.missed && !check_is_wanted(check[CHECK_DAEMON].name, n, word))
 		check_run(&e, CHECK_DAEMON, json);
 	findings_conclude(&e, json);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl explain`: makes the frame that was described, asks the daemon what it would do with
- * it, prints the answer. What was not said is guessed, and the guess is printed.
+ * `fpmctl explain`: make a frame from the words, ask the daemon how it would handle the
+ * frame, and print the answer. Fields that were not given are guessed, and the guess is
+ * printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of show ports, and those of VLANs of show interfaces */
+	json_t *ports; /* rows of show ports, and VLANs of show interfaces */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
@@ -53,7 +54,7 @@ port_address(const json_t *port, uint8_t family)
 	return row_str(port, family == 4 ? "addresses4" : "addresses6");
 }
 
-/* The port by which the source would be reached, else the first with an address. */
+/* Return the port of the route to the source, else the first port with an address. */
 static const json_t *
 port_guess(const struct explain *e, const char *src)
 {
@@ -97,7 +98,7 @@ port_choose(struct explain *e)
 	return CTL_USAGE;
 }
 
-/* A neighbor of the port: the address beside its own. */
+/* Choose a source: an address next to the port's own. */
 static int
 src_choose(struct explain *e)
 {
@@ -117,7 +118,10 @@ src_choose(struct explain *e)
 	return CTL_OK;
 }
 
-/* Ports, and what else the flow hash and the classes look at. Returns its octets. */
+/*
+ * Write the fields above IP that the flow hash and the classes read. Returns the number of
+ * octets.
+ */
 static unsigned int
 upper_put(const struct words *w, uint8_t *p, int proto, unsigned int room)
 {
@@ -149,12 +153,12 @@ frame_make(struct explain *e)
 	unsigned int mac[6];
 
 	if (proto == 1 && family == 6)
-		proto = 58; /* who says icmp means ping */
+		proto = 58; /* `icmp` means a ping, also for IPv6 */
 	sscanf(row_str(e->port, "mac"), "%2x:%2x:%2x:%2x:%2x:%2x", &mac[0], &mac[1],
 	       &mac[2], &mac[3], &mac[4], &mac[5]);
 	for (int i = 0; i < 6; i++)
 		e->frame[i] = (uint8_t)mac[i];
-	e->frame[6] = 2; /* of nobody: a locally administered address */
+	e->frame[6] = 2; /* a locally administered address */
 	put_be16(e->frame + 12, family == 4 ? 0x0800 : 0x86dd);
 	upper = upper_put(w, ip + header, proto, len - header);
 	if (len < header + upper) {
@@ -202,14 +206,14 @@ packet_describe(struct explain *e)
 
 	if (w->hex != NULL)
 		return port_choose(e);
-	(void)prefix_parse(w->dst, &e->dst, NULL); /* it was taken as an address */
+	(void)prefix_parse(w->dst, &e->dst, NULL); /* words_take() has checked it */
 	rc = port_choose(e);
 	if (rc == CTL_OK)
 		rc = src_choose(e);
 	return rc == CTL_OK ? frame_make(e) : rc;
 }
 
-/* Is enough said? What is wrong needs no daemon to be told. */
+/* Check the words that need no daemon. Returns an exit code. */
 static int
 explain_check_words(const struct words *w)
 {
@@ -233,7 +237,7 @@ explain_check_words(const struct words *w)
 	return CTL_OK;
 }
 
-/* The daemon's ports, and the VLANs on them. */
+/* Get the daemon's ports, and the VLANs on them. */
 static int
 explain_ask_ports(struct explain *e)
 {

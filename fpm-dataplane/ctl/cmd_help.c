@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl help`, and the list of commands that it prints: whoever looks for a command by its
- * name, main.c and the completion, asks here.
+ * `fpmctl help`, and the list of commands, in which main.c and the completion find a
+ * command by name.
  */
 #include "ctl/cmd.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl hold`: said before FRR is stopped. Who says it, the unit, does so once and does not look
- * whether it was heard: a daemon that is away for a moment, for it has crashed or another takes its
- * place, is waited for. It knows by its checkpoint whose routes they are.
+ * `fpmctl hold`: called before FRR is stopped. The systemd unit calls it once and does not
+ * check the result, so it waits for a daemon that is away for a moment after a crash or
+ * during a handover. The daemon's checkpoint knows zebra and its routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +15,12 @@
 #include "ctl/conn.h"
 
 #define HOLD_MAX_S 3600 /* dist/openapi.yaml */
-#define AWAY_S     30   /* a NIC may take 20 to start */
+#define AWAY_S     30   /* a NIC may take 20 s to start */
 
-/* The socket's path is there, and nobody listens: of a daemon that was stopped it is not. */
+/*
+ * Return true if the path of the socket exists and no process listens. A daemon that was
+ * stopped removes the path.
+ */
 static bool
 daemon_is_away(const char *socket)
 {
@@ -44,7 +47,7 @@ daemon_await(const char *socket, uint64_t end_ms)
 	}
 }
 
-/* One that goes away while it is asked is asked again. */
+/* Send the request; repeat it for a daemon that goes away meanwhile. */
 static int
 hold_ask(const char *socket, json_t *request)
 {
@@ -68,7 +71,7 @@ hold_on_state(const json_t *row, const char *text, void *held)
 static int
 hold_run(const struct options *opt, int n, char **word)
 {
-	bool held = n == 0; /* or was, for `hold 0` */
+	bool held = n == 0; /* for `hold 0`: a hold was in force */
 	long long seconds = 1;
 	json_t *request;
 	int rc;

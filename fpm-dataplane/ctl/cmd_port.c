@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * `fpmctl port`: ports of a running daemon that come, go and change.
- */
+/* `fpmctl port`: add, change and remove ports of a running daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +26,7 @@ port_help(FILE *out)
 	      out);
 }
 
-/* "1,2,1" as a JSON array, auto as it is, NULL when it is neither. */
+/* Parse "1,2,1" to a JSON array and "auto" to a string; NULL: malformed. */
 static json_t *
 cores_parse(const char *text)
 {
@@ -53,17 +51,22 @@ cores_parse(const char *text)
 	return cores;
 }
 
-/* Numbers of a port. Which of them it can have is for the daemon to say, who has the device. */
+/*
+ * Numbers of a port. The daemon, which has the device, decides which of them are possible.
+ */
 static const struct {
 	const char *word;
-	int min, max; /* usually: for the message */
+	int min, max; /* for the error; the daemon checks */
 } port_number[] = {
 	{"mtu", CONFIG_MTU_MIN, CONFIG_MTU_MAX},
 	{"queues", 1, CONFIG_CORES_MAX},
 };
 #define N_PORT_NUMBER (sizeof(port_number) / sizeof(port_number[0]))
 
-/* One pair of words of a port. Returns an exit code, not CTL_OK after a sentence. */
+/*
+ * Take a word and its value. Returns an exit code; after an error that is printed not
+ * CTL_OK.
+ */
 static int
 port_pair(json_t *what, const char *word, const char *value)
 {
@@ -89,7 +92,7 @@ port_pair(json_t *what, const char *word, const char *value)
 		json = cores_parse(value);
 	else
 		json = json_string(value);
-	if (json == NULL) /* a device is UTF-8 here */
+	if (json == NULL) /* a device is UTF-8 here, so this is `cores` */
 		return number_refused(word, value,
 				      "a list of CPUs by number such as 1,2, nor auto");
 	json_object_set_new(what, word, json);

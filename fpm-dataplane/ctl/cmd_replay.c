@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl replay`: have the daemon end the session with zebra, which then says everything again.
+ * `fpmctl replay`: let the daemon close the FPM session. zebra then connects again and
+ * replays all routes.
  */
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl restart`: have another daemon take the place of this one, and wait until it has, or
- * until this one says why not. It is asked again and again, on new connections: none outlives
- * the daemon that it was made to. One that is stopped meanwhile takes its socket's path away; all through
- * a restart it is there (ui/ui.h).
+ * `fpmctl restart`: ask the daemon for a handover to a successor, and wait until it is
+ * done or refused. Each query has a new connection, because a connection ends with its
+ * daemon. A daemon that is stopped meanwhile removes the path of its socket; during a
+ * handover the path exists all the time (ui/ui.h).
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 #include "ctl/conn.h"
 
 #define LOOK_MS   100
-#define RESTART_S 240 /* restart/handover.h: prepare, rest, and devices that start */
+#define RESTART_S 240 /* restart/handover.h: prepare, quiesce, and start of devices */
 
-/* Who answers, and what it has refused. */
+/* The process id of the daemon, and the restarts that it refused. */
 struct seen {
 	long long pid, refused;
 	char why[256];
@@ -46,7 +46,7 @@ version_look(const char *socket, bool quiet, struct seen *s)
 	return rc;
 }
 
-/* No daemon, nor one to come. */
+/* Return true if the daemon has ended and has no successor. */
 static bool
 daemon_is_gone(const char *socket, long long pid)
 {
@@ -56,7 +56,7 @@ daemon_is_gone(const char *socket, long long pid)
 	       errno == ESRCH;
 }
 
-/* Returns an exit code, when there is one to return. */
+/* Wait for the successor. Returns an exit code. */
 static int
 successor_await(const struct options *opt, const struct seen *before)
 {
@@ -64,11 +64,17 @@ successor_await(const struct options *opt, const struct seen *before)
 	unsigned int gone = 0;
 	struct seen now;
 
-	/* A look may take its time as well: it is a daemon that is about to end. */
+	/*
+	 * Bounded by time and not by rounds: a query to a daemon that is about to end may
+	 * take long.
+	 */
 	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
 		nanosleep(&pause, NULL);
 		if (version_look(opt->socket, true, &now) != CTL_OK) {
-			/* Twice: the next one's path is put in the place of the last one's. */
+			/*
+			 * Twice in a row: the successor's path replaces that of its
+			 * predecessor.
+			 */
 			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)
 				continue;

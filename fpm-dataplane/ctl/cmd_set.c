@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * `fpmctl set`: policers of a running daemon, until it ends.
- */
+/* `fpmctl set`: change policers of a running daemon until it ends. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,10 +21,10 @@ set_help(FILE *out)
 	      out);
 }
 
-/* As they are said, the daemon's key for each, and the numbers they may be. */
+/* The words, the daemon's key of each, and the allowed numbers. */
 static const struct {
 	const char *word, *key, *unit;
-	unsigned int min, max; /* least 0: a rate, which may be unlimited */
+	unsigned int min, max; /* min 0: a rate, which may be unlimited */
 } rate_key[] = {
 	{"rate", "rate", "packets a second", 0, POLICER_RATE_MAX},
 	{"burst", "burst", "packets", 1, POLICER_BURST_MAX},
@@ -62,7 +60,10 @@ on_class(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* One pair of words of a policer. Returns an exit code, not CTL_OK after a sentence. */
+/*
+ * Take a word and its value. Returns an exit code; after an error that is printed not
+ * CTL_OK.
+ */
 static int
 rate_pair(json_t *request, const char *word, const char *value)
 {

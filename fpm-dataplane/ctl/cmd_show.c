@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl show`: words to a request, its rows to a table or to JSON, once or again and again.
- * Long answers are handed on row by row; short ones that have counters can be kept, so that
- * the next says by how much they have moved.
+ * `fpmctl show`: make a request of the words, print its rows as a table or as JSON, once
+ * or repeatedly. Rows of long answers are printed one by one. Rows with counters can be
+ * kept, so that the next answer shows rates.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,19 +18,19 @@
 #include "ctl/print.h"
 #include "ctl/text.h"
 
-#define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
-#define FAMILY   2u /* -4 and -6 choose */
-#define ZEROS    4u /* rows of nothing are left out unless `all` is said */
-#define SORTED   8u /* the daemon has no order: sorted here */
+#define COUNTS   1u /* has counters, of which --watch and --rates show rates */
+#define FAMILY   2u /* -4 and -6 select rows */
+#define ZEROS    4u /* rows of value 0 are left out without `all` */
+#define SORTED   8u /* the daemon sends rows in no order; they are sorted here */
 #define PREFIXED 16u
 #define NUMBERED 32u /* the key is a number */
 
 static const struct what {
-	const char *show; /* what people say, and what the daemon is asked */
+	const char *show; /* word of the command line and of the request */
 	const char *words, *text;
-	const char *name; /* key by which the daemon chooses a row, NULL: by none */
+	const char *name; /* key by which the daemon selects a row, NULL: none */
 	unsigned int is;
-	const char *none; /* when there are no rows */
+	const char *none; /* printed when the answer has no rows */
 } known[] = {
 	{"ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS, "no ports"},
 	{"interfaces", "[NAME]",
@@ -77,14 +77,20 @@ struct ask {
 
 	unsigned long long n_rows;
 	int write_error;       /* errno of a failed write to stdout */
-	json_t *rows;          /* all of this answer; NULL: not kept */
-	json_t *before;        /* of the last one */
+	json_t *rows;          /* all rows of this answer; NULL: not kept */
+	json_t *before;        /* rows of the previous answer */
 	double at_s, before_s; /* monotonic */
 };
 
-/* --- words that choose among rows: which there are is base/filter.c, and the daemon chooses -- */
+/*
+ * --- filter words: base/filter.c has the table, the daemon applies the filter
+ * ----------------
+ */
 
-/* Take word `k`, and its value (NULL: there is none). Returns CTL_OK, or CTL_USAGE after a sentence. */
+/*
+ * Add word `k` with its value (NULL: missing). Returns CTL_OK, or CTL_USAGE after printing
+ * an error.
+ */
 static int
 choice_take(struct choose *c, int k, const char *value)
 {
@@ -93,12 +99,12 @@ choice_take(struct choose *c, int k, const char *value)
 	if (choose_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
 		return CTL_OK;
 	fprintf(stderr, "fpmctl: %s\n", why);
-	/* A list says enough. */
+	/* An error that lists the values needs no usage line. */
 	return choose_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
 								  : cli_usage(&cmd_show);
 }
 
-/* What was said, as keys of the request. */
+/* Add the filter to the request. */
 static void
 choice_ask(const struct choose *c, json_t *request)
 {
@@ -108,7 +114,7 @@ choice_ask(const struct choose *c, json_t *request)
 					    json_string(c->value[i]));
 }
 
-/* For the help a line, "only with via ADDRESS, dev NAME". */
+/* Print the help line of the filter words, "filter: via ADDRESS, dev NAME". */
 static void
 choice_help(FILE *out, const char *show)
 {
@@ -124,7 +130,7 @@ choice_help(FILE *out, const char *show)
 		fputc('\n', out);
 }
 
-/* For the completion what may follow `last`. */
+/* Print for the completion the words that may follow `last`. */
 static void
 choice_complete(FILE *out, const char *show, const char *last)
 {
@@ -168,11 +174,11 @@ show_complete(FILE *out, int n, char **word)
 	fputc('\n', out);
 }
 
-/* Names, by `key`, in the rows of a show. */
+/* State of on_name(): print the member `key` of each row. */
 struct names {
 	const char *show, *key;
-	bool no_totals; /* only what packets leave for */
-	char last[64];  /* rows of one name stand together */
+	bool no_totals; /* only reasons, not totals */
+	char last[64];  /* the last name: rows of one name are adjacent */
 };
 
 static bool
@@ -212,7 +218,7 @@ show_names(const struct options *opt, const char *what)
 		names = (struct names){
 			.show = "counters", .key = "name", .no_totals = true};
 	if (names.show == NULL)
-		return CTL_OK; /* nothing to complete with */
+		return CTL_OK; /* such an answer has no names */
 	request = json_pack("{s:s}", "show", names.show);
 	rc = conn_ask(opt->socket, request, on_name, &names);
 	json_decref(request);
@@ -246,7 +252,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 	ask->n_rows++;
 	if (ferror(stdout))
 		ask->write_error = errno;
-	return !ferror(stdout); /* nobody reads any more: `| head` */
+	return !ferror(stdout); /* the reader has gone: `| head` */
 }
 
 static bool
@@ -282,7 +288,10 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 				      "passed",   "policed",    "over_share", "ring_full",
 				      "cpu_s"};
 
-/* The row of the same name (and kind, for a drop and a punt may be called alike). */
+/*
+ * Find the row with the same name, kind and thread. A drop and a punt may have the same
+ * name.
+ */
 static const json_t *
 row_same(const json_t *rows, const json_t *row, const char *name)
 {
@@ -297,7 +306,7 @@ row_same(const json_t *rows, const json_t *row, const char *name)
 	return NULL;
 }
 
-/* Into each row, by each counter that it has, KEY_per_s. */
+/* Add KEY_per_s to each row for each counter KEY that it has. */
 static void
 rates_add(const struct ask *ask)
 {
@@ -347,14 +356,17 @@ kept_print(struct ask *ask)
 	free(row);
 }
 
-/* Asked for a prefix itself, and not for what covers it? An address is one when that is said. */
+/*
+ * Return true if the prefix itself is wanted and not its longest match: a word says so, or
+ * the prefix has a length.
+ */
 static bool
 prefix_is_exact(const struct ask *ask)
 {
 	return ask->has_longest ? !ask->longest : strchr(ask->prefix, '/') != NULL;
 }
 
-/* The answer is complete; what there is to say about none or no rows. */
+/* Print the end of an answer, and a sentence if it has no rows. Returns an exit code. */
 static int
 show_finish(const struct ask *ask)
 {
@@ -407,7 +419,7 @@ show_ask(struct ask *ask)
 	return rc;
 }
 
-/* What was kept becomes what the next answer is compared with. */
+/* Make the kept rows the previous ones. */
 static void
 rows_turn(struct ask *ask)
 {
@@ -442,7 +454,7 @@ static int
 show_repeat(struct ask *ask)
 {
 	bool pages = terminal_obeys() && !ask->opt->json;
-	unsigned long long looks = 0; /* after the first */
+	unsigned long long looks = 0; /* repetitions */
 	int rc;
 
 	if (ask->opt->watch_s > 0)
@@ -457,7 +469,10 @@ show_repeat(struct ask *ask)
 	} else {
 		rc = show_once(ask);
 	}
-	/* Whom nothing was there for is told once; a row that goes later may come back. */
+	/*
+	 * Stop if the first answer has no such row. A row that disappears later may come
+	 * back.
+	 */
 	while (ask->opt->watch_s > 0 && !ferror(stdout) &&
 	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
 		looks++;
@@ -473,15 +488,15 @@ show_repeat(struct ask *ask)
 	json_decref(ask->before);
 	json_decref(ask->rows);
 	if (stop_wanted() && isatty(STDOUT_FILENO) != 0)
-		putchar('\n'); /* behind the ^C that the terminal shows */
+		putchar('\n'); /* after the ^C that the terminal shows */
 	return stop_wanted() ? CTL_OK : rc;
 }
 
 /* --- words ------------------------------------------------------------------------------- */
 
 /*
- * An ADDRESS or PREFIX. An address with its interface's length (192.0.2.1/24) means the
- * prefix: it is looked up, and said on stderr, where no script trips over it.
+ * Take an ADDRESS or PREFIX. An address with the length of its interface (192.0.2.1/24)
+ * stands for the prefix, which is looked up; stderr says so.
  */
 static int
 show_take_prefix(struct ask *ask, const char *word)
@@ -501,7 +516,7 @@ show_take_prefix(struct ask *ask, const char *word)
 	return CTL_OK;
 }
 
-/* Words that do not go together, in a sentence; CTL_USAGE. */
+/* Print an error about words that exclude each other. Returns CTL_USAGE. */
 static int
 show_contradiction(const char *said)
 {
@@ -509,7 +524,7 @@ show_contradiction(const char *said)
 	return CTL_USAGE;
 }
 
-/* The value of the key by which the daemon chooses a row. */
+/* Take the value of the key by which the daemon selects a row. */
 static int
 show_take_name(struct ask *ask, const char *word)
 {
@@ -526,8 +541,8 @@ show_take_name(struct ask *ask, const char *word)
 }
 
 /*
- * A word that only routes have, and its value. Returns how many it took, 0: it is none, or after
- * a sentence less than 0.
+ * Take a word that only routes have, with its value. Returns the number of words taken, 0
+ * if it is no such word, or, after printing an error, a number below 0.
  */
 static int
 show_take_route_word(struct ask *ask, int n, char **word)
@@ -554,7 +569,7 @@ show_take_route_word(struct ask *ask, int n, char **word)
 	return 2;
 }
 
-/* What the words that were taken ask for together. */
+/* Check the words that were taken together. */
 static int
 show_check_words(const struct ask *ask)
 {
@@ -577,7 +592,7 @@ show_check_words(const struct ask *ask)
 	return CTL_OK;
 }
 
-/* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+/* Take the words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
 static int
 show_take_words(struct ask *ask, int n, char **word)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl trace` and `fpmctl capture`: live packets, until the count, the time or the person
- * has enough. Neither keeps more than one row in memory.
+ * `fpmctl trace` and `fpmctl capture`: print or write live packets until the count or the
+ * time is reached or the user stops. Memory holds one row only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +22,14 @@
 struct watch {
 	bool capture, json;
 	FILE *out;
-	unsigned long long n_rows; /* of trace: shown */
+	unsigned long long n_rows; /* trace: rows printed */
 	unsigned long long packets, lost;
-	bool begun; /* of a capture: something was written */
-	bool ended; /* by itself: the sum has come */
+	bool begun; /* capture: packets were written */
+	bool ended; /* the daemon ended it: the last row has come */
 	int write_error;
 };
 
-/* Write what base64 text stands for. Returns 0 or an errno. */
+/* Decode base64 text and write it. Returns 0 or an errno. */
 static int
 octets_write(FILE *out, const char *text)
 {
@@ -40,7 +40,10 @@ octets_write(FILE *out, const char *text)
 	if (data == NULL)
 		abort();
 	len = base64_decode(text, len, data);
-	/* More than the stream has room for is lost here, and fflush() knows nothing of it. */
+	/*
+	 * fwrite() itself fails when the octets exceed the buffer; fflush() then does not
+	 * report it.
+	 */
 	error = fwrite(data, 1, len, out) == len ? 0 : errno;
 	free(data);
 	return error;
@@ -57,11 +60,11 @@ watch_on_row(const json_t *row, const char *text, void *ctx)
 		w->lost = (unsigned long long)row_int(row, "lost");
 	}
 	if (!row_has(row, w->capture ? "pcapng" : "point")) {
-		w->ended = row_has(row, "lost"); /* else it has just begun */
+		w->ended = row_has(row, "lost"); /* otherwise it has just begun */
 		return true;
 	}
 	if (w->capture) {
-		/* What the file had was kept until it was sure that something comes. */
+		/* Keep the old contents of the file until the first packet comes. */
 		if (!w->begun && w->out != stdout && ftruncate(fileno(w->out), 0) < 0 &&
 		    errno != EINVAL)
 			w->write_error = errno;
@@ -127,7 +130,7 @@ filter_make(const struct words *w, bool capture)
 	return filter;
 }
 
-/* Where a capture goes, what is in it untouched; says why not on stderr. */
+/* Open the output of a capture without truncating it; NULL after printing an error. */
 static FILE *
 capture_open(const char *file, bool *is_new)
 {
@@ -151,7 +154,7 @@ capture_open(const char *file, bool *is_new)
 	return NULL;
 }
 
-/* What there is to say at the end of one that went well. Returns an exit code. */
+/* Print the end of a watch that succeeded. Returns an exit code. */
 static int
 watch_conclude(const struct watch *w, const char *file, double for_s)
 {
@@ -166,7 +169,7 @@ watch_conclude(const struct watch *w, const char *file, double for_s)
 }
 
 /*
- * What becomes of live packets: shown (trace), or as pcapng to a file ("-", NULL: stdout).
+ * Print live packets (trace), or write them as pcapng to a file ("-" or NULL: stdout).
  * Returns an exit code.
  */
 static int

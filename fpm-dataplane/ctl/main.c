@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl: options, the command that they are for, and what became of it as an exit code. Holds
- * no state between runs.
+ * fpmctl: parse the options, run the command, return its exit code. No state between runs.
  */
 #include "ctl/cmd.h"
 
@@ -19,7 +18,10 @@
 #define FPMDP_VERSION "unknown"
 #endif
 
-/* A closed descriptor 1 would become the socket, and rows requests. */
+/*
+ * Open /dev/null for closed descriptors. Otherwise the socket could become descriptor 1,
+ * and rows would go to the daemon as requests.
+ */
 static void
 stdio_secure(void)
 {
@@ -31,8 +33,9 @@ stdio_secure(void)
 }
 
 /*
- * The time of --watch and --rates. `next` (NULL: none), the word behind an option without one,
- * is no time: that belongs to the option only with '=' between.
+ * Parse the seconds of --watch and --rates. `next` (NULL: none) is the word after an
+ * option without a value. It is refused if it is a number, because the value must follow a
+ * '='.
  */
 static int
 option_take_seconds(const char *name, const char *text, const char *next, double *out)
@@ -60,7 +63,7 @@ option_take_seconds(const char *name, const char *text, const char *next, double
 	return CTL_OK;
 }
 
-/* The value of an option; the same one again is nothing new. */
+/* Take the value of an option. The same value again is accepted. */
 static int
 option_take_text(const char *name, const char *text, const char **out)
 {
@@ -90,7 +93,7 @@ option_take_family(int family, int *out)
 	return CTL_OK;
 }
 
-/* Options that were given and belong to another command. Returns CTL_OK or CTL_USAGE. */
+/* Refuse options that belong to another command. Returns CTL_OK or CTL_USAGE. */
 static int
 options_check(const struct command *c, unsigned int given)
 {
@@ -115,8 +118,8 @@ options_check(const struct command *c, unsigned int given)
 }
 
 /*
- * What getopt stumbled over; `given` is the argument that it was in, or the one behind it.
- * Returns CTL_USAGE.
+ * Print the error of getopt(). `given` is the argument with the error, or the one after
+ * it. Returns CTL_USAGE.
  */
 static int
 option_refuse(int opt, const char *given)
@@ -143,8 +146,8 @@ option_refuse(int opt, const char *given)
 }
 
 /*
- * What is asked travels as JSON: a word that cannot would be left out of it, and something else
- * be asked. Files may have any name.
+ * Refuse words that are malformed UTF-8: JSON would leave them out, and the request would
+ * mean something else. File names may have any octet.
  */
 static int
 words_check_utf8(const struct command *c, int n, char **word)
@@ -163,8 +166,8 @@ words_check_utf8(const struct command *c, int n, char **word)
 }
 
 /*
- * Take all options; what stands for itself is done here. Returns -1, or the exit code when that
- * was all.
+ * Parse all options, and run those that are commands (--version, --help, --complete).
+ * Returns -1, or the exit code if that was all.
  */
 static int
 options_take(struct options *o, unsigned int *given, int argc, char **argv)
@@ -184,7 +187,7 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *names = NULL; /* of what the completion asks for */
+	const char *names = NULL; /* name of the list that the completion asks for */
 	bool helping = false, completing = false;
 	int opt, rc = CTL_OK;
 
@@ -253,7 +256,7 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		o->socket = getenv("FPMCTL_SOCKET");
 	if (o->socket == NULL || o->socket[0] == '\0')
 		o->socket = CTL_SOCKET;
-	if (helping) /* of the command that it stands with, if any */
+	if (helping) /* of the command that follows, if any */
 		return cmd_help.run(o, optind < argc && command_find(argv[optind]) != NULL,
 				    argv + optind);
 	if (completing && names != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State for people: the channel to zebra, memory, version. One row each, a paragraph a
- * subject; what the daemon did not tell makes none.
+ * Print the state of the FPM channel, of memory, and the version. Each is one row, printed
+ * as paragraphs with a subject; members that are missing print none.
  */
 #include "ctl/print.h"
 
@@ -12,7 +12,7 @@
 #include "ctl/json_row.h"
 #include "ctl/text.h"
 
-/* A paragraph about `subject`, in as many lines as it takes. */
+/* Print a paragraph about `subject`, in as many lines as needed. */
 static void __attribute__((format(printf, 2, 3)))
 paragraph_print(const char *subject, const char *fmt, ...)
 {
@@ -25,7 +25,7 @@ paragraph_print(const char *subject, const char *fmt, ...)
 	wrapped_print(text, printf("%-10s ", subject));
 }
 
-/* "1 route", "2 routes": so many as the row has. Returns buf. */
+/* Format a count of the row, "1 route", "2 routes". Returns buf. */
 static const char *
 count_text(const json_t *row, const char *key, const char *one, char buf[48])
 {
@@ -114,7 +114,10 @@ queue_print(const json_t *row)
 				noun(row_int(row, "strangers"), " was", "s were"));
 }
 
-/* All but one in `of` took less than this, us; the longest when that is in the last bucket. */
+/*
+ * Return the time, in us, below which all but one in `of` entries are; the longest time if
+ * that is in the last bucket.
+ */
 static double
 histogram_all_but(const json_t *h, long long of)
 {
@@ -146,7 +149,10 @@ times_print(const json_t *row, const char *key, const char *name)
 			(double)row_int(h, "max_us") / 1e3);
 }
 
-/* Of them nothing tells the end but silence; and some zebra may say none of it again. */
+/*
+ * Print the state of replays of VRFs. Only silence shows their end, and some versions of
+ * zebra do not replay them.
+ */
 static void
 vrf_replay_print(const json_t *row)
 {
@@ -236,7 +242,10 @@ checkpoint_print(const json_t *row)
 						    : "");
 }
 
-/* What found no room, when anything did: of `show memory` the part that routes feel. */
+/*
+ * Print the counts of refused objects, if any: the part of `show memory` that affects
+ * routes.
+ */
 static void
 no_room_print(const json_t *row)
 {
@@ -326,7 +335,7 @@ fib_print(const json_t *row, const char *key, const char *name)
 			human_bytes(row_int(fib, "radix_bytes"), radix));
 }
 
-/* Where there are several: each has all of it. */
+/* Print the copies of the FIB if there are several; each copy is complete. */
 static void
 fib_copies_print(const json_t *row)
 {

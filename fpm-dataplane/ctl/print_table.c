@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables for people: routes, next hops, neighbors, ports, counters. Column widths are
- * fixed, so that a million rows need no memory; 80 columns where the values allow it.
+ * Print tables: routes, next hops, neighbors, ports, counters. Column widths are fixed, so
+ * that a million rows need no memory; 80 columns where the values allow it.
  */
 #include "ctl/print.h"
 
@@ -17,7 +17,10 @@
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
 #define WAYS_COLUMN 30 /* WAYS OUT of routes */
 
-/* Words of a row, from a column on; what does not fit goes on below, `indent` from the left. */
+/*
+ * State of pen_write(): words of a row from a column on; words that do not fit go to the
+ * next line, indented by `indent`.
+ */
 struct pen {
 	int column, indent;
 };
@@ -58,7 +61,7 @@ hop_print(struct pen *pen, const json_t *hop)
 		pen_write(pen, " ", "(dead)");
 }
 
-/* What the state adds to the ways out; NULL when they say it all. */
+/* Return a note about the state of a route or group; NULL if its next hops say enough. */
 static const char *
 state_note(const char *state)
 {
@@ -81,8 +84,9 @@ state_note(const char *state)
 }
 
 /*
- * The ways out, one a line, the first on the current line, of which `column` are used; notes
- * follow the first. Where a long prefix leaves no room, all stand further left.
+ * Print the next hops, one per line; the first on the current line, of which `column`
+ * columns are used. Notes follow the first. If a long prefix leaves no room, all next hops
+ * are further left.
  */
 static void
 ways_print(const json_t *row, int column)
@@ -168,7 +172,10 @@ neighbor_row(const json_t *row)
 {
 	const char *address = row_str(row, "address");
 
-	/* A long one has a line for itself: the rest stays below its heads. */
+	/*
+	 * A long address has a line of its own, so that the other columns stay below their
+	 * headings.
+	 */
 	if (strlen(address) > NEIGHBOR_WIDTH) {
 		puts(address);
 		address = "";
@@ -178,7 +185,7 @@ neighbor_row(const json_t *row)
 	       row_str(row, "use"));
 }
 
-/* Attention. */
+/* Return the escape sequence that begins or ends red text. */
 static const char *
 red_switch(bool on)
 {
@@ -196,7 +203,7 @@ port_head(void)
 	       "RX PACKETS", "TX PACKETS");
 }
 
-/* "0 pps", "12.3 kbit/s": so many times what the row has. */
+/* Format `times` the rate of the row, "0 pps", "12.3 kbit/s". Returns buf. */
 static const char *
 per_s_text(const json_t *row, const char *key, double times, const char *unit, char buf[48])
 {
@@ -222,7 +229,7 @@ port_rates(const json_t *row)
 	       per_s_text(row, "tx_bytes_per_s", 8, "bit/s", txb));
 }
 
-/* Behind it, and how it is used, in as many lines as that takes. */
+/* Print the device of a port and its use, in as many lines as needed. */
 static void
 port_device(const json_t *row)
 {
@@ -248,7 +255,10 @@ port_device(const json_t *row)
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
 		fprintf(out, ", %sforwarding %s (sysctl)%s", red_switch(true),
 			row_str(row, "forwarding"), red_switch(false));
-	/* Perhaps borrowed: `show interfaces` has its own. */
+	/*
+	 * Addresses may be borrowed from another interface; `show interfaces` has the
+	 * port's own.
+	 */
 	if (row_has(row, "addresses4") || row_has(row, "addresses6"))
 		fprintf(out, ", ICMP from");
 	if (row_has(row, "addresses4"))
@@ -311,7 +321,10 @@ interface_row(const json_t *row)
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
 		const char *text = json_string_value(address);
 
-		/* Below the first, but for those that are too long for it. */
+		/*
+		 * Below the first address, except addresses that are too long for that
+		 * column.
+		 */
 		pen.indent = ADDRESS_COLUMN + strlen(text) > WIDTH ? WIDTH - CIDR_WIDTH
 								   : ADDRESS_COLUMN;
 		pen_write(&pen, " ", "%s", text);
@@ -355,7 +368,10 @@ vrf_head(void)
 	printf(VRF_COLUMNS, "VRF", "TABLE", "IPv4", "IPv6", "RX", "OCTETS", "DROPPED");
 }
 
-/* Packets are dropped while routes that were there before it are put in. */
+/*
+ * Print a VRF. Its packets are dropped until the routes that existed before it are in its
+ * FIB.
+ */
 static void
 vrf_row(const json_t *row)
 {
@@ -444,7 +460,7 @@ drop_row(const json_t *row)
 
 #define RATE_WIDTH 13
 
-/* "1000+200": a rate and a burst; "10.0 M+1.0 M" where the table has no room for more. */
+/* Format a rate and a burst, "1000+200", or "10.0 M+1.0 M" if the column is too narrow. */
 static const char *
 rate_text(const json_t *row, const char *rate, const char *burst, char buf[64])
 {
@@ -506,7 +522,7 @@ cycles_row(const json_t *row)
 		printf("%14.1f %16.1f\n", row_real(row, "cycles") / packets,
 		       packets / row_real(row, "bursts"));
 	else
-		printf("%14s %16s\n", "-", "-"); /* nothing was timed yet */
+		printf("%14s %16s\n", "-", "-"); /* no packet was timed yet */
 }
 
 const struct view *

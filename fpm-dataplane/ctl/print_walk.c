@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The way of one packet for people, a line a stage: rows of explain and trace alike.
- */
+/* Print the path of a packet, one line per stage, for explain and trace. */
 #include "ctl/print.h"
 
 #include <stdio.h>
@@ -13,9 +11,9 @@
 #include "ctl/text.h"
 #include "ctl/words.h"
 
-#define STAGE_COL 11 /* what is said of a stage */
+#define STAGE_COL 11 /* column of the text of a stage */
 
-/* A stage's name and what is said of it. */
+/* Print the name of a stage and its text. */
 #define line(what, fmt, ...) line_print(STAGE_COL, "%-10s " fmt, what, ##__VA_ARGS__)
 
 static bool
@@ -30,7 +28,7 @@ stage_reached(const json_t *row, const char *stage)
 	return false;
 }
 
-/* A stage was passed when the packet got to the next. */
+/* Return true if the packet passed a stage, that is, reached the `next`. */
 static bool
 stage_passed(const json_t *row, const char *next)
 {
@@ -95,7 +93,7 @@ route_print(const json_t *row)
 {
 	const json_t *route = json_object_get(row, "route");
 	const char *source = row_str(route, "source");
-	bool led = json_object_get(row, "to_vrf") != NULL; /* null: it has no FIB */
+	bool led = json_object_get(row, "to_vrf") != NULL; /* null: the VRF has no FIB */
 
 	if (route == NULL) {
 		line("route", "none");
@@ -120,7 +118,10 @@ route_print(const json_t *row)
 		line("", "to be looked up again in a VRF that has no FIB");
 }
 
-/* Some are dropped before their neighbor's MAC is looked at. */
+/*
+ * Return true if the state implies a MAC; a packet may be dropped before its neighbor is
+ * looked up.
+ */
 static bool
 neighbor_has_mac(const char *state)
 {
@@ -150,7 +151,7 @@ neighbor_print(const json_t *row)
 		     neighbor != NULL ? ")" : "");
 }
 
-/* With what it stands for in the place of the words in capitals. */
+/* Print advice, with the words in capitals replaced by values of the packet. */
 static void
 advice_print(const json_t *row, const char *text)
 {
@@ -214,7 +215,10 @@ verdict_print(const json_t *row)
 	advice_print(row, advice(reason));
 }
 
-/* A live frame's MAC addresses tell whose it is when its IP addresses do not. */
+/*
+ * Print the ingress port; for a live frame also the MAC addresses, which show the sender
+ * if the IP addresses do not.
+ */
 static void
 arrived_print(const json_t *row)
 {

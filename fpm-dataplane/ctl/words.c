@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words of explain, trace and capture: a table, so that help, use and refusal agree.
+ * The table of words of explain, trace and capture, which help, parser and errors share.
  */
 #include "ctl/words.h"
 
@@ -62,7 +62,7 @@ static const struct word {
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
-/* As /etc/protocols, which a small image may lack. */
+/* As in /etc/protocols, which a small container image may lack. */
 static const struct {
 	const char *name;
 	int number;
@@ -199,7 +199,7 @@ word_find(const char *word, enum words_of of)
 	return NULL;
 }
 
-/* The word before that says the same, or the opposite; NULL: none does. */
+/* Return the earlier word that sets the same field; NULL: none. */
 static const struct word *
 word_taken_before(const struct word *const taken[], unsigned int n, const struct word *k)
 {
@@ -209,7 +209,7 @@ word_taken_before(const struct word *const taken[], unsigned int n, const struct
 	return NULL;
 }
 
-/* Of an address or prefix, 0: not said. */
+/* Return the family of an address or prefix, 0: not given. */
 static uint8_t
 text_family(const char *text)
 {
@@ -218,7 +218,10 @@ text_family(const char *text)
 	return text != NULL && prefix_parse(text, &p, NULL) == 0 ? p.family : 0;
 }
 
-/* Why no packet can be so, or which word would come to nothing; NULL: all do. */
+/*
+ * Return why no packet can match, or which word would have no effect; NULL: the words
+ * agree.
+ */
 static const char *
 words_contradiction(const struct words *w, enum words_of of)
 {
@@ -299,7 +302,7 @@ void
 words_complete(FILE *out, enum words_of of, int n, char **word)
 {
 	const struct word *k = n > 0 ? word_find(word[n - 1], of) : NULL;
-	bool value = k != NULL && k->value != NULL; /* is what comes next */
+	bool value = k != NULL && k->value != NULL; /* the next word is a value */
 
 	for (unsigned int i = 0; i < N_PROTOCOL && value && k->kind == PROTO; i++)
 		fprintf(out, "%s ", protocol[i].name);

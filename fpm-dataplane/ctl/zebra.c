@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vtysh, run and read. Its words are not ours to choose: what is not understood is skipped,
- * for a route that is missing here is asked for once more, as JSON.
+ * Run vtysh and parse its output. Lines that are not understood are skipped, because a
+ * route that is missing here is looked up again as JSON.
  */
 #include "ctl/zebra.h"
 
@@ -22,12 +22,15 @@
 #include <unistd.h>
 
 #define WORDS_MAX 32
-#define TABLE_S   120 /* zebra makes the text of a million routes before it says the first */
-#define END_MS    1000 /* so long has vtysh, asked to end, for what it has begun itself */
+#define TABLE_S   120  /* zebra formats a million routes before it prints the first */
+#define END_MS    1000 /* time for vtysh to end its own children after SIGTERM */
 
 extern char **environ;
 
-/* --- ways ---------------------------------------------------------------------------- */
+/*
+ * --- next hops
+ * ---------------------------------------------------------------------------
+ */
 
 void
 ways_reset(struct ways_text *w)
@@ -71,7 +74,7 @@ ways_add(struct ways_text *w, const char *via, const char *dev, long long weight
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)
 		abort();
-	/* As rows of the daemon are, whoever named the interface: both sides are compared. */
+	/* Rows of the daemon are made safe as well, so both sides can be compared. */
 	log_harmless(way);
 	ways_push(w, way);
 }
@@ -104,17 +107,17 @@ ways_join(struct ways_text *w)
 /* --- vtysh --------------------------------------------------------------------------- */
 
 struct run {
-	bool quiet;     /* nobody says why it failed, vtysh neither */
-	int patience_s; /* it may be silent so long */
-	bool silent;    /* it was for longer */
+	bool quiet;     /* print no errors; those of vtysh neither */
+	int patience_s; /* longest silence */
+	bool silent;    /* the silence was longer */
 	pid_t pid;
-	int fd; /* what it says */
+	int fd; /* its output */
 	FILE *out;
 };
 
 /*
- * A read that does not wait for a zebra that hangs: then vtysh, which would wait for ever, is
- * ended, and all has been said.
+ * Read the output of vtysh, at most patience_s without output. vtysh waits for a zebra
+ * that hangs without limit; it is killed then, and the output ends.
  */
 static ssize_t
 run_read(void *cookie, char *buf, size_t size)
@@ -128,7 +131,7 @@ run_read(void *cookie, char *buf, size_t size)
 	if (rc < 0 || run->silent)
 		return rc;
 	run->silent = true;
-	/* What stands before vtysh (sudo, ip netns exec) hands on only the first. */
+	/* sudo or ip netns exec before vtysh pass on SIGTERM, but not SIGKILL. */
 	kill(run->pid, SIGTERM);
 	if (poll(&p, 1, END_MS) == 0)
 		kill(run->pid, SIGKILL);
@@ -141,7 +144,9 @@ run_close(void *cookie)
 	return close(((struct run *)cookie)->fd);
 }
 
-/* Start `vtysh -c command`, its output to be read. Returns 0, or -1 and says why. */
+/*
+ * Start `vtysh -c command` to read its output. Returns 0, or -1 after printing an error.
+ */
 static int
 run_start(struct run *run, const char *vtysh, const char *command)
 {
@@ -183,7 +188,10 @@ run_start(struct run *run, const char *vtysh, const char *command)
 	return rc == 0 ? 0 : -1;
 }
 
-/* Returns 0 when it ended well and said what was asked for, -ETIMEDOUT when it was silent, else -1. */
+/*
+ * Wait for the end of vtysh. Returns 0 if it succeeded and gave the answer, -ETIMEDOUT if
+ * it was silent, else -1.
+ */
 static int
 run_end(struct run *run, const char *vtysh, bool said)
 {
@@ -210,9 +218,10 @@ run_end(struct run *run, const char *vtysh, bool said)
 /* --- the table, as text -------------------------------------------------------------- */
 
 /*
- * "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code, selected, state;
- * further ways stand below in lines that begin with blanks. A way in use has a star, or t
- * or o: installed in the kernel, while the dataplane's word was another.
+ * A line such as "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code,
+ * selected, state. Further next hops are below, in lines that begin with blanks. A next
+ * hop in use has a star, or t or o: installed in the kernel, while the dataplane gave
+ * another result.
  */
 #define STATE_OF_WAY 2
 
@@ -228,7 +237,7 @@ way_is_undecided(char state)
 	return state == 'r' || state == 'q';
 }
 
-/* One way, from "via " or "is directly connected" or "unreachable" on. Cuts the line. */
+/* Add a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
 static void
 way_take(char *line, struct ways_text *w)
 {
@@ -258,7 +267,7 @@ way_take(char *line, struct ways_text *w)
 	ways_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
-/* Returns true when the line begins a route that counts, and fills the prefix. */
+/* Return true if the line begins a route that counts, and fill the prefix. */
 static bool
 head_take(const char *line, struct prefix *p)
 {
@@ -268,13 +277,16 @@ head_take(const char *line, struct prefix *p)
 	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
 	    sscanf(line + 3, " %63s", text) != 1)
 		return false;
-	/* The kernel's own routes are its own, but for those with a gateway, and for rejects. */
+	/* Leave out the kernel's own routes, except those with a gateway and rejects. */
 	if (line[0] == 'K' && strstr(line, " is directly connected") != NULL)
 		return false;
 	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
 }
 
-/* "VRF red:", and from FRR 10 on "IPv4 unicast VRF red:". True when the line is one. */
+/*
+ * Return true for a line "VRF red:" (from FRR 10 on "IPv4 unicast VRF red:"), and copy the
+ * name.
+ */
 static bool
 vrf_line_take(const char *line, char vrf[IFNAMSIZ])
 {
@@ -333,13 +345,16 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 	rc = run_end(&run, vtysh, true);
 	if (rc < 0)
 		return rc;
-	/* Of an empty table vtysh says nothing; the summary tells that from no answer. */
+	/*
+	 * vtysh prints nothing for an empty table; the summary tells that from a missing
+	 * answer.
+	 */
 	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }
 
 /* --- one prefix, as JSON --------------------------------------------------------------- */
 
-/* All that is said, an interface's name among it that need not be UTF-8; NULL: no JSON. */
+/* Read all output as JSON; names of interfaces may be malformed UTF-8. NULL: no JSON. */
 static json_t *
 json_read(FILE *f)
 {
@@ -427,7 +442,10 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 	return rc;
 }
 
-/* --- their number ------------------------------------------------------------------------ */
+/*
+ * --- number of routes
+ * --------------------------------------------------------------------
+ */
 
 int
 zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * fpmctl doctor: the CPUs that forward, and the clock.
- */
+/* fpmctl doctor: checks of the CPUs that forward, and of the clock. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +26,10 @@ node_count(struct exam *e, const char *name, void *n)
 	*(unsigned int *)n += sscanf(name, "node%u", &node) == 1;
 }
 
-/* CPUs for the queues of a port, in turns: those that forward on its node. "": none does. */
+/*
+ * List CPUs for the queues of a port: those that forward on its node, in turns. "": none
+ * does.
+ */
 static void
 cores_near(const struct exam *e, int node, size_t n_queue, char *text, size_t size)
 {
@@ -167,7 +168,7 @@ check_governor(struct exam *e)
 	}
 }
 
-/* The siblings of one forwarding CPU that are not it. */
+/* Check the hardware threads that share a core with a forwarding CPU. */
 static void
 cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
 	      unsigned int *n_alone)
@@ -234,7 +235,7 @@ check_smt(struct exam *e)
 void
 check_clock(struct exam *e)
 {
-	static char cpuinfo[8192]; /* the first CPU's part is enough */
+	static char cpuinfo[8192]; /* enough for the first CPU */
 	char source[64];
 	bool constant, nonstop;
 

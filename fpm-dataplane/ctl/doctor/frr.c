@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: FRR's half. zebra is looked for among the processes of the control
- * namespace (zebra_find.c), and asked through vtysh how many routes it has.
+ * fpmctl doctor: checks of FRR. zebra is a process of the control namespace
+ * (zebra_find.c); vtysh tells its number of routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -145,7 +145,10 @@ check_fpm(struct exam *e)
 
 /* --- routes --------------------------------------------------------------------------------- */
 
-/* Are as many there? Returns 1, 0, or what zebra_count() does when zebra does not tell. */
+/*
+ * Return 1 if zebra has as many routes as the RIB, 0 if not, or the error of
+ * zebra_count().
+ */
 static int
 routes_same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 {
@@ -163,7 +166,7 @@ check_routes(struct exam *e)
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	const char *vtysh = zebra_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
-	bool in_step = false; /* else it is no wonder */
+	bool in_step = false; /* otherwise a difference is expected */
 	int same = 0;
 
 	if (exam_no_daemon(e, " to compare with"))

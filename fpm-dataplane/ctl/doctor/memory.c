@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * fpmctl doctor: what the daemon and the NICs need of memory, and of limits.
- */
+/* fpmctl doctor: checks of memory, of the drivers of NICs, and of process limits. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,10 +11,10 @@
 #include "pci/device.h"
 
 #define HUGE_DIR     "/sys/kernel/mm/hugepages"
-#define MEMORY_MIB   256 /* memory.size-mib, when nobody says another number */
+#define MEMORY_MIB   256 /* default of memory.size-mib */
 #define PROC_TEXT    8192
 #define CAP_IPC_LOCK 14 /* capabilities(7) */
-#define FILES_SPARE  32 /* for zebra, fpmctl, scrapes that come yet */
+#define FILES_SPARE  32 /* spare descriptors for zebra, fpmctl and scrapes */
 
 /* --- hugepages ---------------------------------------------------------------------------- */
 
@@ -50,14 +48,14 @@ on_pci_port(struct exam *e, const char *address, const char *name, const json_t 
 	(void)e;
 }
 
-/* Pages of 2 MiB to be reserved for what the configuration asks. */
+/* Add the command that reserves pages of 2 MiB for `mib` MiB. */
 static void
 hugepages_fix(struct exam *e, unsigned long long mib)
 {
 	finding_fix(e, "sysctl -w vm.nr_hugepages=%llu", (mib + 1) / 2);
 }
 
-/* A daemon that runs: it has its memory, of whatever kind. */
+/* Report the memory of a running daemon. */
 static void
 hugepages_of_daemon(struct exam *e, const struct huge *huge)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: ports, their queues, and the sysctls of their TAPs in the control namespace.
+ * fpmctl doctor: checks of ports, their queues, and the sysctls of their TAPs in the
+ * control namespace.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -143,7 +144,8 @@ check_queues(struct exam *e)
 /* --- links ---------------------------------------------------------------------------- */
 
 /*
- * The flags of a port's TAP, and its name, which may have changed; -1: nobody tells.
+ * Return the interface flags of a port's TAP; -1: unknown. Copies its current name, which
+ * may have changed.
  */
 static int
 tap_flags(const struct exam *e, const json_t *port, char name[IFNAMSIZ])
@@ -199,7 +201,10 @@ check_links(struct exam *e)
 	}
 }
 
-/* --- ports that the kernel has made part of another interface ------------------------------ */
+/*
+ * --- ports that are members of another kernel interface
+ * --------------------------------------
+ */
 
 void
 check_members(struct exam *e)
@@ -231,14 +236,16 @@ check_members(struct exam *e)
 
 /* --- sysctls ------------------------------------------------------------------------------- */
 
-/* /proc/sys/net of the control namespace: -1 when it cannot be read. */
+/* Read a sysctl of the control namespace; -1: it cannot be read. */
 static long long
 sysctl_get(const struct exam *e, const char *family, const char *dev, const char *key)
 {
 	return exam_number(e, -1, "/proc/sys/net/%s/conf/%s/%s", family, dev, key);
 }
 
-/* A name as sysctl(8) wants it between dots: its own dots are slashes. */
+/*
+ * Format a name for sysctl(8), which separates by dots: dots of the name become slashes.
+ */
 static const char *
 sysctl_name(const char *dev, char buf[KEY_SIZE])
 {
@@ -261,7 +268,7 @@ netns_is_untold(struct exam *e)
 	return e->deny != NULL;
 }
 
-/* Look at each port's TAP, where they are, by the name that it has now. */
+/* Check each port's TAP in the control namespace, by its current name. */
 static void
 taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 {
@@ -276,8 +283,8 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 }
 
 /*
- * The larger one of `all` and the interface's counts. Strict (1) drops what comes in by a
- * port that is not the best way back (RFC 3704, 2.2).
+ * Check rp_filter: the larger value of `all` and the interface counts. Strict mode (1)
+ * drops packets that arrive on a port that is not the best route back (RFC 3704, 2.2).
  */
 static void
 tap_check_rp_filter(struct exam *e, const char *tap)
@@ -311,7 +318,10 @@ check_rp_filter(struct exam *e)
 	taps_check(e, tap_check_rp_filter);
 }
 
-/* IPv4 asks the interface alone; of IPv6 we want the interface's and `all`'s. */
+/*
+ * Check forwarding: for IPv4 the sysctl of the interface counts; for IPv6 that of the
+ * interface and of `all`.
+ */
 static void
 tap_check_forwarding(struct exam *e, const char *tap)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: how each NIC speaks with memory, from its configuration space.
+ * fpmctl doctor: checks of the PCI Express settings of NICs, from their configuration
+ * space.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,12 +10,13 @@
 #include "ctl/doctor/pci.h"
 #include "ctl/json_row.h"
 
-#define READ_BYTES_MIN  512  /* the kernel's own choice */
+#define READ_BYTES_MIN  512  /* the kernel's default */
 #define READ_BYTES_WANT 4096 /* 5 in bits 14 to 12 of Device Control */
 
 /*
- * Of a hypervisor that this machine is a guest of: virtio's and VMware's have the capability and
- * nothing behind it. In metal those that have virtio's number are as others.
+ * Return true for a device of the hypervisor: devices of virtio and VMware have the
+ * capability without a real link. A physical device with virtio's vendor id, outside a VM,
+ * is checked like others.
  */
 static bool
 nic_is_paravirtual(const struct exam *e, const char *config)
@@ -28,7 +30,7 @@ nic_is_paravirtual(const struct exam *e, const char *config)
 	       strstr(cpu, " hypervisor") != NULL;
 }
 
-/* Read the device's capability; what hinders is written down. Returns false then. */
+/* Read the device's capability. Returns false, and adds a finding, if that fails. */
 static bool
 express_read(struct exam *e, const char *address, const char *subject,
 	     struct pci_express *x)
