@@ -146,7 +146,7 @@ deliver(enum log_level level, char *line, size_t len)
 	pthread_mutex_lock(&one_by_one);
 	if (lost > 0) {
 		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: lines are taken again lost=%lu", lost);
+				      "log: output resumed lost=%lu", lost);
 		rc = to_sink(LOG_LEVEL_WARN, own, own_len);
 		if (rc == 0) {
 			keep(own, own_len);
@@ -157,7 +157,7 @@ deliver(enum log_level level, char *line, size_t len)
 		rc = to_sink(level, line, len);
 	if (rc < 0 && lost++ == 0) {
 		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: lines are lost but for this list error=%s",
+				      "log: output failed error=%s",
 				      strerror(-rc));
 		keep(own, own_len);
 	}

@@ -434,9 +434,7 @@ service_hint(const char *state)
 
 	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT, 0));
 	if (gone && !was_gone)
-		log_warn(
-			"service: the supervisor has ended, nobody would start this daemon "
-			"again");
+		log_warn("service: supervisor ended, no automatic restart");
 }
 
 void

@@ -120,7 +120,7 @@ def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread)
     forwards(dut)
     unread.drain()
     assert dut.stop() == 0
-    assert "W log: lines are taken again lost=" in unread.drain()
+    assert "W log: output resumed lost=" in unread.drain()
 
 
 def test_a_supervisor_that_does_not_listen_holds_up_no_end(watched):

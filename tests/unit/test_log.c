@@ -117,7 +117,7 @@ lines_of(const char *text)
 static unsigned long
 lost_of(const char *text, unsigned int *n)
 {
-	static const char words[] = " W log: lines are taken again lost=";
+	static const char words[] = " W log: output resumed lost=";
 	unsigned long lost = 0;
 
 	for (*n = 0; (text = strstr(text, words)) != NULL; (*n)++) {
@@ -132,8 +132,8 @@ in_the_list(void *ctx, const char *line, size_t len)
 {
 	unsigned int *n = ctx;
 
-	n[0] += memmem(line, len, "lines are lost but for this list error=", 39) != NULL;
-	n[1] += memmem(line, len, "lines are taken again lost=", 27) != NULL;
+	n[0] += memmem(line, len, "output failed error=", 20) != NULL;
+	n[1] += memmem(line, len, "output resumed lost=", 20) != NULL;
 }
 
 /* All is written at once; what was taken and what is said to be lost is all of it. */
