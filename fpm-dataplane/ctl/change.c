@@ -48,12 +48,13 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 	size_t i;
 
 	if (a.unread && file != NULL && access(file, R_OK) == 0)
-		fputs("fpmctl: you can read it, the daemon cannot: its unit hides /tmp, "
-		      "/home and /root from it, and what only another user than root may "
-		      "read; put it below /etc/fpm-dataplane, as root's\n",
+		fputs("fpmctl: you can read the file, but the daemon cannot: its unit "
+		      "hides /tmp, /home and /root, and files that only a user other than "
+		      "root may read; put the file below /etc/fpm-dataplane, owned by "
+		      "root\n",
 		      stderr);
 	if (rc != CTL_OK && json_array_size(a.rows) > 0)
-		puts("asked for was:");
+		puts("requested:");
 	json_array_foreach (a.rows, i, row) {
 		bool note = row_has(row, "note");
 
@@ -65,7 +66,7 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 	if (a.json && (rc == CTL_OK || a.n_rows > 0))
 		json_rows_end(a.n_rows);
 	else if (!a.json && rc == CTL_OK && a.n_rows == 0)
-		puts("nothing differs from what runs");
+		puts("no difference from the running configuration");
 	else if (!a.json && rc == CTL_OK)
 		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
 	json_decref(a.rows);

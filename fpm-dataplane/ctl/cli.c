@@ -26,7 +26,7 @@ cli_usage(const struct command *c)
 {
 	usage_print(stderr, c != NULL ? c->name : "COMMAND ...", c != NULL ? c->words : "");
 	if (c != NULL)
-		fprintf(stderr, "`fpmctl help %s` tells more\n", c->name);
+		fprintf(stderr, "see `fpmctl help %s`\n", c->name);
 	else
 		fputs("`fpmctl help` lists commands and options\n", stderr);
 	return CTL_USAGE;

@@ -282,8 +282,8 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 				 "table %lld: ", row_int(row, "table"));
 		if (strcmp(what, "group") == 0)
 			line_print(4,
-				   "%sDIFFERS next hops of group %lld: what forwarders use "
-				   "is not what the RIB says",
+				   "%sDIFFERS next hops of group %lld: forwarders use "
+				   "others than the RIB has",
 				   where, row_int(row, "group"));
 		else if (strcmp(what, "table") == 0)
 			line_print(4,
@@ -409,14 +409,14 @@ audit_compare(struct audit *a)
 		else if (audit_settle(a, e->vrf, &e->prefix) < 0)
 			return -1;
 		if (asked == CHECK_MAX && a->n_found == 0) {
-			fputs("fpmctl: the table that vtysh shows is not understood, or "
-			      "changes too fast to be compared\n",
+			fputs("fpmctl: the table of vtysh cannot be parsed, or changes too "
+			      "fast to be compared\n",
 			      stderr);
 			return -1;
 		}
 	}
 	if (asked > CHECK_MAX && !a->json)
-		printf("%zu more differ%s (not asked for again)\n", asked - CHECK_MAX,
+		printf("%zu more differ%s (not looked up again)\n", asked - CHECK_MAX,
 		       noun((long long)(asked - CHECK_MAX), "s", ""));
 	return 0;
 }
@@ -442,13 +442,13 @@ audit_conclude(struct audit *a, double seconds)
 		return;
 	}
 	if (all > DETAIL_MAX)
-		printf("... and more; --json has them all\n");
+		printf("... and more; --json lists all\n");
 	printf("zebra   %zu route%s", a->zebra.n, plural((long long)a->zebra.n));
 	if (json_array_size(a->vrfs) > 0)
 		printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
 		       plural((long long)json_array_size(a->vrfs)));
 	if (a->n_undecided > 0)
-		printf(", %llu of them refused by the kernel or not yet there: not "
+		printf(", %llu of them refused by the kernel or not installed yet: not "
 		       "compared",
 		       a->n_undecided);
 	printf("\n"
@@ -500,8 +500,8 @@ audit_run(const struct options *opt, int n, char **word)
 		if (rc == CTL_OK)
 			rc = CTL_DIFFERENT;
 		if (!opt->json && rc == CTL_DIFFERENT)
-			puts("zebra has been asked for a replay: it comes within 3 s, "
-			     "forwarding goes on meanwhile.");
+			puts("zebra was asked for a replay, which begins within 3 s. "
+			     "Forwarding goes on meanwhile.");
 	}
 	json_decref(a.vrfs);
 	json_decref(a.differences);
@@ -515,17 +515,17 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      --repair          write the FIB again, ask zebra for a replay\n"
-	      "      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'; without "
-	      "it\n"
-	      "                        the one that runs where the TAPs are\n",
+	fputs("      --repair          write the FIB again, and ask zebra for a replay\n"
+	      "      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'; "
+	      "default:\n"
+	      "                        for the zebra in the network namespace of the TAPs\n",
 	      out);
 }
 
 const struct command cmd_audit = {
 	.name = "audit",
 	.words = "[--repair] [--vtysh COMMAND]",
-	.text = "compare what zebra, the RIB and the FIB have",
+	.text = "compare the routes of zebra, the RIB and the FIB",
 	.run = audit_run,
 	.options = OPT_JSON | OPT_REPAIR | OPT_VTYSH,
 	.help = audit_help,

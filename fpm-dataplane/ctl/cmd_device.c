@@ -27,16 +27,17 @@ struct listing {
 static void
 device_help(FILE *out)
 {
-	fputs("      list    PCI network devices: who has them, and what for\n"
-	      "      bind    give DEVICE to vfio-pci, for DPDK; what the configuration\n"
-	      "              names the unit gives it at each start\n"
-	      "      unbind  give it to the kernel's driver\n"
+	fputs("      list    list PCI network devices, with driver and use\n"
+	      "      bind    give DEVICE to vfio-pci, for DPDK. The systemd unit does so "
+	      "at\n"
+	      "              each start with the devices of the configuration\n"
+	      "      unbind  give DEVICE to the kernel's driver\n"
 	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
 	      "interface.\n"
-	      "      A device that the dataplane has as a port is refused, and one by\n"
-	      "      which an SSH session or the default route goes, or that has an\n"
-	      "      address\n"
-	      "      --force  of bind: take it even though the machine uses it\n",
+	      "      Refused are a port of the dataplane, and a device with an SSH "
+	      "session, the\n"
+	      "      default route or an address\n"
+	      "      --force  bind: take the device although the machine uses it\n",
 	      out);
 }
 
@@ -215,7 +216,7 @@ device_list(bool json, const json_t *ports)
 	if (json) {
 		json_print(list.rows);
 	} else if (none) {
-		puts("no network devices on PCI");
+		puts("no PCI network devices");
 	} else {
 		rows_harmless(list.rows);
 		listing_print(list.rows);
@@ -269,7 +270,7 @@ device_find(const char *word, struct device *d)
 		if (device_read("", address, d) == 0)
 			return CTL_OK;
 		fprintf(stderr,
-			"fpmctl: there is no PCI device %s; `fpmctl device list` has "
+			"fpmctl: there is no PCI device %s; `fpmctl device list` lists "
 			"them\n",
 			address);
 		return CTL_USAGE;
@@ -280,7 +281,7 @@ device_find(const char *word, struct device *d)
 		return CTL_OK;
 	fprintf(stderr,
 		"fpmctl: '%s' is neither a PCI address (0000:03:00.0) nor the interface of "
-		"a PCI device; `fpmctl device list` has them\n",
+		"a PCI device; `fpmctl device list` lists them\n",
 		word);
 	return CTL_USAGE;
 }
@@ -361,7 +362,8 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 		size_t i;
 
 		json_array_foreach (rows, i, moved)
-			fprintf(stderr, "fpmctl: %s was moved before it, and stays so\n",
+			fprintf(stderr,
+				"fpmctl: %s was moved before the error, and stays moved\n",
 				row_str(moved, "address"));
 		return device_refuse(d, to_vfio, rc, why);
 	}
@@ -370,8 +372,8 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 					      text_or_null(was)));
 	if (to_vfio && device_group_is_held("", d, &other))
 		fprintf(stderr,
-			"fpmctl: %s has IOMMU group %d with %s, whose driver is %s: no "
-			"process gets one before both are vfio-pci's\n",
+			"fpmctl: %s shares IOMMU group %d with %s, which has driver %s: no "
+			"process can use either before both have vfio-pci\n",
 			d->address, d->group, other.address, other.driver);
 	return CTL_OK;
 }
@@ -414,7 +416,7 @@ device_run(const struct options *opt, int n, char **word)
 	int rc;
 
 	if (n == 0) {
-		fputs("fpmctl: device list, bind or unbind?\n", stderr);
+		fputs("fpmctl: device needs list, bind or unbind\n", stderr);
 		return cli_usage(&cmd_device);
 	}
 	if (!bind && !unbind && strcmp(word[0], "list") != 0)
@@ -422,7 +424,7 @@ device_run(const struct options *opt, int n, char **word)
 	if (!bind && !unbind && n > 1)
 		return cli_unexpected(word[1], &cmd_device);
 	if (!bind && opt->force) {
-		fputs("fpmctl: --force belongs to device bind\n", stderr);
+		fputs("fpmctl: --force is for device bind\n", stderr);
 		return cli_usage(&cmd_device);
 	}
 	if ((bind || unbind) && n == 1) {
@@ -445,7 +447,7 @@ device_run(const struct options *opt, int n, char **word)
 const struct command cmd_device = {
 	.name = "device",
 	.words = "list | bind DEVICE ... | unbind DEVICE ... [--force]",
-	.text = "NICs: which driver has them; to vfio-pci, and back to the kernel",
+	.text = "list NICs and their drivers; move NICs to vfio-pci, or to the kernel",
 	.run = device_run,
 	.options = OPT_JSON | OPT_FORCE,
 	.help = device_help,

@@ -88,12 +88,11 @@ port_choose(struct explain *e)
 		return CTL_OK;
 	if (name != NULL)
 		fprintf(stderr,
-			"fpmctl: no port '%s', nor VLAN: `fpmctl show interfaces` lists "
+			"fpmctl: no port or VLAN '%s'; `fpmctl show interfaces` lists "
 			"them\n",
 			name);
 	else
-		fputs("fpmctl: there is no port that it could come in by; `fpmctl show "
-		      "log` may tell why\n",
+		fputs("fpmctl: no port can receive the packet; see `fpmctl show log`\n",
 		      stderr);
 	return CTL_USAGE;
 }
@@ -109,8 +108,8 @@ src_choose(struct explain *e)
 		return prefix_parse(e->words.src, &e->src, NULL) == 0 ? CTL_OK : CTL_USAGE;
 	if (prefix_parse(own, &e->src, NULL) < 0) {
 		fprintf(stderr,
-			"fpmctl: port %s has no IPv%d address to guess a source by: say "
-			"src\n",
+			"fpmctl: port %s has no IPv%d address to choose a source from: "
+			"give src\n",
 			row_str(e->port, "name"), e->dst.family);
 		return CTL_USAGE;
 	}
@@ -162,7 +161,7 @@ frame_make(struct explain *e)
 	put_be16(e->frame + 12, family == 4 ? 0x0800 : 0x86dd);
 	upper = upper_put(w, ip + header, proto, len - header);
 	if (len < header + upper) {
-		fprintf(stderr, "fpmctl: len is at least %u for this packet\n",
+		fprintf(stderr, "fpmctl: len must be at least %u for this packet\n",
 			header + upper);
 		return CTL_USAGE;
 	}
@@ -218,19 +217,18 @@ static int
 explain_check_words(const struct words *w)
 {
 	if (w->hex == NULL && w->dst == NULL) {
-		fputs("fpmctl: explain what? Say at least dst ADDRESS, or hex OCTETS\n",
-		      stderr);
+		fputs("fpmctl: explain needs dst ADDRESS, or hex OCTETS\n", stderr);
 		return CTL_USAGE;
 	}
 	if (w->hex != NULL && w->len > 0 && (size_t)w->len < strlen(w->hex) / 2) {
-		fprintf(stderr, "fpmctl: len %d is less than hex has octets: %zu\n", w->len,
-			strlen(w->hex) / 2);
+		fprintf(stderr, "fpmctl: len %d is less than the %zu octets of hex\n",
+			w->len, strlen(w->hex) / 2);
 		return CTL_USAGE;
 	}
 	if (w->hex != NULL && strlen(w->hex) / 2 > FRAME_MAX) {
 		fprintf(stderr,
-			"fpmctl: hex has %zu octets, which are more than %d: len makes a "
-			"frame longer, by zeros\n",
+			"fpmctl: hex has %zu octets, more than %d: use len to append "
+			"zeros\n",
 			strlen(w->hex) / 2, FRAME_MAX);
 		return CTL_USAGE;
 	}
@@ -309,7 +307,7 @@ explain_complete(FILE *out, int n, char **word)
 const struct command cmd_explain = {
 	.name = "explain",
 	.words = "dst ADDRESS [port NAME] [WORDS]",
-	.text = "what would become of a packet, stage by stage; nothing is sent",
+	.text = "show how a packet would be handled, stage by stage; nothing is sent",
 	.run = explain_run,
 	.options = OPT_JSON,
 	.help = explain_help,

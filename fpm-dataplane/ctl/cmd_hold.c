@@ -39,8 +39,8 @@ daemon_await(const char *socket, uint64_t end_ms)
 	while (daemon_is_away(socket) && monotonic_ms() < end_ms) {
 		if (!told)
 			fprintf(stderr,
-				"fpmctl: nobody listens on %s; the daemon is waited for, "
-				"%d s at most\n",
+				"fpmctl: no daemon listens on %s; waiting for it, at most "
+				"%d s\n",
 				socket, AWAY_S);
 		told = true;
 		nanosleep(&pause, NULL);
@@ -97,19 +97,22 @@ hold_run(const struct options *opt, int n, char **word)
 		json_rows_end(0);
 	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
-			     ? held ? "zebra is let in again; it connects within 3 s."
-				    : "zebra was not held off: nothing has changed."
-			     : "What zebra has taught stays in force until another zebra "
-			       "has connected and\nsaid its routes. Restart FRR now.");
+			     ? held ? "The hold is over: zebra connects within 3 s."
+				    : "There was no hold: nothing has changed."
+			     : "The routes of zebra stay in force until another zebra has "
+			       "connected and\nsent its routes. Restart FRR now.");
 	return rc;
 }
 
 static void
 hold_help(FILE *out)
 {
-	fputs("      before FRR is stopped: it ends its daemons before zebra, which\n"
-	      "      withdraws their routes meanwhile. After SECONDS, 0 to 3600, else\n"
-	      "      120, this zebra may come back. The unit fpm-dataplane-hold does it\n"
+	fputs("      Run it before FRR is stopped: FRR ends its other daemons before "
+	      "zebra, and\n"
+	      "      zebra withdraws their routes meanwhile. This zebra may connect again "
+	      "after\n"
+	      "      SECONDS (0 to 3600, default 120). The unit fpm-dataplane-hold runs "
+	      "it\n"
 	      "      whenever systemd restarts frr\n",
 	      out);
 }

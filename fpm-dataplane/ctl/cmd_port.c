@@ -11,16 +11,18 @@ static void
 port_help(FILE *out)
 {
 	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
-	      "      mtu N          IP packet in octets (1500); below 1280 the TAP loses\n"
-	      "                     IPv6, and its IPv6 addresses\n"
-	      "      queues N       receive queues; without it one a core\n"
-	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
-	      "loss,\n"
-	      "                     another number of them makes the device anew; auto:\n"
-	      "                     one a core that forwards, served by any\n"
+	      "      mtu N          largest IP packet in octets (1500); below 1280 the "
+	      "TAP\n"
+	      "                     loses IPv6 and its IPv6 addresses\n"
+	      "      queues N       receive queues (one per forwarding core)\n"
+	      "      cores N,N,...  the CPU that serves each queue. A queue moves without "
+	      "loss.\n"
+	      "                     Another number of CPUs restarts the device. auto: one "
+	      "queue\n"
+	      "                     per forwarding core, served by any of them\n"
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
-	      "      What is to be there after the next start belongs into the file\n"
-	      "      (`fpmctl config show` is one). Examples:\n"
+	      "      The change lasts until the daemon ends: put it into the file as well\n"
+	      "      (`fpmctl config show` prints one). Examples:\n"
 	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
 	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
 	      out);
@@ -109,13 +111,13 @@ port_run(const struct options *opt, int n, char **word)
 	    strcmp(word[0], "del") != 0)
 		return cli_unexpected(word[0], &cmd_port);
 	if (n < 2) {
-		fputs("fpmctl: port add, set or del, a NAME, then pairs such as `mtu "
+		fputs("fpmctl: port needs add, set or del, a NAME, then pairs such as `mtu "
 		      "1400`\n",
 		      stderr);
 		return cli_usage(&cmd_port);
 	}
 	if (n > 2 && strcmp(word[0], "del") == 0) {
-		fputs("fpmctl: port del takes a NAME, and nothing else\n", stderr);
+		fputs("fpmctl: port del takes only a NAME\n", stderr);
 		return cli_usage(&cmd_port);
 	}
 	if (n % 2 != 0)
@@ -138,7 +140,7 @@ port_complete(FILE *out, int n, char **word)
 const struct command cmd_port = {
 	.name = "port",
 	.words = "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
-	.text = "ports come and go while others forward",
+	.text = "add, change or remove a port while others forward",
 	.run = port_run,
 	.options = OPT_JSON,
 	.help = port_help,

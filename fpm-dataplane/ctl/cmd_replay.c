@@ -28,7 +28,7 @@ replay_run(const struct options *opt, int n, char **word)
 const struct command cmd_replay = {
 	.name = "replay",
 	.words = "",
-	.text = "have zebra connect anew and say everything again",
+	.text = "reset the FPM session so that zebra replays all routes",
 	.run = replay_run,
 	.options = OPT_JSON,
 };

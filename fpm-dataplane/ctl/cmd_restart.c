@@ -78,9 +78,8 @@ successor_await(const struct options *opt, const struct seen *before)
 			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)
 				continue;
-			fputs("fpmctl: the daemon has been stopped meanwhile, no other "
-			      "takes "
-			      "its place\n",
+			fputs("fpmctl: the daemon was stopped meanwhile, and has no "
+			      "successor\n",
 			      stderr);
 			return CTL_NO_DAEMON;
 		}
@@ -88,20 +87,20 @@ successor_await(const struct options *opt, const struct seen *before)
 			if (opt->json)
 				json_rows_end(0);
 			else
-				printf("Another daemon has taken its place, pid %lld.\n",
+				printf("The successor has taken over, pid %lld.\n",
 				       now.pid);
 			return CTL_OK;
 		}
 		if (now.refused != before->refused) {
 			fprintf(stderr,
-				"fpmctl: restart refused, the daemon forwards on: %s\n",
+				"fpmctl: restart refused, the daemon continues: %s\n",
 				now.why);
 			return CTL_FAILED;
 		}
 	}
 	fprintf(stderr,
-		"fpmctl: no other daemon has taken its place after %d s, nor does it say "
-		"why: see its log\n",
+		"fpmctl: no successor has taken over after %d s, and the daemon gave no "
+		"reason: see its log\n",
 		RESTART_S);
 	return CTL_NO_DAEMON;
 }
@@ -124,19 +123,21 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      after an upgrade, or for a new configuration; sessions stay, transit "
-	      "rests\n      some milliseconds, or while NICs start. Under systemd or "
-	      "fpm-supervise.\n"
-	      "      Waits until it has happened; what could not start is refused, and "
-	      "the\n"
-	      "      daemon forwards on. Meanwhile nothing else can be changed\n",
+	fputs("      For an upgrade or a new configuration. Sessions stay; forwarding "
+	      "stops for\n"
+	      "      some milliseconds, or until NICs have started. Needs systemd or\n"
+	      "      fpm-supervise. Waits until the successor has taken over. When it "
+	      "cannot\n"
+	      "      start, the restart is refused and the daemon continues. Other changes "
+	      "are\n"
+	      "      refused meanwhile\n",
 	      out);
 }
 
 const struct command cmd_restart = {
 	.name = "restart",
 	.words = "",
-	.text = "have another daemon take its place",
+	.text = "start a successor that takes over from the daemon",
 	.run = restart_run,
 	.options = OPT_JSON,
 	.help = restart_help,

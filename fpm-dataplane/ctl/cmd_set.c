@@ -13,11 +13,13 @@ set_help(FILE *out)
 {
 	fputs("      rate N          packets a second of the class, or unlimited; 0: none\n"
 	      "      burst N         packets\n"
-	      "      source-rate N   the same of each source in it\n"
-	      "      source-burst N\n"
-	      "      `fpmctl show punt` has the classes; for good they belong into the "
-	      "file\n"
-	      "      (policers), of which `fpmctl config show` is one\n",
+	      "      source-rate N   packets a second of each source\n"
+	      "      source-burst N  packets\n"
+	      "      `fpmctl show punt` lists the classes. The change lasts until the "
+	      "daemon\n"
+	      "      ends: put it into the file as well (policers; `fpmctl config show` "
+	      "prints\n"
+	      "      a file)\n",
 	      out);
 }
 
@@ -102,7 +104,7 @@ set_run(const struct options *opt, int n, char **word)
 	if (n > 0 && strcmp(word[0], "policer") != 0)
 		return cli_unexpected(word[0], &cmd_set);
 	if (n < 3) {
-		fputs("fpmctl: set policer CLASS, then pairs such as `rate 1000`\n",
+		fputs("fpmctl: set needs policer CLASS, then pairs such as `rate 1000`\n",
 		      stderr);
 		return cli_usage(&cmd_set);
 	}

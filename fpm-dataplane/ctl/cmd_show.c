@@ -34,34 +34,34 @@ static const struct what {
 } known[] = {
 	{"ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS, "no ports"},
 	{"interfaces", "[NAME]",
-	 "interfaces of the control namespace, as the kernel tells of them", "name", 0,
+	 "interfaces of the control namespace, as the kernel reports them", "name", 0,
 	 "no interfaces"},
 	{"routes", "[PREFIX|ADDRESS] [longest|exact] [vrf NAME] [-4|-6]",
-	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
+	 "routes; an ADDRESS finds its longest match, a PREFIX only itself", NULL,
 	 FAMILY | PREFIXED, "no routes"},
-	{"fib", "[FAMILY]", "the compiled tables: prefixes, nodes, memory", "family", 0,
+	{"fib", "[FAMILY]", "tries of the FIB: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
-	{"vrfs", "[NAME]", "VRFs that have a FIB: routes, and what came in by members",
-	 "name", COUNTS, "no VRFs"},
+	{"vrfs", "[NAME]",
+	 "VRFs with a FIB: routes, and counters of packets received in them", "name",
+	 COUNTS, "no VRFs"},
 	{"nexthops", "[GROUP]", "next-hop groups and how many routes use them", "group",
 	 NUMBERED, "no next hops"},
 	{"groups", "[GROUP]", "the same", "group", NUMBERED, "no groups"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbors and their MAC addresses", NULL,
 	 FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",
-	 "drops, punts, totals; without `all` those that are not zero", "name",
+	 "drops, punts, totals; without `all` only counters that are not zero", "name",
 	 COUNTS | ZEROS, "all counters are zero; `fpmctl show counters all` lists them"},
-	{"drops", "[all] [NAME]", "drops, what each means and what to do about it", "name",
+	{"drops", "[all] [NAME]", "drops, with the meaning of each and what to do", "name",
 	 COUNTS | ZEROS, "nothing was dropped; `fpmctl show drops all` lists the reasons"},
-	{"punt", "[CLASS]",
-	 "classes of packets for the host: their policers, and what they did", "class",
-	 COUNTS, "no classes"},
-	{"fpm", "", "the channel to zebra, and what came of it", NULL, 0, ""},
-	{"cycles", "[THREAD]", "where the forwarders' time goes, stage by stage", "thread",
-	 0, "no packets yet in the rounds that are timed: one of 251 with traffic"},
-	{"threads", "[NAME]", "threads, where they run, their CPU time", "thread", COUNTS,
+	{"punt", "[CLASS]", "classes of packets for the host: policers and counters",
+	 "class", COUNTS, "no classes"},
+	{"fpm", "", "the FPM channel: session, queue, replay, routes", NULL, 0, ""},
+	{"cycles", "[THREAD]", "cycles of the forwarders, stage by stage", "thread", 0,
+	 "no packets yet in timed rounds; one round of 251 with traffic is timed"},
+	{"threads", "[NAME]", "threads, with CPU and CPU time", "thread", COUNTS,
 	 "no threads"},
-	{"memory", "", "memory, by what it is used for", NULL, 0, ""},
+	{"memory", "", "memory by use, and limits of tables", NULL, 0, ""},
 	{"log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
 	{"version", "", "version, uptime, configuration file of the daemon", NULL, 0, ""},
 };
@@ -118,7 +118,7 @@ choice_ask(const struct choose *c, json_t *request)
 static void
 choice_help(FILE *out, const char *show)
 {
-	const char *gap = "          only with ";
+	const char *gap = "          filter: ";
 
 	for (int i = 0; i < N_CHOOSE; i++)
 		if (choose_find(show, choose_word[i].word) == i) {
@@ -154,9 +154,9 @@ show_help(FILE *out)
 			known[i].text);
 		choice_help(out, known[i].show);
 	}
-	fputs("      --watch[=SECONDS]  again and again (1), with rates from the second "
-	      "on\n"
-	      "      --rates[=SECONDS]  wait so long (1), then once, with rates\n",
+	fputs("      --watch[=SECONDS]  repeat every SECONDS (1), with rates from the "
+	      "second on\n"
+	      "      --rates[=SECONDS]  wait SECONDS (1), then show once, with rates\n",
 	      out);
 }
 
@@ -377,18 +377,19 @@ show_finish(const struct ask *ask)
 	if (ask->opt->json)
 		json_rows_end(ask->n_rows);
 	else if (rc == CTL_NOT_FOUND && ask->choose.any)
-		printf("none of %s has %s\n", ask->what->show,
+		printf("no rows of %s match %s\n", ask->what->show,
 		       choose_text(&ask->choose, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
-		printf("no %s %s%s%s%s\n",
-		       prefix_is_exact(ask) ? "such prefix as" : "route to", ask->prefix,
-		       ask->vrf != NULL ? " in VRF " : "", ask->vrf != NULL ? ask->vrf : "",
-		       prefix_is_exact(ask) ? "; `longest` finds what covers it" : "");
+		printf("no %s %s%s%s%s\n", prefix_is_exact(ask) ? "prefix" : "route to",
+		       ask->prefix, ask->vrf != NULL ? " in VRF " : "",
+		       ask->vrf != NULL ? ask->vrf : "",
+		       prefix_is_exact(ask) ? "; `longest` finds the prefix that covers it"
+					    : "");
 	else if (rc == CTL_NOT_FOUND)
-		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
+		printf("no row %s in %s; `fpmctl show %s%s` lists all\n",
 		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,
-		       (ask->what->is & ZEROS) != 0 ? " all" : "");
+		       ask->what->show, (ask->what->is & ZEROS) != 0 ? " all" : "");
 	else if (ask->n_rows == 0)
 		puts(ask->what->none);
 	return rc;
@@ -553,8 +554,8 @@ show_take_route_word(struct ask *ask, int n, char **word)
 		return 0;
 	if (longest || strcmp(word[0], "exact") == 0) {
 		if (ask->has_longest)
-			return -show_contradiction(
-				"longest or exact: say one of them, once");
+			return -show_contradiction("longest and exact exclude each other: "
+						   "give one of them, once");
 		ask->has_longest = true;
 		ask->longest = longest;
 		return 1;
@@ -581,7 +582,7 @@ show_check_words(const struct ask *ask)
 		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->family != 0 && (what->is & FAMILY) == 0) {
-		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
+		fputs("fpmctl: -4 and -6 are for routes and neighbors\n", stderr);
 		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->rates_s > 0 && (what->is & COUNTS) == 0) {
@@ -636,7 +637,7 @@ show_run(const struct options *opt, int n, char **word)
 	const char *meant = NULL;
 
 	if (n == 0) {
-		fputs("fpmctl: show what?\n", stderr);
+		fputs("fpmctl: show needs a WHAT\n", stderr);
 		return cli_usage(&cmd_show);
 	}
 	for (unsigned int i = 0; i < N_KNOWN; i++)
@@ -654,7 +655,7 @@ show_run(const struct options *opt, int n, char **word)
 const struct command cmd_show = {
 	.name = "show",
 	.words = "WHAT ...",
-	.text = "what the daemon knows: `fpmctl help show` lists it",
+	.text = "show state of the daemon: `fpmctl help show` lists WHAT",
 	.run = show_run,
 	.options = OPT_JSON | OPT_FAMILY | OPT_TIMES,
 	.help = show_help,

@@ -149,7 +149,8 @@ capture_open(const char *file, bool *is_new)
 	}
 	if (!isatty(STDOUT_FILENO))
 		return stdout;
-	fputs("fpmctl: a terminal cannot read pcapng: -w FILE, or `-w - | tshark -r -`\n",
+	fputs("fpmctl: a terminal cannot show pcapng: use -w FILE, or `-w - | tshark -r "
+	      "-`\n",
 	      stderr);
 	return NULL;
 }
@@ -161,7 +162,7 @@ watch_conclude(const struct watch *w, const char *file, double for_s)
 	bool none = w->ended && w->packets == 0 && w->lost == 0;
 
 	if (none)
-		fprintf(stderr, "fpmctl: no packet that matches came in %g s\n", for_s);
+		fprintf(stderr, "fpmctl: no matching packet in %g s\n", for_s);
 	if (w->capture && w->begun && file != NULL && strcmp(file, "-") != 0)
 		fprintf(stderr, "%llu packet%s in %s\n", w->packets,
 			plural((long long)w->packets), file);
@@ -195,7 +196,8 @@ watch_run(const struct options *opt, bool capture, int n, char **word)
 	if (rc == CTL_OK && opt->json && !capture)
 		json_rows_end(w.n_rows);
 	if (w.lost > 0)
-		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
+		fprintf(stderr,
+			"fpmctl: %llu more packets were lost because they came too fast\n",
 			w.lost);
 	if (w.out != stdout && fclose(w.out) != 0 && w.write_error == 0)
 		w.write_error = errno;
@@ -227,7 +229,7 @@ trace_complete(FILE *out, int n, char **word)
 const struct command cmd_trace = {
 	.name = "trace",
 	.words = "[WORDS]",
-	.text = "what becomes of live packets, stage by stage (10 of them)",
+	.text = "show how live packets are handled, stage by stage (10 of them)",
 	.run = trace_run,
 	.options = OPT_JSON,
 	.help = trace_help,
@@ -255,7 +257,7 @@ capture_complete(FILE *out, int n, char **word)
 const struct command cmd_capture = {
 	.name = "capture",
 	.words = "-w FILE|- [WORDS]",
-	.text = "live packets as pcapng, a dropped one with the reason in it",
+	.text = "write live packets as pcapng, dropped ones with their reason",
 	.run = capture_run,
 	.options = OPT_FILE,
 	.help = capture_help,

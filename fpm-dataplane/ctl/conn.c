@@ -51,25 +51,23 @@ static int
 conn_lost(const char *path, int error)
 {
 	if (error == EAGAIN || error == EWOULDBLOCK)
-		conn_complain(
-			"the daemon on %s has been silent for %u s; it is stuck, or very "
-			"busy: see its log",
-			path, haste_ms(SILENCE_MS) / 1000);
+		conn_complain("the daemon on %s has not answered for %u s; it hangs or is "
+			      "very busy: see its log",
+			      path, haste_ms(SILENCE_MS) / 1000);
 	else
-		conn_complain(
-			"the connection to %s was lost before the answer was complete; "
-			"has the daemon stopped? Ask again",
-			path);
+		conn_complain("the connection to %s was lost before the answer was "
+			      "complete; the daemon may have stopped: try again",
+			      path);
 	return CTL_NO_DAEMON;
 }
 
 static int
 conn_no_daemon(const char *path, int error)
 {
-	const char *hint = "is fpm-dataplane running? -s SOCKET names another socket";
+	const char *hint = "start fpm-dataplane, or give another socket with -s SOCKET";
 
 	if (error == EACCES || error == EPERM)
-		hint = "only root and the socket's group may ask";
+		hint = "only root and the group of the socket have access";
 	if (error == EAGAIN) /* the backlog of the socket is full */
 		return conn_lost(path, error);
 	conn_complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
@@ -138,7 +136,7 @@ request_line(const json_t *request)
 	if (text == NULL)
 		conn_complain("a word is not UTF-8");
 	else if (len >= REQUEST_MAX)
-		conn_complain("the words are longer than the daemon takes (%d octets)",
+		conn_complain("the request is longer than the daemon accepts (%d octets)",
 			      REQUEST_MAX);
 	else
 		return text;
@@ -218,13 +216,12 @@ static int
 request_slow_s(const json_t *request, const char **what)
 {
 	if (strcmp(row_str(request, "do"), "hold") == 0) {
-		*what = "it is answered behind all that zebra has said, which is still "
-			"being learnt; `fpmctl show fpm` tells whether zebra is held off";
+		*what = "the hold takes effect after all earlier updates of zebra; `fpmctl "
+			"show fpm` shows whether zebra is held off";
 		return HOLD_S;
 	}
-	*what = "the daemon still works on it: a device takes long to start or to end. "
-		"It goes on whether you wait or not; `fpmctl config show` tells what came "
-		"of it";
+	*what = "the daemon is still working: a device takes long to start or stop. It "
+		"continues whether you wait or not; `fpmctl config show` shows the result";
 	return json_object_get(request, "port") != NULL ||
 			       json_object_get(request, "config") != NULL ||
 			       json_object_get(request, "set") != NULL
@@ -245,10 +242,9 @@ conn_await_slow(int fd, const json_t *request)
 	conn_complain("%s", what);
 	if (poll(&p, 1, most_s * 1000 - (int)SILENCE_MS) != 0)
 		return true;
-	conn_complain(
-		"no answer after %d s, and the daemon may not be done: its log tells what "
-		"came of it",
-		most_s);
+	conn_complain("no answer after %d s; the daemon may still be working: its log has "
+		      "the result",
+		      most_s);
 	return false;
 }
 
@@ -301,10 +297,9 @@ conn_converse(const char *path, const json_t *request, enum manner how,
 			rows_harmless(row);
 		}
 		if (!json_is_object(row)) {
-			conn_complain(
-				"what answers on %s is no fpm-dataplane, or of another "
-				"version",
-				path);
+			conn_complain("the program on %s is not fpm-dataplane, or has "
+				      "another version",
+				      path);
 			rc = CTL_NO_DAEMON;
 		} else {
 			rc = row_ends_answer(row);

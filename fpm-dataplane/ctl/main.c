@@ -48,14 +48,12 @@ option_take_seconds(const char *name, const char *text, const char *next, double
 		return number_refused(name, text, "a number of seconds from 0.1 to 86400");
 	if (text == NULL && next != NULL && (strtod(next, &end), end != next) &&
 	    strspn(end, "s") == strlen(end)) {
-		fprintf(stderr,
-			"fpmctl: the seconds of %s stand behind a '=', as in %s=5, not "
-			"behind a blank\n",
+		fprintf(stderr, "fpmctl: %s takes its seconds after a '=', as in %s=5\n",
 			name, name);
 		return CTL_USAGE;
 	}
 	if (*out != 0 && *out != seconds) {
-		fprintf(stderr, "fpmctl: %s is given twice, as %g and %g: say one\n", name,
+		fprintf(stderr, "fpmctl: %s is given twice, as %g and %g: give one\n", name,
 			*out, seconds);
 		return CTL_USAGE;
 	}
@@ -72,7 +70,7 @@ option_take_text(const char *name, const char *text, const char **out)
 		return CTL_USAGE;
 	}
 	if (*out != NULL && strcmp(*out, text) != 0) {
-		fprintf(stderr, "fpmctl: %s is given twice, as '%s' and '%s': say one\n",
+		fprintf(stderr, "fpmctl: %s is given twice, as '%s' and '%s': give one\n",
 			name, *out, text);
 		return CTL_USAGE;
 	}
@@ -100,14 +98,14 @@ options_check(const struct command *c, unsigned int given)
 	static const struct {
 		unsigned int bit;
 		const char *text;
-	} of[] = {{OPT_REPAIR, "--repair belongs to audit"},
-		  {OPT_VTYSH, "--vtysh belongs to audit and doctor"},
-		  {OPT_FILE, "-w belongs to capture"},
-		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
-		  {OPT_DRY_RUN, "--dry-run belongs to config reload"},
-		  {OPT_FORCE, "--force belongs to device bind"},
-		  {OPT_TIMES, "--watch and --rates belong to show"},
-		  {OPT_JSON, "--json belongs to what has rows: not to capture and help"}};
+	} of[] = {{OPT_REPAIR, "--repair is for audit"},
+		  {OPT_VTYSH, "--vtysh is for audit and doctor"},
+		  {OPT_FILE, "-w is for capture"},
+		  {OPT_FAMILY, "-4 and -6 are for routes and neighbors"},
+		  {OPT_DRY_RUN, "--dry-run is for config reload"},
+		  {OPT_FORCE, "--force is for device bind"},
+		  {OPT_TIMES, "--watch and --rates are for show"},
+		  {OPT_JSON, "--json is for commands with rows: not for capture and help"}};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if ((given & of[i].bit & ~c->options) != 0) {
@@ -134,13 +132,12 @@ option_refuse(int opt, const char *given)
 			given);
 	else if (optopt >= '0' && optopt <= '9')
 		fprintf(stderr,
-			"fpmctl: -%c begins no option, and no number that fpmctl takes is "
-			"below 0\n",
+			"fpmctl: unknown option -%c (no number of fpmctl is below 0)\n",
 			optopt);
 	else
 		fprintf(stderr,
-			"fpmctl: there is no option %s: words have no dashes, `fpmctl "
-			"help` lists both\n",
+			"fpmctl: unknown option %s (words take no dashes; see `fpmctl "
+			"help`)\n",
 			is_long ? given : one);
 	return CTL_USAGE;
 }
@@ -157,7 +154,7 @@ words_check_utf8(const struct command *c, int n, char **word)
 
 		json_decref(json);
 		if (json == NULL) {
-			fprintf(stderr, "fpmctl: word %d behind %s is not UTF-8\n", i + 1,
+			fprintf(stderr, "fpmctl: word %d after %s is not UTF-8\n", i + 1,
 				c->name);
 			return CTL_USAGE;
 		}
@@ -166,7 +163,7 @@ words_check_utf8(const struct command *c, int n, char **word)
 }
 
 /*
- * Parse all options, and run those that are commands (--version, --help, --complete).
+ * Parse all options, and run --version, --help and --complete.
  * Returns -1, or the exit code if that was all.
  */
 static int

@@ -15,7 +15,7 @@
 
 #define WIDTH       80
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
-#define WAYS_COLUMN 30 /* WAYS OUT of routes */
+#define WAYS_COLUMN 30 /* NEXT HOPS of routes */
 
 /*
  * State of pen_write(): words of a row from a column on; words that do not fit go to the
@@ -74,7 +74,7 @@ state_note(const char *state)
 		{"unresolved", "(next hop not announced by FRR)"},
 		{"foreign", "(not a port of the dataplane)"},
 		{"unsupported", "(encapsulation not supported)"},
-		{"down", "(all ways out are down)"},
+		{"down", "(all next hops are down)"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(note) / sizeof(note[0]); i++)
@@ -106,13 +106,12 @@ ways_print(const json_t *row, int column)
 	if (row_has(row, "vrf"))
 		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
-		pen_write(&pen, "  ", "(table %lld: not forwarded by)",
-			  row_int(row, "table"));
+		pen_write(&pen, "  ", "(table %lld: in no FIB)", row_int(row, "table"));
 	if (row_true(row, "stale"))
 		pen_write(&pen, "  ", "(stale)");
 	if (row_true(row, "absent")) {
 		pen_write(&pen, "  ", "(deleted by FRR while in use:");
-		pen_write(&pen, " ", "the last way stays)");
+		pen_write(&pen, " ", "the last next hops stay)");
 	}
 	putchar('\n');
 	for (size_t i = 1; i < json_array_size(hops); i++) {
@@ -126,7 +125,7 @@ ways_print(const json_t *row, int column)
 static void
 route_head(void)
 {
-	printf("%-19s %-9s %s\n", "PREFIX", "SOURCE", "WAYS OUT");
+	printf("%-19s %-9s %s\n", "PREFIX", "SOURCE", "NEXT HOPS");
 }
 
 static void
@@ -144,7 +143,7 @@ route_row(const json_t *row)
 static void
 nexthop_head(void)
 {
-	printf("%7s %7s %8s %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "WAYS OUT");
+	printf("%7s %7s %8s %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "NEXT HOPS");
 }
 
 static void
@@ -331,7 +330,7 @@ interface_row(const json_t *row)
 	}
 	putchar('\n');
 	if (row_has(row, "part_of"))
-		printf("    part of %s, which is no port: nothing is forwarded by that\n",
+		printf("    member of %s, which is no port: not forwarded\n",
 		       row_str(row, "part_of"));
 	if (!vlan)
 		return;
@@ -344,7 +343,7 @@ static void
 fib_head(void)
 {
 	printf("%-6s %8s %8s %8s %9s %9s %9s %s\n", "FAMILY", "PREFIXES", "NODES", "LEAVES",
-	       "MEMORY", "ITS FREE", "WRITER'S", "VRF");
+	       "MEMORY", "FREE", "WRITER", "VRF");
 }
 
 static void
@@ -385,12 +384,12 @@ vrf_row(const json_t *row)
 	       human_bytes(row_int(row, "rx_bytes"), bytes),
 	       human_count(row_int(row, "dropped"), drops));
 	if (row_real(row, "rx_packets_per_s") + row_real(row, "dropped_per_s") > 0)
-		printf(VRF_COLUMNS, "now, a second", "", "", "",
+		printf(VRF_COLUMNS, "per second", "", "", "",
 		       human_rate(row_real(row, "rx_packets_per_s"), rx),
 		       human_rate(row_real(row, "rx_bytes_per_s"), bytes),
 		       human_rate(row_real(row, "dropped_per_s"), drops));
 	if (!row_true(row, "published"))
-		puts("    being filled: its packets are dropped (vrf_no_fib)");
+		puts("    FIB being filled: packets are dropped (vrf_no_fib)");
 	if (row_int(row, "stale") > 0)
 		printf("    %lld route%s stale%s\n", row_int(row, "stale"),
 		       plural(row_int(row, "stale")),
@@ -440,7 +439,7 @@ counter_row(const json_t *row)
 static void
 drop_head(void)
 {
-	printf("%-18s %14s  %s\n", "REASON", "PACKETS", "MEANING, AND WHAT TO DO");
+	printf("%-18s %14s  %s\n", "REASON", "PACKETS", "MEANING AND ADVICE");
 }
 
 static void
@@ -478,7 +477,7 @@ rate_text(const json_t *row, const char *rate, const char *burst, char buf[64])
 static void
 punt_head(void)
 {
-	printf("%-13s %13s %13s %9s %9s %9s %8s\n", "CLASS", "RATE/S+BURST", "OF A SOURCE",
+	printf("%-13s %13s %13s %9s %9s %9s %8s\n", "CLASS", "RATE/S+BURST", "PER SOURCE",
 	       "PASSED", "POLICED", "OVERSHARE", "RINGFULL");
 }
 
@@ -497,7 +496,7 @@ punt_row(const json_t *row)
 	if (row_real(row, "passed_per_s") + row_real(row, "policed_per_s") +
 		    row_real(row, "over_share_per_s") + row_real(row, "ring_full_per_s") >
 	    0)
-		printf("%13s %13s %13s %9s %9s %9s %8s\n", "now, a second", "", "",
+		printf("%13s %13s %13s %9s %9s %9s %8s\n", "per second", "", "",
 		       human_rate(row_real(row, "passed_per_s"), n[0]),
 		       human_rate(row_real(row, "policed_per_s"), n[1]),
 		       human_rate(row_real(row, "over_share_per_s"), n[2]),
@@ -508,7 +507,7 @@ static void
 cycles_head(void)
 {
 	printf("%-8s %4s %-10s %14s %16s\n", "THREAD", "CPU", "STAGE", "CYCLES/PACKET",
-	       "PACKETS A BURST");
+	       "PACKETS/BURST");
 }
 
 static void

@@ -115,7 +115,7 @@ route_print(const json_t *row)
 		line("", "looked up again in vrf %s: %s", row_str(row, "to_vrf"),
 		     row_str(row, "path"));
 	else if (led)
-		line("", "to be looked up again in a VRF that has no FIB");
+		line("", "next lookup in a VRF that has no FIB");
 }
 
 /*
@@ -201,7 +201,7 @@ verdict_print(const json_t *row)
 	if (strcmp(verdict, "punted") == 0) {
 		line("verdict", "%s, %s: %s (class %s)",
 		     strcmp(reason, "unresolved") == 0 ? "HELD"
-		     : strcmp(reason, "too_big") == 0  ? "CUT AND FORWARDED"
+		     : strcmp(reason, "too_big") == 0  ? "FRAGMENTED AND FORWARDED"
 						       : "TO THE HOST",
 		     reason, row_str(row, "text"), row_str(row, "class"));
 	} else {
@@ -227,7 +227,7 @@ arrived_print(const json_t *row)
 	line("arrived", "%s%s%s%s%s%s", row_str(row, "port"), macs ? " from " : "",
 	     macs ? row_str(row, "eth_src") : "", macs ? " to " : "",
 	     macs ? row_str(row, "eth_dst") : "",
-	     stage_passed(row, "parse") ? "" : ", which takes nothing");
+	     stage_passed(row, "parse") ? "" : ", which accepts no packets");
 }
 
 void
@@ -239,15 +239,15 @@ walk_print(const json_t *row)
 
 	packet_print(row);
 	if (strcmp(row_str(row, "point"), "lost") == 0) {
-		line("arrived", "%s; dropped after its walk",
-		     row_has(row, "port") ? row_str(row, "port") : "from ourselves");
+		line("arrived", "%s; dropped after forwarding",
+		     row_has(row, "port") ? row_str(row, "port") : "from this router");
 		verdict_print(row);
 		return;
 	}
 	arrived_print(row);
 	if (stage_reached(row, "parse"))
 		line("headers", "%s",
-		     stage_passed(row, "lookup") ? "good" : "end its walk here");
+		     stage_passed(row, "lookup") ? "good" : "the packet ends here");
 	if (stage_reached(row, "lookup"))
 		route_print(row);
 	if (onward)

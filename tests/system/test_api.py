@@ -179,7 +179,7 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
     for line in dut.fpmctl("help", "show").stdout.splitlines():
         if named := re.match(r"      ([a-z]+)\b", line):
             what = named[1]
-        elif only := re.match(r"          only with (.*)", line):
+        elif only := re.match(r"          filter: (.*)", line):
             words[what] = {one.split()[0] for one in only[1].split(", ")}
     said = {
         path.strip("/"): {api.referred(p)["name"] for p in op.get("parameters", [])} - either

@@ -81,7 +81,7 @@ def test_who_asks_one_that_hangs_is_told_so_within_half_a_minute(own_dut):
 
     for words, (out, err, code) in told.items():
         assert (out, code, len(err.splitlines())) == ("", 1, 1), (words, err)
-        assert " has been silent for 3 s" in err, (words, err)
+        assert " has not answered for 3 s" in err, (words, err)
 
 
 @pytest.mark.parametrize("thread", ["fwd-0", "fdp-manage"])

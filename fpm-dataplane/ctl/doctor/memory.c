@@ -72,7 +72,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 			    used_kib / 1024, mib);
 	} else if (exam_pci(e, on_pci_port) == 0) {
 		finding_add(e, VERDICT_NA, "",
-			    "the configuration asks for none, nor does a port");
+			    "neither the configuration nor a port needs them");
 	} else {
 		finding_add(e, VERDICT_WARN, "",
 			    "memory.hugepages is false: small pages, %s",
@@ -80,7 +80,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 						: "none is reserved");
 		finding_cost(
 			e,
-			"TLB misses at every packet; most NICs cannot do without. Reserve "
+			"TLB misses at every packet; most NICs need huge pages. Reserve "
 			"them, then set memory.hugepages to true and restart the daemon.");
 		hugepages_fix(e, mib);
 	}
@@ -99,10 +99,9 @@ check_hugepages(struct exam *e)
 	} else {
 		finding_add(e, VERDICT_WARN, "", "%llu MiB free, %d are the default",
 			    huge.free_mib, MEMORY_MIB);
-		finding_cost(
-			e, "With memory.hugepages: true, which most NICs need, the daemon "
-			   "does "
-			   "not start; with false it pays TLB misses. No mount is needed.");
+		finding_cost(e, "With memory.hugepages: true, which most NICs need, the "
+				"daemon does not start; with false there are TLB misses. "
+				"No mount is needed.");
 		hugepages_fix(e, huge.total_mib - huge.free_mib + MEMORY_MIB);
 	}
 }
@@ -123,7 +122,7 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 			    address) ||
 		 strcmp(kind, "vfio-noiommu") == 0;
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
-		finding_add(e, VERDICT_NA, subject, "driver %s: the kernel's",
+		finding_add(e, VERDICT_NA, subject, "driver %s, of the kernel",
 			    driver[0] != '\0' ? driver : "none");
 	} else if (device_is_shared(driver)) {
 		finding_add(e, VERDICT_OK, subject,
@@ -133,31 +132,25 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 			    group);
 	} else if (strcmp(driver, "vfio-pci") == 0) {
 		finding_add(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
-		finding_cost(
-			e,
-			"A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
-			"on in the firmware; in a VM the hypervisor has to offer it. On "
-			"Intel the kernel has to be told, too:");
+		finding_cost(e, "A faulty card or driver can write to all memory. Turn on "
+				"VT-d or AMD-Vi in the firmware; for a VM the hypervisor "
+				"has to offer it. On Intel the kernel also needs:");
 		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else if (unsafe && device_serves_dpdk(driver)) {
 		finding_add(e, VERDICT_WARN, subject, "driver %s without an IOMMU", driver);
-		finding_cost(
-			e,
-			"A broken card or driver can write anywhere, and without an "
-			"interrupt a queue an idle forwarder wakes each 0.8 ms. vfio-pci "
-			"needs an IOMMU: turn VT-d or AMD-Vi on in the firmware; in a VM "
-			"the hypervisor has to offer it. Then stop the daemon and have "
-			"`fpmctl device bind` move the NIC. On Intel the kernel has to be "
-			"told first:");
+		finding_cost(e, "A faulty card or driver can write to all memory, and "
+				"without an interrupt per queue an idle forwarder wakes "
+				"every 0.8 ms. vfio-pci needs an IOMMU: turn on VT-d or "
+				"AMD-Vi in the firmware; for a VM the hypervisor has to "
+				"offer it. Then stop the daemon and move the NIC with "
+				"`fpmctl device bind`. On Intel the kernel needs first:");
 		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else {
 		finding_add(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
 			    driver[0] != '\0' ? driver : "none");
-		finding_cost(
-			e,
-			"No protection of memory, no interrupt a queue: an idle forwarder "
-			"wakes each 0.8 ms. Stop the daemon before the device changes "
-			"hands.");
+		finding_cost(e, "No protection of memory, no interrupt per queue: an idle "
+				"forwarder wakes every 0.8 ms. Stop the daemon before the "
+				"device changes its driver.");
 		finding_fix(e, "fpmctl device bind %s", address);
 	}
 }
@@ -181,7 +174,8 @@ check_memlock(struct exam *e)
 	if (exam_no_daemon(e, ""))
 		return;
 	if (exam_pci(e, on_pci_port) == 0) {
-		finding_add(e, VERDICT_NA, "", "no NIC writes to its memory");
+		finding_add(e, VERDICT_NA, "",
+			    "no port is a NIC with direct memory access");
 		return;
 	}
 	exam_read(e, text, sizeof(text), "/proc/%d/status", (int)pid);
@@ -195,9 +189,8 @@ check_memlock(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "%llu MiB", soft >> 20);
 	else {
 		finding_add(e, VERDICT_FAIL, "", "%llu KiB", soft >> 10);
-		finding_cost(e,
-			     "vfio cannot map the packets' memory: a port fails to start. "
-			     "systemd: LimitMEMLOCK=infinity");
+		finding_cost(e, "vfio cannot map the packet memory: a port fails to start. "
+				"systemd: LimitMEMLOCK=infinity");
 		finding_fix(e, "prlimit --pid %d --memlock=unlimited", (int)pid);
 	}
 }

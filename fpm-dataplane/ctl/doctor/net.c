@@ -19,7 +19,7 @@
 static bool
 ports_are_untold(struct exam *e)
 {
-	return exam_no_daemon(e, ": nobody says which ports there are");
+	return exam_no_daemon(e, ": ports unknown");
 }
 
 /* --- queues ------------------------------------------------------------------------------ */
@@ -39,26 +39,25 @@ port_check_rss(struct exam *e, const json_t *port)
 	if (row_int(port, "queues") <= 1) {
 		finding_add(e, VERDICT_NA, name, "one queue: nothing to spread");
 	} else if (strcmp(row_str(port, "driver"), "net_af_packet") == 0) {
-		finding_add(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
+		finding_add(e, VERDICT_OK, name,
+			    "the kernel spreads packets (AF_PACKET fanout)");
 	} else if (strcmp(rss, "unknown") == 0) {
 		finding_add(e, VERDICT_NA, name,
-			    "%lld queues; the driver does not tell what it hashes",
+			    "%lld queues; the driver does not report its hash",
 			    row_int(port, "queues"));
 	} else if (strcmp(rss, "none") == 0) {
 		finding_add(e, VERDICT_FAIL, name,
-			    "%lld queues, but the device hashes nothing",
+			    "%lld queues, but the device does not hash",
 			    row_int(port, "queues"));
-		finding_cost(
-			e,
-			"All packets come by queue 0: one CPU works, the others wait. With "
-			"`queues: 1` they are free for other ports; until the next start:");
+		finding_cost(e, "All packets arrive on queue 0: one CPU works, the others "
+				"are idle. `queues: 1` frees them for other ports; until "
+				"the next start:");
 		finding_fix(e, "fpmctl port set %s queues 1", name);
 	} else if (n > 0) {
 		finding_add(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
-		finding_cost(
-			e,
-			"Flows that differ in nothing else share a queue, and its CPU. The "
-			"device or its driver offers no more.");
+		finding_cost(e,
+			     "Flows that differ only in those fields share a queue and "
+			     "its CPU. The device or its driver cannot hash other fields.");
 	} else {
 		finding_add(e, VERDICT_OK, name, "hashes %s", rss);
 	}
@@ -104,11 +103,9 @@ port_check_queues(struct exam *e, const json_t *port, cpu_set_t *busy)
 		finding_add(e, VERDICT_OK, name, "queue:CPU%s", text);
 		return;
 	}
-	finding_add(e, VERDICT_FAIL, name, "nobody serves queue%s", orphans);
-	finding_cost(
-		e,
-		"What comes by it is lost (rx_missed). It should pass within a second of a "
-		"change; else restart the daemon.");
+	finding_add(e, VERDICT_FAIL, name, "no CPU serves queue%s", orphans);
+	finding_cost(e, "Its packets are lost (rx_missed). After a change this state "
+			"should end within a second; otherwise restart the daemon.");
 	finding_fix(e, "systemctl restart fpm-dataplane");
 }
 
@@ -129,13 +126,12 @@ check_queues(struct exam *e)
 	CPU_XOR(&idle, &busy, &e->cpus);
 	if (CPU_COUNT(&idle) == 0)
 		return;
-	finding_add(e, VERDICT_WARN, "", "CPUs %s forward nothing: no queue is theirs",
+	finding_add(e, VERDICT_WARN, "", "CPUs %s forward nothing: they serve no queue",
 		    cpulist_text(&idle, list, sizeof(list)));
-	finding_cost(e, "They were taken from the rest of the machine for nothing. More "
-			"`queues:` a "
-			"port, where the device has them (until the next start, as below), "
-			"or fewer "
-			"`cores:`.");
+	finding_cost(
+		e,
+		"These CPUs are reserved without use. Give a port more `queues:`, if the "
+		"device has them (until the next start, as below), or use fewer `cores:`.");
 	port = json_array_get(e->ports, 0);
 	finding_fix(e, "fpmctl port set %s queues %d", row_str(port, "name"),
 		    CPU_COUNT(&e->cpus));
@@ -180,20 +176,17 @@ check_links(struct exam *e)
 
 		if (flags >= 0 && (flags & IFF_UP) == 0) {
 			finding_add(e, VERDICT_WARN, tap, "shut down in the kernel");
-			finding_cost(
-				e,
-				"It forwards nothing, and no route goes by it. FRR's "
-				"`shutdown` does that, and a reboot without `no shutdown`, "
-				"or:");
+			finding_cost(e, "The port does not forward, and no route uses it. "
+					"FRR's `shutdown` does this, and a reboot without "
+					"`no shutdown`, or:");
 			finding_fix(e, "%sip link set %s up", e->in, tap);
 		} else if (strcmp(row_str(port, "link"), "up") != 0) {
 			finding_add(e, VERDICT_WARN, tap, "no link: %s",
 				    row_str(port, "device"));
 			finding_cost(
-				e,
-				"It forwards nothing, and no route goes by it. The cable, "
-				"the transceiver, the other end, or what is behind a "
-				"virtual device. When that is mended:");
+				e, "The port does not forward, and no route uses it. Check "
+				   "the cable, the transceiver, the other end, or the "
+				   "device below a virtual device. After the repair:");
 			finding_fix(e, "fpmctl show ports %s", row_str(port, "name"));
 		} else {
 			finding_add(e, VERDICT_OK, tap, "up");
@@ -219,17 +212,15 @@ check_members(struct exam *e)
 
 		if (!row_has(row, "part_of")) {
 			if (row_true(row, "port"))
-				finding_add(e, VERDICT_OK, name, "of none");
+				finding_add(e, VERDICT_OK, name, "no member");
 			continue;
 		}
-		finding_add(e, VERDICT_WARN, name, "of %s, which is no port", owner);
-		finding_cost(
-			e,
-			"What is routed by %s is dropped (foreign_oif). A bond is a port "
-			"of "
-			"its own: device net_bonding0,... (install.md); bridges there are "
-			"none.",
-			owner);
+		finding_add(e, VERDICT_WARN, name, "member of %s, which is no port", owner);
+		finding_cost(e,
+			     "Packets routed to %s are dropped (foreign_oif). A bond is a "
+			     "port of its own: device net_bonding0,... (install.md); there "
+			     "are no bridges.",
+			     owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
 }
@@ -263,8 +254,7 @@ netns_is_untold(struct exam *e)
 		return true;
 	if (e->deny != NULL)
 		finding_add(e, VERDICT_NA, "",
-			    "the control namespace is not open to us: %s; as root?",
-			    e->deny);
+			    "no access to the control namespace: %s; run as root", e->deny);
 	return e->deny != NULL;
 }
 
@@ -300,10 +290,9 @@ tap_check_rp_filter(struct exam *e, const char *tap)
 		finding_add(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
 	} else {
 		finding_add(e, VERDICT_WARN, tap, "strict");
-		finding_cost(e, "Where ways there and back differ, the kernel drops what "
-				"is for the "
-				"router itself: BGP sessions do not come up, pings stay "
-				"unanswered.");
+		finding_cost(e, "Where the routes of the two directions differ, the kernel "
+				"drops packets for the router itself: BGP sessions do not "
+				"come up, pings are not answered.");
 		if (all == 1)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
@@ -346,10 +335,8 @@ tap_check_forwarding(struct exam *e, const char *tap)
 	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap,
 		    "off: %s%s%s", off4 ? "IPv4" : "", off4 && off6 ? " and " : "",
 		    off6 ? "IPv6" : "");
-	finding_cost(
-		e,
-		"What comes in there of that family and is not for the router is dropped, "
-		"silently (`show counters`: forwarding_off).");
+	finding_cost(e, "Packets of that family that arrive there and are not for the "
+			"router are dropped silently (`show counters`: forwarding_off).");
 	if (off4 && sysctl_get(e, "ipv4", "all", "forwarding") == 0)
 		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
 	else if (off4)
