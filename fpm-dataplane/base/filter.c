@@ -31,14 +31,14 @@ static const char *const neighbor_states[] = {"reachable", "stale",      "delay"
 					      "none",      NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
-const struct choose_word choose_word[N_CHOOSE] = {
-	{"via", "ADDRESS", "via", ROUTES | GROUPS, CHOOSE_ADDRESS, true, NULL},
-	{"dev", "NAME", "dev", ROUTES | GROUPS, CHOOSE_ANY, true, NULL},
-	{"dev", "NAME", "dev", NEIGHBORS, CHOOSE_ANY, false, NULL},
-	{"proto", "NAME", "protocol", ROUTES, CHOOSE_SOURCE, false, NULL},
-	{"state", "NAME", "state", ROUTES | GROUPS, CHOOSE_ONE_OF, false, way_states},
-	{"state", "NAME", "state", NEIGHBORS, CHOOSE_ONE_OF, false, neighbor_states},
-	{"level", "error|warn|info|debug", "line", LOG, CHOOSE_LEVEL, false, level_names},
+const struct filter_word filter_word[N_FILTER_WORD] = {
+	{"via", "ADDRESS", "via", ROUTES | GROUPS, FILTER_ADDRESS, true, NULL},
+	{"dev", "NAME", "dev", ROUTES | GROUPS, FILTER_ANY, true, NULL},
+	{"dev", "NAME", "dev", NEIGHBORS, FILTER_ANY, false, NULL},
+	{"proto", "NAME", "protocol", ROUTES, FILTER_SOURCE, false, NULL},
+	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, way_states},
+	{"state", "NAME", "state", NEIGHBORS, FILTER_ONE_OF, false, neighbor_states},
+	{"level", "error|warn|info|debug", "line", LOG, FILTER_LEVEL, false, level_names},
 };
 
 static const struct {
@@ -50,7 +50,7 @@ static const struct {
 };
 
 static unsigned int
-of_show(const char *show)
+show_bits(const char *show)
 {
 	for (unsigned int i = 0; i < sizeof(shows) / sizeof(shows[0]); i++)
 		if (strcmp(show, shows[i].show) == 0)
@@ -59,39 +59,39 @@ of_show(const char *show)
 }
 
 bool
-choose_is_word(const char *word)
+filter_is_word(const char *word)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (strcmp(word, choose_word[i].word) == 0)
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (strcmp(word, filter_word[i].word) == 0)
 			return true;
 	return false;
 }
 
 int
-choose_find(const char *show, const char *word)
+filter_find(const char *show, const char *word)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & of_show(show)) != 0 &&
-		    strcmp(word, choose_word[i].word) == 0)
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if ((filter_word[i].of & show_bits(show)) != 0 &&
+		    strcmp(word, filter_word[i].word) == 0)
 			return i;
 	return -1;
 }
 
 const char *
-choose_words(const char *show, char *buf)
+filter_words(const char *show, char *buf)
 {
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & of_show(show)) != 0)
-			n += (size_t)snprintf(buf + n, CHOOSE_WORDS - n, "%s ",
-					      choose_word[i].word);
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if ((filter_word[i].of & show_bits(show)) != 0)
+			n += (size_t)snprintf(buf + n, FILTER_WORDS - n, "%s ",
+					      filter_word[i].word);
 	return buf;
 }
 
 int
-choose_level(const char *name)
+filter_level(const char *name)
 {
 	for (int i = 0; level_names[i] != NULL; i++)
 		if (strcmp(name, level_names[i]) == 0)
@@ -121,9 +121,9 @@ source_name(unsigned int n)
 static const char *
 value_name(int k, unsigned int n)
 {
-	const char *const *values = choose_word[k].values;
+	const char *const *values = filter_word[k].values;
 
-	if (choose_word[k].kind == CHOOSE_SOURCE)
+	if (filter_word[k].kind == FILTER_SOURCE)
 		return n < N_SOURCE ? source_name(n) : NULL;
 	for (unsigned int i = 0; values != NULL && values[i] != NULL; i++)
 		if (i == n)
@@ -132,7 +132,7 @@ value_name(int k, unsigned int n)
 }
 
 const char *
-choose_values(int k, const char *gap, char *buf, size_t size)
+filter_values(int k, const char *gap, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -149,12 +149,12 @@ choose_values(int k, const char *gap, char *buf, size_t size)
  * name.
  */
 static bool
-is_value(int k, const char **value)
+value_accept(int k, const char **value)
 {
 	char *end;
 	unsigned long n = strtoul(*value, &end, 10);
 
-	if (choose_word[k].kind == CHOOSE_SOURCE && **value >= '0' && **value <= '9' &&
+	if (filter_word[k].kind == FILTER_SOURCE && **value >= '0' && **value <= '9' &&
 	    *end == '\0' && n < 256) {
 		if (rtproto_name((uint8_t)n) != NULL)
 			*value = rtproto_name((uint8_t)n);
@@ -163,32 +163,32 @@ is_value(int k, const char **value)
 	for (unsigned int i = 0; i < N_SOURCE; i++)
 		if (value_name(k, i) != NULL && strcmp(value_name(k, i), *value) == 0)
 			return true;
-	return choose_word[k].kind != CHOOSE_SOURCE && choose_word[k].values == NULL;
+	return filter_word[k].kind != FILTER_SOURCE && filter_word[k].values == NULL;
 }
 
 int
-choose_take(struct choose *c, int k, const char *value, char *why, size_t why_size)
+filter_take(struct filter *c, int k, const char *value, char *why, size_t why_size)
 {
-	const char *word = choose_word[k].word;
-	char values[CHOOSE_WHY], echo[128];
+	const char *word = filter_word[k].word;
+	char values[FILTER_WHY], echo[128];
 	struct prefix p;
 	bool is_addr;
 
 	log_escape(value, strnlen(value, 30), echo, sizeof(echo));
 	if (value[0] == '\0')
-		snprintf(why, why_size, "%s needs %s", word, choose_word[k].value);
+		snprintf(why, why_size, "%s needs %s", word, filter_word[k].value);
 	else if (c->value[k][0] != '\0')
 		snprintf(why, why_size, "%s is given twice", word);
-	else if (strlen(value) >= CHOOSE_VALUE)
+	else if (strlen(value) >= FILTER_VALUE)
 		snprintf(why, why_size, "%s is longer than %d octets", word,
-			 CHOOSE_VALUE - 1);
-	else if (choose_word[k].kind == CHOOSE_ADDRESS &&
+			 FILTER_VALUE - 1);
+	else if (filter_word[k].kind == FILTER_ADDRESS &&
 		 (prefix_parse(value, &p, &is_addr) < 0 || !is_addr))
 		snprintf(why, why_size, "%s '%s' is not an address", word, echo);
-	else if (!is_value(k, &value))
+	else if (!value_accept(k, &value))
 		snprintf(why, why_size, "%s '%s' is none of %s%s", word, echo,
-			 choose_values(k, ", ", values, sizeof(values)),
-			 choose_word[k].kind == CHOOSE_SOURCE ? ", nor a number below 256"
+			 filter_values(k, ", ", values, sizeof(values)),
+			 filter_word[k].kind == FILTER_SOURCE ? ", nor a number below 256"
 							      : "");
 	else
 		why = NULL;
@@ -200,15 +200,15 @@ choose_take(struct choose *c, int k, const char *value, char *why, size_t why_si
 }
 
 const char *
-choose_text(const struct choose *c, char buf[CHOOSE_TEXT])
+filter_text(const struct filter *c, char buf[FILTER_TEXT])
 {
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (c->value[i][0] != '\0' && n < CHOOSE_TEXT)
-			n += (size_t)snprintf(buf + n, CHOOSE_TEXT - n, "%s%s %s",
-					      n > 0 ? " " : "", choose_word[i].word,
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (c->value[i][0] != '\0' && n < FILTER_TEXT)
+			n += (size_t)snprintf(buf + n, FILTER_TEXT - n, "%s%s %s",
+					      n > 0 ? " " : "", filter_word[i].word,
 					      c->value[i]);
 	return buf;
 }

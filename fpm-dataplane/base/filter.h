@@ -10,66 +10,66 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define N_CHOOSE     7
-#define CHOOSE_VALUE 64  /* octets of a value, terminator included */
-#define CHOOSE_TEXT  160 /* octets of choose_text() */
-#define CHOOSE_WORDS 64  /* octets of choose_words() */
-#define CHOOSE_WHY   448 /* octets of a refusal, which may list all values */
+#define N_FILTER_WORD 7
+#define FILTER_VALUE  64  /* octets of a value, terminator included */
+#define FILTER_TEXT   160 /* octets of filter_text() */
+#define FILTER_WORDS  64  /* octets of filter_words() */
+#define FILTER_WHY    448 /* octets of a refusal, which may list all values */
 /* letters of the levels, as in a line of the log after its time; most severe first */
-#define CHOOSE_LEVELS "EWID"
+#define FILTER_LEVELS "EWID"
 
-enum choose_kind {
-	CHOOSE_ANY,     /* any text */
-	CHOOSE_ADDRESS, /* an address, in any spelling */
+enum filter_kind {
+	FILTER_ANY,     /* any text */
+	FILTER_ADDRESS, /* an address, in any spelling */
 	/* source of a route: a protocol by name or number, or a table of the daemon */
-	CHOOSE_SOURCE,
-	CHOOSE_ONE_OF,
-	CHOOSE_LEVEL, /* this level or a more severe one */
+	FILTER_SOURCE,
+	FILTER_ONE_OF,
+	FILTER_LEVEL, /* this level or a more severe one */
 };
 
-struct choose_word {
+struct filter_word {
 	const char *word, *value; /* as help shows them */
 	const char *key; /* key of the row; with `hops`, key of any next hop in the row */
 	unsigned int of; /* `show` commands that have the word, as bits */
-	enum choose_kind kind;
+	enum filter_kind kind;
 	bool hops;
 	const char *const
 		*values; /* all accepted values, NULL ends the list; NULL: any value */
 };
-extern const struct choose_word choose_word[N_CHOOSE];
+extern const struct filter_word filter_word[N_FILTER_WORD];
 
 /* A parsed filter; all zero: no filter. */
-struct choose {
-	char value[N_CHOOSE][CHOOSE_VALUE]; /* "": not given */
+struct filter {
+	char value[N_FILTER_WORD][FILTER_VALUE]; /* "": not given */
 	bool any;
 };
 
 /* Return true if any `show` has the filter word. */
-bool choose_is_word(const char *word);
+bool filter_is_word(const char *word);
 /* Return the index of the filter word among those of `show`, or -1. */
-int choose_find(const char *show, const char *word);
+int filter_find(const char *show, const char *word);
 
 /*
- * List the words of a `show`, "via dev proto state " (CHOOSE_WORDS octets). Returns buf.
+ * List the words of a `show`, "via dev proto state " (FILTER_WORDS octets). Returns buf.
  */
-const char *choose_words(const char *show, char *buf);
+const char *filter_words(const char *show, char *buf);
 
 /*
  * List the values that word `k` accepts, separated by `gap`; "" when it accepts any.
  * Returns buf.
  */
-const char *choose_values(int k, const char *gap, char *buf, size_t size);
+const char *filter_values(int k, const char *gap, char *buf, size_t size);
 
 /*
  * Add word `k` with its value to the filter. Returns 0, or -EINVAL with a sentence in
- * `why`, for which CHOOSE_WHY octets are enough.
+ * `why`, for which FILTER_WHY octets are enough.
  */
-int choose_take(struct choose *c, int k, const char *value, char *why, size_t why_size);
+int filter_take(struct filter *c, int k, const char *value, char *why, size_t why_size);
 
 /* Return the number of a level, 0 for the most severe; -1: no such level. */
-int choose_level(const char *name);
+int filter_level(const char *name);
 
 /* Format the filter, "via 192.0.2.1 dev wan0". Returns buf. */
-const char *choose_text(const struct choose *c, char buf[CHOOSE_TEXT]);
+const char *filter_text(const struct filter *c, char buf[FILTER_TEXT]);
 
 #endif

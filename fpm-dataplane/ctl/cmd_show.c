@@ -72,7 +72,7 @@ struct ask {
 	const struct what *what;
 	const char *prefix, *name; /* NULL: all */
 	const char *vrf;           /* NULL: main, and others */
-	struct choose choose;
+	struct filter filter;
 	bool all, has_longest, longest;
 
 	unsigned long long n_rows;
@@ -92,38 +92,38 @@ struct ask {
  * an error.
  */
 static int
-choice_take(struct choose *c, int k, const char *value)
+filter_word_take(struct filter *c, int k, const char *value)
 {
-	char why[CHOOSE_WHY];
+	char why[FILTER_WHY];
 
-	if (choose_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
+	if (filter_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
 		return CTL_OK;
 	fprintf(stderr, "fpmctl: %s\n", why);
 	/* An error that lists the values needs no usage line. */
-	return choose_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
+	return filter_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
 								  : cli_usage(&cmd_show);
 }
 
 /* Add the filter to the request. */
 static void
-choice_ask(const struct choose *c, json_t *request)
+filter_put(const struct filter *c, json_t *request)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
+	for (int i = 0; i < N_FILTER_WORD; i++)
 		if (c->value[i][0] != '\0')
-			json_object_set_new(request, choose_word[i].word,
+			json_object_set_new(request, filter_word[i].word,
 					    json_string(c->value[i]));
 }
 
 /* Print the help line of the filter words, "filter: via ADDRESS, dev NAME". */
 static void
-choice_help(FILE *out, const char *show)
+filter_help(FILE *out, const char *show)
 {
 	const char *gap = "          filter: ";
 
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (choose_find(show, choose_word[i].word) == i) {
-			fprintf(out, "%s%s %s", gap, choose_word[i].word,
-				choose_word[i].value);
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (filter_find(show, filter_word[i].word) == i) {
+			fprintf(out, "%s%s %s", gap, filter_word[i].word,
+				filter_word[i].value);
 			gap = ", ";
 		}
 	if (gap[0] == ',')
@@ -132,15 +132,15 @@ choice_help(FILE *out, const char *show)
 
 /* Print for the completion the words that may follow `last`. */
 static void
-choice_complete(FILE *out, const char *show, const char *last)
+filter_complete(FILE *out, const char *show, const char *last)
 {
-	int k = choose_find(show, last);
-	char buf[CHOOSE_WHY];
+	int k = filter_find(show, last);
+	char buf[FILTER_WHY];
 
 	if (k >= 0)
-		fputs(choose_values(k, " ", buf, sizeof(buf)), out);
+		fputs(filter_values(k, " ", buf, sizeof(buf)), out);
 	else
-		fprintf(out, " %s", choose_words(show, buf));
+		fprintf(out, " %s", filter_words(show, buf));
 }
 
 /* --- help and completion ----------------------------------------------------------------- */
@@ -152,7 +152,7 @@ show_help(FILE *out)
 		fprintf(out, "      %s%s%s\n          %s\n", known[i].show,
 			known[i].words[0] == '\0' ? "" : " ", known[i].words,
 			known[i].text);
-		choice_help(out, known[i].show);
+		filter_help(out, known[i].show);
 	}
 	fputs("      --watch[=SECONDS]  repeat every SECONDS (1), with rates from the "
 	      "second on\n"
@@ -167,10 +167,10 @@ show_complete(FILE *out, int n, char **word)
 
 	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
-	if (what != NULL && strcmp(what, "routes") == 0 && choose_find(what, last) < 0)
+	if (what != NULL && strcmp(what, "routes") == 0 && filter_find(what, last) < 0)
 		fputs("longest exact vrf", out);
 	if (what != NULL)
-		choice_complete(out, what, last);
+		filter_complete(out, what, last);
 	fputc('\n', out);
 }
 
@@ -370,15 +370,15 @@ prefix_is_exact(const struct ask *ask)
 static int
 show_finish(const struct ask *ask)
 {
-	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->choose.any;
-	char text[CHOOSE_TEXT];
+	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->filter.any;
+	char text[FILTER_TEXT];
 	int rc = ask->n_rows == 0 && chosen ? CTL_NOT_FOUND : CTL_OK;
 
 	if (ask->opt->json)
 		json_rows_end(ask->n_rows);
-	else if (rc == CTL_NOT_FOUND && ask->choose.any)
+	else if (rc == CTL_NOT_FOUND && ask->filter.any)
 		printf("no rows of %s match %s\n", ask->what->show,
-		       choose_text(&ask->choose, text));
+		       filter_text(&ask->filter, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
 		printf("no %s %s%s%s%s\n", prefix_is_exact(ask) ? "prefix" : "route to",
@@ -411,7 +411,7 @@ show_ask(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->opt->family));
-	choice_ask(&ask->choose, request);
+	filter_put(&ask->filter, request);
 	if (ask->what->is & (SORTED | COUNTS))
 		ask->rows = json_array();
 	ask->at_s = monotonic_s();
@@ -607,10 +607,10 @@ show_take_words(struct ask *ask, int n, char **word)
 		if (some > 0)
 			continue;
 		some = 1;
-		chosen = choose_find(what->show, word[i]);
+		chosen = filter_find(what->show, word[i]);
 		if (chosen >= 0) {
-			if (choice_take(&ask->choose, chosen,
-					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
+			if (filter_word_take(&ask->filter, chosen,
+					     i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
 				return CTL_USAGE;
 			some = 2;
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL) {

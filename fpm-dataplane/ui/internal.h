@@ -55,7 +55,7 @@ struct rows {
 	enum rows_form form;
 	const char *key,
 		*value; /* only rows whose `key`, text or number, is this; NULL: all */
-	const struct choose *choose; /* and only those; NULL: all */
+	const struct filter *choose; /* and only those; NULL: all */
 	uint64_t n;                  /* put so far */
 };
 
@@ -105,7 +105,7 @@ struct request {
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the row to show; "": all */
 	char vrf[IFNAMSIZ];     /* whose routes; "": those of main, and others */
-	struct choose choose;   /* which rows */
+	struct filter choose;   /* which rows */
 	struct watch_want want; /* .ask: nothing to show, trace answers */
 	char port[IFNAMSIZ];    /* of `want`; "": any */
 };

@@ -256,7 +256,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return request_take_break(p, value);
-	if (choose_is_word(key))
+	if (filter_is_word(key))
 		return 0; /* when it is known what is shown: request_take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
@@ -287,21 +287,21 @@ static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
 	const char *show = p->has_show ? show_info[p->req->show].name : "";
-	int k = choose_find(show, word);
+	int k = filter_find(show, word);
 	char number[24];
 
 	if (k < 0)
 		return request_refuse(p, "%s does not go with %s", word,
 				      p->has_show ? show
 						  : "this: it chooses what is shown");
-	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
+	if (json_is_integer(value) && filter_word[k].kind == FILTER_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
-		return choose_take(&p->req->choose, k, number, p->why, p->why_size);
+		return filter_take(&p->req->choose, k, number, p->why, p->why_size);
 	}
 	if (!json_is_string(value))
 		return request_refuse(p, "%s is not a string", word);
-	return choose_take(&p->req->choose, k, json_string_value(value), p->why,
+	return filter_take(&p->req->choose, k, json_string_value(value), p->why,
 			   p->why_size);
 }
 
@@ -335,7 +335,7 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 			return rc;
 	}
 	json_object_foreach ((json_t *)(uintptr_t)root, key, value)
-		if (choose_is_word(key) && request_take_choice(&p, key, value) < 0)
+		if (filter_is_word(key) && request_take_choice(&p, key, value) < 0)
 			return -EINVAL;
 	if (p.has_set && (!p.has_class || !p.has_rate))
 		return request_refuse(

@@ -37,27 +37,27 @@ line_is_bad_enough(const char *line, const char *level)
 {
 	const char *blank = strchr(line, ' ');
 	const char *at =
-		blank != NULL && blank[1] != '\0' ? strchr(CHOOSE_LEVELS, blank[1]) : NULL;
+		blank != NULL && blank[1] != '\0' ? strchr(FILTER_LEVELS, blank[1]) : NULL;
 
-	return at != NULL && at - CHOOSE_LEVELS <= choose_level(level);
+	return at != NULL && at - FILTER_LEVELS <= filter_level(level);
 }
 
 static bool
-row_is_so(const struct choose_word *word, const json_t *row, const char *value)
+row_is_so(const struct filter_word *word, const json_t *row, const char *value)
 {
 	const char *text = row_text(row, word->key);
 
 	switch (word->kind) {
-	case CHOOSE_ADDRESS:
+	case FILTER_ADDRESS:
 		return address_is_same(text, value);
-	case CHOOSE_SOURCE: /* as the table of routes has it */
+	case FILTER_SOURCE: /* as the table of routes has it */
 		if (strcmp(row_text(row, "source"), "zebra") != 0)
 			text = row_text(row, "source");
 		break;
-	case CHOOSE_LEVEL:
+	case FILTER_LEVEL:
 		return line_is_bad_enough(text, value);
-	case CHOOSE_ANY:
-	case CHOOSE_ONE_OF:
+	case FILTER_ANY:
+	case FILTER_ONE_OF:
 		break;
 	}
 	return strcmp(text, value) == 0;
@@ -65,25 +65,25 @@ row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 
 /* Is all so that is asked of the row itself, or, `hops`, of one way out? */
 static bool
-row_is_all_so(const struct choose *c, const json_t *row, bool hops)
+row_is_all_so(const struct filter *c, const json_t *row, bool hops)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
-		    !row_is_so(&choose_word[i], row, c->value[i]))
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (filter_word[i].hops == hops && c->value[i][0] != '\0' &&
+		    !row_is_so(&filter_word[i], row, c->value[i]))
 			return false;
 	return true;
 }
 
 /* Is there one way out for which all is so that is asked of ways? */
 static bool
-row_has_way(const struct choose *c, const json_t *row)
+row_has_way(const struct filter *c, const json_t *row)
 {
 	const json_t *hop;
 	bool asked = false;
 	size_t h;
 
-	for (int i = 0; i < N_CHOOSE; i++)
-		asked |= choose_word[i].hops && c->value[i][0] != '\0';
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		asked |= filter_word[i].hops && c->value[i][0] != '\0';
 	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
 		if (row_is_all_so(c, hop, true))
 			return true;
@@ -92,7 +92,7 @@ row_has_way(const struct choose *c, const json_t *row)
 
 /* Is the row one of those that were asked for? */
 static bool
-row_is_chosen(const struct choose *c, const json_t *row)
+row_is_chosen(const struct filter *c, const json_t *row)
 {
 	return !c->any || (row_is_all_so(c, row, false) && row_has_way(c, row));
 }
