@@ -241,13 +241,13 @@ main(int argc, char **argv)
 	struct options opt;
 	int code;
 
-	sink_stand_in();
+	log_out_use_null();
 	service_init();
 	if (!options_parse(argc, argv, &opt, &code) || !options_load(&opt, &dp.conf, &code))
 		return code;
 	if (opt.prepare)
 		return prepare_machine(&dp.conf);
-	sink_begin();
+	log_out_open();
 	log_set_level(dp.conf.log_level);
 	dp.poll_asked = opt.poll_always;
 	dp.conf.poll_always |= dp.poll_asked;

@@ -92,7 +92,7 @@ idle_begin(void)
 
 /* Return how long to sleep without a wake-up, after `silence_ns` without packets. */
 static uint64_t
-sleep_ns(struct idle *idle, uint64_t silence_ns)
+idle_sleep_ns(struct idle *idle, uint64_t silence_ns)
 {
 	uint64_t ns = silence_ns / BLIND_PART;
 
@@ -105,7 +105,7 @@ sleep_ns(struct idle *idle, uint64_t silence_ns)
 enum end { END_TIME, END_TOLD, END_QUEUE };
 
 static enum end
-block(struct idle *idle, uint64_t ns)
+idle_block(struct idle *idle, uint64_t ns)
 {
 	struct timespec t = {.tv_sec = 0, .tv_nsec = (long)ns};
 	struct epoll_event e[8];
@@ -135,7 +135,7 @@ block(struct idle *idle, uint64_t ns)
 }
 
 static void
-arm(struct idle *idle, bool on)
+idle_arm(struct idle *idle, bool on)
 {
 	idle->armed = on;
 	if (idle->arm != NULL)
@@ -163,7 +163,7 @@ idle_nothing(struct idle *idle)
 	if (now - idle->silent_ns < SPIN_NS)
 		return;
 	if (!idle->armed) {
-		arm(idle, true); /* then look at the queues once more */
+		idle_arm(idle, true); /* then look at the queues once more */
 		return;
 	}
 	__atomic_store_n(idle->n_sleeps, *idle->n_sleeps + 1, __ATOMIC_RELAXED);
@@ -175,7 +175,7 @@ idle_nothing(struct idle *idle)
 		nanosleep(&t, NULL);
 		idle->in_vain = 0;
 	} else {
-		end = block(idle, sleep_ns(idle, now - idle->silent_ns));
+		end = idle_block(idle, idle_sleep_ns(idle, now - idle->silent_ns));
 		idle->in_vain += end == END_QUEUE;
 	}
 	urcu_qsbr_thread_online();
@@ -184,14 +184,14 @@ idle_nothing(struct idle *idle)
 	 * the next sleep.
 	 */
 	if (end != END_TIME)
-		arm(idle, false);
+		idle_arm(idle, false);
 }
 
 void
 idle_something(struct idle *idle)
 {
 	if (idle->armed)
-		arm(idle, false);
+		idle_arm(idle, false);
 	idle->silent_ns = 0;
 	idle->in_vain = 0;
 }

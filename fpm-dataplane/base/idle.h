@@ -95,7 +95,7 @@ idle_wake(struct idle *idle)
 {
 	/*
 	 * Full barrier: the work must be visible before `asleep` is read. Pairs with
-	 * arm().
+	 * idle_arm().
 	 */
 	cmm_smp_mb();
 	if (atomic_load_explicit(&idle->asleep, memory_order_relaxed))

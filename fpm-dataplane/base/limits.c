@@ -29,7 +29,7 @@ static struct {
 	atomic_bool full;
 	atomic_bool
 		/* W:under `lock` the last log line about the table says that it is full */
-		told;
+		logged;
 	struct log_limit limit;
 } state[N_TABLE];
 
@@ -43,15 +43,15 @@ table_begin(enum table table, uint64_t max)
 	atomic_store_explicit(&state[table].used, 0, memory_order_relaxed);
 	atomic_store_explicit(&state[table].refused, 0, memory_order_relaxed);
 	atomic_store(&state[table].full, false);
-	atomic_store(&state[table].told, false);
+	atomic_store(&state[table].logged, false);
 }
 
 /* Return true if the log's last line about the table is out of date. */
 static bool
-is_news(enum table table)
+log_is_stale(enum table table)
 {
 	return atomic_load_explicit(&state[table].full, memory_order_relaxed) !=
-	       atomic_load_explicit(&state[table].told, memory_order_relaxed);
+	       atomic_load_explicit(&state[table].logged, memory_order_relaxed);
 }
 
 /*
@@ -60,7 +60,7 @@ is_news(enum table table)
  * reported when the second is over, by table_tell() at the latest.
  */
 static void
-tell(enum table table, bool again)
+table_log(enum table table, bool again)
 {
 	struct table_state now;
 	unsigned int missed;
@@ -69,15 +69,15 @@ tell(enum table table, bool again)
 	pthread_mutex_lock(&lock);
 	full = atomic_load(&state[table].full);
 	now = table_state(table);
-	if (full && (again || is_news(table)) &&
+	if (full && (again || log_is_stale(table)) &&
 	    log_allowed(&state[table].limit, &missed)) {
-		atomic_store(&state[table].told, true);
+		atomic_store(&state[table].logged, true);
 		log_warn("%s: table is full table=%s max=%llu refused=%llu%s%s",
 			 info[table].room, now.name, (unsigned long long)now.max,
 			 (unsigned long long)now.refused, now.key != NULL ? " key=" : "",
 			 now.key != NULL ? now.key : "");
-	} else if (!full && is_news(table)) {
-		atomic_store(&state[table].told, false);
+	} else if (!full && log_is_stale(table)) {
+		atomic_store(&state[table].logged, false);
 		log_info("%s: table has room again table=%s used=%llu max=%llu "
 			 "refused=%llu",
 			 info[table].room, now.name, (unsigned long long)now.used,
@@ -95,10 +95,10 @@ table_used(enum table table, uint64_t used)
 	if (!atomic_load_explicit(&state[table].full, memory_order_relaxed))
 		return;
 	max = atomic_load_explicit(&state[table].max, memory_order_relaxed);
-	if (used > table_brim(max))
+	if (used > table_capacity(max))
 		return;
 	atomic_store(&state[table].full, false);
-	tell(table, false);
+	table_log(table, false);
 }
 
 void
@@ -106,15 +106,15 @@ table_refuse(enum table table)
 {
 	atomic_fetch_add_explicit(&state[table].refused, 1, memory_order_relaxed);
 	atomic_store(&state[table].full, true);
-	tell(table, true);
+	table_log(table, true);
 }
 
 void
 table_tell(void)
 {
 	for (unsigned int t = 0; t < N_TABLE; t++)
-		if (is_news((enum table)t))
-			tell((enum table)t, false);
+		if (log_is_stale((enum table)t))
+			table_log((enum table)t, false);
 }
 
 struct table_state

@@ -70,7 +70,7 @@ table_limit(const struct table_limits *limits, enum table table)
  *                                                                             [any thread]
  */
 static inline uint64_t
-table_brim(uint64_t max)
+table_capacity(uint64_t max)
 {
 	return max - (max + 7) / 8;
 }

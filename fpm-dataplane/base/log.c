@@ -18,7 +18,7 @@
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
 
-#define KEPT_BYTES 256 /* octets of a kept line; the rest is cut */
+#define RECENT_BYTES 256 /* octets of a kept line; the rest is cut */
 
 /*
  * The last lines, for `fpmctl show log`. The lock is held for a short copy only, and no
@@ -29,17 +29,17 @@ static struct {
 	unsigned long n; /* lines since the start */
 	struct {
 		uint16_t len;
-		char text[KEPT_BYTES];
+		char text[RECENT_BYTES];
 	} line[LOG_RECENT_LINES];
 } recent = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void
-keep(const char *line, size_t len)
+recent_add(const char *line, size_t len)
 {
 	unsigned long at;
 
-	if (len > KEPT_BYTES)
-		len = KEPT_BYTES;
+	if (len > RECENT_BYTES)
+		len = RECENT_BYTES;
 	pthread_mutex_lock(&recent.lock);
 	at = recent.n++ % LOG_RECENT_LINES;
 	memcpy(recent.line[at].text, line, len);
@@ -91,7 +91,7 @@ make_harmless(char *text)
  * failure.
  */
 static size_t __attribute__((format(printf, 3, 0)))
-compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
+line_format(char line[LOG_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
 {
 	struct timespec now;
 	struct tm tm;
@@ -99,32 +99,32 @@ compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	n = (int)strftime(line, SINK_LINE_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	n += snprintf(line + n, SINK_LINE_MAX - (size_t)n, ".%03ldZ %c ",
+	n = (int)strftime(line, LOG_LINE_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	n += snprintf(line + n, LOG_LINE_MAX - (size_t)n, ".%03ldZ %c ",
 		      now.tv_nsec / 1000000, "EWID"[level]);
-	m = vsnprintf(line + n, SINK_LINE_MAX - (size_t)n - 1, fmt, ap);
+	m = vsnprintf(line + n, LOG_LINE_MAX - (size_t)n - 1, fmt, ap);
 	if (m < 0)
 		return 0;
 	make_harmless(line + n);
 	n += m;
-	return (size_t)(n > SINK_LINE_MAX - 2 ? SINK_LINE_MAX - 2 : n);
+	return (size_t)(n > LOG_LINE_MAX - 2 ? LOG_LINE_MAX - 2 : n);
 }
 
 static int
-to_sink(enum log_level level, char *line, size_t len)
+line_write(enum log_level level, char *line, size_t len)
 {
 	line[len] = '\n';
-	return sink_write("3467"[level], line, len + 1); /* syslog(3) */
+	return log_out_write("3467"[level], line, len + 1); /* syslog(3) */
 }
 
 static size_t __attribute__((format(printf, 3, 4)))
-compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...)
+line_format_args(char line[LOG_LINE_MAX], enum log_level level, const char *fmt, ...)
 {
 	va_list ap;
 	size_t len;
 
 	va_start(ap, fmt);
-	len = compose(line, level, fmt, ap);
+	len = line_format(line, level, fmt, ap);
 	va_end(ap);
 	return len;
 }
@@ -135,31 +135,30 @@ compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...
  * first line that it takes again.
  */
 static void
-deliver(enum log_level level, char *line, size_t len)
+line_deliver(enum log_level level, char *line, size_t len)
 {
 	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
 	static unsigned long lost;
-	char own[SINK_LINE_MAX];
+	char own[LOG_LINE_MAX];
 	size_t own_len;
 	int rc = 0;
 
 	pthread_mutex_lock(&one_by_one);
 	if (lost > 0) {
-		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: output resumed lost=%lu", lost);
-		rc = to_sink(LOG_LEVEL_WARN, own, own_len);
+		own_len = line_format_args(own, LOG_LEVEL_WARN,
+					   "log: output resumed lost=%lu", lost);
+		rc = line_write(LOG_LEVEL_WARN, own, own_len);
 		if (rc == 0) {
-			keep(own, own_len);
+			recent_add(own, own_len);
 			lost = 0;
 		}
 	}
 	if (rc == 0)
-		rc = to_sink(level, line, len);
+		rc = line_write(level, line, len);
 	if (rc < 0 && lost++ == 0) {
-		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: output failed error=%s",
-				      strerror(-rc));
-		keep(own, own_len);
+		own_len = line_format_args(own, LOG_LEVEL_WARN,
+					   "log: output failed error=%s", strerror(-rc));
+		recent_add(own, own_len);
 	}
 	pthread_mutex_unlock(&one_by_one);
 }
@@ -167,19 +166,19 @@ deliver(enum log_level level, char *line, size_t len)
 void
 log_write(enum log_level level, const char *fmt, ...)
 {
-	char line[SINK_LINE_MAX];
+	char line[LOG_LINE_MAX];
 	va_list ap;
 	size_t len;
 
 	if (!log_enabled(level))
 		return;
 	va_start(ap, fmt);
-	len = compose(line, level, fmt, ap);
+	len = line_format(line, level, fmt, ap);
 	va_end(ap);
 	if (len == 0)
 		return;
-	keep(line, len);
-	deliver(level, line, len);
+	recent_add(line, len);
+	line_deliver(level, line, len);
 }
 
 /*
@@ -219,8 +218,8 @@ utf8_len(const char *in)
  * Copy characters for which char_len() returns a length; write each other octet as \xNN.
  */
 static const char *
-escape(const char *in, size_t len, char *out, size_t out_size,
-       size_t (*char_len)(const char *in))
+text_escape(const char *in, size_t len, char *out, size_t out_size,
+	    size_t (*char_len)(const char *in))
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t o = 0;
@@ -247,13 +246,13 @@ escape(const char *in, size_t len, char *out, size_t out_size,
 const char *
 log_escape(const char *in, size_t len, char *out, size_t out_size)
 {
-	return escape(in, len, out, out_size, ascii_len);
+	return text_escape(in, len, out, out_size, ascii_len);
 }
 
 const char *
 log_escape_name(const char *name, char *out, size_t out_size)
 {
-	return escape(name, strlen(name), out, out_size, utf8_len);
+	return text_escape(name, strlen(name), out, out_size, utf8_len);
 }
 
 void

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 static int own_fd = -1; /* W:main once second open of a pipe or terminal; -1: none */
-static bool torn;       /* the last line was written in part */
+static bool is_cut;     /* the last line was written in part */
 
 void
-sink_stand_in(void)
+log_out_use_null(void)
 {
 	int fd;
 
@@ -37,11 +37,11 @@ sink_stand_in(void)
 }
 
 void
-sink_begin(void)
+log_out_open(void)
 {
 	struct stat st;
 
-	sink_forget();
+	log_out_close();
 	if (fstat(STDERR_FILENO, &st) == 0 &&
 	    (S_ISFIFO(st.st_mode) || isatty(STDERR_FILENO)))
 		own_fd = open("/proc/self/fd/2",
@@ -49,7 +49,7 @@ sink_begin(void)
 }
 
 void
-sink_forget(void)
+log_out_close(void)
 {
 	if (own_fd >= 0)
 		close(own_fd);
@@ -75,7 +75,7 @@ is_journal(const struct stat *st)
 
 /* Write where poll() reports room. Returns the octets written, or -1 and errno. */
 static ssize_t
-ask_and_put(const struct iovec *out, int n_out)
+poll_and_write(const struct iovec *out, int n_out)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 
@@ -98,7 +98,7 @@ octets_put(const struct iovec *out, int n_out)
 		for (size_t at = 0; at < out[i].iov_len; at++, sent++) {
 			struct iovec one = {(char *)out[i].iov_base + at, 1};
 
-			if (ask_and_put(&one, 1) != 1)
+			if (poll_and_write(&one, 1) != 1)
 				return sent > 0 ? sent : -1;
 		}
 	return sent;
@@ -106,7 +106,7 @@ octets_put(const struct iovec *out, int n_out)
 
 /* Write to standard error. Returns the octets written, or -1 and errno. */
 static ssize_t
-put(mode_t kind, struct iovec *out, int n_out)
+line_put(mode_t kind, struct iovec *out, int n_out)
 {
 	struct msghdr msg = {.msg_iov = out, .msg_iovlen = (size_t)n_out};
 
@@ -116,11 +116,11 @@ put(mode_t kind, struct iovec *out, int n_out)
 		return writev(own_fd, out, n_out);
 	if (S_ISCHR(kind) && isatty(STDERR_FILENO))
 		return octets_put(out, n_out);
-	return ask_and_put(out, n_out);
+	return poll_and_write(out, n_out);
 }
 
 int
-sink_write(char digit, const char *line, size_t n)
+log_out_write(char digit, const char *line, size_t n)
 {
 	char mark[4] = {'\n', '<', digit, '>'};
 	struct stat st;
@@ -129,12 +129,12 @@ sink_write(char digit, const char *line, size_t n)
 
 	if (fstat(STDERR_FILENO, &st) < 0)
 		return -errno;
-	out[0] = (struct iovec){mark, torn ? 1 : 0};
+	out[0] = (struct iovec){mark, is_cut ? 1 : 0};
 	out[1] = (struct iovec){mark + 1, is_journal(&st) ? 3 : 0};
 	out[2] = (struct iovec){(void *)(uintptr_t)line, n};
-	sent = put(st.st_mode, out, 3);
+	sent = line_put(st.st_mode, out, 3);
 	if (sent < 0)
 		return -errno;
-	torn = (size_t)sent < out[0].iov_len + out[1].iov_len + n;
-	return torn ? -EAGAIN : 0;
+	is_cut = (size_t)sent < out[0].iov_len + out[1].iov_len + n;
+	return is_cut ? -EAGAIN : 0;
 }

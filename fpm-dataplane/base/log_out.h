@@ -8,28 +8,28 @@
 
 #include <stddef.h>
 
-#define SINK_LINE_MAX \
+#define LOG_LINE_MAX \
 	1024 /* octets: less than PIPE_BUF, so that a pipe takes all or nothing */
 
 /*
  * Open /dev/null for those of descriptors 0 to 2 that are closed. Otherwise a TAP or
  * zebra's socket could become standard error. Call before any other open.           [main]
  */
-void sink_stand_in(void);
+void log_out_use_null(void);
 
 /*
  * Open a pipe or terminal a second time, non-blocking, while the process still has the
  * rights. Without it each line needs a poll(2). Only one thread may exist.          [main]
  */
-void sink_begin(void);
+void log_out_open(void);
 
 /* Close the second open, in a child whose descriptors change.                   [child] */
-void sink_forget(void);
+void log_out_close(void);
 
 /*
  * Write a line of `n` octets, newline included; if standard error is the journal's, with
  * the mark of priority `digit` before it. Returns 0, or -errno: the line is lost.
  */
-int sink_write(char digit, const char *line, size_t n);
+int log_out_write(char digit, const char *line, size_t n);
 
 #endif

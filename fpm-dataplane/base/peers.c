@@ -61,13 +61,13 @@ tag_of(uint64_t key)
 }
 
 static bool
-same(uint64_t word, uint64_t key)
+word_has_key(uint64_t word, uint64_t key)
 {
 	return word >> 33 << 33 == tag_of(key);
 }
 
 static bool
-fresh(uint64_t word, uint32_t now_s)
+word_is_fresh(uint64_t word, uint32_t now_s)
 {
 	/* The clocks of cores may differ: a time in the future counts as fresh. */
 	return word != 0 && (int32_t)(now_s - (uint32_t)word) < PEER_SECONDS;
@@ -78,9 +78,9 @@ fresh(uint64_t word, uint32_t now_s)
  * ones; the younger the higher.
  */
 static uint64_t
-worth(uint64_t word, uint32_t now_s)
+word_value(uint64_t word, uint32_t now_s)
 {
-	if (!fresh(word, now_s))
+	if (!word_is_fresh(word, now_s))
 		return 0;
 	return (word & PROOF) + 1 + (uint32_t)word;
 }
@@ -95,19 +95,20 @@ peers_learn(enum peer_kind kind, uint64_t key, bool proof, uint32_t now_s)
 	for (unsigned int i = 0; i < WAYS; i++) {
 		uint64_t w = atomic_load_explicit(&set[i], memory_order_relaxed);
 
-		if (same(w, key)) {
+		if (word_has_key(w, key)) {
 			word |= w & PROOF;
 			at = &set[i];
 			old = w;
 			break;
 		}
-		if (worth(w, now_s) < least) {
-			least = worth(w, now_s);
+		if (word_value(w, now_s) < least) {
+			least = word_value(w, now_s);
 			at = &set[i];
 			old = w;
 		}
 	}
-	if (!same(old, key) && !proof && fresh(old, now_s) && (old & PROOF) != 0)
+	if (!word_has_key(old, key) && !proof && word_is_fresh(old, now_s) &&
+	    (old & PROOF) != 0)
 		return;
 	/*
 	 * Write at most once a second: the readers' copies of the cache line stay valid.
@@ -122,7 +123,7 @@ peers_forget(enum peer_kind kind, uint64_t key)
 	_Atomic uint64_t *set = table[kind][key % SETS];
 
 	for (unsigned int i = 0; i < WAYS; i++)
-		if (same(atomic_load_explicit(&set[i], memory_order_relaxed), key))
+		if (word_has_key(atomic_load_explicit(&set[i], memory_order_relaxed), key))
 			atomic_store_explicit(&set[i], 0, memory_order_relaxed);
 }
 
@@ -134,8 +135,8 @@ peers_know(enum peer_kind kind, uint64_t key, uint32_t now_s)
 	for (unsigned int i = 0; i < WAYS; i++) {
 		uint64_t w = atomic_load_explicit(&set[i], memory_order_relaxed);
 
-		if (same(w, key))
-			return fresh(w, now_s);
+		if (word_has_key(w, key))
+			return word_is_fresh(w, now_s);
 	}
 	return false;
 }

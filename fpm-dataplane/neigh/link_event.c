@@ -374,7 +374,7 @@ link_retry_vrfs(struct neigh *n)
 void
 link_retry_vlans(struct neigh *n)
 {
-	if (!n->left_out || n->n_vlans > table_brim(n->most_vlans))
+	if (!n->left_out || n->n_vlans > table_capacity(n->most_vlans))
 		return;
 	n->left_out = false;
 	link_forget_where(n, 0, link_is_left_out);

@@ -75,7 +75,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 	ports_reopen_lost(n);
 	carrier_say_rest(n);
-	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
+	if (n->untold && n->n_nb <= table_capacity(n->most_known)) {
 		n->untold = false;
 		kmon_tell_neighbors(n->control);
 	}

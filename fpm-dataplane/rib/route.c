@@ -143,7 +143,7 @@ routes_told(struct rib *rib)
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
 	/* Which were refused is not noted: zebra says them all again, to who goes on. */
-	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
+	if (!rib->tables.is_short || rib->stopping || n > table_capacity(max))
 		return;
 	rib->tables.is_short = false;
 	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));

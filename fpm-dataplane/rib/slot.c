@@ -109,7 +109,7 @@ slot_release(struct rib *rib, uint32_t number)
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
 	if (rib->slots.is_short && !rib->stopping &&
 	    slots_count_large(rib) <=
-		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
+		    table_capacity(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots.is_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

@@ -84,7 +84,7 @@ child_run(void)
 {
 	char text[24];
 
-	sink_forget();
+	log_out_close();
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
@@ -488,7 +488,7 @@ main(int argc, char **argv)
 	int watchdog_s = 30, start_s = 90;
 	int opt, rc;
 
-	sink_stand_in();
+	log_out_use_null();
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
@@ -518,7 +518,7 @@ main(int argc, char **argv)
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
 	next_plan(DO_NOTHING, 0);
-	sink_begin();
+	log_out_open();
 	privileges_limit();
 	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
 	signal(SIGPIPE, SIG_IGN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whoever reads the log may stop, and nobody who writes it waits: on a pipe, a terminal, a
- * socket; with the way of our own to it (sink_begin()) and without. A test that waits is ended
+ * socket; with the way of our own to it (log_out_open()) and without. A test that waits is ended
  * by its alarm.
  * link: fpm-dataplane/base/
  */
@@ -75,7 +75,7 @@ stderr_is(int fd)
 static void
 stderr_back(void)
 {
-	sink_forget();
+	log_out_close();
 	dup2(was, STDERR_FILENO);
 	close(was);
 }
@@ -148,7 +148,7 @@ nobody_waits(int (*make)(int *reader), bool begin)
 	text[0] = '\0';
 	stderr_is(make(&reader));
 	if (begin)
-		sink_begin();
+		log_out_open();
 	alarm(PATIENCE_S);
 	for (unsigned int i = 0; i < LINES; i++)
 		log_info("test: count=%u.", i);
