@@ -146,7 +146,7 @@ live(void)
 			reload();
 			continue;
 		}
-		if (sig != SERVICE_SIGNAL_RESTART)
+		if (sig != SD_SIGNAL_RESTART)
 			break;
 		switch (hand_over()) {
 		case HANDOVER_DONE:
@@ -158,11 +158,11 @@ live(void)
 		}
 		break;
 	}
-	service_hint("STOPPING=1");
+	sd_send_nowait("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
+	stop(sig == SD_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
 	nics_end();
-	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
+	return sig == SD_SIGNAL_RESTART ? SD_EXIT_RESTART : 0;
 }
 
 /* The exit code of a start: for a successor there may have been no room beside us. */
@@ -175,7 +175,7 @@ failed(int rc)
 	last_checkpoint_close();
 	if (dp.predecessor < 0)
 		nics_end();
-	return dp.predecessor >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
+	return dp.predecessor >= 0 && rc == -ENOMEM ? SD_EXIT_ROOM : 1;
 }
 
 static int
@@ -184,7 +184,7 @@ run(const struct config *conf)
 	int rc;
 
 	signals_begin(&dp.signals, &dp.born_with);
-	dp.predecessor = service_take(SERVICE_SUCCESSOR);
+	dp.predecessor = sd_take(SD_SUCCESSOR);
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
 	/* Its thread is born here: from a worker it would have that worker's name. */
@@ -231,7 +231,7 @@ run(const struct config *conf)
 	last_checkpoint_close();
 	fdstore_keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
-	service_say("READY=1");
+	sd_send("READY=1");
 	return live();
 }
 
@@ -242,7 +242,7 @@ main(int argc, char **argv)
 	int code;
 
 	log_out_use_null();
-	service_init();
+	sd_init();
 	if (!options_parse(argc, argv, &opt, &code) || !options_load(&opt, &dp.conf, &code))
 		return code;
 	if (opt.prepare)

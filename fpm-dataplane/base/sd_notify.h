@@ -12,22 +12,19 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
-#define SERVICE_EXIT_RESTART 75 /* start again at once: a restart was requested */
-/* of a successor, for its predecessor: no memory for two daemons */
-#define SERVICE_EXIT_ROOM  76
-#define SERVICE_EXIT_LATER 77 /* as 2, but the manager keeps descriptors: try again */
+#define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
+#define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
+#define SD_EXIT_ROOM    76 /* of a successor, to its predecessor: no memory for two */
+#define SD_EXIT_LATER   77 /* as 2, but the manager keeps descriptors: try again */
 
-#define SERVICE_FIRST_FD 3 /* first inherited descriptor */
-/* name of the descriptor that leads to the predecessor */
-#define SERVICE_SUCCESSOR "successor"
+#define SD_FIRST_FD  3           /* first inherited descriptor */
+#define SD_SUCCESSOR "successor" /* name of the descriptor to the predecessor */
 
-#define SERVICE_WHY_STRLEN 160
+#define SD_WHY_STRLEN 160
 
-/* time for the manager to read a datagram; longer than any load of the machine explains */
-#define SERVICE_TELL_MS 5000u
+#define SD_SEND_MS 5000u /* time for the manager to read a datagram, on a busy machine */
 
-#define SERVICE_SIGNAL_RESTART SIGUSR1 /* to this process: end with SERVICE_EXIT_RESTART */
+#define SD_SIGNAL_RESTART SIGUSR1 /* to this process: end with SD_EXIT_RESTART */
 
 /* A descriptor and the name by which a process inherits it. */
 struct named_fd {
@@ -40,56 +37,56 @@ struct named_fd {
  * them from the environment, and make the descriptors close-on-exec. Call once, before any
  * other call here.
  */
-void service_init(void);
+void sd_init(void);
 
 /*
  * Let a successor send from now on (restart/handover.h). Before, it sends nothing, because
  * it is not the main process yet: systemd would log a warning about each datagram. No
  * effect in other daemons.
  */
-void service_speak(void);
+void sd_unmute(void);
 
 /*
  * Return true if there is a manager, which starts the daemon again and keeps descriptors.
  */
-bool service_is_kept(void);
+bool sd_has_manager(void);
 
 /*
  * Return false if the manager has ended, or there never was one. A manager that is stopped
  * or busy counts as running.
  */
-bool service_is_heard(void);
+bool sd_manager_runs(void);
 
 /*
  * Return true if the manager started this daemon after a crash or a stop, with stored
  * descriptors (TAPs, the checkpoint). If this daemon ends for good, these are lost. False
  * in a successor, because its predecessor still forwards.
  */
-bool service_is_next(void);
+bool sd_is_restarted(void);
 
 /*
  * Take the inherited descriptor `name`, which the caller then has to close; -1: there is
  * none. Of several with the same name it returns the last and closes the others.
  */
-int service_take(const char *name);
+int sd_take(const char *name);
 
 /*
  * Find an inherited descriptor that has not been taken and for which `is_it` returns true;
  * -1: none.
  */
-int service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
+int sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
 
 /*
  * Take a descriptor that has not been taken, and copy its name to `name`; -1: none is
  * left.
  */
-int service_take_rest(char *name, unsigned int size);
+int sd_take_next(char *name, unsigned int size);
 
 /*
  * Send state such as "READY=1"; several variables have newlines between them. Returns 0 or
  * -errno.
  */
-int service_say(const char *state);
+int sd_send(const char *state);
 
 /*
  * Tell the manager that `successor` is the main process from now on. Returns 0, also when
@@ -97,52 +94,52 @@ int service_say(const char *state);
  * another -errno. After an error the manager would take the end of this process for the
  * end of the daemon.
  */
-int service_mainpid(pid_t successor, unsigned int most_ms);
+int sd_set_mainpid(pid_t successor, unsigned int most_ms);
 
 /*
  * Send state without waiting, or drop it when the manager does not read. For "WATCHDOG=1",
  * which repeats, and "STOPPING=1", which the manager need not know. Logs once that the
  * manager has ended.
  */
-void service_hint(const char *state);
+void sd_send_nowait(const char *state);
 
 /*
  * Tell the manager that the start made progress and that the next step may take
- * SERVICE_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
+ * SD_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
  */
-#define SERVICE_STEP_S 90u /* as DefaultTimeoutStartSec= of systemd */
-void service_goes_on(void);
+#define SD_STEP_S 90u /* as DefaultTimeoutStartSec= of systemd */
+void sd_extend_timeout(void);
 
 /*
  * Record a restart that was refused, with the reason as a sentence; return the number of
  * such restarts and copy the last reason to `why`.                            [any thread]
  */
-void service_refused(const char *why);
-unsigned int service_refusals(char why[SERVICE_WHY_STRLEN]);
+void sd_refusal_add(const char *why);
+unsigned int sd_refusal_count(char why[SD_WHY_STRLEN]);
 
 /*
  * Store a copy of `fd` under `name` (printable, no ':', at most 100 octets) with the
- * manager, until service_forget(name) or until the service is stopped for good. Returns 0
+ * manager, until sd_fdremove(name) or until the service is stopped for good. Returns 0
  * or -errno; -ENOTCONN without a manager.
  */
-int service_keep(const char *name, int fd);
-int service_forget(const char *name);
+int sd_fdstore(const char *name, int fd);
+int sd_fdremove(const char *name);
 
 /*
  * Remove the stored descriptors of `name`, and wait until the manager has done it
  * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.              [any thread]
  */
-int service_let_go(const char *name, unsigned int most_ms);
+int sd_fdremove_wait(const char *name, unsigned int most_ms);
 
 /*
  * Make the environment of a successor (restart/handover.h): the same manager, and `n`
- * descriptors from SERVICE_FIRST_FD on, with their names separated by ':'. The caller
- * frees it with service_env_free(); NULL: no memory.
+ * descriptors from SD_FIRST_FD on, with their names separated by ':'. The caller
+ * frees it with sd_env_free(); NULL: no memory.
  */
-char **service_env(const char *names, unsigned int n);
-void service_env_free(char **env);
+char **sd_env(const char *names, unsigned int n);
+void sd_env_free(char **env);
 
 /* Return the interval of WATCHDOG=1 in ms: half of WATCHDOG_USEC; 0: no watchdog. */
-unsigned int service_watchdog_ms(void);
+unsigned int sd_watchdog_ms(void);
 
 #endif

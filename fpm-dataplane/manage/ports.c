@@ -40,7 +40,7 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 		uint64_t begin = monotonic_ms();
 
 		pc.tap_fd = fdstore_take_tap(conf, cp->tap);
-		service_goes_on();
+		sd_extend_timeout();
 		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
@@ -57,7 +57,7 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 					  : "found",
 			 (unsigned long long)(monotonic_ms() - begin));
 	}
-	service_goes_on();
+	sd_extend_timeout();
 	return 0;
 }
 

@@ -16,7 +16,7 @@ struct rte_mempool;
 /*
  * Open all into slots 0, 1, ... of `port`; those that were opened before one failed stay open.
  * *n counts them. Returns 0 or -errno, after a line in the log. For each the service manager
- * is told that the start goes on (service_goes_on()).
+ * is told that the start goes on (sd_extend_timeout()).
  */
 int ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
 	       unsigned int *n);

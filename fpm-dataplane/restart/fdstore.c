@@ -74,12 +74,12 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 {
 	struct wanted want = {conf, tap};
 	char key[64];
-	int fd = service_take(tap_key(tap, key));
+	int fd = sd_take(tap_key(tap, key));
 
 	if (fd >= 0)
 		return fd;
 	/* A copy: what is kept under the old key is let go when this one is kept. */
-	fd = service_find(tap_was_renamed, &want);
+	fd = sd_find(tap_was_renamed, &want);
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -90,8 +90,8 @@ fdstore_keep_tap(const struct port *port)
 	int rc;
 
 	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
-	service_forget(tap_key(port->name, key));
-	rc = service_keep(key, port->tap.fd);
+	sd_fdremove(tap_key(port->name, key));
+	rc = sd_fdstore(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
 			 strerror(-rc));
@@ -102,7 +102,7 @@ fdstore_remove_tap(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(tap_key(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
+	if (sd_fdremove_wait(tap_key(tap, key), haste_ms(SD_SEND_MS)) == -ETIMEDOUT)
 		log_warn("keep: the service manager has not let go of the tap yet name=%s",
 			 tap);
 }
@@ -113,11 +113,11 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 	char name[128];
 	int fd;
 
-	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
+	while ((fd = sd_take_next(name, sizeof(name))) >= 0) {
 		char shown[128];
 
 		close(fd);
-		service_forget(name);
+		sd_fdremove(name);
 		log_info("main: kept descriptor let go name=%s",
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
@@ -126,7 +126,7 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 			fdstore_keep_tap(&port[i]);
 	}
 	/* The old one is not wanted even where there is no new one. */
-	service_forget(FDSTORE_CHECKPOINT);
+	sd_fdremove(FDSTORE_CHECKPOINT);
 	if (checkpoint_fd >= 0)
-		service_keep(FDSTORE_CHECKPOINT, checkpoint_fd);
+		sd_fdstore(FDSTORE_CHECKPOINT, checkpoint_fd);
 }

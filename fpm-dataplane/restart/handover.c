@@ -84,7 +84,7 @@ successor_await(const struct child *s, enum step step)
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
 		if (now - sign >= SIGN_MS) {
-			service_hint("WATCHDOG=1");
+			sd_send_nowait("WATCHDOG=1");
 			sign = now;
 		}
 	}
@@ -116,32 +116,32 @@ successor_end(const struct child *s, bool shares)
 
 /* Explain to clients why there is no successor. */
 static void
-failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
+failure_explain(int rc, int status, char why[SD_WHY_STRLEN])
 {
 	if (rc == -ETIMEDOUT)
-		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
+		snprintf(why, SD_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (rc == -EAGAIN)
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "the service manager does not listen, and would not know its "
 			 "successor");
 	else if (rc != -EPIPE)
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "the service manager could not be told of its successor: %s",
 			 strerror(-rc));
 	else if (WIFSIGNALED(status))
-		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
+		snprintf(why, SD_WHY_STRLEN, "its successor was ended by signal %d%s",
 			 WTERMSIG(status),
 			 WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL
 				 ? " (no memory?)"
 				 : "");
-	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
-		snprintf(why, SERVICE_WHY_STRLEN,
+	else if (WEXITSTATUS(status) == SD_EXIT_CONFIG)
+		snprintf(why, SD_WHY_STRLEN,
 			 "the configuration is wrong; `fpmctl config reload --dry-run` "
 			 "tells "
 			 "where");
 	else
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "its successor did not start, code %d; the log has the reason",
 			 WEXITSTATUS(status));
 }
@@ -155,10 +155,10 @@ handover_refuse(const char *why)
 
 	/* Who has asked meanwhile is told as well, and has not asked for another try. */
 	sigemptyset(&again);
-	sigaddset(&again, SERVICE_SIGNAL_RESTART);
+	sigaddset(&again, SD_SIGNAL_RESTART);
 	(void)sigtimedwait(&again, NULL, &now);
 	log_error("main: restart refused, this daemon forwards on: %s", why);
-	service_refused(why);
+	sd_refusal_add(why);
 	return HANDOVER_REFUSED;
 }
 
@@ -178,9 +178,9 @@ handover_cancel(const struct predecessor *old, const char *why)
 static enum handover
 handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 {
-	char why[SERVICE_WHY_STRLEN];
+	char why[SD_WHY_STRLEN];
 
-	if (service_is_heard())
+	if (sd_manager_runs())
 		return HANDOVER_SLOW;
 	if (quiesced)
 		(void)workers_resume(&old->quiesce);
@@ -196,14 +196,14 @@ successor_failed(const struct child *s, const struct predecessor *old, int rc,
 		 bool quiesced)
 {
 	int status = successor_end(s, nics_are_kept());
-	char why[SERVICE_WHY_STRLEN];
+	char why[SD_WHY_STRLEN];
 
 	if (rc == -EINTR) {
 		log_info("main: restart given up, there is a signal to end");
 		return HANDOVER_REFUSED;
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
-		if (service_is_heard())
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM) {
+		if (sd_manager_runs())
 			log_warn("main: no memory for two daemons, the old one ends first");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
@@ -225,14 +225,14 @@ successor_start(struct child *s, const struct predecessor *old, int nics)
 
 	if (nics >= 0)
 		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
-	return child_start(s, old->argv, fd, n, SERVICE_SUCCESSOR, &old->born_with);
+	return child_start(s, old->argv, fd, n, SD_SUCCESSOR, &old->born_with);
 }
 
 static enum handover
 hand_over(const struct predecessor *old, int nics)
 {
 	struct child s = {.sock = -1};
-	char said[SERVICE_WHY_STRLEN];
+	char said[SD_WHY_STRLEN];
 	int rc = successor_start(&s, old, nics);
 
 	if (rc < 0) {
@@ -255,7 +255,7 @@ hand_over(const struct predecessor *old, int nics)
 	if (rc == 0 && end_is_pending()) /* all the while, not only in the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_mainpid(s.pid, haste_ms(SERVICE_TELL_MS));
+		rc = sd_set_mainpid(s.pid, haste_ms(SD_SEND_MS));
 	if (rc < 0)
 		return successor_failed(&s, old, rc, true);
 	/* The successor sees to it that we end; this, should both hang. */
@@ -333,7 +333,7 @@ predecessor_await(const struct successor *next, enum step step, int most_ms, boo
 		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
 			return -ETIMEDOUT;
 		if (now - sign >= SIGN_MS) { /* heard from COMMITTED on */
-			service_hint("WATCHDOG=1");
+			sd_send_nowait("WATCHDOG=1");
 			sign = now;
 		}
 	}
@@ -391,7 +391,7 @@ process_await_end(int pidfd)
 	for (int ms = 0; pidfd >= 0 && poll(&p, 1, SIGN_MS) <= 0; ms += SIGN_MS) {
 		if (ms >= HANDOVER_CLOSE_MS)
 			return -ETIMEDOUT;
-		service_hint("WATCHDOG=1");
+		sd_send_nowait("WATCHDOG=1");
 	}
 	return 0;
 }
@@ -431,8 +431,8 @@ take_over(const struct successor *next, int pidfd)
 
 	if (rc < 0)
 		return rc;
-	service_speak();
-	service_hint("WATCHDOG=1"); /* from here on the manager counts */
+	sd_unmute();
+	sd_send_nowait("WATCHDOG=1"); /* from here on the manager counts */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
 		hangs = "a device of it hangs";

@@ -85,7 +85,7 @@ time_until(uint64_t then_ms)
 int
 watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 {
-	unsigned int patience_ms = service_watchdog_ms();
+	unsigned int patience_ms = sd_watchdog_ms();
 	static struct watchdog watchdog;
 	static uint64_t look_ms; /* kept: signals that come often hold up no look */
 	int sig;
@@ -103,7 +103,7 @@ watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 		if (monotonic_ms() >= look_ms) {
 			if (watchdog_look(&watchdog, w, n_worker, monotonic_ms(),
 					  patience_ms))
-				service_hint("WATCHDOG=1");
+				sd_send_nowait("WATCHDOG=1");
 			look_ms = monotonic_ms() + patience_ms / LOOKS + 1;
 		}
 		if (sig >= 0)
@@ -123,8 +123,8 @@ watchdog_until(bool (*done)(void), unsigned int most_ms)
 		if (now >= end_ms)
 			return -ETIMEDOUT;
 		if (now >= sign_ms) {
-			service_hint("WATCHDOG=1");
-			sign_ms = now + service_watchdog_ms() / LOOKS;
+			sd_send_nowait("WATCHDOG=1");
+			sign_ms = now + sd_watchdog_ms() / LOOKS;
 		}
 		nanosleep(&pause, NULL);
 	}

@@ -158,7 +158,7 @@ child_ended(int status)
 			log_error("supervise: ended code=%d, not started again", code);
 		return code;
 	}
-	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
+	if (code == SD_EXIT_CONFIG || code == SD_EXIT_LATER) {
 		log_error("supervise: ended code=%d, not with this configuration, which is "
 			  "tried again in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
@@ -166,7 +166,7 @@ child_ended(int status)
 		sup.restarts++;
 		return -1;
 	}
-	child_start_again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
+	child_start_again("code", code, code == SD_EXIT_RESTART && sup.ready);
 	return -1;
 }
 

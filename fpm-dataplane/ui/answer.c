@@ -182,7 +182,7 @@ answer_hold(struct answer *a)
 static void
 answer_restart(struct answer *a)
 {
-	if (!service_is_kept()) {
+	if (!sd_has_manager()) {
 		answer_refuse(
 			a, REFUSED_STATE,
 			"nobody would start it again: it runs neither under systemd nor "
@@ -190,7 +190,7 @@ answer_restart(struct answer *a)
 		return;
 	}
 	log_info("ui: restart asked for");
-	kill(getpid(), SERVICE_SIGNAL_RESTART);
+	kill(getpid(), SD_SIGNAL_RESTART);
 }
 
 /* Is the other end root, or who we are? Not only of the socket's group. */
