@@ -80,7 +80,11 @@ LOG_ROOMS = re.compile(
     "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
-PLAIN = ("fpm-dataplane/doc/glossary.md",)
+PLAIN = (
+    "fpm-dataplane/base",
+    "fpm-dataplane/ctl",
+    "fpm-dataplane/doc/glossary.md",
+)
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
 
