@@ -20,6 +20,7 @@
 #define GROUPS    2u
 #define NEIGHBORS 4u
 #define LOG       8u
+#define NEXTHOPS  16u
 
 /* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
 static const char *const way_states[] = {
@@ -29,15 +30,20 @@ static const char *const way_states[] = {
 static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
 					      "permanent", "incomplete", "failed", "noarp",
 					      "none",      NULL};
+static const char *const nexthop_states[] = {
+	"forwarding", "failed",      "onlink", "blackhole",    "foreign",
+	"unresolved", "unsupported", "down",   "no-adjacency", NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
 const struct filter_word filter_word[N_FILTER_WORD] = {
 	{"via", "ADDRESS", "via", ROUTES | GROUPS, FILTER_ADDRESS, true, NULL},
 	{"dev", "NAME", "dev", ROUTES | GROUPS, FILTER_ANY, true, NULL},
-	{"dev", "NAME", "dev", NEIGHBORS, FILTER_ANY, false, NULL},
+	{"via", "ADDRESS", "via", NEXTHOPS, FILTER_ADDRESS, false, NULL},
+	{"dev", "NAME", "dev", NEIGHBORS | NEXTHOPS, FILTER_ANY, false, NULL},
 	{"proto", "NAME", "protocol", ROUTES, FILTER_SOURCE, false, NULL},
 	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, way_states},
 	{"state", "NAME", "state", NEIGHBORS, FILTER_ONE_OF, false, neighbor_states},
+	{"state", "NAME", "state", NEXTHOPS, FILTER_ONE_OF, false, nexthop_states},
 	{"level", "error|warn|info|debug", "line", LOG, FILTER_LEVEL, false, level_names},
 };
 
@@ -45,7 +51,7 @@ static const struct {
 	const char *show;
 	unsigned int of;
 } shows[] = {
-	{"routes", ROUTES},       {"nexthops", GROUPS}, {"groups", GROUPS},
+	{"routes", ROUTES},       {"nexthops", NEXTHOPS}, {"groups", GROUPS},
 	{"neighbors", NEIGHBORS}, {"log", LOG},
 };
 

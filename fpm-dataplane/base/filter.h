@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define N_FILTER_WORD 7
+#define N_FILTER_WORD 9
 #define FILTER_VALUE  64  /* octets of a value, terminator included */
 #define FILTER_TEXT   160 /* octets of filter_text() */
 #define FILTER_WORDS  64  /* octets of filter_words() */

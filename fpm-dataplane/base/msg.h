@@ -154,7 +154,8 @@ struct json_t;
 
 enum query_kind {
 	QUERY_ROUTES,
-	QUERY_NEXTHOPS,
+	QUERY_NEXTHOPS, /* next hops of zebra, by id */
+	QUERY_GROUPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
 	QUERY_FIB, /* tries: of main, then of VRFs */

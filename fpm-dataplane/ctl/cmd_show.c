@@ -44,9 +44,11 @@ static const struct what {
 	{"vrfs", "[NAME]",
 	 "VRFs with a FIB: routes, and counters of packets received in them", "name",
 	 COUNTS, "no VRFs"},
-	{"nexthops", "[GROUP]", "next-hop groups and how many routes use them", "group",
-	 NUMBERED, "no next hops"},
-	{"groups", "[GROUP]", "the same", "group", NUMBERED, "no groups"},
+	{"nexthops", "[ID]", "next hops of zebra: gateway, interface, state, users",
+	 "nexthop_id", NUMBERED,
+	 "no next hop has an id; `fpmctl show groups` shows those of routes"},
+	{"groups", "[GROUP]", "groups of next hops: members, weights, buckets, routes",
+	 "group", NUMBERED, "no groups"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbors and their MAC addresses", NULL,
 	 FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",
@@ -533,7 +535,7 @@ show_take_name(struct ask *ask, const char *word)
 	if ((ask->what->is & NUMBERED) == 0)
 		return CTL_OK;
 	if (word[0] == '\0' || strspn(word, "0123456789") != strlen(word)) {
-		fprintf(stderr, "fpmctl: '%s' is not the number of a group\n", word);
+		fprintf(stderr, "fpmctl: '%s' is not a number\n", word);
 		return cli_usage(&cmd_show);
 	}
 	while (ask->name[0] == '0' && ask->name[1] != '\0')

@@ -143,18 +143,44 @@ route_row(const json_t *row)
 static void
 nexthop_head(void)
 {
-	printf("%7s %7s %8s %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "NEXT HOPS");
+	printf("%10s %-12s %8s %8s %s\n", "ID", "STATE", "GROUPS", "ROUTES", "NEXT HOP");
 }
 
 static void
 nexthop_row(const json_t *row)
 {
+	struct pen pen = {.indent = WAYS_COLUMN};
+
+	pen.column = printf("%10lld %-12s %8lld %8lld ", row_int(row, "nexthop_id"),
+			    row_str(row, "state"), row_int(row, "groups"),
+			    row_int(row, "routes"));
+	if (row_has(row, "via"))
+		pen_write(&pen, "", "via %s", row_str(row, "via"));
+	if (row_has(row, "dev"))
+		pen_write(&pen, row_has(row, "via") ? " " : "", "dev %s",
+			  row_str(row, "dev"));
+	if (row_true(row, "absent"))
+		pen_write(&pen, "  ", "(deleted by FRR while in use)");
+	putchar('\n');
+}
+
+static void
+group_head(void)
+{
+	printf("%7s %7s %8s %7s %-11s %s\n", "GROUP", "ID", "ROUTES", "BUCKETS", "STATE",
+	       "NEXT HOPS");
+}
+
+static void
+group_row(const json_t *row)
+{
 	char id[24] = "-";
 
 	if (row_int(row, "nexthop_id") != 0)
 		snprintf(id, sizeof(id), "%lld", row_int(row, "nexthop_id"));
-	ways_print(row, printf("%7lld %7s %8lld %-11s ", row_int(row, "group"), id,
-			       row_int(row, "routes"), row_str(row, "state")));
+	ways_print(row, printf("%7lld %7s %8lld %7lld %-11s ", row_int(row, "group"), id,
+			       row_int(row, "routes"), row_int(row, "buckets"),
+			       row_str(row, "state")));
 }
 
 #define NEIGHBOR_WIDTH 25 /* fe80:: and an interface identifier */
@@ -532,7 +558,7 @@ view_find(const char *show)
 		{"nexthops", nexthop_head, nexthop_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
-		{"groups", nexthop_head, nexthop_row},
+		{"groups", group_head, group_row},
 		{"counters", counter_head, counter_row},
 		{"drops", drop_head, drop_row},
 		{"interfaces", interface_head, interface_row},

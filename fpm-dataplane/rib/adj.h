@@ -41,6 +41,9 @@ struct rib_adjs {
 /* Is it there, or room for it? */
 bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
 		      const struct ipaddr *addr);
+/* The number of an adjacency that is in use; 0: there is none. */
+uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t family,
+		    const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);

@@ -240,8 +240,10 @@ answer_show(struct answer *a)
 		answer_ask(a, QUERY_ROUTES);
 		break;
 	case SHOW_NEXTHOPS:
-	case SHOW_GROUPS:
 		answer_ask(a, QUERY_NEXTHOPS);
+		break;
+	case SHOW_GROUPS:
+		answer_ask(a, QUERY_GROUPS);
 		break;
 	case SHOW_NEIGHBORS:
 		answer_ask(a, QUERY_NEIGHBORS);

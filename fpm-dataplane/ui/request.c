@@ -14,15 +14,24 @@
 #include "base/fpm_event.h"
 
 const struct show_info show_info[N_SHOW] = {
-	[SHOW_ROUTES] = {"routes", NULL},       [SHOW_NEXTHOPS] = {"nexthops", "group"},
-	[SHOW_NEIGHBORS] = {"neighbors", NULL}, [SHOW_PORTS] = {"ports", "name"},
-	[SHOW_COUNTERS] = {"counters", "name"}, [SHOW_FPM] = {"fpm", NULL},
-	[SHOW_MEMORY] = {"memory", NULL},       [SHOW_VERSION] = {"version", NULL},
-	[SHOW_AUDIT] = {"audit", NULL},         [SHOW_PUNT] = {"punt", "class"},
-	[SHOW_CYCLES] = {"cycles", "thread"},   [SHOW_INTERFACES] = {"interfaces", "name"},
-	[SHOW_FIB] = {"fib", "family"},         [SHOW_VRFS] = {"vrfs", "name"},
-	[SHOW_THREADS] = {"threads", "thread"}, [SHOW_LOG] = {"log", NULL},
-	[SHOW_DROPS] = {"drops", "name"},       [SHOW_GROUPS] = {"groups", "group"},
+	[SHOW_ROUTES] = {"routes", NULL},
+	[SHOW_NEXTHOPS] = {"nexthops", "nexthop_id"},
+	[SHOW_NEIGHBORS] = {"neighbors", NULL},
+	[SHOW_PORTS] = {"ports", "name"},
+	[SHOW_COUNTERS] = {"counters", "name"},
+	[SHOW_FPM] = {"fpm", NULL},
+	[SHOW_MEMORY] = {"memory", NULL},
+	[SHOW_VERSION] = {"version", NULL},
+	[SHOW_AUDIT] = {"audit", NULL},
+	[SHOW_PUNT] = {"punt", "class"},
+	[SHOW_CYCLES] = {"cycles", "thread"},
+	[SHOW_INTERFACES] = {"interfaces", "name"},
+	[SHOW_FIB] = {"fib", "family"},
+	[SHOW_VRFS] = {"vrfs", "name"},
+	[SHOW_THREADS] = {"threads", "thread"},
+	[SHOW_LOG] = {"log", NULL},
+	[SHOW_DROPS] = {"drops", "name"},
+	[SHOW_GROUPS] = {"groups", "group"},
 };
 
 /* What a request holds, before its keys have been checked against one another. */

@@ -272,8 +272,8 @@ def test_neighbors_are_sorted(taught):
 
 
 def test_groups_are_counted_as_they_are_shown(taught):
-    """`show fpm` and `show nexthops` mean the same by a group."""
-    assert rows(taught, "fpm")[0]["groups"] == len(rows(taught, "nexthops"))
+    """`show fpm` and `show groups` mean the same by a group."""
+    assert rows(taught, "fpm")[0]["groups"] == len(rows(taught, "groups"))
 
 
 def test_an_id_that_zebra_deleted_is_told(taught, wan):
@@ -284,14 +284,14 @@ def test_an_id_that_zebra_deleted_is_told(taught, wan):
     zebra.add("198.18.0.0/24", group)
     taught.in_force("198.18.0.0/24")
     told = lambda: [
-        r["nexthop_id"] for r in rows(taught, "nexthops") if r["absent"]
+        r["nexthop_id"] for r in rows(taught, "groups") if r["absent"]
     ]  # noqa: E731
     assert told() == []
 
     zebra.drop_hop(member)
 
     eventually(lambda: told() == [group], 3)
-    assert "deleted by FRR while in use" in taught.fpmctl("show", "nexthops").stdout
+    assert "deleted by FRR while in use" in taught.fpmctl("show", "groups").stdout
     assert "(1 deleted while in use)" in taught.fpmctl("show", "fpm").stdout
 
 
@@ -373,11 +373,28 @@ def test_a_word_with_a_list_says_its_list(dut):
         assert set(completed) == said
 
 
+def test_a_next_hop_is_found_by_its_id(taught, wan):
+    """With gateway, interface, state and the groups and routes that use it."""
+    zebra = taught.zebra
+    nhid = zebra.hop(wan.peer4, wan)
+    zebra.add("198.18.1.0/24", zebra.group([nhid]))
+    zebra.add("198.18.2.0/24", nhid)
+    taught.in_force("198.18.2.0/24")
+    (row,) = rows(taught, "nexthops", f"00{nhid}")
+    assert (row["nexthop_id"], row["via"], row["dev"]) == (nhid, wan.peer4, wan.tap)
+    assert (row["state"], row["groups"], row["routes"]) == ("forwarding", 1, 1)
+    assert row in rows(taught, "nexthops", "via", wan.peer4, "state", "forwarding")
+    assert taught.fpmctl("show", "nexthops", "state", "failed").returncode == 3
+    assert str(nhid) in taught.fpmctl("--complete=nexthops").stdout.split()
+    shown = taught.fpmctl("show", "nexthops", str(nhid)).stdout.splitlines()[1]
+    assert shown.split() == [str(nhid), "forwarding", "1", "1", "via", wan.peer4, "dev", wan.tap]
+
+
 def test_a_group_is_found_by_its_number(taught):
     """As explain names it; completed once a digit is there."""
     group = str(taught.route_row(NET)["group"])
     (row,) = rows(taught, "groups", group)
-    assert str(row["group"]) == group and rows(taught, "nexthops", "00" + group) == [row]
+    assert str(row["group"]) == group and rows(taught, "groups", "00" + group) == [row]
     assert group in taught.fpmctl("--complete=groups").stdout.split()
     assert taught.fpmctl("show", "groups", "99999999").returncode == 3
     assert taught.fpmctl("show", "groups", "wan0").returncode == 2
@@ -393,7 +410,7 @@ def test_the_word_to_blame_is_named(dut, words):
 
 @pytest.mark.parametrize(
     "words, meant", [("show route", "routes"), ("show port", "ports"), ("confg show", "config"),
-                     ("show neighbors", "neighbors"), ("shwo ports", None), ("show me", None)]
+                     ("show neighbor", "neighbors"), ("shwo ports", None), ("show me", None)]
 )  # fmt: skip
 def test_a_word_that_is_nearly_right_has_a_hint(dut, words, meant):
     """Cut short or misspelt by a letter or two; what may be anything has none."""

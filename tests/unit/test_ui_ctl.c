@@ -65,6 +65,9 @@ tables_are_for_people(void **state)
 	assert_int_equal(ctl("show version"), 0);
 	has("fpm-dataplane 1.0-test");
 	assert_int_equal(ctl("show nexthops"), 0);
+	has("ID STATE          GROUPS   ROUTES NEXT HOP\n");
+	assert_int_equal(ctl("show groups"), 0);
+	has("GROUP      ID   ROUTES BUCKETS STATE       NEXT HOPS\n");
 	for (char *line = strtok(out, "\n"); line != NULL; line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 80);
 }
@@ -204,6 +207,8 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 				 "probe, permanent, incomplete, failed, noarp, none\n");
 	assert_int_equal(ctl("show routes state stale"), 2);
 	has("is none of forwarding, local, ");
+	assert_int_equal(ctl("show nexthops state local"), 2);
+	has("is none of forwarding, failed, ");
 	assert_int_equal(ctl("show groups state FOO"), 2);
 	assert_int_equal(ctl("show log level loud"), 2);
 	has("none of error, warn, info, debug\n");
@@ -291,7 +296,7 @@ a_group_is_shown_by_its_number(void **state)
 	assert_int_equal(ctl("show groups 99999999999999999999999"), 3);
 	has("no row 99999999999999999999999 in groups; ");
 	assert_int_equal(ctl("show groups nine"), 2);
-	has("fpmctl: 'nine' is not the number of a group\n");
+	has("fpmctl: 'nine' is not a number\n");
 	assert_int_equal(ctl("--complete=groups"), 0);
 	has("0 1 2 3 ");
 }
