@@ -23,7 +23,7 @@
 #define NEXTHOPS  16u
 
 /* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
-static const char *const way_states[] = {
+static const char *const route_states[] = {
 	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
 	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
 	"down",        "not-installed", NULL};
@@ -41,7 +41,7 @@ const struct filter_word filter_word[N_FILTER_WORD] = {
 	{"via", "ADDRESS", "via", NEXTHOPS, FILTER_ADDRESS, false, NULL},
 	{"dev", "NAME", "dev", NEIGHBORS | NEXTHOPS, FILTER_ANY, false, NULL},
 	{"proto", "NAME", "protocol", ROUTES, FILTER_SOURCE, false, NULL},
-	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, way_states},
+	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, route_states},
 	{"state", "NAME", "state", NEIGHBORS, FILTER_ONE_OF, false, neighbor_states},
 	{"state", "NAME", "state", NEXTHOPS, FILTER_ONE_OF, false, nexthop_states},
 	{"level", "error|warn|info|debug", "line", LOG, FILTER_LEVEL, false, level_names},

@@ -30,7 +30,7 @@
 struct entry {
 	struct prefix prefix;
 	uint32_t vrf;  /* index in audit.vrfs, from 1; 0: table main */
-	uint64_t ways; /* hash of the text of the next hops */
+	uint64_t hops; /* hash of the text of the next hops */
 };
 
 struct table {
@@ -66,9 +66,9 @@ text_hash(const char *text)
 }
 
 static bool
-ways_are_undecided(const char *ways)
+hops_are_undecided(const char *hops)
 {
-	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
+	return hops != NULL && strcmp(hops, ZEBRA_UNDECIDED) == 0;
 }
 
 /* Return the name of a VRF; NULL: table main. */
@@ -101,9 +101,9 @@ vrf_number(struct audit *a, const char *name)
 }
 
 static void
-table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_text *w)
+table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct hops_text *w)
 {
-	char *text = ways_join(w);
+	char *text = hops_join(w);
 
 	if (t->n == t->cap) {
 		t->cap = t->cap == 0 ? 4096 : t->cap * 2;
@@ -114,7 +114,7 @@ table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_tex
 	t->entry[t->n++] = (struct entry){
 		.prefix = *p,
 		.vrf = vrf,
-		.ways = ways_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
+		.hops = hops_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
 	free(text);
 }
 
@@ -140,7 +140,7 @@ entry_order(const void *a, const void *b)
 }
 
 static void
-audit_on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
+audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
 	struct audit *a = ctx;
 
@@ -152,33 +152,33 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, voi
  * false if the route is not zebra's.
  */
 static bool
-row_ways(const struct audit *a, const json_t *row, struct ways_text *w)
+row_hops(const struct audit *a, const json_t *row, struct hops_text *w)
 {
 	const json_t *hop;
 	size_t i;
 
-	ways_reset(w);
+	hops_reset(w);
 	if (strcmp(row_str(row, "source"), "zebra") != 0 ||
 	    (a->asking == 0 && row_int(row, "table") != 254))
 		return false;
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
-		ways_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
+		hops_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
 			 row_str(hop, "dev"), row_int(hop, "weight"));
 	if (w->n == 0)
-		ways_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
+		hops_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
 	return true;
 }
 
 static bool
 audit_on_rib(const json_t *row, const char *text, void *ctx)
 {
-	static struct ways_text w;
+	static struct hops_text w;
 	struct audit *a = ctx;
 	struct prefix p;
 
-	if (row_ways(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
+	if (row_hops(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
 		table_add(&a->rib, a->asking, &p, &w);
-	ways_reset(&w);
+	hops_reset(&w);
 	return true;
 }
 
@@ -186,13 +186,13 @@ static bool
 audit_on_route(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 
-	if (row_ways(a, row, &w)) {
+	if (row_hops(a, row, &w)) {
 		free(a->one);
-		a->one = ways_join(&w);
+		a->one = hops_join(&w);
 	}
-	ways_free(&w);
+	hops_free(&w);
 	return true;
 }
 
@@ -305,9 +305,9 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 /* --- the verdict ------------------------------------------------------------------------ */
 
 static const char *
-ways_or_none(const char *ways)
+hops_or_none(const char *hops)
 {
-	return ways != NULL ? ways : "no route";
+	return hops != NULL ? hops : "no route";
 }
 
 static void
@@ -334,7 +334,7 @@ audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *
 		line_print(4, "%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s",
 			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
 			   name == NULL ? "" : ": ", prefix_str(p, text),
-			   ways_or_none(zebra), ways_or_none(rib));
+			   hops_or_none(zebra), hops_or_none(rib));
 }
 
 /* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
@@ -368,8 +368,8 @@ audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 			free(zebra);
 			return -1;
 		}
-		same = ways_are_undecided(zebra) ||
-		       strcmp(ways_or_none(zebra), ways_or_none(a->one)) == 0;
+		same = hops_are_undecided(zebra) ||
+		       strcmp(hops_or_none(zebra), hops_or_none(a->one)) == 0;
 	}
 	if (!same)
 		audit_report(a, vrf, p, zebra, a->one);
@@ -398,11 +398,11 @@ audit_compare(struct audit *a)
 
 		r += order <= 0;
 		z += order >= 0;
-		if (order >= 0 && in_zebra->ways == UNDECIDED) {
+		if (order >= 0 && in_zebra->hops == UNDECIDED) {
 			a->n_undecided++;
 			continue;
 		}
-		if (order == 0 && in_rib->ways == in_zebra->ways)
+		if (order == 0 && in_rib->hops == in_zebra->hops)
 			continue;
 		if (asked++ >= CHECK_MAX)
 			a->n_found++;
@@ -518,7 +518,8 @@ audit_help(FILE *out)
 	fputs("      --repair          write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'; "
 	      "default:\n"
-	      "                        for the zebra in the network namespace of the TAPs\n",
+	      "                        for the zebra in the network namespace of the "
+	      "TAPs\n",
 	      out);
 }
 

@@ -15,7 +15,7 @@
 
 #define WIDTH       80
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
-#define WAYS_COLUMN 30 /* NEXT HOPS of routes */
+#define HOPS_COLUMN 30 /* NEXT HOPS of routes */
 
 /*
  * State of pen_write(): words of a row from a column on; words that do not fit go to the
@@ -89,12 +89,12 @@ state_note(const char *state)
  * are further left.
  */
 static void
-ways_print(const json_t *row, int column)
+hops_print(const json_t *row, int column)
 {
 	const json_t *hops = json_object_get(row, "nexthops");
 	const char *note = state_note(row_str(row, "state"));
 	bool more = json_array_size(hops) > 0;
-	struct pen pen = {column, column + VIA_WIDTH > WIDTH ? WAYS_COLUMN : column};
+	struct pen pen = {column, column + VIA_WIDTH > WIDTH ? HOPS_COLUMN : column};
 	const char *gap = more ? "  " : "";
 
 	if (more)
@@ -137,7 +137,7 @@ route_row(const json_t *row)
 	if (strcmp(source, "zebra") == 0)
 		source = row_str(row, "protocol");
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
-	ways_print(row, n);
+	hops_print(row, n);
 }
 
 static void
@@ -149,7 +149,7 @@ nexthop_head(void)
 static void
 nexthop_row(const json_t *row)
 {
-	struct pen pen = {.indent = WAYS_COLUMN};
+	struct pen pen = {.indent = HOPS_COLUMN};
 
 	pen.column = printf("%10lld %-12s %8lld %8lld ", row_int(row, "nexthop_id"),
 			    row_str(row, "state"), row_int(row, "groups"),
@@ -178,7 +178,7 @@ group_row(const json_t *row)
 
 	if (row_int(row, "nexthop_id") != 0)
 		snprintf(id, sizeof(id), "%lld", row_int(row, "nexthop_id"));
-	ways_print(row, printf("%7lld %7s %8lld %7lld %-11s ", row_int(row, "group"), id,
+	hops_print(row, printf("%7lld %7s %8lld %7lld %-11s ", row_int(row, "group"), id,
 			       row_int(row, "routes"), row_int(row, "buckets"),
 			       row_str(row, "state")));
 }

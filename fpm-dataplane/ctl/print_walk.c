@@ -74,7 +74,7 @@ packet_print(const json_t *row)
 }
 
 static void
-ways_line(const json_t *route)
+hops_print(const json_t *route)
 {
 	const json_t *one;
 	size_t i;
@@ -104,7 +104,7 @@ route_print(const json_t *row)
 	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
 	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),
 	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
-	ways_line(route);
+	hops_print(route);
 	if (row_has(row, "bucket"))
 		line("choice", "flow hash 0x%08llx, bucket %lld of %lld: via %s",
 		     row_int(row, "hash"), row_int(row, "bucket"), row_int(row, "buckets"),

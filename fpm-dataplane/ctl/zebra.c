@@ -33,50 +33,50 @@ extern char **environ;
  */
 
 void
-ways_reset(struct ways_text *w)
+hops_reset(struct hops_text *w)
 {
 	while (w->n > 0)
-		free(w->way[--w->n]);
+		free(w->hop[--w->n]);
 }
 
 void
-ways_free(struct ways_text *w)
+hops_free(struct hops_text *w)
 {
-	ways_reset(w);
-	free(w->way);
-	*w = (struct ways_text){0};
+	hops_reset(w);
+	free(w->hop);
+	*w = (struct hops_text){0};
 }
 
 static void
-ways_push(struct ways_text *w, char *way)
+hops_push(struct hops_text *w, char *hop)
 {
 	if (w->n == w->cap) {
 		w->cap = w->cap == 0 ? 8 : w->cap * 2;
-		w->way = realloc(w->way, w->cap * sizeof(*w->way));
+		w->hop = realloc(w->hop, w->cap * sizeof(*w->hop));
 	}
-	if (w->way == NULL || way == NULL)
+	if (w->hop == NULL || hop == NULL)
 		abort();
-	w->way[w->n++] = way;
+	w->hop[w->n++] = hop;
 }
 
 void
-ways_add_kind(struct ways_text *w, const char *kind)
+hops_add_kind(struct hops_text *w, const char *kind)
 {
-	ways_push(w, strdup(kind));
+	hops_push(w, strdup(kind));
 }
 
 void
-ways_add(struct ways_text *w, const char *via, const char *dev, long long weight)
+hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
 {
-	char *way;
+	char *hop;
 
-	if (asprintf(&way, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
+	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)
 		abort();
 	/* Rows of the daemon are made safe as well, so both sides can be compared. */
-	log_harmless(way);
-	ways_push(w, way);
+	log_harmless(hop);
+	hops_push(w, hop);
 }
 
 static int
@@ -86,21 +86,21 @@ text_order(const void *a, const void *b)
 }
 
 char *
-ways_join(struct ways_text *w)
+hops_join(struct hops_text *w)
 {
 	size_t size = 1;
 	char *text, *end;
 
 	if (w->n == 0)
 		return NULL;
-	qsort(w->way, w->n, sizeof(*w->way), text_order);
+	qsort(w->hop, w->n, sizeof(*w->hop), text_order);
 	for (unsigned int i = 0; i < w->n; i++)
-		size += strlen(w->way[i]) + 2;
+		size += strlen(w->hop[i]) + 2;
 	end = text = malloc(size);
 	if (text == NULL)
 		abort();
 	for (unsigned int i = 0; i < w->n; i++)
-		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->way[i]);
+		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
 	return text;
 }
 
@@ -223,28 +223,28 @@ run_end(struct run *run, const char *vtysh, bool said)
  * hop in use has a star, or t or o: installed in the kernel, while the dataplane gave
  * another result.
  */
-#define STATE_OF_WAY 2
+#define HOP_STATE_COLUMN 2
 
 static bool
-way_is_in_use(char state)
+hop_is_in_use(char state)
 {
 	return state == '*' || state == 't' || state == 'o';
 }
 
 static bool
-way_is_undecided(char state)
+hop_is_undecided(char state)
 {
 	return state == 'r' || state == 'q';
 }
 
 /* Add a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
 static void
-way_take(char *line, struct ways_text *w)
+hop_take(char *line, struct hops_text *w)
 {
 	char *via = strstr(line, " via "), *dev, *end, *weight;
 
 	if (strstr(line, " unreachable") != NULL) {
-		ways_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
+		hops_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
 				 : strstr(line, "prohibited") != NULL ? "prohibit"
 								      : "unreachable");
 		return;
@@ -264,7 +264,7 @@ way_take(char *line, struct ways_text *w)
 	dev += 2;
 	end = dev + strcspn(dev, ", \n"); /* "wan0 onlink, weight 1" */
 	*end = '\0';
-	ways_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
+	hops_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
 /* Return true if the line begins a route that counts, and fill the prefix. */
@@ -310,7 +310,7 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 		{"show ip route", "show ip route vrf all"},
 		{"show ipv6 route", "show ipv6 route vrf all"}};
 	char vrf[IFNAMSIZ] = "", next[IFNAMSIZ];
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 	struct prefix p = {0};
 	char *line = NULL;
 	size_t size = 0;
@@ -322,25 +322,25 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 	if (run_start(&run, vtysh, command[family == 6][all_vrfs]) < 0)
 		return -1;
 	while (getline(&line, &size, run.out) > 0) {
-		if (strlen(line) <= STATE_OF_WAY)
+		if (strlen(line) <= HOP_STATE_COLUMN)
 			continue;
 		if (line[0] != ' ') {
 			is_table |= strncmp(line, "Codes:", 6) == 0;
 			if (open && w.n > 0)
 				on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
-			ways_reset(&w);
+			hops_reset(&w);
 			if (vrf_line_take(line, next))
 				strcpy(vrf, next);
 			open = isalnum((unsigned char)line[0]) && head_take(line, &p);
 		}
-		if (open && way_is_in_use(line[STATE_OF_WAY]))
-			way_take(line, &w);
-		else if (open && way_is_undecided(line[STATE_OF_WAY]) && w.n == 0)
-			ways_add_kind(&w, ZEBRA_UNDECIDED);
+		if (open && hop_is_in_use(line[HOP_STATE_COLUMN]))
+			hop_take(line, &w);
+		else if (open && hop_is_undecided(line[HOP_STATE_COLUMN]) && w.n == 0)
+			hops_add_kind(&w, ZEBRA_UNDECIDED);
 	}
 	if (open && w.n > 0)
 		on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
-	ways_free(&w);
+	hops_free(&w);
 	free(line);
 	rc = run_end(&run, vtysh, true);
 	if (rc < 0)
@@ -377,21 +377,21 @@ member_text(const json_t *o, const char *key)
 }
 
 static void
-nexthop_take(const json_t *hop, struct ways_text *w)
+nexthop_take(const json_t *hop, struct hops_text *w)
 {
 	if (!row_true(hop, "fib") || row_true(hop, "recursive"))
 		return;
 	if (row_true(hop, "unreachable"))
-		ways_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
+		hops_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
 				 : row_true(hop, "adminProhibited") ? "prohibit"
 								    : "unreachable");
 	else if (member_text(hop, "interfaceName") != NULL)
-		ways_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
+		hops_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
 			 json_integer_value(json_object_get(hop, "weight")));
 }
 
 static bool
-route_is_kernels(const json_t *route, const struct ways_text *w)
+route_is_kernels(const json_t *route, const struct hops_text *w)
 {
 	const char *protocol = member_text(route, "protocol");
 
@@ -401,22 +401,22 @@ route_is_kernels(const json_t *route, const struct ways_text *w)
 	if (strcmp(protocol, "kernel") != 0)
 		return false;
 	for (unsigned int i = 0; i < w->n; i++)
-		if (strncmp(w->way[i], "dev ", 4) != 0)
+		if (strncmp(w->hop[i], "dev ", 4) != 0)
 			return false;
 	return true;
 }
 
 int
-zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways)
+zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops)
 {
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 64];
 	json_t *root, *route, *hop;
 	struct run run = {.patience_s = ZEBRA_ANSWER_S};
 	size_t i, j;
 	int rc;
 
-	*ways = NULL;
+	*hops = NULL;
 	snprintf(command, sizeof(command), "show %s route %s%s%s%s json",
 		 p->family == 4 ? "ip" : "ipv6", vrf == NULL ? "" : "vrf ",
 		 vrf == NULL ? "" : vrf, vrf == NULL ? "" : " ", prefix_str(p, text));
@@ -427,16 +427,16 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 		if (!row_true(route, "selected"))
 			continue;
 		if (!row_true(route, "installed")) {
-			ways_add_kind(&w, ZEBRA_UNDECIDED);
+			hops_add_kind(&w, ZEBRA_UNDECIDED);
 			continue;
 		}
 		json_array_foreach (json_object_get(route, "nexthops"), j, hop)
 			nexthop_take(hop, &w);
 		if (route_is_kernels(route, &w))
-			ways_reset(&w);
+			hops_reset(&w);
 	}
-	*ways = ways_join(&w);
-	ways_free(&w);
+	*hops = hops_join(&w);
+	hops_free(&w);
 	rc = run_end(&run, vtysh, root != NULL);
 	json_decref(root);
 	return rc;

@@ -22,16 +22,16 @@ struct exam;
 #define ZEBRA_ANSWER_S 10
 
 /* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
-struct ways_text {
+struct hops_text {
 	unsigned int n, cap;
-	char **way;
+	char **hop;
 };
-void ways_reset(struct ways_text *w);
-void ways_add(struct ways_text *w, const char *via, const char *dev, long long weight);
-void ways_add_kind(struct ways_text *w, const char *kind); /* "blackhole", ... */
+void hops_reset(struct hops_text *w);
+void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
+void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
 /* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
-char *ways_join(struct ways_text *w);
-void ways_free(struct ways_text *w);
+char *hops_join(struct hops_text *w);
+void hops_free(struct hops_text *w);
 
 /*
  * The text for a route that zebra has selected and the kernel has refused or not confirmed
@@ -41,7 +41,7 @@ void ways_free(struct ways_text *w);
 #define ZEBRA_UNDECIDED "undecided"
 
 /* Receives a route; `vrf` is NULL for table main. */
-typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct ways_text *w,
+typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops_text *w,
 			    void *ctx);
 
 /*
@@ -62,10 +62,10 @@ int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		long long *most);
 
 /*
- * Look up one prefix of one table as JSON. *ways is NULL when zebra has no such route.
+ * Look up one prefix of one table as JSON. *hops is NULL when zebra has no such route.
  * Returns as zebra_table().
  */
-int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways);
+int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops);
 
 /*
  * --- find zebra (zebra_find.c)
