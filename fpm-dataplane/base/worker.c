@@ -318,18 +318,18 @@ worker_rounds(const struct worker *w)
 }
 
 void
-worker_takes_long(unsigned int most_ms)
+worker_suspend_watchdog(unsigned int most_ms)
 {
 	uint64_t end = most_ms == 0 ? 0 : monotonic_ms() + most_ms;
 
 	if (self != NULL)
-		atomic_store_explicit(&self->rests_ms, end, memory_order_relaxed);
+		atomic_store_explicit(&self->suspended_until_ms, end, memory_order_relaxed);
 }
 
 bool
-worker_rests(const struct worker *w, uint64_t now_ms)
+worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms)
 {
-	return now_ms < atomic_load_explicit(&w->rests_ms, memory_order_relaxed);
+	return now_ms < atomic_load_explicit(&w->suspended_until_ms, memory_order_relaxed);
 }
 
 void

@@ -88,8 +88,8 @@ struct worker {
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
-	/* W:the worker, by worker_takes_long(): end of the time */
-	_Atomic uint64_t rests_ms;
+	/* W:the worker, by worker_suspend_watchdog(): end of the time */
+	_Atomic uint64_t suspended_until_ms;
 	struct mailbox prompt, bulk;
 	ev_async wake;
 	ev_async stop;
@@ -151,13 +151,13 @@ unsigned long worker_rounds(const struct worker *w);
  * Tell the watchdog (restart/watchdog.h) that the calling worker may need up to `most_ms`
  * for its round. 0 ends that time. No effect in a thread that is no worker.   [the worker]
  */
-void worker_takes_long(unsigned int most_ms);
+void worker_suspend_watchdog(unsigned int most_ms);
 
 /*
- * Return true if the worker is within the time of worker_takes_long() at `now_ms`
+ * Return true if the worker is within the time of worker_suspend_watchdog() at `now_ms`
  * (monotonic_ms()).                                                           [any thread]
  */
-bool worker_rests(const struct worker *w, uint64_t now_ms);
+bool worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms);
 
 /*
  * Call `fn(w->ctx, arg)` in the worker after a grace period. A MSG_RECLAIM carries the

@@ -34,7 +34,7 @@ thread_at(struct worker *w, unsigned int n, unsigned int i, uint64_t now_ms,
 
 	if (i < n) {
 		*one = (struct watched){w[i].ops->name, worker_rounds(&w[i]),
-					worker_rests(&w[i], now_ms)};
+					worker_watchdog_is_suspended(&w[i], now_ms)};
 		return true;
 	}
 	if (i - n >= n_block)

@@ -2,7 +2,7 @@
 /*
  * watchdog: is every thread alive? Workers and forwarders count the rounds of their loops; who
  * stands still hangs. A forwarder without work sleeps 100 ms at most (base/idle.h); a worker
- * that is about to take long says so and until when (worker_takes_long()).        [main]
+ * that is about to take long says so and until when (worker_suspend_watchdog()).  [main]
  */
 #ifndef RESTART_WATCHDOG_H
 #define RESTART_WATCHDOG_H
