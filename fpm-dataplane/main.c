@@ -146,7 +146,7 @@ daemon_serve(void)
 			daemon_reload();
 			continue;
 		}
-		if (sig != SERVICE_SIGNAL_RESTART)
+		if (sig != SD_SIGNAL_RESTART)
 			break;
 		switch (daemon_hand_over()) {
 		case HANDOVER_DONE:
@@ -158,15 +158,15 @@ daemon_serve(void)
 		}
 		break;
 	}
-	service_hint("STOPPING=1");
+	sd_send_nowait("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	daemon_stop(sig == SERVICE_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
+	daemon_stop(sig == SD_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
 	nics_end();
-	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
+	return sig == SD_SIGNAL_RESTART ? SD_EXIT_RESTART : 0;
 }
 
 /*
- * Clean up a failed start. Returns the exit code; SERVICE_EXIT_ROOM tells the predecessor
+ * Clean up a failed start. Returns the exit code; SD_EXIT_ROOM tells the predecessor
  * that there is no memory for two daemons.
  */
 static int
@@ -179,7 +179,7 @@ daemon_start_failed(int rc)
 	last_checkpoint_close();
 	if (dp.predecessor < 0)
 		nics_end();
-	return dp.predecessor >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
+	return dp.predecessor >= 0 && rc == -ENOMEM ? SD_EXIT_ROOM : 1;
 }
 
 static int
@@ -188,7 +188,7 @@ daemon_run(const struct config *conf)
 	int rc;
 
 	signals_begin(&dp.signals, &dp.start_mask);
-	dp.predecessor = service_take(SERVICE_SUCCESSOR);
+	dp.predecessor = sd_take(SD_SUCCESSOR);
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
 	/*
@@ -241,7 +241,7 @@ daemon_run(const struct config *conf)
 	last_checkpoint_close();
 	fdstore_put_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
-	service_say("READY=1");
+	sd_send("READY=1");
 	return daemon_serve();
 }
 
@@ -251,13 +251,13 @@ main(int argc, char **argv)
 	struct options opt;
 	int code;
 
-	sink_stand_in();
-	service_init();
+	log_out_use_null();
+	sd_init();
 	if (!options_parse(argc, argv, &opt, &code) || !options_load(&opt, &dp.conf, &code))
 		return code;
 	if (opt.prepare)
 		return prepare_machine(&dp.conf);
-	sink_begin();
+	log_out_open();
 	log_set_level(dp.conf.log_level);
 	dp.poll_by_option = opt.poll_always;
 	dp.conf.poll_always |= dp.poll_by_option;

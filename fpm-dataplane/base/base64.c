@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets as text and back. Any thread; no state. */
+/* Encode and decode base64. Any thread; no state. */
 #include "base/base64.h"
 
 #include <stdlib.h>

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * base64: octets in JSON. RFC 4648, section 4.                                  [any thread]
- */
+/* base64: octets as text in JSON. RFC 4648, section 4.                     [any thread] */
 #ifndef BASE_BASE64_H
 #define BASE_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* `len` octets as text, which the caller frees; aborts when memory is out. */
+/* Encode `len` octets as text. The caller frees the text. Aborts when memory is out. */
 char *base64_encode(const uint8_t *data, size_t len);
 
-/* Octets that `len` characters stand for, at most. */
+/* Return the largest number of octets that `len` characters decode to. */
 static inline size_t
 base64_room(size_t len)
 {
@@ -19,8 +17,8 @@ base64_room(size_t len)
 }
 
 /*
- * The octets that base64_encode() made `len` characters of, into `out` of base64_room(len)
- * octets. Returns how many. What is no digit counts as the first one.
+ * Decode `len` characters of base64_encode() into `out`, which has base64_room(len)
+ * octets. Returns the number of octets. A character that is no digit counts as digit 0.
  */
 size_t base64_decode(const char *text, size_t len, uint8_t *out);
 

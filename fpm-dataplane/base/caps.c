@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Capabilities by the bare system calls: a library for two of them would be one more thing
- * that runs as root.                                                              [main]
+ * Change capabilities by direct system calls. A library for two calls would be more code
+ * that runs as root.                                                                [main]
  */
 #include "base/caps.h"
 
@@ -16,7 +16,10 @@ caps_keep(uint64_t kept, uint64_t inherited)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct set[2];
 
-	/* While we still may: what is out of the bounding set never comes back. */
+	/*
+	 * Needs CAP_SETPCAP, so it comes before capset(). A capability that leaves the
+	 * bounding set cannot come back.
+	 */
 	for (unsigned int cap = 0; cap < 64; cap++)
 		if ((kept >> cap & 1) == 0 && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1)
 			(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);

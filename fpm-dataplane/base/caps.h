@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * caps: capabilities given up for good (capabilities(7)), by a process that still has one
- * thread.
+ * caps: give up capabilities for good (capabilities(7)). The process must still have a
+ * single thread.
  */
 #ifndef BASE_CAPS_H
 #define BASE_CAPS_H
@@ -12,17 +12,19 @@
 #define CAP_BIT(cap) (1ull << (cap))
 
 /*
- * What the daemon may do of all that root may. The same list as that of the unit, for
- * where nobody else draws the line. Why each: SECURITY.md, "What it may do".
+ * The capabilities that the daemon keeps. The systemd unit has the same list; this one
+ * serves a daemon that runs without the unit. SECURITY.md, "What it may do", gives the
+ * reason for each.
  */
 #define CAPS_DAEMON                                                               \
 	(CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_NET_RAW) | CAP_BIT(CAP_SYS_ADMIN) | \
 	 CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_RAWIO))
 
 /*
- * Keep of all capabilities those of the bits `kept`, and let what is executed inherit those of
- * `inherited` without being root. What goes is out of the bounding set, too: root that is
- * executed has no more. Returns 0 or -errno: there are more than there should be.       [main]
+ * Keep only the capabilities in the bit set `kept`. Programs that this process executes
+ * inherit those in `inherited` without being root. All others leave the bounding set too,
+ * so that a root program that is executed cannot have them. Returns 0, or -errno when the
+ * process may still have more than `kept`.                                          [main]
  */
 int caps_keep(uint64_t kept, uint64_t inherited);
 

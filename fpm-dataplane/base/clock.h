@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock: one time for all threads, so that ages and lags can be told across them.
+ * clock: steady time. All threads read the same clocks, so ages and lags can be compared
+ * between threads.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -8,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC in nanoseconds.                                          [any thread] */
+/* Return CLOCK_MONOTONIC in nanoseconds.                                   [any thread] */
 static inline uint64_t
 monotonic_ns(void)
 {
@@ -18,14 +19,17 @@ monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The same in milliseconds.                                                [any thread] */
+/* Return CLOCK_MONOTONIC in milliseconds.                                  [any thread] */
 static inline uint64_t
 monotonic_ms(void)
 {
 	return monotonic_ns() / 1000000;
 }
 
-/* CLOCK_BOOTTIME in milliseconds: across processes, sleep included.           [any thread] */
+/*
+ * Return CLOCK_BOOTTIME in milliseconds: comparable between processes, includes suspend.
+ *                                                                             [any thread]
+ */
 static inline uint64_t
 boottime_ms(void)
 {
@@ -35,7 +39,7 @@ boottime_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* CLOCK_MONOTONIC in seconds, for ages and rates.                                      [any thread] */
+/* Return CLOCK_MONOTONIC in seconds, for ages and rates.                   [any thread] */
 static inline double
 monotonic_s(void)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The registry of counter blocks, the table of reasons, and the counters of the FPM channel.
- */
+/* Registry of counter blocks, the table of reasons, and the counters of the FPM channel. */
 #include "base/counters.h"
 
 #include <stdatomic.h>
@@ -41,7 +39,7 @@ counters_register(const char *name)
 	memset(c, 0, sizeof(*c));
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	block[slot] = c;
-	/* Release: who reads the new count also sees the block. */
+	/* Release: a thread that reads the new count also sees the block. */
 	atomic_store_explicit(&n_block, slot + 1, memory_order_release);
 	return c;
 }
@@ -91,7 +89,9 @@ counters_vrf(unsigned int vrf, const struct vrf_counters *base, struct vrf_count
 	*sum = (struct vrf_counters){.rx_packets = -base->rx_packets,
 				     .rx_bytes = -base->rx_bytes,
 				     .dropped = -base->dropped};
-	/* Drops before what came in: nothing is dropped that has not come. */
+	/*
+	 * Read drops before receptions: the sum then never shows more drops than packets.
+	 */
 	for (unsigned int i = 0; i < n; i++)
 		sum->dropped += counter_read(&b[i]->vrf[vrf].dropped);
 	for (unsigned int i = 0; i < n; i++) {
@@ -115,7 +115,10 @@ counters_class(enum punt_class class, struct class_counters *sum)
 		sum->policed += counter_read(&c->policed);
 		sum->over_share += counter_read(&c->over_share);
 		sum->ring_full += counter_read(&c->ring_full);
-		/* Taken before passed: nothing is taken on that has not passed. */
+		/*
+		 * Read `taken` before `passed`: the sum then never shows more taken than
+		 * passed.
+		 */
 		sum->taken += counter_read(&c->taken);
 	}
 	for (unsigned int i = 0; i < n; i++)

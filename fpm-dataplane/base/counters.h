@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * counters: one block a thread, one writer a block, read by anybody without a lock.
+ * counters: one block per thread, written by that thread only and read by any thread
+ * without a lock.
  *
- * Never reset: a reader that wants rates subtracts. The ui adds the blocks up.
+ * Counters are never reset: a reader that wants a rate subtracts two readings. The ui
+ * thread adds up the blocks.
  */
 #ifndef BASE_COUNTERS_H
 #define BASE_COUNTERS_H
@@ -13,13 +15,13 @@
 #include "base/policer.h"
 
 /*
- * Numbers of interfaces: 1 to PORT_MAX - 1 are ports, from PORT_MAX on VLANs on a port; 0
- * means none.
+ * Numbers of interfaces: 1 to PORT_MAX - 1 are ports, numbers from PORT_MAX on are VLANs
+ * on a port, 0 is no interface.
  */
 #define PORT_MAX     256
 #define IFIDX_MAX    16384
 #define VRF_MAX      4096
-#define COUNTERS_MAX 68 /* 64 forwarders, punt, neigh, and room */
+#define COUNTERS_MAX 68 /* 64 forwarders, punt, neigh and spare */
 
 enum reason {
 #define DROP(name, text) DROP_##name,
@@ -48,7 +50,9 @@ struct if_counters {
 	uint64_t tx_packets, tx_bytes; /* frames given to the port, tags included */
 };
 
-/* What came in by members of a VRF while they were that, and what of it was dropped. */
+/*
+ * Frames that interfaces received while they were members of a VRF, and drops among them.
+ */
 struct vrf_counters {
 	uint64_t rx_packets, rx_bytes; /* frames, tags included */
 	uint64_t dropped;
@@ -59,11 +63,13 @@ struct class_counters {
 	uint64_t passed;     /* given to the host, or an ICMP error sent */
 	uint64_t policed;    /* dropped: over the rate of the class */
 	uint64_t over_share; /* dropped: over the rate of their source */
-	uint64_t ring_full;  /* dropped: within the rates, but the host is behind */
-	uint64_t taken;      /* of those passed, taken on by the punt thread */
+	/* dropped: within the rates, but the ring to the punt thread is full */
+	uint64_t ring_full;
+	/* packets of `passed` that the punt thread has taken from the ring */
+	uint64_t taken;
 };
 
-/* Stages of a forwarder, as its time is told. */
+/* Stages of a forwarder for which its time is counted. */
 enum cycles {
 	CYCLES_RECEIVE,   /* the port's receive function */
 	CYCLES_PARSE,     /* headers */
@@ -79,50 +85,57 @@ extern const char *const cycles_name[N_CYCLES];
 struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
-	struct vrf_counters vrf[VRF_MAX];   /* by number; 0, table main, is not counted */
+	struct vrf_counters vrf[VRF_MAX]; /* by VRF number; 0, table main, is not counted */
 	struct class_counters class[N_PUNT_CLASS];
 	uint64_t forwarded[2]; /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
 	uint64_t to_kernel;    /* frames written to a TAP */
 	uint64_t from_kernel;  /* frames read from a TAP and sent */
 	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
-	uint64_t icmp_limited; /* not sent: rate, RFC 1812 4.3.2.7, or no way back */
-	uint64_t held;         /* packets let go when their neighbor answered */
-	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
-	uint64_t resyncs;      /* the kernel's tables read again: netlink had overrun */
+	/* not sent: over the rate (RFC 1812, 4.3.2.7), or no route back */
+	uint64_t icmp_limited;
+	uint64_t held; /* packets sent after their neighbor answered */
+	/* records of fpmctl trace and capture for which the ring had no room */
+	uint64_t watch_lost;
+	/* times that neigh read the kernel's tables again because netlink had overrun */
+	uint64_t resyncs;
 	uint64_t bursts, idle_polls, sleeps;
-	uint64_t rounds; /* of a forwarder's loop: it hangs when this stands still */
-	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */
-	uint64_t timed_packets, timed_bursts; /* received in those */
+	/* rounds of a forwarder's loop; a forwarder whose count stands still hangs */
+	uint64_t rounds;
+	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that are timed */
+	uint64_t timed_packets, timed_bursts; /* received in the timed rounds */
 	char name[16];                        /* "fwd-0", "punt" */
-	bool forwards;                        /* a forwarder's */
-	int cpu;                              /* that it is pinned to, of forwarders */
+	bool forwards;                        /* true for a forwarder */
+	int cpu; /* forwarders: the CPU that the thread is pinned to */
 };
 
 /*
- * Register a zeroed block for one thread. Aborts past COUNTERS_MAX. Lives as long as the
- * process. Not thread-safe: main registers for all.                              [main]
+ * Register a zeroed block for one thread. The block lives as long as the process. Aborts
+ * beyond COUNTERS_MAX blocks. Not thread-safe: main registers the blocks of all threads.
+ *                                                                                   [main]
  */
 struct counters *counters_register(const char *name);
 
-/* The registered blocks, for readers. Returns how many; *blocks stays valid. */
+/* Get the registered blocks. Returns their number; *blocks stays valid.    [any thread] */
 unsigned int counters_blocks(struct counters *const **blocks);
 
-/* Add up one field: relaxed loads of single-writer counters. */
+/* Add up one field over all blocks, with relaxed loads.                    [any thread] */
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
 void counters_class(enum punt_class class, struct class_counters *sum);
-/* Less what whoever had the number before left in it. */
+/* Subtract `base`, the counts that earlier VRFs of the same number left in the blocks. */
 void counters_vrf(unsigned int vrf, const struct vrf_counters *base,
 		  struct vrf_counters *sum);
 
-/* Single-writer increment that a concurrent reader sees whole. */
+/*
+ * Add to a counter of the calling thread. A concurrent reader never sees half of the word.
+ */
 static inline void
 counter_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* A packet of a VRF was dropped; 0: of none. */
+/* Count a dropped packet of VRF `vrf`; 0 is no VRF. */
 static inline void
 counter_vrf_drop(struct counters *c, unsigned int vrf)
 {

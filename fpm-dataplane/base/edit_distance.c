@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Levenshtein's distance of two short words, with one row of the usual table. Holds no state.
+ * Compute Levenshtein's distance of two short words with one row of the usual table. No
+ * state.
  */
 #include "base/edit_distance.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why something was refused, as a sentence for who asked. Any thread, no state. */
+/*
+ * errmsg: format the reason of a refusal as a sentence for the client. Any thread, no
+ * state.
+ */
 #ifndef BASE_ERRMSG_H
 #define BASE_ERRMSG_H
 
@@ -7,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The sentence into `why`, cut to `size` octets. Returns `rc`. */
+/* Write the sentence to `why`, cut to `size` octets. Returns `rc`. */
 static inline int __attribute__((format(printf, 4, 5)))
 why_not(char *why, size_t size, int rc, const char *fmt, ...)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which words there are, of which shows, and what may be said of each: as fpmctl reads them
- * from people and ui from strangers. What they do to a row is ui's (ui/rows.c).
+ * The table of filter words: the `show` commands that have each word and the values that
+ * each accepts. fpmctl parses words of the command line with it, ui parses requests.
+ * ui/rows.c applies a filter to a row.
  */
 #include "base/filter.h"
 
@@ -19,37 +20,43 @@
 #define GROUPS    2u
 #define NEIGHBORS 4u
 #define LOG       8u
+#define NEXTHOPS  16u
 
-/* As dist/openapi.yaml has them (State, and of Neighbor); NULL is the last. */
-static const char *const way_states[] = {
+/* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
+static const char *const route_states[] = {
 	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
 	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
 	"down",        "not-installed", NULL};
 static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
 					      "permanent", "incomplete", "failed", "noarp",
 					      "none",      NULL};
+static const char *const nexthop_states[] = {
+	"forwarding", "failed",      "onlink", "blackhole",    "foreign",
+	"unresolved", "unsupported", "down",   "no-adjacency", NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
-const struct choose_word choose_word[N_CHOOSE] = {
-	{"via", "ADDRESS", "via", ROUTES | GROUPS, CHOOSE_ADDRESS, true, NULL},
-	{"dev", "NAME", "dev", ROUTES | GROUPS, CHOOSE_ANY, true, NULL},
-	{"dev", "NAME", "dev", NEIGHBORS, CHOOSE_ANY, false, NULL},
-	{"proto", "NAME", "protocol", ROUTES, CHOOSE_SOURCE, false, NULL},
-	{"state", "NAME", "state", ROUTES | GROUPS, CHOOSE_ONE_OF, false, way_states},
-	{"state", "NAME", "state", NEIGHBORS, CHOOSE_ONE_OF, false, neighbor_states},
-	{"level", "error|warn|info|debug", "line", LOG, CHOOSE_LEVEL, false, level_names},
+const struct filter_word filter_word[N_FILTER_WORD] = {
+	{"via", "ADDRESS", "via", ROUTES | GROUPS, FILTER_ADDRESS, true, NULL},
+	{"dev", "NAME", "dev", ROUTES | GROUPS, FILTER_ANY, true, NULL},
+	{"via", "ADDRESS", "via", NEXTHOPS, FILTER_ADDRESS, false, NULL},
+	{"dev", "NAME", "dev", NEIGHBORS | NEXTHOPS, FILTER_ANY, false, NULL},
+	{"proto", "NAME", "protocol", ROUTES, FILTER_SOURCE, false, NULL},
+	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, route_states},
+	{"state", "NAME", "state", NEIGHBORS, FILTER_ONE_OF, false, neighbor_states},
+	{"state", "NAME", "state", NEXTHOPS, FILTER_ONE_OF, false, nexthop_states},
+	{"level", "error|warn|info|debug", "line", LOG, FILTER_LEVEL, false, level_names},
 };
 
 static const struct {
 	const char *show;
 	unsigned int of;
 } shows[] = {
-	{"routes", ROUTES},       {"nexthops", GROUPS}, {"groups", GROUPS},
+	{"routes", ROUTES},       {"nexthops", NEXTHOPS}, {"groups", GROUPS},
 	{"neighbors", NEIGHBORS}, {"log", LOG},
 };
 
 static unsigned int
-show_mask(const char *show)
+show_bits(const char *show)
 {
 	for (unsigned int i = 0; i < sizeof(shows) / sizeof(shows[0]); i++)
 		if (strcmp(show, shows[i].show) == 0)
@@ -58,39 +65,39 @@ show_mask(const char *show)
 }
 
 bool
-choose_is_word(const char *word)
+filter_is_word(const char *word)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (strcmp(word, choose_word[i].word) == 0)
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (strcmp(word, filter_word[i].word) == 0)
 			return true;
 	return false;
 }
 
 int
-choose_find(const char *show, const char *word)
+filter_find(const char *show, const char *word)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & show_mask(show)) != 0 &&
-		    strcmp(word, choose_word[i].word) == 0)
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if ((filter_word[i].of & show_bits(show)) != 0 &&
+		    strcmp(word, filter_word[i].word) == 0)
 			return i;
 	return -1;
 }
 
 const char *
-choose_words(const char *show, char *buf)
+filter_words(const char *show, char *buf)
 {
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & show_mask(show)) != 0)
-			n += (size_t)snprintf(buf + n, CHOOSE_WORDS - n, "%s ",
-					      choose_word[i].word);
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if ((filter_word[i].of & show_bits(show)) != 0)
+			n += (size_t)snprintf(buf + n, FILTER_WORDS - n, "%s ",
+					      filter_word[i].word);
 	return buf;
 }
 
 int
-choose_level(const char *name)
+filter_level(const char *name)
 {
 	for (int i = 0; level_names[i] != NULL; i++)
 		if (strcmp(name, level_names[i]) == 0)
@@ -98,7 +105,10 @@ choose_level(const char *name)
 	return -1;
 }
 
-/* What may be said of `proto`: those that have a name each once, then tables of our own. */
+/*
+ * Return the n-th value of `proto`: each protocol name once, then the daemon's own tables.
+ * NULL: number n has no name, or an earlier number has the same name.
+ */
 static const char *
 source_name(unsigned int n)
 {
@@ -113,13 +123,13 @@ source_name(unsigned int n)
 }
 #define N_SOURCE 258
 
-/* The n-th that may be said of word `k`; NULL: that one is none. */
+/* Return the n-th value that word `k` accepts; NULL: there is no such value. */
 static const char *
 value_name(int k, unsigned int n)
 {
-	const char *const *values = choose_word[k].values;
+	const char *const *values = filter_word[k].values;
 
-	if (choose_word[k].kind == CHOOSE_SOURCE)
+	if (filter_word[k].kind == FILTER_SOURCE)
 		return n < N_SOURCE ? source_name(n) : NULL;
 	for (unsigned int i = 0; values != NULL && values[i] != NULL; i++)
 		if (i == n)
@@ -128,7 +138,7 @@ value_name(int k, unsigned int n)
 }
 
 const char *
-choose_values(int k, const char *gap, char *buf, size_t size)
+filter_values(int k, const char *gap, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -140,14 +150,17 @@ choose_values(int k, const char *gap, char *buf, size_t size)
 	return buf;
 }
 
-/* Is the value one that there can be? A protocol's number becomes its name. */
+/*
+ * Return true if word `k` accepts the value. Replaces the number of a protocol by its
+ * name.
+ */
 static bool
 value_accept(int k, const char **value)
 {
 	char *end;
 	unsigned long n = strtoul(*value, &end, 10);
 
-	if (choose_word[k].kind == CHOOSE_SOURCE && **value >= '0' && **value <= '9' &&
+	if (filter_word[k].kind == FILTER_SOURCE && **value >= '0' && **value <= '9' &&
 	    *end == '\0' && n < 256) {
 		if (rtproto_name((uint8_t)n) != NULL)
 			*value = rtproto_name((uint8_t)n);
@@ -156,32 +169,32 @@ value_accept(int k, const char **value)
 	for (unsigned int i = 0; i < N_SOURCE; i++)
 		if (value_name(k, i) != NULL && strcmp(value_name(k, i), *value) == 0)
 			return true;
-	return choose_word[k].kind != CHOOSE_SOURCE && choose_word[k].values == NULL;
+	return filter_word[k].kind != FILTER_SOURCE && filter_word[k].values == NULL;
 }
 
 int
-choose_take(struct choose *c, int k, const char *value, char *why, size_t why_size)
+filter_take(struct filter *c, int k, const char *value, char *why, size_t why_size)
 {
-	const char *word = choose_word[k].word;
-	char values[CHOOSE_WHY], echo[128];
+	const char *word = filter_word[k].word;
+	char values[FILTER_WHY], echo[128];
 	struct prefix p;
 	bool is_addr;
 
 	log_escape(value, strnlen(value, 30), echo, sizeof(echo));
 	if (value[0] == '\0')
-		snprintf(why, why_size, "%s needs %s", word, choose_word[k].value);
+		snprintf(why, why_size, "%s needs %s", word, filter_word[k].value);
 	else if (c->value[k][0] != '\0')
 		snprintf(why, why_size, "%s is given twice", word);
-	else if (strlen(value) >= CHOOSE_VALUE)
+	else if (strlen(value) >= FILTER_VALUE)
 		snprintf(why, why_size, "%s is longer than %d octets", word,
-			 CHOOSE_VALUE - 1);
-	else if (choose_word[k].kind == CHOOSE_ADDRESS &&
+			 FILTER_VALUE - 1);
+	else if (filter_word[k].kind == FILTER_ADDRESS &&
 		 (prefix_parse(value, &p, &is_addr) < 0 || !is_addr))
 		snprintf(why, why_size, "%s '%s' is not an address", word, echo);
 	else if (!value_accept(k, &value))
 		snprintf(why, why_size, "%s '%s' is none of %s%s", word, echo,
-			 choose_values(k, ", ", values, sizeof(values)),
-			 choose_word[k].kind == CHOOSE_SOURCE ? ", nor a number below 256"
+			 filter_values(k, ", ", values, sizeof(values)),
+			 filter_word[k].kind == FILTER_SOURCE ? ", nor a number below 256"
 							      : "");
 	else
 		why = NULL;
@@ -193,15 +206,15 @@ choose_take(struct choose *c, int k, const char *value, char *why, size_t why_si
 }
 
 const char *
-choose_text(const struct choose *c, char buf[CHOOSE_TEXT])
+filter_text(const struct filter *c, char buf[FILTER_TEXT])
 {
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (c->value[i][0] != '\0' && n < CHOOSE_TEXT)
-			n += (size_t)snprintf(buf + n, CHOOSE_TEXT - n, "%s%s %s",
-					      n > 0 ? " " : "", choose_word[i].word,
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (c->value[i][0] != '\0' && n < FILTER_TEXT)
+			n += (size_t)snprintf(buf + n, FILTER_TEXT - n, "%s%s %s",
+					      n > 0 ? " " : "", filter_word[i].word,
 					      c->value[i]);
 	return buf;
 }

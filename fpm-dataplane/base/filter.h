@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filter: words that choose among the rows of an answer, as they come: those by a way out, of a
- * protocol, in a state; lines of a log by how bad they are. `fpmctl show` has them as words, the
- * control protocol as keys, HTTP as parameters.            [any thread, no side effects]
+ * filter: words that select rows of an answer: by next hop, protocol or state; lines of
+ * the log by level. `fpmctl show` has them as words, the control protocol as keys, HTTP as
+ * parameters.                                                [any thread, no side effects]
  */
 #ifndef BASE_FILTER_H
 #define BASE_FILTER_H
@@ -10,58 +10,66 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define N_CHOOSE      7
-#define CHOOSE_VALUE  64     /* octets of a value, its end included */
-#define CHOOSE_TEXT   160    /* of all that was said */
-#define CHOOSE_WORDS  64     /* of the words of a show */
-#define CHOOSE_WHY    448    /* of a refusal, which may list all that there is */
-#define CHOOSE_LEVELS "EWID" /* of a line of the log, behind its time; as bad first */
+#define N_FILTER_WORD 9
+#define FILTER_VALUE  64  /* octets of a value, terminator included */
+#define FILTER_TEXT   160 /* octets of filter_text() */
+#define FILTER_WORDS  64  /* octets of filter_words() */
+#define FILTER_WHY    448 /* octets of a refusal, which may list all values */
+/* letters of the levels, as in a line of the log after its time; most severe first */
+#define FILTER_LEVELS "EWID"
 
-enum choose_kind {
-	CHOOSE_ANY,     /* a text */
-	CHOOSE_ADDRESS, /* however it is written */
-	CHOOSE_SOURCE, /* whose a route is: a protocol, by name or number, or a table of ours */
-	CHOOSE_ONE_OF,
-	CHOOSE_LEVEL, /* as bad, or worse */
+enum filter_kind {
+	FILTER_ANY,     /* any text */
+	FILTER_ADDRESS, /* an address, in any spelling */
+	/* source of a route: a protocol by name or number, or a table of the daemon */
+	FILTER_SOURCE,
+	FILTER_ONE_OF,
+	FILTER_LEVEL, /* this level or a more severe one */
 };
 
-struct choose_word {
-	const char *word, *value; /* as they are told of */
-	const char *key;          /* of the row; with `hops` of any next hop in it */
-	unsigned int of;          /* shows that have it */
-	enum choose_kind kind;
+struct filter_word {
+	const char *word, *value; /* as help shows them */
+	const char *key; /* key of the row; with `hops`, key of any next hop in the row */
+	unsigned int of; /* `show` commands that have the word, as bits */
+	enum filter_kind kind;
 	bool hops;
 	const char *const
-		*values; /* all that may be said, NULL ends them; NULL: anything */
+		*values; /* all accepted values, NULL ends the list; NULL: any value */
 };
-extern const struct choose_word choose_word[N_CHOOSE];
+extern const struct filter_word filter_word[N_FILTER_WORD];
 
-/* What was said; all zero: nothing. */
-struct choose {
-	char value[N_CHOOSE][CHOOSE_VALUE]; /* "": not said */
+/* A parsed filter; all zero: no filter. */
+struct filter {
+	char value[N_FILTER_WORD][FILTER_VALUE]; /* "": not given */
 	bool any;
 };
 
-/* Is it such a word, of any show? Of this one: its number, or -1. */
-bool choose_is_word(const char *word);
-int choose_find(const char *show, const char *word);
-
-/* Those of a show, "via dev proto state " (CHOOSE_WORDS octets). Returns buf. */
-const char *choose_words(const char *show, char *buf);
-
-/* All that word `k` may be given, `gap` between two; "" when that is anything. Returns buf. */
-const char *choose_values(int k, const char *gap, char *buf, size_t size);
+/* Return true if any `show` has the filter word. */
+bool filter_is_word(const char *word);
+/* Return the index of the filter word among those of `show`, or -1. */
+int filter_find(const char *show, const char *word);
 
 /*
- * Take word `k` and its value. Returns 0, or -EINVAL with a sentence in `why`, for which
- * CHOOSE_WHY octets are enough.
+ * List the words of a `show`, "via dev proto state " (FILTER_WORDS octets). Returns buf.
  */
-int choose_take(struct choose *c, int k, const char *value, char *why, size_t why_size);
+const char *filter_words(const char *show, char *buf);
 
-/* How bad, from 0 on; -1: no such level. */
-int choose_level(const char *name);
+/*
+ * List the values that word `k` accepts, separated by `gap`; "" when it accepts any.
+ * Returns buf.
+ */
+const char *filter_values(int k, const char *gap, char *buf, size_t size);
 
-/* What was said, "via 192.0.2.1 dev wan0". Returns buf. */
-const char *choose_text(const struct choose *c, char buf[CHOOSE_TEXT]);
+/*
+ * Add word `k` with its value to the filter. Returns 0, or -EINVAL with a sentence in
+ * `why`, for which FILTER_WHY octets are enough.
+ */
+int filter_take(struct filter *c, int k, const char *value, char *why, size_t why_size);
+
+/* Return the number of a level, 0 for the most severe; -1: no such level. */
+int filter_level(const char *name);
+
+/* Format the filter, "via 192.0.2.1 dev wan0". Returns buf. */
+const char *filter_text(const struct filter *c, char buf[FILTER_TEXT]);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm_event: what fpm understood of the netlink stream, in the order it came.
+ * fpm_event: decoded events of the netlink stream, in the order of the stream.
  *
- * Fixed size, so that a batch is one array; the rare rest (inline next hops, group members)
- * hangs behind `hops` and is owned by the event.
+ * Events have a fixed size, so that a batch is one array. Inline next hops and group
+ * members, which are rare, are in the array `hops`, which the event owns.
  */
 #ifndef BASE_FPM_EVENT_H
 #define BASE_FPM_EVENT_H
@@ -18,26 +18,26 @@
 
 enum fpm_event_kind {
 	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
-	FPM_SESSION_DOWN, /* it left; what it taught stays in force */
-	FPM_ZEBRA,     /* who it is, when that is known late; until when it is held off */
-	FPM_ROUTE,     /* upsert, key (table, prefix) */
-	FPM_ROUTE_DEL, /* by the same key */
+	FPM_SESSION_DOWN, /* the client left; its routes stay in force */
+	FPM_ZEBRA, /* zebra's netlink port id, when it is known late; the end of a hold */
+	FPM_ROUTE, /* upsert, key (table, prefix) */
+	FPM_ROUTE_DEL, /* delete by the same key */
 	FPM_NEXTHOP,   /* upsert of id `nhid`: one hop, a group, or a blackhole */
 	FPM_NEXTHOP_DEL,
 };
 
-/* Table of what is no IP route (FAMILY_LABEL, FAMILY_MAC). */
+/* The table of events that are no IP routes (FAMILY_LABEL, FAMILY_MAC). */
 #define FPM_TABLE_NONE UINT32_MAX
 
 enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP };
 
-/* One way out; or one member of a group (then only id and weight count). */
+/* A next hop; or a member of a group, which has only id and weight. */
 struct fpm_hop {
 	uint32_t id;       /* member: id of a singleton; else 0 */
 	uint32_t ifindex;  /* 0: none given */
 	uint32_t weight;   /* 1..65536; 1 when not given */
 	uint8_t gw_family; /* 0: no gateway (the destination is on the link), 4, 6 */
-	uint8_t encap;     /* enum hop_encap; anything but PLAIN cannot be forwarded yet */
+	uint8_t encap;     /* enum hop_encap; only HOP_PLAIN can be forwarded */
 	bool onlink;
 	struct ipaddr gw;
 };
@@ -57,7 +57,8 @@ struct fpm_event {
 		struct {
 			uint32_t gen; /* FPM_SESSION_UP, _DOWN */
 			uint32_t nl_pid;
-			uint32_t held_until_s; /* FPM_ZEBRA: CLOCK_BOOTTIME, 0: is not */
+			/* FPM_ZEBRA: end of the hold, CLOCK_BOOTTIME; 0: no hold */
+			uint32_t held_until_s;
 		} session;
 	};
 	struct fpm_hop *hops; /* owned; NULL when n_hops is 0 */
@@ -68,8 +69,9 @@ struct fpm_event {
 struct msg_fpm_batch {
 	struct msg m;
 	uint32_t n;
-	uint32_t bytes; /* accounted against the queue: this message and all behind it */
-	uint64_t rx_ms; /* CLOCK_MONOTONIC when it was handed over */
+	/* octets that this message and its arrays add to the queue's account */
+	uint32_t bytes;
+	uint64_t rx_ms; /* CLOCK_MONOTONIC when fpm sent the batch to rib */
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 
@@ -81,86 +83,94 @@ fpm_event_clear(struct fpm_event *ev)
 	ev->n_hops = 0;
 }
 
-#define FPM_HOLD_S     120u /* unless told otherwise */
+#define FPM_HOLD_S     120u /* default */
 #define FPM_HOLD_MAX_S 3600u
 
 /*
- * QUERY_HOLD: FRR is about to be restarted. It ends its daemons one by one, zebra last, which
- * withdraws their routes meanwhile: what zebra has said until now is kept, as if it had gone
- * already, and that process of zebra is not let in again for so long. Another one is at once.
- * 0 seconds: it is over. The reply comes when all of that is so and the checkpoint has it.
+ * QUERY_HOLD: FRR is about to be restarted. FRR ends its daemons one by one, zebra last,
+ * and zebra withdraws their routes meanwhile. fpm ends the session, and the routes stay in
+ * force. fpm refuses this process of zebra for `seconds`, and accepts another process at
+ * once. 0 ends the hold. rib replies when the hold is in force and the checkpoint has it.
  */
 struct msg_hold {
 	struct msg_query q;
 	unsigned int seconds;
 };
 
-/* What became of a route that zebra sent, for zebra: MSG_FEEDBACK, rib -> fpm. */
+/* The result of a route that zebra sent, for zebra: MSG_FEEDBACK, rib -> fpm. */
 struct fpm_feedback {
 	struct prefix prefix;
 	uint32_t table;
-	uint8_t protocol, rtm_type; /* as they came: zebra finds its route by them */
-	bool failed;                /* not forwarded: not supported, or no memory */
+	uint8_t protocol, rtm_type; /* as received: zebra finds its route by them */
+	bool failed;                /* not forwarded: unsupported, or out of memory */
 };
 
 #define FPM_FEEDBACK_MAX 1024
 
 struct msg_feedback {
 	struct msg m;
-	struct msg_feedback *next; /* rib's own, before it is sent */
-	uint32_t gen;              /* of the session that the routes came by */
+	struct msg_feedback *next; /* rib's list before the message is sent */
+	uint32_t gen;              /* generation of the session that sent the routes */
 	uint32_t n;
 	struct fpm_feedback route[FPM_FEEDBACK_MAX];
 };
 
 /*
- * What is known of the channel, for ui and rib. Every field has one writer; others read
+ * State of the FPM channel, for ui and rib. Every field has one writer; others read
  * relaxed.
  */
 struct fpm_status {
-	_Atomic uint64_t bytes, frames, messages;                    /* W:fpm since start */
-	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:fpm events made */
-	_Atomic uint64_t labels, macs; /* W:fpm of those: MPLS label routes, EVPN's MACs */
-	_Atomic uint64_t skipped_type; /* W:fpm  netlink types that mean nothing to us */
+	_Atomic uint64_t bytes, frames, messages; /* W:fpm since start */
+	/* W:fpm events decoded */
+	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels;
+	/* W:fpm MPLS label routes and EVPN MACs among `routes` */
+	_Atomic uint64_t labels, macs;
+	_Atomic uint64_t skipped_type;  /* W:fpm netlink messages of ignored types */
+	_Atomic uint64_t skipped_route; /* W:fpm routes of an unsupported kind */
+	/* W:fpm messages skipped because they were cut or contradictory */
+	_Atomic uint64_t malformed;
+	_Atomic uint64_t bad_frames; /* W:fpm sessions closed for a broken frame header */
 	_Atomic uint64_t
-		skipped_route;      /* W:fpm  routes of a kind we do not take (MPLS, ...) */
-	_Atomic uint64_t malformed; /* W:fpm  messages cut or contradictory: skipped */
-	_Atomic uint64_t bad_frames; /* W:fpm  sessions closed for a broken frame header */
-	_Atomic uint64_t
-		strangers; /* W:fpm connections refused: not zebra's address or user */
+		strangers; /* W:fpm connections refused because of their address or user */
 	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
-	_Atomic uint64_t feedback;        /* W:fpm  routes acknowledged to zebra */
-	_Atomic uint64_t feedback_failed; /* W:fpm  and of those, as failed */
-	_Atomic uint64_t overflows;       /* W:fpm  sessions closed: queue limit reached */
-	_Atomic uint32_t gen;             /* W:fpm  session generation, 0: none yet */
-	_Atomic uint32_t connected;       /* W:fpm  1 while a client is there */
-	_Atomic uint32_t nl_pid; /* W:fpm  netlink port id of the zebra last seen, also by
-				  * the daemon before */
-	/* What that one knew, by its checkpoint: as in FPM_ZEBRA. */
+	_Atomic uint64_t feedback;                  /* W:fpm routes acknowledged to zebra */
+	/* W:fpm routes among them acknowledged as failed */
+	_Atomic uint64_t feedback_failed;
+	_Atomic uint64_t overflows; /* W:fpm sessions closed: queue limit reached */
+	_Atomic uint32_t gen;       /* W:fpm session generation, 0: none yet */
+	_Atomic uint32_t connected; /* W:fpm 1 while a client is connected */
+	/* W:fpm netlink port id of the last zebra, also of one that the predecessor saw */
+	_Atomic uint32_t nl_pid;
+	/* As in FPM_ZEBRA, from the predecessor's checkpoint. */
 	_Atomic uint32_t old_nl_pid, old_held_until_s; /* W:rib before fpm starts R:fpm */
-	_Atomic uint64_t queue_bytes_in;    /* W:fpm  accounted bytes given to rib */
-	_Atomic uint64_t queue_bytes_out;   /* W:rib  of those, handled */
+	_Atomic uint64_t queue_bytes_in;  /* W:fpm accounted octets sent to rib */
+	_Atomic uint64_t queue_bytes_out; /* W:rib octets among them that rib has handled */
 	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
 	_Atomic uint64_t queue_limit_bytes; /* W:fpm */
-	_Atomic uint64_t queue_since_ms;    /* W:fpm CLOCK_MONOTONIC when it last filled */
-	_Atomic uint64_t handled_rx_ms; /* W:rib rx_ms of the last batch that it handled */
-	_Atomic uint64_t lag_high_ms;   /* W:rib high water: handed over -> in the FIB */
-	struct histogram commit;        /* W:rib  commits that published something */
-	struct histogram
-		grace; /* W:rib  from then on until forwarders had let go of the old */
+	/* W:fpm rx_ms of the batch that entered the empty queue */
+	_Atomic uint64_t queue_since_ms;
+	_Atomic uint64_t handled_rx_ms; /* W:rib rx_ms of the last batch that rib handled */
+	_Atomic uint64_t lag_high_ms; /* W:rib highest time from fpm's sending to the FIB */
+	struct histogram commit;      /* W:rib commits that published something */
+	struct histogram grace;       /* W:rib time of grace periods after commits */
 	_Atomic uint32_t listening;   /* W:fpm 1 while zebra can connect */
-	_Atomic uint32_t refusing;    /* W:fpm 1 while nobody is accepted: rib is behind */
-	_Atomic uint32_t held;        /* W:fpm 1 while zebra may not come back: it ends */
-	_Atomic uint64_t last_rx_ms;  /* W:fpm  CLOCK_MONOTONIC of the last octet */
-	_Atomic uint64_t up_since_ms; /* W:fpm  CLOCK_MONOTONIC of the accept */
+	/* W:fpm 1 while connections are refused because rib is behind */
+	_Atomic uint32_t refusing;
+	/* W:fpm 1 while zebra's process is refused because of a hold */
+	_Atomic uint32_t held;
+	_Atomic uint64_t last_rx_ms;  /* W:fpm CLOCK_MONOTONIC of the last octet */
+	_Atomic uint64_t up_since_ms; /* W:fpm CLOCK_MONOTONIC of the accept */
 };
 extern struct fpm_status fpm_status;
 
-/* Octets that fpm has given to rib and rib has not handled.                  [any thread] */
+/* Return the octets that fpm has sent to rib and rib has not handled.      [any thread] */
 static inline uint64_t
 queue_depth(void)
 {
-	/* `out` first: rib adds to it only what it found in a batch that is in `in` already. */
+	/*
+	 * Read `out` first: rib adds to it only octets of batches that `in` already
+	 * counts.
+	 */
 	uint64_t out =
 		atomic_load_explicit(&fpm_status.queue_bytes_out, memory_order_acquire);
 	uint64_t in =
@@ -169,7 +179,7 @@ queue_depth(void)
 	return in > out ? in - out : 0;
 }
 
-/* From here on the queue is near its limit: told in the log and by `fpmctl show fpm`. */
+/* Return the depth above which the log and `fpmctl show fpm` warn. */
 static inline uint64_t
 queue_warn_bytes(uint64_t limit_bytes)
 {

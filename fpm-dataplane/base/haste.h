@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * haste: waits that tests shorten. FPM_DATAPLANE_HASTE=n in the environment divides each wait that
- * goes through here by n: tests see in seconds how a program gives up on another one after half a
- * minute. Without it, or if n is no number from 1 to 1000, each wait is as long as it is written.
+ * haste: shorten waits in tests. FPM_DATAPLANE_HASTE=n in the environment divides each
+ * wait that uses haste_ms() by n, so that a test sees within seconds how a program gives
+ * up after half a minute. Without the variable, or if n is not a number from 1 to 1000,
+ * waits have their full length.
  */
 #ifndef BASE_HASTE_H
 #define BASE_HASTE_H
 
 #include <stdlib.h>
 
-/* The time to wait instead of `ms` milliseconds.                            [any thread] */
+/* Return the time to wait instead of `ms` milliseconds.                    [any thread] */
 static inline unsigned int
 haste_ms(unsigned int ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * histogram: how long something took, counted by powers of two. One thread writes, others
- * read relaxed: what they get may miss the last one, no more.
+ * histogram: durations counted by powers of two. One thread writes, others read relaxed
+ * and may miss the latest entry.
  */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
@@ -9,21 +9,24 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define HISTOGRAM_BUCKETS 18u /* below 8 us, 16 us, ... 0.5 s; the last: anything above */
+#define HISTOGRAM_BUCKETS 18u /* below 8 us, 16 us, ... 0.5 s; the last bucket: longer */
 
 struct histogram {
 	_Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* W:owner */
 	_Atomic uint64_t sum_us, max_us;            /* W:owner */
 };
 
-/* Bucket `i`, not the last, counts what took less than this, and not less than the one before. */
+/*
+ * Return the upper bound of bucket `i`, in microseconds. The bucket counts durations from
+ * the bound of bucket `i` - 1 up to below this one. The last bucket has no bound.
+ */
 static inline uint64_t
 histogram_below_us(unsigned int i)
 {
 	return 8ull << i;
 }
 
-/* Count one that took `us`.                                                   [owner] */
+/* Count a duration of `us` microseconds.                                        [owner] */
 static inline void
 histogram_add(struct histogram *h, uint64_t us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Huge pages as the kernel gives them (transparent): nothing has to be reserved, and where
- * it has none to give these are plain pages. Any thread, no state.
+ * Allocate memory on transparent huge pages. Nothing has to be reserved. When the kernel
+ * has no huge page, the memory is on normal pages. Any thread, no state.
  */
 #include "base/huge.h"
 
@@ -21,7 +21,7 @@ huge_new(void)
 	if (before > 0)
 		munmap(raw, before);
 	munmap(raw + before + HUGE_BYTES, HUGE_BYTES - before);
-	madvise(raw + before, HUGE_BYTES, MADV_HUGEPAGE); /* a wish; refusal is fine */
+	madvise(raw + before, HUGE_BYTES, MADV_HUGEPAGE); /* a hint; failure is harmless */
 	return raw + before;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * huge: memory for large tables that are read here and there: on huge pages, where there
- * are any, a table of a million entries does not miss the TLB with each of them.
+ * huge: memory for large tables with random access. On huge pages, where the kernel has
+ * them, lookups in a table of a million entries cause few TLB misses.
  */
 #ifndef BASE_HUGE_H
 #define BASE_HUGE_H
@@ -10,9 +10,12 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-/* HUGE_BYTES, so aligned, zero. Returns NULL when memory is out.          [any thread] */
+/*
+ * Allocate HUGE_BYTES of zeroed memory, aligned to HUGE_BYTES. Returns NULL when memory is
+ * out.                                                                        [any thread]
+ */
 void *huge_new(void);
-/* NULL is fine. */
+/* Free memory of huge_new(); NULL is allowed. */
 void huge_free(void *mem);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one place where a forwarder enters the kernel: to sleep when idle. It is offline for
- * RCU meanwhile: a sleeper that stayed online would hold up every grace period.
+ * Put an idle forwarder to sleep. Apart from waking the punt thread, this is the only
+ * place where a forwarder enters the kernel. It is RCU-offline while it sleeps, because a
+ * sleeping online thread would block every grace period.
  */
 #include "base/idle.h"
 
@@ -17,15 +18,24 @@
 #include "base/clock.h"
 #include "base/tsan.h"
 
-/* About what a sleep and a wake-up cost: to spin longer is never worth more than twice. */
+/*
+ * About the cost of a sleep and a wake-up: spinning this long costs at most twice the best
+ * choice.
+ */
 #define SPIN_NS 20000
-/* A blind sleep is late by at most this part of the silence before it, and by BLIND_MAX. */
+/*
+ * A sleep that no descriptor can end lasts at most this part of the silence before it, and
+ * at most BLIND_MAX_NS.
+ */
 #define BLIND_PART   64
 #define BLIND_MIN_NS 5000
 #define BLIND_MAX_NS 800000
-/* With descriptors for all, in case the kernel or a driver forgets one. */
+/*
+ * Longest sleep when every queue has a descriptor: bounds the delay if the kernel or a
+ * driver loses an event.
+ */
 #define LONG_NS 100000000
-/* Descriptors that cry wolf so often in a row are not listened to, for that long. */
+/* After so many false wake-ups in a row, sleep without the descriptors for DEAF_NS. */
 #define IN_VAIN_MAX 16
 #define DEAF_NS     1000000
 
@@ -80,9 +90,9 @@ idle_begin(void)
 	prctl(PR_SET_TIMERSLACK, 1000);
 }
 
-/* How long to sleep when nothing wakes us, after so much silence. */
+/* Return how long to sleep without a wake-up, after `silence_ns` without packets. */
 static uint64_t
-sleep_ns(struct idle *idle, uint64_t silence_ns)
+idle_sleep_ns(struct idle *idle, uint64_t silence_ns)
 {
 	uint64_t ns = silence_ns / BLIND_PART;
 
@@ -91,7 +101,7 @@ sleep_ns(struct idle *idle, uint64_t silence_ns)
 	return ns < BLIND_MIN_NS ? BLIND_MIN_NS : ns < BLIND_MAX_NS ? ns : BLIND_MAX_NS;
 }
 
-/* Why a sleep ended. */
+/* The reason why a sleep ended. */
 enum end { END_TIME, END_TOLD, END_QUEUE };
 
 static enum end
@@ -103,7 +113,8 @@ idle_block(struct idle *idle, uint64_t ns)
 	int n = epoll_pwait2(idle->epoll_fd, e, 8, &t, NULL);
 
 	if (n < 0 &&
-	    errno != EINTR) /* Linux before 5.11, or a filter that does not know it */
+	    /* Linux before 5.11, or a seccomp filter that refuses epoll_pwait2() */
+	    errno != EINTR)
 		n = epoll_wait(idle->epoll_fd, e, 8, (int)((ns + 999999) / 1000000));
 	for (int i = 0; i < n; i++) {
 		int error;
@@ -113,7 +124,10 @@ idle_block(struct idle *idle, uint64_t ns)
 			end = END_QUEUE;
 		else if (end == END_TIME)
 			end = END_TOLD;
-		/* An interface went down: said again and again until it is taken. */
+		/*
+		 * Clear the error of an interface that went down; epoll would report it
+		 * again and again.
+		 */
 		if ((e[i].events & EPOLLERR) != 0)
 			getsockopt(e[i].data.fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	}
@@ -127,7 +141,10 @@ idle_arm(struct idle *idle, bool on)
 	if (idle->arm != NULL)
 		idle->arm(idle->ctx, on);
 	atomic_store_explicit(&idle->asleep, on, memory_order_relaxed);
-	/* Who brought something before he could see this: the next look finds it. */
+	/*
+	 * A thread that adds work before it can see `asleep` does not wake the owner; the
+	 * next look at the queues finds the work.
+	 */
 	if (on)
 		cmm_smp_mb();
 }
@@ -146,7 +163,7 @@ idle_nothing(struct idle *idle)
 	if (now - idle->silent_ns < SPIN_NS)
 		return;
 	if (!idle->armed) {
-		idle_arm(idle, true); /* and look once more */
+		idle_arm(idle, true); /* then look at the queues once more */
 		return;
 	}
 	__atomic_store_n(idle->n_sleeps, *idle->n_sleeps + 1, __ATOMIC_RELAXED);
@@ -158,11 +175,14 @@ idle_nothing(struct idle *idle)
 		nanosleep(&t, NULL);
 		idle->in_vain = 0;
 	} else {
-		end = idle_block(idle, sleep_ns(idle, now - idle->silent_ns));
+		end = idle_block(idle, idle_sleep_ns(idle, now - idle->silent_ns));
 		idle->in_vain += end == END_QUEUE;
 	}
 	urcu_qsbr_thread_online();
-	/* When only time has passed, the next look is the last one before the next sleep. */
+	/*
+	 * After a timeout stay armed: the next look at the queues is the last one before
+	 * the next sleep.
+	 */
 	if (end != END_TIME)
 		idle_arm(idle, false);
 }
@@ -181,9 +201,12 @@ idle_wake_sleeper(struct idle *idle)
 {
 	static const uint64_t one = 1;
 
-	/* Of many who wake it one does. */
+	/* Only one of several waking threads writes. */
 	if (atomic_exchange_explicit(&idle->asleep, false, memory_order_relaxed) &&
 	    write(idle->wake_fd, &one, sizeof(one)) < 0) {
-		/* Only a counter that is full can refuse, and then it wakes as well. */
+		/*
+		 * Only a full counter refuses a write, and a full counter wakes the
+		 * sleeper as well.
+		 */
 	}
 }

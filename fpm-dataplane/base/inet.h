@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * inet: header arithmetic on octets, shared by forwarders and the punt thread. Pure
- * functions; `ip` points at the first octet of an IP header in network order.
+ * inet: header arithmetic, shared by forwarders and the punt thread. Pure functions; `ip`
+ * points to the first octet of an IP header in network order.
  */
 #ifndef BASE_INET_H
 #define BASE_INET_H
@@ -40,7 +40,7 @@ put_be32(uint8_t *p, uint32_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* One's complement sum of 16-bit words, not folded. RFC 1071 */
+/* Return the one's complement sum of 16-bit words, not folded. RFC 1071 */
 static inline uint32_t
 inet_sum(const uint8_t *p, size_t len, uint32_t sum)
 {
@@ -59,14 +59,17 @@ inet_fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-/* Is the checksum of an IPv4 header of `len` octets (a multiple of 4) right? */
+/*
+ * Return true if the checksum of an IPv4 header of `len` octets (a multiple of 4) is
+ * right.
+ */
 static inline bool
 ip4_checksum_ok(const uint8_t *ip, unsigned int len)
 {
 	uint64_t sum = 0;
 	uint32_t w;
 
-	/* Byte order does not matter to a one's complement sum being all ones. */
+	/* Whether a one's complement sum is all ones does not depend on byte order. */
 	for (unsigned int i = 0; i < len; i += 4) {
 		memcpy(&w, ip + i, sizeof(w));
 		sum += w;
@@ -78,9 +81,9 @@ ip4_checksum_ok(const uint8_t *ip, unsigned int len)
 }
 
 /*
- * Octets 8 to 11 (TTL, protocol, checksum) with one hop spent, as they lie in memory. With
- * m' = m - 0x100, RFC 1624, eqn. 3 (HC' = ~(~HC + ~m + m')) is HC + 0x100 with the carry
- * added at the end, and never 0xffff. Octets swapped, 0x100 is 1: RFC 1071, 2 (B).
+ * Return octets 8 to 11 (TTL, protocol, checksum) after one hop, in memory order. With m'
+ * = m - 0x100, RFC 1624, eqn. 3 (HC' = ~(~HC + ~m + m')) is HC + 0x100 with the carry
+ * added at the end, and never 0xffff. In memory order 0x100 is 1: RFC 1071, 2 (B).
  */
 static inline uint32_t
 ip4_hop_spent(const uint8_t *ip)
@@ -93,7 +96,7 @@ ip4_hop_spent(const uint8_t *ip)
 	return ((v & 0xffff) - 1) | sum << 16;
 }
 
-/* Spend one hop. */
+/* Decrement the TTL and update the checksum. */
 static inline void
 ip4_ttl_dec(uint8_t *ip)
 {
@@ -102,7 +105,9 @@ ip4_ttl_dec(uint8_t *ip)
 	memcpy(ip + 8, &v, sizeof(v));
 }
 
-/* Octets 4 to 7 of an IPv6 header (hop limit last) with one hop spent, as they lie in memory. */
+/*
+ * Return octets 4 to 7 of an IPv6 header (hop limit last) after one hop, in memory order.
+ */
 static inline uint32_t
 ip6_hop_spent(const uint8_t *ip)
 {
@@ -112,7 +117,7 @@ ip6_hop_spent(const uint8_t *ip)
 	return v - (1u << 24);
 }
 
-/* Finaliser of splitmix64 (Sebastiano Vigna, public domain). */
+/* Finalizer of splitmix64 (Sebastiano Vigna, public domain). */
 static inline uint64_t
 mix64(uint64_t x)
 {
@@ -122,8 +127,8 @@ mix64(uint64_t x)
 }
 
 /*
- * The seed of hashes of addresses that mean something within a VRF, or on a link, alone: `of`
- * is its number. The same address in another one is somebody else's.
+ * Return the hash seed for addresses of VRF or link number `of`. Equal addresses in two
+ * VRFs or on two links are different hosts, so their hashes differ.
  */
 static inline uint64_t
 seed_of(uint64_t seed, uint32_t of)
@@ -138,9 +143,10 @@ proto_has_ports(uint8_t proto)
 }
 
 /*
- * Flow hash of an IPv4 packet of `len` octets: addresses, protocol, and ports unless it is a
- * fragment (any fragment: all of a datagram must take one path). Not linear in the seed, so
- * that two routers in a row do not choose alike.
+ * Return the flow hash of an IPv4 packet of `len` octets: addresses, protocol, and ports.
+ * The ports of fragments are left out, because all fragments of a datagram must take one
+ * path. The hash is not linear in the seed, so that two routers in a row choose
+ * differently.
  */
 static inline uint32_t
 ip4_flow_hash(const uint8_t *ip, unsigned int len, uint64_t seed)
@@ -155,7 +161,10 @@ ip4_flow_hash(const uint8_t *ip, unsigned int len, uint64_t seed)
 	return (uint32_t)(mix64(mix64(a ^ seed) + ((uint64_t)ports << 8 | ip[9])) >> 32);
 }
 
-/* The same for IPv6: addresses, flow label, next header, and ports when they come first. */
+/*
+ * Return the flow hash of an IPv6 packet: addresses, flow label, next header, and ports
+ * when they follow the fixed header.
+ */
 static inline uint32_t
 ip6_flow_hash(const uint8_t *ip, unsigned int len, uint64_t seed)
 {
@@ -171,7 +180,10 @@ ip6_flow_hash(const uint8_t *ip, unsigned int len, uint64_t seed)
 	return (uint32_t)(mix64(a[2] + ports) >> 32);
 }
 
-/* `len` octets of the packet may be looked at; at least the fixed header. */
+/*
+ * Return the flow hash of a packet, of which `len` octets may be read; at least the fixed
+ * header.
+ */
 static inline uint32_t
 flow_hash(const uint8_t *ip, unsigned int len, uint8_t family, uint64_t seed)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fill of tables, as their owners told it last. A word each; no lock.
+ * The number of entries of each table, as its owner last reported it. Atomic words; the
+ * lock protects only the log lines.
  */
 #include "base/limits.h"
 
@@ -24,13 +25,16 @@ static const struct {
 
 static struct {
 	alignas(64) _Atomic uint64_t used, max, refused; /* W:owner */
-	atomic_bool full; /* W:owner  since something was refused, until there is room */
+	/* W:owner an entry was refused, and the table has had no room since */
+	atomic_bool full;
 	atomic_bool
-		told; /* W:under `lock`  the log's last line of it says that it is full */
+		/* W:under `lock` the last log line about the table says that it is full */
+		logged;
 	struct log_limit limit;
 } state[N_TABLE];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lines come in order */
+/* keeps the log lines about a table in order */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
 table_begin(enum table table, uint64_t max)
@@ -39,21 +43,21 @@ table_begin(enum table table, uint64_t max)
 	atomic_store_explicit(&state[table].used, 0, memory_order_relaxed);
 	atomic_store_explicit(&state[table].refused, 0, memory_order_relaxed);
 	atomic_store(&state[table].full, false);
-	atomic_store(&state[table].told, false);
+	atomic_store(&state[table].logged, false);
 }
 
-/* Is it not as the log has it? */
+/* Return true if the log's last line about the table is out of date. */
 static bool
-table_is_news(enum table table)
+log_is_stale(enum table table)
 {
 	return atomic_load_explicit(&state[table].full, memory_order_relaxed) !=
-	       atomic_load_explicit(&state[table].told, memory_order_relaxed);
+	       atomic_load_explicit(&state[table].logged, memory_order_relaxed);
 }
 
 /*
- * "Full" once a second at most, again and again while more is refused; room again once after
- * each. A table that filled, had room and filled again within a second is said to be full
- * when the second is over, by table_tell() at the latest.
+ * Log that the table is full, at most once a second while entries are refused, or that it
+ * has room again, once after each such line. A table that fills again within the second is
+ * reported when the second is over, by table_tell() at the latest.
  */
 static void
 table_log(enum table table, bool again)
@@ -65,15 +69,15 @@ table_log(enum table table, bool again)
 	pthread_mutex_lock(&lock);
 	full = atomic_load(&state[table].full);
 	now = table_state(table);
-	if (full && (again || table_is_news(table)) &&
+	if (full && (again || log_is_stale(table)) &&
 	    log_allowed(&state[table].limit, &missed)) {
-		atomic_store(&state[table].told, true);
+		atomic_store(&state[table].logged, true);
 		log_warn("%s: table is full table=%s max=%llu refused=%llu%s%s",
 			 info[table].room, now.name, (unsigned long long)now.max,
 			 (unsigned long long)now.refused, now.key != NULL ? " key=" : "",
 			 now.key != NULL ? now.key : "");
-	} else if (!full && table_is_news(table)) {
-		atomic_store(&state[table].told, false);
+	} else if (!full && log_is_stale(table)) {
+		atomic_store(&state[table].logged, false);
 		log_info("%s: table has room again table=%s used=%llu max=%llu "
 			 "refused=%llu",
 			 info[table].room, now.name, (unsigned long long)now.used,
@@ -91,7 +95,7 @@ table_used(enum table table, uint64_t used)
 	if (!atomic_load_explicit(&state[table].full, memory_order_relaxed))
 		return;
 	max = atomic_load_explicit(&state[table].max, memory_order_relaxed);
-	if (used > table_brim(max))
+	if (used > table_capacity(max))
 		return;
 	atomic_store(&state[table].full, false);
 	table_log(table, false);
@@ -109,7 +113,7 @@ void
 table_tell(void)
 {
 	for (unsigned int t = 0; t < N_TABLE; t++)
-		if (table_is_news((enum table)t))
+		if (log_is_stale((enum table)t))
 			table_log((enum table)t, false);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits: how full is each table that has a limit, and what was refused for want of room. One
- * owner a table, who says it; read by anybody. A stranger can fill some of them: it is said
- * in the log at most once a second, whatever comes.
+ * limits: number of entries, limit and refusals of each table. Each table has one owner,
+ * which reports its entries; any thread reads them. Because remote hosts can fill some of
+ * the tables, the log has at most one line a second for each.
  */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -19,7 +19,7 @@ enum table {
 	N_TABLE
 };
 
-/* TABLE_MOST_hosts: how much each can be told to have room for, at most. */
+/* TABLE_MOST_hosts: the largest limit that a file may set. */
 enum table_most {
 #define TABLE(name, room, max, text)                     TABLE_MOST_##name = (max),
 #define LIMIT(name, key, room, least, usual, most, text) TABLE_MOST_##name = (most),
@@ -28,23 +28,28 @@ enum table_most {
 #undef TABLE
 };
 
-/* Of ui's sockets; preflight counts their descriptors. */
-#define SCRAPES_MAX 32 /* connections to the metrics page; more wait */
-#define WAITING_MAX 16 /* to the control socket when it is full, that have not asked yet */
+/* Bounds of ui's sockets; preflight counts their descriptors. */
+#define SCRAPES_MAX 32 /* connections to the metrics page; further ones wait */
+/* connections to a full control socket that have sent no request yet */
+#define WAITING_MAX 16
 
-/* Room in each table, as the file has it. */
+/* Limit of each table, from the configuration. */
 struct table_limits {
 	unsigned int max[N_TABLE];
 };
 
 struct table_state {
 	const char *name; /* "adjacencies" */
-	const char *key;  /* of the file, "limits.adjacencies"; NULL: none sets it */
+	/* key of the file, "limits.adjacencies"; NULL: no key sets the limit */
+	const char *key;
 	const char *text;
-	uint64_t used, max, refused; /* max 0: it grows */
+	uint64_t used, max, refused; /* max 0: no limit, the table grows */
 };
 
-/* What a table may have by `limits`; by default when that is NULL. 0: it grows. [any thread] */
+/*
+ * Return the limit of a table by `limits`, or the default when that is NULL. 0: the table
+ * grows.                                                                      [any thread]
+ */
 static inline unsigned int
 table_limit(const struct table_limits *limits, enum table table)
 {
@@ -60,28 +65,34 @@ table_limit(const struct table_limits *limits, enum table table)
 }
 
 /*
- * Up to so many in it a table that was full has room again: not at every entry that comes and
- * goes at the brim.                                                           [any thread]
+ * Return the fill at which a table that was full counts as having room again: 7/8 of its
+ * limit. The gap avoids a log line for every entry that comes and goes at the limit.
+ *                                                                             [any thread]
  */
 static inline uint64_t
-table_brim(uint64_t max)
+table_capacity(uint64_t max)
 {
 	return max - (max + 7) / 8;
 }
 
-/* A new, empty table for `max` entries, 0: it grows. Nothing was refused yet.     [owner] */
+/*
+ * Reset the state of a table: empty, limit `max` (0: it grows), nothing refused.   [owner]
+ */
 void table_begin(enum table table, uint64_t max);
 
-/* There are `used` entries now. Says in the log when there is room again.         [owner] */
+/* Report the number of entries. Logs when the table has room again.             [owner] */
 void table_used(enum table table, uint64_t used);
 
-/* There was no room for one more: counts, and says so in the log.                 [owner] */
+/* Count a refused entry, and log it.                                            [owner] */
 void table_refuse(enum table table);
 
-/* Say of each table what could not be said when it was so: now and then.      [any thread] */
+/*
+ * Write the log lines that the limit of one line a second delayed. Call now and then.
+ *                                                                             [any thread]
+ */
 void table_tell(void);
 
-/* What all of it comes to; `refused` never goes back.                        [any thread] */
+/* Return the state of a table; `refused` never decreases.                  [any thread] */
 struct table_state table_state(enum table table);
 
 #endif

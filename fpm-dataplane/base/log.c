@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: one write a line, so that lines of different threads never mix; nobody waits for
- * who reads them (log_out.h). Any control thread; never a forwarder.
+ * The log: one write per line, so that lines of different threads never mix. No thread
+ * waits for the reader of the log (log_out.h). Any control thread; never a forwarder.
  */
 #include "base/log.h"
 
@@ -18,26 +18,28 @@
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
 
-#define KEPT_BYTES 256 /* of a line; more is cut */
+#define RECENT_BYTES 256 /* octets of a kept line; the rest is cut */
 
-/* For `fpmctl show log`. Control threads write few lines, and may wait for one another, which
- * is short: nobody waits for anything else meanwhile. */
+/*
+ * The last lines, for `fpmctl show log`. The lock is held for a short copy only, and no
+ * thread waits for anything else while it holds the lock.
+ */
 static struct {
 	pthread_mutex_t lock;
-	unsigned long n; /* lines ever */
+	unsigned long n; /* lines since the start */
 	struct {
 		uint16_t len;
-		char text[KEPT_BYTES];
+		char text[RECENT_BYTES];
 	} line[LOG_RECENT_LINES];
 } recent = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void
-line_keep(const char *line, size_t len)
+recent_add(const char *line, size_t len)
 {
 	unsigned long at;
 
-	if (len > KEPT_BYTES)
-		len = KEPT_BYTES;
+	if (len > RECENT_BYTES)
+		len = RECENT_BYTES;
 	pthread_mutex_lock(&recent.lock);
 	at = recent.n++ % LOG_RECENT_LINES;
 	memcpy(recent.line[at].text, line, len);
@@ -69,7 +71,10 @@ log_enabled(enum log_level level)
 	return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-/* The net under log_escape(): names of interfaces may have any octet. Ours is plain ASCII. */
+/*
+ * Replace control and non-ASCII octets, for callers that forgot log_escape(): names of
+ * interfaces may have any octet. Our own texts are ASCII.
+ */
 static void
 text_make_harmless(char *text)
 {
@@ -81,9 +86,12 @@ text_make_harmless(char *text)
 	}
 }
 
-/* Time and level before what it says; no newline. Returns its length, 0: there is none. */
+/*
+ * Format a line: time, level and text, without a newline. Returns its length, 0 on
+ * failure.
+ */
 static size_t __attribute__((format(printf, 3, 0)))
-line_compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
+line_format(char line[LOG_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
 {
 	struct timespec now;
 	struct tm tm;
@@ -91,66 +99,66 @@ line_compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	n = (int)strftime(line, SINK_LINE_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	n += snprintf(line + n, SINK_LINE_MAX - (size_t)n, ".%03ldZ %c ",
+	n = (int)strftime(line, LOG_LINE_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	n += snprintf(line + n, LOG_LINE_MAX - (size_t)n, ".%03ldZ %c ",
 		      now.tv_nsec / 1000000, "EWID"[level]);
-	m = vsnprintf(line + n, SINK_LINE_MAX - (size_t)n - 1, fmt, ap);
+	m = vsnprintf(line + n, LOG_LINE_MAX - (size_t)n - 1, fmt, ap);
 	if (m < 0)
 		return 0;
 	text_make_harmless(line + n);
 	n += m;
-	return (size_t)(n > SINK_LINE_MAX - 2 ? SINK_LINE_MAX - 2 : n);
+	return (size_t)(n > LOG_LINE_MAX - 2 ? LOG_LINE_MAX - 2 : n);
 }
 
 static int
 line_write(enum log_level level, char *line, size_t len)
 {
 	line[len] = '\n';
-	return sink_write("3467"[level], line, len + 1); /* syslog(3) */
+	return log_out_write("3467"[level], line, len + 1); /* syslog(3) */
 }
 
 static size_t __attribute__((format(printf, 3, 4)))
-line_compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...)
+line_format_args(char line[LOG_LINE_MAX], enum log_level level, const char *fmt, ...)
 {
 	va_list ap;
 	size_t len;
 
 	va_start(ap, fmt);
-	len = line_compose(line, level, fmt, ap);
+	len = line_format(line, level, fmt, ap);
 	va_end(ap);
 	return len;
 }
 
 /*
- * Of lines that are lost the first is told of to `fpmctl show log`, which has them; how many
- * it was, also to the log itself, before the first that is taken again.
+ * Write a line to the log. When lines are lost, `fpmctl show log` (which has them all)
+ * gets a note with the first lost line; the log gets the number of lost lines before the
+ * first line that it takes again.
  */
 static void
 line_deliver(enum log_level level, char *line, size_t len)
 {
 	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
 	static unsigned long lost;
-	char own[SINK_LINE_MAX];
+	char own[LOG_LINE_MAX];
 	size_t own_len;
 	int rc = 0;
 
 	pthread_mutex_lock(&one_by_one);
 	if (lost > 0) {
-		own_len = line_compose_own(own, LOG_LEVEL_WARN,
-					   "log: lines are taken again lost=%lu", lost);
+		own_len = line_format_args(own, LOG_LEVEL_WARN,
+					   "log: output resumed lost=%lu", lost);
 		rc = line_write(LOG_LEVEL_WARN, own, own_len);
 		if (rc == 0) {
-			line_keep(own, own_len);
+			recent_add(own, own_len);
 			lost = 0;
 		}
 	}
 	if (rc == 0)
 		rc = line_write(level, line, len);
 	if (rc < 0 && lost++ == 0) {
-		own_len = line_compose_own(own, LOG_LEVEL_WARN,
-					   "log: lines are lost but for this list error=%s",
-					   strerror(-rc));
-		line_keep(own, own_len);
+		own_len = line_format_args(own, LOG_LEVEL_WARN,
+					   "log: output failed error=%s", strerror(-rc));
+		recent_add(own, own_len);
 	}
 	pthread_mutex_unlock(&one_by_one);
 }
@@ -158,29 +166,35 @@ line_deliver(enum log_level level, char *line, size_t len)
 void
 log_write(enum log_level level, const char *fmt, ...)
 {
-	char line[SINK_LINE_MAX];
+	char line[LOG_LINE_MAX];
 	va_list ap;
 	size_t len;
 
 	if (!log_enabled(level))
 		return;
 	va_start(ap, fmt);
-	len = line_compose(line, level, fmt, ap);
+	len = line_format(line, level, fmt, ap);
 	va_end(ap);
 	if (len == 0)
 		return;
-	line_keep(line, len);
+	recent_add(line, len);
 	line_deliver(level, line, len);
 }
 
-/* Octets of an ASCII character that may be shown as it is; 0: not this one. */
+/*
+ * Return the length of an ASCII character that may be shown as it is, 1; 0: it must be
+ * escaped.
+ */
 static size_t
 ascii_len(const char *in)
 {
 	return *in >= 0x20 && *in < 0x7f && *in != '\\';
 }
 
-/* The same of any character of UTF-8 (RFC 3629, section 3); those of C1 control a terminal. */
+/*
+ * Return the length of a UTF-8 character (RFC 3629, section 3) that may be shown as it is;
+ * 0: it must be escaped, because it is malformed or is a C1 control character.
+ */
 static size_t
 utf8_len(const char *in)
 {
@@ -192,7 +206,7 @@ utf8_len(const char *in)
 	if (n == 0 || c >= 0xf8)
 		return ascii_len(in);
 	for (size_t i = 1; i < n; i++) {
-		c = (unsigned char)in[i]; /* the text's end is none of these */
+		c = (unsigned char)in[i]; /* the terminator is no continuation octet */
 		if (c >> 6 != 2)
 			return 0;
 		code = code << 6 | (c & 0x3f);
@@ -200,7 +214,9 @@ utf8_len(const char *in)
 	return code >= least[n] && code <= 0x10ffff && code >> 11 != 0x1b ? n : 0;
 }
 
-/* Characters that char_len() knows go to out[] whole, each other octet as \xNN. */
+/*
+ * Copy characters for which char_len() returns a length; write each other octet as \xNN.
+ */
 static const char *
 text_escape(const char *in, size_t len, char *out, size_t out_size,
 	    size_t (*char_len)(const char *in))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * log: one line an event to stderr: "fpm: session up peer=127.0.0.1:38412 gen=3".
+ * log: one line per event to stderr: "fpm: session up peer=127.0.0.1:38412 gen=3".
  *
- * Event first, then key=value; no prose, no trailing dot. Never under fwd/. Strings that
- * came from outside are passed through log_escape() first.
+ * The event comes first, then key=value; no prose, no trailing dot. Never under fwd/.
+ * Strings from outside pass through log_escape() first.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -31,27 +31,28 @@ void log_write(enum log_level level, const char *fmt, ...)
 const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 
 /*
- * The same of a file's name, by which a person finds it again, and which may go into JSON:
- * characters of UTF-8 stay, but for control characters and the backslash.
+ * Escape a file name so that a reader can find the file, and so that it may go into JSON:
+ * UTF-8 characters stay, except control characters and the backslash.
  */
 const char *log_escape_name(const char *name, char *out, size_t out_size);
 
 /*
- * For people's eyes: what a terminal obeys, and what is no UTF-8, become question marks, one an
- * octet. Newlines and tabs stay.
+ * Make a text safe for a terminal: replace control characters and malformed UTF-8 by
+ * question marks, one per octet. Newlines and tabs stay.
  */
 void log_harmless(char *text);
 
 /*
- * The last lines, oldest first, whatever took them away from where they were written.
- *                                                          [any thread but forwarders]
+ * Call each() for the last lines, oldest first, also for lines that the log lost.
+ *                                                              [any thread but forwarders]
  */
 #define LOG_RECENT_LINES 512
 void log_recent(void (*each)(void *ctx, const char *line, size_t len), void *ctx);
 
 /*
- * At most one line a second for an event that a peer can repeat at will.
- * Returns true when the line may be written; *missed then tells how many were not.
+ * Limit the lines of an event that a peer can repeat at will to one a second. Returns true
+ * when the line may be written; *missed is then the number of lines that were suppressed
+ * before it.
  */
 struct log_limit {
 	_Atomic unsigned long long next_ms;

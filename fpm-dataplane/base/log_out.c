@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Standard error's open file is others' too, the shell's, the supervisor's: it is not ours to
- * make it non-blocking. A pipe or a terminal is opened a second time instead, which may be; where
- * that is refused poll(2) tells of room, which another process could still take before us. A
- * socket is told with each line; a file never waits.           [any thread, under log.c's lock]
+ * Write to standard error without blocking. Its open file description is shared with other
+ * processes (the shell, the supervisor), so it must not be made non-blocking. A pipe or a
+ * terminal is opened a second time, non-blocking. Where the open is refused, poll(2) tells
+ * whether there is room, which another process may still take first. A socket gets
+ * MSG_DONTWAIT; a file never blocks.                      [any thread, under log.c's lock]
  */
 #include "base/log_out.h"
 
@@ -20,11 +21,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int own_fd = -1; /* W:main once  the second way */
-static bool torn;       /* the last line has no end */
+static int own_fd = -1; /* W:main once second open of a pipe or terminal; -1: none */
+static bool is_cut;     /* the last line was written in part */
 
 void
-sink_stand_in(void)
+log_out_use_null(void)
 {
 	int fd;
 
@@ -36,11 +37,11 @@ sink_stand_in(void)
 }
 
 void
-sink_begin(void)
+log_out_open(void)
 {
 	struct stat st;
 
-	sink_forget();
+	log_out_close();
 	if (fstat(STDERR_FILENO, &st) == 0 &&
 	    (S_ISFIFO(st.st_mode) || isatty(STDERR_FILENO)))
 		own_fd = open("/proc/self/fd/2",
@@ -48,7 +49,7 @@ sink_begin(void)
 }
 
 void
-sink_forget(void)
+log_out_close(void)
 {
 	if (own_fd >= 0)
 		close(own_fd);
@@ -56,8 +57,9 @@ sink_forget(void)
 }
 
 /*
- * Is standard error the journal's? It takes <N> at the begin of a line as its priority, which
- * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
+ * Return true if standard error is the journal's socket. The journal takes <N> at the
+ * start of a line as its priority, for `journalctl -p warning`; elsewhere the mark would
+ * be noise. systemd.exec(5)
  */
 static bool
 stderr_is_journal(const struct stat *st)
@@ -71,9 +73,9 @@ stderr_is_journal(const struct stat *st)
 	return strcmp(stream, own) == 0;
 }
 
-/* Where there is room. Octets that were taken, or -1 and errno. */
+/* Write where poll() reports room. Returns the octets written, or -1 and errno. */
 static ssize_t
-line_put_if_room(const struct iovec *out, int n_out)
+poll_and_write(const struct iovec *out, int n_out)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 
@@ -83,8 +85,10 @@ line_put_if_room(const struct iovec *out, int n_out)
 	return -1;
 }
 
-/* A terminal says that there is room for one octet, and waits with a line for which there is
- * less than it needs. */
+/*
+ * Write octet by octet: a terminal reports room when it has room for one octet, and blocks
+ * on a longer line.
+ */
 static ssize_t
 line_put_by_octets(const struct iovec *out, int n_out)
 {
@@ -94,13 +98,13 @@ line_put_by_octets(const struct iovec *out, int n_out)
 		for (size_t at = 0; at < out[i].iov_len; at++, sent++) {
 			struct iovec one = {(char *)out[i].iov_base + at, 1};
 
-			if (line_put_if_room(&one, 1) != 1)
+			if (poll_and_write(&one, 1) != 1)
 				return sent > 0 ? sent : -1;
 		}
 	return sent;
 }
 
-/* Octets that were taken, or -1 and errno. */
+/* Write to standard error. Returns the octets written, or -1 and errno. */
 static ssize_t
 line_put(mode_t kind, struct iovec *out, int n_out)
 {
@@ -112,11 +116,11 @@ line_put(mode_t kind, struct iovec *out, int n_out)
 		return writev(own_fd, out, n_out);
 	if (S_ISCHR(kind) && isatty(STDERR_FILENO))
 		return line_put_by_octets(out, n_out);
-	return line_put_if_room(out, n_out);
+	return poll_and_write(out, n_out);
 }
 
 int
-sink_write(char digit, const char *line, size_t n)
+log_out_write(char digit, const char *line, size_t n)
 {
 	char mark[4] = {'\n', '<', digit, '>'};
 	struct stat st;
@@ -125,12 +129,12 @@ sink_write(char digit, const char *line, size_t n)
 
 	if (fstat(STDERR_FILENO, &st) < 0)
 		return -errno;
-	out[0] = (struct iovec){mark, torn ? 1 : 0};
+	out[0] = (struct iovec){mark, is_cut ? 1 : 0};
 	out[1] = (struct iovec){mark + 1, stderr_is_journal(&st) ? 3 : 0};
 	out[2] = (struct iovec){(void *)(uintptr_t)line, n};
 	sent = line_put(st.st_mode, out, 3);
 	if (sent < 0)
 		return -errno;
-	torn = (size_t)sent < out[0].iov_len + out[1].iov_len + n;
-	return torn ? -EAGAIN : 0;
+	is_cut = (size_t)sent < out[0].iov_len + out[1].iov_len + n;
+	return is_cut ? -EAGAIN : 0;
 }

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * log_out: where the log's lines go, standard error, and nobody ever waits for it: whoever reads
- * the other end may have stopped. A line that is not taken at once is lost.    [any thread]
+ * log_out: write lines of the log to standard error without ever blocking, because its
+ * reader may have stopped. A line that cannot be written at once is lost.     [any thread]
  */
 #ifndef BASE_LOG_OUT_H
 #define BASE_LOG_OUT_H
 
 #include <stddef.h>
 
-#define SINK_LINE_MAX \
+#define LOG_LINE_MAX \
 	1024 /* octets: less than PIPE_BUF, so that a pipe takes all or nothing */
 
 /*
- * First of all: who is started with descriptors 0 to 2 closed has /dev/null there, or a TAP, or a
- * socket of zebra's would be standard error.                                        [main]
+ * Open /dev/null for those of descriptors 0 to 2 that are closed. Otherwise a TAP or
+ * zebra's socket could become standard error. Call before any other open.           [main]
  */
-void sink_stand_in(void);
+void log_out_use_null(void);
 
 /*
- * Have a way to a pipe or a terminal that does not block, while rights suffice to open it;
- * without it, it is asked before each line. One thread is there.                    [main]
+ * Open a pipe or terminal a second time, non-blocking, while the process still has the
+ * rights. Without it each line needs a poll(2). Only one thread may exist.          [main]
  */
-void sink_begin(void);
+void log_out_open(void);
 
-/* Forget that way: in a child whose descriptors become others.                     [child] */
-void sink_forget(void);
+/* Close the second open, in a child whose descriptors change.                   [child] */
+void log_out_close(void);
 
 /*
- * Write `n` octets, newline included, behind the journal's mark of priority `digit` where
- * standard error is the journal's. Returns 0, or -errno: the line is lost.
+ * Write a line of `n` octets, newline included; if standard error is the journal's, with
+ * the mark of priority `digit` before it. Returns 0, or -errno: the line is lost.
  */
-int sink_write(char digit, const char *line, size_t n);
+int log_out_write(char digit, const char *line, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * msg: all that threads say to one another, on one screen.
+ * msg: all messages between threads, on one screen.
  *
- * A message is malloc'ed by the sender and owned by the receiver, who frees it with
- * msg_free() or sends it on. Never a pointer into the sender's tables. "Bound" says what
- * keeps the number in flight finite.
+ * The sender allocates a message with malloc(). The receiver owns it, and frees it with
+ * msg_free() or sends it on. A message never has a pointer into the sender's tables.
+ * "Bound" names the limit on messages in flight.
  */
 #ifndef BASE_MSG_H
 #define BASE_MSG_H
@@ -16,28 +16,50 @@
 #include "base/prefix.h"
 
 enum msg_type {
-	MSG_FPM_BATCH, /* fpm -> rib     decoded events, in order. Bound: fpm's byte account */
-	MSG_LINK, /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
-	MSG_ADDR,      /* neigh -> rib   a local address came or went. Bound: kernel */
-	MSG_VRF,       /* neigh -> rib   a VRF of the kernel came or went. Bound: kernel */
-	MSG_ADJ_WATCH, /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
-	MSG_ADJ_READY, /* neigh -> rib   watched, and what the kernel knows of it is there */
-	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
-	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
-	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbor failed or came (back) */
-	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
-	MSG_GLEAN_OVER, /* punt -> neigh  they wait no more, and need no answer */
-	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
-	MSG_TAP, /* neigh -> punt, manage  a port has a new TAP. Bound: one a port a second */
-	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
-	MSG_QUIESCE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
-	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
-	MSG_HELD, /* fpm -> rib  a QUERY_HOLD, obeyed; behind the batch that rib writes down */
-	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
-	MSG_PORT,     /* manage -> neigh, punt  a port came or goes. Bound: one, awaited */
-	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
-	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace, manage, fpm  a slice, please. Bound: clients */
-	MSG_REPLY, /* rib, neigh, trace, manage -> who asked  the slice */
+	/* fpm -> rib: decoded events, in order. Bound: fpm's byte account */
+	MSG_FPM_BATCH,
+	/* neigh -> rib, punt: an interface of the kernel changed. Bound: kernel */
+	MSG_LINK,
+	/* neigh -> rib: a local address was added or removed. Bound: kernel */
+	MSG_ADDR,
+	/* neigh -> rib: a VRF of the kernel was added or removed. Bound: kernel */
+	MSG_VRF,
+	/* rib -> neigh: keep adjacency `adj` resolved. Bound: next hops */
+	MSG_ADJ_WATCH,
+	/* neigh -> rib: `adj` is watched and has the kernel's neighbor state */
+	MSG_ADJ_READY,
+	/* rib -> neigh: stop watching `adj`; answered with MSG_ADJ_FREED */
+	MSG_ADJ_UNWATCH,
+	/* neigh -> rib: neigh no longer writes slot `adj` */
+	MSG_ADJ_FREED,
+	/* neigh -> rib: a watched neighbor failed, or answered (again) */
+	MSG_ADJ_STATE,
+	/* punt -> neigh: packets wait for (ifidx, addr). Bound: hold table */
+	MSG_GLEAN,
+	/* punt -> neigh: no packet waits for it; no answer is needed */
+	MSG_GLEAN_OVER,
+	/* neigh -> punt: (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_NEIGH,
+	/* neigh -> punt, manage: a port has a new TAP. Bound: one per port and second */
+	MSG_TAP,
+	/* rib -> fpm: results of routes, after their grace period. Bound: the queue */
+	MSG_FEEDBACK,
+	/* main -> rib: after the last batch: a successor reads the checkpoint */
+	MSG_QUIESCE,
+	/* ui, rib -> fpm: end the session, so that zebra connects and replays */
+	MSG_REPLAY,
+	/* fpm -> rib: a QUERY_HOLD in force, after the last batch before it */
+	MSG_HELD,
+	/* manage -> rib, fpm: new settings. Bound: requests */
+	MSG_SETTINGS,
+	/* manage -> neigh, punt: a port is added or removed. Bound: one, awaited */
+	MSG_PORT,
+	/* urcu -> rib, neigh, trace: a grace period is over. Bound: one per commit */
+	MSG_RECLAIM,
+	/* ui, trace -> rib, neigh; ui -> trace, manage, fpm: some rows. Bound: clients */
+	MSG_QUERY,
+	/* rib, neigh, trace, manage -> sender of the query: the rows */
+	MSG_REPLY,
 };
 
 struct msg {
@@ -49,33 +71,39 @@ struct msg {
 struct msg_link {
 	struct msg m;
 	uint32_t ifindex;
-	uint16_t ifidx; /* our number of it when it is a port's or a VLAN on one, else 0 */
+	uint16_t ifidx; /* number of the port or VLAN, else 0 */
 	bool gone;      /* interface deleted */
-	bool up;        /* admin up, and (a port's) carrier: usable as an egress */
-	uint16_t vrf;   /* the interface is a VRF's own: its number (MSG_VRF), else 0 */
+	bool up;        /* admin up, and for a port also carrier: usable as an egress */
+	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
+	uint16_t vrf;
 	char name[16];
 };
 
-/* MSG_ADDR: `addr` is ours on ifindex; the connected subnet is `subnet`. */
+/* MSG_ADDR: `addr` is an own address on ifindex; the connected subnet is `subnet`. */
 struct msg_addr {
 	struct msg m;
 	uint32_t ifindex;
 	struct prefix subnet; /* of the address, or of the peer on a point-to-point link */
 	struct ipaddr addr;
-	uint32_t table; /* of the VRF that ifindex is in; 0: main */
+	uint32_t table; /* table of the VRF that ifindex is a member of; 0: main */
 	bool gone;
 };
 
-/* MSG_VRF: table `table` is to have a FIB, published as fib->vrf[number]; or no more. */
+/*
+ * MSG_VRF: table `table` gets a FIB, published as fib->vrf[number], or loses it (`gone`).
+ */
 struct msg_vrf {
 	struct msg m;
 	uint32_t table;
 	uint16_t number; /* 1..FIB_VRF_NONE-1 */
 	bool gone;
-	char name[16]; /* of the VRF, the first of those that share the table */
+	char name[16]; /* name of the VRF; of several that share the table, the first */
 };
 
-/* MSG_ADJ_WATCH, _READY, _UNWATCH, _FREED, _STATE. Slot numbers are rib's half of fib->adj. */
+/*
+ * MSG_ADJ_WATCH, _READY, _UNWATCH, _FREED, _STATE. Slot numbers are in rib's half of
+ * fib->adj.
+ */
 struct msg_adj {
 	struct msg m;
 	uint32_t adj;
@@ -83,7 +111,7 @@ struct msg_adj {
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
-	bool alive; /* _STATE: resolved, or still being tried; false: the kernel gave up */
+	bool alive; /* _STATE: resolved, or being resolved; false: the kernel gave up */
 };
 
 /* MSG_GLEAN, MSG_GLEAN_OVER, MSG_NEIGH: an on-link neighbor. */
@@ -95,24 +123,30 @@ struct msg_neigh {
 	bool resolved; /* MSG_NEIGH: false means the kernel gave up */
 };
 
-/* MSG_TAP: the old one was deleted; the port's descriptor leads to this one by now. */
+/*
+ * MSG_TAP: the port's TAP was deleted; the port's descriptor now belongs to TAP `ifindex`.
+ */
 struct msg_tap {
 	struct msg m;
 	uint32_t ifindex;
 	uint16_t ifidx;
 };
 
-/* MSG_RECLAIM: `fn(arg)` in the owner's thread. */
+/* MSG_RECLAIM: call `fn(owner, arg)` in the owner's thread. */
 struct msg_reclaim {
 	struct msg m;
 	void (*fn)(void *owner, void *arg);
 	void *arg;
 };
 
-/* MSG_QUIESCE: `done` is true when the checkpoint stands still, until one comes without it. */
+/*
+ * MSG_QUIESCE: rib sets `done` when the checkpoint no longer changes. The next
+ * MSG_QUIESCE, with NULL, resumes.
+ */
 struct msg_quiesce {
 	struct msg m;
-	_Atomic bool *done; /* main's, for as long as it lives; NULL: resume */
+	/* owned by main, valid for the life of the process; NULL: resume */
+	_Atomic bool *done;
 };
 
 struct worker;
@@ -120,49 +154,53 @@ struct json_t;
 
 enum query_kind {
 	QUERY_ROUTES,
-	QUERY_NEXTHOPS,
+	QUERY_NEXTHOPS, /* next hops of zebra, by id */
+	QUERY_GROUPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
-	QUERY_FIB, /* tries, of main, then of VRFs */
+	QUERY_FIB, /* tries: of main, then of VRFs */
 	QUERY_VRFS,
 	QUERY_INTERFACES,    /* to neigh */
-	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbors, by family and state */
-	QUERY_AUDIT,         /* FIB against RIB; `repair` */
-	QUERY_WATCH,         /* to trace: one of port/watch.h */
-	QUERY_MANAGE,        /* to manage: one of base/msg_manage.h */
-	QUERY_HOLD,          /* to fpm: one of base/fpm_event.h; rib replies */
-	QUERY_BREAK,         /* tests only: make `breaking` of `prefix` wrong */
+	QUERY_NEIGH_SUMMARY, /* to neigh: number of neighbors by family and state */
+	QUERY_AUDIT,         /* compare FIB and RIB; `repair` */
+	QUERY_WATCH,         /* to trace: a query of port/watch.h */
+	QUERY_MANAGE,        /* to manage: a query of base/msg_manage.h */
+	QUERY_HOLD,          /* to fpm: a query of base/fpm_event.h; rib replies */
+	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };
 
 /*
- * MSG_QUERY and its MSG_REPLY are one object that travels to and fro. The owner appends at
- * most `max` rows (JSON objects; dist/openapi.yaml has their keys), moves the cursor, sets
- * `done` at the end, and sends it back to `from`.
+ * MSG_QUERY and its MSG_REPLY are one object that travels there and back. The receiver
+ * appends at most `max` rows (JSON objects; dist/openapi.yaml has their keys), moves the
+ * cursor, sets `done` after the last row, and sends the object back to `from`.
  */
 struct msg_query {
 	struct msg m;
 	enum query_kind kind;
-	struct worker *from; /* where the reply goes */
-	void *client;        /* ui's own; not looked at by the owner */
+	struct worker *from; /* receiver of the reply */
+	void *client;        /* owned by ui; the receiver of the query does not read it */
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
-	uint16_t
-		vrf; /* routes: of this VRF only; 0: of main, and of others with all_tables */
+	/* routes: only of this VRF; 0: of main, and with all_tables of all VRFs */
+	uint16_t vrf;
 	bool repair;
 	uint8_t breaking; /* enum query_break */
 	uint8_t family;   /* 4, 6 or 0 for both */
 	struct prefix prefix;
 	unsigned int max;
-	/* The owner's cursor; zero at first. */
+	/* The cursor of the receiver; zero at first. */
 	uint64_t cursor[8];
 	bool done;
-	struct json_t *rows; /* array; the receiver's */
+	struct json_t *rows; /* array; owned by the receiver */
 };
 
-/* Does it wait while others are there? Those that do never overtake each other.  [any thread] */
+/*
+ * Return true if the message waits while other messages are in the mailbox. Bulk messages
+ * never overtake each other.                                                  [any thread]
+ */
 static inline bool
 msg_is_bulk(enum msg_type type)
 {
@@ -172,7 +210,7 @@ msg_is_bulk(enum msg_type type)
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */
 void *msg_new(enum msg_type type, size_t size);
 
-/* Free a message and what a batch of FPM events still holds. */
+/* Free a message, and the arrays of a batch of FPM events. */
 void msg_free(struct msg *m);
 
 #endif

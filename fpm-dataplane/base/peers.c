@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of peers. punt writes, forwarders read; no lock, no allocation, nothing but the
- * words themselves.
+ * The tables of peers. punt writes, forwarders read. Atomic words; no lock, no allocation.
  */
 #include "base/peers.h"
 
@@ -50,7 +49,7 @@ peer_mac_key(const uint8_t mac[6], uint16_t ifidx, uint64_t seed)
 	return peer_addr_key(octet, 6, ifidx, seed);
 }
 
-/* A word: 31 bits of the key, whether it is proved, the second. An empty one is 0. */
+/* A word: 31 bits of the key, the proof bit, 32 bits of seconds. 0 is an empty word. */
 #define PROOF (1ull << 32)
 
 static uint64_t
@@ -70,13 +69,16 @@ word_has_key(uint64_t word, uint64_t key)
 static bool
 word_is_fresh(uint64_t word, uint32_t now_s)
 {
-	/* Clocks of cores may differ: a second ahead is no age. */
+	/* The clocks of cores may differ: a time in the future counts as fresh. */
 	return word != 0 && (int32_t)(now_s - (uint32_t)word) < PEER_SECONDS;
 }
 
-/* How worth keeping is a word? Nothing, then old, then unproved, then proved ones. */
+/*
+ * Return the value of a word: an empty or expired one has none, then unproved, then proved
+ * ones; the younger the higher.
+ */
 static uint64_t
-word_worth(uint64_t word, uint32_t now_s)
+word_value(uint64_t word, uint32_t now_s)
 {
 	if (!word_is_fresh(word, now_s))
 		return 0;
@@ -99,8 +101,8 @@ peers_learn(enum peer_kind kind, uint64_t key, bool proof, uint32_t now_s)
 			old = w;
 			break;
 		}
-		if (word_worth(w, now_s) < least) {
-			least = word_worth(w, now_s);
+		if (word_value(w, now_s) < least) {
+			least = word_value(w, now_s);
 			at = &set[i];
 			old = w;
 		}
@@ -108,7 +110,9 @@ peers_learn(enum peer_kind kind, uint64_t key, bool proof, uint32_t now_s)
 	if (!word_has_key(old, key) && !proof && word_is_fresh(old, now_s) &&
 	    (old & PROOF) != 0)
 		return;
-	/* Once a second is enough: readers keep their copy of the line. */
+	/*
+	 * Write at most once a second: the readers' copies of the cache line stay valid.
+	 */
 	if (old != word)
 		atomic_store_explicit(at, word, memory_order_relaxed);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The policers of all classes. No thread of its own: forwarders and punt take tokens,
- * manage sets rates; every word is atomic, nobody waits. Sources share 256 buckets a class by hash:
- * two may meet in one, none is ever remembered.
+ * The policers of all classes. Forwarders and punt take tokens, manage sets rates; every
+ * word is atomic, and no thread waits. Sources share 256 buckets per class by a hash: two
+ * sources may share a bucket, and no source is stored.
  */
 #include "base/policer.h"
 
@@ -14,11 +14,11 @@
 #define SOURCES 256
 
 static struct policer {
-	/* Read by all, written by manage. */
+	/* Written by manage, read by forwarders and punt. */
 	alignas(64) struct bucket_rate rate;
 	struct bucket_rate source_rate;
 	struct policer_conf
-		conf; /* W:manage R:ui, tearing does no harm: it is only shown */
+		conf; /* W:manage R:ui a torn read is harmless, because it is only shown */
 	alignas(64) _Atomic uint64_t full_at; /* W:fwd,punt by compare and swap */
 	alignas(64) _Atomic uint64_t source_full_at[SOURCES];
 } policer[N_PUNT_CLASS];
@@ -56,7 +56,7 @@ bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst, uint64_t 
 	uint64_t interval = 0, depth = 0;
 
 	if (rate == 0) {
-		interval = 1; /* and no depth: never a token */
+		interval = 1; /* and depth 0: no token, ever */
 	} else if (rate != POLICER_UNLIMITED) {
 		interval = (per_s + rate / 2) / rate;
 		interval += interval == 0;
@@ -114,7 +114,10 @@ policer_take(enum punt_class class, uint32_t source, uint64_t now)
 {
 	struct policer *p = &policer[class];
 
-	/* First look only: a share is not spent on what the class refuses. */
+	/*
+	 * Only look first: a packet that the class refuses must not take a token of its
+	 * source.
+	 */
 	if (!bucket_has(&p->full_at, &p->rate, now))
 		return POLICER_RATE;
 	if (!policer_share_take(class, source, now))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policer: how many packets of each class may go to the host. A packet must find a token in
- * its source's bucket and in its class's; forwarders ask before they hand it over, so a
- * flood costs the host nothing.
+ * policer: limit the packets of each class that go to the host. A packet needs a token of
+ * its source's bucket and of its class's bucket. Forwarders take the tokens before they
+ * hand over a packet, so a flood costs the host nothing.
  *
- * A bucket is one word: the moment at which it will be full again (the virtual scheduling
- * form of the generic cell rate algorithm, ITU-T I.371 annex A). Taking a token moves it on
- * by one interval; a refusal only reads. So one bucket serves all forwarders, exactly,
- * however packets spread over them, and is written no more often than its rate.
+ * A bucket is one word: the time at which it will be full again (the virtual scheduling
+ * form of the generic cell rate algorithm, ITU-T I.371 annex A). Taking a token moves the
+ * time on by one interval; a refusal only reads it. So one bucket serves all forwarders
+ * exactly, however packets spread over them, and it is written no more often than its
+ * rate.
  */
 #ifndef BASE_POLICER_H
 #define BASE_POLICER_H
@@ -21,7 +22,10 @@ enum punt_class {
 #include "base/punt_class.def"
 #undef CLASS
 	N_PUNT_CLASS,
-	/* From here on it is not only peers and neighbors that send it. */
+	/*
+	 * The classes from here on also have traffic of hosts that are neither peers nor
+	 * neighbors.
+	 */
 	CLASS_FIRST_OPEN = CLASS_bgp_new,
 };
 
@@ -29,15 +33,15 @@ enum punt_key { KEY_MAC, KEY_ADDR, KEY_NET };
 
 struct punt_class_info {
 	const char *name; /* "bgp-new" */
-	const char *text; /* for people */
+	const char *text; /* description for operators */
 	enum punt_key key;
 };
 extern const struct punt_class_info punt_class_info[N_PUNT_CLASS];
 
-/* Class by name; N_PUNT_CLASS when there is none. */
+/* Find a class by name; N_PUNT_CLASS: there is none. */
 enum punt_class punt_class_find(const char *name);
 
-/* The class of an ICMP or ICMPv6 error that we send. */
+/* Return the class of an ICMP or ICMPv6 error that the router sends. */
 static inline enum punt_class
 punt_class_icmp(uint8_t family, uint8_t type, uint8_t code)
 {
@@ -50,32 +54,31 @@ punt_class_icmp(uint8_t family, uint8_t type, uint8_t code)
 					: CLASS_icmp4_unreach;
 }
 
-/* Packets a second and packets. A rate of 0 closes the class. */
+/* Packets a second, and packets. A rate of 0 closes the class. */
 #define POLICER_UNLIMITED 0xffffffffu
 #define POLICER_RATE_MAX  10000000u
 #define POLICER_BURST_MAX 1000000u
 struct policer_conf {
 	uint32_t rate, burst;
-	uint32_t source_rate, source_burst; /* of each source: its share */
+	uint32_t source_rate, source_burst; /* the share of each source */
 };
 extern const struct policer_conf policer_default[N_PUNT_CLASS];
 
 /* --- the bucket ------------------------------------------------------------------------- */
 
-/* Ticks are sixteenths of the clock's cycles, so that intervals are exact enough. */
+/* A tick is 1/16 of a cycle of the clock, so that intervals are exact enough. */
 #define POLICER_TICK_SHIFT 4
 
 struct bucket_rate {
-	_Atomic uint64_t interval; /* W:manage  ticks a token; 0: unlimited */
+	_Atomic uint64_t interval; /* W:manage ticks per token; 0: unlimited */
 	_Atomic uint64_t depth;    /* W:manage  ticks of a full bucket; 0: closed */
-	_Atomic uint64_t
-		patience; /* W:manage  a bucket that far in debt was not filled by us */
+	_Atomic uint64_t patience; /* W:manage a larger debt cannot come from this rate */
 };
 
 void bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst,
 		     uint64_t ticks_per_s);
 
-/* Is there a token? Takes nothing.                                          [any thread] */
+/* Return true if the bucket has a token. Takes none.                       [any thread] */
 static inline bool
 bucket_has(const _Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t now)
 {
@@ -85,15 +88,16 @@ bucket_has(const _Atomic uint64_t *full_at, const struct bucket_rate *br, uint64
 	int64_t debt = (int64_t)(atomic_load_explicit(full_at, memory_order_relaxed) - now);
 
 	/*
-	 * Past: full. Far ahead: of a slower rate that was replaced, or so long ago that the
-	 * clock has come round; full as well. Clocks of cores may differ by a little.
+	 * A time in the past: the bucket is full. A time too far ahead comes from a slower
+	 * rate that was replaced, or the clock has wrapped: full as well. The clocks of
+	 * cores may differ slightly.
 	 */
 	if (debt < 0 || (uint64_t)debt > patience)
 		debt = 0;
 	return interval == 0 || (uint64_t)debt + interval <= depth;
 }
 
-/* Take a token; false when there is none.                                   [any thread] */
+/* Take a token; false: there is none.                                      [any thread] */
 static inline bool
 bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t now)
 {
@@ -119,28 +123,34 @@ bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t no
 
 /* --- the policers ------------------------------------------------------------------------ */
 
-/* Give the clock (cycles a second) and all classes their rates.                  [main] */
+/* Set the clock (cycles a second) and the rates of all classes.                  [main] */
 void policer_init(uint64_t hz, const struct policer_conf conf[N_PUNT_CLASS]);
 
-/* Change one class while packets pass.                                    [manage, main] */
+/* Set, or get, the rates of a class while packets pass.                  [manage, main] */
 void policer_set(enum punt_class class, const struct policer_conf *conf);
 void policer_get(enum punt_class class, struct policer_conf *conf);
 
 enum policer_verdict { POLICER_PASS, POLICER_RATE, POLICER_SOURCE };
 
 /*
- * Whom a share belongs to: `n` octets of an address, 16 at most, under the seed of its VRF or
- * link (seed_of()).
+ * Return the number of a source: a hash of `n` octets of an address, at most 16, under the
+ * seed of its VRF or link (seed_of()).
  */
 uint32_t policer_source(uint64_t seed, const uint8_t *octets, unsigned int n);
 
-/* May a packet of `class` pass? `source` of policer_source(), `now` in ticks.  [any thread] */
+/*
+ * Take the tokens for a packet of `class`. `source` is from policer_source(), `now` in
+ * ticks.                                                                      [any thread]
+ */
 enum policer_verdict policer_take(enum punt_class class, uint32_t source, uint64_t now);
 
-/* Only the share: for what has a second one to respect. */
+/*
+ * Take only the token of the source, for packets that need the share of a second source.
+ *                                                                             [any thread]
+ */
 bool policer_share_take(enum punt_class class, uint32_t source, uint64_t now);
 
-/* Ticks as seconds, for base/peers.h. */
+/* Convert ticks to seconds, for base/peers.h. */
 uint32_t policer_seconds(uint64_t now);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Addresses and prefixes: comparison, masks, hash, text. Any thread, no state.
- */
+/* Addresses and prefixes: comparison, masks, hashes, text. Any thread, no state. */
 #include "base/prefix.h"
 #include "base/inet.h"
 

@@ -2,7 +2,7 @@
 /*
  * prefix: an address or prefix of either family, as text and as octets.
  *
- * Octets are in the order they are written (network order), IPv4 in the first four.
+ * Octets are in network order, IPv4 in the first four.
  */
 #ifndef BASE_PREFIX_H
 #define BASE_PREFIX_H
@@ -25,8 +25,9 @@ struct prefix {
 };
 
 /*
- * Keys of what zebra teaches beside IP routes: kept and shown, never looked up. In `addr`: the
- * label, 20 bits in four octets; or MAC (6), ifindex (4) and VLAN (2). All in network order.
+ * Families of keys that zebra sends beside IP routes (MPLS labels, EVPN MACs): stored and
+ * shown, never looked up. `addr` has the label, 20 bits in four octets; or MAC (6 octets),
+ * ifindex (4) and VLAN (2). All in network order.
  */
 #define FAMILY_LABEL 8
 #define FAMILY_MAC   7
@@ -49,7 +50,7 @@ family_octets(uint8_t family)
 	return family == 4 ? 4 : 16;
 }
 
-/* First four octets as a host-order number: an IPv4 address inside the house. */
+/* Return the first four octets as a number in host order: an IPv4 address. */
 static inline uint32_t
 ipaddr_v4(const struct ipaddr *a)
 {
@@ -85,33 +86,35 @@ ipaddr_is_loopback6(const struct ipaddr *a)
 bool ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b);
 bool prefix_equal(const struct prefix *a, const struct prefix *b);
 
-/* Zero the host bits of p->addr. */
+/* Clear the host bits of p->addr. */
 void prefix_mask(struct prefix *p);
 
-/* Is a bit set that prefix_mask() would clear? */
+/* Return true if a host bit is set, which prefix_mask() would clear. */
 bool prefix_has_host_bits(const struct prefix *p);
 
-/* Does `p` cover address `a` of the same family? */
+/* Return true if `p` covers address `a` of the same family. */
 bool prefix_covers(const struct prefix *p, const struct ipaddr *a);
 
-/* A 64-bit mix of all fields; not for adversarial input without `seed`. */
+/* Return a 64-bit hash of all fields. Input of an attacker needs a secret `seed`. */
 uint64_t prefix_hash(const struct prefix *p, uint64_t seed);
 uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
 
-/* Text; both write at most PREFIX_STRLEN octets into buf and return it. */
+/* Format an address or prefix: at most PREFIX_STRLEN octets to buf. Returns buf. */
 const char *ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN]);
 const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);
 
-/* Text of a MAC address: writes MAC_STRLEN octets into buf and returns it. */
+/* Format a MAC address: MAC_STRLEN octets to buf. Returns buf. */
 const char *mac_str(const uint8_t mac[6], char buf[MAC_STRLEN]);
 
 /*
- * Parse "192.0.2.0/24", "2001:db8::1" (an address is a full-length prefix). Host bits are
- * cleared. Returns 0 or -EINVAL; `was_addr` (may be NULL) tells that no length was given.
+ * Parse "192.0.2.0/24" or "2001:db8::1" (an address is a full-length prefix). Clears host
+ * bits. Returns 0 or -EINVAL; `was_addr` (may be NULL) is true if the text has no length.
  */
 int prefix_parse(const char *text, struct prefix *out, bool *was_addr);
 
-/* Is `text`, which prefix_parse() takes, 192.0.2.1/24, and not the prefix itself? */
+/*
+ * Return true if `text`, which prefix_parse() accepts, has host bits set, as 192.0.2.1/24.
+ */
 bool prefix_text_has_host_bits(const char *text);
 
 #endif

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtproto: who made a route, by the names that `show routes` and its words have. */
+/* rtproto: names of route protocols, as in `show routes` and its filter words. */
 #ifndef BASE_RTPROTO_H
 #define BASE_RTPROTO_H
 
 #include <stdint.h>
 
-/* Name of an rtm_protocol; NULL: it has none, and is told as a number. Two may share a name. */
+/*
+ * Return the name of an rtm_protocol; NULL: it has none and is shown as a number. Two
+ * numbers may have the same name.
+ */
 static inline const char *
 rtproto_name(uint8_t protocol)
 {
-	/* linux/rtnetlink.h has some; the others are FRR's zebra/rt_netlink.h. */
+	/* From linux/rtnetlink.h and FRR's zebra/rt_netlink.h. */
 	static const char *const name[256] = {
 		[0] = "unspec", [1] = "redirect", [2] = "kernel",       [3] = "boot",
 		[4] = "static", [11] = "zebra",   [42] = "babel",       [186] = "bgp",

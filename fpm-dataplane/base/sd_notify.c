@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The service manager's protocol: datagrams of VARIABLE=value lines to a Unix socket, with
- * descriptors as ancillary data; inherited descriptors count from 3. [main]. Spoken here and
- * not by libsystemd: it is a screenful, and a daemon that must not fall over gets by without
- * the compressors and ciphers that library brings along.
+ * descriptors as ancillary data; inherited descriptors count from 3. The daemon does not
+ * use libsystemd, because that library would load compressors and ciphers into a process
+ * that must not crash.                                                              [main]
  */
 #include "base/sd_notify.h"
 
@@ -25,33 +25,33 @@
 #include "base/log.h"
 
 #define FDS_MAX 256
-#define FOR_SUCCESSOR \
-	"FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
-#define ORPHAN "0"                /* its value, when the supervisor has ended */
+/* Set instead of LISTEN_PID, because the process id of the successor was not known. */
+#define FOR_SUCCESSOR "FPM_DATAPLANE_SUCCESSOR"
+#define ORPHAN        "0" /* its value when the supervisor has ended */
 
 static struct {
 	struct sockaddr_un addr;
-	socklen_t addr_len; /* 0: nobody listens */
-	int to;    /* connected to it for good; -1: it is found by its path, each time */
-	bool deaf; /* has not listened within the time that it had */
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
+	socklen_t addr_len; /* 0: there is no manager */
+	int fd; /* connected to the manager for good; -1: each datagram goes to its path */
+	bool is_stalled; /* the manager did not read within SD_SEND_MS */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as in NOTIFY_SOCKET */
 	unsigned int watchdog_ms;
-	bool mute; /* another one is the daemon still */
+	bool mute; /* the predecessor is still the daemon: send nothing */
 	struct {
 		int fd; /* -1: taken */
 		char name[104];
 	} in[FDS_MAX];
 	unsigned int n_in;
-} service = {.to = -1};
+} manager = {.fd = -1};
 
-/* The last restart that was asked for and refused. */
+/* The restarts that were asked for and refused. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned int n;
-	char why[SERVICE_WHY_STRLEN];
+	char why[SD_WHY_STRLEN];
 } refusal = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A number of the environment; 0 when it is not there or not one. */
+/* Return a number of the environment; 0: it is missing or malformed. */
 static unsigned long
 env_number(const char *name)
 {
@@ -66,7 +66,10 @@ env_number(const char *name)
 	return errno != 0 || end == text || *end != '\0' ? 0 : n;
 }
 
-/* The manager's variables may be another process's: LISTEN_PID tells whose. */
+/*
+ * Return true if the manager's variables are for this process, as LISTEN_PID or
+ * WATCHDOG_PID tells.
+ */
 static bool
 variables_are_ours(const char *pid_name, bool must_be_there)
 {
@@ -89,29 +92,30 @@ fds_inherit(void)
 		n = FDS_MAX;
 	for (unsigned int i = 0; i < n; i++) {
 		size_t len = names == NULL ? 0 : strcspn(names, ":");
-		int fd = SERVICE_FIRST_FD + (int)i;
+		int fd = SD_FIRST_FD + (int)i;
 
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			break; /* fewer than promised */
-		service.in[i].fd = fd;
-		snprintf(service.in[i].name, sizeof(service.in[i].name), "%.*s", (int)len,
+		manager.in[i].fd = fd;
+		snprintf(manager.in[i].name, sizeof(manager.in[i].name), "%.*s", (int)len,
 			 len == 0 ? "" : names);
-		service.n_in++;
+		manager.n_in++;
 		names = names == NULL || names[len] == '\0' ? NULL : names + len + 1;
 	}
 }
 
 /*
- * A name in the abstract namespace is whose who takes it: with its owner dead, any program's
- * that would like TAPs. Who is connected speaks to its owner, or to nobody.
+ * Connect to the manager. When the owner of a name in the abstract namespace ends, any
+ * program can take the name, and would receive our TAPs. A connected socket sends to the
+ * first owner only.
  */
 static void
 manager_connect(void)
 {
-	service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (service.to >= 0)
-		(void)connect(service.to, (struct sockaddr *)&service.addr,
-			      service.addr_len);
+	manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (manager.fd >= 0)
+		(void)connect(manager.fd, (struct sockaddr *)&manager.addr,
+			      manager.addr_len);
 }
 
 static void
@@ -121,27 +125,30 @@ manager_find(void)
 	size_t len = path == NULL ? 0 : strlen(path);
 
 	if (successor != NULL && strcmp(successor, ORPHAN) == 0) {
-		/* As whom it succeeds: kept once, and each word says that nobody hears it. */
-		service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		service.addr_len = service.to >= 0 ? sizeof(service.addr.sun_family) : 0;
+		/*
+		 * The predecessor's manager has ended: pretend to have one, with a socket
+		 * on which each send fails.
+		 */
+		manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		manager.addr_len = manager.fd >= 0 ? sizeof(manager.addr.sun_family) : 0;
 		return;
 	}
-	if (len < 2 || len >= sizeof(service.addr.sun_path) ||
+	if (len < 2 || len >= sizeof(manager.addr.sun_path) ||
 	    strchr("/@", path[0]) == NULL)
 		return;
-	service.addr.sun_family = AF_UNIX;
-	memcpy(service.path, path, len);
-	memcpy(service.addr.sun_path, path, len);
-	if (path[0] == '@') /* the abstract namespace: its length is part of the name */
-		service.addr.sun_path[0] = '\0';
-	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+	manager.addr.sun_family = AF_UNIX;
+	memcpy(manager.path, path, len);
+	memcpy(manager.addr.sun_path, path, len);
+	if (path[0] == '@') /* in the abstract namespace the length is part of the name */
+		manager.addr.sun_path[0] = '\0';
+	manager.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
 				       (path[0] == '/'));
 	if (path[0] == '@')
 		manager_connect();
 }
 
 void
-service_init(void)
+sd_init(void)
 {
 	static const char *const ours[] = {
 		"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES", "NOTIFY_SOCKET",
@@ -149,16 +156,16 @@ service_init(void)
 
 	fds_inherit();
 	manager_find();
-	service.mute = getenv(FOR_SUCCESSOR) != NULL;
+	manager.mute = getenv(FOR_SUCCESSOR) != NULL;
 	if (variables_are_ours("WATCHDOG_PID", false))
-		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
+		manager.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
 	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		unsetenv(ours[i]);
 }
 
-/* NULL when memory is out. */
+/* Format a text into new memory; NULL when memory is out. */
 static char *
-env_text(const char *fmt, ...)
+text_format(const char *fmt, ...)
 {
 	va_list ap;
 	char *made;
@@ -171,10 +178,10 @@ env_text(const char *fmt, ...)
 }
 
 char **
-service_env(const char *names, unsigned int n)
+sd_env(const char *names, unsigned int n)
 {
 	unsigned int n_old = 0, at;
-	bool whole = true, orphan = service_is_kept() && !service_is_heard();
+	bool complete = true, is_orphan = sd_has_manager() && !sd_manager_runs();
 	char **env;
 
 	while (environ[n_old] != NULL)
@@ -182,31 +189,31 @@ service_env(const char *names, unsigned int n)
 	env = calloc(n_old + 6, sizeof(*env));
 	if (env == NULL)
 		return NULL;
-	char *const said[5] = {
-		/* Of an owner who is gone the name is not passed on. */
-		env_text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
-		env_text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
-		env_text("LISTEN_FDS=%u", n),
-		env_text("LISTEN_FDNAMES=%s", names),
-		env_text(FOR_SUCCESSOR "=%s", orphan ? ORPHAN : "1"),
+	char *const added[5] = {
+		/* The name of a manager that has ended is not passed on. */
+		text_format("NOTIFY_SOCKET=%s", is_orphan ? "" : manager.path),
+		text_format("WATCHDOG_USEC=%llu", manager.watchdog_ms * 2000ull),
+		text_format("LISTEN_FDS=%u", n),
+		text_format("LISTEN_FDNAMES=%s", names),
+		text_format(FOR_SUCCESSOR "=%s", is_orphan ? ORPHAN : "1"),
 	};
 	for (unsigned int i = 0; i < 5; i++)
-		whole &= said[i] != NULL;
-	if (!whole) {
+		complete &= added[i] != NULL;
+	if (!complete) {
 		for (unsigned int i = 0; i < 5; i++)
-			free(said[i]);
+			free(added[i]);
 		free(env);
 		return NULL;
 	}
 	memcpy(env, environ, n_old * sizeof(*env));
 	at = n_old;
 	for (unsigned int i = 0; i < 5; i++)
-		env[at++] = said[i];
+		env[at++] = added[i];
 	return env;
 }
 
 void
-service_env_free(char **env)
+sd_env_free(char **env)
 {
 	unsigned int i = 0;
 
@@ -218,28 +225,34 @@ service_env_free(char **env)
 }
 
 bool
-service_is_kept(void)
+sd_has_manager(void)
 {
-	return service.addr_len != 0;
+	return manager.addr_len != 0;
 }
 
 static bool
-error_is_of_end(int rc)
+is_manager_gone(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ENOENT;
 }
 
-/* As state_send(), which other threads may be in as well: no option of the socket is changed. */
+/*
+ * Send on the connected socket, as state_send(). Other threads may send at the same time,
+ * so the options of the socket stay as they are.
+ */
 static int
 state_send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 {
 	uint64_t end_ms = monotonic_ms() + most_ms, now;
-	struct pollfd p = {.fd = service.to, .events = POLLOUT};
+	struct pollfd p = {.fd = manager.fd, .events = POLLOUT};
 
 	if (most_ms > 0)
 		flags |= MSG_DONTWAIT;
-	while (sendmsg(service.to, msg, MSG_NOSIGNAL | flags) < 0) {
-		/* That it has ended is told once, and this from then on. */
+	while (sendmsg(manager.fd, msg, MSG_NOSIGNAL | flags) < 0) {
+		/*
+		 * The kernel reports the end of the manager once as ECONNREFUSED, then as
+		 * ENOTCONN.
+		 */
 		if (errno == ENOTCONN)
 			return -ECONNREFUSED;
 		if (errno != EINTR && errno != EAGAIN)
@@ -253,7 +266,7 @@ state_send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 	return 0;
 }
 
-/* `most_ms`: as long as there is no room in the manager's queue. */
+/* Send a datagram; wait up to `most_ms` for room in the manager's queue. */
 static int
 state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 {
@@ -265,15 +278,15 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 	} control = {{0}};
 	struct iovec iov = {.iov_base = (void *)(unsigned long)state,
 			    .iov_len = strlen(state)};
-	struct msghdr msg = {.msg_name = service.to < 0 ? &service.addr : NULL,
-			     .msg_namelen = service.to < 0 ? service.addr_len : 0,
+	struct msghdr msg = {.msg_name = manager.fd < 0 ? &manager.addr : NULL,
+			     .msg_namelen = manager.fd < 0 ? manager.addr_len : 0,
 			     .msg_iov = &iov,
 			     .msg_iovlen = 1};
 	int sock, rc;
 
-	if (!service_is_kept())
+	if (!sd_has_manager())
 		return -ENOTCONN;
-	if (service.mute)
+	if (manager.mute)
 		return 0;
 	if (fd >= 0) {
 		struct cmsghdr *c = &control.align;
@@ -285,7 +298,7 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	if (service.to >= 0)
+	if (manager.fd >= 0)
 		return state_send_connected(&msg, flags, most_ms);
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
@@ -304,143 +317,143 @@ state_send(const char *state, int fd, int flags, unsigned int most_ms)
 {
 	int rc = state_send_within(state, fd, flags, most_ms);
 
-	/* A sign of life that finds no room says nothing: it has no time to wait for some. */
+	/* A datagram that does not wait for room tells nothing about the manager. */
 	if (rc != -EAGAIN || most_ms > 0)
-		__atomic_store_n(&service.deaf, rc == -EAGAIN, __ATOMIC_RELAXED);
+		__atomic_store_n(&manager.is_stalled, rc == -EAGAIN, __ATOMIC_RELAXED);
 	return rc;
 }
 
-/* It empties its queue without us; one that does not, for it is stopped, has each word cost its
- * time once. */
+/*
+ * Send a datagram and wait for room. A manager that is stopped costs the full time only
+ * once.
+ */
 static int
-state_tell(const char *state, int fd)
+state_send_wait(const char *state, int fd)
 {
-	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
+	bool stalled = __atomic_load_n(&manager.is_stalled, __ATOMIC_RELAXED);
 
-	return state_send(state, fd, 0, deaf ? 1 : haste_ms(SERVICE_TELL_MS));
+	return state_send(state, fd, 0, stalled ? 1 : haste_ms(SD_SEND_MS));
 }
 
 bool
-service_is_heard(void)
+sd_manager_runs(void)
 {
 	int sock, rc = 0;
 
-	if (!service_is_kept())
+	if (!sd_has_manager())
 		return false;
-	if (service.to >= 0) /* a word as good as any */
-		return !error_is_of_end(state_send("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
+	if (manager.fd >= 0) /* any datagram would do */
+		return !is_manager_gone(state_send("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
-		return true; /* nothing tells of its end */
-	if (connect(sock, (struct sockaddr *)&service.addr, service.addr_len) < 0)
+		return true; /* nothing shows that the manager has ended */
+	if (connect(sock, (struct sockaddr *)&manager.addr, manager.addr_len) < 0)
 		rc = -errno;
 	close(sock);
-	return !error_is_of_end(rc);
+	return !is_manager_gone(rc);
 }
 
 unsigned int
-service_watchdog_ms(void)
+sd_watchdog_ms(void)
 {
-	return service.watchdog_ms;
+	return manager.watchdog_ms;
 }
 
 bool
-service_is_next(void)
+sd_is_restarted(void)
 {
-	return service.n_in > 0 && !service.mute;
+	return manager.n_in > 0 && !manager.mute;
 }
 
 int
-service_take(const char *name)
+sd_take(const char *name)
 {
 	int fd = -1;
 
-	for (unsigned int i = 0; i < service.n_in; i++) {
-		if (service.in[i].fd < 0 || strcmp(service.in[i].name, name) != 0)
+	for (unsigned int i = 0; i < manager.n_in; i++) {
+		if (manager.in[i].fd < 0 || strcmp(manager.in[i].name, name) != 0)
 			continue;
 		if (fd >= 0)
 			close(fd);
-		fd = service.in[i].fd;
-		service.in[i].fd = -1;
+		fd = manager.in[i].fd;
+		manager.in[i].fd = -1;
 	}
 	return fd;
 }
 
 int
-service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
+sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 {
-	for (unsigned int i = 0; i < service.n_in; i++)
-		if (service.in[i].fd >= 0 &&
-		    is_it(ctx, service.in[i].name, service.in[i].fd))
-			return service.in[i].fd;
+	for (unsigned int i = 0; i < manager.n_in; i++)
+		if (manager.in[i].fd >= 0 &&
+		    is_it(ctx, manager.in[i].name, manager.in[i].fd))
+			return manager.in[i].fd;
 	return -1;
 }
 
 int
-service_take_rest(char *name, unsigned int size)
+sd_take_next(char *name, unsigned int size)
 {
-	for (unsigned int i = 0; i < service.n_in; i++) {
-		if (service.in[i].fd < 0)
+	for (unsigned int i = 0; i < manager.n_in; i++) {
+		if (manager.in[i].fd < 0)
 			continue;
-		snprintf(name, size, "%s", service.in[i].name);
-		return service_take(service.in[i].name);
+		snprintf(name, size, "%s", manager.in[i].name);
+		return sd_take(manager.in[i].name);
 	}
 	return -1;
 }
 
 int
-service_say(const char *state)
+sd_send(const char *state)
 {
-	return state_tell(state, -1);
+	return state_send_wait(state, -1);
 }
 
 int
-service_mainpid(pid_t successor, unsigned int most_ms)
+sd_set_mainpid(pid_t successor, unsigned int most_ms)
 {
 	char state[32];
 	int rc;
 
 	snprintf(state, sizeof(state), "MAINPID=%d", (int)successor);
 	rc = state_send(state, -1, 0, most_ms);
-	return rc == -ENOTCONN || error_is_of_end(rc) ? 0 : rc;
+	return rc == -ENOTCONN || is_manager_gone(rc) ? 0 : rc;
 }
 
 void
-service_speak(void)
+sd_unmute(void)
 {
-	service.mute = false;
+	manager.mute = false;
 }
 
 void
-service_hint(const char *state)
+sd_send_nowait(const char *state)
 {
 	static bool gone;
 	bool was_gone = gone;
 
-	gone = error_is_of_end(state_send(state, -1, MSG_DONTWAIT, 0));
+	gone = is_manager_gone(state_send(state, -1, MSG_DONTWAIT, 0));
 	if (gone && !was_gone)
-		log_warn(
-			"service: the supervisor has ended, nobody would start this daemon "
-			"again");
+		log_warn("service: supervisor ended, no automatic restart");
 }
 
 void
-service_goes_on(void)
+sd_extend_timeout(void)
 {
 	char state[64];
 
 	/*
-	 * Of a successor, whose predecessor was ready long ago, systemd wants the first one; and
-	 * it reads what is said in one breath in its own order, in which that takes the time
-	 * away again that the other one gives.
+	 * After MAINPID= systemd still expects WATCHDOG=1 of a service that was ready.
+	 * Send the two in separate datagrams: within one, systemd applies WATCHDOG=1 after
+	 * EXTEND_TIMEOUT_USEC= and cancels it.
 	 */
-	service_hint("WATCHDOG=1");
-	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SERVICE_STEP_S);
-	service_hint(state);
+	sd_send_nowait("WATCHDOG=1");
+	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SD_STEP_S);
+	sd_send_nowait(state);
 }
 
 void
-service_refused(const char *why)
+sd_refusal_add(const char *why)
 {
 	pthread_mutex_lock(&refusal.lock);
 	refusal.n++;
@@ -449,47 +462,54 @@ service_refused(const char *why)
 }
 
 unsigned int
-service_refusals(char why[SERVICE_WHY_STRLEN])
+sd_refusal_count(char why[SD_WHY_STRLEN])
 {
 	unsigned int n;
 
 	pthread_mutex_lock(&refusal.lock);
 	n = refusal.n;
-	memcpy(why, refusal.why, SERVICE_WHY_STRLEN);
+	memcpy(why, refusal.why, SD_WHY_STRLEN);
 	pthread_mutex_unlock(&refusal.lock);
 	return n;
 }
 
 int
-service_keep(const char *name, int fd)
+sd_fdstore(const char *name, int fd)
 {
 	char state[160];
 
-	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
+	/*
+	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup on
+	 * it; the next daemon checks it.
+	 */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return state_tell(state, fd);
+	return state_send_wait(state, fd);
 }
 
 static const char *
-fdstore_remove_text(const char *name, char state[160])
+fdremove_text(const char *name, char state[160])
 {
 	snprintf(state, 160, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 	return state;
 }
 
 int
-service_forget(const char *name)
+sd_fdremove(const char *name)
 {
 	char state[160];
 
-	return state_tell(fdstore_remove_text(name, state), -1);
+	return state_send_wait(fdremove_text(name, state), -1);
 }
 
-/* Until the manager has done all that it was told before: it closes a descriptor then. */
+/*
+ * Wait until the manager has processed all datagrams sent before: it then closes the
+ * descriptor that comes with BARRIER=1.
+ */
 static int
-barrier_await(uint64_t end_ms)
+manager_barrier(uint64_t end_ms)
 {
-	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
+	/* only POLLHUP: every copy of the other end is closed */
+	struct pollfd p = {.events = 0};
 	uint64_t now = monotonic_ms();
 	int pair[2], rc;
 
@@ -512,13 +532,13 @@ barrier_await(uint64_t end_ms)
 }
 
 int
-service_let_go(const char *name, unsigned int most_ms)
+sd_fdremove_wait(const char *name, unsigned int most_ms)
 {
 	uint64_t end_ms = monotonic_ms() + most_ms;
 	char state[160];
-	int rc = state_send(fdstore_remove_text(name, state), -1, 0, most_ms);
+	int rc = state_send(fdremove_text(name, state), -1, 0, most_ms);
 
 	if (rc == 0)
-		rc = barrier_await(end_ms);
+		rc = manager_barrier(end_ms);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }

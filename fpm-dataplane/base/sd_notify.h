@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sd_notify: the daemon's side of the service manager's protocol, as sd_notify(3) and
- * sd_listen_fds(3) describe it: it says how it is, and gives descriptors away for safe
- * keeping, which its next incarnation is born with. systemd speaks the other side, and so
- * does our own fpm-supervise. Without either every call here does nothing.      [main]
+ * sd_listen_fds(3) describe it. The daemon reports its state, and stores descriptors that
+ * the next daemon inherits. systemd and fpm-supervise are managers. Without a manager all
+ * calls here do nothing.                                                            [main]
  */
 #ifndef BASE_SD_NOTIFY_H
 #define BASE_SD_NOTIFY_H
@@ -12,120 +12,134 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
-#define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
-#define SERVICE_EXIT_ROOM    76 /* a successor's, to its predecessor: no memory for two */
-#define SERVICE_EXIT_LATER   77 /* as 2, but something is kept for us: try again */
+#define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
+#define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
+#define SD_EXIT_ROOM    76 /* of a successor, to its predecessor: no memory for two */
+#define SD_EXIT_LATER   77 /* as 2, but the manager keeps descriptors: try again */
 
-#define SERVICE_FIRST_FD  3           /* of those inherited */
-#define SERVICE_SUCCESSOR "successor" /* one of them: the way to whose place we take */
+#define SD_FIRST_FD  3           /* first inherited descriptor */
+#define SD_SUCCESSOR "successor" /* name of the descriptor to the predecessor */
 
-#define SERVICE_WHY_STRLEN 160
+#define SD_WHY_STRLEN 160
 
-#define SERVICE_TELL_MS 5000u /* the manager's, to hear a word: as busy as that it is not */
+#define SD_SEND_MS 5000u /* time for the manager to read a datagram, on a busy machine */
 
-#define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
+#define SD_SIGNAL_RESTART SIGUSR1 /* to this process: end with SD_EXIT_RESTART */
 
-/* A descriptor and the name that a process inherits it by. */
+/* A descriptor and the name by which a process inherits it. */
 struct named_fd {
 	char name[64];
 	int fd;
 };
 
 /*
- * Read and remove LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET of the environment,
- * make the descriptors close-on-exec. Before any other call here, once.
+ * Read LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET and WATCHDOG_USEC, remove
+ * them from the environment, and make the descriptors close-on-exec. Call once, before any
+ * other call here.
  */
-void service_init(void);
+void sd_init(void);
 
 /*
- * A successor (restart/handover.h) says nothing until it counts: the manager would hear a
- * stranger, and systemd warns of each word. From here on it does; who is none always did.
+ * Let a successor send from now on (restart/handover.h). Before, it sends nothing, because
+ * it is not the main process yet: systemd would log a warning about each datagram. No
+ * effect in other daemons.
  */
-void service_speak(void);
-
-/* Does somebody listen, who starts us again and keeps descriptors? */
-bool service_is_kept(void);
+void sd_unmute(void);
 
 /*
- * Does it still? One that is stopped, or too busy to read, does: only its end is told. False
- * where nobody ever did.
+ * Return true if there is a manager, which starts the daemon again and keeps descriptors.
  */
-bool service_is_heard(void);
+bool sd_has_manager(void);
 
 /*
- * Are we the next after one that has crashed or was stopped, and born with what is kept of it?
- * If we end for good, so does that: carriers of TAPs, what zebra taught. False of a successor,
- * in whose place another forwards on.
+ * Return false if the manager has ended, or there never was one. A manager that is stopped
+ * or busy counts as running.
  */
-bool service_is_next(void);
+bool sd_manager_runs(void);
 
 /*
- * The inherited descriptor `name`, now the caller's to close; -1: there is none. Of several
- * of one name the last.
+ * Return true if the manager started this daemon after a crash or a stop, with stored
+ * descriptors (TAPs, the checkpoint). If this daemon ends for good, these are lost. False
+ * in a successor, because its predecessor still forwards.
  */
-int service_take(const char *name);
-
-/* An inherited descriptor that nobody took yet, and that `is_it` says yes to; -1: none. */
-int service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
-
-/* The name of a descriptor that nobody took, into `name`; returns it or -1. Repeat. */
-int service_take_rest(char *name, unsigned int size);
-
-/* "READY=1", several with newlines between. 0 or -errno. */
-int service_say(const char *state);
+bool sd_is_restarted(void);
 
 /*
- * Another process is the daemon from now on. Returns 0, where nobody listens any more as well;
- * -EAGAIN: nobody has heard within `most_ms`, or another -errno: to whom our end would be the
- * daemon's.
+ * Take the inherited descriptor `name`, which the caller then has to close; -1: there is
+ * none. Of several with the same name it returns the last and closes the others.
  */
-int service_mainpid(pid_t successor, unsigned int most_ms);
+int sd_take(const char *name);
 
 /*
- * The same, or nothing when the manager does not listen: never waits. For "WATCHDOG=1", of
- * which it then has enough before it, and "STOPPING=1", which is so whether heard or not. The
- * manager's end is logged, once.
+ * Find an inherited descriptor that has not been taken and for which `is_it` returns true;
+ * -1: none.
  */
-void service_hint(const char *state);
+int sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
 
 /*
- * A start has come a step further, and the next one may take SERVICE_STEP_S: whoever would
- * end one that hangs counts from here (EXTEND_TIMEOUT_USEC=). Never waits.
+ * Take a descriptor that has not been taken, and copy its name to `name`; -1: none is
+ * left.
  */
-#define SERVICE_STEP_S 90u /* as systemd gives the first one: DefaultTimeoutStartSec= */
-void service_goes_on(void);
+int sd_take_next(char *name, unsigned int size);
 
 /*
- * Of restarts that were asked for and did not come about: note why, a sentence; how many there
- * were, and the last one's sentence into `why`.                             [any thread]
+ * Send state such as "READY=1"; several variables have newlines between them. Returns 0 or
+ * -errno.
  */
-void service_refused(const char *why);
-unsigned int service_refusals(char why[SERVICE_WHY_STRLEN]);
+int sd_send(const char *state);
 
 /*
- * Have a copy of `fd` kept under `name` (printable, no ':', at most 100 octets) until
- * service_forget(name), or until the service is stopped for good. 0 or -errno, -ENOTCONN
- * when nobody listens.
+ * Tell the manager that `successor` is the main process from now on. Returns 0, also when
+ * the manager has ended; -EAGAIN when the manager did not read within `most_ms`, or
+ * another -errno. After an error the manager would take the end of this process for the
+ * end of the daemon.
  */
-int service_keep(const char *name, int fd);
-int service_forget(const char *name);
+int sd_set_mainpid(pid_t successor, unsigned int most_ms);
 
 /*
- * Have what is kept under `name` let go of, and wait until it is: the manager closes another
- * descriptor then (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno. [any thread]
+ * Send state without waiting, or drop it when the manager does not read. For "WATCHDOG=1",
+ * which repeats, and "STOPPING=1", which the manager need not know. Logs once that the
+ * manager has ended.
  */
-int service_let_go(const char *name, unsigned int most_ms);
+void sd_send_nowait(const char *state);
 
 /*
- * The environment of a process that is to take our place (restart/handover.h): the same
- * manager, and `n` descriptors from SERVICE_FIRST_FD on, their names with ':' between. The
- * caller's, to be freed by service_env_free(); NULL: no memory.
+ * Tell the manager that the start made progress and that the next step may take
+ * SD_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
  */
-char **service_env(const char *names, unsigned int n);
-void service_env_free(char **env);
+#define SD_STEP_S 90u /* as DefaultTimeoutStartSec= of systemd */
+void sd_extend_timeout(void);
 
-/* How often WATCHDOG=1 is to be said, ms: half of what was asked for; 0: never. */
-unsigned int service_watchdog_ms(void);
+/*
+ * Record a restart that was refused, with the reason as a sentence; return the number of
+ * such restarts and copy the last reason to `why`.                            [any thread]
+ */
+void sd_refusal_add(const char *why);
+unsigned int sd_refusal_count(char why[SD_WHY_STRLEN]);
+
+/*
+ * Store a copy of `fd` under `name` (printable, no ':', at most 100 octets) with the
+ * manager, until sd_fdremove(name) or until the service is stopped for good. Returns 0
+ * or -errno; -ENOTCONN without a manager.
+ */
+int sd_fdstore(const char *name, int fd);
+int sd_fdremove(const char *name);
+
+/*
+ * Remove the stored descriptors of `name`, and wait until the manager has done it
+ * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.              [any thread]
+ */
+int sd_fdremove_wait(const char *name, unsigned int most_ms);
+
+/*
+ * Make the environment of a successor (restart/handover.h): the same manager, and `n`
+ * descriptors from SD_FIRST_FD on, with their names separated by ':'. The caller
+ * frees it with sd_env_free(); NULL: no memory.
+ */
+char **sd_env(const char *names, unsigned int n);
+void sd_env_free(char **env);
+
+/* Return the interval of WATCHDOG=1 in ms: half of WATCHDOG_USEC; 0: no watchdog. */
+unsigned int sd_watchdog_ms(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ThreadSanitizer does not see the barriers inside liburcu 0.13: it is told what they order.
- * Nothing in any other build.
+ * tsan: tell ThreadSanitizer the order that liburcu 0.13 ensures by barriers which it does
+ * not see. No code in other builds.
  *
- * A reader says GRACE_LET_GO() before each quiescent state, and before it goes offline; who has
- * waited for a grace period says GRACE_OVER() behind it, or in what call_rcu calls, and then may
- * write to, or free, what they had.
+ * A reader calls GRACE_LET_GO() before each quiescent state and before it goes offline. A
+ * thread that has waited for a grace period, or a callback of call_rcu, calls GRACE_OVER()
+ * and then may write to or free the objects that the readers had.
  */
 #ifndef BASE_TSAN_H
 #define BASE_TSAN_H
@@ -16,7 +16,7 @@
 #include <urcu/urcu-qsbr.h>
 #define GRACE_RELEASE(p) __tsan_release(p)
 #define GRACE_ACQUIRE(p) __tsan_acquire(p)
-/* One address for all: a grace period waits for all readers. */
+/* One address for all readers: a grace period waits for all of them. */
 #define GRACE_LET_GO() __tsan_release((void *)(uintptr_t)&urcu_qsbr_flavor)
 #define GRACE_OVER()   __tsan_acquire((void *)(uintptr_t)&urcu_qsbr_flavor)
 #else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control threads. The loop waits offline (RCU) and works online; messages are taken at
- * most a slice a round so that sockets and timers are not starved, and so that what is prompt
- * cannot starve the bulk: each round takes one of it at least.
+ * Control threads. The loop waits offline (RCU) and works online. A round takes a limited
+ * number of messages, so that sockets and timers are served; a round with more prompt
+ * messages also takes one bulk message, so that bulk proceeds.
  */
 #include "base/worker.h"
 
@@ -18,8 +18,9 @@
 #include "base/fpm_event.h"
 #include "base/tsan.h"
 
-#define ROUND_MSGS   256
-#define QUIET_ROUNDS 16 /* more than a question has stations between two threads */
+#define ROUND_MSGS 256
+/* more than the messages that one query causes between two threads */
+#define QUIET_ROUNDS 16
 
 __thread enum role thread_role;
 
@@ -31,7 +32,7 @@ msg_new(enum msg_type type, size_t size)
 	struct msg *m = calloc(1, size);
 
 	if (m == NULL)
-		abort(); /* small control messages: nothing sane is left to do */
+		abort(); /* small control messages: the process cannot go on */
 	m->type = type;
 	cds_wfcq_node_init(&m->node);
 	return m;
@@ -57,19 +58,19 @@ worker_send(struct worker *to, struct msg *m)
 	cds_wfcq_node_init(&m->node);
 	GRACE_RELEASE(m);
 	cds_wfcq_enqueue(&box->head, &box->tail, &m->node);
-	/* Cheap when the loop is awake: ev_async coalesces and skips the write. */
+	/* Cheap while the loop is awake: ev_async_send() coalesces and skips the write. */
 	ev_async_send(to->loop, &to->wake);
 }
 
-/* --- what waits for a grace period -------------------------------------------------------- */
+/* --- calls after a grace period --------------------------------------------------------- */
 
 struct deferred {
-	struct msg_reclaim reclaim; /* first: the message is the whole */
+	struct msg_reclaim reclaim; /* first member: the message is the allocation */
 	struct rcu_head rcu;
 	struct worker *to;
 };
 
-/* On liburcu's thread: frees nothing. */
+/* Post the message. Runs on liburcu's thread; frees nothing. */
 static void
 deferred_due(struct rcu_head *head)
 {
@@ -80,7 +81,7 @@ deferred_due(struct rcu_head *head)
 	GRACE_OVER();
 	to = d->to;
 	worker_send(to, &d->reclaim.m);
-	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
+	GRACE_RELEASE(to); /* `to` is freed after urcu_qsbr_barrier() */
 }
 
 void
@@ -109,7 +110,7 @@ worker_reclaim(struct worker *w, struct msg *m)
 static struct msg *
 mailbox_take(struct mailbox *box)
 {
-	/* Only its owner dequeues: no dequeue lock is needed (wfcqueue.h). */
+	/* Only the owner dequeues, so no dequeue lock is needed (wfcqueue.h). */
 	struct cds_wfcq_node *n = __cds_wfcq_dequeue_blocking(&box->head, &box->tail);
 	struct msg *m = n == NULL ? NULL : caa_container_of(n, struct msg, node);
 
@@ -118,7 +119,7 @@ mailbox_take(struct mailbox *box)
 	return m;
 }
 
-/* Bulk when nothing else is there. */
+/* Take a bulk message only when no prompt message is there. */
 struct msg *
 worker_take(struct worker *w)
 {
@@ -141,7 +142,7 @@ worker_on_wake(struct ev_loop *loop, ev_async *async, int revents)
 	m = mailbox_take(&w->bulk);
 	if (m != NULL)
 		w->ops->on_msg(w, m);
-	/* More is waiting: come again after the others. */
+	/* More messages wait: return after other events. */
 	ev_async_send(loop, async);
 }
 
@@ -151,7 +152,7 @@ worker_on_stop(struct ev_loop *loop, ev_async *async, int revents)
 	ev_break(loop, EVBREAK_ALL);
 }
 
-/* Runs before each wait: the round is over. */
+/* Runs before each wait, at the end of a round. */
 static void
 worker_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 {
@@ -233,7 +234,7 @@ worker_launch(struct worker *w)
 {
 	int rc;
 
-	/* One that was stopped may have been asked to more than once. */
+	/* A thread that was stopped may have been sent several stop events. */
 	ev_async_stop(w->loop, &w->stop);
 	ev_async_start(w->loop, &w->stop);
 	pthread_barrier_init(&w->started, NULL, 2);
@@ -317,18 +318,18 @@ worker_rounds(const struct worker *w)
 }
 
 void
-worker_takes_long(unsigned int most_ms)
+worker_suspend_watchdog(unsigned int most_ms)
 {
 	uint64_t end = most_ms == 0 ? 0 : monotonic_ms() + most_ms;
 
 	if (self != NULL)
-		atomic_store_explicit(&self->rests_ms, end, memory_order_relaxed);
+		atomic_store_explicit(&self->suspended_until_ms, end, memory_order_relaxed);
 }
 
 bool
-worker_rests(const struct worker *w, uint64_t now_ms)
+worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms)
 {
-	return now_ms < atomic_load_explicit(&w->rests_ms, memory_order_relaxed);
+	return now_ms < atomic_load_explicit(&w->suspended_until_ms, memory_order_relaxed);
 }
 
 void

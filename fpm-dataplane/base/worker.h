@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * worker: a control thread: its event loop (libev), its mailbox, its place in RCU.
+ * worker: a control thread with its event loop (libev), its mailbox and its RCU state.
  *
- * A worker is born registered with liburcu (QSBR) and is *offline* whenever its loop waits
- * and *online* while callbacks run: between two waits it may follow RCU pointers, and each
- * wait is a quiescent state. A sleeper that stayed online would hold up every grace period.
+ * A worker is registered with liburcu (QSBR). It is *offline* while its loop waits and
+ * *online* while callbacks run: between two waits it may follow RCU pointers, and each
+ * wait is a quiescent state. A sleeping thread that stayed online would block every grace
+ * period.
  *
- * Mailboxes are unbounded queues (wfcqueue): no send ever waits or fails, so no cycle of
- * threads can block. What bounds them is the sender: each kind of message names its bound in
- * base/msg.h. There are two of them: bulk (msg_is_bulk()) comes by the million and waits for
- * all else, so that a lost link or a question does not stand behind a full table. Within each,
- * messages are taken in the order sent.
+ * Mailboxes are unbounded queues (wfcqueue): a send never waits or fails, so no cycle of
+ * threads can deadlock. The sender bounds the queue: each type of message names its bound
+ * in base/msg.h. A worker has two mailboxes. Bulk messages (msg_is_bulk()) come by the
+ * million and wait for all others, so that a lost link or a query does not wait behind a
+ * full table. Within a mailbox messages are taken in the order sent.
  *
- * The mutexes of the program, and in which order they are taken: DESIGN.md, section 2.
+ * DESIGN.md, section 2, lists the mutexes of the program and their order.
  */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
@@ -55,23 +56,28 @@ extern __thread enum role thread_role;
 
 struct worker;
 
-/* The callbacks of a thread, in one constant table. */
+/* The callbacks of a thread, as a constant table. */
 struct worker_ops {
-	const char *name; /* "rib": thread name too */
+	const char *name; /* "rib"; part of the thread's name */
 	enum role role;
-	/* In the worker's thread, before the first wait. Returns 0 or -errno. May be NULL. */
+	/*
+	 * Called in the worker's thread before the first wait. Returns 0 or -errno. May be
+	 * NULL.
+	 */
 	int (*init)(struct worker *w);
-	/* One message; the callee owns it. */
+	/* Called for a message, which the callee then owns. */
 	void (*on_msg)(struct worker *w, struct msg *m);
-	/* After each round of events and messages (commit here). May be NULL. */
+	/*
+	 * Called after each round of events and messages (rib commits here). May be NULL.
+	 */
 	void (*on_round)(struct worker *w);
-	/* In the worker's thread, after the last round. May be NULL. */
+	/* Called in the worker's thread after the last round. May be NULL. */
 	void (*fini)(struct worker *w);
 };
 
 struct worker {
 	const struct worker_ops *ops;
-	void *ctx; /* the thread's own state, given to the callbacks */
+	void *ctx; /* the thread's state, passed to the callbacks */
 	struct ev_loop *loop;
 
 	/* private to base/worker.c */
@@ -82,7 +88,8 @@ struct worker {
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
-	_Atomic uint64_t rests_ms;    /* W:the worker, by worker_takes_long(): until then */
+	/* W:the worker, by worker_suspend_watchdog(): end of the time */
+	_Atomic uint64_t suspended_until_ms;
 	struct mailbox prompt, bulk;
 	ev_async wake;
 	ev_async stop;
@@ -93,71 +100,81 @@ struct worker {
 void worker_init(struct worker *w, const struct worker_ops *ops, void *ctx);
 
 /*
- * Start the thread, unless that has been done, and wait until its init has run. Returns 0 or
- * init's -errno (the thread is then gone). Messages may be sent from worker_prepare() on. One
- * that has stopped may be started again: init and fini are to go together.
- *                                                                             [main]
+ * worker_prepare() makes the loop and the mailboxes; messages may be sent from then on.
+ * worker_start() starts the thread, unless it is launched or runs, and waits until its
+ * init has run. Returns 0 or -errno of init (the thread has then ended). A thread that was
+ * stopped may be started again: init and fini must match.                           [main]
  */
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);
 
-/* The first half of worker_start(), for an init that takes long: other work goes between. */
+/* Start the thread without waiting for init: the first half of worker_start().   [main] */
 int worker_launch(struct worker *w);
 
-/* Of one that is launched: has its init run?                                     [main] */
+/* Return true if the init of a launched thread has run.                          [main] */
 bool worker_has_begun(const struct worker *w);
 
-/* In on_round: is there more to do that no message will tell of?           [the worker] */
+/*
+ * Call in on_round: `more` is true if there is work left that no message will announce.
+ *                                                                             [the worker]
+ */
 void worker_busy(struct worker *w, bool more);
 
 /*
- * Wait until those `n` have nothing more to do, nor to say to one another: their mailboxes have
- * stayed empty while each went round several times.                              [main]
+ * Wait until the `n` workers have no work and no messages for each other: their mailboxes
+ * have stayed empty for several rounds of all.                                      [main]
  */
 void worker_settle(struct worker *const *w, unsigned int n);
 
-/* Ask it to stop and wait for it. Messages may still be sent to it.              [main] */
+/* Stop the thread and wait for its end. Messages may still be sent to it.        [main] */
 void worker_stop(struct worker *w);
 
-/* Ask it to stop, or again. Has it stopped?                                      [main] */
+/* Ask the thread to stop, if needed again. Returns true if it has ended.         [main] */
 bool worker_stop_try(struct worker *w);
 
 /*
- * After worker_stop() and a urcu_qsbr_barrier(): free the loop and the unread messages;
- * unread MSG_RECLAIM still reach on_msg, so that what they carry is freed.       [main]
+ * Free the loop and the unread messages, after worker_stop() and urcu_qsbr_barrier().
+ * Unread MSG_RECLAIM still go to on_msg, which frees the objects that they carry.   [main]
  */
 void worker_free(struct worker *w);
 
-/* Make the loop go round once more: on_round runs. Cheap when awake.      [any thread] */
+/* Let the loop run one more round with on_round. Cheap while it is awake.  [any thread] */
 void worker_wake(struct worker *w);
 
-/* How often its loop has gone round: it hangs when this stands still. [any thread] */
+/*
+ * Return the number of rounds of the loop. A thread whose number stands still hangs.
+ *                                                                             [any thread]
+ */
 unsigned long worker_rounds(const struct worker *w);
 
 /*
- * The calling worker does now what may take long, `most_ms` at most: until then it does not
- * hang, should it not go round (restart/watchdog.h). 0: that is over. Of a thread that is
- * no worker nobody expects anything.                                                [the
- * worker]
+ * Tell the watchdog (restart/watchdog.h) that the calling worker may need up to `most_ms`
+ * for its round. 0 ends that time. No effect in a thread that is no worker.   [the worker]
  */
-void worker_takes_long(unsigned int most_ms);
-
-/* At `now_ms` (monotonic_ms()): is that so?                               [any thread] */
-bool worker_rests(const struct worker *w, uint64_t now_ms);
+void worker_suspend_watchdog(unsigned int most_ms);
 
 /*
- * Call `fn(w->ctx, arg)` in the worker after a grace period: a MSG_RECLAIM carries the call.
- * urcu_qsbr_barrier() and worker_free() make the calls that are left.       [the worker]
+ * Return true if the worker is within the time of worker_suspend_watchdog() at `now_ms`
+ * (monotonic_ms()).                                                           [any thread]
+ */
+bool worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms);
+
+/*
+ * Call `fn(w->ctx, arg)` in the worker after a grace period. A MSG_RECLAIM carries the
+ * call. urcu_qsbr_barrier() and worker_free() make the remaining calls.       [the worker]
  */
 void worker_defer(struct worker *w, void (*fn)(void *owner, void *arg), void *arg);
 
 /* Make the call of a MSG_RECLAIM and free the message.    [the worker, main at its end] */
 void worker_reclaim(struct worker *w, struct msg *m);
 
-/* Hand a message over; never blocks, never fails.                       [any thread] */
+/* Send a message. Never blocks, never fails.                               [any thread] */
 void worker_send(struct worker *to, struct msg *m);
 
-/* The next message, now the caller's; NULL: none. For one that has no loop (tests). */
+/*
+ * Take the next message, which the caller then owns; NULL: none. Public for tests, whose
+ * worker has no loop.
+ */
 struct msg *worker_take(struct worker *w);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A change of what runs, asked for: what it differs in, by row, and what came of it.
- */
+/* Request a change of the running daemon, and print the differences and the result. */
 #include "ctl/change.h"
 
 #include <stdio.h>
@@ -14,7 +12,7 @@
 struct answer {
 	bool json;
 	unsigned long long n_rows;
-	json_t *rows; /* of what differs: kept until it is known what came of it */
+	json_t *rows; /* differences, kept until the result is known */
 	bool unread;  /* the daemon cannot read the file */
 };
 
@@ -50,12 +48,13 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 	size_t i;
 
 	if (a.unread && file != NULL && access(file, R_OK) == 0)
-		fputs("fpmctl: you can read it, the daemon cannot: its unit hides /tmp, "
-		      "/home and /root from it, and what only another user than root may "
-		      "read; put it below /etc/fpm-dataplane, as root's\n",
+		fputs("fpmctl: you can read the file, but the daemon cannot: its unit "
+		      "hides /tmp, /home and /root, and files that only a user other than "
+		      "root may read; put the file below /etc/fpm-dataplane, owned by "
+		      "root\n",
 		      stderr);
 	if (rc != CTL_OK && json_array_size(a.rows) > 0)
-		puts("asked for was:");
+		puts("requested:");
 	json_array_foreach (a.rows, i, row) {
 		bool note = row_has(row, "note");
 
@@ -67,7 +66,7 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 	if (a.json && (rc == CTL_OK || a.n_rows > 0))
 		json_rows_end(a.n_rows);
 	else if (!a.json && rc == CTL_OK && a.n_rows == 0)
-		puts("nothing differs from what runs");
+		puts("no difference from the running configuration");
 	else if (!a.json && rc == CTL_OK)
 		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
 	json_decref(a.rows);

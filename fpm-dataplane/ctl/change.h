@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * change: ask for a change of what runs (config, port), and tell what differs.
+ * change: request a change of the running daemon (config, port), and print the
+ * differences.
  */
 #ifndef CTL_CHANGE_H
 #define CTL_CHANGE_H
@@ -10,9 +11,9 @@
 #include "ctl/cli.h"
 
 /*
- * Ask for a change and tell what differs, and that it was done; or, of a change that was
- * refused (in words on stderr by now), that it was asked for. `file` (NULL: none) is one that
- * the daemon is to read. Steals `request`. Returns an exit code.
+ * Request a change. Prints the differences and that they were applied, or, after a refusal
+ * (its reason is on stderr by then), the differences that were requested. `file` (NULL:
+ * none) is a file that the daemon is to read. Steals `request`. Returns an exit code.
  */
 int change_ask(const struct options *opt, json_t *request, const char *file);
 

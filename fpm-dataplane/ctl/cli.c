@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all commands share of the command line. Of state there is only whether a signal has come
- * that ends what goes on, and whether it was told that stdout cannot be written to.
+ * Command line functions that all commands share. State: whether a signal asked for the
+ * end, the connection that it has to shut down, and whether an error of stdout was
+ * printed.
  */
 #include "ctl/cli.h"
 
@@ -25,7 +26,7 @@ cli_usage(const struct command *c)
 {
 	usage_print(stderr, c != NULL ? c->name : "COMMAND ...", c != NULL ? c->words : "");
 	if (c != NULL)
-		fprintf(stderr, "`fpmctl help %s` tells more\n", c->name);
+		fprintf(stderr, "see `fpmctl help %s`\n", c->name);
 	else
 		fputs("`fpmctl help` lists commands and options\n", stderr);
 	return CTL_USAGE;
@@ -48,7 +49,6 @@ cli_unexpected_but(const char *word, const char *meant, const struct command *c)
 	return cli_usage(c);
 }
 
-/* The last of words that go in pairs stands alone. */
 int
 cli_no_value(const char *word, const struct command *c)
 {
@@ -56,7 +56,9 @@ cli_no_value(const char *word, const struct command *c)
 	return cli_usage(c);
 }
 
-/* Of two values neither is chosen for who says both. */
+/*
+ * Refuse a word that is given twice, because choosing one of the values would be a guess.
+ */
 int
 cli_twice(const char *word, const struct command *c)
 {
@@ -64,10 +66,13 @@ cli_twice(const char *word, const struct command *c)
 	return cli_usage(c);
 }
 
-/* --- which word somebody may have meant ----------------------------------------------------- */
+/*
+ * --- words that are nearly right
+ * ---------------------------------------------------------
+ */
 
 #define WORD_MAX  16
-#define SHORT_MIN 3 /* a shorter beginning says too little */
+#define SHORT_MIN 3 /* a shorter prefix matches too much */
 
 bool
 word_is_near(const char *word, const char *known)
@@ -80,7 +85,10 @@ word_is_near(const char *word, const char *known)
 	       edit_distance(word, known) <= len / 4;
 }
 
-/* --- numbers: digits, and nothing that a library would guess at ------------------------------ */
+/*
+ * --- numbers
+ * -----------------------------------------------------------------------------
+ */
 
 #define DIGITS "0123456789"
 
@@ -91,7 +99,7 @@ number_whole(const char *text, long long *out)
 		return false;
 	errno = 0;
 	*out = strtoll(text, NULL, 10);
-	return errno == 0; /* else another number would be told than was said */
+	return errno == 0; /* a number out of range is refused, not clamped */
 }
 
 bool
@@ -115,15 +123,14 @@ number_refused(const char *word, const char *text, const char *want)
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* The exit code when all has been written, or could not be. */
 int
 stdout_flush(int rc, int error)
 {
-	static bool told; /* once is enough */
+	static bool told; /* print it once */
 
 	if (error == 0 && fflush(stdout) != 0)
 		error = errno;
-	/* A reader that has seen enough (`| head`) is no error. */
+	/* A reader that closes the pipe early (`| head`) is no error. */
 	if (error == 0 || error == EPIPE)
 		return rc;
 	if (!told)
@@ -133,18 +140,18 @@ stdout_flush(int rc, int error)
 }
 
 /*
- * A flag that signals set. Who waits does so with them let in at that moment alone: one that
- * comes just before is not slept through.
+ * The flag that signals set. A function that waits unblocks the signals only while it
+ * waits, so that a signal just before the wait is not missed.
  */
 static volatile sig_atomic_t wanted;
-static volatile sig_atomic_t connection = -1; /* to be ended */
+static volatile sig_atomic_t connection = -1; /* the connection that a signal shuts down */
 static bool cut_off;
 
 static void
 connection_end(void)
 {
 	if (cut_off && connection >= 0)
-		shutdown(connection, SHUT_RD); /* may be used in a handler: POSIX */
+		shutdown(connection, SHUT_RD); /* async-signal-safe: POSIX */
 }
 
 static void
@@ -161,7 +168,7 @@ void
 stop_ends(int fd)
 {
 	connection = fd;
-	if (wanted) /* before that */
+	if (wanted) /* the signal came first */
 		connection_end();
 }
 
@@ -170,7 +177,7 @@ stop_begin(bool at_once)
 {
 	struct sigaction end = {.sa_handler = stop_on_signal};
 
-	/* Without SA_RESTART: where it writes to a pipe that nobody reads, that ends, too. */
+	/* Without SA_RESTART a write to a pipe without a reader ends, too. */
 	if (!at_once)
 		end.sa_flags = SA_RESTART | (int)SA_RESETHAND;
 	cut_off = at_once;
@@ -202,7 +209,10 @@ stop_pause(double seconds)
 	sigaddset(&both, SIGINT);
 	sigaddset(&both, SIGTERM);
 	sigprocmask(SIG_BLOCK, &both, &before);
-	/* No event but that the reader has gone, which the next write is told. */
+	/*
+	 * POLLERR ends the wait when the reader has closed the pipe; the next write then
+	 * fails.
+	 */
 	if (!stop_wanted())
 		ppoll(&out, 1, &t, &before);
 	sigprocmask(SIG_SETMASK, &before, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cli: what all commands of fpmctl share: their exit codes and options, how each is described,
- * what is said of words that are wrong, and the end by a signal. Knows no command.
+ * cli: functions that all commands of fpmctl share: exit codes, options, the description
+ * of a command, errors about words, and the end by a signal. Knows no command.
  */
 #ifndef CTL_CLI_H
 #define CTL_CLI_H
@@ -27,12 +27,12 @@ struct options {
 	const char *socket;
 	bool json;
 	int family;              /* 0: both */
-	double watch_s, rates_s; /* 0: not */
+	double watch_s, rates_s; /* seconds; 0: not given */
 	bool repair, dry_run, force;
 	const char *vtysh, *file; /* NULL: not given */
 };
 
-/* Those that belong to some commands only. */
+/* Options that only some commands have. */
 #define OPT_REPAIR  1u
 #define OPT_VTYSH   2u
 #define OPT_FILE    4u
@@ -42,74 +42,87 @@ struct options {
 #define OPT_FORCE   64u
 #define OPT_JSON    128u
 
-/* One command: `fpmctl NAME WORDS`. The completion and the manual page are made from these, too. */
+/* A command: `fpmctl NAME WORDS`. The completion and the manual page also use these. */
 struct command {
 	const char *name, *words, *text;
-	/* Do it, with the words behind its name. Returns an exit code. */
+	/* Run the command with the words after its name. Returns an exit code. */
 	int (*run)(const struct options *opt, int n, char **word);
-	unsigned int options;    /* OPT_: those that belong to it */
-	void (*help)(FILE *out); /* its words; NULL: none */
-	/* Print on a line what may follow these words behind its name; NULL: nothing may. */
+	unsigned int options;    /* OPT_ bits that the command accepts */
+	void (*help)(FILE *out); /* describe its words; NULL: it has none */
+	/* Print on a line the words that may follow these words; NULL: none may. */
 	void (*complete)(FILE *out, int n, char **word);
 };
 
 /* --- wrong words -------------------------------------------------------------------------- */
 
 /*
- * How a command (NULL: any) is used, on stderr; before that which word of it is unexpected, has
- * no value or is given twice. All return CTL_USAGE.
+ * Print the usage of a command (NULL: of fpmctl) to stderr; before it the word that is
+ * unexpected, has no value, or is given twice. All return CTL_USAGE.
  */
 int cli_usage(const struct command *c);
 int cli_unexpected(const char *word, const struct command *c);
-/* The same, with the word that was `meant` (NULL: nobody knows). */
+/* The same as cli_unexpected(), and suggest the word `meant` (NULL: none). */
 int cli_unexpected_but(const char *word, const char *meant, const struct command *c);
 int cli_no_value(const char *word, const struct command *c);
 int cli_twice(const char *word, const struct command *c);
 
-/* May `word` be `known`, cut short or misspelt? A hint, never what is done. */
+/* Return true if `word` may be `known`, shortened or misspelt. For hints only. */
 bool word_is_near(const char *word, const char *known);
 
 /* --- numbers ------------------------------------------------------------------------------ */
 
 /*
- * Numbers on the command line. One with a sign, a unit, an exponent or blanks is none: what
- * it might have meant is not guessed.
+ * Numbers on the command line. A number with a sign, a unit, an exponent or blanks is
+ * refused.
  */
 
-/* Is `text` a whole number, of those that *out can have? Then it has it. */
+/*
+ * Parse a whole number. Returns false, and leaves *out, if `text` is none or is out of
+ * range.
+ */
 bool number_whole(const char *text, long long *out);
 
-/* Is it one that may have a fraction, "2", "0.5"? Then *out has it. */
+/*
+ * Parse a decimal number such as "2" or "0.5". Returns false, and leaves *out, if it is
+ * none.
+ */
 bool number_decimal(const char *text, double *out);
 
-/* "fpmctl: rate '1.5' is not WANT", which says what is allowed. Returns CTL_USAGE. */
+/*
+ * Print "fpmctl: rate '1.5' is not WANT", where WANT says which numbers are allowed.
+ * Returns CTL_USAGE.
+ */
 int number_refused(const char *word, const char *text, const char *want);
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* The exit code when all has been written to stdout, or (`error`, an errno) could not be. */
+/*
+ * Flush stdout. Returns `rc`, or an error code if stdout, now or before (`error`, an
+ * errno), could not be written.
+ */
 int stdout_flush(int rc, int error);
 
 /*
- * What goes on until somebody ends it ends well then: SIGINT (Ctrl-C) and SIGTERM are a wish,
- * and the exit code tells of what there was.
+ * Commands that run until the user stops them end cleanly on SIGINT (Ctrl-C) and SIGTERM,
+ * with the exit code of the output so far.
  *
- * From now on. `at_once`: what is under way is cut off; else it is completed first, as an
- * array of JSON has to be, and who cannot wait for that sends the signal again.
+ * stop_begin() installs the handlers. With `at_once` a signal ends the output where it is;
+ * otherwise the output is completed first, as a JSON array needs it, and a second signal
+ * ends the program.
  */
 void stop_begin(bool at_once);
 
 /*
- * What the daemon has to say on this connection (-1: none any more) ends `at_once`, too,
- * whatever we are doing then: a read or what it read.
+ * With `at_once` a signal also shuts down this connection (-1: none), so that a read from
+ * the daemon ends.
  */
 void stop_ends(int fd);
 
-/* Has one come? And is nothing to be completed first? */
+/* Return true if a signal came; stop_now(): and the output need not be completed. */
 bool stop_wanted(void);
 bool stop_now(void);
 
-/* Wait so long, or until one comes, or nobody reads stdout any more. */
+/* Wait for some seconds, until a signal comes, or until the reader of stdout has gone. */
 void stop_pause(double seconds);
 
 #endif

@@ -11,16 +11,16 @@ extern const struct command cmd_show, cmd_explain, cmd_trace, cmd_capture, cmd_c
 	cmd_port, cmd_device, cmd_set, cmd_audit, cmd_doctor, cmd_replay, cmd_hold,
 	cmd_restart, cmd_help;
 
-/* cmd_help.c: the command of that name (NULL: none), and which one somebody may have meant. */
+/* cmd_help.c: find a command by name (NULL: none), or the name that is nearly right. */
 const struct command *command_find(const char *name);
 const char *command_nearest(const char *name);
 
-/* For the completion (dist/fpmctl.bash): what may follow these words, on a line. */
+/* Print on a line, for the completion (dist/fpmctl.bash), the words that may follow. */
 void command_complete(FILE *out, int n, char **word);
 
 /*
- * cmd_show.c: the same of the daemon: names of the rows of `what`, or `reasons` for which packets
- * leave. Returns an exit code.
+ * cmd_show.c: print for the completion the names of the rows of `what`, or the `reasons`
+ * of drops and punts. Asks the daemon. Returns an exit code.
  */
 int show_names(const struct options *opt, const char *what);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl audit: zebra, the RIB and the compiled FIB, prefix by prefix and next hop by next
- * hop. The daemon compares its RIB with its FIB itself (rib/audit.c); here zebra's table is
- * compared with the RIB's. Both change while they are read, so what differs is asked for
- * again, by prefix, until both say the same or have said different things ROUNDS times.
- * VRFs that the daemon has a FIB for are compared as main is; a VRF that zebra alone has routes
- * in is a difference by itself. Memory: 32 octets a route and side.
+ * fpmctl audit: compare zebra, the RIB and the FIB, prefix by prefix and next hop by next
+ * hop. The daemon compares its RIB with its FIB (rib/audit.c). This file compares zebra's
+ * table with the RIB. Both change while they are read, so each difference is looked up
+ * again by prefix, until both sides agree or have differed ROUNDS times. VRFs with a FIB
+ * are compared like main; a VRF with routes only in zebra is a difference. Memory: 32
+ * octets per route and side.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -21,15 +21,16 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
-#define ROUNDS     3
-#define PAUSE_MS   300
-#define CHECK_MAX  200 /* differences asked for again; more are a broken channel */
+#define ROUNDS   3
+#define PAUSE_MS 300
+/* differences that are looked up again; more show a broken channel */
+#define CHECK_MAX  200
 #define DETAIL_MAX 20
 
 struct entry {
 	struct prefix prefix;
-	uint32_t vrf;  /* in audit.vrf, from 1; 0: table main */
-	uint64_t ways; /* hash of their text */
+	uint32_t vrf;  /* index in audit.vrfs, from 1; 0: table main */
+	uint64_t hops; /* hash of the text of the next hops */
 };
 
 struct table {
@@ -37,19 +38,19 @@ struct table {
 	size_t n, cap;
 };
 
-#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has it */
+#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has this hash */
 
 struct audit {
 	const char *socket, *vtysh;
 	bool json, repair;
 	struct table rib, zebra;
-	json_t *vrfs; /* names; those from n_fibs on zebra alone has */
+	json_t *vrfs; /* names; those from n_fibs on exist only in zebra */
 	size_t n_fibs;
-	uint32_t asking;     /* as struct entry.vrf */
+	uint32_t asking;     /* VRF of the current query, as struct entry.vrf */
 	json_t *differences; /* rows for --json */
 	unsigned long long n_found, n_fib, n_undecided;
 	json_t *checked; /* the daemon's last row */
-	char *one;       /* ways of the one route that was asked for, NULL: no route */
+	char *one;       /* next hops of the route that was looked up; NULL: no route */
 };
 
 /* --- tables ----------------------------------------------------------------------------- */
@@ -65,19 +66,22 @@ text_hash(const char *text)
 }
 
 static bool
-ways_are_undecided(const char *ways)
+hops_are_undecided(const char *hops)
 {
-	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
+	return hops != NULL && strcmp(hops, ZEBRA_UNDECIDED) == 0;
 }
 
-/* NULL: table main. */
+/* Return the name of a VRF; NULL: table main. */
 static const char *
 vrf_name(const struct audit *a, uint32_t vrf)
 {
 	return vrf == 0 ? NULL : json_string_value(json_array_get(a->vrfs, vrf - 1));
 }
 
-/* zebra's routes come VRF by VRF: looked for from where the last one was. */
+/*
+ * Return the number of a VRF, and add it if it is new. zebra's routes come VRF by VRF, so
+ * the search begins at the last one.
+ */
 static uint32_t
 vrf_number(struct audit *a, const char *name)
 {
@@ -92,14 +96,14 @@ vrf_number(struct audit *a, const char *name)
 		if (strcmp(vrf_name(a, at), name) == 0)
 			return last = at;
 	}
-	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra has it */
+	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra spells it */
 	return last = n + 1;
 }
 
 static void
-table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_text *w)
+table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct hops_text *w)
 {
-	char *text = ways_join(w);
+	char *text = hops_join(w);
 
 	if (t->n == t->cap) {
 		t->cap = t->cap == 0 ? 4096 : t->cap * 2;
@@ -110,7 +114,7 @@ table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_tex
 	t->entry[t->n++] = (struct entry){
 		.prefix = *p,
 		.vrf = vrf,
-		.ways = ways_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
+		.hops = hops_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
 	free(text);
 }
 
@@ -136,42 +140,45 @@ entry_order(const void *a, const void *b)
 }
 
 static void
-audit_on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
+audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
 	struct audit *a = ctx;
 
 	table_add(&a->zebra, vrf_number(a, vrf), p, w);
 }
 
-/* The ways of a row of `show routes` in the spelling of zebra.h; false: not zebra's. */
+/*
+ * Collect the next hops of a row of `show routes` in the spelling of zebra.h. Returns
+ * false if the route is not zebra's.
+ */
 static bool
-row_ways(const struct audit *a, const json_t *row, struct ways_text *w)
+row_hops(const struct audit *a, const json_t *row, struct hops_text *w)
 {
 	const json_t *hop;
 	size_t i;
 
-	ways_reset(w);
+	hops_reset(w);
 	if (strcmp(row_str(row, "source"), "zebra") != 0 ||
 	    (a->asking == 0 && row_int(row, "table") != 254))
 		return false;
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
-		ways_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
+		hops_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
 			 row_str(hop, "dev"), row_int(hop, "weight"));
 	if (w->n == 0)
-		ways_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
+		hops_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
 	return true;
 }
 
 static bool
 audit_on_rib(const json_t *row, const char *text, void *ctx)
 {
-	static struct ways_text w;
+	static struct hops_text w;
 	struct audit *a = ctx;
 	struct prefix p;
 
-	if (row_ways(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
+	if (row_hops(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
 		table_add(&a->rib, a->asking, &p, &w);
-	ways_reset(&w);
+	hops_reset(&w);
 	return true;
 }
 
@@ -179,13 +186,13 @@ static bool
 audit_on_route(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 
-	if (row_ways(a, row, &w)) {
+	if (row_hops(a, row, &w)) {
 		free(a->one);
-		a->one = ways_join(&w);
+		a->one = hops_join(&w);
 	}
-	ways_free(&w);
+	hops_free(&w);
 	return true;
 }
 
@@ -205,7 +212,7 @@ static bool
 audit_on_vrf(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
-	/* The row's own is for people to see; by this one zebra and the daemon are asked. */
+	/* Names in `row` are made safe for a terminal; requests need the original. */
 	json_t *as_it_came = json_loads(text, 0, NULL);
 
 	json_array_append_new(a->vrfs, json_string(row_str(as_it_came, "name")));
@@ -214,7 +221,7 @@ audit_on_vrf(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* A request for routes of the table that is asked about. */
+/* Make a request for the routes of the current VRF. */
 static json_t *
 routes_request(const struct audit *a)
 {
@@ -225,13 +232,13 @@ routes_request(const struct audit *a)
 	return request;
 }
 
-/* zebra's routes of table main, and of VRFs where there are some. */
+/* Read zebra's routes of table main, and of VRFs if there are some. */
 static int
 audit_ask_zebra(struct audit *a)
 {
 	long long least, most;
 
-	/* A zebra that hangs is found out by a short question: a table may take its time. */
+	/* A short query finds a zebra that hangs; the whole table may take its time. */
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
@@ -240,7 +247,7 @@ audit_ask_zebra(struct audit *a)
 	return CTL_OK;
 }
 
-/* The RIB's. */
+/* Read the routes of the RIB. */
 static int
 audit_ask_rib(struct audit *a)
 {
@@ -275,8 +282,8 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 				 "table %lld: ", row_int(row, "table"));
 		if (strcmp(what, "group") == 0)
 			line_print(4,
-				   "%sDIFFERS next hops of group %lld: what forwarders use "
-				   "is not what the RIB says",
+				   "%sDIFFERS next hops of group %lld: forwarders use "
+				   "others than the RIB has",
 				   where, row_int(row, "group"));
 		else if (strcmp(what, "table") == 0)
 			line_print(4,
@@ -298,9 +305,9 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 /* --- the verdict ------------------------------------------------------------------------ */
 
 static const char *
-ways_or_none(const char *ways)
+hops_or_none(const char *hops)
 {
-	return ways != NULL ? ways : "no route";
+	return hops != NULL ? hops : "no route";
 }
 
 static void
@@ -327,10 +334,10 @@ audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *
 		line_print(4, "%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s",
 			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
 			   name == NULL ? "" : ": ", prefix_str(p, text),
-			   ways_or_none(zebra), ways_or_none(rib));
+			   hops_or_none(zebra), hops_or_none(rib));
 }
 
-/* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */
+/* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
 static int
 audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
@@ -361,8 +368,8 @@ audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 			free(zebra);
 			return -1;
 		}
-		same = ways_are_undecided(zebra) ||
-		       strcmp(ways_or_none(zebra), ways_or_none(a->one)) == 0;
+		same = hops_are_undecided(zebra) ||
+		       strcmp(hops_or_none(zebra), hops_or_none(a->one)) == 0;
 	}
 	if (!same)
 		audit_report(a, vrf, p, zebra, a->one);
@@ -370,13 +377,13 @@ audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 	return same;
 }
 
-/* Returns 0, or -1 when a side stopped answering. */
+/* Compare the tables. Returns 0, or -1 when a side stopped answering. */
 static int
 audit_compare(struct audit *a)
 {
 	size_t r = 0, z = 0, asked = 0;
 
-	/* Of none there is no array either, and qsort() wants one. */
+	/* qsort(NULL, 0) is undefined. */
 	if (a->rib.n > 0)
 		qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
 	if (a->zebra.n > 0)
@@ -391,25 +398,25 @@ audit_compare(struct audit *a)
 
 		r += order <= 0;
 		z += order >= 0;
-		if (order >= 0 && in_zebra->ways == UNDECIDED) {
+		if (order >= 0 && in_zebra->hops == UNDECIDED) {
 			a->n_undecided++;
 			continue;
 		}
-		if (order == 0 && in_rib->ways == in_zebra->ways)
+		if (order == 0 && in_rib->hops == in_zebra->hops)
 			continue;
 		if (asked++ >= CHECK_MAX)
 			a->n_found++;
 		else if (audit_settle(a, e->vrf, &e->prefix) < 0)
 			return -1;
 		if (asked == CHECK_MAX && a->n_found == 0) {
-			fputs("fpmctl: the table that vtysh shows is not understood, or "
-			      "changes too fast to be compared\n",
+			fputs("fpmctl: the table of vtysh cannot be parsed, or changes too "
+			      "fast to be compared\n",
 			      stderr);
 			return -1;
 		}
 	}
 	if (asked > CHECK_MAX && !a->json)
-		printf("%zu more differ%s (not asked for again)\n", asked - CHECK_MAX,
+		printf("%zu more differ%s (not looked up again)\n", asked - CHECK_MAX,
 		       noun((long long)(asked - CHECK_MAX), "s", ""));
 	return 0;
 }
@@ -435,13 +442,13 @@ audit_conclude(struct audit *a, double seconds)
 		return;
 	}
 	if (all > DETAIL_MAX)
-		printf("... and more; --json has them all\n");
+		printf("... and more; --json lists all\n");
 	printf("zebra   %zu route%s", a->zebra.n, plural((long long)a->zebra.n));
 	if (json_array_size(a->vrfs) > 0)
 		printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
 		       plural((long long)json_array_size(a->vrfs)));
 	if (a->n_undecided > 0)
-		printf(", %llu of them refused by the kernel or not yet there: not "
+		printf(", %llu of them refused by the kernel or not installed yet: not "
 		       "compared",
 		       a->n_undecided);
 	printf("\n"
@@ -456,8 +463,8 @@ audit_conclude(struct audit *a, double seconds)
 }
 
 /*
- * Compare zebra, RIB and FIB; print what differs, with `repair` have it mended. Returns an exit
- * code: CTL_DIFFERENT when anything differed.
+ * Compare zebra, RIB and FIB, and print the differences; with `repair` repair them.
+ * Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 static int
 audit_run(const struct options *opt, int n, char **word)
@@ -493,8 +500,8 @@ audit_run(const struct options *opt, int n, char **word)
 		if (rc == CTL_OK)
 			rc = CTL_DIFFERENT;
 		if (!opt->json && rc == CTL_DIFFERENT)
-			puts("zebra has been asked for a replay: it comes within 3 s, "
-			     "forwarding goes on meanwhile.");
+			puts("zebra was asked for a replay, which begins within 3 s. "
+			     "Forwarding goes on meanwhile.");
 	}
 	json_decref(a.vrfs);
 	json_decref(a.differences);
@@ -508,17 +515,18 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      --repair          write the FIB again, ask zebra for a replay\n"
-	      "      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'; without "
-	      "it\n"
-	      "                        the one that runs where the TAPs are\n",
+	fputs("      --repair          write the FIB again, and ask zebra for a replay\n"
+	      "      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'; "
+	      "default:\n"
+	      "                        for the zebra in the network namespace of the "
+	      "TAPs\n",
 	      out);
 }
 
 const struct command cmd_audit = {
 	.name = "audit",
 	.words = "[--repair] [--vtysh COMMAND]",
-	.text = "compare what zebra, the RIB and the FIB have",
+	.text = "compare the routes of zebra, the RIB and the FIB",
 	.run = audit_run,
 	.options = OPT_JSON | OPT_REPAIR | OPT_VTYSH,
 	.help = audit_help,

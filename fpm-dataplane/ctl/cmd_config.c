@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl config`: what a running daemon goes by. `config check` needs no daemon: it is the
- * daemon's own code, looking at this machine from here.
+ * `fpmctl config`: show, check and change the configuration of a running daemon. `config
+ * check` needs no daemon: it runs the daemon's checks in this process.
  */
 #include "config/config.h"
 
@@ -20,24 +20,27 @@
 static void
 config_help(FILE *out)
 {
-	fputs("      keys           every key of the file: default, values, whether "
-	      "reload\n"
-	      "                     takes it; no daemon is asked\n"
-	      "      check FILE     all that is wrong with a file, with line and column;\n"
-	      "                     no daemon is asked\n"
-	      "      show           what runs, as YAML that starts the same router\n"
-	      "      reload [FILE]  read the daemon's file again, or FILE; shows what\n"
-	      "                     differs and applies all of it, or nothing when a\n"
-	      "                     part is impossible\n"
+	fputs("      keys           list all keys of the file: default, values, and "
+	      "whether a\n"
+	      "                     reload applies them; needs no daemon\n"
+	      "      check FILE     list all errors of a file, with line and column; needs "
+	      "no\n"
+	      "                     daemon\n"
+	      "      show           print the running configuration as YAML\n"
+	      "      reload [FILE]  read the daemon's file again, or FILE; show the\n"
+	      "                     differences, and apply all of them or, when one is\n"
+	      "                     impossible, none\n"
 	      "      --dry-run      only show\n",
 	      out);
 }
 
-/* One line of config_load(): FILE:LINE:COLUMN: KEY: what is wrong; or FILE: what is wrong. */
+/*
+ * Make a row of a line of config_load(), "FILE:LINE:COLUMN: KEY: error" or "FILE: error".
+ */
 static json_t *
 wrong_row(const char *file, const char *text)
 {
-	const char *at = text + strlen(file); /* as it is shown: each line begins with it */
+	const char *at = text + strlen(file); /* each line begins with the file as shown */
 	int line, column;
 
 	if (sscanf(at, ":%d:%d: ", &line, &column) != 2)
@@ -102,7 +105,7 @@ keys_add(void *ctx, const struct config_key *key)
 					"required", key->required, "reload", key->live));
 }
 
-/* Every key that a file may have. */
+/* Print every key that a file may have. */
 static int
 config_keys_run(const struct options *opt, int n, char **word)
 {
@@ -119,7 +122,7 @@ config_keys_run(const struct options *opt, int n, char **word)
 		printf("%-30s %-32s %s\n", "KEY", "DEFAULT", "CHANGED BY");
 		json_array_foreach (rows, i, row)
 			printf("%-30s %-32s %s\n  %s\n", row_str(row, "key"),
-			       row_true(row, "required") ? "must be there"
+			       row_true(row, "required") ? "required"
 			       : row_has(row, "default") ? row_str(row, "default")
 							 : "none",
 			       row_true(row, "reload") ? "reload" : "restart",
@@ -151,7 +154,8 @@ config_reload_run(const struct options *opt, int n, char **word)
 	if (n > 1)
 		return cli_unexpected(word[1], &cmd_config);
 	if (n == 1) {
-		path = realpath(word[0], NULL); /* the daemon stands elsewhere */
+		/* the daemon has another working directory */
+		path = realpath(word[0], NULL);
 		if (path == NULL) {
 			char file[CONFIG_FILE_STRLEN];
 
@@ -163,8 +167,8 @@ config_reload_run(const struct options *opt, int n, char **word)
 	what = json_pack("{s:s, s:s*}", "do", "reload", "file", path);
 	if (what == NULL) {
 		free(path);
-		fputs("fpmctl: the file's path is not UTF-8, and what is asked of the "
-		      "daemon has to be: rename it, or start the daemon with it\n",
+		fputs("fpmctl: the path of the file is not UTF-8, and a request must be: "
+		      "rename the file, or start the daemon with it\n",
 		      stderr);
 		return CTL_USAGE;
 	}
@@ -183,11 +187,11 @@ config_run(const struct options *opt, int n, char **word)
 	int rc;
 
 	if (n == 0) {
-		fputs("fpmctl: config keys, check, show or reload?\n", stderr);
+		fputs("fpmctl: config needs keys, check, show or reload\n", stderr);
 		return cli_usage(&cmd_config);
 	}
 	if (opt->dry_run && strcmp(word[0], "reload") != 0) {
-		fputs("fpmctl: --dry-run belongs to config reload\n", stderr);
+		fputs("fpmctl: --dry-run is for config reload\n", stderr);
 		return cli_usage(&cmd_config);
 	}
 	if (strcmp(word[0], "keys") == 0)
@@ -215,7 +219,7 @@ config_complete(FILE *out, int n, char **word)
 const struct command cmd_config = {
 	.name = "config",
 	.words = "keys | check FILE | show | reload [FILE] [--dry-run]",
-	.text = "look at a configuration, or change to it",
+	.text = "show, check or change the configuration",
 	.run = config_run,
 	.options = OPT_JSON | OPT_DRY_RUN,
 	.help = config_help,

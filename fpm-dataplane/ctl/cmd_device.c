@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl device`: which driver has which NIC, and to have another one take it. The daemon is
- * asked for its ports alone, and need not be there.
+ * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. Asks the
+ * daemon, if it runs, for its ports only.
  */
 #include "pci/device.h"
 
@@ -17,32 +17,35 @@
 #include "ctl/text.h"
 
 #define PCI_IDS   "/usr/share/misc/pci.ids"
-#define MODEL_COL 13 /* below the vendor */
+#define MODEL_COL 13 /* column of the model */
 
 struct listing {
-	const json_t *ports; /* of the daemon */
+	const json_t *ports; /* ports of the daemon */
 	json_t *rows;
 };
 
 static void
 device_help(FILE *out)
 {
-	fputs("      list    PCI network devices: who has them, and what for\n"
-	      "      bind    give DEVICE to vfio-pci, for DPDK; what the configuration\n"
-	      "              names the unit gives it at each start\n"
-	      "      unbind  give it to the kernel's driver\n"
+	fputs("      list    list PCI network devices, with driver and use\n"
+	      "      bind    give DEVICE to vfio-pci, for DPDK. The systemd unit does so "
+	      "at\n"
+	      "              each start with the devices of the configuration\n"
+	      "      unbind  give DEVICE to the kernel's driver\n"
 	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
 	      "interface.\n"
-	      "      A device that the dataplane has as a port is refused, and one by\n"
-	      "      which an SSH session or the default route goes, or that has an\n"
-	      "      address\n"
-	      "      --force  of bind: take it even though the machine uses it\n",
+	      "      Refused are a port of the dataplane, and a device with an SSH "
+	      "session, the\n"
+	      "      default route or an address\n"
+	      "      --force  bind: take the device although the machine uses it\n",
 	      out);
 }
 
 /* --- ports of the daemon ------------------------------------------------------------------ */
 
-/* Returns an exit code; without a daemon there are no ports. */
+/*
+ * Get the ports of the daemon. Returns an exit code; without a daemon there are no ports.
+ */
 static int
 ports_ask(const char *socket, json_t *rows)
 {
@@ -51,7 +54,7 @@ ports_ask(const char *socket, json_t *rows)
 	return conn_fetch(socket, json_pack("{s:s}", "show", "ports"), rows);
 }
 
-/* Is it the interface below net_af_packet and its like? */
+/* Return true if the devargs (net_af_packet and similar) name the interface. */
 static bool
 devargs_name_interface(const char *devargs, const char *ifname)
 {
@@ -62,7 +65,7 @@ devargs_name_interface(const char *devargs, const char *ifname)
 	       (p[6 + len] == '\0' || p[6 + len] == ',');
 }
 
-/* Name of the port that the device is; "": none. */
+/* Return the name of the port that has the device; "": none. */
 static const char *
 device_port(const json_t *ports, const struct device *d)
 {
@@ -85,7 +88,7 @@ device_port(const json_t *ports, const struct device *d)
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* "Vendor Model" by the list of numbers, which need not be installed; "": not known. */
+/* Return "Vendor Model" from pci.ids, which need not be installed; "": unknown. */
 static void
 device_model(const struct device *d, char *buf, size_t size)
 {
@@ -142,7 +145,7 @@ listing_add(const struct device *d, void *ctx)
 	json_array_append_new(list->rows, row);
 }
 
-/* What weighs most of that which it is used for. */
+/* Print the most important use of a device. */
 static void
 use_print(const json_t *row)
 {
@@ -213,7 +216,7 @@ device_list(bool json, const json_t *ports)
 	if (json) {
 		json_print(list.rows);
 	} else if (none) {
-		puts("no network devices on PCI");
+		puts("no PCI network devices");
 	} else {
 		rows_harmless(list.rows);
 		listing_print(list.rows);
@@ -255,7 +258,7 @@ search_look(const struct device *d, void *ctx)
 		*s->found = *d;
 }
 
-/* By its address or by its interface. Returns an exit code. */
+/* Find a device by its address or interface. Returns an exit code. */
 static int
 device_find(const char *word, struct device *d)
 {
@@ -267,7 +270,7 @@ device_find(const char *word, struct device *d)
 		if (device_read("", address, d) == 0)
 			return CTL_OK;
 		fprintf(stderr,
-			"fpmctl: there is no PCI device %s; `fpmctl device list` has "
+			"fpmctl: there is no PCI device %s; `fpmctl device list` lists "
 			"them\n",
 			address);
 		return CTL_USAGE;
@@ -278,12 +281,12 @@ device_find(const char *word, struct device *d)
 		return CTL_OK;
 	fprintf(stderr,
 		"fpmctl: '%s' is neither a PCI address (0000:03:00.0) nor the interface of "
-		"a PCI device; `fpmctl device list` has them\n",
+		"a PCI device; `fpmctl device list` lists them\n",
 		word);
 	return CTL_USAGE;
 }
 
-/* All devices that are named, before one of them moves. Returns an exit code. */
+/* Find all devices before one of them is moved. Returns an exit code. */
 static int
 devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
 {
@@ -311,7 +314,10 @@ devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct devic
 	return CTL_OK;
 }
 
-/* Why one is not moved: names of interfaces are in it. Returns an exit code. */
+/*
+ * Print why a device is not moved. The reason may have names of interfaces. Returns an
+ * exit code.
+ */
 static int
 device_refuse(const struct device *d, bool to_vfio, int rc, char *why)
 {
@@ -321,7 +327,9 @@ device_refuse(const struct device *d, bool to_vfio, int rc, char *why)
 	return rc == -EIO ? CTL_FAILED : CTL_USAGE;
 }
 
-/* Whether each of them can be moved, before the first is. Returns an exit code. */
+/*
+ * Check that every device can be moved, before the first is moved. Returns an exit code.
+ */
 static int
 devices_check(bool to_vfio, bool force, const struct device *d, unsigned int n)
 {
@@ -338,7 +346,7 @@ devices_check(bool to_vfio, bool force, const struct device *d, unsigned int n)
 	return rc < 0 ? device_refuse(&d[at], to_vfio, rc, why) : CTL_OK;
 }
 
-/* Returns an exit code; of what was done a row goes to `rows`. */
+/* Move a device and append a row to `rows`. Returns an exit code. */
 static int
 device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 {
@@ -354,7 +362,8 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 		size_t i;
 
 		json_array_foreach (rows, i, moved)
-			fprintf(stderr, "fpmctl: %s was moved before it, and stays so\n",
+			fprintf(stderr,
+				"fpmctl: %s was moved before the error, and stays moved\n",
 				row_str(moved, "address"));
 		return device_refuse(d, to_vfio, rc, why);
 	}
@@ -363,13 +372,13 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 					      text_or_null(was)));
 	if (to_vfio && device_group_is_held("", d, &other))
 		fprintf(stderr,
-			"fpmctl: %s has IOMMU group %d with %s, whose driver is %s: no "
-			"process gets one before both are vfio-pci's\n",
+			"fpmctl: %s shares IOMMU group %d with %s, which has driver %s: no "
+			"process can use either before both have vfio-pci\n",
 			d->address, d->group, other.address, other.driver);
 	return CTL_OK;
 }
 
-/* Give what `words` name to vfio-pci, or to the kernel. Returns an exit code. */
+/* Move the devices in `word` to vfio-pci or to the kernel. Returns an exit code. */
 static int
 devices_move(const struct options *opt, const json_t *ports, bool to_vfio, int n,
 	     char **word)
@@ -407,7 +416,7 @@ device_run(const struct options *opt, int n, char **word)
 	int rc;
 
 	if (n == 0) {
-		fputs("fpmctl: device list, bind or unbind?\n", stderr);
+		fputs("fpmctl: device needs list, bind or unbind\n", stderr);
 		return cli_usage(&cmd_device);
 	}
 	if (!bind && !unbind && strcmp(word[0], "list") != 0)
@@ -415,7 +424,7 @@ device_run(const struct options *opt, int n, char **word)
 	if (!bind && !unbind && n > 1)
 		return cli_unexpected(word[1], &cmd_device);
 	if (!bind && opt->force) {
-		fputs("fpmctl: --force belongs to device bind\n", stderr);
+		fputs("fpmctl: --force is for device bind\n", stderr);
 		return cli_usage(&cmd_device);
 	}
 	if ((bind || unbind) && n == 1) {
@@ -438,7 +447,7 @@ device_run(const struct options *opt, int n, char **word)
 const struct command cmd_device = {
 	.name = "device",
 	.words = "list | bind DEVICE ... | unbind DEVICE ... [--force]",
-	.text = "NICs: which driver has them; to vfio-pci, and back to the kernel",
+	.text = "list NICs and their drivers; move NICs to vfio-pci, or to the kernel",
 	.run = device_run,
 	.options = OPT_JSON | OPT_FORCE,
 	.help = device_help,

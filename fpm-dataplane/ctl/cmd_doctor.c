@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: asks the daemon what only it knows, goes to the control namespace, runs the
- * checks in order. Changes nothing on the machine.
+ * fpmctl doctor: ask the daemon for its state, enter the control namespace, run the checks
+ * in order. Changes nothing on the machine.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,28 +21,29 @@ static const struct {
 	const char *name, *about;
 	void (*run)(struct exam *e);
 } check[] = {
-	{"daemon", "does the daemon answer on its control socket?", check_daemon},
-	{"hugepages", "memory for packets in huge pages: reserved, free", check_hugepages},
-	{"iommu", "do the ports' drivers keep them to their own memory?", check_iommu},
-	{"memlock", "may the daemon lock the memory that NICs write to?", check_memlock},
-	{"files", "may the daemon open as many files as it needs?", check_files},
+	{"daemon", "the daemon answers on its control socket", check_daemon},
+	{"hugepages", "huge pages for packet memory: reserved, free", check_hugepages},
+	{"iommu", "an IOMMU limits the memory that ports can access", check_iommu},
+	{"memlock", "the daemon may lock the memory that NICs write to", check_memlock},
+	{"files", "the daemon may open as many files as it needs", check_files},
 	{"pcie-link", "lanes and speed of each port's slot", check_pcie_link},
-	{"ext-tag", "PCIe Extended Tag: 256 reads under way, not 32", check_ext_tag},
+	{"ext-tag", "PCIe Extended Tag: 256 outstanding reads instead of 32",
+	 check_ext_tag},
 	{"read-request", "PCIe Max Read Request Size", check_read_request},
-	{"numa", "is each port served by CPUs of its own node?", check_numa},
-	{"isolation", "does the scheduler keep off forwarding CPUs?", check_isolation},
-	{"governor", "do forwarding CPUs run at full clock rate?", check_governor},
-	{"smt", "does somebody share a core with a forwarder?", check_smt},
-	{"clock", "is the TSC steady, and the kernel's clock?", check_clock},
-	{"rss", "do ports with several queues spread all protocols?", check_rss},
-	{"queues", "which CPU serves which queue?", check_queues},
-	{"links", "is each port up in the kernel, and has it a link?", check_links},
+	{"numa", "each port is served by CPUs of its own node", check_numa},
+	{"isolation", "the scheduler keeps off forwarding CPUs", check_isolation},
+	{"governor", "forwarding CPUs run at full clock rate", check_governor},
+	{"smt", "no other work shares a core with a forwarder", check_smt},
+	{"clock", "the TSC and the kernel's clock are steady", check_clock},
+	{"rss", "ports with several queues spread all protocols", check_rss},
+	{"queues", "the CPU that serves each queue", check_queues},
+	{"links", "each port is up in the kernel, and has a link", check_links},
 	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
 	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
-	{"members", "is a port part of a bond or bridge of the kernel?", check_members},
-	{"frr", "does zebra run with -M dplane_fpm_nl?", check_frr},
-	{"fpm", "is zebra connected, does the RIB keep up?", check_fpm},
-	{"routes", "as many routes in zebra as in the RIB?", check_routes},
+	{"members", "no port is a member of a bond or bridge of the kernel", check_members},
+	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
+	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
+	{"routes", "zebra and the RIB have the same number of routes", check_routes},
 };
 #define N_CHECK      (sizeof(check) / sizeof(check[0]))
 #define CHECK_DAEMON 0
@@ -59,24 +60,21 @@ check_daemon(struct exam *e)
 		return;
 	}
 	if (conn_is_there(e->socket)) {
-		finding_add(e, VERDICT_FAIL, "", "is there, but does not answer");
-		finding_cost(e, "It hangs, or is very busy: its supervisor ends one that "
-				"hangs. The "
-				"log tells more.");
+		finding_add(e, VERDICT_FAIL, "", "runs, but does not answer");
+		finding_cost(e, "The daemon hangs or is very busy. Its supervisor ends a "
+				"daemon that hangs. See the log.");
 		finding_fix(e, "journalctl -u fpm-dataplane -e");
 	} else if (errno == EACCES || errno == EPERM) {
 		finding_add(e, VERDICT_FAIL, "",
-			    "may not be asked: only root and its group may");
+			    "access denied: only root and its group have access");
 		finding_cost(e,
-			     "Whether it runs, and what only it knows, was not looked at. "
-			     "Members "
-			     "of the group fpm-dataplane may ask, root may look at all:");
+			     "The checks that need the daemon were skipped. Members of the "
+			     "group fpm-dataplane have access, root can run all checks:");
 		finding_fix(e, "sudo fpmctl -s %s doctor", e->socket);
 	} else {
 		finding_add(e, VERDICT_FAIL, "", "does not answer: %s", strerror(errno));
-		finding_cost(e, "Where it does not run nothing is forwarded. Looked at is "
-				"what needs "
-				"no daemon, of every network controller.");
+		finding_cost(e, "Without the daemon no packet is forwarded. The checks "
+				"that need no daemon covered every network controller.");
 		finding_fix(e, "systemctl start fpm-dataplane");
 	}
 }
@@ -104,7 +102,7 @@ daemon_ask(struct exam *e)
 	e->fpm = exam_ask_one(e, "fpm");
 	e->interfaces = exam_ask(e, "interfaces");
 	if (e->ports == NULL || e->fpm == NULL || e->interfaces == NULL) {
-		/* Half an answer would be half of the ports: as if there were none. */
+		/* A partial answer would look like missing ports. */
 		answers_free(e);
 		return;
 	}
@@ -113,7 +111,7 @@ daemon_ask(struct exam *e)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
 }
 
-/* Is the check wanted? Without words all are. */
+/* Return true if the check was named, or none was. */
 static bool
 check_is_wanted(const char *name, int n, char **word)
 {
@@ -133,8 +131,7 @@ words_check(int n, char **word)
 			c++;
 		if (c == N_CHECK) {
 			fprintf(stderr,
-				"fpmctl: no check '%s'; `fpmctl doctor list`, alone, has "
-				"them\n",
+				"fpmctl: no check '%s'; `fpmctl doctor list` lists them\n",
 				word[i]);
 			return CTL_USAGE;
 		}
@@ -159,7 +156,10 @@ checks_list(bool json)
 	json_decref(rows);
 }
 
-/* What was found from row `from` on: at once, for the next check may take its time. */
+/*
+ * Print the findings from row `from` on, at once, because the next check may take its
+ * time.
+ */
 static void
 findings_print(const struct exam *e, size_t from)
 {
@@ -194,11 +194,10 @@ findings_conclude(const struct exam *e, bool json)
 static void
 doctor_help(FILE *out)
 {
-	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
-	      "      Before the daemon's first start what needs none is seen, and "
-	      "the check\n"
-	      "      daemon fails; of checks by their names those that need it fail so, "
-	      "too.\n"
+	fputs("      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'\n"
+	      "      Without the daemon the check daemon fails, and checks that need no "
+	      "daemon\n"
+	      "      still run. A named check that needs the daemon fails without it.\n"
 	      "      The checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)
@@ -215,7 +214,7 @@ doctor_complete(FILE *out, int n, char **word)
 }
 
 /*
- * Examine the machine; `word` are names of checks, none: all of them. Returns an exit code:
+ * Examine the machine; `word` has names of checks, none: all checks. Returns an exit code:
  * CTL_FAILED when a check failed.
  */
 static int
@@ -240,7 +239,10 @@ doctor_run(const struct options *opt, int n, char **word)
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		if (check_is_wanted(check[c].name, n, word))
 			check_run(&e, c, json);
-	/* Of a check that only the daemon could have told something nobody says that all is well. */
+	/*
+	 * A check that needs the daemon found nothing out: report the missing daemon, so
+	 * that the result is a failure.
+	 */
 	if (e.missed && !check_is_wanted(check[CHECK_DAEMON].name, n, word))
 		check_run(&e, CHECK_DAEMON, json);
 	findings_conclude(&e, json);
@@ -252,7 +254,7 @@ doctor_run(const struct options *opt, int n, char **word)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.words = "[CHECK ... | list] [--vtysh COMMAND]",
-	.text = "what is wrong with the machine, what it costs, what mends it",
+	.text = "check the machine: problems, their cost, and commands that fix them",
 	.run = doctor_run,
 	.options = OPT_JSON | OPT_VTYSH,
 	.help = doctor_help,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl explain`: makes the frame that was described, asks the daemon what it would do with
- * it, prints the answer. What was not said is guessed, and the guess is printed.
+ * `fpmctl explain`: make a frame from the words, ask the daemon how it would handle the
+ * frame, and print the answer. Fields that were not given are guessed, and the guess is
+ * printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of show ports, and those of VLANs of show interfaces */
+	json_t *ports; /* rows of show ports, and VLANs of show interfaces */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
@@ -53,7 +54,7 @@ port_address(const json_t *port, uint8_t family)
 	return row_str(port, family == 4 ? "addresses4" : "addresses6");
 }
 
-/* The port by which the source would be reached, else the first with an address. */
+/* Return the port of the route to the source, else the first port with an address. */
 static const json_t *
 port_guess(const struct explain *e, const char *src)
 {
@@ -87,17 +88,16 @@ port_choose(struct explain *e)
 		return CTL_OK;
 	if (name != NULL)
 		fprintf(stderr,
-			"fpmctl: no port '%s', nor VLAN: `fpmctl show interfaces` lists "
+			"fpmctl: no port or VLAN '%s'; `fpmctl show interfaces` lists "
 			"them\n",
 			name);
 	else
-		fputs("fpmctl: there is no port that it could come in by; `fpmctl show "
-		      "log` may tell why\n",
+		fputs("fpmctl: no port can receive the packet; see `fpmctl show log`\n",
 		      stderr);
 	return CTL_USAGE;
 }
 
-/* A neighbor of the port: the address beside its own. */
+/* Choose a source: an address next to the port's own. */
 static int
 src_choose(struct explain *e)
 {
@@ -108,8 +108,8 @@ src_choose(struct explain *e)
 		return prefix_parse(e->words.src, &e->src, NULL) == 0 ? CTL_OK : CTL_USAGE;
 	if (prefix_parse(own, &e->src, NULL) < 0) {
 		fprintf(stderr,
-			"fpmctl: port %s has no IPv%d address to guess a source by: say "
-			"src\n",
+			"fpmctl: port %s has no IPv%d address to choose a source from: "
+			"give src\n",
 			row_str(e->port, "name"), e->dst.family);
 		return CTL_USAGE;
 	}
@@ -117,7 +117,10 @@ src_choose(struct explain *e)
 	return CTL_OK;
 }
 
-/* Ports, and what else the flow hash and the classes look at. Returns its octets. */
+/*
+ * Write the fields above IP that the flow hash and the classes read. Returns the number of
+ * octets.
+ */
 static unsigned int
 upper_put(const struct words *w, uint8_t *p, int proto, unsigned int room)
 {
@@ -149,16 +152,16 @@ frame_make(struct explain *e)
 	unsigned int mac[6];
 
 	if (proto == 1 && family == 6)
-		proto = 58; /* who says icmp means ping */
+		proto = 58; /* `icmp` means a ping, also for IPv6 */
 	sscanf(row_str(e->port, "mac"), "%2x:%2x:%2x:%2x:%2x:%2x", &mac[0], &mac[1],
 	       &mac[2], &mac[3], &mac[4], &mac[5]);
 	for (int i = 0; i < 6; i++)
 		e->frame[i] = (uint8_t)mac[i];
-	e->frame[6] = 2; /* of nobody: a locally administered address */
+	e->frame[6] = 2; /* a locally administered address */
 	put_be16(e->frame + 12, family == 4 ? 0x0800 : 0x86dd);
 	upper = upper_put(w, ip + header, proto, len - header);
 	if (len < header + upper) {
-		fprintf(stderr, "fpmctl: len is at least %u for this packet\n",
+		fprintf(stderr, "fpmctl: len must be at least %u for this packet\n",
 			header + upper);
 		return CTL_USAGE;
 	}
@@ -202,38 +205,37 @@ packet_describe(struct explain *e)
 
 	if (w->hex != NULL)
 		return port_choose(e);
-	(void)prefix_parse(w->dst, &e->dst, NULL); /* it was taken as an address */
+	(void)prefix_parse(w->dst, &e->dst, NULL); /* words_take() has checked it */
 	rc = port_choose(e);
 	if (rc == CTL_OK)
 		rc = src_choose(e);
 	return rc == CTL_OK ? frame_make(e) : rc;
 }
 
-/* Is enough said? What is wrong needs no daemon to be told. */
+/* Check the words that need no daemon. Returns an exit code. */
 static int
 explain_check_words(const struct words *w)
 {
 	if (w->hex == NULL && w->dst == NULL) {
-		fputs("fpmctl: explain what? Say at least dst ADDRESS, or hex OCTETS\n",
-		      stderr);
+		fputs("fpmctl: explain needs dst ADDRESS, or hex OCTETS\n", stderr);
 		return CTL_USAGE;
 	}
 	if (w->hex != NULL && w->len > 0 && (size_t)w->len < strlen(w->hex) / 2) {
-		fprintf(stderr, "fpmctl: len %d is less than hex has octets: %zu\n", w->len,
-			strlen(w->hex) / 2);
+		fprintf(stderr, "fpmctl: len %d is less than the %zu octets of hex\n",
+			w->len, strlen(w->hex) / 2);
 		return CTL_USAGE;
 	}
 	if (w->hex != NULL && strlen(w->hex) / 2 > FRAME_MAX) {
 		fprintf(stderr,
-			"fpmctl: hex has %zu octets, which are more than %d: len makes a "
-			"frame longer, by zeros\n",
+			"fpmctl: hex has %zu octets, more than %d: use len to append "
+			"zeros\n",
 			strlen(w->hex) / 2, FRAME_MAX);
 		return CTL_USAGE;
 	}
 	return CTL_OK;
 }
 
-/* The daemon's ports, and the VLANs on them. */
+/* Get the daemon's ports, and the VLANs on them. */
 static int
 explain_ask_ports(struct explain *e)
 {
@@ -305,7 +307,7 @@ explain_complete(FILE *out, int n, char **word)
 const struct command cmd_explain = {
 	.name = "explain",
 	.words = "dst ADDRESS [port NAME] [WORDS]",
-	.text = "what would become of a packet, stage by stage; nothing is sent",
+	.text = "show how a packet would be handled, stage by stage; nothing is sent",
 	.run = explain_run,
 	.options = OPT_JSON,
 	.help = explain_help,

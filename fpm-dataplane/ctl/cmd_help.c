@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl help`, and the list of commands that it prints: whoever looks for a command by its
- * name, main.c and the completion, asks here.
+ * `fpmctl help`, and the list of commands, in which main.c and the completion find a
+ * command by name.
  */
 #include "ctl/cmd.h"
 
@@ -74,28 +74,33 @@ help_run(const struct options *opt, int n, char **word)
 		       command[i]->words[0] == '\0' ? 0
 						    : 10 - (int)strlen(command[i]->name),
 		       "", command[i]->words, command[i]->text);
-	puts("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
-	     "else\n"
+	puts("\n  -s, --socket SOCKET  the daemon's control socket; default "
+	     "$FPMCTL_SOCKET, else\n"
 	     "                       " CTL_SOCKET "\n"
-	     "  -j, --json           one JSON array of rows, of audit one object; the keys "
+	     "  -j, --json           print a JSON array of rows (audit: an object); keys "
 	     "are\n"
 	     "                       stable (openapi.yaml)\n"
-	     "  -h, --help           this list; with a command what there is to say of it\n"
-	     "      --version        of fpmctl itself\n"
-	     "  NO_COLOR in the environment: no colours, which only a terminal gets;\n"
-	     "  TERM that is missing, empty or dumb: no escape sequences\n\n"
-	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
-	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
-	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
-	     "driver did not take it (device), nobody to replay, hold or restart, a\n"
-	     "change while a restart is under way.");
+	     "  -h, --help           this list; with a command, its help\n"
+	     "      --version        version of fpmctl\n"
+	     "  NO_COLOR in the environment turns off colors, which only a terminal gets.\n"
+	     "  If TERM is missing, empty or dumb, there are no escape sequences.\n"
+	     "\n"
+	     "Exit codes: 0 done; 1 no daemon, connection lost, or (audit) no answer of "
+	     "zebra;\n"
+	     "2 wrong words, or refused and nothing changed; 3 nothing found, a "
+	     "difference\n"
+	     "(audit), the packet would be dropped (explain), a check failed (doctor), "
+	     "the\n"
+	     "driver refused a device (device), no zebra to replay or hold, no supervisor "
+	     "or a\n"
+	     "refused restart (restart), or a change during a restart.");
 	return CTL_OK;
 }
 
 const struct command cmd_help = {
 	.name = "help",
 	.words = "[COMMAND]",
-	.text = "this list, or all there is to say of one",
+	.text = "list commands, or describe one",
 	.run = help_run,
 	.complete = help_complete,
 };

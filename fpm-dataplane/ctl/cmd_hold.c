@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl hold`: said before FRR is stopped. Who says it, the unit, does so once and does not look
- * whether it was heard: a daemon that is away for a moment, for it has crashed or another takes its
- * place, is waited for. It knows by its checkpoint whose routes they are.
+ * `fpmctl hold`: called before FRR is stopped. The systemd unit calls it once and does not
+ * check the result, so it waits for a daemon that is away for a moment after a crash or
+ * during a handover. The daemon's checkpoint knows zebra and its routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +15,12 @@
 #include "ctl/conn.h"
 
 #define HOLD_MAX_S 3600 /* dist/openapi.yaml */
-#define AWAY_S     30   /* a NIC may take 20 to start */
+#define AWAY_S     30   /* a NIC may take 20 s to start */
 
-/* The socket's path is there, and nobody listens: of a daemon that was stopped it is not. */
+/*
+ * Return true if the path of the socket exists and no process listens. A daemon that was
+ * stopped removes the path.
+ */
 static bool
 daemon_is_away(const char *socket)
 {
@@ -36,15 +39,15 @@ daemon_await(const char *socket, uint64_t end_ms)
 	while (daemon_is_away(socket) && monotonic_ms() < end_ms) {
 		if (!told)
 			fprintf(stderr,
-				"fpmctl: nobody listens on %s; the daemon is waited for, "
-				"%d s at most\n",
+				"fpmctl: no daemon listens on %s; waiting for it, at most "
+				"%d s\n",
 				socket, AWAY_S);
 		told = true;
 		nanosleep(&pause, NULL);
 	}
 }
 
-/* One that goes away while it is asked is asked again. */
+/* Send the request; repeat it for a daemon that goes away meanwhile. */
 static int
 hold_ask(const char *socket, json_t *request)
 {
@@ -68,7 +71,7 @@ hold_on_state(const json_t *row, const char *text, void *held)
 static int
 hold_run(const struct options *opt, int n, char **word)
 {
-	bool held = n == 0; /* or was, for `hold 0` */
+	bool held = n == 0; /* for `hold 0`: a hold was in force */
 	long long seconds = 1;
 	json_t *request;
 	int rc;
@@ -94,19 +97,22 @@ hold_run(const struct options *opt, int n, char **word)
 		json_rows_end(0);
 	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
-			     ? held ? "zebra is let in again; it connects within 3 s."
-				    : "zebra was not held off: nothing has changed."
-			     : "What zebra has taught stays in force until another zebra "
-			       "has connected and\nsaid its routes. Restart FRR now.");
+			     ? held ? "The hold is over: zebra connects within 3 s."
+				    : "There was no hold: nothing has changed."
+			     : "The routes of zebra stay in force until another zebra has "
+			       "connected and\nsent its routes. Restart FRR now.");
 	return rc;
 }
 
 static void
 hold_help(FILE *out)
 {
-	fputs("      before FRR is stopped: it ends its daemons before zebra, which\n"
-	      "      withdraws their routes meanwhile. After SECONDS, 0 to 3600, else\n"
-	      "      120, this zebra may come back. The unit fpm-dataplane-hold does it\n"
+	fputs("      Run it before FRR is stopped: FRR ends its other daemons before "
+	      "zebra, and\n"
+	      "      zebra withdraws their routes meanwhile. This zebra may connect again "
+	      "after\n"
+	      "      SECONDS (0 to 3600, default 120). The unit fpm-dataplane-hold runs "
+	      "it\n"
 	      "      whenever systemd restarts frr\n",
 	      out);
 }

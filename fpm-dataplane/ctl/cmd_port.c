@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * `fpmctl port`: ports of a running daemon that come, go and change.
- */
+/* `fpmctl port`: add, change and remove ports of a running daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,22 +11,24 @@ static void
 port_help(FILE *out)
 {
 	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
-	      "      mtu N          IP packet in octets (1500); below 1280 the TAP loses\n"
-	      "                     IPv6, and its IPv6 addresses\n"
-	      "      queues N       receive queues; without it one a core\n"
-	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
-	      "loss,\n"
-	      "                     another number of them makes the device anew; auto:\n"
-	      "                     one a core that forwards, served by any\n"
+	      "      mtu N          largest IP packet in octets (1500); below 1280 the "
+	      "TAP\n"
+	      "                     loses IPv6 and its IPv6 addresses\n"
+	      "      queues N       receive queues (one per forwarding core)\n"
+	      "      cores N,N,...  the CPU that serves each queue. A queue moves without "
+	      "loss.\n"
+	      "                     Another number of CPUs restarts the device. auto: one "
+	      "queue\n"
+	      "                     per forwarding core, served by any of them\n"
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
-	      "      What is to be there after the next start belongs into the file\n"
-	      "      (`fpmctl config show` is one). Examples:\n"
+	      "      The change lasts until the daemon ends: put it into the file as well\n"
+	      "      (`fpmctl config show` prints one). Examples:\n"
 	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
 	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
 	      out);
 }
 
-/* "1,2,1" as a JSON array, auto as it is, NULL when it is neither. */
+/* Parse "1,2,1" to a JSON array and "auto" to a string; NULL: malformed. */
 static json_t *
 cores_parse(const char *text)
 {
@@ -53,17 +53,22 @@ cores_parse(const char *text)
 	return cores;
 }
 
-/* Numbers of a port. Which of them it can have is for the daemon to say, who has the device. */
+/*
+ * Numbers of a port. The daemon, which has the device, decides which of them are possible.
+ */
 static const struct {
 	const char *word;
-	int min, max; /* usually: for the message */
+	int min, max; /* for the error; the daemon checks */
 } port_number[] = {
 	{"mtu", CONFIG_MTU_MIN, CONFIG_MTU_MAX},
 	{"queues", 1, CONFIG_CORES_MAX},
 };
 #define N_PORT_NUMBER (sizeof(port_number) / sizeof(port_number[0]))
 
-/* One pair of words of a port. Returns an exit code, not CTL_OK after a sentence. */
+/*
+ * Take a word and its value. Returns an exit code; after an error that is printed not
+ * CTL_OK.
+ */
 static int
 port_pair(json_t *what, const char *word, const char *value)
 {
@@ -89,7 +94,7 @@ port_pair(json_t *what, const char *word, const char *value)
 		json = cores_parse(value);
 	else
 		json = json_string(value);
-	if (json == NULL) /* a device is UTF-8 here */
+	if (json == NULL) /* a device is UTF-8 here, so this is `cores` */
 		return number_refused(word, value,
 				      "a list of CPUs by number such as 1,2, nor auto");
 	json_object_set_new(what, word, json);
@@ -106,13 +111,13 @@ port_run(const struct options *opt, int n, char **word)
 	    strcmp(word[0], "del") != 0)
 		return cli_unexpected(word[0], &cmd_port);
 	if (n < 2) {
-		fputs("fpmctl: port add, set or del, a NAME, then pairs such as `mtu "
+		fputs("fpmctl: port needs add, set or del, a NAME, then pairs such as `mtu "
 		      "1400`\n",
 		      stderr);
 		return cli_usage(&cmd_port);
 	}
 	if (n > 2 && strcmp(word[0], "del") == 0) {
-		fputs("fpmctl: port del takes a NAME, and nothing else\n", stderr);
+		fputs("fpmctl: port del takes only a NAME\n", stderr);
 		return cli_usage(&cmd_port);
 	}
 	if (n % 2 != 0)
@@ -135,7 +140,7 @@ port_complete(FILE *out, int n, char **word)
 const struct command cmd_port = {
 	.name = "port",
 	.words = "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
-	.text = "ports come and go while others forward",
+	.text = "add, change or remove a port while others forward",
 	.run = port_run,
 	.options = OPT_JSON,
 	.help = port_help,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl replay`: have the daemon end the session with zebra, which then says everything again.
+ * `fpmctl replay`: let the daemon close the FPM session. zebra then connects again and
+ * replays all routes.
  */
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ replay_run(const struct options *opt, int n, char **word)
 const struct command cmd_replay = {
 	.name = "replay",
 	.words = "",
-	.text = "have zebra connect anew and say everything again",
+	.text = "reset the FPM session so that zebra replays all routes",
 	.run = replay_run,
 	.options = OPT_JSON,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl restart`: have another daemon take the place of this one, and wait until it has, or
- * until this one says why not. It is asked again and again, on new connections: none outlives
- * the daemon that it was made to. One that is stopped meanwhile takes its socket's path away; all through
- * a restart it is there (ui/ui.h).
+ * `fpmctl restart`: ask the daemon for a handover to a successor, and wait until it is
+ * done or refused. Each query has a new connection, because a connection ends with its
+ * daemon. A daemon that is stopped meanwhile removes the path of its socket; during a
+ * handover the path exists all the time (ui/ui.h).
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 #include "ctl/conn.h"
 
 #define LOOK_MS   100
-#define RESTART_S 240 /* restart/handover.h: prepare, rest, and devices that start */
+#define RESTART_S 240 /* restart/handover.h: prepare, quiesce, and start of devices */
 
-/* Who answers, and what it has refused. */
+/* The process id of the daemon, and the restarts that it refused. */
 struct seen {
 	long long pid, refused;
 	char why[256];
@@ -46,7 +46,7 @@ version_look(const char *socket, bool quiet, struct seen *s)
 	return rc;
 }
 
-/* No daemon, nor one to come. */
+/* Return true if the daemon has ended and has no successor. */
 static bool
 daemon_is_gone(const char *socket, long long pid)
 {
@@ -56,7 +56,7 @@ daemon_is_gone(const char *socket, long long pid)
 	       errno == ESRCH;
 }
 
-/* Returns an exit code, when there is one to return. */
+/* Wait for the successor. Returns an exit code. */
 static int
 successor_await(const struct options *opt, const struct seen *before)
 {
@@ -64,17 +64,22 @@ successor_await(const struct options *opt, const struct seen *before)
 	unsigned int gone = 0;
 	struct seen now;
 
-	/* A look may take its time as well: it is a daemon that is about to end. */
+	/*
+	 * Bounded by time and not by rounds: a query to a daemon that is about to end may
+	 * take long.
+	 */
 	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
 		nanosleep(&pause, NULL);
 		if (version_look(opt->socket, true, &now) != CTL_OK) {
-			/* Twice: the next one's path is put in the place of the last one's. */
+			/*
+			 * Twice in a row: the successor's path replaces that of its
+			 * predecessor.
+			 */
 			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)
 				continue;
-			fputs("fpmctl: the daemon has been stopped meanwhile, no other "
-			      "takes "
-			      "its place\n",
+			fputs("fpmctl: the daemon was stopped meanwhile, and has no "
+			      "successor\n",
 			      stderr);
 			return CTL_NO_DAEMON;
 		}
@@ -82,20 +87,20 @@ successor_await(const struct options *opt, const struct seen *before)
 			if (opt->json)
 				json_rows_end(0);
 			else
-				printf("Another daemon has taken its place, pid %lld.\n",
+				printf("The successor has taken over, pid %lld.\n",
 				       now.pid);
 			return CTL_OK;
 		}
 		if (now.refused != before->refused) {
 			fprintf(stderr,
-				"fpmctl: restart refused, the daemon forwards on: %s\n",
+				"fpmctl: restart refused, the daemon continues: %s\n",
 				now.why);
 			return CTL_FAILED;
 		}
 	}
 	fprintf(stderr,
-		"fpmctl: no other daemon has taken its place after %d s, nor does it say "
-		"why: see its log\n",
+		"fpmctl: no successor has taken over after %d s, and the daemon gave no "
+		"reason: see its log\n",
 		RESTART_S);
 	return CTL_NO_DAEMON;
 }
@@ -118,19 +123,21 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      after an upgrade, or for a new configuration; sessions stay, transit "
-	      "rests\n      some milliseconds, or while NICs start. Under systemd or "
-	      "fpm-supervise.\n"
-	      "      Waits until it has happened; what could not start is refused, and "
-	      "the\n"
-	      "      daemon forwards on. Meanwhile nothing else can be changed\n",
+	fputs("      For an upgrade or a new configuration. Sessions stay; forwarding "
+	      "stops for\n"
+	      "      some milliseconds, or until NICs have started. Needs systemd or\n"
+	      "      fpm-supervise. Waits until the successor has taken over. When it "
+	      "cannot\n"
+	      "      start, the restart is refused and the daemon continues. Other changes "
+	      "are\n"
+	      "      refused meanwhile\n",
 	      out);
 }
 
 const struct command cmd_restart = {
 	.name = "restart",
 	.words = "",
-	.text = "have another daemon take its place",
+	.text = "start a successor that takes over from the daemon",
 	.run = restart_run,
 	.options = OPT_JSON,
 	.help = restart_help,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * `fpmctl set`: policers of a running daemon, until it ends.
- */
+/* `fpmctl set`: change policers of a running daemon until it ends. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,18 +13,20 @@ set_help(FILE *out)
 {
 	fputs("      rate N          packets a second of the class, or unlimited; 0: none\n"
 	      "      burst N         packets\n"
-	      "      source-rate N   the same of each source in it\n"
-	      "      source-burst N\n"
-	      "      `fpmctl show punt` has the classes; for good they belong into the "
-	      "file\n"
-	      "      (policers), of which `fpmctl config show` is one\n",
+	      "      source-rate N   packets a second of each source\n"
+	      "      source-burst N  packets\n"
+	      "      `fpmctl show punt` lists the classes. The change lasts until the "
+	      "daemon\n"
+	      "      ends: put it into the file as well (policers; `fpmctl config show` "
+	      "prints\n"
+	      "      a file)\n",
 	      out);
 }
 
-/* As they are said, the daemon's key for each, and the numbers they may be. */
+/* The words, the daemon's key of each, and the allowed numbers. */
 static const struct {
 	const char *word, *key, *unit;
-	unsigned int min, max; /* least 0: a rate, which may be unlimited */
+	unsigned int min, max; /* min 0: a rate, which may be unlimited */
 } rate_key[] = {
 	{"rate", "rate", "packets a second", 0, POLICER_RATE_MAX},
 	{"burst", "burst", "packets", 1, POLICER_BURST_MAX},
@@ -62,7 +62,10 @@ set_on_row(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* One pair of words of a policer. Returns an exit code, not CTL_OK after a sentence. */
+/*
+ * Take a word and its value. Returns an exit code; after an error that is printed not
+ * CTL_OK.
+ */
 static int
 rate_pair(json_t *request, const char *word, const char *value)
 {
@@ -101,7 +104,7 @@ set_run(const struct options *opt, int n, char **word)
 	if (n > 0 && strcmp(word[0], "policer") != 0)
 		return cli_unexpected(word[0], &cmd_set);
 	if (n < 3) {
-		fputs("fpmctl: set policer CLASS, then pairs such as `rate 1000`\n",
+		fputs("fpmctl: set needs policer CLASS, then pairs such as `rate 1000`\n",
 		      stderr);
 		return cli_usage(&cmd_set);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl show`: words to a request, its rows to a table or to JSON, once or again and again.
- * Long answers are handed on row by row; short ones that have counters can be kept, so that
- * the next says by how much they have moved.
+ * `fpmctl show`: make a request of the words, print its rows as a table or as JSON, once
+ * or repeatedly. Rows of long answers are printed one by one. Rows with counters can be
+ * kept, so that the next answer shows rates.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,50 +18,52 @@
 #include "ctl/print.h"
 #include "ctl/text.h"
 
-#define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
-#define FAMILY   2u /* -4 and -6 choose */
-#define ZEROS    4u /* rows of nothing are left out unless `all` is said */
-#define SORTED   8u /* the daemon has no order: sorted here */
+#define COUNTS   1u /* has counters, of which --watch and --rates show rates */
+#define FAMILY   2u /* -4 and -6 select rows */
+#define ZEROS    4u /* rows of value 0 are left out without `all` */
+#define SORTED   8u /* the daemon sends rows in no order; they are sorted here */
 #define PREFIXED 16u
 #define NUMBERED 32u /* the key is a number */
 
 static const struct what {
-	const char *show; /* what people say, and what the daemon is asked */
+	const char *show; /* word of the command line and of the request */
 	const char *words, *text;
-	const char *name; /* key by which the daemon chooses a row, NULL: by none */
+	const char *name; /* key by which the daemon selects a row, NULL: none */
 	unsigned int is;
-	const char *none; /* when there are no rows */
+	const char *none; /* printed when the answer has no rows */
 } known[] = {
 	{"ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS, "no ports"},
 	{"interfaces", "[NAME]",
-	 "interfaces of the control namespace, as the kernel tells of them", "name", 0,
+	 "interfaces of the control namespace, as the kernel reports them", "name", 0,
 	 "no interfaces"},
 	{"routes", "[PREFIX|ADDRESS] [longest|exact] [vrf NAME] [-4|-6]",
-	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
+	 "routes; an ADDRESS finds its longest match, a PREFIX only itself", NULL,
 	 FAMILY | PREFIXED, "no routes"},
-	{"fib", "[FAMILY]", "the compiled tables: prefixes, nodes, memory", "family", 0,
+	{"fib", "[FAMILY]", "tries of the FIB: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
-	{"vrfs", "[NAME]", "VRFs that have a FIB: routes, and what came in by members",
-	 "name", COUNTS, "no VRFs"},
-	{"nexthops", "[GROUP]", "next-hop groups and how many routes use them", "group",
-	 NUMBERED, "no next hops"},
-	{"groups", "[GROUP]", "the same", "group", NUMBERED, "no groups"},
+	{"vrfs", "[NAME]",
+	 "VRFs with a FIB: routes, and counters of packets received in them", "name",
+	 COUNTS, "no VRFs"},
+	{"nexthops", "[ID]", "next hops of zebra: gateway, interface, state, users",
+	 "nexthop_id", NUMBERED,
+	 "no next hop has an id; `fpmctl show groups` shows those of routes"},
+	{"groups", "[GROUP]", "groups of next hops: members, weights, buckets, routes",
+	 "group", NUMBERED, "no groups"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbors and their MAC addresses", NULL,
 	 FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",
-	 "drops, punts, totals; without `all` those that are not zero", "name",
+	 "drops, punts, totals; without `all` only counters that are not zero", "name",
 	 COUNTS | ZEROS, "all counters are zero; `fpmctl show counters all` lists them"},
-	{"drops", "[all] [NAME]", "drops, what each means and what to do about it", "name",
+	{"drops", "[all] [NAME]", "drops, with the meaning of each and what to do", "name",
 	 COUNTS | ZEROS, "nothing was dropped; `fpmctl show drops all` lists the reasons"},
-	{"punt", "[CLASS]",
-	 "classes of packets for the host: their policers, and what they did", "class",
-	 COUNTS, "no classes"},
-	{"fpm", "", "the channel to zebra, and what came of it", NULL, 0, ""},
-	{"cycles", "[THREAD]", "where the forwarders' time goes, stage by stage", "thread",
-	 0, "no packets yet in the rounds that are timed: one of 251 with traffic"},
-	{"threads", "[NAME]", "threads, where they run, their CPU time", "thread", COUNTS,
+	{"punt", "[CLASS]", "classes of packets for the host: policers and counters",
+	 "class", COUNTS, "no classes"},
+	{"fpm", "", "the FPM channel: session, queue, replay, routes", NULL, 0, ""},
+	{"cycles", "[THREAD]", "cycles of the forwarders, stage by stage", "thread", 0,
+	 "no packets yet in timed rounds; one round of 251 with traffic is timed"},
+	{"threads", "[NAME]", "threads, with CPU and CPU time", "thread", COUNTS,
 	 "no threads"},
-	{"memory", "", "memory, by what it is used for", NULL, 0, ""},
+	{"memory", "", "memory by use, and limits of tables", NULL, 0, ""},
 	{"log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
 	{"version", "", "version, uptime, configuration file of the daemon", NULL, 0, ""},
 };
@@ -72,69 +74,75 @@ struct ask {
 	const struct what *what;
 	const char *prefix, *name; /* NULL: all */
 	const char *vrf;           /* NULL: main, and others */
-	struct choose choose;
+	struct filter filter;
 	bool all, has_longest, longest;
 
 	unsigned long long n_rows;
 	int write_error;       /* errno of a failed write to stdout */
-	json_t *rows;          /* all of this answer; NULL: not kept */
-	json_t *before;        /* of the last one */
+	json_t *rows;          /* all rows of this answer; NULL: not kept */
+	json_t *before;        /* rows of the previous answer */
 	double at_s, before_s; /* monotonic */
 };
 
-/* --- words that choose among rows: which there are is base/filter.c, and the daemon chooses -- */
+/*
+ * --- filter words: base/filter.c has the table, the daemon applies the filter
+ * ----------------
+ */
 
-/* Take word `k`, and its value (NULL: there is none). Returns CTL_OK, or CTL_USAGE after a sentence. */
+/*
+ * Add word `k` with its value (NULL: missing). Returns CTL_OK, or CTL_USAGE after printing
+ * an error.
+ */
 static int
-choice_take(struct choose *c, int k, const char *value)
+filter_word_take(struct filter *c, int k, const char *value)
 {
-	char why[CHOOSE_WHY];
+	char why[FILTER_WHY];
 
-	if (choose_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
+	if (filter_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
 		return CTL_OK;
 	fprintf(stderr, "fpmctl: %s\n", why);
-	/* A list says enough. */
-	return choose_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
+	/* An error that lists the values needs no usage line. */
+	return filter_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
 								  : cli_usage(&cmd_show);
 }
 
-/* What was said, as keys of the request. */
+/* Add the filter to the request. */
 static void
-choice_ask(const struct choose *c, json_t *request)
+filter_put(const struct filter *c, json_t *request)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
+	for (int i = 0; i < N_FILTER_WORD; i++)
 		if (c->value[i][0] != '\0')
-			json_object_set_new(request, choose_word[i].word,
+			json_object_set_new(request, filter_word[i].word,
 					    json_string(c->value[i]));
 }
 
-/* For the help a line, "only with via ADDRESS, dev NAME". */
+/* Print the help line of the filter words, "filter: via ADDRESS, dev NAME". */
 static void
-choice_help(FILE *out, const char *show)
+filter_help(FILE *out, const char *show)
 {
-	const char *gap = "          only with ";
+	const char *gap = "          filter: ";
 
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (choose_find(show, choose_word[i].word) == i) {
-			fprintf(out, "%s%s %s", gap, choose_word[i].word,
-				choose_word[i].value);
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (filter_find(show, filter_word[i].word) == i) {
+			fprintf(out, "%s%s %s", gap, filter_word[i].word,
+				filter_word[i].value);
 			gap = ", ";
 		}
 	if (gap[0] == ',')
 		fputc('\n', out);
 }
 
-/* For the completion what may follow `last`. */
+/* Print for the completion the words that may follow `last`. */
 static void
-choice_complete(FILE *out, const char *show, const char *last)
+filter_complete(FILE *out, const char *show, const char *last)
 {
-	int k = choose_find(show, last);
-	char buf[CHOOSE_WHY];
+	int k = filter_find(show, last);
+	char buf[FILTER_WHY];
 
 	if (k >= 0)
-		fputs(choose_values(k, " ", buf, sizeof(buf)), out);
+		fputs(filter_values(k, " ", buf, sizeof(buf)), out);
 	else
-		fprintf(out, " %s", choose_words(show, buf));
+		fprintf(out, " %s", filter_words(show, buf));
 }
 
 /* --- help and completion ----------------------------------------------------------------- */
@@ -146,11 +154,11 @@ show_help(FILE *out)
 		fprintf(out, "      %s%s%s\n          %s\n", known[i].show,
 			known[i].words[0] == '\0' ? "" : " ", known[i].words,
 			known[i].text);
-		choice_help(out, known[i].show);
+		filter_help(out, known[i].show);
 	}
-	fputs("      --watch[=SECONDS]  again and again (1), with rates from the second "
-	      "on\n"
-	      "      --rates[=SECONDS]  wait so long (1), then once, with rates\n",
+	fputs("      --watch[=SECONDS]  repeat every SECONDS (1), with rates from the "
+	      "second on\n"
+	      "      --rates[=SECONDS]  wait SECONDS (1), then show once, with rates\n",
 	      out);
 }
 
@@ -161,18 +169,18 @@ show_complete(FILE *out, int n, char **word)
 
 	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
-	if (what != NULL && strcmp(what, "routes") == 0 && choose_find(what, last) < 0)
+	if (what != NULL && strcmp(what, "routes") == 0 && filter_find(what, last) < 0)
 		fputs("longest exact vrf", out);
 	if (what != NULL)
-		choice_complete(out, what, last);
+		filter_complete(out, what, last);
 	fputc('\n', out);
 }
 
-/* Names, by `key`, in the rows of a show. */
+/* State of on_name(): print the member `key` of each row. */
 struct names {
 	const char *show, *key;
-	bool no_totals; /* only what packets leave for */
-	char last[64];  /* rows of one name stand together */
+	bool no_totals; /* only reasons, not totals */
+	char last[64];  /* the last name: rows of one name are adjacent */
 };
 
 static bool
@@ -212,7 +220,7 @@ show_names(const struct options *opt, const char *what)
 		names = (struct names){
 			.show = "counters", .key = "name", .no_totals = true};
 	if (names.show == NULL)
-		return CTL_OK; /* nothing to complete with */
+		return CTL_OK; /* such an answer has no names */
 	request = json_pack("{s:s}", "show", names.show);
 	rc = conn_ask(opt->socket, request, names_on_row, &names);
 	json_decref(request);
@@ -246,7 +254,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 	ask->n_rows++;
 	if (ferror(stdout))
 		ask->write_error = errno;
-	return !ferror(stdout); /* nobody reads any more: `| head` */
+	return !ferror(stdout); /* the reader has gone: `| head` */
 }
 
 static bool
@@ -282,7 +290,10 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 				      "passed",   "policed",    "over_share", "ring_full",
 				      "cpu_s"};
 
-/* The row of the same name (and kind, for a drop and a punt may be called alike). */
+/*
+ * Find the row with the same name, kind and thread. A drop and a punt may have the same
+ * name.
+ */
 static const json_t *
 row_same(const json_t *rows, const json_t *row, const char *name)
 {
@@ -297,7 +308,7 @@ row_same(const json_t *rows, const json_t *row, const char *name)
 	return NULL;
 }
 
-/* Into each row, by each counter that it has, KEY_per_s. */
+/* Add KEY_per_s to each row for each counter KEY that it has. */
 static void
 rates_add(const struct ask *ask)
 {
@@ -347,36 +358,40 @@ kept_print(struct ask *ask)
 	free(row);
 }
 
-/* Asked for a prefix itself, and not for what covers it? An address is one when that is said. */
+/*
+ * Return true if the prefix itself is wanted and not its longest match: a word says so, or
+ * the prefix has a length.
+ */
 static bool
 prefix_is_exact(const struct ask *ask)
 {
 	return ask->has_longest ? !ask->longest : strchr(ask->prefix, '/') != NULL;
 }
 
-/* The answer is complete; what there is to say about none or no rows. */
+/* Print the end of an answer, and a sentence if it has no rows. Returns an exit code. */
 static int
 show_finish(const struct ask *ask)
 {
-	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->choose.any;
-	char text[CHOOSE_TEXT];
+	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->filter.any;
+	char text[FILTER_TEXT];
 	int rc = ask->n_rows == 0 && chosen ? CTL_NOT_FOUND : CTL_OK;
 
 	if (ask->opt->json)
 		json_rows_end(ask->n_rows);
-	else if (rc == CTL_NOT_FOUND && ask->choose.any)
-		printf("none of %s has %s\n", ask->what->show,
-		       choose_text(&ask->choose, text));
+	else if (rc == CTL_NOT_FOUND && ask->filter.any)
+		printf("no rows of %s match %s\n", ask->what->show,
+		       filter_text(&ask->filter, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
-		printf("no %s %s%s%s%s\n",
-		       prefix_is_exact(ask) ? "such prefix as" : "route to", ask->prefix,
-		       ask->vrf != NULL ? " in VRF " : "", ask->vrf != NULL ? ask->vrf : "",
-		       prefix_is_exact(ask) ? "; `longest` finds what covers it" : "");
+		printf("no %s %s%s%s%s\n", prefix_is_exact(ask) ? "prefix" : "route to",
+		       ask->prefix, ask->vrf != NULL ? " in VRF " : "",
+		       ask->vrf != NULL ? ask->vrf : "",
+		       prefix_is_exact(ask) ? "; `longest` finds the prefix that covers it"
+					    : "");
 	else if (rc == CTL_NOT_FOUND)
-		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
+		printf("no row %s in %s; `fpmctl show %s%s` lists all\n",
 		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,
-		       (ask->what->is & ZEROS) != 0 ? " all" : "");
+		       ask->what->show, (ask->what->is & ZEROS) != 0 ? " all" : "");
 	else if (ask->n_rows == 0)
 		puts(ask->what->none);
 	return rc;
@@ -398,7 +413,7 @@ show_ask(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->opt->family));
-	choice_ask(&ask->choose, request);
+	filter_put(&ask->filter, request);
 	if (ask->what->is & (SORTED | COUNTS))
 		ask->rows = json_array();
 	ask->at_s = monotonic_s();
@@ -407,7 +422,7 @@ show_ask(struct ask *ask)
 	return rc;
 }
 
-/* What was kept becomes what the next answer is compared with. */
+/* Make the kept rows the previous ones. */
 static void
 rows_turn(struct ask *ask)
 {
@@ -442,7 +457,7 @@ static int
 show_repeat(struct ask *ask)
 {
 	bool pages = terminal_obeys() && !ask->opt->json;
-	unsigned long long looks = 0; /* after the first */
+	unsigned long long looks = 0; /* repetitions */
 	int rc;
 
 	if (ask->opt->watch_s > 0)
@@ -457,7 +472,10 @@ show_repeat(struct ask *ask)
 	} else {
 		rc = show_once(ask);
 	}
-	/* Whom nothing was there for is told once; a row that goes later may come back. */
+	/*
+	 * Stop if the first answer has no such row. A row that disappears later may come
+	 * back.
+	 */
 	while (ask->opt->watch_s > 0 && !ferror(stdout) &&
 	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
 		looks++;
@@ -473,15 +491,15 @@ show_repeat(struct ask *ask)
 	json_decref(ask->before);
 	json_decref(ask->rows);
 	if (stop_wanted() && isatty(STDOUT_FILENO) != 0)
-		putchar('\n'); /* behind the ^C that the terminal shows */
+		putchar('\n'); /* after the ^C that the terminal shows */
 	return stop_wanted() ? CTL_OK : rc;
 }
 
 /* --- words ------------------------------------------------------------------------------- */
 
 /*
- * An ADDRESS or PREFIX. An address with its interface's length (192.0.2.1/24) means the
- * prefix: it is looked up, and said on stderr, where no script trips over it.
+ * Take an ADDRESS or PREFIX. An address with the length of its interface (192.0.2.1/24)
+ * stands for the prefix, which is looked up; stderr says so.
  */
 static int
 show_take_prefix(struct ask *ask, const char *word)
@@ -501,7 +519,7 @@ show_take_prefix(struct ask *ask, const char *word)
 	return CTL_OK;
 }
 
-/* Words that do not go together, in a sentence; CTL_USAGE. */
+/* Print an error about words that exclude each other. Returns CTL_USAGE. */
 static int
 show_contradiction(const char *said)
 {
@@ -509,7 +527,7 @@ show_contradiction(const char *said)
 	return CTL_USAGE;
 }
 
-/* The value of the key by which the daemon chooses a row. */
+/* Take the value of the key by which the daemon selects a row. */
 static int
 show_take_name(struct ask *ask, const char *word)
 {
@@ -517,7 +535,7 @@ show_take_name(struct ask *ask, const char *word)
 	if ((ask->what->is & NUMBERED) == 0)
 		return CTL_OK;
 	if (word[0] == '\0' || strspn(word, "0123456789") != strlen(word)) {
-		fprintf(stderr, "fpmctl: '%s' is not the number of a group\n", word);
+		fprintf(stderr, "fpmctl: '%s' is not a number\n", word);
 		return cli_usage(&cmd_show);
 	}
 	while (ask->name[0] == '0' && ask->name[1] != '\0')
@@ -526,8 +544,8 @@ show_take_name(struct ask *ask, const char *word)
 }
 
 /*
- * A word that only routes have, and its value. Returns how many it took, 0: it is none, or after
- * a sentence less than 0.
+ * Take a word that only routes have, with its value. Returns the number of words taken, 0
+ * if it is no such word, or, after printing an error, a number below 0.
  */
 static int
 show_take_route_word(struct ask *ask, int n, char **word)
@@ -538,8 +556,8 @@ show_take_route_word(struct ask *ask, int n, char **word)
 		return 0;
 	if (longest || strcmp(word[0], "exact") == 0) {
 		if (ask->has_longest)
-			return -show_contradiction(
-				"longest or exact: say one of them, once");
+			return -show_contradiction("longest and exact exclude each other: "
+						   "give one of them, once");
 		ask->has_longest = true;
 		ask->longest = longest;
 		return 1;
@@ -554,7 +572,7 @@ show_take_route_word(struct ask *ask, int n, char **word)
 	return 2;
 }
 
-/* What the words that were taken ask for together. */
+/* Check the words that were taken together. */
 static int
 show_check_words(const struct ask *ask)
 {
@@ -566,7 +584,7 @@ show_check_words(const struct ask *ask)
 		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->family != 0 && (what->is & FAMILY) == 0) {
-		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
+		fputs("fpmctl: -4 and -6 are for routes and neighbors\n", stderr);
 		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->rates_s > 0 && (what->is & COUNTS) == 0) {
@@ -577,7 +595,7 @@ show_check_words(const struct ask *ask)
 	return CTL_OK;
 }
 
-/* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+/* Take the words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
 static int
 show_take_words(struct ask *ask, int n, char **word)
 {
@@ -591,10 +609,10 @@ show_take_words(struct ask *ask, int n, char **word)
 		if (some > 0)
 			continue;
 		some = 1;
-		chosen = choose_find(what->show, word[i]);
+		chosen = filter_find(what->show, word[i]);
 		if (chosen >= 0) {
-			if (choice_take(&ask->choose, chosen,
-					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
+			if (filter_word_take(&ask->filter, chosen,
+					     i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
 				return CTL_USAGE;
 			some = 2;
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL) {
@@ -621,7 +639,7 @@ show_run(const struct options *opt, int n, char **word)
 	const char *meant = NULL;
 
 	if (n == 0) {
-		fputs("fpmctl: show what?\n", stderr);
+		fputs("fpmctl: show needs a WHAT\n", stderr);
 		return cli_usage(&cmd_show);
 	}
 	for (unsigned int i = 0; i < N_KNOWN; i++)
@@ -639,7 +657,7 @@ show_run(const struct options *opt, int n, char **word)
 const struct command cmd_show = {
 	.name = "show",
 	.words = "WHAT ...",
-	.text = "what the daemon knows: `fpmctl help show` lists it",
+	.text = "show state of the daemon: `fpmctl help show` lists WHAT",
 	.run = show_run,
 	.options = OPT_JSON | OPT_FAMILY | OPT_TIMES,
 	.help = show_help,

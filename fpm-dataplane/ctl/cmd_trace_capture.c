@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl trace` and `fpmctl capture`: live packets, until the count, the time or the person
- * has enough. Neither keeps more than one row in memory.
+ * `fpmctl trace` and `fpmctl capture`: print or write live packets until the count or the
+ * time is reached or the user stops. Memory holds one row only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +22,14 @@
 struct watch {
 	bool capture, json;
 	FILE *out;
-	unsigned long long n_rows; /* of trace: shown */
+	unsigned long long n_rows; /* trace: rows printed */
 	unsigned long long packets, lost;
-	bool begun; /* of a capture: something was written */
-	bool ended; /* by itself: the sum has come */
+	bool begun; /* capture: packets were written */
+	bool ended; /* the daemon ended it: the last row has come */
 	int write_error;
 };
 
-/* Write what base64 text stands for. Returns 0 or an errno. */
+/* Decode base64 text and write it. Returns 0 or an errno. */
 static int
 octets_write(FILE *out, const char *text)
 {
@@ -40,7 +40,10 @@ octets_write(FILE *out, const char *text)
 	if (data == NULL)
 		abort();
 	len = base64_decode(text, len, data);
-	/* More than the stream has room for is lost here, and fflush() knows nothing of it. */
+	/*
+	 * fwrite() itself fails when the octets exceed the buffer; fflush() then does not
+	 * report it.
+	 */
 	error = fwrite(data, 1, len, out) == len ? 0 : errno;
 	free(data);
 	return error;
@@ -57,11 +60,11 @@ watch_on_row(const json_t *row, const char *text, void *ctx)
 		w->lost = (unsigned long long)row_int(row, "lost");
 	}
 	if (!row_has(row, w->capture ? "pcapng" : "point")) {
-		w->ended = row_has(row, "lost"); /* else it has just begun */
+		w->ended = row_has(row, "lost"); /* otherwise it has just begun */
 		return true;
 	}
 	if (w->capture) {
-		/* What the file had was kept until it was sure that something comes. */
+		/* Keep the old contents of the file until the first packet comes. */
 		if (!w->begun && w->out != stdout && ftruncate(fileno(w->out), 0) < 0 &&
 		    errno != EINVAL)
 			w->write_error = errno;
@@ -127,7 +130,7 @@ filter_make(const struct words *w, bool capture)
 	return filter;
 }
 
-/* Where a capture goes, what is in it untouched; says why not on stderr. */
+/* Open the output of a capture without truncating it; NULL after printing an error. */
 static FILE *
 capture_open(const char *file, bool *is_new)
 {
@@ -146,19 +149,20 @@ capture_open(const char *file, bool *is_new)
 	}
 	if (!isatty(STDOUT_FILENO))
 		return stdout;
-	fputs("fpmctl: a terminal cannot read pcapng: -w FILE, or `-w - | tshark -r -`\n",
+	fputs("fpmctl: a terminal cannot show pcapng: use -w FILE, or `-w - | tshark -r "
+	      "-`\n",
 	      stderr);
 	return NULL;
 }
 
-/* What there is to say at the end of one that went well. Returns an exit code. */
+/* Print the end of a watch that succeeded. Returns an exit code. */
 static int
 watch_conclude(const struct watch *w, const char *file, double for_s)
 {
 	bool none = w->ended && w->packets == 0 && w->lost == 0;
 
 	if (none)
-		fprintf(stderr, "fpmctl: no packet that matches came in %g s\n", for_s);
+		fprintf(stderr, "fpmctl: no matching packet in %g s\n", for_s);
 	if (w->capture && w->begun && file != NULL && strcmp(file, "-") != 0)
 		fprintf(stderr, "%llu packet%s in %s\n", w->packets,
 			plural((long long)w->packets), file);
@@ -166,7 +170,7 @@ watch_conclude(const struct watch *w, const char *file, double for_s)
 }
 
 /*
- * What becomes of live packets: shown (trace), or as pcapng to a file ("-", NULL: stdout).
+ * Print live packets (trace), or write them as pcapng to a file ("-" or NULL: stdout).
  * Returns an exit code.
  */
 static int
@@ -192,7 +196,8 @@ watch_run(const struct options *opt, bool capture, int n, char **word)
 	if (rc == CTL_OK && opt->json && !capture)
 		json_rows_end(w.n_rows);
 	if (w.lost > 0)
-		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
+		fprintf(stderr,
+			"fpmctl: %llu more packets were lost because they came too fast\n",
 			w.lost);
 	if (w.out != stdout && fclose(w.out) != 0 && w.write_error == 0)
 		w.write_error = errno;
@@ -224,7 +229,7 @@ trace_complete(FILE *out, int n, char **word)
 const struct command cmd_trace = {
 	.name = "trace",
 	.words = "[WORDS]",
-	.text = "what becomes of live packets, stage by stage (10 of them)",
+	.text = "show how live packets are handled, stage by stage (10 of them)",
 	.run = trace_run,
 	.options = OPT_JSON,
 	.help = trace_help,
@@ -252,7 +257,7 @@ capture_complete(FILE *out, int n, char **word)
 const struct command cmd_capture = {
 	.name = "capture",
 	.words = "-w FILE|- [WORDS]",
-	.text = "live packets as pcapng, a dropped one with the reason in it",
+	.text = "write live packets as pcapng, dropped ones with their reason",
 	.run = capture_run,
 	.options = OPT_FILE,
 	.help = capture_help,

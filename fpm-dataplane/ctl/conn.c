@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request over the control socket, its rows handed on one by one: memory stays that of
- * one row, however many there are. Waits for a silent daemon at most half a minute; for one
- * that changes its ports as long as a device may take, and tells that it does.
+ * Send one request over the control socket and pass its rows on one by one, so that memory
+ * holds one row only. Waits half a minute for a silent daemon. For a daemon that changes
+ * its ports waits as long as a device may take, and says so.
  */
 #include "ctl/conn.h"
 
@@ -22,14 +22,14 @@
 #include "ctl/cli.h"
 
 #define SILENCE_MS  30000u
-#define CHANGE_S    330  /* a device: it hangs after 300, says manage/hotplug.c */
-#define HOLD_S      80   /* FRR's unit waits for it, for systemd's 90 */
+#define CHANGE_S    330  /* manage/hotplug.c gives a device 300 */
+#define HOLD_S      80   /* FRR's unit waits for fpmctl hold; systemd gives it 90 */
 #define REQUEST_MAX 4096 /* base/rows.md */
 
 enum manner {
 	ASK,
-	TRY,   /* and say nothing */
-	WATCH, /* for hours, once it has begun */
+	TRY,   /* print no errors */
+	WATCH, /* wait without limit after the first row */
 };
 
 static enum manner manner;
@@ -51,32 +51,30 @@ static int
 conn_lost(const char *path, int error)
 {
 	if (error == EAGAIN || error == EWOULDBLOCK)
-		conn_complain(
-			"the daemon on %s has been silent for %u s; it is stuck, or very "
-			"busy: see its log",
-			path, haste_ms(SILENCE_MS) / 1000);
+		conn_complain("the daemon on %s has not answered for %u s; it hangs or is "
+			      "very busy: see its log",
+			      path, haste_ms(SILENCE_MS) / 1000);
 	else
-		conn_complain(
-			"the connection to %s was lost before the answer was complete; "
-			"has the daemon stopped? Ask again",
-			path);
+		conn_complain("the connection to %s was lost before the answer was "
+			      "complete; the daemon may have stopped: try again",
+			      path);
 	return CTL_NO_DAEMON;
 }
 
 static int
 conn_no_daemon(const char *path, int error)
 {
-	const char *hint = "is fpm-dataplane running? -s SOCKET names another socket";
+	const char *hint = "start fpm-dataplane, or give another socket with -s SOCKET";
 
 	if (error == EACCES || error == EPERM)
-		hint = "only root and the socket's group may ask";
-	if (error == EAGAIN) /* others wait for it to let them in */
+		hint = "only root and the group of the socket have access";
+	if (error == EAGAIN) /* the backlog of the socket is full */
 		return conn_lost(path, error);
 	conn_complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
 	return CTL_NO_DAEMON;
 }
 
-/* How long a silent daemon is waited for. 0: for ever. */
+/* Set how long to wait for a silent daemon. 0: without limit. */
 static void
 conn_set_patience(int fd, unsigned int silence_ms)
 {
@@ -87,7 +85,7 @@ conn_set_patience(int fd, unsigned int silence_ms)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
 }
 
-/* Returns a stream on the connection, or NULL with errno set. */
+/* Connect. Returns a stream on the connection, or NULL with errno set. */
 static FILE *
 conn_open(const char *path)
 {
@@ -124,18 +122,21 @@ conn_is_there(const char *path)
 	return f != NULL || errno == EAGAIN;
 }
 
-/* The request as a line, the caller's; NULL after a sentence: it cannot be one. */
+/*
+ * Format the request as a line, which the caller frees; NULL: it cannot be one, and the
+ * error was printed.
+ */
 static char *
 request_line(const json_t *request)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
 	size_t len = text != NULL ? strlen(text) : 0;
 
-	/* A word that is none became no member, and there is no object. */
+	/* A malformed word made json_pack() fail */
 	if (text == NULL)
 		conn_complain("a word is not UTF-8");
 	else if (len >= REQUEST_MAX)
-		conn_complain("the words are longer than the daemon takes (%d octets)",
+		conn_complain("the request is longer than the daemon accepts (%d octets)",
 			      REQUEST_MAX);
 	else
 		return text;
@@ -143,18 +144,21 @@ request_line(const json_t *request)
 	return NULL;
 }
 
-/* Who has closed already may have said why: that is to be read. */
+/*
+ * Send the request. A daemon that has closed the connection may have sent an error, which
+ * is read next.
+ */
 static bool
 request_send(FILE *f, char *text)
 {
 	size_t len = strlen(text);
 
-	text[len] = '\n'; /* in place of the terminator: one write, one line */
+	text[len] = '\n'; /* replaces the terminator: one write, one line */
 	return send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1) ||
 	       errno == EPIPE || errno == ECONNRESET;
 }
 
-/* Returns an exit code when `row` ends the answer, else -1. */
+/* Return an exit code if `row` ends the answer, else -1. */
 static int
 row_ends_answer(const json_t *row)
 {
@@ -169,7 +173,7 @@ row_ends_answer(const json_t *row)
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
-/* May a line of JSON hold such? */
+/* Return true if a line of JSON may have control characters or escapes. */
 static bool
 line_is_strange(const char *line)
 {
@@ -180,8 +184,8 @@ line_is_strange(const char *line)
 }
 
 /*
- * A line of JSON with what a terminal obeys, and jansson lets pass (U+007F to U+009F), escaped, as
- * it escapes what is below U+0020. Returns NULL without memory.
+ * Escape in a line of JSON the control characters U+007F to U+009F, which jansson lets
+ * pass. It escapes those below U+0020 itself. Returns NULL without memory.
  */
 static char *
 line_escaped(const char *line)
@@ -204,21 +208,20 @@ line_escaped(const char *line)
 }
 
 /*
- * For how long a request may take, that may take the daemon longer than any answer, and what to
- * say of it then: what manage does, one after the other, and a hold, which is answered behind all
- * that zebra had said. 0: it is neither.
+ * Return how long to wait for slow requests, and what to print meanwhile: those of the
+ * manage thread, which does one after the other, and a hold, which rib answers after all
+ * earlier updates of zebra. 0: the request is not slow.
  */
 static int
 request_slow_s(const json_t *request, const char **what)
 {
 	if (strcmp(row_str(request, "do"), "hold") == 0) {
-		*what = "it is answered behind all that zebra has said, which is still "
-			"being learnt; `fpmctl show fpm` tells whether zebra is held off";
+		*what = "the hold takes effect after all earlier updates of zebra; `fpmctl "
+			"show fpm` shows whether zebra is held off";
 		return HOLD_S;
 	}
-	*what = "the daemon still works on it: a device takes long to start or to end. "
-		"It goes on whether you wait or not; `fpmctl config show` tells what came "
-		"of it";
+	*what = "the daemon is still working: a device takes long to start or stop. It "
+		"continues whether you wait or not; `fpmctl config show` shows the result";
 	return json_object_get(request, "port") != NULL ||
 			       json_object_get(request, "config") != NULL ||
 			       json_object_get(request, "set") != NULL
@@ -226,7 +229,7 @@ request_slow_s(const json_t *request, const char **what)
 		       : 0;
 }
 
-/* Until the answer to one begins. Returns whether it does. */
+/* Wait until the answer to a slow request begins. Returns true if it does. */
 static bool
 conn_await_slow(int fd, const json_t *request)
 {
@@ -239,10 +242,9 @@ conn_await_slow(int fd, const json_t *request)
 	conn_complain("%s", what);
 	if (poll(&p, 1, most_s * 1000 - (int)SILENCE_MS) != 0)
 		return true;
-	conn_complain(
-		"no answer after %d s, and the daemon may not be done: its log tells what "
-		"came of it",
-		most_s);
+	conn_complain("no answer after %d s; the daemon may still be working: its log has "
+		      "the result",
+		      most_s);
 	return false;
 }
 
@@ -281,7 +283,10 @@ conn_converse(const char *path, const json_t *request, enum manner how,
 			rc = stop_now() ? CTL_OK : conn_lost(path, errno);
 			break;
 		}
-		/* That it watches it says at once; of packets there may be none for hours. */
+		/*
+		 * The daemon confirms a watch at once; then there may be no packets for
+		 * hours.
+		 */
 		if (how == WATCH && !begun)
 			conn_set_patience(fileno(f), 0);
 		begun = true;
@@ -292,10 +297,9 @@ conn_converse(const char *path, const json_t *request, enum manner how,
 			rows_harmless(row);
 		}
 		if (!json_is_object(row)) {
-			conn_complain(
-				"what answers on %s is no fpm-dataplane, or of another "
-				"version",
-				path);
+			conn_complain("the program on %s is not fpm-dataplane, or has "
+				      "another version",
+				      path);
 			rc = CTL_NO_DAEMON;
 		} else {
 			rc = row_ends_answer(row);

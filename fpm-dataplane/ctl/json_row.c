@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of JSON: their members read, arrays of them written to stdout as --json has them. Holds
- * no state; knows nothing of sockets.
+ * Read members of JSON rows, and write arrays of rows to stdout for --json. No state; does
+ * not know sockets.
  */
 #include "ctl/json_row.h"
 
@@ -75,7 +75,10 @@ rows_harmless(json_t *value)
 	free(clean);
 }
 
-/* --- made ---------------------------------------------------------------------------------- */
+/*
+ * --- make
+ * --------------------------------------------------------------------------------
+ */
 
 json_t *
 text_or_null(const char *text)
@@ -85,7 +88,7 @@ text_or_null(const char *text)
 
 	if (json != NULL)
 		return json;
-	/* Names of interfaces need not be UTF-8. */
+	/* Names of interfaces may be malformed UTF-8. */
 	clean = strdup(text);
 	if (clean == NULL)
 		abort();
@@ -101,7 +104,10 @@ number_or_null(int n)
 	return n >= 0 ? json_integer(n) : json_null();
 }
 
-/* --- written ------------------------------------------------------------------------------ */
+/*
+ * --- write
+ * -------------------------------------------------------------------------------
+ */
 
 void
 json_row_print(unsigned long long n, const char *text)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl: options, the command that they are for, and what became of it as an exit code. Holds
- * no state between runs.
+ * fpmctl: parse the options, run the command, return its exit code. No state between runs.
  */
 #include "ctl/cmd.h"
 
@@ -19,7 +18,10 @@
 #define FPMDP_VERSION "unknown"
 #endif
 
-/* A closed descriptor 1 would become the socket, and rows requests. */
+/*
+ * Open /dev/null for closed descriptors. Otherwise the socket could become descriptor 1,
+ * and rows would go to the daemon as requests.
+ */
 static void
 stdio_secure(void)
 {
@@ -31,8 +33,9 @@ stdio_secure(void)
 }
 
 /*
- * The time of --watch and --rates. `next` (NULL: none), the word behind an option without one,
- * is no time: that belongs to the option only with '=' between.
+ * Parse the seconds of --watch and --rates. `next` (NULL: none) is the word after an
+ * option without a value. It is refused if it is a number, because the value must follow a
+ * '='.
  */
 static int
 option_take_seconds(const char *name, const char *text, const char *next, double *out)
@@ -45,14 +48,12 @@ option_take_seconds(const char *name, const char *text, const char *next, double
 		return number_refused(name, text, "a number of seconds from 0.1 to 86400");
 	if (text == NULL && next != NULL && (strtod(next, &end), end != next) &&
 	    strspn(end, "s") == strlen(end)) {
-		fprintf(stderr,
-			"fpmctl: the seconds of %s stand behind a '=', as in %s=5, not "
-			"behind a blank\n",
+		fprintf(stderr, "fpmctl: %s takes its seconds after a '=', as in %s=5\n",
 			name, name);
 		return CTL_USAGE;
 	}
 	if (*out != 0 && *out != seconds) {
-		fprintf(stderr, "fpmctl: %s is given twice, as %g and %g: say one\n", name,
+		fprintf(stderr, "fpmctl: %s is given twice, as %g and %g: give one\n", name,
 			*out, seconds);
 		return CTL_USAGE;
 	}
@@ -60,7 +61,7 @@ option_take_seconds(const char *name, const char *text, const char *next, double
 	return CTL_OK;
 }
 
-/* The value of an option; the same one again is nothing new. */
+/* Take the value of an option. The same value again is accepted. */
 static int
 option_take_text(const char *name, const char *text, const char **out)
 {
@@ -69,7 +70,7 @@ option_take_text(const char *name, const char *text, const char **out)
 		return CTL_USAGE;
 	}
 	if (*out != NULL && strcmp(*out, text) != 0) {
-		fprintf(stderr, "fpmctl: %s is given twice, as '%s' and '%s': say one\n",
+		fprintf(stderr, "fpmctl: %s is given twice, as '%s' and '%s': give one\n",
 			name, *out, text);
 		return CTL_USAGE;
 	}
@@ -90,21 +91,21 @@ option_take_family(int family, int *out)
 	return CTL_OK;
 }
 
-/* Options that were given and belong to another command. Returns CTL_OK or CTL_USAGE. */
+/* Refuse options that belong to another command. Returns CTL_OK or CTL_USAGE. */
 static int
 options_check(const struct command *c, unsigned int given)
 {
 	static const struct {
 		unsigned int bit;
 		const char *text;
-	} of[] = {{OPT_REPAIR, "--repair belongs to audit"},
-		  {OPT_VTYSH, "--vtysh belongs to audit and doctor"},
-		  {OPT_FILE, "-w belongs to capture"},
-		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
-		  {OPT_DRY_RUN, "--dry-run belongs to config reload"},
-		  {OPT_FORCE, "--force belongs to device bind"},
-		  {OPT_TIMES, "--watch and --rates belong to show"},
-		  {OPT_JSON, "--json belongs to what has rows: not to capture and help"}};
+	} of[] = {{OPT_REPAIR, "--repair is for audit"},
+		  {OPT_VTYSH, "--vtysh is for audit and doctor"},
+		  {OPT_FILE, "-w is for capture"},
+		  {OPT_FAMILY, "-4 and -6 are for routes and neighbors"},
+		  {OPT_DRY_RUN, "--dry-run is for config reload"},
+		  {OPT_FORCE, "--force is for device bind"},
+		  {OPT_TIMES, "--watch and --rates are for show"},
+		  {OPT_JSON, "--json is for commands with rows: not for capture and help"}};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if ((given & of[i].bit & ~c->options) != 0) {
@@ -115,8 +116,8 @@ options_check(const struct command *c, unsigned int given)
 }
 
 /*
- * What getopt stumbled over; `given` is the argument that it was in, or the one behind it.
- * Returns CTL_USAGE.
+ * Print the error of getopt(). `given` is the argument with the error, or the one after
+ * it. Returns CTL_USAGE.
  */
 static int
 option_refuse(int opt, const char *given)
@@ -131,20 +132,19 @@ option_refuse(int opt, const char *given)
 			given);
 	else if (optopt >= '0' && optopt <= '9')
 		fprintf(stderr,
-			"fpmctl: -%c begins no option, and no number that fpmctl takes is "
-			"below 0\n",
+			"fpmctl: unknown option -%c (no number of fpmctl is below 0)\n",
 			optopt);
 	else
 		fprintf(stderr,
-			"fpmctl: there is no option %s: words have no dashes, `fpmctl "
-			"help` lists both\n",
+			"fpmctl: unknown option %s (words take no dashes; see `fpmctl "
+			"help`)\n",
 			is_long ? given : one);
 	return CTL_USAGE;
 }
 
 /*
- * What is asked travels as JSON: a word that cannot would be left out of it, and something else
- * be asked. Files may have any name.
+ * Refuse words that are malformed UTF-8: JSON would leave them out, and the request would
+ * mean something else. File names may have any octet.
  */
 static int
 words_check_utf8(const struct command *c, int n, char **word)
@@ -154,7 +154,7 @@ words_check_utf8(const struct command *c, int n, char **word)
 
 		json_decref(json);
 		if (json == NULL) {
-			fprintf(stderr, "fpmctl: word %d behind %s is not UTF-8\n", i + 1,
+			fprintf(stderr, "fpmctl: word %d after %s is not UTF-8\n", i + 1,
 				c->name);
 			return CTL_USAGE;
 		}
@@ -163,8 +163,8 @@ words_check_utf8(const struct command *c, int n, char **word)
 }
 
 /*
- * Take all options; what stands for itself is done here. Returns -1, or the exit code when that
- * was all.
+ * Parse all options, and run --version, --help and --complete.
+ * Returns -1, or the exit code if that was all.
  */
 static int
 options_take(struct options *o, unsigned int *given, int argc, char **argv)
@@ -184,7 +184,7 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *names = NULL; /* of what the completion asks for */
+	const char *names = NULL; /* name of the list that the completion asks for */
 	bool helping = false, completing = false;
 	int opt, rc = CTL_OK;
 
@@ -253,7 +253,7 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		o->socket = getenv("FPMCTL_SOCKET");
 	if (o->socket == NULL || o->socket[0] == '\0')
 		o->socket = CTL_SOCKET;
-	if (helping) /* of the command that it stands with, if any */
+	if (helping) /* of the command that follows, if any */
 		return cmd_help.run(o, optind < argc && command_find(argv[optind]) != NULL,
 				    argv + optind);
 	if (completing && names != NULL)

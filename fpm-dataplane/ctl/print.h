@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * print: rows for people, on stdout. Tables (print_table.c), paragraphs about the state of a
- * thing (print_status.c), the way of one packet (print_walk.c), and advice (advice.c).
+ * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
+ * (print_status.c), the path of a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
@@ -9,25 +9,25 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* How one kind of rows is shown to people. */
+/* The table of one kind of rows. */
 struct view {
 	const char *show;   /* "routes" */
-	void (*head)(void); /* before the first row; NULL: nothing */
+	void (*head)(void); /* prints the heading; NULL: none */
 	void (*row)(const json_t *row);
 };
 const struct view *view_find(const char *show);
 
-/* The channel, memory and version, each one row. */
+/* Print the row of the FPM channel, of memory, of version. */
 void status_fpm(const json_t *row);
 void status_memory(const json_t *row);
 void status_version(const json_t *row);
-/* The members of a port that is a bond, behind the rest of its line. */
+/* Print the members of a bond, after the rest of the port's line. */
 void status_bond(FILE *out, const json_t *bond);
 
-/* A row of explain or trace, a line a stage. */
+/* Print a row of explain or trace, one line per stage. */
 void walk_print(const json_t *row);
 
-/* What to look at first when packets leave for this reason; NULL: nothing. */
+/* Return advice for packets that leave for this reason; NULL: none. */
 const char *advice(const char *reason);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State for people: the channel to zebra, memory, version. One row each, a paragraph a
- * subject; what the daemon did not tell makes none.
+ * Print the state of the FPM channel, of memory, and the version. Each is one row, printed
+ * as paragraphs with a subject; members that are missing print none.
  */
 #include "ctl/print.h"
 
@@ -12,7 +12,7 @@
 #include "ctl/json_row.h"
 #include "ctl/text.h"
 
-/* A paragraph about `subject`, in as many lines as it takes. */
+/* Print a paragraph about `subject`, in as many lines as needed. */
 static void __attribute__((format(printf, 2, 3)))
 paragraph_print(const char *subject, const char *fmt, ...)
 {
@@ -25,7 +25,7 @@ paragraph_print(const char *subject, const char *fmt, ...)
 	wrapped_print(text, printf("%-10s ", subject));
 }
 
-/* "1 route", "2 routes": so many as the row has. Returns buf. */
+/* Format a count of the row, "1 route", "2 routes". Returns buf. */
 static const char *
 count_text(const json_t *row, const char *key, const char *one, char buf[48])
 {
@@ -48,7 +48,7 @@ session_print(const json_t *row)
 		{"in-step", "; in step"},
 		{"replaying", "; a replay is running"},
 		{"holding", "; replay over, zebra was restarted: waiting for its peers"},
-		{"sweeping", "; replay over, sweeping what it left out"},
+		{"sweeping", "; replay over, removing stale routes"},
 	};
 	const char *state = row_str(row, "state"), *more = "";
 	char text[32];
@@ -57,18 +57,17 @@ session_print(const json_t *row)
 		if (strcmp(state, meaning[i][0]) == 0)
 			more = meaning[i][1];
 	if (strcmp(state, "never-connected") == 0)
-		paragraph_print("Session", "zebra has never connected: is it started with "
-					   "`-M dplane_fpm_nl`?");
+		paragraph_print("Session", "zebra has never connected; it needs the option "
+					   "`-M dplane_fpm_nl`");
 	else if (strcmp(state, "held") == 0)
-		paragraph_print(
-			"Session",
-			"zebra is held off while FRR is restarted (generation %lld): "
-			"its routes stay in force",
-			row_int(row, "generation"));
+		paragraph_print("Session",
+				"zebra is held off while FRR is restarted (generation "
+				"%lld); its routes stay in force",
+				row_int(row, "generation"));
 	else if (!row_true(row, "connected"))
 		paragraph_print(
 			"Session",
-			"zebra has gone (generation %lld): its routes stay in force",
+			"zebra is disconnected (generation %lld); its routes stay in force",
 			row_int(row, "generation"));
 	else
 		paragraph_print("Session", "zebra is connected, generation %lld, up %s%s",
@@ -85,36 +84,37 @@ queue_print(const json_t *row)
 			human_bytes(row_int(row, "queue_bytes"), now),
 			human_bytes(row_int(row, "queue_high_bytes"), high),
 			human_bytes(row_int(row, "queue_limit_bytes"), limit));
-	paragraph_print("Lag", "%lld ms now, %lld ms at most, from zebra's word to the FIB",
+	paragraph_print("Lag",
+			"%lld ms now, %lld ms at most, from zebra's update to the FIB",
 			row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
 	if (strcmp(row_str(row, "state"), "refusing") == 0)
-		paragraph_print(
-			"WARNING",
-			"the RIB is too far behind: the session was closed, zebra is "
-			"refused "
-			"until the queue is down to half its limit, and will then send all "
-			"again");
+		paragraph_print("WARNING",
+				"the RIB is too far behind: the session was closed, and "
+				"zebra is refused until the queue is down to half of its "
+				"limit; zebra then replays all routes");
 	else if (json_is_false(json_object_get(row, "listening")))
 		paragraph_print(
 			"WARNING",
-			"fpm.listen cannot be listened on, another program may have it (ss "
-			"-tlnp): zebra cannot connect; it is tried again until it can");
+			"the address fpm.listen is not available, perhaps another program "
+			"has it (ss -tlnp): zebra cannot connect; the daemon tries again");
 	else if (row_true(row, "queue_warning"))
 		paragraph_print("WARNING",
-				"the RIB is behind, the queue above 75 %% of its limit "
-				"(fpm.queue-limit-mib): there the session is closed and "
-				"zebra sends "
-				"all again");
+				"the RIB is behind, the queue is above 75 %% of its limit "
+				"(fpm.queue-limit-mib); at the limit the session is "
+				"closed, and zebra replays all routes");
 	else if (!row_true(row, "connected") && row_int(row, "strangers") > 0)
-		paragraph_print("WARNING",
-				"%lld connection%s refused, perhaps zebra's: the log has "
-				"from whom; "
-				"fpm.users and fpm.peer say who may",
-				row_int(row, "strangers"),
-				noun(row_int(row, "strangers"), " was", "s were"));
+		paragraph_print(
+			"WARNING",
+			"%lld connection%s refused, perhaps zebra's: the log has the "
+			"source; fpm.users and fpm.peer say which connections are accepted",
+			row_int(row, "strangers"),
+			noun(row_int(row, "strangers"), " was", "s were"));
 }
 
-/* All but one in `of` took less than this, us; the longest when that is in the last bucket. */
+/*
+ * Return the time, in us, below which all but one in `of` entries are; the longest time if
+ * that is in the last bucket.
+ */
 static double
 histogram_all_but(const json_t *h, long long of)
 {
@@ -146,7 +146,10 @@ times_print(const json_t *row, const char *key, const char *name)
 			(double)row_int(h, "max_us") / 1e3);
 }
 
-/* Of them nothing tells the end but silence; and some zebra may say none of it again. */
+/*
+ * Print the state of replays of VRFs. Only silence shows their end, and some versions of
+ * zebra do not replay them.
+ */
 static void
 vrf_replay_print(const json_t *row)
 {
@@ -160,16 +163,14 @@ vrf_replay_print(const json_t *row)
 				row_str(row, "vrf_phase"),
 				count_text(row, "vrf_stale", "route", n), sweep);
 	if (row_int(row, "no_vrf_routes") > 0)
-		paragraph_print(
-			"Tables",
-			"%s of tables that are no VRF's: in no FIB; zebra never says them "
-			"again, so a reconnect changes nothing of it",
-			count_text(row, "no_vrf_routes", "route", n));
+		paragraph_print("Tables",
+				"%s of tables that belong to no VRF, in no FIB; zebra does "
+				"not replay them",
+				count_text(row, "no_vrf_routes", "route", n));
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		paragraph_print("WARNING",
-				"zebra said nothing of %s again: what it said before stays "
-				"in force "
-				"(`fpmctl show vrfs` has the names)",
+				"zebra has not replayed %s; the old routes stay in force "
+				"(`fpmctl show vrfs` lists them)",
 				count_text(row, "vrfs_not_replayed", "VRF", n));
 }
 
@@ -200,9 +201,9 @@ replay_print(const json_t *row)
 				row_int(row, "swept_routes"));
 	vrf_replay_print(row);
 	paragraph_print("Timers",
-			"sweep after the sentinel, else %lld s of silence, at most %lld s; "
-			"not before "
-			"%lld s when zebra was restarted",
+			"stale routes are removed at the end of the replay (sentinel), or "
+			"after %lld s without updates, at most %lld s; after a restart of "
+			"zebra not before %lld s",
 			row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
 			row_int(row, "sweep_restart_s"));
 	if (row_true(row, "feedback_enabled"))
@@ -220,34 +221,37 @@ checkpoint_print(const json_t *row)
 	char text[32], n[3][48];
 
 	if (!json_is_object(c))
-		paragraph_print("Checkpoint", "none: nobody keeps one for us "
+		paragraph_print("Checkpoint", "none: no supervisor stores it "
 					      "(fpm-supervise, systemd), or it is off");
 	else
 		paragraph_print(
 			"Checkpoint",
-			"%s and %lld of other tables, %s, %s; this start restored %s, %lld "
-			"not%s",
+			"%s and %lld of other tables, %s, %s; this start restored %s, lost "
+			"%lld%s",
 			count_text(c, "routes", "route", n[0]), row_int(c, "other_tables"),
 			count_text(c, "groups", "group", n[1]),
 			human_bytes(row_int(c, "bytes"), text),
 			count_text(c, "restored", "route", n[2]),
 			row_int(c, "restore_lost"),
-			row_int(c, "discarded") > 0 ? "; the one it found was discarded"
+			row_int(c, "discarded") > 0 ? "; the checkpoint found was discarded"
 						    : "");
 }
 
-/* What found no room, when anything did: of `show memory` the part that routes feel. */
+/*
+ * Print the counts of refused objects, if any: the part of `show memory` that affects
+ * routes.
+ */
 static void
 no_room_print(const json_t *row)
 {
 	static const struct {
 		const char *key, *what;
 	} lack[] = {
-		{"out_of_memory", "for want of memory"},
+		{"out_of_memory", "out of memory"},
 		{"routes_full", "beyond limits.routes"},
 		{"groups_full", "beyond limits.groups"},
 		{"adjacencies_full", "gateways beyond limits.adjacencies"},
-		{"mtus_full", "MTUs beyond those there may be"},
+		{"mtus_full", "MTUs beyond the maximum"},
 	};
 	char text[256] = "";
 	size_t n = 0;
@@ -258,7 +262,7 @@ no_room_print(const json_t *row)
 					      n > 0 ? ", " : "", row_int(row, lack[i].key),
 					      lack[i].what);
 	if (n > 0)
-		paragraph_print("No room", "times: %s", text);
+		paragraph_print("Limits hit", "%s", text);
 }
 
 void
@@ -274,11 +278,11 @@ status_fpm(const json_t *row)
 			count_text(row, "messages", "message", n[0]),
 			count_text(row, "frames", "frame", n[1]),
 			human_bytes(row_int(row, "bytes"), text), last);
-	paragraph_print("Routes", "%lld taught, %lld withdrawn", row_int(row, "routes"),
+	paragraph_print("Routes", "%lld added, %lld withdrawn", row_int(row, "routes"),
 			row_int(row, "route_dels"));
-	paragraph_print("Next hops", "%lld taught, %lld withdrawn",
-			row_int(row, "nexthops"), row_int(row, "nexthop_dels"));
-	paragraph_print("Not taken", "%s, %s, %lld malformed, %s",
+	paragraph_print("Next hops", "%lld added, %lld withdrawn", row_int(row, "nexthops"),
+			row_int(row, "nexthop_dels"));
+	paragraph_print("Ignored", "%s, %s, %lld malformed, %s",
 			count_text(row, "skipped_type", "other type", n[0]),
 			count_text(row, "skipped_route", "other route", n[1]),
 			row_int(row, "malformed"),
@@ -298,7 +302,7 @@ status_fpm(const json_t *row)
 			prefixes_text(row, "routes4", n[0]), row_int(row, "zebra4"));
 	paragraph_print("Table IPv6", "%s, %lld of them from zebra",
 			prefixes_text(row, "routes6", n[0]), row_int(row, "zebra6"));
-	paragraph_print("Behind",
+	paragraph_print("Objects",
 			"%s, %s (%lld deleted while in use), %lld %s, %s unresolved, %lld "
 			"unsupported",
 			count_text(row, "groups", "group", n[0]),
@@ -319,14 +323,14 @@ fib_print(const json_t *row, const char *key, const char *name)
 
 	if (!json_is_object(fib))
 		return;
-	paragraph_print(name, "%s; forwarders read %s, of it free %s; writer's tree %s",
+	paragraph_print(name, "%s; forwarders read %s, of which %s free; writer's tree %s",
 			prefixes_text(fib, "routes", n),
 			human_bytes(row_int(fib, "bytes"), all),
 			human_bytes(row_int(fib, "free_bytes"), spare),
 			human_bytes(row_int(fib, "radix_bytes"), radix));
 }
 
-/* Where there are several: each has all of it. */
+/* Print the copies of the FIB if there are several; each copy is complete. */
 static void
 fib_copies_print(const json_t *row)
 {
@@ -349,11 +353,11 @@ fib_copies_print(const json_t *row)
 		}
 		snprintf(name, sizeof(name), "FIB node %lld", row_int(copy, "node"));
 		paragraph_print(
-			name,
-			"a copy of both: forwarders there read %s; writer's trees %s%s",
+			name, "copy of both: forwarders there read %s; writer's trees %s%s",
 			human_bytes(read, one), human_bytes(radix, two),
-			row_true(copy, "placed") ? ""
-						 : "; the kernel refuses to place memory");
+			row_true(copy, "placed")
+				? ""
+				: "; the kernel refused to place the memory");
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables for people: routes, next hops, neighbors, ports, counters. Column widths are
- * fixed, so that a million rows need no memory; 80 columns where the values allow it.
+ * Print tables: routes, next hops, neighbors, ports, counters. Column widths are fixed, so
+ * that a million rows need no memory; 80 columns where the values allow it.
  */
 #include "ctl/print.h"
 
@@ -15,9 +15,12 @@
 
 #define WIDTH       80
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
-#define WAYS_COLUMN 30 /* WAYS OUT of routes */
+#define HOPS_COLUMN 30 /* NEXT HOPS of routes */
 
-/* Words of a row, from a column on; what does not fit goes on below, `indent` from the left. */
+/*
+ * State of pen_write(): words of a row from a column on; words that do not fit go to the
+ * next line, indented by `indent`.
+ */
 struct pen {
 	int column, indent;
 };
@@ -58,7 +61,7 @@ hop_print(struct pen *pen, const json_t *hop)
 		pen_write(pen, " ", "(dead)");
 }
 
-/* What the state adds to the ways out; NULL when they say it all. */
+/* Return a note about the state of a route or group; NULL if its next hops say enough. */
 static const char *
 state_note(const char *state)
 {
@@ -71,7 +74,7 @@ state_note(const char *state)
 		{"unresolved", "(next hop not announced by FRR)"},
 		{"foreign", "(not a port of the dataplane)"},
 		{"unsupported", "(encapsulation not supported)"},
-		{"down", "(all ways out are down)"},
+		{"down", "(all next hops are down)"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(note) / sizeof(note[0]); i++)
@@ -81,16 +84,17 @@ state_note(const char *state)
 }
 
 /*
- * The ways out, one a line, the first on the current line, of which `column` are used; notes
- * follow the first. Where a long prefix leaves no room, all stand further left.
+ * Print the next hops, one per line; the first on the current line, of which `column`
+ * columns are used. Notes follow the first. If a long prefix leaves no room, all next hops
+ * are further left.
  */
 static void
-ways_print(const json_t *row, int column)
+hops_print(const json_t *row, int column)
 {
 	const json_t *hops = json_object_get(row, "nexthops");
 	const char *note = state_note(row_str(row, "state"));
 	bool more = json_array_size(hops) > 0;
-	struct pen pen = {column, column + VIA_WIDTH > WIDTH ? WAYS_COLUMN : column};
+	struct pen pen = {column, column + VIA_WIDTH > WIDTH ? HOPS_COLUMN : column};
 	const char *gap = more ? "  " : "";
 
 	if (more)
@@ -102,13 +106,12 @@ ways_print(const json_t *row, int column)
 	if (row_has(row, "vrf"))
 		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
-		pen_write(&pen, "  ", "(table %lld: not forwarded by)",
-			  row_int(row, "table"));
+		pen_write(&pen, "  ", "(table %lld: in no FIB)", row_int(row, "table"));
 	if (row_true(row, "stale"))
 		pen_write(&pen, "  ", "(stale)");
 	if (row_true(row, "absent")) {
 		pen_write(&pen, "  ", "(deleted by FRR while in use:");
-		pen_write(&pen, " ", "the last way stays)");
+		pen_write(&pen, " ", "the last next hops stay)");
 	}
 	putchar('\n');
 	for (size_t i = 1; i < json_array_size(hops); i++) {
@@ -122,7 +125,7 @@ ways_print(const json_t *row, int column)
 static void
 route_head(void)
 {
-	printf("%-19s %-9s %s\n", "PREFIX", "SOURCE", "WAYS OUT");
+	printf("%-19s %-9s %s\n", "PREFIX", "SOURCE", "NEXT HOPS");
 }
 
 static void
@@ -134,24 +137,50 @@ route_row(const json_t *row)
 	if (strcmp(source, "zebra") == 0)
 		source = row_str(row, "protocol");
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
-	ways_print(row, n);
+	hops_print(row, n);
 }
 
 static void
 nexthop_head(void)
 {
-	printf("%7s %7s %8s %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "WAYS OUT");
+	printf("%10s %-12s %8s %8s %s\n", "ID", "STATE", "GROUPS", "ROUTES", "NEXT HOP");
 }
 
 static void
 nexthop_row(const json_t *row)
 {
+	struct pen pen = {.indent = HOPS_COLUMN};
+
+	pen.column = printf("%10lld %-12s %8lld %8lld ", row_int(row, "nexthop_id"),
+			    row_str(row, "state"), row_int(row, "groups"),
+			    row_int(row, "routes"));
+	if (row_has(row, "via"))
+		pen_write(&pen, "", "via %s", row_str(row, "via"));
+	if (row_has(row, "dev"))
+		pen_write(&pen, row_has(row, "via") ? " " : "", "dev %s",
+			  row_str(row, "dev"));
+	if (row_true(row, "absent"))
+		pen_write(&pen, "  ", "(deleted by FRR while in use)");
+	putchar('\n');
+}
+
+static void
+group_head(void)
+{
+	printf("%7s %7s %8s %7s %-11s %s\n", "GROUP", "ID", "ROUTES", "BUCKETS", "STATE",
+	       "NEXT HOPS");
+}
+
+static void
+group_row(const json_t *row)
+{
 	char id[24] = "-";
 
 	if (row_int(row, "nexthop_id") != 0)
 		snprintf(id, sizeof(id), "%lld", row_int(row, "nexthop_id"));
-	ways_print(row, printf("%7lld %7s %8lld %-11s ", row_int(row, "group"), id,
-			       row_int(row, "routes"), row_str(row, "state")));
+	hops_print(row, printf("%7lld %7s %8lld %7lld %-11s ", row_int(row, "group"), id,
+			       row_int(row, "routes"), row_int(row, "buckets"),
+			       row_str(row, "state")));
 }
 
 #define NEIGHBOR_WIDTH 25 /* fe80:: and an interface identifier */
@@ -168,7 +197,10 @@ neighbor_row(const json_t *row)
 {
 	const char *address = row_str(row, "address");
 
-	/* A long one has a line for itself: the rest stays below its heads. */
+	/*
+	 * A long address has a line of its own, so that the other columns stay below their
+	 * headings.
+	 */
 	if (strlen(address) > NEIGHBOR_WIDTH) {
 		puts(address);
 		address = "";
@@ -178,7 +210,7 @@ neighbor_row(const json_t *row)
 	       row_str(row, "use"));
 }
 
-/* Attention. */
+/* Return the escape sequence that begins or ends red text. */
 static const char *
 red_switch(bool on)
 {
@@ -196,7 +228,7 @@ port_head(void)
 	       "RX PACKETS", "TX PACKETS");
 }
 
-/* "0 pps", "12.3 kbit/s": so many times what the row has. */
+/* Format `times` the rate of the row, "0 pps", "12.3 kbit/s". Returns buf. */
 static const char *
 per_s_text(const json_t *row, const char *key, double times, const char *unit, char buf[48])
 {
@@ -222,7 +254,7 @@ port_rates(const json_t *row)
 	       per_s_text(row, "tx_bytes_per_s", 8, "bit/s", txb));
 }
 
-/* Behind it, and how it is used, in as many lines as that takes. */
+/* Print the device of a port and its use, in as many lines as needed. */
 static void
 port_device(const json_t *row)
 {
@@ -248,7 +280,10 @@ port_device(const json_t *row)
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
 		fprintf(out, ", %sforwarding %s (sysctl)%s", red_switch(true),
 			row_str(row, "forwarding"), red_switch(false));
-	/* Perhaps borrowed: `show interfaces` has its own. */
+	/*
+	 * Addresses may be borrowed from another interface; `show interfaces` has the
+	 * port's own.
+	 */
 	if (row_has(row, "addresses4") || row_has(row, "addresses6"))
 		fprintf(out, ", ICMP from");
 	if (row_has(row, "addresses4"))
@@ -311,14 +346,17 @@ interface_row(const json_t *row)
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
 		const char *text = json_string_value(address);
 
-		/* Below the first, but for those that are too long for it. */
+		/*
+		 * Below the first address, except addresses that are too long for that
+		 * column.
+		 */
 		pen.indent = ADDRESS_COLUMN + strlen(text) > WIDTH ? WIDTH - CIDR_WIDTH
 								   : ADDRESS_COLUMN;
 		pen_write(&pen, " ", "%s", text);
 	}
 	putchar('\n');
 	if (row_has(row, "part_of"))
-		printf("    part of %s, which is no port: nothing is forwarded by that\n",
+		printf("    member of %s, which is no port: not forwarded\n",
 		       row_str(row, "part_of"));
 	if (!vlan)
 		return;
@@ -331,7 +369,7 @@ static void
 fib_head(void)
 {
 	printf("%-6s %8s %8s %8s %9s %9s %9s %s\n", "FAMILY", "PREFIXES", "NODES", "LEAVES",
-	       "MEMORY", "ITS FREE", "WRITER'S", "VRF");
+	       "MEMORY", "FREE", "WRITER", "VRF");
 }
 
 static void
@@ -355,7 +393,10 @@ vrf_head(void)
 	printf(VRF_COLUMNS, "VRF", "TABLE", "IPv4", "IPv6", "RX", "OCTETS", "DROPPED");
 }
 
-/* Packets are dropped while routes that were there before it are put in. */
+/*
+ * Print a VRF. Its packets are dropped until the routes that existed before it are in its
+ * FIB.
+ */
 static void
 vrf_row(const json_t *row)
 {
@@ -369,12 +410,12 @@ vrf_row(const json_t *row)
 	       human_bytes(row_int(row, "rx_bytes"), bytes),
 	       human_count(row_int(row, "dropped"), drops));
 	if (row_real(row, "rx_packets_per_s") + row_real(row, "dropped_per_s") > 0)
-		printf(VRF_COLUMNS, "now, a second", "", "", "",
+		printf(VRF_COLUMNS, "per second", "", "", "",
 		       human_rate(row_real(row, "rx_packets_per_s"), rx),
 		       human_rate(row_real(row, "rx_bytes_per_s"), bytes),
 		       human_rate(row_real(row, "dropped_per_s"), drops));
 	if (!row_true(row, "published"))
-		puts("    being filled: its packets are dropped (vrf_no_fib)");
+		puts("    FIB being filled: packets are dropped (vrf_no_fib)");
 	if (row_int(row, "stale") > 0)
 		printf("    %lld route%s stale%s\n", row_int(row, "stale"),
 		       plural(row_int(row, "stale")),
@@ -424,7 +465,7 @@ counter_row(const json_t *row)
 static void
 drop_head(void)
 {
-	printf("%-18s %14s  %s\n", "REASON", "PACKETS", "MEANING, AND WHAT TO DO");
+	printf("%-18s %14s  %s\n", "REASON", "PACKETS", "MEANING AND ADVICE");
 }
 
 static void
@@ -444,7 +485,7 @@ drop_row(const json_t *row)
 
 #define RATE_WIDTH 13
 
-/* "1000+200": a rate and a burst; "10.0 M+1.0 M" where the table has no room for more. */
+/* Format a rate and a burst, "1000+200", or "10.0 M+1.0 M" if the column is too narrow. */
 static const char *
 rate_text(const json_t *row, const char *rate, const char *burst, char buf[64])
 {
@@ -462,7 +503,7 @@ rate_text(const json_t *row, const char *rate, const char *burst, char buf[64])
 static void
 punt_head(void)
 {
-	printf("%-13s %13s %13s %9s %9s %9s %8s\n", "CLASS", "RATE/S+BURST", "OF A SOURCE",
+	printf("%-13s %13s %13s %9s %9s %9s %8s\n", "CLASS", "RATE/S+BURST", "PER SOURCE",
 	       "PASSED", "POLICED", "OVERSHARE", "RINGFULL");
 }
 
@@ -481,7 +522,7 @@ punt_row(const json_t *row)
 	if (row_real(row, "passed_per_s") + row_real(row, "policed_per_s") +
 		    row_real(row, "over_share_per_s") + row_real(row, "ring_full_per_s") >
 	    0)
-		printf("%13s %13s %13s %9s %9s %9s %8s\n", "now, a second", "", "",
+		printf("%13s %13s %13s %9s %9s %9s %8s\n", "per second", "", "",
 		       human_rate(row_real(row, "passed_per_s"), n[0]),
 		       human_rate(row_real(row, "policed_per_s"), n[1]),
 		       human_rate(row_real(row, "over_share_per_s"), n[2]),
@@ -492,7 +533,7 @@ static void
 cycles_head(void)
 {
 	printf("%-8s %4s %-10s %14s %16s\n", "THREAD", "CPU", "STAGE", "CYCLES/PACKET",
-	       "PACKETS A BURST");
+	       "PACKETS/BURST");
 }
 
 static void
@@ -506,7 +547,7 @@ cycles_row(const json_t *row)
 		printf("%14.1f %16.1f\n", row_real(row, "cycles") / packets,
 		       packets / row_real(row, "bursts"));
 	else
-		printf("%14s %16s\n", "-", "-"); /* nothing was timed yet */
+		printf("%14s %16s\n", "-", "-"); /* no packet was timed yet */
 }
 
 const struct view *
@@ -517,7 +558,7 @@ view_find(const char *show)
 		{"nexthops", nexthop_head, nexthop_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
-		{"groups", nexthop_head, nexthop_row},
+		{"groups", group_head, group_row},
 		{"counters", counter_head, counter_row},
 		{"drops", drop_head, drop_row},
 		{"interfaces", interface_head, interface_row},

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The way of one packet for people, a line a stage: rows of explain and trace alike.
- */
+/* Print the path of a packet, one line per stage, for explain and trace. */
 #include "ctl/print.h"
 
 #include <stdio.h>
@@ -13,9 +11,9 @@
 #include "ctl/text.h"
 #include "ctl/words.h"
 
-#define STAGE_COL 11 /* what is said of a stage */
+#define STAGE_COL 11 /* column of the text of a stage */
 
-/* A stage's name and what is said of it. */
+/* Print the name of a stage and its text. */
 #define line(what, fmt, ...) line_print(STAGE_COL, "%-10s " fmt, what, ##__VA_ARGS__)
 
 static bool
@@ -30,7 +28,7 @@ stage_reached(const json_t *row, const char *stage)
 	return false;
 }
 
-/* A stage was passed when the packet got to the next. */
+/* Return true if the packet passed a stage, that is, reached the `next`. */
 static bool
 stage_passed(const json_t *row, const char *next)
 {
@@ -76,7 +74,7 @@ packet_print(const json_t *row)
 }
 
 static void
-ways_line(const json_t *route)
+hops_print(const json_t *route)
 {
 	const json_t *one;
 	size_t i;
@@ -95,7 +93,7 @@ route_print(const json_t *row)
 {
 	const json_t *route = json_object_get(row, "route");
 	const char *source = row_str(route, "source");
-	bool led = json_object_get(row, "to_vrf") != NULL; /* null: it has no FIB */
+	bool led = json_object_get(row, "to_vrf") != NULL; /* null: the VRF has no FIB */
 
 	if (route == NULL) {
 		line("route", "none");
@@ -106,7 +104,7 @@ route_print(const json_t *row)
 	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
 	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),
 	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
-	ways_line(route);
+	hops_print(route);
 	if (row_has(row, "bucket"))
 		line("choice", "flow hash 0x%08llx, bucket %lld of %lld: via %s",
 		     row_int(row, "hash"), row_int(row, "bucket"), row_int(row, "buckets"),
@@ -117,10 +115,13 @@ route_print(const json_t *row)
 		line("", "looked up again in vrf %s: %s", row_str(row, "to_vrf"),
 		     row_str(row, "path"));
 	else if (led)
-		line("", "to be looked up again in a VRF that has no FIB");
+		line("", "next lookup in a VRF that has no FIB");
 }
 
-/* Some are dropped before their neighbor's MAC is looked at. */
+/*
+ * Return true if the state implies a MAC; a packet may be dropped before its neighbor is
+ * looked up.
+ */
 static bool
 neighbor_has_mac(const char *state)
 {
@@ -150,7 +151,7 @@ neighbor_print(const json_t *row)
 		     neighbor != NULL ? ")" : "");
 }
 
-/* With what it stands for in the place of the words in capitals. */
+/* Print advice, with the words in capitals replaced by values of the packet. */
 static void
 advice_print(const json_t *row, const char *text)
 {
@@ -200,7 +201,7 @@ verdict_print(const json_t *row)
 	if (strcmp(verdict, "punted") == 0) {
 		line("verdict", "%s, %s: %s (class %s)",
 		     strcmp(reason, "unresolved") == 0 ? "HELD"
-		     : strcmp(reason, "too_big") == 0  ? "CUT AND FORWARDED"
+		     : strcmp(reason, "too_big") == 0  ? "FRAGMENTED AND FORWARDED"
 						       : "TO THE HOST",
 		     reason, row_str(row, "text"), row_str(row, "class"));
 	} else {
@@ -214,7 +215,10 @@ verdict_print(const json_t *row)
 	advice_print(row, advice(reason));
 }
 
-/* A live frame's MAC addresses tell whose it is when its IP addresses do not. */
+/*
+ * Print the ingress port; for a live frame also the MAC addresses, which show the sender
+ * if the IP addresses do not.
+ */
 static void
 arrived_print(const json_t *row)
 {
@@ -223,7 +227,7 @@ arrived_print(const json_t *row)
 	line("arrived", "%s%s%s%s%s%s", row_str(row, "port"), macs ? " from " : "",
 	     macs ? row_str(row, "eth_src") : "", macs ? " to " : "",
 	     macs ? row_str(row, "eth_dst") : "",
-	     stage_passed(row, "parse") ? "" : ", which takes nothing");
+	     stage_passed(row, "parse") ? "" : ", which accepts no packets");
 }
 
 void
@@ -235,15 +239,15 @@ walk_print(const json_t *row)
 
 	packet_print(row);
 	if (strcmp(row_str(row, "point"), "lost") == 0) {
-		line("arrived", "%s; dropped after its walk",
-		     row_has(row, "port") ? row_str(row, "port") : "from ourselves");
+		line("arrived", "%s; dropped after forwarding",
+		     row_has(row, "port") ? row_str(row, "port") : "from this router");
 		verdict_print(row);
 		return;
 	}
 	arrived_print(row);
 	if (stage_reached(row, "parse"))
 		line("headers", "%s",
-		     stage_passed(row, "lookup") ? "good" : "end its walk here");
+		     stage_passed(row, "lookup") ? "good" : "the packet ends here");
 	if (stage_reached(row, "lookup"))
 		route_print(row);
 	if (onward)

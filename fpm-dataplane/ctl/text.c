@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text for people. Numbers get a unit. Lines are broken at words before the last column, never
- * on the way to a file or to another program, where a line is what is looked for and nothing
- * may be cut.
+ * Format text for a reader. Numbers get a unit. Lines are broken at words before the last
+ * column, but only on a terminal: in a file or a pipe programs search for whole lines.
  */
 #include "ctl/text.h"
 
@@ -13,8 +12,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define WIDTH     80
-#define WIDTH_MIN 20 /* of what is left of the indent: for words beyond it, a line each */
+#define WIDTH 80
+/* smallest width behind the indent; a longer word has a line of its own */
+#define WIDTH_MIN 20
 
 /* --- numbers --------------------------------------------------------------------------- */
 
@@ -91,7 +91,10 @@ colours_wanted(void)
 	return terminal_obeys() && (no == NULL || no[0] == '\0');
 }
 
-/* Columns of the terminal, at least 80, for tables take so many; 0: it is none. */
+/*
+ * Return the columns of the terminal, at least 80, the width of the tables; 0: stdout is
+ * no terminal.
+ */
 static int
 terminal_width(void)
 {
@@ -108,7 +111,10 @@ terminal_width(void)
 
 /* --- lines -------------------------------------------------------------------------------- */
 
-/* Octets of a word of `n`, of which `room` have it, that stand together. */
+/*
+ * Return the length of the first piece of a word of `n` octets when `room` octets are
+ * free.
+ */
 static int
 word_piece(const char *word, int n, int room)
 {
@@ -121,13 +127,13 @@ word_piece(const char *word, int n, int room)
 	if (at > 0)
 		return at;
 	for (at = room; at > 1 && ((uint8_t)word[at] & 0xc0) == 0x80; at--)
-		continue; /* inside of a character */
+		continue; /* inside a UTF-8 character */
 	return at;
 }
 
 /*
- * `text` from column `at` on, what does not fit `width` below, `indent` from the left.
- * `split`: words too, of which a line is too short.
+ * Print `text` from column `at` on; continue below, indented by `indent`, when `width` is
+ * reached. `split`: break words that are longer than a line.
  */
 static void
 text_wrap(FILE *out, const char *text, int at, int indent, int width, bool split)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * text: numbers and lines for people, and what their terminal can show.
- */
+/* text: numbers and lines as text, fitted to the terminal. */
 #ifndef CTL_TEXT_H
 #define CTL_TEXT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What a noun needs behind so many, "%lld packet%s"; those that need more than that. */
+/*
+ * Return the plural ending for `n` things, as in "%lld packet%s"; noun() for nouns that
+ * change otherwise.
+ */
 static inline const char *
 plural(long long n)
 {
@@ -21,30 +22,36 @@ noun(long long n, const char *one, const char *many)
 	return n == 1 ? one : many;
 }
 
-/* "12.3 MiB", "1 h 02 min": for people. Returns buf. */
+/* Format a number with a unit, "12.3 MiB", "1 h 02 min". Returns buf. */
 const char *human_count(long long n, char buf[32]); /* "1234567", "12.3 M" */
 const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
 const char *human_bytes(long long bytes, char buf[32]);
 const char *human_seconds(double seconds, char buf[32]);
 
-/* Is stdout a terminal that knows escape sequences? TERM says so: not missing, empty or dumb. */
+/*
+ * Return true if stdout is a terminal with escape sequences: TERM is neither missing,
+ * empty nor dumb.
+ */
 bool terminal_obeys(void);
 
-/* On such a one, where nobody objects: NO_COLOR is not set, or is empty (no-color.org). */
+/*
+ * Return true if colors are wanted: the terminal has them, and NO_COLOR is not set or is
+ * empty (no-color.org).
+ */
 bool colours_wanted(void);
 
 /*
- * Words of `text` from column `indent` on, broken before column 80; on a terminal also words
- * that are longer than that.
+ * Print `text` from column `indent` on, and break lines before column 80. On a terminal
+ * longer words are broken, too.
  */
 void wrapped_print(const char *text, int indent);
 
-/* How a command is used. */
+/* Print the usage of a command. */
 void usage_print(FILE *out, const char *command, const char *words);
 
 /*
- * A line, as it is; on a terminal broken before its last column (80, or what it has more),
- * the rest `indent` from the left.
+ * Print a line. On a terminal break it before the last column (at least 80), and indent
+ * the rest by `indent`.
  */
 void line_print(int indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

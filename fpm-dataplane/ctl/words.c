@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words of explain, trace and capture: a table, so that help, use and refusal agree.
+ * The table of words of explain, trace and capture, which help, parser and errors share.
  */
 #include "ctl/words.h"
 
@@ -27,7 +27,7 @@ static const struct word {
 	int min, max;
 } known[] = {
 #define AT(field) offsetof(struct words, field)
-	{"port", "NAME", "came in by this port, or by this VLAN on one (wan0.10)", 7, TEXT,
+	{"port", "NAME", "received on this port, or on this VLAN (wan0.10)", 7, TEXT,
 	 AT(port), 0, 0},
 	{"src", "ADDRESS", "source", WORDS_EXPLAIN, ADDRESS, AT(src), 0, 0},
 	{"dst", "ADDRESS", "destination", WORDS_EXPLAIN, ADDRESS, AT(dst), 0, 0},
@@ -43,26 +43,26 @@ static const struct word {
 	 AT(len), 1, 65500},
 	{"df", NULL, "do not fragment", 1, FLAG, AT(df), 0, 0},
 	{"label", "N", "IPv6 flow label (0)", 1, NUMBER, AT(label), 0, 0xfffff},
-	{"hex", "OCTETS", "the frame itself; beside it only port and len", 1, HEX, AT(hex),
+	{"hex", "OCTETS", "the whole frame; only port and len go with it", 1, HEX, AT(hex),
 	 0, 0},
-	{"forwarded", NULL, "only what is forwarded", 2, VERDICT, AT(verdict), 0, 0},
-	{"punted", NULL, "only what goes to the kernel, or waits", 2, VERDICT, AT(verdict),
-	 0, 0},
-	{"dropped", NULL, "only what is dropped", 2, VERDICT, AT(verdict), 0, 0},
-	{"reason", "NAME", "only what leaves for this reason (`show counters all`)", 6,
-	 TEXT, AT(reason), 0, 0},
-	{"rx", NULL, "what comes in", 4, FLAG, AT(rx), 0, 0},
-	{"tx", NULL, "what goes out", 4, FLAG, AT(tx), 0, 0},
-	{"drop", NULL, "what is dropped (none of rx, tx, drop: all three)", 4, FLAG,
-	 AT(drop), 0, 0},
+	{"forwarded", NULL, "only forwarded packets", 2, VERDICT, AT(verdict), 0, 0},
+	{"punted", NULL, "only packets for the kernel, and held ones", 2, VERDICT,
+	 AT(verdict), 0, 0},
+	{"dropped", NULL, "only dropped packets", 2, VERDICT, AT(verdict), 0, 0},
+	{"reason", "NAME", "only packets with this reason (`show counters all`)", 6, TEXT,
+	 AT(reason), 0, 0},
+	{"rx", NULL, "received packets", 4, FLAG, AT(rx), 0, 0},
+	{"tx", NULL, "sent packets", 4, FLAG, AT(tx), 0, 0},
+	{"drop", NULL, "dropped packets (default: rx, tx and drop)", 4, FLAG, AT(drop), 0,
+	 0},
 	{"snap", "N", "octets kept of each frame (1518)", 4, NUMBER, AT(snap), 14, 1920},
-	{"count", "N", "stop after so many packets", 6, COUNT, AT(count), 0, 0},
-	{"for", "S", "stop after so many seconds", 6, SECONDS, AT(for_s), 0, 0},
+	{"count", "N", "stop after N packets", 6, COUNT, AT(count), 0, 0},
+	{"for", "S", "stop after S seconds", 6, SECONDS, AT(for_s), 0, 0},
 #undef AT
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
-/* As /etc/protocols, which a small image may lack. */
+/* As in /etc/protocols, which a small container image may lack. */
 static const struct {
 	const char *name;
 	int number;
@@ -199,7 +199,7 @@ word_find(const char *word, enum words_of of)
 	return NULL;
 }
 
-/* The word before that says the same, or the opposite; NULL: none does. */
+/* Return the earlier word that sets the same field; NULL: none. */
 static const struct word *
 word_taken_before(const struct word *const taken[], unsigned int n, const struct word *k)
 {
@@ -209,7 +209,7 @@ word_taken_before(const struct word *const taken[], unsigned int n, const struct
 	return NULL;
 }
 
-/* Of an address or prefix, 0: not said. */
+/* Return the family of an address or prefix, 0: not given. */
 static uint8_t
 text_family(const char *text)
 {
@@ -218,7 +218,10 @@ text_family(const char *text)
 	return text != NULL && prefix_parse(text, &p, NULL) == 0 ? p.family : 0;
 }
 
-/* Why no packet can be so, or which word would come to nothing; NULL: all do. */
+/*
+ * Return why no packet can match, or which word would have no effect; NULL: the words
+ * agree.
+ */
 static const char *
 words_contradiction(const struct words *w, enum words_of of)
 {
@@ -228,20 +231,21 @@ words_contradiction(const struct words *w, enum words_of of)
 
 	if (w->hex != NULL && (family != 0 || ports || w->proto >= 0 || w->ttl >= 0 ||
 			       w->df || w->label >= 0))
-		return "hex is the whole frame: beside it only port and len may be said";
+		return "hex is the whole frame: only port and len go with it";
 	for (unsigned int i = 0; i < 3; i++)
 		if (said[i] != 0 && said[i] != family)
 			return "src, dst and host are of different families";
 	if (ports && w->proto >= 0 && !proto_has_ports((uint8_t)w->proto))
-		return "sport and dport are of tcp, udp and sctp: that proto has none";
+		return "only tcp, udp and sctp have sport and dport";
 	if (family == 4 && w->label >= 0)
-		return "label is of IPv6, and the addresses are IPv4";
+		return "label is for IPv6, but the addresses are IPv4";
 	if (family == 6 && w->df)
-		return "df is of IPv4, and the addresses are IPv6";
+		return "df is for IPv4, but the addresses are IPv6";
 	if (of != WORDS_EXPLAIN && family == 6 && w->proto == PROTO_ICMP)
-		return "proto icmp is of IPv4, and the addresses are IPv6: say icmp6";
+		return "proto icmp is for IPv4, but the addresses are IPv6: use icmp6";
 	if (w->reason != NULL && w->verdict != NULL && strcmp(w->verdict, "forwarded") == 0)
-		return "what is forwarded has no reason: say dropped or punted, or neither";
+		return "forwarded packets have no reason: give dropped or punted, or "
+		       "neither";
 	return NULL;
 }
 
@@ -258,14 +262,14 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 		const char *value = "";
 
 		if (k == NULL) {
-			fprintf(stderr, "fpmctl: unexpected word '%s'; known are\n",
+			fprintf(stderr, "fpmctl: unexpected word '%s'; the words are\n",
 				word[i]);
 			words_help(stderr, of);
 			return CTL_USAGE;
 		}
 		was = word_taken_before(taken, n_taken, k);
 		if (was != NULL) {
-			fprintf(stderr, "fpmctl: %s after %s: say one of them, once\n",
+			fprintf(stderr, "fpmctl: %s after %s: give one of them, once\n",
 				k->word, was->word);
 			return CTL_USAGE;
 		}
@@ -299,7 +303,7 @@ void
 words_complete(FILE *out, enum words_of of, int n, char **word)
 {
 	const struct word *k = n > 0 ? word_find(word[n - 1], of) : NULL;
-	bool value = k != NULL && k->value != NULL; /* is what comes next */
+	bool value = k != NULL && k->value != NULL; /* the next word is a value */
 
 	for (unsigned int i = 0; i < N_PROTOCOL && value && k->kind == PROTO; i++)
 		fprintf(out, "%s ", protocol[i].name);

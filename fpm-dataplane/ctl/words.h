@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words that describe packets: for explain the fields of one, for trace and capture what
- * a packet must have.
+ * words: words that describe packets: for explain the fields of a packet, for trace and
+ * capture the packets to select.
  */
 #ifndef CTL_WORDS_H
 #define CTL_WORDS_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* NULL, -1, 0 or false: not said. */
+/* NULL, -1, 0 or false: not given. */
 struct words {
 	const char *port, *src, *dst, *host, *hex, *verdict, *reason;
 	int proto, sport, dport, ttl, len, label;
@@ -22,17 +22,15 @@ struct words {
 
 enum words_of { WORDS_EXPLAIN = 1, WORDS_TRACE = 2, WORDS_CAPTURE = 4 };
 
-/*
- * Take `n` words of a command. Returns an exit code; says on stderr which word was wrong.
- */
+/* Parse `n` words of a command. Returns an exit code; prints the error to stderr. */
 int words_take(struct words *w, enum words_of of, int n, char **word);
 
-/* One line a word that the command knows, for help. */
+/* Print a line for each word of the command, for help. */
 void words_help(FILE *out, enum words_of of);
-/* For the completion, on a line: what may follow these words. */
+/* Print on a line, for the completion, the words that may follow. */
 void words_complete(FILE *out, enum words_of of, int n, char **word);
 
-/* "udp" of 17, or the number as text. Returns buf. */
+/* Return "udp" for 17, or the number as text, in buf. */
 const char *proto_name(int proto, char buf[16]);
 
 #endif

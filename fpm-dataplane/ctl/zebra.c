@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vtysh, run and read. Its words are not ours to choose: what is not understood is skipped,
- * for a route that is missing here is asked for once more, as JSON.
+ * Run vtysh and parse its output. Lines that are not understood are skipped, because a
+ * route that is missing here is looked up again as JSON.
  */
 #include "ctl/zebra.h"
 
@@ -22,58 +22,61 @@
 #include <unistd.h>
 
 #define WORDS_MAX 32
-#define TABLE_S   120 /* zebra makes the text of a million routes before it says the first */
-#define END_MS    1000 /* so long has vtysh, asked to end, for what it has begun itself */
+#define TABLE_S   120  /* zebra formats a million routes before it prints the first */
+#define END_MS    1000 /* time for vtysh to end its own children after SIGTERM */
 
 extern char **environ;
 
-/* --- ways ---------------------------------------------------------------------------- */
+/*
+ * --- next hops
+ * ---------------------------------------------------------------------------
+ */
 
 void
-ways_reset(struct ways_text *w)
+hops_reset(struct hops_text *w)
 {
 	while (w->n > 0)
-		free(w->way[--w->n]);
+		free(w->hop[--w->n]);
 }
 
 void
-ways_free(struct ways_text *w)
+hops_free(struct hops_text *w)
 {
-	ways_reset(w);
-	free(w->way);
-	*w = (struct ways_text){0};
+	hops_reset(w);
+	free(w->hop);
+	*w = (struct hops_text){0};
 }
 
 static void
-ways_push(struct ways_text *w, char *way)
+hops_push(struct hops_text *w, char *hop)
 {
 	if (w->n == w->cap) {
 		w->cap = w->cap == 0 ? 8 : w->cap * 2;
-		w->way = realloc(w->way, w->cap * sizeof(*w->way));
+		w->hop = realloc(w->hop, w->cap * sizeof(*w->hop));
 	}
-	if (w->way == NULL || way == NULL)
+	if (w->hop == NULL || hop == NULL)
 		abort();
-	w->way[w->n++] = way;
+	w->hop[w->n++] = hop;
 }
 
 void
-ways_add_kind(struct ways_text *w, const char *kind)
+hops_add_kind(struct hops_text *w, const char *kind)
 {
-	ways_push(w, strdup(kind));
+	hops_push(w, strdup(kind));
 }
 
 void
-ways_add(struct ways_text *w, const char *via, const char *dev, long long weight)
+hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
 {
-	char *way;
+	char *hop;
 
-	if (asprintf(&way, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
+	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)
 		abort();
-	/* As rows of the daemon are, whoever named the interface: both sides are compared. */
-	log_harmless(way);
-	ways_push(w, way);
+	/* Rows of the daemon are made safe as well, so both sides can be compared. */
+	log_harmless(hop);
+	hops_push(w, hop);
 }
 
 static int
@@ -83,38 +86,38 @@ text_order(const void *a, const void *b)
 }
 
 char *
-ways_join(struct ways_text *w)
+hops_join(struct hops_text *w)
 {
 	size_t size = 1;
 	char *text, *end;
 
 	if (w->n == 0)
 		return NULL;
-	qsort(w->way, w->n, sizeof(*w->way), text_order);
+	qsort(w->hop, w->n, sizeof(*w->hop), text_order);
 	for (unsigned int i = 0; i < w->n; i++)
-		size += strlen(w->way[i]) + 2;
+		size += strlen(w->hop[i]) + 2;
 	end = text = malloc(size);
 	if (text == NULL)
 		abort();
 	for (unsigned int i = 0; i < w->n; i++)
-		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->way[i]);
+		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
 	return text;
 }
 
 /* --- vtysh --------------------------------------------------------------------------- */
 
 struct run {
-	bool quiet;     /* nobody says why it failed, vtysh neither */
-	int patience_s; /* it may be silent so long */
-	bool silent;    /* it was for longer */
+	bool quiet;     /* print no errors; those of vtysh neither */
+	int patience_s; /* longest silence */
+	bool silent;    /* the silence was longer */
 	pid_t pid;
-	int fd; /* what it says */
+	int fd; /* its output */
 	FILE *out;
 };
 
 /*
- * A read that does not wait for a zebra that hangs: then vtysh, which would wait for ever, is
- * ended, and all has been said.
+ * Read the output of vtysh, at most patience_s without output. vtysh waits for a zebra
+ * that hangs without limit; it is killed then, and the output ends.
  */
 static ssize_t
 run_read(void *cookie, char *buf, size_t size)
@@ -128,7 +131,7 @@ run_read(void *cookie, char *buf, size_t size)
 	if (rc < 0 || run->silent)
 		return rc;
 	run->silent = true;
-	/* What stands before vtysh (sudo, ip netns exec) hands on only the first. */
+	/* sudo or ip netns exec before vtysh pass on SIGTERM, but not SIGKILL. */
 	kill(run->pid, SIGTERM);
 	if (poll(&p, 1, END_MS) == 0)
 		kill(run->pid, SIGKILL);
@@ -141,7 +144,9 @@ run_close(void *cookie)
 	return close(((struct run *)cookie)->fd);
 }
 
-/* Start `vtysh -c command`, its output to be read. Returns 0, or -1 and says why. */
+/*
+ * Start `vtysh -c command` to read its output. Returns 0, or -1 after printing an error.
+ */
 static int
 run_start(struct run *run, const char *vtysh, const char *command)
 {
@@ -183,7 +188,10 @@ run_start(struct run *run, const char *vtysh, const char *command)
 	return rc == 0 ? 0 : -1;
 }
 
-/* Returns 0 when it ended well and said what was asked for, -ETIMEDOUT when it was silent, else -1. */
+/*
+ * Wait for the end of vtysh. Returns 0 if it succeeded and gave the answer, -ETIMEDOUT if
+ * it was silent, else -1.
+ */
 static int
 run_end(struct run *run, const char *vtysh, bool said)
 {
@@ -210,32 +218,33 @@ run_end(struct run *run, const char *vtysh, bool said)
 /* --- the table, as text -------------------------------------------------------------- */
 
 /*
- * "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code, selected, state;
- * further ways stand below in lines that begin with blanks. A way in use has a star, or t
- * or o: installed in the kernel, while the dataplane's word was another.
+ * A line such as "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code,
+ * selected, state. Further next hops are below, in lines that begin with blanks. A next
+ * hop in use has a star, or t or o: installed in the kernel, while the dataplane gave
+ * another result.
  */
-#define STATE_OF_WAY 2
+#define HOP_STATE_COLUMN 2
 
 static bool
-way_is_in_use(char state)
+hop_is_in_use(char state)
 {
 	return state == '*' || state == 't' || state == 'o';
 }
 
 static bool
-way_is_undecided(char state)
+hop_is_undecided(char state)
 {
 	return state == 'r' || state == 'q';
 }
 
-/* One way, from "via " or "is directly connected" or "unreachable" on. Cuts the line. */
+/* Add a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
 static void
-way_take(char *line, struct ways_text *w)
+hop_take(char *line, struct hops_text *w)
 {
 	char *via = strstr(line, " via "), *dev, *end, *weight;
 
 	if (strstr(line, " unreachable") != NULL) {
-		ways_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
+		hops_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
 				 : strstr(line, "prohibited") != NULL ? "prohibit"
 								      : "unreachable");
 		return;
@@ -255,10 +264,10 @@ way_take(char *line, struct ways_text *w)
 	dev += 2;
 	end = dev + strcspn(dev, ", \n"); /* "wan0 onlink, weight 1" */
 	*end = '\0';
-	ways_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
+	hops_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
-/* Returns true when the line begins a route that counts, and fills the prefix. */
+/* Return true if the line begins a route that counts, and fill the prefix. */
 static bool
 head_take(const char *line, struct prefix *p)
 {
@@ -268,13 +277,16 @@ head_take(const char *line, struct prefix *p)
 	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
 	    sscanf(line + 3, " %63s", text) != 1)
 		return false;
-	/* The kernel's own routes are its own, but for those with a gateway, and for rejects. */
+	/* Leave out the kernel's own routes, except those with a gateway and rejects. */
 	if (line[0] == 'K' && strstr(line, " is directly connected") != NULL)
 		return false;
 	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
 }
 
-/* "VRF red:", and from FRR 10 on "IPv4 unicast VRF red:". True when the line is one. */
+/*
+ * Return true for a line "VRF red:" (from FRR 10 on "IPv4 unicast VRF red:"), and copy the
+ * name.
+ */
 static bool
 vrf_line_take(const char *line, char vrf[IFNAMSIZ])
 {
@@ -298,7 +310,7 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 		{"show ip route", "show ip route vrf all"},
 		{"show ipv6 route", "show ipv6 route vrf all"}};
 	char vrf[IFNAMSIZ] = "", next[IFNAMSIZ];
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 	struct prefix p = {0};
 	char *line = NULL;
 	size_t size = 0;
@@ -310,36 +322,39 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 	if (run_start(&run, vtysh, command[family == 6][all_vrfs]) < 0)
 		return -1;
 	while (getline(&line, &size, run.out) > 0) {
-		if (strlen(line) <= STATE_OF_WAY)
+		if (strlen(line) <= HOP_STATE_COLUMN)
 			continue;
 		if (line[0] != ' ') {
 			is_table |= strncmp(line, "Codes:", 6) == 0;
 			if (open && w.n > 0)
 				on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
-			ways_reset(&w);
+			hops_reset(&w);
 			if (vrf_line_take(line, next))
 				strcpy(vrf, next);
 			open = isalnum((unsigned char)line[0]) && head_take(line, &p);
 		}
-		if (open && way_is_in_use(line[STATE_OF_WAY]))
-			way_take(line, &w);
-		else if (open && way_is_undecided(line[STATE_OF_WAY]) && w.n == 0)
-			ways_add_kind(&w, ZEBRA_UNDECIDED);
+		if (open && hop_is_in_use(line[HOP_STATE_COLUMN]))
+			hop_take(line, &w);
+		else if (open && hop_is_undecided(line[HOP_STATE_COLUMN]) && w.n == 0)
+			hops_add_kind(&w, ZEBRA_UNDECIDED);
 	}
 	if (open && w.n > 0)
 		on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
-	ways_free(&w);
+	hops_free(&w);
 	free(line);
 	rc = run_end(&run, vtysh, true);
 	if (rc < 0)
 		return rc;
-	/* Of an empty table vtysh says nothing; the summary tells that from no answer. */
+	/*
+	 * vtysh prints nothing for an empty table; the summary tells that from a missing
+	 * answer.
+	 */
 	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }
 
 /* --- one prefix, as JSON --------------------------------------------------------------- */
 
-/* All that is said, an interface's name among it that need not be UTF-8; NULL: no JSON. */
+/* Read all output as JSON; names of interfaces may be malformed UTF-8. NULL: no JSON. */
 static json_t *
 json_read(FILE *f)
 {
@@ -362,21 +377,21 @@ member_text(const json_t *o, const char *key)
 }
 
 static void
-nexthop_take(const json_t *hop, struct ways_text *w)
+nexthop_take(const json_t *hop, struct hops_text *w)
 {
 	if (!row_true(hop, "fib") || row_true(hop, "recursive"))
 		return;
 	if (row_true(hop, "unreachable"))
-		ways_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
+		hops_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
 				 : row_true(hop, "adminProhibited") ? "prohibit"
 								    : "unreachable");
 	else if (member_text(hop, "interfaceName") != NULL)
-		ways_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
+		hops_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
 			 json_integer_value(json_object_get(hop, "weight")));
 }
 
 static bool
-route_is_kernels(const json_t *route, const struct ways_text *w)
+route_is_kernels(const json_t *route, const struct hops_text *w)
 {
 	const char *protocol = member_text(route, "protocol");
 
@@ -386,22 +401,22 @@ route_is_kernels(const json_t *route, const struct ways_text *w)
 	if (strcmp(protocol, "kernel") != 0)
 		return false;
 	for (unsigned int i = 0; i < w->n; i++)
-		if (strncmp(w->way[i], "dev ", 4) != 0)
+		if (strncmp(w->hop[i], "dev ", 4) != 0)
 			return false;
 	return true;
 }
 
 int
-zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways)
+zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops)
 {
-	struct ways_text w = {0};
+	struct hops_text w = {0};
 	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 64];
 	json_t *root, *route, *hop;
 	struct run run = {.patience_s = ZEBRA_ANSWER_S};
 	size_t i, j;
 	int rc;
 
-	*ways = NULL;
+	*hops = NULL;
 	snprintf(command, sizeof(command), "show %s route %s%s%s%s json",
 		 p->family == 4 ? "ip" : "ipv6", vrf == NULL ? "" : "vrf ",
 		 vrf == NULL ? "" : vrf, vrf == NULL ? "" : " ", prefix_str(p, text));
@@ -412,22 +427,25 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 		if (!row_true(route, "selected"))
 			continue;
 		if (!row_true(route, "installed")) {
-			ways_add_kind(&w, ZEBRA_UNDECIDED);
+			hops_add_kind(&w, ZEBRA_UNDECIDED);
 			continue;
 		}
 		json_array_foreach (json_object_get(route, "nexthops"), j, hop)
 			nexthop_take(hop, &w);
 		if (route_is_kernels(route, &w))
-			ways_reset(&w);
+			hops_reset(&w);
 	}
-	*ways = ways_join(&w);
-	ways_free(&w);
+	*hops = hops_join(&w);
+	hops_free(&w);
 	rc = run_end(&run, vtysh, root != NULL);
 	json_decref(root);
 	return rc;
 }
 
-/* --- their number ------------------------------------------------------------------------ */
+/*
+ * --- number of routes
+ * --------------------------------------------------------------------
+ */
 
 int
 zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,

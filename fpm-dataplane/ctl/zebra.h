@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What zebra has, asked through vtysh.
+ * zebra: read zebra's routes through vtysh.
  *
- * The whole table is read from `show ip route` as text: as JSON one command makes zebra 8.4
- * grow by 7 KiB a route (6.8 GiB for a million, measured) and answer nobody for half a
- * minute. What looks different is then asked for by prefix, as JSON; so a line of text that
- * was misunderstood costs a question, never a wrong verdict.
+ * The whole table is read as text of `show ip route`. As JSON one command makes zebra 8.4
+ * grow by 7 KiB a route (6.8 GiB for a million, measured), and zebra answers no query for
+ * half a minute. Routes that look different are then looked up by prefix, as JSON. So a
+ * line of text that was misunderstood costs a query and never gives a wrong result.
  */
 #ifndef CTL_ZEBRA_H
 #define CTL_ZEBRA_H
@@ -18,67 +18,76 @@
 
 struct exam;
 
-#define ZEBRA_ANSWER_S 10 /* silence of vtysh after which zebra is said not to answer */
+/* after so many seconds of silence zebra counts as not answering */
+#define ZEBRA_ANSWER_S 10
 
-/* The ways of one route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
-struct ways_text {
+/* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
+struct hops_text {
 	unsigned int n, cap;
-	char **way;
+	char **hop;
 };
-void ways_reset(struct ways_text *w);
-void ways_add(struct ways_text *w, const char *via, const char *dev, long long weight);
-void ways_add_kind(struct ways_text *w, const char *kind); /* "blackhole", ... */
-/* All of them, "; " between; NULL when there are none. The caller frees. */
-char *ways_join(struct ways_text *w);
-void ways_free(struct ways_text *w);
+void hops_reset(struct hops_text *w);
+void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
+void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
+/* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
+char *hops_join(struct hops_text *w);
+void hops_free(struct hops_text *w);
 
 /*
- * The one way of a route that zebra has selected and the kernel refused, or has not answered
- * for yet: a live update then does not reach FPM, a replay does, so either is right.
+ * The text for a route that zebra has selected and the kernel has refused or not confirmed
+ * yet. FPM does not get such a route as an update, but gets it in a replay, so both
+ * results are right.
  */
 #define ZEBRA_UNDECIDED "undecided"
 
-/* One route; `vrf` is NULL for table main. */
-typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct ways_text *w,
+/* Receives a route; `vrf` is NULL for table main. */
+typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops_text *w,
 			    void *ctx);
 
 /*
- * Call on_route() for each route that zebra has selected and that is not the kernel's own
- * (connected, local): of table main, with `all_vrfs` of every VRF as well. `vtysh` is a command
- * with its words separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or -1 when it
- * failed otherwise (said on stderr).
+ * Call on_route() for each route that zebra has selected, except the kernel's own
+ * (connected, local): of table main, with `all_vrfs` also of every VRF. `vtysh` is a
+ * command, its words separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or
+ * -1 on another error. Prints errors to stderr.
  */
 int zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
 		void *ctx);
 
 /*
- * How many routes zebra has installed that are not the kernel's own: from *least to *most, for
- * its summary does not tell which of the kernel's it passes on. Returns as zebra_table() (said on stderr
- * when `aloud`; else vtysh is kept silent, too).
+ * Count the routes that zebra has installed, except the kernel's own: *least to *most,
+ * because the summary does not tell which of the kernel's routes zebra passes on. Returns
+ * as zebra_table(). Prints errors only when `aloud`; otherwise vtysh is silent, too.
  */
 int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		long long *most);
 
 /*
- * The same as zebra_table() for one prefix of one table, asked as JSON. *ways is NULL when zebra
- * has no such route.
+ * Look up one prefix of one table as JSON. *hops is NULL when zebra has no such route.
+ * Returns as zebra_table().
  */
-int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways);
+int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops);
 
-/* --- which zebra (zebra_find.c) ----------------------------------------------------------- */
+/*
+ * --- find zebra (zebra_find.c)
+ * -----------------------------------------------------------
+ */
 
-#define ZEBRA_MODULE  "dplane_fpm_nl"
-#define ZEBRA_LISTENS "--asic-offload=notify_on_offload" /* to acknowledgements */
+#define ZEBRA_MODULE "dplane_fpm_nl"
+/* makes zebra wait for acknowledgements */
+#define ZEBRA_LISTENS "--asic-offload=notify_on_offload"
 
-/* Find its process, whatever check is the first to need it: e->zebra and what it has. */
+/*
+ * Find zebra's process and fill e->zebra and the flags of its command line. Only the first
+ * call searches.
+ */
 void zebra_find(struct exam *e);
 
-/* The command that asks the zebra that runs there. Valid until the next call. */
+/* Return the command that asks this zebra. Valid until the next call. */
 const char *zebra_vtysh(struct exam *e);
 
 /*
- * The command that asks the zebra where the daemon's TAPs are: vtysh, with what reaches its
- * own files. We are in its network namespace from then on. Valid until the next call.
+ * Enter the network namespace of the daemon's TAPs, and return the command that asks the
+ * zebra there: vtysh, with options that reach its files. Valid until the next call.
  */
 const char *zebra_vtysh_of(const char *socket);
 

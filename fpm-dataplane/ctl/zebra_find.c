@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which zebra runs where the TAPs are, and which vtysh reaches it: its process is looked for among
- * those of the control namespace.
+ * Find the zebra of the control namespace among its processes, and the vtysh command that
+ * reaches it.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define CMDLINE_MAX 4096
 
-/* `here`: the namespace we are in, "": any will do. */
+/* `here`: the network namespace of this process, "": accept any. */
 static void
 zebra_on_process(struct exam *e, const char *name, void *here)
 {
@@ -30,7 +30,9 @@ zebra_on_process(struct exam *e, const char *name, void *here)
 	    (!exam_link(e, netns, sizeof(netns), "/proc/%s/ns/net", name) ||
 	     strcmp(netns, here) != 0))
 		return;
-	/* Of several the one that has it: a namespace may hold more than one FRR. */
+	/*
+	 * A namespace may have more than one FRR: prefer the zebra that loads the module.
+	 */
 	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, ZEBRA_MODULE)) {
 		e->zebra = (pid_t)strtol(name, NULL, 10);
 		e->zebra_loads = cmdline_loads(cmdline, (size_t)n, ZEBRA_MODULE);
@@ -46,14 +48,17 @@ zebra_find(struct exam *e)
 	if (e->looked)
 		return;
 	e->looked = true;
-	/* Without a daemon nobody says where zebra is to be. */
+	/* Without a daemon the namespace of zebra is unknown. */
 	if (e->version != NULL)
 		exam_link(e, here, sizeof(here), "/proc/self/ns/net");
 	if (e->deny == NULL)
 		exam_folder(e, "/proc", zebra_on_process, here);
 }
 
-/* Are the files of the zebra that was found others than ours: a container's, a lab's? */
+/*
+ * Return true if the zebra that was found has another mount namespace, as in a container
+ * or a lab.
+ */
 static bool
 zebra_has_own_files(const struct exam *e)
 {
@@ -65,8 +70,8 @@ zebra_has_own_files(const struct exam *e)
 }
 
 /*
- * The command that reaches the zebra that was found, where its own words, or its files, say
- * that the usual one does not.
+ * Return the command for the zebra that was found. Its command line, or its mount
+ * namespace, may call for other words than the usual ones.
  */
 const char *
 zebra_vtysh(struct exam *e)

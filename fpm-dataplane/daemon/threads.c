@@ -33,7 +33,7 @@
 static int
 last_checkpoint_take(struct dataplane *dp)
 {
-	int fd = service_take(FDSTORE_CHECKPOINT);
+	int fd = sd_take(FDSTORE_CHECKPOINT);
 
 	dp->last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	dp->last_checkpoint.tries = rib_checkpoint_attempts(dp->last_checkpoint.fd);
@@ -55,7 +55,7 @@ rib_begin(struct dataplane *dp)
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s,
-			       .checkpoint = service_is_kept(),
+			       .checkpoint = sd_has_manager(),
 			       .checkpoint_fd = last_checkpoint_take(dp),
 			       .successor = dp->predecessor >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
@@ -91,7 +91,7 @@ workers_setup(struct dataplane *dp)
 	 * True if no other daemon can forward instead of this one: a busy address must not
 	 * end the start.
 	 */
-	bool next = service_is_next() || dp->predecessor >= 0;
+	bool next = sd_is_restarted() || dp->predecessor >= 0;
 	struct worker *w = dp->worker;
 	struct neigh_conf neigh = {.count = counters_register("neigh"),
 				   .rib = &w[W_RIB],
@@ -202,7 +202,7 @@ threads_start(struct dataplane *dp)
 		struct worker *w = &dp->worker[start_order[i]];
 
 		rc = worker_start(w);
-		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
+		sd_send_nowait("WATCHDOG=1"); /* of a successor, from COMMITTED on */
 		if (rc < 0)
 			log_error("main: thread does not start thread=%s error=%s",
 				  w->ops->name, strerror(-rc));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# bash completion for fpmctl: the program itself knows its words, and the daemon its ports.
+# bash completion for fpmctl. The words come from fpmctl, the names of ports from the daemon.
 
 _fpmctl()
 {
@@ -17,7 +17,7 @@ _fpmctl()
 		esac
 	done
 	if [[ ${words[0]} == device && $cur$prev == *:* ]]; then
-		# A colon ends a word for readline: of an address only the rest is completed.
+		# A colon ends a word for readline: complete only the rest of an address.
 		word=${COMP_LINE:0:COMP_POINT}
 		word=${word##* }
 		COMPREPLY=($(compgen -W "$(fpmctl --complete -- device bind 2> /dev/null)" \
@@ -27,7 +27,7 @@ _fpmctl()
 	fi
 	case "${words[0]} $prev" in
 	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload")
-		# Readline's own: a folder goes on behind its slash, a blank in a name is quoted.
+		# Readline completes files: it continues below a folder and quotes blanks.
 		compopt -o default 2> /dev/null
 		COMPREPLY=()
 		return
@@ -43,7 +43,7 @@ _fpmctl()
 		names=$prev
 		;;
 	"show groups" | "show nexthops")
-		# A full table has thousands of groups: their numbers only when one is begun.
+		# A full table has thousands of numbers: list them only after the first digit.
 		[[ $cur == [0-9]* ]] && names=$prev
 		;;
 	esac

@@ -30,13 +30,13 @@ slow_begin(void)
 {
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
-	worker_takes_long(SLOW_MS);
+	worker_suspend_watchdog(SLOW_MS);
 }
 
 static void
 slow_end(void)
 {
-	worker_takes_long(0);
+	worker_suspend_watchdog(0);
 	urcu_qsbr_thread_online();
 }
 

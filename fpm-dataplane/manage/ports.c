@@ -24,7 +24,7 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		uint64_t begin = monotonic_ms();
 		struct hotplug_rest rest = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
 
-		service_goes_on();
+		sd_extend_timeout();
 		rc = hotplug_open(h, conf, cp, &rest, &port, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
@@ -40,7 +40,7 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 					 : "found",
 			 (unsigned long long)(monotonic_ms() - begin));
 	}
-	service_goes_on();
+	sd_extend_timeout();
 	return 0;
 }
 

@@ -16,7 +16,7 @@
  * Open all by hotplug_open(), with the TAPs of the last daemon: in slots 0, 1, ... if `h` has
  * opened none before. Those that were opened before one failed stay open; *n counts them.
  * Returns 0 or -errno, after a line in the log. For each the service manager is told that the
- * start goes on (service_goes_on()).
+ * start goes on (sd_extend_timeout()).
  */
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 

@@ -374,7 +374,7 @@ link_retry_vrfs(struct neigh *n)
 void
 link_retry_vlans(struct neigh *n)
 {
-	if (!n->vlan_left_out || n->n_vlans > table_brim(n->max_vlans))
+	if (!n->vlan_left_out || n->n_vlans > table_capacity(n->max_vlans))
 		return;
 	n->vlan_left_out = false;
 	link_forget_where(n, 0, link_is_left_out);

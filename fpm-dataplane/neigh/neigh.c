@@ -74,7 +74,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 	ports_reopen_lost(n);
 	carrier_log_pending(n);
-	if (n->nb_left_out && n->n_nb <= table_brim(n->max_known)) {
+	if (n->nb_left_out && n->n_nb <= table_capacity(n->max_known)) {
 		n->nb_left_out = false;
 		kmon_report_neighbors(n->control);
 	}

@@ -49,7 +49,7 @@ process_kill(void)
 static void
 last_process_end(void)
 {
-	process = service_take(NICS_LIFE);
+	process = sd_take(NICS_LIFE);
 	(void)process_has_ended(ALONE_MS);
 	process_kill();
 }
@@ -105,7 +105,7 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 	int status = 0;
 
 	if (rc == -EPIPE && child != 0 && waitpid(child, &status, 0) == child &&
-	    WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM)
+	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
 		rc = eal_no_memory(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
 		log_error("main: no process that keeps the NICs error=%s",
@@ -134,7 +134,7 @@ int
 nics_begin(const struct config *conf, char *const argv[], pid_t old,
 	   const sigset_t *born_with)
 {
-	int sock = service_take(NICS_FD), rc;
+	int sock = sd_take(NICS_FD), rc;
 	struct nics_reply hello = {0};
 
 	if (sock >= 0)
@@ -149,9 +149,9 @@ nics_begin(const struct config *conf, char *const argv[], pid_t old,
 void
 nics_keep(void)
 {
-	service_forget(NICS_LIFE);
+	sd_fdremove(NICS_LIFE);
 	if (process >= 0)
-		service_keep(NICS_LIFE, process);
+		sd_fdstore(NICS_LIFE, process);
 }
 
 void

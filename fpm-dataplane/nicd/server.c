@@ -460,7 +460,7 @@ line_begin(int sock, unsigned int client)
 int
 nics_serve(const struct config *conf)
 {
-	int sock = service_take(NICS_FD), rc;
+	int sock = sd_take(NICS_FD), rc;
 	sigset_t all;
 
 	prctl(PR_SET_NAME, "fpm-nics");
@@ -468,13 +468,13 @@ nics_serve(const struct config *conf)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	if (sock < 0) {
 		fputs("fpm-dataplane: --nics is for the daemon itself to say\n", stderr);
-		return SERVICE_EXIT_CONFIG;
+		return SD_EXIT_CONFIG;
 	}
 	rc = privilege_drop();
 	if (rc == 0)
 		rc = eal_start_nics(conf);
 	if (rc < 0)
-		return rc == -ENOMEM || rc == -EACCES ? SERVICE_EXIT_ROOM : 1;
+		return rc == -ENOMEM || rc == -EACCES ? SD_EXIT_ROOM : 1;
 	leftovers_remove();
 	serve.began_with = eal_sum(conf);
 	serve.pool = eal_pool(conf);

@@ -74,7 +74,7 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 {
 	struct renamed want = {conf, tap};
 	char key[64];
-	int fd = service_take(tap_fd_name(tap, key));
+	int fd = sd_take(tap_fd_name(tap, key));
 
 	if (fd >= 0)
 		return fd;
@@ -82,7 +82,7 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 	 * Return a copy: fdstore_put_all() closes the inherited descriptor and removes its
 	 * old name.
 	 */
-	fd = service_find(tap_was_renamed, &want);
+	fd = sd_find(tap_was_renamed, &want);
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -96,8 +96,8 @@ fdstore_put_tap(const struct port *port)
 	 * systemd keeps several descriptors of the same name, also of deleted TAPs: remove
 	 * the old one first.
 	 */
-	service_forget(tap_fd_name(port->name, key));
-	rc = service_keep(key, port->tap.fd);
+	sd_fdremove(tap_fd_name(port->name, key));
+	rc = sd_fdstore(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("fdstore: tap not stored name=%s error=%s", port->name,
 			 strerror(-rc));
@@ -108,7 +108,7 @@ fdstore_remove_tap(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(tap_fd_name(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
+	if (sd_fdremove_wait(tap_fd_name(tap, key), haste_ms(SD_SEND_MS)) == -ETIMEDOUT)
 		log_warn("fdstore: tap not removed yet name=%s", tap);
 }
 
@@ -118,11 +118,11 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	char name[128];
 	int fd;
 
-	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
+	while ((fd = sd_take_next(name, sizeof(name))) >= 0) {
 		char shown[128];
 
 		close(fd);
-		service_forget(name);
+		sd_fdremove(name);
 		log_info("fdstore: unused descriptor removed name=%s",
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
@@ -131,7 +131,7 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 			fdstore_put_tap(&port[i]);
 	}
 	/* Remove the checkpoint of the last daemon, even if this daemon has none. */
-	service_forget(FDSTORE_CHECKPOINT);
+	sd_fdremove(FDSTORE_CHECKPOINT);
 	if (checkpoint_fd >= 0)
-		service_keep(FDSTORE_CHECKPOINT, checkpoint_fd);
+		sd_fdstore(FDSTORE_CHECKPOINT, checkpoint_fd);
 }

@@ -41,7 +41,7 @@ void fdstore_put_tap(const struct port *port);
 
 /*
  * Remove the descriptor of a TAP from the store. Returns when the service manager has
- * closed it, or after SERVICE_TELL_MS with a line in the log.                 [manage]
+ * closed it, or after SD_SEND_MS with a line in the log.                 [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

@@ -88,7 +88,7 @@ successor_await(const struct child *child, enum step step)
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
 		if (now - notified >= NOTIFY_MS) {
-			service_hint("WATCHDOG=1");
+			sd_send_nowait("WATCHDOG=1");
 			notified = now;
 		}
 	}
@@ -121,31 +121,31 @@ successor_end(const struct child *child, bool shares)
 
 /* Write the reason for clients why there is no successor. */
 static void
-failure_text(int rc, int status, char why[SERVICE_WHY_STRLEN])
+failure_text(int rc, int status, char why[SD_WHY_STRLEN])
 {
 	if (rc == -ETIMEDOUT)
-		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
+		snprintf(why, SD_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (rc == -EAGAIN)
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "the service manager does not answer, so it would not know the "
 			 "successor");
 	else if (rc != -EPIPE)
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "the service manager could not be told of its successor: %s",
 			 strerror(-rc));
 	else if (WIFSIGNALED(status))
-		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
+		snprintf(why, SD_WHY_STRLEN, "its successor was ended by signal %d%s",
 			 WTERMSIG(status),
 			 WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL
 				 ? " (perhaps no memory)"
 				 : "");
-	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
-		snprintf(why, SERVICE_WHY_STRLEN,
+	else if (WEXITSTATUS(status) == SD_EXIT_CONFIG)
+		snprintf(why, SD_WHY_STRLEN,
 			 "the configuration is wrong; `fpmctl config reload --dry-run` "
 			 "shows where");
 	else
-		snprintf(why, SERVICE_WHY_STRLEN,
+		snprintf(why, SD_WHY_STRLEN,
 			 "its successor did not start, code %d; the log has the reason",
 			 WEXITSTATUS(status));
 }
@@ -162,10 +162,10 @@ handover_refuse(const char *why)
 	 * try begins.
 	 */
 	sigemptyset(&requests);
-	sigaddset(&requests, SERVICE_SIGNAL_RESTART);
+	sigaddset(&requests, SD_SIGNAL_RESTART);
 	(void)sigtimedwait(&requests, NULL, &now);
 	log_error("main: restart refused, forwarding continues reason=\"%s\"", why);
-	service_refused(why);
+	sd_refusal_add(why);
 	return HANDOVER_REFUSED;
 }
 
@@ -188,9 +188,9 @@ handover_cancel(const struct predecessor *old, const char *why)
 static enum handover
 handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 {
-	char why[SERVICE_WHY_STRLEN];
+	char why[SD_WHY_STRLEN];
 
-	if (service_is_heard())
+	if (sd_manager_runs())
 		return HANDOVER_SLOW;
 	if (quiesced)
 		(void)workers_resume(&old->quiesce);
@@ -206,14 +206,14 @@ successor_failed(const struct child *child, const struct predecessor *old, int r
 		 bool quiesced)
 {
 	int status = successor_end(child, nics_are_kept());
-	char why[SERVICE_WHY_STRLEN];
+	char why[SD_WHY_STRLEN];
 
 	if (rc == -EINTR) {
 		log_info("main: restart cancelled reason=end-signal");
 		return HANDOVER_REFUSED;
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
-		if (service_is_heard())
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM) {
+		if (sd_manager_runs())
 			log_warn("main: no memory for two daemons, ending first");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
@@ -237,14 +237,14 @@ successor_start(struct child *child, const struct predecessor *old, int nics)
 
 	if (nics >= 0)
 		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
-	return child_start(child, old->argv, fd, n, SERVICE_SUCCESSOR, &old->start_mask);
+	return child_start(child, old->argv, fd, n, SD_SUCCESSOR, &old->start_mask);
 }
 
 static enum handover
 predecessor_hand_over(const struct predecessor *old, int nics)
 {
 	struct child child = {.sock = -1};
-	char said[SERVICE_WHY_STRLEN];
+	char said[SD_WHY_STRLEN];
 	int rc = successor_start(&child, old, nics);
 
 	if (rc < 0) {
@@ -267,7 +267,7 @@ predecessor_hand_over(const struct predecessor *old, int nics)
 	if (rc == 0 && end_signal_is_pending()) /* it may have come between the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_mainpid(child.pid, haste_ms(SERVICE_TELL_MS));
+		rc = sd_set_mainpid(child.pid, haste_ms(SD_SEND_MS));
 	if (rc < 0)
 		return successor_failed(&child, old, rc, true);
 	/*
@@ -348,7 +348,7 @@ predecessor_await(const struct successor *next, enum step step, int max_ms, bool
 		if (max_ms >= 0 && now - begin >= (uint64_t)max_ms)
 			return -ETIMEDOUT;
 		if (now - notified >= NOTIFY_MS) { /* read from COMMITTED on */
-			service_hint("WATCHDOG=1");
+			sd_send_nowait("WATCHDOG=1");
 			notified = now;
 		}
 	}
@@ -405,7 +405,7 @@ process_await_end(int pidfd)
 	for (int ms = 0; pidfd >= 0 && poll(&p, 1, NOTIFY_MS) <= 0; ms += NOTIFY_MS) {
 		if (ms >= HANDOVER_CLOSE_MS)
 			return -ETIMEDOUT;
-		service_hint("WATCHDOG=1");
+		sd_send_nowait("WATCHDOG=1");
 	}
 	return 0;
 }
@@ -445,8 +445,8 @@ successor_take_over(const struct successor *next, int pidfd)
 
 	if (rc < 0)
 		return rc;
-	service_speak();
-	service_hint("WATCHDOG=1"); /* its watchdog counts from now on */
+	sd_unmute();
+	sd_send_nowait("WATCHDOG=1"); /* its watchdog counts from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
 		hanging = "device";

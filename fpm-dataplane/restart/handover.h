@@ -63,7 +63,7 @@ enum handover {
 
 /*
  * Hand over, from the start of a successor to CLOSED. The log says why a restart is
- * refused, and clients that requested one get the same text (service_refused()). A signal
+ * refused, and clients that requested one get the same text (sd_refusal_add()). A signal
  * that ends the daemon is left pending and cancels the handover: HANDOVER_REFUSED.
  */
 enum handover handover_to_successor(const struct predecessor *old);

@@ -14,7 +14,7 @@
 #define NAMES_BYTES 8192
 
 /*
- * Place the descriptors from SERVICE_FIRST_FD on, and close all above them. They are first
+ * Place the descriptors from SD_FIRST_FD on, and close all above them. They are first
  * copied to numbers above that range, as low as possible, because RLIMIT_NOFILE limits the
  * numbers.
  */
@@ -25,14 +25,14 @@ fds_place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsign
 	int rc = 0;
 
 	for (unsigned int i = 0; i < n_fd && rc == 0; i++) {
-		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, SERVICE_FIRST_FD + (int)n_fd);
+		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, SD_FIRST_FD + (int)n_fd);
 		rc = high[i] < 0 ? errno
-				 : posix_spawn_file_actions_adddup2(
-					   actions, high[i], SERVICE_FIRST_FD + (int)i);
+				 : posix_spawn_file_actions_adddup2(actions, high[i],
+								    SD_FIRST_FD + (int)i);
 	}
 	if (rc == 0)
 		rc = posix_spawn_file_actions_addclosefrom_np(actions,
-							      SERVICE_FIRST_FD + (int)n_fd);
+							      SD_FIRST_FD + (int)n_fd);
 	return -rc;
 }
 
@@ -52,7 +52,7 @@ program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigne
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
 					i == 0 ? "" : ":", fd[i].name);
 	}
-	env = service_env(names, n_fd);
+	env = sd_env(names, n_fd);
 	if (env == NULL)
 		return -ENOMEM;
 	posix_spawn_file_actions_init(&actions);
@@ -70,7 +70,7 @@ program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigne
 			close(high[i]);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
-	service_env_free(env);
+	sd_env_free(env);
 	return rc;
 }
 

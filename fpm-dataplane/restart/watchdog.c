@@ -34,7 +34,7 @@ thread_at(struct worker *w, unsigned int n, unsigned int i, uint64_t now_ms,
 
 	if (i < n) {
 		*thread = (struct watched){w[i].ops->name, worker_rounds(&w[i]),
-					   worker_rests(&w[i], now_ms)};
+					   worker_watchdog_is_suspended(&w[i], now_ms)};
 		return true;
 	}
 	if (i - n >= n_block)
@@ -85,7 +85,7 @@ time_until(uint64_t then_ms)
 int
 watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 {
-	unsigned int timeout_ms = service_watchdog_ms();
+	unsigned int timeout_ms = sd_watchdog_ms();
 	static struct watchdog watchdog;
 	static uint64_t check_ms; /* static: frequent signals do not delay a check */
 	int sig;
@@ -103,7 +103,7 @@ watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 		if (monotonic_ms() >= check_ms) {
 			if (watchdog_check(&watchdog, w, n_worker, monotonic_ms(),
 					   timeout_ms))
-				service_hint("WATCHDOG=1");
+				sd_send_nowait("WATCHDOG=1");
 			check_ms = monotonic_ms() + timeout_ms / CHECKS + 1;
 		}
 		if (sig >= 0)
@@ -123,8 +123,8 @@ watchdog_wait(bool (*done)(void), unsigned int most_ms)
 		if (now >= end_ms)
 			return -ETIMEDOUT;
 		if (now >= notify_ms) {
-			service_hint("WATCHDOG=1");
-			notify_ms = now + service_watchdog_ms() / CHECKS;
+			sd_send_nowait("WATCHDOG=1");
+			notify_ms = now + sd_watchdog_ms() / CHECKS;
 		}
 		nanosleep(&pause, NULL);
 	}

@@ -3,7 +3,7 @@
  * watchdog: the check that each thread still runs. Workers and forwarders count the rounds
  * of their loops; a thread whose count stands still hangs. A forwarder without work sleeps
  * 100 ms at most (base/idle.h). A worker announces a task that takes long, and its limit
- * (worker_takes_long()).                                                        [main]
+ * (worker_suspend_watchdog()).                                                        [main]
  */
 #ifndef RESTART_WATCHDOG_H
 #define RESTART_WATCHDOG_H

@@ -87,6 +87,14 @@ adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t 
 	return 0;
 }
 
+uint32_t
+adj_number(const struct rib *rib, const struct link *link, uint8_t family,
+	   const struct ipaddr *addr)
+{
+	return adj_find(rib, adj_hash(rib, link->ifindex, family, addr), link, family,
+			addr);
+}
+
 bool
 adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr)

@@ -41,6 +41,9 @@ struct rib_adjs {
 /* Return true if the adjacency exists, or if there is room for it. */
 bool adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		      const struct ipaddr *addr);
+/* The number of an adjacency that is in use; 0: there is none. */
+uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t family,
+		    const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);

@@ -63,6 +63,7 @@ nh_drop_members(struct rib *rib, struct nh *nh)
 	nh->n_member = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		cds_list_del(&member[i].in);
+		member[i].nh->n_groups--;
 		nh_maybe_free(rib, member[i].nh);
 	}
 	free(member);
@@ -155,11 +156,13 @@ nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 		member[i].group = nh;
 		member[i].weight = ev->hops[i].weight == 0 ? 1 : ev->hops[i].weight;
 		cds_list_add(&member[i].in, &member[i].nh->member_of);
+		member[i].nh->n_groups++;
 	}
 	nh->member = member;
 	nh->n_member = ev->n_hops;
 	for (uint32_t i = 0; i < n_old; i++) {
 		cds_list_del(&old[i].in);
+		old[i].nh->n_groups--;
 		nh_maybe_free(rib, old[i].nh);
 	}
 	free(old);

@@ -25,8 +25,9 @@ struct nh {
 	uint32_t number; /* in rib->nhs */
 	uint32_t slot;   /* its first, of one for each MTU class; 0: no route names it */
 	uint32_t n_member;
-	bool known;  /* announced in this session */
-	bool absent; /* deleted while in use: the last content stays in force */
+	uint32_t n_groups; /* groups that name it: the length of member_of */
+	bool known;        /* announced in this session */
+	bool absent;       /* deleted while in use: the last content stays in force */
 	bool is_group;
 	bool to_free;        /* in rib->nhs.to_free */
 	bool unresolved;     /* result of nh_is_unresolved() (early.c) ... */

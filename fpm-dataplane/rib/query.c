@@ -24,6 +24,7 @@
 #include "rib/index.h"
 #include "rib/leg.h"
 #include "rib/nexthop.h"
+#include "rib/own.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
@@ -350,8 +351,83 @@ slot_is_used(const struct rib *rib, const struct slot *s)
 	       s->refs > (s->number == rib->contents.unresolved);
 }
 
+/* --- next hops, by zebra's id ------------------------------------------------------- */
+
+/* Make the leg that a slot with this next hop would have, without references. */
+static struct leg
+nh_leg(const struct rib *rib, const struct nh *nh)
+{
+	struct leg leg = {.hop = nh->hop};
+	const struct next_hop *hop = &leg.hop;
+	uint32_t ifindex = hop->ifindex;
+
+	if (!nh->known)
+		next_hop_special(&leg.hop, PATH_UNRESOLVED);
+	if (hop->kind != PATH_NONE)
+		return leg;
+	if (ifindex == 0 && hop->gw_family != 0)
+		ifindex = own_ifindex_of(&rib->own, hop->gw_family, &hop->gw);
+	leg.link = rib_link_find(&rib->links, ifindex);
+	if (leg.link != NULL && hop->gw_family != 0)
+		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
+	return leg;
+}
+
+static const char *
+nh_state_name(const struct rib *rib, const struct leg *leg)
+{
+	fib_path path;
+
+	switch (leg_path(rib, leg, &path)) {
+	case LEG_FAILED:
+		return "failed";
+	case LEG_DOWN: /* an interface that is up: no route uses the next hop, or none is free */
+		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
+	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
+		return leg->hop.ifindex != 0 ? "down" : "unresolved";
+	default:
+		return path_state_name(path_kind(path));
+	}
+}
+
+static json_t *
+nh_json(const struct rib *rib, const struct nh *nh)
+{
+	struct leg leg = nh_leg(rib, nh);
+	json_t *via = json_null();
+	char buf[PREFIX_STRLEN];
+	json_int_t routes = 0;
+
+	if (leg.hop.gw_family != 0)
+		via = json_string(ipaddr_str(&leg.hop.gw, leg.hop.gw_family, buf));
+	for (uint32_t i = nh->slot; i != 0; i = slot_at(&rib->slots, i)->sibling)
+		routes += slot_at(&rib->slots, i)->refs;
+	return json_pack("{s:I, s:o, s:o, s:s, s:I, s:I, s:b, s:I}", "nexthop_id",
+			 (json_int_t)nh->id, "via", via, "dev", dev_json(&leg), "state",
+			 nh_state_name(rib, &leg), "groups", (json_int_t)nh->n_groups,
+			 "routes", routes, "absent", nh->absent, "adj",
+			 (json_int_t)leg.adj);
+}
+
 static void
 list_nexthops(const struct rib *rib, struct msg_query *q)
+{
+	uint32_t steps = 0;
+
+	while (q->cursor[0] < rib->nhs.high) {
+		const struct nh *nh;
+
+		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
+			return;
+		nh = rib->nhs.v[++q->cursor[0]];
+		if (nh != NULL && !nh->is_group)
+			query_add_row(q, nh_json(rib, nh));
+	}
+	q->done = true;
+}
+
+static void
+list_groups(const struct rib *rib, struct msg_query *q)
 {
 	uint32_t steps = 0;
 
@@ -647,6 +723,9 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_NEXTHOPS:
 		list_nexthops(rib, q);
+		break;
+	case QUERY_GROUPS:
+		list_groups(rib, q);
 		break;
 	case QUERY_SUMMARY:
 		list_summary(rib, q);

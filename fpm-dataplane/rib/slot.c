@@ -112,7 +112,7 @@ slot_release(struct rib *rib, uint32_t number)
 	/* The routes without a slot are not recorded: a replay sends all routes again. */
 	if (rib->slots.refused && !rib->stopping &&
 	    slots_count_limited(rib) <=
-		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
+		    table_capacity(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots.refused = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

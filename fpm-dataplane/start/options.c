@@ -124,7 +124,7 @@ config_load_again(const char *file, struct config *conf)
 bool
 options_load(const struct options *opt, struct config *conf, int *code)
 {
-	bool next = service_is_next() && !opt->check && !opt->prepare;
+	bool next = sd_is_restarted() && !opt->check && !opt->prepare;
 	int errors = config_load(opt->file, conf, stderr);
 	char file[CONFIG_FILE_STRLEN];
 
@@ -139,7 +139,7 @@ options_load(const struct options *opt, struct config *conf, int *code)
 	fprintf(stderr, "%s: %d error%s, nothing started%s\n", file, errors,
 		errors == 1 ? "" : "s",
 		next ? " yet: what is kept for this start waits until it can" : "");
-	*code = next ? SERVICE_EXIT_LATER : SERVICE_EXIT_CONFIG;
+	*code = next ? SD_EXIT_LATER : SD_EXIT_CONFIG;
 	if (!next || !config_load_again(opt->file, conf))
 		return false;
 	fprintf(stderr, "%s: good now\n", file);

@@ -191,7 +191,7 @@ preflight(const struct config *conf, bool successor)
 
 	warn_of_mtu(conf);
 	if (rc == 0 && !successor)
-		rc = service_is_next() ? control_socket_try(conf) : preflight_listen(conf);
+		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);
 	return rc;
 }
 

@@ -27,10 +27,10 @@ signals_begin(sigset_t *waited, sigset_t *born_with)
 	sigaddset(waited, SIGINT);
 	sigaddset(waited, SIGTERM);
 	sigaddset(waited, SIGHUP);
-	sigaddset(waited, SERVICE_SIGNAL_RESTART);
+	sigaddset(waited, SD_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, waited, born_with);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* no checkpoint, and no end */
 	waiter = pthread_self();
-	sigaction(SERVICE_SIGNAL_RESTART, &act, NULL);
+	sigaction(SD_SIGNAL_RESTART, &act, NULL);
 }

@@ -87,7 +87,7 @@ child_exec(void)
 {
 	char text[24];
 
-	sink_forget();
+	log_out_close();
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
@@ -165,7 +165,7 @@ child_ended(int status)
 			log_error("supervise: program ended, not restarted code=%d", code);
 		return code;
 	}
-	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
+	if (code == SD_EXIT_CONFIG || code == SD_EXIT_LATER) {
 		log_error("supervise: program refused its configuration code=%d "
 			  "retry_in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
@@ -173,7 +173,7 @@ child_ended(int status)
 		sup.restarts++;
 		return -1;
 	}
-	child_start_again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
+	child_start_again("code", code, code == SD_EXIT_RESTART && sup.ready);
 	return -1;
 }
 
@@ -506,7 +506,7 @@ main(int argc, char **argv)
 	int watchdog_s = 30, start_s = 90;
 	int opt, rc;
 
-	sink_stand_in();
+	log_out_use_null();
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
@@ -536,7 +536,7 @@ main(int argc, char **argv)
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
 	timer_set(DO_NOTHING, 0);
-	sink_begin();
+	log_out_open();
 	privileges_limit();
 	/* A log without a reader, or at its size limit, must not end the process. */
 	signal(SIGPIPE, SIG_IGN);

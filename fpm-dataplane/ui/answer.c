@@ -188,14 +188,14 @@ answer_hold(struct answer *a)
 static void
 answer_restart(struct answer *a)
 {
-	if (!service_is_kept()) {
+	if (!sd_has_manager()) {
 		answer_refuse(a, REFUSED_STATE,
 			      "no supervisor would start the daemon again: it runs neither "
 			      "under systemd nor under fpm-supervise");
 		return;
 	}
 	log_info("ui: restart requested");
-	kill(getpid(), SERVICE_SIGNAL_RESTART);
+	kill(getpid(), SD_SIGNAL_RESTART);
 }
 
 /* Return true if the client is root or our user, not only in the socket's group. */
@@ -244,8 +244,10 @@ answer_show(struct answer *a)
 		answer_send_query(a, QUERY_ROUTES);
 		break;
 	case SHOW_NEXTHOPS:
-	case SHOW_GROUPS:
 		answer_send_query(a, QUERY_NEXTHOPS);
+		break;
+	case SHOW_GROUPS:
+		answer_send_query(a, QUERY_GROUPS);
 		break;
 	case SHOW_NEIGHBORS:
 		answer_send_query(a, QUERY_NEIGHBORS);

@@ -299,14 +299,14 @@ request_show(const struct api_input *in, enum show what, const char *name,
 	     struct api_output *out)
 {
 	json_t *request = json_pack("{s:s}", "show", show_info[what].name);
-	char known[128], words[CHOOSE_WORDS];
+	char known[128], words[FILTER_WORDS];
 
 	snprintf(known, sizeof(known), "%s%s",
 		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 					  : "",
 		 /* A name in the path selects the row. */
-		 name == NULL ? choose_words(show_info[what].name, words) : "");
+		 name == NULL ? filter_words(show_info[what].name, words) : "");
 	if (args_take(in, known, request, out) &&
 	    (name == NULL || body_put(request, "name", name, out)))
 		return request;

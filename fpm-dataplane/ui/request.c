@@ -14,15 +14,24 @@
 #include "base/fpm_event.h"
 
 const struct show_info show_info[N_SHOW] = {
-	[SHOW_ROUTES] = {"routes", NULL},       [SHOW_NEXTHOPS] = {"nexthops", "group"},
-	[SHOW_NEIGHBORS] = {"neighbors", NULL}, [SHOW_PORTS] = {"ports", "name"},
-	[SHOW_COUNTERS] = {"counters", "name"}, [SHOW_FPM] = {"fpm", NULL},
-	[SHOW_MEMORY] = {"memory", NULL},       [SHOW_VERSION] = {"version", NULL},
-	[SHOW_AUDIT] = {"audit", NULL},         [SHOW_PUNT] = {"punt", "class"},
-	[SHOW_CYCLES] = {"cycles", "thread"},   [SHOW_INTERFACES] = {"interfaces", "name"},
-	[SHOW_FIB] = {"fib", "family"},         [SHOW_VRFS] = {"vrfs", "name"},
-	[SHOW_THREADS] = {"threads", "thread"}, [SHOW_LOG] = {"log", NULL},
-	[SHOW_DROPS] = {"drops", "name"},       [SHOW_GROUPS] = {"groups", "group"},
+	[SHOW_ROUTES] = {"routes", NULL},
+	[SHOW_NEXTHOPS] = {"nexthops", "nexthop_id"},
+	[SHOW_NEIGHBORS] = {"neighbors", NULL},
+	[SHOW_PORTS] = {"ports", "name"},
+	[SHOW_COUNTERS] = {"counters", "name"},
+	[SHOW_FPM] = {"fpm", NULL},
+	[SHOW_MEMORY] = {"memory", NULL},
+	[SHOW_VERSION] = {"version", NULL},
+	[SHOW_AUDIT] = {"audit", NULL},
+	[SHOW_PUNT] = {"punt", "class"},
+	[SHOW_CYCLES] = {"cycles", "thread"},
+	[SHOW_INTERFACES] = {"interfaces", "name"},
+	[SHOW_FIB] = {"fib", "family"},
+	[SHOW_VRFS] = {"vrfs", "name"},
+	[SHOW_THREADS] = {"threads", "thread"},
+	[SHOW_LOG] = {"log", NULL},
+	[SHOW_DROPS] = {"drops", "name"},
+	[SHOW_GROUPS] = {"groups", "group"},
 };
 
 /* A request before its keys are checked against each other. */
@@ -258,7 +267,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return request_take_break(p, value);
-	if (choose_is_word(key))
+	if (filter_is_word(key))
 		return 0; /* needs the value of `show`: request_take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
@@ -289,20 +298,20 @@ static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
 	const char *show = p->has_show ? show_info[p->req->show].name : "";
-	int k = choose_find(show, word);
+	int k = filter_find(show, word);
 	char number[24];
 
 	if (k < 0)
 		return request_refuse(p, "%s does not go with %s", word,
 				      p->has_show ? show : "a request without show");
-	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
+	if (json_is_integer(value) && filter_word[k].kind == FILTER_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
-		return choose_take(&p->req->choose, k, number, p->why, p->why_size);
+		return filter_take(&p->req->choose, k, number, p->why, p->why_size);
 	}
 	if (!json_is_string(value))
 		return request_refuse(p, "%s is not a string", word);
-	return choose_take(&p->req->choose, k, json_string_value(value), p->why,
+	return filter_take(&p->req->choose, k, json_string_value(value), p->why,
 			   p->why_size);
 }
 
@@ -336,7 +345,7 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 			return rc;
 	}
 	json_object_foreach ((json_t *)(uintptr_t)root, key, value)
-		if (choose_is_word(key) && request_take_choice(&p, key, value) < 0)
+		if (filter_is_word(key) && request_take_choice(&p, key, value) < 0)
 			return -EINVAL;
 	if (p.has_set && (!p.has_class || !p.has_rate))
 		return request_refuse(

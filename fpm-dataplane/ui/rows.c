@@ -43,27 +43,27 @@ line_has_level(const char *line, const char *level)
 {
 	const char *blank = strchr(line, ' ');
 	const char *at =
-		blank != NULL && blank[1] != '\0' ? strchr(CHOOSE_LEVELS, blank[1]) : NULL;
+		blank != NULL && blank[1] != '\0' ? strchr(FILTER_LEVELS, blank[1]) : NULL;
 
-	return at != NULL && at - CHOOSE_LEVELS <= choose_level(level);
+	return at != NULL && at - FILTER_LEVELS <= filter_level(level);
 }
 
 static bool
-row_matches_word(const struct choose_word *word, const json_t *row, const char *value)
+row_matches_word(const struct filter_word *word, const json_t *row, const char *value)
 {
 	const char *text = row_text(row, word->key);
 
 	switch (word->kind) {
-	case CHOOSE_ADDRESS:
+	case FILTER_ADDRESS:
 		return address_is_same(text, value);
-	case CHOOSE_SOURCE: /* by the name in the table of routes */
+	case FILTER_SOURCE: /* by the name in the table of routes */
 		if (strcmp(row_text(row, "source"), "zebra") != 0)
 			text = row_text(row, "source");
 		break;
-	case CHOOSE_LEVEL:
+	case FILTER_LEVEL:
 		return line_has_level(text, value);
-	case CHOOSE_ANY:
-	case CHOOSE_ONE_OF:
+	case FILTER_ANY:
+	case FILTER_ONE_OF:
 		break;
 	}
 	return strcmp(text, value) == 0;
@@ -71,25 +71,25 @@ row_matches_word(const struct choose_word *word, const json_t *row, const char *
 
 /* Return true if the row, or (`hops`) the next hop, matches all words for it. */
 static bool
-row_matches_words(const struct choose *c, const json_t *row, bool hops)
+row_matches_words(const struct filter *c, const json_t *row, bool hops)
 {
-	for (int i = 0; i < N_CHOOSE; i++)
-		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
-		    !row_matches_word(&choose_word[i], row, c->value[i]))
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		if (filter_word[i].hops == hops && c->value[i][0] != '\0' &&
+		    !row_matches_word(&filter_word[i], row, c->value[i]))
 			return false;
 	return true;
 }
 
 /* Return true if a next hop matches all words for next hops, or no such word is given. */
 static bool
-row_has_matching_hop(const struct choose *c, const json_t *row)
+row_has_matching_hop(const struct filter *c, const json_t *row)
 {
 	const json_t *hop;
 	bool asked = false;
 	size_t h;
 
-	for (int i = 0; i < N_CHOOSE; i++)
-		asked |= choose_word[i].hops && c->value[i][0] != '\0';
+	for (int i = 0; i < N_FILTER_WORD; i++)
+		asked |= filter_word[i].hops && c->value[i][0] != '\0';
 	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
 		if (row_matches_words(c, hop, true))
 			return true;
@@ -98,7 +98,7 @@ row_has_matching_hop(const struct choose *c, const json_t *row)
 
 /* Return true if the row matches all words. */
 static bool
-row_matches(const struct choose *c, const json_t *row)
+row_matches(const struct filter *c, const json_t *row)
 {
 	return !c->any ||
 	       (row_matches_words(c, row, false) && row_has_matching_hop(c, row));

@@ -157,8 +157,8 @@ static json_t *
 version_row(const struct ui *ui)
 {
 	const char *netns = ui->conf.netns;
-	char why[SERVICE_WHY_STRLEN];
-	unsigned int refused = service_refusals(why);
+	char why[SD_WHY_STRLEN];
+	unsigned int refused = sd_refusal_count(why);
 	json_t *cpus = json_array();
 
 	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)

@@ -156,7 +156,8 @@ neighbor_changes(uint8_t arg)
 static void
 ask(void)
 {
-	static const enum query_kind kind[] = {QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_SUMMARY};
+	static const enum query_kind kind[] = {QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_GROUPS,
+					       QUERY_SUMMARY};
 
 	give_all();
 	for (unsigned int i = 0; i < 3; i++) {

@@ -83,6 +83,8 @@ LOG_ROOMS = re.compile(
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
     "README.md",
+    "fpm-dataplane/base",
+    "fpm-dataplane/ctl",
     "fpm-dataplane/daemon",
     "fpm-dataplane/doc/CHANGELOG.md",
     "fpm-dataplane/doc/contributing.md",

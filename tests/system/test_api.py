@@ -115,7 +115,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -134,8 +134,10 @@ def test_what_is_shown_is_as_specified(taught, lan, path):
     what = SHOWN[path][1]
     name = {"interfaces": "lo", "fib": "ipv4", "counters": "blackhole", "drops": "blackhole",
             "punt": "icmp", "cycles": "fwd-0", "threads": "fdp-ui"}.get(what, "lan0")  # fmt: skip
-    if what in ("nexthops", "groups"):
+    if what == "groups":
         name = str(taught.route_row(NET)["group"])
+    if what == "nexthops":
+        name = str(taught.control.ask(what)[0]["nexthop_id"])
     words = [name] if "{name}" in path else []
 
     rows = ok(taught, "GET", path, name)
@@ -179,7 +181,7 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
     for line in dut.fpmctl("help", "show").stdout.splitlines():
         if named := re.match(r"      ([a-z]+)\b", line):
             what = named[1]
-        elif only := re.match(r"          only with (.*)", line):
+        elif only := re.match(r"          filter: (.*)", line):
             words[what] = {one.split()[0] for one in only[1].split(", ")}
     said = {
         path.strip("/"): {api.referred(p)["name"] for p in op.get("parameters", [])} - either

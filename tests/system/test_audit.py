@@ -107,7 +107,7 @@ def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
     code, out, _ = audit(dut, zebra)
 
     assert code == 0, out
-    assert "2 of them refused by the kernel or not yet there" in out
+    assert "2 of them refused by the kernel or not installed yet" in out
 
 
 def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):

@@ -207,11 +207,11 @@ def test_tshark_opens_it(taught, lan, wan):
 
 
 def test_where_it_may_not_write(taught, tmp_path):
-    """A sentence and an exit code; -w belongs to capture."""
+    """A sentence and an exit code; -w is for capture."""
     done = taught.fpmctl("capture", "-w", str(tmp_path / "no" / "such"))
     assert done.returncode == 2 and "cannot write" in done.stderr
     done = taught.fpmctl("trace", "-w", "x")
-    assert done.returncode == 2 and "-w belongs to capture" in done.stderr
+    assert done.returncode == 2 and "-w is for capture" in done.stderr
 
 
 def test_a_flood_is_forwarded_whatever_is_captured(taught, lan, wan):

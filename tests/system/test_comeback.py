@@ -144,7 +144,7 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
         dut.daemon.back(was)
         dut.forwarded(lan, lan.probe(HOST), wan)
         assert dut.fpm()["listening"] is False
-        assert "fpm.listen cannot be listened on" in dut.fpmctl("show", "fpm").stdout
+        assert "the address fpm.listen is not available" in dut.fpmctl("show", "fpm").stdout
         log = dut.daemon.log(99)
         assert "fpm: listen failed, will retry address=127.0.0.1:2620" in log
         assert "ui: metrics address not opened, will retry error=Address" in log

@@ -61,12 +61,12 @@ def test_a_file_that_the_daemons_unit_hides_is_no_file_that_is_not_there(router,
         done = router.fpmctl(*words, "config", "reload", str(file))
         assert done.returncode == 2
         assert "No such file or directory" in (done.stdout if words else done.stderr)
-        assert "you can read it, the daemon cannot" in done.stderr
+        assert "you can read the file, but the daemon cannot" in done.stderr
     assert running(router) == before
     file.write_text("ports: 1\n")
     netns.command([*hide[:-4], "umount", str(tmp_path)])
     done = router.fpmctl("config", "reload", str(file))
-    assert done.returncode == 2 and "you can read it" not in done.stderr
+    assert done.returncode == 2 and "you can read the file" not in done.stderr
 
 
 @pytest.mark.smoke
@@ -135,7 +135,7 @@ def test_reload_applies_what_needs_no_restart(router):
     want = {"sweep_quiet_s": 3, "feedback_enabled": 1, "queue_limit_bytes": 64 << 20}
     eventually(lambda: want.items() <= router.fpm().items(), 3, 0.01, "rib and fpm have it")
     again = router.fpmctl("config", "reload")
-    assert (again.returncode, again.stdout) == (0, "nothing differs from what runs\n")
+    assert (again.returncode, again.stdout) == (0, "no difference from the running configuration\n")
 
 
 def test_reload_is_refused_as_a_whole(router):
@@ -147,7 +147,7 @@ def test_reload_is_refused_as_a_whole(router):
     done = router.fpmctl("config", "reload")
 
     assert done.returncode == 2
-    assert done.stdout.startswith("asked for was:\n") and "applied" not in done.stdout
+    assert done.stdout.startswith("requested:\n") and "applied" not in done.stdout
     assert done.stderr.startswith("fpmctl: refused, nothing changed: 2 of the changes")
     assert "! idle: adaptive -> poll  (needs a restart of the daemon)" in done.stdout
     assert "! memory.size-mib: 96 -> 128  (needs a restart" in done.stdout

@@ -89,7 +89,7 @@ OF_FRR = re.compile(r"show (ip|ipv6|bgp|zebra|running-config)\b")
 STANDS_FOR = {"FILE": "/dev/null", "NAME": "wan0", "X": "ports", "N": "1500", "CHECK ...": "rss",
               "PREFIX": "192.0.2.0/24", "ADDRESS": "192.0.2.1", "...": ""}  # fmt: skip
 WRONG = re.compile(
-    r"unexpected word|there is no option|unrecognized option|no check '|belongs to|is none of"
+    r"unexpected word|unknown option|unrecognized option|no check '|fpmctl: -.* (is|are) for |is none of"
 )
 
 

@@ -210,18 +210,18 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        ([], "explain what? Say at least dst ADDRESS"),
+        ([], "explain needs dst ADDRESS"),
         (["dst", "198.51.100.0/24"], "dst '198.51.100.0/24' is not an address"),
-        (["dst", HOST, "port", "lan9"], "no port 'lan9'"),
+        (["dst", HOST, "port", "lan9"], "no port or VLAN 'lan9'"),
         (["dst", HOST, "src", "2001:db8::1"], "of different families"),
         (["dst", HOST, "ttl", "256"], "ttl '256' is not a whole number from 0 to 255"),
-        (["dst", HOST, "len", "27"], "len is at least 28"),
+        (["dst", HOST, "len", "27"], "len must be at least 28"),
         (["dst", HOST, "colour", "red"], "unexpected word 'colour'"),
         (["dst"], "dst needs ADDRESS"),
         (["port", "lan0", "hex", "0x12"], "hexadecimal digits"),
-        (["dst", HOST, "proto", "icmp", "sport", "5"], "sport and dport are of tcp"),
-        (["dst", HOST, "label", "100"], "label is of IPv6"),
-        (["dst", HOST, "dst", HOST], "dst after dst: say one of them, once"),
+        (["dst", HOST, "proto", "icmp", "sport", "5"], "only tcp, udp and sctp have sport"),
+        (["dst", HOST, "label", "100"], "label is for IPv6"),
+        (["dst", HOST, "dst", HOST], "dst after dst: give one of them, once"),
     ],
 )
 def test_wrong_words_are_told(taught, words, sentence):

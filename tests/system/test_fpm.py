@@ -154,7 +154,7 @@ def test_delnexthop_keeps_the_route(dut, lan, wan, alt, case):
     dut.zebra.drop_hop(nhid)
     group = dut.route_row(net)["group"]
     rows = lambda: [
-        r for r in dut.control.ask("nexthops") if r["group"] == group
+        r for r in dut.control.ask("groups") if r["group"] == group
     ]  # noqa: E731
     eventually(lambda: rows()[0]["absent"])
     dut.forwarded(lan, lan.probe(dst), wan)

@@ -240,13 +240,13 @@ def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
     dut.route(NET, via=wan.peer4, wire=wan)
     for words in (["hold", "1"], ["hold", "3600"], ["hold", "0"]):
         done = dut.fpmctl(*words)
-        assert done.returncode == 0 and ("is let in again" in done.stdout) == (words[1] == "0")
+        assert done.returncode == 0 and ("The hold is over" in done.stdout) == (words[1] == "0")
         if words[1] != "3600":
             eventually(lambda: dut.fpm()["state"] == "away", 5)
         else:
             eventually(lambda: dut.fpm()["state"] == "held", 5)
     done = dut.fpmctl("hold", "0")
-    assert (done.returncode, done.stdout) == (0, "zebra was not held off: nothing has changed.\n")
+    assert (done.returncode, done.stdout) == (0, "There was no hold: nothing has changed.\n")
     dut.zebra.connect()
     dut.route(NET, via=wan.peer4, wire=wan)
 

@@ -138,8 +138,8 @@ def test_files_complete_as_bash_completes_files(dut, tmp_path, words):
 
 
 OPTIONS = {
-    "trace --count -1": "no option --count", "trace count -1": "below 0", "trace for -2.5": "below 0",
-    "show ports -x": "no option -x", "show ports --json=1": "--json takes no value",
+    "trace --count -1": "unknown option --count", "trace count -1": "below 0", "trace for -2.5": "below 0",
+    "show ports -x": "unknown option -x", "show ports --json=1": "--json takes no value",
     "show ports -s": "-s needs a value", "trace count 0.5": "whole number from 1 to", "show ports --watch=x": "--watch 'x' is not a number of seconds from 0.1 to",
     "trace count 1.5": "whole number from 1 to", "capture for 0": "a number of seconds above 0",
 }  # fmt: skip
@@ -169,7 +169,7 @@ def test_json_is_what_the_manual_page_says(dut, line):
 
     if JSON[line] is None:
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("fpmctl: --json belongs to ")
+        assert done.stderr.startswith("fpmctl: --json is for ")
     else:
         assert isinstance(json.loads(done.stdout), JSON[line])
 

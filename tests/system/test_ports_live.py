@@ -358,7 +358,7 @@ def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
     with hasty(10):
         asks = dut.fpmctl_begin("port", "add", slow.name, "device", slow.device)
     eventually(slow.begun, 20, 0.01)
-    assert "the daemon still works on it" in asks.stderr.readline()
+    assert "the daemon is still working" in asks.stderr.readline()
     slow.get_ready()
     out, err = asks.communicate(timeout=30)
 
@@ -409,7 +409,7 @@ WRONG = {
     "add x device net_af_packet,iface=p-wan": "belongs to ports[wan0] too; expected",
     "add x device net_null mtu 20": "mtu: 20 is out of range", "add x device net_null mtu y":
     "is not a whole number from 68 to 9216", "add lan0 device net_null": "is there already", "del x": "no port x",
-    "set x mtu 1400": "no port x", "set lan0": "set needs", "del lan0 mtu 1": "del takes a NAME",
+    "set x mtu 1400": "no port x", "set lan0": "set needs", "del lan0 mtu 1": "del takes only a NAME",
     "add x device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
     "set lan0 mtu 1400 mtu 1300": "mtu is given twice",
@@ -418,7 +418,7 @@ WRONG = {
     "add x device net_null mtu 99999": "mtu: 99999 is out of range; expected a number from 68 to 9216",
     "set lan0 mtu 0": "mtu '0' is not a whole number from 68 to 9216", "set lan0 queues 99999999999": "queues '99999999999' is not a whole number from 1 to 64",
     "set lan0 queues 65": "queues: 65 is out of range; expected a number from 1 to 64", "add x device": "device needs a value",
-    "del x y": "del takes a NAME", "set lan0 cores 1,x": "is not a list of CPUs by number such as 1,2",
+    "del x y": "del takes only a NAME", "set lan0 cores 1,x": "is not a list of CPUs by number such as 1,2",
     "set lan0 queues 9": "device has 1 receive queue, not 9",
 }  # fmt: skip
 
@@ -432,7 +432,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(dut, words):
 
     assert result.returncode == 2 and WRONG[words] in result.stderr, result.stderr
     assert "applied" not in result.stdout
-    assert result.stdout == "" or result.stdout.startswith("asked for was:\n")
+    assert result.stdout == "" or result.stdout.startswith("requested:\n")
     assert done(dut, "config", "show") == before and ports(dut) == order
     assert "x" not in taps(dut)
     lan, wan = dut.wires["lan"], dut.wires["wan"]

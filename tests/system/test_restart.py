@@ -348,7 +348,7 @@ def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
     come_back(dut, was)
     if when == "after":
         said = dut.fpmctl("hold", "600")
-        assert said.returncode == 0 and "stays in force" in said.stdout, said
+        assert said.returncode == 0 and "stay in force" in said.stdout, said
 
     eventually(lambda: dut.fpm()["state"] == "held", 5)
     old.connect()

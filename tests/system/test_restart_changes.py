@@ -139,9 +139,9 @@ def test_a_hold_waits_for_the_daemon_that_is_to_come(kept, away):
     with away(dut):
         holds = dut.fpmctl_begin("hold", "600")
         said = holds.stderr.readline()
-        assert said.endswith("; the daemon is waited for, 30 s at most\n"), said
+        assert said.endswith("; waiting for it, at most 30 s\n"), said
     out, _ = holds.communicate(timeout=40)
-    assert holds.returncode == 0 and "stays in force" in out
+    assert holds.returncode == 0 and "stay in force" in out
 
     come_back(dut, was)
     eventually(lambda: dut.fpm()["state"] == "held", 5)

@@ -149,7 +149,7 @@ WRONG = "the configuration is wrong; `fpmctl config reload --dry-run` shows wher
 def refused(dut, restarts, why):
     """`fpmctl restart` says so, with code 3, and so does the daemon, which is the same."""
     _, err = restarts.communicate(timeout=30)
-    assert err == f"fpmctl: restart refused, the daemon forwards on: {why}\n"
+    assert err == f"fpmctl: restart refused, the daemon continues: {why}\n"
     assert restarts.returncode == 3
     assert f'main: restart refused, forwarding continues reason="{why}"' in dut.daemon.log(60)
     assert dut.daemon.log(200).count("supervise: ") == 1  # it was started
@@ -174,7 +174,7 @@ def test_a_successor_that_fails_changes_nothing(kept):
     assert dut.daemon.pid() == was
     done = dut.fpmctl("restart")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"Another daemon has taken its place, pid {dut.daemon.pid()}.\n"
+    assert done.stdout == f"The successor has taken over, pid {dut.daemon.pid()}.\n"
     come_back(dut, was)
 
 
@@ -264,7 +264,7 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
     dut.daemon.process.kill()
-    eventually(lambda: "the supervisor has ended, nobody would" in dut.daemon.log(60), 10)
+    eventually(lambda: "service: supervisor ended" in dut.daemon.log(60), 10)
 
     dut.edit_config("size-mib: 96", f"size-mib: {ROOM >> 20}")
     with early(dut) as heir:
@@ -538,7 +538,7 @@ def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
     assert dut.daemon.process.wait(15) == 0
 
     assert (out, restarts.returncode) == ("", 1)
-    assert err == "fpmctl: the daemon has been stopped meanwhile, no other takes its place\n"
+    assert err == "fpmctl: the daemon was stopped meanwhile, and has no successor\n"
     assert not os.path.exists(dut.socket)
 
 

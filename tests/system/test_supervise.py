@@ -343,7 +343,7 @@ def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
 
     eventually(lambda: os.path.getsize(starts) >= 3, 30)
     unread.drain()
-    eventually(lambda: "W log: lines are taken again lost=" in unread.drain(), 20)
+    eventually(lambda: "W log: output resumed lost=" in unread.drain(), 20)
     # In the wait, just started, or aborted as it is asked to end.
     assert sup.end() in (0, 128 + signal.SIGTERM, 86)
 

@@ -209,7 +209,7 @@ def test_trace_for_people_and_scripts(taught, lan):
 def test_no_packet_in_the_time_is_told(taught, tmp_path):
     """A line on stderr; of trace exit code 3, nothing found. The file of a capture is one."""
     never = ["dst", "203.0.113.250", "sport", "4", "for", "0.2"]
-    told = "fpmctl: no packet that matches came in 0.2 s\n"
+    told = "fpmctl: no matching packet in 0.2 s\n"
     for words, out in ((["trace"], ""), (["--json", "trace"], "[]\n")):
         done = taught.fpmctl(*words, *never)
         assert (done.returncode, done.stdout, done.stderr) == (3, out, told)

@@ -417,7 +417,7 @@ worker_start_returns_what_init_returns(void **state)
 static void
 a_successors_environment_is_ours_and_five_words_more(void **state)
 {
-	char **env = service_env("tap-lan0:checkpoint", 2);
+	char **env = sd_env("tap-lan0:checkpoint", 2);
 	unsigned int n = 0;
 	bool named = false;
 
@@ -428,7 +428,7 @@ a_successors_environment_is_ours_and_five_words_more(void **state)
 	for (unsigned int i = 0; environ[i] != NULL; i++)
 		assert_ptr_equal(env[i], environ[i]);
 	assert_null(environ[n - 5]);
-	service_env_free(env);
+	sd_env_free(env);
 }
 
 /* What the manager has been told since last asked, a datagram in brackets each. */
@@ -446,7 +446,7 @@ manager_heard(int manager)
 	return text;
 }
 
-/* A socket that the next service_init() finds. */
+/* A socket that the next sd_init() finds. */
 static int
 manager_open(void)
 {
@@ -472,13 +472,13 @@ a_successor_is_mute_until_it_counts(void **state)
 
 	setenv("FPM_DATAPLANE_SUCCESSOR", "1", 1);
 	manager = manager_open();
-	service_init();
-	assert_true(service_is_kept());
-	service_goes_on();
-	assert_int_equal(service_say("READY=1"), 0);
+	sd_init();
+	assert_true(sd_has_manager());
+	sd_extend_timeout();
+	assert_int_equal(sd_send("READY=1"), 0);
 	assert_string_equal(manager_heard(manager), "");
-	service_speak();
-	service_goes_on();
+	sd_unmute();
+	sd_extend_timeout();
 	/* Each by itself, the longer time last. */
 	assert_string_equal(manager_heard(manager),
 			    "[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000]");
@@ -503,10 +503,10 @@ what_is_kept_is_let_go_when_the_manager_has_heard_all(void **state)
 	int manager = manager_open();
 	pthread_t thread;
 
-	service_init();
-	assert_int_equal(service_let_go("tap-lan0", 10), -ETIMEDOUT);
+	sd_init();
+	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
 	assert_int_equal(pthread_create(&thread, NULL, manager_main, &manager), 0);
-	assert_int_equal(service_let_go("tap-lan0", 60000), 0);
+	assert_int_equal(sd_fdremove_wait("tap-lan0", 60000), 0);
 	pthread_join(thread, NULL);
 	assert_string_equal(manager_heard(manager), "");
 	close(manager);
@@ -521,20 +521,20 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	int manager = manager_open(), sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	char word;
 
-	service_init();
+	sd_init();
 	getsockname(manager, (struct sockaddr *)&addr, &len);
 	while (sendto(sock, "", 1, 0, (struct sockaddr *)&addr, len) == 1)
 		continue;
 	alarm(60); /* a test that waits without end has failed */
-	assert_int_equal(service_mainpid(7, 10), -EAGAIN);
-	assert_int_equal(service_let_go("tap-lan0", 10), -ETIMEDOUT);
-	assert_int_equal(service_keep("tap-lan0", 0), -EAGAIN); /* at once by now */
+	assert_int_equal(sd_set_mainpid(7, 10), -EAGAIN);
+	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
+	assert_int_equal(sd_fdstore("tap-lan0", 0), -EAGAIN); /* at once by now */
 	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
 		continue;
-	assert_int_equal(service_mainpid(7, 60000), 0);
+	assert_int_equal(sd_set_mainpid(7, 60000), 0);
 	assert_string_equal(manager_heard(manager), "[MAINPID=7]");
 	close(manager);
-	assert_int_equal(service_mainpid(7, 10), 0);
+	assert_int_equal(sd_set_mainpid(7, 10), 0);
 	alarm(0);
 	close(sock);
 }

@@ -33,32 +33,32 @@ vtysh_that_says(const char *text)
 }
 
 static void
-keep_ways(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
+keep_hops(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
-	char **ways = ctx;
+	char **hops = ctx;
 
-	free(*ways);
-	*ways = ways_join(w);
+	free(*hops);
+	*hops = hops_join(w);
 }
 
 static char *
-ways_of_table(const char *dev)
+hops_of_table(const char *dev)
 {
-	char text[512], *ways = NULL;
+	char text[512], *hops = NULL;
 
 	snprintf(text, sizeof(text),
 		 "Codes: K - kernel route\n\n"
 		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
 		 dev);
-	assert_int_equal(zebra_table(vtysh_that_says(text), false, 4, keep_ways, &ways), 0);
-	return ways;
+	assert_int_equal(zebra_table(vtysh_that_says(text), false, 4, keep_hops, &hops), 0);
+	return hops;
 }
 
 static char *
 ways_of_prefix(const char *dev)
 {
 	struct prefix p;
-	char text[512], *ways = NULL;
+	char text[512], *hops = NULL;
 
 	assert_int_equal(prefix_parse("198.51.100.0/24", &p, NULL), 0);
 	snprintf(text, sizeof(text),
@@ -66,8 +66,8 @@ ways_of_prefix(const char *dev)
 		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
 		 "\"interfaceName\":\"%s\",\"weight\":1}]}]}",
 		 dev);
-	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, &ways), 0);
-	return ways;
+	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, &hops), 0);
+	return hops;
 }
 
 /* As FRR writes it: text as it is, control characters in JSON escaped, other octets not. */
@@ -93,7 +93,7 @@ names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 	};
 
 	for (unsigned int i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-		char *table = ways_of_table(name[i].text);
+		char *table = hops_of_table(name[i].text);
 		char *prefix = ways_of_prefix(name[i].json), expected[80];
 
 		snprintf(expected, sizeof(expected), "via 192.0.2.2 dev %s weight 1",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whoever reads the log may stop, and nobody who writes it waits: on a pipe, a terminal, a
- * socket; with the way of our own to it (sink_begin()) and without. A test that waits is ended
+ * socket; with the way of our own to it (log_out_open()) and without. A test that waits is ended
  * by its alarm.
  * link: fpm-dataplane/base/
  */
@@ -75,7 +75,7 @@ stderr_is(int fd)
 static void
 stderr_back(void)
 {
-	sink_forget();
+	log_out_close();
 	dup2(was, STDERR_FILENO);
 	close(was);
 }
@@ -117,7 +117,7 @@ lines_of(const char *text)
 static unsigned long
 lost_of(const char *text, unsigned int *n)
 {
-	static const char words[] = " W log: lines are taken again lost=";
+	static const char words[] = " W log: output resumed lost=";
 	unsigned long lost = 0;
 
 	for (*n = 0; (text = strstr(text, words)) != NULL; (*n)++) {
@@ -132,8 +132,8 @@ in_the_list(void *ctx, const char *line, size_t len)
 {
 	unsigned int *n = ctx;
 
-	n[0] += memmem(line, len, "lines are lost but for this list error=", 39) != NULL;
-	n[1] += memmem(line, len, "lines are taken again lost=", 27) != NULL;
+	n[0] += memmem(line, len, "output failed error=", 20) != NULL;
+	n[1] += memmem(line, len, "output resumed lost=", 20) != NULL;
 }
 
 /* All is written at once; what was taken and what is said to be lost is all of it. */
@@ -148,7 +148,7 @@ nobody_waits(int (*make)(int *reader), bool begin)
 	text[0] = '\0';
 	stderr_is(make(&reader));
 	if (begin)
-		sink_begin();
+		log_out_open();
 	alarm(PATIENCE_S);
 	for (unsigned int i = 0; i < LINES; i++)
 		log_info("test: count=%u.", i);

@@ -235,10 +235,10 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 }
 
 static void
-nexthops_are_listed_by_group_with_their_routes(void **state)
+groups_are_listed_with_their_routes(void **state)
 {
 	struct rig *g = rig_new();
-	struct msg_query q = {.kind = QUERY_NEXTHOPS, .max = 1};
+	struct msg_query q = {.kind = QUERY_GROUPS, .max = 1};
 	json_t *rows;
 
 	rig_link(g, 11, 1, true);
@@ -259,6 +259,57 @@ nexthops_are_listed_by_group_with_their_routes(void **state)
 	assert_true(json_is_true(json_object_get(json_array_get(rows, 0), "absent")));
 	assert_string_equal(str(rows, 1, "state"), "blackhole");
 	assert_int_equal(num(rows, 1, "buckets"), 1);
+	json_decref(rows);
+	rig_free(g);
+}
+
+/* State, gateway and users of each; a group is none. */
+static void
+nexthops_are_listed_by_id_with_their_users(void **state)
+{
+	struct rig *g = rig_new();
+	struct msg_query q = {.kind = QUERY_NEXTHOPS, .max = 1};
+	json_t *rows;
+
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, false);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.2", 11);
+	rig_hop(g, 9, "192.0.2.9", 12);
+	rig_hop(g, 10, "192.0.2.10", 13);
+	rig_group(g, 20, 2, 7, 1, 8, 1);
+	rig_group(g, 21, 2, 7, 1, 30, 1);
+	rig_route(g, "10.1.0.0/16", 20);
+	rig_route(g, "10.2.0.0/16", 7);
+	rig_route(g, "10.3.0.0/16", 7);
+	rig_go(g);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 5);
+	assert_int_equal(num(rows, 0, "nexthop_id"), 7);
+	assert_string_equal(str(rows, 0, "via"), "192.0.2.1");
+	assert_string_equal(str(rows, 0, "state"), "forwarding");
+	assert_int_equal(num(rows, 0, "groups"), 2);
+	assert_int_equal(num(rows, 0, "routes"), 2);
+	assert_true(num(rows, 0, "adj") != 0);
+	assert_string_equal(str(rows, 1, "state"), "forwarding");
+	assert_int_equal(num(rows, 1, "groups"), 1);
+	assert_int_equal(num(rows, 1, "routes"), 0);
+	assert_string_equal(str(rows, 2, "state"), "down");
+	assert_string_equal(str(rows, 3, "state"), "down");
+	assert_string_equal(str(rows, 3, "dev"), "if13");
+	assert_int_equal(num(rows, 4, "nexthop_id"), 30);
+	assert_string_equal(str(rows, 4, "state"), "unresolved");
+	json_decref(rows);
+	/* A group that goes, and one that another content replaces, use it no longer. */
+	rig_group(g, 20, 1, 8, 1);
+	rig_nh_del(g, 21);
+	rig_link(g, 12, 2, true);
+	rig_go(g);
+	q = (struct msg_query){.kind = QUERY_NEXTHOPS, .max = 10};
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(num(rows, 0, "groups"), 0);
+	assert_int_equal(num(rows, 1, "groups"), 1);
+	assert_string_equal(str(rows, 2, "state"), "no-adjacency");
 	json_decref(rows);
 	rig_free(g);
 }
@@ -316,7 +367,8 @@ main(void)
 		cmocka_unit_test(routes_come_in_prefix_order_then_other_tables_in_slices),
 		cmocka_unit_test(a_family_may_be_chosen_and_other_tables_left_out),
 		cmocka_unit_test(a_listing_survives_a_table_that_changes_under_it),
-		cmocka_unit_test(nexthops_are_listed_by_group_with_their_routes),
+		cmocka_unit_test(groups_are_listed_with_their_routes),
+		cmocka_unit_test(nexthops_are_listed_by_id_with_their_users),
 		cmocka_unit_test(the_summary_has_every_key),
 	};
 

@@ -113,12 +113,13 @@ fake_route(uint64_t i)
 
 	snprintf(prefix, sizeof(prefix), "10.%u.%u.%u/32", (unsigned int)(i >> 16 & 255),
 		 (unsigned int)(i >> 8 & 255), (unsigned int)(i & 255));
-	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:b, s:[{s:s, s:s, s:i, s:b}, "
-			 "{s:n, s:s, s:i, s:b}]}",
-			 "prefix", prefix, "group", (json_int_t)i, "table", (json_int_t)254,
-			 "source", "zebra", "protocol", "bgp", "state", "forwarding",
-			 "stale", 0, "nexthops", "via", "10.0.1.2", "dev", "wan0", "weight",
-			 1, "alive", 1, "via", "dev", "wan1", "weight", 2, "alive", 0);
+	return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:b, s:[{s:s, s:s, s:i, "
+			 "s:b}, {s:n, s:s, s:i, s:b}]}",
+			 "prefix", prefix, "group", (json_int_t)i, "nexthop_id",
+			 (json_int_t)i, "table", (json_int_t)254, "source", "zebra",
+			 "protocol", "bgp", "state", "forwarding", "stale", 0, "nexthops",
+			 "via", "10.0.1.2", "dev", "wan0", "weight", 1, "alive", 1, "via",
+			 "dev", "wan1", "weight", 2, "alive", 0);
 }
 
 static inline void
@@ -166,7 +167,8 @@ fake_on_msg(struct worker *w, struct msg *m)
 	if (m->type == MSG_QUERY) {
 		struct msg_query *q = caa_container_of(m, struct msg_query, m);
 
-		if (q->kind == QUERY_ROUTES || q->kind == QUERY_NEXTHOPS) {
+		if (q->kind == QUERY_ROUTES || q->kind == QUERY_NEXTHOPS ||
+		    q->kind == QUERY_GROUPS) {
 			t.n_asked++;
 			t.n_travelling++;
 		}

@@ -42,7 +42,7 @@ tables_are_for_people(void **state)
 	t.n_routes = 2;
 	assert_int_equal(ctl("show routes"), 0);
 	assert_string_equal(out,
-			    "PREFIX              SOURCE    WAYS OUT\n"
+			    "PREFIX              SOURCE    NEXT HOPS\n"
 			    "10.0.0.0/32         bgp       via 10.0.1.2 dev wan0\n"
 			    "                              dev wan1 weight 2 (dead)\n"
 			    "10.0.0.1/32         bgp       via 10.0.1.2 dev wan0\n"
@@ -65,6 +65,9 @@ tables_are_for_people(void **state)
 	assert_int_equal(ctl("show version"), 0);
 	has("fpm-dataplane 1.0-test");
 	assert_int_equal(ctl("show nexthops"), 0);
+	has("ID STATE          GROUPS   ROUTES NEXT HOP\n");
+	assert_int_equal(ctl("show groups"), 0);
+	has("GROUP      ID   ROUTES BUCKETS STATE       NEXT HOPS\n");
 	for (char *line = strtok(out, "\n"); line != NULL; line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 80);
 }
@@ -105,7 +108,7 @@ a_route_not_found_is_code_3(void **state)
 	assert_string_equal(out, "no route to 192.0.2.1\n");
 	assert_int_equal(ctl("show routes 192.0.2.0/24 longest"), 3);
 	assert_int_equal(ctl("show routes 192.0.2.9 exact"), 3);
-	has("no such prefix as 192.0.2.9; `longest` finds what covers it\n");
+	has("no prefix 192.0.2.9; `longest` finds the prefix that covers it\n");
 	assert_int_equal(ctl("--json show routes 192.0.2.1 exact"), 3);
 	assert_string_equal(out, "[]\n");
 }
@@ -135,8 +138,8 @@ static void
 a_wrong_option_is_code_2_with_one_sentence(void **state)
 {
 	assert_int_equal(ctl("--jsn show ports"), 2);
-	assert_string_equal(out, "fpmctl: there is no option --jsn: words have no dashes, "
-				 "`fpmctl help` lists both\n");
+	assert_string_equal(out, "fpmctl: unknown option --jsn (words take no dashes; see "
+				 "`fpmctl help`)\n");
 	assert_int_equal(ctl("-s"), 2);
 	assert_string_equal(out, "fpmctl: -s needs a value\n");
 }
@@ -145,8 +148,8 @@ static void
 the_seconds_of_a_watch_stand_behind_a_sign(void **state)
 {
 	assert_int_equal(ctl("show ports --watch 5"), 2);
-	assert_string_equal(out, "fpmctl: the seconds of --watch stand behind a '=', as in "
-				 "--watch=5, not behind a blank\n");
+	assert_string_equal(
+		out, "fpmctl: --watch takes its seconds after a '=', as in --watch=5\n");
 	assert_int_equal(ctl("--rates 0.5s show ports"), 2);
 	has("--rates=5");
 	/* Words that are no time are the command's. */
@@ -158,7 +161,7 @@ static void
 a_watch_of_nothing_ends(void **state)
 {
 	assert_int_equal(ctl("show ports --watch=0.1 foo | head -9"), 0);
-	assert_string_equal(out, "none of ports is foo; `fpmctl show ports` lists them\n");
+	assert_string_equal(out, "no row foo in ports; `fpmctl show ports` lists all\n");
 	assert_int_equal(ctl("show ports --watch=0.1 foo"), 3);
 	assert_int_equal(ctl("show routes 192.0.2.1 --watch=0.1 --json"), 3);
 	assert_string_equal(out, "[]\n");
@@ -204,6 +207,8 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 				 "probe, permanent, incomplete, failed, noarp, none\n");
 	assert_int_equal(ctl("show routes state stale"), 2);
 	has("is none of forwarding, local, ");
+	assert_int_equal(ctl("show nexthops state local"), 2);
+	has("is none of forwarding, failed, ");
 	assert_int_equal(ctl("show groups state FOO"), 2);
 	assert_int_equal(ctl("show log level loud"), 2);
 	has("none of error, warn, info, debug\n");
@@ -219,7 +224,7 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 	assert_int_equal(ctl("show routes proto 186 state forwarding"), 0);
 	t.n_routes = 600; /* slices of which nothing is wanted are three */
 	assert_int_equal(ctl("show routes proto rip"), 3);
-	assert_string_equal(out, "none of routes has proto rip\n");
+	assert_string_equal(out, "no rows of routes match proto rip\n");
 }
 
 static void
@@ -233,7 +238,9 @@ words_of_routes_that_do_not_fit_are_told(void **state)
 	assert_int_equal(ctl("show routes longest"), 2);
 	has("fpmctl: longest needs an ADDRESS or a PREFIX\n");
 	assert_int_equal(ctl("show routes 10.0.0.0/8 longest exact"), 2);
-	assert_string_equal(out, "fpmctl: longest or exact: say one of them, once\n");
+	assert_string_equal(
+		out,
+		"fpmctl: longest and exact exclude each other: give one of them, once\n");
 	assert_int_equal(ctl("show counters all all"), 2);
 	assert_string_equal(out, "fpmctl: all is given twice\n");
 	/* In any order. */
@@ -284,13 +291,12 @@ a_group_is_shown_by_its_number(void **state)
 	json_decref(rows);
 	assert_int_equal(ctl("show nexthops 299"), 0);
 	assert_int_equal(ctl("show groups 300"), 3);
-	assert_string_equal(out,
-			    "none of groups is 300; `fpmctl show groups` lists them\n");
+	assert_string_equal(out, "no row 300 in groups; `fpmctl show groups` lists all\n");
 	assert_int_equal(ctl("show groups 00"), 0);
 	assert_int_equal(ctl("show groups 99999999999999999999999"), 3);
-	has("none of groups is 99999999999999999999999; ");
+	has("no row 99999999999999999999999 in groups; ");
 	assert_int_equal(ctl("show groups nine"), 2);
-	has("fpmctl: 'nine' is not the number of a group\n");
+	has("fpmctl: 'nine' is not a number\n");
 	assert_int_equal(ctl("--complete=groups"), 0);
 	has("0 1 2 3 ");
 }
@@ -301,22 +307,23 @@ words_of_a_packet_that_come_to_nothing_are_refused(void **state)
 	static const struct {
 		const char *words, *said;
 	} wrong[] = {
-		{"explain dst 10.0.0.1 proto icmp sport 5", "sport and dport are of tcp"},
-		{"explain dst 10.0.0.1 label 100", "label is of IPv6"},
-		{"explain dst 2001:db8::1 df", "df is of IPv4"},
+		{"explain dst 10.0.0.1 proto icmp sport 5",
+		 "only tcp, udp and sctp have sport"},
+		{"explain dst 10.0.0.1 label 100", "label is for IPv6"},
+		{"explain dst 2001:db8::1 df", "df is for IPv4"},
 		{"explain hex 00 dst 10.0.0.1", "hex is the whole frame"},
 		{"explain hex 00 ttl 5", "hex is the whole frame"},
-		{"explain hex 0000 len 1", "less than hex has octets: 2"},
+		{"explain hex 0000 len 1", "less than the 2 octets of hex"},
 		{"explain hex 000", "an even number of hexadecimal digits"},
 		{"explain hex ''", "an even number of hexadecimal digits"},
-		{"explain", "explain what? Say at least dst ADDRESS"},
+		{"explain", "explain needs dst ADDRESS"},
 		{"explain dst 10.0.0.1 src 2001:db8::1", "of different families"},
 		{"explain dst 10.0.0.1 port ''", "port needs NAME"},
 		{"trace dst 10.0.0.1 host 2001:db8::/32", "of different families"},
-		{"trace proto 1 dport 5", "sport and dport are of tcp"},
-		{"trace proto icmp dst 2001:db8::1", "say icmp6"},
-		{"trace forwarded reason no_route", "what is forwarded has no reason"},
-		{"capture proto ospf sport 89", "sport and dport are of tcp"},
+		{"trace proto 1 dport 5", "only tcp, udp and sctp have sport"},
+		{"trace proto icmp dst 2001:db8::1", "use icmp6"},
+		{"trace forwarded reason no_route", "forwarded packets have no reason"},
+		{"capture proto ospf sport 89", "only tcp, udp and sctp have sport"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -354,7 +361,7 @@ a_capture_that_is_refused_leaves_the_file_as_it_was(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	snprintf(args, sizeof(args), "--json capture -w %s", path);
 	assert_int_equal(ctl(args), 2);
-	has("fpmctl: --json belongs to what has rows");
+	has("fpmctl: --json is for commands with rows");
 }
 
 static void
@@ -375,8 +382,7 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 	rows = json_loads(out, 0, NULL);
 	snprintf(args, sizeof(args), "config reload '%s'", file);
 	assert_int_equal(ctl(args), 2); /* says how it can be done */
-	has("fpmctl: the file's path is not UTF-8, and what is asked of the daemon has to "
-	    "be");
+	has("fpmctl: the path of the file is not UTF-8, and a request must be");
 	unlink(file);
 	assert_int_equal(json_array_size(rows), 2);
 	json_array_foreach (rows, i, row) {
@@ -469,19 +475,19 @@ bad_words_of_changes_are_one_sentence(void **state)
 		const char *words, *said;
 	} wrong[] = {
 		{"port add x device", "fpmctl: device needs a value\nusage:"},
-		{"port del x y", "fpmctl: port del takes a NAME, and nothing else\nusage:"},
+		{"port del x y", "fpmctl: port del takes only a NAME\nusage:"},
 		{"set policer icmp rate", "fpmctl: rate needs a value\nusage:"},
 		{"set policer icmp rate 5 burst", "fpmctl: burst needs a value\nusage:"},
 		{"hold 5 6", "fpmctl: unexpected word '6'\nusage:"},
 		{"doctor list extra", "fpmctl: unexpected word 'extra'\nusage:"},
 		{"doctor numa list",
-		 "fpmctl: no check 'list'; `fpmctl doctor list`, alone,"},
+		 "fpmctl: no check 'list'; `fpmctl doctor list` lists them"},
 		{"device bind", "fpmctl: device bind needs a DEVICE\nusage:"},
 		{"device bind eth77", "fpmctl: 'eth77' is neither a PCI address"},
 		{"device bind ''", "fpmctl: '' is neither a PCI address"},
 		{"device unbind ffff:1f:1f.7",
 		 "fpmctl: there is no PCI device ffff:1f:1f.7"},
-		{"device", "fpmctl: device list, bind or unbind?\nusage:"},
+		{"device", "fpmctl: device needs list, bind or unbind\nusage:"},
 		{"config check ''", "fpmctl: config check needs a FILE\nusage:"},
 		{"config check a b", "fpmctl: unexpected word 'b'\nusage:"},
 		{"config reload ''", "fpmctl: file '': No such file or directory\n"},
@@ -492,13 +498,13 @@ bad_words_of_changes_are_one_sentence(void **state)
 		{"config reload \"$(printf '/tmp/../\\377/..')\"",
 		 "fpmctl: file '/tmp/../\\xff/..': No such file or directory\n"},
 		{"port add \"$(printf 'a\\377')\" device net_null",
-		 "fpmctl: word 2 behind port is not UTF-8\n"},
+		 "fpmctl: word 2 after port is not UTF-8\n"},
 		{"trace port \"$(printf '\\377')\" for 1",
-		 "fpmctl: word 2 behind trace is not UTF-8\n"},
+		 "fpmctl: word 2 after trace is not UTF-8\n"},
 		{"port add x device \"$(printf %05000d 0)\"",
-		 "fpmctl: the words are longer than the daemon takes (4096 octets)\n"},
+		 "fpmctl: the request is longer than the daemon accepts (4096 octets)\n"},
 		{"show ports \"$(printf %0100000d 0)\"",
-		 "fpmctl: the words are longer than the daemon takes (4096 octets)\n"},
+		 "fpmctl: the request is longer than the daemon accepts (4096 octets)\n"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -519,8 +525,8 @@ no_daemon_is_code_1_with_one_sentence(void **state)
 	assert_int_equal(ctl("-s /nonexistent/x.sock show ports"), 1);
 	assert_string_equal(
 		out, "fpmctl: no daemon answers on /nonexistent/x.sock: No such file "
-		     "or directory; is fpm-dataplane running? -s SOCKET names "
-		     "another socket\n");
+		     "or directory; start fpm-dataplane, or give another socket with -s "
+		     "SOCKET\n");
 }
 
 static void

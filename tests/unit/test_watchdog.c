@@ -33,12 +33,12 @@ static void
 hang(struct worker *w, struct msg *m)
 {
 	msg_free(m);
-	worker_takes_long(takes_ms);
+	worker_suspend_watchdog(takes_ms);
 	urcu_qsbr_thread_offline();
 	sem_post(&here);
 	sem_wait(&go);
 	urcu_qsbr_thread_online();
-	worker_takes_long(0);
+	worker_suspend_watchdog(0);
 }
 
 static void

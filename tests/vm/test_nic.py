@@ -162,11 +162,11 @@ def test_doctor_says_of_the_nic_what_is_so(router):
         assert of["members"][0] == of["queues"][0] == of["forwarding"][0] == "ok"
         slot = [of[check] for check in ("pcie-link", "ext-tag", "read-request")]
         if os.environ["FDP_DRIVER"] == "net_e1000_em":  # as if it were one of metal
-            assert slot == [("ok", "x1 at 2.5 GT/s, as much as it can: 2 Gbit/s"),
+            assert slot == [("ok", "x1 at 2.5 GT/s, its maximum: 2 Gbit/s"),
                             ("n/a", "the device has none"), ("warn", "128 octets")]  # fmt: skip
         else:
             assert {status for status, _ in slot} == {"n/a"}
-            assert all("a hypervisor's device" in text for _, text in slot)
+            assert all("a device of the hypervisor" in text for _, text in slot)
 
 
 @pytest.mark.quick

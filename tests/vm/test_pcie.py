@@ -51,7 +51,7 @@ HYPERVISORS = ("0x1af4", "0x15ad")
 def expected(said, vendor):
     """{check: (verdict, words)} by lspci's words, which is another program with the same octets."""
     if said and vendor in HYPERVISORS:
-        return dict.fromkeys(CHECKS, ("n/a", "a hypervisor's device"))
+        return dict.fromkeys(CHECKS, ("n/a", "a device of the hypervisor"))
     if not said:
         return dict.fromkeys(CHECKS, ("n/a", "no PCI Express"))
     able, on = re.findall(r"ExtTag([+-])", said)[:2]
@@ -63,7 +63,7 @@ def expected(said, vendor):
         (can, can_x), (does, does_x) = speeds
         less = float(does) < float(can) or int(does_x) < int(can_x)
         link = ("warn" if less else "ok", f"x{does_x} at {does} GT/s, ")
-        link = (link[0], link[1] + (f"it can x{can_x} at {can} GT/s" if less else "as much as it can"))
+        link = (link[0], link[1] + (f"possible are x{can_x} at {can} GT/s" if less else "its maximum"))
     return {"pcie-link": link, "ext-tag": tag,
             "read-request": ("ok" if read >= 512 else "warn", f"{read} octets")}  # fmt: skip
 
@@ -85,8 +85,8 @@ def test_doctor_reads_every_device_as_lspci_does(tmp_path):
     for address in addresses:
         agree(address, found, lspci(address))
     links = [row["text"] for (check, _), row in found.items() if check == "pcie-link"]
-    assert [t for t in links if t == "x1 at 2.5 GT/s, it can x16 at 8 GT/s"], links
-    assert [t for t in links if t.startswith("x1 at 2.5 GT/s, as much")], links
+    assert [t for t in links if t == "x1 at 2.5 GT/s, possible are x16 at 8 GT/s"], links
+    assert [t for t in links if t.startswith("x1 at 2.5 GT/s, its maximum")], links
     assert [t for t in links if t.startswith("no PCI Express")], links
     assert "warn" in {row["status"] for (c, _), row in found.items() if c == "read-request"}
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * fpmctl doctor: the CPUs that forward, and the clock.
- */
+/* fpmctl doctor: checks of the CPUs that forward, and of the clock. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +15,7 @@
 static bool
 cpus_are_untold(struct exam *e)
 {
-	return exam_no_daemon(e, ": nobody says which CPUs forward");
+	return exam_no_daemon(e, ": forwarding CPUs unknown");
 }
 
 static void
@@ -28,7 +26,9 @@ node_count(struct exam *e, const char *name, void *n)
 	*(unsigned int *)n += sscanf(name, "node%u", &node) == 1;
 }
 
-/* CPUs for the queues of a port, in turns: those that forward on its node. "": none does. */
+/*
+ * List CPUs for the queues of a port: the forwarding CPUs of its node, in turns. "": none.
+ */
 static void
 cores_near(const struct exam *e, int node, size_t n_queue, char *text, size_t size)
 {
@@ -54,7 +54,7 @@ port_check_node(struct exam *e, const json_t *port)
 	size_t i;
 
 	if (!row_has(port, "node")) {
-		finding_add(e, VERDICT_NA, row_str(port, "name"), "no device of any node");
+		finding_add(e, VERDICT_NA, row_str(port, "name"), "the device has no node");
 		return;
 	}
 	CPU_ZERO(&far);
@@ -77,8 +77,8 @@ port_check_node(struct exam *e, const json_t *port)
 		   sizeof(list));
 	finding_cost(e,
 		     "Each packet crosses between the sockets, often twice. CPUs of node "
-		     "%d: %s. "
-		     "For good `cores:` of the configuration, of all and of this port%s",
+		     "%d: %s. Permanently: `cores:` of the configuration, globally and of "
+		     "this port%s",
 		     node, near, list[0] != '\0' ? "; until the next start:" : ", then:");
 	if (list[0] != '\0')
 		finding_fix(e, "fpmctl port set %s cores %s", row_str(port, "name"), list);
@@ -95,7 +95,7 @@ check_numa(struct exam *e)
 
 	exam_folder(e, "/sys/devices/system/node", node_count, &n);
 	if (n <= 1) {
-		finding_add(e, VERDICT_OK, "", "one node: everything is near");
+		finding_add(e, VERDICT_OK, "", "one node");
 		return;
 	}
 	if (cpus_are_untold(e))
@@ -122,10 +122,9 @@ check_isolation(struct exam *e)
 			    cpulist_text(&isolated, list, sizeof(list)));
 		return;
 	}
-	finding_add(e, VERDICT_WARN, "", "forwarding CPUs %s are anybody's", list);
-	finding_cost(e, "Other programs, timers and interrupts take turns there: losses at "
-			"high load, "
-			"packets late by milliseconds.");
+	finding_add(e, VERDICT_WARN, "", "forwarding CPUs %s are not isolated", list);
+	finding_cost(e, "Other programs, timers and interrupts also run there: losses at "
+			"high load, packets late by milliseconds.");
 	snprintf(words, sizeof(words),
 		 "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s", list, list,
 		 list);
@@ -153,21 +152,18 @@ check_governor(struct exam *e)
 	}
 	cpulist_text(&slow, list, sizeof(list));
 	if (told == 0) {
-		finding_add(e, VERDICT_NA, "",
-			    "the kernel does not choose it (VM, firmware)");
+		finding_add(e, VERDICT_NA, "", "the kernel does not set it (VM, firmware)");
 	} else if (CPU_COUNT(&slow) == 0) {
 		finding_add(e, VERDICT_OK, "", "performance");
 	} else {
 		finding_add(e, VERDICT_WARN, "", "not performance on CPUs %s", list);
-		finding_cost(
-			e,
-			"A core that was idle begins a burst of packets at a fraction of "
-			"its clock rate.");
+		finding_cost(e, "An idle core begins a burst of packets at a fraction of "
+				"its clock rate.");
 		finding_fix(e, "cpupower -c %s frequency-set -g performance", list);
 	}
 }
 
-/* The siblings of one forwarding CPU that are not it. */
+/* Check the hardware threads that share a core with a forwarding CPU. */
 static void
 cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
 	      unsigned int *n_alone)
@@ -188,10 +184,8 @@ cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
 		finding_add(e, VERDICT_WARN, subject,
 			    "shares its core with forwarding CPU %s",
 			    cpulist_text(&also, text, sizeof(text)));
-		finding_cost(
-			e,
-			"Together the two forward about as much as one and a half cores. "
-			"In the configuration, `cores:` of a core each, then:");
+		finding_cost(e, "Together the two forward about as much as one and a half "
+				"cores. Configure `cores:` on separate cores, then:");
 		finding_fix(e, "fpmctl restart");
 	} else {
 		CPU_AND(&also, &siblings, isolated);
@@ -201,11 +195,10 @@ cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
 			return;
 		}
 		finding_add(e, VERDICT_WARN, subject,
-			    "shares its core with CPU %s, anybody's",
+			    "shares its core with CPU %s, which is not isolated",
 			    cpulist_text(&siblings, text, sizeof(text)));
-		finding_cost(
-			e, "Whatever runs there takes up to half of the core's forwarding "
-			   "rate, at any moment.");
+		finding_cost(e, "Other work there takes up to half of the core's "
+				"forwarding rate at any moment.");
 		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
 			if (CPU_ISSET(i, &siblings))
 				finding_fix(e, "echo 0 > " CPU_DIR "/cpu%u/online", i);
@@ -234,7 +227,7 @@ check_smt(struct exam *e)
 void
 check_clock(struct exam *e)
 {
-	static char cpuinfo[8192]; /* the first CPU's part is enough */
+	static char cpuinfo[8192]; /* enough for the first CPU */
 	char source[64];
 	bool constant, nonstop;
 
@@ -244,23 +237,20 @@ check_clock(struct exam *e)
 	if (!constant || !nonstop) {
 		finding_add(e, VERDICT_WARN, "", "the TSC %s",
 			    !constant ? "follows the clock rate" : "stops in deep sleep");
-		finding_cost(
-			e,
-			"Forwarders tell time by it: rates of policers, of ICMP errors and "
-			"the cycles of `show cycles` are off. A VM has to be given the "
-			"CPU's own flags (host-passthrough).");
+		finding_cost(e, "Forwarders measure time by it: rates of policers and of "
+				"ICMP errors and the cycles of `show cycles` are wrong. A "
+				"VM needs the CPU's own flags (host-passthrough).");
 		return;
 	}
 	if (exam_read(e, source, sizeof(source), CLOCK_DIR "/current_clocksource") <= 0 ||
 	    strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 ||
 	    strcmp(source, "hyperv_clocksource_tsc_page") == 0) {
 		finding_add(e, VERDICT_OK, "", "steady TSC; the kernel's clock is %s",
-			    source[0] != '\0' ? source : "not told");
+			    source[0] != '\0' ? source : "unknown");
 		return;
 	}
 	finding_add(e, VERDICT_WARN, "", "the kernel's clock is %s, not the TSC", source);
-	finding_cost(
-		e, "Each look at the clock costs a microsecond, in FRR too. The kernel log "
-		   "says why the TSC was dropped (dmesg | grep -i tsc).");
+	finding_cost(e, "Each reading of the clock costs a microsecond, in FRR too. The "
+			"kernel log has the reason (dmesg | grep -i tsc).");
 	finding_fix(e, "echo tsc > " CLOCK_DIR "/current_clocksource");
 }

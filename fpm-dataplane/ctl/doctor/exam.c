@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the checks of fpmctl doctor share: reading the machine, writing down what was found,
- * printing it. What cannot be read is absent, not an error: the check judges that.
+ * Functions that the checks of fpmctl doctor share: read the machine, add findings, print
+ * them. A file that cannot be read counts as absent; the check decides what that means.
  */
 #include "ctl/doctor/exam.h"
 
@@ -25,8 +25,8 @@
 #include "pci/sysfs.h"
 
 #define COLUMNS  80
-#define INDENT   8  /* of what a finding costs, and of commands */
-#define TEXT_COL 24 /* where a finding's text begins, when its subject is short */
+#define INDENT   8  /* indent of the cost of a finding, and of commands */
+#define TEXT_COL 24 /* column of a finding's text, when its subject is short */
 
 static const struct {
 	const char *name, *head, *colour;
@@ -43,7 +43,10 @@ verdict_name(enum verdict v)
 	return verdict_info[v].name;
 }
 
-/* --- what was found ------------------------------------------------------------------- */
+/*
+ * --- findings
+ * ----------------------------------------------------------------------------
+ */
 
 static json_t *
 text_make(const char *fmt, va_list ap)
@@ -53,7 +56,7 @@ text_make(const char *fmt, va_list ap)
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
-	/* What was read from the machine need not be UTF-8, and is not a terminal's to obey. */
+	/* Texts of the machine may be malformed UTF-8 or have control characters. */
 	log_harmless(text);
 	json = json_string(text);
 	free(text);
@@ -110,7 +113,7 @@ finding_fix_kernel_words(struct exam *e, const char *words)
 	finding_fix(e, "update-grub && reboot");
 }
 
-/* Words of `text`, from `column` on; what does not fit goes below, from `indent` on. */
+/* Print `text` from `column` on; continue below at `indent`. */
 static void
 finding_wrap(const char *text, size_t column, size_t indent)
 {
@@ -151,7 +154,7 @@ finding_print(const json_t *row, bool colour)
 									   : "");
 	column += printf("%s%s%s", row_str(row, "check"), subject[0] != '\0' ? " " : "",
 			 subject);
-	/* The text begins at its column, or two blanks behind what is longer. */
+	/* The text begins at TEXT_COL, or two blanks after a longer subject. */
 	i = column + 2 > TEXT_COL ? 2 : (size_t)(TEXT_COL - column);
 	printf("%*s", (int)i, "");
 	finding_wrap(row_str(row, "text"), (size_t)column + i, TEXT_COL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: one examination of a machine, and what its checks write down. A check reads
- * files below `root` and rows of the daemon; it changes nothing.
+ * exam: an examination of a machine by fpmctl doctor, and the findings of its checks. A
+ * check reads files below `root` and rows of the daemon; it changes nothing.
  */
 #ifndef CTL_DOCTOR_EXAM_H
 #define CTL_DOCTOR_EXAM_H
@@ -16,30 +16,31 @@ enum verdict { VERDICT_OK, VERDICT_NA, VERDICT_WARN, VERDICT_FAIL, N_VERDICT };
 const char *verdict_name(enum verdict v); /* "ok", "n/a", "warn", "fail" */
 
 struct exam {
-	const char *root;   /* stands before each path; "" but in unit tests */
+	const char *root;   /* prefix of each path; "" except in unit tests */
 	const char *vtysh;  /* command that asks zebra, NULL: the usual one */
-	const char *socket; /* the daemon's */
-	/* Of the daemon, NULL when none answers: rows of dist/openapi.yaml. */
+	const char *socket; /* socket of the daemon */
+	/* Rows of the daemon (dist/openapi.yaml); NULL: it does not answer. */
 	json_t *version, *ports, *fpm, *interfaces;
-	cpu_set_t cpus;   /* that forward, when `version` tells */
-	const char *deny; /* why the control namespace could not be entered; NULL: it was */
-	const char *
-		in; /* words before a command that is to run there: "" or "ip netns ... " */
-	/* Zebra's process there, as zebra_find() has found it; 0: none. */
+	cpu_set_t cpus; /* CPUs that forward, if `version` has them */
+	/* why the control namespace could not be entered; NULL: it was entered */
+	const char *deny;
+	const char *in; /* prefix of commands for that namespace: "" or "ip netns ... " */
+	/* Set by zebra_find(): zebra's process in the namespace; 0: none. */
 	bool looked;
 	pid_t zebra;
-	bool zebra_loads, zebra_listens; /* our module; to acknowledgements */
+	/* zebra loads the module; it waits for acknowledgements */
+	bool zebra_loads, zebra_listens;
 
-	const char *check, *about; /* now running */
-	bool missed; /* a check came to nothing, for only the daemon could have told */
+	const char *check, *about; /* the running check */
+	bool missed; /* a check found nothing out because there is no daemon */
 	json_t *rows;
 	unsigned int n[N_VERDICT];
 };
 
 /*
- * Write down what the running check found, of `subject` (a port, ""), in one line of text.
- * Then, of the same finding: what it costs, and a command that mends it (each call one
- * more). Texts are printf's.
+ * Add a finding of the running check about `subject` (a port, or ""), in one line of text.
+ * The next calls add to the same finding: what it costs, and a command that repairs it
+ * (each call adds one). Texts are formats of printf().
  */
 void finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -47,56 +48,64 @@ void finding_cost(struct exam *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void finding_fix(struct exam *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The commands that give the kernel `words` at its next start. */
+/* Add the commands that give the kernel `words` at its next start. */
 void finding_fix_kernel_words(struct exam *e, const char *words);
 
-/* Print one finding for people: at most 80 columns, but commands stay whole. */
+/* Print a finding, at most 80 columns wide; commands are not broken. */
 void finding_print(const json_t *row, bool colour);
 
 /*
- * The first `size` - 1 octets of a file below the root, the last newline cut off.
- * Returns octets, or -errno with buf "".
+ * Read the first `size` - 1 octets of a file below the root, without the last newline.
+ * Returns the number of octets, or -errno with buf "".
  */
 int exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The last part of where a link leads; false and buf "": there is none. */
+/* Read the last component of a symbolic link; false and buf "": there is none. */
 bool exam_link(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* A number in a file; `otherwise` when there is none. */
+/* Read a number from a file; `otherwise` when there is none. */
 long long exam_number(const struct exam *e, long long otherwise, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Call each(e, name, ctx) for what is in a folder; "." and ".." left out. */
+/*
+ * Call each(e, name, ctx) for each entry of a folder, except names that begin with a dot.
+ */
 void exam_folder(struct exam *e, const char *path,
 		 void (*each)(struct exam *e, const char *name, void *ctx), void *ctx);
 
-/* NUMA node of a CPU, -1: not told. */
+/* Return the NUMA node of a CPU, -1: unknown. */
 int exam_cpu_node(const struct exam *e, unsigned int cpu);
 
-/* All rows of the daemon, or the first; NULL: no answer, which was said on stderr. */
+/*
+ * Ask the daemon for all rows, or the first row; NULL: no answer, and the error was
+ * printed to stderr.
+ */
 json_t *exam_ask(const struct exam *e, const char *show);
 json_t *exam_ask_one(const struct exam *e, const char *show);
 
-/* The daemon's process, 0: none answers. */
+/* Return the daemon's process id, 0: no answer. */
 pid_t exam_pid(const struct exam *e);
 /*
- * Does none answer? Then that is written down, with what nobody tells (": nobody says ...", ""),
- * and that the daemon was missed: such a check is nothing that was found to be well.
+ * Return true if the daemon does not answer. Adds a finding then, with `untold` after "no
+ * daemon" (": forwarding CPUs unknown", or ""), and notes that the check found nothing
+ * out.
  */
 bool exam_no_daemon(struct exam *e, const char *untold);
 /*
- * To where the TAPs are: by name, else where the daemon is. There is no way back, and no
- * need of one: sockets on paths, and all that is not /proc/sys/net, are the same there.
+ * Enter the network namespace of the TAPs, by its name or else by the daemon's process.
+ * There is no way back, and none is needed: socket paths and all files but /proc/sys/net
+ * stay the same.
  */
 void exam_enter(struct exam *e);
 
 /*
- * Call each(e, address, name, port) for every PCI device the daemon has as a port; without a
- * daemon for every network controller (name "", port NULL). Returns how many.
+ * Call each(e, address, name, port) for each PCI device that the daemon has as a port;
+ * without a daemon for each network controller (name "", port NULL). Returns the number of
+ * devices.
  */
 unsigned int exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address,
 						   const char *name, const json_t *port));
 
-/* The checks; cmd_doctor.c has their order, names and words. */
+/* The checks. cmd_doctor.c has their order, names and descriptions. */
 void check_hugepages(struct exam *e);
 void check_iommu(struct exam *e);
 void check_memlock(struct exam *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: FRR's half. zebra is looked for among the processes of the control
- * namespace (zebra_find.c), and asked through vtysh how many routes it has.
+ * fpmctl doctor: checks of FRR. zebra is a process of the control namespace
+ * (zebra_find.c); vtysh tells its number of routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,13 +25,12 @@ check_frr(struct exam *e)
 	if (e->zebra_loads && e->zebra_listens && row_has(e->fpm, "feedback_enabled") &&
 	    !row_true(e->fpm, "feedback_enabled")) {
 		finding_add(e, VERDICT_FAIL, "",
-			    "zebra waits for acknowledgements, we send none");
+			    "zebra waits for acknowledgements, but they are off");
 		finding_cost(
 			e,
 			"zebra, pid %d, has " ZEBRA_LISTENS
-			": its routes stay queued, and with "
-			"bgp suppress-fib-pending none is advertised. Set feedback: true "
-			"below fpm: in %s, then:",
+			": its routes stay queued, and with bgp suppress-fib-pending none "
+			"is advertised. Set feedback: true below fpm: in %s, then:",
 			(int)e->zebra, row_str(e->version, "config"));
 		finding_fix(e, "fpmctl config reload");
 	} else if (e->zebra_loads) {
@@ -40,25 +39,22 @@ check_frr(struct exam *e)
 	} else if (e->zebra != 0) {
 		finding_add(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " ZEBRA_MODULE,
 			    (int)e->zebra);
-		finding_cost(
-			e, "It never connects: no route comes. In /etc/frr/daemons, among "
-			   "zebra_options:");
+		finding_cost(e, "zebra does not connect, so there are no routes. In "
+				"/etc/frr/daemons, among zebra_options:");
 		finding_fix(e, "sed -i 's/^zebra_options=\"/&-M " ZEBRA_MODULE
 			       " /' /etc/frr/daemons");
 		finding_fix(e, "systemctl restart frr");
 	} else if (row_true(e->fpm, "connected")) {
 		finding_add(e, VERDICT_NA, "",
-			    "zebra is connected, but not to be seen from here");
+			    "zebra is connected, but its process is not visible here");
 	} else {
 		finding_add(e,
 			    e->version != NULL && e->deny == NULL ? VERDICT_FAIL
 								  : VERDICT_WARN,
 			    "", "no zebra runs%s",
 			    e->version != NULL ? " where the TAPs are" : "");
-		finding_cost(
-			e,
-			"No routes but those of the kernel itself; what an earlier zebra "
-			"taught stays in force.");
+		finding_cost(e, "Only the kernel's routes are updated; the routes of an "
+				"earlier zebra stay in force.");
 		finding_fix(e, "systemctl start frr");
 	}
 }
@@ -77,8 +73,8 @@ fpm_not_connected(struct exam *e)
 			    "zebra is refused: the RIB is too far behind");
 		finding_cost(
 			e,
-			"Routes are those of the last session until half of the queue is "
-			"free. If it comes again, raise fpm.queue-limit-mib.");
+			"The routes of the last session stay in force until half of the "
+			"queue is free. If it happens again, raise fpm.queue-limit-mib.");
 		finding_fix(e, "fpmctl show fpm");
 		return;
 	}
@@ -86,34 +82,30 @@ fpm_not_connected(struct exam *e)
 		finding_add(e, VERDICT_FAIL, "",
 			    "zebra cannot connect: another program has %s", at);
 		finding_cost(
-			e,
-			"Forwarding goes on by the routes that were taught; no change of "
-			"them arrives. The address is tried again until it is free.");
+			e, "Forwarding goes on with the routes received so far; no updates "
+			   "arrive. The daemon tries the address again until it is free.");
 		finding_fix(e, "ss -tlnp");
 		return;
 	}
 	if (strcmp(state, "held") == 0) {
 		finding_add(e, VERDICT_WARN, "",
-			    "zebra is held off: somebody restarts FRR");
-		finding_cost(
-			e,
-			"Forwarding goes on by the routes that were taught, until another "
-			"zebra comes or the time is over.");
+			    "zebra is held off: FRR is being restarted");
+		finding_cost(e, "Forwarding goes on with the routes received so far, until "
+				"another zebra connects or the time is over.");
 		finding_fix(e, "systemctl start frr, or fpmctl hold 0");
 		return;
 	}
 	finding_add(e, VERDICT_FAIL, "", "zebra %s",
 		    strcmp(state, "never-connected") == 0 ? "has never connected"
-							  : "has gone");
+							  : "is disconnected");
 	finding_cost(e,
-		     "Forwarding goes on by the routes that were taught; no change of them "
-		     "arrives. We listen at %s, zebra tries every 3 s.",
+		     "Forwarding goes on with the routes received so far; no updates "
+		     "arrive. The daemon listens at %s, zebra tries every 3 s.",
 		     at);
 	if (row_int(e->fpm, "strangers") > 0)
 		finding_cost(e,
-			     "Connections refused: %lld; fpmctl show log has from whom, "
-			     "fpm.users "
-			     "and fpm.peer say who may be zebra.",
+			     "Connections refused: %lld; fpmctl show log has the source, "
+			     "fpm.users and fpm.peer say which are accepted.",
 			     row_int(e->fpm, "strangers"));
 	if (colon != NULL)
 		finding_fix(
@@ -133,9 +125,8 @@ check_fpm(struct exam *e)
 		fpm_not_connected(e);
 	} else if (row_true(e->fpm, "queue_warning")) {
 		finding_add(e, VERDICT_WARN, "", "the queue is above 75 %% of its limit");
-		finding_cost(e, "At the limit the session is closed and zebra sends all "
-				"again. If it "
-				"comes again, raise fpm.queue-limit-mib.");
+		finding_cost(e, "At the limit the session is closed and zebra replays all "
+				"routes. If it happens again, raise fpm.queue-limit-mib.");
 		finding_fix(e, "fpmctl show fpm");
 	} else {
 		finding_add(e, VERDICT_OK, "", "%s for %s", row_str(e->fpm, "state"),
@@ -145,7 +136,10 @@ check_fpm(struct exam *e)
 
 /* --- routes --------------------------------------------------------------------------------- */
 
-/* Are as many there? Returns 1, 0, or what zebra_count() does when zebra does not tell. */
+/*
+ * Return 1 if zebra has as many routes as the RIB, 0 if not, or the error of
+ * zebra_count().
+ */
 static int
 routes_same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 {
@@ -163,7 +157,7 @@ check_routes(struct exam *e)
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	const char *vtysh = zebra_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
-	bool in_step = false; /* else it is no wonder */
+	bool in_step = false; /* otherwise a difference is expected */
 	int same = 0;
 
 	if (exam_no_daemon(e, " to compare with"))
@@ -192,19 +186,17 @@ check_routes(struct exam *e)
 			    "zebra does not answer: '%s' waited %d s for it", vtysh,
 			    ZEBRA_ANSWER_S);
 		finding_cost(
-			e,
-			"It hangs, or another daemon of FRR does, for vtysh asks each: no "
-			"change of routes comes. Forwarding goes on by those that were "
-			"taught, "
-			"over a restart of FRR, too.");
+			e, "zebra hangs, or another daemon of FRR does, because vtysh asks "
+			   "each. No updates of routes arrive. Forwarding goes on with the "
+			   "routes received so far, also during a restart of FRR.");
 		finding_fix(e, "journalctl -u frr -n 50");
 		finding_fix(e, "systemctl restart frr");
 	} else if (same < 0) {
-		finding_add(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?",
-			    vtysh);
-		finding_cost(e, "Nobody knows whether the RIB has all that zebra has. "
-				"Another way to "
-				"ask it, of an FRR with the path space NAME:");
+		finding_add(e, VERDICT_WARN, "",
+			    "zebra gives no number of routes: check '%s'", vtysh);
+		finding_cost(
+			e, "It is unknown whether the RIB has all routes of zebra. Another "
+			   "way to ask zebra, for an FRR with the path space NAME:");
 		finding_fix(e, "fpmctl doctor --vtysh 'vtysh -N NAME' routes");
 	} else if (same > 0) {
 		finding_add(e, VERDICT_OK, "", "%lld IPv4 and %lld IPv6 on both sides",
@@ -213,12 +205,10 @@ check_routes(struct exam *e)
 		finding_add(e, in_step ? VERDICT_FAIL : VERDICT_WARN, "",
 			    "IPv4: zebra %lld, RIB %lld; IPv6: %lld, %lld", zebra[0],
 			    rib[0], zebra[1], rib[1]);
-		finding_cost(
-			e,
-			in_step ? "Packets go where zebra would not send them. audit tells "
-				  "which routes differ, replay has zebra say everything "
-				  "again."
-				: "A replay is under way: look again after it.");
+		finding_cost(e, in_step ? "Packets take other routes than zebra's. audit "
+					  "lists the routes that differ, replay lets zebra "
+					  "send all routes again."
+					: "A replay is under way: check again after it.");
 		finding_fix(e, in_step ? "fpmctl audit" : "fpmctl show fpm");
 		if (in_step)
 			finding_fix(e, "fpmctl replay");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * fpmctl doctor: what the daemon and the NICs need of memory, and of limits.
- */
+/* fpmctl doctor: checks of memory, of the drivers of NICs, and of process limits. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,10 +11,10 @@
 #include "pci/device.h"
 
 #define HUGE_DIR     "/sys/kernel/mm/hugepages"
-#define MEMORY_MIB   256 /* memory.size-mib, when nobody says another number */
+#define MEMORY_MIB   256 /* default of memory.size-mib */
 #define PROC_TEXT    8192
 #define CAP_IPC_LOCK 14 /* capabilities(7) */
-#define FILES_SPARE  32 /* for zebra, fpmctl, scrapes that come yet */
+#define FILES_SPARE  32 /* spare descriptors for zebra, fpmctl and scrapes */
 
 /* --- hugepages ---------------------------------------------------------------------------- */
 
@@ -50,14 +48,14 @@ pci_port_ignore(struct exam *e, const char *address, const char *name, const jso
 	(void)e;
 }
 
-/* Pages of 2 MiB to be reserved for what the configuration asks. */
+/* Add the command that reserves pages of 2 MiB for `mib` MiB. */
 static void
 hugepages_fix(struct exam *e, unsigned long long mib)
 {
 	finding_fix(e, "sysctl -w vm.nr_hugepages=%llu", (mib + 1) / 2);
 }
 
-/* A daemon that runs: it has its memory, of whatever kind. */
+/* Report the memory of a running daemon. */
 static void
 hugepages_of_daemon(struct exam *e, const struct huge *huge)
 {
@@ -74,7 +72,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 			    used_kib / 1024, mib);
 	} else if (exam_pci(e, pci_port_ignore) == 0) {
 		finding_add(e, VERDICT_NA, "",
-			    "the configuration asks for none, nor does a port");
+			    "neither the configuration nor a port needs them");
 	} else {
 		finding_add(e, VERDICT_WARN, "",
 			    "memory.hugepages is false: small pages, %s",
@@ -82,7 +80,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 						: "none is reserved");
 		finding_cost(
 			e,
-			"TLB misses at every packet; most NICs cannot do without. Reserve "
+			"TLB misses at every packet; most NICs need huge pages. Reserve "
 			"them, then set memory.hugepages to true and restart the daemon.");
 		hugepages_fix(e, mib);
 	}
@@ -101,10 +99,9 @@ check_hugepages(struct exam *e)
 	} else {
 		finding_add(e, VERDICT_WARN, "", "%llu MiB free, %d are the default",
 			    huge.free_mib, MEMORY_MIB);
-		finding_cost(
-			e, "With memory.hugepages: true, which most NICs need, the daemon "
-			   "does "
-			   "not start; with false it pays TLB misses. No mount is needed.");
+		finding_cost(e, "With memory.hugepages: true, which most NICs need, the "
+				"daemon does not start; with false there are TLB misses. "
+				"No mount is needed.");
 		hugepages_fix(e, huge.total_mib - huge.free_mib + MEMORY_MIB);
 	}
 }
@@ -122,7 +119,7 @@ iommu_check_nic(struct exam *e, const char *address, const char *name, const jso
 	(void)device_read(e->root, address, &d); /* none: a device without a driver */
 	unsafe = d.group < 0 || d.unprotected;
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
-		finding_add(e, VERDICT_NA, subject, "driver %s: the kernel's",
+		finding_add(e, VERDICT_NA, subject, "driver %s, of the kernel",
 			    driver[0] != '\0' ? driver : "none");
 	} else if (device_is_shared(driver)) {
 		finding_add(e, VERDICT_OK, subject,
@@ -132,31 +129,25 @@ iommu_check_nic(struct exam *e, const char *address, const char *name, const jso
 			    d.group);
 	} else if (strcmp(driver, "vfio-pci") == 0) {
 		finding_add(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
-		finding_cost(
-			e,
-			"A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
-			"on in the firmware; in a VM the hypervisor has to offer it. On "
-			"Intel the kernel has to be told, too:");
+		finding_cost(e, "A faulty card or driver can write to all memory. Turn on "
+				"VT-d or AMD-Vi in the firmware; for a VM the hypervisor "
+				"has to offer it. On Intel the kernel also needs:");
 		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else if (unsafe && device_serves_dpdk(driver)) {
 		finding_add(e, VERDICT_WARN, subject, "driver %s without an IOMMU", driver);
-		finding_cost(
-			e,
-			"A broken card or driver can write anywhere, and without an "
-			"interrupt a queue an idle forwarder wakes each 0.8 ms. vfio-pci "
-			"needs an IOMMU: turn VT-d or AMD-Vi on in the firmware; in a VM "
-			"the hypervisor has to offer it. Then stop the daemon and have "
-			"`fpmctl device bind` move the NIC. On Intel the kernel has to be "
-			"told first:");
+		finding_cost(e, "A faulty card or driver can write to all memory, and "
+				"without an interrupt per queue an idle forwarder wakes "
+				"every 0.8 ms. vfio-pci needs an IOMMU: turn on VT-d or "
+				"AMD-Vi in the firmware; for a VM the hypervisor has to "
+				"offer it. Then stop the daemon and move the NIC with "
+				"`fpmctl device bind`. On Intel the kernel needs first:");
 		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else {
 		finding_add(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
 			    driver[0] != '\0' ? driver : "none");
-		finding_cost(
-			e,
-			"No protection of memory, no interrupt a queue: an idle forwarder "
-			"wakes each 0.8 ms. Stop the daemon before the device changes "
-			"hands.");
+		finding_cost(e, "No protection of memory, no interrupt per queue: an idle "
+				"forwarder wakes every 0.8 ms. Stop the daemon before the "
+				"device changes its driver.");
 		finding_fix(e, "fpmctl device bind %s", address);
 	}
 }
@@ -180,7 +171,8 @@ check_memlock(struct exam *e)
 	if (exam_no_daemon(e, ""))
 		return;
 	if (exam_pci(e, pci_port_ignore) == 0) {
-		finding_add(e, VERDICT_NA, "", "no NIC writes to its memory");
+		finding_add(e, VERDICT_NA, "",
+			    "no port is a NIC with direct memory access");
 		return;
 	}
 	exam_read(e, text, sizeof(text), "/proc/%d/status", (int)pid);
@@ -194,9 +186,8 @@ check_memlock(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "%llu MiB", soft >> 20);
 	else {
 		finding_add(e, VERDICT_FAIL, "", "%llu KiB", soft >> 10);
-		finding_cost(e,
-			     "vfio cannot map the packets' memory: a port fails to start. "
-			     "systemd: LimitMEMLOCK=infinity");
+		finding_cost(e, "vfio cannot map the packet memory: a port fails to start. "
+				"systemd: LimitMEMLOCK=infinity");
 		finding_fix(e, "prlimit --pid %d --memlock=unlimited", (int)pid);
 	}
 }

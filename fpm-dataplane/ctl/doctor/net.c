@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: ports, their queues, and the sysctls of their TAPs in the control namespace.
+ * fpmctl doctor: checks of ports, their queues, and the sysctls of their TAPs in the
+ * control namespace.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 static bool
 ports_are_untold(struct exam *e)
 {
-	return exam_no_daemon(e, ": nobody says which ports there are");
+	return exam_no_daemon(e, ": ports unknown");
 }
 
 /* --- queues ------------------------------------------------------------------------------ */
@@ -38,26 +39,25 @@ port_check_rss(struct exam *e, const json_t *port)
 	if (row_int(port, "queues") <= 1) {
 		finding_add(e, VERDICT_NA, name, "one queue: nothing to spread");
 	} else if (strcmp(row_str(port, "driver"), "net_af_packet") == 0) {
-		finding_add(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
+		finding_add(e, VERDICT_OK, name,
+			    "the kernel spreads packets (AF_PACKET fanout)");
 	} else if (strcmp(rss, "unknown") == 0) {
 		finding_add(e, VERDICT_NA, name,
-			    "%lld queues; the driver does not tell what it hashes",
+			    "%lld queues; the driver does not report its hash",
 			    row_int(port, "queues"));
 	} else if (strcmp(rss, "none") == 0) {
 		finding_add(e, VERDICT_FAIL, name,
-			    "%lld queues, but the device hashes nothing",
+			    "%lld queues, but the device does not hash",
 			    row_int(port, "queues"));
-		finding_cost(
-			e,
-			"All packets come by queue 0: one CPU works, the others wait. With "
-			"`queues: 1` they are free for other ports; until the next start:");
+		finding_cost(e, "All packets arrive on queue 0: one CPU works, the others "
+				"are idle. `queues: 1` frees them for other ports; until "
+				"the next start:");
 		finding_fix(e, "fpmctl port set %s queues 1", name);
 	} else if (n > 0) {
 		finding_add(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
-		finding_cost(
-			e,
-			"Flows that differ in nothing else share a queue, and its CPU. The "
-			"device or its driver offers no more.");
+		finding_cost(e,
+			     "Flows that differ only in those fields share a queue and "
+			     "its CPU. The device or its driver cannot hash other fields.");
 	} else {
 		finding_add(e, VERDICT_OK, name, "hashes %s", rss);
 	}
@@ -103,11 +103,9 @@ port_check_queues(struct exam *e, const json_t *port, cpu_set_t *busy)
 		finding_add(e, VERDICT_OK, name, "queue:CPU%s", text);
 		return;
 	}
-	finding_add(e, VERDICT_FAIL, name, "nobody serves queue%s", orphans);
-	finding_cost(
-		e,
-		"What comes by it is lost (rx_missed). It should pass within a second of a "
-		"change; else restart the daemon.");
+	finding_add(e, VERDICT_FAIL, name, "no CPU serves queue%s", orphans);
+	finding_cost(e, "Its packets are lost (rx_missed). After a change this state "
+			"should end within a second; otherwise restart the daemon.");
 	finding_fix(e, "systemctl restart fpm-dataplane");
 }
 
@@ -128,13 +126,12 @@ check_queues(struct exam *e)
 	CPU_XOR(&idle, &busy, &e->cpus);
 	if (CPU_COUNT(&idle) == 0)
 		return;
-	finding_add(e, VERDICT_WARN, "", "CPUs %s forward nothing: no queue is theirs",
+	finding_add(e, VERDICT_WARN, "", "CPUs %s forward nothing: they serve no queue",
 		    cpulist_text(&idle, list, sizeof(list)));
-	finding_cost(e, "They were taken from the rest of the machine for nothing. More "
-			"`queues:` a "
-			"port, where the device has them (until the next start, as below), "
-			"or fewer "
-			"`cores:`.");
+	finding_cost(
+		e,
+		"These CPUs are reserved without use. Give a port more `queues:`, if the "
+		"device has them (until the next start, as below), or use fewer `cores:`.");
 	port = json_array_get(e->ports, 0);
 	finding_fix(e, "fpmctl port set %s queues %d", row_str(port, "name"),
 		    CPU_COUNT(&e->cpus));
@@ -143,7 +140,8 @@ check_queues(struct exam *e)
 /* --- links ---------------------------------------------------------------------------- */
 
 /*
- * The flags of a port's TAP, and its name, which may have changed; -1: nobody tells.
+ * Return the interface flags of a port's TAP; -1: unknown. Copies its current name, which
+ * may have changed.
  */
 static int
 tap_flags(const struct exam *e, const json_t *port, char name[IFNAMSIZ])
@@ -178,20 +176,17 @@ check_links(struct exam *e)
 
 		if (flags >= 0 && (flags & IFF_UP) == 0) {
 			finding_add(e, VERDICT_WARN, tap, "shut down in the kernel");
-			finding_cost(
-				e,
-				"It forwards nothing, and no route goes by it. FRR's "
-				"`shutdown` does that, and a reboot without `no shutdown`, "
-				"or:");
+			finding_cost(e, "The port does not forward, and no route uses it. "
+					"FRR's `shutdown` does this, and a reboot without "
+					"`no shutdown`, or:");
 			finding_fix(e, "%sip link set %s up", e->in, tap);
 		} else if (strcmp(row_str(port, "link"), "up") != 0) {
 			finding_add(e, VERDICT_WARN, tap, "no link: %s",
 				    row_str(port, "device"));
 			finding_cost(
-				e,
-				"It forwards nothing, and no route goes by it. The cable, "
-				"the transceiver, the other end, or what is behind a "
-				"virtual device. When that is mended:");
+				e, "The port does not forward, and no route uses it. Check "
+				   "the cable, the transceiver, the other end, or the "
+				   "device below a virtual device. After the repair:");
 			finding_fix(e, "fpmctl show ports %s", row_str(port, "name"));
 		} else {
 			finding_add(e, VERDICT_OK, tap, "up");
@@ -199,7 +194,10 @@ check_links(struct exam *e)
 	}
 }
 
-/* --- ports that the kernel has made part of another interface ------------------------------ */
+/*
+ * --- ports that are members of another kernel interface
+ * --------------------------------------
+ */
 
 void
 check_members(struct exam *e)
@@ -214,31 +212,31 @@ check_members(struct exam *e)
 
 		if (!row_has(row, "part_of")) {
 			if (row_true(row, "port"))
-				finding_add(e, VERDICT_OK, name, "of none");
+				finding_add(e, VERDICT_OK, name, "no member");
 			continue;
 		}
-		finding_add(e, VERDICT_WARN, name, "of %s, which is no port", owner);
-		finding_cost(
-			e,
-			"What is routed by %s is dropped (foreign_oif). A bond is a port "
-			"of "
-			"its own: device net_bonding0,... (install.md); bridges there are "
-			"none.",
-			owner);
+		finding_add(e, VERDICT_WARN, name, "member of %s, which is no port", owner);
+		finding_cost(e,
+			     "Packets routed to %s are dropped (foreign_oif). A bond is a "
+			     "port of its own: device net_bonding0,... (install.md); there "
+			     "are no bridges.",
+			     owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
 }
 
 /* --- sysctls ------------------------------------------------------------------------------- */
 
-/* /proc/sys/net of the control namespace: -1 when it cannot be read. */
+/* Read a sysctl of the control namespace; -1: it cannot be read. */
 static long long
 sysctl_get(const struct exam *e, const char *family, const char *dev, const char *key)
 {
 	return exam_number(e, -1, "/proc/sys/net/%s/conf/%s/%s", family, dev, key);
 }
 
-/* A name as sysctl(8) wants it between dots: its own dots are slashes. */
+/*
+ * Format a name for sysctl(8), which separates by dots: dots of the name become slashes.
+ */
 static const char *
 sysctl_name(const char *dev, char buf[KEY_SIZE])
 {
@@ -256,12 +254,11 @@ netns_is_untold(struct exam *e)
 		return true;
 	if (e->deny != NULL)
 		finding_add(e, VERDICT_NA, "",
-			    "the control namespace is not open to us: %s; as root?",
-			    e->deny);
+			    "no access to the control namespace: %s; run as root", e->deny);
 	return e->deny != NULL;
 }
 
-/* Look at each port's TAP, where they are, by the name that it has now. */
+/* Check each port's TAP in the control namespace, by its current name. */
 static void
 taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 {
@@ -276,8 +273,8 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 }
 
 /*
- * The larger one of `all` and the interface's counts. Strict (1) drops what comes in by a
- * port that is not the best way back (RFC 3704, 2.2).
+ * Check rp_filter: the larger value of `all` and the interface counts. Strict mode (1)
+ * drops packets that arrive on a port that is not the best route back (RFC 3704, 2.2).
  */
 static void
 tap_check_rp_filter(struct exam *e, const char *tap)
@@ -293,10 +290,9 @@ tap_check_rp_filter(struct exam *e, const char *tap)
 		finding_add(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
 	} else {
 		finding_add(e, VERDICT_WARN, tap, "strict");
-		finding_cost(e, "Where ways there and back differ, the kernel drops what "
-				"is for the "
-				"router itself: BGP sessions do not come up, pings stay "
-				"unanswered.");
+		finding_cost(e, "Where the routes of the two directions differ, the kernel "
+				"drops packets for the router itself: BGP sessions do not "
+				"come up, pings are not answered.");
 		if (all == 1)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
@@ -311,7 +307,10 @@ check_rp_filter(struct exam *e)
 	taps_check(e, tap_check_rp_filter);
 }
 
-/* IPv4 asks the interface alone; of IPv6 we want the interface's and `all`'s. */
+/*
+ * Check forwarding: for IPv4 the sysctl of the interface counts; for IPv6 that of the
+ * interface and of `all`.
+ */
 static void
 tap_check_forwarding(struct exam *e, const char *tap)
 {
@@ -336,10 +335,8 @@ tap_check_forwarding(struct exam *e, const char *tap)
 	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap,
 		    "off: %s%s%s", off4 ? "IPv4" : "", off4 && off6 ? " and " : "",
 		    off6 ? "IPv6" : "");
-	finding_cost(
-		e,
-		"What comes in there of that family and is not for the router is dropped, "
-		"silently (`show counters`: forwarding_off).");
+	finding_cost(e, "Packets of that family that arrive there and are not for the "
+			"router are dropped silently (`show counters`: forwarding_off).");
 	if (off4 && sysctl_get(e, "ipv4", "all", "forwarding") == 0)
 		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
 	else if (off4)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Texts of /proc, /sys and vtysh to values. No files, no state: the unit tests give it
- * what no machine at hand says.
+ * Parse texts of /proc, /sys and vtysh. No files, no state, so unit tests can pass texts
+ * of other machines.
  */
 #include "ctl/doctor/parse.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A CPU number at *p, which moves behind it; -1: none, or more than a set holds. */
+/* Parse a CPU number at *p and move *p behind it; -1: none, or too large for a set. */
 static int
 cpu_take(const char **p)
 {
@@ -32,7 +32,7 @@ cpulist_parse(const char *text, cpu_set_t *out)
 	const char *p = text;
 
 	CPU_ZERO(out);
-	if (strcmp(text, "(null)") == 0) /* nohz_full, where there are none */
+	if (strcmp(text, "(null)") == 0) /* nohz_full without CPUs */
 		return 0;
 	while (*p != '\0' && *p != '\n') {
 		int first = cpu_take(&p), last = first;
@@ -91,7 +91,7 @@ has_word(const char *text, const char *word)
 	return false;
 }
 
-/* The rest of the line that begins with `key`; NULL: there is none. */
+/* Return the rest of the line that begins with `key`; NULL: there is none. */
 static const char *
 line_find(const char *text, const char *key)
 {
@@ -142,7 +142,10 @@ status_parse_hex(const char *text, const char *key, unsigned long long *value)
 	return line_number(text, key, "%llx", value);
 }
 
-/* The next word, and behind it; NULL at the end. A last word without its zero is none. */
+/*
+ * Return the next word and move *p behind it; NULL at the end. A last word without its
+ * zero does not count.
+ */
 static const char *
 word_next(const char **p, const char *end)
 {

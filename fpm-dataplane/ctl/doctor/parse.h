@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel and FRR write for people, to values. Pure, no state; what is not
- * understood is refused, never guessed.
+ * parse: read values from texts of the kernel and FRR. Pure, no state. Malformed text is
+ * refused.
  */
 #ifndef CTL_DOCTOR_PARSE_H
 #define CTL_DOCTOR_PARSE_H
@@ -11,39 +11,46 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "0,2-3" to CPUs; "" and "(null)" are none. Returns 0, or -EINVAL: `out` is then empty. */
+/*
+ * Parse a list of CPUs, "0,2-3"; "" and "(null)" are empty. Returns 0, or -EINVAL with
+ * `out` empty.
+ */
 int cpulist_parse(const char *text, cpu_set_t *out);
-/* And back. Returns buf, the list cut after its last whole word that fits. */
+/* Format a list of CPUs. Returns buf; the list is cut after the last word that fits. */
 const char *cpulist_text(const cpu_set_t *cpus, char *buf, size_t size);
 
-/* Is `word` among the words of `text`, which blanks, tabs and newlines separate? */
+/*
+ * Return true if `word` is one of the words of `text`, which blanks, tabs and newlines
+ * separate.
+ */
 bool has_word(const char *text, const char *word);
 
 /*
- * The soft limit of a row of /proc/PID/limits, such as "Max open files". UINT64_MAX:
- * unlimited. Returns 0, or -ENOENT when there is no such row or it has no number.
+ * Parse the soft limit of a row of /proc/PID/limits, such as "Max open files". UINT64_MAX:
+ * unlimited. Returns 0, or -ENOENT when the row or its number is missing.
  */
 int limit_parse(const char *text, const char *row, unsigned long long *soft);
 
-/* The number of a row "KEY: 123 kB" (/proc/PID/status). Returns 0 or -ENOENT. */
+/* Parse the number of a row "KEY: 123 kB" (/proc/PID/status). Returns 0 or -ENOENT. */
 int status_parse(const char *text, const char *key, unsigned long long *value);
-/* The same for a hexadecimal row, CapEff. */
+/* Parse a hexadecimal row, such as CapEff. Returns 0 or -ENOENT. */
 int status_parse_hex(const char *text, const char *key, unsigned long long *value);
 
 /*
- * Does the command line of a program (/proc/PID/cmdline: words that end with a zero) load
- * a module: -M NAME[:ARGUMENTS], -MNAME, --module NAME, --module=NAME?
+ * Return true if a command line (/proc/PID/cmdline: words that end with a zero) loads a
+ * module: -M NAME[:ARGUMENTS], -MNAME, --module NAME, --module=NAME.
  */
 bool cmdline_loads(const char *cmdline, size_t len, const char *module);
-/* Is `word` one of its words? */
+/* Return true if `word` is one of the words of the command line. */
 bool cmdline_has(const char *cmdline, size_t len, const char *word);
-/* Is the program's name, without folders, `name`? */
+/* Return true if the name of the program, without folders, is `name`. */
 bool cmdline_is(const char *cmdline, size_t len, const char *name);
 
 /*
- * Routes that zebra says it installed and that are not the kernel's own, from `show ip route
- * summary json`: at least *least, and *most when all it has of protocol kernel are ones with
- * a gateway, which it passes on (the summary does not tell them apart). Returns 0 or -EPROTO.
+ * Count the routes that zebra has installed and that are not the kernel's own, from `show
+ * ip route summary json`: at least *least, and *most if all routes of protocol kernel have
+ * a gateway, because zebra passes those on and the summary does not tell them apart.
+ * Returns 0 or -EPROTO.
  */
 int summary_parse(const json_t *summary, long long *least, long long *most);
 

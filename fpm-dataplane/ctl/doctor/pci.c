@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCI configuration space to numbers. The octets come from a device: each offset is checked
- * before it is followed, and the list of capabilities ends even where it is a ring.
+ * Parse PCI configuration space. The octets come from a device, so each offset is checked
+ * before use, and the walk through the capabilities ends even if they form a loop.
  */
 #include "ctl/doctor/pci.h"
 
@@ -11,15 +11,15 @@
 #define STATUS           0x06
 #define STATUS_CAP_LIST  0x10
 #define CAP_POINTER      0x34
-#define CAP_FIRST        0x40 /* none stands below */
-#define CAP_MAX          48   /* as many as have room */
+#define CAP_FIRST        0x40 /* lowest offset of a capability */
+#define CAP_MAX          48   /* as many as fit */
 #define CAP_ID_EXPRESS   0x10
 #define EXPRESS_BYTES    0x14
 #define DEVICE_CAP       0x04
 #define DEVICE_CAP_TAG   (1u << 5)
 #define DEVICE_CTL       0x08
 #define DEVICE_CTL_TAG   (1u << 8)
-#define DEVICE_CTL_READ  12 /* shift of three bits: 128 octets times two to that */
+#define DEVICE_CTL_READ  12 /* shift of three bits; size is 128 octets << value */
 #define LINK_CAP         0x0c
 #define LINK_STATUS      0x12
 #define LINK_SPEED(word) ((word)&0xf)
@@ -70,7 +70,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 	if (le32(config) == UINT32_MAX)
 		return -ENODEV;
 	if (len > PCI_CONFIG_BYTES)
-		len = PCI_CONFIG_BYTES; /* beyond stand the extended capabilities */
+		len = PCI_CONFIG_BYTES; /* the extended capabilities follow */
 	at = capability_find(config, len, CAP_ID_EXPRESS);
 	if (at < 0)
 		return at;
@@ -93,7 +93,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 double
 pci_gbit_per_s(unsigned int speed, unsigned int width)
 {
-	/* 8b/10b up to generation 2, then 128b/130b, then flits. */
+	/* Line coding: 8b/10b up to generation 2, then 128b/130b, then flits. */
 	static const double lane[] = {0,
 				      2,
 				      4,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: how each NIC speaks with memory, from its configuration space.
+ * fpmctl doctor: checks of the PCI Express settings of NICs, from their configuration
+ * space.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,12 +10,13 @@
 #include "ctl/doctor/pci.h"
 #include "ctl/json_row.h"
 
-#define READ_BYTES_MIN  512  /* the kernel's own choice */
+#define READ_BYTES_MIN  512  /* the kernel's default */
 #define READ_BYTES_WANT 4096 /* 5 in bits 14 to 12 of Device Control */
 
 /*
- * Of a hypervisor that this machine is a guest of: virtio's and VMware's have the capability and
- * nothing behind it. In metal those that have virtio's number are as others.
+ * Return true for a device of the hypervisor: devices of virtio and VMware have the
+ * capability without a real link. A physical device with virtio's vendor id, outside a VM,
+ * is checked like others.
  */
 static bool
 nic_is_paravirtual(const struct exam *e, const char *config)
@@ -28,7 +30,7 @@ nic_is_paravirtual(const struct exam *e, const char *config)
 	       strstr(cpu, " hypervisor") != NULL;
 }
 
-/* Read the device's capability; what hinders is written down. Returns false then. */
+/* Read the device's capability. Returns false, and adds a finding, if that fails. */
 static bool
 express_read(struct exam *e, const char *address, const char *subject,
 	     struct pci_express *x)
@@ -42,22 +44,21 @@ express_read(struct exam *e, const char *address, const char *subject,
 		return true;
 	if (rc == 0)
 		finding_add(e, VERDICT_NA, subject,
-			    "a hypervisor's device: there is no slot");
+			    "a device of the hypervisor, without a slot");
 	else if (rc == -ENOENT && n >= 0)
 		finding_add(e, VERDICT_NA, subject,
-			    "no PCI Express: a hypervisor's device?");
+			    "no PCI Express, perhaps a device of the hypervisor");
 	else if (rc == -ENODATA)
 		finding_add(e, VERDICT_NA, subject, "only root may read all of %s",
 			    address);
 	else if (rc == -EPROTO)
-		finding_add(e, VERDICT_NA, subject, "%s: its capabilities make no sense",
+		finding_add(e, VERDICT_NA, subject, "%s: its capabilities are malformed",
 			    address);
 	else if (rc == -ENODEV) {
 		finding_add(e, VERDICT_FAIL, subject, "%s does not answer: all ones",
 			    address);
-		finding_cost(
-			e, "The device is gone, or asleep: nothing passes by it. What the "
-			   "kernel saw of it:");
+		finding_cost(e, "The device is gone or asleep: no packets pass. Messages "
+				"of the kernel:");
 		finding_fix(e, "dmesg | grep %s", address);
 	} else
 		finding_add(e, VERDICT_NA, subject, "%s: %s", address, strerror(-rc));
@@ -81,22 +82,20 @@ nic_check_link(struct exam *e, const char *address, const char *name, const json
 	if (!express_read(e, address, subject, &x))
 		return;
 	if (x.width_max == 0 || x.width == 0) {
-		finding_add(e, VERDICT_NA, subject, "no link: part of the chip set");
+		finding_add(e, VERDICT_NA, subject, "no link: part of the chipset");
 	} else if (x.speed >= x.speed_max && x.width >= x.width_max) {
 		finding_add(e, VERDICT_OK, subject,
-			    "x%u at %s GT/s, as much as it can: %.0f Gbit/s", x.width,
+			    "x%u at %s GT/s, its maximum: %.0f Gbit/s", x.width,
 			    speed_text(x.speed), pci_gbit_per_s(x.speed, x.width));
 	} else {
 		finding_add(e, VERDICT_WARN, subject,
-			    "x%u at %s GT/s, it can x%u at %s GT/s", x.width,
+			    "x%u at %s GT/s, possible are x%u at %s GT/s", x.width,
 			    speed_text(x.speed), x.width_max, speed_text(x.speed_max));
 		finding_cost(
 			e,
-			"%.0f Gbit/s of %.0f a direction, less what PCIe needs itself. "
-			"Another "
-			"slot, the firmware's setting of this one, a riser; some cards "
-			"only "
-			"slow down while idle: look again under load.",
+			"%.0f Gbit/s of %.0f per direction, less the overhead of PCIe. "
+			"Check another slot, the firmware's setting of this slot, a riser. "
+			"Some cards slow down only while idle: check again under load.",
 			pci_gbit_per_s(x.speed, x.width),
 			pci_gbit_per_s(x.speed_max, x.width_max));
 		finding_fix(e, "lspci -vv -s %s | grep Lnk", address);
@@ -116,11 +115,10 @@ nic_check_tag(struct exam *e, const char *address, const char *name, const json_
 	} else if (!x.tag_able) {
 		finding_add(e, VERDICT_NA, subject, "the device has none");
 	} else {
-		finding_add(e, VERDICT_WARN, subject, "off, though the device can");
+		finding_add(e, VERDICT_WARN, subject, "off, though the device supports it");
 		finding_cost(
-			e,
-			"Only 32 reads under way: 6 to 7 Gbit/s of 80 were lost by it with "
-			"128-octet frames (two 40GbE ports). Until the next boot:");
+			e, "Only 32 outstanding reads: 6 to 7 Gbit/s of 80 were lost with "
+			   "128-octet frames (two 40GbE ports). Until the next boot:");
 		finding_fix(e, "setpci -s %s CAP_EXP+8.w=0100:0100", address);
 	}
 }
@@ -138,9 +136,8 @@ nic_check_read(struct exam *e, const char *address, const char *name, const json
 	} else {
 		finding_add(e, VERDICT_WARN, subject, "%u octets", x.read_bytes);
 		finding_cost(e,
-			     "A long frame is fetched in many reads: less goes out than "
-			     "the port "
-			     "takes. Until the next boot, to %d:",
+			     "A long frame needs many reads, so the port sends less than "
+			     "it can. Until the next boot, to %d:",
 			     READ_BYTES_WANT);
 		finding_fix(e, "setpci -s %s CAP_EXP+8.w=5000:7000", address);
 	}
