@@ -16,7 +16,7 @@ from test_idle import forwarders
 
 # What forwarders' objects, and those of the lookup, may call beyond themselves.
 ALLOWED = {
-    "fib_(resolve(_there)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
+    "fib_(resolve(_in_vrf)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
     "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",
     "rte_eth_fp_ops|rte_eth_call_[rt]x_callbacks|port_rxqs_arm": "the port's driver",
