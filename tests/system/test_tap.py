@@ -342,7 +342,7 @@ def test_a_port_that_a_bridge_takes_is_told_of(dut, lan, wan):
     try:
         eventually(lambda: part_of() == "br7", 5, 0.01, "shown")
         assert f"dev={wan.tap} part_of=br7" in dut.daemon.log(50)
-        assert "part of br7" in dut.fpmctl("show", "interfaces", wan.tap).stdout
+        assert "member of br7" in dut.fpmctl("show", "interfaces", wan.tap).stdout
         done = dut.fpmctl("doctor", "members")
         assert done.returncode == 0
         assert f"WARN  members {wan.tap}" in done.stdout, done.stdout
