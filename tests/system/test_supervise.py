@@ -396,8 +396,8 @@ def test_a_start_that_goes_on_is_given_time(sup):
         "2",
     )
 
-    eventually(lambda: sup.said("ready") or sup.said("aborted"), 20)
-    assert sup.said("aborted") == [] and len(sup.said("begins")) == 1
+    eventually(lambda: sup.said("ready") or sup.said("aborting it"), 20)
+    assert sup.said("aborting it") == [] and len(sup.said("begins")) == 1
     sup.end()
 
 
