@@ -13,7 +13,7 @@
 
 /*
  * The capabilities that the daemon keeps. The systemd unit has the same list; this one
- * serves a daemon that runs without the unit. SECURITY.md, "What it may do", gives the
+ * serves a daemon that runs without the unit. security.md, "Privileges", gives the
  * reason for each.
  */
 #define CAPS_DAEMON                                                               \

@@ -13,7 +13,7 @@
  * million and wait for all others, so that a lost link or a query does not wait behind a
  * full table. Within a mailbox messages are taken in the order sent.
  *
- * DESIGN.md, section 2, lists the mutexes of the program and their order.
+ * design.md, section 2, lists the mutexes of the program and their order.
  */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of keys: one row a key, with its type and its bounds; the mappings and lists that
- * keys stand in; the defaults. DESIGN.md, section 5, lists what a new key of a port needs.
+ * keys stand in; the defaults. design.md, section 5, lists what a new key of a port needs.
  */
 #include "config/schema.h"
 

@@ -7,7 +7,7 @@
 
 /*
  * Give up, for good and for all threads to come, every capability but those that
- * SECURITY.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls
+ * security.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls
  * of no use (start/seccomp.h). Before the first thread is born. What cannot be given up is
  * said in the log.                                                                [main]
  *

@@ -64,7 +64,7 @@ def _settle(run, ending):
             view = run.bed.view()
             run.unsure = "" if queues.are_empty() else queues.why
             # A zebra that comes back chooses seconds before it connects to FPM again, and
-            # what it does not confirm then is held: both are as documented (FAILURES.md).
+            # what it does not confirm then is held: both are as documented (failures.md).
             if not run.unsure and not run.bed.in_step():
                 run.unsure = "the dataplane is not in step"
             if not run.unsure:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("sh", "console")
-OTHERS = ("text", "yaml", "json", "c", "promql")
+OTHERS = ("text", "yaml", "json", "c", "promql", "mermaid")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
 MARK = re.compile(r"^ *<!-- (run|shown by|not run): (.*) -->\n\Z", re.M)
 

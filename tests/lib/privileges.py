@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the kernel lets a process do that has given up all but what SECURITY.md lists."""
+"""What the kernel lets a process do that has given up all but what security.md lists."""
 
 import glob
 

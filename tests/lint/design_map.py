@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The map of the source in DESIGN.md: each C file has one line, which says what the file does,
+"""The map of the source in design.md: each C file has one line, which says what the file does,
 and the functions that the table of questions names are in the files that it names."""
 
 import re
@@ -22,7 +22,7 @@ def section(text, title):
 
 
 def find(root, name):
-    """The path that DESIGN.md means: from the top, or from the daemon's folder."""
+    """The path that design.md means: from the top, or from the daemon's folder."""
     paths = (root / name, root / DAEMON / name)
     return next((path for path in paths if path.exists()), None)
 
@@ -77,8 +77,8 @@ def check_questions(root, text, problem):
 
 
 def check(root, problem):
-    """Tell problem(path, line, text) what is wrong with the map in DESIGN.md below `root`."""
-    path = Path(root, DAEMON, "DESIGN.md")
+    """Tell problem(path, line, text) what is wrong with the map in design.md below `root`."""
+    path = Path(root, DAEMON, "doc/design.md")
     text = path.read_text()
     for title in (FILES, QUESTIONS):
         if not any(section(text, title)):

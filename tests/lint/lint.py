@@ -86,11 +86,7 @@ PLAIN = (
     "fpm-dataplane/base",
     "fpm-dataplane/ctl",
     "fpm-dataplane/daemon",
-    "fpm-dataplane/doc/CHANGELOG.md",
-    "fpm-dataplane/doc/contributing.md",
-    "fpm-dataplane/doc/fpm.md",
-    "fpm-dataplane/doc/glossary.md",
-    "fpm-dataplane/doc/testing.md",
+    "fpm-dataplane/doc",
     "fpm-dataplane/fib",
     "fpm-dataplane/fpm",
     "fpm-dataplane/fwd",
@@ -196,13 +192,13 @@ def check_clock(path):
 
 
 def check_mutexes(paths):
-    """Which mutex may be taken while another is held is one table in DESIGN.md."""
-    design = (ROOT / "fpm-dataplane/DESIGN.md").read_text()
+    """Which mutex may be taken while another is held is one table in design.md."""
+    design = (ROOT / "fpm-dataplane/doc/design.md").read_text()
     for path in paths:
         found = re.search(r"^(?!extern).*\bpthread_mutex_t\b", path.read_text(), re.M)
         file = path.relative_to(ROOT).as_posix().removeprefix("fpm-dataplane/")
         if room(path) != "tests" and found and f"` of `{file}`" not in design:
-            problem(path, 1, "a mutex that the table of mutexes in DESIGN.md does not have")
+            problem(path, 1, "a mutex that the table of mutexes in design.md does not have")
 
 
 def check_text(path):
@@ -309,8 +305,8 @@ def main():
     for path in sources(".md"):
         check_commands(path)
     pages.check(ROOT, sources(".md"), problem)
-    check_claims(ROOT / "fpm-dataplane/FAILURES.md")
-    check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
+    check_claims(ROOT / "fpm-dataplane/doc/failures.md")
+    check_failures(ROOT / "fpm-dataplane/doc/failures.md", c_files)
     design_map.check(ROOT, problem)
     check_format(c_files)
     for path in english.files(ROOT / place for place in PLAIN):

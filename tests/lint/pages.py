@@ -16,9 +16,6 @@ MAX_CELL = 160
 # Pages that have longer lines or cells until they are rewritten. Their links are checked.
 EXEMPT = (
     "docker/README.md",
-    "fpm-dataplane/DESIGN.md",
-    "fpm-dataplane/FAILURES.md",
-    "fpm-dataplane/SECURITY.md",
     "fpm-dataplane/base/rows.md",
     "fpm-dataplane/manual/behaviour.md",
     "fpm-dataplane/manual/configuration.md",

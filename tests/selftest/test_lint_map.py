@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `make lint` accepts and refuses of the map of files in DESIGN.md."""
+"""What `make lint` accepts and refuses of the map of files in design.md."""
 
 import os
 import sys
@@ -47,7 +47,8 @@ def problems(tmp_path, old="", new="", more=()):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code)
-    (tmp_path / "fpm-dataplane/DESIGN.md").write_text(MAP.replace(old, new))
+    (tmp_path / "fpm-dataplane/doc").mkdir()
+    (tmp_path / "fpm-dataplane/doc/design.md").write_text(MAP.replace(old, new))
     found = []
     design_map.check(tmp_path, lambda path, line, text: found.append((line, text)))
     return found

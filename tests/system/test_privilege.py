@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the daemon could do if somebody took it over: SECURITY.md's lists, held against the
+"""What the daemon could do if somebody took it over: security.md's lists, held against the
 kernel."""
 
 import errno

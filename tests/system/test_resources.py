@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens when something runs out: it degrades as FAILURES.md says, is counted under a
+"""What happens when something runs out: it degrades as failures.md says, is counted under a
 name, is said in the log at most once a second, and recovers without anybody's help."""
 
 import collections

@@ -496,7 +496,7 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
     for kind, rest in rests.items():
         print(f"{kind}: transit rested, ms: {told(rest)}")
     print(f"killed: from the kill to the first packet, ms: {told(gaps)}")
-    # On a machine that others fill, too: FAILURES.md, Figures of restarts.
+    # On a machine that others fill, too: failures.md, Figures of restarts.
     are_short(dut, rests["planned"])
     assert statistics.median(gaps) < 2000
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SECURITY.md against who forges: control packets from where they do not belong reach FRR as
+"""security.md against who forges: control packets from where they do not belong reach FRR as
 they came, nobody is answered with more than he sent, no name does anything to a terminal."""
 
 import json

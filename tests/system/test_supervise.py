@@ -81,7 +81,7 @@ with open("/proc/self/status") as file:
     print(file.read(), flush=True)
 s.recv(1)  # never
 """
-# SECURITY.md: what the daemon keeps, DAC_OVERRIDE and SETPCAP.
+# security.md: what the daemon keeps, DAC_OVERRIDE and SETPCAP.
 KEPT = sum(1 << bit for bit in (1, 8, 12, 13, 14, 17, 21))
 
 

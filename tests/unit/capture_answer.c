@@ -57,7 +57,7 @@ lines_join(struct lines *l, const char *separator)
 
 /* --- ways ----------------------------------------------------------------------------- */
 
-/* A slot uses the best of these that it has (FPM.md, 0.8; DESIGN.md, 4). */
+/* A slot uses the best of these that it has (FPM.md, 0.8; design.md, 4). */
 enum rank { ALIVE, SPECIAL, FOREIGN, ENCAP, DOWN, UNRESOLVED };
 
 static const struct cm_link *

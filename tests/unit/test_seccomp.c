@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each system call that SECURITY.md says is refused is refused, and by the filter: whoever runs
+ * Each system call that security.md says is refused is refused, and by the filter: whoever runs
  * this may be root, to whom the kernel would answer otherwise. Each test is a process of its own,
  * for a filter is for good.
  *
@@ -28,7 +28,7 @@
 		SYS_##name, #name \
 	}
 
-/* In the order of SECURITY.md's table. */
+/* In the order of security.md's table. */
 static const struct {
 	uint16_t number;
 	const char *name;

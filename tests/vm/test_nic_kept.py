@@ -133,7 +133,7 @@ def reached(paths, user):
 
 @pytest.mark.quick
 def test_it_may_do_no_more_than_the_daemon_and_is_closed_to_others(router):
-    """SECURITY.md: capabilities, system calls; what DPDK has of the two in file systems."""
+    """security.md: capabilities, system calls; what DPDK has of the two in file systems."""
     process = keeper(router)
     assert_dropped(process)
     # What the daemon had whose place was taken goes when it ends.
