@@ -20,7 +20,6 @@ EXEMPT = (
     "fpm-dataplane/FAILURES.md",
     "fpm-dataplane/SECURITY.md",
     "fpm-dataplane/base/rows.md",
-    "fpm-dataplane/manual/behaviour.md",
     "fpm-dataplane/manual/configuration.md",
     "fpm-dataplane/manual/install.md",
     "fpm-dataplane/manual/performance.md",
