@@ -103,8 +103,9 @@ endef
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
-reference: all ## the manual's pages of configuration keys and of reasons, out of the daemon's own tables; those of performance
+reference: all ## the manual's pages of configuration keys, commands and reasons, from the programs; tables of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
+	@$(PY) fpm-dataplane/manual/commands.py $(O)
 	@$(PY) fpm-dataplane/manual/reasons.py
 	@$(PY) tests/bench/measured.py
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make reference`: reasons.md out of the daemon's own list of reasons (base/reason.def) and of
-what fpmctl advises (ctl/advice.c). Nothing of the page is written by hand, and a test holds it
-against them."""
+"""`make reference`: write reasons.md from the daemon's own list of reasons (base/reason.def) and from
+the advice of fpmctl (ctl/advice.c). No line of the page is written by hand; a test compares the page
+with both."""
 
 import re
 from pathlib import Path
@@ -13,9 +13,10 @@ REASONS, ADVICE = HERE.parent / "base" / "reason.def", HERE.parent / "ctl" / "ad
 BEGIN = """\
 # Why packets leave the fast path
 
-Made by `make reference` of the daemon's own list, by the names that `fpmctl show drops`, `show counters`, `trace`, `explain`, captures and
-`fpmdp_drop_packets_total{reason="..."}` use. *What to do* is what `show drops` says beside the count: ADDRESS stands for the destination, PORT
-for the port that the packet came in by, [vrf NAME] for the VRF where it was looked for. What only one packet knows, `fpmctl trace reason NAME` tells.
+`make reference` writes this page from the daemon's own list. The names are those of `fpmctl show drops`, `show counters`, `trace`, `explain`,
+captures and `fpmdp_drop_packets_total{reason="..."}`. The column *what to do* is the advice that `show drops` prints with the count. In it,
+ADDRESS stands for the destination, PORT for the ingress port, [vrf NAME] for the VRF of the lookup. `fpmctl trace` with `reason` shows single
+packets.
 
 ## Dropped
 
@@ -23,9 +24,10 @@ for the port that the packet came in by, [vrf NAME] for the VRF where it was loo
 |---|---|---|
 """
 THEN = """
-## Given to the kernel, or to the thread that holds, cuts and answers
+## Given to the kernel, or to the punt thread
 
-Ordinary, and bounded by class: `fpmctl show punt`.
+The punt thread holds packets for neighbors, fragments packets, and sends ICMP errors. These reasons are ordinary. Their packets are limited by
+class: `fpmctl show punt`.
 
 | reason | meaning |
 |---|---|
@@ -33,7 +35,7 @@ Ordinary, and bounded by class: `fpmctl show punt`.
 
 
 def page():
-    """The whole page."""
+    """Return the page."""
     text = REASONS.read_text(encoding="utf-8")
     reasons = re.findall(r'^(DROP|PUNT)\((\w+), "(.*)"\)$', text, re.M)
     advice = re.sub(r'"\s*\n\s*"', "", ADVICE.read_text(encoding="utf-8"))

@@ -179,7 +179,7 @@ def tag_rows(vrfs):
 def tags_table(rows):
     none = [[bench_tags.NONE, f"{rows[0]['base_cycles']:.1f}", ""]]
     return table(
-        ["frames", "cycles a packet", "of what has no tag (95 %)"],
+        ["frames", "cycles a packet", "ratio to no tag (95 %)"],
         none + [[r["what"], f"{r['cycles']:.1f}", ratio(r["ratio"])] for r in rows],
     )
 
@@ -416,7 +416,7 @@ def where(part):
     if "command" not in part:
         return ""
     load = f", load average {part['load']:.0f}" if "load" in part else ""
-    return f"`{part['command']}`, build {part['build']}. {part['machine']}{load}.\n\n"
+    return f"`{part['command']}`, build {part['build']}.\n{part['machine']}{load}.\n\n"
 
 
 def accept(data, of, judges, names=None):

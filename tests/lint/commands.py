@@ -52,8 +52,10 @@ def _check_block(block, path, problem, check_claim):
         if block.language not in docs.OTHERS:
             problem(path, line, f"a fence of {block.language or 'no language'}")
         for row in block.text.splitlines():
-            if block.language == "text" and PROGRAMS.match(row):
+            if block.language == "text" and block.how != "shown by" and PROGRAMS.match(row):
                 problem(path, line, f"a command in a text: {row.strip()}")
+        if block.how == "shown by":
+            check_claim(path, line, block.words)
     elif docs.is_scenario(path):
         pass
     elif not block.how:

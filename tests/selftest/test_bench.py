@@ -350,7 +350,7 @@ ROWS = [
     f"| {PLACED.partition(',')[0]} | abc1234 | met |",
     "| cycles of 1 port, a VRF each / of table main | 1.0x | | 1.100x (1.090 to 1.120) "
     f"| {PLACED.partition(',')[0]} | abc1234 | not met |",
-    f"`make bench-forward REPS=3`, build abc1234. {PLACED}, load average 3.",
+    f"`make bench-forward REPS=3`, build abc1234.\n{PLACED}, load average 3.",
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of keys, the example and the manual's page say the same; so do the reasons for
-drops, what is advised, and their page."""
+drops, what is advised, and their page, and the help texts and the page of commands."""
 
 import json
 import subprocess
@@ -14,6 +14,7 @@ from lib.dataplane import ROOT
 
 MANUAL = Path(ROOT, "fpm-dataplane", "manual")
 sys.path.append(str(MANUAL))
+import commands  # noqa: E402
 import configuration  # noqa: E402
 import reasons  # noqa: E402
 
@@ -32,6 +33,15 @@ def test_the_reference_is_what_the_table_and_the_example_make():
 def test_the_page_of_reasons_is_what_the_code_says():
     """Every one, with what to do. Else: `make reference`."""
     assert (MANUAL / "reasons.md").read_text(encoding="utf-8") == reasons.page()
+
+
+def test_the_page_of_commands_is_what_the_programs_print():
+    """Else: `make reference`."""
+    page = (MANUAL / "commands.md").read_text(encoding="utf-8")
+
+    assert page == commands.page(Path(FPMCTL).parent)
+    for name in ("show", "explain", "doctor", "restart"):
+        assert f"\n## fpmctl {name}\n" in page
 
 
 def test_every_reason_that_runs_is_on_the_page(dut):

@@ -158,7 +158,7 @@ def test_all_pages_have_commands_that_are_run():
     of_lab = [b for page in PAGES for b in docs.blocks(page) if b.place == "lab"]
     assert sum((p.values[0] for p in parts()), []) == of_lab
     assert all(re.search("make (demo|lab )", p.values[0][0].text) for p in parts())
-    assert {"README", "troubleshooting", "behaviour"} <= {page.stem for page in PAGES}
+    assert {"README", "troubleshooting", "behavior"} <= {page.stem for page in PAGES}
 
 
 def test_the_installation_of_readme_is_that_of_the_manual():

@@ -136,7 +136,7 @@ def test_two_tags(router, lan, wan, family):
 
 @pytest.mark.skipif(not on_nics(), reason="a veth lets one tag pass its MTU, not two")
 def test_two_tags_pass_at_full_length(router, lan, wan):
-    """As far as QEMU's model goes: in metal e1000e counts the FCS, too (manual/behaviour.md)."""
+    """As far as QEMU's model goes: in metal e1000e counts the FCS, too (manual/interfaces.md)."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     neighbor(router, wan, PEER, INNER)

@@ -216,11 +216,12 @@ check_members(struct exam *e)
 			continue;
 		}
 		finding_add(e, VERDICT_WARN, name, "member of %s, which is no port", owner);
-		finding_cost(e,
-			     "Packets routed to %s are dropped (foreign_oif). A bond is a "
-			     "port of its own: device net_bonding0,... (install.md); there "
-			     "are no bridges.",
-			     owner);
+		finding_cost(
+			e,
+			"Packets routed to %s are dropped (foreign_oif). A bond is a "
+			"port of its own: device net_bonding0,... (interfaces.md); there "
+			"are no bridges.",
+			owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
 }
