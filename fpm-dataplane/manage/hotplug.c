@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port comes: device, TAP, its slot, at a start as later; then neigh (which publishes it to
- * forwarders), punt, and its queues last. It goes the other way round, with a grace period before
- * anything that a forwarder may still have in its hands is closed. Runs in manage, which may
- * wait; hotplug_open() also in main, before there are other threads.
+ * Add and remove ports. A port is added in this order: the device, the TAP, the slot; then
+ * neigh, which publishes the port to the forwarders; then punt; last the queues. It is
+ * removed in the opposite order. A grace period passes before an object that a forwarder
+ * may still use is closed. All runs in the manage thread, which may wait. hotplug_open()
+ * also runs in main, before other threads run.
  */
 #include "manage/hotplug.h"
 
@@ -21,10 +22,12 @@
 #include "manage/port_conf.h"
 #include "restart/fdstore.h"
 
-#define SLOW_MS 300000u /* no device that works needs as long */
+#define SLOW_MS 300000u /* more than any working device needs */
 
-/* Devices take their time, starting and ending: no grace period waits for that, and nobody
- * takes it for a hang before SLOW_MS are over. */
+/*
+ * Begin a slow operation: a device may need seconds to start and to stop. Grace periods do
+ * not wait for this thread meanwhile, and the watchdog waits up to SLOW_MS.
+ */
 static void
 slow_begin(void)
 {
@@ -40,7 +43,10 @@ slow_end(void)
 	urcu_qsbr_thread_online();
 }
 
-/* The service manager may be busy, or stopped. */
+/*
+ * Store the descriptor of a port's TAP. This is slow if the service manager is busy or
+ * stopped.
+ */
 static void
 keep(const struct port *port)
 {
@@ -49,7 +55,9 @@ keep(const struct port *port)
 	slow_end();
 }
 
-/* Tell a worker of the port and wait until it has done what there is to do. */
+/*
+ * Tell a worker that the port is in use, or `gone`. Wait until the worker is done with it.
+ */
 static void
 tell(struct worker *to, uint16_t ifidx, bool gone)
 {
@@ -61,7 +69,7 @@ tell(struct worker *to, uint16_t ifidx, bool gone)
 	m->gone = gone;
 	m->done = &done;
 	worker_send(to, &m->m);
-	/* A grace period must not wait for us meanwhile. */
+	/* A grace period must not wait for this thread meanwhile. */
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	while (sem_wait(&done) < 0)
@@ -77,7 +85,7 @@ hotplug_msg(const struct hotplug *h, struct msg *m)
 
 	if (m->type == MSG_TAP) {
 		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
-		if (port_is_there(port)) /* else it went while the message was on its way */
+		if (port_is_there(port)) /* else it was removed meanwhile */
 			keep(port);
 	}
 	msg_free(m);
@@ -92,7 +100,10 @@ hotplug_find(const struct hotplug *h, const char *tap)
 	return NULL;
 }
 
-/* A number that has rested longest, so that nothing of its last port is still about. */
+/*
+ * Take the next free interface number. Numbers are used in turn, so that a number is not
+ * used again while any state of its last port is left.
+ */
 static uint16_t
 number_take(struct hotplug *h)
 {
@@ -104,7 +115,7 @@ number_take(struct hotplug *h)
 	return 0; /* CONFIG_PORTS_MAX is less */
 }
 
-/* Is a TAP of ours called so by now, that was another port's name when it was opened? */
+/* Return true, and a sentence in `why`, if the TAP of another port was renamed to `tap`. */
 static bool
 is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, char *why,
 	   unsigned int why_size)
@@ -177,7 +188,10 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		hotplug_undo(h, slot);
 		return rc;
 	}
-	/* One that was passed on may have been made anew since it was kept. */
+	/*
+	 * A TAP that was handed on may have been made again since its descriptor was
+	 * stored.
+	 */
 	keep(slot);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
 		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
@@ -200,19 +214,22 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 	struct port gone;
 
 	deal_end(h->deal, port);
-	/* Its word to rib and to forwarders: nothing leaves by it any more. */
+	/* neigh tells rib and the forwarders that no packet may leave by this port. */
 	tell(h->neigh, ifidx, true);
 	tell(h->punt, ifidx, true);
 	gone = *port;
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
-	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
+	/* No reader has the port after this. ui, trace and punt no longer see it. */
 	urcu_qsbr_synchronize_rcu();
 	GRACE_OVER();
 	slow_begin();
 	if (rest != NULL) {
 		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
 	} else {
-		/* Before who asked is told: a new port of that name could not have it. */
+		/*
+		 * The client gets its reply after this: while the service manager has a
+		 * descriptor of the TAP, a new port cannot use that name.
+		 */
 		fdstore_remove_tap(gone.name);
 		if (tap_destroy(&gone.tap) < 0)
 			log_warn("port: tap not deleted name=%s", gone.name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The manage thread: what runs as a configuration, and changes of it. A change is looked at
- * as a whole first; what cannot be done now refuses all of it. Others are told by message.
+ * The manage thread: the running configuration, and changes to it. A change is checked as a
+ * whole first. If a part of it cannot be made now, all of it is refused. Other threads get
+ * messages.
  */
 #include "manage/manage.h"
 
@@ -38,9 +39,9 @@ refuse(struct msg_manage *mm, const char *fmt, ...)
 }
 
 /*
- * From here on what runs is neither what it was nor what it will be, which a device may take its
- * time for, until change_unlock(). A reload that nobody waits for is made when the restart is
- * over.
+ * Begin a change, and refuse it during a restart. A change ends with change_unlock(); until
+ * then only a part of it may be made, and a device may need seconds. A reload without a
+ * client, which a signal requested, is made when the restart is over.
  */
 static bool
 may_begin(struct msg_manage *mm)
@@ -57,7 +58,7 @@ row(struct msg_manage *mm, json_t *object)
 	json_array_append_new(mm->q.rows, object);
 }
 
-/* --- what runs -------------------------------------------------------------------------- */
+/* --- running configuration -------------------------------------------------------------- */
 
 static void
 show(struct manage *mg, struct msg_manage *mm)
@@ -118,7 +119,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 		 rate_str(now->source_rate, source_rate), now->source_burst);
 }
 
-/* --- reload ------------------------------------------------------------------------------ */
+/* --- reload ----------------------------------------------------------------------------- */
 
 struct reload {
 	struct msg_manage *mm;
@@ -128,8 +129,9 @@ struct reload {
 };
 
 /*
- * Does the change take a TAP below the least MTU of IPv6, or, up, from there? New ports come
- * from nowhere, as if from above.
+ * Return true if the change takes the MTU of a TAP below the minimum of IPv6 (with `up`:
+ * from below it to at least the minimum). A new port counts as if its MTU had been the
+ * minimum.
  */
 static bool
 mtu_passes_ip6_min(const struct config *next, const struct config_change *change, bool up)
@@ -190,7 +192,7 @@ on_change(void *ctx, const struct config_change *change)
 				     change->live, "note", note_of(r->next, change)));
 }
 
-/* All that is wrong with a file, a row each. */
+/* Add a row for each error of a file, from lines of `text`. */
 static void
 rows_of_errors(struct msg_manage *mm, char *text)
 {
@@ -206,7 +208,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	const char *file =
 		mm->want.file[0] != '\0' ? mm->want.file : mg->conf.running->file;
-	char shown[400], *text = NULL; /* a long name is cut off: refuse() would, too */
+	char shown[400], *text = NULL; /* a long name is cut, as in mm->error */
 	size_t size;
 	FILE *err = open_memstream(&text, &size);
 	struct stat st;
@@ -215,7 +217,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	if (err == NULL)
 		abort();
 	log_escape_name(file, shown, sizeof(shown));
-	/* A pipe or a terminal may say nothing for ever, and we with it: until the watchdog. */
+	/* Reading a pipe or a terminal could block until the watchdog ends the daemon. */
 	if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
 		fprintf(err, "%s: is no regular file; expected a YAML file\n", shown);
 	else
@@ -253,7 +255,7 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
-/* What is sure to begin. */
+/* Make a change that change_lock() has admitted. */
 static void
 change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
 {
@@ -266,12 +268,12 @@ change(struct manage *mg, struct msg_manage *mm, struct config *next, struct rel
 	r->apply = true;
 	config_diff(mg->conf.running, next, on_change, r);
 	apply_settings(mg, next);
-	/* The file of the start remains the one that a reload reads. */
+	/* A reload always reads the file that the daemon started with. */
 	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
 }
 
-/* From what runs to `next`: all of it, or nothing and why not. */
+/* Change the running configuration to `next` as a whole, or refuse with a reason. */
 static void
 change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
@@ -311,9 +313,12 @@ reload(struct manage *mg, struct msg_manage *mm)
 	free(next);
 }
 
-/* --- ports -------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------ */
 
-/* Is what a person asked for one that a file could say? The file's own code judges. */
+/*
+ * Return true if a file could have this configuration. The code that loads files checks it:
+ * the configuration is printed as YAML and parsed again.
+ */
 static bool
 would_load(const struct config *next, struct msg_manage *mm)
 {
@@ -355,7 +360,9 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 	}
 }
 
-/* Of a port that is there its device has the last word. */
+/*
+ * Refuse an MTU that is out of range. For an existing port, name the limit of its device.
+ */
 static bool
 mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 {
@@ -407,7 +414,7 @@ port_change(struct manage *mg, struct msg_manage *mm)
 	free(next);
 }
 
-/* --- the thread -------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------- */
 
 static void
 answer(struct manage *mg, struct msg_manage *mm)
@@ -438,7 +445,7 @@ answer(struct manage *mg, struct msg_manage *mm)
 	mm->q.done = true;
 }
 
-/* What a person would have been told goes to the log. */
+/* Log the result of a change that no client waits for. */
 static void
 rows_to_log(const struct msg_manage *mm)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All ports at once, one after the other. Devices take their time: a start that comes from one
- * to the next is none that hangs.                                                 [main]
+ * Open and close all ports, one after the other. A device may need seconds to start, so the
+ * service manager gets a sign of progress for each port.                          [main]
  */
 #include "manage/ports.h"
 
@@ -56,7 +56,7 @@ ports_close(struct port *port, bool failed)
 		if (failed && port[i].tap_new)
 			tap_destroy(&port[i].tap);
 		port_close(&port[i]);
-		port[i].ifidx = 0; /* nobody else is there to look */
+		port[i].ifidx = 0; /* no other thread runs */
 		n++;
 	}
 	if (n > 0 && !failed)

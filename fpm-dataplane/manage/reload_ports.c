@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports from one configuration to another: what can fail comes first, and is taken back when
- * a part of it does; then ports go, which cannot. Runs in manage, which may wait.
+ * Change the ports of the running configuration to the ports of the next one. Steps that
+ * can fail come first: ports are added and changed, and this is undone if a port fails.
+ * Then ports are removed, which cannot fail.                                       [manage]
  */
 #include "manage/reload_ports.h"
 
@@ -12,7 +13,9 @@
 
 #include "base/log.h"
 
-/* Of another MTU the TAP is told, and all else follows it. */
+/*
+ * Set the MTU of the TAP if it differs. The rest of the daemon takes the MTU from the TAP.
+ */
 static int
 port_mtu(const struct port *port, const struct config_port *was,
 	 const struct config_port *now, char *why, unsigned int size)
@@ -25,9 +28,10 @@ port_mtu(const struct port *port, const struct config_port *was,
 }
 
 /*
- * Another device, or the same with other queues, offloads or a larger MTU, behind the same
- * TAP, whose MTU is last: below 1280 the kernel takes addresses. The old one comes back on
- * failure; when it cannot, the port is lost: configured, but not there.
+ * Open another device behind the same TAP, or the same device with other queues, offloads
+ * or a larger MTU. The MTU of the TAP is set last, because below 1280 the kernel removes
+ * its IPv6 addresses. On failure the old device is opened again. If that fails too, the
+ * port is lost: the configuration has it, but the daemon does not.
  */
 static int
 port_exchange(struct hotplug *h, const struct config *running,
@@ -55,8 +59,9 @@ port_exchange(struct hotplug *h, const struct config *running,
 }
 
 /*
- * What is kept is shared with a process that the next daemon meets as well: it comes and goes with
- * daemons. (DPDK's virtio, 22.11, does not let go of a device in who only shares it.)
+ * A daemon shares a kept NIC with fpm-nics, and so does its successor. It attaches such a
+ * NIC when it starts, and detaches it when it ends. (In DPDK 22.11 a secondary process
+ * cannot detach a virtio device.)
  */
 #define BY_RESTART                                                                  \
 	"keep-nics: NICs come, go and change with a restart: the file first, then " \
@@ -71,9 +76,9 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	unsigned int wanted = n_now != 0 ? n_now : h->deal->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0, anew;
 
-	if (port == NULL) /* it was lost */
+	if (port == NULL) /* it is lost */
 		return hotplug_add(h, running, now, NULL, why, size);
-	/* What its own device refuses is known before it is closed. */
+	/* Ask the port's own device before it is closed. */
 	if (!other && port_could_be(port, n_now, now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
 	anew = (n_was != n_now && wanted != port->n_rxq) ||
@@ -85,7 +90,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	}
 	if (other || anew)
 		return port_exchange(h, running, was, now, why, size);
-	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
+	if (port_mtu(port, was, now, why, size) < 0) /* before queues are moved */
 		return -EIO;
 	if (deal_move(h->deal, port, now) < 0) {
 		(void)port_mtu(port, now, was, why, size);
@@ -115,7 +120,7 @@ port_add(struct hotplug *h, const struct config *next, const struct config_port 
 	return -ENOTSUP;
 }
 
-/* A port goes, unless it was lost. */
+/* Remove a port, unless it is lost. */
 static void
 port_drop(struct hotplug *h, const char *tap)
 {
@@ -125,7 +130,7 @@ port_drop(struct hotplug *h, const char *tap)
 		hotplug_del(h, port, NULL);
 }
 
-/* Was it there, or configured only? */
+/* Return true if the port was open, not lost, before the reload. */
 static bool
 was_there(const struct deal_seen *seen, const char *tap)
 {
@@ -135,7 +140,7 @@ was_there(const struct deal_seen *seen, const char *tap)
 	return false;
 }
 
-/* A port that came goes again, unless it was lost. */
+/* Undo the addition of a port, unless it is lost. */
 static void
 port_undo(struct hotplug *h, const char *tap)
 {
@@ -146,8 +151,9 @@ port_undo(struct hotplug *h, const char *tap)
 }
 
 /*
- * Back from `n` ports of `next` that were seen to, to who served what. Returns 0, or -errno
- * with a sentence in `why` of what is not as before.
+ * Undo the changes of the first `n` ports of `next`, and move the queues back to the
+ * forwarders that served them. Returns 0, or -errno with a sentence in `why` that says what
+ * differs.
  */
 static int
 undo(struct hotplug *h, const struct config *running, const struct config *next,
@@ -168,7 +174,9 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 			rc = -EIO;
 		}
 	}
-	/* Where `cores` is auto the configuration does not say who that was. */
+	/*
+	 * With `cores: auto` the configuration does not name the forwarders of the queues.
+	 */
 	if (deal_restore(h->deal, seen) < 0) {
 		log_error("manage: queues not served as before error=no memory");
 		snprintf(why, size, "no memory to move all queues");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What port/rxq_set.h can do, done for whole ports. Keeps nothing: who serves what is read off
- * the sets that forwarders go by.
+ * Apply the operations of port/rxq_set.h to all queues of a port. This file has no state:
+ * the assignment is read from the sets of the forwarders.
  */
 #include "manage/rxq_assign.h"
 
@@ -12,9 +12,9 @@
 #include "port/rxq.h"
 
 static_assert(CONFIG_CORES_MAX <= PLAN_MAX && CONFIG_PORTS_MAX <= PLAN_MAX,
-	      "all have room");
+	      "struct plan is too small");
 
-/* Index of the forwarder on a CPU that is one of `core`. */
+/* Return the index of the forwarder on `cpu`, which is one of `core`. */
 static unsigned int
 plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
 {
@@ -25,7 +25,10 @@ plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
 	return i;
 }
 
-/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
+/*
+ * Return how well the NUMA node of a forwarder suits the packets of `port`: 2 for each
+ * other port on the node, because packets leave by these, and 1 for `port` itself.
+ */
 static unsigned int
 nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
 {
@@ -51,7 +54,7 @@ plan_queue(struct plan *plan, unsigned int port)
 	return best;
 }
 
-/* How things stand. *at becomes the number of `port` among the ports there are. */
+/* Return the present assignment. *at becomes the index of `port` in it. */
 static struct plan
 plan_of(const struct deal *d, const struct port *port, unsigned int *at)
 {
@@ -114,7 +117,7 @@ deal_end(const struct deal *d, const struct port *port)
 	}
 }
 
-/* A queue that somebody serves to forwarder `to`. Returns 0 or -ENOMEM. */
+/* Move a queue to forwarder `to`, if a forwarder serves it. Returns 0 or -ENOMEM. */
 static int
 queue_move(const struct deal *d, const struct port *port, uint16_t q, unsigned int to)
 {
@@ -136,7 +139,7 @@ deal_move(const struct deal *d, const struct port *port, const struct config_por
 		was[q] = serve_index(d->serving, d->n_fwd, port->ifidx, q);
 		rc = queue_move(d, port, q, plan_on(d->cpu, d->n_fwd, cp->core[q]));
 	}
-	while (rc < 0 && q-- > 0) /* backwards: who gave a queue away has room for it */
+	while (rc < 0 && q-- > 0) /* a forwarder has room for a queue that it gave away */
 		(void)queue_move(d, port, q, was[q]);
 	return rc;
 }
