@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon has a process keep its NICs: starts it, meets that of its predecessor, has it end.
- *                                                                                   [main]
+ * Start fpm-nics, or connect to the fpm-nics of the predecessor, and end it.       [main]
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,11 +18,11 @@
 #include "restart/spawn.h"
 #include "port/nicd_client.h"
 
-#define END_MS   8000 /* for drivers, to close; systemd kills after 20 s */
-#define ALONE_MS 1000 /* for one that ends by itself and asks no driver */
+#define END_MS   8000 /* for fpm-nics to close its devices; systemd kills after 20 s */
+#define ALONE_MS 1000 /* for fpm-nics to exit by itself; it closes no device then */
 
-static int process = -1; /* a descriptor of it: pidfd_open(2) */
-static pid_t child;      /* its id, where it is ours to wait for */
+static int process = -1; /* a descriptor of fpm-nics: pidfd_open(2) */
+static pid_t child;      /* its process id, if it is our child; else 0 */
 
 static int
 process_has_ended(int most_ms)
@@ -45,7 +44,10 @@ process_kill(void)
 	process = -1;
 }
 
-/* One that a daemon that crashed has left ends by itself, and has the NICs until it has. */
+/*
+ * End the fpm-nics of a daemon that crashed. It exits by itself, and holds the NICs until
+ * then.
+ */
 static void
 last_process_end(void)
 {
@@ -98,7 +100,10 @@ process_take_over(const struct config *conf, int sock, struct nics_reply *hello)
 	return 0;
 }
 
-/* One that was started has ended, or does not speak as it should: because of what? */
+/*
+ * Log why fpm-nics, which was started, has exited or does not answer correctly. Return
+ * `rc`, or the code for too little memory.
+ */
 static int
 nicd_failure_log(const struct config *conf, int rc, pid_t old)
 {
@@ -113,7 +118,7 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 	return rc;
 }
 
-/* A new one. */
+/* Start fpm-nics, if the configuration wants it. */
 static int
 process_begin(const struct config *conf, char *const argv[], pid_t old,
 	      const sigset_t *born_with, struct nics_reply *hello)
@@ -160,7 +165,7 @@ nics_mistrust(void)
 	if (!nics_are_kept())
 		return;
 	log_error("main: DPDK is shared with a daemon that has died: this one begins anew");
-	_exit(1); /* a crash, to the service manager */
+	_exit(1); /* the service manager treats this as a crash */
 }
 
 void

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread a connection, so that a device that takes its time holds up nobody but who asked for
- * it; devices themselves are asked one thing at a time (port/nic.h). When the last connection
- * ends without a word, the daemon has crashed: what it had in its hands, a lock of DPDK's shared
- * memory perhaps, stays as it was, so nothing is asked of DPDK any more.
+ * Serve the requests of daemons. Each connection has a thread, so that a slow device delays
+ * only the connection that asked for it. A device has one request at a time (port/nic.h).
+ * When the last connection ends without NICS_BYE, the daemon has crashed. It may have held
+ * a lock in DPDK's shared memory, so no function of DPDK is called after that.
  */
 #include "nicd/nicd.h"
 
@@ -39,18 +39,18 @@
 
 struct open_nic {
 	bool is;
-	unsigned int wanted; /* bits: by which clients */
+	unsigned int wanted; /* bit mask of the clients that want it */
 	struct port_conf conf;
 	struct port port;
 };
 
-struct line { /* to a daemon */
+struct line { /* a connection to a daemon */
 	int sock;
 	unsigned int client;
 };
 
 static struct {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all fields below */
 	struct open_nic nic[PORT_SLOTS];
 	unsigned int n_line;
 	unsigned int lines_of[NICS_CLIENTS];
@@ -69,7 +69,10 @@ nic_of(const char *device)
 	return NULL;
 }
 
-/* Could it be as it is wanted without being opened anew? How the port is called does not matter. */
+/*
+ * Return true if the open device fits `c` without being opened again. The port's name is
+ * ignored.
+ */
 static bool
 nic_can_be(const struct open_nic *nic, const struct port_conf *c)
 {
@@ -82,7 +85,7 @@ nic_can_be(const struct open_nic *nic, const struct port_conf *c)
 						  !port_mtu_is_beyond(port, c->mtu_bytes)));
 }
 
-/* The last daemon may have given it another MTU and MAC, as its TAP had. */
+/* Set the MTU and read the MAC again: the last daemon may have set those of its TAP. */
 static void
 nic_reset(struct port *port, const struct port_conf *c)
 {
@@ -110,7 +113,7 @@ nic_reopen(const struct port_conf *c, struct nics_reply *a)
 	if (at == PORT_SLOTS)
 		return why_not(a->why, sizeof(a->why), -ENOSPC, "too many devices");
 	conf.shared = true;
-	conf.interrupts = false; /* their handlers would be this process's */
+	conf.interrupts = false; /* the handlers would run in this process */
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
 	rc = nic_open(&port, &conf, serve.pool, a->why, sizeof(a->why));
@@ -140,7 +143,7 @@ nic_serve_open(const struct port_conf *c, struct nics_reply *a)
 	return nic_reopen(c, a);
 }
 
-/* A daemon has ended, and with it what it wanted and no other one does. */
+/* Close the devices that only this client wanted. */
 static void
 nics_release(unsigned int client)
 {
@@ -168,7 +171,7 @@ hello_answer(const struct line *line, struct nics_reply *a)
 	snprintf(a->prefix, sizeof(a->prefix), "%s", eal_prefix());
 }
 
-/* What there is of devices is for one at a time. */
+/* Open a device (NICS_OPEN) or ask if it is open (NICS_KEPT). One request at a time. */
 static int
 nic_open_or_ask(const struct line *line, const struct nics_request *q, struct nics_reply *a)
 {
@@ -190,7 +193,7 @@ request_answer(const struct line *line, struct nics_request *q, struct nics_repl
 {
 	struct port *port = &q->port;
 
-	port->held = false; /* of us it is asked here */
+	port->held = false; /* here port functions use the device itself */
 	port->pool = serve.pool;
 	port->n_socket = 0;
 	if (q->op >= NICS_STATS && !rte_eth_dev_is_valid_port(port->port_id))
@@ -231,7 +234,7 @@ file_is_ours(const char *name, const char *prefix)
 	return strncmp(name, prefix, n) == 0 && strncmp(name + n, "map_", 4) == 0;
 }
 
-/* Of hugepages that others were to map, too, DPDK leaves the names. */
+/* Remove the files of our hugepages. DPDK leaves the files that other processes may map. */
 static void
 pages_remove(const char *prefix)
 {
@@ -251,7 +254,7 @@ pages_remove(const char *prefix)
 		endmntent(mounts);
 }
 
-/* The EAL's own files. */
+/* Remove a directory with files of the EAL. */
 static void
 directory_remove(const char *path)
 {
@@ -265,7 +268,10 @@ directory_remove(const char *path)
 	(void)rmdir(path);
 }
 
-/* DPDK's primary has its configuration locked while it lives. */
+/*
+ * Return true if the primary is dead. A primary of DPDK locks its `config` file while it
+ * runs.
+ */
 static bool
 primary_is_dead(int parent, const char *name)
 {
@@ -282,7 +288,7 @@ primary_is_dead(int parent, const char *name)
 	return dead;
 }
 
-/* What processes have left that were killed: beside our directory. */
+/* Remove the files of killed processes. Their directories are beside ours. */
 static void
 leftovers_remove(void)
 {
@@ -327,7 +333,7 @@ static void __attribute__((noreturn)) end(bool crashed)
 
 /* --- connections --------------------------------------------------------------------------- */
 
-/* Names of rings, from memzones, that end as those of a client do. */
+/* Names of the rings of a client, taken from the memzones by their suffix. */
 struct rings {
 	const char *suffix;
 	char name[32][RTE_RING_NAMESIZE];
@@ -347,7 +353,9 @@ ring_look(const struct rte_memzone *zone, void *ctx)
 			 zone->name + begin);
 }
 
-/* One that never got as far as to end had rings in the common memory: a successor given up. */
+/*
+ * Free the rings that a client left in shared memory, such as a successor that was killed.
+ */
 static void
 rings_free(unsigned int client)
 {
@@ -385,7 +393,10 @@ line_end(struct line *line)
 
 static int line_begin(int sock, unsigned int client);
 
-/* One more: of the daemon that brings it, or the first one of its successor. */
+/*
+ * Begin a connection on `fd`: another one of this daemon, or the `first` one of its
+ * successor.
+ */
 static int
 line_more(const struct line *line, bool first, int fd)
 {
@@ -456,7 +467,10 @@ line_begin(int sock, unsigned int client)
 	return 0;
 }
 
-/* It ends when its daemons have, not before: not by a signal to all of a terminal or a unit. */
+/*
+ * fpm-nics exits only when its daemons have ended. It blocks all signals, because a
+ * terminal or a service manager may send a signal to all processes.
+ */
 int
 nics_serve(const struct config *conf)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's side of the process that keeps NICs. A process that has died takes with it who
- * may configure the devices: nothing that we could mend while we run, so the daemon ends as if it
- * had crashed, and begins anew with another one.
+ * The daemon's side of fpm-nics. Only fpm-nics, the primary, may configure the devices. If
+ * it has died, the daemon cannot repair this while it runs: it exits as after a crash, and
+ * the next daemon starts another fpm-nics.
  */
 #include "port/nicd_client.h"
 
@@ -87,9 +87,9 @@ nics_recv(int sock, void *record, size_t len, int *fd)
 	return (size_t)n == len && (m.msg_flags & MSG_TRUNC) == 0 ? 0 : -EPROTO;
 }
 
-/* --- questions ----------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------ */
 
-/* Who asks has no answer, now or later. To the service manager it is a crash. */
+/* Exit, because the request gets no reply. The service manager treats this as a crash. */
 static void __attribute__((noreturn)) nics_end_without(int rc)
 {
 	log_error("port: the process that keeps the NICs has died error=%s; the daemon "
@@ -122,7 +122,7 @@ nics_ask(struct nics_request *q, struct nics_reply *a)
 	return a->rc;
 }
 
-/* What may take a driver long, with the reason why not. */
+/* Send a request that may take a driver long. On failure the reason is in `why`. */
 static int
 nics_ask_slow(struct nics_request *q, struct nics_reply *a, char *why,
 	      unsigned int why_size)
@@ -226,7 +226,10 @@ nics_has(const struct port_conf *conf)
 	return nics_ask(&q, &a) == 0 && a.yes;
 }
 
-/* The device is as the other process found it; number, name, TAP and packet buffers are ours. */
+/*
+ * Take over the fields of the device from fpm-nics. Number, place, names, MTU, TAP and
+ * packet buffers are the daemon's own.
+ */
 static void
 port_adopt(struct port *port, const struct port *it)
 {
@@ -241,7 +244,7 @@ port_adopt(struct port *port, const struct port *it)
 	memcpy(port->kernel_if, own.kernel_if, sizeof(port->kernel_if));
 	port->tap = own.tap;
 	port->pool = own.pool;
-	port->n_socket = 0; /* those are descriptors of the other process */
+	port->n_socket = 0; /* the sockets are descriptors of fpm-nics */
 	port->held = true;
 }
 
@@ -257,7 +260,7 @@ nics_open(struct port *port, const struct port_conf *conf, char *why, unsigned i
 	if (rc < 0)
 		return rc;
 	port_adopt(port, &a.port);
-	/* From here on it has its queues: what we attach is what they are. */
+	/* The device is configured now. Attach it with the queues that it has. */
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(conf->device, ","), conf->device);
 	rc = attach_here(conf->device, name, &port_id, why, why_size);
 	if (rc == 0 && port_id != port->port_id)

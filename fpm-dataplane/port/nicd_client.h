@@ -51,7 +51,7 @@ struct nics_request {
 	bool yes;
 	uint8_t mac[6];
 	unsigned int mtu_bytes;
-	struct port_conf conf; /* its TAP is none of that process's */
+	struct port_conf conf; /* fpm-nics does not use its TAP */
 	struct port port;
 };
 
