@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The container's main program: makes a router of the interfaces that the container was given.
+# The container's main program: make a router of the interfaces of the container.
 #
-# An interface that becomes a port moves to a namespace of its own, "wire", with no addresses
-# and no forwarding: the kernel must not forward a second time. In the container itself a TAP
-# takes its name and its addresses, and there FRR runs: vtysh, ping, ip look as ever.
+# An interface that becomes a port moves to another namespace, "wire", without addresses and
+# without forwarding, because the kernel must not forward its packets a second time. In the
+# container's namespace a TAP gets its name and its addresses. FRR runs there, and vtysh, ping
+# and ip work as usual.
 #
-#   PORTS      which: NAME=INTERFACE or NAME=SUBNET (the interface with an address in it), or
+#   PORTS      the ports: NAME=INTERFACE or NAME=SUBNET (the interface with an address in it), or
 #              an INTERFACE alone, blank-separated. Default: all eth1, eth2, ... but not eth0,
-#              which is for management (as containerlab has it).
+#              which is for management (as in containerlab).
 #   CLAB_INTFS how many interfaces besides eth0 to wait for (containerlab sets it)
-#   WAIT_S     seconds to wait for interfaces that are not there yet: 60
-#   FRR_CONF   FRR's configuration at the first start; what is written later is kept
-#   CONFIG     a configuration file of your own, used as it is; PORTS then only moves interfaces
-#   /etc/fpm-dataplane/extra.yaml  more keys for the file that is made otherwise
+#   WAIT_S     seconds to wait for interfaces that do not exist yet: 60
+#   FRR_CONF   FRR's configuration at the first start; a configuration that FRR writes later is kept
+#   CONFIG     your own configuration file, used unchanged; PORTS then only moves interfaces
+#   /etc/fpm-dataplane/extra.yaml  more keys for the generated configuration file
 #
-# What is wrong with these is told in one line, and the container ends with 2.
+# An error in these is printed in one line, and the container exits with code 2.
 set -eu
 generated=/run/fpm-dataplane/config.yaml extra=/etc/fpm-dataplane/extra.yaml
 frr_conf=/etc/frr/frr.conf begun=/etc/frr/frr.conf.begun
@@ -26,8 +27,8 @@ dataplane='' frr='' ifaces=() from=()
 say() { echo "router: $*"; }
 fail() { say "$*" >&2; end 2; }
 
-# Interfaces of the container to where it got them: podman looks for them there, to take its
-# bridges away with the last.
+# Move the interfaces back to the container's namespace: podman looks for them there, and removes
+# a bridge with its last interface.
 give_back() {
 	local i
 	for i in "${!ifaces[@]}"; do
@@ -36,7 +37,7 @@ give_back() {
 	done
 }
 
-# With exit code $1, and all that was started. tini has told the dataplane already, if it was asked.
+# Stop FRR and the dataplane, and exit with code $1. tini passes a signal to the dataplane, too.
 end() {
 	trap - TERM INT
 	[ -z "$frr" ] || /usr/lib/frr/frrinit.sh stop >/dev/null 2>&1 || true
@@ -52,7 +53,7 @@ interfaces() { ip -o link show | awk -F': ' '{sub(/@.*/, "", $2); if ($2 != "lo"
 
 addresses() { ip -o addr show dev "$1" scope global | awk '{print $4}'; }
 
-# The interface that has an address in subnet $1.
+# Print the interface that has an address in subnet $1.
 interface_in() {
 	ip -o addr show scope global to "$1" | awk '{print $2; exit}'
 }
@@ -70,7 +71,7 @@ wait_for() { # WHAT CONDITION...
 
 enough_interfaces() { [ "$(interfaces | grep -c '^eth[1-9]')" -ge "${CLAB_INTFS:-0}" ]; }
 is_there() { ip link show dev "$1" >/dev/null 2>&1; }
-resolved() { # NAME=WHERE -> sets name, iface; false while it is not there
+resolved() { # NAME=WHERE; set name and iface. False while the interface does not exist.
 	name=${1%%=*} iface=${1#*=}
 	case $iface in */*) iface=$(interface_in "$iface") ;; esac
 	[ -n "$iface" ] && is_there "$iface"
@@ -80,7 +81,7 @@ tap_is_there() {
 	is_there "$1"
 }
 
-# The dataplane has, and so does the container.
+# Exit after the dataplane has exited.
 ended() {
 	local code=0
 	wait "$dataplane" || code=$?
@@ -89,13 +90,13 @@ ended() {
 	end "$code"
 }
 
-# Of a file that was not there to be mounted docker makes a directory.
+# Check that a file is readable. Docker mounts a directory for a file that does not exist.
 is_file() { # WORDS PATH
 	[ -z "$2" ] || { [ -f "$2" ] && [ -r "$2" ]; } ||
 		fail "$1 is no file in the container: is it mounted, and was there one to mount?"
 }
 
-# What was asked for by variables is judged before anything is moved or waited for.
+# Check the variables before waiting for interfaces and moving them.
 judge() {
 	local port where seen=' '
 	case $wait in *[!0-9]* | '') fail "WAIT_S=$wait is no number of seconds" ;; esac
@@ -128,7 +129,7 @@ judge() {
 namespaces() {
 	local which
 	mkdir -p /run/netns
-	# Of a container that is started again: names without what they named.
+	# A container that is started again has the names of namespaces that no longer exist.
 	for which in control wire; do
 		mountpoint -q /run/netns/$which || rm -f /run/netns/$which
 	done
@@ -143,7 +144,7 @@ namespaces() {
 		net.ipv4.conf.default.rp_filter=0 || fail "may not write sysctls of the network $rights"
 }
 
-# Moves port $1 (NAME=WHERE); its addresses are kept until the TAP is there.
+# Move the interface of port $1 (NAME=WHERE). Its addresses are saved until the TAP exists.
 take() {
 	local to=port-${1%%=*}
 	[ ${#to} -le 15 ] || to=port-${#taps[@]}
@@ -159,7 +160,7 @@ take() {
 }
 
 generate() {
-	local i most=1500 # that DPDK's net_af_packet takes
+	local i most=1500 # the maximum of DPDK's net_af_packet
 	mkdir -p "${generated%/*}"
 	{
 		echo "# Made by the container's entrypoint; put more into $extra."
@@ -188,7 +189,7 @@ give_addresses() {
 	done
 }
 
-# FRR_CONF is to begin with: what `write memory` has written since is not undone by a restart.
+# Start FRR. FRR_CONF is only for the first start: a restart keeps changes by `write memory`.
 frr_begins() {
 	if [ -n "${FRR_CONF:-}" ] && [ -e $begun ] && ! cmp -s $begun $frr_conf; then
 		say "$frr_conf was changed since it was made of $FRR_CONF, and is kept"
