@@ -59,7 +59,7 @@ ports_start(const struct config *conf)
 
 	if (rc < 0)
 		return rc; /* ports_open() has logged the port and the reason */
-	rc = deal_all(&dp.deal, conf->port, dp.n_port);
+	rc = rxq_assign_all(&dp.rxq_assign, conf->port, dp.n_port);
 	if (rc < 0)
 		log_error("main: receive queues not assigned error=%s", strerror(-rc));
 	return rc;
@@ -196,12 +196,12 @@ daemon_run(const struct config *conf)
 	 * thread name.
 	 */
 	(void)urcu_qsbr_get_default_call_rcu_data();
-	dp.deal = (struct deal){.serving = dp.serving,
-				.cpu = dp.conf.core,
-				.n_fwd = conf->n_core,
-				.port = dp.port};
+	dp.rxq_assign = (struct rxq_assign){.serving = dp.serving,
+					    .cpu = dp.conf.core,
+					    .n_fwd = conf->n_core,
+					    .port = dp.port};
 	for (unsigned int i = 0; i < conf->n_core; i++)
-		dp.deal.node[i] = plan_node(conf->core[i]);
+		dp.rxq_assign.node[i] = plan_node(conf->core[i]);
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));

@@ -36,7 +36,7 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 		return rc;
 	snprintf(name, sizeof(name), "fwd-%u", i);
 	*f = (struct fwd_conf){.fib = dp->fib,
-			       .tries = fib_copy_for(dp->fib, dp->deal.node[i]),
+			       .tries = fib_copy_for(dp->fib, dp->rxq_assign.node[i]),
 			       .punt = &dp->worker[W_PUNT],
 			       .count = counters_register(name),
 			       .watch = dp->watch,

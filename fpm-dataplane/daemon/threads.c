@@ -66,7 +66,7 @@ rib_begin(struct dataplane *dp)
 	int rc = rib_setup(&w[W_RIB], &rib);
 
 	if (conf->fib_per_node)
-		fib_conf_nodes(&fib, dp->deal.node, conf->n_core);
+		fib_conf_nodes(&fib, dp->rxq_assign.node, conf->n_core);
 	if (rc == 0)
 		rc = fib_create(&dp->fib, &fib);
 	if (rc < 0)
@@ -149,7 +149,7 @@ workers_setup(struct dataplane *dp)
 
 	dp->hotplug = (struct hotplug){.port = dp->port,
 				       .pool = dp->pool,
-				       .deal = &dp->deal,
+				       .rxq_assign = &dp->rxq_assign,
 				       .neigh = &w[W_NEIGH],
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;

@@ -48,7 +48,7 @@ slow_end(void)
  * stopped.
  */
 static void
-keep(const struct port *port)
+tap_store(const struct port *port)
 {
 	slow_begin();
 	fdstore_put_tap(port);
@@ -59,7 +59,7 @@ keep(const struct port *port)
  * Tell a worker that the port is in use, or `gone`. Wait until the worker is done with it.
  */
 static void
-tell(struct worker *to, uint16_t ifidx, bool gone)
+worker_send_port(struct worker *to, uint16_t ifidx, bool gone)
 {
 	struct msg_port *m = msg_new(MSG_PORT, sizeof(*m));
 	sem_t done;
@@ -86,7 +86,7 @@ hotplug_msg(const struct hotplug *h, struct msg *m)
 	if (m->type == MSG_TAP) {
 		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
 		if (port_is_there(port)) /* else it was removed meanwhile */
-			keep(port);
+			tap_store(port);
 	}
 	msg_free(m);
 }
@@ -105,7 +105,7 @@ hotplug_find(const struct hotplug *h, const char *tap)
  * used again while any state of its last port is left.
  */
 static uint16_t
-number_take(struct hotplug *h)
+ifidx_take(struct hotplug *h)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		h->last_ifidx = (uint16_t)(h->last_ifidx % PORT_SLOTS + 1);
@@ -117,8 +117,8 @@ number_take(struct hotplug *h)
 
 /* Return true, and a sentence in `why`, if the TAP of another port was renamed to `tap`. */
 static bool
-is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, char *why,
-	   unsigned int why_size)
+tap_name_is_taken(const struct hotplug *h, const struct config *conf, const char *tap,
+		  char *why, unsigned int why_size)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		const struct port *port = &h->port[i];
@@ -139,16 +139,16 @@ is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, 
 
 int
 hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	     const struct hotplug_rest *rest, struct port **slot, char *why,
+	     const struct hotplug_reuse *reuse, struct port **slot, char *why,
 	     unsigned int why_size)
 {
-	struct port_conf pc = port_conf_from_config(conf, cp, h->deal->n_fwd);
-	uint16_t ifidx = number_take(h);
+	struct port_conf pc = port_conf_from_config(conf, cp, h->rxq_assign->n_fwd);
+	uint16_t ifidx = ifidx_take(h);
 	struct port port;
 	int rc;
 
-	pc.tap_fd = rest->tap_fd;
-	pc.place = rest->place;
+	pc.tap_fd = reuse->tap_fd;
+	pc.place = reuse->place;
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
 	if (rc < 0)
 		return rc;
@@ -159,30 +159,30 @@ hotplug_open(struct hotplug *h, const struct config *conf, const struct config_p
 
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+	    const struct hotplug_reuse *reuse, char *why, unsigned int why_size)
 {
-	struct hotplug_rest nothing = {.tap_fd = -1};
+	struct hotplug_reuse nothing = {.tap_fd = -1};
 	struct port *slot;
 	uint64_t begin;
 	int rc;
 
-	if (rest == NULL) {
-		if (is_renamed(h, conf, cp->tap, why, why_size))
+	if (reuse == NULL) {
+		if (tap_name_is_taken(h, conf, cp->tap, why, why_size))
 			return -EEXIST;
-		nothing.place = PORT_SLOTS + ++h->n_come;
-		rest = &nothing;
+		nothing.place = PORT_SLOTS + ++h->n_added;
+		reuse = &nothing;
 	}
 	begin = monotonic_ms();
 	slow_begin();
-	rc = hotplug_open(h, conf, cp, rest, &slot, why, why_size);
+	rc = hotplug_open(h, conf, cp, reuse, &slot, why, why_size);
 	slow_end();
 	if (rc < 0)
 		return rc;
-	tell(h->neigh, slot->ifidx, false);
-	tell(h->punt, slot->ifidx, false);
-	rc = deal_begin(h->deal, slot, cp, true);
+	worker_send_port(h->neigh, slot->ifidx, false);
+	worker_send_port(h->punt, slot->ifidx, false);
+	rc = rxq_assign_begin(h->rxq_assign, slot, cp, true);
 	if (rc == 0)
-		rc = deal_begin(h->deal, slot, cp, false);
+		rc = rxq_assign_begin(h->rxq_assign, slot, cp, false);
 	if (rc < 0) {
 		snprintf(why, why_size, "no memory for its queues");
 		hotplug_undo(h, slot);
@@ -192,7 +192,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	 * A TAP that was handed on may have been made again since its descriptor was
 	 * stored.
 	 */
-	keep(slot);
+	tap_store(slot);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
 		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
 		 (unsigned long long)(monotonic_ms() - begin));
@@ -200,7 +200,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 }
 
 void
-hotplug_forget(const char *tap)
+hotplug_unstore(const char *tap)
 {
 	slow_begin();
 	fdstore_remove_tap(tap);
@@ -208,23 +208,23 @@ hotplug_forget(const char *tap)
 }
 
 void
-hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
+hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 {
 	uint16_t ifidx = port->ifidx;
 	struct port gone;
 
-	deal_end(h->deal, port);
+	rxq_assign_end(h->rxq_assign, port);
 	/* neigh tells rib and the forwarders that no packet may leave by this port. */
-	tell(h->neigh, ifidx, true);
-	tell(h->punt, ifidx, true);
+	worker_send_port(h->neigh, ifidx, true);
+	worker_send_port(h->punt, ifidx, true);
 	gone = *port;
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
 	/* No reader has the port after this. ui, trace and punt no longer see it. */
 	urcu_qsbr_synchronize_rcu();
 	GRACE_OVER();
 	slow_begin();
-	if (rest != NULL) {
-		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
+	if (reuse != NULL) {
+		*reuse = (struct hotplug_reuse){dup(gone.tap.fd), gone.place};
 	} else {
 		/*
 		 * The client gets its reply after this: while the service manager has a
@@ -243,11 +243,11 @@ void
 hotplug_undo(struct hotplug *h, struct port *port)
 {
 	bool made = port->tap_new;
-	struct hotplug_rest rest;
+	struct hotplug_reuse reuse;
 
-	hotplug_del(h, port, made ? NULL : &rest);
+	hotplug_del(h, port, made ? NULL : &reuse);
 	if (made)
 		return;
-	close(rest.tap_fd);
-	hotplug_forget(port->name);
+	close(reuse.tap_fd);
+	hotplug_unstore(port->name);
 }

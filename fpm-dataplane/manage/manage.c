@@ -29,7 +29,7 @@ struct manage {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-refuse(struct msg_manage *mm, const char *fmt, ...)
+change_refuse(struct msg_manage *mm, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -44,16 +44,16 @@ refuse(struct msg_manage *mm, const char *fmt, ...)
  * client, which a signal requested, is made when the restart is over.
  */
 static bool
-may_begin(struct msg_manage *mm)
+change_begin(struct msg_manage *mm)
 {
 	mm->is_barred = !change_lock(mm->q.from == NULL);
 	if (mm->is_barred)
-		refuse(mm, "%s", CHANGE_REFUSED);
+		change_refuse(mm, "%s", CHANGE_REFUSED);
 	return !mm->is_barred;
 }
 
 static void
-row(struct msg_manage *mm, json_t *object)
+row_add(struct msg_manage *mm, json_t *object)
 {
 	json_array_append_new(mm->q.rows, object);
 }
@@ -61,7 +61,7 @@ row(struct msg_manage *mm, json_t *object)
 /* --- running configuration -------------------------------------------------------------- */
 
 static void
-show(struct manage *mg, struct msg_manage *mm)
+show_running(struct manage *mg, struct msg_manage *mm)
 {
 	char *text = NULL;
 	size_t size;
@@ -71,16 +71,16 @@ show(struct manage *mg, struct msg_manage *mm)
 		abort(); /* a few KiB */
 	config_show(mg->conf.running, f);
 	fclose(f);
-	row(mm, json_pack("{s:s}", "yaml", text));
+	row_add(mm, json_pack("{s:s}", "yaml", text));
 	free(text);
 }
 
 static void
-on_key(void *ctx, const struct config_key *key)
+row_add_key(void *ctx, const struct config_key *key)
 {
-	row(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
-			   key->value, "values", key->expected, "required", key->required,
-			   "reload", key->live));
+	row_add(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
+			       key->value, "values", key->expected, "required",
+			       key->required, "reload", key->live));
 }
 
 /* --- policers --------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 	struct policer_conf *now = &mg->conf.running->policer[want->class];
 	char rate[16], source_rate[16];
 
-	if (!may_begin(mm))
+	if (!change_begin(mm))
 		return;
 #define CHANGE(field)                            \
 	if (want->policer.field != POLICER_KEEP) \
@@ -156,7 +156,7 @@ mtu_passes_ip6_min(const struct config *next, const struct config_change *change
 }
 
 static const char *
-note_of(const struct config *next, const struct config_change *change)
+change_note(const struct config *next, const struct config_change *change)
 {
 	if (mtu_passes_ip6_min(next, change, false))
 		return "below 1280 the kernel has no IPv6 on it: its IPv6 addresses and "
@@ -174,7 +174,7 @@ note_of(const struct config *next, const struct config_change *change)
 }
 
 static void
-on_change(void *ctx, const struct config_change *change)
+reload_report(void *ctx, const struct config_change *change)
 {
 	struct reload *r = ctx;
 
@@ -187,24 +187,25 @@ on_change(void *ctx, const struct config_change *change)
 			 change->from != NULL ? change->from : "none",
 			 change->to != NULL ? change->to : "none");
 	else
-		row(r->mm, json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
-				     "from", change->from, "to", change->to, "possible",
-				     change->live, "note", note_of(r->next, change)));
+		row_add(r->mm,
+			json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
+				  "from", change->from, "to", change->to, "possible",
+				  change->live, "note", change_note(r->next, change)));
 }
 
 /* Add a row for each error of a file, from lines of `text`. */
 static void
-rows_of_errors(struct msg_manage *mm, char *text)
+rows_add_errors(struct msg_manage *mm, char *text)
 {
 	char *rest = text;
 
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;)
 		if (line[0] != '\0')
-			row(mm, json_pack("{s:s}", "wrong", line));
+			row_add(mm, json_pack("{s:s}", "wrong", line));
 }
 
 static bool
-read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
+config_read(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	const char *file =
 		mm->want.file[0] != '\0' ? mm->want.file : mg->conf.running->file;
@@ -225,16 +226,16 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	next->poll_always |= mg->conf.poll_always;
 	fclose(err);
 	if (errors > 0) {
-		rows_of_errors(mm, text);
-		refuse(mm, REFUSED "%d error%s in %s", errors, errors == 1 ? "" : "s",
-		       shown);
+		rows_add_errors(mm, text);
+		change_refuse(mm, REFUSED "%d error%s in %s", errors,
+			      errors == 1 ? "" : "s", shown);
 	}
 	free(text);
 	return errors == 0;
 }
 
 static void
-apply_settings(struct manage *mg, const struct config *next)
+settings_apply(struct manage *mg, const struct config *next)
 {
 	struct worker *const to[] = {mg->conf.rib, mg->conf.fpm};
 
@@ -257,17 +258,18 @@ apply_settings(struct manage *mg, const struct config *next)
 
 /* Make a change that change_lock() has admitted. */
 static void
-change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
+change_apply(struct manage *mg, struct msg_manage *mm, struct config *next,
+	     struct reload *r)
 {
 	char why[sizeof(mm->error)];
 
-	if (manage_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
-		refuse(mm, "%s", why);
+	if (reload_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+		change_refuse(mm, "%s", why);
 		return;
 	}
 	r->apply = true;
-	config_diff(mg->conf.running, next, on_change, r);
-	apply_settings(mg, next);
+	config_diff(mg->conf.running, next, reload_report, r);
+	settings_apply(mg, next);
 	/* A reload always reads the file that the daemon started with. */
 	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
@@ -275,21 +277,23 @@ change(struct manage *mg, struct msg_manage *mm, struct config *next, struct rel
 
 /* Change the running configuration to `next` as a whole, or refuse with a reason. */
 static void
-change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
+change_make(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	struct reload r = {.mm = mm, .next = next};
 
-	config_diff(mg->conf.running, next, on_change, &r);
+	config_diff(mg->conf.running, next, reload_report, &r);
 	if (mm->want.dry_run)
 		return;
 	if (r.n_impossible > 0) {
-		refuse(mm, REFUSED "%u of the changes cannot be made while the daemon runs",
-		       r.n_impossible);
+		change_refuse(mm,
+			      REFUSED
+			      "%u of the changes cannot be made while the daemon runs",
+			      r.n_impossible);
 		return;
 	}
-	if (!may_begin(mm))
+	if (!change_begin(mm))
 		return;
-	change(mg, mm, next, &r);
+	change_apply(mg, mm, next, &r);
 	change_unlock();
 }
 
@@ -304,12 +308,12 @@ config_new(void)
 }
 
 static void
-reload(struct manage *mg, struct msg_manage *mm)
+reload_file(struct manage *mg, struct msg_manage *mm)
 {
 	struct config *next = config_new();
 
-	if (read_file(mg, mm, next))
-		change_to(mg, mm, next);
+	if (config_read(mg, mm, next))
+		change_make(mg, mm, next);
 	free(next);
 }
 
@@ -320,7 +324,7 @@ reload(struct manage *mg, struct msg_manage *mm)
  * the configuration is printed as YAML and parsed again.
  */
 static bool
-would_load(const struct config *next, struct msg_manage *mm)
+config_would_load(const struct config *next, struct msg_manage *mm)
 {
 	char *yaml = NULL, *said = NULL;
 	size_t len, size;
@@ -336,7 +340,7 @@ would_load(const struct config *next, struct msg_manage *mm)
 	fclose(err);
 	if (errors > 0) {
 		said[strcspn(said, "\n")] = '\0';
-		refuse(mm, REFUSED "%s", said);
+		change_refuse(mm, REFUSED "%s", said);
 	}
 	free(yaml);
 	free(said);
@@ -345,7 +349,7 @@ would_load(const struct config *next, struct msg_manage *mm)
 }
 
 static void
-port_wish(const struct manage_want *want, struct config_port *cp)
+config_port_set(const struct manage_want *want, struct config_port *cp)
 {
 	snprintf(cp->tap, sizeof(cp->tap), "%s", want->tap);
 	if (want->device[0] != '\0')
@@ -371,16 +375,18 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 
 	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
 		return true;
-	refuse(mm,
-	       REFUSED "mtu: %u is out of range; expected a number from %u to %u, and the "
-		       "device of %s (%s) takes %u at most",
-	       mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
-	       port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes : CONFIG_MTU_MAX);
+	change_refuse(mm,
+		      REFUSED
+		      "mtu: %u is out of range; expected a number from %u to %u, and the "
+		      "device of %s (%s) takes %u at most",
+		      mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
+		      port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes
+							   : CONFIG_MTU_MAX);
 	return false;
 }
 
 static void
-port_change(struct manage *mg, struct msg_manage *mm)
+port_request(struct manage *mg, struct msg_manage *mm)
 {
 	const struct manage_want *want = &mm->want;
 	struct config *next = config_new();
@@ -390,14 +396,15 @@ port_change(struct manage *mg, struct msg_manage *mm)
 	while (i < next->n_port && strcmp(next->port[i].tap, want->tap) != 0)
 		i++;
 	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
-		refuse(mm, "port %s is there already; `port set` changes it", want->tap);
+		change_refuse(mm, "port %s is there already; `port set` changes it",
+			      want->tap);
 	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
 		mm->is_missing = true;
-		refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
+		change_refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
 	} else if (i == CONFIG_PORTS_MAX) {
-		refuse(mm, "there are %u ports, as many as there can be", i);
+		change_refuse(mm, "there are %u ports, as many as there can be", i);
 	} else if (want->op == MANAGE_PORT_DEL && next->n_port == 1) {
-		refuse(mm, "%s is the last port", want->tap);
+		change_refuse(mm, "%s is the last port", want->tap);
 	} else {
 		if (want->op == MANAGE_PORT_DEL) {
 			memmove(&next->port[i], &next->port[i + 1],
@@ -405,11 +412,11 @@ port_change(struct manage *mg, struct msg_manage *mm)
 		} else {
 			if (want->op == MANAGE_PORT_ADD)
 				config_port_defaults(&next->port[next->n_port++]);
-			port_wish(want, &next->port[i]);
+			config_port_set(want, &next->port[i]);
 		}
 		if (want->op == MANAGE_PORT_DEL ||
-		    (mtu_could_be(mg, mm) && would_load(next, mm)))
-			change_to(mg, mm, next);
+		    (mtu_could_be(mg, mm) && config_would_load(next, mm)))
+			change_make(mg, mm, next);
 	}
 	free(next);
 }
@@ -417,24 +424,24 @@ port_change(struct manage *mg, struct msg_manage *mm)
 /* --- the thread ------------------------------------------------------------------------- */
 
 static void
-answer(struct manage *mg, struct msg_manage *mm)
+request_run(struct manage *mg, struct msg_manage *mm)
 {
 	if (mm->q.rows == NULL)
 		mm->q.rows = json_array();
 	switch (mm->want.op) {
 	case MANAGE_KEYS:
-		config_keys(on_key, mm);
+		config_keys(row_add_key, mm);
 		break;
 	case MANAGE_SHOW:
-		show(mg, mm);
+		show_running(mg, mm);
 		break;
 	case MANAGE_RELOAD:
-		reload(mg, mm);
+		reload_file(mg, mm);
 		break;
 	case MANAGE_PORT_ADD:
 	case MANAGE_PORT_SET:
 	case MANAGE_PORT_DEL:
-		port_change(mg, mm);
+		port_request(mg, mm);
 		break;
 	case MANAGE_POLICER:
 		policer_change(mg, mm);
@@ -469,7 +476,7 @@ rows_to_log(const struct msg_manage *mm)
 }
 
 static void
-on_msg(struct worker *w, struct msg *m)
+manage_on_msg(struct worker *w, struct msg *m)
 {
 	struct msg_manage *mm = caa_container_of(m, struct msg_manage, q.m);
 	struct manage *mg = w->ctx;
@@ -478,7 +485,7 @@ on_msg(struct worker *w, struct msg *m)
 		hotplug_msg(mg->conf.ports, m);
 		return;
 	}
-	answer(mg, mm);
+	request_run(mg, mm);
 	if (mm->q.from != NULL) {
 		m->type = MSG_REPLY;
 		worker_send(mm->q.from, m);
@@ -502,7 +509,7 @@ manage_reload(struct worker *w)
 static const struct worker_ops manage_ops = {
 	.name = "manage",
 	.role = ROLE_MANAGE,
-	.on_msg = on_msg,
+	.on_msg = manage_on_msg,
 };
 
 int

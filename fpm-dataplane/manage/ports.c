@@ -22,10 +22,10 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
 		uint64_t begin = monotonic_ms();
-		struct hotplug_rest rest = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
+		struct hotplug_reuse reuse = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
 
 		sd_extend_timeout();
-		rc = hotplug_open(h, conf, cp, &rest, &port, why, sizeof(why));
+		rc = hotplug_open(h, conf, cp, &reuse, &port, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
 				  cp->tap, cp->device, why);

@@ -17,8 +17,8 @@
  * Set the MTU of the TAP if it differs. The rest of the daemon takes the MTU from the TAP.
  */
 static int
-port_mtu(const struct port *port, const struct config_port *was,
-	 const struct config_port *now, char *why, unsigned int size)
+tap_change_mtu(const struct port *port, const struct config_port *was,
+	       const struct config_port *now, char *why, unsigned int size)
 {
 	int rc = was->mtu_bytes != now->mtu_bytes ? tap_mtu(&port->tap, now->mtu_bytes) : 0;
 
@@ -38,22 +38,22 @@ port_exchange(struct hotplug *h, const struct config *running,
 	      const struct config_port *was, const struct config_port *now, char *why,
 	      unsigned int size)
 {
-	struct hotplug_rest rest, spare;
+	struct hotplug_reuse reuse, spare;
 	char again[256];
 	int rc;
 
-	hotplug_del(h, hotplug_find(h, now->tap), &rest);
-	spare = (struct hotplug_rest){dup(rest.tap_fd), rest.place};
-	rc = hotplug_add(h, running, now, &rest, why, size);
+	hotplug_del(h, hotplug_find(h, now->tap), &reuse);
+	spare = (struct hotplug_reuse){dup(reuse.tap_fd), reuse.place};
+	rc = hotplug_add(h, running, now, &reuse, why, size);
 	if (rc == 0) {
-		rc = port_mtu(hotplug_find(h, now->tap), was, now, why, size);
+		rc = tap_change_mtu(hotplug_find(h, now->tap), was, now, why, size);
 		if (rc < 0)
-			hotplug_del(h, hotplug_find(h, now->tap), &rest);
-		close(rc < 0 ? rest.tap_fd : spare.tap_fd);
+			hotplug_del(h, hotplug_find(h, now->tap), &reuse);
+		close(rc < 0 ? reuse.tap_fd : spare.tap_fd);
 	}
 	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
 		log_error("manage: port is lost name=%s: %s", was->tap, again);
-		hotplug_forget(was->tap);
+		hotplug_unstore(was->tap);
 	}
 	return rc;
 }
@@ -63,7 +63,7 @@ port_exchange(struct hotplug *h, const struct config *running,
  * NIC when it starts, and detaches it when it ends. (In DPDK 22.11 a secondary process
  * cannot detach a virtio device.)
  */
-#define BY_RESTART                                                                  \
+#define NEEDS_RESTART                                                               \
 	"keep-nics: NICs come, go and change with a restart: the file first, then " \
 	"`fpmctl restart`"
 
@@ -73,7 +73,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 {
 	const struct port *port = hotplug_find(h, now->tap);
 	unsigned int n_was = config_port_queues(was), n_now = config_port_queues(now);
-	unsigned int wanted = n_now != 0 ? n_now : h->deal->n_fwd;
+	unsigned int wanted = n_now != 0 ? n_now : h->rxq_assign->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0, anew;
 
 	if (port == NULL) /* it is lost */
@@ -85,15 +85,15 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	       port_options_differ(port, &was->options, &now->options) ||
 	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if ((other || anew) && running->keep_nics) {
-		snprintf(why, size, BY_RESTART);
+		snprintf(why, size, NEEDS_RESTART);
 		return -ENOTSUP;
 	}
 	if (other || anew)
 		return port_exchange(h, running, was, now, why, size);
-	if (port_mtu(port, was, now, why, size) < 0) /* before queues are moved */
+	if (tap_change_mtu(port, was, now, why, size) < 0) /* before queues are moved */
 		return -EIO;
-	if (deal_move(h->deal, port, now) < 0) {
-		(void)port_mtu(port, now, was, why, size);
+	if (rxq_assign_move(h->rxq_assign, port, now) < 0) {
+		(void)tap_change_mtu(port, now, was, why, size);
 		snprintf(why, size, "no memory to move its queues");
 		return -ENOMEM;
 	}
@@ -101,7 +101,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 }
 
 static bool
-goes_kept(const struct config *running, const struct config *next)
+kept_nic_is_removed(const struct config *running, const struct config *next)
 {
 	bool any = false;
 
@@ -116,7 +116,7 @@ port_add(struct hotplug *h, const struct config *next, const struct config_port 
 {
 	if (!next->keep_nics)
 		return hotplug_add(h, next, now, NULL, why, size);
-	snprintf(why, size, BY_RESTART);
+	snprintf(why, size, NEEDS_RESTART);
 	return -ENOTSUP;
 }
 
@@ -132,7 +132,7 @@ port_drop(struct hotplug *h, const char *tap)
 
 /* Return true if the port was open, not lost, before the reload. */
 static bool
-was_there(const struct deal_seen *seen, const char *tap)
+port_was_open(const struct rxq_assign_saved *seen, const char *tap)
 {
 	for (unsigned int i = 0; i < seen->n_port; i++)
 		if (strcmp(seen->port[i].name, tap) == 0)
@@ -156,8 +156,9 @@ port_undo(struct hotplug *h, const char *tap)
  * differs.
  */
 static int
-undo(struct hotplug *h, const struct config *running, const struct config *next,
-     unsigned int n, const struct deal_seen *seen, char *why, unsigned int size)
+ports_undo(struct hotplug *h, const struct config *running, const struct config *next,
+	   unsigned int n, const struct rxq_assign_saved *seen, char *why,
+	   unsigned int size)
 {
 	char text[256];
 	int rc = 0;
@@ -166,7 +167,7 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 		const struct config_port *now = &next->port[n];
 		const struct config_port *was = config_port(running, now->tap);
 
-		if (was == NULL || !was_there(seen, now->tap)) {
+		if (was == NULL || !port_was_open(seen, now->tap)) {
 			port_undo(h, now->tap);
 		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
 			log_error("manage: port not as before name=%s: %s", was->tap, text);
@@ -177,7 +178,7 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 	/*
 	 * With `cores: auto` the configuration does not name the forwarders of the queues.
 	 */
-	if (deal_restore(h->deal, seen) < 0) {
+	if (rxq_assign_restore(h->rxq_assign, seen) < 0) {
 		log_error("manage: queues not served as before error=no memory");
 		snprintf(why, size, "no memory to move all queues");
 		rc = -ENOMEM;
@@ -186,17 +187,17 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 }
 
 int
-manage_ports(struct hotplug *h, const struct config *running, const struct config *next,
+reload_ports(struct hotplug *h, const struct config *running, const struct config *next,
 	     char *why, unsigned int why_size)
 {
 	char text[256], other[320];
-	struct deal_seen seen;
+	struct rxq_assign_saved seen;
 
-	if (goes_kept(running, next)) {
-		snprintf(why, why_size, REFUSED BY_RESTART);
+	if (kept_nic_is_removed(running, next)) {
+		snprintf(why, why_size, REFUSED NEEDS_RESTART);
 		return -ENOTSUP;
 	}
-	deal_look(h->deal, &seen);
+	rxq_assign_save(h->rxq_assign, &seen);
 	for (unsigned int i = 0; i < next->n_port; i++) {
 		const struct config_port *now = &next->port[i];
 		const struct config_port *was = config_port(running, now->tap);
@@ -205,7 +206,7 @@ manage_ports(struct hotplug *h, const struct config *running, const struct confi
 
 		if (rc == 0)
 			continue;
-		if (undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
+		if (ports_undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
 			snprintf(why, why_size,
 				 "refused, but not all is as before (%s): port %s device "
 				 "%s: %s",

@@ -18,7 +18,7 @@
  * before, or the sentence names the port that is lost: the configuration has it, but its
  * device could not be opened again.
  */
-int manage_ports(struct hotplug *h, const struct config *running, const struct config *next,
+int reload_ports(struct hotplug *h, const struct config *running, const struct config *next,
 		 char *why, unsigned int why_size);
 
 #endif

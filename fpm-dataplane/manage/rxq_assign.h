@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rxq_assign: assign receive queues to forwarders, as the configuration says or as
- * plan_queue() chooses: at the start, when a port is added, and while packets pass.
+ * rxq_plan_queue() chooses: at the start, when a port is added, and while packets pass.
  *                                              [main before other threads run, then manage]
  *
  * With `cores: auto` all forwarders get the same number of queues. Among the forwarders
- * with the fewest queues, plan_queue() takes the nearest to the ports by which the packets
- * leave: to send from another NUMA node costs more than to receive from one ("Kamuee", its
- * comparison WRONGNUMA), and packets that arrive by a port mostly leave by the other ports.
+ * with the fewest queues, rxq_plan_queue() takes the nearest to the ports by which the
+ * packets leave: to send from another NUMA node costs more than to receive from one
+ * ("Kamuee", its comparison WRONGNUMA), and packets that arrive by a port mostly leave by
+ * the other ports.
  */
 #ifndef MANAGE_RXQ_ASSIGN_H
 #define MANAGE_RXQ_ASSIGN_H
@@ -18,23 +19,23 @@
 #include "port/port.h"
 #include "port/rxq_set.h"
 
-#define PLAN_MAX 64
+#define RXQ_PLAN_MAX 64
 
-struct plan {
+struct rxq_plan {
 	unsigned int n_fwd;
-	int fwd_node[PLAN_MAX];         /* NUMA node of each forwarder's CPU, -1: unknown */
-	unsigned int n_queue[PLAN_MAX]; /* number that it serves already */
+	int fwd_node[RXQ_PLAN_MAX]; /* NUMA node of each forwarder's CPU, -1: unknown */
+	unsigned int n_queue[RXQ_PLAN_MAX]; /* number that it serves already */
 	unsigned int n_port;
-	int port_node[PLAN_MAX]; /* NUMA node of each port's device, -1: unknown */
+	int port_node[RXQ_PLAN_MAX]; /* NUMA node of each port's device, -1: unknown */
 };
 
 /*
  * Choose the forwarder of the next queue of port `port`, and count the queue. Return its
  * index.
  */
-unsigned int plan_queue(struct plan *plan, unsigned int port);
+unsigned int rxq_plan_queue(struct rxq_plan *plan, unsigned int port);
 
-struct deal {
+struct rxq_assign {
 	struct serving *serving;    /* array, one for each forwarder */
 	const unsigned int *cpu;    /* array, the CPU of each forwarder */
 	int node[CONFIG_CORES_MAX]; /* NUMA node of each forwarder, -1: unknown */
@@ -46,29 +47,31 @@ struct deal {
  * Begin to serve the queues of a port for which `cp` names a CPU, or, without `named`, the
  * other queues. Returns 0 or -ENOMEM.
  */
-int deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
-	       bool named);
+int rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
+		     const struct config_port *cp, bool named);
 
 /*
  * Begin to serve all queues of the first `n` ports, at the start. The queues for which the
  * configuration names a CPU come first, because the others go to the forwarders with the
  * fewest queues. Returns 0 or -ENOMEM.
  */
-int deal_all(const struct deal *d, const struct config_port *cp, unsigned int n);
+int rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp,
+		   unsigned int n);
 
 /* Stop serving all queues of a port. */
-void deal_end(const struct deal *d, const struct port *port);
+void rxq_assign_end(const struct rxq_assign *d, const struct port *port);
 
 /*
  * Move each queue of a port to the CPU that `cp` names for it. The other queues stay, and
  * other ports are not affected. Returns 0, or -ENOMEM with all queues where they were.
  */
-int deal_move(const struct deal *d, const struct port *port, const struct config_port *cp);
+int rxq_assign_move(const struct rxq_assign *d, const struct port *port,
+		    const struct config_port *cp);
 
 /* A copy of the assignment, by the names of the ports. */
-struct deal_seen {
+struct rxq_assign_saved {
 	unsigned int n_port;
-	struct deal_port {
+	struct rxq_assign_port {
 		char name[IFNAMSIZ];
 		uint16_t n_rxq;
 		uint8_t fwd[CONFIG_CORES_MAX]; /* forwarder of each queue; n_fwd: none */
@@ -76,12 +79,12 @@ struct deal_seen {
 };
 
 /* Copy the present assignment of all ports. */
-void deal_look(const struct deal *d, struct deal_seen *seen);
+void rxq_assign_save(const struct rxq_assign *d, struct rxq_assign_saved *seen);
 
 /*
  * Move each queue of `seen` back to its forwarder. Ports may have been added and removed
  * since. Returns 0, or -ENOMEM if some queues could not be moved.
  */
-int deal_restore(const struct deal *d, const struct deal_seen *seen);
+int rxq_assign_restore(const struct rxq_assign *d, const struct rxq_assign_saved *seen);
 
 #endif
