@@ -105,7 +105,7 @@ workers_setup(struct dataplane *dp)
 				 .n_port = PORT_SLOTS,
 				 .rings = dp->rings,
 				 .n_fwd = conf->n_core,
-				 .no_lcore = nics_are_kept(),
+				 .no_lcore = nicd_is_connected(),
 				 .pool = dp->pool};
 	struct fpm_conf fpm = {.rib = &w[W_RIB],
 			       .netns = conf->control_netns,

@@ -73,7 +73,7 @@ ports_could_be_shared(const struct config *conf)
 		struct port_conf pc =
 			port_conf_from_config(conf, &conf->port[i], conf->n_core);
 
-		all &= nics_are_kept() ? nics_has(&pc) : port_is_shared(pc.device);
+		all &= nicd_is_connected() ? nicd_has_open(&pc) : port_is_shared(pc.device);
 	}
 	return all;
 }

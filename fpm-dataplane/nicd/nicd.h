@@ -13,34 +13,34 @@
 
 #include "config/config.h"
 
-#define NICS_LIFE "nics-process" /* fdstore name of the pidfd of fpm-nics */
+#define NICD_PIDFD_NAME "nics-process" /* fdstore name of the pidfd of fpm-nics */
 
 /*
  * Run fpm-nics. Returns only if the start failed, with the exit code.    [main of fpm-nics]
  */
-int nics_serve(const struct config *conf);
+int nicd_serve(const struct config *conf);
 
 /*
  * Connect to the fpm-nics of the predecessor `old` (0: none), or start a new fpm-nics as
- * argv[0] with the signal mask `born_with`. First end the fpm-nics of a daemon that
+ * argv[0] with the signal mask `start_mask`. First end the fpm-nics of a daemon that
  * crashed. Returns 0, also if the configuration wants no fpm-nics; -ENOMEM if the
  * predecessor has to end first, because its fpm-nics does not fit the configuration or
  * there is too little memory; or another -errno. The reason is in the log.           [main]
  */
-int nics_begin(const struct config *conf, char *const argv[], pid_t old,
-	       const sigset_t *born_with);
+int nicd_start(const struct config *conf, char *const argv[], pid_t old,
+	       const sigset_t *start_mask);
 
 /* Store the pidfd of fpm-nics in the fdstore, for the start after a crash.        [main] */
-void nics_keep(void);
+void nicd_store_pidfd(void);
 
 /*
  * Exit, if the daemon shares DPDK with its predecessor, which has died or was killed: it
  * may have held locks and buffers of the shared memory. The next daemon starts another
  * fpm-nics.                                                                          [main]
  */
-void nics_mistrust(void);
+void nicd_abandon(void);
 
 /* Close the devices and end fpm-nics. No daemon uses it any longer.               [main] */
-void nics_end(void);
+void nicd_stop(void);
 
 #endif
