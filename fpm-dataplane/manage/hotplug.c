@@ -128,10 +128,10 @@ tap_name_is_taken(const struct hotplug *h, const struct config *conf, const char
 		    strcmp(name, tap) != 0)
 			continue;
 		snprintf(why, why_size,
-			 "somebody has given that name to the TAP of port %s%s", port->name,
+			 "the TAP of port %s has been renamed to this name%s", port->name,
 			 config_port(conf, port->name) != NULL
 				 ? ""
-				 : "; a restart would take it over under that name");
+				 : "; `fpmctl restart` would use it under this name");
 		return true;
 	}
 	return false;
@@ -184,7 +184,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	if (rc == 0)
 		rc = rxq_assign_begin(h->rxq_assign, slot, cp, false);
 	if (rc < 0) {
-		snprintf(why, why_size, "no memory for its queues");
+		snprintf(why, why_size, "not enough memory for its queues");
 		hotplug_undo(h, slot);
 		return rc;
 	}

@@ -159,17 +159,18 @@ static const char *
 change_note(const struct config *next, const struct config_change *change)
 {
 	if (mtu_passes_ip6_min(next, change, false))
-		return "below 1280 the kernel has no IPv6 on it: its IPv6 addresses and "
-		       "routes go, RFC 8200 section 5";
+		return "below 1280 the kernel has no IPv6 on it: it removes the IPv6 "
+		       "addresses and routes, RFC 8200 section 5";
 	if (mtu_passes_ip6_min(next, change, true))
-		return "IPv6 comes back with its link-local address alone; the others have "
-		       "to be given again";
+		return "the kernel restores IPv6 with its link-local address alone; add "
+		       "the other addresses again";
 	if (!change->live)
 		return "needs a restart of the daemon";
 	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
-		return "routes from now on; `fpmctl replay` brings the others";
+		return "applies to routes received from now on; `fpmctl replay` gets the "
+		       "others again";
 	if (strcmp(change->path, "checkpoint-max-age-s") == 0)
-		return "of the next start";
+		return "used at the next start";
 	return NULL;
 }
 
@@ -180,8 +181,7 @@ reload_report(void *ctx, const struct config_change *change)
 
 	r->n_impossible += !change->live;
 	if (r->apply && mtu_passes_ip6_min(r->next, change, false))
-		log_warn("manage: below an MTU of 1280 the kernel has no IPv6 key=%s",
-			 change->path);
+		log_warn("manage: ipv6 disabled, mtu below 1280 key=%s", change->path);
 	if (r->apply)
 		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
 			 change->from != NULL ? change->from : "none",
@@ -396,15 +396,16 @@ port_request(struct manage *mg, struct msg_manage *mm)
 	while (i < next->n_port && strcmp(next->port[i].tap, want->tap) != 0)
 		i++;
 	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
-		change_refuse(mm, "port %s is there already; `port set` changes it",
+		change_refuse(mm, "port %s exists already; `port set` changes it",
 			      want->tap);
 	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
 		mm->is_missing = true;
 		change_refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
 	} else if (i == CONFIG_PORTS_MAX) {
-		change_refuse(mm, "there are %u ports, as many as there can be", i);
+		change_refuse(mm, "there are %u ports, which is the maximum", i);
 	} else if (want->op == MANAGE_PORT_DEL && next->n_port == 1) {
-		change_refuse(mm, "%s is the last port", want->tap);
+		change_refuse(mm, "%s is the last port, and a router needs at least one",
+			      want->tap);
 	} else {
 		if (want->op == MANAGE_PORT_DEL) {
 			memmove(&next->port[i], &next->port[i + 1],
@@ -465,12 +466,12 @@ rows_to_log(const struct msg_manage *mm)
 		if (wrong != NULL)
 			log_error("manage: %s", wrong);
 		else if (!json_is_true(json_object_get(object, "possible")))
-			log_error("manage: change is impossible key=%s: %s",
+			log_error("manage: change refused key=%s: %s",
 				  json_string_value(json_object_get(object, "key")),
 				  json_string_value(json_object_get(object, "note")));
 	}
 	if (mm->is_barred)
-		log_info("manage: reload waits for the end of the restart");
+		log_info("manage: reload delayed reason=restart");
 	else if (mm->error[0] != '\0')
 		log_error("manage: configuration not reloaded: %s", mm->error);
 }

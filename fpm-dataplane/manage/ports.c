@@ -60,7 +60,7 @@ ports_close(struct port *port, bool failed)
 		n++;
 	}
 	if (n > 0 && !failed)
-		log_info("main: this daemon has closed its ports n=%u took_ms=%llu", n,
+		log_info("main: ports closed n=%u took_ms=%llu", n,
 			 (unsigned long long)(monotonic_ms() - begin));
 }
 

@@ -52,7 +52,7 @@ port_exchange(struct hotplug *h, const struct config *running,
 		close(rc < 0 ? reuse.tap_fd : spare.tap_fd);
 	}
 	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
-		log_error("manage: port is lost name=%s: %s", was->tap, again);
+		log_error("manage: port lost name=%s: %s", was->tap, again);
 		hotplug_unstore(was->tap);
 	}
 	return rc;
@@ -63,9 +63,9 @@ port_exchange(struct hotplug *h, const struct config *running,
  * NIC when it starts, and detaches it when it ends. (In DPDK 22.11 a secondary process
  * cannot detach a virtio device.)
  */
-#define NEEDS_RESTART                                                               \
-	"keep-nics: NICs come, go and change with a restart: the file first, then " \
-	"`fpmctl restart`"
+#define NEEDS_RESTART                                                                   \
+	"keep-nics: NICs are added, removed and changed only by a restart: change the " \
+	"file, then use `fpmctl restart`"
 
 static int
 port_set(struct hotplug *h, const struct config *running, const struct config_port *was,
@@ -94,7 +94,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 		return -EIO;
 	if (rxq_assign_move(h->rxq_assign, port, now) < 0) {
 		(void)tap_change_mtu(port, now, was, why, size);
-		snprintf(why, size, "no memory to move its queues");
+		snprintf(why, size, "not enough memory to move its queues");
 		return -ENOMEM;
 	}
 	return 0;
@@ -170,7 +170,7 @@ ports_undo(struct hotplug *h, const struct config *running, const struct config 
 		if (was == NULL || !port_was_open(seen, now->tap)) {
 			port_undo(h, now->tap);
 		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
-			log_error("manage: port not as before name=%s: %s", was->tap, text);
+			log_error("manage: port not restored name=%s: %s", was->tap, text);
 			snprintf(why, size, "port %s: %s", was->tap, text);
 			rc = -EIO;
 		}
@@ -179,8 +179,8 @@ ports_undo(struct hotplug *h, const struct config *running, const struct config 
 	 * With `cores: auto` the configuration does not name the forwarders of the queues.
 	 */
 	if (rxq_assign_restore(h->rxq_assign, seen) < 0) {
-		log_error("manage: queues not served as before error=no memory");
-		snprintf(why, size, "no memory to move all queues");
+		log_error("manage: queues not restored error=no-memory");
+		snprintf(why, size, "not enough memory to move all queues");
 		rc = -ENOMEM;
 	}
 	return rc;
@@ -208,7 +208,8 @@ reload_ports(struct hotplug *h, const struct config *running, const struct confi
 			continue;
 		if (ports_undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
 			snprintf(why, why_size,
-				 "refused, but not all is as before (%s): port %s device "
+				 "refused, but not everything could be restored (%s): port "
+				 "%s device "
 				 "%s: %s",
 				 other, now->tap, now->device, text);
 		else if (was == NULL || hotplug_find(h, was->tap) != NULL)
@@ -217,8 +218,8 @@ reload_ports(struct hotplug *h, const struct config *running, const struct confi
 		else
 			snprintf(why, why_size,
 				 "refused, and the port is lost until `port set` names a "
-				 "device that is there: port %s device %s: %s; nor does "
-				 "its old device come back",
+				 "device that exists: port %s device %s: %s; its old "
+				 "device could not be opened again",
 				 now->tap, now->device, text);
 		return rc;
 	}

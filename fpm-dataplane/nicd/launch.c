@@ -77,7 +77,7 @@ nicd_spawn(const struct config *conf, char *const argv[], const sigset_t *start_
 static int
 nicd_refuse(const char *why)
 {
-	log_warn("main: the process that keeps the NICs cannot be taken over: %s", why);
+	log_warn("main: fpm-nics not taken over: %s", why);
 	nicd_disconnect(false);
 	return -ENOMEM;
 }
@@ -88,14 +88,14 @@ nicd_take_over(const struct config *conf, int sock, struct nicd_reply *hello)
 	int rc = nicd_connect(sock, hello);
 
 	if (rc == -EPROTO)
-		return nicd_refuse("it is of another version");
+		return nicd_refuse("it has another version");
 	if (rc < 0)
 		return nicd_refuse(strerror(-rc));
 	if (!conf->keep_nics)
 		return nicd_refuse("keep-nics is false now");
 	if (hello->began_with != eal_sum(conf))
 		return nicd_refuse(
-			"memory.size-mib, the largest MTU or plugins are others now");
+			"memory.size-mib, the largest MTU or plugins have changed");
 	nicd_pidfd = (int)syscall(SYS_pidfd_open, hello->pid, 0);
 	return 0;
 }
@@ -113,8 +113,8 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
 		rc = eal_no_memory(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
-		log_error("main: no process that keeps the NICs error=%s",
-			  rc == -EPIPE ? "it has ended" : strerror(-rc));
+		log_error("main: fpm-nics not started error=%s",
+			  rc == -EPIPE ? "it has exited" : strerror(-rc));
 	return rc;
 }
 
@@ -164,7 +164,7 @@ nicd_abandon(void)
 {
 	if (!nicd_is_connected())
 		return;
-	log_error("main: DPDK is shared with a daemon that has died: this one begins anew");
+	log_error("main: predecessor died while sharing DPDK, restarting");
 	_exit(1); /* the service manager treats this as a crash */
 }
 
@@ -173,7 +173,6 @@ nicd_stop(void)
 {
 	nicd_disconnect(true);
 	if (!nicd_has_exited(END_MS))
-		log_warn(
-			"main: the process that keeps the NICs does not end, it is killed");
+		log_warn("main: fpm-nics does not exit, killing it");
 	nicd_kill();
 }

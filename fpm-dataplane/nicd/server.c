@@ -152,7 +152,7 @@ nics_close_unwanted(unsigned int client)
 
 		nic->wanted &= ~(1u << client);
 		if (nic->in_use && nic->wanted == 0) {
-			log_info("nics: device let go device=%s", nic->conf.device);
+			log_info("nics: device closed device=%s", nic->conf.device);
 			nic_close(&nic->port);
 			nic->in_use = false;
 		}
@@ -326,7 +326,7 @@ static void __attribute__((noreturn)) server_exit(bool crashed)
 	hugepage_files_remove(eal_prefix());
 	directory_remove(rte_eal_get_runtime_dir());
 	if (crashed)
-		log_warn("nics: the daemon is gone without a word, NICs are let go");
+		log_warn("nics: daemon crashed, closing NICs");
 	else
 		log_info("nics: devices closed");
 	_exit(0);
@@ -482,7 +482,7 @@ nicd_serve(const struct config *conf)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	if (sock < 0) {
-		fputs("fpm-dataplane: --nics is for the daemon itself to say\n", stderr);
+		fputs("fpm-dataplane: only the daemon itself may use --nics\n", stderr);
 		return SD_EXIT_CONFIG;
 	}
 	rc = privilege_drop();
@@ -499,7 +499,7 @@ nicd_serve(const struct config *conf)
 	rc = conn_begin(sock, 0);
 	pthread_mutex_unlock(&server.lock);
 	if (rc < 0) {
-		log_error("nics: no thread error=%s", strerror(-rc));
+		log_error("nics: thread not started error=%s", strerror(-rc));
 		server_exit(true);
 	}
 	for (;;)

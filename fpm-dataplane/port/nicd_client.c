@@ -92,10 +92,7 @@ nicd_recv(int sock, void *record, size_t len, int *fd)
 /* Exit, because the request gets no reply. The service manager treats this as a crash. */
 static void __attribute__((noreturn)) nicd_lost(int rc)
 {
-	log_error("port: the process that keeps the NICs has died error=%s; the daemon "
-		  "begins "
-		  "anew",
-		  strerror(-rc));
+	log_error("port: fpm-nics has died, restarting error=%s", strerror(-rc));
 	_exit(1);
 }
 
@@ -264,7 +261,7 @@ nicd_open(struct port *port, const struct port_conf *conf, char *why, unsigned i
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(conf->device, ","), conf->device);
 	rc = attach_here(conf->device, name, &port_id, why, why_size);
 	if (rc == 0 && port_id != port->port_id)
-		rc = why_not(why, why_size, -EPROTO, "device has another number here");
+		rc = why_not(why, why_size, -EPROTO, "the device has another number here");
 	return rc;
 }
 

@@ -365,8 +365,9 @@ what_cannot_be_taken_back_is_told(void **state)
 
 	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
-	assert_string_equal(why, "refused, but not all is as before (port a: no such "
-				 "device): port b device none: no such device");
+	assert_string_equal(why,
+			    "refused, but not everything could be restored (port a: no "
+			    "such device): port b device none: no such device");
 	assert_string_equal(hotplug_find(&t.h, "a")->device, "nic");
 }
 
