@@ -82,10 +82,18 @@ LOG_ROOMS = re.compile(
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
+    "Makefile",
     "README.md",
+    "docker/Dockerfile",
+    "docker/compose.yaml",
+    "docker/containerlab",
+    "docker/lab",
+    "docker/prometheus",
+    "docker/router.sh",
     "fpm-dataplane/base",
     "fpm-dataplane/ctl",
     "fpm-dataplane/daemon",
+    "fpm-dataplane/dist",
     "fpm-dataplane/doc/CHANGELOG.md",
     "fpm-dataplane/doc/contributing.md",
     "fpm-dataplane/doc/fpm.md",
@@ -95,6 +103,7 @@ PLAIN = (
     "fpm-dataplane/fpm",
     "fpm-dataplane/fwd",
     "fpm-dataplane/main.c",
+    "fpm-dataplane/manage",
     "fpm-dataplane/manual/features.md",
     "fpm-dataplane/manual/frr.md",
     "fpm-dataplane/manual/index.md",
@@ -102,6 +111,8 @@ PLAIN = (
     "fpm-dataplane/manual/operations.md",
     "fpm-dataplane/manual/quickstart.md",
     "fpm-dataplane/neigh",
+    "fpm-dataplane/nicd",
+    "fpm-dataplane/port",
     "fpm-dataplane/punt",
     "fpm-dataplane/restart",
     "fpm-dataplane/rib",
@@ -111,8 +122,11 @@ PLAIN = (
     "poptrie",
     "tap-bridge",
     "tests/README.md",
+    "tests/bench/bench.mk",
+    "tests/fuzz/fuzz.mk",
     "tests/lint/pages.py",
     "tests/selftest/test_lint_pages.py",
+    "tests/test.mk",
 )
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
