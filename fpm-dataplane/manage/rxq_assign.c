@@ -62,7 +62,7 @@ rxq_plan_present(const struct rxq_assign *d, const struct port *port, unsigned i
 
 	for (unsigned int f = 0; f < d->n_fwd; f++) {
 		plan.fwd_node[f] = d->node[f];
-		plan.n_queue[f] = serve_set(&d->serving[f])->n;
+		plan.n_queue[f] = serving_set(&d->serving[f])->n;
 	}
 	for (unsigned int p = 0; p < PORT_SLOTS && plan.n_port < RXQ_PLAN_MAX; p++) {
 		if (!port_is_there(&d->port[p]))
@@ -91,7 +91,7 @@ rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
 		f = named ? fwd_on_cpu(d->cpu, d->n_fwd, cp->core[q])
 			  : rxq_plan_queue(&plan, at);
 		port_rxq(port, q, &rxq);
-		rc = serve_begin(&d->serving[f], &rxq);
+		rc = serving_add(&d->serving[f], &rxq);
 	}
 	return rc;
 }
@@ -111,10 +111,10 @@ void
 rxq_assign_end(const struct rxq_assign *d, const struct port *port)
 {
 	for (uint16_t q = 0; q < port->n_rxq; q++) {
-		unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
+		unsigned int f = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 
 		if (f < d->n_fwd)
-			(void)serve_end(&d->serving[f], port->ifidx, q);
+			(void)serving_remove(&d->serving[f], port->ifidx, q);
 	}
 }
 
@@ -122,10 +122,10 @@ rxq_assign_end(const struct rxq_assign *d, const struct port *port)
 static int
 queue_move(const struct rxq_assign *d, const struct port *port, uint16_t q, unsigned int to)
 {
-	unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
+	unsigned int f = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 
 	return f < d->n_fwd && to < d->n_fwd
-		       ? serve_move(&d->serving[f], &d->serving[to], port->ifidx, q)
+		       ? serving_move(&d->serving[f], &d->serving[to], port->ifidx, q)
 		       : 0;
 }
 
@@ -138,7 +138,7 @@ rxq_assign_move(const struct rxq_assign *d, const struct port *port,
 	int rc = 0;
 
 	for (; q < port->n_rxq && q < cp->n_core && rc == 0; q++) {
-		was[q] = serve_index(d->serving, d->n_fwd, port->ifidx, q);
+		was[q] = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 		rc = queue_move(d, port, q, fwd_on_cpu(d->cpu, d->n_fwd, cp->core[q]));
 	}
 	while (rc < 0 && q-- > 0) /* a forwarder has room for a queue that it gave away */
@@ -161,8 +161,8 @@ rxq_assign_save(const struct rxq_assign *d, struct rxq_assign_saved *seen)
 		memcpy(at->name, port->name, sizeof(at->name));
 		at->n_rxq = 0;
 		while (at->n_rxq < port->n_rxq && at->n_rxq < CONFIG_CORES_MAX) {
-			at->fwd[at->n_rxq] = (uint8_t)serve_index(d->serving, d->n_fwd,
-								  port->ifidx, at->n_rxq);
+			at->fwd[at->n_rxq] = (uint8_t)serving_index(d->serving, d->n_fwd,
+								    port->ifidx, at->n_rxq);
 			at->n_rxq++;
 		}
 	}

@@ -140,7 +140,7 @@ setup(void **state)
 	for (unsigned int f = 0; f < N_FWD; f++) {
 		t.cpu[f] = f + 1;
 		t.rxq_assign.node[f] = -1;
-		assert_int_equal(serve_open(&t.serving[f], true, &t.n_sleeps), 0);
+		assert_int_equal(serving_open(&t.serving[f], true, &t.n_sleeps), 0);
 	}
 	t.rxq_assign.serving = t.serving;
 	t.rxq_assign.cpu = t.cpu;
@@ -155,7 +155,7 @@ static int
 teardown(void **state)
 {
 	for (unsigned int f = 0; f < N_FWD; f++)
-		serve_close(&t.serving[f]);
+		serving_close(&t.serving[f]);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ served(const struct config *conf, char *buf)
 			continue;
 		at += sprintf(at, "%s", port->name);
 		for (uint16_t q = 0; q < port->n_rxq; q++) {
-			unsigned int f = serve_index(t.serving, N_FWD, port->ifidx, q);
+			unsigned int f = serving_index(t.serving, N_FWD, port->ifidx, q);
 
 			at += sprintf(at, f < N_FWD ? " %u" : " -", f + 1);
 		}
@@ -219,16 +219,16 @@ what_a_forwarder_served_once_needs_no_memory_again(void **state)
 	struct rxq q = {.ifidx = 1, .fd = -1};
 
 	for (q.queue = 0; q.queue < 5; q.queue++)
-		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
+		assert_int_equal(serving_add(&t.serving[0], &q), 0);
 	n_until_none = 0;
-	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
+	assert_int_equal(serving_add(&t.serving[0], &q), -ENOMEM);
 	for (uint16_t n = 0; n < 5; n++)
-		assert_int_equal(serve_end(&t.serving[0], 1, n), 0);
-	assert_int_equal(serve_set(&t.serving[0])->n, 0);
+		assert_int_equal(serving_remove(&t.serving[0], 1, n), 0);
+	assert_int_equal(serving_set(&t.serving[0])->n, 0);
 	for (q.queue = 0; q.queue < 5; q.queue++)
-		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
-	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
-	assert_int_equal(serve_set(&t.serving[0])->n, 5);
+		assert_int_equal(serving_add(&t.serving[0], &q), 0);
+	assert_int_equal(serving_add(&t.serving[0], &q), -ENOMEM);
+	assert_int_equal(serving_set(&t.serving[0])->n, 5);
 }
 
 static void
