@@ -1,6 +1,6 @@
-# fpm-dataplane. `make help` lists the targets for people. The fragments tests/test.mk,
-# tests/fuzz/fuzz.mk, tests/bench/bench.mk and fpm-dataplane/dist/package.mk have the rest.
-# Every build lands in build/$(BUILD)/; sources are found by folder.
+# fpm-dataplane. `make help` lists the targets. The fragments tests/test.mk, tests/fuzz/fuzz.mk,
+# tests/bench/bench.mk and fpm-dataplane/dist/package.mk have the targets that are not here.
+# Every build is in build/$(BUILD)/. Each folder's sources are found by wildcard.
 
 BUILD   ?= release
 O       := build/$(BUILD)
@@ -11,14 +11,14 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-# Programs that README.md and the quick start use to look at the lab.
+# Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
 	clang-format-14 tcpdump groff-base tini
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
-# The guest has this machine's files, with systemd as process 1.
+# The guest has the files of this machine, and systemd as process 1.
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_PLANT := python3-clang-14 ccache
@@ -29,7 +29,7 @@ PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 .DELETE_ON_ERROR:
 
 # --- flags -----------------------------------------------------------------------------
-# x86-64-v2 at least: without it gcc turns __builtin_popcountll into a function call.
+# x86-64-v2 is the minimum: below it gcc compiles __builtin_popcountll to a function call.
 PC      := pkg-config
 LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 jansson \
 	libmicrohttpd
@@ -38,14 +38,14 @@ CFLAGS_debug   := -Og -g3 -DDEBUG
 CFLAGS_asan    := -O1 -g3 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
 	-fno-sanitize-recover=undefined
 CFLAGS_fuzz    := $(CFLAGS_asan) -fsanitize=fuzzer-no-link
-# DPDK's rings by C11's atomics: ThreadSanitizer knows them, and no barriers of the compiler.
+# DPDK's rings use C11 atomics, because ThreadSanitizer does not see compiler barriers.
 CFLAGS_tsan    := -O1 -g3 -DDEBUG -fsanitize=thread -fno-omit-frame-pointer \
 	-DRTE_USE_C11_MEM_MODEL
 ifeq ($(CFLAGS_$(BUILD)),)
 $(error BUILD=$(BUILD) is not one of release, debug, asan, tsan, fuzz)
 endif
-# A tarball has no history: `git archive` writes the commit into the file VERSION.
-# Evaluated once, when first used: `make help` must work before anything is installed.
+# A tarball has no history, so `git archive` writes the commit into the file VERSION. The variables
+# are evaluated once, at the first use: `make help` must work before any package is installed.
 VERSION   = $(eval VERSION := $$(shell test -e .git && git describe --always --dirty \
 	2>/dev/null || sed 's/-.Format.*//' VERSION))$(VERSION)
 PC_CFLAGS = $(eval PC_CFLAGS := $$(shell $(PC) --cflags libdpdk $(LIBS_PC)))$(PC_CFLAGS)
@@ -56,23 +56,23 @@ ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-pro
 	-I. -Ifpm-dataplane $(PC_CFLAGS) \
 	-march=x86-64-v2 -pthread $(CFLAGS_$(BUILD)) $(CFLAGS)
 
-# --- what is built ---------------------------------------------------------------------
+# --- programs --------------------------------------------------------------------------
 POPTRIE_SRC := $(wildcard poptrie/*.c)
 TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := fpm-dataplane/main.c \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
-# With the daemon's own eyes for a configuration file: `fpmctl config check`.
+# fpmctl has the daemon's code for configuration files, because of `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config/*.c pci/*.c)) \
 	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c prefix.c log.c log_out.c policer.c) \
 	tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
 	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
-# With ccache installed, a file is compiled again only when its text or flags differ.
+# With ccache, a file is compiled only if its text or its flags have changed.
 CCACHE      ?= $(shell command -v ccache)
 
-# $(call program,FILE,OBJECTS,LIBRARIES): the rule that links a program. Libraries are expanded
-# when it is linked, with $$, because pkg-config may not be installed before.
+# $(call program,FILE,OBJECTS,LIBRARIES) is the rule that links a program. $$ delays the expansion of
+# the libraries until the program is linked, because pkg-config may not be installed before.
 comma := ,
 define program
 $(1): $(2)
@@ -95,8 +95,8 @@ $(O)/obj/%.o: %.c Makefile
 	@echo "  CC    $<"
 	@$(CCACHE) $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The version is compiled into the objects that print it, and into no other: a commit that
-# changes one file then leaves all other objects, and what a compiler cache has of them, valid.
+# The version is compiled only into the objects that print it. A commit that changes one file then
+# leaves all other objects, and their copies in a compiler cache, valid.
 VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o daemon/threads.o start/options.o ctl/main.o supervise/main.o)
 $(VERSIONED): ALL_CFLAGS += -DFPMDP_VERSION='"$(VERSION)"'
 $(VERSIONED): $(O)/version
@@ -104,13 +104,13 @@ $(O)/version: FORCE
 	@mkdir -p $(@D); echo "$(VERSION)" | cmp -s - $@ || echo "$(VERSION)" >$@
 FORCE:
 
-# Targets that compile nothing, or call another make that does.
+# Targets that compile nothing, or that compile by another make.
 NO_OBJECTS := help deps build demo lab lab-vm lab-down demo-down vtysh check test test-all clean
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 endif
 
-# --- set-up: apt by package name, only what is missing -----------------------------------
+# --- set-up: apt installs the packages that are missing -----------------------------------
 DEPS_ALL := $(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TEST)
 APT      := DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	-o DPkg::Lock::Timeout=120
@@ -120,7 +120,7 @@ deps: ## install the Debian packages that are missing (root)
 			$$2 == "wanted" && !($$1 in there) {print $$1}'; }; \
 	want=$$(missing | xargs); [ -n "$$want" ] || exit 0; \
 	[ "$$(id -u)" = 0 ] || { echo "deps: run as root once, to install: $$want"; exit 1; }; \
-	echo "deps: installing, with what they need: $$want"; \
+	echo "deps: installing, with their dependencies: $$want"; \
 	mkdir -p build; { $(APT) $$want || { apt-get update && $(APT) $$want; }; } 2>&1 \
 		| tee build/deps.log | awk '/^Waiting|newly installed/ {print "  " $$0} \
 			/^Need to get/ {print "  " $$0 " A dot: ten unpacked; a colon: ten set up."} \
@@ -128,25 +128,25 @@ deps: ## install the Debian packages that are missing (root)
 			/^Setting up/ && ++s % 10 == 0 {printf ":"} {fflush()} END {print ""}'; \
 	[ -z "$$(missing)" ] || { tail -20 build/deps.log; exit 1; }
 
-# A sub-make: what pkg-config says is known only after the packages are there.
+# Use a sub-make, because pkg-config works only after the packages are installed.
 build:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_LOOK)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD) all
 
-demo: ## the main job, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100000)
+demo: ## the lab, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100000)
 	@$(MAKE) --no-print-directory build
 	@$(PY) tests/lab/demo.py
 
-lab: ## a scenario of frr-config, proved and left up (S=name; without it the list)
+lab: ## run and check a scenario of frr-config, and leave it up (S=name; without it the list)
 	@$(if $(S),$(MAKE) --no-print-directory build)
 	@$(PY) tests/lab/scenario.py $(S)
 
-lab-vm: ## a scenario proved in a virtual machine, whose kernel has VLANs and VRFs (S=name; without it the list)
+lab-vm: ## run and check a scenario in a virtual machine, whose kernel has VLANs and VRFs (S=name; without it the list)
 	@$(if $(S),$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)")
 	@$(if $(S),mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all)
 	@$(PY) tests/vm/run.py --lab $(S)
 
-lab-down demo-down: ## take the lab down, whatever state it is in
+lab-down demo-down: ## remove the lab, in any state
 	@$(PY) tests/lab/lab.py down
 
 vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one command)
@@ -159,12 +159,12 @@ format: ## clang-format over all C
 clean: ## remove build/
 	@rm -rf build
 
-help: ## this list
+help: ## print this list
 	@echo "fpm-dataplane: make TARGET [BUILD=release|debug|asan|tsan]"; echo; \
 	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' $(filter %Makefile %.mk,$(MAKEFILE_LIST)) | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down lab lab-vm lab-down vtysh format clean help
 
-# A copy of the tree for a package or an image has no tests.
+# The copy of the tree in a package or an image has no tests.
 include $(wildcard tests/test.mk tests/fuzz/fuzz.mk tests/bench/bench.mk fpm-dataplane/dist/package.mk)

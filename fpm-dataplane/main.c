@@ -59,7 +59,7 @@ ports_start(const struct config *conf)
 
 	if (rc < 0)
 		return rc; /* ports_open() has logged the port and the reason */
-	rc = deal_all(&dp.deal, conf->port, dp.n_port);
+	rc = rxq_assign_all(&dp.rxq_assign, conf->port, dp.n_port);
 	if (rc < 0)
 		log_error("main: receive queues not assigned error=%s", strerror(-rc));
 	return rc;
@@ -128,7 +128,7 @@ daemon_take_over(const struct config *conf)
 		.n_port = dp.n_port,
 		.shared = dp.shared,
 		.rib_was_short = rib_had_nomem,
-		.on_predecessor_death = nics_mistrust,
+		.on_predecessor_death = nicd_abandon,
 	};
 
 	return handover_from_predecessor(&this);
@@ -161,7 +161,7 @@ daemon_serve(void)
 	sd_send_nowait("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
 	daemon_stop(sig == SD_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
-	nics_end();
+	nicd_stop();
 	return sig == SD_SIGNAL_RESTART ? SD_EXIT_RESTART : 0;
 }
 
@@ -178,7 +178,7 @@ daemon_start_failed(int rc)
 					      dp.last_checkpoint.tries);
 	last_checkpoint_close();
 	if (dp.predecessor < 0)
-		nics_end();
+		nicd_stop();
 	return dp.predecessor >= 0 && rc == -ENOMEM ? SD_EXIT_ROOM : 1;
 }
 
@@ -196,18 +196,18 @@ daemon_run(const struct config *conf)
 	 * thread name.
 	 */
 	(void)urcu_qsbr_get_default_call_rcu_data();
-	dp.deal = (struct deal){.serving = dp.serving,
-				.cpu = dp.conf.core,
-				.n_fwd = conf->n_core,
-				.port = dp.port};
+	dp.rxq_assign = (struct rxq_assign){.serving = dp.serving,
+					    .cpu = dp.conf.core,
+					    .n_fwd = conf->n_core,
+					    .port = dp.port};
 	for (unsigned int i = 0; i < conf->n_core; i++)
-		dp.deal.node[i] = plan_node(conf->core[i]);
+		dp.rxq_assign.node[i] = plan_node(conf->core[i]);
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
 		return daemon_start_failed(rc);
 	}
-	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);
+	rc = nicd_start(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
@@ -240,7 +240,7 @@ daemon_run(const struct config *conf)
 		 dp.n_port, conf->n_core, conf->control_socket);
 	last_checkpoint_close();
 	fdstore_put_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
-	nics_keep();
+	nicd_store_pidfd();
 	sd_send("READY=1");
 	return daemon_serve();
 }
@@ -265,6 +265,6 @@ main(int argc, char **argv)
 	dp.argv = argv;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	if (opt.nics)
-		return nics_serve(&dp.conf);
+		return nicd_serve(&dp.conf);
 	return daemon_run(&dp.conf);
 }

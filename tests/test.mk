@@ -1,12 +1,12 @@
 # Tests: tiers, unit programs, system tests, guests, lint. Included by ../Makefile.
 
-# --- unit tests: the first lines of each test name what it links (`link: dir/ file.c`) ----
-# tests/unit/test_x.c becomes build/.../tests/unit/test_x; helpers sit beside as non-test_*.c
+# --- unit tests: the first lines of each test name the files it links (`link: dir/ file.c`) ----
+# tests/unit/test_x.c becomes build/.../tests/unit/test_x. Helpers are the other files there.
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
 link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(wildcard $(p)*.c),$(p)))
 
-# To find these takes most of make's own time: targets that link no unit test do without.
+# This takes most of make's own time, so targets that link no unit test skip it.
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 $(foreach t,$(UNIT_SRC:.c=),$(eval $(call program,$(O)/$(t),$(call obj,$(t).c $(call link_of,$(t).c)),$$(PC_LIBS) -lcmocka)))
 endif
@@ -17,8 +17,8 @@ unit-bins: $(UNIT_BIN)
 # --- tiers and parts -----------------------------------------------------------------------
 T ?=
 check: ## lint, unit tests and a smoke set of system tests, with sanitizers: three minutes
-test: ## what CI runs: all unit and system tests, sanitizers, fuzzers, a guest: a quarter of an hour
-test-all: ## everything, whatever it takes: all guests, packages, images, chaos, system tests under ASan
+test: ## the tests of CI: all unit and system tests, sanitizers, fuzzers, a guest: a quarter of an hour
+test-all: ## all tests: also all guests, packages, images, chaos, system tests under ASan
 check test test-all: deps
 	@$(PY) tests/suite.py $@ $(MAKE) --no-print-directory
 
@@ -28,13 +28,13 @@ unit: unit-bins ## C unit tests (BUILD=...)
 unit-asan: ## the unit tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
-# Those in which threads meet; the rest has one.
+# The tests with several threads.
 TSAN_BIN := $(addprefix $(O)/tests/unit/test_,base fpm_feedback fpm_listen fpm_server fwd_threads idle watchdog neigh neigh_adj policer \
 	poptrie_stress port rib_thread ui ui_api ui_metrics)
 tsan-bins: $(TSAN_BIN)
 	@:
 
-unit-tsan: ## the unit tests in which threads meet, under ThreadSanitizer
+unit-tsan: ## the unit tests with several threads, under ThreadSanitizer
 	@$(MAKE) --no-print-directory BUILD=tsan tsan-run
 
 tsan-run: tsan-bins
@@ -43,14 +43,14 @@ tsan-run: tsan-bins
 # The flood generator of tests/system/test_flood.py.
 $(eval $(call program,$(O)/tests/flood,$(call obj,tests/lib/flood.c)))
 
-# Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds, a kernel
-# that refuses an MTU, or to take privileges away.
+# Libraries that are preloaded into the daemon: a wall clock that jumps, a driver that writes out of
+# its bounds, a kernel that refuses an MTU, a kernel that refuses to drop privileges.
 PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
 
-# What system tests run besides the product's programs.
+# Programs that system tests run besides the product's programs.
 system-bins: all $(O)/tests/flood $(PRELOADS)
 	@:
 
@@ -67,23 +67,23 @@ system-asan: ## system tests under AddressSanitizer and UBSan (T=expression to c
 selftest: system-bins ## tests of the test tools
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
-chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10, EACH=1)
+chaos: all $(O)/tests/flood ## random faults, while each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10, EACH=1)
 	@REPEAT="$(REPEAT)" EACH="$(EACH)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
-# What wears a daemon out, and nothing that would give it a fresh start.
+# All faults under which the daemon keeps running.
 SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbors_forgotten,mtu_changes,$\
 	address_goes,nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
-soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
+soak: ## hours of chaos in which the daemon is not killed: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)
 
-# The variables: tests/plant/README.md.
+# tests/plant/README.md explains the variables.
 plant: ## plant faults in the C code, one at a time; say which tests find them (N=100 SEED=1; LIST=1 RESUME=1 FULL=1)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_LINT) $(PKGS_FUZZ) $(PKGS_PLANT)"
 	@N="$(N)" SEED="$(SEED)" LIST="$(LIST)" RESUME="$(RESUME)" FULL="$(FULL)" GUEST="$(GUEST)" \
 		TIERS="$(TIERS)" $(PY) tests/plant/plant.py $(CC) -- $(ALL_CFLAGS) \
 		-DFPMDP_VERSION='"$(VERSION)"'
 
-test-vm: ## in a virtual machine: one model of NIC, with VLANs and VRFs (T=expression: of test-vm-all)
+test-vm: ## tests in a virtual machine: one model of NIC, with VLANs and VRFs (T=expression: of test-vm-all)
 	$(call in_guests,$(if $(T),"$(T)"))
 
 test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios, no IOMMU (T=expression)
@@ -100,19 +100,19 @@ define in_guests
 else echo "$@: skipped: not installable here: $(PKGS_VM) $(2)"; fi
 endef
 
-frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
+frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
-reference: all ## the manual's pages of configuration keys, commands and reasons, from the programs; tables of performance
+reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its tables of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
 	@$(PY) fpm-dataplane/manual/reasons.py
 	@$(PY) tests/bench/measured.py
 
-lint: ## layers, format, words
+lint: ## check layers, format, words
 	@$(PY) tests/lint/lint.py
 
-# Each file with each tool: findings are argued in analyze.py, or mended.
+# Run each tool on each file. Each finding is fixed, or excused in analyze.py.
 analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'

@@ -33,7 +33,7 @@ struct dataplane {
 	struct {
 		alignas(64) _Atomic uint32_t n;
 	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
-	struct deal deal;
+	struct rxq_assign rxq_assign;
 	struct hotplug hotplug; /* of manage once it runs */
 	struct fib *fib;
 	struct watch *watch;

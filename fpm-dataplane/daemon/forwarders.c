@@ -36,7 +36,7 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 		return rc;
 	snprintf(name, sizeof(name), "fwd-%u", i);
 	*f = (struct fwd_conf){.fib = dp->fib,
-			       .tries = fib_copy_for(dp->fib, dp->deal.node[i]),
+			       .tries = fib_copy_for(dp->fib, dp->rxq_assign.node[i]),
 			       .punt = &dp->worker[W_PUNT],
 			       .count = counters_register(name),
 			       .watch = dp->watch,
@@ -47,7 +47,7 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 			       .stop = &dp->stop_fwd};
 	f->count->forwards = true;
 	f->count->cpu = (int)conf->core[i];
-	rc = serve_open(s, conf->poll_always, &f->count->sleeps);
+	rc = serving_open(s, conf->poll_always, &f->count->sleeps);
 	if (rc < 0)
 		return rc;
 	dp->rings[i].idle = &s->idle;
@@ -106,7 +106,7 @@ void
 forwarders_free(struct dataplane *dp)
 {
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
-		serve_close(&dp->serving[i]);
+		serving_close(&dp->serving[i]);
 		fwd_rings_free(&dp->rings[i]);
 	}
 }

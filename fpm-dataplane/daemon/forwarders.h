@@ -10,8 +10,8 @@ struct dataplane;
 
 /*
  * Make the objects of a forwarder for each core of the configuration. The FIB, the watch
- * and dp->deal exist. Returns 0 or -errno, with a line in the log; forwarders_free() also
- * frees a part of the objects.
+ * and dp->rxq_assign exist. Returns 0 or -errno, with a line in the log; forwarders_free()
+ * also frees a part of the objects.
  */
 int forwarders_make(struct dataplane *dp);
 

@@ -66,7 +66,7 @@ rib_begin(struct dataplane *dp)
 	int rc = rib_setup(&w[W_RIB], &rib);
 
 	if (conf->fib_per_node)
-		fib_conf_nodes(&fib, dp->deal.node, conf->n_core);
+		fib_conf_nodes(&fib, dp->rxq_assign.node, conf->n_core);
 	if (rc == 0)
 		rc = fib_create(&dp->fib, &fib);
 	if (rc < 0)
@@ -105,7 +105,7 @@ workers_setup(struct dataplane *dp)
 				 .n_port = PORT_SLOTS,
 				 .rings = dp->rings,
 				 .n_fwd = conf->n_core,
-				 .no_lcore = nics_are_kept(),
+				 .no_lcore = nicd_is_connected(),
 				 .pool = dp->pool};
 	struct fpm_conf fpm = {.rib = &w[W_RIB],
 			       .netns = conf->control_netns,
@@ -149,7 +149,7 @@ workers_setup(struct dataplane *dp)
 
 	dp->hotplug = (struct hotplug){.port = dp->port,
 				       .pool = dp->pool,
-				       .deal = &dp->deal,
+				       .rxq_assign = &dp->rxq_assign,
 				       .neigh = &w[W_NEIGH],
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;

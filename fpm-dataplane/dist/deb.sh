@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds the Debian package of the tree that this file is in, into build/deb/. The source that
-# is packaged is a copy: debian/ has to lie at its top. $1 is the version of the programs.
+# Build the Debian package of the tree of this file in build/deb/. The source package is built from
+# a copy, because debian/ has to be at its top. $1 is the version of the programs.
 set -e
 cd "$(dirname "$0")/../.."
 out=$PWD/build/deb src=$PWD/build/deb/src
-# Rising with every commit, and before 0.1 itself.
+# The version number rises with every commit, and is lower than 0.1.
 when=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)
 version=0.1~$(date -u -d "@$when" +%Y%m%d.%H%M%S).$(echo "$1" | tr -c 'a-zA-Z0-9.\n' .)
 

@@ -3,7 +3,7 @@
 deps-deb:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_DEB)"
 
-deb: deps-deb ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
+deb: deps-deb ## build a Debian package of the daemon, its supervisor and fpmctl in build/deb/
 	@fpm-dataplane/dist/deb.sh "$(VERSION)"
 
 test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root; commands of README and quick start there
@@ -14,21 +14,21 @@ test-deb: deb ## install, run, upgrade and purge the package in a clean Debian r
 		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
 		-rs tests/package/test_deb.py tests/package/test_newcomer.py
 
-# Unpacked, not installed: Debian's package would start a service. Without it tests skip.
+# Unpack the package, because its installation would start a service. Without it the tests skip.
 PROMETHEUS := build/prometheus
-prometheus: ## Debian's Prometheus in build/prometheus, for the tests of the metrics page
+prometheus: ## unpack Debian's Prometheus in build/prometheus, for the tests of the metrics page
 	@[ -x $(PROMETHEUS)/usr/bin/promtool ] || { mkdir -p $(PROMETHEUS) && cd $(PROMETHEUS) && \
 		apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .; }
 
-# The engine that answers; podman's own image format has no health checks.
+# Use the engine that answers. Podman's own image format has no health checks.
 CONTAINERS = $(eval CONTAINERS := $$(firstword $$(foreach c,docker podman,\
 	$$(shell $$(c) info >/dev/null 2>&1 && echo $$(c)))))$(CONTAINERS)
-image: ## the container image fpm-dataplane, with docker or podman
+image: ## build the container image fpm-dataplane with docker or podman
 	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman answers here"; exit 1; }
 	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
 		--build-arg VERSION="$(VERSION)" -f docker/Dockerfile -t fpm-dataplane .
 
-test-image: ## packets through two routers in containers, the labs of compose and containerlab (podman)
+test-image: ## test packets through two routers in containers, and the labs of compose and containerlab (podman)
 	@if [ -n "$(CONTAINERS)" ]; then $(MAKE) --no-print-directory image test-image-run; \
 	else echo "test-image: skipped: neither docker nor podman answers here"; fi
 

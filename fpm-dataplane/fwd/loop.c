@@ -196,7 +196,7 @@ fwd_main(void *arg)
 	idle_begin();
 	urcu_qsbr_register_thread();
 	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
-		const struct rxq_set *set = serve_set(conf->serving);
+		const struct rxq_set *set = serving_set(conf->serving);
 		unsigned int n;
 
 		f->watch = FWD_BLIND ? NULL : watch_set(conf->watch);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port comes: device, TAP, its slot, at a start as later; then neigh (which publishes it to
- * forwarders), punt, and its queues last. It goes the other way round, with a grace period before
- * anything that a forwarder may still have in its hands is closed. Runs in manage, which may
- * wait; hotplug_open() also in main, before there are other threads.
+ * Add and remove ports. A port is added in this order: the device, the TAP, the slot; then
+ * neigh, which publishes the port to the forwarders; then punt; last the queues. It is
+ * removed in the opposite order. A grace period passes before an object that a forwarder
+ * may still use is closed. All runs in the manage thread, which may wait. hotplug_open()
+ * also runs in main, before other threads run.
  */
 #include "manage/hotplug.h"
 
@@ -21,10 +22,12 @@
 #include "manage/port_conf.h"
 #include "restart/fdstore.h"
 
-#define SLOW_MS 300000u /* no device that works needs as long */
+#define SLOW_MS 300000u /* more than any working device needs */
 
-/* Devices take their time, starting and ending: no grace period waits for that, and nobody
- * takes it for a hang before SLOW_MS are over. */
+/*
+ * Begin a slow operation: a device may need seconds to start and to stop. Grace periods do
+ * not wait for this thread meanwhile, and the watchdog waits up to SLOW_MS.
+ */
 static void
 slow_begin(void)
 {
@@ -40,18 +43,23 @@ slow_end(void)
 	urcu_qsbr_thread_online();
 }
 
-/* The service manager may be busy, or stopped. */
+/*
+ * Store the descriptor of a port's TAP. This is slow if the service manager is busy or
+ * stopped.
+ */
 static void
-keep(const struct port *port)
+tap_store(const struct port *port)
 {
 	slow_begin();
 	fdstore_put_tap(port);
 	slow_end();
 }
 
-/* Tell a worker of the port and wait until it has done what there is to do. */
+/*
+ * Tell a worker that the port is in use, or `gone`. Wait until the worker is done with it.
+ */
 static void
-tell(struct worker *to, uint16_t ifidx, bool gone)
+worker_send_port(struct worker *to, uint16_t ifidx, bool gone)
 {
 	struct msg_port *m = msg_new(MSG_PORT, sizeof(*m));
 	sem_t done;
@@ -61,7 +69,7 @@ tell(struct worker *to, uint16_t ifidx, bool gone)
 	m->gone = gone;
 	m->done = &done;
 	worker_send(to, &m->m);
-	/* A grace period must not wait for us meanwhile. */
+	/* A grace period must not wait for this thread meanwhile. */
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	while (sem_wait(&done) < 0)
@@ -77,8 +85,8 @@ hotplug_msg(const struct hotplug *h, struct msg *m)
 
 	if (m->type == MSG_TAP) {
 		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
-		if (port_is_there(port)) /* else it went while the message was on its way */
-			keep(port);
+		if (port_is_there(port)) /* else it was removed meanwhile */
+			tap_store(port);
 	}
 	msg_free(m);
 }
@@ -92,9 +100,12 @@ hotplug_find(const struct hotplug *h, const char *tap)
 	return NULL;
 }
 
-/* A number that has rested longest, so that nothing of its last port is still about. */
+/*
+ * Take the next free interface number. Numbers are used in turn, so that a number is not
+ * used again while any state of its last port is left.
+ */
 static uint16_t
-number_take(struct hotplug *h)
+ifidx_take(struct hotplug *h)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		h->last_ifidx = (uint16_t)(h->last_ifidx % PORT_SLOTS + 1);
@@ -104,10 +115,10 @@ number_take(struct hotplug *h)
 	return 0; /* CONFIG_PORTS_MAX is less */
 }
 
-/* Is a TAP of ours called so by now, that was another port's name when it was opened? */
+/* Return true, and a sentence in `why`, if the TAP of another port was renamed to `tap`. */
 static bool
-is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, char *why,
-	   unsigned int why_size)
+tap_name_is_taken(const struct hotplug *h, const struct config *conf, const char *tap,
+		  char *why, unsigned int why_size)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		const struct port *port = &h->port[i];
@@ -117,10 +128,10 @@ is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, 
 		    strcmp(name, tap) != 0)
 			continue;
 		snprintf(why, why_size,
-			 "somebody has given that name to the TAP of port %s%s", port->name,
+			 "the TAP of port %s has been renamed to this name%s", port->name,
 			 config_port(conf, port->name) != NULL
 				 ? ""
-				 : "; a restart would take it over under that name");
+				 : "; `fpmctl restart` would use it under this name");
 		return true;
 	}
 	return false;
@@ -128,16 +139,16 @@ is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, 
 
 int
 hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	     const struct hotplug_rest *rest, struct port **slot, char *why,
+	     const struct hotplug_reuse *reuse, struct port **slot, char *why,
 	     unsigned int why_size)
 {
-	struct port_conf pc = port_conf_from_config(conf, cp, h->deal->n_fwd);
-	uint16_t ifidx = number_take(h);
+	struct port_conf pc = port_conf_from_config(conf, cp, h->rxq_assign->n_fwd);
+	uint16_t ifidx = ifidx_take(h);
 	struct port port;
 	int rc;
 
-	pc.tap_fd = rest->tap_fd;
-	pc.place = rest->place;
+	pc.tap_fd = reuse->tap_fd;
+	pc.place = reuse->place;
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
 	if (rc < 0)
 		return rc;
@@ -148,37 +159,40 @@ hotplug_open(struct hotplug *h, const struct config *conf, const struct config_p
 
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+	    const struct hotplug_reuse *reuse, char *why, unsigned int why_size)
 {
-	struct hotplug_rest nothing = {.tap_fd = -1};
+	struct hotplug_reuse nothing = {.tap_fd = -1};
 	struct port *slot;
 	uint64_t begin;
 	int rc;
 
-	if (rest == NULL) {
-		if (is_renamed(h, conf, cp->tap, why, why_size))
+	if (reuse == NULL) {
+		if (tap_name_is_taken(h, conf, cp->tap, why, why_size))
 			return -EEXIST;
-		nothing.place = PORT_SLOTS + ++h->n_come;
-		rest = &nothing;
+		nothing.place = PORT_SLOTS + ++h->n_added;
+		reuse = &nothing;
 	}
 	begin = monotonic_ms();
 	slow_begin();
-	rc = hotplug_open(h, conf, cp, rest, &slot, why, why_size);
+	rc = hotplug_open(h, conf, cp, reuse, &slot, why, why_size);
 	slow_end();
 	if (rc < 0)
 		return rc;
-	tell(h->neigh, slot->ifidx, false);
-	tell(h->punt, slot->ifidx, false);
-	rc = deal_begin(h->deal, slot, cp, true);
+	worker_send_port(h->neigh, slot->ifidx, false);
+	worker_send_port(h->punt, slot->ifidx, false);
+	rc = rxq_assign_begin(h->rxq_assign, slot, cp, true);
 	if (rc == 0)
-		rc = deal_begin(h->deal, slot, cp, false);
+		rc = rxq_assign_begin(h->rxq_assign, slot, cp, false);
 	if (rc < 0) {
-		snprintf(why, why_size, "no memory for its queues");
+		snprintf(why, why_size, "not enough memory for its queues");
 		hotplug_undo(h, slot);
 		return rc;
 	}
-	/* One that was passed on may have been made anew since it was kept. */
-	keep(slot);
+	/*
+	 * A TAP that was handed on may have been made again since its descriptor was
+	 * stored.
+	 */
+	tap_store(slot);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
 		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
 		 (unsigned long long)(monotonic_ms() - begin));
@@ -186,7 +200,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 }
 
 void
-hotplug_forget(const char *tap)
+hotplug_unstore(const char *tap)
 {
 	slow_begin();
 	fdstore_remove_tap(tap);
@@ -194,25 +208,28 @@ hotplug_forget(const char *tap)
 }
 
 void
-hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
+hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 {
 	uint16_t ifidx = port->ifidx;
 	struct port gone;
 
-	deal_end(h->deal, port);
-	/* Its word to rib and to forwarders: nothing leaves by it any more. */
-	tell(h->neigh, ifidx, true);
-	tell(h->punt, ifidx, true);
+	rxq_assign_end(h->rxq_assign, port);
+	/* neigh tells rib and the forwarders that no packet may leave by this port. */
+	worker_send_port(h->neigh, ifidx, true);
+	worker_send_port(h->punt, ifidx, true);
 	gone = *port;
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
-	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
+	/* No reader has the port after this. ui, trace and punt no longer see it. */
 	urcu_qsbr_synchronize_rcu();
 	GRACE_OVER();
 	slow_begin();
-	if (rest != NULL) {
-		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
+	if (reuse != NULL) {
+		*reuse = (struct hotplug_reuse){dup(gone.tap.fd), gone.place};
 	} else {
-		/* Before who asked is told: a new port of that name could not have it. */
+		/*
+		 * The client gets its reply after this: while the service manager has a
+		 * descriptor of the TAP, a new port cannot use that name.
+		 */
 		fdstore_remove_tap(gone.name);
 		if (tap_destroy(&gone.tap) < 0)
 			log_warn("port: tap not deleted name=%s", gone.name);
@@ -226,11 +243,11 @@ void
 hotplug_undo(struct hotplug *h, struct port *port)
 {
 	bool made = port->tap_new;
-	struct hotplug_rest rest;
+	struct hotplug_reuse reuse;
 
-	hotplug_del(h, port, made ? NULL : &rest);
+	hotplug_del(h, port, made ? NULL : &reuse);
 	if (made)
 		return;
-	close(rest.tap_fd);
-	hotplug_forget(port->name);
+	close(reuse.tap_fd);
+	hotplug_unstore(port->name);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hotplug: ports that come and go. While packets pass, forwarders, neigh and punt are brought
- * round one after the other; no other port's queue is touched. All is [manage], but what a
- * start needs too: hotplug_open().
+ * hotplug: add and remove ports while packets pass. The threads neigh and punt and the
+ * forwarders learn of a port one after the other. The queues of other ports are not
+ * affected.                                     [manage; hotplug_open() also main at start]
  */
 #ifndef MANAGE_HOTPLUG_H
 #define MANAGE_HOTPLUG_H
@@ -14,56 +14,62 @@
 
 /* W:main at start, then manage */
 struct hotplug {
-	struct port *port; /* PORT_SLOTS of them, shared with all */
+	struct port *port; /* array of PORT_SLOTS, which all threads share */
 	struct rte_mempool *pool;
-	const struct deal *deal;
+	const struct rxq_assign *rxq_assign;
 	struct worker *neigh, *punt;
-	/* Given out last, 0: none; a number rests before it is used again. */
-	uint16_t last_ifidx;
-	uint32_t n_come; /* ports that came after the start */
-};
-
-/* What stays of a port whose device is exchanged, or of the same port of the last daemon. */
-struct hotplug_rest {
-	int tap_fd;     /* -1: none */
-	uint32_t place; /* 0: as its number */
+	uint16_t last_ifidx; /* the number that was taken last, 0: none */
+	uint32_t n_added;    /* number of ports added since the start */
 };
 
 /*
- * Open the device and the TAP of port `cp` of `conf` and publish the port in an empty slot. The
- * first port gets slot 0, the next ones follow. Ownership of the descriptor in `rest` passes.
- * No thread is told of the port and no queue is served yet. Returns 0 with the slot in *slot, or
- * -errno with a sentence in `why`.                              [main at start, then manage]
+ * The parts of a port that are used again: when its device is exchanged, or by a successor
+ * of the daemon.
+ */
+struct hotplug_reuse {
+	int tap_fd;     /* -1: none */
+	uint32_t place; /* place in the order of ports; 0: its number */
+};
+
+/*
+ * Open the device and the TAP of port `cp` of `conf` and publish the port in an empty slot.
+ * The first port gets slot 0, the next ports get the following slots. The function takes
+ * ownership of the descriptor in `reuse`. It tells no thread of the port, and no queue is
+ * served yet. Returns 0 with the slot in *slot, or -errno with a sentence in `why`.
+ *                                                              [main at start, then manage]
  */
 int hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-		 const struct hotplug_rest *rest, struct port **slot, char *why,
+		 const struct hotplug_reuse *reuse, struct port **slot, char *why,
 		 unsigned int why_size);
 
 /*
- * Make a port as configured in `conf`, and its TAP; with `rest` (not NULL) that one, in the
- * place where it was, its descriptor is ours then. Returns 0, or -errno with all as before
- * and a sentence in `why`.
+ * Add port `cp` of `conf`: device, TAP and queues. If `reuse` is not NULL, use its TAP and
+ * its place, and take ownership of its descriptor. Returns 0, or -errno with nothing
+ * changed and a sentence in `why`.
  */
 int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-		const struct hotplug_rest *rest, char *why, unsigned int why_size);
+		const struct hotplug_reuse *reuse, char *why, unsigned int why_size);
 
-/* What other threads tell of ports; takes the message. */
+/* Process a message about a port from another thread, and free it. */
 void hotplug_msg(const struct hotplug *h, struct msg *m);
 
-/* Nobody keeps the TAP of that port any more; it has been closed here. */
-void hotplug_forget(const char *tap);
+/* Remove the descriptor of that port's TAP from the service manager's store. */
+void hotplug_unstore(const char *tap);
 
-/* The port of that name, or NULL. */
+/* Return the port with that name, or NULL. */
 struct port *hotplug_find(const struct hotplug *h, const char *tap);
 
 /*
- * Take a port out: next hops by it are dead at once, what is on its way in it is dropped.
- * With `rest` (not NULL) the TAP stays and its descriptor there is the caller's; else it is
- * deleted.
+ * Remove a port. Next hops by this port are dead at once, and packets in its queues are
+ * dropped. If `reuse` is not NULL, the TAP stays, and the caller owns the descriptor in
+ * `reuse`. Otherwise the TAP is deleted.
  */
-void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest);
+void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse);
 
-/* As if it had not come: a TAP that was there before stays, and nobody keeps it. */
+/*
+ * Undo hotplug_add(). A TAP that existed before stays, but the service manager no longer
+ * has its descriptor.
+ */
 void hotplug_undo(struct hotplug *h, struct port *port);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The manage thread: what runs as a configuration, and changes of it. A change is looked at
- * as a whole first; what cannot be done now refuses all of it. Others are told by message.
+ * The manage thread: the running configuration, and changes to it. A change is checked as a
+ * whole first. If a part of it cannot be made now, all of it is refused. Other threads get
+ * messages.
  */
 #include "manage/manage.h"
 
@@ -28,7 +29,7 @@ struct manage {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-refuse(struct msg_manage *mm, const char *fmt, ...)
+change_refuse(struct msg_manage *mm, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -38,29 +39,29 @@ refuse(struct msg_manage *mm, const char *fmt, ...)
 }
 
 /*
- * From here on what runs is neither what it was nor what it will be, which a device may take its
- * time for, until change_unlock(). A reload that nobody waits for is made when the restart is
- * over.
+ * Begin a change, and refuse it during a restart. A change ends with change_unlock(); until
+ * then only a part of it may be made, and a device may need seconds. A reload without a
+ * client, which a signal requested, is made when the restart is over.
  */
 static bool
-may_begin(struct msg_manage *mm)
+change_begin(struct msg_manage *mm)
 {
 	mm->is_barred = !change_lock(mm->q.from == NULL);
 	if (mm->is_barred)
-		refuse(mm, "%s", CHANGE_REFUSED);
+		change_refuse(mm, "%s", CHANGE_REFUSED);
 	return !mm->is_barred;
 }
 
 static void
-row(struct msg_manage *mm, json_t *object)
+row_add(struct msg_manage *mm, json_t *object)
 {
 	json_array_append_new(mm->q.rows, object);
 }
 
-/* --- what runs -------------------------------------------------------------------------- */
+/* --- running configuration -------------------------------------------------------------- */
 
 static void
-show(struct manage *mg, struct msg_manage *mm)
+show_running(struct manage *mg, struct msg_manage *mm)
 {
 	char *text = NULL;
 	size_t size;
@@ -70,16 +71,16 @@ show(struct manage *mg, struct msg_manage *mm)
 		abort(); /* a few KiB */
 	config_show(mg->conf.running, f);
 	fclose(f);
-	row(mm, json_pack("{s:s}", "yaml", text));
+	row_add(mm, json_pack("{s:s}", "yaml", text));
 	free(text);
 }
 
 static void
-on_key(void *ctx, const struct config_key *key)
+row_add_key(void *ctx, const struct config_key *key)
 {
-	row(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
-			   key->value, "values", key->expected, "required", key->required,
-			   "reload", key->live));
+	row_add(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
+			       key->value, "values", key->expected, "required",
+			       key->required, "reload", key->live));
 }
 
 /* --- policers --------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 	struct policer_conf *now = &mg->conf.running->policer[want->class];
 	char rate[16], source_rate[16];
 
-	if (!may_begin(mm))
+	if (!change_begin(mm))
 		return;
 #define CHANGE(field)                            \
 	if (want->policer.field != POLICER_KEEP) \
@@ -118,7 +119,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 		 rate_str(now->source_rate, source_rate), now->source_burst);
 }
 
-/* --- reload ------------------------------------------------------------------------------ */
+/* --- reload ----------------------------------------------------------------------------- */
 
 struct reload {
 	struct msg_manage *mm;
@@ -128,8 +129,9 @@ struct reload {
 };
 
 /*
- * Does the change take a TAP below the least MTU of IPv6, or, up, from there? New ports come
- * from nowhere, as if from above.
+ * Return true if the change takes the MTU of a TAP below the minimum of IPv6 (with `up`:
+ * from below it to at least the minimum). A new port counts as if its MTU had been the
+ * minimum.
  */
 static bool
 mtu_passes_ip6_min(const struct config *next, const struct config_change *change, bool up)
@@ -154,59 +156,60 @@ mtu_passes_ip6_min(const struct config *next, const struct config_change *change
 }
 
 static const char *
-note_of(const struct config *next, const struct config_change *change)
+change_note(const struct config *next, const struct config_change *change)
 {
 	if (mtu_passes_ip6_min(next, change, false))
-		return "below 1280 the kernel has no IPv6 on it: its IPv6 addresses and "
-		       "routes go, RFC 8200 section 5";
+		return "below 1280 the kernel has no IPv6 on it: it removes the IPv6 "
+		       "addresses and routes, RFC 8200 section 5";
 	if (mtu_passes_ip6_min(next, change, true))
-		return "IPv6 comes back with its link-local address alone; the others have "
-		       "to be given again";
+		return "the kernel restores IPv6 with its link-local address alone; add "
+		       "the other addresses again";
 	if (!change->live)
 		return "needs a restart of the daemon";
 	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
-		return "routes from now on; `fpmctl replay` brings the others";
+		return "applies to routes received from now on; `fpmctl replay` gets the "
+		       "others again";
 	if (strcmp(change->path, "checkpoint-max-age-s") == 0)
-		return "of the next start";
+		return "used at the next start";
 	return NULL;
 }
 
 static void
-on_change(void *ctx, const struct config_change *change)
+reload_report(void *ctx, const struct config_change *change)
 {
 	struct reload *r = ctx;
 
 	r->n_impossible += !change->live;
 	if (r->apply && mtu_passes_ip6_min(r->next, change, false))
-		log_warn("manage: below an MTU of 1280 the kernel has no IPv6 key=%s",
-			 change->path);
+		log_warn("manage: ipv6 disabled, mtu below 1280 key=%s", change->path);
 	if (r->apply)
 		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
 			 change->from != NULL ? change->from : "none",
 			 change->to != NULL ? change->to : "none");
 	else
-		row(r->mm, json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
-				     "from", change->from, "to", change->to, "possible",
-				     change->live, "note", note_of(r->next, change)));
+		row_add(r->mm,
+			json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
+				  "from", change->from, "to", change->to, "possible",
+				  change->live, "note", change_note(r->next, change)));
 }
 
-/* All that is wrong with a file, a row each. */
+/* Add a row for each error of a file, from lines of `text`. */
 static void
-rows_of_errors(struct msg_manage *mm, char *text)
+rows_add_errors(struct msg_manage *mm, char *text)
 {
 	char *rest = text;
 
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;)
 		if (line[0] != '\0')
-			row(mm, json_pack("{s:s}", "wrong", line));
+			row_add(mm, json_pack("{s:s}", "wrong", line));
 }
 
 static bool
-read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
+config_read(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	const char *file =
 		mm->want.file[0] != '\0' ? mm->want.file : mg->conf.running->file;
-	char shown[400], *text = NULL; /* a long name is cut off: refuse() would, too */
+	char shown[400], *text = NULL; /* a long name is cut, as in mm->error */
 	size_t size;
 	FILE *err = open_memstream(&text, &size);
 	struct stat st;
@@ -215,7 +218,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	if (err == NULL)
 		abort();
 	log_escape_name(file, shown, sizeof(shown));
-	/* A pipe or a terminal may say nothing for ever, and we with it: until the watchdog. */
+	/* Reading a pipe or a terminal could block until the watchdog ends the daemon. */
 	if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
 		fprintf(err, "%s: is no regular file; expected a YAML file\n", shown);
 	else
@@ -223,16 +226,16 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	next->poll_always |= mg->conf.poll_always;
 	fclose(err);
 	if (errors > 0) {
-		rows_of_errors(mm, text);
-		refuse(mm, REFUSED "%d error%s in %s", errors, errors == 1 ? "" : "s",
-		       shown);
+		rows_add_errors(mm, text);
+		change_refuse(mm, REFUSED "%d error%s in %s", errors,
+			      errors == 1 ? "" : "s", shown);
 	}
 	free(text);
 	return errors == 0;
 }
 
 static void
-apply_settings(struct manage *mg, const struct config *next)
+settings_apply(struct manage *mg, const struct config *next)
 {
 	struct worker *const to[] = {mg->conf.rib, mg->conf.fpm};
 
@@ -253,41 +256,44 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
-/* What is sure to begin. */
+/* Make a change that change_lock() has admitted. */
 static void
-change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
+change_apply(struct manage *mg, struct msg_manage *mm, struct config *next,
+	     struct reload *r)
 {
 	char why[sizeof(mm->error)];
 
-	if (manage_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
-		refuse(mm, "%s", why);
+	if (reload_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+		change_refuse(mm, "%s", why);
 		return;
 	}
 	r->apply = true;
-	config_diff(mg->conf.running, next, on_change, r);
-	apply_settings(mg, next);
-	/* The file of the start remains the one that a reload reads. */
+	config_diff(mg->conf.running, next, reload_report, r);
+	settings_apply(mg, next);
+	/* A reload always reads the file that the daemon started with. */
 	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
 }
 
-/* From what runs to `next`: all of it, or nothing and why not. */
+/* Change the running configuration to `next` as a whole, or refuse with a reason. */
 static void
-change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
+change_make(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	struct reload r = {.mm = mm, .next = next};
 
-	config_diff(mg->conf.running, next, on_change, &r);
+	config_diff(mg->conf.running, next, reload_report, &r);
 	if (mm->want.dry_run)
 		return;
 	if (r.n_impossible > 0) {
-		refuse(mm, REFUSED "%u of the changes cannot be made while the daemon runs",
-		       r.n_impossible);
+		change_refuse(mm,
+			      REFUSED
+			      "%u of the changes cannot be made while the daemon runs",
+			      r.n_impossible);
 		return;
 	}
-	if (!may_begin(mm))
+	if (!change_begin(mm))
 		return;
-	change(mg, mm, next, &r);
+	change_apply(mg, mm, next, &r);
 	change_unlock();
 }
 
@@ -302,20 +308,23 @@ config_new(void)
 }
 
 static void
-reload(struct manage *mg, struct msg_manage *mm)
+reload_file(struct manage *mg, struct msg_manage *mm)
 {
 	struct config *next = config_new();
 
-	if (read_file(mg, mm, next))
-		change_to(mg, mm, next);
+	if (config_read(mg, mm, next))
+		change_make(mg, mm, next);
 	free(next);
 }
 
-/* --- ports -------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------ */
 
-/* Is what a person asked for one that a file could say? The file's own code judges. */
+/*
+ * Return true if a file could have this configuration. The code that loads files checks it:
+ * the configuration is printed as YAML and parsed again.
+ */
 static bool
-would_load(const struct config *next, struct msg_manage *mm)
+config_would_load(const struct config *next, struct msg_manage *mm)
 {
 	char *yaml = NULL, *said = NULL;
 	size_t len, size;
@@ -331,7 +340,7 @@ would_load(const struct config *next, struct msg_manage *mm)
 	fclose(err);
 	if (errors > 0) {
 		said[strcspn(said, "\n")] = '\0';
-		refuse(mm, REFUSED "%s", said);
+		change_refuse(mm, REFUSED "%s", said);
 	}
 	free(yaml);
 	free(said);
@@ -340,7 +349,7 @@ would_load(const struct config *next, struct msg_manage *mm)
 }
 
 static void
-port_wish(const struct manage_want *want, struct config_port *cp)
+config_port_set(const struct manage_want *want, struct config_port *cp)
 {
 	snprintf(cp->tap, sizeof(cp->tap), "%s", want->tap);
 	if (want->device[0] != '\0')
@@ -355,7 +364,9 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 	}
 }
 
-/* Of a port that is there its device has the last word. */
+/*
+ * Refuse an MTU that is out of range. For an existing port, name the limit of its device.
+ */
 static bool
 mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 {
@@ -364,16 +375,18 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 
 	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
 		return true;
-	refuse(mm,
-	       REFUSED "mtu: %u is out of range; expected a number from %u to %u, and the "
-		       "device of %s (%s) takes %u at most",
-	       mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
-	       port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes : CONFIG_MTU_MAX);
+	change_refuse(mm,
+		      REFUSED
+		      "mtu: %u is out of range; expected a number from %u to %u, and the "
+		      "device of %s (%s) takes %u at most",
+		      mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
+		      port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes
+							   : CONFIG_MTU_MAX);
 	return false;
 }
 
 static void
-port_change(struct manage *mg, struct msg_manage *mm)
+port_request(struct manage *mg, struct msg_manage *mm)
 {
 	const struct manage_want *want = &mm->want;
 	struct config *next = config_new();
@@ -383,14 +396,16 @@ port_change(struct manage *mg, struct msg_manage *mm)
 	while (i < next->n_port && strcmp(next->port[i].tap, want->tap) != 0)
 		i++;
 	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
-		refuse(mm, "port %s is there already; `port set` changes it", want->tap);
+		change_refuse(mm, "port %s exists already; `port set` changes it",
+			      want->tap);
 	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
 		mm->is_missing = true;
-		refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
+		change_refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
 	} else if (i == CONFIG_PORTS_MAX) {
-		refuse(mm, "there are %u ports, as many as there can be", i);
+		change_refuse(mm, "there are %u ports, which is the maximum", i);
 	} else if (want->op == MANAGE_PORT_DEL && next->n_port == 1) {
-		refuse(mm, "%s is the last port", want->tap);
+		change_refuse(mm, "%s is the last port, and a router needs at least one",
+			      want->tap);
 	} else {
 		if (want->op == MANAGE_PORT_DEL) {
 			memmove(&next->port[i], &next->port[i + 1],
@@ -398,36 +413,36 @@ port_change(struct manage *mg, struct msg_manage *mm)
 		} else {
 			if (want->op == MANAGE_PORT_ADD)
 				config_port_defaults(&next->port[next->n_port++]);
-			port_wish(want, &next->port[i]);
+			config_port_set(want, &next->port[i]);
 		}
 		if (want->op == MANAGE_PORT_DEL ||
-		    (mtu_could_be(mg, mm) && would_load(next, mm)))
-			change_to(mg, mm, next);
+		    (mtu_could_be(mg, mm) && config_would_load(next, mm)))
+			change_make(mg, mm, next);
 	}
 	free(next);
 }
 
-/* --- the thread -------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------- */
 
 static void
-answer(struct manage *mg, struct msg_manage *mm)
+request_run(struct manage *mg, struct msg_manage *mm)
 {
 	if (mm->q.rows == NULL)
 		mm->q.rows = json_array();
 	switch (mm->want.op) {
 	case MANAGE_KEYS:
-		config_keys(on_key, mm);
+		config_keys(row_add_key, mm);
 		break;
 	case MANAGE_SHOW:
-		show(mg, mm);
+		show_running(mg, mm);
 		break;
 	case MANAGE_RELOAD:
-		reload(mg, mm);
+		reload_file(mg, mm);
 		break;
 	case MANAGE_PORT_ADD:
 	case MANAGE_PORT_SET:
 	case MANAGE_PORT_DEL:
-		port_change(mg, mm);
+		port_request(mg, mm);
 		break;
 	case MANAGE_POLICER:
 		policer_change(mg, mm);
@@ -438,7 +453,7 @@ answer(struct manage *mg, struct msg_manage *mm)
 	mm->q.done = true;
 }
 
-/* What a person would have been told goes to the log. */
+/* Log the result of a change that no client waits for. */
 static void
 rows_to_log(const struct msg_manage *mm)
 {
@@ -451,18 +466,18 @@ rows_to_log(const struct msg_manage *mm)
 		if (wrong != NULL)
 			log_error("manage: %s", wrong);
 		else if (!json_is_true(json_object_get(object, "possible")))
-			log_error("manage: change is impossible key=%s: %s",
+			log_error("manage: change refused key=%s: %s",
 				  json_string_value(json_object_get(object, "key")),
 				  json_string_value(json_object_get(object, "note")));
 	}
 	if (mm->is_barred)
-		log_info("manage: reload waits for the end of the restart");
+		log_info("manage: reload delayed reason=restart");
 	else if (mm->error[0] != '\0')
 		log_error("manage: configuration not reloaded: %s", mm->error);
 }
 
 static void
-on_msg(struct worker *w, struct msg *m)
+manage_on_msg(struct worker *w, struct msg *m)
 {
 	struct msg_manage *mm = caa_container_of(m, struct msg_manage, q.m);
 	struct manage *mg = w->ctx;
@@ -471,7 +486,7 @@ on_msg(struct worker *w, struct msg *m)
 		hotplug_msg(mg->conf.ports, m);
 		return;
 	}
-	answer(mg, mm);
+	request_run(mg, mm);
 	if (mm->q.from != NULL) {
 		m->type = MSG_REPLY;
 		worker_send(mm->q.from, m);
@@ -495,7 +510,7 @@ manage_reload(struct worker *w)
 static const struct worker_ops manage_ops = {
 	.name = "manage",
 	.role = ROLE_MANAGE,
-	.on_msg = on_msg,
+	.on_msg = manage_on_msg,
 };
 
 int

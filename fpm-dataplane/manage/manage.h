@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * manage: the thread that changes a running daemon: its configuration, its ports. The only
- * writer of what runs; it may wait, for it holds up nobody.
+ * manage: the thread that changes a running daemon: its configuration and its ports. It is
+ * the only writer of the running configuration. It may wait, because no other thread waits
+ * for it.
  */
 #ifndef MANAGE_MANAGE_H
 #define MANAGE_MANAGE_H
@@ -11,17 +12,17 @@
 #include "manage/hotplug.h"
 
 struct manage_conf {
-	struct config *running; /* W:manage after start  what runs */
-	bool poll_always;       /* by the command line, whatever a file says */
+	struct config *running; /* W:manage after start */
+	bool poll_always;       /* option --poll, which a file does not override */
 	struct worker *rib, *fpm;
 	struct hotplug *ports;
 };
 
-/* As rib_setup(). Answers MSG_QUERY of base/msg_manage.h.                        [main] */
+/* Set up the worker, as rib_setup(). It answers MSG_QUERY of base/msg_manage.h.  [main] */
 int manage_setup(struct worker *w, const struct manage_conf *conf);
 void manage_teardown(struct worker *w);
 
-/* Have it read its file again, as if asked for by `fpmctl config reload`.        [main] */
+/* Tell manage to read its file again, as `fpmctl config reload` does.            [main] */
 void manage_reload(struct worker *w);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The only place where fields of a configured port are copied to those of a port to be opened.
+ * Copy the configuration of a port to the values that port_open() needs. No other file does
+ * this.
  */
 #include "manage/port_conf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All ports at once, one after the other. Devices take their time: a start that comes from one
- * to the next is none that hangs.                                                 [main]
+ * Open and close all ports, one after the other. A device may need seconds to start, so the
+ * service manager gets a sign of progress for each port.                          [main]
  */
 #include "manage/ports.h"
 
@@ -22,10 +22,10 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
 		uint64_t begin = monotonic_ms();
-		struct hotplug_rest rest = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
+		struct hotplug_reuse reuse = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
 
 		sd_extend_timeout();
-		rc = hotplug_open(h, conf, cp, &rest, &port, why, sizeof(why));
+		rc = hotplug_open(h, conf, cp, &reuse, &port, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
 				  cp->tap, cp->device, why);
@@ -56,11 +56,11 @@ ports_close(struct port *port, bool failed)
 		if (failed && port[i].tap_new)
 			tap_destroy(&port[i].tap);
 		port_close(&port[i]);
-		port[i].ifidx = 0; /* nobody else is there to look */
+		port[i].ifidx = 0; /* no other thread runs */
 		n++;
 	}
 	if (n > 0 && !failed)
-		log_info("main: this daemon has closed its ports n=%u took_ms=%llu", n,
+		log_info("main: ports closed n=%u took_ms=%llu", n,
 			 (unsigned long long)(monotonic_ms() - begin));
 }
 
@@ -73,7 +73,7 @@ ports_could_be_shared(const struct config *conf)
 		struct port_conf pc =
 			port_conf_from_config(conf, &conf->port[i], conf->n_core);
 
-		all &= nics_are_kept() ? nics_has(&pc) : port_is_shared(pc.device);
+		all &= nicd_is_connected() ? nicd_has_open(&pc) : port_is_shared(pc.device);
 	}
 	return all;
 }

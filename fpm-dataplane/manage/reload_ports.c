@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports from one configuration to another: what can fail comes first, and is taken back when
- * a part of it does; then ports go, which cannot. Runs in manage, which may wait.
+ * Change the ports of the running configuration to the ports of the next one. Steps that
+ * can fail come first: ports are added and changed, and this is undone if a port fails.
+ * Then ports are removed, which cannot fail.                                       [manage]
  */
 #include "manage/reload_ports.h"
 
@@ -12,10 +13,12 @@
 
 #include "base/log.h"
 
-/* Of another MTU the TAP is told, and all else follows it. */
+/*
+ * Set the MTU of the TAP if it differs. The rest of the daemon takes the MTU from the TAP.
+ */
 static int
-port_mtu(const struct port *port, const struct config_port *was,
-	 const struct config_port *now, char *why, unsigned int size)
+tap_change_mtu(const struct port *port, const struct config_port *was,
+	       const struct config_port *now, char *why, unsigned int size)
 {
 	int rc = was->mtu_bytes != now->mtu_bytes ? tap_mtu(&port->tap, now->mtu_bytes) : 0;
 
@@ -25,42 +28,44 @@ port_mtu(const struct port *port, const struct config_port *was,
 }
 
 /*
- * Another device, or the same with other queues, offloads or a larger MTU, behind the same
- * TAP, whose MTU is last: below 1280 the kernel takes addresses. The old one comes back on
- * failure; when it cannot, the port is lost: configured, but not there.
+ * Open another device behind the same TAP, or the same device with other queues, offloads
+ * or a larger MTU. The MTU of the TAP is set last, because below 1280 the kernel removes
+ * its IPv6 addresses. On failure the old device is opened again. If that fails too, the
+ * port is lost: the configuration has it, but the daemon does not.
  */
 static int
 port_exchange(struct hotplug *h, const struct config *running,
 	      const struct config_port *was, const struct config_port *now, char *why,
 	      unsigned int size)
 {
-	struct hotplug_rest rest, spare;
+	struct hotplug_reuse reuse, spare;
 	char again[256];
 	int rc;
 
-	hotplug_del(h, hotplug_find(h, now->tap), &rest);
-	spare = (struct hotplug_rest){dup(rest.tap_fd), rest.place};
-	rc = hotplug_add(h, running, now, &rest, why, size);
+	hotplug_del(h, hotplug_find(h, now->tap), &reuse);
+	spare = (struct hotplug_reuse){dup(reuse.tap_fd), reuse.place};
+	rc = hotplug_add(h, running, now, &reuse, why, size);
 	if (rc == 0) {
-		rc = port_mtu(hotplug_find(h, now->tap), was, now, why, size);
+		rc = tap_change_mtu(hotplug_find(h, now->tap), was, now, why, size);
 		if (rc < 0)
-			hotplug_del(h, hotplug_find(h, now->tap), &rest);
-		close(rc < 0 ? rest.tap_fd : spare.tap_fd);
+			hotplug_del(h, hotplug_find(h, now->tap), &reuse);
+		close(rc < 0 ? reuse.tap_fd : spare.tap_fd);
 	}
 	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
-		log_error("manage: port is lost name=%s: %s", was->tap, again);
-		hotplug_forget(was->tap);
+		log_error("manage: port lost name=%s: %s", was->tap, again);
+		hotplug_unstore(was->tap);
 	}
 	return rc;
 }
 
 /*
- * What is kept is shared with a process that the next daemon meets as well: it comes and goes with
- * daemons. (DPDK's virtio, 22.11, does not let go of a device in who only shares it.)
+ * A daemon shares a kept NIC with fpm-nics, and so does its successor. It attaches such a
+ * NIC when it starts, and detaches it when it ends. (In DPDK 22.11 a secondary process
+ * cannot detach a virtio device.)
  */
-#define BY_RESTART                                                                  \
-	"keep-nics: NICs come, go and change with a restart: the file first, then " \
-	"`fpmctl restart`"
+#define NEEDS_RESTART                                                                   \
+	"keep-nics: NICs are added, removed and changed only by a restart: change the " \
+	"file, then use `fpmctl restart`"
 
 static int
 port_set(struct hotplug *h, const struct config *running, const struct config_port *was,
@@ -68,35 +73,35 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 {
 	const struct port *port = hotplug_find(h, now->tap);
 	unsigned int n_was = config_port_queues(was), n_now = config_port_queues(now);
-	unsigned int wanted = n_now != 0 ? n_now : h->deal->n_fwd;
+	unsigned int wanted = n_now != 0 ? n_now : h->rxq_assign->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0, anew;
 
-	if (port == NULL) /* it was lost */
+	if (port == NULL) /* it is lost */
 		return hotplug_add(h, running, now, NULL, why, size);
-	/* What its own device refuses is known before it is closed. */
+	/* Ask the port's own device before it is closed. */
 	if (!other && port_could_be(port, n_now, now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
 	anew = (n_was != n_now && wanted != port->n_rxq) ||
 	       port_options_differ(port, &was->options, &now->options) ||
 	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if ((other || anew) && running->keep_nics) {
-		snprintf(why, size, BY_RESTART);
+		snprintf(why, size, NEEDS_RESTART);
 		return -ENOTSUP;
 	}
 	if (other || anew)
 		return port_exchange(h, running, was, now, why, size);
-	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
+	if (tap_change_mtu(port, was, now, why, size) < 0) /* before queues are moved */
 		return -EIO;
-	if (deal_move(h->deal, port, now) < 0) {
-		(void)port_mtu(port, now, was, why, size);
-		snprintf(why, size, "no memory to move its queues");
+	if (rxq_assign_move(h->rxq_assign, port, now) < 0) {
+		(void)tap_change_mtu(port, now, was, why, size);
+		snprintf(why, size, "not enough memory to move its queues");
 		return -ENOMEM;
 	}
 	return 0;
 }
 
 static bool
-goes_kept(const struct config *running, const struct config *next)
+kept_nic_is_removed(const struct config *running, const struct config *next)
 {
 	bool any = false;
 
@@ -111,11 +116,11 @@ port_add(struct hotplug *h, const struct config *next, const struct config_port 
 {
 	if (!next->keep_nics)
 		return hotplug_add(h, next, now, NULL, why, size);
-	snprintf(why, size, BY_RESTART);
+	snprintf(why, size, NEEDS_RESTART);
 	return -ENOTSUP;
 }
 
-/* A port goes, unless it was lost. */
+/* Remove a port, unless it is lost. */
 static void
 port_drop(struct hotplug *h, const char *tap)
 {
@@ -125,9 +130,9 @@ port_drop(struct hotplug *h, const char *tap)
 		hotplug_del(h, port, NULL);
 }
 
-/* Was it there, or configured only? */
+/* Return true if the port was open, not lost, before the reload. */
 static bool
-was_there(const struct deal_seen *seen, const char *tap)
+port_was_open(const struct rxq_assign_saved *seen, const char *tap)
 {
 	for (unsigned int i = 0; i < seen->n_port; i++)
 		if (strcmp(seen->port[i].name, tap) == 0)
@@ -135,7 +140,7 @@ was_there(const struct deal_seen *seen, const char *tap)
 	return false;
 }
 
-/* A port that came goes again, unless it was lost. */
+/* Undo the addition of a port, unless it is lost. */
 static void
 port_undo(struct hotplug *h, const char *tap)
 {
@@ -146,12 +151,14 @@ port_undo(struct hotplug *h, const char *tap)
 }
 
 /*
- * Back from `n` ports of `next` that were seen to, to who served what. Returns 0, or -errno
- * with a sentence in `why` of what is not as before.
+ * Undo the changes of the first `n` ports of `next`, and move the queues back to the
+ * forwarders that served them. Returns 0, or -errno with a sentence in `why` that says what
+ * differs.
  */
 static int
-undo(struct hotplug *h, const struct config *running, const struct config *next,
-     unsigned int n, const struct deal_seen *seen, char *why, unsigned int size)
+ports_undo(struct hotplug *h, const struct config *running, const struct config *next,
+	   unsigned int n, const struct rxq_assign_saved *seen, char *why,
+	   unsigned int size)
 {
 	char text[256];
 	int rc = 0;
@@ -160,35 +167,37 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 		const struct config_port *now = &next->port[n];
 		const struct config_port *was = config_port(running, now->tap);
 
-		if (was == NULL || !was_there(seen, now->tap)) {
+		if (was == NULL || !port_was_open(seen, now->tap)) {
 			port_undo(h, now->tap);
 		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
-			log_error("manage: port not as before name=%s: %s", was->tap, text);
+			log_error("manage: port not restored name=%s: %s", was->tap, text);
 			snprintf(why, size, "port %s: %s", was->tap, text);
 			rc = -EIO;
 		}
 	}
-	/* Where `cores` is auto the configuration does not say who that was. */
-	if (deal_restore(h->deal, seen) < 0) {
-		log_error("manage: queues not served as before error=no memory");
-		snprintf(why, size, "no memory to move all queues");
+	/*
+	 * With `cores: auto` the configuration does not name the forwarders of the queues.
+	 */
+	if (rxq_assign_restore(h->rxq_assign, seen) < 0) {
+		log_error("manage: queues not restored error=no-memory");
+		snprintf(why, size, "not enough memory to move all queues");
 		rc = -ENOMEM;
 	}
 	return rc;
 }
 
 int
-manage_ports(struct hotplug *h, const struct config *running, const struct config *next,
+reload_ports(struct hotplug *h, const struct config *running, const struct config *next,
 	     char *why, unsigned int why_size)
 {
 	char text[256], other[320];
-	struct deal_seen seen;
+	struct rxq_assign_saved seen;
 
-	if (goes_kept(running, next)) {
-		snprintf(why, why_size, REFUSED BY_RESTART);
+	if (kept_nic_is_removed(running, next)) {
+		snprintf(why, why_size, REFUSED NEEDS_RESTART);
 		return -ENOTSUP;
 	}
-	deal_look(h->deal, &seen);
+	rxq_assign_save(h->rxq_assign, &seen);
 	for (unsigned int i = 0; i < next->n_port; i++) {
 		const struct config_port *now = &next->port[i];
 		const struct config_port *was = config_port(running, now->tap);
@@ -197,9 +206,10 @@ manage_ports(struct hotplug *h, const struct config *running, const struct confi
 
 		if (rc == 0)
 			continue;
-		if (undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
+		if (ports_undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
 			snprintf(why, why_size,
-				 "refused, but not all is as before (%s): port %s device "
+				 "refused, but not everything could be restored (%s): port "
+				 "%s device "
 				 "%s: %s",
 				 other, now->tap, now->device, text);
 		else if (was == NULL || hotplug_find(h, was->tap) != NULL)
@@ -208,8 +218,8 @@ manage_ports(struct hotplug *h, const struct config *running, const struct confi
 		else
 			snprintf(why, why_size,
 				 "refused, and the port is lost until `port set` names a "
-				 "device that is there: port %s device %s: %s; nor does "
-				 "its old device come back",
+				 "device that exists: port %s device %s: %s; its old "
+				 "device could not be opened again",
 				 now->tap, now->device, text);
 		return rc;
 	}

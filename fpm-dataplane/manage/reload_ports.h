@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reload_ports: the ports of one configuration become those of another while packets pass.
- * All is [manage].
+ * reload_ports: change the ports from one configuration to another while packets pass.
+ *                                                                              [manage]
  */
 #ifndef MANAGE_RELOAD_PORTS_H
 #define MANAGE_RELOAD_PORTS_H
@@ -9,15 +9,16 @@
 #include "config/config.h"
 #include "manage/hotplug.h"
 
-/* Begins a refusal that left all as it was. */
+/* Beginning of a refusal after which nothing has changed. */
 #define REFUSED "refused, nothing changed: "
 
 /*
- * From the ports of `running` to those of `next`. Returns 0, or -errno with a sentence in
- * `why`; then all is as before, who serves which queue included, or the sentence says which
- * port is lost: its device did not come back, it is configured and not there.
+ * Change the ports of `running` to the ports of `next`. Returns 0, or -errno with a
+ * sentence in `why`. On failure all ports, and the forwarders of their queues, are as
+ * before, or the sentence names the port that is lost: the configuration has it, but its
+ * device could not be opened again.
  */
-int manage_ports(struct hotplug *h, const struct config *running, const struct config *next,
+int reload_ports(struct hotplug *h, const struct config *running, const struct config *next,
 		 char *why, unsigned int why_size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What port/rxq_set.h can do, done for whole ports. Keeps nothing: who serves what is read off
- * the sets that forwarders go by.
+ * Apply the operations of port/rxq_set.h to all queues of a port. This file has no state:
+ * the assignment is read from the sets of the forwarders.
  */
 #include "manage/rxq_assign.h"
 
@@ -11,12 +11,12 @@
 
 #include "port/rxq.h"
 
-static_assert(CONFIG_CORES_MAX <= PLAN_MAX && CONFIG_PORTS_MAX <= PLAN_MAX,
-	      "all have room");
+static_assert(CONFIG_CORES_MAX <= RXQ_PLAN_MAX && CONFIG_PORTS_MAX <= RXQ_PLAN_MAX,
+	      "struct rxq_plan is too small");
 
-/* Index of the forwarder on a CPU that is one of `core`. */
+/* Return the index of the forwarder on `cpu`, which is one of `core`. */
 static unsigned int
-plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
+fwd_on_cpu(const unsigned int *core, unsigned int n_core, unsigned int cpu)
 {
 	unsigned int i = 0;
 
@@ -25,9 +25,12 @@ plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
 	return i;
 }
 
-/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
+/*
+ * Return how well the NUMA node of a forwarder suits the packets of `port`: 2 for each
+ * other port on the node, because packets leave by these, and 1 for `port` itself.
+ */
 static unsigned int
-nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
+fwd_nearness(const struct rxq_plan *plan, unsigned int fwd, unsigned int port)
 {
 	unsigned int near = 0;
 
@@ -38,30 +41,30 @@ nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
 }
 
 unsigned int
-plan_queue(struct plan *plan, unsigned int port)
+rxq_plan_queue(struct rxq_plan *plan, unsigned int port)
 {
 	unsigned int best = 0;
 
 	for (unsigned int f = 1; f < plan->n_fwd; f++)
 		if (plan->n_queue[f] < plan->n_queue[best] ||
 		    (plan->n_queue[f] == plan->n_queue[best] &&
-		     nearness(plan, f, port) > nearness(plan, best, port)))
+		     fwd_nearness(plan, f, port) > fwd_nearness(plan, best, port)))
 			best = f;
 	plan->n_queue[best]++;
 	return best;
 }
 
-/* How things stand. *at becomes the number of `port` among the ports there are. */
-static struct plan
-plan_of(const struct deal *d, const struct port *port, unsigned int *at)
+/* Return the present assignment. *at becomes the index of `port` in it. */
+static struct rxq_plan
+rxq_plan_present(const struct rxq_assign *d, const struct port *port, unsigned int *at)
 {
-	struct plan plan = {.n_fwd = d->n_fwd};
+	struct rxq_plan plan = {.n_fwd = d->n_fwd};
 
 	for (unsigned int f = 0; f < d->n_fwd; f++) {
 		plan.fwd_node[f] = d->node[f];
-		plan.n_queue[f] = serve_set(&d->serving[f])->n;
+		plan.n_queue[f] = serving_set(&d->serving[f])->n;
 	}
-	for (unsigned int p = 0; p < PORT_SLOTS && plan.n_port < PLAN_MAX; p++) {
+	for (unsigned int p = 0; p < PORT_SLOTS && plan.n_port < RXQ_PLAN_MAX; p++) {
 		if (!port_is_there(&d->port[p]))
 			continue;
 		if (&d->port[p] == port)
@@ -72,11 +75,11 @@ plan_of(const struct deal *d, const struct port *port, unsigned int *at)
 }
 
 int
-deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
-	   bool named)
+rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
+		 const struct config_port *cp, bool named)
 {
 	unsigned int at = 0;
-	struct plan plan = plan_of(d, port, &at);
+	struct rxq_plan plan = rxq_plan_present(d, port, &at);
 	int rc = 0;
 
 	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
@@ -85,66 +88,68 @@ deal_begin(const struct deal *d, const struct port *port, const struct config_po
 
 		if (named != (q < cp->n_core))
 			continue;
-		f = named ? plan_on(d->cpu, d->n_fwd, cp->core[q]) : plan_queue(&plan, at);
+		f = named ? fwd_on_cpu(d->cpu, d->n_fwd, cp->core[q])
+			  : rxq_plan_queue(&plan, at);
 		port_rxq(port, q, &rxq);
-		rc = serve_begin(&d->serving[f], &rxq);
+		rc = serving_add(&d->serving[f], &rxq);
 	}
 	return rc;
 }
 
 int
-deal_all(const struct deal *d, const struct config_port *cp, unsigned int n)
+rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp, unsigned int n)
 {
 	int rc = 0;
 
 	for (unsigned int turn = 0; turn < 2; turn++)
 		for (unsigned int p = 0; p < n && rc == 0; p++)
-			rc = deal_begin(d, &d->port[p], &cp[p], turn == 0);
+			rc = rxq_assign_begin(d, &d->port[p], &cp[p], turn == 0);
 	return rc;
 }
 
 void
-deal_end(const struct deal *d, const struct port *port)
+rxq_assign_end(const struct rxq_assign *d, const struct port *port)
 {
 	for (uint16_t q = 0; q < port->n_rxq; q++) {
-		unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
+		unsigned int f = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 
 		if (f < d->n_fwd)
-			(void)serve_end(&d->serving[f], port->ifidx, q);
+			(void)serving_remove(&d->serving[f], port->ifidx, q);
 	}
 }
 
-/* A queue that somebody serves to forwarder `to`. Returns 0 or -ENOMEM. */
+/* Move a queue to forwarder `to`, if a forwarder serves it. Returns 0 or -ENOMEM. */
 static int
-queue_move(const struct deal *d, const struct port *port, uint16_t q, unsigned int to)
+queue_move(const struct rxq_assign *d, const struct port *port, uint16_t q, unsigned int to)
 {
-	unsigned int f = serve_index(d->serving, d->n_fwd, port->ifidx, q);
+	unsigned int f = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 
 	return f < d->n_fwd && to < d->n_fwd
-		       ? serve_move(&d->serving[f], &d->serving[to], port->ifidx, q)
+		       ? serving_move(&d->serving[f], &d->serving[to], port->ifidx, q)
 		       : 0;
 }
 
 int
-deal_move(const struct deal *d, const struct port *port, const struct config_port *cp)
+rxq_assign_move(const struct rxq_assign *d, const struct port *port,
+		const struct config_port *cp)
 {
 	unsigned int was[CONFIG_CORES_MAX];
 	uint16_t q = 0;
 	int rc = 0;
 
 	for (; q < port->n_rxq && q < cp->n_core && rc == 0; q++) {
-		was[q] = serve_index(d->serving, d->n_fwd, port->ifidx, q);
-		rc = queue_move(d, port, q, plan_on(d->cpu, d->n_fwd, cp->core[q]));
+		was[q] = serving_index(d->serving, d->n_fwd, port->ifidx, q);
+		rc = queue_move(d, port, q, fwd_on_cpu(d->cpu, d->n_fwd, cp->core[q]));
 	}
-	while (rc < 0 && q-- > 0) /* backwards: who gave a queue away has room for it */
+	while (rc < 0 && q-- > 0) /* a forwarder has room for a queue that it gave away */
 		(void)queue_move(d, port, q, was[q]);
 	return rc;
 }
 
 void
-deal_look(const struct deal *d, struct deal_seen *seen)
+rxq_assign_save(const struct rxq_assign *d, struct rxq_assign_saved *seen)
 {
-	struct deal_port *at;
+	struct rxq_assign_port *at;
 
 	seen->n_port = 0;
 	for (unsigned int p = 0; p < PORT_SLOTS && seen->n_port < CONFIG_PORTS_MAX; p++) {
@@ -156,20 +161,20 @@ deal_look(const struct deal *d, struct deal_seen *seen)
 		memcpy(at->name, port->name, sizeof(at->name));
 		at->n_rxq = 0;
 		while (at->n_rxq < port->n_rxq && at->n_rxq < CONFIG_CORES_MAX) {
-			at->fwd[at->n_rxq] = (uint8_t)serve_index(d->serving, d->n_fwd,
-								  port->ifidx, at->n_rxq);
+			at->fwd[at->n_rxq] = (uint8_t)serving_index(d->serving, d->n_fwd,
+								    port->ifidx, at->n_rxq);
 			at->n_rxq++;
 		}
 	}
 }
 
 int
-deal_restore(const struct deal *d, const struct deal_seen *seen)
+rxq_assign_restore(const struct rxq_assign *d, const struct rxq_assign_saved *seen)
 {
 	int rc = 0;
 
 	for (unsigned int s = 0; s < seen->n_port; s++) {
-		const struct deal_port *was = &seen->port[s];
+		const struct rxq_assign_port *was = &seen->port[s];
 		unsigned int p = 0;
 
 		while (p < PORT_SLOTS && !(port_is_there(&d->port[p]) &&

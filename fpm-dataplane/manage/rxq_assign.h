@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rxq_assign: receive queues to forwarders, as the file says it or as plan_queue() has it; at
- * the start, when a port comes, and anew while packets pass.      [main, before the threads;
- *                                                                  then manage]
+ * rxq_assign: assign receive queues to forwarders, as the configuration says or as
+ * rxq_plan_queue() chooses: at the start, when a port is added, and while packets pass.
+ *                                              [main before other threads run, then manage]
  *
- * Where the file leaves it open, every forwarder gets as many queues as the others. Among
- * those with the fewest the one is taken that is nearest to where the packets go: to send from
- * another NUMA node costs more than to receive from one ("Kamuee", its comparison WRONGNUMA),
- * and what comes in by a port mostly leaves by the others.
+ * With `cores: auto` all forwarders get the same number of queues. Among the forwarders
+ * with the fewest queues, rxq_plan_queue() takes the nearest to the ports by which the
+ * packets leave: to send from another NUMA node costs more than to receive from one
+ * ("Kamuee", its comparison WRONGNUMA), and packets that arrive by a port mostly leave by
+ * the other ports.
  */
 #ifndef MANAGE_RXQ_ASSIGN_H
 #define MANAGE_RXQ_ASSIGN_H
@@ -18,65 +19,72 @@
 #include "port/port.h"
 #include "port/rxq_set.h"
 
-#define PLAN_MAX 64
+#define RXQ_PLAN_MAX 64
 
-struct plan {
+struct rxq_plan {
 	unsigned int n_fwd;
-	int fwd_node[PLAN_MAX];         /* NUMA node of each forwarder's CPU, -1: unknown */
-	unsigned int n_queue[PLAN_MAX]; /* that it serves already */
+	int fwd_node[RXQ_PLAN_MAX]; /* NUMA node of each forwarder's CPU, -1: unknown */
+	unsigned int n_queue[RXQ_PLAN_MAX]; /* number that it serves already */
 	unsigned int n_port;
-	int port_node[PLAN_MAX]; /* of each port's device, -1: unknown */
-};
-
-/* Who serves the next queue of port `port`? It is counted. Index of a forwarder. */
-unsigned int plan_queue(struct plan *plan, unsigned int port);
-
-struct deal {
-	struct serving *serving;    /* array, one a forwarder */
-	const unsigned int *cpu;    /* array, that each is pinned to */
-	int node[CONFIG_CORES_MAX]; /* NUMA node of each, -1: unknown */
-	unsigned int n_fwd;
-	const struct port *port; /* PORT_SLOTS of them */
+	int port_node[RXQ_PLAN_MAX]; /* NUMA node of each port's device, -1: unknown */
 };
 
 /*
- * Those queues of a port begin that `cp` names a CPU for, or (not `named`) the others.
- * Returns 0 or -ENOMEM.
+ * Choose the forwarder of the next queue of port `port`, and count the queue. Return its
+ * index.
  */
-int deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
-	       bool named);
+unsigned int rxq_plan_queue(struct rxq_plan *plan, unsigned int port);
+
+struct rxq_assign {
+	struct serving *serving;    /* array, one for each forwarder */
+	const unsigned int *cpu;    /* array, the CPU of each forwarder */
+	int node[CONFIG_CORES_MAX]; /* NUMA node of each forwarder, -1: unknown */
+	unsigned int n_fwd;
+	const struct port *port; /* array of PORT_SLOTS */
+};
 
 /*
- * At a start: all queues of the first `n` ports, those for which the file names a CPU first, for
- * the others go where there are fewest. Returns 0 or -ENOMEM.
+ * Begin to serve the queues of a port for which `cp` names a CPU, or, without `named`, the
+ * other queues. Returns 0 or -ENOMEM.
  */
-int deal_all(const struct deal *d, const struct config_port *cp, unsigned int n);
-
-/* No queue of a port is served any more when this returns. */
-void deal_end(const struct deal *d, const struct port *port);
+int rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
+		     const struct config_port *cp, bool named);
 
 /*
- * Each queue of a port moves to the CPU that `cp` names for it, or stays; the others notice
- * nothing. Returns 0, or -ENOMEM, each where it was.
+ * Begin to serve all queues of the first `n` ports, at the start. The queues for which the
+ * configuration names a CPU come first, because the others go to the forwarders with the
+ * fewest queues. Returns 0 or -ENOMEM.
  */
-int deal_move(const struct deal *d, const struct port *port, const struct config_port *cp);
+int rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp,
+		   unsigned int n);
 
-/* Who serves what, of all ports by their names. */
-struct deal_seen {
+/* Stop serving all queues of a port. */
+void rxq_assign_end(const struct rxq_assign *d, const struct port *port);
+
+/*
+ * Move each queue of a port to the CPU that `cp` names for it. The other queues stay, and
+ * other ports are not affected. Returns 0, or -ENOMEM with all queues where they were.
+ */
+int rxq_assign_move(const struct rxq_assign *d, const struct port *port,
+		    const struct config_port *cp);
+
+/* A copy of the assignment, by the names of the ports. */
+struct rxq_assign_saved {
 	unsigned int n_port;
-	struct deal_port {
+	struct rxq_assign_port {
 		char name[IFNAMSIZ];
 		uint16_t n_rxq;
-		uint8_t fwd[CONFIG_CORES_MAX]; /* of each queue; n_fwd: nobody */
+		uint8_t fwd[CONFIG_CORES_MAX]; /* forwarder of each queue; n_fwd: none */
 	} port[CONFIG_PORTS_MAX];
 };
 
-void deal_look(const struct deal *d, struct deal_seen *seen);
+/* Copy the present assignment of all ports. */
+void rxq_assign_save(const struct rxq_assign *d, struct rxq_assign_saved *seen);
 
 /*
- * Each queue that was seen moves to who served it then, whichever ports have come and gone
- * since. Returns 0, or -ENOMEM with some not there.
+ * Move each queue of `seen` back to its forwarder. Ports may have been added and removed
+ * since. Returns 0, or -ENOMEM if some queues could not be moved.
  */
-int deal_restore(const struct deal *d, const struct deal_seen *seen);
+int rxq_assign_restore(const struct rxq_assign *d, const struct rxq_assign_saved *seen);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon has a process keep its NICs: starts it, meets that of its predecessor, has it end.
- *                                                                                   [main]
+ * Start fpm-nics, or connect to the fpm-nics of the predecessor, and end it.       [main]
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,156 +18,161 @@
 #include "restart/spawn.h"
 #include "port/nicd_client.h"
 
-#define END_MS   8000 /* for drivers, to close; systemd kills after 20 s */
-#define ALONE_MS 1000 /* for one that ends by itself and asks no driver */
+#define END_MS   8000 /* for fpm-nics to close its devices; systemd kills after 20 s */
+#define ALONE_MS 1000 /* for fpm-nics to exit by itself; it closes no device then */
 
-static int process = -1; /* a descriptor of it: pidfd_open(2) */
-static pid_t child;      /* its id, where it is ours to wait for */
+static int nicd_pidfd = -1; /* a descriptor of fpm-nics: pidfd_open(2) */
+static pid_t nicd_pid;      /* its process id, if it is our child; else 0 */
 
 static int
-process_has_ended(int most_ms)
+nicd_has_exited(int max_ms)
 {
-	struct pollfd p = {.fd = process, .events = POLLIN};
+	struct pollfd p = {.fd = nicd_pidfd, .events = POLLIN};
 
-	return process < 0 || poll(&p, 1, most_ms) > 0;
+	return nicd_pidfd < 0 || poll(&p, 1, max_ms) > 0;
 }
 
 static void
-process_kill(void)
+nicd_kill(void)
 {
-	if (!process_has_ended(0)) {
-		(void)syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
-		(void)process_has_ended(END_MS);
+	if (!nicd_has_exited(0)) {
+		(void)syscall(SYS_pidfd_send_signal, nicd_pidfd, SIGKILL, NULL, 0);
+		(void)nicd_has_exited(END_MS);
 	}
-	if (process >= 0)
-		close(process);
-	process = -1;
+	if (nicd_pidfd >= 0)
+		close(nicd_pidfd);
+	nicd_pidfd = -1;
 }
 
-/* One that a daemon that crashed has left ends by itself, and has the NICs until it has. */
+/*
+ * End the fpm-nics of a daemon that crashed. It exits by itself, and holds the NICs until
+ * then.
+ */
 static void
-last_process_end(void)
+crashed_nicd_end(void)
 {
-	process = sd_take(NICS_LIFE);
-	(void)process_has_ended(ALONE_MS);
-	process_kill();
+	nicd_pidfd = sd_take(NICD_PIDFD_NAME);
+	(void)nicd_has_exited(ALONE_MS);
+	nicd_kill();
 }
 
 static int
-process_start(const struct config *conf, char *const argv[], const sigset_t *born_with,
-	      int *sock)
+nicd_spawn(const struct config *conf, char *const argv[], const sigset_t *start_mask,
+	   int *sock)
 {
-	char *const words[] = {argv[0], (char *)(uintptr_t) "-c",
-			       (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
-			       NULL};
+	char *const args[] = {argv[0], (char *)(uintptr_t) "-c",
+			      (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
+			      NULL};
 	struct child nicd;
-	int rc = child_start(&nicd, words, NULL, 0, NICS_FD, born_with);
+	int rc = child_start(&nicd, args, NULL, 0, NICD_FD, start_mask);
 
 	if (rc < 0)
 		return rc;
-	process = (int)syscall(SYS_pidfd_open, nicd.pid, 0);
-	child = nicd.pid;
+	nicd_pidfd = (int)syscall(SYS_pidfd_open, nicd.pid, 0);
+	nicd_pid = nicd.pid;
 	*sock = nicd.sock;
 	return 0;
 }
 
 static int
-take_over_refuse(const char *why)
+nicd_refuse(const char *why)
 {
-	log_warn("main: the process that keeps the NICs cannot be taken over: %s", why);
-	nics_part(false);
+	log_warn("main: fpm-nics not taken over: %s", why);
+	nicd_disconnect(false);
 	return -ENOMEM;
 }
 
 static int
-process_take_over(const struct config *conf, int sock, struct nics_reply *hello)
+nicd_take_over(const struct config *conf, int sock, struct nicd_reply *hello)
 {
-	int rc = nics_meet(sock, hello);
+	int rc = nicd_connect(sock, hello);
 
 	if (rc == -EPROTO)
-		return take_over_refuse("it is of another version");
+		return nicd_refuse("it has another version");
 	if (rc < 0)
-		return take_over_refuse(strerror(-rc));
+		return nicd_refuse(strerror(-rc));
 	if (!conf->keep_nics)
-		return take_over_refuse("keep-nics is false now");
+		return nicd_refuse("keep-nics is false now");
 	if (hello->began_with != eal_sum(conf))
-		return take_over_refuse(
-			"memory.size-mib, the largest MTU or plugins are others now");
-	process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
+		return nicd_refuse(
+			"memory.size-mib, the largest MTU or plugins have changed");
+	nicd_pidfd = (int)syscall(SYS_pidfd_open, hello->pid, 0);
 	return 0;
 }
 
-/* One that was started has ended, or does not speak as it should: because of what? */
+/*
+ * Log why fpm-nics, which was started, has exited or does not answer correctly. Return
+ * `rc`, or the code for too little memory.
+ */
 static int
 nicd_failure_log(const struct config *conf, int rc, pid_t old)
 {
 	int status = 0;
 
-	if (rc == -EPIPE && child != 0 && waitpid(child, &status, 0) == child &&
+	if (rc == -EPIPE && nicd_pid != 0 && waitpid(nicd_pid, &status, 0) == nicd_pid &&
 	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
 		rc = eal_no_memory(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
-		log_error("main: no process that keeps the NICs error=%s",
-			  rc == -EPIPE ? "it has ended" : strerror(-rc));
+		log_error("main: fpm-nics not started error=%s",
+			  rc == -EPIPE ? "it has exited" : strerror(-rc));
 	return rc;
 }
 
-/* A new one. */
+/* Start fpm-nics, if the configuration wants it. */
 static int
-process_begin(const struct config *conf, char *const argv[], pid_t old,
-	      const sigset_t *born_with, struct nics_reply *hello)
+nicd_launch(const struct config *conf, char *const argv[], pid_t old,
+	    const sigset_t *start_mask, struct nicd_reply *hello)
 {
 	int sock = -1, rc;
 
 	if (old == 0)
-		last_process_end();
+		crashed_nicd_end();
 	if (!conf->keep_nics)
 		return 0;
-	rc = process_start(conf, argv, born_with, &sock);
+	rc = nicd_spawn(conf, argv, start_mask, &sock);
 	if (rc == 0)
-		rc = nics_meet(sock, hello);
+		rc = nicd_connect(sock, hello);
 	return rc < 0 ? nicd_failure_log(conf, rc, old) : 0;
 }
 
 int
-nics_begin(const struct config *conf, char *const argv[], pid_t old,
-	   const sigset_t *born_with)
+nicd_start(const struct config *conf, char *const argv[], pid_t old,
+	   const sigset_t *start_mask)
 {
-	int sock = sd_take(NICS_FD), rc;
-	struct nics_reply hello = {0};
+	int sock = sd_take(NICD_FD), rc;
+	struct nicd_reply hello = {0};
 
 	if (sock >= 0)
-		rc = process_take_over(conf, sock, &hello);
+		rc = nicd_take_over(conf, sock, &hello);
 	else
-		rc = process_begin(conf, argv, old, born_with, &hello);
+		rc = nicd_launch(conf, argv, old, start_mask, &hello);
 	if (rc == 0 && conf->keep_nics)
 		eal_join(hello.prefix, hello.client);
 	return rc;
 }
 
 void
-nics_keep(void)
+nicd_store_pidfd(void)
 {
-	sd_fdremove(NICS_LIFE);
-	if (process >= 0)
-		sd_fdstore(NICS_LIFE, process);
+	sd_fdremove(NICD_PIDFD_NAME);
+	if (nicd_pidfd >= 0)
+		sd_fdstore(NICD_PIDFD_NAME, nicd_pidfd);
 }
 
 void
-nics_mistrust(void)
+nicd_abandon(void)
 {
-	if (!nics_are_kept())
+	if (!nicd_is_connected())
 		return;
-	log_error("main: DPDK is shared with a daemon that has died: this one begins anew");
-	_exit(1); /* a crash, to the service manager */
+	log_error("main: predecessor died while sharing DPDK, restarting");
+	_exit(1); /* the service manager treats this as a crash */
 }
 
 void
-nics_end(void)
+nicd_stop(void)
 {
-	nics_part(true);
-	if (!process_has_ended(END_MS))
-		log_warn(
-			"main: the process that keeps the NICs does not end, it is killed");
-	process_kill();
+	nicd_disconnect(true);
+	if (!nicd_has_exited(END_MS))
+		log_warn("main: fpm-nics does not exit, killing it");
+	nicd_kill();
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nicd: the process that keeps NICs for the daemon over planned restarts (`keep-nics: true`);
- * what the two say to each other is in port/nicd_client.h. The daemon starts it, as
- * `fpm-dataplane
- * --nics`, and it ends with the last daemon that speaks to it. It is the program of its first
- * daemon until then.
+ * nicd: fpm-nics, the process that keeps NICs open for the daemon over planned restarts
+ * (`keep-nics: true`). port/nicd_client.h has the protocol between the two. The daemon
+ * starts it as `fpm-dataplane --nics`. It exits with the last daemon that is connected to
+ * it. Until then it is the program of the version of its first daemon.
  */
 #ifndef NICD_NICD_H
 #define NICD_NICD_H
@@ -14,31 +13,34 @@
 
 #include "config/config.h"
 
-#define NICS_LIFE "nics-process" /* of a descriptor of it, kept by the service manager */
-
-/* Be that process. Returns its exit code, of a start that failed. */
-int nics_serve(const struct config *conf);
+#define NICD_PIDFD_NAME "nics-process" /* fdstore name of the pidfd of fpm-nics */
 
 /*
- * The process that keeps the NICs of this daemon: that of the daemon whose place we take (`old`; 0:
- * of none), or a new one, started as argv[0] with the signals of `born_with`; one that a daemon
- * that crashed has left is ended first. Returns 0, without one where none is wanted; -ENOMEM: the
- * old daemon has to end first, its process is not what the configuration wants; or -errno; why is
- * in the log.                                                                     [main]
+ * Run fpm-nics. Returns only if the start failed, with the exit code.    [main of fpm-nics]
  */
-int nics_begin(const struct config *conf, char *const argv[], pid_t old,
-	       const sigset_t *born_with);
-
-/* The service manager keeps a descriptor of the process, for a start after a crash. [main] */
-void nics_keep(void);
+int nicd_serve(const struct config *conf);
 
 /*
- * The predecessor died, or had to be killed, while both shared DPDK: of what it had in its hands
- * nobody knows. Where that is so the daemon ends here, to begin anew with another process. [main]
+ * Connect to the fpm-nics of the predecessor `old` (0: none), or start a new fpm-nics as
+ * argv[0] with the signal mask `start_mask`. First end the fpm-nics of a daemon that
+ * crashed. Returns 0, also if the configuration wants no fpm-nics; -ENOMEM if the
+ * predecessor has to end first, because its fpm-nics does not fit the configuration or
+ * there is too little memory; or another -errno. The reason is in the log.           [main]
  */
-void nics_mistrust(void);
+int nicd_start(const struct config *conf, char *const argv[], pid_t old,
+	       const sigset_t *start_mask);
 
-/* No daemon goes on: the devices are closed, the process has ended when this returns. [main] */
-void nics_end(void);
+/* Store the pidfd of fpm-nics in the fdstore, for the start after a crash.        [main] */
+void nicd_store_pidfd(void);
+
+/*
+ * Exit, if the daemon shares DPDK with its predecessor, which has died or was killed: it
+ * may have held locks and buffers of the shared memory. The next daemon starts another
+ * fpm-nics.                                                                          [main]
+ */
+void nicd_abandon(void);
+
+/* Close the devices and end fpm-nics. No daemon uses it any longer.               [main] */
+void nicd_stop(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread a connection, so that a device that takes its time holds up nobody but who asked for
- * it; devices themselves are asked one thing at a time (port/nic.h). When the last connection
- * ends without a word, the daemon has crashed: what it had in its hands, a lock of DPDK's shared
- * memory perhaps, stays as it was, so nothing is asked of DPDK any more.
+ * Serve the requests of daemons. Each connection has a thread, so that a slow device delays
+ * only the connection that asked for it. A device has one request at a time (port/nic.h).
+ * When the last connection ends without NICD_BYE, the daemon has crashed. It may have held
+ * a lock in DPDK's shared memory, so no function of DPDK is called after that.
  */
 #include "nicd/nicd.h"
 
@@ -38,40 +38,43 @@
 #include "start/privileges.h"
 
 struct open_nic {
-	bool is;
-	unsigned int wanted; /* bits: by which clients */
+	bool in_use;
+	unsigned int wanted; /* bit mask of the clients that want it */
 	struct port_conf conf;
 	struct port port;
 };
 
-struct line { /* to a daemon */
+struct conn { /* a connection to a daemon */
 	int sock;
 	unsigned int client;
 };
 
 static struct {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all fields below */
 	struct open_nic nic[PORT_SLOTS];
-	unsigned int n_line;
-	unsigned int lines_of[NICS_CLIENTS];
+	unsigned int n_conn;
+	unsigned int n_conn_of[NICD_CLIENTS];
 	struct rte_mempool *pool;
 	uint32_t began_with;
-} serve = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- devices ------------------------------------------------------------------------------- */
 
 static struct open_nic *
-nic_of(const char *device)
+nic_find(const char *device)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++)
-		if (serve.nic[i].is && strcmp(serve.nic[i].conf.device, device) == 0)
-			return &serve.nic[i];
+		if (server.nic[i].in_use && strcmp(server.nic[i].conf.device, device) == 0)
+			return &server.nic[i];
 	return NULL;
 }
 
-/* Could it be as it is wanted without being opened anew? How the port is called does not matter. */
+/*
+ * Return true if the open device fits `c` without being opened again. The port's name is
+ * ignored.
+ */
 static bool
-nic_can_be(const struct open_nic *nic, const struct port_conf *c)
+nic_fits(const struct open_nic *nic, const struct port_conf *c)
 {
 	const struct port_conf *is = &nic->conf;
 	const struct port *port = &nic->port;
@@ -82,7 +85,7 @@ nic_can_be(const struct open_nic *nic, const struct port_conf *c)
 						  !port_mtu_is_beyond(port, c->mtu_bytes)));
 }
 
-/* The last daemon may have given it another MTU and MAC, as its TAP had. */
+/* Set the MTU and read the MAC again: the last daemon may have set those of its TAP. */
 static void
 nic_reset(struct port *port, const struct port_conf *c)
 {
@@ -97,7 +100,7 @@ nic_reset(struct port *port, const struct port_conf *c)
 }
 
 static int
-nic_reopen(const struct port_conf *c, struct nics_reply *a)
+nic_open_new(const struct port_conf *c, struct nicd_reply *a)
 {
 	struct port_conf conf = *c;
 	unsigned int at = 0;
@@ -105,53 +108,53 @@ nic_reopen(const struct port_conf *c, struct nics_reply *a)
 	uint64_t begin = monotonic_ms();
 	int rc;
 
-	while (at < PORT_SLOTS && serve.nic[at].is)
+	while (at < PORT_SLOTS && server.nic[at].in_use)
 		at++;
 	if (at == PORT_SLOTS)
 		return why_not(a->why, sizeof(a->why), -ENOSPC, "too many devices");
 	conf.shared = true;
-	conf.interrupts = false; /* their handlers would be this process's */
+	conf.interrupts = false; /* the handlers would run in this process */
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
-	rc = nic_open(&port, &conf, serve.pool, a->why, sizeof(a->why));
+	rc = nic_open(&port, &conf, server.pool, a->why, sizeof(a->why));
 	if (rc < 0)
 		return rc;
 	log_info("nics: device opened device=%s took_ms=%llu", c->device,
 		 (unsigned long long)(monotonic_ms() - begin));
-	serve.nic[at] = (struct open_nic){.is = true, .conf = *c, .port = port};
+	server.nic[at] = (struct open_nic){.in_use = true, .conf = *c, .port = port};
 	a->port = port;
 	return 0;
 }
 
 static int
-nic_serve_open(const struct port_conf *c, struct nics_reply *a)
+nic_open_or_reuse(const struct port_conf *c, struct nicd_reply *a)
 {
-	struct open_nic *nic = nic_of(c->device);
+	struct open_nic *nic = nic_find(c->device);
 
-	if (nic != NULL && nic_can_be(nic, c)) {
+	if (nic != NULL && nic_fits(nic, c)) {
 		nic_reset(&nic->port, c);
 		a->port = nic->port;
 		return 0;
 	}
 	if (nic != NULL) {
 		nic_close(&nic->port);
-		nic->is = false;
+		nic->in_use = false;
 	}
-	return nic_reopen(c, a);
+	return nic_open_new(c, a);
 }
 
-/* A daemon has ended, and with it what it wanted and no other one does. */
+/* Close the devices that only this client wanted. */
 static void
-nics_release(unsigned int client)
+nics_close_unwanted(unsigned int client)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
-		struct open_nic *nic = &serve.nic[i];
+		struct open_nic *nic = &server.nic[i];
 
 		nic->wanted &= ~(1u << client);
-		if (nic->is && nic->wanted == 0) {
-			log_info("nics: device let go device=%s", nic->conf.device);
+		if (nic->in_use && nic->wanted == 0) {
+			log_info("nics: device closed device=%s", nic->conf.device);
 			nic_close(&nic->port);
-			nic->is = false;
+			nic->in_use = false;
 		}
 	}
 }
@@ -159,61 +162,62 @@ nics_release(unsigned int client)
 /* --- answers ------------------------------------------------------------------------------- */
 
 static void
-hello_answer(const struct line *line, struct nics_reply *a)
+hello_answer(const struct conn *conn, struct nicd_reply *a)
 {
 	a->pid = getpid();
-	a->client = line->client;
-	a->began_with = serve.began_with;
+	a->client = conn->client;
+	a->began_with = server.began_with;
 	snprintf(a->dpdk, sizeof(a->dpdk), "%s", rte_version());
 	snprintf(a->prefix, sizeof(a->prefix), "%s", eal_prefix());
 }
 
-/* What there is of devices is for one at a time. */
+/* Open a device (NICD_OPEN) or ask if it is open (NICD_IS_OPEN). One request at a time. */
 static int
-nic_open_or_ask(const struct line *line, const struct nics_request *q, struct nics_reply *a)
+nic_open_or_check(const struct conn *conn, const struct nicd_request *q,
+		  struct nicd_reply *a)
 {
 	struct open_nic *nic;
 	int rc;
 
-	pthread_mutex_lock(&serve.lock);
-	rc = q->op == NICS_OPEN ? nic_serve_open(&q->conf, a) : 0;
-	nic = nic_of(q->conf.device);
-	a->yes = nic != NULL && nic_can_be(nic, &q->conf);
+	pthread_mutex_lock(&server.lock);
+	rc = q->op == NICD_OPEN ? nic_open_or_reuse(&q->conf, a) : 0;
+	nic = nic_find(q->conf.device);
+	a->yes = nic != NULL && nic_fits(nic, &q->conf);
 	if (a->yes)
-		nic->wanted |= 1u << line->client;
-	pthread_mutex_unlock(&serve.lock);
+		nic->wanted |= 1u << conn->client;
+	pthread_mutex_unlock(&server.lock);
 	return rc;
 }
 
 static int
-request_answer(const struct line *line, struct nics_request *q, struct nics_reply *a)
+request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_reply *a)
 {
 	struct port *port = &q->port;
 
-	port->held = false; /* of us it is asked here */
-	port->pool = serve.pool;
+	port->held = false; /* here port functions use the device itself */
+	port->pool = server.pool;
 	port->n_socket = 0;
-	if (q->op >= NICS_STATS && !rte_eth_dev_is_valid_port(port->port_id))
+	if (q->op >= NICD_STATS && !rte_eth_dev_is_valid_port(port->port_id))
 		return -ENODEV;
 	switch (q->op) {
-	case NICS_HELLO:
-		hello_answer(line, a);
+	case NICD_HELLO:
+		hello_answer(conn, a);
 		return 0;
-	case NICS_KEPT:
-	case NICS_OPEN:
-		return nic_open_or_ask(line, q, a);
-	case NICS_STATS:
+	case NICD_IS_OPEN:
+	case NICD_OPEN:
+		return nic_open_or_check(conn, q, a);
+	case NICD_STATS:
 		return port_stats(port, &a->stats);
-	case NICS_LINK_UP:
+	case NICD_LINK_UP:
 		a->yes = port_link_up(port);
 		return 0;
-	case NICS_SET_MTU:
+	case NICD_SET_MTU:
 		return port_set_mtu(port, q->mtu_bytes);
-	case NICS_SET_MAC:
+	case NICD_SET_MAC:
 		return port_set_mac(port, q->mac);
-	case NICS_ADD_MAC:
+	case NICD_ADD_MAC:
 		return port_add_mac(port, q->mac);
-	case NICS_TAKE_TAGS:
+	case NICD_TAKE_TAGS:
 		a->yes = port_take_tags(port);
 		return 0;
 	default:
@@ -231,9 +235,9 @@ file_is_ours(const char *name, const char *prefix)
 	return strncmp(name, prefix, n) == 0 && strncmp(name + n, "map_", 4) == 0;
 }
 
-/* Of hugepages that others were to map, too, DPDK leaves the names. */
+/* Remove the files of our hugepages. DPDK leaves the files that other processes may map. */
 static void
-pages_remove(const char *prefix)
+hugepage_files_remove(const char *prefix)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "r");
 
@@ -251,7 +255,7 @@ pages_remove(const char *prefix)
 		endmntent(mounts);
 }
 
-/* The EAL's own files. */
+/* Remove a directory with files of the EAL. */
 static void
 directory_remove(const char *path)
 {
@@ -265,7 +269,10 @@ directory_remove(const char *path)
 	(void)rmdir(path);
 }
 
-/* DPDK's primary has its configuration locked while it lives. */
+/*
+ * Return true if the primary is dead. A primary of DPDK locks its `config` file while it
+ * runs.
+ */
 static bool
 primary_is_dead(int parent, const char *name)
 {
@@ -282,7 +289,7 @@ primary_is_dead(int parent, const char *name)
 	return dead;
 }
 
-/* What processes have left that were killed: beside our directory. */
+/* Remove the files of killed processes. Their directories are beside ours. */
 static void
 leftovers_remove(void)
 {
@@ -302,7 +309,7 @@ leftovers_remove(void)
 		    strcmp(e->d_name, eal_prefix()) == 0 ||
 		    !primary_is_dead(dirfd(dir), e->d_name))
 			continue;
-		pages_remove(e->d_name);
+		hugepage_files_remove(e->d_name);
 		snprintf(slash, sizeof(path) - (size_t)(slash - path), "/%.200s",
 			 e->d_name);
 		directory_remove(path);
@@ -311,15 +318,15 @@ leftovers_remove(void)
 		closedir(dir);
 }
 
-static void __attribute__((noreturn)) end(bool crashed)
+static void __attribute__((noreturn)) server_exit(bool crashed)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS && !crashed; i++)
-		if (serve.nic[i].is)
-			nic_close(&serve.nic[i].port);
-	pages_remove(eal_prefix());
+		if (server.nic[i].in_use)
+			nic_close(&server.nic[i].port);
+	hugepage_files_remove(eal_prefix());
 	directory_remove(rte_eal_get_runtime_dir());
 	if (crashed)
-		log_warn("nics: the daemon is gone without a word, NICs are let go");
+		log_warn("nics: daemon crashed, closing NICs");
 	else
 		log_info("nics: devices closed");
 	_exit(0);
@@ -327,7 +334,7 @@ static void __attribute__((noreturn)) end(bool crashed)
 
 /* --- connections --------------------------------------------------------------------------- */
 
-/* Names of rings, from memzones, that end as those of a client do. */
+/* Names of the rings of a client, taken from the memzones by their suffix. */
 struct rings {
 	const char *suffix;
 	char name[32][RTE_RING_NAMESIZE];
@@ -335,7 +342,7 @@ struct rings {
 };
 
 static void
-ring_look(const struct rte_memzone *zone, void *ctx)
+ring_collect(const struct rte_memzone *zone, void *ctx)
 {
 	size_t begin = strlen(RTE_RING_MZ_PREFIX), len = strlen(zone->name);
 	struct rings *rings = ctx;
@@ -347,7 +354,9 @@ ring_look(const struct rte_memzone *zone, void *ctx)
 			 zone->name + begin);
 }
 
-/* One that never got as far as to end had rings in the common memory: a successor given up. */
+/*
+ * Free the rings that a client left in shared memory, such as a successor that was killed.
+ */
 static void
 rings_free(unsigned int client)
 {
@@ -357,7 +366,7 @@ rings_free(unsigned int client)
 
 	do {
 		rings.n = freed = 0;
-		rte_memzone_walk(ring_look, &rings);
+		rte_memzone_walk(ring_collect, &rings);
 		for (unsigned int i = 0; i < rings.n; i++) {
 			struct rte_ring *ring = rte_ring_lookup(rings.name[i]);
 
@@ -368,106 +377,112 @@ rings_free(unsigned int client)
 }
 
 static void
-line_end(struct line *line)
+conn_end(struct conn *conn)
 {
-	pthread_mutex_lock(&serve.lock);
-	if (--serve.n_line == 0)
-		end(true);
-	if (serve.lines_of[line->client] == 1) {
-		rings_free(line->client);
-		nics_release(line->client);
+	pthread_mutex_lock(&server.lock);
+	if (--server.n_conn == 0)
+		server_exit(true);
+	if (server.n_conn_of[conn->client] == 1) {
+		rings_free(conn->client);
+		nics_close_unwanted(conn->client);
 	}
-	serve.lines_of[line->client]--;
-	pthread_mutex_unlock(&serve.lock);
-	close(line->sock);
-	free(line);
+	server.n_conn_of[conn->client]--;
+	pthread_mutex_unlock(&server.lock);
+	close(conn->sock);
+	free(conn);
 }
 
-static int line_begin(int sock, unsigned int client);
+static int conn_begin(int sock, unsigned int client);
 
-/* One more: of the daemon that brings it, or the first one of its successor. */
+/*
+ * Begin a connection on `fd`: another one of this daemon, or the `first` one of its
+ * successor.
+ */
 static int
-line_more(const struct line *line, bool first, int fd)
+conn_add(const struct conn *conn, bool first, int fd)
 {
-	unsigned int client = line->client;
+	unsigned int client = conn->client;
 	int rc = fd < 0 ? -EPROTO : 0;
 
-	pthread_mutex_lock(&serve.lock);
+	pthread_mutex_lock(&server.lock);
 	if (first)
-		for (client = 0; client < NICS_CLIENTS && serve.lines_of[client] > 0;)
+		for (client = 0; client < NICD_CLIENTS && server.n_conn_of[client] > 0;)
 			client++;
 	if (rc == 0)
-		rc = client == NICS_CLIENTS ? -EBUSY : line_begin(fd, client);
-	pthread_mutex_unlock(&serve.lock);
+		rc = client == NICD_CLIENTS ? -EBUSY : conn_begin(fd, client);
+	pthread_mutex_unlock(&server.lock);
 	if (rc < 0 && fd >= 0)
 		close(fd);
 	return rc;
 }
 
 static void *
-line_main(void *arg)
+conn_main(void *arg)
 {
-	struct line *line = arg;
-	struct nics_request q;
-	struct nics_reply a;
+	struct conn *conn = arg;
+	struct nicd_request q;
+	struct nicd_reply a;
 	int fd, rc;
 
-	while ((rc = nics_recv(line->sock, &q, sizeof(q), &fd)) != -EPIPE) {
+	while ((rc = nicd_recv(conn->sock, &q, sizeof(q), &fd)) != -EPIPE) {
 		memset(&a, 0, sizeof(a));
-		a.layout = NICS_LAYOUT;
-		if (rc == 0 && q.layout != NICS_LAYOUT)
+		a.layout = NICD_LAYOUT;
+		if (rc == 0 && q.layout != NICD_LAYOUT)
 			rc = -EPROTO;
-		if (rc == 0 && q.op == NICS_BYE) {
-			pthread_mutex_lock(&serve.lock);
-			end(false);
+		if (rc == 0 && q.op == NICD_BYE) {
+			pthread_mutex_lock(&server.lock);
+			server_exit(false);
 		}
 		if (rc == 0)
-			rc = q.op == NICS_PAIR ? line_more(line, q.yes, fd)
-					       : request_answer(line, &q, &a);
+			rc = q.op == NICD_PAIR ? conn_add(conn, q.yes, fd)
+					       : request_answer(conn, &q, &a);
 		else if (fd >= 0)
 			close(fd);
 		a.rc = rc;
-		if (nics_send(line->sock, &a, sizeof(a), -1) < 0)
+		if (nicd_send(conn->sock, &a, sizeof(a), -1) < 0)
 			break;
 	}
-	line_end(line);
+	conn_end(conn);
 	return NULL;
 }
 
 /* [with lock] */
 static int
-line_begin(int sock, unsigned int client)
+conn_begin(int sock, unsigned int client)
 {
-	struct line *line = malloc(sizeof(*line));
+	struct conn *conn = malloc(sizeof(*conn));
 	pthread_t thread;
-	int rc = line == NULL ? ENOMEM : 0;
+	int rc = conn == NULL ? ENOMEM : 0;
 
 	if (rc == 0) {
-		*line = (struct line){sock, client};
-		rc = pthread_create(&thread, NULL, line_main, line);
+		*conn = (struct conn){sock, client};
+		rc = pthread_create(&thread, NULL, conn_main, conn);
 	}
 	if (rc != 0) {
-		free(line);
+		free(conn);
 		return -rc;
 	}
 	pthread_detach(thread);
-	serve.n_line++;
-	serve.lines_of[client]++;
+	server.n_conn++;
+	server.n_conn_of[client]++;
 	return 0;
 }
 
-/* It ends when its daemons have, not before: not by a signal to all of a terminal or a unit. */
+/*
+ * fpm-nics exits only when its daemons have ended. It blocks all signals, because a
+ * terminal or a service manager may send a signal to all processes.
+ */
 int
-nics_serve(const struct config *conf)
+nicd_serve(const struct config *conf)
 {
-	int sock = sd_take(NICS_FD), rc;
+	int sock = sd_take(NICD_FD), rc;
 	sigset_t all;
 
 	prctl(PR_SET_NAME, "fpm-nics");
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	if (sock < 0) {
-		fputs("fpm-dataplane: --nics is for the daemon itself to say\n", stderr);
+		fputs("fpm-dataplane: only the daemon itself may use --nics\n", stderr);
 		return SD_EXIT_CONFIG;
 	}
 	rc = privilege_drop();
@@ -476,16 +491,16 @@ nics_serve(const struct config *conf)
 	if (rc < 0)
 		return rc == -ENOMEM || rc == -EACCES ? SD_EXIT_ROOM : 1;
 	leftovers_remove();
-	serve.began_with = eal_sum(conf);
-	serve.pool = eal_pool(conf);
-	if (serve.pool == NULL)
-		end(true);
-	pthread_mutex_lock(&serve.lock);
-	rc = line_begin(sock, 0);
-	pthread_mutex_unlock(&serve.lock);
+	server.began_with = eal_sum(conf);
+	server.pool = eal_pool(conf);
+	if (server.pool == NULL)
+		server_exit(true);
+	pthread_mutex_lock(&server.lock);
+	rc = conn_begin(sock, 0);
+	pthread_mutex_unlock(&server.lock);
 	if (rc < 0) {
-		log_error("nics: no thread error=%s", strerror(-rc));
-		end(true);
+		log_error("nics: thread not started error=%s", strerror(-rc));
+		server_exit(true);
 	}
 	for (;;)
 		pause();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's side of the process that keeps NICs. A process that has died takes with it who
- * may configure the devices: nothing that we could mend while we run, so the daemon ends as if it
- * had crashed, and begins anew with another one.
+ * The daemon's side of fpm-nics. Only fpm-nics, the primary, may configure the devices. If
+ * it has died, the daemon cannot repair this while it runs: it exits as after a crash, and
+ * the next daemon starts another fpm-nics.
  */
 #include "port/nicd_client.h"
 
@@ -20,18 +20,18 @@
 #include "base/errmsg.h"
 #include "port/attach.h"
 
-enum way { QUICK, SLOW, WAYS };
+enum channel { QUICK, SLOW, N_CHANNEL };
 
 static struct {
-	int sock[WAYS];
-	pthread_mutex_t lock[WAYS];
-	bool kept;
-} with = {.sock = {-1, -1}, .lock = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
+	int sock[N_CHANNEL];
+	pthread_mutex_t lock[N_CHANNEL];
+	bool connected;
+} nicd = {.sock = {-1, -1}, .lock = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
 
 /* --- records ------------------------------------------------------------------------------- */
 
 int
-nics_send(int sock, const void *record, size_t len, int fd)
+nicd_send(int sock, const void *record, size_t len, int fd)
 {
 	union {
 		struct cmsghdr head;
@@ -56,7 +56,7 @@ nics_send(int sock, const void *record, size_t len, int fd)
 }
 
 int
-nics_recv(int sock, void *record, size_t len, int *fd)
+nicd_recv(int sock, void *record, size_t len, int *fd)
 {
 	union {
 		struct cmsghdr head;
@@ -87,76 +87,73 @@ nics_recv(int sock, void *record, size_t len, int *fd)
 	return (size_t)n == len && (m.msg_flags & MSG_TRUNC) == 0 ? 0 : -EPROTO;
 }
 
-/* --- questions ----------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------ */
 
-/* Who asks has no answer, now or later. To the service manager it is a crash. */
-static void __attribute__((noreturn)) nics_end_without(int rc)
+/* Exit, because the request gets no reply. The service manager treats this as a crash. */
+static void __attribute__((noreturn)) nicd_lost(int rc)
 {
-	log_error("port: the process that keeps the NICs has died error=%s; the daemon "
-		  "begins "
-		  "anew",
-		  strerror(-rc));
+	log_error("port: fpm-nics has died, restarting error=%s", strerror(-rc));
 	_exit(1);
 }
 
 static void
-nics_ask_by(enum way way, struct nics_request *q, int fd, struct nics_reply *a)
+nicd_ask_on(enum channel channel, struct nicd_request *q, int fd, struct nicd_reply *a)
 {
 	int rc;
 
-	q->layout = NICS_LAYOUT;
+	q->layout = NICD_LAYOUT;
 	a->rc = -EPIPE;
-	pthread_mutex_lock(&with.lock[way]);
-	rc = nics_send(with.sock[way], q, sizeof(*q), fd);
+	pthread_mutex_lock(&nicd.lock[channel]);
+	rc = nicd_send(nicd.sock[channel], q, sizeof(*q), fd);
 	if (rc == 0)
-		rc = nics_recv(with.sock[way], a, sizeof(*a), NULL);
-	pthread_mutex_unlock(&with.lock[way]);
+		rc = nicd_recv(nicd.sock[channel], a, sizeof(*a), NULL);
+	pthread_mutex_unlock(&nicd.lock[channel]);
 	if (rc < 0)
-		nics_end_without(rc);
+		nicd_lost(rc);
 }
 
 static int
-nics_ask(struct nics_request *q, struct nics_reply *a)
+nicd_ask(struct nicd_request *q, struct nicd_reply *a)
 {
-	nics_ask_by(QUICK, q, -1, a);
+	nicd_ask_on(QUICK, q, -1, a);
 	return a->rc;
 }
 
-/* What may take a driver long, with the reason why not. */
+/* Send a request that may take a driver long. On failure the reason is in `why`. */
 static int
-nics_ask_slow(struct nics_request *q, struct nics_reply *a, char *why,
+nicd_ask_slow(struct nicd_request *q, struct nicd_reply *a, char *why,
 	      unsigned int why_size)
 {
-	nics_ask_by(SLOW, q, -1, a);
+	nicd_ask_on(SLOW, q, -1, a);
 	if (a->rc < 0)
 		why_not(why, why_size, a->rc, "%s", a->why);
 	return a->rc;
 }
 
-static struct nics_request
-request_about(enum nics_op op, const struct port *port)
+static struct nicd_request
+request_for_port(enum nicd_op op, const struct port *port)
 {
-	return (struct nics_request){.op = op, .port = *port};
+	return (struct nicd_request){.op = op, .port = *port};
 }
 
-static struct nics_request
-request_wanting(enum nics_op op, const struct port_conf *conf)
+static struct nicd_request
+request_for_conf(enum nicd_op op, const struct port_conf *conf)
 {
-	return (struct nics_request){.op = op, .conf = *conf};
+	return (struct nicd_request){.op = op, .conf = *conf};
 }
 
 /* --- beginning and end --------------------------------------------------------------------- */
 
 static int
-nics_pair_more(bool first)
+nicd_pair_new(bool first)
 {
-	struct nics_request q = {.op = NICS_PAIR, .yes = first};
-	struct nics_reply a;
+	struct nicd_request q = {.op = NICD_PAIR, .yes = first};
+	struct nicd_reply a;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
-	nics_ask_by(QUICK, &q, pair[1], &a);
+	nicd_ask_on(QUICK, &q, pair[1], &a);
 	close(pair[1]);
 	if (a.rc == 0)
 		return pair[0];
@@ -165,68 +162,71 @@ nics_pair_more(bool first)
 }
 
 int
-nics_meet(int sock, struct nics_reply *hello)
+nicd_connect(int sock, struct nicd_reply *hello)
 {
-	struct nics_request q = {.layout = NICS_LAYOUT, .op = NICS_HELLO};
-	int rc = nics_send(sock, &q, sizeof(q), -1);
+	struct nicd_request q = {.layout = NICD_LAYOUT, .op = NICD_HELLO};
+	int rc = nicd_send(sock, &q, sizeof(q), -1);
 
 	if (rc == 0)
-		rc = nics_recv(sock, hello, sizeof(*hello), NULL);
-	if (rc == 0 && (hello->layout != NICS_LAYOUT ||
+		rc = nicd_recv(sock, hello, sizeof(*hello), NULL);
+	if (rc == 0 && (hello->layout != NICD_LAYOUT ||
 			strncmp(hello->dpdk, rte_version(), sizeof(hello->dpdk)) != 0))
 		rc = -EPROTO;
 	if (rc == 0)
 		rc = hello->rc;
-	with.sock[QUICK] = sock;
+	nicd.sock[QUICK] = sock;
 	if (rc == 0) {
-		with.sock[SLOW] = nics_pair_more(false);
-		rc = with.sock[SLOW] < 0 ? -ENOMEM : 0;
+		nicd.sock[SLOW] = nicd_pair_new(false);
+		rc = nicd.sock[SLOW] < 0 ? -ENOMEM : 0;
 	}
-	with.kept = rc == 0;
+	nicd.connected = rc == 0;
 	if (rc < 0)
-		nics_part(false);
+		nicd_disconnect(false);
 	return rc;
 }
 
 bool
-nics_are_kept(void)
+nicd_is_connected(void)
 {
-	return with.kept;
+	return nicd.connected;
 }
 
 int
-nics_pair(void)
+nicd_pair(void)
 {
-	return with.kept ? nics_pair_more(true) : -1;
+	return nicd.connected ? nicd_pair_new(true) : -1;
 }
 
 void
-nics_part(bool bye)
+nicd_disconnect(bool bye)
 {
-	struct nics_request q = {.layout = NICS_LAYOUT, .op = NICS_BYE};
+	struct nicd_request q = {.layout = NICD_LAYOUT, .op = NICD_BYE};
 
-	if (bye && with.kept)
-		(void)nics_send(with.sock[SLOW], &q, sizeof(q), -1);
-	for (unsigned int i = 0; i < WAYS; i++) {
-		if (with.sock[i] >= 0)
-			close(with.sock[i]);
-		with.sock[i] = -1;
+	if (bye && nicd.connected)
+		(void)nicd_send(nicd.sock[SLOW], &q, sizeof(q), -1);
+	for (unsigned int i = 0; i < N_CHANNEL; i++) {
+		if (nicd.sock[i] >= 0)
+			close(nicd.sock[i]);
+		nicd.sock[i] = -1;
 	}
-	with.kept = false;
+	nicd.connected = false;
 }
 
 /* --- devices ------------------------------------------------------------------------------- */
 
 bool
-nics_has(const struct port_conf *conf)
+nicd_has_open(const struct port_conf *conf)
 {
-	struct nics_request q = request_wanting(NICS_KEPT, conf);
-	struct nics_reply a;
+	struct nicd_request q = request_for_conf(NICD_IS_OPEN, conf);
+	struct nicd_reply a;
 
-	return nics_ask(&q, &a) == 0 && a.yes;
+	return nicd_ask(&q, &a) == 0 && a.yes;
 }
 
-/* The device is as the other process found it; number, name, TAP and packet buffers are ours. */
+/*
+ * Take over the fields of the device from fpm-nics. Number, place, names, MTU, TAP and
+ * packet buffers are the daemon's own.
+ */
 static void
 port_adopt(struct port *port, const struct port *it)
 {
@@ -241,87 +241,87 @@ port_adopt(struct port *port, const struct port *it)
 	memcpy(port->kernel_if, own.kernel_if, sizeof(port->kernel_if));
 	port->tap = own.tap;
 	port->pool = own.pool;
-	port->n_socket = 0; /* those are descriptors of the other process */
+	port->n_socket = 0; /* the sockets are descriptors of fpm-nics */
 	port->held = true;
 }
 
 int
-nics_open(struct port *port, const struct port_conf *conf, char *why, unsigned int why_size)
+nicd_open(struct port *port, const struct port_conf *conf, char *why, unsigned int why_size)
 {
-	struct nics_request q = request_wanting(NICS_OPEN, conf);
+	struct nicd_request q = request_for_conf(NICD_OPEN, conf);
 	char name[sizeof(q.conf.device)];
-	struct nics_reply a;
+	struct nicd_reply a;
 	uint16_t port_id;
-	int rc = nics_ask_slow(&q, &a, why, why_size);
+	int rc = nicd_ask_slow(&q, &a, why, why_size);
 
 	if (rc < 0)
 		return rc;
 	port_adopt(port, &a.port);
-	/* From here on it has its queues: what we attach is what they are. */
+	/* The device is configured now. Attach it with the queues that it has. */
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(conf->device, ","), conf->device);
 	rc = attach_here(conf->device, name, &port_id, why, why_size);
 	if (rc == 0 && port_id != port->port_id)
-		rc = why_not(why, why_size, -EPROTO, "device has another number here");
+		rc = why_not(why, why_size, -EPROTO, "the device has another number here");
 	return rc;
 }
 
 int
-nics_stats(const struct port *port, struct port_stats *st)
+nicd_stats(const struct port *port, struct port_stats *st)
 {
-	struct nics_request q = request_about(NICS_STATS, port);
-	struct nics_reply a;
+	struct nicd_request q = request_for_port(NICD_STATS, port);
+	struct nicd_reply a;
 
-	if (nics_ask(&q, &a) == 0)
+	if (nicd_ask(&q, &a) == 0)
 		*st = a.stats;
 	return a.rc;
 }
 
 bool
-nics_link_up(const struct port *port)
+nicd_link_up(const struct port *port)
 {
-	struct nics_request q = request_about(NICS_LINK_UP, port);
-	struct nics_reply a;
+	struct nicd_request q = request_for_port(NICD_LINK_UP, port);
+	struct nicd_reply a;
 
-	return nics_ask(&q, &a) == 0 && a.yes;
+	return nicd_ask(&q, &a) == 0 && a.yes;
 }
 
 int
-nics_set_mtu(const struct port *port, unsigned int mtu_bytes)
+nicd_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	struct nics_request q = request_about(NICS_SET_MTU, port);
-	struct nics_reply a;
+	struct nicd_request q = request_for_port(NICD_SET_MTU, port);
+	struct nicd_reply a;
 
 	q.mtu_bytes = mtu_bytes;
-	return nics_ask(&q, &a);
+	return nicd_ask(&q, &a);
 }
 
 static int
-nics_ask_mac(enum nics_op op, const struct port *port, const uint8_t mac[6])
+nicd_ask_mac(enum nicd_op op, const struct port *port, const uint8_t mac[6])
 {
-	struct nics_request q = request_about(op, port);
-	struct nics_reply a;
+	struct nicd_request q = request_for_port(op, port);
+	struct nicd_reply a;
 
 	memcpy(q.mac, mac, sizeof(q.mac));
-	return nics_ask(&q, &a);
+	return nicd_ask(&q, &a);
 }
 
 int
-nics_set_mac(const struct port *port, const uint8_t mac[6])
+nicd_set_mac(const struct port *port, const uint8_t mac[6])
 {
-	return nics_ask_mac(NICS_SET_MAC, port, mac);
+	return nicd_ask_mac(NICD_SET_MAC, port, mac);
 }
 
 int
-nics_add_mac(const struct port *port, const uint8_t mac[6])
+nicd_add_mac(const struct port *port, const uint8_t mac[6])
 {
-	return nics_ask_mac(NICS_ADD_MAC, port, mac);
+	return nicd_ask_mac(NICD_ADD_MAC, port, mac);
 }
 
 bool
-nics_take_tags(const struct port *port)
+nicd_take_tags(const struct port *port)
 {
-	struct nics_request q = request_about(NICS_TAKE_TAGS, port);
-	struct nics_reply a;
+	struct nicd_request q = request_for_port(NICD_TAKE_TAGS, port);
+	struct nicd_reply a;
 
-	return nics_ask(&q, &a) == 0 && a.yes;
+	return nicd_ask(&q, &a) == 0 && a.yes;
 }

@@ -8,7 +8,7 @@
  *
  * A request and its reply are a record each on a SOCK_SEQPACKET pair, one at a time per
  * pair. A daemon has two pairs, so that a slow open does not delay other requests. Its
- * successor gets a third pair from it (NICS_PAIR). Both ends are on this machine and,
+ * successor gets a third pair from it (NICD_PAIR). Both ends are on this machine and,
  * except during an upgrade, of one version. `layout` and the version of DPDK show whether
  * they understand each other.
  */
@@ -22,50 +22,50 @@
 #include "port/port.h"
 
 /* A record of another layout is not read. */
-#define NICS_LAYOUT                                    \
-	((uint32_t)sizeof(struct nics_request) << 16 | \
-	 (uint32_t)(sizeof(struct nics_reply) & 0xfff) << 4 | 1u)
+#define NICD_LAYOUT                                    \
+	((uint32_t)sizeof(struct nicd_request) << 16 | \
+	 (uint32_t)(sizeof(struct nicd_reply) & 0xfff) << 4 | 1u)
 
-#define NICS_FD "nics" /* name of the inherited socket to fpm-nics (base/sd_notify.h) */
+#define NICD_FD "nics" /* name of the inherited socket to fpm-nics (base/sd_notify.h) */
 
-#define NICS_WHY_STRLEN 256
-#define NICS_CLIENTS    2 /* daemons at a time: one and its successor */
+#define NICD_WHY_STRLEN 256
+#define NICD_CLIENTS    2 /* daemons at a time: one and its successor */
 
-enum nics_op {
-	NICS_HELLO, /* exchange versions, and get a client number */
-	NICS_PAIR,  /* pass a socket end (SCM_RIGHTS); `yes`: its daemon's first pair */
-	NICS_KEPT, /* ask if the device is open as in `conf`; it waits for NICS_OPEN then */
-	NICS_OPEN, /* open the device, or leave it open; the reply has it in `port` */
-	NICS_STATS,
-	NICS_LINK_UP,
-	NICS_SET_MTU,
-	NICS_SET_MAC,
-	NICS_ADD_MAC,
-	NICS_TAKE_TAGS,
-	NICS_BYE, /* on all ends: close the devices and exit */
+enum nicd_op {
+	NICD_HELLO,   /* exchange versions, and get a client number */
+	NICD_PAIR,    /* pass a socket end (SCM_RIGHTS); `yes`: its daemon's first pair */
+	NICD_IS_OPEN, /* ask if the device is open as in `conf`, and keep it so */
+	NICD_OPEN,    /* open the device, or leave it open; the reply has it in `port` */
+	NICD_STATS,
+	NICD_LINK_UP,
+	NICD_SET_MTU,
+	NICD_SET_MAC,
+	NICD_ADD_MAC,
+	NICD_TAKE_TAGS,
+	NICD_BYE, /* on all ends: close the devices and exit */
 };
 
-struct nics_request {
+struct nicd_request {
 	uint32_t layout;
-	enum nics_op op;
+	enum nicd_op op;
 	bool yes;
 	uint8_t mac[6];
 	unsigned int mtu_bytes;
-	struct port_conf conf; /* its TAP is none of that process's */
+	struct port_conf conf; /* fpm-nics does not use its TAP */
 	struct port port;
 };
 
-struct nics_reply {
+struct nicd_reply {
 	uint32_t layout;
 	int rc;
 	bool yes;
-	/* NICS_HELLO */
+	/* NICD_HELLO */
 	pid_t pid;
-	unsigned int client; /* 0 to NICS_CLIENTS - 1, different from the other daemon's */
+	unsigned int client; /* 0 to NICD_CLIENTS - 1, different from the other daemon's */
 	uint32_t began_with; /* eal_sum() of the configuration that it started with */
 	char dpdk[64], prefix[32];
 
-	char why[NICS_WHY_STRLEN];
+	char why[NICD_WHY_STRLEN];
 	struct port_stats stats;
 	struct port port;
 };
@@ -74,52 +74,52 @@ struct nics_reply {
 
 /*
  * Begin to use `sock`, which the client owns from now on. Returns 0 and the reply to
- * NICS_HELLO, or -errno; -EPROTO: fpm-nics is of another version.                [main]
+ * NICD_HELLO, or -errno; -EPROTO: fpm-nics is of another version.                [main]
  */
-int nics_meet(int sock, struct nics_reply *hello);
+int nicd_connect(int sock, struct nicd_reply *hello);
 
 /* Return true if fpm-nics keeps the NICs.                                   [any thread] */
-bool nics_are_kept(void);
+bool nicd_is_connected(void);
 
 /* Return a new socket to fpm-nics for a successor. The caller owns it. -1: none.  [main] */
-int nics_pair(void);
+int nicd_pair(void);
 
 /*
  * Close the sockets. `bye`: fpm-nics is to close all devices and exit, as it does when no
  * daemon is connected any longer.                                                [main]
  */
-void nics_part(bool bye);
+void nicd_disconnect(bool bye);
 
 /*
  * Return true if the device of a port is open already as `conf` wants it. False if this is
  * not known.                                                                     [main]
  */
-bool nics_has(const struct port_conf *conf);
+bool nicd_has_open(const struct port_conf *conf);
 
 /*
  * Open a device as nic_open() (port/nic.h) does. fpm-nics closes it when no daemon wants it
  * any longer.                                                                    [main]
  */
-int nics_open(struct port *port, const struct port_conf *conf, char *why,
+int nicd_open(struct port *port, const struct port_conf *conf, char *why,
 	      unsigned int why_size);
 
 /* See the functions in port.h.                                              [any thread] */
-int nics_stats(const struct port *port, struct port_stats *st);
-bool nics_link_up(const struct port *port);
-int nics_set_mtu(const struct port *port, unsigned int mtu_bytes);
-int nics_set_mac(const struct port *port, const uint8_t mac[6]);
-int nics_add_mac(const struct port *port, const uint8_t mac[6]);
-bool nics_take_tags(const struct port *port);
+int nicd_stats(const struct port *port, struct port_stats *st);
+bool nicd_link_up(const struct port *port);
+int nicd_set_mtu(const struct port *port, unsigned int mtu_bytes);
+int nicd_set_mac(const struct port *port, const uint8_t mac[6]);
+int nicd_add_mac(const struct port *port, const uint8_t mac[6]);
+bool nicd_take_tags(const struct port *port);
 
 /* --- of both ------------------------------------------------------------------------------- */
 
 /* Send a record of `len` octets with a descriptor (-1: none). Returns 0 or -errno. */
-int nics_send(int sock, const void *record, size_t len, int fd);
+int nicd_send(int sock, const void *record, size_t len, int fd);
 
 /*
  * Receive a record of exactly `len` octets and its descriptor in *fd (-1: none). `fd` may
  * be NULL. Returns 0, -EPIPE if the other end is closed, or -EPROTO.
  */
-int nics_recv(int sock, void *record, size_t len, int *fd);
+int nicd_recv(int sock, void *record, size_t len, int *fd);
 
 #endif

@@ -89,8 +89,8 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
 	port_find_kernel_if(port);
-	if (nics_are_kept())
-		rc = nics_open(port, conf, why, why_size);
+	if (nicd_is_connected())
+		rc = nicd_open(port, conf, why, why_size);
 	else
 		rc = nic_open(port, conf, pool, why, why_size);
 	if (rc < 0) {
@@ -170,7 +170,7 @@ port_stats(const struct port *port, struct port_stats *st)
 	int rc;
 
 	if (port->held)
-		return nics_stats(port, st);
+		return nicd_stats(port, st);
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_stats_get(port->port_id, &s);
 	for (unsigned int i = 0; i < port->n_socket; i++)
@@ -225,7 +225,7 @@ port_link_up(const struct port *port)
 	int rc;
 
 	if (port->held)
-		return nics_link_up(port);
+		return nicd_link_up(port);
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_link_get_nowait(port->port_id, &link);
 	up = rc == 0 && link.link_status == RTE_ETH_LINK_UP;
@@ -267,7 +267,7 @@ port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	return port->held ? nics_set_mtu(port, mtu_bytes) : nic_set_mtu(port, mtu_bytes);
+	return port->held ? nicd_set_mtu(port, mtu_bytes) : nic_set_mtu(port, mtu_bytes);
 }
 
 int
@@ -277,7 +277,7 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	int rc;
 
 	if (port->held)
-		return nics_set_mac(port, mac);
+		return nicd_set_mac(port, mac);
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
@@ -291,7 +291,7 @@ port_take_tags(const struct port *port)
 	int rc;
 
 	if (port->held)
-		return nics_take_tags(port);
+		return nicd_take_tags(port);
 	if (!port->vlan_offload)
 		return false;
 	pthread_mutex_lock(&nic_control[port->port_id]);
@@ -313,7 +313,7 @@ port_add_mac(const struct port *port, const uint8_t mac[6])
 	int rc;
 
 	if (port->held)
-		return nics_add_mac(port, mac);
+		return nicd_add_mac(port, mac);
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);

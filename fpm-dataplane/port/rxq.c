@@ -39,7 +39,7 @@ port_rxq(const struct port *port, uint16_t queue, struct rxq *q)
 void
 port_rxqs_arm(void *serving, bool on)
 {
-	const struct rxq_set *set = serve_set(serving);
+	const struct rxq_set *set = serving_set(serving);
 
 	for (unsigned int i = 0; i < set->n; i++) {
 		const struct rxq *q = &set->q[i];

@@ -92,7 +92,7 @@ serving_find(const struct serving *s, uint16_t ifidx, uint16_t queue)
 }
 
 int
-serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
+serving_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
 {
 	struct rxq_set *set = calloc(1, sizeof(*set));
 	int rc = set == NULL ? -ENOMEM : idle_open(&s->idle, never_sleep, n_sleeps);
@@ -106,7 +106,7 @@ serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
 }
 
 void
-serve_close(struct serving *s)
+serving_close(struct serving *s)
 {
 	if (serving_mine(s) == NULL)
 		return;
@@ -128,7 +128,7 @@ serving_watch(struct serving *s, const struct rxq *q)
 }
 
 int
-serve_begin(struct serving *s, const struct rxq *q)
+serving_add(struct serving *s, const struct rxq *q)
 {
 	if (serving_make_room(s, serving_mine(s)->n + 1) < 0)
 		return -ENOMEM;
@@ -138,7 +138,7 @@ serve_begin(struct serving *s, const struct rxq *q)
 }
 
 int
-serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
+serving_remove(struct serving *s, uint16_t ifidx, uint16_t queue)
 {
 	const struct rxq *gone = serving_find(s, ifidx, queue);
 	int fd;
@@ -152,7 +152,7 @@ serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 }
 
 unsigned int
-serve_index(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
+serving_index(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
 {
 	unsigned int i = 0;
 
@@ -162,7 +162,7 @@ serve_index(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t qu
 }
 
 int
-serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue)
+serving_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue)
 {
 	const struct rxq *found = serving_find(from, ifidx, queue);
 	struct rxq q;

@@ -40,12 +40,12 @@ struct serving {
 };
 
 /* Open `s`. Returns 0, or -errno with nothing left to close.                      [main] */
-int serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps);
-void serve_close(struct serving *s);
+int serving_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps);
+void serving_close(struct serving *s);
 
 /* Return the queues, which are valid until the next quiescent state.        [RCU reader] */
 static inline const struct rxq_set *
-serve_set(const struct serving *s)
+serving_set(const struct serving *s)
 {
 	return atomic_load_explicit(&s->set, memory_order_consume);
 }
@@ -54,21 +54,21 @@ serve_set(const struct serving *s)
  * Begin to serve `q`, which no forwarder serves. Returns 0, or -ENOMEM with nothing
  * changed.
  */
-int serve_begin(struct serving *s, const struct rxq *q);
+int serving_add(struct serving *s, const struct rxq *q);
 
 /*
  * Stop serving `queue` of interface `ifidx`. After the return the forwarder holds no packet
  * of it that it has not sent. Returns 0 or -ENOENT.
  */
-int serve_end(struct serving *s, uint16_t ifidx, uint16_t queue);
+int serving_remove(struct serving *s, uint16_t ifidx, uint16_t queue);
 
 /* Return the index of the forwarder, of `n`, that serves a queue; `n` if none does. */
-unsigned int serve_index(const struct serving *s, unsigned int n, uint16_t ifidx,
-			 uint16_t queue);
+unsigned int serving_index(const struct serving *s, unsigned int n, uint16_t ifidx,
+			   uint16_t queue);
 
 /*
  * Move a queue to another forwarder. Returns 0, or -ENOENT or -ENOMEM with nothing changed.
  */
-int serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue);
+int serving_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue);
 
 #endif

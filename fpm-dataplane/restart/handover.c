@@ -205,7 +205,7 @@ static enum handover
 successor_failed(const struct child *child, const struct predecessor *old, int rc,
 		 bool quiesced)
 {
-	int status = successor_end(child, nics_are_kept());
+	int status = successor_end(child, nicd_is_connected());
 	char why[SD_WHY_STRLEN];
 
 	if (rc == -EINTR) {
@@ -236,7 +236,7 @@ successor_start(struct child *child, const struct predecessor *old, int nics)
 	unsigned int n = fdstore_list(old->port, PORT_SLOTS, old->checkpoint_fd, fd);
 
 	if (nics >= 0)
-		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
+		fd[n++] = (struct named_fd){.name = NICD_FD, .fd = nics};
 	return child_start(child, old->argv, fd, n, SD_SUCCESSOR, &old->start_mask);
 }
 
@@ -259,7 +259,7 @@ predecessor_hand_over(const struct predecessor *old, int nics)
 		return successor_failed(&child, old, rc, false);
 	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
-		successor_end(&child, nics_are_kept());
+		successor_end(&child, nicd_is_connected());
 		return handover_slow(old, true, "a thread of it does not stop");
 	}
 	step_send(child.sock, QUIESCED);
@@ -292,8 +292,8 @@ handover_to_successor(const struct predecessor *old)
 	if (!restart_lock())
 		return handover_refuse(
 			"a port is being changed, or its device starts or ends");
-	nics = nics_pair();
-	if (nics < 0 && nics_are_kept())
+	nics = nicd_pair();
+	if (nics < 0 && nicd_is_connected())
 		return handover_cancel(old, "the previous daemon has not ended yet");
 	done = predecessor_hand_over(old, nics);
 	if (nics >= 0)
@@ -453,7 +453,7 @@ successor_take_over(const struct successor *next, int pidfd)
 		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
 	/* fpm-nics opens devices again only after the predecessor has ended. */
-	if (rc == 0 && nics_are_kept() && !next->shared)
+	if (rc == 0 && nicd_is_connected() && !next->shared)
 		rc = process_await_end(pidfd);
 	if (rc < 0) {
 		predecessor_end(pidfd, rc, hanging);

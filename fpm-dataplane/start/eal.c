@@ -206,7 +206,7 @@ main_lcore(void)
 	return joined.is ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
 }
 
-static_assert(1 + NICS_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
+static_assert(1 + NICD_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
 	      "each has its own");
 
 /* Pinned; forwarder 0 is the next after main. */

@@ -134,7 +134,7 @@ port_cpus(const struct ui *ui, const struct port *port)
 		json_t *cpu = json_null();
 
 		for (unsigned int f = 0; f < ui->conf.n_fwd; f++) {
-			const struct rxq_set *set = serve_set(&ui->conf.serving[f]);
+			const struct rxq_set *set = serving_set(&ui->conf.serving[f]);
 
 			for (unsigned int i = 0; i < set->n; i++)
 				if (set->q[i].ifidx == port->ifidx && set->q[i].queue == q)

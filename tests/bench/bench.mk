@@ -1,14 +1,14 @@
 # Benchmarks. Included by ../../Makefile.
 
-# Not the figures: that each command of the page does what it says.
-test-bench: ## every command of tests/bench/README.md, in its shortest form: a quarter of an hour; figures mean nothing
+# This tests that each command of the page works. It does not test the figures.
+test-bench: ## run every command of tests/bench/README.md in its shortest form: a quarter of an hour; ignore the figures
 	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_BENCH) $(PKGS_PEERS) python3-pytest"; \
 	then $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all bench-bins $(O)/tests/flood \
 		$(SYNC_BIN) $(BLIND_BIN) && $(PY) -m pytest --no-header -p no:cacheprovider \
 		--basetemp=build/pytest-bench -rs -rP --durations=0 tests/bench/test_commands.py $(if $(T),-k "$(T)"); \
 	else echo "test-bench: skipped: not installable here: $(PKGS_BENCH) $(PKGS_PEERS)"; fi
 
-# --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
+# --- benchmarks: JSON on stdout, tables on stderr; no test fails because of a time ------------
 BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-fpm bench-fib
 bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	@mkdir -p build/bench
@@ -17,7 +17,7 @@ bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	done; $(MAKE) --no-print-directory -s bench-report; \
 	[ -z "$$failed" ] || { echo "bench: failed:$$failed" >&2; exit 1; }
 
-bench-report: ## build/bench/report.md, tables and plots of what `make bench` left there (ACCEPT=1: into the manual, too)
+bench-report: ## write build/bench/report.md: tables and plots of the results of `make bench` (ACCEPT=1: into the manual, too)
 	@ACCEPT="$(ACCEPT)" $(PY) tests/bench/bench_report.py build/bench
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
@@ -25,18 +25,18 @@ bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABL
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/tests/bench/bench_fib >&2
 	@$(PY) tests/bench/bench_fib.py build/release/tests/bench/bench_fib
 
-bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memory (QUICK=1, ROWS=bgp, ...)
+bench-fpm: ## from a route of zebra to its forwarding: rates, latencies, memory (QUICK=1, ROWS=bgp, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-# What `make test` links, so that a function that comes to a library breaks none unseen.
+# `make test` links these programs, so that it notices a change of the product that breaks them.
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
 .PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-quick
 
-# What the forwarding benchmarks need: the packages, the programs.
+# The packages and programs that the forwarding benchmarks need.
 bench-forwarder:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_PEERS)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all \
@@ -48,18 +48,18 @@ bench-forward: bench-forwarder ## forwarding rate of a core against testpmd and 
 bench-loss: bench-forwarder ## frames lost and wrong at 10..100 % load, while routes change (SECONDS=60, QUICK=1, ...)
 	@$(PY) tests/bench/bench_loss.py build/release
 
-bench-latency: bench-forwarder ## how late frames leave at 10..95 % load, and the machine's own gaps (QUICK=1, ...)
+bench-latency: bench-forwarder ## latency of frames at 10..95 % load, and the machine's own gaps (QUICK=1, ...)
 	@$(PY) tests/bench/bench_latency.py build/release
 
 bench-sync: bench-forwarder ## QSBR, other RCU flavours, locks: rate, and time to publish a FIB (QUICK=1, ...)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(SYNC_BIN) >&2
 	@$(PY) tests/bench/bench_sync.py build/release
 
-bench-watch: bench-forwarder ## what trace and capture cost while nobody looks (QUICK=1, ...)
+bench-watch: bench-forwarder ## the cost of trace and capture while no session runs (QUICK=1, ...)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
-bench-tags: ## what a tag, two, and VRFs cost a packet, in turns in one process (QUICK=1, ...)
+bench-tags: ## the cost of a tag, of two tags, and of VRFs per packet, in turns in one process (QUICK=1, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
 		$(addprefix build/release/tests/bench/bench_,frames tags) >&2
@@ -68,7 +68,7 @@ bench-tags: ## what a tag, two, and VRFs cost a packet, in turns in one process 
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
 
-# A call before every load of this one file: tests/bench/trace.c says why.
+# This file gets a call before every load; tests/bench/trace.c gives the reason.
 $(O)/obj/tests/bench/trace.o: ALL_CFLAGS += -mavx -fsanitize=kernel-address \
 	--param=asan-instrumentation-with-call-threshold=0 --param=asan-stack=0 \
 	--param=asan-globals=0
@@ -79,15 +79,15 @@ BENCH_TABLE := $(addprefix tests/bench/,table.c generate.c streams.c)
 
 $(eval $(call program,$(O)/tests/bench/bench_frames,$(call obj,tests/bench/forward/frames.c $(BENCH_TABLE)),$$(PC_LIBS)))
 
-# The forwarder's own objects, between ports that are functions.
+# The objects of the forwarder, with functions in place of ports.
 TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
 	$(foreach d,fwd fib base,$(wildcard fpm-dataplane/$(d)/*.c)) \
 	$(addprefix fpm-dataplane/port/,rings.c rxq.c rxq_set.c watch.c)
 
 $(eval $(call program,$(O)/tests/bench/bench_tags,$(call obj,$(TAGS_LINK)),$$(PC_LIBS)))
 
-# The daemon once for each way to synchronise: the same object files, other functions in
-# place of QSBR's. KIND: file in tests/bench/sync, what it is compiled with, libraries.
+# Link the daemon once for each way to synchronise: the same object files, with other functions in
+# place of QSBR's. KIND: file in tests/bench/sync, and the flags to compile it.
 SYNC_qsbr         := qsbr
 SYNC_turns        := turns
 SYNC_mb           := flavor -DFLAVOR=mb '-DHEADER=<urcu/urcu-mb.h>'
@@ -110,10 +110,10 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
 		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
 		$(PC_LIBS) $(LDFLAGS)
 	@[ $* = qsbr ] || [ $* = turns ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
-		echo "$@: tests/bench/sync/instead.h has nothing in place of that"; exit 1; }
+		echo "$@: tests/bench/sync/instead.h has no replacement for these functions"; exit 1; }
 
-# The daemon with forwarders that nobody can look at (FWD_BLIND), twice: what is between the two
-# is chance. And as it is, linked in the same way.
+# Link the daemon with forwarders that cannot be traced (FWD_BLIND), and in the same way with
+# forwarders that can.
 BLIND_SRC := $(addprefix fpm-dataplane/fwd/,loop.c dispatch.c tx.c)
 BLIND_BIN := $(addsuffix /fpm-dataplane,build/watch-blind build/watch-asking)
 $(BLIND_BIN): build/watch-%/fpm-dataplane: $(DAEMON_OBJ) $(O)/fpmctl

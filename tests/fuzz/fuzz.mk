@@ -1,6 +1,6 @@
 # Fuzzers. Included by ../../Makefile.
 
-# --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
+# --- fuzzing: libFuzzer, seeded with the captures; new inputs are in build/fuzz/ --------
 FUZZ_S    ?= 60
 FUZZ_EACH_S ?= 5
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
@@ -10,14 +10,15 @@ FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib checkpoint packet config request api)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
-# clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
+# clang ignores `#pragma GCC target`, so the whole file gets the flags of its functions.
 ifeq ($(BUILD),fuzz)
-# Its walks over large tables would be most of the time, and it has tests of its own.
+# poptrie has its own fuzzer. Its walks over large tables would take most of the time here.
 $(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 $(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
 $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
-# How frames are made up for fuzz_packet, and compared, is no path of the product to look for.
+# The code that makes and compares frames for fuzz_packet is no code of the product, so its paths
+# do not guide the fuzzer.
 $(O)/obj/tests/fuzz/packet_%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
@@ -30,7 +31,7 @@ build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane
 	$(addprefix fpm-dataplane/ui/,request.c request_change.c request_watch.c))
 build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
 build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
-# packet_burst.c stands between, and says whether any packet is plain.
+# packet_burst.c wraps fwd_fast() and decides if a packet may take the fast path.
 build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_fast
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
 	packet_frames.c) $(call link_of,tests/unit/test_fwd_explain.c))
@@ -39,8 +40,8 @@ $(FUZZ_BIN):
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
 
-# Its own objects: the others have a poptrie that the fuzzer does not look into. Any octets
-# are a script, so there is nothing to guess by tracing comparisons: most of the time went there.
+# fuzz_poptrie has its own objects, because the poptrie of the others is not instrumented. Any
+# octets are a valid script, so tracing comparisons would find nothing and take most of the time.
 build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE_SRC) \
 		$(wildcard poptrie/*.h) tests/fuzz/must.h tests/unit/oracle.h
 	@mkdir -p $(@D)
@@ -57,10 +58,10 @@ fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with
 fuzz-bins: $(FUZZ_ALL)
 	@:
 
-fuzz-run: # each target for some seconds, with its corpus
+fuzz-run: # run each fuzzer for some seconds, with its corpus
 	@tests/fuzz/run.sh --each "$(FUZZ_EACH_S)"
 
-fuzz-quick: ## each fuzzer for some seconds, as make test runs them (FUZZ_EACH_S=5)
+fuzz-quick: ## run each fuzzer for some seconds, as make test does (FUZZ_EACH_S=5)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
 	@$(MAKE) --no-print-directory fuzz-run

@@ -239,7 +239,7 @@ def test_stop_is_quick_and_clean_and_start_begins_where_it_was(lab):
     eventually(
         lambda: router.show("routes", "192.0.2.0/24"), 60, 0.5, "the route that was written"
     )
-    assert "was changed since it was made of /lab/r2.conf, and is kept" in router.log()
+    assert "was changed after it was copied from /lab/r2.conf, and is kept" in router.log()
 
 
 def test_without_rights_it_says_so():

@@ -216,7 +216,7 @@ def test_refusals_have_a_status_and_a_sentence(taught):
     assert "unknown parameter" in refused(taught, 400, "GET", "/version", frob=1)
     assert "no port or VLAN" in refused(taught, 404, "GET", "/trace", port="nowhere0")
     assert "no port" in refused(taught, 404, "DELETE", "/ports/{name}", "nowhere0")
-    assert "there already" in refused(
+    assert "exists already" in refused(
         taught, 409, "POST", "/ports", body={"name": "lan0", "device": EXT}
     )
     assert "nothing changed" in refused(

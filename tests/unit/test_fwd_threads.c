@@ -221,9 +221,9 @@ manage_main(void *arg)
 			conf = (struct policer_conf){POLICER_RATE_MAX, POLICER_BURST_MAX,
 						     POLICER_RATE_MAX, POLICER_BURST_MAX};
 		policer_set((enum punt_class)below(&its, N_PUNT_CLASS), &conf);
-		from = serve_index(serving, N_FWD, ifidx, (uint16_t)(i % 2));
-		must(serve_move(&serving[from], &serving[!from], ifidx,
-				(uint16_t)(i % 2)) == 0);
+		from = serving_index(serving, N_FWD, ifidx, (uint16_t)(i % 2));
+		must(serving_move(&serving[from], &serving[!from], ifidx,
+				  (uint16_t)(i % 2)) == 0);
 		atomic_fetch_add(&n_moves, 1);
 	}
 	urcu_qsbr_unregister_thread();
@@ -370,7 +370,7 @@ queues_serve(void)
 				.queue = (uint16_t)(i % 2),
 				.fd = -1};
 
-		assert_int_equal(serve_begin(&serving[i % 2], &q), 0);
+		assert_int_equal(serving_add(&serving[i % 2], &q), 0);
 	}
 	urcu_qsbr_thread_online();
 }
@@ -408,7 +408,7 @@ house_up(enum pt_isa isa)
 	for (unsigned int f = 0; f < N_FWD; f++) {
 		n_gleaned[f] = 0;
 		assert_int_equal(fwd_rings_make(&rings[f], f, 0, &n_gleaned[f]), 0);
-		assert_int_equal(serve_open(&serving[f], false, &count[f]->sleeps), 0);
+		assert_int_equal(serving_open(&serving[f], false, &count[f]->sleeps), 0);
 		rings[f].idle = &serving[f].idle;
 	}
 	for (unsigned int i = 0; i < 5; i++)
@@ -449,7 +449,7 @@ house_down(void)
 	fib_destroy(fib);
 	watch_free(looked_for);
 	for (unsigned int f = 0; f < N_FWD; f++) {
-		serve_close(&serving[f]);
+		serving_close(&serving[f]);
 		fwd_rings_free(&rings[f]);
 	}
 	for (uint16_t p = 1; p <= N_PORT; p++) {

@@ -63,7 +63,7 @@ fake_main(void *arg)
 	urcu_qsbr_register_thread();
 	idle_begin();
 	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
-		const struct rxq_set *set = serve_set(&f->serving);
+		const struct rxq_set *set = serving_set(&f->serving);
 		unsigned long given = atomic_load_explicit(&f->given, memory_order_acquire);
 		bool worked = given != atomic_load(&f->taken);
 
@@ -91,7 +91,7 @@ fake_start(struct fake *f, bool never_sleep)
 {
 	memset(f, 0, sizeof(*f));
 	f->drain_fd = -1;
-	assert_int_equal(serve_open(&f->serving, never_sleep, &f->n_sleeps), 0);
+	assert_int_equal(serving_open(&f->serving, never_sleep, &f->n_sleeps), 0);
 }
 
 static void
@@ -106,7 +106,7 @@ fake_stop(struct fake *f)
 	atomic_store(&f->stop, true);
 	idle_wake(&f->serving.idle);
 	pthread_join(f->thread, NULL);
-	serve_close(&f->serving);
+	serving_close(&f->serving);
 }
 
 static void
@@ -196,7 +196,7 @@ a_descriptor_ends_a_sleep(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
 	fake_start(&f, false);
 	f.drain_fd = q.fd = pair[0];
-	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	assert_int_equal(serving_add(&f.serving, &q), 0);
 	fake_run(&f);
 	before = waited_ms();
 	for (unsigned int i = 1; i <= 100; i++) {
@@ -224,7 +224,7 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 	struct fake f;
 
 	fake_start(&f, false);
-	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	assert_int_equal(serving_add(&f.serving, &q), 0);
 	fake_run(&f);
 	before = waited_ms();
 	for (unsigned int i = 1; i <= 50; i++) {
@@ -239,7 +239,7 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 	}
 	assert_few(late, 50, before);
 	/* Without it the sleeps are long again: descriptors tell of everything. */
-	assert_int_equal(serve_end(&f.serving, 1, 0), 0);
+	assert_int_equal(serving_remove(&f.serving, 1, 0), 0);
 	assert_int_equal(atomic_load(&f.serving.idle.n_blind), 0);
 	fake_stop(&f);
 }
@@ -255,10 +255,10 @@ who_shall_never_sleep_does_not(void **state)
 		unsigned long before = atomic_load(&turns[0]);
 		struct rxq q = {.ifidx = 1, .fd = -1};
 
-		assert_int_equal(serve_begin(&f.serving, &q), 0);
+		assert_int_equal(serving_add(&f.serving, &q), 0);
 		while (atomic_load(&turns[0]) < before + 100000)
 			sched_yield();
-		assert_int_equal(serve_end(&f.serving, 1, 0), 0);
+		assert_int_equal(serving_remove(&f.serving, 1, 0), 0);
 	}
 	assert_int_equal(slept(&f), 0);
 	fake_stop(&f);
@@ -288,7 +288,7 @@ a_descriptor_that_cries_wolf_costs_little(void **state)
 	assert_int_equal(send(pair[1], "x", 1, 0), 1); /* and nobody reads it */
 	fake_start(&f, false);
 	q.fd = pair[0];
-	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	assert_int_equal(serving_add(&f.serving, &q), 0);
 	fake_run(&f);
 	wait_asleep(&f);
 	begin = monotonic_ms();
@@ -313,15 +313,15 @@ a_queue_is_never_in_two_hands(void **state)
 	for (uint16_t i = 0; i < QUEUES; i++) {
 		struct rxq q = {.ifidx = 1, .queue = i, .fd = -1};
 
-		assert_int_equal(serve_begin(&f[i % 2].serving, &q), 0);
+		assert_int_equal(serving_add(&f[i % 2].serving, &q), 0);
 	}
 	fake_run(&f[0]);
 	fake_run(&f[1]);
 	for (unsigned int n = 0; n < 300; n++) {
 		uint16_t queue = (uint16_t)(n * 5 % QUEUES);
-		unsigned int who = serve_index(&f[0].serving, 1, 1, queue);
+		unsigned int who = serving_index(&f[0].serving, 1, 1, queue);
 
-		assert_int_equal(serve_move(&f[who].serving, &f[!who].serving, 1, queue),
+		assert_int_equal(serving_move(&f[who].serving, &f[!who].serving, 1, queue),
 				 0);
 	}
 	assert_false(atomic_load(&shared));
@@ -330,7 +330,7 @@ a_queue_is_never_in_two_hands(void **state)
 	for (unsigned int i = 0; i < QUEUES; i++)
 		while (atomic_load(&turns[i]) == before[i])
 			sched_yield();
-	assert_int_equal(serve_move(&f[0].serving, &f[1].serving, 2, 0), -ENOENT);
+	assert_int_equal(serving_move(&f[0].serving, &f[1].serving, 2, 0), -ENOENT);
 	fake_stop(&f[0]);
 	fake_stop(&f[1]);
 }

@@ -43,7 +43,7 @@ static struct {
 	struct port slot[PORT_SLOTS];
 	struct serving serving[N_FWD];
 	unsigned int cpu[N_FWD];
-	struct deal deal;
+	struct rxq_assign rxq_assign;
 	struct hotplug h;
 	uint64_t n_sleeps;
 	bool once_was; /* the device "once" has been closed: it does not open again */
@@ -68,7 +68,7 @@ hotplug_find(const struct hotplug *h, const char *tap)
 
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+	    const struct hotplug_reuse *rest, char *why, unsigned int why_size)
 {
 	struct port *slot;
 	int rc;
@@ -86,18 +86,18 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	if (slot->n_rxq == 0)
 		slot->n_rxq = N_FWD;
 	slot->ifidx = h->last_ifidx;
-	rc = deal_begin(h->deal, slot, cp, true);
-	return rc == 0 ? deal_begin(h->deal, slot, cp, false) : rc;
+	rc = rxq_assign_begin(h->rxq_assign, slot, cp, true);
+	return rc == 0 ? rxq_assign_begin(h->rxq_assign, slot, cp, false) : rc;
 }
 
 void
-hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
+hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *rest)
 {
-	deal_end(h->deal, port);
+	rxq_assign_end(h->rxq_assign, port);
 	t.once_was |= strcmp(port->device, "once") == 0;
 	port->ifidx = 0;
 	if (rest != NULL)
-		*rest = (struct hotplug_rest){.tap_fd = -1};
+		*rest = (struct hotplug_reuse){.tap_fd = -1};
 }
 
 void
@@ -126,7 +126,7 @@ port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 }
 
 void
-hotplug_forget(const char *tap)
+hotplug_unstore(const char *tap)
 {
 }
 
@@ -139,15 +139,15 @@ setup(void **state)
 	n_until_none = -1;
 	for (unsigned int f = 0; f < N_FWD; f++) {
 		t.cpu[f] = f + 1;
-		t.deal.node[f] = -1;
-		assert_int_equal(serve_open(&t.serving[f], true, &t.n_sleeps), 0);
+		t.rxq_assign.node[f] = -1;
+		assert_int_equal(serving_open(&t.serving[f], true, &t.n_sleeps), 0);
 	}
-	t.deal.serving = t.serving;
-	t.deal.cpu = t.cpu;
-	t.deal.n_fwd = N_FWD;
-	t.deal.port = t.slot;
+	t.rxq_assign.serving = t.serving;
+	t.rxq_assign.cpu = t.cpu;
+	t.rxq_assign.n_fwd = N_FWD;
+	t.rxq_assign.port = t.slot;
 	t.h.port = t.slot;
-	t.h.deal = &t.deal;
+	t.h.rxq_assign = &t.rxq_assign;
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int
 teardown(void **state)
 {
 	for (unsigned int f = 0; f < N_FWD; f++)
-		serve_close(&t.serving[f]);
+		serving_close(&t.serving[f]);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ served(const struct config *conf, char *buf)
 			continue;
 		at += sprintf(at, "%s", port->name);
 		for (uint16_t q = 0; q < port->n_rxq; q++) {
-			unsigned int f = serve_index(t.serving, N_FWD, port->ifidx, q);
+			unsigned int f = serving_index(t.serving, N_FWD, port->ifidx, q);
 
 			at += sprintf(at, f < N_FWD ? " %u" : " -", f + 1);
 		}
@@ -208,7 +208,7 @@ start(const struct config *conf)
 	static const struct config nothing;
 	char why[512];
 
-	assert_int_equal(manage_ports(&t.h, &nothing, conf, why, sizeof(why)), 0);
+	assert_int_equal(reload_ports(&t.h, &nothing, conf, why, sizeof(why)), 0);
 }
 
 /* --- the tests ---------------------------------------------------------------------------- */
@@ -219,16 +219,16 @@ what_a_forwarder_served_once_needs_no_memory_again(void **state)
 	struct rxq q = {.ifidx = 1, .fd = -1};
 
 	for (q.queue = 0; q.queue < 5; q.queue++)
-		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
+		assert_int_equal(serving_add(&t.serving[0], &q), 0);
 	n_until_none = 0;
-	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
+	assert_int_equal(serving_add(&t.serving[0], &q), -ENOMEM);
 	for (uint16_t n = 0; n < 5; n++)
-		assert_int_equal(serve_end(&t.serving[0], 1, n), 0);
-	assert_int_equal(serve_set(&t.serving[0])->n, 0);
+		assert_int_equal(serving_remove(&t.serving[0], 1, n), 0);
+	assert_int_equal(serving_set(&t.serving[0])->n, 0);
 	for (q.queue = 0; q.queue < 5; q.queue++)
-		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
-	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
-	assert_int_equal(serve_set(&t.serving[0])->n, 5);
+		assert_int_equal(serving_add(&t.serving[0], &q), 0);
+	assert_int_equal(serving_add(&t.serving[0], &q), -ENOMEM);
+	assert_int_equal(serving_set(&t.serving[0])->n, 5);
 }
 
 static void
@@ -248,7 +248,7 @@ queues_move_all_or_none_wherever_memory_ends(void **state)
 	wanted.core[5] = 3;
 	for (;; n++) {
 		n_until_none = n;
-		if (deal_move(&t.deal, hotplug_find(&t.h, "a"), &wanted) == 0)
+		if (rxq_assign_move(&t.rxq_assign, hotplug_find(&t.h, "a"), &wanted) == 0)
 			break;
 		assert_string_equal(served(&conf, after), before);
 	}
@@ -274,7 +274,7 @@ a_refused_change_leaves_queues_that_were_dealt_where_they_were(void **state)
 	with_port(&next, "d", "nic", 1);
 	with_port(&next, "e", "none", 1);
 
-	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
 	assert_string_equal(why,
 			    "refused, nothing changed: port e device none: no such device");
@@ -296,7 +296,7 @@ a_port_whose_nic_is_kept_open_does_not_go_by_reload(void **state)
 	start(&now);
 	now.keep_nics = next.keep_nics = true;
 
-	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENOTSUP);
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENOTSUP);
 
 	assert_non_null(strstr(why, "refused, nothing changed: "));
 	assert_non_null(strstr(why, "restart"));
@@ -317,13 +317,14 @@ a_device_that_does_not_come_leaves_the_others_queues_where_they_were(void **stat
 	start(&now);
 	/* Not as they would be dealt now: c is moved by hand. */
 	with_cores(&now.port[2], 3, 1);
-	assert_int_equal(deal_move(&t.deal, hotplug_find(&t.h, "c"), &now.port[2]), 0);
+	assert_int_equal(
+		rxq_assign_move(&t.rxq_assign, hotplug_find(&t.h, "c"), &now.port[2]), 0);
 	now.port[2].n_core = 0;
 	served(&now, before);
 	next = now;
 	strcpy(next.port[1].device, "none"); /* its old one comes back, and is dealt anew */
 
-	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
 	assert_string_equal(served(&now, after), before);
 }
@@ -342,7 +343,7 @@ a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
 	strcpy(next.port[1].device, "nic");
 	with_port(&next, "c", "none", 1);
 
-	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
 	assert_string_equal(why,
 			    "refused, nothing changed: port c device none: no such device");
@@ -362,10 +363,11 @@ what_cannot_be_taken_back_is_told(void **state)
 	strcpy(next.port[0].device, "nic");
 	with_port(&next, "b", "none", 1);
 
-	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
-	assert_string_equal(why, "refused, but not all is as before (port a: no such "
-				 "device): port b device none: no such device");
+	assert_string_equal(why,
+			    "refused, but not everything could be restored (port a: no "
+			    "such device): port b device none: no such device");
 	assert_string_equal(hotplug_find(&t.h, "a")->device, "nic");
 }
 

@@ -23,10 +23,10 @@
 static void
 every_forwarder_gets_as_many_queues(void **state)
 {
-	struct plan plan = {.n_fwd = 3, .n_port = 4, .fwd_node = {0, 0, -1}};
+	struct rxq_plan plan = {.n_fwd = 3, .n_port = 4, .fwd_node = {0, 0, -1}};
 
 	for (unsigned int q = 0; q < 12; q++)
-		plan_queue(&plan, q / 3);
+		rxq_plan_queue(&plan, q / 3);
 	for (unsigned int f = 0; f < 3; f++)
 		assert_int_equal(plan.n_queue[f], 4);
 }
@@ -35,32 +35,33 @@ static void
 a_queue_goes_to_the_node_where_its_packets_leave(void **state)
 {
 	/* Two ports on two nodes: what comes in by one leaves by the other. */
-	struct plan plan = {
+	struct rxq_plan plan = {
 		.n_fwd = 2, .n_port = 2, .fwd_node = {0, 1}, .port_node = {0, 1}};
 
-	assert_int_equal(plan_queue(&plan, 0), 1);
-	assert_int_equal(plan_queue(&plan, 1), 0);
+	assert_int_equal(rxq_plan_queue(&plan, 0), 1);
+	assert_int_equal(rxq_plan_queue(&plan, 1), 0);
 }
 
 static void
 with_all_ports_on_one_node_its_cores_come_first(void **state)
 {
-	struct plan plan = {
+	struct rxq_plan plan = {
 		.n_fwd = 4, .n_port = 2, .fwd_node = {0, 0, 1, 1}, .port_node = {1, 1}};
 
-	assert_int_equal(plan_queue(&plan, 0), 2);
-	assert_int_equal(plan_queue(&plan, 0), 3);
-	assert_int_equal(plan_queue(&plan, 1), 0); /* rather far than two on one core */
+	assert_int_equal(rxq_plan_queue(&plan, 0), 2);
+	assert_int_equal(rxq_plan_queue(&plan, 0), 3);
+	assert_int_equal(rxq_plan_queue(&plan, 1), 0); /* rather far than two on one core */
 }
 
 static void
 what_is_served_already_counts(void **state)
 {
-	struct plan plan = {.n_fwd = 2, .n_port = 1, .port_node = {-1}, .n_queue = {2, 0}};
+	struct rxq_plan plan = {
+		.n_fwd = 2, .n_port = 1, .port_node = {-1}, .n_queue = {2, 0}};
 
-	assert_int_equal(plan_queue(&plan, 0), 1);
-	assert_int_equal(plan_queue(&plan, 0), 1);
-	assert_int_equal(plan_queue(&plan, 0), 0);
+	assert_int_equal(rxq_plan_queue(&plan, 0), 1);
+	assert_int_equal(rxq_plan_queue(&plan, 0), 1);
+	assert_int_equal(rxq_plan_queue(&plan, 0), 0);
 }
 
 static void

@@ -209,7 +209,7 @@ def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
     router.control.close()
     router.daemon.back(was, 60)
     forwards(router)
-    assert "the process that keeps the NICs has died" in router.daemon.log(300)
+    assert "port: fpm-nics has died" in router.daemon.log(300)
     assert keeper(router) is not None
 
 
@@ -297,7 +297,7 @@ def test_other_memory_takes_another_process(router):
     router.edit_config(f"size-mib: {mib}", f"size-mib: {int(mib) + 16}")
     try:
         log = restart(router)
-        assert "memory.size-mib, the largest MTU or plugins are others now" in log
+        assert "memory.size-mib, the largest MTU or plugins have changed" in log
         assert keeper(router) not in (process, None)
         assert router.daemon.show("version")[0]["memory_mib"] == int(mib) + 16
         forwards(router)
@@ -324,12 +324,12 @@ def test_ports_go_and_come_with_restarts(router):
     """Not while the daemon runs, which says so; a NIC that no daemon wants is closed."""
     device = router.wiring.device("ext")
     done = router.fpmctl("port", "del", "ext0")
-    assert done.returncode != 0 and "come, go and change with a restart" in done.stderr
+    assert done.returncode != 0 and "added, removed and changed only by a restart" in done.stderr
     block = f"  - tap: ext0\n    device: {device}"
     router.edit_config("\n" + block, "")
     try:
         restart(router)
-        gone = f"nics: device let go device={device}"
+        gone = f"nics: device closed device={device}"
         eventually(lambda: gone in router.daemon.log(300), 20, 0.1, "it is closed")
         assert "ext0" not in router.daemon.ports()
         forwards(router)

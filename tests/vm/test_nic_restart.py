@@ -46,7 +46,7 @@ def restart(router):
 def of_devices(log):
     """Seconds that devices took at the last restart: to close, by the old daemon, and to open."""
     log = log[log.rindex("main: successor started") :]
-    took = re.findall(r"(?:has closed its ports|port: up) .*took_ms=(\d+)", log)
+    took = re.findall(r"(?:main: ports closed|port: up) .*took_ms=(\d+)", log)
     assert len(took) == 1 + log.count("port: up") > 1, log
     return sum(map(int, took)) / 1000
 

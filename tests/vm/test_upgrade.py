@@ -102,7 +102,7 @@ def test_an_upgrade_with_another_unit_restarts_the_service(router):
             said = upgrade(lambda: write(UNIT, unit.replace("NOFILE=65536", "NOFILE=65432")))
         finally:
             os.unlink(POLICY)
-        assert "the old version forwards on: policy-rc.d forbids a restart" in said
+        assert "the old version continues to forward: policy-rc.d forbids a restart" in said
         assert router.daemon.pid() == was
 
         assert "the daemon continues" not in upgrade()
@@ -123,7 +123,7 @@ def test_an_upgrade_to_what_would_not_start_leaves_the_old_one(router):
     with restored(CONFIG) as config:
         said = upgrade(lambda: router.write_config(config + "nonsense: 1\n"))
 
-    assert "the old version forwards on: the new one would not start" in said
+    assert "the old version continues to forward: the new version would not start" in said
     assert "nonsense" in said
     assert router.daemon.pid() == was and state("ActiveState") == "active"
     forwards(router)

@@ -121,10 +121,10 @@ measure(struct world *w, atomic_bool *stop)
 				.tx_burst = BURST,
 				.serving = &serving,
 				.stop = stop};
-	int rc = serve_open(&serving, true, &count->sleeps);
+	int rc = serving_open(&serving, true, &count->sleeps);
 
 	if (rc == 0)
-		rc = serve_begin(&serving, &q);
+		rc = serving_add(&serving, &q);
 	if (rc == 0)
 		rc = fwd_rings_make(&conf.rings, 0, 0, &n_gleaned);
 	if (rc < 0)
@@ -133,7 +133,7 @@ measure(struct world *w, atomic_bool *stop)
 	printf("{\"wrong\": %llu}\n",
 	       (unsigned long long)(ports_wrong() + not_sent(count)));
 	fwd_rings_free(&conf.rings);
-	serve_close(&serving);
+	serving_close(&serving);
 	watch_free((struct watch *)conf.watch);
 	return 0;
 }
