@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Configuration values that mean something on this machine: interface names, devices,
- * CPUs, namespaces. Runs in main before any thread exists; it looks (sysfs,
- * /run/netns, the affinity mask, drivers of interfaces) and never makes or changes what it
- * looks at. What it may not see without being root is left for the start to tell.
+ * Read and check configuration values that depend on this machine: interface names,
+ * devices, CPUs, namespaces. Runs in main before any thread exists, in manage, and in
+ * fpmctl. It reads sysfs, /run/netns, the affinity mask and the drivers of interfaces, and
+ * changes none of them. A check that needs root is left to the start.
  */
 #include "config/check.h"
 
@@ -26,7 +26,7 @@
 #include "pci/devargs.h"
 #include "tap-bridge/netns.h"
 
-/* The kernel's dev_valid_name(). */
+/* Return true if the kernel's dev_valid_name() accepts the name. */
 static bool
 ifname_valid(const char *s)
 {
@@ -47,7 +47,7 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 
 	if (text == NULL)
 		return;
-	/* The kernel makes a number of "%d", and keeps "all" and "default" for sysctl. */
+	/* The kernel replaces "%d" by a number, and sysctl uses "all" and "default". */
 	if (!ifname_valid(text) || strchr(text, '%') != NULL)
 		cfg_error(c, at, "'%s' is not an interface name; expected %s",
 			  cfg_show(text), key->expected);
@@ -60,7 +60,7 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 		snprintf(out, key->size, "%s", text);
 }
 
-/* True if this machine has the PCI device; else an error is reported. */
+/* Return true if this machine has the PCI device; else report an error. */
 static bool
 check_pci(struct cfg *c, const struct cfg_at *at, const char *address)
 {
@@ -79,11 +79,11 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 	char name[IFNAMSIZ + 1];
 	const char *p = strstr(device, ",iface=");
 
-	/* There it is a socket's path. */
+	/* `iface` of net_vhost is the path of a socket. */
 	if (strncmp(device, "net_vhost", 9) == 0)
 		return;
 	if (p == NULL) {
-		/* The drivers that stand on a kernel interface do nothing without one. */
+		/* These drivers need a kernel interface. */
 		if (strncmp(device, "net_af_packet", 13) == 0 ||
 		    strncmp(device, "net_af_xdp", 10) == 0)
 			cfg_error(c, at, "names no interface; expected %.*s,iface=NAME",
@@ -133,7 +133,7 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 	if (device_address(text, address)) {
 		const char *rest = text + strcspn(text, ",");
 
-		/* The full form is the name that the EAL gives to the port. */
+		/* The EAL names the port by the full form of the address. */
 		if (!check_pci(c, at, address))
 			return;
 		if (strlen(rest) + strlen(address) >= key->size)
@@ -167,8 +167,9 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 }
 
 /*
- * What two ports cannot share: the interface behind them, or the device's own name. A
- * virtual device without a number is given one name a port (port/port.c).
+ * Write the part of a device that two ports cannot share to `out`: its kernel interface, or
+ * its name. Write "" for a virtual device without a number, because port/nic.c adds the
+ * name of the port to it.
  */
 static void
 device_identity(const char *device, char *out, size_t size)
@@ -185,7 +186,10 @@ device_identity(const char *device, char *out, size_t size)
 		snprintf(out, size, "%.*s", (int)n, device);
 }
 
-/* What both devices need for themselves, in out[]. Returns whether there is something. */
+/*
+ * Write the NIC, interface or name that both devices need to `out`. Return false if there
+ * is none.
+ */
 static bool
 device_conflict(const char *one, const char *other, char *out, size_t size)
 {
@@ -239,8 +243,9 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 }
 
 /*
- * The EAL loads no plugin that lies below a folder which everybody may write to, and says so
- * to nobody: anyone could put code of his there. Returns that folder, or NULL.
+ * Return the innermost folder above `path` that every user may write to, in `dir`; NULL:
+ * none. The EAL refuses a plugin below such a folder without a message, because every user
+ * could put code there.
  */
 static const char *
 folder_open_to_all(const char *path, char dir[256])
@@ -258,7 +263,10 @@ folder_open_to_all(const char *path, char dir[256])
 	return NULL;
 }
 
-/* Why it cannot be loaded, of what shows without running any of it; or NULL. */
+/*
+ * Return the reason why a plugin cannot be loaded, as far as its ELF header shows; NULL:
+ * none. No code of the plugin runs.
+ */
 static const char *
 plugin_fault(const char *path)
 {
@@ -323,7 +331,7 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 	}
 }
 
-/* As many as there may be are longer than other values: in a buffer of their own. */
+/* The list can be longer than CFG_TEXT_MAX, so it has a buffer of its own. */
 const char *
 cfg_text_plugins(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
@@ -391,7 +399,7 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		snprintf(out, key->size, "%s", text);
 }
 
-/* More memory than there is makes the EAL fail late and without a word. */
+/* The EAL fails late and without a message if the machine has less memory. */
 void
 cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		void *out)
@@ -412,7 +420,7 @@ cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		*(unsigned int *)out = mib;
 }
 
-/* A NIC, and no bond of some. */
+/* Return true if the device is a NIC, not a bond of NICs. */
 static bool
 devargs_is_nic(const char *device)
 {
@@ -421,7 +429,7 @@ devargs_is_nic(const char *device)
 	return !device_is_bond(device) && device_address(device, address);
 }
 
-/* `keep-nics`: what DPDK's processes can share. */
+/* Check the limits of `keep-nics`, with which two processes share DPDK. */
 void
 cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 {
@@ -448,7 +456,7 @@ cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 	}
 }
 
-/* Would two listeners in one namespace be in each other's way? */
+/* Return true if the two listeners cannot both be bound in one namespace. */
 static bool
 listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storage *metrics)
 {
@@ -457,9 +465,9 @@ listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storag
 	const struct sockaddr_in *f4 = (const struct sockaddr_in *)fpm;
 	const struct sockaddr_in *m4 = (const struct sockaddr_in *)metrics;
 
-	if (f4->sin_port != m4->sin_port) /* at the same place in both families */
+	if (f4->sin_port != m4->sin_port) /* same offset in sockaddr_in6 */
 		return false;
-	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm takes IPv4 callers too */
+	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm accepts IPv4, too */
 		return fpm->ss_family == AF_INET6 &&
 		       IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr);
 	if (fpm->ss_family == AF_INET6)
@@ -489,9 +497,10 @@ check_listeners(struct cfg *c, const struct config *conf)
 }
 
 /*
- * Is there an interface of the port's name which is no TAP? Its own NIC may have it as long
- * as the kernel has that: a router keeps its names when it moves to the dataplane. (Not where
- * the kernel's driver stays beside DPDK's.)                         [inside the namespace]
+ * Return true if an interface has the port's TAP name and is not a TAP. An interface of the
+ * port's own NIC does not count, because a router keeps its names when it moves to the
+ * dataplane: the name is free when DPDK has the NIC. It counts if the kernel's driver keeps
+ * the NIC beside DPDK (mlx). Call it inside the control namespace.
  */
 static bool
 ifname_taken(const struct config_port *port)
@@ -530,7 +539,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 		return;
 	check_listeners(c, conf);
 	if (netns_enter(conf->control_netns, &guard) < 0)
-		return; /* not root: the start will tell */
+		return; /* not root; the start reports it */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
 		if (conf->port[i].tap[0] != '\0' && ifname_taken(&conf->port[i]))

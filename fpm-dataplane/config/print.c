@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A configuration as YAML, and what two of them do not have in common: the tables that read
- * the file, walked the other way. Any thread; only writes to the stream it is given.
+ * Print a configuration as YAML, list the keys, and compare two configurations, by the
+ * tables that also read the file. Any thread; it writes only to the stream that the caller
+ * gives.
  */
 #include "config/print.h"
 
@@ -12,7 +13,7 @@
 #include "config/schema.h"
 #include "config/types.h"
 
-/* --- the whole ------------------------------------------------------------------------ */
+/* --- YAML ----------------------------------------------------------------------------- */
 
 static void
 show_ports(const struct config *conf, FILE *out)
@@ -58,7 +59,7 @@ config_show(const struct config *conf, FILE *out)
 	show_map(cfg_top_keys, conf, 0, out);
 }
 
-/* --- the keys -------------------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------------------- */
 
 static void
 keys_map(const struct cfg_key *keys, const char *above, const void *base,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The types of values: how each is read from the file, and below that how it is printed. Values
- * that are looked up on this machine are read and printed in check.c, check_cores.c and
- * check_users.c. Readers run in main before any thread exists, and in manage; printers in any
- * thread.
+ * The types of values: for each type the function that reads it from the file, then the
+ * function that prints it. check.c, check_cores.c and check_users.c read and print values
+ * that depend on this machine. Readers run in main before any thread exists, in manage, and
+ * in fpmctl; printers run in any thread.
  */
 #include "config/types.h"
 
@@ -19,7 +19,10 @@
 
 /* --- text --------------------------------------------------------------------------- */
 
-/* What some reader of YAML, be it ours or another's, takes for no text: YAML 1.1's words. */
+/*
+ * Return true if a YAML reader, ours or another, may not read the text as a string: words
+ * of YAML 1.1, and numbers.
+ */
 static bool
 is_reserved(const char *text)
 {
@@ -33,7 +36,9 @@ is_reserved(const char *text)
 	       text[0] >= '0' && text[0] <= '9';
 }
 
-/* A word that YAML reads as nothing else stands as it is, all others in quotes. */
+/*
+ * Return the text without quotes if each YAML reader reads it as a string, else in quotes.
+ */
 const char *
 cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 {
@@ -83,7 +88,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return -EINVAL;
 	digits = strspn(text, "0123456789");
-	/* "010" is eight to some YAML readers and ten to people: refused. */
+	/* Refuse "010": YAML 1.1 readers take it for eight, people for ten. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
 		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
 			  quoted ? "a string" : "not a plain number",
@@ -117,7 +122,7 @@ cfg_text_uint(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 	return buf;
 }
 
-/* A number of MiB, kept as octets. */
+/* Read a number of MiB, and store it in octets. */
 void
 cfg_take_mib(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -137,7 +142,7 @@ cfg_text_mib(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX]
 	return buf;
 }
 
-/* Packets a second. */
+/* Read a number of packets per second, or `unlimited`. */
 void
 cfg_take_rate(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -158,7 +163,7 @@ cfg_text_rate(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 
 /* --- words -------------------------------------------------------------------------- */
 
-/* One word of several. */
+/* Read one of the words. Return its index, or -EINVAL after an error. */
 static int
 take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	  const char *const *word)
@@ -354,7 +359,7 @@ cfg_text_listen(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 {
 	char text[CONFIG_LISTEN_STRLEN];
 
-	/* An IPv6 address begins with a bracket, which begins a list. */
+	/* An IPv6 address needs quotes, because YAML reads `[` as the start of a list. */
 	config_listen_str(cfg_value(key, base), text);
 	if (text[0] == '[')
 		return cfg_quoted(text, buf);
@@ -385,7 +390,10 @@ cfg_text_metrics(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_
 	return conf->metrics_on ? cfg_text_listen(key, base, buf) : "off";
 }
 
-/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
+/*
+ * Return true if no single host can have the address: 0.0.0.0/8, 224.0.0.0 and above, ::
+ * and ff00::/8.
+ */
 static bool
 is_nobody(const struct sockaddr_storage *ss)
 {
@@ -435,7 +443,7 @@ cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 			  buf);
 }
 
-/* --- of a port ---------------------------------------------------------------------- */
+/* --- ports ---------------------------------------------------------------------------- */
 
 void
 cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,

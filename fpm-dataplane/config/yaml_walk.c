@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk over the YAML document: mappings against their tables of keys. Runs in main before
- * any thread exists. It never stops at an error, never follows the document deeper than the
- * tables go, and prints nothing of the file unescaped.
+ * Walk over the YAML document, and check each mapping against its table of keys. Runs in
+ * main before any thread exists, in manage, and in fpmctl. It continues after an error,
+ * follows the document no deeper than the tables, and escapes all text of the file that it
+ * prints.
  */
 #include "config/yaml_walk.h"
 
@@ -21,10 +22,13 @@ cfg_place(struct cfg_at *at, const yaml_node_t *node)
 	at->pos.column = (int)node->start_mark.column + 1;
 }
 
-/* One error, kept until all are known: values that contradict each other show last. */
+/*
+ * An error. All errors are kept until the end and then printed by place, because
+ * contradictions between values are found last.
+ */
 struct cfg_wrong {
 	struct config_pos pos;
-	unsigned int n; /* when it was found */
+	unsigned int n; /* number of the error, in the order found */
 	char *text;     /* "ports[wan0].mtu: 9 is out of range" */
 };
 
@@ -39,7 +43,7 @@ note(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va
 		return;
 	wrong = reallocarray(c->wrong, c->n_err, sizeof(*wrong));
 	if (wrong == NULL)
-		abort(); /* some KiB */
+		abort(); /* out of memory for some KiB */
 	c->wrong = wrong;
 	wrong += c->n_err - 1;
 	*wrong = (struct cfg_wrong){.pos = pos, .n = c->n_err};
@@ -111,7 +115,7 @@ cfg_show(const char *text)
 {
 	static __thread char buf[2][200];
 	static __thread unsigned int turn;
-	char *out = buf[turn++ % 2]; /* two, so that one message can show two */
+	char *out = buf[turn++ % 2]; /* one message can have two texts */
 	size_t len = strlen(text);
 
 	log_escape(text, len > 40 ? 40 : len, out, sizeof(buf[0]) - 3);
@@ -154,7 +158,7 @@ kind_name(const yaml_node_t *node)
 						 : "a single value";
 }
 
-/* A scalar that stands for "nothing": `key:` or `key: ~`. */
+/* Return true if the node is a scalar without a value: `key:`, `key: ~` or `key: null`. */
 static bool
 is_null(const yaml_node_t *node)
 {
@@ -174,7 +178,10 @@ cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 	return buf;
 }
 
-/* The key of this name, or of this old name, which is told; NULL: there is none. */
+/*
+ * Return the key with this name or this old name, NULL: none. Log a warning for an old
+ * name.
+ */
 static const struct cfg_key *
 key_by_name(const struct cfg_key *keys, const char *name, const char *path)
 {
@@ -195,7 +202,7 @@ void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
 	const yaml_node_t *map = at->node;
-	int seen[64] = {0}; /* line where key i stood; tables are shorter than this */
+	int seen[64] = {0}; /* line of key i; 0: not seen. Each table is shorter */
 
 	if (map->type != YAML_MAPPING_NODE) {
 		cfg_error(c, at, "is %s; expected keys such as `%s:`", kind_name(map),
@@ -290,7 +297,10 @@ cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
 	return NULL;
 }
 
-/* `out` is the struct that the keys below fill. All below commented out is allowed. */
+/*
+ * `out` is the struct that the keys below fill. The value is null if all keys below are
+ * commented out.
+ */
 void
 cfg_take_map(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
