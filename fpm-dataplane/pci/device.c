@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCI devices and their drivers, by files of /sys: read by anybody, written by root in a
- * process of its own (`fpm-dataplane --prepare`, fpmctl). It must never take a NIC that the
- * machine itself uses: whoever works by that could not come back. Nor anything that is no NIC.
+ * PCI devices and their drivers, by files of /sys. Any process may read them. Root writes
+ * them in a process of its own (`fpm-dataplane --prepare`, fpmctl). This code must never
+ * take a NIC that the machine itself uses, because an operator connected by that NIC could
+ * not connect again. It must not take a device that is not a NIC.
  */
 #include "pci/device.h"
 
@@ -46,7 +47,7 @@ path_of(const char *root, const char *fmt, ...)
 	return path;
 }
 
-/* Whether there is a module of that name shows in what is there afterwards. */
+/* Load a module. The caller looks for the effect; the result of modprobe is not read. */
 static void
 module_load(const char *root, const char *module)
 {
@@ -58,9 +59,12 @@ module_load(const char *root, const char *module)
 		waitpid(pid, NULL, 0);
 }
 
-/* --- what there is ------------------------------------------------------------------------ */
+/* --- devices -------------------------------------------------------------------------- */
 
-/* Paths of a device's folder of interfaces, and `tail` behind it; globfree() is the caller's. */
+/*
+ * Return the paths of the device's folders of interfaces, each with `tail` behind it. The
+ * caller calls globfree().
+ */
 static glob_t
 net_glob(const char *root, const char *address, const char *tail)
 {
@@ -72,7 +76,9 @@ net_glob(const char *root, const char *address, const char *tail)
 	return found;
 }
 
-/* An interface in another namespace leaves the folder there, and empty. */
+/*
+ * Read the name of the interface. An interface in another namespace leaves an empty folder.
+ */
 static void
 read_interface(const char *root, struct device *d)
 {
@@ -151,7 +157,7 @@ device_is_shared(const char *driver)
 				(const char *const[]){"mlx4_core", "mlx5_core", NULL});
 }
 
-/* Drivers that give the device to a process. */
+/* Return true if the driver gives the device to a process. */
 static bool
 driver_is_for_processes(const char *driver)
 {
@@ -193,7 +199,9 @@ device_vfio_is_unsafe(const char *root)
 	return on[0] == 'Y';
 }
 
-/* The file by which a process has it, below `root`; "": there is none. */
+/*
+ * Return the path, below `root`, of the file by which a process opens the device; "": none.
+ */
 static struct path
 node_of(const char *root, const struct device *d)
 {
@@ -212,7 +220,10 @@ node_of(const char *root, const struct device *d)
 	return path;
 }
 
-/* Of uio any number may open a device: who has is looked for among all that root sees. */
+/*
+ * Return true if a process has `node` open. Any number of processes may open a uio device,
+ * so this searches all descriptors of /proc; only root sees them all.
+ */
 static bool
 node_has_opener(const char *root, const char *node)
 {
@@ -241,7 +252,8 @@ device_is_open(const char *root, const struct device *d)
 		return false;
 	if (strcmp(d->driver, "vfio-pci") != 0)
 		return node_has_opener(root, node.text + strlen(root));
-	fd = open(node.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
+	/* One process at a time can open a group. */
+	fd = open(node.text, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 && errno == EBUSY;
@@ -268,7 +280,7 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	bool held = false;
 
 	for (int i = 0; i < n; i++) {
-		/* Bridges may stay with their driver. */
+		/* Bridges may keep their driver. */
 		if (!held && device_read(root, entry[i]->d_name, by) == 0)
 			held = by->driver[0] != '\0' &&
 			       !driver_is_for_processes(by->driver) &&
@@ -280,7 +292,10 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	return held;
 }
 
-/* Of a group, all or none are a process's: what holds it may be no NIC, and stays then. */
+/*
+ * Write why vfio does not give the device to a process: it gives all devices of a group or
+ * none. If `by`, the device in the way, is not a NIC, it stays with the kernel.
+ */
 static int
 group_refusal(const struct device *d, const struct device *by, char *why, size_t why_size)
 {
@@ -324,7 +339,10 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 			       d->ifname, address);
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
 		return group_refusal(d, &by, why, why_size);
-	/* Of uio several may have it: the daemon whose place is taken does, to its end. */
+	/*
+	 * Several processes may open a uio device: in a handover the predecessor has it
+	 * open until it ends.
+	 */
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_is_open(root, d))
 		return why_not(
 			why, why_size, -EBUSY,
@@ -335,9 +353,9 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 	return 0;
 }
 
-/* --- from driver to driver ---------------------------------------------------------------- */
+/* --- change of driver ----------------------------------------------------------------- */
 
-/* Have the kernel choose again; "" as `override` leaves it the choice. */
+/* Make the kernel select a driver again: `override`, or any if that is "". */
 static void
 device_give(const char *root, struct device *d, const char *override)
 {
@@ -356,7 +374,7 @@ device_give(const char *root, struct device *d, const char *override)
 	device_read(root, address, d);
 }
 
-/* Give it to whichever of its own drivers the kernel has. */
+/* Give the device to the kernel's own driver for it. */
 static void
 device_give_back(const char *root, struct device *d)
 {
@@ -418,7 +436,7 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 	return 0;
 }
 
-/* Looks only. */
+/* Check the device, and change nothing. */
 static int
 check_bind(const char *root, const struct device *d, bool force, char *why, size_t why_size)
 {
@@ -429,7 +447,10 @@ check_bind(const char *root, const struct device *d, bool force, char *why, size
 			     "DPDK works beside its driver %s: name it in the "
 			     "configuration as it is",
 			     d->driver);
-	/* By uio; to who forces it as well: it would go on with what is no longer its own. */
+	/*
+	 * A process has the device open by uio. `force` does not override this, because the
+	 * process would continue to use a device that it no longer owns.
+	 */
 	if (rc == 0 && check_open(root, d, why, why_size) < 0)
 		rc = -EPERM;
 	if (rc == 0 && !force)
@@ -441,7 +462,10 @@ int
 device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
 		  unsigned int *at, char *why, size_t why_size)
 {
-	/* A module is loaded in the second turn, when all have passed the first. */
+	/*
+	 * The first round checks each device. The second round, which may load a module,
+	 * starts only if all passed the first.
+	 */
 	for (unsigned int i = 0; i < 2 * n; i++) {
 		int rc = 0;
 
@@ -473,7 +497,7 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 		d->driver[0] != '\0' ? d->driver : "none");
 }
 
-/* Has a driver of the kernel it? */
+/* Return true if a driver of the kernel has the device. */
 static bool
 device_is_the_kernels(const struct device *d)
 {
