@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * CPU sets of the calling thread; nothing of DPDK, nothing started.
- */
+/* CPU sets of the control threads. It does not use DPDK and starts nothing. */
 #include "start/cpus.h"
 
 #include <sched.h>
@@ -10,9 +8,9 @@
 
 #define NODES_MAX 64
 
-static cpu_set_t allowed; /* before anybody was kept off any */
-static cpu_set_t spared;  /* of them those that do not forward */
-static bool one_left;     /* one CPU is all that control threads have */
+static cpu_set_t allowed; /* CPUs of the process at its start */
+static cpu_set_t spared;  /* the CPUs on which control threads run */
+static bool one_left;     /* control threads have a single CPU */
 
 int
 plan_node(unsigned int cpu)

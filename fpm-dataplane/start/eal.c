@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * DPDK's start: its arguments, and the packet buffers.                           [main]
- */
+/* Start DPDK: its arguments, and the packet buffers. [main] */
 #include "start/eal.h"
 
 #include <assert.h>
@@ -29,9 +27,9 @@
 #define POOL "packets"
 
 /*
- * An error that is none. Linux's vfio refuses to turn interrupts off when they are not on, and
- * for no other reason; the driver of virtio (22.11) turns them off when it stops and again when it
- * closes, and of a bond's member before they have ever been on.
+ * The text of an error that is harmless. Linux's vfio refuses to disable interrupts only if
+ * they are not enabled. The virtio driver (22.11) disables them when it stops and again
+ * when it closes, and for a member of a bond before they were ever enabled.
  */
 #define OFF_ALREADY "EAL: Error disabling MSI-X interrupts"
 
@@ -44,7 +42,10 @@ dpdk_log_line(enum log_level level, const char *text, size_t n)
 		log_write(level, "dpdk: %.*s", (int)n, text);
 }
 
-/* DPDK's own words are lines of the log: for who waits for nobody, and in `fpmctl show log`. */
+/*
+ * Write messages of DPDK to the log, so that they neither wait for standard error nor are
+ * missing in `fpmctl show log`.
+ */
 static ssize_t
 dpdk_log_write(void *cookie, const char *text, size_t n)
 {
@@ -72,11 +73,13 @@ dpdk_log_open(void)
 		rte_openlog_stream(stream);
 }
 
-/* --- hugepages: of whom a successor takes them -------------------------------------------- */
+/* --- hugepages that the predecessor still has ----------------------------------------- */
 
 #define HUGE_DIR "/sys/kernel/mm/hugepages"
 
-/* Hugepages of a process, as its status file has them; 0 if it cannot be read. */
+/*
+ * Return the KiB of hugepages of a process, from its status file; 0 if that cannot be read.
+ */
 static unsigned long long
 huge_used_kib(pid_t pid)
 {
@@ -90,7 +93,7 @@ huge_used_kib(pid_t pid)
 	return line != NULL ? strtoull(line + strlen(key), NULL, 10) : 0;
 }
 
-/* Of all sizes: DPDK takes any. */
+/* Return the KiB of free hugepages of all sizes, because DPDK takes any size. */
 static unsigned long long
 huge_free_kib(void)
 {
@@ -110,8 +113,9 @@ huge_free_kib(void)
 }
 
 /*
- * Why there is no memory. DPDK says EACCES where no hugepage is free, ENOMEM where too few are.
- * That is no room for two (-ENOMEM) when one alone has it: what `old` holds is free then.
+ * DPDK returns EACCES if no hugepage is free, and ENOMEM if too few are. If the free pages
+ * and those of `old` suffice together, there is room for one daemon and not for two
+ * (-ENOMEM).
  */
 int
 eal_no_memory(const struct config *conf, int rc, pid_t old)
@@ -134,7 +138,10 @@ eal_no_memory(const struct config *conf, int rc, pid_t old)
 
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1) /* admin-guide/mm/pagemap.rst of Linux */
 
-/* Does the kernel tell us where in memory our pages are? In most containers it tells nobody. */
+/*
+ * Return true if the kernel reports the physical addresses of this process's pages. In most
+ * containers it does not.
+ */
 static bool
 kernel_tells_addresses(void)
 {
@@ -151,7 +158,7 @@ kernel_tells_addresses(void)
 	return (entry & PAGEMAP_FRAME) != 0;
 }
 
-/* Says that DPDK does not start, and returns rc. */
+/* Log that DPDK does not start. Return rc. */
 static int
 eal_failure_log(const struct config *conf, int rc)
 {
@@ -197,8 +204,9 @@ eal_prefix(void)
 }
 
 /*
- * Of a daemon that shares nothing lcore 0 is main, where plan_cores() left it, and the mould of the
- * control threads. Where DPDK is shared lcore 0 is the other process's.
+ * Return the main lcore. It is lcore 0 in a daemon that does not share DPDK; it runs on the
+ * CPUs that plan_cores() left, which DPDK's control threads inherit. If DPDK is shared,
+ * lcore 0 belongs to fpm-nics.
  */
 static unsigned int
 main_lcore(void)
@@ -209,7 +217,9 @@ main_lcore(void)
 static_assert(1 + NICS_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
 	      "each has its own");
 
-/* Pinned; forwarder 0 is the next after main. */
+/*
+ * Return the lcore of forwarder `i`, which is pinned to its CPU. Forwarder 0 follows main.
+ */
 unsigned int
 eal_lcore(unsigned int i)
 {
@@ -239,7 +249,7 @@ lcores_say(const struct config *conf, char out[LCORES_STRLEN])
 			      conf->core[i]);
 }
 
-/* The words for rte_eal_init(). */
+/* The arguments of rte_eal_init(). */
 struct words {
 	int n;
 	const char *word[24 + 2 * CONFIG_PLUGINS_MAX];
@@ -260,9 +270,9 @@ words_add_common(struct words *w, const struct config *conf)
 	word_add(w, w->lcores);
 	word_add(w, "--no-telemetry");
 	word_add(w, "--log-level=*:error");
-	/* Only configured devices are attached: an empty allow list would probe them all. */
+	/* Attach only configured devices: with an empty allow list the EAL probes all. */
 	word_add(w, "--allow=0000:00:00.0");
-	/* With our list of none it does not see that vfio's devices have no IOMMU. */
+	/* The allow list hides from the EAL that devices of vfio have no IOMMU. */
 	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_tells_addresses())
 		word_add(w, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
@@ -271,7 +281,9 @@ words_add_common(struct words *w, const struct config *conf)
 	}
 }
 
-/* Of who has the memory, and not a part in another's. */
+/*
+ * Add the amount of memory. A process that shares the memory of another does not need it.
+ */
 static void
 words_add_memory(struct words *w, const struct config *conf)
 {
@@ -312,7 +324,10 @@ eal_start(const struct config *conf, pid_t old)
 		word_add(&w, eal_prefix());
 	}
 	rc = eal_init(conf, &w, old);
-	/* Without shared configuration it stays empty, and the EAL never removes it. */
+	/*
+	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
+	 * the EAL does not remove it.
+	 */
 	if (rc == 0 && !conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());
 	return rc;
@@ -355,7 +370,7 @@ room_bytes(const struct config *conf)
 	return room + RTE_PKTMBUF_HEADROOM;
 }
 
-/* FNV-1a, with the end of the text. */
+/* Extend an FNV-1a hash by the text and its NUL. */
 static uint32_t
 sum_extend(uint32_t sum, const char *text)
 {
@@ -392,11 +407,11 @@ eal_pool(const struct config *conf)
 				  rte_strerror(rte_errno));
 		return pool;
 	}
-	/* No packet crosses a page: without hugepages each takes whole ones. */
+	/* No buffer crosses a page, so without hugepages each takes whole pages. */
 	each = room + 256;
 	if (!conf->hugepages)
 		each = RTE_ALIGN(each, 4096);
-	/* Three quarters of the memory are packets; the rest is queues and rings. */
+	/* Packets get three quarters of the memory, queues and rings the rest. */
 	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
 	if (n > 262143)
 		n = 262143;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The command line: what is asked of this start, and no more.                    [main]
- */
+/* Parse the command line, and load the configuration that it names. [main] */
 #include "start/options.h"
 
 #include <getopt.h>
@@ -14,7 +12,7 @@
 #include "base/sd_notify.h"
 #include "config/load.h"
 
-#define LOOKS 10 /* again, a tenth of a second apart */
+#define LOOKS 10 /* retries, 100 ms apart */
 
 static void
 usage_print(FILE *out)
@@ -30,7 +28,10 @@ usage_print(FILE *out)
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
-/* Do options exclude each other? Tells which. The same file again is nothing new. */
+/*
+ * Return true if options exclude each other, after a message. The same file twice is
+ * permitted.
+ */
 static bool
 options_contradict(const struct options *opt, const char *file, const char *other)
 {
@@ -58,7 +59,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *file = NULL, *other = NULL; /* another one than that */
+	const char *file = NULL, *other = NULL; /* a second, different file */
 	int c;
 
 	*opt = (struct options){.file = "/etc/fpm-dataplane/config.yaml"};
@@ -80,7 +81,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		case 'p':
 			opt->poll_always = true;
 			break;
-		case 'n': /* said by the daemon alone: nicd/launch.c */
+		case 'n': /* an option of nicd/launch.c only */
 			opt->nics = true;
 			break;
 		case 'v':

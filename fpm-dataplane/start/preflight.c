@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a start needs of the machine, tried in main before DPDK, ports and TAPs: what can be
- * refused is refused while there is nothing to undo, and with the words of the configuration.
+ * Check the needs of a start in main, before DPDK, ports and TAPs exist, so that a refused
+ * start has nothing to undo and its message names the key of the configuration.
  */
 #include "start/preflight.h"
 
@@ -25,14 +25,13 @@
 #include "tap-bridge/netns.h"
 
 /*
- * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may
- * ask has one each; a port has its TAP, an event queue, a socket a forwarder,
- * and in a planned restart its TAP has a second number.
+ * Descriptors for the EAL, event loops, monitors and zebra: libraries abort the process if
+ * they get none. In addition each client has one; a port has its TAP, an event queue and a
+ * socket per forwarder, and in a planned restart a second descriptor of its TAP.
  */
 #define FILES_OWN 64
 
-#define DYING_MS \
-	2000 /* as long as the kernel may need for a killed daemon's memory, and more */
+#define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
 static int
 files_try(const struct config *conf)
@@ -47,7 +46,7 @@ files_try(const struct config *conf)
 		return -errno;
 	if (lim.rlim_cur >= want)
 		return 0;
-	if (lim.rlim_max >= want) { /* what is ours to raise needs no operator */
+	if (lim.rlim_max >= want) { /* the process may raise its soft limit itself */
 		lim.rlim_cur = want;
 		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
 			return 0;
@@ -68,7 +67,9 @@ bind_try(const struct sockaddr_storage *addr, bool v6only)
 
 	if (fd < 0)
 		return -errno;
-	/* As the listeners do: old connections that linger are in nobody's way. */
+	/*
+	 * The listeners set it, too: old connections in TIME_WAIT do not prevent the bind.
+	 */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (addr->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
@@ -99,9 +100,9 @@ listen_try(const char *key, const char *netns, const struct sockaddr_storage *ad
 }
 
 /*
- * Is somebody there, and does he answer within `ms`? One that dies has its socket until the kernel
- * has taken it apart, and says nothing. Returns 1: he answers; 0: not, or not yet; -ECONNREFUSED
- * and the like: nobody is there.
+ * Probe the control socket, and wait at most `ms` for an answer. A daemon that is being
+ * killed keeps its socket, and does not answer, until the kernel has freed it. Return 1: a
+ * daemon answers; 0: no answer yet; -ECONNREFUSED or another error: no daemon listens.
  */
 static int
 control_ask(const char *path, int ms)
@@ -116,7 +117,7 @@ control_ask(const char *path, int ms)
 		return -errno;
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
-		rc = errno == EAGAIN ? 0 : -errno; /* so many callers: somebody is there */
+		rc = errno == EAGAIN ? 0 : -errno; /* full backlog: a daemon listens */
 	else if (send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&
 		 poll(&p, 1, ms) > 0)
 		rc = recv(fd, &octet, 1, 0) > 0;
@@ -137,13 +138,16 @@ control_try(const char *path)
 		nanosleep(&pause, NULL);
 	}
 	if (rc < 0)
-		return 0; /* nothing there, or what a dead daemon left */
+		return 0; /* no socket, or one that a dead daemon left */
 	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
 		  path);
 	return -EADDRINUSE;
 }
 
-/* Could ui make a socket there, and the directories above it? Returns 0 or -errno. */
+/*
+ * Check whether ui can make a socket at `path`, and the directories above it. Return 0 or
+ * -errno.
+ */
 static int
 place_try(const char *path)
 {
@@ -152,7 +156,7 @@ place_try(const char *path)
 	int rc = lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
 
 	snprintf(dir, sizeof(dir), "%s", path);
-	/* The nearest that is there decides. */
+	/* The nearest directory that exists decides. */
 	for (char *slash; rc == -ENOENT && (slash = strrchr(dir, '/')) != NULL;) {
 		slash[slash == dir] = '\0';
 		rc = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -165,7 +169,10 @@ place_try(const char *path)
 	return rc;
 }
 
-/* The kernel says nothing when it takes IPv6 off an interface, or makes one without. */
+/*
+ * Warn of small MTUs, because the kernel logs nothing when it removes IPv6 from an
+ * interface, or makes one without IPv6.
+ */
 static void
 warn_of_mtu(const struct config *conf)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread of liburcu's hash table leaves SIGUSR1 open, its own in another flavour of RCU: one
- * that comes while main does not wait for it, as in a restart, would end us. It is main's.
+ * Signals. A thread of liburcu's hash table unblocks SIGUSR1, because that is the signal of
+ * another flavor of RCU. A SIGUSR1 that arrives while main does not wait for it, as in a
+ * restart, would then end the process. The handler passes it to main.
  */
 #include "start/signals.h"
 
@@ -30,7 +31,7 @@ signals_begin(sigset_t *waited, sigset_t *born_with)
 	sigaddset(waited, SD_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, waited, born_with);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* no checkpoint, and no end */
+	signal(SIGXFSZ, SIG_IGN); /* a file limit costs the checkpoint, not the process */
 	waiter = pthread_self();
 	sigaction(SD_SIGNAL_RESTART, &act, NULL);
 }
