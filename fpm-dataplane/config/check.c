@@ -50,7 +50,7 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 	/* The kernel replaces "%d" by a number, and sysctl uses "all" and "default". */
 	if (!ifname_valid(text) || strchr(text, '%') != NULL)
 		cfg_error(c, at, "'%s' is not an interface name; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 	else if (strcmp(text, "lo") == 0 || strcmp(text, "all") == 0 ||
 		 strcmp(text, "default") == 0)
 		cfg_error(c, at,
@@ -95,7 +95,7 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 		cfg_error(c, at,
 			  "no network interface '%s' here; expected one that "
 			  "`ip link` shows in the daemon's network namespace",
-			  cfg_show(name));
+			  cfg_escape(name));
 }
 
 static bool
@@ -127,7 +127,7 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		if (!isgraph((unsigned char)*p)) {
 			cfg_error(c, at,
 				  "'%s' has blanks or control characters; expected %s",
-				  cfg_show(text), key->expected);
+				  cfg_escape(text), key->expected);
 			return;
 		}
 	if (device_address(text, address)) {
@@ -161,7 +161,7 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			  "'%s' is a kernel interface; expected net_af_packet,iface=%s",
 			  text, text);
 	} else {
-		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_escape(text),
 			  key->expected);
 	}
 }
@@ -209,8 +209,8 @@ device_conflict(const char *one, const char *other, char *out, size_t size)
 }
 
 void
-cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
-		   const struct config_port *port)
+cfg_check_tap_duplicate(struct cfg *c, const struct cfg_at *at, const struct config *conf,
+			const struct config_port *port)
 {
 	for (const struct config_port *p = conf->port; p < port && port->tap[0] != '\0';
 	     p++)
@@ -224,8 +224,8 @@ cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *
 }
 
 void
-cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
-		      const struct config_port *port)
+cfg_check_device_duplicate(struct cfg *c, const struct cfg_at *at,
+			   const struct config *conf, const struct config_port *port)
 {
 	char both[256];
 
@@ -315,16 +315,16 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 				  CONFIG_PLUGINS_MAX);
 		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
 			cfg_error(c, &item, "'%s' is not usable; expected %s",
-				  cfg_show(text), file.expected);
+				  cfg_escape(text), file.expected);
 		else if ((why = plugin_fault(text)) != NULL)
 			cfg_error(c, &item,
 				  "'%s' cannot be loaded: %s; expected a shared object",
-				  cfg_show(text), why);
+				  cfg_escape(text), why);
 		else if (folder_open_to_all(text, dir) != NULL)
 			cfg_error(c, &item,
 				  "'%s' lies below %s, where everybody may write; expected "
 				  "a folder that only root writes to",
-				  cfg_show(text), cfg_show(dir));
+				  cfg_escape(text), cfg_escape(dir));
 		else
 			snprintf(conf->plugin[conf->n_plugin++], sizeof(conf->plugin[0]),
 				 "%s", text);
@@ -359,14 +359,14 @@ cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 		return;
 	if (strlen(text) >= key->size || strchr(text, '/') != NULL || text[0] == '.') {
 		cfg_error(c, at, "'%s' is not a namespace name; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 		return;
 	}
 	snprintf(path, sizeof(path), "/run/netns/%s", text);
 	if (access(path, F_OK) < 0)
 		cfg_error(c, at,
 			  "no network namespace '%s'; expected one that `ip netns` shows",
-			  cfg_show(text));
+			  cfg_escape(text));
 	else {
 		snprintf(out, key->size, "%s", text);
 		c->netns_bad = false;
@@ -382,19 +382,19 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return;
 	if (text[0] != '/' || text[strlen(text) - 1] == '/' || strlen(text) >= key->size)
-		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_escape(text),
 			  key->expected);
 	else if (lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
 		cfg_error(c, at,
 			  "'%s' is %s; expected a path where nothing is, or a socket",
-			  cfg_show(text),
+			  cfg_escape(text),
 			  S_ISDIR(st.st_mode)   ? "a directory"
 			  : S_ISREG(st.st_mode) ? "a plain file"
 			  : S_ISLNK(st.st_mode) ? "a symbolic link"
 						: "no socket");
 	else if (stat(text, &st) < 0 && errno == ENOTDIR)
 		cfg_error(c, at, "'%s' leads through a file; expected directories above it",
-			  cfg_show(text));
+			  cfg_escape(text));
 	else
 		snprintf(out, key->size, "%s", text);
 }

@@ -19,10 +19,10 @@ void cfg_find_users(struct config *);
 /*
  * Report an error if a port before `port` has the same TAP name, or needs the same device.
  */
-void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config *,
-			const struct config_port *port);
-void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct config *,
-			   const struct config_port *port);
+void cfg_check_tap_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
+			     const struct config_port *port);
+void cfg_check_device_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
+				const struct config_port *port);
 
 /*
  * Report an error for each port whose `cores` name a CPU that does not forward, or that are

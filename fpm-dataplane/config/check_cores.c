@@ -38,8 +38,8 @@ take_cpus(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, boo
 		const char *text = cfg_text(c, key, at, NULL);
 
 		if (text != NULL && strcmp(text, "auto") != 0)
-			cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
-				  key->expected);
+			cfg_error(c, at, "'%s' is not a list; expected %s",
+				  cfg_escape(text), key->expected);
 		return;
 	}
 	if (n->data.sequence.items.start == n->data.sequence.items.top)

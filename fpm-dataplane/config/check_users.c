@@ -63,7 +63,7 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 		return;
 	if (strlen(name) >= FPM_USER_NAME_SIZE || user_find(name, &uid) < 0) {
 		cfg_error(c, item, "there is no user '%s' here; expected %s",
-			  cfg_show(name), user.expected);
+			  cfg_escape(name), user.expected);
 		return;
 	}
 	strcpy(from->user[from->n_user].name, name);
@@ -71,8 +71,8 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 }
 
 static void
-take_list(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-	  struct fpm_from *from)
+take_user_list(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	       struct fpm_from *from)
 {
 	const yaml_node_t *n = at->node;
 	unsigned int i = 0;
@@ -105,7 +105,7 @@ cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	from->n_user = 0;
 	if (at->node->type == YAML_SEQUENCE_NODE) {
 		from->users = FPM_USERS_LISTED;
-		take_list(c, key, at, from);
+		take_user_list(c, key, at, from);
 		return;
 	}
 	text = cfg_text(c, key, at, NULL);
@@ -116,7 +116,7 @@ cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	else if (strcmp(text, "auto") == 0)
 		from->users = FPM_USERS_AUTO;
 	else
-		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_escape(text),
 			  key->expected);
 }
 

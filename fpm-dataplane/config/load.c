@@ -25,7 +25,7 @@
 
 /* Read the whole file. Return the number of octets, or -errno after an error message. */
 static ssize_t
-slurp(const char *file, FILE *err, unsigned char **out)
+file_read(const char *file, FILE *err, unsigned char **out)
 {
 	char shown[CONFIG_FILE_STRLEN];
 	FILE *f = fopen(file, "re");
@@ -50,14 +50,15 @@ slurp(const char *file, FILE *err, unsigned char **out)
 }
 
 static struct config_pos
-pos_of(const yaml_mark_t *mark)
+mark_pos(const yaml_mark_t *mark)
 {
 	return (struct config_pos){(int)mark->line + 1, (int)mark->column + 1};
 }
 
 /* Report the error of libyaml, with a hint for the two most frequent causes. */
 static void
-syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, size_t len)
+syntax_error_report(struct cfg *c, const yaml_parser_t *p, const unsigned char *text,
+		    size_t len)
 {
 	size_t line = p->problem_mark.line, column = p->problem_mark.column, at = 0, n;
 	const char *hint = "YAML";
@@ -91,7 +92,7 @@ syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, s
  * consists of brackets. The load reports bad syntax.
  */
 static bool
-too_deep(struct cfg *c, const unsigned char *text, size_t len)
+document_is_too_deep(struct cfg *c, const unsigned char *text, size_t len)
 {
 	bool more = true;
 	yaml_parser_t parser;
@@ -110,7 +111,7 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 			 event.type == YAML_MAPPING_END_EVENT)
 			depth--;
 		if (depth > DEPTH_MAX)
-			cfg_error_at(c, pos_of(&event.start_mark), "syntax",
+			cfg_error_at(c, mark_pos(&event.start_mark), "syntax",
 				     "lists and mappings stand one in another more than %d "
 				     "deep; expected at most 3",
 				     DEPTH_MAX);
@@ -121,7 +122,7 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 }
 
 static void
-check_document(struct cfg *c, struct config *conf)
+document_check(struct cfg *c, struct config *conf)
 {
 	struct cfg_at top = {
 		.pos = {1, 1}, .path = "", .node = yaml_document_get_root_node(c->doc)};
@@ -133,7 +134,7 @@ check_document(struct cfg *c, struct config *conf)
 		return;
 	}
 	if (top.node->type != YAML_MAPPING_NODE) {
-		cfg_error_at(c, pos_of(&top.node->start_mark), "top",
+		cfg_error_at(c, mark_pos(&top.node->start_mark), "top",
 			     "is not a mapping; expected keys such as `ports:`");
 		return;
 	}
@@ -152,7 +153,7 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	yaml_document_t doc;
 
 	cfg_defaults(conf);
-	if (too_deep(&c, text, len)) {
+	if (document_is_too_deep(&c, text, len)) {
 		cfg_errors_print(&c, err);
 		return (int)c.n_err;
 	}
@@ -163,19 +164,19 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	}
 	yaml_parser_set_input_string(&parser, text, len);
 	if (!yaml_parser_load(&parser, &doc)) {
-		syntax_error(&c, &parser, text, len);
+		syntax_error_report(&c, &parser, text, len);
 	} else {
 		c.doc = &doc;
-		check_document(&c, conf);
+		document_check(&c, conf);
 		yaml_document_delete(&doc);
 		/*
 		 * A second document, or text that is not YAML after the first, is an error.
 		 */
 		if (!yaml_parser_load(&parser, &doc)) {
-			syntax_error(&c, &parser, text, len);
+			syntax_error_report(&c, &parser, text, len);
 		} else {
 			if (yaml_document_get_root_node(&doc) != NULL)
-				cfg_error_at(&c, pos_of(&doc.start_mark), "---",
+				cfg_error_at(&c, mark_pos(&doc.start_mark), "---",
 					     "starts a second document; expected one");
 			yaml_document_delete(&doc);
 		}
@@ -195,7 +196,7 @@ int
 config_load(const char *file, struct config *conf, FILE *err)
 {
 	unsigned char *text = NULL;
-	ssize_t len = slurp(file, err, &text);
+	ssize_t len = file_read(file, err, &text);
 	char shown[CONFIG_FILE_STRLEN];
 	int n = 1;
 

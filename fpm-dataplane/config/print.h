@@ -27,8 +27,8 @@ struct config_key {
 	bool live; /* a reload applies a new value */
 };
 
-/* Call tell() for each key that a file may have. */
-void config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx);
+/* Call on_key() for each key that a file may have. */
+void config_keys(void (*on_key)(void *ctx, const struct config_key *key), void *ctx);
 
 /* A difference of two configurations. Valid during the callback. */
 struct config_change {
@@ -38,11 +38,11 @@ struct config_change {
 };
 
 /*
- * Call tell() for each difference; ports are matched by TAP name. Return the number of
+ * Call on_change() for each difference; ports are matched by TAP name. Return the number of
  * differences.
  */
 unsigned int config_diff(const struct config *from, const struct config *to,
-			 void (*tell)(void *ctx, const struct config_change *change),
+			 void (*on_change)(void *ctx, const struct config_change *change),
 			 void *ctx);
 
 /* Write "127.0.0.1:2620" or "[::1]:2620", the form of the file, to `buf`. Return buf. */

@@ -24,7 +24,7 @@
  * of YAML 1.1, and numbers.
  */
 static bool
-is_reserved(const char *text)
+text_is_reserved(const char *text)
 {
 	static const char *const word[] = {"null", "true", "false", "yes", "no",
 					   "on",   "off",  "y",     "n"};
@@ -48,7 +48,7 @@ cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 	size_t n = 0;
 
 	if (strspn(text, plain) == strlen(text) && strchr("-.,=", text[0]) == NULL &&
-	    !is_reserved(text))
+	    !text_is_reserved(text))
 		return strcpy(buf, text);
 	buf[n++] = '"';
 	for (; *in != '\0' && n < CFG_TEXT_MAX - 6; in++) {
@@ -90,7 +90,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	digits = strspn(text, "0123456789");
 	/* Refuse "010": YAML 1.1 readers take it for eight, people for ten. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
-		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
 			  quoted ? "a string" : "not a plain number",
 			  cfg_expected(key, buf));
 		return -EINVAL;
@@ -98,7 +98,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	errno = 0;
 	n = strtoul(text, NULL, 10);
 	if (errno != 0 || n < key->min || n > key->max) {
-		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
+		cfg_error(c, at, "%s is out of range; expected %s", cfg_escape(text),
 			  cfg_expected(key, buf));
 		return -EINVAL;
 	}
@@ -174,7 +174,7 @@ take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		if (strcmp(text, word[i]) == 0)
 			return i;
 	if (text != NULL)
-		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_escape(text),
 			  key->expected);
 	return -EINVAL;
 }
@@ -193,7 +193,7 @@ cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			*(bool *)out = i % 2 != 0;
 			return;
 		}
-	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+	cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
 		  quoted ? "a string" : "neither", key->expected);
 }
 
@@ -337,7 +337,7 @@ take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 		return;
 	if (cfg_listen_parse(text, &ss) < 0)
 		cfg_error(c, at, "'%s' is not an address and port; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 	else
 		memcpy(out, &ss, sizeof(ss));
 }
@@ -395,7 +395,7 @@ cfg_text_metrics(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_
  * and ff00::/8.
  */
 static bool
-is_nobody(const struct sockaddr_storage *ss)
+address_has_no_host(const struct sockaddr_storage *ss)
 {
 	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
 	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
@@ -418,11 +418,11 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
 		ss.ss_family = AF_INET6;
 	else if (strcmp(text, "self") != 0)
-		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_escape(text),
 			  key->expected);
-	if (is_nobody(&ss))
+	if (address_has_no_host(&ss))
 		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 	memcpy(out, &ss, sizeof(ss));
 }
 
@@ -453,7 +453,7 @@ cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at 
 
 	port->tap_pos = at->pos;
 	cfg_take_tap(c, key, at, port->tap);
-	cfg_check_tap_twin(c, at, c->root, port);
+	cfg_check_tap_duplicate(c, at, c->root, port);
 }
 
 const char *
@@ -470,7 +470,7 @@ cfg_take_port_device(struct cfg *c, const struct cfg_key *key, const struct cfg_
 
 	port->pos = at->pos;
 	cfg_take_device(c, key, at, port->device);
-	cfg_check_device_twin(c, at, c->root, port);
+	cfg_check_device_duplicate(c, at, c->root, port);
 }
 
 const char *

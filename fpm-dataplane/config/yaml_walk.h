@@ -24,7 +24,7 @@ struct yaml_node_s;     /* yaml.h: yaml_node_t */
 struct cfg {
 	const char *file;
 	unsigned int n_err;
-	struct cfg_wrong *wrong; /* the first CFG_ERRORS_SHOWN errors */
+	struct cfg_error_entry *errors; /* the first CFG_ERRORS_SHOWN errors */
 	struct yaml_document_s *doc;
 	void *root; /* the struct config that the load fills */
 	/* "ports[wan0]" for each port, and for the first port beyond the limit. */
@@ -106,7 +106,7 @@ const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *k
  * Return `text` escaped and shortened, for messages. Valid until the second
  * call after this one in the same thread.
  */
-const char *cfg_show(const char *text);
+const char *cfg_escape(const char *text);
 
 /* Read a mapping (`take`); `out` is the struct that the keys below fill. */
 cfg_take_fn cfg_take_map;
