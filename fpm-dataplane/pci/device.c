@@ -203,7 +203,7 @@ device_vfio_is_unsafe(const char *root)
  * Return the path, below `root`, of the file by which a process opens the device; "": none.
  */
 static struct path
-node_of(const char *root, const struct device *d)
+device_node_path(const char *root, const struct device *d)
 {
 	glob_t found = {0};
 	struct path path;
@@ -245,7 +245,7 @@ node_has_opener(const char *root, const char *node)
 bool
 device_is_open(const char *root, const struct device *d)
 {
-	struct path node = node_of(root, d);
+	struct path node = device_node_path(root, d);
 	int fd;
 
 	if (node.text[0] == '\0')
@@ -267,7 +267,7 @@ check_open(const char *root, const struct device *d, char *why, size_t why_size)
 	return why_not(why, why_size, -EBUSY,
 		       "a process has it open (a dataplane, a virtual machine?); end that "
 		       "first: fuser %s",
-		       node_of(root, d).text + strlen(root));
+		       device_node_path(root, d).text + strlen(root));
 }
 
 bool
@@ -357,7 +357,7 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 
 /* Make the kernel select a driver again: `override`, or any if that is "". */
 static void
-device_give(const char *root, struct device *d, const char *override)
+device_set_driver(const char *root, struct device *d, const char *override)
 {
 	char address[DEVICE_ADDRESS_STRLEN];
 	struct path path;
@@ -376,14 +376,14 @@ device_give(const char *root, struct device *d, const char *override)
 
 /* Give the device to the kernel's own driver for it. */
 static void
-device_give_back(const char *root, struct device *d)
+device_reset_driver(const char *root, struct device *d)
 {
 	struct path path = path_of(root, PCI "devices/%s/modalias", d->address);
 	char modalias[128];
 
 	sysfs_read_line(path.text, modalias, sizeof(modalias));
 	module_load(root, modalias);
-	device_give(root, d, "");
+	device_set_driver(root, d, "");
 }
 
 static int
@@ -487,10 +487,10 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 
 	if (rc < 0 || strcmp(d->driver, "vfio-pci") == 0)
 		return rc;
-	device_give(root, d, "vfio-pci");
+	device_set_driver(root, d, "vfio-pci");
 	if (strcmp(d->driver, "vfio-pci") == 0)
 		return 0;
-	device_give_back(root, d);
+	device_reset_driver(root, d);
 	return why_not(
 		why, why_size, -EIO,
 		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
@@ -499,7 +499,7 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 
 /* Return true if a driver of the kernel has the device. */
 static bool
-device_is_the_kernels(const struct device *d)
+device_has_kernel_driver(const struct device *d)
 {
 	return d->driver[0] != '\0' && !driver_is_for_processes(d->driver);
 }
@@ -509,7 +509,7 @@ device_unbind_check(const char *root, const struct device *d, char *why, size_t 
 {
 	int rc = check_nic(d, why, why_size);
 
-	if (rc == 0 && !device_is_the_kernels(d))
+	if (rc == 0 && !device_has_kernel_driver(d))
 		rc = check_open(root, d, why, why_size);
 	return rc;
 }
@@ -519,10 +519,10 @@ device_unbind(const char *root, struct device *d, char *why, size_t why_size)
 {
 	int rc = device_unbind_check(root, d, why, why_size);
 
-	if (rc < 0 || device_is_the_kernels(d))
+	if (rc < 0 || device_has_kernel_driver(d))
 		return rc;
-	device_give_back(root, d);
-	if (device_is_the_kernels(d))
+	device_reset_driver(root, d);
+	if (device_has_kernel_driver(d))
 		return 0;
 	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
 		       d->driver[0] != '\0' ? d->driver : "none");

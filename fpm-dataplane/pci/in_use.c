@@ -70,7 +70,7 @@ interface_has_address(const char *ifname)
 
 /* Return true if the interface has the address. */
 static bool
-interface_has(const char *ifname, const struct address *addr)
+interface_owns_address(const char *ifname, const struct address *addr)
 {
 	struct ifaddrs *list, *a;
 	bool found = false;
@@ -102,7 +102,8 @@ struct route_ask {
 };
 
 static void
-ask_put_attr(struct route_ask *ask, unsigned short type, const void *value, size_t len)
+route_ask_put_attr(struct route_ask *ask, unsigned short type, const void *value,
+		   size_t len)
 {
 	ask->attr.rta_type = type;
 	ask->attr.rta_len = (unsigned short)RTA_LENGTH(len);
@@ -176,7 +177,7 @@ interface_has_default_route(unsigned int ifindex)
 		.rt = {.rtm_family = AF_INET},
 	};
 
-	ask_put_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
+	route_ask_put_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
 	if (routes_ask(&ask, route_is_default, NULL))
 		return true;
 	ask.rt.rtm_family = AF_INET6;
@@ -184,7 +185,7 @@ interface_has_default_route(unsigned int ifindex)
 }
 
 static bool
-route_goes_by(struct nlmsghdr *nl, void *ctx)
+route_uses_interface(struct nlmsghdr *nl, void *ctx)
 {
 	int len = (int)RTM_PAYLOAD(nl);
 	const struct rtattr *attr = RTM_RTA(NLMSG_DATA(nl));
@@ -197,7 +198,7 @@ route_goes_by(struct nlmsghdr *nl, void *ctx)
 
 /* Return true if the kernel sends packets for the address by the interface. */
 static bool
-interface_leads_to(unsigned int ifindex, const struct address *addr)
+interface_routes_to(unsigned int ifindex, const struct address *addr)
 {
 	struct route_ask ask = {
 		.nl = {.nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST},
@@ -205,8 +206,8 @@ interface_leads_to(unsigned int ifindex, const struct address *addr)
 		       .rtm_dst_len = (unsigned char)(8 * address_size(addr))},
 	};
 
-	ask_put_attr(&ask, RTA_DST, addr->octet, address_size(addr));
-	return routes_ask(&ask, route_goes_by, &ifindex);
+	route_ask_put_attr(&ask, RTA_DST, addr->octet, address_size(addr));
+	return routes_ask(&ask, route_uses_interface, &ifindex);
 }
 
 /* --- SSH sessions ------------------------------------------------------------------------- */
@@ -231,7 +232,7 @@ address_parse(const char *text)
  * machine. As words in memory they have the octets in network order.
  */
 static struct address
-address_of_words(const char *digits)
+address_from_proc(const char *digits)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
 	struct address a = {.family = strlen(digits) == 8 ? AF_INET : AF_INET6};
@@ -255,7 +256,7 @@ address_of_words(const char *digits)
  * SSH daemon. Return the new number of entries.
  */
 static size_t
-sockets_of(const char *pid, unsigned long *inode, size_t n)
+process_sockets_add(const char *pid, unsigned long *inode, size_t n)
 {
 	char path[300], text[64];
 	struct dirent *entry;
@@ -288,7 +289,7 @@ ssh_sockets(unsigned long inode[SOCKETS_MAX])
 
 	while (proc != NULL && (entry = readdir(proc)) != NULL)
 		if (isdigit((unsigned char)entry->d_name[0]))
-			n = sockets_of(entry->d_name, inode, n);
+			n = process_sockets_add(entry->d_name, inode, n);
 	if (proc != NULL)
 		closedir(proc);
 	return n;
@@ -298,8 +299,8 @@ ssh_sockets(unsigned long inode[SOCKETS_MAX])
 static bool
 session_passes(const char *ifname, unsigned int ifindex, const struct session *s)
 {
-	return s->local.family != 0 && (interface_has(ifname, &s->local) ||
-					interface_leads_to(ifindex, &s->remote));
+	return s->local.family != 0 && (interface_owns_address(ifname, &s->local) ||
+					interface_routes_to(ifindex, &s->remote));
 }
 
 /*
@@ -342,7 +343,7 @@ interface_has_session_in(const char *table, const unsigned long *inode, size_t n
 			continue;
 		for (size_t i = 0; i < n && !is_ssh; i++)
 			is_ssh = inode[i] == number;
-		s = (struct session){address_of_words(local), address_of_words(remote)};
+		s = (struct session){address_from_proc(local), address_from_proc(remote)};
 		found = (is_ssh || port == SSH_PORT) && session_passes(ifname, ifindex, &s);
 	}
 	if (f != NULL)
@@ -368,7 +369,7 @@ interface_has_session(const char *ifname, unsigned int ifindex)
  * number, `room` at most.
  */
 static size_t
-uppers_of(const char *ifname, char out[][IF_NAMESIZE], size_t room)
+interface_uppers(const char *ifname, char out[][IF_NAMESIZE], size_t room)
 {
 	char path[128];
 	glob_t found = {0};
@@ -402,7 +403,7 @@ device_use_of(const char *ifname, struct device_use *use)
 	*use = (struct device_use){0};
 	snprintf(name[0], sizeof(name[0]), "%s", ifname);
 	for (size_t i = 0; i < n; i++)
-		n += uppers_of(name[i], name + n, UPPERS_MAX - n);
+		n += interface_uppers(name[i], name + n, UPPERS_MAX - n);
 	if (n > 1)
 		snprintf(use->upper, sizeof(use->upper), "%s", name[1]);
 	for (size_t i = 0; i < n; i++)
