@@ -91,7 +91,7 @@ process_take_over(const struct config *conf, int sock, struct nics_reply *hello)
 		return take_over_refuse(strerror(-rc));
 	if (!conf->keep_nics)
 		return take_over_refuse("keep-nics is false now");
-	if (hello->began_with != eal_sum(conf))
+	if (hello->began_with != eal_hash(conf))
 		return take_over_refuse(
 			"memory.size-mib, the largest MTU or plugins are others now");
 	process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
@@ -106,7 +106,7 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 
 	if (rc == -EPIPE && child != 0 && waitpid(child, &status, 0) == child &&
 	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
-		rc = eal_no_memory(conf, -ENOMEM, old);
+		rc = eal_memory_error(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
 		log_error("main: no process that keeps the NICs error=%s",
 			  rc == -EPIPE ? "it has ended" : strerror(-rc));

@@ -476,7 +476,7 @@ nics_serve(const struct config *conf)
 	if (rc < 0)
 		return rc == -ENOMEM || rc == -EACCES ? SD_EXIT_ROOM : 1;
 	leftovers_remove();
-	serve.began_with = eal_sum(conf);
+	serve.began_with = eal_hash(conf);
 	serve.pool = eal_pool(conf);
 	if (serve.pool == NULL)
 		end(true);

@@ -13,7 +13,7 @@ static cpu_set_t spared;  /* the CPUs on which control threads run */
 static bool one_left;     /* control threads have a single CPU */
 
 int
-plan_node(unsigned int cpu)
+cpus_node(unsigned int cpu)
 {
 	char path[64];
 
@@ -27,7 +27,7 @@ plan_node(unsigned int cpu)
 }
 
 void
-plan_cores(unsigned int *core, unsigned int *n_core)
+cpus_layout(unsigned int *core, unsigned int *n_core)
 {
 	cpu_set_t set;
 
@@ -48,13 +48,13 @@ plan_cores(unsigned int *core, unsigned int *n_core)
 }
 
 void
-plan_everywhere(bool yes)
+cpus_allow_all(bool yes)
 {
 	sched_setaffinity(0, sizeof(cpu_set_t), yes ? &allowed : &spared);
 }
 
 void
-plan_spare(pthread_t thread)
+cpus_allow_forwarding(pthread_t thread)
 {
 	if (one_left)
 		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);

@@ -14,22 +14,22 @@
  * calling thread, and each thread that it creates, off the CPUs that forward, unless there
  * are no others. [main]
  */
-void plan_cores(unsigned int *core, unsigned int *n_core);
+void cpus_layout(unsigned int *core, unsigned int *n_core);
 
 /*
  * Let a thread that BFD waits for, and that needs a few per cent of a CPU, use the CPUs
  * that forward, too, if control threads have a single CPU. That CPU may be busy with work
  * that the scheduler cannot move, such as the interrupts of a flood. [main]
  */
-void plan_spare(pthread_t thread);
+void cpus_allow_forwarding(pthread_t thread);
 
 /*
  * Let the calling thread run on all CPUs that the process started with (true), or put it
- * back to the CPUs of plan_cores() (false).
+ * back to the CPUs of cpus_layout() (false).
  */
-void plan_everywhere(bool yes);
+void cpus_allow_all(bool yes);
 
 /* Return the NUMA node of a CPU; 0 if the kernel reports none. */
-int plan_node(unsigned int cpu);
+int cpus_node(unsigned int cpu);
 
 #endif

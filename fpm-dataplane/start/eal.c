@@ -31,12 +31,13 @@
  * they are not enabled. The virtio driver (22.11) disables them when it stops and again
  * when it closes, and for a member of a bond before they were ever enabled.
  */
-#define OFF_ALREADY "EAL: Error disabling MSI-X interrupts"
+#define IRQ_OFF_ERROR "EAL: Error disabling MSI-X interrupts"
 
 static void
 dpdk_log_line(enum log_level level, const char *text, size_t n)
 {
-	if (n >= strlen(OFF_ALREADY) && memcmp(text, OFF_ALREADY, strlen(OFF_ALREADY)) == 0)
+	if (n >= strlen(IRQ_OFF_ERROR) &&
+	    memcmp(text, IRQ_OFF_ERROR, strlen(IRQ_OFF_ERROR)) == 0)
 		log_debug("dpdk: %.*s (they were off: harmless)", (int)n, text);
 	else
 		log_write(level, "dpdk: %.*s", (int)n, text);
@@ -118,7 +119,7 @@ huge_free_kib(void)
  * (-ENOMEM).
  */
 int
-eal_no_memory(const struct config *conf, int rc, pid_t old)
+eal_memory_error(const struct config *conf, int rc, pid_t old)
 {
 	unsigned long long unused, others;
 
@@ -143,7 +144,7 @@ eal_no_memory(const struct config *conf, int rc, pid_t old)
  * containers it does not.
  */
 static bool
-kernel_tells_addresses(void)
+kernel_reports_addresses(void)
 {
 	uint64_t entry = 0, in_use = 1;
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -173,7 +174,7 @@ eal_failure_log(const struct config *conf, int rc)
 }
 
 static struct {
-	bool is;
+	bool active;
 	char prefix[EAL_PREFIX_STRLEN];
 	unsigned int client;
 } joined;
@@ -181,7 +182,7 @@ static struct {
 void
 eal_join(const char *prefix, unsigned int client)
 {
-	joined.is = true;
+	joined.active = true;
 	joined.client = client;
 	snprintf(joined.prefix, sizeof(joined.prefix), "%s", prefix);
 }
@@ -205,13 +206,13 @@ eal_prefix(void)
 
 /*
  * Return the main lcore. It is lcore 0 in a daemon that does not share DPDK; it runs on the
- * CPUs that plan_cores() left, which DPDK's control threads inherit. If DPDK is shared,
+ * CPUs that cpus_layout() left, which DPDK's control threads inherit. If DPDK is shared,
  * lcore 0 belongs to fpm-nics.
  */
 static unsigned int
-main_lcore(void)
+lcore_main(void)
 {
-	return joined.is ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
+	return joined.active ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
 }
 
 static_assert(1 + NICS_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
@@ -223,20 +224,20 @@ static_assert(1 + NICS_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
 unsigned int
 eal_lcore(unsigned int i)
 {
-	return main_lcore() + 1 + i;
+	return lcore_main() + 1 + i;
 }
 
 #define LCORES_STRLEN 2048
 
 static void
-lcores_say(const struct config *conf, char out[LCORES_STRLEN])
+lcores_text(const struct config *conf, char out[LCORES_STRLEN])
 {
 	cpu_set_t set;
 	int n;
 
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(out, LCORES_STRLEN, "%u@(", main_lcore());
+	n = snprintf(out, LCORES_STRLEN, "%u@(", lcore_main());
 	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
 		if (CPU_ISSET(cpu, &set)) {
 			n += snprintf(out + n, LCORES_STRLEN - (size_t)n, "%s%u",
@@ -250,34 +251,34 @@ lcores_say(const struct config *conf, char out[LCORES_STRLEN])
 }
 
 /* The arguments of rte_eal_init(). */
-struct words {
+struct eal_args {
 	int n;
-	const char *word[24 + 2 * CONFIG_PLUGINS_MAX];
+	const char *arg[24 + 2 * CONFIG_PLUGINS_MAX];
 	char lcores[LCORES_STRLEN], mem[16];
 };
 
 static void
-word_add(struct words *w, const char *text)
+args_add(struct eal_args *w, const char *text)
 {
-	w->word[w->n++] = text;
+	w->arg[w->n++] = text;
 }
 
 static void
-words_add_common(struct words *w, const struct config *conf)
+args_add_common(struct eal_args *w, const struct config *conf)
 {
-	word_add(w, "fpm-dataplane");
-	word_add(w, "--lcores");
-	word_add(w, w->lcores);
-	word_add(w, "--no-telemetry");
-	word_add(w, "--log-level=*:error");
+	args_add(w, "fpm-dataplane");
+	args_add(w, "--lcores");
+	args_add(w, w->lcores);
+	args_add(w, "--no-telemetry");
+	args_add(w, "--log-level=*:error");
 	/* Attach only configured devices: with an empty allow list the EAL probes all. */
-	word_add(w, "--allow=0000:00:00.0");
+	args_add(w, "--allow=0000:00:00.0");
 	/* The allow list hides from the EAL that devices of vfio have no IOMMU. */
-	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_tells_addresses())
-		word_add(w, "--iova-mode=pa");
+	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_reports_addresses())
+		args_add(w, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		word_add(w, "-d");
-		word_add(w, conf->plugin[i]);
+		args_add(w, "-d");
+		args_add(w, conf->plugin[i]);
 	}
 }
 
@@ -285,43 +286,43 @@ words_add_common(struct words *w, const struct config *conf)
  * Add the amount of memory. A process that shares the memory of another does not need it.
  */
 static void
-words_add_memory(struct words *w, const struct config *conf)
+args_add_memory(struct eal_args *w, const struct config *conf)
 {
 	snprintf(w->mem, sizeof(w->mem), "%u", conf->memory_mib);
-	word_add(w, "-m");
-	word_add(w, w->mem);
+	args_add(w, "-m");
+	args_add(w, w->mem);
 }
 
 static int
-eal_init(const struct config *conf, struct words *w, pid_t old)
+eal_init(const struct config *conf, struct eal_args *w, pid_t old)
 {
-	w->word[w->n] = NULL;
+	w->arg[w->n] = NULL;
 	dpdk_log_open();
-	if (rte_eal_init(w->n, (char **)(uintptr_t)w->word) < 0)
-		return eal_failure_log(conf, eal_no_memory(conf, -rte_errno, old));
+	if (rte_eal_init(w->n, (char **)(uintptr_t)w->arg) < 0)
+		return eal_failure_log(conf, eal_memory_error(conf, -rte_errno, old));
 	return 0;
 }
 
 int
 eal_start(const struct config *conf, pid_t old)
 {
-	struct words w = {.n = 0};
+	struct eal_args w = {.n = 0};
 	int rc;
 
-	lcores_say(conf, w.lcores);
-	words_add_common(&w, conf);
-	if (joined.is) {
-		word_add(&w, "--proc-type=secondary");
-		word_add(&w, "--file-prefix");
-		word_add(&w, joined.prefix);
+	lcores_text(conf, w.lcores);
+	args_add_common(&w, conf);
+	if (joined.active) {
+		args_add(&w, "--proc-type=secondary");
+		args_add(&w, "--file-prefix");
+		args_add(&w, joined.prefix);
 	} else {
-		words_add_memory(&w, conf);
-		word_add(&w, conf->hugepages ? "--in-memory" : "--no-huge");
+		args_add_memory(&w, conf);
+		args_add(&w, conf->hugepages ? "--in-memory" : "--no-huge");
 	}
 	if (!conf->hugepages) {
-		word_add(&w, "--no-shconf");
-		word_add(&w, "--file-prefix");
-		word_add(&w, eal_prefix());
+		args_add(&w, "--no-shconf");
+		args_add(&w, "--file-prefix");
+		args_add(&w, eal_prefix());
 	}
 	rc = eal_init(conf, &w, old);
 	/*
@@ -336,31 +337,31 @@ eal_start(const struct config *conf, pid_t old)
 int
 eal_start_nics(const struct config *conf)
 {
-	struct words w = {.n = 0};
+	struct eal_args w = {.n = 0};
 
-	lcores_say(NULL, w.lcores);
-	words_add_common(&w, conf);
-	words_add_memory(&w, conf);
-	word_add(&w, "--proc-type=primary");
-	word_add(&w, "--file-prefix");
-	word_add(&w, eal_prefix());
+	lcores_text(NULL, w.lcores);
+	args_add_common(&w, conf);
+	args_add_memory(&w, conf);
+	args_add(&w, "--proc-type=primary");
+	args_add(&w, "--file-prefix");
+	args_add(&w, eal_prefix());
 	return eal_init(conf, &w, 0);
 }
 
 void
 eal_end(struct rte_mempool *pool)
 {
-	if (!joined.is)
+	if (!joined.active)
 		rte_mempool_free(pool);
-	for (unsigned int i = 0; joined.is && pool != NULL && i <= CONFIG_SHARED_CORES_MAX;
-	     i++)
-		rte_mempool_cache_flush(rte_mempool_default_cache(pool, main_lcore() + i),
+	for (unsigned int i = 0;
+	     joined.active && pool != NULL && i <= CONFIG_SHARED_CORES_MAX; i++)
+		rte_mempool_cache_flush(rte_mempool_default_cache(pool, lcore_main() + i),
 					pool);
 	rte_eal_cleanup();
 }
 
 static unsigned int
-room_bytes(const struct config *conf)
+packet_room_bytes(const struct config *conf)
 {
 	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM;
 
@@ -372,7 +373,7 @@ room_bytes(const struct config *conf)
 
 /* Extend an FNV-1a hash by the text and its NUL. */
 static uint32_t
-sum_extend(uint32_t sum, const char *text)
+hash_extend(uint32_t sum, const char *text)
 {
 	do
 		sum = (sum ^ (uint8_t)*text) * 16777619u;
@@ -381,26 +382,26 @@ sum_extend(uint32_t sum, const char *text)
 }
 
 uint32_t
-eal_sum(const struct config *conf)
+eal_hash(const struct config *conf)
 {
 	char numbers[64];
 	uint32_t sum;
 
-	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib, room_bytes(conf),
-		 (unsigned int)PACKET_PRIV_BYTES);
-	sum = sum_extend(2166136261u, numbers);
+	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib,
+		 packet_room_bytes(conf), (unsigned int)PACKET_PRIV_BYTES);
+	sum = hash_extend(2166136261u, numbers);
 	for (unsigned int i = 0; i < conf->n_plugin; i++)
-		sum = sum_extend(sum, conf->plugin[i]);
+		sum = hash_extend(sum, conf->plugin[i]);
 	return sum;
 }
 
 struct rte_mempool *
 eal_pool(const struct config *conf)
 {
-	unsigned int room = room_bytes(conf), each, n;
+	unsigned int room = packet_room_bytes(conf), each, n;
 	struct rte_mempool *pool;
 
-	if (joined.is) {
+	if (joined.active) {
 		pool = rte_mempool_lookup(POOL);
 		if (pool == NULL)
 			log_error("main: packet buffers not found error=%s",

@@ -50,13 +50,13 @@ struct rte_mempool *eal_pool(const struct config *conf);
  * Return a hash (FNV-1a) of the values that all processes must share to share DPDK: memory,
  * room in packet buffers, plugins.
  */
-uint32_t eal_sum(const struct config *conf);
+uint32_t eal_hash(const struct config *conf);
 
 /*
  * Return the meaning of a lack of memory (rc: -EACCES, -ENOMEM; another rc is returned as
  * it is) for a successor of `old`. -ENOMEM: there is room for one daemon. -EACCES: there is
  * not even that; this is logged.
  */
-int eal_no_memory(const struct config *conf, int rc, pid_t old);
+int eal_memory_error(const struct config *conf, int rc, pid_t old);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/sd_notify.h"
 #include "config/load.h"
 
-#define LOOKS 10 /* retries, 100 ms apart */
+#define LOAD_RETRIES 10 /* 100 ms apart */
 
 static void
 usage_print(FILE *out)
@@ -33,7 +33,7 @@ usage_print(FILE *out)
  * permitted.
  */
 static bool
-options_contradict(const struct options *opt, const char *file, const char *other)
+options_conflict(const struct options *opt, const char *file, const char *other)
 {
 	if (other != NULL)
 		fprintf(stderr,
@@ -99,7 +99,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	if (optind < argc) {
 		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
 		usage_print(stderr);
-	} else if (!options_contradict(opt, file, other)) {
+	} else if (!options_conflict(opt, file, other)) {
 		return true;
 	}
 	*code = 2;
@@ -107,18 +107,18 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 }
 
 static bool
-config_load_again(const char *file, struct config *conf)
+config_load_retry(const char *file, struct config *conf)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
-	FILE *unsaid = fopen("/dev/null", "w");
+	FILE *discard = fopen("/dev/null", "w");
 	int errors = 1;
 
-	for (unsigned int i = 0; i < LOOKS && errors > 0 && unsaid != NULL; i++) {
+	for (unsigned int i = 0; i < LOAD_RETRIES && errors > 0 && discard != NULL; i++) {
 		nanosleep(&pause, NULL);
-		errors = config_load(file, conf, unsaid);
+		errors = config_load(file, conf, discard);
 	}
-	if (unsaid != NULL)
-		fclose(unsaid);
+	if (discard != NULL)
+		fclose(discard);
 	return errors == 0;
 }
 
@@ -141,7 +141,7 @@ options_load(const struct options *opt, struct config *conf, int *code)
 		errors == 1 ? "" : "s",
 		next ? " yet: what is kept for this start waits until it can" : "");
 	*code = next ? SD_EXIT_LATER : SD_EXIT_CONFIG;
-	if (!next || !config_load_again(opt->file, conf))
+	if (!next || !config_load_retry(opt->file, conf))
 		return false;
 	fprintf(stderr, "%s: good now\n", file);
 	return true;

@@ -34,7 +34,7 @@
 #define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
 static int
-files_try(const struct config *conf)
+descriptors_try(const struct config *conf)
 {
 	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
@@ -58,7 +58,7 @@ files_try(const struct config *conf)
 }
 
 static int
-bind_try(const struct sockaddr_storage *addr, bool v6only)
+address_bind_try(const struct sockaddr_storage *addr, bool v6only)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
@@ -80,8 +80,8 @@ bind_try(const struct sockaddr_storage *addr, bool v6only)
 }
 
 static int
-listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
-	   bool v6only)
+listener_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
+	     bool v6only)
 {
 	char text[CONFIG_LISTEN_STRLEN];
 	struct netns_guard guard;
@@ -91,7 +91,7 @@ listen_try(const char *key, const char *netns, const struct sockaddr_storage *ad
 		log_error("main: control-netns %s: %s", netns, strerror(-rc));
 		return rc;
 	}
-	rc = bind_try(addr, v6only);
+	rc = address_bind_try(addr, v6only);
 	netns_leave(&guard);
 	if (rc < 0)
 		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
@@ -105,7 +105,7 @@ listen_try(const char *key, const char *netns, const struct sockaddr_storage *ad
  * daemon answers; 0: no answer yet; -ECONNREFUSED or another error: no daemon listens.
  */
 static int
-control_ask(const char *path, int ms)
+control_socket_probe(const char *path, int ms)
 {
 	static const char question[] = "{\"show\": \"version\"}\n";
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -126,13 +126,13 @@ control_ask(const char *path, int ms)
 }
 
 static int
-control_try(const char *path)
+control_socket_free_try(const char *path)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 	uint64_t begin = monotonic_ms();
 	int rc;
 
-	while ((rc = control_ask(path, DYING_MS)) == 0) {
+	while ((rc = control_socket_probe(path, DYING_MS)) == 0) {
 		if (monotonic_ms() - begin >= DYING_MS)
 			break;
 		nanosleep(&pause, NULL);
@@ -149,7 +149,7 @@ control_try(const char *path)
  * -errno.
  */
 static int
-place_try(const char *path)
+control_socket_place_try(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat st;
@@ -174,7 +174,7 @@ place_try(const char *path)
  * interface, or makes one without IPv6.
  */
 static void
-warn_of_mtu(const struct config *conf)
+mtu_warn(const struct config *conf)
 {
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
@@ -186,17 +186,17 @@ warn_of_mtu(const struct config *conf)
 static int
 control_socket_try(const struct config *conf)
 {
-	int rc = control_try(conf->control_socket);
+	int rc = control_socket_free_try(conf->control_socket);
 
-	return rc < 0 ? rc : place_try(conf->control_socket);
+	return rc < 0 ? rc : control_socket_place_try(conf->control_socket);
 }
 
 int
 preflight(const struct config *conf, bool successor)
 {
-	int rc = files_try(conf);
+	int rc = descriptors_try(conf);
 
-	warn_of_mtu(conf);
+	mtu_warn(conf);
 	if (rc == 0 && !successor)
 		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);
 	return rc;
@@ -208,10 +208,10 @@ preflight_listen(const struct config *conf)
 	int rc = control_socket_try(conf);
 
 	if (rc == 0)
-		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
-				false);
+		rc = listener_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
+				  false);
 	if (rc == 0 && conf->metrics_on)
-		rc = listen_try("metrics", conf->control_netns, &conf->metrics_listen,
-				true);
+		rc = listener_try("metrics", conf->control_netns, &conf->metrics_listen,
+				  true);
 	return rc;
 }

@@ -107,10 +107,10 @@ static const uint16_t families[] = {AF_UNIX,    AF_INET,   AF_INET6,
 #define IF_ANY(v, over) \
 	(struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(v), 0, (over))
 
-#define MOST (24 + 2 * (COUNT(refused) + COUNT(families)))
+#define FILTER_MAX (24 + 2 * (COUNT(refused) + COUNT(families)))
 
 static unsigned short
-filter_make(struct sock_filter f[MOST])
+filter_make(struct sock_filter f[FILTER_MAX])
 {
 	unsigned short n = 0;
 
@@ -155,7 +155,7 @@ filter_make(struct sock_filter f[MOST])
 int
 syscalls_refuse(void)
 {
-	struct sock_filter f[MOST];
+	struct sock_filter f[FILTER_MAX];
 	struct sock_fprog prog = {.filter = f};
 
 	/* A successor inherits the filter: one more per restart would add up. */

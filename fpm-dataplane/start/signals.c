@@ -10,16 +10,16 @@
 
 #include "base/sd_notify.h"
 
-static pthread_t waiter; /* main */
+static pthread_t main_thread;
 
 static void
 signals_on_restart(int sig)
 {
-	pthread_kill(waiter, sig);
+	pthread_kill(main_thread, sig);
 }
 
 void
-signals_begin(sigset_t *waited, sigset_t *born_with)
+signals_begin(sigset_t *waited, sigset_t *mask_before)
 {
 	const struct sigaction act = {.sa_handler = signals_on_restart,
 				      .sa_flags = SA_RESTART};
@@ -29,9 +29,9 @@ signals_begin(sigset_t *waited, sigset_t *born_with)
 	sigaddset(waited, SIGTERM);
 	sigaddset(waited, SIGHUP);
 	sigaddset(waited, SD_SIGNAL_RESTART);
-	pthread_sigmask(SIG_BLOCK, waited, born_with);
+	pthread_sigmask(SIG_BLOCK, waited, mask_before);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file limit costs the checkpoint, not the process */
-	waiter = pthread_self();
+	main_thread = pthread_self();
 	sigaction(SD_SIGNAL_RESTART, &act, NULL);
 }

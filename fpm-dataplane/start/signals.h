@@ -7,9 +7,9 @@
 
 /*
  * Block the signals that main waits for, and write them to *waited. Call before any thread
- * is created, because all threads inherit the mask. *born_with is the mask before, for a
+ * is created, because all threads inherit the mask. *mask_before is the mask before, for a
  * successor. [main]
  */
-void signals_begin(sigset_t *waited, sigset_t *born_with);
+void signals_begin(sigset_t *waited, sigset_t *mask_before);
 
 #endif
