@@ -64,9 +64,9 @@ take_member(struct device_bond *bond, const char *value, char *why, size_t why_s
 	if (!device_address(value, address))
 		return why_not(
 			why, why_size, -EINVAL,
-			"'%s' is no member; expected the PCI address of a NIC. A port "
-			"of the kernel's interfaces is net_af_packet,iface=bond0, with "
-			"bond0 a bond of the kernel",
+			"'%s' cannot be a member; expected the PCI address of a NIC. A "
+			"port of the kernel's interfaces is net_af_packet,iface=bond0, "
+			"with bond0 a bond of the kernel",
 			value);
 	if (member_find(bond, address) < bond->n_member)
 		return why_not(why, why_size, -EINVAL, "%s is a member twice", address);
@@ -119,17 +119,18 @@ bond_check(struct device_bond *bond, const char *primary, char *why, size_t why_
 			       "(802.3ad)");
 	if (bond->n_member < 2)
 		return why_not(why, why_size, -EINVAL,
-			       "has %u member%s; expected two at least, "
+			       "has %u member%s; expected at least two, "
 			       "member=0000:03:00.0 each",
 			       bond->n_member, bond->n_member == 1 ? "" : "s");
 	if (primary[0] == '\0')
 		return 0;
 	if (bond->mode != BOND_ACTIVE_BACKUP)
 		return why_not(why, why_size, -EINVAL,
-			       "has a primary, which only mode=1 knows");
+			       "has a primary, which only mode=1 can have");
 	bond->primary = member_find(bond, primary);
 	if (bond->primary == bond->n_member)
-		return why_not(why, why_size, -EINVAL, "primary=%s is no member", primary);
+		return why_not(why, why_size, -EINVAL, "primary=%s is not a member",
+			       primary);
 	return 0;
 }
 
@@ -166,7 +167,7 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 				     "xmit_policy",
 				     word);
 		else if (!device_address(value, primary))
-			rc = why_not(why, why_size, -EINVAL, "primary=%s is no member",
+			rc = why_not(why, why_size, -EINVAL, "primary=%s is not a member",
 				     value);
 	}
 	return rc < 0 ? rc : bond_check(bond, primary, why, why_size);

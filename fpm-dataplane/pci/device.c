@@ -265,8 +265,8 @@ check_open(const char *root, const struct device *d, char *why, size_t why_size)
 	if (!device_is_open(root, d))
 		return 0;
 	return why_not(why, why_size, -EBUSY,
-		       "a process has it open (a dataplane, a virtual machine?); end that "
-		       "first: fuser %s",
+		       "a process has it open, such as a dataplane or a virtual machine; "
+		       "end it first: fuser %s",
 		       device_node_path(root, d).text + strlen(root));
 }
 
@@ -308,7 +308,7 @@ group_refusal(const struct device *d, const struct device *by, char *why, size_t
 		snprintf(mend, sizeof(mend), "another slot has another group");
 	return why_not(why, why_size, -EPERM,
 		       "%s is in IOMMU group %d with %s, which the kernel's driver %s has, "
-		       "and vfio gives all of a group or none; %s",
+		       "and vfio gives all devices of a group or none; %s",
 		       d->address, d->group, by->address, by->driver, mend);
 }
 
@@ -320,12 +320,12 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 
 	if (device_read(root, address, d) < 0)
 		return why_not(why, why_size, -ENODEV,
-			       "there is no PCI device %s; `fpmctl device list` has those "
-			       "that are there",
+			       "there is no PCI device %s; `fpmctl device list` lists "
+			       "the devices",
 			       address);
 	if (!device_is_nic(d))
 		return why_not(why, why_size, -EINVAL,
-			       "%s is no NIC, but of PCI class %06x", address, d->class);
+			       "%s is not a NIC: its PCI class is %06x", address, d->class);
 	if (d->driver[0] == '\0')
 		return why_not(why, why_size, -ENXIO,
 			       "no driver has %s; `fpmctl device bind %s` gives it to "
@@ -391,7 +391,7 @@ check_nic(const struct device *d, char *why, size_t why_size)
 {
 	if (device_is_nic(d))
 		return 0;
-	return why_not(why, why_size, -EINVAL, "it is no NIC, but of PCI class %06x",
+	return why_not(why, why_size, -EINVAL, "it is not a NIC: its PCI class is %06x",
 		       d->class);
 }
 
@@ -403,7 +403,7 @@ check_use(const struct device *d, char *why, size_t why_size)
 	if (d->elsewhere)
 		return why_not(why, why_size, -EBUSY,
 			       "its interface is in another network namespace, where "
-			       "somebody may use it; bring it back first (ip -n NAMESPACE "
+			       "a process may use it; move it back first (ip -n NAMESPACE "
 			       "link set INTERFACE netns 1)");
 	if (d->ifname[0] == '\0')
 		return 0;
@@ -421,18 +421,19 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 		module_load(root, "vfio-pci");
 	if (access(driver.text, F_OK) < 0)
 		return why_not(why, why_size, -ENOTSUP,
-			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
+			       "this kernel has no vfio-pci: `modprobe vfio-pci` prints "
+			       "the reason");
 	if (d->group < 0 && !device_vfio_is_unsafe(root))
 		return why_not(
 			why, why_size, -ENOTSUP,
-			"it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
-			"firmware, on Intel with intel_iommu=on iommu=pt on the "
-			"kernel's command line; in a VM the hypervisor has to offer "
-			"an IOMMU, or %s (install.md)",
+			"it is in no IOMMU group: enable VT-d or AMD-Vi in the firmware, "
+			"on Intel with intel_iommu=on iommu=pt on the kernel's command "
+			"line; in a VM enable an IOMMU in the hypervisor, or use %s "
+			"(install.md)",
 			access(mode.text, F_OK) == 0
-				? "vfio be told to do without"
-				: "uio_pci_generic do without, for this kernel's vfio "
-				  "cannot");
+				? "vfio's no-IOMMU mode"
+				: "uio_pci_generic, because this kernel's vfio has no "
+				  "no-IOMMU mode");
 	return 0;
 }
 
@@ -491,10 +492,10 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 	if (strcmp(d->driver, "vfio-pci") == 0)
 		return 0;
 	device_reset_driver(root, d);
-	return why_not(
-		why, why_size, -EIO,
-		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
-		d->driver[0] != '\0' ? d->driver : "none");
+	return why_not(why, why_size, -EIO,
+		       "vfio-pci does not take it (`dmesg` has the reason); its driver is "
+		       "%s again",
+		       d->driver[0] != '\0' ? d->driver : "none");
 }
 
 /* Return true if a driver of the kernel has the device. */
