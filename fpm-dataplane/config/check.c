@@ -322,8 +322,8 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 				  cfg_escape(text), why);
 		else if (folder_open_to_all(text, dir) != NULL)
 			cfg_error(c, &item,
-				  "'%s' lies below %s, where everybody may write; expected "
-				  "a folder that only root writes to",
+				  "'%s' is below %s, which every user may write to; "
+				  "expected a folder that only root may write to",
 				  cfg_escape(text), cfg_escape(dir));
 		else
 			snprintf(conf->plugin[conf->n_plugin++], sizeof(conf->plugin[0]),
@@ -391,9 +391,10 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			  S_ISDIR(st.st_mode)   ? "a directory"
 			  : S_ISREG(st.st_mode) ? "a plain file"
 			  : S_ISLNK(st.st_mode) ? "a symbolic link"
-						: "no socket");
+						: "not a socket");
 	else if (stat(text, &st) < 0 && errno == ENOTDIR)
-		cfg_error(c, at, "'%s' leads through a file; expected directories above it",
+		cfg_error(c, at,
+			  "'%s' has a file in its path; expected directories above it",
 			  cfg_escape(text));
 	else
 		snprintf(out, key->size, "%s", text);
@@ -439,8 +440,8 @@ cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 		return;
 	if (!conf->hugepages)
 		cfg_error_at(c, c->keep_nics_pos, "keep-nics",
-			     "two processes share hugepages only; expected "
-			     "memory.hugepages: true beside it");
+			     "two processes can share only hugepages; expected "
+			     "memory.hugepages: true");
 	if (conf->n_core > CONFIG_SHARED_CORES_MAX)
 		cfg_error_at(c, c->keep_nics_pos, "keep-nics",
 			     "%u cores forward; expected at most %u", conf->n_core,
@@ -544,7 +545,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
 		if (conf->port[i].tap[0] != '\0' && ifname_taken(&conf->port[i]))
 			cfg_error_at(c, conf->port[i].tap_pos, path,
-				     "an interface '%s' is there and is no TAP; expected "
+				     "an interface '%s' exists and is not a TAP; expected "
 				     "another name",
 				     conf->port[i].tap);
 	}

@@ -137,13 +137,13 @@ cfg_check_port_cores(struct cfg *c, const struct config *conf)
 		snprintf(path, sizeof(path), "%s.cores", c->port_path[i]);
 		if (port->n_core != 0 && conf->n_core == 0) {
 			cfg_error_at(c, port->cores_pos, path,
-				     "names CPUs, but `cores:` is auto: one forwards, and "
-				     "serves all; expected auto, or a list there");
+				     "names CPUs, but `cores:` is auto: one CPU serves all "
+				     "queues; expected auto, or a list at `cores:`");
 			continue;
 		}
 		if (port->n_core != 0 && port->n_rxq != 0 && port->n_core != port->n_rxq)
 			cfg_error_at(c, port->cores_pos, path,
-				     "has %u CPU%s for %u queue%s; expected one a queue",
+				     "has %u CPU%s for %u queue%s; expected one per queue",
 				     port->n_core, port->n_core == 1 ? "" : "s",
 				     port->n_rxq, port->n_rxq == 1 ? "" : "s");
 		for (unsigned int q = 0; q < port->n_core; q++) {

@@ -112,8 +112,8 @@ document_is_too_deep(struct cfg *c, const unsigned char *text, size_t len)
 			depth--;
 		if (depth > DEPTH_MAX)
 			cfg_error_at(c, mark_pos(&event.start_mark), "syntax",
-				     "lists and mappings stand one in another more than %d "
-				     "deep; expected at most 3",
+				     "lists and mappings are nested more than %d deep; "
+				     "expected at most 3",
 				     DEPTH_MAX);
 		yaml_event_delete(&event);
 	}

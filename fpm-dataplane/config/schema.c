@@ -75,7 +75,7 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 
 	if (n->type != YAML_SEQUENCE_NODE ||
 	    n->data.sequence.items.start == n->data.sequence.items.top) {
-		cfg_error(c, at, "is no list or an empty one; expected %s", key->expected);
+		cfg_error(c, at, "is not a list, or is empty; expected %s", key->expected);
 		return;
 	}
 	for (yaml_node_item_t *it = n->data.sequence.items.start;

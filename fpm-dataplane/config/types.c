@@ -421,7 +421,7 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_escape(text),
 			  key->expected);
 	if (address_has_no_host(&ss))
-		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
+		cfg_error(c, at, "%s cannot be the address of a peer; expected %s",
 			  cfg_escape(text), key->expected);
 	memcpy(out, &ss, sizeof(ss));
 }

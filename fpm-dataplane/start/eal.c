@@ -38,7 +38,7 @@ dpdk_log_line(enum log_level level, const char *text, size_t n)
 {
 	if (n >= strlen(IRQ_OFF_ERROR) &&
 	    memcmp(text, IRQ_OFF_ERROR, strlen(IRQ_OFF_ERROR)) == 0)
-		log_debug("dpdk: %.*s (they were off: harmless)", (int)n, text);
+		log_debug("dpdk: %.*s (harmless: they were not enabled)", (int)n, text);
 	else
 		log_write(level, "dpdk: %.*s", (int)n, text);
 }
@@ -129,8 +129,8 @@ eal_memory_error(const struct config *conf, int rc, pid_t old)
 	others = huge_used_kib(old) / 1024;
 	if (unused + others >= conf->memory_mib)
 		return -ENOMEM;
-	log_error("main: memory.size-mib is %u: hugepages for %llu MiB are free, and for "
-		  "%llu MiB when the daemon that runs has ended",
+	log_error("main: too few hugepages wanted_mib=%u free_mib=%llu after_end_mib=%llu; "
+		  "see memory.size-mib",
 		  conf->memory_mib, unused, unused + others);
 	return -EACCES;
 }
@@ -164,12 +164,11 @@ static int
 eal_failure_log(const struct config *conf, int rc)
 {
 	if (conf->hugepages)
-		log_error("main: DPDK does not start error=%s; are there enough free "
-			  "hugepages "
-			  "for memory.size-mib (%u)?",
+		log_error("main: dpdk not started error=%s wanted_mib=%u; see the free "
+			  "hugepages and memory.size-mib",
 			  rte_strerror(-rc), conf->memory_mib);
 	else
-		log_error("main: DPDK does not start error=%s", rte_strerror(-rc));
+		log_error("main: dpdk not started error=%s", rte_strerror(-rc));
 	return rc;
 }
 
@@ -418,9 +417,8 @@ eal_pool(const struct config *conf)
 		n = 262143;
 	pool = rte_pktmbuf_pool_create(POOL, n, 256, PACKET_PRIV_BYTES, (uint16_t)room, 0);
 	if (pool == NULL)
-		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
-			  "(%u) "
-			  "there?",
+		log_error("main: packet buffers not created n=%u error=%s size_mib=%u; see "
+			  "memory.size-mib",
 			  n, rte_strerror(rte_errno), conf->memory_mib);
 	return pool;
 }

@@ -23,8 +23,7 @@ usage_print(FILE *out)
 		"                     [--help]\n"
 		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
 		"      --check        read and check the configuration, start nothing\n"
-		"      --prepare      reserve hugepages and give NICs to vfio-pci as it "
-		"says\n"
+		"      --prepare      reserve its hugepages and give its NICs to vfio-pci\n"
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
@@ -37,11 +36,11 @@ options_conflict(const struct options *opt, const char *file, const char *other)
 {
 	if (other != NULL)
 		fprintf(stderr,
-			"fpm-dataplane: -c is given twice, as '%s' and '%s': say one\n",
+			"fpm-dataplane: -c is given twice, as '%s' and '%s': give one\n",
 			file, other);
 	else if (opt->check && opt->prepare)
-		fputs("fpm-dataplane: --check and --prepare exclude each other: one only "
-		      "looks\n",
+		fputs("fpm-dataplane: --check and --prepare exclude each other: --check "
+		      "changes nothing\n",
 		      stderr);
 	return other != NULL || (opt->check && opt->prepare);
 }
@@ -139,7 +138,7 @@ options_load(const struct options *opt, struct config *conf, int *code)
 	}
 	fprintf(stderr, "%s: %d error%s, nothing started%s\n", file, errors,
 		errors == 1 ? "" : "s",
-		next ? " yet: what is kept for this start waits until it can" : "");
+		next ? " yet: the stored descriptors wait for the next start" : "");
 	*code = next ? SD_EXIT_LATER : SD_EXIT_CONFIG;
 	if (!next || !config_load_retry(opt->file, conf))
 		return false;

@@ -51,7 +51,7 @@ descriptors_try(const struct config *conf)
 		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
 			return 0;
 	}
-	log_error("main: only %llu open files are allowed, %llu are needed; see "
+	log_error("main: too few open files allowed=%llu needed=%llu; raise "
 		  "`ulimit -n`, or lower limits.clients and limits.http-clients",
 		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
 	return -EMFILE;
@@ -88,14 +88,16 @@ listener_try(const char *key, const char *netns, const struct sockaddr_storage *
 	int rc = netns_enter(netns, &guard);
 
 	if (rc < 0) {
-		log_error("main: control-netns %s: %s", netns, strerror(-rc));
+		log_error("main: control namespace not entered netns=%s error=%s", netns,
+			  strerror(-rc));
 		return rc;
 	}
 	rc = address_bind_try(addr, v6only);
 	netns_leave(&guard);
 	if (rc < 0)
-		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
-			  strerror(-rc), rc == -EADDRINUSE ? " (a second daemon?)" : "");
+		log_error("main: address not available key=%s address=%s error=%s%s", key,
+			  config_listen_str(addr, text), strerror(-rc),
+			  rc == -EADDRINUSE ? "; another daemon may use it" : "");
 	return rc;
 }
 
@@ -139,7 +141,7 @@ control_socket_free_try(const char *path)
 	}
 	if (rc < 0)
 		return 0; /* no socket, or one that a dead daemon left */
-	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
+	log_error("main: control socket in use path=%s; another daemon answers on it",
 		  path);
 	return -EADDRINUSE;
 }

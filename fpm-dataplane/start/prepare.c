@@ -30,7 +30,7 @@ hugepages_reserve(const struct config *conf)
 	char text[32];
 
 	if (total < 0 || unused < 0) {
-		log_error("prepare: no hugepages of 2 MiB in this kernel");
+		log_error("prepare: kernel without hugepages size_mib=2");
 		return 1;
 	}
 	if (unused >= want)
@@ -43,8 +43,8 @@ hugepages_reserve(const struct config *conf)
 		 sysfs_read_number(HUGE_2M "nr_hugepages", -1), unused);
 	if (unused >= want)
 		return 0;
-	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is in pieces: "
-		  "reserve them at boot, kernel parameter hugepages=%lld",
+	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is fragmented: "
+		  "reserve them at boot with the kernel parameter hugepages=%lld",
 		  unused, want, want);
 	return 1;
 }
@@ -63,8 +63,8 @@ nic_give_to_vfio(const char *address)
 		return 0;
 	snprintf(was, sizeof(was), "%s", d.driver[0] != '\0' ? d.driver : "none");
 	if (device_bind("", &d, false, why, sizeof(why)) < 0) {
-		log_error("prepare: device left alone address=%s driver=%s: %s", address,
-			  was, why);
+		log_error("prepare: device left alone address=%s driver=%s reason=%s",
+			  address, was, why);
 		return 1;
 	}
 	log_info("prepare: device given to vfio-pci address=%s before=%s", address, was);
