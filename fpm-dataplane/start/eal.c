@@ -257,27 +257,27 @@ struct eal_args {
 };
 
 static void
-args_add(struct eal_args *w, const char *text)
+args_add(struct eal_args *args, const char *text)
 {
-	w->arg[w->n++] = text;
+	args->arg[args->n++] = text;
 }
 
 static void
-args_add_common(struct eal_args *w, const struct config *conf)
+args_add_common(struct eal_args *args, const struct config *conf)
 {
-	args_add(w, "fpm-dataplane");
-	args_add(w, "--lcores");
-	args_add(w, w->lcores);
-	args_add(w, "--no-telemetry");
-	args_add(w, "--log-level=*:error");
+	args_add(args, "fpm-dataplane");
+	args_add(args, "--lcores");
+	args_add(args, args->lcores);
+	args_add(args, "--no-telemetry");
+	args_add(args, "--log-level=*:error");
 	/* Attach only configured devices: with an empty allow list the EAL probes all. */
-	args_add(w, "--allow=0000:00:00.0");
+	args_add(args, "--allow=0000:00:00.0");
 	/* The allow list hides from the EAL that devices of vfio have no IOMMU. */
 	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_reports_addresses())
-		args_add(w, "--iova-mode=pa");
+		args_add(args, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		args_add(w, "-d");
-		args_add(w, conf->plugin[i]);
+		args_add(args, "-d");
+		args_add(args, conf->plugin[i]);
 	}
 }
 
@@ -285,19 +285,19 @@ args_add_common(struct eal_args *w, const struct config *conf)
  * Add the amount of memory. A process that shares the memory of another does not need it.
  */
 static void
-args_add_memory(struct eal_args *w, const struct config *conf)
+args_add_memory(struct eal_args *args, const struct config *conf)
 {
-	snprintf(w->mem, sizeof(w->mem), "%u", conf->memory_mib);
-	args_add(w, "-m");
-	args_add(w, w->mem);
+	snprintf(args->mem, sizeof(args->mem), "%u", conf->memory_mib);
+	args_add(args, "-m");
+	args_add(args, args->mem);
 }
 
 static int
-eal_init(const struct config *conf, struct eal_args *w, pid_t old)
+eal_init(const struct config *conf, struct eal_args *args, pid_t old)
 {
-	w->arg[w->n] = NULL;
+	args->arg[args->n] = NULL;
 	dpdk_log_open();
-	if (rte_eal_init(w->n, (char **)(uintptr_t)w->arg) < 0)
+	if (rte_eal_init(args->n, (char **)(uintptr_t)args->arg) < 0)
 		return eal_failure_log(conf, eal_memory_error(conf, -rte_errno, old));
 	return 0;
 }
@@ -305,25 +305,25 @@ eal_init(const struct config *conf, struct eal_args *w, pid_t old)
 int
 eal_start(const struct config *conf, pid_t old)
 {
-	struct eal_args w = {.n = 0};
+	struct eal_args args = {.n = 0};
 	int rc;
 
-	lcores_text(conf, w.lcores);
-	args_add_common(&w, conf);
+	lcores_text(conf, args.lcores);
+	args_add_common(&args, conf);
 	if (joined.active) {
-		args_add(&w, "--proc-type=secondary");
-		args_add(&w, "--file-prefix");
-		args_add(&w, joined.prefix);
+		args_add(&args, "--proc-type=secondary");
+		args_add(&args, "--file-prefix");
+		args_add(&args, joined.prefix);
 	} else {
-		args_add_memory(&w, conf);
-		args_add(&w, conf->hugepages ? "--in-memory" : "--no-huge");
+		args_add_memory(&args, conf);
+		args_add(&args, conf->hugepages ? "--in-memory" : "--no-huge");
 	}
 	if (!conf->hugepages) {
-		args_add(&w, "--no-shconf");
-		args_add(&w, "--file-prefix");
-		args_add(&w, eal_prefix());
+		args_add(&args, "--no-shconf");
+		args_add(&args, "--file-prefix");
+		args_add(&args, eal_prefix());
 	}
-	rc = eal_init(conf, &w, old);
+	rc = eal_init(conf, &args, old);
 	/*
 	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
 	 * the EAL does not remove it.
@@ -336,15 +336,15 @@ eal_start(const struct config *conf, pid_t old)
 int
 eal_start_nics(const struct config *conf)
 {
-	struct eal_args w = {.n = 0};
+	struct eal_args args = {.n = 0};
 
-	lcores_text(NULL, w.lcores);
-	args_add_common(&w, conf);
-	args_add_memory(&w, conf);
-	args_add(&w, "--proc-type=primary");
-	args_add(&w, "--file-prefix");
-	args_add(&w, eal_prefix());
-	return eal_init(conf, &w, 0);
+	lcores_text(NULL, args.lcores);
+	args_add_common(&args, conf);
+	args_add_memory(&args, conf);
+	args_add(&args, "--proc-type=primary");
+	args_add(&args, "--file-prefix");
+	args_add(&args, eal_prefix());
+	return eal_init(conf, &args, 0);
 }
 
 void
