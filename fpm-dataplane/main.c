@@ -201,7 +201,7 @@ daemon_run(const struct config *conf)
 					    .n_fwd = conf->n_core,
 					    .port = dp.port};
 	for (unsigned int i = 0; i < conf->n_core; i++)
-		dp.rxq_assign.node[i] = plan_node(conf->core[i]);
+		dp.rxq_assign.node[i] = cpus_node(conf->core[i]);
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
@@ -263,7 +263,7 @@ main(int argc, char **argv)
 	dp.conf.poll_always |= dp.poll_by_option;
 	dp.running = dp.conf;
 	dp.argv = argv;
-	plan_cores(dp.conf.core, &dp.conf.n_core);
+	cpus_layout(dp.conf.core, &dp.conf.n_core);
 	if (opt.nics)
 		return nicd_serve(&dp.conf);
 	return daemon_run(&dp.conf);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Configuration values that mean something on this machine: interface names, devices,
- * CPUs, namespaces. Runs in main before any thread exists; it looks (sysfs,
- * /run/netns, the affinity mask, drivers of interfaces) and never makes or changes what it
- * looks at. What it may not see without being root is left for the start to tell.
+ * Read and check configuration values that depend on this machine: interface names,
+ * devices, CPUs, namespaces. Runs in main before any thread exists, in manage, and in
+ * fpmctl. It reads sysfs, /run/netns, the affinity mask and the drivers of interfaces, and
+ * changes none of them. A check that needs root is left to the start.
  */
 #include "config/check.h"
 
@@ -26,7 +26,7 @@
 #include "pci/devargs.h"
 #include "tap-bridge/netns.h"
 
-/* The kernel's dev_valid_name(). */
+/* Return true if the kernel's dev_valid_name() accepts the name. */
 static bool
 ifname_valid(const char *s)
 {
@@ -47,10 +47,10 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 
 	if (text == NULL)
 		return;
-	/* The kernel makes a number of "%d", and keeps "all" and "default" for sysctl. */
+	/* The kernel replaces "%d" by a number, and sysctl uses "all" and "default". */
 	if (!ifname_valid(text) || strchr(text, '%') != NULL)
 		cfg_error(c, at, "'%s' is not an interface name; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 	else if (strcmp(text, "lo") == 0 || strcmp(text, "all") == 0 ||
 		 strcmp(text, "default") == 0)
 		cfg_error(c, at,
@@ -60,7 +60,7 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 		snprintf(out, key->size, "%s", text);
 }
 
-/* True if this machine has the PCI device; else an error is reported. */
+/* Return true if this machine has the PCI device; else report an error. */
 static bool
 check_pci(struct cfg *c, const struct cfg_at *at, const char *address)
 {
@@ -79,11 +79,11 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 	char name[IFNAMSIZ + 1];
 	const char *p = strstr(device, ",iface=");
 
-	/* There it is a socket's path. */
+	/* `iface` of net_vhost is the path of a socket. */
 	if (strncmp(device, "net_vhost", 9) == 0)
 		return;
 	if (p == NULL) {
-		/* The drivers that stand on a kernel interface do nothing without one. */
+		/* These drivers need a kernel interface. */
 		if (strncmp(device, "net_af_packet", 13) == 0 ||
 		    strncmp(device, "net_af_xdp", 10) == 0)
 			cfg_error(c, at, "names no interface; expected %.*s,iface=NAME",
@@ -95,7 +95,7 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 		cfg_error(c, at,
 			  "no network interface '%s' here; expected one that "
 			  "`ip link` shows in the daemon's network namespace",
-			  cfg_show(name));
+			  cfg_escape(name));
 }
 
 static bool
@@ -127,13 +127,13 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		if (!isgraph((unsigned char)*p)) {
 			cfg_error(c, at,
 				  "'%s' has blanks or control characters; expected %s",
-				  cfg_show(text), key->expected);
+				  cfg_escape(text), key->expected);
 			return;
 		}
 	if (device_address(text, address)) {
 		const char *rest = text + strcspn(text, ",");
 
-		/* The full form is the name that the EAL gives to the port. */
+		/* The EAL names the port by the full form of the address. */
 		if (!check_pci(c, at, address))
 			return;
 		if (strlen(rest) + strlen(address) >= key->size)
@@ -161,14 +161,15 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			  "'%s' is a kernel interface; expected net_af_packet,iface=%s",
 			  text, text);
 	} else {
-		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_escape(text),
 			  key->expected);
 	}
 }
 
 /*
- * What two ports cannot share: the interface behind them, or the device's own name. A
- * virtual device without a number is given one name a port (port/port.c).
+ * Write the part of a device that two ports cannot share to `out`: its kernel interface, or
+ * its name. Write "" for a virtual device without a number, because port/nic.c adds the
+ * name of the port to it.
  */
 static void
 device_identity(const char *device, char *out, size_t size)
@@ -185,7 +186,10 @@ device_identity(const char *device, char *out, size_t size)
 		snprintf(out, size, "%.*s", (int)n, device);
 }
 
-/* What both devices need for themselves, in out[]. Returns whether there is something. */
+/*
+ * Write the NIC, interface or name that both devices need to `out`. Return false if there
+ * is none.
+ */
 static bool
 device_conflict(const char *one, const char *other, char *out, size_t size)
 {
@@ -205,8 +209,8 @@ device_conflict(const char *one, const char *other, char *out, size_t size)
 }
 
 void
-cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
-		   const struct config_port *port)
+cfg_check_tap_duplicate(struct cfg *c, const struct cfg_at *at, const struct config *conf,
+			const struct config_port *port)
 {
 	for (const struct config_port *p = conf->port; p < port && port->tap[0] != '\0';
 	     p++)
@@ -220,8 +224,8 @@ cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *
 }
 
 void
-cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
-		      const struct config_port *port)
+cfg_check_device_duplicate(struct cfg *c, const struct cfg_at *at,
+			   const struct config *conf, const struct config_port *port)
 {
 	char both[256];
 
@@ -239,8 +243,9 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 }
 
 /*
- * The EAL loads no plugin that lies below a folder which everybody may write to, and says so
- * to nobody: anyone could put code of his there. Returns that folder, or NULL.
+ * Return the innermost folder above `path` that every user may write to, in `dir`; NULL:
+ * none. The EAL refuses a plugin below such a folder without a message, because every user
+ * could put code there.
  */
 static const char *
 folder_open_to_all(const char *path, char dir[256])
@@ -258,7 +263,10 @@ folder_open_to_all(const char *path, char dir[256])
 	return NULL;
 }
 
-/* Why it cannot be loaded, of what shows without running any of it; or NULL. */
+/*
+ * Return the reason why a plugin cannot be loaded, as far as its ELF header shows; NULL:
+ * none. No code of the plugin runs.
+ */
 static const char *
 plugin_fault(const char *path)
 {
@@ -307,23 +315,23 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 				  CONFIG_PLUGINS_MAX);
 		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
 			cfg_error(c, &item, "'%s' is not usable; expected %s",
-				  cfg_show(text), file.expected);
+				  cfg_escape(text), file.expected);
 		else if ((why = plugin_fault(text)) != NULL)
 			cfg_error(c, &item,
 				  "'%s' cannot be loaded: %s; expected a shared object",
-				  cfg_show(text), why);
+				  cfg_escape(text), why);
 		else if (folder_open_to_all(text, dir) != NULL)
 			cfg_error(c, &item,
-				  "'%s' lies below %s, where everybody may write; expected "
-				  "a folder that only root writes to",
-				  cfg_show(text), cfg_show(dir));
+				  "'%s' is below %s, which every user may write to; "
+				  "expected a folder that only root may write to",
+				  cfg_escape(text), cfg_escape(dir));
 		else
 			snprintf(conf->plugin[conf->n_plugin++], sizeof(conf->plugin[0]),
 				 "%s", text);
 	}
 }
 
-/* As many as there may be are longer than other values: in a buffer of their own. */
+/* The list can be longer than CFG_TEXT_MAX, so it has a buffer of its own. */
 const char *
 cfg_text_plugins(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
@@ -351,14 +359,14 @@ cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 		return;
 	if (strlen(text) >= key->size || strchr(text, '/') != NULL || text[0] == '.') {
 		cfg_error(c, at, "'%s' is not a namespace name; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 		return;
 	}
 	snprintf(path, sizeof(path), "/run/netns/%s", text);
 	if (access(path, F_OK) < 0)
 		cfg_error(c, at,
 			  "no network namespace '%s'; expected one that `ip netns` shows",
-			  cfg_show(text));
+			  cfg_escape(text));
 	else {
 		snprintf(out, key->size, "%s", text);
 		c->netns_bad = false;
@@ -374,24 +382,25 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return;
 	if (text[0] != '/' || text[strlen(text) - 1] == '/' || strlen(text) >= key->size)
-		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_escape(text),
 			  key->expected);
 	else if (lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
 		cfg_error(c, at,
 			  "'%s' is %s; expected a path where nothing is, or a socket",
-			  cfg_show(text),
+			  cfg_escape(text),
 			  S_ISDIR(st.st_mode)   ? "a directory"
 			  : S_ISREG(st.st_mode) ? "a plain file"
 			  : S_ISLNK(st.st_mode) ? "a symbolic link"
-						: "no socket");
+						: "not a socket");
 	else if (stat(text, &st) < 0 && errno == ENOTDIR)
-		cfg_error(c, at, "'%s' leads through a file; expected directories above it",
-			  cfg_show(text));
+		cfg_error(c, at,
+			  "'%s' has a file in its path; expected directories above it",
+			  cfg_escape(text));
 	else
 		snprintf(out, key->size, "%s", text);
 }
 
-/* More memory than there is makes the EAL fail late and without a word. */
+/* The EAL fails late and without a message if the machine has less memory. */
 void
 cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		void *out)
@@ -412,7 +421,7 @@ cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		*(unsigned int *)out = mib;
 }
 
-/* A NIC, and no bond of some. */
+/* Return true if the device is a NIC, not a bond of NICs. */
 static bool
 devargs_is_nic(const char *device)
 {
@@ -421,7 +430,7 @@ devargs_is_nic(const char *device)
 	return !device_is_bond(device) && device_address(device, address);
 }
 
-/* `keep-nics`: what DPDK's processes can share. */
+/* Check the limits of `keep-nics`, with which two processes share DPDK. */
 void
 cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 {
@@ -431,8 +440,8 @@ cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 		return;
 	if (!conf->hugepages)
 		cfg_error_at(c, c->keep_nics_pos, "keep-nics",
-			     "two processes share hugepages only; expected "
-			     "memory.hugepages: true beside it");
+			     "two processes can share only hugepages; expected "
+			     "memory.hugepages: true");
 	if (conf->n_core > CONFIG_SHARED_CORES_MAX)
 		cfg_error_at(c, c->keep_nics_pos, "keep-nics",
 			     "%u cores forward; expected at most %u", conf->n_core,
@@ -448,7 +457,7 @@ cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 	}
 }
 
-/* Would two listeners in one namespace be in each other's way? */
+/* Return true if the two listeners cannot both be bound in one namespace. */
 static bool
 listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storage *metrics)
 {
@@ -457,9 +466,9 @@ listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storag
 	const struct sockaddr_in *f4 = (const struct sockaddr_in *)fpm;
 	const struct sockaddr_in *m4 = (const struct sockaddr_in *)metrics;
 
-	if (f4->sin_port != m4->sin_port) /* at the same place in both families */
+	if (f4->sin_port != m4->sin_port) /* same offset in sockaddr_in6 */
 		return false;
-	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm takes IPv4 callers too */
+	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm accepts IPv4, too */
 		return fpm->ss_family == AF_INET6 &&
 		       IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr);
 	if (fpm->ss_family == AF_INET6)
@@ -489,9 +498,10 @@ check_listeners(struct cfg *c, const struct config *conf)
 }
 
 /*
- * Is there an interface of the port's name which is no TAP? Its own NIC may have it as long
- * as the kernel has that: a router keeps its names when it moves to the dataplane. (Not where
- * the kernel's driver stays beside DPDK's.)                         [inside the namespace]
+ * Return true if an interface has the port's TAP name and is not a TAP. An interface of the
+ * port's own NIC does not count, because a router keeps its names when it moves to the
+ * dataplane: the name is free when DPDK has the NIC. It counts if the kernel's driver keeps
+ * the NIC beside DPDK (mlx). Call it inside the control namespace.
  */
 static bool
 ifname_taken(const struct config_port *port)
@@ -530,12 +540,12 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 		return;
 	check_listeners(c, conf);
 	if (netns_enter(conf->control_netns, &guard) < 0)
-		return; /* not root: the start will tell */
+		return; /* not root; the start reports it */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
 		if (conf->port[i].tap[0] != '\0' && ifname_taken(&conf->port[i]))
 			cfg_error_at(c, conf->port[i].tap_pos, path,
-				     "an interface '%s' is there and is no TAP; expected "
+				     "an interface '%s' exists and is not a TAP; expected "
 				     "another name",
 				     conf->port[i].tap);
 	}

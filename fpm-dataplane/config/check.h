@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check: values that mean something on this machine: names, devices, CPUs, namespaces; and
- * checks over all ports. Readers that struct cfg_key names are in types.h. Private to config/.
+ * check: read values that depend on this machine (names, devices, CPUs, namespaces), and
+ * check values against each other. types.h declares the readers that rows of struct cfg_key
+ * name. Private to config/.
  */
 #ifndef CONFIG_CHECK_H
 #define CONFIG_CHECK_H
@@ -9,25 +10,36 @@
 #include "config/config.h"
 #include "config/yaml_walk.h"
 
-/* Values of types.c's types that are looked up. */
+/* Read a port's TAP name or device. The readers of types.c call these. */
 cfg_take_fn cfg_take_tap, cfg_take_device;
 
-/* Who is meant when the file does not say whose programs may be zebra. */
+/* Fill the list of users for `fpm.users: auto`: frr if /etc/passwd has it, else none. */
 void cfg_find_users(struct config *);
 
-/* Has a port before `port` the same TAP name, the same device? Then one error. */
-void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config *,
-			const struct config_port *port);
-void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct config *,
-			   const struct config_port *port);
+/*
+ * Report an error if a port before `port` has the same TAP name, or needs the same device.
+ */
+void cfg_check_tap_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
+			     const struct config_port *port);
+void cfg_check_device_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
+				const struct config_port *port);
 
-/* Do the cores of ports forward, one a queue? Else an error each. */
+/*
+ * Report an error for each port whose `cores` name a CPU that does not forward, or that are
+ * not as many as its queues.
+ */
 void cfg_check_port_cores(struct cfg *, const struct config *);
 
-/* Can all NICs be kept, where they are to be? Else an error each. */
+/*
+ * Report an error for each reason why `keep-nics` cannot work: no hugepages, too many
+ * cores, a port that is not a NIC.
+ */
 void cfg_check_keep_nics(struct cfg *, const struct config *);
 
-/* What shows only when the whole file is known: names in the control namespace, twins. */
+/*
+ * Check values that need the whole file: cores, `keep-nics`, listeners, and TAP names in
+ * the control namespace.
+ */
 void cfg_check_whole(struct cfg *, const struct config *);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * CPUs in the configuration: which forward, and which of them serves which receive queue.
- */
+/* Read the CPUs that forward, and the CPUs that serve the receive queues of a port. */
 #include <sched.h>
 #include <string.h>
 #include <yaml.h>
@@ -10,14 +8,14 @@
 #include "config/types.h"
 
 /*
- * May this process run there? As it was when the first file was checked, whatever it named:
- * control threads are kept off the forwarding CPUs later, and a file that is read again then
- * means the same.
+ * Return true if this process may run on the CPU. The affinity mask is read once, at the
+ * first check, because control threads are kept off the forwarding CPUs later and a reload
+ * has to judge by the same mask.
  */
 static bool
 cpu_allowed(unsigned int cpu)
 {
-	static cpu_set_t set[8]; /* 8192 CPUs: more than any kernel is built for */
+	static cpu_set_t set[8]; /* 8192 CPUs: the limit of Linux on x86-64 */
 	static bool known;
 
 	if (!known)
@@ -25,7 +23,9 @@ cpu_allowed(unsigned int cpu)
 	return known && CPU_ISSET_S(cpu, sizeof(set), set);
 }
 
-/* A list of CPUs, or auto: none. `once`: no CPU may come twice. */
+/*
+ * Read a list of CPUs; `auto` gives an empty list. With `once` a repeated CPU is an error.
+ */
 static void
 take_cpus(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool once,
 	  unsigned int *cpus, unsigned int *n_cpu)
@@ -38,8 +38,8 @@ take_cpus(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, boo
 		const char *text = cfg_text(c, key, at, NULL);
 
 		if (text != NULL && strcmp(text, "auto") != 0)
-			cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
-				  key->expected);
+			cfg_error(c, at, "'%s' is not a list; expected %s",
+				  cfg_escape(text), key->expected);
 		return;
 	}
 	if (n->data.sequence.items.start == n->data.sequence.items.top)
@@ -128,7 +128,8 @@ cfg_text_port_cores(const struct cfg_key *key, const void *base, char buf[CFG_TE
 void
 cfg_check_port_cores(struct cfg *c, const struct config *conf)
 {
-	(void)cpu_allowed(0); /* also when no file names one */
+	/* Read the mask at the first check, even if no key names a CPU. */
+	(void)cpu_allowed(0);
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *port = &conf->port[i];
 		char path[CFG_PATH_MAX];
@@ -136,13 +137,13 @@ cfg_check_port_cores(struct cfg *c, const struct config *conf)
 		snprintf(path, sizeof(path), "%s.cores", c->port_path[i]);
 		if (port->n_core != 0 && conf->n_core == 0) {
 			cfg_error_at(c, port->cores_pos, path,
-				     "names CPUs, but `cores:` is auto: one forwards, and "
-				     "serves all; expected auto, or a list there");
+				     "names CPUs, but `cores:` is auto: one CPU serves all "
+				     "queues; expected auto, or a list at `cores:`");
 			continue;
 		}
 		if (port->n_core != 0 && port->n_rxq != 0 && port->n_core != port->n_rxq)
 			cfg_error_at(c, port->cores_pos, path,
-				     "has %u CPU%s for %u queue%s; expected one a queue",
+				     "has %u CPU%s for %u queue%s; expected one per queue",
 				     port->n_core, port->n_core == 1 ? "" : "s",
 				     port->n_rxq, port->n_rxq == 1 ? "" : "s");
 		for (unsigned int q = 0; q < port->n_core; q++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Users in the configuration: whose programs may be zebra. Those of this machine: nobody waits,
- * at a start or a reload, for a directory in a network that may be behind this router.
+ * Read `fpm.users`: the users whose programs may be zebra. Only /etc/passwd is searched: a
+ * start or a reload must not wait for a network directory, because its server may be behind
+ * this router.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -14,7 +15,7 @@
 #include "config/check.h"
 #include "config/types.h"
 
-#define FRR "frr" /* as which FRR's own build and each distribution's has its daemons run */
+#define FRR "frr" /* user of the daemons in FRR's build and in each distribution's */
 
 static bool
 user_find_by_name(const char *name, uid_t *uid)
@@ -34,7 +35,7 @@ user_find_by_name(const char *name, uid_t *uid)
 	return is_it;
 }
 
-/* By name, or by a number that need not have one. Returns 0 or -ENOENT. */
+/* Find a user by name, or by a number that need not have a name. Return 0 or -ENOENT. */
 static int
 user_find(const char *name, uid_t *uid)
 {
@@ -43,7 +44,7 @@ user_find(const char *name, uid_t *uid)
 
 	if (user_find_by_name(name, uid))
 		return 0;
-	/* The last one is nobody's: chown(2) takes it for "as it is". */
+	/* The last number is not a user: chown(2) takes it for "do not change". */
 	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
 		return -ENOENT;
 	*uid = (uid_t)number;
@@ -62,7 +63,7 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 		return;
 	if (strlen(name) >= FPM_USER_NAME_SIZE || user_find(name, &uid) < 0) {
 		cfg_error(c, item, "there is no user '%s' here; expected %s",
-			  cfg_show(name), user.expected);
+			  cfg_escape(name), user.expected);
 		return;
 	}
 	strcpy(from->user[from->n_user].name, name);
@@ -70,8 +71,8 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 }
 
 static void
-take_list(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-	  struct fpm_from *from)
+take_user_list(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	       struct fpm_from *from)
 {
 	const yaml_node_t *n = at->node;
 	unsigned int i = 0;
@@ -104,7 +105,7 @@ cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	from->n_user = 0;
 	if (at->node->type == YAML_SEQUENCE_NODE) {
 		from->users = FPM_USERS_LISTED;
-		take_list(c, key, at, from);
+		take_user_list(c, key, at, from);
 		return;
 	}
 	text = cfg_text(c, key, at, NULL);
@@ -115,7 +116,7 @@ cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	else if (strcmp(text, "auto") == 0)
 		from->users = FPM_USERS_AUTO;
 	else
-		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_escape(text),
 			  key->expected);
 }
 

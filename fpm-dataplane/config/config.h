@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * config: what the one YAML file says. load.h reads it, print.h writes it.
- * dist/fpm-dataplane.yaml has every key with its meaning and its default.
+ * config: the values of the YAML file. load.h reads the file, print.h prints the values.
+ * dist/fpm-dataplane.yaml lists every key with its meaning and its default.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -23,13 +23,13 @@
 #define CONFIG_PORTS_MAX        64
 #define CONFIG_CORES_MAX        64
 #define CONFIG_PLUGINS_MAX      8
-#define CONFIG_SHARED_CORES_MAX 62u /* that forward, where DPDK is shared: keep-nics */
+#define CONFIG_SHARED_CORES_MAX 62u /* forwarding CPUs with keep-nics */
 #define CONFIG_BURST_MAX        256
 #define CONFIG_MTU_MIN          68
 #define CONFIG_MTU_MAX          9216
-#define CONFIG_MTU_IP6_MIN      1280 /* RFC 8200, 5: Linux takes IPv6 off an interface below */
+#define CONFIG_MTU_IP6_MIN      1280 /* RFC 8200, 5: below it Linux removes IPv6 */
 
-/* A place in the file, from 1. */
+/* A place in the file; the first line is 1, the first column is 1. */
 struct config_pos {
 	int line, column;
 };
@@ -38,12 +38,12 @@ struct config_port {
 	char tap[IFNAMSIZ];
 	char device[256];
 	unsigned int mtu_bytes;
-	unsigned int n_rxq; /* 0: as many as n_core; or one a core that forwards */
+	unsigned int n_rxq; /* 0: n_core, or if that is 0, too: one per forwarder */
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
-	unsigned int n_core;                 /* 0: choose */
+	unsigned int n_core;                 /* 0: the daemon selects */
 	struct port_options options;
-	struct config_pos pos;     /* in the file, for messages about the device */
-	struct config_pos tap_pos; /* and about the TAP */
+	struct config_pos pos;     /* of the device, for messages */
+	struct config_pos tap_pos; /* of the TAP */
 	struct config_pos cores_pos;
 };
 
@@ -52,23 +52,23 @@ struct config {
 	struct config_port port[CONFIG_PORTS_MAX];
 	unsigned int n_port;
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU numbers */
-	unsigned int n_core;                 /* 0: choose */
-	char control_netns[64];              /* "": ours */
+	unsigned int n_core;                 /* 0: the daemon selects */
+	char control_netns[64];              /* "": the daemon's own */
 	struct sockaddr_storage fpm_listen;
-	struct fpm_from fpm_from; /* who may be zebra */
+	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	struct policer_conf policer[N_PUNT_CLASS];
-	struct table_limits limits;        /* room in tables; of routes 0: no limit */
+	struct table_limits limits;        /* entries of tables; routes 0: no limit */
 	unsigned int checkpoint_max_age_s; /* 0: none */
-	bool keep_nics; /* a process of its own has them over planned restarts */
+	bool keep_nics; /* fpm-nics keeps the NICs over planned restarts */
 	char control_socket[108];
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
 	bool hugepages;
 	unsigned int memory_mib;
-	bool fib_per_node; /* a copy of the FIB on each NUMA node that forwards */
+	bool fib_per_node; /* a copy of the FIB on each NUMA node with a forwarder */
 	char plugin[CONFIG_PLUGINS_MAX][256]; /* shared objects for the EAL to load */
 	unsigned int n_plugin;
 	bool poll_always;
@@ -76,7 +76,7 @@ struct config {
 	enum log_level log_level;
 };
 
-/* The port of that name, or NULL. */
+/* Return the port whose TAP is named `tap`, or NULL. */
 static inline const struct config_port *
 config_port(const struct config *conf, const char *tap)
 {
@@ -86,7 +86,9 @@ config_port(const struct config *conf, const char *tap)
 	return NULL;
 }
 
-/* Receive queues that the file asks for; 0: as many as there are forwarders, or fewer. */
+/*
+ * Return the number of receive queues that the file asks for; 0: one per forwarder at most.
+ */
 static inline unsigned int
 config_port_queues(const struct config_port *port)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration file: its octets, its syntax, and the walk over the keys of schema.c. Runs
- * in main before any thread exists, and in manage. Nothing here starts or changes anything: the
- * same code serves --check.
+ * Load the configuration file: read its octets, check the syntax, and walk over the keys of
+ * schema.c. Runs in main before any thread exists, in manage, and in fpmctl. It starts and
+ * changes nothing, because --check uses the same code.
  */
 #include "config/load.h"
 
@@ -14,14 +14,18 @@
 #include "config/check.h"
 #include "config/schema.h"
 
-/* All ports with all keys and long device arguments are 30 KiB; the rest is for comments. */
+/*
+ * All ports with all keys and long device arguments take 30 KiB; the rest is for comments.
+ */
 #define FILE_MAX_BYTES (64u << 10)
-/* The tables go three deep. What libyaml does for a token grows with the depth. */
+/*
+ * The tables of keys have three levels. The work of libyaml per token grows with the depth.
+ */
 #define DEPTH_MAX 8
 
-/* Read all of it. Returns octets, or -errno after an error message. */
+/* Read the whole file. Return the number of octets, or -errno after an error message. */
 static ssize_t
-slurp(const char *file, FILE *err, unsigned char **out)
+file_read(const char *file, FILE *err, unsigned char **out)
 {
 	char shown[CONFIG_FILE_STRLEN];
 	FILE *f = fopen(file, "re");
@@ -46,20 +50,21 @@ slurp(const char *file, FILE *err, unsigned char **out)
 }
 
 static struct config_pos
-pos_of(const yaml_mark_t *mark)
+mark_pos(const yaml_mark_t *mark)
 {
 	return (struct config_pos){(int)mark->line + 1, (int)mark->column + 1};
 }
 
-/* What libyaml stumbled over, and the two commonest reasons in plain words. */
+/* Report the error of libyaml, with a hint for the two most frequent causes. */
 static void
-syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, size_t len)
+syntax_error_report(struct cfg *c, const yaml_parser_t *p, const unsigned char *text,
+		    size_t len)
 {
 	size_t line = p->problem_mark.line, column = p->problem_mark.column, at = 0, n;
 	const char *hint = "YAML";
 	char buf[256];
 
-	if (p->error == YAML_READER_ERROR) { /* knows an offset, not a line */
+	if (p->error == YAML_READER_ERROR) { /* it has an offset, not a line */
 		line = column = 0;
 		for (size_t i = 0; i < p->problem_offset && i < len; i++) {
 			column = text[i] == '\n' ? 0 : column + 1;
@@ -82,12 +87,12 @@ syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, s
 }
 
 /*
- * Is anything nested deeper than DEPTH_MAX? Looked for event by event, so that reading ends
- * there: a file of nothing but brackets costs libyaml minutes to load. Bad syntax is left
- * to be told by the load.
+ * Report an error and return true if a list or mapping is nested deeper than DEPTH_MAX.
+ * Parsing stops at the first one, because libyaml needs minutes to load a file that
+ * consists of brackets. The load reports bad syntax.
  */
 static bool
-too_deep(struct cfg *c, const unsigned char *text, size_t len)
+document_is_too_deep(struct cfg *c, const unsigned char *text, size_t len)
 {
 	bool more = true;
 	yaml_parser_t parser;
@@ -95,7 +100,7 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 	int depth = 0;
 
 	if (!yaml_parser_initialize(&parser))
-		return false; /* out of memory: the load tells */
+		return false; /* out of memory; the load reports it */
 	yaml_parser_set_input_string(&parser, text, len);
 	while (more && depth <= DEPTH_MAX && yaml_parser_parse(&parser, &event)) {
 		more = event.type != YAML_STREAM_END_EVENT;
@@ -106,9 +111,9 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 			 event.type == YAML_MAPPING_END_EVENT)
 			depth--;
 		if (depth > DEPTH_MAX)
-			cfg_error_at(c, pos_of(&event.start_mark), "syntax",
-				     "lists and mappings stand one in another more than %d "
-				     "deep; expected at most 3",
+			cfg_error_at(c, mark_pos(&event.start_mark), "syntax",
+				     "lists and mappings are nested more than %d deep; "
+				     "expected at most 3",
 				     DEPTH_MAX);
 		yaml_event_delete(&event);
 	}
@@ -117,7 +122,7 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 }
 
 static void
-check_document(struct cfg *c, struct config *conf)
+document_check(struct cfg *c, struct config *conf)
 {
 	struct cfg_at top = {
 		.pos = {1, 1}, .path = "", .node = yaml_document_get_root_node(c->doc)};
@@ -129,7 +134,7 @@ check_document(struct cfg *c, struct config *conf)
 		return;
 	}
 	if (top.node->type != YAML_MAPPING_NODE) {
-		cfg_error_at(c, pos_of(&top.node->start_mark), "top",
+		cfg_error_at(c, mark_pos(&top.node->start_mark), "top",
 			     "is not a mapping; expected keys such as `ports:`");
 		return;
 	}
@@ -148,7 +153,7 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	yaml_document_t doc;
 
 	cfg_defaults(conf);
-	if (too_deep(&c, text, len)) {
+	if (document_is_too_deep(&c, text, len)) {
 		cfg_errors_print(&c, err);
 		return (int)c.n_err;
 	}
@@ -159,17 +164,19 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	}
 	yaml_parser_set_input_string(&parser, text, len);
 	if (!yaml_parser_load(&parser, &doc)) {
-		syntax_error(&c, &parser, text, len);
+		syntax_error_report(&c, &parser, text, len);
 	} else {
 		c.doc = &doc;
-		check_document(&c, conf);
+		document_check(&c, conf);
 		yaml_document_delete(&doc);
-		/* A second document, or rubbish behind the first, is never read silently. */
+		/*
+		 * A second document, or text that is not YAML after the first, is an error.
+		 */
 		if (!yaml_parser_load(&parser, &doc)) {
-			syntax_error(&c, &parser, text, len);
+			syntax_error_report(&c, &parser, text, len);
 		} else {
 			if (yaml_document_get_root_node(&doc) != NULL)
-				cfg_error_at(&c, pos_of(&doc.start_mark), "---",
+				cfg_error_at(&c, mark_pos(&doc.start_mark), "---",
 					     "starts a second document; expected one");
 			yaml_document_delete(&doc);
 		}
@@ -189,7 +196,7 @@ int
 config_load(const char *file, struct config *conf, FILE *err)
 {
 	unsigned char *text = NULL;
-	ssize_t len = slurp(file, err, &text);
+	ssize_t len = file_read(file, err, &text);
 	char shown[CONFIG_FILE_STRLEN];
 	int n = 1;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load: the one YAML file, checked wholly before anything starts.                 [main]
+ * load: read the YAML file, and check all of it before anything starts. Called by main
+ * before any thread exists, by manage, and by fpmctl.
  */
 #ifndef CONFIG_LOAD_H
 #define CONFIG_LOAD_H
@@ -13,26 +14,31 @@ struct config;
 struct config_port;
 
 /*
- * Read and check `file`. Every error found is written to `err` as a line of its own,
- *   FILE:LINE:COLUMN: KEY: what is wrong; what was expected
- * among them unknown keys, wrong types, duplicate names, a network interface named in
- * `iface=` or a namespace that does not exist, a CPU that is not there, a TAP's name or a
- * socket's path that something else has. FILE is as config_file_str() has it.
- * Returns 0, or the number of errors (conf is then not to be used).
+ * Read and check `file`. Write a line to `err` for each error:
+ *
+ *   FILE:LINE:COLUMN: KEY: error; expected value
+ *
+ * FILE is in the form of config_file_str(). Errors are for example unknown keys, wrong types,
+ * duplicate names, an interface in `iface=` or a namespace that does not exist, a CPU that
+ * this process may not use, and a TAP name or a socket path that another object has.
+ * Return 0, or the number of errors; `conf` is then not to be used.
  */
 int config_load(const char *file, struct config *conf, FILE *err);
 
 /*
- * The same of `len` octets that were read already, from what messages call `file`; NULL: from
- * no file of anybody's, and messages name no places in it.
+ * Read and check `len` octets that are in memory. Messages call their source `file`; NULL:
+ * messages have no file and no place before the key.
  */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 		 FILE *err);
 
-/* Fill a port with what its configuration need not say. */
+/* Fill a port with the defaults of its optional keys. */
 void config_port_defaults(struct config_port *port);
 
-/* A file's name in messages: one line of UTF-8, whatever octets the name has; returns buf. */
+/*
+ * Write the name of a file for messages to `buf`: one line of UTF-8, whatever octets the
+ * name has. Return buf.
+ */
 #define CONFIG_FILE_STRLEN (4 * PATH_MAX + 1)
 const char *config_file_str(const char *file, char buf[CONFIG_FILE_STRLEN]);
 

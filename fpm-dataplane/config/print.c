@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A configuration as YAML, and what two of them do not have in common: the tables that read
- * the file, walked the other way. Any thread; only writes to the stream it is given.
+ * Print a configuration as YAML, list the keys, and compare two configurations, by the
+ * tables that also read the file. Any thread; it writes only to the stream that the caller
+ * gives.
  */
 #include "config/print.h"
 
@@ -12,7 +13,7 @@
 #include "config/schema.h"
 #include "config/types.h"
 
-/* --- the whole ------------------------------------------------------------------------ */
+/* --- YAML ----------------------------------------------------------------------------- */
 
 static void
 show_ports(const struct config *conf, FILE *out)
@@ -58,11 +59,11 @@ config_show(const struct config *conf, FILE *out)
 	show_map(cfg_top_keys, conf, 0, out);
 }
 
-/* --- the keys -------------------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------------------- */
 
 static void
-keys_map(const struct cfg_key *keys, const char *above, const void *base,
-	 void (*tell)(void *ctx, const struct config_key *key), void *ctx)
+keys_walk(const struct cfg_key *keys, const char *above, const void *base,
+	  void (*on_key)(void *ctx, const struct config_key *key), void *ctx)
 {
 	char path[CFG_PATH_MAX], text[CFG_TEXT_MAX], expected[CFG_EXPECTED_MAX];
 	struct config_port port;
@@ -72,9 +73,9 @@ keys_map(const struct cfg_key *keys, const char *above, const void *base,
 			 k->name);
 		if (k->sub == cfg_port_keys) {
 			config_port_defaults(&port);
-			keys_map(k->sub, "ports[]", &port, tell, ctx);
+			keys_walk(k->sub, "ports[]", &port, on_key, ctx);
 		} else if (k->sub != NULL) {
-			keys_map(k->sub, path, cfg_value(k, base), tell, ctx);
+			keys_walk(k->sub, path, cfg_value(k, base), on_key, ctx);
 		} else {
 			struct config_key key = {
 				.path = path,
@@ -83,35 +84,35 @@ keys_map(const struct cfg_key *keys, const char *above, const void *base,
 				.required = k->required,
 				.live = k->live};
 
-			tell(ctx, &key);
+			on_key(ctx, &key);
 		}
 	}
 }
 
 void
-config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx)
+config_keys(void (*on_key)(void *ctx, const struct config_key *key), void *ctx)
 {
 	struct config conf;
 
 	cfg_defaults(&conf);
-	keys_map(cfg_top_keys, "", &conf, tell, ctx);
+	keys_walk(cfg_top_keys, "", &conf, on_key, ctx);
 }
 
 /* --- differences ---------------------------------------------------------------------- */
 
 struct diff {
-	void (*tell)(void *ctx, const struct config_change *change);
+	void (*on_change)(void *ctx, const struct config_change *change);
 	void *ctx;
 	unsigned int n;
 };
 
 static void
-tell(struct diff *d, const char *path, const char *from, const char *to, bool live)
+diff_report(struct diff *d, const char *path, const char *from, const char *to, bool live)
 {
 	struct config_change change = {.path = path, .from = from, .to = to, .live = live};
 
 	d->n++;
-	d->tell(d->ctx, &change);
+	d->on_change(d->ctx, &change);
 }
 
 static void
@@ -136,7 +137,7 @@ diff_map(struct diff *d, const struct cfg_key *keys, const char *above, const vo
 			a = strcpy(was, a);
 		b = k->text(k, to, buf);
 		if ((a == NULL) != (b == NULL) || (a != NULL && strcmp(a, b) != 0))
-			tell(d, path, a, b, k->live);
+			diff_report(d, path, a, b, k->live);
 	}
 }
 
@@ -151,22 +152,22 @@ diff_ports(struct diff *d, const struct config *from, const struct config *to)
 
 		snprintf(path, sizeof(path), "ports[%s]", was->tap);
 		if (now == NULL)
-			tell(d, path, was->device, NULL, true);
+			diff_report(d, path, was->device, NULL, true);
 		else
 			diff_map(d, cfg_port_keys, path, was, now);
 	}
 	for (unsigned int i = 0; i < to->n_port; i++) {
 		snprintf(path, sizeof(path), "ports[%s]", to->port[i].tap);
 		if (config_port(from, to->port[i].tap) == NULL)
-			tell(d, path, NULL, to->port[i].device, true);
+			diff_report(d, path, NULL, to->port[i].device, true);
 	}
 }
 
 unsigned int
 config_diff(const struct config *from, const struct config *to,
-	    void (*fn)(void *ctx, const struct config_change *change), void *ctx)
+	    void (*on_change)(void *ctx, const struct config_change *change), void *ctx)
 {
-	struct diff d = {.tell = fn, .ctx = ctx};
+	struct diff d = {.on_change = on_change, .ctx = ctx};
 
 	diff_ports(&d, from, to);
 	diff_map(&d, cfg_top_keys, "", from, to);

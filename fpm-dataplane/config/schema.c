@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of keys: one row a key, with its type and its bounds; the mappings and lists that
- * keys stand in; the defaults. design.md, section 5, lists what a new key of a port needs.
+ * The tables of keys: a row per key, with its type and its bounds; the mappings and lists
+ * that contain keys; the defaults. design.md lists the places that a new key of a port
+ * touches.
  */
 #include "config/schema.h"
 
@@ -11,11 +12,11 @@
 #include "config/load.h"
 #include "config/types.h"
 
-/* 1.2 million routes of 48 octets, should rib not have digested one of them: 55 MiB. */
+/* 1.2 million routes of 48 octets are 55 MiB: room for them if rib has digested none. */
 #define QUEUE_MIN_MIB 64
-/* Buffers for all packets that there can be (eal_pool()) are 4 GiB. */
+/* The largest number of packet buffers (eal_pool()) takes about 4 GiB. */
 #define MEMORY_MAX_MIB 16384
-/* fib/fib.h: FIB_ADJ_MAX less the number 0, which means none. */
+/* FIB_ADJ_MAX of fib/fib.h less the number 0, which means none. */
 #define LIMIT_ADJ_HOSTS 262143u
 
 #define AT(member)                                 \
@@ -24,7 +25,7 @@
 #define P_AT(member)                                    \
 	.offset = offsetof(struct config_port, member), \
 	.size = sizeof(((struct config_port *)0)->member)
-/* The same, given to functions that look at the whole port. */
+/* The same for functions that get the whole port. */
 #define P_OF(member)  .size = sizeof(((struct config_port *)0)->member)
 #define LISTEN_WANTED "ADDRESS:PORT, 127.0.0.1:2620 or \"[::1]:2620\""
 
@@ -50,8 +51,8 @@ const struct cfg_key cfg_port_keys[] = {
 };
 
 /*
- * A port as messages call it: by its name in the file, be that good or not, else by its
- * device, else by which of them it is.
+ * Write the name of a port for messages: its `tap` as the file has it, valid or not; else
+ * its `device`; else its index.
  */
 static void
 port_path(struct cfg *c, const struct cfg_at *item, unsigned int i)
@@ -61,7 +62,7 @@ port_path(struct cfg *c, const struct cfg_at *item, unsigned int i)
 	if (word == NULL)
 		word = cfg_peek(c, item, "device");
 	if (word != NULL)
-		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%s]", cfg_show(word));
+		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%s]", cfg_escape(word));
 	else
 		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%u]", i);
 }
@@ -74,7 +75,7 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 
 	if (n->type != YAML_SEQUENCE_NODE ||
 	    n->data.sequence.items.start == n->data.sequence.items.top) {
-		cfg_error(c, at, "is no list or an empty one; expected %s", key->expected);
+		cfg_error(c, at, "is not a list, or is empty; expected %s", key->expected);
 		return;
 	}
 	for (yaml_node_item_t *it = n->data.sequence.items.start;
@@ -178,7 +179,10 @@ static const struct cfg_key limit_keys[] = {
 	{NULL},
 };
 
-/* Both have numbers of one space, which forwarders read. */
+/*
+ * Check the sum of both limits, because adjacencies and hosts share the numbers that
+ * forwarders read.
+ */
 static void
 take_limits(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {

@@ -9,7 +9,10 @@
 
 extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
 
-/* What a configuration file need not say; of a port: config_port_defaults() (load.h). */
+/*
+ * Fill a configuration with the defaults of its optional keys. config_port_defaults() of
+ * load.h does so for a port.
+ */
 void cfg_defaults(struct config *conf);
 
 #endif

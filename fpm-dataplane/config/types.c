@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The types of values: how each is read from the file, and below that how it is printed. Values
- * that are looked up on this machine are read and printed in check.c, check_cores.c and
- * check_users.c. Readers run in main before any thread exists, and in manage; printers in any
- * thread.
+ * The types of values: for each type the function that reads it from the file, then the
+ * function that prints it. check.c, check_cores.c and check_users.c read and print values
+ * that depend on this machine. Readers run in main before any thread exists, in manage, and
+ * in fpmctl; printers run in any thread.
  */
 #include "config/types.h"
 
@@ -19,9 +19,12 @@
 
 /* --- text --------------------------------------------------------------------------- */
 
-/* What some reader of YAML, be it ours or another's, takes for no text: YAML 1.1's words. */
+/*
+ * Return true if a YAML reader, ours or another, may not read the text as a string: words
+ * of YAML 1.1, and numbers.
+ */
 static bool
-is_reserved(const char *text)
+text_is_reserved(const char *text)
 {
 	static const char *const word[] = {"null", "true", "false", "yes", "no",
 					   "on",   "off",  "y",     "n"};
@@ -33,7 +36,9 @@ is_reserved(const char *text)
 	       text[0] >= '0' && text[0] <= '9';
 }
 
-/* A word that YAML reads as nothing else stands as it is, all others in quotes. */
+/*
+ * Return the text without quotes if each YAML reader reads it as a string, else in quotes.
+ */
 const char *
 cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 {
@@ -43,7 +48,7 @@ cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 	size_t n = 0;
 
 	if (strspn(text, plain) == strlen(text) && strchr("-.,=", text[0]) == NULL &&
-	    !is_reserved(text))
+	    !text_is_reserved(text))
 		return strcpy(buf, text);
 	buf[n++] = '"';
 	for (; *in != '\0' && n < CFG_TEXT_MAX - 6; in++) {
@@ -83,9 +88,9 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return -EINVAL;
 	digits = strspn(text, "0123456789");
-	/* "010" is eight to some YAML readers and ten to people: refused. */
+	/* Refuse "010": YAML 1.1 readers take it for eight, people for ten. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
-		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
 			  quoted ? "a string" : "not a plain number",
 			  cfg_expected(key, buf));
 		return -EINVAL;
@@ -93,7 +98,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	errno = 0;
 	n = strtoul(text, NULL, 10);
 	if (errno != 0 || n < key->min || n > key->max) {
-		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
+		cfg_error(c, at, "%s is out of range; expected %s", cfg_escape(text),
 			  cfg_expected(key, buf));
 		return -EINVAL;
 	}
@@ -117,7 +122,7 @@ cfg_text_uint(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 	return buf;
 }
 
-/* A number of MiB, kept as octets. */
+/* Read a number of MiB, and store it in octets. */
 void
 cfg_take_mib(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -137,7 +142,7 @@ cfg_text_mib(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX]
 	return buf;
 }
 
-/* Packets a second. */
+/* Read a number of packets per second, or `unlimited`. */
 void
 cfg_take_rate(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -158,7 +163,7 @@ cfg_text_rate(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 
 /* --- words -------------------------------------------------------------------------- */
 
-/* One word of several. */
+/* Read one of the words. Return its index, or -EINVAL after an error. */
 static int
 take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	  const char *const *word)
@@ -169,7 +174,7 @@ take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		if (strcmp(text, word[i]) == 0)
 			return i;
 	if (text != NULL)
-		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_escape(text),
 			  key->expected);
 	return -EINVAL;
 }
@@ -188,7 +193,7 @@ cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			*(bool *)out = i % 2 != 0;
 			return;
 		}
-	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+	cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
 		  quoted ? "a string" : "neither", key->expected);
 }
 
@@ -332,7 +337,7 @@ take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 		return;
 	if (cfg_listen_parse(text, &ss) < 0)
 		cfg_error(c, at, "'%s' is not an address and port; expected %s",
-			  cfg_show(text), key->expected);
+			  cfg_escape(text), key->expected);
 	else
 		memcpy(out, &ss, sizeof(ss));
 }
@@ -354,7 +359,7 @@ cfg_text_listen(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 {
 	char text[CONFIG_LISTEN_STRLEN];
 
-	/* An IPv6 address begins with a bracket, which begins a list. */
+	/* An IPv6 address needs quotes, because YAML reads `[` as the start of a list. */
 	config_listen_str(cfg_value(key, base), text);
 	if (text[0] == '[')
 		return cfg_quoted(text, buf);
@@ -385,9 +390,12 @@ cfg_text_metrics(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_
 	return conf->metrics_on ? cfg_text_listen(key, base, buf) : "off";
 }
 
-/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
+/*
+ * Return true if no single host can have the address: 0.0.0.0/8, 224.0.0.0 and above, ::
+ * and ff00::/8.
+ */
 static bool
-is_nobody(const struct sockaddr_storage *ss)
+address_has_no_host(const struct sockaddr_storage *ss)
 {
 	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
 	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
@@ -410,11 +418,11 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
 		ss.ss_family = AF_INET6;
 	else if (strcmp(text, "self") != 0)
-		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_escape(text),
 			  key->expected);
-	if (is_nobody(&ss))
-		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
-			  cfg_show(text), key->expected);
+	if (address_has_no_host(&ss))
+		cfg_error(c, at, "%s cannot be the address of a peer; expected %s",
+			  cfg_escape(text), key->expected);
 	memcpy(out, &ss, sizeof(ss));
 }
 
@@ -435,7 +443,7 @@ cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 			  buf);
 }
 
-/* --- of a port ---------------------------------------------------------------------- */
+/* --- ports ---------------------------------------------------------------------------- */
 
 void
 cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
@@ -445,7 +453,7 @@ cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at 
 
 	port->tap_pos = at->pos;
 	cfg_take_tap(c, key, at, port->tap);
-	cfg_check_tap_twin(c, at, c->root, port);
+	cfg_check_tap_duplicate(c, at, c->root, port);
 }
 
 const char *
@@ -462,7 +470,7 @@ cfg_take_port_device(struct cfg *c, const struct cfg_key *key, const struct cfg_
 
 	port->pos = at->pos;
 	cfg_take_device(c, key, at, port->device);
-	cfg_check_device_twin(c, at, c->root, port);
+	cfg_check_device_duplicate(c, at, c->root, port);
 }
 
 const char *

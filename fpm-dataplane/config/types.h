@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * types: how a value is read from the file (`take` of struct cfg_key) and how it is printed
- * (`text`), one type a line. Private to config/.
+ * types: functions that read a value from the file (`take` of struct cfg_key) and print it
+ * (`text`), a type per line. Private to config/.
  */
 #ifndef CONFIG_TYPES_H
 #define CONFIG_TYPES_H
 
 #include "config/yaml_walk.h"
 
-/* The field of a key in `base`, the struct that its mapping fills. */
+/* Return the field of a key in `base`, the struct that its mapping fills. */
 static inline const void *
 cfg_value(const struct cfg_key *key, const void *base)
 {
 	return (const char *)base + key->offset;
 }
 
-/* A word that YAML reads as nothing else stands as it is, all others in quotes; returns buf. */
+/*
+ * Write the text to `buf`: without quotes if each YAML reader reads it as a string, else in
+ * quotes. Return buf.
+ */
 const char *cfg_quoted(const char *text, char buf[CFG_TEXT_MAX]);
 
-/* Read a number within the key's bounds. Returns 0, or -EINVAL after an error. */
+/* Read a number within the bounds of the key. Return 0, or -EINVAL after an error. */
 int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	       unsigned int *out);
 
-/* Read "127.0.0.1:2620" or "[::1]:2620". Returns 0 or -EINVAL. */
+/* Read "127.0.0.1:2620" or "[::1]:2620". Return 0 or -EINVAL. */
 int cfg_listen_parse(const char *text, struct sockaddr_storage *out);
 
 /* types.c */
@@ -52,12 +55,12 @@ cfg_take_fn cfg_take_port_tap;
 cfg_text_fn cfg_text_tap;
 cfg_take_fn cfg_take_port_device;
 cfg_text_fn cfg_text_device;
-cfg_text_fn cfg_text_queues; /* read as a number */
+cfg_text_fn cfg_text_queues; /* read by cfg_take_uint */
 
-/* check.c: what is looked up on this machine */
+/* check.c: values that depend on this machine */
 cfg_take_fn cfg_take_netns, cfg_take_path;
-cfg_text_fn cfg_text_string; /* of types.c */
-cfg_take_fn cfg_take_memory; /* printed as a number */
+cfg_text_fn cfg_text_string; /* in types.c */
+cfg_take_fn cfg_take_memory; /* printed by cfg_text_uint */
 cfg_take_fn cfg_take_plugins;
 cfg_text_fn cfg_text_plugins;
 

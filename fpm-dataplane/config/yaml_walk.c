@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk over the YAML document: mappings against their tables of keys. Runs in main before
- * any thread exists. It never stops at an error, never follows the document deeper than the
- * tables go, and prints nothing of the file unescaped.
+ * Walk over the YAML document, and check each mapping against its table of keys. Runs in
+ * main before any thread exists, in manage, and in fpmctl. It continues after an error,
+ * follows the document no deeper than the tables, and escapes all text of the file that it
+ * prints.
  */
 #include "config/yaml_walk.h"
 
@@ -21,29 +22,33 @@ cfg_place(struct cfg_at *at, const yaml_node_t *node)
 	at->pos.column = (int)node->start_mark.column + 1;
 }
 
-/* One error, kept until all are known: values that contradict each other show last. */
-struct cfg_wrong {
+/*
+ * An error. All errors are kept until the end and then printed by place, because
+ * contradictions between values are found last.
+ */
+struct cfg_error_entry {
 	struct config_pos pos;
-	unsigned int n; /* when it was found */
+	unsigned int n; /* number of the error, in the order found */
 	char *text;     /* "ports[wan0].mtu: 9 is out of range" */
 };
 
 static void
-note(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va_list ap)
+error_record(struct cfg *c, struct config_pos pos, const char *path, const char *fmt,
+	     va_list ap)
 {
-	struct cfg_wrong *wrong;
+	struct cfg_error_entry *entry;
 	size_t size;
 	FILE *text;
 
 	if (++c->n_err > CFG_ERRORS_SHOWN)
 		return;
-	wrong = reallocarray(c->wrong, c->n_err, sizeof(*wrong));
-	if (wrong == NULL)
-		abort(); /* some KiB */
-	c->wrong = wrong;
-	wrong += c->n_err - 1;
-	*wrong = (struct cfg_wrong){.pos = pos, .n = c->n_err};
-	text = open_memstream(&wrong->text, &size);
+	entry = reallocarray(c->errors, c->n_err, sizeof(*entry));
+	if (entry == NULL)
+		abort(); /* out of memory for some KiB */
+	c->errors = entry;
+	entry += c->n_err - 1;
+	*entry = (struct cfg_error_entry){.pos = pos, .n = c->n_err};
+	text = open_memstream(&entry->text, &size);
 	if (text == NULL)
 		abort();
 	fprintf(text, "%s: ", path);
@@ -52,9 +57,9 @@ note(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va
 }
 
 static int
-by_place(const void *a, const void *b)
+error_compare_place(const void *a, const void *b)
 {
-	const struct cfg_wrong *x = a, *y = b;
+	const struct cfg_error_entry *x = a, *y = b;
 
 	if (x->pos.line != y->pos.line)
 		return x->pos.line < y->pos.line ? -1 : 1;
@@ -69,9 +74,9 @@ cfg_errors_print(struct cfg *c, FILE *err)
 	unsigned int n = c->n_err < CFG_ERRORS_SHOWN ? c->n_err : CFG_ERRORS_SHOWN;
 
 	if (n > 1)
-		qsort(c->wrong, n, sizeof(*c->wrong), by_place);
+		qsort(c->errors, n, sizeof(*c->errors), error_compare_place);
 	for (unsigned int i = 0; i < n; i++) {
-		const struct cfg_wrong *w = &c->wrong[i];
+		const struct cfg_error_entry *w = &c->errors[i];
 
 		if (c->file != NULL)
 			fprintf(err, "%s:%d:%d: ", c->file, w->pos.line, w->pos.column);
@@ -82,8 +87,8 @@ cfg_errors_print(struct cfg *c, FILE *err)
 		fprintf(err, "%s%s%u more error%s not shown\n",
 			c->file != NULL ? c->file : "", c->file != NULL ? ": " : "",
 			c->n_err - n, c->n_err - n == 1 ? "" : "s");
-	free(c->wrong);
-	c->wrong = NULL;
+	free(c->errors);
+	c->errors = NULL;
 }
 
 void
@@ -92,7 +97,7 @@ cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	note(c, at->pos, at->path, fmt, ap);
+	error_record(c, at->pos, at->path, fmt, ap);
 	va_end(ap);
 }
 
@@ -102,16 +107,16 @@ cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char 
 	va_list ap;
 
 	va_start(ap, fmt);
-	note(c, pos, path, fmt, ap);
+	error_record(c, pos, path, fmt, ap);
 	va_end(ap);
 }
 
 const char *
-cfg_show(const char *text)
+cfg_escape(const char *text)
 {
 	static __thread char buf[2][200];
 	static __thread unsigned int turn;
-	char *out = buf[turn++ % 2]; /* two, so that one message can show two */
+	char *out = buf[turn++ % 2]; /* one message can have two texts */
 	size_t len = strlen(text);
 
 	log_escape(text, len > 40 ? 40 : len, out, sizeof(buf[0]) - 3);
@@ -121,7 +126,7 @@ cfg_show(const char *text)
 }
 
 static void
-unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
+unknown_key_report(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 {
 	const struct cfg_key *nearest = NULL;
 	unsigned int best = EDIT_WORD_MAX;
@@ -147,16 +152,16 @@ unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 }
 
 static const char *
-kind_name(const yaml_node_t *node)
+node_kind(const yaml_node_t *node)
 {
 	return node->type == YAML_SEQUENCE_NODE  ? "a list"
 	       : node->type == YAML_MAPPING_NODE ? "a mapping"
 						 : "a single value";
 }
 
-/* A scalar that stands for "nothing": `key:` or `key: ~`. */
+/* Return true if the node is a scalar without a value: `key:`, `key: ~` or `key: null`. */
 static bool
-is_null(const yaml_node_t *node)
+node_is_null(const yaml_node_t *node)
 {
 	const char *s = (const char *)node->data.scalar.value;
 
@@ -174,7 +179,10 @@ cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 	return buf;
 }
 
-/* The key of this name, or of this old name, which is told; NULL: there is none. */
+/*
+ * Return the key with this name or this old name, NULL: none. Log a warning for an old
+ * name.
+ */
 static const struct cfg_key *
 key_by_name(const struct cfg_key *keys, const char *name, const char *path)
 {
@@ -182,8 +190,8 @@ key_by_name(const struct cfg_key *keys, const char *name, const char *path)
 		if (strcmp(k->name, name) == 0)
 			return k;
 		if (k->old_name != NULL && strcmp(k->old_name, name) == 0) {
-			log_warn("main: this key has a new name; the old one is taken for "
-				 "one more release key=%s new=%s",
+			log_warn("main: configuration key renamed key=%s new=%s; the old "
+				 "name is accepted for one more release",
 				 path, k->name);
 			return k;
 		}
@@ -195,10 +203,10 @@ void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
 	const yaml_node_t *map = at->node;
-	int seen[64] = {0}; /* line where key i stood; tables are shorter than this */
+	int seen[64] = {0}; /* line of key i; 0: not seen. Each table is shorter */
 
 	if (map->type != YAML_MAPPING_NODE) {
-		cfg_error(c, at, "is %s; expected keys such as `%s:`", kind_name(map),
+		cfg_error(c, at, "is %s; expected keys such as `%s:`", node_kind(map),
 			  keys->name);
 		return;
 	}
@@ -212,16 +220,16 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 		cfg_place(&sub, key);
 		if (key->type != YAML_SCALAR_NODE) {
 			cfg_error_at(c, sub.pos, at->path[0] != '\0' ? at->path : "top",
-				     "key is %s; expected a word", kind_name(key));
+				     "key is %s; expected a word", node_kind(key));
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s%s%s", at->path,
 			 at->path[0] != '\0' ? "." : "",
-			 cfg_show((const char *)key->data.scalar.value));
+			 cfg_escape((const char *)key->data.scalar.value));
 		k = key_by_name(keys, (const char *)key->data.scalar.value, path);
 		if (k == NULL) {
 			sub.node = key;
-			unknown_key(c, keys, &sub);
+			unknown_key_report(c, keys, &sub);
 			continue;
 		}
 		if (seen[k - keys] != 0) {
@@ -251,11 +259,11 @@ cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool
 	char buf[CFG_EXPECTED_MAX];
 
 	if (n->type != YAML_SCALAR_NODE) {
-		cfg_error(c, at, "is %s; expected %s", kind_name(n),
+		cfg_error(c, at, "is %s; expected %s", node_kind(n),
 			  cfg_expected(key, buf));
 		return NULL;
 	}
-	if (is_null(n) || n->data.scalar.length == 0) {
+	if (node_is_null(n) || n->data.scalar.length == 0) {
 		cfg_error(c, at, "has no value; expected %s", cfg_expected(key, buf));
 		return NULL;
 	}
@@ -283,17 +291,20 @@ cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
 
 		if (k->type == YAML_SCALAR_NODE && v->type == YAML_SCALAR_NODE &&
 		    strcmp((const char *)k->data.scalar.value, key) == 0)
-			return is_null(v) || v->data.scalar.length == 0
+			return node_is_null(v) || v->data.scalar.length == 0
 				       ? NULL
 				       : (const char *)v->data.scalar.value;
 	}
 	return NULL;
 }
 
-/* `out` is the struct that the keys below fill. All below commented out is allowed. */
+/*
+ * `out` is the struct that the keys below fill. The value is null if all keys below are
+ * commented out.
+ */
 void
 cfg_take_map(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
-	if (!is_null(at->node))
+	if (!node_is_null(at->node))
 		cfg_walk(c, key->sub, at, out);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * yaml_walk: a table-driven walk over a YAML document. A table of keys says what a
- * mapping may hold; each key has a function that takes its value. Errors are told, counted
- * and walked past, so that one run names them all. Private to config/.
+ * yaml_walk: a table-driven walk over a YAML document. A table lists the keys that a
+ * mapping may have; each key has a function that reads its value. The walk counts errors
+ * and continues, so that one run reports them all. Private to config/.
  */
 #ifndef CONFIG_YAML_WALK_H
 #define CONFIG_YAML_WALK_H
@@ -15,27 +15,29 @@
 #include "config/config.h"
 
 #define CFG_PATH_MAX 256 /* "ports[wan0].device", octets */
-#define CFG_TEXT_MAX 768 /* a path of 255 octets, each escaped */
+#define CFG_TEXT_MAX 768 /* a path of 255 octets, all escaped */
 
 struct yaml_document_s; /* yaml.h: yaml_document_t */
 struct yaml_node_s;     /* yaml.h: yaml_node_t */
 
-/* One load. */
+/* The state of one load. */
 struct cfg {
 	const char *file;
 	unsigned int n_err;
-	struct cfg_wrong *wrong; /* the first CFG_ERRORS_SHOWN of them */
+	struct cfg_error_entry *errors; /* the first CFG_ERRORS_SHOWN errors */
 	struct yaml_document_s *doc;
-	void *root; /* the struct being filled */
-	/* "ports[wan0]", of each port, and of the one too many. */
+	void *root; /* the struct config that the load fills */
+	/* "ports[wan0]" for each port, and for the first port beyond the limit. */
 	char port_path[CONFIG_PORTS_MAX + 1][CFG_PATH_MAX];
 
-	/* Of two keys that are held against each other; line 0: not given, < 0: bad. */
+	/*
+	 * Places of keys that are checked against each other; line 0: not given, < 0: bad.
+	 */
 	struct config_pos listen_pos, metrics_pos, keep_nics_pos;
-	bool netns_bad; /* control-netns is not known */
+	bool netns_bad; /* control-netns was refused */
 };
 
-/* A value and where it stands. */
+/* A value and its place. */
 struct cfg_at {
 	struct config_pos pos; /* of its key, or of the list item */
 	const char *path;      /* "fpm.listen" */
@@ -51,56 +53,62 @@ struct cfg_key {
 	const char *name;
 	cfg_take_fn *take;         /* checks the value and stores it at `out` */
 	size_t offset;             /* of `out` in the struct that the mapping fills */
-	size_t size;               /* of `out`, where the function has to know */
+	size_t size;               /* of `out`, if `take` needs it */
 	unsigned int min, max;     /* of numbers */
-	const char *expected;      /* ends the messages; NULL: made from min and max */
-	const struct cfg_key *sub; /* keys of a mapping below; ends with a NULL name */
+	const char *expected;      /* end of messages; NULL: made from min and max */
+	const struct cfg_key *sub; /* keys of the mapping below; the last has no name */
 	bool required;
 
 	/*
-	 * The value in `base`, which the mapping fills, as YAML into `buf`; NULL: it has none,
-	 * the key is left out. Not of keys with a `sub`.
+	 * Write the value in `base`, the struct that the mapping fills, as YAML to `buf`.
+	 * NULL: no value, and the key is left out. Unset in keys with a `sub`.
 	 */
 	cfg_text_fn *text;
-	bool live;            /* a running daemon takes another value */
-	const char *old_name; /* taken, too, with a warning; NULL: it never had another */
+	bool live;            /* a reload applies a new value */
+	const char *old_name; /* also accepted, with a warning; NULL: none */
 };
 
-/* The values that a key takes, in words. */
+/* Return the permitted values of a key, in words. */
 #define CFG_EXPECTED_MAX 64
 const char *cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX]);
 
-/* Where `node` begins. */
+/* Set the place of `at` to the start of `node`. */
 void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 
-/* Note one error; past CFG_ERRORS_SHOWN, more than a file by hand has, it is only counted. */
+/*
+ * Record an error. Errors after the first CFG_ERRORS_SHOWN, more than a file written by
+ * hand has, are only counted.
+ */
 #define CFG_ERRORS_SHOWN 1000
 void cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt,
 		  ...) __attribute__((format(printf, 4, 5)));
 
-/* Print what was told, by line and column, and forget it. */
+/* Print the recorded errors by line and column, and free them. */
 void cfg_errors_print(struct cfg *c, FILE *err);
 
-/* Check a mapping against `keys` and fill `base`. */
+/* Check a mapping against `keys`, and fill `base`. */
 void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at,
 	      void *base);
 
 /*
- * Text of a scalar that is neither empty nor null; else one error and NULL. `quoted` (may
- * be NULL) tells a string in quotes from a bare word.
+ * Return the text of a scalar that is neither empty nor null; else record an error and
+ * return NULL. `*quoted` (NULL: not needed) is true for a string in quotes.
  */
 const char *cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		     bool *quoted);
 
-/* Text of a mapping's key, unchecked and not to be kept; NULL: it has none. */
+/* Return the text of a key in a mapping, unchecked; NULL: none. The document owns it. */
 const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key);
 
-/* Value of a key made printable and short, for messages; valid until the next call. */
-const char *cfg_show(const char *text);
+/*
+ * Return `text` escaped and shortened, for messages. Valid until the second
+ * call after this one in the same thread.
+ */
+const char *cfg_escape(const char *text);
 
-/* `take` of a mapping: `out` is the struct that the keys below fill. */
+/* Read a mapping (`take`); `out` is the struct that the keys below fill. */
 cfg_take_fn cfg_take_map;
 
 #endif

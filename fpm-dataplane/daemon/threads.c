@@ -209,7 +209,7 @@ threads_start(struct dataplane *dp)
 		if (rc < 0)
 			return rc;
 		if (start_order[i] == W_PUNT)
-			plan_spare(w->thread);
+			cpus_allow_forwarding(w->thread);
 		if (start_order[i] != W_NEIGH)
 			continue;
 		kernel_state_await(dp);

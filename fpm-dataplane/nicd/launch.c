@@ -93,7 +93,7 @@ nicd_take_over(const struct config *conf, int sock, struct nicd_reply *hello)
 		return nicd_refuse(strerror(-rc));
 	if (!conf->keep_nics)
 		return nicd_refuse("keep-nics is false now");
-	if (hello->began_with != eal_sum(conf))
+	if (hello->began_with != eal_hash(conf))
 		return nicd_refuse(
 			"memory.size-mib, the largest MTU or plugins have changed");
 	nicd_pidfd = (int)syscall(SYS_pidfd_open, hello->pid, 0);
@@ -111,7 +111,7 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 
 	if (rc == -EPIPE && nicd_pid != 0 && waitpid(nicd_pid, &status, 0) == nicd_pid &&
 	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
-		rc = eal_no_memory(conf, -ENOMEM, old);
+		rc = eal_memory_error(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
 		log_error("main: fpm-nics not started error=%s",
 			  rc == -EPIPE ? "it has exited" : strerror(-rc));

@@ -491,7 +491,7 @@ nicd_serve(const struct config *conf)
 	if (rc < 0)
 		return rc == -ENOMEM || rc == -EACCES ? SD_EXIT_ROOM : 1;
 	leftovers_remove();
-	server.began_with = eal_sum(conf);
+	server.began_with = eal_hash(conf);
 	server.pool = eal_pool(conf);
 	if (server.pool == NULL)
 		server_exit(true);

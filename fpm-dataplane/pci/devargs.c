@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of devices. Of a bond's words only those whose effect is known are let through: DPDK's
- * parser would take a bond of one NIC, of none, or of modes that nobody has tried. No thread
- * of its own.
+ * Parse the names of devices. Only those keys of a bond are accepted whose effect is known,
+ * because DPDK's parser accepts a bond of one NIC or of none, and modes that are not tested
+ * here. No thread of its own.
  */
 #include "pci/devargs.h"
 
@@ -45,7 +45,7 @@ device_bond_mode(enum bond_mode mode)
 	return mode == BOND_LACP ? "802.3ad" : "active-backup";
 }
 
-/* The member of that address, n_member when it is none. */
+/* Return the index of the member with this address; n_member: none. */
 static unsigned int
 member_find(const struct device_bond *bond, const char *address)
 {
@@ -64,9 +64,9 @@ take_member(struct device_bond *bond, const char *value, char *why, size_t why_s
 	if (!device_address(value, address))
 		return why_not(
 			why, why_size, -EINVAL,
-			"'%s' is no member; expected the PCI address of a NIC. A port "
-			"of the kernel's interfaces is net_af_packet,iface=bond0, with "
-			"bond0 a bond of the kernel",
+			"'%s' cannot be a member; expected the PCI address of a NIC. A "
+			"port of the kernel's interfaces is net_af_packet,iface=bond0, "
+			"with bond0 a bond of the kernel",
 			value);
 	if (member_find(bond, address) < bond->n_member)
 		return why_not(why, why_size, -EINVAL, "%s is a member twice", address);
@@ -109,7 +109,7 @@ take_policy(struct device_bond *bond, const char *value, char *why, size_t why_s
 		       "xmit_policy=%s is unknown; expected l2, l23 or l34", value);
 }
 
-/* What is to be said of all words together. */
+/* Check the keys of a bond against each other. */
 static int
 bond_check(struct device_bond *bond, const char *primary, char *why, size_t why_size)
 {
@@ -119,17 +119,18 @@ bond_check(struct device_bond *bond, const char *primary, char *why, size_t why_
 			       "(802.3ad)");
 	if (bond->n_member < 2)
 		return why_not(why, why_size, -EINVAL,
-			       "has %u member%s; expected two at least, "
+			       "has %u member%s; expected at least two, "
 			       "member=0000:03:00.0 each",
 			       bond->n_member, bond->n_member == 1 ? "" : "s");
 	if (primary[0] == '\0')
 		return 0;
 	if (bond->mode != BOND_ACTIVE_BACKUP)
 		return why_not(why, why_size, -EINVAL,
-			       "has a primary, which only mode=1 knows");
+			       "has a primary, which only mode=1 can have");
 	bond->primary = member_find(bond, primary);
 	if (bond->primary == bond->n_member)
-		return why_not(why, why_size, -EINVAL, "primary=%s is no member", primary);
+		return why_not(why, why_size, -EINVAL, "primary=%s is not a member",
+			       primary);
 	return 0;
 }
 
@@ -139,7 +140,10 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 	char text[256], primary[DEVICE_ADDRESS_STRLEN] = "", *rest = text, *word;
 	int rc = 0;
 
-	/* By default what spreads a router's flows: all of them go to few MACs. */
+	/*
+	 * The default hash includes ports, because all flows of a router go to few MAC
+	 * addresses.
+	 */
 	*bond = (struct device_bond){.policy = BOND_L34};
 	snprintf(text, sizeof(text), "%s", device);
 	strsep(&rest, ",");
@@ -163,7 +167,7 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 				     "xmit_policy",
 				     word);
 		else if (!device_address(value, primary))
-			rc = why_not(why, why_size, -EINVAL, "primary=%s is no member",
+			rc = why_not(why, why_size, -EINVAL, "primary=%s is not a member",
 				     value);
 	}
 	return rc < 0 ? rc : bond_check(bond, primary, why, why_size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCI devices and their drivers, by files of /sys: read by anybody, written by root in a
- * process of its own (`fpm-dataplane --prepare`, fpmctl). It must never take a NIC that the
- * machine itself uses: whoever works by that could not come back. Nor anything that is no NIC.
+ * PCI devices and their drivers, by files of /sys. Any process may read them. Root writes
+ * them in a process of its own (`fpm-dataplane --prepare`, fpmctl). This code must never
+ * take a NIC that the machine itself uses, because an operator connected by that NIC could
+ * not connect again. It must not take a device that is not a NIC.
  */
 #include "pci/device.h"
 
@@ -46,7 +47,7 @@ path_of(const char *root, const char *fmt, ...)
 	return path;
 }
 
-/* Whether there is a module of that name shows in what is there afterwards. */
+/* Load a module. The caller looks for the effect; the result of modprobe is not read. */
 static void
 module_load(const char *root, const char *module)
 {
@@ -58,9 +59,12 @@ module_load(const char *root, const char *module)
 		waitpid(pid, NULL, 0);
 }
 
-/* --- what there is ------------------------------------------------------------------------ */
+/* --- devices -------------------------------------------------------------------------- */
 
-/* Paths of a device's folder of interfaces, and `tail` behind it; globfree() is the caller's. */
+/*
+ * Return the paths of the device's folders of interfaces, each with `tail` behind it. The
+ * caller calls globfree().
+ */
 static glob_t
 net_glob(const char *root, const char *address, const char *tail)
 {
@@ -72,7 +76,9 @@ net_glob(const char *root, const char *address, const char *tail)
 	return found;
 }
 
-/* An interface in another namespace leaves the folder there, and empty. */
+/*
+ * Read the name of the interface. An interface in another namespace leaves an empty folder.
+ */
 static void
 read_interface(const char *root, struct device *d)
 {
@@ -151,7 +157,7 @@ device_is_shared(const char *driver)
 				(const char *const[]){"mlx4_core", "mlx5_core", NULL});
 }
 
-/* Drivers that give the device to a process. */
+/* Return true if the driver gives the device to a process. */
 static bool
 driver_is_for_processes(const char *driver)
 {
@@ -193,9 +199,11 @@ device_vfio_is_unsafe(const char *root)
 	return on[0] == 'Y';
 }
 
-/* The file by which a process has it, below `root`; "": there is none. */
+/*
+ * Return the path, below `root`, of the file by which a process opens the device; "": none.
+ */
 static struct path
-node_of(const char *root, const struct device *d)
+device_node_path(const char *root, const struct device *d)
 {
 	glob_t found = {0};
 	struct path path;
@@ -212,7 +220,10 @@ node_of(const char *root, const struct device *d)
 	return path;
 }
 
-/* Of uio any number may open a device: who has is looked for among all that root sees. */
+/*
+ * Return true if a process has `node` open. Any number of processes may open a uio device,
+ * so this searches all descriptors of /proc; only root sees them all.
+ */
 static bool
 node_has_opener(const char *root, const char *node)
 {
@@ -234,14 +245,15 @@ node_has_opener(const char *root, const char *node)
 bool
 device_is_open(const char *root, const struct device *d)
 {
-	struct path node = node_of(root, d);
+	struct path node = device_node_path(root, d);
 	int fd;
 
 	if (node.text[0] == '\0')
 		return false;
 	if (strcmp(d->driver, "vfio-pci") != 0)
 		return node_has_opener(root, node.text + strlen(root));
-	fd = open(node.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
+	/* One process at a time can open a group. */
+	fd = open(node.text, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 && errno == EBUSY;
@@ -253,9 +265,9 @@ check_open(const char *root, const struct device *d, char *why, size_t why_size)
 	if (!device_is_open(root, d))
 		return 0;
 	return why_not(why, why_size, -EBUSY,
-		       "a process has it open (a dataplane, a virtual machine?); end that "
-		       "first: fuser %s",
-		       node_of(root, d).text + strlen(root));
+		       "a process has it open, such as a dataplane or a virtual machine; "
+		       "end it first: fuser %s",
+		       device_node_path(root, d).text + strlen(root));
 }
 
 bool
@@ -268,7 +280,7 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	bool held = false;
 
 	for (int i = 0; i < n; i++) {
-		/* Bridges may stay with their driver. */
+		/* Bridges may keep their driver. */
 		if (!held && device_read(root, entry[i]->d_name, by) == 0)
 			held = by->driver[0] != '\0' &&
 			       !driver_is_for_processes(by->driver) &&
@@ -280,7 +292,10 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	return held;
 }
 
-/* Of a group, all or none are a process's: what holds it may be no NIC, and stays then. */
+/*
+ * Write why vfio does not give the device to a process: it gives all devices of a group or
+ * none. If `by`, the device in the way, is not a NIC, it stays with the kernel.
+ */
 static int
 group_refusal(const struct device *d, const struct device *by, char *why, size_t why_size)
 {
@@ -293,7 +308,7 @@ group_refusal(const struct device *d, const struct device *by, char *why, size_t
 		snprintf(mend, sizeof(mend), "another slot has another group");
 	return why_not(why, why_size, -EPERM,
 		       "%s is in IOMMU group %d with %s, which the kernel's driver %s has, "
-		       "and vfio gives all of a group or none; %s",
+		       "and vfio gives all devices of a group or none; %s",
 		       d->address, d->group, by->address, by->driver, mend);
 }
 
@@ -305,12 +320,12 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 
 	if (device_read(root, address, d) < 0)
 		return why_not(why, why_size, -ENODEV,
-			       "there is no PCI device %s; `fpmctl device list` has those "
-			       "that are there",
+			       "there is no PCI device %s; `fpmctl device list` lists "
+			       "the devices",
 			       address);
 	if (!device_is_nic(d))
 		return why_not(why, why_size, -EINVAL,
-			       "%s is no NIC, but of PCI class %06x", address, d->class);
+			       "%s is not a NIC: its PCI class is %06x", address, d->class);
 	if (d->driver[0] == '\0')
 		return why_not(why, why_size, -ENXIO,
 			       "no driver has %s; `fpmctl device bind %s` gives it to "
@@ -324,7 +339,10 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 			       d->ifname, address);
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
 		return group_refusal(d, &by, why, why_size);
-	/* Of uio several may have it: the daemon whose place is taken does, to its end. */
+	/*
+	 * Several processes may open a uio device: in a handover the predecessor has it
+	 * open until it ends.
+	 */
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_is_open(root, d))
 		return why_not(
 			why, why_size, -EBUSY,
@@ -335,11 +353,11 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 	return 0;
 }
 
-/* --- from driver to driver ---------------------------------------------------------------- */
+/* --- change of driver ----------------------------------------------------------------- */
 
-/* Have the kernel choose again; "" as `override` leaves it the choice. */
+/* Make the kernel select a driver again: `override`, or any if that is "". */
 static void
-device_give(const char *root, struct device *d, const char *override)
+device_set_driver(const char *root, struct device *d, const char *override)
 {
 	char address[DEVICE_ADDRESS_STRLEN];
 	struct path path;
@@ -356,16 +374,16 @@ device_give(const char *root, struct device *d, const char *override)
 	device_read(root, address, d);
 }
 
-/* Give it to whichever of its own drivers the kernel has. */
+/* Give the device to the kernel's own driver for it. */
 static void
-device_give_back(const char *root, struct device *d)
+device_reset_driver(const char *root, struct device *d)
 {
 	struct path path = path_of(root, PCI "devices/%s/modalias", d->address);
 	char modalias[128];
 
 	sysfs_read_line(path.text, modalias, sizeof(modalias));
 	module_load(root, modalias);
-	device_give(root, d, "");
+	device_set_driver(root, d, "");
 }
 
 static int
@@ -373,7 +391,7 @@ check_nic(const struct device *d, char *why, size_t why_size)
 {
 	if (device_is_nic(d))
 		return 0;
-	return why_not(why, why_size, -EINVAL, "it is no NIC, but of PCI class %06x",
+	return why_not(why, why_size, -EINVAL, "it is not a NIC: its PCI class is %06x",
 		       d->class);
 }
 
@@ -385,7 +403,7 @@ check_use(const struct device *d, char *why, size_t why_size)
 	if (d->elsewhere)
 		return why_not(why, why_size, -EBUSY,
 			       "its interface is in another network namespace, where "
-			       "somebody may use it; bring it back first (ip -n NAMESPACE "
+			       "a process may use it; move it back first (ip -n NAMESPACE "
 			       "link set INTERFACE netns 1)");
 	if (d->ifname[0] == '\0')
 		return 0;
@@ -403,22 +421,23 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 		module_load(root, "vfio-pci");
 	if (access(driver.text, F_OK) < 0)
 		return why_not(why, why_size, -ENOTSUP,
-			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
+			       "this kernel has no vfio-pci: `modprobe vfio-pci` prints "
+			       "the reason");
 	if (d->group < 0 && !device_vfio_is_unsafe(root))
 		return why_not(
 			why, why_size, -ENOTSUP,
-			"it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
-			"firmware, on Intel with intel_iommu=on iommu=pt on the "
-			"kernel's command line; in a VM the hypervisor has to offer "
-			"an IOMMU, or %s (install.md)",
+			"it is in no IOMMU group: enable VT-d or AMD-Vi in the firmware, "
+			"on Intel with intel_iommu=on iommu=pt on the kernel's command "
+			"line; in a VM enable an IOMMU in the hypervisor, or use %s "
+			"(install.md)",
 			access(mode.text, F_OK) == 0
-				? "vfio be told to do without"
-				: "uio_pci_generic do without, for this kernel's vfio "
-				  "cannot");
+				? "vfio's no-IOMMU mode"
+				: "uio_pci_generic, because this kernel's vfio has no "
+				  "no-IOMMU mode");
 	return 0;
 }
 
-/* Looks only. */
+/* Check the device, and change nothing. */
 static int
 check_bind(const char *root, const struct device *d, bool force, char *why, size_t why_size)
 {
@@ -429,7 +448,10 @@ check_bind(const char *root, const struct device *d, bool force, char *why, size
 			     "DPDK works beside its driver %s: name it in the "
 			     "configuration as it is",
 			     d->driver);
-	/* By uio; to who forces it as well: it would go on with what is no longer its own. */
+	/*
+	 * A process has the device open by uio. `force` does not override this, because the
+	 * process would continue to use a device that it no longer owns.
+	 */
 	if (rc == 0 && check_open(root, d, why, why_size) < 0)
 		rc = -EPERM;
 	if (rc == 0 && !force)
@@ -441,7 +463,10 @@ int
 device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
 		  unsigned int *at, char *why, size_t why_size)
 {
-	/* A module is loaded in the second turn, when all have passed the first. */
+	/*
+	 * The first round checks each device. The second round, which may load a module,
+	 * starts only if all passed the first.
+	 */
 	for (unsigned int i = 0; i < 2 * n; i++) {
 		int rc = 0;
 
@@ -463,19 +488,19 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 
 	if (rc < 0 || strcmp(d->driver, "vfio-pci") == 0)
 		return rc;
-	device_give(root, d, "vfio-pci");
+	device_set_driver(root, d, "vfio-pci");
 	if (strcmp(d->driver, "vfio-pci") == 0)
 		return 0;
-	device_give_back(root, d);
-	return why_not(
-		why, why_size, -EIO,
-		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
-		d->driver[0] != '\0' ? d->driver : "none");
+	device_reset_driver(root, d);
+	return why_not(why, why_size, -EIO,
+		       "vfio-pci does not take it (`dmesg` has the reason); its driver is "
+		       "%s again",
+		       d->driver[0] != '\0' ? d->driver : "none");
 }
 
-/* Has a driver of the kernel it? */
+/* Return true if a driver of the kernel has the device. */
 static bool
-device_is_the_kernels(const struct device *d)
+device_has_kernel_driver(const struct device *d)
 {
 	return d->driver[0] != '\0' && !driver_is_for_processes(d->driver);
 }
@@ -485,7 +510,7 @@ device_unbind_check(const char *root, const struct device *d, char *why, size_t 
 {
 	int rc = check_nic(d, why, why_size);
 
-	if (rc == 0 && !device_is_the_kernels(d))
+	if (rc == 0 && !device_has_kernel_driver(d))
 		rc = check_open(root, d, why, why_size);
 	return rc;
 }
@@ -495,10 +520,10 @@ device_unbind(const char *root, struct device *d, char *why, size_t why_size)
 {
 	int rc = device_unbind_check(root, d, why, why_size);
 
-	if (rc < 0 || device_is_the_kernels(d))
+	if (rc < 0 || device_has_kernel_driver(d))
 		return rc;
-	device_give_back(root, d);
-	if (device_is_the_kernels(d))
+	device_reset_driver(root, d);
+	if (device_has_kernel_driver(d))
 		return 0;
 	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
 		       d->driver[0] != '\0' ? d->driver : "none");

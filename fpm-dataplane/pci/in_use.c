@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the machine itself uses an interface for: asked of the kernel and of /proc, in a
- * process of its own (`fpm-dataplane --prepare`, fpmctl), never by the running daemon. What
- * cannot be seen counts as used: whoever works by that interface could not come back.
+ * Find the uses that the machine makes of an interface. It asks the kernel and reads /proc,
+ * in a process of its own (`fpm-dataplane --prepare`, fpmctl), never in the running daemon.
+ * A use that cannot be examined counts as present, because an operator connected by that
+ * interface could not connect again.
  */
 #include "pci/device.h"
 
@@ -22,11 +23,11 @@
 
 #include "pci/sysfs.h"
 
-#define UPPERS_MAX  16  /* interfaces above one another that are followed */
-#define SOCKETS_MAX 256 /* of sshd, that are kept */
+#define UPPERS_MAX  16  /* interfaces above an interface, and itself */
+#define SOCKETS_MAX 256 /* sockets of SSH daemons that are looked at */
 #define SSH_PORT    22
 #define ESTABLISHED 1  /* Linux, net/tcp_states.h */
-#define STRICT      12 /* NETLINK_GET_STRICT_CHK, of Linux 4.20 */
+#define STRICT      12 /* NETLINK_GET_STRICT_CHK, since Linux 4.20 */
 
 struct address {
 	int family; /* AF_INET, AF_INET6; 0: none */
@@ -41,7 +42,10 @@ address_size(const struct address *a)
 
 /* --- addresses of interfaces -------------------------------------------------------------- */
 
-/* Has it an address that somebody gave it? The kernel makes fe80:: by itself. */
+/*
+ * Return true if the interface has a configured address. The kernel makes link-local
+ * addresses of IPv6 by itself, so they do not count.
+ */
 static bool
 interface_has_address(const char *ifname)
 {
@@ -64,9 +68,9 @@ interface_has_address(const char *ifname)
 	return found;
 }
 
-/* Is the address one of the interface's? */
+/* Return true if the interface has the address. */
 static bool
-interface_has(const char *ifname, const struct address *addr)
+interface_owns_address(const char *ifname, const struct address *addr)
 {
 	struct ifaddrs *list, *a;
 	bool found = false;
@@ -98,7 +102,8 @@ struct route_ask {
 };
 
 static void
-ask_put_attr(struct route_ask *ask, unsigned short type, const void *value, size_t len)
+route_ask_put_attr(struct route_ask *ask, unsigned short type, const void *value,
+		   size_t len)
 {
 	ask->attr.rta_type = type;
 	ask->attr.rta_len = (unsigned short)RTA_LENGTH(len);
@@ -115,8 +120,8 @@ socket_close(int fd, bool answer)
 }
 
 /*
- * Call on_route(nl, ctx) for what the kernel answers, until that says true. Returns whether
- * it did; true as well when the kernel did not answer to the end.
+ * Call on_route(nl, ctx) for each route that the kernel returns, until it returns true.
+ * Return true if it did, or if the kernel's answer is incomplete.
  */
 static bool
 routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, void *ctx),
@@ -127,7 +132,7 @@ routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, vo
 	bool dump = (ask->nl.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 	bool more = true;
 
-	/* Else an interface in a question for many routes would not count. */
+	/* Without strict checking the kernel ignores RTA_OIF in a dump. */
 	if (fd < 0 || setsockopt(fd, SOL_NETLINK, STRICT, &one, sizeof(one)) < 0 ||
 	    send(fd, ask, ask->nl.nlmsg_len, 0) < 0)
 		more = false;
@@ -142,7 +147,10 @@ routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, vo
 
 			if (is_route && on_route(nl, ctx))
 				return socket_close(fd, true);
-			/* The end, or no route: ENETUNREACH. */
+			/*
+			 * The end of the dump, or the answer for one route: an error such
+			 * as ENETUNREACH.
+			 */
 			if (!dump || nl->nlmsg_type == NLMSG_DONE)
 				return socket_close(fd, false);
 			more = is_route;
@@ -159,7 +167,7 @@ route_is_default(struct nlmsghdr *nl, void *ctx)
 	return rt->rtm_dst_len == 0 && rt->rtm_type == RTN_UNICAST;
 }
 
-/* Does a default route of any table go by it, be it one of several ways? */
+/* Return true if a default route of any table leaves by the interface. */
 static bool
 interface_has_default_route(unsigned int ifindex)
 {
@@ -169,7 +177,7 @@ interface_has_default_route(unsigned int ifindex)
 		.rt = {.rtm_family = AF_INET},
 	};
 
-	ask_put_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
+	route_ask_put_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
 	if (routes_ask(&ask, route_is_default, NULL))
 		return true;
 	ask.rt.rtm_family = AF_INET6;
@@ -177,7 +185,7 @@ interface_has_default_route(unsigned int ifindex)
 }
 
 static bool
-route_goes_by(struct nlmsghdr *nl, void *ctx)
+route_uses_interface(struct nlmsghdr *nl, void *ctx)
 {
 	int len = (int)RTM_PAYLOAD(nl);
 	const struct rtattr *attr = RTM_RTA(NLMSG_DATA(nl));
@@ -188,9 +196,9 @@ route_goes_by(struct nlmsghdr *nl, void *ctx)
 	return false;
 }
 
-/* Would the kernel send by it what is for that address? */
+/* Return true if the kernel sends packets for the address by the interface. */
 static bool
-interface_leads_to(unsigned int ifindex, const struct address *addr)
+interface_routes_to(unsigned int ifindex, const struct address *addr)
 {
 	struct route_ask ask = {
 		.nl = {.nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST},
@@ -198,8 +206,8 @@ interface_leads_to(unsigned int ifindex, const struct address *addr)
 		       .rtm_dst_len = (unsigned char)(8 * address_size(addr))},
 	};
 
-	ask_put_attr(&ask, RTA_DST, addr->octet, address_size(addr));
-	return routes_ask(&ask, route_goes_by, &ifindex);
+	route_ask_put_attr(&ask, RTA_DST, addr->octet, address_size(addr));
+	return routes_ask(&ask, route_uses_interface, &ifindex);
 }
 
 /* --- SSH sessions ------------------------------------------------------------------------- */
@@ -219,9 +227,12 @@ address_parse(const char *text)
 	return a;
 }
 
-/* Words of eight digits as /proc/net/tcp has them: octets as they are in memory. */
+/*
+ * Parse an address of /proc/net/tcp: words of eight digits in the byte order of this
+ * machine. As words in memory they have the octets in network order.
+ */
 static struct address
-address_of_words(const char *digits)
+address_from_proc(const char *digits)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
 	struct address a = {.family = strlen(digits) == 8 ? AF_INET : AF_INET6};
@@ -232,7 +243,7 @@ address_of_words(const char *digits)
 		sscanf(digits + 8 * i, "%8x", &word);
 		memcpy(a.octet + 4 * i, &word, sizeof(word));
 	}
-	/* IPv4 on a socket of IPv6: RFC 4291, 2.5.5.2 */
+	/* IPv4-mapped address on an IPv6 socket: RFC 4291, 2.5.5.2 */
 	if (a.family == AF_INET6 && memcmp(a.octet, mapped, sizeof(mapped)) == 0) {
 		memmove(a.octet, a.octet + 12, 4);
 		a.family = AF_INET;
@@ -240,9 +251,12 @@ address_of_words(const char *digits)
 	return a;
 }
 
-/* Numbers of the sockets that a process of an SSH daemon has open, added to inode[n..]. */
+/*
+ * Add the inode numbers of the sockets that the process has open to inode[n..], if it is an
+ * SSH daemon. Return the new number of entries.
+ */
 static size_t
-sockets_of(const char *pid, unsigned long *inode, size_t n)
+process_sockets_add(const char *pid, unsigned long *inode, size_t n)
 {
 	char path[300], text[64];
 	struct dirent *entry;
@@ -275,21 +289,24 @@ ssh_sockets(unsigned long inode[SOCKETS_MAX])
 
 	while (proc != NULL && (entry = readdir(proc)) != NULL)
 		if (isdigit((unsigned char)entry->d_name[0]))
-			n = sockets_of(entry->d_name, inode, n);
+			n = process_sockets_add(entry->d_name, inode, n);
 	if (proc != NULL)
 		closedir(proc);
 	return n;
 }
 
-/* Does the session come and go by the interface? */
+/* Return true if packets of the session pass the interface. */
 static bool
 session_passes(const char *ifname, unsigned int ifindex, const struct session *s)
 {
-	return s->local.family != 0 && (interface_has(ifname, &s->local) ||
-					interface_leads_to(ifindex, &s->remote));
+	return s->local.family != 0 && (interface_owns_address(ifname, &s->local) ||
+					interface_routes_to(ifindex, &s->remote));
 }
 
-/* One of ours, though sudo hides it more often than not. */
+/*
+ * Return true if this process was started in an SSH session that passes the interface. sudo
+ * often removes the variable.
+ */
 static bool
 interface_has_own_session(const char *ifname, unsigned int ifindex)
 {
@@ -326,7 +343,7 @@ interface_has_session_in(const char *table, const unsigned long *inode, size_t n
 			continue;
 		for (size_t i = 0; i < n && !is_ssh; i++)
 			is_ssh = inode[i] == number;
-		s = (struct session){address_of_words(local), address_of_words(remote)};
+		s = (struct session){address_from_proc(local), address_from_proc(remote)};
 		found = (is_ssh || port == SSH_PORT) && session_passes(ifname, ifindex, &s);
 	}
 	if (f != NULL)
@@ -345,11 +362,14 @@ interface_has_session(const char *ifname, unsigned int ifindex)
 	       interface_has_session_in("/proc/net/tcp6", inode, n, ifname, ifindex);
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- all uses ------------------------------------------------------------------------- */
 
-/* What stands upon an interface: bonds, bridges, VLANs, VRFs. Returns how many are in out[]. */
+/*
+ * Write the bonds, bridges, VLANs and VRFs above an interface to out[]. Return their
+ * number, `room` at most.
+ */
 static size_t
-uppers_of(const char *ifname, char out[][IF_NAMESIZE], size_t room)
+interface_uppers(const char *ifname, char out[][IF_NAMESIZE], size_t room)
 {
 	char path[128];
 	glob_t found = {0};
@@ -383,7 +403,7 @@ device_use_of(const char *ifname, struct device_use *use)
 	*use = (struct device_use){0};
 	snprintf(name[0], sizeof(name[0]), "%s", ifname);
 	for (size_t i = 0; i < n; i++)
-		n += uppers_of(name[i], name + n, UPPERS_MAX - n);
+		n += interface_uppers(name[i], name + n, UPPERS_MAX - n);
 	if (n > 1)
 		snprintf(use->upper, sizeof(use->upper), "%s", name[1]);
 	for (size_t i = 0; i < n; i++)

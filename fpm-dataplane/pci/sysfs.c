@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of /sys and /proc, one value each: text, numbers and the targets of symbolic links.
+ * Read and write files of /sys and /proc, one value each: text, numbers and the targets of
+ * symbolic links.
  */
 #include "pci/sysfs.h"
 

@@ -62,7 +62,7 @@ struct nicd_reply {
 	/* NICD_HELLO */
 	pid_t pid;
 	unsigned int client; /* 0 to NICD_CLIENTS - 1, different from the other daemon's */
-	uint32_t began_with; /* eal_sum() of the configuration that it started with */
+	uint32_t began_with; /* eal_hash() of the configuration that it started with */
 	char dpdk[64], prefix[32];
 
 	char why[NICD_WHY_STRLEN];

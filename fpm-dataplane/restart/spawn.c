@@ -61,9 +61,9 @@ program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigne
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	rc = fds_place(&actions, fd, n_fd, high);
 	if (rc == 0) {
-		plan_everywhere(true);
+		cpus_allow_all(true);
 		rc = -posix_spawnp(pid, argv[0], &actions, &attr, argv, env);
-		plan_everywhere(false);
+		cpus_allow_all(false);
 	}
 	for (unsigned int i = 0; i < n_fd; i++)
 		if (high[i] >= 0)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * CPU sets of the calling thread; nothing of DPDK, nothing started.
- */
+/* CPU sets of the control threads. It does not use DPDK and starts nothing. */
 #include "start/cpus.h"
 
 #include <sched.h>
@@ -10,12 +8,12 @@
 
 #define NODES_MAX 64
 
-static cpu_set_t allowed; /* before anybody was kept off any */
-static cpu_set_t spared;  /* of them those that do not forward */
-static bool one_left;     /* one CPU is all that control threads have */
+static cpu_set_t allowed; /* CPUs of the process at its start */
+static cpu_set_t spared;  /* the CPUs on which control threads run */
+static bool one_left;     /* control threads have a single CPU */
 
 int
-plan_node(unsigned int cpu)
+cpus_node(unsigned int cpu)
 {
 	char path[64];
 
@@ -29,7 +27,7 @@ plan_node(unsigned int cpu)
 }
 
 void
-plan_cores(unsigned int *core, unsigned int *n_core)
+cpus_layout(unsigned int *core, unsigned int *n_core)
 {
 	cpu_set_t set;
 
@@ -50,13 +48,13 @@ plan_cores(unsigned int *core, unsigned int *n_core)
 }
 
 void
-plan_everywhere(bool yes)
+cpus_allow_all(bool yes)
 {
 	sched_setaffinity(0, sizeof(cpu_set_t), yes ? &allowed : &spared);
 }
 
 void
-plan_spare(pthread_t thread)
+cpus_allow_forwarding(pthread_t thread)
 {
 	if (one_left)
 		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpus: which CPUs forward, where the configuration leaves it open, and which CPUs are left
- * to the other threads.
+ * cpus: select the CPUs that forward if the configuration does not, and the CPUs of the
+ * other threads.
  */
 #ifndef START_CPUS_H
 #define START_CPUS_H
@@ -10,23 +10,26 @@
 #include <stdbool.h>
 
 /*
- * CPUs that forward, when there are none in `core` (`*n_core` 0): the last one we may run
- * on. The calling thread, and with it every one born of it, keeps off all of them, unless
- * there are no others.                                                          [main]
+ * Select the last CPU of this process to forward if `core` has none (`*n_core` 0). Keep the
+ * calling thread, and each thread that it creates, off the CPUs that forward, unless there
+ * are no others. [main]
  */
-void plan_cores(unsigned int *core, unsigned int *n_core);
+void cpus_layout(unsigned int *core, unsigned int *n_core);
 
 /*
- * A thread that BFD waits for, and that needs a few per cent of a CPU: when one CPU is all
- * that control threads have, it may use those that forward, too. That one CPU may be busy
- * with what the scheduler cannot put elsewhere (a flood's interrupts).          [main]
+ * Let a thread that BFD waits for, and that needs a few per cent of a CPU, use the CPUs
+ * that forward, too, if control threads have a single CPU. That CPU may be busy with work
+ * that the scheduler cannot move, such as the interrupts of a flood. [main]
  */
-void plan_spare(pthread_t thread);
+void cpus_allow_forwarding(pthread_t thread);
 
-/* The calling thread on all CPUs that were ours at first, or where plan_cores() left it. */
-void plan_everywhere(bool yes);
+/*
+ * Let the calling thread run on all CPUs that the process started with (true), or put it
+ * back to the CPUs of cpus_layout() (false).
+ */
+void cpus_allow_all(bool yes);
 
-/* NUMA node of a CPU, 0 where the kernel tells of none. */
-int plan_node(unsigned int cpu);
+/* Return the NUMA node of a CPU; 0 if the kernel reports none. */
+int cpus_node(unsigned int cpu);
 
 #endif

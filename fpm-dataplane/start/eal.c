@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * DPDK's start: its arguments, and the packet buffers.                           [main]
- */
+/* Start DPDK: its arguments, and the packet buffers. [main] */
 #include "start/eal.h"
 
 #include <assert.h>
@@ -29,22 +27,26 @@
 #define POOL "packets"
 
 /*
- * An error that is none. Linux's vfio refuses to turn interrupts off when they are not on, and
- * for no other reason; the driver of virtio (22.11) turns them off when it stops and again when it
- * closes, and of a bond's member before they have ever been on.
+ * The text of an error that is harmless. Linux's vfio refuses to disable interrupts only if
+ * they are not enabled. The virtio driver (22.11) disables them when it stops and again
+ * when it closes, and for a member of a bond before they were ever enabled.
  */
-#define OFF_ALREADY "EAL: Error disabling MSI-X interrupts"
+#define IRQ_OFF_ERROR "EAL: Error disabling MSI-X interrupts"
 
 static void
 dpdk_log_line(enum log_level level, const char *text, size_t n)
 {
-	if (n >= strlen(OFF_ALREADY) && memcmp(text, OFF_ALREADY, strlen(OFF_ALREADY)) == 0)
-		log_debug("dpdk: %.*s (they were off: harmless)", (int)n, text);
+	if (n >= strlen(IRQ_OFF_ERROR) &&
+	    memcmp(text, IRQ_OFF_ERROR, strlen(IRQ_OFF_ERROR)) == 0)
+		log_debug("dpdk: %.*s (harmless: they were not enabled)", (int)n, text);
 	else
 		log_write(level, "dpdk: %.*s", (int)n, text);
 }
 
-/* DPDK's own words are lines of the log: for who waits for nobody, and in `fpmctl show log`. */
+/*
+ * Write messages of DPDK to the log, so that they neither wait for standard error nor are
+ * missing in `fpmctl show log`.
+ */
 static ssize_t
 dpdk_log_write(void *cookie, const char *text, size_t n)
 {
@@ -72,11 +74,13 @@ dpdk_log_open(void)
 		rte_openlog_stream(stream);
 }
 
-/* --- hugepages: of whom a successor takes them -------------------------------------------- */
+/* --- hugepages that the predecessor still has ----------------------------------------- */
 
 #define HUGE_DIR "/sys/kernel/mm/hugepages"
 
-/* Hugepages of a process, as its status file has them; 0 if it cannot be read. */
+/*
+ * Return the KiB of hugepages of a process, from its status file; 0 if that cannot be read.
+ */
 static unsigned long long
 huge_used_kib(pid_t pid)
 {
@@ -90,7 +94,7 @@ huge_used_kib(pid_t pid)
 	return line != NULL ? strtoull(line + strlen(key), NULL, 10) : 0;
 }
 
-/* Of all sizes: DPDK takes any. */
+/* Return the KiB of free hugepages of all sizes, because DPDK takes any size. */
 static unsigned long long
 huge_free_kib(void)
 {
@@ -110,11 +114,12 @@ huge_free_kib(void)
 }
 
 /*
- * Why there is no memory. DPDK says EACCES where no hugepage is free, ENOMEM where too few are.
- * That is no room for two (-ENOMEM) when one alone has it: what `old` holds is free then.
+ * DPDK returns EACCES if no hugepage is free, and ENOMEM if too few are. If the free pages
+ * and those of `old` suffice together, there is room for one daemon and not for two
+ * (-ENOMEM).
  */
 int
-eal_no_memory(const struct config *conf, int rc, pid_t old)
+eal_memory_error(const struct config *conf, int rc, pid_t old)
 {
 	unsigned long long unused, others;
 
@@ -124,8 +129,8 @@ eal_no_memory(const struct config *conf, int rc, pid_t old)
 	others = huge_used_kib(old) / 1024;
 	if (unused + others >= conf->memory_mib)
 		return -ENOMEM;
-	log_error("main: memory.size-mib is %u: hugepages for %llu MiB are free, and for "
-		  "%llu MiB when the daemon that runs has ended",
+	log_error("main: too few hugepages wanted_mib=%u free_mib=%llu after_end_mib=%llu; "
+		  "see memory.size-mib",
 		  conf->memory_mib, unused, unused + others);
 	return -EACCES;
 }
@@ -134,9 +139,12 @@ eal_no_memory(const struct config *conf, int rc, pid_t old)
 
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1) /* admin-guide/mm/pagemap.rst of Linux */
 
-/* Does the kernel tell us where in memory our pages are? In most containers it tells nobody. */
+/*
+ * Return true if the kernel reports the physical addresses of this process's pages. In most
+ * containers it does not.
+ */
 static bool
-kernel_tells_addresses(void)
+kernel_reports_addresses(void)
 {
 	uint64_t entry = 0, in_use = 1;
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -151,22 +159,21 @@ kernel_tells_addresses(void)
 	return (entry & PAGEMAP_FRAME) != 0;
 }
 
-/* Says that DPDK does not start, and returns rc. */
+/* Log that DPDK does not start. Return rc. */
 static int
 eal_failure_log(const struct config *conf, int rc)
 {
 	if (conf->hugepages)
-		log_error("main: DPDK does not start error=%s; are there enough free "
-			  "hugepages "
-			  "for memory.size-mib (%u)?",
+		log_error("main: dpdk not started error=%s wanted_mib=%u; see the free "
+			  "hugepages and memory.size-mib",
 			  rte_strerror(-rc), conf->memory_mib);
 	else
-		log_error("main: DPDK does not start error=%s", rte_strerror(-rc));
+		log_error("main: dpdk not started error=%s", rte_strerror(-rc));
 	return rc;
 }
 
 static struct {
-	bool is;
+	bool active;
 	char prefix[EAL_PREFIX_STRLEN];
 	unsigned int client;
 } joined;
@@ -174,7 +181,7 @@ static struct {
 void
 eal_join(const char *prefix, unsigned int client)
 {
-	joined.is = true;
+	joined.active = true;
 	joined.client = client;
 	snprintf(joined.prefix, sizeof(joined.prefix), "%s", prefix);
 }
@@ -197,36 +204,39 @@ eal_prefix(void)
 }
 
 /*
- * Of a daemon that shares nothing lcore 0 is main, where plan_cores() left it, and the mould of the
- * control threads. Where DPDK is shared lcore 0 is the other process's.
+ * Return the main lcore. It is lcore 0 in a daemon that does not share DPDK; it runs on the
+ * CPUs that cpus_layout() left, which DPDK's control threads inherit. If DPDK is shared,
+ * lcore 0 belongs to fpm-nics.
  */
 static unsigned int
-main_lcore(void)
+lcore_main(void)
 {
-	return joined.is ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
+	return joined.active ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
 }
 
 static_assert(1 + NICD_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
 	      "each has its own");
 
-/* Pinned; forwarder 0 is the next after main. */
+/*
+ * Return the lcore of forwarder `i`, which is pinned to its CPU. Forwarder 0 follows main.
+ */
 unsigned int
 eal_lcore(unsigned int i)
 {
-	return main_lcore() + 1 + i;
+	return lcore_main() + 1 + i;
 }
 
 #define LCORES_STRLEN 2048
 
 static void
-lcores_say(const struct config *conf, char out[LCORES_STRLEN])
+lcores_text(const struct config *conf, char out[LCORES_STRLEN])
 {
 	cpu_set_t set;
 	int n;
 
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(out, LCORES_STRLEN, "%u@(", main_lcore());
+	n = snprintf(out, LCORES_STRLEN, "%u@(", lcore_main());
 	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
 		if (CPU_ISSET(cpu, &set)) {
 			n += snprintf(out + n, LCORES_STRLEN - (size_t)n, "%s%u",
@@ -239,80 +249,85 @@ lcores_say(const struct config *conf, char out[LCORES_STRLEN])
 			      conf->core[i]);
 }
 
-/* The words for rte_eal_init(). */
-struct words {
+/* The arguments of rte_eal_init(). */
+struct eal_args {
 	int n;
-	const char *word[24 + 2 * CONFIG_PLUGINS_MAX];
+	const char *arg[24 + 2 * CONFIG_PLUGINS_MAX];
 	char lcores[LCORES_STRLEN], mem[16];
 };
 
 static void
-word_add(struct words *w, const char *text)
+args_add(struct eal_args *args, const char *text)
 {
-	w->word[w->n++] = text;
+	args->arg[args->n++] = text;
 }
 
 static void
-words_add_common(struct words *w, const struct config *conf)
+args_add_common(struct eal_args *args, const struct config *conf)
 {
-	word_add(w, "fpm-dataplane");
-	word_add(w, "--lcores");
-	word_add(w, w->lcores);
-	word_add(w, "--no-telemetry");
-	word_add(w, "--log-level=*:error");
-	/* Only configured devices are attached: an empty allow list would probe them all. */
-	word_add(w, "--allow=0000:00:00.0");
-	/* With our list of none it does not see that vfio's devices have no IOMMU. */
-	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_tells_addresses())
-		word_add(w, "--iova-mode=pa");
+	args_add(args, "fpm-dataplane");
+	args_add(args, "--lcores");
+	args_add(args, args->lcores);
+	args_add(args, "--no-telemetry");
+	args_add(args, "--log-level=*:error");
+	/* Attach only configured devices: with an empty allow list the EAL probes all. */
+	args_add(args, "--allow=0000:00:00.0");
+	/* The allow list hides from the EAL that devices of vfio have no IOMMU. */
+	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_reports_addresses())
+		args_add(args, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		word_add(w, "-d");
-		word_add(w, conf->plugin[i]);
+		args_add(args, "-d");
+		args_add(args, conf->plugin[i]);
 	}
 }
 
-/* Of who has the memory, and not a part in another's. */
+/*
+ * Add the amount of memory. A process that shares the memory of another does not need it.
+ */
 static void
-words_add_memory(struct words *w, const struct config *conf)
+args_add_memory(struct eal_args *args, const struct config *conf)
 {
-	snprintf(w->mem, sizeof(w->mem), "%u", conf->memory_mib);
-	word_add(w, "-m");
-	word_add(w, w->mem);
+	snprintf(args->mem, sizeof(args->mem), "%u", conf->memory_mib);
+	args_add(args, "-m");
+	args_add(args, args->mem);
 }
 
 static int
-eal_init(const struct config *conf, struct words *w, pid_t old)
+eal_init(const struct config *conf, struct eal_args *args, pid_t old)
 {
-	w->word[w->n] = NULL;
+	args->arg[args->n] = NULL;
 	dpdk_log_open();
-	if (rte_eal_init(w->n, (char **)(uintptr_t)w->word) < 0)
-		return eal_failure_log(conf, eal_no_memory(conf, -rte_errno, old));
+	if (rte_eal_init(args->n, (char **)(uintptr_t)args->arg) < 0)
+		return eal_failure_log(conf, eal_memory_error(conf, -rte_errno, old));
 	return 0;
 }
 
 int
 eal_start(const struct config *conf, pid_t old)
 {
-	struct words w = {.n = 0};
+	struct eal_args args = {.n = 0};
 	int rc;
 
-	lcores_say(conf, w.lcores);
-	words_add_common(&w, conf);
-	if (joined.is) {
-		word_add(&w, "--proc-type=secondary");
-		word_add(&w, "--file-prefix");
-		word_add(&w, joined.prefix);
+	lcores_text(conf, args.lcores);
+	args_add_common(&args, conf);
+	if (joined.active) {
+		args_add(&args, "--proc-type=secondary");
+		args_add(&args, "--file-prefix");
+		args_add(&args, joined.prefix);
 	} else {
-		words_add_memory(&w, conf);
-		word_add(&w, conf->hugepages ? "--in-memory" : "--no-huge");
+		args_add_memory(&args, conf);
+		args_add(&args, conf->hugepages ? "--in-memory" : "--no-huge");
 	}
 	if (!conf->hugepages) {
-		word_add(&w, "--no-shconf");
-		word_add(&w, "--file-prefix");
-		word_add(&w, eal_prefix());
+		args_add(&args, "--no-shconf");
+		args_add(&args, "--file-prefix");
+		args_add(&args, eal_prefix());
 	}
-	rc = eal_init(conf, &w, old);
-	/* Without shared configuration it stays empty, and the EAL never removes it. */
+	rc = eal_init(conf, &args, old);
+	/*
+	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
+	 * the EAL does not remove it.
+	 */
 	if (rc == 0 && !conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());
 	return rc;
@@ -321,31 +336,31 @@ eal_start(const struct config *conf, pid_t old)
 int
 eal_start_nics(const struct config *conf)
 {
-	struct words w = {.n = 0};
+	struct eal_args args = {.n = 0};
 
-	lcores_say(NULL, w.lcores);
-	words_add_common(&w, conf);
-	words_add_memory(&w, conf);
-	word_add(&w, "--proc-type=primary");
-	word_add(&w, "--file-prefix");
-	word_add(&w, eal_prefix());
-	return eal_init(conf, &w, 0);
+	lcores_text(NULL, args.lcores);
+	args_add_common(&args, conf);
+	args_add_memory(&args, conf);
+	args_add(&args, "--proc-type=primary");
+	args_add(&args, "--file-prefix");
+	args_add(&args, eal_prefix());
+	return eal_init(conf, &args, 0);
 }
 
 void
 eal_end(struct rte_mempool *pool)
 {
-	if (!joined.is)
+	if (!joined.active)
 		rte_mempool_free(pool);
-	for (unsigned int i = 0; joined.is && pool != NULL && i <= CONFIG_SHARED_CORES_MAX;
-	     i++)
-		rte_mempool_cache_flush(rte_mempool_default_cache(pool, main_lcore() + i),
+	for (unsigned int i = 0;
+	     joined.active && pool != NULL && i <= CONFIG_SHARED_CORES_MAX; i++)
+		rte_mempool_cache_flush(rte_mempool_default_cache(pool, lcore_main() + i),
 					pool);
 	rte_eal_cleanup();
 }
 
 static unsigned int
-room_bytes(const struct config *conf)
+packet_room_bytes(const struct config *conf)
 {
 	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM;
 
@@ -355,9 +370,9 @@ room_bytes(const struct config *conf)
 	return room + RTE_PKTMBUF_HEADROOM;
 }
 
-/* FNV-1a, with the end of the text. */
+/* Extend an FNV-1a hash by the text and its NUL. */
 static uint32_t
-sum_extend(uint32_t sum, const char *text)
+hash_extend(uint32_t sum, const char *text)
 {
 	do
 		sum = (sum ^ (uint8_t)*text) * 16777619u;
@@ -366,45 +381,44 @@ sum_extend(uint32_t sum, const char *text)
 }
 
 uint32_t
-eal_sum(const struct config *conf)
+eal_hash(const struct config *conf)
 {
 	char numbers[64];
 	uint32_t sum;
 
-	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib, room_bytes(conf),
-		 (unsigned int)PACKET_PRIV_BYTES);
-	sum = sum_extend(2166136261u, numbers);
+	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib,
+		 packet_room_bytes(conf), (unsigned int)PACKET_PRIV_BYTES);
+	sum = hash_extend(2166136261u, numbers);
 	for (unsigned int i = 0; i < conf->n_plugin; i++)
-		sum = sum_extend(sum, conf->plugin[i]);
+		sum = hash_extend(sum, conf->plugin[i]);
 	return sum;
 }
 
 struct rte_mempool *
 eal_pool(const struct config *conf)
 {
-	unsigned int room = room_bytes(conf), each, n;
+	unsigned int room = packet_room_bytes(conf), each, n;
 	struct rte_mempool *pool;
 
-	if (joined.is) {
+	if (joined.active) {
 		pool = rte_mempool_lookup(POOL);
 		if (pool == NULL)
 			log_error("main: packet buffers not found error=%s",
 				  rte_strerror(rte_errno));
 		return pool;
 	}
-	/* No packet crosses a page: without hugepages each takes whole ones. */
+	/* No buffer crosses a page, so without hugepages each takes whole pages. */
 	each = room + 256;
 	if (!conf->hugepages)
 		each = RTE_ALIGN(each, 4096);
-	/* Three quarters of the memory are packets; the rest is queues and rings. */
+	/* Packets get three quarters of the memory, queues and rings the rest. */
 	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
 	if (n > 262143)
 		n = 262143;
 	pool = rte_pktmbuf_pool_create(POOL, n, 256, PACKET_PRIV_BYTES, (uint16_t)room, 0);
 	if (pool == NULL)
-		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
-			  "(%u) "
-			  "there?",
+		log_error("main: packet buffers not created n=%u error=%s size_mib=%u; see "
+			  "memory.size-mib",
 			  n, rte_strerror(rte_errno), conf->memory_mib);
 	return pool;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * eal: DPDK as the configuration wants it.
- */
+/* eal: start DPDK by the configuration. */
 #ifndef START_EAL_H
 #define START_EAL_H
 
@@ -12,49 +10,53 @@
 
 struct rte_mempool;
 
-#define EAL_PREFIX        "fdp%d-%08x" /* process, and what tells it from one of that number */
+#define EAL_PREFIX        "fdp%d-%08x" /* pid, and the clock against its reuse */
 #define EAL_PREFIX_STRLEN 32
 
 /*
- * Start DPDK, its main lcore where this thread may run. `old` is the daemon whose place we take,
- * 0: none. Returns 0 or -errno, -ENOMEM when there is room for one and not for two, and why in
- * the log.                                                                       [main]
+ * Start DPDK, with its main lcore on the CPUs of this thread. `old` is the predecessor; 0:
+ * none. Return 0 or -errno, with the cause in the log; -ENOMEM means that there is room for
+ * one daemon and not for two. [main]
  */
 int eal_start(const struct config *conf, pid_t old);
 
 /*
- * eal_start() is to share the DPDK of a process that keeps NICs, whose files are called `prefix`,
- * as its daemon number `client`: two at a time have no lcore in common, each of which has its own
- * cache of packet buffers there.                                                  [main]
+ * Make eal_start() join the DPDK of fpm-nics, whose files have the prefix `prefix`, as its
+ * daemon number `client`. Two daemons at a time have no lcore in common, because each lcore
+ * has a cache of packet buffers there. [main]
  */
 void eal_join(const char *prefix, unsigned int client);
 
-/* The number of this daemon; 0 where nothing is shared. The lcore of its forwarder number i. */
+/*
+ * Return the number of this daemon, 0 if it does not share DPDK; the lcore of forwarder
+ * `i`.
+ */
 unsigned int eal_client(void);
 unsigned int eal_lcore(unsigned int i);
 
-/* Nobody uses DPDK here any more: what is ours goes, what others share stays.      [main] */
+/* End DPDK when no thread uses it. Memory that other processes share stays. [main] */
 void eal_end(struct rte_mempool *pool);
 
-/* DPDK as it is in the process that keeps NICs. Returns 0 or -errno, why in the log.    [nics] */
+/* Start DPDK in fpm-nics. Return 0 or -errno, with the cause in the log. [nics] */
 int eal_start_nics(const struct config *conf);
 
-/* What the files of this process are called. */
+/* Return the prefix of the names of this process's DPDK files. */
 const char *eal_prefix(void);
 
-/* Packet buffers for all ports; NULL, and why in the log.                        [main] */
+/* Return the packet buffers for all ports; NULL, with the cause in the log. [main] */
 struct rte_mempool *eal_pool(const struct config *conf);
 
 /*
- * What DPDK began with, of which whoever shares it has to have the same: memory, room in packet
- * buffers, plugins. As a sum (FNV-1a).
+ * Return a hash (FNV-1a) of the values that all processes must share to share DPDK: memory,
+ * room in packet buffers, plugins.
  */
-uint32_t eal_sum(const struct config *conf);
+uint32_t eal_hash(const struct config *conf);
 
 /*
- * What it means that there is no memory (rc: -EACCES, -ENOMEM; another is returned as it is) for a
- * successor of `old`: -ENOMEM: there is room for one; or -EACCES, not even that, in the log.
+ * Return the meaning of a lack of memory (rc: -EACCES, -ENOMEM; another rc is returned as
+ * it is) for a successor of `old`. -ENOMEM: there is room for one daemon. -EACCES: there is
+ * not even that; this is logged.
  */
-int eal_no_memory(const struct config *conf, int rc, pid_t old);
+int eal_memory_error(const struct config *conf, int rc, pid_t old);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The command line: what is asked of this start, and no more.                    [main]
- */
+/* Parse the command line, and load the configuration that it names. [main] */
 #include "start/options.h"
 
 #include <getopt.h>
@@ -14,7 +12,7 @@
 #include "base/sd_notify.h"
 #include "config/load.h"
 
-#define LOOKS 10 /* again, a tenth of a second apart */
+#define LOAD_RETRIES 10 /* 100 ms apart */
 
 static void
 usage_print(FILE *out)
@@ -25,22 +23,24 @@ usage_print(FILE *out)
 		"                     [--help]\n"
 		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
 		"      --check        read and check the configuration, start nothing\n"
-		"      --prepare      reserve hugepages and give NICs to vfio-pci as it "
-		"says\n"
+		"      --prepare      reserve its hugepages and give its NICs to vfio-pci\n"
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
-/* Do options exclude each other? Tells which. The same file again is nothing new. */
+/*
+ * Return true if options exclude each other, after a message. The same file twice is
+ * permitted.
+ */
 static bool
-options_contradict(const struct options *opt, const char *file, const char *other)
+options_conflict(const struct options *opt, const char *file, const char *other)
 {
 	if (other != NULL)
 		fprintf(stderr,
-			"fpm-dataplane: -c is given twice, as '%s' and '%s': say one\n",
+			"fpm-dataplane: -c is given twice, as '%s' and '%s': give one\n",
 			file, other);
 	else if (opt->check && opt->prepare)
-		fputs("fpm-dataplane: --check and --prepare exclude each other: one only "
-		      "looks\n",
+		fputs("fpm-dataplane: --check and --prepare exclude each other: --check "
+		      "changes nothing\n",
 		      stderr);
 	return other != NULL || (opt->check && opt->prepare);
 }
@@ -58,7 +58,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *file = NULL, *other = NULL; /* another one than that */
+	const char *file = NULL, *other = NULL; /* a second, different file */
 	int c;
 
 	*opt = (struct options){.file = "/etc/fpm-dataplane/config.yaml"};
@@ -80,7 +80,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		case 'p':
 			opt->poll_always = true;
 			break;
-		case 'n': /* said by the daemon alone: nicd/launch.c */
+		case 'n': /* an option of nicd/launch.c only */
 			opt->nics = true;
 			break;
 		case 'v':
@@ -98,7 +98,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	if (optind < argc) {
 		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
 		usage_print(stderr);
-	} else if (!options_contradict(opt, file, other)) {
+	} else if (!options_conflict(opt, file, other)) {
 		return true;
 	}
 	*code = 2;
@@ -106,18 +106,18 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 }
 
 static bool
-config_load_again(const char *file, struct config *conf)
+config_load_retry(const char *file, struct config *conf)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
-	FILE *unsaid = fopen("/dev/null", "w");
+	FILE *discard = fopen("/dev/null", "w");
 	int errors = 1;
 
-	for (unsigned int i = 0; i < LOOKS && errors > 0 && unsaid != NULL; i++) {
+	for (unsigned int i = 0; i < LOAD_RETRIES && errors > 0 && discard != NULL; i++) {
 		nanosleep(&pause, NULL);
-		errors = config_load(file, conf, unsaid);
+		errors = config_load(file, conf, discard);
 	}
-	if (unsaid != NULL)
-		fclose(unsaid);
+	if (discard != NULL)
+		fclose(discard);
 	return errors == 0;
 }
 
@@ -138,9 +138,9 @@ options_load(const struct options *opt, struct config *conf, int *code)
 	}
 	fprintf(stderr, "%s: %d error%s, nothing started%s\n", file, errors,
 		errors == 1 ? "" : "s",
-		next ? " yet: what is kept for this start waits until it can" : "");
+		next ? " yet: the stored descriptors wait for the next start" : "");
 	*code = next ? SD_EXIT_LATER : SD_EXIT_CONFIG;
-	if (!next || !config_load_again(opt->file, conf))
+	if (!next || !config_load_retry(opt->file, conf))
 		return false;
 	fprintf(stderr, "%s: good now\n", file);
 	return true;

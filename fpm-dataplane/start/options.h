@@ -10,20 +10,23 @@
 #include "config/config.h"
 
 struct options {
-	const char *file; /* the configuration */
+	const char *file; /* the configuration file */
 	bool check, prepare, poll_always;
-	bool nics; /* be the process that keeps them: nicd/server.c */
+	bool nics; /* run as fpm-nics: nicd/server.c */
 };
 
 /*
- * Read the configuration. Where it is refused and we are the next of a daemon (service.h), what
- * it names may be away for a moment only, or be half written: it is looked at for a second more.
- *                                                                                 [main]
- * False: that was all (--check), or wrong, and has been said; end with *code.
+ * Read the configuration. If it has errors and the service manager keeps descriptors for
+ * this daemon (sd_is_restarted()), retry for a second, because the file may be half written
+ * or name an object that is absent for a moment. Return true if the daemon is to start.
+ * False: --check is done, or there were errors, which are printed; end with *code. [main]
  */
 bool options_load(const struct options *opt, struct config *conf, int *code);
 
-/* False: that was all, or wrong, and has been said; end with *code.              [main] */
+/*
+ * Parse the command line. Return false if nothing is left to do or the command line is
+ * wrong; the answer is printed, and *code is the exit code. [main]
+ */
 bool options_parse(int argc, char **argv, struct options *opt, int *code);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a start needs of the machine, tried in main before DPDK, ports and TAPs: what can be
- * refused is refused while there is nothing to undo, and with the words of the configuration.
+ * Check the needs of a start in main, before DPDK, ports and TAPs exist, so that a refused
+ * start has nothing to undo and its message names the key of the configuration.
  */
 #include "start/preflight.h"
 
@@ -25,17 +25,16 @@
 #include "tap-bridge/netns.h"
 
 /*
- * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may
- * ask has one each; a port has its TAP, an event queue, a socket a forwarder,
- * and in a planned restart its TAP has a second number.
+ * Descriptors for the EAL, event loops, monitors and zebra: libraries abort the process if
+ * they get none. In addition each client has one; a port has its TAP, an event queue and a
+ * socket per forwarder, and in a planned restart a second descriptor of its TAP.
  */
 #define FILES_OWN 64
 
-#define DYING_MS \
-	2000 /* as long as the kernel may need for a killed daemon's memory, and more */
+#define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
 static int
-files_try(const struct config *conf)
+descriptors_try(const struct config *conf)
 {
 	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
@@ -47,19 +46,19 @@ files_try(const struct config *conf)
 		return -errno;
 	if (lim.rlim_cur >= want)
 		return 0;
-	if (lim.rlim_max >= want) { /* what is ours to raise needs no operator */
+	if (lim.rlim_max >= want) { /* the process may raise its soft limit itself */
 		lim.rlim_cur = want;
 		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
 			return 0;
 	}
-	log_error("main: only %llu open files are allowed, %llu are needed; see "
+	log_error("main: too few open files allowed=%llu needed=%llu; raise "
 		  "`ulimit -n`, or lower limits.clients and limits.http-clients",
 		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
 	return -EMFILE;
 }
 
 static int
-bind_try(const struct sockaddr_storage *addr, bool v6only)
+address_bind_try(const struct sockaddr_storage *addr, bool v6only)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
@@ -68,7 +67,9 @@ bind_try(const struct sockaddr_storage *addr, bool v6only)
 
 	if (fd < 0)
 		return -errno;
-	/* As the listeners do: old connections that linger are in nobody's way. */
+	/*
+	 * The listeners set it, too: old connections in TIME_WAIT do not prevent the bind.
+	 */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (addr->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
@@ -79,32 +80,34 @@ bind_try(const struct sockaddr_storage *addr, bool v6only)
 }
 
 static int
-listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
-	   bool v6only)
+listener_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
+	     bool v6only)
 {
 	char text[CONFIG_LISTEN_STRLEN];
 	struct netns_guard guard;
 	int rc = netns_enter(netns, &guard);
 
 	if (rc < 0) {
-		log_error("main: control-netns %s: %s", netns, strerror(-rc));
+		log_error("main: control namespace not entered netns=%s error=%s", netns,
+			  strerror(-rc));
 		return rc;
 	}
-	rc = bind_try(addr, v6only);
+	rc = address_bind_try(addr, v6only);
 	netns_leave(&guard);
 	if (rc < 0)
-		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
-			  strerror(-rc), rc == -EADDRINUSE ? " (a second daemon?)" : "");
+		log_error("main: address not available key=%s address=%s error=%s%s", key,
+			  config_listen_str(addr, text), strerror(-rc),
+			  rc == -EADDRINUSE ? "; another daemon may use it" : "");
 	return rc;
 }
 
 /*
- * Is somebody there, and does he answer within `ms`? One that dies has its socket until the kernel
- * has taken it apart, and says nothing. Returns 1: he answers; 0: not, or not yet; -ECONNREFUSED
- * and the like: nobody is there.
+ * Probe the control socket, and wait at most `ms` for an answer. A daemon that is being
+ * killed keeps its socket, and does not answer, until the kernel has freed it. Return 1: a
+ * daemon answers; 0: no answer yet; -ECONNREFUSED or another error: no daemon listens.
  */
 static int
-control_ask(const char *path, int ms)
+control_socket_probe(const char *path, int ms)
 {
 	static const char question[] = "{\"show\": \"version\"}\n";
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -116,7 +119,7 @@ control_ask(const char *path, int ms)
 		return -errno;
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
-		rc = errno == EAGAIN ? 0 : -errno; /* so many callers: somebody is there */
+		rc = errno == EAGAIN ? 0 : -errno; /* full backlog: a daemon listens */
 	else if (send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&
 		 poll(&p, 1, ms) > 0)
 		rc = recv(fd, &octet, 1, 0) > 0;
@@ -125,34 +128,37 @@ control_ask(const char *path, int ms)
 }
 
 static int
-control_try(const char *path)
+control_socket_free_try(const char *path)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 	uint64_t begin = monotonic_ms();
 	int rc;
 
-	while ((rc = control_ask(path, DYING_MS)) == 0) {
+	while ((rc = control_socket_probe(path, DYING_MS)) == 0) {
 		if (monotonic_ms() - begin >= DYING_MS)
 			break;
 		nanosleep(&pause, NULL);
 	}
 	if (rc < 0)
-		return 0; /* nothing there, or what a dead daemon left */
-	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
+		return 0; /* no socket, or one that a dead daemon left */
+	log_error("main: control socket in use path=%s; another daemon answers on it",
 		  path);
 	return -EADDRINUSE;
 }
 
-/* Could ui make a socket there, and the directories above it? Returns 0 or -errno. */
+/*
+ * Check whether ui can make a socket at `path`, and the directories above it. Return 0 or
+ * -errno.
+ */
 static int
-place_try(const char *path)
+control_socket_place_try(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat st;
 	int rc = lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
 
 	snprintf(dir, sizeof(dir), "%s", path);
-	/* The nearest that is there decides. */
+	/* The nearest directory that exists decides. */
 	for (char *slash; rc == -ENOENT && (slash = strrchr(dir, '/')) != NULL;) {
 		slash[slash == dir] = '\0';
 		rc = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -165,9 +171,12 @@ place_try(const char *path)
 	return rc;
 }
 
-/* The kernel says nothing when it takes IPv6 off an interface, or makes one without. */
+/*
+ * Warn of small MTUs, because the kernel logs nothing when it removes IPv6 from an
+ * interface, or makes one without IPv6.
+ */
 static void
-warn_of_mtu(const struct config *conf)
+mtu_warn(const struct config *conf)
 {
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
@@ -179,17 +188,17 @@ warn_of_mtu(const struct config *conf)
 static int
 control_socket_try(const struct config *conf)
 {
-	int rc = control_try(conf->control_socket);
+	int rc = control_socket_free_try(conf->control_socket);
 
-	return rc < 0 ? rc : place_try(conf->control_socket);
+	return rc < 0 ? rc : control_socket_place_try(conf->control_socket);
 }
 
 int
 preflight(const struct config *conf, bool successor)
 {
-	int rc = files_try(conf);
+	int rc = descriptors_try(conf);
 
-	warn_of_mtu(conf);
+	mtu_warn(conf);
 	if (rc == 0 && !successor)
 		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);
 	return rc;
@@ -201,10 +210,10 @@ preflight_listen(const struct config *conf)
 	int rc = control_socket_try(conf);
 
 	if (rc == 0)
-		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
-				false);
+		rc = listener_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
+				  false);
 	if (rc == 0 && conf->metrics_on)
-		rc = listen_try("metrics", conf->control_netns, &conf->metrics_listen,
-				true);
+		rc = listener_try("metrics", conf->control_netns, &conf->metrics_listen,
+				  true);
 	return rc;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * preflight: what a start needs of the machine, tried before anything is made.
- */
+/* preflight: check the needs of a start before anything is made. */
 #ifndef START_PREFLIGHT_H
 #define START_PREFLIGHT_H
 
@@ -10,18 +8,20 @@
 #include "config/config.h"
 
 /*
- * Are there enough file descriptors, can the addresses be listened on, can the control socket be
- * made, and does no other daemon answer on it? Of a successor (restart/handover.h) only the
- * first: the others are its predecessor's still, and tried when that one has let go of
- * them. Of the next one of a daemon that is gone not the addresses: it forwards without
- * them, and tries them until they are free. One that ends just then is waited for. A
- * refusal is logged as one sentence, and a warning a port whose MTU leaves it without IPv6.
- * What is tried is given back at once: the threads open their own, and another may still be
- * quicker.
- *                                                                                 [main]
- * Returns 0 or -errno.
+ * Check the number of descriptors, the addresses of the listeners, the place of the control
+ * socket, and that no other daemon answers on it.
+ *
+ * A successor (restart/handover.h) checks only the first, because its predecessor still has
+ * the others; preflight_listen() checks them when the predecessor has released them. A
+ * daemon that the service manager started again does not check the addresses: it forwards
+ * without them, and tries them until they are free. The check waits for a daemon that is
+ * just ending.
+ *
+ * A refusal is logged as a sentence. A port whose MTU is too small for IPv6 is logged as a
+ * warning. All is closed again at once: the threads open their own, so another program may
+ * still be faster. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all but the first */
+int preflight_listen(const struct config *conf); /* all but descriptors */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpm-dataplane --prepare`, which the unit runs before each start, unbounded: hugepages are
- * reserved, NICs given to vfio-pci (pci/device.c). [main] of a process of its own, which ends
- * after it.
+ * `fpm-dataplane --prepare`, which the service unit runs with full privileges before each
+ * start: reserve hugepages, and give NICs to vfio-pci (pci/device.c). It is a process of
+ * its own, which then ends. [main]
  */
 #include "start/prepare.h"
 
@@ -17,9 +17,9 @@
 /* --- hugepages ---------------------------------------------------------------------------- */
 
 /*
- * As many free ones as the packets' memory takes; a daemon that still runs has its own, and
- * its successor wants others. More are asked for than there may be: the kernel gives what it
- * finds in one piece.
+ * Reserve as many free hugepages as `memory.size-mib` takes. Pages of a daemon that still
+ * runs do not count, because its successor needs others. The request may exceed the memory:
+ * the kernel then reserves the contiguous pages that it finds.
  */
 static int
 hugepages_reserve(const struct config *conf)
@@ -30,20 +30,21 @@ hugepages_reserve(const struct config *conf)
 	char text[32];
 
 	if (total < 0 || unused < 0) {
-		log_error("prepare: no hugepages of 2 MiB in this kernel");
+		log_error("prepare: kernel without hugepages size_mib=2");
 		return 1;
 	}
 	if (unused >= want)
 		return 0;
 	snprintf(text, sizeof(text), "%lld", total + want - unused);
-	(void)sysfs_write(HUGE_2M "nr_hugepages", text); /* what is free shows below */
+	/* The number of free pages shows the result. */
+	(void)sysfs_write(HUGE_2M "nr_hugepages", text);
 	unused = sysfs_read_number(HUGE_2M "free_hugepages", -1);
 	log_info("prepare: hugepages reserved before=%lld now=%lld free=%lld", total,
 		 sysfs_read_number(HUGE_2M "nr_hugepages", -1), unused);
 	if (unused >= want)
 		return 0;
-	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is in pieces: "
-		  "reserve them at boot, kernel parameter hugepages=%lld",
+	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is fragmented: "
+		  "reserve them at boot with the kernel parameter hugepages=%lld",
 		  unused, want, want);
 	return 1;
 }
@@ -57,13 +58,13 @@ nic_give_to_vfio(const char *address)
 	char was[sizeof(d.driver)], why[400];
 
 	if (device_read("", address, &d) < 0)
-		return 0; /* no PCI device: the kernel has all that it needs */
+		return 0; /* not a PCI device: nothing to do */
 	if (device_serves_dpdk(d.driver))
 		return 0;
 	snprintf(was, sizeof(was), "%s", d.driver[0] != '\0' ? d.driver : "none");
 	if (device_bind("", &d, false, why, sizeof(why)) < 0) {
-		log_error("prepare: device left alone address=%s driver=%s: %s", address,
-			  was, why);
+		log_error("prepare: device left alone address=%s driver=%s reason=%s",
+			  address, was, why);
 		return 1;
 	}
 	log_info("prepare: device given to vfio-pci address=%s before=%s", address, was);

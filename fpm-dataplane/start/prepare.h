@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * prepare: `fpm-dataplane --prepare`: what the machine has to give before the daemon starts,
- * and what the daemon itself, bounded by its unit, may not take.
+ * prepare: `fpm-dataplane --prepare`: reserve resources of the machine before the daemon
+ * starts, for which the service unit gives the daemon itself no privilege.
  */
 #ifndef START_PREPARE_H
 #define START_PREPARE_H
@@ -9,11 +9,9 @@
 #include "config/config.h"
 
 /*
- * Reserve the hugepages that `memory:` asks for and give the PCI devices of `ports:` to
- * vfio-pci. What is so already stays; a NIC that the machine uses is left alone. Each step is a
- * line of the log.                                                                   [main]
- *
- * Returns 0, or 1 when something is not as the configuration needs it.
+ * Reserve the hugepages for `memory:`, and give the PCI devices of `ports:` to vfio-pci. A
+ * NIC that the machine uses is left alone. Each change and each failure is a line of the
+ * log. Return 0, or 1 if something is not as the configuration needs it. [main]
  */
 int prepare_machine(const struct config *conf);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the daemon gives up before its first thread is born.                       [main]
- */
+/* Drop privileges before the first thread is created. [main] */
 #include "start/privileges.h"
 
 #include <errno.h>

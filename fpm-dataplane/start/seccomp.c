@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The filter as classic BPF over struct seccomp_data, without a library, as
- * start/privileges.c. Its verdict on most calls depends on their number alone, so that the
- * kernel remembers it and a forwarder's calls cost what they cost without.        [main]
+ * Build the filter as classic BPF over struct seccomp_data, without a library. Its verdict
+ * on most system calls depends on their number alone, so the kernel caches it and these
+ * calls cost a forwarder no more than without the filter. [main]
  */
 #include "start/seccomp.h"
 
@@ -18,7 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* No kernel for x86-64 has this one: by the answer a successor knows that it is filtered. */
+/*
+ * No kernel for x86-64 has this call. Its error tells a successor that the filter is
+ * present.
+ */
 #define PROBE       SYS_uselib
 #define PROBE_ERRNO EXFULL
 
@@ -26,10 +29,10 @@
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* By what a program would do with them that has been taken over. */
+/* Refused calls, grouped by the use that an attacker would have for them. */
 static const uint16_t refused[] = {
 /* other processes */
-#ifndef __SANITIZE_ADDRESS__ /* it looks for leaks by that one */
+#ifndef __SANITIZE_ADDRESS__ /* its leak check needs this call */
 	SYS_ptrace,
 #endif
 	SYS_process_vm_readv,
@@ -75,7 +78,7 @@ static const uint16_t refused[] = {
 	SYS_clock_adjtime,
 	SYS_sethostname,
 	SYS_setdomainname,
-	/* others' secrets, and what is known for its holes */
+	/* keys of others, and interfaces with a record of holes */
 	SYS_add_key,
 	SYS_request_key,
 	SYS_keyctl,
@@ -85,7 +88,10 @@ static const uint16_t refused[] = {
 	SYS_io_uring_register,
 };
 
-/* What sockets it has a use for: ports (PACKET, XDP), the kernel, FRR, people. */
+/*
+ * Families of the sockets that the daemon needs: ports (PACKET, XDP), the kernel, FRR,
+ * clients.
+ */
 static const uint16_t families[] = {AF_UNIX,    AF_INET,   AF_INET6,
 				    AF_NETLINK, AF_PACKET, AF_XDP};
 
@@ -95,16 +101,16 @@ static const uint16_t families[] = {AF_UNIX,    AF_INET,   AF_INET6,
 #define ANSWER(v) (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, (v))
 #define REFUSE(e) ANSWER(SECCOMP_RET_ERRNO | (e))
 #define ALLOW     ANSWER(SECCOMP_RET_ALLOW)
-/* Go on with the next statement when it holds, else behind the `over` that follow. */
+/* Continue with the next statement if the test is true, else skip `over` statements. */
 #define IF_EQ(v, over) \
 	(struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(v), 0, (over))
 #define IF_ANY(v, over) \
 	(struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(v), 0, (over))
 
-#define MOST (24 + 2 * (COUNT(refused) + COUNT(families)))
+#define FILTER_MAX (24 + 2 * (COUNT(refused) + COUNT(families)))
 
 static unsigned short
-filter_make(struct sock_filter f[MOST])
+filter_make(struct sock_filter f[FILTER_MAX])
 {
 	unsigned short n = 0;
 
@@ -122,7 +128,7 @@ filter_make(struct sock_filter f[MOST])
 	}
 	f[n++] = IF_EQ(PROBE, 1);
 	f[n++] = REFUSE(PROBE_ERRNO);
-	/* Its flags cannot be seen from here; without it libc takes clone(2). */
+	/* A filter cannot see the flags of clone3(2); with ENOSYS libc uses clone(2). */
 	f[n++] = IF_EQ(SYS_clone3, 1);
 	f[n++] = REFUSE(ENOSYS);
 	f[n++] = IF_EQ(SYS_clone, 4);
@@ -149,10 +155,10 @@ filter_make(struct sock_filter f[MOST])
 int
 syscalls_refuse(void)
 {
-	struct sock_filter f[MOST];
+	struct sock_filter f[FILTER_MAX];
 	struct sock_fprog prog = {.filter = f};
 
-	/* One filter for each restart would become many. */
+	/* A successor inherits the filter: one more per restart would add up. */
 	if (syscall(PROBE, 0) < 0 && errno == PROBE_ERRNO)
 		return 0;
 	prog.len = filter_make(f);

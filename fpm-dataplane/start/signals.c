@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread of liburcu's hash table leaves SIGUSR1 open, its own in another flavour of RCU: one
- * that comes while main does not wait for it, as in a restart, would end us. It is main's.
+ * Signals. A thread of liburcu's hash table unblocks SIGUSR1, because that is the signal of
+ * another flavor of RCU. A SIGUSR1 that arrives while main does not wait for it, as in a
+ * restart, would then end the process. The handler passes it to main.
  */
 #include "start/signals.h"
 
@@ -9,16 +10,16 @@
 
 #include "base/sd_notify.h"
 
-static pthread_t waiter; /* main */
+static pthread_t main_thread;
 
 static void
 signals_on_restart(int sig)
 {
-	pthread_kill(waiter, sig);
+	pthread_kill(main_thread, sig);
 }
 
 void
-signals_begin(sigset_t *waited, sigset_t *born_with)
+signals_begin(sigset_t *waited, sigset_t *mask_before)
 {
 	const struct sigaction act = {.sa_handler = signals_on_restart,
 				      .sa_flags = SA_RESTART};
@@ -28,9 +29,9 @@ signals_begin(sigset_t *waited, sigset_t *born_with)
 	sigaddset(waited, SIGTERM);
 	sigaddset(waited, SIGHUP);
 	sigaddset(waited, SD_SIGNAL_RESTART);
-	pthread_sigmask(SIG_BLOCK, waited, born_with);
+	pthread_sigmask(SIG_BLOCK, waited, mask_before);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* no checkpoint, and no end */
-	waiter = pthread_self();
+	signal(SIGXFSZ, SIG_IGN); /* a file limit costs the checkpoint, not the process */
+	main_thread = pthread_self();
 	sigaction(SD_SIGNAL_RESTART, &act, NULL);
 }

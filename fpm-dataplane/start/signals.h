@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * signals: what may come to the process, and who takes it.
- */
+/* signals: the signals of the process, all of which main takes. */
 #ifndef START_SIGNALS_H
 #define START_SIGNALS_H
 
 #include <signal.h>
 
 /*
- * Block those that main waits for, which are in *waited then; before any thread is born, for all
- * inherit it. *born_with is as it was, for a successor.                           [main]
+ * Block the signals that main waits for, and write them to *waited. Call before any thread
+ * is created, because all threads inherit the mask. *mask_before is the mask before, for a
+ * successor. [main]
  */
-void signals_begin(sigset_t *waited, sigset_t *born_with);
+void signals_begin(sigset_t *waited, sigset_t *mask_before);
 
 #endif

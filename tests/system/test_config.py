@@ -65,7 +65,7 @@ BAD = {
         "  peer: 224.0.0.1",
         11,
         "fpm.peer",
-        "nobody's",
+        "cannot be the address of a peer",
     ),
     "a user that is not there": (
         "  listen: 127.0.0.1:2620",
@@ -88,7 +88,7 @@ BAD = {
     "a key twice": ("idle: adaptive", "cores: [1]", 17, "cores", "twice"),
     "TAP name of the loopback": ("tap: wan0", "tap: lo", 4, "ports[lo].tap", "another"),
     "TAP name that is a pattern": ("tap: wan0", "tap: rt%d", 4, "ports[rt%d].tap", "percent"),
-    "TAP name of something else": ("tap: wan0", "tap: other", 4, "ports[other].tap", "no TAP"),
+    "TAP name of something else": ("tap: wan0", "tap: other", 4, "ports[other].tap", "not a TAP"),
     "a socket that is a directory": (
         "{dir}/other.sock",
         "{dir}",
@@ -213,22 +213,22 @@ START_FAILS = {
     "fpm.listen is not local": (
         "127.0.0.1:2621",
         "10.9.9.9:2620",
-        "fpm.listen 10.9.9.9:2620: Cannot assign requested address",
+        "key=fpm.listen address=10.9.9.9:2620 error=Cannot assign requested address",
     ),
     "fpm.listen is another daemon's": (
         "127.0.0.1:2621",
         "127.0.0.1:2620",
-        "fpm.listen 127.0.0.1:2620: Address already in use (a second daemon?)",
+        "key=fpm.listen address=127.0.0.1:2620 error=Address already in use; another daemon may use it",
     ),
     "metrics is not local": (
         '"off"',
         '"[2001:db8::9]:9620"',
-        "metrics [2001:db8::9]:9620: Cannot assign requested address",
+        "key=metrics address=[2001:db8::9]:9620 error=Cannot assign requested address",
     ),
     "the control socket is another daemon's": (
         "other.sock",
         "control.sock",
-        "control.sock: a daemon answers on it (a second daemon?)",
+        "control.sock; another daemon answers on it",
     ),
     "a device does not start": (
         "new1\n    device: net_null",
@@ -271,7 +271,7 @@ def test_too_few_open_files_are_refused_in_words(check, files):
 
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert f"only {files} open files are allowed" in done.stderr
+    assert f"too few open files allowed={files} " in done.stderr
 
 
 def test_who_may_ask_counts_among_open_files(check):
@@ -281,7 +281,7 @@ def test_who_may_ask_counts_among_open_files(check):
     done = check(text, start=True, before=["prlimit", "--nofile=4096"])
 
     assert done.returncode == 1
-    assert "only 4096 open files are allowed" in done.stderr
+    assert "too few open files allowed=4096 " in done.stderr
     assert "lower limits.clients and limits.http-clients" in done.stderr
 
 

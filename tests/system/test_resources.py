@@ -416,10 +416,10 @@ def started_in_vain(dut):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
 
     assert done.returncode == 1, done.stderr
-    (said,) = re.findall(r"main: DPDK does not start .*", done.stderr + done.stdout)
+    (said,) = re.findall(r"main: dpdk not started .*", done.stderr + done.stdout)
     with open(dut.config, encoding="utf-8") as file:
         size = re.search(r"size-mib: (\d+)", file.read())[1]
-    assert f"hugepages for memory.size-mib ({size})" in said, said
+    assert f"wanted_mib={size}; see the free hugepages and memory.size-mib" in said, said
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
 
 

@@ -367,7 +367,7 @@ def test_more_hugepages_than_the_machine_has_are_not_ended_for(packed):
         refused(dut, dut.fpmctl_begin("restart"), FAILED)
         assert dut.daemon.pid() == was
         dut.forwarded(lan, lan.probe(HOST), wan)
-        said = f"memory.{size.replace(':', ' is')}: hugepages for "
+        said = f"main: too few hugepages wanted_mib={size.split()[1]} "
         assert said in dut.daemon.log(60)
         dut.edit_config(size, "size-mib: 96")
         reserved(PAGES_OF_ONE + 8)

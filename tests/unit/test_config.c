@@ -253,8 +253,8 @@ a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8(void **state)
 	fclose(f);
 	assert_string_equal(
 		err,
-		"/tmp/test_config.\\xff\\x0a\u00fc.yaml:1:1: ports: is no list or an "
-		"empty one; expected a list of ports, each with tap and device\n"
+		"/tmp/test_config.\\xff\\x0a\u00fc.yaml:1:1: ports: is not a list, or is "
+		"empty; expected a list of ports, each with tap and device\n"
 		"/tmp/test_config.\\xff\\x0a\u00fc.yaml: cannot be read: No such file or "
 		"directory; expected a YAML file of at most 64 KiB\n");
 	free(err);
@@ -269,10 +269,10 @@ no_ports_is_told(void **state)
 	says_alone("idle: poll\n",
 		   "1: ports: is missing; expected a list of ports, each with "
 		   "tap and device\n");
-	says_alone("\nports:\n", "2: ports: is no list or an empty one; expected a list of "
+	says_alone("\nports:\n", "2: ports: is not a list, or is empty; expected a list of "
 				 "ports, each with tap and device\n");
 	says_alone("ports: {tap: a}\n",
-		   "1: ports: is no list or an empty one; expected a list "
+		   "1: ports: is not a list, or is empty; expected a list "
 		   "of ports, each with tap and device\n");
 	says_alone("just words\n",
 		   "1: top: is not a mapping; expected keys such as `ports:`\n");
@@ -331,8 +331,9 @@ what_cannot_be_kept_is_told(void **state)
 		"3: ports[a].device: 'net_null0' cannot be kept over a restart; expected "
 		"a NIC's PCI address, or keep-nics: false\n");
 	load("ports:\n  - tap: a\n    device: \"0000:03:00.0\"\nkeep-nics: true\n");
-	assert_non_null(strstr(said, "4: keep-nics: two processes share hugepages only; "
-				     "expected memory.hugepages: true beside it\n"));
+	assert_non_null(strstr(said,
+			       "4: keep-nics: two processes can share only hugepages; "
+			       "expected memory.hugepages: true\n"));
 	assert_null(strstr(said, "cannot be kept"));
 }
 
@@ -516,8 +517,8 @@ deep_nesting_is_refused_where_it_begins_and_costs_nothing(void **state)
 		while (n + 8 < sizeof(text))
 			n += (size_t)sprintf(text + n, "%s", opening[i]);
 		assert_int_equal(load_octets(text, n), 1);
-		assert_string_equal(said, "2: syntax: lists and mappings stand one in "
-					  "another more than 8 deep; expected at most 3\n");
+		assert_string_equal(said, "2: syntax: lists and mappings are nested "
+					  "more than 8 deep; expected at most 3\n");
 		assert_true(cpu_s() - begin < 1);
 	}
 	/* What is deep and not too deep is told in the words of the tables. */

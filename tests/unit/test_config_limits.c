@@ -50,8 +50,8 @@ gateways_and_hosts_share_their_numbers(void **state)
 static void
 an_old_name_of_a_key_is_taken_and_told(void **state)
 {
-	const char *told = "old one is taken for one more release key=limits.neighbours "
-			   "new=neighbors";
+	const char *told = "main: configuration key renamed key=limits.neighbours "
+			   "new=neighbors; ";
 
 	assert_int_equal(log_said(told), 0);
 	assert_int_equal(load(PORT "limits: {neighbours: 17}\n"), 0);

@@ -107,9 +107,10 @@ plugins_lie_where_only_root_writes(void **state)
 	     "expected a shared object\n");
 	snprintf(text, sizeof(text), "plugins: [%s]\n", file);
 	snprintf(want, sizeof(want),
-		 "2: plugins[0]: '%s' lies below /tmp, where everybody may write; expected "
+		 "2: plugins[0]: '%s' is below /tmp, which every user may write to; "
+		 "expected "
 		 "a "
-		 "folder that only root writes to\n",
+		 "folder that only root may write to\n",
 		 file);
 	says(text, want);
 	says("plugins: [/usr/bin/env]\n", "");
@@ -189,7 +190,7 @@ a_tap_name_is_not_that_of_another_interface(void **state)
 			snprintf(text, sizeof(text),
 				 "\nports: [{device: net_null, tap: %s}]\n", i->if_name);
 			snprintf(want, sizeof(want),
-				 "2: ports[%s].tap: an interface '%s' is there and is no "
+				 "2: ports[%s].tap: an interface '%s' exists and is not a "
 				 "TAP; expected another name\n",
 				 i->if_name, i->if_name);
 			says_alone(text, want);
@@ -223,7 +224,7 @@ the_control_socket_has_a_place_of_its_own(void **state)
 	fclose(f);
 	snprintf(text, sizeof(text), "control-socket: %s/1/x\n", dir);
 	snprintf(want, sizeof(want),
-		 "2: control-socket: '%s/1/x' leads through a file; expected directories "
+		 "2: control-socket: '%s/1/x' has a file in its path; expected directories "
 		 "above it\n",
 		 dir);
 	says(text, want);

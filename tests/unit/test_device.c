@@ -158,7 +158,7 @@ what_sys_tells_is_read(void **state)
 static void
 what_is_no_nic_is_left_alone(void **state)
 {
-	refused(bind_it(DISK, true), -EINVAL, DISK, "no NIC");
+	refused(bind_it(DISK, true), -EINVAL, DISK, "not a NIC");
 	refused(unbind_it(DISK), -EINVAL, DISK, "010601");
 }
 
@@ -192,7 +192,7 @@ of_several_none_moves_when_one_is_refused(void **state)
 
 	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
-	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "no NIC");
+	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "not a NIC");
 	assert_int_equal(at, 1);
 	/* TWIN is used, and its namespace is another's; NIC has no such trouble. */
 	remove(root_path(DEV TWIN "/virtio3/net/eth1/mtu"));
@@ -239,10 +239,11 @@ without_vfio_or_iommu_nothing_is_taken(void **state)
 static void
 what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
 {
-	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "this kernel's vfio cannot");
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN,
+		"this kernel's vfio has no no-IOMMU mode");
 	assert_false(device_vfio_is_unsafe(root));
 	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
-	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "vfio be told to do without");
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "use vfio's no-IOMMU mode");
 	assert_false(device_vfio_is_unsafe(root));
 	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
 	assert_true(device_vfio_is_unsafe(root));
@@ -351,7 +352,7 @@ why_dpdk_gets_no_device_is_said(void **state)
 {
 	checked("0000:03:00.7", -ENODEV,
 		"there is no PCI device 0000:03:00.7; `fpmctl dev");
-	checked(DISK, -EINVAL, DISK " is no NIC, but of PCI class 010601");
+	checked(DISK, -EINVAL, DISK " is not a NIC: its PCI class is 010601");
 	checked(NIC, -EBUSY,
 		"the kernel's driver e1000e has " NIC " as eth0; `fpmctl device bind " NIC
 		"` gives it to vfio-pci");
@@ -434,14 +435,14 @@ what_is_no_good_bond_is_said(void **state)
 	static const char *const bad[][2] = {
 		{"net_bonding0" TWO, "has no mode; expected mode=1"},
 		{"net_bonding0,mode=0" TWO, "mode=0 is not supported; expected mode=1"},
-		{"net_bonding0,mode=4", "has 0 members; expected two at least"},
-		{"net_bonding0,mode=4,member=" NIC, "has 1 member; expected two at least"},
+		{"net_bonding0,mode=4", "has 0 members; expected at least two"},
+		{"net_bonding0,mode=4,member=" NIC, "has 1 member; expected at least two"},
 		{"net_bonding0,mode=4" TWO ",member=03:00.0", NIC " is a member twice"},
 		{"net_bonding0,mode=1,member=eth0",
-		 "'eth0' is no member; expected the PCI address of a NIC"},
+		 "'eth0' cannot be a member; expected the PCI address of a NIC"},
 		{"net_bonding0,mode=1" TWO ",primary=04:00.0",
-		 "primary=0000:04:00.0 is no member"},
-		{"net_bonding0,mode=1" TWO ",primary=x", "primary=x is no member"},
+		 "primary=0000:04:00.0 is not a member"},
+		{"net_bonding0,mode=1" TWO ",primary=x", "primary=x is not a member"},
 		{"net_bonding0,mode=4" TWO ",primary=" NIC, "has a primary, which only"},
 		{"net_bonding0,mode=4" TWO ",xmit_policy=l4", "xmit_policy=l4 is unknown"},
 		{"net_bonding0,mode=4" TWO ",mac=02:00:00:00:00:01", "'mac' is unknown"},

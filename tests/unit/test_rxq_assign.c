@@ -79,9 +79,9 @@ the_node_of_a_cpu_is_the_kernels(void **state)
 		if (glob(pattern, 0, NULL, &found) == 0)
 			node = atoi(strstr(found.gl_pathv[0], "/node") + 5);
 		globfree(&found);
-		assert_int_equal(plan_node(cpu), node);
+		assert_int_equal(cpus_node(cpu), node);
 	}
-	assert_int_equal(plan_node(100000), 0);
+	assert_int_equal(cpus_node(100000), 0);
 }
 
 int

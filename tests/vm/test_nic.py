@@ -370,7 +370,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert row()["iommu_group"] is not None
     refused(2, "is port ext0 of the running dataplane", "unbind", address)
     refused(2, "a process has it open", "unbind", address, socket_path="/nowhere")
-    refused(2, "it is no NIC", "bind", "00:1f.2")
+    refused(2, "it is not a NIC", "bind", "00:1f.2")
     refused(2, "there is no PCI device 0000:00:1e.7", "bind", "00:1e.7")
     refused(2, "'eth77' is neither", "unbind", "eth77")
     done(router, "port", "del", "ext0")

@@ -91,7 +91,7 @@ def test_vfio_takes_none_and_says_what_would(installed):
     said = refused("device", "bind", pci(3))
 
     assert "it is in no IOMMU group" in said
-    assert "uio_pci_generic do without, for this kernel's vfio cannot (install.md)" in said
+    assert "use uio_pci_generic, because this kernel's vfio has no no-IOMMU mode (install.md)" in said
     assert devices() == before
 
 
