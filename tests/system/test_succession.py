@@ -478,7 +478,7 @@ def test_files_for_a_daemon_are_files_for_its_successor(kept):
     argv = ["ip", "netns", "exec", dut.dp, "prlimit", "--nofile=64"]
     argv += [dut.daemon.program, "-c", dut.config]
     refusal = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-    needed = int(re.search(r"(\d+) are needed", refusal.stderr)[1])
+    needed = int(re.search(r"needed=(\d+)", refusal.stderr)[1])
 
     resource.prlimit(was, resource.RLIMIT_NOFILE, (needed, needed))
     done = dut.fpmctl("restart")

@@ -126,7 +126,7 @@ def test_a_name_that_was_made_the_ports_own(kept):
     before = taps(dut)
     dut.edit_config("tap: wan0", "tap: uplink")
     done = dut.fpmctl("config", "reload")
-    assert done.returncode != 0 and "a restart would take it over" in done.stderr
+    assert done.returncode != 0 and "`fpmctl restart` would use it under this name" in done.stderr
 
     with LinkWatch(dut.ctl) as watch:
         for end in (restarted, killed):
