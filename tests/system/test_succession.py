@@ -396,10 +396,14 @@ def test_a_restart_into_an_address_that_cannot_be_had_is_refused(kept, what):
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
     old, new, says = {
-        "metrics": ("metrics: off", "metrics: 127.0.0.1:2621", "metrics 127.0.0.1:2621: Address"),
-        "listen": ("127.0.0.1:2620", "203.0.113.1:2620", "fpm.listen 203.0.113.1:2620: Cannot"),
+        "metrics": (
+            "metrics: off", "metrics: 127.0.0.1:2621", "key=metrics address=127.0.0.1:2621 error="
+        ),
+        "listen": (
+            "127.0.0.1:2620", "203.0.113.1:2620", "key=fpm.listen address=203.0.113.1:2620 error="
+        ),
         "socket": (dut.socket, "/proc/self/control.sock", "path=/proc/self/control.sock error="),
-    }[what]
+    }[what]  # fmt: skip
     dut.edit_config(old, new)
 
     with busy(dut, 2621), dut.stream(lan, HOST, rate=500) as stream:
