@@ -153,25 +153,25 @@ def refused(made):
 @pytest.mark.parametrize(
     ["env", "sentence"],
     [
-        ({"PORTS": "10.30.1.0/24"}, "PORTS: '10.30.1.0/24' is a subnet, and its port has no name"),
-        ({"PORTS": "lan="}, "PORTS: 'lan=' names no interface: lan=eth1, or lan=10.0.1.0/24"),
-        ({"PORTS": "=eth1"}, "PORTS: '' of '=eth1' is no name for a port"),
-        ({"PORTS": "a-name-of-16-let=eth1"}, "is no name for a port: at most 15 letters"),
-        ({"PORTS": "l;n=eth1"}, "PORTS: 'l;n' of 'l;n=eth1' is no name for a port"),
-        ({"PORTS": "lan=10.30.1.300/24"}, "PORTS: '10.30.1.300/24' of 'lan=10.30.1.300/24' is no subnet"),
-        ({"PORTS": "lan=eth1 lan=eth2"}, "PORTS: two ports are called lan"),
-        ({"PORTS": "lan=eth1 wan=eth1"}, "PORTS: two ports are to be of eth1"),
-        ({"PORTS": "eth2=eth1"}, "PORTS: a port cannot be eth2, as another interface is and stays"),
+        ({"PORTS": "10.30.1.0/24"}, "PORTS: '10.30.1.0/24' is a subnet without a port name"),
+        ({"PORTS": "lan="}, "PORTS: 'lan=' names no interface; write lan=eth1, or lan=10.0.1.0/24"),
+        ({"PORTS": "=eth1"}, "PORTS: '' of '=eth1' is not a valid port name"),
+        ({"PORTS": "a-name-of-16-let=eth1"}, "is not a valid port name; expected at most 15 letters"),
+        ({"PORTS": "l;n=eth1"}, "PORTS: 'l;n' of 'l;n=eth1' is not a valid port name"),
+        ({"PORTS": "lan=10.30.1.300/24"}, "PORTS: '10.30.1.300/24' of 'lan=10.30.1.300/24' is not a subnet"),
+        ({"PORTS": "lan=eth1 lan=eth2"}, "PORTS: two ports have the name lan"),
+        ({"PORTS": "lan=eth1 wan=eth1"}, "PORTS: two ports use eth1"),
+        ({"PORTS": "eth2=eth1"}, "PORTS: a port cannot have the name eth2, because another interface has it"),
         ({"PORTS": "lan=eth7", "WAIT_S": "1"},
-         "waited 1 s in vain for the interface of port lan=eth7; interfaces there are: eth1 eth2"),
+         "the interface of port lan=eth7 did not appear in 1 s; present interfaces: eth1 eth2"),
         ({"PORTS": "lan=10.9.0.0/24", "WAIT_S": "1"},
-         "waited 1 s in vain for the interface of port lan=10.9.0.0/24; interfaces there are: eth1 eth2"),
-        ({"CLAB_INTFS": "3", "WAIT_S": "1"}, "waited 1 s in vain for 3 interfaces besides eth0 (CLAB_INTFS)"),
-        ({"CLAB_INTFS": "two"}, "CLAB_INTFS=two is no number of interfaces"),
-        ({"WAIT_S": "soon"}, "WAIT_S=soon is no number of seconds"),
-        ({"FRR_CONF": "/lab/r1.conf"}, "FRR_CONF=/lab/r1.conf is no file in the container: is it mounted"),
-        ({"FRR_CONF": "/etc"}, "FRR_CONF=/etc is no file in the container: is it mounted"),
-        ({"CONFIG": "/lab/r1.yaml"}, "CONFIG=/lab/r1.yaml is no file in the container: is it mounted"),
+         "the interface of port lan=10.9.0.0/24 did not appear in 1 s; present interfaces: eth1 eth2"),
+        ({"CLAB_INTFS": "3", "WAIT_S": "1"}, "3 interfaces besides eth0 (CLAB_INTFS) did not appear in 1 s"),
+        ({"CLAB_INTFS": "two"}, "CLAB_INTFS=two is not a number of interfaces"),
+        ({"WAIT_S": "soon"}, "WAIT_S=soon is not a number of seconds"),
+        ({"FRR_CONF": "/lab/r1.conf"}, "FRR_CONF=/lab/r1.conf is no readable file in the container; check that the file exists and is mounted"),
+        ({"FRR_CONF": "/etc"}, "FRR_CONF=/etc is no readable file in the container; check that the file exists and is mounted"),
+        ({"CONFIG": "/lab/r1.yaml"}, "CONFIG=/lab/r1.yaml is no readable file in the container; check that the file exists and is mounted"),
     ],
 )  # fmt: skip
 def test_a_variable_that_is_wrong_is_told_in_a_line(container, env, sentence):
@@ -186,14 +186,14 @@ def test_a_variable_that_is_wrong_is_told_in_a_line(container, env, sentence):
 
 def test_no_interface_at_all_is_told(container):
     """`docker run` without a network, or with the one for management."""
-    assert "no interface to make a port of: give the container networks" in refused(
+    assert "no interface for a port; give the container networks" in refused(
         container("eth0")
     )
 
 
 @pytest.mark.parametrize(
     ["lost", "sentence"],
-    [("sys_admin", "router: may not name its network namespace"), ("net_admin", "router: may not")],
+    [("sys_admin", "router: not permitted to name its network namespace"), ("net_admin", "router: not permitted to")],
 )  # fmt: skip
 def test_missing_rights_are_told(container, lost, sentence):
     """A container that is not privileged: which right, and where the page has them."""
@@ -211,10 +211,10 @@ def test_what_is_wrong_with_the_configuration_is_told(container, tmp_path):
     (tmp_path / "extra.yaml").write_text("metrics: off\nmetrix: on\n")
     made = container()
 
-    assert "does not take its configuration" in refused(made)
+    assert "refuses its configuration" in refused(made)
 
     (line,) = re.findall(r"config.yaml:(\d+):1: .*metrix", made.log())
-    first = re.findall(r"from line (\d+) on that file is (\S+)", made.log())
+    first = re.findall(r"the lines from (\d+) on are from (\S+)", made.log())
     assert first == [(str(int(line) - 1), "/etc/fpm-dataplane/extra.yaml")]
 
 
@@ -229,7 +229,7 @@ def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path)
     assert made.process.wait(20 * PATIENCE) == 1, made.log()
 
     said = re.findall("^router: the dataplane ended with exit code 1.*", made.log(), re.M)
-    assert said and said[0].endswith("; why is told above") and "/proc/nowhere" in made.log()
+    assert said and said[0].endswith("; see the lines above") and "/proc/nowhere" in made.log()
 
 
 def test_an_interface_with_more_mtu_than_its_port_is_told(container):
@@ -252,7 +252,7 @@ def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
     assert router.end() == 0
 
     assert time.monotonic() - began < 8 * PATIENCE  # docker kills after ten
-    assert "router: asked to end" in router.log()
+    assert "router: stopping" in router.log()
 
 
 def test_docker_stop_ends_one_that_still_waits(container):
@@ -322,5 +322,5 @@ def test_what_was_written_outlives_a_restart_of_the_container(container, tmp_pat
 
     made = container(**env).ready()
 
-    assert "/etc/frr/frr.conf was changed since it was made of" in made.log()
+    assert "/etc/frr/frr.conf was changed after it was copied from" in made.log()
     eventually(lambda: has(2) and has(3), 20)
