@@ -6,12 +6,12 @@ route it learned, and a generator that floods one port.
     BGP 1/3 s, BFD 3x100 ms                 `-- lan0     any number of hosts behind it
     announces 198.51.100.0/24                  transit comes from here
 
-Two cores carry all of it: the forwarder has the last one, the generator gets the first, everything
-else runs where the kernel puts it. The router and FRR have more weight (lib/machine.py) than the
+All programs share two cores: the forwarder has the last core, the generator the first, and the
+kernel places all other programs. The router and FRR have more weight (lib/machine.py) than the
 generator and than other programs of the machine, which are no part of the attack.
 
-A flood has a fixed rate, and as many frames as are more than its class lets pass in that time.
-FDP_LONG=1: as fast as one core can send.
+A flood has a fixed rate, and more frames than its class lets pass in that time. FDP_LONG=1: the
+generator sends as fast as one core can.
 """
 
 import contextlib

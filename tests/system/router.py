@@ -124,10 +124,10 @@ class Router(Dut):
         """Return when the forwarder has judged every packet sent on `wire` before and its outcome
         is seen.
 
-        Frames of one queue stay in order, so a frame that has come up the TAP tells that
-        a forwarder has judged those before it; there is one for each queue. Then what they
-        punted is waited for; the second frames are in later bursts than whatever came of
-        that. In the end whatever has come is taken off all sockets.
+        Frames of one queue stay in order. So a mark frame that has come up the TAP shows that
+        a forwarder has judged all frames before it; there is one mark for each queue. Then the
+        fence waits for the punt thread. The second marks are in later bursts than the packets
+        that the punt thread sent. In the end the collector takes all frames off the sockets.
         """
         self._mark(wire)
         eventually(self._host_is_done, 5, 0.005, "nothing waits for the punt thread")

@@ -3,7 +3,7 @@
 the dataplane and FRR have namespaces of their own (mounts, processes, network) and the files of
 docker/.
 
-What needs the image itself is in tests/package/test_image.py.
+Tests of the image itself are in tests/package/test_image.py.
 """
 
 import contextlib

@@ -2,8 +2,9 @@
 """Acknowledgements end to end: a real FRR that reads them advertises the routes that the dataplane
 forwards, and advertises no route before.
 
-FRR 8.4 does not listen (FPM.md, 8), so this needs a newer one: `make frr-root` unpacks one
-beside the machine's own in build/frr-root, FRR_ROOT names another; skipped without.
+FRR 8.4 discards acknowledgements (FPM.md, 8), so the test needs a newer FRR. `make frr-root`
+unpacks it into build/frr-root, beside the machine's own FRR; FRR_ROOT names another folder. Without
+a newer FRR the test is skipped.
 """
 
 import json

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One end of a link as raw frames: the test collects received frames and sends given frames.
 
-AF_PACKET sockets opened inside a namespace and used from outside; scapy builds and
-dissects, it neither sends nor sniffs. One thread collects from all wires, so that frames
-are taken off the sockets while the test does something else, and plays the neighbors
-that a test put on the wire with answer().
+The test opens AF_PACKET sockets inside a namespace and uses them from outside. scapy builds and
+dissects packets; it does not send or sniff. One thread collects from all wires, so that it takes
+frames off the sockets while the test does other work. The thread plays the neighbors that a test
+put on the wire with answer().
 """
 
 import errno
