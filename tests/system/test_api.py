@@ -531,8 +531,8 @@ def test_a_long_list_is_streamed(dut, lan, wan):
 
 
 def test_garbage_is_counted_and_nobody_else_suffers(own_dut, rng):
-    """The daemon answers 400 to octets that are not HTTP, or closes the connection, and serves the
-    next client."""
+    """The daemon answers 400 to octets that are not HTTP, or closes the connection. It counts them
+    and serves the next client."""
     dut = own_dut(metrics="127.0.0.1:9620")
     dut.start()
     for _ in range(20):

@@ -96,7 +96,7 @@ def test_snap_cuts_and_says_how_long_it_was(taught, lan):
 
 
 def test_punted_frames_say_whereto(taught, lan, wan):
-    """A punted frame has the destination `kernel` in its comment."""
+    """A punted frame has `punt`, the reason and its text as its comment."""
     rows = capture(taught, lan, [lan.probe(wan.ip4)], 1, dst=wan.ip4, points=["rx"])
 
     assert rows[0][4].startswith("punt local: ")

@@ -30,8 +30,8 @@ def busy(own_dut):
 
 
 def host_answers(dut, wire):
-    """Return true when the kernel behind the TAP answers a ping of the peer, because its address is
-    in the FIB."""
+    """Wait until the kernel behind the TAP answers a ping of the peer. It answers when its address
+    is in the FIB."""
 
     def answers():
         echo = IP(src=wire.peer4, dst=wire.ip4) / ICMP() / Raw(mark := token())
