@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon that has been away is back, for tests of its ends and its starts."""
+"""Helpers for tests that end and start a daemon: check that the daemon is back."""
 
 import contextlib
 import re
@@ -12,7 +12,7 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 
 def forwards(dut):
-    """A route taught now, a packet through it."""
+    """Announce a route and send a packet by it."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.zebra.connect()
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -20,7 +20,7 @@ def forwards(dut):
 
 
 def come_back(dut, was):
-    """Wait for the next daemon, and until it knows what the kernel knows."""
+    """Wait for the next daemon, and until it has the state of the kernel."""
     dut.control.close()
     dut.daemon.back(was)
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
@@ -30,8 +30,8 @@ def come_back(dut, was):
 
 @contextlib.contextmanager
 def impatient_kernel(dut):
-    """In the block the kernel gives up a neighbor that is silent after a third of a second instead
-    of three: it asks three times, each 100 ms after the last (arp(7), retrans_time_ms)."""
+    """In the block, the kernel gives up a silent neighbor after a third of a second instead of
+    three seconds: it asks three times, at intervals of 100 ms (arp(7), retrans_time_ms)."""
     keys = [f"net.ipv{n}.neigh.{w.tap}.retrans_time_ms" for n in (4, 6) for w in dut.wires.values()]
     netns.sysctl(dut.ctl, dict.fromkeys(keys, 100))
     try:
@@ -41,7 +41,7 @@ def impatient_kernel(dut):
 
 
 def drown(dut):
-    """Words of a stranger, as many as the supervisor's queue holds."""
+    """Send messages of an unknown process to the supervisor, as many as its queue holds."""
     with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:
         name = re.search("NOTIFY_SOCKET=@([^\0]*)", file.read())[1]
     with netns.entered(dut.dp), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the system tests: one router for the session, in its standard state for
-every test, and its four wires by name."""
+"""Fixtures of the system tests: the session has one router. The router is in its standard state at
+the begin of every test. Its four wires have names."""
 
 import contextlib
 import fcntl
@@ -20,14 +20,15 @@ from gateways import solicit  # noqa: E402
 from router import Router, running  # noqa: E402
 
 
-# `fpmctl audit` is shown state that was broken on purpose (test_audit.py).
+# test_audit.py breaks state on purpose and runs `fpmctl audit` on it.
 os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
 
 ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def pytest_configure(config):
-    """Who ends the tests (a time limit, a terminal that is closed) leaves nothing behind."""
+    """End the tests cleanly on a signal (a time limit, a closed terminal): the tests leave nothing
+    behind."""
     config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
     config.addinivalue_line("markers", "smoke: `make check` runs it; quick, and uses the shared router")
     config.addinivalue_line("markers", "long: only with FDP_LONG=1, as `make test-all` has it")
@@ -36,21 +37,24 @@ def pytest_configure(config):
 
 
 def _end(number, frame):
-    """Once, whatever comes then (timeout(1) sends its signal twice; Ctrl-C is everybody's, and who
-    started us sends another): cleaning up goes on."""
+    """Handle the first signal and ignore the later ones, so that the cleanup continues: timeout(1)
+    sends its signal twice, Ctrl-C reaches every process of the terminal, and the parent process
+    sends one more."""
     for also in ASKED_TO_END:
         signal.signal(also, signal.SIG_IGN)
     signal.default_int_handler(number, frame)
 
 
 def _kept_together(item):
-    """What tests of one shard have in common: the parameter that their module names in TOGETHER."""
+    """Return the value that tests of one shard share: the parameter that their module names in
+    TOGETHER."""
     name = getattr(item.module, "TOGETHER", None)
     return name and getattr(item, "callspec", None) and item.callspec.params.get(name)
 
 
 def _cut(items, at):
-    """The first place from `at` on that does not cut tests apart which share an expensive fixture."""
+    """Return the first index from `at` on where a cut does not separate tests that share an
+    expensive fixture."""
     while 0 < at < len(items):
         group = _kept_together(items[at])
         if group is None or group != _kept_together(items[at - 1]):
@@ -75,7 +79,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session", autouse=True)
 def possible():
-    """Skip everything, with one sentence why, where it cannot run."""
+    """Skip all tests, with one sentence as the reason, on a machine that cannot run them."""
     reason = why_not()
     if reason:
         pytest.skip(reason)
@@ -84,7 +88,7 @@ def possible():
 
 @pytest.fixture(scope="session", autouse=True)
 def sanitizers(tmp_path_factory):
-    """Of `make system-asan`: what their programs find."""
+    """Collect the reports of the sanitizers in the programs of `make system-asan`."""
     log = str(tmp_path_factory.mktemp("sanitizers") / "found")
     if os.environ.get("BUILD") == "asan":
         os.environ |= built.reporting_to(log)
@@ -95,8 +99,8 @@ def sanitizers(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_found(sanitizers):
-    """A test that had a program report something fails by name; so does the one behind it, of a
-    router that ended between them."""
+    """A test fails by name when one of its programs reports an error. The next test fails too when
+    the router ended between the two tests."""
     yield
     assert sanitizers.new() == ""
 
@@ -125,8 +129,9 @@ def dut(session_dut):
 
 @pytest.fixture(scope="module")
 def asked_often(session_dut):
-    """On wan the kernel asks five times a second, not once, and as long as packets may wait (5 s):
-    a neighbor that begins to answer is soon found, and one that does not yet has not failed."""
+    """The kernel asks for a neighbor on wan five times a second, not once, and for as long as
+    packets may wait (5 s). So the kernel soon finds a neighbor that begins to answer, and a
+    neighbor that does not answer yet has not failed."""
     solicit(session_dut, retrans_time_ms=200, mcast_solicit=50)
     yield
     solicit(session_dut, retrans_time_ms=1000, mcast_solicit=3)
@@ -134,7 +139,7 @@ def asked_often(session_dut):
 
 @pytest.fixture
 def given_up_soon(asked_often, dut):
-    """On wan the kernel gives up after 0.6 s."""
+    """The kernel gives up a neighbor on wan after 0.6 s."""
     solicit(dut, mcast_solicit=3)
     yield
     solicit(dut, mcast_solicit=50)
@@ -142,7 +147,7 @@ def given_up_soon(asked_often, dut):
 
 @pytest.fixture
 def own_dut():
-    """Makes routers for tests that restart, kill or reconfigure."""
+    """Makes routers for tests that restart, kill or reconfigure a router."""
     made = []
 
     def make(**kw):
@@ -153,20 +158,21 @@ def own_dut():
         return router
 
     make.made = made
-    with contextlib.ExitStack() as ending:  # one that fails to end holds up no other
+    with contextlib.ExitStack() as ending:  # a failure to end does not stop the others
         yield make
 
 
 @pytest.fixture
 def hugepages():
-    """The machine's hugepages are this test's: another process that asks for them waits."""
+    """Reserve the hugepages of the machine for this test: another process that asks for them
+    waits."""
     with open("/tmp/fdp-hugepages.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 class Unread:
-    """A pipe with a name that is full, and that nobody reads until it is drained."""
+    """A named pipe that is full, and that no process reads until the test drains it."""
 
     def __init__(self, path):
         self.path = path
@@ -179,7 +185,7 @@ class Unread:
         os.close(writer)
 
     def drain(self):
-        """What is in it."""
+        """Return the content of the pipe."""
         found = b""
         with contextlib.suppress(BlockingIOError):
             while octets := os.read(self._reader, 65536):
@@ -187,7 +193,7 @@ class Unread:
         return found.decode(errors="replace")
 
     def close(self):
-        """Nobody will read it again."""
+        """Close the pipe: no process reads it again."""
         if self._reader >= 0:
             os.close(self._reader)
         self._reader = -1
@@ -195,7 +201,7 @@ class Unread:
 
 @pytest.fixture
 def kept(own_dut):
-    """A router of its own, under the supervisor."""
+    """A router of its own for one test, under the supervisor."""
     dut = own_dut(supervised=True)
     dut.start()
     return dut
@@ -203,7 +209,7 @@ def kept(own_dut):
 
 @pytest.fixture
 def unread(tmp_path):
-    """Where a log may go."""
+    """Make a full pipe to which a program can write its log."""
     made = Unread(str(tmp_path / "unread"))
     yield made
     made.close()
@@ -211,8 +217,8 @@ def unread(tmp_path):
 
 @pytest.fixture
 def short_queue(own_dut):
-    """A router of the release build, as memory and time are judged by it, that has the
-    shortest queue for zebra which the configuration allows: 64 MiB."""
+    """A router of the release build, because the tests measure memory and time. It has the shortest
+    queue for zebra that the configuration allows: 64 MiB."""
     router = own_dut()
     built.only_release(router.daemon.program)
     router.edit_config("fpm:", "fpm:\n  queue-limit-mib: 64")
@@ -222,7 +228,7 @@ def short_queue(own_dut):
 
 @pytest.fixture
 def rng():
-    """Chance, its seed printed."""
+    """A random number generator. It prints its seed."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     return random.Random(seed)
@@ -230,13 +236,13 @@ def rng():
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def family(request):
-    """Both families."""
+    """Run the test for both families."""
     return request.param
 
 
 @pytest.fixture
 def case(family):
-    """(prefix, destination, name of a wire's neighbor address)."""
+    """Return (prefix, destination, name of the neighbor address of a wire)."""
     if family == 4:
         return "198.51.100.0/24", "198.51.100.9", "peer4"
     return "2001:db8:f000::/36", "2001:db8:f000::9", "peer6"
@@ -244,31 +250,31 @@ def case(family):
 
 @pytest.fixture
 def lan(dut):
-    """The wire most probes come from."""
+    """The wire from which most probes come."""
     return dut.wires["lan"]
 
 
 @pytest.fixture
 def wan(dut):
-    """The wire most routes point to."""
+    """The wire to which most routes point."""
     return dut.wires["wan"]
 
 
 @pytest.fixture
 def alt(dut):
-    """A second way out."""
+    """A second egress wire."""
     return dut.wires["alt"]
 
 
 @pytest.fixture
 def ext(dut):
-    """A third way out."""
+    """A third egress wire."""
     return dut.wires["ext"]
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Attach the tail of the daemon's log to a failure."""
+    """Attach the end of the daemon's log to a failure."""
     outcome = yield
     report = outcome.get_result()
     if not report.failed:

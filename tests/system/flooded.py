@@ -6,12 +6,12 @@ route it learned, and a generator that floods one port.
     BGP 1/3 s, BFD 3x100 ms                 `-- lan0     any number of hosts behind it
     announces 198.51.100.0/24                  transit comes from here
 
-Two cores carry all of it: the forwarder has the last one, the generator gets the first, everything
-else runs where the kernel puts it. The router and FRR have more weight (lib/machine.py) than the
+All programs share two cores: the forwarder has the last core, the generator the first, and the
+kernel places all other programs. The router and FRR have more weight (lib/machine.py) than the
 generator and than other programs of the machine, which are no part of the attack.
 
-A flood has a fixed rate, and as many frames as are more than its class lets pass in that time.
-FDP_LONG=1: as fast as one core can send.
+A flood has a fixed rate, and more frames than its class lets pass in that time. FDP_LONG=1: the
+generator sends as fast as one core can.
 """
 
 import contextlib
@@ -38,15 +38,15 @@ from wire import Wire
 
 OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; RFC 2544's addresses: a /16
+LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; the addresses of RFC 2544: a /16
 VARIANTS = 2048 if LONG else 512  # different frames of a flood
-# Frames at least, frames a second (0: as many as can be), seconds at least. The long ones last
-# longer than BGP's hold time.
+# The lowest number of frames, frames a second (0: as many as one core can send), the lowest number
+# of seconds. The long floods last longer than BGP's hold time.
 FLOOD, RATE, SECONDS = (100_000, 0, 4) if LONG else (30_000, 40_000, 0)
 SECONDS_MOST = 30 if LONG else 10  # on a machine that has other work
 # Hosts of the link: the kernel has room for 1,024 neighbors in all namespaces together.
 NEAR = 1 << 16 if LONG else 64
-SLACK_S = 0.1  # of the 300 ms of BFD: a thread that waits no longer for a CPU costs no session
+SLACK_S = 0.1  # of the 300 ms of BFD: a shorter wait of a thread for a CPU costs no session
 
 DAEMONS = """\
 zebra=yes
@@ -77,7 +77,7 @@ exit
 
 
 class Flooded:
-    """The whole of it; a context manager."""
+    """The router, FRR at both ends, and the attacker; a context manager."""
 
     def __init__(self, name=""):
         self.dut = Router(name=f"flood{name}")
@@ -119,7 +119,7 @@ class Flooded:
         dut.write_config()
         peer = "  - tap: peer0\n    device: net_af_packet,iface=p-peer\n"
         dut.edit_config("control-netns:", peer + "control-netns:")
-        Dut.start(dut)  # zebra is a real one here
+        Dut.start(dut)  # this router has a real zebra
         dut.kernel_defaults()
         ext = dut.wires["ext"]
         dut.ip(
@@ -152,10 +152,10 @@ class Flooded:
         frr.start()
         return frr
 
-    # -- what is the matter with it --
+    # -- the state of the router --
 
     def is_up(self):
-        """BGP established, BFD up, the route forwarded."""
+        """Return true when BGP is established, BFD is up and the route is forwarded."""
         rows = self.dut.control.ask("routes", prefix=NET)
         bgp, bfd = _told(self.r1, f"show bgp neighbors {PEER4} json", "show bfd peers json")
         return (
@@ -165,7 +165,7 @@ class Flooded:
         )
 
     def losses(self):
-        """How often has a session ended so far, at either end: (BGP, BFD)."""
+        """Return how often a session has ended so far, at either end: (BGP, BFD)."""
         both = [0, 0]
         for frr, other in ((self.r1, PEER4), (self.peer, OUR4)):
             lines = f"show bgp neighbors {other} json", "show bfd peers counters json"
@@ -175,11 +175,11 @@ class Flooded:
         return tuple(both)
 
     def classes(self):
-        """`show punt`, by class."""
+        """Return the rows of `show punt`, by class."""
         return {row["class"]: row for row in self.dut.control.ask("punt")}
 
     def cpu_seconds(self, thread):
-        """CPU time that a thread of the daemon has used, in the kernel too."""
+        """Return the CPU time that a thread of the daemon has used, in the kernel too."""
         pid = self.dut.daemon.process.pid
         for path in glob.glob(f"/proc/{pid}/task/*"):
             with open(path + "/comm", encoding="ascii") as file:
@@ -190,8 +190,9 @@ class Flooded:
         raise LookupError(thread)
 
     def no_room(self, port):
-        """Frames of a flood that were lost before a forwarder saw them: in the port's ring, and at
-        both ends of its link. None of a flood that is paced, but where the machine stands still."""
+        """Count the frames of a flood that were lost before a forwarder saw them: in the ring of
+        the port and at both ends of its link. A paced flood loses none, except while the machine
+        stands still."""
         space, far, near = (
             (self.dut.far, port, "p-" + port) if port != "peer" else (self.peer_ns, "eth0", "p-peer")
         )
@@ -202,13 +203,14 @@ class Flooded:
     # -- traffic --
 
     def transit(self, rate=2000 if LONG else 1000):
-        """Numbered packets from lan to a host behind the peer; lost(self.far) afterwards."""
+        """Send numbered packets from lan to a host behind the peer. Read lost(self.far)
+        afterwards."""
         return Stream(self.dut, self.dut.wires["lan"], HOST, rate=rate)
 
     @contextlib.contextmanager
     def flooding(self, frames, port="ext"):
-        """Flood by a port's far end for the length of a with block; after it, `sent` of what this
-        gives is the number of frames."""
+        """Flood by the far end of a port for the length of a with block. After the block, `sent` of
+        the object that this yields is the number of frames."""
         path, said = (os.path.join(self.dut.dir, name) for name in ("frames", "flood"))
         with open(path, "wb") as file:
             for frame in frames:
@@ -234,7 +236,7 @@ class Flooded:
 
 
 def _told(frr, *lines):
-    """The values of several `show ... json`, by one vtysh."""
+    """Return the values of several `show ... json`, by one vtysh."""
     text, decoder, at, values = frr.vtysh(*lines), json.JSONDecoder(), 0, []
     while found := re.compile(r"[\[{]").search(text, at):
         value, at = decoder.raw_decode(text, found.start())
@@ -242,17 +244,17 @@ def _told(frr, *lines):
     return values
 
 
-# -- what is sent: {name: (class it belongs to, a maker of one frame)} -------------------------
+# -- frames that are sent: {name: (class of the frame, a maker of one frame)} -------------------
 
 
 class Maker:
-    """Frames of an attacker at a port with MAC `port_mac`."""
+    """Make frames of an attacker at a port whose MAC is `port_mac`."""
 
     def __init__(self, port_mac, seed):
         self.port_mac, self.rng = port_mac, random.Random(seed)
 
     def mac(self):
-        """Some unicast address."""
+        """Return a random unicast address."""
         return (b"\x02\x66" + self.rng.randbytes(4)).hex(":")
 
     def _eth(self, dst=None):
@@ -262,7 +264,7 @@ class Maker:
         return f"{net}.{self.rng.randrange(256)}.{self.rng.randrange(1, 255)}"
 
     def _near(self, first):
-        """A host of the link, in the lower half of it or in the upper one."""
+        """Return a host of the link, in its lower or its upper half."""
         n = self.rng.randrange(2, min(NEAR, 1 << 15))
         return f"198.18.{first + (n >> 8)}.{n & 255}"
 
@@ -270,18 +272,18 @@ class Maker:
         return f"{net}:{self.rng.randrange(1, 0xFFFF):x}::{self.rng.randrange(1, 0xFFFF):x}"
 
     def arp(self):
-        """Who has the router? asks everybody on the link (RFC 826)."""
+        """Make an ARP request for the router's address, as from a host of the link (RFC 826)."""
         eth = self._eth("ff:ff:ff:ff:ff:ff")
         return eth / ARP(op=1, hwsrc=eth.src, psrc=self._near(0), pdst=LINK4)
 
     def nd(self):
-        """The same for IPv6 (RFC 4861, 4.3)."""
+        """Make a neighbor solicitation for the router's address (RFC 4861, 4.3)."""
         eth = self._eth("33:33:ff:00:00:01")
         src = f"2001:db8:3::{self.rng.randrange(2, min(NEAR, 0xFFFF)):x}"
         return eth / IPv6(src=src, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=LINK6)
 
     def ttl(self):
-        """Transit that expires here."""
+        """Make a transit packet whose TTL expires at the router."""
         return (
             self._eth()
             / IP(src=self._host(), dst=HOST, ttl=1)
@@ -290,60 +292,62 @@ class Maker:
         )
 
     def no_route(self):
-        """Transit to nowhere."""
+        """Make a transit packet that has no route."""
         ip = IP(src=self._host(), dst=self._host("198.50"))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def echo(self):
-        """Pings of the router."""
+        """Make an echo request to the router."""
         return self._eth() / IP(src=self._host(), dst=LINK4) / ICMP() / Raw(bytes(24))
 
     def echo6(self):
-        """The same over IPv6, each from a /64 of its own."""
+        """Make an ICMPv6 echo request to the router, each from a /64 of its own."""
         return self._eth() / IPv6(src=self._host6(), dst=LINK6) / ICMPv6EchoRequest()
 
     def syn(self):
-        """Connects to BGP, at the address that the session is bound to."""
+        """Make a SYN to BGP, at the address to which the session is bound."""
         tcp = TCP(sport=self.rng.randrange(1024, 65535), dport=179, flags="S")
         return self._eth() / IP(src=self._host(), dst=OUR4) / tcp
 
     def ack(self):
-        """Segments of no session, from the peer's very address."""
+        """Make a segment of no session, from the address of the peer."""
         tcp = TCP(sport=self.rng.randrange(1024, 65535), dport=179, flags="A")
         return self._eth() / IP(src=PEER4, dst=OUR4, ttl=1) / tcp
 
     def bfd(self):
-        """BFD control packets of strangers (RFC 5881, 5: their TTL is right)."""
+        """Make a BFD control packet of an unknown host (its TTL is right, RFC 5881, 5)."""
         ip = IP(src=self._host(), dst=OUR4, ttl=255)
         return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
 
     def bfd_spoofed(self):
-        """BFD in the peer's name from beyond a router (RFC 5881, 5: the TTL tells)."""
+        """Make a BFD control packet with the address of the peer, sent from beyond a router (the
+        TTL shows it, RFC 5881, 5)."""
         ip = IP(src=PEER4, dst=OUR4, ttl=254)
         return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
 
     def unresolved(self):
-        """A scan of the connected /16 (RFC 1812, 3.3.2), but for hosts that the kernel knows of
-        their questions (arp)."""
+        """Make a packet of a scan of the connected /16 (RFC 1812, 3.3.2). It skips the hosts that
+        the kernel knows from their ARP requests (arp)."""
         ip = IP(src=self._host(), dst=self._near(128))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def fragment(self):
-        """First fragments for the router that never become a datagram (RFC 791)."""
+        """Make a first fragment for the router whose datagram is never completed (RFC 791)."""
         ip = IP(src=self._host(), dst=LINK4, id=self.rng.randrange(65536), flags="MF")
         return self._eth() / ip / UDP(dport=9, chksum=1) / Raw(bytes(32))
 
     def fragment6(self):
-        """The same over IPv6 (RFC 8200, 4.5)."""
+        """Make a first fragment of IPv6 for the router whose packet is never completed (RFC 8200,
+        4.5)."""
         piece = struct.pack("!BBHI", 17, 0, 1, self.rng.randrange(1 << 32)) + bytes(32)
         return self._eth() / IPv6(src=self._host6(), dst=LINK6, nh=44) / Raw(piece)
 
     def udp(self):
-        """Anything else for the router."""
+        """Make a UDP packet for the router that belongs to no other class."""
         return self._eth() / IP(src=self._host(), dst=LINK4) / UDP(dport=9) / Raw(b"x")
 
     def frames(self, kind, count=VARIANTS):
-        """Many of one kind, no two alike."""
+        """Return `count` frames of one kind, all different."""
         return [bytes(getattr(self, kind)()) for _ in range(count)]
 
 
@@ -351,8 +355,9 @@ KEYS = ("passed", "policed", "over_share", "ring_full")
 
 
 def measure(flooded, kind, frames, port="ext"):
-    """One flood, judged by class `kind`, with transit beside it: until it was long enough, and
-    until the peer's BGP and BFD were let pass. Returns a dictionary of what there is to say."""
+    """Run one flood, judged by class `kind`, with transit beside it, until it has lasted long
+    enough and the policers have passed BGP and BFD packets of the peer. Returns a dictionary of the
+    measured values."""
     dut = flooded.dut
     losses, drops = flooded.losses(), dut.counters("drop")
     with flooded.transit() as stream:
@@ -372,7 +377,7 @@ def measure(flooded, kind, frames, port="ext"):
             return judged >= FLOOD and peers and time.monotonic() > begin + SECONDS
 
         with flooded.flooding(frames, port) as flood:
-            with contextlib.suppress(Timeout):  # what came of it is judged by who has asked
+            with contextlib.suppress(Timeout):  # the caller judges the result
                 eventually(is_long_enough, SECONDS_MOST)
         stream.ending.set()
         stream.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A full table on its way from zebra, as its socket sees it."""
+"""A full table that zebra sends, as seen by the socket of zebra."""
 
 import time
 
@@ -7,13 +7,14 @@ from lib.wait import LONG
 
 FULL4, FULL6 = 1_000_000, 200_000  # 55 MiB of the daemon's queue
 N4, N6 = (FULL4, FULL6) if LONG else (100_000, 20_000)
-# zebra's buffer grows and its other work waits while its socket is full; its walk sleeps
-# that long then.
+# While zebra's socket is full, its buffer grows and its other work waits. Then its walk of the
+# table sleeps for this time.
 HELD_S = 1.0
 
 
 def send(speaker, octets):
-    """Send all as zebra does, piece by piece. Returns the longest that one was held."""
+    """Send all octets in pieces, as zebra does. Returns the longest time that one piece was
+    held."""
     worst, view = 0.0, memoryview(octets)
     for at in range(0, len(view), 65536):
         begin = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gateways on wan that nobody else has, and what is routed by them, in both families."""
+"""Gateways on wan that no other test uses, and the routes by them, in both families."""
 
 from lib import netns
 
@@ -9,7 +9,7 @@ _WAYS = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
 
 
 def case(family, number):
-    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan.
+    """Return (gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan.
 
     The kernel remembers neighbors: tests take numbers of their own.
     """
@@ -18,6 +18,6 @@ def case(family, number):
 
 
 def solicit(router, **values):
-    """Set how the router's kernel asks for neighbors on wan: sysctls of either family."""
+    """Set how the kernel of the router asks for neighbors on wan: sysctls of either family."""
     names = [f"net.{f}.neigh.{router.wires['wan'].tap}" for f in ("ipv4", "ipv6")]
     netns.sysctl(router.ctl, {f"{n}.{k}": v for n in names for k, v in values.items()})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Somebody in the daemon's place, for what fpmctl makes of answers that no daemon here gives."""
+"""A program in the place of the daemon. It tests how fpmctl shows answers that no daemon gives
+here."""
 
 import contextlib
 import json
@@ -8,7 +9,7 @@ import threading
 
 
 class Impostor(threading.Thread):
-    """Answers requests on the socket `path` with the rows of answer(request)."""
+    """Answer requests on the socket `path` with the rows of answer(request)."""
 
     def __init__(self, path, answer):
         super().__init__(daemon=True)
@@ -23,7 +24,7 @@ class Impostor(threading.Thread):
                 conn, _ = self.sock.accept()
             except OSError:
                 return  # closed: the test is over
-            # Who asked may be gone before all is said.
+            # The client may have closed its end before it has read the whole answer.
             with contextlib.suppress(OSError), conn, conn.makefile("rw") as file:
                 for line in file:
                     n = 0

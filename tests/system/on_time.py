@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The 100 ms in which a change must be in packets, on a machine that may have other work."""
+"""The limit of 100 ms between a change and the packets that show it, on a machine that may have
+other work."""
 
 import os
 import re
@@ -13,16 +14,16 @@ IN_TIME_S = 0.1
 
 
 class Clock:
-    """Seconds since it was made, but for those in which the machine had no CPU for us or
-    for a thread of the daemon, or its host none for it: these say nothing of the daemon. At
-    rest there are none."""
+    """Measure the seconds since the clock was made. It leaves out the time in which the machine had
+    no CPU for this process or for a thread of the daemon, and the time in which the host had no CPU
+    for the machine: such time says nothing about the daemon. A machine at rest has none."""
 
     def __init__(self, dut):
         self._pid = dut.daemon.process.pid
         self._begin, self._before, self._stolen = time.monotonic(), self._waits(), _stolen_s()
 
     def _waits(self):
-        """{thread: ns that it was ready to run and did not} (proc(5), schedstat)."""
+        """Return {thread: ns in which it was ready to run and did not run} (proc(5), schedstat)."""
         found = {}
         for path in ["/proc/thread-self", *_tasks(self._pid)]:
             try:
@@ -33,7 +34,7 @@ class Clock:
         return found
 
     def seconds(self):
-        """How long it took so far."""
+        """Return the seconds so far."""
         took, now = time.monotonic() - self._begin, self._waits()
         waits = {path: now[path] - self._before.get(path, 0) for path in now}
         ours = waits.pop("/proc/thread-self")
@@ -47,14 +48,15 @@ def _tasks(pid):
 
 
 def _stolen_s():
-    """Seconds that the host kept each CPU to itself so far (proc_stat(5), steal)."""
+    """Return the seconds so far in which the host ran other work on each CPU (proc_stat(5),
+    steal)."""
     with open("/proc/stat", encoding="ascii") as file:
         rows = [line.split() for line in file if re.match(r"cpu\d", line)]
     return {row[0]: int(row[8]) / os.sysconf("SC_CLK_TCK") for row in rows}
 
 
 def in_time_s(dut):
-    """Seconds that a change may take in this build."""
+    """Return the seconds that a change may take in this build."""
     return IN_TIME_S * (4 if sanitized(dut) else 1)
 
 
@@ -64,9 +66,9 @@ def in_time(dut, fn):
 
 
 def comes_in_time(dut, wire, probe, out):
-    """Assert that the packets of probe(), sent one after another on `wire`, come out at `out`
-    within the 100 ms that a change may take. None is waited for before the next: what is lost
-    before the change is in force costs no time."""
+    """Assert that packets of probe(), sent one after another on `wire`, come out at `out` within
+    the 100 ms that a change may take. The test does not wait for a packet before it sends the next:
+    a packet that is lost before the change is in force costs no time."""
     tokens = set()
 
     def comes():
@@ -79,20 +81,21 @@ def comes_in_time(dut, wire, probe, out):
 
 def dropped_in_time(dut, wire, probe, reason):
     """Assert that the packets of probe() are dropped for `reason` within the 100 ms that a change
-    may take, and for no other from then on."""
+    may take, and for no other reason from then on."""
     before = dut.counters()
 
     def dropped():
         wire.send(probe())
         return dut.drops(before).get(reason)
 
-    in_time(dut, dropped)  # a fence may wait for longer than that
+    in_time(dut, dropped)  # a fence may wait longer than 100 ms
     dut.fence(wire)
     assert dut.not_forwarded(wire, probe()) == {reason: 1}
 
 
 def true_in_time(clock, fn, seconds=IN_TIME_S):
-    """The same of a change that was made behind `clock`, in every build; returns when it was."""
+    """Assert the same of a change that was made after the start of `clock`, in every build. Returns
+    when the change was seen."""
     eventually(fn, 5, 0.002)
     now, took = time.monotonic(), clock.seconds()
     assert took < seconds, f"{took * 1000:.0f} ms"

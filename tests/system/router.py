@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device under test in a test's words: routes, counters, fences, streams."""
+"""The device under test with the actions of the tests: routes, counters, fences, streams."""
 
 import contextlib
 import http.client
@@ -16,8 +16,9 @@ from lib.wait import eventually
 from wire import Collector, Wire, token, token_of
 from zebra import Zebra
 
-# EtherTypes of nobody: the kernel does not answer them. The first is IEEE 802's for experiments;
-# the kernel's choice of a queue looks at nothing else in such a frame, so that many reach all.
+# EtherTypes of no protocol: the kernel does not answer them. The first is the experimental type of
+# IEEE 802. The kernel selects the queue of such a frame by nothing else, so that many types reach
+# all queues.
 MARK_TYPES = [0x88B5, *range(0x0F00, 0x0F1F)]
 
 
@@ -38,7 +39,8 @@ class Router(Dut):
         super().destroy()
 
     def ready(self):
-        """The state every test starts from: standard kernel, zebra there, no routes."""
+        """Set the state at the begin of every test: a standard kernel, a session of zebra, no
+        routes."""
         self.kernel_defaults()
         if self.zebra.speaker is None or not self.fpm().get("connected"):
             self.zebra.connect()
@@ -67,7 +69,7 @@ class Router(Dut):
     # -- routes --
 
     def route(self, prefix, via=None, wire=None, **kinds):
-        """A route as zebra sends it, and in force when this returns.
+        """Announce a route as zebra sends it, and return when it is in force.
 
         via + wire: by a next-hop object; else as Zebra.add() (rtm_type=, nhid=, ...).
         """
@@ -79,7 +81,8 @@ class Router(Dut):
         self.in_force(prefix, nhid)
 
     def in_force(self, prefix, nhid=None):
-        """Wait until forwarders have a route; nhid: this one, for one said anew is there before."""
+        """Wait until forwarders have a route. With nhid, wait for the route with this next hop,
+        because a route that is announced again is there before."""
 
         def there():
             row = self.route_row(prefix)
@@ -87,13 +90,14 @@ class Router(Dut):
             return row if is_it else None
 
         row = eventually(there, 5, 0.005, f"route {prefix}")
-        # The row is rib's; forwarders have it when its round ends, before it answers again.
+        # rib gives the row. Forwarders have it when rib's round ends, which is before rib answers
+        # again.
         return self.route_row(prefix) and row
 
-    # -- what it did --
+    # -- counters and state of the router --
 
     def forwarded_by(self):
-        """{forwarder: IPv4 packets that it has forwarded}, by the metrics page."""
+        """Return {forwarder: IPv4 packets that it has forwarded}, read from the metrics page."""
         with netns.entered(self.ctl):
             page = http.client.HTTPConnection(self.metrics, timeout=5)
             page.connect()
@@ -104,24 +108,26 @@ class Router(Dut):
         return {lcore: int(n) for lcore, n in re.findall(row, text, re.M)}
 
     def counter(self, kind, reason):
-        """One counter."""
+        """Return the value of one counter."""
         return self.counters(kind)[reason]
 
     def drops(self, before):
-        """Drops since `before`: {reason: count}."""
+        """Return the drops since `before`: {reason: count}."""
         return self.moved(before, "drop")
 
     def all_alive(self, prefix):
-        """Are all next hops of a route? rib answers, by what forwarders go by already."""
+        """Return true if all next hops of a route are alive. rib answers with the state that
+        forwarders use already."""
         return all(hop["alive"] for hop in self.route_row(prefix)["nexthops"])
 
     def fence(self, wire):
-        """Return when everything sent on `wire` before has been judged, its outcome seen.
+        """Return when the forwarder has judged every packet sent on `wire` before and its outcome
+        is seen.
 
-        Frames of one queue stay in order, so a frame that has come up the TAP tells that
-        a forwarder has judged those before it; there is one for each queue. Then what they
-        punted is waited for; the second frames are in later bursts than whatever came of
-        that. In the end whatever has come is taken off all sockets.
+        Frames of one queue stay in order. So a mark frame that has come up the TAP shows that
+        a forwarder has judged all frames before it; there is one mark for each queue. Then the
+        fence waits for the punt thread. The second marks are in later bursts than the packets
+        that the punt thread sent. In the end the collector takes all frames off the sockets.
         """
         self._mark(wire)
         eventually(self._host_is_done, 5, 0.005, "nothing waits for the punt thread")
@@ -134,7 +140,7 @@ class Router(Dut):
         head = bytes.fromhex((wire.port_mac + wire.mac).replace(":", ""))
 
         def come():
-            # Again and again: a test may have used up the room of their class.
+            # Send again, because a test may have used up the tokens of their class.
             for kind in missing:
                 seen[mark := token()] = kind
                 self.marks += 1
@@ -152,12 +158,12 @@ class Router(Dut):
         return not any(row["waiting"] for row in self.control.ask("punt"))
 
     def forwarded(self, wire, probe, out, timeout=2):
-        """Send one probe; return it dissected as it left on `out`."""
+        """Send one probe. Return it dissected as it left on `out`."""
         wire.send(probe)
         return out.expect(token_of(probe), timeout)
 
     def not_forwarded(self, wire, *probes):
-        """Send probes; assert that none of them leaves on any port. Returns the drops."""
+        """Send probes. Assert that none of them leaves on any port. Returns the drops."""
         before = self.counters()
         wire.send(*probes)
         self.fence(wire)
@@ -169,17 +175,18 @@ class Router(Dut):
         return self.drops(before)
 
     def rename(self, old, new):
-        """An interface of the kernel, down meanwhile, as kernels before 6.2 want it."""
+        """Rename an interface of the kernel. It is down meanwhile, because kernels before 6.2
+        require it."""
         self.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
 
     def stream(self, wire, dst, **kw):
-        """Numbered packets at a steady rate until stop(): see Stream."""
+        """Send numbered packets at a steady rate until stop(): see Stream."""
         return Stream(self, wire, dst, **kw)
 
 
 @contextlib.contextmanager
 def running(router, *edits):
-    """`router` runs for the length of a with block, and leaves nothing; `edits` of its
+    """Run `router` for the length of a with block, and leave nothing behind. `edits` of its
     configuration are (old, new)."""
     try:
         router.build()
@@ -192,7 +199,8 @@ def running(router, *edits):
 
 
 class Stream(threading.Thread):
-    """Steady traffic from one wire, every packet numbered: what is lost is known exactly.
+    """Send steady traffic from one wire. Every packet has a number, so the lost packets are known
+    exactly.
 
     with dut.stream(lan, "198.51.100.1") as stream: ...; assert stream.lost(wan) == []
     """
@@ -233,14 +241,14 @@ class Stream(threading.Thread):
         self.stop()
 
     def stop(self):
-        """End it; all its packets have been judged when this returns."""
+        """End the stream. All its packets have been judged when this returns."""
         self.ending.set()
         self.join()
         if self.dut.alive():
             self.dut.fence(self.wire)
 
     def arrived(self, *wires):
-        """{number: how often} of the packets seen on `wires`."""
+        """Return {number: how often} of the packets seen on `wires`."""
         seen = {}
         for wire in wires:
             for data in wire.got(self.mark):
@@ -250,12 +258,12 @@ class Stream(threading.Thread):
         return seen
 
     def lost(self, *wires):
-        """Numbers that came out on none of `wires`."""
+        """Return the numbers of the packets that came out on none of `wires`."""
         seen = self.arrived(*wires)
         return [n for n in range(self.sent) if n not in seen]
 
     def again(self, wire):
-        """When the first packet came out that was sent after one that was lost."""
+        """Return when the first packet came out that was sent after a lost packet."""
         first = self.lost(wire)[0]
         at = lambda data: data.index(self.mark) + len(self.mark)  # noqa: E731
         return min(
@@ -265,12 +273,12 @@ class Stream(threading.Thread):
         )
 
     def time_of(self, number):
-        """When a packet was sent (monotonic)."""
+        """Return when a packet was sent (monotonic)."""
         return self.times[number]
 
 
 def is_icmp_error(data):
-    """Is a frame one, which quotes what it is about?"""
+    """Return true if a frame is an ICMP error, which quotes the packet that caused it."""
     if data[12:14] == b"\x08\x00" and data[23] == 1:
         return data[14 + (data[14] & 15) * 4] in (3, 11, 12)
     return data[12:14] == b"\x86\xdd" and data[20] == 58 and data[54] < 128

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The HTTP API on the control socket, and all JSON of fpmctl, are what dist/openapi.yaml says,
-key by key; who may do what is the same as with fpmctl."""
+"""The HTTP API on the control socket and all JSON of fpmctl match dist/openapi.yaml, key by key.
+The API gives the same rights as fpmctl."""
 
 import contextlib
 import http.client
@@ -30,13 +30,13 @@ SHOWN = {
     if said["x-fpmctl"].startswith("show ")
 }
 MANY = 50000
-# Of the socket's group, and not root.
+# A user in the group of the socket, not root.
 MEMBER = {"user": 65534, "group": 60000, "extra_groups": []}
 
 
 @pytest.fixture
 def taught(dut, wan, alt):
-    """Routes of several kinds, and counters that are not zero."""
+    """A router with routes of several kinds, and with counters that are not zero."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=alt.peer6, wire=alt)
     dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
@@ -45,7 +45,7 @@ def taught(dut, wan, alt):
 
 @pytest.fixture
 def router(own_dut):
-    """A router of its own with a route, kept by a supervisor."""
+    """A router of its own with a route, under a supervisor."""
     dut = own_dut(supervised=True)
     dut.start()
     dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
@@ -53,14 +53,14 @@ def router(own_dut):
 
 
 def ok(dut, method, path, *name, **more):
-    """A call that must succeed; what it answers."""
+    """Make a call that must succeed. Returns the answer."""
     status, said = api.call(dut, method, path, *name, **more)
     assert status == 200, said
     return said
 
 
 def refused(dut, status, *call, **more):
-    """A call that must not; its sentence."""
+    """Make a call that must fail. Returns its sentence."""
     got, said = api.call(dut, *call, **more)
     assert got == status, said
     assert said["error"] and "\n" not in said["error"]
@@ -77,7 +77,7 @@ def frame_of(lan, dst=HOST, ttl=9):
 
 
 def test_the_specification_is_sound():
-    """Its schemas are JSON Schema, its references lead somewhere, no object is open."""
+    """The schemas are valid JSON Schema, each reference has a target, and no object is open."""
 
     def walk(node):
         if isinstance(node, dict):
@@ -90,7 +90,7 @@ def test_the_specification_is_sound():
     for schema in api.SPEC["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
     for node in walk(api.SPEC):
-        # YAML ends a plain text at its comma: what follows would be a key without a value.
+        # YAML ends plain text at a comma: the text behind it would be a key without a value.
         assert None not in node.values(), node
         if node.get("type") == "object":
             assert node["additionalProperties"] is False
@@ -102,12 +102,12 @@ def test_the_specification_is_sound():
 
 
 def test_every_show_has_its_path_and_every_path_its_command(dut):
-    """The shows of fpmctl are the paths of the API, and its commands are the rest."""
+    """The paths of the API are the shows of fpmctl and its other commands."""
     shown = set(dut.fpmctl("--complete", "show").stdout.split())
     assert {words[1] for words in SHOWN.values()} == shown
     assert {path.split("/")[1] for path in SHOWN} == shown
     commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
-    # device and doctor look at the machine, from where they are called (info.description).
+    # device and doctor look at the machine on which they run (info.description).
     assert set(dut.fpmctl("--complete").stdout.split()) - commands == {
         "device",
         "doctor",
@@ -125,10 +125,10 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
 # --- answers ----------------------------------------------------------------------------------
 
 
-# VRFs need a kernel that has them: tests/vm/test_vrf.py has the rows.
+# Only a kernel with VRFs has such rows: tests/vm/test_vrf.py tests them.
 @pytest.mark.parametrize("path", [p for p in SHOWN if p != "/vrfs/{name}"])
 def test_what_is_shown_is_as_specified(taught, lan, path):
-    """Each path, and what fpmctl --json prints for it: the same rows under the same schema."""
+    """Each path of the API and `fpmctl --json` give the same rows under the same schema."""
     lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))
     taught.fence(lan)
     what = SHOWN[path][1]
@@ -153,7 +153,7 @@ def test_what_is_shown_is_as_specified(taught, lan, path):
 
 @pytest.mark.parametrize("what", ["ports", "counters", "drops", "punt", "threads"])
 def test_rates_are_as_specified(taught, what):
-    """--rates adds KEY_per_s, and nothing else."""
+    """--rates adds KEY_per_s, and no other key."""
     rows = json.loads(taught.fpmctl("--json", "show", what, "--rates=0.1").stdout)
     api.validate(rows, api.rows_schema("GET", f"/{what}")[1]["schema"])
     assert any(key.endswith("_per_s") for key in rows[0])
@@ -161,7 +161,7 @@ def test_rates_are_as_specified(taught, what):
 
 @pytest.mark.smoke
 def test_parameters_choose(taught):
-    """As the words of fpmctl do."""
+    """The parameters of the API choose the same rows as the words of fpmctl."""
     prefixes = lambda **query: [
         r["prefix"] for r in ok(taught, "GET", "/routes", **query)
     ]  # noqa: E731
@@ -175,7 +175,8 @@ def test_parameters_choose(taught):
 
 
 def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
-    """All, and no others; and what they choose is the same."""
+    """The API has a parameter for each word of fpmctl that chooses rows, and no others. A parameter
+    chooses the same rows as its word."""
     dut, either = taught, {"prefix", "longest", "family", "all_tables", "vrf"}  # no such words
     words = {}
     for line in dut.fpmctl("help", "show").stdout.splitlines():
@@ -208,7 +209,8 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
 
 
 def test_refusals_have_a_status_and_a_sentence(taught):
-    """What fpmctl refuses with exit codes 2 and 3."""
+    """The API refuses with a status and a sentence the requests that fpmctl refuses with exit codes
+    2 and 3."""
     assert "ports has no entry nowhere0" == refused(
         taught, 404, "GET", "/ports/{name}", "nowhere0"
     )
@@ -229,7 +231,7 @@ def test_refusals_have_a_status_and_a_sentence(taught):
 
 
 NOBODY = "nowhere0"
-# Of what is not there, beside a name in the path.
+# Requests for an object that does not exist, other than by a name in the path.
 NOT_THERE = {("GET", "/routes"): {"vrf": NOBODY}, ("GET", "/trace"): {"port": NOBODY},
              ("GET", "/capture"): {"port": NOBODY}, ("GET", "/explain"): {"port": NOBODY},
              ("PATCH", "/ports/{name}"): {"body": {"mtu": 1400}},
@@ -239,12 +241,14 @@ NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/
              ("POST", "/config/reload"): {"file": "/etc/shadow"}}  # fmt: skip
 
 
-# While a restart is under way, which the daemon here can have none of: test_restart_changes.
+# Statuses that come only during a restart, and the daemon here cannot restart:
+# test_restart_changes.
 IN_RESTARTS = {("PATCH", "/punt/{name}", "409")}
 
 
 def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut):
-    """Of every operation, but 200; one that is not described fails in api.call()."""
+    """Every operation gives each status that the specification describes, except 200, in the
+    described form. api.call() fails on a status that is not described."""
     dut, given = own_dut(), set()
     dut.start()
 
@@ -288,7 +292,7 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
 
 @contextlib.contextmanager
 def too_many(dut):
-    """As many connections as there can be, each with a request that was answered."""
+    """Open the largest number of connections. Each has sent a request and received the answer."""
     with contextlib.ExitStack() as stack:
         for _ in range(64):
             conn = stack.enter_context(contextlib.closing(api.Connection(dut.socket)))
@@ -298,7 +302,7 @@ def too_many(dut):
 
 
 def as_of_the_group(dut, method, path, body):
-    """A request of somebody who is not root but may ask: the sentence of its 403."""
+    """Send a request as a user of the group who is not root. Returns the sentence of its 403."""
     os.chown(dut.socket, 0, MEMBER["group"])
     os.chmod(dut.dir, 0o755)
     words = ["-D", "-", "-X", method, "-d", json.dumps(body)]
@@ -315,7 +319,7 @@ def as_of_the_group(dut, method, path, body):
 
 
 def test_the_ninth_that_watches_is_told_to_come_again(dut):
-    """503, of traces and captures together."""
+    """The daemon answers 503 to the ninth session of traces and captures."""
     watching = []
     try:
         for n in range(8):
@@ -331,7 +335,8 @@ def test_the_ninth_that_watches_is_told_to_come_again(dut):
 
 
 def test_what_is_no_operation_is_answered_as_described(dut):
-    """Other paths, other methods of each path, and what is hardly HTTP."""
+    """The daemon answers as described to unknown paths, to unknown methods of each path, and to
+    requests that are hardly HTTP."""
     end = b"Host: x\r\nConnection: close\r\n"
     request = (
         lambda line, more=b"": line + b" HTTP/1.1\r\n" + end + more + b"\r\n"
@@ -374,7 +379,8 @@ def test_what_is_no_operation_is_answered_as_described(dut):
 
 
 def test_packets_are_as_specified(taught, lan):
-    """trace, capture and explain: rows a line each, a pcapng file, one row."""
+    """trace and explain return a row on each line, capture returns a pcapng file; all match the
+    specification."""
     frame = frame_of(lan)
     (row,) = ok(taught, "GET", "/explain", port="lan0", frame=frame.hex())
     assert row["verdict"] == "forwarded" and row["route"]["prefix"] == NET
@@ -384,7 +390,7 @@ def test_packets_are_as_specified(taught, lan):
     assert (row["verdict"], row["reason"]) == ("dropped", "blackhole")
 
     def beside(call):
-        """What `call` answers while packets pass."""
+        """Return the answer of `call` while packets pass."""
         stop = threading.Event()
 
         def send():
@@ -413,7 +419,8 @@ def test_packets_are_as_specified(taught, lan):
 
 
 def test_changes_are_as_specified(router):
-    """Ports, policers, configuration, audit, replay, restart; and by fpmctl --json (test_audit: audit)."""
+    """Changes of ports, policers, configuration, audit, replay and restart answer as specified, and
+    so does fpmctl --json (test_audit: audit)."""
     dut, done = router, set()
 
     def did(method, path, *more, **body):
@@ -477,7 +484,8 @@ def test_changes_are_as_specified(router):
      (b"GET /v1/ports HTTP/1.1\r\nHost: x\r\n", b"\r\n")],
 )  # fmt: skip
 def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
-    """At once, though its end came with what it said; a whole request is answered."""
+    """The daemon closes at once the connection of a client that sends half a request and its end
+    together. It answers a whole request."""
     for text, answers in ((half, False), (half + rest, True)):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(dut.socket)
@@ -489,9 +497,9 @@ def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
 
 
 def test_a_long_list_is_streamed(dut, lan, wan):
-    """All rows, in order, in chunks; forwarding loses nothing meanwhile, a reader that stops
-    holds up nobody, and the daemon grows by less than the list (but one with sanitizers, which
-    puts by what is freed)."""
+    """The daemon sends all rows of a long list in order and in chunks. Forwarding loses no packet
+    meanwhile, a client that stops reading delays no other client, and the daemon grows by less than
+    the size of the list (except with sanitizers, which keep freed memory)."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.speaker.routes("10.0.0.0/32", MANY, nhid)
@@ -523,7 +531,8 @@ def test_a_long_list_is_streamed(dut, lan, wan):
 
 
 def test_garbage_is_counted_and_nobody_else_suffers(own_dut, rng):
-    """HTTP that is none: 400 or the end; the next one is served."""
+    """The daemon answers 400 to octets that are not HTTP, or closes the connection. It counts them
+    and serves the next client."""
     dut = own_dut(metrics="127.0.0.1:9620")
     dut.start()
     for _ in range(20):
@@ -545,7 +554,7 @@ def test_garbage_is_counted_and_nobody_else_suffers(own_dut, rng):
 
 
 def curl(dut, *words, **who):
-    """curl on the socket as somebody else: (its exit code, status, JSON)."""
+    """Run curl on the socket as another user. Returns (exit code, status, JSON)."""
     argv = ["curl", "-s", "--unix-socket", dut.socket, "-w", "\n%{http_code}", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, **who)
     body, _, status = done.stdout.rpartition("\n")
@@ -553,7 +562,7 @@ def curl(dut, *words, **who):
 
 
 def test_only_the_group_may_ask_and_only_root_names_devices_and_files(router):
-    """Mode 0660; SO_PEERCRED tells root from the group."""
+    """The socket has mode 0660, and SO_PEERCRED distinguishes root from the group."""
     dut, root = router, "http://localhost/v1"
     os.chown(dut.socket, 0, MEMBER["group"])
     os.chmod(dut.dir, 0o755)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`fpmctl audit`: zebra, RIB and FIB compared. zebra is played by a script that speaks as
-vtysh 8.4 does; test_frr.py has the real one."""
+"""`fpmctl audit` compares zebra, the RIB and the FIB. A script that answers as vtysh 8.4 does plays
+zebra; test_frr.py uses the real zebra."""
 
 import json
 import shlex
@@ -33,7 +33,7 @@ def vtysh(tmp_path):
     """Make the command of a zebra that shows these lines: vtysh(ipv4, ipv6)."""
 
     def make(ipv4="", ipv6=""):
-        # Of an empty table it says nothing, not even the heading.
+        # vtysh prints nothing for an empty table, not even the heading.
         (tmp_path / "ip").write_text(ipv4 and HEAD + ipv4)
         (tmp_path / "ipv6").write_text(ipv6 and HEAD + ipv6)
         script = tmp_path / "vtysh"
@@ -44,15 +44,15 @@ def vtysh(tmp_path):
 
 
 def audit(dut, vtysh, *words):
-    """(exit code, stdout, stderr) of one audit."""
+    """Run one audit. Returns (exit code, stdout, stderr)."""
     done = dut.fpmctl("audit", "--vtysh", vtysh, *words)
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.smoke
 def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
-    """Gateways, on-link, several ways in any order, rejects; what is the kernel's own, and
-    what is not selected, is no part of it."""
+    """The audit finds equal tables equal: gateways, on-link routes, several next hops in any order,
+    rejects. It leaves out routes of the kernel and routes that are not selected."""
     dut.zebra.hop(wan.peer4, wan, nhid=1)
     dut.zebra.hop(lan.peer4, lan, nhid=2)
     dut.zebra.group([1, 2], nhid=3)
@@ -80,7 +80,8 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
 
 
 def test_every_kind_of_difference_is_told(dut, wan, vtysh):
-    """Missing, left over, another way, another weight: a line each, exit code 3."""
+    """The audit reports a missing route, an extra route, another next hop and another weight, one
+    line for each, with exit code 3."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
     way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
@@ -89,17 +90,18 @@ def test_every_kind_of_difference_is_told(dut, wan, vtysh):
 
     code, out, _ = audit(dut, zebra)
 
-    # The script denies all when it is asked by prefix.
+    # The script reports no route when fpmctl asks it by prefix.
     has = f"the dataplane has via {wan.peer4} dev {wan.tap} weight 1"
     assert code == 3
     assert f"DIFFERS {NET}: zebra has no route, {has}" in out
     assert f"DIFFERS 198.18.0.0/24: zebra has no route, {has}" in out
-    assert "198.18.9.0/24" not in out  # zebra said, when asked again, that it is gone
+    assert "198.18.9.0/24" not in out  # zebra says, when asked again, that the route is gone
     assert "2 differ" in out and "NOT equal." in out
 
 
 def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
-    """zebra keeps such a route selected; a replay sends it and a live update does not."""
+    """zebra keeps a route that the kernel refused selected. A replay sends it and a live update
+    does not. The audit reports no difference."""
     dut.route(NET, via=wan.peer4, wire=wan)
     way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
     zebra = vtysh(f"S>r {NET} [1/0] {way}\nS>q 198.18.9.0/24 [1/0] {way}\n")
@@ -111,7 +113,8 @@ def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
 
 
 def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
-    """The forwarders' tables are compared, not only the RIB's."""
+    """The audit compares the tables of the forwarders, not only the RIB, and --repair mends
+    them."""
     dut.route(NET, via=wan.peer4, wire=wan)
     way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
     zebra = vtysh(f"S>* {NET} [1/0] {way}\n")
@@ -128,7 +131,8 @@ def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
 
 
 def test_a_route_that_got_lost_is_asked_for_again(dut, wan, vtysh):
-    """--repair has zebra come again: what it says then is the truth."""
+    """--repair makes zebra connect again and replay: the daemon takes the replayed routes as the
+    truth."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.control.request({"break": "route", "prefix": NET})
     eventually(lambda: dut.route_row(NET) is None, 2)
@@ -149,7 +153,8 @@ def test_a_route_that_got_lost_is_asked_for_again(dut, wan, vtysh):
     "command", ["nosuch-command", "false", "true", "echo hello", "sh -c exit"]
 )
 def test_a_zebra_that_does_not_answer_is_no_verdict(dut, command):
-    """One sentence and exit code 1, not a list of a million differences."""
+    """When zebra does not answer, the audit prints one sentence and exits with 1. It does not print
+    a list of a million differences."""
     code, out, err = audit(dut, command)
 
     assert (code, out) == (1, "")
@@ -169,7 +174,7 @@ def test_replay_needs_a_zebra(dut):
 
 
 def test_only_tests_may_break(own_dut, monkeypatch):
-    """Without the environment's word the key does not exist."""
+    """Without the variable in the environment, the daemon does not know the key `break`."""
     monkeypatch.delenv("FPM_DATAPLANE_TEST_HOOKS")
     router = own_dut()
     router.start()
@@ -196,9 +201,10 @@ def hop(via, dev):
 
 @pytest.mark.parametrize("blue, shown", [("blue", "blue"), ("b\x1b[2Jue", "b?[2Jue")])
 def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, blue, shown):
-    """The same prefix in several; one that leaks; a route lost in one; a VRF that zebra alone
-    has. The kernel here has none, so somebody else speaks in the daemon's place. Both are asked
-    by the name as it is, people are shown what does nothing to their terminal."""
+    """The audit compares each VRF: the same prefix in several VRFs, a leaked route, a route missing
+    in one VRF, a VRF that only zebra has. The kernel here has no VRF, so an impostor plays the
+    daemon. fpmctl asks both by the exact name, and prints names without their control
+    characters."""
     route = {"prefix": NET, "source": "zebra", "state": "forwarding"}
     rows = {
         None: [route | {"table": 254, "nexthops": hop("192.0.2.2", "lan0")}],

@@ -14,8 +14,8 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 
 @pytest.mark.parametrize("rx, tx", [(1, 1), (256, 256), (256, 3), (65, 63), (7, 256)])
 def test_bursts_of_any_length_leave_whole_and_in_order(own_dut, rx, tx):
-    """rx-burst and tx-burst, 1 to 256: of 600 packets that wait when the daemon may run on, more
-    than walk together, each leaves once, each way in order."""
+    """With rx-burst and tx-burst from 1 to 256, 600 packets that wait for a stopped daemon leave
+    once each, in order in each direction. They are more packets than one walk takes."""
     dut = own_dut()
     dut.edit_config("log-level:", f"rx-burst: {rx}\ntx-burst: {tx}\nlog-level:")
     dut.start()

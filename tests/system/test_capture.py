@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl capture: pcapng of what comes in, goes out and is dropped, with the reason; read
-back here block by block, and by tshark."""
+"""fpmctl capture writes pcapng of received, sent and dropped packets, with the reason. These tests
+read it back block by block, and with tshark."""
 
 import base64
 import itertools
@@ -23,14 +23,14 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 @pytest.fixture
 def taught(dut, wan):
-    """A route and a hole."""
+    """A router with a route and a blackhole route."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
     return dut
 
 
 def capture(dut, lan, probes, n, **want):
-    """Rows of packets() of a capture over these probes, until there are `n`."""
+    """Capture these probes until packets() has `n` rows. Returns the rows."""
     with Watching(dut, capture=want) as watch:
         lan.send(*probes)
         return packets(blocks(watch.octets(lambda found: count_of(found) >= n)))
@@ -38,14 +38,16 @@ def capture(dut, lan, probes, n, **want):
 
 @pytest.mark.smoke
 def test_in_out_and_dropped(taught, lan, wan):
-    """Interface names, directions, both forms of a forwarded packet, reasons, times."""
+    """A capture has interface names, directions, both forms of a forwarded packet, reasons and
+    times."""
     good, bad, expired = lan.probe(HOST), lan.probe("203.0.113.1"), lan.probe(HOST, ttl=1)
     begin = time.time()
 
     rows = capture(taught, lan, [good, bad, expired], 5, host=lan.peer4)
 
     def of(probe, way):
-        """The one row that holds this probe's token, went this way and is no ICMP error."""
+        """Return the one row that holds the token of this probe, has this direction and is no ICMP
+        error."""
         (row,) = [
             r for r in rows if token_of(probe) in r[2] and r[1] == way and r[2][23] == 17
         ]
@@ -72,7 +74,7 @@ POINTS = {
 
 @pytest.mark.parametrize("name", POINTS)
 def test_only_the_points_that_were_named(taught, lan, name):
-    """rx, tx and drop, each alone and together."""
+    """A capture contains only the chosen points: rx, tx and drop, each alone and together."""
     points, want = POINTS[name]
 
     with Watching(taught, capture={"points": points, "proto": 17, "for_s": 0.5}) as watch:
@@ -83,7 +85,7 @@ def test_only_the_points_that_were_named(taught, lan, name):
 
 
 def test_snap_cuts_and_says_how_long_it_was(taught, lan):
-    """Captured length and original length differ."""
+    """With --snap the captured length is smaller than the original length."""
     probe = lan.probe(HOST, size=1000)
 
     ((_, _, data, whole, _, _),) = capture(taught, lan, [probe], 1, points=["rx"], snap=60)[
@@ -94,19 +96,20 @@ def test_snap_cuts_and_says_how_long_it_was(taught, lan):
 
 
 def test_punted_frames_say_whereto(taught, lan, wan):
-    """What goes to the kernel has that as its comment."""
+    """A punted frame has `punt`, the reason and its text as its comment."""
     rows = capture(taught, lan, [lan.probe(wan.ip4)], 1, dst=wan.ip4, points=["rx"])
 
     assert rows[0][4].startswith("punt local: ")
 
 
 def run(dut, *words, **kw):
-    """fpmctl capture as a process."""
+    """Run fpmctl capture as a process."""
     return subprocess.Popen([dut.daemon.ctl, "-s", dut.socket, "capture", *words], **kw)
 
 
 def test_a_file_until_interrupted(taught, lan, tmp_path):
-    """-w FILE; SIGINT ends it with a whole file, a sum on stderr, exit code 0."""
+    """With -w FILE, SIGINT ends the capture with a complete file, a sum on stderr and exit code
+    0."""
     path = str(tmp_path / "all.pcapng")
     probes = [lan.probe(HOST) for _ in range(50)]
     with run(
@@ -125,7 +128,8 @@ def test_a_file_until_interrupted(taught, lan, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_while_packets_come_without_a_pause(dut, tmp_path, number):
-    """It may come at any moment, mostly when no read waits. Each has the loop below to meet."""
+    """SIGINT and SIGTERM end fpmctl at any moment, mostly while it is not waiting in a read. Each
+    signal must reach the loop below."""
     path, out = str(tmp_path / "impostor.sock"), str(tmp_path / "out")
     block = base64.b64encode(bytes(1500)).decode()
     impostor = Impostor(path, lambda _: ({"pcapng": block} for _ in itertools.count()))
@@ -146,8 +150,8 @@ def test_a_signal_ends_it_while_packets_come_without_a_pause(dut, tmp_path, numb
 
 @pytest.mark.parametrize("size", [100, 8192, 50_000], ids=["buffered", "whole", "and a rest"])
 def test_a_full_disk_is_told_of(dut, tmp_path, size):
-    """What the stream passes on at once, being more than it has room for, fails as well as
-    what it keeps: no capture that is not there is said to be, by the exit code either."""
+    """fpmctl reports a full disk by a sentence and exit code 1, for data that the stream buffers
+    and for data larger than the buffer. It never claims a capture that is not on the disk."""
     path = str(tmp_path / "full.sock")
     block = {"pcapng": base64.b64encode(bytes(size)).decode()}
     impostor = Impostor(path, lambda _: [block, block, {"packets": 2, "lost": 0}])
@@ -174,7 +178,7 @@ def _count(path):
 
 
 def test_tshark_opens_it(taught, lan, wan):
-    """`fpmctl capture -w - | tshark -r -`: names, directions, comments."""
+    """tshark reads `fpmctl capture -w -` from a pipe and shows names, directions and comments."""
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed: make deps")
     fields = ["frame.interface_name", "frame.packet_flags_direction", "frame.comment"]
@@ -207,7 +211,8 @@ def test_tshark_opens_it(taught, lan, wan):
 
 
 def test_where_it_may_not_write(taught, tmp_path):
-    """A sentence and an exit code; -w is for capture."""
+    """fpmctl reports a path that it may not write with a sentence and an exit code. Only capture
+    accepts -w."""
     done = taught.fpmctl("capture", "-w", str(tmp_path / "no" / "such"))
     assert done.returncode == 2 and "cannot write" in done.stderr
     done = taught.fpmctl("trace", "-w", "x")
@@ -215,7 +220,7 @@ def test_where_it_may_not_write(taught, tmp_path):
 
 
 def test_a_flood_is_forwarded_whatever_is_captured(taught, lan, wan):
-    """Nothing of the traffic is lost to a capture whose reader is slow."""
+    """A capture whose client reads slowly loses no packet of the traffic."""
     with Watching(taught, capture={}) as watch:
         with taught.stream(lan, HOST, rate=4000) as stream:
             eventually(lambda: stream.sent > 6000, 20)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The daemon has crashed, and what its next start meets is not as it was: a device is away, the
-file is half written, an address is another program's, the one before it still dies."""
+"""The daemon has crashed, and the next start finds a changed machine: a device is away, the file is
+half written, another program has an address, or the old daemon has not ended yet."""
 
 import contextlib
 import os
@@ -23,8 +23,8 @@ METRICS = "127.0.0.1:9468"
 
 @pytest.fixture
 def kept(own_dut):
-    """A router of its own, under a supervisor that waits a fifth of a second between starts which
-    the configuration does not allow."""
+    """A router of its own under a supervisor that waits a fifth of a second between starts beyond
+    those that the configuration allows."""
     dut = own_dut(supervised=True, metrics=METRICS)
     with hasty(5):
         dut.start()
@@ -33,7 +33,7 @@ def kept(own_dut):
 
 @contextlib.contextmanager
 def dead(dut):
-    """The daemon has crashed, and nobody starts it before the end of the block."""
+    """Crash the daemon and keep the supervisor from a new start until the end of the block."""
     was = dut.daemon.pid()
     procs.stand_still(dut.daemon.process.pid)
     try:
@@ -47,26 +47,27 @@ def dead(dut):
 
 
 def renamed(dut):
-    """The interface of a port has another name for a moment."""
+    """Rename the interface of a port for a moment."""
     netns.ip_batch(["link set p-ext name p-tmp"], dut.dp)
     return lambda: netns.ip_batch(["link set p-tmp name p-ext"], dut.dp)
 
 
 def misspelt(dut):
-    """Somebody has saved half of a change."""
+    """Save a configuration file with a misspelt key."""
     dut.edit_config("log-level:", "log-lewel:")
     return lambda: dut.edit_config("log-lewel:", "log-level:")
 
 
 def squatted(dut):
-    """An interface that is no TAP has the name of a port's."""
+    """Give the name of a port's TAP to an interface that is no TAP."""
     dut.ip("link del ext0", "link add ext0 type bridge")
     return lambda: dut.ip("link del ext0")
 
 
 @pytest.mark.parametrize("harm", [renamed, misspelt, squatted])
 def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
-    """However long: no TAP loses its carrier, and when it is there again so is the daemon."""
+    """The supervisor tries for any length of time. No TAP loses its carrier, and the daemon is back
+    when the missing part is back."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -83,8 +84,9 @@ def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
 
 
 def test_starts_that_fail_are_nothing_against_the_checkpoint(kept):
-    """A device that does not open, however often it is tried: when it does, packets go by what
-    zebra had taught. Only starts that crash speak against it."""
+    """Failed starts do not discard the checkpoint, however many there are: a device does not open,
+    and when it does, packets take the routes that zebra had taught. Only starts that crash discard
+    it."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
@@ -100,7 +102,8 @@ def test_starts_that_fail_are_nothing_against_the_checkpoint(kept):
 
 
 def test_what_is_there_again_within_a_second_costs_no_start(kept):
-    """The one start that was at once waits for it."""
+    """The immediate start of the supervisor waits up to a second, so a device that is back in that
+    time costs no second start."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -117,7 +120,8 @@ def test_what_is_there_again_within_a_second_costs_no_start(kept):
 
 
 def test_with_what_is_kept_a_wrong_file_is_another_code(kept):
-    """For systemd, too: what its unit has for the end is not it."""
+    """With TAPs that are kept, a wrong file gives exit code 77. systemd starts the daemon again,
+    because its unit stops only at code 2."""
     dut = kept
     dut.edit_config("log-level:", "log-lewel:")
     start = f"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=tap-x exec {dut.daemon.program}"
@@ -132,8 +136,8 @@ def test_with_what_is_kept_a_wrong_file_is_another_code(kept):
 
 
 def test_a_port_that_another_has_taken_costs_no_transit(kept):
-    """zebra's and the metrics page's: it forwards by what zebra taught, says so once, and listens
-    when it can."""
+    """Another program has the port for zebra and the port of the metrics page. The daemon forwards
+    by the routes that zebra taught, logs this once, and listens when the port is free."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -159,12 +163,13 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
 
 
 def test_a_start_waits_for_the_one_that_dies(kept):
-    """Both were killed: what the kernel takes apart is no second daemon."""
+    """Daemon and supervisor were killed. The next start waits for a process that the kernel still
+    takes apart, and does not count it as a second daemon."""
     dut, daemon = kept, kept.daemon
     dut.zebra.close()
     was = daemon.pid()
     dut.control.close()
-    procs.stand_still(was)  # has its sockets, and answers nobody
+    procs.stand_still(was)  # the daemon keeps its sockets and answers no client
     daemon.process.kill()
     daemon.process.wait()
 
@@ -181,13 +186,14 @@ def test_a_start_waits_for_the_one_that_dies(kept):
 
 
 def waiting(dut):
-    """Connections to the control socket that nobody has taken."""
+    """Return the number of connections to the control socket that the daemon has not accepted."""
     row = netns.run(dut.dp, ["ss", "-xlH", "src", dut.socket]).split()
     return int(row[2])
 
 
 def test_closed_descriptors_are_nobodys(kept):
-    """Started without 0 to 2: no device and no socket is standard error, now or later."""
+    """A daemon that starts without descriptors 0 to 2 gives their numbers to no device and no
+    socket, now or later."""
     dut = kept
     dut.stop()
     dut.daemon.within = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "x"]
@@ -204,7 +210,7 @@ def test_closed_descriptors_are_nobodys(kept):
 
 
 def test_a_limit_of_file_sizes_costs_the_checkpoint_alone(kept):
-    """RLIMIT_FSIZE holds for a memfd, too: said, and no reason to end."""
+    """RLIMIT_FSIZE also limits a memfd. The daemon logs that it has no checkpoint, and goes on."""
     dut = kept
     dut.stop()
     dut.daemon.within = ["prlimit", "--fsize=1000000"]

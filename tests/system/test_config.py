@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The configuration file is checked wholly before anything starts; every error has its
-file, line, column, key, and what was expected."""
+"""The daemon checks the whole configuration file before it starts anything. Every error has its
+file, line, column and key, and the expected value."""
 
 import re
 import subprocess
@@ -125,7 +125,7 @@ BAD = {
 
 @pytest.fixture
 def check(dut, tmp_path):
-    """Run --check (or more) on a text; returns the finished process."""
+    """Run --check (or more) on a text. Returns the finished process."""
 
     def run(text, start=False, before=()):
         file = tmp_path / "config.yaml"
@@ -141,7 +141,7 @@ def check(dut, tmp_path):
 
 @pytest.fixture
 def other(dut):
-    """An interface of that name, which is no TAP, in FRR's namespace."""
+    """Make an interface of that name, which is no TAP, in FRR's namespace."""
     netns.ip_batch(["link add other type veth peer name other-peer"], dut.ctl)
     yield
     netns.ip_batch(["link del other"], dut.ctl)
@@ -149,7 +149,7 @@ def other(dut):
 
 @pytest.mark.smoke
 def test_a_good_file_is_called_good(check):
-    """Exit code 0, one line, nothing on stderr."""
+    """--check of a good file gives exit code 0, one line on stdout and no output on stderr."""
     done = check(GOOD)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -158,10 +158,10 @@ def test_a_good_file_is_called_good(check):
 
 @pytest.mark.parametrize("name", BAD)
 def test_an_error_has_file_line_key_and_expectation(check, other, name):
-    """FILE:LINE:COLUMN: KEY: what is wrong; what was expected. Exit code 2."""
+    """--check prints FILE:LINE:COLUMN: KEY: the error; the expected value. Exit code 2."""
     old, new, line, key, word = BAD[name]
     good = GOOD
-    if "listeners" in name:  # in two namespaces they would not meet
+    if "listeners" in name:  # two listeners in two namespaces would not conflict
         good = GOOD.replace("control-netns", "# control-netns")
     assert old in good
 
@@ -175,7 +175,8 @@ def test_an_error_has_file_line_key_and_expectation(check, other, name):
 
 
 def test_all_errors_are_told_at_once(check):
-    """One run, every mistake: nobody repairs a file one error at a time."""
+    """One run reports every error, so that an operator does not repair a file one error at a
+    time."""
     text = GOOD.replace("mtu: 1500", "mtu: 1").replace("idle: adaptive", "idle: never")
 
     done = check(text.replace("log-level: info", "loglevel: info"))
@@ -185,14 +186,14 @@ def test_all_errors_are_told_at_once(check):
 
 
 def test_a_bad_file_starts_nothing(check, dut):
-    """Without --check a bad file ends the daemon just so, before it touches anything."""
+    """Without --check, a bad file ends the daemon in the same way, before it touches anything."""
     done = check(GOOD.replace("mtu: 1500", "mtu: 1").replace("lan0", "new0"), start=True)
 
     assert done.returncode == 2
     assert "new0" not in [link["ifname"] for link in dut.links()]
 
 
-# What starts beside the shared daemon but for one thing.
+# A configuration that starts beside the shared daemon. Each test changes one key.
 STARTS = """\
 ports:
   - tap: new0
@@ -240,7 +241,8 @@ START_FAILS = {
 
 @pytest.mark.parametrize("name", START_FAILS)
 def test_a_start_that_fails_says_why_and_leaves_no_tap(check, dut, name):
-    """The key and value in one sentence, exit code 1; TAPs that this start made are gone."""
+    """A failed start names the key and the value in one sentence and has exit code 1. It removes
+    the TAPs that it made."""
     old, new, words = START_FAILS[name]
     assert old in STARTS
 
@@ -252,7 +254,8 @@ def test_a_start_that_fails_says_why_and_leaves_no_tap(check, dut, name):
 
 
 def test_a_start_that_fails_keeps_the_taps_of_an_earlier_one(check, dut):
-    """They have addresses and sessions that wait for the daemon to come back."""
+    """A failed start keeps the TAPs of an earlier start, because they have addresses, and sessions
+    that wait for the daemon."""
     dut.ip("tuntap add dev new0 mode tap", "addr add 203.0.113.1/24 dev new0")
     try:
         done = check(STARTS.replace("new1\n    device: net_null",
@@ -266,7 +269,8 @@ def test_a_start_that_fails_keeps_the_taps_of_an_earlier_one(check, dut):
 
 @pytest.mark.parametrize("files", [8, 16, 63])
 def test_too_few_open_files_are_refused_in_words(check, files):
-    """Libraries would abort the process in the middle of its start."""
+    """The daemon refuses to start with too few open files. Libraries would abort the process in the
+    middle of its start."""
     done = check(STARTS, start=True, before=["prlimit", f"--nofile={files}"])
 
     assert done.returncode == 1
@@ -275,7 +279,8 @@ def test_too_few_open_files_are_refused_in_words(check, files):
 
 
 def test_who_may_ask_counts_among_open_files(check):
-    """A daemon full of clients would have none left to tell the supervisor that it lives."""
+    """The daemon counts the clients that the configuration permits among its open files. A daemon
+    full of clients would have no descriptor left to tell the supervisor that it lives."""
     text = STARTS + "limits:\n  clients: 4096\n"
 
     done = check(text, start=True, before=["prlimit", "--nofile=4096"])
@@ -286,7 +291,7 @@ def test_who_may_ask_counts_among_open_files(check):
 
 
 def test_a_missing_file_is_one_sentence(dut):
-    """No file: its name, the reason, exit code 2."""
+    """A missing file gives one sentence with its name and the reason, and exit code 2."""
     argv = [dut.daemon.program, "-c", "/nowhere/config.yaml", "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
 
@@ -295,7 +300,7 @@ def test_a_missing_file_is_one_sentence(dut):
 
 
 def test_wrong_words_get_the_usage(dut):
-    """An unknown option: usage on stderr, exit code 2."""
+    """An unknown option gives the usage on stderr and exit code 2."""
     for words in (["--frobnicate"], ["-c"], ["surplus"]):
         argv = [dut.daemon.program, *words]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
@@ -303,7 +308,8 @@ def test_wrong_words_get_the_usage(dut):
 
 
 def test_options_that_do_not_go_together_are_refused(dut):
-    """One sentence, exit code 2; neither file is read. The same one twice is one."""
+    """Two options that exclude each other give one sentence and exit code 2, and the daemon reads
+    neither file. The same option twice counts as one."""
     for words, why in (
         (["-c", "/nowhere/a", "-c", "/nowhere/b"], "-c is given twice, as '/nowhere/a' and"),
         (["--check", "--prepare"], "--check and --prepare exclude each other"),
@@ -316,7 +322,7 @@ def test_options_that_do_not_go_together_are_refused(dut):
 
 
 def test_version_and_help(dut):
-    """--version names program and DPDK; --help says how to use it; both exit 0."""
+    """--version prints the program and DPDK, --help prints the usage; both exit with 0."""
     for word, want in (("--version", "DPDK"), ("--help", "usage:")):
         argv = [dut.daemon.program, word]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
@@ -324,7 +330,8 @@ def test_version_and_help(dut):
 
 
 def test_the_example_is_good_but_for_its_devices(dut):
-    """The configuration that is shipped has no error but devices that are not here."""
+    """The configuration that is shipped has no error except that its devices are not on this
+    machine."""
     dist = Path(dut.daemon.program).parents[2] / "fpm-dataplane" / "dist"
     examples = [file for file in dist.glob("*.yaml") if file.name != "openapi.yaml"]
     assert examples

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of keys, the example and the manual's page say the same; so do the reasons for
-drops, what is advised, and their page, and the help texts and the page of commands."""
+"""The table of keys, the example and the page of the manual agree. So do the reasons for drops,
+their advice and their page, and the help texts and the page of commands."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ FPMCTL = str(Path(ROOT, "build", "release", "fpmctl"))
 
 
 def test_the_reference_is_what_the_table_and_the_example_make():
-    """Else: `make reference`."""
+    """The reference page equals the table and the example. If not, run `make reference`."""
     example = configuration.EXAMPLE.read_text(encoding="utf-8")
 
     made = configuration.page(configuration.keys(FPMCTL), example)
@@ -31,12 +31,12 @@ def test_the_reference_is_what_the_table_and_the_example_make():
 
 
 def test_the_page_of_reasons_is_what_the_code_says():
-    """Every one, with what to do. Else: `make reference`."""
+    """The page has every reason of the code, with its advice. If not, run `make reference`."""
     assert (MANUAL / "reasons.md").read_text(encoding="utf-8") == reasons.page()
 
 
 def test_the_page_of_commands_is_what_the_programs_print():
-    """Else: `make reference`."""
+    """The page of commands equals the output of the programs. If not, run `make reference`."""
     page = (MANUAL / "commands.md").read_text(encoding="utf-8")
 
     assert page == commands.page(Path(FPMCTL).parent)
@@ -45,7 +45,7 @@ def test_the_page_of_commands_is_what_the_programs_print():
 
 
 def test_every_reason_that_runs_is_on_the_page(dut):
-    """By the daemon's own names and words."""
+    """The page has every reason of the running daemon, with the daemon's names and words."""
     page = (MANUAL / "reasons.md").read_text(encoding="utf-8")
     for row in dut.control.ask("counters"):
         if row["kind"] != "total":
@@ -53,7 +53,7 @@ def test_every_reason_that_runs_is_on_the_page(dut):
 
 
 def flat(value, path=""):
-    """{"fpm.listen": value} of a file; of a list of mappings the first one."""
+    """Return {"fpm.listen": value} of a file; of a list of mappings the first mapping."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return flat(value[0], path + "[]")
     if not isinstance(value, dict):
@@ -65,7 +65,8 @@ def flat(value, path=""):
 
 
 def test_the_example_has_every_key_with_its_default():
-    """What has no default stands there as a comment; what the machine decides may differ."""
+    """The example has every key with its default. A key without a default is a comment there, and a
+    value that depends on the machine may differ."""
     text = configuration.EXAMPLE.read_text(encoding="utf-8")
     there = flat(yaml.safe_load(text))
     rows = {row["key"]: row for row in configuration.keys(FPMCTL)}
@@ -79,13 +80,13 @@ def test_the_example_has_every_key_with_its_default():
 
 
 def test_scripts_get_what_the_specification_says():
-    """dist/openapi.yaml has all JSON of fpmctl."""
+    """dist/openapi.yaml describes all JSON of fpmctl."""
     schema = {"$ref": "#/components/schemas/FpmctlConfigKeys"}
     api.validate(configuration.keys(FPMCTL), schema)
 
 
 def test_the_table_for_people_fits_80_columns():
-    """And has every key that --json has."""
+    """The table fits 80 columns and has every key that --json has."""
     done = subprocess.run(
         [FPMCTL, "config", "keys"], capture_output=True, text=True, check=True
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A configuration is looked at without a daemon, shown as it runs, and changed while packets
-pass: all of a change or none of it."""
+"""fpmctl checks a configuration without a daemon and shows the running one. A reload changes it
+while packets pass: all of a change, or nothing."""
 
 import json
 import os
@@ -16,21 +16,21 @@ from lib.wait import eventually
 
 @pytest.fixture
 def router(own_dut):
-    """A router of its own, running."""
+    """A running router of its own."""
     dut = own_dut()
     dut.start()
     return dut
 
 
 def running(dut):
-    """What runs, as `config show` tells it."""
+    """Return the running configuration, as `config show` prints it."""
     done = dut.fpmctl("config", "show")
     assert (done.returncode, done.stderr) == (0, "")
     return yaml.safe_load(done.stdout)
 
 
 def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
-    """The same words as the daemon's own --check, without asking a daemon."""
+    """`fpmctl config check` prints the same errors as the daemon's --check, without a daemon."""
     file = tmp_path / "bad.yaml"
     file.write_text("ports:\n  - tap: a\n    device: net_null\n    mtu: 1\nidle: never\nx: 1\n")
 
@@ -43,13 +43,14 @@ def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
     assert places == [f"{file}:4:5", f"{file}:5:1", f"{file}:6:1"]
     assert done.stderr.splitlines()[:-1] == own.stderr.splitlines()[:-1]
     good = dut.fpmctl("config", "check", dut.config, socket_path="/nowhere")
-    assert dut.dp and good.returncode == 2  # its interfaces are in another namespace
+    assert dut.dp and good.returncode == 2  # the interfaces of the file are in another namespace
     assert "no network interface 'p-lan' here" in good.stderr
 
 
 def test_a_file_that_the_daemons_unit_hides_is_no_file_that_is_not_there(router, tmp_path):
-    """PrivateTmp and ProtectHome, here a mount that only the daemon has: who asks sees the file,
-    and is told what the daemon sees and where to put it; scripts too. What is read is not said so of."""
+    """PrivateTmp and ProtectHome hide a file from the daemon (here: a mount that only the daemon
+    has), and the user of fpmctl sees the file. fpmctl says that the daemon cannot read it, also
+    with --json. It does not say so of a file that the daemon reads."""
     file = tmp_path / "new.yaml"
     file.write_text(open(router.config, encoding="utf-8").read())
     hide = ["nsenter", "-m", "-t", str(router.daemon.pid()), "mount", "-t", "tmpfs", "none"]
@@ -71,7 +72,8 @@ def test_a_file_that_the_daemons_unit_hides_is_no_file_that_is_not_there(router,
 
 @pytest.mark.smoke
 def test_config_check_for_scripts(dut, tmp_path):
-    """--json: a row an error, with its place; of a good file none."""
+    """With --json, `config check` prints a row for each error, with its place, and no row for a
+    good file."""
     schema = {"$ref": "#/components/schemas/FpmctlConfigCheck"}
     file = tmp_path / "some.yaml"
 
@@ -90,7 +92,8 @@ def test_config_check_for_scripts(dut, tmp_path):
 
 
 def test_what_runs_starts_the_same_router(router):
-    """Round trip: shown, written, started, shown again; a changed policer is in it."""
+    """The configuration that `config show` prints starts the same router, and shows the same text
+    again. It contains a changed policer."""
     words = ["set", "policer", "dhcp", "rate", "unlimited", "source-burst", "7"]
     assert router.fpmctl(*words).returncode == 0
     first = router.fpmctl("config", "show").stdout
@@ -108,7 +111,8 @@ def test_what_runs_starts_the_same_router(router):
 
 
 def test_reload_applies_what_needs_no_restart(router):
-    """Policers, timers, limits, log level, feedback: shown as a difference, then in force."""
+    """`config reload` shows the changes of policers, timers, limits, log level and feedback, and
+    then applies them."""
 
     new = "policers:\n  icmp: {rate: 77}\nfpm:\n  feedback: true\n  queue-limit-mib: 64\n"
     router.edit_config("fpm:\n", new)
@@ -139,7 +143,7 @@ def test_reload_applies_what_needs_no_restart(router):
 
 
 def test_reload_is_refused_as_a_whole(router):
-    """One key that needs a restart: each reason is told, and nothing has changed."""
+    """A reload with one key that needs a restart changes nothing. It prints each reason."""
     before = router.fpmctl("config", "show").stdout
 
     router.edit_config("log-level: info", "log-level: debug\nidle: poll")
@@ -159,7 +163,8 @@ def test_reload_is_refused_as_a_whole(router):
 
 
 def in_force(dut):
-    """What those go by who do the work: policers, the FPM's timers and limits, TAPs."""
+    """Return the values that the working threads use: policers, the FPM's timers and limits,
+    TAPs."""
     policers = {r["class"]: [r[k] for k in r if "rate" in k or "burst" in k]
                 for r in dut.control.ask("punt")}  # fmt: skip
     fpm = {k: v for k, v in dut.fpm().items() if k.startswith(("sweep_", "feedback_e", "queue_l"))}
@@ -169,8 +174,9 @@ def in_force(dut):
 
 
 def test_a_reload_that_fails_in_its_last_part_leaves_policers_and_all_else(router):
-    """A device that does not come, after ports that were changed already: nobody goes by the
-    file's policers, timers, limits or level, and a reload without it applies them."""
+    """A reload fails at a device that does not open, after it changed other ports. The daemon uses
+    none of the file's policers, timers, limits and log level. A reload without the device applies
+    them."""
     before, shown = in_force(router), router.fpmctl("config", "show").stdout
     assert before[0]["icmp"][0] == 2000 and before[1] and before[2].keys() >= {"wan0"}
     new = "policers:\n  icmp: {rate: 77, source-burst: 5}\n  dhcp: {rate: unlimited}\n"
@@ -195,8 +201,8 @@ def test_a_reload_that_fails_in_its_last_part_leaves_policers_and_all_else(route
 
 
 def test_a_refused_reload_deletes_no_tap_that_was_there_before(router):
-    """One with the operator's addresses, of a port that is to come back with the file; what was
-    made for a port of that reload is gone."""
+    """A refused reload keeps a TAP that existed before, with the operator's addresses. It deletes
+    the TAP that it made for another new port. The next reload uses the kept TAP for its port."""
     new = "  - tap: old0\n    device: net_null61,no-rx=1\n"
     new += "  - tap: made0\n    device: net_null62,no-rx=1\n"
     bad = "  - tap: new0\n    device: net_pcap,rx_pcap=/nowhere.pcap\n"
@@ -218,7 +224,8 @@ def test_a_refused_reload_deletes_no_tap_that_was_there_before(router):
 
 
 def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):
-    """With line and column, on stderr; exit code 2, nothing changed."""
+    """A reload of a bad file prints all errors with line and column on stderr. Exit code 2; it
+    changes nothing."""
     before = router.fpmctl("config", "show").stdout
     file = tmp_path / "bad.yaml"
     file.write_text("ports: []\nlog-level: loud\n", encoding="utf-8")
@@ -234,7 +241,8 @@ def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):
 
 @pytest.mark.parametrize("kind", ["pipe", "terminal"])
 def test_reload_of_what_may_never_end_is_refused_at_once(router, tmp_path, kind):
-    """Nobody writes into it: to wait for that is what the watchdog aborts a daemon for."""
+    """A reload refuses a pipe or a terminal at once. To wait for a writer would block the thread
+    until the watchdog aborts the daemon."""
     file = tmp_path / "config.yaml"
     if kind == "pipe":
         os.mkfifo(file)
@@ -254,7 +262,8 @@ def test_reload_of_what_may_never_end_is_refused_at_once(router, tmp_path, kind)
 
 
 def test_sighup_is_a_reload(router):
-    """As systemd's `reload` sends it; what is refused is in the log."""
+    """SIGHUP reloads the configuration, as systemd's `reload` sends it. The log has the reason of a
+    refusal."""
     router.edit_config("log-level: info", "log-level: warn")
     os.kill(router.daemon.pid(), signal.SIGHUP)
     eventually(lambda: running(router)["log-level"] == "warn", 5)
@@ -269,7 +278,7 @@ def test_sighup_is_a_reload(router):
     "words", ["", "frob", "check", "check a b", "show me", "reload a b", "show --dry-run"]
 )
 def test_wrong_words_are_2(dut, words):
-    """A sentence and the usage; exit code 2."""
+    """Wrong words give a sentence, the usage and exit code 2."""
     done = dut.fpmctl("config", *words.split())
 
     assert done.returncode == 2 and done.stdout == "" and "usage:" in done.stderr
@@ -280,7 +289,7 @@ def test_wrong_words_are_2(dut, words):
               {"do": "reload", "file": "x"}, {"do": "reload", "more": 1}, {"do": 1}]
 )  # fmt: skip
 def test_a_wrong_request_is_refused(dut, value):
-    """Whatever comes by the socket gets a sentence."""
+    """The daemon answers a wrong request on the socket with a sentence."""
     with pytest.raises(LookupError):
         dut.control.request({"config": value})
     assert dut.control.request({"config": {"do": "show"}})

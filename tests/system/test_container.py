@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""docker/router.sh, the container's main program, without a container: tini, it, the dataplane
-and FRR in namespaces of their own (mounts, processes, network), with the files of docker/.
+"""docker/router.sh, the main program of the container, runs without a container: tini, the script,
+the dataplane and FRR have namespaces of their own (mounts, processes, network) and the files of
+docker/.
 
-What needs the image itself is in tests/package/test_image.py.
+Tests of the image itself are in tests/package/test_image.py.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # $1: a directory, whose run/ and frr/ outlive the container, as its own files outlive a restart.
-# Interfaces are those of $2; behind the first is a host. Then the image's ENTRYPOINT.
+# $2: the interfaces; a host is behind the first. Then the ENTRYPOINT of the image.
 SETUP = """
 mount --make-rprivate /
 mount -t sysfs none /sys
@@ -56,7 +57,7 @@ exec "$@" tini -g -- bash "$ROUTER"
 
 
 class Container:
-    """What the image does when it is run. `within` is a command that starts it."""
+    """Run what the image runs. `within` is a command that starts it."""
 
     def __init__(self, directory, interfaces="eth1", within=(), **env):
         self.dir = str(directory)
@@ -83,18 +84,18 @@ class Container:
         machine.prefer([self.process.pid])
 
     def log(self):
-        """What `docker logs` shows."""
+        """Return the output that `docker logs` shows."""
         with open(self.log_file, encoding="utf-8", errors="replace") as file:
             return file.read()
 
     def inside(self):
-        """The id of its process 1."""
+        """Return the id of the container's process 1."""
         pid = self.process.pid
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return file.read().split()[0]
 
     def run(self, command):
-        """As `docker exec` does: (exit code, what it printed)."""
+        """Run a command as `docker exec` does. Returns (exit code, output)."""
         argv = ["nsenter", "--target", self.inside(), "--mount", "--net", "--pid"]
         done = subprocess.run(
             [*argv, "env", f"PATH={BUILD}:{os.environ['PATH']}", "sh", "-c", command],
@@ -103,13 +104,13 @@ class Container:
         return done.returncode, done.stdout
 
     def is_healthy(self):
-        """HEALTHCHECK of the Dockerfile."""
+        """Run the HEALTHCHECK of the Dockerfile."""
         with open(f"{DOCKER}/Dockerfile", encoding="utf-8") as file:
             words = re.search(r"^HEALTHCHECK (?:.*\\\n)*\s*CMD (.*)", file.read(), re.M)[1]
         return self.run(words)[0] == 0
 
     def ready(self):
-        """Waits for its last line."""
+        """Wait for the last line of the script."""
         try:
             eventually(lambda: "router: ports" in self.log(), 30, 0.1, "the router is up")
         except AssertionError as err:
@@ -117,14 +118,14 @@ class Container:
         return self
 
     def end(self):
-        """As `docker stop` does: its exit code."""
+        """Stop the container as `docker stop` does. Returns its exit code."""
         os.kill(int(self.inside()), 15)
         return self.process.wait(10 * PATIENCE)
 
 
 @pytest.fixture
 def container(tmp_path):
-    """Makes containers that end with the test."""
+    """Make containers that end with the test."""
     with contextlib.ExitStack() as ending:
 
         def make(*args, **kw):
@@ -132,7 +133,7 @@ def container(tmp_path):
             ending.callback(made.process.wait)
             ending.callback(
                 made.process.kill
-            )  # and with it, all processes of its namespace
+            )  # this ends all processes of its namespace too
             return made
 
         yield make
@@ -140,12 +141,12 @@ def container(tmp_path):
 
 @pytest.fixture
 def router(container):
-    """One that runs."""
+    """A running container."""
     return container(PORTS="lan=10.30.1.0/24").ready()
 
 
 def refused(made):
-    """The last line of a container that ends by itself, long before a minute is over."""
+    """Return the last line of a container that ends by itself, long before a minute is over."""
     assert made.process.wait(15 * PATIENCE) == 2, made.log()
     return made.log().splitlines()[-1]
 
@@ -175,7 +176,8 @@ def refused(made):
     ],
 )  # fmt: skip
 def test_a_variable_that_is_wrong_is_told_in_a_line(container, env, sentence):
-    """The container ends at once, with 2; nobody waits a minute for what cannot come."""
+    """A wrong variable ends the container at once with code 2 and one line, without a wait of a
+    minute."""
     made = container("eth1 eth2", **env)
 
     said = refused(made)
@@ -185,7 +187,7 @@ def test_a_variable_that_is_wrong_is_told_in_a_line(container, env, sentence):
 
 
 def test_no_interface_at_all_is_told(container):
-    """`docker run` without a network, or with the one for management."""
+    """The script reports `docker run` without a network, or with only the management network."""
     assert "no interface for a port; give the container networks" in refused(
         container("eth0")
     )
@@ -196,7 +198,7 @@ def test_no_interface_at_all_is_told(container):
     [("sys_admin", "router: not permitted to name its network namespace"), ("net_admin", "router: not permitted to")],
 )  # fmt: skip
 def test_missing_rights_are_told(container, lost, sentence):
-    """A container that is not privileged: which right, and where the page has them."""
+    """Without --privileged the script names the missing right and the section of the page."""
     within = ["setpriv", "--bounding-set", f"-{lost}", "--inh-caps", f"-{lost}"]
 
     said = refused(container(within=within))
@@ -207,7 +209,7 @@ def test_missing_rights_are_told(container, lost, sentence):
 
 
 def test_what_is_wrong_with_the_configuration_is_told(container, tmp_path):
-    """extra.yaml by file and line."""
+    """The script reports an error in extra.yaml with file and line."""
     (tmp_path / "extra.yaml").write_text("metrics: off\nmetrix: on\n")
     made = container()
 
@@ -219,7 +221,8 @@ def test_what_is_wrong_with_the_configuration_is_told(container, tmp_path):
 
 
 def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path):
-    """With its own exit code, and nobody waits for its TAPs."""
+    """The container ends with the exit code of the dataplane, and the script does not wait for the
+    TAPs."""
     (tmp_path / "own.yaml").write_text(
         "ports: [{tap: lan, device: 'net_af_packet,iface=port-lan'}]\n"
         "control-netns: control\ncontrol-socket: /proc/nowhere/control.sock\n"
@@ -233,7 +236,8 @@ def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path)
 
 
 def test_an_interface_with_more_mtu_than_its_port_is_told(container):
-    """As containerlab makes them: OSPF would wait for ever, and a host send in vain."""
+    """The script reports an interface, as containerlab makes it, with a larger MTU than its port.
+    Otherwise OSPF would wait without end, and packets of a host would be lost."""
     within = ["sh", "-ec", 'ip link set eth1 mtu 9500; exec "$@"', "sh"]
 
     made = container("eth1 eth2", within, PORTS="lan=eth1 wan=eth2").ready()
@@ -244,7 +248,8 @@ def test_an_interface_with_more_mtu_than_its_port_is_told(container):
 
 
 def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
-    """Exit code 0, no process left; the host behind its port was answered before."""
+    """The router answers the host behind its port. `docker stop` ends it with exit code 0, and no
+    process is left."""
     assert router.run("ip netns exec host ping -c 1 -W 5 10.30.1.1")[0] == 0
     assert router.is_healthy()
     began = time.monotonic()
@@ -256,7 +261,7 @@ def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
 
 
 def test_docker_stop_ends_one_that_still_waits(container):
-    """For an interface that was not moved in yet: at once, with 0."""
+    """`docker stop` ends at once, with code 0, a container that waits for an interface."""
     made = container(PORTS="lan=eth7")
     eventually(
         lambda: made.run("true")[0] == 0 and os.path.exists(f"{made.dir}/run/netns/wire")
@@ -267,10 +272,11 @@ def test_docker_stop_ends_one_that_still_waits(container):
 
 
 def test_health_is_that_of_zebra_and_of_the_dataplane(router):
-    """Either dead and not started again: unhealthy. Started again, as they are: healthy."""
+    """The container is unhealthy while zebra or the dataplane is dead and not started again. It is
+    healthy again after the start."""
     router.run("pkill -STOP watchfrr; pkill -9 -x zebra")
     assert not router.is_healthy()
-    # As watchfrr does by itself, but for the first minute.
+    # watchfrr does this by itself, except in the first minute.
     router.run("/usr/lib/frr/watchfrr.sh restart zebra; pkill -CONT watchfrr")
     eventually(router.is_healthy, 20, 0.2, "zebra is back")
 
@@ -282,7 +288,8 @@ def test_health_is_that_of_zebra_and_of_the_dataplane(router):
 
 
 def test_without_its_supervisor_the_container_ends(router):
-    """Whoever runs it is told, and starts it again or not."""
+    """When the supervisor dies, the container ends, and the container's runtime can start it
+    again."""
     router.run("pkill -9 fpm-supervise")
 
     assert router.process.wait(20 * PATIENCE) == 137
@@ -290,7 +297,8 @@ def test_without_its_supervisor_the_container_ends(router):
 
 
 def test_what_frr_does_not_understand_is_told(container, tmp_path):
-    """FRR starts without that line, and tells nobody but who asks vtysh."""
+    """FRR starts without a line that it does not understand, and reports it only in vtysh. The
+    script reports it."""
     (tmp_path / "mine.conf").write_text("hostname r9\nroter ospf\n")
 
     made = container(FRR_CONF=str(tmp_path / "mine.conf")).ready()
@@ -302,8 +310,9 @@ def test_what_frr_does_not_understand_is_told(container, tmp_path):
 
 
 def test_what_was_written_outlives_a_restart_of_the_container(container, tmp_path):
-    """FRR_CONF is to begin with; `write memory` is what counts then, and names the container, no
-    other. /run may be as it was left."""
+    """FRR reads FRR_CONF until the first `write memory`. Then FRR reads the written configuration, which
+    has the name of this container and of no other. The script accepts files that an earlier run left
+    in /run."""
     mine, route = tmp_path / "mine.conf", "ip route 192.0.2.%d/32 blackhole"
     mine.write_text(f"fpm address 127.0.0.1\n{route % 1}\n")
     env = {"PORTS": "lan=eth1", "FRR_CONF": str(mine)}
@@ -311,7 +320,7 @@ def test_what_was_written_outlives_a_restart_of_the_container(container, tmp_pat
     made = container(**env).ready()
     eventually(lambda: has(1), 20)
     made.end()
-    # Nothing was written: the file is taken as it is by now.
+    # Nothing was written, so FRR reads the file as it is now.
     mine.write_text(f"fpm address 127.0.0.1\n{route % 2}\n")
     made = container(**env).ready()
     eventually(lambda: has(2) and not has(1), 20)

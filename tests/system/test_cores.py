@@ -20,7 +20,7 @@ PACKETS = 2000 if LONG else 800  # of each family
 
 @pytest.fixture
 def two_to_be(own_dut):
-    """A router with a forwarder on each of two cores, that is not started yet."""
+    """A router with a forwarder on each of two cores, not started yet."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("two forwarders need two cores")
@@ -31,14 +31,14 @@ def two_to_be(own_dut):
 
 @pytest.fixture
 def two(two_to_be):
-    """It, started."""
+    """The router with two forwarders, started."""
     two_to_be.start()
     return two_to_be
 
 
 def test_every_flow_passes_in_order_on_two_cores(two):
-    """Flows are shared out between queues; none is lost or reordered; errors, local
-    delivery and neighbors work from either; the stop is clean."""
+    """Two forwarders share the flows between their queues and lose or reorder no packet. ICMP
+    errors, local delivery and neighbors work from both, and the daemon stops cleanly."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     assert dut.port_row(lan)["queues"] == 2
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -70,7 +70,7 @@ def test_every_flow_passes_in_order_on_two_cores(two):
 
 
 def test_routes_change_under_two_forwarders(two):
-    """A replace is seen whole by both forwarders: no packet lost, none sent astray."""
+    """Both forwarders see a replace as a whole: no packet is lost or sent by a wrong egress."""
     dut, lan, wan, alt = two, *(two.wires[name] for name in ("lan", "wan", "alt"))
     one, other = dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)
     dut.route(NET, nhid=one)
@@ -90,7 +90,8 @@ def test_routes_change_under_two_forwarders(two):
 
 
 def test_queues_are_served_where_the_file_says(own_dut):
-    """(port, queue, core), and what is left open shared out evenly around it."""
+    """The daemon places the queues by (port, queue, core) of the file and shares the other queues
+    out evenly."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         pytest.skip("two forwarders need two cores")
@@ -112,8 +113,8 @@ def test_queues_are_served_where_the_file_says(own_dut):
 
 
 def test_a_move_whose_mtu_the_kernel_refuses_is_none(two_to_be, monkeypatch):
-    """All of a change or nothing. A later move of another port is seen: one of this port would
-    have been, too."""
+    """The kernel refuses the MTU of a change that also moves queues: the daemon changes nothing. A
+    later move of another port is visible, so a move of this port would have been visible, too."""
     two = two_to_be
     preload.start(two, monkeypatch, "mtu_refused", MTU_REFUSED="1399")
     served = lambda name: two.daemon.ports()[name]["cpus"]  # noqa: E731
@@ -132,8 +133,8 @@ def test_a_move_whose_mtu_the_kernel_refuses_is_none(two_to_be, monkeypatch):
 
 
 def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
-    """While 2000 packets a second pass, both queues to and fro, forty times: all packets
-    arrive, once, each flow in order; a CPU that does not forward is refused."""
+    """Both queues move to and fro forty times while 2000 packets a second pass: all packets arrive
+    once, each flow in order. The daemon refuses a CPU that does not forward."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     cpus = sorted(os.sched_getaffinity(0))[:2]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -156,14 +157,15 @@ def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
 
 
 def done(dut, *words):
-    """A command that must succeed."""
+    """Run a command that must succeed."""
     result = dut.fpmctl(*words)
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
 
 
 def test_another_ports_queues_and_cores_change_and_no_packet_is_lost(two, rng):
-    """2000 packets a second pass between two others meanwhile: what does not arrive is counted
-    where there was no room for it; each flow stays in order, each packet comes once."""
+    """2000 packets a second pass between two other ports while one port changes its queues and
+    cores. A counter has each lost packet, for lack of room. Each flow stays in order, and each
+    packet comes once."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     cpus = sorted(os.sched_getaffinity(0))[:2]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -193,7 +195,7 @@ def test_another_ports_queues_and_cores_change_and_no_packet_is_lost(two, rng):
 
 
 def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
-    """Of tests: a fence waits for each forwarder, also for one that the machine gives no time."""
+    """A fence of the tests waits for each forwarder, also for a forwarder that gets no CPU time."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -206,7 +208,8 @@ def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
             lan.send(*probes)
             marks = dut.marks
             fence.start()
-            # The other's have passed, and its marks: some are sent again for want of an answer.
+            # The packets and the marks of the other forwarder have passed. The fence sends some
+            # marks again because it has no answer.
             eventually(lambda n=marks: dut.marks > n + 32, 5, 0.01)
             assert 0 < come() < 200 and not seen
         fence.join()
@@ -214,7 +217,8 @@ def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
 
 
 def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):
-    """A list longer than what net_af_packet has is refused; `auto` is what the file knows."""
+    """The daemon refuses a list of CPUs longer than the number of queues of net_af_packet. `auto`
+    gives the file's value again."""
     cpu = min(os.sched_getaffinity(0))
 
     refused = two.fpmctl("port", "set", "lan0", "cores", f"{cpu},{cpu},{cpu}")
@@ -230,8 +234,9 @@ def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):
 
 
 def test_who_names_no_cpus_is_told_so_of_a_ports(own_dut):
-    """`cores: auto`: no port can choose, for one CPU forwards; none is said not to exist that
-    only control threads are kept off."""
+    """With `cores: auto` no port can choose a CPU, because one CPU forwards. The daemon says that
+    `cores:` is auto, and never that a CPU does not exist which it only leaves free of control
+    threads."""
     router = own_dut()
     router.start()
 
@@ -244,7 +249,7 @@ def test_who_names_no_cpus_is_told_so_of_a_ports(own_dut):
 
 
 def flows_of(stream, wire):
-    """Numbers of a stream's packets by flow, as they came."""
+    """Return the numbers of a stream's packets by flow, in the order of arrival."""
     flows = {}
     for data in wire.got(stream.mark):
         at = data.index(stream.mark) + len(stream.mark)
@@ -254,7 +259,7 @@ def flows_of(stream, wire):
 
 
 def allowed(folder):
-    """CPUs that a thread may run on."""
+    """Return the CPUs on which a thread may run."""
     with open(folder + "/status", encoding="ascii") as file:
         line = next(row for row in file if row.startswith("Cpus_allowed_list:"))
     found = set()
@@ -266,8 +271,8 @@ def allowed(folder):
 
 @pytest.mark.smoke
 def test_nobody_else_runs_on_a_core_that_forwards(dut):
-    """Control threads, DPDK's and liburcu's keep to the other CPUs, when there are any; but
-    the one that BFD waits for is not bound to the only other one."""
+    """The control threads, the threads of DPDK and of liburcu run on the other CPUs when there are
+    any. The punt thread, for which BFD waits, is not bound to the only other CPU."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is no other CPU")
     tasks = f"/proc/{dut.daemon.pid()}/task"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run the commands of README and manual as they stand there, page by page, in the order of the
-page (fpm-dataplane/doc/testing.md). fpmctl and the daemon accept commands that a sentence names."""
+"""Run the commands of README and manual as they stand there, page by page, in the order of the page
+(fpm-dataplane/doc/testing.md). fpmctl and the daemon accept the commands that a sentence names."""
 
 import os
 import re
@@ -18,7 +18,7 @@ PAGES = [p for p in docs.pages() if any(b.place == "lab" for b in docs.blocks(p)
 
 
 def parts():
-    """The blocks of each page for a lab, cut behind those that take the lab down."""
+    """Return the blocks of each page for a lab, cut behind the blocks that take the lab down."""
     for page in PAGES:
         part, number = [], 1
         for block in docs.blocks(page):
@@ -30,18 +30,18 @@ def parts():
             yield pytest.param(part, id=f"{page.stem}-{number}")
 
 
-# The tests' machine has it, and may have no way to Debian's servers.
+# The tests' machine has these packages, and may have no route to Debian's servers.
 INSTALL = "apt-get update && apt-get install -y make && "
 
 
 class Reader:
-    """Who follows a page, in a lab of another name than one that may be up."""
+    """Follow a page as a reader does, in a lab whose name differs from a lab that may be up."""
 
     def __init__(self):
         self.name = f"d{os.getpid()}"
 
     def do(self, block):
-        """Run a block. AssertionError when it does not do what the page says."""
+        """Run a block. Raises AssertionError when it does not do what the page says."""
         lab = Lab(self.name)
         for command, text in block.commands:
             where = f"{block.page.relative_to(docs.ROOT)}:{block.line}: {command}"
@@ -57,21 +57,21 @@ class Reader:
             assert done.returncode in block.codes, f"{where}\n{done.stdout}"
 
     def environment(self, lab):
-        """As a reader's, and none of what `make system` was told."""
+        """Return the environment of a reader, without the variables that `make system` got."""
         kept = {k: v for k, v in os.environ.items() if not re.match("MAKE|BUILD$", k)}
         path = f"{docs.ROOT}/build/release:{kept['PATH']}"
         return {**kept, "LAB": self.name, "FPMCTL_SOCKET": lab.socket, "PATH": path,
                 "ROUTES": "2000"}  # fmt: skip
 
     def leave(self):
-        """Whatever is still up goes."""
+        """Take down the lab if it is still up."""
         Lab(self.name).down()
 
 
 @pytest.mark.parametrize("part", parts())
 def test_a_reader_who_does_what_the_page_says_sees_what_it_says(part):
-    """Every block for a lab; exit codes, and what is printed where the page has it. How long
-    each took is told, and judged by nobody: it is the machine's, too."""
+    """Every block for a lab gives its exit code, and the output that the page shows. The test
+    prints the time of each block and does not judge it, because the time depends on the machine."""
     reader = Reader()
     try:
         for block in part:
@@ -82,8 +82,8 @@ def test_a_reader_who_does_what_the_page_says_sees_what_it_says(part):
         reader.leave()
 
 
-# In a sentence: `fpmctl show ports`, `show ports`, `doctor rss`; of FRR are `show ip route` and
-# its like. Words in capitals are whatever the reader has.
+# Commands in a sentence: `fpmctl show ports`, `show ports`, `doctor rss`. `show ip route` and
+# similar commands belong to FRR. Words in capitals stand for values of the reader.
 NAMED = re.compile(r"`((?:fpmctl |fpm-dataplane |fpm-supervise |show |doctor |audit )[^`\n]+)`")
 OF_FRR = re.compile(r"show (ip|ipv6|bgp|zebra|running-config)\b")
 STANDS_FOR = {"FILE": "/dev/null", "NAME": "wan0", "X": "ports", "N": "1500", "CHECK ...": "rss",
@@ -94,7 +94,7 @@ WRONG = re.compile(
 
 
 def named(page):
-    """Commands that a page names in its sentences."""
+    """Return the commands that a page names in its sentences."""
     text = "\n".join(line for _, line in docs.outside_fences(page))
     for command in NAMED.findall(text):
         if OF_FRR.match(command):
@@ -106,16 +106,18 @@ def named(page):
 
 
 def test_no_block_writes_down_what_frr_has_not_read_yet():
-    """watchfrr is ready, and `systemctl restart frr` returns, when the daemons listen; `vtysh -b`
-    reads frr.conf after that. A `write memory` meanwhile cuts the file, under its reader too."""
+    """watchfrr is ready, and `systemctl restart frr` returns, when the daemons listen. `vtysh -b`
+    reads frr.conf after that. A `write memory` in between truncates the file while vtysh reads it,
+    so no block contains both."""
     found = [block for page in docs.pages() for block in docs.blocks(page)
              if re.search(r"restart frr\b.*\bwrite\b", block.text, re.S)]  # fmt: skip
     assert found == []
 
 
 def refused(command):
-    """What is said against a command's words, or None. No daemon is there to be changed: fpmctl
-    judges its words before it looks for one, and the daemon is told to start nothing."""
+    """Return the error about a command's words, or None. No daemon runs that could be changed:
+    fpmctl checks its words before it connects, and the daemon gets an option that starts
+    nothing."""
     argv = shlex.split(command)
     if argv[0] == "fpm-supervise":  # `fpm-supervise fpm-dataplane -c FILE`
         argv = argv[1:]
@@ -132,7 +134,8 @@ def refused(command):
 
 
 def test_what_sentences_name_is_a_command():
-    """In the pages, the commented example, the alerts and the dashboard."""
+    """fpmctl and the daemon accept each command in the sentences of the pages, the commented
+    example, the alerts and the dashboard."""
     beside = ("fpm-dataplane/dist/fpm-dataplane.yaml", "docker/prometheus/alerts.yml",
               "docker/grafana/dashboards/fpm-dataplane.json")  # fmt: skip
     pages = [*docs.pages(), *(docs.ROOT / name for name in beside)]
@@ -148,13 +151,13 @@ def test_what_sentences_name_is_a_command():
     "command", ["show prots", "doctor rrs", "fpmctl replay --dry-run", "fpm-dataplane --chek"]
 )
 def test_what_is_no_command_is_found(command):
-    """Else the test above would find nothing."""
+    """refused() finds wrong commands. Otherwise the test above would find nothing."""
     assert refused(command)
 
 
 def test_all_pages_have_commands_that_are_run():
-    """README and troubleshooting among them: the harness finds what it is for, and each block is
-    of one part, the first of which makes the lab."""
+    """The harness finds commands in every page, README and troubleshooting included. Each block
+    belongs to one part, and the first block of a part makes the lab."""
     of_lab = [b for page in PAGES for b in docs.blocks(page) if b.place == "lab"]
     assert sum((p.values[0] for p in parts()), []) == of_lab
     assert all(re.search("make (demo|lab )", p.values[0][0].text) for p in parts())
@@ -162,7 +165,8 @@ def test_all_pages_have_commands_that_are_run():
 
 
 def test_the_installation_of_readme_is_that_of_the_manual():
-    """The files and commands of README stand in install.md, whose commands test_manual runs."""
+    """install.md contains the files and commands of README. test_manual runs the commands of
+    install.md."""
     readme = docs.blocks(docs.ROOT / "README.md")
     manual = (docs.ROOT / "fpm-dataplane/manual/install.md").read_text(encoding="utf-8")
     (config,) = [b.text for b in readme if b.language == "yaml"]
@@ -182,14 +186,15 @@ def test_the_installation_of_readme_is_that_of_the_manual():
 
 
 def recipe(target):
-    """The lines of a target's recipe; "" if there is no such target."""
+    """Return the lines of a target's recipe; "" if the target does not exist."""
     text = docs.makefiles()
     found = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", text, re.M)
     return found[1] if found else ""
 
 
 def read_by(target):
-    """What its program reads: its own text, and that of the modules beside it."""
+    """Return the text that defines the options of a target's program: the program and the modules
+    beside it."""
     bench = docs.ROOT / "tests/bench"
     (script,) = re.findall(r"tests/bench/(bench_\w+\.py)", recipe(target))
     text = (bench / script).read_text(encoding="utf-8")
@@ -200,13 +205,13 @@ def read_by(target):
 
 
 def test_commands_of_benchmarks_name_what_there_is():
-    """Only `make test-bench` runs them: but each is a target, and each option is one that its
-    program reads."""
+    """Only `make test-bench` runs the commands of benchmarks. Each one names a target, and each of
+    its options is an option that the program of the target reads."""
     seen = 0
     for block in docs.blocks(docs.ROOT / "tests/bench/README.md"):
         for target, words in re.findall(r"^make (?:-s )?([\w-]+)([^#\n]*)", block.text, re.M):
             assert recipe(target), f"no target {target}"
-            if target in ("bench", "bench-report"):  # they read nothing themselves
+            if target in ("bench", "bench-report"):  # these two programs read no options
                 continue
             for option in re.findall(r"\b([A-Z]\w*)=", words):
                 seen += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`fpmctl doctor`: what is wrong is told with what it costs and a command; that command
-mends it. zebra is played by the speaker, by a process of its name, by a script as vtysh."""
+"""`fpmctl doctor` prints each problem with its cost and a command, and the command mends the
+problem. The speaker, a process with the name zebra and a script as vtysh play zebra."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ esac
 
 
 def doctor(dut, *words):
-    """(exit code, {(check, subject): finding}) of an examination."""
+    """Run an examination. Returns (exit code, {(check, subject): finding})."""
     done = dut.fpmctl("--json", "doctor", *words)
     assert done.stdout, done.stderr
     rows = json.loads(done.stdout)
@@ -44,7 +44,7 @@ def mend(row):
 
 @pytest.fixture
 def sysctl(dut):
-    """Set net.KEY in FRR's namespace; what it was comes back afterwards."""
+    """Set net.KEY in FRR's namespace. The old value comes back afterwards."""
     was = {}
 
     def write(key, value):
@@ -59,7 +59,7 @@ def sysctl(dut):
 
 @contextlib.contextmanager
 def a_zebra(dut, *words):
-    """A process in FRR's namespace whose command line is zebra's."""
+    """Run a process in FRR's namespace whose command line is that of zebra."""
     argv = ["zebra", "-c", "read line", *words]
     with netns.entered(dut.ctl):
         process = subprocess.Popen(argv, executable="/bin/sh", stdin=subprocess.PIPE)
@@ -77,7 +77,7 @@ def _cmdline(pid):
 
 @pytest.fixture
 def vtysh(tmp_path):
-    """The command of a zebra that has so many routes: vtysh(ipv4, ipv6)."""
+    """Make the command of a zebra that has so many routes: vtysh(ipv4, ipv6)."""
 
     def make(ipv4, ipv6):
         script = tmp_path / "vtysh"
@@ -91,7 +91,8 @@ def vtysh(tmp_path):
 
 @pytest.mark.smoke
 def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vtysh):
-    """Exit code 0 with warnings; `list` has the names, each with a line about it."""
+    """A healthy router gives exit code 0, with warnings, and every check prints a finding. `doctor
+    list` prints the names of the checks, each with a line about it."""
     listed = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)
 
     code, found = doctor(dut, "--vtysh", vtysh(0, 0))
@@ -101,7 +102,7 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
     assert [r for r in found.values() if r["status"] == "fail"] == []
     assert code == 0
     wrong = [r for r in found.values() if r["status"] == "warn"]
-    # Without a command is what the hypervisor or the device would have to offer.
+    # These checks have no command, because only the hypervisor or the device could mend them.
     told = [r for r in wrong if r.get("cost")
             and (r.get("fix") or r["check"] in ("clock", "rss"))]  # fmt: skip
     assert wrong == told
@@ -110,7 +111,8 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
 
 
 def test_it_fits_80_columns_and_names_each_port(dut, vtysh):
-    """Commands alone may be longer: they are to be copied. No colour but on a terminal."""
+    """The output fits 80 columns and names each port. Only commands may be longer, because an
+    operator copies them. Colour appears only on a terminal."""
     out = dut.fpmctl("doctor", "--vtysh", vtysh(0, 0)).stdout
 
     lines = out.splitlines()
@@ -123,7 +125,8 @@ def test_it_fits_80_columns_and_names_each_port(dut, vtysh):
 
 
 def test_a_strict_reverse_path_filter_is_mended_by_the_command_shown(dut, lan, wan, sysctl):
-    """RFC 3704, 2.2: the larger of `all` and the interface's counts."""
+    """The doctor reports a strict reverse path filter, and the command that it shows mends it. The
+    larger value of `all` and the interface counts (RFC 3704, 2.2)."""
     sysctl(f"ipv4/conf/{lan.tap}/rp_filter", 1)
 
     code, found = doctor(dut, "rp-filter")
@@ -136,7 +139,8 @@ def test_a_strict_reverse_path_filter_is_mended_by_the_command_shown(dut, lan, w
 
 
 def test_a_strict_filter_of_all_interfaces_reaches_each(dut, lan, sysctl):
-    """And what mends one of them mends the others."""
+    """A strict filter of `all` affects each interface. The command for one interface mends the
+    others, too."""
     sysctl("ipv4/conf/all/rp_filter", 1)
 
     _, found = doctor(dut, "rp-filter")
@@ -149,7 +153,8 @@ def test_a_strict_filter_of_all_interfaces_reaches_each(dut, lan, sysctl):
 
 @pytest.mark.parametrize("family, other", [("ipv4", "IPv4"), ("ipv6", "IPv6")])
 def test_a_port_that_does_not_forward_is_mended(dut, lan, sysctl, family, other):
-    """One family is a warning, for a router may have but one; both are a failure."""
+    """A port that does not forward one family is a warning, because a router may have only one
+    family. A port that forwards neither family is a failure. The command mends both."""
     sysctl(f"{family}/conf/{lan.tap}/forwarding", 0)
 
     code, found = doctor(dut, "forwarding")
@@ -161,7 +166,7 @@ def test_a_port_that_does_not_forward_is_mended(dut, lan, sysctl, family, other)
 
 
 def test_a_router_that_forwards_nothing_fails(dut, lan, sysctl):
-    """`no ip forwarding` and `no ipv6 forwarding`: exit code 3, two commands mend it."""
+    """`no ip forwarding` and `no ipv6 forwarding` give exit code 3, and two commands mend them."""
     sysctl("ipv4/conf/all/forwarding", 0)
     sysctl("ipv6/conf/all/forwarding", 0)
 
@@ -175,7 +180,8 @@ def test_a_router_that_forwards_nothing_fails(dut, lan, sysctl):
 
 
 def test_zebra_that_has_gone_fails_and_its_return_mends_it(dut):
-    """FPM away: exit code 3, the command says where we listen; routes are not compared."""
+    """Without a session of zebra the doctor has exit code 3, names the address on which the daemon
+    listens, and does not compare routes. The return of zebra mends it."""
     dut.zebra.close()
     eventually(lambda: not dut.fpm()["connected"], 5, 0.01)
 
@@ -196,7 +202,8 @@ def test_zebra_that_has_gone_fails_and_its_return_mends_it(dut):
 
 
 def test_zebra_without_the_module_fails(dut):
-    """Its command line tells; with the module all is well, of several zebras one is enough."""
+    """The doctor reads from zebra's command line that the module is missing. With the module the
+    check is ok. One zebra with the module among several is enough."""
     with a_zebra(dut, "-A", "127.0.0.1"):
         code, found = doctor(dut, "frr")
         assert (code, found["frr", ""]["status"]) == (3, "fail")
@@ -208,7 +215,8 @@ def test_zebra_without_the_module_fails(dut):
 
 
 def test_zebra_that_waits_for_acknowledgements_in_vain_fails(dut):
-    """Its routes would stay queued for ever; `fpm: feedback: true` mends it."""
+    """A zebra that waits for acknowledgements, without `fpm: feedback: true`, is a failure, because
+    its routes would stay queued without end. The key mends it."""
     words = ["-M", "dplane_fpm_nl", "--asic-offload=notify_on_offload"]
     with a_zebra(dut, *words):
         code, found = doctor(dut, "frr")
@@ -227,7 +235,8 @@ def test_zebra_that_waits_for_acknowledgements_in_vain_fails(dut):
 
 
 def test_other_counts_in_zebra_fail(dut, wan, vtysh):
-    """What zebra sums up itself against the RIB's; the kernel's own are in neither."""
+    """The doctor fails when zebra's own sum of routes differs from the RIB's. Neither sum contains
+    the routes of the kernel."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["state"] == "in-step", 15, 0.05)
 
@@ -240,7 +249,8 @@ def test_other_counts_in_zebra_fail(dut, wan, vtysh):
 
 
 def test_a_zebra_that_does_not_tell_is_a_warning(dut):
-    """Not knowing is no failure, and it is said how to ask otherwise."""
+    """A zebra that gives no sum is a warning, not a failure, and the doctor prints another way to
+    ask."""
     code, found = doctor(dut, "routes", "--vtysh", "false")
 
     assert (code, found["routes", ""]["status"]) == (0, "warn")
@@ -249,8 +259,8 @@ def test_a_zebra_that_does_not_tell_is_a_warning(dut):
 
 
 def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path, monkeypatch):
-    """vtysh would wait for ever: after 10 s, here one, it is ended, other checks are shown before,
-    audit has exit code 1."""
+    """A vtysh that hangs is ended after 10 s (here 1 s). doctor fails but shows the other checks
+    before the wait, and audit has exit code 1."""
     script = tmp_path / "vtysh"
     script.write_text("#!/bin/sh\necho $$ >>$0.pids\nexec sleep 300\n")
     preload.use(dut, monkeypatch, "hasty")
@@ -274,7 +284,8 @@ def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path, monkeypatc
 
 
 def test_routes_alone_asks_the_zebra_that_runs(dut, tmp_path, monkeypatch):
-    """Where it listens is what its command line says, whether check frr was made or not."""
+    """The check `routes` reads from zebra's command line where zebra listens, with and without the
+    check `frr`."""
     script = tmp_path / "vtysh"
     script.write_text('#!/bin/sh\n[ "$1 $2" = "-N r1" ] || exit 1\nshift 2\n'
                       + SCRIPT.format(ipv4=SUMMARY.format(0), ipv6=SUMMARY.format(0)))  # fmt: skip
@@ -287,7 +298,8 @@ def test_routes_alone_asks_the_zebra_that_runs(dut, tmp_path, monkeypatch):
 
 
 def test_a_port_that_is_shut_down_or_without_a_link_is_told(dut, wan):
-    """By the name that its TAP has; the command shown takes it up again."""
+    """The doctor reports a port that is shut down or has no link, by the name of its TAP. The
+    command that it shows sets the port up again."""
     dut.ip(f"link set {wan.tap} down")
     code, found = doctor(dut, "links")
 
@@ -304,8 +316,9 @@ def test_a_port_that_is_shut_down_or_without_a_link_is_told(dut, wan):
 
 
 def test_who_may_not_ask_is_told_so(dut):
-    """As nobody, while it runs: nothing to start, and no verdict that all is well. By a copy of
-    fpmctl: nobody may not look into every folder that a clone is in."""
+    """The doctor tells a user without access so, while the daemon runs: it shows no command that
+    starts the daemon and does not say that all is well. The test runs a copy of fpmctl as user
+    nobody, because nobody cannot read every folder of a clone."""
     ctl = shutil.copy(dut.daemon.ctl, dut.dir)
     done = subprocess.run([ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
                           capture_output=True, text=True, check=False, user=65534, group=65534,
@@ -318,8 +331,9 @@ def test_who_may_not_ask_is_told_so(dut):
 
 
 def test_without_a_daemon_the_machine_is_examined(dut):
-    """What needs no daemon is checked, the rest is n/a; that it does not answer fails, but a
-    check by its name has an exit code of its own."""
+    """Without a daemon the doctor examines the machine and marks the checks that need the daemon
+    n/a. The missing daemon is a failure, but checks that are chosen by name have an exit code of
+    their own."""
     path = "/nonexistent/control.sock"
     done = dut.fpmctl("--json", "doctor", socket_path=path)
 
@@ -334,7 +348,8 @@ def test_without_a_daemon_the_machine_is_examined(dut):
 
 @pytest.mark.parametrize("check", ["fpm", "routes", "links", "isolation", "memlock", "files"])
 def test_what_only_the_daemon_tells_fails_without_it(dut, check):
-    """Asked for by its name, too: a script that asks `doctor fpm` is not told that all is well."""
+    """A check that needs the daemon fails without it, also when it is chosen by name, so that a
+    script with `doctor fpm` does not get an exit code of 0."""
     path = "/nonexistent/control.sock"
     done = dut.fpmctl("--json", "doctor", check, socket_path=path)
 
@@ -350,7 +365,7 @@ def test_what_only_the_daemon_tells_fails_without_it(dut, check):
     "words", [["doctor", "nonsense"], ["doctor", "list", "fpm"], ["--repair", "doctor"]]
 )
 def test_other_words_are_refused(dut, words):
-    """Exit code 2, one sentence, nothing examined."""
+    """Other words give exit code 2 and one sentence, and the doctor examines nothing."""
     done = dut.fpmctl(*words)
 
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A RIB that stands still: zebra does not notice, memory has a bound that is announced, and
-afterwards everything is in step again."""
+"""A RIB that stands still does not block zebra. The memory of the queue has a bound that the daemon
+shows, and afterwards the RIB and zebra are equal again."""
 
 import os
 import time
@@ -16,9 +16,9 @@ from lib.wait import LONG, eventually
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "5" if LONG else "2"))
-# As many messages as a full table is, which is what fills the queue: a tenth of one, ten times.
+# As many messages as a full table, which is what fills the queue: a tenth of a table, ten times.
 TIMES = (FULL4 + FULL6) // (N4 + N6)
-ROOM = 48 << 20  # above what is accounted: malloc's own, socket buffers, answers
+ROOM = 48 << 20  # above the counted bytes: memory of malloc, socket buffers, answers
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def short(short_queue):
 
 
 def table(dut):
-    """A full table's messages as octets of FPM; its next hops are announced."""
+    """Return the messages of a full table as octets of FPM. Their next hops are announced."""
     wan = dut.wires["wan"]
     hops = {4: [dut.zebra.hop(wan.peer4, wan)], 6: [dut.zebra.hop(wan.peer6, wan)]}
     eventually(lambda: dut.fpm()["queue_bytes"] == 0, 5)
@@ -39,14 +39,15 @@ def table(dut):
 
 
 def warnings(dut, text):
-    """Lines of the daemon's log that hold `text`."""
+    """Return the lines of the daemon's log that contain `text`."""
     with open(dut.log_file, encoding="utf-8") as file:
         return [line for line in file if text in line]
 
 
 def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
-    """PAUSE_S without the rib thread while a full table comes at full speed: no send waits, the
-    queue warns in log and show before it is full, transit goes on; then all is there."""
+    """The rib thread stands still for PAUSE_S while a full table comes at full speed. No send of
+    zebra waits, log and show warn of the queue before it is full, and the daemon forwards.
+    Afterwards the RIB has all routes."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
     generation, before = dut.fpm()["generation"], dut.rss()
@@ -85,9 +86,9 @@ def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
 
 
 def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
-    """Two full tables into a queue for one: the session is closed, not the process; zebra is
-    refused, not left hanging, until there is room; then it replays and what it did not
-    repeat is swept."""
+    """Two full tables come into a queue for one. The daemon closes the session and does not end. It
+    refuses zebra at once, instead of letting it wait, until there is room. Then zebra replays, and
+    the daemon sweeps the routes that zebra did not repeat."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
     before = dut.rss()
@@ -101,7 +102,7 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
             row = eventually(lambda: ended(dut.fpm()), 5)
             shown = dut.fpmctl("show", "fpm").stdout
             with pytest.raises(ConnectionRefusedError):
-                dut.zebra.speaker.connect(timeout=1)  # again and again
+                dut.zebra.speaker.connect(timeout=1)  # each attempt is refused
             grown = dut.rss() - before
         # zebra tries again every 3 s.
         eventually(lambda: dut.fpm()["state"] != "refusing", 30, 0.1, "there is room again")

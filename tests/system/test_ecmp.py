@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several ways to one place: flows spread, stay, and move only when they must."""
+"""The flows of a route with several next hops spread over them, stay on their next hop, and move
+only when they must."""
 
 import time
 from collections import Counter
@@ -18,7 +19,8 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 
 def spread(dut, lan, outs, probes):
-    """{token: name of the wire it left by} of probes; all of them must leave."""
+    """Send probes, all of which must leave. Returns {token: name of the wire by which the probe
+    left}."""
     for wire in outs:
         wire.clear()
     for at in range(0, len(probes), 300):
@@ -30,12 +32,12 @@ def spread(dut, lan, outs, probes):
 
 
 def flows(lan, dst, count):
-    """Probes of `count` flows that differ in their ports."""
+    """Return probes of `count` flows that differ in their ports."""
     return lan.flow_frames(dst, [(1024 + n * 7, 2000 + n % 13) for n in range(count)])
 
 
 def group_route(dut, net, peer, wires, weights=None):
-    """A route over one next hop a wire; returns (group id, ids)."""
+    """Announce a route over one next hop for each wire. Returns (group id, ids)."""
     ids = [dut.zebra.hop(getattr(w, peer), w) for w in wires]
     group = dut.zebra.group(dict(zip(ids, weights or [1] * len(ids))))
     dut.route(net, nhid=group)
@@ -44,7 +46,7 @@ def group_route(dut, net, peer, wires, weights=None):
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_flows_spread_evenly(dut, lan, wan, alt, ext, case, n):
-    """RFC 2992: many flows share the ways in equal parts."""
+    """Many flows spread over the next hops in equal parts (RFC 2992)."""
     net, dst, peer = case
     outs = [wan, alt, ext][:n]
     group_route(dut, net, peer, outs)
@@ -55,7 +57,7 @@ def test_flows_spread_evenly(dut, lan, wan, alt, ext, case, n):
 
 
 def test_destinations_spread_too(dut, lan, wan, alt):
-    """Addresses count in the hash as ports do."""
+    """The hash contains the addresses as well as the ports."""
     group_route(dut, NET, "peer4", [wan, alt])
     probes = [lan.probe(f"198.51.100.{n}") for n in range(256)]
 
@@ -65,7 +67,7 @@ def test_destinations_spread_too(dut, lan, wan, alt):
 
 
 def test_one_flow_takes_one_path(dut, lan, wan, alt, ext, case):
-    """RFC 2991, 2: packets of one flow are never reordered by taking two ways."""
+    """All packets of one flow take one next hop, so that they stay in order (RFC 2991, 2)."""
     net, dst, peer = case
     group_route(dut, net, peer, [wan, alt, ext])
 
@@ -75,8 +77,8 @@ def test_one_flow_takes_one_path(dut, lan, wan, alt, ext, case):
 
 
 def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
-    """Later fragments have no ports: the ports of the first must not count either. Many
-    datagrams spread over both ways."""
+    """All fragments of one datagram take one next hop. Later fragments have no ports, so the hash
+    must leave out the ports of the first, too. Many datagrams spread over both next hops."""
     group_route(dut, NET, "peer4", [wan, alt])
     ways = set()
     for n in range(40):
@@ -90,7 +92,7 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
         alt.clear()
         lan.send(*pieces)
         dut.fence(lan)
-        # Every octet of the datagram is token: every piece holds the start of one.
+        # The whole payload consists of tokens, so that every fragment holds the start of one.
         counts = tuple(len(w.got(token_of(pieces[0])[:6])) for w in (wan, alt))
         assert sorted(counts) == [0, len(pieces)], counts
         ways.add(counts[0] > 0)
@@ -99,14 +101,14 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
 
 
 def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, case):
-    """Resilience: within 100 ms, the flows of other members stay where they are; nothing is
-    lost afterwards; and when the link is back, only its share comes back."""
+    """A lost link moves only its own flows, within 100 ms. The flows of other members stay on their
+    member, and no packet is lost afterwards. When the link is back, only its share moves back."""
     net, dst, peer = case
     outs = [wan, alt, ext]
     group_route(dut, net, peer, outs)
 
     def ways():
-        # Same flows, new tokens: the flow is known by its position.
+        # The same flows with new tokens: the position identifies a flow.
         again = flows(lan, dst, 400)
         found = spread(dut, lan, outs, again)
         return [found[token_of(p)] for p in again]
@@ -130,17 +132,17 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
 
 
 def far_link(dut, wire, state):
-    """Take the far end of a port up or down."""
+    """Set the far end of a port up or down."""
     netns.link_set(dut.far, wire.name, state == "up")
 
 
 def link(dut, wire):
-    """Link state of a port as the daemon shows it."""
+    """Return the link state of a port as the daemon shows it."""
     return dut.port_row(wire)["link"]
 
 
 def test_traffic_after_a_link_loss_is_not_lost(dut, lan, wan, alt, case):
-    """What is sent later than 100 ms after the loss arrives, every packet."""
+    """Every packet that is sent later than 100 ms after a link loss arrives."""
     net, dst, peer = case
     group_route(dut, net, peer, [wan, alt])
 
@@ -148,10 +150,10 @@ def test_traffic_after_a_link_loss_is_not_lost(dut, lan, wan, alt, case):
         clock = Clock(dut)
         far_link(dut, wan, "down")
         moved = true_in_time(clock, lambda: not dut.all_alive(net))
-        first = stream.sent + 1  # the next may have been sent already
+        first = stream.sent + 1  # the stream may have sent the next packet already
         eventually(lambda: stream.sent > first + 800)
         down = range(first, stream.sent)
-        dut.fence(lan)  # those have been judged
+        dut.fence(lan)  # the forwarder has judged these packets
         up = time.monotonic()
         far_link(dut, wan, "up")
         eventually(lambda: link(dut, wan) == "up", 5, 0.01)
@@ -161,12 +163,12 @@ def test_traffic_after_a_link_loss_is_not_lost(dut, lan, wan, alt, case):
     lost = [stream.time_of(n) for n in stream.lost(wan, alt)]
     assert [t - moved for t in lost if moved < t < up] == []
     assert [t - up for t in lost if t >= up] == []
-    # Nor has any of them waited in the queue of the dead port until it came back.
+    # No packet waited in the queue of the dead port until the port came back.
     assert [n for n in stream.arrived(wan) if n in down] == []
 
 
 def test_a_group_that_loses_a_member_by_message_is_resilient(dut, lan, wan, alt, ext):
-    """The same when zebra takes a member out: only its flows move."""
+    """When zebra takes a member out of its group, only the flows of this member move."""
     group, ids = group_route(dut, NET, "peer4", [wan, alt, ext])
 
     def ways():
@@ -187,7 +189,7 @@ def test_a_group_that_loses_a_member_by_message_is_resilient(dut, lan, wan, alt,
 
 
 def test_a_failed_neighbor_moves_its_flows(dut, lan, wan, alt, given_up_soon):
-    """A member whose gateway does not answer is no way out."""
+    """A member whose gateway does not answer gets no flows."""
     hops = [dut.zebra.hop("192.0.2.99", wan), dut.zebra.hop(alt.peer4, alt)]
     dut.route(NET, nhid=dut.zebra.group(hops))
 
@@ -206,7 +208,8 @@ def test_a_failed_neighbor_moves_its_flows(dut, lan, wan, alt, given_up_soon):
 
 @pytest.mark.smoke
 def test_all_members_down_is_told(dut, lan, wan, alt):
-    """RFC 1812, 5.2.7.1: no way left is unreachable, counted as egress down."""
+    """A packet whose route has no member left gets destination unreachable, and the drop counts as
+    egress down (RFC 1812, 5.2.7.1)."""
     group_route(dut, NET, "peer4", [wan, alt])
     for wire in (wan, alt):
         far_link(dut, wire, "down")
@@ -224,23 +227,23 @@ def test_all_members_down_is_told(dut, lan, wan, alt):
     eventually(lambda: wan.got(token_of(again)) or alt.got(token_of(again)))
 
 
-GATEWAY = "192.0.2.99"  # on wan, nobody but this test knows it
+GATEWAY = "192.0.2.99"  # on wan; only this test uses it
 
 
 def carrier(dut, wan, dead):
-    """The far end of the port goes down."""
+    """Set the far end of the port down."""
     far_link(dut, wan, "down" if dead else "up")
 
 
 def admin(dut, wan, dead):
-    """`ip link set down`; the kernel forgets the neighbors of that interface."""
+    """Set the interface down. The kernel then forgets the neighbors of that interface."""
     dut.ip(f"link set {wan.tap} {'down' if dead else 'up'}")
     if not dead:
         dut.neighbor(GATEWAY, wan)
 
 
 def neighbor(dut, wan, dead):
-    """The gateway does not answer any more: the kernel says failed."""
+    """Set the neighbor entry of the gateway to failed, as for a gateway that no longer answers."""
     if dead:
         dut.ip(f"neigh replace {GATEWAY} dev {wan.tap} nud failed")
     else:
@@ -248,17 +251,17 @@ def neighbor(dut, wan, dead):
 
 
 def address(dut, wan, dead):
-    """zebra 8.4 tells the member's id anew and not its group (FPM.md, 0.8): by an interface
-    that is not there, and back."""
+    """Announce the id of the member again, first by an interface that does not exist, then by the
+    right one. zebra 8.4 does not announce the group again (FPM.md, 0.8)."""
     oif = 4711 if dead else dut.ifindex(wan)
     dut.zebra.hop(GATEWAY, nhid=881, oif=oif)
 
 
 @pytest.mark.parametrize("cause", [carrier, admin, neighbor, address])
 def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, cause):
-    """No carrier, admin-down, neighbor failed, interface missing: it leaves its group at
-    once and without a word of zebra's about it, comes back when the cause has gone, and
-    the flows of the others stay where they are."""
+    """A member leaves its group at once, without a message of zebra, when its port has no carrier
+    or is admin-down, its neighbor has failed or its interface is missing. It comes back when the
+    cause ends. The flows of the other members stay on their member."""
     dut.neighbor(GATEWAY, wan)
     dut.zebra.hop(GATEWAY, wan, nhid=881)
     ids = [881, dut.zebra.hop(alt.peer4, alt), dut.zebra.hop(ext.peer4, ext)]
@@ -287,7 +290,8 @@ def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, c
 
 @pytest.mark.smoke
 def test_weights_have_sixteen_bits(dut, lan, wan, alt):
-    """zebra --nexthop-weight-16-bit (10.5): 16384 to 49152 is a quarter, and shown whole."""
+    """With weights of 16 bits (zebra --nexthop-weight-16-bit, 10.5), 16384 of 16384 + 49152 gets a
+    quarter of the flows, and fpmctl shows the whole weights."""
     group_route(dut, NET, "peer4", [wan, alt], [16384, 49152])
 
     counts = Counter(spread(dut, lan, [wan, alt], flows(lan, HOST, 3000)).values())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many ways to one place: shares over ten thousand flows, groups of 8 and of 64, members of
-both families, two routers in a row. A member is known by the MAC its packets go to."""
+"""Groups with many next hops: shares over ten thousand flows, groups of 8 and of 64, members of
+both families, two routers in a row. The destination MAC of a packet identifies its member."""
 
 import ipaddress
 import itertools
@@ -25,14 +25,15 @@ FLOWS = 10_000
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def case(request):
-    """(prefix, destination, gateway number n of wire number w)."""
+    """Return (prefix, destination, gateway number n of wire number w)."""
     if request.param == 4:
         return NET, HOST, lambda w, n: f"192.0.2.{64 * w + 10 + n}"
     return NET6, HOST6, lambda w, n: f"2001:db8:{w or 4}::10:{n + 1:x}"
 
 
 def gateways(dut, wires, count, address):
-    """`count` gateways in turn on `wires`: [(address, wire, MAC)], known to the kernel."""
+    """Make `count` gateways in turn on `wires`, known to the kernel. Returns [(address, wire,
+    MAC)]."""
     numbers = {w.name: n for n, w in enumerate(dut.wires.values())}
     found = []
     for n in range(count):
@@ -48,17 +49,17 @@ def gateways(dut, wires, count, address):
 
 
 def flow_frames(lan, dst, count):
-    """Frames of `count` flows that differ in ports only; the same ones for equal arguments
-    but for their tokens."""
+    """Return frames of `count` flows that differ only in their ports. Equal arguments give the same
+    flows with other tokens."""
     ports = [(1024 + n * 7 % 60000, 2000 + n // 8) for n in range(count)]
     return lan.flow_frames(dst, ports)
 
 
 def members(dut, lan, outs, frames):
-    """MAC that each frame went to, in order; every one must have left."""
+    """Return the destination MAC of each frame, in order. Every frame must have left."""
     for wire in outs:
         wire.clear()
-    for at in range(0, len(frames), 250):  # no more than a port's ring holds
+    for at in range(0, len(frames), 250):  # the size of a port's ring
         lan.send(*frames[at : at + 250])
         dut.fence(lan)
     found = {token_of(d): d[:6].hex(":") for w in outs for d in w.got() if token_of(d)}
@@ -68,7 +69,7 @@ def members(dut, lan, outs, frames):
 
 
 def group_of(dut, prefix, hops, weights=None):
-    """A route over gateways; returns (group id, ids in order)."""
+    """Announce a route over gateways. Returns (group id, ids in order)."""
     ids = [dut.zebra.hop(a, w) for a, w, _ in hops]
     group = dut.zebra.group(dict(zip(ids, weights or itertools.repeat(1))))
     dut.route(prefix, nhid=group)
@@ -77,7 +78,8 @@ def group_of(dut, prefix, hops, weights=None):
 
 @pytest.mark.parametrize("weights", [(1, 3), (10, 20, 70), (1, 254)], ids=str)
 def test_weights_are_honoured_within_two_percent(dut, lan, wan, alt, ext, case, weights):
-    """RFC 2992 with weights, over ten thousand flows."""
+    """The shares of ten thousand flows match the weights within two percent (RFC 2992 with
+    weights)."""
     prefix, dst, address = case
     hops = gateways(dut, [wan, alt, ext][: len(weights)], len(weights), address)
     group_of(dut, prefix, hops, weights)
@@ -89,8 +91,8 @@ def test_weights_are_honoured_within_two_percent(dut, lan, wan, alt, ext, case, 
 
 
 def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
-    """Resilience: a member that goes takes only its own flows along, spread over all the
-    others; when it is back only its share moves, and all of that to it."""
+    """A member of eight that goes moves only its own flows, spread over all the others. When it is
+    back, only its share moves, all of it to this member."""
     prefix, dst, address = case
     outs = [wan, alt, ext]
     hops = gateways(dut, outs, 8, address)
@@ -118,7 +120,8 @@ def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
 
 
 def fragment_frames(lan, dst, count):
-    """Three fragments of each of `count` datagrams, one after the other; the first has ports."""
+    """Return three fragments of each of `count` datagrams, one after the other. The first fragment
+    has the ports."""
     eth, frames = Ether(src=lan.mac, dst=lan.port_mac), []
     for n in range(count):
         ports = UDP(sport=n, dport=n, len=88)
@@ -134,11 +137,11 @@ def fragment_frames(lan, dst, count):
 
 
 def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
-    """A group as wide as FRR makes them: every member has its share, and the fragments of a
-    datagram have one way (RFC 6438, 3), datagrams many."""
+    """In a group as wide as FRR makes them, every member gets its share. The fragments of one
+    datagram take one next hop (RFC 6438, 3), and many datagrams spread."""
     prefix, dst, address = case
     hops = gateways(dut, [wan, alt, ext], 36 if address(0, 0)[0] == "1" else 64, address)
-    if len(hops) < 64:  # a /26 a wire: the rest on the fourth, where the packets come from
+    if len(hops) < 64:  # a /26 for each wire: the rest on the fourth, from which the packets come
         hops += [(f"192.0.2.{10 + n}", lan, f"02:00:00:00:e1:{n:02x}") for n in range(28)]
         dut.ip(
             *(
@@ -159,8 +162,8 @@ def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
 
 
 def test_members_of_both_families(dut, lan, wan, alt):
-    """RFC 8950: IPv4 over an IPv4 and an IPv6 gateway at once, each with its own MAC and
-    the EtherType of the packet."""
+    """IPv4 takes an IPv4 gateway and an IPv6 gateway of one group, each with its own MAC and the
+    EtherType of the packet (RFC 8950)."""
     mac4 = dut.neighbor("192.0.2.90", wan, "02:00:00:00:e4:04")
     mac6 = dut.neighbor("fe80::90", alt, "02:00:00:00:e6:06")
     ids = [dut.zebra.hop("192.0.2.90", wan), dut.zebra.hop("fe80::90", alt)]
@@ -173,7 +176,8 @@ def test_members_of_both_families(dut, lan, wan, alt):
 
 
 def test_the_flow_label_counts(dut, lan, wan, alt):
-    """RFC 6437, 3: flows that the label alone tells apart spread; equal ones stay."""
+    """Flows that differ only in the flow label spread. Packets with equal labels take one next hop
+    (RFC 6437, 3)."""
     group_of(dut, NET6, [(wan.peer6, wan, None), (alt.peer6, alt, None)])
 
     frames = [bytes(lan.probe(HOST6, fl=n)) for n in range(400)]
@@ -185,8 +189,9 @@ def test_the_flow_label_counts(dut, lan, wan, alt):
 
 
 def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
-    """RFC 6438, 3: only the first has ports, so they count for none; many datagrams spread
-    over both ways."""
+    """The fragments of one IPv6 datagram take one next hop. Only the first has ports, so the hash
+    leaves the ports of all fragments out (RFC 6438, 3). Many datagrams spread over both next
+    hops."""
     group_of(dut, NET6, [(wan.peer6, wan, None), (alt.peer6, alt, None)])
     eth, ways = Ether(src=lan.mac, dst=lan.port_mac), set()
     for n in range(40):
@@ -206,9 +211,9 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
 
 @pytest.mark.parametrize("cause", ["link", "neighbor"])
 def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt, cause):
-    """Prefixes point at groups: what a lost link or a failed neighbor costs does not grow
-    with them. A stream to addresses all over the table loses nothing sent later than 100 ms
-    after the loss."""
+    """Prefixes point at groups, so the time to handle a lost link or a failed neighbor does not
+    grow with the number of prefixes. A stream to addresses all over the table loses no packet that
+    is sent later than 100 ms after the loss."""
     count, ids = 20_000, [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)]
     group = dut.zebra.group(ids)
     first = ipaddress.ip_network("198.18.0.0/29")
@@ -234,8 +239,8 @@ def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt
 
 
 def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
-    """No polarisation: of the flows that the first router sends one way, the second, with
-    the same ways and a seed of its own, sends half either way."""
+    """Two routers in a row do not polarize: the second router has the same next hops and a seed of
+    its own, and sends half of the flows that the first sends to one next hop to each of its own."""
     second = own_dut()
     second.start()
     for router in (dut, second):

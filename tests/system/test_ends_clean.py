@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon lives through nonsense and churn, then stops: exit code 0, and of one with
-AddressSanitizer and UBSan (`make system-asan`) no report, no leak: conftest.py looks."""
+"""A daemon survives nonsense and churn, then stops with exit code 0. A daemon with AddressSanitizer
+and UBSan (`make system-asan`) makes no report and has no leak: conftest.py checks this."""
 
 import pytest
 
@@ -24,13 +24,13 @@ def watched(own_dut):
 
 
 def ends_clean(dut):
-    """Stop it: it lives, and ends by itself."""
+    """Assert that the daemon lives, stop it, and assert that it ends by itself."""
     assert dut.alive() and dut.stop(timeout=30) == 0, dut.log()
 
 
 def test_after_nonsense_and_churn_it_ends_clean(watched, rng):
-    """Random frames on every port, damaged FPM, reconnects, churn, neighbors that come
-    and go, links that flap, every show; then SIGTERM."""
+    """The daemon ends clean on SIGTERM after random frames on every port, damaged FPM, reconnects,
+    churn, neighbors that come and go, links that flap, and every show."""
     dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.zebra.group(list(dut.zebra.nexthops))
@@ -62,7 +62,8 @@ def test_after_nonsense_and_churn_it_ends_clean(watched, rng):
 
 
 def test_after_forwarding_and_errors_it_ends_clean(watched):
-    """Every slow path once: ICMP errors, fragments, waiting packets; then SIGTERM."""
+    """The daemon ends clean on SIGTERM after every slow path once: ICMP errors, fragments, waiting
+    packets."""
     dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.ip("link set wan0 mtu 1300")
@@ -79,8 +80,8 @@ def test_after_forwarding_and_errors_it_ends_clean(watched):
 
 
 def test_while_packets_are_looked_at_it_ends_clean(watched, rng):
-    """Nonsense on every port under traces and captures whose clients read, do not read, and
-    go away; explained nonsense; the end comes while they run."""
+    """The daemon ends clean while traces and captures of nonsense on every port run. Some of their
+    clients read, some do not read, some go away. It also explains nonsense."""
     dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     silent = [Watching(dut, trace={}), Watching(dut, capture={"snap": 64})]

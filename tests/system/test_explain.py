@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl explain: what would become of a packet, by the very stages that packets take;
-nothing is sent, nothing counted, and it is what happens when the packet comes."""
+"""fpmctl explain prints the fate of a packet by the same stages that packets take. It sends and
+counts nothing, and a real packet has the explained fate."""
 
 import json
 import struct
@@ -24,7 +24,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 @pytest.fixture
 def taught(dut, wan, alt):
-    """A route of every kind, and a way out with a small MTU."""
+    """A router with a route of every kind, and with an egress of a small MTU."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
     ids = [dut.zebra.hop(w.peer4, w) for w in (wan, alt)]
@@ -40,7 +40,7 @@ def taught(dut, wan, alt):
 
 
 def explain(dut, wire, packet):
-    """The row that explains a frame on a wire."""
+    """Return the row that explains a frame on a wire."""
     data = bytes(packet)
     want = {"port": wire.tap, "frame": data[:300].hex(), "frame_bytes": len(data)}
     (row,) = dut.control.request({"explain": want})
@@ -48,26 +48,26 @@ def explain(dut, wire, packet):
 
 
 def said(dut, *words, code=0):
-    """What fpmctl explain prints about these words."""
+    """Return the output of fpmctl explain with these words."""
     done = dut.fpmctl("explain", *words)
     assert (done.returncode, done.stderr) == (code, ""), (done.stdout, done.stderr)
     return done.stdout
 
 
 def frame(lan, ip, **ether):
-    """A frame for the router with a token in it."""
+    """Return a frame for the router with a token in it."""
     ether = {"src": lan.mac, "dst": lan.port_mac, **ether}
     return Ether(**ether) / ip / Raw(token())
 
 
 def udp(src, dst, dport=4001, **fields):
-    """A UDP packet of either family."""
+    """Return a UDP packet of either family."""
     ip = IPv6 if ":" in dst else IP
     return ip(src=src, dst=dst, **fields) / UDP(sport=4000, dport=dport)
 
 
 def kinds(lan, wan):
-    """{claim: (frame, verdict, reason)}: BEHAVIOUR, a line each."""
+    """Return {claim: (frame, verdict, reason)}: BEHAVIOUR, a line each."""
     p4, p6 = lan.peer4, lan.peer6
     no_ip = Ether(src=lan.mac, dst=lan.port_mac)
     bad_sum = bytearray(bytes(frame(lan, udp(p4, HOST))))
@@ -140,7 +140,7 @@ def kinds(lan, wan):
 
 @pytest.mark.smoke
 def test_every_kind_of_verdict(taught, lan, wan):
-    """Each by its reason, and the stages up to the one that decided."""
+    """explain gives each verdict with its reason, and the stages up to the stage that decided."""
     stages = ["admit", "parse", "lookup", "adjacency", "rewrite", "send"]
     for claim, (packet, verdict, reason) in kinds(lan, wan).items():
         if claim == "not ip":
@@ -154,7 +154,8 @@ def test_every_kind_of_verdict(taught, lan, wan):
 
 
 def test_an_error_that_is_not_sent_is_told_with_its_reason(taught, lan):
-    """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): a silent drop is not a lost ICMP error."""
+    """explain says when no ICMP error is sent, and why: a silent drop is not a lost ICMP error (RFC
+    1812, 4.3.2.7 and RFC 4443, 2.4 (e))."""
     p4, p6, nowhere, nowhere6 = lan.peer4, lan.peer6, "100.64.0.1", "2001:db8:aaaa::1"
     cases = {
         "ICMP error itself": IP(src=p4, dst=nowhere) / ICMP(type=3),
@@ -177,7 +178,8 @@ def test_an_error_that_is_not_sent_is_told_with_its_reason(taught, lan):
 
 
 def test_a_forwarded_packet_is_told_whole(taught, lan, wan):
-    """Route, next hop, neighbor, MTU, MACs and TTL, for scripts and for people."""
+    """For a forwarded packet explain prints route, next hop, neighbor, MTU, MACs and TTL, as JSON
+    and as text."""
     row = explain(taught, lan, frame(lan, udp(lan.peer4, HOST, ttl=9)))
     text = said(taught, "port", lan.tap, "src", lan.peer4, "dst", HOST, "ttl", "9")
 
@@ -191,7 +193,8 @@ def test_a_forwarded_packet_is_told_whole(taught, lan, wan):
 
 
 def test_the_longest_prefix_is_the_one_told(taught, lan, alt):
-    """A more specific route, and the default behind everything."""
+    """explain names the longest prefix: a more specific route, or the default route when no other
+    matches."""
     taught.route("198.51.100.9/32", via=alt.peer4, wire=alt)
     taught.route("0.0.0.0/0", via=alt.peer4, wire=alt)
 
@@ -201,7 +204,8 @@ def test_the_longest_prefix_is_the_one_told(taught, lan, alt):
 
 
 def test_words_that_were_not_said_are_guessed(taught, lan, wan):
-    """The port by the way back to the source, the source by the port."""
+    """explain completes missing words: the port by the route back to the source, the source by the
+    port."""
     assert f"arrived    {wan.tap}" in said(taught, "src", wan.peer4, "dst", HOST)
     assert f"packet     {lan.peer4} -> {HOST}, udp" in said(taught, "dst", HOST)
     assert f"{wan.peer6} -> {HOST6}" in said(taught, "port", wan.tap, "dst", HOST6)
@@ -225,14 +229,15 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
     ],
 )
 def test_wrong_words_are_told(taught, words, sentence):
-    """A sentence, and exit code 2."""
+    """Wrong words give a sentence and exit code 2."""
     done = taught.fpmctl("explain", *words)
 
     assert done.returncode == 2 and sentence in done.stderr, done.stderr
 
 
 def test_the_exit_code_tells_drops_from_the_rest(taught, wan):
-    """0 for forwarded, delivered and waiting; 3 for dropped, with something to do."""
+    """explain exits with 0 for a forwarded, delivered or waiting packet and with 3 for a dropped
+    packet, with advice."""
     said(taught, "dst", HOST)
     said(taught, "dst", wan.ip4)
     said(taught, "dst", "192.0.2.120")
@@ -241,7 +246,8 @@ def test_the_exit_code_tells_drops_from_the_rest(taught, wan):
 
 
 def test_a_frame_too_short_for_a_header_is_told_as_that(taught):
-    """Not as one from nobody to nobody."""
+    """explain says that a frame is too short for a header, and does not print empty addresses for
+    it."""
     for octets, text in (("00", "1 octet"), ("00" * 13, "13 octets")):
         text = f"packet     a frame of {text}, too short for an Ethernet header\n"
         assert said(taught, "port", "lan0", "hex", octets, code=3).startswith(text)
@@ -250,7 +256,7 @@ def test_a_frame_too_short_for_a_header_is_told_as_that(taught):
 
 
 def test_nothing_is_sent_counted_or_marked(taught, lan, wan):
-    """A dry run leaves no trace: no counter, no frame, no question to a neighbor."""
+    """explain changes no counter, sends no frame and asks for no neighbor."""
     before = taught.counters()
     for wire in taught.wires.values():
         wire.clear()
@@ -265,11 +271,11 @@ def test_nothing_is_sent_counted_or_marked(taught, lan, wan):
     assert wan.solicitations("192.0.2.120") == []
 
 
-# --- it is what happens -------------------------------------------------------------------
+# --- explain agrees with the router --------------------------------------------------------
 
 
 def random_packet(rng, lan, wan):
-    """Any packet: mostly reasonable, often with something wrong."""
+    """Return a random packet: mostly valid, often with one error."""
     four = rng.random() < 0.65
     if four:
         src = rng.choice([lan.peer4] * 6 + ["127.0.0.1", "240.0.0.1", "169.254.7.7"])
@@ -296,7 +302,7 @@ def random_packet(rng, lan, wan):
     load = token() + bytes(rng.choice([0, 0, 64, 1200, 1380]))
     data = bytearray(bytes(Ether(src=lan.mac, dst=mac) / ip / upper / Raw(load)))
     what = rng.random()
-    if what < 0.12:  # an octet of the header is wrong
+    if what < 0.12:  # one octet of the header is wrong
         data[14 + rng.randrange(8 if four else 6)] ^= 1 << rng.randrange(8)
     elif what < 0.16:
         data = data[: rng.randrange(14, 40)]
@@ -308,18 +314,19 @@ def random_packet(rng, lan, wan):
 
 
 def seen(dut, mark):
-    """(wire, octets) of the probe with this mark as it left, or (None, b"")."""
+    """Return (wire, octets) of the probe with this mark as it left, or (None, b"")."""
     for wire in dut.wires.values():
         own = bytes.fromhex(wire.port_mac.replace(":", ""))
         for got in wire.got(mark):
             proto = got[23] if got[12:14] == b"\x08\x00" else got[20]
-            if got[6:12] == own and proto in (6, 17):  # no ICMP error that quotes it
+            if got[6:12] == own and proto in (6, 17):  # this is no ICMP error that quotes the probe
                 return wire, got
     return None, b""
 
 
 def asked(dut):
-    """Packets whose sender was to be told the MTU, as the policers let them."""
+    """Count the packets whose sender was to get the MTU in an ICMP error, as far as the policers
+    passed them."""
     rows = dut.control.ask("punt")
     return sum(
         r["passed"] for r in rows if r["class"] in ("icmp4-too-big", "icmp6-too-big")
@@ -327,9 +334,9 @@ def asked(dut):
 
 
 def test_it_is_what_happens(taught, lan, wan, rng):
-    """A few hundred random packets, explained first and sent then: every one leaves by the
-    port, to the MAC and with the TTL that were told, or moves the counters that were told.
-    """
+    """explain agrees with the router for a few hundred random packets: each packet, sent
+    afterwards, leaves by the port, to the MAC and with the TTL that explain gave, or moves the
+    counters that explain gave."""
     told, packets = [], []
     for _ in range(400):
         data = random_packet(rng, lan, wan)
@@ -344,15 +351,16 @@ def test_it_is_what_happens(taught, lan, wan, rng):
 
     moved = {("dropped", k): v for k, v in taught.drops(before).items()}
     moved |= {("punted", k): v for k, v in taught.moved(before, "punt").items()}
-    # What a fence is, and what an ICMP error is asked for by beside its drop.
+    # The frames of a fence, and the punts that ask for an ICMP error beside the drop.
     moved[("punted", "not_ip")] = moved.get(("punted", "not_ip"), 0) - taught.marks + marks
     for reason in ("ttl_expired", "unreach"):
         moved.pop(("punted", reason), None)
-    # What is answered with the MTU is a drop, and a punt too as far as policers let it.
+    # A packet that is answered with the MTU counts as a drop, and also as a punt as far as policers
+    # pass it.
     moved[("punted", "too_big")] = (
         moved.get(("punted", "too_big"), 0) - asked(taught) + mtus
     )
-    for reason in ("neigh_failed", "hold_full"):  # the punt thread's, later
+    for reason in ("neigh_failed", "hold_full"):  # the punt thread counts these later
         moved.pop(("dropped", reason), None)
     want_left = want.pop(("forwarded", None), 0)
     assert {k: v for k, v in moved.items() if v} == dict(want)
@@ -361,7 +369,7 @@ def test_it_is_what_happens(taught, lan, wan, rng):
         mark = token_of(data)
         if row["verdict"] != "forwarded" or mark is None:
             continue
-        if mark not in data[: 14 + row["length"]]:  # behind the packet, whose length is wrong
+        if mark not in data[: 14 + row["length"]]:  # behind the packet: wrong length
             continue
         wire, got = seen(taught, mark)
         assert wire and wire.tap == row["out"], row

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A forwarder never allocates, locks, logs or asks the kernel for anything while packets
-come: by what its objects call, and by what one does that is never idle."""
+"""A forwarder never allocates, locks, logs or makes a system call while packets come: by the
+symbols that its objects call, and by the system calls of a forwarder that is never idle."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ from lib.dataplane import ROOT
 from lib.wait import eventually
 from test_idle import forwarders
 
-# What forwarders' objects, and those of the lookup, may call beyond themselves.
+# The symbols outside of themselves that the objects of the forwarders and of the lookup may call.
 ALLOWED = {
     "fib_(resolve(_in_vrf)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
@@ -29,7 +29,7 @@ ALLOWED = {
 
 
 def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
-    """Every symbol that the objects of the walk and the lookup leave open is a known one."""
+    """Every undefined symbol of the objects of the walk and the lookup is in ALLOWED."""
     if os.environ.get("BUILD", "release") != "release":
         pytest.skip("sanitizers call more")
     objects = glob.glob(f"{ROOT}/build/release/obj/fpm-dataplane/fwd/*.o")
@@ -51,7 +51,8 @@ def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
 
 
 def test_a_busy_forwarder_makes_no_system_call(own_dut, tmp_path):
-    """One port hands out frames without an end and has no descriptor, the others are quiet."""
+    """A busy forwarder makes no system call. One port gives frames without end and has no
+    descriptor; the other ports are quiet."""
     if shutil.which("strace") is None:
         pytest.skip("no strace here")
     router = own_dut()

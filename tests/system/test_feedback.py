@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Acknowledgements to zebra (`fpm: feedback: true`): RTM_F_OFFLOAD when packets take the
-route, RTM_F_OFFLOAD_FAILED when they cannot (FPM.md, 8)."""
+"""The daemon acknowledges routes to zebra (`fpm: feedback: true`): RTM_F_OFFLOAD when packets take
+the route, RTM_F_OFFLOAD_FAILED when they cannot (FPM.md, 8)."""
 
 import ipaddress
 import select
@@ -17,13 +17,13 @@ OFFLOAD, FAILED = 0x4000, 0x20000000
 
 
 class Acks:
-    """What the daemon says on the FPM connection."""
+    """The messages of the daemon on the FPM connection."""
 
     def __init__(self, speaker):
         self.socket, self.data, self.rows = speaker.socket, b"", []
 
     def read(self):
-        """All acknowledgements so far: [(prefix, protocol, type, flags)]."""
+        """Return all acknowledgements so far: [(prefix, protocol, type, flags)]."""
         while select.select([self.socket], [], [], 0)[0]:
             self.data += self.socket.recv(1 << 16)
         while len(self.data) >= 4:
@@ -42,7 +42,7 @@ class Acks:
             "=BBBBBBBBI", octets[16:28]
         )
         attr_size, attr = struct.unpack("=HH", octets[28:32])
-        # One message a frame, and a request: zebra reads nothing else.
+        # The daemon sends one message in a frame, as a request, because zebra reads nothing else.
         assert (size, kind, flags) == (len(octets), fpm.RTM_NEWROUTE, fpm.NLM_F_REQUEST)
         assert (table, attr, attr_size) == (
             fpm.RT_TABLE_MAIN,
@@ -64,7 +64,8 @@ def router(own_dut):
 
 
 def test_a_route_is_acknowledged_when_packets_take_it(router):
-    """Both families, next-hop objects and none; again for each time it is sent."""
+    """The daemon acknowledges a route when packets take it: in both families, with next-hop objects
+    and without, and again each time zebra sends it."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     acks = Acks(router.zebra.speaker)
 
@@ -73,7 +74,7 @@ def test_a_route_is_acknowledged_when_packets_take_it(router):
         router.zebra.route(net, wan.peer4, wan)
         eventually(lambda: len(acks.read()) == n + 1, 2, 0.0005)
         assert acks.rows[n] == (net, fpm.PROTO_BGP, fpm.RTN_UNICAST, OFFLOAD)
-        router.forwarded(lan, lan.probe(host), wan)  # at once, no waiting
+        router.forwarded(lan, lan.probe(host), wan)  # no wait: the packet takes the route at once
 
     router.zebra.route(NET6, wan.peer6, wan)
     router.zebra.add(NET, rtm_type=fpm.RTN_BLACKHOLE)
@@ -87,7 +88,8 @@ def test_a_route_is_acknowledged_when_packets_take_it(router):
 
 
 def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
-    """A route with labels is not forwarded, and zebra must not advertise it."""
+    """The daemon acknowledges a route with labels as failed, because it does not forward such a
+    route and zebra must not advertise it."""
     wan = router.wires["wan"]
     acks = Acks(router.zebra.speaker)
 
@@ -104,8 +106,8 @@ def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
 
 
 def test_a_zebra_that_does_not_listen_harms_nobody(router):
-    """100,000 acknowledgements that nobody reads wait; routes, packets and the session go
-    on; whoever connects next gets its own only."""
+    """100,000 acknowledgements wait that zebra does not read. Routes, packets and the session go
+    on. The next client of the FPM gets only its own acknowledgements."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     router.route(NET, via=wan.peer4, wire=wan)
     with router.stream(lan, HOST) as stream:
@@ -124,7 +126,7 @@ def test_a_zebra_that_does_not_listen_harms_nobody(router):
 
 
 def test_feedback_is_off_when_not_asked_for(dut, wan):
-    """Nothing is ever sent to zebra by default."""
+    """By default the daemon sends nothing to zebra."""
     before = dut.fpm()["feedback"]
 
     dut.route(NET, via=wan.peer4, wire=wan)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Acknowledgements end to end: a real FRR that listens to them advertises what the
-dataplane forwards, and nothing before.
+"""Acknowledgements end to end: a real FRR that reads them advertises the routes that the dataplane
+forwards, and advertises no route before.
 
-FRR 8.4 does not listen (FPM.md, 8), so this needs a newer one: `make frr-root` unpacks one
-beside the machine's own in build/frr-root, FRR_ROOT names another; skipped without.
+FRR 8.4 discards acknowledgements (FPM.md, 8), so the test needs a newer FRR. `make frr-root`
+unpacks it into build/frr-root, beside the machine's own FRR; FRR_ROOT names another folder. Without
+a newer FRR the test is skipped.
 """
 
 import json
@@ -47,7 +48,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class NewFrr:
-    """zebra and bgpd of FRR_ROOT in the router's namespace, two BGP speakers beside it."""
+    """Run zebra and bgpd of FRR_ROOT in the router's namespace, with two BGP speakers beside it."""
 
     def __init__(self, dut, tmp_path):
         self.dut, self.tmp, self.mark = dut, str(tmp_path), str(tmp_path)
@@ -55,7 +56,7 @@ class NewFrr:
         self.mounts, self.programs = [], []
 
     def start(self, gateway):
-        """All of it; routes come from `far[0]` with this next hop, `far[1]` listens."""
+        """Start all programs. `far[0]` announces routes with this next hop, `far[1]` receives."""
         for place in ("proc", "sys", "dev"):
             netns.command(["mount", "--bind", "/" + place, os.path.join(ROOT, place)])
             self.mounts.append(os.path.join(ROOT, place))
@@ -105,18 +106,18 @@ class NewFrr:
         self.programs.append(procs.start([*argv, *words], self.mark, log, self.dut.ctl))
 
     def vtysh(self, *words):
-        """Output of one vtysh."""
+        """Return the output of one vtysh."""
         argv = ["ip", "netns", "exec", self.dut.ctl, "chroot", ROOT, "vtysh", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
 
     def peers(self):
-        """{peer: (state, prefixes received, prefixes sent)}."""
+        """Return {peer: (state, prefixes received, prefixes sent)}."""
         text = self.vtysh("-c", "show bgp ipv4 unicast summary json")
         rows = json.loads(text or "{}").get("peers", {})
         return {p: (r["state"], r.get("pfxRcd"), r.get("pfxSnt")) for p, r in rows.items()}
 
     def destroy(self):
-        """Leave nothing."""
+        """End all programs and remove all files."""
         for program in self.programs:
             program.kill()
             program.wait()
@@ -129,8 +130,9 @@ class NewFrr:
 
 @pytest.mark.parametrize("feedback", [True, False], ids=["feedback", "no feedback"])
 def test_what_is_advertised_is_what_is_forwarded(own_dut, tmp_path, feedback):
-    """`bgp suppress-fib-pending`: with acknowledgements all routes go on to the next
-    router, without them none, for nobody has said that packets would arrive."""
+    """With `bgp suppress-fib-pending` and acknowledgements, bgpd advertises all routes to the next
+    router. Without acknowledgements it advertises none, because the dataplane has not said that
+    packets would arrive."""
     dut = own_dut()
     dut.edit_config("fpm:\n", f"fpm:\n  feedback: {str(feedback).lower()}\n")
     dut.start()

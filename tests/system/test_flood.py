@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Floods beside a BGP session with a hold time of 3 s, a BFD session of 3 x 100 ms and transit
-traffic: nothing of these is lost (RFC 6192, 1; RFC 1812, 5.3.8). Each prints what it measured:
-PYTEST_ADDOPTS=-s shows it."""
+"""A BGP session with a hold time of 3 s, a BFD session of 3 x 100 ms and transit traffic lose
+nothing during floods (RFC 6192, 1; RFC 1812, 5.3.8). Each test prints its measurements:
+PYTEST_ADDOPTS=-s shows them."""
 
 import pytest
 
@@ -9,10 +9,10 @@ from flooded import FLOOD, PEER4, Flooded, Maker, measure
 from lib.built import sanitized
 from lib.wait import eventually
 
-STRAYS = 20  # frames of others that belong to the class of a flood
+STRAYS = 20  # other frames that belong to the class of a flood
 TRIES = 3
 
-# What is flooded (flooded.Maker says what it is and by which RFC), and what is policed.
+# The kind of each flood (flooded.Maker describes it, with the RFC), and the class that polices it.
 FLOODS = {
     "arp": "arp-new", "nd": "nd-new", "ttl": "icmp4-ttl", "no_route": "icmp4-unreach",
     "echo": "icmp", "echo6": "icmp", "syn": "bgp-new", "ack": "bgp-new",
@@ -23,31 +23,34 @@ FLOODS = {
 
 @pytest.fixture(scope="module")
 def flooded(possible):
-    """The router, FRR at both ends, sessions up."""
+    """A router with FRR at both ends, sessions up."""
     with Flooded() as made:
         yield made
 
 
 def frames(flooded, kind, port):
-    """A flood of a kind towards a port."""
+    """Return the frames of a flood of a kind towards a port."""
     return Maker(flooded.dut.daemon.ports()[port + "0"]["mac"], kind).frames(kind)
 
 
 @pytest.mark.parametrize("kind", FLOODS)
 def test_no_session_and_no_transit_is_lost_under_a_flood_of(flooded, kind):
-    """From another link than the peer's."""
+    """A flood from another link than the link of the peer costs no session and no transit
+    packet."""
     holds(flooded, kind, "ext")
 
 
 @pytest.mark.parametrize("kind", ["arp", "nd", "syn", "bfd_spoofed", "echo", "fragment"])
 def test_nor_from_the_peers_own_link(flooded, kind):
-    """Through the very port, and its receive queue, that the sessions use."""
+    """A flood by the port, and by the receive queue, that the sessions use costs no session and no
+    transit packet."""
     holds(flooded, kind, "peer")
 
 
 def holds(flooded, kind, port):
-    """Flood; what must hold of every class holds. A loss while others had the CPUs may be the
-    machine's: it is measured again, and is the router's when it comes each time."""
+    """Flood, and assert the claims that hold for every class. A loss while other programs had the
+    CPUs may be due to the machine: the test measures again, and the router has failed when the loss
+    comes each time."""
     name = FLOODS[kind]
     for n in range(TRIES):
         eventually(flooded.is_up, 20, 0.2, "all is well at first")
@@ -61,15 +64,16 @@ def holds(flooded, kind, port):
             f" others had {said['others']:.0%}, longest waits {list(said['waits'].items())[:3]}"
         )
         if sanitized(flooded.dut):
-            return  # that it lives is enough: the next one waits until all is well again
+            return  # the daemon lives, which is enough; the next test waits for all sessions
         assert said["sent"] >= FLOOD, "that was no flood"
-        # Each frame is judged or counted as missed, and no more pass than the policer lets.
+        # Each frame is judged or counted as missed, and at most as many pass as the policer
+        # permits.
         assert 0 <= said["judged"] + said["missed"] - said["sent"] <= STRAYS
         assert said["passed"] <= said["at_most"]
         assert all(said["classes"][c]["passed"] for c in ("bfd", "bgp")), "peers have a room"
         protected = ("bfd", "bgp", "igp", "arp", "nd")
         assert [c for c in protected if said["classes"][c]["policed"]] == []
-        assert said["punt_cpu"] < 0.5  # a sanity bound: measured are a few per cent
+        assert said["punt_cpu"] < 0.5  # a sanity bound: the measured share is a few per cent
         lost = (said["bgp_lost"], said["bfd_lost"], said["transit_lost"])
         if lost == (0, 0, 0) and flooded.is_up():
             return
@@ -77,7 +81,8 @@ def holds(flooded, kind, port):
 
 
 def test_a_session_comes_up_again_under_a_flood_of_syn(flooded):
-    """RFC 4271, 8: what our side begins is known to be wanted, and has the room of peers."""
+    """A BGP session comes up again during a flood of SYN. The daemon expects the connection that
+    the router's own bgpd opens, and polices it with the class of peers (RFC 4271, 8)."""
     eventually(flooded.is_up, 20, 0.2, "all is well at first")
     went = flooded.losses()[0]
     with flooded.flooding(frames(flooded, "syn", "ext"), "ext"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""IPv4 or IPv6 in, the same out: what is forwarded and how it looks afterwards; what is dropped,
-each under its own name. What one family alone has is in test_forward_headers.py."""
+"""The router forwards IPv4 and IPv6: these tests check the form of a forwarded packet, and the
+counter of each dropped packet. Tests of one family alone are in test_forward_headers.py."""
 
 import struct
 from collections import namedtuple
@@ -16,7 +16,7 @@ from ipv4 import checksum, ident_for_zero
 from lib.wait import eventually
 from wire import token_of
 
-N = 7  # how many of each bad packet are sent
+N = 7  # the number of each bad packet that the tests send
 # A family: names of its fields, octets of its header, a prefix beyond the router, a host in it.
 Way = namedtuple("Way", "family layer type hops header net host default")
 WAYS = {
@@ -27,12 +27,12 @@ WAYS = {
 
 @pytest.fixture
 def way(family):
-    """Both families."""
+    """Run the test for both families."""
     return WAYS[family]
 
 
 def by_family(**values):
-    """Cases of both families: [(way, value)], named IPv4-value and IPv6-value."""
+    """Return the cases of both families: [(way, value)], named IPv4-value and IPv6-value."""
     return [
         pytest.param(WAYS[int(name[-1])], value, id=f"{name}-{value}")
         for name, some in values.items()
@@ -41,17 +41,17 @@ def by_family(**values):
 
 
 def routed(dut, way, wire):
-    """A route to what is beyond the router, by a wire."""
+    """Announce a route by a wire to the prefix beyond the router."""
     dut.route(way.net, via=wire.peer(way.family), wire=wire)
 
 
-# -- what passes --
+# -- packets that pass --
 
 
 @pytest.mark.smoke
 def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, way):
-    """RFC 1812, 5.3.1 and 5.2.1; RFC 8200, 3 and 7: one hop is spent, the link layer is rewritten;
-    class, identification, flow label and payload pass untouched."""
+    """A forwarded packet has one hop less and new MACs. Class, identification, flow label and
+    payload pass unchanged (RFC 1812, 5.3.1 and 5.2.1; RFC 8200, 3 and 7)."""
     routed(dut, way, wan)
     more = {4: {"tos": 0xB8, "id": 4660}, 6: {"tc": 0xB8, "fl": 0xABCDE}}[way.family]
     probe = lan.probe(way.host, size=200, **{way.hops: 64}, **more)
@@ -71,7 +71,8 @@ def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, way):
     by_family(IPv4=[42, 64, 576, 1280, 1499, 1500], IPv6=[58, 64, 1280, 1499, 1500]),
 )
 def test_every_size_is_forwarded_whole(dut, lan, wan, way, size):
-    """RFC 2544, 9.1 and RFC 8200, 5: from the smallest packet to the MTU of the way out."""
+    """The router forwards packets of every size whole, from the smallest packet to the egress MTU
+    (RFC 2544, 9.1 and RFC 8200, 5)."""
     routed(dut, way, wan)
     probe = lan.probe(way.host, size=size)
 
@@ -82,7 +83,7 @@ def test_every_size_is_forwarded_whole(dut, lan, wan, way, size):
 
 
 def test_order_is_kept_within_a_flow(dut, lan, wan, way):
-    """RFC 1812, 2.2.1 as all expect it: one flow, one order."""
+    """The packets of one flow stay in order (RFC 1812, 2.2.1)."""
     routed(dut, way, wan)
     probes = [lan.probe(way.host) for _ in range(200)]
 
@@ -95,8 +96,9 @@ def test_order_is_kept_within_a_flow(dut, lan, wan, way):
 
 @pytest.mark.parametrize("way, octets", by_family(IPv4=[8, 23], IPv6=[8, 40]))
 def test_ethernet_padding_is_trimmed(dut, lan, wan, way, octets):
-    """RFC 894 and RFC 2464, 3: octets after the packet are padding, not data. IPv4 of 38 octets
-    and 8 more make the shortest frame; a veth may fill that up again, with zeros."""
+    """The router removes Ethernet padding: octets after the packet are no data (RFC 894 and RFC
+    2464, 3). IPv4 of 38 octets and 8 more make the shortest frame; a veth may fill that up again,
+    with zeros."""
     routed(dut, way, wan)
     probe = lan.probe(way.host, size=38 if way.family == 4 else 0)
     begin, end = 14 + way.header, len(bytes(probe))
@@ -109,7 +111,7 @@ def test_ethernet_padding_is_trimmed(dut, lan, wan, way, octets):
 
 
 LONGEST = {
-    # (prefixes in order, with the wire each leads to), (destinations, with the wire they take)
+    # (prefixes in order, each with its wire), (destinations, with the wire they take)
     4: (
         {
             "0.0.0.0/0": "ext",
@@ -146,8 +148,8 @@ LONGEST = {
 
 @pytest.mark.smoke
 def test_the_longest_prefix_wins(dut, lan, way):
-    """RFC 1812, 5.2.4.3; RFC 4291 and RFC 7608: longest match at any length, from the default
-    route to one address, under one another."""
+    """The longest prefix wins at any length, from the default route to one address, also when the
+    prefixes overlap (RFC 1812, 5.2.4.3; RFC 4291 and RFC 7608)."""
     routes, destinations = LONGEST[way.family]
     for prefix, name in routes.items():
         wire = dut.wires[name]
@@ -158,7 +160,8 @@ def test_the_longest_prefix_wins(dut, lan, way):
 
 
 def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt, way):
-    """RFC 1812, 5.2.4.3 and RFC 7608, 2: at every moment one of the two routes matches."""
+    """No packet is lost while a longer prefix comes and goes: at every moment one of the two routes
+    matches (RFC 1812, 5.2.4.3 and RFC 7608, 2)."""
     routed(dut, way, wan)
     nhid = dut.zebra.hop(alt.peer(way.family), alt)
     longer = {4: "198.51.100.8/30", 6: "2001:db8:f000::/64"}[way.family]
@@ -175,14 +178,16 @@ def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, a
 
 
 def test_source_equal_to_destination_is_forwarded(dut, lan, wan, way):
-    """RFC 1812, 5.3.7 does not list it among martians: it is routed."""
+    """The router forwards a packet whose source equals its destination. RFC 1812, 5.3.7 does not
+    list it among the martians."""
     routed(dut, way, wan)
 
     dut.forwarded(lan, lan.probe(way.host, src=way.host), wan)
 
 
 def test_out_of_the_interface_it_came_in_by(dut, lan, way):
-    """RFC 1812, 5.2.1: forwarded back; redirects are off."""
+    """The router forwards a packet out of the interface by which it came; redirects are off (RFC
+    1812, 5.2.1)."""
     routed(dut, way, lan)
     probe = lan.probe(way.host)
 
@@ -195,7 +200,7 @@ def test_out_of_the_interface_it_came_in_by(dut, lan, way):
 
 @pytest.mark.smoke
 def test_a_host_on_the_connected_subnet(dut, lan, wan, way):
-    """RFC 1812, 5.2.4.2 and RFC 4861, 5.2: an on-link destination is its own next hop."""
+    """An on-link destination is its own next hop (RFC 1812, 5.2.4.2 and RFC 4861, 5.2)."""
     assert dut.forwarded(lan, lan.probe(wan.peer(way.family)), wan).dst == wan.mac
 
 
@@ -208,8 +213,9 @@ def test_a_host_on_the_connected_subnet(dut, lan, wan, way):
     ids=["slash-31", "slash-127"],
 )
 def test_both_addresses_of_a_link_of_two_are_hosts(dut, lan, wan, own, peer, prefix):
-    """RFC 3021, 2.1: a /31 has no broadcast address; RFC 6164, 5.1: a /127 has no anycast address
-    of routers, its even one is a host's too."""
+    """Both addresses of a link of two addresses are hosts. A /31 has no broadcast address (RFC
+    3021, 2.1). A /127 has no anycast address of routers: its even address is that of a host, too
+    (RFC 6164, 5.1)."""
     dut.ip(f"addr add {own} dev {wan.tap} nodad")
     dut.neighbor(peer, wan)
     eventually(lambda: dut.route_row(prefix), 5, 0.005)
@@ -221,7 +227,8 @@ def test_both_addresses_of_a_link_of_two_are_hosts(dut, lan, wan, own, peer, pre
 
 
 def test_counters_of_the_good_count_what_passed(dut, lan, wan):
-    """RFC 2863, 3.1: ports count frames in and out, the total counts what was routed."""
+    """Ports count received and sent frames, and the total counts forwarded packets (RFC 2863,
+    3.1)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     before = dut.counters()
     ports = {row["name"]: row for row in dut.control.ask("ports")}
@@ -245,7 +252,7 @@ def test_counters_of_the_good_count_what_passed(dut, lan, wan):
 
 
 def test_udp_payload_is_left_alone(dut, lan, wan):
-    """RFC 1812, 5.2.1: the payload is not looked at, right or wrong."""
+    """The router does not look at the UDP payload, valid or not (RFC 1812, 5.2.1)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST)
     probe[UDP].chksum = 0xBAD1
@@ -256,7 +263,7 @@ def test_udp_payload_is_left_alone(dut, lan, wan):
     assert out[UDP].chksum == 0xBAD1
 
 
-# -- what must not pass, each under its own name --
+# -- packets that must not pass, each under its own name --
 
 
 def _cut(octets):
@@ -326,8 +333,8 @@ SHAPES6 = {
 
 @pytest.mark.parametrize("way, name", by_family(IPv4=SHAPES4, IPv6=SHAPES6))
 def test_bad_shape_is_dropped_and_counted(dut, lan, wan, way, name):
-    """RFC 1812, 5.2.2 and RFC 8200, 3: the tests before forwarding; each failure has its own
-    counter."""
+    """The router drops a packet that fails one of the checks before forwarding, and each check has
+    its own counter (RFC 1812, 5.2.2 and RFC 8200, 3)."""
     routed(dut, way, wan)
     change, reason = (SHAPES4 if way.family == 4 else SHAPES6)[name]
     probes = [change(bytes(lan.probe(way.host, size=40 + way.header))) for _ in range(N)]
@@ -366,8 +373,8 @@ MARTIANS6 = {
 
 @pytest.mark.parametrize("way, name", by_family(IPv4=MARTIANS4, IPv6=MARTIANS6))
 def test_martians_are_dropped_and_counted(dut, lan, wan, way, name):
-    """RFC 1812, 5.3.7; RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7 and RFC 6890, 2.2.3: addresses that never
-    pass a router, even with a default route."""
+    """The router drops packets with addresses that never pass a router, even with a default route
+    (RFC 1812, 5.3.7; RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7 and RFC 6890, 2.2.3)."""
     dut.route(way.default, via=wan.peer(way.family), wire=wan)
     src, dst, reason = (MARTIANS4 if way.family == 4 else MARTIANS6)[name]
     probes = [lan.probe(dst, src=src) for _ in range(N)]
@@ -377,7 +384,8 @@ def test_martians_are_dropped_and_counted(dut, lan, wan, way, name):
 
 @pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01"])
 def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
-    """RFC 1122, 3.3.6: what went to many at the link is no packet to one of us."""
+    """The router drops a packet to its own unicast address in a broadcast or multicast frame (RFC
+    1122, 3.3.6)."""
     probes = [lan.probe(lan.ip4), lan.probe(lan.ip6)]
     for probe in probes:
         probe[Ether].dst = mac
@@ -388,7 +396,8 @@ def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
 
 
 def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):
-    """No route of zebra, no forwarding: the kernel's table is not ours."""
+    """The dataplane does not forward by the routes of the kernel. A prefix without a route of zebra
+    has no route."""
     dut.ip("route replace 203.0.113.0/24 via 192.0.2.66")
     try:
         assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"no_route": 1}
@@ -396,7 +405,7 @@ def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):
         dut.ip("route del 203.0.113.0/24")
 
 
-# 7; 0 below another tag; 7 below a priority; a service tag; one cut short.
+# VLAN id 7; id 0 below id 7; id 7 below a priority tag; a service tag; the reserved id 4095.
 TAGS = [
     b"\x81\0\0\x07",
     b"\x81\0\0\x07\x81\0\0\0",
@@ -407,7 +416,8 @@ TAGS = [
 
 
 def test_a_tagged_packet_is_not_routed_as_if_it_had_no_tag(dut, lan, wan):
-    """IEEE 802.1Q: another VLAN is another link, and one without an interface is nobody's."""
+    """The router drops a packet with the tag of a VLAN that has no interface, because another VLAN
+    is another link (IEEE 802.1Q)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     data = bytes(lan.probe(HOST))
     tagged = [data[:12] + tag + data[12:] for tag in TAGS]
@@ -417,7 +427,8 @@ def test_a_tagged_packet_is_not_routed_as_if_it_had_no_tag(dut, lan, wan):
 
 @pytest.mark.parametrize("priority", [0, 5])
 def test_a_tag_with_a_priority_and_no_vlan_is_none(dut, lan, wan, priority):
-    """IEEE 802.1Q, 9.6: a frame with id 0 belongs to no VLAN; it leaves without the tag."""
+    """The router forwards a frame with VLAN id 0, because it belongs to no VLAN. It leaves without
+    the tag (IEEE 802.1Q, 9.6)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST)
     data = bytes(probe)

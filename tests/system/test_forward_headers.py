@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What one family alone has: IPv4's checksum, options and broadcasts; IPv6's extension headers and
-link-local addresses. What both have is in test_forward.py."""
+"""Tests of one family alone: checksum, options and broadcasts of IPv4; extension headers and
+link-local addresses of IPv6. Tests of both families are in test_forward.py."""
 
 import pytest
 from scapy.layers.inet import (
@@ -25,7 +25,7 @@ from ipv4 import checksum, ident_for_zero, ip_of
 from lib.wait import eventually
 from wire import token, token_of
 
-N = 7  # how many of each bad packet are sent
+N = 7  # the number of each bad packet that the tests send
 
 
 # -- IPv4 alone --
@@ -35,8 +35,8 @@ N = 7  # how many of each bad packet are sent
     "before", [0x0000, 0x0001, 0xFEFF, 0xFF00, 0xFEFE, 0x00FF, 0xFFFE, 0x0100]
 )
 def test_checksum_corner_cases(dut, lan, wan, before):
-    """RFC 1624, 3: an incremental update must be right where ones' complement has two
-    zeros; the identification is chosen so that the checksum sent is `before`."""
+    """An incremental update of the checksum is right where ones' complement has two zeros (RFC
+    1624, 3). The test chooses the identification so that the sent checksum is `before`."""
     dut.route(NET, via=wan.peer4, wire=wan)
     for ttl in (2, 64, 255):
         probe = lan.probe(HOST, ttl=ttl, id=0)
@@ -58,8 +58,8 @@ def test_checksum_corner_cases(dut, lan, wan, before):
 
 @pytest.mark.smoke
 def test_a_checksum_of_ones_is_one_of_zeros(dut, lan, wan):
-    """RFC 1071, 2 (B): ones' complement has two zeros and a sum that is right with one is
-    right with the other; a sender may write 0xffff."""
+    """The router accepts a checksum of 0xffff in place of 0, because ones' complement has two
+    zeros: a sum that is right with one zero is right with the other (RFC 1071, 2 (B))."""
     dut.route(NET, via=wan.peer4, wire=wan)
     data = bytes(lan.probe(HOST, size=60))
     data = data[:18] + ident_for_zero(data) + data[20:24] + b"\xff\xff" + data[26:]
@@ -71,7 +71,7 @@ def test_a_checksum_of_ones_is_one_of_zeros(dut, lan, wan):
 
 
 def test_every_checksum_survives_the_walk(dut, lan, wan):
-    """RFC 1624: 3,000 headers of all sums arrive with a right sum."""
+    """3,000 headers with all sums leave with a right sum (RFC 1624)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = bytearray(bytes(lan.probe(HOST, id=0)))
     mark = token_of(probe)
@@ -94,8 +94,8 @@ def test_every_checksum_survives_the_walk(dut, lan, wan):
     ids=["record-route", "timestamp", "router-alert"],
 )
 def test_options_are_forwarded(dut, lan, wan, option):
-    """RFC 1812, 4.2.2.1 and 5.3.13: options pass as they are; the sum covers the whole
-    header; the host sees none of it, whatever a router alert says."""
+    """The router forwards options unchanged, with a checksum over the whole header. The kernel of
+    the router sees no such packet, not even with a router alert (RFC 1812, 4.2.2.1 and 5.3.13)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST, options=[option])
 
@@ -110,7 +110,8 @@ def test_options_are_forwarded(dut, lan, wan, option):
 
 
 def test_length_beyond_the_frame_is_not_hidden_by_padding(dut, lan, wan):
-    """RFC 1812, 5.2.2 (5): the total length must fit the frame as received."""
+    """A total length larger than the received frame is an error, also when padding fills the frame
+    (RFC 1812, 5.2.2 (5))."""
     dut.route(NET, via=wan.peer4, wire=wan)
     data = bytes(lan.probe(HOST, size=100))[:60]
 
@@ -120,7 +121,8 @@ def test_length_beyond_the_frame_is_not_hidden_by_padding(dut, lan, wan):
 @pytest.mark.parametrize("src", ["127.0.0.1", "0.1.2.3", "224.0.0.9", "255.255.255.255"])
 @pytest.mark.parametrize("dst", ["224.0.0.5", "255.255.255.255"])
 def test_no_group_hears_of_martians(dut, lan, src, dst):
-    """RFC 1122, 3.2.1.3: an invalid source is silently discarded, wherever it sends to."""
+    """The router drops a packet with an invalid source silently, also when its destination is a
+    group (RFC 1122, 3.2.1.3)."""
     mac = "ff:ff:ff:ff:ff:ff" if dst.startswith("255") else "01:00:5e:00:00:05"
     probe = Ether(src=lan.mac, dst=mac) / lan.probe(dst, src=src).payload
 
@@ -131,8 +133,8 @@ def test_no_group_hears_of_martians(dut, lan, src, dst):
 @pytest.mark.smoke
 @pytest.mark.parametrize("dst", ["192.0.2.127", "192.0.2.64"], ids=["ones", "zeros"])
 def test_directed_broadcast_is_dropped(dut, lan, wan, dst):
-    """RFC 2644 and RFC 1812, 4.2.3.1: neither form of a broadcast to a connected subnet is
-    forwarded, the old one with a host part of zeros included; nor is its sender told."""
+    """The router forwards neither form of a broadcast to a connected subnet, the old form with a
+    host part of zeros included, and sends no error (RFC 2644 and RFC 1812, 4.2.3.1)."""
     probes = [lan.probe(dst) for _ in range(N)]
 
     assert dut.not_forwarded(lan, *probes) == {"ip4_directed_bcast": N}
@@ -140,14 +142,16 @@ def test_directed_broadcast_is_dropped(dut, lan, wan, dst):
 
 
 def test_a_directed_broadcast_beyond_the_connected_subnets_is_a_unicast(dut, lan, wan):
-    """RFC 1812, 5.3.5.2: only the last router can tell; the others forward it."""
+    """The router forwards a broadcast to a subnet beyond its own as a unicast, because only the
+    last router can recognize it (RFC 1812, 5.3.5.2)."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     dut.forwarded(lan, lan.probe("198.51.100.255"), wan)
 
 
 def test_a_far_end_of_a_point_to_point_address_is_a_host(dut, lan, wan):
-    """RFC 3021 for /32: `ip addr add A peer B/32`; no address of it is a broadcast."""
+    """The far address of `ip addr add A peer B/32` is a host. No address of the /32 is a broadcast
+    (RFC 3021)."""
     dut.ip("addr add 203.0.113.4 peer 203.0.113.7/32 dev wan0")
     dut.neighbor("203.0.113.7", wan)
     eventually(lambda: dut.route_row("203.0.113.7/32"), 5, 0.005)
@@ -163,7 +167,8 @@ def test_a_far_end_of_a_point_to_point_address_is_a_host(dut, lan, wan):
 
 
 def test_via_a_link_local_gateway(dut, lan, wan):
-    """RFC 4861, 6.3.4: routers are known by their link-local addresses."""
+    """A route by a link-local gateway forwards, because routers announce themselves by their
+    link-local addresses (RFC 4861, 6.3.4)."""
     mac = dut.neighbor("fe80::77", wan, "02:00:00:00:77:77")
     dut.route(NET6, via="fe80::77", wire=wan)
 
@@ -171,7 +176,7 @@ def test_via_a_link_local_gateway(dut, lan, wan):
 
 
 def test_the_same_link_local_gateway_on_two_links(dut, lan, wan, alt):
-    """RFC 4007, 6: a link-local address means another node on another link."""
+    """One link-local address on two links names two gateways (RFC 4007, 6)."""
     on_wan = dut.neighbor("fe80::78", wan, "02:00:00:00:78:01")
     on_alt = dut.neighbor("fe80::78", alt, "02:00:00:00:78:02")
     dut.route("2001:db8:f000::/48", via="fe80::78", wire=wan)
@@ -182,7 +187,7 @@ def test_the_same_link_local_gateway_on_two_links(dut, lan, wan, alt):
 
 
 def test_hop_by_hop_options_are_forwarded(dut, lan, wan):
-    """RFC 8200, 4.3: a node that is not told to look passes them on."""
+    """The router forwards hop-by-hop options without a look at them (RFC 8200, 4.3)."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     mark = token()
     head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=HOST6)
@@ -197,8 +202,8 @@ def test_hop_by_hop_options_are_forwarded(dut, lan, wan):
     "kind", [0x1E, 0x5E, 0x9E, 0xDE], ids="skip drop tell tell1".split()
 )
 def test_hop_by_hop_options_unknown_to_us_are_passed_on(dut, lan, wan, kind):
-    """RFC 8200, 4.3 and RFC 9673, 5: a router that is not configured to look at hop-by-hop
-    options forwards whatever the action bits of an unknown one say."""
+    """The router forwards unknown hop-by-hop options with any action bits, because it is not
+    configured to look at them (RFC 8200, 4.3 and RFC 9673, 5)."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     mark = token()
     options = bytes([17, 0, kind, 4]) + bytes(4)
@@ -214,8 +219,8 @@ def test_hop_by_hop_options_unknown_to_us_are_passed_on(dut, lan, wan, kind):
 
 @pytest.mark.smoke
 def test_a_long_chain_of_extension_headers_is_bounded_work(dut, lan, wan):
-    """RFC 8200, 4.1: forwarded by the fixed header alone; no chain, right or nonsense, is
-    walked to its end in the fast path, nor crashes the slow one."""
+    """The router forwards by the fixed header alone (RFC 8200, 4.1). The fast path walks no chain
+    of extension headers to its end, right or nonsense, and no chain crashes the slow path."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     chain = bytes([60, 0, 1, 4, 0, 0, 0, 0]) * 170
@@ -230,7 +235,8 @@ def test_a_long_chain_of_extension_headers_is_bounded_work(dut, lan, wan):
 
 
 def test_a_routing_header_0_for_us_is_refused_by_the_kernel(dut, lan, wan):
-    """RFC 5095, 3: with segments left an error goes to the source, nothing to the segment."""
+    """The kernel answers a routing header 0 with segments left with an error to the source, and
+    nothing goes to the segment (RFC 5095, 3)."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     mark = token()
     head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=lan.ip6)
@@ -244,7 +250,8 @@ def test_a_routing_header_0_for_us_is_refused_by_the_kernel(dut, lan, wan):
 
 
 def test_an_unknown_option_for_us_is_answered_by_the_kernel(dut, lan):
-    """RFC 8200, 4.2: action bits 10, discard and tell the source: parameter problem 2."""
+    """The kernel discards an unknown option with action bits 10 and sends parameter problem 2 to
+    the source (RFC 8200, 4.2)."""
     mark = token()
     options = bytes([17, 0, 0x9E, 4]) + bytes(4)
     head = Ether(src=lan.mac, dst=lan.port_mac)
@@ -258,7 +265,8 @@ def test_an_unknown_option_for_us_is_answered_by_the_kernel(dut, lan):
 
 
 def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
-    """RFC 5095, 3 with RFC 8200, 4.4: only the node addressed looks at a routing header."""
+    """The router forwards a routing header 0 to another node, because only the addressed node looks
+    at it (RFC 5095, 3 with RFC 8200, 4.4)."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     mark = token()
     head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=HOST6)
@@ -270,8 +278,8 @@ def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
 
 
 def test_a_link_local_destination_is_never_forwarded_not_even_back(dut, lan):
-    """RFC 4291, 2.5.6: nobody passes it on. The kernel would, to its own link, and send a
-    redirect beside: it gets only what is for itself."""
+    """The router drops a packet to another link-local address (RFC 4291, 2.5.6). It does not punt
+    the packet, because the kernel would send it back on the link, with a redirect."""
     lan.answer("fe80::99")
     probe = lan.probe("fe80::99", src="fe80::98")
 
@@ -280,8 +288,9 @@ def test_a_link_local_destination_is_never_forwarded_not_even_back(dut, lan):
 
 
 def test_every_link_local_address_of_a_port_is_ours_and_only_there(dut, lan, wan):
-    """RFC 4291, 2.8: any number of them, each on its link; RFC 4291, 2.6.1: and that of all
-    routers. One that is taken away is ours no more."""
+    """The kernel gets packets to any number of link-local addresses of a port, on their link only,
+    and to the anycast address of routers (RFC 4291, 2.8 and 2.6.1). It gets none to a removed
+    address."""
     own = [f"fe80::5:{n}" for n in range(3)]
     dut.ip(*(f"addr add {address}/64 dev lan0 nodad" for address in own))
 
@@ -300,7 +309,8 @@ def test_every_link_local_address_of_a_port_is_ours_and_only_there(dut, lan, wan
 
 
 def test_more_link_local_addresses_than_anybody_has_are_the_kernels_to_tell(dut, lan):
-    """Of a port with more than eight the kernel is asked: none of ours may be lost."""
+    """With more than eight link-local addresses on a port, the router punts the packets to
+    link-local destinations, so that the kernel decides and no packet to an own address is lost."""
     own = [f"fe80::6:{n}" for n in range(12)]
     dut.ip(*(f"addr add {address}/64 dev lan0 nodad" for address in own))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What zebra says over FPM is what packets do: every message, any order, in time."""
+"""Packets take the routes that zebra sends over FPM: every message, in any order, in time."""
 
 import struct
 
@@ -21,7 +21,7 @@ def leads_to(dut, wire, dst, out):
 
 @pytest.mark.smoke
 def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, case):
-    """Issue of the whole chain: what zebra says is in packets within 100 ms."""
+    """Packets show an added, a replaced and a withdrawn route within 100 ms of zebra's message."""
     net, dst, peer = case
     one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
         getattr(alt, peer), alt
@@ -36,7 +36,7 @@ def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, cas
 
 
 def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):
-    """FRR up to 9.0 replaces with DELROUTE + NEWROUTE in one frame: not a packet lost."""
+    """FRR up to 9.0 replaces a route by DELROUTE and NEWROUTE in one frame: no packet is lost."""
     net, dst, peer = case
     one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
         getattr(alt, peer), alt
@@ -57,7 +57,7 @@ def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):
 
 
 def test_replace_without_delete_shows_no_gap(dut, lan, wan, alt, case):
-    """FRR from 9.1 on: NEWROUTE over what is there is an upsert."""
+    """FRR from 9.1 on replaces a route by a NEWROUTE over the existing route: no packet is lost."""
     net, dst, peer = case
     one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
         getattr(alt, peer), alt
@@ -75,8 +75,8 @@ def test_replace_without_delete_shows_no_gap(dut, lan, wan, alt, case):
 
 
 def test_a_changed_next_hop_moves_its_routes(dut, lan, wan, alt, case):
-    """NEWNEXTHOP is an upsert with late binding: no route message follows, none is needed;
-    and not a packet is lost on the way."""
+    """NEWNEXTHOP changes an existing next hop and moves its routes by late binding, without a route
+    message. No packet is lost."""
     net, dst, peer = case
     nhid = dut.zebra.hop(getattr(wan, peer), wan)
     dut.route(net, nhid=nhid)
@@ -89,7 +89,7 @@ def test_a_changed_next_hop_moves_its_routes(dut, lan, wan, alt, case):
 
 
 def test_a_changed_group_moves_its_routes(dut, lan, wan, alt, case):
-    """The same for groups."""
+    """NEWNEXTHOP changes an existing group and moves its routes, without a route message."""
     net, dst, peer = case
     one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
         getattr(alt, peer), alt
@@ -104,7 +104,8 @@ def test_a_changed_group_moves_its_routes(dut, lan, wan, alt, case):
 
 
 def test_a_changed_member_moves_the_routes_of_its_group(dut, lan, wan, alt, case):
-    """Late binding over two levels: route -> group -> member."""
+    """NEWNEXTHOP of a member moves the routes of its group: late binding over two levels, route ->
+    group -> member."""
     net, dst, peer = case
     one = dut.zebra.hop(getattr(wan, peer), wan)
     group = dut.zebra.group([one])
@@ -117,7 +118,8 @@ def test_a_changed_member_moves_the_routes_of_its_group(dut, lan, wan, alt, case
 
 
 def test_route_before_group_before_member(dut, lan, wan, case):
-    """Any order: every replay has groups before their members; routes may come first."""
+    """The daemon accepts any order: every replay has groups before their members, and routes may
+    come first."""
     net, dst, peer = case
     dut.zebra.add(net, 901)
     dut.zebra.group([902], nhid=901)
@@ -131,7 +133,8 @@ def test_route_before_group_before_member(dut, lan, wan, case):
 def test_an_id_never_announced_is_unresolved_and_hides_shorter_prefixes(
     dut, lan, wan, case
 ):
-    """The route is there but its way is unknown: its traffic must not slip elsewhere."""
+    """A route with an id that zebra never announced is unresolved. Its packets are dropped and do
+    not take a shorter prefix."""
     net, dst, peer = case
     default = "0.0.0.0/0" if peer == "peer4" else "::/0"
     dut.route(default, via=getattr(wan, peer), wire=wan)
@@ -144,8 +147,8 @@ def test_an_id_never_announced_is_unresolved_and_hides_shorter_prefixes(
 
 
 def test_delnexthop_keeps_the_route(dut, lan, wan, alt, case):
-    """DELNEXTHOP while referenced, as FRR 8.4 sends after a replay: the route stays and its
-    last way stays in force until the id, or the route, is sent again."""
+    """DELNEXTHOP of an id in use, as FRR 8.4 sends after a replay, keeps the route. Its last next
+    hop stays in force until zebra sends the id or the route again."""
     net, dst, peer = case
     nhid = dut.zebra.hop(getattr(wan, peer), wan)
     dut.route(net, nhid=nhid)
@@ -165,7 +168,8 @@ def test_delnexthop_keeps_the_route(dut, lan, wan, alt, case):
 
 
 def test_inline_gateway(dut, lan, wan, case):
-    """Kernel routes added by hand come with RTA_GATEWAY, without an id."""
+    """A kernel route that an operator added comes with RTA_GATEWAY and without an id, and it
+    forwards."""
     net, dst, peer = case
     dut.route(net, gateway=getattr(wan, peer), oif=dut.ifindex(wan))
 
@@ -173,7 +177,7 @@ def test_inline_gateway(dut, lan, wan, case):
 
 
 def test_inline_multipath(dut, lan, wan, alt, case):
-    """RTA_MULTIPATH: `no fpm use-next-hop-groups`."""
+    """A route with RTA_MULTIPATH spreads its flows (`no fpm use-next-hop-groups`)."""
     net, dst, peer = case
     hops = [{"gateway": getattr(w, peer), "oif": dut.ifindex(w)} for w in (wan, alt)]
     dut.route(net, multipath=hops)
@@ -187,7 +191,8 @@ def test_inline_multipath(dut, lan, wan, alt, case):
 
 
 def test_ipv4_over_an_ipv6_next_hop(dut, lan, wan):
-    """RFC 8950: EtherType 0x0800 to the MAC of an IPv6 neighbor."""
+    """IPv4 over an IPv6 next hop has EtherType 0x0800 and the MAC of the IPv6 neighbor (RFC
+    8950)."""
     mac = dut.neighbor("fe80::89", wan, "02:00:00:00:89:50")
     nhid = dut.zebra.hop("fe80::89", wan)
     dut.route(NET, nhid=nhid)
@@ -201,11 +206,11 @@ def test_ipv4_over_an_ipv6_next_hop(dut, lan, wan):
 
 
 def test_an_onlink_gateway_outside_the_subnet(dut, lan, wan):
-    """RTNH_F_ONLINK: resolved on the given interface whatever the addresses say; so comes
-    IPv4 over IPv6 from FRR up to 10.5 (169.254.0.1)."""
+    """A gateway with RTNH_F_ONLINK resolves on the given interface, without regard to its subnets.
+    FRR up to 10.5 sends IPv4 over IPv6 this way (169.254.0.1)."""
     mac = dut.neighbor("169.254.0.1", wan, "02:00:00:00:16:92")
     dut.route(NET, nhid=dut.zebra.hop("169.254.0.1", wan, onlink=True))
-    # As it comes without next-hop groups: inside the route.
+    # Without next-hop groups the gateway comes inside the route.
     inside = {"gateway": "169.254.0.1", "oif": dut.ifindex(wan), "onlink": True}
     dut.route("203.0.113.0/24", **inside)
     dut.route("203.0.113.0/25", multipath=[inside])
@@ -215,7 +220,7 @@ def test_an_onlink_gateway_outside_the_subnet(dut, lan, wan):
 
 
 def test_a_next_hop_without_gateway_is_onlink(dut, lan, wan, case):
-    """A route that names only an interface: every destination is a neighbor there."""
+    """A route with only an interface makes every destination a neighbor on it."""
     net, dst, _ = case
     wan.answer(dst, "02:00:00:00:99:01")
     dut.route(net, nhid=dut.zebra.hop(wire=wan))
@@ -224,16 +229,16 @@ def test_a_next_hop_without_gateway_is_onlink(dut, lan, wan, case):
 
 
 def test_link_local_prefixes_of_zebra_are_ignored(dut, lan):
-    """fe80::/64 arrives for whichever interface won: it must mean nothing."""
+    """The daemon ignores fe80::/64, because zebra sends it for only one of the interfaces."""
     dut.zebra.add("fe80::/64", dut.zebra.hop(wire=dut.wires["wan"]), protocol=2)
-    dut.route("2001:db8:f000::/64", rtm_type=fpm.RTN_BLACKHOLE)  # in order behind it
+    dut.route("2001:db8:f000::/64", rtm_type=fpm.RTN_BLACKHOLE)  # read after the first
 
     assert dut.route_row("fe80::/64") is None
 
 
 def test_connected_routes_of_zebra_are_not_trusted(dut, lan, wan, alt):
-    """Connected subnets are the kernel's word: a stale or wrong one of zebra (protocol
-    kernel) neither replaces nor outlives it."""
+    """The daemon takes connected subnets from the kernel. A stale or wrong connected route of zebra
+    (protocol kernel) neither replaces nor outlives it."""
     wrong = dut.zebra.hop(alt.peer4, alt)
     dut.zebra.add(wan.host4, wrong, protocol=fpm.PROTO_KERNEL)
     dut.zebra.add("203.0.113.0/24", dut.zebra.hop(wire=wan), protocol=fpm.PROTO_KERNEL)
@@ -244,7 +249,8 @@ def test_connected_routes_of_zebra_are_not_trusted(dut, lan, wan, alt):
 
 
 def test_other_tables_are_not_forwarded(dut, lan, wan):
-    """Table 100 is for somebody else: known, shown, not in the main FIB."""
+    """Routes of table 100 have another user: the daemon shows them and keeps them out of the main
+    FIB."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     for table in (100, 1000):
         dut.zebra.add(NET, nhid, table=table)
@@ -259,7 +265,8 @@ def test_other_tables_are_not_forwarded(dut, lan, wan):
 
 
 def test_a_route_out_of_no_port_is_not_leaked(dut, lan, wan):
-    """A way out by an interface of the kernel that is no port: counted, told, not sent."""
+    """A route by an interface of the kernel that is no port: the daemon drops its packets, counts
+    them and shows the state."""
     dut.route("0.0.0.0/0", via=wan.peer4, wire=wan)
     dut.route(NET, nhid=dut.zebra.hop("127.0.0.9", oif=1))
 
@@ -267,7 +274,8 @@ def test_a_route_out_of_no_port_is_not_leaked(dut, lan, wan):
 
 
 def test_an_encapsulation_not_supported_is_counted(dut, lan, wan):
-    """A labelled next hop cannot be sent bare: that would be another network."""
+    """The router drops and counts packets to a next hop with a label, because without the label
+    they would go to another network."""
     message = fpm.nexthop_message(990, gateway=wan.peer4, oif=dut.ifindex(wan))
     label = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\1\0") + fpm.attr(
         fpm.NHA_ENCAP, fpm.attr(1, b"\0\6\x41\0")
@@ -281,7 +289,8 @@ def test_an_encapsulation_not_supported_is_counted(dut, lan, wan):
 
 
 def test_an_srv6_encapsulation_is_counted_and_shown(dut, lan, wan):
-    """seg6 (5) and seg6local (7) next hops, by id and inside the route: the same."""
+    """seg6 (5) and seg6local (7) next hops are counted and shown alike, by id and inside the
+    route."""
     head = fpm.nexthop_message(991, gateway=wan.peer6, oif=dut.ifindex(wan))[16:]
     sids = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\5\0") + fpm.attr(fpm.NHA_ENCAP, bytes(28))
     dut.zebra.nexthops.add(991)
@@ -304,8 +313,8 @@ LSP = bytes([fpm.AF_MPLS, 20, 0, 0, 254, 196, 0, 1]) + bytes(4)
 
 
 def test_labels_and_macs_of_evpn_are_counted_and_shown(dut, lan, wan):
-    """What is no IP route is recognised, counted, kept as unsupported in `show routes`, and
-    goes when zebra deletes it."""
+    """The daemon recognizes and counts messages that are no IP route, shows them as unsupported in
+    `show routes`, and removes them when zebra deletes them."""
     before = dut.fpm()
     oif = dut.ifindex(wan)
     lsp = LSP + fpm.attr(fpm.RTA_DST, b"\0\6\x41\0")  # label 100, bottom of stack
@@ -337,7 +346,8 @@ def test_labels_and_macs_of_evpn_are_counted_and_shown(dut, lan, wan):
 
 
 def test_unknown_types_are_skipped_and_counted(dut, lan, wan):
-    """Rules, traffic control, what later versions send: by length, never by guess."""
+    """The daemon skips and counts rules, traffic control and messages of later versions by their
+    length. It never guesses."""
     before = dut.fpm()
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.zebra.together(
@@ -355,7 +365,7 @@ def test_unknown_types_are_skipped_and_counted(dut, lan, wan):
 
 
 def test_frames_may_be_cut_anywhere(dut, lan, wan):
-    """TCP knows no frames: octet by octet is the same stream."""
+    """TCP may cut frames anywhere: octet by octet is the same stream."""
     message = dut.zebra.add_message(NET, dut.zebra.hop(wan.peer4, wan))
     for octet in fpm.frame(message) * 2:
         dut.zebra.raw(bytes([octet]))
@@ -365,7 +375,7 @@ def test_frames_may_be_cut_anywhere(dut, lan, wan):
 
 
 def test_all_messages_of_a_large_frame_count(dut, lan, wan):
-    """A frame may be 65,535 octets of messages."""
+    """The daemon reads all messages of a frame of up to 65,535 octets."""
     nhid = dut.zebra.hop(wan.peer6, wan)
     nets = [f"2001:db8:f{n:03x}::/48" for n in range(900)]
     dut.zebra.together(*(dut.zebra.add_message(net, nhid) for net in nets))
@@ -375,7 +385,8 @@ def test_all_messages_of_a_large_frame_count(dut, lan, wan):
 
 
 def test_delete_of_what_is_not_there_is_nothing(dut, lan, wan):
-    """zebra deletes what it never announced; later messages count all the same."""
+    """zebra deletes routes that it never announced. The daemon ignores this and reads the later
+    messages."""
     before = dut.fpm()
     dut.zebra.drop("203.0.113.0/25", "2001:db8:ffff::/48")
     dut.zebra.drop_hop(4040404)
@@ -386,7 +397,7 @@ def test_delete_of_what_is_not_there_is_nothing(dut, lan, wan):
 
 
 def test_identical_messages_change_nothing(dut, lan, wan):
-    """A BGP update of attributes only re-sends the route as it is."""
+    """The same route again changes nothing: a BGP update of attributes only makes zebra send it."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.route(NET, nhid=nhid)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The FPM session comes and goes; forwarding does not. Garbage is counted and survived."""
+"""Forwarding continues when the FPM session ends and begins. The daemon counts and survives
+garbage."""
 
 import json
 import os
@@ -21,8 +22,8 @@ SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
 
 
 def test_only_zebra_may_be_zebra(own_dut):
-    """Listening on every address: this host's programs are let in by each of them, others
-    are shut out and counted, and the session that is there does not notice."""
+    """A daemon that listens on every address accepts the programs of this host by each of its
+    addresses. It refuses and counts other clients, and the open session continues."""
     dut = own_dut()
     dut.edit_config("127.0.0.1:2620", "0.0.0.0:2620")
     dut.start()
@@ -30,7 +31,8 @@ def test_only_zebra_may_be_zebra(own_dut):
     dut.route(NET, via=wan.peer4, wire=wan)
     generation = dut.fpm()["generation"]
 
-    # 127.0.0.2 to 127.0.0.1: both this host's, but not one address: as a stranger's.
+    # 127.0.0.2 to 127.0.0.1: both addresses are of this host, but they differ, so the daemon
+    # refuses this client as it refuses one of another host.
     with netns.open_socket(dut.ctl, socket.AF_INET, socket.SOCK_STREAM) as stranger:
         stranger.settimeout(5)
         stranger.bind(("127.0.0.2", 0))
@@ -46,7 +48,8 @@ def test_only_zebra_may_be_zebra(own_dut):
 
 
 def test_who_is_listed_is_let_in(own_dut):
-    """fpm.peer: a zebra elsewhere, by its address; it teaches routes, and nobody else does."""
+    """fpm.peer allows a zebra on another host by its address. This zebra teaches routes, and no
+    other client does."""
     dut = own_dut()
     dut.edit_config("fpm:\n", "fpm:\n  peer: 127.0.0.2\n")
     dut.start()
@@ -83,7 +86,7 @@ with socket.create_connection(("127.0.0.1", 2620), 10) as sock:
 
 
 def speak_as(dut, user, *octets):
-    """A program of that user in FRR's namespace, which hears the end of its session."""
+    """Run a program of that user in FRR's namespace. It reports the end of its session."""
     argv = ["ip", "netns", "exec", dut.ctl, "setpriv", "--reuid", user, "--clear-groups"]
     return subprocess.Popen(
         [*argv, "/usr/bin/python3", "-c", SPEAKS, b"".join(octets).hex()],
@@ -92,8 +95,8 @@ def speak_as(dut, user, *octets):
 
 
 def test_a_program_of_another_user_is_shut_out(own_dut):
-    """fpm.users: a program of this host is zebra when it is root's or one of these; the session
-    that is there does not notice another, and its routes are not heard."""
+    """The daemon accepts a program of this host as zebra if its user is root or in fpm.users. It
+    refuses another user and does not read its routes, and the open session continues."""
     dut = own_dut()
     dut.edit_config("fpm:\n", 'fpm:\n  users: ["4321"]\n')
     dut.start()
@@ -103,7 +106,7 @@ def test_a_program_of_another_user_is_shut_out(own_dut):
     hole = fpm.frame(fpm.route_message(NET, rtm_type=fpm.RTN_BLACKHOLE))
 
     with speak_as(dut, "1234", hole) as stranger:
-        assert stranger.communicate(timeout=20)[0] == "b''\n"  # hung up on
+        assert stranger.communicate(timeout=20)[0] == "b''\n"  # the daemon closed the connection
 
     row = dut.fpm()
     assert (row["strangers"], row["generation"], row["connected"]) == (1, generation, True)
@@ -115,13 +118,13 @@ def test_a_program_of_another_user_is_shut_out(own_dut):
     with speak_as(dut, "4321", hole) as listed:
         eventually(lambda: dut.fpm()["generation"] == generation + 1, 10)
         eventually(lambda: dut.route_row(NET)["state"] == "blackhole", 10)
-        dut.zebra.connect()  # replaces it
+        dut.zebra.connect()  # this session replaces the session of the listed user
         assert listed.communicate(timeout=20)[0] == "b''\n"
     assert dut.fpm()["strangers"] == 1
 
 
 def test_loss_of_the_session_loses_no_packet(dut, lan, wan):
-    """What zebra taught stays in force while it is away."""
+    """The routes of zebra stay in force while the session is away, and no packet is lost."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     with dut.stream(lan, HOST) as stream:
@@ -137,8 +140,8 @@ def test_loss_of_the_session_loses_no_packet(dut, lan, wan):
 @pytest.mark.parametrize("restarted", [False, True], ids=["reconnect", "zebra restarted"])
 @pytest.mark.parametrize("sentinel", [False, True], ids=["quiet", "sentinel"])
 def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, sentinel):
-    """Mark and sweep: stale routes go, kept ones never lose a packet, new ids for the same
-    next hops (a restarted zebra counts anew) move nothing."""
+    """The daemon marks and sweeps: stale routes go, and kept routes lose no packet. New ids for the
+    same next hops move no packet (a restarted zebra counts from the start again)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(OTHER, via=alt.peer4, wire=alt)
     swept = dut.fpm()["swept_routes"]
@@ -151,7 +154,7 @@ def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, 
             dut.zebra.prefixes.update(old.prefixes)
         else:
             dut.zebra.connect()
-        # Groups come before their members in a replay, routes behind both.
+        # In a replay, groups come before their members, and routes come last.
         dut.zebra.group([6000], nhid=6001)
         dut.zebra.hop(wan.peer4, wan, nhid=6000)
         dut.zebra.add(NET, 6001)
@@ -168,8 +171,9 @@ def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, 
 
 
 def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
-    """`fpmctl hold`, then FRR's stop: routes stay and lose nothing, the old zebra is not let
-    in, the next one is at once, and what it does not say goes, as after any restart."""
+    """After `fpmctl hold` and a stop of FRR, routes stay and lose no packet. The daemon refuses the
+    old zebra and accepts the next zebra at once. It sweeps the routes that the next zebra does not
+    repeat, as after any restart."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(OTHER, via=alt.peer4, wire=alt)
     old = dut.zebra
@@ -195,8 +199,8 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
 
 
 def test_hold_has_answered_when_it_holds(dut, wan):
-    """FRR's unit ends FRR as soon as `fpmctl hold` has answered: that is not before who had no
-    time for it, fpm or rib, has done it and written it down."""
+    """FRR's unit ends FRR as soon as `fpmctl hold` has answered. So the daemon answers only when
+    fpm and rib, both without CPU time here, have begun the hold and recorded it."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     for late in ("fdp-fpm", "fdp-rib"):
@@ -205,7 +209,7 @@ def test_hold_has_answered_when_it_holds(dut, wan):
             asks.connect(dut.socket)
             with frozen(dut.daemon.pid(), late):
                 asks.send(b'{"do": "hold", "seconds": 60}\n')
-                # ui has heard it by the time it answers another.
+                # ui has read the request by the time it answers another one
                 assert dut.control.ask("counters") and dut.control.ask("counters")
                 if late == "fdp-rib":
                     eventually(lambda: dut.fpm()["state"] == "held", 5, 0.01)
@@ -222,7 +226,8 @@ def test_hold_has_answered_when_it_holds(dut, wan):
 
 
 def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
-    """Nothing is kept, and nobody restarts FRR in the belief that it is."""
+    """`fpmctl hold` fails and says so when no zebra has sent a message, so that an operator does
+    not restart FRR as if the routes were kept."""
     dut = own_dut()
     dut.start()
     dut.zebra.close()
@@ -236,7 +241,8 @@ def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
 
 
 def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
-    """FRR was not restarted after all: its zebra is heard again, after that time or a word."""
+    """When FRR was not restarted after a hold, the daemon accepts its zebra again after the time of
+    the hold or after `hold 0`."""
     dut.route(NET, via=wan.peer4, wire=wan)
     for words in (["hold", "1"], ["hold", "3600"], ["hold", "0"]):
         done = dut.fpmctl(*words)
@@ -259,8 +265,8 @@ def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
 
 
 def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
-    """In a replay a route may precede its next-hop object (live updates overtake the walk):
-    until the id means something the way that worked goes on."""
+    """In a replay a route may precede its next-hop object, because live updates overtake zebra's
+    walk. The old next hop stays in force until the id is announced."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     with dut.stream(lan, HOST) as stream:
@@ -275,7 +281,8 @@ def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
 
 
 def test_a_zebra_without_routes_sweeps_them_all(dut, wan):
-    """A reconnect that replays nothing confirms nothing: silence ends it all the same."""
+    """A zebra that connects and replays nothing confirms nothing: the daemon sweeps all routes
+    after the silence."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     dut.zebra.close()
@@ -285,7 +292,7 @@ def test_a_zebra_without_routes_sweeps_them_all(dut, wan):
 
 
 def test_stale_routes_are_marked_until_they_are_swept(dut, wan):
-    """`stale` says what a replay has not confirmed."""
+    """`stale` marks the routes that a replay has not confirmed, until the sweep."""
     dut.route(NET, via=wan.peer4, wire=wan)
     assert dut.route_row(NET)["stale"] is False
 
@@ -300,7 +307,7 @@ def test_stale_routes_are_marked_until_they_are_swept(dut, wan):
 
 @pytest.mark.smoke
 def test_a_second_client_replaces_the_first(dut, lan, wan):
-    """One session at a time: the newest is zebra."""
+    """The daemon has one session at a time: the newest client is zebra."""
     dut.route(NET, via=wan.peer4, wire=wan)
     before = dut.fpm()["replaced"]
 
@@ -334,8 +341,8 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_frame_header_closes_the_session(dut, lan, wan, name):
-    """A stream that lost its frames cannot be trusted again: closed, counted, never
-    resynchronised; forwarding goes on, a new session is welcome."""
+    """The daemon closes and counts a session with a broken frame header, and never searches for the
+    next frame. Forwarding goes on, and the daemon accepts a new session."""
     dut.route(NET, via=wan.peer4, wire=wan)
     before = dut.fpm()["bad_frames"]
 
@@ -353,7 +360,7 @@ def _with_length(message, length):
 
 
 def malformed_messages():
-    """{name: octets inside a right frame} that are wrong in themselves."""
+    """Return {name: octets inside a right frame} of messages that are malformed."""
     route = fpm.route_message(NET, nhid=1)
     hop = fpm.nexthop_message(1, gateway="192.0.2.66", oif=1)
     head = bytes([2, 24, 0, 0, 254, 186, 0, 1]) + bytes(4)
@@ -389,7 +396,8 @@ def malformed_messages():
 
 @pytest.mark.parametrize("name", list(malformed_messages()))
 def test_a_malformed_message_is_survived(dut, lan, wan, name):
-    """Skipped or the session closed, but counted; forwarding unharmed, a replay heals."""
+    """The daemon skips a malformed message or closes the session, and counts it. Forwarding goes
+    on, and a replay restores the state."""
     dut.route(OTHER, via=wan.peer4, wire=wan)
     before = dut.fpm()
 
@@ -397,7 +405,7 @@ def test_a_malformed_message_is_survived(dut, lan, wan, name):
     try:
         dut.zebra.add("2001:db8:f000::/48", rtm_type=fpm.RTN_BLACKHOLE)
     except OSError:
-        pass  # closed meanwhile
+        pass  # the daemon has closed the session
 
     def judged():
         now = dut.fpm()
@@ -414,8 +422,8 @@ def test_a_malformed_message_is_survived(dut, lan, wan, name):
 
 @pytest.mark.smoke
 def test_groups_inside_groups_lead_nowhere(dut, lan):
-    """FPM.md, 3.2: groups are flat. Two that hold each other, and one that holds itself, are
-    not followed: their routes are unresolved, and the session goes on."""
+    """Groups are flat (FPM.md, 3.2). The daemon does not follow two groups that contain each other
+    or a group that contains itself: their routes are unresolved, and the session goes on."""
     for nhid, member in ((7001, 7001), (7002, 7003), (7003, 7002)):
         dut.zebra.group([member], nhid=nhid)
     dut.route(NET, nhid=7001)
@@ -429,7 +437,7 @@ def test_groups_inside_groups_lead_nowhere(dut, lan):
 
 
 def test_truncated_frames_and_sudden_ends(dut, lan, wan):
-    """A session that ends in the middle of a frame leaves nothing behind."""
+    """A session that ends in the middle of a frame has no effect on the next session."""
     dut.route(OTHER, via=wan.peer4, wire=wan)
     whole = fpm.frame(fpm.route_message("198.51.100.0/25", rtm_type=fpm.RTN_BLACKHOLE))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl shows what is, for people and for scripts (test_api.py: its JSON), and its exit code says how it went:
-0 done, 1 no daemon, 2 wrong words, 3 nothing found."""
+"""fpmctl shows the state of the daemon, for people and for scripts (test_api.py tests its JSON).
+Its exit code gives the result: 0 done, 1 no daemon, 2 wrong words, 3 nothing found."""
 
 import http.client
 import ipaddress
@@ -21,11 +21,11 @@ from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6 = "2001:db8:f000::/36"
-MANY = 50_000 if LONG else 20_000  # routes; 256 are asked of rib at a time
+MANY = 50_000 if LONG else 20_000  # routes; fpmctl reads 256 at a time from rib
 
 @pytest.fixture
 def taught(dut, wan, alt):
-    """A few routes of every kind."""
+    """A router with a few routes of every kind."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("198.51.100.128/25", via=alt.peer4, wire=alt)
     dut.route(NET6, via=wan.peer6, wire=wan)
@@ -34,7 +34,7 @@ def taught(dut, wan, alt):
 
 
 def rows(dut, *words):
-    """Rows of `fpmctl --json show ...`, which must succeed."""
+    """Return the rows of `fpmctl --json show ...`, which must succeed."""
     done = dut.fpmctl("--json", "show", *words)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return json.loads(done.stdout)
@@ -70,7 +70,8 @@ WORDS = {
 
 @pytest.mark.parametrize("what", WORDS)
 def test_every_show_for_people(taught, what):
-    """Without --json: a table that names what matters, lines of bearable length."""
+    """Without --json every show prints a table with the important names and lines of moderate
+    length."""
     done = taught.fpmctl("show", what)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -80,11 +81,12 @@ def test_every_show_for_people(taught, what):
 
 
 def test_counters_for_people_hide_zeros_unless_asked(taught, lan):
-    """`show counters` is what happened, `all` is everything."""
+    """`show counters` leaves out counters that are zero; `show counters all` prints every
+    counter."""
     lan.srp1(lan.probe("198.51.100.9", ttl=1))
 
     def names(*words):
-        """The second column; a long text goes on in lines that begin with blanks."""
+        """Return the second column. A long text continues in lines that begin with blanks."""
         lines = taught.fpmctl("show", "counters", *words).stdout.splitlines()[1:]
         return {line.split()[1] for line in lines if not line.startswith(" ")}
 
@@ -96,7 +98,8 @@ def test_counters_for_people_hide_zeros_unless_asked(taught, lan):
 
 
 def test_cycles_are_shown_when_there_are_any(taught, lan):
-    """A round of 251 with traffic is timed; before that a sentence says so."""
+    """A round of 251 with traffic is timed. Before the first one, a sentence says that there is
+    none."""
 
     def shown():
         lan.send(*(lan.probe("203.0.113.9") for _ in range(100)))
@@ -111,7 +114,7 @@ def test_cycles_are_shown_when_there_are_any(taught, lan):
 
 @pytest.mark.smoke
 def test_drops_say_what_they_mean_and_what_to_do(taught, lan):
-    """Each reason has a line of meaning and, where something can be done, of advice."""
+    """Each reason has a line of meaning and, where an operator can act, a line of advice."""
     lan.srp1(lan.probe("198.51.100.9", ttl=1))
 
     text = taught.fpmctl("show", "drops").stdout
@@ -130,7 +133,7 @@ def test_drops_say_what_they_mean_and_what_to_do(taught, lan):
               "neighbors", "memory", "fib", "threads", "version", "fpm"]
 )  # fmt: skip
 def test_tables_fit_a_terminal(taught, words):
-    """80 columns, as far as names of files and devices allow."""
+    """Tables fit 80 columns, as far as names of files and devices allow."""
     done = taught.fpmctl("show", *words.split())
 
     assert [t for t in done.stdout.splitlines() if len(t) > 80] == []
@@ -138,7 +141,7 @@ def test_tables_fit_a_terminal(taught, words):
 
 
 def test_a_name_chooses_a_row(taught):
-    """One port, class, counter; what is not there is 3."""
+    """A name chooses one port, class or counter. An unknown name gives exit code 3."""
     assert [r["name"] for r in rows(taught, "ports", "wan0")] == ["wan0"]
     assert [r["class"] for r in rows(taught, "punt", "icmp")] == ["icmp"]
     assert [r["address"] for r in rows(taught, "neighbors", "192.0.2.66")] == ["192.0.2.66"]
@@ -150,7 +153,8 @@ def test_a_name_chooses_a_row(taught):
 
 @pytest.mark.smoke
 def test_words_choose_among_rows(taught, wan, alt):
-    """By a way out, where one has all that is asked; by protocol and state; 3 for none."""
+    """Words choose rows: by a next hop, of which one must match all words; by protocol; by state.
+    No row gives exit code 3."""
     dut = taught
     both = dut.zebra.group([dut.zebra.hop(w.peer4, w) for w in (wan, alt)])
     dut.route("198.18.0.0/24", nhid=both)
@@ -175,7 +179,7 @@ def test_words_choose_among_rows(taught, wan, alt):
 
 
 def test_rates_are_what_moved(taught, lan):
-    """--rates: a second look some time later; beside each counter how fast it moved."""
+    """--rates reads twice, some time apart, and prints the rate beside each counter."""
     with taught.stream(lan, "203.0.113.9", rate=500):
         found = rows(taught, "drops", "blackhole", "--rates=0.5")
         text = taught.fpmctl("show", "ports", "lan0", "--rates=0.5").stdout
@@ -185,7 +189,7 @@ def test_rates_are_what_moved(taught, lan):
 
 
 def test_watch_shows_again_and_again(taught):
-    """Each look an array of its own, until somebody ends it."""
+    """--watch prints each page as an array of its own, until a signal ends fpmctl."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "ports"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watch:
         decoder, text, looks = json.JSONDecoder(), "", []
@@ -200,7 +204,7 @@ def test_watch_shows_again_and_again(taught):
 
 
 def test_counters_tell_of_exactly_what_was_sent(taught, lan):
-    """Single-writer counters, read at rest, are exact."""
+    """Counters are exact when the router is at rest, because each counter has one writer."""
     before = {(r["kind"], r["name"]): r["value"] for r in rows(taught, "counters")}
     lan.send(*(lan.probe("203.0.113.9") for _ in range(37)))
     taught.fence(lan)
@@ -211,7 +215,8 @@ def test_counters_tell_of_exactly_what_was_sent(taught, lan):
 
 
 def test_exact_and_longest(taught):
-    """A prefix finds itself, an address its longest match; words turn that round."""
+    """`show routes` takes a prefix exactly and an address by its longest match. With the word
+    `longest` a prefix finds the longest match, too."""
     dut = taught
     one = lambda *words: [r["prefix"] for r in rows(dut, "routes", *words)]  # noqa: E731
 
@@ -225,8 +230,8 @@ def test_exact_and_longest(taught):
 
 
 def test_host_bits_are_masked_and_said(taught):
-    """An interface's way of writing finds the prefix; where nothing is masked nothing is
-    said, and what is printed for scripts stays pure."""
+    """fpmctl masks host bits, so that the address of an interface finds its prefix, and says so on
+    stderr. It says nothing when no bit is masked, and stdout contains only JSON."""
     done = taught.fpmctl("--json", "show", "routes", "198.51.100.9/24")
 
     assert done.returncode == 0
@@ -241,7 +246,7 @@ def test_host_bits_are_masked_and_said(taught):
 
 
 def test_tables_for_people_have_one_header(taught):
-    """A line that names the columns, once."""
+    """A table has one line with the names of the columns."""
     text = taught.fpmctl("show", "routes").stdout.splitlines()
 
     assert text[0].split() == ["PREFIX", "SOURCE", "NEXT", "HOPS"]
@@ -249,7 +254,7 @@ def test_tables_for_people_have_one_header(taught):
 
 
 def test_seconds_have_three_decimals(taught):
-    """As they were measured, not as binary fractions read."""
+    """Seconds have at most three decimals, as measured."""
     taught.control.close()
     text = taught.fpmctl("--json", "show", "fpm").stdout
 
@@ -258,7 +263,7 @@ def test_seconds_have_three_decimals(taught):
 
 
 def test_neighbors_are_sorted(taught):
-    """By port, family and number: what stands beside each other belongs together."""
+    """Neighbors are sorted by port, family and address."""
     order = lambda r: (
         r["dev"],
         ":" in r["address"],
@@ -272,12 +277,13 @@ def test_neighbors_are_sorted(taught):
 
 
 def test_groups_are_counted_as_they_are_shown(taught):
-    """`show fpm` and `show groups` mean the same by a group."""
+    """`show fpm` and `show groups` count the same groups."""
     assert rows(taught, "fpm")[0]["groups"] == len(rows(taught, "groups"))
 
 
 def test_an_id_that_zebra_deleted_is_told(taught, wan):
-    """DELNEXTHOP of an id, or a member, in use: the last way stays, and that is seen."""
+    """After DELNEXTHOP of an id or a member in use, the last next hop stays, and fpmctl shows that
+    it was deleted."""
     zebra = taught.zebra
     member = zebra.hop(wan.peer4, wan)
     group = zebra.group([member])
@@ -296,7 +302,7 @@ def test_an_id_that_zebra_deleted_is_told(taught, wan):
 
 
 def test_family_filters(taught):
-    """-4 and -6."""
+    """-4 and -6 choose the rows of one family."""
     for what, key in (("routes", "prefix"), ("neighbors", "address")):
         everything = {r[key] for r in rows(taught, what)}
         four, six = ({r[key] for r in rows(taught, what, w)} for w in ("-4", "-6"))
@@ -308,14 +314,14 @@ def test_family_filters(taught):
     "words", [["198.51.100.0/26"], ["198.51.100.9", "exact"], ["8::8"]]
 )
 def test_nothing_found_is_3(taught, words):
-    """Exit code 3, for scripts that ask whether there is a route."""
+    """No match gives exit code 3, for scripts that ask whether a route exists."""
     for extra in ([], ["--json"]):
         done = taught.fpmctl(*extra, "show", "routes", *words)
         assert done.returncode == 3
 
 
 def test_who_is_not_there_is_told_who_is(taught):
-    """A name that chooses no row: which command has them all."""
+    """For a name that chooses no row, fpmctl prints the command that lists all names."""
     for what, lists in (("fib", "show fib"), ("counters", "show counters all")):
         done = taught.fpmctl("show", what, "summary")
         assert done.returncode == 3
@@ -346,7 +352,7 @@ WRONG = [
 
 @pytest.mark.parametrize("words", WRONG, ids=lambda w: " ".join(w) or "none")
 def test_wrong_words_are_2_with_the_usage(dut, words):
-    """A usage line on stderr, nothing on stdout, exit code 2."""
+    """Wrong words give a usage line on stderr, nothing on stdout and exit code 2."""
     done = dut.fpmctl(*words)
 
     assert done.returncode == 2 and done.stdout == ""
@@ -355,7 +361,7 @@ def test_wrong_words_are_2_with_the_usage(dut, words):
 
 
 def test_a_word_with_a_list_says_its_list(dut):
-    """Which states, protocols and levels there are is what the API says there are."""
+    """fpmctl lists the same states, protocols and levels as the specification of the API."""
     schemas = api.SPEC["components"]["schemas"]
     of = lambda kind: set(schemas[kind]["enum"])  # noqa: E731
     for words, values in (
@@ -374,7 +380,8 @@ def test_a_word_with_a_list_says_its_list(dut):
 
 
 def test_a_next_hop_is_found_by_its_id(taught, wan):
-    """With gateway, interface, state and the groups and routes that use it."""
+    """A next hop is found by its id, with gateway, interface, state, and the groups and routes that
+    use it."""
     zebra = taught.zebra
     nhid = zebra.hop(wan.peer4, wan)
     zebra.add("198.18.1.0/24", zebra.group([nhid]))
@@ -391,7 +398,8 @@ def test_a_next_hop_is_found_by_its_id(taught, wan):
 
 
 def test_a_group_is_found_by_its_number(taught):
-    """As explain names it; completed once a digit is there."""
+    """A group is found by its number, as explain prints it. Completion offers the number after one
+    digit."""
     group = str(taught.route_row(NET)["group"])
     (row,) = rows(taught, "groups", group)
     assert str(row["group"]) == group and rows(taught, "groups", "00" + group) == [row]
@@ -404,7 +412,7 @@ def test_a_group_is_found_by_its_number(taught):
     "words", [["help", "me"], ["show", "me"], ["show", "version", "me"], ["me", "show"]]
 )
 def test_the_word_to_blame_is_named(dut, words):
-    """The first that is not understood, not the ones before it."""
+    """fpmctl names the first word that it does not understand, not the words before it."""
     assert dut.fpmctl(*words).stderr.startswith("fpmctl: unexpected word 'me'\n")
 
 
@@ -413,13 +421,15 @@ def test_the_word_to_blame_is_named(dut, words):
                      ("show neigbors", "neighbors"), ("shwo ports", None), ("show me", None)]
 )  # fmt: skip
 def test_a_word_that_is_nearly_right_has_a_hint(dut, words, meant):
-    """Cut short or misspelt by a letter or two; what may be anything has none."""
+    """A word that is cut short or misspelt by a letter or two gets a hint. A word that may have any
+    value gets none."""
     first = dut.fpmctl(*words.split()).stderr.splitlines()[0]
     assert first.partition("'; ")[2] == (f"did you mean {meant}?" if meant else ""), first
 
 
 def test_no_daemon_is_1_with_one_sentence(dut, tmp_path):
-    """Neither a missing socket nor one that nobody serves is a riddle."""
+    """A missing socket, and a socket without a daemon, give exit code 1 and one sentence with the
+    path."""
     stale = str(tmp_path / "stale.sock")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(stale)
@@ -430,16 +440,16 @@ def test_no_daemon_is_1_with_one_sentence(dut, tmp_path):
 
 
 def test_help_is_0(dut):
-    """--help and help say everything, on stdout."""
+    """--help and help print the whole help on stdout, with exit code 0."""
     for words in (["--help"], ["help"]):
         done = dut.fpmctl(*words)
         assert done.returncode == 0 and "usage:" in done.stdout
 
 
 def test_many_routes_are_streamed(dut, lan, wan):
-    """The list is complete, in order, and made in slices: forwarding, other questions and
-    routes go on meanwhile, and a reader that does not read stalls nobody. What the machine gave
-    to others does not count."""
+    """The list of routes is complete, in order and made in slices. Forwarding, other requests and
+    route changes go on meanwhile, and a client that does not read delays no other. Time in which
+    the machine ran other programs does not count."""
     dut.route(NET, via=wan.peer4, wire=wan)
     nhid = dut.zebra.hop(wan.peer6, wan)
     dut.zebra.speaker.routes("2001:db8:e000::/64", MANY, nhid)
@@ -450,7 +460,7 @@ def test_many_routes_are_streamed(dut, lan, wan):
         dut.stream(lan, HOST) as stream,
         subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lazy,
     ):
-        said = []  # read into rows later: that would keep this thread from asking
+        said = []  # converted to rows later, because the work would keep this thread from reading
         reader = threading.Thread(
             target=lambda: said.append(dut.fpmctl("--json", "show", "routes"))
         )
@@ -485,7 +495,8 @@ def _packed(prefix):
 
 
 def test_a_policer_is_changed_while_packets_pass(dut):
-    """`set policer`: what is given changes, the rest stays; the row says what is now."""
+    """`set policer` changes the given values and keeps the others. Its row has the values in
+    force."""
     row = lambda: next(r for r in rows(dut, "punt") if r["class"] == "dhcp")  # noqa: E731
     before = row()
     try:
@@ -513,7 +524,7 @@ def test_a_policer_is_changed_while_packets_pass(dut):
     ],
 )  # fmt: skip
 def test_a_wrong_policer_is_refused_and_changes_nothing(dut, words):
-    """Exit code 2 and a sentence; never half of a change."""
+    """A wrong policer gives exit code 2 and a sentence, and changes nothing."""
     before = [r["rate"] for r in rows(dut, "punt")]
 
     done = dut.fpmctl("set", "policer", *words.split())
@@ -523,7 +534,7 @@ def test_a_wrong_policer_is_refused_and_changes_nothing(dut, words):
 
 
 def test_a_reader_that_stops_is_no_error(taught):
-    """`fpmctl show routes | head -1`: a closed pipe ends it without noise."""
+    """`fpmctl show routes | head -1`: a closed pipe ends fpmctl without an error message."""
     line = f"{taught.daemon.ctl} -s {taught.socket} show routes | head -1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
 
@@ -533,7 +544,7 @@ def test_a_reader_that_stops_is_no_error(taught):
 @pytest.mark.parametrize("words", ["show fpm --watch=0.1", "show ports --watch=0.1 --json",
                                    "show ports --watch=60"])  # fmt: skip
 def test_a_watch_ends_with_its_reader(dut, words):
-    """`fpmctl show fpm --watch | grep -q Session`: done at once, however long it would rest."""
+    """`fpmctl show fpm --watch | grep -q Session` ends at once, with any interval."""
     watch = dut.fpmctl_begin(*words.split())
     try:
         assert watch.stdout.readline()
@@ -545,7 +556,7 @@ def test_a_watch_ends_with_its_reader(dut, words):
 
 
 def test_the_version_tells_who_answers(dut):
-    """pid and configuration of the daemon that runs."""
+    """`show version` prints the pid and the configuration of the running daemon."""
     row = rows(dut, "version")[0]
 
     assert row["pid"] == dut.daemon.process.pid
@@ -553,7 +564,8 @@ def test_the_version_tells_who_answers(dut):
 
 
 def test_connections_that_come_and_go_leave_nothing_behind(dut):
-    """Three hundred questions, each by a connection of its own: memory stays."""
+    """Three hundred requests, each on a connection of its own, do not grow the memory of the
+    daemon."""
     only_release(dut.daemon.program, "memory is")
     before = dut.rss()
     for _ in range(300):
@@ -564,7 +576,8 @@ def test_connections_that_come_and_go_leave_nothing_behind(dut):
 
 
 def test_metrics_agree_with_counters(own_dut):
-    """The metrics page: text format, names with units, the same values."""
+    """The metrics page has the text format, names with units, and the same values as the
+    counters."""
     dut = own_dut(metrics="127.0.0.1:9620")
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]

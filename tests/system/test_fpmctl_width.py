@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables fit 80 columns with the longest there can be: IPv6 addresses and names of interfaces
-without an end, counters of years, limits at their maximum. The rows are the daemon's own with
-such values in them, told to fpmctl by somebody in its place."""
+"""Tables fit 80 columns with the longest values: IPv6 addresses and names of interfaces of full
+length, counters of years, limits at their maximum. The rows are the daemon's own rows with such
+values. An impostor gives them to fpmctl."""
 
 import json
 import os
@@ -39,7 +39,8 @@ ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "
 
 
 def stretched(value, key=None, named=False):
-    """A row with the longest values of its keys; names only where they are an interface's."""
+    """Return a row with the longest values of its keys. A key `name` gets one only when it names an
+    interface."""
     if isinstance(value, dict):
         return {k: stretched(v, k, named) for k, v in value.items()}
     if key == "name" and not named:
@@ -54,7 +55,8 @@ def stretched(value, key=None, named=False):
 
 
 def moving(rows):
-    """These rows to every question; counters move between one answer and the next."""
+    """Return an answer function that gives these rows to every request. The counters grow between
+    two answers."""
 
     def answer(request):
         assert "show" in request
@@ -68,7 +70,7 @@ def moving(rows):
 
 @pytest.fixture
 def taught(dut, wan, lan):
-    """A router with something of everything to show."""
+    """A router with rows for every show."""
     hops = [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(lan.peer4, lan)]
     dut.route("198.51.100.0/24", nhid=dut.zebra.group(hops))
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
@@ -76,7 +78,8 @@ def taught(dut, wan, lan):
 
 
 def long_rows(dut, what):
-    """The daemon's own rows with the longest values; where a daemon may have none, such."""
+    """Return the daemon's own rows with the longest values. If a daemon may have no rows, make
+    some."""
     if what == "cycles":
         return [{"thread": "fwd-63", "cpu": 1023, "stage": "adjacency", "cycles": 10**15,
                  "packets": 10**6, "bursts": 10**4}]  # fmt: skip
@@ -93,7 +96,7 @@ def long_rows(dut, what):
 
 @pytest.mark.parametrize("what", ASKED)
 def test_the_longest_values_fit_80_columns(taught, what, tmp_path):
-    """No line is longer, and every value is still there, unbroken."""
+    """No line is longer than 80 columns, and every value is complete on one line."""
     dut, rows = taught, long_rows(taught, what)
     path = str(tmp_path / "impostor.sock")
     impostor = Impostor(path, moving(rows))
@@ -115,7 +118,7 @@ MANY = ("routes", "prefixes", "groups", "adjacencies", "messages", "frames", "ty
 
 
 def ones(value):
-    """A row that has one of everything."""
+    """Return a row whose numbers are all 1."""
     if isinstance(value, dict):
         return {k: ones(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -124,7 +127,8 @@ def ones(value):
 
 
 def test_one_of_everything_is_told_in_the_singular(dut, tmp_path):
-    """1 route, 1 prefix, 1 octet; whatever the words between number and noun."""
+    """fpmctl prints 1 with a noun in the singular (1 route, 1 prefix, 1 octet), also with a word
+    between number and noun."""
     path = str(tmp_path / "impostor.sock")
     kept = dict.fromkeys(("routes", "other_tables", "groups", "bytes", "restored",
                           "restore_lost", "discarded"), 1)  # fmt: skip
@@ -141,7 +145,7 @@ def test_one_of_everything_is_told_in_the_singular(dut, tmp_path):
     try:
         for words in ("show fpm", "show memory", "show ports", "show vrfs", "trace"):
             text = dut.fpmctl(*words.split(), socket_path=path).stdout
-            text = re.sub(r"\n? +", " ", text)  # what goes on below belongs to its line
+            text = re.sub(r"\n? +", " ", text)  # a continuation belongs to its line
             assert re.search(r"\b1 \w", text), text
             wrong = re.findall(rf"\b1 (?:[a-z-]+ )?(?:{'|'.join(MANY)})\b", text)
             assert wrong == [], text
@@ -169,7 +173,8 @@ LIVE = {"time_ns": 1_700_000_000_123_456_789}
 FORWARDED = {"verdict": "forwarded", "out_ttl": 254, "out_src_mac": "02:00:00:ff:ff:04"}
 LINE = ("2026-11-22T05:50:15.123456Z warn  port: added name=" + NAME + " device=" + DEVICE
         + " ifindex=9999999 queues=16 why=" + "x" * 100)  # fmt: skip
-# What is asked: the rows that come, and words that must be there whole when no terminal reads.
+# Commands: the rows of the answer, and the words that must be on one line when the output is no
+# terminal.
 LINES = {
     "show log": ([{"line": LINE}], [LINE]),
     "show version": ([{"version": "1.2.3-456-gabcdef0123456789-dirty", "dpdk": "DPDK 22.11.11",
@@ -189,8 +194,8 @@ LINES = {
 
 
 def typed(argv, columns=0, until=None, **environment):
-    """What a command writes to a terminal, as text; 0 columns: it does not say how many. It is
-    ended when it has written what until(text) wants."""
+    """Return the output of a command on a terminal, as text. With 0 columns the terminal has no
+    size. The command gets SIGTERM when until(text) is true."""
     ours, theirs = pty.openpty()
     if columns:
         subprocess.run(["stty", "cols", str(columns)], stdin=theirs, check=True)
@@ -203,20 +208,20 @@ def typed(argv, columns=0, until=None, **environment):
                 said += some
                 if until is not None and until(said.decode()):
                     done.terminate()
-        except OSError:  # EIO: nobody has it open any more
+        except OSError:  # EIO: no process has the terminal open
             pass
     os.close(ours)
     return said.decode().replace("\r\n", "\n")
 
 
 def on_a_terminal(argv, columns=0):
-    """The same without colours, as lines."""
+    """Return the same output without colours, as lines."""
     return re.sub(r"\x1b\[\d+m", "", typed(argv, columns)).splitlines()
 
 
 @pytest.fixture
 def port_down(tmp_path):
-    """The socket of a daemon with two ports, wan0 down."""
+    """Return the socket of a daemon with two ports. wan0 is down."""
     path = str(tmp_path / "impostor.sock")
     rows = [{"name": "lan0", "link": "up"}, {"name": "wan0", "link": "down"}]
     impostor = Impostor(path, lambda _: rows)
@@ -225,7 +230,8 @@ def port_down(tmp_path):
 
 
 def test_what_is_down_is_red_on_a_terminal_where_nobody_objects(dut, port_down):
-    """The one word; with NO_COLOR (no-color.org: set and not empty) no escape at all."""
+    """On a terminal only the word `down` is red. With NO_COLOR (no-color.org: set and not empty)
+    there is no escape sequence."""
     argv = [dut.daemon.ctl, "-s", port_down, "show", "ports"]
 
     said = typed(argv)
@@ -239,7 +245,8 @@ def test_what_is_down_is_red_on_a_terminal_where_nobody_objects(dut, port_down):
 
 @pytest.mark.parametrize("term", ["", "dumb"])
 def test_a_terminal_that_knows_no_escapes_gets_none(dut, port_down, term):
-    """A serial console, an editor's shell: neither colours nor a page that is cleared."""
+    """A terminal without escape sequences (a serial console, the shell of an editor) gets no
+    colours, and no page is cleared."""
     argv = [dut.daemon.ctl, "-s", port_down, "--watch=0.1", "show", "ports"]
 
     said = typed(argv, until=lambda text: text.count("wan0") >= 3, TERM=term)
@@ -248,7 +255,8 @@ def test_a_terminal_that_knows_no_escapes_gets_none(dut, port_down, term):
 
 
 def test_watch_clears_a_terminal_before_each_page(dut, port_down):
-    """The first page stands where the command was typed; a pipe gets an empty line instead."""
+    """--watch clears the terminal before each page but the first, which stands where the command
+    was typed. A pipe gets an empty line instead."""
     clear = "\x1b[H\x1b[2J"
     argv = [dut.daemon.ctl, "-s", port_down, "--watch=0.1", "show", "ports"]
 
@@ -263,14 +271,13 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def watched(argv):
-    """What a command writes to the terminal that it has, of 80 columns, until its second page
-    is whole and somebody types Ctrl-C: the text, the exit code, whether the terminal is as it
-    was."""
+    """Run a command on a controlling terminal of 80 columns until its second page is complete, then
+    type Ctrl-C. Returns the text, the exit code, and true if the terminal has its old settings."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     before, said = termios.tcgetattr(theirs), b""
-    # The terminal's own answer to Ctrl-C is a ^C wherever the text is, and what was not read
-    # by then thrown away.
+    # The terminal would print ^C in the middle of the text on Ctrl-C, and discard the text that the
+    # test has not read yet.
     before[3] = before[3] & ~termios.ECHOCTL | termios.NOFLSH
     termios.tcsetattr(theirs, termios.TCSANOW, before)
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
@@ -292,8 +299,9 @@ def watched(argv):
 
 
 def test_whatever_is_watched_fits_its_terminal_and_ends_well(taught, tmp_path):
-    """All that `show` knows, with the longest values: a second page like the first, no line
-    that wraps, and by Ctrl-C a prompt below, no colour left, exit code 0."""
+    """Every word of `show` with --watch and the longest values prints a second page like the first.
+    No line wraps. After Ctrl-C the prompt is below the text, no colour is left and the exit code is
+    0."""
     for what in taught.fpmctl("--complete", "show").stdout.split():
         path = str(tmp_path / f"{what}.sock")
         rows = long_rows(taught, what)
@@ -315,8 +323,7 @@ def test_whatever_is_watched_fits_its_terminal_and_ends_well(taught, tmp_path):
 
 
 def test_watch_with_json_ends_behind_a_whole_array(taught):
-    """By SIGTERM, at whatever moment: all that was written can be read, and the exit code is
-    0."""
+    """SIGTERM at any moment ends --watch --json behind a whole array, with exit code 0."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "counters"]
     for n in range(4):
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watch:
@@ -333,8 +340,8 @@ def test_watch_with_json_ends_behind_a_whole_array(taught):
 
 @pytest.mark.parametrize("words", LINES)
 def test_long_lines_are_broken_on_a_terminal_and_nowhere_else(dut, words, tmp_path):
-    """80 columns, what does not fit indented below; a file or a pipe gets lines as they are.
-    Nothing is lost either way."""
+    """On a terminal fpmctl breaks lines at 80 columns and indents the rest below. A file or a pipe
+    gets whole lines. No text is lost in either case."""
     rows, whole = LINES[words]
     path = str(tmp_path / "impostor.sock")
 
@@ -357,8 +364,8 @@ def test_long_lines_are_broken_on_a_terminal_and_nowhere_else(dut, words, tmp_pa
 
 
 def test_a_long_answer_needs_no_memory(dut, tmp_path):
-    """100,000 routes, 30 MiB of JSON and 100 as objects, are printed as they come: with 32 MiB
-    of data at most."""
+    """fpmctl prints 100,000 routes, 30 MiB of JSON and 100 MiB as objects, as they come, with at
+    most 32 MiB of data."""
     row = {
         "prefix": "198.18.0.0/15", "table": 254, "vrf": None, "source": "zebra",
         "protocol": "bgp", "type": "unicast", "nexthop_id": 7, "group": 9, "stale": False,
@@ -378,7 +385,7 @@ def test_a_long_answer_needs_no_memory(dut, tmp_path):
 
 
 def wanted(what):
-    """Words that have to be in a table of such values."""
+    """Return the words that a table of such values must contain."""
     of = {
         "ports": [NAME, ADDRESS % 2],
         "interfaces": [NAME, ADDRESS % 3 + "/128", "192.0.2.1/24", ADDRESS % 4 + "/128"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What fpmctl knows, its help, manual page and bash completion know as well."""
+"""The help, the manual page and the bash completion have all commands and options of fpmctl."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from lib.dataplane import ROOT
 
 
 def dist(name):
-    """A file that is installed with the program."""
+    """Return a file that is installed with the program."""
     with open(os.path.join(ROOT, "fpm-dataplane", "dist", name), encoding="utf-8") as file:
         return file.read()
 
 
 def all_help(dut):
-    """What `fpmctl help` says, then of each command what that says: {name: text}."""
+    """Return the text of `fpmctl help`, and of `fpmctl help` for each command: {name: text}."""
     said = {"": dut.fpmctl("help").stdout}
     for name in re.findall(r"^  ([a-z]+)\b", said[""], re.MULTILINE):
         said[name] = dut.fpmctl("help", name).stdout
@@ -30,12 +30,12 @@ def all_help(dut):
 
 
 def options_of(text):
-    """The options that a text names."""
+    """Return the options that a text names."""
     return set(re.findall(r"(?<![\w-])--?[a-z46][a-z-]*", text)) - {"-N", "-t", "-n"}
 
 
 def test_help_fits_80_columns(dut):
-    """All of it, and how a command is used when it was used wrongly."""
+    """The help fits 80 columns, and so does the usage of a command after a wrong use."""
     said = [*all_help(dut).values()]
     said += [dut.fpmctl(*words.split()).stderr for words in ("config", "port", "device x", "show")]
     assert all(said)
@@ -43,7 +43,8 @@ def test_help_fits_80_columns(dut):
 
 
 def test_every_command_and_option_is_in_the_manual_page(dut):
-    """Each has an entry of its own there; so has each thing to show a word."""
+    """Each command and option has an entry of its own in the manual page, and the page has each
+    word of `show`."""
     manual = dist("fpmctl.1").replace("\\-", "-")
     entries = {
         line.split()[1].strip('"') for line in manual.splitlines() if line.startswith(".B")
@@ -60,7 +61,7 @@ def test_every_command_and_option_is_in_the_manual_page(dut):
 
 
 def test_the_manual_page_is_one(dut):
-    """It is formatted without a warning."""
+    """The manual page formats without a warning."""
     if shutil.which("groff") is None:
         pytest.skip("no groff here")
     page = os.path.join(ROOT, "fpm-dataplane", "dist", "fpmctl.1")
@@ -91,7 +92,8 @@ COMPLETED = {
 
 @pytest.mark.parametrize("line", COMPLETED)
 def test_what_bash_completes(dut, line):
-    """Commands, their words, names of ports; what the program knows, and nothing else."""
+    """bash completes commands, their words and the names of ports that fpmctl knows, and nothing
+    else."""
     words = ["fpmctl", *line.split(" ")]
     script = (
         'PATH=$1:$PATH; . "$2"; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
@@ -110,7 +112,8 @@ def test_what_bash_completes(dut, line):
 
 @pytest.mark.parametrize("words", ["config check", "config reload", "-s", "capture -w"])
 def test_files_complete_as_bash_completes_files(dut, tmp_path, words):
-    """A folder with its slash, for more to come; a name with a blank in it is one word."""
+    """Completion of files works as in bash: a folder gets its slash and no blank, and a name with a
+    blank stays one word."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a name.yaml").write_text("")
     rc = tmp_path / "rc"
@@ -147,7 +150,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("line", OPTIONS)
 def test_a_wrong_option_or_number_is_one_sentence(dut, line):
-    """One line that says what is wrong, and exit code 2."""
+    """A wrong option or number gives one line with the error, and exit code 2."""
     done = dut.fpmctl(*line.split())
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -164,7 +167,8 @@ JSON = {
 
 @pytest.mark.parametrize("line", JSON)
 def test_json_is_what_the_manual_page_says(dut, line):
-    """One array; an object only of audit (test_audit); where there is none, that is refused."""
+    """--json prints one array, and an object only for audit (test_audit). A command without JSON
+    refuses it."""
     done = dut.fpmctl("--json", *line.split())
 
     if JSON[line] is None:
@@ -175,13 +179,13 @@ def test_json_is_what_the_manual_page_says(dut, line):
 
 
 def test_the_manual_page_names_every_schema_of_fpmctl(dut):
-    """What no path has, and nothing else."""
+    """The manual page names every schema of fpmctl that no path of the API has, and no other."""
     of = {name for name in api.SPEC["components"]["schemas"] if name.startswith("Fpmctl")}
     assert set(re.findall(r"Fpmctl\w+", dist("fpmctl.1"))) == of
 
 
 def test_completion_knows_all_commands_and_options(dut):
-    """The commands are those of the help, the options those of all of it."""
+    """Completion has the commands and the options of the help."""
     said = all_help(dut)
     assert dut.fpmctl("--complete").stdout.split() == [name for name in said if name]
     long = {o for o in set().union(*map(options_of, said.values())) if o.startswith("--")}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real FRR behind the dataplane: what vtysh and BGP change is seen in packets, and what
-dies comes back without a person."""
+"""Real FRR runs behind the dataplane: packets show the changes of vtysh and BGP, and dead daemons
+come back without an operator."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ STATIC, STATIC_HOST = "192.0.2.64/28", "192.0.2.65"
 
 @pytest.fixture(scope="module")
 def lab(possible):
-    """The demo's lab under a name of its own, routes there."""
+    """The lab of the demo under a name of its own, with its routes."""
     with Lab(f"t{os.getpid()}") as made:
         made.of_machine = of_machine()
         made.up(N4, N6)
@@ -37,7 +37,7 @@ def lab(possible):
 
 
 def settled(lab, timeout=60):
-    """Wait until BGP is up and the FIB holds what zebra holds, all of it."""
+    """Wait until BGP is up and the FIB has all routes of zebra."""
     peer = topology.ISP4
     eventually(lambda: lab.r1.bgp_state(peer) == "Established", timeout, what="BGP is up")
     eventually(
@@ -47,27 +47,28 @@ def settled(lab, timeout=60):
 
 @pytest.fixture
 def preferred(lab):
-    """Other programs of the machine have less weight than the lab's: a test judges its time. Not
-    this process, which may have the weight of all that its terminal runs (sched(7), autogroups).
-    """
+    """Give other programs of the machine less weight than the lab, because a test measures its
+    time. This process keeps its weight, because it may carry the weight of all programs of its
+    terminal (sched(7), autogroups)."""
     machine.prefer(procs.marked(lab.dir))
 
 
 def of_machine():
-    """The files that the machine's own FRR keeps while it runs, and when they changed."""
+    """Return the files that the machine's own FRR keeps while it runs, and the times of their last
+    change."""
     rows = os.scandir("/run/frr") if os.path.isdir("/run/frr") else []
     return {row.path: (row.inode(), row.stat().st_mtime_ns) for row in rows}
 
 
 def announced(lab):
-    """(prefix, host in it) that isp announces and nothing else covers."""
+    """Return (prefix, host in it) that isp announces and that no other prefix covers."""
     sample = lab.isp("lonely", count=1, seed=7)["ipv4"]
     row = sample[0]
     return row["prefix"], row["host"]
 
 
 class Load:
-    """Numbered UDP packets from lan to an address behind isp, one a millisecond."""
+    """Send one numbered UDP packet each millisecond from lan to an address behind isp."""
 
     def __init__(self, lab, address):
         self.sink = UdpSink(lab.ns["isp"], address)
@@ -89,10 +90,10 @@ class Load:
         while not self._stop.wait(0.001):
             self.sock.sendto(b"load", (self.address, 9))
             self.sent += 1
-            self.sink.count()  # nobody knows how long this goes on, and its socket gets full
+            self.sink.count()  # read now, because the socket would fill up
 
     def lost(self):
-        """Packets that did not arrive; ends the load."""
+        """End the load. Returns the number of packets that did not arrive."""
         self._stop.set()
         self._thread.join()
         try:
@@ -104,7 +105,7 @@ class Load:
 
 @contextlib.contextmanager
 def fpm_says(lab, line):
-    """The dataplane runs with one more line below `fpm:` of its configuration."""
+    """Run the dataplane with one more line below `fpm:` of its configuration."""
 
     def reload(was, now):
         with open(lab.dp.config, encoding="utf-8") as file:
@@ -122,8 +123,8 @@ def fpm_says(lab, line):
 
 
 class Vty:
-    """One daemon's shell, kept open as vtysh keeps it: a command costs no process, so the
-    clock can be started when the daemon gets it."""
+    """The command line of one daemon, kept open as vtysh keeps it. A command starts no process, so
+    the clock can start when the daemon gets the command."""
 
     def __init__(self, frr, daemon):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -138,7 +139,7 @@ class Vty:
         self.sock.close()
 
     def run(self, *lines):
-        """Each line with its answer, which ends with three zeros and a result code."""
+        """Send each line and read its answer, which ends with three zeros and a result code."""
         for line in lines:
             self.sock.sendall(line.encode() + b"\0")
             said = b""
@@ -150,8 +151,8 @@ class Vty:
 
 
 def medians_are_below(seconds, measure):
-    """Assert that the median of each of measure()'s {what: [seconds]} is below. It may measure
-    three times: a router that is late is late each time, a machine with other work is not."""
+    """Assert that the median of each of measure()'s {what: [seconds]} is below `seconds`. It may
+    measure three times: a slow router is late each time, a machine with other work is not."""
     for _ in range(3):
         late = {what: t for what, t in measure().items() if statistics.median(t) >= seconds}
         if not late:
@@ -161,8 +162,8 @@ def medians_are_below(seconds, measure):
 
 
 def change(watch, what, command):
-    """Seconds from before `command` is given until packets show `what`, which they must not
-    show before. `command` may return the (later) moment at which the change was sent."""
+    """Return the seconds from `command` until packets show `what`. Packets must not show it before.
+    `command` may return the (later) moment at which the change was sent."""
     shown = lambda: {kind for _, kind, _ in list(watch.seen)[-10:]}  # noqa: E731
     eventually(
         lambda: what not in shown(), 2, 0.005, f"no {what} before {what} is asked for"
@@ -173,10 +174,10 @@ def change(watch, what, command):
 
 
 def test_a_static_route_is_in_packets_within_100_ms(lab, preferred):
-    """Added, replaced by a reject, back, removed: each is seen in packets within 100 ms of
-    the moment at which staticd is given the command (which vtysh itself takes 50 ms and
-    more to do). Medians: the claim is about the router, not about a machine that does
-    something else for a while."""
+    """Packets show a static route within 100 ms of the moment at which staticd gets the command,
+    when it is added, replaced by a reject, restored and removed. vtysh itself takes 50 ms and more.
+    The test takes medians, because the claim is about the router and not about a machine with other
+    work."""
     add = f"ip route {STATIC} {topology.ISP4}"
     reject = f"ip route {STATIC} reject"
     changes = (
@@ -201,10 +202,10 @@ def test_a_static_route_is_in_packets_within_100_ms(lab, preferred):
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_a_bgp_route_is_in_packets_within_100_ms(lab, preferred, family):
-    """Withdrawn and announced by the neighbor: seen in packets within 100 ms of the moment
-    at which the speaker writes the UPDATE. No timer of bgpd's stands in the way: its MRAI
-    is for what it sends, its route-map delay for changed policy. Medians of seven, since
-    five daemons on the way share two cores with everybody else's work."""
+    """Packets show a withdrawn and an announced BGP route within 100 ms of the moment at which the
+    neighbor writes the UPDATE. No timer of bgpd delays it: its MRAI is for the routes that it
+    sends, its route-map delay for changed policy. The test takes medians of seven, because five
+    daemons on the way share two cores with all other work."""
     row = lab.isp("lonely", count=1, seed=7)[family][0]
 
     with Stopwatch(lab.ns["lan"], row["host"]) as watch:
@@ -222,8 +223,8 @@ def test_a_bgp_route_is_in_packets_within_100_ms(lab, preferred, family):
 
 
 def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
-    """A load of BGP routes while the rib thread stands still for DRAIN_PAUSE_S: by zebra's
-    own counters its output never met a full buffer, and all is in the FIB afterwards."""
+    """The rib thread stands still for DRAIN_PAUSE_S during a load of BGP routes. By zebra's own
+    counters its output never met a full buffer, and the FIB has all routes afterwards."""
     pause_s = float(os.environ.get("DRAIN_PAUSE_S", "3" if LONG else "1.5"))
     taken = set(routes.table4(N4, 1))
     more = [
@@ -262,8 +263,8 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
 
 
 def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
-    """FRR 8.4 reads and throws away what the dataplane says (FPM.md, 8): a replay is
-    acknowledged, route by route, and neither the session nor a route notices."""
+    """FRR 8.4 reads and discards the acknowledgements of the dataplane (FPM.md, 8). The daemon
+    acknowledges every route of a replay, and the session and the routes are not affected."""
 
     with fpm_says(lab, "feedback: true"):
         eventually(lambda: lab.dp.fpm()["feedback_enabled"], 3)
@@ -283,15 +284,16 @@ def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
 
 
 def in_force(fn):
-    """Seconds until fn() is true from now on."""
+    """Return the seconds until fn() is true."""
     begin = time.monotonic()
     eventually(fn, 5, 0.002)
     return time.monotonic() - begin
 
 
 def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferred):
-    """`ip address`, `ipv6 address`, `shutdown`, `ip forwarding` and their opposites: kernel
-    and dataplane have them 100 ms after zebra was told. Medians, as above."""
+    """The kernel and the dataplane have `ip address`, `ipv6 address`, `shutdown`, `ip forwarding`
+    and their opposites within 100 ms after zebra got the command. The test takes medians, as
+    above."""
     control = Control(lab.socket)
 
     def local(address):
@@ -307,9 +309,9 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferre
     subnets = ["192.0.2.96/28", "2001:db8:97::/64", "203.0.113.0/24"]
 
     def zebra_is_done():
-        """zebra 8.4 aborts (process_subq_route(), an assertion) when an address or a link goes
-        and comes while one of its subnets, of either family, is still in zebra's queue: zebra
-        has heard of each subnet that is here, of none that is gone, and its queue is empty."""
+        """Return true when zebra knows each existing subnet and no removed subnet, and its queue is
+        empty. zebra 8.4 aborts (process_subq_route(), an assertion) when an address or a link goes
+        and comes while one of its subnets, of either family, is still in zebra's queue."""
         there = [local("192.0.2.97/32") and up(), local("2001:db8:97::1/128") and up(), up()]
         for subnet, expected in zip(subnets, there, strict=True):
             family = "ipv6" if ":" in subnet else "ip"
@@ -349,7 +351,8 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferre
 
 
 def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
-    """zebra's own tables, all protocols, rejects, ECMP; a lost route comes by a replay."""
+    """The audit compares zebra's own tables with all protocols, rejects and ECMP, and finds only
+    broken routes. A lost route comes back by a replay."""
     vtysh = ["--vtysh", " ".join(lab.r1.vtysh_argv())]
     prefix, _ = announced(lab)
     lab.r1.configure(f"ip route {STATIC} reject", f"ip route 192.0.2.80/28 {topology.ISP4}")
@@ -370,7 +373,7 @@ def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
 
 
 def test_the_doctor_asks_the_zebra_that_it_found(lab):
-    """One whose /run/frr is its own, as in a container: without --vtysh."""
+    """The doctor asks a zebra with a /run/frr of its own, as in a container, without --vtysh."""
 
     def routes():
         argv = [lab.dp.ctl, "-s", lab.socket, "--json", "doctor", "frr", "routes"]
@@ -382,7 +385,7 @@ def test_the_doctor_asks_the_zebra_that_it_found(lab):
 
 
 def test_the_kernel_of_the_router_forwards_nothing(lab):
-    """Transit goes through the dataplane alone."""
+    """The kernel of the router forwards no packet: transit takes the dataplane."""
     _, host = announced(lab)
     before = evidence.forwarded(lab)
 
@@ -397,8 +400,8 @@ def test_the_kernel_of_the_router_forwards_nothing(lab):
 
 
 def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
-    """kill -9 of zebra, then a restart of all daemons: forwarding goes on, the replay is
-    reconciled, the routes are there again."""
+    """Forwarding continues after kill -9 of zebra and a restart of all daemons of FRR. The replay
+    is reconciled, and all routes are there again."""
     _, host = announced(lab)
     generation = lab.dp.fpm()["generation"]
 
@@ -416,8 +419,9 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
 
 
 def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
-    """Until then it is forwarded by, for daemons may not be through with it; its neighbors lose
-    nothing at all. An hour here, and then a second."""
+    """A route that was withdrawn while zebra was away stays in force for sweep-restart-s (first an
+    hour, then a second), because the daemons of FRR may still have routes to send. Other routes
+    lose no packet."""
     (gone, _), (_, host) = [row.values() for row in lab.isp("lonely", count=2, seed=7)["ipv4"]]
     control = Control(lab.socket)
     there = lambda: gone in {row["prefix"] for row in control.ask("routes")}  # noqa: E731
@@ -444,7 +448,8 @@ def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
 
 
 def test_a_deleted_tap_has_its_addresses_and_its_sessions_of_frr_again(lab):
-    """Nobody but FRR gives them back: zebra configures an interface that comes."""
+    """After a deletion of its TAP, zebra configures the new interface with its addresses, and BGP
+    comes up again. Only FRR restores the addresses."""
     _, host = announced(lab)
     ups = lambda: sessions.flaps(lab.r1)["bgp"]  # noqa: E731
     before = ups()
@@ -460,7 +465,7 @@ def test_a_deleted_tap_has_its_addresses_and_its_sessions_of_frr_again(lab):
 
 
 def test_a_killed_bgpd_takes_its_routes_along_and_brings_them_back(lab):
-    """bgpd dies: zebra withdraws; bgpd comes: all is as before."""
+    """When bgpd dies, zebra withdraws its routes. When bgpd is back, all routes are there again."""
     lab.r1.kill("bgpd", signal.SIGKILL)
     eventually(lambda: proofs.tables(lab)[4]["fib"] < 100, 20, what="BGP routes are gone")
 
@@ -470,8 +475,9 @@ def test_a_killed_bgpd_takes_its_routes_along_and_brings_them_back(lab):
 
 
 def test_a_killed_daemon_recovers_alone_when_started_again(lab):
-    """kill -9 of the dataplane and of its supervisor, which would start it again and keeps its TAPs:
-    FRR gives the new TAPs their addresses and comes back, packets flow."""
+    """After kill -9 of the dataplane and of its supervisor, which would start it again and keeps
+    its TAPs, a new start makes new TAPs. FRR gives them their addresses and connects, and packets
+    flow."""
     _, host = announced(lab)
     show = ["ip", "-br", "-4", "addr", "show", "wan0"]
     addresses = netns.run(lab.ns["r1"], show)
@@ -490,7 +496,8 @@ def test_a_killed_daemon_recovers_alone_when_started_again(lab):
 
 
 def test_watchfrr_brings_a_daemon_back_and_leaves_the_machines_frr_alone(lab):
-    """FRR 8.4 has one path for watchfrr's vty and for what OSPF keeps over a restart."""
+    """watchfrr starts a killed daemon again and does not touch the FRR of the machine. FRR 8.4 has
+    one path for watchfrr's vty and for the state that OSPF keeps over a restart."""
     lab.watch_r1()
     state = lambda: lab.r1.vtysh("show watchfrr")  # noqa: E731
     eventually(lambda: state().count(" Up") == len(lab.r1.daemons), 10, what="all are up")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A thread that stands still, a log that nobody reads, a supervisor that does not listen: what
-hangs is ended, by name, and what does not is not."""
+"""A thread stands still, a log has no reader, or a supervisor does not listen: the daemon or its
+supervisor ends a process that hangs, by name, and no other process."""
 
 import contextlib
 import re
@@ -21,8 +21,8 @@ ABORTED = "supervise: program hangs, aborting it"
 
 @pytest.fixture
 def watched(own_dut):
-    """Makes a router whose supervisor waits so many seconds for a sign of life, and `haste` times
-    as short for all else: 2 s for the end of one that was aborted."""
+    """Make a router whose supervisor waits so many seconds for a sign of life. All other times are
+    shorter by the factor `haste`: 2 s for the end of an aborted daemon."""
 
     def make(seconds, log=None, haste=5):
         dut = own_dut(supervised=True)
@@ -36,7 +36,8 @@ def watched(own_dut):
 
 
 def test_a_hanging_daemon_is_started_again(watched):
-    """No sign of life (here: SIGSTOP) for the watchdog's time: aborted, killed, replaced."""
+    """A daemon without a sign of life (here: SIGSTOP) for the watchdog's time is aborted, killed
+    and replaced."""
     dut = watched(1)
     was = dut.daemon.pid()
 
@@ -51,14 +52,15 @@ def test_a_hanging_daemon_is_started_again(watched):
 
 
 def ends_of(path):
-    """How many connections to a socket there are from here, those that wait among them."""
+    """Return the number of connections to a socket from here, the waiting connections included."""
     with open("/proc/net/unix", encoding="utf-8") as file:
         return file.read().count(f" {path}\n")
 
 
 def test_who_asks_one_that_hangs_is_told_so_within_half_a_minute(own_dut):
-    """Whatever is asked, a trace too; and when so many ask that it would have to let them in. Here
-    within a tenth of it."""
+    """fpmctl reports a daemon that hangs within half a minute, here within a tenth of it: for every
+    request, traces included, and when so many clients wait that the daemon would have to accept one
+    first."""
     dut = own_dut()
     dut.start()
     asked, pid = ["show version", "-j show routes", "trace for 1", "capture -w - for 1"], dut.daemon.pid()
@@ -86,14 +88,15 @@ def test_who_asks_one_that_hangs_is_told_so_within_half_a_minute(own_dut):
 
 @pytest.mark.parametrize("thread", ["fwd-0", "fdp-manage"])
 def test_a_thread_that_hangs_is_found_by_its_name(watched, thread):
-    """One thread stands still, a forwarder (a driver that does not return) or a worker, and
-    all others go on: named in the log, aborted, replaced; then it forwards again."""
+    """The watchdog finds a thread that stands still, a forwarder (a driver that does not return) or
+    a worker, while all other threads run. The log names it, the daemon is aborted and replaced, and
+    the new daemon forwards."""
     dut = watched(2)
     was = dut.daemon.pid()
     dut.control.close()
 
     with LinkWatch(dut.ctl) as watch:
-        # Aborted while it is held, it can be let go of no more.
+        # The daemon is aborted while the thread is frozen, so the thread cannot be resumed.
         with contextlib.suppress(OSError), frozen(was, thread):
             eventually(lambda: ABORTED in dut.daemon.log(60), 20)
         come_back(dut, was)
@@ -106,14 +109,14 @@ def test_a_thread_that_hangs_is_found_by_its_name(watched, thread):
 
 
 def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread):
-    """Supervisor and daemon write to one pipe, as in a container, whose reader has stopped:
-    that holds up neither the daemon nor the end of one that hangs."""
+    """Supervisor and daemon write to one pipe, as in a container, whose reader has stopped. The
+    pipe delays neither the daemon nor the end of a daemon that hangs."""
     dut = watched(2, unread.path)
     was = dut.daemon.pid()
     dut.control.close()
 
     with contextlib.suppress(OSError), frozen(was, "fdp-punt"):
-        # All of it but the thread that is held.
+        # All threads run but the frozen one.
         eventually(lambda: procs.states(was)[:1] in ("Z", ""), 20, 0.05, "it is aborted")
     come_back(dut, was)
 
@@ -124,8 +127,8 @@ def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread)
 
 
 def test_a_supervisor_that_does_not_listen_holds_up_no_end(watched):
-    """It hears nothing (here: SIGSTOP) and its queue is full, so that signs of life find no room:
-    the daemon ends when it is told to."""
+    """The supervisor reads nothing (here: SIGSTOP), and its queue is full, so that signs of life
+    find no room. The daemon ends on SIGTERM."""
     dut = watched(1)
     was = dut.daemon.pid()
 
@@ -141,8 +144,8 @@ def test_a_supervisor_that_does_not_listen_holds_up_no_end(watched):
 
 
 def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
-    """`fpmctl restart` while rib, which gets no time here, has routes to digest for longer than
-    the watchdog waits: the restart comes when it has them, all, and nothing is aborted."""
+    """`fpmctl restart` waits for the routes that rib has not read yet (rib gets no CPU time here),
+    for longer than the watchdog's time. The successor has all routes, and no daemon is aborted."""
     dut = watched(2)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -163,7 +166,8 @@ def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
 
 
 def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched):
-    """Nobody forwards any more: it has no more time than one that runs, then another starts."""
+    """A successor that hangs after it took over has as much time as a running daemon, because no
+    daemon forwards. Then the supervisor starts another one."""
     dut = watched(2)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -177,7 +181,8 @@ def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched)
     eventually(lambda: f"successor took over pid={heir}" in dut.daemon.log(60), 20, 0.0005)
     procs.stand_still(heir)
     dut.control.close()
-    # Two seconds, and two more (haste), for it does not take the signal to abort.
+    # It takes two seconds, and two more (haste), because the frozen daemon does not handle the
+    # signal to abort.
     eventually(lambda: not procs.is_alive(heir), 30, 0.05, "the hanging one is gone")
     dut.daemon.back(heir)
 
@@ -188,8 +193,8 @@ def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched)
 
 
 def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
-    """A forwarder of the old daemon does not end (a driver that does not return): it is named,
-    the old one killed, and the new one forwards, in seconds."""
+    """A forwarder of the old daemon does not end (a driver that does not return). The log names it,
+    the old daemon is killed, and the new daemon forwards, in seconds."""
     dut = watched(30, haste=2)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -197,7 +202,7 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
     was = dut.daemon.pid()
 
     with LinkWatch(dut.ctl) as watch:
-        # Killed while it is held, it can be let go of no more.
+        # The daemon is killed while the thread is frozen, so the thread cannot be resumed.
         with contextlib.suppress(OSError), frozen(was, "fwd-0"):
             restarts = dut.fpmctl_begin("restart")
             eventually(lambda: "killing predecessor hanging=" in dut.daemon.log(60), 30)
@@ -213,9 +218,10 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
 
 
 def test_a_successor_waits_for_devices_and_for_nothing_else(watched):
-    """Ports that cannot be open twice (a NIC, or net_null here): the next daemon forwards while
-    the old one has everything else to end still, here rib, which stands still."""
-    dut = watched(30, haste=1)  # the successor has patience with the old one: nothing ends by time
+    """With a port that two daemons cannot open (a NIC, or net_null here), the successor waits only
+    for the port. It forwards while the old daemon has not ended its other threads, here rib, which
+    stands still."""
+    dut = watched(30, haste=1)  # the successor waits long: no process ends by a timeout
     dut.edit_config("ports:\n", "ports:\n  - tap: alone0\n    device: net_null\n")
     assert dut.fpmctl("config", "reload").returncode == 0
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -224,7 +230,7 @@ def test_a_successor_waits_for_devices_and_for_nothing_else(watched):
     was = dut.daemon.pid()
 
     with contextlib.ExitStack() as rib_stands:
-        with frozen(was, "fwd-0"):  # the old one waits for it before it closes a port
+        with frozen(was, "fwd-0"):  # the old daemon waits for fwd-0 before it closes a port
             restarts = dut.fpmctl_begin("restart")
             eventually(lambda: "supervise: successor took over" in dut.daemon.log(60), 20, 0.002)
             rib_stands.enter_context(frozen(was, "fdp-rib"))

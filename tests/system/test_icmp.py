@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ICMP and ICMPv6 errors: when, from whom, what they quote, how often; fragments."""
+"""ICMP and ICMPv6 errors: their causes, source addresses, quotes and rates; fragments."""
 
 import time
 
@@ -27,7 +27,7 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 
 @pytest.fixture(autouse=True)
 def full_bucket(dut):
-    """The rate limit of errors has recovered before each test."""
+    """Wait until the rate limit of errors has recovered before each test."""
     lan = dut.wires["lan"]
 
     def answered():
@@ -40,7 +40,7 @@ def full_bucket(dut):
 
 
 def right_sums(packet):
-    """Do the checksums in a dissected frame hold?"""
+    """Return true if the checksums in a dissected frame are right."""
     again = Ether(bytes(packet))
     for layer in (IP, ICMP, ICMPv6DestUnreach, ICMPv6TimeExceeded, ICMPv6PacketTooBig):
         if layer in again:
@@ -56,8 +56,8 @@ def right_sums(packet):
 
 @pytest.mark.parametrize("ttl", [0, 1])
 def test_expiring_ttl_is_answered_and_not_forwarded(dut, lan, wan, ttl):
-    """RFC 1812, 5.3.1 and 4.3.3.4: time exceeded in transit, to the source, from an
-    address of the interface it came in by."""
+    """A packet with an expiring TTL is not forwarded. Its source gets time exceeded in transit,
+    from an address of the interface by which the packet came (RFC 1812, 5.3.1 and 4.3.3.4)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     before = dut.counters()
     probe = lan.probe(HOST, ttl=ttl)
@@ -75,7 +75,8 @@ def test_expiring_ttl_is_answered_and_not_forwarded(dut, lan, wan, ttl):
 
 @pytest.mark.parametrize("hlim", [0, 1])
 def test_expiring_hop_limit_is_answered_and_not_forwarded(dut, lan, wan, hlim):
-    """RFC 4443, 3.3: hop limit exceeded in transit."""
+    """A packet with an expiring hop limit is not forwarded. Its source gets hop limit exceeded in
+    transit (RFC 4443, 3.3)."""
     dut.route(NET6, via=wan.peer6, wire=wan)
     before = dut.counters()
     probe = lan.probe(HOST6, hlim=hlim)
@@ -91,7 +92,8 @@ def test_expiring_hop_limit_is_answered_and_not_forwarded(dut, lan, wan, hlim):
 
 @pytest.mark.parametrize("size", [40, 128, 548, 549, 1500])
 def test_the_quote_is_the_packet_as_it_came(dut, lan, wan, size):
-    """RFC 1812, 4.3.2.3: as much of it as fits 576 octets, unchanged."""
+    """An ICMP error quotes the packet unchanged, as much of it as fits 576 octets (RFC 1812,
+    4.3.2.3)."""
     probe = lan.probe(HOST, size=size, ttl=1)
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -103,7 +105,8 @@ def test_the_quote_is_the_packet_as_it_came(dut, lan, wan, size):
 
 
 def test_the_quote_of_too_big_is_as_long_as_any(dut, lan, wan):
-    """RFC 1812, 4.3.2.3 and RFC 4443, 2.4 (c): the sender finds its connection in it."""
+    """The quote in a "too big" error is as long as in other errors, so that the sender finds its
+    connection in it (RFC 1812, 4.3.2.3 and RFC 4443, 2.4 (c))."""
     for prefix, dst, room in ((NET, HOST, 576 - 28), (NET6, HOST6, 1280 - 48)):
         gateway = wan.peer4 if prefix == NET else wan.peer6
         dut.route(prefix, nhid=dut.zebra.hop(gateway, wan), mtu=1300)
@@ -117,7 +120,8 @@ def test_the_quote_of_too_big_is_as_long_as_any(dut, lan, wan):
 
 @pytest.mark.parametrize("size", [60, 700, 1232, 1500])
 def test_the_quote_of_icmpv6_fits_the_minimum_mtu(dut, lan, wan, size):
-    """RFC 4443, 2.4 (c): as much as fits 1280 octets, unchanged."""
+    """An ICMPv6 error quotes the packet unchanged, as much of it as fits 1280 octets (RFC 4443, 2.4
+    (c))."""
     probe = lan.probe(HOST6, size=size, hlim=1)
     dut.route(NET6, via=wan.peer6, wire=wan)
 
@@ -129,7 +133,7 @@ def test_the_quote_of_icmpv6_fits_the_minimum_mtu(dut, lan, wan, size):
 
 @pytest.mark.smoke
 def test_the_quote_leaves_padding_out(dut, lan, wan):
-    """RFC 1812, 4.3.2.3: the quote is of the datagram, not of the frame's padding."""
+    """An ICMP error quotes the datagram without the padding of the frame (RFC 1812, 4.3.2.3)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST, ttl=1)
 
@@ -149,7 +153,8 @@ KINDS = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_refusing_routes_answer(dut, lan, name):
-    """RFC 1812, 5.2.7.1 and RFC 4443, 3.1: the code says why."""
+    """A packet to a refusing route gets an ICMP error whose code gives the reason (RFC 1812,
+    5.2.7.1 and RFC 4443, 3.1)."""
     kind, reason, code4, code6 = KINDS[name]
     for prefix, dst, code in ((NET, HOST, code4), (NET6, HOST6, code6)):
         if kind:
@@ -165,7 +170,7 @@ def test_refusing_routes_answer(dut, lan, name):
 
 
 def test_blackhole_routes_are_silent(dut, lan):
-    """`blackhole` and `Null0`: dropped, counted, nobody told."""
+    """The router drops and counts packets to `blackhole` and `Null0` routes and sends no error."""
     for prefix, dst in ((NET, HOST), (NET6, HOST6)):
         dut.route(prefix, rtm_type=RTN_BLACKHOLE)
         probes = [lan.probe(dst) for _ in range(5)]
@@ -174,7 +179,8 @@ def test_blackhole_routes_are_silent(dut, lan):
 
 
 def test_errors_are_rate_limited_and_the_limit_recovers(dut, lan):
-    """RFC 1812, 4.3.2.8 and RFC 4443, 2.4 (f)."""
+    """ICMP errors have a rate limit, and the limit recovers (RFC 1812, 4.3.2.8 and RFC 4443, 2.4
+    (f))."""
     for dst in ("198.51.100.77", "2001:db8:f000::77"):
         before = dut.counters()
         probes = lan.flow_frames(dst, [(4000, 4001)] * 2000)
@@ -199,14 +205,15 @@ TOO_BIG = {
 
 @pytest.mark.parametrize("name", [*EXPIRING, *TOO_BIG])
 def test_one_source_has_its_share_of_a_types_errors_and_no_more(dut, lan, wan, name):
-    """RFC 1812, 4.3.2.8 and RFC 4443, 2.4 (f): each type has a rate of its own and each
-    source a share of it; one that uses its own up leaves the others theirs. Every packet
-    is answered or counted as not answered."""
+    """Each type of error has a rate of its own, and each source has a share of it (RFC 1812,
+    4.3.2.8 and RFC 4443, 2.4 (f)). A source that uses up its share leaves the other shares. Every
+    packet is answered or counted as not answered."""
     for prefix, gateway in ((NET, wan.peer4), (NET6, wan.peer6)):
         dut.route(prefix, nhid=dut.zebra.hop(gateway, wan), mtu=1300)
     dst, fields = (EXPIRING | TOO_BIG)[name]
-    # Two, for one in 256 has the same bucket as who used his up (base/policer.c).
-    if ":" in dst:  # other sites: shares are a /64's
+    # Two sources, because one source in 256 has the same bucket as the source that used up its
+    # share (base/policer.c).
+    if ":" in dst:  # other sites: each /64 has a share
         others = ["2001:db8:44:1::30", "2001:db8:44:2::30"]
         dut.route("2001:db8:44::/48", via=lan.peer6, wire=lan)
     else:
@@ -258,19 +265,19 @@ NO_ERROR_ABOUT = {
 
 @pytest.mark.parametrize("name", NO_ERROR_ABOUT)
 def test_no_error_about(dut, lan, name):
-    """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): what must never cause an ICMP error."""
+    """These packets never cause an ICMP error (RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e))."""
     packet = Ether(src=lan.mac, dst=lan.port_mac) / NO_ERROR_ABOUT[name](lan)
 
     drops = dut.not_forwarded(lan, packet)
 
     assert lan.got(token_of(packet)) == []
-    # A multicast is the kernel's, in whatever frame; all else is one drop.
+    # A multicast packet goes to the kernel, in any frame. Every other packet is one drop.
     assert sum(drops.values()) == (0 if name == "a multicast" else 1)
 
 
 def test_padding_is_no_icmp_type(dut, lan):
-    """RFC 1812, 4.3.2.7: of an ICMP message that has no octet nobody knows that it is no
-    error; what Ethernet put behind it would pass for an echo reply."""
+    """An ICMP message without octets gets no error, because it may be an error (RFC 1812, 4.3.2.7).
+    The Ethernet padding behind it would look like an echo reply."""
     empty = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=HOST, proto=1)
     before = dut.counters()
 
@@ -281,7 +288,8 @@ def test_padding_is_no_icmp_type(dut, lan):
 
 
 def test_a_later_ipv6_fragment_is_answered(dut, lan):
-    """RFC 4443, 2.4 (e) does not list fragments, unlike RFC 1812 for IPv4."""
+    """A later fragment of IPv6 gets an error. RFC 4443, 2.4 (e) does not exclude fragments; RFC
+    1812 does for IPv4."""
     piece = (
         IPv6(src=lan.peer6, dst=HOST6) / IPv6ExtHdrFragment(nh=17, offset=8) / Raw(token())
     )
@@ -292,7 +300,7 @@ def test_a_later_ipv6_fragment_is_answered(dut, lan):
 
 
 def test_no_error_about_a_link_layer_broadcast(dut, lan):
-    """RFC 1122, 3.2.2: not for a datagram that came as a link-layer broadcast."""
+    """A datagram that came as a link-layer broadcast gets no error (RFC 1122, 3.2.2)."""
     probe = bytes(lan.probe(HOST, ttl=1))
 
     assert dut.not_forwarded(lan, b"\xff" * 6 + probe[6:]) == {"l2_not_unicast": 1}
@@ -302,18 +310,19 @@ def test_no_error_about_a_link_layer_broadcast(dut, lan):
 
 @pytest.mark.parametrize("kind", [0, 8])
 def test_echo_is_answered_with_an_error(dut, lan, kind):
-    """RFC 1122, 3.2.2: ICMP queries are no errors: traceroute with echo works."""
+    """An ICMP query gets an error, because it is no error, so traceroute with echo works (RFC 1122,
+    3.2.2)."""
     mark = token()
     packet = IP(src=lan.peer4, dst=HOST, ttl=1) / ICMP(type=kind) / Raw(mark)
 
     lan.send(Ether(src=lan.mac, dst=lan.port_mac) / packet)
 
-    assert lan.expect(mark)[ICMP].type == 3  # no route is found first
+    assert lan.expect(mark)[ICMP].type == 3  # the route is missing, which the router finds first
 
 
 @pytest.mark.smoke
 def test_echo6_is_answered_with_an_error(dut, lan):
-    """RFC 4443, 2.4: informational messages may be answered with errors."""
+    """An informational message of ICMPv6 gets an error (RFC 4443, 2.4)."""
     for echo in (ICMPv6EchoRequest, ICMPv6EchoReply):
         mark = token()
         packet = IPv6(src=lan.peer6, dst=HOST6) / echo(data=mark)
@@ -325,7 +334,7 @@ def test_echo6_is_answered_with_an_error(dut, lan):
 
 @pytest.mark.smoke
 def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
-    """RFC 1812, 4.3.2.4 and 5.2.4: an error is routed like any datagram."""
+    """The router routes an error like any datagram (RFC 1812, 4.3.2.4 and 5.2.4)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
     probe = lan.probe(HOST, src="203.0.113.5", ttl=1)
@@ -337,12 +346,12 @@ def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
     assert reply.dst == alt.mac
 
 
-# -- larger than the way out --
+# -- larger than the egress MTU --
 
 
 @pytest.fixture(params=["interface", "route"])
 def narrow(request, dut, wan):
-    """A way out with a smaller MTU, in force: the interface's, or the routes' own."""
+    """Set a smaller egress MTU, in force: the interface's, or the routes' own."""
     if request.param == "route":
         dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=1300)
         dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan), mtu=1300)
@@ -358,8 +367,9 @@ def narrow(request, dut, wan):
 
 
 def test_a_routes_mtu_is_that_routes_and_the_smaller_one_counts(dut, lan, wan):
-    """RTAX_MTU: routes by the same next hop have their own; it never beats the interface's;
-    fpmctl shows it; a route sent again without it is free of it."""
+    """Routes by one next hop have MTUs of their own (RTAX_MTU). The smaller of the route's and the
+    interface's MTU counts. fpmctl shows the MTU of a route, and the route loses it when zebra sends
+    the route again without it."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.route(NET, nhid=nhid, mtu=1400)
     dut.route("203.0.113.0/24", nhid=nhid)
@@ -377,7 +387,8 @@ def test_a_routes_mtu_is_that_routes_and_the_smaller_one_counts(dut, lan, wan):
 
 
 def test_the_mtu_of_an_onlink_route_counts(dut, lan, wan):
-    """A route without a gateway has no adjacency of its own to keep an MTU in."""
+    """The MTU of a route without a gateway counts. Such a route has no adjacency of its own that
+    could hold the MTU."""
     wan.answer(HOST, "02:00:00:00:99:01")
     dut.route(NET, nhid=dut.zebra.hop(wire=wan), mtu=1400)
     dut.forwarded(lan, lan.probe(HOST, size=1400, flags="DF"), wan, timeout=3)
@@ -392,7 +403,8 @@ def _mtu(dut, wire):
 
 
 def test_df_and_too_big_says_the_mtu(dut, lan, wan, narrow):
-    """RFC 1191, 4: fragmentation needed and DF set, with the next-hop MTU."""
+    """A packet with DF that is larger than the MTU gets "fragmentation needed and DF set" with the
+    next-hop MTU (RFC 1191, 4)."""
     before = dut.counters()
     probe = lan.probe(HOST, size=1301, flags="DF")
 
@@ -407,7 +419,8 @@ def test_df_and_too_big_says_the_mtu(dut, lan, wan, narrow):
 
 
 def test_too_big_for_ipv6_says_the_mtu(dut, lan, wan, narrow):
-    """RFC 4443, 3.2 and RFC 8200, 5: routers never fragment."""
+    """An IPv6 packet that is larger than the MTU gets "packet too big" with the MTU, because
+    routers never fragment (RFC 4443, 3.2 and RFC 8200, 5)."""
     before = dut.counters()
     probe = lan.probe(HOST6, size=1301)
 
@@ -421,7 +434,7 @@ def test_too_big_for_ipv6_says_the_mtu(dut, lan, wan, narrow):
 
 
 def reassemble(frames):
-    """The payload of all fragments, and the checks every fragment must pass."""
+    """Check every fragment, and return the payload of all fragments."""
     pieces = sorted((Ether(f)[IP] for f in frames), key=lambda ip: ip.frag)
     at, data = 0, b""
     for piece in pieces:
@@ -443,7 +456,8 @@ def _pieces(dut, lan, wan, ident):
 
 @pytest.mark.parametrize("size", [1301, 1400, 1500])
 def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
-    """RFC 791, 3.2: offsets, MF, identification; TTL spent once; sums right."""
+    """Fragments of a packet without DF reassemble: offsets, MF and identification are right, the
+    TTL is lower by one, and the sums are right (RFC 791, 3.2)."""
     probe = lan.probe(HOST, size=size, id=0x7A01, ttl=33, tos=0x20)
 
     lan.send(probe)
@@ -456,9 +470,10 @@ def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
 
 
 def test_the_smallest_mtu_and_the_longest_header_make_180_pieces(dut, lan, wan):
-    """RFC 791, 3.2: 68 octets are enough for 60 of header and 8 of data."""
+    """An MTU of 68 octets and a header of 60 make 180 fragments with 8 octets of data each (RFC
+    791, 3.2)."""
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=68)
-    options = bytes([148, 4, 0, 0] * 10)  # copied into every piece
+    options = bytes([148, 4, 0, 0] * 10)  # the router copies it into every fragment
     head = IP(src=lan.peer4, dst=HOST, id=0x7A04, proto=17, options=[])
     probe = bytearray(bytes(head))
     probe[0] = 0x4F
@@ -475,8 +490,8 @@ def test_the_smallest_mtu_and_the_longest_header_make_180_pieces(dut, lan, wan):
 
 @pytest.mark.parametrize("count", range(11))
 def test_fragments_are_as_large_as_they_may_be(dut, lan, wan, count):
-    """RFC 791, 3.2: whatever options there are, no piece but the last is 8 octets or more
-    below the MTU; more pieces than needed are more to lose."""
+    """With any options, no fragment but the last is 8 octets or more below the MTU (RFC 791, 3.2),
+    because each needless fragment may be lost."""
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=604)
     ident = 0x7B00 + count
     options = [bytes([148, 4, 0, 0] * count)] if count else []
@@ -491,7 +506,8 @@ def test_fragments_are_as_large_as_they_may_be(dut, lan, wan, count):
 
 
 def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
-    """RFC 791, 3.2: offsets add up and the MF of the original stays on the last piece."""
+    """A fragment is fragmented again: the offsets add up, and the MF flag of the original stays on
+    the last piece (RFC 791, 3.2)."""
     whole = (
         IP(src=lan.peer4, dst=HOST, id=0x7A02) / UDP(sport=1, dport=2) / Raw(bytes(2800))
     )
@@ -504,7 +520,7 @@ def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
 
 
 def test_only_copied_options_go_into_later_fragments(dut, lan, wan, narrow):
-    """RFC 791, 3.1: the copied flag of an option decides."""
+    """Later fragments have only the options with the copied flag (RFC 791, 3.1)."""
     # Router alert (148, copied) and record route (7, not copied), padded.
     options = bytes([148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 0])
     probe = lan.probe(HOST, size=1400, id=0x7A03)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whose address an ICMP error bears, also where the port it came in by has none; and to
-whom no error goes at all."""
+"""The source address of an ICMP error, also when the port by which the packet came has no address,
+and the packets that never get an error."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
@@ -27,7 +27,7 @@ LO4, LO6 = "203.0.113.255", "2001:db8:ffff::1"
 
 @pytest.fixture
 def loopback(dut):
-    """Give `lo` its global addresses; they are gone afterwards."""
+    """Give `lo` its global addresses. They are removed afterwards."""
 
     def give():
         dut.ip(f"addr add {LO4}/32 dev lo", f"addr add {LO6}/128 dev lo")
@@ -43,8 +43,8 @@ def loopback(dut):
 
 
 def unnumber(dut, wire, family):
-    """Take a port's address of one family away, keep its neighbor: the way back is by a
-    route out of the port, as on an unnumbered link."""
+    """Remove the addresses of one family from a port and keep its neighbor. The route back leads
+    out of the port, as on an unnumbered link."""
     own, peer, bits = (
         (wire.ip4, wire.peer4, "26") if family == 4 else (wire.ip6, wire.peer6, "64")
     )
@@ -55,22 +55,24 @@ def unnumber(dut, wire, family):
 
 
 def source(dut, lan, family):
-    """Source of the error about a packet to nowhere from `lan`."""
+    """Return the source of the error about a packet without a route from `lan`."""
     reply = lan.srp1(lan.probe(HOST if family == 4 else HOST6))
     assert reply[ICMP].type == 3 if family == 4 else reply[ICMPv6DestUnreach].code == 0
     return reply[IP].src if family == 4 else reply[IPv6].src
 
 
 def test_a_numbered_port_answers_with_its_own_address(dut, lan, family, loopback):
-    """RFC 1812, 4.3.2.4: an address of the interface, not the loopback's."""
+    """A numbered port answers with an address of the interface, not with the loopback's (RFC 1812,
+    4.3.2.4)."""
     loopback()
 
     assert source(dut, lan, family) == (lan.ip4 if family == 4 else lan.ip6)
 
 
 def test_an_unnumbered_port_answers_with_the_loopbacks_address(dut, lan, family, loopback):
-    """RFC 1812, 4.3.2.4 and 2.2.7: without an address of the interface, the router-id; so
-    the router is known by one name in every traceroute. The port may be IPv6-only."""
+    """An unnumbered port answers with the loopback's address, which is the router-id (RFC 1812,
+    4.3.2.4 and 2.2.7). So the router has one name in every traceroute. The port may be
+    IPv6-only."""
     loopback()
     unnumber(dut, lan, family)
 
@@ -78,14 +80,15 @@ def test_an_unnumbered_port_answers_with_the_loopbacks_address(dut, lan, family,
 
 
 def test_without_a_loopback_address_another_port_lends(dut, lan, wan, family):
-    """RFC 4443, 2.2 (d): any unicast address of the node."""
+    """Without a loopback address the router answers with any unicast address of the node (RFC 4443,
+    2.2 (d))."""
     unnumber(dut, lan, family)
 
     assert source(dut, lan, family) == (wan.ip4 if family == 4 else wan.ip6)
 
 
 def test_a_borrowed_address_that_goes_is_not_used_any_more(dut, lan, wan, alt, family):
-    """What is borrowed follows its owner, at once."""
+    """The router stops using the address of another port as soon as that port loses it."""
     unnumber(dut, lan, family)
     assert source(dut, lan, family) == (wan.ip4 if family == 4 else wan.ip6)
     key, other = ("addresses4", alt.ip4) if family == 4 else ("addresses6", alt.ip6)
@@ -98,7 +101,8 @@ def test_a_borrowed_address_that_goes_is_not_used_any_more(dut, lan, wan, alt, f
 
 
 def test_without_any_ipv4_address_the_dummy_answers(dut, lan):
-    """RFC 7600, 4.8: 192.0.0.8 rather than silence, or path MTU discovery breaks."""
+    """Without an IPv4 address the router answers with 192.0.0.8, because path MTU discovery breaks
+    without the error (RFC 7600, 4.8)."""
     for wire in dut.wires.values():
         if wire is not lan:
             dut.ip(f"addr del {wire.ip4}/26 dev {wire.tap}")
@@ -109,7 +113,8 @@ def test_without_any_ipv4_address_the_dummy_answers(dut, lan):
 
 
 def test_an_address_of_the_link_is_the_last_resort(dut, lan, wan):
-    """RFC 3927, 2.6.2: 169.254/16 means nothing to who is not on the link."""
+    """The router uses an address of 169.254/16 only as the last choice, because it is valid only on
+    its link (RFC 3927, 2.6.2)."""
     unnumber(dut, lan, 4)
     dut.ip(f"addr add 169.254.7.1/16 dev {lan.tap}")
     eventually(lambda: dut.route_row("169.254.7.1/32"), 3, 0.005)
@@ -118,8 +123,9 @@ def test_an_address_of_the_link_is_the_last_resort(dut, lan, wan):
 
 
 def test_a_link_local_source_is_told_that_it_reaches_no_further(dut, lan, wan):
-    """RFC 4007, 9 and RFC 4443, 3.1: destination unreachable, beyond scope of source
-    address; from a link-local address, on the link it came from."""
+    """A packet from a link-local source that would leave its link gets destination unreachable,
+    beyond scope of source address, from a link-local address, on the link from which it came (RFC
+    4007, 9 and RFC 4443, 3.1)."""
     dut.route("::/0", via=wan.peer6, wire=wan)
     lan.answer("fe80::99", "02:00:00:00:99:99")
     before = dut.counters()
@@ -133,8 +139,8 @@ def test_a_link_local_source_is_told_that_it_reaches_no_further(dut, lan, wan):
 
 
 def test_an_expiring_packet_waits_for_no_neighbor(dut, lan, wan, family):
-    """RFC 1812, 5.3.1 and RFC 8200, 3: at its last hop a packet is answered at once, and
-    nobody is asked for an address that it will never go to."""
+    """A packet at its last hop gets its error at once, and the router asks for no neighbor to which
+    the packet never goes (RFC 1812, 5.3.1 and RFC 8200, 3)."""
     host = "192.0.2.111" if family == 4 else "2001:db8:1::111"
 
     reply = lan.srp1(lan.probe(host, **{"ttl" if family == 4 else "hlim": 1}))
@@ -221,7 +227,8 @@ NOBODY = {
 
 @pytest.mark.parametrize("name", NOBODY)
 def test_nobody_is_told_about(dut, lan, wan, name):
-    """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): no error, on any port; one drop, by name."""
+    """These packets cause no error on any port, and one drop with its name (RFC 1812, 4.3.2.7 and
+    RFC 4443, 2.4 (e))."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
     make, reason = NOBODY[name]
@@ -235,7 +242,8 @@ def test_nobody_is_told_about(dut, lan, wan, name):
 
 
 def test_somebody_is_told_about_an_echo_behind_options(dut, lan, wan):
-    """RFC 4443, 2.4 (e): only errors and redirects are left out, wherever they stand."""
+    """An echo behind options gets an error: only errors and redirects get none, wherever they stand
+    (RFC 4443, 2.4 (e))."""
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
     mark = token()
     options = IPv6ExtHdrDestOpt(options=[PadN()])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An idle router costs next to nothing, and what ends its sleep finds it awake at once.
+"""An idle router uses next to no CPU time, and an event wakes a sleeping forwarder at once.
 
-A forwarder that sleeps with descriptors for all wakes by itself after 100 ms only: medians
-below half of that are wake-ups.
+A forwarder that sleeps, with a descriptor for every port, wakes by itself only after 100 ms. So a
+median below 50 ms shows that an event woke it.
 """
 
 import http.client
@@ -24,7 +24,7 @@ MISSED_S = 0.05
 
 
 def forwarders(dut):
-    """Folders in /proc of the daemon's forwarding threads."""
+    """Return the folders in /proc of the daemon's forwarders."""
     tasks = f"/proc/{dut.daemon.pid()}/task"
     found = []
     for tid in os.listdir(tasks):
@@ -35,7 +35,7 @@ def forwarders(dut):
 
 
 def cpu_s(folder):
-    """CPU seconds of a thread or, with all its tasks, of a process."""
+    """Return the CPU seconds of a thread, or of a process with all its tasks."""
     tasks = folder + "/task"
     folders = [f"{tasks}/{t}" for t in os.listdir(tasks)] if os.path.isdir(tasks) else [folder]
     total = 0
@@ -46,7 +46,8 @@ def cpu_s(folder):
 
 
 def wait_asleep(dut):
-    """All forwarders block: their state is S, and they have used no CPU between two looks."""
+    """Wait until all forwarders block: their state is S, and they have used no CPU between two
+    reads."""
 
     def still():
         before = [cpu_s(f) for f in found]
@@ -62,7 +63,7 @@ def wait_asleep(dut):
 
 
 def share(dut, seconds=2.0):
-    """What part of a core the daemon uses while nothing is asked of it."""
+    """Return the share of a core that the daemon uses while it has no work."""
     folder = f"/proc/{dut.daemon.pid()}"
     begin, used = time.monotonic(), cpu_s(folder)
     time.sleep(seconds)
@@ -70,8 +71,8 @@ def share(dut, seconds=2.0):
 
 
 def median_s(dut, event, times=20):
-    """Median time of something that is done to forwarders that sleep, less the time in which the
-    machine had no CPU for them or for us."""
+    """Return the median time of an event for sleeping forwarders, less the time in which the
+    machine had no CPU for them or for this process."""
     took = []
     for n in range(times):
         wait_asleep(dut)
@@ -82,14 +83,15 @@ def median_s(dut, event, times=20):
 
 
 def test_an_idle_router_uses_next_to_no_cpu(dut):
-    """Under 2 % of a core, all threads; measured is 0.1 %. Chatter of the test bed is included."""
+    """An idle router uses less than 2 % of a core in all threads; the measured share is 0.1 %. This
+    includes the packets of the test bed."""
     wait_asleep(dut)
     assert share(dut) < 0.02
 
 
 @pytest.mark.smoke
 def test_the_first_packet_after_idle_is_forwarded_at_once(dut, lan, wan):
-    """It is not lost, and its descriptor woke the forwarder."""
+    """The first packet after idle time is not lost, and its descriptor wakes the forwarder."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     def packet(n):
@@ -100,7 +102,7 @@ def test_the_first_packet_after_idle_is_forwarded_at_once(dut, lan, wan):
 
 
 def test_the_kernels_first_frame_after_idle_leaves_at_once(dut, lan):
-    """The punt thread wakes the forwarder that is to send it."""
+    """The punt thread wakes the forwarder that sends the kernel's first frame."""
     with netns.entered(dut.ctl):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -116,7 +118,8 @@ def test_the_kernels_first_frame_after_idle_leaves_at_once(dut, lan):
 
 @pytest.mark.smoke
 def test_what_waited_for_a_neighbor_leaves_while_forwarders_sleep(dut, lan, wan):
-    """Its release is an inject, too."""
+    """A packet that waited for a neighbor leaves while forwarders sleep, because its release is an
+    inject."""
     dut.route(NET, via="192.0.2.79", wire=wan)
     lan.send(probe := lan.probe(HOST))
     eventually(lambda: wan.solicitations("192.0.2.79"), 3, 0.005, "the kernel asks")
@@ -131,7 +134,8 @@ def test_what_waited_for_a_neighbor_leaves_while_forwarders_sleep(dut, lan, wan)
 
 
 def test_an_interface_that_goes_down_is_no_endless_event(dut, lan, wan):
-    """ENETDOWN stays with a packet socket until it is taken: it must not keep us awake."""
+    """An interface that goes down does not keep forwarders awake: a packet socket reports ENETDOWN
+    until a reader takes the error."""
     dut.route(NET, via=wan.peer4, wire=wan)
     try:
         netns.run(dut.dp, ["ip", "link", "set", "p-ext", "down"])
@@ -145,7 +149,7 @@ def test_an_interface_that_goes_down_is_no_endless_event(dut, lan, wan):
 
 
 def test_a_daemon_that_sleeps_hears_that_it_shall_stop(own_dut):
-    """SIGTERM finds all forwarders blocked."""
+    """SIGTERM ends the daemon while all forwarders block."""
     router = own_dut()
     router.start()
     wait_asleep(router)
@@ -155,7 +159,7 @@ def test_a_daemon_that_sleeps_hears_that_it_shall_stop(own_dut):
 
 @pytest.mark.parametrize("how", ["key", "option"])
 def test_poll_never_sleeps(own_dut, how):
-    """`idle: poll` and --poll: a core for nothing else, no sleep ever."""
+    """With `idle: poll` and --poll a forwarder uses a whole core and never sleeps."""
     router = own_dut(metrics="127.0.0.1:9620")
     if how == "key":
         router.edit_config("log-level:", "idle: poll\nlog-level:")
@@ -173,7 +177,7 @@ def test_poll_never_sleeps(own_dut, how):
 
 
 def sleeps(dut):
-    """How often the forwarder fell asleep, by the metrics page."""
+    """Return how often the forwarder fell asleep, read from the metrics page."""
     with netns.entered(dut.ctl):
         page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
         page.request("GET", "/metrics")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What somebody does to the interfaces behind our back, under traffic whose every packet is
-counted: TAPs renamed, moved, deleted; MTU and MAC changed; addresses flushed."""
+"""An operator changes the interfaces of the kernel under traffic whose every packet is counted:
+TAPs renamed, moved, deleted; MTU and MAC changed; addresses flushed."""
 
 import os
 import time
@@ -20,7 +20,7 @@ OTHER, THERE = "203.0.113.0/24", "203.0.113.9"
 
 @pytest.fixture
 def busy(own_dut):
-    """A router with a route by wan and one by ext; (dut, lan, wan, ext)."""
+    """A router with a route by wan and a route by ext; (dut, lan, wan, ext)."""
     dut = own_dut()
     dut.start()
     lan, wan, ext = (dut.wires[n] for n in ("lan", "wan", "ext"))
@@ -30,7 +30,8 @@ def busy(own_dut):
 
 
 def host_answers(dut, wire):
-    """The kernel behind the TAP answers pings of the peer's, when its address is in the FIB."""
+    """Wait until the kernel behind the TAP answers a ping of the peer. It answers when its address
+    is in the FIB."""
 
     def answers():
         echo = IP(src=wire.peer4, dst=wire.ip4) / ICMP() / Raw(mark := token())
@@ -38,14 +39,15 @@ def host_answers(dut, wire):
         try:
             return wire.expect(mark, 0.2)[ICMP].type == 0
         except AssertionError:
-            return False  # none yet
+            return False  # no answer yet
 
     eventually(answers, 5, 0.005, "an answer to a ping")
 
 
 def test_a_renamed_tap_stays_the_port(busy):
-    """`ip link set ext0 name uplink` and back, ten times: not a packet is lost, in either
-    direction, the port keeps the name that the configuration gave it, an audit finds it so."""
+    """A TAP renamed by `ip link set ext0 name uplink` and back, ten times, stays the port: no
+    packet is lost in either direction, the port keeps the name of the configuration, and an audit
+    finds no difference."""
     dut, lan, wan, ext = busy
 
     with dut.stream(lan, HOST) as aside, dut.stream(lan, THERE) as stream:
@@ -65,9 +67,9 @@ def test_a_renamed_tap_stays_the_port(busy):
 
 
 def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
-    """The kernel takes it out of our sight: its routes are dead, others lose nothing; the port
-    gets a TAP of its name again, and with its addresses it is whole. The one that was moved
-    takes nothing along when it is deleted."""
+    """The kernel moves a TAP to another namespace, where the daemon cannot see it. Its routes are
+    dead, other routes lose no packet. The daemon makes a TAP of the same name, and the port works
+    again with its addresses. A deletion of the moved TAP changes nothing."""
     dut, lan, wan, ext = busy
     index = dut.link_row(ext.tap)["ifindex"]
 
@@ -78,7 +80,7 @@ def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
         eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01)
         eventually(lambda: (dut.neighbor_row(ext.peer4, ext) or {}).get("mac") == ext.mac, 5)
         netns.ip_batch(["link del stolen"], dut.far)
-        # zebra names interfaces by index: it says its routes again, as it does.
+        # zebra names interfaces by index, so it announces its routes again.
         dut.route(OTHER, nhid=dut.zebra.hop(ext.peer4, ext))
         for _ in range(50):
             dut.forwarded(lan, lan.probe(THERE), ext)
@@ -93,15 +95,15 @@ def _link(dut, name):
 
 
 def _made_anew(dut, wire, index):
-    """Is there another TAP of its name, with the port's MAC? Before it has that, the kernel forgets
-    each neighbor that it is given."""
+    """Return true if a new TAP has the name and the port's MAC. Until it has the MAC, the kernel
+    forgets each neighbor that it gets."""
     row = _link(dut, wire.tap)
     return row and row["ifindex"] != index and row["address"] == wire.port_mac
 
 
 def test_mtu_and_mac_change_under_load(busy):
-    """Forty changes of the way out, and of the way in, that no packet minds: none is lost,
-    each bears the MAC that was or the one that is, never half of one."""
+    """Forty changes of MTU and MAC of the egress and of the MTU of the ingress lose no packet. Each
+    packet has the old or the new MAC, never a mixture."""
     dut, lan, wan, _ = busy
     macs = [f"02:00:00:aa:{n:02x}:{255 - n:02x}" for n in range(20)]
 
@@ -127,8 +129,9 @@ def test_mtu_and_mac_change_under_load(busy):
 
 
 def test_addresses_flushed_under_load_and_given_back(busy):
-    """`ip addr flush`: the subnet is nobody's, gateways in it are static neighbors gone with
-    it; other ports lose nothing; what is given back works at once, ten times over."""
+    """After `ip addr flush` the subnet has no interface, and its gateways, which are static
+    neighbors, are gone with it. Other ports lose no packet. Restored addresses work at once, ten
+    times."""
     dut, lan, wan, ext = busy
 
     with dut.stream(lan, HOST) as aside:
@@ -150,8 +153,8 @@ def test_addresses_flushed_under_load_and_given_back(busy):
 
 
 def test_taps_deleted_again_and_again_under_load(busy):
-    """Each time it is made anew within seconds, with its MAC, and other ports lose nothing; no
-    descriptor is left open."""
+    """The daemon makes a deleted TAP again within seconds, each time, with its MAC. Other ports
+    lose no packet, and no descriptor stays open."""
     dut, lan, wan, ext = busy
     took, files = [], f"/proc/{dut.daemon.pid()}/fd"
     before = sorted(os.readlink(f"{files}/{name}") for name in os.listdir(files))

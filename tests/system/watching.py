@@ -8,7 +8,7 @@ import struct
 
 
 class Watching:
-    """One stream of rows. It looks from the moment it is made until close().
+    """One stream of rows. It runs from its creation until close().
 
     with Watching(dut, trace={"dst": "198.51.100.9"}) as watch: ...; watch.take(3)
     """
@@ -29,7 +29,7 @@ class Watching:
         self.close()
 
     def row(self):
-        """The next row; a refusal raises LookupError."""
+        """Return the next row. A refusal raises LookupError."""
         row = json.loads(self.file.readline())
         if "error" in row:
             raise LookupError(row["error"])
@@ -37,11 +37,11 @@ class Watching:
         return row
 
     def take(self, count):
-        """The next `count` rows."""
+        """Return the next `count` rows."""
         return [self.row() for _ in range(count)]
 
     def rest(self):
-        """All rows to the end, which must come; the last is the sum."""
+        """Return all rows to the end of the stream. The end must come; the last row is the sum."""
         rows = []
         while True:
             row = self.row()
@@ -50,7 +50,7 @@ class Watching:
             rows.append(row)
 
     def octets(self, enough):
-        """Of a capture: the file, until `enough` (of its blocks) or its end."""
+        """Return the file of a capture, until `enough` of its blocks have come or it ends."""
         data = base64.b64decode(self.first["pcapng"])
         while not enough(blocks(data)):
             row = self.row()
@@ -60,13 +60,13 @@ class Watching:
         return data
 
     def close(self):
-        """Go away without a word."""
+        """Close the connection without a message."""
         self.file.close()
         self.sock.close()
 
 
 def options(octets):
-    """{code: [values]} of a pcapng option list."""
+    """Return {code: [values]} of a pcapng option list."""
     found = {}
     while octets:
         code, length = struct.unpack_from("=HH", octets)
@@ -78,7 +78,7 @@ def options(octets):
 
 
 def blocks(data):
-    """[(type, body)] of a pcapng file: both lengths of every block must agree."""
+    """Return [(type, body)] of a pcapng file. Both lengths of every block must be equal."""
     found = []
     while data:
         kind, length = struct.unpack_from("=II", data)
@@ -90,7 +90,7 @@ def blocks(data):
 
 
 def packets(found):
-    """[(interface name, direction, octets, whole length, comment, time in s)] of blocks."""
+    """Return [(interface name, direction, octets, whole length, comment, time in s)] of blocks."""
     assert found[0][0] == 0x0A0D0D0A
     names = [options(body[8:])[2][0].decode() for kind, body in found if kind == 1]
     rows = []
@@ -108,5 +108,5 @@ def packets(found):
 
 
 def count_of(found):
-    """Packets among blocks."""
+    """Return the number of packets among blocks."""
     return sum(kind == 6 for kind, _ in found)

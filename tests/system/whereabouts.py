@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of the packets that did not arrive: all counters on their way, of the daemon, of
-the kernel and of the tests' own sockets, and how much CPU its threads were given."""
+"""Account for the packets that did not arrive: read all counters on their way, in the daemon, the
+kernel and the sockets of the tests, and the CPU time that its threads got."""
 
 import os
 import struct
@@ -8,11 +8,11 @@ import struct
 from lib import ledger
 from wire import SOL_PACKET
 
-PACKET_STATISTICS = 6  # linux/if_packet.h: packets, and drops among them, since it was asked last
+PACKET_STATISTICS = 6  # linux/if_packet.h: packets, and drops among them, since the last read
 
 
 class Whereabouts:
-    """Of all that passes while a test runs: made before, asked after.
+    """Read counters before and after the traffic of a test: create the object before, ask it after.
 
     where = Whereabouts(dut); ...; where.all_accounted_for(stream.lost(wan))
     """
@@ -28,7 +28,8 @@ class Whereabouts:
             yield self.dut.far, name, name
 
     def _ears(self):
-        """Frames for which the sockets that listen here had no room; told once."""
+        """Return the frames for which the sockets of this test had no room. The kernel reports each
+        once."""
         drops = {}
         for name, wire in self.dut.wires.items():
             drops[f"test's socket {name}"] = struct.unpack(
@@ -40,7 +41,7 @@ class Whereabouts:
         return ledger.read(self.dut.daemon, self._ends())
 
     def _state(self):
-        """Everything that may tell a story, none of which allows a loss."""
+        """Return counters that may explain a loss. None of them permits a loss."""
         seen = {f"{kind} {name}": v for (kind, name), v in self.dut.daemon.counters().items()}
         for row in self.dut.control.ask("ports"):
             for key in ("rx_packets", "tx_packets", "rx_errors"):
@@ -59,7 +60,8 @@ class Whereabouts:
         return seen
 
     def all_accounted_for(self, lost):
-        """No more are lost than counters say that there was no room for; else all of them."""
+        """Assert that the test lost at most as many packets as the counters report for lack of
+        room. If not, print all counters."""
         room = ledger.grown(self.room, self._room())
         room |= {name: n for name, n in self._ears().items() if n}
         if len(lost) <= sum(room.values()):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One end of a link as raw frames: what comes is collected, what is given is sent.
+"""One end of a link as raw frames: the test collects received frames and sends given frames.
 
-AF_PACKET sockets opened inside a namespace and used from outside; scapy builds and
-dissects, it neither sends nor sniffs. One thread collects from all wires, so that frames
-are taken off the sockets while the test does something else, and plays the neighbors
-that a test put on the wire with answer().
+The test opens AF_PACKET sockets inside a namespace and uses them from outside. scapy builds and
+dissects packets; it does not send or sniff. One thread collects from all wires, so that it takes
+frames off the sockets while the test does other work. The thread plays the neighbors that a test
+put on the wire with answer().
 """
 
 import errno
@@ -29,31 +29,31 @@ ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
-# What a collector is told; frames of a wire that it takes before it looks at others; more than
-# there is room for in a socket (each frame takes half a KiB at least).
+# Commands to a collector. The number of frames that it takes from a wire before it reads other
+# wires. A number above the capacity of a socket (each frame takes half a KiB at least).
 STOP, CATCH_UP = b"s", b"c"
 TURN, SOCKET_HOLDS = 64, 1 << 16
 _numbers = itertools.count(1)
-# The first octets of every probe's payload: no frame of anybody else has them.
+# The first octets of the payload of every probe: no frame of another program has them.
 _SALT = os.urandom(6)
 
 
 def token():
-    """Ten octets that no other probe carries."""
+    """Return ten octets that no other probe carries."""
     return _SALT + struct.pack("!I", next(_numbers))
 
 
 def token_of(packet):
-    """The token inside a probe (scapy packet or octets), or None."""
+    """Return the token inside a probe (scapy packet or octets), or None."""
     data = bytes(packet)
     at = data.find(_SALT)
     return data[at : at + 10] if at >= 0 else None
 
 
 class Wire:
-    """Send, collect, wait, and answer ARP and neighbor solicitations."""
+    """Send, collect and wait for frames. Answer ARP and neighbor solicitations."""
 
-    # Filled in by the topology: see lib/dut.py.
+    # The topology fills these in: see lib/dut.py.
     name = tap = mac = port_mac = ip4 = peer4 = ip6 = peer6 = host4 = None
 
     def __init__(self, namespace, ifname):
@@ -67,21 +67,21 @@ class Wire:
         self.sock.setblocking(False)
         self.came = threading.Condition()
         self.frames = []  # (monotonic time, octets)
-        self.hosts = {}  # packed address: MAC, of the neighbors played here
+        self.hosts = {}  # packed address: MAC, of the neighbors that this wire plays
         self.asked = []  # (monotonic time, address as text) solicitations seen
 
     def peer(self, family):
-        """Address of this wire's neighbor."""
+        """Return the address of the neighbor on this wire."""
         return self.peer4 if family == 4 else self.peer6
 
     def own(self, family):
-        """Address of the router on this wire."""
+        """Return the address of the router on this wire."""
         return self.ip4 if family == 4 else self.ip6
 
     # -- out --
 
     def send(self, *packets):
-        """Send frames: octets or scapy packets, in this order."""
+        """Send frames in this order: octets or scapy packets."""
         for packet in packets:
             data = packet if isinstance(packet, bytes) else bytes(packet)
             for _ in range(200):
@@ -89,13 +89,14 @@ class Wire:
                     self.sock.send(data)
                     break
                 except OSError as err:
-                    # Full for now; or, for ever, larger than the other end's MTU: lost.
+                    # The frame is lost: the socket is full for now, or the frame is larger than the
+                    # MTU of the other end.
                     if err.errno not in (errno.EAGAIN, errno.ENOBUFS):
                         raise
                     time.sleep(0.001)
 
     def probe(self, dst, size=0, src=None, sport=4000, dport=4001, **fields):
-        """A UDP packet from this wire's peer through the router, to be known again.
+        """Return a UDP packet with a token, from the peer of this wire through the router.
 
         `size` pads the IP packet to that many octets; `fields` go into the IP header.
         """
@@ -111,46 +112,47 @@ class Wire:
         return packet / UDP(sport=sport, dport=dport) / Raw(load)
 
     def flow_frames(self, dst, ports):
-        """Octets of a probe for each (source port, destination port): without UDP's checksum, and
-        quicker than with scapy."""
+        """Return the octets of a probe for each (source port, destination port). It is quicker than
+        scapy and leaves UDP's checksum out."""
         head = bytes(self.probe(dst, sport=0, dport=0))
         at = head.index(token_of(head)) - 8
         return [head[:at] + struct.pack("!HHHH", *pair, 18, 0) + token() for pair in ports]
 
     def srp1(self, probe, timeout=2):
-        """Send a probe, return the first frame that comes back with its token."""
+        """Send a probe. Return the first frame that comes back with its token."""
         self.send(probe)
         return self.expect(token_of(probe), timeout)
 
     # -- in --
 
     def got(self, want=None):
-        """The octets of all frames that match: a token they hold, or a function's yes."""
+        """Return the octets of all frames that match: they hold a token, or a function accepts
+        them."""
         match = _matcher(want)
         with self.came:
             return [data for _, data in self.frames if match(data)]
 
     def timed(self, want=None):
-        """The same with the time each came: [(monotonic, octets)]."""
+        """Return the same with the time of each frame: [(monotonic, octets)]."""
         match = _matcher(want)
         with self.came:
             return [(when, data) for when, data in self.frames if match(data)]
 
     def sniffed(self, layer=None):
-        """All frames so far that hold a scapy layer, dissected."""
+        """Return all frames so far that hold a scapy layer, dissected."""
         packets = [Ether(data) for data in self.got()]
         return [p for p in packets if layer is None or layer in p]
 
     def expect(self, want, timeout=2):
-        """Wait for the first frame that matches; returns it dissected."""
+        """Wait for the first frame that matches. Return it dissected."""
         return Ether(self.expect_raw(want, timeout))
 
     def expect_raw(self, want, timeout=2):
-        """Wait for the first frame that matches; returns its octets."""
+        """Wait for the first frame that matches. Return its octets."""
         return self.expect_many(want, 1, timeout)[0]
 
     def expect_many(self, want, count, timeout=2):
-        """Wait until `count` frames match; returns the octets of all that do."""
+        """Wait until `count` frames match. Return the octets of all matching frames."""
         match, seen, found = _matcher(want), 0, []
         end = time.monotonic() + timeout * PATIENCE
         with self.came:
@@ -168,15 +170,15 @@ class Wire:
         raise AssertionError(f"{what} within {timeout:g} s; last seen: {rest}")
 
     def clear(self):
-        """Forget what came so far."""
+        """Discard the frames that came so far."""
         with self.came:
             self.frames.clear()
             self.asked.clear()
 
-    # -- the neighbors played here --
+    # -- the neighbors that the wire plays --
 
     def answer(self, address, mac=None):
-        """From now on answer ARP or solicitations for an address. Returns the MAC."""
+        """Answer ARP or solicitations for an address from now on. Returns the MAC."""
         mac = mac or self.mac
         self.hosts[ipaddress.ip_address(address).packed] = _mac_octets(mac)
         return mac
@@ -189,12 +191,13 @@ class Wire:
             self.hosts.pop(ipaddress.ip_address(address).packed, None)
 
     def solicitations(self, address):
-        """Times at which the router asked for an address."""
+        """Return the times at which the router asked for an address."""
         with self.came:
             return [when for when, who in self.asked if who == address]
 
     def receive(self):
-        """One frame as it was on the wire: the kernel takes a VLAN tag out of it."""
+        """Return one frame as it was on the wire. The kernel takes a VLAN tag out of it; this puts
+        it back."""
         data, control, _, _ = self.sock.recvmsg(65535, 64)
         for level, kind, aux in control:
             if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
@@ -206,7 +209,7 @@ class Wire:
         return data
 
     def take(self, data):
-        """One frame has come: note it, answer it.  [collector thread]"""
+        """Store a received frame and answer it.  [collector thread]"""
         now = time.monotonic()
         target = _solicited(data)
         with self.came:
@@ -220,7 +223,7 @@ class Wire:
             try:
                 self.sock.send(reply)
             except OSError:
-                pass  # the link went down meanwhile: then nobody hears us
+                pass  # the link went down meanwhile: no host receives the answer
 
 
 class Collector(threading.Thread):
@@ -259,7 +262,7 @@ class Collector(threading.Thread):
             except BlockingIOError:
                 break
             except OSError:
-                break  # ENETDOWN is reported once; the socket lives on
+                break  # the kernel reports ENETDOWN once; the socket stays usable
             wire.take(data)
 
     def catch_up(self):
@@ -292,7 +295,8 @@ def _mac_octets(mac):
 
 
 def _solicited(data):
-    """Packed address that an ARP request or a neighbor solicitation asks for, or None."""
+    """Return the packed address that an ARP request or a neighbor solicitation asks for, or
+    None."""
     if data[12:14] == b"\x08\x06" and data[20:22] == b"\x00\x01":
         return data[38:42]
     if (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""zebra as the daemon sees it: announces next hops, groups and routes, remembers what it
-announced, and can take it all back."""
+"""A program that plays zebra for the daemon: it announces next hops, groups and routes, remembers
+them, and can withdraw all of them."""
 
 import itertools
 import socket
@@ -12,7 +12,7 @@ MAIN = fpm.RT_TABLE_MAIN
 
 
 class Zebra:
-    """One FPM client. Every send goes out at once; nothing here waits for the daemon."""
+    """One FPM client. It sends each message at once and does not wait for the daemon."""
 
     def __init__(self, dut, first_id=100, pid=fpm.DEFAULT_PID):
         self.dut, self.pid = dut, pid
@@ -22,63 +22,63 @@ class Zebra:
         self._singles = {}
 
     def connect(self):
-        """Open the session (again)."""
+        """Open the session, or open it again."""
         self.close()
-        self._singles.clear()  # ids live as long as their session
+        self._singles.clear()  # ids are valid as long as their session
         self.speaker = FpmSpeaker(netns=self.dut.ctl, pid=self.pid).connect()
         self.speaker.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self):
-        """End the session without a word, as zebra does."""
+        """End the session without a message, as zebra does."""
         if self.speaker:
             self.speaker.close()
         self.speaker = None
 
     def raw(self, octets):
-        """Anything at all."""
+        """Send any octets."""
         self.speaker.send_raw(octets)
 
     def send(self, *messages):
-        """Each message in a frame of its own."""
+        """Send each message in a frame of its own."""
         self.raw(b"".join(frame(m) for m in messages))
 
     def together(self, *messages):
-        """All messages in one frame, as zebra 8.4 sends a replace."""
+        """Send all messages in one frame, as zebra 8.4 sends a replace."""
         self.raw(frame(*messages))
 
-    # -- each as a message, and sent at once --
+    # -- the functions return a message or send it at once --
 
     def hop_message(self, nhid, via=None, wire=None, **more):
-        """NEWNEXTHOP of a single next hop; more as fpm_speaker.nexthop_message()."""
+        """Return the NEWNEXTHOP of a single next hop; more as fpm_speaker.nexthop_message()."""
         self.nexthops.add(nhid)
         if wire:
             more["oif"] = self.dut.ifindex(wire)
         return fpm.nexthop_message(nhid, gateway=via, pid=self.pid, **more)
 
     def hop(self, via=None, wire=None, nhid=None, **more):
-        """Announce a single next hop; returns its id."""
+        """Announce a single next hop. Returns its id."""
         nhid = nhid or next(self.ids)
         self.send(self.hop_message(nhid, via, wire, **more))
         return nhid
 
     def group_message(self, nhid, members):
-        """NEWNEXTHOP of a group: ids, or {id: weight}."""
+        """Return the NEWNEXTHOP of a group: ids, or {id: weight}."""
         self.nexthops.add(nhid)
         return fpm.group_message(nhid, members, pid=self.pid)
 
     def group(self, members, nhid=None):
-        """Announce a group of ids, or {id: weight}; returns its id."""
+        """Announce a group of ids, or {id: weight}. Returns its id."""
         nhid = nhid or next(self.ids)
         self.send(self.group_message(nhid, members))
         return nhid
 
     def drop_hop(self, *nhids):
-        """DELNEXTHOP for each id."""
+        """Send DELNEXTHOP for each id."""
         self.nexthops.difference_update(nhids)
         self.send(*(fpm.nexthop_del_message(nhid, pid=self.pid) for nhid in nhids))
 
     def add_message(self, prefix, nhid=None, table=MAIN, **more):
-        """NEWROUTE; more as fpm_speaker.route_message()."""
+        """Return NEWROUTE; more as fpm_speaker.route_message()."""
         self.prefixes[(table, prefix)] = nhid
         return fpm.route_message(prefix, nhid=nhid, table=table, pid=self.pid, **more)
 
@@ -87,7 +87,7 @@ class Zebra:
         self.send(self.add_message(prefix, nhid, **more))
 
     def drop_message(self, prefix, table=MAIN):
-        """DELROUTE."""
+        """Return DELROUTE."""
         self.prefixes.pop((table, prefix), None)
         return fpm.route_del_message(prefix, table=table, pid=self.pid)
 
@@ -98,7 +98,7 @@ class Zebra:
     # -- the usual case in one line --
 
     def route(self, prefix, via, wire):
-        """Next hop (shared when it is known already) and route, as zebra sends them."""
+        """Announce a next hop (once, then shared) and a route, as zebra sends them."""
         key = (via, wire.name)
         nhid = self._singles.get(key)
         if nhid not in self.nexthops:
@@ -107,7 +107,7 @@ class Zebra:
         return nhid
 
     def flush(self):
-        """Withdraw all that was announced: routes first, then next hops."""
+        """Withdraw all announced objects: routes first, then next hops."""
         if self.speaker is None:
             self.connect()
         self.send(*(fpm.route_del_message(p, table=t) for t, p in self.prefixes))
