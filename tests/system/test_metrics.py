@@ -103,7 +103,8 @@ def test_alerts_are_valid_and_fire_when_they_should():
 
 
 def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not():
-    """alerts_test.yml has both tests for each alert; promtool runs it above."""
+    """alerts_test.yml has a test in which the alert fires and one in which it does not.
+    promtool runs it above."""
     rules, tests = (
         yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8"))
         for name in ("alerts", "alerts_test")

@@ -565,7 +565,8 @@ def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
 
 def test_the_socket_stays_where_it_is_while_another_daemon_is_to_come(kept):
     """fpmctl tells a restart, in which no daemon listens for a while, from a stop by the
-    socket's path. The successor replaces the path in one step, so the path always exists."""
+    socket's path. The successor puts its own socket in the place of the old one in two steps,
+    which take no time."""
     dut, was = kept, kept.daemon.pid()
 
     with frozen(was, "fdp-rib"):
