@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables as small as the file says (`limits:`): what is refused is counted, said and shown; it
-comes in when others go; and a successor with other limits takes over."""
+"""Tables have the sizes of `limits:` in the file. The router counts, logs and shows each
+refused entry. A refused entry gets a place when other entries leave. A successor with other
+limits takes over."""
 
 import contextlib
 import json
@@ -18,7 +19,7 @@ ROUTES, HOSTS, WAITING, AWAITED, CLIENTS, HTTP = 100, 24, 16, 12, 12, 4
 
 @pytest.fixture
 def small(own_dut):
-    """A router of its own with little room, under the supervisor."""
+    """Start a router of its own with small limits, under the supervisor."""
     dut = own_dut(supervised=True)
     limits = {
         "routes": ROUTES,
@@ -35,7 +36,7 @@ def small(own_dut):
 
 
 def shown(dut, name):
-    """A row of `fpmctl show memory`, in words: table, used, of, refused, set by."""
+    """Return a row of `fpmctl show memory` in words: table, used, of, refused, set by."""
     lines = dut.fpmctl("show", "memory").stdout.splitlines()
     return next(x.split() for x in lines if x.startswith(name + " "))
 
@@ -45,15 +46,15 @@ def nth(n):
 
 
 def teach(dut, *numbers):
-    """Routes by one gateway."""
+    """Send routes by one gateway."""
     wan = dut.wires["wan"]
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.zebra.send(*(dut.zebra.add_message(nth(n), nhid) for n in numbers))
 
 
 def test_routes_beyond_the_limit_come_in_when_others_go(small):
-    """Those there is no room for are not taken, which is no harm to the others; when an eighth
-    is free zebra is asked to say all again."""
+    """The RIB refuses routes beyond the limit and keeps all others. When an eighth of the table
+    is free, fpm asks zebra to send all routes again."""
     dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
     room = ROUTES - table(dut, "routes")["used"]
     assert 30 < room < ROUTES
@@ -79,7 +80,8 @@ def test_routes_beyond_the_limit_come_in_when_others_go(small):
 
 
 def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
-    """Hosts on a link, and packets for who does not answer: counted, bounded, and over."""
+    """Hosts on a link, and packets that wait for a silent host, fill their tables up to the
+    limit. The refused ones are counted. There is room again when others leave."""
     dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
     base, first = wan.ip4.rpartition(".")[::2]
     hosts = [f"{base}.{int(first) + 5 + n}" for n in range(40)]
@@ -102,14 +104,14 @@ def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
 
     permanent(dut, there[:30], wan, "del")
     eventually(lambda: table(dut, "hosts")["used"] < HOSTS, 10)
-    # Those that had no place have one as soon as it is given back.
+    # Hosts that had no place get one as soon as a place is free.
     eventually(lambda: dut.forwarded(lan, lan.probe(there[-1]), wan, timeout=0.5), 5)
     eventually(lambda: said(dut, "table has room again table=hosts")[1] >= 1, 5)
 
 
 def test_more_neighbors_are_waited_for_than_there_is_room(small):
-    """One packet each: those beyond have theirs dropped, are counted, and have a place when
-    the others are given up."""
+    """One packet waits for each neighbor. Packets for neighbors beyond the limit are dropped
+    and counted. There is a place again when the kernel has given up the others."""
     dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
     base = wan.ip4.rpartition(".")[0]
     silent = [f"{base}.{n}" for n in range(90, 110)]
@@ -141,20 +143,21 @@ class Client:
         self.file = until.enter_context(self.sock.makefile())
 
     def is_served(self):
-        """Has its question an answer? Else it has been told that there are too many."""
+        """Return True if the daemon answers the request, False if it says that there are too
+        many clients."""
         with contextlib.suppress(BrokenPipeError):
             self.sock.sendall(b'{"show": "version"}\n')
         return "pid" in json.loads(self.file.readline()) and "end" in self.file.readline()
 
 
 def test_more_clients_than_there_is_room_for(small):
-    """Those that are there are served on, those beyond are told so and closed; when some leave
-    others are let in."""
+    """The control socket serves the clients that are connected. It tells further clients that
+    there are too many and closes them. When clients leave, it accepts others."""
     dut = small
-    table(dut, "clients")  # that connection is one
+    table(dut, "clients")  # this connection is one
     with contextlib.ExitStack() as until:
         there = []
-        while len(there) < CLIENTS - 1:  # a question of the daemon's own counts, too
+        while len(there) < CLIENTS - 1:  # a request of the daemon's own counts, too
             there += [c for c in [Client(dut, until)] if c.is_served()]
         beyond = [Client(dut, until) for _ in range(40)]
         for client in beyond:
@@ -177,7 +180,8 @@ def test_more_clients_than_there_is_room_for(small):
 
 
 def test_more_clients_of_http_than_there_is_room_for(small):
-    """Those beyond have a 503, on the lines' side nothing is missed, and room comes again."""
+    """The HTTP server answers 503 to connections beyond the limit. It serves its clients
+    meanwhile, and there is room again when they leave."""
     dut = small
     with contextlib.ExitStack() as until:
         conns = [until.enter_context(contextlib.closing(api.Connection(dut.socket)))
@@ -200,8 +204,9 @@ def test_more_clients_of_http_than_there_is_room_for(small):
 
 
 def test_other_limits_need_a_restart_which_may_have_less_room(small):
-    """A reload refuses them and says why; a successor takes over what it has room for, and
-    forwards by it; the next one, which has more, by all again."""
+    """A reload refuses other limits and gives the reason. A successor with smaller limits takes
+    the routes that it has room for and forwards by them. The next successor, without a limit,
+    forwards by all routes again."""
     dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     numbers = range(ROUTES // 2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The metrics page as Prometheus sees it, and what docker/ makes of it: alerts, dashboard.
+"""The metrics page as Prometheus reads it, and the alerts and the dashboard of docker/.
 
-Debian's Prometheus is unpacked by `make prometheus`; what needs it is skipped without.
+`make prometheus` unpacks Debian's Prometheus. Tests that need it are skipped without it.
 """
 
 import http.client
@@ -31,7 +31,7 @@ needs_prometheus = pytest.mark.skipif(
 
 
 def get(dut, address, path):
-    """The body of http://ADDRESS/PATH as FRR's namespace sees it."""
+    """Return the body of http://ADDRESS/PATH, read in FRR's namespace."""
     with netns.entered(dut.ctl):
         page = http.client.HTTPConnection(*address.split(":"), timeout=5)
         page.request("GET", path)
@@ -56,13 +56,13 @@ def promtool(*argv, stdin=None):
 
 @needs_prometheus
 def test_the_page_has_no_fault_that_promtool_knows(dut):
-    """Names, units, types, help: `promtool check metrics`."""
+    """`promtool check metrics` finds no fault in names, units, types and help."""
     promtool("check", "metrics", stdin=get(dut, PAGE, "/metrics"))
 
 
 @pytest.fixture
 def prometheus(dut, tmp_path):
-    """A real Prometheus that scrapes the router: ask(query), the rows of its answer."""
+    """Run a Prometheus that scrapes the router. ask(query) returns the rows of its answer."""
     config = tmp_path / "prometheus.yml"
     config.write_text(
         "global: {scrape_interval: 1s}\nscrape_configs:\n"
@@ -87,7 +87,7 @@ def prometheus(dut, tmp_path):
 
 @needs_prometheus
 def test_prometheus_scrapes_it(dut, prometheus):
-    """The target is up and its values are stored."""
+    """Prometheus shows the target as up and stores its values."""
     (sample,) = eventually(
         lambda: prometheus("fpmdp_build_info and on(instance) up == 1"), timeout=30
     )
@@ -103,7 +103,8 @@ def test_alerts_are_valid_and_fire_when_they_should():
 
 
 def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not():
-    """alerts_test.yml, which promtool runs above."""
+    """alerts_test.yml has a test in which the alert fires and one in which it does not.
+    promtool runs it above."""
     rules, tests = (
         yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8"))
         for name in ("alerts", "alerts_test")
@@ -118,14 +119,14 @@ def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not()
 
 
 def series(page):
-    """{name: [labels]} of a page."""
+    """Return {name: [labels]} of a page."""
     found = {}
     for name, labels in re.findall(r"^(fpmdp_\w+)(?:\{(.*?)\})? ", page, re.M):
         found.setdefault(name, []).append(dict(re.findall(r'(\w+)="(.*?)"', labels)))
     return found
 
 
-# What an operator wants figures of, a series and its labels each.
+# The series that an operator needs, each with its labels.
 FIGURES = {
     "build_info": {"version"}, "uptime_seconds": set(), "packet_buffers_free": set(),
     "port_rx_packets_total": {"port"}, "port_tx_bytes_total": {"port"}, "port_up": {"port"},
@@ -145,7 +146,8 @@ FIGURES = {
 
 
 def test_every_figure_has_its_series(dut):
-    """By port, queue, lcore, reason, class, family: with just these labels."""
+    """Each series is on the page with exactly the expected labels: port, queue, lcore, reason,
+    class, family."""
     there = eventually(
         lambda: (s := series(get(dut, PAGE, "/metrics"))).get("fpmdp_neighbors") and s, 10
     )
@@ -156,7 +158,8 @@ def test_every_figure_has_its_series(dut):
 
 
 def test_the_channels_states_are_those_of_the_api_and_one_is_1(dut):
-    """A state set: what openapi.yaml lists, and 1 for the word that `show fpm` says."""
+    """The state set has the states of openapi.yaml. The state that `show fpm` prints has the
+    value 1."""
     with open(f"{ROOT}/fpm-dataplane/dist/openapi.yaml", encoding="utf-8") as f:
         words = yaml.safe_load(f)["components"]["schemas"]["Fpm"]["properties"]["state"][
             "enum"
@@ -177,7 +180,8 @@ def test_the_channels_states_are_those_of_the_api_and_one_is_1(dut):
 
 
 def test_queues_and_neighbors_are_counted(dut, tmp_path):
-    """What came by a queue is the queue's, what the kernel resolved is reachable or the like."""
+    """Packets received by a queue are counted for that queue. Neighbors that the kernel has
+    resolved are counted as reachable or in another state of a resolved neighbor."""
     wan = dut.wires["wan"]
     value = lambda name, **labels: _value(
         get(dut, PAGE, "/metrics"), name, labels
@@ -202,7 +206,7 @@ def test_queues_and_neighbors_are_counted(dut, tmp_path):
 
 
 def _value(page, name, labels):
-    """One sample; 0 when it is not there."""
+    """Return the value of one sample, 0 if the sample is missing."""
     for line in page.splitlines():
         if line.startswith(f"fpmdp_{name}{{") and all(
             f'{k}="{v}"' in line for k, v in labels.items()
@@ -213,12 +217,13 @@ def _value(page, name, labels):
 
 @needs_prometheus
 def test_every_panel_shows_what_a_router_exports(prometheus):
-    """Each query has an answer of series with the labels that its legend names; those that
-    leave out what is zero may have none."""
+    """Each query of a panel returns series with the labels that its legend names. A query that
+    leaves out zero values may return none."""
     assert without_their_labels(answers(prometheus)) == []
 
 
-# Of what Grafana reads, that by which a panel would be empty, or lie on another.
+# The fields that Grafana reads: without a valid value a panel is empty or lies on another
+# panel.
 PANEL = {
     "type": "object",
     "required": ["id", "type", "title", "gridPos", "datasource", "targets"],
@@ -240,7 +245,8 @@ PANEL = {
 
 
 def test_the_dashboard_is_one_that_grafana_can_show():
-    """Panels side by side, of the data source that is provisioned, by variables there are."""
+    """Panels do not overlap, use the provisioned data source, and use only variables that
+    exist."""
     board = dashboard()
     panels = board["panels"]
     with open(f"{GRAFANA}/provisioning/datasources/prometheus.yml", encoding="utf-8") as f:
@@ -267,8 +273,8 @@ def test_the_dashboard_is_one_that_grafana_can_show():
 
 
 def test_grafana_is_given_what_its_files_name():
-    """compose.yaml's mounts end where provisioning looks; the data source is a service of the same
-    network, at the port that it listens on."""
+    """compose.yaml mounts the files where Grafana's provisioning looks for them. The data
+    source is a service of the same network, at the port on which it listens."""
     docker = os.path.join(ROOT, "docker")
     with open(f"{docker}/compose.yaml", encoding="utf-8") as file:
         lab = yaml.safe_load(file)["services"]
@@ -290,7 +296,8 @@ def test_grafana_is_given_what_its_files_name():
 
 @needs_prometheus
 def test_the_dashboards_queries_are_valid(tmp_path):
-    """Each as the expression of a rule, with values for Grafana's variables."""
+    """promtool accepts each query as the expression of a rule, with values for Grafana's
+    variables."""
     rules = [
         {"record": f"panel:{n}", "expr": filled_in(query)}
         for n, (query, _) in enumerate(queries())
@@ -301,7 +308,7 @@ def test_the_dashboards_queries_are_valid(tmp_path):
 
 
 def test_alerts_and_dashboard_ask_for_what_there_is(dut):
-    """Every metric that they name is on the page."""
+    """The page has every metric that alerts and dashboard name."""
     there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
     with open(f"{RULES}/alerts.yml") as f:
         asked = f.read()

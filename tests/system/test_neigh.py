@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbors: found by the kernel, used by the dataplane, and what waits meanwhile."""
+"""Neighbors: the kernel resolves them, the dataplane uses them, packets wait meanwhile."""
 
 import time
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("asked_often")
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
     dut, lan, wan, family
 ):
-    """RFC 1122, 2.3.2.2 and RFC 4861, 7.2.2: at least one packet is kept, and sent when
-    the answer is there; those that waited leave in order and before later ones."""
+    """RFC 1122, 2.3.2.2 and RFC 4861, 7.2.2: at least one packet is kept and is sent when the
+    neighbor answers. Packets that waited leave in order and before later packets."""
     gateway, prefix, dst = case(family, 70)
     dut.route(prefix, via=gateway, wire=wan)
     probes = [lan.probe(dst) for _ in range(5)]
@@ -41,8 +41,9 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 
 @pytest.mark.parametrize("kind", ["gateway", "host"])
 def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
-    """RFC 4861, 7.2.2 says that what waited is sent when the answer is there; who comes in
-    that moment comes after it. Twelve neighbors answer in the middle of a stream."""
+    """RFC 4861, 7.2.2: packets that waited are sent when the neighbor answers. A packet that is
+    received at that moment leaves after them. Twelve neighbors answer in the middle of a
+    stream."""
     for number in range(100, 112):
         gateway, prefix, dst = case(family, number)
         if kind == "gateway":
@@ -53,7 +54,7 @@ def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
         at = octets.index(token_of(octets))
         frames = [
             octets[:at] + mark + n.to_bytes(4, "big") + octets[at + 14 :]
-            for n in range(40)  # of twelve: fewer than a source's share of the waiting
+            for n in range(40)  # of twelve: fewer than a source's share of the waiting packets
         ]
 
         lan.send(*frames[:5])
@@ -66,7 +67,7 @@ def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
 
 
 def test_an_unresolved_host_on_the_link_is_asked_for(dut, lan, wan, family):
-    """RFC 1812, 3.3.2: connected destinations are resolved one by one."""
+    """RFC 1812, 3.3.2: the kernel resolves each connected destination by itself."""
     host, _, _ = case(family, 71)
     wan.answer(host, "02:00:00:00:71:01")
     probe = lan.probe(host)
@@ -74,15 +75,15 @@ def test_an_unresolved_host_on_the_link_is_asked_for(dut, lan, wan, family):
     out = dut.forwarded(lan, probe, wan, timeout=3)
 
     assert out.dst == "02:00:00:00:71:01"
-    dut.fence(lan)  # the punt thread has let go of what waited, and of the waiting
+    dut.fence(lan)  # the punt thread has released the packets that waited, and their places
     before = dut.counters()
     dut.forwarded(lan, lan.probe(host), wan)
     assert "unresolved" not in dut.moved(before, "punt")
 
 
 def test_one_solicitation_at_a_time(dut, lan, wan, family):
-    """RFC 1122, 2.3.2.1: at most one request a second for one address, however many
-    packets want it."""
+    """RFC 1122, 2.3.2.1: at most one request a second is sent for one address, however many
+    packets wait for it."""
     host, _, _ = case(family, 72)
     word = f"net.ipv{family}.neigh.{wan.tap}.retrans_time_ms"
     netns.sysctl(dut.ctl, {word: 1000})
@@ -95,11 +96,12 @@ def test_one_solicitation_at_a_time(dut, lan, wan, family):
         assert len(wan.solicitations(host)) <= 2 + int(time.monotonic() - begin)
     finally:
         netns.sysctl(dut.ctl, {word: 200})
-        wan.answer(host)  # or the next test waits for what waits here
+        wan.answer(host)  # or the next test waits for the packets that wait here
 
 
 def test_failure_is_told_to_the_sources(dut, lan, wan, family, given_up_soon):
-    """RFC 1812, 4.3.3.1 and RFC 4443, 3.1: host/address unreachable when nobody answers."""
+    """RFC 1812, 4.3.3.1 and RFC 4443, 3.1: senders get host or address unreachable when no
+    neighbor answers."""
     host, _, _ = case(family, 73)
     before = dut.counters()
 
@@ -111,9 +113,10 @@ def test_failure_is_told_to_the_sources(dut, lan, wan, family, given_up_soon):
 
 
 def test_what_waits_goes_by_the_route_that_it_has_then(dut, lan, wan, alt, family):
-    """RFC 1812, 5.2.7.1: packets wait for a gateway; meanwhile one's route is withdrawn and
-    the other's leads elsewhere. When the gateway answers, the first is unreachable (the
-    sender is told, the drop has its name), the second is on its way."""
+    """RFC 1812, 5.2.7.1: two packets wait for a gateway. Meanwhile the route of the first
+    packet is withdrawn, and the route of the second leads elsewhere. When the gateway answers,
+    the first packet is unreachable (its sender is told, the drop has its reason) and the second
+    is forwarded."""
     gateway, prefix, dst = case(family, 85)
     far, at = {
         4: ("203.0.113.0/24", "203.0.113.9"),
@@ -142,8 +145,9 @@ def test_what_waits_goes_by_the_route_that_it_has_then(dut, lan, wan, alt, famil
 def test_what_waits_in_vain_goes_by_a_route_that_came_meanwhile(
     dut, lan, wan, alt, family
 ):
-    """RFC 1812, 5.2.4: unreachable is what no route leads to; a gateway that does not answer
-    is left when zebra has another. All that waited is sent or told, nothing is kept."""
+    """RFC 1812, 5.2.4: a destination is unreachable only if no route leads to it. Packets leave
+    a gateway that does not answer when zebra sends a route by another one. All packets that
+    waited are sent or answered with an error; no buffer is kept."""
     gateway, prefix, dst = case(family, 86)
     other, _, _ = case(family, 87)
     in_use = _buffers(dut)
@@ -156,7 +160,7 @@ def test_what_waits_in_vain_goes_by_a_route_that_came_meanwhile(
     assert _buffers(dut) >= in_use + 21
 
     dut.route(prefix, via=alt.peer(family), wire=alt)
-    solicit(dut, mcast_solicit=3)  # not before: all has to wait when the route comes
+    solicit(dut, mcast_solicit=3)  # not earlier: all packets must wait when the route comes
     try:
         assert alt.expect(token_of(probe), 8).dst == alt.mac
         lan.expect(token_of(vain[-1]), 8)
@@ -167,15 +171,15 @@ def test_what_waits_in_vain_goes_by_a_route_that_came_meanwhile(
 
 
 def _buffers(dut):
-    """Packet buffers in use."""
+    """Return the number of packet buffers in use."""
     row = dut.control.ask("memory")[0]
     return row["packet_buffers"] - row["packet_buffers_free"]
 
 
 @pytest.mark.parametrize("mac", ["01:00:5e:00:00:09", "ff:ff:ff:ff:ff:ff", "00:" * 5 + "00"])
 def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
-    """RFC 1812, 3.3.2: a router does not believe ARP that gives a unicast address a group's
-    or the broadcast MAC; nor that of zeros. Linux does, so the dataplane must not."""
+    """RFC 1812, 3.3.2: a router does not believe ARP that gives a unicast address a multicast,
+    broadcast or zero MAC address. Linux believes it, so the dataplane must not."""
     host = {"01": "192.0.2.89", "ff": "192.0.2.90", "00": "192.0.2.91"}[mac[:2]]
     arp = ARP(op=1, hwsrc=mac, psrc=host, pdst=wan.ip4)
     wan.send(Ether(src="02:00:00:00:89:01", dst="ff:ff:ff:ff:ff:ff") / arp)
@@ -185,13 +189,13 @@ def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
     dut.not_forwarded(lan, lan.probe(host))
 
     assert dut.moved(before, "punt")["unresolved"] == 1
-    dut.neighbor(host, wan)  # or the next test waits for what waits here
+    dut.neighbor(host, wan)  # or the next test waits for the packets that wait here
 
 
 def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wan):
-    """IPv6 is switched off on the way out (as an MTU below 1280 does, RFC 8200, 5): packets do
-    not wait in vain, senders are told; the operator reads whom and why, not every second: two
-    seconds are looked at."""
+    """IPv6 is off on the egress interface (as with an MTU below 1280; RFC 8200, 5): packets do
+    not wait in vain and their senders are told. The log names the gateway and the reason, but
+    not every second; the test looks at two seconds."""
     gateway, prefix, dst = case(6, 88)
     netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})
     try:
@@ -206,7 +210,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
 
         assert reply[ICMPv6DestUnreach].code == 3
         failed = {"neigh_failed": stream.sent + 1}
-        # The last ones may still wait for the kernel's no.
+        # The last packets may still wait for the kernel's refusal.
         eventually(lambda: dut.drops(before) == failed, 3, 0.005, f"drops are {failed}")
         assert dut.log().count(line) == 1
     finally:
@@ -214,7 +218,8 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
 
 
 def test_a_failed_neighbor_that_comes_back_is_found(dut, lan, wan, family, given_up_soon):
-    """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
+    """RFC 4861, 7.3.3: a failed neighbor does not stay failed; the next packet makes the kernel
+    ask again."""
     host, _, _ = case(family, 74)
     lan.srp1(lan.probe(host), timeout=8)
     wan.answer(host, "02:00:00:00:74:01")
@@ -228,7 +233,8 @@ def test_a_failed_neighbor_that_comes_back_is_found(dut, lan, wan, family, given
 
 
 def test_what_waits_is_bounded(dut, lan, wan, family):
-    """RFC 1812, 3.3.2: the queue for an unresolved neighbor is small, the rest counted."""
+    """RFC 1812, 3.3.2: the queue for an unresolved neighbor is small. Packets beyond it are
+    counted."""
     host, _, _ = case(family, 75)
     before = dut.counters()
 
@@ -245,7 +251,8 @@ def test_what_waits_is_bounded(dut, lan, wan, family):
 
 @pytest.mark.smoke
 def test_a_changed_mac_is_used_at_once(dut, lan, wan, family):
-    """RFC 4861, 7.2.5 and RFC 826: an update of the cache is an update of the way."""
+    """RFC 4861, 7.2.5 and RFC 826: when the neighbor cache changes, forwarders use the new MAC
+    at once."""
     gateway, prefix, dst = case(family, 76)
     dut.neighbor(gateway, wan, "02:00:00:00:76:01")
     dut.route(prefix, via=gateway, wire=wan)
@@ -257,7 +264,7 @@ def test_a_changed_mac_is_used_at_once(dut, lan, wan, family):
 
 
 def test_no_packet_is_lost_while_the_mac_changes(dut, lan, wan, family):
-    """A rewrite of an adjacency is whole at every moment: old MAC or new, nothing else."""
+    """Forwarders see an adjacency with the old MAC or with the new one, never a mix."""
     gateway, prefix, dst = case(family, 77)
     macs = ["02:00:00:00:77:01", "02:00:00:00:77:02"]
     dut.neighbor(gateway, wan, macs[0])
@@ -273,8 +280,8 @@ def test_no_packet_is_lost_while_the_mac_changes(dut, lan, wan, family):
 
 
 def test_a_new_next_hop_whose_mac_is_known_is_used_without_asking(dut, lan, wan, family):
-    """A route that moves to a gateway no route used before, resolved in the kernel: the
-    forwarders have its MAC before they have the route, so no packet waits or is lost."""
+    """A route moves to a gateway that no route used before and that the kernel has resolved.
+    The forwarders have its MAC before they have the route, so no packet waits or is lost."""
     gateways = [case(family, 80 + n)[0] for n in range(10)]
     _, prefix, dst = case(family, 80)
     for n, gateway in enumerate(gateways):
@@ -292,12 +299,12 @@ def test_a_new_next_hop_whose_mac_is_known_is_used_without_asking(dut, lan, wan,
 
 
 def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
-    """RFC 5227, 3 with RFC 826: an announcement for a known address is believed."""
+    """RFC 5227, 3 with RFC 826: an announcement changes the MAC of a known address."""
     gateway = "192.0.2.78"
     wan.answer(gateway, "02:00:00:00:78:01")
     dut.route(NET, via=gateway, wire=wan)
     dut.forwarded(lan, lan.probe(HOST), wan, timeout=3)
-    # The kernel believes a change only when the entry is older than a second (locktime).
+    # The kernel accepts a change only if the entry is older than a second (locktime).
     dut.ip(f"neigh replace {gateway} lladdr 02:00:00:00:78:01 dev {wan.tap} nud stale")
     wan.answer(gateway, "02:00:00:00:78:02")
     arp = ARP(
@@ -314,7 +321,7 @@ def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
 
 
 def test_a_stale_neighbor_keeps_forwarding(dut, lan, wan, family):
-    """RFC 4861, 7.3.3: STALE means unproved, not unusable."""
+    """RFC 4861, 7.3.3: a neighbor in the state STALE is not confirmed, but is used."""
     gateway, prefix, dst = case(family, 79)
     wan.answer(gateway, "02:00:00:00:79:01")
     dut.ip(f"neigh replace {gateway} lladdr 02:00:00:00:79:01 dev {wan.tap} nud stale")
@@ -327,7 +334,7 @@ def test_a_stale_neighbor_keeps_forwarding(dut, lan, wan, family):
 
 
 def test_a_static_neighbor_is_never_overwritten(dut, lan, wan, family):
-    """A permanent entry is the operator's: traffic and resolution leave it alone."""
+    """Traffic and resolution do not change a permanent entry, which belongs to the operator."""
     gateway, prefix, dst = case(family, 80)
     dut.neighbor(gateway, wan, "02:00:00:00:80:01")
     wan.answer(gateway, "02:00:00:00:80:02")
@@ -339,7 +346,7 @@ def test_a_static_neighbor_is_never_overwritten(dut, lan, wan, family):
 
 
 def test_a_deleted_neighbor_is_resolved_again(dut, lan, wan, family):
-    """The kernel's cache is the truth: an entry taken away is asked for anew."""
+    """The kernel's cache decides: the kernel resolves a deleted entry again."""
     gateway, prefix, dst = case(family, 81)
     dut.neighbor(gateway, wan, "02:00:00:00:81:01")
     dut.route(prefix, via=gateway, wire=wan)
@@ -355,8 +362,9 @@ def test_a_deleted_neighbor_is_resolved_again(dut, lan, wan, family):
 
 
 def test_a_question_that_is_thrown_away_is_asked_again(dut, lan, wan, family):
-    """`ip neigh flush` deletes who is being asked for, which the kernel tells as a failure
-    before it tells that the entry went; nobody has failed to answer yet."""
+    """`ip neigh flush` deletes a neighbor that the kernel is asking for. The kernel reports a
+    failure before it reports the deletion. The daemon must not count the neighbor as failed,
+    because its time to answer is not over."""
     gateway, prefix, dst = case(family, 46)
     dut.route(prefix, via=gateway, wire=wan)
     before = dut.counters()
@@ -372,8 +380,8 @@ def test_a_question_that_is_thrown_away_is_asked_again(dut, lan, wan, family):
 
 
 def test_an_answer_that_is_thrown_away_is_waited_for_again(dut, lan, wan, family):
-    """`ip neigh flush` goes in rounds, and deletes who has answered the moment before: punt
-    hears of the answer when it is no longer true."""
+    """`ip neigh flush` works in rounds and deletes a neighbor that has just answered. The punt
+    thread reads the answer when the entry is already deleted."""
     gateway, prefix, dst = case(family, 47)
     dut.route(prefix, via=gateway, wire=wan)
     before = dut.counters()
@@ -393,12 +401,12 @@ def test_an_answer_that_is_thrown_away_is_waited_for_again(dut, lan, wan, family
 
     wan.expect(token_of(probe), 3)
     assert dut.drops(before) == {}
-    # Counted as it has left, which is when its way is known.
+    # A packet is counted when it leaves, because its way is known only then.
     eventually(lambda: dut.moved(before, "total").get("held") == 1, 3, 0.005)
 
 
 def test_a_gateway_is_resolved_before_there_is_traffic(dut, wan, family):
-    """A next hop that routes name is worth asking for ahead of the first packet."""
+    """The kernel resolves the next hops of routes before the first packet."""
     gateway, prefix, _ = case(family, 82)
     wan.answer(gateway, "02:00:00:00:82:01")
 
@@ -422,7 +430,7 @@ def test_two_routes_share_the_wait(dut, lan, wan, family):
 
 
 def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
-    """RFC 1812, 5.3.1: waiting costs no hop more."""
+    """RFC 1812, 5.3.1: the TTL of a packet that waited is decremented once."""
     host, _, _ = case(family, 84)
     wan.answer(host, "02:00:00:00:84:01")
     field = "ttl" if family == 4 else "hlim"
@@ -434,8 +442,9 @@ def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
 
 
 def test_a_scan_of_a_subnet_leaves_the_gateway_alone(dut, lan, wan, alt):
-    """Hundreds of unanswered hosts neither stop the known neighbors nor stay for ever. Fewer than
-    the kernel's table has room for (1024, of all namespaces): others run beside this."""
+    """A scan of hundreds of hosts that do not answer neither stops traffic to known neighbors
+    nor leaves entries for ever. The test uses fewer hosts than the kernel's table has room for
+    (1024 in all namespaces), because other tests run beside it."""
     dut.route(NET6, via=alt.peer6, wire=alt)
 
     with dut.stream(lan, HOST6) as stream:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbors over time: used ones stay, dead ones are noticed, links flap, scans go by."""
+"""Neighbors over time: the kernel keeps those in use, detects dead ones, and resolves neighbors
+again after a link flap or a scan."""
 
 import itertools
 import socket
@@ -26,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("asked_often")
 
 @pytest.fixture
 def fast_time(dut):
-    """Neighbors of wan grow old in a second instead of half a minute. They are asked ten times a
-    second, and given up after three seconds, for this process answers in their stead and may have
-    to wait for a CPU."""
+    """Make neighbors of wan stale after a second instead of half a minute. The kernel asks them
+    ten times a second and gives up after three seconds, because this process answers in their
+    place and may have to wait for a CPU."""
     solicit(dut, retrans_time_ms=100, ucast_solicit=30)
     solicit(dut, base_reachable_time_ms=600, delay_first_probe_time=1)
     yield
@@ -37,10 +38,10 @@ def fast_time(dut):
 
 
 def test_neighbors_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_time):
-    """RFC 4861, 7.3.3 and RFC 1122, 2.3.2.1: the kernel sees nothing of the traffic, yet
-    asks those that are used, unicast, again and again; no packet is lost meanwhile. One
-    that does not answer any more is found out, and the sources are told. Gateways and a
-    host on the link, both families at once: it is the time that the test costs."""
+    """RFC 4861, 7.3.3 and RFC 1122, 2.3.2.1: the kernel does not see the forwarded traffic, but
+    asks the neighbors in use by unicast again and again. No packet is lost meanwhile. A
+    neighbor that no longer answers is detected, and senders get an error. One test has
+    gateways, a host on the link and both families, because it takes long."""
     life = {}
     for family in (4, 6):
         gateway, prefix, dst = case(family, 120)
@@ -89,7 +90,7 @@ def test_neighbors_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_
 
 
 def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
-    """RFC 1812, 5.2.7.1: each held packet is answered to its own source, and freed."""
+    """RFC 1812, 5.2.7.1: each held packet is answered to its own source and freed."""
     host, _, _ = case(family, 122)
     before = dut.counters()
     probes = [(w, w.probe(host)) for w in (lan, alt, lan, alt, lan)]
@@ -98,7 +99,7 @@ def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
         wire.send(probe)
     for wire in (lan, alt):
         dut.fence(wire)
-    solicit(dut, mcast_solicit=3)  # not before: all five have to wait
+    solicit(dut, mcast_solicit=3)  # not earlier: all five packets must wait
     try:
         replies = [wire.expect(token_of(probe), 8) for wire, probe in probes]
     finally:
@@ -111,7 +112,8 @@ def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
 
 
 def test_a_neighbor_that_asked_us_is_known(dut, lan, wan):
-    """RFC 826: who asks tells where he is; his traffic waits for nothing."""
+    """RFC 826: the kernel learns the neighbor from its own request; packets to it do not
+    wait."""
     arp = ARP(op=1, hwsrc="02:00:00:00:12:03", psrc="192.0.2.123", pdst=wan.ip4)
     wan.send(Ether(src="02:00:00:00:12:03", dst="ff:ff:ff:ff:ff:ff") / arp)
     eventually(lambda: dut.neighbor_row("192.0.2.123", wan), 3, 0.005)
@@ -124,7 +126,7 @@ def test_a_neighbor_that_asked_us_is_known(dut, lan, wan):
 
 
 def test_an_unsolicited_advertisement_moves_the_traffic(dut, lan, wan):
-    """RFC 4861, 7.2.5: with the override flag it replaces the cached address."""
+    """RFC 4861, 7.2.5: an advertisement with the override flag replaces the cached address."""
     gateway = "2001:db8:1::124"
     wan.answer(gateway, "02:00:00:00:12:04")
     dut.route(NET6, via=gateway, wire=wan)
@@ -151,8 +153,9 @@ WAYS = {
 
 @pytest.mark.parametrize("name", WAYS)
 def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
-    """RFC 8950, and 169.254.0.1 as FRR up to 10.5 has it: resolved by the gateway's own
-    protocol when nobody knew it; what waited leaves in order as IPv4."""
+    """RFC 8950, and 169.254.0.1 as FRR up to 10.5 sends it: IPv4 packets wait for a gateway
+    that is not resolved. The kernel resolves it by the gateway's own protocol. The packets
+    leave in order as IPv4."""
     gateway = WAYS[name]
     wan.silence()
     dut.route(NET, nhid=dut.zebra.hop(gateway, wan, onlink=True))
@@ -169,7 +172,7 @@ def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
 
 @pytest.mark.smoke
 def test_a_slash_31_neighbor_is_resolved(dut, lan, wan):
-    """RFC 3021, 2.2.1: both ends are hosts; the other is asked for like any."""
+    """RFC 3021, 2.2.1: both addresses of a /31 are hosts; the kernel resolves the other one."""
     dut.ip("addr add 203.0.113.1/31 dev wan0")
     wan.answer("203.0.113.0", "02:00:00:00:12:06")
     eventually(lambda: dut.route_row("203.0.113.0/31"), 3, 0.005)
@@ -178,8 +181,8 @@ def test_a_slash_31_neighbor_is_resolved(dut, lan, wan):
 
 
 def test_a_link_that_flaps_resolves_again(dut, lan, wan, family):
-    """RFC 4861, 7.3.3 in spirit: behind a link that was away may be another world. What was
-    learned is forgotten, asked for again when it is back, and traffic flows by itself."""
+    """After RFC 4861, 7.3.3: a link that was down may lead to another network. The neighbors
+    are forgotten and resolved again when the link is up, and traffic flows without help."""
     gateway, prefix, dst = case(family, 126)
     wan.answer(gateway, "02:00:00:00:12:07")
     dut.route(prefix, via=gateway, wire=wan)
@@ -204,7 +207,7 @@ def test_a_link_that_flaps_resolves_again(dut, lan, wan, family):
 
 
 class Talk(threading.Thread):
-    """The router's own packets to a neighbor, as a BGP session would send them."""
+    """Send packets from the router to a neighbor, as a BGP session does."""
 
     def __init__(self, dut, address):
         super().__init__(daemon=True, name="talk")
@@ -217,7 +220,7 @@ class Talk(threading.Thread):
                 self.sock.sendto(b"talk%08d" % self.sent, (self.address, 179))
                 self.sent += 1
             except OSError:
-                pass  # no room in the kernel's table right now
+                pass  # no room in the kernel's table now
 
     def __enter__(self):
         self.start()
@@ -231,7 +234,7 @@ class Talk(threading.Thread):
 
 @pytest.fixture(scope="module")
 def scanned(possible):
-    """A router of its own: a scan leaves the kernel's table full for a while."""
+    """Start a router of its own, because a scan leaves the kernel's table full for a while."""
     with running(Router(name="scan")) as router:
         yield router
 
@@ -241,7 +244,8 @@ GROWN_MAX = (16 if LONG else 4) << 20
 
 
 def scan_frames(lan, family):
-    """Frames to SCANNED addresses of a /16 or of a /64 on wan, none of which is there."""
+    """Return frames to SCANNED addresses of a /16 or of a /64 on wan. No host has any of
+    them."""
     if family == 6:
         head = bytearray(bytes(lan.probe("2001:db8:1::aaaa:0")))
         for n in range(1, 1 + SCANNED):
@@ -251,17 +255,17 @@ def scan_frames(lan, family):
     head = bytearray(bytes(lan.probe("198.18.0.0", id=0)))
     for n in range(1000, 1000 + SCANNED):
         head[32:34] = n.to_bytes(2, "big")
-        # Identification takes what the address gives: the sum stays as it was.
+        # The identification balances the address, so the checksum stays the same.
         head[18:20] = (0xFFFF - n).to_bytes(2, "big")
         yield bytes(head)
 
 
 def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
-    """RFC 1812, 3.3.2 and RFC 6583, 6.2: SCANNED addresses, thirteen times what the kernel's
-    table holds, with FDP_LONG a whole /16, are scanned. A
-    gateway learned by ARP or ND forwards every packet of transit traffic, the router's own
-    talk with it goes on, and a new gateway is found in the middle of it. Neither the table
-    of neighbors nor memory grows with the scan."""
+    """RFC 1812, 3.3.2 and RFC 6583, 6.2: a scan sends packets to SCANNED addresses, thirteen
+    times the size of the kernel's table (a whole /16 with FDP_LONG). A gateway that ARP or ND
+    has resolved forwards every transit packet. The router's own traffic with it continues. A
+    new gateway is resolved during the scan. Neither the table of neighbors nor memory grows
+    with the scan."""
     dut = scanned
     dut.ready()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -304,15 +308,15 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     assert next(r for r in rows if r["address"] == gateway)["mac"] == "02:00:00:00:70:01"
     grown = dut.rss() - memory
     print(f"{grown >> 10} KiB more")
-    # With sanitizers what was freed is not given back.
+    # A sanitizer does not return freed memory.
     assert sanitized(dut) or grown < GROWN_MAX, f"{grown} octets more"
     assert sum(dut.drops(before).values()) > 0.9 * sent
 
 
 def test_a_scan_keeps_nobody_from_being_found(scanned, family):
-    """RFC 6583, 7.1: 1000 addresses a second are asked for that are not there. Hosts that
-    others talk to lose no packet, though the kernel throws their entries out; those that
-    others begin to talk to are found, the first packet included."""
+    """RFC 6583, 7.1: packets ask for 1000 addresses a second that no host has. Hosts in use
+    lose no packet, although the kernel deletes their entries. New hosts are resolved, and their
+    first packet is not lost."""
     dut = scanned
     dut.ready()
     lan, wan, alt = (dut.wires[name] for name in ("lan", "wan", "alt"))

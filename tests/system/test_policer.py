@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classes of packets for the host: what belongs to which, who is no stranger, and what the
-policers do. The floods are in test_flood.py."""
+"""Punt classes: the packets of each class, the neighbors that are no strangers, and the
+policers. test_flood.py has the floods."""
 
 import socket
 
@@ -15,8 +15,9 @@ from lib.wait import eventually
 from test_punt import frames_for_us
 from wire import token, token_of
 
-# The class of each when it comes from a stranger: the lan's peer is a static neighbor, and
-# nobody in the router has spoken with it (tests before may have, by its MAC: then arp, nd).
+# The class of each packet when it comes from a stranger. The peer of lan is a static neighbor,
+# and no program of the router has a session with it. (An earlier test may have had one by its
+# MAC; then the class is arp or nd.)
 CLASSES = {
     "BGP": "bgp-new", "BGP answer": "bgp-new", "BGP over IPv6": "bgp-new",
     "BFD": "control-new", "OSPF unicast": "control-new", "echo": "icmp", "UDP": "local",
@@ -41,13 +42,13 @@ CLASSES = {
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_kind_of_packet_is_counted_in_its_class(dut, lan, name):
-    """RFC 6192, 3: what is for the router itself is told apart by what it is, and each kind
-    has a policer of its own."""
+    """RFC 6192, 3: packets for the router itself are divided into classes, and each class has
+    its own policer."""
     frame = frames_for_us(lan)[name][0]
     before = passed(dut)
 
     lan.send(frame)
-    # No fence: it is a packet of a class itself.
+    # Use no fence, because it is a packet of a class itself.
     dut.taps["lan"].expect(token_of(frame))
 
     now = passed(dut)
@@ -57,12 +58,12 @@ def test_each_kind_of_packet_is_counted_in_its_class(dut, lan, name):
 
 
 def passed(dut):
-    """Packets that passed the policers, by class."""
+    """Return the packets that passed the policers, by class."""
     return {row["class"]: row["passed"] for row in dut.control.ask("punt")}
 
 
 def moves(dut, lan, frame):
-    """The class in which one frame is counted as passed (fences are of class group)."""
+    """Return the class that counts one frame as passed (fences are of class group)."""
     dut.fence(lan)
     before = passed(dut)
     lan.send(frame)
@@ -73,13 +74,13 @@ def moves(dut, lan, frame):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_neighbor_of_ours_asks_from_protected_room(dut, lan, family):
-    """RFC 826, RFC 4861, 7.2.4: one that the kernel has made sure of, not one that merely
-    has an entry since it asked before."""
+    """RFC 826, RFC 4861, 7.2.4: requests of a neighbor that the kernel has confirmed have
+    protected room. An entry that exists only because the neighbor has asked is not enough."""
     host = "192.0.2.50" if family == 4 else "2001:db8:4::50"
     mac, stranger = "02:00:00:00:99:01", "02:00:00:00:99:03"
 
     def question(src, who):
-        """Where is (nobody's) ...? so that no answer disturbs."""
+        """Return a request for an address that no host has, so that no answer disturbs."""
         if family == 4:
             arp = ARP(op=1, hwsrc=src, psrc=who, pdst="192.0.2.61")
             return Ether(src=src, dst="ff:ff:ff:ff:ff:ff") / arp
@@ -88,7 +89,7 @@ def test_a_neighbor_of_ours_asks_from_protected_room(dut, lan, family):
         return Ether(src=src, dst="33:33:ff:00:00:99") / ip / ns
 
     new, known = ("arp-new", "arp") if family == 4 else ("nd-new", "nd")
-    # The kernel makes sure after a second, not after five.
+    # The kernel confirms the neighbor after a second, not after five.
     netns.sysctl(dut.ctl, {f"net.ipv{family}.neigh.{lan.tap}.delay_first_probe_time": 1})
     dut.ip(f"neigh replace {host} lladdr {mac} dev {lan.tap} nud stale")
     assert moves(dut, lan, question(mac, host)) == [new]
@@ -106,7 +107,8 @@ def test_a_neighbor_of_ours_asks_from_protected_room(dut, lan, family):
 
 
 def test_a_bgp_peer_asks_from_protected_room(dut, lan):
-    """RFC 826: its MAC is known by the session, whatever the kernel's table does."""
+    """RFC 826: requests of a BGP peer have protected room. The session proves its MAC, whatever
+    the kernel's table has."""
     eth = Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
     arp = eth / ARP(op=1, hwsrc=lan.mac, psrc=lan.peer4, pdst="192.0.2.61")
     ours = Ether(src=lan.port_mac, dst=lan.mac) / IP(src=lan.ip4, dst=lan.peer4)
@@ -120,8 +122,8 @@ def test_a_bgp_peer_asks_from_protected_room(dut, lan):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
-    """RFC 826, RFC 4861, 7.2: a neighbor the kernel asks for may answer while strangers
-    flood."""
+    """RFC 826, RFC 4861, 7.2: the answer of a neighbor that the kernel asks for has protected
+    room while strangers flood."""
     host, name = ("192.0.2.51", "arp") if family == 4 else ("2001:db8:4::51", "nd")
     before = passed(dut)
 
@@ -132,7 +134,8 @@ def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
 
 
 def test_bfd_is_known_by_whom_we_send_it_to_and_by_its_ttl(dut, lan):
-    """RFC 5881, 5: a TTL of 255 proves that no router was passed; RFC 5883 has none."""
+    """RFC 5881, 5: a TTL of 255 proves that the packet passed no router. RFC 5883 (multihop)
+    has no such proof: BFD packets are recognized by the peer to which the router sends."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     bfd = lambda ttl, port: (  # noqa: E731
         eth / IP(src=lan.peer4, dst=lan.ip4, ttl=ttl) / UDP(sport=49152, dport=port)
@@ -149,8 +152,8 @@ def test_bfd_is_known_by_whom_we_send_it_to_and_by_its_ttl(dut, lan):
 
 
 def test_a_bgp_session_is_known_by_what_the_router_says_in_it(dut, lan):
-    """Data sent on a connection makes it a session; a SYN is never part of one, and a RST
-    ends it (RFC 9293, 3.10.7)."""
+    """A connection is a session when the router has sent data on it. A SYN is never part of a
+    session, and a RST ends it (RFC 9293, 3.10.7)."""
     eth = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
     ours = Ether(src=lan.port_mac, dst=lan.mac) / IP(src=lan.ip4, dst=lan.peer4)
     theirs = lambda flags, port=40001: (  # noqa: E731
@@ -174,7 +177,8 @@ def test_a_bgp_session_is_known_by_what_the_router_says_in_it(dut, lan):
 
 @pytest.mark.smoke
 def test_what_is_over_the_rate_is_dropped_and_counted_exactly(dut, lan):
-    """A policer at its burst: so many pass, the others are policed, by rate or by share."""
+    """A policer passes as many packets as its burst allows. The others are counted as policed
+    by rate or by share."""
     flood = Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token())
     done = dut.fpmctl("set", "policer", "group", "rate", "1", "burst", "100")
     assert done.returncode == 0, done.stderr

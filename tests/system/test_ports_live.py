@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ports come and go while packets pass: a TAP appears and goes, next hops die at once, and
-other ports lose not one packet."""
+"""Ports are added and deleted while packets pass: the TAP appears and disappears, next hops
+fail at once, and other ports lose no packet."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ EXT = "net_af_packet,iface=p-ext"
 
 @pytest.fixture
 def router(own_dut):
-    """A router of its own, a route by wan0 and one by ext0."""
+    """Start a router of its own with one route by wan0 and one by ext0."""
     dut = own_dut()
     dut.start()
     dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
@@ -34,30 +34,30 @@ def router(own_dut):
 
 
 def taps(dut):
-    """Interfaces of the control namespace that are there."""
+    """Return the interfaces of the control namespace."""
     return {link["ifname"] for link in dut.links()}
 
 
 def ports(dut):
-    """What `show ports` tells."""
+    """Return the rows of `show ports`."""
     return [row["name"] for row in dut.control.ask("ports")]
 
 
 def done(dut, *words):
-    """A command that must succeed; returns what it says."""
+    """Run a command that must succeed. Return its output."""
     result = dut.fpmctl(*words)
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     return result.stdout
 
 
 def listen_again(dut):
-    """The test's own ear on ext0, which is another interface by now."""
+    """Open the test's own socket on ext0 again, because ext0 is another interface now."""
     dut.taps["ext"] = dut._wire(dut.ctl, "ext0")
     dut.collector.add(dut.taps["ext"])
 
 
 def forwards_by_ext(dut):
-    """Addresses on ext0 as at the start, a route by it, a packet that leaves there."""
+    """Give ext0 its first addresses and a route, and check that a packet leaves there."""
     lan, ext = dut.wires["lan"], dut.wires["ext"]
     eventually(lambda: dut.link_row("ext0")["operstate"] == "UP", 5)
     dut.kernel_defaults()
@@ -69,8 +69,8 @@ def forwards_by_ext(dut):
 
 
 def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
-    """Ten times out and in, 2000 packets a second between two others: all arrive, but what a
-    ring had no room for and counts."""
+    """A port is deleted and added ten times, while 2000 packets a second pass between two other
+    ports. All of them arrive, except those that a full ring drops and counts."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
     where = Whereabouts(dut)
     with dut.stream(lan, HOST, rate=2000) as stream:
@@ -86,7 +86,8 @@ def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
 
 
 def test_next_hops_by_a_port_that_goes_are_dead_at_once(router):
-    """Of two ways the other takes all; a route by it alone is down, and told as such."""
+    """When a port is deleted, the other next hop of a group takes all traffic. A route by this
+    port alone is down, and the commands show it."""
     dut, lan, wan, ext = router, *(router.wires[w] for w in ("lan", "wan", "ext"))
     zebra = dut.zebra
     group = zebra.group([zebra.hop(wan.peer4, wan), zebra.hop(ext.peer4, ext)])
@@ -104,7 +105,8 @@ def test_next_hops_by_a_port_that_goes_are_dead_at_once(router):
 
 
 def test_a_tap_deleted_by_hand_does_not_outlive_its_port(router):
-    """One that was made anew goes with its port; one that was not yet is not made any more."""
+    """`port del` deletes the TAP that the daemon made again after a deletion by hand. If the
+    daemon has not made it yet, it makes none."""
     dut = router
     index = dut.link_row("ext0")["ifindex"]
     dut.ip("link del ext0")
@@ -114,15 +116,15 @@ def test_a_tap_deleted_by_hand_does_not_outlive_its_port(router):
 
     dut.ip("link del alt0", "link del wan0")
     done(dut, "port", "del", "alt0")
-    # Looked at after alt0 would have been.
+    # The test looks at a time when the daemon would have made alt0 again.
     eventually(lambda: "wan0" in taps(dut), 5, what="a TAP in place of wan0")
     assert "alt0" not in taps(dut)
 
 
 @pytest.mark.parametrize("words", ["", "queues 1"])
 def test_every_queue_is_read_that_a_device_was_told_to_have(router, words):
-    """The kernel shares flows out between all sockets of net_af_packet, also to those beyond
-    the number of forwarders, or of `queues`."""
+    """The kernel divides flows between all sockets of net_af_packet, also those beyond the
+    number of forwarders or of `queues`. All queues are read."""
     dut, wan, ext = router, router.wires["wan"], router.wires["ext"]
     done(dut, "port", "del", "ext0")
     done(dut, "port", "add", "ext0", "device", EXT + ",qpairs=4", *words.split())
@@ -138,7 +140,8 @@ def test_every_queue_is_read_that_a_device_was_told_to_have(router, words):
 
 
 def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
-    """Its port stays, down; del and add take the interface that has its name by now."""
+    """The port of a deleted device stays, down. `port del` and `port add` take the interface
+    that has the name now."""
     dut = router
     netns.ip_batch(["link del p-ext"], dut.dp)
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
@@ -156,8 +159,8 @@ def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
 
 
 def test_a_device_of_another_port_is_not_taken_from_it(router):
-    """Devices swapped, or kept under another name: refused as a whole, and who has them runs
-    on."""
+    """A change that swaps devices, or that gives a device to a port of another name, is refused
+    as a whole. The port that has the device keeps it and forwards."""
     dut, last = router, "    device: net_af_packet,iface=p-ext\n"
     done(dut, "port", "add", "a0", "device", "net_null0,no-rx=1")
     done(dut, "port", "add", "b0", "device", "net_null1,no-rx=1")
@@ -177,8 +180,8 @@ def test_a_device_of_another_port_is_not_taken_from_it(router):
 
 
 def test_a_port_that_is_lost_is_had_again(router):
-    """Its device is gone when another is refused: the answer says so, and `port set` with one
-    that is there, or `port del`, ends it."""
+    """A port is lost when its device is closed and the new device is refused. The answer says
+    so. `port set` with a working device, or `port del`, ends this state."""
     dut = router
     nowhere = "net_pcap,rx_pcap=/nowhere.pcap"
     netns.ip_batch(["link add p-x type veth peer name far-x", "link set p-x up"], dut.dp)
@@ -200,7 +203,7 @@ def test_a_port_that_is_lost_is_had_again(router):
 
 @pytest.mark.parametrize("on", [True, False])
 def test_the_forwarding_sysctls_of_a_new_port_are_obeyed(router, on):
-    """The kernel's default for new interfaces holds for the TAP from its first packet on."""
+    """The kernel's default for new interfaces holds for the TAP from its first packet."""
     dut = router
     netns.sysctl(dut.ctl, {"net.ipv4.conf.default.forwarding": int(on)})
     done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
@@ -209,7 +212,8 @@ def test_the_forwarding_sysctls_of_a_new_port_are_obeyed(router, on):
 
 
 def test_traffic_into_a_port_that_goes_leaves_nothing_behind(router):
-    """Packets for it, from it and by it all the while: no crash, no buffer lost."""
+    """Packets to the port, from it and through it pass while it is deleted: the daemon does not
+    crash and loses no buffer."""
     dut, lan, ext = router, router.wires["lan"], router.wires["ext"]
     dut.route(EXT_NET, via=ext.peer4, wire=ext)
     with dut.stream(lan, "203.0.113.9"), dut.stream(ext, HOST):
@@ -223,7 +227,8 @@ def test_traffic_into_a_port_that_goes_leaves_nothing_behind(router):
 
 
 def test_a_new_port_with_a_device_that_polls(router):
-    """No kernel interface behind it: its link is asked for; counters begin at zero."""
+    """A device without a kernel interface behind it is polled for its link state. Its counters
+    begin at zero."""
     dut = router
     said = done(dut, "port", "add", "null0", "device", "net_null,no-rx=1", "mtu", "1400")
 
@@ -239,12 +244,13 @@ def test_a_new_port_with_a_device_that_polls(router):
 
 
 def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
-    """RFC 8200, section 5: addresses and routes of IPv6 go, those of IPv4 stay; above it again
-    the kernel gives the link-local address back. Of a port that comes so it is said, too."""
+    """RFC 8200, section 5: below an MTU of 1280 the kernel removes IPv6 addresses and routes;
+    those of IPv4 stay. Above it the kernel gives the link-local address back. The answer to
+    `port add` with such an MTU says so, too."""
     dut, ext = router, router.wires["ext"]
 
     def addresses(family):
-        """Of the TAP, as the kernel has them, and as the dataplane knows them."""
+        """Return the addresses of the TAP, as the kernel and as the dataplane have them."""
         rows = json.loads(netns.run(dut.ctl, ["ip", "-j", "addr", "show", "dev", "ext0"]))
         kernel = {a["local"] for a in rows[0]["addr_info"] if a["family"] == family}
         known = dut.control.ask("interfaces", name="ext0")[0]["addresses"]
@@ -269,7 +275,8 @@ def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
 
 
 def test_another_device_behind_the_same_tap(router):
-    """`port set device`: ifindex and addresses stay, the rest of the router does not notice."""
+    """After `port set device` the TAP has the same ifindex and addresses, and other ports are
+    not disturbed."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
     index, where = dut.link_row("ext0")["ifindex"], Whereabouts(dut)
     with dut.stream(lan, HOST) as stream:
@@ -282,7 +289,8 @@ def test_another_device_behind_the_same_tap(router):
 
 
 def test_another_device_goes_again_when_the_kernel_refuses_its_mtu(own_dut, monkeypatch):
-    """All of a change or nothing: the old device is behind the TAP, and forwards."""
+    """A change is made as a whole or not at all: if the kernel refuses it, the old device is
+    behind the TAP again and forwards."""
     dut = own_dut()
     preload.start(dut, monkeypatch, "mtu_refused", MTU_REFUSED="1399")
     before, index = done(dut, "config", "show"), dut.link_row("ext0")["ifindex"]
@@ -300,8 +308,9 @@ def test_another_device_goes_again_when_the_kernel_refuses_its_mtu(own_dut, monk
 
 
 def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
-    """`port add` of a device that needs longer than the watchdog waits (here: it reads a pipe
-    that nobody writes to) holds up other changes, and nothing else; then it fails by itself."""
+    """`port add` of a device needs longer than the watchdog waits (here it reads a pipe
+    without a writer). It delays other changes and nothing else. Then it fails and the daemon
+    runs on."""
     dut = own_dut(supervised=True)
     dut.daemon.supervisor_words = ["--watchdog", "2"]
     dut.start()
@@ -324,12 +333,12 @@ def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
     assert ports(dut) == ["lan0", "wan0", "alt0", "ext0"]
 
 
-# The header of a capture file of Ethernet frames (pcap-savefile(5)), and none follows.
+# The header of a capture file of Ethernet frames (pcap-savefile(5)) without a frame.
 NO_FRAMES = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
 
 class SlowDevice:
-    """One that is not ready before it is told to be: it reads a pipe."""
+    """A device that is not ready before the test says so: it reads a pipe."""
 
     def __init__(self, dut, name):
         self.path, self._pipe = f"{dut.dir}/{name}.pcap", None
@@ -337,20 +346,20 @@ class SlowDevice:
         os.mkfifo(self.path)
 
     def begun(self):
-        """Does somebody start it by now?"""
-        with contextlib.suppress(OSError):  # nobody reads it yet
+        """Return True if the daemon has begun to start the device."""
+        with contextlib.suppress(OSError):  # the daemon has not opened the pipe yet
             self._pipe = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
         return self._pipe is not None
 
     def get_ready(self):
-        """It has started, and there is nothing that it receives."""
+        """Let the device start. It receives no frame."""
         os.write(self._pipe, NO_FRAMES)
         os.close(self._pipe)
 
 
 def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
-    """Longer than for any other answer (of which it has a tenth here): what then succeeds is no
-    failure, and who waits is told that it goes on."""
+    """fpmctl waits longer for a slow device than for other answers (here a tenth of the usual
+    time). It tells the user that the start goes on, and reports success at the end."""
     dut = own_dut()
     dut.start()
     slow = SlowDevice(dut, "slow0")
@@ -367,7 +376,8 @@ def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
 
 
 def test_a_start_with_slow_devices_is_given_time(own_dut):
-    """Two that take longer together than a start may take without a step, and each less."""
+    """Two slow devices together need longer than a start may take without a step, and each
+    needs less. The start succeeds."""
     dut = own_dut(supervised=True)
     dut.daemon.supervisor_words = ["--start", "3"]
     slow = [SlowDevice(dut, f"slow{n}") for n in range(2)]
@@ -387,7 +397,8 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
 
 
 def test_reload_adds_and_removes_ports(router):
-    """The same code, by the file: all of it or nothing."""
+    """A reload changes ports by the same code as `port add`: all changes of the file or
+    none."""
     dut = router
     old = "  - tap: ext0\n    device: net_af_packet,iface=p-ext\n"
     dut.edit_config(old, "  - tap: new0\n    device: net_null,no-rx=1\n")
@@ -425,7 +436,8 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_what_cannot_be_is_refused_and_changes_nothing(dut, words):
-    """One sentence, exit code 2; what runs is as before, and forwards."""
+    """The daemon refuses an impossible change with one sentence and exit code 2. The
+    configuration stays the same and the router forwards."""
     before, order = done(dut, "config", "show"), ports(dut)
 
     result = dut.fpmctl("port", *words.split())
@@ -443,7 +455,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(dut, words):
 
 
 def test_what_its_own_device_refuses_does_not_close_the_port(router):
-    """More queues or a larger MTU than it has are refused while it runs on: it counts on."""
+    """The daemon refuses more queues or a larger MTU than the device has. The port stays open
+    and its counters continue."""
     dut = router
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     assert dut.forwarded(lan, lan.probe(HOST), wan)
@@ -459,7 +472,7 @@ def test_what_its_own_device_refuses_does_not_close_the_port(router):
 
 
 def test_a_port_keeps_its_place_behind_another_device(router):
-    """Rows of `show ports` stay where they are; who comes anew is the last."""
+    """Rows of `show ports` keep their places. A new port has the last place."""
     dut = router
     was = ports(dut)
     assert len(was) > 2
@@ -481,7 +494,8 @@ print(s.makefile().readline())
 
 
 def test_only_root_names_devices_and_files(router):
-    """Others of the socket's group cannot have any file opened as root."""
+    """Members of the socket's group who are not root cannot make the daemon open a file as
+    root."""
     dut = router
 
     def nobody_asks(request):
@@ -500,7 +514,8 @@ def test_only_root_names_devices_and_files(router):
 
 
 def test_a_port_that_came_later_is_kept_over_a_crash(own_dut):
-    """Its TAP is held by the supervisor like the others; one that went is not."""
+    """The supervisor holds the TAP of an added port like all others. It does not hold the TAP
+    of a deleted port."""
     dut = own_dut(supervised=True)
     dut.start()
     done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
@@ -519,14 +534,15 @@ def test_a_port_that_came_later_is_kept_over_a_crash(own_dut):
 
 
 def kept_taps(dut):
-    """TAPs that the supervisor holds open."""
+    """Return the TAPs that the supervisor holds open."""
     files = f"/proc/{dut.daemon.process.pid}/fd"
     paths = [f"{files}/{name}" for name in os.listdir(files)]
     return sum(os.readlink(path) == "/dev/net/tun" for path in paths)
 
 
 def test_a_port_that_went_can_come_again_at_once(own_dut):
-    """`port del` answers when its TAP is gone and the supervisor has let go of it."""
+    """`port del` answers when the TAP is deleted and the supervisor has closed its
+    descriptor."""
     dut = own_dut(supervised=True)
     dut.start()
     kept = kept_taps(dut)
@@ -538,8 +554,9 @@ def test_a_port_that_went_can_come_again_at_once(own_dut):
 
 
 def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
-    """It is waited for, and not for ever; the TAP is gone all the same, so that a port of that
-    name can come again, and a daemon that starts has that one's."""
+    """The daemon waits for a supervisor that does not listen, but not for ever. The TAP is
+    deleted nevertheless, so a port of that name can be added again, and the next daemon has the
+    new TAP."""
     dut = own_dut(supervised=True)
     with hasty(5):
         dut.start()
@@ -566,8 +583,8 @@ def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
 
 
 def test_many_comings_leave_no_memory_behind(router):
-    """Slots, devices, TAPs and descriptors are given back: less than 40 KiB grows with each of 60, or
-    of 200 with FDP_LONG=1."""
+    """The daemon frees slots, devices, TAPs and descriptors: 60 additions and deletions (200
+    with FDP_LONG=1) let memory grow by less than 40 KiB each."""
     dut = router
     files = lambda: len(netns.command(["ls", f"/proc/{dut.daemon.pid()}/fd"]).split())  # noqa: E731
     rss = lambda: dut.control.ask("memory")[0]["rss_bytes"]  # noqa: E731
@@ -582,7 +599,7 @@ def test_many_comings_leave_no_memory_behind(router):
     rounds = 200 if LONG else 60
     for _ in range(rounds):
         round_trip()
-    # One more or less is somebody's connection that comes or goes.
+    # One descriptor more or less is a connection that another program opens or closes.
     eventually(lambda: files() <= n, 5)
     if "/release/" in dut.daemon.program:
         assert rss() - before < rounds * (40 << 10)

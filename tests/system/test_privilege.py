@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the daemon could do if somebody took it over: security.md's lists, held against the
-kernel."""
+"""The limits of a daemon that an attacker has taken over: the lists of security.md, compared
+with the kernel."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def test_it_has_only_the_capabilities_it_says(dut):
 
 @pytest.fixture
 def overstepping(own_dut):
-    """A router that loads tests/lib/overstep.c as a driver."""
+    """Start a router that loads tests/lib/overstep.c as a driver."""
     dut = own_dut()
     built = os.path.join(os.path.dirname(dut.daemon.program), "tests", "overstep.so")
     if not os.path.exists(built):
@@ -40,8 +40,8 @@ def overstepping(own_dut):
 
 
 def test_system_calls_of_no_use_are_refused(overstepping):
-    """A driver that mounts, traces, loads modules, enters other namespaces: EPERM, each time;
-    what drivers and the daemon do need is not refused, and it forwards."""
+    """A driver that mounts, traces, loads modules or enters other namespaces gets EPERM each
+    time. System calls that drivers and the daemon need are allowed, and the router forwards."""
     dut = overstepping
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -66,7 +66,7 @@ PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
 
 @pytest.fixture
 def old_kernel(own_dut, monkeypatch):
-    """Makes a router whose kernel refuses an option of prctl(2)."""
+    """Return a function that makes a router whose kernel refuses an option of prctl(2)."""
 
     def make(option):
         dut = own_dut()
@@ -77,8 +77,8 @@ def old_kernel(own_dut, monkeypatch):
 
 
 def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
-    """What a kernel does not take from it, it would have for good: a line, exit code 1, and
-    nothing was made."""
+    """If the kernel does not take a privilege away, the daemon would have it for ever: it logs
+    a line, ends with exit code 1, and has created nothing."""
     dut = old_kernel(PR_SET_NO_NEW_PRIVS)
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 
@@ -90,7 +90,8 @@ def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
 
 
 def test_a_kernel_without_seccomp_is_said_and_no_hindrance(old_kernel):
-    """System calls that nobody needs are refused on top of what capabilities allow."""
+    """Without seccomp the daemon logs a line and starts, because the filter is an addition to
+    the limits of capabilities."""
     dut = old_kernel(PR_SET_SECCOMP)
     dut.start()
 
@@ -99,7 +100,8 @@ def test_a_kernel_without_seccomp_is_said_and_no_hindrance(old_kernel):
 
 
 def test_a_successor_has_no_second_filter(own_dut):
-    """Filters are for ever and inherited: one a restart would be hundreds in the end."""
+    """Filters are inherited and stay for ever. A successor installs no second filter, because
+    after hundreds of restarts there would be hundreds."""
     dut = own_dut(supervised=True)
     dut.start()
     seen = []
@@ -116,7 +118,8 @@ def test_a_successor_has_no_second_filter(own_dut):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 def test_the_unit_has_a_comment_for_each_thing_that_stays_open():
-    """One without is found. (Of the service as it runs, in a guest: test_service.)"""
+    """A setting of the unit that stays open without a comment is reported. (test_service tests
+    the running service in a guest.)"""
     analyze = ["systemd-analyze", "--no-pager", "--json=short", "security", "--offline=true"]
     found = netns.command([*analyze, unit.PATH], check=False)
 

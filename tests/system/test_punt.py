@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is for the kernel comes up the port's TAP as it was on the wire; what the kernel
-sends leaves the port as it was sent."""
+"""Packets for the kernel are on the port's TAP with the octets that they had on the wire.
+Packets that the kernel sends leave the port unchanged."""
 
 import ipaddress
 
@@ -42,7 +42,7 @@ ISIS = "01:80:c2:00:00:14"
 
 
 def frames_for_us(lan):
-    """{name: (frame, punt reason)}; every one holds a token."""
+    """Return {name: (frame, punt reason)}. Each frame holds a token."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     ip, ip6 = IP(src=lan.peer4, dst=lan.ip4), IPv6(src=lan.peer6, dst=lan.ip6)
     group = Ether(src=lan.mac, dst="01:00:5e:00:00:05")
@@ -322,7 +322,7 @@ def frames_for_us(lan):
             Ether(src=lan.mac, dst=lan.port_mac, type=0x8847) / Raw(token()),
             "not_ip",
         ),
-        # RFC 6085 for IPv6; links without multicast know no other way.
+        # RFC 6085 allows it for IPv6. Links without multicast have no other way.
         "OSPF hello in a unicast frame": (
             eth / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
             "group_control",
@@ -368,8 +368,8 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_kernel_gets_what_was_on_the_wire(dut, lan, name):
-    """RFC 1812, 5.2.3 (local delivery): the same octets on the TAP, once, under their
-    punt reason; nothing dropped, nothing forwarded."""
+    """RFC 1812, 5.2.3 (local delivery): the TAP has the same octets, once, under their punt
+    reason. No packet is dropped or forwarded."""
     packet, reason = frames_for_us(lan)[name]
     data = bytes(packet)
     before = dut.counters()
@@ -387,9 +387,9 @@ def test_the_kernel_gets_what_was_on_the_wire(dut, lan, name):
 
 
 def test_a_dhcp_client_gets_the_offer_to_its_future_address(dut, lan, wan):
-    """RFC 2131, 4.1: it comes as unicast to an address that nobody has yet, and to the
-    client's MAC. On a port without an address it is the host's, even if a route leads on;
-    the answer to a client elsewhere passes, and all do where there is an address."""
+    """RFC 2131, 4.1: the offer is a unicast packet to an address that no host has yet, and to
+    the client's MAC. A port without an address punts the offer for its own MAC, even if a route
+    leads on, and forwards an offer for another client. A port with an address forwards both."""
     dut.route("0.0.0.0/0", via=wan.peer4, wire=wan)
     server = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst="203.0.113.200")
 
@@ -410,7 +410,7 @@ def test_a_dhcp_client_gets_the_offer_to_its_future_address(dut, lan, wan):
 
 
 def test_padding_of_a_frame_for_us_is_kept(dut, lan):
-    """The same octets means all of them, padding too."""
+    """The TAP has all octets of the frame, including the padding."""
     data = bytes(Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
                  / ICMP(type=0) / Raw(token())).ljust(60, b"\xee")  # fmt: skip
 
@@ -420,13 +420,14 @@ def test_padding_of_a_frame_for_us_is_kept(dut, lan):
 
 
 def test_fragments_for_us_are_all_delivered(dut, lan):
-    """RFC 1812, 5.2.3 and RFC 791: reassembly is the kernel's; it needs every piece."""
+    """RFC 1812, 5.2.3 and RFC 791: the kernel reassembles the datagram, so it needs every
+    fragment."""
     request = IP(src=lan.peer4, dst=lan.ip4, id=77) / ICMP(id=9) / Raw(bytes(3000))
     for piece in fragment(request, 1000):
         lan.send(Ether(src=lan.mac, dst=lan.port_mac) / piece)
 
     def echoed(data):
-        # The reply comes as fragments, too.
+        # The reply has fragments, too.
         return data[12:14] == b"\x08\x00" and data[23] == 1 and data[26:30] == _ip(lan.ip4)
 
     assert len(lan.expect_many(echoed, 3)) >= 3
@@ -438,7 +439,8 @@ def _ip(text):
 
 @pytest.mark.smoke
 def test_the_kernel_answers_a_ping(dut, lan):
-    """RFC 1812, 4.3.3.6 and RFC 4443, 4.2: both families, through both directions."""
+    """RFC 1812, 4.3.3.6 and RFC 4443, 4.2: the kernel gets an echo request of each family by
+    the TAP, and its reply leaves the port."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     for ip, echo in (
         (IP(src=lan.peer4, dst=lan.ip4), ICMP(id=4)),
@@ -464,7 +466,7 @@ def test_the_kernel_answers_on_its_link_local_address(dut, lan):
 
 
 def test_the_kernel_answers_arp_and_nd(dut, lan):
-    """RFC 826 and RFC 4861, 7.2.4: whoever asks learns the port's MAC."""
+    """RFC 826 and RFC 4861, 7.2.4: the answer has the port's MAC."""
     arp = ARP(op=1, hwsrc=lan.mac, psrc=lan.peer4, pdst=lan.ip4)
     lan.send(Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff") / arp)
     eventually(lambda: [p for p in lan.sniffed(ARP)
@@ -476,8 +478,8 @@ def test_the_kernel_answers_arp_and_nd(dut, lan):
 
 
 def test_whatever_comes_up_may_go_out(dut, lan):
-    """Every frame of the catalogue above, sent by the kernel's side: the same octets on
-    the wire, each once, in order, and nothing dropped."""
+    """The kernel sends every frame of the catalogue above. Each leaves once, in order, with the
+    same octets, and none is dropped."""
     known = frames_for_us(lan)
     frames = [bytes(known[name][0]) for name in NAMES]
     before = dut.counters()
@@ -491,7 +493,8 @@ def test_whatever_comes_up_may_go_out(dut, lan):
 
 
 def test_a_datagram_of_the_kernel_leaves_in_fragments(dut, lan):
-    """RFC 791, 3.2 and RFC 8200, 4.5: the kernel cuts what it sends, all pieces leave."""
+    """RFC 791, 3.2 and RFC 8200, 4.5: the kernel fragments a datagram, and all fragments
+    leave."""
     data = token() + bytes(range(256)) * 16
     for family, dst in ((2, lan.peer4), (10, lan.peer6)):
         with netns.open_socket(dut.ctl, family, 2) as sock:
@@ -514,7 +517,7 @@ def test_a_datagram_of_the_kernel_leaves_in_fragments(dut, lan):
 
 @pytest.mark.parametrize("size", [14, 42, 60, 590, 1514])
 def test_frames_of_the_kernel_leave_unchanged(dut, lan, size):
-    """Whatever is sent on the TAP is on the wire, octet by octet."""
+    """A frame sent on the TAP leaves the port with the same octets."""
     head = bytes.fromhex("020000000002" "020000000001" "9998")
     data = (head + token() + bytes(range(256)) * 6)[:size]
     marker = data[14:24]
@@ -528,7 +531,7 @@ def test_frames_of_the_kernel_leave_unchanged(dut, lan, size):
 
 
 def test_frames_of_the_kernel_keep_their_order(dut, lan):
-    """TCP and routing protocols over the TAP rely on it."""
+    """TCP and routing protocols over the TAP need frames in order."""
     head = bytes.fromhex("020000000002" "020000000001" "9998")
     sent = [head + token() for _ in range(300)]
 
@@ -541,7 +544,7 @@ def test_frames_of_the_kernel_keep_their_order(dut, lan):
 
 @pytest.mark.smoke
 def test_a_tcp_session_with_the_kernel(dut, lan, wan):
-    """A listener in FRR's namespace is reached over the wire: SYN, SYN-ACK, RST."""
+    """A TCP client on the wire reaches a listener in FRR's namespace: SYN, SYN-ACK, RST."""
     with netns.open_socket(dut.ctl, 2, 1) as listener:
         listener.setsockopt(1, 2, 1)
         listener.bind((lan.ip4, 179))
@@ -559,7 +562,7 @@ def test_a_tcp_session_with_the_kernel(dut, lan, wan):
 
 @pytest.mark.smoke
 def test_the_kernel_forwards_nothing(dut, lan, wan):
-    """The packet walk is the dataplane's: the kernel beside it routes no transit packet."""
+    """The dataplane forwards all transit packets; the kernel forwards none."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
     before = netns.forwarded(dut.ctl)
 
@@ -572,7 +575,8 @@ def test_the_kernel_forwards_nothing(dut, lan, wan):
 
 @pytest.mark.parametrize("name", ["echo", "UDP", "mDNS", "unknown EtherType", "MPLS"])
 def test_a_flood_for_the_kernel_does_not_starve_control(dut, lan, wan, name):
-    """RFC 1812, 5.3.8 in spirit: bulk for the kernel has its own room, BGP passes."""
+    """After RFC 1812, 5.3.8: each class of packets for the kernel has its own room, so BGP
+    passes during a flood."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
     eth = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
     flood = [bytes(frames_for_us(lan)[name][0])] * 2000

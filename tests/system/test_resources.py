@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens when something runs out: it degrades as failures.md says, is counted under a
-name, is said in the log at most once a second, and recovers without anybody's help."""
+"""A resource runs out: the daemon degrades as failures.md says, counts it under a name, logs it
+at most once a second, and recovers without help."""
 
 import collections
 import glob
@@ -26,13 +26,13 @@ from lib.wait import LONG, eventually
 from on_time import Clock
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-# Places of two tables: those by default (base/limits.def), or fewer by the file.
+# The sizes of two tables: the defaults (base/limits.def), or smaller ones from the file.
 ADJACENCIES, HOSTS = (65535, 131072) if LONG else (4096, 8192)
 
 
 @pytest.fixture
 def tough(own_dut):
-    """A router of its own with one route in use."""
+    """Start a router of its own with one route in use."""
     dut = own_dut()
     if not LONG:
         limits = f"limits: {{adjacencies: {ADJACENCIES}, neighbors: {HOSTS}}}\n"
@@ -43,26 +43,26 @@ def tough(own_dut):
 
 
 def table(dut, name):
-    """A table's row of `show memory`."""
+    """Return the row of a table in `show memory`."""
     rows = dut.control.ask("memory")[0]["tables"]
     return next(row for row in rows if row["table"] == name)
 
 
 def said(dut, pattern):
-    """How many lines of the log match, at most in one second; and in all."""
+    """Return how many lines of the log match: the most in one second, and all."""
     with open(dut.log_file, encoding="utf-8", errors="replace") as file:
         seconds = collections.Counter(x[:19] for x in file if re.search(pattern, x))
     return max(seconds.values(), default=0), sum(seconds.values())
 
 
 def hosts4(first, count):
-    """`count` addresses from a.b on: (a << 8 | b).x.y."""
+    """Return `count` addresses from a.b on: (a << 8 | b).x.y."""
     return (f"{first >> 8}.{(first & 255) + (n >> 16)}.{n >> 8 & 255}.{n & 255}"
             for n in range(1, count + 1))  # fmt: skip
 
 
 def permanent(dut, addresses, wire, verb="replace"):
-    """Static neighbors by the ten thousand: the kernel's limits are not for them."""
+    """Set tens of thousands of static neighbors. The kernel's limits do not count these."""
     tail = f" lladdr {wire.mac} nud permanent" if verb == "replace" else ""
     dut.ip(*(f"neigh {verb} {a} dev {wire.tap}{tail}" for a in addresses))
 
@@ -71,7 +71,8 @@ def permanent(dut, addresses, wire, verb="replace"):
 
 
 def for_the_host(lan):
-    """Frames of many classes, each for a ring of its own; of a hundred sources."""
+    """Return frames of many classes from a hundred sources. Each class has a ring of its
+    own."""
     for n in range(100):
         src, mac = f"203.0.113.{n % 250 + 1}", f"02:66:00:00:{n >> 8:02x}:{n & 255:02x}"
         eth = Ether(src=mac, dst=lan.port_mac)
@@ -95,11 +96,12 @@ icmp4-unreach icmp6-ttl icmp6-unreach""".split()
 
 
 def test_packet_buffers_run_out_and_come_back(own_dut):
-    """No room for packets as small as can be, and a host that takes none: what then comes is
-    counted as missed, and when the host is back all buffers are, and nothing is missed."""
+    """The memory for packets is as small as possible, and the host takes no packet. Packets
+    received then are counted as missed. When the host takes packets again, all buffers come
+    back and no packet is missed."""
     dut = own_dut()
     dut.edit_config("size-mib: 96", "size-mib: 64")
-    # A port of long packets: so much room each takes, and so few there are.
+    # A port with long packets: each packet takes more room, so there are fewer buffers.
     long = "  - tap: long0\n    device: net_null,no-rx=1\n    mtu: 9216\n"
     dut.edit_config("control-netns:", long + "control-netns:")
     free = "{rate: unlimited, source-rate: unlimited}"
@@ -146,8 +148,9 @@ def _all_free(dut):
 
 
 def test_more_gateways_than_adjacencies(tough):
-    """As many next hops as there is room for and a few: those beyond have no way out, all others are forwarded to;
-    when some go, those that had none have one, without a word from zebra."""
+    """zebra sends more next hops than there are adjacencies. Those beyond the limit have no
+    egress, and all others are forwarded to. When some are removed, the others get an adjacency
+    without a message from zebra."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     beyond = 500
     gateways = list(hosts4(10 << 8, ADJACENCIES + beyond))
@@ -195,8 +198,9 @@ def _host(n):
 
 
 def test_more_neighbors_than_places(tough):
-    """The kernel knows more neighbors than there is room for: those that found room are in
-    use, and so is a gateway that comes after all of them; when some go, the others come."""
+    """The kernel has more neighbors than the table has places. Those with a place are in use,
+    and a gateway that comes after all of them is too. When some are deleted, the others get a
+    place."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     beyond = HOSTS // 40
     hosts = list(hosts4(10 << 8, HOSTS + beyond))
@@ -228,13 +232,13 @@ def test_more_neighbors_than_places(tough):
     print(f"{len(hosts)} neighbors in {full - begin:.1f} s, {row['refused']} refused, "
           f"the rest known {back - gone:.2f} s after others went; a route in force, with all "
           f"of them there, after {commit * 1000:.0f} ms")  # fmt: skip
-    # As ever: nobody walks through who collides.
+    # The time is as short as ever, because no thread walks through colliding entries.
     assert commit < 0.5 * (4 if sanitized(dut) else 1)
 
 
 def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
-    """ENOBUFS: neigh stands still while the kernel says more than its socket holds. MACs that
-    changed meanwhile are right afterwards, in every row and on the wire."""
+    """ENOBUFS: the neigh thread stands still while the kernel sends more than its socket holds.
+    Afterwards each MAC that changed meanwhile is right, in every row and on the wire."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     hosts = [f"192.0.2.{n}" for n in range(70, 126)]
     moved = "02:00:00:77:77:77"
@@ -273,9 +277,9 @@ def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
 
 
 def test_four_million_routes(own_dut):
-    """Four times the Internet, or a tenth of that without FDP_LONG=1: all of it in the FIB, memory
-    is told, transit loses nothing, and when all but one are gone, what comes next has the memory
-    that they had."""
+    """Four times the routes of the Internet (a tenth of that without FDP_LONG=1) are all in the
+    FIB. `show memory` tells their memory, and transit loses no packet. When all but one are
+    withdrawn, later routes use the memory that they had."""
     count = int(float(os.environ.get("MILLIONS", "4" if LONG else "0.4")) * 1_000_000)
     if _available() < 1600 * count:
         pytest.skip(f"less than {1600 * count >> 20} MiB of memory are available")
@@ -295,7 +299,7 @@ def test_four_million_routes(own_dut):
         took = time.monotonic() - begin
         row = dut.control.ask("memory")[0]
         known, rss = dut.fpm()["fib4"]["routes"], row["rss_bytes"]
-        dut.zebra.connect()  # and says this one alone
+        dut.zebra.connect()  # and sends this one alone
         dut.route(NET, via=wan.peer4, wire=wan)
         eventually(lambda: dut.fpm()["zebra4"] == 1, 60, 0.2, "the others are swept")
         hops = [dut.zebra.hop(wan.peer4, wan)]
@@ -310,7 +314,7 @@ def test_four_million_routes(own_dut):
     assert known > count
     assert dut.fpm()["out_of_memory"] == 0
     assert stream.lost(wan) == []
-    assert rss < 160 * count + (160 << 20)  # 0.75 GiB of four million
+    assert rss < 160 * count + (160 << 20)  # 0.75 GiB for four million
     assert again < rss + ((16 if LONG else 6) << 20)
 
 
@@ -324,7 +328,8 @@ def _available():
 
 
 def test_a_disk_that_is_full_costs_the_log_and_nothing_else(own_dut):
-    """Every line of the log fails with ENOSPC: it forwards, and `show log` has the lines."""
+    """Every write to the log fails with ENOSPC. The daemon forwards, and `show log` has the
+    lines."""
     dut = own_dut()
     dut.daemon.log_file = "/dev/full"
     dut.start()
@@ -339,8 +344,9 @@ def test_a_disk_that_is_full_costs_the_log_and_nothing_else(own_dut):
 
 
 def test_a_log_that_nobody_reads_costs_lines_and_nothing_else(own_dut, unread):
-    """The reader of its pipe has stopped: nobody waits for it, `show log` has the lines and
-    says that they are lost; how many they were is told to who reads again."""
+    """The reader of the log's pipe has stopped. No thread waits for it. `show log` has the
+    lines and says that output fails. A reader that starts again is told how many lines are
+    lost."""
     dut = own_dut()
     dut.daemon.log_file = unread.path
     dut.start()
@@ -359,7 +365,8 @@ def test_a_log_that_nobody_reads_costs_lines_and_nothing_else(own_dut, unread):
 
 @pytest.fixture
 def small_run(own_dut):
-    """A router under the supervisor whose control socket is on a file system of its own."""
+    """Make a router under the supervisor whose control socket is on a file system of its
+    own."""
     dut = own_dut(supervised=True)
     run = dut.dir + "/run"
     os.makedirs(run)
@@ -374,8 +381,8 @@ def small_run(own_dut):
 
 
 def test_run_read_only_costs_nothing_until_a_start(small_run):
-    """/run becomes read-only: all goes on. A daemon that crashes then cannot make its socket:
-    each try is said, and the first after the repair succeeds."""
+    """/run becomes read-only and the daemon runs on. A daemon that crashes then cannot make its
+    socket: each try is logged, and the first try after the repair succeeds."""
     dut, run = small_run, os.path.dirname(small_run.socket)
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -400,7 +407,7 @@ FREE_PAGES = "/sys/kernel/mm/hugepages/*/free_hugepages"
 
 
 def glob_of(pattern):
-    """What is in the files that match."""
+    """Return the content of the files that match."""
     texts = []
     for path in glob.glob(pattern):
         with open(path, encoding="ascii") as file:
@@ -409,7 +416,8 @@ def glob_of(pattern):
 
 
 def started_in_vain(dut):
-    """A start with huge pages ends with one sentence that names the keys, and leaves nothing."""
+    """Check that a start with huge pages ends with one sentence that names the keys, and leaves
+    no TAP."""
     dut.edit_config("memory:\n", "memory:\n  hugepages: true\n")
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 
@@ -424,7 +432,8 @@ def started_in_vain(dut):
 
 
 def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut, hugepages):
-    """memory.hugepages without any: one sentence that names the key, exit code 1, no TAP."""
+    """memory.hugepages is on and the machine has no huge page: the daemon prints one sentence
+    that names the key, ends with exit code 1, and leaves no TAP."""
     if any(int(n) for n in glob_of(FREE_PAGES)):
         pytest.skip("there are huge pages here")
 
@@ -433,7 +442,7 @@ def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut, hug
 
 @pytest.fixture
 def one_page(hugepages):
-    """One huge page of 2 MiB, and none other, for the length of a test."""
+    """Reserve one huge page of 2 MiB, and no other, for one test."""
     room = "/sys/kernel/mm/hugepages/hugepages-2048kB/"
     if any(int(n) for n in glob_of(FREE_PAGES)) or not os.access(room + "nr_hugepages", os.W_OK):
         pytest.skip("there are huge pages here, or none can be had")
@@ -448,8 +457,8 @@ def one_page(hugepages):
 
 
 def test_huge_pages_that_are_too_few_are_told_and_nothing_is_left(own_dut, one_page):
-    """One page of 2 MiB where 64 MiB are asked for: the same sentence, no TAP, and the page is
-    free again."""
+    """The machine has one page of 2 MiB and the file asks for 64 MiB: the daemon prints the
+    same sentence and leaves no TAP. The page is free again."""
     dut = own_dut()
     dut.edit_config("size-mib: 96", "size-mib: 64")
 
@@ -463,7 +472,7 @@ def test_huge_pages_that_are_too_few_are_told_and_nothing_is_left(own_dut, one_p
 
 @pytest.fixture
 def jumping(own_dut, monkeypatch):
-    """A router whose wall clock the test can set: router.jump(seconds)."""
+    """Start a router whose wall clock the test can set: router.jump(seconds)."""
     dut = own_dut()
     offset = dut.dir + "/offset"
 
@@ -480,8 +489,9 @@ def jumping(own_dut, monkeypatch):
 
 @pytest.mark.parametrize("seconds", [3600, -3600], ids=["forward", "back"])
 def test_a_clock_that_jumps_changes_time_stamps_only(jumping, seconds):
-    """An hour either way while packets pass and wait: none is lost, those that wait for a
-    neighbor wait as long as ever, and no longer; sessions and sweep go by their own time."""
+    """The wall clock jumps by an hour while packets pass and wait. No packet is lost. Packets
+    that wait for a neighbor wait as long as usual. Sessions and the sweep use the monotonic
+    clock."""
     dut, lan, wan = jumping, jumping.wires["lan"], jumping.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     silent = "192.0.2.99"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The daemon dies and comes back: TAPs keep carrier, addresses and index, and FRR does not
-notice. Under fpm-supervise, which speaks systemd's protocol (base/sd_notify.h)."""
+"""The daemon ends and another starts: TAPs keep carrier, addresses and index, and FRR does not
+notice. fpm-supervise, which uses systemd's protocol (base/sd_notify.h), starts it."""
 
 import contextlib
 import json
@@ -30,37 +30,37 @@ from lib.wait import LONG, eventually, never
 from wire import token
 from zebra import Zebra
 
-MEMORY_LEFT = 8 << 20  # a quarter of a million routes take more
-PLANNED_MS = 200  # that transit rests at a planned restart, by the median
-WORST_MS = 1000  # and at the worst one, with other programs on the CPUs
+MEMORY_LEFT = 8 << 20  # a quarter of a million routes need more
+PLANNED_MS = 200  # the median time without transit at a planned restart
+WORST_MS = 1000  # the longest, with other programs on the CPUs
 
 
 def taps(dut):
-    """All that the kernel says of the TAPs, but what it counts."""
+    """Return all attributes of the TAPs in the kernel, without counters."""
     rows = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))
     return {row["ifname"]: row for row in rows}
 
 
 def are_short(dut, rests):
-    """Assert that transit rested no longer than a planned restart costs."""
+    """Assert that transit stopped no longer than at a planned restart."""
     times = 4 if sanitized(dut) else 1
     assert statistics.median(rests) < PLANNED_MS * times, told(rests)
     assert max(rests) < WORST_MS * times, told(rests)
 
 
 def told(rests):
-    """Times, for who looks at the test's output."""
+    """Return the times as text for the test's output."""
     return f"{len(rests)} times, median {statistics.median(rests):.1f}, max {max(rests):.1f}"
 
 
 def differences(dut):
-    """Between RIB and FIB, as the audit counts them."""
+    """Return the number of differences between RIB and FIB that the audit counts."""
     return dut.control.ask("audit")[-1]["differences"]
 
 
 def test_kill_takes_no_carrier(kept):
-    """kill -9: index, MAC, MTU, state, addresses, carrier are as the operator left them, and
-    the kernel announces nothing else in between."""
+    """kill -9: index, MAC, MTU, state, addresses and carrier stay as the operator set them. The
+    kernel announces no loss of carrier meanwhile."""
     dut = kept
     dut.ip("link set lan0 mtu 1400", "link set alt0 down")
     eventually(lambda: dut.port_row(dut.wires["lan"])["mtu"] == 1400, 5)
@@ -80,7 +80,8 @@ def test_kill_takes_no_carrier(kept):
 
 
 def test_five_kills_at_random_moments_under_traffic(kept):
-    """Whatever it was doing: carrier stays, it comes back, it forwards what it is taught."""
+    """The daemon is killed at any moment: the carrier stays, the next daemon starts, and it
+    forwards by the routes that zebra sent."""
     dut, rng = kept, random.Random(8)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
 
@@ -93,7 +94,7 @@ def test_five_kills_at_random_moments_under_traffic(kept):
                 dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
                 eventually(lambda: stream.sent > sent, 10, 0.001)
                 come_back(dut, dut.daemon.crash())
-                dut.forwarded(lan, lan.probe(HOST), wan)  # zebra has not come yet
+                dut.forwarded(lan, lan.probe(HOST), wan)  # zebra has not connected yet
                 found = dut.fpm()["checkpoint"]
                 assert found["restored"] > 0 and found["discarded"] == 0
                 assert differences(dut) == 0
@@ -105,8 +106,8 @@ def test_five_kills_at_random_moments_under_traffic(kept):
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
 def test_a_fault_of_its_own_is_as_a_kill(kept, number):
-    """What the kernel, or the daemon itself, ends it with when memory is not as it should be:
-    said with its number, the checkpoint in force at once."""
+    """The kernel or the daemon ends the process because of a memory fault. The log has the
+    number of the signal, and the checkpoint is in force at once."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     if number != signal.SIGABRT:
         not_sanitized(dut, "it has a handler, which makes an exit code of it")
@@ -124,8 +125,9 @@ def test_a_fault_of_its_own_is_as_a_kill(kept, number):
 
 
 def test_the_kernels_oom_killer_is_as_a_kill(kept):
-    """No memory for what zebra teaches: the kernel kills, the supervisor starts another, which
-    forwards by the checkpoint. Forced with a memory cgroup, the daemon alone in it."""
+    """The daemon has too little memory for zebra's routes. The kernel kills it, and the
+    supervisor starts another, which forwards by the checkpoint. The test forces this with a
+    memory cgroup that has the daemon alone."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
@@ -137,7 +139,7 @@ def test_the_kernels_oom_killer_is_as_a_kill(kept):
         was = dut.daemon.pid()
         group.add(was)
         group.limit(MEMORY_LEFT)
-        with contextlib.suppress(OSError):  # dead before it has heard all
+        with contextlib.suppress(OSError):  # the daemon ends before it has read all
             send(dut.zebra.speaker, stream)
         eventually(lambda: not procs.is_alive(was), 20, 0.05, "the kernel has killed it")
         assert group.killed() == 1
@@ -153,8 +155,8 @@ def test_the_kernels_oom_killer_is_as_a_kill(kept):
 
 
 def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
-    """A BGP keepalive or an ARP answer of the gap waits in the TAP's queue: that is sooner
-    than any protocol's next try."""
+    """A frame that the kernel sends between two daemons waits in the TAP's queue. The next
+    daemon sends it earlier than a protocol would try again."""
     dut, wan = kept, kept.wires["wan"]
     was = dut.daemon.pid()
     procs.stand_still(dut.daemon.process.pid)
@@ -173,8 +175,9 @@ def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
 
 
 def test_transit_is_back_before_zebra_is(kept):
-    """The checkpoint: what zebra taught is in force again while zebra is still away, both
-    families, groups, blackholes; what it withdrew is not; and it is all one to the audit."""
+    """The next daemon restores the checkpoint before zebra connects: routes of both
+    families, groups and blackholes are in force. Withdrawn routes are not. The audit finds
+    no difference."""
     dut = kept
     lan, wan, alt = (dut.wires[n] for n in ("lan", "wan", "alt"))
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -196,7 +199,7 @@ def test_transit_is_back_before_zebra_is(kept):
     assert (found["restored"], found["restore_lost"], found["discarded"]) == (4, 0, 0)
     assert dut.route_row("192.0.2.250/32") is None
     assert differences(dut) == 0
-    # The replay has the last word.
+    # The replay replaces the checkpoint.
     dut.zebra.connect()
     dut.zebra.route(NET, wan.peer4, wan)
     eventually(lambda: dut.fpm()["phase"] == "in-step" and dut.fpm()["zebra4"] == 1, 20)
@@ -204,8 +207,9 @@ def test_transit_is_back_before_zebra_is(kept):
 
 
 def test_no_packet_goes_astray_before_the_kernel_is_learnt(kept):
-    """A checkpoint's default route takes nothing that a connected subnet is there for: nothing
-    is forwarded before rib, which has no time here, has what the kernel says."""
+    """A default route of the checkpoint must not take packets to a connected subnet. The
+    daemon forwards no packet until rib has the kernel's addresses and routes; here rib
+    stands still."""
     dut = kept
     lan, wan, alt = (dut.wires[n] for n in ("lan", "wan", "alt"))
     dut.zebra.connect()
@@ -232,7 +236,7 @@ def test_no_packet_goes_astray_before_the_kernel_is_learnt(kept):
 
 
 def test_a_checkpoint_that_is_turned_off_is_not_there(own_dut):
-    """checkpoint-max-age-s: 0."""
+    """With checkpoint-max-age-s: 0 there is no checkpoint."""
     dut = own_dut(supervised=True)
     dut.edit_config("log-level:", "checkpoint-max-age-s: 0\nlog-level:")
     dut.start()
@@ -246,7 +250,8 @@ def test_a_checkpoint_that_is_turned_off_is_not_there(own_dut):
 
 
 def test_a_tap_deleted_meanwhile_is_made_anew(kept):
-    """The kept descriptor leads nowhere: said in the log, and the port gets a new TAP."""
+    """The kept descriptor has no TAP behind it: the log says so, and the daemon makes a new TAP
+    for the port."""
     dut = kept
     index = dut.link_row("ext0")["ifindex"]
     was = dut.daemon.pid()
@@ -266,7 +271,8 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
 
 
 def test_a_port_that_is_configured_no_more_is_let_go(kept):
-    """Its TAP loses carrier with the restart: nobody is behind it."""
+    """A port is removed from the configuration. Its TAP loses carrier at the restart, because
+    no program holds it."""
     dut = kept
     dut.edit_config("  - tap: ext0\n    device: net_af_packet,iface=p-ext\n", "")
 
@@ -276,13 +282,14 @@ def test_a_port_that_is_configured_no_more_is_let_go(kept):
 
     eventually(lambda: "NO-CARRIER" in dut.link_row("ext0")["flags"], 5)
     assert "NO-CARRIER" not in dut.link_row("wan0")["flags"]
-    # The supervisor has let go of it by then, and main says so.
+    # The supervisor has closed the descriptor by then, and main logs it.
     said = "unused descriptor removed name=tap-ext0"
     eventually(lambda: said in dut.daemon.log(40), 5, 0.01)
 
 
 def test_a_carrier_lost_meanwhile_is_told(kept):
-    """A cable pulled while nobody looked: the TAP follows when somebody looks again."""
+    """A port loses its link while no daemon runs. The TAP loses carrier when the next daemon
+    starts."""
     dut = kept
     was = dut.daemon.pid()
     procs.stand_still(dut.daemon.process.pid)
@@ -299,7 +306,7 @@ def test_a_carrier_lost_meanwhile_is_told(kept):
 
 
 def test_stop_ends_both_and_carrier_with_them(kept):
-    """A stop is a stop: FRR is told at once that nobody forwards."""
+    """After a stop the TAPs have no carrier, so FRR knows at once that no daemon forwards."""
     dut = kept
     was = dut.daemon.pid()
 
@@ -310,8 +317,8 @@ def test_stop_ends_both_and_carrier_with_them(kept):
 
 
 def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
-    """fpmctl restart: another process, carrier and sessions as they were, what zebra taught in
-    force before zebra is back; the supervisor does not slow down for it."""
+    """fpmctl restart: another process runs, carrier and sessions stay, and zebra's routes are
+    in force before zebra connects. The supervisor does not delay the next start."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -332,13 +339,14 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["crash", "restart"])
 def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
-    """`fpmctl hold`, and a daemon that ends before FRR has; or one that has just begun, to which
-    that zebra has not come back yet: what it withdraws as it ends is not heard."""
+    """`fpmctl hold` comes before the daemon ends, or after the next daemon has started and
+    before that zebra has connected again. The daemon ignores the routes that this zebra
+    withdraws as it ends."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was, old = dut.daemon.pid(), dut.zebra
     if when == "before":
-        assert dut.fpmctl("hold", "600").returncode == 0  # by which time it is written down
+        assert dut.fpmctl("hold", "600").returncode == 0  # the checkpoint has the hold by then
         assert old.speaker.wait_closed(5)
     old.close()
     if how == "crash":
@@ -362,8 +370,9 @@ def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
 
 
 def test_a_planned_restart_costs_transit_milliseconds(kept):
-    """The successor prepares while the old one forwards (handover.h). Five restarts under
-    traffic: what is lost, in ms of it; nothing comes twice; the old one is gone."""
+    """The successor prepares while the old daemon forwards (handover.h). The test measures in
+    ms the packets that five restarts under traffic lose; a restart stays within PLANNED_MS by
+    the median, and within WORST_MS. No packet arrives twice, and the old daemon ends."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()
@@ -385,9 +394,9 @@ def test_a_planned_restart_costs_transit_milliseconds(kept):
 
 
 def test_an_upgrade_costs_transit_milliseconds(own_dut):
-    """What dpkg and the package's postinst do: another file in the place of the program, then
-    SIGUSR1. With ports of net_af_packet transit rests no longer than at `fpmctl restart`; the
-    one that runs then is the new file."""
+    """The test does what dpkg and the package's postinst do: it replaces the program's file,
+    then sends SIGUSR1. With ports of net_af_packet transit stops no longer than at `fpmctl
+    restart`. The next daemon runs the new file."""
     dut = own_dut(supervised=True)
     program = dut.dir + "/fpm-dataplane"
     shutil.copy(dut.daemon.program, program)
@@ -421,7 +430,8 @@ def test_an_upgrade_costs_transit_milliseconds(own_dut):
 
 
 def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
-    """What dist/fpm-dataplane.service grants, and not one more: planned restart and crash."""
+    """A planned restart and a crash need only the capabilities that dist/fpm-dataplane.service
+    grants."""
     dut = own_dut(supervised=True)
     unit = os.path.join(ROOT, "fpm-dataplane", "dist", "fpm-dataplane.service")
     with open(unit, encoding="ascii") as file:
@@ -446,10 +456,10 @@ def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
 
 
 def test_a_full_table_over_restarts_and_kills(own_dut):
-    """120,000 routes (1.2 million with FDP_LONG=1) and transit: what a planned restart costs, and a
-    kill -9 at any moment, in packets' time and from the kill to the first packet that leaves
-    again, less what the machine had no CPU for; each packet arrives once at most, zebra is not
-    needed for it."""
+    """With 120,000 routes (1.2 million with FDP_LONG=1) under transit, the test measures a
+    planned restart and a kill -9 at any moment: the time of the lost packets, and the time from
+    the kill to the first packet that leaves again, less the time in which the machine had no
+    CPU for it. Each packet arrives at most once, and zebra is not needed."""
     dut = own_dut(supervised=True)
     only_release(dut.daemon.program, "time is")
     dut.start()
@@ -481,7 +491,7 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
             eventually(lambda: any(n > back for n in stream.arrived(wan)), 20)
         assert set(stream.arrived(wan).values()) == {1}
         rests[kind].append(len(stream.lost(wan)) / rate * 1000)
-        if kind == "killed":  # crashes in a row: not what a crash costs
+        if kind == "killed":  # the delay after several crashes is no cost of one crash
             said = dut.daemon.log(200).rpartition("next_start_in_ms=")[2]
             rests[kind][-1] -= int(said.split()[0])
             gaps.append((stream.again(wan) - killed - waited) * 1000 - int(said.split()[0]))
@@ -496,13 +506,13 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
     for kind, rest in rests.items():
         print(f"{kind}: transit rested, ms: {told(rest)}")
     print(f"killed: from the kill to the first packet, ms: {told(gaps)}")
-    # On a machine that others fill, too: failures.md, Figures of restarts.
+    # These bounds hold on a loaded machine, too: failures.md, Figures of restarts.
     are_short(dut, rests["planned"])
     assert statistics.median(gaps) < 2000
 
 
 def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
-    """Without a supervisor the end would be the end."""
+    """Without a supervisor no program would start the daemon again, so it refuses a restart."""
     dut = own_dut()
     dut.start()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A planned restart and changes of what runs: of the two one is told of the other, so that a
-successor knows all that was said to be applied, and nobody holds a TAP of no port."""
+"""A planned restart and a change of configuration exclude each other: the successor knows every
+change that was reported as applied, and no program holds a TAP without a port."""
 
 import contextlib
 import re
@@ -21,8 +21,9 @@ UNDER_WAY = "refused, nothing changed: a restart is under way; ask again when it
 
 @contextlib.contextmanager
 def under_way(dut):
-    """A restart whose successor has read its file and opened its ports, and stands still: its
-    process id and who waits for the restart. It goes on when the block is left."""
+    """Begin a restart and stop the successor when it has read its file and opened its ports.
+    Yield the successor's process id and the waiting fpmctl. The successor continues when the
+    block ends."""
     restarts = dut.fpmctl_begin("restart")
     heir = successor(dut)
     begun = dut.daemon.log(1000).count("main: successor started")
@@ -48,9 +49,9 @@ CHANGES = (
 
 
 def test_nothing_is_changed_while_a_restart_is_under_way(kept):
-    """The successor would not know of it: a port would be gone, and its TAP held by nobody
-    that reads it. Each change is refused, questions are answered; when the restart is over,
-    and when it has been refused, all can be changed again."""
+    """The successor would not know of a change: a port would be missing, and a program would
+    hold its TAP without reading it. During the restart the daemon refuses each change and
+    answers questions. After the restart, or after its refusal, changes are accepted."""
     dut, was = kept, kept.daemon.pid()
     dut.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
     before = dut.fpmctl("config", "show").stdout
@@ -85,7 +86,8 @@ def test_nothing_is_changed_while_a_restart_is_under_way(kept):
 
 
 def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
-    """Nor is its TAP, over a restart right behind `port del`, and over a crash behind that."""
+    """A deleted port and its TAP stay deleted over a restart right after `port del`, and over a
+    crash after that."""
     dut, was = kept, kept.daemon.pid()
 
     assert dut.fpmctl("port", "del", "ext0").returncode == 0
@@ -101,8 +103,8 @@ def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
 
 
 def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
-    """Its TAP is held by nobody then, as the log says, so that it has no carrier, and a port
-    of that name has it again."""
+    """A restart closes the TAP of a port that is not in the file, as the log says. The TAP has
+    no carrier, and a new port of that name takes it."""
     dut, was = kept, kept.daemon.pid()
     add = ("port", "add", "z", "device", "net_null60,no-rx=1")
     assert dut.fpmctl(*add).returncode == 0
@@ -118,7 +120,8 @@ def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
 
 @contextlib.contextmanager
 def letting_go(dut):
-    """A planned restart in which the old daemon listens to nobody any more, nor another yet."""
+    """Keep a planned restart at the point where the old daemon has closed its sockets and the
+    successor has not opened its own."""
     with frozen(dut.daemon.pid(), "fdp-rib"):
         restarts = dut.fpmctl_begin("restart")
         eventually(lambda: not listens(dut), 30, 0.01, "it lets go")
@@ -130,8 +133,9 @@ def letting_go(dut):
 
 @pytest.mark.parametrize("away", [dead, letting_go])
 def test_a_hold_waits_for_the_daemon_that_is_to_come(kept, away):
-    """FRR is ended while there is no daemon that could be told: the next one is, and what zebra
-    withdraws as it ends is not heard. Of one that was stopped there is none to wait for."""
+    """FRR ends while no daemon answers: `fpmctl hold` waits for the next daemon. This daemon
+    ignores the routes that zebra withdraws as it ends. After a stop no next daemon comes, so
+    `fpmctl hold` does not wait."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was, old = dut.daemon.pid(), dut.zebra
@@ -156,14 +160,14 @@ def test_a_hold_waits_for_the_daemon_that_is_to_come(kept, away):
 
 
 def quiet_s(dut):
-    """What runs of the file that the test changes."""
+    """Return the running value of the key that the test changes in the file."""
     return yaml.safe_load(dut.fpmctl("config", "show").stdout)["fpm"]["sweep-quiet-s"]
 
 
 @pytest.mark.parametrize("comes", [True, False], ids=["succeeds", "refused"])
 def test_a_hangup_in_a_restart_is_obeyed_after_it(kept, comes):
-    """The successor has read the file before it was changed: it reads it again; when there is
-    none, the old one does."""
+    """The successor has read the file before the change, so it reads the file again after a
+    SIGHUP. Without a successor the old daemon does."""
     dut, was = kept, kept.daemon.pid()
 
     with under_way(dut) as (heir, restarts):
@@ -180,7 +184,7 @@ def test_a_hangup_in_a_restart_is_obeyed_after_it(kept, comes):
 
 
 def hung_up(pid):
-    """Does a SIGHUP wait for it?"""
+    """Return 1 if a SIGHUP is pending for the process."""
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         pending = re.search(r"^ShdPnd:\s*(\w+)", file.read(), re.M)[1]
     return int(pending, 16) >> (signal.SIGHUP - 1) & 1

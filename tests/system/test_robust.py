@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must not happen whatever comes: a crash, a stall, two daemons on one machine."""
+"""No input may cause a crash or a stall, and no second daemon may disturb the first."""
 
 import contextlib
 import json
@@ -26,14 +26,14 @@ FRAMES = 10000
 
 @pytest.fixture
 def tough(own_dut):
-    """A daemon of its own for tests that leave marks."""
+    """Start a daemon of its own for tests that change its state for good."""
     router = own_dut()
     router.start()
     return router
 
 
 def still_works(dut):
-    """Forwarding and the channels to it are whole."""
+    """Check that the router forwards and that FPM and the control socket answer."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     assert dut.alive()
     dut.ready()
@@ -44,8 +44,8 @@ def still_works(dut):
 
 
 def addressed_well(out, data):
-    """Is a frame of the router's for the neighbor on `out`, or for a group as the kernel's
-    own ARP and IPv6 multicast are?"""
+    """Return True if a frame of the router is for the neighbor on `out`, or for a group to
+    which the kernel's own ARP and IPv6 multicast go."""
     if data[6:12] != bytes.fromhex(out.port_mac.replace(":", "")):
         return False
     if not data[0] & 1:
@@ -62,8 +62,8 @@ def _nothing_waits(dut):
 
 @pytest.mark.parametrize("name", ["lan", "wan", "alt", "ext"])
 def test_random_frames_on_every_port(dut, wan, rng, name):
-    """10,000 frames of nonsense on each port: counted, no crash, and not one frame sent
-    to a MAC that is not a neighbor's, but for the questions of ARP, ND and the like."""
+    """10,000 random frames on each port are counted and cause no crash. The router sends no
+    frame to a MAC that is not a neighbor's, except requests of ARP, ND and the like."""
     wire = dut.wires[name]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
@@ -86,28 +86,28 @@ def test_random_frames_on_every_port(dut, wan, rng, name):
 
 
 def test_random_fpm_messages(tough, rng):
-    """Damaged netlink in right frames, forty sessions of it."""
+    """Forty sessions send damaged netlink messages in correct frames."""
     for _ in range(40):
         nonsense.fpm_session(tough, rng)
         tough.zebra.close()
         tough.zebra.connect()
 
     lan, wan = tough.wires["lan"], tough.wires["wan"]
-    # What chance has taught is unlearnt by a replay that does not confirm it.
+    # A replay removes random routes, because it does not confirm them.
     tough.zebra.route(NET6, wan.peer6, wan)
     eventually(lambda: tough.fpm()["zebra4"] + tough.fpm()["zebra6"] == 1, 20)
     tough.forwarded(lan, lan.probe(HOST6), wan)
 
 
 def test_random_octets_on_the_fpm_port(tough, rng):
-    """No frames at all: closed every time, open for the next."""
+    """Octets without a frame: the daemon closes the session each time and accepts the next."""
     for _ in range(50):
         octets = rng.randbytes(3000)
         try:
             tough.zebra.raw(octets)
         except OSError:
             pass
-        # By chance the header of a frame, the rest of which is waited for.
+        # Random octets can begin like the header of a frame. Then fpm waits for the rest.
         is_frame = octets[:2] == b"\1\1"
         assert tough.zebra.speaker.wait_closed(3) or is_frame
         tough.zebra.connect()
@@ -116,11 +116,12 @@ def test_random_octets_on_the_fpm_port(tough, rng):
 
 
 def answer_to(dut, octets):
-    """What the control socket answers first, and whether it serves the same client again."""
+    """Return the first answer of the control socket, and whether it serves the same client
+    again."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(10)
         sock.connect(dut.socket)
-        with contextlib.suppress(BrokenPipeError):  # refused by its beginning alone
+        with contextlib.suppress(BrokenPipeError):  # refused after its first octets
             sock.sendall(octets)
         with sock.makefile("rb") as file:
             first = file.readline()
@@ -132,13 +133,13 @@ def answer_to(dut, octets):
 
 @pytest.mark.smoke
 def test_nonsense_on_the_control_socket(dut, rng):
-    """Whatever a script writes there: one sentence that says what is wrong with it, the same
-    client is served again, unless nobody knows where its next request begins, and in the log
-    there is nothing."""
+    """The control socket answers any request with one sentence that names the fault. It serves
+    the same client again, unless it cannot find the beginning of the next request. The log has
+    no line about it."""
     texts = ["x", "{}", "7", '{"show": 7}', '{"show": "roots"}', "[" * 4000, '{"show": "routes", ']
     texts += ['{"show": "routes", "prefix": %s}' % p for p in ("9", '"300.1.1.1/99"')]
     octets = [text.encode() for text in texts]
-    # None of them blank, nor in two lines.
+    # No request is blank or has two lines.
     octets += [b"!" + rng.randbytes(500).replace(b"\n", b"") for _ in range(20)]
     size = os.path.getsize(dut.log_file)
 
@@ -160,7 +161,7 @@ def test_nonsense_on_the_control_socket(dut, rng):
 
 @pytest.mark.smoke
 def test_route_churn_with_traffic(dut, lan, wan, alt):
-    """Thousands of routes come and go; a route that stays never loses a packet."""
+    """Thousands of routes are added and withdrawn. A route that stays loses no packet."""
     nhid = dut.zebra.hop(alt.peer6, alt)
     dut.route(NET6, via=wan.peer6, wire=wan)
 
@@ -175,7 +176,7 @@ def test_route_churn_with_traffic(dut, lan, wan, alt):
 
 
 def test_memory_does_not_grow_with_churn(dut, wan):
-    """What routes took they give back: the second thousandfold round costs nothing more."""
+    """Withdrawn routes give their memory back: later rounds need no more than the first."""
     nhid = dut.zebra.hop(wan.peer6, wan)
 
     def bytes_after_round():
@@ -192,8 +193,8 @@ def test_memory_does_not_grow_with_churn(dut, wan):
 
 
 def test_what_finds_no_room_in_a_ring_is_counted_as_missed(tough):
-    """The daemon stands still while more comes than the ring of a port holds (2048 frames):
-    what forwards nothing afterwards is what `rx_missed` tells, to the frame."""
+    """The daemon stands still while a port receives more than its ring holds (2048 frames).
+    `rx_missed` counts exactly the frames that are not forwarded afterwards."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     probe, pid = lan.probe(HOST), tough.daemon.pid()
@@ -211,21 +212,21 @@ def test_what_finds_no_room_in_a_ring_is_counted_as_missed(tough):
     others = row["rx_packets"] - before["rx_packets"] + missed - 10000
     print("missed", missed, "of 10000 and", others)
     assert missed > 0 and 0 <= others < 100
-    # Those that are no others' have all come out.
+    # All of the test's frames that are not missed have left.
     eventually(lambda: len(wan.got(token_of(probe))) >= 10000 - missed, 5, 0.05)
     assert len(wan.got(token_of(probe))) <= 10000 - missed + others
 
 
 def test_a_port_that_vanishes_takes_nothing_along(tough):
-    """The interface behind a port is deleted (a cable of a container): its way out is
-    down, the daemon and the other ports live."""
+    """The interface behind a port is deleted (as a container's cable is). Routes by this port
+    are down; the daemon and the other ports run on."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     dut.route("203.0.113.0/24", via=dut.wires["ext"].peer4, wire=dut.wires["ext"])
 
     netns.ip_batch(["link del p-ext"], dut.dp)
 
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5, 0.01)
-    # The kernel tells of the link first.
+    # The kernel reports the link first.
     eventually(lambda: "neigh: device deleted port=ext0" in dut.daemon.log(100), 5, 0.01)
     eventually(lambda: dut.route_row("203.0.113.0/24")["state"] == "down", 5, 0.01)
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -236,8 +237,8 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
 
 
 def test_a_port_whose_interface_is_renamed_goes_on(tough):
-    """It is who it was, whatever it is called: when it is up again packets leave and come in by
-    it, and its carrier is followed."""
+    """The port stays the same under another name of its interface. When the interface is up
+    again, packets leave and are received, and the TAP follows its carrier."""
     dut, lan, ext = tough, tough.wires["lan"], tough.wires["ext"]
     dut.route("203.0.113.0/24", via=ext.peer4, wire=ext)
 
@@ -253,8 +254,8 @@ def test_a_port_whose_interface_is_renamed_goes_on(tough):
 
 
 def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
-    """Into another network namespace: its way out is down, the other ports live; when it is back,
-    a new port has it."""
+    """The interface is moved to another network namespace: routes by this port are down, the
+    other ports run on. When the interface is back, a new port takes it."""
     dut, lan, wan, ext = tough, *(tough.wires[n] for n in ("lan", "wan", "ext"))
     dut.route("203.0.113.0/24", via=ext.peer4, wire=ext)
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -262,7 +263,7 @@ def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
     netns.ip_batch([f"link set p-ext netns {dut.far}"], dut.dp)
 
     eventually(lambda: not dut.all_alive("203.0.113.0/24"), 5, 0.01)
-    # The kernel tells of the link first.
+    # The kernel reports the link first.
     eventually(lambda: "neigh: device deleted port=ext0" in dut.daemon.log(100), 5, 0.01)
     for _ in range(50):
         dut.forwarded(lan, lan.probe(HOST), wan)
@@ -276,12 +277,14 @@ def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
 
 
 def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
-    """Somebody deletes a TAP: the daemon and the other ports live. It comes back with its
-    MAC; when it has its addresses again (from FRR, or `ip`), it does all it did."""
+    """A TAP is deleted by hand: the daemon and the other ports run on. The daemon makes the
+    TAP again with its MAC. When FRR or `ip` has set the addresses again, the port works as
+    before."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     ext = dut.wires["ext"]
 
-    # Its name is taken at once, so that it cannot come back before it is looked at.
+    # Another interface takes the name at once, so that the TAP cannot come back before the test
+    # looks.
     with frozen(dut.daemon.pid(), "fdp-neigh"):
         dut.ip(f"link del {ext.tap}", f"link add {ext.tap} type veth peer name other")
 
@@ -310,7 +313,7 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
 
 
 def test_kill_and_start_again(own_dut):
-    """kill -9 leaves a socket file, TAPs and addresses: the next start takes them over."""
+    """kill -9 leaves a socket file, TAPs and addresses. The next start takes them over."""
     dut = own_dut()
     dut.start()
     before = {w.tap: dut.link_row(w.tap)["ifindex"] for w in dut.wires.values()}
@@ -325,7 +328,7 @@ def test_kill_and_start_again(own_dut):
 
 @pytest.mark.smoke
 def test_a_second_daemon_is_refused_in_words(dut):
-    """Two at once: the second says so in one sentence and touches nothing."""
+    """A second daemon prints one sentence, ends, and changes nothing."""
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
 
@@ -341,7 +344,7 @@ def test_a_second_daemon_is_refused_in_words(dut):
 
 
 def test_sigterm_ends_it_cleanly_under_traffic(own_dut):
-    """A stop while packets and routes flow: exit code 0, soon."""
+    """A stop while packets and routes flow ends the daemon soon, with exit code 0."""
     dut = own_dut()
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -354,7 +357,7 @@ def test_sigterm_ends_it_cleanly_under_traffic(own_dut):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it_cleanly(own_dut, number):
-    """Ctrl-C and a service manager's stop are alike."""
+    """Ctrl-C and the stop of a service manager have the same effect."""
     dut = own_dut()
     dut.start()
 

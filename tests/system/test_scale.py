@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A full table: what it costs in time and memory, and that nobody else notices. `make test` has a
-tenth of one."""
+"""The time and memory of a full table, and its effect on transit. `make test` has a tenth of a
+full table."""
 
 import ipaddress
 import json
@@ -20,14 +20,15 @@ from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-ALL_S = 25.0  # for loading, looking and withdrawing: some three times what a full table takes
+ALL_S = 25.0  # to load, look up and withdraw: about three times the time of a full table
 RSS_MAX = (600 if LONG else 240) << 20  # 170 MiB with a tenth of a table
 
 
 def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
-    """N4 IPv4 and N6 IPv6 routes over FPM, the queue as short as the configuration
-    allows: zebra is never held back, every route is in the FIB and leads where it should,
-    transit loses nothing, memory is bounded, and all of it goes again."""
+    """zebra sends N4 IPv4 and N6 IPv6 routes over FPM, with the shortest queue that the
+    configuration allows. The daemon never delays zebra. Every route is in the FIB and leads to
+    the right next hop. Transit loses no packet, memory is bounded, and all routes can be
+    withdrawn."""
     dut = short_queue
     lan, outs = dut.wires["lan"], [dut.wires[name] for name in ("wan", "alt", "ext")]
     dut.route(NET, via=outs[0].peer4, wire=outs[0])
@@ -77,12 +78,14 @@ def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
 # -- N4 rows, listed -------------------------------------------------------------------------
 
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.M)
-# Of fpmctl, which has 2 MiB; what the daemon may grow by. A tenth of a table is 20 MiB of JSON.
+# The memory limit of fpmctl, which needs 2 MiB, and the memory that the daemon may grow by. A
+# tenth of a table is 20 MiB of JSON.
 CTL_MAX, GROWN_MAX = 8 << 20, 8 << 20
 
 
 def listing(dut, *words):
-    """Ask fpmctl through a pipe: ({prefix: how often}, its peak in octets, seconds)."""
+    """Run fpmctl with a pipe as output. Return ({prefix: how often}, its peak memory in octets,
+    seconds)."""
     seen, peak, begin = {}, 0, time.monotonic()
     argv = [dut.daemon.ctl, "-s", dut.socket, *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ctl:
@@ -94,15 +97,15 @@ def listing(dut, *words):
             if n % 50_000 == 0:
                 with open(f"/proc/{ctl.pid}/status", encoding="ascii") as file:
                     said = PEAK.search(file.read())
-                peak = int(said[1]) << 10 if said else peak  # none: it has ended
+                peak = int(said[1]) << 10 if said else peak  # none: fpmctl has ended
     assert ctl.returncode == 0
     return seen, peak, time.monotonic() - begin
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_all_routes_are_listed_each_once_in_little_memory(taught, form):
-    """`fpmctl show routes` into a pipe, of the daemon as it runs: every prefix that zebra
-    taught, none twice, and neither end holds the list."""
+    """`fpmctl show routes` writes every prefix that zebra sent exactly once into a pipe.
+    Neither the daemon nor fpmctl holds the whole list."""
     dut, prefixes = taught
     before = dut.rss()
 
@@ -119,7 +122,8 @@ def test_all_routes_are_listed_each_once_in_little_memory(taught, form):
 
 @pytest.fixture(scope="module")
 def taught():
-    """A router that was taught N4 routes by two next hops, and their prefixes."""
+    """Start a router and teach it N4 routes by two next hops. Yield the router and the
+    prefixes."""
     router = Router(name="taught")
     only_release(router.daemon.program, "memory is")
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be said of a scenario's files without making it, on a kernel that may lack what
-it stands on: each program takes its file, and they speak of the same interfaces."""
+"""Checks of a scenario's files that do not run it, on kernels that may lack its features: each
+program accepts its file, and all files name the same interfaces."""
 
 import glob
 import os
@@ -18,18 +18,19 @@ from lib.dataplane import Dataplane
 
 @pytest.fixture(params=["demo", *scenario.names()])
 def folder(request):
-    """Each folder of frr-config."""
+    """Return each folder of frr-config."""
     return os.path.join(SCENARIOS, request.param)
 
 
 def text_of(*path):
-    """A file."""
+    """Return the text of a file."""
     with open(os.path.join(*path), encoding="utf-8") as file:
         return file.read()
 
 
 def test_vtysh_knows_every_command(folder):
-    """`vtysh -C`: of r1, and of the other routers; that of IS-IS, BFD, VRFs as well."""
+    """`vtysh -C` accepts the files of r1 and of the other routers, also those of IS-IS, BFD and
+    VRFs."""
     files = set(glob.glob(f"{folder}/*.conf")) - {f"{folder}/vtysh.conf"}
     routers = {"frr", *Plan(folder).having("frr")}
     assert {os.path.basename(path)[:-5] for path in files} == routers
@@ -41,7 +42,7 @@ def test_vtysh_knows_every_command(folder):
 
 
 def test_the_daemon_takes_its_file(folder, tmp_path):
-    """`--check`, where the ports and the namespace are that it names."""
+    """`--check` accepts the file where its ports and its namespace exist."""
     plan, names = Plan(folder), [f"fdp-{k}-{os.getpid()}f" for k in ("dp", "ctl")]
     wires, control = names
     config = tmp_path / "config.yaml"
@@ -64,7 +65,8 @@ def test_the_daemon_takes_its_file(folder, tmp_path):
 
 
 def test_all_speak_of_the_same_interfaces(folder):
-    """TAPs of the YAML have cables; what stands on them, and what FRR has, is there."""
+    """The TAPs of the YAML file have cables. Interfaces on TAPs, and those that FRR names,
+    exist."""
     plan = Plan(folder)
     taps = re.findall(r"^  - tap: (\S+)$", text_of(folder, "fpm-dataplane.yaml"), re.M)
     assert sorted(taps) == sorted(tap for tap, _, _ in plan.ports)
@@ -86,7 +88,9 @@ def test_all_speak_of_the_same_interfaces(folder):
 
 
 def test_what_a_kernel_lacks_is_said_in_one_sentence(folder):
-    """By kind, with how it was asked; what it has is no reason. Nothing is left of asking."""
+    """For each kind of interface that the kernel lacks there is one sentence with the
+    command that tested it. For a kind that it has there is none. The test for it leaves
+    nothing behind."""
     before = netns.command(["ip", "link"])
     plan = Plan(folder)
     assert Plan.why_not(plan) is None or "this kernel has no" in Plan.why_not(plan)
@@ -100,5 +104,5 @@ def test_what_a_kernel_lacks_is_said_in_one_sentence(folder):
 
 
 def test_every_scenario_has_claims():
-    """And every claim a scenario."""
+    """Every scenario has claims, and every claim has a scenario."""
     assert set(claims.CLAIMS) == set(scenario.names())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every scenario of frr-config comes up, shows what it claims, prints what its README says,
-is kept by `write memory`; and leaves nothing behind, however it ends.
+"""Every scenario of frr-config starts, shows its claims, prints the output of its README, is kept
+by `write memory`, and leaves nothing behind, however it ends.
 
-SCENARIO_ROUTES=N   in bgp-full-table, IPv6 a fifth; without it as many as its README says, or
-                    fewer (lib/wait.py: LONG)
+SCENARIO_ROUTES=N   routes in bgp-full-table, a fifth of it IPv6; without it as many as its README
+                    says, or fewer (lib/wait.py: LONG)
 """
 
 import os
@@ -22,22 +22,24 @@ from lib import netns, procs
 from lib.dataplane import ROOT
 from lib.wait import LONG, PATIENCE, eventually
 
-# One whose FRR is started anew with what `write memory` wrote: it has a context in another.
+# In this scenario FRR starts again with the file of `write memory`: that file has a context
+# inside another.
 RESTARTED = "dual-stack-edge"
 PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
-TOGETHER = "lab"  # a scenario takes long to make: its tests are of one shard
+TOGETHER = "lab"  # a scenario takes long to make: its tests are in one shard
 
 
 def environment(name, **more):
-    """What a lab of another name needs, and none of what `make system` was told."""
+    """Return the environment for a lab of another name, without the variables of `make
+    system`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     routes = os.environ.get("SCENARIO_ROUTES", "" if LONG else "10000")
     return {**kept, "LAB": name, "ROUTES": routes, **more}
 
 
 def make(name, *words):
-    """Run make in a lab's environment. Returns (exit code, what it printed)."""
-    # A guest's files are the host's, where all is built: to find that out takes it long.
+    """Run make in a lab's environment. Return (exit code, output)."""
+    # A guest has the host's files, which are built: make would take long to find that out.
     built = ["MAKE=:"] if os.environ.get("FDP_BUILT") else []
     done = subprocess.run(
         ["make", "-s", "-C", ROOT, *words, *built],
@@ -52,7 +54,7 @@ def make(name, *words):
 
 
 def params():
-    """Every scenario; those that a kernel may not have are marked for the guest."""
+    """Return every scenario. Those that a kernel may not support are marked for the guest."""
     for name in scenario.names():
         stacked = Plan(os.path.join(SCENARIOS, name)).stacked
         yield pytest.param(name, marks=pytest.mark.guest if stacked else ())
@@ -60,7 +62,7 @@ def params():
 
 @pytest.fixture(scope="module", params=params())
 def lab(request):
-    """`make lab S=NAME`, whose proofs hold; `make lab-down`."""
+    """Run `make lab S=NAME`, check its proofs, and run `make lab-down` at the end."""
     reason = scenario.why_not(request.param)
     if reason:
         pytest.skip(f"{reason}; `make test-vm-all` has it")
@@ -75,19 +77,19 @@ def lab(request):
 
 
 def why(text):
-    """What a lab that failed has printed, and before it the proof that does not hold, on a line."""
+    """Return the output of a failed lab, with the failed proof on a line before it."""
     return " ".join(text.partition("FAIL ")[2].split())[:400] + "\n" + text
 
 
 def no_trace(name):
-    """Is nothing left of a lab?"""
+    """Return True if nothing of a lab is left."""
     directory = os.path.join(RUN, name)
     left = [n for n in os.listdir("/run/netns") if n.endswith("-" + name)]
     return not left and not os.path.exists(directory) and not procs.marked(directory)
 
 
 def test_commands_of_its_readme_print_what_it_says(lab):
-    """In the order of the README, each until it does."""
+    """Each command of the README, in order, prints the output that the README shows."""
     about = Readme(lab.folder)
     assert about.picture and len(about.commands) >= 5
 
@@ -97,9 +99,9 @@ def test_commands_of_its_readme_print_what_it_says(lab):
 
 
 def test_write_memory_keeps_every_line_of_frr_conf(lab):
-    """Nothing was refused, nothing needs another place than vtysh: of an empty file `write
-    memory` makes one that has it all, in its context, and what was configured since. FRR that
-    starts anew with that is configured as before."""
+    """`write memory` into an empty file writes all of frr.conf in its contexts and later
+    changes. So FRR refused no line, and no line has a place that vtysh does not read. FRR that
+    starts again with this file has the same configuration."""
     with open(lab.path("r1", "frr.conf"), "w", encoding="ascii"):
         pass
     lab.r1.configure("interface lo", "description of the test")
@@ -116,8 +118,8 @@ def test_write_memory_keeps_every_line_of_frr_conf(lab):
 
 
 def test_vtysh_answers_what_advice_has_it_asked(lab):
-    """What `show drops` says to type there, whichever daemons FRR has, of both families, with a
-    VRF and without. Of what it has no route to it says so, or nothing."""
+    """vtysh answers each command that `show drops` advises, with any set of FRR's daemons, for
+    both families, with and without a VRF. Without a route it says so, or prints nothing."""
     with open(os.path.join(ROOT, "fpm-dataplane", "ctl", "advice.c"), encoding="utf-8") as file:
         asked = re.findall(r"\bshow (?:bgp|ip|ipv6)\b[^;,)]*? ADDRESS", file.read())
 
@@ -130,13 +132,13 @@ def test_vtysh_answers_what_advice_has_it_asked(lab):
 
 
 def lines(path):
-    """The commands of a frr.conf."""
+    """Return the commands of a frr.conf."""
     with open(path, encoding="utf-8") as file:
         return lines_of(file.read())
 
 
 def lines_of(text):
-    """Commands with what they stand below: ("router bgp 64500", "address-family ipv4 unicast",
+    """Return commands with their contexts: ("router bgp 64500", "address-family ipv4 unicast",
     "neighbor 192.0.2.2 activate")."""
     found, above = set(), []
     for line in text.splitlines():
@@ -150,7 +152,7 @@ def lines_of(text):
 
 
 def test_ctrl_c_leaves_nothing():
-    """In the midst of it."""
+    """Ctrl-C in the middle of a lab's start leaves nothing behind."""
     name = f"c{os.getpid()}"
     child = subprocess.Popen(
         [sys.executable, PROGRAM, "static"],
@@ -172,7 +174,7 @@ def test_ctrl_c_leaves_nothing():
 
 
 def test_a_failure_leaves_nothing():
-    """There is no daemon of such a build."""
+    """A start fails because that build has no daemon. It leaves nothing behind."""
     name = f"f{os.getpid()}"
 
     done = subprocess.run(
@@ -189,7 +191,7 @@ def test_a_failure_leaves_nothing():
 
 
 def test_the_list_names_every_scenario_and_an_unknown_one_is_refused():
-    """As `make lab` and `make lab S=...` say it."""
+    """`make lab` prints the list. `make lab S=...` with an unknown name is refused."""
     code, text = make("none", "lab")
     assert code == 0 and all(name in text for name in scenario.names()), text
     done = subprocess.run(
@@ -199,7 +201,8 @@ def test_the_list_names_every_scenario_and_an_unknown_one_is_refused():
 
 
 def test_lab_vm_has_the_same_list_and_boots_nothing_for_an_unknown_one():
-    """As `make lab-vm` and `make lab-vm S=...` say it, wherever there may be guests."""
+    """`make lab-vm` prints the same list. `make lab-vm S=...` with an unknown name is refused
+    before a guest starts."""
     run = [sys.executable, os.path.join(ROOT, "tests", "vm", "run.py"), "--lab"]
     code, text = make("none", "lab-vm")
     assert code == 0 and all(name in text for name in scenario.names()), text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""security.md against who forges: control packets from where they do not belong reach FRR as
-they came, nobody is answered with more than he sent, no name does anything to a terminal."""
+"""security.md against forged packets: control packets from a wrong place reach FRR unchanged.
+No sender gets an answer longer than its packet. No name controls a terminal."""
 
 import json
 import subprocess
@@ -19,12 +19,12 @@ from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-FAR, FAR6 = "203.0.113.9", "2001:db8:e000::9"  # who is forged: routed by alt
+FAR, FAR6 = "203.0.113.9", "2001:db8:e000::9"  # the forged sources: routed by alt
 FAR_NET, FAR_NET6 = "203.0.113.0/24", "2001:db8:e000::/64"
 
 
 def forged(lan, wan):
-    """{name: a control packet by lan that does not belong there}."""
+    """Return {name: a control packet by lan from a wrong place}."""
     ospf = OSPF_Hdr() / OSPF_Hello()
     bgp, bfd = TCP(dport=179, flags="S"), UDP(sport=49152, dport=3784)
     group, group6 = "01:00:5e:00:00:05", "33:33:00:00:00:05"
@@ -48,8 +48,9 @@ def forged(lan, wan):
 @pytest.mark.parametrize("name", forged(*[type("", (), dict.fromkeys(
     ("ip4", "peer4"), "192.0.2.1") | {"ip6": "2001:db8::1"})] * 2))  # fmt: skip
 def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt, name):
-    """RFC 5082 (TTL security), RFC 5881 5, RFC 2328 8.2 are FRR's to apply: the octets, TTL
-    among them, and the interface are those of the wire. Nothing is forwarded."""
+    """FRR applies RFC 5082 (TTL security), RFC 5881 5 and RFC 2328 8.2. So the TAP has the
+    octets of the wire, including the TTL, on the interface that received the packet. No packet
+    is forwarded."""
     dut.route(FAR_NET, via=alt.peer4, wire=alt)
     mac, packet = forged(lan, wan)[name]
     data = bytes(Ether(src=lan.mac, dst=mac or lan.port_mac) / packet / Raw(token()))
@@ -65,7 +66,7 @@ def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt,
 
 
 def martians(lan):
-    """[(a control packet by lan from where nobody can be, the reason it is dropped for)]."""
+    """Return [(a control packet by lan from an impossible source, the reason of its drop)]."""
     bgp, bfd = TCP(dport=179, flags="S"), UDP(sport=49152, dport=3784)
     ospf = IP(src="127.0.0.9", dst="224.0.0.5", ttl=1) / OSPF_Hdr() / OSPF_Hello()
     return [
@@ -80,7 +81,8 @@ def martians(lan):
 
 
 def test_control_packets_of_martians_are_dropped(dut, lan):
-    """RFC 1812, 5.3.7 and RFC 4291, 2.5.3: FRR does not see what nobody can have sent."""
+    """RFC 1812, 5.3.7 and RFC 4291, 2.5.3: the daemon drops packets from an impossible source,
+    so FRR does not see them."""
     for packet, reason in martians(lan):
         packet.src = lan.mac
         probe = packet / Raw(token())
@@ -90,13 +92,13 @@ def test_control_packets_of_martians_are_dropped(dut, lan):
 
 
 def left_by(dut, mark):
-    """The wires on which a packet was seen, whatever its MACs and its TTL are there; an error
-    that quotes it is the kernel's answer."""
+    """Return the wires on which a packet was seen, whatever its MACs and TTL are there. An
+    error that quotes the packet is the kernel's answer."""
     return [n for n in dut.names if any(not is_icmp_error(d) for d in dut.wires[n].got(mark))]
 
 
 def provoking(lan, wan):
-    """Packets that ask for an answer, their source forged, of all sizes."""
+    """Return packets of all sizes with a forged source that cause an answer."""
     for size in (0, 40, 548, 600, 1280, 1500):
         for ttl in (1, 64):
             yield lan.probe(HOST, size=size, src=FAR, ttl=ttl)
@@ -118,7 +120,8 @@ def provoking(lan, wan):
 
 @pytest.fixture
 def way_back(dut, alt):
-    """To who is forged, for the dataplane's errors and for the kernel's answers."""
+    """Set a route to the forged sources, for the dataplane's errors and for the kernel's
+    answers."""
     dut.route(FAR_NET, via=alt.peer4, wire=alt)
     dut.route(FAR_NET6, via=alt.peer6, wire=alt)
     routes = [f"{FAR_NET} via {alt.peer4} dev {alt.tap}", f"{FAR_NET6} via {alt.peer6} dev {alt.tap}"]
@@ -128,10 +131,10 @@ def way_back(dut, alt):
 
 
 def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt, way_back):
-    """Errors and answers, the kernel's too, towards a forged source: one packet for one at most,
-    no longer than it but for the headers of an error (28 octets of IPv4, 48 of IPv6); none for
-    what went to a group or to a broadcast address, but the kernel's answer to an echo request of
-    IPv6 (RFC 4443, 4.2)."""
+    """A forged source gets at most one packet for each packet that asked, as error or answer,
+    also from the kernel. It is at most as long as the packet and the headers of an error (28
+    octets of IPv4, 48 of IPv6). Packets to a multicast or broadcast address get none, except
+    the kernel's answer to an echo request of IPv6 (RFC 4443, 4.2)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
     kinds = set()
@@ -156,14 +159,15 @@ def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt, way_ba
 
 
 def _what_the_kernel_said_has_left(dut, alt):
-    """A TAP's frames leave in the order in which the kernel gave them to it."""
+    """Wait for the kernel's answers. Frames of a TAP leave in the order in which the kernel
+    sent them."""
     mark = token()
     dut.taps["alt"].send(Ether(src=alt.port_mac, dst=alt.mac, type=0x88B5) / Raw(mark))
     alt.expect_raw(mark)
 
 
 def _kind(data):
-    """What an answer says."""
+    """Return the kind of an answer."""
     packet = Ether(data)
     if packet.haslayer(TCP):
         return "reset" if packet[TCP].flags & 4 else "other"
@@ -181,9 +185,10 @@ def _goes_to_who_is_forged(data):
 
 
 def enquiring(lan):
-    """(name, a question about the router's MAC, its asker forged: who is answered by MAC)."""
+    """Return (name, a request for the router's MAC with a forged sender, to whose MAC the
+    answer goes)."""
     anybody, victim = "ff:ff:ff:ff:ff:ff", "02:66:00:00:00:01"
-    stranger = "02:66:00:00:00:02"  # lan.mac may be a BGP peer's still, by another test
+    stranger = "02:66:00:00:00:02"  # lan.mac may still be a BGP peer's from another test
     for name, who in (("a neighbor", lan.host4.replace(".0/26", ".40")), ("off-link", FAR)):
         for how, dst in (("everybody", anybody), ("the router", lan.port_mac)):
             arp = ARP(op=1, hwsrc=victim, psrc=who, pdst=lan.ip4)
@@ -196,21 +201,21 @@ def enquiring(lan):
 
 
 def passed(dut):
-    """Packets that passed the policers, by class."""
+    """Return the packets that passed the policers, by class."""
     return {row["class"]: row["passed"] for row in dut.control.ask("punt")}
 
 
 def answers(wire):
-    """The ARP answers and neighbor advertisements that left by a wire."""
+    """Return the ARP answers and neighbor advertisements that left by a wire."""
     arp = b"\x08\x06\x00\x01\x08\x00\x06\x04\x00\x02"
     return wire.got(lambda d: d[12:22] == arp or
                     (d[12:14] == b"\x86\xdd" and d[20] == 58 and d[54:55] == b"\x88"))  # fmt: skip
 
 
 def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext):
-    """RFC 826; RFC 4861, 7.2.4: one answer for a question at most, no longer than it, on the
-    link of the question whatever the asker's address; to more than a second's room of the
-    policers (arp-new, nd-new) from one MAC, no more answers than that room is."""
+    """RFC 826; RFC 4861, 7.2.4: a request gets at most one answer, no longer than the request,
+    on the link of the request, whatever the source address is. If one MAC sends more than the
+    policers (arp-new, nd-new) allow in a second, it gets no more answers than they allow."""
     answered = 0
     for name, question in enquiring(lan):
         for wire in dut.wires.values():
@@ -252,16 +257,16 @@ esac
 
 
 def audited(dut, line, tmp_path):
-    """`fpmctl audit` against a zebra that shows this line."""
+    """Run `fpmctl audit` against a zebra that shows this line."""
     script = tmp_path / "vtysh"
     script.write_text(ZEBRA.format(line), errors="surrogateescape")
     return dut.fpmctl("audit", "--vtysh", f"sh {script}")
 
 
 def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut, tmp_path):
-    """Linux lets a name have any octet but a few, be it UTF-8 or not: in log and tables there
-    is none that a terminal obeys. --json has the name as it is, escaped. An audit, that has
-    such a name of zebra, too, finds no difference in it."""
+    """Linux allows a name with almost any octet, in UTF-8 or not. Log and tables have no octet
+    of a name that controls a terminal. --json has the name escaped and complete. An audit that
+    gets such a name from zebra finds no difference in it."""
     dut = own_dut()
     dut.start()
     ext, texts = dut.wires["ext"], []
@@ -302,7 +307,8 @@ def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut, tmp_path):
 
 @pytest.mark.parametrize("evil", ["\x1b[2Jx\x07\x7f\u009b", "\x1b]0;\udc9by"])
 def test_names_of_nics_do_nothing_to_a_terminal(dut, tmp_path, evil):
-    """`fpmctl device list` reads them itself, here of a /sys that has one such NIC."""
+    """`fpmctl device list` reads the names of NICs itself. Here /sys is a copy with one such
+    NIC."""
     nic = tmp_path / "bus/pci/devices/0000:00:03.0"
     (nic / "net" / evil).mkdir(parents=True)
     for name, text in (("class", "0x020000"), ("vendor", "0x8086"), ("device", "0x10d3")):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A planned restart that goes wrong: the successor crashes, is wrong, finds no room; the
-predecessor dies. What test_restart.py has is one that goes well, and
-test_hang.py has threads that hang."""
+"""A planned restart fails: the successor crashes, refuses its configuration, or has too little
+memory; or the predecessor ends. test_restart.py has restarts that succeed, test_hang.py has
+threads that hang."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ from lib.haste import hasty
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually, never
 
-ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
+ROOM = 800 << 20  # for a program and its plug-ins, but not for so many packets
 FAILED = "its successor did not start, code 1; the log has the reason"
 BUSY = "a port is being changed, or its device starts or ends"
 DEAF = "the service manager does not answer, so it would not know the successor"
@@ -35,7 +35,8 @@ PAGES_OF_ONE = 48  # size-mib: 96
 
 
 def reserved(pages=None):
-    """Hugepages of 2 MiB that the machine has; `pages` of them from now on."""
+    """Return the number of hugepages of 2 MiB on the machine. Set it to `pages` first, if
+    given."""
     if pages is not None:
         with open(PAGES, "w", encoding="ascii") as file:
             file.write(str(pages))
@@ -45,14 +46,15 @@ def reserved(pages=None):
 
 @contextlib.contextmanager
 def starting(dut, name):
-    """A device that starts: it reads a pipe that says nothing, and fails when that is closed."""
+    """Start a device that reads a silent pipe, so that its start goes on until the block ends.
+    Then the start fails."""
     path = f"{dut.dir}/{name}.pcap"
     os.mkfifo(path)
     words = ["port", "add", name, "device", f"net_pcap,rx_pcap={path}"]
     asks = dut.fpmctl_begin(*words)
 
     def begun():
-        with contextlib.suppress(OSError):  # nobody reads it yet
+        with contextlib.suppress(OSError):  # the daemon has not opened the pipe yet
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
 
     pipe = eventually(begun, 10)
@@ -66,7 +68,7 @@ def starting(dut, name):
 
 @pytest.fixture
 def own_program(own_dut):
-    """As kept, and the daemon's program is a file of its own."""
+    """Start a router as `kept` does, with a file of its own as the daemon's program."""
     dut = own_dut(supervised=True)
     program = dut.dir + "/fpm-dataplane"
     shutil.copy(dut.daemon.program, program)
@@ -77,7 +79,8 @@ def own_program(own_dut):
 
 @contextlib.contextmanager
 def early(dut):
-    """The successor of a restart that was asked for in this block: it has not begun yet."""
+    """Yield a function that returns the successor of a restart in this block. The successor has
+    not begun until the block ends."""
     program = dut.daemon.program
     real, gate = program + ".real", program + ".gate"
     os.rename(program, real)
@@ -85,11 +88,11 @@ def early(dut):
     with open(program, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nread go < {gate}\nexec {real} "$@"\n')
     os.chmod(program, 0o755)
-    pipe = os.open(gate, os.O_RDWR)  # of which a reader waits for no writer, nor we for one
+    pipe = os.open(gate, os.O_RDWR)  # opened so, no end waits for another
     try:
         yield lambda: successor(dut)
         heir = successor(dut)
-        # A shell that has not opened its script yet would open the program instead.
+        # A shell that has not opened its script yet would open the program in its place.
         at_gate = lambda: os.path.samefile(f"/proc/{heir}/fd/0", gate)  # noqa: E731
         eventually(at_gate, 10, 0.001, "the script waits at its gate")
         os.rename(real, program)
@@ -102,7 +105,7 @@ def early(dut):
 
 @contextlib.contextmanager
 def busy(dut, port):
-    """Somebody else listens there."""
+    """Let another program listen on the port."""
     with netns.entered(dut.ctl):
         made = socket.create_server(("127.0.0.1", port))
     with made:
@@ -111,7 +114,8 @@ def busy(dut, port):
 
 @pytest.fixture
 def packed(hugepages, own_dut):
-    """A router whose daemon has all hugepages of the machine, and they are as many as it takes."""
+    """Start a router whose daemon has all hugepages of the machine, exactly as many as it
+    needs."""
     if not os.access(PAGES, os.W_OK) or reserved() != 0:
         pytest.skip("the huge pages here are not ours to reserve")
     dut = own_dut(supervised=True)
@@ -127,7 +131,7 @@ def packed(hugepages, own_dut):
 
 
 def successor(dut):
-    """The process that prepares, as soon as the log tells of it."""
+    """Return the process id of the successor as soon as the log names it."""
 
 
     def prepares():
@@ -138,7 +142,7 @@ def successor(dut):
 
 
 def listens(dut):
-    """Does somebody take connections at the control socket?"""
+    """Return True if a process accepts connections at the control socket."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(dut.socket) == 0
 
@@ -147,24 +151,25 @@ WRONG = "the configuration is wrong; `fpmctl config reload --dry-run` shows wher
 
 
 def refused(dut, restarts, why):
-    """`fpmctl restart` says so, with code 3, and so does the daemon, which is the same."""
+    """Check that `fpmctl restart` and the daemon report the refusal: exit code 3, and the same
+    daemon runs on."""
     _, err = restarts.communicate(timeout=30)
     assert err == f"fpmctl: restart refused, the daemon continues: {why}\n"
     assert restarts.returncode == 3
     assert f'main: restart refused, forwarding continues reason="{why}"' in dut.daemon.log(60)
-    assert dut.daemon.log(200).count("supervise: ") == 1  # it was started
+    assert dut.daemon.log(200).count("supervise: ") == 1  # of the start
     assert f"restart refused: {why}" in dut.fpmctl("show", "version").stdout
 
 
 def test_a_successor_that_fails_changes_nothing(kept):
-    """Killed while it prepares: the old one forwards on, and not a packet is lost; the next
-    restart is a good one."""
+    """The successor is killed while it prepares. The old daemon forwards and no packet is lost.
+    The next restart succeeds."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
 
     with dut.stream(lan, HOST, rate=500) as stream:
-        with frozen(was, "fdp-rib"):  # it cannot get ready before
+        with frozen(was, "fdp-rib"):  # the successor cannot get ready before
             restarts = dut.fpmctl_begin("restart")
             procs.signal_pid(successor(dut), signal.SIGKILL)
         refused(dut, restarts, "its successor was ended by signal 9 (perhaps no memory)")
@@ -179,8 +184,9 @@ def test_a_successor_that_fails_changes_nothing(kept):
 
 
 def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(kept):
-    """With what the old one taught in its hands: that one listens again to zebra and people,
-    hears and forwards what is new, keeps it over a crash, and can be restarted."""
+    """The successor ends after the old daemon has handed over the checkpoint. The old daemon
+    opens its sockets for zebra and fpmctl again, forwards by new routes, keeps them over a
+    crash, and can be restarted."""
     dut, lan, wan, alt = (kept, *(kept.wires[n] for n in ("lan", "wan", "alt")))
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -214,7 +220,8 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
 
 
 def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
-    """It is named no more, and its successor is ready: that one forwards."""
+    """The predecessor is killed when the supervisor has the successor as the main process. The
+    successor is ready and forwards."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()
@@ -235,7 +242,8 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
 
 
 def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
-    """The old one ends first, and the supervisor starts another, which has the room."""
+    """There is no memory for two daemons: the old one ends first, and the supervisor starts
+    another."""
     dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -257,8 +265,8 @@ def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
 
 
 def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
-    """The supervisor has died, which is said; the daemon does not end for a successor that would
-    not come. Where there is room for two that one comes all the same."""
+    """The supervisor has ended, and the log says so. The daemon does not end, because no
+    program would start another. A restart with memory for two daemons succeeds nevertheless."""
     dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -291,8 +299,10 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
 
 
 def test_a_supervisor_that_does_not_listen_is_not_waited_for(own_dut):
-    """Stopped, its queue full of what it has not read: it would take the old one's end for the
-    daemon's. Refused in seconds, zebra and people are listened to again; a stop ends it, too."""
+    """The supervisor is stopped and its socket is full of messages. It would take the end of
+    the old daemon for a crash, because it does not know the successor. The daemon refuses the
+    restart within seconds and opens its sockets for zebra and fpmctl again. Then it serves
+    changes, and a later restart succeeds."""
     dut = own_dut(supervised=True)
     with hasty(5):
         dut.start()
@@ -319,7 +329,8 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(own_dut):
 
 
 def test_no_memory_for_the_checkpoint_is_none_for_two(own_program):
-    """A successor that could not have what zebra taught would forward nothing by it."""
+    """The successor has no memory for the checkpoint and so could not forward by zebra's
+    routes: the old daemon ends first."""
     dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -327,7 +338,7 @@ def test_no_memory_for_the_checkpoint_is_none_for_two(own_program):
     dut.zebra.close()
     was = dut.daemon.pid()
     with open(f"/proc/{was}/statm", encoding="ascii") as file:
-        size = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")  # one checkpoint's too
+        size = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")  # with one checkpoint
 
     with early(dut) as heir:
         restarts = dut.fpmctl_begin("restart")
@@ -340,7 +351,8 @@ def test_no_memory_for_the_checkpoint_is_none_for_two(own_program):
 
 
 def test_hugepages_for_one_daemon_alone_are_no_hindrance(packed):
-    """As many as the unit and the doctor say: the old one ends first."""
+    """The machine has the hugepages that the unit and the doctor name, enough for one daemon:
+    the old daemon ends first."""
     dut, lan, wan = packed, packed.wires["lan"], packed.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()
@@ -357,12 +369,13 @@ def test_hugepages_for_one_daemon_alone_are_no_hindrance(packed):
 
 
 def test_more_hugepages_than_the_machine_has_are_not_ended_for(packed):
-    """With the old one's it would not start either."""
+    """The successor would need more hugepages than the machine has, even with those of the old
+    daemon. So the restart is refused."""
     dut, lan, wan = packed, packed.wires["lan"], packed.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
 
-    for size in ("size-mib: 100", "size-mib: 128"):  # none is free; some, and too few
+    for size in ("size-mib: 100", "size-mib: 128"):  # no page is free; then some, but too few
         dut.edit_config("size-mib: 96", size)
         refused(dut, dut.fpmctl_begin("restart"), FAILED)
         assert dut.daemon.pid() == was
@@ -374,7 +387,7 @@ def test_more_hugepages_than_the_machine_has_are_not_ended_for(packed):
 
 
 def test_a_restart_into_a_wrong_configuration_is_refused(kept):
-    """What could not be started is not waited for with the network down."""
+    """A restart into a wrong configuration is refused at once, and the daemon forwards."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -390,8 +403,9 @@ def test_a_restart_into_a_wrong_configuration_is_refused(kept):
 
 @pytest.mark.parametrize("what", ["metrics", "listen", "socket"])
 def test_a_restart_into_an_address_that_cannot_be_had_is_refused(kept, what):
-    """A port in use, an address of nobody, a directory that is not ours: known while the old
-    one, which has let go of its own, can still forward on. It listens again, to all."""
+    """A port in use, an address that the machine does not have, a directory that the daemon
+    cannot write: the successor finds the fault after the old daemon has closed its sockets. The
+    old daemon forwards meanwhile and opens all its sockets again."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -421,7 +435,8 @@ def test_a_restart_into_an_address_that_cannot_be_had_is_refused(kept, what):
 
 
 def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
-    """Nor what the file asks for and the machine has not."""
+    """The file names a device with an argument that the machine refuses: the restart is
+    refused."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -433,7 +448,7 @@ def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
 
 
 def test_a_restart_while_a_device_starts_is_refused(kept):
-    """It may take minutes, and a successor would know nothing of the port."""
+    """A device's start may take minutes, and the successor would not know the port."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -449,14 +464,14 @@ def test_a_restart_while_a_device_starts_is_refused(kept):
 
 
 def test_questions_are_no_change_of_a_port(kept):
-    """What runs is shown, and files are compared with it, without an end: restarts are none
-    the worse."""
+    """`config show` and `reload --dry-run` run all the time. They are no changes, so each
+    restart succeeds."""
     dut, over = kept, threading.Event()
 
     def asks(request):
         control = Control(dut.socket)
         while not over.is_set():
-            with contextlib.suppress(OSError, LookupError):  # while the two change places
+            with contextlib.suppress(OSError, LookupError):  # while one daemon replaces the other
                 control.request({"config": request})
         control.close()
 
@@ -477,7 +492,7 @@ def test_questions_are_no_change_of_a_port(kept):
 
 
 def test_files_for_a_daemon_are_files_for_its_successor(kept):
-    """A limit of open files that a start is content with is enough for a restart."""
+    """A limit of open files that is enough for a start is enough for a restart."""
     dut, was = kept, kept.daemon.pid()
     argv = ["ip", "netns", "exec", dut.dp, "prlimit", "--nofile=64"]
     argv += [dut.daemon.program, "-c", dut.config]
@@ -492,7 +507,8 @@ def test_files_for_a_daemon_are_files_for_its_successor(kept):
 
 
 def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
-    """The daemon that runs knows all that is in it: it is not replaced by one that knows none."""
+    """The successor cannot restore a damaged checkpoint, but the running daemon has all routes.
+    So the restart is refused."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
@@ -500,7 +516,7 @@ def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
     files = Path(f"/proc/{dut.daemon.pid()}/fd").iterdir()
     checkpoint = next(file for file in files if "checkpoint" in os.readlink(file))
     with open(checkpoint, "r+b", buffering=0) as file:
-        os.pwrite(file.fileno(), b"\xff", 24)  # in its header
+        os.pwrite(file.fileno(), b"\xff", 24)  # in the checkpoint's header
 
     refused(dut, dut.fpmctl_begin("restart"), FAILED)
 
@@ -509,8 +525,8 @@ def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
 
 
 def test_who_asks_twice_is_told_once(own_program):
-    """A second request, of a restart that is refused, is not one for another try; nor does its
-    signal, which main does not wait for then, end the daemon."""
+    """A second request during a restart that is refused does not begin another restart. Its
+    signal, for which main does not wait at that moment, does not end the daemon."""
     dut, was = own_program, own_program.daemon.pid()
     dut.edit_config("ports:", "harbours:")
 
@@ -519,7 +535,7 @@ def test_who_asks_twice_is_told_once(own_program):
         heir()
         procs.signal_pid(was, signal.SIGUSR1)
     refused(dut, restarts, WRONG)
-    for n in (1, 2):  # between the two it takes what else there is
+    for n in (1, 2):  # between the two the daemon handles all other requests
         dut.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda n=n: dut.daemon.log(200).count(UNREADABLE) == n, 10)
 
@@ -528,7 +544,8 @@ def test_who_asks_twice_is_told_once(own_program):
 
 @pytest.mark.parametrize("late", [False, True], ids=["prepares", "lets_go"])
 def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
-    """Nobody will take its place: who waits for that is told, with the code of no daemon."""
+    """A stop during a restart: no successor comes. fpmctl says so at once, with the exit code
+    for `no daemon`."""
     dut, was = kept, kept.daemon.pid()
 
     with contextlib.suppress(OSError), frozen(was, "fdp-rib" if late else "fdp-fpm"):
@@ -547,8 +564,9 @@ def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
 
 
 def test_the_socket_stays_where_it_is_while_another_daemon_is_to_come(kept):
-    """It tells a restart, in which nobody listens for a while, from a stop. The successor puts its
-    own in the place of the old one's, which takes two steps and no time."""
+    """fpmctl tells a restart, in which no daemon listens for a while, from a stop by the
+    socket's path. The successor puts its own socket in the place of the old one in two steps,
+    which take no time."""
     dut, was = kept, kept.daemon.pid()
 
     with frozen(was, "fdp-rib"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpm-supervise by itself: what it starts again and what not, and that it leaves nothing."""
+"""fpm-supervise alone: the programs that it starts again, those that it does not, and the end
+without remains."""
 
 import os
 import re
@@ -14,14 +15,14 @@ from lib.dataplane import Dataplane
 from lib.haste import hasty
 from lib.wait import eventually
 
-# A program in the daemon's place; READY=1 as sd_notify(3) has it.
+# A program in the daemon's place. It sends READY=1 as in sd_notify(3).
 READY = """
 import os, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
 """
 
-# One that has a successor when it is told to end.
+# A program that forks a successor when it gets SIGTERM.
 HANDS_OVER = """
 import signal, time
 def hand_over(*_):
@@ -41,7 +42,7 @@ while True: time.sleep(1)
 
 
 class Supervised:
-    """A supervisor with a program under it, and what both wrote."""
+    """A supervisor with a program under it, and the log of both."""
 
     def __init__(self, tmp_path):
         self.dir, self.log = str(tmp_path), str(tmp_path / "log")
@@ -54,23 +55,23 @@ class Supervised:
         return self
 
     def python(self, text, *words):
-        """Start it on a Python program."""
+        """Start the supervisor with a Python program."""
         return self.start(*words, "/usr/bin/python3", "-c", text)
 
     def said(self, pattern):
-        """All that matches in the log."""
+        """Return all matches in the log."""
         with open(self.log, encoding="utf-8") as file:
             return re.findall(pattern, file.read())
 
     def end(self, number=signal.SIGTERM):
-        """A signal, then its exit code."""
+        """Send a signal. Return the supervisor's exit code."""
         self.process.send_signal(number)
         return self.process.wait(15)
 
 
 @pytest.fixture
 def sup(tmp_path):
-    """One that is gone after the test, with all it started."""
+    """Make a supervisor. End it and all its processes after the test."""
     made = Supervised(tmp_path)
     yield made
     procs.end_all(made.dir)
@@ -81,12 +82,13 @@ with open("/proc/self/status") as file:
     print(file.read(), flush=True)
 s.recv(1)  # never
 """
-# security.md: what the daemon keeps, DAC_OVERRIDE and SETPCAP.
+# The capabilities that the daemon keeps by security.md, DAC_OVERRIDE and SETPCAP.
 KEPT = sum(1 << bit for bit in (1, 8, 12, 13, 14, 17, 21))
 
 
 def test_it_and_what_it_starts_have_only_the_capabilities_it_says(sup):
-    """Of all that root has: in the program, too, which root's execve(2) gives what there is."""
+    """Supervisor and program have no more than the listed capabilities of root's. This holds
+    for the program too, although root's execve(2) gives all that the bounding set allows."""
     sup.python(READY + TELLS)
     eventually(lambda: sup.said(r"(?m)^CapAmb:"), 10)
     sets = "Cap(?:Prm|Eff|Bnd):\t([0-9a-f]+)"
@@ -100,20 +102,22 @@ def test_it_and_what_it_starts_have_only_the_capabilities_it_says(sup):
 
 
 def test_a_crash_loop_slows_down_and_does_not_end(sup):
-    """At once, then 100 ms and twice as long each time, each said; SIGTERM ends the wait."""
+    """The supervisor starts the program at once, then after 100 ms, then after twice the time
+    at each crash. Each wait is logged. SIGTERM ends the wait."""
     sup.python(READY + "os.abort()")
 
     eventually(lambda: len(sup.said("next_start")) >= 5, 20)
     waits = [int(n) for n in sup.said(r"next_start_in_ms=(\d+)")][:4]
     assert waits == [0, 100, 200, 400]
     assert sup.process.poll() is None
-    # In the wait, just started, or dying of itself as it is asked to end.
+    # The program waits, has just started, or aborts at that moment.
     assert sup.end() in (0, 128 + signal.SIGTERM, 128 + signal.SIGABRT)
     assert procs.marked(sup.dir) == []
 
 
 def test_a_wrong_configuration_is_not_tried_again(sup):
-    """Exit code 2 is the operator's to mend; the supervisor ends with it."""
+    """Exit code 2 is a wrong configuration, which the operator must correct. The supervisor
+    ends with it."""
     daemon = Dataplane(None, "", "", sup.log, sup.dir).program
     sup.start(daemon, "-c", sup.dir + "/not-there.yaml")
 
@@ -124,8 +128,9 @@ def test_a_wrong_configuration_is_not_tried_again(sup):
 
 @pytest.mark.parametrize(["code", "haste"], [(2, 1), (77, 10)])
 def test_a_wrong_configuration_found_after_a_crash_is_tried_again(sup, code, haste):
-    """It was ready once, crashed, and meanwhile somebody broke the file, or a device is away: to
-    end would take the carrier of all TAPs for good, and that may pass. Once a second, said."""
+    """The program was ready once and crashed. Meanwhile the file became wrong, or a device is
+    missing. The supervisor does not end, because then all TAPs would lose their carrier, and
+    the fault may pass. It tries once a second and logs each try."""
     flag = sup.dir + "/flag"
     with hasty(haste):
         sup.python(
@@ -144,7 +149,7 @@ def test_a_wrong_configuration_found_after_a_crash_is_tried_again(sup, code, has
 
 
 def test_a_start_that_fails_is_reported_not_repeated(sup):
-    """As without a supervisor: a port that is not there ends the command."""
+    """A program that fails before it is ready ends the command, as without a supervisor."""
     sup.python("import sys; sys.exit(1)")
 
     assert sup.process.wait(20) == 1
@@ -152,7 +157,7 @@ def test_a_start_that_fails_is_reported_not_repeated(sup):
 
 
 def test_a_program_that_is_not_there(sup):
-    """One sentence, exit code 127 as from a shell."""
+    """The supervisor prints one sentence and ends with exit code 127, as a shell does."""
     sup.start("/not/there")
 
     assert sup.process.wait(20) == 127
@@ -160,7 +165,8 @@ def test_a_program_that_is_not_there(sup):
 
 
 def test_a_restart_asked_for_is_at_once_and_no_crash(sup):
-    """Exit code 75 after READY=1, many times over: never a wait."""
+    """After READY=1 and exit code 75 the supervisor starts the program at once, however
+    often."""
     sup.python(READY + "sys.exit(75)")
 
     eventually(lambda: len(sup.said("started pid=")) >= 8, 20)
@@ -170,7 +176,7 @@ def test_a_restart_asked_for_is_at_once_and_no_crash(sup):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_reach_the_program_and_both_end(sup, number):
-    """The program's exit code is the supervisor's."""
+    """The supervisor passes the signal on and ends with the program's exit code."""
     sup.python(
         READY + "import signal, time\n"
         f"signal.signal({int(number)}, lambda *_: sys.exit(7))\n"
@@ -183,7 +189,8 @@ def test_signals_reach_the_program_and_both_end(sup, number):
 
 
 def test_a_stop_that_meets_a_successor_ends_that_one(sup):
-    """The old one had named it before it heard of the stop."""
+    """The old program names its successor before it gets the stop. The supervisor ends the
+    successor."""
     sup.python(READY + HANDS_OVER)
     eventually(lambda: sup.said("waits"), 10)
 
@@ -193,7 +200,7 @@ def test_a_stop_that_meets_a_successor_ends_that_one(sup):
 
 
 def test_hangup_is_passed_on_and_ends_nothing(sup):
-    """SIGHUP is the program's own affair."""
+    """The supervisor passes SIGHUP on to the program and runs on."""
     sup.python(
         READY + "import signal, time\n"
         "signal.signal(signal.SIGHUP, lambda *_: print('heard', flush=True))\n"
@@ -209,7 +216,8 @@ def test_hangup_is_passed_on_and_ends_nothing(sup):
 
 
 def test_ctrl_c_at_a_terminal_leaves_nothing(sup):
-    """The terminal signals the whole process group: the program gets it twice."""
+    """The terminal sends SIGINT to the whole process group, so the program gets the signal
+    twice. No process is left."""
     sup.python(READY + "import time\nprint('waits', flush=True)\nwhile True: time.sleep(1)")
     eventually(lambda: sup.said("waits"), 10)
 
@@ -220,8 +228,9 @@ def test_ctrl_c_at_a_terminal_leaves_nothing(sup):
 
 
 def test_descriptors_come_back_by_name_and_only_those_kept(sup):
-    """What was given away is inherited after a crash, under its name; what was taken back,
-    or given by a stranger, is not. One name has one descriptor, the last."""
+    """After a crash the next program inherits each stored descriptor under its name. It does
+    not inherit removed descriptors or those of another process. A name has one descriptor, the
+    last."""
     sup.python(
         READY + "import array\n"
         "addr = os.environ['NOTIFY_SOCKET'].replace('@', '\\0', 1)\n"
@@ -252,7 +261,7 @@ def test_descriptors_come_back_by_name_and_only_those_kept(sup):
     assert len(sup.said("descriptor not stored")) == 2
 
 
-# Words and descriptors of a program that is not the daemon, for anybody's.
+# A program that is not the daemon and sends messages and descriptors.
 STRANGER = """
 import array, os, socket, sys
 address = "\\0" + sys.argv[1]
@@ -275,15 +284,15 @@ while True: time.sleep(1)
 
 
 def stranger(sup, *words):
-    """It speaks to the supervisor."""
+    """Start a program that sends to the supervisor and is not its child."""
     eventually(lambda: sup.said("at (.*)"), 10)
     argv = ["/usr/bin/python3", "-c", STRANGER, sup.said("at (.*)")[0], *words]
     return procs.start(argv, sup.dir, "/dev/null")
 
 
 def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
-    """An abstract socket is anybody's: one, two, three descriptors in a datagram are closed, none
-    is kept, and the log has one line a second."""
+    """Any process can send to an abstract socket. The supervisor closes one, two or three
+    descriptors in a datagram and stores none. The log has one line a second."""
     sup.python(READY + WAITS)
     eventually(lambda: sup.said("at (.*)"), 10)
     own = f"/proc/{sup.process.pid}/fd"
@@ -300,7 +309,8 @@ def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
 
 
 def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
-    """What the program said before its death is heard, and no more is waited for."""
+    """The supervisor reads the messages that the program sent before its end, and waits for no
+    others."""
     sup.python(READY + WAITS)
     said = [stranger(sup, "on") for _ in range(3)]
     eventually(lambda: sup.said("notice refused"), 10)
@@ -310,12 +320,13 @@ def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
 
     assert sup.end() == 128 + signal.SIGTERM
     for one in said:
-        one.wait(10)  # its address is gone
+        one.wait(10)  # the socket with its address is closed
 
 
 def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
-    """The program's own find no room then, so that none comes is no proof; when it is quiet
-    again, it is."""
+    """Another process floods the notify socket, so the program's signs of life find no room.
+    Their absence proves nothing, and the supervisor does not abort the program. After the flood
+    it does."""
     sup.python(READY + WAITS, "--watchdog", "1")
     said = [stranger(sup, "on") for _ in range(3)]
 
@@ -330,8 +341,8 @@ def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
 
 
 def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
-    """A program that hangs is aborted, killed, started again, whatever becomes of the lines
-    that say so; those who read again are told how many they have missed."""
+    """A program that hangs is aborted, killed and started again, although no process reads the
+    log. A reader that starts again is told how many lines are lost."""
     sup.log, starts = unread.path, sup.dir + "/starts"
     sup.python(
         f"open({starts!r}, 'a').write('s')\n" + READY + "import signal, time\n"
@@ -344,12 +355,12 @@ def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
     eventually(lambda: os.path.getsize(starts) >= 3, 30)
     unread.drain()
     eventually(lambda: "W log: output resumed lost=" in unread.drain(), 20)
-    # In the wait, just started, or aborted as it is asked to end.
+    # The program waits, has just started, or is being aborted.
     assert sup.end() in (0, 128 + signal.SIGTERM, 86)
 
 
 def test_a_log_whose_reader_is_gone_ends_nothing(sup, unread):
-    """The pipe is broken: no reason for what keeps the TAPs to end."""
+    """The log's pipe is broken. The supervisor runs on, because it keeps the TAPs."""
     sup.log, starts = unread.path, sup.dir + "/starts"
     sup.python(f"open({starts!r}, 'a').write('s')\n" + READY + "os.abort()")
     eventually(lambda: os.path.exists(starts), 10)
@@ -364,7 +375,8 @@ def test_a_log_whose_reader_is_gone_ends_nothing(sup, unread):
 
 
 def test_one_that_does_not_end_is_killed(sup):
-    """SIGTERM ignored: ten seconds, here one, then SIGKILL, and said."""
+    """The program ignores SIGTERM. After ten seconds (here one) the supervisor logs it and
+    sends SIGKILL."""
     with hasty(10):
         sup.python(
             READY + "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -388,7 +400,8 @@ for more in STEPS:
 
 
 def test_a_start_that_goes_on_is_given_time(sup):
-    """Each step in the time that it has asked for: ready after more than --start allows."""
+    """Each step of the start ends within the time that it has asked for. The program may be
+    ready later than --start allows."""
     sup.python(
         STEPS.replace("STEPS", "(2, 2, 2, 2)")
         + "say(b'READY=1')\nprint('ready', flush=True)\nwhile True: time.sleep(1)",
@@ -403,7 +416,8 @@ def test_a_start_that_goes_on_is_given_time(sup):
 
 @pytest.mark.parametrize("steps", ["()", "(1, 2)", "(-1, 1 << 60)"])
 def test_a_start_that_stands_still_is_aborted(sup, steps):
-    """However long it went on before, and whatever nonsense it has asked for."""
+    """A start that stands still is aborted, although it has made steps before or has asked for
+    an impossible time."""
     sup.python(
         STEPS.replace("STEPS", steps) + "while True: time.sleep(1)",
         "--start",
@@ -416,7 +430,8 @@ def test_a_start_that_stands_still_is_aborted(sup, steps):
     sup.end()
 
 
-# One that hands over to a successor which says that it lives, so many times a second, and no more.
+# A program that hands over to a successor. The successor sends SIGNS signs of life, four a
+# second, and then none.
 HEIR = """
 import os, socket, time
 def say(text):
@@ -441,7 +456,8 @@ time.sleep(3600)
 
 @pytest.mark.parametrize("signs", [0, 6])
 def test_a_successor_has_the_watchdogs_time(sup, signs):
-    """From being named on, however long a start may take; its signs of life count at once."""
+    """The supervisor watches a successor from the moment it is named, however long a start may
+    take. The successor's signs of life count at once."""
     sup.python(HEIR.replace("SIGNS", str(signs)), "--watchdog", "1", "--start", "60")
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
@@ -451,7 +467,7 @@ def test_a_successor_has_the_watchdogs_time(sup, signs):
 
 
 def test_help_and_nonsense():
-    """Words for the operator."""
+    """--help prints the usage. Wrong arguments end with exit code 2."""
     program = Dataplane(None, "", "", "", "").supervisor
 
     def run(*words):

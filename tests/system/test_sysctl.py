@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's `forwarding` sysctls of a TAP are the port's: router or host, by family."""
+"""The kernel's `forwarding` sysctls of a TAP decide whether the port is a router or a host, by
+family."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -21,7 +22,8 @@ N = 5
 
 @pytest.fixture
 def sysctl(dut):
-    """Set net.FAMILY.conf.DEV.forwarding in FRR's namespace; all back on afterwards."""
+    """Return a function that sets net.FAMILY.conf.DEV.forwarding in FRR's namespace. Set all to
+    1 after the test."""
 
     def write(family, dev, value):
         netns.sysctl(dut.ctl, {f"net.{family}.conf.{dev}.forwarding": value})
@@ -35,20 +37,22 @@ def sysctl(dut):
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def case(request, dut, wan, alt):
-    """(destination, name of the family, of the other), with a route for both by wan."""
+    """Return (destination, name of the family, name of the other family), with a route for both
+    by wan."""
     for prefix, _, peer, _ in CASES.values():
         dut.route(prefix, via=getattr(wan, peer), wire=wan)
     return CASES[request.param][1], CASES[request.param][3], CASES[10 - request.param]
 
 
 def shown(dut, wire):
-    """What fpmctl says of a port."""
+    """Return the forwarding state of a port from fpmctl."""
     return dut.port_row(wire)["forwarding"]
 
 
 def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, sysctl):
-    """RFC 1122, 3.2.1.3 and RFC 4861, 2.1: what is not for a host it drops, silently. Other
-    interfaces and the other family go on; what is for us is delivered."""
+    """RFC 1122, 3.2.1.3 and RFC 4861, 2.1: a host drops silently each packet that is not for
+    it. Other interfaces and the other family forward. Packets for the host's own addresses are
+    delivered."""
     dst, family, other = case
 
     sysctl(family, lan.tap, 0)
@@ -95,8 +99,8 @@ def test_all_interfaces_at_once(dut, lan, wan, case, sysctl):
 
 
 def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
-    """ip-sysctl.rst: in IPv4 an interface's own setting decides, in IPv6 all's must be on
-    as well."""
+    """ip-sysctl.rst: for IPv4 an interface's own setting decides. For IPv6 the setting of `all`
+    must be 1 as well."""
     dst, family, other = case
     sysctl(family, "all", 0)
     in_time(dut, lambda: shown(dut, lan) == other[3])
@@ -107,13 +111,13 @@ def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
         in_time(dut, lambda: shown(dut, lan) == "on")
         dut.forwarded(lan, lan.probe(dst), wan)
     else:
-        dut.neighbor("192.0.2.60", lan)  # the kernel tells one after the other
+        dut.neighbor("192.0.2.60", lan)  # the kernel sends both changes in order
         assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
         assert shown(dut, lan) == "ipv4"
 
 
 def test_traffic_goes_on_while_another_family_is_switched(dut, lan, wan, case, sysctl):
-    """A switch is a new copy of the port, never a half-written one."""
+    """A switch replaces the port's state as a whole, so other traffic goes on."""
     dst, _, other = case
 
     with dut.stream(lan, dst) as stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TAPs are the ports' twins, and what is done to them with `ip` is done to the port."""
+"""A change that `ip` makes to a TAP takes effect on its port."""
 
 import ipaddress
 import json
@@ -21,7 +21,7 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 
 def test_a_tap_has_name_mac_and_mtu_of_its_port(dut):
-    """Same MAC: what the kernel answers ARP with is what the port listens to."""
+    """The TAP has the port's MAC, because the kernel answers ARP with the TAP's MAC."""
     for wire in dut.wires.values():
         link = dut.link_row(wire.tap)
         row = dut.port_row(wire)
@@ -32,13 +32,13 @@ def test_a_tap_has_name_mac_and_mtu_of_its_port(dut):
 
 
 def test_a_tap_is_persistent(dut, lan):
-    """It must outlive the daemon."""
+    """The TAP is persistent, so it outlives the daemon."""
     text = netns.command(["ip", "-n", dut.ctl, "-d", "-j", "link", "show", lan.tap])
     assert json.loads(text)[0]["linkinfo"]["info_data"]["persist"] is True
 
 
 def test_carrier_follows_the_port(dut, wan):
-    """The far end goes down: so does the TAP, and FRR learns it as on any router."""
+    """The far end goes down: the TAP loses carrier, so FRR sees it as on any router."""
     netns.ip_batch([f"link set {wan.name} down"], dut.far)
     eventually(lambda: "LOWER_UP" not in dut.link_row(wan.tap)["flags"], 2, 0.005)
     eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
@@ -49,14 +49,15 @@ def test_carrier_follows_the_port(dut, wan):
 
 
 def test_a_carrier_is_told_at_once(dut, wan):
-    """The kernel tells of one link in a second, and of what changes meanwhile when that is over:
-    the far end's event is that one here, and zebra would keep a lost link for a second."""
+    """The kernel reports one link event a second and holds later ones back until the second is
+    over. Here the far end's event is the first, so zebra would keep a lost link for a second.
+    The TAP's carrier is reported at once nevertheless."""
     with LinkWatch(dut.ctl) as watch:
         for word, flag in (("down", "NO-CARRIER"), ("up", ",LOWER_UP")) * 2:
             netns.link_set(dut.far, wan.name, word == "up")
             eventually(lambda w=word: dut.port_row(wan)["link"] == w, 5, 0.001)
             in_time(dut, lambda f=flag: f in watch.last(wan.tap))
-        # linkwatch, when it comes, has nothing else to say.
+        # The kernel's linkwatch reports the same state later.
         netns.link_set(dut.far, wan.name, False)
         eventually(lambda: "state DOWN" in watch.last(wan.tap), 5)
         netns.link_set(dut.far, wan.name, True)
@@ -64,9 +65,10 @@ def test_a_carrier_is_told_at_once(dut, wan):
 
 
 def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
-    """Whoever has the other end of a wire may repeat it at will: a line a second, the last word
-    included, which says how many there were. The kernel tells of fewer when it has other work:
-    repeated until it has told of more than lines can be."""
+    """The other end of a wire can change its link at will. The log has at most one line a
+    second, with the last state, and that line has the number of changes. The kernel reports
+    fewer changes under load, so the test repeats them until more are counted than there can be
+    lines."""
     head = f"neigh: carrier {{}} port={ext.tap}"
     lines = lambda: [  # noqa: E731
         row for row in dut.daemon.log(5000).splitlines() if f"port={ext.tap}" in row
@@ -85,7 +87,7 @@ def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
     eventually(lambda: dut.port_row(ext)["link"] == "down", 5, 0.005)
     eventually(lambda: head.format("down") in lines()[-1], 5)
     netns.link_set(dut.far, ext.name, True)
-    # That it is down may be the first line of all; how many there were, a later one says.
+    # The line `down` may be the first of all; a later line has the count.
     eventually(lambda: head.format("up") in lines()[-1], 5)
     took_s = time.monotonic() - begin
     said = lines()[before:]
@@ -94,7 +96,7 @@ def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
 
 
 def test_a_down_link_comes_back_to_work(dut, lan, wan):
-    """A single way out that was down forwards again after it is up."""
+    """A route's only port was down. It forwards again when the port is up."""
     dut.route(NET, via=wan.peer4, wire=wan)
     netns.ip_batch([f"link set {wan.name} down"], dut.far)
     eventually(lambda: dut.route_row(NET)["state"] == "down", 2, 0.005)
@@ -109,7 +111,8 @@ def test_a_down_link_comes_back_to_work(dut, lan, wan):
 
 
 def test_an_address_added_is_ours_at_once(dut, lan, wan):
-    """RFC 1812, 5.2.3: and its subnet is connected; both go with it."""
+    """RFC 1812, 5.2.3: a new address is local and its subnet is connected. Both end with the
+    address."""
     dut.route("203.0.113.0/24", via=wan.peer4, wire=wan)
     dut.forwarded(lan, lan.probe("203.0.113.1"), wan)
 
@@ -120,12 +123,13 @@ def test_an_address_added_is_ours_at_once(dut, lan, wan):
 
     dut.ip(f"addr del 203.0.113.1/28 dev {lan.tap}")
 
-    comes_in_time(dut, lan, lambda: lan.probe("203.0.113.1"), wan)  # zebra's again
+    comes_in_time(dut, lan, lambda: lan.probe("203.0.113.1"), wan)  # by zebra's route again
     assert dut.route_row("203.0.113.0/28") is None
 
 
 def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
-    """RFC 4291, 2.8: the same for IPv6; subnet-router anycast comes and goes with it."""
+    """RFC 4291, 2.8: the same for IPv6. The subnet-router anycast address comes and goes with
+    it."""
     new, subnet = "2001:db8:77::5", "2001:db8:77::"
     dut.route(f"{subnet}/48", via=wan.peer6, wire=wan)
     dut.forwarded(lan, lan.probe(new), wan)
@@ -139,15 +143,14 @@ def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
 
     dut.ip(f"addr del {new}/64 dev {lan.tap}")
 
-    comes_in_time(dut, lan, lambda: lan.probe(new), wan)  # zebra's again
+    comes_in_time(dut, lan, lambda: lan.probe(new), wan)  # by zebra's route again
     assert dut.route_row(f"{subnet}/64") is None
 
 
 def test_kernel_and_fpmctl_say_the_same(dut):
-    """Whatever `ip` does to addresses and links, in any order, 100 ms later (the median of 12
-    rounds) both have the same: every address of the kernel is local, nothing else is; MTU, MAC
-    and state agree.
-    """
+    """`ip` changes addresses and links in any order. 100 ms later (the median of 12 rounds) the
+    kernel and fpmctl agree: every address of the kernel is local and no other, and MTU, MAC and
+    state are equal."""
     rng = random.Random(4)
     addresses = [f"203.0.113.{16 * n + 1}/28" for n in range(8)]
     addresses += [f"2001:db8:{n:x}77::1/64" for n in range(8)] + ["203.0.113.2/28"]
@@ -185,12 +188,13 @@ def test_kernel_and_fpmctl_say_the_same(dut):
         clock = Clock(dut)
         eventually(agree, 5, 0.002)
         took.append(clock.seconds())
-    # Each look starts an `ip`, whose waits for a CPU the clock does not know.
+    # Each look starts an `ip`, and the clock does not see how long this waits for a CPU.
     assert statistics.median(took) < in_time_s(dut), took
 
 
 def test_an_own_address_beats_every_route(dut, lan, wan):
-    """RFC 1812, 5.2.3: a packet to one of our addresses is for us, whatever zebra says."""
+    """RFC 1812, 5.2.3: a packet to a local address is for the router, whatever routes zebra
+    sends."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.zebra.add(f"{lan.ip4}/32", nhid)
     dut.zebra.add("192.0.2.0/26", nhid)
@@ -202,14 +206,15 @@ def test_an_own_address_beats_every_route(dut, lan, wan):
 
 
 def test_errors_come_from_an_address_that_is_there(dut, lan):
-    """RFC 1812, 4.3.2.4: the source of an error is an address of the interface now."""
+    """RFC 1812, 4.3.2.4: the source of an error is an address that the interface has at that
+    time."""
     dut.ip(
         f"addr del {lan.ip4}/26 dev {lan.tap}",
         f"addr add 192.0.2.5/26 dev {lan.tap}",
         f"neigh replace {lan.peer4} lladdr {lan.mac} dev {lan.tap} nud permanent",
     )
     eventually(lambda: dut.port_row(lan)["addresses4"] == "192.0.2.5", 2, 0.005)
-    eventually(lambda: dut.route_row("192.0.2.5/32"), 2, 0.005)  # and the way back
+    eventually(lambda: dut.route_row("192.0.2.5/32"), 2, 0.005)  # and the route back
 
     reply = lan.srp1(lan.probe(HOST))
 
@@ -218,14 +223,15 @@ def test_errors_come_from_an_address_that_is_there(dut, lan):
 
 @pytest.fixture
 def new_mac(dut, lan):
-    """Another MAC for the port, the old one back afterwards."""
+    """Return another MAC for the port. Restore the old MAC after the test."""
     yield "02:00:00:00:ab:cd"
     dut.ip(f"link set {lan.tap} address {lan.port_mac}")
     eventually(lambda: dut.port_row(lan)["mac"] == lan.port_mac, 3, 0.01)
 
 
 def test_a_mac_changed_with_ip_is_the_ports(dut, lan, wan, new_mac):
-    """`ip link set address`: frames to the new MAC are ours, frames we send bear it."""
+    """After `ip link set address` the port takes frames to the new MAC and sends frames from
+    it."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     dut.ip(f"link set {lan.tap} address {new_mac}")
@@ -236,13 +242,13 @@ def test_a_mac_changed_with_ip_is_the_ports(dut, lan, wan, new_mac):
         return probe
 
     comes_in_time(dut, lan, to_the_new, wan)
-    # A new address of the device empties the kernel's cache of neighbors, static ones too.
+    # A new MAC of the device empties the kernel's neighbor cache, even of static entries.
     dut.neighbor(lan.peer4, lan)
     assert dut.forwarded(wan, wan.probe(lan.peer4), lan).src == new_mac
 
 
 def test_a_larger_and_a_smaller_mtu_are_in_force(dut, lan, wan):
-    """RFC 1812, 5.2.7.1 code 4: the MTU of the TAP is the MTU of the way out."""
+    """RFC 1812, 5.2.7.1 code 4: the MTU of the TAP is the MTU of the egress."""
     dut.route(NET, via=wan.peer4, wire=wan)
     for mtu in (1400, 1280, 1500):
         dut.ip(f"link set {wan.tap} mtu {mtu}")
@@ -254,8 +260,8 @@ def test_a_larger_and_a_smaller_mtu_are_in_force(dut, lan, wan):
 
 
 def test_an_mtu_beyond_the_device_is_not_in_force(dut, lan, wan):
-    """The kernel's TAP takes any MTU, the device behind the port does not: its own stays in
-    force, and a frame of the kernel that is too large is dropped whole, never cut."""
+    """The kernel's TAP accepts any MTU, the port's device does not: the device's maximum stays
+    in force. A larger frame of the kernel is dropped whole, never cut."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.ip(f"link set {wan.tap} mtu 9000")
     eventually(lambda: "in_force=1500 max=1500" in dut.log(), 3, what="a warning")
@@ -273,7 +279,8 @@ def test_an_mtu_beyond_the_device_is_not_in_force(dut, lan, wan):
 
 @pytest.mark.smoke
 def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
-    """RFC 1812, 5.2.1 with ifAdminStatus: shutdown means neither in nor out."""
+    """RFC 1812, 5.2.1 with ifAdminStatus: a port that is set down neither sends nor
+    receives."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
     dut.forwarded(lan, lan.probe(HOST), wan)
@@ -292,8 +299,8 @@ def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
 
 
 def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
-    """RFC 2863, 3.1.13: a port that is administratively down passes no packets in, whatever
-    the forwarder has just done with those of another."""
+    """RFC 2863, 3.1.13: a port that is administratively down takes no packet, even directly
+    after the forwarder has handled packets of another port."""
     dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
     dut.ip(f"link set {wan.tap} down")
     eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
@@ -310,8 +317,8 @@ def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
 
 
 def test_a_restart_keeps_taps_and_addresses_and_recovers(own_dut):
-    """The kernel's half outlives the daemon: ifindex, addresses; after the start zebra
-    comes back, replays, and packets flow."""
+    """ifindex and addresses outlive the daemon. After the start zebra connects and replays its
+    routes, and packets are forwarded."""
     dut = own_dut()
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -332,8 +339,9 @@ def test_a_restart_keeps_taps_and_addresses_and_recovers(own_dut):
 
 
 def test_a_port_that_a_bridge_takes_is_told_of(dut, lan, wan):
-    """A kernel bridge or bond over TAPs is no port: what is routed by it is dropped, and that
-    does not stay a riddle."""
+    """A TAP that is a member of a kernel bridge or bond is no interface of the dataplane.
+    Packets routed by the bridge are dropped and counted. Log, fpmctl and doctor name the
+    bridge."""
     part_of = lambda: next(  # noqa: E731
         row["part_of"] for row in dut.control.ask("interfaces") if row["name"] == wan.tap
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A TAP that somebody has deleted, moved away or renamed is kept like any other: the daemon
-dies or is restarted, and it has its carrier, index, name and addresses all the while."""
+"""A TAP that was deleted, moved or renamed by hand is kept like any other: over a crash or a
+restart of the daemon it has its carrier, index, name and addresses."""
 
 import os
 import signal
@@ -18,7 +18,8 @@ TWO_QUEUES = "net_af_packet,iface=p-wan,qpairs=2"
 
 
 def made_anew(dut, wire, *lines):
-    """What `lines` of ip(8) do to its TAP, and that there is another then."""
+    """Run `lines` with ip(8) on the TAP of a wire, and wait until the daemon has made
+    another."""
     index = dut.link_row(wire.tap)["ifindex"]
     dut.ip(*lines)
     eventually(
@@ -27,19 +28,20 @@ def made_anew(dut, wire, *lines):
 
 
 def deleted(dut, wire):
-    """`ip link del`."""
+    """Delete the TAP with `ip link del`."""
     made_anew(dut, wire, f"link del {wire.tap}")
 
 
 def moved(dut, wire):
-    """To another namespace, where it lives on, and nobody keeps it any more."""
+    """Move the TAP to another namespace. It stays there, and no program holds it."""
     made_anew(dut, wire, f"link set {wire.tap} netns {dut.far} name stolen")
     netns.ip_batch(["link set stolen up"], dut.far)
     eventually(lambda: "NO-CARRIER" in netns.command(["ip", "-n", dut.far, "link"]), 5)
 
 
 def rename(dut, **names):
-    """TAPs that are down meanwhile, as kernels before 6.2 want it: renamed all at once."""
+    """Rename TAPs, all at once. They are down meanwhile, because kernels before 6.2 require
+    it."""
     olds, news = list(names), list(names.values())
     dut.ip(
         *(f"link set {old} down" for old in olds),
@@ -51,21 +53,21 @@ def rename(dut, **names):
 
 
 def renamed(dut, wire):
-    """To a name that no port has."""
+    """Rename the TAP to a name that no port has."""
     rename(dut, **{wire.tap: "uplink"})
 
 
 def swapped(dut, wire):
-    """With that of another port."""
+    """Swap the names of this TAP and another port's TAP."""
     rename(dut, **{wire.tap: "alt0", "alt0": wire.tap})
 
 
 def whole_again(dut, wire):
-    """Addresses, neighbors and a route by it, as the operator and FRR give them back; zebra
-    goes away, so that what is forwarded from here on is by the checkpoint."""
+    """Set addresses, neighbors and a route by the wire, as the operator and FRR do. Then zebra
+    closes, so that later packets are forwarded by the checkpoint."""
     dut.kernel_defaults()
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
-    # The kernel takes as much as a second to say so.
+    # The kernel needs up to a second to report it.
     names = {w.tap for w in dut.wires.values()}
     eventually(lambda: all(taps(dut)[name]["operstate"] == "UP" for name in names), 5)
     eventually(lambda: (dut.neighbor_row(wire.peer4, wire) or {}).get("mac") == wire.mac, 5)
@@ -77,18 +79,18 @@ def whole_again(dut, wire):
 
 
 def forwards(dut, wire):
-    """A packet by the route goes out there."""
+    """Check that a packet leaves by the route."""
     lan = dut.wires["lan"]
     dut.forwarded(lan, lan.probe(HOST), wire)
 
 
 def killed(dut):
-    """kill -9, and the next one."""
+    """End the daemon with kill -9 and wait for the next one."""
     come_back(dut, dut.daemon.crash())
 
 
 def restarted(dut):
-    """`fpmctl restart`, and the next one."""
+    """Run `fpmctl restart` and wait for the successor."""
     was = dut.daemon.pid()
     assert dut.fpmctl("restart").returncode == 0
     come_back(dut, was)
@@ -98,8 +100,8 @@ def restarted(dut):
 @pytest.mark.parametrize("mishap", [deleted, moved, renamed, swapped])
 @pytest.mark.parametrize("ends", [[killed], [restarted, killed]])
 def test_it_outlives_the_daemon(kept, mishap, ends):
-    """Not a carrier is lost, and all is as it was: after a crash, after a planned restart, and
-    after a crash of what came of that."""
+    """No TAP loses its carrier and nothing else changes: after a crash, after a planned
+    restart, and after a crash of its successor."""
     dut, wan = kept, kept.wires["wan"]
     mishap(dut, wan)
     whole_again(dut, wan)
@@ -118,8 +120,8 @@ def test_it_outlives_the_daemon(kept, mishap, ends):
 
 
 def test_a_name_that_was_made_the_ports_own(kept):
-    """Somebody renames a TAP, then writes that name into the file: the port of the new name
-    goes on with it, over a planned restart and over a crash."""
+    """A TAP is renamed and its new name is written into the file. The port of that name uses
+    the TAP, over a planned restart and over a crash."""
     dut, wan = kept, kept.wires["wan"]
     renamed(dut, wan)
     whole_again(dut, wan)
@@ -140,7 +142,8 @@ def test_a_name_that_was_made_the_ports_own(kept):
 
 
 def test_a_renamed_tap_obeys(kept):
-    """`port set` finds it by its port, for another MTU and for one that is opened anew behind it; `port del` deletes it."""
+    """`port set` finds a renamed TAP by its port, to change the MTU or to open a device again
+    behind it. `port del` deletes the TAP."""
     dut, wan = kept, kept.wires["wan"]
     renamed(dut, wan)
     whole_again(dut, wan)
@@ -163,7 +166,8 @@ def test_a_renamed_tap_obeys(kept):
 
 
 def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
-    """It was adopted by then, and the kernel does not speak of it any more."""
+    """The TAP is deleted after the successor has adopted it, when the kernel's event comes too
+    early for the successor. The successor makes another."""
     dut, wan = kept, kept.wires["wan"]
     was = dut.daemon.pid()
     index = dut.link_row(wan.tap)["ifindex"]
@@ -194,8 +198,9 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
 
 
 def test_nobody_keeps_a_renamed_tap_over_a_stop(kept):
-    """A stop is a stop: the next start finds the port's TAP by its name, or makes one. By the
-    name that the file has by then, the renamed one is found, with its addresses."""
+    """After a stop no program holds the TAPs. The next start finds the port's TAP by its name
+    or makes one. If the file has the new name, the start finds the renamed TAP with its
+    addresses."""
     dut, wan = kept, kept.wires["wan"]
     renamed(dut, wan)
     whole_again(dut, wan)
@@ -214,8 +219,8 @@ def test_nobody_keeps_a_renamed_tap_over_a_stop(kept):
 
 
 def test_nobody_takes_a_dead_supervisors_place(own_dut):
-    """Its name is in the abstract namespace, anybody's from then on: who has it is given no TAP and
-    no checkpoint, by no daemon that comes after, either."""
+    """The name of an ended supervisor is in the abstract namespace, so any process can bind it.
+    The daemon and its successors give such a process no TAP and no checkpoint."""
     dut = own_dut(supervised=True)
     dut.start()
     with open(f"/proc/{dut.daemon.pid()}/environ", encoding="utf-8") as file:

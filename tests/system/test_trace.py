@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl trace: what becomes of live packets, of those that were asked for; the others, and
-the forwarding of all, are as ever."""
+"""fpmctl trace shows the way of live packets that match its filter. It shows no others and does
+not change the forwarding."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 
 @pytest.fixture
 def taught(dut, wan, alt):
-    """Routes to wan, over both, and into a hole."""
+    """Add routes to wan, over wan and alt, and a blackhole."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
     ids = [dut.zebra.hop(w.peer4, w) for w in (wan, alt)]
@@ -34,14 +34,14 @@ def taught(dut, wan, alt):
 
 
 def explained(dut, wire, packet):
-    """The row of explain for the same frame."""
+    """Return the row of `explain` for the same frame."""
     data = bytes(packet)
     want = {"port": wire.tap, "frame": data[:300].hex(), "frame_bytes": len(data)}
     return dut.control.request({"explain": want})[0]
 
 
 def mixed(lan, wan):
-    """One packet of each kind."""
+    """Return one packet of each kind."""
     head = Ether(src=lan.mac, dst=lan.port_mac)
     return {
         "udp": lan.probe(HOST, sport=1001, dport=53),
@@ -61,7 +61,7 @@ def mixed(lan, wan):
 
 
 def test_live_packets_are_told_as_explain_tells_them(taught, lan, wan):
-    """Stages, prefix, group, path and verdict: one truth for both."""
+    """trace shows the same stages, prefix, group, path and verdict as explain."""
     probes = list(mixed(lan, wan).values())
     told = [explained(taught, lan, p) for p in probes]
 
@@ -72,7 +72,7 @@ def test_live_packets_are_told_as_explain_tells_them(taught, lan, wan):
     assert seen.pop() == {"packets": len(probes), "lost": 0}
     for row, want in zip(seen, told, strict=True):
         assert abs(row.pop("time_ns") / 1e9 - time.time()) < 60
-        want.pop("neighbor", None)  # which trace does not ask for
+        want.pop("neighbor", None)  # trace does not ask for it
         assert row == want
 
 
@@ -101,7 +101,7 @@ FILTERS = {
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
-    """By port, prefix, 5-tuple, verdict, reason."""
+    """The filters are port, prefix, 5-tuple, verdict and reason."""
     want, names = FILTERS[name]
     probes = mixed(lan, wan)
     names = list(probes) if names == "all" else [n for n in names.split(", ") if n]
@@ -118,11 +118,12 @@ def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
 
 @pytest.mark.smoke
 def test_count_and_time_end_it(taught, lan):
-    """Whichever comes first; the sum is the last row."""
+    """A trace ends after its count or its time, whichever is first. The last row has the
+    sum."""
     with Watching(taught, trace={"dst": HOST, "count": 2}) as watch:
         lan.send(*[lan.probe(HOST) for _ in range(5)])
         assert watch.rest()[2:] == [{"packets": 2, "lost": 0}]
-    taught.fence(lan)  # all five have been judged
+    taught.fence(lan)  # the forwarder has handled all five packets
     with Watching(taught, trace={"dst": HOST, "for_s": 0.3}) as watch:
         begin = time.monotonic()
         assert watch.rest() == [{"packets": 0, "lost": 0}]
@@ -130,7 +131,8 @@ def test_count_and_time_end_it(taught, lan):
 
 
 def test_a_later_drop_is_told_too(taught, lan, wan, given_up_soon):
-    """The punt thread's: a neighbor that never answers costs the packet that waited."""
+    """trace shows a drop by the punt thread: a neighbor never answers, and the packet that
+    waited is dropped."""
     with Watching(taught, trace={"dst": "192.0.2.99", "count": 2}) as watch:
         lan.send(lan.probe("192.0.2.99"))
         held, gone = watch.take(2)
@@ -141,8 +143,9 @@ def test_a_later_drop_is_told_too(taught, lan, wan, given_up_soon):
 
 
 def test_a_reader_that_does_not_read_harms_nobody(taught, lan, wan):
-    """Its records are lost and counted; every packet is forwarded. Longer where it takes longer
-    to send them: all have to come while the trace lasts."""
+    """A reader stops reading: its records are lost and counted, and every packet is forwarded.
+    The trace runs longer on a machine that sends slowly, because all packets must be sent while
+    it runs."""
     for seconds in (2, 6, 20):
         begin = time.monotonic()
         with Watching(taught, trace={"dst": HOST, "for_s": seconds}) as watch:
@@ -159,7 +162,7 @@ def test_a_reader_that_does_not_read_harms_nobody(taught, lan, wan):
 
 
 def test_eight_at_a_time_and_places_come_back(taught):
-    """The ninth is refused with a sentence; who leaves makes room."""
+    """The ninth trace is refused with a sentence. A trace that ends gives its place back."""
 
     def eight():
         with contextlib.ExitStack() as all_of_them:
@@ -175,10 +178,11 @@ def test_eight_at_a_time_and_places_come_back(taught):
 
 
 def test_the_place_of_another_brings_no_strangers(taught, lan):
-    """A new session never gets what an old one asked for."""
+    """A new session never gets packets that match the filter of an old one."""
     for n in range(30):
         want = {"sport": 2000 + n, "count": 1}
-        # The places of the test before come back as soon as it is noticed that it left.
+        # The places of the test before come back when the daemon notices the end of its
+        # connections.
         with eventually(lambda w=want: Watching(taught, trace=w), 5) as watch:
             lan.send(*lan.flow_frames(HOST, [(2000 + k, 4001) for k in range(30)]))
             row, total = watch.rest()
@@ -186,7 +190,8 @@ def test_the_place_of_another_brings_no_strangers(taught, lan):
 
 
 def test_trace_for_people_and_scripts(taught, lan):
-    """fpmctl trace: stages a line each; --json one array; exit code 0."""
+    """fpmctl trace prints a line for each stage, with --json one array, and ends with exit code
+    0."""
     for words in ([], ["--json"]):
         argv = [taught.daemon.ctl, "-s", taught.socket, *words, "trace"]
         argv += ["dst", HOST, "proto", "udp", "count", "2"]
@@ -207,7 +212,8 @@ def test_trace_for_people_and_scripts(taught, lan):
 
 
 def test_no_packet_in_the_time_is_told(taught, tmp_path):
-    """A line on stderr; of trace exit code 3, nothing found. The file of a capture is one."""
+    """Without a matching packet a line is on stderr. trace ends with exit code 3 (nothing
+    found). A capture ends with exit code 0 and writes a valid file."""
     never = ["dst", "203.0.113.250", "sport", "4", "for", "0.2"]
     told = "fpmctl: no matching packet in 0.2 s\n"
     for words, out in ((["trace"], ""), (["--json", "trace"], "[]\n")):
@@ -220,7 +226,7 @@ def test_no_packet_in_the_time_is_told(taught, tmp_path):
 
 
 def test_a_signal_ends_it_well(taught, lan):
-    """Ctrl-C: the array is closed, exit code 0."""
+    """Ctrl-C: fpmctl closes the JSON array and ends with exit code 0."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "trace", "dst", HOST]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as child:
         with taught.stream(lan, HOST, rate=100):

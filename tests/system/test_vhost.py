@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""vhost-user: a port that leads into a virtual machine's memory. The machine is played by
-another dataplane, whose port is the guest's end of the same socket.
+"""vhost-user: a port whose device is the memory of a virtual machine. Another dataplane plays the
+machine; its port is the guest's end of the same socket.
 
     host: vm0, net_vhost == vhost.sock == net_virtio_user, eth0 :guest
 """
@@ -34,7 +34,8 @@ memory: {{size-mib: 64}}
 
 @pytest.fixture
 def pair(tmp_path, request):
-    """(host, guest); the guest does not run yet. The one that a test names has long frames."""
+    """Make (host, guest); the guest does not run yet. The side that a test names has long
+    frames."""
     both, long = [], getattr(request, "param", None)
     try:
         for name, port in PORTS.items():
@@ -58,20 +59,20 @@ def pair(tmp_path, request):
 
 
 def carrier(daemon, tap):
-    """Has the TAP one?"""
+    """Return True if the TAP has carrier."""
     text = netns.command(["ip", "-n", daemon.space, "-j", "link", "show", tap])
     return "LOWER_UP" in json.loads(text)[0]["flags"]
 
 
 def pings(daemon, address):
-    """Is a ping answered?"""
+    """Return True if a ping is answered."""
     return " 1 received" in netns.run(
         daemon.space, ["ping", "-c", "1", "-W", "1", address], check=False
     )
 
 
 def test_a_guest_comes_goes_and_comes_again(pair):
-    """The port is there before its guest; the TAP's carrier is whether that is."""
+    """The port exists before its guest. The TAP has carrier while the guest runs."""
     host, guest = pair
     netns.ip_batch(["addr add 192.0.2.1/24 dev vm0"], host.space)
     assert not carrier(host, "vm0")
@@ -88,7 +89,8 @@ def test_a_guest_comes_goes_and_comes_again(pair):
 
 
 class Between:
-    """A router, and a neighbor on its only port that sends it frames and looks at what comes."""
+    """A router, and a neighbor on its only port. The neighbor sends frames and reads the frames
+    that the router sends."""
 
     def __init__(self, router, tap, neighbor, its_tap):
         self.neighbor, self.dev = neighbor, its_tap
@@ -111,14 +113,14 @@ class Between:
         self.sock.close()
 
     def sent(self, address, octets, more):
-        """Send a packet with so many octets behind it; returns it."""
+        """Send a packet with `more` octets behind it. Return the packet."""
         packet = IP(src=self.addresses[0], dst=address) / UDP(dport=9) / os.urandom(octets)
         packet = bytes(Ether(dst=self.macs[0], src=self.macs[1]) / packet)
         self.sock.send(packet + bytes(more))
         return packet[14:]
 
     def had(self, address):
-        """The next packet, padding and all, that the router sends on to there."""
+        """Return the next packet, with its padding, that the router forwards to the address."""
         while True:
             frame = self.sock.recv(65536)
             packet = Ether(frame)[IP]
@@ -128,9 +130,9 @@ class Between:
 
 @pytest.mark.parametrize("pair", ["host"], indirect=True)
 def test_what_is_behind_a_packet_goes_no_further(pair):
-    """A long frame may come in several buffers (net_virtio, net_vmxnet3); as many as its packet
-    has leave, be the rest more than the last of them or less, and whether the packet waits for
-    its neighbor or is cut."""
+    """A long frame may be in several buffers (net_virtio, net_vmxnet3). The router sends only
+    the buffers that the packet needs. This holds if the octets behind the packet fill more or
+    less than the last buffer, and if the packet waits for its neighbor or is fragmented."""
     host, router = pair
     router.start()
     with Between(router, "eth0", host, "vm0") as between:
@@ -148,7 +150,8 @@ def test_what_is_behind_a_packet_goes_no_further(pair):
 
 @pytest.mark.parametrize("pair", ["guest"], indirect=True)
 def test_a_guests_frame_has_one_buffer_at_most(pair):
-    """It could have all of them: a guest says how long its frames are."""
+    """A guest names the length of its frames and could take all buffers. So its frame gets one
+    buffer at most."""
     router, guest = pair
     guest.start()
     with Between(router, "vm0", guest, "eth0") as between:

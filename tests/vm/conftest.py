@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the tests in a guest. Run by tests/vm/run.py, never by hand on a machine."""
+"""Fixtures of the tests that run in a guest. tests/vm/run.py runs them; do not run them on a
+machine by hand."""
 
 import glob
 import os
@@ -18,33 +19,34 @@ from service import DPKG, machine, router  # noqa: E402, F401
 
 
 def pytest_configure(config):
-    """What tests are marked with."""
+    """Add the markers of the tests."""
     config.addinivalue_line("markers", "quick: `make test-vm` runs it, too")
     config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
 
 
 @pytest.fixture(scope="session")
 def qmp():
-    """QEMU's monitor."""
+    """Connect to QEMU's monitor."""
     with Qmp() as monitor:
         yield monitor
 
 
 @pytest.fixture(scope="session")
 def on_veths():
-    """A router that some files share."""
+    """Start a router on veths that several files share."""
     with running(Router(name="veths")) as router:
         yield router
 
 
 @pytest.fixture(scope="session")
 def package():
-    """Ours is installed."""
+    """Install the project's package."""
     (deb,) = glob.glob(os.environ["FDP_DEB"])
     for name in ("info", "updates"):
         os.makedirs(f"/run/dpkg/{name}")
     shutil.copy("/var/lib/dpkg/status", "/run/dpkg")
-    # The machine below may be a container's image, where packages may start and restart nothing.
+    # The root file system may be a container's image, whose policy forbids packages to start
+    # services.
     if os.path.exists("/usr/sbin/policy-rc.d"):
         os.unlink("/usr/sbin/policy-rc.d")
     netns.command([*DPKG, "--install", deb], timeout=180)
@@ -53,5 +55,5 @@ def package():
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def family(request):
-    """Both families."""
+    """Return each address family."""
     return request.param

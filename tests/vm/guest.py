@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A virtual machine for one command: QEMU without KVM, Debian's kernel, unpacked and never
-installed, and this machine's root file system, of which the guest changes only a copy in
-its memory. Build, FRR and pytest run in it as they are; what the machine's own kernel may
-lack is there: PCI NICs behind an IOMMU, systemd as process 1.
+"""A virtual machine for one command: QEMU without KVM, Debian's kernel, unpacked and not
+installed, and this machine's root file system; the guest changes only a copy in its memory.
+Build, FRR and pytest run in it as they are. The guest has features that the machine's own
+kernel may lack: PCI NICs behind an IOMMU, and systemd as process 1.
 
-All files are below one directory; QEMU lives in a network namespace without a name, whose
-TAPs and bridges go with it, and it dies with the process that started it, however that ends.
+All files are below one directory. QEMU runs in a network namespace without a name, and its
+TAPs and bridges end with it. QEMU ends with the process that started it, however that ends.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
 MIB = 2560  # of memory
-BOOT_S = 300  # four to forty seconds beside others
-NEEDS_MIB = MIB + 512  # QEMU itself, and what the kernel reads of this machine's files
-# What costs TCG much and a test nothing: strings moved an octet at a time, page tables of five
-# levels, keys and checks for each access.
+BOOT_S = 300  # usually four to forty seconds while other programs run
+NEEDS_MIB = MIB + 512  # QEMU itself, and the cache of this machine's files
+# Features that are slow in TCG and useless to a test are off: string moves by octets, page
+# tables of five levels, keys and checks for each access.
 CPU = "max,erms=off,la57=off,smap=off,smep=off,pku=off,pks=off"
-# Programs at the same place each time: what is translated once serves all of their processes.
+# Programs have the same addresses in all processes, so TCG translates their code once.
 KERNEL_WORDS = "mitigations=off norandmaps init_on_alloc=0"
-# Of systemd: what nobody here needs, but takes the guest seconds.
+# systemd's generators and units that no test needs and that take the guest seconds.
 GENERATORS = "/usr/lib/systemd/system-generators"
 MASKED = """modprobe@configfs.service modprobe@dm_mod.service modprobe@drm.service
 modprobe@efi_pstore.service modprobe@fuse.service modprobe@loop.service
@@ -37,18 +37,18 @@ sys-fs-fuse-connections.mount sys-kernel-config.mount systemd-binfmt.service
 proc-sys-fs-binfmt_misc.automount systemd-update-utmp.service systemd-journal-flush.service
 systemd-modules-load.service systemd-pstore.service apparmor.service ldconfig.service
 systemd-journal-catalog-update.service""".split()
-# What run.py makes wires of.
+# The commands by which run.py makes wires.
 WIRE = """ip tuntap add t0 mode tap multi_queue
 ip link add b0 type bridge
 ip link set t0 master b0"""
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
-# To have a root file system, and no others: what is used later is loaded by the guest.
+# The modules for the root file system, and no others: the guest loads all later ones.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
 _libc = ctypes.CDLL(None)
 
 
 class GuestError(Exception):
-    """The guest did not come up, or did not end as it should have."""
+    """The guest did not start, or did not end as expected."""
 
 
 class Kernel:
@@ -60,24 +60,24 @@ class Kernel:
         self.initrd = os.path.join(directory, "initrd")
 
     def is_there(self):
-        """Has it been prepared?"""
+        """Return True if the kernel is prepared."""
         return os.path.exists(self.vmlinux) and os.path.exists(self.initrd)
 
     def fetch(self):
-        """Debian's package, if it is not unpacked yet. GuestError: it cannot be had."""
+        """Download Debian's package, unless it is unpacked. Raise GuestError if that fails."""
         os.makedirs(self.dir, exist_ok=True)
         if not os.path.exists(self.vmlinux) and self._package() is None:
             self._download()
 
     def prepare(self):
-        """Unpack what is fetched; the initramfs is made anew."""
+        """Unpack the downloaded package and make the initramfs again."""
         if not os.path.exists(self.vmlinux):
             self._unpack(self._package())
         self._pack_initrd()
 
     @property
     def modules(self):
-        """The directory with the kernel's modules."""
+        """Return the directory with the kernel's modules."""
         (version,) = os.listdir(f"{self.dir}/root/lib/modules")
         return f"{self.dir}/root/lib/modules/{version}"
 
@@ -89,7 +89,7 @@ class Kernel:
         said = _output(["apt-cache", "depends", "linux-image-amd64"])
         package = re.search(r"Depends: (linux-image-\S+)", said).group(1)
         with tempfile.TemporaryDirectory(dir=self.dir) as here:
-            # As root: apt's own user may not write here.
+            # Run as root, because apt's own user may not write here.
             argv = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package]
             _output(argv, here)
             (deb,) = os.listdir(here)
@@ -100,7 +100,7 @@ class Kernel:
         shutil.rmtree(root, ignore_errors=True)
         _output(["dpkg-deb", "-x", deb, root])
         (image,) = [f for f in os.listdir(f"{root}/boot") if f.startswith("vmlinuz")]
-        # To unpack itself takes a kernel seconds without KVM.
+        # A packed kernel would take seconds to unpack itself without KVM.
         with open(f"{root}/boot/{image}", "rb") as file:
             plain = _unpacked(file.read())
         _output(["depmod", "-b", root, os.path.basename(self.modules)])
@@ -124,7 +124,8 @@ class Kernel:
                 subprocess.run(argv, input=names.encode(), stdout=out, cwd=tree, check=True)
 
     def _files_of(self, modules):
-        """Paths of these modules and of what they need, in the order to load them in."""
+        """Return the paths of these modules and of those they need, in the order to load
+        them."""
         argv = ["modprobe", "-d", f"{self.dir}/root", "-S", os.path.basename(self.modules)]
         found = {}
         for module in modules:
@@ -134,7 +135,7 @@ class Kernel:
 
 
 def why_not():
-    """One sentence why there can be no guest here, or None."""
+    """Return one sentence that says why no guest can run here, or None."""
     if os.uname().machine != "x86_64":
         return "the guest is an x86-64 machine"
     if os.geteuid() != 0:
@@ -151,7 +152,7 @@ def why_not():
 
 
 def memory_mib():
-    """What this machine can give."""
+    """Return the memory that this machine has available."""
     with open("/proc/meminfo", encoding="ascii") as file:
         return int(re.search(r"^MemAvailable: *(\d+) kB", file.read(), re.M)[1]) >> 10
 
@@ -168,17 +169,18 @@ def run(
     hugepages=256,
     iommu=True,
 ):
-    """Boot, run `command` (text for bash) as root, return its exit code; what it prints
-    goes to stdout and to the file `log`, what the kernel says to `log`.console, what QEMU
-    says to `log`.qemu.
+    """Boot, run `command` (text for bash) as root and return its exit code. Its output goes to
+    stdout and to the file `log`, the kernel's messages to `log`.console, QEMU's messages to
+    `log`.qemu.
 
     devices   more arguments for QEMU
-    network   text for sh in QEMU's network namespace, before it starts
-    systemd   it is process 1, and the command a service of it
-    iommu     there is one, and the kernel uses it
-    seconds   for the command: what stands still is ended; no test is meant to need that long
+    network   text for sh in QEMU's network namespace, before QEMU starts
+    systemd   systemd is process 1, and the command is its service
+    iommu     the guest has an IOMMU, and the kernel uses it
+    seconds   limit for the command, which ends a command that hangs; no test should need it
 
-    GuestError when the guest died, or took `seconds` and a minute, or more than BOOT_S to boot.
+    Raise GuestError if the guest ends early, needs `seconds` and a minute, or needs more than
+    BOOT_S to boot.
     """
     with contextlib.ExitStack() as undo:
         shared = undo.enter_context(tempfile.TemporaryDirectory(dir=kernel.dir))
@@ -192,20 +194,20 @@ def run(
         for name, text in files.items():
             with open(f"{shared}/{name}", "w", encoding="utf-8") as file:
                 file.write(text + "\n")
-        # The guest speaks with QEMU's monitor: one end each.
+        # The guest and QEMU's monitor have one end each.
         ends = socket.socketpair()
         for end in ends:
             undo.callback(end.close)
         argv = [
             "qemu-system-x86_64", *f"-accel tcg,thread=multi -cpu {CPU}".split(),
-            # Split, or QEMU has no interrupt remapping for the IOMMU to do.
+            # Without a split irqchip QEMU offers no interrupt remapping to the IOMMU.
             *"-machine q35,kernel-irqchip=split -nodefaults -no-user-config".split(),
             *"-display none -no-reboot -serial stdio".split(),
             "-smp", str(cpus), "-m", str(MIB),
             "-serial", f"file:{log}.console",
             "-kernel", kernel.vmlinux, "-initrd", kernel.initrd,
-            # A kernel that gets no CPU for ten ticks takes its timer for broken, and panics, but
-            # with no_timer_check.
+            # A kernel that gets no CPU for ten ticks takes its timer for broken and panics.
+            # no_timer_check prevents this.
             "-append", f"console=ttyS1 quiet panic=-1 {KERNEL_WORDS} net.ifnames=0 "
             f"tsc=reliable no_timer_check hugepages={hugepages} {more}"
             + (" intel_iommu=on iommu=pt" if iommu else ""),
@@ -226,7 +228,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=undo.enter_context(open(f"{log}.qemu", "wb")),
             pass_fds=[end.fileno() for end in ends],
-            # Else it would outlive a kill -9 of ours.
+            # Otherwise QEMU would outlive a kill -9 of this process.
             preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
         )
         undo.callback(_end, qemu)
@@ -235,8 +237,8 @@ def run(
 
 
 def _units(shared):
-    """What init.sh puts below /run/systemd. An empty file is a unit or a generator that is
-    masked; generators would run at each `daemon-reload`."""
+    """Write the units that init.sh puts below /run/systemd. An empty file masks a unit or a
+    generator. Generators would run at each `daemon-reload`."""
     shutil.copytree(f"{HERE}/units", f"{shared}/systemd/system")
     masked = [f"system/{name}" for name in MASKED]
     os.mkdir(f"{shared}/systemd/system-generators")
@@ -253,8 +255,8 @@ def _share(tag, path, more):
 
 
 def _show(qemu, log, seconds):
-    """Copy what the guest prints until it ends; returns whether it was up at all, as guest.sh
-    says first."""
+    """Copy the guest's output until it ends. Return True if the guest has booted, which
+    guest.sh prints first."""
     signal.signal(signal.SIGALRM, lambda *_: qemu.kill())
     signal.alarm(BOOT_S)
     up = False
@@ -289,7 +291,7 @@ def _code(shared, log, up):
 
 
 def _unpacked(image):
-    """The kernel proper out of a vmlinuz that is packed with xz, as Debian's are."""
+    """Return the plain kernel of a vmlinuz that is packed with xz, as Debian's are."""
     for found in re.finditer(re.escape(b"\xfd7zXZ\0"), image):
         try:
             plain = lzma.LZMADecompressor().decompress(image[found.start() :])

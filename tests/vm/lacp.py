@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of LACP on the wires of a bond and when, by the clock of the kernel at the far
-end; and for how long the machine was not there to say it."""
+"""Records the LACP messages on the wires of a bond, with times by the kernel's clock at the far
+end. Also records the times in which the machine was not running."""
 
 import contextlib
 import socket
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from lib import netns
 
 ETH_P_ALL, SLOW, LACP = 3, 0x8809, 1
-SO_TIMESTAMPNS = 35  # socket.h of Linux has it, Python has not
-ACTOR_STATE = 32  # where in a frame (IEEE 802.1AX, 6.4.2.3)
+SO_TIMESTAMPNS = 35  # Linux's socket.h has it, Python has not
+ACTOR_STATE = 32  # its offset in a frame (IEEE 802.1AX, 6.4.2.3)
 SYNCHRONIZATION, COLLECTING, DISTRIBUTING = 0x08, 0x10, 0x20
 TICK_S, LATE_S = 0.01, 0.02
 
 
 @dataclass
 class Word:
-    """A LACPDU: when, on which wire, of the kernel at the far end or of us, the actor's state."""
+    """A LACPDU: its time, its wire, its sender (True: the dataplane, False: the kernel at the
+    far end), and the actor's state."""
 
     time: float
     wire: str
@@ -29,7 +30,8 @@ class Word:
 
 
 class Watch(threading.Thread):
-    """with Watch("far", ("m1", "m2")) as watch: ...; watch.first(...), watch.took(begin, end)"""
+    """Record LACPDUs: with Watch("far", ("m1", "m2")) as watch: ...; watch.first(...),
+    watch.took(begin, end)"""
 
     def __init__(self, namespace, wires):
         super().__init__(daemon=True)
@@ -54,7 +56,7 @@ class Watch(threading.Thread):
             sock.close()
 
     def run(self):
-        """A clock that notices when it is late."""
+        """Record each time at which this thread wakes up late."""
         while not self._over.is_set():
             due = time.time() + TICK_S
             time.sleep(TICK_S)
@@ -63,12 +65,13 @@ class Watch(threading.Thread):
                 self._late.append((due, late))
 
     def took(self, begin, end):
-        """Seconds between these, less those in which nobody here could do anything in time."""
+        """Return the seconds between two times, without the time in which this machine was
+        late."""
         late = (min(d + s, end) - max(d, begin) for d, s in list(self._late))
         return end - begin - sum(max(0, seconds) for seconds in late)
 
     def words(self):
-        """All so far, in order."""
+        """Return all LACPDUs so far, in order."""
         for wire, sock in self._sockets.items():
             with contextlib.suppress(BlockingIOError):
                 while True:
@@ -76,12 +79,12 @@ class Watch(threading.Thread):
         return sorted(self._words, key=lambda word: word.time)
 
     def first(self, wire, since, ours, bit):
-        """When it was said first that an actor is in a state."""
+        """Return the time of the first LACPDU that has a bit of the actor's state."""
         return next(w.time for w in self.words() if (w.wire, w.ours) == (wire, ours)
                     and w.time >= since and w.state & bit)  # fmt: skip
 
     def story(self, since):
-        """All of it, for people."""
+        """Return all LACPDUs as text for people."""
         lines = [f"LACP, late by {[f'{d - since:.2f}: {s:.2f}' for d, s in self._late if d > since]}"]
         lines += [
             f"{w.time - since:6.3f} {w.wire} {'we' if w.ours else 'they'} {w.state:#04x}"

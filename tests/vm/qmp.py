@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""QEMU's monitor, as the guest reaches it: through a serial port of its own (guest.py)."""
+"""QEMU's monitor. The guest reaches it by a serial port of its own (guest.py)."""
 
 import glob
 import itertools
@@ -11,14 +11,15 @@ from lib.wait import eventually
 
 
 class Qmp:
-    """A connection; `with Qmp() as qmp: qmp("set_link", name="port0", up=False)`."""
+    """Connect to the monitor: `with Qmp() as qmp: qmp("set_link", name="port0", up=False)`."""
 
     def __init__(self):
         self._numbers = itertools.count(1)
         netns.command(["modprobe", "virtio_console"])
         self._file = open(eventually(_device, 10, 0.05, "the monitor's port"), "r+b", 0)
         self._said = b""
-        # What an earlier connection has said already is refused, and does no harm.
+        # QEMU refuses this command after an earlier connection has sent it. The refusal does no
+        # harm.
         self._ask("qmp_capabilities", {})
 
     def __enter__(self):
@@ -28,7 +29,7 @@ class Qmp:
         self._file.close()
 
     def __call__(self, command, **arguments):
-        """Do it; returns what QEMU answers."""
+        """Run a command. Return QEMU's answer."""
         reply = self._ask(command, arguments)
         assert "return" in reply, f"{command} {arguments}: {reply}"
         return reply["return"]

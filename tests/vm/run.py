@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make test-vm` and its kin: the tests that need a machine of their own, in guests with the
-NICs they are about, several guests side by side. The last line says how many passed; what a guest
-printed is in build/vm/.
+"""Run the tests that need a machine of their own (`make test-vm` and the like) in guests with
+the NICs that they test, several guests side by side. The last line says how many passed.
+build/vm/ has the output of the guests.
 
-    run.py                    a guest with one model of NIC, of its tests those marked `quick`
-    run.py --all              all of them, as `make test-vm-all`
-    run.py WORDS              WORDS choose among all, as pytest's -k does
-    run.py --package [WORDS]  those of the package, systemd and the manual, instead
-    run.py --part NAME TESTS  one guest with some tests, in pytest's words; the build is yours
+    run.py                    one guest with one model of NIC, the tests marked `quick`
+    run.py --all              all tests, as `make test-vm-all`
+    run.py WORDS              the tests of all that WORDS choose, as pytest's -k does
+    run.py --package [WORDS]  the tests of the package, systemd and the manual instead
+    run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
 """
 
@@ -28,12 +28,12 @@ from lib import beside  # noqa: E402
 from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
-NO_TESTS = 5  # pytest: nothing was left to run
+NO_TESTS = 5  # pytest: no test was selected
 NAMES = 4  # wires of the device under test
-# A guest may starve: what its tests wait for has four times as long (lib/wait.py). For pytest CI
-# is where reasons are whole, whatever the width of a terminal.
+# A guest may get little CPU, so its tests wait four times as long (lib/wait.py). With CI pytest
+# prints whole reasons, whatever the width of the terminal is.
 ENVIRONMENT = "CI=true FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
-    # How many, for a run by hand.
+    # Sizes for a run by hand.
     f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT") if word in os.environ
 )
 PYTEST = (
@@ -41,34 +41,38 @@ PYTEST = (
     "--durations=8 --durations-min=5"
 )
 
-# The one part of `make test-vm`: forwarding, links and queues of one model of NIC, VLANs and VRFs on it.
+# The one part of `make test-vm`: forwarding, links and queues of one model of NIC, with VLANs
+# and VRFs on it.
 SMOKE = "smoke"
 
-# Parts whose guest installs the package: `make test-vm-package`.
+# The parts whose guest installs the package: `make test-vm-package`.
 PACKAGED = ("service", "manual")
-# Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
+# VIRTIO has two queue pairs and a hash over them. The other models have one pair, or no hash in
+# QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
 VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
-# Rings with room for all that may wait in both queues of a TAP: where the ring is full that RSS
-# has chosen, QEMU reads no more of the TAP's queue, and forgets it when there is room again.
+# The rings have room for all frames that may wait in both queues of a TAP. If the ring that RSS
+# chooses is full, QEMU stops reading the TAP's queue, and does not start again when the ring
+# has room.
 BUSY = f",rx_queue_size=1024{VIRTIO}"
-# Model: what QEMU is told of it, DPDK's driver, CPUs that forward, MiB of packet memory.
+# Model: QEMU's arguments, DPDK's driver, CPUs that forward, MiB of packet memory.
 MODELS = {
     "e1000e": ("", "net_e1000_em", "[1]", 96),
     "virtio-net-pci": (BUSY, "net_virtio", "[0, 1]", 192),
-    # Its driver fills two rings of buffers a queue.
+    # The driver fills two rings of buffers for each queue.
     "vmxnet3": ("", "net_vmxnet3", "[1]", 192),
 }
 
 
 def wires(model, more, last=""):
-    """Shell text and QEMU's arguments: a NIC of `model` for every port (the last of another,
-    if so named), and one for the kernel at the other end of its wire, which is a bridge of two
-    TAPs."""
+    """Return shell text and QEMU's arguments for the wires. A wire is a bridge of two TAPs: one
+    has a NIC of `model` for the port, the other a NIC for the kernel at the far end. The last
+    port has a NIC of the model `last`, if given."""
     multi = "mq=on" in more
     setup = [
         "sysctl -qw net.ipv6.conf.default.disable_ipv6=1",
-        # Netfilter on a bridge drops what a wire would pass: a wrong checksum.
+        # Netfilter on a bridge drops packets that a wire passes, such as those with a wrong
+        # checksum.
         "for x in /proc/sys/net/bridge/bridge-nf-call-ip*; do [ ! -e $x ] || echo 0 >$x; done",
     ]
     argv = []
@@ -81,7 +85,7 @@ def wires(model, more, last=""):
             f"ip tuntap add p{n} mode tap {'multi_queue' if queues else ''}",
             f"ip tuntap add f{n} mode tap",
             *(f"ip link set {x}{n} mtu 9000 master b{n} up" for x in "pf"),
-            # A bridge keeps LACP to itself (IEEE 802.1D, 7.12.6), a wire does not.
+            # A bridge does not forward LACP (IEEE 802.1D, 7.12.6), but a wire does.
             *(f"ip link set {x}{n} type bridge_slave group_fwd_mask 4" for x in "pf"),
             f"ip link set b{n} up",
         ]
@@ -91,8 +95,9 @@ def wires(model, more, last=""):
             "-netdev", f"tap,id=f{n},ifname=f{n},{tap}",
             "-device", mine.format(f",id=port{n},netdev=p{n},mac={port_mac(n)},"
                                    f"addr={PORT_SLOT + n:#x}"),
-            # Without a filter of tags, which QEMU has shut for who names none; the kernel speaks
-            # LACP where it knows speed and duplex, which virtio does not by itself.
+            # ctrl_vlan=off removes the VLAN filter of QEMU, which drops all tags by default.
+            # The kernel runs LACP only with known speed and duplex, which virtio does not
+            # report by default.
             "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
             f"addr={FAR_SLOT + n:#x},ctrl_vlan=off,speed=1000,duplex=full",
         ]  # fmt: skip
@@ -100,13 +105,13 @@ def wires(model, more, last=""):
 
 
 def in_guest(kernel, name, command, *args, **more):
-    """Text for bash, run in a guest in the project's directory; returns its exit code."""
+    """Run text for bash in a guest, in the project's directory. Return its exit code."""
     log = f"{ROOT}/build/vm/{name}.log"
     return guest.run(kernel, log, f"cd {ROOT}\n{command}\n", *args, **more)
 
 
 def nics(kernel, model, tests, name=None):
-    """One model of NIC; returns pytest's exit code."""
+    """Run tests with one model of NIC. Return pytest's exit code."""
     more, driver, cores, mib = MODELS[model]
     network, devices = wires(model, more)
     words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}' FDP_MIB={mib}"
@@ -114,20 +119,20 @@ def nics(kernel, model, tests, name=None):
 
 
 def bonds(kernel, tests):
-    """Two queue pairs and a hash over them, and a model that cannot be in a bond; returns
-    pytest's exit code."""
+    """Run tests with NICs that have two queue pairs and a hash over them, and with one NIC of a
+    model that cannot be in a bond. Return pytest's exit code."""
     network, devices = wires("virtio-net-pci", BUSY, last="e1000e")
     command = f"FDP_LINKS=nics FDP_CORES='[0, 1]' FDP_MIB=192 {PYTEST} {tests}"
     return in_guest(kernel, "bonds", command, devices, network)
 
 
-# A NIC with one lane in a slot of sixteen; nobody uses it.
+# A NIC with one lane in a slot of sixteen. No test forwards by it.
 SLOT = "-device pcie-root-port,id=sixteen,chassis=1,x-speed=8,x-width=16 -device e1000e,bus=sixteen"
 
 
 def two_nodes(kernel, name, tests):
-    """A machine of two NUMA nodes, a CPU and half of the memory each, and no NIC but one that
-    is there to be looked at, with a kernel that has every kind of link."""
+    """Run tests on a machine of two NUMA nodes with one CPU and half of the memory each. Its
+    only NIC is one for the doctor to examine. Its kernel has every kind of link."""
     devices = SLOT.split()
     for node in range(2):
         devices += [
@@ -137,7 +142,8 @@ def two_nodes(kernel, name, tests):
     return in_guest(kernel, name, f"{PYTEST} {tests}", devices)
 
 
-# For a dataplane on the host, in QEMU's network namespace; a port a side.
+# The configuration of a dataplane on the host, in QEMU's network namespace, with a port for
+# each side.
 HOSTED = """\
 ports:
   - {{tap: vm0, device: "net_vhost,iface={dir}/0.sock"}}
@@ -150,8 +156,8 @@ memory: {{size-mib: 64}}
 
 
 def hosted(kernel, name, tests):
-    """No NIC but two that are ports of a dataplane beside QEMU, by vhost-user; it dies with
-    QEMU."""
+    """Run tests with two NICs that are vhost-user ports of a dataplane beside QEMU. The
+    dataplane ends with QEMU."""
     with tempfile.TemporaryDirectory(dir=kernel.dir) as there:
         config = f"{there}/config.yaml"
         with open(config, "w", encoding="ascii") as file:
@@ -164,7 +170,7 @@ until [ -S {there}/control.sock ]; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ]; d
 ip addr add 192.0.2.1/26 dev vm0
 ip addr add 192.0.2.65/26 dev vm1"""
         devices = [
-            # The dataplane sees the guest's memory.
+            # The dataplane maps the guest's memory.
             "-object", f"memory-backend-memfd,id=mem,size={guest.MIB}M,share=on",
             "-machine", "memory-backend=mem",
         ]  # fmt: skip
@@ -172,14 +178,14 @@ ip addr add 192.0.2.65/26 dev vm1"""
             devices += [
                 "-chardev", f"socket,id=vhost{n},path={there}/{n}.sock",
                 "-netdev", f"vhost-user,id=n{n},chardev=vhost{n}",
-                # QEMU 7.2 without KVM ends when such a NIC has interrupts by MSI-X.
+                # Without KVM QEMU 7.2 ends if such a NIC has MSI-X interrupts.
                 "-device", f"virtio-net-pci,netdev=n{n},mac={far_mac(n)},vectors=0",
             ]  # fmt: skip
         return in_guest(kernel, name, f"{PYTEST} {tests}", devices, network)
 
 
 def packaged(kernel, name, model, more, cpus, tests):
-    """With the package, under systemd; returns pytest's exit code."""
+    """Run tests with the package, under systemd. Return pytest's exit code."""
     network, devices = wires(model, more)
     words = f"FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb'"
     command = f"{words} {PYTEST} {tests}"
@@ -187,18 +193,19 @@ def packaged(kernel, name, model, more, cpus, tests):
 
 
 def unprotected(kernel, name, tests):
-    """No IOMMU, and virtio as QEMU has it for who asks for no more; under systemd, whose unit
-    forbids what such NICs need."""
+    """Run tests without an IOMMU and with QEMU's default virtio, under systemd, whose unit
+    forbids the access that such NICs need."""
     network, devices = wires("virtio-net-pci", "")
     command = f"FDP_LINKS=nics FDP_DRIVER=net_virtio FDP_MIB=96 {PYTEST} {tests}"
     return in_guest(kernel, name, command, devices, network, systemd=True, iommu=False)
 
 
 def all_parts(kernel):
-    """{name: (what runs it, its tests in pytest's words)}, those that take longest first."""
+    """Return {name: (function that runs the part, its tests in pytest's words)}, the longest
+    first."""
     some = functools.partial
     return {
-        # Scenarios that this machine's own kernel may not have.
+        # Scenarios that this machine's own kernel may not support.
         "scenarios": (
             some(hosted, kernel, "scenarios"),
             "tests/vm/test_vhost_user.py tests/system/test_scenarios.py -m guest",
@@ -223,7 +230,7 @@ def all_parts(kernel):
         ),
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         "noiommu": (some(unprotected, kernel, "noiommu"), "tests/vm/test_noiommu.py"),
-        # Tags by the NIC, and by us on the same.
+        # VLAN tags by the NIC, and by the dataplane on the same NIC.
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py tests/vm/test_vlan_moved.py"),
         **{
             m: (some(nics, kernel, m), "tests/vm/test_nic.py tests/vm/test_nic_restart.py")
@@ -237,15 +244,15 @@ def all_parts(kernel):
 
 
 def chosen_parts(which):
-    """{name: its tests in pytest's words} of a run: "" for the smoke test, --package, or --all
-    but the package's."""
+    """Return {name: its tests in pytest's words} of a run: "" for the smoke test, --package, or
+    --all for all parts without the package's."""
     parts = {name: tests for name, (_, tests) in all_parts(None).items()}
     smoke = {SMOKE: parts.pop(SMOKE)}
     return smoke if which == "" else {n: t for n, t in parts.items() if (n in PACKAGED) is (which == "--package")}
 
 
 def left_out():
-    """The parts that `make test-vm` does not run, in words."""
+    """Return the parts that `make test-vm` does not run, as text."""
     return (
         f"not run here: {', '.join(chosen_parts('--all'))} (make test-vm-all); "
         f"{', '.join(PACKAGED)} (make test-vm-package)"
@@ -253,8 +260,8 @@ def left_out():
 
 
 def compile_tests():
-    """Byte code of the tests, as Python and as pytest has it: a guest sees this machine's files,
-    and takes seconds for what takes a moment here."""
+    """Compile the tests to byte code for Python and pytest. A guest uses this machine's files,
+    and compiling takes it seconds."""
     files = sorted({w for tests in chosen_parts("--all").values() for w in tests.split() if "/" in w})
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for argv in (["-m", "compileall", "-q", "tests"],
@@ -264,14 +271,14 @@ def compile_tests():
 
 
 def none_chosen(tests):
-    """Would pytest find nothing to run? To ask it here takes less than a boot."""
+    """Return True if pytest would select no test. This takes less time than a boot."""
     command = f"{PYTEST} --collect-only {tests}"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, check=False)
     return done.returncode == NO_TESTS
 
 
 def jobs_for(parts, choose):
-    """The guests, and the package where one of them wants it."""
+    """Return the jobs: the guests, and the package if one of them needs it."""
     jobs = []
     for name, tests in parts.items():
         needs = "package" if name in PACKAGED else None
@@ -280,14 +287,14 @@ def jobs_for(parts, choose):
         argv = [sys.executable, os.path.abspath(__file__), "--part", name, f"{tests} {choose}"]
         jobs.append(beside.Job(name, argv, needs))
     if any(job.needs for job in jobs):
-        # What only a debugger reads takes a quarter of the time.
+        # Debug symbols take a quarter of the time, and no test needs them.
         more = {"DEB_BUILD_OPTIONS": "noautodbgsym"}
         jobs.insert(0, beside.Job("package", ["make", "--no-print-directory", "deb"], more=more))
     return jobs
 
 
 def how_it_went(name, code):
-    """{"passed": n, "failed": n, ...} by pytest's last lines in a guest's log."""
+    """Return {"passed": n, "failed": n, ...} from pytest's last lines in a guest's log."""
     found, text = {}, ""
     with contextlib.suppress(FileNotFoundError):
         with open(f"{ROOT}/build/vm/{name}.log", encoding="utf-8", errors="replace") as file:
@@ -302,8 +309,8 @@ def how_it_went(name, code):
 
 
 def stood_still(name):
-    """Did the guest's kernel find that a CPU of its own did not run? Then timers and interrupts
-    were lost, and any test may fail for it."""
+    """Return True if the guest's kernel reported that one of its CPUs did not run. Then timers
+    and interrupts were lost, and any test may fail because of it."""
     with contextlib.suppress(FileNotFoundError):
         with open(f"{ROOT}/build/vm/{name}.log.console", encoding="utf-8", errors="replace") as file:
             return re.search(r"rcu: INFO: .*detected stall", file.read()) is not None
@@ -311,7 +318,7 @@ def stood_still(name):
 
 
 def run_tests(words="", which=""):
-    """All parts of a run, of each the tests that `words` choose; returns the exit code."""
+    """Run all parts of a run, with the tests that `words` choose. Return the exit code."""
     start = time.monotonic()
     choose = f"-k '{words}'" if words else ""
     what = target(which)
@@ -344,7 +351,7 @@ def run_tests(words="", which=""):
 
 
 def target(which):
-    """Of the Makefile."""
+    """Return the Makefile's target of a run."""
     return f"test-vm{which.replace('--', '-')}"
 
 
@@ -352,20 +359,20 @@ OTHER = {"--all": "--package", "--package": "--all"}
 
 
 def summary(what, total, took, which):
-    """The last line."""
+    """Return the last line."""
     counts = ", ".join(f"{n} {key}" for key, n in total.items() if n or key == "passed")
     line = f"{what}: {counts} in {took:.0f} s"
     return line if which != "" else f"{line}; {left_out()}"
 
 
 def slots():
-    """Guests at a time: one a core, as far as there is memory for them. With four the longest
-    takes all of the time."""
+    """Return the number of guests at a time: one a core, if there is memory for them, and four
+    at most, because then the longest guest takes the whole time."""
     return max(1, min(len(os.sched_getaffinity(0)), guest.memory_mib() // guest.NEEDS_MIB, 4))
 
 
 def run_part(kernel, name, tests):
-    """One guest; returns the exit code."""
+    """Run one guest. Return its exit code."""
     parts = all_parts(kernel)
     if name not in parts:
         print(f"run.py: there is no part {name}; there are {', '.join(parts)}")
@@ -375,14 +382,15 @@ def run_part(kernel, name, tests):
 
 
 def run_lab(kernel, name):
-    """A scenario of frr-config in a guest; returns its exit code."""
+    """Run a scenario of frr-config in a guest. Return its exit code."""
     command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {name}"
     return in_guest(kernel, "lab", command)
 
 
 def can_run(what, kernel):
-    """Can there be guests here, with a kernel? If not: why not, as one line of `what`. What we
-    do ourselves and what a guest does is never a reason: that is a failure."""
+    """Return True if guests can run here and there is a kernel. Otherwise print the reason on a
+    line that begins with `what`. A fault of the project or of a guest is never such a reason;
+    it is a failure."""
     reason = guest.why_not()
     try:
         if reason is None:
@@ -395,27 +403,27 @@ def can_run(what, kernel):
 
 
 def no_scenario(words):
-    """The list, or that there is none of that name, before anything is fetched or booted for it.
-    Returns the exit code; None: there is one."""
-    from lab import scenario  # its claims want what no other part does
+    """Print the list of scenarios, or that there is none of that name, before any download or
+    boot. Return the exit code, or None if the scenario exists."""
+    from lab import scenario  # its claims need modules that no other part needs
 
     makes = "make lab-vm S=NAME proves one of these in a virtual machine, and leaves nothing:"
     return scenario.not_one(words, makes)
 
 
 def main(words):
-    """Returns the exit code."""
+    """Run the command line. Return the exit code."""
     if words[:1] == ["--lab"]:
         code = no_scenario(words[1:])
         if code is not None:
             return code
     which = words.pop(0) if words[:1] in (["--all"], ["--package"]) else ""
     if which == "" and words and not words[0].startswith("--"):
-        which = "--all"  # of which they choose
+        which = "--all"  # the words choose among all tests
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
         if words[:1] == ["--part"]:
-            # Of a run of all parts it is there, and others read it.
+            # In a run of all parts the kernel is prepared, and other guests read it.
             if not kernel.is_there():
                 if not can_run("run.py", kernel):
                     return 1

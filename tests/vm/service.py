@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's service in a test's words: systemd holds it, on four NICs of the guest. Its
-fixtures, machine and router, are conftest.py's, so that several files share one."""
+"""The package's service on four NICs of the guest, under systemd. Its fixtures `machine` and
+`router` are those of conftest.py, so that several files share one service."""
 
 import contextlib
 import itertools
@@ -14,25 +14,25 @@ from router import Router, running
 
 NAME = "fpm-dataplane"
 CONFIG = f"/etc/{NAME}/config.yaml"
-# Without triggers: to index all manual pages takes the guest minutes; and without the lists of
-# all other packages' files, which takes it half of one.
+# Without triggers, because to index all manual pages takes the guest minutes. Without the lists
+# of all other packages' files, because to read them takes half a minute.
 DPKG = ["dpkg", "--admindir=/run/dpkg", "--no-triggers"]
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 
 
 def systemctl(*words, check=True):
-    """What it says."""
+    """Run systemctl. Return its output."""
     return netns.command(["systemctl", *words], check=check)
 
 
 def state(key):
-    """One property of the service, as text."""
+    """Return one property of the service as text."""
     return systemctl("show", "--value", "-p", key, NAME).strip()
 
 
 class Service(Dataplane):
-    """The daemon of the package, as systemd holds it."""
+    """The package's daemon, which systemd runs."""
 
     def __init__(self, *words):
         super().__init__(*words)
@@ -56,7 +56,7 @@ class Service(Dataplane):
         return self.poll()
 
     def log(self, lines=15):
-        netns.command(["journalctl", "--sync"])  # what a program that has ended said is there
+        netns.command(["journalctl", "--sync"])  # then the log is complete
         return netns.command(
             ["journalctl", "-q", "-o", "cat", "-u", NAME, "-n", str(lines)]
         )
@@ -64,7 +64,7 @@ class Service(Dataplane):
 
 @pytest.fixture(scope="session")
 def machine(package):
-    """The package's service runs on four NICs."""
+    """Run the package's service on four NICs."""
     router = Router(name="svc")
     router.config, router.socket = CONFIG, f"/run/{NAME}/control.sock"
     router.control.path = router.socket
@@ -89,13 +89,13 @@ def routes(router):
 
 
 def forwards(router):
-    """A packet of each family comes out."""
+    """Check that a packet of each family is forwarded."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     return [router.forwarded(lan, lan.probe(HOST[f]), wan, 5) for f in (4, 6)]
 
 
 def wait_for_other(router, was):
-    """systemd has started another daemon than `was`, and it answers."""
+    """Wait until systemd has started another daemon than `was` and it answers."""
     router.control.close()
     now = router.daemon.back(was, 60)
     assert now == int(state("MainPID"))
@@ -106,15 +106,16 @@ def wait_for_other(router, was):
 
 @contextlib.contextmanager
 def traffic(router, was):
-    """Packets pass while another daemon than `was` comes, and then again, before zebra is back;
-    prints how long none came out, which is long in a guest without KVM."""
+    """Send packets while another daemon replaces `was`, and until they pass again, before zebra
+    connects. Print the longest time without a packet, which is long in a guest without KVM."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     with router.stream(lan, HOST[4], rate=100) as stream:
         yield
         router.control.close()
         router.daemon.back(was, 60)
         router.forwarded(lan, lan.probe(HOST[4]), wan, 20)
-    # Not what is lost: before a NIC that is closed QEMU keeps ten seconds of it.
+    # The times of arrival, not the lost packets: QEMU keeps ten seconds of packets before a
+    # closed NIC.
     came = sorted(when for when, _ in wan.timed(stream.mark))
     rest = max(after - before for before, after in itertools.pairwise(came))
     print(f"{stream.sent} packets; transit rested {rest:.2f} s")

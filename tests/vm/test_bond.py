@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bonds as ports: of two NICs by DPDK (run.py tells how the cables lead to the kernel's NICs),
-where the other end is a bond of the kernel's, or a bridge; and a bond of the kernel's itself.
-A cable is pulled at both ends, as cables are."""
+"""Bonds as ports. A bond of two NICs by DPDK has a bond or a bridge of the kernel at the other
+end (run.py has the cables). A bond of the kernel is a port by AF_PACKET. A cable is pulled at
+both ends."""
 
 import contextlib
 import os
@@ -19,12 +19,13 @@ from wire import token_of
 
 HOST, NET = "203.0.113.9", "203.0.113.0/24"
 MEMBERS = (1, 2)  # numbers of the NICs in the bond
-LOSS_S = 1.0  # at most, from the moment a member is gone
-IN_USE = 0x3C  # of LACP's states: aggregation, synchronization, collecting, distributing
+LOSS_S = 1.0  # at most, from the moment a member is lost
+IN_USE = 0x3C  # LACP's states: aggregation, synchronization, collecting, distributing
 UP_S = 3  # at most, until LACP is up
-# Of that ours, at most: from the link until we tell that we are in sync, which is while Linux
-# waits (half a second of our own, rounds of 0.1 s, a word each third of a second); from its
-# word that it takes frames until ours that we send some.
+# The parts of UP_S that the dataplane may take. IN_SYNC_S: from the link until the dataplane
+# announces that it is in sync, while Linux waits (half a second of our own, rounds of 0.1 s, a
+# LACPDU each third of a second). ANSWER_S: from Linux's LACPDU that it collects until our
+# LACPDU that we distribute.
 IN_SYNC_S, ANSWER_S = 1.2, 0.6
 JUMBO = 9000
 LACP = "bond mode 802.3ad lacp_rate fast miimon 50 xmit_hash_policy layer3+4"
@@ -33,7 +34,7 @@ PEERS = {1: "bridge mcast_snooping 0", 4: LACP}
 
 
 def group(name, kind, members, address):
-    """Lines for `ip`: make an interface of several, which are down."""
+    """Return lines for `ip` that make an interface of several members, which are down."""
     lines = [f"link add {name} type {kind}"]
     lines += [f"link set {m} master {name}" for m in members]
     lines += [f"link set {m} up" for m in members]
@@ -41,7 +42,8 @@ def group(name, kind, members, address):
 
 
 class Bonded(links.Nics):
-    """lan is a NIC, wan a bond of two; wan at the other end is what the kernel makes of its."""
+    """The port lan is a NIC, the port wan a bond of two. The kernel at the other end of wan has
+    a bond or a bridge of its two NICs."""
 
     def __init__(self, mode):
         super().__init__()
@@ -64,7 +66,7 @@ class Bonded(links.Nics):
 
 
 class KernelBonds(links.Veths):
-    """wan is a bond of two veths that the kernel makes, at either end."""
+    """The port wan is a bond of two veths. The kernel makes the bond at both ends."""
 
     def make(self, dut):
         netns.command(["modprobe", "bonding"])
@@ -80,8 +82,8 @@ class KernelBonds(links.Veths):
 
 @contextlib.contextmanager
 def a_router(name, wiring, *edits):
-    """A router of two ports, wan being a bond, that is started again when it dies; `edits` of
-    its configuration are (old, new)."""
+    """Run a router of two ports, wan being a bond, under a supervisor. `edits` of its
+    configuration are (old, new)."""
     router = Router(name=name, supervised=True, metrics=METRICS)
     router.names, router.wiring = ("lan", "wan"), wiring
     with running(router, *edits):
@@ -90,8 +92,9 @@ def a_router(name, wiring, *edits):
 
 @pytest.fixture(scope="module")
 def bond(request):
-    """A router with a bond of DPDK's, of the mode that a test asks for; one at a time."""
-    # Packet buffers are as long as the longest MTU of the start.
+    """Run a router with a bond by DPDK in the mode that a test asks for, one router at a
+    time."""
+    # Packet buffers have the size of the longest MTU at the start.
     jumbo = ("tap: lan0\n", f"tap: lan0\n    mtu: {JUMBO}\n")
     cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
     with a_router("bond", Bonded(request.param), jumbo, cores) as router:
@@ -103,7 +106,7 @@ backup = pytest.mark.parametrize("bond", [1], indirect=True, ids=["active-backup
 
 
 def members(router):
-    """{number of its NIC: "active", "idle" or "down"}."""
+    """Return {number of its NIC: "active", "idle" or "down"}."""
     rows = router.port_row(router.wires["wan"])["bond"]["members"]
     by = {row["device"]: row for row in rows}
     rows = {n: by[links.pci(n)] for n in MEMBERS}
@@ -112,13 +115,13 @@ def members(router):
 
 
 def both_active(router):
-    """Traffic goes by both."""
+    """Return True if both members carry traffic."""
     return members(router) == dict.fromkeys(MEMBERS, "active")
 
 
 @contextlib.contextmanager
 def pulled(qmp, *numbers):
-    """The cables of these NICs are out."""
+    """Pull the cables of these NICs for the length of the block."""
     plug(qmp, numbers, False)
     try:
         yield
@@ -137,7 +140,7 @@ def carrier(router):
 
 
 def routed(router):
-    """HOST is behind wan, lan's peer behind lan; returns both wires."""
+    """Set a route to HOST by wan, with the peer of lan behind lan. Return both wires."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     router.ready()
     router.route(NET, via=wan.peer4, wire=wan)
@@ -145,20 +148,21 @@ def routed(router):
 
 
 def lost_for(stream, wire, since):
-    """Seconds from `since` to the last packet that did not arrive; 0: none was lost."""
+    """Return the seconds from `since` to the last packet that did not arrive; 0: none was
+    lost."""
     lost = stream.lost(wire)
     return max(stream.time_of(n) - since for n in lost) if lost else 0.0
 
 
 def loses_no_second(router, qmp, n):
-    """The cable of a member is pulled: both ways go on, within a second."""
+    """Pull the cable of a member and check that packets pass both ways within a second."""
     lan, wan = routed(router)
     with contextlib.ExitStack() as undo:
         out = undo.enter_context(router.stream(lan, HOST, rate=50, flows=16))
         back = undo.enter_context(router.stream(wan, lan.peer4, rate=50, flows=16))
         since = out.times[-1]
         with pulled(qmp, n):
-            # Half of them after the second that it may take.
+            # Half of the packets are sent after the second that the change may take.
             for stream in (out, back):
                 enough = len(stream.times) + 2 * LOSS_S * stream.rate
                 eventually(lambda s=stream, e=enough: s.sent > e, 20, 0.1, "packets")
@@ -172,7 +176,7 @@ def loses_no_second(router, qmp, n):
 
 
 def restarted(router):
-    """As planned. Returns the pid that was."""
+    """Restart as planned. Return the pid of the old daemon."""
     was = router.daemon.pid()
     done = router.fpmctl("restart", timeout=240)
     assert done.returncode == 0, done.stderr
@@ -180,13 +184,13 @@ def restarted(router):
 
 
 def killed(router):
-    """kill -9. Returns the pid that was."""
+    """End the daemon with kill -9. Return its pid."""
     return router.daemon.crash()
 
 
 def comes_back(router, end, as_it_was):
-    """Another daemon on the same NICs: the TAP loses no carrier, what zebra taught is in force
-    at once; the members are as they were, and a stream goes on, as soon as after a cable."""
+    """Check another daemon on the same NICs. The TAP loses no carrier and zebra's routes are in
+    force at once. The members are as before, and a stream passes again within UP_S."""
     lan, wan = routed(router)
     eventually(lambda: as_it_was(router), 10, 0.1, "members")
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 5, 0.05, "a checkpoint")
@@ -210,15 +214,16 @@ def comes_back(router, end, as_it_was):
 @pytest.mark.quick
 @lacp
 def test_lacp_comes_up_within_three_seconds(bond, qmp):
-    """From two cables without link, each time: the TAP has carrier and both members carry
-    traffic. What is ours of that is less, and is told: Linux waits two seconds. Time in which
-    this guest was not there to do anything is nobody's."""
+    """Three times, from two cables without link: the TAP has carrier and both members carry
+    traffic within three seconds. The dataplane's part of the time is shorter and is checked by
+    itself, because Linux waits two seconds. Time in which this guest did not run does not
+    count."""
     lan, wan = routed(bond)
     with Watch(bond.far, [f"m{n}" for n in MEMBERS]) as watch:
         for _ in range(3):
             with pulled(qmp, *MEMBERS):
                 eventually(lambda: not carrier(bond), 3, 0.02, "no carrier without a member")
-                # Forwarders are told before the TAP.
+                # Forwarders know it before the TAP.
                 assert bond.port_row(wan)["link"] == "down"
                 assert members(bond) == dict.fromkeys(MEMBERS, "down")
             begin = time.time()
@@ -226,7 +231,7 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
             end = time.time()
             said = lambda n, ours, state: watch.first(f"m{n}", begin, ours, state)  # noqa: E731
             for n in MEMBERS:
-                # That we send is told within a third of a second.
+                # The dataplane announces `distributing` within a third of a second.
                 sends = eventually(lambda n=n: said(n, True, DISTRIBUTING), 3, 0.02, "a word")
                 in_sync, asked = said(n, True, SYNCHRONIZATION), said(n, False, COLLECTING)
                 assert watch.took(begin, in_sync) < IN_SYNC_S, watch.story(begin)
@@ -244,8 +249,8 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
 
 @lacp
 def test_flows_are_spread_over_members_and_queues_both_ways(bond):
-    """By addresses and ports at either end: each member has a good part, and of what the
-    members have each forwarder."""
+    """Both ends spread flows by addresses and ports: each member carries a good part of the
+    flows, and each forwarder handles a good part of them."""
     lan, wan = routed(bond)
     eventually(lambda: both_active(bond), 10, 0.1, "both")
     row = bond.port_row(wan)
@@ -265,7 +270,7 @@ def test_flows_are_spread_over_members_and_queues_both_ways(bond):
 
 
 def counters(router, n):
-    """Frames that the kernel's NIC of a cable has had, and has sent."""
+    """Return the frames that the kernel's NIC of a cable has received and sent."""
     rows = netns.read_proc(router.far, "/proc/net/dev").splitlines()
     row = next(row for row in rows if row.strip().startswith(f"m{n}:"))
     fields = row.split(":")[1].split()
@@ -274,7 +279,8 @@ def counters(router, n):
 
 @lacp
 def test_without_lacp_at_the_other_end_there_is_no_carrier(bond, qmp):
-    """Cables alone are no way out: routes wait until there is one."""
+    """Links without LACP at the other end give no carrier. The port has carrier when LACP is
+    up."""
     with pulled(qmp, *MEMBERS):
         eventually(lambda: not carrier(bond), 3, 0.02, "no carrier")
         netns.link_set(bond.far, "wan", False)
@@ -291,7 +297,8 @@ def test_without_lacp_at_the_other_end_there_is_no_carrier(bond, qmp):
 @lacp
 @pytest.mark.parametrize("end, n", [(restarted, 1), (killed, 2)])
 def test_lacp_goes_on_when_restarted_and_without_a_member(bond, qmp, end, n):
-    """Either of them, and it is back when its cable is."""
+    """LACP is up after a restart or a crash. Traffic goes by either member alone, and by both
+    when the cable is back."""
     comes_back(bond, end, both_active)
     loses_no_second(bond, qmp, n)
     eventually(lambda: both_active(bond), 10, 0.1, "both")
@@ -299,7 +306,7 @@ def test_lacp_goes_on_when_restarted_and_without_a_member(bond, qmp, end, n):
 
 @lacp
 def test_a_vlan_on_a_bond(bond, qmp):
-    """Tagged frames come and go by whichever member."""
+    """Tagged frames pass both ways by each member."""
     lan, wan = routed(bond)
     bond.ip("link add link wan0 name wan0.100 type vlan id 100", "link set wan0.100 up",
             "addr add 192.0.2.129/26 dev wan0.100")  # fmt: skip
@@ -322,7 +329,8 @@ def test_a_vlan_on_a_bond(bond, qmp):
 
 @lacp
 def test_a_bond_goes_and_comes(bond):
-    """Its NICs are given back, and are nobody else's while it has them."""
+    """A bond's NICs belong to it alone. `port del` gives them back, and `port add` takes them
+    again."""
     wan = bond.wires["wan"]
     device = bond.wiring.device("wan")
     taken = bond.fpmctl("port", "add", "ext0", "device", links.pci(2))
@@ -342,8 +350,8 @@ def test_a_bond_goes_and_comes(bond):
 
 
 def long_frames_by_each_member(router, qmp, as_it_was):
-    """The MTU is raised beyond the one that its NICs were opened with, live, and is in force for
-    either, both ways; no packet of a stream is lost by it."""
+    """Raise the MTU of a running bond beyond that at which its NICs were opened. It is in force
+    for each member, both ways. No packet of a stream is lost."""
     lan, wan = routed(router)
     eventually(lambda: as_it_was(router), 10, 0.1, "members")
     assert router.port_row(wan)["mtu"] == 1500
@@ -364,16 +372,17 @@ def long_frames_by_each_member(router, qmp, as_it_was):
                     probe = bytes(wire.probe(dst, size=size))
                     wire.send(probe)
                     came = out.expect_raw(token_of(probe), 5)
-                    # Past the headers that a router rewrites.
+                    # These octets are behind the headers that a router rewrites.
                     assert came[14 + 40 :] == probe[14 + 40 :], (n, size, wire.name)
-        # At both ends: Linux takes a while to choose between the two when the other goes now.
+        # Wait for both ends: Linux needs a while to choose between the members when the other
+        # is lost now.
         eventually(lambda: as_it_was(router), 10, 0.1, "members")
     done = router.fpmctl("port", "set", wan.tap, "mtu", "1500")
     assert done.returncode == 0, done.stderr
 
 
 def alone(router, n):
-    """Is one member down, and does traffic go by the other?"""
+    """Return True if one member is down and traffic goes by the other."""
     return sorted(members(router).items()) == sorted({n: "down", 3 - n: "active"}.items())
 
 
@@ -394,7 +403,8 @@ def first_active(router):
 @backup
 @pytest.mark.parametrize("end, n", [(restarted, 2), (killed, 1)])
 def test_active_backup_goes_on_when_restarted_and_by_the_other(bond, qmp, end, n):
-    """The first is used while it has a link, the other while it has none."""
+    """The first member carries traffic while it has a link, the other while the first has none.
+    This holds after a restart and after a crash."""
     comes_back(bond, end, first_active)
     loses_no_second(bond, qmp, n)
     eventually(lambda: first_active(bond), 5, 0.02, "the first")
@@ -403,7 +413,8 @@ def test_active_backup_goes_on_when_restarted_and_by_the_other(bond, qmp, end, n
 
 @backup
 def test_active_backup_without_members_has_no_carrier(bond, qmp):
-    """And has it again with the second alone."""
+    """Without members the TAP has no carrier. It has carrier again with the second member
+    alone."""
     lan, wan = routed(bond)
     with pulled(qmp, 1):
         with pulled(qmp, 2):
@@ -416,8 +427,8 @@ def test_active_backup_without_members_has_no_carrier(bond, qmp):
 
 @backup
 def test_a_driver_that_hides_its_link_is_refused(bond):
-    """e1000e's: it promises an interrupt that never comes, and DPDK believes it. Alone it is
-    a port as ever."""
+    """e1000e's driver promises an interrupt that never comes, and DPDK believes it. So a bond
+    refuses the NIC, which works as a port by itself."""
     links.give_to_vfio(links.pci(3))
     device = f"net_bonding1,mode=1,member={links.pci(3)},member=0000:00:{links.FAR_SLOT + 3:x}.0"
 
@@ -431,7 +442,8 @@ def test_a_driver_that_hides_its_link_is_refused(bond):
 
 
 def test_a_bond_of_the_kernels_is_a_port():
-    """What AF_PACKET can do for interfaces that only the kernel has: LACP and all."""
+    """A bond of the kernel with LACP is a port by AF_PACKET: traffic goes on when a member is
+    lost."""
     with a_router("kernel", KernelBonds()) as router:
         lan, wan = routed(router)
         for n in MEMBERS:
@@ -450,8 +462,8 @@ def test_a_bond_of_the_kernels_is_a_port():
 
 
 def lacp_is_up(router):
-    """Both ends of both members say so, by the kernel at the other end, which has one aggregator
-    of them."""
+    """Return True if both ends of both members are up, by the kernel at the other end, which
+    has one aggregator of them."""
     text = netns.read_proc(router.far, "/proc/net/bonding/wan")
     states = [int(n) & IN_USE == IN_USE for n in re.findall(r"port state: (\d+)", text)]
     aggregators = set(re.findall(r"Aggregator ID: (\d+)", text))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More VLANs, more VRFs than `limits:` has room for: those that found room are served on, the
-others are counted, said and shown, and come in by themselves when some go."""
+"""More VLANs and VRFs than `limits:` allows: those in the table are served, the others are
+counted, logged and shown. A refused one gets a place by itself when others are deleted."""
 
 from types import SimpleNamespace
 
@@ -18,9 +18,9 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 @pytest.fixture(scope="module")
 def few():
-    """A router on veths with room for few."""
+    """Run a router on veths with small limits."""
     router = Router(name="few")
-    # build() writes the file, start() reads it.
+    # build() writes the file and start() reads it.
     build = router.build
 
     def with_limits():
@@ -34,7 +34,8 @@ def few():
 
 
 def filled(dut, name, most, refused):
-    """The table is full, and whoever asks is told; in the log once a second at most."""
+    """Check that the table is full and that fpmctl shows it. The log has it at most once a
+    second."""
     row = eventually(lambda: (r := table(dut, name))["refused"] >= refused and r, 10)
     assert (row["used"], row["max"], row["key"]) == (most, most, f"limits.{name}")
     eventually(lambda: said(dut, f"table is full table={name} max={most} .*key=limits.{name}")[1], 5)
@@ -44,7 +45,8 @@ def filled(dut, name, most, refused):
 
 
 def test_vlans_beyond_the_limit_come_in_when_others_go(few):
-    """A frame of one beyond is dropped, by a reason; the others forward."""
+    """A frame of a VLAN beyond the limit is dropped with a reason. The other VLANs forward. The
+    refused VLAN gets a place when others are deleted."""
     dut, lan, wan = few, few.wires["lan"], few.wires["wan"]
     dut.ready()
     ids = range(101, 101 + VLANS + MORE)
@@ -75,7 +77,8 @@ def test_vlans_beyond_the_limit_come_in_when_others_go(few):
 
 
 def test_vrfs_beyond_the_limit_come_in_when_others_go(few):
-    """What comes in by members of one beyond is dropped, by a reason; of the others forwarded."""
+    """Packets from members of a VRF beyond the limit are dropped with a reason. The refused VRF
+    gets a place when another is deleted."""
     dut, lan, ext = few, few.wires["lan"], few.wires["ext"]
     dut.ready()
     names = [f"v{n}" for n in range(VRFS + 1)]

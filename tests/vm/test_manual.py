@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The manual's chapters for a machine with NICs, read and obeyed there: a router of FRR and
-the kernel moves to the dataplane and back, a new one is installed. systemd runs the machine,
-the commands are those of the pages (lib/docs.py), the neighbors are kernels and an FRR.
+"""The manual's chapters for a machine with NICs, run as commands: a router of FRR and the kernel
+moves to the dataplane and back, and a new router is installed. systemd runs the machine, the
+commands are those of the pages (lib/docs.py), and the neighbors are kernels and an FRR.
 
     far0 (isp, AS 65001)  enp3s0f0 or wan0, 192.0.2.1/30   the machine's two ports
     far1 (a host)         enp3s0f1 or lan0, 198.51.100.1/24
@@ -18,7 +18,7 @@ from lib.frr import Frr
 from lib.wait import PATIENCE, eventually
 
 MANUAL = docs.ROOT / "fpm-dataplane" / "manual"
-# The pages' addresses, and those of the virtual machine.
+# The PCI addresses of the pages, and those of the virtual machine.
 DEVICES = {
     "0000:03:00.0": links.pci(0),
     "0000:03:00.1": links.pci(1),
@@ -56,14 +56,14 @@ router bgp 65002
 
 
 def by_mac(mac):
-    """The interface that has it."""
+    """Return the interface with this MAC."""
     rows = json.loads(netns.command(["ip", "-j", "link"]))
     return next((row["ifname"] for row in rows if row.get("address") == mac), None)
 
 
 def name_nics():
-    """What udev would call them, had they the slots of the pages."""
-    netns.command(["udevadm", "settle"])  # it has names of its own for them
+    """Give the NICs the names that udev would give them in the slots of the pages."""
+    netns.command(["udevadm", "settle"])  # udev gives them names of its own
     for name, n in NAMES.items():
         was = eventually(lambda n=n: by_mac(links.port_mac(n)), 10, 0.05, f"NIC {n}")
         if was != name:
@@ -71,7 +71,7 @@ def name_nics():
 
 
 def far_end(n, address, more=()):
-    """Namespace far`n` with the NIC at the other end of port n's wire."""
+    """Make namespace far`n` with the NIC at the other end of port n's wire."""
     name = f"far{n}"
     netns.command(["ip", "netns", "add", name])
     nic = eventually(lambda: by_mac(links.far_mac(n)), 10, 0.05)
@@ -82,7 +82,7 @@ def far_end(n, address, more=()):
 
 @pytest.fixture(scope="module")
 def machine(package):
-    """The neighbors are there, FRR is as Debian's package has it."""
+    """Make the neighbors. FRR has the configuration of Debian's package."""
     netns.command(["modprobe", "virtio_net"])
     name_nics()
     netns.command(["ip", "netns", "attach", "machine", "1"])
@@ -107,7 +107,7 @@ def machine(package):
 
 
 def run(block):
-    """As its reader does, in root's home directory."""
+    """Run a block as a reader does, in root's home directory."""
     text = block.text
     for there, here in DEVICES.items():
         text = text.replace(there, here)
@@ -122,30 +122,30 @@ def run(block):
 
 
 def blocks(page):
-    """Those of a page that are for this machine."""
+    """Return the blocks of a page that are for this machine."""
     return [block for block in docs.blocks(page) if block.place == "vm"]
 
 
 def answered():
-    """Does the host behind isp answer the one behind us?"""
+    """Return True if the host behind isp answers the host behind the machine."""
     said = netns.run("far1", ["ping", "-q", "-c", "1", "-W", "1", HOST], check=False)
     return " 1 received" in said
 
 
 def established():
-    """Is BGP with isp up?"""
+    """Return True if BGP with isp is established."""
     said = netns.command(["vtysh", "-c", "show bgp summary json"])
     peers = json.loads(said)["ipv4Unicast"]["peers"]
     return peers["192.0.2.2"]["state"] == "Established"
 
 
 def connected():
-    """Has zebra come to the dataplane?"""
+    """Return True if zebra has connected to the dataplane."""
     return json.loads(netns.command(["fpmctl", "--json", "show", "fpm"]))[0]["connected"]
 
 
 def by_whom():
-    """Who forwards: "kernel" or "dataplane"."""
+    """Return the forwarder of the packets: "kernel" or "dataplane"."""
     eventually(lambda: established() and answered(), 90, 0.5, "BGP is up and packets pass")
     before = sum(netns.forwarded("machine"))
     assert all(answered() for _ in range(5))
@@ -153,7 +153,7 @@ def by_whom():
 
 
 def may_ask(user):
-    """Does the daemon answer to somebody, by fpmctl?"""
+    """Return True if the daemon answers fpmctl of this user."""
     ask = ["runuser", "-u", user, "--", "fpmctl", "show", "ports"]
     try:
         return "lan0" in netns.command(ask)
@@ -163,7 +163,7 @@ def may_ask(user):
 
 
 def examined(*checks):
-    """What doctor says of the machine, all of it."""
+    """Return the states of doctor's checks of the machine."""
     said = netns.command(["fpmctl", "--json", "doctor", *checks], check=False)
     rows = json.loads(said)
     assert {row["check"] for row in rows} == set(checks)
@@ -172,7 +172,7 @@ def examined(*checks):
 
 
 def as_ifup():
-    """What /etc/network/interfaces would do."""
+    """Set the addresses as /etc/network/interfaces would."""
     for key in ("net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"):
         netns.command(["sysctl", "-qw", f"{key}=1"])
     for name, address in ADDRESSES.items():
@@ -180,7 +180,8 @@ def as_ifup():
 
 
 def test_a_router_of_frr_and_the_kernel_moves_and_goes_back(machine):
-    """Six steps and the way back: the same names, the same sessions; who forwards changes."""
+    """Six steps move the router to the dataplane, and the page's last commands move it back.
+    Names and sessions stay the same, but another program forwards."""
     as_ifup()
     with open("/etc/frr/frr.conf", "w", encoding="ascii") as file:
         file.write(OURS)
@@ -205,7 +206,8 @@ def test_a_router_of_frr_and_the_kernel_moves_and_goes_back(machine):
 
 
 def test_a_new_router_is_installed_and_changed_while_it_runs(machine):
-    """Install from the empty file on (install.md), then change the running router (operations.md)."""
+    """Install a router from an empty file (install.md), then change the running router
+    (operations.md)."""
     netns.command(["systemctl", "stop", "frr"])
     for name in NAMES:
         netns.ip_batch([f"addr flush dev {name}", f"link set {name} down"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's table of neighbors is full, of such as it will not throw out, and it refuses
-whoever is new (ENOBUFS). Its limits are the machine's and no namespace's
-(net.ipv4.neigh.default.gc_thresh3), so this is a guest's test."""
+"""The kernel's table of neighbors is full of entries that it does not delete, and it refuses
+new ones (ENOBUFS). The limits are the machine's, not a namespace's
+(net.ipv4.neigh.default.gc_thresh3), so this test needs a guest."""
 
 import contextlib
 import re
@@ -13,24 +13,24 @@ from lib import netns
 from lib.wait import eventually
 from wire import token_of
 
-FULL = 200  # neighbors that the kernel takes then
+FULL = 200  # the number of neighbors that the kernel accepts then
 AN_HOUR = 3600000
 
 
 @pytest.fixture
 def dut(on_veths):
-    """A router in its standard state."""
+    """Return a router in its standard state."""
     on_veths.ready()
     return on_veths
 
 
 def limit(family):
-    """Where the kernel has its limit."""
+    """Return the file of the kernel's limit."""
     return f"/proc/sys/net/ipv{family}/neigh/default/gc_thresh3"
 
 
 def read(path):
-    """What a file of the kernel's has."""
+    """Return the content of a file of the kernel's."""
     with open(path, encoding="ascii") as file:
         return file.read()
 
@@ -43,7 +43,7 @@ def write(path, text):
 
 @contextlib.contextmanager
 def kernel_is_full(dut, family):
-    """As many neighbors on ext as the kernel takes, all reachable for an hour."""
+    """Fill the kernel's table with neighbors on ext, all reachable for an hour."""
     ext, was = dut.wires["ext"], read(limit(family))
     key = f"net.ipv{family}.neigh.{ext.tap}.base_reachable_time_ms"
     host = "203.0.113.{}" if family == 4 else "2001:db8:e::{:x}"
@@ -61,14 +61,15 @@ def kernel_is_full(dut, family):
 
 
 def refusals(dut):
-    """(most lines of the log about it in a second, in all, the last one)."""
+    """Return (most lines of the log about refusals in a second, all of them, the last one)."""
     found = re.findall(r"^(\S{19}).*(neigh: kernel refuses to resolve .*)$", dut.log(4000), re.M)
     seconds = [second for second, _ in found]
     return max(map(seconds.count, seconds), default=0), len(found), found[-1][1] if found else ""
 
 
 def found(dut, at, gateway=None):
-    """Does a packet for `at` leave on wan now? If not, what is known of its neighbor is told."""
+    """Return the frame if a packet for `at` leaves on wan now. Otherwise raise an error with
+    all facts about its neighbor."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     lan.send(probe := lan.probe(at))
     try:
@@ -87,12 +88,13 @@ FAR = {4: ("198.18.7.0/24", "198.18.7.9"), 6: ("2001:db8:1818::/48", "2001:db8:1
 
 @pytest.mark.quick
 def test_a_full_table_of_the_kernels_costs_who_is_new_and_nobody_else(dut, family):
-    """RFC 6583, 7.1: a gateway in use and a host in use lose no packet. Who is new is not found:
-    its sender is told, the drop is counted, the log says whom the kernel refuses, and why, once
-    a second at most. When there is room again all of them are found, without anybody's help.
+    """RFC 6583, 7.1: a gateway in use and a host in use lose no packet. A new neighbor is not
+    found: the sender gets an error, the drop is counted, and the log names the neighbor that the
+    kernel refuses and the reason, at most once a second. When there is room again all of them
+    are found without help.
 
-    Nothing is taught meanwhile: of IPv4 the loopback's own entry is thrown out, too, and the
-    kernel has no other to carry FPM from 127.0.0.1 to 127.0.0.1.
+    zebra sends no routes meanwhile: for IPv4 the kernel deletes the loopback's own entry, too,
+    and has no other to carry FPM from 127.0.0.1 to 127.0.0.1.
     """
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     gateway, prefix, dst = case(family, 70)
@@ -108,7 +110,7 @@ def test_a_full_table_of_the_kernels_costs_who_is_new_and_nobody_else(dut, famil
 
     with dut.stream(lan, [dst, host], rate=100) as stream:
         with kernel_is_full(dut, family):
-            lan.srp1(probe := lan.probe(fresh), timeout=5)  # an ICMP error, which quotes it
+            lan.srp1(probe := lan.probe(fresh), timeout=5)  # an ICMP error that quotes it
             assert wan.got(token_of(probe)) == []
             eventually(lambda: refusals(dut)[1] > lines, 5, 0.05, "it is told")
             sent = stream.sent

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A NIC on PCI with DPDK's own driver, behind an IOMMU: what a driver does differently from
-AF_PACKET is shown here, once a model (run.py). What the walk does with packets is the
-system tests' to show."""
+"""A NIC on PCI with DPDK's own driver, behind an IOMMU, once for each model (run.py). The tests
+show where a driver differs from AF_PACKET. The system tests show the handling of packets."""
 
 import contextlib
 import json
@@ -30,7 +29,8 @@ VLAN = {4: ("203.0.113.1/24", "203.0.113.2"),
 
 @pytest.fixture(scope="module")
 def nic():
-    """A router on NICs, each with a queue pair a forwarder, that may get long frames."""
+    """Run a router on NICs that may get long frames. Each NIC has a queue pair for each
+    forwarder."""
     cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
     jumbo = ("    device:", f"    mtu: {JUMBO}\n    checksum-offload: auto\n    device:")
     with running(Router(name="nic", metrics="127.0.0.1:9620"), cores, jumbo) as router:
@@ -39,7 +39,7 @@ def nic():
 
 @pytest.fixture
 def router(nic):
-    """It, in its standard state."""
+    """Return the router in its standard state."""
     nic.ready()
     return nic
 
@@ -49,7 +49,7 @@ def peer(wire, family):
 
 
 def behind(router, name, family):
-    """A host behind the peer of a wire, routed."""
+    """Set a route to a host behind the peer of a wire. Return the host."""
     wire, host = router.wires[name], BEHIND[name, family]
     router.route(NETS[host], via=peer(wire, family), wire=wire)
     return host
@@ -65,7 +65,7 @@ def test_the_driver_is_the_models_own(router):
 
 @pytest.mark.quick
 def test_forwards_both_ways_without_loss(router, family):
-    """Two streams against each other, of many flows, so that every queue has some."""
+    """Two streams of many flows pass in opposite directions, so that every queue has some."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     to_wan, to_lan = behind(router, "wan", family), behind(router, "lan", family)
 
@@ -80,10 +80,10 @@ def test_forwards_both_ways_without_loss(router, family):
 
 @pytest.mark.quick
 def test_a_wrong_header_checksum_is_dropped(router):
-    """Found by the NIC where it looks, else by us, and so where it may not any more; a right
-    one passes either way."""
+    """The NIC finds a wrong checksum if its driver says so and the file allows it. Otherwise
+    the forwarder finds it. A packet with a right checksum passes in both cases."""
     lan, wan = router.wires["lan"], router.wires["wan"]
-    # Of the other models' drivers none says that it looks.
+    # The drivers of the other models do not offer it.
     able = os.environ["FDP_DRIVER"] == "net_e1000_em"
 
     for was, now in (("auto", "off"), ("off", "auto"), ("auto", "auto")):
@@ -96,7 +96,7 @@ def test_a_wrong_header_checksum_is_dropped(router):
         wrong[24] ^= 0x55
         assert router.not_forwarded(lan, bytes(wrong)) == {"ip4_checksum": 1}
         assert router.forwarded(lan, lan.probe(host), wan)
-        # The device is opened anew where it changes.
+        # A change opens the device again.
         router.edit_config(f"checksum-offload: {was}", f"checksum-offload: {now}")
         done(router, "config", "reload")
         for wire in (lan, wan):
@@ -105,8 +105,8 @@ def test_a_wrong_header_checksum_is_dropped(router):
 
 
 def test_every_queue_gets_its_share(router):
-    """RSS where there are several queues: no forwarder is left out. What the device says that it
-    hashes is told, and doctor looks at it."""
+    """With several queues RSS leaves no forwarder without packets. `show ports` and doctor tell
+    the headers that the device hashes."""
     row = router.port_row(router.wires["lan"])
     queues = row["queues"]
     found = {r["subject"]: r for r in json.loads(router.fpmctl("--json", "doctor", "rss").stdout)}
@@ -138,7 +138,8 @@ def test_every_queue_gets_its_share(router):
 
 
 def test_fewer_queues_than_cores_leave_no_flow_out(router):
-    """Of virtio, whose queues come in pairs, there are as many all the same."""
+    """With fewer queues than forwarders every flow passes. virtio keeps its number of queues,
+    because they come in pairs."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host = behind(router, "wan", 4)
     for n in (1, len(json.loads(os.environ["FDP_CORES"]))):
@@ -148,7 +149,8 @@ def test_fewer_queues_than_cores_leave_no_flow_out(router):
 
 
 def test_doctor_says_of_the_nic_what_is_so(router):
-    """Of each port, by every check that is about it; what only metal has is asked of no other."""
+    """Doctor has the right result for each port in every check. Checks that apply to metal only
+    are n/a for the devices of the hypervisor."""
     rows = json.loads(done(router, "--json", "device", "list"))
     groups = {row["port"]: row["iommu_group"] for row in rows}
     found = {}
@@ -161,7 +163,7 @@ def test_doctor_says_of_the_nic_what_is_so(router):
         assert of["iommu"] == ("ok", f"driver vfio-pci, IOMMU group {groups[wire.tap]}")
         assert of["members"][0] == of["queues"][0] == of["forwarding"][0] == "ok"
         slot = [of[check] for check in ("pcie-link", "ext-tag", "read-request")]
-        if os.environ["FDP_DRIVER"] == "net_e1000_em":  # as if it were one of metal
+        if os.environ["FDP_DRIVER"] == "net_e1000_em":  # QEMU's e1000e looks like a NIC of metal
             assert slot == [("ok", "x1 at 2.5 GT/s, its maximum: 2 Gbit/s"),
                             ("n/a", "the device has none"), ("warn", "128 octets")]  # fmt: skip
         else:
@@ -171,8 +173,8 @@ def test_doctor_says_of_the_nic_what_is_so(router):
 
 @pytest.mark.quick
 def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
-    """The carrier of a NIC is asked for now and then: within a second the TAP has none, what
-    went out there goes the other way, and back when the cable is back."""
+    """The driver polls the carrier of a NIC. Within a second after a cable is pulled the TAP
+    has no carrier. Its flows take the other next hop, and return when the cable is back."""
     lan, wan, alt = (router.wires[n] for n in ("lan", "wan", "alt"))
     hops = [router.zebra.hop(w.peer4, w) for w in (wan, alt)]
     group = router.zebra.group(hops)
@@ -199,8 +201,8 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
 
 
 def modes(router, qmp):
-    """Promiscuous and allmulticast, as the driver took them, of all ports alike; and where QEMU
-    tells, which is of virtio alone, the NIC's own word is the same."""
+    """Return (promiscuous, allmulticast), the same for all ports, as the driver accepted them.
+    QEMU tells the NIC's own state for virtio alone; there it must be the same."""
     (found,) = {(r["promiscuous"], r["allmulticast"]) for r in router.control.ask("ports")}
     if os.environ["FDP_DRIVER"] == "net_virtio":
         for n in range(len(router.wires)):
@@ -211,9 +213,10 @@ def modes(router, qmp):
 
 @pytest.mark.quick
 def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, qmp, monkeypatch):
-    """A stranger's MAC is filtered by the NIC, or, where it is promiscuous for its tags' sake,
-    dropped and counted by us; OSPF's groups are heard, which nobody joined at the NIC; and the
-    TAP's MAC is the NIC's, at once."""
+    """The NIC filters frames to another MAC. A NIC that is promiscuous because of its VLAN
+    tags passes them, and the forwarder drops and counts them. Frames to OSPF's groups are
+    received although no program joined the groups at the NIC. A new MAC of the TAP is the
+    NIC's at once."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host, mac = behind(router, "wan", 4), "02:00:00:00:ab:cd"
     takes_all = os.environ["FDP_DRIVER"] == "net_virtio"
@@ -228,7 +231,7 @@ def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, qmp, mo
     ]
     lan.send(*groups)
     for group in groups:
-        # Some models fill a short frame up.
+        # Some models pad a short frame.
         assert router.taps["lan"].expect_raw(token_of(group), 5).startswith(group)
 
     router.ip(f"link set {lan.tap} address {mac}")
@@ -245,13 +248,13 @@ def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, qmp, mo
 
 
 def frame_to(mac, packet):
-    """A probe with another MAC, as octets."""
+    """Return a probe with another MAC, as octets."""
     return bytes.fromhex(mac.replace(":", "")) + bytes(packet)[6:]
 
 
 def test_counters_agree_with_those_of_the_other_end(router):
-    """Frames and octets, in and out: what the kernel's NICs at the other ends of the wires have
-    sent and had, of 60 octets and of the longest."""
+    """Frames and octets, in and out, are equal to those that the kernel's NICs at the other
+    ends have counted, for frames of 60 octets up to the longest."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host = behind(router, "wan", 4)
     router.ip(*(f"link set {w.tap} mtu {JUMBO}" for w in (lan, wan)))
@@ -281,7 +284,8 @@ def test_counters_agree_with_those_of_the_other_end(router):
 
 
 def both_ends(router):
-    """Counters of lan and wan by (name, which): ours, and as the other ends must have them."""
+    """Return the counters of lan and wan by (name, counter): those of the dataplane, and those
+    that the other ends expect."""
     rows = netns.read_proc(router.far, "/proc/net/dev").splitlines()[2:]
     fields = {row.split(":")[0].strip(): row.split(":")[1].split() for row in rows}
     ours, theirs = {}, {}
@@ -297,7 +301,7 @@ def both_ends(router):
 
 @contextlib.contextmanager
 def pulled(qmp, nic_id):
-    """The cable of a NIC is out."""
+    """Pull the cable of a NIC for the length of the block."""
     qmp("set_link", name=nic_id, up=False)
     try:
         yield
@@ -306,13 +310,14 @@ def pulled(qmp, nic_id):
 
 
 def carrier(router, wire):
-    """Wait until kernel and dataplane have it."""
+    """Wait until the kernel and the dataplane see the carrier."""
     eventually(lambda: "LOWER_UP" in router.link_row(wire.tap)["flags"], 10, 0.02)
     eventually(lambda: router.port_row(wire)["link"] == "up", 2, 0.02)
 
 
 def test_who_asks_for_counters_does_not_disturb_the_carrier(router):
-    """Link state and statistics share registers of some NICs, and are asked by two threads."""
+    """Two threads read link state and statistics, which share registers in some NICs. The
+    carrier stays."""
     with LinkWatch(router.ctl) as watch:
         for _ in range(300):
             router.control.ask("ports")
@@ -321,7 +326,8 @@ def test_who_asks_for_counters_does_not_disturb_the_carrier(router):
 
 
 def test_a_nic_goes_and_comes_while_another_forwards(router):
-    """Given back by its driver and had again, thrice; no packet between two others is lost."""
+    """A driver gives the NIC back and takes it again three times. A stream between two other
+    ports loses no packet."""
     lan, wan, ext = (router.wires[n] for n in ("lan", "wan", "ext"))
     host = behind(router, "wan", 4)
     device = router.wiring.device("ext")
@@ -335,14 +341,14 @@ def test_a_nic_goes_and_comes_while_another_forwards(router):
 
 
 def done(router, *words):
-    """fpmctl does it; returns what it says."""
+    """Run fpmctl, which must succeed. Return its output."""
     ran = router.fpmctl(*words)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
 def forwards_by_ext(router):
-    """The port ext0, which is a new one, is as good as the one before."""
+    """Check that the new port ext0 works as the old one did."""
     lan, ext = router.wires["lan"], router.wires["ext"]
     router.taps["ext"] = router._wire(router.ctl, "ext0")
     router.collector.add(router.taps["ext"])
@@ -354,8 +360,8 @@ def forwards_by_ext(router):
 
 
 def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
-    """fpmctl device: from the dataplane to the kernel's driver and back, on a real NIC; who
-    works by it does not lose it by a slip of the pen."""
+    """fpmctl device gives a real NIC from the dataplane to the kernel's driver and back. It
+    refuses to take a NIC that is in use, so an error in a command cannot cut off its user."""
     address = router.wiring.device("ext")
 
     def refused(code, words, *command, **more):
@@ -384,7 +390,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert (row()["port"], row()["open"], row()["ssh"]) == (None, False, False)
     far = f"0000:00:{FAR_SLOT:02x}.0"
     refused(2, f"{far}: its interface is in another network namespace", "bind", name, far)
-    assert row()["interface"] == name  # which would have gone first
+    assert row()["interface"] == name  # not bound, though named first
     netns.ip_batch([f"addr add 192.0.2.250/26 dev {name}", f"link set {name} up"])
     refused(2, f"{name} has an address", "bind", address)
     netns.ip_batch([f"route add default via 192.0.2.251 dev {name}"])
@@ -406,8 +412,9 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
 
 
 def test_an_mtu_that_is_raised_is_in_force(router):
-    """Opened for 1500 octets, raised while it runs: longer frames come in, whatever the driver
-    has to be told for that; a device that was opened anew is the same port."""
+    """A NIC is opened for 1500 octets and its MTU is raised while it runs. Longer frames are
+    received, although some drivers must open the device again for it. The port stays the
+    same."""
     ext, wan, device = router.wires["ext"], router.wires["wan"], router.wiring.device("ext")
     done(router, "port", "del", "ext0")
     done(router, "port", "add", "ext0", "device", device, "mtu", "1500")
@@ -430,7 +437,8 @@ def test_an_mtu_that_is_raised_is_in_force(router):
 
 @pytest.mark.quick
 def test_long_frames_pass_whole(router, family):
-    """9000 octets of IP and one more: MTU of device, TAP and the other end."""
+    """Frames of up to 9000 octets of IP pass whole, with this MTU of device, TAP and the other
+    end."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host = behind(router, "wan", family)
     router.ip(*(f"link set {w.tap} mtu {JUMBO}" for w in (lan, wan)))
@@ -441,12 +449,13 @@ def test_long_frames_pass_whole(router, family):
         probe = bytes(lan.probe(host, size=size))
         lan.send(probe)
         came = wan.expect_raw(token_of(probe), 5)
-        # Past the headers that a router rewrites.
+        # These octets are behind the headers that a router rewrites.
         assert came[14 + 40 :] == probe[14 + 40 :], size
 
 
 def test_long_frames_of_the_kernel_leave_and_are_heard(router):
-    """Up the TAP and out of it, whole: what BGP sessions with a large MTU rely upon."""
+    """Long frames pass whole by the TAP in both directions. BGP sessions with a large MTU need
+    them."""
     lan = router.wires["lan"]
     router.ip(f"link set {lan.tap} mtu {JUMBO}")
     eventually(lambda: router.port_row(lan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
@@ -459,7 +468,7 @@ def test_long_frames_of_the_kernel_leave_and_are_heard(router):
 
 @pytest.fixture
 def vlan(router):
-    """wan0.100 with the peer as a neighbor there, where the longest frames pass."""
+    """Add wan0.100 with the peer as a neighbor, for the longest frames."""
     wan = router.wires["wan"]
     router.ip(*(f"link set {router.wires[n].tap} mtu {JUMBO}" for n in ("lan", "wan")))
     router.ip("link add link wan0 name wan0.100 type vlan id 100", "link set wan0.100 up")
@@ -480,8 +489,8 @@ def vlan(router):
 
 
 def test_a_vlan_passes_both_ways(vlan, family):
-    """No NIC holds tagged frames back, nor the longest of them, which is four octets more;
-    and one whose tag is a priority alone is untagged."""
+    """Every NIC passes tagged frames, also the longest, which have four octets more. A frame
+    with a priority tag alone (VLAN 0) is handled as untagged."""
     lan, wan = vlan.wires["lan"], vlan.wires["wan"]
     peer, host = VLAN[family][1], lan.peer4 if family == 4 else lan.peer6
 
@@ -499,7 +508,7 @@ def test_a_vlan_passes_both_ways(vlan, family):
 
 @contextlib.contextmanager
 def kernel_peer(router, name, *addresses):
-    """The kernel at the far end of a wire is somebody for a while."""
+    """Give the kernel at the far end of a wire addresses for the length of the block."""
     netns.sysctl(router.far, {f"net.ipv6.conf.{name}.disable_ipv6": 0})
     netns.ip_batch([f"addr add {a} dev {name}" for a in addresses], router.far)
     try:
@@ -537,7 +546,8 @@ exit
 
 
 def bgp_router(router, namespace, host, more="", **words):
-    """An FRR with one BGP session a family; its files are the router's."""
+    """Start an FRR with one BGP session for each family. Its files are in the router's
+    directory."""
     source = f"{router.dir}/{host}.conf"
     os.makedirs(source)
     texts = {"daemons": DAEMONS.format(more=more), "vtysh.conf": f"hostname {host}\n",
@@ -551,9 +561,9 @@ def bgp_router(router, namespace, host, more="", **words):
 
 
 def test_bgp_through_the_tap_makes_routes_that_forward(router, qmp):
-    """Real FRR on both ends of the wire: ARP, neighbor discovery and TCP pass by the NIC
-    and the TAP, what the peer announces is forwarded, and a pulled cable ends the session.
-    """
+    """An FRR runs at each end of the wire. ARP, neighbor discovery and TCP pass by the NIC and
+    the TAP. Packets to the prefixes that the peer announces are forwarded. A pulled cable ends
+    the session."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     ip4, ip6 = "192.0.2.100", "2001:db8:1::100"
     router.zebra.close()
@@ -571,23 +581,24 @@ def test_bgp_through_the_tap_makes_routes_that_forward(router, qmp):
         undo.callback(r1.stop, *r1.daemons)
         for family in (4, 6):
             host = BEHIND["wan", family]
-            # A vtysh that asks for the session takes the guest as long as FRR does.
+            # A vtysh that shows the session would take the guest as long as FRR takes.
             eventually(lambda h=host: router.route_row(NETS[h]), 60, 0.1, "a route by BGP")
             router.in_force(NETS[host])
             assert router.forwarded(lan, lan.probe(host), wan, 10)
         with pulled(qmp, "port1"):
-            # Before the hold time is over, by the TAP's carrier.
+            # The session ends before the hold time, because the TAP has no carrier.
             eventually(lambda: r1.bgp_state(ip4) != "Established", 4, 0.1, "BGP goes down")
             assert "LOWER_UP" not in router.link_row(wan.tap)["flags"]
         carrier(router, wan)
 
 
 def test_nothing_is_amiss_in_the_log(router):
-    """A warning is a question at 3 a.m.: a start and an hour on a good NIC have none."""
+    """The log of a start and of an hour on a good NIC has no warning, because an operator would
+    have to examine it."""
     text = router.log(10000)
 
     lines = [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)]
-    # DPDK's words for the NIC of the kernel that a test has asked for.
+    # DPDK's lines about the kernel's NIC that a test has named.
     known = (
         "EAL: (Driver cannot|Failed to) attach (the )?device ",
         "eth_virtio_pci_init.*: Failed to init PCI device",

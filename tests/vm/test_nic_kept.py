@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keep-nics: true`: a process of its own has the NICs, so that a planned restart of the daemon
-loses no packet; what happens when one of the two dies, when the next daemon wants NICs otherwise,
-and what is left at the end. Once a model (run.py)."""
+"""`keep-nics: true`: a separate process has the NICs, so that a planned restart of the daemon
+loses no packet. One of the two processes ends, the next daemon needs other settings of the
+NICs, or both end. Once for each model of NIC (run.py)."""
 
 import glob
 import os
@@ -22,7 +22,7 @@ from router import Router, running
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 400
 TIMES = int(os.environ.get("REPEAT") or 3)
-# Prints those of its words that name what it may read, write or speak to.
+# Prints each of its arguments that is a path it can read, write or connect to.
 REACH = """
 import contextlib, os, socket, sys
 for path in sys.argv[1:]:
@@ -40,7 +40,7 @@ A_FEW = 64  # packet buffers: the kernel's frames may have some at any moment
 
 @pytest.fixture(scope="module")
 def kept():
-    """A supervised one whose NICs are kept."""
+    """Run a supervised router whose NICs are kept."""
     keys = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nkeep-nics: true\nmemory:")
     with running(Router(name="kept", supervised=True), keys) as router:
         yield router
@@ -48,7 +48,7 @@ def kept():
 
 @pytest.fixture
 def router(kept):
-    """It, with a route, and all that zebra said in the checkpoint."""
+    """Return the router with a route, when the checkpoint has all routes of zebra."""
     kept.ready()
     wan = kept.wires["wan"]
     kept.route(NET, via=wan.peer4, wire=wan)
@@ -57,13 +57,14 @@ def router(kept):
 
 
 def keeper(router):
-    """The process id of who keeps the NICs; None: there is none, or are two."""
+    """Return the process id of the process that keeps the NICs; None if there is none or more
+    than one."""
     found = [p for p in procs.marked(router.dir, "fpm-nics") if procs.is_alive(p)]
     return found[0] if len(found) == 1 else None
 
 
 def restart(router):
-    """As planned. Returns what the log says of it."""
+    """Restart as planned. Return the log of the restart."""
     was = router.daemon.pid()
     router.zebra.close()
     done = router.fpmctl("restart", timeout=240)
@@ -75,7 +76,7 @@ def restart(router):
 
 
 def forwards(router):
-    """A packet by the route, which zebra need not have said again."""
+    """Check that a packet is forwarded by the route, which zebra need not have sent again."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     eventually(lambda: router.forwarded(lan, lan.probe(HOST), wan, 0.5), 60, 0.05, "a packet")
 
@@ -86,7 +87,7 @@ def buffers_free(router):
 
 @pytest.mark.quick
 def test_no_packet_is_lost_in_a_planned_restart(router):
-    """Nor does one come twice; the process is the same all the while."""
+    """No packet arrives twice, and the same process keeps the NICs all the time."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     process = keeper(router)
     with LinkWatch(router.ctl) as watch, router.stream(lan, HOST, rate=RATE, flows=8) as stream:
@@ -112,8 +113,8 @@ def test_no_packet_is_lost_in_a_planned_restart(router):
 
 @pytest.mark.quick
 def test_no_packet_buffer_is_lost_in_planned_restarts(router):
-    """What the old daemon had in its hands, or in its caches, it gives back. (What is to be sent
-    has left a transmit ring only when another takes its place: no stream runs.)"""
+    """The old daemon gives back all packet buffers that it held or cached. (A transmit ring
+    frees a sent packet only when another takes its place, so no stream runs.)"""
     restart(router)
     free = buffers_free(router)
     for _ in range(TIMES):
@@ -123,7 +124,7 @@ def test_no_packet_buffer_is_lost_in_planned_restarts(router):
 
 
 def reached(paths, user):
-    """Those of them that this user gets at."""
+    """Return the paths that this user can open."""
     argv = ["/usr/bin/python3", "-c", REACH, *paths]
     said = subprocess.run(
         argv, user=user, group=user, extra_groups=[], capture_output=True, text=True, check=True
@@ -133,15 +134,16 @@ def reached(paths, user):
 
 @pytest.mark.quick
 def test_it_may_do_no_more_than_the_daemon_and_is_closed_to_others(router):
-    """security.md: capabilities, system calls; what DPDK has of the two in file systems."""
+    """security.md: the process has no more capabilities and system calls than the daemon.
+    DPDK's files of both processes are closed to other users."""
     process = keeper(router)
     assert_dropped(process)
-    # What the daemon had whose place was taken goes when it ends.
+    # The files of the replaced daemon go when it ends.
     eventually(lambda: is_closed(process), 20, 0.1, "closed to others")
 
 
 def is_closed(process):
-    """To all but root; and it is there."""
+    """Return True if the files of the process exist and are closed to all users but root."""
     (runtime,) = glob.glob(f"/var/run/dpdk/fdp{process}-*")
     pages = glob.glob(f"/dev/hugepages/fdp{process}-*map_*")
     files = glob.glob(f"{runtime}/*")
@@ -153,7 +155,7 @@ def is_closed(process):
         assert os.stat(path).st_mode & 0o077 == 0, path
     assert reached([*files, *pages], 0) == {*files, *pages}
     assert reached([runtime, *files, *pages], NOBODY) == set()
-    # What it is spoken to by has no name.
+    # The sockets by which daemons speak to it have no name.
     with open(f"/proc/{process}/net/unix", encoding="ascii") as file:
         named = {words[6]: words[7] for words in map(str.split, file) if len(words) > 7}
     inodes = [os.readlink(fd)[8:-1] for fd in glob.glob(f"/proc/{process}/fd/*")]
@@ -164,8 +166,8 @@ def is_closed(process):
 
 @pytest.mark.quick
 def test_it_gives_that_up_by_itself(router):
-    """Started as the daemon starts it, by somebody who has given up nothing; and it ends with the
-    last who speaks to it."""
+    """A process that has kept all its privileges starts it as the daemon does. It gives up its
+    own privileges, and it ends when the last connection closes."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     shell = f'exec 3<&{its.fileno()}; LISTEN_PID=$$ exec "$@"'
     argv = ["bash", "-c", shell, "bash", router.daemon.program, "-c", router.config, "--nics"]
@@ -190,7 +192,8 @@ def test_it_gives_that_up_by_itself(router):
 
 @pytest.mark.quick
 def test_a_crash_has_them_opened_anew_by_another_process(router):
-    """kill -9: of what the daemon had in its hands nobody knows."""
+    """After a kill -9 no process knows the buffers that the daemon held. Another process opens
+    the NICs again."""
     was, process = router.daemon.pid(), keeper(router)
     with LinkWatch(router.ctl) as watch:
         router.daemon.crash()
@@ -214,7 +217,8 @@ def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
 
 
 def test_a_daemon_that_stands_still_keeps_nobody_from_a_start(router):
-    """Stopped, and killed with its process: neither leaves what the next one needs."""
+    """The daemon and its process are stopped, then the daemon is killed. The next daemon starts
+    nevertheless."""
     was, process = router.daemon.pid(), keeper(router)
     for pid in (was, process):
         procs.signal_pid(pid, signal.SIGSTOP)
@@ -226,7 +230,8 @@ def test_a_daemon_that_stands_still_keeps_nobody_from_a_start(router):
 
 
 def test_a_successor_that_dies_leaves_the_old_one_as_it_was(router):
-    """Killed when it has all ports open and its rings made; the next restart is as any."""
+    """The successor is killed when it has opened all ports and made its rings. The old daemon
+    loses no packet, and the next restart succeeds."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     was, process, before = router.daemon.pid(), keeper(router), router.daemon.log(300)
     with router.stream(lan, HOST, rate=RATE, flows=8) as stream:
@@ -234,7 +239,7 @@ def test_a_successor_that_dies_leaves_the_old_one_as_it_was(router):
         heir = eventually(lambda: heir_of(router, before), 60, 0.005, "a successor")
         procs.signal_pid(heir, signal.SIGKILL)
         eventually(lambda: "restart refused" in news(router, before), 20, 0.05, "it is refused")
-        router.control.close()  # it had rested for its successor
+        router.control.close()  # the daemon closed its sockets for the successor
     eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
     assert (router.daemon.pid(), keeper(router)) == (was, process)
     lan.clear()
@@ -245,7 +250,8 @@ def test_a_successor_that_dies_leaves_the_old_one_as_it_was(router):
 
 
 def test_a_restart_right_after_another(router):
-    """The one before it may not have ended yet: refused then, and the router forwards on."""
+    """The daemon before may not have ended yet: then the restart is refused and the router
+    forwards."""
     process = keeper(router)
     restart(router)
     done = router.fpmctl("restart", timeout=240)
@@ -257,21 +263,21 @@ def test_a_restart_right_after_another(router):
 
 
 def news(router, before):
-    """What was logged since."""
+    """Return the log lines since `before`."""
     log = router.daemon.log(300)
     return log[len(os.path.commonprefix([log, before])) :]
 
 
 def heir_of(router, before):
-    """The process id of a successor whose last port is up."""
+    """Return the process id of a successor whose last port is up."""
     log = news(router, before)
     words = log.partition("main: successor started pid=")[2].split()
     return int(words[0]) if words and log.count("port: up") == len(router.names) else None
 
 
 def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
-    """By the same process: of virtio another number of queues, of the others, which keep the MTU
-    that they start with, a larger one."""
+    """The same process opens the NICs again, for another number of queues (virtio) or a larger
+    MTU (the others, which keep the MTU of their start)."""
     virtio, process, n = os.environ["FDP_DRIVER"] == "net_virtio", keeper(router), len(router.names)
     was, now = "    device:", "    mtu: 1600\n    device:"
     if virtio:
@@ -291,7 +297,8 @@ def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
 
 
 def test_other_memory_takes_another_process(router):
-    """The old daemon ends first, as where there is no memory for two."""
+    """With other memory settings the old daemon ends first, as without memory for two
+    daemons."""
     process = keeper(router)
     mib = os.environ.get("FDP_MIB", "96")
     router.edit_config(f"size-mib: {mib}", f"size-mib: {int(mib) + 16}")
@@ -321,7 +328,8 @@ def test_kept_no_more_and_again(router):
 
 
 def test_ports_go_and_come_with_restarts(router):
-    """Not while the daemon runs, which says so; a NIC that no daemon wants is closed."""
+    """A running daemon refuses to add or delete ports and says so. A restart closes a NIC that
+    is not in the file."""
     device = router.wiring.device("ext")
     done = router.fpmctl("port", "del", "ext0")
     assert done.returncode != 0 and "added, removed and changed only by a restart" in done.stderr
@@ -347,7 +355,8 @@ def test_ports_go_and_come_with_restarts(router):
 
 @pytest.mark.quick
 def test_nothing_is_left_of_them(router):
-    """Neither of those that were killed above, nor of the one that is told to end."""
+    """After the end nothing is left of the process, and nothing of those that were killed
+    above."""
     router.zebra.close()
     assert router.stop(timeout=60) == 0
     assert procs.marked(router.dir, "fpm-nics") == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A planned restart on NICs, once a model (run.py): they cannot be open twice, so transit rests
-while the old daemon closes them and the new one opens them. How long, and how much of that is not
-their drivers', it tells with -s:
+"""A planned restart on NICs, once for each model (run.py). Two processes cannot open a NIC at a
+time, so transit stops while the old daemon closes the NICs and the new one opens them. With -s
+the test prints the time, and the part of it that the drivers do not need:
 
     REPEAT=12 tests/vm/run.py --part virtio-net-pci "tests/vm/test_nic_restart.py -s"
 """
@@ -18,12 +18,12 @@ from router import Router, running
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 200
 TIMES = int(os.environ.get("REPEAT") or 6)
-GO_S = 30  # what the new one waits for the old one's devices, before it kills
+GO_S = 30  # the new daemon waits so long for the old one's devices, then it kills the old one
 
 
 @pytest.fixture(scope="module")
 def router():
-    """A supervised one on NICs, which routes."""
+    """Run a supervised router on NICs with a route."""
     cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
     with running(Router(name="nics", supervised=True), cores) as router:
         router.ready()
@@ -33,7 +33,7 @@ def router():
 
 
 def restart(router):
-    """As planned, when all that zebra said is in the checkpoint."""
+    """Restart as planned when the checkpoint has all routes of zebra."""
     was = router.daemon.pid()
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 10, 0.05, "a checkpoint")
     router.zebra.close()
@@ -44,7 +44,8 @@ def restart(router):
 
 
 def of_devices(log):
-    """Seconds that devices took at the last restart: to close, by the old daemon, and to open."""
+    """Return the seconds that devices took at the last restart: the old daemon closes them, the
+    new one opens them."""
     log = log[log.rindex("main: successor started") :]
     took = re.findall(r"(?:main: ports closed|port: up) .*took_ms=(\d+)", log)
     assert len(took) == 1 + log.count("port: up") > 1, log
@@ -52,7 +53,7 @@ def of_devices(log):
 
 
 def rest(router):
-    """Restart under a stream. Returns (seconds without a packet, packets lost in them, sent)."""
+    """Restart under a stream. Return (seconds without a packet, packets lost in them, sent)."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     with router.stream(lan, HOST, rate=RATE, flows=4) as stream:
         restart(router)
@@ -68,7 +69,8 @@ def rest(router):
 
 
 def test_transit_rests_while_devices_are_closed_and_opened(router):
-    """Nobody had to be killed, no carrier is lost, every route is there without zebra."""
+    """No daemon is killed, no TAP loses its carrier, and every route is in force without
+    zebra."""
     took = []
     with LinkWatch(router.ctl) as watch:
         for _ in range(TIMES):

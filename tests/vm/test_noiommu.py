@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A virtual machine without an IOMMU, its virtio NICs by uio_pci_generic: the manual's words
-for it (install.md), obeyed under the unit as it is installed. What of the package is needed
-is copied: to make and install it takes longer than these tests."""
+"""A virtual machine without an IOMMU, its virtio NICs by uio_pci_generic: the manual's commands
+(install.md) run under the unit as it is installed. The files of the package are copied, because
+to make and install the package takes longer than these tests."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from test_manual import MANUAL, run
 from test_nic import test_forwards_both_ways_without_loss  # noqa: F401
 
 DIST = os.path.dirname(unit.PATH)
-# None of it is the service's: it would start beside it.
+# These settings differ from the service's, so that the daemon could start beside it.
 SMALL_PAGES = """\
 ports:
   - {{tap: other0, device: "{device}"}}
@@ -30,7 +30,7 @@ memory: {{size-mib: 64}}
 
 @pytest.fixture(scope="module")
 def installed():
-    """The programs, the unit, its group."""
+    """Install the programs, the unit and its group."""
     build = os.path.join(docs.ROOT, "build", "release")
     shutil.copy(f"{build}/fpm-dataplane", "/usr/sbin")
     shutil.copy(f"{build}/fpmctl", "/usr/bin")
@@ -42,7 +42,7 @@ def installed():
 
 @pytest.fixture(scope="module")
 def uio(installed):
-    """The page's commands are done; the service runs on two NICs."""
+    """Run the page's commands and the service on two NICs."""
     router = Router(name="uio")
     router.names = ("lan", "wan")
     router.wiring.to_vfio = False
@@ -62,27 +62,27 @@ def uio(installed):
 
 @pytest.fixture
 def router(uio):
-    """It, in its standard state."""
+    """Return the router in its standard state."""
     uio.ready()
     return uio
 
 
 def devices():
-    """`fpmctl device list` by address."""
+    """Return `fpmctl device list` by address."""
     rows = json.loads(netns.command(["fpmctl", "--json", "device", "list"]))
     return {row["address"]: row for row in rows}
 
 
 def refused(*words):
-    """What fpmctl says, to whom it says no."""
+    """Run fpmctl, which must refuse. Return its message."""
     done = subprocess.run(["fpmctl", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done
     return done.stderr
 
 
 def test_vfio_takes_none_and_says_what_would(installed):
-    """Debian's kernel is built without vfio's no-IOMMU mode: what turns it on elsewhere is
-    swallowed, and nothing comes of it."""
+    """Debian's kernel has no no-IOMMU mode of vfio. The module accepts the parameter for it
+    without effect."""
     netns.command(["modprobe", "vfio", "enable_unsafe_noiommu_mode=1"])
     assert not os.path.exists("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode")
     before = devices()
@@ -96,7 +96,7 @@ def test_vfio_takes_none_and_says_what_would(installed):
 
 
 def test_the_service_has_them_and_no_capability_more(uio):
-    """What the page adds to the unit are files: /sys and /dev/uio."""
+    """The page gives the unit access to files only: /sys and /dev/uio."""
     rows = devices()
     assert [rows[pci(n)]["driver"] for n in range(2)] == ["uio_pci_generic"] * 2
     assert [rows[pci(n)]["port"] for n in range(2)] == ["lan0", "wan0"]
@@ -108,20 +108,20 @@ def test_the_service_has_them_and_no_capability_more(uio):
 
 
 def test_doctor_warns_of_what_it_costs(router):
-    """For each port."""
+    """Doctor has a warning for each port."""
     rows = json.loads(netns.command(["fpmctl", "--json", "doctor", "iommu"], check=False))
 
     assert {row["subject"]: (row["status"], row["text"]) for row in rows} == {
         name: ("warn", "driver uio_pci_generic without an IOMMU") for name in ("lan0", "wan0")
     }
     assert all("can write to all memory" in row["cost"] for row in rows)
-    # That one is refused here: test_vfio_takes_none.
+    # This command is refused here: test_vfio_takes_none.
     assert not any("device bind" in line for row in rows for line in row["fix"])
 
 
 def test_the_log_of_a_start_has_no_errors(uio):
-    """Of uio no interrupt a queue is asked for, which DPDK's driver of virtio would say no to in
-    three lines; the doctor has what that costs."""
+    """The daemon asks uio for no interrupt for each queue, which DPDK's virtio driver would
+    refuse in three lines. The doctor tells the cost of it."""
     lines = [row["line"] for row in uio.control.ask("log")]
 
     assert any("main: forwarding" in line for line in lines)
@@ -129,7 +129,8 @@ def test_the_log_of_a_start_has_no_errors(uio):
 
 
 def test_a_restart_and_a_crash_have_the_nics_again(router):
-    """uio lets two processes open a device: the one that goes must not take it from the next."""
+    """uio lets two processes open a device. The daemon that ends must not close the device of
+    the next."""
     routes(router)
     assert all(forwards(router))
     was = router.daemon.pid()
@@ -144,7 +145,8 @@ def test_a_restart_and_a_crash_have_the_nics_again(router):
 
 
 def test_without_physical_addresses_no_nic_is_started(router):
-    """DPDK refuses it before it touches it, and in words of its own; ours say what to do."""
+    """DPDK refuses the NIC before it touches it. The daemon's message says how to correct
+    it."""
     path = f"{router.dir}/small.yaml"
     write(path, SMALL_PAGES.format(device=pci(0), dir=router.dir))
 
@@ -160,9 +162,9 @@ def test_without_physical_addresses_no_nic_is_started(router):
 
 
 def test_at_last_the_kernel_has_them_back(uio):
-    """fpmctl device unbind, when the service has ended; not before."""
+    """`fpmctl device unbind` refuses while the service runs and succeeds after it has ended."""
     assert "is port lan0 of the running dataplane" in refused("device", "unbind", pci(0))
-    # Who has them is seen where the daemon cannot be asked, too.
+    # fpmctl sees the open device even without an answer of the daemon.
     lost = ["-s", "/nowhere", "device", "unbind", pci(0)]
     assert "a process has it open" in refused(*lost) and devices()[pci(0)]["open"]
     assert devices()[pci(0)]["driver"] == "uio_pci_generic"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine of two NUMA nodes, a forwarder on each: a copy of the FIB each, in memory there,
-and each forwarder reads its own."""
+"""A machine of two NUMA nodes with a forwarder on each. Each node has a copy of the FIB in its
+memory, and each forwarder reads the copy of its node."""
 
 import os
 import re
@@ -10,14 +10,14 @@ import pytest
 from lib.wait import eventually
 from router import Router, running
 
-NODES = {0: 0, 1: 1}  # CPU -> node, as run.py has QEMU make them
+NODES = {0: 0, 1: 1}  # CPU -> node, as run.py starts QEMU
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 MANY = [f"{20 + n % 64}.{n >> 6}.0.0/{24 + n % 3}" for n in range(4000)]
 
 
 @pytest.fixture(scope="module")
 def numa():
-    """A router with a forwarder and a copy of the FIB on each node."""
+    """Run a router with a forwarder and a copy of the FIB on each node."""
     os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
     cores = ("\nmemory:", f"\ncores: {list(NODES)}\nmemory:")
     copies_each = ("\nmemory:", "\nmemory:\n  fib-copies: per-node")
@@ -27,25 +27,26 @@ def numa():
 
 @pytest.fixture
 def router(numa):
-    """It, in its standard state."""
+    """Return the router in its standard state."""
     numa.ready()
     return numa
 
 
 def copies(router):
-    """Rows of `show memory` about the copies, by node."""
+    """Return the rows of `show memory` about the copies, by node."""
     (row,) = router.control.ask("memory")
     return {copy["node"]: copy for copy in row["fib_copies"]}
 
 
 def serve_by(router, wire, cpu):
-    """Have both queues of a port served by one CPU."""
+    """Give both queues of a port to one CPU."""
     done = router.fpmctl("port", "set", wire.tap, "cores", f"{cpu},{cpu}")
     assert done.returncode == 0, done.stderr
 
 
 def test_each_node_has_the_whole_table_in_memory_of_its_own(router):
-    """By the kernel's account of the pages (proc(5), numa_maps)."""
+    """The kernel's account of the pages (proc(5), numa_maps) shows each copy on its own
+    node."""
     hop = router.zebra.hop(router.wires["wan"].peer4, router.wires["wan"])
     for prefix in MANY:
         router.zebra.add(prefix, hop)
@@ -68,8 +69,9 @@ def test_each_node_has_the_whole_table_in_memory_of_its_own(router):
 
 
 def test_a_forwarder_reads_the_copy_of_its_node_wherever_a_queue_moves(router):
-    """A route is taken out of the second node's copy alone: the forwarder there has none for
-    it, the one of the first node has; so has a queue that moves between them."""
+    """A route is removed from the copy of the second node alone. The forwarder there has no
+    route, and the forwarder of the first node has it. The same holds for a queue that moves
+    between them."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     router.route(NET, via=wan.peer4, wire=wan)
     for cpu in NODES:
@@ -92,7 +94,7 @@ def test_a_forwarder_reads_the_copy_of_its_node_wherever_a_queue_moves(router):
 
 
 def test_both_forward_while_routes_change(router):
-    """A stream of flows over both forwarders; a route goes to and fro and nothing is lost."""
+    """A stream passes by both forwarders while a route changes 40 times. No packet is lost."""
     lan, wan, alt = (router.wires[name] for name in ("lan", "wan", "alt"))
     one, other = router.zebra.hop(wan.peer4, wan), router.zebra.hop(alt.peer4, alt)
     router.route(NET, nhid=one)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What doctor says of PCI Express, held against pciutils: on the configuration spaces of this
-machine (run.py has a NIC in a slot that could do more), and on copies of them that setpci has
-changed, by the commands that doctor tells, too."""
+"""Doctor's results about PCI Express, compared with pciutils: for the configuration spaces of
+this machine (run.py puts a NIC into a faster slot), and for copies that setpci has changed,
+also by the commands that doctor advises."""
 
 import contextlib
 import glob
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.quick
 
 
 def doctor(addresses, tmp_path):
-    """{(check, address): row} of a daemon that has these devices as ports."""
+    """Run doctor with a daemon that has these devices as ports. Return {(check, address):
+    row}."""
     path = os.path.join(tempfile.mkdtemp(dir=tmp_path), "sock")
     answers = {"version": [{"version": "1"}], "fpm": [{"state": "up"}],
                "ports": [{"name": a, "device": a} for a in addresses]}  # fmt: skip
@@ -38,18 +39,20 @@ def doctor(addresses, tmp_path):
 
 
 def lspci(address, path=SYS):
-    """What lspci says of a device's capability; "": it has none."""
+    """Return lspci's text about a device's PCI Express capability; "" if the device has
+    none."""
     argv = ["lspci", "-vv", "-D", "-A", "linux-sysfs", "-O", f"sysfs.path={path}", "-s", address]
     said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
     return said[at:] if (at := said.find(" Express (v")) >= 0 else ""
 
 
-# virtio's and VMware's: this is a guest, so theirs has no slot whatever it says.
+# virtio's and VMware's. In a guest such a device has no slot, whatever it reports.
 HYPERVISORS = ("0x1af4", "0x15ad")
 
 
 def expected(said, vendor):
-    """{check: (verdict, words)} by lspci's words, which is another program with the same octets."""
+    """Return {check: (verdict, words)} from lspci's text. lspci is another program that reads
+    the same octets."""
     if said and vendor in HYPERVISORS:
         return dict.fromkeys(CHECKS, ("n/a", "a device of the hypervisor"))
     if not said:
@@ -69,7 +72,7 @@ def expected(said, vendor):
 
 
 def agree(address, found, said):
-    """Does doctor say the same?"""
+    """Check that doctor and lspci agree on a device."""
     vendor = pathlib.Path(f"{SYS}/devices/{address}/vendor").read_text("ascii").strip()
     for check, (verdict, words) in expected(said, vendor).items():
         row = found[check, address]
@@ -77,7 +80,7 @@ def agree(address, found, said):
 
 
 def test_doctor_reads_every_device_as_lspci_does(tmp_path):
-    """Bridges as well, of which one has a slot that its NIC does not make full use of."""
+    """This includes bridges. One of them has a slot that is faster than its NIC."""
     addresses = sorted(os.listdir(f"{SYS}/devices"))
 
     found = doctor(addresses, tmp_path)
@@ -93,7 +96,8 @@ def test_doctor_reads_every_device_as_lspci_does(tmp_path):
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the spare NIC's configuration space in its place: (address, how to set it)."""
+    """Put a copy of the spare NIC's configuration space in its place. Yield (address, function
+    that changes it)."""
     below = glob.glob(f"{SYS}/devices/*/0000:??:??.?")
     (address,) = [os.path.basename(path) for path in below]
     config = f"{SYS}/devices/{address}/config"
@@ -119,7 +123,7 @@ LINKS = {"x8 of x8": (0x083, 0x083), "x4 of x8": (0x083, 0x043), "generation 2 o
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_link_is_read_as_lspci_reads_it(copy, tmp_path, link):
-    """Whatever a slot has and a card does."""
+    """Doctor and lspci agree for each link of a slot and a card."""
     address, setpci = copy
     can, does = LINKS[link]
 
@@ -131,8 +135,9 @@ def test_a_link_is_read_as_lspci_reads_it(copy, tmp_path, link):
 
 
 def test_the_commands_that_doctor_tells_mend_what_it_found(copy, tmp_path):
-    """As they stand there, but for where setpci finds the device: then it finds nothing more.
-    A device that has no Extended Tag is told from one that has it off."""
+    """The commands work as printed; the test only names another place of the device for setpci.
+    After them doctor finds no fault. Doctor distinguishes a device without Extended Tag from a
+    device that has it off."""
     address, setpci = copy
     setpci("-s", address, "CAP_EXP+4.l=0:20", "CAP_EXP+8.w=0:7100")
     assert doctor([address], tmp_path)["ext-tag", address]["status"] == "n/a"
@@ -155,7 +160,7 @@ def test_the_commands_that_doctor_tells_mend_what_it_found(copy, tmp_path):
 
 @pytest.mark.parametrize("octets, status", [(128, "warn"), (256, "warn"), (512, "ok"), (2048, "ok")])
 def test_each_size_of_a_read_is_told(copy, tmp_path, octets, status):
-    """128 to 4096."""
+    """Doctor shows each size of a read request, 128 to 4096 octets."""
     address, setpci = copy
 
     setpci("-s", address, f"CAP_EXP+8.w={octets.bit_length() - 8:x}000:7000")

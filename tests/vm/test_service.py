@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Debian package on a machine that systemd runs: the unit as it is installed, with all
-that it forbids, on real drivers; what dies or hangs is started again, and the kernel sees
-no TAP without carrier meanwhile."""
+"""The Debian package on a machine with systemd: the unit as it is installed, with all its
+restrictions, on real drivers. systemd starts a daemon that ends or hangs again, and the kernel
+sees no TAP without carrier meanwhile."""
 
 import contextlib
 import json
@@ -23,12 +23,12 @@ from service import CONFIG, NAME, forwards, routes, state, systemctl, traffic, w
 from service import write
 
 DROP_IN = f"/run/systemd/system/{NAME}.service.d/test.conf"
-MANY = 500000  # routes, which take more than
+MANY = 500000  # routes, which need more memory
 MEMORY_LEFT = 16 << 20
 
 
 def test_start_returns_when_it_forwards(router):
-    """Type=notify: READY is said when the ports are there, not before."""
+    """Type=notify: the daemon sends READY when the ports are up, not earlier."""
     router.stop()
 
     systemctl("start", NAME)
@@ -36,7 +36,7 @@ def test_start_returns_when_it_forwards(router):
     rows = router.control.ask("ports")
     assert [row["name"] for row in rows] == [w.tap for w in router.wires.values()]
     assert state("SubState") == "running"
-    # A descriptor a TAP, and the checkpoint.
+    # One descriptor for each TAP, and one for the checkpoint.
     assert int(state("NFileDescriptorStore")) == len(rows) + 1
     router.ready()
     routes(router)
@@ -44,7 +44,7 @@ def test_start_returns_when_it_forwards(router):
 
 
 def test_what_the_unit_forbids_is_forbidden(router):
-    """Of the running process, as the kernel tells it."""
+    """The kernel reports the restrictions of the running process."""
     pid = router.daemon.pid()
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in file)
@@ -58,7 +58,7 @@ def test_what_the_unit_forbids_is_forbidden(router):
     assert int(status["Seccomp_filters"]) > 3
     assert "ro" in mounts["/"] and "ro" in mounts["/sys/fs/cgroup"]
     assert "rw" in mounts[f"/run/{NAME}"]
-    # Without it the ports above could not be there: they are vfio's.
+    # The ports above need it, because they use vfio.
     assert "char-vfio" in state("DeviceAllow")
     assert state("DevicePolicy") == "closed"
     routes(router)
@@ -66,7 +66,7 @@ def test_what_the_unit_forbids_is_forbidden(router):
 
 
 def test_members_of_the_group_may_ask_others_may_not(router):
-    """fpmctl without being root."""
+    """A user in the group may use fpmctl without being root. Another user may not."""
     ask = ["setpriv", "--reuid=nobody", "--regid=nogroup"]
     netns.command([*ask, f"--groups={NAME}", "fpmctl", "show", "ports"])
 
@@ -89,8 +89,8 @@ def test_a_killed_daemon_comes_back_and_no_carrier_is_lost(router):
 
 
 def test_a_daemon_out_of_memory_comes_back_too(router):
-    """MemoryMax of the unit is too little for what zebra teaches: the kernel's OOM killer, and
-    systemd, which calls that a failure of its own kind, starts another."""
+    """The unit's MemoryMax is too small for zebra's routes: the kernel's OOM killer ends the
+    daemon. systemd has a result of its own for it, and starts another daemon."""
     routes(router)
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 2, 10)
     via = router.zebra.hop(router.wires["wan"].peer4, router.wires["wan"])
@@ -101,7 +101,7 @@ def test_a_daemon_out_of_memory_comes_back_too(router):
         most = int(state("MemoryCurrent")) + MEMORY_LEFT
         limit(most)
         try:
-            with contextlib.suppress(OSError):  # dead before it has heard all
+            with contextlib.suppress(OSError):  # the daemon ends before it has read all
                 send(router.zebra.speaker, stream)
             eventually(lambda: int(state("NRestarts")) > restarts, 60, what="it was killed")
         finally:
@@ -116,7 +116,7 @@ def test_a_daemon_out_of_memory_comes_back_too(router):
 
 
 def limit(octets):
-    """What the kernel lets the service have of memory, until the next start of the machine."""
+    """Set the memory limit of the service, until the machine's next start."""
     systemctl("set-property", "--runtime", NAME, f"MemoryMax={octets}")
 
 
@@ -134,7 +134,7 @@ def test_a_restart_keeps_the_carrier_too(router):
 
 
 def test_a_port_that_went_can_come_again_at_once(router):
-    """`port del` answers when systemd has let go of its TAP as well."""
+    """`port del` answers when systemd has closed its descriptor of the TAP, too."""
     kept = state("NFileDescriptorStore")
 
     for _ in range(20):
@@ -146,7 +146,7 @@ def test_a_port_that_went_can_come_again_at_once(router):
 
 @contextlib.contextmanager
 def frr(router, stop="/bin/true"):
-    """A service frr, of which `stop` is all that it does."""
+    """Run a service `frr` whose only action is `stop`, at its end."""
     unit_file = "/run/systemd/system/frr.service"
     with open(unit_file, "w", encoding="ascii") as file:
         file.write(
@@ -165,9 +165,9 @@ def frr(router, stop="/bin/true"):
 
 
 def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
-    """fpm-dataplane-hold: when the first of FRR's daemons is told to end, zebra has gone so far
-    as we are concerned; each time, for it is up again with FRR."""
-    routes(router)  # a zebra that was never heard is not held
+    """fpm-dataplane-hold tells the daemon of the end of zebra before the first of FRR's daemons
+    is told to end. It does so at each restart, because it starts again with FRR."""
+    routes(router)  # zebra must have sent routes, or there is no session to hold
     forwards(router)
     seen = tmp_path / "seen"
     with frr(router, f"/bin/sh -c 'fpmctl --json show fpm >>{seen}'"):
@@ -180,8 +180,8 @@ def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
 
 
 def test_a_restart_of_frr_does_not_wait_for_a_daemon_that_waits_for_it(router):
-    """It has crashed a moment ago, and systemd starts it only when what is being stopped has
-    been, fpm-dataplane-hold too."""
+    """The daemon has just crashed. systemd starts it only after the stop of FRR and of
+    fpm-dataplane-hold, so these must not wait for it."""
     os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
     with open(DROP_IN, "w", encoding="ascii") as file:
         file.write("[Service]\nRestartSec=3\n")
@@ -207,7 +207,7 @@ def test_a_restart_of_frr_does_not_wait_for_a_daemon_that_waits_for_it(router):
 
 @contextlib.contextmanager
 def watchdog(router, seconds):
-    """The unit with another WatchdogSec."""
+    """Run the unit with another WatchdogSec."""
     os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
     with open(DROP_IN, "w", encoding="ascii") as file:
         file.write(f"[Service]\nWatchdogSec={seconds}\nTimeoutAbortSec=2\n")
@@ -226,17 +226,17 @@ def watchdog(router, seconds):
 
 @contextlib.contextmanager
 def stopped(pid):
-    """All of a process stands still."""
+    """Stop all threads of a process."""
     os.kill(pid, signal.SIGSTOP)
     yield
 
 
 def test_what_hangs_is_started_again(router):
-    """WATCHDOG=1 comes while all is well, and no more when a thread stands still, or all do:
-    systemd ends that daemon, with the signal it has for it, and starts another."""
+    """The daemon sends WATCHDOG=1 while all its threads run. When one thread or all threads
+    stop, it sends none: systemd ends the daemon by its watchdog signal and starts another."""
     with watchdog(router, 4):
         was = router.daemon.pid()
-        # With a sign of life a second after another it lives past its time.
+        # Signs of life once a second keep the daemon alive beyond the limit.
         first = int(state("WatchdogTimestampMonotonic"))
         eventually(lambda: int(state("WatchdogTimestampMonotonic")) > first + 6e6, 20, 0.2)
         assert router.daemon.pid() == was
@@ -247,7 +247,7 @@ def test_what_hangs_is_started_again(router):
 
 
 def hangs_and_is_ended(router, hung):
-    """Once, and the next one forwards."""
+    """Check that systemd ends a daemon that hangs once, and that the next one forwards."""
     was, restarts = router.daemon.pid(), int(state("NRestarts"))
     timeouts = router.log(4000).count("Watchdog timeout")
     with LinkWatch(router.ctl) as watch, contextlib.suppress(OSError):
@@ -262,7 +262,8 @@ def hangs_and_is_ended(router, hung):
 
 
 def test_reload_applies_what_the_file_says_now_or_nothing(router):
-    """`systemctl reload`: while packets pass, and the same daemon goes on."""
+    """`systemctl reload` applies the file while the same daemon runs on. It changes nothing if
+    the file is wrong."""
     was = router.daemon.pid()
     with open(CONFIG, encoding="utf-8") as file:
         good = file.read()
@@ -288,7 +289,7 @@ def test_reload_applies_what_the_file_says_now_or_nothing(router):
 
 
 def test_the_journal_has_every_line_with_its_priority(router):
-    """`journalctl -p warning` shows what is a warning, and not what is none."""
+    """`journalctl -p warning` shows all warnings and no other lines."""
     read = [
         "journalctl",
         "-q",
@@ -307,7 +308,8 @@ def test_the_journal_has_every_line_with_its_priority(router):
 
 
 def test_systemd_calls_the_running_service_at_most_medium(router):
-    """By what it really runs with, and nothing is open that the unit does not account for."""
+    """systemd-analyze rates the running service. Each setting that stays open has a comment in
+    the unit."""
     said = netns.command(["systemd-analyze", "--no-pager", "security", NAME], check=False)
 
     assert re.search(r"exposure level for \S+: [0-9.]+ (OK|MEDIUM)", said), said
@@ -317,8 +319,8 @@ def test_systemd_calls_the_running_service_at_most_medium(router):
 
 @pytest.fixture
 def port0(router):
-    """The first port's device with the kernel's own driver, as a machine boots; afterwards
-    with vfio-pci again, and the service runs."""
+    """Give the first port's device to the kernel's own driver, as after a boot. Give it back to
+    vfio-pci and start the service at the end."""
     router.stop()
     address = links.pci(0)
     device = f"/sys/bus/pci/devices/{address}"
@@ -326,7 +328,7 @@ def port0(router):
     write(device + "/driver_override", "\n")
     write(device + "/driver/unbind", address)
     write("/sys/bus/pci/drivers_probe", address)
-    netns.command(["udevadm", "settle"])  # it gives another name
+    netns.command(["udevadm", "settle"])  # udev gives another name
     (interface,) = eventually(lambda: os.listdir(device + "/net"), 10, 0.05)
     try:
         yield device, interface
@@ -337,7 +339,8 @@ def port0(router):
 
 
 def test_the_start_takes_the_nic_and_the_hugepages_that_the_file_names(router, port0):
-    """ExecStartPre: nobody has prepared the machine by hand."""
+    """ExecStartPre binds the NIC and reserves hugepages, so the machine needs no preparation by
+    hand."""
     device, _ = port0
     write("/proc/sys/vm/nr_hugepages", "0")
 
@@ -352,7 +355,8 @@ def test_the_start_takes_the_nic_and_the_hugepages_that_the_file_names(router, p
 
 
 def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
-    """It has an address: somebody may have come in by it. The start fails, and says why."""
+    """The NIC has an address, so a user may be connected by it. The start fails and gives the
+    reason."""
     device, interface = port0
     netns.ip_batch([f"addr add 192.0.2.77/24 dev {interface}"])
 
@@ -364,7 +368,8 @@ def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
 
 
 def test_a_nic_in_another_namespace_is_left_alone(router, port0):
-    """What addresses it has there is not seen from here."""
+    """The program cannot see the addresses of a NIC in another namespace. So the start fails
+    and gives the reason."""
     device, interface = port0
     netns.command(["ip", "netns", "add", "elsewhere"])
     try:
@@ -381,8 +386,8 @@ def test_a_nic_in_another_namespace_is_left_alone(router, port0):
 
 
 def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
-    """A wrong address may be the disk's."""
-    disk = "0000:00:1f.2"  # SATA, in QEMU's q35
+    """A wrong address in the file may be a disk's. The daemon does not touch the device."""
+    disk = "0000:00:1f.2"  # SATA in QEMU's q35
     with open(CONFIG, encoding="utf-8") as file:
         text = file.read().replace(links.pci(0), disk)
     wrong = tmp_path / "wrong.yaml"
@@ -400,7 +405,8 @@ def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
 
 
 def test_a_stop_is_clean_and_lets_go_of_all(router):
-    """Exit code 0, no descriptor kept, the carrier gone: a neighbor knows at once."""
+    """A stop ends with exit code 0. systemd keeps no descriptor, and the TAPs lose carrier, so
+    neighbors know at once."""
     assert router.stop() == 0
 
     assert state("ActiveState") == "inactive"

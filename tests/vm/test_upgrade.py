@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Debian package is upgraded while its service runs: what dpkg does is what costs least, and
-never what ends a router (fpm-dataplane/dist/debian/fpm-dataplane.postinst)."""
+"""The Debian package is upgraded while its service runs. dpkg chooses the way that costs least,
+and never one that ends the router (fpm-dataplane/dist/debian/fpm-dataplane.postinst)."""
 
 import contextlib
 import glob
@@ -19,8 +19,8 @@ POLICY = "/usr/sbin/policy-rc.d"
 
 
 def later_package(folder):
-    """The package with "+later" at its version, and a program of another size. Returns its
-    file."""
+    """Make the package again with "+later" in its version and a program of another size. Return
+    its file."""
     (deb,) = glob.glob(os.environ["FDP_DEB"])
     tree, later = str(folder / "tree"), str(folder / "later.deb")
     netns.command(["dpkg-deb", "-R", deb, tree], timeout=60)
@@ -35,13 +35,13 @@ def later_package(folder):
 
 
 def runs_what_is_installed(router):
-    """Is the daemon's program the file that dpkg has put there?"""
+    """Return True if the daemon's program is the file that dpkg installed."""
     return os.path.samefile(f"/proc/{router.daemon.pid()}/exe", f"/usr/sbin/{NAME}")
 
 
 def test_an_upgrade_has_another_daemon_take_the_place(router, tmp_path):
-    """dpkg -i of a later version under traffic: the service goes on with the new program, as
-    after `fpmctl restart`; carrier, configuration and what zebra taught are as they were."""
+    """dpkg -i of a later version under traffic: the service runs the new program, as after
+    `fpmctl restart`. Carrier, configuration and zebra's routes stay."""
     routes(router)
     was, later, invocation = router.daemon.pid(), later_package(tmp_path), state("InvocationID")
     with open(CONFIG, encoding="utf-8") as file:
@@ -63,8 +63,8 @@ def test_an_upgrade_has_another_daemon_take_the_place(router, tmp_path):
 
 
 def upgrade(change=lambda: None):
-    """What dpkg runs of ours when a later version is unpacked, which `change` stands for.
-    Returns what it prints."""
+    """Run the package's scripts as dpkg does when it unpacks a later version. `change` plays
+    the unpacking. Return their output."""
     said = ""
     for script, word in (("preinst", "upgrade"), ("postinst", "configure")):
         argv = [f"/run/dpkg/info/{NAME}.{script}", word, "0.1"]
@@ -81,7 +81,7 @@ def upgrade(change=lambda: None):
 
 @contextlib.contextmanager
 def restored(path):
-    """What a test makes of a file lasts as long as the block."""
+    """Restore a file at the end of the block."""
     with open(path, encoding="utf-8") as file:
         good = file.read()
     try:
@@ -91,8 +91,9 @@ def restored(path):
 
 
 def test_an_upgrade_with_another_unit_restarts_the_service(router):
-    """A successor would have what systemd gave to the first. Where the machine's policy is to
-    restart nothing, the next upgrade knows that it is still to be done."""
+    """With another unit a successor is not enough, because it would inherit the settings of
+    the old unit. If the machine's policy forbids restarts, the next upgrade restarts the
+    service."""
     routes(router)
     was = router.daemon.pid()
     with restored(UNIT) as unit, LinkWatch(router.ctl) as watch:
@@ -115,8 +116,8 @@ def test_an_upgrade_with_another_unit_restarts_the_service(router):
 
 
 def test_an_upgrade_to_what_would_not_start_leaves_the_old_one(router):
-    """The configuration is not good for the new version, or that does not run at all: the
-    router goes on, and who upgrades reads why."""
+    """The new version refuses the configuration, or does not run at all. The old daemon
+    forwards on, and the upgrade prints the reason."""
     routes(router)
     was = router.daemon.pid()
 
@@ -130,7 +131,8 @@ def test_an_upgrade_to_what_would_not_start_leaves_the_old_one(router):
 
 
 def test_an_upgrade_loses_no_packet_where_nics_are_kept(router):
-    """Under the unit as it is: an upgrade, a crash, a stop, and nothing is left."""
+    """With kept NICs and the unit as it is: an upgrade, then a crash, then a stop that leaves
+    nothing behind."""
     with restored(CONFIG):
         router.edit_config("\nmemory:", "\nkeep-nics: true\nmemory:")
         was = router.daemon.pid()
@@ -164,14 +166,14 @@ def test_an_upgrade_loses_no_packet_where_nics_are_kept(router):
 
 
 def keeper():
-    """The process that keeps NICs, if there is one."""
+    """Return the process that keeps NICs, or None."""
     pids = [int(p) for p in os.listdir("/proc") if p.isdigit()]
     found = [p for p in pids if procs.comm(p) == "fpm-nics"]
     return found[0] if found else None
 
 
 def test_an_upgrade_starts_no_service_that_is_stopped(router):
-    """It is not enabled here."""
+    """The upgrade does not start a stopped service, which is not enabled here."""
     router.stop()
 
     upgrade()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""vhost-user as a virtual machine has it: two NICs of this guest are ports of a dataplane on the
-host (run.py: hosted()), and the guest's kernel drives them with all that virtio offers it."""
+"""vhost-user with a virtual machine: two NICs of this guest are ports of a dataplane on the
+host (run.py: hosted()). The guest's kernel drives them with all features that virtio offers."""
 
 import json
 import re
@@ -16,14 +16,14 @@ from lib.probe import ping
 from lib.wait import eventually
 
 pytestmark = pytest.mark.guest
-# Namespace: number of its NIC, its address, the port's.
+# Namespace: number of its NIC, its address, the port's address.
 SIDES = {"left": (0, "192.0.2.2", "192.0.2.1"), "right": (1, "192.0.2.66", "192.0.2.65")}
 OCTETS = 1 << 20  # by TCP
 
 
 @pytest.fixture(scope="module")
 def sides():
-    """A host on either NIC, with the port as its router."""
+    """Make a host on each NIC, with the port as its router."""
     netns.command(["modprobe", "virtio_net"])
     rows = json.loads(netns.command(["ip", "-j", "link"]))
     names = {row.get("address"): row["ifname"] for row in rows}
@@ -38,8 +38,8 @@ def sides():
 
 
 def forwarded():
-    """IPv4 packets that the host's forwarders have forwarded, as its metrics page tells by
-    way of one of the ports."""
+    """Return the number of IPv4 packets that the host's forwarders have forwarded, from its
+    metrics page, which a port of the guest reaches."""
     with netns.entered("left"):
         with urllib.request.urlopen(f"http://{SIDES['left'][2]}:9620/metrics", timeout=20) as page:
             text = page.read().decode()
@@ -48,7 +48,7 @@ def forwarded():
 
 
 def carried(octets):
-    """Send so many by TCP from left to right; returns what has come."""
+    """Send so many octets by TCP from left to right. Return the number received."""
     there = (SIDES["right"][1], 7000)
     kind = (socket.AF_INET, socket.SOCK_STREAM)
     with netns.open_socket("right", *kind) as listener, netns.open_socket("left", *kind) as out:
@@ -74,8 +74,8 @@ def carried(octets):
 
 
 def test_a_guests_kernel_is_routed_by_vhost_user_ports(sides):
-    """Echoes and TCP from port to port, and TCP with the host itself, whose checksums nobody has
-    finished when the guest's kernel lets go of them."""
+    """Echo requests and TCP pass from port to port. The guest's kernel leaves the TCP checksums
+    to the device. TCP with the host itself works, too."""
     there = SIDES["right"][1]
     once = ["ping", "-c", "1", "-W", "1", there]
     eventually(lambda: netns.run("left", once), 10, 0.1, "neighbors are known")

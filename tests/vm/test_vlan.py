@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad. On
-NICs that can take tags off and put them in all is the same whether they do."""
+"""VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad.
+NICs that can strip and insert tags give the same results with this feature and without it."""
 
 import os
 import statistics
@@ -26,12 +26,12 @@ from wire import token, token_of
 
 INNER = SimpleNamespace(name="s.30", tap="s.30")
 GOING, GONE = "198.18.0.0/24", "198.18.0.9"
-# 4000 take the guest two minutes: `N_VLANS=4000 make test-vm T=thousands`.
+# 4000 VLANs take the guest two minutes: `N_VLANS=4000 make test-vm T=thousands`.
 MANY = int(os.environ.get("N_VLANS", "1000"))
 
 
 def octets(packet, tags=0):
-    """Of a frame as it comes: Ethernet's are not shorter, veths let them."""
+    """Return the length of a received frame. Ethernet pads short frames, veths do not."""
     return max(len(bytes(packet)) + 4 * tags, 60 if on_nics() else 0)
 
 
@@ -60,17 +60,17 @@ def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
 
 @pytest.mark.usefixtures("vlan")
 def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
-    """IEEE 802.1Q, 6.9.3: PCP and DEI; a frame that had no tag has priority 0."""
+    """IEEE 802.1Q, 6.9.3: PCP and DEI are kept. A frame without a tag has priority 0."""
     add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
 
     for priority in (0, 5, 7):
-        # So long that Ethernet does not make it longer: then it may be the NIC's.
+        # The packet is so long that neither Ethernet nor the NIC pads it.
         probe = wan.probe(HOST, src="192.0.2.194", size=100)
         through(wan, tagged(probe, (C, 200, priority)), wan, (C, 100, priority))
 
 
 def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
-    """`egress-qos-map` of the VLAN, as with any NIC."""
+    """The kernel's frames have the priority of the VLAN's `egress-qos-map`, as with any NIC."""
     router.ip(
         "link add link wan0 name wan0.100 type vlan id 100 egress-qos-map 0:5",
         "link set wan0.100 up",
@@ -87,7 +87,7 @@ def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
 
 @pytest.mark.usefixtures("vlan")
 def test_many_at_a_time_of_several_vlans_and_none(router, lan, wan):
-    """A burst is told apart by VLAN; each frame leaves once, by the way of its own."""
+    """A forwarder divides a burst by VLAN. Each frame leaves once, by its own route."""
     add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
     neighbor(router, wan, "192.0.2.194", SimpleNamespace(tap="wan0.200"))
     plain = [wan.probe(lan.peer4) for _ in range(64)]
@@ -109,13 +109,13 @@ def test_many_at_a_time_of_several_vlans_and_none(router, lan, wan):
     assert mine(lan, plain) == mine(lan, one) == mine(wan, two) == 64
     rows = vlans(router)
     assert rows["wan0.100"]["rx_packets"] == 64 and rows["wan0.200"]["rx_packets"] == 64
-    assert rows["wan0.100"]["tx_packets"] >= 64  # the kernel says something, too
+    assert rows["wan0.100"]["tx_packets"] >= 64  # the kernel sends frames, too
     assert rows["wan0.100"]["rx_bytes"] == sum(octets(p, tags=1) for p in one)
 
 
 @pytest.mark.quick
 def test_two_tags(router, lan, wan, family):
-    """IEEE 802.1ad: a customer's VLAN within a service's."""
+    """IEEE 802.1ad: a customer's VLAN inside a service VLAN."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     host, peer, prefix = (HOST, PEER, NET) if family == 4 else (HOST6, PEER6, NET6)
@@ -136,7 +136,8 @@ def test_two_tags(router, lan, wan, family):
 
 @pytest.mark.skipif(not on_nics(), reason="a veth lets one tag pass its MTU, not two")
 def test_two_tags_pass_at_full_length(router, lan, wan):
-    """As far as QEMU's model goes: in metal e1000e counts the FCS, too (manual/interfaces.md)."""
+    """QEMU's e1000e passes this length. On metal e1000e counts the FCS, too
+    (manual/interfaces.md)."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     neighbor(router, wan, PEER, INNER)
@@ -149,7 +150,8 @@ def test_two_tags_pass_at_full_length(router, lan, wan):
 
 
 def test_each_of_two_tags_keeps_its_priority(router, wan):
-    """A provider's and his customer's; where one of them is left, it is the customer's."""
+    """The service tag and the customer tag each keep their priority. If one tag is removed, the
+    frame keeps the customer's priority."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     neighbor(router, wan, PEER, INNER)
@@ -166,7 +168,7 @@ def test_each_of_two_tags_keeps_its_priority(router, wan):
 
 
 def test_two_tags_of_one_kind(router, lan, wan):
-    """The outer one may be the NIC's, the inner one not."""
+    """The NIC may strip the outer tag, but not the inner one."""
     add(router, "s.20", vid=20, addresses=())
     add(router, "s.30", on="s.20", vid=30)
     neighbor(router, wan, PEER, INNER)
@@ -185,7 +187,7 @@ def test_two_tags_of_one_kind(router, lan, wan):
 @pytest.mark.skipif(not on_nics(), reason="veths have no part in tags")
 @pytest.mark.usefixtures("vlan")
 def test_who_sees_to_tags_changes_by_a_reload(router, lan, wan):
-    """The device is closed and opened; VLANs stay, and forward on."""
+    """A reload closes and opens the device. VLANs stay and forward."""
     word, other = ("auto", "off") if router.offloads else ("off", "auto")
 
     def becomes(was, now):
@@ -203,7 +205,8 @@ def test_who_sees_to_tags_changes_by_a_reload(router, lan, wan):
 
 @pytest.mark.quick
 def test_a_vlan_that_goes_is_nobodys(router, lan, wan):
-    """At once, with its neighbors and routes; another one takes the id."""
+    """A deleted VLAN ends at once, with its neighbors and routes. Another VLAN can have its
+    id."""
     add(router)
     neighbor(router, wan)
     router.route(NET, via=PEER, wire=VLAN)
@@ -243,7 +246,8 @@ def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
 @pytest.mark.skipif(on_nics(), reason="the far end is a veth of the same kernel")
 @pytest.mark.usefixtures("vlan")
 def test_a_lost_carrier_is_told_of_the_vlans_at_once(router, wan):
-    """The kernel would: of the far end, a second later of the TAP, then of its VLANs."""
+    """The kernel reports the far end at once, the TAP a second later, then its VLANs. The
+    dataplane reports the TAP and its VLANs at once."""
     add(router, "wan0.s", vid=20, protocol="802.1ad", addresses=())
     add(router, INNER.name, "wan0.s", 30, addresses=())
     took = {"down": [], "up": []}
@@ -255,15 +259,15 @@ def test_a_lost_carrier_is_told_of_the_vlans_at_once(router, wan):
             for dev in (wan.tap, VLAN.tap, "wan0.s", INNER.tap):
                 eventually(lambda d=dev, f=flag: f in watch.last(d), 5, 0.001)
             took[word].append(time.monotonic() - begin)
-    # Medians: a guest without KVM stands still now and then.
+    # Medians, because a guest without KVM may stand still for a time.
     assert max(map(statistics.median, took.values())) < 0.5, took
 
 
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_an_icmp_error_is_the_vlans(router, wan, family):
-    """RFC 1812, 4.3.2.4, RFC 4443, 2.2: from the address of the interface that the packet came
-    in by."""
+    """RFC 1812, 4.3.2.4, RFC 4443, 2.2: the source is an address of the interface that received
+    the packet."""
     last, host, peer = ({"ttl": 1}, HOST, PEER) if family == 4 else ({"hlim": 1}, HOST6, PEER6)
     probe = wan.probe(host, src=peer, **last)
 
@@ -306,7 +310,7 @@ def test_pieces_have_the_priority_of_their_packet(router, wan):
 
 @pytest.mark.usefixtures("vlan")
 def test_full_length(router, lan, wan):
-    """1500 octets of IP and a tag are no longer than Ethernet's frames may be."""
+    """A packet of 1500 octets of IP passes with a tag, because Ethernet allows this length."""
     out = through(lan, lan.probe(HOST, size=1500), wan, (C, 100))
 
     assert out[IP].len == 1500
@@ -330,7 +334,7 @@ def test_a_mac_of_its_own(router, lan, wan):
 
 @pytest.mark.usefixtures("vlan")
 def test_the_kernel_gets_what_was_on_the_wire(router, wan):
-    """Tags and all, on the TAP of the port."""
+    """The port's TAP has the frames with their tags."""
     frames = [
         tagged(wan.probe("203.0.113.1", src=PEER), (C, 100, 5)),
         tagged(Ether(dst="ff:ff:ff:ff:ff:ff", src=wan.mac)
@@ -345,7 +349,8 @@ def test_the_kernel_gets_what_was_on_the_wire(router, wan):
 
 @pytest.mark.quick
 def test_the_kernel_of_a_neighbor_is_pinged_through_a_vlan(router, lan, wan):
-    """ARP and neighbor discovery with tags both ways; what is forwarded waits for them."""
+    """ARP and neighbor discovery pass with tags both ways. A forwarded packet waits for
+    them."""
     add(router)
     netns.ip_batch(["link add link wan name v100 type vlan id 100"], router.far)
     try:
@@ -376,8 +381,8 @@ def test_a_packet_of_a_vlan_is_explained(router, lan, wan):
 
 
 def test_thousands_on_a_port_that_go_under_load(router, lan, wan, capsys):
-    """Those that stay forward without a loss while a thousand others come and go; what comes in
-    by one of these, or leaves by it, does so until it goes, with its tag or not at all."""
+    """A VLAN that stays forwards without a loss while a thousand others are added and deleted.
+    Packets into a VLAN or out of it pass until it is deleted, with its tag or not at all."""
     add(router)
     neighbor(router, wan)
     router.route(NET, via=PEER, wire=VLAN)
@@ -385,7 +390,7 @@ def test_thousands_on_a_port_that_go_under_load(router, lan, wan, capsys):
     make = [f"link add link wan0 name wan0.{v} group 7 up type vlan id {v}" for v in ids]
     some = (1, 512, MANY)
     make += [f"addr add 10.{v >> 8}.{v & 255}.1/24 dev wan0.{v}" for v in some]
-    # Without IPv6 the guest's kernel makes them in half the time.
+    # Without IPv6 the guest's kernel makes the VLANs in half the time.
     netns.sysctl(router.ctl, {"net.ipv6.conf.default.disable_ipv6": 1})
     with router.stream(lan, HOST, rate=200) as stream:
         begin = time.monotonic()
@@ -428,12 +433,13 @@ def test_thousands_on_a_port_that_go_under_load(router, lan, wan, capsys):
 
 
 def test_one_on_a_renamed_tap_outlives_the_daemon():
-    """The TAP has another name, the VLAN on it its own: after a crash both are what they were."""
+    """The TAP was renamed, and a VLAN on it keeps its own name. After a crash both have the
+    same names and forward."""
     if on_nics():
         pytest.skip("all NICs are another router's")
     with running(Router(name="kept", supervised=True)) as dut:
         lan, wan = dut.wires["lan"], dut.wires["wan"]
-        # Down meanwhile: kernels before 6.2 rename no other.
+        # The TAP is down meanwhile, because kernels before 6.2 require it.
         dut.ip("link set wan0 down", "link set wan0 name uplink", "link set uplink up")
         wan.tap = "uplink"
         dut.kernel_defaults()

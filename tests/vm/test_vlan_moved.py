@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What somebody does to VLANs behind our back, and does not delete them: renamed, moved to another
-namespace, and back. On veths and on NICs (vlans.py)."""
+"""VLANs are renamed or moved to another namespace and back by hand, but not deleted. On veths
+and on NICs (vlans.py)."""
 
 import contextlib
 import shlex
@@ -28,7 +28,7 @@ ipv6 route {NET6} {PEER6}
 
 
 def rename_up(router, old, new):
-    """Without that, where the kernel allows it."""
+    """Rename an interface without setting it down, if the kernel allows that."""
     try:
         router.ip(f"link set {old} name {new}")
     except netns.CommandError:
@@ -36,21 +36,22 @@ def rename_up(router, old, new):
 
 
 def give_back(router, wan, dev):
-    """Addresses and neighbors that the kernel has taken, of a VLAN that was down or away."""
+    """Restore the addresses and neighbors that the kernel deleted while a VLAN was down or
+    away."""
     router.ip(*(f"addr replace {a} dev {dev.tap} nodad" for a in ADDRESSES))
     for peer in (PEER, PEER6):
         neighbor(router, wan, peer, dev)
 
 
 def both_ways(router, lan, wan):
-    """Both families, out of the VLAN and into it."""
+    """Check that packets of both families pass out of the VLAN and into it."""
     for host, peer, back in ((HOST, PEER, lan.peer4), (HOST6, PEER6, lan.peer6)):
         eventually(lambda h=host: through(lan, lan.probe(h), wan, (C, 100)), 10, 0.01)
         through(wan, tagged(wan.probe(back, src=peer), (C, 100)), lan)
 
 
 def shown(router, word):
-    """What an operator reads."""
+    """Count a word in the commands that show interfaces, routes and neighbors."""
     return "\n".join(
         router.fpmctl(*words).stdout
         for words in (["show", "interfaces"], ["show", "routes", NET], ["show", "neighbors"])
@@ -59,7 +60,8 @@ def shown(router, word):
 
 @contextlib.contextmanager
 def away(router, name="wan0.100"):
-    """A VLAN is in another namespace, as long as a with block; in the end it is back, or gone."""
+    """Move a VLAN to another namespace for the length of the block. At the end it is back or
+    deleted."""
     router.ip(f"link set {name} netns {router.far}")
     try:
         yield
@@ -69,14 +71,15 @@ def away(router, name="wan0.100"):
 
 
 def is_equal(router):
-    """RIB and FIB are."""
+    """Return True if RIB and FIB are equal."""
     return router.control.ask("audit")[-1]["differences"] == 0
 
 
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_a_renamed_vlan_stays_the_interface(router, lan, wan):
-    """It has its new name everywhere, goes on counting, and its old name is free."""
+    """A renamed VLAN has its new name in all commands, its counters continue, and its old name
+    is free."""
     both_ways(router, lan, wan)
     before = vlans(router)["wan0.100"]["rx_packets"]
 
@@ -100,7 +103,8 @@ def test_a_renamed_vlan_stays_the_interface(router, lan, wan):
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_a_vlan_that_is_moved_away_is_nobodys_and_is_ours_when_it_is_back(router, lan, wan):
-    """Others lose nothing; what is for it is counted by name."""
+    """Other ports lose no packet while a VLAN is away. Packets for it are dropped and counted
+    by reason."""
     ext = router.wires["ext"]
     router.route(OTHER, via=ext.peer4, wire=ext)
 
@@ -112,13 +116,13 @@ def test_a_vlan_that_is_moved_away_is_nobodys_and_is_ours_when_it_is_back(router
                 assert router.not_forwarded(lan, lan.probe(host)) == {"egress_down": 1}
                 probe = tagged(wan.probe(back, src=peer), (C, 100))
                 assert router.not_forwarded(wan, probe) == {"vlan_unknown": 1}
-            # In none but the route, which says so.
+            # The name is shown only with the route, which is marked as dead.
             assert shown(router, "wan0.100") == shown(router, "wan0.100 (dead)") == 1
             assert is_equal(router)
         eventually(lambda: "wan0.100" in vlans(router), 5, 0.01, "it is back")
         router.ip("link set wan0.100 up")
         give_back(router, wan, VLAN)
-        # It may have another index: zebra says its routes again, as it does.
+        # The VLAN may have another index, so zebra sends its routes again.
         for prefix, peer in ((NET, PEER), (NET6, PEER6)):
             router.route(prefix, nhid=router.zebra.hop(peer, VLAN))
         both_ways(router, lan, wan)
@@ -128,7 +132,7 @@ def test_a_vlan_that_is_moved_away_is_nobodys_and_is_ours_when_it_is_back(router
 
 
 def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan, wan):
-    """Of the inner of two tags the kernel tells nothing then but that it is down."""
+    """For the inner of two tags the kernel reports only that the interface is down."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     inner, tags = SimpleNamespace(name="s.30", tap="s.30"), ((S, 20), (C, 30))
@@ -148,7 +152,7 @@ def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan,
 
 
 def audited(router, frr, routes):
-    """zebra, RIB and FIB are equal, and have so many routes."""
+    """Check that zebra, RIB and FIB are equal and have so many routes."""
     ask = ["audit", "--vtysh", shlex.join(frr.vtysh_argv())]
 
     def same():
@@ -161,15 +165,16 @@ def audited(router, frr, routes):
 
 
 def silence(stream, wan):
-    """The longest time in which no packet of a stream came."""
+    """Return the longest time without a packet of a stream."""
     stream.stop()
     came = sorted(when for when, _ in wan.timed(stream.mark))
     return max(b - a for a, b in zip(came, came[1:]))
 
 
 def test_with_frr(router, lan, wan, capsys):
-    """zebra takes an interface of another name for another one; all three are equal each time, and
-    who has to be told nothing but what the kernel has taken forwards by himself."""
+    """zebra takes a renamed interface for another one. zebra, RIB and FIB are equal after each
+    change. The VLAN forwards when the addresses and neighbors that the kernel deleted are set
+    again; nothing else is needed."""
     router.zebra.close()
     add(router)
     neighbor(router, wan)

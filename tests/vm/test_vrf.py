@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interfaces in VRFs of the kernel: each VRF is a router of its own, with its FIB, addresses
-and neighbors, whatever the others have."""
+"""Interfaces in VRFs of the kernel: each VRF is a router of its own with its FIB, addresses and
+neighbors, independent of the others."""
 
 import ipaddress
 import os
@@ -40,19 +40,20 @@ exit-vrf
 
 
 def fib4(router, vrf):
-    """The compiled IPv4 table of a VRF."""
+    """Return the row of a VRF's IPv4 FIB."""
     rows = router.control.ask("fib")
     return next(r for r in rows if (r["vrf"], r["family"]) == (vrf, "ipv4"))
 
 
 def counted(router, vrf):
-    """(frames, octets, drops) of a VRF."""
+    """Return (frames, octets, drops) of a VRF."""
     (found,) = api.call(router, "GET", "/vrfs/{name}", vrf)[1]
     return found["rx_packets"], found["rx_bytes"], found["dropped"]
 
 
 def audited(router, frr):
-    """zebra, RIB and FIB are equal in all VRFs; and what one of them lacks is found there."""
+    """Check that zebra, RIB and FIB are equal in all VRFs, and that the audit finds a route
+    that the dataplane lacks."""
     lost = "198.51.102.0/24"
     ask = ["audit", "--vtysh", shlex.join(frr.vtysh_argv())]
 
@@ -62,7 +63,7 @@ def audited(router, frr):
             raise LookupError(done.stdout + done.stderr)
         return True
 
-    # As Linux's documentation of VRFs has it: nothing slips to another table.
+    # Linux's documentation of VRFs advises it, so that no lookup continues in another table.
     router.ip("route add table 100 unreachable default metric 4278198272")
     eventually(lambda: row(router, "red", "0.0.0.0/0"), 10, 0.1, "zebra tells of it")
     eventually(same, 20, 0.5, "equal")
@@ -84,7 +85,7 @@ def audited(router, frr):
 
 
 def both(router):
-    """(VRF, the port before the router, the port behind it), of each VRF."""
+    """Return (VRF, the port before the router, the port behind it) of each VRF."""
     return [(v, *(router.wires[n] for n in names)) for v, names in MEMBERS.items()]
 
 
@@ -126,13 +127,14 @@ def test_an_icmp_error_goes_back_into_the_vrf(two, family):
 
         layer, kind = (IP, ICMP) if family == 4 else (IPv6, ICMPv6TimeExceeded)
         assert error[layer].dst == BEFORE[family].format(2) and error.dst == wire.mac
-        # A port has one address of each family for all its errors: the first.
+        # A port uses its first address of each family for all its errors.
         assert error[layer].src in (wire.ip4, wire.ip6, BEFORE[family].format(1))
         assert kind in error and error[kind].type in (3, 11)
 
 
 def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family):
-    """The main table leads to a port that is a member; nothing of it is in the VRF's FIB."""
+    """The main table has a route to a port that is a member of a VRF. The VRF's FIB has no
+    route of the main table."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host, peer = (wan.peer4, lan.peer4) if family == 4 else (wan.peer6, lan.peer6)
     router.forwarded(lan, lan.probe(host), wan)
@@ -161,8 +163,9 @@ def test_who_leaves_the_vrf_is_in_main_again(router):
 
 @pytest.mark.quick
 def test_a_renamed_vrf_stays_the_table(two):
-    """Down meanwhile, which its members do not mind: nothing is lost, it has its new name
-    everywhere, and counts on. The kernel moves none to another namespace."""
+    """The kernel renames a VRF only while it is down, which its members ignore. No packet is
+    lost, the VRF has its new name in all commands, and its counters continue. The kernel
+    refuses to move a VRF to another namespace."""
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
     lan, wan = two.wires["lan"], two.wires["wan"]
@@ -171,7 +174,7 @@ def test_a_renamed_vrf_stays_the_table(two):
         for old, new in (("red", RENAMED), (RENAMED, "red")) * 3:
             two.rename(old, new)
             eventually(lambda n=new: vrfs(two)["lan0"] == n, 5, 0.01, "its new name")
-            # rib hears of it later than neigh.
+            # rib gets the new name later than neigh.
             there = eventually(lambda n=new: row(two, n, NET[4]), 5, 0.01, "its routes")
             assert there["state"] == "forwarding"
             assert {r["vrf"] for r in two.control.ask("fib")} == {None, new, "blue"}
@@ -186,8 +189,8 @@ def test_a_renamed_vrf_stays_the_table(two):
 
 
 def test_a_vlan_moves_from_vrf_to_vrf_and_back_under_load(two):
-    """Each packet that came in by it leaves by the one VRF or by the other, and is lost only
-    while the kernel has it in none."""
+    """Each packet received on the VLAN leaves by one VRF or by the other. Packets are lost only
+    while the kernel has the VLAN in no VRF."""
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
     lan, wan, ext = (two.wires[n] for n in ("lan", "wan", "ext"))
@@ -235,7 +238,7 @@ def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
             blue.stop()
     assert blue.lost(ext) == []
     assert row(two, "red", NET[4]) is None
-    # zebra's route is kept: it says when it goes.
+    # The RIB keeps zebra's route until zebra withdraws it.
     rows = two.control.ask("routes", prefix=NET[4], longest=False, all_tables=True)
     states = {(r["table"], r["vrf"], r["state"]) for r in rows}
     assert states == {(100, None, "not-installed"), (2000, "blue", "forwarding")}
@@ -246,8 +249,8 @@ def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
 
 
 def test_a_vrf_with_many_routes_goes_under_load_and_hurts_no_other(two, capsys):
-    """Its FIB goes in one step; what is freed afterwards takes no forwarder's time. With a
-    million: `N_ROUTES=1000000 make test-vm T=many_routes`."""
+    """The VRF's FIB is removed in one step. Its memory is freed afterwards and takes no time of
+    a forwarder. With a million routes: `N_ROUTES=1000000 make test-vm T=many_routes`."""
     n = int(os.environ.get("N_ROUTES", "20000"))
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
@@ -289,7 +292,8 @@ def test_a_vrf_with_many_routes_goes_under_load_and_hurts_no_other(two, capsys):
 
 
 def test_transit_goes_on_over_a_crash_and_what_zebra_does_not_say_again_goes(two, family):
-    """VRFs have their routes before zebra is back; then its replay counts, VRF by VRF."""
+    """VRFs have their routes before zebra connects. Then its replay counts for each VRF by
+    itself."""
     other = {4: "198.51.101.0/24", 6: "2001:db8:b::/48"}[family]
     for vrf, _, out in both(two):
         route(two, vrf, NET[family], BEHIND[family].format(2), out)
@@ -307,7 +311,8 @@ def test_transit_goes_on_over_a_crash_and_what_zebra_does_not_say_again_goes(two
     found = two.fpm()["checkpoint"]
     assert found["restored"] >= 4 and found["discarded"] == found["restore_lost"] == 0
     assert two.control.ask("audit")[-1]["differences"] == 0
-    # Of blue it says nothing at all: kept, and told. Of red one of two.
+    # zebra sends no route for blue: its routes are kept, and `show vrfs` says so. For red it
+    # sends one of two routes.
     two.zebra.connect()
     two.zebra.add("192.0.2.240/28", rtm_type=6)
     two.zebra.add(SENTINEL, rtm_type=6)
@@ -339,7 +344,7 @@ def test_what_comes_in_is_counted_by_vrf_wherever_the_member_goes(two):
     two.not_forwarded(lan, *probes)
 
     red, blue = counted(two, "red"), counted(two, "blue")
-    # What fences send, and hosts say now and then, comes in too.
+    # Frames of fences and of hosts are counted, too.
     assert red[0] - before["red"][0] >= 45
     assert red[1] - before["red"][1] >= 45 * len(bytes(probes[0]))
     assert red[2] - before["red"][2] >= 40
@@ -349,14 +354,15 @@ def test_what_comes_in_is_counted_by_vrf_wherever_the_member_goes(two):
     enslave(two, "blue", lan)
     left, came = counted(two, "red"), counted(two, "blue")
     two.not_forwarded(lan, *[lan.probe("203.0.113.77") for _ in range(40)])
-    # What was counted stays.
+    # The counters of the VRF stay.
     assert left[0] <= counted(two, "red")[0] < left[0] + 40
     assert counted(two, "blue")[2] >= came[2] + 40
 
 
 @pytest.mark.quick
 def test_the_host_is_served_in_the_vrf(router):
-    """Its addresses are the host's, in the VRF as elsewhere: pings, and so BGP sessions."""
+    """The kernel answers to the member's addresses in the VRF as elsewhere: pings pass, and so
+    can BGP sessions."""
     lan = router.wires["lan"]
     add(router, "red")
     enslave(router, "red", lan)
@@ -378,12 +384,13 @@ def test_the_host_is_served_in_the_vrf(router):
 
 
 def passed(router):
-    """{class of packets for the host: how many of it have passed}"""
+    """Return {punt class: number of passed packets}."""
     return {r["class"]: r["passed"] for r in router.control.ask("punt")}
 
 
 def test_a_peer_of_one_vrf_is_a_stranger_in_another(two, family):
-    """BFD with a host of red: the host of blue with the same address has not its room."""
+    """The router has a BFD session with a host of red. A host of blue with the same address has
+    no protected room."""
     ours, peer = BEFORE[family].format(1), BEFORE[family].format(2)
     kind = socket.AF_INET if family == 4 else socket.AF_INET6
     with netns.open_socket(two.ctl, kind, socket.SOCK_DGRAM) as sock:
@@ -425,7 +432,8 @@ def test_an_operator_sees_what_is_in_a_vrf(two):
 
 
 def test_frr_with_two_vrfs(two):
-    """Real zebra: overlapping routes, a leaked one, a replay, which brings VRFs again."""
+    """A real zebra has the same routes in two VRFs and one leaked route. After a replay the
+    VRFs have their routes again."""
     lan, wan, alt, ext = (two.wires[n] for n in ("lan", "wan", "alt", "ext"))
     two.zebra.close()
     with static_frr(two, FRR_CONF) as frr:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Routes from VRF to VRF: by a port of another one, and by the other one itself."""
+"""Routes from VRF to VRF, by a port of the other VRF or by the VRF device itself."""
 
 import ipaddress
 
@@ -14,7 +14,7 @@ from vrfs import machine, router, two  # noqa: F401
 
 
 def explained(router, family, dst):
-    """What fpmctl says of a packet from the host before lan0."""
+    """Return fpmctl's explanation of a packet from the host before lan0."""
     return router.fpmctl(
         "explain", "port", "lan0", "src", BEFORE[family].format(2), "dst", dst
     ).stdout
@@ -29,8 +29,9 @@ def test_a_route_may_leave_by_a_port_of_another_vrf(two, family):
 
 
 def test_a_route_may_lead_to_another_vrf_itself(two, family):
-    """What is connected or static there FRR leaks so from 8.5 on (`dev blue`): it is looked up
-    there, costs one hop, and goes no further than that VRF."""
+    """FRR from 8.5 on leaks connected and static routes as routes to the VRF device (`dev
+    blue`). The packet is looked up again in that VRF. This costs one hop, and no second lookup
+    in a further VRF follows."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     other = {4: "203.0.113.0/24", 6: "2001:db8:c::/48"}[family]
     round_trip = {4: "203.0.113.9", 6: "2001:db8:c::9"}[family]
@@ -59,7 +60,7 @@ def test_a_route_may_lead_to_another_vrf_itself(two, family):
     said = explained(two, family, HOST[family])
     assert "FORWARDED" in said and "ext0" in said, said
     assert "looked up again in vrf blue: adjacency" in said, said
-    # In blue nobody has it any more, then there is no blue.
+    # First blue has no route to the host any longer, then blue is deleted.
     two.zebra.drop(NET[family], table=TABLE["blue"])
     eventually(lambda: not row(two, "blue", NET[family]), 5, 0.01, "withdrawn")
     assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
@@ -72,7 +73,8 @@ def test_a_route_may_lead_to_another_vrf_itself(two, family):
 
 
 def test_of_two_routes_mtus_the_smaller_one_counts(two, family):
-    """Of the route to another VRF, and of the one there."""
+    """The smaller MTU of two is in force: of the route to the other VRF and of the route
+    there."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     there = two.zebra.hop(BEHIND[family].format(2), ext)
     too_big = ICMP if family == 4 else ICMPv6PacketTooBig
@@ -95,7 +97,7 @@ def test_of_two_routes_mtus_the_smaller_one_counts(two, family):
 
 @pytest.mark.quick
 def test_a_vrfs_own_interface_is_no_way_out_of_it(two):
-    """A subnet on it has no hosts; addresses on it are ours."""
+    """Hosts of a subnet on the VRF device are not reachable. Addresses on it are local."""
     lan = two.wires["lan"]
     two.ip("addr add 10.255.0.1/24 dev red")
     eventually(lambda: row(two, "red", "10.255.0.0/24"), 5, 0.01, "connected")
@@ -109,7 +111,8 @@ def test_a_vrfs_own_interface_is_no_way_out_of_it(two):
 
 
 def test_addresses_of_ours_in_another_vrf_answer_who_is_led_there(two):
-    """By the kernel, to which they are given: it has the same routes, and looks up as often."""
+    """The packet is punted. The kernel answers, because it has the same routes and does as many
+    lookups."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     link = ipaddress.ip_interface(f"{ext.ip4}/26").network
     leads(two, "red", "blue", str(link))
@@ -127,7 +130,8 @@ def test_addresses_of_ours_in_another_vrf_answer_who_is_led_there(two):
 
 
 def test_what_is_connected_in_another_vrf_is_reached(two):
-    """Hosts on its links as well, first of all those that have to be asked for."""
+    """Hosts on the links of the other VRF are reached, even if the kernel must resolve them
+    first."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     link = ipaddress.ip_interface(f"{ext.ip4}/26").network
     host = str(link[50])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What many VRFs of the kernel with few routes each take: memory in proportion to their routes,
-no table of a fixed size."""
+"""The memory of many VRFs with few routes each is proportional to their routes. No table has a
+fixed size."""
 
 from lib.wait import eventually
 
@@ -8,7 +8,7 @@ MANY, TEN, TABLE = 256, 10, 3000
 
 
 def test_256_vrfs_with_ten_routes_each_take_a_few_mib(on_veths, capsys):
-    """Of the whole daemon: interfaces, RIB and FIBs."""
+    """The bound is for the whole daemon: interfaces, RIB and FIBs."""
     router = on_veths
     router.ready()
     wan = router.wires["wan"]
@@ -27,7 +27,7 @@ def test_256_vrfs_with_ten_routes_each_take_a_few_mib(on_veths, capsys):
                     enumerate(names, first)))  # fmt: skip
         eventually(lambda: filled(last), 60, 0.1, "all in their FIBs")
 
-    # What there is for the first of them is no cost of more.
+    # Make the first VRF before the measurement, because it has costs of its own.
     make(0, 1)
     before = router.rss()
     try:

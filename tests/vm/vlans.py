@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A router with VLANs of the kernel on its TAPs, and what tests of them say about it. On NICs
-that can take tags off and put them in all is the same whether they do."""
+"""A router with VLANs of the kernel on its TAPs, and helpers for tests of them. NICs that can
+strip and insert tags give the same results with this feature and without it."""
 
 import struct
 from types import SimpleNamespace
@@ -18,14 +18,15 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
 PEER, PEER6 = "203.0.113.2", "2001:db8:64::2"
 ADDRESSES = ("203.0.113.1/24", "2001:db8:64::1/64")
-# As a wire to route by.
+# An object to use as a wire for routes.
 VLAN = SimpleNamespace(name="wan0.100", tap="wan0.100")
 C, S = 0x8100, 0x88A8
 
 
 @pytest.fixture(scope="module", params=["auto", "off"] if on_nics() else ["auto"])
 def machine(request):
-    """A router on veths in a kernel that has VLANs, or on NICs, whose tags are theirs or not."""
+    """Run a router on veths in a kernel that supports VLANs, or on NICs, with the tags by the
+    NIC and by the dataplane."""
     offload = ("    device:", f"    vlan-offload: {request.param}\n    device:")
     with running(Router(name="vlan"), offload) as router:
         router.offloads = on_nics() and request.param == "auto"
@@ -34,7 +35,7 @@ def machine(request):
 
 @pytest.fixture
 def router(machine):
-    """It, in its standard state: without VLANs."""
+    """Return the router in its standard state, without VLANs."""
     for row in machine.links():
         if "link" in row:
             machine.ip(f"link set {row['ifname']} group 7")
@@ -46,18 +47,18 @@ def router(machine):
 
 @pytest.fixture
 def lan(router):
-    """The wire without VLANs."""
+    """Return the wire without VLANs."""
     return router.wires["lan"]
 
 
 @pytest.fixture
 def wan(router):
-    """The wire with VLANs."""
+    """Return the wire with VLANs."""
     return router.wires["wan"]
 
 
 def vlans(router):
-    """{name: row of `show interfaces`} of all VLANs that are interfaces of the dataplane."""
+    """Return {name: row of `show interfaces`} of all VLANs of the dataplane."""
     return {r["name"]: r for r in router.control.ask("interfaces") if r["vlan"]}
 
 
@@ -69,7 +70,7 @@ def add(
     protocol="802.1Q",
     addresses=ADDRESSES,
 ):
-    """A VLAN with addresses, up, and known to the dataplane."""
+    """Add a VLAN with addresses. Wait until it is up and the dataplane has it."""
     router.ip(
         f"link add link {on} name {name} type vlan protocol {protocol} id {vid}",
         f"link set {name} up",
@@ -84,13 +85,13 @@ def add(
 
 
 def neighbor(router, wan, address=PEER, vlan=VLAN):
-    """A static neighbor on a VLAN, the peer of the wire."""
+    """Add the peer of the wire as a static neighbor on a VLAN."""
     row = SimpleNamespace(tap=vlan.tap, mac=wan.mac)
     router.neighbor(address, row)
 
 
 def tagged(packet, *tags):
-    """A frame with tags: (type, id) or (type, id, priority), outermost first."""
+    """Return a frame with tags: (type, id) or (type, id, priority), outermost first."""
     data = bytes(packet)
     words = [
         struct.pack("!HH", kind, vid | (more[0] if more else 0) << 13)
@@ -100,21 +101,21 @@ def tagged(packet, *tags):
 
 
 def untagged(data, *tags):
-    """What is within these very tags, dissected."""
+    """Check that a frame has exactly these tags. Return it without them, dissected."""
     end = 12 + 4 * len(tags)
     assert data[12:end] == tagged(bytes(12), *tags)[12:end], data[:26].hex()
     return Ether(data[:12] + data[end:])
 
 
 def through(wire, packet, out, *tags):
-    """Send a frame; return what leaves on `out` within these tags."""
+    """Send a frame. Return the frame that leaves on `out` with these tags, without them."""
     wire.send(packet)
     return untagged(out.expect_raw(token_of(packet)), *tags)
 
 
 @pytest.fixture
 def vlan(router, wan):
-    """wan0.100, with a neighbor by which a host is routed."""
+    """Add wan0.100 with a neighbor and a route by it."""
     add(router)
     for prefix, peer in ((NET, PEER), (NET6, PEER6)):
         neighbor(router, wan, peer)

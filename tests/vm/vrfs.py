@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A router with VRFs of the kernel, and what tests of them say about it."""
+"""A router with VRFs of the kernel, and helpers for tests of them."""
 
 import contextlib
 from types import SimpleNamespace
@@ -12,9 +12,9 @@ from router import Router, running
 from wire import token_of
 
 TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
-RENAMED = "crimson"  # for a while
+RENAMED = "crimson"  # a name for a short time
 MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
-# The same in both: what is before the router, behind it, and far behind that.
+# Both VRFs have the same addresses: before the router, behind it, and far behind it.
 BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
 BEHIND = {4: "10.0.2.{}", 6: "2001:db8:52::{}"}
 PLEN = {4: 24, 6: 64}
@@ -24,14 +24,14 @@ HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 
 @pytest.fixture(scope="module")
 def machine():
-    """A router on veths in a kernel that has VRFs, kept by a supervisor."""
+    """Run a router on veths in a kernel that supports VRFs, under a supervisor."""
     with running(Router(name="vrf", supervised=True)) as router:
         yield router
 
 
 @pytest.fixture
 def router(machine):
-    """It, in its standard state: without VRFs."""
+    """Return the router in its standard state, without VRFs."""
     for vrf in (*TABLE, RENAMED):
         netns.command(["ip", "-n", machine.ctl, "link", "del", vrf], check=False)
     eventually(lambda: set(vrfs(machine).values()) == {None}, 5, 0.01, "in no VRF")
@@ -41,7 +41,8 @@ def router(machine):
 
 @pytest.fixture
 def two(router):
-    """It, with two ports in each of two VRFs, the addresses of which are the same."""
+    """Return the router with two ports in each of two VRFs. Both VRFs have the same
+    addresses."""
     for vrf, names in MEMBERS.items():
         add(router, vrf)
         for name, net in zip(names, (BEFORE, BEHIND)):
@@ -61,13 +62,13 @@ def two(router):
 
 
 def vrfs(router):
-    """{interface: name of its VRF, or None}."""
+    """Return {interface: name of its VRF, or None}."""
     rows = router.control.ask("interfaces")
     return {r["name"]: r["vrf"] for r in rows if r["port"]}
 
 
 def row(router, vrf, prefix):
-    """The row of a prefix in a VRF's FIB, or None."""
+    """Return the row of a prefix in a VRF's FIB, or None."""
     with contextlib.suppress(LookupError):
         rows = router.control.ask("routes", vrf=vrf, prefix=prefix, longest=False)
         return rows[0] if rows else None
@@ -75,28 +76,30 @@ def row(router, vrf, prefix):
 
 
 def add(router, vrf):
-    """A VRF of the kernel, for which the dataplane has a FIB."""
+    """Add a VRF to the kernel. Wait until the dataplane has a FIB for it."""
     router.ip(f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up")
     fibs = lambda: {r["vrf"] for r in router.control.ask("fib")}  # noqa: E731
     eventually(lambda: vrf in fibs(), 5, 0.01, f"{vrf} has a FIB")
 
 
 def enslave(router, vrf, wire):
-    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbors."""
+    """Make a port a member of a VRF. The kernel deletes its IPv6 addresses and neighbors; set
+    the address again."""
     router.ip(f"link set {wire.tap} master {vrf}")
     eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
     router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")
 
 
 def route(router, vrf, prefix, via, out):
-    """A route of a VRF's table as zebra sends it, and in force when this returns."""
+    """Send a route of a VRF's table as zebra does. Wait until it is in force."""
     router.zebra.add(prefix, router.zebra.hop(via, out), table=TABLE[vrf])
     eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
     assert row(router, vrf, prefix)["state"] == "forwarding"
 
 
 def goes(router, wire, out, dst, **words):
-    """A probe from the host before `wire` leaves by `out` to the peer there, nowhere else."""
+    """Check that a probe from the host before `wire` leaves by `out` to the peer there, and by
+    no other port."""
     family = 6 if ":" in dst else 4
     probe = wire.probe(dst, src=BEFORE[family].format(2), **words)
     left = router.forwarded(wire, probe, out)
@@ -106,7 +109,7 @@ def goes(router, wire, out, dst, **words):
 
 
 def leads(router, vrf, to, prefix, **more):
-    """A route of a VRF that leads to another one itself, in force when this returns."""
+    """Send a route of a VRF that leads to another VRF. Wait until it is in force."""
     hop = router.zebra.hop(wire=SimpleNamespace(tap=to))
     router.zebra.add(prefix, hop, table=TABLE[vrf], **more)
     eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
