@@ -152,6 +152,7 @@ PLAIN = (
     "tests/README.md",
     "tests/bench/bench.mk",
     "tests/fuzz/fuzz.mk",
+    "tests/lab",
     "tests/lib",
     "tests/lint/pages.py",
     "tests/selftest/test_lint_pages.py",
