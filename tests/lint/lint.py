@@ -151,6 +151,7 @@ PLAIN = (
     "tap-bridge",
     "tests/README.md",
     "tests/bench/bench.mk",
+    "tests/chaos",
     "tests/fuzz/fuzz.mk",
     "tests/lab",
     "tests/lib",
