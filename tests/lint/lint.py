@@ -150,6 +150,7 @@ PLAIN = (
     "poptrie",
     "tap-bridge",
     "tests/README.md",
+    "tests/alone.py",
     "tests/bench/bench.mk",
     "tests/chaos",
     "tests/fuzz/fuzz.mk",
@@ -157,7 +158,10 @@ PLAIN = (
     "tests/lib",
     "tests/lint/pages.py",
     "tests/selftest/test_lint_pages.py",
+    "tests/shards.py",
+    "tests/suite.py",
     "tests/test.mk",
+    "tests/tiers.py",
 )
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
