@@ -157,6 +157,7 @@ PLAIN = (
     "tests/lab",
     "tests/lib",
     "tests/lint",
+    "tests/package",
     "tests/plant/README.md",
     "tests/plant/box.py",
     "tests/plant/cover.c",
