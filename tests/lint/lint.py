@@ -153,7 +153,7 @@ PLAIN = (
     "tests/alone.py",
     "tests/bench/bench.mk",
     "tests/chaos",
-    "tests/fuzz/fuzz.mk",
+    "tests/fuzz",
     "tests/lab",
     "tests/lib",
     "tests/lint",
