@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""System tests that need the machine to themselves, each with the reason. tests/suite.py runs them
-when no other job runs. A key is a file of tests/system, or a test of one: `test_x.py::test_name`."""
+"""The system tests that must run alone on the machine, each with the reason. tests/suite.py runs
+them when no other job runs. A key is a file of tests/system, or one test:
+`test_x.py::test_name`."""
 
 import os
 
@@ -11,7 +12,7 @@ ALONE = {
     "test_neigh_life.py::test_a_scan_keeps_nobody_from_being_found": NEIGHBORS,
 }
 
-# Those that do so in their longer variants (FDP_LONG) alone.
+# The tests that must run alone only in their longer variants (FDP_LONG).
 ALONE_LONG = {
     "test_flood.py": "scans fill the kernel's neighbor table, and floods take a CPU",
     "test_resources.py": "133,000 neighbors are in the kernel's table",
@@ -19,5 +20,5 @@ ALONE_LONG = {
 
 
 def alone():
-    """{file or test: reason} of this run."""
+    """Return {file or test: reason} of this run."""
     return {**ALONE, **(ALONE_LONG if "FDP_LONG" in os.environ else {})}

@@ -3,7 +3,7 @@
 of a file that takes long. tests/times.json has the seconds of each file, measured by the last
 `suite.py` run with RECORD=1; a file that it does not name counts as DEFAULT_S.
 
-Shards run side by side. What they share is the machine; each process has its own namespaces,
+Shards run side by side. They share only the machine: each process has its own namespaces,
 directories, sockets and routers (tests/lib/dut.py names them by process id).
 """
 
@@ -16,12 +16,12 @@ import alone as those_alone
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMES = os.path.join(ROOT, "tests", "times.json")
-SHARD_S = 60  # what a shard should take; small files share one
+SHARD_S = 60  # the target time of a shard; small files share one
 DEFAULT_S = 10
 
 
 def times():
-    """{file: seconds} of the last recorded run."""
+    """Return {file: seconds} of the last recorded run."""
     try:
         with open(TIMES, encoding="ascii") as file:
             return json.load(file)
@@ -42,14 +42,14 @@ def record(outcomes):
 
 
 def files():
-    """All files of system tests."""
+    """Return all files of system tests."""
     return sorted(glob.glob(f"{ROOT}/tests/system/test_*.py"))
 
 
 def shards(without=()):
-    """[(name, [path], "i/n" or "")], those that take longest first. A file of more than
-    1.5 * SHARD_S is cut into n parts; files of less are put together. Files that run alone and
-    those of `without` are left out."""
+    """Return [(name, [path], "i/n" or "")], the longest shard first. A file of more than
+    1.5 * SHARD_S is cut into n parts; shorter files are combined. The files that run alone and
+    the files of `without` are left out."""
     left = {os.path.basename(path): path for path in files()}
     for name in [*without, *those_alone.alone()]:
         left.pop(name, None)
@@ -77,7 +77,7 @@ def shards(without=()):
 
 
 def alone():
-    """([whole files], [tests of others]) of tests/alone.py, in pytest's words."""
+    """Return ([whole files], [single tests]) of tests/alone.py as arguments of pytest."""
     keys = [f"tests/system/{key}" for key in those_alone.alone()]
     whole = [key for key in keys if "::" not in key]
     tests = [key for key in keys if "::" in key]

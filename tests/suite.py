@@ -9,7 +9,7 @@ passed. At the end: the reasons of skipped tests, a time table, the twenty slowe
 failures, and a last line `TIER: N passed, N failed, N skipped`. The same text stays in
 build/suite/TIER.txt, the output of each job in build/suite/TIER/.
 
-What a tier consists of is in tests/tiers.py; what runs beside what, in tests/lib/beside.py.
+tests/tiers.py defines the content of a tier; tests/lib/beside.py decides the order of jobs.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ MOST_NAMED, WIDTH = 40, 500
 
 
 class Report:
-    """Text for the terminal that is kept in a file as well."""
+    """Writes text to the terminal and to a file."""
 
     def __init__(self, path):
         self.file = open(path, "w", encoding="utf-8")
@@ -44,7 +44,7 @@ class Report:
 
 
 def header(tier):
-    """The machine and the time, so that figures of two runs can be compared."""
+    """Return the machine and the time, so that figures of two runs can be compared."""
     model = "unknown CPU"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         text = file.read()
@@ -58,7 +58,7 @@ def header(tier):
 
 
 def time_table(done, took):
-    """Lines: what each part took, from its first job's start to its last job's end."""
+    """Return lines with the time of each part, from its first job's start to its last job's end."""
     parts = {}
     for job in done:
         parts.setdefault(job.part, []).append(job)
@@ -76,13 +76,13 @@ def time_table(done, took):
 
 
 def slowest(done):
-    """Lines: the cases that took longest."""
+    """Return lines with the slowest cases."""
     cases = sorted(((s, j.part, name) for j in done for s, name in j.result.cases), reverse=True)
     return [f"{s:>8.1f} s  {part}: {name}" for s, part, name in cases[:SLOWEST]]
 
 
 def ended(job, report):
-    """Say how a job went; its whole output if it failed."""
+    """Print the result of a job, and its whole output if it failed."""
     result = job.result
     state = "not run, its build failed" if job.code is None else "FAILED" if result.failed else "ok"
     if result.failed and job.code is not None:
@@ -111,7 +111,7 @@ def main(tier, *make):
         ended(job, report)
     took = time.monotonic() - begin
     tiers.finished(tier, done)
-    with contextlib.suppress(OSError):  # files of tests that failed stay
+    with contextlib.suppress(OSError):  # the files of failed tests stay
         os.rmdir(short)
     wrong = tiers.not_run(tier, done)
     skips = sorted({f"{job.part}: {reason}" for job in done for reason in job.result.reasons})

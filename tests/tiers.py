@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each tier of the tests consists of.
+"""The content of each tier of the tests.
 
 | tier     | content |
 |----------|---------|
@@ -22,12 +22,12 @@ from lib import results
 from lib.beside import ALONE, Job
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-LIMIT_S = 900  # of a shard of system tests; none is meant to need that long
+LIMIT_S = 900  # the time limit of a shard of system tests; no shard should need it
 WAITS = 0.5  # load of a process whose tests mostly wait
 
-# System tests whose daemons allocate and free what others do not: restarts, ports that come and
-# go, tables that overflow, sessions that are swept. They run under AddressSanitizer in `make test`,
-# and none may be skipped on a machine that can run system tests at all.
+# System tests whose daemons use memory in ways that other tests do not: restarts, ports that are
+# added and removed, tables that overflow, sessions that are swept. They run under AddressSanitizer
+# in `make test`. None may be skipped on a machine that can run system tests.
 LIFETIME = {
     "restart": "transit_is_back_before_zebra_is a_planned_restart_takes_no_carrier_and_is_no_crash "
     "a_tap_deleted_meanwhile_is_made_anew",
@@ -50,15 +50,15 @@ LIFETIME = {
     "fpm_session": "what_a_zebra_that_is_ended_withdraws_is_not_heard "
     "a_zebra_without_routes_sweeps_them_all",
 }
-# Files of system tests that run whole under AddressSanitizer, beside those of LIFETIME.
+# Files of system tests that run as a whole under AddressSanitizer, besides the tests of LIFETIME.
 LIFETIME_FILES = ("robust", "ends_clean")
-# With a release build only: these show what a reader of the pages sees.
+# With a release build only: these compare the output with the pages.
 RELEASE_ONLY = ("test_docs.py",)
 
 
 class Tier:
-    """Makes the jobs of a tier. `where` is the folder for their output, `short` the one for files of
-    single tests: a Unix socket in it has 108 octets for its path, wherever this tree is."""
+    """Makes the jobs of a tier. `where` is the folder for their output, `short` the folder for
+    files of single tests: the path of a Unix socket in it must fit into 108 octets."""
 
     def __init__(self, make, where, short):
         self.make, self.where, self.short = list(make), where, short
@@ -71,16 +71,17 @@ class Tier:
         return job
 
     def target(self, *words):
-        """How to call make for a target, at a lower priority than tests that judge time."""
+        """Return the command of make for a target, with a lower priority than tests that judge
+        time."""
         return ["nice", "-n", "5", *self.make, *words]
 
     def build(self, name, *words, cores=1):
-        """A build, as a job."""
+        """Add a build as a job."""
         self.add(name, [*self.target(f"-j{cores}"), *words], "build", results.of_build, load=cores)
 
     def pytest(self, name, part, words, needs, load=WAITS, **more):
-        """A pytest process; `words` say which tests."""
-        # Without blanks: some tests give a path to a program that splits it into words.
+        """Add a pytest process. `words` select the tests."""
+        # Without blanks, because some tests give a path to a program that splits it into words.
         base = os.path.join(self.where, name.replace(" ", "-"))
         argv = ["timeout", "-k", "60", str(LIMIT_S), sys.executable, "-m", "pytest", "-q", "-rfEs"]
         argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={self.short}/{len(self.jobs)}"]
@@ -91,21 +92,21 @@ class Tier:
     # -- parts --
 
     def lint(self):
-        """Layers, format, words."""
+        """Add lint: layers, format, words."""
         self.add("lint", self.target("lint"), "lint", results.by_exit_code)
 
     def units(self, build, target, part):
-        """Unit programs, several at a time."""
+        """Add the unit programs, several at a time."""
         argv = self.target(f"BUILD={build}", target)
         self.add(part, argv, part, results.of_unit, needs=f"build {build}", load=1.0)
 
     def smoke(self):
-        """The quick cases over all areas, in one process with one router."""
+        """Add the quick cases of all areas, in one process with one router."""
         words = ["tests/system", "-m", "smoke"]
         self.pytest("smoke", "smoke", words, ["build asan"], **sanitized())
 
     def system(self, build="release", part="system", without=(), **more):
-        """All system tests once, in shards."""
+        """Add all system tests once, in shards."""
         patience = {"FDP_PATIENCE": "2", **more, "BUILD": build}
         _, tests = shards.alone()
         drop = [word for test in tests for word in ("--deselect", test)]
@@ -115,14 +116,14 @@ class Tier:
             self.pytest(f"{part} {name}", part, words, [f"build {build}"], **env)
 
     def alone(self, build="release", part="system", **more):
-        """System tests that need the machine to themselves."""
+        """Add the system tests that must run alone on the machine."""
         whole, tests = shards.alone()
         if whole or tests:
             env = {**more, "BUILD": build}
             self.pytest(f"{part} alone", part, [*whole, *tests], [f"build {build}"], ALONE, **env)
 
     def lifetime(self):
-        """System tests about the lifetime of memory, under AddressSanitizer."""
+        """Add the system tests about the lifetime of memory, under AddressSanitizer."""
         names = [f"tests/system/test_{name}.py" for name in LIFETIME_FILES]
         tests = [
             f"tests/system/test_{file}.py::test_{test}"
@@ -134,7 +135,8 @@ class Tier:
             self.pytest(f"asan {name}", "asan", words, ["build asan"], **sanitized())
 
     def selftest(self, always=False):
-        """Tests of the test tools, when these have changed since they last passed."""
+        """Add the tests of the test tools if the tools have changed since these tests last
+        passed."""
         if always or stamp_of_tools() != kept_stamp():
             words = ["tests/selftest"]
             self.pytest("selftest", "selftest", words, ["build release"])
@@ -142,7 +144,8 @@ class Tier:
             self.absent.append("selftest: the test tools have not changed since it passed")
 
     def optional(self, packages):
-        """Are these packages installed now? They are asked for; a machine may not have them."""
+        """Try to install these packages. Return True if they are installed; a machine may lack
+        them."""
         done = subprocess.run(
             [*self.make, "deps", f"DEPS_ALL={packages}"], cwd=ROOT, capture_output=True, check=False
         )
@@ -150,19 +153,19 @@ class Tier:
 
 
     def fetch(self, target, what):
-        """Make a target that needs Debian's servers; without it some tests skip themselves."""
+        """Make a target that needs Debian's servers. Without it some tests skip themselves."""
         done = subprocess.run([*self.make, target], cwd=ROOT, capture_output=True, check=False)
         if done.returncode != 0:
             self.absent.append(f"{what}: make {target} failed")
 
 
 def sanitized():
-    """Environment of system tests whose programs have sanitizers."""
+    """Return the environment of system tests whose programs have sanitizers."""
     return {"BUILD": "asan", "FDP_ENDS_WELL": "1", "FDP_PATIENCE": "4"}
 
 
 def stamp_of_tools():
-    """A digest of all that the test tools consist of."""
+    """Return a digest of all files of the test tools."""
     digest = hashlib.sha256()
     found = [os.path.join(ROOT, "Makefile")]
     for top, below, names in os.walk(os.path.join(ROOT, "tests")):
@@ -178,7 +181,7 @@ STAMP = os.path.join(ROOT, "build", "suite", "selftest.passed")
 
 
 def kept_stamp():
-    """The digest with which they passed last; None: never."""
+    """Return the digest with which the tests of the tools passed last; None: never."""
     try:
         with open(STAMP, encoding="ascii") as file:
             return file.read()
@@ -187,14 +190,14 @@ def kept_stamp():
 
 
 def jobs(tier, make, where, short):
-    """(jobs of a tier, reasons of parts that are absent here)."""
+    """Return (jobs of a tier, reasons of the parts that are absent here)."""
     t = Tier(make, where, short)
     {"check": check, "test": test, "test-all": test_all}[tier](t)
     return t.jobs, t.absent
 
 
 def check(t):
-    """Three minutes: what a commit should pass."""
+    """Make the tier of a commit. It takes three minutes."""
     t.build("build asan", "BUILD=asan", "all", "unit-bins", "system-bins", cores=2)
     t.lint()
     t.units("asan", "unit", "unit-asan")
@@ -202,7 +205,7 @@ def check(t):
 
 
 def test(t):
-    """Fifteen minutes: what a push should pass."""
+    """Make the tier of a push. It takes fifteen minutes."""
     fuzz, guest = t.optional("$(PKGS_FUZZ)"), t.optional("$(PKGS_VM)")
     t.fetch("prometheus", "tests of the metrics page by Prometheus")
     t.build("build release", "BUILD=release", "all", "system-bins", cores=2)
@@ -228,7 +231,7 @@ def test(t):
 
 
 def test_all(t):
-    """Everything, whatever it takes."""
+    """Make the tier with all tests, without a limit of time."""
     os.environ["FDP_LONG"] = "1"
     test(t)
     seed = time.strftime("%Y%m%d")
@@ -246,7 +249,7 @@ def test_all(t):
 
 
 def finished(tier, done):
-    """Keep what the next run goes by."""
+    """Record the data that the next run uses."""
     for job in done:
         if job.name == "selftest" and not job.result.failed and job.result.passed:
             with open(STAMP, "w", encoding="ascii") as file:
@@ -259,7 +262,8 @@ def finished(tier, done):
 
 
 def not_run(tier, done):
-    """Lines: tests of LIFETIME that did not run under AddressSanitizer, on a machine that can."""
+    """Return lines with the tests of LIFETIME that did not run under AddressSanitizer although this
+    machine can run them."""
     asan = [job for job in done if job.part == "asan"]
     if tier == "check" or not any(job.result.passed for job in asan):
         return []

@@ -161,7 +161,7 @@ def main():
     except KeyboardInterrupt:
         say("interrupted")
         return 130
-    except BrokenPipeError:  # nobody reads on: `| head`
+    except BrokenPipeError:  # the reader has closed the pipe: `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     fib_report.tables(lines, sys.stderr)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast what zebra says becomes what is forwarded: JSON lines on stdout, a readable
-table on stderr; options from the environment (tests/bench/README.md). Root."""
+"""Measure the time from zebra's message to the forwarding of its route: JSON lines on stdout, a
+readable table on stderr; options from the environment (tests/bench/README.md). Needs root."""
 
 import json
 import os
@@ -25,7 +25,7 @@ QUICK = {"ROUTES": 1_000_000, "ROUTES6": 200_000, "REPS": 3, "BGP_REPS": 0}
 
 
 def options():
-    """Numbers by name, and the rows that are wanted."""
+    """Return the options by name, and the selected rows."""
     default = QUICK if os.environ.get("QUICK", "0") not in ("", "0") else FULL
     found = {name: int(os.environ.get(name) or n) for name, n in default.items()}
     names = [r for r in (os.environ.get("ROWS") or ",".join(ROWS)).split(",") if r]
@@ -38,7 +38,7 @@ def options():
 
 
 def measure(found, names):
-    """All JSON objects, as they come."""
+    """Yield all JSON objects in the order of their measurement."""
     n4, n6, reps = found["ROUTES"], found["ROUTES6"], found["REPS"]
     with Rig() as rig:
         rig.fresh()
@@ -47,7 +47,7 @@ def measure(found, names):
             table = Table(rig, n4, n6)
             if "ingest" in names:
                 yield from ingest.ingest(rig, table, reps)
-            # The later ones find a table as BGP brought it, and replay it as zebra does.
+            # The later rows find a table in the order of BGP, and replay it as zebra does.
             shuffled = Table(rig, n4, n6, "shuffled")
             yield from ingest.ingest(rig, shuffled, reps if "ingest" in names else 1)
             if "replay" in names:
@@ -67,7 +67,7 @@ def measure(found, names):
 
 
 def machine(rig):
-    """What it ran on."""
+    """Return a description of the machine."""
     with open("/proc/cpuinfo", encoding="ascii") as file:
         model = next(
             (x.partition(":")[2].strip() for x in file if x.startswith("model name")), "?"
@@ -86,7 +86,7 @@ def machine(rig):
 
 
 def steal():
-    """(ticks stolen by the host, all ticks) since boot."""
+    """Return (ticks stolen by the host, all ticks) since boot."""
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(x) for x in file.readline().split()[1:9]]
     return ticks[7], sum(ticks)

@@ -40,13 +40,13 @@ FORWARD = {
 
 
 def defaults(words):
-    """What the environment does not say."""
+    """Set the options that the environment does not set."""
     for name, value in words.items():
         os.environ.setdefault(name, value)
 
 
 def measure(bench):
-    """Lookups, then forwarding, then how both stand."""
+    """Measure lookups, then forwarding, then compare both with the accepted ratios."""
     program = str(bench.build / "tests/bench/bench_fib")
     before = dict(os.environ)
     defaults(FIB)
@@ -71,12 +71,12 @@ def measure(bench):
 
 
 def cell(value, form="{:.2f}"):
-    """A number, or that there is none."""
+    """Return a number as text, or a mark that there is none."""
     return "-" if value is None else form.format(value)
 
 
 def report(lines, out):
-    """Ratios for people; what fell last, where it is seen."""
+    """Print the ratios. Those that fell come last, where the reader sees them."""
     rows = [("ratio to the peer", "now", "min", "max", "accepted", "change", "peer")]
     all_ = [r for r in lines if r["bench"] == "guard"]
     for r in all_:

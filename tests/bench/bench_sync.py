@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What it costs to keep a forwarder and the writer of its FIB apart: liburcu's flavours,
-locks and nothing at all under the same forwarder (tests/bench/sync/), on the full table; and
-how long each takes until a new FIB is all that any reader can see. JSON lines on stdout, a
-table on stderr.
+"""Measure the cost of synchronization between a forwarder and the writer of its FIB: liburcu's
+flavours, locks and none under the same forwarder (tests/bench/sync/), on the full table. Measure
+also the time until all readers see only a new FIB. JSON lines on stdout, a table on stderr.
 
     bench_sync.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -29,11 +28,11 @@ from forward.report import verdict  # noqa: E402
 KINDS = ("none", "qsbr", "memb", "mb", "signal", "thread-mutex", "global-mutex", "rwlock")
 EVERY_US, WITHOUT, PUBLISHED, TOOK = 8, 12, 16, 24  # struct sync_page of sync.h
 PUBLISH_US = 1000  # a thousand new FIBs a second
-TURN_S = 0.01  # longer than what a tick takes, shorter than what neighbors do
+TURN_S = 0.01  # longer than a tick, shorter than the bursts of other programs
 
 
 class Synced(Ours):
-    """Our daemon with another way to synchronise, and a publisher in it."""
+    """Our daemon with another synchronization, and with a publisher."""
 
     def __init__(self, kind, bench):
         super().__init__(f"ours-{kind}", bench, idle="poll", build=f"sync-{kind}")
@@ -47,19 +46,19 @@ class Synced(Ours):
         super().launch()
 
     def publish(self, every_us):
-        """So often from now on; forget what was."""
+        """Publish every `every_us` from now on. Discard earlier counts."""
         self.mem[PUBLISHED:] = bytes(8 + 8 * SLOTS)
         struct.pack_into("<I", self.mem, EVERY_US, every_us)
 
     def took(self):
-        """[(us, times)] since publish()."""
+        """Return [(us, number)] since publish()."""
         (hz,) = struct.unpack_from("<Q", self.mem, 0)
         counts = struct.unpack_from(f"<{SLOTS}Q", self.mem, TOOK)
         return [(slot_ticks(i) * 1e6 / hz, n) for i, n in enumerate(counts) if n]
 
 
 def turn(program, page, without):
-    """Mpps of one turn, with or without what keeps it apart from writers."""
+    """Return the Mpps of one turn, with or without synchronization."""
     struct.pack_into("<I", program.mem, WITHOUT, without)
     before, begin = page.counts()["tx"], time.monotonic()
     time.sleep(TURN_S)
@@ -67,7 +66,7 @@ def turn(program, page, without):
 
 
 def turns(bench):
-    """QSBR and nothing in one process, by turns: with, without, without, with."""
+    """Measure QSBR and none in one process, by turns: with, without, without, with."""
     program = Synced("turns", bench)
     with rig.Started(bench, [program]), program.awake() as page:
         page.begin(4)
@@ -87,7 +86,7 @@ def turns(bench):
 
 
 def round_of(program, seconds):
-    """Mpps quiet, and while it publishes; how long that took."""
+    """Return the Mpps without and with publishing, and the time that publishing took."""
     program.publish(0)
     quiet = sample(program, 4, seconds)["mpps"]
     program.publish(PUBLISH_US)
@@ -98,7 +97,7 @@ def round_of(program, seconds):
 
 
 def measure(bench):
-    """QSBR against nothing, closely; then all kinds, a process each."""
+    """Measure QSBR against none by turns; then all kinds, in a process each."""
     bench.use("full")
     turns(bench)
     programs = [Synced(kind, bench) for kind in rig.options("KINDS", KINDS)]
@@ -128,7 +127,7 @@ def measure(bench):
 
 
 def goals(lines):
-    """As in forward/report.py."""
+    """Return the goals in the form of forward/report.py."""
     for r in lines:
         if r["bench"] == "sync-turns":
             got, low, high = (r[f"of_none{end}"] for end in ("", "_low", "_high"))
@@ -137,7 +136,7 @@ def goals(lines):
 
 
 def report(lines, out):
-    """For people."""
+    """Print the tables."""
     for r in lines:
         if r["bench"] == "sync-turns":
             print(

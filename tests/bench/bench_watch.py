@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What trace and capture cost while nobody looks: the daemon as it is beside one whose
-forwarders were compiled blind, and that one once more; in turns, round by round. JSON lines
-on stdout, a table on stderr.
+"""Measure the cost of trace and capture without a session: the daemon beside a daemon whose
+forwarders have no trace code, and the latter once more, in turns. JSON lines on stdout, a table
+on stderr.
 
     bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -19,12 +19,12 @@ from forward import rig  # noqa: E402
 from forward.measure import bounds, sample  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
-# Name -> the build that is linked for it; the first is what the others are held against.
+# Name -> the build that is linked for it. The others are compared with the first.
 KINDS = {"blind": "blind", "blind again": "blind", "asking": "asking"}
 
 
 def measure_table(bench, table, reps):
-    """All kinds in turns on one table."""
+    """Measure all kinds in turns on one table."""
     bench.use(table)
     programs = {
         kind: Ours(f"ours-{kind.replace(' ', '-')}", bench, "poll", build=f"watch-{build}")
@@ -47,13 +47,13 @@ def measure_table(bench, table, reps):
 
 
 def measure(bench):
-    """Both tables."""
+    """Measure both tables."""
     for table in rig.options("TABLES", ("few", "full")):
         measure_table(bench, table, rig.option("REPS", 15 if rig.quick() else 51))
 
 
 def report(lines, out):
-    """For people."""
+    """Print the tables."""
     rows = [
         ("table", "forwarders", "cycles a packet", "min", "max", "of blind", "low", "high")
     ]

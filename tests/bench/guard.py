@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ratios to the peers out of the JSON lines of bench_fib and bench_forward, and how they
-stand to those that were last accepted. Nothing here runs anything."""
+"""Compute the ratios to the peers from the JSON lines of bench_fib and bench_forward, and compare
+them with the accepted ratios. This module runs no program."""
 
 import statistics
 
 TOLERANCE = 0.10
 
-# What bench_forward calls (table, traffic) -> peers of which the best counts.
+# (table, traffic) of bench_forward -> the peers of which the best counts.
 FORWARD = {
     ("few", "v4"): ("l3fwd-lpm",),
     ("full", "v4"): ("l3fwd",),
@@ -16,7 +16,7 @@ FORWARD = {
 
 
 def figure(ratios):
-    """Median, least and most of what rounds gave."""
+    """Return median, least and most of the rounds' ratios."""
     return {
         "ratio": round(statistics.median(ratios), 3),
         "min": round(min(ratios), 3),
@@ -25,7 +25,7 @@ def figure(ratios):
 
 
 def forward_ratios(lines):
-    """{name: figure}: round by round, for what both had in a round was the same machine."""
+    """Return {name: figure}. Ratios are by round, because both had the same machine in a round."""
     found = {}
     rows = [r for r in lines if r.get("bench") == "forward"]
     for (table, traffic), names in FORWARD.items():
@@ -41,7 +41,7 @@ def forward_ratios(lines):
 
 
 def fib_ratios(lines):
-    """{name: figure} of the lookups: our best way against DPDK's best, a stream each."""
+    """Return {name: figure} of the lookups: our best against DPDK's best, for each stream."""
     found = {}
     for family in (4, 6):
         rows = [r for r in lines if r.get("bench") == f"fib{family}" and r["l3"] == "idle"]
@@ -63,10 +63,10 @@ def fib_ratios(lines):
 
 
 def compare(ratios, accepted):
-    """[{name, ratio, accepted, change, fell}] of all names of both, in their order.
+    """Return [{name, ratio, accepted, change, fell}] of all names of both, in their order.
 
-    ratios    {name: figure}; what is accepted and not there has not been measured: fell
-    accepted  {name: ratio}; what is new has no accepted ratio and cannot fall
+    ratios    {name: figure}; an accepted name without a figure was not measured: it fell
+    accepted  {name: ratio}; a new name has no accepted ratio and cannot fall
     """
     rows = []
     for name in dict.fromkeys([*accepted, *ratios]):

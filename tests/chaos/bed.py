@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo's lab, with a second way for everything: what isp does not announce, or cannot,
-goes to core by a static route over core0, or over core1 when that is down."""
+"""The demo's lab with a second path for all packets: a prefix that isp does not announce goes to
+core by a static route over core0, or over core1 if core0 is down."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CHURN4 = [f"198.18.{n}.0/24" for n in range(256)]  # RFC 2544's
 CHURN6 = [f"2001:db8:{0x4000 + n:x}::/48" for n in range(256)]
 CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
 SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
-# Links flap every second or so here: by default OSPF would wait up to 5 s before it looks again.
+# Links flap about once a second here: by default OSPF waits up to 5 s between two SPF runs.
 STATICS = f"""
 ip route 0.0.0.0/0 {CORE4} 200
 ip route 0.0.0.0/0 {SPARE4} 210
@@ -45,10 +45,10 @@ SWEEP = """\
   sweep-max-s: {}
   sweep-restart-s: {}
 """
-# At least so many go all the way from isp to the FIB while others have the cores: bgpd and
-# zebra 8.4 need some 70 us of CPU time for each, where the dataplane needs 4.
+# At least so many routes a second pass from isp to the FIB on busy cores: bgpd and zebra 8.4
+# need some 70 us of CPU time for each, the dataplane needs 4.
 ROUTES_PER_S = 3000
-FEW = 24000  # routes for which the patience of all that waits was chosen
+FEW = 24000  # the number of routes for which the timeouts were chosen
 LINKS = {"wan0": "wan", "core0": "core0", "core1": "core1"}
 SINKS = {"wan": ("isp", "eth0"), "core0": ("core", "eth0"), "core1": ("core", "eth1")}
 SINKS["lan"] = ("lan", "eth0")
@@ -56,7 +56,7 @@ IN_USE = 8  # churned prefixes of each family that carry traffic
 
 
 class _TwoWays(Frr):
-    """The demo's r1 with the statics."""
+    """The demo's r1 with the static routes."""
 
     def prepare(self):
         super().prepare()
@@ -83,14 +83,14 @@ class Bed(Lab):
             file.write(text)
 
     def patience(self, seconds):
-        """For what takes so long at most with a small table, and more with more routes."""
+        """Return the timeout for an operation that takes `seconds` at most with a small table."""
         return seconds + max(self.n4 + self.n6 - FEW, 0) / ROUTES_PER_S
 
     def build(self, rate):
-        """All of it up, routes learned, traffic not yet begun."""
+        """Start the lab and wait until the routes are learned. Traffic has not started yet."""
         self.up(self.n4, self.n6)
         self.watch_r1()
-        # What reaches core goes no further: it would come back by its default route.
+        # core forwards no packet: its default route would send the packet back.
         for dev in ("eth0", "eth1"):
             rule = f"rule add pref 500 iif {dev} blackhole"
             netns.ip_batch([rule, "-6 " + rule], self.ns["core"])
@@ -108,13 +108,13 @@ class Bed(Lab):
         eventually(self.in_step, self.patience(60), 0.2, "the dataplane is in step")
 
     def _swallow(self, role):
-        """A socket that nobody reads, so that the kernel answers no packet of ours."""
+        """Open a socket that is not read, so that the kernel answers no packet of the test."""
         sock = netns.open_socket(self.ns[role], 10, 2)
         sock.bind(("::", 7))
         return sock
 
     def learn(self):
-        """Wait until zebra has all that isp says: as long as there is more of it."""
+        """Wait until zebra has all routes of isp, as long as their number grows."""
         known = self._learnt()
         while min(have - want for have, want in zip(known, (self.n4, self.n6))) < 0:
             more = "zebra has more of what isp says"
@@ -163,7 +163,7 @@ class Bed(Lab):
         return json.loads(netns.command(["ip", "-n", self.ns[role], "-j", "link"]))
 
     def mac_of(self, role, dev):
-        """MAC of an interface."""
+        """Return the MAC address of an interface."""
         return next(r["address"] for r in self._links(role) if r["ifname"] == dev)
 
     def restart_frr(self, killed):
@@ -182,35 +182,35 @@ class Bed(Lab):
         self.r1.restart_all()
         self.watch_r1()
 
-    # -- what is told, in pieces that a speaker can do --
+    # -- commands, in pieces that a speaker can handle --
 
     def announce(self, prefixes):
-        """isp announces."""
+        """Make isp announce the prefixes."""
         self.isp("announce", prefixes=list(prefixes))
 
     def withdraw(self, prefixes):
-        """isp withdraws."""
+        """Make isp withdraw the prefixes."""
         self.isp("withdraw", prefixes=list(prefixes))
 
     def link(self, egress, word):
-        """The neighbor's end of a link up or down."""
+        """Take the neighbor's end of a link up or down."""
         role, dev = SINKS[egress]
         lines = [f"link set {dev} {word}"]
-        if (role, word) == ("isp", "up"):  # its kernel has forgotten them
+        if (role, word) == ("isp", "up"):  # its kernel has lost the routes
             some = [x for x in self.plan.commands("isp") if "route add table" in x]
             lines.append(f"-6 addr replace {topology.ISP6}/64 dev eth0 nodad")
-            # The gateway first: all other addresses of the world are isp's own.
+            # The gateway first: all other addresses are local to isp.
             lines += sorted(some, key=lambda x: " via " in x)
         netns.ip_batch(lines, self.ns[role])
 
-    # -- what is seen --
+    # -- observed state --
 
     def view(self):
-        """zebra's choices for the cells."""
+        """Return zebra's choices for the cells."""
         return zebra_view(self.r1, self.oracle.cells, LINKS)
 
     def amiss(self):
-        """Cells for which zebra has chosen otherwise than expected."""
+        """Return the cells for which zebra's choice is not the expected choice."""
         view = self.view()
         return [
             cell
@@ -221,12 +221,12 @@ class Bed(Lab):
         ]
 
     def in_step(self):
-        """Is the dataplane through with what zebra has said?"""
+        """Return True if the dataplane has processed all messages of zebra."""
         seen = self.dp.fpm()
         return seen["state"] == "in-step" and seen["queue_bytes"] == 0 and seen["stale"] == 0
 
     def audit(self):
-        """zebra = RIB = FIB: (exit code, last line)."""
+        """Run `fpmctl audit`, which compares zebra, RIB and FIB. Return (exit code, last line)."""
         shell = " ".join(self.r1.vtysh_argv())
         argv = [self.dp.ctl, "-s", self.socket, "audit", "--vtysh", shell]
         done = subprocess.run(
@@ -235,11 +235,11 @@ class Bed(Lab):
         return done.returncode, (done.stdout + done.stderr).strip()
 
     def zebra_contradicts_itself(self, said):
-        """Does each route that an audit finds to differ lead in the kernel, which zebra told
-        as it told the dataplane, the very way it leads in the dataplane?
+        """Return True if each route that the audit reports has the same next hops in the kernel as
+        in the dataplane: zebra sent the same to both.
 
-        zebra 8.4 leaves a member out of a group that it installs while that member is being
-        installed again after its link came back, shows it as there, and never says it.
+        zebra 8.4 has this fault: it installs a group without a member if it is just installing
+        that member again after its link came back. It shows the member but never sends it.
         """
         lines = said.splitlines()
         found = [line.split()[1].rstrip(":") for line in lines if line.startswith("DIFFERS ")]
@@ -264,14 +264,14 @@ class Bed(Lab):
         return {(hop["via"], hop["dev"]) for row in rows for hop in row["nexthops"]}
 
     def replay(self):
-        """Have zebra say everything again, and wait until it has."""
+        """Make zebra send all routes again. Wait until it has."""
         before = self.dp.fpm()["generation"]
         netns.command([self.dp.ctl, "-s", self.socket, "replay"])
         said = lambda: self.dp.fpm()["generation"] > before and self.in_step()  # noqa: E731
         eventually(said, self.patience(60), 0.2, "zebra has said all again")
 
     def daemon_pids(self):
-        """Ids of the dataplane's process (not of its supervisor)."""
+        """Return the ids of the dataplane's process (not of its supervisor)."""
         return [p for p in procs.marked(self.dir, "fpm-dataplane") if procs.is_alive(p)]
 
     def down(self):

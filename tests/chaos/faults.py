@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong. Each fault does one thing to the bed, tells the oracle beforehand what
-becomes true by it, and says for how long packets may be lost, which is mostly never."""
+"""The faults. Each fault makes one change to the bed. Before that it tells the oracle the new state
+of the network and declares for how long packets may be lost, which for most faults is never."""
 
 import collections
 import concurrent.futures
@@ -17,29 +17,29 @@ from lib import machine, netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 
-STARVED_S = 0.4  # of a second, in which a thread that keeps sessions was ready and did not run
-_ZEBRAS = ("isp", "core")  # kinds of cells whose ways zebra chooses
+STARVED_S = 0.4  # seconds of one second in which a thread with sessions was ready and did not run
+_ZEBRAS = ("isp", "core")  # the kinds of cells whose next hops zebra chooses
 FAULTS = {}
 
 
 class Happening:
-    """One fault, once."""
+    """One occurrence of a fault."""
 
     def __init__(self, name, detail=""):
         self.name, self.detail = name, detail
         self.begin, self.may_lose_until = time.monotonic(), 0.0
-        self.lost, self.bad = [], 0  # when sent, within a window; how many outside
-        self.counted = None  # no more of them than this may be lost, where counters tell
+        self.lost, self.bad = [], 0  # send times within a window; number of losses outside
+        self.counted = None  # the most packets that may be lost, if counters give a number
         self.ways, self.sources = None, ()
 
     def may_lose(self, seconds, ways=None, sources=()):
-        """From its beginning on, packets sent in so many seconds may be lost: those that may
-        take one of `ways` in that time, or come from one of `sources`; without ways, all."""
+        """Allow the loss of packets that are sent in the first `seconds` of the fault and that may
+        take one of `ways` in that time or come from one of `sources`. Without ways: all packets."""
         self.may_lose_until = self.begin + seconds
         self.ways, self.sources = ways and frozenset(ways), sources
 
     def excuses(self, oracle, when, cell):
-        """May a packet to `cell` that was sent at `when` be lost by this?"""
+        """Return True if this fault may lose a packet to `cell` that was sent at `when`."""
         if when > self.may_lose_until:
             return False
         return (
@@ -50,8 +50,8 @@ class Happening:
 
 
 def fault(weight, longest=4.0, sessions_stay=False, kills=0):
-    """Register a fault: how often it is drawn, how long it takes at most, whether FRR's
-    sessions must not notice it, and how often it kills the dataplane."""
+    """Register a fault: its weight in the draw, its longest duration, whether FRR's sessions must
+    survive it, and how often it kills the dataplane."""
 
     def register(function):
         function.weight, function.longest = weight, longest
@@ -63,48 +63,49 @@ def fault(weight, longest=4.0, sessions_stay=False, kills=0):
 
 
 class Run:
-    """What faults need: the bed, chance, and where to write down what they did."""
+    """The state that faults need: the bed, the random numbers and the records."""
 
     def __init__(self, bed, rng):
         self.bed, self.rng, self.oracle = bed, rng, bed.oracle
         self.happenings = []
         self.fell, self.fell_at = 0, 0.0  # daemons that were killed, and when the last was
         self.drawn = collections.Counter()  # names of faults
-        self.unsure = ""  # why zebra's word is not taken yet
+        self.unsure = ""  # the reason why zebra's choices do not count yet
         self.machine = machine.Watch(lambda: procs.marked(bed.dir))
-        self.lost_sessions = []  # names of faults that were not to cost any
-        self.taken = []  # the same, where the machine gave our threads no time
-        self.failures = []  # what faults found that must not be
-        self.floods = []  # kinds that have not had their turn yet
-        self.rss = []  # (process id, seconds that it runs, octets), now and then
+        self.lost_sessions = []  # names of faults that lost a session but must not
+        self.taken = []  # the same, but the machine gave our threads no time
+        self.failures = []  # the failures that faults found
+        self.floods = []  # the kinds of floods that have not run yet
+        self.rss = []  # samples (process id, seconds that it runs, octets)
         self.open = collections.Counter()  # descriptors of a fresh daemon at rest
         self.begin = 0.0
 
     def note(self, name, detail=""):
-        """Begin a happening."""
+        """Record the start of a fault."""
         what = Happening(name, detail)
         self.happenings.append(what)
         return what
 
     def must(self, holds, text):
-        """Note what does not hold."""
+        """Record a failure unless `holds`."""
         if not holds:
             self.failures.append(text)
 
     def lost(self, names, kinds, since):
-        """Sessions of `kinds` ended by faults that may cost none, or by the machine: BFD waits for
-        2 s, which a start of the dataplane exceeds when others have the CPUs."""
+        """Record that sessions of `kinds` ended by faults that must not end them, or by the
+        machine: BFD waits for 2 s, and a start of the dataplane takes longer if others have the
+        CPUs."""
         text = f"{names}: {', '.join(kinds)}"
         why = self.machine.taken(since, STARVED_S)
         stamp(self, f"sessions lost by {text}{why and f': {why}'}")
         (self.taken if why else self.lost_sessions).append(text)
 
     def pause(self, least, most):
-        """A while, by chance."""
+        """Sleep for a random time."""
         time.sleep(self.rng.uniform(least, most))
 
     def in_flux(self, done, timeout, kinds):
-        """Wait for a condition of FRR's; until then cells of `kinds` go either way."""
+        """Wait for a condition of FRR. Until then, cells of `kinds` may use both next hops."""
 
         def look():
             self.oracle.flux(kinds)
@@ -160,7 +161,7 @@ def table(run):
 def wan_flap(run):
     """The link to isp is lost and comes back; BGP with it."""
     what = run.note("link wan", "carrier lost, back")
-    # FRR withdraws a route at a time: until then they lead to a link that is down.
+    # FRR withdraws the routes one by one: until then they lead to a link that is down.
     what.may_lose(3 + (run.bed.n4 + run.bed.n6) / 20000, ("wan",), ("isp",))
     run.oracle.change(up={"wan": False}, session=False)
     run.bed.link("wan", "down")
@@ -177,7 +178,7 @@ def core_flap(run):
     run.oracle.change(up={which: False})
     run.bed.link(which, "down")
     run.pause(0.1, 3)
-    # FRR moves what it chooses this link for back to it; who is there is to be found anew.
+    # FRR moves routes back to this link. The neighbor on it has to be resolved again.
     run.note(f"link {which} back", "carrier back").may_lose(3, (which,))
     run.oracle.change(up={which: True})
     run.bed.link(which, "up")
@@ -239,7 +240,7 @@ def neighbors_forgotten(run):
     try:
         netns.command(["ip", "-n", run.bed.ns["r1"], "neigh", "flush", "dev", which])
     except netns.CommandError as err:
-        # All were thrown away, in each of its rounds: traffic asks for them as fast.
+        # Each round of the flush deleted all neighbors, because traffic resolves them as fast.
         if "Flush not complete" not in str(err):
             raise
 
@@ -333,7 +334,7 @@ def daemon_dies(run):
 @fault(2, 10, sessions_stay=True, kills=1)
 def daemon_dies_in_churn(run):
     """kill -9 of the dataplane at a random moment of 10,000 changes a second, which go on."""
-    chance = random.Random(run.rng.random())  # of the other thread
+    chance = random.Random(run.rng.random())  # the random numbers of the other thread
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         churning = pool.submit(_churn, run, chance, 80)
         run.pause(0.2, 1.2)
@@ -361,8 +362,9 @@ def checkpoint_is_damaged(run):
 
 
 def _damage(run, pid, which):
-    """One bit of each of some octets: of the namespace's number in the header and of its CRC
-    (with others it would be no checkpoint, or another version's), or of a page of routes."""
+    """Flip one bit of each of some octets: of the namespace's number and the CRC in the header, or
+    of a page of routes. With a change elsewhere in the header the file would be no checkpoint, or a
+    checkpoint of another version."""
     folder = f"/proc/{pid}/fd"
     fds = [f"{folder}/{n}" for n in os.listdir(folder)]
     (fd,) = [n for n in fds if "fpm-dataplane-checkpoint" in os.readlink(n)]
@@ -482,7 +484,7 @@ def bgpd_restarts_gracefully(run):
 
 
 def bgp_is_up(run):
-    """Has bgpd a session with isp?"""
+    """Return True if bgpd has a session with isp."""
     r1 = run.bed.r1
     return r1.runs("bgpd") and r1.bgp_state(topology.ISP4) == "Established"
 
@@ -508,12 +510,12 @@ def zebra_stands_still(run):
 
 
 def _crash_s(run):
-    """Until transit flows again after a crash, with other programs on its cores."""
+    """Return the allowed time in seconds without transit after a crash, with other load."""
     return 3 + (run.bed.n4 + run.bed.n6) / 1e6
 
 
 def _still(run, thread):
-    """A thread of the dataplane without time; nothing, when there is no dataplane now."""
+    """Freeze a thread of the dataplane. Do nothing if no dataplane runs."""
     pids = run.bed.daemon_pids()
     return frozen(pids[0], thread) if pids else contextlib.nullcontext()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What comes in, by every way there is: broken frames, floods of each class, nonsense to FPM,
-to the control socket and its HTTP, to the metrics, in the configuration's file."""
+"""The faults of all inputs: broken frames, floods of each class, malformed data to FPM, to the
+control socket and its HTTP, to the metrics, and in the configuration file."""
 
 import contextlib
 import http.client
@@ -29,13 +29,13 @@ from lib.wait import eventually
 
 FLOOD_S = 1.5
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
-# What the API does for whoever asks rightly; nonsense is said to all else.
+# Operations that any well-formed request executes. All others get malformed requests.
 IN_EARNEST = ("/restart", "/replay", "/audit/repair")
 
 
 class Attacker:
-    """What nonsense.py asks of a wire, and a maker of floods: a frame of `kinds()` each time,
-    as hosts on the lan send it, no two alike."""
+    """The interface of a wire for nonsense.py, and a source of floods: each call of a maker of
+    `kinds()` gives another frame, as hosts on the lan send it."""
 
     def __init__(self, bed, rng):
         self.mac = bed.mac_of("lan", "eth0")
@@ -44,7 +44,7 @@ class Attacker:
         self.rng = rng
 
     def probe(self, dst, size=0, **fields):
-        """A UDP packet through the router."""
+        """Return a UDP packet through the router."""
         ip = (
             IPv6(src=topology.LAN6, dst=dst)
             if ":" in dst
@@ -67,7 +67,7 @@ class Attacker:
         return f"2001:db8:2::{self._port():x}"
 
     def _ip(self, dst=None, **fields):
-        """From somebody behind the lan."""
+        """Return an IP header with a source behind the lan."""
         far = f"100.{self.rng.randrange(128, 250)}.0.{self.rng.randrange(1, 250)}"
         return IP(src=far, dst=dst or self.ip4, **fields)
 
@@ -86,8 +86,8 @@ class Attacker:
         return self._eth(mac.hex(":")) / IP(src=self._near(), dst=dst, ttl=1, **fields)
 
     def kinds(self):
-        """{name: (class of base/punt_class.def, maker of a frame)}. Not there: bfd, bgp and tcp,
-        which are sessions of the host's own, and unreachables, which come of both scans."""
+        """Return {name: (class of base/punt_class.def, maker of a frame)}. It lacks bfd, bgp and
+        tcp, which are the host's own sessions, and unreachables, which both scans cause."""
         known = lambda dst: Ether(src=self.mac, dst=dst)  # noqa: E731
         load, isp4, isp6 = Raw(bytes(32)), topology.ISP4, topology.ISP6
         all6, wide = "33:33:ff:00:00:01", Raw(bytes(1420))
@@ -132,8 +132,8 @@ class Attacker:
 
 @contextlib.contextmanager
 def _room_is_counted(run, what):
-    """While no forwarder has time a ring fills: what counters say was lost for that may be
-    lost, until they stand still."""
+    """Allow the losses that the counters of full rings report, until these stand still: a ring
+    fills while no forwarder has CPU time."""
     before = last = ledger.read(run.bed)
     yield
 
@@ -169,7 +169,7 @@ def nonsense_frames(run):
 
 
 def _dropped(run):
-    """Packets that were dropped so far, for whatever reason."""
+    """Return the number of dropped packets, for all reasons."""
     return sum(n for (kind, _), n in run.bed.dp.counters().items() if kind == "drop")
 
 
@@ -218,7 +218,7 @@ def nonsense_requests(run):
         for _ in range(3):
             where = api.place(path, rng.choice(names), **{w: rng.choice(names) for w in words})
             conn = api.Connection(run.bed.socket)
-            with contextlib.suppress(OSError, http.client.HTTPException):  # the end: its right
+            with contextlib.suppress(OSError, http.client.HTTPException):  # may close
                 conn.request(method, where, rng.choice(bodies) if method != "GET" else None)
                 status = conn.getresponse().status
                 refused = 400 <= status < 500
@@ -270,7 +270,7 @@ def questions(run):
 
 
 def _judged(run, name):
-    """Packets of a class so far, passed or not."""
+    """Return the number of packets of a class, passed or not."""
     (row,) = run.bed.dp.show("punt", name)
     return sum(row[k] for k in ("passed", "policed", "over_share", "ring_full"))
 
@@ -300,7 +300,7 @@ def flood(run):
 
 @contextlib.contextmanager
 def _narrow(run, name):
-    """The link to isp, too narrow for what is to be cut, or too big."""
+    """Lower the MTU of the link to isp for the kinds that are to be fragmented or are too big."""
     if name != "cut" and not name.endswith("too-big"):
         yield
         return

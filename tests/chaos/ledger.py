@@ -8,7 +8,7 @@ __all__ = ["grown", "read"]
 
 
 def read(bed):
-    """{counter: value} of now."""
+    """Return the present {counter: value}."""
     ends = []
     for tap, role, dev in bed.plan.ports:
         for at, ifname in (("r1-dp", "port-" + tap), (role, dev)):

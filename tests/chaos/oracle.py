@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way each packet must take, known from what was done to the network and never from
-what the dataplane says.
+"""The oracle knows the next hop that each packet must take. It derives it from the changes to the
+network, never from output of the dataplane.
 
-A cell is a destination with the way out it should have now. When something is done that
-moves it, old and new way are both right until zebra has selected the new one and LAG_S have
-passed; from then on only the new one is.
+A cell is a destination with the way out (egress) that it should have now. After a change that
+moves it, the old and the new way are both right until zebra has selected the new way and LAG_S
+have passed. From then on only the new way is right.
 """
 
 import bisect
@@ -13,7 +13,7 @@ import re
 import threading
 import time
 
-LAG_S = 1.0  # from zebra's word to the last forwarder, on two cores that do everything
+LAG_S = 1.0  # from zebra's message to the last forwarder, on two cores that do all work
 FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
 
 
@@ -24,7 +24,7 @@ class Cell:
         self.kind, self.prefix, self.host, self.source = kind, prefix, host, source
         self.family = 6 if ":" in host else 4
         self.index, self.head = 0, b""
-        self.since, self.ways = [], []  # from when on which ways out were right
+        self.since, self.ways = [], []  # the times from which on the ways out were right
         self.changed_at = self.agreed_at = 0.0
 
     def __repr__(self):
@@ -32,7 +32,7 @@ class Cell:
 
 
 class Oracle:
-    """What is true of the network, and what follows for each cell."""
+    """The state of the network, and the right ways of each cell."""
 
     def __init__(self, cells):
         self.cells = cells
@@ -49,7 +49,7 @@ class Oracle:
             cell.since, cell.ways = [now], [self.expected(cell)]
 
     def expected(self, cell):
-        """The ways out that are right when all is quiet."""
+        """Return the ways out that are right when nothing changes."""
         spare = [link for link in ("core0", "core1") if self.up[link]]
         if cell.kind == "lan":
             return frozenset({"lan"})
@@ -61,7 +61,7 @@ class Oracle:
         return frozenset(spare[:1])
 
     def change(self, withdraw=(), announce=(), up=None, **state):
-        """Before something is done: what will be true afterwards."""
+        """Record the state after a change. The caller makes the change afterwards."""
         with self.lock:
             self.withdrawn.update(withdraw)
             self.withdrawn.difference_update(announce)
@@ -73,14 +73,14 @@ class Oracle:
             for cell in self.cells:
                 want = may = self.expected(cell)
                 if cell.kind == "isp" and cell.ways[-1] & {"core0", "core1"}:
-                    may = want | fallback  # it is there, or on its way back from there
+                    may = want | fallback  # the cell uses it now, or is moving away from it
                 if not may <= cell.ways[-1]:
                     self._note(cell, now, cell.ways[-1] | may)
                 if want != cell.ways[-1]:
                     cell.changed_at = now
 
     def flux(self, kinds=("isp", "core")):
-        """Something may move cells of these kinds to their fallback and back, or not."""
+        """Record that cells of these kinds may move to their fallback and back."""
         with self.lock:
             now = time.monotonic()
             spare = {link for link in ("core0", "core1") if self.up[link]}
@@ -92,12 +92,12 @@ class Oracle:
 
     @staticmethod
     def _note(cell, now, ways):
-        # A reader finds the time only after the ways are there.
+        # A reader sees the time only after the ways.
         cell.ways.append(frozenset(ways))
         cell.since.append(now)
 
     def allowed(self, cell, begin, end):
-        """All ways that were right at some moment from `begin` to `end`."""
+        """Return all ways that were right at some moment from `begin` to `end`."""
         at = bisect.bisect_right(cell.since, begin) - 1
         ways = cell.ways[max(at, 0)]
         for later in range(at + 1, len(cell.since)):
@@ -107,12 +107,12 @@ class Oracle:
         return ways
 
     def unsettled(self):
-        """Cells that may still take more than one way they should not."""
+        """Return the cells that may still take a way other than the expected ways."""
         return [c for c in self.cells if c.ways[-1] != self.expected(c)]
 
     def no_session(self):
-        """bgpd has none with isp. It takes seconds to withdraw a million routes of the one that
-        is gone: a way by isp may be the one of before, and is none to agree on until it has one."""
+        """Record that bgpd has no session with isp. bgpd needs seconds to withdraw a million routes
+        of a lost session: a way by isp may be of that session, so agree() does not accept it."""
         with self.lock:
             now = time.monotonic()
             for cell in self.unsettled():
@@ -120,14 +120,14 @@ class Oracle:
                     cell.changed_at = now
 
     def agree(self, view, seen_at):
-        """zebra's choices, {prefix: links}, as asked for at `seen_at`."""
+        """Take zebra's choices, {prefix: links}, which were read at `seen_at`."""
         with self.lock:
             for cell in self.cells:
                 want = self.expected(cell)
                 known = view.get(cell.prefix) or view.get(FALLBACK[cell.family])
                 if cell.ways[-1] == want:
                     continue
-                if cell.kind == "lan":  # the kernel's own, zebra is not asked
+                if cell.kind == "lan":  # a route of the kernel, which zebra does not choose
                     known = want
                 if known != want or cell.changed_at > seen_at:
                     cell.agreed_at = 0.0
@@ -138,19 +138,19 @@ class Oracle:
 
 
 class Queues:
-    """Has zebra handed over what it has chosen? It counts a route as chosen, or as gone, when
-    that is still in a queue of its own."""
+    """Tells whether zebra has sent all its choices. zebra counts a route as selected, or as
+    removed, while the change is still in one of its queues."""
 
     def __init__(self, frr):
         self.frr, self.before = frr, None
-        self.why = ""  # what it was that kept it from being so
+        self.why = ""  # the reason why the queues were not empty
 
     def are_empty(self):
-        """Asks zebra. Yes, when nothing waits, and nothing has moved since this was last asked.
+        """Ask zebra. Return True if no entry waits and none has moved since the last call.
 
         zebra 8.4 counts routes that the kernel has refused (IPv6 over a link that is down) as
-        queued for FPM, though they never get there, and takes them off that count never
-        again: of that queue only what moves is known.
+        queued for FPM. They never get there, and the count never falls again. So of that queue
+        only its movement is compared.
         """
         text = self.frr.vtysh(
             "show zebra dplane", "show zebra dplane providers", "show fpm counters"
@@ -166,7 +166,8 @@ class Queues:
 
 
 def zebra_view(frr, cells, links):
-    """{prefix: the links zebra has chosen} for all prefixes of `cells` and the fallback.
+    """Return {prefix: the links that zebra has selected} for all prefixes of `cells` and the
+    fallback.
 
     links: {interface of r1: egress}. Prefixes without a route are missing.
     """

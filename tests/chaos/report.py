@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of it all: a table by fault, and what must not have been."""
+"""The result of a run: a table by fault, and the errors."""
 
 import collections
 import statistics
 import time
 
-SLACK_S = 0.05  # a packet on its way when a fault begins, beside others that have come
-STALL_S = 0.5  # and if none has come since: so long a machine may leave a router without time
+SLACK_S = 0.05  # the longest time on the way at the start of a fault if other packets arrive
+STALL_S = 0.5  # the same if none has arrived since: the router may get no CPU for so long
 
 
 class Verdict:
-    """Reads the run when it is over; `errors` is empty when all is well."""
+    """Judges a run that has ended. `errors` is empty if all claims hold."""
 
     def __init__(self, run, traffic):
         self.run, self.traffic, self.errors = run, traffic, []
@@ -20,7 +20,7 @@ class Verdict:
         self._strays()
 
     def must(self, holds, text):
-        """Note what does not hold."""
+        """Record an error unless `holds`."""
         if not holds:
             self.errors.append(text)
 
@@ -56,8 +56,9 @@ class Verdict:
         )
 
     def _met_on_the_way(self, when, cell):
-        """The fault, if any, that met a packet on its way for longer: where the machine gave the
-        router no time, nothing of what was sent since had come when it began."""
+        """Return the fault, if any, that met a packet which was on its way for longer. This happens
+        if the machine gave the router no time: no packet that was sent since had arrived when the
+        fault began."""
         for h in self.run.happenings:
             if h.begin > when:
                 met = max(h.begin - STALL_S, self.traffic.none_newer_came(h.begin)) <= when
@@ -93,7 +94,7 @@ class Verdict:
         self.must(not two, f"{len(self.traffic.twice)} came twice: " + "; ".join(two))
 
     def table(self):
-        """Lines of text."""
+        """Return the table as lines of text."""
         # Gap: from the first packet that a fault lost to the last one.
         head = ("fault", "times", "sent", "lost", "outside", "wrong", "gap: median", "max", "window")
         yield "{:<18} {:>5} {:>8} {:>7} {:>8} {:>6} {:>13} {:>8} {:>8}".format(*head)
@@ -109,11 +110,11 @@ class Verdict:
 
 
 def _spread(rows, most=4):
-    """A few of many, from all over."""
+    """Return a few of many rows, spread over all of them."""
     step = max(1, len(rows) // most)
     return rows[::step][:most]
 
 
 def stamp(run, text):
-    """A line with the time since the beginning."""
+    """Print a line with the time since the beginning."""
     print(f"{time.monotonic() - run.begin:7.2f} s  {text}", flush=True)

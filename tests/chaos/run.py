@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chaos for T seconds, the same schedule for the same SEED. Exit code 0: nothing was lost
-outside the declared windows, nothing took a wrong way, and all was whole in the end.
+"""Run faults for T seconds, with the same schedule for the same SEED. Exit code 0: no packet was
+lost outside the declared windows, none took a wrong way, and all tables were right in the end.
 
     T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0 EACH=0
 
-With REPEAT=n each fault comes n times, by turns, each when all is quiet again, however long
-that takes, or until T is over: for figures. With EACH=n each fault comes n times in the order of
-ONLY, one into another, or until T is over.
+REPEAT=n is for measurements: each fault comes n times, by turns, or until T is over. A fault
+starts when the network is quiet again, however long that takes. With EACH=n each fault comes n
+times in the order of ONLY, overlapping, or until T is over.
 
-FRR, the kernel and the machine are not in our hands: two runs of one seed do the same things
-at nearly the same times, and no more than that.
+FRR, the kernel and the machine are not under our control: two runs of one seed do the same at
+nearly the same times, not at the same times.
 """
 
 import collections
@@ -38,20 +38,21 @@ from lib.linkwatch import LinkWatch
 from lib.wait import Timeout, eventually
 
 TELL_S = 60
-GOOD_RUN_S = 11  # GOOD_RUN_MS of the supervisor, and a bit
-# What malloc, a replay and all that is met for the first time may leave behind. With few routes
-# that was 1 to 11 MiB in nine runs, and after a minute no more came.
+GOOD_RUN_S = 11  # a little more than GOOD_RUN_MS of the supervisor
+# The memory that malloc, a replay and each first use may add. With few routes it was 1 to 11 MiB
+# in nine runs, and did not grow after a minute.
 LEAK_BYTES, LEAK_BYTES_MANY = 24 << 20, 48 << 20
-WARM_S = 300  # after which a daemon that nobody starts anew has met all there is
-FLAT_BYTES = 8 << 20  # by which it grows from then on, however long
-# Lines of the log of one kind about one thing in a second: where they tell how many were left
-# out (missed=) one in a second of the daemon's, which may be two of ours, and of two daemons when
-# one is killed; of what was done to a link as often as it is done.
+WARM_S = 300  # after this time a daemon without a restart has had every first use
+FLAT_BYTES = 8 << 20  # the most that it may grow from then on, in any time
+# The most log lines of one kind about one object in a second. A limited kind, which reports the
+# number of suppressed lines (missed=), has one line in a second of the daemon's clock: that may be
+# two in a second of ours, and one more of another daemon after a kill. An event of a link may be
+# logged as often as it happens.
 LOG_LIMITED, LOG_LINES = 3, 8
 
 
 def _settle(run, ending):
-    """Ask zebra again and again, and narrow what is allowed."""
+    """Ask zebra repeatedly, and narrow the allowed ways."""
     queues = Queues(run.bed.r1)
     while not ending.wait(0.2):
         if not run.oracle.unsettled():
@@ -63,27 +64,28 @@ def _settle(run, ending):
                 run.oracle.no_session()
             view = run.bed.view()
             run.unsure = "" if queues.are_empty() else queues.why
-            # A zebra that comes back chooses seconds before it connects to FPM again, and
-            # what it does not confirm then is held: both are as documented (failures.md).
+            # A zebra that comes back selects routes seconds before it connects to FPM again, and
+            # the dataplane holds routes that zebra does not confirm. failures.md documents both.
             if not run.unsure and not run.bed.in_step():
                 run.unsure = "the dataplane is not in step"
             if not run.unsure:
                 run.oracle.agree(view, seen_at)
                 run.unsure = "" if session else "bgpd has no session with isp"
-        except Exception as err:  # one of them is away at the moment
+        except Exception as err:  # a daemon is away at the moment
             run.unsure = repr(err)
 
 
 def _session(run):
-    """Has bgpd one with isp? One that is away, or is not configured yet, has none."""
+    """Return True if bgpd has a session with isp. A bgpd that is away or has no configuration yet
+    has none."""
     with contextlib.suppress(Exception):
         return faults.bgp_is_up(run)
     return False
 
 
 def schedule(run, seconds, only):
-    """Faults, one after the other or into one another, until the time is up: each once as far as
-    it lasts, then by weight."""
+    """Run faults, one after the other or overlapping, until the time is up: first each fault once,
+    if the time suffices, then by weight."""
     names = [n for n in faults.FAULTS if not only or n in only]
     weights = [faults.FAULTS[n].weight for n in names]
     first, kept = run.rng.sample(names, len(names)), Kept(run)
@@ -105,7 +107,8 @@ def schedule(run, seconds, only):
 
 
 def in_order(run, times, seconds, only):
-    """Each fault so many times in the order of `only`, with short pauses, until the time is up."""
+    """Run each fault `times` times in the order of `only`, with short pauses, until the time is
+    up."""
     kept, end = Kept(run), time.monotonic() + seconds
     for name in (only or list(faults.FAULTS)) * times:
         if time.monotonic() > end:
@@ -120,23 +123,23 @@ def in_order(run, times, seconds, only):
 
 
 class Kept:
-    """FRR's sessions while nothing happens that may cost one: who came up, or was lost, though
-    all were there before, was lost to the faults since."""
+    """Watches FRR's sessions during faults that must not end one. If all sessions were up before
+    and one was lost or came up again since, the faults since then have ended it."""
 
     def __init__(self, run):
         self.run, self.was, self.since = run, None, []
-        self.looked = 0.0  # when all were there
+        self.looked = 0.0  # the time when all were up
 
     def look(self):
-        with contextlib.suppress(Exception):  # some of FRR is away
+        with contextlib.suppress(Exception):  # a daemon of FRR is away
             r1 = self.run.bed.r1
             return sessions.flaps(r1) if sessions.are_up(r1) else None
         return None
 
     def before(self, function):
-        """One more fault is about to happen."""
+        """Record that one more fault starts."""
         self.compare()
-        # After crashes in a row the supervisor waits, and sessions end meanwhile.
+        # After several crashes the supervisor waits before a start, and sessions end meanwhile.
         crashed = function.kills and time.monotonic() - self.run.fell_at < GOOD_RUN_S
         if not function.sessions_stay or crashed or function.kills > 1:
             self.was, self.since = None, []
@@ -145,7 +148,7 @@ class Kept:
         self.since.append(function.__name__)
 
     def compare(self):
-        """Are all as they were?"""
+        """Compare the sessions with their earlier state."""
         now = self.was and sessions.flaps(self.run.bed.r1)
         if now != self.was:
             kinds = [kind for kind in now if now[kind] != self.was[kind]]
@@ -154,17 +157,17 @@ class Kept:
 
 
 def one_by_one(run, times, seconds, only):
-    """Each fault so many times, nothing into another."""
+    """Run each fault `times` times, without overlap."""
     end = time.monotonic() + seconds
     for name in (only or list(faults.FAULTS)) * times:
         if time.monotonic() > end:
             break
         function = faults.FAULTS[name]
         if function.sessions_stay:
-            if function.kills and run.fell:  # else it is a crash in a row, with a wait after it
+            if function.kills and run.fell:  # otherwise the supervisor waits
                 age = lambda: run.bed.dp.show("version")[0]["uptime_s"]  # noqa: E731
                 eventually(lambda: age() > GOOD_RUN_S, 30, 0.2)
-            # After one that FRR itself noticed they are still about to come up.
+            # After a fault that ended FRR's sessions, these may not be up yet.
             kept, up = Kept(run), "FRR's sessions are up"
             eventually(lambda: kept.look() is not None, run.bed.patience(60), 0.2, up)
         stamp(run, name)
@@ -177,7 +180,7 @@ def one_by_one(run, times, seconds, only):
         eventually(run.bed.in_step, run.bed.patience(120), 0.2, said)
         run.pause(0.5, 1.5)
         after = sessions.flaps(run.bed.r1)
-        # Two crashes in a row take longer than BFD's 2 s now and then.
+        # Two crashes in a row sometimes take longer than BFD's 2 s.
         if function.sessions_stay and function.kills < 2 and after != before:
             kinds = [kind for kind in after if after[kind] != before[kind]]
             run.lost(name, kinds, begin)
@@ -186,7 +189,7 @@ def one_by_one(run, times, seconds, only):
 
 
 def _tell(run, every, ending):
-    """A line now and then, for who watches a soak."""
+    """Print a line of state from time to time, for the observer of a long run."""
     while not ending.wait(every):
         with contextlib.suppress(Exception):  # the daemon is away at the moment
             run.rss.append(rss(run.bed))
@@ -203,7 +206,7 @@ def _tell(run, every, ending):
 
 
 def wait_quiet(run, patience):
-    """Wait until every cell has its one right way again; not for ever."""
+    """Wait until every cell has its only right way again, for a limited time."""
     try:
         eventually(lambda: not run.oracle.unsettled(), patience, 0.1)
     except Timeout:
@@ -211,40 +214,40 @@ def wait_quiet(run, patience):
 
 
 def rss(bed):
-    """(process id, seconds that it runs, octets)."""
+    """Return (process id, seconds that it runs, octets) of the daemon."""
     row = bed.dp.show("version")[0]
     return row["pid"], row["uptime_s"], memory(bed)["rss_bytes"]
 
 
 def memory(bed):
-    """`show memory`."""
+    """Return the rows of `show memory`."""
     return bed.dp.show("memory")[0]
 
 
 def descriptors(folder):
-    """Counter of (program, kind) of all that the dataplane of a bed in `folder` and its supervisor
-    have open."""
+    """Return a Counter of (program, kind) of all descriptors of the dataplane of a bed in `folder`
+    and of its supervisor."""
     count = collections.Counter()
     for program in ("fpm-dataplane", "fpm-supervise"):
         for pid in procs.marked(folder, program):
-            with contextlib.suppress(FileNotFoundError):  # it ends just now
+            with contextlib.suppress(FileNotFoundError):  # the process ends just now
                 for name in os.listdir(f"/proc/{pid}/fd"):
-                    with contextlib.suppress(FileNotFoundError):  # or closes this one
+                    with contextlib.suppress(FileNotFoundError):  # or it closes this descriptor
                         link = os.readlink(f"/proc/{pid}/fd/{name}")
-                        # Without the number that no other has.
+                        # Without the number, which is unique.
                         count[program, re.sub(r":\[\d+\]$", "", link)] += 1
     return count
 
 
 def left_open(before, now):
-    """What there is more of than before, in words; "" if nothing."""
+    """Return the descriptors that are more than before, as text; "" if there are none."""
     more = now - before
     return "; ".join(f"{' '.join(key)} {before[key]} -> {now[key]}" for key in sorted(more))
 
 
 def log_rates(bed):
-    """Rows (lines of one kind about one port, device or table in one second, that kind, how many
-    there may be) of the daemon's log, the most lines first."""
+    """Return rows (number of log lines of one kind about one port, device or table in one second,
+    the kind, the limit), the most lines first."""
     counts = {}
     with open(bed.dp.log_file, encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -258,8 +261,9 @@ def log_rates(bed):
 
 
 def growth(rss, last, routes):
-    """(octets that memory grew by, how many it may): of a daemon that runs for long, after
-    the first minutes. `rss` are rows as Run has them, `last` is now, with so many routes."""
+    """Return (octets by which memory grew, its limit). Of a daemon that runs for long, the growth
+    after the first minutes counts. `rss` has the rows of Run; `last` is the present row, with
+    `routes` routes."""
     pid, _, now = last
     warm = [was for who, uptime, was in rss if who == pid and uptime > WARM_S]
     if warm:
@@ -268,7 +272,7 @@ def growth(rss, last, routes):
 
 
 def chaos(seconds, seed, n4, rate, only, repeat, each):
-    """The whole of it. Returns the exit code."""
+    """Run chaos and judge it. Returns the exit code."""
     rng = random.Random(seed)
     long = f"{repeat or each} of each" if repeat or each else f"{seconds:g} s"
     print(f"chaos: seed {seed}, {long}, {n4} + {n4 // 5} routes, {rate} packets/s")
@@ -277,7 +281,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
         run = faults.Run(bed, rng)
         ending = threading.Event()
         run.rss.append(rss(bed))
-        time.sleep(0.5)  # who asked just now has hung up
+        time.sleep(0.5)  # the last request has closed its connection
         run.open = descriptors(bed.dir)
         run.begin = time.monotonic()
         settler = threading.Thread(target=_settle, args=(run, ending), daemon=True)
@@ -307,7 +311,7 @@ def _judge(run, still, names):
     unsure = f" ({run.unsure})" if run.unsure else ""
     verdict.must(not still, f"never again as they should be: {_why(bed, still)}{unsure}")
     try:
-        bed.learn()  # a session that came back late, with a million routes, is not through
+        bed.learn()  # a session that came back late still transfers its million routes
         eventually(bed.in_step, bed.patience(90), 0.5, "zebra and the dataplane are in step")
     except Timeout as err:
         verdict.must(False, str(err))
@@ -361,7 +365,7 @@ def _judge(run, still, names):
 
 
 def keep_logs(bed, folder):
-    """The logs, for who wants to know more."""
+    """Keep the logs and the tables for an examination."""
     os.makedirs(folder, exist_ok=True)
     for name in ("fpm-dataplane.log", "r1/zebra.log", "r1/bgpd.log", "r1/watchfrr.out"):
         with open(os.path.join(folder, os.path.basename(name)), "w", encoding="utf-8") as file:
@@ -382,7 +386,7 @@ def keep_logs(bed, folder):
 
 
 def _why(bed, cells):
-    """A few cells with what zebra says of them."""
+    """Return a few cells with zebra's routes for them."""
     view = bed.view() if cells else {}
     return "; ".join(
         f"{c}: {set(c.ways[-1])}, expected {set(bed.oracle.expected(c))}, zebra has "
@@ -405,7 +409,7 @@ def _no_more_open(run):
 
 
 def number(name, default, least, kind=int):
-    """A number of the environment; what is none is said, and ends this."""
+    """Return a number of the environment. If it is no number, print an error and exit."""
     text = os.environ.get(name) or ""
     try:
         value = kind(text) if text else default
@@ -430,7 +434,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     repeat, each = number("REPEAT", 0, 0), number("EACH", 0, 0)
     seconds = number("T", math.inf if repeat or each else 60, 1, float)
-    # So many that each cell of the full table has a prefix that no other covers.
+    # At least so many that each cell of the full table has a prefix that no other covers.
     table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
     return chaos(seconds, seed, table, rate, only, repeat, each)
 

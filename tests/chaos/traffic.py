@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbered packets from the lan and from the isp, and what became of each.
+"""Send numbered packets from the lan and from the isp, and record the result of each.
 
-A packet carries its number only; when it was sent, to which cell (oracle.py) and whether it
-came is kept here. It is judged when it arrives: the way out must have been right at some
-moment between its departure and its arrival. Raw sockets on both sides: the kernels of the
-neighbors take no part in it.
+A packet carries only its number. This module keeps its send time, its cell (oracle.py) and
+whether it arrived. A packet is judged when it arrives: its way out must have been right at some
+moment between its departure and its arrival. Both sides use raw sockets, so that the kernels of
+the neighbors take no part.
 """
 
 import array
@@ -33,11 +33,11 @@ FILTER = [
     (0x06, 0, 0, 0xFFFF),
     (0x06, 0, 0, 0),
 ]
-PENDING_S = 0.25  # a sender that had no time for longer does not make up for it
+PENDING_S = 0.25  # a sender that had no CPU for longer does not send the missed packets
 
 
 def listener(namespace, dev):
-    """A socket that sees the packets of this program that come in by `dev`."""
+    """Open a socket that receives the packets of this program that come in by `dev`."""
     sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
     code = b"".join(struct.pack("=HBBI", *line) for line in FILTER)
     held = ctypes.create_string_buffer(code)
@@ -59,10 +59,10 @@ def _sum(octets):
 
 
 def frame_head(src_mac, dst_mac, src, dst, flow):
-    """All of a packet to `dst` but its number, which does not change its checksums."""
+    """Return a packet to `dst` without its number. The number does not change the checksums."""
     source, target = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
     macs = bytes.fromhex((dst_mac + src_mac).replace(":", ""))
-    # After the number its complement: the sum is always the same.
+    # The complement follows the number: the sum is always the same.
     load = struct.pack("!IIi", MAGIC, 0, -1)
     udp = struct.pack("!HHHH", 20000 + flow, PORT, 8 + len(load), 0)
     total = _sum(source + target + struct.pack("!HH", 17, len(udp) + len(load)) + udp + load)
@@ -96,9 +96,9 @@ class Traffic:
             self.selector.register(sock, selectors.EVENT_READ, egress)
         self.sent_at = array.array("d")  # by number
         self.cell = array.array("H")
-        self.came = bytearray()  # how often
-        self.seen_at, self.newest = array.array("d"), array.array("I")  # of all seen by then
-        self.refused = 0  # by the sender's own link
+        self.came = bytearray()  # how often it arrived
+        self.seen_at, self.newest = array.array("d"), array.array("I")  # by time
+        self.refused = 0  # packets that the sender's own link refused
         self.wrong, self.mangled, self.twice = [], [], []
         self.ending, self.closing = threading.Event(), threading.Event()
         self.threads = [
@@ -107,12 +107,12 @@ class Traffic:
         ]
 
     def start(self):
-        """Begin."""
+        """Start the threads."""
         for thread in self.threads:
             thread.start()
 
     def stop(self, patience=3.0):
-        """Send no more, wait for what is still under way, close."""
+        """Stop sending, wait for packets on their way, and close."""
         self.ending.set()
         self.threads[0].join()
         time.sleep(patience)  # a packet that comes later counts as lost
@@ -122,18 +122,18 @@ class Traffic:
             sock.close()
 
     def lost(self):
-        """(when sent, cell) of each packet that never came."""
+        """Return (send time, cell) of each packet that never arrived."""
         return [
             (self.sent_at[n], self.cell[n]) for n, times in enumerate(self.came) if not times
         ]
 
     def none_newer_came(self, at):
-        """When the newest of all that had come by `at` was sent."""
+        """Return the send time of the newest packet that had arrived by `at`."""
         seen = bisect.bisect_right(self.seen_at, at)
         return self.sent_at[self.newest[seen - 1]] if seen else at
 
     def sent_between(self, begin, end):
-        """How many packets were sent in that time."""
+        """Return the number of packets that were sent from `begin` to `end`."""
         return bisect.bisect_right(self.sent_at, end) - bisect.bisect_left(
             self.sent_at, begin
         )
@@ -166,7 +166,7 @@ class Traffic:
                 for _ in range(256):
                     try:
                         data = key.fileobj.recv(256)
-                    except OSError:  # none left; ENETDOWN is told once
+                    except OSError:  # no packet is left; ENETDOWN is reported once
                         break
                     self._judge(key.data, data)
 

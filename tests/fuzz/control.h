@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An input of fuzz_fpm_rib: FPM octets, and between them control frames, which have the
- * envelope of FPM with a type of their own. What is not well-formed goes to the cutter as
- * it is. A captured stream is an input.
+ * envelope of FPM with a type of their own. Octets that are not well-formed go to the frame
+ * cutter unchanged. A captured stream is an input.
  */
 #ifndef CONTROL_H
 #define CONTROL_H

@@ -35,7 +35,8 @@ def frames(*messages):
 
 
 def seeds():
-    """What the mutator would take long to find: whole stories, each a few messages."""
+    """Return inputs that the mutator would find late: sequences of a few messages that belong
+    together."""
     hops = frames(
         fpm.nexthop_message(1, gateway="10.0.1.2", oif=2),
         fpm.nexthop_message(2, gateway="10.0.2.2", oif=3),
@@ -78,13 +79,13 @@ def seeds():
 
 
 def kept(name):
-    """Inputs of corpus/NAME.hex."""
+    """Return the inputs of corpus/NAME.hex."""
     lines = (HERE / "corpus" / f"{name}.hex").read_text().split("\n")
     return [bytes.fromhex(line) for line in lines if line and not line.startswith("#")]
 
 
 def put(inputs, folder):
-    """A file for each input, named by what is in it."""
+    """Write a file for each input, named by a hash of its content."""
     folder.mkdir(parents=True, exist_ok=True)
     for octets in inputs:
         if octets:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages made anew, see fresh.h. Any thread, no state but the random numbers.
+ * New messages, see fresh.h. Any thread may call these; they have no state but the random
+ * numbers.
  */
 #include "fresh.h"
 
@@ -151,7 +152,7 @@ put_mtu(struct wire *w, struct rnd *r)
 	attr_nest_end(w, nest);
 }
 
-/* A label, or a MAC behind a VTEP: what is no IP route. */
+/* Write an attribute of a route that is no IP route: a label, or a MAC behind a VTEP. */
 static void
 put_beside(struct wire *w, struct rnd *r)
 {

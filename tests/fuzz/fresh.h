@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the mutator of fuzz_fpm_rib puts in: whole frames, messages, values. Ids, prefixes,
- * gateways and interfaces come from small pools: messages must name one another to be
- * interesting.
+ * The material of fuzz_fpm_rib's mutator: whole frames, messages, values. Ids, prefixes,
+ * gateways and interfaces come from small pools, because only messages that refer to each
+ * other reach the interesting code.
  */
 #ifndef FRESH_H
 #define FRESH_H

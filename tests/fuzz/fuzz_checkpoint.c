@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A checkpoint that somebody has scribbled on: it is refused, or what is restored from it is
- * a sound RIB. An input is a list of edits of a right one; most set the CRC right again, for
- * what the CRC finds is not what is looked for here.
+ * A damaged checkpoint is refused, or the RIB that is restored from it is sound. An input
+ * is a list of edits of a valid checkpoint. Most edits correct the CRC again, because this
+ * fuzzer searches for damage that the CRC does not find.
  *
  *   octet 0   1: counts in the header are set right in the end
  *   edits     what (see below), which, at, value: four octets each
@@ -107,14 +107,14 @@ edit(struct ckpt *c, const uint8_t *e)
 		w->slot = e[3];
 		SEAL(w);
 	}
-	/* The numbers in use are what a writer would have noted. */
+	/* A writer would have recorded the numbers in use. */
 	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high[part] < which)
 		c->head->route_high[part] = which;
 	if ((e[0] & 7) == WAY_COPY && c->head->hop_high < which)
 		c->head->hop_high = which;
 }
 
-/* Set counts until the reader is content with them, or with nothing. */
+/* Set the counts until the reader accepts them, or until none is left to set. */
 static void
 counts_set_right(struct ckpt *c)
 {
@@ -136,7 +136,7 @@ counts_set_right(struct ckpt *c)
 	c->head->attempts = 0;
 }
 
-/* Begin with it as a daemon does. */
+/* Start with the checkpoint as a daemon does. */
 static void
 begin(int fd)
 {
@@ -156,13 +156,13 @@ begin(int fd)
 	for (unsigned int i = 0; i < sizeof(dst) / sizeof(dst[0]); i++)
 		MUST(rig_seen(g, dst[i])[0] != '\0' &&
 		     rig_seen_in(g, 1, dst[i])[0] != '\0');
-	/* The replay that follows says none of it: all goes but what it says. */
+	/* The next replay has none of these routes: all are swept but its own. */
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_route(g, "100.64.0.0/16", 7);
 	rig_sentinel(g);
 	rig_go(g);
-	rig_now_ms += 600000; /* another zebra's peers have had their time */
+	rig_now_ms += 600000; /* the time for the peers of another zebra is over */
 	rig_go(g);
 	rig_settle(g);
 	MUST(g->rib->table_counts.n_zebra[0] == 1 &&

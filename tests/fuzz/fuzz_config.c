@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: any octets as a configuration file. Either each error is told in a line
- * of its own that a terminal can be shown, or what was understood, written out again, is
- * understood as the same.
+ * libFuzzer target: any octets as a configuration file. Either each error has a line of its
+ * own that is safe for a terminal, or the configuration is equal after it is written out
+ * and read again.
  */
 #include "config/config.h"
 #include "config/load.h"
@@ -23,7 +23,8 @@ load(const void *text, size_t size, struct config *conf, char **said)
 	MUST(err != NULL);
 	n = config_parse("fuzz.yaml", text, size, conf, err);
 	fclose(err);
-	/* Names and values of the file are quoted in it: none may command the terminal. */
+	/* Messages quote names and values of the file: none may contain control characters.
+	 * */
 	for (size_t i = 0; i < len; i++)
 		MUST(((uint8_t)(*said)[i] >= ' ' && (*said)[i] != 0x7f) ||
 		     (*said)[i] == '\n');

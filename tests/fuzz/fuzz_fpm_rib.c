@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any octets through frame cutter, decoder, queue and RIB, while links, addresses,
- * neighbors, sessions and time do what they like, zebra is restarted, rib stands still up to
- * the queue limit and beyond, and the FIB is broken on purpose: the RIB stays sound
- * (invariants.c), the audit finds what is wrong and nothing else, and when zebra has nothing
- * any more, nothing of it is left.
+ * Any octets pass the frame cutter, decoder, queue and RIB, while links, addresses,
+ * neighbors, sessions and time change at random, zebra restarts, rib stands still up to the
+ * queue limit and beyond, and the FIB is broken on purpose. The RIB stays sound
+ * (invariants.c), the audit finds each error and reports no other, and when zebra has no
+ * routes, the RIB has none of its objects.
  *
  * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
  * replays the corpus with any compiler. control.h says what an input is.
@@ -86,8 +86,8 @@ kernel_at_rest(void)
 }
 
 /*
- * All that was withheld is given: memory, and what neigh did not say while it was held (of
- * one number: ready, then freed). Then nothing is left to wait for.
+ * Give all that was withheld: memory, and the messages that neigh did not send while it was
+ * held (for one number: ready, then freed). After that the RIB waits for nothing.
  */
 static void
 give_all(void)
@@ -228,7 +228,7 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 {
 	what %= CONTROL_N;
 	if (what == CONTROL_SETTLE || what >= CONTROL_ASK)
-		stream_go_on(s); /* these look at what all that was said comes to */
+		stream_go_on(s); /* these examine the result of all messages so far */
 	switch ((enum control)what) {
 	case CONTROL_ROUND:
 		rig_go(rig);
@@ -318,7 +318,7 @@ feed(struct stream *s, const uint8_t *p, size_t len, size_t segment)
 	return rc;
 }
 
-/* Returns the octets of FPM that it took in one session; 0 when there was more to it. */
+/* Returns the octets of FPM that one session took; 0 if there was more than one session. */
 static size_t
 play(const uint8_t *p, size_t left)
 {
@@ -339,18 +339,20 @@ play(const uint8_t *p, size_t left)
 			n = left;
 		if (feed(&s, p, n, segment) == 0)
 			continue;
-		/* As the daemon: the session ends, zebra connects again; rib has gone on. */
+		/* As in the daemon: the session ends and zebra connects again, while rib
+		 * runs on. */
 		session_changes(&s, 0);
 		plain = 0;
 	}
-	/* A DELNEXTHOP of what is in use means what the rounds make of it (nexthop.c). */
+	/* The effect of a DELNEXTHOP of a next hop in use depends on the rounds
+	 * (nexthop.c). */
 	plain = s.tally.nexthop_dels == 0 ? plain : 0;
 	stream_close(&s);
 	give_all();
 	return plain;
 }
 
-/* The same octets, other pieces, other rounds: the rib comes to the same. */
+/* Play the same octets in other pieces and rounds: the RIB must come to the same state. */
 static void
 again_in_pieces(const uint8_t *p, size_t len)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any octets as a frame from the wire, through parse, lookup and rewrite to its verdict: by
- * the function that all packets take (fwd_walk), without a port.
+ * Any octets, as a frame from the wire, pass parse, lookup and rewrite up to the verdict,
+ * by the function that all packets take (fwd_walk), without a port.
  *
- * So is the frame in a burst of others, by the forwarder's way: packet_burst.c.
+ * The frame also passes the forwarder in a burst of others: packet_burst.c.
  *
- * An input is two octets (what the port, its VLANs and the route are like; whether the frame
- * is given our MAC and a right checksum, which chance does not find) and a frame. What lies in memory
- * behind a frame must not matter: each is judged twice, behind it once all ones and once all
- * zeros.
+ * An input is two octets and a frame. The octets select the properties of the port, its
+ * VLANs and the route, and whether the frame gets our MAC and a right checksum, which
+ * chance does not find. Memory behind a frame must have no effect: each frame is judged
+ * twice, once with ones and once with zeros behind it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
-	/* One of its two, so that what is of main is seen. */
+	/* A route in one family only, so that a use of the main table is seen. */
 	red = fib_vrf_new(fib, 100, "red");
 	MUST(red != NULL && poptrie_add(red->tries.pt4, net4, 24, GROUP) == 0);
 	MUST(poptrie_commit(red->tries.pt4) == 0);
@@ -114,7 +114,7 @@ tables_make(void)
 	fib->iface[VLAN_RED]->vrf = VRF_RED;
 }
 
-/* What the port and the route are like. */
+/* Set the properties of the port and the route. */
 static void
 set_up(const uint8_t *how)
 {
@@ -133,7 +133,7 @@ set_up(const uint8_t *how)
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;
 	fib->iface[out]->up = (how[0] & 8) == 0;
 	fib->iface[out]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
-	/* What puts the tag of VLAN_OUT in. */
+	/* Select the writer of the tag of VLAN_OUT: the device or the forwarder. */
 	fib->tags_by_device = by_device;
 	fib->iface[VLAN_OUT]->n_written = by_device ? 0 : 1;
 	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, out) : 0;
@@ -184,7 +184,7 @@ judge(const uint8_t *frame, uint16_t n, int behind)
 	return rec;
 }
 
-/* One that is sent on leaves as RFC 1812 and RFC 8200 have it. */
+/* Check that a forwarded packet leaves as RFC 1812 and RFC 8200 require. */
 static void
 sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An update script for poptrie, played against the naive twin: after each commit all
- * lookups around what changed agree, at the end those around every prefix.
+ * An update script for poptrie and for the naive oracle: after each commit all lookups
+ * around the changed prefixes agree, and at the end the lookups around every prefix.
  *
  * A libFuzzer target, built and run by `make fuzz`; by hand with clang:
  *
@@ -12,8 +12,8 @@
  * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
  *
  * First octet: family and layout, bulk variant, whether a grace period passes at once or
- * after some commits, small pools from an allocator that can be told to fail. Then one octet
- * an operation, and what it needs.
+ * after some commits, small pools from an allocator that can be told to fail. Then one
+ * octet for each operation, and its arguments.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -287,7 +287,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		agree_around(&s, all[i].addr, all[i].len);
 	for (uint32_t i = 0; i < s.o->routes; i++) {
 		MUST(poptrie_del(s.pt, all[i].addr, all[i].len) == 0);
-		if (all[i].len == 0) /* alone, or all is built anew: slow */
+		if (all[i].len == 0) /* alone, or all is rebuilt: slow */
 			MUST(poptrie_commit(s.pt) == 0);
 	}
 	MUST(poptrie_commit(s.pt) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: any octets as a request on the control socket. It is understood, or
- * refused with one sentence that a terminal can be shown.
+ * libFuzzer target: any octets as a request on the control socket. The request is accepted,
+ * or refused with one sentence that is safe for a terminal.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc;
 
 	MUST(line != NULL);
-	/* As long as it is: what reads beyond is found. */
+	/* A block of the exact length, so that the sanitizer finds an over-read. */
 	memcpy(line, data, size);
 	root = request_load(line, size);
 	rc = request_parse(root, &req, why, sizeof(why));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What holds in a rib after every round, counted anew from what is there: routes against
+ * The invariants of a RIB after every round, counted from its objects: routes against
  * tries, slots against routes, ids against slots, legs against links and adjacencies, group
  * words against legs. Reads everything, changes nothing.
  */
@@ -90,11 +90,11 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	MUST(rib->tables.other.n == n_other);
 	MUST(rib->tables.n_not_ip == n_not_ip && rib->table_counts.n_labels == n_labels);
 	MUST(rib->table_counts.stale == stale);
-	/* A replay that is over has confirmed or swept all that it could. */
+	/* A complete replay has confirmed or swept all routes that it could. */
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
 
-/* A group word leads where a leg of its slot leads, and nowhere else. */
+/* A group word has the adjacency of a leg of its slot, and no other. */
 static void
 word_must_be_sound(const struct rib *rib, const struct slot *s)
 {
@@ -189,7 +189,7 @@ ids_must_be_sound(const struct rib *rib)
 		     at = slot_at(&rib->slots, at)->sibling)
 			MUST(slot_at(&rib->slots, at)->kind == SLOT_ID &&
 			     slot_at(&rib->slots, at)->nhid == nh->id);
-		/* Who is neither announced nor named by anybody is forgotten. */
+		/* A next hop that is not announced and has no reference is freed. */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));
 		MUST(!nh->to_free);

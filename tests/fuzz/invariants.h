@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What holds in a rib after every round, whatever zebra said.
+ * The invariants of a RIB after every round, whatever zebra sent.
  */
 #ifndef INVARIANTS_H
 #define INVARIANTS_H
@@ -9,7 +9,7 @@
 
 struct rig;
 
-/* After rig_settle(): counts are what they count, and nothing names what is gone. */
+/* After rig_settle(): counts equal the objects, and no object refers to a freed object. */
 void rib_must_be_sound(struct rig *g);
 
 #endif

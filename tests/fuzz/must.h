@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A claim of a fuzzer's, with the place where it did not hold.
+ * A claim of a fuzzer. If it does not hold, the message has its place.
  */
 #ifndef MUST_H
 #define MUST_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The mutator of fuzz_fpm_rib: it knows frames, messages and attributes, changes what is in
- * them, and mends every length afterwards, so that an input reaches the RIB instead of dying
- * at the first length that lies. What it puts in is from fresh.c. One time in sixteen it lets
- * libFuzzer loose on the raw octets all the same.
+ * The mutator of fuzz_fpm_rib: it knows frames, messages and attributes, changes their
+ * content, and corrects every length afterwards, so that an input reaches the RIB and is
+ * not refused at the first wrong length. New material is from fresh.c. In one of sixteen
+ * cases libFuzzer mutates the raw octets.
  */
 #include "control.h"
 #include "fresh.h"
@@ -24,7 +24,7 @@ struct piece {
 
 #define MAX_PIECES 512u
 
-/* --- what is there, changed ----------------------------------------------------------- */
+/* --- changes of the input ------------------------------------------------------------- */
 
 static size_t
 fixed_octets(uint16_t type)
@@ -41,7 +41,7 @@ fixed_octets(uint16_t type)
 	}
 }
 
-/* Attributes of `len` octets; how many. */
+/* Find the attributes in `len` octets. Returns their number. */
 static unsigned int
 split_attrs(const uint8_t *p, size_t len, struct piece *out, unsigned int max)
 {
@@ -72,7 +72,8 @@ put_same_attr(struct wire *w, const struct piece *a)
 	attr(w, head.nla_type, a->p + sizeof(head), a->len - sizeof(head));
 }
 
-/* The value of an attribute, or a field in the middle of it, as some other thing's. */
+/* Write an attribute with its value, or a field in it, replaced by that of another object.
+ * */
 static void
 put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
 {
@@ -139,7 +140,7 @@ change_fixed(uint8_t *p, uint16_t type, struct rnd *r)
 	}
 }
 
-/* One message again, with one thing changed. */
+/* Write one message again with one change. */
 static void
 put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
 {
@@ -187,7 +188,7 @@ put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
 	msg_end(w);
 }
 
-/* A frame again, one of its messages changed, dropped, doubled, or a new one behind it. */
+/* Write a frame again with one message changed, dropped, doubled, or a new one added. */
 static void
 put_changed_frame(struct wire *w, struct rnd *r, const struct piece *f)
 {
@@ -235,7 +236,7 @@ put_changed_frame(struct wire *w, struct rnd *r, const struct piece *f)
 
 /* --- whole inputs --------------------------------------------------------------------- */
 
-/* The frames of an input; what is no frame is left out. */
+/* Find the frames of an input. Octets that are no frame are left out. */
 static unsigned int
 split_frames(const uint8_t *p, size_t left, struct piece *out)
 {
@@ -325,7 +326,8 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 	return deliver(&w[which ^ 1], data, max_size);
 }
 
-/* Frames of both in turns, a few at a time: messages of one meet the ids of the other. */
+/* Take frames of both in turns, a few at a time: messages of one meet the ids of the other.
+ * */
 size_t
 LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len,
 			  uint8_t *out, size_t max_size, unsigned int seed)

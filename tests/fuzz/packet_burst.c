@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames by the dozen through the fast path (look, split, both walks, dispatch), with vectors
- * and without, against each of them alone through fwd_walk_noted() by the rules, of which
- * nothing is plain: equal verdicts, equal frames in the buffer of the same interface or in a
- * punt ring, each exactly once.
+ * A burst of frames passes the fast path (look, split, both walks, dispatch), with vectors
+ * and without. Each frame also passes fwd_walk_noted() alone, by the rules of the slow
+ * path. The verdicts and the frames must be equal, in the buffer of the same interface or
+ * in a punt ring, each exactly once.
  *
- * A frame is in a heap block that ends where it ends, so that AddressSanitizer sees who reads
- * on; but for what the forwarder says that it takes for granted, see behind().
+ * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
+ * over-read, except of the octets that the forwarder may read, see behind().
  *
  * The forms with vectors and without are chosen as fwd_cpu_init() does it. That no packet is
  * plain is made so by a function that the linker puts in the place of fwd_fast() (--wrap, see
@@ -30,15 +30,15 @@
 
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
-#define KEPT       2 /* references: who frees a packet gives one of two back, to nobody */
+#define KEPT       2    /* references: a free of a packet drops one of two */
 
 struct packet {
 	struct rte_mbuf m;
 	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
-	struct rte_mbuf tail;    /* what is not in the first segment; nobody looks there */
+	struct rte_mbuf tail;    /* octets after the first segment; these are not read */
 };
 
-/* What became of it. */
+/* The result of a packet. */
 struct outcome {
 	unsigned int times; /* judged */
 	uint8_t verdict, cause, family;
@@ -135,7 +135,7 @@ packet_end(struct packet *p)
 
 /* --- alone ------------------------------------------------------------------------- */
 
-/* As fwd_explain() does it, by the rules. */
+/* Walk a packet as fwd_explain() does, by the rules. */
 static void
 walk_alone(const struct packet_port *port, unsigned int i)
 {
@@ -173,7 +173,7 @@ rings_make(void)
 						RING_F_SP_ENQ | RING_F_SC_DEQ) == 0);
 		conf.rings.punt[k] = r;
 	}
-	conf.tx_burst = FWD_BURST_MAX; /* so many never come: nothing is sent */
+	conf.tx_burst = FWD_BURST_MAX; /* a burst never has so many: nothing is sent */
 }
 
 /* The verdicts of the walk; `which`, a bit an entry, has been decided. */
@@ -277,7 +277,7 @@ same_verdict(unsigned int i)
 	MUST(r->verdict != WATCH_GO || o->out_ifidx == r->out_ifidx);
 }
 
-/* What lies in the buffers for the ports. Returns how many. */
+/* Check the packets in the buffers of the ports. Returns their number. */
 static unsigned int
 sent(void)
 {
@@ -305,7 +305,7 @@ sent(void)
 	return n;
 }
 
-/* What lies in the punt rings: with what the punt thread needs to know. */
+/* Check the packets in the punt rings, with the data for the punt thread. */
 static void
 punted(void)
 {
@@ -340,7 +340,7 @@ walk_together(const struct packet_port *port, unsigned int n)
 		packet_fill(&packet[i], &given[i], filler);
 	memset(outcome, 0, sizeof(outcome));
 	memset(&burst, 0, sizeof(burst));
-	/* What the second finds of the first: its burst, and its packets in the buffers. */
+	/* The second walk finds the burst of the first, and its packets in the buffers. */
 	for (unsigned int from = 0, to; from < n; from = to) {
 		to = from < cut ? cut : n;
 		burst.n = (uint16_t)(to - from);
@@ -364,7 +364,7 @@ walk_together(const struct packet_port *port, unsigned int n)
 	}
 }
 
-/* Has it tags, and what follows them is not all there? */
+/* Return true if the frame has tags and ends before the header behind them. */
 static bool
 ends_in_tags(const struct given *g)
 {

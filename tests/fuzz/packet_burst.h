@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A frame in company: as many as a port hands over at once, taken the forwarder's way in each
- * form that the CPU has, must become what each becomes alone by the walk that is noted.
+ * A frame in a burst: the forwarder handles as many frames as a port delivers at once, in
+ * each form that the CPU has. The result of each must equal its result alone by the noted
+ * walk.
  */
 #ifndef PACKET_BURST_H
 #define PACKET_BURST_H
@@ -19,7 +20,7 @@
 #define VLAN_TWO_ID 30  /* of VLAN_C_TYPE, behind that */
 #define VLAN_RED_ID 40  /* of VLAN_C_TYPE, of a VRF */
 
-/* What a port is like that is none of fib's. */
+/* The properties of a port that fib does not have. */
 struct packet_port {
 	uint16_t ifidx;
 	bool strips; /* takes the first tag off, if it is 802.1Q's */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What packet_burst.c takes for a burst: the fuzzer's frame, changes of it, and good ones.
+ * The frames of packet_burst.c's burst: the fuzzer's frame, changes of it, and valid
+ * frames.
  */
 #include "packet_frames.h"
 
@@ -28,7 +29,7 @@ below(unsigned int n)
 	return (unsigned int)(chance >> 32) % n;
 }
 
-/* One that nobody can complain of, of our port or one of its VLANs: `kind`, or any. */
+/* Make a valid frame of our port or one of its VLANs: of `kind`, or of any. */
 static void
 good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 {
@@ -116,7 +117,7 @@ edge(struct given *g)
 	}
 }
 
-/* What a DHCP server sends to a client that has the port's MAC: RFC 2131, 2. */
+/* Make the answer of a DHCP server to a client with the port's MAC: RFC 2131, 2. */
 static void
 dhcp_answer(struct given *g, const uint8_t *mac)
 {

@@ -8,7 +8,7 @@
 #include "fwd/burst.h"
 #include "packet_burst.h"
 
-/* One frame as the port hands it over. */
+/* One frame as the port delivers it. */
 struct given {
 	uint8_t frame[FRAME_MAX];
 	uint16_t n, first; /* octets, and those of the first segment */
@@ -16,7 +16,7 @@ struct given {
 	uint64_t ol_flags;
 };
 
-/* What follows is decided by this. */
+/* Set the seed of all later random decisions. */
 void chance_seed(uint64_t seed);
 unsigned int below(unsigned int n);
 

@@ -6,9 +6,9 @@
 #                            configuration files, requests and the API share the rest, one by one
 #     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
 #                            as many at a time as there are CPUs
-#     run.sh --check SECONDS is that a number of seconds?
+#     run.sh --check SECONDS fail unless that is a number of seconds
 #
-# What is new stays in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
+# New inputs stay in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
 targets="fuzz_fpm_rib fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
 
@@ -55,7 +55,7 @@ for kib in 1 2 3; do
 			head -c ${kib}000 /dev/urandom >$work/corpus-poptrie/seed-$kib-$n
 	done
 done
-# What the documents show is where to begin.
+# Start with the examples of the documents.
 for file in fpm-dataplane/dist/fpm-dataplane.yaml frr-config/*/fpm-dataplane.yaml; do
 	cp "$file" "$work/corpus-config/seed-$(echo "$file" | tr / -)"
 done

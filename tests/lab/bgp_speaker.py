@@ -39,12 +39,12 @@ GROUP6 = (1, 2, 4, 8, 16, 32, 64)
 
 
 def emit(event, **words):
-    """One line of progress."""
+    """Print one line of progress."""
     print(json.dumps({"event": event, "t": time.monotonic(), **words}), flush=True)
 
 
 class Table:
-    """What this speaker announces, and the octets that say so."""
+    """The routes that this speaker announces, and the octets of their UPDATE messages."""
 
     def __init__(self, args):
         self.local_as, self.seed = args.local_as, args.seed
@@ -54,11 +54,11 @@ class Table:
             4: routes.table4(args.routes4, args.seed),
             6: routes.table6(args.routes6, args.seed),
         }
-        self.changes = {}  # (prefix, family) -> announced?, what commands changed
+        self.changes = {}  # (prefix, family) -> True if announced; the changes by commands
         self.chunks = {family: list(self._chunks(family)) for family in (4, 6)}
 
     def _chunks(self, family):
-        """Octets of one family's table in pieces of about CHUNK, cut between messages."""
+        """Yield the octets of one family's table in pieces of about CHUNK, cut between messages."""
         rnd = random.Random(f"attributes {family} {self.seed}")
         table, at, piece, size = self.routes[family], 0, [], 0
         sizes = GROUP4 if family == 4 else GROUP6
@@ -88,13 +88,14 @@ class Table:
         return bgp_wire.attributes(path, communities)
 
     def change(self, prefixes, announced):
-        """Note a change by command, return the messages that carry it."""
+        """Record a change by command. Return the messages that carry it."""
         parsed = [routes.parse(p) for p in prefixes]
         self.changes.update(dict.fromkeys(parsed, announced))
         return self._messages(parsed, announced)
 
     def last(self, family):
-        """What ends a table in a new session: all changes, and the end-of-RIB mark."""
+        """Return the messages that end a table in a new session: all changes and the end-of-RIB
+        mark."""
         mine = [(k, on) for k, on in self.changes.items() if k[1] == family]
         changed = (
             self._messages([k for k, on in mine if on is want], want)
@@ -116,7 +117,7 @@ class Table:
         return b"".join(out)
 
     def choose(self, words, lonely):
-        """Random prefixes of both families with an address inside each."""
+        """Return random prefixes of both families with an address inside each."""
         answer = {}
         for family, table in self.routes.items():
             rnd = random.Random(f"{words.get('seed', 1)} {family}")
@@ -152,7 +153,7 @@ class Speaker:
         self.selector.register(self.control, selectors.EVENT_READ, self._accept)
 
     def run(self):
-        """For ever."""
+        """Serve the session and the commands without end."""
         while True:
             now = time.monotonic()
             if self.sock is None and self.wanted and now >= self.retry_at:
@@ -190,7 +191,7 @@ class Speaker:
         emit("down", why=why)
 
     def _send(self, octets):
-        """Queue whole messages and send what the socket takes now."""
+        """Queue whole messages. Send as many octets as the socket takes now."""
         self.queue.append(memoryview(octets))
         self._flush()
 
@@ -267,7 +268,7 @@ class Speaker:
             if self.sock:
                 self._close("hold timer expired")
         elif self.state == "established" and now - self.sent_at > self.hold_s / 3:
-            # A queue means that updates are under way, which count as well.
+            # A queue means that updates are under way. They count as keepalives.
             if not self.queue:
                 self._send(bgp_wire.message(bgp_wire.KEEPALIVE))
 
@@ -283,7 +284,7 @@ class Speaker:
         self.selector.register(conn, selectors.EVENT_READ, self._command)
 
     def _command(self, conn, _mask):
-        """One line, one answer; a client that sends half a line is waited for briefly."""
+        """Answer one line. Wait a short time for a client that has sent half a line."""
         try:
             conn.settimeout(2)
             line = conn.makefile().readline()

@@ -25,7 +25,7 @@ def open_message(local_as, hold_s, router_id):
         bytes([1, 4, 0, 2, 0, 1]),
         bytes([2, 0]),
         bytes([65, 4]) + struct.pack("!I", local_as),
-        # RFC 4724: its own routes are not to be kept, but it has end-of-RIB marks for others.
+        # RFC 4724: the peer does not keep the speaker's routes, but gets end-of-RIB marks.
         bytes([64, 2, 0, 0]),
     )
     options = b"".join(bytes([2, len(c)]) + c for c in capabilities)

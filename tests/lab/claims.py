@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each scenario of frr-config claims. CLAIMS[NAME](lab) yields a sentence with numbers
-for each claim that is shown, or raises ProofError (see evidence.py)."""
+"""The claims of each scenario of frr-config. CLAIMS[NAME](lab) yields a sentence with numbers for
+each claim that holds, or raises ProofError (see evidence.py)."""
 
 from lab import claims_links, evidence, proofs, steps
 from lab.evidence import check, wait_for
@@ -9,7 +9,7 @@ from lib.wait import PATIENCE, eventually
 
 
 def static(lab):
-    """Next hops, floating routes, blackhole and reject; what is written stays."""
+    """r1 has next hops, floating routes, blackhole and reject; routes that are written stay."""
     hosts = ["198.51.100.9", "2001:db8:c0::9"]
     steps.in_fib(lab, "0.0.0.0/0", "::/0", "203.0.113.0/26", "203.0.113.64/26")
     yield f"h1 pings beyond gw1: {evidence.crossing(lab, 'h1', hosts, 'wan0')}"
@@ -35,7 +35,7 @@ def static(lab):
 
 
 def bgp_unnumbered(lab):
-    """IPv4 over IPv6 next hops, over two links without addresses."""
+    """BGP has IPv4 routes by IPv6 next hops, over two links without addresses."""
     hosts, links = ["198.51.100.10", "2001:db8:c0::10"], ("core0", "core1")
     steps.bgp_up(lab, *links)
     steps.in_fib(lab, "198.51.100.0/24", "2001:db8:c0::/64")
@@ -59,8 +59,9 @@ def bgp_unnumbered(lab):
 
 
 def bgp_full_table(lab):
-    """The Internet by one session: all in the FIB, reached, withdrawn."""
-    # It listens when it has made its table up: that of a million routes takes seconds.
+    """One session brings a full table: all routes are in the FIB, reachable, and withdrawn at
+    once."""
+    # The speaker listens after it has made its table; for a million routes that takes seconds.
     told = eventually(lambda: lab.isp("status"), 60, what="the BGP speaker answers")
     n4, n6 = told["routes4"], told["routes6"]
     state = wait_for(
@@ -80,7 +81,7 @@ def bgp_full_table(lab):
 
 
 def ospf_ecmp(lab):
-    """Three equal paths by OSPF and OSPFv3, and what is left of them."""
+    """r1 uses three equal paths by OSPF and OSPFv3, and the remaining paths after a failure."""
     hosts, links = ["198.51.100.130", "2001:db8:c0::130"], ("core0", "core1", "core2")
     steps.ospf_full(lab, *links)
     for prefix in ("198.51.100.128/25", "2001:db8:c0::/64"):
@@ -98,7 +99,7 @@ def ospf_ecmp(lab):
 
 
 def ibgp_route_reflector(lab):
-    """Clients that know only r1 have each other's routes; next hops by OSPF."""
+    """Clients with a session only to r1 have each other's routes, with next hops by OSPF."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     steps.bgp_up(lab, "192.0.2.130", "192.0.2.131", "2001:db8:ff::2", "2001:db8:ff::3")
     steps.in_fib(lab, "198.51.100.0/24", "203.0.113.0/24", "2001:db8:c0::/64", "2001:db8:2::/64")
@@ -136,7 +137,7 @@ BFD_MS = 4 * 100  # frr.conf: detect-multiplier, receive-interval
 
 
 def bfd_failover(lab):
-    """A link that is dead though its carrier is there is left when BFD says so."""
+    """r1 leaves a dead link with carrier when BFD reports it."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     peers = ("192.0.2.2", "192.0.2.6", "2001:db8:1::2", "2001:db8:10::2")
     sw = lab.ns["sw"]
@@ -149,7 +150,7 @@ def bfd_failover(lab):
             steps.by(lab, prefix, "wan0")
 
     def dies():
-        """({host: milliseconds of silence}, what went by wan1)"""
+        """Return ({host: milliseconds of silence}, the packets that left by wan1)."""
         dead = lambda: netns.ip_batch(["link set eth1 nomaster"], sw)  # noqa: E731
         took = evidence.silence(lab, "h1", hosts, dead)
         check(lab.dp.ports()["wan0"]["link"] == "up", "wan0 to have its carrier", "no link")
@@ -161,7 +162,7 @@ def bfd_failover(lab):
     preferred()
     yield "BGP and BFD are up on wan0 and wan1, IPv4 and IPv6; wan0 is preferred."
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', hosts, 'wan0')}"
-    for _ in range(3):  # a machine that others fill may stop for seconds, once
+    for _ in range(3):  # other programs may stop a busy machine for seconds, once
         took, seen = dies()
         if max(took.values()) < room:
             break
@@ -177,7 +178,7 @@ def bfd_failover(lab):
 
 
 def isis(lab):
-    """Both families by one IS-IS; a metric moves the packets."""
+    """One IS-IS instance has both families; a metric moves the packets to the other link."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     up = lambda: lab.r1.vtysh("show isis neighbor").count(" Up ")  # noqa: E731
     wait_for("two IS-IS adjacencies", lambda: up() == 2, up, ("isisd", "dataplane"))
@@ -207,7 +208,7 @@ def isis(lab):
 
 
 def dual_stack_edge(lab):
-    """Prefix lists: what may come in, what may go out, one changed while packets pass."""
+    """Prefix lists filter routes in both directions; one changes while packets pass."""
     hosts = ["198.51.100.9", "2001:db8:c0::9"]
     peers = ("192.0.2.2", "192.0.2.6", "2001:db8:1::2", "2001:db8:10::2")
     steps.bgp_up(lab, *peers)

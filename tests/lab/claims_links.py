@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scenarios with VLANs and VRFs claim (see claims.py)."""
+"""The claims of the scenarios with VLANs and VRFs (see claims.py)."""
 
 import re
 import socket
@@ -14,7 +14,7 @@ LOGS = ("dataplane", "zebra")
 
 
 def vlan_trunk(lab):
-    """VLANs of one port, one within another: each an interface as any other."""
+    """r1 forwards between VLANs of one port, one of them inside another, as between ports."""
     peers, core = ("192.0.2.6", "2001:db8:1::2"), "trunk0.300.30"
     steps.ospf_full(lab, core)
     steps.bgp_up(lab, *peers)
@@ -82,11 +82,11 @@ def vlan_trunk(lab):
 
 
 def vrf_lite(lab):
-    """Two customers with the same addresses, by one router and one cable."""
+    """One router and one cable serve two customers with the same addresses."""
     hosts = ["10.0.2.10", "2001:db8:2::10"]
     routers = dict(zip(hosts, ("10.0.1.1", "2001:db8:1::1")))
     more = dict(zip(("10.0.3.10", "2001:db8:3::10"), routers.values()))
-    # VRF: its peers; its VLAN; the router behind that.
+    # VRF: its peers; its VLAN; the router behind the VLAN.
     customers = {
         "red": (("192.0.2.2", "2001:db8:10::2"), "trunk0.10"),
         "blue": (("192.0.2.6", "2001:db8:20::2"), "trunk0.20"),
@@ -104,7 +104,7 @@ def vrf_lite(lab):
         before = {end: _echoes(lab, end) for end in ends}
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
         asked = {end: _echoes(lab, end) - before[end] for end in ends}
-        own = asked.pop(f"{vrf}2")  # and those that found the neighbors
+        own = asked.pop(f"{vrf}2")  # and the pings that resolved the neighbors
         check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
         check(not any(asked.values()), "none at the other customer's", asked, LOGS)
         ways = [
@@ -155,7 +155,7 @@ def vrf_lite(lab):
 
 
 def l3vpn_leak(lab):
-    """Customers reach the services, and not each other."""
+    """Customers reach the services but not each other."""
     services = ["198.51.100.10", "2001:db8:c0::10"]
     links = ["192.0.2.2", "2001:db8:5::2"]
     customers = {
@@ -213,7 +213,7 @@ def l3vpn_leak(lab):
 
 
 def _imports(words):
-    """The commands that say `words` for both families of red."""
+    """Return the commands that configure `words` for both families of red."""
     found = ["router bgp 64500 vrf red"]
     for family in ("ipv4", "ipv6"):
         found += [f"address-family {family} unicast", words, "exit-address-family"]
@@ -221,7 +221,7 @@ def _imports(words):
 
 
 def _prefixes(lab, vrf):
-    """What is in a VRF's FIB."""
+    """Return the prefixes in a VRF's FIB."""
     return {row["prefix"] for row in lab.dp.show("routes", "vrf", vrf)}
 
 
@@ -232,7 +232,7 @@ def _answers(lab, node, host):
 
 
 def _echoes(lab, node):
-    """Pings that a node was sent, of both families."""
+    """Return the number of echo requests that a node received, of both families."""
     rows = [r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp").splitlines()]
     four = [r for r in rows if r[0] == "Icmp:"]
     six = dict(
@@ -242,7 +242,8 @@ def _echoes(lab, node):
 
 
 def _too_long(lab, node, host, octets):
-    """Who says that a packet of so many octets is too long for its way, and what would fit."""
+    """Return (the address that reports that a packet of `octets` is too long, the MTU it
+    reports)."""
     size = octets - (48 if ":" in host else 28)
     argv = ["ping", "-n", "-c", "1", "-W", str(5 * PATIENCE), "-M", "do", "-s", str(size), host]
     said = netns.run(lab.ns[node], argv, check=False)
@@ -254,7 +255,7 @@ def _too_long(lab, node, host, octets):
 
 
 def _send_tagged(lab, node, dev, mac, vid):
-    """One frame of a VLAN, which holds nothing."""
+    """Send one frame of a VLAN without a packet inside."""
     frame = bytes.fromhex(mac.replace(":", "")) + bytes.fromhex("020000000001")
     frame += struct.pack("!HHH", 0x8100, vid, 0x88B5) + bytes(46)
     with netns.open_socket(lab.ns[node], socket.AF_PACKET, socket.SOCK_RAW) as sock:

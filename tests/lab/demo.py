@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The main job, end to end, shown to a person: FRR speaks BGP and OSPF, the dataplane
-forwards. Leaves the lab up when all is well; otherwise, and on Ctrl-C, removes it.
+"""Show the main job end to end on a terminal: FRR speaks BGP and OSPF, the dataplane forwards.
+Leaves the lab up if all proofs hold; otherwise, and on Ctrl-C, removes it.
 
     ROUTES=N   IPv4 routes that isp announces (default 100000); IPv6: a fifth of it
     SEED=N     another Internet (default 1)
@@ -63,7 +63,7 @@ def main():
 
 
 def build(lab, screen, n4, n6, seed):
-    """Everything up, and the routes in."""
+    """Start the whole lab and wait until the routes are in the FIB."""
     screen.title("fpm-dataplane: FRR speaks BGP and OSPF, the dataplane forwards")
     screen.text(PICTURE)
     screen.title(f"Building the lab, {n4:,} IPv4 and {n6:,} IPv6 routes to come")
@@ -80,7 +80,7 @@ def build(lab, screen, n4, n6, seed):
 
 
 def watch_routes(lab, screen, n4, n6):
-    """The line that moves while routes arrive."""
+    """Show the progress line while routes arrive."""
     changed, before, rate = time.monotonic(), None, Rate()
     while True:
         state = proofs.tables(lab)
@@ -101,11 +101,11 @@ def watch_routes(lab, screen, n4, n6):
                 f"{state}, and no change for {PATIENCE_S} s",
                 ("dataplane", "zebra", "bgpd", "isp"),
             )
-        time.sleep(0.3 + n4 / 500_000)  # to ask costs zebra a walk over its table
+        time.sleep(0.3 + n4 / 500_000)  # each request makes zebra walk over its table
 
 
 class Rate:
-    """Routes a second over the time in which many came; a few late ones do not count."""
+    """The routes a second over the time in which many arrived; a few late routes do not count."""
 
     MANY = 500
 
@@ -113,7 +113,7 @@ class Rate:
         self.last = self.begin = self.idle = (time.monotonic(), 0)
 
     def update(self, total):
-        """Note a total, return the rate."""
+        """Record a total. Return the rate."""
         if total - self.last[1] >= self.MANY:
             if self.last is self.begin:
                 self.begin = self.idle
@@ -124,7 +124,7 @@ class Rate:
 
 
 def prove(lab, screen, n4, n6, seed):
-    """All proofs, then what to try next."""
+    """Run all proofs. Then print the commands to try next."""
     screen.title("Proofs")
     screen.passed(proofs.sessions(lab))
     screen.passed(proofs.same_tables(lab, n4, n6))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to show, in any lab, what the router does. What does not hold raises ProofError with
-what was expected and what was seen."""
+"""Ways to show the behavior of the router in any lab. A claim that does not hold raises ProofError
+with the expected and the observed state."""
 
 import collections
 import contextlib
@@ -11,11 +11,11 @@ import time
 from lib import netns, probe
 from lib.wait import PATIENCE, Timeout, eventually
 
-MUTE_S = 15  # as long may others keep the kernel from answering
+MUTE_S = 15  # the longest time for which other labs may keep the kernel from answering
 
 
 class ProofError(Exception):
-    """A claim that does not hold. `logs` are the programs whose logs may tell why."""
+    """A claim that does not hold. `logs` are the programs whose logs may have the cause."""
 
     def __init__(self, expected, seen, logs=()):
         super().__init__(f"expected {expected}; seen: {seen}")
@@ -29,7 +29,7 @@ def check(condition, expected, seen, logs=()):
 
 
 def wait_for(expected, ready, see, logs=(), timeout=30):
-    """Wait until ready() is true, and return that; see() tells what is there instead."""
+    """Wait until ready() is true. Return its value. On timeout, see() gives the observed state."""
     try:
         return eventually(ready, timeout)
     except Timeout:
@@ -37,7 +37,7 @@ def wait_for(expected, ready, see, logs=(), timeout=30):
 
 
 def forwarded(lab):
-    """Packets the dataplane has forwarded so far, both families."""
+    """Return the number of packets that the dataplane has forwarded, both families."""
     return sum(
         n
         for (kind, name), n in lab.dp.counters().items()
@@ -46,18 +46,18 @@ def forwarded(lab):
 
 
 def drops(lab):
-    """Packets the dataplane has dropped so far: by reason."""
+    """Return the number of packets that the dataplane has dropped, by reason."""
     return collections.Counter(
         {name: n for (kind, name), n in lab.dp.counters().items() if kind == "drop"}
     )
 
 
 def transit(lab):
-    """Packets each port and each VLAN has sent that were not the kernel's own: by name."""
+    """Return, by name, the packets of each port and VLAN that the kernel did not send itself."""
     while True:
         own, sent = _sent_by_kernel(lab), lab.dp.ports()
         sent |= {row["name"]: row for row in lab.dp.show("interfaces") if row["vlan"]}
-        if own == _sent_by_kernel(lab):  # or both are not of one moment
+        if own == _sent_by_kernel(lab):  # otherwise the two counts are not of one moment
             return {name: row["tx_packets"] - own[name] for name, row in sent.items()}
 
 
@@ -68,8 +68,8 @@ def _sent_by_kernel(lab):
 
 
 def only_taps(lab):
-    """r1 has nothing but TAPs and what stands on them, and control packets come by them:
-    how many."""
+    """Check that r1 has only TAPs and interfaces on them. Return the number of control packets that
+    came by the TAPs."""
     rows = json.loads(netns.command(["ip", "-n", lab.ns["r1"], "-d", "-j", "link"]))
     kinds = {row["ifname"]: row.get("linkinfo", {}).get("info_kind") for row in rows}
     del kinds["lo"]
@@ -82,15 +82,16 @@ def only_taps(lab):
 
 
 def unsent(lab):
-    """Answers that kernels of the lab had no room to send."""
+    """Return the number of answers that the kernels of the lab could not send (no room)."""
     return sum(map(netns.icmp_unsent, lab.ns.values()))
 
 
 def answered(lab, ask, is_whole):
-    """What ask() hears; asked again while it was a kernel of the lab that could not answer.
+    """Return the answer to ask(). Ask again while a kernel of the lab had no room to answer.
 
-    All namespaces of a machine have one ICMP socket a CPU. Answers to neighbors that nobody
-    finds wait in it, 3 s each: a flood in any lab, and the kernels of all are mute.
+    All namespaces of a machine share one ICMP socket per CPU. Answers to neighbors that do not
+    resolve wait in it, 3 s each. So a flood in one lab keeps the kernels of all labs from
+    answering.
     """
     end = time.monotonic() + MUTE_S * PATIENCE
     while True:
@@ -101,10 +102,10 @@ def answered(lab, ask, is_whole):
 
 
 def crossing(lab, node, hosts, port):
-    """`node` pings each of `hosts`, which are beyond `port` (or a VLAN on one): the dataplane
-    forwards, the kernel does not. Returns a sentence."""
+    """Ping each of `hosts`, which are behind `port` (or a VLAN of one), from `node`. Check that the
+    dataplane forwards and the kernel does not. Returns a sentence."""
     logs = ("dataplane",)
-    for host in hosts:  # neighbors may have to be found first, on a busy machine too
+    for host in hosts:  # first the neighbors resolve, which takes time on a busy machine
         wait_for(
             f"{host} to answer {node}",
             lambda host=host: probe.ping(lab.ns[node], host, 1, 1)[0],
@@ -133,7 +134,7 @@ def crossing(lab, node, hosts, port):
 
 
 def _lost_so_far(lab):
-    """In words; a daemon that does not answer any more is no news here."""
+    """Return the drops as text. A daemon that does not answer is no error here."""
     try:
         dropped = dict(+drops(lab))
     except netns.CommandError as error:
@@ -142,7 +143,8 @@ def _lost_so_far(lab):
 
 
 def path(lab, node, target, expected):
-    """The way from `node` to `target` is by `expected` addresses. Returns it as text."""
+    """Check that the path from `node` to `target` has the `expected` addresses. Returns it as
+    text."""
     ask = lambda: probe.traceroute(lab.ns[node], target)  # noqa: E731
     seen = answered(lab, ask, lambda heard: heard == expected)
     what = f"{seen}" if seen == expected else f"{seen}; {_lost_so_far(lab)}"
@@ -151,9 +153,9 @@ def path(lab, node, target, expected):
 
 
 def spread(lab, node, address, flows, at, taps):
-    """Packets of `flows` UDP flows from `node` to `address`, which is of node `at`, by the
-    port they leave r1 by; all of them arrive."""
-    probe.ping(lab.ns[node], address, 1)  # neighbors are known from here on
+    """Send `flows` UDP flows from `node` to `address` of node `at`. Check that all packets arrive.
+    Return the packets by the port on which they leave r1."""
+    probe.ping(lab.ns[node], address, 1)  # the neighbors are resolved from here on
     with probe.UdpSink(lab.ns[at], address) as sink:
         before = transit(lab)
         sent = probe.udp_flows(lab.ns[node], address, flows)
@@ -174,12 +176,12 @@ def spread(lab, node, address, flows, at, taps):
     return by_port
 
 
-WATCHED_S = 0.5  # more may go wrong after a first late answer; a change takes 25 ms
+WATCHED_S = 0.5  # more answers may be late after the first; a change takes 25 ms
 
 
 def silence(lab, node, hosts, action):
-    """{host: milliseconds without an answer from it around action(), the longest while}. All are
-    watched at once."""
+    """Return {host: the longest time in ms without an answer from it around action()}. All hosts
+    are watched at once."""
     with contextlib.ExitStack() as watching:
         watches = {
             host: watching.enter_context(probe.Stopwatch(lab.ns[node], host)) for host in hosts
@@ -203,12 +205,12 @@ def _longest_gap(watch):
 
 
 def milliseconds(took):
-    """What silence() found, as text."""
+    """Return the result of silence() as text."""
     return ", ".join(f"{host} for {ms:.0f} ms" for host, ms in took.items())
 
 
 def audit(lab):
-    """zebra, RIB and FIB say the same, prefix by prefix. Returns fpmctl's verdict."""
+    """Check that zebra, RIB and FIB are equal for each prefix. Returns fpmctl's verdict."""
     argv = [lab.dp.ctl, "-s", lab.socket, "audit"]
 
     def ask():

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab as a whole: up in steps, down completely, from whatever state.
+"""The lab as a whole: start it in steps, and remove it completely from any state.
 
     lab.py up [--name N] [--routes N]     lab.py status [--name N]
     lab.py down [--name N]                lab.py vtysh [--name N] [NODE] [vtysh words]
     lab.py start|stop|restart [--name N] NODE|dp [DAEMON]
 
-What is in a lab is a scenario's: a folder of frr-config. The lab called "lab" uses plain
+A scenario, a folder of frr-config, defines the content of a lab. The lab called "lab" uses plain
 names (r1, isp, ...); any other appends its own name, so labs run side by side. LAB=NAME in
-the environment is --name. All files are below /run/fpm-lab/NAME. What a lab makes is written
-down before it is made: `down` works after kill -9 at any moment, and touches nothing else.
+the environment is --name. All files are below /run/fpm-lab/NAME. A lab records each object
+before it makes it: `down` works after kill -9 at any moment, and removes no other object.
 """
 
 import argparse
@@ -34,11 +34,11 @@ from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
 SCENARIOS = os.path.join(ROOT, "frr-config")
-PLAIN = "lab"  # the one whose names are as in the READMEs
+PLAIN = "lab"  # the lab with the plain names of the READMEs
 
 
 class LabError(Exception):
-    """The lab cannot be had; the message is one sentence for the user."""
+    """The lab cannot be made; the message is one sentence for the user."""
 
 
 class Lab:
@@ -70,16 +70,16 @@ class Lab:
             self.dir,
             supervised=True,
         )
-        self.owned = False  # did this program make the lab?
+        self.owned = False  # True if this program made the lab
         self._lock = None
 
     @property
     def frrs(self):
-        """Every FRR by its node, r1's first."""
+        """Return every FRR by its node, r1's first."""
         return {ROUTER: self.r1, **self.neighbors}
 
     def path(self, *parts):
-        """A file of this lab."""
+        """Return the path of a file of this lab."""
         return os.path.join(self.dir, *parts)
 
     def __enter__(self):
@@ -90,14 +90,14 @@ class Lab:
         self.unlock()
 
     def watch_r1(self):
-        """From now on r1's routing daemons are started again when they end."""
+        """Start watchfrr, which restarts r1's routing daemons when they end."""
         me = os.path.abspath(__file__)
         self.r1.watch(f"{sys.executable} {me} %VERB --name {self.name} r1")
 
     # -- up, in the order a router boots --------------------------------------------------
 
     def create(self):
-        """Namespaces and cables, after tearing down a left-over lab of the same name."""
+        """Make namespaces and cables, after the removal of an old lab of the same name."""
         if os.geteuid() != 0:
             raise LabError("The lab makes network namespaces: please run it as root.")
         self.lock()
@@ -119,14 +119,14 @@ class Lab:
         self.plan.create(self.ns)
 
     def start_dataplane(self):
-        """The daemon, with the scenario's configuration moved into this lab; then what
-        stands on the TAPs."""
+        """Start the daemon with the scenario's configuration, adapted to this lab. Then make the
+        interfaces on the TAPs."""
         self.write_dataplane_config()
         self.dp.start()
         self.plan.stack(self.ns[ROUTER])
 
     def write_dataplane_config(self):
-        """The scenario's configuration, moved into this lab."""
+        """Write the scenario's configuration, adapted to this lab."""
         path = os.path.join(self.folder, "fpm-dataplane.yaml")
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -137,7 +137,7 @@ class Lab:
         os.makedirs(os.path.dirname(self.socket), exist_ok=True)
 
     def start_isp(self, n4=0, n6=0, seed=1):
-        """The BGP speaker; it keeps trying until r1 answers."""
+        """Start the BGP speaker. It tries to connect until r1 answers."""
         ((node, about),) = self.plan.having("speaker").items()
         argv = [sys.executable, os.path.join(ROOT, "tests", "lab", "bgp_speaker.py")]
         argv += ["--peer", about["peer"], "--local-as", str(about["as"])]
@@ -147,7 +147,8 @@ class Lab:
         procs.start(argv, self.dir, self.path("isp.log"), self.ns[node])
 
     def start_routers(self):
-        """The dataplane, then r1's FRR, which needs the TAPs; the neighbors meanwhile."""
+        """Start the dataplane, then r1's FRR, which needs the TAPs. Start the neighbors
+        meanwhile."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
             jobs = [pool.submit(frr.start) for frr in self.neighbors.values()]
             self.start_dataplane()
@@ -156,7 +157,7 @@ class Lab:
                 job.result()
 
     def up(self, n4=1000, n6=200):
-        """Everything, without waiting for routing to converge."""
+        """Start everything. Do not wait until routing converges."""
         self.create()
         if self.plan.having("speaker"):
             self.start_isp(n4, n6)
@@ -174,7 +175,7 @@ class Lab:
         return answer
 
     def tail(self, name, lines=10):
-        """The last lines of a file of this lab."""
+        """Return the last lines of a file of this lab."""
         try:
             with open(self.path(name), errors="replace") as file:
                 return "\n".join(file.read().splitlines()[-lines:])
@@ -184,7 +185,7 @@ class Lab:
     # -- down -----------------------------------------------------------------------------
 
     def down(self):
-        """End and remove everything this lab made; doing it twice is no error."""
+        """End and remove everything that this lab made. A second call is no error."""
         procs.end_all(self.dir)
         for name in self.namespaces():
             netns.delete(name)
@@ -193,11 +194,11 @@ class Lab:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def is_up(self):
-        """Has this lab been made (whatever works in it)?"""
+        """Return True if this lab was made, whether or not it works."""
         return bool(self.namespaces())
 
     def namespaces(self):
-        """The namespaces that were made, be it for another scenario."""
+        """Return the namespaces that were made, also those of another scenario."""
         return self._recorded("namespaces").split()
 
     def _recorded(self, name):
@@ -210,7 +211,8 @@ class Lab:
     # -- one program at a time ------------------------------------------------------------
 
     def lock(self):
-        """Two programs must not build the same lab at once; the kernel drops the lock."""
+        """Take the lock, so that two programs do not build the same lab at once. The kernel
+        releases it when the program ends."""
         os.makedirs(RUN, exist_ok=True)
         path = os.path.join(RUN, self.name + ".lock")
         while self._lock is None:
@@ -229,7 +231,7 @@ class Lab:
                 self._lock = file
 
     def unlock(self):
-        """Let others build it; the file goes as well."""
+        """Release the lock, so that others can build the lab. Remove its file."""
         if self._lock is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._lock.name)
@@ -237,7 +239,7 @@ class Lab:
             self._lock = None
 
     def missing(self):
-        """The programs of this lab that do not run, by name."""
+        """Return the names of the programs of this lab that do not run."""
         found = [
             f"{daemon} of {node}"
             for node, frr in self.frrs.items()
@@ -255,7 +257,7 @@ class Lab:
 
 
 def _status(lab):
-    """A few lines on what runs."""
+    """Print a few lines about the programs that run."""
     if not lab.is_up():
         print(f"lab {lab.name}: not there")
         return 1
@@ -291,7 +293,7 @@ def _daemon(lab, verb, node, daemon):
 
 
 def _frr(lab, node):
-    """The FRR of a node."""
+    """Return the FRR of a node."""
     if node not in lab.frrs:
         raise LabError(f"{node} has no FRR; these have: {', '.join(lab.frrs)}.")
     return lab.frrs[node]
@@ -322,7 +324,7 @@ def main():
             there = lab.is_up()
             lab.down()
             with contextlib.suppress(LabError):
-                lab.lock()  # the file of a program that was killed goes when we unlock
+                lab.lock()  # unlock() removes the lock file of a program that was killed
             print(f"lab {lab.scenario}: removed" if there else "no lab is up")
         elif args.what == "status":
             return _status(lab)

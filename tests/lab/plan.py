@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A scenario's topology.toml: which nodes there are, which cables, what is in the nodes.
+"""A scenario's topology.toml: the nodes, the cables and the content of the nodes.
 
     cables = ["r1 wan0 - isp eth0"]     node and interface - node and interface
 
@@ -76,27 +76,27 @@ class Plan:
             re.match(r"link add (?:link \S+ name )?(\S+) .*\btype (\w+)", x)
             for x in self.links
         )
-        # Kinds of what is in `links`, by name.
+        # The kinds of the interfaces in `links`, by name.
         self.stacked = {name: kind for name, kind in (x.groups() for x in made if x)}
 
     def of(self, node, word):
-        """What the file says of a node, or None."""
+        """Return the value of a key of a node, or None."""
         return self.about.get(node, {}).get(word)
 
     def having(self, word):
-        """{node: value} of the nodes of which it says `word`."""
+        """Return {node: value} of the nodes with the key `word`."""
         return {node: about[word] for node, about in self.about.items() if word in about}
 
     def create(self, names):
         """Make namespaces and cables. `names` maps every node to its namespace."""
         netns.ip_batch([f"netns add {names[node]}" for node in self.nodes])
         for node in self.nodes:
-            # Before the interfaces: each takes the defaults when it is born.
+            # Before the interfaces: a new interface takes the defaults.
             netns.sysctl(names[node], self._sysctls(node))
         netns.ip_batch(
             f"link add {a_dev} netns {names[a]} index {101 + i} type veth"
             f" peer name {b_dev} netns {names[b]}"
-            # Unequal at the two ends: the kernel tells a carrier loss up to 1 s late otherwise.
+            # The ends have unequal indexes, else the kernel reports a carrier loss up to 1 s late.
             for i, ((a, a_dev), (b, b_dev)) in enumerate(map(_at_wires, self.cables))
         )
         for cable in map(_at_wires, self.cables):
@@ -106,11 +106,11 @@ class Plan:
             netns.ip_batch(self.commands(node), names[node])
 
     def stack(self, name):
-        """Make what r1, which is namespace `name`, has on its TAPs."""
+        """Make the interfaces on the TAPs of r1, which is namespace `name`."""
         netns.ip_batch(self.links, name)
 
     def why_not(self):
-        """One sentence why this kernel cannot have it, or None."""
+        """Return the reason why this kernel cannot have the topology in one sentence, or None."""
         lines = [*self.links, *(x for ip in self.having("ip").values() for x in ip)]
         found = (re.match(r"link add .*\btype ((\w+).*)", line) for line in lines)
         words = {match[2]: match[1] for match in found if match}
@@ -143,21 +143,21 @@ def _lines(path):
 
 
 def _at_wires(cable):
-    """A cable as it lies: r1's end is in r1-dp."""
+    """Return a cable's ends with r1-dp in the place of r1."""
     return tuple((WIRES, "port-" + dev) if at == ROUTER else (at, dev) for at, dev in cable)
 
 
 def _plain_frames(name, dev):
-    """veth hands over unfinished checksums and 64 KiB packets otherwise."""
+    """Switch offloads off. Otherwise veth delivers unfinished checksums and packets of 64 KiB."""
     offloads = "tx off gso off tso off gro off".split()
     netns.run(name, ["ethtool", "-K", dev, *offloads])
 
 
 def _internet(gateways):
-    """Commands by which a node has all addresses, but those behind `gateways`.
+    """Return the commands that give a node all addresses except those behind `gateways`.
 
-    A local route for everything makes the kernel answer pings to any address as the host
-    pinged. What is elsewhere is looked up first, or it would be local too.
+    A local default route makes the kernel answer pings to any address. The routes to other
+    nodes are looked up before it, or their addresses would be local too.
     """
     if gateways is None:
         return []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A lab shown to a person: made, proved, left up when all is well; otherwise, and on
-Ctrl-C, removed."""
+"""Make a lab, prove its claims and show them on a terminal. Leave it up if all claims hold;
+otherwise, and on Ctrl-C, remove it."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def perform(make, play):
     try:
         code = _run(lab, screen, play)
     except BrokenPipeError:
-        # Nobody reads any more: nothing can be said, cleaning up below still happens.
+        # The reader closed the pipe: no output is possible, but the lab is removed below.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Interrupted as err:
         code = 130
@@ -55,13 +55,13 @@ def _run(lab, screen, play):
         raise
     except (LabError, Timeout, DataplaneError, netns.CommandError, OSError) as err:
         screen.failed(str(err))
-        if lab.owned:  # or they would be another lab's
+        if lab.owned:  # otherwise the logs belong to another lab
             show_logs(lab, screen, ("dataplane", "zebra"))
     return 1
 
 
 def show_logs(lab, screen, names):
-    """The ends of the logs that may tell why."""
+    """Print the last lines of the logs that may have the cause."""
     for name in dict.fromkeys(names):
         if name == "dataplane":
             text = lab.dp.log(12)
@@ -80,6 +80,6 @@ def _interrupt(number, _frame):
 
 
 def _calm():
-    """A second Ctrl-C must not stop the cleaning up."""
+    """Ignore signals: a second Ctrl-C must not stop the removal of the lab."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the demo claims, and how each claim is shown. Each proof returns a sentence with
-numbers, or raises ProofError (see evidence.py)."""
+"""The claims of the demo and their proofs. Each proof returns a sentence with numbers, or raises
+ProofError (see evidence.py)."""
 
 import json
 import time
@@ -18,8 +18,8 @@ CORE_ROUTES = 3  # of either family: core's loopback and two networks
 
 
 def tables(lab):
-    """Routes per family: what zebra has selected, how much of that is BGP's and OSPF's,
-    and what it has put into the FIB.
+    """Return the number of routes of each family: those that zebra has selected, those of BGP and
+    OSPF among them, and those that zebra has put into the FIB.
 
     Connected subnets are not counted here: the dataplane has those from the kernel, before
     zebra does (see connected()).
@@ -41,9 +41,9 @@ def tables(lab):
 
 
 def connected(lab, family):
-    """Connected subnets: (how many zebra has, how many of those are in the FIB).
+    """Return the number of connected subnets: (in zebra, of those in the FIB).
 
-    fe80::/64 is left out: every interface has one, and none is ever routed.
+    fe80::/64 is left out: every interface has one, and it is never routed.
     """
     words = "ip" if family == 4 else "ipv6"
     known = lab.r1.json(f"show {words} route connected json")
@@ -56,7 +56,8 @@ def connected(lab, family):
 
 
 def whole(state, n4, n6, ospf=CORE_ROUTES):
-    """Is everything that isp and core announce in zebra, and all of that in the FIB?"""
+    """Return True if zebra has all routes that isp and core announce, and the FIB has all of
+    these."""
     return (
         all(t["zebra"] == t["fib"] and t["ospf"] == ospf for t in state.values())
         and state[4]["bgp"] == n4
@@ -68,7 +69,7 @@ def whole(state, n4, n6, ospf=CORE_ROUTES):
 
 
 def sessions(lab):
-    """BGP Established, OSPF Full, and all of that through TAPs."""
+    """BGP is Established and OSPF is Full, and all their packets pass the TAPs."""
     peer, links = topology.ISP4, {"core0": "Full", "core1": "Full"}
     logs = ("dataplane", "bgpd", "ospfd", "ospf6d")
     try:
@@ -86,7 +87,7 @@ def sessions(lab):
 
 
 def same_tables(lab, n4, n6):
-    """Routes in the FIB = routes in zebra = what isp announced and what we configured."""
+    """The FIB has the routes of zebra, and zebra has the announced and the configured routes."""
     logs = ("dataplane", "zebra", "isp")
 
     def settled():
@@ -132,7 +133,7 @@ def reachable(lab, seed, count=5):
 
 
 def both_links(lab):
-    """Flows from lan to a prefix of core spread over both equal-cost links."""
+    """Flows from lan to a prefix of core use both equal-cost links."""
     spoken = []
     for address in ("198.51.100.130", "2001:db8:c0::130"):
         links = ("core0", "core1")
@@ -158,7 +159,8 @@ def withdrawal(lab, seed):
 
 
 def _withdraw_once(lab, prefix, host):
-    """Milliseconds from withdraw to the first unreachable, from announce to an answer."""
+    """Return the ms from the withdrawal to the first unreachable, and from the announcement to the
+    first answer."""
     logs = ("dataplane", "bgpd", "isp")
     steps = {"start": "reply", "withdraw": "unreachable", "announce": "reply"}
     with probe.Stopwatch(lab.ns["lan"], host) as watch:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A scenario's README: its title, its picture, the commands it says to try, and whether
-these print what it says. In what they print `...` is any text; a line of that alone, any
-lines. Clock times and blanks may differ."""
+"""A scenario's README: its title, its picture, its commands, and the comparison of their output
+with the page. In the output on the page `...` is any text; a line of that alone is any number
+of lines. Clock times and blanks may differ."""
 
 import os
 import re
@@ -21,17 +21,17 @@ class Readme:
 
     @property
     def title(self):
-        """A line on what it is."""
+        """Return the title of the page."""
         return self.text.splitlines()[0].removeprefix(f"# {self.name}: ")
 
     @property
     def picture(self):
-        """The first drawing."""
+        """Return the first drawing of the page."""
         return re.search(r"```text\n(.*?)```", self.text, re.DOTALL)[1].rstrip()
 
     @property
     def commands(self):
-        """What to try, each with what it prints: [(command, text)]."""
+        """Return the commands of the page with their output: [(command, text)]."""
         found = []
         for block in re.findall(r"```console\n(.*?)```", self.text, re.DOTALL):
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -41,14 +41,14 @@ class Readme:
 
 
 def in_lab(lab, command):
-    """A command with the names that nodes have in a lab, whatever its own."""
+    """Return a command with the names of the nodes in this lab."""
     for node, name in lab.ns.items():
         command = re.sub(rf"\bnetns exec {node}(?![\w-])", f"netns exec {name}", command)
     return command
 
 
 def run(lab, command):
-    """Run a command of a README in a lab. Returns what it prints."""
+    """Run a command of a README in a lab. Returns its output."""
     env = {**os.environ, "LAB": lab.name, "FPMCTL_SOCKET": lab.socket, "COLUMNS": "80"}
     done = subprocess.run(
         ["sh", "-c", in_lab(lab, command)],
@@ -64,13 +64,13 @@ def run(lab, command):
 
 
 def is_so(text, seen):
-    """Is that what a page says is printed?"""
+    """Return True if the output `seen` matches the text of the page."""
     return re.fullmatch(_pattern(text), _plain(seen)) is not None
 
 
 def differs(lab, command, text, patience=20):
-    """Run a command until it prints `text`. Returns None, or what it prints instead. A ping whose
-    packet was lost takes 10 s; then there is time for another."""
+    """Run a command until it prints `text`. Returns None, or the output that differs. A ping whose
+    packet was lost takes 10 s; `patience` leaves time for another ping."""
     seen = []
 
     def as_said():
@@ -85,14 +85,14 @@ def differs(lab, command, text, patience=20):
 
 
 def _plain(text):
-    """Lines without what varies."""
+    """Return lines without clock times and blanks."""
     text = re.sub(r"\d\d:\d\d:\d\d", "TIME", text)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return "".join(line + "\n" for line in lines if line)
 
 
 def _pattern(text):
-    """A regular expression for _plain() of what is printed."""
+    """Return a regular expression for _plain() of the output."""
     found = ""
     for line in _plain(text).splitlines():
         if line == "...":

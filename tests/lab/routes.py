@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A made-up Internet: prefixes as many and as long as a full table's, the same each time.
+"""A made-up Internet: its prefixes have the number and the lengths of a full table. Equal seeds
+give equal tables.
 
 A prefix is one integer while there are millions of them: address << 8 | length, where the
 address is 32 bits for IPv4 and the upper 64 bits for IPv6. Addresses are drawn uniformly,
@@ -16,7 +17,7 @@ LENGTHS4 |= {14: 1, 13: 1}
 LENGTHS6 = {48: 450, 32: 140, 44: 90, 40: 80, 36: 50, 46: 45, 47: 35, 45: 20, 33: 20}
 LENGTHS6 |= {42: 20, 34: 15, 35: 15, 38: 10, 29: 10}
 
-# Whole /8s are left out where a part of them is special: RFC 6890, and the lab's own.
+# A whole /8 is left out if a part of it is special (RFC 6890) or the lab uses it.
 _NOT4 = {0, 10, 100, 127, 169, 172, 192, 198, 203}
 _USABLE4 = [0 < n < 224 and n not in _NOT4 for n in range(256)]
 # The registries' blocks, 2001::/16 (documentation, Teredo) left out.
@@ -56,7 +57,7 @@ def table6(n, seed=1):
 
 
 def text(prefix, family):
-    """The usual way of writing a prefix."""
+    """Return the text form of a prefix."""
     addr, plen = prefix >> 8, prefix & 255
     if family == 4:
         return f"{ipaddress.IPv4Address(addr)}/{plen}"
@@ -64,7 +65,7 @@ def text(prefix, family):
 
 
 def parse(words):
-    """text() backwards: (integer, family)."""
+    """Return (integer, family) of a prefix in text form; the inverse of text()."""
     net = ipaddress.ip_network(words)
     addr = int(net.network_address)
     if net.version == 6:
@@ -75,7 +76,7 @@ def parse(words):
 
 
 def host(prefix, family, rnd):
-    """A random address inside, neither the first nor the last."""
+    """Return a random address in the prefix, neither the first nor the last."""
     addr, plen = prefix >> 8, prefix & 255
     if family == 4:
         size = 1 << (32 - plen)
@@ -84,9 +85,9 @@ def host(prefix, family, rnd):
 
 
 def lonely(table, family, n, rnd):
-    """`n` prefixes of the table that no other covers and that cover no other.
+    """Return `n` prefixes of the table that no other covers and that cover no other.
 
-    Longest prefixes of the table qualify for the second, so only covers are looked for.
+    The longest prefixes of the table cover no other, so only covers are searched.
     """
     longest, masks = (24, _MASK4) if family == 4 else (48, _MASK6)
     known = set(table)

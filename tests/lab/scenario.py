@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A scenario of frr-config, made and proved; it stays up until `make lab-down`.
+"""Make a scenario of frr-config and prove its claims. It stays up until `make lab-down`.
 
     scenario.py [NAME]    without a name the list
     ONCE=1                do not leave it up
@@ -27,7 +27,7 @@ The lab is up; frr-config/{name}/README.md has what to look at:
 
 
 def names():
-    """Every scenario, by its folder."""
+    """Return the names of all scenarios, which are their folders."""
     found = os.listdir(SCENARIOS)
     there = lambda n: os.path.exists(
         os.path.join(SCENARIOS, n, "topology.toml")
@@ -36,17 +36,17 @@ def names():
 
 
 def why_not(name):
-    """One sentence why this kernel cannot have a scenario, or None."""
+    """Return the reason why this kernel cannot have a scenario in one sentence, or None."""
     return Plan(os.path.join(SCENARIOS, name)).why_not()
 
 
 def readme(name):
-    """The README of a scenario."""
+    """Return the README of a scenario."""
     return Readme(os.path.join(SCENARIOS, name))
 
 
 def show(name, n4, seed):
-    """The function that shows one scenario."""
+    """Return the function that shows one scenario."""
 
     def build_and_prove(lab, screen):
         about = readme(name)
@@ -81,8 +81,8 @@ def show(name, n4, seed):
 
 
 def not_one(words, makes="make lab S=NAME runs one of these; make lab-down removes it:"):
-    """Where no scenario is named the list, below what `makes` them; where none of that name is
-    there, so much. Returns the exit code; None: words[0] is one."""
+    """Print the list of scenarios, below the text `makes`, if the command line names none. Print an
+    error if there is none of that name. Returns the exit code; None: words[0] is a scenario."""
     known = names()
     if not words:
         print(makes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the demo says on the terminal: 80 columns, one line that moves, verdicts."""
+"""The output of the demo on the terminal: 80 columns, one progress line, verdicts."""
 
 import shutil
 import sys
@@ -20,17 +20,17 @@ class Screen:
         self._last = 0.0
 
     def title(self, text):
-        """A heading with an empty line before it."""
+        """Print a heading with an empty line before it."""
         self._settle()
         print(f"\n{self._bold(text)}", flush=True)
 
     def step(self, text):
-        """One thing done, with the seconds since the start."""
+        """Print a step that is done, with the seconds since the start."""
         self._settle()
         print(f"  {self.seconds():5.1f} s  {text}", flush=True)
 
     def progress(self, text, force=False):
-        """The line that moves; without a terminal one line every few seconds."""
+        """Print the progress line; without a terminal, print one line every few seconds."""
         now = time.monotonic()
         if self.tty:
             line = f"  {self.seconds():5.1f} s  {text}"[: WIDTH - 1]
@@ -43,20 +43,20 @@ class Screen:
             print(f"  {self.seconds():5.1f} s  {text}", flush=True)
 
     def passed(self, text):
-        """A proof that holds."""
+        """Print a proof that holds."""
         self._verdict("PASS", "32", text)
 
     def failed(self, text):
-        """A proof that does not hold."""
+        """Print a proof that does not hold."""
         self._verdict("FAIL", "31", text)
 
     def text(self, text="", indent=0):
-        """Plain lines, as they are."""
+        """Print lines without a change."""
         self._settle()
         print(textwrap.indent(text, " " * indent), flush=True)
 
     def seconds(self):
-        """Since the demo began."""
+        """Return the seconds since the demo began."""
         return time.monotonic() - self.start
 
     def _verdict(self, word, colour, text):

@@ -5,18 +5,19 @@ from lab import topology
 
 
 def bfd_up(r1):
-    """The BFD sessions that are up."""
+    """Return the BFD sessions that are up."""
     return [p for p in r1.json("show bfd peers json") if p["status"] == "up"]
 
 
 def ospf_is_full(r1, families=(4, 6)):
-    """Has OSPF of these families both links to core?"""
+    """Return True if OSPF of these families is Full on both links to core."""
     full = {"core0": "Full", "core1": "Full"}
     return all(r1.ospf_states(family) == full for family in families)
 
 
 def are_up(r1):
-    """Is every session there: BGP, OSPF of both families and BFD over both links to core?"""
+    """Return True if all sessions are up: BGP, OSPF of both families, BFD over both links to
+    core."""
     return (
         r1.bgp_state(topology.ISP4) == "Established"
         and ospf_is_full(r1)
@@ -25,7 +26,7 @@ def are_up(r1):
 
 
 def flaps(r1):
-    """How often each session has come up: equal as long as none was lost."""
+    """Return how often each session has come up. The value is constant until a session is lost."""
     bgp = r1.json("show bgp neighbors json")[topology.ISP4]
     bfd = r1.json("show bfd peers counters json")
     ospf = r1.vtysh("show ip ospf neighbor detail").splitlines()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What several claims are made of: waiting until routing says and forwards something, and
-what is seen when it is taken away."""
+"""The steps of several claims: wait until routing has and forwards a route, and observe the
+effect of its removal."""
 
 from lab import evidence
 from lab.evidence import check, wait_for
@@ -10,7 +10,7 @@ FLOWS = 300
 
 
 def in_fib(lab, *prefixes, vrf=None):
-    """Wait until these are forwarded, in a VRF or where there is none."""
+    """Wait until the FIB of a VRF, or of the main table, has these prefixes."""
     where = ["vrf", vrf] if vrf else []
 
     def missing():
@@ -26,7 +26,8 @@ def in_fib(lab, *prefixes, vrf=None):
 
 
 def hops(lab, prefix, vrf=None):
-    """Next hops of a route that zebra uses, by interface: an address, or None on a link."""
+    """Return the next hops of a route that zebra uses, by interface: an address, or None if
+    on-link."""
     words = ("ipv6" if ":" in prefix else "ip") + " route"
     words += f" vrf {vrf}" if vrf else ""
     rows = lab.r1.json(f"show {words} {prefix} json").get(prefix, [])
@@ -35,14 +36,14 @@ def hops(lab, prefix, vrf=None):
 
 
 def by(lab, prefix, *names, vrf=None):
-    """Wait until zebra uses a route by these interfaces, and it is in the FIB."""
+    """Wait until zebra uses a route by these interfaces and the FIB has it."""
     seen = lambda: hops(lab, prefix, vrf)  # noqa: E731
     wait_for(f"{prefix} by {', '.join(names)}", lambda: seen().keys() == set(names), seen)
     in_fib(lab, prefix, vrf=vrf)
 
 
 def bgp_up(lab, *peers, vrf=None):
-    """Wait until BGP is Established with all of them."""
+    """Wait until BGP is Established with all `peers`."""
     states = lambda: {peer: lab.r1.bgp_state(peer, vrf) for peer in peers}  # noqa: E731
     wait_for(
         "BGP Established",
@@ -60,7 +61,7 @@ def ospf_full(lab, *taps):
 
 
 def bfd_up(lab, peers):
-    """Wait until BFD is up with all of them."""
+    """Wait until BFD is up with all `peers`."""
 
     def states():
         rows = lab.r1.json("show bfd peers json")
@@ -71,7 +72,7 @@ def bfd_up(lab, peers):
 
 
 def announced(lab, family):
-    """How many prefixes isp1 says it has for r1."""
+    """Return the number of prefixes that isp1 announces to r1."""
     isp = lab.neighbors["isp1"]
     peer = "192.0.2.1" if family == 4 else "2001:db8:1::1"
     words = f"show bgp ipv{family} unicast neighbors {peer} advertised-routes json"
@@ -79,7 +80,7 @@ def announced(lab, family):
 
 
 def refused(lab, node, address, router):
-    """Wait until pings to an address are answered with unreachable by r1."""
+    """Wait until the router answers pings to an address with unreachable."""
     with probe.Stopwatch(lab.ns[node], address) as watch:
         told = wait_for(
             f"{address} unreachable, says r1",
@@ -91,13 +92,13 @@ def refused(lab, node, address, router):
 
 
 def cable(lab, tap, plugged):
-    """Pull the cable of a port, or plug it in."""
+    """Unplug the cable of a port, or plug it in."""
     netns.link_set(lab.ns["r1-dp"], "port-" + tap, plugged)
 
 
 def pulled(lab, tap, other, node, routes, usual=()):
-    """Without the cable of one port packets go by another, with it as usual again.
-    `routes`: hosts that `node` pings, and the prefix that leads to each."""
+    """Check that packets take another port without the cable of `tap`, and `usual` with it.
+    `routes`: the hosts that `node` pings, with the prefix of each."""
     took = evidence.silence(lab, node, routes, lambda: cable(lab, tap, False))
     seen = evidence.crossing(lab, node, routes, other)
     cable(lab, tap, True)
@@ -107,12 +108,12 @@ def pulled(lab, tap, other, node, routes, usual=()):
 
 
 def spreads(lab, node, hosts, at, taps):
-    """Flows go by several ports, in either family."""
+    """Check that flows use several ports, in both families."""
     for host in hosts:
         counts = evidence.spread(lab, node, host, FLOWS, at, taps)
         yield f"{FLOWS} flows to {host} arrive, {shares(counts)}."
 
 
 def shares(counts):
-    """What spread() counted, as text."""
+    """Return the counts of spread() as text."""
     return ", ".join(f"{n} by {tap}" for tap, n in counts.items())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The HTTP API as its users see it: dist/openapi.yaml, requests on the Unix socket, answers held
-to the schema."""
+"""Send requests to the HTTP API on its Unix socket and compare the answers with the schema in
+dist/openapi.yaml."""
 
 import contextlib
 import http.client
@@ -33,7 +33,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def operations():
-    """All of the API: {(method, path): what the specification says of it}."""
+    """Return all operations of the API: {(method, path): its object in the specification}."""
     methods = ("get", "post", "put", "patch", "delete")
     return {
         (method.upper(), path): said
@@ -44,7 +44,7 @@ def operations():
 
 
 def validate(value, schema):
-    """Hold a value to a schema, which may refer to the components; all that is wrong is told."""
+    """Compare a value with a schema, which may refer to the components. Report all differences."""
     whole = {**schema, "components": SPEC["components"]}
     found = jsonschema.Draft202012Validator(whole).iter_errors(value)
     wrong = [f"{list(e.absolute_path)}: {e.message}" for e in found]
@@ -52,13 +52,13 @@ def validate(value, schema):
 
 
 def rows_schema(method, path):
-    """What the 200 of an operation holds."""
+    """Return the schema of the rows in an operation's answer of status 200."""
     (content,) = operations()[method, path]["responses"]["200"]["content"].items()
     return content
 
 
 def referred(node):
-    """The node itself, or what its $ref leads to."""
+    """Return the node itself, or the node to which its $ref refers."""
     if "$ref" not in node:
         return node
     where = SPEC
@@ -68,8 +68,9 @@ def referred(node):
 
 
 def held_to(responses, status, headers, octets):
-    """An answer, held to the response that is described for its status: what it says, as JSON
-    where it is. A status that is not described is a fault, as is a header or a type of content.
+    """Compare an answer with the response that the specification has for its status. Return the
+    body, as JSON if it is JSON. A status, a header or a content type that the specification does
+    not describe is a fault.
     """
     assert str(status) in responses, f"{status} is not described: {octets[:300]}"
     said = referred(responses[str(status)])
@@ -91,13 +92,13 @@ def held_to(responses, status, headers, octets):
 
 
 def place(template, name=None, **query):
-    """Path and parameters as they stand in a request."""
+    """Return path and parameters in the form of a request line."""
     path = "/v1" + template.replace("{name}", urllib.parse.quote(name or "", safe=""))
     return path + ("?" + urllib.parse.urlencode(query) if query else "")
 
 
 def call(dut, method, template, name=None, body=None, headers=(), **query):
-    """One request: (status, what it says), both as the specification has them."""
+    """Send one request. Return (status, body) after a comparison with the specification."""
     conn = Connection(dut.socket)
     octets = body if body is None or isinstance(body, bytes) else json.dumps(body)
     with contextlib.suppress(BrokenPipeError):  # refused by its head alone
@@ -110,7 +111,8 @@ def call(dut, method, template, name=None, body=None, headers=(), **query):
 
 
 def otherwise(dut, octets, method="GET"):
-    """What is answered to these, which are no operation: (status, headers, what it says)."""
+    """Send octets that are no operation of the API. Return (status, headers, body) of the
+    answer."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(10)
         sock.connect(dut.socket)

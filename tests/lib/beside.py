@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run jobs side by side. Each job is a process; what runs at a time is bounded by load.
+"""Run jobs side by side. Each job is a process; the total load bounds the jobs that run at a time.
 
 The load of a job is the number of CPUs that it keeps busy: 1 for a compiler or a guest, less for
 a test that mostly waits. A job with load ALONE runs when no other job does. Jobs start in the
@@ -29,12 +29,13 @@ def end_on_signals():
 
 
 def cpus():
-    """The number of CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def capacity():
-    """The load at which no further job starts: a quarter more than the CPUs, for jobs that wait."""
+    """Return the load at which no further job starts: a quarter more than the number of CPUs,
+    because some jobs mostly wait."""
     return 1.25 * cpus()
 
 
@@ -76,14 +77,14 @@ class Job:
         self.cpu = usage.ru_utime + usage.ru_stime
 
     def output(self):
-        """All that it printed, as text."""
+        """Return the whole output of the job as text."""
         if self._output is None:
             return ""
         self._output.seek(0)
         return self._output.read().decode(errors="replace")
 
     def show(self):
-        """Print its name and its output."""
+        """Print the name and the output of the job."""
         print(f"--- {self.name}", flush=True)
         if self._output is not None:
             self._output.seek(0)
@@ -91,14 +92,14 @@ class Job:
             sys.stdout.flush()
 
     def end(self):
-        """Terminate it, and wait until it has ended."""
+        """Terminate the job and wait until it has ended."""
         self._process.terminate()
         with contextlib.suppress(ChildProcessError):
             self._process.wait()
 
 
 def choose(waiting, running, there, limit):
-    """The job to start next, or None: none may start now."""
+    """Return the job to start next, or None if no job may start now."""
     load = sum(job.load for job in running)
     able = [j for j in waiting if j.needs <= there and (not running or load + j.load <= limit)]
     if sum(job.load >= 1 for job in running) < max(1, cpus() // 2):

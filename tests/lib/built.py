@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which build is under test: what cannot be asked of one with sanitizers is skipped there, or is
-given more."""
+"""Tell which build is under test. A build with sanitizers skips some tests and has more time or
+memory in others."""
 
 import glob
 
@@ -8,8 +8,9 @@ import pytest
 
 
 def reporting_to(log):
-    """{variable: value}: programs with sanitizers write what they find to files LOG.PID, and end
-    with 99. A library may come before theirs (preload.py)."""
+    """Return {variable: value}: with this environment, programs with sanitizers write their reports
+    to files LOG.PID and end with exit code 99. Another library may come before the sanitizer's
+    (preload.py)."""
     more = "detect_leaks=1:exitcode=99:verify_asan_link_order=0"
     return {
         "ASAN_OPTIONS": f"log_path={log}:{more}",
@@ -18,13 +19,13 @@ def reporting_to(log):
 
 
 class Reports:
-    """What programs with sanitizers wrote to files LOG.PID."""
+    """The reports that programs with sanitizers wrote to files LOG.PID."""
 
     def __init__(self, log):
         self.log, self.seen = log, {}
 
     def new(self):
-        """All that came since this was asked last."""
+        """Return all reports since the last call."""
         found = []
         for name in sorted(glob.glob(glob.escape(self.log) + ".*")):
             with open(name, errors="replace", encoding="utf-8") as file:
@@ -35,17 +36,19 @@ class Reports:
 
 
 def sanitized(dut):
-    """With AddressSanitizer and UBSan? They take twice the time or more, and twice the memory."""
+    """Return True if the daemon has AddressSanitizer and UBSan. It then needs twice the time or
+    more, and twice the memory."""
     return "/asan/" in dut.daemon.program
 
 
 def only_release(program, what="time and memory are"):
-    """Skip what any other build says nothing of."""
+    """Skip the test unless the build is a release build: in other builds the result says
+    nothing."""
     if "/release/" not in program:
         pytest.skip(f"{what} measured on the release build")
 
 
 def not_sanitized(dut, why):
-    """Skip, and say why."""
+    """Skip the test in a build with sanitizers, with the reason `why`."""
     if sanitized(dut):
         pytest.skip(f"with sanitizers {why}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dashboard of docker/grafana as Grafana puts its questions to Prometheus."""
+"""The dashboard of docker/grafana, with the queries that Grafana sends to Prometheus."""
 
 import json
 import re
@@ -12,24 +12,24 @@ FILE = GRAFANA / "dashboards" / "fpm-dataplane.json"
 
 
 def dashboard():
-    """The file."""
+    """Return the dashboard's file as JSON."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def queries():
-    """All that it asks Prometheus: [(query, legend)]."""
+    """Return all queries of the dashboard: [(query, legend)]."""
     targets = [target for panel in dashboard()["panels"] for target in panel["targets"]]
     return [(target["expr"], target["legendFormat"]) for target in targets]
 
 
 def filled_in(query):
-    """A query with values for Grafana's variables: all routers, a minute."""
+    """Return the query with values for Grafana's variables: all routers, a minute."""
     return query.replace("$__rate_interval", "1m").replace("$instance", ".*")
 
 
 def answers(ask, is_enough=bool, timeout=60):
-    """What each query is answered with, {query: labels of its series}, when all have enough; those
-    that leave out what is zero may have none. `ask(query)` gives the rows of an answer."""
+    """Wait until Prometheus has enough series for each query. Return {query: labels of its series}.
+    A query that leaves out zeros may have none. `ask(query)` returns the rows of an answer."""
     wanted, found = {filled_in(query) for query, _ in queries()}, {}
 
     def answered():
@@ -44,7 +44,7 @@ def answers(ask, is_enough=bool, timeout=60):
 
 
 def without_their_labels(found):
-    """Queries that have a series without a label which their legend names."""
+    """Return the queries with a series that lacks a label of the query's legend."""
     return [
         query
         for query, legend in queries()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dataplane as a test sees it: a process to start and stop, and fpmctl to ask it."""
+"""The dataplane for tests: start and stop its process, and ask it with fpmctl."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Dataplane:
         self.supervised = supervised  # then `process` is the supervisor
         self.supervisor_words = []
         self.options = []  # of the daemon
-        self.within = []  # a command that starts it, such as setpriv with its words
+        self.within = []  # a command that starts the daemon, such as setpriv with its arguments
         self.preferred = True  # to other programs of the machine
         self.process = None
 
@@ -65,7 +65,7 @@ class Dataplane:
         )
 
     def show(self, *words):
-        """Rows of `fpmctl --json show WORDS` (keys: dist/openapi.yaml)."""
+        """Return the rows of `fpmctl --json show WORDS` (keys: dist/openapi.yaml)."""
         text = netns.command([self.ctl, "-s", self.socket, "--json", "show", *words])
         if text.lstrip().startswith("["):
             rows = json.loads(text)
@@ -74,27 +74,29 @@ class Dataplane:
         return [row for row in rows if "end" not in row]
 
     def fpm(self):
-        """All rows of `show fpm` and rib's summary in one dictionary."""
+        """Return all rows of `show fpm` and rib's summary in one dictionary."""
         merged = {}
         for row in self.show("fpm"):
             merged.update(row)
         return merged
 
     def ports(self):
-        """`show ports`, by name."""
+        """Return the rows of `show ports` by name."""
         return {row["name"]: row for row in self.show("ports")}
 
     def counter(self, kind, name):
-        """One counter, by kind (drop, punt, total) and name; 0 when it is not there."""
+        """Return one counter by kind (drop, punt, total) and name; 0 if there is none of that
+        name."""
         rows = self.show("counters")
         return sum(r["value"] for r in rows if r["kind"] == kind and r["name"] == name)
 
     def counters(self):
-        """All counters as {(kind, name): value}."""
+        """Return all counters as {(kind, name): value}."""
         return {(r["kind"], r["name"]): r["value"] for r in self.show("counters")}
 
     def log(self, lines=15):
-        """The last lines the daemon wrote; of a file, for a pipe would have us wait."""
+        """Return the last lines of the daemon's log file. It is a file because a pipe would block
+        us."""
         if not os.path.isfile(self.log_file):
             return ""
         try:
@@ -107,5 +109,5 @@ class Dataplane:
         code = self.process.poll()
         if code is not None:
             raise DataplaneError(f"fpm-dataplane ended with code {code}")
-        # Without a socket nobody answers: a guest has better use for the time that fpmctl takes.
+        # Without a socket the daemon cannot answer; a call of fpmctl would cost a guest time.
         return os.path.exists(self.socket) and self.show("version")

@@ -16,14 +16,14 @@ MARK = re.compile(r"^ *<!-- (run|shown by|not run): (.*) -->\n\Z", re.M)
 
 
 def makefiles():
-    """The text of the Makefile and of the fragments that it includes."""
+    """Return the text of the Makefile and of the fragments that it includes."""
     fragments = [path for top in ("tests", "fpm-dataplane") for path in ROOT.glob(f"{top}/**/*.mk")]
     return "".join(path.read_text(encoding="utf-8") for path in [ROOT / "Makefile", *sorted(fragments)])
 
 
 @dataclass
 class Block:
-    """One fence of a page."""
+    """One fenced block of a page."""
 
     page: Path
     line: int  # of its first line
@@ -34,18 +34,19 @@ class Block:
 
     @property
     def place(self):
-        """The place where it is run: "lab", "vm", "noiommu", "bench"; None: none."""
+        """Return the place where the block runs: "lab", "vm", "noiommu", "bench"; None: it does not
+        run."""
         return self.words.split(",")[0] if self.how == "run" else None
 
     @property
     def codes(self):
-        """Exit codes that are good."""
+        """Return the exit codes that count as success."""
         named = re.search(r"\bexit ([\d ]+)", self.words) if self.how == "run" else None
         return [int(code) for code in named[1].split()] if named else [0]
 
     @property
     def commands(self):
-        """[(command, its output)]; a block of ```sh is one command with any output."""
+        """Return [(command, its output)]; a block of ```sh is one command with any output."""
         if self.language == "sh":
             return [(self.text, "...")]
         parts = re.split(r"^\$ ", self.text, flags=re.M)[1:]
@@ -54,7 +55,8 @@ class Block:
 
 
 def pages():
-    """All pages of the project; git is not asked: a tarball has none."""
+    """Return all pages of the project. This does not use git because a tarball has no
+    repository."""
     found = []
     for where, folders, files in os.walk(ROOT):
         # Builds and tests that run meanwhile create and remove files in these folders.
@@ -64,7 +66,7 @@ def pages():
 
 
 def blocks(page):
-    """The fences of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     text, found = page.read_text(encoding="utf-8"), []
     for fence in FENCE.finditer(text):
         before = text[: fence.start()]
@@ -79,17 +81,18 @@ def blocks(page):
 
 
 def is_scenario(page):
-    """True if test_scenarios runs the page as a whole."""
+    """Return True if test_scenarios runs the page as a whole."""
     return page.parent.parent.name == "frr-config" and page.name == "README.md"
 
 
 def outside_fences(page):
-    """[(line number, line)] of the text outside of fences."""
+    """Return [(line number, line)] of the text outside of fenced blocks."""
     text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), page.read_text("utf-8"))
     return list(enumerate(text.splitlines(), 1))
 
 
 def shown_by(page, test):
-    """The commands, a line each and without comments, of the one block that `test` shows."""
+    """Return the commands, one line each and without comments, of the only block that `test`
+    shows."""
     (block,) = [b for b in blocks(page) if b.how == "shown by" and b.words.startswith(test + ":")]
     return [line.partition(" #")[0].strip() for line in block.text.splitlines()]

@@ -7,8 +7,8 @@
 
 In a virtual machine the wires may be NICs (lib/links.py).
 
-The kernel of `far` has no addresses and answers nothing: whoever is there is played by
-the test (Wire.answer) or written into the kernel of `ctl` as a static neighbor.
+The kernel of `far` has no addresses and answers nothing. The test answers in the place of a
+neighbor (Wire.answer), or the kernel of `ctl` has the neighbor as a static entry.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ memory:
 log-level: info
 """
 
-# A router's kernel, without the chatter that would mix with what tests count.
+# The settings of a router's kernel, without packets of its own: tests count packets.
 SYSCTL = {
     "net.ipv4.ip_forward": 1,
     "net.ipv4.conf.all.rp_filter": 0,
@@ -58,17 +58,18 @@ SYSCTL = {
 
 
 class Control:
-    """A connection to the control socket, kept open: a question costs no process."""
+    """A connection to the control socket that stays open, so that a request needs no new
+    process."""
 
     def __init__(self, path):
         self.path, self.file, self.sock = path, None, None
 
     def ask(self, show, **words):
-        """All rows that answer `show`; a refusal raises LookupError."""
+        """Return all rows that answer `show`; a refusal raises LookupError."""
         return self.request({"show": show, **words})
 
     def request(self, request):
-        """All rows that answer a request; a refusal raises LookupError."""
+        """Return all rows that answer a request; a refusal raises LookupError."""
         if self.file is None:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.settimeout(10)
@@ -91,21 +92,21 @@ class Control:
             raise
 
     def close(self):
-        """Forget the connection; the next question opens a new one."""
+        """Close the connection; the next request opens a new one."""
         if self.sock is not None:
             self.sock.close()
         self.sock = self.file = None
 
 
 def has_to_end_well():
-    """A daemon, by itself and with code 0: what looks for leaks does it then."""
+    """Return True if the daemon has to end by itself with exit code 0: a leak checker runs then."""
     return "FDP_ENDS_WELL" in os.environ
 
 
 class Dut:
     """Namespaces, wires, a daemon. start() and stop() may be called many times.
 
-    `wire` makes an end of a link from (namespace, interface); `collector` reads them all.
+    `wire` makes an end of a link from (namespace, interface); `collector` reads all the ends.
     """
 
     def __init__(self, wire, collector, name="", metrics="off", supervised=False):
@@ -145,14 +146,14 @@ class Dut:
             wire.mac, wire.port_mac = far_mac(n), port_mac(n)
             wire.ip4, wire.peer4 = f"192.0.2.{64 * n + 1}", f"192.0.2.{64 * n + 2}"
             wire.host4 = f"192.0.2.{64 * n}/26"
-            # Not 0: addresses are compared as text, and :0: is not how it is written.
+            # Not 0: tests compare addresses as text, and :0: is not the canonical form.
             net6 = f"2001:db8:{n or len(self.names)}"
             wire.ip6, wire.peer6 = f"{net6}::1", f"{net6}::2"
             self.wires[name] = wire
             self.collector.add(wire)
 
     def write_config(self, text=None):
-        """Write the configuration: the standard one, or `text`."""
+        """Write the configuration file: the standard configuration, or `text`."""
         if text is None:
             ports = "\n".join(
                 f"  - tap: {name}0\n    device: {self.wiring.device(name)}"
@@ -169,7 +170,7 @@ class Dut:
             file.write(text)
 
     def edit_config(self, old, new):
-        """Put `new` wherever `old` stands in the configuration, which it must."""
+        """Replace each `old` in the configuration by `new`; `old` must be there."""
         with open(self.config, encoding="utf-8") as file:
             text = file.read()
         assert old in text, f"no {old!r} in {self.config}"
@@ -190,13 +191,14 @@ class Dut:
         return self.daemon.stop(number, timeout)
 
     def alive(self):
-        """Does the daemon run?"""
+        """Return True if the daemon runs."""
         return self.daemon.process is not None and self.daemon.process.poll() is None
 
     def destroy_daemon(self):
-        """End the daemon, whatever it takes, and what a supervisor or a test has left.
+        """End the daemon, by SIGKILL if necessary, and the daemons that a supervisor or a test has
+        left.
 
-        Returns its exit code; 0 when there was none to end.
+        Returns its exit code; 0 if no daemon ran.
         """
         code = 0
         self.control.close()
@@ -208,20 +210,21 @@ class Dut:
                 self.daemon.process.kill()
                 code = self.daemon.process.wait(5)
         if has_to_end_well():
-            # A predecessor whose place was taken looks for leaks as well, and is nobody's child.
+            # A predecessor that handed over looks for leaks as well, and is no child of this
+            # process.
             with contextlib.suppress(Timeout):
                 eventually(lambda: not self._daemons(), 10, 0.1, "daemons have ended")
         procs.end_all(self.dir)
         return code
 
     def _daemons(self):
-        """Those that run still."""
+        """Return the daemons that still run."""
         return [p for p in procs.marked(self.dir, "fpm-dataplane") if procs.is_alive(p)]
 
     def destroy(self):
         """Remove everything; works from any half-built state.
 
-        Where the daemon has to end well, one that does not is an error here.
+        If the daemon has to end well and does not, this raises an error.
         """
         self.collector.close()
         code, said = self.destroy_daemon(), self.log()
@@ -232,14 +235,14 @@ class Dut:
         if has_to_end_well():
             assert code == 0, f"the daemon ended with code {code}:\n{said}"
 
-    # -- the kernel beside it --
+    # -- the kernel of the control namespace --
 
     def ip(self, *lines):
         """Run `ip` commands in the control namespace, in one process."""
         netns.ip_batch(lines, self.ctl)
 
     def kernel_defaults(self):
-        """Bring TAPs, addresses and neighbors back to the standard; only what differs.
+        """Bring TAPs, addresses and neighbors back to the standard. Change only those that differ.
 
         Standard: up, MTU 1500, an address a family, every wire's peer a static neighbor.
         """
@@ -278,8 +281,9 @@ class Dut:
                 right.add(address)
             elif not all_anew:
                 if row["state"] != ["PERMANENT"]:
-                    # Packets of the last test that wait for it leave: a question is asked
-                    # again when it is deleted. And the kernel does not throw it out before.
+                    # Packets of the last test that wait for this neighbor leave, because the kernel
+                    # asks again when the entry is deleted. The kernel does not evict the entry
+                    # before.
                     at = f"{address} lladdr {wire.mac} dev {wire.tap}"
                     lines.append(f"neigh replace {at} nud permanent")
                 lines.append(f"neigh del {address} dev {wire.tap}")
@@ -293,7 +297,7 @@ class Dut:
         return json.loads(netns.command(["ip", "-n", self.ctl, "-j", *words]) or "[]")
 
     def neighbor(self, address, wire, mac=None):
-        """Write a static neighbor, wait until the dataplane knows. Returns its MAC."""
+        """Write a static neighbor and wait until the dataplane has it. Returns its MAC address."""
         mac = mac or wire.mac
         self.ip(f"neigh replace {address} lladdr {mac} dev {wire.tap} nud permanent")
         eventually(
@@ -305,40 +309,41 @@ class Dut:
         return mac
 
     def neighbor_row(self, address, wire):
-        """The dataplane's row of one neighbor, or None."""
+        """Return the dataplane's row of one neighbor, or None."""
         for row in self.control.ask("neighbors"):
             if row["address"] == address and row["dev"] == wire.tap:
                 return row
         return None
 
     def ifindex(self, wire):
-        """Index of a port's TAP, as FPM names it."""
+        """Return the interface index of a port's TAP, which FPM messages contain."""
         with netns.entered(self.ctl):
             return socket.if_nametoindex(wire.tap)
 
     def link_row(self, tap):
-        """`ip -j link` of a TAP."""
+        """Return the row of `ip -j link` of a TAP."""
         return self._ip_json("link", "show", tap)[0]
 
     def static_neighbors(self):
-        """The permanent ones, as `ip -j neigh`."""
+        """Return the permanent neighbors as rows of `ip -j neigh`."""
         return self._ip_json("neigh", "show", "nud", "permanent")
 
     def links(self):
-        """All interfaces of the control namespace, as `ip -j link`."""
+        """Return all interfaces of the control namespace as rows of `ip -j link`."""
         return self._ip_json("link")
 
-    # -- what it says --
+    # -- the daemon's answers --
 
     def counters(self, kind=None):
-        """{name: value} of one kind (drop, punt, total), or {(kind, name): value}."""
+        """Return {name: value} of one kind (drop, punt, total), or {(kind, name): value}."""
         rows = self.control.ask("counters")
         if kind:
             return {r["name"]: r["value"] for r in rows if r["kind"] == kind}
         return {(r["kind"], r["name"]): r["value"] for r in rows}
 
     def moved(self, before, kind):
-        """What moved since `before` (of counters()): {name: by}, only what is not 0."""
+        """Return the differences from `before` (of counters()): {name: difference} without
+        zeros."""
         now = self.counters()
         by = {
             name: v - before.get((k, name), 0) for (k, name), v in now.items() if k == kind
@@ -346,24 +351,24 @@ class Dut:
         return {name: value for name, value in by.items() if value}
 
     def fpm(self):
-        """All rows of `show fpm` in one dictionary."""
+        """Return all rows of `show fpm` in one dictionary."""
         merged = {}
         for row in self.control.ask("fpm"):
             merged.update(row)
         return merged
 
     def port_row(self, wire):
-        """The row of one port."""
+        """Return the row of one port."""
         return next(r for r in self.control.ask("ports") if r["name"] == wire.tap)
 
     def route_row(self, prefix, longest=False):
-        """The main table's row of a prefix, or None."""
+        """Return the main table's row of a prefix, or None."""
         rows = self.control.ask("routes", prefix=prefix, longest=longest)
         rows = [r for r in rows if r.get("table", 254) == 254]
         return rows[0] if rows else None
 
     def fpmctl(self, *words, socket_path=None, timeout=30 * PATIENCE):
-        """Run fpmctl; returns the finished process with text output."""
+        """Run fpmctl. Returns the finished process with its output as text."""
         path = socket_path or self.socket
         return subprocess.run(
             [self.daemon.ctl, "-s", path, *words],
@@ -374,7 +379,8 @@ class Dut:
         )
 
     def fpmctl_begin(self, *words):
-        """Run fpmctl beside the test; communicate() of what it returns has what it says."""
+        """Start fpmctl beside the test. Returns the process; its communicate() returns the
+        output."""
         return subprocess.Popen(
             [self.daemon.ctl, "-s", self.socket, *words],
             stdout=subprocess.PIPE,
@@ -384,17 +390,18 @@ class Dut:
         )
 
     def rss(self):
-        """Octets of the daemon in memory; asks the kernel, none of its threads but ui."""
+        """Return the resident octets of the daemon. Asks the kernel, and of the daemon's threads
+        only ui."""
         with open(f"/proc/{self.daemon.pid()}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def log(self, lines=40):
-        """The last lines the daemon wrote."""
+        """Return the last lines of the daemon's log."""
         return self.daemon.log(lines)
 
 
 def why_not():
-    """One sentence why system tests cannot run here, or None."""
+    """Return the reason why system tests cannot run here in one sentence, or None."""
     build = os.environ.get("BUILD", "release")
     program = Dataplane(None, "", "", "", "").program
     if os.geteuid() != 0:
@@ -410,7 +417,7 @@ def why_not():
 
 
 def sweep_leftovers():
-    """Remove what an earlier run left that was killed before it could clean up."""
+    """Remove the objects of an earlier run that was killed before it could remove them."""
     for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:
         m = re.fullmatch(r"fdp-[a-z]+-((\d+)(?:\D.*)?)", name)
         if m and not procs.is_alive(int(m.group(2))):

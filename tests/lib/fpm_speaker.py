@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A zebra for tests: connects to the dataplane's FPM port and sends what it is told.
+"""A zebra for tests: it connects to the dataplane's FPM port and sends the messages of the test.
 
     with FpmSpeaker("127.0.0.1", 2620, netns="r1") as zebra:
         zebra.nexthop(1, gateway="192.0.2.1", oif=2)
@@ -10,7 +10,7 @@
 
 The functions build netlink messages (bytes), frame() puts any number of them into one FPM
 frame; the methods of FpmSpeaker send one message in one frame, as zebra does. Nothing is
-checked: a test that wants nonsense on the wire gets it.
+checked, so that a test can send malformed messages.
 """
 
 import errno
@@ -45,7 +45,7 @@ NHA_ID, NHA_GROUP, NHA_BLACKHOLE, NHA_OIF, NHA_GATEWAY = 1, 2, 4, 5, 6
 NHA_ENCAP_TYPE, NHA_ENCAP = 7, 8
 
 RTNH_F_ONLINK = 4
-# In an FPM frame of one route message, RTA_DST being the first attribute.
+# In an FPM frame of one route message whose first attribute is RTA_DST.
 PLEN_AT, DST_AT = 4 + 16 + 1, 4 + 16 + 12 + 4
 DEFAULT_PID = 4242
 
@@ -134,7 +134,7 @@ def route_message(
     protocol=PROTO_BGP,
     pid=DEFAULT_PID,
 ):
-    """RTM_NEWROUTE by next hop id, or with its way out inside.
+    """RTM_NEWROUTE with a next hop id, or with the gateways and interfaces in the message.
 
     multipath is a list of dicts with the keys gateway, oif, weight (1..256), onlink.
     """
@@ -155,7 +155,7 @@ def route_message(
 
 
 def route_del_message(prefix, table=RT_TABLE_MAIN, protocol=PROTO_BGP, pid=DEFAULT_PID):
-    """RTM_DELROUTE: by key alone, as zebra sends it."""
+    """RTM_DELROUTE with the key only, as zebra sends it."""
     return _route(RTM_DELROUTE, prefix, table, RTN_UNSPEC, protocol, pid)
 
 
@@ -216,8 +216,8 @@ def route_block(first, count, nhid, delete=False, **words):
 
 
 def table_stream(table, family, nhids, delete=False, pick=None, **words):
-    """FPM frames, one message each, of a table of lab.routes; ids in turn, or that of index
-    pick(prefix)."""
+    """Return FPM frames, one message each, of a table of lab.routes. The routes have the next hop
+    ids in turn, or the id of index pick(prefix)."""
     any_prefix, octets = ("0.0.0.0/0", 4) if family == 4 else ("::/0", 16)
     parts = []
     for nhid in nhids:
@@ -247,7 +247,7 @@ class FpmSpeaker:
         self.socket = None
 
     def connect(self, timeout=10):
-        """Connect, inside the namespace when one was given; retries while refused."""
+        """Connect, in the namespace if the test named one. Retry while the dataplane refuses."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -265,7 +265,7 @@ class FpmSpeaker:
             return socket.create_connection((self.host, self.port), timeout)
 
     def close(self):
-        """Hang up; what was taught stays in force."""
+        """Close the connection. The routes stay in force."""
         if self.socket is not None:
             self.socket.close()
             self.socket = None
@@ -277,7 +277,7 @@ class FpmSpeaker:
         self.close()
 
     def wait_closed(self, timeout=10):
-        """Has the dataplane hung up within `timeout` seconds?"""
+        """Return True if the dataplane closes the connection within `timeout` seconds."""
         ready, _, _ = select.select([self.socket], [], [], timeout)
         if not ready:
             return False
@@ -287,11 +287,11 @@ class FpmSpeaker:
             return True
 
     def send_raw(self, octets):
-        """Any octets, as they are."""
+        """Send any octets without a change."""
         self.socket.sendall(octets)
 
     def send(self, *messages):
-        """All `messages` in one frame."""
+        """Send all `messages` in one frame."""
         self.send_raw(frame(*messages))
 
     def route(self, prefix, **words):
@@ -323,7 +323,7 @@ class FpmSpeaker:
         self.send(nexthop_del_message(nhid, pid=self.pid))
 
     def routes(self, first, count, nhid, **words):
-        """`count` adjacent prefixes from `first` on, as fast as the socket takes them."""
+        """Add `count` adjacent prefixes from `first` on, as fast as the socket takes them."""
         self.send_raw(route_block(first, count, nhid, pid=self.pid, **words))
 
     def routes_del(self, first, count, **words):

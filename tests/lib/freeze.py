@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One thread of a process stands still while all others go on.
+"""Stop one thread of a process while all other threads run.
 
     with frozen(pid, "fdp-rib"): ...
 
-With ptrace(2), so that the program has no part in it: the thread stops wherever it is, as
-one does that the machine gives no time. Freeze one that is at rest: it could hold a lock of
-malloc's that others need. It goes on when the block is left, also when the test is killed.
+It uses ptrace(2), so that the program needs no code for it: the thread stops at any instruction,
+like a thread that gets no CPU. Freeze a thread that is at rest: another could hold a lock of
+malloc that other threads need. The thread runs again when the block ends, or the test is killed.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def _ptrace(request, tid):
 
 
 def thread_of(pid, name):
-    """Id of the one thread of `pid` that bears `name`."""
+    """Return the id of the only thread of `pid` with this name."""
     found = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
@@ -48,7 +48,7 @@ def frozen(pid, name):
         _ptrace(PTRACE_INTERRUPT, tid)
         eventually(lambda: os.waitpid(tid, WALL | os.WNOHANG)[0] == tid, 5, 0.001)
         yield
-    except BaseException:  # which is not to be hidden behind an OSError
+    except BaseException:  # an OSError must not hide it
         with contextlib.suppress(OSError):
             _detach(tid)
         raise
@@ -59,6 +59,6 @@ def _detach(tid):
     try:
         _ptrace(PTRACE_DETACH, tid)
     except OSError:
-        # It was killed: until we have heard of that, its parent does not.
+        # The process was killed. Its parent hears of its end only after we have (ptrace(2)).
         os.waitpid(tid, WALL)
         raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One FRR in a network namespace, all of its files in one directory of its own.
+"""One FRR in a network namespace, with all its files in a directory of its own.
 
 Several of them run side by side, and beside the FRR of the machine: FRR 8.4 has names of
 files that no option changes, so every process of a router lives in a mount namespace where
@@ -22,7 +22,7 @@ from lib.wait import PATIENCE, Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
 # Run by sh with the directory and a command; the mount namespace is that of `ip netns exec`.
-# A name of its own: BGP and IS-IS tell it to others.
+# A host name of its own: BGP and IS-IS send it to others.
 PRIVATE = """\
 hostname "$(basename "$0")" || exit 1
 for there in /etc/frr /var/run/frr /var/tmp/frr; do
@@ -31,7 +31,7 @@ for there in /etc/frr /var/run/frr /var/tmp/frr; do
 done
 exec "$@"
 """
-# Of who only wants static routes, by FPM.
+# The daemons of a test that needs only static routes by FPM.
 STATIC_DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 # zebra first; the others in any order.
 ALWAYS_ON = ["zebra", "staticd"]
@@ -39,7 +39,8 @@ ALWAYS_ON = ["zebra", "staticd"]
 
 @contextlib.contextmanager
 def static_frr(dut, conf):
-    """zebra and staticd with this frr.conf for a device under test, as long as a with block."""
+    """Run zebra and staticd with this frr.conf beside a device under test, until the with block
+    ends."""
     source = f"{dut.dir}/frr.d"
     os.makedirs(source, exist_ok=True)
     texts = {"daemons": STATIC_DAEMONS, "vtysh.conf": "hostname r1\n", "frr.conf": conf}
@@ -62,12 +63,12 @@ class Frr:
         self.options = self._options()
 
     def _options(self):
-        """KEY: value as in Debian's file `daemons`."""
+        """Return {KEY: value} of Debian's file `daemons`."""
         return _read_daemons(os.path.join(self.source, "daemons"))
 
     @property
     def daemons(self):
-        """Names of the daemons that run here, zebra first."""
+        """Return the names of the daemons that run here, zebra first."""
         on = [d for d, v in self.options.items() if v == "yes" and "_" not in d]
         return ALWAYS_ON + [d for d in on if d not in ALWAYS_ON]
 
@@ -88,7 +89,7 @@ class Frr:
         self._start_all()
 
     def restart_all(self):
-        """End what runs, start all again with the configuration as it is now."""
+        """End the daemons that run. Start all daemons with the present configuration."""
         self.stop(*reversed(self.daemons))
         self._start_all()
 
@@ -99,7 +100,7 @@ class Frr:
         self.vtysh_boot()
 
     def start_daemon(self, daemon):
-        """Start one daemon; zebra is waited for, since the others connect to it."""
+        """Start one daemon. If it is zebra, wait for it, because the others connect to it."""
         path = lambda suffix: os.path.join(self.dir, daemon + suffix)  # noqa: E731
         argv = [os.path.join(PROGRAMS, daemon)]
         argv += shlex.split(self.options.get(daemon + "_options", ""))
@@ -112,7 +113,7 @@ class Frr:
             eventually(lambda: self._listens("zebra"), 10, what="zebra starts")
 
     def watch(self, command):
-        """Run watchfrr, as Debian's service does: it starts again what ends.
+        """Run watchfrr, as Debian's service does: it restarts a daemon that ends.
 
         `command`, with start, stop or restart in the place of %VERB and a daemon's name
         appended, does that. When zebra ends, watchfrr restarts them all: bgpd 8.4 does
@@ -120,8 +121,8 @@ class Frr:
         """
         argv = [os.path.join(PROGRAMS, "watchfrr"), "-i", "2"]
         argv += ["--min-restart-interval", "2", "--max-restart-interval", "20"]
-        # By default it kills a command after 20 s, and daemons with a million routes take half of
-        # that to end: those of the next start would be there, and never be configured.
+        # By default watchfrr kills a command after 20 s, and daemons with a million routes need
+        # 10 s to end. The daemons of the next start would run, but without a configuration.
         argv += ["--restart-timeout", str(int(100 * PATIENCE))]
         for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
             argv += [flag, command.replace("%VERB", verb) + " %s"]
@@ -129,7 +130,7 @@ class Frr:
         self._spawn([*argv, *self.daemons], log)
 
     def stop(self, *daemons, patience=10):
-        """End those daemons that run; zebra 8.4 hangs half the time when asked to."""
+        """End the daemons that run. zebra 8.4 hangs in half of all cases when asked to end."""
         pids = [self.kill(d, signal.SIGTERM) for d in daemons if self.runs(d)]
         try:
             eventually(lambda: not any(map(procs.is_alive, pids)), patience)
@@ -139,14 +140,14 @@ class Frr:
             eventually(lambda: not any(map(procs.is_alive, pids)), 5, what="FRR ends")
 
     def runs(self, daemon):
-        """Is the process of its pid file there, and of this lab?"""
+        """Return True if the process of the daemon's pid file runs and belongs to this lab."""
         try:
             return procs.carries(self.pid(daemon), self.mark)
         except OSError:
             return False
 
     def restart(self, daemon):
-        """Start a daemon again (it is ended first if it lives), with its configuration."""
+        """Start a daemon with its configuration. If it runs, end it first."""
         self.stop(daemon)
         self.start_daemon(daemon)
         eventually(lambda: self._listens(daemon), 10, what=f"{daemon} starts")
@@ -159,12 +160,12 @@ class Frr:
         return pid
 
     def pid(self, daemon):
-        """Process id of a running daemon, from its pid file."""
+        """Return the process id of a running daemon, from its pid file."""
         with open(os.path.join(self.dir, daemon + ".pid"), encoding="ascii") as file:
             return int(file.read())
 
     def vtysh_argv(self):
-        """The command that opens this router's shell."""
+        """Return the command that opens this router's shell."""
         return ["vtysh", "--vty_socket", self.dir, "--config_dir", self.dir]
 
     def vtysh_boot(self, daemon=None):
@@ -186,12 +187,12 @@ class Frr:
         return json.loads(self.vtysh(line).strip() or "{}")
 
     def zebra_queued(self):
-        """The number of entries in zebra's work queues."""
+        """Return the number of entries in zebra's work queues."""
         text = netns.command([*self.vtysh_argv(), "-d", "zebra", "-c", "show work-queues"])
         return sum(int(n) for n in re.findall(r"^[P ] +(\d+) +\d+ ", text, re.M))
 
     def log(self, daemon, lines=15):
-        """The last lines a daemon wrote."""
+        """Return the last lines of a daemon's log."""
         text = ""
         for suffix in (".out", ".log"):
             try:
@@ -203,15 +204,15 @@ class Frr:
                 pass
         return "\n".join(text.splitlines()[-lines:])
 
-    # -- what the router knows, in few words ----------------------------------------------
+    # -- the router's state ---------------------------------------------------------------
 
     def bgp_state(self, peer, vrf=None):
-        """State of the BGP session with `peer`: "Established", "Active", ..."""
+        """Return the state of the BGP session with `peer`: "Established", "Active", ..."""
         words = f"vrf {vrf} " if vrf else ""
         return self.json(f"show bgp {words}neighbors {peer} json")[peer]["bgpState"]
 
     def ospf_states(self, family=4):
-        """State of every OSPF (OSPFv3 with family 6) adjacency by interface."""
+        """Return the state of every OSPF adjacency (OSPFv3 with family 6) by interface."""
         if family == 4:
             rows = self.json("show ip ospf neighbor json")["neighbors"].values()
             rows = [row for some in rows for row in some]
@@ -221,7 +222,7 @@ class Frr:
         return {r["interfaceName"]: r["state"] for r in rows}
 
     def route_counts(self, family=4):
-        """Routes zebra has selected, by protocol, and under "total"."""
+        """Return the number of routes that zebra has selected, by protocol and as "total"."""
         words = "ip" if family == 4 else "ipv6"
         summary = self.json(f"show {words} route summary json")
         counts = {row["type"]: row["fib"] for row in summary["routes"]}
@@ -236,7 +237,7 @@ class Frr:
 
 
 class Neighbor(Frr):
-    """An FRR over Linux's own forwarding: `daemons` by name, NODE.conf for frr.conf."""
+    """An FRR on a router whose kernel forwards. It runs `daemons`; its frr.conf is NODE.conf."""
 
     def __init__(self, node, namespace, source, daemons, run_dir, mark):
         self.node, self.only = node, daemons
@@ -259,7 +260,7 @@ class Neighbor(Frr):
 
 
 def _read_daemons(path):
-    """The KEY=value lines of a Debian style `daemons` file."""
+    """Return the KEY=value lines of a `daemons` file in Debian's form."""
     values = {}
     with open(path, encoding="utf-8") as file:
         for line in file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that wait for a part of their time only (base/haste.h)."""
+"""Start programs whose waits are a fraction as long (base/haste.h)."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ NAME = "FPM_DATAPLANE_HASTE"
 
 @contextlib.contextmanager
 def hasty(times):
-    """What is started in the block has waits so many times as short."""
+    """Divide the waits of all programs that the block starts by `times`."""
     os.environ[NAME] = str(times)
     try:
         yield

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where packets are lost for want of room, and who counts them there: whoever outruns the cores
-overruns rings. Such a loss is one of policy when a counter with a name tells of it, and no
-greater than that tells."""
+"""The counters of packets that are lost because a ring is full. Rings overflow when a sender is
+faster than the cores. A test accepts such a loss if a counter with a name reports it, and only up
+to the value of that counter."""
 
 from lib import netns
 
-REASONS = ("no_mbuf", "tx_full")  # the daemon's, that a packet in transit meets
+REASONS = ("no_mbuf", "tx_full")  # the daemon's drop reasons that a packet in transit can meet
 PORT = ("rx_missed", "tx_errors")
 DROPS = {"rx dropped": 3, "tx dropped": 11}  # columns of /proc/net/dev
 
 
 def read(dataplane, ends):
-    """{counter: value}: the daemon's, and the kernel's at `ends` of cables, each a namespace,
-    an interface and a name for both."""
+    """Return {counter: value}: the daemon's, and the kernel's at `ends` of cables. An end is a
+    namespace, an interface and a name for both."""
     seen = {f"drop {name}": dataplane.counter("drop", name) for name in REASONS}
     for name, row in dataplane.ports().items():
         seen |= {f"{name} {counter}": row[counter] for counter in PORT}
@@ -25,5 +25,6 @@ def read(dataplane, ends):
 
 
 def grown(before, after):
-    """Those that have grown, and by how much; what was not there before began at 0."""
+    """Return the counters that have grown, with the difference. A counter that is not in `before`
+    began at 0."""
     return {k: v - before.get(k, 0) for k, v in after.items() if v > before.get(k, 0)}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is between the device under test and its neighbors: veths, or in a virtual machine
-PCI NICs with DPDK's own drivers.
+"""The links between the device under test and its neighbors: veths, or in a virtual machine PCI
+NICs with DPDK's own drivers.
 
-    make(dut)       wires of dut.names from namespace dut.far to the daemon's ports
-    give_back(dut)  what is not dut's, before its namespaces go
-    device(name)    how the configuration names the port of a wire
+    make(dut)       make the wires of dut.names from namespace dut.far to the daemon's ports
+    give_back(dut)  give the NICs back before the namespaces of dut end
+    device(name)    return the device name in the configuration of the port of a wire
 """
 
 import glob
@@ -20,27 +20,27 @@ PORT_SLOT, FAR_SLOT = 0x10, 0x18
 
 
 def port_mac(n):
-    """MAC of the router's port number n."""
+    """Return the MAC address of the router's port number n."""
     return f"02:00:00:00:{n:02x}:01"
 
 
 def far_mac(n):
-    """MAC of the neighbor on port number n."""
+    """Return the MAC address of the neighbor on port number n."""
     return f"02:00:00:00:{n:02x}:02"
 
 
 def on_nics():
-    """Is this a guest with NICs for the wires (tests/vm)?"""
+    """Return True if this is a guest with NICs for the wires (tests/vm)."""
     return os.environ.get("FDP_LINKS") == "nics"
 
 
 def chosen():
-    """The links of this run."""
+    """Return the links of this run."""
     return Nics() if on_nics() else Veths()
 
 
 class Veths:
-    """A veth a wire, its port end under AF_PACKET."""
+    """A veth for each wire. The daemon has the port's end by AF_PACKET."""
 
     memory = "  size-mib: 96"
 
@@ -62,14 +62,15 @@ class Veths:
             netns.run(dut.dp, ["ethtool", "-K", "p-" + name, *OFF], check=False)
 
     def give_back(self, dut):
-        """They go with their namespaces."""
+        """Give nothing back: veths end with their namespaces."""
 
     def device(self, name):
         return f"net_af_packet,iface=p-{name}"
 
 
 class Nics:
-    """A PCI NIC a port, given to vfio-pci; its wire leads to another, which is the kernel's.
+    """A PCI NIC for each port, bound to vfio-pci. Its wire leads to another NIC, which the kernel
+    has.
     The virtual machine has them in the slots that are named above."""
 
     def __init__(self):
@@ -83,7 +84,7 @@ class Nics:
         for n, name in enumerate(dut.names):
             if self.to_vfio:
                 give_to_vfio(pci(n))
-            # One that was in a namespace of a test that was killed comes back later.
+            # A NIC in the namespace of a test that was killed comes back later.
             ifname = eventually(
                 lambda n=n: _kernel_name(far_mac(n)), 10, 0.05, f"NIC of {name}"
             )
@@ -95,8 +96,8 @@ class Nics:
             netns.ip_batch([f"link set {name} mtu 9000 up"], dut.far)
 
     def give_back(self, dut):
-        """A namespace ends, and lets go of NICs, with its last socket: a TCP connection whose other
-        end is away lasts, without a process, for as long as the kernel says it once more."""
+        """Give the NICs back. A namespace ends, and releases its NICs, with its last socket. A TCP
+        connection whose peer is away lasts without a process while the kernel retransmits."""
         for name in dut.names:
             argv = ["ip", "-n", dut.far, "link", "set", name, "netns", "1"]
             netns.command(argv, check=False)
@@ -106,12 +107,12 @@ class Nics:
 
 
 def pci(n):
-    """PCI address of port number n."""
+    """Return the PCI address of port number n."""
     return f"0000:00:{PORT_SLOT + n:02x}.0"
 
 
 def give_to_vfio(address):
-    """Take a PCI device from whatever driver has it."""
+    """Unbind a PCI device from its driver and bind it to vfio-pci."""
     device = f"/sys/bus/pci/devices/{address}"
     if os.path.realpath(device + "/driver").endswith("/vfio-pci"):
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the kernel of a namespace announced of its links while a test did something."""
+"""Record the link messages that the kernel of a namespace sends during a test."""
 
 import fcntl
 import os
@@ -21,13 +21,13 @@ class LinkWatch:
 
     def __enter__(self):
         self._file = tempfile.TemporaryFile("r+", encoding="utf-8")
-        # Both have one place in it, which who reads moves: without this (no mode of tempfile's has
-        # it) a line that is said meanwhile is written over the first ones.
+        # The monitor and this reader share one file offset, and reading moves it. Without
+        # O_APPEND, which no mode of tempfile sets, a new line overwrites the first lines.
         fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
         self._process = subprocess.Popen(
             ["ip", "-n", self.name, "-o", "monitor", "link"], stdout=self._file
         )
-        # Again and again: the monitor may not listen yet.
+        # Repeat it, because the monitor may not listen yet.
         eventually(lambda: self._mark() and self._said(), 5, 0.1, "the watch listens")
         self._begin = len(self._said())
         return self
@@ -45,7 +45,7 @@ class LinkWatch:
             self._file.close()
 
     def _mark(self, word=""):
-        """An event of our own: when it is seen, so is all that came before it."""
+        """Cause a link event. When the monitor reports it, it has reported all earlier events."""
         name = MARK + word
         netns.ip_batch([f"link add {name} type bridge", f"link del {name}"], self.name)
         return True
@@ -55,11 +55,11 @@ class LinkWatch:
         return self._file.readlines()
 
     def last(self, dev):
-        """The newest announcement of a link so far; "": none."""
+        """Return the newest message about a link, or "" if there is none."""
         lines = [line for line in self._said()[self._begin :] if f": {dev}:" in line or f": {dev}@" in line]
         return lines[-1] if lines else ""
 
     def lost_carrier(self):
-        """Announcements of a link that is down, or gone, or without carrier."""
+        """Return the messages about a link that is down, deleted or without carrier."""
         bad = ("NO-CARRIER", "state DOWN", "Deleted")
         return [line for line in self.lines if any(word in line for word in bad)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the machine gave to the programs under test, and what it gave to others.
+"""Measure the CPU time that the programs under test got, and the time that other programs got.
 
 A test that judges time runs beside other tests and other programs. Time in which a thread was
 ready to run and had no CPU is not the fault of that thread's program when others had the CPUs.
@@ -17,7 +17,7 @@ OTHERS = 0.1  # of all CPU time: a machine at rest gives less to strangers
 
 
 def prefer(pids, nice=-10):
-    """Give processes more weight than others have, or less (sched(7)); some may have ended."""
+    """Give processes more or less weight than others have (sched(7)). Some may have ended."""
     for pid in pids:
         with contextlib.suppress(OSError):
             for tid in os.listdir(f"/proc/{pid}/task"):
@@ -28,16 +28,16 @@ def prefer(pids, nice=-10):
 
 
 class Share:
-    """Measures from its making on. `pids` gives the processes under test, as they are when it is
-    called; this process and its children belong to them."""
+    """Measures from its creation on. `pids()` returns the processes under test at that moment; this
+    process and its children belong to them."""
 
     def __init__(self, pids):
         self.pids, self.begin = pids, time.monotonic()
         self._threads, self._own, self._cpus = self._read(), _own_s(), _cpus_s()
 
     def _read(self):
-        """{(process, thread, name): (seconds that it ran, seconds that it was ready and did not)}
-        (proc(5), schedstat)."""
+        """Return {(process, thread, name): (seconds that it ran, seconds that it was ready and did
+        not run)} (proc(5), schedstat)."""
         found = {}
         for pid in {*self.pids(), os.getpid(), *_softirq_threads()}:
             with contextlib.suppress(OSError):
@@ -47,18 +47,18 @@ class Share:
         return found
 
     def waits(self):
-        """{(process, thread, name): seconds that it was ready and did not run}, longest first; of
-        those that live."""
+        """Return {(process, thread, name): seconds that it was ready and did not run} of the
+        threads that live, longest first."""
         now = self._read()
         took = {t: now[t][1] - self._threads.get(t, (0, 0))[1] for t in now}
         return dict(sorted(took.items(), key=lambda row: -row[1]))
 
     def longest_wait(self):
-        """Seconds that the thread which got least was ready and did not run."""
+        """Return the longest time in seconds that a thread was ready and did not run."""
         return max(self.waits().values(), default=0.0)
 
     def others(self):
-        """What part of the CPUs' time strangers had, or the host kept for itself."""
+        """Return the fraction of all CPU time that other programs had or the host stole."""
         now, took = self._read(), time.monotonic() - self.begin
         ours = sum(now[t][0] - self._threads.get(t, (0, 0))[0] for t in now if t[0] != os.getpid())
         ours += _own_s() - self._own
@@ -66,12 +66,13 @@ class Share:
         return max(busy - ours, 0) / (took * os.cpu_count())
 
     def was_taken(self, seconds):
-        """Did others have CPUs while one of our threads waited for `seconds` or longer in all?"""
+        """Return True if other programs had CPUs and one of our threads waited `seconds` or longer
+        in total."""
         return self.longest_wait() >= seconds and self.others() > OTHERS
 
 
 class Watch(threading.Thread):
-    """Notes once a second what the processes of `pids` were given, and prefers them to others."""
+    """Records once a second the CPU time of the processes of `pids`, and gives them more weight."""
 
     EVERY_S = 1.0
 
@@ -88,15 +89,15 @@ class Watch(threading.Thread):
             self.rows.append((share.begin, share.longest_wait() / took, share.others()))
 
     def taken(self, since, wait):
-        """The worst second since then in which others had CPUs and one of our threads waited for
-        `wait` seconds or longer, in words; "" if there was none."""
+        """Describe the worst second after `since` in which other programs had CPUs and one of our
+        threads waited `wait` seconds or longer. Return "" if there was none."""
         rows = [row for row in self.rows if row[0] > since - 2 * self.EVERY_S]
         bad = [row for row in rows if row[1] >= wait and row[2] > OTHERS]
         _, waited, others = max(bad, key=lambda row: row[1], default=(0, 0, 0))
         return f"a thread waited {waited:.2f} s in a second, others had {others:.0%}" if bad else ""
 
     def end(self):
-        """Stop."""
+        """Stop the thread."""
         self.ending.set()
         self.join()
 
@@ -112,13 +113,13 @@ def _ran(pid, tid):
 
 
 def _own_s():
-    """CPU seconds of this process and of all children that it has waited for."""
+    """Return the CPU seconds of this process and of all children that it has waited for."""
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 def _softirq_threads():
-    """Process ids of the kernel's threads that handle packets in our stead."""
+    """Return the process ids of the kernel threads that handle packets for us."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if _word(f"/proc/{pid}/comm").startswith("ksoftirqd/"):
@@ -126,7 +127,7 @@ def _softirq_threads():
 
 
 def _cpus_s():
-    """Seconds that all CPUs worked for programs, or that the host stole (proc_stat(5))."""
+    """Return the seconds that all CPUs ran programs or that the host stole (proc_stat(5))."""
     with open("/proc/stat", encoding="ascii") as file:
         rows = [line.split() for line in file if re.match(r"cpu\d", line)]
     # user, nice, system, steal

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A memory cgroup of a test's own (cgroups v1 or v2), in which the kernel kills who needs
-more than there is, and counts whom it killed."""
+"""A memory cgroup for one test (cgroups v1 or v2). The kernel kills a process in it that exceeds
+the limit, and counts the kills."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ V2 = ("", "memory.max", "memory.events")
 
 
 def _own():
-    """The group that this process is in, of the memory controller or of version 2."""
+    """Return the cgroup of this process: of the memory controller (v1) or of version 2."""
     groups = {}
     with open("/proc/self/cgroup", encoding="ascii") as file:
         for line in file:
@@ -23,13 +23,13 @@ def _own():
 
 
 def _place():
-    """(folder to make one in, files); None: there is no memory controller."""
+    """Return (folder for a new group, files), or None if there is no memory controller."""
     groups = _own()
     if "memory" in groups and os.path.isdir(f"{ROOT}/memory"):
         inside = f"{ROOT}/memory{groups['memory']}"
         return (inside if os.path.isdir(inside) else f"{ROOT}/memory"), V1
     try:
-        # Beside, not below: a group that processes are in has none with controllers.
+        # Beside our group, not below it: a group with processes has no child with controllers.
         with open(f"{ROOT}/cgroup.subtree_control", encoding="ascii") as file:
             return (ROOT, V2) if "memory" in file.read().split() else None
     except OSError:
@@ -37,21 +37,21 @@ def _place():
 
 
 class MemoryGroup:
-    """A group with a limit; what its processes had before they came is not counted in v1."""
+    """A group with a limit. v1 does not count memory that a process had before it joined."""
 
     def __init__(self, path, files):
         self.path, (_, self._limit, self._events) = path, files
 
     def limit(self, octets):
-        """No more than that from now on."""
+        """Limit the memory of the group to `octets` from now on."""
         self._write(self._limit, octets)
 
     def add(self, pid):
-        """A process, with all its threads."""
+        """Add a process with all its threads."""
         self._write("cgroup.procs", pid)
 
     def killed(self):
-        """How many processes the kernel's OOM killer has ended here."""
+        """Return the number of processes of this group that the OOM killer has ended."""
         with open(f"{self.path}/{self._events}", encoding="ascii") as file:
             return int(dict(line.split() for line in file)["oom_kill"])
 
@@ -62,7 +62,7 @@ class MemoryGroup:
 
 @contextlib.contextmanager
 def memory_group(name):
-    """A group for the time of the test; None where the kernel has no memory controller."""
+    """Yield a group for the time of the test, or None if the kernel has no memory controller."""
     place = _place()
     if place is None:
         yield None

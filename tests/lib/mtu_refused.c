@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A kernel that has no interface of MTU_REFUSED octets, for one program: LD_PRELOAD this.
+ * A library for LD_PRELOAD: in the program, the kernel refuses an MTU of MTU_REFUSED
+ * octets.
  */
 #include <errno.h>
 #include <net/if.h>

@@ -22,11 +22,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CommandError(Exception):
-    """A command of the system failed; the message is what it said."""
+    """A command of the system failed; the message is its error output."""
 
 
 def exists(name):
-    """Is there a namespace of this name?"""
+    """Return True if there is a namespace of this name."""
     return os.path.exists(f"/run/netns/{name}")
 
 
@@ -47,10 +47,10 @@ def run(name, argv, **kw):
 
 
 def ip_batch(lines, name=None):
-    """Give many `ip` commands to few processes, in namespace `name` or here.
+    """Run many `ip` commands with few processes, in namespace `name` or in this one.
 
-    Lines that begin with -6 go last, to a process of their own: in a batch the family is
-    one for all.
+    Lines that begin with -6 run last, in a process of their own, because a batch has one
+    family for all its lines.
     """
     where = ["-n", name] if name else []
     lines = list(lines)
@@ -67,7 +67,7 @@ def sysctl(name, settings):
 
 
 def link_set(name, ifname, up):
-    """Take an interface up or down without a process, so that the moment is known."""
+    """Take an interface up or down by ioctl(), not by a process, so that the moment is known."""
     with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
         row = struct.pack("16sH14x", ifname.encode(), 0)
         (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, SIOCGIFFLAGS, row), 16)
@@ -76,14 +76,15 @@ def link_set(name, ifname, up):
 
 
 def is_up(name, ifname):
-    """Is an interface up? Asked without a process, so that the moment is known."""
+    """Return True if an interface is up. Uses ioctl(), not a process: so the moment is known."""
     with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
         row = fcntl.ioctl(sock, SIOCGIFFLAGS, struct.pack("16sH14x", ifname.encode(), 0))
     return bool(struct.unpack_from("H", row, 16)[0] & IFF_UP)
 
 
 def has_carrier(name, ifname):
-    """Has the interface a link? Asked without a process, so that the moment is known."""
+    """Return True if the interface has carrier. Uses ioctl(), not a process: so the moment is
+    known."""
     answer = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GLINK, 0))
     ask = struct.pack("16sP16x", ifname.encode(), ctypes.addressof(answer))
     with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -92,7 +93,8 @@ def has_carrier(name, ifname):
 
 
 def can_have(words):
-    """Does this kernel have links of `ip link add ... type WORDS`? Nothing is left of the try."""
+    """Return True if this kernel has links of `ip link add ... type WORDS`. Tries it and removes
+    it."""
     script = (
         "ip link add name try0 type veth peer name try1 && "
         f"ip link add link try0 name try2 type {words}"
@@ -106,14 +108,14 @@ def can_have(words):
 
 
 def delete(name):
-    """Delete a namespace if it is there; its interfaces go with its last process."""
+    """Delete a namespace if it exists. Its interfaces are deleted when its last process ends."""
     if exists(name):
         command(["ip", "netns", "del", name], check=False)
 
 
 @contextlib.contextmanager
 def entered(name):
-    """Move this thread into namespace `name` for the length of a with block."""
+    """Move this thread into namespace `name` until the with block ends."""
     here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         there = os.open(f"/run/netns/{name}", os.O_RDONLY)
@@ -130,13 +132,13 @@ def entered(name):
 
 
 def open_socket(name, family, kind, proto=0):
-    """A socket that lives in namespace `name`, usable from anywhere."""
+    """Open a socket in namespace `name`. The caller may use it from any namespace."""
     with entered(name):
         return socket.socket(family, kind, proto)
 
 
 def read_proc(name, path):
-    """The text of a file of /proc/net (or /proc/sys/net) as namespace `name` sees it."""
+    """Return the text of a file of /proc/net (or /proc/sys/net) in namespace `name`."""
     with entered(name):
         # /proc/net is a link to the *process*; a thread's own view is under thread-self.
         if path.startswith("/proc/net/"):
@@ -146,7 +148,8 @@ def read_proc(name, path):
 
 
 def forwarded(name):
-    """Packets the kernel of namespace `name` has forwarded so far: (IPv4, IPv6)."""
+    """Return the number of packets that the kernel of namespace `name` has forwarded: (IPv4,
+    IPv6)."""
     rows = [r.split() for r in read_proc(name, "/proc/net/snmp").splitlines()]
     ip4 = [r for r in rows if r[0] == "Ip:"]
     four = int(dict(zip(ip4[0], ip4[1]))["ForwDatagrams"])
@@ -155,7 +158,8 @@ def forwarded(name):
 
 
 def icmp_unsent(name):
-    """ICMP messages, both families, that the kernel of namespace `name` could not send."""
+    """Return the number of ICMP messages, both families, that the kernel of `name` could not
+    send."""
     rows = [r.split() for r in read_proc(name, "/proc/net/snmp").splitlines()]
     icmp = [r for r in rows if r[0] == "Icmp:"]
     four = int(dict(zip(icmp[0], icmp[1]))["OutErrors"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nonsense for every input, reproducible from a seed."""
+"""Random malformed data for every input, reproducible from a seed."""
 
 from lib import fpm_speaker as fpm
 
@@ -7,7 +7,7 @@ NET = "198.51.100.0/24"
 
 
 def damaged(rng, octets, most=4):
-    """`octets` with a few of them changed."""
+    """Return `octets` with at most `most` of them changed."""
     octets = bytearray(octets)
     for _ in range(rng.randrange(most + 1)):
         octets[rng.randrange(len(octets))] = rng.randrange(256)
@@ -15,7 +15,7 @@ def damaged(rng, octets, most=4):
 
 
 def fpm_session(dut, rng, octets=20000):
-    """FPM frames with right headers and damaged or random messages inside."""
+    """Send FPM frames with right headers and damaged or random messages inside."""
     good = [
         fpm.route_message(NET, nhid=3),
         fpm.route_message("2001:db8:f000::/48", nhid=4),
@@ -36,13 +36,13 @@ def fpm_session(dut, rng, octets=20000):
         try:
             dut.zebra.raw(data)
         except OSError:
-            return  # the daemon has closed: its right
+            return  # the daemon may close the connection
         sent += len(data)
 
 
 def frames(rng, wire, count):
-    """Frames a broken or hostile neighbor might send: random octets, right packets
-    damaged, and right packets cut short."""
+    """Yield frames of a broken or hostile neighbor: random octets, damaged packets, and packets
+    that are cut short."""
     eth4 = bytes.fromhex(
         wire.port_mac.replace(":", "") + wire.mac.replace(":", "") + "0800"
     )
@@ -73,7 +73,7 @@ def frames(rng, wire, count):
 
 
 def extension_headers(rng, eth6):
-    """An IPv6 packet whose extension headers are a random walk."""
+    """Return an IPv6 packet with a random sequence of extension headers."""
     body = b""
     kinds = [0, 43, 44, 51, 60, 135, 59, 58, 17, 6]
     first = rng.choice(kinds)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plug-in that does, inside the daemon, what no driver has to: each system call is tried when
- * it is loaded and the error told on stderr, "overstep NAME ERRNO". None of them does anything
- * where it is not refused: their arguments are nonsense.
+ * A plug-in that tries, inside the daemon, the system calls that no driver needs. It tries
+ * each when it is loaded and prints the error to stderr: "overstep NAME ERRNO". A call that
+ * is allowed has no effect, because its arguments are invalid.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ overstep(void)
 	TRY(clone3, NULL, 0ul);
 	TRY(clone, (unsigned long)(CLONE_NEWUSER | CLONE_FS), NULL, NULL, NULL, 0ul);
 	TRY(setns, mnt, CLONE_NEWNS);
-	TRY(setns, net, CLONE_NEWNET); /* the one that is used */
+	TRY(setns, net, CLONE_NEWNET); /* the namespace flag that a daemon uses */
 	told("socket_alg", socket(38, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	told("socket_packet", socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
 	close(net);

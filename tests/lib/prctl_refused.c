@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A kernel that does not do what option PRCTL_REFUSED of prctl(2) asks for: LD_PRELOAD this.
+ * A library for LD_PRELOAD: in the program, prctl(2) fails for the option PRCTL_REFUSED.
  */
 #include <errno.h>
 #include <stdarg.h>

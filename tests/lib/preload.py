@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon on a kernel that does not do everything, by a library that it is started with."""
+"""Start the daemon with a library that makes it see a kernel without some feature."""
 
 import os
 
@@ -7,7 +7,8 @@ import pytest
 
 
 def use(dut, monkeypatch, name, **words):
-    """What is started from now on has lib/NAME.c before its own libraries, told `words`."""
+    """Preload lib/NAME.c, with `words` in the environment, into all programs that start from now
+    on."""
     library = os.path.join(os.path.dirname(dut.daemon.program), "tests", name + ".so")
     if not os.path.exists(library):
         pytest.skip(f"{name}.so is not built for this program")
@@ -17,7 +18,7 @@ def use(dut, monkeypatch, name, **words):
 
 
 def start(dut, monkeypatch, name, **words):
-    """Start the daemon of `dut` so, and nothing else."""
+    """Start the daemon of `dut` with the library; other programs start without it."""
     use(dut, monkeypatch, name, **words)
     dut.start()
     monkeypatch.delenv("LD_PRELOAD")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the kernel lets a process do that has given up all but what security.md lists."""
+"""Check the privileges of a process that has dropped all but the ones of security.md."""
 
 import glob
 
@@ -9,14 +9,15 @@ CAPABILITIES = {
 
 
 def threads(pid):
-    """What the kernel says of each thread."""
+    """Return the kernel's status of each thread."""
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
         with open(path, encoding="ascii") as file:
             yield dict(line.split(":\t", 1) for line in file.read().splitlines())
 
 
 def assert_dropped(pid):
-    """No thread has more; nothing more can be had by execve(), system calls are filtered."""
+    """Check that no thread has more privileges, that execve() adds none, and that a filter for
+    system calls is installed."""
     allowed = sum(1 << bit for bit in CAPABILITIES.values())
     rows = list(threads(pid))
 

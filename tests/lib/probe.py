@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets from a namespace of the lab: ping, traceroute, many flows, a stopwatch."""
+"""Send packets from a namespace of the lab: ping, traceroute, many flows, a stopwatch."""
 
 import collections
 import ipaddress
@@ -18,16 +18,16 @@ SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 
 
 def family_of(address):
-    """4 or 6."""
+    """Return the family of an address: 4 or 6."""
     return ipaddress.ip_address(address).version
 
 
 def ping(name, address, count=3, timeout=2, dev=""):
-    """System ping, all at once, by device or VRF `dev`. Returns (answers, smallest round trip in
-    ms or None).
+    """Run the system's ping, all requests at once, by device or VRF `dev`. Returns (answers,
+    smallest round trip in ms or None).
 
-    Once one is answered it waits for the others no longer than its interval, whatever -W: with a
-    short one a machine that stands still for as long has lost an answer.
+    After the first answer, ping waits for the others no longer than its interval, whatever -W is.
+    With a short interval it would lose an answer when the machine stands still for that time.
     """
     patience = str(timeout * PATIENCE)
     argv = ["ping", "-n", "-c", str(count), "-l", str(count)]
@@ -39,7 +39,7 @@ def ping(name, address, count=3, timeout=2, dev=""):
 
 
 def traceroute(name, address, hops=5):
-    """System traceroute with ICMP echoes. Returns the list of answering addresses."""
+    """Run the system's traceroute with ICMP echoes. Returns the list of addresses that answer."""
     argv = ["traceroute", f"-{family_of(address)}", "-I", "-n", "-q", "1"]
     argv += ["-w", str(2 * PATIENCE)]
     text = netns.run(name, [*argv, "-m", str(hops), address], check=False)
@@ -96,7 +96,7 @@ class UdpSink:
 
 
 class Stopwatch:
-    """Pings one address all the time and notes when what comes back changes.
+    """Pings one address all the time and records when the kind of answer changes.
 
     with Stopwatch(...) as watch: ...; watch.first("unreachable", since=t)
     """
@@ -131,7 +131,7 @@ class Stopwatch:
         self.sock.close()
 
     def first(self, what, since):
-        """(time, who) of the first `what` after `since`, or None."""
+        """Return (time, sender) of the first answer of kind `what` after `since`, or None."""
         for t, kind, who in list(self.seen):
             if kind == what and t > since:
                 return t, who

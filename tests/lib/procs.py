@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that can always be found and ended again, even after kill -9 of their parent.
+"""Start processes that can always be found and ended, even after kill -9 of their parent.
 
-Every process started here carries a mark in its environment (FPM_LAB=DIRECTORY), which
-its children inherit. The kernel keeps that record in /proc, so nothing can be lost between
-a fork and the writing of a pid file, and a process id used anew by a stranger is no danger:
-a stranger has no mark. A container on this machine may have a lab of the same name: its
-processes are in another pid namespace, or DIRECTORY is another one to them.
+Every process started here carries a mark in its environment (FPM_LAB=DIRECTORY), which its
+children inherit. The kernel keeps that record in /proc, so that no process is lost between a
+fork and the writing of a pid file. If another program gets the same process id later, it is not
+ended because it has no mark. A container on this machine may have a lab of the same name: its
+processes are in another pid namespace, or their DIRECTORY is another directory.
 """
 
 import os
@@ -21,8 +21,8 @@ MARK = "FPM_LAB"
 def start(argv, mark, log, netns=None, cwd=None):
     """Start `argv` in the background, output to the file `log`. Returns the Popen.
 
-    `mark` is the directory that whatever belongs together has for itself.
-    A session of its own keeps Ctrl-C at the terminal away: ending it is the lab's job.
+    `mark` is the directory that all processes of one lab share.
+    The process has a session of its own, so that Ctrl-C does not reach it: the lab ends it.
     `ip netns exec` replaces itself, so the pid is that of the program.
     """
     if netns:
@@ -40,7 +40,7 @@ def start(argv, mark, log, netns=None, cwd=None):
 
 
 def marked(mark, name=None):
-    """The ids of all processes that carry `mark` (and run the program `name`)."""
+    """Return the ids of all processes that carry `mark` (and run the program `name`)."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     return [
         pid
@@ -50,7 +50,7 @@ def marked(mark, name=None):
 
 
 def carries(pid, mark):
-    """Does `pid` run with `mark`, in the same container as we do?"""
+    """Return True if `pid` carries `mark` and is in the same container as this process."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             if f"{MARK}={mark}".encode() not in file.read().split(b"\0"):
@@ -62,7 +62,8 @@ def carries(pid, mark):
 
 
 def _identity(path):
-    """What tells one directory from another of the same name; None: there is none."""
+    """Return the identity of a directory, which differs from others of the same name; None: there
+    is no such directory."""
     try:
         found = os.stat(path)
     except OSError:
@@ -71,7 +72,8 @@ def _identity(path):
 
 
 def comm(pid):
-    """Name of the program that `pid` runs, "" when it is gone (15 letters at most)."""
+    """Return the name of the program that `pid` runs (15 letters at most), or "" if it has
+    ended."""
     try:
         with open(f"/proc/{pid}/comm", encoding="ascii") as file:
             return file.read().strip()
@@ -80,9 +82,9 @@ def comm(pid):
 
 
 def is_alive(pid):
-    """Does `pid` run, any thread of it (a zombie does not)?
+    """Return True if any thread of `pid` runs (a zombie does not).
 
-    Killed, the first thread is often a zombie while another still has the sockets open.
+    After a kill, the first thread is often a zombie while another still has the sockets open.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -93,7 +95,8 @@ def is_alive(pid):
 
 
 def states(pid):
-    """The states of all threads of `pid`, its first one's first; "" when it is gone."""
+    """Return the states of all threads of `pid`, the first thread's first, or "" if it has
+    ended."""
     found = ""
     try:
         for tid in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
@@ -105,8 +108,8 @@ def states(pid):
 
 
 def stand_still(pid):
-    """SIGSTOP, and until it has its effect: a thread that waits for a CPU does not know yet that
-    another one has the signal, and may still do much."""
+    """Send SIGSTOP and wait until all threads have stopped. A thread that waits for a CPU may still
+    run for a time after another thread has got the signal."""
     signal_pid(pid, signal.SIGSTOP)
     eventually(lambda: (seen := set(states(pid))) and seen <= {"T", "t"}, 10, 0.001, "all of its threads stand still")
 
@@ -120,7 +123,7 @@ def signal_pid(pid, number):
 
 
 def end_all(mark):
-    """Kill every process with `mark`: nothing in a lab needs to end gracefully."""
+    """Kill every process with `mark`: no process of a lab needs a graceful end."""
     while left := [pid for pid in marked(mark) if is_alive(pid)]:
         for pid in left:
             signal_pid(pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a job of the suite went: counts, cases with their times, failures by name. One reader for
-each kind of job; each takes the ended job (lib/beside.py) and returns a Result."""
+"""The result of a job of the suite: counts, cases with their times, failures by name. Each kind of
+job has a reader, which takes the ended job (lib/beside.py) and returns a Result."""
 
 import re
 import xml.etree.ElementTree
@@ -12,7 +12,7 @@ NO_TESTS = 5  # exit code of pytest: no test was left to run
 
 @dataclass
 class Result:
-    """Counts of test cases, and what a report needs to name them."""
+    """The counts of test cases, and the names and reasons for a report."""
 
     passed: int = 0
     failed: int = 0
@@ -24,19 +24,19 @@ class Result:
 
 
 def by_exit_code(job):
-    """A job that is one case, such as lint."""
+    """Read a job that is one case, such as lint."""
     if job.code == 0:
         return Result(passed=1, cases=[(job.took, job.name)])
     return Result(failed=1, names=[f"exit code {job.code}"], cases=[(job.took, job.name)])
 
 
 def of_build(job):
-    """A build counts only when it fails."""
+    """Read a build, which counts only if it fails."""
     return Result() if job.code == 0 else by_exit_code(job)
 
 
 def of_pytest(job):
-    """The report that pytest wrote to job.report. A job without one has failed."""
+    """Read the report that pytest wrote to job.report. A job without a report has failed."""
     result = Result()
     try:
         root = xml.etree.ElementTree.parse(job.report).getroot()
@@ -67,7 +67,7 @@ def of_pytest(job):
 
 
 def of_unit(job):
-    """What tests/unit/run.sh prints."""
+    """Read the output of tests/unit/run.sh."""
     result = Result()
     text = job.output()
     for name, passed, skipped, seconds in re.findall(
@@ -85,7 +85,7 @@ def of_unit(job):
 
 
 def of_fuzz(job):
-    """What tests/fuzz/run.sh prints."""
+    """Read the output of tests/fuzz/run.sh."""
     text = job.output()
     clean = re.findall(r"^fuzz: (\S+) clean, \d+ inputs in (\d+) s", text, re.M)
     bad = re.findall(r"^fuzz: (\S+ FAILED.*)$", text, re.M)
@@ -95,7 +95,7 @@ def of_fuzz(job):
 
 
 def of_guests(job):
-    """The last line of tests/vm/run.py, and what pytest says in the guests' logs."""
+    """Read the last line of tests/vm/run.py, and the output of pytest in the guests' logs."""
     text = job.output()
     last = re.findall(r"^test-vm[\w-]*: (\d+) passed(?:, (\d+) failed)?(?:, (\d+) skipped)?", text, re.M)
     passed, failed, skipped = (int(n or 0) for n in last[-1]) if last else (0, 0, 0)

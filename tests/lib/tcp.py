@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Octets over TCP from one host to another, hosts being the words that run a command there."""
+"""Send octets over TCP from one host to another. A host is the prefix of a command that runs
+there."""
 
 import subprocess
 import sys
@@ -20,8 +21,9 @@ print(sum(len(part) for part in iter(lambda: connection.recv(65536), b"")))
 
 
 def received(there, here, address, octets=20000, port=7000):
-    """How many of `octets` sent from `there`, as ["ip", "netns", "exec", "h2"], at `address` come
-    to `here`. AssertionError with what was said if they stop for ten seconds."""
+    """Send `octets` from `there`, such as ["ip", "netns", "exec", "h2"], to `address` on `here`.
+    Returns the number that arrives. If none arrives for ten seconds, raises AssertionError with the
+    output of the programs."""
     words = [*there, sys.executable, "-c", SERVER.format(port=port, octets=octets)]
     server = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The daemon's unit of systemd, and what `systemd-analyze security` says of it."""
+"""The daemon's systemd unit, and the findings of `systemd-analyze security` for it."""
 
 import json
 import re
@@ -10,8 +10,8 @@ PATH = f"{ROOT}/fpm-dataplane/dist/fpm-dataplane.service"
 
 
 def _names(finding):
-    """Words of which a comment has to name one: the value that is let through where there are
-    several (CAP_NET_ADMIN without CAP_), else the key."""
+    """Return the words of which a comment has to contain one: the value that is allowed if the key
+    has several values (CAP_NET_ADMIN without CAP_), else the key."""
     key, _, value = finding.partition("=")
     if not value.startswith("~"):
         return [name.rstrip("=") for name in finding.split("/")]
@@ -23,10 +23,11 @@ def _names(finding):
 
 
 def unaccounted(findings):
-    """Of `systemd-analyze security --json=short`, what stays open and no comment names."""
+    """Return the findings of `systemd-analyze security --json=short` that no comment of the unit
+    explains."""
     with open(PATH, encoding="utf-8") as file:
         comments = "".join(line for line in file if line.startswith("#"))
-    # Null is what does not concern a service of root, or one that is not running.
+    # Null: the check does not apply to a service of root, or to a service that does not run.
     still_open = [row["name"] for row in json.loads(findings) if row["set"] is False]
     assert "User=/DynamicUser=" in still_open, "not the list that it was"
     named = lambda word: re.search(rf"(?<![\w@]){re.escape(word)}\b", comments)  # noqa: E731

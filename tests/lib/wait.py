@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waiting for a condition, never for a time."""
+"""Wait for a condition, never for a time."""
 
 import os
 import time
 
-# All waits are so many times as long: a guest without KVM starves beside a build.
+# All waits are multiplied by this: a guest without KVM gets little time beside a build.
 PATIENCE = float(os.environ.get("FDP_PATIENCE", "1"))
-# `make test-all`: the longer variants of tests, of those that have one.
+# `make test-all`: run the longer variant of each test that has a longer variant.
 LONG = "FDP_LONG" in os.environ
 
 
 class Timeout(AssertionError):
-    """A condition did not come true; the message holds what was seen last."""
+    """A condition did not come true; the message contains the last value."""
 
 
 def never(fn, seconds, every=0.05):
-    """Assert that `fn` returns nothing true for so long: no longer elsewhere, for whoever should
-    not do something has a clock of its own. It has to be able to look: what `fn` raises is raised.
+    """Assert that `fn` returns nothing true for `seconds`. PATIENCE does not extend this time,
+    because the program under test has a clock of its own. An exception of `fn` is raised to the
+    caller.
     """
     end = time.monotonic() + seconds
     while True:
@@ -30,8 +31,8 @@ def never(fn, seconds, every=0.05):
 def eventually(fn, timeout=10.0, every=0.05, what=""):
     """Call `fn` until it returns something true, and return that.
 
-    An exception of `fn` counts as "not yet": it is shown only when the time is up, with
-    the value seen last. `what` names the condition for the message.
+    An exception of `fn` counts as "not yet". The message of Timeout shows it with the last value.
+    `what` names the condition for the message.
     """
     timeout *= PATIENCE
     end = time.monotonic() + timeout
@@ -47,7 +48,7 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
         now = time.monotonic()
         if now >= end:
             break
-        # Who asks takes at most half of the time from who is asked: a vtysh takes a guest long.
+        # Calls of `fn` take at most half of the time, because a vtysh needs long in a guest.
         time.sleep(max(every, min(now - asked, 0.5)))
     name = what or getattr(fn, "__doc__", None) or getattr(fn, "__name__", "condition")
     raise Timeout(f"{name}: not within {timeout:g} s; last seen: {seen!r}") from (

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wall clock that a test can set, for one program: LD_PRELOAD this, WALL_CLOCK_OFFSET names
- * a file of eight octets, the seconds (host order, signed) by which it is off.
+ * A library for LD_PRELOAD: a test sets the wall clock of one program. WALL_CLOCK_OFFSET
+ * names a file of eight octets: the seconds (host order, signed) that are added to the
+ * time.
  */
 #include <fcntl.h>
 #include <stdint.h>

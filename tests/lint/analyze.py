@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Static analysis of the daemon and its programs: gcc -fanalyzer, cppcheck, clang-tidy. Each
-file is clean, or the finding is in KNOWN with the reason why it is none. A reason for which
-there is no finding any more is a problem, too. What is not installed is skipped, and said.
+file is clean, or the finding is in KNOWN with the reason why it is no bug. A reason without a
+finding is a problem too. A tool that is not installed is skipped, with a message.
 
     analyze.py CC -- FLAG...       as `make analyze` calls it
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("poptrie", "tap-bridge", "fpm-dataplane")
 
-# (tool, file, function, check, in how many lines): why it is none.
+# (tool, file, function, check, number of lines): the reason why it is no bug.
 # fmt: off
 KNOWN = {
     ("gcc", "fpm-dataplane/ctl/cmd_audit.c", "audit_compare", "null-dereference", 1):
@@ -83,7 +83,7 @@ CPPCHECK += [
     )
 ]
 
-# What a bug looks like; style is clang-format's and the reviewer's.
+# Checks that find bugs. Style is left to clang-format and the reviewer.
 TIDY = "-*,clang-analyzer-*,bugprone-*,concurrency-*"
 for _off in (
     # wants memcpy_s() of C11's Annex K, which glibc has not
@@ -105,18 +105,19 @@ for _off in (
 
 
 def sources():
-    """All C files of the programs."""
+    """Return all C files of the programs."""
     return sorted(str(p.relative_to(ROOT)) for f in FOLDERS for p in (ROOT / f).rglob("*.c"))
 
 
 def run(argv):
-    """(exit code, what a tool says on both of its outputs)."""
+    """Run a tool. Return (exit code, the text of stdout and stderr)."""
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 def gcc(cc, flags, path):
-    """(exit code, what it says, [(file, line, check, text) of each finding])."""
+    """Run gcc -fanalyzer. Return (exit code, output, [(file, line, check, text) of each
+    finding])."""
     code, text = run([*cc, *flags, "-fanalyzer", "-O1", "-c", "-o", "/dev/null", path])
     pattern = r"^(\S+?):(\d+):\d+: warning: (.*) \[-Wanalyzer-([\w-]+)\]$"
     found = re.findall(pattern, text, re.M)
@@ -124,14 +125,14 @@ def gcc(cc, flags, path):
 
 
 def cppcheck(_, flags, path):
-    """The same of cppcheck."""
+    """Run cppcheck. Return the same as gcc()."""
     words = [f for f in flags if f.startswith(("-D", "-I")) and not f.startswith("-I/")]
     code, text = run(["cppcheck", *CPPCHECK, *words, path])
     return code, text, re.findall(r"^([^:\n]+):(\d+):(\w+):(.*)$", text, re.M)
 
 
 def tidy(_, flags, path):
-    """The same of clang-tidy."""
+    """Run clang-tidy. Return the same as gcc()."""
     drop = ("-fanalyzer", "-Wno-unused-parameter")
     words = [f for f in flags if f not in drop and not f.startswith("-W")]
     if "lookup_avx512" in path:
@@ -152,7 +153,8 @@ TOOLS = {"gcc": (None, gcc), "cppcheck": ("cppcheck", cppcheck), "tidy": ("clang
 
 
 def findings(look, cc, flags, path):
-    """Those of a file. That a tool failed is one, whatever it found before."""
+    """Return the findings of a file. The failure of a tool is a finding, whatever it found
+    before."""
     code, text, found = look(cc, flags, path)
     if code != 0:
         said = text.splitlines() or ["nothing said"]
@@ -163,21 +165,22 @@ def findings(look, cc, flags, path):
 
 @functools.cache
 def heads(name):
-    """(line, function) of a file where a function begins: there is its name, as `make format` has
-    it, and DPDK."""
-    path = ROOT / name  # or a tool's word for none
+    """Return (line, function) of each start of a function. A line begins with its name, as
+    `make format` and DPDK write it."""
+    path = ROOT / name  # or the tool's text for no file
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     rows = ((n, re.match(r"(\w+)\(", line)) for n, line in enumerate(text.split("\n"), 1))
     return [(n, head[1]) for n, head in rows if head]
 
 
 def function_of(name, line):
-    """The function that a line is in; "" if none."""
+    """Return the function that contains a line; "" if there is none."""
     return next((head for n, head in reversed(heads(name)) if n <= int(line)), "")
 
 
 def problems(found, skipped):
-    """What is in more lines of a function than KNOWN says, or in fewer, but for skipped tools.
+    """Return the findings in more lines of a function than KNOWN allows, or in fewer, except those
+    of skipped tools.
     `found` has {(tool, file, function, check): {(line, text)}}."""
     known = {tuple(key): n for *key, n in KNOWN if key[0] not in skipped}
     for key in found.keys() | known.keys():
@@ -186,7 +189,7 @@ def problems(found, skipped):
         n = len({line for line, _ in rows})
         what = f"{tool}: {check}{function and ' in '}{function}"
         if n > 0 and most > 0 and not (ROOT / name).is_relative_to(ROOT):
-            continue  # another's header: how often is not ours
+            continue  # a header of another project: its number is not ours
         if n < most:
             yield f"{name}: no such finding any more, or fewer [{what}, {most} known, {n} found]"
         elif n > most:

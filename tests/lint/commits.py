@@ -23,7 +23,7 @@ VERBS = {"embed", "feed", "need", "seed", "shed", "speed", "bring", "string", "r
 
 
 def faults(message):
-    """What is wrong with a commit message, in words; [] if nothing is."""
+    """Return the faults of a commit message as text; [] if there are none."""
     subject, *rest = message.rstrip("\n").split("\n")
     found = []
     if len(subject) > MOST:
@@ -41,7 +41,7 @@ def faults(message):
 
 
 def git(*words):
-    """The output of a git command; "" where there is no history."""
+    """Return the output of a git command; "" if there is no history."""
     done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else ""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 VERBS = "is|are|was|were|has|have|had|asks?|waits?|reads?|sends?|comes?|came|goes|went|says?|said|wants?|knows?|looks?|takes?|gives?|needs?|does|did"
-# (pattern, what to write in its place)
+# (pattern, its replacement)
 PATTERNS = [
     (r"\b(nobody|somebody|anybody|everybody|no one|whoever)\b", "name the program or the person"),
     (rf"\bwho(ever)? ({VERBS})\b", "name the program; a program is 'it'"),
@@ -30,7 +30,7 @@ PATTERNS = [
     (r", for (it|that|what|who|there|they|this|these|those)\b", "because"),
     (r"\b(twin|riddle|for ever and ever)\b", "the plain word"),
 ]
-# Of the first words of a comment.
+# The patterns of the first words of a comment.
 FIRST = [
     (r"(Of|What|Who|Whose|Is|Has|Have|Does|Do|Did|Are|Was|Were|May|Can|Shall|Will|Which)\b", "start with a verb"),
 ]
@@ -40,7 +40,7 @@ BEGINS = [(re.compile(pattern), hint) for pattern, hint in FIRST]
 
 
 def of_c(text):
-    """(line, text, is_comment) of each comment and string literal."""
+    """Yield (line, text, is_comment) of each comment and string literal."""
     token = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
     for m in re.finditer(token, text, re.S):
         line, word = text.count("\n", 0, m.start()) + 1, m[0]
@@ -56,7 +56,7 @@ STATEMENT = {getattr(tokenize, n) for n in "INDENT DEDENT NEWLINE NL COMMENT ENC
 
 
 def of_python(text):
-    """The same of Python: comments and docstrings."""
+    """Yield the same for Python: comments and docstrings."""
     try:
         before = tokenize.INDENT
         for t in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -70,7 +70,7 @@ def of_python(text):
 
 
 def of_hashes(text):
-    """The same of shell, make and YAML: comments."""
+    """Yield the same for shell, make and YAML: comments."""
     for n, line in enumerate(text.splitlines(), 1):
         m = re.search(r"(^|\s)#(?!!)(.*)", line)
         if m:
@@ -78,7 +78,7 @@ def of_hashes(text):
 
 
 def of_markdown(text):
-    """The same of Markdown: text outside of code."""
+    """Yield the same for Markdown: text outside of code."""
     fenced = False
     for n, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -88,7 +88,7 @@ def of_markdown(text):
 
 
 def texts(path):
-    """(line, text, is_comment) of a file."""
+    """Return (line, text, is_comment) of each text of a file."""
     text, name = path.read_text(errors="replace"), path.name
     if name.endswith((".c", ".h", ".def")):
         return of_c(text)
@@ -102,7 +102,7 @@ def texts(path):
 
 
 def problems(path):
-    """[(line, text)] of a file."""
+    """Return [(line, text)] of the problems of a file."""
     found = []
     for begin, text, is_comment in texts(path):
         body = re.sub(r'^(/\*+|//|#|"""|r?""")\s*', "", text)
@@ -123,7 +123,7 @@ def problems(path):
 
 
 def files(paths):
-    """All files below the paths."""
+    """Yield all files below the paths."""
     for path in map(Path, paths):
         yield from sorted(p for p in path.rglob("*") if p.is_file() and "build" not in p.parts) if path.is_dir() else [path]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The house rules that a machine can check: who includes whom, what forwarders may call,
-format, licence lines, lengths, words. Prints FILE:LINE: rule; exit code 1 when any."""
+"""Check the house rules that a program can check: includes, calls of forwarders, format, licence
+lines, lengths, words. Prints FILE:LINE: rule; exit code 1 if there is a problem."""
 
 import graphlib
 import os
@@ -67,16 +67,16 @@ FORBIDDEN_IN_FWD = re.compile(
     r"open|close|ioctl|nanosleep|usleep|poll|epoll_wait|pthread_mutex_\w+|rte_spinlock_\w+|"
     r"rte_malloc|rte_free|rte_pktmbuf_alloc)\s*\("
 )
-# libev's idea of now is the wall clock, which jumps; so is that of who waits until a time.
+# The clock of libev and of waits until an absolute time is the wall clock, which jumps.
 WALL_CLOCK = re.compile(
     r"\b(ev_now|ev_time|gettimeofday|time|pthread_cond_timedwait|sem_timedwait|"
     r"pthread_\w+_timed(?:rd|wr)?lock|cnd_timedwait|mtx_timedlock|mq_timed\w+)\s*\(|"
     r"\bCLOCK_REALTIME\w*"
 )
 MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
-# The field's words, not their cousins.
+# Words for which the field has other words.
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
-# Who logs: the first word of a line.
+# The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
     "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
@@ -150,10 +150,40 @@ PLAIN = (
     "poptrie",
     "tap-bridge",
     "tests/README.md",
+    "tests/alone.py",
     "tests/bench/bench.mk",
+    "tests/bench/bench_fib.py",
+    "tests/bench/bench_forward.py",
+    "tests/bench/bench_fpm.py",
+    "tests/bench/bench_quick.py",
+    "tests/bench/bench_sync.py",
+    "tests/bench/bench_watch.py",
+    "tests/bench/fpm/change.py",
+    "tests/bench/fpm/group.py",
+    "tests/bench/fpm/ingest.py",
+    "tests/bench/fpm/report.py",
+    "tests/bench/fpm/table.py",
+    "tests/bench/guard.py",
+    "tests/chaos",
+    "tests/fuzz",
     "tests/fuzz/fuzz.mk",
+    "tests/lab",
+    "tests/lib",
+    "tests/lint",
     "tests/lint/pages.py",
+    "tests/package",
+    "tests/plant/README.md",
+    "tests/plant/box.py",
+    "tests/plant/cover.c",
+    "tests/plant/cover.py",
+    "tests/plant/plant.py",
+    "tests/plant/plant_plugin.py",
+    "tests/plant/trial.py",
+    "tests/plant/workshop.py",
+    "tests/selftest",
     "tests/selftest/test_lint_pages.py",
+    "tests/shards.py",
+    "tests/suite.py",
     "tests/system/back.py",
     "tests/system/conftest.py",
     "tests/system/flooded.py",
@@ -226,6 +256,7 @@ PLAIN = (
     "tests/system/wire.py",
     "tests/system/zebra.py",
     "tests/test.mk",
+    "tests/tiers.py",
     "tests/vm/conftest.py",
     "tests/vm/guest.py",
     "tests/vm/lacp.py",
@@ -253,7 +284,7 @@ PLAIN = (
     "tests/vm/vlans.py",
     "tests/vm/vrfs.py",
 )
-# A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
+# A file has one idea. Many lines are a hint that it has two. More than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
 
 problems = []
@@ -265,7 +296,8 @@ def problem(path, line, text):
 
 
 def sources(*suffixes):
-    """All files of the project of these kinds; git is not asked: a tarball has none."""
+    """Return all files of the project of these kinds. This does not use git because a tarball has
+    no repository."""
     found = []
     for folder, below, names in os.walk(ROOT):
         below[:] = sorted(d for d in below if d != "build" and not d.startswith("."))
@@ -274,7 +306,7 @@ def sources(*suffixes):
 
 
 def room(path):
-    """The folder that a file belongs to: a library, one of the daemon, or main.c."""
+    """Return the folder of a file: a library, a folder of the daemon, or main.c."""
     parts = path.relative_to(ROOT).parts
     if parts[0] == "fpm-dataplane":
         return parts[1]
@@ -282,7 +314,7 @@ def room(path):
 
 
 def check_includes(path):
-    """Each header that is included is one file, and one that this folder may include."""
+    """Each included header is one file, and this folder may include it."""
     here = room(path)
     file = path.relative_to(ROOT).as_posix().removeprefix("fpm-dataplane/")
     allowed = {here, *INCLUDES.get(here, "").split(), *INCLUDES.get(file, "").split()}
@@ -304,7 +336,7 @@ def check_includes(path):
 
 
 def check_circles():
-    """INCLUDES lets no two folders include each other, nor any circle of them."""
+    """INCLUDES allows no circle of folders that include each other."""
     graph = {}
     for row, words in INCLUDES.items():
         folder = row.split("/")[0]
@@ -335,7 +367,7 @@ def check_clock(path):
 
 
 def check_mutexes(paths):
-    """Which mutex may be taken while another is held is one table in design.md."""
+    """One table in design.md has the mutexes that may be taken while another is held."""
     design = (ROOT / "fpm-dataplane/doc/design.md").read_text()
     for path in paths:
         found = re.search(r"^(?!extern).*\bpthread_mutex_t\b", path.read_text(), re.M)
@@ -369,7 +401,7 @@ def check_claims(path):
 
 
 def check_claim(path, n, line):
-    """In `test_x: `a`, `b`` the words are of names of tests in test_x. Returns how many."""
+    """In `test_x: `a`, `b`` the words occur in names of tests in test_x. Returns their number."""
     found = re.findall(r"\b(test_\w+\w)\b(?!_)(?:: ((?:`[^`]+`(?:, )?)+))?", line)
     for name, words in found:
         files = [*ROOT.glob(f"tests/*/{name}.py"), *ROOT.glob(f"tests/*/{name}.c")]
@@ -391,7 +423,7 @@ def check_commands(path):
 
 
 def check_failures(path, sources_c):
-    """Each fault names what forces it, and log lines that there are."""
+    """Each fault names the test that forces it, and log lines that exist."""
     code = re.sub(r'"\s*\n\s*"', "", "".join(p.read_text() for p in sources_c))
     faults = "".join(p.read_text() for p in (ROOT / "tests/chaos").glob("*.py"))
     for n, line in enumerate(path.read_text().splitlines(), 1):

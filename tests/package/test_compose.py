@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""docker/compose.yaml as docker/README.md says to run it, by docker-compose and podman: two
-routers, their hosts, Prometheus and, where it can be had, Grafana. Where no registry gives their
-images, one is made here of Debian's Prometheus, and one of the Grafana that GRAFANA names (a
-directory with bin, conf and public, as its makers' archive has it), with the words, the user and
-the directories that their makers' images have; without those they are left out.
+"""docker/compose.yaml works with the commands of docker/README.md, by docker-compose and podman:
+two routers, their hosts, Prometheus and, if available, Grafana. If no registry provides their
+images, this test makes an image of Debian's Prometheus, and an image of the Grafana in the
+directory GRAFANA (with bin, conf and public, as in the archive of its makers). They have the
+arguments, the user and the directories of the makers' images. Without these programs they are left
+out.
 
 `make test-image` builds the image; skipped where there is no podman or no docker-compose.
 """
@@ -32,7 +33,7 @@ PROMETHEUS = docs.ROOT / "build" / "prometheus" / "usr" / "bin"
 COMMANDS = docs.shown_by(docs.ROOT / "docker" / "README.md", "test_compose")
 SERVICES = ["r1", "r2", "h1", "h2"]
 GRAFANA = Path(os.environ.get("GRAFANA") or "/usr/share/grafana")
-# Where the files for an image are, which one must be there, and what the makers' image has.
+# The place of the files for an image, a file that must exist, and the content of the makers' image.
 STAND_INS = {
     "prometheus": (
         PROMETHEUS,
@@ -78,7 +79,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Compose:
-    """The lab, by a socket of podman's that is nobody else's."""
+    """The lab, by a separate socket of podman."""
 
     def __init__(self, directory):
         self.socket = f"{directory}/podman.sock"
@@ -92,7 +93,7 @@ class Compose:
         eventually(lambda: os.path.exists(self.socket), 10, 0.1, "podman listens")
 
     def others(self, directory):
-        """The images that compose.yaml names, if they are there; else what takes their place."""
+        """Return the images that compose.yaml names, if available; otherwise their replacements."""
         theirs = load(docs.ROOT / "docker/compose.yaml")["services"]
         for service, (files, program, text) in STAND_INS.items():
             name = f"docker.io/{theirs[service]['image']}"
@@ -115,7 +116,7 @@ class Compose:
             self.files += f" -f {file}"
 
     def run(self, command, check=True):
-        """A command line of the page, which speaks of docker."""
+        """Run a command line of the page with podman in the place of docker."""
         command = command.replace("docker compose", f"docker-compose -p {self.project}")
         command = command.replace("-f docker/compose.yaml", self.files)
         command = re.sub(r"\bexec (?=[rh]\d)", "exec -T ", command)
@@ -131,7 +132,7 @@ class Compose:
         return done.stdout
 
     def close(self):
-        """Nothing of it stays."""
+        """Remove all objects of the lab."""
         self.run("docker compose -f docker/compose.yaml down --volumes", check=False)
         for image in self.made.values():
             subprocess.run(["podman", "rmi", "--force", image], check=False)
@@ -141,7 +142,7 @@ class Compose:
 
 @pytest.fixture(scope="module")
 def bridges_are_wires():
-    """As the page says of hosts whose packet filter masquerades what only crosses a bridge."""
+    """Follow the page for hosts whose packet filter masquerades packets that cross a bridge."""
     filtered = "/proc/sys/net/bridge/bridge-nf-call-iptables"
     if not os.path.exists(filtered):
         yield
@@ -156,7 +157,7 @@ def bridges_are_wires():
 
 
 def write(path, text):
-    """A value of the kernel's."""
+    """Write a setting of the kernel."""
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
 
@@ -172,7 +173,8 @@ def lab(bridges_are_wires, tmp_path_factory):
 
 
 def test_the_lab_of_compose_does_what_its_page_says(lab):
-    """Up, a ping from host to host through both routers, OSPF, ports."""
+    """The lab starts, a host pings the other host through both routers, OSPF is Full, and the ports
+    are up, as the page says."""
     up, ping, ospf, ports, down = COMMANDS
     assert up.startswith("docker compose -f docker/compose.yaml up --detach")
 
@@ -185,7 +187,7 @@ def test_the_lab_of_compose_does_what_its_page_says(lab):
 
 
 def test_a_router_that_is_restarted_is_one_again(lab):
-    """`docker compose restart`: its interfaces are new ones, its namespaces too."""
+    """A router works again after `docker compose restart`, with new interfaces and namespaces."""
     ping = COMMANDS[1]
     eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "before")
 
@@ -195,8 +197,8 @@ def test_a_router_that_is_restarted_is_one_again(lab):
 
 
 def test_prometheus_of_the_lab_scrapes_both_routers_and_fills_the_dashboard(lab):
-    """As compose.yaml starts it: both targets up, the alerts' rules loaded and good, and data of
-    both routers for each panel of the dashboard, which has both to choose from."""
+    """Prometheus, as compose.yaml starts it, has both targets up, has loaded valid alert rules, and
+    has data of both routers for each panel of the dashboard, which offers both routers."""
     if "prometheus" not in lab.services:
         pytest.skip("no Prometheus: `make prometheus`")
 
@@ -227,7 +229,8 @@ def test_prometheus_of_the_lab_scrapes_both_routers_and_fills_the_dashboard(lab)
 
 
 def grafana(path, question=None):
-    """What the lab's Grafana answers to a GET, or to `question`, posted; None: nothing yet."""
+    """Return the answer of the lab's Grafana to a GET, or to a POST of `question`; None: no answer
+    yet."""
     page = urllib.request.Request(
         f"http://localhost:3000/api/{path}",
         data=question and json.dumps(question).encode(),
@@ -246,21 +249,21 @@ def grafana(path, question=None):
 
 
 def as_its_page_asks(panel):
-    """The question of a panel with all routers chosen, five minutes of them."""
+    """Return the query of a panel for all routers and the last five minutes."""
     targets = json.loads(json.dumps(panel["targets"]).replace("$instance", ".*"))
     more = {"datasource": panel["datasource"], "intervalMs": 5000, "maxDataPoints": 300}
     return {"queries": [target | more for target in targets], "from": "now-5m", "to": "now"}
 
 
 def without_data(board):
-    """{(panel, query): what Grafana says} of those that have an error, or no value at all though
-    they do not leave out what is zero."""
+    """Return {(panel, query): Grafana's answer} of the queries that have an error, or that have no
+    value although they do not leave out zeros."""
     bare = {}
     for panel in board["panels"]:
         said = grafana("ds/query", as_its_page_asks(panel))
         for target in panel["targets"]:
             result = said.get("results", {}).get(target["refId"], {"error": said})
-            # Of each series: times, values.
+            # Each series has times and values.
             columns = [frame["data"]["values"][1:] for frame in result.get("frames", [])]
             values = [v for (column,) in filter(None, columns) for v in column if v is not None]
             if "error" in result or not (values or "> 0" in target["expr"]):
@@ -269,9 +272,9 @@ def without_data(board):
 
 
 def test_grafana_of_the_lab_shows_each_panel_with_data(lab):
-    """As compose.yaml starts it: Prometheus is its data source and answers; the dashboard is there
-    as its file has it, with both routers to choose from; each panel's queries, asked as its page
-    asks them, have values and no error."""
+    """Grafana, as compose.yaml starts it, has Prometheus as its data source, which answers. It has
+    the dashboard of the file, which offers both routers. Each panel's queries, in the form of
+    Grafana's page, have values and no error."""
     if not {"grafana", "prometheus"} <= set(lab.services):
         pytest.skip("no image of Grafana, nor a Grafana in the directory that GRAFANA= names")
     board = dashboard()
@@ -293,7 +296,7 @@ def test_grafana_of_the_lab_shows_each_panel_with_data(lab):
     change = f"exec r1 vtysh -c 'conf t' -c '{route}' -c 'no {route}'"
 
     def all_have():
-        # For figures of changes.
+        # For queries of changes.
         lab.run(f"docker compose -f docker/compose.yaml {change}")
         bare = without_data(board)
         assert bare == {}
@@ -303,5 +306,5 @@ def test_grafana_of_the_lab_shows_each_panel_with_data(lab):
 
 
 def load(path):
-    """A file of YAML."""
+    """Load a YAML file."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))

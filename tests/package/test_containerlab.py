@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""docker/containerlab as docker/README.md says to run it: by containerlab itself, with podman.
+"""docker/containerlab works with the commands of docker/README.md, by containerlab with podman.
 
-containerlab writes into /etc (names of nodes) and makes a bridge: it gets an /etc and a
-network of its own, of which nothing stays. It reads /proc/modules, which a kernel without modules
-has not: strace gives it an empty file there. `make test-image` builds the image; skipped where
-there is no podman or no containerlab in PATH (or named by CONTAINERLAB).
+containerlab writes into /etc (names of nodes) and makes a bridge: it gets a temporary /etc and
+network of its own. It reads /proc/modules, which a kernel without modules lacks: strace gives it
+an empty file there. `make test-image` builds the image. The test is skipped if there is no podman,
+or no containerlab in PATH (or named by CONTAINERLAB).
 """
 
 import os
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     not (IMAGE and shutil.which("podman")), reason="no podman, or no image: `make test-image`"
 )
 
-# $1: a directory. From here on /etc, /run/netns, podman's socket and the network are ours.
+# $1: a directory. From here on /etc, /run/netns, podman's socket and the network are private.
 APART = """
 mount --make-rprivate /
 mount -t tmpfs none "$1"
@@ -49,7 +49,7 @@ exec podman system service --time=0 unix:///run/podman/podman.sock
 
 
 class Machine:
-    """podman's service, and whoever asks it, apart from this machine's /etc and network."""
+    """podman's service and its clients, separate from this machine's /etc and network."""
 
     def __init__(self, directory):
         (directory / "etc").mkdir()
@@ -64,7 +64,7 @@ class Machine:
         eventually(lambda: self.run("podman --remote info"), 20, what="podman's service answers")
 
     def run(self, command, check=True):
-        """A command line of the page, which speaks of docker. Returns what it printed."""
+        """Run a command line of the page with podman in the place of docker. Returns its output."""
         command = re.sub("^docker ", "podman ", command)
         program = f"{'' if HAS_MODULES else PAST_MODULES}{CONTAINERLAB} "
         command = re.sub("^containerlab ", program, command)
@@ -80,7 +80,7 @@ class Machine:
         return done.stdout
 
     def inside(self, node):
-        """The words before a command that is run on node `node`, with this machine's programs."""
+        """Return the prefix of a command that runs on `node` with this machine's programs."""
         show = "podman inspect --format '{{.State.Pid}}' " + node
         return ["nsenter", f"--target={self.run(show).strip()}", "--net"]
 
@@ -104,7 +104,8 @@ def machine(tmp_path):
 
 
 def test_the_lab_of_containerlab_does_what_its_page_says(machine):
-    """Deployed, a ping from host to host through both routers, TCP, ports, and all gone again."""
+    """containerlab deploys the lab; ping and TCP pass from host to host through both routers; the
+    ports are up; `destroy` removes all objects."""
     deploy, ping, ports, destroy = docs.shown_by(
         docs.ROOT / "docker" / "README.md", "test_containerlab"
     )

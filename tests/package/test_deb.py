@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Debian package in a clean Debian: installed, run as its unit would, upgraded, purged.
+"""The Debian package can be installed, run as by its unit, upgraded and purged in a clean Debian.
 
 `make test-deb` builds package and Debian root first; their paths are in DEB and DEB_ROOT.
 The root is the lower layer of an overlay in a mount namespace: tests change nothing of it.
@@ -25,7 +25,7 @@ UNIT = "/lib/systemd/system/fpm-dataplane.service"
 
 
 class Machine:
-    """A Debian of its own as far as files and the network go."""
+    """A Debian with its own files and network."""
 
     def __init__(self, lower):
         self.holder = subprocess.Popen(
@@ -33,7 +33,7 @@ class Machine:
             stdout=subprocess.PIPE,
         )
         self.holder.stdout.readline()
-        # Programs of the machine outside; what they mount vanishes with the holder.
+        # Programs of the outer machine. Their mounts vanish with the holder.
         self._in(["mount", "-t", "tmpfs", "none", "/mnt"])
         self._in(["mkdir", "/mnt/upper", "/mnt/work", "/mnt/root"])
         layers = f"lowerdir={lower},upperdir=/mnt/upper,workdir=/mnt/work"
@@ -42,7 +42,7 @@ class Machine:
             self._in(["mount", "--rbind", "/" + place, "/mnt/root/" + place])
 
     def argv(self, argv, net=True):
-        """The command line that runs `argv` here; without `net` on the outer network."""
+        """Return the command line that runs `argv` here; without `net`, on the outer network."""
         spaces = ["--mount", "--net"] if net else ["--mount"]
         env = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8",
                "DEBIAN_FRONTEND=noninteractive"]
@@ -53,7 +53,8 @@ class Machine:
         subprocess.run(["nsenter", f"--target={self.holder.pid}", "--mount", *argv], check=True)
 
     def run(self, *argv, net=True, check=True):
-        """Run to the end; what it printed. AssertionError with that, when it failed."""
+        """Run a command to its end. Return its output. If it fails, raise AssertionError with the
+        output."""
         done = subprocess.run(self.argv(argv, net), capture_output=True, text=True, timeout=600)
         assert done.returncode == 0 or not check, f"{argv}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -94,7 +95,7 @@ def unit_says(machine, key):
 
 @pytest.fixture
 def service(machine, tmp_path):
-    """The daemon with the unit's program, capabilities, privileges and group."""
+    """Run the daemon with the unit's program, capabilities, privileges and group."""
     capabilities = unit_says(machine, "CapabilityBoundingSet").lower().split()
     bound = ",".join(["-all", *("+" + c.removeprefix("cap_") for c in capabilities)])
     group = unit_says(machine, "Group")
@@ -114,8 +115,8 @@ def service(machine, tmp_path):
 
 
 def test_lintian_has_no_errors():
-    """None suppressed, none overridden. The project has no mail address: what stands there is of
-    `.invalid`, which nobody can have (RFC 2606, 2)."""
+    """lintian reports no error, and none is suppressed or overridden. The project has no mail
+    address: the address in the package is below `.invalid`, which does not exist (RFC 2606, 2)."""
     done = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", DEB],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -124,7 +125,7 @@ def test_lintian_has_no_errors():
 
 def test_installation_starts_and_enables_nothing(machine):
     assert machine.run("systemctl", "is-enabled", "fpm-dataplane", check=False) == "disabled\n"
-    # Of those whose root is this one; /proc has containers' as well.
+    # Only processes with this root; /proc also has those of containers.
     ours = 'r=$(stat -Lc %d:%i /); for p in /proc/[0-9]*; do ' \
         '[ "$(stat -Lc %d:%i $p/root)" != "$r" ] || readlink $p/exe; done'
     running = machine.run("sh", "-c", ours, check=False)
@@ -147,7 +148,8 @@ def test_manual_page_and_completion_are_installed(machine):
 
 
 def test_the_pages_of_the_manual_and_what_they_name_are_installed(machine):
-    """All of them, flat; the alerts and the dashboard among the examples."""
+    """All pages of the manual are installed in one folder. The alerts and the dashboard are among
+    the examples."""
     below = ROOT / "fpm-dataplane"
     pages = [ROOT / "README.md", *below.glob("doc/*.md"), *below.glob("manual/*.md")]
     there = machine.run("ls", DOC, f"{DOC}/examples").split()
@@ -177,7 +179,7 @@ def test_runs_with_what_the_unit_leaves_it(machine, service):
 
 
 def newer(tmp_path):
-    """The same package, of a later version."""
+    """Make the same package with a later version."""
     tree = str(tmp_path / "tree")
     subprocess.run(["dpkg-deb", "-R", DEB, tree], check=True)
     control = f"{tree}/DEBIAN/control"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The container image: the lab of docker/containerlab's file, out of that file, deployed as
-containerlab does it, which Debian does not have (with itself: test_containerlab.py).
+"""The container image works in the lab of docker/containerlab. The test reads the lab's file and
+deploys it as containerlab does, because Debian has no containerlab (test_containerlab.py uses it).
 
 Containers start without a network; the ends of veth pairs are moved into them while their
 entrypoint waits (CLAB_INTFS), and then the file's commands run in them. `make test-image` builds
-the image and names it in IMAGE; skipped where there is no podman.
+the image and names it in IMAGE. The tests are skipped if there is no podman.
 """
 
 import json
@@ -27,10 +27,10 @@ IMAGE = os.environ.get("IMAGE", "")
 CLAB = docs.ROOT / "docker" / "containerlab" / "two-routers.clab.yaml"
 TOPOLOGY = yaml.safe_load(CLAB.read_text(encoding="utf-8"))["topology"]
 PAGE = (docs.ROOT / "docker/README.md").read_text(encoding="utf-8")
-# Unlike any other on this machine.
+# A name that no other object on this machine has.
 MARK = f"fi{os.getpid() % 100000}"
 INSIDE = ["ip", "netns", "exec"]
-# Of a link that the file says nothing of.
+# The MTU of a link that the file does not configure.
 CONTAINERLABS_MTU = 9500
 
 pytestmark = pytest.mark.skipif(
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Node:
-    """A node of the file, as containerlab starts it: privileged, told how many links it has."""
+    """A node of the file, as containerlab starts it: privileged, with the number of its links."""
 
     def __init__(self, node):
         self.name, self.said = MARK + node, TOPOLOGY["nodes"][node]
@@ -67,13 +67,13 @@ class Node:
         self.attach()
 
     def attach(self):
-        """Its network namespace gets its name."""
+        """Give the node's network namespace the name of the node."""
         pid = netns.command(["podman", "inspect", "--format", "{{.State.Pid}}", self.name])
         netns.delete(self.name)
         netns.command(["ip", "netns", "attach", self.name, pid.strip()])
 
     def configure(self):
-        """The commands of the file."""
+        """Run the commands of the file."""
         for command in self.said.get("exec", []):
             self.run(*shlex.split(command))
 
@@ -88,7 +88,7 @@ class Node:
         return done.stdout + done.stderr
 
     def is_healthy(self):
-        """HEALTHCHECK, as podman runs it."""
+        """Return True if the HEALTHCHECK succeeds, as podman runs it."""
         done = subprocess.run(["podman", "healthcheck", "run", self.name], check=False)
         return done.returncode == 0
 
@@ -98,7 +98,7 @@ class Node:
 
 
 def cable(link):
-    """A link of the file, up at both ends."""
+    """Make a link of the file, up at both ends."""
     (a, dev_a), (b, dev_b) = (end.split(":") for end in link["endpoints"])
     mtu = ["mtu", str(link.get("mtu", CONTAINERLABS_MTU))]
     netns.command(["ip", "link", "add", dev_a, *mtu, "netns", MARK + a, "type", "veth",
@@ -109,7 +109,7 @@ def cable(link):
 
 @pytest.fixture(scope="module")
 def lab():
-    """{1: r1, 2: r2}, of which each can reach the other's LAN."""
+    """Yield {1: r1, 2: r2}. Each can reach the other's LAN."""
     nodes = {}
     try:
         for node in TOPOLOGY["nodes"]:
@@ -142,7 +142,7 @@ def lab():
 
 
 def ping(count, address):
-    """From host 1. Returns how many were answered."""
+    """Ping from host 1. Returns the number of answers."""
     said = netns.run(
         f"{MARK}h1",
         ["ping", "-c", str(count), "-i", "0.02", "-W", "1", address],
@@ -160,8 +160,9 @@ def test_hosts_reach_each_other_through_both_dataplanes(lab, address):
 
 
 def test_tcp_passes(lab):
-    """Ends with `tx off`: net_af_packet hands over what the kernel left unfinished. And with the
-    ports' MTU: a host of containerlab's own sends what nobody takes."""
+    """TCP passes. The hosts have `tx off`, because net_af_packet passes on checksums that the
+    kernel left unfinished. They have the ports' MTU, because a host with containerlab's default MTU
+    sends packets that are too long for the ports."""
     eventually(lambda: ping(1, "10.30.2.10"), 30, what="the host answers")
     h1, h2 = ([*INSIDE, f"{MARK}{host}"] for host in ("h1", "h2"))
 
@@ -169,19 +170,19 @@ def test_tcp_passes(lab):
 
 
 def test_health_and_names(lab):
-    """What `docker exec` shows: TAPs of the names asked for, and a healthy container."""
+    """`docker exec` shows TAPs with the names of the file, and the container is healthy."""
     for router in lab.values():
         assert [p["name"] for p in router.show("ports")] == ["core", "lan"]
         assert router.is_healthy()
 
 
 def test_who_is_root_is_told_by_the_page(lab):
-    """One look at all processes: FRR's daemons are frr's, root's are those that the page names,
-    and the dataplane's root is one without most capabilities."""
+    """FRR's daemons run as user frr. The processes of root are those that the page names, and the
+    dataplane runs as root without most capabilities."""
     said = re.search(r"\*\*Users\.\*\* (.*?)run\s+as\s+user\s+frr", PAGE, re.S)[1]
     rows = netns.command(["podman", "top", lab[1].name, "user", "comm", "capeff"]).splitlines()[1:]
     of = {"root": set(), "frr": set()}
-    health = {"sh", "fpmctl", "vtysh"}  # where podman has a systemd that asks for it
+    health = {"sh", "fpmctl", "vtysh"}  # if podman has a systemd that runs the check
     for user, name, capabilities in (row.split(None, 2) for row in rows):
         of[user].add(name)
         if name == "fpm-dataplane":
@@ -194,7 +195,8 @@ def test_who_is_root_is_told_by_the_page(lab):
 
 
 def test_health_is_that_of_zebra_and_of_the_dataplane(lab):
-    """Dead and not started again: unhealthy. (watchfrr does nothing in its first minute.)"""
+    """A container whose zebra or dataplane is dead and not restarted is unhealthy. (watchfrr does
+    nothing in its first minute.)"""
     for keeper, kept in (("watchfrr", "zebra"), ("fpm-supervise", "fpm-dataplane")):
         lab[1].run("pkill", "-STOP", "-x", keeper)
         lab[1].run("pkill", "-9", "-x", kept)
@@ -205,7 +207,7 @@ def test_health_is_that_of_zebra_and_of_the_dataplane(lab):
 
 
 def test_a_killed_dataplane_comes_back(lab):
-    """fpm-supervise starts it again; OSPF has not noticed."""
+    """fpm-supervise restarts a killed dataplane. OSPF loses no adjacency."""
     router = lab[1]
     up = router.run("vtysh", "-c", "show ip ospf neighbor json")
     router.run("pkill", "-9", "-x", "fpm-dataplane")
@@ -218,8 +220,8 @@ def test_a_killed_dataplane_comes_back(lab):
 
 
 def test_stop_is_quick_and_clean_and_start_begins_where_it_was(lab):
-    """SIGTERM ends it within the ten seconds that docker gives, with exit code 0. Started again,
-    and cabled, it has the configuration that was written: FRR_CONF is what it began with.
+    """SIGTERM ends the container with exit code 0 within the ten seconds that docker allows. After
+    a start with cables it has the configuration that was written, not the first one of FRR_CONF.
     """
     router = lab[2]
     router.run("vtysh", "-c", "conf t", "-c", "ip route 192.0.2.0/24 blackhole",
@@ -243,7 +245,7 @@ def test_stop_is_quick_and_clean_and_start_begins_where_it_was(lab):
 
 
 def test_without_rights_it_says_so():
-    """`docker run` without --privileged: a sentence, and exit code 2."""
+    """`docker run` without --privileged prints a sentence and has exit code 2."""
     done = subprocess.run(["podman", "run", "--rm", "--network", "none", IMAGE],
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 2
@@ -252,20 +254,21 @@ def test_without_rights_it_says_so():
 
 
 def megabytes(image):
-    """Its size."""
+    """Return the size of the image."""
     words = ["podman", "image", "inspect", "--format", "{{.Size}}", image]
     return int(netns.command(words)) / 1e6
 
 
 def packages(image):
-    """Names of Debian's packages in it."""
+    """Return the names of Debian's packages in the image."""
     words = ["dpkg-query", image, "--show", "--showformat", "${Package}\n"]
     run = ["podman", "run", "--rm", "--network", "none", "--entrypoint"]
     return set(netns.command([*run, *words]).split())
 
 
 def test_the_image_is_as_small_as_its_page_says():
-    """What it adds to Debian's own; nobody's service manager, no compiler."""
+    """The image adds no more to Debian's image than its page says. It has no service manager and no
+    compiler."""
     (said,) = re.findall(r"\*\*Size\.\*\* (\d+) MB more", PAGE)
 
     ours = megabytes(IMAGE) - megabytes("docker.io/library/debian:bookworm-slim")
@@ -277,7 +280,8 @@ def test_the_image_is_as_small_as_its_page_says():
 
 
 def test_an_image_with_drivers_has_them_and_is_as_large_as_its_page_says():
-    """`--build-arg DRIVERS=`: the page's two, and all."""
+    """An image with `--build-arg DRIVERS=`, of the page's two drivers or of all, has the drivers
+    and the size of the page."""
     some, most, said = re.search(
         r'DRIVERS="([^"]+)"`, for\s+example,[^`]*`DRIVERS="([^"]+)"`\s+\((\d+)\s+MB', PAGE
     ).groups()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab of README.md and of the quick start on a clean Debian 12: each command as it stands,
-`apt-get` included, on the packages that debootstrap installs, in a network namespace and a file
-system of its own."""
+"""The commands of README.md and of the quick start work on a clean Debian 12. Each runs unchanged,
+`apt-get` included, on the packages that debootstrap installs, in a separate network namespace and
+file system."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ from lib import docs
 from lib.wait import PATIENCE, eventually
 
 HOME = "/root/fpm-dataplane"
-MINUTES = 10  # from README to why a packet is dropped
+MINUTES = 10  # from README to the reason of a dropped packet
 PAGES = [docs.ROOT / "README.md", docs.ROOT / "fpm-dataplane/manual/quickstart.md"]
 BLOCKS = [b for page in PAGES for b in docs.blocks(page) if b.place == "lab"]
 
 
 @pytest.fixture
 def clean():
-    """A Debian in which nothing is but this project's files."""
+    """Yield a Debian with only this project's files."""
     machine = Machine(os.environ["DEB_ROOT"])
     try:
         machine.run("mkdir", HOME)
@@ -37,7 +37,8 @@ def clean():
 
 
 def do(machine, command):
-    """Run it there, the outer network being the way to Debian's servers: (exit code, text)."""
+    """Run a command there, on the outer network to reach Debian's servers. Return (exit code,
+    text)."""
     argv = machine.argv(["sh", "-c", f"cd {HOME} && {command}"], net=False)
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, timeout=1200)  # fmt: skip
@@ -45,8 +46,9 @@ def do(machine, command):
 
 
 def test_a_newcomer_gets_from_readme_to_a_reason_for_a_drop(clean):
-    """A running lab, a second scenario, a dropped packet and its reason; the output is as the pages
-    have it. All commands together take less than ten minutes; the time of each block is printed."""
+    """A newcomer gets a running lab, a second scenario, a dropped packet and its reason. The output
+    is that of the pages. All commands together take less than ten minutes. The test prints the time
+    of each block."""
     begin = time.monotonic()
     assert "apt-get" in BLOCKS[0].text and len(BLOCKS) >= 6
     assert all(any(b.page == page for b in BLOCKS) for page in PAGES)

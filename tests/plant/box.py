@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs programs that may do anything, as root, apart from the machine: with their own
-processes, mounts, network and memory limit. When the box ends, all of it is gone."""
+"""Runs programs that may do anything, as root, isolated from the machine: with their own process
+ids, mounts, network and memory limit. When the box ends, all its processes have ended."""
 
 import contextlib
 import ctypes
@@ -40,7 +40,7 @@ shift 3
 
 
 def why_not():
-    """One sentence why there can be no box here, or None."""
+    """Return the reason why there can be no box here in one sentence, or None."""
     if os.geteuid() != 0:
         return "a fault runs as root, in namespaces of its own: that needs root"
     done = subprocess.run(
@@ -53,7 +53,8 @@ def why_not():
 
 
 class Box:
-    """One at a time of a number: two boxes of different numbers share no process id."""
+    """A box. At most one of a number runs at a time; boxes of different numbers share no process
+    id."""
 
     def __init__(self, number):
         self.number, self.group, self._end = number, "", None
@@ -72,7 +73,8 @@ class Box:
         self._end.close()
 
     def sweep(self):
-        """Remove the memory groups that tests made in ours; their processes are ending."""
+        """Remove the memory groups that tests made in this box's group; their processes are
+        ending."""
         for _ in range(100):
             for folder, _, _ in os.walk(self.group, topdown=False):
                 with contextlib.suppress(OSError):
@@ -83,7 +85,7 @@ class Box:
             time.sleep(0.1)
 
     def run(self, tree, argv, limit, env=None, log=None):
-        """Run a command in the folder `tree`; (exit code, output). Code None: it was killed,
+        """Run a command in the folder `tree`. Return (exit code, output). Code None: it was killed,
         because it took longer than `limit` seconds. Output goes to the file `log` if named.
         """
         words = ["unshare", "--pid", "--fork", "--mount", "--net", "--ipc", "--mount-proc"]
@@ -100,11 +102,11 @@ _stopped = threading.Event()
 
 
 class Stopped(Exception):
-    """All ends: a command was killed for that."""
+    """The program ends: stop() killed a command."""
 
 
 def stop():
-    """Kill the commands that run, and let none start."""
+    """Kill the commands that run. Prevent the start of others."""
     _stopped.set()
     with _lock:
         for process in _running:
@@ -112,8 +114,8 @@ def stop():
 
 
 def call(argv, cwd, env, limit=None):
-    """Run a command; (exit code, output). Code None: it took longer than `limit` seconds. It ends
-    with us; Ctrl-C at the terminal is for us alone."""
+    """Run a command. Return (exit code, output). Code None: it took longer than `limit` seconds.
+    The command ends with this process. Ctrl-C at the terminal reaches only this process."""
     with _lock:
         if _stopped.is_set():
             raise Stopped
@@ -145,7 +147,7 @@ def call(argv, cwd, env, limit=None):
 
 
 class Said(threading.Thread):
-    """Reads what a process says, and keeps the end of it. One that says too much is killed."""
+    """Reads the output of a process and keeps its end. Kills a process with too much output."""
 
     def __init__(self, process):
         super().__init__(daemon=True)
@@ -153,7 +155,7 @@ class Said(threading.Thread):
         self.start()
 
     def run(self):
-        """Until all have closed it."""
+        """Read until all processes have closed the pipe."""
         n = 0
         while octets := self._process.stdout.read1(1 << 16):
             n += len(octets)
@@ -168,7 +170,7 @@ def _end_with_us():
 
 
 class Tree:
-    """A copy of the sources, in which things are built, and faults planted."""
+    """A copy of the sources for builds and planted faults."""
 
     def __init__(self, root, make):
         self.root, self._make = root, make
@@ -176,8 +178,8 @@ class Tree:
         self._planted = None
 
     def copy(self, source):
-        """Copy what is the project's from another tree; a file that is the same stays as it is,
-        so that nothing is built again because of it."""
+        """Copy the project's files from another tree. An equal file is not written, so that make
+        does not build its objects again."""
         self.root.mkdir(parents=True, exist_ok=True)
         wanted = set(files_of(source))
         for path in files_of(self.root):
@@ -191,26 +193,26 @@ class Tree:
                 and new.read_bytes() == old.read_bytes()
             ):
                 continue
-            # What was built of another text is older than this one, or there is nothing yet.
+            # An object of the old text is older than the new file, or there is no object yet.
             copy = shutil.copy if os.path.lexists(new) else shutil.copy2
             new.parent.mkdir(parents=True, exist_ok=True)
             new.unlink(missing_ok=True)
             copy(old, new, follow_symlinks=False)
 
     def make(self, *words):
-        """(whether make succeeded, what it said)."""
+        """Run make. Return (True if it succeeded, its output)."""
         code, said = call([*self._make, *words], self.root, clean_environment())
         return code == 0, said
 
     def plant(self, fault):
-        """Plant one fault; the next restore() takes it away."""
+        """Plant one fault. The next restore() removes it."""
         self.restore()
         path = self.root / fault.file
         self._planted = (path, path.read_bytes())
         path.write_bytes(fault.planted(self._planted[1]))
 
     def restore(self):
-        """Put back what the file was."""
+        """Restore the file's text."""
         if self._planted:
             path, text = self._planted
             path.write_bytes(text)
@@ -218,13 +220,13 @@ class Tree:
 
 
 def clean_environment():
-    """Ours, without what a make that called us wants of those it calls."""
+    """Return our environment without the variables of a make that called us."""
     mine = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "BUILD", "N", "SEED", "T")
     return {key: value for key, value in os.environ.items() if key not in mine}
 
 
 def files_of(root):
-    """All files of a tree, relative to it, but for what is built."""
+    """Return all files of a tree, relative to it, except the built files."""
     found = []
     for folder, below, names in os.walk(root):
         here = os.path.relpath(folder, root)

@@ -27,12 +27,12 @@ __sanitizer_cov_trace_pc(void)
 	size_t at =
 		(size_t)((const char *)__builtin_return_address(0) - __executable_start);
 
-	/* Most blocks are entered again and again: a write each time would be slower. */
+	/* Most blocks are entered many times: a write each time would be slower. */
 	if (notes != NULL && notes[at / 4] == 0)
 		notes[at / 4] = 1;
 }
 
-/* The first of all constructors, before the privileges are given up. */
+/* Run as the first of all constructors, before the daemon drops its privileges. */
 __attribute__((constructor(101))) static void
 notes_open(void)
 {

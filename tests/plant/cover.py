@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which line of the product is executed by which test: by unit programs, and by single cases of
-the system tests. What was found out is kept in build/plant/cover/ until the product changes; of a
-test, until its file changes."""
+"""Map the lines of the product to the tests that execute them: unit programs and single cases of
+the system tests. The map is kept in build/plant/cover/ until the product changes. The part of a
+test is kept until its file changes."""
 
 import base64
 import bisect
@@ -20,11 +20,11 @@ import faults
 
 FLAGS = "CFLAGS_release=-Og -g -fsanitize-coverage=trace-pc"
 FETCHED = ("frr-root", "prometheus")  # in build/, by `make`; some system tests use them
-UNIT_S, SYSTEM_S = 900, 2400  # that a unit program, a file of system tests may take
+UNIT_S, SYSTEM_S = 900, 2400  # limits for a unit program and for a file of system tests
 
 
 def digest(root, paths):
-    """A hash of files."""
+    """Return a hash of files."""
     found = hashlib.sha256()
     for path in sorted(map(str, paths)):
         found.update(path.encode() + b"\0" + Path(root, path).read_bytes() + b"\0")
@@ -32,12 +32,12 @@ def digest(root, paths):
 
 
 def of_product(root):
-    """A hash of the product's C code and of how it is built."""
+    """Return a hash of the product's C code and of its build rules."""
     return digest(root, [*faults.sources(root), *faults.headers(root), "Makefile"])
 
 
 class Code:
-    """Where the blocks of a program are, and of which lines they are made."""
+    """The addresses of a program's blocks, and the lines of each block."""
 
     def __init__(self, program):
         said = subprocess.run(
@@ -49,7 +49,7 @@ class Code:
         rows = re.findall(
             r"^ *([0-9a-f]+):\s+call.*<__sanitizer_cov_trace_pc(.*)>$", said, re.M
         )
-        # A call is 5 octets long; notes are by the address behind it.
+        # A call is 5 octets long. A note belongs to the address behind the call.
         self.starts = [int(at, 16) for at, _ in rows]
         heads = [int(at, 16) for at in re.findall(r"^([0-9a-f]+) <.*>:$", said, re.M)]
         base = int(
@@ -74,7 +74,8 @@ class Code:
 
     @staticmethod
     def _rows(program):
-        """(address, file, line) of the product's lines. Tables of lines name the file of a unit
+        """Yield (address, file, line) of the product's lines. Tables of lines name the file of a
+        unit
         without its folder: the units' own names are in the same order."""
         run = lambda *words: subprocess.run(  # noqa: E731
             ["objdump", *words, program], capture_output=True, text=True, check=True
@@ -95,7 +96,7 @@ class Code:
         return rows
 
     def executed(self, notes):
-        """{file: mask}: bit n is line n, of the blocks that were entered."""
+        """Return {file: mask} of the blocks that were entered: bit n is line n."""
         masks = {}
         for found in re.finditer(rb"[^\0]", notes):
             for file, line in self.lines[self.block_of[found.start()]]:
@@ -103,7 +104,7 @@ class Code:
         return masks
 
     def all(self):
-        """The same, of all blocks."""
+        """Return {file: mask} of all blocks."""
         masks = {}
         for rows in self.lines:
             for file, line in rows:
@@ -112,7 +113,7 @@ class Code:
 
 
 def merged(one, other):
-    """Both."""
+    """Return the union of two {file: mask}."""
     return {
         file: one.get(file, 0) | other.get(file, 0) for file in one.keys() | other.keys()
     }
@@ -127,11 +128,11 @@ class Case:
         self.n_lines = sum(mask.bit_count() for mask in self.masks.values()) or 1
 
     def executes(self, file, lines):
-        """Does it execute one of the lines (a mask)?"""
+        """Return True if the case executes one of the lines (a mask)."""
         return bool(self.masks.get(file, 0) & lines)
 
     def share(self, file):
-        """How much of all it executes is in that file."""
+        """Return the fraction of the case's executed lines that are in `file`."""
         return self.masks.get(file, 0).bit_count() / self.n_lines
 
 
@@ -143,7 +144,7 @@ class Map:
         self.unit, self.system, self.code = {}, {}, {}
 
     def read(self):
-        """Take what was found out."""
+        """Read the files of the map."""
         for path in sorted(self.folder.glob("*/*.json.gz")):
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 found = json.load(file)
@@ -153,15 +154,17 @@ class Map:
         return self
 
     def lines_of(self, fault):
-        """The lines with code of a fault, a mask: else the nearest before."""
+        """Return the lines of a fault that have code, as a mask. If none has, the nearest line
+        before."""
         code = self.code.get(fault.file, 0)
         lines = code & ((1 << fault.last_line + 1) - (1 << fault.line))
         before = code & ((1 << fault.line) - 1)
         return lines or (1 << before.bit_length() - 1 if before else 0)
 
     def cases(self, kind, fault):
-        """Those that pass without a fault and execute a line of it, best first: of each file the
-        two that look at the faulty file most, then two more, and so on."""
+        """Return the cases that pass without the fault and execute a line of it, the best first: of
+        each file of tests the two cases with the largest share in the faulty file, then two more,
+        and so on."""
         lines = self.lines_of(fault)
         found = [
             c
@@ -178,7 +181,7 @@ class Map:
 
 
 def write(path, content, cases, code):
-    """Keep what was found out about a file of tests."""
+    """Write the results of a file of tests."""
     path.parent.mkdir(parents=True, exist_ok=True)
     row = {
         "content": content,
@@ -193,7 +196,7 @@ def write(path, content, cases, code):
 
 
 def known(path, content):
-    """Was it found out, and has the test not changed since?"""
+    """Return True if the map has this test and the test has not changed since."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return json.load(file)["content"] == content
@@ -202,14 +205,15 @@ def known(path, content):
 
 
 class Maker:
-    """Finds out, in a tree that was built for it (`tree`: box.Tree)."""
+    """Makes the map in a tree that was built for it (`tree`: box.Tree)."""
 
     def __init__(self, tree, folder, unit_programs):
         self.tree, self.folder, self.programs = tree, folder, unit_programs
         self._code = {}
 
     def jobs(self):
-        """[(whether it runs alone or None, name, function(box))] of what is not known yet."""
+        """Return [(True if it runs alone, or None; name; function(box))] of the tests not yet
+        known."""
         root, found = self.tree.root, []
         helpers = sorted(
             p.relative_to(root)
@@ -235,13 +239,13 @@ class Maker:
         return found
 
     def code(self, program):
-        """Code of a program."""
+        """Return the Code of a program."""
         if program not in self._code:
             self._code[program] = Code(program)
         return self._code[program]
 
     def lines(self, notes, where):
-        """(masks executed, masks of all code) of {program: notes} as plant_plugin.py has them."""
+        """Return (masks executed, masks of all code) of {program: notes} of plant_plugin.py."""
         done, there = {}, {}
         for program, text in notes.items():
             path = self.tree.root / "build/release" / where / program
@@ -327,7 +331,7 @@ PYTEST = [
 
 
 def read_told(path):
-    """Rows that plant_plugin.py wrote."""
+    """Return the rows that plant_plugin.py wrote."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:

@@ -2,7 +2,7 @@
 """Lists the faults that can be planted in the product's C code: small changes of one place
 each, found in clang's syntax tree, so that the changed file compiles.
 
-KINDS names the kinds of faults, OF_NO_EFFECT the places that are left out and why.
+KINDS names the kinds of faults; OF_NO_EFFECT the places that are left out, with the reasons.
 """
 
 import bisect
@@ -58,7 +58,7 @@ ASSERTS = re.compile(
     r"assert|static_assert|_Static_assert|ASSERT_\w+|RTE_ASSERT|"
     r"RTE_BUILD_BUG_ON|BUILD_BUG_ON"
 )
-# Enumerations of reasons for which packets leave the fast path.
+# The enumerations of the reasons for which packets leave the fast path.
 REASONS = re.compile(r"(DROP|PUNT)_\w+")
 ORDERS = re.compile(
     rb"\b(memory_order_|__ATOMIC_)(?:release|acquire|consume|acq_rel|seq_cst)\b", re.I
@@ -83,38 +83,39 @@ class Fault:
     function: str
 
     def folder(self):
-        """The folder that the fault counts for."""
+        """Return the folder for which the fault counts."""
         return os.path.dirname(self.file)
 
     def planted(self, text):
-        """The file's text with the fault; as many lines as before."""
+        """Return the file's text with the fault. The number of lines does not change."""
         old = text[self.start : self.end]
         new = self.new + b"\n" * max(0, old.count(b"\n") - self.new.count(b"\n"))
         return text[: self.start] + new + text[self.end :]
 
     def name(self):
-        """A short name, the same as long as the change and the text around it are."""
+        """Return a short name. It is the same while the change and the text around it are the
+        same."""
         text = f"{self.file}:{self.function}:{self.line}:{self.start}:{self.kind}:".encode()
         return hashlib.sha256(text + self.new).hexdigest()[:8]
 
 
 def sources(root):
-    """The C files of the product, relative to `root`."""
+    """Return the C files of the product, relative to `root`."""
     found = [p for f in FOLDERS for p in Path(root, f).rglob("*.c")]
     return sorted(str(p.relative_to(root)) for p in found)
 
 
 def headers(root):
-    """Its headers."""
+    """Return the headers of the product."""
     found = [p for f in FOLDERS for s in ("*.h", "*.def") for p in Path(root, f).rglob(s)]
     return sorted(str(p.relative_to(root)) for p in found)
 
 
 def of_tree(root, flags, files=None):
-    """(faults, {reason of OF_NO_EFFECT: how many were left out}), sorted, of all `files`.
+    """Return (faults, {reason of OF_NO_EFFECT: number left out}), sorted, of all `files`.
 
     flags   of the compiler, as the Makefile has them; `root` is where they are relative to
-    files   C files; their headers are looked at as well. None: all of the product's
+    files   C files; their headers are searched too. None: all files of the product
     """
     files = sources(root) if files is None else files
     faults, left_out, broken = set(), set(), []
@@ -129,18 +130,18 @@ def of_tree(root, flags, files=None):
         pool.shutdown(cancel_futures=True)
     if broken:
         raise ValueError("clang cannot parse: " + "; ".join(broken))
-    # One place, seen from several C files with different types, counts once.
+    # A place that several C files see with different types counts once.
     return sorted(faults), collections.Counter(why for *_, why in left_out)
 
 
 def _ignore_keys():
-    """Ctrl-C is for the process that waits for this one."""
+    """Ignore Ctrl-C: the parent process handles it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def flags_of(path, flags):
-    """clang's words: it does not know `#pragma GCC target` of the files for AVX."""
+    """Return the flags for clang, which does not know `#pragma GCC target` of the files for AVX."""
     words = [f for f in flags if not f.startswith("-W")]
     if "avx" in path:
         words += ["-mavx2", "-mbmi", "-mbmi2", "-mpopcnt"]
@@ -156,8 +157,9 @@ def flags_of(path, flags):
 
 
 def of_file(root, flags, path):
-    """(faults, {(file, offset, reason)} left out, what clang says) of a file and its headers."""
-    from clang import cindex  # here: only who plants needs the package
+    """Return (faults, {(file, offset, reason)} left out, clang's messages) of a file and its
+    headers."""
+    from clang import cindex  # here, because only `make plant` needs the package
 
     os.chdir(root)
     unit = cindex.Index.create().parse(
@@ -174,7 +176,7 @@ def of_file(root, flags, path):
 
 
 class Text:
-    """The octets of a file, and which of them are comments and strings."""
+    """The octets of a file, and the places of its comments and strings."""
 
     def __init__(self, path):
         self.octets = Path(path).read_bytes()
@@ -186,7 +188,7 @@ class Text:
         self.macros = []  # sorted (start, end, name) of the macros that are used
 
     def line(self, offset):
-        """The number of the line an offset is in."""
+        """Return the number of the line that has the offset."""
         return bisect.bisect_right(self.starts, offset)
 
 
@@ -220,17 +222,17 @@ class Tree:
         }
         self.wrappers = {kind.UNEXPOSED_EXPR, kind.PAREN_EXPR, kind.CSTYLE_CAST_EXPR}
 
-    # -- where things are --
+    # -- places --
 
     def text_of(self, name):
-        """Text of a file of the product, None of another's."""
+        """Return the Text of a file of the product, or None for another file."""
         if name not in self.texts:
             ours = not os.path.isabs(name) and name.split("/")[0] in FOLDERS
             self.texts[name] = Text(name) if ours else None
         return self.texts[name]
 
     def functions(self, unit):
-        """Look at each function that is defined in a file of ours."""
+        """Walk each function that a file of the product defines."""
         functions, macros = [], collections.defaultdict(list)
         for cursor in unit.get_children():
             place = cursor.location.file
@@ -254,20 +256,21 @@ class Tree:
                 self.orders()
 
     def span(self, cursor):
-        """(start, end) of a cursor in its file."""
+        """Return (start, end) of a cursor in its file."""
         at = cursor.extent
         return at.start.offset, at.end.offset
 
     def octets(self, span):
-        """The text there."""
+        """Return the text of the span."""
         return self.text.octets[span[0] : span[1]]
 
     def code(self, span):
-        """The text there without comments."""
+        """Return the text of the span without comments."""
         return self.text.code[span[0] : span[1]].strip()
 
     def macro_around(self, span):
-        """Name of the outermost macro that `span` is a part of, but not the whole; else None."""
+        """Return the name of the outermost macro of which `span` is a part, but not the whole; else
+        None."""
         after = bisect.bisect_right(self.text.macros, (span[0], 1 << 40, ""))
         for start, end, name in self.text.macros[max(0, after - 12) : after]:
             if (
@@ -279,10 +282,10 @@ class Tree:
                 return name
         return None
 
-    # -- what is collected --
+    # -- the collection --
 
     def add(self, kind, span, new):
-        """A fault, unless the place says that it has no effect, or none that can be told."""
+        """Add a fault, unless at this place it has no effect or no visible effect."""
         if self.octets(span) == new:
             return  # its type has no other
         macro = self.macro_around(span)
@@ -306,7 +309,7 @@ class Tree:
     # -- the walk --
 
     def walk(self, cursor, parent, mute=None):
-        """Look at a cursor and all below it. mute: why no fault there has an effect."""
+        """Walk a cursor and all below it. mute: the reason why no fault there has an effect."""
         kind = cursor.kind
         if kind == self.kind.CALL_EXPR and LOGS.fullmatch(cursor.spelling or ""):
             mute = "log"
@@ -326,18 +329,18 @@ class Tree:
                 look(cursor, children)
         for n, child in enumerate(children):
             if kind == self.kind.CASE_STMT and n == 0:
-                continue  # a label: another one would be there twice
+                continue  # a label: another value would be there twice
             self.walk(child, cursor, mute)
 
     def says_only(self, cursor):
-        """Is this an `if` all of whose branches only log?"""
+        """Return True if this is an `if` whose branches only log."""
         if cursor.kind != self.kind.IF_STMT:
             return False
         branches = list(cursor.get_children())[1:]
         return bool(branches) and all(map(self.only_logs, branches))
 
     def only_logs(self, cursor):
-        """Is this a call that logs, or a block of such?"""
+        """Return True if this is a call that logs, or a block of such calls."""
         if cursor.kind == self.kind.COMPOUND_STMT:
             children = list(cursor.get_children())
             return bool(children) and all(map(self.only_logs, children))
@@ -347,7 +350,7 @@ class Tree:
         )
 
     def is_statement(self, cursor, parent):
-        """Is an expression used as a statement?"""
+        """Return True if the expression is a statement."""
         if parent.kind not in self.blocks or not cursor.kind.is_expression():
             return False
         children = list(parent.get_children())
@@ -362,7 +365,7 @@ class Tree:
     # -- kinds --
 
     def statement(self, cursor, children):
-        """A statement that is not made: of which kind depends on what it does."""
+        """Remove a statement. The kind of the fault depends on the effect of the statement."""
         span = self.span(cursor)
         code = self.code(span)
         called = re.match(rb"(?:\(void\)\s*)?(\w+)\s*\(", code)
@@ -404,7 +407,7 @@ class Tree:
                 )
 
     def points(self, children):
-        """Is the first argument of an atomic store the address of a pointer?"""
+        """Return True if the first argument of an atomic store is the address of a pointer."""
         for child in children:
             kind = child.type.get_canonical()
             if kind.kind == self.type.POINTER and "*" in kind.get_pointee().spelling:
@@ -412,7 +415,8 @@ class Tree:
         return False
 
     def in_memory(self, cursor):
-        """Does an expression name an object that others see: no variable of the function?"""
+        """Return True if an expression names an object that other functions see, not a local
+        variable."""
         while cursor.kind in self.wrappers:
             inner = list(cursor.get_children())
             if not inner:
@@ -427,21 +431,21 @@ class Tree:
         return True
 
     def between(self, left, right):
-        """The operator between two operands; b"" if a macro hides it."""
+        """Return the operator between two operands; b"" if a macro hides it."""
         return self.code((left.extent.end.offset, right.extent.start.offset))
 
     def if_(self, cursor, children):
-        """Its condition."""
+        """Invert the condition of an `if`."""
         if self.octets(self.span(cursor)).startswith(b"if"):
             self.invert(children[0])
 
     def choice(self, cursor, children):
-        """Its condition."""
+        """Invert the condition of a `?:`."""
         if self.between(*children[:2]) == b"?":
             self.invert(children[0])
 
     def return_(self, cursor, children):
-        """A function that answers yes or no."""
+        """Invert the result of a function that returns a truth value."""
         if not children:
             return
         value = self.bare(children[0])
@@ -453,7 +457,7 @@ class Tree:
             self.invert(children[0])
 
     def bare(self, cursor):
-        """An expression without the conversions and parentheses around it."""
+        """Return an expression without the conversions and parentheses around it."""
         while cursor.kind in (self.kind.UNEXPOSED_EXPR, self.kind.PAREN_EXPR):
             inner = list(cursor.get_children())
             if len(inner) != 1:
@@ -462,7 +466,7 @@ class Tree:
         return cursor
 
     def invert(self, cursor):
-        """A condition, and each operand of it."""
+        """Invert a condition, and each operand of it."""
         span = self.span(cursor)
         self.add("condition", span, b"!(" + self.octets(span) + b")")
         whole = self.bare(cursor)
@@ -472,7 +476,7 @@ class Tree:
                 self.invert(part)
 
     def binary(self, cursor, children):
-        """A comparison, or a sum with 1."""
+        """Change a comparison, or a sum with 1."""
         left, right = children
         sign = self.between(left, right)
         at = self.text.code.find(sign, left.extent.end.offset, right.extent.start.offset)
@@ -482,7 +486,7 @@ class Tree:
             self.add("bound", (left.extent.end.offset, right.extent.end.offset), b"")
 
     def integer(self, cursor, _):
-        """One more."""
+        """Add 1 to an integer."""
         span = self.span(cursor)
         number = re.fullmatch(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)", self.octets(span))
         if number:
@@ -492,7 +496,7 @@ class Tree:
             self.add("constant", span, b"%d%s" % (value + 1, number[2]))
 
     def name(self, cursor, _):
-        """An enumerator: another one of the same sort."""
+        """Replace an enumerator by another of the same enumeration."""
         there = cursor.referenced
         if there is None or there.kind != self.kind.ENUM_CONSTANT_DECL:
             return
@@ -510,7 +514,7 @@ class Tree:
         self.add("reason" if is_reason else "constant", span, self.other(others, cursor))
 
     def member(self, cursor, _):
-        """A field: the one beside it that has the same type."""
+        """Replace a field by its neighbor of the same type."""
         there = cursor.referenced
         if there is None or there.kind != self.kind.FIELD_DECL or not cursor.spelling:
             return
@@ -533,7 +537,7 @@ class Tree:
 
     @staticmethod
     def other(names, cursor):
-        """The name after this one; after the last the one before it."""
+        """Return the next name; for the last name, the previous."""
         names = list(dict.fromkeys(names))
         if cursor.spelling not in names or len(names) < 2:
             return cursor.spelling.encode()
@@ -541,7 +545,8 @@ class Tree:
         return names[at + 1 if at + 1 < len(names) else at - 1].encode()
 
     def orders(self):
-        """Orders of atomic accesses: they are arguments of macros, so the text is looked at."""
+        """Relax the orders of atomic accesses. They are arguments of macros, so this searches the
+        text."""
         start, end = self.body
         for found in ORDERS.finditer(self.text.code, start, end):
             span = found.span()

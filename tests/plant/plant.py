@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plants faults in the product's C code, one at a time, and says which tests find them.
+"""Plants faults in the product's C code, one at a time, and reports the tests that find them.
 
 plant.py CC... -- FLAG...    as `make plant` calls it; README.md has the variables
 """
@@ -28,11 +28,12 @@ from workshop import PLACE, ROOT, Shared, say
 
 TARGETS = ("check", "test", "test-all")
 
-# --- which faults ---------------------------------------------------------------------------
+# --- the choice of faults -------------------------------------------------------------------
 
 
 def enumerated(flags):
-    """(all faults, how many places are left out and why); kept until the sources change."""
+    """Return (all faults, the number of places left out by reason). Kept until the sources
+    change."""
     flags = [flag for flag in flags if "FPMDP_VERSION" not in flag]
     flags.append('-DFPMDP_VERSION="0"')
     words = [cover.of_product(ROOT), cover.digest(ROOT, ["tests/plant/faults.py"]), *flags]
@@ -56,9 +57,9 @@ def enumerated(flags):
 
 
 def chosen(found, n, seed):
-    """`n` lists of faults, one list for each that is planted: the first of it that compiles and
-    changes the program. Folders take turns; in each the kinds do. Equal arguments give equal
-    lists, whatever becomes of the faults."""
+    """Return `n` lists of faults. Of each list the first fault that compiles and changes the
+    program is planted. Folders take turns, and in each folder the kinds. Equal arguments give equal
+    lists, whatever the results of the faults are."""
     sorts = collections.defaultdict(lambda: collections.defaultdict(list))
     for fault in found:
         sorts[fault.folder()][fault.kind].append(fault)
@@ -72,7 +73,7 @@ def chosen(found, n, seed):
     used = collections.Counter()
     for k in range(n):
         folder = folders[k % len(folders)]
-        # The kind that had fewest, here and in all; and has some left.
+        # The kind with the fewest faults so far, here and in total, that has some left.
         able = [
             kind for kind in kinds[folder] if used[folder, kind] < len(sorts[folder][kind])
         ] or kinds[folder]
@@ -93,7 +94,7 @@ def chosen(found, n, seed):
 
 
 def mixed(found, seed):
-    """In an order by chance, but each function once before any comes again."""
+    """Return the faults in random order, but each function once before any function twice."""
     rng, turn, seen = random.Random(seed), {}, collections.Counter()
     found = sorted(found)
     rng.shuffle(found)
@@ -105,7 +106,8 @@ def mixed(found, seed):
 
 
 def diff(fault, root):
-    """The change, as `diff -u` has it without its head; `root` is a tree without the fault."""
+    """Return the change as `diff -u` prints it, without its head. `root` is a tree without the
+    fault."""
     old = (root / fault.file).read_bytes()
     new = fault.planted(old)
     rows = list(zip(old.split(b"\n"), new.split(b"\n")))[fault.line - 1 : fault.last_line]
@@ -126,7 +128,7 @@ class Run:
         self.done = {}
 
     def resume(self, head):
-        """Take what an interrupted run has found out about the same faults."""
+        """Read the results of an interrupted run of the same faults."""
         with contextlib.suppress(OSError), open(self.path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.endswith("\n")]
             if rows[:1] != [head]:
@@ -136,14 +138,14 @@ class Run:
             self.done = {row["slot"]: row for row in rows[1:]}
 
     def all(self, head):
-        """Try all that are left."""
+        """Try all faults that are left."""
         if not self.done:
             self.path.write_text(json.dumps(head) + "\n", encoding="utf-8")
         left = [n for n in range(len(self.slots)) if n not in self.done]
         self.shared.beside([functools.partial(self.slot, n) for n in left])
 
     def slot(self, n, number):
-        """Plant the first fault of a list that is one, and try it."""
+        """Plant the first fault of a list that changes the program, and try it."""
         tree, replaced = self.shared.trees[number], collections.Counter()
         begin = time.monotonic()
         with box.Box(number) as its:
@@ -178,11 +180,12 @@ class Run:
         )
 
     def no_fault(self, fault, tree):
-        """Why a change is none: the compiler refuses it, or makes the same program of it."""
+        """Return the reason why a change is no fault: the compiler refuses it, or makes an equal
+        program."""
         path = self.shared.unit_of(fault.file)
         if path is None:
             return "is not compiled"
-        # What is relaxed differs on this CPU for ThreadSanitizer alone.
+        # A relaxed order makes a difference on this CPU only with ThreadSanitizer.
         more = ["-O1", "-fsanitize=thread"] if fault.kind == "order" else []
         objects = [self.compiled(t, path, more) for t in (self.shared.base, tree)]
         if objects[1] is None:
@@ -192,7 +195,7 @@ class Run:
         return ""
 
     def compiled(self, tree, path, more):
-        """A hash of the object without debugging information; None: the compiler refuses."""
+        """Return a hash of the object without debugging information; None: the compiler refuses."""
         out = tree.root / f"build/one-{threading.get_ident()}.o"
         flags = [f for f in self.shared.flags if not re.fullmatch(r"-g\d?", f)]
         argv = [*self.shared.cc, *flags, *more, "-c", "-o", str(out), path]
@@ -203,7 +206,7 @@ class Run:
         return hashlib.sha256(octets).digest()
 
     def tried(self, fault, tree, its):
-        """The row of a fault: the first tier that finds it."""
+        """Return the row of a fault with the first tier that finds it."""
         row = {
             "file": fault.file,
             "line": fault.line,
@@ -227,11 +230,11 @@ class Run:
         return row
 
 
-# --- what is said ------------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------
 
 
 def table(rows, key):
-    """Lines: how many of each folder or kind were found by which target."""
+    """Return lines with the number of faults of each folder or kind that each target found."""
     counts = collections.defaultdict(collections.Counter)
     for row in rows:
         for name in (row[key] or ".", "all"):
@@ -248,7 +251,7 @@ def table(rows, key):
 
 
 def report(rows):
-    """What became of all faults."""
+    """Print the results of all faults."""
     for key in ("folder", "kind"):
         say("")
         for line in table(rows, key):
@@ -274,7 +277,7 @@ def report(rows):
 
 
 def words(name, default=""):
-    """A variable of make's command line."""
+    """Return a variable of make's command line."""
     return os.environ.get(name) or default
 
 
@@ -338,7 +341,7 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    # As Ctrl-C: all that runs is ended, and what was made for it goes.
+    # As Ctrl-C: end all commands and remove their files.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plugin of pytest: writes one line of JSON to the file $PLANT_TOLD when a case starts and
-when it has ended. Where programs note what they execute (cover.c), the line has their notes.
+when it has ended. If programs record the blocks that they execute (cover.c), the line has them.
 """
 
 import base64
@@ -21,7 +21,7 @@ def _tell(**row):
 
 
 def notes():
-    """{program: its notes since this was asked last}, compressed, as text. They are set to 0."""
+    """Return {program: its notes since the last call}, compressed, as text. Set the notes to 0."""
     found = {}
     for path in glob.glob(f"{NOTES}/*"):
         program, _, pid = os.path.basename(path).rpartition(".")
@@ -62,7 +62,7 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_runtest_logfinish(nodeid, location):
-    """All have."""
+    """All phases have ended."""
     how = "failed" if _state["failed"] else "skipped" if _state["skipped"] else "passed"
     more = (
         {"notes": notes()} if os.path.isdir(NOTES) and "PLANT_NOTES" in os.environ else {}

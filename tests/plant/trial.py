@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tiers of tests, and how a planted fault is tried in each. The table TIERS is all that has to
-follow the Makefile."""
+"""The tiers of tests, and the trial of a planted fault in each. Only the table TIERS has to follow
+the Makefile."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ import tiers as suite  # noqa: E402
 
 @dataclasses.dataclass(frozen=True)
 class Tier:
-    """How one part of the tests is run for a fault.
+    """One part of the tests, and the way to run it for a fault.
 
     target  the make target that has this part: check, test or test-all
     how     method of Trial that runs it
@@ -41,7 +41,8 @@ class Tier:
 
 
 def lifetime():
-    """pytest's words for the system tests that `make test` runs under AddressSanitizer."""
+    """Return pytest's arguments for the system tests that `make test` runs with
+    AddressSanitizer."""
     names = [f"tests/system/test_{name}.py" for name in suite.LIFETIME_FILES]
     for file, tests in suite.LIFETIME.items():
         names += [f"tests/system/test_{file}.py::test_{test}" for test in tests.split()]
@@ -53,7 +54,7 @@ ASAN = tuple(suite.sanitized().items())
 PATIENT, LONG = (("FDP_PATIENCE", "2"),), (("FDP_LONG", "1"),)  # as tests/tiers.py sets them
 
 # In the order in which a fault is tried: the first tier that fails has found it. `make lint` is
-# not here: it looks at form, and a planted fault has the form that its tool gave it.
+# not here because it checks form, and the form of a planted fault comes from its tool.
 TIERS = (
     Tier("unit", "check", "unit", "asan"),
     Tier("smoke", "check", "system", "asan", SYSTEM, ("-m", "smoke"), ASAN),
@@ -77,13 +78,13 @@ FUZZ_S = 5  # for each target of the fuzzers
 
 
 class Alone:
-    """A lock that many hold together, or one alone."""
+    """A lock that many threads hold together, or one thread alone."""
 
     def __init__(self):
         self._free, self._n, self._waits = threading.Condition(), 0, 0
 
     def take(self, alone):
-        """Wait until it can be held, and hold it."""
+        """Wait until the lock is free, and take it."""
         with self._free:
             self._waits += alone
             self._free.wait_for(
@@ -93,7 +94,7 @@ class Alone:
             self._n = -1 if alone else self._n + 1
 
     def give(self):
-        """Hold it no longer."""
+        """Release the lock."""
         with self._free:
             self._n = 0 if self._n < 0 else self._n - 1
             self._free.notify_all()
@@ -102,7 +103,7 @@ class Alone:
 class Trial:
     """Tries one fault, which is planted in `tree`; `base` is the tree without it.
 
-    Each method returns (test that found it or "", why, what to say of the tier)."""
+    Each method returns (test that found it or "", reason, text about the tier)."""
 
     def __init__(self, fault, tree, base, box, shared):
         self.fault, self.tree, self.base, self.box = fault, tree, base, box
@@ -115,7 +116,7 @@ class Trial:
     # -- unit programs --
 
     def unit(self, tier):
-        """Programs that execute a line of the fault, some at a time."""
+        """Run the programs that execute a line of the fault, some at a time."""
         there = self.facts["unit"][tier.build]
         names = [c.name for c in self.map.cases("unit", self.fault) if c.name in there]
         if not names:
@@ -136,7 +137,7 @@ class Trial:
         return "", "", f"{done} of {done + len(names)} programs passed"
 
     def program(self, tree, tier, name):
-        """Run a unit program; why it failed, or ""."""
+        """Run a unit program. Return the reason of its failure, or ""."""
         limit = 60 + 10 * self.map.unit[name].s
         argv = [f"build/{tier.build}/tests/unit/{name}"]
         code, said = self.box.run(tree.root, argv, limit, UNIT_ENV)
@@ -152,7 +153,7 @@ class Trial:
     # -- system tests --
 
     def system(self, tier):
-        """Cases that execute a line of the fault."""
+        """Run the cases that execute a line of the fault."""
         chosen = self.facts["cases"][tier.name]
         cases = [c for c in self.map.cases("system", self.fault) if c.name in chosen]
         if not cases:
@@ -175,8 +176,8 @@ class Trial:
         return "", "", f"{len(taken)} of {len(taken) + left} cases passed"
 
     def is_find(self, tier, cases, alone, hung):
-        """Did the last of the cases fail because of the fault? It passes without the fault, and
-        fails with it again: alone, or at least after the others."""
+        """Return True if the last of the cases fails because of the fault: it passes without the
+        fault, and fails with it again, alone or at least after the others."""
         last = cases[-1:]
         if self.pytest(self.base, tier, last, alone)[0]:
             return False
@@ -187,7 +188,7 @@ class Trial:
         )
 
     def within(self, cases, limit):
-        """(cases that can be run within the limit, how many are left out)."""
+        """Return (cases that can run within the limit, number left out)."""
         took, files, taken = 0.0, set(), []
         for case in cases:
             file = case.name.split("::")[0]
@@ -200,7 +201,7 @@ class Trial:
         return taken, len(cases) - len(taken)
 
     def pytest(self, tree, tier, cases, alone):
-        """Run cases in order until one fails: (its name or "", why, whether it hangs)."""
+        """Run cases in order until one fails. Return (its name or "", reason, True if it hangs)."""
         told = tree.root / f"build/told-{self.box.number}"
         told.unlink(missing_ok=True)
         slow = 4 if tier.build == "asan" else 1
@@ -229,7 +230,7 @@ class Trial:
     # -- others --
 
     def analyze(self, tier):
-        """gcc -fanalyzer, cppcheck and clang-tidy over the one file."""
+        """Run gcc -fanalyzer, cppcheck and clang-tidy on the file."""
         path = self.facts["unit_of"](self.fault.file)
         found = self.analyzed(self.tree, path)
         if found and not self.analyzed(self.base, path):
@@ -237,7 +238,7 @@ class Trial:
         return "", "", "passed"
 
     def analyzed(self, tree, path):
-        """What `make analyze` says of a file."""
+        """Return the output of `make analyze` for a file."""
         argv = [
             sys.executable,
             "-c",
@@ -248,7 +249,7 @@ class Trial:
         return said.splitlines() if code == 0 else [f"exit code {code}: {said[-200:]}"]
 
     def fuzz(self, tier):
-        """The fuzzers that link the file, with their corpus."""
+        """Run the fuzzers that link the file, with their corpus."""
         programs = self.facts["fuzzers"](self.fault.file)
         if not programs:
             return "", "", "not linked"
@@ -263,7 +264,7 @@ class Trial:
         return "", "", f"{len(programs)} passed"
 
     def fuzzed(self, tree, name):
-        """Run a fuzzer for some seconds; why it failed, or ""."""
+        """Run a fuzzer for some seconds. Return the reason of its failure, or ""."""
         argv = ["tests/fuzz/run.sh", "--one", "/tmp", name, str(FUZZ_S)]
         code, said = self.box.run(tree.root, argv, 120 + 5 * FUZZ_S)
         if code == 0 and "FAILED" not in said:
@@ -272,8 +273,8 @@ class Trial:
         return (told[0] if told else f"exit code {code}")[:300]
 
     def guest(self, tier):
-        """Tests in virtual machines; which lines those execute is not known."""
-        words = [f"{name}={value}" for name, value in tier.env]  # make hands them on
+        """Run the tests in virtual machines. The lines that they execute are not known."""
+        words = [f"{name}={value}" for name, value in tier.env]  # make passes them on
         ok, said = self.tree.make("BUILD=release", *words, *tier.make, *GUESTS[tier.name])
         if "skipped: not installable" in said:
             return "", "", "skipped: no guests here"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all trials share: the tree without faults, built in all ways that the tiers need; a tree for
-each worker; which test executes which line; facts about the tests."""
+"""The shared state of all trials: the tree without faults with all builds that the tiers need, a
+tree for each worker, the map of lines to tests, and facts about the tests."""
 
 import collections
 import functools
@@ -15,7 +15,7 @@ import box
 import cover
 import faults
 import trial
-import alone  # tests/alone.py: trial.py has put that folder where modules are looked for
+import alone  # tests/alone.py: trial.py has added that folder to sys.path
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build/plant"
@@ -46,7 +46,7 @@ class Shared:
         self.map, self.alone, self.facts = None, trial.Alone(), {}
 
     def build(self):
-        """Build the tree without faults, in all ways that the tiers want."""
+        """Build the tree without faults with all builds that the tiers need."""
         self.base.copy(ROOT)
         self.fetched(self.base)
         need = [
@@ -74,7 +74,7 @@ class Shared:
 
     @staticmethod
     def fetched(tree):
-        """Let a tree use what make has fetched for some system tests."""
+        """Give a tree the files that make has fetched for some system tests."""
         (tree.root / "build").mkdir(exist_ok=True)
         for name in cover.FETCHED:
             there, link = ROOT / "build" / name, tree.root / "build" / name
@@ -82,7 +82,7 @@ class Shared:
                 link.symlink_to(there.resolve())
 
     def copies(self):
-        """A tree for each worker: the sources, and the objects that are built already."""
+        """Make a tree for each worker: the sources and the objects that are already built."""
         for tree in self.trees:
             tree.copy(self.base.root)
             self.fetched(tree)
@@ -96,7 +96,7 @@ class Shared:
                     subprocess.run(["cp", "-au", f"{source}/.", there], check=True)
 
     def programs(self, build, pattern):
-        """{program: objects that it links}, by make's own database."""
+        """Return {program: objects that it links} from make's database."""
         _, said = self.base.make("-pn", f"BUILD={build}", "unit-bins")
         rows = re.findall(rf"^({pattern}): (.*)$", said, re.M)
         found = collections.defaultdict(set)
@@ -105,7 +105,9 @@ class Shared:
         return found
 
     def objects(self, build, file):
-        """Objects that are made of a file: of a header, of all that include it."""
+        """Return the objects that depend on a file; for a header, the objects of all files that
+        include
+        it."""
         if file.endswith(".c"):
             return {f"build/{build}/obj/{file[:-2]}.o"}
         return {
@@ -121,11 +123,11 @@ class Shared:
         }
 
     def dependents(self, build, header):
-        """Files .d of the objects that include a header."""
+        """Return the .d files of the objects that include a header."""
         return sorted(d for d, words in self._d(build).items() if header in words)
 
     def unit_of(self, file):
-        """The C file by which a file is compiled alone."""
+        """Return the C file that compiles a file alone."""
         if file.endswith(".c"):
             return file
         found = [
@@ -134,12 +136,13 @@ class Shared:
         ]
         found = [f for f in found if f.split("/")[0] in faults.FOLDERS]
         here = os.path.dirname(file)
-        # The one of the same name, else one of the same folder.
+        # The C file of the same name, else one of the same folder.
         found.sort(key=lambda f: (f[:-2] != file[:-2], os.path.dirname(f) != here, f))
         return found[0] if found else None
 
     def learn(self):
-        """Which lines each test executes; in a tree of its own, built with cover.FLAGS."""
+        """Find the lines that each test executes, in a separate tree that is built with
+        cover.FLAGS."""
         folder = PLACE / "cover" / cover.of_product(ROOT)
         for old in (PLACE / "cover").glob("*"):
             if old != folder:
@@ -156,7 +159,7 @@ class Shared:
         self.map = cover.Map(folder).read()
 
     def build_cover(self):
-        """Ordinary libraries to preload, programs that note what they execute."""
+        """Build ordinary libraries to preload, and programs that record the blocks they execute."""
         self.fetched(self.cover)
         build = self.cover.root / "build"
         say("plant: building with notes of what is executed")
@@ -183,8 +186,8 @@ class Shared:
 
     @staticmethod
     def is_alone(name):
-        """Does a case of the system tests run with nothing beside it? Or, of a file: a part of
-        it."""
+        """Return True if a case of the system tests, or a part of a file of them, must run
+        alone."""
         file, _, test = os.path.basename(name.split("[")[0]).partition("::")
         keys = alone.alone()
         if not test:
@@ -192,12 +195,12 @@ class Shared:
         return file in keys or f"{file}::{test}" in keys
 
     def ask(self):
-        """Facts about the tests: which cases a tier has, what is set up for them."""
+        """Collect facts about the tests: the cases of a tier, and their setup."""
         cases, setup = {}, collections.defaultdict(float)
         for tier in trial.TIERS:
             if tier.how == "system":
                 cases[tier.name] = self.collected(tier.cases)
-        cases["system"] -= cases["smoke"]  # these have run before
+        cases["system"] -= cases["smoke"]  # these run before in the smoke tier
         for case in self.map.system.values():
             file = case.name.split("::")[0]
             setup[file] = max(setup[file], case.setup)
@@ -225,7 +228,7 @@ class Shared:
         }
 
     def collected(self, words):
-        """Names of the system cases that pytest's words choose."""
+        """Return the names of the system cases that pytest's arguments select."""
         where = [] if any("::" in word for word in words) else ["tests/system"]
         done = subprocess.run(
             [*cover.PYTEST, "--collect-only", *words, *where],
@@ -251,7 +254,7 @@ class Shared:
                     job(number)
                 except box.Stopped:
                     return
-                except BaseException as error:  # the others end, and it is told once
+                except BaseException as error:  # the others end, and the error is reported once
                     wrong.append(error)
                     raise
 

@@ -9,5 +9,5 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
 
 
 def pytest_configure(config):
-    """Some tests import files of system tests."""
+    """Add the folder of the system tests to the path, because some tests import their files."""
     config.addinivalue_line("markers", "long: only with FDP_LONG=1")

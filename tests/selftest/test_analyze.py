@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `make analyze` makes of the findings of its tools."""
+"""`make analyze` reports the findings of its tools that KNOWN does not explain."""
 
 import os
 
@@ -12,8 +12,9 @@ SOURCE = "static int\nf(void)\n{\n\treturn 1;\n\treturn 2;\n}\n\nint\ng(void)\n{
 
 @pytest.fixture
 def analyzed(tmp_path, monkeypatch, capsys):
-    """analyzed(known, gcc=..., cppcheck=..., tidy=...): (exit code, lines) of an analysis of a file
-    with functions f and g, by such shell scripts; a tool without one has nothing to say."""
+    """Yield analyzed(known, gcc=..., cppcheck=..., tidy=...), which returns (exit code, lines) of
+    an analysis of a file with functions f and g. The tools are these shell scripts; a tool without
+    a script finds nothing."""
     programs = {"gcc": "gcc", "cppcheck": "cppcheck", "tidy": "clang-tidy-14"}
     (tmp_path / "x.c").write_text(SOURCE)
     monkeypatch.setattr(analyze, "ROOT", tmp_path)
@@ -42,8 +43,8 @@ SAID = {
 
 @pytest.mark.parametrize("tool", SAID)
 def test_an_analyzer_that_fails_is_not_clean(analyzed, tool):
-    """It is killed, or refuses what it is asked, whatever it found before: that is a problem, and
-    what it said of it is shown."""
+    """An analyzer that is killed or refuses its arguments is a problem, whatever it found before.
+    `make analyze` prints its output."""
     finding, check = SAID[tool]
     known = [(tool, "x.c", "f", check, 1)]
     one = finding.format(4)
@@ -59,8 +60,8 @@ def test_an_analyzer_that_fails_is_not_clean(analyzed, tool):
 
 @pytest.mark.parametrize("tool", SAID)
 def test_a_reason_is_for_one_finding(analyzed, tool):
-    """The same check's in another function shows, and so does a second one in that function, and
-    a reason for which there is none any more."""
+    """`make analyze` reports a finding of the same check in another function, a second finding in
+    the same function, and a reason without a finding."""
     finding, check = SAID[tool]
     known = [(tool, "x.c", "f", check, 1)]
     at = lambda *lines: {tool: "; ".join(finding.format(n) for n in lines)}  # noqa: E731

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benchmarks compute from what they measured; nothing here runs one."""
+"""The benchmarks compute right results from measured values. No test here runs a benchmark."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from lib.fpm_speaker import frame, route_del_message, route_message
 
 
 def forwarded(program, samples, table="full", traffic="v4"):
-    """A line of bench_forward."""
+    """Return an output line of bench_forward."""
     return {
         "bench": "forward",
         "table": table,
@@ -80,7 +80,7 @@ def test_an_accepted_ratio_that_was_not_measured_counts_as_fallen():
 
 
 def test_a_bucket_begins_where_the_one_before_ends():
-    """page.h: page_slot(), the other way round."""
+    """The bounds of a bucket are the inverse of page_slot() in page.h."""
     ticks = [page.slot_ticks(slot) for slot in range(900)]
 
     assert ticks[:18] == list(range(18))
@@ -97,8 +97,8 @@ def test_percentiles_of_a_histogram_count_its_entries():
 
 
 def test_a_page_is_read_where_the_ports_write_it(tmp_path):
-    """page.h: struct page; two queues of port 0 and one of port 3 count, one bucket of each
-    histogram is filled."""
+    """The reader finds the fields of struct page (page.h) at the offsets where ports write them.
+    Two queues of port 0 and one of port 3 count, and one bucket of each histogram is filled."""
     one = page.Page(tmp_path / "page")
     one.put(page.TSC_HZ, 2_000_000_000, "Q")
     for queue, counts in (
@@ -127,7 +127,8 @@ def test_gaps_are_those_that_descriptors_cannot_bridge():
 
 
 def test_changes_leave_every_answer_and_undo_themselves(tmp_path):
-    """Routes move between two hops of one port; host routes are added only where none is."""
+    """Changes move routes between two next hops of one port, and add host routes only where there
+    is no host route. So each lookup gives the same port, and the changes undo themselves."""
     routes, frames = tmp_path / "routes4", tmp_path / "frames4"
     routes.write_text("198.51.100.0/24 1\n203.0.113.7/32 2\n")
     frames.write_bytes(
@@ -156,8 +157,8 @@ def test_changes_leave_every_answer_and_undo_themselves(tmp_path):
 
 
 def test_a_median_has_bounds():
-    """Order statistics: of 15 values the 4th and the 12th hold the median in 96.5 % of cases
-    (two binomial tails of 576 / 2^15); the order in which values come is nothing."""
+    """Order statistics bound a median: of 15 values the 4th and the 12th enclose it in 96.5 % of
+    all cases (two binomial tails of 576 / 2^15). The order of the values has no effect."""
     values = [n * 7 % 15 for n in range(15)]
 
     assert measure.bounds(values) == (7, 3, 11)
@@ -171,8 +172,8 @@ def test_cores_are_doubled_up_to_all(n, counts):
 
 
 def test_of_runs_behind_one_another_the_last_word_counts(tmp_path):
-    """A benchmark run in pieces leaves one file: a row measured again takes the older one's place,
-    and rows come by load."""
+    """A benchmark that runs in pieces leaves one file. A row that is measured again replaces the
+    older row, and the rows are ordered by load."""
     rows = [{"bench": "loss", "program": p, "load": load, "doing": "idle", "depth": 1024,
              "missed": missed}
             for p, load, missed in (("ours", 80, 1), ("ours", 10, 2), ("io", 80, 3), ("ours", 80, 4))]  # fmt: skip
@@ -187,7 +188,7 @@ def test_of_runs_behind_one_another_the_last_word_counts(tmp_path):
 
 
 def report(folder, monkeypatch, **benches):
-    """The report's text, of the lines of benchmarks; _ for -."""
+    """Return the report's text for the lines of benchmarks; the keys have _ for -."""
     for name, rows in benches.items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"{name.replace('_', '-')}.jsonl").write_text(text)
@@ -238,7 +239,8 @@ def test_the_report_takes_the_lines_of_bench_fpm_as_they_come(tmp_path, monkeypa
 
 
 def test_the_manuals_tables_are_what_was_accepted():
-    """Each part of the data is on the page, once, as the data has it. Else: `make reference`."""
+    """The manual's page has each part of the accepted data once, with equal values. If it has not,
+    run `make reference`."""
     data, page_now = measured.load(), measured.PAGE.read_text(encoding="utf-8")
 
     assert measured.filled(page_now, data) == page_now
@@ -263,7 +265,8 @@ def readmes_figures():
 
 
 def test_readmes_figures_are_those_that_were_accepted():
-    """Forwarding cell by cell; a full table over FPM by its span of seconds."""
+    """README's figures equal the accepted figures: the forwarding table cell by cell, the full
+    table over FPM by its range of seconds."""
     data, said = measured.load(), readmes_figures()
     rows = {row["what"]: row for part in ("forward", "fpm") for row in data[part]["rows"]}
 
@@ -355,7 +358,8 @@ ROWS = [
 
 
 def test_what_is_accepted_stands_on_the_page():
-    """Rows, command, build, machine and load of every part; what was not measured stays."""
+    """The page gets rows, command, build, machine and load of every accepted part. The parts that
+    were not measured do not change."""
     data = {"set": {"command": "make x", "machine": "m", "build": "b", "rows": []}}
     marks = "".join(f"<!-- measured: {name} -->\nold\n<!-- end -->\n" for name in
                     ["goals", *measured.PARTS])  # fmt: skip
@@ -370,7 +374,7 @@ def test_what_is_accepted_stands_on_the_page():
 
 
 def test_destinations_are_a_part_of_the_page():
-    """On the table that their sweep has to itself; bursts are on the full one."""
+    """The page has the destinations on the table of their sweep, and bursts on the full table."""
     lines = [{"bench": "sweep", "what": what, "table": table, "program": "ours", "value": 8, "mpps": 3.5}
              for what, table in (("set", "set"), ("len", "full"))]  # fmt: skip
 
@@ -380,7 +384,8 @@ def test_destinations_are_a_part_of_the_page():
 
 
 def test_a_command_has_files_by_their_names(monkeypatch):
-    """Where they lie is nobody else's; all else stands as it was given."""
+    """The recorded command has the names of files without their folders. All other values are
+    unchanged."""
     given = {"TABLE": "/srv/a/v4.txt.xz v6.txt.xz", "PEERS": "ours,l3*", "REPS": "3", "UPDATES": "/u.xz"}
     for name in ("TABLE", "PEERS", "REPS", "UPDATES", "LOADS"):
         monkeypatch.delenv(name, raising=False)
@@ -394,7 +399,8 @@ def test_a_command_has_files_by_their_names(monkeypatch):
 
 
 def test_goals_of_other_benchmarks_stay():
-    """And one that is measured again has its place."""
+    """The goals of other benchmarks stay on the page, and a goal that is measured again keeps its
+    place."""
     old = [{"what": what, "least": "1", "aim": "1", "measured": "1", "build": "b", "verdict": "met"}
            for what in ("cycles with one tag in / with none", "another")]  # fmt: skip
     data = {"goals": {"rows": old}}
@@ -418,7 +424,8 @@ def test_goals_of_other_benchmarks_stay():
     ],
 )
 def test_one_tag_and_each_number_of_vrfs_is_judged(name, base, ratio, met):
-    """What two tags, or many mixed, cost is told and has no goal."""
+    """bench_tags judges one tag and each number of VRFs. It reports the cost of two tags and of
+    mixed tags without a goal."""
     line = {"bench": "tags", "name": name, "base": base, **spread("ratio", *ratio)}
 
     assert [row[-1] for row in bench_tags.goals([line])] == ([met] if met else [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What chaos judges by, without a router: windows, ways, leaks, descriptors, the log."""
+"""Chaos judges windows, ways, leaks, descriptors and the log correctly. No router runs here."""
 
 import os
 import re
@@ -23,13 +23,13 @@ from test_chaos import RUNS, WORDS, environment
 
 
 def test_every_fault_has_its_turn_here():
-    """In one run or another."""
+    """Each fault is part of a run in these tests."""
     assert set(" ".join(run["ONLY"] for run in RUNS.values()).split()) == set(FAULTS)
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_what_is_no_number_and_no_fault_is_told(name):
-    """One sentence, exit code 2, and nothing is built."""
+    """A bad number or an unknown fault gives one sentence and exit code 2. Nothing is built."""
     argv = [sys.executable, os.path.join(ROOT, "tests", "chaos", "run.py")]
 
     done = subprocess.run(
@@ -41,8 +41,8 @@ def test_what_is_no_number_and_no_fault_is_told(name):
 
 
 def test_a_window_excuses_what_crosses_its_link():
-    """The loss of core0 takes packets that may leave by it along; not those to the lan, and not
-    those that have left by wan all the time."""
+    """The loss of core0 excuses the loss of packets that may leave by core0. It excuses no packet
+    to the lan, and none whose way was wan all the time."""
     cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
              Cell("lan", "", "192.0.2.7", "isp")]  # fmt: skip
     oracle = Oracle(cells)
@@ -63,8 +63,9 @@ def test_a_window_excuses_what_crosses_its_link():
 
 
 def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
-    """The machine gave it no time for 90 ms, then it was killed: what was sent in those is lost
-    with it. What was sent before, or if something newer had come, is lost without a reason."""
+    """The router gets no CPU for 90 ms and is then killed. The packets that were sent in this time
+    are lost with it. The loss of a packet that was sent before has no excuse, nor has a loss after
+    which a newer packet arrived."""
     oracle = Oracle([Cell("isp", "a", "192.0.2.9")])
     death = Happening("dies")
     death.may_lose(3)
@@ -84,8 +85,8 @@ def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
 
 
 def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
-    """The session is back, not yet each route: what still leaves by core0 moves with that link.
-    By core1 it leaves for no other reason."""
+    """The session is back, but not each route. A prefix that still leaves by core0 moves to core1
+    if core0 goes down. It leaves by core1 for no other reason."""
     cell = Cell("isp", "a", "192.0.2.9")
     oracle = Oracle([cell])
     oracle.change(session=False)
@@ -101,9 +102,9 @@ def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
 
 
 def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
-    """isp is there again, and bgpd still has a million routes of the lost session to withdraw:
-    the way by wan that zebra has is not the new one, however often it was seen. core's is, and
-    that of a prefix that isp has withdrawn."""
+    """isp is back, and bgpd still has to withdraw a million routes of the lost session. The oracle
+    does not accept zebra's way by wan as the new way, however often it sees it. It accepts core's
+    ways, and the way of a prefix that isp has withdrawn."""
     monkeypatch.setattr("chaos.oracle.LAG_S", -1)
     cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
              Cell("isp", "c", "192.0.2.7")]  # fmt: skip
@@ -126,9 +127,9 @@ def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
 
 
 def test_what_a_soak_calls_a_leak():
-    """Of a daemon that runs on it is what it grew by after the first minutes, 8 MiB at most; of
-    one that was started anew since, more, for it has a replay behind it, the more with many
-    routes."""
+    """For a daemon that runs on, only the growth after the first minutes counts: 8 MiB are allowed.
+    For a daemon that was restarted since, more is allowed because of its replay, and still more
+    with many routes."""
     mib = 1 << 20
     flat = [(7, 0, 100 * mib), (7, 250, 290 * mib), (7, 310, 300 * mib), (7, 370, 299 * mib)]
 
@@ -139,8 +140,9 @@ def test_what_a_soak_calls_a_leak():
 
 
 def test_what_chaos_calls_a_descriptor_left_open():
-    """More of a kind than a fresh daemon has at rest, be it another daemon by now; the kind is
-    told. Of its supervisor as well, and of nobody else's."""
+    """A descriptor is left open if a daemon, or its successor, has more of a kind than a fresh
+    daemon at rest. Chaos reports the kind. It counts the supervisor's descriptors too, and those of
+    no other process."""
     fifo = ("fpm-dataplane", "pipe")
     before = Counter({fifo: 2, ("fpm-dataplane", "socket"): 9, ("fpm-supervise", "socket"): 3})
 
@@ -152,7 +154,7 @@ def test_what_chaos_calls_a_descriptor_left_open():
 
 
 def test_chaos_sees_what_the_dataplane_has_open(tmp_path):
-    """By kind, whatever the numbers are."""
+    """Chaos counts the open descriptors of the dataplane by kind, without their numbers."""
     shutil.copy("/bin/sleep", tmp_path / "fpm-dataplane")
     ends = [end for _ in range(2) for end in os.pipe()]
     env = {**os.environ, procs.MARK: str(tmp_path)}
@@ -171,8 +173,8 @@ def test_chaos_sees_what_the_dataplane_has_open(tmp_path):
 
 
 def test_what_chaos_counts_of_the_log(tmp_path):
-    """Lines of one kind about one thing in one second, whatever numbers are in them; fewer of
-    those that are limited."""
+    """Chaos counts the log lines of one kind about one object in one second, whatever numbers they
+    contain. The limit is lower for rate-limited lines."""
     head = "2026-01-01T10:00:0{}.{:03d}Z W "
     bed = SimpleNamespace(dp=SimpleNamespace(log_file=str(tmp_path / "log")))
     with open(bed.dp.log_file, "w", encoding="utf-8") as file:
@@ -190,8 +192,8 @@ def test_what_chaos_counts_of_the_log(tmp_path):
 
 
 def test_a_session_lost_while_others_have_the_cpus_is_no_fault():
-    """In the second before, a thread of ours waited, and strangers ran. One without the other, or
-    long before, excuses nothing."""
+    """The loss of a session is excused if one of our threads waited for a CPU in the second before
+    and other programs ran. Only one of the two, or both long before, excuses no loss."""
     watch = machine.Watch(list)
     run = SimpleNamespace(machine=watch, begin=0, taken=[], lost_sessions=[])
     lost = lambda: Run.lost(run, "daemon_dies", ["bfd"], 100.0)  # noqa: E731
@@ -205,7 +207,8 @@ def test_a_session_lost_while_others_have_the_cpus_is_no_fault():
 
 
 def test_the_machine_is_shared_out_as_it_was():
-    """A busy loop beside us is another's; one of ours is not."""
+    """Share counts a busy loop outside the processes under test as another program, and a busy loop
+    among them as our own."""
     with subprocess.Popen([sys.executable, "-c", "while 1: pass"]) as loop:
         try:
             ours, strangers = machine.Share(lambda: [loop.pid]), machine.Share(list)

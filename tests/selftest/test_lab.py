@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab finds its own processes, all of them, and nobody else's; two do not build it."""
+"""The lab finds all its own processes and no others. Two programs do not build it at once."""
 
 import os
 import socket
@@ -34,7 +34,8 @@ def started(tmp_path):
 
 
 def test_a_process_in_another_mount_namespace_is_found_and_ended(started, tmp_path):
-    """FRR's daemons live so; a process of the same program without the mark is let live."""
+    """The lab ends a marked process in another mount namespace, where FRR's daemons run. A process
+    of the same program without the mark stays."""
     stranger = subprocess.Popen(["sleep", "99"])
     try:
         child = started("unshare", "-m", "sleep", "99")
@@ -49,7 +50,8 @@ def test_a_process_in_another_mount_namespace_is_found_and_ended(started, tmp_pa
 
 
 def test_containers_with_a_lab_of_the_same_name_are_not_ours(started, tmp_path):
-    """Neither one with process ids of its own, nor one with only files of its own."""
+    """The lab does not take the processes of a container with a lab of the same name, whether it
+    has its own process ids or only its own files."""
     ids = started("unshare", "--pid", "--fork", "--kill-child", "sleep", "99")
     hide = f"mount -t tmpfs none {tmp_path.parent}; mkdir {tmp_path}; exec sleep 99"
     files = started("unshare", "-m", "sh", "-c", hide)
@@ -58,11 +60,12 @@ def test_containers_with_a_lab_of_the_same_name_are_not_ours(started, tmp_path):
     inside = eventually(lambda: int(open(task, encoding="ascii").read()), 5)
     eventually(lambda: procs.comm(inside) == "sleep", 5)
 
-    assert procs.marked(str(tmp_path)) == [ids.pid]  # unshare itself has stayed outside
+    assert procs.marked(str(tmp_path)) == [ids.pid]  # unshare itself stays outside
 
 
 def test_a_lab_is_built_by_one_program_at_a_time_and_no_lock_is_left():
-    """The second is told who the first is; one that was killed hinders nobody."""
+    """The error for the second program names the first. A program that was killed leaves no
+    lock."""
     name = f"lock{os.getpid()}"
     first, second = Lab(name), Lab(name)
 
@@ -77,7 +80,8 @@ def test_a_lab_is_built_by_one_program_at_a_time_and_no_lock_is_left():
 
 
 def test_status_and_vtysh_of_a_lab_without_daemons_fail_and_say_why():
-    """Namespaces are there, nothing runs in them."""
+    """`status` and `vtysh` fail with a reason if the namespaces exist but no program runs in
+    them."""
     with Lab(f"dead{os.getpid()}") as lab:
         lab.create()
 
@@ -95,7 +99,7 @@ def test_status_and_vtysh_of_a_lab_without_daemons_fail_and_say_why():
 
 @pytest.fixture
 def pairs():
-    """Two links, each with a host at both ends, which have nothing to do with each other."""
+    """Two independent links, each with a host at both ends."""
     tag, made = os.getpid(), []
     try:
         for n in range(2):
@@ -114,8 +118,8 @@ def pairs():
 
 
 def test_a_host_whose_kernel_could_not_answer_is_asked_again(pairs):
-    """Answers to nobody in another namespace take the room of all on their CPU; silence without
-    that cause is told as it is."""
+    """Answers to absent neighbors in another namespace fill the socket that all namespaces share on
+    a CPU. The lab then asks again. It reports silence without that cause."""
     (here, there), (other, far) = pairs
     lab = SimpleNamespace(ns={"here": here, "there": there})
     tries = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `make lint` accepts and refuses."""
+"""`make lint` refuses bad code and commit messages, and accepts good ones."""
 
 import os
 import sys

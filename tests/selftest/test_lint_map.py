@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `make lint` accepts and refuses of the map of files in design.md."""
+"""`make lint` compares the map of files in design.md with the tree."""
 
 import os
 import sys
@@ -41,7 +41,8 @@ MAP = """# Layout
 
 
 def problems(tmp_path, old="", new="", more=()):
-    """What is said of the map with `new` in place of `old`, in a tree that has `more` files."""
+    """Return the problems of the map with `new` in the place of `old`, in a tree with `more`
+    files."""
     assert old in MAP
     for name, code in {**FILES, **dict.fromkeys(more, "")}.items():
         path = tmp_path / name

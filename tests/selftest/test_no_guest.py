@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where there can be no guest, `make test-vm` and its kin say so in a line and are no failure;
-what there is to run says what it leaves out. Nothing is booted here."""
+"""If there can be no guest, `make test-vm` and similar targets print the reason in a line and do
+not fail. A run that is possible names the tests that it leaves out. Nothing is booted here."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ import run as vm  # noqa: E402
 
 
 def path_without(folder, *missing):
-    """A PATH that leads to what a guest needs, but for these."""
+    """Return a PATH with the programs that a guest needs, except `missing`."""
     for name in set(NEEDED) - set(missing):
         os.symlink(shutil.which(name) or "/bin/true", folder / name)
     return {**os.environ, "PATH": str(folder)}
@@ -35,7 +35,8 @@ def path_without(folder, *missing):
     ],
 )
 def test_without_qemu_the_reason_is_told(tmp_path, words, begin):
-    """No failure of who runs all tests; one of who asked for a scenario."""
+    """Without qemu the output has the reason. A run of all tests succeeds; a run of a named
+    scenario fails."""
     env = path_without(tmp_path, "qemu-system-x86_64")
 
     done = subprocess.run(
@@ -60,8 +61,8 @@ def test_all_that_is_missing_is_named(tmp_path):
 
 @pytest.mark.parametrize("what", ["test-vm", "test-vm-all"])
 def test_packages_that_cannot_be_had_are_named(tmp_path, what):
-    """By make, before anything is built for it."""
-    for name in ("apt-get", "tee"):  # build/deps.log stays another's
+    """make names the packages that cannot be installed, before it builds for the guest."""
+    for name in ("apt-get", "tee"):  # build/deps.log does not change
         (tmp_path / name).write_text("#!/bin/sh\nexit 100\n")
         (tmp_path / name).chmod(0o755)
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}

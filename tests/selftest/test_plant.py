@@ -91,7 +91,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def found(source):
-    """The faults that can be planted in it."""
+    """Return the faults that can be planted in the file."""
     pytest.importorskip("clang.cindex", reason="make plant installs python3-clang-14")
     here = os.getcwd()
     try:
@@ -101,7 +101,7 @@ def found(source):
 
 
 def changes(found, kind):
-    """{(text, its replacement)} of a kind."""
+    """Return {(text, its replacement)} of a kind."""
     text = TINY.encode()
     return {(text[f.start : f.end], f.new) for f in found if f.kind == kind}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runner of the tiers: no test is lost, no failure is unseen, what is skipped has a reason."""
+"""The runner of the tiers loses no test, reports each failure, and gives a reason for each skip."""
 
 import os
 import subprocess
@@ -21,13 +21,14 @@ SYSTEM = Path(ROOT, "tests/system")
 
 
 def make(*words):
-    """Run make without the words of a make that runs these tests, -j among them."""
+    """Run make without the options of a make that runs these tests, such as -j."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(["make", "-s", *words], cwd=ROOT, env=env, capture_output=True, text=True)
 
 
 def test_containers_are_skipped_where_no_engine_answers():
-    """`make image` itself fails there: somebody asked for it."""
+    """The suite skips container tests if no engine answers. `make image` fails then, because the
+    user asked for it."""
     done = make("test-image", "CONTAINERS=")
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -36,7 +37,7 @@ def test_containers_are_skipped_where_no_engine_answers():
 
 
 def test_each_system_test_is_in_one_shard_or_runs_alone():
-    """Files that are cut are there with all of their parts."""
+    """Each system test is in one shard or runs alone. A file that is cut has all its parts."""
     there = {path.name for path in SYSTEM.glob("test_*.py")}
     found, parts = [], {}
     for _, paths, part in shards.shards():
@@ -59,7 +60,7 @@ def test_each_system_test_is_in_one_shard_or_runs_alone():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_the_parts_of_a_file_have_each_test_once(n, tmp_path):
-    """As conftest.py cuts it."""
+    """The parts into which conftest.py cuts a file have each test once."""
     sys.path.insert(0, str(SYSTEM))
     (tmp_path / "conftest.py").write_text(
         f"import sys\nsys.path[:0] = [{str(SYSTEM)!r}, {str(SYSTEM.parent)!r}]\n"
@@ -80,14 +81,15 @@ def test_the_parts_of_a_file_have_each_test_once(n, tmp_path):
 
 
 def job(code, report=None, output=""):
-    """A job as it has ended."""
+    """Return an ended job."""
     return SimpleNamespace(
         name="job", code=code, took=1.0, report=report, output=lambda: output, begin=0.0
     )
 
 
 def test_pytest_without_a_report_or_that_ends_badly_has_failed(tmp_path):
-    """Also when the cases that it has written down passed."""
+    """pytest without a report, or with a bad exit code, has failed, even if the cases in its report
+    passed."""
     report = tmp_path / "report.xml"
     count = lambda code: [getattr(results.of_pytest(job(code, report)), o) for o in results.OUTCOMES]  # noqa: E731
     assert count(1) == count(0) == count(results.NO_TESTS) == [0, 1, 0]
@@ -104,7 +106,8 @@ def test_pytest_without_a_report_or_that_ends_badly_has_failed(tmp_path):
 
 
 def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
-    """Failures have names."""
+    """The readers of unit programs, fuzzers and guests find the counts and the names of failures in
+    their output."""
     unit = results.of_unit(job(1, output=(
         "unit asan     test_fib                     12 passed, 1 skipped, 0.4 s\n"
         "    skipped: this CPU has no AVX-512\n"
@@ -121,7 +124,7 @@ def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
 
 
 def test_a_test_about_memory_that_did_not_run_is_a_failure():
-    """On a machine that ran any of them."""
+    """A test of LIFETIME that did not run is a failure on a machine that ran any of them."""
     def ended(skip):
         outcome = {
             (f"tests.system.test_{file}", f"test_{name}[x]"): "passed"
@@ -139,12 +142,13 @@ def test_a_test_about_memory_that_did_not_run_is_a_failure():
 
 
 def job_of(name, script, **more):
-    """A job that runs a shell script."""
+    """Return a job that runs a shell script."""
     return beside.Job(name, ["sh", "-c", script], read=results.by_exit_code, **more)
 
 
 def test_load_bounds_what_runs_beside_what(tmp_path):
-    """A job with load ALONE runs with nothing beside it; what needs a failed job does not run."""
+    """A job with load ALONE runs without another job. A job that needs a failed job does not
+    run."""
     note = f"echo b $0 >>{tmp_path}/log; sleep 0.2; echo e $0 >>{tmp_path}/log"
     jobs = [job_of("alone", note.replace("$0", "alone"), load=beside.ALONE)]
     jobs += [job_of(f"j{n}", note.replace("$0", f"j{n}"), load=0.5) for n in range(6)]
@@ -165,7 +169,8 @@ def test_load_bounds_what_runs_beside_what(tmp_path):
 
 
 def test_the_report_names_times_failures_and_reasons(tmp_path, monkeypatch, capsys):
-    """The last line is one that a reader of CI's output counts by."""
+    """The report has times, failures and reasons. Its last line has the counts for readers of
+    CI."""
     monkeypatch.setattr(suite, "ROOT", str(tmp_path))
     bad = job_of("lint", "echo wrong; exit 1", part="lint")
     good = job_of("unit", "true", part="unit")

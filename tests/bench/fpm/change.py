@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One route to another next hop: idle, and between the routes of a full replay."""
+"""Measure the move of a route to another next hop: idle, and during a full replay."""
 
 import time
 
@@ -11,7 +11,7 @@ PIECE = 600 * 64  # octets of routes between two changes
 
 
 def change_idle(rig, reps):
-    """From the send() of the change until the first packet left by the new next hop."""
+    """Measure from the send() of the change until the first packet leaves by the new next hop."""
     marker = Marker(rig)
     marker.settle()
     took = []
@@ -25,8 +25,8 @@ def change_idle(rig, reps):
 
 
 def change_in_replay(rig, table, rate, reps):
-    """The same while a full table is replayed, `rate` routes a second (None: as many as the
-    socket takes). A change is sent whenever the one before has arrived."""
+    """Measure the same during the replay of a full table with `rate` routes a second (None: as many
+    as the socket takes). Each change is sent after the last change has arrived."""
     took, seconds = [], []
     for _ in range(reps):
         rig.connect()
@@ -45,14 +45,14 @@ def change_in_replay(rig, table, rate, reps):
 
 
 class Changes:
-    """The changes that fit into one replay, one after the other."""
+    """The changes during one replay, one after the other."""
 
     def __init__(self, rig, table, marker):
         self.rig, self.table, self.marker = rig, table, marker
         self.sent_at, self.took, self.seconds = None, [], 0.0
 
     def run(self, rate):
-        """One replay; then wait for the last change."""
+        """Run one replay. Then wait for the last change."""
         sock, octets = self.rig.speaker.socket, memoryview(self.table.octets)
         at, begin, of_one = 0, now(), len(octets) / self.table.n
         for end in frame_ends(octets, PIECE):
@@ -72,7 +72,7 @@ class Changes:
             self.took.append(self.marker.wait(self.sent_at) - self.sent_at)
 
     def look(self):
-        """A probe; and has one come out where the last change leads?"""
+        """Send a probe. Check if a probe has left by the next hop of the last change."""
         self.rig.wires["lan"].send(self.marker.frame)
         if self.sent_at is None:
             return
@@ -83,7 +83,7 @@ class Changes:
 
 
 def frame_ends(octets, piece):
-    """Offsets of frame ends, about `piece` octets apart."""
+    """Return offsets of frame ends, about `piece` octets apart."""
     ends, at, last = [], 0, 0
     while at < len(octets):
         at += octets[at + 2] << 8 | octets[at + 3]

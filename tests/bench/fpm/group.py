@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Next hops that change below many prefixes: a member of a group, a member's link."""
+"""Measure next hops that change below many prefixes: a member of a group, a member's link."""
 
 import fcntl
 import socket
@@ -36,12 +36,12 @@ class Behind:
         rig.speaker.send_raw(octets)
 
     def group(self, *members):
-        """The frame that gives the group these hops: 1 wan, 2 alt, 3 ext."""
+        """Return the frame that gives the group these next hops: 1 wan, 2 alt, 3 ext."""
         members = dict.fromkeys((self.NHID + m for m in members), 1)
         return fpm.frame(fpm.group_message(self.NHID, members))
 
     def flow_by(self, out):
-        """Source port of a flow that leaves by `out` now."""
+        """Return the source port of a flow that leaves by `out` now."""
 
         def find():
             for sport in range(4000, 4064):
@@ -56,7 +56,7 @@ class Behind:
 
 
 def next_hops(rig, n, reps):
-    """Both measurements with `n` prefixes behind the group."""
+    """Run both measurements with `n` prefixes behind the group."""
     rig.fresh()
     rig.connect()
     behind = Behind(rig, n)
@@ -69,7 +69,7 @@ def next_hops(rig, n, reps):
 
 
 def group_change(rig, behind, reps):
-    """One of two members is exchanged for another: its flows move over at once."""
+    """Replace one of two members by another, and measure until its flows use the new member."""
     took, outs = [], (behind.wan, behind.ext)
     sport = behind.flow_by(behind.wan)
     frame = rig.probe(MARKER_HOST, sport)
@@ -84,7 +84,7 @@ def group_change(rig, behind, reps):
 
 
 class LinkNews(threading.Thread):
-    """When the kernel tells the daemon's namespace that a link changed."""
+    """Records when the kernel reports a change of a link to the daemon's namespace."""
 
     def __init__(self, namespace):
         super().__init__(daemon=True)
@@ -94,7 +94,7 @@ class LinkNews(threading.Thread):
         self.came = None
 
     def run(self):
-        """The first word."""
+        """Wait for the first message."""
         self.sock.recv(65536)
         self.came = now()
         self.sock.close()
@@ -113,11 +113,11 @@ class Switch(threading.Thread):
         return fcntl.ioctl(self.sock, number, struct.pack("16sH14x", name.encode(), flags))
 
     def run(self):
-        """Down."""
+        """Set the link down."""
         self._ioctl(SIOCSIFFLAGS, self.name, self.flags & ~IFF_UP)
 
     def back(self):
-        """Up again."""
+        """Set the link up again."""
         self.join()
         self._ioctl(SIOCSIFFLAGS, self.name, self.flags | IFF_UP)
         self.sock.close()
@@ -148,21 +148,21 @@ def link_lost(rig, behind, stream=None):
 
 
 def link_loss(rig, behind, reps):
-    """A member's link is lost, nothing else going on."""
+    """Measure the loss of a member's link without other load."""
     took = [link_lost(rig, behind) for _ in range(reps)]
-    # Negative when the daemon had acted before the benchmark itself was told.
+    # Negative if the daemon acted before the benchmark itself got the message.
     from_word = microseconds([word for _, word in took])
     return {**microseconds([call for call, _ in took]), "from_word": from_word}
 
 
 def link_loss_in_replay(rig, table, reps):
-    """The same amid a full replay that comes as fast as the socket takes it."""
+    """Measure the same during a full replay, as fast as the socket takes it."""
     took = []
     for _ in range(reps):
         rig.connect()
         behind = Behind(rig, 0)
         stream = Pour(rig.speaker.socket, table.octets)
         took.append(link_lost(rig, behind, stream)[0])
-        # With more than half the limit in the queue nobody may connect.
+        # With more than half the limit in the queue the daemon refuses connections.
         eventually(lambda: rig.fpm()["queue_bytes"] == 0, 10, 0.01, "all digested")
     yield {"bench": "link-loss-replay", "rate": 0, **microseconds(took)}

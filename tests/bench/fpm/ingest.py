@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A full table by one replay, the same again, and the memory it takes."""
+"""Measure a full table by one replay, the same replay again, and the memory of the table."""
 
 import time
 
@@ -13,7 +13,7 @@ WRITES = ("prefix_writes", "group_writes")
 
 
 def pour(rig, table, marker):
-    """One whole stream, the marker's move behind it. Returns (seconds, facts)."""
+    """Send one whole stream and then the marker's move. Returns (seconds, facts)."""
     octets = marker.ids() + table.octets + marker.move()
     for out in marker.outs:
         out.drain()
@@ -44,14 +44,14 @@ def pour(rig, table, marker):
 
 
 def complete(rig, table):
-    """Are all routes of the table in force, and not one of them stale?"""
+    """Return True if all routes of the table are in force and none is stale."""
     row = rig.fpm()
     want = (len(table.prefixes[4]) + Marker.ROUTES, len(table.prefixes[6]), 0)
     return (row["zebra4"], row["zebra6"], row["stale"]) == want
 
 
 def rate(bench, table, runs):
-    """The JSON object of some runs of pour()."""
+    """Return the JSON object of some runs of pour()."""
     rates = [table.n / seconds for seconds, _ in runs]
     facts = [f for _, f in runs]
     return {
@@ -67,14 +67,14 @@ def rate(bench, table, runs):
 
 
 def ingest(rig, table, reps):
-    """An empty daemon and a full table; then what that takes of memory."""
+    """Measure a full table into an empty daemon, and then the memory of the table."""
     runs, grown, shown = [], [], {}
     for _ in range(reps):
         rig.fresh()
         rig.connect()
         marker = Marker(rig)
         marker.settle()
-        time.sleep(0.5)  # what the start still had to do is no part of it
+        time.sleep(0.5)  # the rest of the start is no part of the measurement
         before = rig.rss()
         runs.append(pour(rig, table, marker))
         time.sleep(1)  # the last grace periods
@@ -97,7 +97,7 @@ def ingest(rig, table, reps):
 
 
 def replay(rig, table, reps):
-    """The same table again by a new session: nothing but the marker is written."""
+    """Measure the same table by a new session: the FIB writes only the marker."""
     runs = []
     for _ in range(reps):
         rig.connect()

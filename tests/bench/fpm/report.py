@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the JSON lines of bench-fpm: the goals beside what was measured, then where the
-time went. A goal is looked at, never enforced: machines differ."""
+"""Read the JSON lines of bench-fpm. Print the goals beside the results, then the use of CPU time.
+A goal is compared, never enforced, because machines differ."""
 
 import sys
 
 from bench.fib_report import print_columns
 
 HEAD = ("goal", "at least", "aim", "median", "min..max", "p99", "")
-# (bench, what it is, at least, aim, unit, of the line's unit, is more better?)
+# (bench, its name, least, aim, unit, factor to the line's unit, True if more is better)
 GOALS = (
     ("ingest", "ingest of a replay", 600, 1500, "k routes/s", 1e3, True),
     ("replay", "identical replay", 1500, 3000, "k routes/s", 1e3, True),
@@ -22,7 +22,7 @@ GOALS = (
 
 
 def detail(line):
-    """What tells lines of one kind apart."""
+    """Return the values that distinguish lines of one kind."""
     words = []
     if "routes" in line:
         words.append(f"{line['routes']:,} routes")
@@ -35,7 +35,7 @@ def detail(line):
 
 
 def goals(lines):
-    """Rows for print_columns(): every measured line of a kind that has a goal."""
+    """Return rows for print_columns(): every measured line of a kind that has a goal."""
     for bench, what, least, aim, unit, scale, more in GOALS:
         for line in lines:
             if line["bench"] != bench or "median" not in line:
@@ -53,7 +53,7 @@ def goals(lines):
 
 
 def cpu(lines):
-    """ns a route by thread."""
+    """Return ns per route by thread."""
     for line in lines:
         if "cpu_ns_a_route" in line:
             cost = line["cpu_ns_a_route"]
@@ -62,7 +62,7 @@ def cpu(lines):
 
 
 def bgp(lines):
-    """The same load with and without us."""
+    """Return the same load with and without the dataplane."""
     for line in lines:
         if line["bench"] in ("bgp", "bgp-sink"):
             who = "fpm-dataplane" if line["bench"] == "bgp" else "a sink"
@@ -79,7 +79,7 @@ def bgp(lines):
 
 
 def audits(lines):
-    """The comparison of zebra, RIB and FIB, and what packets noticed of it."""
+    """Return the audits of zebra, RIB and FIB, and their effect on packets."""
     for line in lines:
         if "audit_s" in line:
             took, code = line["audit_s"], line["audit_code"]["max"]
@@ -89,7 +89,7 @@ def audits(lines):
 
 
 def tables(lines, out=sys.stderr):
-    """All of it, for people."""
+    """Print all tables."""
     print("\nbench-fpm: goals", file=out)
     print_columns([HEAD, *goals(lines)], out)
     rows = list(cpu(lines))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What zebra says, as octets made beforehand: a full table, and one prefix that is moved."""
+"""zebra's messages as octets that are made beforehand: a full table, and one prefix that moves."""
 
 from bench.fpm.rig import N_HOPS, gateways4, gateways6
 from lab import routes
@@ -10,8 +10,8 @@ ANCHORS = ("203.0.113.0/25", "203.0.113.128/25")  # keep the marker's next hops 
 
 
 class Table:
-    """A full table: ids, groups, routes by address as zebra replays them, or shuffled as
-    BGP brought them. Each names one of the hops and groups."""
+    """A full table: ids, groups, and routes in the order of addresses as zebra replays them, or
+    shuffled as BGP brings them. Each route has one of the next hops or groups."""
 
     def __init__(self, rig, n4, n6, order="sorted"):
         self.rig, self.order, self.n = rig, order, n4 + n6
@@ -21,7 +21,7 @@ class Table:
         self.octets = b"".join(parts)
 
     def _ids(self):
-        """Hops by wan, alt and ext in turn, no two alike, and a group over each two."""
+        """Make next hops by wan, alt and ext in turn, all different, and a group of each two."""
         outs = [self.rig.wires[name] for name in ("wan", "alt", "ext")]
         index = {out.name: self.rig.ifindex(out) for out in outs}
         for base, gateways in ((1000, gateways4), (2000, gateways6)):
@@ -40,13 +40,13 @@ class Table:
 
 
 def way_of(prefix):
-    """One of the ids, the same for a prefix in whatever order they come."""
+    """Return one of the ids. It depends only on the prefix, not on the order."""
     return (prefix * 0x9E3779B97F4A7C15 >> 40) % (2 * N_HOPS)
 
 
 class Marker:
-    """One prefix that is moved between two next hops: when it has moved, all that was said
-    before is in force."""
+    """One prefix that moves between two next hops. When it has moved, all earlier messages are in
+    force."""
 
     NHID = 10
     ROUTES = 1 + len(ANCHORS)
@@ -57,7 +57,7 @@ class Marker:
         self.frame = rig.probe(MARKER_HOST)
 
     def ids(self):
-        """Frames that announce its two next hops, in use by another route each."""
+        """Return frames that announce its two next hops. Another route uses each of them."""
         octets = b""
         for n, out in enumerate(self.outs):
             nhid, oif = self.NHID + n, self.rig.ifindex(out)
@@ -66,21 +66,22 @@ class Marker:
         return octets
 
     def move(self):
-        """The frame that moves it; `out` is where it leads from then on."""
+        """Return the frame that moves the prefix. `out` is its wire from then on."""
         self.at = 1 - self.at
         return fpm.frame(fpm.route_message(MARKER, nhid=self.NHID + self.at))
 
     @property
     def out(self):
-        """The wire that it leads to."""
+        """Return the wire of the prefix."""
         return self.outs[self.at]
 
     def wait(self, since):
-        """When the first probe sent after `since` left where it leads now."""
+        """Return the time when the first probe that was sent after `since` left by the present
+        wire."""
         return self.rig.wait_for(self.frame, self.out, since)
 
     def settle(self):
-        """Announced, moved once, seen: the path is warm."""
+        """Announce the prefix, move it once and see it: the path is warm then."""
         octets = self.ids() + self.move()
         for out in self.outs:
             out.drain()
