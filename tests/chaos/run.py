@@ -335,9 +335,12 @@ def _judge(run, still, names):
         eventually(lambda: _no_more_open(run), 15, 0.2, "descriptors are closed again")
     except Timeout as err:
         verdict.must(False, str(err))
-    starts = bed.tail("fpm-dataplane.log", 1 << 20).count("supervise: started")
+    log = bed.tail("fpm-dataplane.log", 1 << 20)
+    starts = log.count("supervise: started")
+    why = [line for line in log.splitlines() if "supervise: program" in line or " E " in line]
     verdict.must(
-        starts == 1 + run.fell, f"the daemon was started {starts} times, killed {run.fell}"
+        starts == 1 + run.fell,
+        "\n".join([f"the daemon was started {starts} times, killed {run.fell}", *why[-20:]]),
     )
     rates = log_rates(bed)
     many = [f"{n} of {kind}" for n, kind, most in rates if n > most]
