@@ -26,7 +26,13 @@
 	.offset = offsetof(struct config_port, member), \
 	.size = sizeof(((struct config_port *)0)->member)
 /* The same for functions that get the whole port. */
-#define P_OF(member)  .size = sizeof(((struct config_port *)0)->member)
+#define P_OF(member) .size = sizeof(((struct config_port *)0)->member)
+/* The words of a key, in the order of the values that they stand for. */
+#define WORDS(...)                     \
+	.words = (const char *const[]) \
+	{                              \
+		__VA_ARGS__, NULL      \
+	}
 #define LISTEN_WANTED "ADDRESS:PORT, 127.0.0.1:2620 or \"[::1]:2620\""
 
 const struct cfg_key cfg_port_keys[] = {
@@ -43,10 +49,10 @@ const struct cfg_key cfg_port_keys[] = {
 	 .live = true},
 	{"cores", cfg_take_port_cores, .expected = "a CPU a queue, such as [1, 2], or auto",
 	 .text = cfg_text_port_cores, .live = true},
-	{"vlan-offload", cfg_take_offload, P_AT(options.vlan_off),
-	 .expected = "auto or off", .text = cfg_text_offload, .live = true},
-	{"checksum-offload", cfg_take_offload, P_AT(options.cksum_off),
-	 .expected = "auto or off", .text = cfg_text_offload, .live = true},
+	{"vlan-offload", cfg_take_word, P_AT(options.vlan_off), WORDS("auto", "off"),
+	 .text = cfg_text_word, .live = true},
+	{"checksum-offload", cfg_take_word, P_AT(options.cksum_off), WORDS("auto", "off"),
+	 .text = cfg_text_word, .live = true},
 	{NULL},
 };
 
@@ -158,8 +164,8 @@ static const struct cfg_key memory_keys[] = {
 	 .text = cfg_text_bool},
 	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB,
 	 .text = cfg_text_uint},
-	{"fib-copies", cfg_take_copies, AT(fib_per_node), .expected = "one or per-node",
-	 .text = cfg_text_copies},
+	{"fib-copies", cfg_take_word, AT(fib_per_node), WORDS("one", "per-node"),
+	 .text = cfg_text_word},
 	{NULL},
 };
 
@@ -221,14 +227,14 @@ const struct cfg_key cfg_top_keys[] = {
 	{"plugins", cfg_take_plugins,
 	 .expected = "a list of absolute paths of shared objects",
 	 .text = cfg_text_plugins},
-	{"idle", cfg_take_idle, AT(poll_always), .expected = "adaptive or poll",
-	 .text = cfg_text_idle},
+	{"idle", cfg_take_word, AT(poll_always), WORDS("adaptive", "poll"),
+	 .text = cfg_text_word},
 	{"rx-burst", cfg_take_uint, AT(rx_burst), .min = 1, .max = CONFIG_BURST_MAX,
 	 .text = cfg_text_uint},
 	{"tx-burst", cfg_take_uint, AT(tx_burst), .min = 1, .max = CONFIG_BURST_MAX,
 	 .text = cfg_text_uint},
-	{"log-level", cfg_take_level, AT(log_level),
-	 .expected = "error, warn, info or debug", .text = cfg_text_level, .live = true},
+	{"log-level", cfg_take_word, AT(log_level), WORDS("error", "warn", "info", "debug"),
+	 .text = cfg_text_word, .live = true},
 	{NULL},
 };
 

@@ -163,20 +163,33 @@ cfg_text_rate(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 
 /* --- words -------------------------------------------------------------------------- */
 
-/* Read one of the words. Return its index, or -EINVAL after an error. */
-static int
-take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-	  const char *const *word)
+void
+cfg_take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	const char *text = cfg_text(c, key, at, NULL);
+	char buf[CFG_EXPECTED_MAX];
 
-	for (int i = 0; text != NULL && word[i] != NULL; i++)
-		if (strcmp(text, word[i]) == 0)
-			return i;
-	if (text != NULL)
-		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_escape(text),
-			  key->expected);
-	return -EINVAL;
+	if (text == NULL)
+		return;
+	for (unsigned int i = 0; key->words[i] != NULL; i++)
+		if (strcmp(text, key->words[i]) == 0) {
+			if (key->size == sizeof(bool))
+				*(bool *)out = i != 0;
+			else
+				*(unsigned int *)out = i;
+			return;
+		}
+	cfg_error(c, at, "'%s' is none of them; expected %s", cfg_escape(text),
+		  cfg_expected(key, buf));
+}
+
+const char *
+cfg_text_word(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const void *value = cfg_value(key, base);
+
+	return key->words[key->size == sizeof(bool) ? *(const bool *)value
+						    : *(const unsigned int *)value];
 }
 
 void
@@ -209,71 +222,6 @@ const char *
 cfg_text_bool(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	return *(const bool *)cfg_value(key, base) ? "true" : "false";
-}
-
-void
-cfg_take_idle(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	int i = take_word(c, key, at, (const char *const[]){"adaptive", "poll", NULL});
-
-	if (i >= 0)
-		*(bool *)out = i == 1;
-}
-
-const char *
-cfg_text_idle(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	return *(const bool *)cfg_value(key, base) ? "poll" : "adaptive";
-}
-
-void
-cfg_take_copies(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		void *out)
-{
-	int i = take_word(c, key, at, (const char *const[]){"one", "per-node", NULL});
-
-	if (i >= 0)
-		*(bool *)out = i == 1;
-}
-
-const char *
-cfg_text_copies(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	return *(const bool *)cfg_value(key, base) ? "per-node" : "one";
-}
-
-void
-cfg_take_offload(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		 void *out)
-{
-	int i = take_word(c, key, at, (const char *const[]){"auto", "off", NULL});
-
-	if (i >= 0)
-		*(bool *)out = i == 1;
-}
-
-const char *
-cfg_text_offload(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	return *(const bool *)cfg_value(key, base) ? "off" : "auto";
-}
-
-void
-cfg_take_level(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	int i = take_word(c, key, at,
-			  (const char *const[]){"error", "warn", "info", "debug", NULL});
-
-	if (i >= 0)
-		*(enum log_level *)out = (enum log_level)i;
-}
-
-const char *
-cfg_text_level(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	static const char *const name[] = {"error", "warn", "info", "debug"};
-
-	return name[*(const enum log_level *)cfg_value(key, base)];
 }
 
 /* --- addresses ---------------------------------------------------------------------- */

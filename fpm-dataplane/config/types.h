@@ -37,14 +37,8 @@ cfg_take_fn cfg_take_rate;
 cfg_text_fn cfg_text_rate;
 cfg_take_fn cfg_take_bool, cfg_take_keep_nics;
 cfg_text_fn cfg_text_bool;
-cfg_take_fn cfg_take_idle;
-cfg_text_fn cfg_text_idle;
-cfg_take_fn cfg_take_copies;
-cfg_text_fn cfg_text_copies;
-cfg_take_fn cfg_take_offload;
-cfg_text_fn cfg_text_offload;
-cfg_take_fn cfg_take_level;
-cfg_text_fn cfg_text_level;
+cfg_take_fn cfg_take_word; /* one of key->words, as a bool or an enum */
+cfg_text_fn cfg_text_word;
 cfg_take_fn cfg_take_fpm_listen;
 cfg_text_fn cfg_text_listen;
 cfg_take_fn cfg_take_metrics;

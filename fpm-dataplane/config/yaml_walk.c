@@ -173,9 +173,19 @@ node_is_null(const yaml_node_t *node)
 const char *
 cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 {
+	size_t n = 0;
+
 	if (key->expected != NULL)
 		return key->expected;
-	snprintf(buf, 64, "a number from %u to %u", key->min, key->max);
+	if (key->words == NULL)
+		snprintf(buf, CFG_EXPECTED_MAX, "a number from %u to %u", key->min,
+			 key->max);
+	for (unsigned int i = 0; key->words != NULL && key->words[i] != NULL; i++)
+		n += (size_t)snprintf(buf + n, CFG_EXPECTED_MAX - n, "%s%s",
+				      i == 0                      ? ""
+				      : key->words[i + 1] == NULL ? " or "
+								  : ", ",
+				      key->words[i]);
 	return buf;
 }
 

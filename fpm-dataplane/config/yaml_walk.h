@@ -55,7 +55,8 @@ struct cfg_key {
 	size_t offset;             /* of `out` in the struct that the mapping fills */
 	size_t size;               /* of `out`, if `take` needs it */
 	unsigned int min, max;     /* of numbers */
-	const char *expected;      /* end of messages; NULL: made from min and max */
+	const char *const *words;  /* of words, by value; the last is NULL */
+	const char *expected;      /* end of messages; NULL: made from the two above */
 	const struct cfg_key *sub; /* keys of the mapping below; the last has no name */
 	bool required;
 
