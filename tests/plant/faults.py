@@ -58,6 +58,15 @@ ASSERTS = re.compile(
     r"assert|static_assert|_Static_assert|ASSERT_\w+|RTE_ASSERT|"
     r"RTE_BUILD_BUG_ON|BUILD_BUG_ON"
 )
+
+
+def effect_of_call(name, otherwise):
+    """Return the key in OF_NO_EFFECT for a call of a function or macro; else `otherwise`."""
+    if ASSERTS.fullmatch(name):
+        return "assert"
+    return "log" if LOGS.fullmatch(name) else otherwise
+
+
 # The enumerations of the reasons for which packets leave the fast path.
 REASONS = re.compile(r"(DROP|PUNT)_\w+")
 ORDERS = re.compile(
@@ -290,12 +299,7 @@ class Tree:
             return  # its type has no other
         macro = self.macro_around(span)
         if macro is not None:
-            why = (
-                "assert"
-                if ASSERTS.fullmatch(macro)
-                else "log" if LOGS.fullmatch(macro) else "macro"
-            )
-            self.leave(span, why)
+            self.leave(span, effect_of_call(macro, "macro"))
             return
         line, last = self.text.line(span[0]), self.text.line(max(span[0], span[1] - 1))
         self.faults.add(
@@ -372,12 +376,7 @@ class Tree:
         if called:
             name = called[1].decode()
             if ASSERTS.fullmatch(name) or LOGS.fullmatch(name) or HINTS.fullmatch(name):
-                why = (
-                    "assert"
-                    if ASSERTS.fullmatch(name)
-                    else "log" if LOGS.fullmatch(name) else "hint"
-                )
-                self.leave(span, why)
+                self.leave(span, effect_of_call(name, "hint"))
                 return
             if re.fullmatch(r"(atomic_(thread|signal)_fence|cmm_\w*mb|rte_\w*mb)", name):
                 kind = "order"
