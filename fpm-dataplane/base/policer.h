@@ -5,10 +5,10 @@
  * hand over a packet, so a flood costs the host nothing.
  *
  * A bucket is one word: the time at which it will be full again (the virtual scheduling
- * form of the generic cell rate algorithm, ITU-T I.371 annex A). Taking a token moves the
- * time on by one interval; a refusal only reads it. So one bucket serves all forwarders
- * exactly, however packets spread over them, and it is written no more often than its
- * rate.
+ * form of the generic cell rate algorithm, ITU-T I.371 annex A). Taking a token adds one
+ * interval to the time. A refusal only reads the time. All forwarders share the bucket, so
+ * its rate is exact for any distribution of packets over forwarders. The word is written
+ * once per token, and never during refusals.
  */
 #ifndef BASE_POLICER_H
 #define BASE_POLICER_H

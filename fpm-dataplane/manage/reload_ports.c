@@ -74,21 +74,21 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	const struct port *port = hotplug_find(h, now->tap);
 	unsigned int n_was = config_port_queues(was), n_now = config_port_queues(now);
 	unsigned int wanted = n_now != 0 ? n_now : h->rxq_assign->n_fwd;
-	bool other = strcmp(was->device, now->device) != 0, anew;
+	bool other = strcmp(was->device, now->device) != 0, reopen;
 
 	if (port == NULL) /* it is lost */
 		return hotplug_add(h, running, now, NULL, why, size);
 	/* Ask the port's own device before it is closed. */
 	if (!other && port_could_be(port, n_now, now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
-	anew = (n_was != n_now && wanted != port->n_rxq) ||
-	       port_options_differ(port, &was->options, &now->options) ||
-	       port_mtu_is_beyond(port, now->mtu_bytes);
-	if ((other || anew) && running->keep_nics) {
+	reopen = (n_was != n_now && wanted != port->n_rxq) ||
+		 port_options_differ(port, &was->options, &now->options) ||
+		 port_mtu_is_beyond(port, now->mtu_bytes);
+	if ((other || reopen) && running->keep_nics) {
 		snprintf(why, size, NEEDS_RESTART);
 		return -ENOTSUP;
 	}
-	if (other || anew)
+	if (other || reopen)
 		return port_exchange(h, running, was, now, why, size);
 	if (tap_change_mtu(port, was, now, why, size) < 0) /* before queues are moved */
 		return -EIO;

@@ -124,7 +124,7 @@ void
 port_discard(const struct port *port)
 {
 	struct rte_mbuf *m[64];
-	unsigned int max = 2 * NIC_RX_DESC; /* the queue has held no more frames */
+	unsigned int max = 2 * NIC_RX_DESC; /* ends the loop if frames keep coming */
 
 	if (port->held)
 		return; /* no other daemon receives these frames */

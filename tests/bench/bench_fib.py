@@ -49,7 +49,7 @@ def say(text):
 
 
 class HugePages:
-    """Adds what is missing of `want` MiB in 2 MiB pages, takes the same number away again."""
+    """Reserves 2 MiB pages until `want` MiB are free, and releases as many at the end."""
 
     def __init__(self, want):
         self.want, self.added = want // 2, 0

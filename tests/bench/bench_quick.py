@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ratios to the peers in less than two minutes, beside those that were last accepted
+"""The ratios to the peers in less than two minutes, beside the ratios last accepted
 (accepted.json). A fall is shown loudly and fails nothing: machines are noisy.
 
-    bench_quick.py BUILD_DIR        (ACCEPT=1 makes what was measured the accepted ratios)
+    bench_quick.py BUILD_DIR        (ACCEPT=1 accepts the measured ratios)
 """
 
 import json
@@ -76,7 +76,7 @@ def cell(value, form="{:.2f}"):
 
 
 def report(lines, out):
-    """Print the ratios. Those that fell come last, where the reader sees them."""
+    """Print the ratios. The fallen ratios come last, where the reader sees them."""
     rows = [("ratio to the peer", "now", "min", "max", "accepted", "change", "peer")]
     all_ = [r for r in lines if r["bench"] == "guard"]
     for r in all_:

@@ -120,8 +120,8 @@ class Run:
 
 @fault(6, sessions_stay=True)
 def churn(run):
-    """10,000 changes of routes a second for half a second: what is there is withdrawn, what
-    is not is announced."""
+    """10,000 changes of routes a second for half a second: announced routes are withdrawn,
+    and withdrawn routes are announced."""
     run.note("churn", "10 k changes/s")
     _churn(run, run.rng, 20)
 
@@ -274,7 +274,7 @@ def mtu_changes(run):
 
 @fault(1)
 def address_goes(run):
-    """The lan's subnet is taken away and given back: its hosts are nobody's meanwhile."""
+    """The lan's subnet is removed and added again: between, no interface has its hosts."""
     what = run.note("address", "lan0's, gone and back")
     what.may_lose(3, ("lan",))
     run.oracle.flux(("lan",))

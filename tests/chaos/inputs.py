@@ -259,7 +259,7 @@ def _shown(run):
 
 @fault(2, sessions_stay=True)
 def questions(run):
-    """Somebody looks at everything, live packets included, and has zebra say it again."""
+    """A client reads all tables, captures live packets, and requests a replay."""
     run.note("questions", "dump, audit, capture, replay")
     program, path = run.bed.dp.ctl, run.bed.socket
     run.bed.audit()

@@ -8,7 +8,7 @@
     ip = ["addr add ..."]               `ip` commands; those for IPv6 routes begin with -6
     internet = {"192.0.2.1" = ["203.0.113.0/24"]}
                                         every address there is lives here (ping answers),
-                                        except what is reached by these gateways
+                                        except addresses behind these gateways
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
                                         a BGP speaker that announces a made-up Internet
 

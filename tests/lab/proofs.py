@@ -18,8 +18,8 @@ CORE_ROUTES = 3  # of either family: core's loopback and two networks
 
 
 def tables(lab):
-    """Return the number of routes of each family: those that zebra has selected, those of BGP and
-    OSPF among them, and those that zebra has put into the FIB.
+    """Return the number of routes of each family: selected by zebra, of BGP and OSPF among them,
+    and put into the FIB by zebra.
 
     Connected subnets are not counted here: the dataplane has those from the kernel, before
     zebra does (see connected()).

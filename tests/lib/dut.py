@@ -242,7 +242,7 @@ class Dut:
         netns.ip_batch(lines, self.ctl)
 
     def kernel_defaults(self):
-        """Bring TAPs, addresses and neighbors back to the standard. Change only those that differ.
+        """Bring TAPs, addresses and neighbors back to the standard. Change only values that differ.
 
         Standard: up, MTU 1500, an address a family, every wire's peer a static neighbor.
         """

@@ -77,7 +77,7 @@ def check_questions(root, text, problem):
 
 
 def check(root, problem):
-    """Tell problem(path, line, text) what is wrong with the map in design.md below `root`."""
+    """Call problem(path, line, text) for each fault of the map in design.md below `root`."""
     path = Path(root, DAEMON, "doc/design.md")
     text = path.read_text()
     for title in (FILES, QUESTIONS):

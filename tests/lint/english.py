@@ -8,6 +8,7 @@ Looks at comments and string literals of C, at comments and docstrings of Python
 shell scripts, makefiles and YAML, and at the text of Markdown outside of code.
 """
 
+import ast
 import io
 import re
 import sys
@@ -30,13 +31,12 @@ PATTERNS = [
     (r", for (it|that|what|who|there|they|this|these|those)\b", "because"),
     (r"\b(twin|riddle|for ever and ever)\b", "the plain word"),
 ]
-# The patterns of the first words of a comment.
-FIRST = [
-    (r"(Of|What|Who|Whose|Is|Has|Have|Does|Do|Did|Are|Was|Were|May|Can|Shall|Will|Which)\b", "start with a verb"),
-]
+# The first word of a comment that asks, or that leaves the thing without a name.
+FIRST = re.compile(
+    r"(Of|What|Who|Whose|Is|Has|Have|Does|Do|Did|Are|Was|Were|May|Can|Shall|Will|Which)\b"
+)
 # A comment may break between two words of a pattern.
 FOUND = [(re.compile(p.replace(" ", r"\s+"), re.I), hint) for p, hint in PATTERNS]
-BEGINS = [(re.compile(pattern), hint) for pattern, hint in FIRST]
 
 
 def of_c(text):
@@ -45,28 +45,21 @@ def of_c(text):
     for m in re.finditer(token, text, re.S):
         line, word = text.count("\n", 0, m.start()) + 1, m[0]
         if word.startswith("/"):
-            if not text[: m.start()].rpartition("\n")[2].lstrip().startswith("#include"):
-                yield line, word, True
-        elif word.startswith('"') and not text[: m.start()].rpartition("\n")[2].startswith("#include"):
+            yield line, word, True
+        elif word.startswith('"'):
             yield line, word[1:-1], False
-
-
-# A string after one of these tokens is a docstring.
-STATEMENT = {getattr(tokenize, n) for n in "INDENT DEDENT NEWLINE NL COMMENT ENCODING".split()}
 
 
 def of_python(text):
     """Yield the same for Python: comments and docstrings."""
-    try:
-        before = tokenize.INDENT
-        for t in tokenize.generate_tokens(io.StringIO(text).readline):
-            if t.type == tokenize.COMMENT:
-                yield t.start[0], t.string, True
-            elif t.type == tokenize.STRING and before in STATEMENT:
-                yield t.start[0], t.string, True
-            before = t.type
-    except (tokenize.TokenError, IndentationError):
-        return
+    for t in tokenize.generate_tokens(io.StringIO(text).readline):
+        if t.type == tokenize.COMMENT:
+            yield t.start[0], t.string, True
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if ast.get_docstring(node) is not None:
+                string = node.body[0].value
+                yield string.lineno, ast.get_source_segment(text, string), True
 
 
 def of_hashes(text):
@@ -101,25 +94,30 @@ def texts(path):
     return ()
 
 
+def blank(pattern, text):
+    """Replace each match by as many blanks, so that lines stay where they are."""
+    return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+
+
 def problems(path):
     """Return [(line, text)] of the problems of a file."""
-    found = []
+    found = set()
     for begin, text, is_comment in texts(path):
-        body = re.sub(r'^(/\*+|//|#|"""|r?""")\s*', "", text)
-        quoted = re.sub(r"`[^`]*`|\"[^\"]*\"" if is_comment else r"`[^`]*`", lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-        flat = re.sub(r"\n\s*(\*|#)?(?!/)", lambda m: "\n" + " " * (len(m[0]) - 1), quoted)
-        one = re.sub(r"\s", " ", flat)
+        quotes = r'`[^`]*`|"[^"]*"' if is_comment and not text.startswith(('"', "r")) else r"`[^`]*`"
+        flat = blank(r"(?m)^\s*[*#](?!/)", blank(quotes, text))
         for pattern, hint in FOUND:
-            for m in pattern.finditer(one):
-                found.append((begin + flat.count("\n", 0, m.start()), f"'{re.sub(' +', ' ', m[0])}': {hint}"))
-        if is_comment:
-            start = re.sub(r"^[\s*#]+", "", body)
-            for pattern, hint in BEGINS:
-                if pattern.match(start):
-                    found.append((begin, f"begins with '{start.split()[0]}': {hint}"))
-            if re.search(r"\?\s*(\*/)?\s*$", text.rstrip('"')) and "://" not in text:
-                found.append((begin, "a question: state the fact"))
-    return sorted(set(found))
+            for m in pattern.finditer(flat):
+                words = " ".join(m[0].split())
+                found.add((begin + flat.count("\n", 0, m.start()), f"'{words}': {hint}"))
+        if not is_comment:
+            continue
+        first = re.match(r"[\s/*#\"r]*", text)
+        word = FIRST.match(text, first.end())
+        if word:
+            found.add((begin, f"begins with '{word[0]}': start with a verb"))
+        if re.search(r"\?\s*(\*/|\"*)?\s*$", text) and "://" not in text:
+            found.add((begin, "a question: state the fact"))
+    return sorted(found)
 
 
 def files(paths):

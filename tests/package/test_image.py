@@ -177,7 +177,7 @@ def test_health_and_names(lab):
 
 
 def test_who_is_root_is_told_by_the_page(lab):
-    """FRR's daemons run as user frr. The processes of root are those that the page names, and the
+    """FRR's daemons run as user frr. The page names all processes of root, and the
     dataplane runs as root without most capabilities."""
     said = re.search(r"\*\*Users\.\*\* (.*?)run\s+as\s+user\s+frr", PAGE, re.S)[1]
     rows = netns.command(["podman", "top", lab[1].name, "user", "comm", "capeff"]).splitlines()[1:]
@@ -267,7 +267,7 @@ def packages(image):
 
 
 def test_the_image_is_as_small_as_its_page_says():
-    """The image adds no more to Debian's image than its page says. It has no service manager and no
+    """The image adds to Debian's image at most the size that its page says. It has no service manager and no
     compiler."""
     (said,) = re.findall(r"\*\*Size\.\*\* (\d+) MB more", PAGE)
 

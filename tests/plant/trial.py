@@ -23,7 +23,7 @@ class Tier:
     target  the make target that has this part: check, test or test-all
     how     method of Trial that runs it
     build   the Makefile's BUILD
-    make    what has to be built before (unit programs are added)
+    make    targets to build first (unit programs are added)
     cases   of system tests: pytest's words that choose them (none: all)
     env     variables
     limit   seconds that the tier may take for a fault; 0: no limit. A hang of a single test is

@@ -302,7 +302,7 @@ def too_many(dut):
 
 
 def as_of_the_group(dut, method, path, body):
-    """Send a request as a user of the group who is not root. Returns the sentence of its 403."""
+    """Send a request as an unprivileged user of the group. Returns the sentence of its 403."""
     os.chown(dut.socket, 0, MEMBER["group"])
     os.chmod(dut.dir, 0o755)
     words = ["-D", "-", "-X", method, "-d", json.dumps(body)]

@@ -318,7 +318,7 @@ def test_a_port_that_is_shut_down_or_without_a_link_is_told(dut, wan):
 def test_who_may_not_ask_is_told_so(dut):
     """The doctor tells a user without access so, while the daemon runs: it shows no command that
     starts the daemon and does not say that all is well. The test runs a copy of fpmctl as user
-    nobody, because nobody cannot read every folder of a clone."""
+    `nobody`, because that user cannot read every folder of a clone."""
     ctl = shutil.copy(dut.daemon.ctl, dut.dir)
     done = subprocess.run([ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
                           capture_output=True, text=True, check=False, user=65534, group=65534,

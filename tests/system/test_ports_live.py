@@ -70,7 +70,7 @@ def forwards_by_ext(dut):
 
 def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
     """A port is deleted and added ten times, while 2000 packets a second pass between two other
-    ports. All of them arrive, except those that a full ring drops and counts."""
+    ports. All of them arrive, except packets that a full ring drops and counts."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
     where = Whereabouts(dut)
     with dut.stream(lan, HOST, rate=2000) as stream:
@@ -494,7 +494,7 @@ print(s.makefile().readline())
 
 
 def test_only_root_names_devices_and_files(router):
-    """Members of the socket's group who are not root cannot make the daemon open a file as
+    """A member of the socket's group without root rights cannot make the daemon open a file as
     root."""
     dut = router
 

@@ -65,8 +65,8 @@ def test_the_daemon_takes_its_file(folder, tmp_path):
 
 
 def test_all_speak_of_the_same_interfaces(folder):
-    """The TAPs of the YAML file have cables. Interfaces on TAPs, and those that FRR names,
-    exist."""
+    """The TAPs of the YAML file have cables. Interfaces on TAPs, and interfaces that FRR
+    names, exist."""
     plan = Plan(folder)
     taps = re.findall(r"^  - tap: (\S+)$", text_of(folder, "fpm-dataplane.yaml"), re.M)
     assert sorted(taps) == sorted(tap for tap, _, _ in plan.ports)

@@ -54,7 +54,7 @@ def make(name, *words):
 
 
 def params():
-    """Return every scenario. Those that a kernel may not support are marked for the guest."""
+    """Return every scenario. Scenarios that a kernel may not support are marked for the guest."""
     for name in scenario.names():
         stacked = Plan(os.path.join(SCENARIOS, name)).stacked
         yield pytest.param(name, marks=pytest.mark.guest if stacked else ())

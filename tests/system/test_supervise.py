@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpm-supervise alone: the programs that it starts again, those that it does not, and the end
+"""fpm-supervise alone: the programs that it starts again, the programs that it does not, and the end
 without remains."""
 
 import os

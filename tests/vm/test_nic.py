@@ -253,8 +253,8 @@ def frame_to(mac, packet):
 
 
 def test_counters_agree_with_those_of_the_other_end(router):
-    """Frames and octets, in and out, are equal to those that the kernel's NICs at the other
-    ends have counted, for frames of 60 octets up to the longest."""
+    """Frames and octets, in and out, are equal to the counts of the kernel's NICs at the other
+    ends, for frames of 60 octets up to the longest."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host = behind(router, "wan", 4)
     router.ip(*(f"link set {w.tap} mtu {JUMBO}" for w in (lan, wan)))
@@ -284,8 +284,8 @@ def test_counters_agree_with_those_of_the_other_end(router):
 
 
 def both_ends(router):
-    """Return the counters of lan and wan by (name, counter): those of the dataplane, and those
-    that the other ends expect."""
+    """Return the counters of lan and wan by (name, counter): the counters of the dataplane,
+    and the counters that the other ends expect."""
     rows = netns.read_proc(router.far, "/proc/net/dev").splitlines()[2:]
     fields = {row.split(":")[0].strip(): row.split(":")[1].split() for row in rows}
     ours, theirs = {}, {}

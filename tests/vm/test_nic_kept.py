@@ -355,7 +355,7 @@ def test_ports_go_and_come_with_restarts(router):
 
 @pytest.mark.quick
 def test_nothing_is_left_of_them(router):
-    """After the end nothing is left of the process, and nothing of those that were killed
+    """After the end nothing is left of the process, nor of the processes that were killed
     above."""
     router.zebra.close()
     assert router.stop(timeout=60) == 0
