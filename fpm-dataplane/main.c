@@ -124,6 +124,7 @@ daemon_take_over(const struct config *conf)
 		.conf = conf,
 		.rib = &dp.worker[W_RIB],
 		.neigh = &dp.worker[W_NEIGH],
+		.rtnl = &dp.worker[W_RTNL],
 		.port = dp.port,
 		.n_port = dp.n_port,
 		.shared = dp.shared,
@@ -211,6 +212,7 @@ daemon_run(const struct config *conf)
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
+		worker_stop(&dp.worker[W_RTNL]);
 		worker_stop(&dp.worker[W_RIB]);
 		return daemon_start_failed(rc);
 	}

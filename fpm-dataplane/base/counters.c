@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/fpm_event.h"
+#include "base/kernel_event.h"
 
 struct fpm_status fpm_status;
+struct kernel_status kernel_status;
 
 const struct reason_info reason_info[N_REASON] = {
 #define DROP(n, t) [DROP_##n] = {.name = #n, .text = t},

@@ -18,10 +18,10 @@
 enum msg_type {
 	/* fpm -> rib: decoded events, in order. Bound: fpm's byte account */
 	MSG_FPM_BATCH,
+	/* rtnl -> rib: routes and next hops of the kernel, in order. Bound: rtnl's account */
+	MSG_KERNEL_BATCH,
 	/* neigh -> rib, punt: an interface of the kernel changed. Bound: kernel */
 	MSG_LINK,
-	/* neigh -> rib: a local address was added or removed. Bound: kernel */
-	MSG_ADDR,
 	/* neigh -> rib: a VRF of the kernel was added or removed. Bound: kernel */
 	MSG_VRF,
 	/* rib -> neigh: keep adjacency `adj` resolved. Bound: next hops */
@@ -46,7 +46,10 @@ enum msg_type {
 	MSG_FEEDBACK,
 	/* main -> rib: after the last batch: a successor reads the checkpoint */
 	MSG_QUIESCE,
-	/* ui, rib -> fpm: end the session, so that zebra connects and replays */
+	/*
+	 * ui, rib -> fpm: end the session, so that zebra connects and replays; -> rtnl: read
+	 * the kernel's tables again
+	 */
 	MSG_REPLAY,
 	/* fpm -> rib: a QUERY_HOLD in force, after the last batch before it */
 	MSG_HELD,
@@ -77,16 +80,6 @@ struct msg_link {
 	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
 	uint16_t vrf;
 	char name[16];
-};
-
-/* MSG_ADDR: `addr` is an own address on ifindex; the connected subnet is `subnet`. */
-struct msg_addr {
-	struct msg m;
-	uint32_t ifindex;
-	struct prefix subnet; /* of the address, or of the peer on a point-to-point link */
-	struct ipaddr addr;
-	uint32_t table; /* table of the VRF that ifindex is a member of; 0: main */
-	bool gone;
 };
 
 /*
@@ -204,13 +197,14 @@ struct msg_query {
 static inline bool
 msg_is_bulk(enum msg_type type)
 {
-	return type == MSG_FPM_BATCH || type == MSG_QUIESCE || type == MSG_HELD;
+	return type == MSG_FPM_BATCH || type == MSG_KERNEL_BATCH || type == MSG_QUIESCE ||
+	       type == MSG_HELD;
 }
 
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */
 void *msg_new(enum msg_type type, size_t size);
 
-/* Free a message, and the arrays of a batch of FPM events. */
+/* Free a message, and the arrays of a batch of events. */
 void msg_free(struct msg *m);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef BASE_RTPROTO_H
 #define BASE_RTPROTO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -14,14 +15,25 @@ rtproto_name(uint8_t protocol)
 {
 	/* From linux/rtnetlink.h and FRR's zebra/rt_netlink.h. */
 	static const char *const name[256] = {
-		[0] = "unspec", [1] = "redirect", [2] = "kernel",       [3] = "boot",
-		[4] = "static", [11] = "zebra",   [42] = "babel",       [186] = "bgp",
-		[187] = "isis", [188] = "ospf",   [189] = "rip",        [190] = "ripng",
-		[191] = "nhrp", [192] = "eigrp",  [193] = "ldp",        [194] = "sharp",
-		[195] = "pbr",  [196] = "static", [197] = "openfabric", [198] = "srte",
+		[0] = "unspec", [1] = "redirect",    [2] = "kernel",       [3] = "boot",
+		[4] = "static", [9] = "ra",          [12] = "bird",        [16] = "dhcp",
+		[11] = "zebra", [18] = "keepalived", [42] = "babel",       [186] = "bgp",
+		[187] = "isis", [188] = "ospf",      [189] = "rip",        [190] = "ripng",
+		[191] = "nhrp", [192] = "eigrp",     [193] = "ldp",        [194] = "sharp",
+		[195] = "pbr",  [196] = "static",    [197] = "openfabric", [198] = "srte",
 	};
 
 	return name[protocol];
+}
+
+/*
+ * Return true if zebra installs routes of this protocol in the kernel, so that they also
+ * come by FPM (FRR, zebra/rt_netlink.c, zebra2proto()).
+ */
+static inline bool
+rtproto_is_zebras(uint8_t protocol)
+{
+	return protocol == 11 || protocol == 42 || (protocol >= 186 && protocol <= 198);
 }
 
 #endif

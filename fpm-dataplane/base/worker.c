@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fpm_event.h"
+#include "base/kernel_event.h"
 #include "base/tsan.h"
 
 #define ROUND_MSGS 256
@@ -46,6 +47,13 @@ msg_free(struct msg *m)
 
 		for (uint32_t i = 0; i < batch->n; i++)
 			fpm_event_clear(&batch->ev[i]);
+	}
+	if (m->type == MSG_KERNEL_BATCH) {
+		struct msg_kernel_batch *batch =
+			caa_container_of(m, struct msg_kernel_batch, m);
+
+		for (uint32_t i = 0; i < batch->n; i++)
+			fpm_event_clear(&batch->ev[i].route);
 	}
 	free(m);
 }

@@ -19,6 +19,7 @@
 #include "base/policer.h"
 #include "base/port_options.h"
 #include "base/limits.h"
+#include "base/routes_from.h"
 
 #define CONFIG_PORTS_MAX        64
 #define CONFIG_CORES_MAX        64
@@ -54,6 +55,7 @@ struct config {
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU numbers */
 	unsigned int n_core;                 /* 0: the daemon selects */
 	char control_netns[64];              /* "": the daemon's own */
+	enum routes_from routes_from;
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

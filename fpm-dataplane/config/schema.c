@@ -104,6 +104,12 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 	}
 }
 
+static const struct cfg_key routes_keys[] = {
+	{"from", cfg_take_word, AT(routes_from), WORDS("both", "fpm", "kernel"),
+	 .text = cfg_text_word},
+	{NULL},
+};
+
 static const struct cfg_key fpm_keys[] = {
 	{"listen", cfg_take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
@@ -212,6 +218,7 @@ const struct cfg_key cfg_top_keys[] = {
 	 .text = cfg_text_cores},
 	{"control-netns", cfg_take_netns, AT(control_netns),
 	 .expected = "a name as `ip netns` shows it", .text = cfg_text_string},
+	{"routes", cfg_take_map, .sub = routes_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),

@@ -24,6 +24,7 @@
 #include "punt/punt.h"
 #include "restart/fdstore.h"
 #include "rib/rib.h"
+#include "rtnl/rtnl.h"
 #include "start/cpus.h"
 #include "tap-bridge/netns.h"
 #include "trace/trace.h"
@@ -41,6 +42,23 @@ last_checkpoint_take(struct dataplane *dp)
 }
 
 /*
+ * Start to read the kernel's routes. Like rib, rtnl needs neither DPDK nor ports. Its
+ * messages wait until rib has read the checkpoint.
+ */
+static int
+rtnl_begin(struct dataplane *dp)
+{
+	struct rtnl_conf rtnl = {.rib = &dp->worker[W_RIB],
+				 .netns = dp->conf.control_netns,
+				 .from = dp->conf.routes_from};
+	int rc = rtnl_setup(&dp->worker[W_RTNL], &rtnl);
+
+	if (rc == 0)
+		rc = worker_prepare(&dp->worker[W_RTNL]);
+	return rc < 0 ? rc : worker_launch(&dp->worker[W_RTNL]);
+}
+
+/*
  * Start rib first: to read the checkpoint of a large table takes longer than to start DPDK
  * and the ports, and needs neither. threads_start() waits for it and reports its errors.
  */
@@ -51,6 +69,8 @@ rib_begin(struct dataplane *dp)
 	struct worker *w = dp->worker;
 	struct rib_conf rib = {.neigh = &w[W_NEIGH],
 			       .fpm = &w[W_FPM],
+			       .rtnl = &w[W_RTNL],
+			       .from = conf->routes_from,
 			       .feedback = conf->fpm_feedback,
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
@@ -78,6 +98,8 @@ rib_begin(struct dataplane *dp)
 						       : "");
 	rib_set_fib(&w[W_RIB], dp->fib);
 	rc = worker_prepare(&w[W_RIB]);
+	if (rc == 0)
+		rc = rtnl_begin(dp);
 	/* A predecessor still writes its checkpoint. */
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
@@ -111,6 +133,7 @@ workers_setup(struct dataplane *dp)
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
 			       .from = conf->fpm_from,
+			       .off = conf->routes_from == ROUTES_FROM_KERNEL,
 			       .retry_listen = next,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],
@@ -172,18 +195,19 @@ workers_setup(struct dataplane *dp)
 		rc = ui_setup(&w[W_UI], &ui);
 	if (rc == 0)
 		rc = manage_setup(&w[W_MANAGE], &manage);
-	for (unsigned int i = W_RIB + 1; i < N_WORKER && rc == 0; i++)
+	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
 }
 
-/* Wait until the FIB has all that neigh has learned from the kernel. */
+/* Wait until the FIB has all that rtnl and neigh have learned from the kernel. */
 static void
 kernel_state_await(struct dataplane *dp)
 {
-	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
+	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH],
+					   &dp->worker[W_RTNL]};
 
-	worker_settle(settling, 2);
+	worker_settle(settling, 3);
 }
 
 /*
@@ -194,8 +218,8 @@ kernel_state_await(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int start_order[] = {W_RIB, W_PUNT,   W_NEIGH, W_TRACE,
-					  W_FPM, W_MANAGE, W_UI};
+	static const int start_order[] = {W_RIB,   W_RTNL, W_PUNT,   W_NEIGH,
+					  W_TRACE, W_FPM,  W_MANAGE, W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -221,8 +245,8 @@ threads_start(struct dataplane *dp)
 /*
  * The order in which the workers end: rib is the last, because it knows nothing of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
-					W_NEIGH, W_PUNT,   W_RIB};
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE,
+					W_NEIGH, W_PUNT,   W_RTNL, W_RIB};
 
 /*
  * End all threads that use a port, and free the devices: a successor waits for nothing
@@ -257,6 +281,7 @@ threads_end(struct dataplane *dp, enum end end)
 	fpm_teardown(&dp->worker[W_FPM]);
 	punt_teardown(&dp->worker[W_PUNT]);
 	neigh_teardown(&dp->worker[W_NEIGH]);
+	rtnl_teardown(&dp->worker[W_RTNL]);
 	rib_teardown(&dp->worker[W_RIB]);
 	if (dp->fib != NULL)
 		fib_destroy(dp->fib);

@@ -58,7 +58,7 @@ fpm_init(struct worker *w)
 	ev_init(&fpm->accept, fpm_on_accept);
 	fpm->accept.data = fpm;
 	fpm_hold_begin(fpm);
-	return listen_begin(fpm);
+	return fpm->conf.off ? 0 : listen_begin(fpm);
 }
 
 /* Send the events of this round to rib. */

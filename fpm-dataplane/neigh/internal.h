@@ -44,7 +44,6 @@ struct retired {
 struct local {
 	struct cds_list_head list; /* link.locals, in the order of the kernel */
 	struct kmon_addr addr;
-	bool told; /* rib knows it */
 };
 
 /* An interface of the control namespace: a port's TAP, a VLAN, or any other. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces and addresses of the control namespace, reported to rib (both) and punt
- * (links). A link is reported before its addresses, and removed after them. Runs in neigh.
- * Link-local IPv6 addresses are valid on one link only, so they are not put into a table of
- * prefixes: forwarders punt such packets by themselves.
+ * Interfaces and addresses of the control namespace. Links are reported to rib and punt.
+ * Addresses serve as the sources of ICMP errors and neighbor solicitations; their routes
+ * come from the kernel's tables (rtnl). Runs in neigh.
  */
 #include "neigh/internal.h"
 
@@ -17,46 +16,6 @@
 
 /* --- addresses ------------------------------------------------------------------------ */
 
-static void
-addr_send(struct neigh *n, const struct link *l, const struct kmon_addr *ka, bool gone)
-{
-	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
-
-	m->ifindex = ka->ifindex;
-	m->gone = gone;
-	m->subnet.family = ka->family;
-	m->subnet.len = ka->plen;
-	m->table = l->table;
-	memcpy(m->addr.octet, ka->addr, family_octets(ka->family));
-	memcpy(m->subnet.addr.octet, ka->peer, family_octets(ka->family));
-	prefix_mask(&m->subnet);
-	worker_send(n->conf.rib, &m->m);
-}
-
-static bool
-addr_is_told(const struct link *l, const struct kmon_addr *ka)
-{
-	struct ipaddr addr = {{0}};
-
-	memcpy(addr.octet, ka->addr, family_octets(ka->family));
-	/* 127/8 and ::1 never appear on a wire, so they have no entry in the FIB. */
-	return l->known && !ka->tentative &&
-	       (ka->family == 4
-			? addr.octet[0] != 127
-			: !ipaddr_is_linklocal6(&addr) && !ipaddr_is_loopback6(&addr));
-}
-
-/* Report `a` or its removal to rib, if rib does not know it yet. */
-static void
-addr_tell(struct neigh *n, const struct link *l, struct local *a)
-{
-	bool tell = addr_is_told(l, &a->addr);
-
-	if (tell != a->told)
-		addr_send(n, l, &a->addr, !tell);
-	a->told = tell;
-}
-
 /* IPv4 may have an address several times, with different subnets; IPv6 may not. */
 static bool
 addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
@@ -67,20 +26,14 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
 }
 
-/* Report the addresses again when the link entered, changed or left a VRF. */
+/* The link entered, changed or left a VRF. */
 static void
 link_update_table(struct neigh *n, struct link *l)
 {
 	uint32_t table = link_table(n, l);
-	struct local *a;
 
 	if (table == l->table)
 		return;
-	cds_list_for_each_entry (a, &l->locals, list) {
-		if (a->told)
-			addr_send(n, l, &a->addr, true);
-		a->told = false;
-	}
 	l->table = table;
 	n->borrow_due = true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
@@ -116,21 +69,6 @@ local_find(struct link *l, const struct kmon_addr *ka)
 	return NULL;
 }
 
-static bool
-addr_is_same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
-{
-	return a->plen == b->plen && memcmp(a->peer, b->peer, sizeof(a->peer)) == 0;
-}
-
-/* Report the removal and free `a`, which is in no list. */
-static void
-addr_gone(struct neigh *n, const struct link *l, struct local *a)
-{
-	if (a->told)
-		addr_send(n, l, &a->addr, true);
-	free(a);
-}
-
 static void
 addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 {
@@ -144,12 +82,8 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 			return;
 		}
 		cds_list_add_tail(&a->list, &l->locals);
-	} else if (a->told && !addr_is_same_subnet(&a->addr, ka)) {
-		addr_send(n, l, &a->addr, true);
-		a->told = false;
 	}
 	a->addr = *ka;
-	addr_tell(n, l, a);
 }
 
 void
@@ -167,8 +101,7 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	else if (a != NULL)
 		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
-	if (a != NULL)
-		addr_gone(n, l, a); /* after its interface is published */
+	free(a); /* after its interface is published */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }
@@ -190,13 +123,6 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 static void
 link_withdraw(struct neigh *n, struct link *l)
 {
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list) {
-		if (a->told)
-			addr_send(n, l, &a->addr, true);
-		a->told = false;
-	}
 	if (l->told)
 		link_tell(n, l, true);
 	l->told = false;
@@ -234,17 +160,12 @@ static void
 link_gone(struct neigh *n, struct link *l)
 {
 	uint16_t ifidx = l->ifidx;
-	struct local *a, *next;
 
 	/* Clear it first, or the VLANs on it would become ours again. */
 	l->ifidx = 0;
 	if (ifidx != 0)
 		link_each_vlan(n, l->ifindex, vlan_detach);
 	l->ifidx = ifidx;
-	cds_list_for_each_entry_safe (a, next, &l->locals, list) {
-		cds_list_del(&a->list);
-		addr_gone(n, l, a);
-	}
 	if (ifidx >= PORT_MAX)
 		vlan_remove(n, ifidx);
 	else if (ifidx != 0)
@@ -315,7 +236,6 @@ link_changed(struct neigh *n, struct link *l)
 {
 	const struct kmon_link *kl = &l->kernel;
 	bool was_ours = l->ifidx != 0;
-	struct local *a;
 
 	/* A VLAN never changes its link or tag: a difference means missed events. */
 	if (l->ifidx >= PORT_MAX && !vlan_is_same(n, l->ifidx, kl)) {
@@ -339,9 +259,6 @@ link_changed(struct neigh *n, struct link *l)
 		iface_changed(n, l->ifidx, kl);
 	else
 		link_tell_up(n, l, kl->admin_up);
-	/* Addresses that were reported before their link. */
-	cds_list_for_each_entry (a, &l->locals, list)
-		addr_tell(n, l, a);
 	if (!was_ours && l->ifidx != 0)
 		link_each_vlan(n, l->ifindex, link_changed);
 }

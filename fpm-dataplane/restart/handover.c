@@ -417,7 +417,7 @@ process_await_end(int pidfd)
 static int
 successor_prepare(const struct successor *next)
 {
-	struct worker *const settling[] = {next->rib, next->neigh};
+	struct worker *const settling[] = {next->rib, next->neigh, next->rtnl};
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int rc = preflight_listen(next->conf);
 
@@ -428,12 +428,14 @@ successor_prepare(const struct successor *next)
 	while (!worker_has_begun(next->rib))
 		nanosleep(&pause, NULL);
 	rc = worker_start(next->rib);
+	if (rc == 0)
+		rc = worker_start(next->rtnl);
 	if (!next->shared)
 		return rc;
 	if (rc == 0)
 		rc = worker_start(next->neigh);
 	if (rc == 0)
-		worker_settle(settling, 2);
+		worker_settle(settling, 3);
 	return rc == 0 && next->rib_was_short(next->rib) ? -ENOMEM : rc;
 }
 

@@ -76,6 +76,7 @@ struct successor {
 	int sock; /* to the predecessor; closed when the handover has succeeded */
 	const struct config *conf;
 	struct worker *rib, *neigh; /* prepared, not launched */
+	struct worker *rtnl;        /* launched */
 	struct port *port;          /* array; open already if all ports can be open twice */
 	unsigned int n_port;
 	bool shared; /* all ports can be open twice */

@@ -213,7 +213,7 @@ slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class)
 }
 
 uint32_t
-slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
+slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 {
 	struct nh *nh = nh_get(rib, id);
 	uint32_t number = slot_of_id(rib, nh, mtu_class);
@@ -225,7 +225,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 	s = slot_find_adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		content_del(rib, s);
-		slot_adopt(rib, s, SLOT_ID, id, false);
+		slot_adopt(rib, s, SLOT_ID, (uint32_t)id, false);
 	} else {
 		s = slot_new(rib, SLOT_ID, false);
 		if (s == NULL) {
@@ -233,8 +233,9 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 			return rib->contents.unresolved;
 		}
 		slot_set_hops(rib, s, &rib->scratch);
-		s->nhid = id;
+		s->nhid = (uint32_t)id;
 	}
+	s->of_kernel = (id & NH_OF_KERNEL) != 0;
 	s->mtu_class = mtu_class;
 	s->sibling = nh->slot;
 	nh->slot = s->number;
@@ -258,15 +259,25 @@ slot_orphan(struct rib *rib, struct slot *s)
 	free(hops.v);
 }
 
+struct nh *
+slot_nh(const struct rib *rib, const struct slot *s)
+{
+	return nh_find(rib, s->of_kernel ? nh_id_of_kernel(s->nhid) : s->nhid);
+}
+
 void
 slots_orphan(struct rib *rib)
 {
-	for (uint32_t i = 1; i <= rib->nhs.high; i++)
-		for (uint32_t at = rib->nhs.v[i] == NULL ? 0 : rib->nhs.v[i]->slot, next;
-		     at != 0; at = next) {
+	for (uint32_t i = 1; i <= rib->nhs.high; i++) {
+		const struct nh *nh = rib->nhs.v[i];
+
+		if (nh == NULL || (nh->id & NH_OF_KERNEL) != 0)
+			continue;
+		for (uint32_t at = nh->slot, next; at != 0; at = next) {
 			next = slot_at(&rib->slots, at)->sibling;
 			slot_orphan(rib, slot_at(&rib->slots, at));
 		}
+	}
 }
 
 void
@@ -279,7 +290,7 @@ slot_retire(struct rib *rib, struct slot *s)
 		rib->contents.n_orphans--;
 	content_del(rib, s);
 	if (s->kind == SLOT_ID) {
-		nh = nh_find(rib, s->nhid);
+		nh = slot_nh(rib, s);
 		for (at = &nh->slot; *at != s->number;)
 			at = &slot_at(&rib->slots, *at)->sibling;
 		*at = s->sibling;

@@ -9,8 +9,8 @@
 
 #include "fib/fib.h"
 #include "rib/index.h"
+#include "rib/nexthop.h"
 
-struct nh;
 struct rib;
 struct slot;
 struct nh_list;
@@ -40,10 +40,12 @@ uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hin
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
 /* Return the slot of a nexthop id, announced or not, for routes of one MTU class. */
-uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
+uint32_t slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint);
 /* Return the slot of a nexthop id and MTU class if it exists; 0 if not. */
 uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class);
-/* Make orphans of all slots that have an id, because their session is over. */
+/* Return the id that a slot of kind SLOT_ID follows. */
+struct nh *slot_nh(const struct rib *rib, const struct slot *s);
+/* Make orphans of all slots that have an id of zebra, because its session is over. */
 void slots_orphan(struct rib *rib);
 /*
  * Retire a slot that no route names or can find. Its word stays until the grace period is

@@ -1,164 +1,473 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Apply events of the kernel: links, own addresses, and the prefixes that result from them.
- * [rib]
+ * Apply events of the kernel: its routes, its next-hop objects, its links. [rib]
  *
- * An own address is a host route to the kernel. While its interface is up, its subnet is on
- * link and has special addresses (own.h): two broadcast addresses in IPv4 (prefix length up
- * to 30), which are never forwarded to, and the subnet-router anycast address in IPv6. When
- * the interface goes down, the subnet is withdrawn, so that a route for it that zebra
- * learned from another router takes over. Own addresses stay, because the kernel decides
- * what it answers. Link-local subnets exist on each link and are in no table. All of this
- * belongs to the table of the interface's addresses: that of its VRF, or main.
+ * A prefix has at most one route of zebra (route.zslot) and any number of routes of the
+ * kernel (kroute.h), of which the best usable one counts (route.kslot). Between the two, the
+ * lower metric wins, as in the kernel: zebra installs its routes with metric 20. Routes of
+ * table local are before all others. Connected routes count while their link is up, so that
+ * a route for the subnet that zebra learned from another router takes over when the carrier
+ * is lost. Own addresses stay, because the kernel decides what it answers.
  *
- * The work depends on the number of subnets of an interface, not on the number of routes of
- * zebra. Each step finds its records by hash. Thousands of addresses on a failing port cost
- * some milliseconds.
+ * A deletion is found by its metric and its next hops. The kernel joins IPv6 routes of equal
+ * metric that have gateways into one route with several next hops, and deletes a next hop of
+ * it by its own.
+ *
+ * A dump numbers itself. When it is over, a walk removes the records in its scope that have
+ * an older number.
  */
 #include "rib/kernel.h"
 
+#include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "base/kernel_event.h"
+#include "base/limits.h"
 #include "base/msg.h"
 #include "rib/content.h"
+#include "rib/kroute.h"
 #include "rib/leg.h"
 #include "rib/link.h"
-#include "rib/own.h"
+#include "rib/nexthop.h"
+#include "rib/nh_list.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
-#include "rib/nh_list.h"
 
-/* Return the slot that the kernel's state gives to `p` in a table; 0: none. */
-static uint32_t
-kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
+/* --- which route is in force ------------------------------------------------------------ */
+
+void
+kernel_choose(struct rib *rib, struct route *r)
 {
-	struct nh_list *hops = &rib->scratch;
-	uint32_t ifindex;
-	struct next_hop *hop;
+	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r), old = r->kslot, now;
+	const struct kroute *kr = &rib->kroutes.v[best];
 
-	if (own_is_address(&rib->own, table, p))
-		return slot_for_kind(rib, PATH_LOCAL);
-	ifindex = own_connected_ifindex(&rib->own, &rib->links, table, p);
-	if (ifindex == 0 && own_is_special(&rib->own, &rib->links, table, p))
-		return slot_for_kind(rib, p->family == 4 ? PATH_BCAST : PATH_LOCAL);
-	if (ifindex == 0)
-		return 0;
+	now = best != 0 && (r->zslot == 0 || kr->is_local || kr->connected ||
+			    kr->metric <= ZEBRA_METRIC)
+		      ? kr->slot
+		      : 0;
+	if (now == old)
+		return;
+	if (now != 0)
+		slot_ref(rib, now);
+	r->kslot = now;
+	if (old != 0)
+		slot_unref(rib, old);
+}
+
+void
+kernel_settle(struct rib *rib, struct route *r)
+{
+	uint32_t was = route_effective(r);
+
+	kernel_choose(rib, r);
+	route_settle(rib, r, was);
+}
+
+/* --- content of an event ---------------------------------------------------------------- */
+
+static bool
+event_is_connected(const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+
+	return r->protocol == RTPROT_KERNEL && r->rtm_type == RTN_UNICAST && r->nhid == 0 &&
+	       r->n_hops == 1 && r->hops[0].gw_family == 0 && r->hops[0].ifindex != 0 &&
+	       r->hops[0].encap == HOP_PLAIN;
+}
+
+/*
+ * Return true if the kernel joins the route with others of its metric: it has a gateway, and
+ * no router advertisement made it (Linux, rt6_qualify_for_ecmp()).
+ */
+static bool
+event_joins(const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+
+	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST &&
+	       r->protocol != RTPROT_RA &&
+	       (r->nhid != 0 || (r->n_hops > 0 && r->hops[0].gw_family != 0));
+}
+
+/* Collect the next hops of an event without a next-hop id in rib->scratch. */
+static void
+event_hops(struct rib *rib, const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+	struct nh_list *hops = &rib->scratch;
+
 	nh_list_clear(hops);
-	hop = nh_list_push(hops);
-	*hop = (struct next_hop){.ifindex = ifindex,
-				 .weight = 1,
-				 .vrf_subnet =
-					 rib_link_find(&rib->links, ifindex)->vrf != 0};
-	return slot_for_hops(rib, hops, 0);
+	switch (r->rtm_type) {
+	case RTN_LOCAL:
+	case RTN_ANYCAST:
+		next_hop_special(nh_list_push(hops), PATH_LOCAL);
+		return;
+	case RTN_BROADCAST:
+		next_hop_special(nh_list_push(hops), PATH_BCAST);
+		return;
+	case RTN_BLACKHOLE:
+		next_hop_special(nh_list_push(hops), PATH_BLACKHOLE);
+		return;
+	case RTN_UNREACHABLE:
+		next_hop_special(nh_list_push(hops), PATH_UNREACHABLE);
+		return;
+	case RTN_PROHIBIT:
+		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
+		return;
+	default:
+		break;
+	}
+	for (uint32_t i = 0; i < r->n_hops; i++)
+		next_hop_from_fpm(nh_list_push(hops), &r->hops[i]);
+	/* A route of type throw ends the lookup in its table without a result. */
+	if (hops->n == 0)
+		next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
+	if (event_is_connected(ev))
+		hops->v[0].vrf_subnet = 1;
+	nh_list_set_mtu(hops, mtu_class_of(rib, r->prefix.family, r->mtu_bytes));
+	nh_list_sort(hops);
+}
+
+static uint32_t
+event_slot(struct rib *rib, const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+
+	if (r->rtm_type == RTN_UNICAST && r->nhid != 0)
+		return slot_for_id(rib, nh_id_of_kernel(r->nhid),
+				   mtu_class_of(rib, r->prefix.family, r->mtu_bytes), 0);
+	event_hops(rib, ev);
+	return slot_for_hops(rib, &rib->scratch, 0);
+}
+
+/* --- records ---------------------------------------------------------------------------- */
+
+static bool
+kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->metric == ev->metric && kr->is_local == ev->is_local;
+}
+
+/* Return the first record with the event's metric, and with `joins` if that is not -1. */
+static uint32_t
+kroute_of_metric(const struct rib *rib, const struct route *r,
+		 const struct kernel_event *ev, int joins)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t found = 0;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (kroute_has_key(&k->v[i], ev) && (joins < 0 || k->v[i].joins == joins) &&
+		    (found == 0 || kroute_precedes(&k->v[i], &k->v[found])))
+			found = i;
+	return found;
+}
+
+/*
+ * Return the record with the event's metric and content. Own and broadcast addresses of
+ * several interfaces are several routes, although their slot is the same.
+ */
+static uint32_t
+kroute_equal_to(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
+		uint32_t slot)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (kroute_has_key(&k->v[i], ev) && k->v[i].slot == slot &&
+		    k->v[i].ifindex == ev->ifindex &&
+		    k->v[i].rtm_type == ev->route.rtm_type &&
+		    k->v[i].protocol == ev->route.protocol)
+			return i;
+	return 0;
 }
 
 static void
-kernel_reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
+kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 {
-	struct routes *of = tables_routes(&rib->tables, table);
-	uint64_t hash = routes_hash(of, table, p);
-	struct route *r = routes_find(of, table, p, hash);
-	uint32_t slot = kernel_slot(rib, table, p), was, old;
+	struct kroute *kr = &rib->kroutes.v[i];
+	uint32_t old = kr->slot;
 
-	if (r == NULL) {
-		if (slot == 0)
-			return;
-		r = routes_insert(of, table, p, hash);
-		if (r == NULL) {
-			rib->count.route_nomem++;
-			return;
-		}
-		rib->tables.n_main[p->family == 6] += table == RIB_TABLE_MAIN;
-	}
-	if (r->kslot == slot)
-		return;
-	if (slot != 0)
-		slot_ref(rib, slot);
-	was = route_effective(r);
-	old = r->kslot;
-	r->kslot = slot;
-	route_settle(rib, r, was);
+	slot_ref(rib, slot);
+	kr->slot = slot;
 	if (old != 0)
 		slot_unref(rib, old);
 }
 
 static void
-kernel_reconsider_subnet(struct rib *rib, const struct own_subnet *s)
+kroute_delete(struct rib *rib, uint32_t i)
 {
-	struct own_subnet copy = *s; /* own_delete() may have freed it */
-	struct prefix p;
+	struct route *r = rib->kroutes.v[i].route;
+	uint32_t slot = rib->kroutes.v[i].slot;
 
-	kernel_reconsider(rib, copy.table, &copy.prefix);
-	for (unsigned int which = 0; which < 2; which++)
-		if (subnet_special(&copy, which, &p))
-			kernel_reconsider(rib, copy.table, &p);
+	if (rib->kroutes.v[i].connected)
+		rib->kroutes.rebind = true;
+	kroute_remove(&rib->kroutes, i);
+	kernel_settle(rib, r);
+	slot_unref(rib, slot);
+}
+
+/* Fill the record `i` from the event. */
+static void
+kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t slot)
+{
+	struct kroute *kr = &rib->kroutes.v[i];
+	bool connected = event_is_connected(ev);
+
+	kr->metric = ev->metric;
+	kr->is_local = ev->is_local;
+	kr->scope = ev->scope;
+	kr->protocol = ev->route.protocol;
+	kr->rtm_type = ev->route.rtm_type;
+	kr->joins = event_joins(ev);
+	kr->dump = rib->kroutes.dump;
+	if (connected || kr->connected)
+		rib->kroutes.rebind = true;
+	kr->ifindex = ev->ifindex;
+	kroute_set_connected(&rib->kroutes, i, connected);
+	kroute_set_slot(rib, i, slot);
+}
+
+/*
+ * Return the record that the event changes; 0: it adds one. An event that tells a known route
+ * again, as each dump does, changes nothing.
+ */
+static uint32_t
+kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_event *ev,
+		uint32_t slot)
+{
+	uint32_t i;
+
+	if (ev->order == KERNEL_REPLACE) {
+		i = r->family == 6 ? kroute_of_metric(rib, r, ev, event_joins(ev)) : 0;
+		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
+	}
+	/* The event has all next hops of the joined route. */
+	if (event_joins(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0)
+		return i;
+	return kroute_equal_to(rib, r, ev, slot);
+}
+
+/* Return the route of the event's prefix, inserted if it is absent; NULL: no room. */
+static struct route *
+kernel_route_get(struct rib *rib, const struct kernel_event *ev)
+{
+	uint32_t table = ev->route.table;
+	struct routes *of = tables_routes(&rib->tables, table);
+	const struct prefix *p = &ev->route.prefix;
+	uint64_t hash = routes_hash(of, table, p);
+	struct route *r = routes_find(of, table, p, hash);
+
+	if (r != NULL)
+		return r;
+	if (ev->route.protocol != RTPROT_KERNEL && routes_are_full(rib)) {
+		table_refuse(TABLE_routes);
+		rib->kroutes.refused = true;
+		return NULL;
+	}
+	r = routes_insert(of, table, p, hash);
+	if (r == NULL) {
+		rib->count.route_nomem++;
+		return NULL;
+	}
+	rib->tables.n_main[p->family == 6] += table == RIB_TABLE_MAIN;
+	return r;
+}
+
+static struct route *
+kernel_route_find(struct rib *rib, const struct kernel_event *ev)
+{
+	uint32_t table = ev->route.table;
+	struct routes *of = tables_routes(&rib->tables, table);
+
+	return routes_find(of, table, &ev->route.prefix,
+			   routes_hash(of, table, &ev->route.prefix));
 }
 
 static void
-own_remove(struct rib *rib, uint32_t i)
+kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 {
-	struct own o = rib->own.v[i];
-	struct own_subnet s = rib->own.subnet[o.subnet];
-	struct prefix host = own_host_prefix(s.prefix.family, &o.addr);
+	struct route *r = kernel_route_get(rib, ev);
+	uint32_t slot, i;
 
-	own_delete(&rib->own, i);
-	kernel_reconsider(rib, s.table, &host);
-	if (s.refs == 1)
-		kernel_reconsider_subnet(rib, &s);
+	if (r == NULL)
+		return;
+	slot = event_slot(rib, ev);
+	i = kroute_of_event(rib, r, ev, slot);
+	if (i == 0) {
+		i = kroute_add(&rib->kroutes, r);
+		kroute_set_order(&rib->kroutes, i, ev->order);
+	} else if (ev->order == KERNEL_LAST && r->family == 4) {
+		kroute_set_order(&rib->kroutes, i,
+				 KERNEL_LAST); /* a dump has all in order */
+	}
+	kroute_fill(rib, i, ev, slot);
+	kernel_settle(rib, r);
+}
+
+/*
+ * Remove the next hops of the event from the record, which has more of them. Return false if
+ * none is left.
+ */
+static bool
+kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
+{
+	const struct slot *s = slot_at(&rib->slots, rib->kroutes.v[i].slot);
+	struct nh_list *hops = &rib->scratch;
+	uint32_t kept = 0;
+
+	if (s->kind != SLOT_INLINE || ev->route.nhid != 0)
+		return false;
+	nh_list_clear(hops);
+	for (uint32_t leg = 0; leg < s->n_legs; leg++) {
+		const struct next_hop *hop = &s->leg[leg].hop;
+		bool gone = false;
+
+		for (uint32_t j = 0; j < ev->route.n_hops; j++)
+			gone |= hop->ifindex == ev->route.hops[j].ifindex &&
+				hop->gw_family == ev->route.hops[j].gw_family &&
+				ipaddr_equal(&hop->gw, &ev->route.hops[j].gw);
+		if (gone)
+			continue;
+		*nh_list_push(hops) = *hop;
+		kept++;
+	}
+	if (kept == 0)
+		return false;
+	kroute_set_slot(rib, i, slot_for_hops(rib, hops, 0));
+	return true;
 }
 
 static void
-own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
+kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 {
-	struct own_subnet *s = &rib->own.subnet[subnet];
-	struct prefix host = own_host_prefix(s->prefix.family, addr);
+	struct route *r = kernel_route_find(rib, ev);
+	uint32_t i;
 
-	own_insert(&rib->own, subnet, addr);
-	kernel_reconsider(rib, s->table, &host);
-	if (s->refs++ == 0)
-		kernel_reconsider_subnet(rib, s);
+	if (r == NULL)
+		return;
+	if (event_joins(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0) {
+		if (kroute_remove_hops(rib, i, ev))
+			kernel_settle(rib, r);
+		else
+			kroute_delete(rib, i);
+		return;
+	}
+	i = kroute_equal_to(rib, r, ev, event_slot(rib, ev));
+	if (i == 0)
+		i = kroute_of_metric(rib, r, ev, -1);
+	if (i != 0)
+		kroute_delete(rib, i);
+}
+
+static void
+kernel_route_replaced(struct rib *rib, const struct kernel_event *ev)
+{
+	struct route *r = kernel_route_find(rib, ev);
+	uint32_t i = r == NULL ? 0 : kroute_of_metric(rib, r, ev, -1);
+
+	if (i != 0)
+		kroute_delete(rib, i);
+}
+
+/* --- dumps ------------------------------------------------------------------------------ */
+
+static bool
+kroute_is_in_scope(const struct kroute *kr, const struct kernel_scope *scope)
+{
+	return kr->route->family == scope->family &&
+	       (scope->protocol == 0 || scope->protocol == kr->protocol);
+}
+
+bool
+kernel_sweep_round(struct rib *rib)
+{
+	struct rib_kroutes *k = &rib->kroutes;
+	uint32_t end = k->sweep_at + RIB_SLICE;
+
+	if (!k->sweeping)
+		return false;
+	for (; k->sweep_at < end && k->sweep_at <= k->high; k->sweep_at++) {
+		const struct kroute *kr = &k->v[k->sweep_at];
+
+		if (kr->route != NULL && kr->dump != k->dump &&
+		    kroute_is_in_scope(kr, &k->scope)) {
+			rib->count.kernel_swept++;
+			kroute_delete(rib, k->sweep_at);
+		}
+	}
+	k->sweeping = k->sweep_at <= k->high;
+	return k->sweeping;
+}
+
+static void
+dump_begin(struct rib *rib, const struct kernel_scope *scope)
+{
+	while (kernel_sweep_round(rib))
+		; /* the numbers of the last dump are still in use */
+	rib->kroutes.dump++;
+	rib->kroutes.scope = *scope;
+}
+
+static void
+dump_end(struct rib *rib)
+{
+	rib->kroutes.sweeping = true;
+	rib->kroutes.sweep_at = 1;
+}
+
+static void
+kernel_event_apply(struct rib *rib, const struct kernel_event *ev)
+{
+	switch ((enum kernel_event_kind)ev->kind) {
+	case KERNEL_ROUTE:
+		kernel_route_upsert(rib, ev);
+		break;
+	case KERNEL_ROUTE_DEL:
+		kernel_route_delete(rib, ev);
+		break;
+	case KERNEL_ROUTE_REPLACED:
+		kernel_route_replaced(rib, ev);
+		break;
+	case KERNEL_NEXTHOP:
+		nh_upsert(rib, nh_id_of_kernel(ev->route.nhid), &ev->route);
+		break;
+	case KERNEL_NEXTHOP_DEL:
+		nh_remove(rib, nh_id_of_kernel(ev->route.nhid));
+		break;
+	case KERNEL_DUMP_BEGIN:
+		dump_begin(rib, &ev->dump);
+		break;
+	case KERNEL_DUMP_END:
+		dump_end(rib);
+		break;
+	}
 }
 
 void
-rib_addr_event(struct rib *rib, const struct msg_addr *m)
+rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b)
 {
-	uint32_t table = m->table == 0 ? RIB_TABLE_MAIN : m->table;
-	struct prefix p = m->subnet;
-	uint32_t subnet, own;
-
-	prefix_mask(&p);
-	subnet = m->gone ? own_subnet_find(&rib->own, m->ifindex, table, &p)
-			 : own_subnet_get(&rib->own, m->ifindex, table, &p);
-	own = subnet == 0 ? 0 : own_find(&rib->own, subnet, &m->addr);
-	if ((own == 0) == m->gone)
-		return; /* repeated event */
-	if (m->gone)
-		own_remove(rib, own);
-	else
-		own_add(rib, subnet, &m->addr);
-	legs_rebind_floating(rib);
+	for (uint32_t i = 0; i < b->n; i++)
+		kernel_event_apply(rib, &b->ev[i]);
+	if (rib->kroutes.rebind)
+		legs_rebind_floating(rib);
+	rib->kroutes.rebind = false;
+	rib->pending.n_events += b->n;
 }
 
-static void
-own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
-{
-	const struct rib_own *own = &rib->own;
+/* --- links ------------------------------------------------------------------------------ */
 
-	/*
-	 * The kernel removes the addresses with the interface, with or without an event for
-	 * each.
-	 */
-	for (uint32_t i = 1; gone && i <= own->high; i++)
-		if (own->v[i].subnet != 0 &&
-		    own->subnet[own->v[i].subnet].ifindex == ifindex)
-			own_remove(rib, i);
-	for (uint32_t i = 1; i <= own->subnet_high; i++)
-		if (own->subnet[i].refs > 0 && own->subnet[i].ifindex == ifindex)
-			kernel_reconsider_subnet(rib, &own->subnet[i]);
-	if (gone)
-		legs_rebind_floating(rib);
+/* Decide again about the connected routes of a link. */
+static void
+link_routes_changed(struct rib *rib, uint32_t ifindex)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+
+	for (uint32_t i = 0; i < k->connected.n; i++)
+		if (k->v[k->connected.v[i]].ifindex == ifindex)
+			kernel_settle(rib, k->v[k->connected.v[i]].route);
 }
 
 void
@@ -170,10 +479,8 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	struct leg *leg;
 	bool up = m->up && !m->gone;
 
-	if (link == NULL) {
-		own_link_changed(rib, m->ifindex, true);
+	if (link == NULL)
 		return;
-	}
 	if (!m->gone)
 		memcpy(link->name, m->name, sizeof(link->name));
 	link->name[sizeof(link->name) - 1] = '\0';
@@ -190,7 +497,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	cds_list_for_each_entry (leg, &link->legs, on_link)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	rib->words.due = true;
-	own_link_changed(rib, m->ifindex, m->gone);
+	link_routes_changed(rib, m->ifindex);
 	/* The last leg may be gone, and the link with it. */
 	link = rib_link_find(&rib->links, m->ifindex);
 	if (link != NULL)

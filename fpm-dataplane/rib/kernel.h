@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Apply events of the kernel: links and own addresses. [rib] */
+/* Apply events of the kernel: links, routes, next-hop objects. [rib] */
 #ifndef RIB_KERNEL_H
 #define RIB_KERNEL_H
 
-struct msg_addr;
+#include <stdbool.h>
+
+struct msg_kernel_batch;
 struct msg_link;
 struct rib;
+struct route;
 
-void rib_addr_event(struct rib *rib, const struct msg_addr *m);
+void rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b);
 void rib_link_event(struct rib *rib, const struct msg_link *m);
+/*
+ * Decide again which route of the kernel `r` has in force, if any: zebra's route came or
+ * went. The caller stages the route.
+ */
+void kernel_choose(struct rib *rib, struct route *r);
+/* The same; the route is staged, and removed when it has no source left. */
+void kernel_settle(struct rib *rib, struct route *r);
+/*
+ * Continue the removal of routes that the last dump did not show. Return true if there is
+ * more to do.
+ */
+bool kernel_sweep_round(struct rib *rib);
 
 #endif

@@ -12,7 +12,7 @@
 #include "rib/adj.h"
 #include "rib/index.h"
 #include "rib/link.h"
-#include "rib/own.h"
+#include "rib/kroute.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
@@ -121,7 +121,8 @@ leg_attach(struct rib *rib, struct leg *leg)
 
 	if (leg_floats(leg)) {
 		cds_list_add(&leg->floating, &rib->legs.floating);
-		leg_tie(rib, leg, own_ifindex_of(&rib->own, hop->gw_family, &hop->gw));
+		leg_tie(rib, leg,
+			kroute_ifindex_of(&rib->kroutes, hop->gw_family, &hop->gw));
 	} else if (hop->kind == PATH_NONE) {
 		leg_tie(rib, leg, hop->ifindex);
 	}
@@ -141,7 +142,8 @@ legs_rebind_floating(struct rib *rib)
 	struct leg *leg;
 
 	cds_list_for_each_entry (leg, &rib->legs.floating, floating) {
-		uint32_t now = own_ifindex_of(&rib->own, leg->hop.gw_family, &leg->hop.gw);
+		uint32_t now =
+			kroute_ifindex_of(&rib->kroutes, leg->hop.gw_family, &leg->hop.gw);
 		uint32_t was = leg->link == NULL ? 0 : leg->link->ifindex;
 
 		if (now == was)

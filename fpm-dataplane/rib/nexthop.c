@@ -11,9 +11,10 @@
  * zebra withdraws or sends again every route that it wants changed. Such ids are counted
  * and shown. They are freed with their last user.
  *
- * Ids do not outlive a session. After a restart of zebra or a loss of the connection, the
- * replay announces all ids again, and a restarted zebra may give the same number to another
- * next hop.
+ * Ids of zebra do not outlive a session. After a restart of zebra or a loss of the
+ * connection, the replay announces all ids again, and a restarted zebra may give the same
+ * number to another next hop. Ids of the kernel are objects of `ip nexthop`. The kernel
+ * deletes the routes of an id with it.
  */
 #include "rib/nexthop.h"
 
@@ -25,10 +26,16 @@
 #include "rib/slot.h"
 #include "rib/nh_list.h"
 
-struct nh *
-nh_find(const struct rib *rib, uint32_t id)
+static uint64_t
+nh_id_hash(nh_id id)
 {
-	for (uint32_t i = hidx_first(&rib->nhs.by_id, hash32(id)); i != 0;
+	return hash32((uint32_t)id ^ ((id & NH_OF_KERNEL) != 0 ? 0x9e3779b9u : 0));
+}
+
+struct nh *
+nh_find(const struct rib *rib, nh_id id)
+{
+	for (uint32_t i = hidx_first(&rib->nhs.by_id, nh_id_hash(id)); i != 0;
 	     i = hidx_next(&rib->nhs.by_id, i))
 		if (rib->nhs.v[i]->id == id)
 			return rib->nhs.v[i];
@@ -36,7 +43,7 @@ nh_find(const struct rib *rib, uint32_t id)
 }
 
 struct nh *
-nh_get(struct rib *rib, uint32_t id)
+nh_get(struct rib *rib, nh_id id)
 {
 	struct nh *nh = nh_find(rib, id);
 
@@ -49,7 +56,7 @@ nh_get(struct rib *rib, uint32_t id)
 	rib->nhs.v = table_grow(rib->nhs.v, &rib->nhs.cap, nh->number, sizeof(*rib->nhs.v));
 	rib->nhs.v[nh->number] = nh;
 	rib->nhs.n++;
-	hidx_add(&rib->nhs.by_id, hash32(id), nh->number);
+	hidx_add(&rib->nhs.by_id, nh_id_hash(id), nh->number);
 	return nh;
 }
 
@@ -135,7 +142,7 @@ nh_has_members(const struct nh *nh, const struct fpm_event *ev)
 	if (!nh->is_group || nh->n_member != ev->n_hops)
 		return false;
 	for (uint32_t i = 0; i < nh->n_member; i++)
-		if (nh->member[i].nh->id != ev->hops[i].id ||
+		if ((uint32_t)nh->member[i].nh->id != ev->hops[i].id ||
 		    nh->member[i].weight != ev->hops[i].weight)
 			return false;
 	return true;
@@ -152,7 +159,7 @@ nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 	 * Add the new members first, so that an id in both lists is not freed in between.
 	 */
 	for (uint32_t i = 0; i < ev->n_hops; i++) {
-		member[i].nh = nh_get(rib, ev->hops[i].id);
+		member[i].nh = nh_get(rib, (nh->id & NH_OF_KERNEL) | ev->hops[i].id);
 		member[i].group = nh;
 		member[i].weight = ev->hops[i].weight == 0 ? 1 : ev->hops[i].weight;
 		cds_list_add(&member[i].in, &member[i].nh->member_of);
@@ -192,9 +199,9 @@ nh_changed(struct rib *rib, struct nh *nh)
 }
 
 void
-nh_upsert(struct rib *rib, const struct fpm_event *ev)
+nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev)
 {
-	struct nh *nh = nh_get(rib, ev->nhid);
+	struct nh *nh = nh_get(rib, id);
 	struct next_hop hop;
 
 	nh->absent = false;
@@ -221,7 +228,7 @@ nh_upsert(struct rib *rib, const struct fpm_event *ev)
 }
 
 void
-nh_delete(struct rib *rib, uint32_t id)
+nh_delete(struct rib *rib, nh_id id)
 {
 	struct nh *nh = nh_find(rib, id);
 
@@ -231,6 +238,36 @@ nh_delete(struct rib *rib, uint32_t id)
 	}
 	nh->absent = true;
 	nh_maybe_free(rib, nh);
+}
+
+void
+nh_remove(struct rib *rib, nh_id id)
+{
+	struct nh *nh = nh_find(rib, id);
+
+	if (nh == NULL)
+		return;
+	nh->known = nh->is_group = false;
+	nh_drop_members(rib, nh);
+	nh_changed(rib, nh);
+	nh_maybe_free(rib, nh);
+}
+
+void
+nhs_end_session(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->nhs.high; i++) {
+		struct nh *nh = rib->nhs.v[i];
+
+		if (nh == NULL || (nh->id & NH_OF_KERNEL) != 0)
+			continue;
+		hidx_del(&rib->nhs.by_id, i);
+		rib->nhs.v[i] = NULL;
+		vec32_push(&rib->nhs.unused, i);
+		rib->nhs.n--;
+		free(nh->member);
+		free(nh);
+	}
 }
 
 void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nexthop ids of the present session: singletons and groups. [rib]. */
+/* Nexthop ids of the present session and of the kernel: singletons and groups. [rib]. */
 #ifndef RIB_NEXTHOP_H
 #define RIB_NEXTHOP_H
 
@@ -20,8 +20,21 @@ struct member {
 	struct cds_list_head in; /* nh->member_of */
 };
 
+/*
+ * A next-hop id of zebra, or one of the kernel. The kernel and zebra number their objects
+ * independently.
+ */
+typedef uint64_t nh_id;
+#define NH_OF_KERNEL (1ull << 32)
+
+static inline nh_id
+nh_id_of_kernel(uint32_t id)
+{
+	return NH_OF_KERNEL | id;
+}
+
 struct nh {
-	uint32_t id;
+	nh_id id;
 	uint32_t number; /* in rib->nhs */
 	uint32_t slot;   /* its first, of one for each MTU class; 0: no route names it */
 	uint32_t n_member;
@@ -47,12 +60,18 @@ struct rib_nexthops {
 	uint64_t n_changes; /* of ids */
 };
 
-void nh_upsert(struct rib *rib, const struct fpm_event *ev);
-void nh_delete(struct rib *rib, uint32_t id);
-struct nh *nh_find(const struct rib *rib, uint32_t id);
-struct nh *nh_get(struct rib *rib, uint32_t id);
+/* Take the content of a FPM_NEXTHOP or KERNEL_NEXTHOP. Members are of the same source. */
+void nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev);
+/* zebra deleted the id: its last content stays in force while routes or groups use it. */
+void nh_delete(struct rib *rib, nh_id id);
+/* The kernel deleted the id, and its routes with it: what uses it is unresolved. */
+void nh_remove(struct rib *rib, nh_id id);
+struct nh *nh_find(const struct rib *rib, nh_id id);
+struct nh *nh_get(struct rib *rib, nh_id id);
 void nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out);
 void nh_maybe_free(struct rib *rib, struct nh *nh);
+/* Forget all ids of zebra, because its session is over. */
+void nhs_end_session(struct rib *rib);
 void nhs_free(struct rib *rib);
 
 #endif

@@ -20,11 +20,12 @@
 #include "base/limits.h"
 #include "rib/adj.h"
 #include "rib/audit.h"
+#include "rib/content.h"
 #include "rib/checkpoint.h"
 #include "rib/index.h"
 #include "rib/leg.h"
 #include "rib/nexthop.h"
-#include "rib/own.h"
+#include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
@@ -366,7 +367,7 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 	if (hop->kind != PATH_NONE)
 		return leg;
 	if (ifindex == 0 && hop->gw_family != 0)
-		ifindex = own_ifindex_of(&rib->own, hop->gw_family, &hop->gw);
+		ifindex = kroute_ifindex_of(&rib->kroutes, hop->gw_family, &hop->gw);
 	leg.link = rib_link_find(&rib->links, ifindex);
 	if (leg.link != NULL && hop->gw_family != 0)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
@@ -441,7 +442,7 @@ list_groups(const struct rib *rib, struct msg_query *q)
 		s = slot_at(&rib->slots, (uint32_t)++q->cursor[0]);
 		if (!slot_is_used(rib, s))
 			continue;
-		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
+		nh = s->kind == SLOT_ID ? slot_nh(rib, s) : NULL;
 		word = atomic_load_explicit(&rib->fib->group[s->number],
 					    memory_order_relaxed);
 		query_add_row(q,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/kernel_event.h"
 #include "base/limits.h"
 #include "base/msg_manage.h"
 #include "rib/adj.h"
@@ -23,7 +24,6 @@
 #include "rib/link.h"
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
-#include "rib/own.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/restore.h"
@@ -60,6 +60,18 @@ batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 		rib->pending.oldest_rx_ms = b->rx_ms;
 	atomic_store_explicit(&fpm_status.handled_rx_ms, b->rx_ms, memory_order_relaxed);
 	status_add(&fpm_status.queue_bytes_out, b->bytes);
+}
+
+static void
+kernel_event(struct rib *rib, const struct msg_kernel_batch *b)
+{
+	if (rib->words.due)
+		words_publish(rib);
+	rib_kernel_batch(rib, b);
+	status_add(&kernel_status.out, b->bytes);
+	if (atomic_load_explicit(&kernel_status.paused, memory_order_relaxed) &&
+	    kernel_queue_depth() <= KERNEL_QUEUE_RESUME_BYTES)
+		worker_wake(rib->conf.rtnl);
 }
 
 /* Take new settings. They also apply to times that run already. */
@@ -109,11 +121,11 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_FPM_BATCH:
 		batch_event(rib, (struct msg_fpm_batch *)m);
 		break;
+	case MSG_KERNEL_BATCH:
+		kernel_event(rib, (struct msg_kernel_batch *)m);
+		break;
 	case MSG_LINK:
 		rib_link_event(rib, (struct msg_link *)m);
-		break;
-	case MSG_ADDR:
-		rib_addr_event(rib, (struct msg_addr *)m);
 		break;
 	case MSG_VRF:
 		rib_vrf_event(rib, (struct msg_vrf *)m);
@@ -158,6 +170,8 @@ bool
 rib_round(struct rib *rib)
 {
 	bool more = sweep_round(rib);
+
+	more |= kernel_sweep_round(rib);
 
 	if (rib->adjs.freed)
 		legs_retry_adjs(rib);
@@ -382,7 +396,7 @@ rib_teardown(struct worker *w)
 	slots_free(rib);
 	contents_free(rib);
 	links_free(&rib->links);
-	own_free(&rib->own);
+	kroutes_free(&rib->kroutes);
 	vrfs_free(rib);
 	table_counts_free(rib);
 	routes_free(&rib->tables.main);

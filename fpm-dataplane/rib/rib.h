@@ -5,6 +5,7 @@
 #ifndef RIB_RIB_H
 #define RIB_RIB_H
 
+#include "base/kernel_event.h"
 #include "base/worker.h"
 
 struct fib;
@@ -16,7 +17,9 @@ struct rib_conf {
 	struct fib *fib;
 	struct worker *neigh; /* receives MSG_ADJ_WATCH, MSG_ADJ_UNWATCH */
 	struct worker *fpm;   /* receives MSG_FEEDBACK, MSG_REPLAY */
-	bool feedback;        /* report to zebra what happened to its routes */
+	struct worker *rtnl;  /* receives MSG_REPLAY */
+	enum routes_from from;
+	bool feedback; /* report to zebra what happened to its routes */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* write one: a process keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */

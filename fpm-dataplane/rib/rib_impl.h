@@ -19,18 +19,20 @@
  *     audit.c, resync.c, sweep.c   walk over all routes, a slice a round, and withdraw or repair
  *     zebra.c                      applies the events of an FPM batch
  *     session.c                    begins and ends sessions of zebra
- *     early.c, kernel.c, words.c   routes before their next hop; links, addresses; group words
+ *     early.c, kernel.c, words.c   routes before their next hop; the kernel's routes and links;
+ *                                  group words
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     adj.c, mirror.c, nexthop.c, vrf.c
- *     checkpoint.c, own.c, slot.c, table_count.c
+ *     checkpoint.c, slot.c, table_count.c
+ *     kroute.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c
  *     index.c, order.c
  *
  * A lower file does not call a higher one when it has work for it. It sets a field in
  * struct rib, such as words.due, resync or feedback.resend_at, and the higher file reads
  * the field later. reclaim.c runs a function that commit.c hands to it. checkpoint.c,
- * own.c, link.c, routes.c, nh_list.c, group.c, order.c and index.c do not use struct rib.
+ * kroute.c, link.c, routes.c, nh_list.c, group.c, order.c and index.c do not use struct rib.
  */
 #ifndef RIB_RIB_IMPL_H
 #define RIB_RIB_IMPL_H
@@ -58,7 +60,7 @@
 #include "rib/leg.h"
 #include "rib/link.h"
 #include "rib/nexthop.h"
-#include "rib/own.h"
+#include "rib/kroute.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/resync.h"
@@ -87,6 +89,7 @@ struct rib_counters {
 	uint64_t word_writes; /* group words published */
 	uint64_t adopted;     /* slots that a newer session took over */
 	uint64_t sweeps, swept_routes;
+	uint64_t kernel_swept; /* routes of the kernel that went without an event */
 	uint64_t restored, restore_lost; /* routes of the checkpoint, at the start */
 	uint64_t restore_refused;        /* checkpoints discarded: 0 or 1 */
 };
@@ -105,7 +108,7 @@ struct rib {
 	struct rib_nexthops nhs;
 	struct rib_early early;
 	struct rib_links links;
-	struct rib_own own;
+	struct rib_kroutes kroutes;
 
 	/* The same state as forwarders need it. */
 	struct rib_slots slots;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/limits.h"
+#include "rib/kroute.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -89,7 +90,7 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 
 	if (now != was && route_stage(rib, r) < 0)
 		return; /* keep the empty route until the trie has dropped it */
-	if (now != 0)
+	if (now != 0 || kroute_first(&rib->kroutes, r) != 0)
 		return;
 	if (r->table == RIB_TABLE_MAIN)
 		rib->tables.n_main[r->family == 6]--;

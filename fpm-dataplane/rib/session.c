@@ -38,7 +38,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	 */
 	slots_bind(rib);
 	slots_orphan(rib);
-	nhs_free(rib);
+	nhs_end_session(rib);
 	*s = (struct rib_session){.gen = gen,
 				  .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
 				  .connected = true,

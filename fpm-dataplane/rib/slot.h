@@ -52,6 +52,7 @@ struct slot {
 	uint8_t kind;
 	uint8_t dirty;
 	uint8_t log2_block;
+	bool of_kernel;       /* `nhid` is an id of the kernel */
 	bool queued;          /* in rib->slots.dirty */
 	bool idle;            /* in rib->slots.idle */
 	bool indexed, exempt; /* exempt: limits.groups does not count it */

@@ -114,7 +114,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	uint64_t word;
 
 	if (s->kind == SLOT_ID) {
-		nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+		nh_hops(rib, slot_nh(rib, s), s->mtu_class, &rib->scratch);
 		if (!slot_has_hops(s, &rib->scratch))
 			return false;
 	}
@@ -158,7 +158,7 @@ slots_bind(struct rib *rib)
 		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
-			nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+			nh_hops(rib, slot_nh(rib, s), s->mtu_class, &rib->scratch);
 			if (!slot_has_hops(s, &rib->scratch))
 				slot_set_hops(rib, s, &rib->scratch);
 		}

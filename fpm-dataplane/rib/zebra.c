@@ -6,10 +6,9 @@
  * key. A DELROUTE followed by the NEWROUTE of the same key is a replace, and the DELROUTE
  * is skipped: no other thread could see the gap, but it would cost two trie updates.
  *
- * Own addresses and connected subnets come from the kernel. Therefore routes of protocol
- * kernel without a gateway are not taken (some FRR versions never delete them). Because a
- * route message replaces the earlier one, such a message withdraws the earlier route of
- * zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
+ * Routes of protocol kernel are not taken, because they come from the kernel (some FRR
+ * versions never delete them). Because a route message replaces the earlier one, such a
+ * message withdraws the earlier route of zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
  * VRF are kept and are in no FIB. Their next hops are bound and resolved, so that they can
  * be shown. Keys that are not IP routes (labels, MACs of EVPN) are kept in the same way:
  * they have table FPM_TABLE_NONE and always are unsupported.
@@ -21,6 +20,7 @@
 #include "rib/content.h"
 #include "rib/early.h"
 #include "rib/feedback.h"
+#include "rib/kernel.h"
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
 #include "rib/rib_impl.h"
@@ -50,6 +50,7 @@ zebra_withdraw(struct rib *rib, struct route *r)
 
 	mirror_route_gone(rib, r);
 	r->zslot = 0;
+	kernel_choose(rib, r);
 	early_forget(rib, r);
 	table_count_remove(rib, r);
 	route_settle(rib, r, was);
@@ -63,7 +64,8 @@ next_hop_is_on_link(const struct next_hop *hop)
 }
 
 /*
- * Return true for a connected or local route: rib gets it from the kernel with more detail.
+ * Return true for a route that rib gets from the kernel, with more detail: each route of
+ * protocol kernel, or with `routes: {from: fpm}` connected and local ones.
  */
 static bool
 event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
@@ -71,7 +73,11 @@ event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
 	struct nh_list *hops = &rib->scratch;
 	const struct nh *nh;
 
-	if (ev->protocol != RTPROT_KERNEL || ev->rtm_type != RTN_UNICAST)
+	if (ev->protocol != RTPROT_KERNEL)
+		return false;
+	if (rib->conf.from == ROUTES_FROM_BOTH)
+		return true;
+	if (ev->rtm_type != RTN_UNICAST)
 		return false;
 	nh_list_clear(hops);
 	if (ev->nhid != 0) {
@@ -141,6 +147,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	struct routes *t = tables_routes(&rib->tables, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
+	uint32_t was;
 	uint16_t mtu_class;
 	bool early, same;
 
@@ -180,7 +187,10 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	r->rtm_type = ev->rtm_type;
 	if (!same && slot == r->zslot)
 		mirror_route(rib, r);
+	was = r->zslot;
 	route_bind(rib, r, slot);
+	if (was == 0)
+		kernel_settle(rib, r);
 	if (!early)
 		feedback_put(rib, r);
 }
@@ -234,7 +244,7 @@ event_apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			route_delete(rib, ev, hash);
 		break;
 	case FPM_NEXTHOP:
-		nh_upsert(rib, ev);
+		nh_upsert(rib, ev->nhid, ev);
 		break;
 	case FPM_NEXTHOP_DEL:
 		nh_delete(rib, ev->nhid);

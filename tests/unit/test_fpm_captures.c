@@ -4,7 +4,7 @@
  *
  * NAME.bin holds the octets, NAME.txt the decode. They are looked for in $SHARED/fpm-captures
  * and ../shared/fpm-captures, and are skipped when there are none.
- * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  * link: tests/unit/capture_file.c tests/unit/capture_model.c
  */
 #include <setjmp.h>

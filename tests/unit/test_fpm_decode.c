@@ -2,7 +2,7 @@
 /*
  * What the decoder promises: each kind of message becomes the right event, all others are
  * skipped by length and counted.
- * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /*
  * Acknowledgements as zebra reads them: one RTM_NEWROUTE a frame, of the table and protocol
  * that the route came with. A table beyond 255 does not fit rtm_table and has an attribute.
- * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

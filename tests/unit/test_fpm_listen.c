@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the fpm thread listens, and what it does when it cannot.
- * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /*
  * What the decoder promises to a peer it does not trust: a broken message is counted and
  * gives no event, and no octets whatsoever make it read too far (run it under asan).
- * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /*
  * Whose programs the fpm thread takes for zebra, of those of this host: real ones, of other
  * users; so it is root that runs this, else it is skipped.
- * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the fpm thread promises, over a real socket on loopback, with a rib that writes down.
- * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  * without them all is skipped.
  *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
  * link: fpm-dataplane/fpm/queue.c tests/unit/rib_rig.c tests/unit/oracle.c
  * link: tests/unit/rib_stream.c tests/unit/grace.c tests/unit/rib_seen.c
  * link: tests/unit/rib_print.c

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hops: decode next hops in the four forms that netlink has for them. Private to fpm/.
+ * hops: decode next hops in the four forms that netlink has for them.
  *
  * All return 0, -EBADMSG (the message is skipped and counted) or -ENOMEM. On error ev->hops
  * is unchanged.
  */
-#ifndef FPM_HOPS_H
-#define FPM_HOPS_H
+#ifndef NETLINK_HOPS_H
+#define NETLINK_HOPS_H
 
 #include "base/fpm_event.h"
-#include "fpm/attr.h"
+#include "netlink/attr.h"
 
 /* Convert AF_INET to 4, AF_INET6 to 6, any other to 0. */
 uint8_t family_of_af(unsigned int af);

@@ -4,7 +4,7 @@
  * state. Checks the form only. rib checks that ids and interfaces exist, because zebra
  * refers to objects in any order.
  */
-#include "fpm/hops.h"
+#include "netlink/hops.h"
 
 #include <linux/lwtunnel.h>
 #include <linux/nexthop.h>

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernel_event: decoded changes of the kernel's routing tables, in the order in which the
+ * kernel made them. Thread rtnl sends them to rib.
+ */
+#ifndef BASE_KERNEL_EVENT_H
+#define BASE_KERNEL_EVENT_H
+
+#include "base/fpm_event.h"
+#include "base/routes_from.h"
+
+enum kernel_event_kind {
+	KERNEL_ROUTE, /* added or replaced; `order` tells its place among equal metrics */
+	KERNEL_ROUTE_DEL, /* deleted */
+	/* A route that rtnl does not pass on replaced the first route of this metric. */
+	KERNEL_ROUTE_REPLACED,
+	KERNEL_NEXTHOP, /* next-hop object `route.nhid` */
+	KERNEL_NEXTHOP_DEL,
+	KERNEL_DUMP_BEGIN, /* the routes of `scope` follow */
+	KERNEL_DUMP_END,   /* routes of `scope` that the dump did not show are gone */
+};
+
+/* Place of a new route among the routes of the same prefix, table and metric. */
+enum kernel_order {
+	KERNEL_FIRST,   /* IPv4: `ip route add` and `prepend` */
+	KERNEL_LAST,    /* `ip route append`; IPv6: every route; routes of a dump */
+	KERNEL_REPLACE, /* it takes the place of the first one */
+};
+
+/* What a dump covers. */
+struct kernel_scope {
+	uint8_t family;   /* 4 or 6 */
+	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */
+};
+
+struct kernel_event {
+	uint8_t kind;  /* enum kernel_event_kind */
+	uint8_t order; /* KERNEL_ROUTE: enum kernel_order */
+	uint8_t scope; /* KERNEL_ROUTE*: RT_SCOPE_* */
+	bool is_local; /* KERNEL_ROUTE*: of table local, which the kernel asks before main */
+	struct kernel_scope dump; /* KERNEL_DUMP_* */
+	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
+	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
+	/*
+	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,
+	 * anycast and throw. A deleted route has its next hops. Table 254 if `is_local`.
+	 */
+	struct fpm_event route;
+};
+
+#define KERNEL_BATCH_MAX 128
+
+struct msg_kernel_batch {
+	struct msg m;
+	uint32_t n;
+	uint32_t bytes; /* octets of this message and its arrays in kernel_status.in */
+	struct kernel_event ev[KERNEL_BATCH_MAX];
+};
+
+/* State of thread rtnl. Every field has one writer; others read relaxed. */
+struct kernel_status {
+	_Atomic uint64_t messages; /* W:rtnl since start, dumped ones included */
+	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:rtnl passed on */
+	_Atomic uint64_t of_zebra;  /* W:rtnl routes that zebra installed: FPM has them */
+	_Atomic uint64_t skipped;   /* W:rtnl multicast, link-local, loopback, cached */
+	_Atomic uint64_t by_source; /* W:rtnl source-specific routes, not obeyed */
+	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
+	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */
+	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
+	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */
+	_Atomic uint64_t interrupted; /* W:rtnl dumps that were started again */
+	_Atomic uint64_t in, out;     /* W:rtnl, rib: octets sent to rib, handled by rib */
+	_Atomic uint32_t paused; /* W:rtnl 1 while it does not read because rib is behind */
+	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
+};
+extern struct kernel_status kernel_status;
+
+/* Return the octets that rtnl has sent to rib and rib has not handled.     [any thread] */
+static inline uint64_t
+kernel_queue_depth(void)
+{
+	uint64_t out = atomic_load_explicit(&kernel_status.out, memory_order_acquire);
+	uint64_t in = atomic_load_explicit(&kernel_status.in, memory_order_relaxed);
+
+	return in > out ? in - out : 0;
+}
+
+/* Below this depth rtnl reads again. */
+#define KERNEL_QUEUE_RESUME_BYTES (16u << 20)
+#define KERNEL_QUEUE_PAUSE_BYTES  (32u << 20)
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* routes_from: the key `routes: {from: ...}` of the configuration. */
+#ifndef BASE_ROUTES_FROM_H
+#define BASE_ROUTES_FROM_H
+
+/* Which source decides for which routes. */
+enum routes_from {
+	ROUTES_FROM_BOTH,   /* zebra for its protocols, the kernel for all others */
+	ROUTES_FROM_FPM,    /* zebra, and the kernel for connected and local prefixes */
+	ROUTES_FROM_KERNEL, /* the kernel for all */
+};
+
+#endif

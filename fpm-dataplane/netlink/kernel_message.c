@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of the kernel: as those of zebra, with more types, several routes of one prefix,
+ * and flags that tell the place of a new route among them. Any thread, no state, no log.
+ */
+#include "netlink/kernel_message.h"
+
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+
+#include "netlink/hops.h"
+
+#define USER_HZ 100 /* of rta_expires, on every architecture that DPDK supports */
+
+/*
+ * Return true for prefixes that are in no FIB: loopback, link-local and multicast. The
+ * forwarders have rules of their own for them.
+ */
+static bool
+prefix_is_left_out(const struct prefix *p)
+{
+	const uint8_t *o = p->addr.octet;
+
+	if (p->family == 4)
+		return p->len >= 4 && (o[0] == 127 || (o[0] & 0xf0) == 224);
+	return (p->len >= 8 && o[0] == 0xff) ||
+	       (p->len >= 10 && ipaddr_is_linklocal6(&p->addr)) ||
+	       (p->len == 128 && ipaddr_is_loopback6(&p->addr));
+}
+
+static bool
+type_is_taken(uint8_t type)
+{
+	switch (type) {
+	case RTN_UNICAST:
+	case RTN_LOCAL:
+	case RTN_BROADCAST:
+	case RTN_ANYCAST:
+	case RTN_BLACKHOLE:
+	case RTN_UNREACHABLE:
+	case RTN_PROHIBIT:
+	case RTN_THROW:
+		return true;
+	default:
+		return false; /* multicast, and types that Linux does not have any more */
+	}
+}
+
+static enum kernel_order
+message_order(const struct nlmsghdr *nlh, uint8_t family, bool dump)
+{
+	if (!dump && (nlh->nlmsg_flags & NLM_F_REPLACE) != 0)
+		return KERNEL_REPLACE;
+	if (dump || family == 6 || (nlh->nlmsg_flags & NLM_F_APPEND) != 0)
+		return KERNEL_LAST;
+	return KERNEL_FIRST;
+}
+
+/* Set the life of a route in seconds. Returns false if it is over. */
+static bool
+message_life(const struct attrs *attrs, uint32_t *expires_s)
+{
+	struct rta_cacheinfo info;
+
+	*expires_s = 0;
+	if (!attrs_have(attrs, RTA_CACHEINFO) ||
+	    attr_copy(attr_of(attrs, RTA_CACHEINFO), &info, sizeof(info)) < 0 ||
+	    info.rta_expires == 0)
+		return true;
+	if (info.rta_expires > 0)
+		*expires_s = (uint32_t)info.rta_expires / USER_HZ + 1;
+	return info.rta_expires > 0;
+}
+
+static int
+decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
+	     uint32_t *expires_s)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	bool del = nlh->nlmsg_type == RTM_DELROUTE;
+	struct fpm_event *r = &ev->route;
+	struct attrs attrs;
+	uint8_t family;
+
+	if (message_attrs(nlh, sizeof(*rtm), &attrs) < 0)
+		return -EBADMSG;
+	family = family_of_af(rtm->rtm_family);
+	if (family == 0 || !type_is_taken(rtm->rtm_type) ||
+	    (rtm->rtm_flags & RTM_F_CLONED) != 0)
+		return KERNEL_SKIP;
+	if (message_prefix(&r->prefix, &attrs, family, rtm->rtm_dst_len) < 0)
+		return -EBADMSG;
+	if (prefix_is_left_out(&r->prefix))
+		return KERNEL_SKIP;
+	if (rtm->rtm_src_len != 0 || attrs_have(&attrs, RTA_SRC))
+		return KERNEL_SKIP_SOURCE;
+	if (rtm->rtm_tos != 0)
+		return KERNEL_SKIP_TOS;
+	r->table = rtm->rtm_table;
+	if (attrs_copy(&attrs, RTA_TABLE, &r->table, sizeof(r->table)) < 0 ||
+	    attrs_copy(&attrs, RTA_PRIORITY, &ev->metric, sizeof(ev->metric)) < 0 ||
+	    attrs_copy(&attrs, RTA_OIF, &ev->ifindex, sizeof(ev->ifindex)) < 0)
+		return -EBADMSG;
+	ev->is_local = r->table == RT_TABLE_LOCAL;
+	if (ev->is_local || r->table == RT_TABLE_UNSPEC)
+		r->table = RT_TABLE_MAIN;
+	if (r->table == FPM_TABLE_NONE)
+		return KERNEL_SKIP;
+	ev->kind = del ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
+	ev->order = (uint8_t)message_order(nlh, family, dump);
+	ev->scope = rtm->rtm_scope;
+	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
+	r->rtm_type = rtm->rtm_type;
+	r->protocol = rtm->rtm_protocol;
+	if (!message_life(&attrs, expires_s) && !del)
+		return KERNEL_SKIP;
+	if (attrs_have(&attrs, RTA_METRICS) &&
+	    message_mtu(r, attr_of(&attrs, RTA_METRICS)) < 0)
+		return -EBADMSG;
+	return rtm->rtm_type == RTN_UNICAST ? message_hops(r, &attrs, rtm->rtm_flags)
+					    : KERNEL_TAKEN;
+}
+
+static int
+decode_nexthop(const struct nlmsghdr *nlh, struct kernel_event *ev)
+{
+	const struct nhmsg *nhm = mnl_nlmsg_get_payload(nlh);
+	struct attrs attrs;
+
+	if (message_attrs(nlh, sizeof(*nhm), &attrs) < 0)
+		return -EBADMSG;
+	if (attrs_have(&attrs, NHA_FDB))
+		return KERNEL_SKIP; /* a remote end of a VXLAN, not a next hop of routes */
+	ev->kind = nlh->nlmsg_type == RTM_NEWNEXTHOP ? KERNEL_NEXTHOP : KERNEL_NEXTHOP_DEL;
+	ev->route.protocol = nhm->nh_protocol;
+	return message_nexthop(nlh, &ev->route);
+}
+
+int
+kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
+		      uint32_t *expires_s)
+{
+	*expires_s = 0;
+	switch (nlh->nlmsg_type) {
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		return decode_route(nlh, dump, ev, expires_s);
+	case RTM_NEWNEXTHOP:
+	case RTM_DELNEXTHOP:
+		return decode_nexthop(nlh, ev);
+	default:
+		return KERNEL_SKIP_TYPE;
+	}
+}

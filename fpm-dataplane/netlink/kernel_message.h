@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kernel_message: decode one rtnetlink message of the kernel about a route or a next hop. */
+#ifndef NETLINK_KERNEL_MESSAGE_H
+#define NETLINK_KERNEL_MESSAGE_H
+
+#include "base/kernel_event.h"
+#include "netlink/message.h"
+
+/* Verdicts beyond those of message.h. */
+enum kernel_verdict {
+	KERNEL_TAKEN = TAKEN,
+	KERNEL_SKIP_TYPE = SKIP_TYPE, /* about neither a route nor a next hop */
+	/* multicast, link-local, loopback, a cached or expired route */
+	KERNEL_SKIP = SKIP_ROUTE,
+	KERNEL_SKIP_SOURCE, /* the route is for some source addresses only */
+	KERNEL_SKIP_TOS,    /* the route is for one TOS only */
+};
+
+/*
+ * Decode one message of the kernel into the zeroed event `ev`. `nlh` is 4-aligned, and all
+ * its octets are there. `dump`: the message answers a dump.
+ *
+ * expires_s  out: seconds until the kernel stops using the route; 0: it never does.
+ *
+ * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. It owns
+ * its hops also after an error.                                            [any thread]
+ */
+int kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
+			  uint32_t *expires_s);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * message: decode one rtnetlink message about a route or a next hop. zebra sends them over
+ * FPM; the kernel sends the same messages (kernel_message.h).
+ */
+#ifndef NETLINK_MESSAGE_H
+#define NETLINK_MESSAGE_H
+
+#include <libmnl/libmnl.h>
+
+#include "base/fpm_event.h"
+#include "netlink/attr.h"
+
+/* What became of a message. Errors are -EBADMSG (malformed) and -ENOMEM. */
+enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
+
+/*
+ * Decode one message of zebra into the zeroed event `ev`. `nlh` is 4-aligned, and all its
+ * octets are there. Returns a verdict or an error; `ev` is complete only when TAKEN, and
+ * owns its hops also after an error.                                       [any thread]
+ */
+int message_decode(const struct nlmsghdr *nlh, struct fpm_event *ev);
+
+/* --- parts of it, which the messages of the kernel share ------------------------------ */
+
+/* Index the attributes that follow the fixed header of `fixed` octets in a message. */
+int message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs);
+
+/*
+ * Read RTA_DST and its length into a zeroed prefix. Senders mask their prefixes, so host
+ * bits mean a broken message. Returns 0 or -EBADMSG.
+ */
+int message_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family,
+		   uint8_t len);
+
+/* Read RTAX_MTU of RTA_METRICS into ev->mtu_bytes. Returns 0 or -EBADMSG. */
+int message_mtu(struct fpm_event *ev, const struct nlattr *metrics);
+
+/* Read the next hops of a route, or its next-hop id. Returns as the functions of hops.h. */
+int message_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags);
+
+/* Decode RTM_NEWNEXTHOP or RTM_DELNEXTHOP. Returns as message_decode(). */
+int message_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records of the kernel's routes: found by the route of their prefix and table, or by
+ * number. [rib]. kernel.c applies the events and decides which record is in force. This file
+ * does not use struct rib.
+ */
+#include "rib/kroute.h"
+
+#include <stdlib.h>
+
+#include "rib/link.h"
+#include "rib/routes.h"
+
+#define ORDER_MIDDLE (1u << 31)
+
+static uint64_t
+kroute_hash(const struct route *r)
+{
+	return hash32((uint32_t)((uintptr_t)r / sizeof(void *)));
+}
+
+static uint32_t
+kroute_find_from(const struct rib_kroutes *k, uint32_t i, const struct route *r)
+{
+	while (i != 0 && k->v[i].route != r)
+		i = hidx_next(&k->by_route, i);
+	return i;
+}
+
+uint32_t
+kroute_first(const struct rib_kroutes *k, const struct route *r)
+{
+	return kroute_find_from(k, hidx_first(&k->by_route, kroute_hash(r)), r);
+}
+
+uint32_t
+kroute_next(const struct rib_kroutes *k, uint32_t number)
+{
+	return kroute_find_from(k, hidx_next(&k->by_route, number), k->v[number].route);
+}
+
+uint32_t
+kroute_add(struct rib_kroutes *k, struct route *r)
+{
+	uint32_t i = number_get(&k->unused, &k->high);
+
+	k->v = table_grow(k->v, &k->cap, i, sizeof(*k->v));
+	k->v[i] = (struct kroute){.route = r};
+	k->n++;
+	hidx_add(&k->by_route, kroute_hash(r), i);
+	return i;
+}
+
+static void
+connected_remove(struct rib_kroutes *k, uint32_t number)
+{
+	uint32_t last = k->connected.v[--k->connected.n];
+
+	k->connected.v[k->v[number].on_list] = last;
+	k->v[last].on_list = k->v[number].on_list;
+	k->v[number].connected = false;
+}
+
+void
+kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
+{
+	struct kroute *kr = &k->v[number];
+
+	if (kr->connected && !connected)
+		connected_remove(k, number);
+	if (kr->connected || !connected)
+		return;
+	kr->on_list = k->connected.n;
+	kr->connected = true;
+	vec32_push(&k->connected, number);
+}
+
+void
+kroute_remove(struct rib_kroutes *k, uint32_t number)
+{
+	if (k->v[number].connected)
+		connected_remove(k, number);
+	hidx_del(&k->by_route, number);
+	k->v[number] = (struct kroute){0};
+	k->n--;
+	vec32_push(&k->unused, number);
+}
+
+void
+kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order)
+{
+	if (k->last == 0)
+		k->first = k->last = ORDER_MIDDLE;
+	k->v[number].order = order == KERNEL_FIRST ? --k->first : ++k->last;
+}
+
+bool
+kroute_precedes(const struct kroute *a, const struct kroute *b)
+{
+	if (a->is_local != b->is_local)
+		return a->is_local;
+	return a->metric != b->metric ? a->metric < b->metric : a->order < b->order;
+}
+
+bool
+kroute_is_usable(const struct kroute *kr, const struct rib_links *links)
+{
+	const struct link *link;
+
+	if (!kr->connected)
+		return true;
+	link = rib_link_find(links, kr->ifindex);
+	return link != NULL && link->known && link->up;
+}
+
+uint32_t
+kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
+	    const struct route *r)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (kroute_is_usable(&k->v[i], links) &&
+		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
+			best = i;
+	return best;
+}
+
+uint32_t
+kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family, const struct ipaddr *addr)
+{
+	uint32_t ifindex = 0;
+	int best = -1;
+
+	for (uint32_t i = 0; i < k->connected.n; i++) {
+		const struct kroute *kr = &k->v[k->connected.v[i]];
+		struct prefix p;
+
+		/*
+		 * A next hop has no table. One without an interface is taken to be in main.
+		 */
+		if (kr->route->table != RIB_TABLE_MAIN || kr->route->family != family ||
+		    kr->route->len < best)
+			continue;
+		p = route_prefix(kr->route);
+		if (!prefix_covers(&p, addr))
+			continue;
+		if (p.len > best)
+			ifindex = kr->ifindex;
+		else if (ifindex != kr->ifindex)
+			ifindex = 0; /* two links: it is ambiguous */
+		best = p.len;
+	}
+	return ifindex;
+}
+
+void
+kroutes_free(struct rib_kroutes *k)
+{
+	free(k->v);
+	vec32_free(&k->unused);
+	vec32_free(&k->connected);
+	hidx_free(&k->by_route);
+}

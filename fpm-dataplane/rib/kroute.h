@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Routes of the kernel's tables. A prefix may have several in one table; the kernel uses the
+ * one with the lowest metric, and of equal metrics the first. [rib]. This file does not use
+ * struct rib.
+ */
+#ifndef RIB_KROUTE_H
+#define RIB_KROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/kernel_event.h"
+#include "base/prefix.h"
+#include "rib/index.h"
+
+struct rib_links;
+struct route;
+
+/*
+ * The metric of all routes that zebra installs in the kernel (FRR, zebra/rt_netlink.c,
+ * ROUTE_INSTALLATION_METRIC).
+ */
+#define ZEBRA_METRIC 20u
+
+struct kroute {
+	struct route *route; /* of its prefix and table; NULL: entry is free */
+	uint32_t slot;       /* a reference */
+	uint32_t metric;
+	uint32_t order; /* among equal metrics; the lowest counts */
+	uint32_t dump; /* number of the last dump that showed it, or during which it came */
+	uint32_t ifindex; /* its interface; 0: none, or several */
+	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
+	uint8_t protocol, rtm_type, scope;
+	bool is_local;  /* of table local, which the kernel asks before main */
+	bool connected; /* on link, made by the kernel for an address */
+	bool joins;     /* IPv6: the kernel joins it with routes of the same metric */
+};
+
+struct rib_kroutes {
+	struct kroute *v; /* by number, from 1 */
+	uint32_t high, cap, n;
+	struct vec32 unused;
+	struct hidx by_route;
+	struct vec32 connected;    /* numbers */
+	uint32_t first, last;      /* values of `order` in use */
+	uint32_t dump;             /* number of the last dump */
+	struct kernel_scope scope; /* of that dump */
+	bool sweeping;             /* it is over: what it did not show is removed ... */
+	uint32_t sweep_at;         /* ... from this number on */
+	bool refused;              /* limits.routes left no room for some */
+	bool rebind; /* connected subnets changed: bind gateways without an interface again */
+};
+
+/* Numbers of the routes of `r`, in no order: kroute_first() until kroute_next() is 0. */
+uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
+uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
+/* Add a record, whose members the caller fills, and which is not on the list yet. */
+uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
+void kroute_remove(struct rib_kroutes *k, uint32_t number);
+void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);
+/* Give the record its place among equal metrics: before all, or after all. */
+void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
+
+/* Return true if the kernel would ask for `a` before `b`, which has the same prefix. */
+bool kroute_precedes(const struct kroute *a, const struct kroute *b);
+/*
+ * Return true unless the route is connected and its link is not up. Linux keeps such a route
+ * while only the carrier is lost; a router then wants the route by another router.
+ */
+bool kroute_is_usable(const struct kroute *kr, const struct rib_links *links);
+/* Return the record in use for `r`, by the kernel's order; 0: none is usable. */
+uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
+		     const struct route *r);
+/*
+ * Return the only interface whose connected subnet in table main covers `addr` best; 0: none
+ * or several.
+ */
+uint32_t kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family,
+			   const struct ipaddr *addr);
+void kroutes_free(struct rib_kroutes *k);
+
+#endif

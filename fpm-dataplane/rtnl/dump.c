@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dumps of the kernel's tables: a list of jobs, one request each. [rtnl]
+ *
+ * The kernel sends the next part of an answer when the last part was read, so a dump never
+ * overruns a buffer, and the thread can pause in it. Each job of routes begins and ends with
+ * a mark for rib, which then removes the routes that the dump did not show.
+ */
+#include <errno.h>
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "rtnl/rtnl_impl.h"
+
+#define TRIES_MAX 8u /* of a dump that changes of the tables interrupt */
+
+/*
+ * Protocols whose routes must be in force before the first packet is forwarded. All others
+ * follow at once, in a dump that also walks over zebra's routes: with a full table it takes
+ * seconds.
+ */
+static const uint8_t first_protocol[] = {RTPROT_KERNEL, RTPROT_BOOT, RTPROT_STATIC,
+					 RTPROT_RA,     RTPROT_DHCP, RTPROT_KEEPALIVED};
+
+static void
+job_add(struct rtnl *r, bool nexthops, uint8_t family, uint8_t protocol)
+{
+	r->job[r->n_jobs++] = (struct dump_job){
+		.nexthops = nexthops, .scope = {.family = family, .protocol = protocol}};
+}
+
+static void
+jobs_begin(struct rtnl *r)
+{
+	r->n_jobs = r->at = r->tries = 0;
+	r->asked = false;
+	r->expires_s = 0;
+	r->dump_begin_ms = monotonic_ms();
+	job_add(r, true, 0, 0);
+}
+
+static void
+job_add_protocol(struct rtnl *r, uint8_t protocol)
+{
+	job_add(r, false, 4, protocol);
+	job_add(r, false, 6, protocol);
+}
+
+void
+dump_plan_all(struct rtnl *r, bool first)
+{
+	jobs_begin(r);
+	if (r->conf.from == ROUTES_FROM_FPM) {
+		job_add_protocol(r, RTPROT_KERNEL);
+	} else if (first && r->conf.from == ROUTES_FROM_BOTH) {
+		for (unsigned int i = 0; i < sizeof(first_protocol); i++)
+			job_add_protocol(r, first_protocol[i]);
+	} else {
+		job_add_protocol(r, 0);
+	}
+}
+
+void
+dump_plan_held(struct rtnl *r)
+{
+	jobs_begin(r);
+	for (unsigned int p = 0; p < 256; p++)
+		if (r->held[p])
+			job_add_protocol(r, (uint8_t)p);
+}
+
+/* Ask the kernel for the present job. Returns 0 or -errno. */
+static int
+job_ask(struct rtnl *r)
+{
+	const struct dump_job *job = &r->job[r->at];
+	struct {
+		struct nlmsghdr nlh;
+		union {
+			struct rtmsg rtm;
+			struct nhmsg nhm;
+		};
+	} request = {
+		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
+
+	request.nlh.nlmsg_type = job->nexthops ? RTM_GETNEXTHOP : RTM_GETROUTE;
+	request.nlh.nlmsg_len =
+		NLMSG_LENGTH(job->nexthops ? sizeof(request.nhm) : sizeof(request.rtm));
+	if (!job->nexthops) {
+		request.rtm.rtm_family = job->scope.family == 4 ? AF_INET : AF_INET6;
+		request.rtm.rtm_protocol = job->scope.protocol;
+		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
+	}
+	r->interrupted = false;
+	r->asked = true;
+	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
+}
+
+/* Go to the next job, or repeat one that was interrupted. */
+static void
+job_done(struct rtnl *r)
+{
+	const struct dump_job *job = &r->job[r->at];
+
+	r->asked = false;
+	if (r->interrupted && ++r->tries < TRIES_MAX) {
+		kernel_count(&kernel_status.interrupted, 1);
+		return;
+	}
+	r->tries = 0;
+	if (!job->nexthops)
+		pass_mark(r, KERNEL_DUMP_END, &job->scope);
+	kernel_count(&kernel_status.dumps, 1);
+	r->at++;
+}
+
+/*
+ * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
+ * objects (before 5.3) answer -EOPNOTSUPP: they have none.
+ */
+static int
+job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	int error = 0;
+
+	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
+		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+	return r->job[r->at].nexthops && error == -EOPNOTSUPP ? 0 : error;
+}
+
+/* Handle one datagram of an answer. Returns 1 at its end, 0 if more follows, or -errno. */
+static int
+answer_take(struct rtnl *r, size_t len)
+{
+	const struct nlmsghdr *nlh = (const struct nlmsghdr *)r->buffer;
+	int left = (int)len;
+
+	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+		if (nlh->nlmsg_seq != r->seq)
+			continue; /* of a request that was given up */
+		r->interrupted |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
+			int error = job_error(r, nlh);
+
+			return error < 0 ? error : 1;
+		}
+		pass_message(r, nlh, true);
+	}
+	return 0;
+}
+
+int
+dump_continue(struct rtnl *r)
+{
+	while (dump_runs(r)) {
+		ssize_t n;
+		int rc = r->asked ? 0 : job_ask(r);
+
+		if (rc < 0)
+			return rc;
+		n = recv(r->dumps, r->buffer, DUMP_BUFFER_BYTES, MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		if ((size_t)n > DUMP_BUFFER_BYTES)
+			return -EMSGSIZE;
+		rc = answer_take(r, (size_t)n);
+		if (rc < 0)
+			return rc;
+		if (rc == 1)
+			job_done(r);
+		if (kernel_queue_depth() > KERNEL_QUEUE_PAUSE_BYTES)
+			return 0;
+	}
+	return 1;
+}

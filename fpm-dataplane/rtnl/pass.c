@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decode messages of the kernel, leave out what is not wanted, and send the rest to rib in
+ * batches. [rtnl]
+ */
+#include <assert.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rtproto.h"
+#include "netlink/kernel_message.h"
+#include "rtnl/rtnl_impl.h"
+
+bool
+pass_is_wanted(const struct rtnl *r, uint8_t protocol)
+{
+	switch (r->conf.from) {
+	case ROUTES_FROM_KERNEL:
+		return true;
+	case ROUTES_FROM_FPM:
+		return protocol == RTPROT_KERNEL;
+	default:
+		return !rtproto_is_zebras(protocol);
+	}
+}
+
+void
+pass_flush(struct rtnl *r)
+{
+	size_t events = r->n_ev * sizeof(r->ev[0]);
+	size_t size = offsetof(struct msg_kernel_batch, ev) + events;
+	struct msg_kernel_batch *batch;
+
+	if (r->n_ev == 0)
+		return;
+	batch = msg_new(MSG_KERNEL_BATCH, size);
+	batch->n = r->n_ev;
+	batch->bytes = (uint32_t)size + r->hops_bytes;
+	memcpy(batch->ev, r->ev, events);
+	r->n_ev = 0;
+	r->hops_bytes = 0;
+	kernel_count(&kernel_status.in, batch->bytes);
+	worker_send(r->conf.rib, &batch->m);
+}
+
+/* Add one event, which owns its hops, to the batch. */
+static void
+pass_put(struct rtnl *r, const struct kernel_event *ev)
+{
+	r->ev[r->n_ev++] = *ev;
+	r->hops_bytes += ev->route.n_hops * (uint32_t)sizeof(struct fpm_hop);
+	if (r->n_ev == KERNEL_BATCH_MAX)
+		pass_flush(r);
+}
+
+void
+pass_mark(struct rtnl *r, enum kernel_event_kind kind, const struct kernel_scope *scope)
+{
+	pass_put(r, &(struct kernel_event){.kind = (uint8_t)kind, .dump = *scope});
+}
+
+/*
+ * A route that rtnl does not pass on replaced another one. If rib has that one, it is gone.
+ */
+static void
+pass_replaced(struct rtnl *r, struct kernel_event *ev)
+{
+	if (ev->kind != KERNEL_ROUTE || ev->order != KERNEL_REPLACE)
+		return;
+	ev->kind = KERNEL_ROUTE_REPLACED;
+	pass_put(r, ev);
+}
+
+static void
+pass_count(const struct kernel_event *ev)
+{
+	static _Atomic uint64_t *const counter[] = {
+		[KERNEL_ROUTE] = &kernel_status.routes,
+		[KERNEL_ROUTE_DEL] = &kernel_status.route_dels,
+		[KERNEL_NEXTHOP] = &kernel_status.nexthops,
+		[KERNEL_NEXTHOP_DEL] = &kernel_status.nexthop_dels,
+	};
+
+	kernel_count(counter[ev->kind], 1);
+}
+
+static void
+pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_s)
+{
+	if (!pass_is_wanted(r, ev->route.protocol)) {
+		kernel_count(&kernel_status.of_zebra, 1);
+		fpm_event_clear(&ev->route);
+		if (!dump)
+			pass_replaced(r, ev);
+		return;
+	}
+	if (expires_s != 0 && ev->kind == KERNEL_ROUTE &&
+	    (r->expires_s == 0 || expires_s < r->expires_s))
+		r->expires_s = expires_s;
+	if (ev->kind == KERNEL_ROUTE)
+		r->held[ev->route.protocol] = true;
+	if (ev->kind == KERNEL_NEXTHOP_DEL)
+		r->silent_due = true; /* its IPv4 routes go without a message */
+	pass_count(ev);
+	pass_put(r, ev);
+}
+
+void
+pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
+{
+	struct kernel_event ev = {0};
+	unsigned int missed;
+	uint32_t expires_s;
+
+	kernel_count(&kernel_status.messages, 1);
+	switch (kernel_message_decode(nlh, dump, &ev, &expires_s)) {
+	case KERNEL_TAKEN:
+		pass_taken(r, &ev, dump, expires_s);
+		return;
+	case KERNEL_SKIP_TYPE:
+		return;
+	case KERNEL_SKIP:
+		kernel_count(&kernel_status.skipped, 1);
+		break;
+	case KERNEL_SKIP_SOURCE:
+		kernel_count(&kernel_status.by_source, 1);
+		break;
+	case KERNEL_SKIP_TOS:
+		kernel_count(&kernel_status.by_tos, 1);
+		break;
+	default:
+		/* Out of memory or malformed: the next dump shows the route again. */
+		kernel_count(&kernel_status.malformed, 1);
+		if (log_allowed(&r->malformed_log, &missed))
+			log_warn("rtnl: message not decoded type=%u missed=%u",
+				 nlh->nlmsg_type, missed);
+		break;
+	}
+	fpm_event_clear(&ev.route);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rtnl thread: events as they come, and dumps when events do not suffice. [rtnl]
+ *
+ * The kernel deletes some routes without an event: IPv4 routes of a link that is set down or
+ * whose source address is removed, and IPv4 routes of a deleted next-hop object. After such
+ * a cause the protocols of which rib has routes are dumped. A kernel renews the life of a
+ * route of a router advertisement without an event, too. So when the shortest known life
+ * ends, a dump tells which routes are over.
+ */
+#include "rtnl/rtnl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/if.h>
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "rtnl/rtnl_impl.h"
+
+/* The kernel deletes routes within the call that it announces. */
+#define SILENT_MS 2u
+/* A dump that took t is repeated after this many times t at the earliest. */
+#define DUMP_REST 4u
+#define RETRY_MS  1000u /* after a failed dump */
+
+static void
+rtnl_schedule(struct rtnl *r, uint64_t in_ms)
+{
+	uint64_t now = monotonic_ms(), at = now + in_ms;
+
+	if (at < r->next_resync_ms)
+		at = r->next_resync_ms;
+	if (ev_is_active(&r->resync))
+		return;
+	ev_timer_set(&r->resync, (double)(at - now) / 1000., 0.);
+	ev_timer_start(r->w->loop, &r->resync);
+}
+
+/* --- causes of a dump --------------------------------------------------------------------- */
+
+/* Return true if the link was up at the last event, and is not now. */
+static bool
+link_went_down(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	uint32_t ifindex = (uint32_t)info->ifi_index;
+	uint64_t *word = &r->link_up[ifindex % LINKS_KNOWN / 64];
+	uint64_t bit = 1ull << ifindex % 64;
+	bool was = (*word & bit) != 0;
+	bool up = nlh->nlmsg_type == RTM_NEWLINK && (info->ifi_flags & IFF_UP) != 0;
+
+	*word = up ? *word | bit : *word & ~bit;
+	return was && !up;
+}
+
+static void
+rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	switch (nlh->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(struct ifinfomsg))
+			r->silent_due |= link_went_down(r, nlh);
+		break;
+	case RTM_DELADDR:
+		r->silent_due = true;
+		break;
+	default:
+		pass_message(r, nlh, false);
+		break;
+	}
+}
+
+/* --- dumps -------------------------------------------------------------------------------- */
+
+/* Read events only while no dump runs and rib keeps up. */
+static void
+rtnl_watch(struct rtnl *r)
+{
+	bool behind = kernel_queue_depth() >
+		      (atomic_load_explicit(&kernel_status.paused, memory_order_relaxed)
+			       ? KERNEL_QUEUE_RESUME_BYTES
+			       : KERNEL_QUEUE_PAUSE_BYTES);
+
+	atomic_store_explicit(&kernel_status.paused, behind, memory_order_relaxed);
+	if (behind || dump_runs(r))
+		ev_io_stop(r->w->loop, &r->events_io);
+	else
+		ev_io_start(r->w->loop, &r->events_io);
+	if (behind || !dump_runs(r))
+		ev_io_stop(r->w->loop, &r->dumps_io);
+	else
+		ev_io_start(r->w->loop, &r->dumps_io);
+}
+
+static void
+dump_finished(struct rtnl *r)
+{
+	uint64_t now = monotonic_ms();
+
+	r->n_jobs = r->at = 0;
+	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
+	if (!r->all_due)
+		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
+	ev_timer_stop(r->w->loop, &r->expiry);
+	if (r->expires_s != 0) {
+		ev_timer_set(&r->expiry, r->expires_s, 0.);
+		ev_timer_start(r->w->loop, &r->expiry);
+	}
+	if (r->all_due)
+		rtnl_schedule(r, 0);
+}
+
+static void
+dump_failed(struct rtnl *r, int error)
+{
+	unsigned int missed;
+
+	if (log_allowed(&r->dump_log, &missed))
+		log_error("rtnl: routing tables not read error=%s missed=%u",
+			  strerror(-error), missed);
+	r->n_jobs = r->at = 0;
+	r->all_due = true;
+	r->next_resync_ms = monotonic_ms() + RETRY_MS;
+	rtnl_schedule(r, RETRY_MS);
+}
+
+static void
+dump_go_on(struct rtnl *r)
+{
+	int rc = dump_continue(r);
+
+	if (rc < 0)
+		dump_failed(r, rc);
+	else if (rc > 0)
+		dump_finished(r);
+}
+
+static void
+rtnl_on_dumps(struct ev_loop *loop, ev_io *io, int revents)
+{
+	dump_go_on(io->data);
+}
+
+/* Events were lost: read everything again. Forwarding continues with the old routes. */
+static void
+rtnl_overrun(struct rtnl *r)
+{
+	unsigned int missed;
+
+	kernel_count(&kernel_status.overruns, 1);
+	atomic_store_explicit(&kernel_status.in_step, 0, memory_order_relaxed);
+	if (log_allowed(&r->overrun_log, &missed))
+		log_warn("rtnl: events of routes lost, tables read again missed=%u",
+			 missed);
+	r->all_due = true;
+	rtnl_schedule(r, 0);
+}
+
+static void
+rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct rtnl *r = io->data;
+
+	if (events_read(r, rtnl_on_event) < 0)
+		rtnl_overrun(r);
+	if (r->silent_due && !r->all_due)
+		rtnl_schedule(r, SILENT_MS);
+}
+
+/* Start a dump after the events that wait: the dump is then newer than all of them. */
+static void
+rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct rtnl *r = timer->data;
+	int rc;
+
+	ev_timer_stop(loop, timer);
+	if (dump_runs(r))
+		return; /* dump_finished() schedules what is due */
+	while ((rc = events_read(r, rtnl_on_event)) != 0 &&
+	       kernel_queue_depth() <= KERNEL_QUEUE_PAUSE_BYTES)
+		if (rc < 0)
+			r->all_due = true;
+	if (rc != 0) {
+		rtnl_schedule(r, SILENT_MS); /* rib is behind */
+		return;
+	}
+	if (r->all_due)
+		dump_plan_all(r, false);
+	else
+		dump_plan_held(r);
+	r->all_due = r->silent_due = false;
+	dump_go_on(r);
+}
+
+static void
+rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct rtnl *r = timer->data;
+
+	ev_timer_stop(loop, timer);
+	r->silent_due = true;
+	rtnl_schedule(r, 0);
+}
+
+/* --- the thread --------------------------------------------------------------------------- */
+
+/* Read the tables that forwarding needs, before the thread's first wait. */
+static int
+dump_first(struct rtnl *r)
+{
+	struct pollfd wait = {.fd = r->dumps, .events = POLLIN};
+	int rc;
+
+	dump_plan_all(r, true);
+	while ((rc = dump_continue(r)) == 0) {
+		pass_flush(r);
+		if (poll(&wait, 1, 1) < 0 && errno != EINTR)
+			return -errno;
+	}
+	pass_flush(r);
+	return rc < 0 ? rc : 0;
+}
+
+static void
+rtnl_init_watchers(struct rtnl *r)
+{
+	ev_io_init(&r->events_io, rtnl_on_events, r->events, EV_READ);
+	ev_io_init(&r->dumps_io, rtnl_on_dumps, r->dumps, EV_READ);
+	ev_init(&r->resync, rtnl_on_resync);
+	ev_init(&r->expiry, rtnl_on_expiry);
+	r->events_io.data = r->dumps_io.data = r->resync.data = r->expiry.data = r;
+}
+
+static void
+rtnl_end(struct rtnl *r)
+{
+	sockets_close(r);
+	free(r->buffer);
+	free(r->burst);
+	r->buffer = r->burst = NULL;
+	for (unsigned int i = 0; i < r->n_ev; i++)
+		fpm_event_clear(&r->ev[i].route);
+	r->n_ev = 0;
+}
+
+static int
+rtnl_init(struct worker *w)
+{
+	struct rtnl *r = w->ctx;
+	int rc;
+
+	r->buffer = malloc(DUMP_BUFFER_BYTES);
+	r->burst = malloc((size_t)BURST * DUMP_BUFFER_BYTES);
+	rc = r->buffer == NULL || r->burst == NULL ? -ENOMEM : sockets_open(r);
+	if (rc == 0) {
+		rtnl_init_watchers(r);
+		rc = dump_first(r);
+	}
+	if (rc < 0) {
+		log_error("rtnl: routing tables not read netns=%s error=%s", r->netns,
+			  strerror(-rc));
+		rtnl_end(r);
+		return rc;
+	}
+	dump_finished(r);
+	/* The protocols that the first dump left out. */
+	r->all_due = r->conf.from == ROUTES_FROM_BOTH;
+	r->next_resync_ms = 0;
+	if (r->all_due)
+		rtnl_schedule(r, 0);
+	rtnl_watch(r);
+	return 0;
+}
+
+static void
+rtnl_round(struct worker *w)
+{
+	struct rtnl *r = w->ctx;
+
+	pass_flush(r);
+	rtnl_watch(r);
+}
+
+static void
+rtnl_on_msg(struct worker *w, struct msg *m)
+{
+	struct rtnl *r = w->ctx;
+
+	switch (m->type) {
+	case MSG_REPLAY:
+		r->all_due = true;
+		rtnl_schedule(r, 0);
+		break;
+	default:
+		assert(!"message not for rtnl");
+		break;
+	}
+	msg_free(m);
+}
+
+static void
+rtnl_fini(struct worker *w)
+{
+	struct rtnl *r = w->ctx;
+
+	ev_io_stop(w->loop, &r->events_io);
+	ev_io_stop(w->loop, &r->dumps_io);
+	ev_timer_stop(w->loop, &r->resync);
+	ev_timer_stop(w->loop, &r->expiry);
+	rtnl_end(r);
+}
+
+static const struct worker_ops rtnl_ops = {
+	.name = "rtnl",
+	.role = ROLE_RTNL,
+	.init = rtnl_init,
+	.on_msg = rtnl_on_msg,
+	.on_round = rtnl_round,
+	.fini = rtnl_fini,
+};
+
+int
+rtnl_setup(struct worker *w, const struct rtnl_conf *conf)
+{
+	struct rtnl *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return -ENOMEM;
+	r->w = w;
+	r->conf = *conf;
+	r->events = r->dumps = -1;
+	if (conf->netns != NULL)
+		snprintf(r->netns, sizeof(r->netns), "%s", conf->netns);
+	worker_init(w, &rtnl_ops, r);
+	return 0;
+}
+
+void
+rtnl_teardown(struct worker *w)
+{
+	free(w->ctx);
+	w->ctx = NULL;
+}

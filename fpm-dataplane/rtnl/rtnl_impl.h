@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of the rtnl thread. Private to rtnl/ and its tests.
+ *
+ *   events socket (multicast) --.
+ *                                >-- pass.c (decode, leave out) -- batches -> rib
+ *   dump socket -- dump.c ------'
+ *
+ * rtnl.c has the thread and decides when to dump. socket.c opens the sockets. Events and
+ * dumps are never mixed: while a dump runs, events wait in their socket. They are newer than
+ * what the dump shows, or tell the same again.
+ */
+#ifndef RTNL_RTNL_IMPL_H
+#define RTNL_RTNL_IMPL_H
+
+#include <ev.h>
+#include <libmnl/libmnl.h>
+
+#include "base/log.h"
+#include "rtnl/rtnl.h"
+
+#define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
+#define BURST             16u         /* datagrams per system call */
+#define JOBS_MAX          600u        /* two families, 256 protocols, next hops */
+#define LINKS_KNOWN       65536u      /* interface numbers whose state is remembered */
+
+/* One dump to be made. */
+struct dump_job {
+	bool nexthops; /* of next-hop objects; else of routes in `scope` */
+	struct kernel_scope scope;
+};
+
+struct rtnl {
+	struct worker *w;
+	struct rtnl_conf conf;
+	char netns[256];
+	int events, dumps; /* sockets; -1: closed */
+	ev_io events_io, dumps_io;
+	ev_timer resync; /* the next dump of what may have been deleted silently */
+	ev_timer expiry; /* the next route with a limited life expires */
+	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
+	uint8_t *burst;  /* of the events socket */
+	struct dump_job job[JOBS_MAX];
+	unsigned int n_jobs, at; /* at == n_jobs: no dump runs */
+	bool asked;              /* the kernel was asked for job[at] */
+	bool interrupted;        /* the tables changed while the kernel answered */
+	unsigned int tries;      /* of job[at] */
+	uint32_t seq;            /* of the request */
+	uint64_t dump_begin_ms, next_resync_ms;
+	bool all_due;       /* read all tables again: events were lost */
+	bool silent_due;    /* read again what the kernel may have deleted without a word */
+	uint32_t expires_s; /* least life of the routes seen since the last dump; 0: none */
+	bool held[256];     /* protocols of which rib may have routes */
+	uint64_t link_up[LINKS_KNOWN / 64];       /* one bit for each interface */
+	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
+	unsigned int n_ev;
+	uint32_t hops_bytes; /* of the hops that they own */
+	struct log_limit overrun_log, malformed_log, dump_log;
+};
+
+/* Add to a counter of kernel_status that this thread alone writes. */
+static inline void
+kernel_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+/* --- socket.c                                                                 [rtnl] */
+
+/* Open both sockets in the namespace. Returns 0 or -errno. */
+int sockets_open(struct rtnl *r);
+void sockets_close(struct rtnl *r);
+
+/*
+ * Read waiting events, at most some thousand, and call `fn` for each message. Returns the
+ * number of datagrams, 0 when none wait, or -ENOBUFS when events were lost.
+ */
+int events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr *nlh));
+
+/* --- pass.c                                                                   [rtnl] */
+
+/* Decode a message about a route or a next hop, and send it on if its routes are wanted. */
+void pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump);
+void pass_mark(struct rtnl *r, enum kernel_event_kind kind,
+	       const struct kernel_scope *scope);
+/* Send the collected events to rib. */
+void pass_flush(struct rtnl *r);
+bool pass_is_wanted(const struct rtnl *r, uint8_t protocol);
+
+/* --- dump.c                                                                   [rtnl] */
+
+/*
+ * Plan a dump of everything. With `first`, only of the protocols whose routes must be in
+ * force when forwarding begins.
+ */
+void dump_plan_all(struct rtnl *r, bool first);
+/* Plan a dump of the protocols of which rib has routes. */
+void dump_plan_held(struct rtnl *r);
+/*
+ * Read the answers that are there, and ask for the next job. Returns 1 when all jobs are
+ * done, 0 when the kernel has more, or -errno.
+ */
+int dump_continue(struct rtnl *r);
+
+static inline bool
+dump_runs(const struct rtnl *r)
+{
+	return r->at < r->n_jobs;
+}
+
+#endif

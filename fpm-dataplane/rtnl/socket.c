@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two rtnetlink sockets: one for multicast events, one for dumps. [rtnl]
+ *
+ * The kernel does not wait for a reader of events. Two measures keep events from being lost:
+ * a receive buffer of 128 MiB, and a filter in the kernel that drops the copies of zebra's
+ * own routes. With a full table in FRR these copies are nearly all events.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rtnl/rtnl_impl.h"
+#include "tap-bridge/netns.h"
+
+#define EVENTS_BUFFER_BYTES (128 << 20)
+#define ROUND               256u /* system calls per round, so that timers get their turn */
+
+#ifndef NETLINK_GET_STRICT_CHK
+#define NETLINK_GET_STRICT_CHK 12
+#endif
+#ifndef RTNLGRP_NEXTHOP
+#define RTNLGRP_NEXTHOP 32
+#endif
+
+/*
+ * Attach a filter that drops routes of zebra's protocols, unless they replaced another
+ * route: that one may be the kernel's.
+ */
+static int
+events_filter(int fd)
+{
+	enum { TYPE = 4, FLAGS = 6, PROTOCOL = 16 + 5 }; /* places in the message */
+	/* BPF loads words of the network's byte order. */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TYPE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_NEWROUTE), 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 8),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 6,
+			 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "netlink is host order");
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int
+events_join(int fd)
+{
+	static const int group[] = {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE,
+				    RTNLGRP_IPV6_ROUTE, RTNLGRP_NEXTHOP};
+
+	for (unsigned int i = 0; i < sizeof(group) / sizeof(group[0]); i++)
+		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group[i],
+			       sizeof(group[i])) < 0 &&
+		    group[i] != RTNLGRP_NEXTHOP) /* Linux before 5.3 */
+			return -errno;
+	return 0;
+}
+
+static int
+events_open(struct rtnl *r)
+{
+	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+	int size = EVENTS_BUFFER_BYTES, rc = 0;
+
+	r->events = netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK);
+	if (r->events < 0)
+		return r->events;
+	if (setsockopt(r->events, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
+		(void)setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (r->conf.from != ROUTES_FROM_KERNEL)
+		rc = events_filter(r->events);
+	/* Without a port number the kernel takes the socket for the sender of its events. */
+	if (rc == 0 && bind(r->events, (struct sockaddr *)&any, sizeof(any)) < 0)
+		rc = -errno;
+	return rc < 0 ? rc : events_join(r->events);
+}
+
+int
+sockets_open(struct rtnl *r)
+{
+	int on = 1, rc = events_open(r);
+
+	if (rc < 0)
+		return rc;
+	r->dumps = netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK);
+	if (r->dumps < 0)
+		return r->dumps;
+	/* Without it the kernel ignores the filter of a dump, which then shows more. */
+	(void)setsockopt(r->dumps, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
+	return 0;
+}
+
+void
+sockets_close(struct rtnl *r)
+{
+	if (r->events >= 0)
+		close(r->events);
+	if (r->dumps >= 0)
+		close(r->dumps);
+	r->events = r->dumps = -1;
+}
+
+/* Call `fn` for the messages of one datagram. */
+static void
+datagram_split(struct rtnl *r, const void *data, size_t len,
+	       void (*fn)(struct rtnl *r, const struct nlmsghdr *nlh))
+{
+	const struct nlmsghdr *nlh = data;
+	int left = (int)len;
+
+	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
+		fn(r, nlh);
+}
+
+int
+events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr *nlh))
+{
+	struct sockaddr_nl from[BURST];
+	struct mmsghdr msg[BURST];
+	struct iovec iov[BURST];
+	int n = 0, total = 0;
+
+	for (unsigned int i = 0; i < BURST; i++) {
+		iov[i] =
+			(struct iovec){r->burst + i * DUMP_BUFFER_BYTES, DUMP_BUFFER_BYTES};
+		msg[i].msg_hdr = (struct msghdr){
+			.msg_name = &from[i], .msg_iov = &iov[i], .msg_iovlen = 1};
+	}
+	for (unsigned int calls = 0; calls < ROUND; calls++) {
+		for (unsigned int i = 0; i < BURST; i++)
+			msg[i].msg_hdr.msg_namelen = sizeof(from[i]);
+		n = recvmmsg(r->events, msg, BURST, MSG_DONTWAIT, NULL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? total : -ENOBUFS;
+		for (int i = 0; i < n; i++) {
+			if ((msg[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
+				return -ENOBUFS;
+			/* Other processes may send to this socket: take the kernel's only. */
+			if (from[i].nl_pid == 0)
+				datagram_split(r, iov[i].iov_base, msg[i].msg_len, fn);
+		}
+		total += n;
+		if (kernel_queue_depth() > KERNEL_QUEUE_PAUSE_BYTES)
+			break;
+	}
+	return total;
+}
