@@ -16,8 +16,8 @@ enum kernel_event_kind {
 	KERNEL_ROUTE_REPLACED,
 	KERNEL_NEXTHOP, /* next-hop object `route.nhid` */
 	KERNEL_NEXTHOP_DEL,
-	KERNEL_DUMP_BEGIN, /* the routes of `scope` follow */
-	KERNEL_DUMP_END,   /* routes of `scope` that the dump did not show are gone */
+	KERNEL_DUMP_BEGIN, /* what is in scope `dump` follows */
+	KERNEL_DUMP_END,   /* what is in scope `dump` and did not follow is gone */
 };
 
 /* Place of a new route among the routes of the same prefix, table and metric. */
@@ -29,7 +29,7 @@ enum kernel_order {
 
 /* What a dump covers. */
 struct kernel_scope {
-	uint8_t family;   /* 4 or 6 */
+	uint8_t family;   /* 4 or 6: routes; 0: next-hop objects */
 	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */
 };
 

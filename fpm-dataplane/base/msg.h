@@ -162,6 +162,13 @@ enum query_kind {
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };
 
+/* Of which source routes are shown. */
+enum query_of {
+	OF_FIB,    /* the route in force */
+	OF_ZEBRA,  /* that of zebra, in force or not */
+	OF_KERNEL, /* that which the kernel would use, in force or not */
+};
+
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };
 
 /*
@@ -177,6 +184,7 @@ struct msg_query {
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
+	uint8_t of; /* routes: enum query_of */
 	/* routes: only of this VRF; 0: of main, and with all_tables of all VRFs */
 	uint16_t vrf;
 	bool repair;

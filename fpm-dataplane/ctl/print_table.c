@@ -134,7 +134,7 @@ route_row(const json_t *row)
 	const char *source = row_str(row, "source");
 	int n;
 
-	if (strcmp(source, "zebra") == 0)
+	if (strcmp(source, "zebra") == 0 || strcmp(source, "kernel") == 0)
 		source = row_str(row, "protocol");
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
 	hops_print(row, n);

@@ -99,7 +99,7 @@ route_print(const json_t *row)
 		line("route", "none");
 		return;
 	}
-	if (strcmp(source, "zebra") == 0)
+	if (strcmp(source, "zebra") == 0 || strcmp(source, "kernel") == 0)
 		source = row_str(route, "protocol");
 	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
 	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),

@@ -40,20 +40,14 @@
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
-	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r), old = r->kslot, now;
+	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r), now;
 	const struct kroute *kr = &rib->kroutes.v[best];
 
 	now = best != 0 && (r->zslot == 0 || kr->is_local || kr->connected ||
 			    kr->metric <= ZEBRA_METRIC)
 		      ? kr->slot
 		      : 0;
-	if (now == old)
-		return;
-	if (now != 0)
-		slot_ref(rib, now);
-	r->kslot = now;
-	if (old != 0)
-		slot_unref(rib, old);
+	r->kslot = now; /* the record has the reference */
 }
 
 void
@@ -414,6 +408,10 @@ dump_begin(struct rib *rib, const struct kernel_scope *scope)
 static void
 dump_end(struct rib *rib)
 {
+	if (rib->kroutes.scope.family == 0) {
+		nhs_end_dump(rib, rib->kroutes.dump);
+		return;
+	}
 	rib->kroutes.sweeping = true;
 	rib->kroutes.sweep_at = 1;
 }
@@ -433,6 +431,7 @@ kernel_event_apply(struct rib *rib, const struct kernel_event *ev)
 		break;
 	case KERNEL_NEXTHOP:
 		nh_upsert(rib, nh_id_of_kernel(ev->route.nhid), &ev->route);
+		nh_get(rib, nh_id_of_kernel(ev->route.nhid))->dump = rib->kroutes.dump;
 		break;
 	case KERNEL_NEXTHOP_DEL:
 		nh_remove(rib, nh_id_of_kernel(ev->route.nhid));

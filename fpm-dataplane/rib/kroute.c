@@ -120,7 +120,7 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	uint32_t best = 0;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (kroute_is_usable(&k->v[i], links) &&
+		if ((links == NULL || kroute_is_usable(&k->v[i], links)) &&
 		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
 			best = i;
 	return best;

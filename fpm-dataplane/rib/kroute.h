@@ -69,7 +69,10 @@ bool kroute_precedes(const struct kroute *a, const struct kroute *b);
  * while only the carrier is lost; a router then wants the route by another router.
  */
 bool kroute_is_usable(const struct kroute *kr, const struct rib_links *links);
-/* Return the record in use for `r`, by the kernel's order; 0: none is usable. */
+/*
+ * Return the first usable record of `r` in the kernel's order, or with links NULL the first
+ * of all; 0: none.
+ */
 uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct route *r);
 /*

@@ -254,6 +254,18 @@ nh_remove(struct rib *rib, nh_id id)
 }
 
 void
+nhs_end_dump(struct rib *rib, uint32_t dump)
+{
+	for (uint32_t i = 1; i <= rib->nhs.high; i++) {
+		const struct nh *nh = rib->nhs.v[i];
+
+		if (nh != NULL && (nh->id & NH_OF_KERNEL) != 0 && nh->known &&
+		    nh->dump != dump)
+			nh_remove(rib, nh->id);
+	}
+}
+
+void
 nhs_end_session(struct rib *rib)
 {
 	for (uint32_t i = 1; i <= rib->nhs.high; i++) {

@@ -42,6 +42,7 @@ struct nh {
 	bool known;        /* announced in this session */
 	bool absent;       /* deleted while in use: the last content stays in force */
 	bool is_group;
+	uint32_t dump;       /* of the kernel: the last dump that showed it */
 	bool to_free;        /* in rib->nhs.to_free */
 	bool unresolved;     /* result of nh_is_unresolved() (early.c) ... */
 	uint64_t checked;    /* ... when rib->nhs.n_changes had this value */
@@ -70,6 +71,8 @@ struct nh *nh_find(const struct rib *rib, nh_id id);
 struct nh *nh_get(struct rib *rib, nh_id id);
 void nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out);
 void nh_maybe_free(struct rib *rib, struct nh *nh);
+/* Remove the ids of the kernel that dump number `dump` did not show. */
+void nhs_end_dump(struct rib *rib, uint32_t dump);
 /* Forget all ids of zebra, because its session is over. */
 void nhs_end_session(struct rib *rib);
 void nhs_free(struct rib *rib);

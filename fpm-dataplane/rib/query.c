@@ -59,14 +59,13 @@ static json_t *
 type_json(uint8_t rtm_type)
 {
 	static const char *const name[] = {
-		[RTN_UNICAST] = "unicast",
-		[RTN_BLACKHOLE] = "blackhole",
-		[RTN_UNREACHABLE] = "unreachable",
-		[RTN_PROHIBIT] = "prohibit",
+		[RTN_UNICAST] = "unicast",     [RTN_LOCAL] = "local",
+		[RTN_BROADCAST] = "broadcast", [RTN_ANYCAST] = "anycast",
+		[RTN_BLACKHOLE] = "blackhole", [RTN_UNREACHABLE] = "unreachable",
+		[RTN_PROHIBIT] = "prohibit",   [RTN_THROW] = "throw",
 	};
 
-	return json_name_or_number(rtm_type <= RTN_PROHIBIT ? name[rtm_type] : NULL,
-				   rtm_type);
+	return json_name_or_number(rtm_type <= RTN_THROW ? name[rtm_type] : NULL, rtm_type);
 }
 
 static enum path_kind
@@ -163,12 +162,41 @@ vrf_json(const struct vrf *vrf)
 			    : json_sprintf("table%u", vrf->fib->table); /* not UTF-8 */
 }
 
-static json_t *
-route_json(const struct rib *rib, const struct route *r)
+/* Return the name of the source of a route of the kernel. */
+static const char *
+kroute_source_name(const struct kroute *kr)
 {
-	const struct slot *s = slot_at(&rib->slots, route_effective(r));
+	if (kr->rtm_type == RTN_LOCAL || kr->rtm_type == RTN_ANYCAST)
+		return "local";
+	return kr->connected || kr->rtm_type == RTN_BROADCAST ? "connected" : "kernel";
+}
+
+/* What a row shows of a prefix: the slot, and the kernel's record if it is the source. */
+struct shown_route {
+	uint32_t slot; /* 0: nothing */
+	const struct kroute *kr;
+};
+
+static struct shown_route
+route_shown(const struct rib *rib, const struct route *r, enum query_of of)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t i;
+
+	if (of == OF_ZEBRA || (of == OF_FIB && r->kslot == 0))
+		return (struct shown_route){r->zslot, NULL};
+	i = kroute_best(k, of == OF_KERNEL ? NULL : &rib->links, r);
+	return i == 0 ? (struct shown_route){0}
+		      : (struct shown_route){k->v[i].slot, &k->v[i]};
+}
+
+static json_t *
+route_json(const struct rib *rib, const struct route *r, const struct shown_route *shown)
+{
+	const struct slot *s = slot_at(&rib->slots, shown->slot);
+	const struct kroute *kr = shown->kr;
 	const struct vrf *vrf = vrf_find(rib, r->table);
-	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
+	bool has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
 	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
 	enum path_kind kind = path_kind(path);
@@ -179,19 +207,18 @@ route_json(const struct rib *rib, const struct route *r)
 	if (kind == PATH_VRF && vrf != NULL && path_index(path) == vrf->number)
 		kind = PATH_FOREIGN;
 	return json_pack(
-		"{s:s, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
-		prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : r->table), "vrf",
-		vrf_json(vrf), "source",
-		zebra                ? "zebra"
-		: kind == PATH_LOCAL ? "local"
-				     : "connected",
-		"protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL), "type",
-		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
-		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
+		"{s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}",
+		"prefix", prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : r->table),
+		"vrf", vrf_json(vrf), "source",
+		kr == NULL ? "zebra" : kroute_source_name(kr), "protocol",
+		protocol_json(kr == NULL ? (uint8_t)r->protocol : kr->protocol), "type",
+		type_json(kr == NULL ? (uint8_t)r->rtm_type : kr->rtm_type), "metric",
+		kr == NULL ? json_null() : json_integer(kr->metric), "nexthop_id",
+		(json_int_t)s->nhid, "group", (json_int_t)s->number, "state",
 		has_fib  ? path_state_name(kind)
 		: not_ip ? "unsupported"
 			 : "not-installed",
-		"stale", route_is_swept(rib, r) && zebra && r->gen != rib->session.gen,
+		"stale", route_is_swept(rib, r) && kr == NULL && r->gen != rib->session.gen,
 		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
 }
 
@@ -205,8 +232,13 @@ query_add_row(struct msg_query *q, json_t *object)
 static void
 route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 {
-	if (r != NULL && route_effective(r) != 0)
-		query_add_row(q, route_json(rib, r));
+	struct shown_route shown;
+
+	if (r == NULL)
+		return;
+	shown = route_shown(rib, r, (enum query_of)q->of);
+	if (shown.slot != 0)
+		query_add_row(q, route_json(rib, r, &shown));
 }
 
 /* The FIB of a query: main's, or that of a VRF. */
@@ -404,10 +436,10 @@ nh_json(const struct rib *rib, const struct nh *nh)
 	for (uint32_t i = nh->slot; i != 0; i = slot_at(&rib->slots, i)->sibling)
 		routes += slot_at(&rib->slots, i)->refs;
 	return json_pack("{s:I, s:o, s:o, s:s, s:I, s:I, s:b, s:I}", "nexthop_id",
-			 (json_int_t)nh->id, "via", via, "dev", dev_json(&leg), "state",
-			 nh_state_name(rib, &leg), "groups", (json_int_t)nh->n_groups,
-			 "routes", routes, "absent", nh->absent, "adj",
-			 (json_int_t)leg.adj);
+			 (json_int_t)(uint32_t)nh->id, "via", via, "dev", dev_json(&leg),
+			 "state", nh_state_name(rib, &leg), "groups",
+			 (json_int_t)nh->n_groups, "routes", routes, "absent", nh->absent,
+			 "adj", (json_int_t)leg.adj);
 }
 
 static void
@@ -683,6 +715,8 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "routes6", rib->tables.n_main[1]);
 	json_set_int(o, "zebra4", rib->table_counts.n_zebra[0]);
 	json_set_int(o, "zebra6", rib->table_counts.n_zebra[1]);
+	json_set_int(o, "kernel", rib->kroutes.n);
+	json_set_int(o, "kernel_swept", rib->count.kernel_swept);
 	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_not_ip);
 	json_set_int(o, "unsupported", unsupported);
 	json_set_int(o, "unresolved", unresolved);

@@ -3,8 +3,8 @@
  * Dumps of the kernel's tables: a list of jobs, one request each. [rtnl]
  *
  * The kernel sends the next part of an answer when the last part was read, so a dump never
- * overruns a buffer, and the thread can pause in it. Each job of routes begins and ends with
- * a mark for rib, which then removes the routes that the dump did not show.
+ * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
+ * for rib, which then removes what the dump did not show.
  */
 #include <errno.h>
 #include <linux/nexthop.h>
@@ -26,10 +26,9 @@ static const uint8_t first_protocol[] = {RTPROT_KERNEL, RTPROT_BOOT, RTPROT_STAT
 					 RTPROT_RA,     RTPROT_DHCP, RTPROT_KEEPALIVED};
 
 static void
-job_add(struct rtnl *r, bool nexthops, uint8_t family, uint8_t protocol)
+job_add(struct rtnl *r, uint8_t family, uint8_t protocol)
 {
-	r->job[r->n_jobs++] = (struct dump_job){
-		.nexthops = nexthops, .scope = {.family = family, .protocol = protocol}};
+	r->job[r->n_jobs++] = (struct kernel_scope){.family = family, .protocol = protocol};
 }
 
 static void
@@ -39,14 +38,14 @@ jobs_begin(struct rtnl *r)
 	r->asked = false;
 	r->expires_s = 0;
 	r->dump_begin_ms = monotonic_ms();
-	job_add(r, true, 0, 0);
+	job_add(r, 0, 0); /* next-hop objects */
 }
 
 static void
 job_add_protocol(struct rtnl *r, uint8_t protocol)
 {
-	job_add(r, false, 4, protocol);
-	job_add(r, false, 6, protocol);
+	job_add(r, 4, protocol);
+	job_add(r, 6, protocol);
 }
 
 void
@@ -76,7 +75,8 @@ dump_plan_held(struct rtnl *r)
 static int
 job_ask(struct rtnl *r)
 {
-	const struct dump_job *job = &r->job[r->at];
+	const struct kernel_scope *job = &r->job[r->at];
+	bool nexthops = job->family == 0;
 	struct {
 		struct nlmsghdr nlh;
 		union {
@@ -86,13 +86,13 @@ job_ask(struct rtnl *r)
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
 
-	request.nlh.nlmsg_type = job->nexthops ? RTM_GETNEXTHOP : RTM_GETROUTE;
+	request.nlh.nlmsg_type = nexthops ? RTM_GETNEXTHOP : RTM_GETROUTE;
 	request.nlh.nlmsg_len =
-		NLMSG_LENGTH(job->nexthops ? sizeof(request.nhm) : sizeof(request.rtm));
-	if (!job->nexthops) {
-		request.rtm.rtm_family = job->scope.family == 4 ? AF_INET : AF_INET6;
-		request.rtm.rtm_protocol = job->scope.protocol;
-		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
+		NLMSG_LENGTH(nexthops ? sizeof(request.nhm) : sizeof(request.rtm));
+	if (!nexthops) {
+		request.rtm.rtm_family = job->family == 4 ? AF_INET : AF_INET6;
+		request.rtm.rtm_protocol = job->protocol;
+		pass_mark(r, KERNEL_DUMP_BEGIN, job);
 	}
 	r->interrupted = false;
 	r->asked = true;
@@ -103,16 +103,13 @@ job_ask(struct rtnl *r)
 static void
 job_done(struct rtnl *r)
 {
-	const struct dump_job *job = &r->job[r->at];
-
 	r->asked = false;
 	if (r->interrupted && ++r->tries < TRIES_MAX) {
 		kernel_count(&kernel_status.interrupted, 1);
 		return;
 	}
 	r->tries = 0;
-	if (!job->nexthops)
-		pass_mark(r, KERNEL_DUMP_END, &job->scope);
+	pass_mark(r, KERNEL_DUMP_END, &r->job[r->at]);
 	kernel_count(&kernel_status.dumps, 1);
 	r->at++;
 }
@@ -128,7 +125,7 @@ job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	return r->job[r->at].nexthops && error == -EOPNOTSUPP ? 0 : error;
+	return r->job[r->at].family == 0 && error == -EOPNOTSUPP ? 0 : error;
 }
 
 /* Handle one datagram of an answer. Returns 1 at its end, 0 if more follows, or -errno. */

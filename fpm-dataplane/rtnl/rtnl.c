@@ -2,9 +2,10 @@
 /*
  * The rtnl thread: events as they come, and dumps when events do not suffice. [rtnl]
  *
- * The kernel deletes some routes without an event: IPv4 routes of a link that is set down or
- * whose source address is removed, and IPv4 routes of a deleted next-hop object. After such
- * a cause the protocols of which rib has routes are dumped. A kernel renews the life of a
+ * The kernel deletes some objects without an event: IPv4 routes of a link that is set down
+ * or whose source address is removed, next-hop objects of a link that is down or lost its
+ * carrier, and IPv4 routes of a deleted next-hop object. After such a cause next-hop objects
+ * and the protocols of which rib has routes are dumped. A kernel renews the life of a
  * route of a router advertisement without an event, too. So when the shortest known life
  * ends, a dump tells which routes are over.
  */
@@ -43,19 +44,18 @@ rtnl_schedule(struct rtnl *r, uint64_t in_ms)
 
 /* --- causes of a dump --------------------------------------------------------------------- */
 
-/* Return true if the link was up at the last event, and is not now. */
+/*
+ * Return true unless the link is up with a carrier. Every event of such a link is a cause:
+ * some come before the kernel has deleted what was on the link.
+ */
 static bool
-link_went_down(struct rtnl *r, const struct nlmsghdr *nlh)
+link_is_down(const struct nlmsghdr *nlh)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
-	uint32_t ifindex = (uint32_t)info->ifi_index;
-	uint64_t *word = &r->link_up[ifindex % LINKS_KNOWN / 64];
-	uint64_t bit = 1ull << ifindex % 64;
-	bool was = (*word & bit) != 0;
-	bool up = nlh->nlmsg_type == RTM_NEWLINK && (info->ifi_flags & IFF_UP) != 0;
+	unsigned int up = IFF_UP | IFF_LOWER_UP;
 
-	*word = up ? *word | bit : *word & ~bit;
-	return was && !up;
+	return mnl_nlmsg_get_payload_len(nlh) >= sizeof(*info) &&
+	       (nlh->nlmsg_type == RTM_DELLINK || (info->ifi_flags & up) != up);
 }
 
 static void
@@ -64,8 +64,7 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(struct ifinfomsg))
-			r->silent_due |= link_went_down(r, nlh);
+		r->silent_due |= link_is_down(nlh);
 		break;
 	case RTM_DELADDR:
 		r->silent_due = true;

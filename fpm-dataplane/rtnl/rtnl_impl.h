@@ -22,13 +22,6 @@
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
 #define BURST             16u         /* datagrams per system call */
 #define JOBS_MAX          600u        /* two families, 256 protocols, next hops */
-#define LINKS_KNOWN       65536u      /* interface numbers whose state is remembered */
-
-/* One dump to be made. */
-struct dump_job {
-	bool nexthops; /* of next-hop objects; else of routes in `scope` */
-	struct kernel_scope scope;
-};
 
 struct rtnl {
 	struct worker *w;
@@ -40,7 +33,7 @@ struct rtnl {
 	ev_timer expiry; /* the next route with a limited life expires */
 	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
 	uint8_t *burst;  /* of the events socket */
-	struct dump_job job[JOBS_MAX];
+	struct kernel_scope job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at; /* at == n_jobs: no dump runs */
 	bool asked;              /* the kernel was asked for job[at] */
 	bool interrupted;        /* the tables changed while the kernel answered */
@@ -51,7 +44,6 @@ struct rtnl {
 	bool silent_due;    /* read again what the kernel may have deleted without a word */
 	uint32_t expires_s; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
-	uint64_t link_up[LINKS_KNOWN / 64];       /* one bit for each interface */
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
 	uint32_t hops_bytes; /* of the hops that they own */

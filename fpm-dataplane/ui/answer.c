@@ -96,6 +96,7 @@ answer_send_query(struct answer *a, enum query_kind kind)
 	q->has_prefix = a->req.has_prefix;
 	q->longest = a->req.longest;
 	q->all_tables = a->req.all_tables;
+	q->of = a->req.of;
 	q->repair = a->req.repair;
 	q->breaking = a->req.breaking;
 	q->family = a->req.family;

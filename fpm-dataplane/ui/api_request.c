@@ -302,7 +302,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 	char known[128], words[FILTER_WORDS];
 
 	snprintf(known, sizeof(known), "%s%s",
-		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf "
+		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf of "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 					  : "",
 		 /* A name in the path selects the row. */

@@ -102,6 +102,7 @@ struct request {
 	struct manage_want change; /* .op: manage does it; shows nothing */
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
+	uint8_t of; /* enum query_of */
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the requested row; "": all */
 	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */

@@ -231,6 +231,17 @@ request_take_family(struct parse *p, const json_t *value)
 }
 
 static int
+request_take_of(struct parse *p, const json_t *value)
+{
+	const char *of = json_string_value(value);
+
+	if (of == NULL || (strcmp(of, "zebra") != 0 && strcmp(of, "kernel") != 0))
+		return request_refuse(p, "of is not zebra or kernel");
+	p->req->of = strcmp(of, "zebra") == 0 ? OF_ZEBRA : OF_KERNEL;
+	return 0;
+}
+
+static int
 request_take_key(struct parse *p, const char *key, const json_t *value)
 {
 	char buf[128];
@@ -252,6 +263,8 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 		return request_take_vrf(p, value);
 	if (strcmp(key, "family") == 0)
 		return request_take_family(p, value);
+	if (strcmp(key, "of") == 0)
+		return request_take_of(p, value);
 	if (strcmp(key, "do") == 0)
 		return request_take_do(p, value);
 	if (strcmp(key, "seconds") == 0)
@@ -274,7 +287,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 		return request_refuse(
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
-			"all_tables, vrf, via, dev, proto, state, level, name, repair, do, "
+			"all_tables, vrf, of, via, dev, proto, state, level, name, repair, do, "
 			"seconds, config, port, trace, capture, explain, set, class, rate, "
 			"burst, source_rate, source_burst",
 			request_echo(key, buf));
@@ -371,6 +384,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		return request_refuse(&p, "repair goes with audit");
 	if (req->vrf[0] != '\0' && req->show != SHOW_ROUTES)
 		return request_refuse(&p, "vrf goes with routes");
+	if (req->of != OF_FIB && req->show != SHOW_ROUTES)
+		return request_refuse(&p, "of goes with routes");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);

@@ -57,7 +57,8 @@ row_matches_word(const struct filter_word *word, const json_t *row, const char *
 	case FILTER_ADDRESS:
 		return address_is_same(text, value);
 	case FILTER_SOURCE: /* by the name in the table of routes */
-		if (strcmp(row_text(row, "source"), "zebra") != 0)
+		if (strcmp(row_text(row, "source"), "connected") == 0 ||
+		    strcmp(row_text(row, "source"), "local") == 0)
 			text = row_text(row, "source");
 		break;
 	case FILTER_LEVEL:
