@@ -92,8 +92,8 @@ job_ask(struct rtnl *r)
 	if (!nexthops) {
 		request.rtm.rtm_family = job->family == 4 ? AF_INET : AF_INET6;
 		request.rtm.rtm_protocol = job->protocol;
-		pass_mark(r, KERNEL_DUMP_BEGIN, job);
 	}
+	pass_mark(r, KERNEL_DUMP_BEGIN, job);
 	r->interrupted = false;
 	r->asked = true;
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
