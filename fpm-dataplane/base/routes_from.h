@@ -10,4 +10,13 @@ enum routes_from {
 	ROUTES_FROM_KERNEL, /* the kernel for all */
 };
 
+/* Return the word of the configuration. */
+static inline const char *
+routes_from_name(enum routes_from from)
+{
+	return from == ROUTES_FROM_KERNEL ? "kernel"
+	       : from == ROUTES_FROM_FPM  ? "fpm"
+					  : "both";
+}
+
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl audit: compare zebra, the RIB and the FIB, prefix by prefix and next hop by next
- * hop. The daemon compares its RIB with its FIB (rib/audit.c). This file compares zebra's
- * table with the RIB. Both change while they are read, so each difference is looked up
- * again by prefix, until both sides agree or have differed ROUNDS times. VRFs with a FIB
- * are compared like main; a VRF with routes only in zebra is a difference. Memory: 32
- * octets per route and side.
+ * fpmctl audit: compare zebra, the kernel, the RIB and the FIB, prefix by prefix and next
+ * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). This file
+ * compares zebra's table with the RIB's routes of zebra, in force or hidden by a route of
+ * the kernel, and then what the kernel would use for each prefix with what is in force. All
+ * sides change while they are read, so each difference is looked up again by prefix, until
+ * both sides agree or have differed ROUNDS times. VRFs with a FIB are compared like main; a
+ * VRF with routes only in zebra is a difference. Memory: 48 octets per route and side.
  */
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include "base/log.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
+#include "ctl/kernel_table.h"
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
@@ -31,6 +34,20 @@ struct entry {
 	struct prefix prefix;
 	uint32_t vrf;  /* index in audit.vrfs, from 1; 0: table main */
 	uint64_t hops; /* hash of the text of the next hops */
+	uint64_t rank; /* of several routes of a prefix, the kernel uses the lowest */
+	bool of_zebra; /* of the RIB: zebra's route is in force */
+};
+
+/* The side with which the RIB is compared. */
+enum peer { PEER_ZEBRA, PEER_KERNEL, N_PEERS };
+
+static const char *const peer_name[N_PEERS] = {"zebra", "kernel"};
+
+struct comparison {
+	size_t n_rib, n_peer;
+	unsigned long long n_found, n_undecided;
+	unsigned long long n_not_obeyed; /* kernel: for some sources or one TOS only */
+	bool done;
 };
 
 struct table {
@@ -43,14 +60,20 @@ struct table {
 struct audit {
 	const char *socket, *vtysh;
 	bool json, repair;
-	struct table rib, zebra;
-	json_t *vrfs; /* names; those from n_fibs on exist only in zebra */
+	char from[8];   /* routes.from of the daemon */
+	enum peer peer; /* the comparison that runs */
+	struct comparison with[N_PEERS];
+	struct table rib, other; /* of that comparison */
+	json_t *vrfs;            /* names; those from n_fibs on exist only in zebra */
+	json_t *vrf_tables;      /* their tables, up to n_fibs */
 	size_t n_fibs;
 	uint32_t asking;     /* VRF of the current query, as struct entry.vrf */
 	json_t *differences; /* rows for --json */
-	unsigned long long n_found, n_fib, n_undecided;
+	unsigned long long n_fib;
 	json_t *checked; /* the daemon's last row */
-	char *one;       /* next hops of the route that was looked up; NULL: no route */
+	/* The route that was looked up: its next hops in the RIB and the other side. */
+	char *one, *theirs; /* NULL: no route */
+	uint64_t theirs_rank;
 };
 
 /* --- tables ----------------------------------------------------------------------------- */
@@ -100,7 +123,7 @@ vrf_number(struct audit *a, const char *name)
 	return last = n + 1;
 }
 
-static void
+static struct entry *
 table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct hops_text *w)
 {
 	char *text = hops_join(w);
@@ -116,6 +139,7 @@ table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct hops_tex
 		.vrf = vrf,
 		.hops = hops_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
 	free(text);
+	return &t->entry[t->n - 1];
 }
 
 static int
@@ -139,17 +163,116 @@ entry_order(const void *a, const void *b)
 	return prefix_order(&x->prefix, &y->prefix);
 }
 
+static int
+entry_rank_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int rc = entry_order(a, b);
+
+	return rc != 0 || x->rank == y->rank ? rc : x->rank < y->rank ? -1 : 1;
+}
+
+/* Sort the entries, and keep the one of lowest rank for each prefix. */
+static void
+table_sort(struct table *t)
+{
+	size_t kept = 0;
+
+	if (t->n == 0)
+		return; /* qsort(NULL, 0) is undefined */
+	qsort(t->entry, t->n, sizeof(struct entry), entry_rank_order);
+	for (size_t i = 1; i < t->n; i++)
+		if (entry_order(&t->entry[kept], &t->entry[i]) != 0)
+			t->entry[++kept] = t->entry[i];
+	t->n = kept + 1;
+}
+
+static void
+table_clear(struct table *t)
+{
+	free(t->entry);
+	*t = (struct table){0};
+}
+
 static void
 audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
 	struct audit *a = ctx;
 
-	table_add(&a->zebra, vrf_number(a, vrf), p, w);
+	table_add(&a->other, vrf_number(a, vrf), p, w);
 }
 
+/* --- the kernel's side ------------------------------------------------------------------ */
+
+/* Return the number of the VRF of a table, 0 for main, or UINT32_MAX if it has no FIB. */
+static uint32_t
+vrf_of_table(const struct audit *a, uint32_t table)
+{
+	if (table == 254)
+		return 0;
+	for (size_t i = 0; i < a->n_fibs; i++)
+		if (json_integer_value(json_array_get(a->vrf_tables, i)) == table)
+			return (uint32_t)i + 1;
+	return UINT32_MAX;
+}
+
+/* Return true if the daemon takes the kernel's word for the route. */
+static bool
+kernel_route_counts(struct audit *a, const struct kernel_route *r)
+{
+	if (vrf_of_table(a, r->table) == UINT32_MAX)
+		return false;
+	if (r->by_source || r->by_tos) {
+		a->with[PEER_KERNEL].n_not_obeyed++;
+		return false;
+	}
+	return strcmp(a->from, "fpm") != 0 || r->protocol == RTPROT_KERNEL;
+}
+
+static uint64_t
+kernel_route_rank(const struct audit *a, const struct kernel_route *r)
+{
+	/* Of equal metrics the first one counts; `n` grows with each line. */
+	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
+	       (a->other.n & 0x7fffffff);
+}
+
+static void
+audit_on_kernel(const struct kernel_route *r, void *ctx)
+{
+	struct audit *a = ctx;
+	struct hops_text w = r->hops;
+	struct entry *e;
+
+	if (!kernel_route_counts(a, r))
+		return;
+	e = table_add(&a->other, vrf_of_table(a, r->table), &r->prefix, &w);
+	e->rank = kernel_route_rank(a, r);
+	if (r->is_down)
+		e->hops = UNDECIDED;
+}
+
+/* Keep the best route of the VRF that is asked about. */
+static void
+audit_on_kernel_one(const struct kernel_route *r, void *ctx)
+{
+	struct audit *a = ctx;
+	struct hops_text w = r->hops;
+	uint64_t rank = kernel_route_rank(a, r);
+
+	if (!kernel_route_counts(a, r) || vrf_of_table(a, r->table) != a->asking ||
+	    (a->theirs != NULL && rank >= a->theirs_rank))
+		return;
+	free(a->theirs);
+	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&w);
+	a->theirs_rank = rank;
+}
+
+/* --- the RIB's side --------------------------------------------------------------------- */
+
 /*
- * Collect the next hops of a row of `show routes` in the spelling of zebra.h. Returns
- * false if the route is not zebra's.
+ * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. Returns
+ * false if the route is in no FIB.
  */
 static bool
 row_hops(const struct audit *a, const json_t *row, struct hops_text *w)
@@ -158,8 +281,7 @@ row_hops(const struct audit *a, const json_t *row, struct hops_text *w)
 	size_t i;
 
 	hops_reset(w);
-	if (strcmp(row_str(row, "source"), "zebra") != 0 ||
-	    (a->asking == 0 && row_int(row, "table") != 254))
+	if (a->asking == 0 && row_int(row, "table") != 254)
 		return false;
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
 		hops_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
@@ -177,7 +299,8 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 	struct prefix p;
 
 	if (row_hops(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
-		table_add(&a->rib, a->asking, &p, &w);
+		table_add(&a->rib, a->asking, &p, &w)->of_zebra =
+			strcmp(row_str(row, "source"), "zebra") == 0;
 	hops_reset(&w);
 	return true;
 }
@@ -216,6 +339,7 @@ audit_on_vrf(const json_t *row, const char *text, void *ctx)
 	json_t *as_it_came = json_loads(text, 0, NULL);
 
 	json_array_append_new(a->vrfs, json_string(row_str(as_it_came, "name")));
+	json_array_append_new(a->vrf_tables, json_integer(row_int(row, "table")));
 	json_decref(as_it_came);
 	a->n_fibs++;
 	return true;
@@ -229,7 +353,16 @@ routes_request(const struct audit *a)
 
 	if (a->asking != 0)
 		json_object_set_new(request, "vrf", json_string(vrf_name(a, a->asking)));
+	if (a->peer == PEER_ZEBRA)
+		json_object_set_new(request, "of", json_string("zebra"));
 	return request;
+}
+
+/* Return true if zebra relays routes of the kernel, and the daemon takes them from it. */
+static bool
+kernels_come_by_zebra(const struct audit *a)
+{
+	return strcmp(a->from, "fpm") == 0;
 }
 
 /* Read zebra's routes of table main, and of VRFs if there are some. */
@@ -242,7 +375,17 @@ audit_ask_zebra(struct audit *a)
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
-		if (zebra_table(a->vtysh, a->n_fibs > 0, family, audit_on_zebra, a) < 0)
+		if (zebra_table(a->vtysh, a->n_fibs > 0, kernels_come_by_zebra(a), family,
+				audit_on_zebra, a) < 0)
+			return CTL_NO_DAEMON;
+	return CTL_OK;
+}
+
+static int
+audit_ask_kernel(struct audit *a)
+{
+	for (uint8_t family = 4; family <= 6; family += 2)
+		if (kernel_table(family, NULL, audit_on_kernel, a) < 0)
 			return CTL_NO_DAEMON;
 	return CTL_OK;
 }
@@ -311,13 +454,13 @@ hops_or_none(const char *hops)
 }
 
 static void
-audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
-	     const char *rib)
+audit_report(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
+	const char *peer = peer_name[a->peer];
 	const char *name = vrf_name(a, vrf);
 	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "";
 
-	if (a->n_found++ >= DETAIL_MAX && !a->json)
+	if (a->with[a->peer].n_found++ >= DETAIL_MAX && !a->json)
 		return;
 	if (name != NULL) {
 		snprintf(shown, sizeof(shown), "%s", name);
@@ -327,14 +470,44 @@ audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *
 	if (a->json)
 		json_array_append_new(a->differences,
 				      json_pack("{s:s, s:s?, s:s, s:s?, s:s?}", "what",
-						"zebra", "vrf", name, "prefix",
-						prefix_str(p, text), "zebra", zebra, "rib",
-						rib));
+						peer, "vrf", name, "prefix",
+						prefix_str(p, text), peer, a->theirs, "rib",
+						a->one));
 	else
-		line_print(4, "%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s",
+		line_print(4, "%s%s%sDIFFERS %s: %s%s has %s, the dataplane has %s",
 			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
 			   name == NULL ? "" : ": ", prefix_str(p, text),
-			   hops_or_none(zebra), hops_or_none(rib));
+			   a->peer == PEER_KERNEL ? "the " : "", peer,
+			   hops_or_none(a->theirs), hops_or_none(a->one));
+}
+
+/* Look up one prefix on the other side. Returns 0, or below it when there is no answer. */
+static int
+audit_ask_theirs(struct audit *a, const struct prefix *p)
+{
+	free(a->theirs);
+	a->theirs = NULL;
+	if (a->peer == PEER_ZEBRA)
+		return zebra_prefix(a->vtysh, vrf_name(a, a->asking), p,
+				    kernels_come_by_zebra(a), &a->theirs);
+	return kernel_table(p->family, p, audit_on_kernel_one, a);
+}
+
+/* Look up one prefix in the RIB. */
+static int
+audit_ask_one(struct audit *a, const struct prefix *p)
+{
+	char text[PREFIX_STRLEN];
+	json_t *request;
+
+	free(a->one);
+	a->one = NULL;
+	if (a->asking > a->n_fibs)
+		return CTL_OK;
+	request = routes_request(a);
+	json_object_set_new(request, "prefix", json_string(prefix_str(p, text)));
+	json_object_set_new(request, "longest", json_false());
+	return audit_ask(a, request, audit_on_route);
 }
 
 /* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
@@ -342,76 +515,70 @@ static int
 audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-	char text[PREFIX_STRLEN], *zebra = NULL;
 	bool same = false;
-	int rc;
 
 	a->asking = vrf;
 	for (int round = 0; round < ROUNDS && !same; round++) {
 		if (round > 0)
 			nanosleep(&pause, NULL);
-		free(zebra);
-		free(a->one);
-		a->one = NULL;
-		json_t *request = routes_request(a);
-
-		if (zebra_prefix(a->vtysh, vrf_name(a, vrf), p, &zebra) < 0) {
-			json_decref(request);
+		if (audit_ask_theirs(a, p) < 0 || audit_ask_one(a, p) != CTL_OK)
 			return -1;
-		}
-		json_object_set_new(request, "prefix", json_string(prefix_str(p, text)));
-		json_object_set_new(request, "longest", json_false());
-		rc = vrf > a->n_fibs ? CTL_OK : audit_ask(a, request, audit_on_route);
-		if (vrf > a->n_fibs)
-			json_decref(request);
-		if (rc != CTL_OK) {
-			free(zebra);
-			return -1;
-		}
-		same = hops_are_undecided(zebra) ||
-		       strcmp(hops_or_none(zebra), hops_or_none(a->one)) == 0;
+		same = hops_are_undecided(a->theirs) ||
+		       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
 	}
 	if (!same)
-		audit_report(a, vrf, p, zebra, a->one);
-	free(zebra);
+		audit_report(a, vrf, p);
 	return same;
+}
+
+/* Return true if the difference says nothing: one side has not decided, or need not have it. */
+static bool
+difference_is_expected(struct audit *a, const struct entry *rib, const struct entry *other)
+{
+	if (other != NULL && other->hops == UNDECIDED) {
+		a->with[a->peer].n_undecided++;
+		return true;
+	}
+	/* zebra need not install its routes in the kernel; its own table was compared. */
+	return a->peer == PEER_KERNEL && other == NULL && rib->of_zebra;
 }
 
 /* Compare the tables. Returns 0, or -1 when a side stopped answering. */
 static int
 audit_compare(struct audit *a)
 {
+	struct comparison *with = &a->with[a->peer];
 	size_t r = 0, z = 0, asked = 0;
 
-	/* qsort(NULL, 0) is undefined. */
-	if (a->rib.n > 0)
-		qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
-	if (a->zebra.n > 0)
-		qsort(a->zebra.entry, a->zebra.n, sizeof(struct entry), entry_order);
-	while (r < a->rib.n || z < a->zebra.n) {
+	table_sort(&a->rib);
+	table_sort(&a->other);
+	with->n_rib = a->rib.n;
+	with->n_peer = a->other.n;
+	with->done = true;
+	while (r < a->rib.n || z < a->other.n) {
 		const struct entry *in_rib = r < a->rib.n ? &a->rib.entry[r] : NULL;
-		const struct entry *in_zebra = z < a->zebra.n ? &a->zebra.entry[z] : NULL;
-		int order = in_rib == NULL     ? 1
-			    : in_zebra == NULL ? -1
-					       : entry_order(in_rib, in_zebra);
-		const struct entry *e = order <= 0 ? in_rib : in_zebra;
+		const struct entry *other = z < a->other.n ? &a->other.entry[z] : NULL;
+		int order = in_rib == NULL  ? 1
+			    : other == NULL ? -1
+					    : entry_order(in_rib, other);
+		const struct entry *e = order <= 0 ? in_rib : other;
 
 		r += order <= 0;
 		z += order >= 0;
-		if (order >= 0 && in_zebra->hops == UNDECIDED) {
-			a->n_undecided++;
+		if (difference_is_expected(a, order <= 0 ? in_rib : NULL,
+					   order >= 0 ? other : NULL))
 			continue;
-		}
-		if (order == 0 && in_rib->hops == in_zebra->hops)
+		if (order == 0 && in_rib->hops == other->hops)
 			continue;
 		if (asked++ >= CHECK_MAX)
-			a->n_found++;
+			with->n_found++;
 		else if (audit_settle(a, e->vrf, &e->prefix) < 0)
 			return -1;
-		if (asked == CHECK_MAX && a->n_found == 0) {
-			fputs("fpmctl: the table of vtysh cannot be parsed, or changes too "
-			      "fast to be compared\n",
-			      stderr);
+		if (asked == CHECK_MAX && with->n_found == 0) {
+			fprintf(stderr,
+				"fpmctl: the table of %s cannot be parsed, or changes too "
+				"fast to be compared\n",
+				a->peer == PEER_ZEBRA ? "vtysh" : "`ip route`");
 			return -1;
 		}
 	}
@@ -421,21 +588,41 @@ audit_compare(struct audit *a)
 	return 0;
 }
 
+/* Read both sides and compare them. */
+static int
+audit_with(struct audit *a, enum peer peer)
+{
+	int rc;
+
+	a->peer = peer;
+	a->asking = 0;
+	rc = peer == PEER_ZEBRA ? audit_ask_zebra(a) : audit_ask_kernel(a);
+	if (rc == CTL_OK)
+		rc = audit_ask_rib(a);
+	if (rc == CTL_OK && audit_compare(a) < 0)
+		rc = CTL_NO_DAEMON;
+	table_clear(&a->rib);
+	table_clear(&a->other);
+	return rc;
+}
+
 static void
 audit_conclude(struct audit *a, double seconds)
 {
-	unsigned long long all = a->n_found + a->n_fib;
+	const struct comparison *z = &a->with[PEER_ZEBRA], *k = &a->with[PEER_KERNEL];
+	unsigned long long all = z->n_found + k->n_found + a->n_fib;
 	long long prefixes = row_int(a->checked, "prefixes"),
 		  lookups = row_int(a->checked, "lookups"),
 		  groups = row_int(a->checked, "groups");
 
 	if (a->json) {
-		json_t *out =
-			json_pack("{s:b, s:I, s:I, s:I, s:O, s:O, s:f}", "equal", all == 0,
-				  "zebra_routes", (json_int_t)a->zebra.n, "undecided",
-				  (json_int_t)a->n_undecided, "rib_routes",
-				  (json_int_t)a->rib.n, "fib", a->checked, "differences",
-				  a->differences, "seconds", seconds);
+		json_t *out = json_pack(
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}", "equal", all == 0,
+			"zebra_routes", (json_int_t)z->n_peer, "undecided",
+			(json_int_t)z->n_undecided, "rib_routes", (json_int_t)z->n_rib,
+			"kernel_prefixes", (json_int_t)k->n_peer, "kernel_not_obeyed",
+			(json_int_t)k->n_not_obeyed, "fib", a->checked, "differences",
+			a->differences, "seconds", seconds);
 
 		json_print(out);
 		json_decref(out);
@@ -443,27 +630,79 @@ audit_conclude(struct audit *a, double seconds)
 	}
 	if (all > DETAIL_MAX)
 		printf("... and more; --json lists all\n");
-	printf("zebra   %zu route%s", a->zebra.n, plural((long long)a->zebra.n));
-	if (json_array_size(a->vrfs) > 0)
-		printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
-		       plural((long long)json_array_size(a->vrfs)));
-	if (a->n_undecided > 0)
-		printf(", %llu of them refused by the kernel or not installed yet: not "
-		       "compared",
-		       a->n_undecided);
+	if (z->done) {
+		printf("zebra   %zu route%s", z->n_peer, plural((long long)z->n_peer));
+		if (json_array_size(a->vrfs) > 0)
+			printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
+			       plural((long long)json_array_size(a->vrfs)));
+		if (z->n_undecided > 0)
+			printf(", %llu of them refused by the kernel or not installed yet: "
+			       "not compared",
+			       z->n_undecided);
+		printf("\n");
+	} else {
+		printf("zebra   not compared: %s\n",
+		       strcmp(a->from, "kernel") == 0
+			       ? "all routes come from the kernel (routes.from)"
+			       : "it was never connected, and does not answer");
+	}
+	printf("kernel  %zu prefix%s", k->n_peer, noun((long long)k->n_peer, "", "es"));
+	if (k->n_undecided > 0)
+		printf(", %llu of them on links without a carrier: not compared",
+		       k->n_undecided);
+	if (k->n_not_obeyed > 0)
+		printf("; %llu route%s for some sources or one TOS only: not obeyed",
+		       k->n_not_obeyed, plural((long long)k->n_not_obeyed));
 	printf("\n"
-	       "RIB     %zu route%s of zebra's: %llu differ%s\n"
+	       "RIB     %zu route%s of zebra's: %llu differ%s; "
+	       "%zu prefix%s beside the kernel's: %llu differ%s\n"
 	       "FIB     %lld %s, %lld lookup%s, %lld group%s of next hops: %llu differ%s\n"
 	       "%s (%.1f s)\n",
-	       a->rib.n, plural((long long)a->rib.n), a->n_found,
-	       noun((long long)a->n_found, "s", ""), prefixes,
+	       z->n_rib, plural((long long)z->n_rib), z->n_found,
+	       noun((long long)z->n_found, "s", ""), k->n_rib,
+	       noun((long long)k->n_rib, "", "es"), k->n_found,
+	       noun((long long)k->n_found, "s", ""), prefixes,
 	       noun(prefixes, "prefix", "prefixes"), lookups, plural(lookups), groups,
 	       plural(groups), a->n_fib, noun((long long)a->n_fib, "s", ""),
 	       all == 0 ? "Equal." : "NOT equal.", seconds);
 }
 
+static bool
+audit_on_version(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+
+	snprintf(a->from, sizeof(a->from), "%s", row_str(row, "routes_from"));
+	return true;
+}
+
+static bool
+audit_on_fpm(const json_t *row, const char *text, void *ctx)
+{
+	*(long long *)ctx = row_int(row, "generation");
+	return true;
+}
+
 /*
- * Compare zebra, RIB and FIB, and print the differences; with `repair` repair them.
+ * Return true if there is a zebra to compare with: not if all routes come from the kernel,
+ * nor if zebra was never connected and does not answer, as on a router without FRR.
+ */
+static bool
+audit_has_zebra(struct audit *a)
+{
+	long long generation = 0, least, most;
+	json_t *request;
+
+	if (strcmp(a->from, "kernel") == 0)
+		return false;
+	request = json_pack("{s:s}", "show", "fpm");
+	(void)conn_ask(a->socket, request, audit_on_fpm, &generation);
+	json_decref(request);
+	return generation > 0 || zebra_count(a->vtysh, 4, false, &least, &most) == 0;
+}
+
+/*
+ * Compare zebra, the kernel, RIB and FIB, and print the differences; with `repair` repair them.
  * Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 static int
@@ -471,6 +710,7 @@ audit_run(const struct options *opt, int n, char **word)
 {
 	struct audit a = {.socket = opt->socket, .json = opt->json, .repair = opt->repair};
 	double start = monotonic_s();
+	unsigned long long n_found;
 	int rc;
 
 	if (n > 0)
@@ -478,24 +718,29 @@ audit_run(const struct options *opt, int n, char **word)
 	a.differences = json_array();
 	a.checked = json_object();
 	a.vrfs = json_array();
-	rc = audit_ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
-		       audit_on_fib);
-	a.vtysh = opt->vtysh;
-	if (rc == CTL_OK && a.vtysh == NULL)
+	a.vrf_tables = json_array();
+	rc = audit_ask(&a, json_pack("{s:s}", "show", "version"), audit_on_version);
+	if (rc == CTL_OK)
+		rc = audit_ask(
+			&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
+			audit_on_fib);
+	/* This also enters the network namespace of the TAPs. */
+	if (rc == CTL_OK)
 		a.vtysh = zebra_vtysh_of(opt->socket);
+	if (opt->vtysh != NULL)
+		a.vtysh = opt->vtysh;
 	if (rc == CTL_OK)
 		rc = audit_ask(&a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
+	if (rc == CTL_OK && audit_has_zebra(&a))
+		rc = audit_with(&a, PEER_ZEBRA);
 	if (rc == CTL_OK)
-		rc = audit_ask_zebra(&a);
-	if (rc == CTL_OK)
-		rc = audit_ask_rib(&a);
-	if (rc == CTL_OK && audit_compare(&a) < 0)
-		rc = CTL_NO_DAEMON;
+		rc = audit_with(&a, PEER_KERNEL);
+	n_found = a.with[PEER_ZEBRA].n_found + a.with[PEER_KERNEL].n_found;
 	if (rc == CTL_OK) {
 		audit_conclude(&a, monotonic_s() - start);
-		rc = a.n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
+		rc = n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
 	}
-	if (rc == CTL_DIFFERENT && opt->repair && a.n_found > 0) {
+	if (rc == CTL_DIFFERENT && opt->repair && n_found > 0) {
 		rc = audit_ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
 		if (rc == CTL_OK)
 			rc = CTL_DIFFERENT;
@@ -506,9 +751,9 @@ audit_run(const struct options *opt, int n, char **word)
 	json_decref(a.vrfs);
 	json_decref(a.differences);
 	json_decref(a.checked);
+	json_decref(a.vrf_tables);
 	free(a.one);
-	free(a.rib.entry);
-	free(a.zebra.entry);
+	free(a.theirs);
 	return rc;
 }
 
@@ -526,7 +771,7 @@ audit_help(FILE *out)
 const struct command cmd_audit = {
 	.name = "audit",
 	.words = "[--repair] [--vtysh COMMAND]",
-	.text = "compare the routes of zebra, the RIB and the FIB",
+	.text = "compare the routes of zebra, the kernel, the RIB and the FIB",
 	.run = audit_run,
 	.options = OPT_JSON | OPT_REPAIR | OPT_VTYSH,
 	.help = audit_help,

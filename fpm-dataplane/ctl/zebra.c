@@ -8,199 +8,24 @@
 #include "base/log.h"
 #include "ctl/doctor/parse.h"
 #include "ctl/json_row.h"
+#include "ctl/run.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define WORDS_MAX 32
-#define TABLE_S   120  /* zebra formats a million routes before it prints the first */
-#define END_MS    1000 /* time for vtysh to end its own children after SIGTERM */
-
-extern char **environ;
-
-/*
- * --- next hops
- * ---------------------------------------------------------------------------
- */
-
-void
-hops_reset(struct hops_text *w)
-{
-	while (w->n > 0)
-		free(w->hop[--w->n]);
-}
-
-void
-hops_free(struct hops_text *w)
-{
-	hops_reset(w);
-	free(w->hop);
-	*w = (struct hops_text){0};
-}
-
-static void
-hops_push(struct hops_text *w, char *hop)
-{
-	if (w->n == w->cap) {
-		w->cap = w->cap == 0 ? 8 : w->cap * 2;
-		w->hop = realloc(w->hop, w->cap * sizeof(*w->hop));
-	}
-	if (w->hop == NULL || hop == NULL)
-		abort();
-	w->hop[w->n++] = hop;
-}
-
-void
-hops_add_kind(struct hops_text *w, const char *kind)
-{
-	hops_push(w, strdup(kind));
-}
-
-void
-hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
-{
-	char *hop;
-
-	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
-		     via != NULL ? via : "", via != NULL ? " " : "", dev,
-		     weight > 0 ? weight : 1) < 0)
-		abort();
-	/* Rows of the daemon are made safe as well, so both sides can be compared. */
-	log_harmless(hop);
-	hops_push(w, hop);
-}
-
-static int
-text_order(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-char *
-hops_join(struct hops_text *w)
-{
-	size_t size = 1;
-	char *text, *end;
-
-	if (w->n == 0)
-		return NULL;
-	qsort(w->hop, w->n, sizeof(*w->hop), text_order);
-	for (unsigned int i = 0; i < w->n; i++)
-		size += strlen(w->hop[i]) + 2;
-	end = text = malloc(size);
-	if (text == NULL)
-		abort();
-	for (unsigned int i = 0; i < w->n; i++)
-		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
-	return text;
-}
-
-/* --- vtysh --------------------------------------------------------------------------- */
-
-struct run {
-	bool quiet;     /* print no errors; those of vtysh neither */
-	int patience_s; /* longest silence */
-	bool silent;    /* the silence was longer */
-	pid_t pid;
-	int fd; /* its output */
-	FILE *out;
-};
-
-/*
- * Read the output of vtysh, at most patience_s without output. vtysh waits for a zebra
- * that hangs without limit; it is killed then, and the output ends.
- */
-static ssize_t
-run_read(void *cookie, char *buf, size_t size)
-{
-	struct run *run = cookie;
-	struct pollfd p = {.fd = run->fd, .events = POLLIN};
-	int rc = run->silent ? 0 : poll(&p, 1, run->patience_s * 1000);
-
-	if (rc > 0)
-		return read(run->fd, buf, size);
-	if (rc < 0 || run->silent)
-		return rc;
-	run->silent = true;
-	/* sudo or ip netns exec before vtysh pass on SIGTERM, but not SIGKILL. */
-	kill(run->pid, SIGTERM);
-	if (poll(&p, 1, END_MS) == 0)
-		kill(run->pid, SIGKILL);
-	return 0;
-}
-
-static int
-run_close(void *cookie)
-{
-	return close(((struct run *)cookie)->fd);
-}
-
-/*
- * Start `vtysh -c command` to read its output. Returns 0, or -1 after printing an error.
- */
-static int
-run_start(struct run *run, const char *vtysh, const char *command)
-{
-	char *words = strdup(vtysh), *save = NULL, *argv[WORDS_MAX];
-	posix_spawn_file_actions_t actions;
-	int fd[2], n = 0, rc;
-
-	for (char *w = strtok_r(words, " ", &save); w != NULL && n < WORDS_MAX - 3;
-	     w = strtok_r(NULL, " ", &save))
-		argv[n++] = w;
-	argv[n++] = (char *)(uintptr_t) "-c";
-	argv[n++] = (char *)(uintptr_t)command;
-	argv[n] = NULL;
-	rc = n == 2 || pipe(fd) < 0 ? EINVAL : 0;
-	if (rc == 0) {
-		posix_spawn_file_actions_init(&actions);
-		posix_spawn_file_actions_adddup2(&actions, fd[1], 1);
-		posix_spawn_file_actions_addclose(&actions, fd[0]);
-		posix_spawn_file_actions_addclose(&actions, fd[1]);
-		if (run->quiet)
-			posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY,
-							 0);
-		rc = posix_spawnp(&run->pid, argv[0], &actions, NULL, argv, environ);
-		posix_spawn_file_actions_destroy(&actions);
-		close(fd[1]);
-		run->fd = fd[0];
-		run->out = fopencookie(
-			run, "r",
-			(cookie_io_functions_t){.read = run_read, .close = run_close});
-		if (run->out == NULL)
-			abort(); /* some hundred octets */
-		if (rc != 0)
-			fclose(run->out);
-	}
-	if (rc != 0 && !run->quiet)
-		fprintf(stderr, "fpmctl: cannot run '%s': %s; --vtysh names another\n",
-			vtysh, strerror(rc));
-	free(words);
-	return rc == 0 ? 0 : -1;
-}
+#define TABLE_S 120 /* zebra formats a million routes before it prints the first */
 
 /*
  * Wait for the end of vtysh. Returns 0 if it succeeded and gave the answer, -ETIMEDOUT if
  * it was silent, else -1.
  */
 static int
-run_end(struct run *run, const char *vtysh, bool said)
+vtysh_end(struct run *run, const char *vtysh, bool said)
 {
-	int status = 0;
-
-	fclose(run->out);
-	while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && said)
+	if (run_end(run) == 0 && said)
 		return 0;
 	if (run->silent && !run->quiet)
 		fprintf(stderr,
@@ -269,7 +94,7 @@ hop_take(char *line, struct hops_text *w)
 
 /* Return true if the line begins a route that counts, and fill the prefix. */
 static bool
-head_take(const char *line, struct prefix *p)
+head_take(const char *line, bool kernels, struct prefix *p)
 {
 	char text[PREFIX_STRLEN];
 	bool addr;
@@ -277,8 +102,11 @@ head_take(const char *line, struct prefix *p)
 	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
 	    sscanf(line + 3, " %63s", text) != 1)
 		return false;
-	/* Leave out the kernel's own routes, except those with a gateway and rejects. */
-	if (line[0] == 'K' && strstr(line, " is directly connected") != NULL)
+	/*
+	 * Leave out the kernel's own routes. With `kernels`, those with a gateway and rejects
+	 * count.
+	 */
+	if (line[0] == 'K' && (!kernels || strstr(line, " is directly connected") != NULL))
 		return false;
 	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
 }
@@ -303,8 +131,8 @@ vrf_line_take(const char *line, char vrf[IFNAMSIZ])
 }
 
 int
-zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
-	    void *ctx)
+zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
+	    zebra_on_route *on_route, void *ctx)
 {
 	static const char *const command[2][2] = {
 		{"show ip route", "show ip route vrf all"},
@@ -331,7 +159,8 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 			hops_reset(&w);
 			if (vrf_line_take(line, next))
 				strcpy(vrf, next);
-			open = isalnum((unsigned char)line[0]) && head_take(line, &p);
+			open = isalnum((unsigned char)line[0]) &&
+			       head_take(line, kernels, &p);
 		}
 		if (open && hop_is_in_use(line[HOP_STATE_COLUMN]))
 			hop_take(line, &w);
@@ -342,7 +171,7 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 		on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
 	hops_free(&w);
 	free(line);
-	rc = run_end(&run, vtysh, true);
+	rc = vtysh_end(&run, vtysh, true);
 	if (rc < 0)
 		return rc;
 	/*
@@ -391,7 +220,7 @@ nexthop_take(const json_t *hop, struct hops_text *w)
 }
 
 static bool
-route_is_kernels(const json_t *route, const struct hops_text *w)
+route_is_kernels(const json_t *route, bool kernels, const struct hops_text *w)
 {
 	const char *protocol = member_text(route, "protocol");
 
@@ -400,6 +229,8 @@ route_is_kernels(const json_t *route, const struct hops_text *w)
 		return true;
 	if (strcmp(protocol, "kernel") != 0)
 		return false;
+	if (!kernels)
+		return true;
 	for (unsigned int i = 0; i < w->n; i++)
 		if (strncmp(w->hop[i], "dev ", 4) != 0)
 			return false;
@@ -407,7 +238,8 @@ route_is_kernels(const json_t *route, const struct hops_text *w)
 }
 
 int
-zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops)
+zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, bool kernels,
+	     char **hops)
 {
 	struct hops_text w = {0};
 	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 64];
@@ -432,12 +264,12 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 		}
 		json_array_foreach (json_object_get(route, "nexthops"), j, hop)
 			nexthop_take(hop, &w);
-		if (route_is_kernels(route, &w))
+		if (route_is_kernels(route, kernels, &w))
 			hops_reset(&w);
 	}
 	*hops = hops_join(&w);
 	hops_free(&w);
-	rc = run_end(&run, vtysh, root != NULL);
+	rc = vtysh_end(&run, vtysh, root != NULL);
 	json_decref(root);
 	return rc;
 }
@@ -462,5 +294,5 @@ zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 	root = json_read(run.out);
 	said = summary_parse(root, least, most) == 0;
 	json_decref(root);
-	return run_end(&run, vtysh, said);
+	return vtysh_end(&run, vtysh, said);
 }

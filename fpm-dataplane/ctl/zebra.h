@@ -15,23 +15,12 @@
 #include <stdio.h>
 
 #include "base/prefix.h"
+#include "ctl/hops_text.h"
 
 struct exam;
 
 /* after so many seconds of silence zebra counts as not answering */
 #define ZEBRA_ANSWER_S 10
-
-/* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
-struct hops_text {
-	unsigned int n, cap;
-	char **hop;
-};
-void hops_reset(struct hops_text *w);
-void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
-void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
-/* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
-char *hops_join(struct hops_text *w);
-void hops_free(struct hops_text *w);
 
 /*
  * The text for a route that zebra has selected and the kernel has refused or not confirmed
@@ -46,12 +35,12 @@ typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops
 
 /*
  * Call on_route() for each route that zebra has selected, except the kernel's own
- * (connected, local): of table main, with `all_vrfs` also of every VRF. `vtysh` is a
+ * (connected, local, and unless `kernels` all of protocol kernel): of table main, with `all_vrfs` also of every VRF. `vtysh` is a
  * command, its words separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or
  * -1 on another error. Prints errors to stderr.
  */
-int zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
-		void *ctx);
+int zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
+		zebra_on_route *on_route, void *ctx);
 
 /*
  * Count the routes that zebra has installed, except the kernel's own: *least to *most,
@@ -65,7 +54,8 @@ int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
  * Look up one prefix of one table as JSON. *hops is NULL when zebra has no such route.
  * Returns as zebra_table().
  */
-int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **hops);
+int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, bool kernels,
+		 char **hops);
 
 /*
  * --- find zebra (zebra_find.c)

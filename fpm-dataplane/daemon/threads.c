@@ -145,6 +145,8 @@ workers_setup(struct dataplane *dp)
 	struct ui_conf ui = {.rib = &w[W_RIB],
 			     .neigh = &w[W_NEIGH],
 			     .fpm = &w[W_FPM],
+			     .rtnl = &w[W_RTNL],
+			     .routes_from = routes_from_name(conf->routes_from),
 			     .trace = &w[W_TRACE],
 			     .manage = &w[W_MANAGE],
 			     .port = dp->port,

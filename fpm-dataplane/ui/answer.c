@@ -156,6 +156,7 @@ answer_replay(struct answer *a)
 			      "zebra is not connected; it replays when it connects");
 	else
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	worker_send(a->ui->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
 /*

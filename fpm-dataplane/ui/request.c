@@ -287,7 +287,8 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 		return request_refuse(
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
-			"all_tables, vrf, of, via, dev, proto, state, level, name, repair, do, "
+			"all_tables, vrf, of, via, dev, proto, state, level, name, repair, "
+			"do, "
 			"seconds, config, port, trace, capture, explain, set, class, rate, "
 			"burst, source_rate, source_burst",
 			request_echo(key, buf));

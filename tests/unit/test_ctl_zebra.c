@@ -2,7 +2,8 @@
 /*
  * What fpmctl audit reads of vtysh, played by a script.
  *
- * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
+ * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/run.c
+ * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
@@ -50,7 +51,7 @@ hops_of_table(const char *dev)
 		 "Codes: K - kernel route\n\n"
 		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
 		 dev);
-	assert_int_equal(zebra_table(vtysh_that_says(text), false, 4, keep_hops, &hops), 0);
+	assert_int_equal(zebra_table(vtysh_that_says(text), false, true, 4, keep_hops, &hops), 0);
 	return hops;
 }
 
@@ -66,7 +67,7 @@ ways_of_prefix(const char *dev)
 		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
 		 "\"interfaceName\":\"%s\",\"weight\":1}]}]}",
 		 dev);
-	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, &hops), 0);
+	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, true, &hops), 0);
 	return hops;
 }
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Next hops as text: collected, sorted, joined. */
+#include "ctl/hops_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+void
+hops_reset(struct hops_text *w)
+{
+	while (w->n > 0)
+		free(w->hop[--w->n]);
+}
+
+void
+hops_free(struct hops_text *w)
+{
+	hops_reset(w);
+	free(w->hop);
+	*w = (struct hops_text){0};
+}
+
+static void
+hops_push(struct hops_text *w, char *hop)
+{
+	if (w->n == w->cap) {
+		w->cap = w->cap == 0 ? 8 : w->cap * 2;
+		w->hop = realloc(w->hop, w->cap * sizeof(*w->hop));
+	}
+	if (w->hop == NULL || hop == NULL)
+		abort();
+	w->hop[w->n++] = hop;
+}
+
+void
+hops_add_kind(struct hops_text *w, const char *kind)
+{
+	hops_push(w, strdup(kind));
+}
+
+void
+hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
+{
+	char *hop;
+
+	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
+		     via != NULL ? via : "", via != NULL ? " " : "", dev,
+		     weight > 0 ? weight : 1) < 0)
+		abort();
+	/* Rows of the daemon are made safe as well, so both sides can be compared. */
+	log_harmless(hop);
+	hops_push(w, hop);
+}
+
+static int
+text_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char *
+hops_join(struct hops_text *w)
+{
+	size_t size = 1;
+	char *text, *end;
+
+	if (w->n == 0)
+		return NULL;
+	qsort(w->hop, w->n, sizeof(*w->hop), text_order);
+	for (unsigned int i = 0; i < w->n; i++)
+		size += strlen(w->hop[i]) + 2;
+	end = text = malloc(size);
+	if (text == NULL)
+		abort();
+	for (unsigned int i = 0; i < w->n; i++)
+		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
+	return text;
+}

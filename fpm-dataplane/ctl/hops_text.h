@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hops_text: next hops as text, in one spelling, so that those of two sources compare. */
+#ifndef CTL_HOPS_TEXT_H
+#define CTL_HOPS_TEXT_H
+
+/* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
+struct hops_text {
+	unsigned int n, cap;
+	char **hop;
+};
+void hops_reset(struct hops_text *w);
+void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
+void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
+/* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
+char *hops_join(struct hops_text *w);
+void hops_free(struct hops_text *w);
+
+#endif

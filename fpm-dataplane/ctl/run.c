@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Run a program and read its output, with a limit on its silence. */
+#include "ctl/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+#define END_MS    1000 /* time for the program to end its own children after SIGTERM */
+
+extern char **environ;
+
+/*
+ * Read the output, at most patience_s without output. The program, such as a vtysh that
+ * waits for a zebra that hangs, is killed then, and the output ends.
+ */
+static ssize_t
+run_read(void *cookie, char *buf, size_t size)
+{
+	struct run *run = cookie;
+	struct pollfd p = {.fd = run->fd, .events = POLLIN};
+	int rc = run->silent ? 0 : poll(&p, 1, run->patience_s * 1000);
+
+	if (rc > 0)
+		return read(run->fd, buf, size);
+	if (rc < 0 || run->silent)
+		return rc;
+	run->silent = true;
+	/* sudo or ip netns exec before the program pass on SIGTERM, but not SIGKILL. */
+	kill(run->pid, SIGTERM);
+	if (poll(&p, 1, END_MS) == 0)
+		kill(run->pid, SIGKILL);
+	return 0;
+}
+
+static int
+run_close(void *cookie)
+{
+	return close(((struct run *)cookie)->fd);
+}
+
+int
+run_start(struct run *run, const char *program, const char *command)
+{
+	char *words = strdup(program), *save = NULL, *argv[WORDS_MAX];
+	posix_spawn_file_actions_t actions;
+	int fd[2], n = 0, rc;
+
+	for (char *w = strtok_r(words, " ", &save); w != NULL && n < WORDS_MAX - 3;
+	     w = strtok_r(NULL, " ", &save))
+		argv[n++] = w;
+	if (command != NULL) {
+		argv[n++] = (char *)(uintptr_t) "-c";
+		argv[n++] = (char *)(uintptr_t)command;
+	}
+	argv[n] = NULL;
+	rc = argv[0] == NULL || pipe(fd) < 0 ? EINVAL : 0;
+	if (rc == 0) {
+		posix_spawn_file_actions_init(&actions);
+		posix_spawn_file_actions_adddup2(&actions, fd[1], 1);
+		posix_spawn_file_actions_addclose(&actions, fd[0]);
+		posix_spawn_file_actions_addclose(&actions, fd[1]);
+		if (run->quiet)
+			posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY,
+							 0);
+		rc = posix_spawnp(&run->pid, argv[0], &actions, NULL, argv, environ);
+		posix_spawn_file_actions_destroy(&actions);
+		close(fd[1]);
+		run->fd = fd[0];
+		run->out = fopencookie(
+			run, "r",
+			(cookie_io_functions_t){.read = run_read, .close = run_close});
+		if (run->out == NULL)
+			abort(); /* some hundred octets */
+		if (rc != 0)
+			fclose(run->out);
+	}
+	if (rc != 0 && !run->quiet)
+		fprintf(stderr, "fpmctl: cannot run '%s': %s\n", program, strerror(rc));
+	free(words);
+	return rc == 0 ? 0 : -1;
+}
+
+int
+run_end(struct run *run)
+{
+	int status = 0;
+
+	fclose(run->out);
+	while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return run->silent ? -ETIMEDOUT : -1;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* run: run a program and read its output. */
+#ifndef CTL_RUN_H
+#define CTL_RUN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct run {
+	bool quiet;     /* print no errors; those of the program neither */
+	int patience_s; /* longest silence */
+	bool silent;    /* the silence was longer */
+	pid_t pid;
+	int fd; /* its output */
+	FILE *out;
+};
+
+/*
+ * Start `program -c command`, or only `program` if `command` is NULL, to read its output
+ * from run->out. `program` has words separated by blanks. Returns 0, or -1 after printing
+ * an error.
+ */
+int run_start(struct run *run, const char *program, const char *command);
+
+/* Wait for the end. Returns 0 if it succeeded, -ETIMEDOUT if it was silent, else -1. */
+int run_end(struct run *run);
+
+#endif
