@@ -177,6 +177,7 @@ PLAIN = (
     "tests/selftest/test_lint_pages.py",
     "tests/shards.py",
     "tests/suite.py",
+    "tests/system/README.md",
     "tests/system/back.py",
     "tests/system/conftest.py",
     "tests/system/flooded.py",
