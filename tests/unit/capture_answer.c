@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the model of a capture answers: where packets go, what is shown. See capture_model.h.
+ * Answers of the model of a capture: the next hops of packets, the rows of listings. See
+ * capture_model.h.
  */
 #include <linux/rtnetlink.h>
 #include <stdarg.h>
@@ -55,9 +56,12 @@ lines_join(struct lines *l, const char *separator)
 	return out;
 }
 
-/* --- ways ----------------------------------------------------------------------------- */
+/* --- next hops ------------------------------------------------------------------------ */
 
-/* A slot uses the best of these that it has (FPM.md, 0.8; design.md, 4). */
+/*
+ * The ranks of next hops. A slot uses the members of the best rank (FPM.md, 0.8; design.md,
+ * 4).
+ */
 enum rank { ALIVE, SPECIAL, FOREIGN, ENCAP, DOWN, UNRESOLVED };
 
 static const struct cm_link *
@@ -90,7 +94,7 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 		return ENCAP;
 	snprintf(text, 80, "unresolved");
 	if (way->ifindex == 0)
-		return UNRESOLVED; /* no capture has a gateway alone */
+		return UNRESOLVED; /* no capture has a gateway without an interface */
 	snprintf(text, 80, "down");
 	if (link == NULL || !link->up)
 		return DOWN;
@@ -156,7 +160,10 @@ own_host(struct own *o, const struct prefix *subnet, uint32_t bits, const char *
 	snprintf(o->text, sizeof(o->text), "%s", text);
 }
 
-/* Host routes to us, subnets of links that are up, their special addresses (all are /24, /64). */
+/*
+ * List own addresses, subnets of links that are up, and their special addresses. All
+ * subnets are /24 or /64.
+ */
 static uint32_t
 owns_of(const struct model *m, struct own out[64])
 {
@@ -190,7 +197,7 @@ owns_of(const struct model *m, struct own out[64])
 	return n;
 }
 
-/* The longest prefix; of equal ones the kernel's. */
+/* Answer with the longest prefix. If two are equal, the kernel's prefix wins. */
 void
 model_answer(const struct model *m, uint8_t family, const struct ipaddr *dst,
 	     struct cm_answer *out)
@@ -221,7 +228,7 @@ model_answer(const struct model *m, uint8_t family, const struct ipaddr *dst,
 		answer_add(out, "none", 1);
 }
 
-/* --- what is shown -------------------------------------------------------------------- */
+/* --- rows of listings ----------------------------------------------------------------- */
 
 static const char *
 type_name(uint32_t type)
@@ -247,7 +254,7 @@ protocol_name(uint32_t protocol)
 	return "?";
 }
 
-/* State of a route by the answer that packets get. */
+/* Return the state of a route from the answer that packets get. */
 static const char *
 state_of(const struct cm_answer *a)
 {

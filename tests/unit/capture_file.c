@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The captured streams beside the repository, see capture_file.h.
+ * Recorded streams of FRR, see capture_file.h.
  */
 #include "capture_file.h"
 

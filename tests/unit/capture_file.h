@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The captured streams beside the repository, all of them in memory.
+ * Recorded streams of FRR, read into memory as a whole.
  */
 #ifndef CAPTURE_FILE_H
 #define CAPTURE_FILE_H
@@ -18,17 +18,17 @@ struct capture {
 };
 
 struct captures {
-	struct capture *v; /* by name */
-	size_t n;          /* 0: there are none, which was said */
+	struct capture *v; /* sorted by name */
+	size_t n;          /* 0: there are no streams; a message was printed */
 };
 
 extern struct captures captures;
 
-/* Set-up and tear-down of a group of tests. */
+/* Set up and tear down a group of tests. */
 int captures_open(void **state);
 int captures_close(void **state);
 
-/* Its decode, into the model. */
+/* Apply the decode of a capture to the model. */
 void read_capture(struct model *m, const struct capture *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decode of a capture, applied by the rules of FPM.md; see capture_model.h.
+ * Apply the decode of a capture by the rules of FPM.md; see capture_model.h.
  */
 #include "capture_model.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The place for one more of `n` things of `size` octets. */
+/* Make room for one more element behind `n` elements of `size` octets. */
 static void *
 grow(void *v, uint32_t n, size_t size)
 {
@@ -35,7 +35,7 @@ parsed(const char *text)
 	return p;
 }
 
-/* --- what is known ------------------------------------------------------------------- */
+/* --- state --------------------------------------------------------------------------- */
 
 static struct cm_nh *
 nh_find(const struct model *m, uint32_t id)
@@ -68,7 +68,7 @@ named_by_a_route(const struct model *m, uint32_t id)
 	return false;
 }
 
-/* Somebody needs the id, or zebra says that it has it. */
+/* True if zebra has announced the id, or a route or a group names it. */
 bool
 model_nh_exists(const struct model *m, const struct cm_nh *nh)
 {
@@ -155,9 +155,9 @@ route_drop(struct model *m, struct cm_route *r)
 	*r = m->route[--m->n_route];
 }
 
-/* --- the text ------------------------------------------------------------------------- */
+/* --- text ----------------------------------------------------------------------------- */
 
-/* Value behind " KEY=", NULL when there is none. */
+/* Return the value behind " KEY=", or NULL. */
 static const char *
 value(const char *attrs, const char *key)
 {
@@ -185,7 +185,7 @@ number_in_brackets(const char *attrs, const char *key)
 	return v == NULL ? 0 : (uint32_t)strtoul(strchr(v, '(') + 1, NULL, 0);
 }
 
-/* What stands in the braces of an ENCAP has keys of its own: blank it out. */
+/* Replace the text in the braces of an ENCAP by blanks, because it has keys of its own. */
 static void
 blank_encaps(char *attrs)
 {
@@ -197,7 +197,10 @@ blank_encaps(char *attrs)
 	}
 }
 
-/* A hop as attributes of a next hop, of a route, or of one entry of a MULTIPATH. */
+/*
+ * Parse a next hop: the attributes of a next-hop object, of a route, or of an entry of
+ * MULTIPATH.
+ */
 static struct cm_way
 way_of(const char *attrs)
 {
@@ -207,7 +210,7 @@ way_of(const char *attrs)
 	struct prefix p;
 
 	if (gw == NULL && via != NULL)
-		gw = strchr(via, ':') + 1; /* INET6:2001:db8::1 */
+		gw = strchr(via, ':') + 1; /* for example INET6:2001:db8::1 */
 	if (gw != NULL) {
 		snprintf(text, sizeof(text), "%.*s", (int)strcspn(gw, " ]"), gw);
 		p = parsed(text);
@@ -242,7 +245,7 @@ is_link_local(const struct prefix *p)
 	       p->addr.octet[1] >> 6 == 2;
 }
 
-/* Rule 9: connected and local routes of the kernel, gateway-less by nature. */
+/* Rule 9: true for connected and local routes of the kernel, which have no gateway. */
 static bool
 is_kernels_own(const struct model *m, const struct cm_route *r)
 {
@@ -300,7 +303,7 @@ read_route(struct model *m, bool del, const char *rtm, char *attrs)
 		return;
 	r.nhid = r.type == RTN_UNICAST ? number(attrs, "NH_ID") : 0;
 	if (r.nhid != 0)
-		nh_get(m, r.nhid); /* it may never be announced */
+		nh_get(m, r.nhid); /* the id may never be announced */
 	if (strstr(attrs, "MULTIPATH") != NULL)
 		multipath(&r.ways, attrs);
 	else if (r.nhid == 0 && (value(attrs, "OIF") || value(attrs, "GATEWAY")))
@@ -330,21 +333,21 @@ read_nexthop(struct model *m, bool del, const char *attrs)
 		nh->way.kind = CM_BLACKHOLE;
 	else
 		nh->way = way_of(attrs);
-	/* id23/w1(raw 0)/000000 */
+	/* for example id23/w1(raw 0)/000000 */
 	while (group != NULL && (group = strstr(group, "id")) != NULL) {
 		struct cm_member one = {0};
 
 		if (sscanf(group, "id%u/w%u(", &one.id, &one.weight) != 2)
 			abort();
 		nh_get(m, one.id);
-		nh = nh_find(m, id); /* the array may have moved */
+		nh = nh_find(m, id); /* nh_get() may have moved the array */
 		nh->member = grow(nh->member, nh->n_member, sizeof(one));
 		nh->member[nh->n_member++] = one;
 		group += 2;
 	}
 }
 
-/* A message is three lines: head, fixed fields, attributes. */
+/* Apply messages. A message has three lines: head, fixed fields, attributes. */
 void
 model_read(struct model *m, char *text)
 {

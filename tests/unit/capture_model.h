@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a captured stream must lead to, by its decode in text alone: routes, nexthop ids and
- * groups in plain arrays, searched from one end to the other. Shares no code with fpm/ and
- * rib/ but the spelling of prefixes; the rules are those of FPM.md.
+ * The expected state after a captured stream, computed from its decode in text. Routes,
+ * next-hop ids and groups are in plain arrays with linear search. The model shares no code
+ * with fpm/ and rib/ except the spelling of prefixes. It follows the rules of FPM.md.
  */
 #ifndef CAPTURE_MODEL_H
 #define CAPTURE_MODEL_H
@@ -31,8 +31,8 @@ struct cm_member {
 
 struct cm_nh {
 	uint32_t id;
-	bool known;  /* has content */
-	bool absent; /* DELNEXTHOP came, somebody still names it */
+	bool known;  /* zebra has announced its content */
+	bool absent; /* zebra deleted the id, but a route or a group names it */
 	bool group;
 	struct cm_way way;
 	struct cm_member *member;
@@ -44,11 +44,11 @@ struct cm_route {
 	uint32_t table, protocol, type; /* RTN_* */
 	uint32_t nhid;
 	uint32_t session;
-	bool frozen; /* its id was an older session's: `ways` is what that meant */
+	bool frozen; /* the id was of an older session: `ways` keeps its meaning */
 	struct cm_ways ways;
 };
 
-/* A port or another interface, with the one IPv4 and the one IPv6 address that it has. */
+/* A port or another interface. It has one IPv4 and one IPv6 address. */
 struct cm_link {
 	uint32_t ifindex, ifidx;
 	bool up;
@@ -65,7 +65,7 @@ struct model {
 	uint32_t n_nh;
 };
 
-/* Ways that packets take, as text with the share of each, sorted. */
+/* The next hops of packets as sorted text, each with its share. */
 struct cm_answer {
 	struct {
 		char text[80];
@@ -76,24 +76,29 @@ struct cm_answer {
 
 void model_free(struct model *m);
 void model_session(struct model *m);          /* zebra connects */
-void model_read(struct model *m, char *text); /* a decode; written to */
-void model_replay_over(struct model *m);      /* what this session did not say goes */
+void model_read(struct model *m, char *text); /* `text`: a decode; it is written to */
+/* remove all that this session has not sent */
+void model_replay_over(struct model *m);
 
-/* What a route comes to by now; the caller frees `v`. Is an id still of any use? */
+/* Return the next hops that a route has now. The caller frees `v`. */
 struct cm_ways model_ways(const struct model *m, const struct cm_route *r);
 bool model_nh_exists(const struct model *m, const struct cm_nh *nh);
 
-/* All ids with their content, all routes as `show routes` has them, sorted. malloc'ed. */
+/*
+ * Return all ids with their content and all routes as `show routes` prints them, sorted.
+ * The caller frees the text.
+ */
 char *model_text(const struct model *m);
 void model_answer(const struct model *m, uint8_t family, const struct ipaddr *dst,
 		  struct cm_answer *out);
 
-/* Lines sorted, as one malloc'ed text. */
+/* Lines of text, to be sorted and joined. */
 struct lines {
 	char **v;
 	uint32_t n;
 };
 void lines_add(struct lines *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *lines_join(struct lines *l, const char *separator); /* sorts and empties */
+/* sort, join and remove all; the caller frees */
+char *lines_join(struct lines *l, const char *separator);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checkpoints of daemons that died, see ckpt_rig.h.
+ * Checkpoints of daemons that have died, see ckpt_rig.h.
  */
 #include "ckpt_rig.h"
 
@@ -54,7 +54,7 @@ ckpt_octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes)
 		assert_null(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 		one[i] ^= 0x21;
 		other[bytes - 1 - i] ^= 0x21;
-		c = ckpt_opened(fd); /* and that was all */
+		c = ckpt_opened(fd); /* the record is good again */
 		assert_int_equal(c->n_bad, 0);
 		ckpt_free(c);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of the checkpoint share: the death of a rig, and damage to what outlives it.
+ * Helpers for tests of the checkpoint: the end of a rig, and damage to its checkpoint.
  */
 #ifndef CKPT_RIG_H
 #define CKPT_RIG_H
@@ -10,15 +10,24 @@
 
 #define NETNS 4711
 
-/* Six routes of a session: by ids and a group, of both families, inline, without a way. */
+/*
+ * Send six routes in a session: by ids and a group, of both families, with an inline next
+ * hop, without one.
+ */
 void ckpt_teach(struct rig *g);
-/* The rig's death; returns what outlives it, the caller's to close or to begin with. */
+/*
+ * Free the rig as if its daemon had died. Return the descriptor of its checkpoint; the
+ * caller closes it or starts a rig with it.
+ */
 int ckpt_of_killed(struct rig *g);
-/* The memory behind `fd`, which is good, to be damaged. */
+/* Open a good checkpoint so that the test can damage it. */
 struct ckpt *ckpt_opened(int fd);
-/* The n-th route there is in an array, from 1. */
+/* Return the n-th existing route of an array, counting from 1. */
 struct ckpt_route *ckpt_nth(struct ckpt *c, unsigned int part, unsigned int n);
-/* Flip each octet of a record: it is not believed; of two records: nothing is. */
+/*
+ * Flip each octet of a record in turn: one damaged record is skipped, two damaged records
+ * make the checkpoint invalid.
+ */
 void ckpt_octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads texts as configuration files and compares what is said about them word by word.
+ * Load texts as configuration files and compare the messages word by word.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ says(const char *text, const char *lines)
 	assert_string_equal(said, lines);
 	for (const char *p = lines; (p = strchr(p, '\n')) != NULL; p++)
 		n--;
-	assert_int_equal(n, 0); /* an error a line */
+	assert_int_equal(n, 0); /* one error per line */
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * config_said: a configuration as text in, the exact words about it out.
+ * config_said: load a text as configuration and compare the messages.
  */
 #ifndef CONFIG_SAID_H
 #define CONFIG_SAID_H
@@ -11,18 +11,20 @@
 
 #define PORT "ports: [{tap: wan0, device: net_null}]\n"
 
-extern struct config conf; /* of the last load */
-extern char said[65536];   /* what it wrote, without file name and columns */
-extern char placed[65536]; /* with the columns */
+extern struct config conf; /* result of the last load */
+extern char said[65536];   /* messages of the last load without file name and columns */
+extern char placed[65536]; /* the same with columns */
 
-/* Load a text; return the number of errors. */
+/* Load a text. Return the number of errors. */
 int load(const char *text);
 int load_octets(const char *text, size_t len);
 
-/* `text` after a good port on line 1 yields exactly these lines, "" for none. */
+/*
+ * Assert that `text`, behind a good port on line 1, gives exactly these lines; "" for none.
+ */
 void says(const char *text, const char *lines);
 
-/* `text` alone yields exactly these lines. */
+/* Assert that `text` alone gives exactly these lines. */
 void says_alone(const char *text, const char *lines);
 
 #endif

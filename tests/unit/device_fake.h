@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of a port, faked for a test program of neigh/: what it answers, and what it was
- * told. All zero is a device with a link that takes everything but tags.
+ * A fake device of a port for test programs of neigh/. The test sets its answers and reads
+ * the calls that it got. With all fields 0 the link is up and the device accepts all
+ * changes, but does not insert tags.
  */
 #ifndef DEVICE_FAKE_H
 #define DEVICE_FAKE_H
@@ -17,11 +18,12 @@ static struct {
 	_Atomic bool takes_tags;
 	_Atomic int set_mtu_rc;
 
-	_Atomic unsigned int mtu_bytes; /* set last */
-	_Atomic uint64_t mac;           /* set last, as of adj_hop_make(mac, 0) */
+	_Atomic unsigned int mtu_bytes; /* last value that was set */
+	/* last value that was set, as adj_hop_make(mac, 0) */
+	_Atomic uint64_t mac;
 	unsigned int n_asked_tags;
 	unsigned int n_added_macs;
-	uint8_t added_mac[6]; /* the last one */
+	uint8_t added_mac[6]; /* last address that was added */
 } device;
 
 bool

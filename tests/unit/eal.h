@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK for a test of its real devices: no hugepages, no NICs, two devices of software. */
+/* Start DPDK for a test with real devices: no hugepages, no NICs, two software devices. */
 #ifndef TEST_EAL_H
 #define TEST_EAL_H
 
@@ -7,7 +7,10 @@
 
 #include <rte_eal.h>
 
-/* `first` and `second` are devargs; `prefix` is the test's own. Returns what the EAL does. */
+/*
+ * Start the EAL. `first` and `second` are devargs; `prefix` is unique to the test. Return
+ * the result of rte_eal_init().
+ */
 static inline int
 eal_begin(const char *prefix, const char *first, const char *second)
 {

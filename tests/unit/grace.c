@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Grace periods by hand, see grace.h. The two functions take the place of liburcu's own by
- * being in the program itself; a barrier of liburcu costs some 10 ms, one of these nothing.
+ * Grace periods that the test ends, see grace.h. The program defines the two functions of
+ * liburcu itself. A barrier of liburcu takes about 10 ms; these take no time.
  */
 #include "grace.h"
 
@@ -32,8 +32,9 @@ grace_over(void)
 	size_t n = n_due;
 
 	n_due = 0;
+	/* the callback posts a message and does not call call_rcu */
 	for (size_t i = 0; i < n; i++)
-		due[i].fn(due[i].head); /* posts a message; calls no call_rcu */
+		due[i].fn(due[i].head);
 	if (n_due == 0) {
 		free(due);
 		due = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Grace periods by hand: who links grace.c replaces liburcu's call_rcu thread, for tests
- * without a second thread, which need many grace periods or want them at a given place.
+ * Grace periods that the test ends. A program that links grace.c has no call_rcu thread of
+ * liburcu. This is for tests with one thread that need many grace periods, or need them at
+ * a known place.
  */
 #ifndef GRACE_H
 #define GRACE_H
 
-/* All that was handed to call_rcu until now is due. */
+/* Run all callbacks that call_rcu has got so far. */
 void grace_over(void);
 
 #endif

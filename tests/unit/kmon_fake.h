@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor (tap-bridge/kmon.h), faked for a test program: the test tells what happens
- * by `monitor.ops`, and nothing comes by the descriptor. The test defines the functions that
- * differ from rig to rig: kmon_open(), kmon_resync(), kmon_reset_link(), kmon_resolve(),
+ * A fake kernel monitor (tap-bridge/kmon.h) for test programs. The test reports events by
+ * `monitor.ops`; the descriptor never becomes readable. The test defines the functions that
+ * differ between rigs: kmon_open(), kmon_resync(), kmon_reset_link(), kmon_resolve(),
  * kmon_operstate() and kmon_has_failed().
  */
 #ifndef KMON_FAKE_H
@@ -19,7 +19,7 @@ static struct {
 	int fd;
 } monitor;
 
-/* Note who is told: for the test's kmon_open(). */
+/* Store the callbacks. The test's kmon_open() calls this. */
 static inline void
 monitor_open(struct kmon **out, const struct kmon_ops *ops, void *ctx)
 {

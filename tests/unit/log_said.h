@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the log has said, for tests that hold what the manual promises of it. Lines that the
- * level keeps out are not there.
+ * Search the log, for tests of log lines that the manual documents. Lines below the log
+ * level are not found.
  */
 #ifndef LOG_SAID_H
 #define LOG_SAID_H
@@ -24,7 +24,7 @@ log_look_at(void *ctx, const char *line, size_t len)
 	look->n += memmem(line, len, look->words, strlen(look->words)) != NULL;
 }
 
-/* How many of the last lines have these words. */
+/* Return the number of recent lines that contain these words. */
 static inline unsigned int
 log_said(const char *words)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * neigh over the kernel of neigh_kernel.h: one port with its TAP, an interface of no port; all in
- * the test's thread, rounds and grace periods by hand.
+ * neigh over the kernel of neigh_kernel.h: one port with its TAP, and an interface without
+ * a port. All runs in the test's thread; the test ends rounds and grace periods.
  */
 #ifndef NEIGH_BED_H
 #define NEIGH_BED_H
@@ -28,12 +28,12 @@
 
 #define PORT  1
 #define TAP   10 /* ifindex */
-#define OTHER 11 /* ifindex of no port */
+#define OTHER 11 /* ifindex of an interface without a port */
 
 static const uint8_t mac_a[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0a};
 static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
 
-/* --- the port ---------------------------------------------------------------------------- */
+/* --- port -------------------------------------------------------------------------------- */
 
 int
 tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
@@ -59,7 +59,7 @@ tap_carrier(struct tap *tap, bool up)
 	return 0;
 }
 
-/* --- up and down -------------------------------------------------------------------------- */
+/* --- set up, tear down -------------------------------------------------------------------- */
 
 static struct fib *fib;
 static struct port port;
@@ -91,7 +91,7 @@ vlan_of(uint32_t ifindex, unsigned int on, uint16_t type, uint16_t id)
 	return l;
 }
 
-/* A link is there, as is told at once. */
+/* Add a link and report it. */
 static inline void
 add(struct kmon_link link)
 {
@@ -101,7 +101,7 @@ add(struct kmon_link link)
 	tell(&link, false);
 }
 
-/* It is no more. */
+/* Delete the link and report it. */
 static inline void
 del(struct kmon_link link)
 {
@@ -120,7 +120,7 @@ empty(struct worker *inbox)
 		msg_free(m);
 }
 
-/* The end of a round, a grace period, and what neigh hears of that. */
+/* End the round and a grace period, and handle the messages to neigh. */
 static inline void
 round_over(void)
 {
@@ -172,7 +172,7 @@ down(void **state)
 	return 0;
 }
 
-/* Whose are frames with this tag on the port? */
+/* Return the interface of frames with this tag on the port. */
 static inline const struct fib_iface *
 iface_of(uint16_t type, uint16_t id)
 {

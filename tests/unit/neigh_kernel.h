@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel, and who tells of it (kmon), as a table in the test: links only, told when the
- * test says so. For one test program; all in its thread.
+ * A fake kernel and kmon as a table in the test. It has links only and reports them when
+ * the test says so. For one test program; all runs in its thread.
  */
 #ifndef NEIGH_KERNEL_H
 #define NEIGH_KERNEL_H
@@ -62,7 +62,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	return 0;
 }
 
-static unsigned int n_states, first_state; /* set since, of which ifindex */
+/* calls of kmon_operstate(); ifindex of the first */
+static unsigned int n_states, first_state;
 
 int
 kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The naive longest-prefix match that tests compare poptrie with; see oracle.h. */
+/* The naive longest-prefix match with which tests compare poptrie; see oracle.h. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ mix(uint64_t x)
 	return x ^ x >> 29;
 }
 
-/* The slot of the prefix, or the empty one where it would go. `addr` is masked. */
+/* Return the slot of the prefix, or the empty slot for it. `addr` is masked. */
 static struct oracle_route *
 find(const struct oracle *o, const uint8_t *addr, unsigned int len)
 {
@@ -77,7 +77,10 @@ find(const struct oracle *o, const uint8_t *addr, unsigned int len)
 	}
 }
 
-/* In the table, `len` is one more than the length: 0 marks a slot never used. */
+/*
+ * Enlarge the table. In it `len` is one more than the length; 0 marks a slot that was never
+ * used.
+ */
 static void
 grow(struct oracle *o)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * patience: how long a unit test waits for something before it fails. ThreadSanitizer on CPUs
- * that other programs keep busy needs a hundred times as long as usual; nothing is judged by it.
+ * patience: the time that a unit test waits before it fails. ThreadSanitizer on CPUs that
+ * other programs use needs a hundred times as long as usual. No test judges by this time.
  */
 #ifndef PATIENCE_H
 #define PATIENCE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small tables written out: prefixes and addresses as text. Include after cmocka.h. */
+/* Small tables as text: prefixes and addresses. Include this after cmocka.h. */
 #ifndef POPTRIE_RIG_H
 #define POPTRIE_RIG_H
 
@@ -45,7 +45,10 @@ get(struct poptrie *pt, const char *addr)
 	return one;
 }
 
-/* The next of "NAME VALUE, NAME VALUE", where "-" is the value of no route. False: no more. */
+/*
+ * Parse the next pair of "NAME VALUE, NAME VALUE". "-" is the value of no route. Return
+ * false at the end.
+ */
 static inline bool
 rig_next(const char **list, char name[64], uint32_t *value)
 {
@@ -62,7 +65,10 @@ rig_next(const char **list, char name[64], uint32_t *value)
 	return true;
 }
 
-/* Stage routes: "10.0.0.0/8 1, 10.1.0.0/16 -" sets one, and takes out another, which is there. */
+/*
+ * Stage changes: "10.0.0.0/8 1, 10.1.0.0/16 -" sets one route and removes another, which
+ * must exist.
+ */
 static inline void
 stage(struct poptrie *pt, const char *routes)
 {
@@ -76,7 +82,7 @@ stage(struct poptrie *pt, const char *routes)
 			set(pt, prefix, value);
 }
 
-/* Each address has this answer: "10.1.2.3 5, 11.0.0.1 -". */
+/* Assert the answer for each address: "10.1.2.3 5, 11.0.0.1 -". */
 static inline void
 answers(struct poptrie *pt, const char *want)
 {
@@ -101,13 +107,13 @@ table(enum poptrie_family family, enum pt_layout layout)
 	return pt;
 }
 
-/* Each claim about IPv4 is checked in both layouts. */
+/* Run a claim about IPv4 in both layouts. */
 #define FOR_LAYOUTS(pt)                                                    \
 	for (int layout_ = PT_FUSED; layout_ <= PT_WIDE; layout_++)        \
 		for (struct poptrie *pt = table(POPTRIE_IP4, layout_); pt; \
 		     poptrie_destroy(pt), pt = NULL)
 
-/* The same for claims about IPv6, which has one layout. */
+/* The same for IPv6, which has one layout. */
 #define FOR_TABLE6(pt)                                             \
 	for (struct poptrie *pt = table(POPTRIE_IP6, PT_WIDE); pt; \
 	     poptrie_destroy(pt), pt = NULL)

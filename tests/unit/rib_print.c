@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole rib as one number, see rib_print.h.
+ * The fingerprint of a RIB, see rib_print.h.
  */
 #include "rib_print.h"
 
@@ -13,7 +13,7 @@ mix(uint64_t h, uint64_t v)
 	return h ^ h >> 29;
 }
 
-/* Where a slot leads: the set of its paths, in any order and shares. */
+/* Hash the paths of a slot as a set, without order and shares. */
 static uint64_t
 slot_print(const struct rig *g, uint32_t number)
 {

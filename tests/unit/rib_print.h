@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole rib as one number.
+ * The fingerprint of a RIB.
  */
 #ifndef RIB_PRINT_H
 #define RIB_PRINT_H
@@ -8,9 +8,9 @@
 #include "rib_rig.h"
 
 /*
- * The same for ribs of the same content: ids and what they mean, routes and where they lead.
- * Numbers of slots and adjacencies, order and shares do not count: these depend on history.
- * Asserts that the tries have what the routes say.
+ * Return a number that is equal for RIBs with equal content: ids and their meaning, routes
+ * and their paths. Numbers of slots and adjacencies, order and shares are not part of it,
+ * because they depend on history. Asserts that the tries agree with the routes.
  */
 uint64_t rig_fingerprint(const struct rig *g);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rib without its thread, see rib_rig.h. */
+/* A RIB without its thread, see rib_rig.h. */
 #include "rib_rig.h"
 
 #include <stdio.h>
@@ -27,7 +27,10 @@ rig_clock(void)
 	return rig_now_ms;
 }
 
-/* With copies of the tries for that many nodes; 1: one, wherever. */
+/*
+ * Make a rig with a copy of the tries for each of `n_nodes` nodes. 1 is one copy on any
+ * node.
+ */
 static struct rig *
 rig_make(unsigned int n_nodes)
 {

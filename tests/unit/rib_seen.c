@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole rib against the model of a capture, see rib_seen.h.
+ * Compare a RIB with the model of a capture, see rib_seen.h.
  */
 #include "rib_seen.h"
 
@@ -8,7 +8,7 @@
 
 #define N_HASH 4096u /* the largest block of buckets */
 
-/* --- what is shown -------------------------------------------------------------------- */
+/* --- listings ------------------------------------------------------------------------- */
 
 static const char *
 text_of(json_t *row, const char *key)
@@ -81,16 +81,19 @@ rig_text(struct rig *g)
 	for (uint32_t n = 1; n <= g->rib->nhs.high; n++)
 		if (g->rib->nhs.v[n] != NULL)
 			nh_line(&l, g->rib->nhs.v[n]);
+	/* labels and MACs are not part of the model */
 	json_array_foreach (rows, i, row)
-		if (int_of(row, "table") != 0) /* labels and MACs: no part of the model */
+		if (int_of(row, "table") != 0)
 			row_line(&l, row);
 	json_decref(rows);
 	return lines_join(&l, "\n");
 }
 
-/* --- where packets go ----------------------------------------------------------------- */
+/* --- packets -------------------------------------------------------------------------- */
 
-/* Every way that is expected has its share within 2 %, and there is no other. */
+/*
+ * Assert that each expected next hop has its share within 2 %, and that there is no other.
+ */
 static void
 assert_answer(struct rig *g, const struct model *m, uint8_t family,
 	      const struct ipaddr *dst, const char *what)
@@ -131,7 +134,9 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 	}
 }
 
-/* First and last address of a prefix, and its neighbors outside. */
+/*
+ * Check the first and the last address of a prefix, and the addresses next to them outside.
+ */
 static void
 assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
 	       const char *what)
@@ -152,7 +157,7 @@ assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
 	assert_answer(g, m, p->family, &a, what);
 }
 
-/* Lines of `a` that `b` lacks. */
+/* Print the lines of `a` that `b` lacks. */
 static void
 print_missing(const char *a, const char *b, const char *title)
 {

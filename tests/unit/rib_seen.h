@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole rib, as text that the model of a capture can be compared with.
+ * Compare a RIB with the model of a capture.
  */
 #ifndef RIB_SEEN_H
 #define RIB_SEEN_H
@@ -9,7 +9,7 @@
 
 #include "capture_model.h"
 
-/* Ids, routes as shown, counts, and where packets go: all as the model has it. */
+/* Assert that ids, routes as listed, counts and paths of packets are as in the model. */
 void assert_rig_is(struct rig *g, const struct model *m, const char *what);
 
 #endif

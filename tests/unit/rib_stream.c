@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FPM octets into a rib without its thread, see rib_stream.h.
+ * FPM octets into a RIB without its thread, see rib_stream.h.
  */
 #include "rib_stream.h"
 
@@ -13,7 +13,7 @@ stream_open(struct stream *s, struct rig *g)
 	s->queue.limit_bytes = UINT64_MAX;
 }
 
-/* As session.c: a session is told of with the port id of its first message. */
+/* Report the session with the port id of its first message, as session.c does. */
 static void
 announce(struct stream *s)
 {
@@ -48,7 +48,10 @@ deliver(struct stream *s)
 int
 stream_feed(struct stream *s, const uint8_t *p, size_t len)
 {
-	/* No octet more than there is: the sanitizer shall see who looks behind it. */
+	/*
+	 * Copy the octets into an allocation of their exact size, so that the sanitizer
+	 * sees a read beyond their end.
+	 */
 	size_t n_all = s->n_rest + len, used = 0;
 	uint8_t *all = malloc(n_all == 0 ? 1 : n_all);
 	struct fpm_frame frame;
@@ -103,7 +106,9 @@ stream_close(struct stream *s)
 	s->n_rest = 0;
 }
 
-/* Tables other than main are not replayed, hence never swept: route by route. */
+/*
+ * Delete routes of other tables one by one, because they are not replayed and never swept.
+ */
 static void
 delete_other_tables(struct rig *g)
 {
@@ -120,11 +125,11 @@ delete_other_tables(struct rig *g)
 	rig_flush_batch(g);
 }
 
-/* Entries of the kernel's own prefixes, and the slots that these need. */
+/* Count the entries of the kernel's prefixes and the slots that they need. */
 static uint32_t
 kernels_slots(const struct rib *rib, uint32_t *n_routes)
 {
-	uint32_t n = 1; /* the permanent one */
+	uint32_t n = 1; /* the permanent slot */
 
 	*n_routes = 0;
 	for (uint32_t i = 1; i <= rib->slots.high; i++) {
@@ -148,7 +153,7 @@ stream_withdraw_all(struct rig *g)
 
 	rig_session(g, rib->session.nl_pid + 1);
 	rig_flush_batch(g);
-	rig_del(g, "203.0.113.255/32"); /* silence alone would not begin a replay */
+	rig_del(g, "203.0.113.255/32"); /* without a message no replay would begin */
 	delete_other_tables(g);
 	rig_later(g, 10000); /* past any hold time */
 	rig_settle(g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FPM octets into a rib without its thread: the frame cutter, the decoder, the queue and the
- * mailbox are the daemon's own; only the socket is missing.
+ * FPM octets into a RIB without its thread. The frame cutter, the decoder, the queue and
+ * the mailbox are the daemon's; only the socket is missing.
  */
 #ifndef RIB_STREAM_H
 #define RIB_STREAM_H
@@ -15,31 +15,33 @@ struct stream {
 	struct rig *g;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	uint8_t *rest; /* of a frame that is not complete */
+	uint8_t *rest; /* the incomplete frame */
 	size_t n_rest;
-	uint32_t other_pid; /* not 0: another zebra than the one of the octets */
+	/* not 0: the port id of another zebra than that in the octets */
+	uint32_t other_pid;
 	bool announced;
-	bool held; /* rib stands still: what is handed over waits in its mailbox */
+	bool held; /* rib is paused: batches wait in its mailbox */
 };
 
 void stream_open(struct stream *s, struct rig *g);
 
 /*
- * As if one read had brought these octets: frames cut, decoded, handed over, applied; not
- * committed. Returns 0 or -EPROTO, after which nothing more may be fed.
+ * Handle these octets as if one read had returned them: cut frames, decode them, hand
+ * batches over and apply them, without a commit. Return 0 or -EPROTO; after -EPROTO the
+ * caller feeds no more octets.
  */
 int stream_feed(struct stream *s, const uint8_t *p, size_t len);
 
-/* Rib stands still, and the queue has a limit; or it goes on with what waits. */
+/* Pause rib with a limit of the queue, or let it handle the waiting batches. */
 void stream_hold(struct stream *s, uint64_t limit_bytes);
 void stream_go_on(struct stream *s);
 
-/* The connection ends; what it taught stays. */
+/* End the connection. The routes stay. */
 void stream_close(struct stream *s);
 
 /*
- * All that zebra taught goes, by a session that replays nothing; only what the kernel said
- * is left. Asserts that nothing else stays behind.
+ * Remove all routes of zebra by a session that replays nothing. Assert that only the
+ * kernel's prefixes are left.
  */
 void stream_withdraw_all(struct rig *g);
 

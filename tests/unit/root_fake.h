@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A folder that stands for / in a test program: the files of /sys, /proc and /dev that the test
- * puts there. cmocka.h is included before.
+ * A folder that stands for / in a test program. It has the files of /sys, /proc and /dev
+ * that the test puts there. Include cmocka.h before.
  */
 #ifndef ROOT_FAKE_H
 #define ROOT_FAKE_H
@@ -35,7 +35,7 @@ root_remove(void)
 	return nftw(root, root_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Below the folder; valid until the next call. */
+/* Return the path below the folder. It is valid until the next call. */
 static inline const char *
 root_path(const char *path)
 {
@@ -45,7 +45,7 @@ root_path(const char *path)
 	return full;
 }
 
-/* The same, and the folders above it are there. */
+/* Return the path, and make the folders above it. */
 static inline const char *
 root_path_made(const char *path)
 {
@@ -77,7 +77,7 @@ root_put(const char *path, const char *text)
 	root_put_octets(path, text, strlen(text));
 }
 
-/* A link, in place of one that is there. */
+/* Make a link, and replace an existing one. */
 static inline void
 root_put_link(const char *path, const char *to)
 {
