@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words shared by all: prefixes, header arithmetic, flow hashes, log escapes, workers.
+ * Functions of base/: prefixes, header arithmetic, flow hashes, log escapes, workers.
  * link: fpm-dataplane/base/ fpm-dataplane/restart/restart_lock.c
  */
 #include <errno.h>
@@ -126,7 +126,10 @@ header(uint8_t ip[20], uint8_t ttl, uint16_t id)
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 }
 
-/* RFC 1624: the incremental checksum equals the computed one, all ids (so all sums). */
+/*
+ * RFC 1624: the incremental checksum equals the computed one for all ids, and so for all
+ * sums.
+ */
 static void
 ttl_decrement_keeps_every_checksum_right(void **state)
 {
@@ -156,7 +159,7 @@ checksum_finds_every_flipped_bit(void **state)
 	}
 }
 
-/* All fragments of a datagram take one path: the first has ports, the others have not. */
+/* All fragments of a datagram take one path. Only the first fragment has ports. */
 static void
 flow_hash_ignores_ports_of_fragments(void **state)
 {
@@ -174,7 +177,7 @@ flow_hash_ignores_ports_of_fragments(void **state)
 	assert_int_not_equal(ip4_flow_hash(a, 28, 7), ip4_flow_hash(b, 28, 7));
 }
 
-/* Of the flows that one router sends to one side, the next must see both sides. */
+/* The flows that one router sends to one side must use both sides at the next router. */
 static void
 flow_hash_does_not_polarise_two_stages(void **state)
 {
@@ -206,7 +209,8 @@ flow_hash6_uses_label_and_ports(void **state)
 	ip[3] = 0;
 	ip[41] = 9;
 	assert_int_not_equal(ip6_flow_hash(ip, 44, 1), h);
-	assert_int_equal(ip6_flow_hash(ip, 40, 1), h); /* ports cut off: not read */
+	/* The ports are cut off and are not read. */
+	assert_int_equal(ip6_flow_hash(ip, 40, 1), h);
 }
 
 static void
@@ -228,11 +232,11 @@ a_name_is_utf8_and_one_line_whatever_octets_it_has(void **state)
 		{"a\xff\xfe.yaml", "a\\xff\\xfe.yaml"},
 		{"a\nb\t\\", "a\\x0ab\\x09\\x5c"},
 		{"\xc2\x9b[2J", "\\xc2\\x9b[2J"},             /* CSI of C1 */
-		{"\xc3", "\\xc3"},                            /* cut off */
-		{"\xe2\x82", "\\xe2\\x82"},                   /* the same */
-		{"\xc0\xaf", "\\xc0\\xaf"},                   /* '/', too long */
-		{"\xe0\x81\x81", "\\xe0\\x81\\x81"},          /* 'A', too long */
-		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* half of a pair of UTF-16 */
+		{"\xc3", "\\xc3"},                            /* truncated */
+		{"\xe2\x82", "\\xe2\\x82"},                   /* truncated */
+		{"\xc0\xaf", "\\xc0\\xaf"},                   /* '/', overlong */
+		{"\xe0\x81\x81", "\\xe0\\x81\\x81"},          /* 'A', overlong */
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* half of a UTF-16 pair */
 		{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* beyond U+10ffff */
 		{"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"},
 	};
@@ -241,11 +245,14 @@ a_name_is_utf8_and_one_line_whatever_octets_it_has(void **state)
 	for (unsigned int i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		assert_string_equal(log_escape_name(shown[i][0], out, sizeof(out)),
 				    shown[i][1]);
-	/* What does not fit is left out whole. */
+	/* A character that does not fit is left out as a whole. */
 	assert_string_equal(log_escape_name("abc\U0001f427d", out, 7), "abc");
 }
 
-/* The line that log_write() writes when JOURNAL_STREAM names that file, or another one. */
+/*
+ * Return the line that log_write() writes when JOURNAL_STREAM names that file, or another
+ * one.
+ */
 static void
 logged(bool named, enum log_level level, const char *name, char *line, size_t size)
 {
@@ -341,7 +348,7 @@ worker_gets_every_message_and_stops(void **state)
 
 #define N_EACH 1000
 
-/* Kinds of messages in the order they were taken. */
+/* The types of messages in the order in which the worker took them. */
 static enum msg_type taken[2 * N_EACH];
 static atomic_uint n_taken;
 static uint32_t n_of[2];
@@ -388,7 +395,7 @@ worker_takes_routes_last_but_in_every_round_and_each_kind_in_order(void **state)
 	assert_int_equal(atomic_load(&n_taken), 2 * N_EACH);
 	while (taken[2 * N_EACH - 1 - last] == MSG_FPM_BATCH)
 		last++;
-	/* Of the routes, few came before the last of the others, but some did. */
+	/* A few routes were taken before the last of the other messages. */
 	assert_in_range(last, N_EACH * 49 / 50, N_EACH - 1);
 	worker_free(&w);
 }
@@ -413,7 +420,7 @@ worker_start_returns_what_init_returns(void **state)
 	worker_free(&w);
 }
 
-/* Whether all of it is given back, AddressSanitizer tells. */
+/* AddressSanitizer checks that all memory is freed. */
 static void
 a_successors_environment_is_ours_and_five_words_more(void **state)
 {
@@ -431,7 +438,7 @@ a_successors_environment_is_ours_and_five_words_more(void **state)
 	sd_env_free(env);
 }
 
-/* What the manager has been told since last asked, a datagram in brackets each. */
+/* Return the messages to the manager since the last call, each datagram in brackets. */
 static const char *
 manager_heard(int manager)
 {
@@ -446,7 +453,7 @@ manager_heard(int manager)
 	return text;
 }
 
-/* A socket that the next sd_init() finds. */
+/* Make a socket that the next sd_init() uses. */
 static int
 manager_open(void)
 {
@@ -464,7 +471,10 @@ manager_open(void)
 	return manager;
 }
 
-/* The last but one: who listens is known from here on. */
+/*
+ * A successor sends nothing until it has taken over. Later tests have a manager, too, because
+ * sd_init() keeps the address.
+ */
 static void
 a_successor_is_mute_until_it_counts(void **state)
 {
@@ -479,13 +489,13 @@ a_successor_is_mute_until_it_counts(void **state)
 	assert_string_equal(manager_heard(manager), "");
 	sd_unmute();
 	sd_extend_timeout();
-	/* Each by itself, the longer time last. */
+	/* Two datagrams; the longer time is the last. */
 	assert_string_equal(manager_heard(manager),
 			    "[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000]");
 	close(manager);
 }
 
-/* Hears four words, and lets go of the descriptors of two. */
+/* Read four messages and close the descriptors of two. */
 static void *
 manager_main(void *arg)
 {
@@ -512,7 +522,10 @@ what_is_kept_is_let_go_when_the_manager_has_heard_all(void **state)
 	close(manager);
 }
 
-/* Its queue is full: who has a time for it is back after that. Who has died needs no word. */
+/*
+ * The queue of the manager is full: a call with a time limit returns after it. A manager
+ * that has died needs no message.
+ */
 static void
 a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 {
@@ -528,7 +541,8 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	alarm(60); /* a test that waits without end has failed */
 	assert_int_equal(sd_set_mainpid(7, 10), -EAGAIN);
 	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
-	assert_int_equal(sd_fdstore("tap-lan0", 0), -EAGAIN); /* at once by now */
+	/* Returns at once from now on. */
+	assert_int_equal(sd_fdstore("tap-lan0", 0), -EAGAIN);
 	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
 		continue;
 	assert_int_equal(sd_set_mainpid(7, 60000), 0);
@@ -539,7 +553,10 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	close(sock);
 }
 
-/* Either of the two is told of the other; a reload that met a restart is remembered once. */
+/*
+ * A change refuses a restart and a restart refuses a change. A reload during a restart is
+ * remembered once.
+ */
 static void
 a_change_and_a_restart_exclude_one_another(void **state)
 {

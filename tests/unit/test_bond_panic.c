@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Room for LACP against DPDK's own bond, of two devices that have a link at once: what is said
- * to fit does, and what is refused would have ended the program, or nearly. Each try is a
- * process of its own.
+ * Room for LACP, checked with DPDK's own bond of two devices that are up at once. If
+ * bond_room() accepts, the bond starts. If it refuses, the bond would end the program or
+ * come close to that. Each try runs in a process of its own.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
  * link: fpm-dataplane/pci/
@@ -29,12 +29,12 @@
 #include "port/bond.h"
 
 #define N_DESC 1024
-/* Beyond what is needed it may be refused as well, so much a member. */
+/* bond_room() may refuse with this much more memory than needed, for each member. */
 #define SLACK_KIB 96
 
 enum ended { FITS, REFUSED, PANIC, REFUSED_AND_PANIC, BROKEN };
 
-/* Leave so much of DPDK's memory. */
+/* Allocate DPDK's memory except for `kib`. */
 static void
 leave(size_t kib)
 {
@@ -48,7 +48,7 @@ leave(size_t kib)
 	}
 }
 
-/* A bond of two, up to where it would be started. Returns its number, or -1. */
+/* Make a bond of two members, ready to start. Return its port number, or -1. */
 static int
 bond_make(void)
 {
@@ -76,7 +76,10 @@ bond_make(void)
 	return bond;
 }
 
-/* The child's part: it says whether it was refused, starts all the same, and ends well or not. */
+/*
+ * The child: report whether bond_room() refused, start the bond anyway, and exit with or
+ * without success.
+ */
 static void
 start_with(size_t kib, int say)
 {
@@ -94,9 +97,11 @@ start_with(size_t kib, int say)
 	said = (char)(bond_room(N_DESC, 0, why, sizeof(why)) < 0);
 	if (write(say, &said, 1) != 1 || rte_eth_dev_start((uint16_t)bond) < 0)
 		_exit(BROKEN);
-	/* Links that were up at the start are seen by now or by DPDK's alarm. The ring to send by is
-	 * the last that is made for one, and listed when it is whole; its packets are listed before
-	 * there is memory for them. */
+	/*
+	 * DPDK has seen links that were up at the start by now, or its alarm will see them.
+	 * The ring for sending is made last for a link, and it is listed when it is
+	 * complete. Its packets are listed before there is memory for them.
+	 */
 	for (unsigned int i = 0; i < 1000; i++) {
 		if (rte_ring_lookup("slave_1_tx") != NULL &&
 		    rte_ring_lookup("slave_0_tx") != NULL)
@@ -139,7 +144,7 @@ what_fits_starts_and_what_ends_dpdk_is_refused(void **state)
 
 	assert_int_equal(tried(high), FITS);
 	assert_int_equal(tried(low), REFUSED_AND_PANIC);
-	/* Down to where it begins to be refused. */
+	/* Find the size at which bond_room() begins to refuse. */
 	while (high - low > 16) {
 		size_t kib = (low + high) / 2;
 		enum ended ended = tried(kib);
@@ -151,7 +156,7 @@ what_fits_starts_and_what_ends_dpdk_is_refused(void **state)
 		else
 			low = kib;
 	}
-	/* Not for nothing: a little less ends DPDK. */
+	/* The refusal is necessary: with a little less memory DPDK ends the program. */
 	assert_int_equal(tried(low - 2 * SLACK_KIB), REFUSED_AND_PANIC);
 }
 

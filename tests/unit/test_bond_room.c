@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Room for LACP is tried before a link comes up. DPDK is played here: its calls stand before
- * those of its library.
+ * bond_room() checks the room for LACP before a link goes up. The test defines the
+ * functions of DPDK itself; they take precedence over the library.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
  * link: fpm-dataplane/pci/
@@ -23,14 +23,14 @@
 
 #include "port/bond.h"
 
-/* Ports 0 and 3 are bonds, of 1 and 2, and of 4 and 5; 6 is none. */
+/* Ports 0 and 3 are bonds, of ports 1 and 2 and of ports 4 and 5. Port 6 is no bond. */
 #define N_PORT 7
 
 static struct {
 	int mode[N_PORT];
 	bool had_link[N_PORT];
-	unsigned int room;           /* pools that there is memory for */
-	unsigned int n_made, n_here; /* pools */
+	unsigned int room;           /* number of pools that there is memory for */
+	unsigned int n_made, n_here; /* pools made, pools that exist */
 	size_t other_room;
 	unsigned int n_packet;
 	char why[256];

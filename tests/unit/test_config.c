@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration file: what loads, and the exact words for what does not.
+ * The configuration file: texts that load, and the exact messages for texts that do not.
  *
  * link: fpm-dataplane/config/ fpm-dataplane/pci/devargs.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
@@ -22,7 +22,8 @@
 static uint16_t
 listen_port(const struct sockaddr_storage *ss)
 {
-	return ntohs(((const struct sockaddr_in *)ss)->sin_port); /* same place in v6 */
+	/* The port is at the same place for IPv6. */
+	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
 }
 
 static void
@@ -444,7 +445,7 @@ broken_yaml_has_its_line(void **state)
 	assert_int_equal(strncmp(said, "2: syntax: ", 11), 0);
 }
 
-/* fpm.sweep-max-s and twins of ports are known to be wrong when the walk is over. */
+/* fpm.sweep-max-s and duplicate ports are found when the whole file has been read. */
 static void
 errors_are_told_by_line_whenever_they_were_found(void **state)
 {
@@ -497,7 +498,7 @@ limits_hold(void **state)
 	     "\"[::1]:2620\"\n");
 }
 
-/* CPU seconds of this process. */
+/* Return the CPU seconds of this process. */
 static double
 cpu_s(void)
 {
@@ -521,7 +522,7 @@ deep_nesting_is_refused_where_it_begins_and_costs_nothing(void **state)
 					  "more than 8 deep; expected at most 3\n");
 		assert_true(cpu_s() - begin < 1);
 	}
-	/* What is deep and not too deep is told in the words of the tables. */
+	/* Nesting that is deep but allowed gets the message of the tables. */
 	says("idle: [[[[[[poll]]]]]]\n", "2: idle: is a list; expected adaptive or poll\n");
 }
 

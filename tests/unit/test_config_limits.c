@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits of tables in the configuration file: which there may be.
+ * Table limits in the configuration file: allowed and refused values.
  *
  * link: fpm-dataplane/config/ fpm-dataplane/pci/devargs.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration file: what is held against the machine that it stands on.
+ * Checks of the configuration file against the machine.
  *
  * link: fpm-dataplane/config/ fpm-dataplane/pci/devargs.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
@@ -20,7 +20,7 @@
 
 #include "config_said.h"
 
-/* In the place of libc's: the memory of this machine is 8 GiB. */
+/* Replaces sysinfo() of libc: this machine has 8 GiB. */
 int
 sysinfo(struct sysinfo *info)
 {
@@ -184,7 +184,10 @@ a_tap_name_is_not_that_of_another_interface(void **state)
 			 kernels[i], kernels[i]);
 		says_alone(text, want);
 	}
-	/* A machine's Ethernet or the like; the system tests make one to be sure. */
+	/*
+	 * An Ethernet interface of the machine, if there is one. The system tests make one
+	 * to be sure.
+	 */
 	for (struct if_nameindex *i = all; i->if_index != 0; i++)
 		if (strncmp(i->if_name, "eth", 3) == 0) {
 			snprintf(text, sizeof(text),
@@ -254,7 +257,7 @@ two_listeners_need_two_ports(void **state)
 	says("metrics: 127.0.0.2:2620\n", "");
 	says("metrics: \"[::]:2620\"\n", "");
 	says("fpm: {listen: 127.0.0.1:7}\nmetrics: off\n", "");
-	/* One that is bad anyway is not held against the other. */
+	/* A value that is wrong anyway is not compared with the other. */
 	says("fpm: {listen: x}\nmetrics: 127.0.0.1:2620\n",
 	     "2: fpm.listen: 'x' is not an address and port; expected ADDRESS:PORT, "
 	     "127.0.0.1:2620 or \"[::1]:2620\"\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A configuration written out is the same one when it is read back; differences are told;
- * errors have their columns.
+ * A printed configuration loads as the same configuration. Differences are named. Errors
+ * have their columns.
  *
  * link: fpm-dataplane/config/ fpm-dataplane/pci/devargs.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
@@ -17,7 +17,7 @@
 
 #include "config_said.h"
 
-/* What config_show() makes of `conf`; the caller's to free. */
+/* Return the text of config_show() for `conf`. The caller frees it. */
 static char *
 shown(void)
 {
@@ -30,7 +30,7 @@ shown(void)
 	return text;
 }
 
-/* Places in the file are not part of what it says. */
+/* Return a copy of the configuration without the places in the file. */
 static struct config
 bare(struct config c)
 {
@@ -84,7 +84,7 @@ what_is_shown_reads_back_as_the_same(void **state)
 	reads_back();
 	load(PORT "metrics: \"[::]:9\"\n");
 	reads_back();
-	/* Names that would be nothing, or a number, without their quotes. */
+	/* Names that would be null or a number without quotes. */
 	assert_int_equal(load("ports:\n  - {tap: \"null\", device: net_null}\n"
 			      "  - {tap: \"Off\", device: net_null1}\n"
 			      "  - {tap: \"1e3\", device: net_null2}\n"),
@@ -97,7 +97,7 @@ what_is_shown_reads_back_as_the_same(void **state)
 	free(yaml);
 }
 
-/* Of no key: which the machine decides, or other tests show. */
+/* True for paths that the machine decides or that other tests cover. */
 static bool
 is_elsewhere(const char *path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fpmctl advises: every reason for which a packet is dropped has a line of it.
+ * fpmctl has a line of advice for each reason of a drop.
  *
  * link: fpm-dataplane/ctl/advice.c fpm-dataplane/base/counters.c
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers as fpmctl prints them: each unit from its first value to its last.
+ * Numbers as fpmctl prints them: the first and the last value of each unit.
  *
  * link: fpm-dataplane/ctl/text.c
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fpmctl audit reads of vtysh, played by a script.
+ * fpmctl audit reads the output of vtysh. A script takes the place of vtysh.
  *
  * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/run.c
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
@@ -18,7 +18,10 @@
 
 #include "ctl/zebra.h"
 
-/* A command that says `text` whatever it is asked; it ends with the test. */
+/*
+ * Make a command that prints `text` for any arguments. It is removed at the end of the
+ * test.
+ */
 static const char *
 vtysh_that_says(const char *text)
 {
@@ -71,7 +74,10 @@ ways_of_prefix(const char *dev)
 	return hops;
 }
 
-/* As FRR writes it: text as it is, control characters in JSON escaped, other octets not. */
+/*
+ * As FRR prints names: text is not escaped; JSON escapes control characters but no other
+ * octets.
+ */
 static void
 names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCI devices and their drivers in a folder that stands for /: what is read, what is refused
- * before anything is written. That the kernel then does it is tests/vm's to show.
+ * PCI devices and their drivers in a folder that stands for /: values that are read, and
+ * refusals before anything is written. tests/vm shows that the kernel then acts as
+ * expected.
  *
  * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c fpm-dataplane/pci/sysfs.c
  */
@@ -19,14 +20,14 @@
 #include "root_fake.h"
 
 #define NIC  "0000:03:00.0"
-#define TWIN "0000:03:00.1" /* virtio, in the same IOMMU group */
+#define TWIN "0000:03:00.1" /* a virtio NIC in the same IOMMU group */
 #define DISK "0000:00:1f.2"
 #define DEV  "/sys/bus/pci/devices/"
 #define DRV  "/sys/bus/pci/drivers/"
 
 static struct {
 	char why[400];
-	struct device_use use; /* what the machine uses each interface for */
+	struct device_use use; /* uses of each interface on the machine */
 } t;
 
 void
@@ -57,7 +58,7 @@ content(const char *path)
 	return text;
 }
 
-/* Two NICs and a disk; the first NIC is in IOMMU group 7, and vfio-pci is loaded. */
+/* Two NICs and a disk. The first NIC is in IOMMU group 7. vfio-pci is loaded. */
 static int
 setup(void **state)
 {
@@ -110,7 +111,7 @@ unbind_it(const char *address)
 	return device_unbind(root, &d, t.why, sizeof(t.why));
 }
 
-/* Refused with that code, in words that say so, and nothing was written. */
+/* Assert a refusal with this code and these words, and that nothing was written. */
 static void
 refused(int rc, int want, const char *address, const char *words)
 {
@@ -171,7 +172,7 @@ what_the_machine_uses_is_taken_by_force_alone(void **state)
 	assert_string_equal(content(DRV "e1000e/unbind"), NIC);
 }
 
-/* Of several, as check_all() of fpmctl asks. */
+/* Check several devices, as check_all() of fpmctl does. */
 static int
 bind_check(const char *const address[], unsigned int n, bool force, unsigned int *at)
 {
@@ -194,7 +195,7 @@ of_several_none_moves_when_one_is_refused(void **state)
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
 	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "not a NIC");
 	assert_int_equal(at, 1);
-	/* TWIN is used, and its namespace is another's; NIC has no such trouble. */
+	/* `TWIN` is in use, and its namespace is another one. NIC has no obstacle. */
 	remove(root_path(DEV TWIN "/virtio3/net/eth1/mtu"));
 	remove(root_path(DEV TWIN "/virtio3/net/eth1"));
 	refused(bind_check(good_and_used, 2, false, &at), -EBUSY, NIC, "another network");
@@ -205,7 +206,7 @@ of_several_none_moves_when_one_is_refused(void **state)
 	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
 	refused(bind_check(good_and_used, 2, true, &at), -ENOTSUP, NIC, "no IOMMU group");
 	assert_int_equal(at, 1);
-	/* What vfio-pci has needs nothing. */
+	/* A device that vfio-pci has needs no change. */
 	root_put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
 }
@@ -249,7 +250,10 @@ what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
 	assert_true(device_vfio_is_unsafe(root));
 }
 
-/* Any number of processes may open what uio has: none of them is to lose it unawares. */
+/*
+ * Any number of processes may open a device of uio. None of them may lose it without a
+ * warning.
+ */
 static void
 what_a_process_has_by_uio_stays(void **state)
 {
@@ -268,7 +272,7 @@ what_a_process_has_by_uio_stays(void **state)
 	refused(bind_it(NIC, true), -EPERM, NIC, "fuser /dev/uio3");
 
 	assert_string_equal(content(DRV "uio_pci_generic/unbind"), "");
-	/* A predecessor has it until it goes. */
+	/* A predecessor has the device until it ends. */
 	assert_int_equal(device_check(root, NIC, &d, t.why, sizeof(t.why)), 0);
 }
 
@@ -282,7 +286,7 @@ what_no_iommu_stands_before_is_unprotected(void **state)
 	assert_true(device_is_unprotected(&d));
 	d = (struct device){.driver = "uio_pci_generic", .group = 9};
 	assert_true(device_is_unprotected(&d));
-	/* The kernel's driver has it, beside DPDK or instead. */
+	/* The kernel's driver has the device, beside DPDK or instead of it. */
 	strcpy(d.driver, "mlx5_core");
 	assert_false(device_is_unprotected(&d));
 	d.driver[0] = '\0';
@@ -335,7 +339,7 @@ who_holds_a_group_is_found(void **state)
 	assert_string_equal(by.driver, "virtio-pci");
 }
 
-/* What is said of the device at `address`, and with which code. */
+/* Assert the message and the code for the device at `address`. */
 static void
 checked(const char *address, int want, const char *words)
 {
@@ -459,7 +463,7 @@ what_is_no_good_bond_is_said(void **state)
 	}
 }
 
-/* pci/sysfs.h, which the rest of this stands on. */
+/* Functions of pci/sysfs.h, on which the other tests depend. */
 static void
 a_file_has_one_value_or_none(void **state)
 {
@@ -485,7 +489,7 @@ a_file_has_one_value_or_none(void **state)
 
 	root_put_link("/sys/link", "../../drivers/vfio-pci");
 	assert_true(sysfs_read_link(root_path("/sys/link"), text, sizeof(text)));
-	assert_string_equal(text, "vfio-pc"); /* as much as there is room for */
+	assert_string_equal(text, "vfio-pc"); /* truncated to the size of the buffer */
 	assert_false(sysfs_read_link(root_path("/sys/none"), text, sizeof(text)));
 	assert_string_equal(text, "");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks of fpmctl doctor on machines that are not at hand: a folder stands for /.
+ * Checks of fpmctl doctor on synthetic machines: a folder stands for /.
  *
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/pci.c
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
@@ -25,7 +25,7 @@
 
 #define NIC   "/sys/bus/pci/devices/0000:03:00.0"
 #define CPU   "/sys/devices/system/cpu"
-#define GROUP "../../../../kernel/iommu_groups/9" /* of a link in NIC */
+#define GROUP "../../../../kernel/iommu_groups/9" /* link target in NIC */
 
 static struct {
 	struct exam e;
@@ -61,7 +61,10 @@ teardown(void **state)
 	return root_remove();
 }
 
-/* What is wrong has its cost, and but for what nobody can mend from here a command. */
+/*
+ * A row with a problem has a cost. It also has a command, unless the operator cannot solve
+ * the problem on this machine.
+ */
 static void
 found_well(const json_t *row, bool mends)
 {
@@ -82,7 +85,7 @@ verdict_of(void (*check)(struct exam *e), bool mends)
 	return row_str(json_array_get(t.e.rows, 0), "status");
 }
 
-/* Run a check that finds one thing; its verdict. */
+/* Run a check that finds one problem. Return its verdict. */
 static const char *
 verdict(void (*check)(struct exam *e))
 {
@@ -109,7 +112,7 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 {
 	uint8_t c[256] = {0x86, 0x80, [0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10};
 
-	c[0x44] = 0x20; /* Extended Tag possible, off; 128 octets a read */
+	c[0x44] = 0x20; /* Extended Tag is supported and off; reads of 128 octets */
 	c[0x4c] = 0x83; /* 8 GT/s x8 */
 	c[0x52] = 0x42; /* 5 GT/s x4 */
 	root_put_octets(NIC "/config", c, sizeof(c));
@@ -120,7 +123,7 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	assert_string_equal(verdict(check_read_request), "warn");
 	assert_string_equal(command(), "setpci -s 0000:03:00.0 CAP_EXP+8.w=5000:7000");
 
-	c[0x49] = 0x51; /* what those two commands write */
+	c[0x49] = 0x51; /* the value that both commands write */
 	c[0x4d] = 0x00;
 	c[0x52] = 0x83;
 	root_put_octets(NIC "/config", c, sizeof(c));
@@ -134,7 +137,7 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
-/* What virtio and vmxnet3 say of PCI Express is nothing to act upon, in a guest. */
+/* A guest ignores the PCI Express values of virtio and vmxnet3. */
 static void
 a_hypervisors_nic_has_no_slot(void **state)
 {
@@ -148,11 +151,11 @@ a_hypervisors_nic_has_no_slot(void **state)
 	root_put("/proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n");
 	assert_string_equal(verdict(check_pcie_link), "n/a");
 	assert_string_equal(verdict(check_read_request), "n/a");
-	c[0] = 0xad; /* VMware's */
+	c[0] = 0xad; /* VMware's vendor id */
 	c[1] = 0x15;
 	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "n/a");
-	c[0] = 0x86; /* given to the guest, or made by it to look like one */
+	c[0] = 0x86; /* passed through to the guest, or emulated as such a NIC */
 	c[1] = 0x80;
 	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "warn");
@@ -231,7 +234,7 @@ several_queues_want_a_hash(void **state)
 	port_set("rss", json_string("none"));
 	assert_string_equal(verdict(check_rss), "fail");
 	assert_string_equal(command(), "fpmctl port set wan0 queues 1");
-	port_set("rss", json_string("unknown")); /* its driver does not tell */
+	port_set("rss", json_string("unknown")); /* its driver does not report it */
 	assert_string_equal(verdict(check_rss), "n/a");
 	port_set("rss", json_string("none"));
 	port_set("queues", json_integer(1));
@@ -252,7 +255,8 @@ a_cpu_without_a_queue_is_warned_of(void **state)
 	port_set("cpus", json_pack("[i]", 2));
 	json_array_clear(t.e.rows);
 	check_queues(&t.e);
-	json_array_remove(t.e.rows, 0); /* the port is well served */
+	/* Remove the row of the port, which is well served. */
+	json_array_remove(t.e.rows, 0);
 	found_well(json_array_get(t.e.rows, 0), true);
 	assert_string_equal(command(), "fpmctl port set wan0 queues 2");
 }
@@ -296,7 +300,7 @@ a_daemon_without_spare_descriptors_is_warned_of(void **state)
 			    "zebra, fpmctl and the metrics page may be refused. systemd: "
 			    "LimitNOFILE=65536");
 	assert_string_equal(command(), "prlimit --pid 77 --nofile=65536:65536");
-	/* More than it may: it was lowered since. */
+	/* More open files than allowed: the limit was lowered later. */
 	root_put("/proc/77/limits", "Max open files            16   4096   files\n");
 	assert_string_equal(verdict(check_files), "warn");
 	root_put("/proc/77/limits",
@@ -317,7 +321,7 @@ a_port_without_iommu_is_warned_of(void **state)
 	assert_string_equal(verdict(check_iommu), "ok");
 }
 
-/* What is advised has to help: vfio-pci takes none that has no IOMMU before it. */
+/* The advice must help: vfio-pci does not accept a device without an IOMMU. */
 static void
 a_port_of_uio_is_for_vfio_where_that_can_take_it(void **state)
 {
@@ -348,7 +352,7 @@ a_port_that_a_bond_has_taken_is_warned_of(void **state)
 	assert_string_equal(command(), "ip link set wan0 nomaster");
 }
 
-/* Its port is wan0 all the same. */
+/* The port of a renamed TAP is still wan0. */
 static void
 a_renamed_tap_is_looked_at_by_its_new_name(void **state)
 {

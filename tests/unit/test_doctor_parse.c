@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fpmctl doctor reads: configuration spaces of PCI devices, lists of CPUs, limits,
- * command lines, zebra's summary; all of them also broken.
+ * Parsers of fpmctl doctor: configuration spaces of PCI devices, lists of CPUs, limits,
+ * command lines, zebra's summary. Each also gets broken input.
  *
  * link: fpm-dataplane/ctl/doctor/pci.c fpm-dataplane/ctl/doctor/parse.c
  */
@@ -19,16 +19,18 @@
 
 /* --- PCI ------------------------------------------------------------------------------- */
 
-#define CAP 0xa0 /* where a 40GbE card has its PCI Express capability */
+#define CAP 0xa0 /* offset of the PCI Express capability of a 40GbE card */
 
-/* Power management, MSI-X, then PCI Express: x8 at 8 GT/s, which runs x4 at 5 GT/s. */
+/*
+ * Power management, MSI-X, then PCI Express: capable of x8 at 8 GT/s, running x4 at 5 GT/s.
+ */
 static void
 space_make(uint8_t c[PCI_CONFIG_BYTES])
 {
 	static const uint8_t express[0x14] = {
 		0x10, 0x00, 0x02, 0x00, /* endpoint, version 2 */
 		0xe3, 0x8c, 0x00, 0x10, /* Device Capabilities: Extended Tag */
-		0x10, 0x21, 0x00, 0x00, /* Device Control: tag on, 512 octets a read */
+		0x10, 0x21, 0x00, 0x00, /* Device Control: tag on, reads of 512 octets */
 		0x83, 0x04, 0x40, 0x00, /* Link Capabilities: 8 GT/s, x8 */
 		0x00, 0x00, 0x42, 0x10, /* Link Status: 5 GT/s, x4 */
 	};
@@ -102,9 +104,9 @@ a_broken_list_ends(void **state)
 	struct pci_express x;
 
 	space_make(c);
-	c[0x71] = 0x40; /* a ring */
+	c[0x71] = 0x40; /* a loop */
 	assert_int_equal(pci_express_parse(c, sizeof(c), &x), -EPROTO);
-	c[0x71] = 0x10; /* into the header */
+	c[0x71] = 0x10; /* points into the header */
 	assert_int_equal(pci_express_parse(c, sizeof(c), &x), -EPROTO);
 	space_make(c);
 	c[0x71] = 0xfc; /* reaches beyond the end */
@@ -117,7 +119,9 @@ a_broken_list_ends(void **state)
 static void
 no_octets_lead_it_out_of_its_buffer(void **state)
 {
-	/* From the heap and of the exact size: the sanitizer sees one octet too far. */
+	/*
+	 * An allocation of the exact size: the sanitizer sees a read of one octet too many.
+	 */
 	for (unsigned int i = 0; i < 20000; i++) {
 		size_t len = (size_t)rand() % (PCI_CONFIG_BYTES + 1);
 		uint8_t *c = malloc(len + (len == 0));
@@ -233,7 +237,8 @@ zebra_is_known_by_its_words(void **state)
 	assert_false(cmdline_loads(LINE("z\0dplane_fpm_nl"), "dplane_fpm_nl"));
 	assert_false(cmdline_loads(LINE("z\0-M\0dplane_fpm_nl2"), "dplane_fpm_nl"));
 	assert_false(cmdline_loads(LINE("z\0-M"), "dplane_fpm_nl"));
-	assert_false(cmdline_loads("z\0-Mdplane_fpm_nl", 17, "dplane_fpm_nl")); /* cut */
+	/* truncated. */
+	assert_false(cmdline_loads("z\0-Mdplane_fpm_nl", 17, "dplane_fpm_nl"));
 	assert_true(cmdline_has(LINE("z\0-d\0--x=y"), "--x=y"));
 	assert_false(cmdline_has(LINE("z\0-d\0--x=yz\0x=y"), "--x=y"));
 	assert_false(cmdline_has("z\0--x=y", 7, "--x=y"));

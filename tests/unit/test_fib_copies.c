@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A copy of the tries for each NUMA node: whatever zebra says, whatever memory there is, all
- * copies answer alike, and are found when they do not. The nodes need not be there: their
- * memory is then wherever the kernel has some.
+ * A copy of the tries for each NUMA node. All copies give the same answers after any
+ * messages of zebra and with any amount of memory. A difference is found. The nodes need
+ * not exist: the kernel then takes memory of any node.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -15,8 +15,8 @@
 
 #define N_COPIES 3
 #define ROUNDS   300
-#define CHANGES  40 /* a round */
-#define KEYS     64 /* looked up after each round, a family */
+#define CHANGES  40 /* in each round */
+#define KEYS     64 /* lookups after each round, for each family */
 
 static uint64_t state;
 
@@ -27,7 +27,7 @@ draw(uint32_t below)
 	return (uint32_t)((state >> 33) % below);
 }
 
-/* One of few prefixes, of all lengths, so that most changes meet an earlier one. */
+/* Change one of few prefixes, of all lengths, so that most changes meet an earlier one. */
 static void
 any_change(struct rig *g)
 {
@@ -47,7 +47,7 @@ any_change(struct rig *g)
 		rig_route(g, text, 7 + draw(2));
 }
 
-/* Does each copy hold the routes of the RIB, all and no others? */
+/* Assert that each copy has exactly the routes of the RIB. */
 static void
 expect_routes(const struct rig *g)
 {
@@ -70,7 +70,7 @@ expect_routes(const struct rig *g)
 		}
 }
 
-/* Do all copies answer as the first, one by one and in bulk? */
+/* Assert that all copies answer like the first, in single and bulk lookups. */
 static void
 expect_alike(const struct rig *g)
 {
@@ -114,7 +114,7 @@ all_copies_answer_alike_after_random_changes(void **state_)
 		if (draw(4) == 0)
 			rig_settle(g);
 		else
-			rig_go(g); /* what was replaced waits for its grace period */
+			rig_go(g); /* replaced blocks wait for their grace period */
 		expect_alike(g);
 	}
 	rig_settle(g);
@@ -201,7 +201,7 @@ more_nodes_than_there_may_be_copies_share_the_first(void **state_)
 	assert_int_equal(conf.n_nodes, FIB_COPIES_MAX);
 }
 
-/* Who could guess it could choose destinations that collide. */
+/* An attacker that knows the seed could choose destinations that collide. */
 static void
 two_fibs_have_two_seeds(void **state_)
 {

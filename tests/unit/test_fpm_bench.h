@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fpm thread on a bench: clients on loopback before it, a rib that writes down behind it.
- * After cmocka.h.
+ * The fpm thread between clients on loopback and a rib that records its messages. Include
+ * this after cmocka.h.
  */
 #ifndef TEST_FPM_BENCH_H
 #define TEST_FPM_BENCH_H
@@ -14,13 +14,14 @@
 #include "patience.h"
 #include "test_fpm_events.h"
 
-#define NHID_MIDDLE 999999u /* of a route that is neither first nor last in its frame */
+/* Id of a route that is neither the first nor the last of its frame. */
+#define NHID_MIDDLE 999999u
 
-/* A rib that notes what it is told, and handles it only while it is not `stuck`. */
+/* A rib that records its messages. It does not handle them while it is `stuck`. */
 struct rib {
 	struct worker w;
 	pthread_mutex_t lock;
-	struct text text; /* all events */
+	struct text text; /* all events as text */
 	unsigned int n_events, n_batches, torn;
 	bool stuck;
 	uint64_t owed_bytes;
@@ -30,8 +31,8 @@ struct bench {
 	struct worker w;
 	struct rib rib;
 	int listen_af;
-	uint16_t
-		port; /* as the thread has it once it runs: it notes it again when it listens again */
+	/* The port of the thread. The thread writes it when it starts to listen. */
+	uint16_t port;
 };
 
 static inline void
@@ -42,7 +43,7 @@ rib_on_msg(struct worker *w, struct msg *m)
 	const struct fpm_event *last;
 
 	/* Not assert_*(): they leave by longjmp, and this is not the test's thread. */
-	if (m->type == MSG_HELD) { /* nobody waits for the reply */
+	if (m->type == MSG_HELD) { /* the test waits for no reply */
 		msg_free(m);
 		return;
 	}
@@ -51,7 +52,7 @@ rib_on_msg(struct worker *w, struct msg *m)
 	pthread_mutex_lock(&rib->lock);
 	rib->n_batches++;
 	rib->n_events += b->n;
-	/* Neither is ever the last of its frame. */
+	/* A route deletion and NHID_MIDDLE are never the last of a frame. */
 	last = &b->ev[b->n - 1];
 	rib->torn += last->kind == FPM_ROUTE_DEL || last->nhid == NHID_MIDDLE;
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -79,7 +80,7 @@ rib_set_stuck(struct rib *rib, bool stuck)
 	pthread_mutex_unlock(&rib->lock);
 }
 
-/* Try `expression` again and again; fails when patience is over. */
+/* Evaluate `expression` until it is true; fail when patience is over. */
 #define eventually(expression)                                     \
 	do {                                                       \
 		uint64_t until_ms = monotonic_ms() + PATIENCE_MS;  \
@@ -111,7 +112,7 @@ rib_text_has(struct rib *rib, const char *words)
 	return has;
 }
 
-/* All that rib was told is exactly this, now or soon; then forget it. */
+/* Assert that rib gets exactly these messages, now or soon. Then clear them. */
 static inline void
 rib_hears(struct rib *rib, const char *expected)
 {
@@ -175,7 +176,7 @@ bench_start(int af, uint64_t limit)
 	return b;
 }
 
-/* Start its thread, which has listened when this returns. Returns 0 or -errno. */
+/* Start the thread. It listens when this returns. Return 0 or -errno. */
 static inline int
 bench_run(struct bench *b)
 {
@@ -206,7 +207,7 @@ bench_free(struct bench *b)
 	free(b);
 }
 
-/* Returns a connected socket or -errno. */
+/* Connect a client. Return its socket or -errno. */
 static inline int
 client_try(struct bench *b)
 {
@@ -233,7 +234,7 @@ client(struct bench *b)
 	return fd;
 }
 
-/* Refused, for as long as three looks at the queue take. */
+/* Assert that clients are refused during three checks of the queue. */
 static inline void
 clients_are_refused(struct bench *b)
 {
@@ -255,7 +256,7 @@ client_when_welcome(struct bench *b)
 	return fd;
 }
 
-/* Send all; a peer that hung up is noticed by is_hung_up(). */
+/* Send all. is_hung_up() detects that the peer has closed the connection. */
 static inline void
 client_send(int fd, const void *p, size_t len)
 {

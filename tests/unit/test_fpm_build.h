@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stream of FPM frames, built octet by octet. Shared by the tests of fpm; header only, so
- * that a test's link line stays what it proves.
+ * Build a stream of FPM frames octet by octet. The tests of fpm share this. It is a header,
+ * so that the link line of a test names only the tested files.
  */
 #ifndef TEST_FPM_BUILD_H
 #define TEST_FPM_BUILD_H
@@ -20,7 +20,7 @@
 struct wire {
 	uint8_t octet[1 << 17];
 	size_t len;
-	size_t frame, msg; /* where the open frame and message start */
+	size_t frame, msg; /* offsets of the open frame and message */
 };
 
 static inline void
@@ -98,7 +98,7 @@ attr_u16(struct wire *w, uint16_t type, uint16_t v)
 	attr(w, type, &v, sizeof(v));
 }
 
-/* An address of either family; its family as AF_*. */
+/* Add an address of either family. Return its AF_*. */
 static inline int
 attr_addr(struct wire *w, uint16_t type, const char *text)
 {
@@ -123,7 +123,7 @@ attr_via(struct wire *w, const char *text)
 	attr(w, RTA_VIA, v, af == AF_INET ? 6 : 18);
 }
 
-/* Attributes up to attr_nest_end() are inside. Returns what attr_nest_end() wants. */
+/* Open a nested attribute. Return the argument for attr_nest_end(). */
 static inline size_t
 attr_nest(struct wire *w, uint16_t type)
 {
@@ -141,7 +141,10 @@ attr_nest_end(struct wire *w, size_t at)
 	memcpy(w->octet + at, &len, sizeof(len));
 }
 
-/* Open a route message: header, RTA_DST, RTA_PRIORITY; the caller adds and ends it. */
+/*
+ * Open a route message with header, RTA_DST and RTA_PRIORITY. The caller adds attributes
+ * and ends it.
+ */
 static inline void
 route_begin(struct wire *w, uint16_t type, const char *prefix, uint8_t rtm_type)
 {
@@ -211,7 +214,7 @@ rtnexthop_end(struct wire *w, size_t at)
 	memcpy(w->octet + at, &len, sizeof(len));
 }
 
-/* One frame of one message each, of every shape that becomes an event. */
+/* Add frames of one message each, for every kind of message that becomes an event. */
 static inline void
 put_samples(struct wire *w)
 {

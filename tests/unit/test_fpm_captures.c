@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real streams: what FRR 8.4, 10.3 and later sent, against an independent decode beside them.
+ * Recorded streams of FRR 8.4, 10.3 and later, compared with an independent decode.
  *
- * NAME.bin holds the octets, NAME.txt the decode. They are looked for in $SHARED/fpm-captures
- * and ../shared/fpm-captures, and are skipped when there are none.
+ * NAME.bin has the octets, NAME.txt the decode. The folder is $SHARED/fpm-captures. Without
+ * it the tests are skipped.
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  * link: tests/unit/capture_file.c tests/unit/capture_model.c
  */
@@ -16,22 +16,25 @@
 #include "capture_file.h"
 #include "test_fpm_events.h"
 
-/* What a stream says, as sums: equal sums over more than a hundred streams do not lie. */
+/*
+ * The content of a stream as sums. Equal sums over more than a hundred streams are not a
+ * chance.
+ */
 struct sums {
 	uint64_t frames, routes, dels, nexthops, nexthop_dels;
-	uint64_t labels, macs; /* of routes and dels */
+	uint64_t labels, macs; /* routes and deletions */
 	uint64_t skipped_route, skipped_type;
-	uint64_t nhids;                         /* of routes */
-	uint64_t ids;                           /* of next hop objects */
-	uint64_t members, member_weights;       /* of groups */
-	uint64_t paths, path_weights, path_ifs; /* of RTA_MULTIPATH */
+	uint64_t nhids;                         /* next-hop ids of routes */
+	uint64_t ids;                           /* ids of next-hop objects */
+	uint64_t members, member_weights;       /* members of groups */
+	uint64_t paths, path_weights, path_ifs; /* paths of RTA_MULTIPATH */
 	uint64_t encaps, blackholes;
 	uint64_t pid;
 };
 
-/* --- the decode beside it ------------------------------------------------------------- */
+/* --- the decode ----------------------------------------------------------------------- */
 
-/* The number behind each `key` in `s`; n counts them. */
+/* Return the sum of the numbers behind each `key` in `s`. Add their count to `n`. */
 static uint64_t
 sum_of(const char *s, const char *key, uint64_t *n)
 {
@@ -127,7 +130,7 @@ expect_message(struct sums *e, const char *head, const char *fixed, const char *
 		e->skipped_type++;
 }
 
-/* A message is three lines: head, fixed fields, attributes. */
+/* Add up a decode. A message has three lines: head, fixed fields, attributes. */
 static struct sums
 sums_of_text(char *text)
 {
@@ -149,7 +152,7 @@ sums_of_text(char *text)
 	return e;
 }
 
-/* --- ours ----------------------------------------------------------------------------- */
+/* --- our decoder ---------------------------------------------------------------------- */
 
 static int
 sum_event(void *arg, const struct fpm_event *ev)

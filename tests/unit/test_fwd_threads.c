@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarders among the threads that they meet: rib, neigh, punt and trace as they are, with a
- * kernel, ports and a zebra of the test's. Everything that they read changes while packets pass;
- * each packet leaves once, by a way that was in force, and all buffers come back. The seed is printed.
+ * Forwarders beside the threads that they work with: rib, neigh, punt and trace are real;
+ * the kernel, the ports and zebra are the test's. All data that forwarders read changes
+ * while packets pass. Each packet leaves once, by a next hop that was in force, and all
+ * buffers come back. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/rib/ fpm-dataplane/neigh/ fpm-dataplane/punt/
  * link: fpm-dataplane/trace/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
@@ -41,7 +42,7 @@
 #include "trace/trace.h"
 
 #define STEPS     80
-#define AT_A_TIME 4 /* changes under way */
+#define AT_A_TIME 4 /* changes in progress */
 #define TRACED    40
 
 static struct worker neigh, punt, trace, ui;
@@ -56,11 +57,12 @@ static pthread_t forwarder[N_FWD], manage;
 static atomic_bool stop, managed;
 static atomic_uint n_moves;
 static unsigned int n_asked, n_done, n_rows;
-static struct queue chance;  /* main's */
-static unsigned int awaited; /* fact, last */
-static bool stands;          /* the house of a test that failed: no other beside it */
+static struct queue chance;  /* random numbers of main */
+static unsigned int awaited; /* fact whose change main waited for last */
+/* A failed test has left its threads: start no others beside them. */
+static bool stands;
 
-/* --- who looks at packets ------------------------------------------------------- */
+/* --- traces and captures -------------------------------------------------------- */
 
 static void
 ask_trace(enum watch_ask ask)
@@ -88,7 +90,7 @@ ask_trace(enum watch_ask ask)
 	n_asked++;
 }
 
-/* One that has its packets is over; some leave before. */
+/* Handle messages to ui. A trace that has its packets ends; some are cancelled before. */
 static void
 ui_pump(void)
 {
@@ -117,7 +119,7 @@ ui_pump(void)
 	}
 }
 
-/* A round of main's, which is a reader as ui is. */
+/* One round of main, which is a reader like ui. */
 static void
 go_round(void)
 {
@@ -153,7 +155,10 @@ change(unsigned int fact)
 	if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
 		route_change(fact, version);
 	else if (fact < FACT_IFACE && below(&chance, 2))
-		/* A host fails and is asked for; of who is needed only the entry goes. */
+		/*
+		 * A host fails and is resolved again. The entry of a neighbor in use is
+		 * deleted.
+		 */
 		news_send(n >= HOSTS && n < SENDERS ? NBR_FAILED : NBR_GONE, n, version);
 	else if (fact < FACT_IFACE)
 		news_send(NBR_MAC, n, version);
@@ -187,8 +192,8 @@ fact_choose(void)
 }
 
 /*
- * Another one that does not change yet. What a VRF's routes are can be seen only while there is
- * one: zebra's word may come to rib behind the kernel's.
+ * True if the fact can change now: its last change is settled. The routes of a VRF can be
+ * seen only while the VRF exists, because zebra's message may reach rib after the kernel's.
  */
 static bool
 may_change(unsigned int fact)
@@ -205,7 +210,7 @@ may_change(unsigned int fact)
 	return true;
 }
 
-/* Queues move, classes have other rates. */
+/* Move queues and change policers. */
 static void *
 manage_main(void *arg)
 {
@@ -264,7 +269,7 @@ step(unsigned int i)
 	wait_for(atomic_load(&n_left) > before + 200);
 }
 
-/* --- birth and death --------------------------------------------------------------------------- */
+/* --- set up, tear down ------------------------------------------------------------------------- */
 
 static void
 ports_up(void)
@@ -273,7 +278,7 @@ ports_up(void)
 		struct port *its = &port[p - 1];
 		int pair[2];
 
-		/* As a TAP: whole frames, and never waits. */
+		/* Like a TAP: whole frames, without blocking. */
 		assert_int_equal(
 			socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
 		*its = (struct port){.ifidx = p,
@@ -397,7 +402,7 @@ house_up(enum pt_isa isa)
 	looked_for = watch_create();
 	ports_up();
 	workers_make();
-	/* The CPU's own way to look up, or the one that any has. */
+	/* The lookup of this CPU, or the portable one. */
 	if (isa != pt_isa_best()) {
 		poptrie_destroy(fib->copy[0].pt4);
 		poptrie_destroy(fib->copy[0].pt6);
@@ -422,7 +427,7 @@ house_up(enum pt_isa isa)
 			0);
 }
 
-/* In the order of daemon/threads.c. */
+/* The order is that of daemon/threads.c. */
 static void
 house_down(void)
 {
@@ -460,7 +465,10 @@ house_down(void)
 	urcu_qsbr_thread_online();
 }
 
-/* Each packet that came has left one mark; who asks for an ICMP error has one for its drop. */
+/*
+ * Return the number of marks. Each packet leaves one mark; a packet that causes an ICMP
+ * error has the mark of its drop.
+ */
 static uint64_t
 marks(void)
 {
@@ -511,7 +519,7 @@ all_is_well(enum pt_isa isa)
 	wait_for(n_done == n_asked);
 	atomic_store(&quiet, true);
 	wait_for(atomic_load(&in_flight) == 0);
-	/* Who is told of a drop gets his ICMP error yet: then all buffers are back. */
+	/* Buffers come back when the ICMP errors of dropped packets have been sent. */
 	wait_for(n_of_kernel == n_sent_of_kernel && n_to_us == n_read_to_us &&
 		 stack_count(pool) == N_BUFFER);
 	assert_true(n_icmp <= counter_read(&punt_count->icmp_sent) - icmp_before);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel, and who tells of it (kmon), as tables for the real neigh thread: theirs, but
- * before it starts. What happens in the kernel comes by the thread's own mailbox, and so does
- * the answer of a neighbor that is asked for.
+ * The kernel and kmon as tables for the real neigh thread. The tables belong to that
+ * thread, except before it starts. The test sends events of the kernel to the mailbox of
+ * the thread; the answers of neighbors also come this way.
  */
 #ifndef THREADS_KERNEL_H
 #define THREADS_KERNEL_H
@@ -35,18 +35,21 @@ enum news {
 	VRF_GOES
 };
 
-/* MSG_REPLY, which nobody sends to neigh: something has happened to a neighbor or a port. */
+/*
+ * An event of a neighbor or a port. It has the type MSG_REPLY, which the daemon never sends
+ * to neigh.
+ */
 struct msg_news {
 	struct msg m;
 	enum news news;
 	unsigned int which;
-	uint32_t version; /* its MAC, MTU from now on */
+	uint32_t version; /* version of the MAC and MTU from now on */
 };
 
 static struct {
 	struct worker *neigh;
-	const struct worker_ops *own; /* neigh's own ... */
-	struct worker_ops ops;        /* ... and as they are here */
+	const struct worker_ops *own; /* operations of neigh */
+	struct worker_ops ops;        /* the same with kernel_on_msg() */
 	struct kmon_link link[N_PORT + 1];
 	uint32_t version[N_NBR];
 } kernel;
@@ -94,7 +97,10 @@ news_send(enum news news, unsigned int which, uint32_t version)
 	worker_send(kernel.neigh, &m->m);
 }
 
-/* A VRF with port 2 in it comes; or goes, which its members leave before. */
+/*
+ * Add a VRF with port 2 in it, or remove it. The port leaves the VRF before the VRF is
+ * removed.
+ */
 static inline void
 tell_vrf(bool comes)
 {
@@ -119,7 +125,10 @@ link_news(uint16_t port, enum news news, uint32_t version)
 	struct kmon_link *link = &kernel.link[port];
 
 	if (news == LINK_CHANGES) {
-		/* Of a port that receives another MAC would make strangers of its packets. */
+		/*
+		 * The ports that receive keep their MAC, because their packets are made
+		 * with it.
+		 */
 		if (port > 2)
 			versioned_mac(link->mac, OUR_MAC(port), version);
 		link->mtu_bytes = versioned_mtu(version);
@@ -137,7 +146,10 @@ neighbor_news(unsigned int n, enum news news, uint32_t version)
 	tell_neighbor(n, news == NBR_GONE     ? NUD_NONE
 			 : news == NBR_FAILED ? NUD_FAILED
 					      : NUD_REACHABLE);
-	/* Whether neigh asks or not: the kernel has traffic of its own. */
+	/*
+	 * The kernel resolves the neighbor whether neigh asks or not, because it has
+	 * traffic of its own.
+	 */
 	if (news == NBR_GONE)
 		news_send(NBR_ANSWERS, n, 0);
 }
@@ -171,7 +183,7 @@ kernel_on_msg(struct worker *w, struct msg *m)
 	msg_free(m);
 }
 
-/* neigh is set up, and not started. */
+/* Put the fake kernel between neigh and its mailbox. neigh is set up and not started. */
 static inline void
 kernel_make(struct worker *neigh)
 {
@@ -193,7 +205,7 @@ kernel_make(struct worker *neigh)
 	}
 }
 
-/* --- its end of the TAPs, in main --------------------------------------------------------- */
+/* --- the kernel's end of the TAPs, in main ------------------------------------------------ */
 
 static int kernel_end[N_PORT + 1];
 static uint32_t n_sent_of_kernel, kernel_seq[N_PORT + 1];
@@ -205,7 +217,10 @@ tap_pump(uint16_t p)
 	ssize_t n;
 
 	while ((n = read(kernel_end[p], frame, sizeof(frame))) > 0) {
-		/* As it came: what goes to the host is not touched. */
+		/*
+		 * The frame is as it was received, because packets to the host are not
+		 * changed.
+		 */
 		must(frame[1] == OUR_MAC(p) && frame[7] >= SENDERS && frame[7] < N_NBR);
 		atomic_fetch_add(&n_read_to_us, 1);
 	}
@@ -228,7 +243,7 @@ kernel_sends(uint16_t p)
 	n_sent_of_kernel++;
 }
 
-/* --- what neigh has of it ------------------------------------------------------------------ */
+/* --- functions of kmon that neigh calls ---------------------------------------------------- */
 
 int
 kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
@@ -264,7 +279,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	return 0;
 }
 
-/* A neighbor that failed answers the next question, and is asked again. */
+/* A failed neighbor answers the next question and is asked again. */
 bool
 kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {

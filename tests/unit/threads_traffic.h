@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports that are functions: what they receive they make up, what they are given to send they
- * judge. A packet may leave by what was in force at some time between the two, and by nothing
- * else; each leaves once, and who is dropped must have had no way at some time.
+ * Ports that are functions: the receive function makes packets, the send function judges
+ * them. A packet may leave by any state that was in force between the two calls, and by no
+ * other. Each packet leaves once. A packet may be dropped only if it had no next hop at
+ * some time.
  *
- * All of it runs in forwarders and in whoever frees a buffer. A queue's state belongs to who
- * serves it, and a packet's to who has it, without an atomic: ThreadSanitizer sees whether they
- * are handed over.
+ * All of this runs in forwarders and in threads that free a buffer. The state of a queue
+ * belongs to the forwarder that serves it, the state of a packet to the thread that holds
+ * it. Both are without atomics, so that ThreadSanitizer sees whether they are handed over.
  */
 #ifndef THREADS_TRAFFIC_H
 #define THREADS_TRAFFIC_H
@@ -25,15 +26,15 @@
 #include "port/packet.h"
 
 #define N_PORT     4  /* 1 and 2 receive, 3 and 4 send on */
-#define FIRST_PORT 10 /* of DPDK, that interface 0 would have */
-#define N_QUEUE    4  /* two of each port that receives */
+#define FIRST_PORT 10 /* DPDK's port of interface 0, if there were one */
+#define N_QUEUE    4  /* two for each port that receives */
 #define N_FWD      2
 #define N_ROUTE    16
 #define N_BUFFER   2048
-/* So few that a neighbor's place to wait (QUEUE_PACKETS_MAX) has room for all of them. */
+/* As many as a neighbor's queue of waiting packets (QUEUE_PACKETS_MAX) has room for. */
 #define IN_FLIGHT_MAX 60
 
-/* Neighbors: gateways of routes; that of the steady route; hosts; those that send. */
+/* Neighbors: gateways of routes, the gateway of the steady route, hosts, senders. */
 enum { GATEWAYS = 4, STEADY = GATEWAYS, HOSTS, SENDERS = HOSTS + 4, N_NBR = SENDERS + 4 };
 
 static const struct nbr {
@@ -46,38 +47,42 @@ static const struct nbr {
 	{1, 4}, {1, 6}, {2, 4}, {2, 6}, /* SENDERS */
 };
 
-/* What changes, each in versions: counted when it is begun, and when it is seen in the FIB. */
+/*
+ * Facts that change in versions. `begun` counts a version when the test starts the change,
+ * `settled` when the test sees it in the FIB.
+ */
 enum {
 	FACT_ROUTE,
-	FACT_NBR = FACT_ROUTE + N_ROUTE,     /* its MAC */
-	FACT_IFACE = FACT_NBR + N_NBR,       /* by port: our MAC, MTU */
-	FACT_LINK = FACT_IFACE + N_PORT + 1, /* of port 4; odd: down */
-	FACT_VRF,                            /* odd: there is one, and port 2 is in it */
-	FACT_VRF_ROUTE,                      /* in its table */
+	FACT_NBR = FACT_ROUTE + N_ROUTE,     /* MAC of the neighbor */
+	FACT_IFACE = FACT_NBR + N_NBR,       /* by port: our MAC and MTU */
+	FACT_LINK = FACT_IFACE + N_PORT + 1, /* link of port 4; odd: down */
+	FACT_VRF,                            /* odd: the VRF exists and port 2 is in it */
+	FACT_VRF_ROUTE,                      /* in the table of the VRF */
 	N_FACT = FACT_VRF_ROUTE + N_ROUTE
 };
 static _Atomic uint32_t begun[N_FACT], settled[N_FACT];
 
 static atomic_bool wrong;
 
-/* In whatever thread; the first one is told. */
+/* An assertion for any thread. The first failure is printed. */
 #define must(what)                                                                         \
 	do {                                                                               \
 		if (!(what) && !atomic_exchange(&wrong, true))                             \
 			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
 	} while (0)
 
-enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST }; /* TO_US: or of who is here */
+/* TO_US: also for packets that the router itself sends. */
+enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST };
 
-/* Of a packet, behind what the daemon has in its buffer. */
+/* State of a packet, in its buffer behind the daemon's data. */
 struct ride {
 	bool on_its_way;
 	uint8_t kind; /* enum kind */
 	uint8_t family;
-	uint8_t which; /* route, or neighbor */
+	uint8_t which; /* number of the route or neighbor */
 	uint8_t queue;
-	uint32_t seq;             /* in its queue */
-	uint32_t settled[N_FACT]; /* when it came */
+	uint32_t seq;             /* its number in the queue */
+	uint32_t settled[N_FACT]; /* versions when the packet was made */
 };
 
 static inline struct ride *
@@ -91,9 +96,9 @@ struct queue {
 	uint32_t random, seq, steady_last;
 };
 static struct queue queue[N_QUEUE];
-static uint32_t kernel_last[N_PORT + 1]; /* of who sends by a port */
+static uint32_t kernel_last[N_PORT + 1]; /* by port: last number sent by the kernel */
 
-static atomic_bool quiet; /* nothing comes any more */
+static atomic_bool quiet; /* the queues are empty from now on */
 static atomic_int in_flight;
 static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
 	n_icmp;
@@ -103,7 +108,8 @@ static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_k
 static inline uint32_t
 net4(unsigned int port)
 {
-	return 0xc0000200u + 32 * port; /* 192.0.2.0/24, /27 a port; ours is .1 */
+	/* 192.0.2.0/24, a /27 for each port; our address is .1. */
+	return 0xc0000200u + 32 * port;
 }
 
 static inline struct ipaddr
@@ -123,7 +129,10 @@ nbr_addr(unsigned int n)
 	return addr_on(nbr[n].port, nbr[n].family, (uint8_t)(2 + n));
 }
 
-/* Route `k`; N_ROUTE is the steady one, others behind it are nobody's destination. */
+/*
+ * Return the prefix of route `k`. N_ROUTE is the steady route. No packet is sent to the
+ * routes behind it.
+ */
 static inline struct prefix
 route_prefix(unsigned int k, uint8_t family)
 {
@@ -144,16 +153,16 @@ versioned_mac(uint8_t mac[6], uint8_t whose, uint32_t version)
 
 #define OUR_MAC(port) ((uint8_t)(0xf0 + (port)))
 
-/* Larger than any packet. */
+/* Return an MTU that is larger than any packet. */
 static inline uint16_t
 versioned_mtu(uint32_t version)
 {
 	return (uint16_t)(1500 - 100 * (version % 2));
 }
 
-/* --- what is right -------------------------------------------------------------------------- */
+/* --- correct answers ------------------------------------------------------------------------ */
 
-/* The gateways of a route (its fact), a bit each; 0: it is withdrawn. */
+/* Return the gateways of a route (its fact) as bits. 0: the route is withdrawn. */
 static inline uint32_t
 route_ways(unsigned int fact, uint32_t version)
 {
@@ -164,7 +173,7 @@ route_ways(unsigned int fact, uint32_t version)
 	return ways[((version * 2654435761u) ^ (fact * 40503u)) % 4093 % sizeof(ways)];
 }
 
-#define WAYS_DOWN 0xau /* gateways of port 4, whose link comes and goes */
+#define WAYS_DOWN 0xau /* gateways of port 4, whose link goes up and down */
 
 static inline bool
 was_in_force(const struct ride *r, unsigned int fact, uint32_t version)
@@ -174,7 +183,7 @@ was_in_force(const struct ride *r, unsigned int fact, uint32_t version)
 	return version - r->settled[fact] <= now - r->settled[fact];
 }
 
-/* Could it be so (version odd, or even) at some time while the packet was on its way? */
+/* True if the fact had an odd (or even) version at some time since the packet was made. */
 static inline bool
 could_be(const struct ride *r, unsigned int fact, bool odd)
 {
@@ -182,14 +191,17 @@ could_be(const struct ride *r, unsigned int fact, bool odd)
 	       (r->settled[fact] % 2 != 0) == odd;
 }
 
-/* Can it have been looked up in that table? */
+/* True if the packet may have been looked up in that table. */
 static inline bool
 could_be_in(const struct ride *r, bool vrf)
 {
 	return queue[r->queue].port == 2 ? could_be(r, FACT_VRF, vrf) : !vrf;
 }
 
-/* Ways of its route in one of the tables; *none: it may have found none. */
+/*
+ * Return the next hops of the packet's route in one of the tables. Set *none if there may
+ * have been no next hop.
+ */
 static inline uint32_t
 ways_in(const struct ride *r, unsigned int fact, bool *none)
 {
@@ -205,14 +217,20 @@ ways_in(const struct ride *r, unsigned int fact, bool *none)
 	return ways;
 }
 
-/* The gateways a packet may leave by; *none: it may have found no way. */
+/*
+ * Return the gateways by which a packet may leave. Set *none if there may have been no next
+ * hop.
+ */
 static inline uint32_t
 ways_of(const struct ride *r, bool *none)
 {
 	bool main_table = could_be_in(r, false), vrf = could_be_in(r, true);
 	uint32_t ways = 0;
 
-	/* While a VRF comes or goes its members are in no table. Other routes it has not. */
+	/*
+	 * While a VRF is added or removed its members are in no table. A VRF has no other
+	 * routes.
+	 */
 	*none = vrf && (main_table || r->kind != TO_ROUTE);
 	if (main_table && r->kind == TO_ROUTE)
 		ways |= ways_in(r, FACT_ROUTE + r->which, none);
@@ -234,8 +252,8 @@ judge_way(const struct ride *r, unsigned int n)
 		break;
 	case TO_STEADY:
 		must(n == STEADY);
-		must(r->seq - q->steady_last <
-		     INT32_MAX); /* in the order in which they came */
+		/* Packets of the steady route leave in their order. */
+		must(r->seq - q->steady_last < INT32_MAX);
 		q->steady_last = r->seq;
 		break;
 	default:
@@ -243,7 +261,7 @@ judge_way(const struct ride *r, unsigned int n)
 	}
 }
 
-/* A packet that came leaves by `port`. */
+/* A received packet leaves by `port`. */
 static inline void
 judge(struct ride *r, uint16_t port, const uint8_t *frame)
 {
@@ -266,7 +284,7 @@ judge(struct ride *r, uint16_t port, const uint8_t *frame)
 	judge_way(r, n);
 }
 
-/* One of the kernel's, or an ICMP error of the punt thread's. */
+/* Check a packet of the kernel or an ICMP error of the punt thread. */
 static inline void
 judge_other(uint16_t port, const uint8_t *frame)
 {
@@ -300,7 +318,7 @@ transmit(void *q, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* --- what comes ------------------------------------------------------------------------------ */
+/* --- packets received ------------------------------------------------------------------------ */
 
 static inline uint32_t
 below(struct queue *q, uint32_t n)
@@ -313,7 +331,10 @@ static inline struct ipaddr
 destination(struct queue *q, struct ride *r)
 {
 	struct ipaddr dst;
-	/* What is ours is so in table main; and a TAP has room for a few hundred frames. */
+	/*
+	 * Own addresses are local in table main only. A TAP has room for a few hundred
+	 * frames.
+	 */
 	bool to_us =
 		q->port == 1 && atomic_load(&n_to_us) - atomic_load(&n_read_to_us) < 50;
 	uint32_t k = below(q, to_us ? 16 : 15);
@@ -375,7 +396,10 @@ packet_make(struct queue *q, struct rte_mbuf *m)
 
 	*r = (struct ride){
 		.on_its_way = true, .queue = (uint8_t)(q - queue), .seq = ++q->seq};
-	/* Before it is received: what is seen from here on can be newer only. */
+	/*
+	 * Read the versions before the packet is received: the forwarder can see only these
+	 * or newer ones.
+	 */
 	for (unsigned int i = 0; i < N_FACT; i++)
 		r->settled[i] = atomic_load_explicit(&settled[i], memory_order_acquire);
 	dst = destination(q, r);
@@ -410,7 +434,7 @@ receive(void *data, struct rte_mbuf **m, uint16_t most)
 	return (uint16_t)n;
 }
 
-/* --- buffers: a stack under a lock, which ThreadSanitizer knows -------------------------------- */
+/* --- buffers: a stack with a lock, which ThreadSanitizer understands --------------------------- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -429,14 +453,15 @@ stack_free(struct rte_mempool *mp)
 {
 }
 
-/* A buffer comes back: has its packet left, or was it one of those that may be dropped? */
+/* A buffer is freed: assert that its packet has left or may be dropped. */
 static inline void
 judge_end(struct ride *r)
 {
 	bool none = false;
 
 	if (r->on_its_way && r->kind == TO_US) {
-		atomic_fetch_add(&n_to_us, 1); /* its frame is on the way to the kernel */
+		/* Its frame is in the ring to the kernel. */
+		atomic_fetch_add(&n_to_us, 1);
 		atomic_fetch_sub(&in_flight, 1);
 	} else if (r->on_its_way) {
 		(void)ways_of(r, &none);
@@ -444,7 +469,8 @@ judge_end(struct ride *r)
 		atomic_fetch_add(&n_dropped, 1);
 		atomic_fetch_sub(&in_flight, 1);
 	}
-	*r = (struct ride){.kind = TO_US}; /* whoever has it next is not one of those */
+	/* The next user of the buffer is none of these packets. */
+	*r = (struct ride){.kind = TO_US};
 }
 
 static int

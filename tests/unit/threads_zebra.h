@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A zebra that has its routes changed, and what is seen of that, and of the kernel's news, in
- * the FIB. Main's, who is a reader of it.
+ * A zebra that changes routes, and checks that the FIB shows these changes and the events
+ * of the kernel. It runs in main, which is a reader of the FIB.
  */
 #ifndef THREADS_ZEBRA_H
 #define THREADS_ZEBRA_H
@@ -43,8 +43,8 @@ event(enum fpm_event_kind kind, unsigned int n_hops)
 }
 
 #define NH_GATEWAY 100
-#define NH_WAYS    200 /* a group of those: never another */
-#define NH_ROUTE   300 /* a route's own */
+#define NH_WAYS    200 /* a group of gateways, which never changes */
+#define NH_ROUTE   300 /* the group of one route */
 
 static inline void
 gateway_say(unsigned int n)
@@ -83,8 +83,9 @@ route_say(unsigned int k, uint32_t table, uint32_t nhid)
 }
 
 /*
- * Some routes name another group for each change, some have one of their own that changes; some
- * replace as FRR 8.4 does, with a DEL in the same batch.
+ * Change a route. Even routes name another group each time; odd routes have a group of
+ * their own that changes. Every fourth route is replaced as in FRR 8.4, with a DEL in the
+ * same batch.
  */
 static inline void
 route_change(unsigned int fact, uint32_t version)
@@ -110,8 +111,9 @@ route_change(unsigned int fact, uint32_t version)
 }
 
 /*
- * Ways that are seen may be so by chance, of old: a route with another gateway for each batch
- * tells that rib has heard it, and one by port 4 alone that it has heard of the link.
+ * The FIB may show the expected next hops by chance, because they were the same before.
+ * Therefore a route changes its gateway with each batch and shows that rib has handled the
+ * batch. Another route by port 4 shows that rib has handled a change of the link.
  */
 #define MARK_OF_BATCH (N_ROUTE + 1)
 #define MARK_OF_LINK  (N_ROUTE + 2)
@@ -128,9 +130,9 @@ batch_send(void)
 	batch = NULL;
 }
 
-/* --- what is seen ------------------------------------------------------------------------------ */
+/* --- checks of the FIB ------------------------------------------------------------------------- */
 
-/* The gateway of a path, a bit; 0: none. */
+/* Return the gateway of a path as a bit. 0: none. */
 static inline uint32_t
 way_seen(fib_path path)
 {
@@ -157,7 +159,7 @@ group_seen(const struct poptrie *pt4, const struct poptrie *pt6, const struct pr
 			      : poptrie6_lookup(pt6, p->addr.octet);
 }
 
-/* Of route `k` of table main, or of the VRF that port 2 is in. */
+/* Return the next hops of route `k` in table main, or in the VRF of port 2. */
 static inline uint32_t
 ways_seen(unsigned int k, uint8_t family, bool of_vrf)
 {
@@ -188,7 +190,7 @@ route_is(unsigned int fact, uint32_t version)
 	return ways_seen(k, 4, of_vrf) == ways && ways_seen(k, 6, of_vrf) == ways;
 }
 
-/* All of a table are as they are to be. */
+/* True if all routes of a table are as expected. */
 static inline bool
 routes_are(unsigned int first)
 {
@@ -198,7 +200,7 @@ routes_are(unsigned int first)
 	return true;
 }
 
-/* Is there a FIB for the VRF that port 2 is in? 0 is none. */
+/* True if the VRF of port 2 has a FIB (or no number, 0). */
 static inline bool
 vrf_is(bool there)
 {
@@ -237,7 +239,7 @@ neighbor_is(unsigned int n, uint32_t version)
 	uint8_t mac[6];
 
 	versioned_mac(mac, (uint8_t)n, version);
-	/* On a link that is down there is none. */
+	/* A link that is down has no adjacency. */
 	if (nbr[n].port == 4 && atomic_load(&begun[FACT_LINK]) % 2 != 0)
 		return slot == 0;
 	return slot != 0 &&
