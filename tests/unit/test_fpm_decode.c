@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the decoder promises: each kind of message becomes the right event, all others are
- * skipped by length and counted.
+ * The decoder: each kind of message becomes the right event. All other messages are skipped
+ * by their length and counted.
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
@@ -39,7 +39,7 @@ captured_replace_of_frr_8_4_is_a_delete_and_a_route(void **state)
 	free(seen.text.s);
 }
 
-/* As zebra 8.4.4 replayed a group of which one member was left. */
+/* A replay by zebra 8.4.4 of a group with one remaining member. */
 static void
 lone_member_of_a_group_has_no_family_but_a_gateway(void **state)
 {
@@ -200,8 +200,10 @@ unknown_attributes_are_skipped_by_length(void **state)
 	msg_end(w);
 	route_begin(w, RTM_NEWROUTE, "192.0.2.0/24", RTN_UNICAST);
 	attr(w, RTA_PREFSRC, "\xc0\0\2\1", 4);
-	attr(w, 30 | 0x2000, "no id",
-	     5); /* above what is known, in spite of its low bits */
+	/*
+	 * The number is above all known attributes. Its low bits are those of a known one.
+	 */
+	attr(w, 30 | 0x2000, "no id", 5);
 	attr_u32(w, RTA_NH_ID, 5);
 	attr(w, 333, "x", 1);
 	msg_end(w);
@@ -244,7 +246,7 @@ label_routes_become_routes_of_no_table(void **state)
 	rtnexthop_end(w, at);
 	attr_nest_end(w, nest);
 	msg_end(w);
-	label_begin(w, RTM_NEWROUTE, 20); /* popped and delivered: no way out */
+	label_begin(w, RTM_NEWROUTE, 20); /* popped and delivered: no egress */
 	msg_end(w);
 	label_begin(w, RTM_DELROUTE, 20);
 	attr_u32(w, RTA_OIF, 2);
@@ -302,7 +304,7 @@ macs_of_evpn_become_routes_of_no_table(void **state)
 	attr(w, NDA_DST, "abc", 3);
 	assert_int_equal(last_is_nothing(w).malformed, 1);
 	w = one_frame();
-	neighbor_begin(w, RTM_NEWNEIGH, AF_INET, 6); /* ARP is the kernel's */
+	neighbor_begin(w, RTM_NEWNEIGH, AF_INET, 6); /* ARP comes from the kernel */
 	assert_int_equal(last_is_nothing(w).skipped_type, 1);
 }
 

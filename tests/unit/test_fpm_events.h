@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events as text ("route 198.51.100.0/24 t254 nh3;"), and what to expect of a stream.
- * Shared by the tests of fpm; after cmocka.h.
+ * Events as text ("route 198.51.100.0/24 t254 nh3;") and the expected events of a stream.
+ * The tests of fpm share this. Include it after cmocka.h.
  */
 #ifndef TEST_FPM_EVENTS_H
 #define TEST_FPM_EVENTS_H
@@ -102,7 +102,7 @@ struct seen {
 	unsigned int n;
 };
 
-/* Whatever the octets were, an event is well-formed. */
+/* Assert that an event is well-formed, for any octets. */
 static inline void
 event_is_sound(const struct fpm_event *ev)
 {
@@ -143,7 +143,7 @@ see(void *arg, const struct fpm_event *ev)
 	return 0;
 }
 
-/* Decode all frames of a stream; the stream itself must be sound. */
+/* Decode all frames of a stream. The stream itself must be well-formed. */
 static inline struct seen
 decode_stream(const uint8_t *p, size_t len)
 {
@@ -160,7 +160,7 @@ decode_stream(const uint8_t *p, size_t len)
 	return seen;
 }
 
-/* Decode `w` and compare its events with `expected`; frees all. Returns the tally. */
+/* Decode `w`, compare its events with `expected`, free all, and return the tally. */
 static inline struct fpm_tally
 becomes(struct wire *w, const char *expected)
 {
@@ -191,7 +191,7 @@ one_frame(void)
 	return w;
 }
 
-/* End the open message and frame; the events are `expected`. */
+/* End the open message and frame. Assert that the events are `expected`. */
 static inline struct fpm_tally
 last_becomes(struct wire *w, const char *expected)
 {
@@ -200,7 +200,9 @@ last_becomes(struct wire *w, const char *expected)
 	return becomes(w, expected);
 }
 
-/* A single message that must give no event; which counter takes it is the claim. */
+/*
+ * The same for one message that must give no event. The caller checks which counter has it.
+ */
 static inline struct fpm_tally
 last_is_nothing(struct wire *w)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgements as zebra reads them: one RTM_NEWROUTE a frame, of the table and protocol
- * that the route came with. A table beyond 255 does not fit rtm_table and has an attribute.
+ * Acknowledgements as zebra reads them: one RTM_NEWROUTE per frame, with the table and
+ * protocol of the route. A table above 255 does not fit rtm_table and has an attribute.
  * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include <linux/rtnetlink.h>
 #include <stdalign.h>
 
-/* One frame off the connection; returns its length without the FPM header. */
+/* Read a frame from the connection. Return its length without the FPM header. */
 static size_t
 frame_read(int fd, uint8_t octet[256])
 {
@@ -33,7 +33,7 @@ frame_read(int fd, uint8_t octet[256])
 	return len;
 }
 
-/* As zebra reads it: rtm_table, unless RTA_TABLE says another. */
+/* Check a frame as zebra reads it: the table is rtm_table, unless there is RTA_TABLE. */
 static void
 frame_says(int fd, const struct fpm_feedback *want)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the frame cutter promises: it waits for whole frames and trusts no broken header.
+ * The frame cutter waits for whole frames and trusts no broken header.
  * link: fpm-dataplane/fpm/frame.c
  */
 #include <setjmp.h>
@@ -12,7 +12,10 @@
 
 #include "fpm/frame.h"
 
-/* A frame of `len` octets in an allocation of its own, so that an over-read is seen. */
+/*
+ * Return a frame of `len` octets in an allocation of its own, so that the sanitizer sees a
+ * read beyond its end.
+ */
 static uint8_t *
 frame_of(size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the fpm thread listens, and what it does when it cannot.
+ * The listening socket of the fpm thread, and its behavior when the address is not free.
  * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -38,7 +38,7 @@ start_fails_where_it_cannot_listen(void **state)
 	bench_free(b);
 }
 
-/* After a crash: somebody else has the address for a while. */
+/* After a crash another process has the address for a time. */
 static void
 who_insists_listens_when_it_can(void **state)
 {
@@ -48,7 +48,9 @@ who_insists_listens_when_it_can(void **state)
 
 	fpm->conf.listen = loopback(AF_INET, port);
 	fpm->conf.retry_listen = true;
-	/* Not bench_run(): it has not listened yet, and will write its port when it does. */
+	/*
+	 * Not bench_run(): the thread does not listen yet. It writes its port when it does.
+	 */
 	assert_int_equal(worker_start(&b->w), 0);
 	b->port = port;
 	bench_free(other);
@@ -60,7 +62,10 @@ who_insists_listens_when_it_can(void **state)
 	assert_int_equal(fpm_status.listening, 0);
 }
 
-/* What rib has not digested: as if it were more than half the limit, or nothing. */
+/*
+ * Make the octets that rib has not handled look like more than half the limit, or like
+ * none.
+ */
 static void
 queue_is_full(bool full)
 {
@@ -79,7 +84,7 @@ swing(struct bench *b)
 	eventually(fpm_status.listening == 1);
 }
 
-/* Which of the two lines was the last. */
+/* Note the last of the two lines. */
 static void
 note_state(void *ctx, const char *line, size_t len)
 {
@@ -111,7 +116,7 @@ queue_that_swings_about_its_half_fills_no_log(void **state)
 	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out = 1 << 30;
 	assert_int_equal(bench_run(b), 0);
 	log_set_level(LOG_LEVEL_INFO);
-	/* Two lines of each, however long that takes: a second at least. */
+	/* Wait for two lines of each kind. This takes at least a second. */
 	while (log_said("fpm: listen paused") - off < 2 ||
 	       log_said("fpm: listen resumed") - on < 2) {
 		assert_in_range(monotonic_ms() - begin_ms, 0, 20000);

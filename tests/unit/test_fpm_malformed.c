@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the decoder promises to a peer it does not trust: a broken message is counted and
- * gives no event, and no octets whatsoever make it read too far (run it under asan).
+ * The decoder does not trust its peer: a broken message is counted and gives no event. No
+ * octets make it read beyond the buffer (asan checks that).
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
@@ -12,7 +12,10 @@
 
 #include "test_fpm_events.h"
 
-/* Build one message with `build`: it is malformed, and the route behind it is not lost. */
+/*
+ * Make one message by `build`. Assert that it is malformed and that the route behind it is
+ * decoded.
+ */
 static void
 is_malformed(void (*build)(struct wire *w))
 {
@@ -184,7 +187,7 @@ contradictions_are_counted_and_no_neighbor_is_lost(void **state)
 		is_malformed(build[i]);
 }
 
-/* An attribute that breaks a message which is sound without it. */
+/* An attribute that makes a good message malformed. */
 static const struct {
 	uint16_t type;
 	uint16_t len;
@@ -195,15 +198,16 @@ static const struct {
 		{RTA_OIF, 8, "\1\0\0\0\1\0\0\0"},
 		{RTA_TABLE, 0, ""},
 		{RTA_ENCAP_TYPE, 4, "\1\0\0\0"},
-		{RTA_VIA, 6, "\7\0\1\2\3\4"},  /* of no family */
-		{RTA_VIA, 1, "\2"},            /* without address */
+		{RTA_VIA, 6, "\7\0\1\2\3\4"},  /* no such family */
+		{RTA_VIA, 1, "\2"},            /* no address */
 		{RTA_VIA, 6, "\12\0\1\2\3\4"}, /* IPv6 of four octets */
 		{RTA_MULTIPATH, 0, ""},
 		{RTA_MULTIPATH, 7, "\7\0\0\0\2\0\0"},
 		{RTA_MULTIPATH, 8, "\0\0\0\0\2\0\0\0"}, /* an entry of length 0 */
-		{RTA_MULTIPATH, 16,
-		 "\10\0\0\0\2\0\0\0\20\0\0\0\2\0\0\0"},               /* beyond itself */
-		{RTA_MULTIPATH, 12, "\14\0\0\0\2\0\0\0\377\377\5\0"}, /* nested garbage */
+		/* Reaches beyond its end. */
+		{RTA_MULTIPATH, 16, "\10\0\0\0\2\0\0\0\20\0\0\0\2\0\0\0"},
+		/* Random octets in the nest. */
+		{RTA_MULTIPATH, 12, "\14\0\0\0\2\0\0\0\377\377\5\0"},
 		{RTA_METRICS, 4, "\377\0\2\0"},
 		{RTA_METRICS, 6, "\6\0\2\0\1\0"}, /* an MTU of two octets */
 },
@@ -257,9 +261,11 @@ message_length_that_lies_costs_the_rest_of_its_frame_only(void **state)
 	}
 }
 
-/* --- any octets ---------------------------------------------------------------------- */
+/* --- random octets ------------------------------------------------------------------- */
 
-/* Decode `len` octets as a frame's payload, from an allocation that ends right there. */
+/*
+ * Decode `len` octets as the payload of a frame, from an allocation that ends behind them.
+ */
 static void
 decode_payload(const uint8_t *p, size_t len, unsigned int shift)
 {
@@ -320,7 +326,7 @@ every_cut_of_a_frame_is_survived(void **state)
 	free(w);
 }
 
-/* Octets that look like messages often enough to get past the first checks. */
+/* Make octets that look like messages often enough to pass the first checks. */
 static size_t
 garbage(uint8_t *p, size_t max, unsigned int *seed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose programs the fpm thread takes for zebra, of those of this host: real ones, of other
- * users; so it is root that runs this, else it is skipped.
+ * The fpm thread accepts connections only from programs of certain users of this host. The
+ * test runs real programs of other users. It needs root and is skipped otherwise.
  * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -24,7 +24,7 @@ enum goes { STAYS, CLOSES, RESETS, SHUTS };
 
 static struct sockaddr_storage listening(int af, int *fd);
 
-/* Is there a user of that number here? In a container there may be none. */
+/* True if a process can get this user id. In a container it may have no mapping. */
 static bool
 can_be(uid_t uid)
 {
@@ -52,7 +52,7 @@ kernel_tells(void)
 	return true;
 }
 
-/* As root, for the others are to be others. */
+/* Skip the test if it cannot run programs of other users. */
 static void
 need_others(void)
 {
@@ -68,7 +68,7 @@ need_others(void)
 	skip();
 }
 
-/* Hears one of `LISTED`, beside root. */
+/* A bench that accepts root and the user `LISTED`. */
 static struct bench *
 choosy_bench(int af)
 {
@@ -82,7 +82,7 @@ choosy_bench(int af)
 	return b;
 }
 
-/* A socket of user `uid` that is connected to `a`. */
+/* Return a socket that is connected to `a`, has sent `said` and has then done `goes`. */
 static int
 connected(const struct sockaddr_storage *a, const void *said, size_t len, enum goes goes)
 {
@@ -102,8 +102,9 @@ connected(const struct sockaddr_storage *a, const void *said, size_t len, enum g
 }
 
 /*
- * A program of that user, which connects `times`, says a route, and goes, the last time when
- * it is hung up on. Returns its pid; a word in `done` when it has done all but that.
+ * Start a program of user `uid`. It connects `times` times and sends a route each time.
+ * With STAYS and SHUTS it then waits until the last connection is closed. Return its pid.
+ * `done` becomes readable when it has sent all routes.
  */
 static pid_t
 program(uid_t uid, const struct sockaddr_storage *a, unsigned int times, enum goes goes,
@@ -121,7 +122,10 @@ program(uid_t uid, const struct sockaddr_storage *a, unsigned int times, enum go
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		alarm(PATIENCE_S);
-		/* What its parent listens on is closed when that closes it. */
+		/*
+		 * Close the parent's listening sockets, so that only the parent keeps them
+		 * open.
+		 */
 		closefrom(end[1] + 1);
 		for (int i = 3; i < end[0]; i++)
 			close(i);
@@ -193,14 +197,16 @@ a_program_of_another_user_is_no_zebra(void **state)
 		pid = program(LISTED, &a, 1, STAYS, &done);
 		rib_hears(&b->rib, "up gen1 pid4242;route 198.51.100.0/24 t254 nh1;");
 		await(done);
-		close(client(b)); /* root's, and so ours: another one */
+		close(client(b)); /* a client of root, as which the test runs */
 		eventually(fpm_status.strangers + fpm_status.accepts == 3);
 		bench_free(b);
 		ends(pid);
 	}
 }
 
-/* Whatever order its words, its end and our questions come in. */
+/*
+ * The route, the end of the program and the question to the kernel may come in any order.
+ */
 static void
 a_program_that_goes_before_it_is_known_is_not_heard(void **state)
 {
@@ -218,10 +224,10 @@ a_program_that_goes_before_it_is_known_is_not_heard(void **state)
 
 		ends(program(STRANGER, &a, 40, goes[i], &done));
 		await(done);
-		/* Not all of those that were reset come to be accepted. */
+		/* Some connections that were reset are never accepted. */
 		eventually(status_get(&fpm_status.strangers) > before);
 	}
-	/* Accepted behind them all: root's. */
+	/* A client of root is accepted behind them. */
 	fd = client(b);
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
@@ -238,15 +244,18 @@ listening(int af, int *fd)
 
 	*fd = socket(af, SOCK_STREAM, 0);
 	assert_true(*fd >= 0);
-	setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &most,
-		   sizeof(most)); /* of accept(), too */
+	/* The time limit holds for accept(), too. */
+	setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 	assert_int_equal(bind(*fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(*fd, 4), 0);
 	assert_int_equal(getsockname(*fd, (struct sockaddr *)&a, &len), 0);
 	return a;
 }
 
-/* What peer_uid() says of a program of STRANGER's that goes so; its words are there to read. */
+/*
+ * Return the result of peer_uid() for a program of STRANGER that ends its connection by
+ * `goes`. Its route stays readable.
+ */
 static int
 uid_of(int af, int to_af, enum goes goes, uid_t *uid)
 {
@@ -304,13 +313,13 @@ the_kernel_knows_whose_a_connection_is_while_it_is_open(void **state)
 		assert_int_equal(uid_of(AF_INET6, AF_INET6, STAYS, &uid), 0);
 	}
 	assert_int_equal(uid, STRANGER);
-	/* Of closed ones it says that they are root's, or that there is none. */
+	/* For a closed connection the kernel reports root or no socket. */
 	assert_true(uid_of(AF_INET, AF_INET, SHUTS, &uid) < 0);
 	assert_true(uid_of(AF_INET, AF_INET, CLOSES, &uid) < 0);
 	assert_true(uid_of(AF_INET, AF_INET, RESETS, &uid) < 0);
 }
 
-/* As root of a container that knows one user, itself. Returns an exit code. */
+/* The child is root of a user namespace that maps only root. Return an exit code. */
 static int
 contained(const struct sockaddr_storage *other, int other_fd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the fpm thread promises, over a real socket on loopback, with a rib that writes down.
+ * The fpm thread over a real socket on loopback, with a rib that records its messages.
  * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "test_fpm_bench.h"
 
-/* The first client, which has sent a route that rib has. */
+/* Connect the first client and send a route. Return when rib has it. */
 static int
 client_taught(struct bench *b)
 {
@@ -71,7 +71,7 @@ new_client_replaces_the_old_one(void **state)
 	bench_free(b);
 }
 
-/* `seconds` as `fpmctl hold` says them. */
+/* Send the message of `fpmctl hold SECONDS`. */
 static void
 hold(struct bench *b, unsigned int seconds)
 {
@@ -82,7 +82,7 @@ hold(struct bench *b, unsigned int seconds)
 	worker_send(&b->w, &m->q.m);
 }
 
-/* A frame with one route, from the zebra of port id `pid`. */
+/* Send a frame with one route from the zebra of port id `pid`. */
 static void
 send_route_of(int fd, uint32_t pid)
 {
@@ -105,9 +105,10 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	is_hung_up(fd);
 	eventually(fpm_status.held == 1);
-	hold(b, 500); /* said again: the same zebra */
+	hold(b, 500); /* a second hold of the same zebra */
 	rib_hears(&b->rib, "zebra pid4242 held;");
-	for (int silent = 0; silent < 2; silent++) { /* the other tells not who it is */
+	/* The second client does not send its port id. */
+	for (int silent = 0; silent < 2; silent++) {
 		fd = client(b);
 		if (!silent)
 			send_route_of(fd, ZEBRA_PID);
@@ -147,7 +148,7 @@ zebra_is_held_off_no_longer_than_said(void **state)
 	bench_free(b);
 }
 
-/* A successor that did not come about: fpm rested meanwhile. */
+/* fpm is paused for a successor that does not take over. */
 static void
 zebra_is_held_off_over_a_rest(void **state)
 {
@@ -171,7 +172,10 @@ zebra_is_held_off_over_a_rest(void **state)
 	bench_free(b);
 }
 
-/* What the daemon before knew, by its checkpoint: `until_s` is CLOCK_BOOTTIME, 0: no hold. */
+/*
+ * Start fpm with the data of the previous daemon's checkpoint. `until_s` is CLOCK_BOOTTIME;
+ * 0: no hold.
+ */
 static struct bench *
 bench_after(uint32_t until_s)
 {
@@ -196,7 +200,7 @@ zebra_is_held_off_over_the_daemons_end(void **state)
 	bench_free(b);
 }
 
-/* Over, or further away than anybody could have asked for. */
+/* A hold that is over, or further in the future than a client can request. */
 static void
 a_hold_that_is_over_or_cannot_be_is_none(void **state)
 {
@@ -211,7 +215,7 @@ a_hold_that_is_over_or_cannot_be_is_none(void **state)
 	}
 }
 
-/* It tries again every 3 s, and may be about to be ended before. */
+/* zebra connects again every 3 s and may be stopped before that. */
 static void
 the_zebra_of_the_daemon_before_is_held_off_before_it_comes(void **state)
 {
@@ -345,7 +349,7 @@ delete_and_route_of_one_frame_stay_in_one_batch(void **state)
 			put_route(w, "203.0.113.0/24", NHID_MIDDLE);
 		put_route(w, "192.0.2.0/24", i);
 		frame_end(w);
-		if (i % 500 == 499) { /* much at once: that fills batches to the brim */
+		if (i % 500 == 499) { /* much at once fills batches completely */
 			client_send(fd, w->octet, w->len);
 			w->len = 0;
 		}
@@ -355,7 +359,7 @@ delete_and_route_of_one_frame_stay_in_one_batch(void **state)
 	assert_true(b->rib.n_batches >= 2834 / FPM_BATCH_MAX);
 	pthread_mutex_unlock(&b->rib.lock);
 
-	/* The largest frame there is: ten times what a batch holds. */
+	/* The largest frame: it has ten times as many events as a batch. */
 	w->len = 0;
 	frame_begin(w);
 	put_route(w, "203.0.113.0/24", 1);
@@ -420,7 +424,7 @@ rib_that_is_too_far_behind_ends_the_session_until_it_caught_up(void **state)
 	eventually(fpm_status.closes == 1);
 	assert_int_equal(fpm_status.overflows, 1);
 	assert_true(queue_depth() > limit);
-	/* What is already in the socket is not worth more than one read beyond the limit. */
+	/* The octets in the socket add at most one read beyond the limit. */
 	assert_true(queue_depth() < limit + SESSION_READ_BYTES * 2);
 
 	clients_are_refused(b);
@@ -432,7 +436,7 @@ rib_that_is_too_far_behind_ends_the_session_until_it_caught_up(void **state)
 	b->rib.text.len = 0;
 	pthread_mutex_unlock(&b->rib.lock);
 	fd = client_when_welcome(b);
-	eventually(fpm_status.refusing == 0); /* told right after it listens */
+	eventually(fpm_status.refusing == 0); /* is updated right after it listens */
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh1;");
 	assert_int_equal(fpm_status.overflows, 1);
@@ -461,7 +465,7 @@ nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind(void **state)
 	eventually(fpm_status.closes == 1);
 	assert_int_equal(fpm_status.overflows, 0);
 
-	is_hung_up(client(b)); /* that is how it finds out */
+	is_hung_up(client(b)); /* this connection makes fpm check the queue */
 	clients_are_refused(b);
 	assert_int_equal(fpm_status.accepts, 1);
 	rib_set_stuck(&b->rib, false);
@@ -491,7 +495,7 @@ listens_on_ipv6_too(void **state)
 	bench_free(b);
 }
 
-/* Lines that tell of sessions, and the sum of what they left out. */
+/* Log lines about sessions and the sum of the suppressed lines. */
 struct told {
 	unsigned int up, down, missed;
 };
@@ -538,8 +542,8 @@ who_comes_and_goes_in_a_loop_fills_no_log(void **state)
 	most = (monotonic_ms() - begin_ms) / 1000 + 2;
 	assert_in_range(told.up - before.up, 1, most);
 	assert_in_range(told.down - before.down, 1, most);
-	assert_true(told.missed >
-		    before.missed); /* the next line tells of those left out */
+	/* The next line has the number of suppressed lines. */
+	assert_true(told.missed > before.missed);
 	bench_free(b);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is a peer, and whose share a packet for the host takes: what the host said to an address
- * in one VRF says nothing of the same address in another.
+ * Peers, and the shares of packets for the host. The host's packets to an address in one
+ * VRF make the address a peer in this VRF only.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c fpm-dataplane/punt/learn.c
@@ -21,9 +21,9 @@
 #include "fwd/burst.h"
 #include "punt/internal.h"
 
-#define RED   1 /* ports, each in a VRF of this number */
+#define RED   1 /* ports; each is in the VRF of this number */
 #define BLUE  2
-#define MAIN  3 /* in none */
+#define MAIN  3 /* in no VRF */
 #define VLAN  PORT_MAX
 #define BYTES 80
 #define HZ    2600000000ull
@@ -56,7 +56,7 @@ up(void **state)
 
 	urcu_qsbr_register_thread();
 	assert_int_equal(fib_create(&fib, &(struct fib_conf){0}), 0);
-	fib->seed = 11; /* such that no two meet in a bucket, or a word */
+	fib->seed = 11; /* a seed with which no two keys share a bucket or a word */
 	iface_make(fib, RED, RED);
 	iface_make(fib, BLUE, BLUE);
 	iface_make(fib, MAIN, 0);
@@ -78,7 +78,10 @@ down(void **state)
 	return 0;
 }
 
-/* An IP header between the host and its peer, and `proto` with these ports behind it. */
+/*
+ * Make an IP header between the host and its peer, and `proto` with these ports behind it.
+ * Return the length.
+ */
 static unsigned int
 packet(uint8_t family, bool from_host, uint8_t proto, uint16_t sport, uint16_t dport)
 {
@@ -105,7 +108,7 @@ packet(uint8_t family, bool from_host, uint8_t proto, uint16_t sport, uint16_t d
 	return L2_LEN + head + 20;
 }
 
-/* The frame is one of the burst, come in by `ifidx`. */
+/* Make the frame the packet of a burst that was received by `ifidx`. */
 static void
 comes_by(uint16_t ifidx, uint8_t family, unsigned int len)
 {
@@ -154,7 +157,10 @@ a_peer_of_one_vrf_is_a_stranger_in_another(void **state)
 		for (unsigned int i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 			uint8_t proto = said[i].proto;
 			uint16_t port = said[i].port;
-			/* A TCP connection is one of two ports, the others' is one of one. */
+			/*
+			 * A TCP connection has two ports. The other protocols are known by
+			 * one port.
+			 */
 			uint16_t own = proto == 6 ? 40000 : port;
 
 			the_host_says_by(RED, family, proto, own, port);
@@ -172,7 +178,7 @@ a_peer_of_one_vrf_is_a_stranger_in_another(void **state)
 		}
 }
 
-/* How many of its packets pass, of as many as one source may send in a burst, and more. */
+/* Send more packets than one source may send in a burst. Return the number that passes. */
 static unsigned int passed(enum punt_class class)
 {
 	struct policer_conf conf;
@@ -194,7 +200,8 @@ the_same_address_has_a_share_in_each_vrf(void **state)
 		for (unsigned int i = 0; i < 4; i++) {
 			struct policer_conf conf;
 
-			burst.now += 3600 * HZ << POLICER_TICK_SHIFT; /* buckets are full */
+			/* All buckets are full. */
+			burst.now += 3600 * HZ << POLICER_TICK_SHIFT;
 			policer_get(class[i], &conf);
 			comes_by(BLUE, family, packet(family, false, 17, 1, 2));
 			passed(class[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk of a packet that does not exist, over tables made by hand; filters and rings of
- * those that do.
+ * `explain`: the walk of a packet that does not exist, over tables made by hand. Filters
+ * and rings for real packets.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c
  * link: fpm-dataplane/base/ poptrie/
@@ -75,7 +75,10 @@ fib_down(void **state)
 	return 0;
 }
 
-/* Ethernet, IPv4 and UDP headers of a packet of `len` octets. Returns the octets written. */
+/*
+ * Write Ethernet, IPv4 and UDP headers of a packet of `len` octets. Return the number of
+ * octets.
+ */
 static uint16_t
 frame_make(uint8_t *f, uint16_t len, uint8_t ttl, bool df)
 {
@@ -127,7 +130,7 @@ a_packet_passes_all_stages(void **state)
 	assert_memory_equal(rec.rewritten, mac_peer, 6);
 	assert_memory_equal(rec.rewritten + 6, mac_out, 6);
 	assert_int_equal(rec.rewritten[22], 63);
-	assert_int_equal(rec.frame[22], 64); /* as it came */
+	assert_int_equal(rec.frame[22], 64); /* as it was received */
 }
 
 static void
@@ -202,7 +205,8 @@ filters_match_what_they_say(void **state)
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
 	*f = (struct watch_filter){.points = 1, .packet = true, .sport = 4000, .dport = 53};
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 1);
-	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, 37), 0); /* cut */
+	/* truncated. */
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, 37), 0);
 	put_be16(frame + 20, 1); /* a later fragment has no ports */
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
 	for (unsigned int len = 0; len < 34; len++)
@@ -226,7 +230,7 @@ a_full_ring_costs_records_and_counts_them(void **state)
 	watch_free(w);
 }
 
-/* Main has the route; each VRF has what is in its own FIB, and nothing without one. */
+/* Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. */
 static void
 a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 {
@@ -240,7 +244,7 @@ a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 	assert_int_equal(rec.stage, STAGE_LOOKUP);
-	rec = explain(fib, 1600, 64, false); /* one of those that the rules look at */
+	rec = explain(fib, 1600, 64, false); /* a packet of the slow path */
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 
 	fib_vrf_publish(fib, 3, red);
@@ -255,7 +259,10 @@ a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 	assert_int_equal(rec.group, GROUP);
 }
 
-/* What leads to another VRF is looked up there once, and costs one hop; nobody goes round. */
+/*
+ * A route to another VRF is looked up there once and costs one hop. A second such route is
+ * not followed.
+ */
 static void
 a_route_to_another_vrf_is_followed_once(void **state)
 {
@@ -273,7 +280,7 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	fib->group[TO_RED] = group_word_single(PATH(PATH_VRF, 3));
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, TO_BLUE), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
-	fib_vrf_publish(fib, 4, NULL); /* for it as for a member of it */
+	fib_vrf_publish(fib, 4, NULL); /* the same drop as for a member without a FIB */
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 	assert_int_equal(rec.to_vrf, 4);
@@ -311,7 +318,10 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	assert_int_equal(rec.cause, DROP_vrf_again);
 }
 
-/* Who comes to the second choice has the bits of the hash in common that the first took. */
+/*
+ * The second choice takes other bits of the hash, because all packets that come to it agree
+ * in the bits of the first choice.
+ */
 static void
 the_second_choice_among_equals_is_not_the_first(void **state)
 {
@@ -339,7 +349,7 @@ the_second_choice_among_equals_is_not_the_first(void **state)
 
 		put_be16(f + 34, sport);
 		fwd_explain(fib, IN, f, len, 114, &rec);
-		/* The punt thread sends what waited the same way. */
+		/* The punt thread sends packets that waited by the same path. */
 		assert_int_equal(rec.path, fib_resolve(fib, 0, 4, &dst, rec.flow_hash));
 		if (path_kind(rec.path) == PATH_ADJ)
 			n[path_index(rec.path) - ADJ]++;
@@ -348,7 +358,10 @@ the_second_choice_among_equals_is_not_the_first(void **state)
 	assert_in_range(n[0], (n[0] + n[1]) / 4, (n[0] + n[1]) * 3 / 4);
 }
 
-/* None takes a token of its class and a place in the ring for nothing. */
+/*
+ * An error that cannot be sent would take a token of its class and a place in the ring in
+ * vain.
+ */
 static void
 each_error_that_is_asked_for_is_sent(void **state)
 {
@@ -361,7 +374,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 		fib_vrf_publish(fib, 4, fib_vrf_new(fib, 2000, "blue"));
 		fib->group[GROUP] =
 			group_word_single(PATH(kind, kind == PATH_ADJ ? ADJ : 4));
-		if (kind == PATH_VRF) { /* back to where it came from */
+		if (kind == PATH_VRF) { /* back to the first VRF */
 			static const uint8_t net[4] = {198, 51, 100, 0};
 
 			poptrie_add(fib->vrf[4]->tries.pt4, net, 24, GROUP);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dominant class: what is promised of a packet is what the rules say of it, and the
- * vector form says what the scalar one says. Frames are good ones with octets changed at
- * random; the seed is printed.
+ * The fast path and the slow path give the same result, and vector code gives the result of
+ * scalar code. The frames are good frames with random changes. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -42,7 +41,7 @@ checksum_write(uint8_t *ip)
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 }
 
-/* A frame that nobody can complain of. */
+/* Make a frame without an error. */
 static void
 good_frame(unsigned int i, unsigned int family, unsigned int payload)
 {
@@ -75,7 +74,10 @@ good_frame(unsigned int i, unsigned int family, unsigned int payload)
 				    .nb_segs = 1};
 }
 
-/* What a DHCP server sends to a client of MAC `client`: to the address that it offers. */
+/*
+ * Make the packet of a DHCP server to the client with MAC `client`. It goes to the offered
+ * address.
+ */
 static void
 dhcp_answer(unsigned int i, const uint8_t *client)
 {
@@ -90,7 +92,7 @@ dhcp_answer(unsigned int i, const uint8_t *client)
 	checksum_write(ip);
 }
 
-/* Addresses and lengths at which classes end, and any octet. */
+/* Change an address or a length to a value at the edge of a class, or change any octet. */
 static void
 change(unsigned int i)
 {
@@ -106,7 +108,8 @@ change(unsigned int i)
 	case 1:
 		mbuf[i].pkt_len += below(3);
 		break;
-	case 2: /* Ethernet pads the shortest, and others are longer than they say */
+	/* Ethernet pads short frames; other frames are longer than their IP length. */
+	case 2:
 		mbuf[i].data_len = mbuf[i].pkt_len = mbuf[i].pkt_len + below(30);
 		break;
 	case 3:
@@ -116,7 +119,7 @@ change(unsigned int i)
 	default:
 		frame[i][below(60)] = octet[below(sizeof(octet))];
 	}
-	/* Most changes of a header come with a checksum that suits them. */
+	/* Most changed headers get a correct checksum. */
 	if (frame[i][12] == 8 && below(4) != 0)
 		checksum_write(ip);
 }
@@ -125,7 +128,7 @@ static void
 burst_make(unsigned int n)
 {
 	unsigned int changed = below(4);
-	/* A port that looks at checksums has mostly found all of them right. */
+	/* A port that verifies checksums mostly reports all of them as good. */
 	uint64_t said = below(2) ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : 0;
 
 	in.forward4 = below(8) != 0;
@@ -164,7 +167,7 @@ what_is_promised_is_what_the_rules_say(void **state)
 
 		burst_make(1 + below(BURST_MAX));
 		fwd_parse(&burst);
-		/* On a host's interface nothing is plain: all take the rules. */
+		/* On an interface that does not forward, all packets take the slow path. */
 		forward[0] = in.forward4;
 		forward[1] = in.forward6;
 		in.forward4 = in.forward6 = false;
@@ -201,7 +204,10 @@ what_is_promised_is_what_the_rules_say(void **state)
 	assert_true(n_fast > ROUNDS && n_rest > ROUNDS && n_padded > ROUNDS / 10);
 }
 
-/* A frame that is not for us, or from a group, sends the other fifteen the long way, too. */
+/*
+ * True if all sixteen frames are for our MAC and from a unicast address. Otherwise all
+ * sixteen take the slow path.
+ */
 static bool
 all_for_us(unsigned int i)
 {
@@ -253,7 +259,9 @@ good_frames_are_fast(void **state)
 	assert_int_equal(burst.fast6, 0x5555555555555555ull);
 }
 
-/* RFC 2131, 4.1: only where a client may wait for it, and only its own. */
+/*
+ * RFC 2131, 4.1: an offer is ours only on a port without an address, and only with our MAC.
+ */
 static void
 a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 {
@@ -325,14 +333,14 @@ what_comes_in_by_a_member_is_counted_for_its_vrf(void **state)
 	fwd.count = NULL;
 }
 
-/* Else its drops would be more than ever came in. */
+/* Without this the VRF would have more drops than received packets. */
 static void
 so_is_what_comes_in_by_a_member_that_is_down(void **state)
 {
 	static const struct fib_iface down[] = {
 		{.ifidx = 1, .ifindex = 10, .vrf = 3},           /* admin down */
 		{.ifidx = 1, .up = true, .vrf = 3},              /* without a TAP */
-		{.ifidx = 1, .ifindex = 10, .vrf = FIB_VRF_NONE} /* of no number */
+		{.ifidx = 1, .ifindex = 10, .vrf = FIB_VRF_NONE} /* no VRF number */
 	};
 
 	fwd.count = calloc(1, sizeof(*fwd.count));
@@ -346,7 +354,7 @@ so_is_what_comes_in_by_a_member_that_is_down(void **state)
 		burst = (struct burst){.fwd = &fwd, .n = 7, .ifidx = 1, .bytes = 700};
 		assert_false(fwd_admit(&burst));
 		assert_int_equal(c->rx_packets, before + 7);
-		/* Those that were told apart are counted already. */
+		/* Packets that were divided by VLAN are counted already. */
 		burst.vrf_counted = true;
 		assert_false(fwd_admit(&burst));
 		assert_int_equal(c->rx_packets, before + 7);
@@ -354,7 +362,7 @@ so_is_what_comes_in_by_a_member_that_is_down(void **state)
 	assert_int_equal(fwd.count->vrf[3].rx_bytes, 1400);
 	fwd.fib->iface[1] = NULL;
 	burst = (struct burst){.fwd = &fwd, .n = 7, .ifidx = 1};
-	assert_false(fwd_admit(&burst)); /* no interface: of no VRF */
+	assert_false(fwd_admit(&burst)); /* no interface and no VRF */
 	free(fwd.count);
 	fwd.count = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A burst that all leaves: each packet comes to the buffer of its interface, in order, with
- * vectors as one by one, and is counted for its VLAN whatever else is in that buffer. The seed
- * is printed.
+ * All packets of a burst are sent: each one reaches the buffer of its interface, in order.
+ * Vector and scalar code give the same result. A packet is counted for its VLAN whatever
+ * else is in the buffer. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -25,10 +25,10 @@
 
 #define ROUNDS     20000
 #define WAYS       20 /* interfaces 1 to 20 */
-#define FIRST_PORT 10 /* of DPDK, that interface 0 would have */
+#define FIRST_PORT 10 /* DPDK's port of interface 0, if there were one */
 
 static struct fib_iface iface[WAYS + 1];
-static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses matter */
+static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses are used */
 static struct fwd fwd;
 static struct burst burst;
 
@@ -38,7 +38,7 @@ below(unsigned int n)
 	return (unsigned int)random() % n;
 }
 
-/* Nobody else does it this way. */
+/* Skip without AVX-512: only this instruction set has the tested function. */
 static void
 skip_without_avx512(void)
 {
@@ -48,7 +48,7 @@ skip_without_avx512(void)
 	skip();
 }
 
-/* Entries by interface; returns how many interfaces there are. */
+/* Make a burst. Count its packets by interface. Return the number of interfaces. */
 static unsigned int
 burst_make(unsigned int count[WAYS + 1])
 {
@@ -60,7 +60,7 @@ burst_make(unsigned int count[WAYS + 1])
 	for (unsigned int i = 0; i < BURST_MAX; i++) {
 		unsigned int ifidx = 1 + below(ways);
 
-		/* Of what is behind the burst's end nothing may be seen. */
+		/* The function must not read beyond the end of the burst. */
 		burst.out_port[i] = (uint8_t)ifidx;
 		burst.m[i] = i < burst.n ? &mbuf[i] : NULL;
 		n_ways += i < burst.n && count[ifidx] == 0;
@@ -115,7 +115,7 @@ each_packet_is_in_its_buffer_in_order(void **state)
 		if (ways <= 12)
 			assert_int_equal(left, 0);
 		expect_in_order(left, none);
-		/* Another one behind it. */
+		/* A second burst behind it. */
 		if (left == 0 && burst_make(none) <= 12) {
 			assert_int_equal(fwd_spread_avx512(&burst), 0);
 			expect_in_order(0, count);
@@ -136,7 +136,7 @@ what_has_no_room_is_left_over_all_of_an_interface(void **state)
 		uint64_t left;
 		bool full = false;
 
-		/* A full buffer would be sent: there is no port. */
+		/* Skip a full buffer: it would be sent, and there is no port. */
 		for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++)
 			full |= count[ifidx] == fwd.tx_burst;
 		if (full || ways > 12)
@@ -163,7 +163,10 @@ transmit(void *q, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* A burst to PORT by `vlan`, which the buffers say, or (`a_port`) the burst; 0: the port's own. */
+/*
+ * Make a burst to PORT with tag `vlan`, which is in the buffers or (`a_port`) in the burst.
+ * 0: without a VLAN.
+ */
 static void
 burst_by(uint16_t vlan, bool a_port)
 {
@@ -203,7 +206,7 @@ frames_are_counted_for_their_vlan_whoever_is_in_the_buffer(void **state)
 	n_sent = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		for (unsigned int n = 1 + below(8), j = 0; j < n; j++) {
-			unsigned int k = below(3); /* 2: the port's own */
+			unsigned int k = below(3); /* 2: the port itself */
 			uint16_t by = k < 2 ? (uint16_t)(PORT_MAX + k) : 0;
 
 			burst_by(by, below(4) != 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of a port with VLANs: what becomes of a packet, and how it leaves, is what it would
- * be alone with its tags taken off first, whatever comes with it, and whether a NIC takes tags
- * off and puts them in. Frames are good ones with octets and lengths changed at random; the seed
- * is printed.
+ * Bursts of a port with VLANs. The verdict on a packet and the sent frame are the same as
+ * for the packet alone with its tags removed first. They depend neither on the other
+ * packets nor on whether a NIC removes and inserts tags. The frames are good frames with
+ * random changes of octets and lengths. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -28,22 +28,22 @@
 
 #define IN      1
 #define OUT     2
-#define C_IN    PORT_MAX       /* 100 on IN */
+#define C_IN    PORT_MAX       /* VLAN 100 on IN */
 #define S_IN    (PORT_MAX + 1) /* service tag 20 on IN */
-#define TWO_IN  (PORT_MAX + 2) /* 30 on that */
-#define C_OUT   (PORT_MAX + 3) /* 200 on OUT */
-#define TWO_OUT (PORT_MAX + 4) /* 300 within service tag 40 on OUT */
-#define C_LIKE  (PORT_MAX + 5) /* 102 on IN */
-#define C_VRF   (PORT_MAX + 6) /* 110 on IN, of VRF 1 */
-#define C_NOFIB (PORT_MAX + 7) /* 111 on IN, of VRF 2, which has no FIB */
-#define TWO_C   (PORT_MAX + 8) /* 40 on C_LIKE */
-#define C_TOO   (PORT_MAX + 9) /* 201 on OUT */
+#define TWO_IN  (PORT_MAX + 2) /* VLAN 30 on S_IN */
+#define C_OUT   (PORT_MAX + 3) /* VLAN 200 on OUT */
+#define TWO_OUT (PORT_MAX + 4) /* VLAN 300 within service tag 40 on OUT */
+#define C_LIKE  (PORT_MAX + 5) /* VLAN 102 on IN */
+#define C_VRF   (PORT_MAX + 6) /* VLAN 110 on IN, of VRF 1 */
+#define C_NOFIB (PORT_MAX + 7) /* VLAN 111 on IN, of VRF 2, which has no FIB */
+#define TWO_C   (PORT_MAX + 8) /* VLAN 40 on C_LIKE */
+#define C_TOO   (PORT_MAX + 9) /* VLAN 201 on OUT */
 #define N_IFACE 12
 #define ROOM    64
 #define BYTES   128
 #define ROUNDS  6000
 
-/* A packet of the burst, and the same one alone. */
+/* A packet of the burst, and the same packet alone. */
 static struct packet {
 	struct rte_mbuf m;
 	struct packet_meta meta; /* behind the mbuf, as in a pool */
@@ -63,13 +63,13 @@ static struct burst burst;
 static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole,
 	n_by_port;
 
-/* Where good packets go: neighbors of routes_make(). */
+/* Destinations of good packets: neighbors of routes_make(). */
 static const struct where {
 	unsigned int n;
 	uint8_t k[4];
 } wheres[] = {{4, {0, 1, 2, 4}}, {1, {0}}, {1, {1}}, {2, {1, 4}}}, *where;
 
-static uint8_t families; /* that packets are of; neither 4 nor 6: both */
+static uint8_t families; /* families of packets; neither 4 nor 6: both */
 
 static unsigned int
 below(unsigned int n)
@@ -118,7 +118,10 @@ route_add(struct fib_copy *tries, const uint8_t *net4, const uint8_t *net6, uint
 	assert_int_equal(poptrie_commit(tries->pt6), 0);
 }
 
-/* 20.k/16 and 2a0k::/16 by neighbor k of: OUT, C_OUT, TWO_OUT, one that is not there, C_TOO. */
+/*
+ * Add routes 20.k/16 and 2a0k::/16 by neighbor k on: OUT, C_OUT, TWO_OUT, a missing
+ * interface, C_TOO.
+ */
 static void
 routes_make(void)
 {
@@ -135,7 +138,8 @@ routes_make(void)
 			fib->adj[1 + k].hop = adj_hop_make(mac, out[k]);
 		fib->group[1 + k] = group_word_single(PATH(PATH_ADJ, 1 + k));
 		route_add(&fib->copy[0], net4, net6, 1 + k);
-		route_add(&vrf->tries, net4, net6, 1 + (k + 1) % 3); /* others there */
+		/* Other neighbors in the VRF. */
+		route_add(&vrf->tries, net4, net6, 1 + (k + 1) % 3);
 	}
 	fib_vrf_publish(fib, 1, vrf);
 }
@@ -181,7 +185,7 @@ down(void **state)
 	return 0;
 }
 
-/* Tags of kind `k`: octets at `at`, how many. */
+/* Write tags of kind `k` at `at`. Return the number of octets. */
 static unsigned int
 tags_put(uint8_t *at, unsigned int k)
 {
@@ -190,14 +194,14 @@ tags_put(uint8_t *at, unsigned int k)
 		{0x81000064},             /* C_IN */
 		{0x88a80014, 0x8100001e}, /* TWO_IN */
 		{0x88a80014},             /* S_IN */
-		{0x88a80014, 0x81000005}, /* nobody's on S_IN */
-		{0x81000065},             /* nobody's */
+		{0x88a80014, 0x81000005}, /* no such VLAN on S_IN */
+		{0x81000065},             /* no such VLAN */
 		{0x81000066},             /* C_LIKE */
 		{0x81000066, 0x81000028}, /* TWO_C */
 		{0x8100006e},             /* C_VRF */
 		{0x8100006f},             /* C_NOFIB */
-		{0x81000000},             /* a priority */
-		{0x81000064, 0x81000000}, /* a priority within C_IN */
+		{0x81000000},             /* a priority tag */
+		{0x81000064, 0x81000000}, /* a priority tag within C_IN */
 		{0x88a80014, 0x8100001e, 0x81000007},
 	};
 	unsigned int n = 0;
@@ -207,7 +211,7 @@ tags_put(uint8_t *at, unsigned int k)
 	return n * VLAN_BYTES;
 }
 
-/* One frame, with the tags of kind `k`; often something is odd about it. */
+/* Make a frame with tags of kind `k`. An odd frame often has an error. */
 static void
 packet_make(struct packet *p, unsigned int k, bool odd)
 {
@@ -253,16 +257,16 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 				 .data_len = (uint16_t)len,
 				 .pkt_len = len,
 				 .priv_size = sizeof(p->meta)};
-	if (odd && below(16) == 0) { /* a NIC took one off */
+	if (odd && below(16) == 0) { /* a NIC has removed one */
 		p->m.ol_flags = RTE_MBUF_F_RX_VLAN_STRIPPED;
 		p->m.vlan_tci = (uint16_t)random();
 	}
 	p->seen = false;
 }
 
-static uint16_t stale_tci; /* says nothing without a flag */
+static uint16_t stale_tci; /* a value without a flag has no meaning */
 
-/* As a NIC gives a frame whose first tag it takes off: that of one type. */
+/* Remove the first tag of a received frame like a NIC, if it is of type 802.1Q. */
 static void
 nic_takes(struct rte_mbuf *m)
 {
@@ -282,7 +286,7 @@ nic_takes(struct rte_mbuf *m)
 	n_taken++;
 }
 
-/* As it sends one that is to have a tag. */
+/* Insert a tag like a NIC. */
 static void
 nic_puts(struct rte_mbuf *m)
 {
@@ -320,7 +324,7 @@ note(struct burst *b, unsigned int i)
 	assert_true(b->inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
 }
 
-/* What fwd_dispatch() would begin with. */
+/* Walk all packets of a burst by the slow path. */
 static void
 walk(struct burst *b)
 {
@@ -335,7 +339,10 @@ walk(struct burst *b)
 	}
 }
 
-/* Those that go are in the buffer of their port, in order. */
+/*
+ * Walk a burst by the fast path. Its packets are in the buffer of their port, in order.
+ * Return the others.
+ */
 static uint64_t
 walk_fast(struct burst *b)
 {
@@ -369,7 +376,8 @@ assert_same(const struct packet *a, const struct packet *b)
 	assert_true(a->seen && b->seen);
 	assert_int_equal(a->verdict, b->verdict);
 	assert_int_equal(a->family, b->family);
-	if (a->verdict < N_DROP) { /* one that ends within its tags is anybody's */
+	/* A packet with an error in its tags may belong to any interface. */
+	if (a->verdict < N_DROP) {
 		n_left++;
 		return;
 	}
@@ -383,7 +391,7 @@ assert_same(const struct packet *a, const struct packet *b)
 		n_go++;
 		return;
 	}
-	/* The kernel gets its own tags back. */
+	/* The kernel gets its tags back. */
 	n_left++;
 	assert_int_equal(vlan_stripped(&a->m), vlan_stripped(&b->m));
 	if (vlan_stripped(&a->m) > 0)

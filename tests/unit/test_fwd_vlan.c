@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames with tags before the walk: told apart by VLAN, untagged, tagged, put back.
+ * Frames with tags before the walk: divided by VLAN, untagged, tagged, restored.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -24,12 +24,12 @@
 #include "port/vlan.h"
 
 #define PORT  1
-#define ONE   (PORT_MAX)      /* 100 on the port */
+#define ONE   (PORT_MAX)      /* VLAN 100 on the port */
 #define OUTER (PORT_MAX + 7)  /* service tag 20 on it */
-#define INNER (IFIDX_MAX - 1) /* 30 within that */
+#define INNER (IFIDX_MAX - 1) /* VLAN 30 within that */
 #define BYTES 80
 
-/* A frame as it came, where it came from, and in what memory. */
+/* A frame as it was received, with its memory. */
 static struct {
 	struct rte_mbuf m;
 	uint8_t memory[64 + BYTES];
@@ -102,7 +102,9 @@ down(void **state)
 	return 0;
 }
 
-/* One more frame in the burst: MACs, `tags` (octets of them), IPv4, a number to know it by. */
+/*
+ * Add a frame to the burst: MACs, `n` octets of `tags`, IPv4, a number that identifies it.
+ */
 static void
 put(const uint8_t *tags, unsigned int n)
 {
@@ -124,7 +126,7 @@ put(const uint8_t *tags, unsigned int n)
 
 #define PUT(tags) put((const uint8_t *)(tags), sizeof(tags) - 1)
 
-/* As a NIC gives the last one: its first tag is beside the frame. */
+/* Receive the last frame like a NIC: its first tag is beside the frame. */
 static void
 nic_takes(void)
 {
@@ -155,7 +157,7 @@ walk(struct burst *b)
 	memcpy(walked[n_walked++].m, b->m, b->n * sizeof(b->m[0]));
 }
 
-/* All have a walk by the rules, in the order of interfaces. */
+/* Put all packets on the slow path, in the order of interfaces. */
 static uint64_t
 none_fast(struct burst *b)
 {
@@ -194,8 +196,8 @@ a_burst_is_told_apart_by_interface_in_order(void **state)
 
 	assert_int_equal(n_walked, 3);
 	assert_walk(0, PORT, 3);
-	assert_int_equal(frame(walked[0].m[1])[13],
-			 0); /* 101 is nobody's: its tag is there */
+	/* There is no VLAN 101: the tag stays. */
+	assert_int_equal(frame(walked[0].m[1])[13], 0);
 	assert_int_equal(get_be16(frame(walked[0].m[1]) + VLAN_AT), VLAN_C_TYPE);
 	assert_walk(1, ONE, 2);
 	assert_walk(2, INNER, 1);
@@ -209,7 +211,7 @@ a_burst_is_told_apart_by_interface_in_order(void **state)
 	assert_int_equal(count.port[ONE].rx_packets, 2);
 	assert_int_equal(count.port[ONE].rx_bytes, 2 * BYTES);
 	assert_int_equal(count.port[INNER].rx_bytes, BYTES);
-	assert_int_equal(count.port[PORT].rx_packets, 0); /* counted before */
+	assert_int_equal(count.port[PORT].rx_packets, 0); /* was counted before */
 }
 
 static void
@@ -248,12 +250,12 @@ what_the_nic_took_and_leads_nowhere_is_put_back(void **state)
 {
 	struct fib *fib = *state;
 
-	PUT_TAKEN("\x81\0\0\x65"); /* nobody's */
-	PUT_TAKEN("\x81\0\xa0\0"); /* a priority */
+	PUT_TAKEN("\x81\0\0\x65"); /* no such VLAN */
+	PUT_TAKEN("\x81\0\xa0\0"); /* a priority tag */
 	PUT("");
 	PUT_TAKEN("\x81\0\x40\x64");
-	PUT_TAKEN("\x81\0\0\x64\x81\0\0\x1e"); /* 30 on it is nobody's */
-	PUT("\x88\xa8\0\x14\x81\0\0\x1e");     /* no NIC knows that type */
+	PUT_TAKEN("\x81\0\0\x64\x81\0\0\x1e"); /* no VLAN 30 on it */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e");     /* NICs do not remove this type */
 
 	split();
 
@@ -281,9 +283,9 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 	struct fib *fib = *state;
 
 	PUT("\x88\xa8\0\x14");                     /* of OUTER itself */
-	PUT("\x88\xa8\0\x14\x81\0\0\x1f");         /* 31 on it is nobody's */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1f");         /* no VLAN 31 on it */
 	PUT("\x81\0\0\x14");                       /* another type */
-	PUT("\x88\xa8\0\x14\x81\0\0\x1e\x81\0\0"); /* a third tag is not looked at */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e\x81\0\0"); /* a third tag is ignored */
 	came[2].m.data_len = VLAN_AT + 3;
 
 	split();
@@ -307,7 +309,7 @@ what_is_put_back_is_what_came(void **state)
 
 	PUT("\x81\0\xb0\x64");
 	PUT("\x88\xa8\xe0\x14\x81\0\x50\x1e");
-	PUT("\x88\xa8\xe0\x14\x81\0\x70\0"); /* a priority within OUTER */
+	PUT("\x88\xa8\xe0\x14\x81\0\x70\0"); /* a priority tag within OUTER */
 	split();
 	burst.l2[0] = rte_pktmbuf_mtod(&came[2].m, uint8_t *);
 	burst.m[0] = &came[2].m;
@@ -345,7 +347,10 @@ tags_are_written_with_the_priority_that_came(void **state)
 	assert_ptr_equal(vlan_push(&came[0].m, fib->iface[PORT]), f);
 }
 
-/* Each keeps its own; of the two of a provider and his customer, one alone is the customer's. */
+/*
+ * Each tag keeps its priority. If the packet leaves with one tag, it has the priority of
+ * the customer's tag.
+ */
 static void
 of_two_tags_each_has_the_priority_of_its_like(void **state)
 {
@@ -368,7 +373,7 @@ of_two_tags_each_has_the_priority_of_its_like(void **state)
 /* --- sending -------------------------------------------------------------------------- */
 
 static struct fwd_conf conf;
-static unsigned int n_takes; /* frames that the device takes of a call */
+static unsigned int n_takes; /* frames that the device takes in a call */
 
 static uint16_t
 device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
@@ -376,7 +381,10 @@ device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n < n_takes ? n : (uint16_t)n_takes;
 }
 
-/* Two frames of the port, three of a VLAN with tags of ours, one and the last by the device. */
+/*
+ * Send two frames by the port and four by a VLAN. The device inserts the tag of the first
+ * and the last of these four; the others have their tag.
+ */
 static void
 send_six(void)
 {
@@ -389,7 +397,7 @@ send_six(void)
 	memset(fwd.tx, 0, sizeof(fwd.tx));
 	for (unsigned int i = 0; i < 6; i++) {
 		PUT("");
-		rte_mbuf_refcnt_set(&came[i].m, 2); /* nobody else frees it */
+		rte_mbuf_refcnt_set(&came[i].m, 2); /* keeps the frame for the test */
 		came[i].m.nb_segs = 1;
 		if (i == 2 || i == 5) {
 			came[i].m.vlan_tci = 0xb064;
@@ -421,7 +429,7 @@ octets_not_sent_are_not_counted(void **state)
 	assert_int_equal(count.reason[DROP_tx_full], 2);
 }
 
-/* Who looks at what leaves sees the tag, and the count is what it is unseen. */
+/* A capture of sent frames sees the tag. The counts are the same as without a capture. */
 static void
 what_is_seen_to_leave_has_its_tag(void **state)
 {

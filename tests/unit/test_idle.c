@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a forwarder waits and is woken, and how queues change hands, with threads that look
- * at counters where forwarders look at ports.
+ * Waiting and waking of forwarders, and queues that move between them. The threads of the
+ * test read counters instead of ports.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/rxq_set.c
  */
@@ -28,19 +28,22 @@
 
 #define QUEUES 8
 
-/* A forwarder: what it finds in `given` it takes; of a queue it serves it takes a turn. */
+/*
+ * A forwarder. It takes the value of `given`, and counts a turn for each queue that it
+ * serves.
+ */
 struct fake {
 	struct serving serving;
 	pthread_t thread;
 	atomic_bool stop;
 	atomic_ulong given, taken;
 	uint64_t n_sleeps;
-	int drain_fd; /* read until empty, -1: none */
+	int drain_fd; /* read until empty; -1: none */
 };
 
-static atomic_int in_hands[QUEUES]; /* forwarders that hold a queue */
+static atomic_int in_hands[QUEUES]; /* number of forwarders that hold a queue */
 static atomic_ulong turns[QUEUES];
-static atomic_bool shared; /* a queue was in two hands */
+static atomic_bool shared; /* two forwarders held a queue at once */
 
 static uint64_t
 slept(const struct fake *f)
@@ -118,7 +121,10 @@ wait_asleep(struct fake *f)
 		sched_yield();
 }
 
-/* Time in ms that the threads of this program were ready to run and had no CPU: proc(5), schedstat. */
+/*
+ * Return the time in ms that the threads of this program were ready to run and had no CPU:
+ * proc(5), schedstat.
+ */
 static uint64_t
 waited_ms(void)
 {
@@ -141,8 +147,9 @@ waited_ms(void)
 }
 
 /*
- * Of `late` wake-ups that took longer than `late_ms`, assert that they are few, beside those that
- * the machine had no CPU for since `before`: a thread that sleeps waits for none.
+ * Assert that few of the wake-ups were `late`, longer than `late_ms`. Wake-ups for which
+ * the machine had no CPU since `before` are not counted: a sleeping thread does not wait
+ * for a CPU.
  */
 static void
 assert_few(unsigned int late, uint64_t late_ms, uint64_t before)
@@ -167,7 +174,7 @@ who_is_given_work_wakes_up_every_time(void **state)
 	for (unsigned int i = 1; i <= rounds; i++) {
 		uint64_t begin = monotonic_ms();
 
-		/* Now early, now late in its way to sleep; now and then it has come there. */
+		/* Early and late on its way to sleep, and sometimes when it sleeps. */
 		while (i % 64 == 0 && !asleep(&f))
 			sched_yield();
 		for (unsigned int j = 0; j < i % 64 * 100; j++)
@@ -176,7 +183,7 @@ who_is_given_work_wakes_up_every_time(void **state)
 		idle_wake(&f.serving.idle);
 		while (atomic_load(&f.taken) != i)
 			sched_yield();
-		/* A wake-up that got lost would be made good after 100 ms. */
+		/* A lost wake-up would be repaired after 100 ms. */
 		late += monotonic_ms() - begin > 80;
 	}
 	assert_true(slept(&f) > 0);
@@ -232,13 +239,16 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 
 		wait_asleep(&f);
 		begin = monotonic_ms();
-		atomic_store(&f.given, i); /* and nobody tells */
+		atomic_store(&f.given, i); /* without a wake-up */
 		while (atomic_load(&f.taken) != i)
 			sched_yield();
 		late += monotonic_ms() - begin > 50;
 	}
 	assert_few(late, 50, before);
-	/* Without it the sleeps are long again: descriptors tell of everything. */
+	/*
+	 * Without the queue the sleeps are long again, because descriptors report all
+	 * events.
+	 */
 	assert_int_equal(serving_remove(&f.serving, 1, 0), 0);
 	assert_int_equal(atomic_load(&f.serving.idle.n_blind), 0);
 	fake_stop(&f);
@@ -264,7 +274,7 @@ who_shall_never_sleep_does_not(void **state)
 	fake_stop(&f);
 }
 
-/* CPU time of a thread in ms. */
+/* Return the CPU time of a thread in ms. */
 static uint64_t
 cpu_ms(pthread_t thread)
 {
@@ -285,7 +295,7 @@ a_descriptor_that_cries_wolf_costs_little(void **state)
 	struct fake f;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
-	assert_int_equal(send(pair[1], "x", 1, 0), 1); /* and nobody reads it */
+	assert_int_equal(send(pair[1], "x", 1, 0), 1); /* the datagram is never read */
 	fake_start(&f, false);
 	q.fd = pair[0];
 	assert_int_equal(serving_add(&f.serving, &q), 0);
