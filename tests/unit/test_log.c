@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whoever reads the log may stop, and nobody who writes it waits: on a pipe, a terminal, a
- * socket; with the way of our own to it (log_out_open()) and without. A test that waits is ended
- * by its alarm.
+ * The reader of the log may stop without blocking a thread that writes to the log. The log
+ * goes to a pipe, a terminal or a socket, with the daemon's own descriptor for it
+ * (log_out_open()) and without. An alarm ends a test that blocks.
  * link: fpm-dataplane/base/
  */
 #include <setjmp.h>
@@ -27,7 +27,7 @@
 #include "base/log_out.h"
 #include "patience.h"
 
-#define LINES 5000 /* more than any of them takes */
+#define LINES 5000 /* more than a pipe, terminal or socket holds */
 
 static int was = -1;
 
@@ -80,7 +80,7 @@ stderr_back(void)
 	close(was);
 }
 
-/* Text that is there now, appended to `text` of `size`. */
+/* Append the available text to `text` of `size`. */
 static void
 read_now(int fd, char *text, size_t size)
 {
@@ -94,7 +94,10 @@ read_now(int fd, char *text, size_t size)
 	text[at] = '\0';
 }
 
-/* Lines that are there, whole: each number is greater than the one before. */
+/*
+ * Return the number of complete lines. Assert that each number is greater than the one
+ * before.
+ */
 static unsigned int
 lines_of(const char *text)
 {
@@ -113,7 +116,9 @@ lines_of(const char *text)
 	return n;
 }
 
-/* What is said to be lost, all in all, and how often. */
+/*
+ * Return the sum of the lost lines that the log reports, and the number of these reports.
+ */
 static unsigned long
 lost_of(const char *text, unsigned int *n)
 {
@@ -136,7 +141,10 @@ in_the_list(void *ctx, const char *line, size_t len)
 	n[1] += memmem(line, len, "output resumed lost=", 20) != NULL;
 }
 
-/* All is written at once; what was taken and what is said to be lost is all of it. */
+/*
+ * Write all lines without a pause. Assert that the lines that were read and the lost lines
+ * of the reports add up.
+ */
 static void
 nobody_waits(int (*make)(int *reader), bool begin)
 {
@@ -162,7 +170,7 @@ nobody_waits(int (*make)(int *reader), bool begin)
 	taken = lines_of(text);
 	lost = lost_of(text, &gaps);
 	assert_in_range(taken, 1, LINES - 1);
-	/* Before each gap a line may have lost no more than its end. */
+	/* The end of the last line before each gap may be missing. */
 	assert_in_range(lost, LINES - taken, LINES - taken + gaps);
 	assert_non_null(strstr(text, " I test: once more\n"));
 	log_recent(in_the_list, list);
@@ -199,16 +207,18 @@ the_first_line_that_is_lost_is_told_in_the_list(void **state)
 	log_recent(in_the_list, before);
 	stderr_is(pipe_make(&reader));
 	close(reader);
-	log_info("test: nobody is there");
+	log_info("test: the reader is away");
 	log_info("test: nor now");
 	stderr_back();
 	log_recent(in_the_list, after);
 	assert_int_equal(after[0], before[0] + 1);
-	log_info("test: here somebody is");
+	log_info("test: the reader is back");
 }
 
-/* A second since the last one, not the next of the clock's: two lines a moment apart could be of
- * two of those. */
+/*
+ * The distance is a second since the last line, not the next second of the clock. Otherwise
+ * two lines that follow each other could be in two seconds of the clock.
+ */
 static void
 lines_of_one_kind_are_a_whole_second_apart(void **state)
 {
@@ -232,12 +242,13 @@ static void
 what_a_terminal_obeys_or_is_no_utf8_is_harmless(void **state)
 {
 	static const char *const text[][2] = {
+		/* C1; a no-break space is allowed. */
 		{"a \\ b\n\tc~", "a \\ b\n\tc~"},
 		{"\x1b[2J\x07\x7f\r", "?[2J???"},
 		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
 		 "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
-		{"\xc2\x9b[\xc2\xa0", "??[\xc2\xa0"},   /* C1; a space is none */
-		{"\x9b[\xe2\x82", "?[??"},              /* cut */
+		{"\xc2\x9b[\xc2\xa0", "??[\xc2\xa0"},
+		{"\x9b[\xe2\x82", "?[??"},              /* truncated */
 		{"\xc0\x9b\xed\xa0\x80\xff", "??????"}, /* overlong, a surrogate */
 	};
 	char buf[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces, addresses and carrier: what `ip` says of a TAP is what forwarders see, and
- * what rib and punt are told, in an order they can rely on.
+ * Interfaces, addresses and carrier: forwarders, rib and punt see the values that `ip`
+ * shows for a TAP. Messages come in an order on which rib and punt can rely.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -35,7 +35,7 @@ mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	wait_for(r, memcmp(iface_now(r).mac, mac_c, 6) == 0);
 	assert_int_equal(atomic_load(&device.mtu_bytes), 1400);
-	/* The device takes 1600 at most, and that is then in force. */
+	/* The device accepts at most 1600, so 1600 is in force. */
 	ip(r->bed, "link set t0 mtu 9000");
 	wait_for(r, iface_now(r).mtu_bytes == 1600);
 	assert_int_equal(atomic_load(&device.mtu_bytes), 1600);
@@ -110,7 +110,7 @@ addresses_are_told_but_link_local_ones(void **state)
 	assert_true(prefix_equal(&addr_said(&r->rib, "198.51.100.5")->subnet, &subnet));
 	assert_true(prefix_equal(&addr_said(&r->rib, "203.0.113.8")->subnet, &peer));
 	assert_int_equal(addr_said(&r->rib, "203.0.113.8")->ifindex, r->port.tap.ifindex);
-	assert_null(addr_said(&r->rib, "127.0.0.1")); /* on lo: of no wire's concern */
+	assert_null(addr_said(&r->rib, "127.0.0.1")); /* on lo, which is no port */
 	assert_null(addr_said(&r->rib, "fe80::1"));
 
 	ip(r->bed, "addr del 198.51.100.5/25 dev t0");
@@ -132,7 +132,7 @@ tentative_address_is_not_ours_yet(void **state)
 	ip(r->bed, "addr add 2001:db8::5/64 dev t0");
 	ip(r->bed, "addr add 192.0.2.77/24 dev t0");
 
-	/* Later in the kernel's order, and told first. */
+	/* This address is later in the kernel's order, but neigh reports it first. */
 	wait_for(r, addr_said(&r->rib, "192.0.2.77") != NULL);
 	assert_null(addr_said(&r->rib, "2001:db8::5"));
 	wait_for(r, addr_said(&r->rib, "2001:db8::5") != NULL);
@@ -180,7 +180,7 @@ renamed_tap_stays_the_port(void **state)
 {
 	struct rig *r = rig_up(state);
 
-	/* Down: kernels before 6.2 rename nothing that is up. */
+	/* The link is down, because kernels before 6.2 cannot rename a link that is up. */
 	ip(r->bed, "link set t0 down");
 	ip(r->bed, "link set t0 name t9");
 	ip(r->bed, "link set t9 up");
@@ -192,7 +192,7 @@ renamed_tap_stays_the_port(void **state)
 	rig_stop(r);
 }
 
-/* The ifindex of a new TAP that `in` was told of; 0: of none. */
+/* Return the ifindex of the new TAP that `in` has a message about, or 0. */
 static uint32_t
 new_tap_told(const struct inbox *in)
 {
@@ -202,7 +202,7 @@ new_tap_told(const struct inbox *in)
 	return 0;
 }
 
-/* Who reads it and who has it kept were told, and it is behind the port's descriptor. */
+/* True if punt and manage got the new TAP and it is behind the port's descriptor. */
 static bool
 has_new_tap(struct rig *r)
 {
@@ -238,7 +238,7 @@ deleted_tap_is_told_gone_and_made_anew(void **state)
 	assert_int_not_equal(r->port.tap.ifindex, old);
 	assert_memory_equal(iface_now(r).mac, r->port.mac, 6);
 
-	/* And does what the old one did. */
+	/* The new TAP works like the old one. */
 	ip(r->bed, "addr add 192.0.2.1/24 dev t0");
 	wait_for(r, !addr_said(&r->rib, "192.0.2.1")->gone);
 	ip(r->bed, "link set t0 mtu 1400");
@@ -267,7 +267,7 @@ tap_that_was_moved_away_is_made_anew(void **state)
 	unsigned int old = r->port.tap.ifindex;
 	char there[64];
 
-	/* By a bed's name, so that it is removed as one should this test fail. */
+	/* The name of a bed, so that it is removed if this test fails. */
 	snprintf(there, sizeof(there), "tb%d-%d", getpid(), 1 << 20);
 	assert_int_equal(run("ip netns add %s", there), 0);
 	ip(r->bed, "link set t0 down");
@@ -297,7 +297,10 @@ tap_that_was_deleted_waits_for_its_name(void **state)
 {
 	struct rig *r = rig_up(state);
 
-	/* In one go: no moment without an interface of that name, and it is no TAP. */
+	/*
+	 * One batch, so that there is always an interface of that name. The new one is no
+	 * TAP.
+	 */
 	ip(r->bed, "link add t9 type veth peer name t8");
 	run("printf 'link del t0\nlink set t9 name t0\n' | ip -n %s -batch -",
 	    r->bed->netns);
@@ -341,7 +344,7 @@ forwarding_sysctls_are_followed(void **state)
 	rig_stop(r);
 }
 
-/* Does the kernel see carrier on t0? */
+/* True if the kernel sees carrier on t0. */
 static bool
 tap_has_carrier(struct rig *r)
 {
@@ -370,7 +373,7 @@ carrier_follows_the_interface_behind_an_af_packet_port(void **state)
 {
 	struct rig *r = rig_of(state);
 
-	/* In our own namespace, with the far end in the bed's. */
+	/* The interface is in our namespace, its peer in the bed's. */
 	snprintf(r->port.kernel_if, sizeof(r->port.kernel_if), "tn%d", getpid());
 	assert_int_equal(run("ip link add %s up type veth peer name far netns %s",
 			     r->port.kernel_if, r->bed->netns),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rig for the tests of neigh/: the real thread on a real TAP in a namespace of its own.
- * Rib and punt are mailboxes that the test reads, the device is that of device_fake.h, and the
- * far end of the wire is `pump`, which answers ARP and ND as told.
+ * A rig for the tests of neigh/: the real thread on a real TAP in its own namespace. Rib
+ * and punt are mailboxes that the test reads. The device is that of device_fake.h. `pump`
+ * is the far end of the wire and answers ARP and ND.
  */
 #ifndef TEST_NEIGH_H
 #define TEST_NEIGH_H
@@ -24,26 +24,26 @@
 #define MSGS_MAX 8192
 
 struct inbox {
-	struct worker w; /* prepared, never started */
+	struct worker w; /* prepared, but not started */
 	struct msg *m[MSGS_MAX];
 	unsigned int n;
 };
 
 struct rig {
-	const struct table_limits *limits; /* NULL: the usual */
+	const struct table_limits *limits; /* NULL: the defaults */
 	struct bed *bed;
 	struct port port;
 	struct fib *fib;
 	struct worker neigh;
 	struct inbox rib, punt, manage, ui;
-	/* the far end */
+	/* far end */
 	bool answers;
 	uint8_t peer_mac[6];
-	unsigned int n_asked, n_asked_unicast; /* solicitations seen */
+	unsigned int n_asked, n_asked_unicast; /* solicitations received */
 	uint8_t asked_from[6];
 };
 
-/* --- the far end ---------------------------------------------------------------------- */
+/* --- far end -------------------------------------------------------------------------- */
 
 static inline void
 answer_arp(struct rig *r, const uint8_t *f)
@@ -68,7 +68,7 @@ answer_ns(struct rig *r, const uint8_t *f)
 	memcpy(out, f, sizeof(out));
 	memcpy(out, f + 6, 6);
 	memcpy(out + 6, r->peer_mac, 6);
-	memcpy(out + 22, f + 62, 16); /* from the target */
+	memcpy(out + 22, f + 62, 16); /* the source is the target of the solicitation */
 	memcpy(out + 38, f + 22, 16);
 	out[54] = 136;
 	put_be32(out + 58, 0x60000000); /* solicited, override */
@@ -82,7 +82,7 @@ answer_ns(struct rig *r, const uint8_t *f)
 static inline bool
 is_arp_request(const uint8_t *f, ssize_t n)
 {
-	/* Not the kernel's own announcements. */
+	/* Leave out the kernel's announcements. */
 	return n >= 42 && get_be16(f + 12) == 0x0806 && f[21] == 1 &&
 	       memcmp(f + 28, f + 38, 4) != 0;
 }
@@ -107,7 +107,7 @@ inbox_drain(struct inbox *in)
 	}
 }
 
-/* Let the world turn: frames from the kernel, messages from neigh. */
+/* Handle frames of the kernel and messages of neigh. */
 static inline void
 pump(struct rig *r)
 {
@@ -145,7 +145,7 @@ pump(struct rig *r)
 		}                                                           \
 	} while (0)
 
-/* --- what forwarders see -------------------------------------------------------------- */
+/* --- state that forwarders see -------------------------------------------------------- */
 
 static inline struct fib_iface
 iface_now(struct rig *r)
@@ -196,7 +196,7 @@ host_adj(struct rig *r, const char *text)
 
 /* --- messages ------------------------------------------------------------------------- */
 
-/* The last word about an interface; NULL: none. */
+/* Return the last message about an interface, or NULL. */
 static inline const struct msg_link *
 link_said(const struct inbox *in, const char *name)
 {
@@ -260,7 +260,7 @@ said_alive(const struct inbox *in, uint32_t adj, bool alive)
 	return m != NULL && m->alive == alive;
 }
 
-/* How many answers punt got about an address, NULL for all. */
+/* Return the number of answers that punt got about an address; NULL: about all. */
 static inline unsigned int
 n_answers(const struct inbox *in, const char *text, bool resolved)
 {
@@ -308,9 +308,11 @@ glean(struct rig *r, const char *text)
 	send_glean(r, &addr, family_of(text));
 }
 
-/* --- up and down ---------------------------------------------------------------------- */
+/* --- set up, tear down ---------------------------------------------------------------- */
 
-/* The kernel's patience, shortened: it fails after 3 x 100 ms instead of 3 s. */
+/*
+ * Shorten the time limits of the kernel: a neighbor fails after 3 x 100 ms instead of 3 s.
+ */
 static inline void
 hurry(struct bed *bed)
 {
@@ -324,7 +326,7 @@ hurry(struct bed *bed)
 	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1");
 }
 
-/* TAP t0 with 192.0.2.1/24 and 2001:db8::1/64; neigh not started. */
+/* Make TAP t0 with 192.0.2.1/24 and 2001:db8::1/64. neigh is not started. */
 static inline struct rig *
 rig_of(void **state)
 {
@@ -356,8 +358,8 @@ rig_of(void **state)
 static inline void
 rig_start(struct rig *r)
 {
-	static bool
-		registered; /* for good: a test that fails does not come by rig_stop() */
+	/* Set once, because a test that fails does not call rig_stop(). */
+	static bool registered;
 	static struct counters count;
 	struct neigh_conf conf = {.count = &count,
 				  .rib = &r->rib.w,
@@ -409,7 +411,7 @@ rig_stop(struct rig *r)
 	free(r);
 }
 
-/* Started, and the TAP up as everybody sees it. */
+/* Start neigh and wait until the TAP is up in the FIB. */
 static inline struct rig *
 rig_up(void **state)
 {

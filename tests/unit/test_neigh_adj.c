@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops, hosts of connected subnets, packets that wait for a neighbor, and the query:
- * against the kernel's own neighbor table, with the far end played by the test.
+ * Next hops, hosts of connected subnets, packets that wait for a neighbor, and the query.
+ * The neighbor table is the kernel's; the test plays the far end.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -38,7 +38,8 @@ watched_next_hop_is_resolved(void **state)
 
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 	wait_for(r, hop_of(r, ADJ + 1) == hop_to(mac_b));
-	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ)); /* it never failed */
+	/* The neighbor never failed. */
+	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
 	rig_stop(r);
 }
 
@@ -83,7 +84,7 @@ next_hop_that_does_not_answer_fails_and_comes_back(void **state)
 	wait_for(r, said_alive(&r->rib, ADJ, false));
 	assert_int_equal(hop_of(r, ADJ), 0);
 
-	/* Still being asked for. */
+	/* The kernel still asks for the neighbor. */
 	r->answers = true;
 	wait_for(r, said_alive(&r->rib, ADJ, true));
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_b));
@@ -115,7 +116,7 @@ watched_next_hop_stays_fresh_without_traffic_of_the_kernel(void **state)
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
-	/* Confirmed again and again, forwarding all the while. */
+	/* The kernel confirms the neighbor repeatedly while it is used. */
 	wait_for(r, hop_of(r, ADJ) == 0 || r->n_asked_unicast >= 2);
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_b));
 	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
@@ -133,7 +134,7 @@ static_neighbor_is_used_and_left_alone(void **state)
 	wait_for(r, n_answers(&r->punt, "192.0.2.9", true) == 1);
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_c));
 
-	/* Survives the link, as it does in the kernel. */
+	/* The entry stays when the link goes down, as in the kernel. */
 	atomic_store(&device.link_down, true);
 	wait_for(r, hop_of(r, ADJ) == 0);
 	atomic_store(&device.link_down, false);
@@ -167,10 +168,10 @@ link_down_empties_adjacencies_and_up_resolves_again(void **state)
 	atomic_store(&device.link_down, true);
 	wait_for(r, hop_of(r, ADJ) == 0);
 	wait_for(r, host_adj(r, "192.0.2.9") == 0);
-	/* The kernel takes its time (linkwatch), and forgives a flap that is shorter. */
+	/* The kernel (linkwatch) takes some time, and ignores a shorter flap. */
 	wait_for(r, !kernel_says(r, "192.0.2.9", "lladdr"));
 
-	memcpy(r->peer_mac, mac_c, 6); /* somebody else is there now */
+	memcpy(r->peer_mac, mac_c, 6); /* another device has the address now */
 	atomic_store(&device.link_down, false);
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_c));
 	rig_stop(r);
@@ -184,7 +185,10 @@ next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
-	/* A new MAC of ours throws all neighbors out without failing them, as the GC does. */
+	/*
+	 * A new MAC address removes all neighbors without a failure, like garbage
+	 * collection.
+	 */
 	r->answers = false;
 	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
 	wait_for(r, memcmp(r->asked_from, mac_c, 6) == 0);
@@ -208,14 +212,14 @@ host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	used = host_adj(r, "192.0.2.7");
 	fib_adj_touch(r->fib->adj_used, used);
 
-	/* As above: thrown out without failing, as the GC does. */
+	/* The entry is removed without a failure, as above. */
 	r->answers = false;
 	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
 	wait_for(r, host_adj(r, "192.0.2.8") == 0);
 	assert_int_equal(host_adj(r, "192.0.2.7"), used);
 	assert_int_equal(hop_of(r, used), hop_to(mac_b));
 
-	/* Nobody answers for it any more: then it goes. */
+	/* The neighbor no longer answers, so its adjacency is removed. */
 	wait_for(r, host_adj(r, "192.0.2.7") == 0);
 	rig_stop(r);
 }
@@ -249,12 +253,12 @@ unwatched_slot_is_empty_and_given_back(void **state)
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
 	send_watch(r, MSG_ADJ_UNWATCH, ADJ, "192.0.2.9");
-	send_watch(r, MSG_ADJ_UNWATCH, ADJ + 1, "192.0.2.99"); /* never watched */
+	send_watch(r, MSG_ADJ_UNWATCH, ADJ + 1, "192.0.2.99"); /* was never watched */
 	wait_for(r, adj_said(&r->rib, MSG_ADJ_FREED, ADJ + 1) != NULL);
 	assert_non_null(adj_said(&r->rib, MSG_ADJ_FREED, ADJ));
 	assert_int_equal(hop_of(r, ADJ), 0);
 
-	/* And is not written again. */
+	/* The slot is not written again. */
 	ip(r->bed, "neigh replace 192.0.2.9 dev t0 lladdr 02:00:5e:00:53:0c nud reachable");
 	wait_for(r, hop_of(r, host_adj(r, "192.0.2.9")) == hop_to(mac_c));
 	assert_int_equal(hop_of(r, ADJ), 0);
@@ -303,7 +307,7 @@ stale_host_in_use_is_confirmed_and_an_unused_one_is_not(void **state)
 {
 	struct rig *r = rig_up(state);
 
-	/* Two hosts; traffic goes to one of them. */
+	/* There are two hosts. Traffic goes to one of them. */
 	ip(r->bed, "neigh add 192.0.2.7 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
 	ip(r->bed, "neigh add 192.0.2.8 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
 	wait_for(r, host_adj(r, "192.0.2.7") != 0 && host_adj(r, "192.0.2.8") != 0);
@@ -345,7 +349,7 @@ many_hosts_come_and_go(void **state)
 		snprintf(text, sizeof(text), "192.0.2.%d", h);
 		wait_for(r, host_adj(r, text) == 0);
 	}
-	/* Slots are used again: far fewer than hosts there were. */
+	/* Slots are reused: there are far fewer slots than there were hosts. */
 	assert_true(host_adj(r, "2001:db8::77") < r->fib->adj_hosts + ROUNDS * HOSTS);
 	rig_stop(r);
 }
@@ -367,11 +371,13 @@ glean_is_answered_when_the_host_can_be_found(void **state)
 	wait_for(r, n_answers(&r->punt, "192.0.2.9", true) > 0);
 	assert_int_equal(hop_of(r, host_adj(r, "192.0.2.9")), hop_to(mac_b));
 
-	/* Known by now: at once, without asking anybody. */
+	/*
+	 * The neighbor is resolved now: the answer comes at once, without a solicitation.
+	 */
 	r->n_asked = 0;
 	glean(r, "192.0.2.9");
-	wait_for(r,
-		 n_answers(&r->punt, "192.0.2.9", true) == 2); /* three in one, and this */
+	/* Three packets in one answer, and this one. */
+	wait_for(r, n_answers(&r->punt, "192.0.2.9", true) == 2);
 	assert_int_equal(r->n_asked, 0);
 	assert_int_equal(n_answers(&r->punt, NULL, false), 0);
 	rig_stop(r);
@@ -388,7 +394,7 @@ glean_fails_when_the_kernel_gives_up_every_time(void **state)
 
 		glean(r, "192.0.2.9");
 		wait_for(r, n_answers(&r->punt, "192.0.2.9", false) == i);
-		assert_true(now_ms() - start < 3000); /* not by the time limit */
+		assert_true(now_ms() - start < 3000); /* before the time limit */
 	}
 	assert_int_equal(n_answers(&r->punt, NULL, true), 0);
 	rig_stop(r);
@@ -444,9 +450,9 @@ scan_is_answered_whole_and_does_not_touch_the_next_hop(void **state)
 	rig_stop(r);
 }
 
-/* --- the query ------------------------------------------------------------------------ */
+/* --- query ---------------------------------------------------------------------------- */
 
-/* Ask in slices of `max` rows; returns all of them. */
+/* Run the query in slices of `max` rows. Return all rows. */
 static json_t *
 query(struct rig *r, unsigned int max, uint8_t family, unsigned int *n_slices)
 {
@@ -483,7 +489,7 @@ row_of(const json_t *rows, const char *address)
 	json_array_foreach (rows, i, row) {
 		if (strcmp(json_string_value(json_object_get(row, "address")), address) ==
 		    0) {
-			assert_null(found); /* once */
+			assert_null(found); /* each address has one row */
 			found = row;
 		}
 	}

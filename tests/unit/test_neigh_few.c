@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More hosts than there are places for, on the kernel's own neighbor table: who has none has
- * the next one that is given back.
+ * More hosts than places, in the kernel's own neighbor table: a host without a place gets
+ * the next one that is freed.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -18,7 +18,7 @@ host_adj_of(struct rig *r, int h)
 	return host_adj(r, text);
 }
 
-/* Of those from .20 on, the first that has a place: its last octet. */
+/* Return the last octet of the first host from .20 on that has a place. */
 static int
 host_placed(struct rig *r)
 {
@@ -47,7 +47,10 @@ place_given_back_has_the_next_host_at_once(void **state)
 		   "02:00:5e:00:53:0b");
 	wait_for(r, table_state(TABLE_hosts).refused >= 30 - PLACES);
 
-	/* A sweep comes every five seconds: it would help some of them, not all in time. */
+	/*
+	 * A sweep every five seconds would give places to some of them, but not to all in
+	 * time.
+	 */
 	begin = now_ms();
 	for (int i = 0; i < ROUNDS; i++) {
 		unsigned int n = 0;
@@ -59,7 +62,7 @@ place_given_back_has_the_next_host_at_once(void **state)
 		assert_int_equal(n, PLACES);
 	}
 	assert_in_range(now_ms() - begin, 0, 5000 * (ROUNDS - 2));
-	/* Each was refused once. */
+	/* Each of these hosts was refused once. */
 	assert_int_equal(table_state(TABLE_hosts).refused, 30 - PLACES);
 	rig_stop(r);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLANs and neighbors as the kernel tells of them, also when events were missed or are
- * late: here the kernel is a table in the test, for the machine's own may have no VLANs, and
- * loses no event when a test would like it. All in one thread, grace periods by hand.
+ * VLANs and neighbors as the kernel reports them, also when events are late or were lost.
+ * The kernel is a table in the test, because the kernel of this machine may have no VLANs
+ * and loses no event on request. All runs in one thread; the test ends grace periods.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c
@@ -28,7 +28,7 @@ a_vlan_is_found_by_its_tag_until_it_goes(void **state)
 	assert_null(iface_of(VLAN_S_TYPE, 100));
 }
 
-/* One tag, of 802.1Q, and none where the device has nothing to do with tags. */
+/* The device inserts one tag of 802.1Q. It inserts no tag if it cannot. */
 static void
 a_device_that_can_puts_the_tag_in(void **state)
 {
@@ -38,7 +38,8 @@ a_device_that_can_puts_the_tag_in(void **state)
 	add(vlan_of(21, TAP, VLAN_S_TYPE, 101));
 	add(vlan_of(22, 20, VLAN_C_TYPE, 30));
 	round_over();
-	assert_int_equal(device.n_asked_tags, 1); /* at the first VLAN, once and for all */
+	/* The device is asked once, at the first VLAN. */
+	assert_int_equal(device.n_asked_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 0);
 	assert_int_equal(iface_of(VLAN_S_TYPE, 101)->n_written, 1);
@@ -54,7 +55,7 @@ one_that_can_not_leaves_tags_to_software(void **state)
 {
 	device.n_asked_tags = 0;
 	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
-	device.takes_tags = true; /* too late: a VLAN never changes */
+	device.takes_tags = true; /* too late, because a VLAN does not change its tags */
 	add(vlan_of(21, TAP, VLAN_C_TYPE, 101));
 	round_over();
 	assert_int_equal(device.n_asked_tags, 1);
@@ -70,7 +71,10 @@ a_successor_that_is_told_first_keeps_the_tag(void **state)
 	const struct kmon_link was = vlan_of(20, TAP, VLAN_C_TYPE, 100);
 
 	add(was);
-	/* Deleted and made again, unheard: who reads all again hears of what is new first. */
+	/*
+	 * The VLAN was deleted and made again, but the events were lost. A resync reports
+	 * new links first.
+	 */
 	add(vlan_of(21, TAP, VLAN_C_TYPE, 100));
 	del(was);
 	round_over();
@@ -94,7 +98,7 @@ one_that_is_on_another_link_all_at_once_is_ours_no_more(void **state)
 	assert_null(iface_of(VLAN_C_TYPE, 100));
 	iface = fib_iface(fib, ifidx);
 	assert_true(!iface->up && iface->ifindex == 0);
-	/* And back. */
+	/* The VLAN moves back. */
 	v.vlan_on = TAP;
 	tell(&v, false);
 	round_over();
@@ -133,7 +137,10 @@ a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
 	assert_int_equal(device.n_added_macs, 0);
 }
 
-/* Of as many VLANs as there may be, with the kernel's lock held for each: others first. */
+/*
+ * There may be thousands of VLANs, and each call takes the kernel's lock. Therefore other
+ * work comes between the slices.
+ */
 static void
 carriers_are_told_in_slices_and_the_tap_first(void **state)
 {
@@ -157,7 +164,10 @@ carriers_are_told_in_slices_and_the_tap_first(void **state)
 	assert_int_equal(first_state, TAP);
 }
 
-/* All numbers in use: 802.1Q and 802.1ad on the port, then others on the first of those. */
+/*
+ * Return the n-th of as many VLANs as there are numbers: 802.1Q and 802.1ad on the port,
+ * then VLANs on the first of those.
+ */
 static struct kmon_link
 the_nth(unsigned int n)
 {
@@ -193,7 +203,10 @@ vlans_without_a_number_are_counted_and_come_when_others_go(void **state)
 	assert_int_equal(table_state(TABLE_vlans).used, most - (most / 8 + 1) + beyond);
 }
 
-/* Whether packets that wait for a neighbor were told to go on: 1, 0; -1: nothing yet. */
+/*
+ * Return the answer for packets that wait for a neighbor: 1 resolved, 0 failed, -1 no
+ * answer yet.
+ */
 static int
 answer(void)
 {
@@ -206,7 +219,7 @@ answer(void)
 	return resolved;
 }
 
-/* The kernel's word on a neighbor. */
+/* Report the kernel's event of a neighbor. */
 static void
 hear(uint16_t nud, bool gone)
 {
@@ -224,7 +237,10 @@ packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before(void **state)
 	struct msg_neigh *m = msg_new(MSG_GLEAN, sizeof(*m));
 
 	hear(NUD_REACHABLE, false);
-	/* ip neigh flush: it fails, and is gone. A packet comes between the two. */
+	/*
+	 * `ip neigh flush`: the neighbor fails and is removed. A packet comes between these
+	 * two events.
+	 */
 	hear(NUD_FAILED, false);
 	m->ifidx = PORT;
 	m->family = 4;
@@ -234,7 +250,7 @@ packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before(void **state)
 	hear(0, true);
 	assert_int_equal(answer(), -1);
 	neigh.ops->on_round(&neigh);
-	assert_int_equal(n_resolves, 2); /* the first one went with the entry */
+	assert_int_equal(n_resolves, 2); /* the first request ended with the entry */
 	hear(NUD_REACHABLE, false);
 	assert_int_equal(answer(), 1);
 }

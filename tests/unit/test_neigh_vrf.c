@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VRFs as the kernel tells of them: which number and name each has, who is a member, and what
- * a member lends.
+ * VRFs as the kernel reports them: number and name of each, its members, and the addresses
+ * that members use of each other.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c
@@ -21,7 +21,7 @@ vrf_link(uint32_t ifindex, uint32_t table)
 	return l;
 }
 
-/* The port's TAP is a member of it. */
+/* Make the port's TAP a member of this master. */
 static void
 enslave(uint32_t master)
 {
@@ -48,7 +48,7 @@ a_member_is_never_in_main_while_its_master_is_not_known(void **state)
 	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
 	enslave(0);
 	assert_int_equal(vrf_of_port(), 0);
-	/* A bridge is none; nor is a VRF of table main. */
+	/* A bridge is no VRF. A VRF of table main counts as main. */
 	enslave(51);
 	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
 	add(link_of(51, "br0"));
@@ -59,7 +59,10 @@ a_member_is_never_in_main_while_its_master_is_not_known(void **state)
 	round_over();
 }
 
-/* The last word to rib about a VRF: its table, 0 when it is that it went; UINT32_MAX: none. */
+/*
+ * Return the table of the last message to rib about a VRF. 0: it was removed; UINT32_MAX:
+ * there was no message.
+ */
 static char name_said[16];
 
 static uint32_t
@@ -97,14 +100,17 @@ vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
 	assert_int_equal(vrf_of_port(), 2);
 	del(vrf_link(51, 100));
 	assert_int_equal(table_said(), 0);
-	/* As late as can be. */
+	/* A freed number is used again as late as possible. */
 	add(vrf_link(53, 300));
 	enslave(53);
 	assert_int_equal(vrf_of_port(), 3);
 	round_over();
 }
 
-/* What rib was told last of an interface: of which VRF it is the own one; UINT32_MAX: nothing. */
+/*
+ * Return the VRF whose own interface this is, by the last message to rib. UINT32_MAX: there
+ * was no message.
+ */
 static uint32_t
 vrf_said(uint32_t ifindex)
 {
@@ -121,7 +127,7 @@ vrf_said(uint32_t ifindex)
 	return vrf;
 }
 
-/* So that a route may lead to it. */
+/* rib needs this for routes that lead to another VRF. */
 static void
 rib_is_told_which_interface_is_which_vrf(void **state)
 {
@@ -129,11 +135,11 @@ rib_is_told_which_interface_is_which_vrf(void **state)
 	assert_int_equal(vrf_said(50), 1);
 	add(vrf_link(51, 200));
 	assert_int_equal(vrf_said(51), 2);
-	add(vrf_link(52, 254)); /* of table main */
+	add(vrf_link(52, 254)); /* the VRF of table main */
 	assert_int_equal(vrf_said(52), 0);
 	add(link_of(53, "br0"));
 	assert_int_equal(vrf_said(53), 0);
-	/* Another kind of link takes its ifindex, unheard of that it went. */
+	/* Another kind of link takes the ifindex. The deletion was not reported. */
 	add(link_of(50, "vrf50"));
 	assert_int_equal(vrf_said(50), 0);
 	round_over();
@@ -192,7 +198,7 @@ vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
 	round_over();
 }
 
-/* It becomes a member of this VRF, 0: of none. */
+/* Make the link a member of this VRF; 0: of none. */
 static void
 move(struct kmon_link l, uint32_t master)
 {
@@ -215,7 +221,9 @@ who_borrows_an_address_has_one_of_its_own_vrf(void **state)
 	monitor.ops.addr(monitor.ctx, &addr, false);
 	round_over();
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
-	/* IPv4 addresses stay as they are, and are not told anew. */
+	/*
+	 * IPv4 addresses stay when a link moves, and the kernel does not report them again.
+	 */
 	move(one, 50);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->src4, 0xc0000201);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0);

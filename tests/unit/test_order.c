@@ -24,7 +24,7 @@ whole_order(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Keys of which `bits` differ, each word with its place in the lower half. */
+/* Sort keys that differ in `bits`. Each word has its position in the lower half. */
 static void
 sorts(struct rnd *r, uint32_t n, uint64_t bits)
 {
@@ -34,7 +34,7 @@ sorts(struct rnd *r, uint32_t n, uint64_t bits)
 
 	for (uint32_t i = 0; i < n; i++)
 		word[i] = want[i] = (rnd_next(r) & bits) << 32 | i;
-	/* By key, and those with the same in the order that they had. */
+	/* Sorted by key; equal keys keep their order. */
 	qsort(want, n, sizeof(*want), whole_order);
 
 	got = order_by_key(word, spare, n);

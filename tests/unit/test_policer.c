@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets, shares and peers, against a clock that the test turns.
+ * Buckets, shares and peers with a clock that the test sets.
  *
  * link: fpm-dataplane/base/
  */
@@ -16,9 +16,9 @@
 #include "base/policer.h"
 
 #define HZ 2600000000ull
-#define S  (HZ << POLICER_TICK_SHIFT) /* ticks a second */
+#define S  (HZ << POLICER_TICK_SHIFT) /* ticks per second */
 
-/* A bucket of its own: when it is full again, and its rate. */
+/* A bucket: the time at which it is full, and its rate. */
 struct one {
 	_Atomic uint64_t full_at;
 	struct bucket_rate rate;
@@ -45,7 +45,7 @@ a_full_bucket_gives_its_burst_and_no_more(void **state)
 		bucket_rate_set(&b.rate, 1000, burst[i], S);
 		assert_int_equal(taken(&b, 5 * S, burst[i] + 100), burst[i]);
 		assert_false(bucket_has(&b.full_at, &b.rate, 5 * S));
-		/* A thousandth of a second is one packet. */
+		/* One packet every thousandth of a second. */
 		assert_int_equal(taken(&b, 5 * S + S / 1000, 100), 1);
 	}
 }
@@ -92,7 +92,7 @@ the_highest_rate_is_within_a_promille(void **state)
 static void
 a_long_idle_time_fills_the_bucket_once(void **state)
 {
-	/* Years, half of the clock's range, and past the point where it comes round. */
+	/* Years, half of the clock's range, and beyond the wrap of the clock. */
 	static const uint64_t idle[] = {86400 * S, 1ull << 62, (1ull << 63) + S,
 					UINT64_MAX};
 
@@ -165,7 +165,10 @@ threads_together_get_the_rate_of_one(void **state)
 		pthread_create(&thread[i], NULL, grab, &n[i]);
 	for (unsigned int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
-	/* Burst, and five a round: whoever is behind asks with an older clock, for nothing. */
+	/*
+	 * The burst, and five packets per round. A thread that is behind has an older clock
+	 * and gets no packet.
+	 */
 	assert_int_equal(n[0] + n[1] + n[2] + n[3], 100 + 999 * 5);
 }
 
@@ -195,7 +198,7 @@ one_source_has_its_share_and_the_others_the_rest(void **state)
 		assert_int_equal(policer_take(CLASS_icmp, 2 + (uint32_t)i / 5, now),
 				 POLICER_PASS);
 	assert_int_equal(policer_take(CLASS_icmp, 200, now), POLICER_RATE);
-	/* What the class refused was not taken from the share. */
+	/* A packet that the class refuses does not use the share. */
 	set(CLASS_icmp, POLICER_UNLIMITED, 1, 10, 5);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(policer_take(CLASS_icmp, 200, now), POLICER_PASS);
@@ -222,7 +225,7 @@ classes_have_names_and_sane_defaults(void **state)
 		assert_int_equal(punt_class_find(punt_class_info[c].name), c);
 		assert_in_range(conf->rate, 100, 100000);
 		assert_in_range(conf->burst, 100, 10000);
-		/* Nobody alone may fill a class. */
+		/* No single source may fill a class. */
 		assert_in_range(conf->source_rate, 1, conf->rate / 2);
 		assert_in_range(conf->source_burst, 1, conf->burst / 2);
 	}
@@ -267,7 +270,7 @@ a_peer_is_known_until_it_is_forgotten_or_old(void **state)
 	assert_true(peers_know(PEER_BFD, key, 50 + PEER_SECONDS));
 	peers_forget(PEER_BFD, key);
 	assert_false(peers_know(PEER_BFD, key, 71));
-	assert_false(peers_know(PEER_CONTROL, key, 71)); /* each kind has its table */
+	assert_false(peers_know(PEER_CONTROL, key, 71)); /* each kind has its own table */
 }
 
 static void
@@ -290,13 +293,14 @@ the_unproved_never_displace_the_proved(void **state)
 
 	for (uint64_t n = 0; n < 500; n++)
 		peers_learn(PEER_BGP, key_n(n), true, 1000);
-	/* A botnet that connects for real: a hundred times what the table holds. */
+	/* A botnet with real connections: a hundred times the size of the table. */
 	for (uint64_t n = 1000; n < 400000; n++)
 		peers_learn(PEER_BGP, key_n(n), false, 1100);
 	for (uint64_t n = 0; n < 500; n++)
 		known += peers_know(PEER_BGP, key_n(n), 1100);
-	assert_in_range(known, 499, 500); /* five in a set of four is possible, and rare */
-	/* But they take the place of those that have gone. */
+	/* Five of them in one set of four are possible, but rare. */
+	assert_in_range(known, 499, 500);
+	/* New peers take the places of peers that have expired. */
 	peers_learn(PEER_BGP, key_n(500000), false, 1000 + PEER_SECONDS);
 	assert_true(peers_know(PEER_BGP, key_n(500000), 1000 + PEER_SECONDS));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What poptrie promises, one claim a test, small tables written out.
+ * The behavior of poptrie, one claim per test, with small tables as text.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -82,7 +82,7 @@ a_default_route_and_prefixes_can_change_in_one_commit(void **state)
 		stage(pt, "0.0.0.0/0 4, 198.51.100.0/25 -, 203.0.0.0/8 -");
 		commit(pt);
 		answers(pt, "198.51.100.1 4, 203.1.1.1 4");
-		/* What was written out for that commit must not stay behind. */
+		/* The node that was expanded for that commit must not stay. */
 		stage(pt, "0.0.0.0/0 5");
 		commit(pt);
 		answers(pt, "198.51.100.1 5, 203.1.1.1 5");

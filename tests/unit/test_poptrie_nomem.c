@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poptrie when memory runs out: the allocations of a script are made to fail in turn.
- * The call says -ENOMEM, answers stay those of before or (slots published already) after,
- * the same call works once there is memory again, or a later commit, and nothing leaks.
+ * poptrie without memory: each allocation of a script fails in turn. The call returns
+ * -ENOMEM. The answers stay those of before or are already those of after (for published
+ * slots). The same call, or a later commit, succeeds when there is memory again. Nothing
+ * leaks.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 enum { N_ROUTES = 2000, N_COMMITS = 7, MAX_WAITING = 64 };
 
-/* Allocation number `fail_at` fails, counting from 1; 0: none. */
+/* Allocation number `fail_at` fails, counted from 1. 0: none. */
 struct hooks {
 	int calls, fail_at, live;
 	unsigned int keep; /* retired batches that wait; 0: there are no readers */
@@ -95,12 +96,13 @@ a_failed_create_leaves_nothing_behind(void **state)
 	}
 }
 
-/* What one table goes through: batches that make every pool and list grow. */
+/* A sequence of batches that makes each pool and list grow. */
 struct script {
 	bool ip6;
-	bool late; /* what a commit had no memory for is left to the next one */
+	bool late; /* the next commit completes a failed one */
 	struct poptrie *pt;
-	struct oracle *before, *after; /* last good commit, and what is staged */
+	/* Routes of the last good commit, routes that are staged. */
+	struct oracle *before, *after;
 	struct rnd r;
 };
 
@@ -273,7 +275,10 @@ any_allocation_may_fail(void **state)
 	}
 }
 
-/* In a table so small that no pool grows: a new view would hide what was lost in the old. */
+/*
+ * The table is so small that no pool grows: a new view would hide blocks that were lost in
+ * the old one.
+ */
 static void
 a_slot_half_built_leaves_no_block_behind(void **state)
 {
@@ -306,7 +311,9 @@ a_slot_half_built_leaves_no_block_behind(void **state)
 	}
 }
 
-/* Many commits within one grace period, then few: what their lists took is given back. */
+/*
+ * After many commits within one grace period, then few, the memory of their lists is freed.
+ */
 static void
 batches_that_waited_are_not_all_kept(void **state)
 {
@@ -331,14 +338,14 @@ batches_that_waited_are_not_all_kept(void **state)
 	assert_int_equal(h.n_waiting, MAX_WAITING - 1);
 	assert_true(many - few >= 2 * (MAX_WAITING - 4)); /* a batch and its list */
 	reclaim_down_to(&h, pt, 0);
-	/* Chunks of the truth are there to stay. */
+	/* Chunks of the route table are never freed. */
 	assert_in_range(h.live, 1, few + 2 * PT_IDLE);
 	assert_true(many - h.live >= 2 * (MAX_WAITING - 1 - (int)PT_IDLE));
 	poptrie_destroy(pt);
 	assert_int_equal(h.live, 0);
 }
 
-/* A list that a large commit has made long is not kept either. */
+/* A list that a large commit has made long is freed, too. */
 static void
 a_long_list_is_not_kept(void **state)
 {

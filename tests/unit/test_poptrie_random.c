@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poptrie against its naive twin: random tables at every edge, long update sequences, the
- * cursor. The table under test sees both the incremental and the rebuilt way.
+ * poptrie compared with the naive table: random tables at all prefix edges, long update
+ * sequences, the cursor. The tested table changes by increments and by rebuilds.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -21,19 +21,19 @@
 #define STEPS 100000
 #endif
 
-/* A table, its twin, and how wild the random prefixes are. */
+/* A table, its naive counterpart, and the distribution of random prefixes. */
 struct pair {
 	struct poptrie *pt;
 	struct oracle *o;
 	struct rnd r;
 	uint32_t values;
 	unsigned int bytes;
-	unsigned int walks; /* over all nodes, begun by move_blocks() */
+	unsigned int walks; /* complete walks over all nodes, started by move_blocks() */
 };
 
 enum kind { FUSED4, WIDE4, FEW4, IP6, FEW6, N_KINDS };
 
-/* The bulk variant of the next table. */
+/* The variant of bulk lookup of the next table. */
 static enum pt_isa isa;
 
 static struct pair
@@ -62,7 +62,10 @@ pair_free(struct pair *p)
 	oracle_free(p->o);
 }
 
-/* Addresses crowd into few places, so that prefixes nest and share nodes. */
+/*
+ * Return a random prefix. Addresses are in few places, so that prefixes nest and share
+ * nodes.
+ */
 static unsigned int
 random_prefix(struct pair *p, uint8_t *addr)
 {
@@ -109,7 +112,7 @@ same_answer(const struct pair *p, const uint8_t *addr)
 	assert_int_equal(got, want);
 }
 
-/* Inside and one beyond both ends of a prefix. */
+/* Compare the answers inside a prefix and next to both ends. */
 static void
 same_at_edges(struct pair *p, const uint8_t *addr, unsigned int len)
 {
@@ -123,7 +126,7 @@ same_at_edges(struct pair *p, const uint8_t *addr, unsigned int len)
 			same_answer(p, a);
 		}
 	}
-	/* Somewhere within. */
+	/* A random address inside. */
 	memcpy(a, addr, 16);
 	oracle_mask(a, p->bytes, len, false);
 	for (unsigned int i = len; i < p->bytes * 8; i++)
@@ -164,7 +167,7 @@ change(struct pair *p, uint8_t *addr, unsigned int *len)
 	}
 }
 
-/* Remove an existing route: random prefixes seldom hit one. */
+/* Remove an existing route, because random prefixes rarely match one. */
 static void
 remove_one(struct pair *p, uint8_t *addr, unsigned int *len)
 {
@@ -197,7 +200,10 @@ random_tables_agree_at_all_edges(void **state)
 	}
 }
 
-/* Blocks move beside all else; when the walk is over, nothing is where it was to leave. */
+/*
+ * Move blocks beside all other work. When a walk has ended, no block is at a place that it
+ * had to leave.
+ */
 static void
 move_blocks(struct pair *p)
 {
@@ -211,7 +217,10 @@ move_blocks(struct pair *p)
 		p->walks += pt_walk_begin(v, 0);
 }
 
-/* Each commit is checked around what it changed, now and then everywhere. */
+/*
+ * Run random updates. Compare after each commit around the changes, and sometimes
+ * everywhere.
+ */
 static void
 update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 {
@@ -220,13 +229,16 @@ update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 	uint8_t a[64][16];
 	unsigned int len[64];
 
-	p.pt->min_visits = PT_LEVELS + 3; /* so that walks have to go on in the middle */
+	p.pt->min_visits = PT_LEVELS + 3; /* so few that a walk takes several calls */
 	for (uint32_t step = 0; step < steps;) {
 		uint32_t n = rnd_below(&p.r, 20) ? 1 + rnd_below(&p.r, 3)
 						 : 1 + rnd_below(&p.r, 64);
 
 		for (uint32_t i = 0; i < n; i++, step++) {
-			/* Let the table breathe between some hundred and some thousand. */
+			/*
+			 * Let the table shrink and grow between some hundred and some
+			 * thousand routes.
+			 */
 			if (rnd_below(&p.r, 8) < 3 + step / (steps / 4) % 2)
 				remove_one(&p, a[i], &len[i]);
 			else
@@ -268,7 +280,7 @@ a_path_of_host_routes_is_rebuilt_alone(void **state)
 		struct pair p = pair_new(__func__, kind, 30000, false);
 		uint8_t a[16] = {10, 1, 0, 0};
 
-		/* One whole /18 of host routes, all different. */
+		/* A whole /18 of host routes, all different. */
 		for (uint32_t i = 0; i < 16384; i++) {
 			a[2] = (uint8_t)(i >> 8);
 			a[3] = (uint8_t)i;
@@ -342,7 +354,10 @@ all_bulk_variants_agree_for_any_count(void **state)
 	isa = pt_isa_best();
 }
 
-/* Addresses at and around the edges of all prefixes, and others: as many as there is room. */
+/*
+ * Write addresses at and around the edges of all prefixes, and random ones, until `room` is
+ * used.
+ */
 static unsigned int
 edges(struct pair *p, uint32_t *ip4, unsigned int room)
 {
@@ -364,7 +379,7 @@ edges(struct pair *p, uint32_t *ip4, unsigned int room)
 	return n;
 }
 
-/* Keys by turns in two tables: each is answered by its own. */
+/* Look up keys alternately in two tables. Each answer must be that of its own table. */
 static void
 each_agrees(const struct pair *p, const struct pair *q, const uint32_t *ip4, unsigned int n)
 {
@@ -381,8 +396,8 @@ each_agrees(const struct pair *p, const struct pair *q, const uint32_t *ip4, uns
 }
 
 /*
- * Small tables are also lists of ranges, of sixteen or twice or four times as many, or have too
- * many for one: each was there, and each count of keys from 1 to 64 was asked for.
+ * A small table may also be a list of 16, 32 or 64 ranges, or have too many routes for
+ * that. Each kind occurs, and each number of keys from 1 to 64 is looked up.
  */
 static void
 small_tables_agree_as_ranges_or_not(void **state)
@@ -394,7 +409,7 @@ small_tables_agree_as_ranges_or_not(void **state)
 	uint8_t a[16];
 
 	for (int step = 0; step < STEPS / 20; step++) {
-		uint32_t want = (uint32_t)step / 8 % 8 * 8; /* each size for a while */
+		uint32_t want = (uint32_t)step / 8 % 8 * 8; /* each size for some time */
 
 		for (unsigned int i = rnd_below(&p.r, 16); i > 0; i--) {
 			if (p.o->routes < want)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What poptrie costs: slots rebuilt, memory, holes in it, and that the statistics tell so.
+ * The costs of poptrie: rebuilt slots, memory, holes in it. The statistics report them.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -68,7 +68,10 @@ one_commit_rebuilds_a_slot_once(void **state)
 	}
 }
 
-/* More than are remembered one by one, some twice, with what covers their slots. */
+/*
+ * More slots than are remembered one by one, some of them twice, and prefixes that cover
+ * them.
+ */
 static void
 a_large_commit_rebuilds_each_slot_once_too(void **state)
 {
@@ -132,7 +135,10 @@ count_free(void *ctx, void *mem)
 	free(mem);
 }
 
-/* The caller's allocator knows better: all but the room ahead in pools and arena. */
+/*
+ * The statistics agree with the allocator of the test, except for spare room in pools and
+ * arena.
+ */
 static void
 stats_name_all_memory(void **state)
 {
@@ -257,7 +263,9 @@ keep_batch(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 	*first = r;
 }
 
-/* What waits for readers is counted as that, not as nodes and leaves of the table. */
+/*
+ * Replaced blocks are counted as waiting for readers, not as nodes and leaves of the table.
+ */
 static void
 what_was_replaced_is_counted_until_it_is_reclaimed(void **state)
 {
@@ -295,12 +303,12 @@ what_was_replaced_is_counted_until_it_is_reclaimed(void **state)
 	}
 }
 
-/* What may change in a table with holes, one route after the other. */
+/* A table that changes one route at a time, and its replaced blocks. */
 struct churn {
 	struct poptrie *pt;
 	struct rnd r;
 	struct poptrie_retired *first;
-	size_t most; /* blocks that one commit replaced */
+	size_t most; /* largest number of blocks that a commit replaced */
 };
 
 static void
@@ -357,17 +365,18 @@ bytes_used(const struct poptrie *pt, const struct poptrie_stats *st)
 }
 
 /*
- * A few routes keep each page: about the worst that the allocator can be brought to. Commits
- * of one change each close the holes again, none of them at one blow: the view stays, no
- * commit moves more than its piece, and all answers stay.
+ * A few routes remain in each page. This is about the worst state of the allocator. Commits
+ * of one change each close the holes again in small steps: the view stays, no commit moves
+ * more than its part, and all answers stay.
  */
 static void
 holes_are_closed_by_small_pieces(void **state)
 {
 	enum {
+		/* One of 64 routes stays, with its neighbors. */
 		N = 1 << 17,
 		LEFT = 16
-	}; /* of 64 routes in turn, one and its neighbors stay */
+	};
 
 	for (int kind = 0; kind < 3; kind++) {
 		struct churn c = {.r = rnd_seeded(__func__)};
@@ -384,7 +393,7 @@ holes_are_closed_by_small_pieces(void **state)
 			assert_int_equal(poptrie_add(c.pt, nth_prefix(i), len, 1 + i % 99),
 					 0);
 		commit(c.pt);
-		c.pt->min_visits = 0; /* holes first: */
+		c.pt->min_visits = 0; /* make holes first */
 		for (uint32_t i = 0; i < N; i++)
 			if (i / 4 % LEFT)
 				assert_int_equal(poptrie_del(c.pt, nth_prefix(i), len), 0);
@@ -420,7 +429,7 @@ holes_are_closed_by_small_pieces(void **state)
 	}
 }
 
-/* Routes that come and go at random for long: what lies idle stays less than what is used. */
+/* Routes change at random for a long time. Unused memory stays smaller than used memory. */
 static void
 holes_stay_bounded_under_churn(void **state)
 {

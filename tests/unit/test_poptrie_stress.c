@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One writer, readers beside it. At generation g every test prefix is there or not by a
- * pure function of g, with a value of g, so that a reader can tell which tables would have
- * given an answer. It knows the generations that were published before and begun after its
- * lookup; any other answer fails. How old the answers were is shown as a histogram.
+ * One writer and several readers at the same time. A pure function of the generation g
+ * decides which test prefixes exist and their values, so that a reader knows which
+ * generations give an answer. It also knows the generations that were published before its
+ * lookup and begun after it. Any other answer is a failure. A histogram shows the age of
+ * the answers.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <pthread.h>
@@ -24,7 +25,7 @@ enum { COMMITS = 2500 };
 #endif
 enum { READERS = 2, PLACES = 48, PLACES_FEW = 16, LEVELS = 6, AGES = 8, KEYS = 64 };
 
-/* Nested prefixes at each place; level 0 is the default route, the same for all. */
+/* Nested prefixes at each place. Level 0 is the default route, which all places share. */
 static const unsigned int lens4[LEVELS] = {0, 10, 17, 22, 27, 32};
 static const unsigned int lens6[LEVELS] = {0, 12, 23, 40, 64, 128};
 
@@ -45,8 +46,9 @@ struct stress {
 };
 
 /*
- * Only some prefixes change from one generation to the next: those shorter than a direct
- * slot in the even ones, for which leaves change in place, and the default in all.
+ * Return the epoch of a prefix. Only some prefixes change from one generation to the next:
+ * prefixes shorter than a direct slot change in even generations, so that leaves change in
+ * place. The default route changes in all.
  */
 static uint32_t
 epoch(uint32_t gen, unsigned int place, unsigned int level)
@@ -57,7 +59,7 @@ epoch(uint32_t gen, unsigned int place, unsigned int level)
 	return (gen + place * 7 + level * 3) / (2 + (place + level) % 5);
 }
 
-/* Value of a prefix at a generation, 0 when it is not there. */
+/* Return the value of a prefix in a generation, or 0 if it does not exist. */
 static uint32_t
 value_at(uint32_t gen, unsigned int place, unsigned int level)
 {
@@ -65,14 +67,14 @@ value_at(uint32_t gen, unsigned int place, unsigned int level)
 
 	if (level == 0)
 		place = 0;
-	/* A quarter of the places have one prefix, and often but the default. */
+	/* A quarter of the places have one prefix, or only the default route. */
 	else if (level != 3 && place / 4 % 4 == 3)
 		return 0;
 	e = epoch(gen, place, level);
 	h = (e * 2654435761u) ^ (place * 40503u + level * 97u);
 	if ((h >> 9) % 3 == 0)
 		return 0;
-	/* Past half of the run, values need 32-bit leaves. */
+	/* In the second half of the run values need 32-bit leaves. */
 	return 1 + (h >> 5) % 32000 + (gen > COMMITS / 2 ? 1000000u * (h & 1) : 0);
 }
 
@@ -81,7 +83,7 @@ place_addr(bool ip6, unsigned int place, uint8_t *a)
 {
 	memset(a, 0, 16);
 	if (ip6) {
-		/* Places at both sides of 2000::/3, some sharing slots. */
+		/* Places on both sides of 2000::/3; some share slots. */
 		a[0] = place % 3 == 0 ? 0xfd : 0x20;
 		a[1] = (uint8_t)(place / 4);
 		a[15] = (uint8_t)place;
@@ -94,7 +96,7 @@ place_addr(bool ip6, unsigned int place, uint8_t *a)
 	}
 }
 
-/* The answer that the table of a generation gives at a place. */
+/* Return the answer of a generation at a place. */
 static uint32_t
 answer_at(bool ip6, uint32_t gen, unsigned int place)
 {
@@ -103,7 +105,7 @@ answer_at(bool ip6, uint32_t gen, unsigned int place)
 
 	place_addr(ip6, place, a);
 	for (unsigned int level = LEVELS; level-- > 0;) {
-		/* Places that share a prefix: the first of them owns it. */
+		/* If places share a prefix, the first of them owns it. */
 		for (unsigned int p = 0; p <= place; p++) {
 			uint32_t v;
 			uint8_t m[16];
@@ -123,7 +125,7 @@ answer_at(bool ip6, uint32_t gen, unsigned int place)
 	return 0;
 }
 
-/* Owner of (place, level), so that each prefix has one. */
+/* True if this place owns (place, level). Each prefix has one owner. */
 static bool
 owns(bool ip6, unsigned int place, unsigned int level)
 {
@@ -141,7 +143,10 @@ owns(bool ip6, unsigned int place, unsigned int level)
 	return true;
 }
 
-/* answers[gen][place], filled once a kind: readers must not be slowed by the oracle. */
+/*
+ * answers[gen][place], computed once for each kind, because the oracle would make readers
+ * slow.
+ */
 static uint32_t answers[COMMITS + 1][PLACES];
 
 struct reader_arg {
@@ -256,14 +261,16 @@ write_generation(struct stress *s, uint32_t gen)
 		}
 	}
 	atomic_store(&s->begun, gen);
-	if (gen % 16 == 1) /* blocks move under the readers, too */
+	if (gen % 16 == 1) /* blocks move while readers read */
 		pt_walk_begin(pt_view(s->pt), 0);
 	assert_int_equal(poptrie_commit(s->pt), 0);
 	atomic_store(&s->done, gen);
 	reclaim_passed(s, false);
 }
 
-/* Returns commits behind which readers had a list of ranges. */
+/*
+ * Run the stress. Return the number of commits behind which readers had a list of ranges.
+ */
 static unsigned int
 stress(bool ip6, enum pt_layout layout, bool small)
 {
@@ -314,7 +321,7 @@ stress(bool ip6, enum pt_layout layout, bool small)
 static void
 ipv4_readers_see_only_tables_that_were(void **state)
 {
-#ifndef __SANITIZE_THREAD__ /* which cannot see 16-byte accesses */
+#ifndef __SANITIZE_THREAD__ /* TSan does not support 16-byte accesses */
 	stress(false, PT_FUSED, false);
 #endif
 }
@@ -331,7 +338,7 @@ ipv6_readers_see_only_tables_that_were(void **state)
 	stress(true, PT_WIDE, false);
 }
 
-/* Most of its generations are few ranges. */
+/* Most generations of this table fit a few ranges. */
 static void
 readers_of_small_tables_do_too(void **state)
 {

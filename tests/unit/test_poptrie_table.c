@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real full tables, at all prefix edges and one beyond, and a real update stream. The data
- * are not part of the project: without ../shared/data the tests are skipped.
+ * Real full tables at all prefix edges, and a real update stream. The data is not part of
+ * the project. Without it the tests are skipped.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -16,12 +16,12 @@
 
 #define DATA "../shared/data/"
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 13 }; /* check a part of the edges only: sanitizers are slow */
+enum { EVERY = 13 }; /* check a part of the edges, because sanitizers are slow */
 #else
 enum { EVERY = 1 };
 #endif
 
-/* A line reader over xzcat; skips the test when the file or the tool is not there. */
+/* Read lines of an xz file. Skip the test if the file or the tool does not exist. */
 static FILE *
 open_table(const char *name)
 {
@@ -82,7 +82,7 @@ load(const char *name, bool ip6, enum pt_layout layout, uint32_t values)
 	return t;
 }
 
-/* Edges of every n-th prefix, through the bulk and the single lookups. */
+/* Compare the edges of every n-th prefix by bulk and single lookups. */
 static void
 edges_agree(struct loaded *t, uint32_t every)
 {
@@ -169,7 +169,7 @@ a_full_ipv6_table_agrees_at_all_edges(void **state)
 	unload(&t);
 }
 
-/* Commits of 1 to 32 changes from a live feed, and the table at the end. */
+/* Commits of 1 to 32 changes of a recorded feed, and the table at the end. */
 static void
 a_real_update_stream_agrees(void **state)
 {

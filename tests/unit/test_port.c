@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What threads ask of a running device, the device played here: its calls stand before those
- * of DPDK's library.
+ * Calls of threads to a running device. The test defines the functions of DPDK itself; they
+ * take precedence over the library.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/nic.c
  * link: fpm-dataplane/port/nicd_client.c fpm-dataplane/port/fanout.c
@@ -24,12 +24,12 @@
 #include "port/nic.h"
 #include "port/port.h"
 
-/* So long a call stays inside, in case another one comes. */
+/* A call takes this long, so that others can come meanwhile. */
 #define INSIDE_NS 20000000
 
 static atomic_int inside, most;
 static int link_status;
-static int vlan_offloads; /* RTE_ETH_VLAN_..., or -errno: it refuses */
+static int vlan_offloads; /* RTE_ETH_VLAN_..., or -errno if the device refuses */
 
 static int
 inside_for_a_while(void)
@@ -124,7 +124,10 @@ change_mac(void *port)
 	return NULL;
 }
 
-/* All four at once, of two ports. Returns how many were inside together at most. */
+/*
+ * Make all four calls at once, for two ports. Return the largest number of calls at the
+ * same time.
+ */
 static int
 ask_all(struct port *a, struct port *b)
 {
@@ -154,7 +157,7 @@ devices_do_not_wait_for_each_other(void **state)
 	struct port a = {.port_id = 0}, b = {.port_id = 1};
 	int together = 0;
 
-	/* One core may run them one after the other, now and then. */
+	/* On one core they sometimes run one after the other. */
 	for (unsigned int i = 0; i < 50 && together < 2; i++)
 		together = ask_all(&a, &b);
 	assert_int_equal(together, 2);
@@ -171,7 +174,7 @@ the_link_is_what_the_device_says(void **state)
 	assert_false(port_link_up(&port));
 }
 
-/* Others that offer it do so in software, or at a price. */
+/* Other drivers insert tags in software or at a cost. */
 static void
 tags_are_the_devices_where_that_is_tried(void **state)
 {

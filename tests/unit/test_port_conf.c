@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What of the configuration a port is opened with.
+ * The parts of the configuration with which a port is opened.
  *
  * link: fpm-dataplane/manage/port_conf.c
  */
@@ -60,7 +60,7 @@ cores_of_a_port_are_its_queues_unless_queues_are_given(void **state)
 	assert_int_equal(port_conf_from_config(&conf, &cp, 4).n_rxq, 0);
 }
 
-/* An option that the device lacks makes no difference. */
+/* An option has no effect if the device lacks the feature. */
 static void
 other_options_count_where_the_device_has_them(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of ports that are refused late: who serves which queue is as before, whatever had
- * been done, and when memory runs out at any point of it. Devices are played here.
+ * Changes of ports that are refused late: all queues are served as before, whatever had
+ * been done, also when memory runs out at any point. The test plays the devices.
  *
  * link: fpm-dataplane/manage/reload_ports.c
  * link: fpm-dataplane/manage/rxq_assign.c
@@ -23,8 +23,8 @@
 
 #define N_FWD 3
 
-static int
-	n_until_none; /* allocations that rxq_set.c still gets; < 0: as many as it likes */
+/* Allocations that still succeed in rxq_set.c; < 0: all. */
+static int n_until_none;
 
 static void *
 scarce(size_t bytes)
@@ -46,10 +46,10 @@ static struct {
 	struct rxq_assign rxq_assign;
 	struct hotplug h;
 	uint64_t n_sleeps;
-	bool once_was; /* the device "once" has been closed: it does not open again */
+	bool once_was; /* the device "once" has been closed and does not open again */
 } t;
 
-/* --- what reload_ports.c calls ------------------------------------------------------------ */
+/* --- functions that reload_ports.c calls -------------------------------------------------- */
 
 void
 port_rxq(const struct port *port, uint16_t queue, struct rxq *q)
@@ -130,7 +130,7 @@ hotplug_unstore(const char *tap)
 {
 }
 
-/* --- the rig ------------------------------------------------------------------------------ */
+/* --- rig ---------------------------------------------------------------------------------- */
 
 static int
 setup(void **state)
@@ -159,7 +159,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* One more port in a configuration, its cores auto. */
+/* Add a port to a configuration. Its cores are auto. */
 static struct config_port *
 with_port(struct config *conf, const char *tap, const char *device, unsigned int n_rxq)
 {
@@ -179,7 +179,7 @@ with_cores(struct config_port *cp, unsigned int n, unsigned int cpu)
 		cp->core[q] = cpu;
 }
 
-/* "a 1 2 3|b 1 2 -|": the CPU of each queue of each port of `conf` that is there. */
+/* Return the CPU of each queue of each existing port of `conf`: "a 1 2 3|b 1 2 -|". */
 static const char *
 served(const struct config *conf, char *buf)
 {
@@ -211,7 +211,7 @@ start(const struct config *conf)
 	assert_int_equal(reload_ports(&t.h, &nothing, conf, why, sizeof(why)), 0);
 }
 
-/* --- the tests ---------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------- */
 
 static void
 what_a_forwarder_served_once_needs_no_memory_again(void **state)
@@ -315,14 +315,15 @@ a_device_that_does_not_come_leaves_the_others_queues_where_they_were(void **stat
 	with_port(&now, "b", "nic", 2);
 	with_port(&now, "c", "nic", 3);
 	start(&now);
-	/* Not as they would be dealt now: c is moved by hand. */
+	/* c is moved by hand, so that an assignment now would give another result. */
 	with_cores(&now.port[2], 3, 1);
 	assert_int_equal(
 		rxq_assign_move(&t.rxq_assign, hotplug_find(&t.h, "c"), &now.port[2]), 0);
 	now.port[2].n_core = 0;
 	served(&now, before);
 	next = now;
-	strcpy(next.port[1].device, "none"); /* its old one comes back, and is dealt anew */
+	/* The old device comes back, and its queues are assigned again. */
+	strcpy(next.port[1].device, "none");
 
 	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
 
@@ -338,7 +339,7 @@ a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
 	now.n_port = next.n_port = 0;
 	with_port(&now, "a", "nic", 1);
 	start(&now);
-	with_port(&now, "b", "once", 1); /* configured, not there */
+	with_port(&now, "b", "once", 1); /* configured, but the device does not exist */
 	next = now;
 	strcpy(next.port[1].device, "nic");
 	with_port(&next, "c", "none", 1);
