@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes: what FPM says, which source wins, what a forwarder then sees.
+ * Routes: the messages of FPM, the source that wins, the paths of forwarders.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -15,7 +15,7 @@ a_route_by_nexthop_id_is_seen_after_one_round(void **state)
 
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_route(g, "203.0.113.0/24", 7);
-	rig_go(g); /* a gateway that is new takes neigh's answer and a second round */
+	rig_go(g); /* a new gateway needs the answer of neigh and a second round */
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_flush_batch(g);
 	assert_seen(g, "198.51.100.9", "none");
@@ -207,7 +207,8 @@ a_gateway_without_interface_goes_where_its_subnet_is(void **state)
 
 	rig_addr(g, 11, "10.0.0.254/24", false);
 	assert_seen(g, "203.0.113.1", "10.0.0.1@1");
-	rig_addr(g, 12, "10.0.0.253/24", false); /* two links: nobody can say */
+	/* The subnet is on two links, so the interface is unknown. */
+	rig_addr(g, 12, "10.0.0.253/24", false);
 	assert_seen(g, "203.0.113.1", "unresolved");
 	rig_addr(g, 11, "10.0.0.254/24", true);
 	assert_seen(g, "203.0.113.1", "10.0.0.1@2");
@@ -224,7 +225,7 @@ kernel_routes_without_gateway_are_ignored_with_gateway_taken(void **state)
 	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
 	rig_route_inline(g, "10.2.0.0/16", NULL, 11);
 	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
-	rig_route(g, "10.3.0.0/16", 4711); /* never announced: FRR 10.3 */
+	rig_route(g, "10.3.0.0/16", 4711); /* never announced, as by FRR 10.3 */
 	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
 	rig_route_inline(g, "10.4.0.0/16", "192.0.2.1", 11);
 	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
@@ -294,7 +295,7 @@ a_long_round_commits_in_between(void **state)
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_go(g);
 	rig_routes(g, RIB_COMMIT_EVENTS + 200, 7);
-	/* Not one round has ended. */
+	/* No round has ended. */
 	assert_seen(g, "10.0.0.1", "192.0.2.1@1");
 	rig_free(g);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The audit finds what is broken on purpose, and nothing else; repair mends it.
+ * The audit finds exactly the differences that the test makes. A repair removes them.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* All rows of one audit, the last of which says what was checked. */
+/* Return all rows of an audit. The last row has the numbers of checked objects. */
 static json_t *
 audit(struct rig *g, bool repair)
 {
@@ -47,7 +47,10 @@ break_it(struct rig *g, enum query_break what, const char *prefix)
 	rig_settle(g);
 }
 
-/* Nested routes of both families behind ids, groups, inline hops and none. */
+/*
+ * Nested routes of both families by ids, by groups, by inline next hops, and without a next
+ * hop.
+ */
 static struct rig *
 with_routes(void)
 {
@@ -111,7 +114,7 @@ next_hops_that_are_not_the_ribs_are_found_and_mended(void **state)
 {
 	struct rig *g = with_routes();
 
-	/* One way, and several. */
+	/* A single next hop, and a group. */
 	break_it(g, BREAK_GROUP, "198.51.100.0/24");
 	break_it(g, BREAK_GROUP, "10.0.0.0/16");
 	assert_seen(g, "198.51.100.7", "blackhole");
@@ -131,7 +134,7 @@ a_lost_route_is_not_the_fibs_fault(void **state)
 	break_it(g, BREAK_ROUTE, "198.51.100.0/24");
 	assert_seen(g, "198.51.100.7", "unreachable");
 	assert_int_equal(n_different(g, false), 0);
-	break_it(g, BREAK_ROUTE, "198.51.100.0/24"); /* nothing there any more */
+	break_it(g, BREAK_ROUTE, "198.51.100.0/24"); /* the route no longer exists */
 	break_it(g, BREAK_TABLE, "192.0.2.0/30");
 	rig_free(g);
 }
@@ -145,7 +148,7 @@ more_differences_than_a_slice_holds_are_all_told(void **state)
 
 	for (unsigned int i = 0; i < 300; i++) {
 		if (i % 97 < 16)
-			continue; /* one prefix for several i */
+			continue; /* several i give the same prefix */
 		snprintf(text, sizeof(text), "2001:db8:%x::/%u", i, 32 + i % 97);
 		break_it(g, BREAK_TABLE, text);
 		n++;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real streams of FRR, as octets through frame cutter, decoder, queue and RIB, against what
- * their decode in text says that they mean (capture_model.c). Also cut in two at every octet
- * of the first 4 KiB, octet by octet, and in random pieces with grace periods in between.
+ * Recorded streams of FRR as octets through frame cutter, decoder, queue and RIB. The
+ * result is compared with the model of their decode in text (capture_model.c). The streams
+ * are also cut in two at every octet of the first 4 KiB, fed octet by octet, and fed in
+ * random pieces with grace periods in between.
  *
- * NAME.bin and NAME.txt are looked for in $SHARED/fpm-captures and ../shared/fpm-captures;
- * without them all is skipped.
+ * NAME.bin and NAME.txt are in the folder $SHARED/fpm-captures. Without it all tests are
+ * skipped.
  *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
@@ -27,12 +28,15 @@
 
 #define CUT_BYTES 4096u
 #ifdef __SANITIZE_ADDRESS__
-#define CUT_STEP 13u /* each capture at another phase: still every kind of place */
+/* Each capture starts at another offset, so that all kinds of places are cut. */
+#define CUT_STEP 13u
 #else
 #define CUT_STEP 1u
 #endif
 
-/* The lab of the captures: p1 to p4 are ifindex 2 to 5. One more is no port of ours. */
+/*
+ * The lab of the captures: p1 to p4 are ifindex 2 to 5. One more link is no port of ours.
+ */
 static const struct cm_link lab[] = {
 	{2, 1, true, {"10.0.1.1/24", "2001:db8:1::1/64"}},
 	{3, 2, true, {"10.0.2.1/24", "2001:db8:2::1/64"}},
@@ -81,7 +85,7 @@ feed(struct stream *s, const uint8_t *p, size_t len)
 	rig_go(s->g);
 }
 
-/* One capture from its first octet to its last, in pieces that end at `cut`, on a new rig. */
+/* Feed a capture in two pieces, cut at `cut`, to a new rig. */
 static void
 feed_in_two(struct rig *g, const struct capture *c, size_t cut)
 {
@@ -113,7 +117,10 @@ every_capture_leads_to_what_its_decode_says(void **state)
 		feed_in_two(g, c, c->len);
 		assert_rig_is(g, &m, c->name);
 		routes += m.n_route;
-		/* Rule 8: zebra says nothing of this, and the rest goes on. */
+		/*
+		 * Rule 8: zebra sends nothing when a link changes, and the other routes
+		 * stay.
+		 */
 		for (unsigned int at = 0; at < N_LAB; at++) {
 			set_link(g, &m, at, false);
 			assert_rig_is(g, &m, c->name);
@@ -128,8 +135,9 @@ every_capture_leads_to_what_its_decode_says(void **state)
 }
 
 /*
- * Where the octets were cut decides about rounds, and so about commits; the rib must come to
- * the same. The fingerprint saves the model for where it is needed: to say what is wrong.
+ * The cuts decide when rounds and commits happen. The RIB must have the same content in the
+ * end. The fingerprint makes the comparison fast; the model is only used to name a
+ * difference.
  */
 static void
 cut_in_two_at_every_octet_it_is_the_same(void **state)
@@ -211,7 +219,7 @@ in_random_pieces_with_links_that_flap_it_is_the_same(void **state)
 		for (size_t at = 0, n; at < c->len; at += n) {
 			n = 1 + rnd_below(&r, rnd_below(&r, 2) ? 40 : 1500);
 			n = n > c->len - at ? c->len - at : n;
-			/* Sometimes several reads come to one round. */
+			/* Sometimes several reads come before one round. */
 			assert_int_equal(stream_feed(&s, c->bin + at, n), 0);
 			if (rnd_below(&r, 3) > 0)
 				rig_go(g);
@@ -231,8 +239,9 @@ in_random_pieces_with_links_that_flap_it_is_the_same(void **state)
 }
 
 /*
- * 01 to 17 are one connection; the listener went away and came back (18); nexthop ids were
- * switched off (19 to 25). After each the state is what all decodes so far come to.
+ * Captures 01 to 17 are one connection. Before 18 the listener went away and came back. 19
+ * to 25 are without next-hop ids. After each capture the state is that of all decodes so
+ * far.
  */
 static void
 a_lab_day_of_reconnects_ends_as_its_decodes_say(void **state)
@@ -266,7 +275,7 @@ a_lab_day_of_reconnects_ends_as_its_decodes_say(void **state)
 			feed(&s, c->bin, c->len);
 			read_capture(&m, c);
 			rig_settle(g);
-			/* In the middle of a replay nothing that was known is gone. */
+			/* During a replay no known route is removed. */
 			if (replay) {
 				assert_true(g->rib->session.replaying);
 				rig_later(g, 10);
@@ -283,7 +292,9 @@ a_lab_day_of_reconnects_ends_as_its_decodes_say(void **state)
 	}
 }
 
-/* FRR 8.4 sends a replace as two messages of one frame: no cut ever shows the gap. */
+/*
+ * FRR 8.4 sends a replace as two messages in one frame. No cut shows the time between them.
+ */
 static void
 replaces_of_a_live_stream_are_never_seen_half_done(void **state)
 {
@@ -296,7 +307,7 @@ replaces_of_a_live_stream_are_never_seen_half_done(void **state)
 		struct rig *g;
 		struct stream s;
 
-		/* DEL of this key at octet 8 of the frame, NEW of it behind. */
+		/* The DEL of this key is at octet 8 of the frame, the NEW follows. */
 		if (strstr(c->name, "07-ecmp4") == NULL || c->name[3] != '8')
 			continue;
 		g = lab_rig();
@@ -306,7 +317,7 @@ replaces_of_a_live_stream_are_never_seen_half_done(void **state)
 		rig_settle(g);
 		assert_seen(g, "198.51.100.1", "10.0.4.9@4");
 		stream_open(&s, g);
-		s.announced = true; /* of the session that the route is from */
+		s.announced = true; /* this is the session of the route */
 		for (size_t at = 0; at < c->len; at++) {
 			feed(&s, c->bin + at, 1);
 			rig_settle(g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a daemon that died was taught, in the next one: restored, reconciled by the replay,
- * and refused when anything is wrong with it.
+ * The routes of a daemon that died, in the next daemon: restored, compared with the replay,
+ * and refused if the checkpoint is damaged or does not fit.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  */
@@ -50,7 +50,7 @@ a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
 	uint64_t writes = g->rib->count.trie_writes;
 
 	rig_session(g, 100);
-	rig_hop(g, 1007, "192.0.2.1", 11); /* numbers may differ, contents count */
+	rig_hop(g, 1007, "192.0.2.1", 11); /* ids may differ; only the content counts */
 	rig_route(g, "198.51.100.0/24", 1007);
 	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
 	rig_go(g);
@@ -83,7 +83,7 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 
 	ckpt_teach(g);
 	rig_del(g, "198.51.100.0/24");
-	rig_hop(g, 7, "192.0.2.3", 11); /* late binding: no route is touched */
+	rig_hop(g, 7, "192.0.2.3", 11); /* late binding: no route changes */
 	rig_route(g, "2001:db8:77::/48", 7);
 	rig_go(g);
 	rig_settle(g);
@@ -113,7 +113,10 @@ a_restart_of_zebra_is_told_from_a_reconnect(void **state)
 	rig_free(g);
 }
 
-/* Said by fpm (FPM_ZEBRA), for the next daemon's fpm; over two ends, the second without a word. */
+/*
+ * fpm reports zebra's port id and its hold (FPM_ZEBRA), and the fpm of the next daemon gets
+ * them. The test ends two daemons; the second one gets no report.
+ */
 static void
 who_zebra_is_and_its_hold_are_kept(void **state)
 {
@@ -130,7 +133,7 @@ who_zebra_is_and_its_hold_are_kept(void **state)
 		assert_int_equal(fpm_status.old_nl_pid, 300);
 		assert_int_equal(fpm_status.old_held_until_s, 4711);
 	}
-	rig_session(g, 300); /* it is in, and the one that was known */
+	rig_session(g, 300); /* the known zebra is connected */
 	rig_go(g);
 	assert_false(g->rib->session.restarted);
 	g = rig_begun(ckpt_of_killed(g), NETNS);
@@ -139,7 +142,7 @@ who_zebra_is_and_its_hold_are_kept(void **state)
 	rig_free(g);
 }
 
-/* --- wrong ones --------------------------------------------------------------------------- */
+/* --- checkpoints that are refused --------------------------------------------------------- */
 
 static struct ckpt_route *
 nth(struct ckpt *c, unsigned int n)
@@ -168,18 +171,18 @@ other_versions_places_and_times_are_refused(void **state)
 	refused(fd, NETNS + 1, boottime_ms(), "interfaces of another namespace");
 	refused(fd, NETNS, boottime_ms() + 61000, "too old");
 	refused(fd, NETNS, c->head->alive_ms - 61000, "too old");
-	/* A predecessor goes on writing after its successor has looked at the clock. */
+	/* A predecessor still writes after its successor has read the clock. */
 	ckpt_free(ckpt_open(dup(fd), NETNS, c->head->alive_ms - 1, 60000, &why));
 	assert_null(why);
 	c->head->layout++;
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
-	c->head->layout -= 2; /* what VRFs were not in */
+	c->head->layout -= 2; /* a layout without VRFs */
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout++;
 	c->head->attempts = 3;
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	c->head->attempts = 0;
-	rib_checkpoint_reset_attempts(fd, 0); /* that never read it */
+	rib_checkpoint_reset_attempts(fd, 0); /* as after a start that did not read it */
 	assert_int_equal(c->head->attempts, 0);
 	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
@@ -201,10 +204,11 @@ three_starts_that_crash_are_enough(void **state)
 	}
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	assert_int_equal(rib_checkpoint_attempts(fd), 3);
-	rib_checkpoint_reset_attempts(
-		fd, 3); /* that one, for another reason: it has not read it */
+	/* The start that crashed for another reason did not read the checkpoint. */
+	rib_checkpoint_reset_attempts(fd, 3);
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
-	rib_checkpoint_reset_attempts(fd, 2); /* the one before had another reason */
+	/* The start before it crashed for another reason. */
+	rib_checkpoint_reset_attempts(fd, 2);
 	ckpt_free(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_null(why);
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
@@ -224,14 +228,14 @@ a_file_of_another_size_is_refused(void **state)
 	}
 	assert_int_equal(ftruncate(fd, st.st_size + 1), 0);
 	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
-	/* The right size, and nothing in it any more. */
+	/* The right size, but the content is lost. */
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(ftruncate(fd, st.st_size), 0);
 	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	close(fd);
 }
 
-/* It was smaller, and nothing behind its layout is where it is now. */
+/* An older version was smaller and had other fields behind the layout number. */
 static void
 an_older_version_is_told_from_garbage_whatever_its_size(void **state)
 {
@@ -278,14 +282,17 @@ each_octet_of_the_header_counts(void **state)
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high[CKPT_MAIN] = 2;
 	refused(fd, NETNS, boottime_ms(), "damaged routes");
-	/* Over memory that was never written: reading it would cost seconds and gigabytes. */
+	/*
+	 * A number of records that were never written: reading them would cost seconds and
+	 * gigabytes.
+	 */
 	c->head->route_high[CKPT_MAIN] = 60000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high[CKPT_MAIN] = high;
 	c->head->hop_high += 1000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->hop_high -= 1000000;
-	c->head->route_high[CKPT_OTHER] = 1; /* where none was ever written */
+	c->head->route_high[CKPT_OTHER] = 1; /* this array was never written */
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high[CKPT_OTHER] = 0;
 	c->head->n_routes[CKPT_OTHER] = 2;
@@ -355,7 +362,8 @@ kills_between_two_stores_cost_a_record_at_most(void **state)
 	struct ckpt *c = ckpt_opened(fd);
 	struct rig *g;
 
-	nth(c, 1)->crc = 0; /* as ckpt_put_route() leaves it in its middle */
+	/* As ckpt_put_route() leaves it when it is killed in the middle. */
+	nth(c, 1)->crc = 0;
 	c->head->n_routes[CKPT_MAIN]--;
 	ckpt_free(c);
 	g = rig_begun(fd, NETNS);
@@ -380,8 +388,11 @@ a_slot_half_written_has_its_old_content(void **state)
 	ckpt_put_slot(c, 5, &two, 0);
 	memcpy(first, &c->hop[1], sizeof(first));
 	two.v[0].ifindex = 9;
-	ckpt_put_slot(c, 5, &two, 0); /* ways 3 and 4 */
-	/* Before its last steps: the old set is there, of the new one the first. */
+	ckpt_put_slot(c, 5, &two, 0); /* next hops 3 and 4 */
+	/*
+	 * The state before the last steps: the old set exists, and the first next hop of
+	 * the new set.
+	 */
 	memcpy(&c->hop[1], first, sizeof(first));
 	memset(&c->hop[4], 0, sizeof(c->hop[4]));
 
@@ -398,13 +409,13 @@ a_slot_half_written_has_its_old_content(void **state)
 	free(got.v);
 }
 
-/* Any order of changes, killed anywhere: what is there is what was there last. */
+/* Random changes, killed at any point: the checkpoint has the last routes. */
 static void
 random_changes_are_all_there(void **state)
 {
 	enum { N = 300 };
 	struct rnd r = {20261121};
-	/* Of main and of another table, by the same numbers. */
+	/* The same numbers in main and in another table. */
 	uint32_t route[CKPT_PARTS][N + 1] = {0}, slot[N + 1] = {0};
 	struct ckpt *c = ckpt_new(NETNS);
 	struct nh_list ways = {0};
@@ -471,7 +482,7 @@ random_changes_are_all_there(void **state)
 	ckpt_free(c);
 }
 
-/* Written in any order, read in that of the tries; each once. */
+/* Routes are written in any order and read in the order of the tries, each once. */
 static void
 routes_are_read_by_address(void **state)
 {
@@ -526,7 +537,7 @@ none_is_kept_where_nobody_keeps_it(void **state)
 	assert_null(g->rib->ckpt);
 	rig_free(g);
 
-	g = rig_new(); /* and where it is turned off, one that is there is not used */
+	g = rig_new(); /* a checkpoint that exists is not used when the feature is off */
 	checkpoint_begin(g->rib, taught());
 	assert_int_equal(g->rib->count.restore_refused, 1);
 	assert_int_equal(g->rib->count.restored, 0);

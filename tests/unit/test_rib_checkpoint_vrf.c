@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes of VRFs, and of other tables, in a checkpoint: by the kernel's number of their table,
- * for a VRF's own number is given anew.
+ * Routes of VRFs and of other tables in a checkpoint. They have the kernel's table id,
+ * because the number of a VRF changes with each start.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c
  */
@@ -11,12 +11,14 @@
 
 #include "base/clock.h"
 
-/* Tables: red's, which fits rtm_table; blue's, which does not; one that is no VRF's. */
+/*
+ * Tables: that of red fits rtm_table, that of blue does not, the third belongs to no VRF.
+ */
 #define RED    100
 #define BLUE   2000
 #define NO_VRF 55
 
-/* Main, and the same prefixes in other tables. */
+/* Teach routes of main, and the same prefixes in other tables. */
 static int
 taught_tables(void)
 {
@@ -47,7 +49,7 @@ routes_of_vrfs_are_in_force_when_the_kernel_has_named_their_tables(void **state)
 	assert_int_equal(g->rib->table_counts.n_zebra[0] + g->rib->table_counts.n_zebra[1],
 			 3);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
-	/* In another order than before: other numbers. */
+	/* The VRFs come in another order and get other numbers. */
 	rig_vrf(g, 1, BLUE, "blue");
 	rig_vrf(g, 2, RED, "red");
 	rig_settle(g);
@@ -95,7 +97,10 @@ a_replay_confirms_routes_of_vrfs_and_sweeps_the_rest(void **state)
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.131@2");
 	assert_seen_in(g, 2, "2001:db8:77::1", "none");
-	/* What no VRF has any more nobody would say again, nor withdraw. */
+	/*
+	 * zebra neither sends nor withdraws routes of a table without a VRF, so they were
+	 * removed.
+	 */
 	assert_int_equal(g->rib->tables.other.n, 2);
 	rig_free(g);
 }
@@ -127,7 +132,7 @@ changes_in_vrfs_are_mirrored_and_labels_are_not(void **state)
 	rig_free(g);
 }
 
-/* A right record, CRC and all, of a table that cannot be there. */
+/* Write a valid record, with its CRC, of a table that cannot be in this array. */
 static void
 table_is_refused(int fd, unsigned int part, uint32_t table)
 {

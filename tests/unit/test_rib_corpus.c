@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The corpus of the fuzzer, played once by any compiler: what was found stays found, and the
- * RIB is sound after each input. Also the invariants themselves: a rib that is not sound
- * must not pass for one.
+ * Run the corpus of the fuzzer once, with any compiler: inputs that found a fault still
+ * pass, and the RIB is consistent after each input. The invariants are tested, too: they
+ * must find a RIB that is not consistent.
  *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
@@ -23,7 +23,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_end(void);
 
-/* Hex digits to octets, in place. Returns how many. */
+/* Convert hex digits to octets in place. Return their number. */
 static size_t
 unhex(char *line)
 {
@@ -52,7 +52,8 @@ play_file(const char *path)
 			continue;
 		n = unhex(line);
 		assert_int_not_equal(n, 0);
-		input = malloc(n); /* as long as it is: a look behind it is seen */
+		/* Exact size: the sanitizer sees a read beyond the end. */
+		input = malloc(n);
 		assert_non_null(input);
 		memcpy(input, line, n);
 		assert_int_equal(LLVMFuzzerTestOneInput(input, n), 0);
@@ -110,10 +111,10 @@ what_is_not_sound_is_seen(void **state)
 	nh = nh_find(g->rib, 3);
 	s = slot_at(&g->rib->slots, nh->slot);
 
-	s->refs++; /* a reference forgotten */
+	s->refs++; /* a reference too many */
 	assert_false(is_sound(g));
 	s->refs--;
-	nh->slot = 0; /* an id that lost its slot */
+	nh->slot = 0; /* an id without its slot */
 	assert_false(is_sound(g));
 	nh->slot = s->number;
 	g->rib->adjs.v[s->leg[0].adj].refs++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is not known yet changes nothing yet: a commit waits for neigh's word on a new next
- * hop, a replayed route for the object it names.
+ * Routes wait for missing information: a commit waits for the answer of neigh about a new
+ * next hop, a replayed route waits for its next-hop object.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -10,7 +10,7 @@
 #define NET "198.51.100.0/24"
 #define DST "198.51.100.9"
 
-/* --- a new next hop -------------------------------------------------------------------- */
+/* --- new next hop ---------------------------------------------------------------------- */
 
 static void
 a_new_next_hop_is_used_when_neigh_has_answered(void **state)
@@ -49,7 +49,7 @@ late_binding_waits_too_and_for_all_members(void **state)
 	assert_seen(g, DST, "192.0.2.1@1");
 	rig_ready(g, "192.0.2.2", 11);
 	assert_seen(g, DST, "192.0.2.1@1");
-	rig_ready(g, "192.0.2.2", 11); /* said twice counts once */
+	rig_ready(g, "192.0.2.2", 11); /* a second answer counts once */
 	assert_seen(g, DST, "192.0.2.1@1");
 	rig_ready(g, "192.0.2.129", 12);
 	assert_seen(g, DST, "192.0.2.129@2*2048 192.0.2.2@1*2048");
@@ -137,7 +137,7 @@ a_lost_link_is_left_before_the_next_route_is_looked_at(void **state)
 	rig_group(g, 20, 2, 1, 1, 2, 1);
 	rig_route(g, NET, 20);
 	rig_settle(g);
-	rig_group(g, 20, 1, 2, 1); /* applied, not committed */
+	rig_group(g, 20, 1, 2, 1); /* applied, but not committed */
 	rig_flush_batch(g);
 	down->ifindex = 12;
 	down->ifidx = 2;
@@ -175,7 +175,7 @@ a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever(void **stat
 	rig_free(g);
 }
 
-/* --- a replayed route ------------------------------------------------------------------ */
+/* --- replayed route -------------------------------------------------------------------- */
 
 static struct rig *
 replaying(void)
@@ -205,7 +205,7 @@ a_replayed_route_keeps_its_way_until_its_id_is_known(void **state)
 	rig_settle(g);
 	assert_seen(g, DST, "192.0.2.1@1");
 	assert_int_equal(g->rib->count.trie_writes, writes);
-	rig_hop(g, 7, "192.0.2.129", 12); /* and it follows the id now */
+	rig_hop(g, 7, "192.0.2.129", 12); /* the route follows the id now */
 	rig_settle(g);
 	assert_seen(g, DST, "192.0.2.129@2");
 	rig_free(g);
@@ -290,7 +290,7 @@ a_session_that_dies_in_between_forgets_what_waited(void **state)
 	rig_settle(g);
 	rig_session_down(g);
 	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.2", 11); /* another 7 */
+	rig_hop(g, 7, "192.0.2.2", 11); /* another object with id 7 */
 	rig_settle(g);
 	assert_seen(g, DST, "192.0.2.1@1");
 	assert_int_equal(rig_summary_int(g, "stale"), 1);
@@ -304,10 +304,10 @@ outside_of_a_replay_an_unknown_id_is_what_it_is(void **state)
 
 	rig_hop(g, 1, "192.0.2.1", 11);
 	rig_route(g, NET, 1);
-	rig_route(g, "203.0.113.0/24", 8); /* new: no way to keep */
+	rig_route(g, "203.0.113.0/24", 8); /* a new route has no old next hop to keep */
 	rig_settle(g);
 	assert_seen(g, "203.0.113.1", "unresolved");
-	rig_route(g, NET, 7); /* understood once in this session */
+	rig_route(g, NET, 7); /* was announced once in this session */
 	rig_settle(g);
 	assert_seen(g, DST, "unresolved");
 	rig_free(g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * zebra is told of each route once, after the forwarders have it.
+ * zebra gets one acknowledgement of each route, after the forwarders have it.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -28,7 +28,10 @@ rig_with_feedback(void)
 	return with_feedback(rig_two_ports());
 }
 
-/* What was said since the last call, a blank behind each: "198.51.100.0/24 !10.0.0.0/8 ". */
+/*
+ * Return the acknowledgements since the last call, a blank behind each: "198.51.100.0/24
+ * !10.0.0.0/8 ".
+ */
 static const char *
 said(struct rig *g)
 {
@@ -119,7 +122,7 @@ what_cannot_be_forwarded_has_failed(void **state)
 	rig_free(g);
 }
 
-/* --- no room --------------------------------------------------------------------------- */
+/* --- full tables ----------------------------------------------------------------------- */
 
 static void
 a_route_that_is_refused_has_failed(void **state)
@@ -167,14 +170,14 @@ a_route_without_an_adjacency_has_failed(void **state)
 	rig_settle(g);
 	assert_int_equal(table_state(TABLE_adjacencies).refused, 1);
 	assert_string_equal(said(g), "198.51.100.0/24 !203.0.113.0/24 ");
-	/* A dead link is no lack of room. */
+	/* A route whose link is down has not failed. */
 	rig_link(g, 12, 2, false);
 	rig_route(g, "198.51.100.0/24", 8);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
-	/* Room again: zebra hears of it without asking. */
+	/* There is room again: zebra gets acknowledgements without asking. */
 	rig_link(g, 12, 2, true);
-	rig_sentinel(g); /* not during a replay */
+	rig_sentinel(g); /* no longer a replay */
 	rig_del(g, "11.0.0.0/32");
 	rig_settle(g);
 	rig_settle(g);
@@ -189,7 +192,7 @@ a_route_without_a_group_has_failed(void **state)
 	uint32_t n = g->rib->slots.n;
 	struct msg *m;
 
-	g->rib->slots.n = FIB_GROUP_MAX; /* all are given out */
+	g->rib->slots.n = FIB_GROUP_MAX; /* all slots are in use */
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_int_equal(table_state(TABLE_groups).refused, 1);
@@ -199,7 +202,10 @@ a_route_without_a_group_has_failed(void **state)
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
-	/* Others may have found none: when there is room again, zebra says all again. */
+	/*
+	 * Other routes may have found no slot either. When there is room again, rib asks
+	 * zebra for a replay.
+	 */
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);
 	m = worker_take(&g->fpm);
@@ -210,7 +216,7 @@ a_route_without_a_group_has_failed(void **state)
 	rig_free(g);
 }
 
-/* How many of the acknowledgements in `text` say so. */
+/* Return the number of acknowledgements in `text` that report success or failure. */
 static unsigned int
 count(const char *text, bool failed)
 {
@@ -230,7 +236,8 @@ nobody_is_asked_for_routes_again_at_the_end(void **state)
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
 	g->rib->slots.refused = true;
-	g->rib->stopping = true; /* fpm's mailbox goes before ours is read to the end */
+	/* The fpm thread ends before rib has handled its mailbox. */
+	g->rib->stopping = true;
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);
 	assert_null(worker_take(&g->fpm));
@@ -261,7 +268,7 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 			if (bulk == 0)
 				rig_go(g);
 		}
-		rig_route(g, "2001:db8::/32", 7); /* its trie has memory */
+		rig_route(g, "2001:db8::/32", 7); /* this trie has memory */
 		rig_settle(g);
 		assert_non_null(strstr(said(g), " 2001:db8::/32 "));
 		rig_route(g, "198.51.100.0/24", 7);
@@ -270,7 +277,10 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 		assert_int_equal(failed, 1);
 		assert_true(g->rib->count.commit_nomem + g->rib->count.route_nomem > 0);
 
-		/* In step again: all are told, once, when the replay is over. */
+		/*
+		 * The tries are complete again: all routes are acknowledged once, when the
+		 * replay has ended.
+		 */
 		rig_no_memory = false;
 		rig_settle(g);
 		rig_settle(g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups: buckets by weight, resilience, members that die and come back.
+ * Groups: buckets by weight, resilience, members that fail and come back.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -10,7 +10,7 @@
 
 #include "rib/group.h"
 
-/* Fill members with weights; returns log2 of the bucket count. */
+/* Fill members with weights. Return log2 of the number of buckets. */
 static unsigned int
 plan(struct bucket_member *m, uint32_t n, const uint32_t *weight)
 {
@@ -196,7 +196,8 @@ link_loss_takes_members_out_at_once_and_link_up_brings_them_back(void **state)
 	struct rig *g = three_ways();
 	uint64_t writes = g->rib->count.trie_writes;
 
-	rig_addr(g, 11, "192.0.2.126/25", true); /* so that no connected prefix moves */
+	/* Removed so that no connected prefix changes. */
+	rig_addr(g, 11, "192.0.2.126/25", true);
 	rig_addr(g, 11, "2001:db8:1::ff/64", true);
 	writes = g->rib->count.trie_writes;
 	rig_link(g, 11, 1, false);
@@ -244,7 +245,8 @@ when_all_neighbors_fail_all_stay_so_that_packets_retry(void **state)
 	rig_alive(g, "192.0.2.129", 12, false);
 	assert_seen(g, "198.51.100.1",
 		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
-	rig_link(g, 12, 2, false); /* no link is worse than no answer */
+	/* A link that is down is worse than a neighbor that fails. */
+	rig_link(g, 12, 2, false);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1*2752 192.0.2.2@1*1344");
 	rig_free(g);
 }

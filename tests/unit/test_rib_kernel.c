@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says: own addresses, connected subnets, and who wins over whom.
+ * Events of the kernel: own addresses, connected subnets, and precedence between sources.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -76,8 +76,8 @@ a_subnet_whose_link_is_down_gives_way_to_zebras_route(void **state)
 {
 	struct rig *g = rig_two_ports();
 
-	rig_route_inline(g, "192.0.2.0/25", "192.0.2.200",
-			 12); /* OSPF, around the other way */
+	/* OSPF sends a route around the link that is down. */
+	rig_route_inline(g, "192.0.2.0/25", "192.0.2.200", 12);
 	rig_go(g);
 	assert_seen(g, "192.0.2.1", "onlink@1");
 	rig_link(g, 11, 1, false);
@@ -146,7 +146,7 @@ addresses_go_with_their_interface(void **state)
 	assert_seen(g, "192.0.2.126", "none");
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.254", "local");
-	rig_addr(g, 11, "192.0.2.126/25", true); /* late word: no harm */
+	rig_addr(g, 11, "192.0.2.126/25", true); /* a late event does no harm */
 	assert_int_equal(g->rib->own.high - g->rib->own.unused.n, 2);
 	rig_settle(g);
 	assert_null(rib_link_find(&g->rib->links, 11));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables as small as the file says (`limits:`): what is refused, what then comes in, and a
- * checkpoint that holds more than its successor has room for.
+ * Tables with limits of the configuration (`limits:`): refused routes, routes that come in
+ * later, and a checkpoint with more routes than its successor has room for.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  */
@@ -59,7 +59,7 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	g = rig_two_ports();
 	g->rib->conf.fpm = &g->fpm;
 	rig_session(g, 100);
-	before = g->rib->tables.main.n; /* addresses and subnets of our own */
+	before = g->rib->tables.main.n; /* our own addresses and subnets */
 	assert_in_range(before, 1, 20);
 	teach(g, 0, 41 - before);
 	assert_int_equal(table_state(TABLE_routes).used, 40);
@@ -71,7 +71,7 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	assert_seen(g, text, "192.0.2.1@1");
 	snprintf(text, sizeof(text), "11.0.%u.1", 40 - before);
 	assert_seen(g, text, "none");
-	/* What is there may change, and own addresses have room always. */
+	/* Existing routes may change. Own addresses always have room. */
 	rig_route_inline(g, nth(text, 0), "192.0.2.129", 12);
 	rig_addr(g, 11, "203.0.113.1/24", false);
 	rig_settle(g);
@@ -95,11 +95,11 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	teach(g, 40 - before, 41 - before);
 	snprintf(text, sizeof(text), "11.0.%u.1", 40 - before);
 	assert_seen(g, text, "192.0.2.1@1");
-	assert_false(is_asked_to_say_all_again(g)); /* once */
+	assert_false(is_asked_to_say_all_again(g)); /* zebra is asked once */
 	rig_free(g);
 }
 
-/* Routes by as many gateways. */
+/* Teach `n` routes, each by a gateway of its own. */
 static void
 teach_ways(struct rig *g, unsigned int n)
 {
@@ -137,7 +137,7 @@ groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
 	assert_true(table_state(TABLE_groups).refused > 0);
 	assert_seen(g, "11.0.0.1", "192.0.2.1@1");
 	assert_seen(g, "11.0.99.1", "unresolved");
-	/* Own addresses and subnets have room always. */
+	/* Own addresses and subnets always have room. */
 	rig_link(g, 13, 3, true);
 	rig_addr(g, 13, "203.0.113.1/24", false);
 	rig_settle(g);
@@ -164,7 +164,9 @@ own_subnets_take_no_room_of_groups(void **state)
 	assert_int_equal(table_state(TABLE_groups).used, 64);
 	assert_seen(g, "11.0.63.1", "192.0.2.64@1");
 	assert_seen(g, "11.0.64.1", "unresolved");
-	/* Those that go make room, whatever the subnets have. */
+	/*
+	 * Deleted routes make room for groups, whatever number of slots the subnets have.
+	 */
 	for (unsigned int i = 0; i < 8; i++)
 		rig_del(g, nth(text, i));
 	rig_settle(g);
@@ -172,7 +174,10 @@ own_subnets_take_no_room_of_groups(void **state)
 	rig_free(g);
 }
 
-/* A way without a neighbor is small; under an id, which may mean anything next, it is not. */
+/*
+ * A next hop without a neighbor uses no group, because it is small. An id uses a group,
+ * because it may get any content.
+ */
 static void
 an_orphan_is_counted_as_what_it_becomes(void **state)
 {
@@ -181,8 +186,8 @@ an_orphan_is_counted_as_what_it_becomes(void **state)
 
 	rig_limit(TABLE_groups, 64);
 	g = rig_begun(-1, NETNS);
-	rig_link(g, 13, 3,
-		 true); /* without an address, whose subnet would be the same way */
+	/* The link has no address, because its subnet would have the same next hop. */
+	rig_link(g, 13, 3, true);
 	rig_session(g, 100);
 	rig_route_inline(g, "11.0.0.0/24", NULL, 13);
 	rig_settle(g);
@@ -200,7 +205,7 @@ an_orphan_is_counted_as_what_it_becomes(void **state)
 	assert_int_equal(table_state(TABLE_groups).used, 1);
 	assert_int_equal(g->rib->count.adopted, 1);
 
-	/* And back, when zebra uses ids no more. */
+	/* zebra no longer uses ids. */
 	rig_session(g, 300);
 	rig_route_inline(g, "11.0.0.0/24", NULL, 13);
 	rig_settle(g);
@@ -209,7 +214,7 @@ an_orphan_is_counted_as_what_it_becomes(void **state)
 	rig_free(g);
 }
 
-/* Such routes of a daemon that has ended. */
+/* Return the checkpoint of a daemon that had `n` such routes. */
 static int
 left_behind(unsigned int n)
 {
@@ -220,7 +225,10 @@ left_behind(unsigned int n)
 	return ckpt_of_killed(g);
 }
 
-/* FPM's thread is not there yet, as here; and whoever connects to it says all by itself. */
+/*
+ * zebra is not asked, because the fpm thread has not started. A zebra that connects sends
+ * all routes anyway.
+ */
 static void
 nobody_is_asked_for_what_a_checkpoint_had_too_much(void **state)
 {
@@ -235,7 +243,7 @@ nobody_is_asked_for_what_a_checkpoint_had_too_much(void **state)
 	rig_free(g);
 }
 
-/* How many of those are forwarded. */
+/* Return the number of these routes that are forwarded. */
 static unsigned int
 n_forwarded(struct rig *g, unsigned int n)
 {
@@ -268,13 +276,13 @@ a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void *
 		assert_int_equal(g->rib->count.restored + g->rib->count.restore_lost, 100);
 		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
 		assert_true(table_state(smaller[i].table).refused > 0);
-		/* And so when zebra says all again. */
+		/* The same after a replay. */
 		rig_session(g, 100);
 		teach_ways(g, 100);
 		rig_sentinel(g);
 		rig_settle(g);
 		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
-		/* The other way: what is larger takes all of it. */
+		/* A daemon with larger tables restores all routes of its checkpoint. */
 		fd = ckpt_of_killed(g);
 		rig_limits = NULL;
 		g = rig_begun(fd, NETNS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A route's MTU (RTAX_MTU): it is in the path that packets take, it is the route's alone.
+ * The MTU of a route (RTAX_MTU) is in the path of its packets. It does not affect other
+ * routes.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -105,7 +106,9 @@ all_ways_of_a_route_have_it(void **state)
 	rig_free(g);
 }
 
-/* What leads to another VRF has two: the one there, and the one of the route to it. */
+/*
+ * A route to another VRF has two MTUs: that of the route and that of the route in the VRF.
+ */
 static void
 of_two_look_ups_the_smaller_one_counts(void **state)
 {

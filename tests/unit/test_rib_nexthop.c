@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nexthop ids: late binding, any order, deletes, and slots that outlive a session.
+ * Next-hop ids: late binding, any order, deletions, and slots that live longer than a
+ * session.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -216,7 +217,7 @@ two_ids_of_one_session_never_share_a_slot(void **state)
 	rig_free(g);
 }
 
-/* 1000 routes over two groups and a singleton; ids start at `base`. */
+/* Send 1000 routes over two groups and one single next hop. Ids start at `base`. */
 static void
 full_feed(struct rig *g, uint32_t base)
 {
@@ -242,7 +243,7 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	poptrie_stats(g->fib->copy[0].pt4, &before);
 
 	rig_session(g, 200);
-	full_feed(g, 3); /* 42 was the group; 42 means nothing now, 5 is the group */
+	full_feed(g, 3); /* 42 was the group; now 5 is the group, and 42 is unused */
 	rig_settle(g);
 	poptrie_stats(g->fib->copy[0].pt4, &after);
 	assert_int_equal(g->rib->count.trie_writes, writes);
@@ -252,7 +253,7 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	assert_int_equal(g->rib->contents.n_orphans, 0);
 	assert_int_equal(g->rib->table_counts.stale, 0);
 
-	/* Adopted means followed: the new id binds late. */
+	/* The new id of an adopted slot binds late. */
 	rig_hop(g, 3, "192.0.2.2", 11);
 	rig_go(g);
 	assert_seen(g, "10.0.0.1", "192.0.2.2@1");
@@ -323,7 +324,7 @@ the_last_word_of_a_session_stays_in_force_after_it(void **state)
 	rig_settle(g);
 	rig_hop(g, 7, "192.0.2.129", 12);
 	rig_session_down(g);
-	rig_session(g, 200); /* all in one batch: no round in between */
+	rig_session(g, 200); /* all in one batch, without a round in between */
 	rig_settle(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
 	rig_free(g);
@@ -342,7 +343,7 @@ an_old_id_with_a_new_meaning_does_not_bend_old_routes(void **state)
 	rig_hop(g, 7, "192.0.2.129", 12);
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_settle(g);
-	/* Not replayed yet: as it was. */
+	/* Not replayed yet: the route is as before. */
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	assert_seen(g, "203.0.113.1", "192.0.2.129@2");
 	rig_route(g, "198.51.100.0/24", 7);
@@ -383,7 +384,7 @@ leaving_nexthop_ids_for_inline_hops_rewrites_no_prefix(void **state)
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_settle(g);
 	writes = g->rib->count.trie_writes;
-	rig_session(g, 100); /* "no fpm use-next-hop-groups" */
+	rig_session(g, 100); /* as with "no fpm use-next-hop-groups" */
 	rig_route_inline(g, "198.51.100.0/24", "192.0.2.1", 11);
 	rig_settle(g);
 	assert_int_equal(g->rib->count.trie_writes, writes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any order of messages about different things ends in the same forwarding.
+ * Any order of messages about different objects gives the same forwarding.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/oracle.c
  */
@@ -10,15 +10,15 @@
 
 #include "oracle.h"
 
-#define N_ID     10u /* singletons 1..10 */
-#define N_GROUP  6u  /* groups 20..25 */
+#define N_ID     10u /* single next hops 1 to 10 */
+#define N_GROUP  6u  /* groups 20 to 25 */
 #define N_ROUTE  40u
-#define N_LINK   4u /* ifindex 11..14; 14 is no port */
+#define N_LINK   4u /* ifindex 11 to 14; 14 is no port */
 #define N_STREAM (N_ID + N_GROUP + N_ROUTE + N_LINK + N_LINK)
 #define N_STEP   4u /* of each stream, in order */
 #define N_PROBE  64u
 
-/* Step `step` of stream `s`: what it says depends on these two and the seed alone. */
+/* Send step `step` of stream `s`. Its content depends only on these two and the seed. */
 static void
 say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
 {
@@ -28,9 +28,8 @@ say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
 	rnd_next(&r);
 	if (s < N_ID) {
 		if (step < N_STEP - 1 && rnd_below(&r, 4) == 0) {
-			rig_nh_del(
-				g,
-				s + 1); /* and comes again: the last step never deletes */
+			/* The id comes again, because the last step never deletes. */
+			rig_nh_del(g, s + 1);
 			return;
 		}
 		snprintf(gw, sizeof(gw), "10.255.%u.%u", rnd_below(&r, N_LINK) + 1,
@@ -48,7 +47,7 @@ say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
 	}
 	s -= N_GROUP;
 	if (s < N_ROUTE) {
-		/* Nested, so that deletes uncover something. */
+		/* Nested prefixes, so that a deletion uncovers another route. */
 		snprintf(text, sizeof(text), "10.%u.%u.0/%u", s % 4, s / 4 * 16,
 			 s < 4 ? 16 : 20 + s % 3);
 		switch (rnd_below(&r, 6)) {
@@ -60,8 +59,8 @@ say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
 				       rnd_below(&r, 2) ? RTN_BLACKHOLE : RTN_PROHIBIT);
 			break;
 		case 2:
-			rig_route_inline(g, text, "10.255.2.9",
-					 0); /* by the connected subnet */
+			/* The interface is that of the connected subnet. */
+			rig_route_inline(g, text, "10.255.2.9", 0);
 			break;
 		case 3:
 			rig_route_inline(g, text, "10.255.1.1", 11 + rnd_below(&r, N_LINK));
@@ -89,7 +88,10 @@ say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
 	rig_addr(g, 11 + s, text, rnd_below(&r, 3) == 0);
 }
 
-/* The ways of a destination without their shares: those depend on history, by design. */
+/*
+ * Return the next hops of a destination without their shares, which depend on history by
+ * design.
+ */
 static void
 ways_of(const struct rig *g, const char *dst, char *out, size_t size)
 {
@@ -114,7 +116,7 @@ probe(uint32_t i, char *dst, size_t size)
 		snprintf(dst, size, "10.%u.%u.9", i % 4, i / 4 * 16 & 255);
 }
 
-/* Interleave the streams at random; rounds and grace periods at random places. */
+/* Interleave the streams at random. Rounds and grace periods also come at random. */
 static struct rig *
 run(uint64_t seed, struct rnd *r, bool in_order)
 {
@@ -129,7 +131,10 @@ run(uint64_t seed, struct rnd *r, bool in_order)
 			do {
 				s = rnd_below(r, N_STREAM);
 			} while (at[s] == N_STEP);
-		/* An interface's addresses go with it: their order is the kernel's. */
+		/*
+		 * The addresses of an interface are deleted with it, so their order is that
+		 * of the kernel.
+		 */
 		if (s >= N_STREAM - N_LINK && at[s - N_LINK] < N_STEP)
 			s -= N_LINK;
 		say(g, seed, s, at[s]++);
@@ -191,7 +196,8 @@ everything_withdrawn_leaves_nothing_behind(void **state)
 		rig_settle(g);
 		assert_int_equal(g->rib->tables.n_main[0], 0);
 		assert_int_equal(g->rib->tables.n_main[1], 1); /* the sentinel */
-		assert_int_equal(g->rib->slots.n, 2); /* its, and the permanent one */
+		/* The slot of the sentinel, and the permanent slot. */
+		assert_int_equal(g->rib->slots.n, 2);
 		assert_int_equal(g->rib->adjs.n, 0);
 		assert_int_equal(g->n_watch, g->n_unwatch);
 		assert_int_equal(g->rib->nhs.n, 0);

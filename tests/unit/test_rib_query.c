@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers to the ui: rows as dist/openapi.yaml has them, in slices.
+ * Answers to ui: rows as in dist/openapi.yaml, in slices.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -225,7 +225,7 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 		n += json_array_size(q->rows);
 		json_decref(q->rows);
 		q->rows = NULL;
-		/* The last one shown goes away. */
+		/* The last listed route is deleted. */
 		rig_del(g, rig_net(slice * 10 + 9));
 		rig_settle(g);
 	}
@@ -263,7 +263,7 @@ groups_are_listed_with_their_routes(void **state)
 	rig_free(g);
 }
 
-/* State, gateway and users of each; a group is none. */
+/* State, gateway and users of each next hop. A group is no next hop. */
 static void
 nexthops_are_listed_by_id_with_their_users(void **state)
 {
@@ -300,7 +300,7 @@ nexthops_are_listed_by_id_with_their_users(void **state)
 	assert_int_equal(num(rows, 4, "nexthop_id"), 30);
 	assert_string_equal(str(rows, 4, "state"), "unresolved");
 	json_decref(rows);
-	/* A group that goes, and one that another content replaces, use it no longer. */
+	/* A deleted group, and a group whose content is replaced, no longer use it. */
 	rig_group(g, 20, 1, 8, 1);
 	rig_nh_del(g, 21);
 	rig_link(g, 12, 2, true);

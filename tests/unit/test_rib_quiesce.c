@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checkpoint while a successor reads it, and a successor that has too little memory.
+ * The checkpoint while a successor reads it, and a successor with too little memory.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  */
@@ -20,7 +20,7 @@ quiesce(struct rig *g, _Atomic bool *done)
 	rib_on_msg(g->rib, &m->m);
 }
 
-/* In the middle of a replay that has less, with all that it leaves out still to be swept. */
+/* In a replay with fewer routes; the missing routes are not swept yet. */
 static void
 nothing_moves_under_a_successor(void **state)
 {
@@ -32,7 +32,8 @@ nothing_moves_under_a_successor(void **state)
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.3", 11);
 	rig_route(g, "198.51.100.0/24", 7);
-	rig_route(g, "203.0.113.128/25", 7); /* nobody's slot after the next commit */
+	/* The old slot is unused after the next commit. */
+	rig_route(g, "203.0.113.128/25", 7);
 	rig_sentinel(g);
 	rig_flush_batch(g);
 	quiesce(g, &done);
@@ -51,7 +52,10 @@ nothing_moves_under_a_successor(void **state)
 	rig_free(g);
 }
 
-/* In the round of the message itself: no route is touched, so only its next hop tells. */
+/*
+ * In the round of the message itself. No route changes, so only the changed next hop is a
+ * sign of it.
+ */
 static void
 what_zebra_said_last_is_known_to_a_successor(void **state)
 {
@@ -70,7 +74,7 @@ what_zebra_said_last_is_known_to_a_successor(void **state)
 	rig_free(g);
 }
 
-/* There was none: groups that nobody names any more are no more in it either. */
+/* The successor did not take over: the checkpoint has no groups that are no longer used. */
 static void
 a_checkpoint_that_rested_is_whole_after_it(void **state)
 {
@@ -80,7 +84,7 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 
 	ckpt_teach(g);
 	slots = g->rib->ckpt->head->n_slots;
-	rig_route(g, "203.0.113.128/25", 7); /* the last of its slot */
+	rig_route(g, "203.0.113.128/25", 7); /* the last route of its old slot */
 	rig_flush_batch(g);
 	quiesce(g, &done);
 	rig_settle(g);
@@ -91,7 +95,7 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 	ckpt_free(ckpt_opened(ckpt_of_killed(g)));
 }
 
-/* Returns what its thread says when it begins. */
+/* Return the result of the thread's init function. */
 static int
 begun_poor(int fd, bool successor)
 {
@@ -110,7 +114,10 @@ begun_poor(int fd, bool successor)
 	return rc;
 }
 
-/* While another forwards by all of them it does not begin; alone it does what it can. */
+/*
+ * A successor does not start without memory for all routes, because its predecessor
+ * forwards by all of them. A daemon without a predecessor starts with the routes that fit.
+ */
 static void
 part_of_the_routes_is_nothing_to_take_over_with(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What readers may still hold stays as it is until their grace period is over; and what
- * happens when memory is out. The test thread is an online QSBR reader itself: as long as it
- * does not say so, no grace period ends.
+ * Data that readers may hold stays unchanged until their grace period has ended. Also: no
+ * memory. The test thread is an online QSBR reader: no grace period ends until it reports a
+ * quiescent state.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -77,7 +77,7 @@ an_old_block_of_buckets_stays_readable_until_readers_are_done(void **state)
 	assert_true(group_word_is_block(word));
 	bucket = group_word_buckets(word);
 	rig_link(g, 11, 1, false);
-	/* AddressSanitizer watches this one. */
+	/* AddressSanitizer checks these reads. */
 	for (unsigned int i = 0; i < 1u << group_word_log2(word); i++)
 		assert_int_equal(path_kind(bucket[i]), PATH_ADJ);
 	rig_settle(g);
@@ -186,7 +186,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	assert_true(log_said("rib: table is full table=adjacencies") > 0);
 	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
 	assert_seen(g, "11.0.4.9", "down");
-	/* Another route by a gateway that has none needs none of its own. */
+	/* Another route by a gateway without an adjacency needs no adjacency of its own. */
 	rig_route_inline(g, "12.0.0.0/24", "10.0.4.9", 11);
 	rig_settle(g);
 	assert_seen(g, "12.0.0.1", "down");
@@ -203,7 +203,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	rig_free(g);
 }
 
-/* --- memory runs out in a trie ------------------------------------------------------- */
+/* --- no memory for a trie ------------------------------------------------------------ */
 
 static void
 feed(struct rig *g, unsigned int from, unsigned int to, uint32_t id)
@@ -256,8 +256,8 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 	rib_round(g->rib);
 	assert_true(g->rib->count.route_nomem + g->rib->count.commit_nomem > 0);
 	assert_true(log_said("rib: out of memory in=") > said);
-	rib_round(g->rib);    /* nor does it spin */
-	feed(g, 0, 30000, 8); /* replaced meanwhile, some of them never in */
+	rib_round(g->rib);    /* it does not loop either */
+	feed(g, 0, 30000, 8); /* some of the replaced routes never were in the trie */
 	feed(g, 30000, 40000, 0);
 	rig_flush_batch(g);
 	rib_round(g->rib);
@@ -297,7 +297,7 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 	}
 	rig_no_memory = true;
 	feed(g, 20000, 60000, 8); /* until it fails */
-	feed(g, 0, 20000, 8);     /* the last routes of id 7 go */
+	feed(g, 0, 20000, 8);     /* removes the last routes of id 7 */
 	rig_flush_batch(g);
 	rib_round(g->rib);
 	assert_true(g->rib->resync.due || g->rib->pending.staged[0]);

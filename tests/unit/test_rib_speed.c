@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Figures, printed and not judged: a full table in, the same again, a restarted zebra, one
- * link with all of it behind. Sanitizer and debug builds take a small table.
+ * Print durations without judging them: a full table, the same again, a restarted zebra,
+ * and a link with all routes behind it. Sanitizer and debug builds use a small table.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/oracle.c
  */
@@ -20,7 +20,7 @@
 #define N_V4 20000u
 #define N_V6 4000u
 #else
-#define N_V4 1100000u /* before twins are taken out */
+#define N_V4 1100000u /* before duplicates are removed */
 #define N_V6 200000u
 #endif
 #define N_ID 64u
@@ -48,7 +48,10 @@ without_twins(struct prefix *p, uint32_t n)
 	return out;
 }
 
-/* Lengths as in a full table: most IPv4 are /24, most IPv6 /48. Sorted, as zebra replays. */
+/*
+ * Prefix lengths as in a full table: most IPv4 prefixes are /24, most IPv6 prefixes /48.
+ * Sorted, as in zebra's replay.
+ */
 static struct prefix *
 table(void)
 {
@@ -95,7 +98,7 @@ ids(struct rig *g, uint32_t base)
 	rig_flush_batch(g);
 }
 
-/* Time of rib's own work for all routes, grace periods running beside. */
+/* Return the time of rib's own work for all routes. Grace periods end meanwhile. */
 static double
 feed(struct rig *g, uint32_t table, const struct prefix *p, uint32_t base)
 {
@@ -146,7 +149,7 @@ slot_mirror(struct rib *rib, const struct slot *s)
 	free(ways.v);
 }
 
-/* A checkpoint of all that, and a start with it. */
+/* Measure a checkpoint of all routes, and a start with it. */
 static void
 restored(struct rig *g)
 {
@@ -213,7 +216,7 @@ a_full_table_goes_in(void **state)
 
 	restored(g);
 
-	/* So that no connected prefix is part of the figure. */
+	/* Removed so that no connected prefix is part of the figure. */
 	rig_addr(g, 11, "192.0.2.126/25", true);
 	rig_addr(g, 11, "2001:db8:1::ff/64", true);
 	rig_settle(g);
@@ -243,7 +246,7 @@ a_full_table_goes_in(void **state)
 	rig_free(g);
 }
 
-/* All that forwarders see of it goes in one step, however many routes are in it. */
+/* Forwarders stop using all of it in one step, however many routes it has. */
 static void
 a_vrf_of_a_full_table_comes_and_goes(void **state)
 {

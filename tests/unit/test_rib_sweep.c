@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions: what a replay left out is swept, when, and what never is.
+ * Sessions: routes that are missing in a replay are swept at its end. Some routes are never
+ * swept.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -10,7 +11,7 @@
 
 #include "rib/sweep.h"
 
-/* A session of that zebra, whose first words are next hop `id` and a route by it. */
+/* Begin a session of that zebra: its first messages are next hop `id` and a route by it. */
 static void
 session_begin(struct rig *g, uint32_t zebra, uint32_t id)
 {
@@ -19,7 +20,7 @@ session_begin(struct rig *g, uint32_t zebra, uint32_t id)
 	rig_route(g, "198.51.100.0/24", id);
 }
 
-/* A session of zebra 100 that taught two routes and ended. */
+/* Zebra 100 taught two routes and ended its session. */
 static struct rig *
 taught(void)
 {
@@ -52,7 +53,7 @@ the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept(void **state)
 
 	session_begin(g, 100, 7);
 	rig_go(g);
-	assert_int_equal(g->rib->table_counts.stale, 2); /* the sentinel is one */
+	assert_int_equal(g->rib->table_counts.stale, 2); /* one of them is the sentinel */
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	rig_sentinel(g);
 	rig_go(g);
@@ -107,7 +108,9 @@ what_waits_in_the_queue_is_no_silence(void **state)
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_go(g);
-	/* rib gets no time for ten seconds, while the rest of the replay comes. */
+	/*
+	 * rib has no time for ten seconds, while the rest of the replay waits in the queue.
+	 */
 	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out + 1000;
 	rig_later(g, 10);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
@@ -220,7 +223,7 @@ live_updates_between_slices_are_not_swept(void **state)
 	rig_sentinel(g);
 	rig_flush_batch(g);
 	rib_round(g->rib);
-	rig_route(g, "10.78.0.0/24", 7); /* 19968th: still to be looked at */
+	rig_route(g, "10.78.0.0/24", 7); /* position 19968: not visited yet */
 	rig_go(g);
 	assert_int_equal(g->rib->table_counts.stale, 0);
 	assert_int_equal(g->rib->count.swept_routes, 19999);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rib as the thread it is: messages by mailbox, forwarders reading along, its timers.
+ * The rib thread: messages by mailbox, forwarders that read at the same time, its timers.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
 #include <setjmp.h>
@@ -25,7 +25,7 @@ struct house {
 	struct fib *fib;
 };
 
-/* neigh: every watched neighbor is at 02:00:00:00:00:<adj> at once. */
+/* neigh: each watched neighbor has 02:00:00:00:00:<adj> at once. */
 static void
 neigh_on_msg(struct worker *w, struct msg *m)
 {
@@ -80,7 +80,7 @@ house_new(void)
 static void
 house_free(struct house *h)
 {
-	/* In the order of daemon/threads.c. */
+	/* The order is that of daemon/threads.c. */
 	worker_stop(&h->neigh);
 	worker_stop(&h->rib);
 	urcu_qsbr_barrier();
@@ -141,7 +141,7 @@ batch(void)
 	return msg_new(MSG_FPM_BATCH, sizeof(struct msg_fpm_batch));
 }
 
-/* As a forwarder asks; the answer stays valid until its next quiescent state. */
+/* Look up like a forwarder. The answer is valid until the next quiescent state. */
 static fib_path
 ask(const struct house *h, uint32_t dst, uint32_t flow_hash)
 {
@@ -219,7 +219,7 @@ a_replay_is_swept_by_the_threads_own_timer(void **state)
 	house_free(h);
 }
 
-/* --- forwarders read while everything changes ------------------------------------------- */
+/* --- forwarders read while all changes -------------------------------------------------- */
 
 struct reader {
 	pthread_t thread;
@@ -243,8 +243,9 @@ reader_main(void *arg)
 			p = ask(r->h, 0x0a000001 + (x >> 24 << 8), x);
 			r->n++;
 			/*
-			 * These routes are replaced for ever and never absent. Each of their ways
-			 * has a gateway 192.0.2.x or 198.51.100.x by the interface of that name.
+			 * These routes are replaced all the time and never absent. Each of
+			 * their next hops has a gateway 192.0.2.x or 198.51.100.x on the
+			 * interface of that name.
 			 */
 			if (path_kind(p) == PATH_ADJ) {
 				const struct fib_adj *a = &r->h->fib->adj[path_index(p)];
@@ -302,7 +303,7 @@ readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
 		for (uint32_t half = 0; half < 4; half++) {
 			b = batch();
 			for (uint32_t i = half * 64; i < half * 64 + 64; i++) {
-				if (i % 3 == 0) /* as FRR 8.4 replaces */
+				if (i % 3 == 0) /* like a replacement by FRR 8.4 */
 					add_route(b, FPM_ROUTE_DEL, 0x0a000000 + (i << 8),
 						  24, 0);
 				add_route(b, FPM_ROUTE, 0x0a000000 + (i << 8), 24,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VRFs: each table its own FIB, whatever comes first, and whatever goes.
+ * VRFs: each table has its own FIB, in any order of events, also when a VRF is removed.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -44,7 +44,7 @@ addresses_and_subnets_are_those_of_the_vrf(void **state)
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.9", "none");
 	assert_int_equal(g->rib->tables.n_main[0], 0);
-	/* The interface leaves the VRF: neigh tells its address again, of main. */
+	/* The interface leaves the VRF: neigh reports its address again, in main. */
 	rig_addr_in(g, 100, 11, "192.0.2.1/24", true);
 	rig_addr(g, 11, "192.0.2.1/24", false);
 	assert_seen_in(g, 1, "192.0.2.1", "none");
@@ -67,7 +67,9 @@ a_route_may_leave_by_an_interface_of_another_vrf(void **state)
 	rig_free(g);
 }
 
-/* As FRR from 8.5 on leaks what is connected there: "the kernel will lookup ... later". */
+/*
+ * FRR 8.5 and later leak connected routes in this way: "the kernel will lookup ... later".
+ */
 static void
 a_route_may_lead_to_another_vrf_and_not_round(void **state)
 {
@@ -83,8 +85,9 @@ a_route_may_lead_to_another_vrf_and_not_round(void **state)
 	rig_link_of_vrf(g, 50, 2, true);
 	assert_seen_in(g, 1, "203.0.113.1", "onlink@2");
 	assert_seen(g, "203.0.113.1", "onlink@2");
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@2"); /* by the route there */
-	/* Each leads to the other. */
+	/* By the route in that VRF. */
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@2");
+	/* Each VRF leads to the other. */
 	rig_link_of_vrf(g, 51, 1, true);
 	rig_route_in(g, 2000, "203.0.113.0/24", NULL, 51);
 	rig_go(g);
@@ -101,7 +104,7 @@ a_route_may_lead_to_another_vrf_and_not_round(void **state)
 	rig_free(g);
 }
 
-/* As it is shown, of a prefix in a VRF. */
+/* Return the listed state of a prefix in a VRF. */
 static const char *
 state_in(struct rig *g, uint16_t vrf, const char *prefix)
 {
@@ -118,7 +121,10 @@ state_in(struct rig *g, uint16_t vrf, const char *prefix)
 	return text;
 }
 
-/* A subnet on it has no hosts, and a route by it leads nowhere else: nothing is forwarded. */
+/*
+ * A VRF's own interface is no egress: a subnet on it has no hosts, and a route by it does
+ * not leave the VRF. Nothing is forwarded.
+ */
 static void
 a_vrfs_own_interface_is_no_way_out_of_it(void **state)
 {
@@ -134,11 +140,11 @@ a_vrfs_own_interface_is_no_way_out_of_it(void **state)
 	assert_seen_in(g, 1, "10.255.0.9", "foreign");
 	assert_seen_in(g, 1, "10.255.0.1", "local");
 	assert_string_equal(state_in(g, 1, "198.51.100.0/24"), "foreign");
-	/* Another VRF's route by it does lead there. */
+	/* A route of another VRF by it does lead to the VRF. */
 	assert_string_equal(state_in(g, 2, "198.51.100.0/24"), "forwarding");
 	assert_string_equal(state_in(g, 2, "10.255.0.0/24"), "forwarding");
 	assert_seen_in(g, 2, "10.255.0.1", "local");
-	/* Its number is heard of late: there were none left. */
+	/* The VRF's number comes late, because there was none left. */
 	rig_link_of_vrf(g, 51, 0, true);
 	assert_seen_in(g, 2, "10.255.0.1", "foreign");
 	assert_seen_in(g, 1, "10.255.0.9", "foreign");
@@ -192,7 +198,7 @@ a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 		json_string_value(json_object_get(json_array_get(rows, 0), "state")),
 		"not-installed");
 	json_decref(rows);
-	/* It comes again, by another number. */
+	/* The VRF comes again and gets another number. */
 	rig_vrf(g, 7, 100, "red");
 	assert_seen_in(g, 7, "198.51.100.1", "192.0.2.9@1");
 	assert_seen_in(g, 2, "192.0.2.9", "onlink@2");
@@ -205,7 +211,7 @@ a_number_that_comes_again_has_nothing_of_who_had_it(void **state)
 	struct rig *g = rig_two_vrfs();
 
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	rig_flush_batch(g); /* staged, not committed */
+	rig_flush_batch(g); /* staged, but not committed */
 	rig_vrf(g, RIG_RED, NULL);
 	rig_vrf(g, 1, 300, "green");
 	assert_seen_in(g, 1, "198.51.100.1", "none");
@@ -232,7 +238,7 @@ a_new_name_is_shown_and_nothing_else_changes(void **state)
 	rig_free(g);
 }
 
-/* Everything in one trie that was there before, and what comes in the same commit. */
+/* The large trie has all routes of the small one, and those of the same commit. */
 static void
 a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 {
@@ -254,7 +260,8 @@ a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 	assert_false(g->rib->vrfs.v[1]->large[1]);
 	poptrie_stats(fib_vrf(g->fib, 1)->tries.pt4, &after);
 	assert_true(before.direct_bytes * 100 < after.direct_bytes);
-	assert_int_equal(after.routes, 5001 + 4); /* and those of the address */
+	/* 5001 routes, and the four of the address. */
+	assert_int_equal(after.routes, 5001 + 4);
 	for (unsigned int i = 0; i < 5000; i += 7) {
 		snprintf(text, sizeof(text), "10.%u.%u.1", i >> 8, i & 255);
 		assert_seen_in(g, 1, text, "192.0.2.9@1");
@@ -267,7 +274,10 @@ a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 	rig_free(g);
 }
 
-/* Octets of this process in memory: what rib has for VRFs and routes counts as well. */
+/*
+ * Return the resident octets of this process. They include rib's memory for VRFs and
+ * routes.
+ */
 static size_t
 resident(void)
 {
@@ -281,7 +291,7 @@ resident(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-#define RESIDENT_MAX SIZE_MAX /* mostly the sanitizer's own */
+#define RESIDENT_MAX SIZE_MAX /* mostly used by the sanitizer */
 #else
 #define RESIDENT_MAX (8u << 20)
 #endif
@@ -294,7 +304,7 @@ many_vrfs_with_ten_routes_each_take_a_few_mib(void **state)
 	char text[32];
 
 	rig_link(g, 11, 1, true);
-	/* What rib has for its first VRF and route is no cost of more. */
+	/* Memory for the first VRF and route is not part of the cost of more. */
 	rig_vrf(g, 257, 999, "first");
 	rig_route_in(g, 999, "10.0.0.0/24", "192.0.2.9", 11);
 	rig_go(g);
@@ -490,7 +500,7 @@ a_vrf_counts_from_when_it_came_not_what_its_number_had(void **state)
 	rig_free(g);
 }
 
-/* What FIBs of VRFs are made of is refused, and nothing else. */
+/* calloc() fails for FIBs of VRFs, and for nothing else. */
 static bool no_fibs;
 
 #ifdef __SANITIZE_ADDRESS__
@@ -522,7 +532,7 @@ a_fib_that_found_no_memory_is_tried_again(void **state)
 	rig_later(g, 1);
 	assert_null(fib_vrf(g->fib, 3));
 	no_fibs = false;
-	rig_settle(g); /* not before its second is over */
+	rig_settle(g); /* rib tries again after a second */
 	assert_null(fib_vrf(g->fib, 3));
 	rig_later(g, 1);
 	assert_non_null(fib_vrf(g->fib, 3));

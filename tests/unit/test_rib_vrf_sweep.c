@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions with VRFs: main's part of a replay ends by its sentinel, theirs by silence; what is
- * swept then, and what is kept.
+ * Sessions with VRFs: main's part of a replay ends by its sentinel, the part of VRFs by
+ * silence. Then routes are swept or kept.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -9,7 +9,9 @@
 
 #include "rib/sweep.h"
 
-/* A session of that zebra, which has said again one of main's two routes and the sentinel. */
+/*
+ * Begin a session of that zebra. It has replayed one of main's two routes and the sentinel.
+ */
 static void
 session_begin(struct rig *g, uint32_t zebra)
 {
@@ -18,7 +20,9 @@ session_begin(struct rig *g, uint32_t zebra)
 	rig_sentinel(g);
 }
 
-/* What main has, the sentinel, then three tables; in step when this returns. */
+/*
+ * Teach main's routes, the sentinel, then three tables. All are in step when this returns.
+ */
 static struct rig *
 taught(void)
 {
@@ -33,13 +37,13 @@ taught(void)
 	rig_route_in(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
 	rig_route_in(g, 55, "203.0.113.0/24", "192.0.2.9", 11);
 	rig_go(g);
-	assert_false(g->rib->session.vrfs_replaying); /* nothing to wait for */
+	assert_false(g->rib->session.vrfs_replaying); /* there is no replay to wait for */
 	rig_session_down(g);
 	rig_go(g);
 	return g;
 }
 
-/* VRFs are replayed behind the sentinel: it ends main's part at once, and no more. */
+/* VRFs are replayed behind the sentinel, so it ends main's part only. */
 static void
 the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 {
@@ -61,7 +65,7 @@ the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 	assert_int_equal(sweep_vrfs_in_ms(g->rib, rig_now_ms), 5000);
 	rig_later(g, 4);
 	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	/* What is said of main is no part of it. */
+	/* A message about main does not extend the part of VRFs. */
 	rig_route_inline(g, "10.128.0.0/16", "192.0.2.9", 11);
 	rig_go(g);
 	rig_later(g, 1);
@@ -71,8 +75,8 @@ the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
 	assert_int_equal(g->rib->count.swept_routes, 2);
 	assert_int_equal(rig_summary_int(g, "vrf_stale"), 0);
-	assert_int_equal(rig_summary_int(g, "no_vrf_routes"),
-			 1); /* is not replayed: kept */
+	/* A table without a VRF is not replayed, so its route stays. */
+	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
 	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 0);
 	rig_free(g);
 }
@@ -137,7 +141,7 @@ a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
 	assert_int_equal(json_integer_value(json_object_get(vrf, "zebra")), 1);
 	assert_int_equal(json_integer_value(json_object_get(vrf, "stale")), 1);
 	json_decref(rows);
-	/* The next replay has it: then it is one of those that are. */
+	/* The next replay has the VRF: it counts as replayed now. */
 	session_begin(g, 100);
 	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
 	rig_go(g);
@@ -168,7 +172,10 @@ after_a_restart_of_zebra_vrfs_too_wait_for_its_peers(void **state)
 	rig_free(g);
 }
 
-/* An id that is not announced yet: what works goes on, in a VRF until its part is over. */
+/*
+ * A route with an unknown id keeps its next hop, in a VRF until the VRF part of the replay
+ * ends.
+ */
 static void
 a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
 {
@@ -193,14 +200,14 @@ a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
 	rig_free(g);
 }
 
-/* zebra is away, and cannot say what it would: that red's routes went with it. */
+/* zebra is away and cannot withdraw the routes of red, which was removed. */
 static void
 another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 {
 	struct rig *g = taught();
 
 	rig_vrf(g, RIG_RED, NULL);
-	rig_vrf(g, 3, 100, "red"); /* made anew, by the same name: as after a restart */
+	rig_vrf(g, 3, 100, "red"); /* made again with the same name, as after a restart */
 	rig_settle(g);
 	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
 	rig_vrf(g, 3, 100, NULL);
@@ -208,15 +215,15 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 	rig_addr_in(g, 100, 11, "198.51.100.7/24", false);
 	rig_settle(g);
 	assert_seen_in(g, 4, "203.0.113.1", "none");
-	assert_seen_in(g, 4, "198.51.100.1", "onlink@1"); /* its own stands */
+	assert_seen_in(g, 4, "198.51.100.1", "onlink@1"); /* its own subnet stays */
 	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
 	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
-	/* Nothing of it is left when a VRF called red has the table again. */
+	/* Nothing is left of it when a VRF called red has the table again. */
 	rig_vrf(g, 4, 100, NULL);
 	rig_vrf(g, 5, 100, "red");
 	rig_settle(g);
 	assert_seen_in(g, 5, "203.0.113.1", "none");
-	/* zebra's words of now, whoever comes first, are of who is there. */
+	/* New messages of zebra belong to the present VRF, whichever event comes first. */
 	rig_session(g, 100);
 	rig_route_in(g, 100, "203.0.113.0/24", "192.0.2.9", 11);
 	rig_go(g);
@@ -226,14 +233,17 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_session_down(g);
 	rig_go(g);
-	g->rib->resync.due = true; /* for another cause */
+	g->rib->resync.due = true; /* for another reason */
 	g->rib->resync.next = 1;
 	rig_settle(g);
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_free(g);
 }
 
-/* What a replay has not confirmed yet is of the VRF that went, the rest is not. */
+/*
+ * Routes that the replay has not confirmed yet belong to the removed VRF. Confirmed routes
+ * belong to the new one.
+ */
 static void
 in_a_replay_another_vrf_has_what_was_said_again(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port says of its RSS is what the device has, not what it was asked for: two virtual
- * devices of DPDK's. net_null has here less than was asked for; net_ring does not tell.
+ * A port reports the RSS of its device and not the requested RSS. The devices are two
+ * virtual ones of DPDK. net_null gets less than requested here; net_ring does not report
+ * its RSS.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/rss.c
  */
@@ -21,7 +22,10 @@
 
 static struct rte_mempool *pool;
 
-/* A device of N_QUEUE queues of which RSS was asked, started with no more of it than that. */
+/*
+ * Start a device of N_QUEUE queues with RSS. It gets the part of the requested RSS that is
+ * in `granted`.
+ */
 static struct port
 started(const char *name, uint64_t granted)
 {
@@ -55,7 +59,8 @@ what_the_device_has_is_told_not_what_was_asked(void **state)
 	struct port port = started("net_null0", RTE_ETH_RSS_IPV4);
 	char text[64];
 
-	assert_string_equal(port_rss(&port, text), "ip tcp udp sctp tunnel l2"); /* asked */
+	/* requested. */
+	assert_string_equal(port_rss(&port, text), "ip tcp udp sctp tunnel l2");
 	rss_read_back(&port);
 	assert_string_equal(port_rss(&port, text), "ip");
 }

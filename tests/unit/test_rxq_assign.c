@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who serves which queue, on machines with one node and with two.
+ * The assignment of queues to forwarders, on machines with one node and with two.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/start/cpus.c fpm-dataplane/manage/rxq_assign.c
  * link: fpm-dataplane/port/rxq.c fpm-dataplane/port/rxq_set.c
@@ -34,7 +34,7 @@ every_forwarder_gets_as_many_queues(void **state)
 static void
 a_queue_goes_to_the_node_where_its_packets_leave(void **state)
 {
-	/* Two ports on two nodes: what comes in by one leaves by the other. */
+	/* Two ports on two nodes: packets that come in by one port leave by the other. */
 	struct rxq_plan plan = {
 		.n_fwd = 2, .n_port = 2, .fwd_node = {0, 1}, .port_node = {0, 1}};
 
@@ -50,7 +50,8 @@ with_all_ports_on_one_node_its_cores_come_first(void **state)
 
 	assert_int_equal(rxq_plan_queue(&plan, 0), 2);
 	assert_int_equal(rxq_plan_queue(&plan, 0), 3);
-	assert_int_equal(rxq_plan_queue(&plan, 1), 0); /* rather far than two on one core */
+	/* A far core is better than two queues on one core. */
+	assert_int_equal(rxq_plan_queue(&plan, 1), 0);
 }
 
 static void
@@ -67,7 +68,7 @@ what_is_served_already_counts(void **state)
 static void
 the_node_of_a_cpu_is_the_kernels(void **state)
 {
-	/* Whatever this machine has: a CPU's folder names its node, or there are none. */
+	/* On any machine: the folder of a CPU names its node, or no folder has one. */
 	for (unsigned int cpu = 0; cpu < (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
 	     cpu++) {
 		char pattern[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each system call that security.md says is refused is refused, and by the filter: whoever runs
- * this may be root, to whom the kernel would answer otherwise. Each test is a process of its own,
- * for a filter is for good.
+ * The filter refuses each system call that security.md lists as refused. The test may run
+ * as root, for which the kernel would answer otherwise. Each test is a process of its own,
+ * because a filter cannot be removed.
  *
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -28,7 +28,7 @@
 		SYS_##name, #name \
 	}
 
-/* In the order of security.md's table. */
+/* The order is that of the table in security.md. */
 static const struct {
 	uint16_t number;
 	const char *name;
@@ -87,7 +87,7 @@ static const struct {
 
 static_assert(COUNT(named) == COUNT(refused), "each that is refused is tried");
 
-/* What `try` returns in a process that has the filter: how many claims did not hold. */
+/* Run `try` in a process with the filter. Return the number of failed checks. */
 static int
 filtered(int (*try)(void))
 {
@@ -110,7 +110,7 @@ filtered(int (*try)(void))
 	return WEXITSTATUS(status);
 }
 
-/* 0 when a call has failed with this error; else 1, and it is told. */
+/* Return 0 if the call has failed with this error. Otherwise print it and return 1. */
 static int
 must_fail(const char *name, long rc, int error)
 {
@@ -121,7 +121,7 @@ must_fail(const char *name, long rc, int error)
 	return 1;
 }
 
-/* Arguments that no call would do anything with if it were let through. */
+/* The arguments have no effect if a call is allowed. */
 static int
 try_all(void)
 {
@@ -169,7 +169,10 @@ try_spaces(void)
 	wrong += must_fail("clone, network",
 			   syscall(SYS_clone, (long)CLONE_NEWNET, 0L, 0L, 0L, 0L), EPERM);
 	wrong += must_fail("clone3", syscall(SYS_clone3, 0L, 0L), ENOSYS);
-	/* The one that it has a use for: what the kernel itself says of no descriptor. */
+	/*
+	 * setns() into a network namespace is allowed: the kernel itself refuses the
+	 * missing descriptor.
+	 */
 	wrong += must_fail("setns, network", syscall(SYS_setns, -1L, (long)CLONE_NEWNET),
 			   EBADF);
 	return wrong;
@@ -195,7 +198,7 @@ try_sockets(void)
 			wrong += must_fail("socket", socket(family, SOCK_DGRAM, 0),
 					   EAFNOSUPPORT);
 	}
-	for (size_t i = 0; i < 3; i++) { /* UNIX, INET, INET6 ask for no rights */
+	for (size_t i = 0; i < 3; i++) { /* UNIX, INET and INET6 need no privilege */
 		int fd = socket(families[i], SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 		wrong += fd < 0 && errno != EAFNOSUPPORT;
@@ -211,7 +214,7 @@ sockets_are_of_the_families_it_has_a_use_for(void **state)
 	assert_int_equal(filtered(try_sockets), 0);
 }
 
-/* The same calls by the numbers of x32 are others to the filter. */
+/* The same calls by x32 numbers are other calls for the filter. */
 static int
 try_x32(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tables with a limit say when they are full; and hashes that nobody outside foresees.
+ * Log lines of tables with a limit when they are full, and hashes that an attacker cannot
+ * predict.
  * link: fpm-dataplane/base/
  */
 #include <setjmp.h>
@@ -62,7 +63,7 @@ room_again_is_said_once_and_not_at_the_brim(void **state)
 	assert_int_equal(table_state(TABLE_mtus).refused, 1);
 }
 
-/* The lines about one table, in order: F for full, R for room again. */
+/* The lines about one table in order: F for full, R for room again. */
 struct course {
 	const char *full, *room;
 	char said[16];
@@ -101,7 +102,7 @@ a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it(void **stat
 		table_used(TABLE_groups, 1000);
 		table_refuse(TABLE_groups);
 	}
-	/* Nothing more happens to it; somebody looks now and then. */
+	/* The table does not change; the log is called now and then. */
 	while (strcmp(course_of_groups().said, "FR") == 0) {
 		table_tell();
 		nanosleep(&moment, NULL);
@@ -113,14 +114,15 @@ a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it(void **stat
 	table_used(TABLE_groups, 1000);
 	table_refuse(TABLE_groups);
 	table_used(TABLE_groups, 800);
-	table_tell(); /* it was full and is not, and so the log has it */
+	/* The log has reported that the table was full and has room again. */
+	table_tell();
 	assert_int_equal(course_of_groups().said[strlen(course_of_groups().said) - 1], 'R');
 }
 
 #define FLOOD  2000
 #define CHAINS 4096u
 
-/* The longest chain that these addresses make. */
+/* Return the length of the longest chain of these addresses. */
 static unsigned int
 longest(const struct ipaddr *addr, uint64_t seed)
 {
@@ -145,7 +147,7 @@ addresses_that_meet_under_one_seed_do_not_under_another(void **state)
 	struct ipaddr a = {.octet = {0x20, 0x01, 0x0d, 0xb8}};
 	unsigned int n = 0;
 
-	/* As who knew the seed would choose hosts of one /64. */
+	/* An attacker that knows the seed would choose hosts of one /64 like this. */
 	for (uint64_t i = 0; n < FLOOD; i++) {
 		memcpy(a.octet + 8, &i, sizeof(i));
 		if ((ipaddr_hash(&a, known) & (CHAINS - 1)) == 0)

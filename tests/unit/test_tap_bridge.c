@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TAPs and namespaces: what tap.h and netns.h promise, held against the kernel itself.
+ * TAPs and namespaces: the functions of tap.h and netns.h, checked with the kernel.
  *
  * link: tap-bridge/
  */
@@ -16,7 +16,7 @@
 
 #define ETHERTYPE_TEST 0x88b5 /* IEEE 802, local experimental */
 
-/* Ask the kernel about interface `name` of the bed. Returns 0 or -errno. */
+/* Ask the kernel about interface `name` of the bed. Return 0 or -errno. */
 static int
 query(struct bed *bed, const char *name, unsigned long what, struct ifreq *ifr)
 {
@@ -61,7 +61,7 @@ mtu_of(struct bed *bed)
 	return ifr.ifr_mtu;
 }
 
-/* A packet socket on t0 within the bed. */
+/* Open a packet socket on t0 within the bed. */
 static int
 packet_socket(struct bed *bed)
 {
@@ -261,7 +261,7 @@ a_frame_out_of_the_kernel_is_read(void **state)
 	int fd = packet_socket(bed);
 	ssize_t n = 0;
 
-	/* Until the kernel has acted on the carrier, what it sends goes nowhere. */
+	/* The kernel drops the frames that it sends until it has handled the carrier. */
 	for (int64_t end = now_ms() + PATIENCE_MS; n == 0 && now_ms() < end;) {
 		struct pollfd pfd = {.fd = tap->fd, .events = POLLIN};
 
@@ -301,7 +301,10 @@ is_udp4(const uint8_t *frame, size_t len)
 	return len >= 42 && frame[12] == 0x08 && frame[13] == 0 && frame[23] == IPPROTO_UDP;
 }
 
-/* RFC 1071 over the UDP datagram and its pseudo header: 0 when the checksum is right. */
+/*
+ * Return the RFC 1071 sum of the UDP datagram and its pseudo header. 0: the checksum is
+ * right.
+ */
 static uint16_t
 udp4_residue(const uint8_t *ip4)
 {
@@ -353,7 +356,7 @@ reading_with_nothing_there_returns_0(void **state)
 	struct bed *bed = bed_of(state);
 	uint8_t buf[64];
 
-	/* Without carrier the kernel sends nothing at all. */
+	/* Without carrier the kernel sends no frames. */
 	assert_int_equal(tap_open(&bed->tap, "t0", bed->netns, mac_a, 1500, NULL), 0);
 
 	assert_int_equal(tap_read(&bed->tap, buf, sizeof(buf)), 0);
@@ -405,7 +408,9 @@ closing_keeps_the_interface_and_destroying_removes_it(void **state)
 	assert_int_equal(query(bed, "t0", SIOCGIFINDEX, &ifr), -ENODEV);
 }
 
-/* As a service manager does, or a process that is about to end. */
+/*
+ * Another process has the TAP open: a service manager, or a process that is about to end.
+ */
 static void
 destroying_removes_what_somebody_else_has_open(void **state)
 {
@@ -425,7 +430,7 @@ destroying_removes_what_somebody_else_has_open(void **state)
 	assert_int_equal(tap_destroy(&bed->tap), 0);
 }
 
-/* At this moment: flags such as IFF_RUNNING follow as much as a second later. */
+/* Return the present carrier. Flags such as IFF_RUNNING may be a second late. */
 static bool
 has_carrier(struct bed *bed)
 {
@@ -478,7 +483,7 @@ a_descriptor_of_another_thing_is_not_adopted(void **state)
 	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), NULL), -EXDEV);
 	assert_true(tap_adopt(&tap, other, bed->netns) < 0);
 	assert_int_equal(tap.fd, -1);
-	assert_int_equal(fcntl(other, F_GETFD), -1); /* taken over, closed */
+	assert_int_equal(fcntl(other, F_GETFD), -1); /* it was taken over and closed */
 
 	ip(bed, "link del t0");
 	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), bed->netns), -ENODEV);
@@ -496,7 +501,7 @@ a_renamed_tap_is_adopted_and_obeys_under_its_new_name(void **state)
 	ifindex = bed->tap.ifindex;
 	ip(bed, "link set t0 down");
 	ip(bed, "link set t0 name t1");
-	/* Another one of the old name is not it. */
+	/* A new interface with the old name is not the TAP. */
 	ip(bed, "link add t0 type bridge");
 	assert_int_equal(tap_mtu(&bed->tap, 1300), 0);
 	kept = dup(bed->tap.fd);
@@ -533,7 +538,7 @@ a_tap_that_is_moved_to_anothers_number_takes_its_place(void **state)
 	assert_string_equal(name, "t1");
 	assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
 	assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
-	assert_false(has_carrier(bed)); /* nobody holds t0 */
+	assert_false(has_carrier(bed)); /* the program has no descriptor of t0 */
 }
 
 int

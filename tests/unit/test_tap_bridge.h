@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bed for the tests of tap-bridge/: a namespace of its own for each test, taken down
- * whether the test passes or not. Where the machine cannot have one, tests are skipped.
+ * A bed for the tests of tap-bridge/: each test has a namespace of its own, which is
+ * removed whether the test passes or fails. Tests are skipped if the machine cannot make
+ * one.
  */
 #ifndef TEST_TAP_BRIDGE_H
 #define TEST_TAP_BRIDGE_H
@@ -39,7 +40,8 @@ struct bed {
 static inline int64_t
 now_ms(void)
 {
-	return (int64_t)monotonic_ms(); /* signed: what is left may be less than nothing */
+	/* signed, because the remaining time may be negative. */
+	return (int64_t)monotonic_ms();
 }
 
 static inline int
@@ -57,7 +59,7 @@ run(const char *fmt, ...)
 #define ip(bed, fmt, ...) \
 	assert_int_equal(run("ip -n %s " fmt, (bed)->netns, ##__VA_ARGS__), 0)
 
-/* Why there can be no bed here, or NULL. */
+/* Return the reason why there can be no bed here, or NULL. */
 static inline const char *
 bed_obstacle(void)
 {
@@ -74,7 +76,7 @@ bed_obstacle(void)
 	return NULL;
 }
 
-/* Remove what runs that were killed have left: nobody else was there to do it. */
+/* Remove the namespaces of killed runs, which no other program removes. */
 static inline void
 beds_of_the_dead_remove(void)
 {
@@ -127,7 +129,7 @@ bed_teardown(void **state)
 	return rc;
 }
 
-/* The test's bed; leaves the test when there is none. */
+/* Return the bed of the test. Skip the test if there is none. */
 static inline struct bed *
 bed_of(void **state)
 {
@@ -138,7 +140,7 @@ bed_of(void **state)
 	return bed;
 }
 
-/* TAP t0 with MAC a, MTU 1500, and carrier. */
+/* Make TAP t0 with MAC a, MTU 1500, and carrier. */
 static inline struct tap *
 bed_tap(struct bed *bed)
 {
@@ -147,7 +149,7 @@ bed_tap(struct bed *bed)
 	return &bed->tap;
 }
 
-/* Set a sysctl of the bed's namespace; `path` is below /proc/sys/net. */
+/* Set a sysctl in the bed's namespace; `path` is below /proc/sys/net. */
 static inline void
 bed_sysctl(struct bed *bed, const char *path, const char *value)
 {
@@ -177,7 +179,9 @@ n_open_descriptors(void)
 	return n;
 }
 
-/* Read frames until one satisfies `want` or the deadline has passed. Returns its octets. */
+/*
+ * Read frames until `want` accepts one or the time is over. Return the length of the last.
+ */
 static inline ssize_t
 tap_read_until(struct tap *tap, uint8_t *buf, size_t size,
 	       bool (*want)(const uint8_t *frame, size_t len))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor on links and addresses: what kmon.h promises, against the kernel.
+ * The kernel monitor for links and addresses: the functions of kmon.h, checked with the
+ * kernel.
  *
  * link: tap-bridge/
  */
 #include "test_tap_bridge_model.h"
 
-/* --- what there is when it opens -------------------------------------------------------- */
+/* --- state when the monitor opens ------------------------------------------------------- */
 
 static void
 opening_reports_everything_that_is_there(void **state)
@@ -101,7 +102,7 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 	unwatch(m);
 }
 
-/* The kernel tells them before the link, and once. */
+/* The kernel reports the sysctls before the link, and once. */
 static void
 forwarding_of_a_new_link_is_told_with_it(void **state)
 {
@@ -143,7 +144,7 @@ carrier_follows_tap_carrier(void **state)
 	unwatch(m);
 }
 
-/* That it is announced, and when, is in tests/system/test_tap.py. */
+/* tests/system/test_tap.py checks that it is announced, and when. */
 static void
 operstate_of_what_is_there(void **state)
 {
@@ -200,8 +201,8 @@ a_deleted_link_goes_after_what_was_on_it(void **state)
 	assert_int_equal(tap_destroy(&bed->tap), 0);
 	eventually(m, find_link(m, "t0") == NULL);
 
-	assert_true(
-		is_bare(m, ifindex)); /* the model has noted it if the order was wrong */
+	/* The model notes a wrong order. */
+	assert_true(is_bare(m, ifindex));
 	unwatch(m);
 }
 

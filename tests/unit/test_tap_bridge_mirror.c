@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor's memory as a hash table: whoever chooses addresses does not choose chains.
+ * The monitor's memory is a hash table: an attacker that chooses addresses cannot choose
+ * chains.
  *
  * link: tap-bridge/
  */
@@ -63,7 +64,7 @@ a_table_that_has_grown_is_still_seeded(void **state)
 	assert_int_equal(a.n_buckets, b.n_buckets);
 	for (unsigned int n = 0; n < HOSTS; n++)
 		n_same += chain_of(&a, n) == chain_of(&b, n);
-	assert_in_range(n_same, 0, HOSTS / 50); /* by chance: 1 of 1024 */
+	assert_in_range(n_same, 0, HOSTS / 50); /* 1 of 1024 by chance */
 	mirror_free(&a);
 	mirror_free(&b);
 }

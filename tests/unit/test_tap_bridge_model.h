@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a monitor has reported, kept naively.
+ * A naive copy of the objects that a monitor has reported.
  *
- * Every monitor in the tests feeds a model, which notes any report that breaks kmon.h's
- * contract: twice the same, gone without having been there, on a link that is not there, a
- * link gone before what is on it. No test passes with such a note.
+ * Each monitor in the tests feeds a model. The model notes a report that breaks the
+ * contract of kmon.h: the same report twice, a deletion of an unknown object, an object on
+ * an unknown link, a link that is deleted before its addresses and neighbors. A test with
+ * such a note fails.
  */
 #ifndef TEST_TAP_BRIDGE_MODEL_H
 #define TEST_TAP_BRIDGE_MODEL_H
@@ -72,7 +73,7 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 		if (at == NULL)
 			breach(m, "unknown link gone");
 		else if (!is_bare(m, link->ifindex))
-			breach(m, "link gone before what is on it");
+			breach(m, "link gone before its addresses or neighbors");
 		else
 			*at = m->link[--m->n_links];
 		return;
@@ -214,7 +215,7 @@ unwatch(struct model *m)
 	free(m);
 }
 
-/* Wait for an event, until `end` at most, and handle it. Returns false when none came. */
+/* Wait for an event until `end` and handle it. Return false if none came. */
 static inline bool
 dispatch_until(struct model *m, int64_t end)
 {
@@ -235,7 +236,9 @@ dispatch_until(struct model *m, int64_t end)
 		assert_true(condition);                           \
 	} while (0)
 
-/* As kmon has it; good until four others have been asked for. */
+/*
+ * Return an address in the form of kmon. Valid until four other addresses have been parsed.
+ */
 static inline const uint8_t *
 ip_octets(const char *text)
 {
@@ -299,7 +302,7 @@ neigh_is(struct model *m, const char *text, uint16_t nud, const uint8_t *mac)
 	       (mac == NULL || memcmp(n->mac, mac, 6) == 0);
 }
 
-/* Does a monitor opened now see what `m` has seen grow? Lists what differs. */
+/* Assert that a new monitor sees the same state as `m`. Print the differences. */
 static inline void
 assert_model_is_the_kernels(struct model *m, struct bed *bed)
 {
@@ -337,7 +340,10 @@ assert_model_is_the_kernels(struct model *m, struct bed *bed)
 	unwatch(fresh);
 }
 
-/* TAP t0 with an address of each family, watched, its neighbor timers ten times faster. */
+/*
+ * Open TAP t0 with an address of each family, and watch it. Its neighbor timers are ten
+ * times faster.
+ */
 static inline struct model *
 watched_tap(struct bed *bed)
 {

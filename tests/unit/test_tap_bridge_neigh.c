@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor on neighbors, resolving them, and resyncs, against the kernel.
+ * The kernel monitor for neighbors: states, resolving, resyncs, checked with the kernel.
  *
  * link: tap-bridge/
  */
@@ -37,7 +37,10 @@ the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
 
-	/* The link's own multicast reports leave such entries; nobody announces them. */
+	/*
+	 * The link's own multicast reports leave such entries. The kernel does not announce
+	 * them.
+	 */
 	for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end;)
 		if (run("ip -n %s neigh show nud noarp | grep -q ^ff02:", bed->netns) == 0)
 			break;
@@ -67,7 +70,7 @@ is_neighbor_solicitation(const uint8_t *frame, size_t len)
 	       frame[54] == 135 && frame[77] == 9;
 }
 
-/* 192.0.2.9 is resolved; the kernel's request into `frame`. */
+/* Resolve 192.0.2.9. Copy the kernel's request into `frame`. */
 static void
 resolve_9(struct bed *bed, struct model *m, uint8_t frame[2048])
 {
@@ -105,7 +108,7 @@ resolve_makes_the_kernel_send_ns_and_ends_in_failed(void **state)
 	struct model *m = watched_tap(bed);
 	uint8_t frame[2048];
 
-	/* No solicitation goes out until there is a link-local address to send it from. */
+	/* A solicitation needs a link-local address as its source. */
 	eventually(m, has_usable_link_local(m));
 	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 6, ip_octets("2001:db8::9")),
 			 0);
@@ -193,7 +196,7 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 	struct model *m = watched_tap(bed);
 	unsigned int t0 = bed->tap.ifindex;
 
-	/* Not dispatched in between: the monitor does not know them yet. */
+	/* No dispatch in between, so the monitor does not know them yet. */
 	ip(bed, "neigh add 192.0.2.7 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
 	ip(bed, "neigh add 192.0.2.8 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
 	ip(bed,
@@ -225,7 +228,7 @@ resolving_nonsense_is_refused(void **state)
 
 /* --- resync ----------------------------------------------------------------------------- */
 
-/* `count` neighbors 10.x.y.z and so on of t0 in one run of ip(8). */
+/* Change `count` neighbors 10.x.y.z of t0 in one run of ip(8). */
 static void
 batch_neighbors(struct bed *bed, const char *verb, int count, const char *rest)
 {
@@ -248,7 +251,8 @@ a_resync_without_changes_reports_none(void **state)
 	struct model *m = watched_tap(bed);
 	struct kmon_stats st;
 
-	assert_int_equal(kmon_resync(m->km), 0); /* takes up what came meanwhile */
+	/* Handle the events that came meanwhile. */
+	assert_int_equal(kmon_resync(m->km), 0);
 	assert_int_equal(kmon_resync(m->km), 0);
 	kmon_stats(m->km, &st);
 	assert_int_equal(st.resyncs, 2);
@@ -277,7 +281,7 @@ an_overrun_is_noticed_and_made_good(void **state)
 
 	batch_neighbors(bed, "add", 300, "lladdr 02:00:5e:00:53:0b nud permanent");
 	ip(bed, "link del t1");
-	/* In this order: with its last IPv4 address a link loses its neighbors. */
+	/* In this order, because a link without an IPv4 address loses its neighbors. */
 	ip(bed, "addr add 198.51.100.1/24 dev t0");
 	ip(bed, "addr del 192.0.2.1/24 dev t0");
 	ip(bed, "neigh del 192.0.2.2 dev t0");
@@ -344,8 +348,11 @@ a_callback_may_resolve_in_the_middle_of_a_resync(void **state)
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
 
-	/* So many that the dump takes several messages; permanent, as the kernel drops
-	 * others at will when the machine has many. They are looked at, not solicited. */
+	/*
+	 * So many that the dump takes several messages. They are permanent, because the
+	 * kernel drops other entries when the machine has many. They are looked up, not
+	 * solicited.
+	 */
 	batch_neighbors(bed, "add", 900, "lladdr 02:00:5e:00:53:0b nud permanent");
 	m->resolve_in_callback = true;
 	assert_int_equal(kmon_resync(m->km), 0);

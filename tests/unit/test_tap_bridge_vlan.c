@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says of a VLAN interface, as one message: this machine's kernel may have none.
+ * The kernel's message about a VLAN interface. The test makes the message, because the
+ * kernel of this machine may have no VLANs.
  *
  * link: tap-bridge/
  */
@@ -18,7 +19,10 @@
 
 #define NO_NETNS -1
 
-/* RTM_NEWLINK of interface 7 of `kind`, on interface 5 (of another namespace, if one is given). */
+/*
+ * Parse an RTM_NEWLINK of interface 7 of `kind` on interface 5 (in another namespace, if
+ * `netns` is given).
+ */
 static struct kmon_link
 said(const char *kind, uint16_t type, uint16_t id, int netns)
 {

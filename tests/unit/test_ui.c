@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: answers, hostile and slow clients, clients that leave.
+ * The control socket: answers, hostile and slow clients, clients that disconnect.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
@@ -85,7 +85,7 @@ a_client_that_does_not_read_stalls_nobody(void **state)
 		json_decref(rows);
 	}
 	assert_true(t.n_asked < 1100);
-	/* It wakes up and finds the rest where it left. */
+	/* The client goes on reading and gets the rest of the rows. */
 	for (uint64_t n = 0; n < 30000; n++) {
 		json_t *row = peer_row(&stopped), *want = fake_route(n);
 
@@ -110,7 +110,7 @@ a_client_may_leave_while_its_query_travels(void **state)
 		wait_until(t.n_asked == i + 1);
 		peer_close(&p);
 	}
-	/* One stays: its own answer finds it among those of the others. */
+	/* One client stays and gets its own answer among those of the others. */
 	p = peer_open();
 	peer_say(&p, "{\"show\": \"nexthops\"}\n");
 	wait_until(t.n_asked == 21);
@@ -144,7 +144,7 @@ the_end_may_come_while_queries_travel(void **state)
 	rib_hold(true);
 	peer_say(&p, "{\"show\": \"routes\"}\n{\"show\": \"fpm\"}\n");
 	wait_until(t.n_asked == 1);
-	peer_close(&p); /* house_down() stops all now; nothing may leak */
+	peer_close(&p); /* house_down() stops all threads now; nothing may leak */
 }
 
 static void
@@ -294,7 +294,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		assert_int_equal(int_of(row, "code"), 2);
 		json_decref(row);
 	}
-	json_decref(peer_ask(&p, "{\"show\": \"ports\"}")); /* still served */
+	/* The connection is still served. */
+	json_decref(peer_ask(&p, "{\"show\": \"ports\"}"));
 	peer_close(&p);
 }
 
@@ -330,7 +331,7 @@ random_octets_never_crash(void **state)
 		memcpy(text, good, sizeof(text));
 		for (int k = rand() % 8; k >= 0; k--)
 			text[(size_t)rand() % (sizeof(text) - 1)] = (char)rand();
-		if (isupper((unsigned char)text[0])) /* a method's: test_ui_api.c */
+		if (isupper((unsigned char)text[0])) /* a method of HTTP: test_ui_api.c */
 			text[0] = '{';
 		p = peer_open();
 		n = send(p.fd, text, (size_t)rand() % sizeof(text), MSG_NOSIGNAL);
@@ -370,7 +371,10 @@ requests_in_one_write_are_answered_in_order(void **state)
 	peer_close(&p);
 }
 
-/* Several slices of rows; with sanitizers a sixth of them, because each row costs much more. */
+/*
+ * Several slices of rows. With sanitizers a sixth of them, because each row costs much
+ * more.
+ */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROWS_EACH 500
 #else
@@ -446,7 +450,8 @@ who_is_silent_beyond_them_makes_place_or_is_served_after_all(void **state)
 	assert_null(peer_row(&silent[0]));
 	for (int i = 0; i < 256; i++)
 		peer_close(&p[i]);
-	for (bool served = false; !served;) { /* they have left when another is let in */
+	/* The closed connections have ended when another is accepted. */
+	for (bool served = false; !served;) {
 		struct peer one_more = peer_open();
 
 		peer_say(&one_more, "{\"show\": \"version\"}\n");
@@ -496,7 +501,7 @@ a_rib_that_does_not_answer_leaves_the_last_summary(void **state)
 		assert_int_equal(int_of(json_array_get(rows, 0), "routes4"), 42);
 		json_decref(rows);
 	}
-	assert_true(t.n_held <= 1); /* asked once, however often people ask */
+	assert_true(t.n_held <= 1); /* rib is asked once for any number of clients */
 	rib_hold(false);
 	peer_close(&p);
 }
@@ -556,7 +561,8 @@ a_stale_socket_is_replaced_a_file_is_not(void **state)
 	close(fd);
 	assert_int_equal(ui_start(&second, &conf), 0);
 	worker_stop(&second);
-	worker_stop(&t.rib); /* before the mailbox goes: it may be answering */
+	/* Before its mailbox is freed, because it may be answering. */
+	worker_stop(&t.rib);
 	ui_end(&second);
 	assert_int_equal(access(sun.sun_path, F_OK), -1);
 	f = fopen(sun.sun_path, "w");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ui worker between a fake rib and a fake neigh, and a client to speak to it. The tests
- * run in the main thread; the fakes count what they were asked.
+ * A ui worker between a fake rib and a fake neigh, and a client for it. The tests run in
+ * the main thread. The fakes count the queries that they get.
  */
 #ifndef TEST_UI_H
 #define TEST_UI_H
@@ -33,7 +33,7 @@
 #include "port/port.h"
 #include "ui/ui.h"
 
-/* --- what ui reads of ports ------------------------------------------------------------ */
+/* --- functions of port/ that ui calls -------------------------------------------------- */
 
 int
 port_stats(const struct port *port, struct port_stats *st)
@@ -85,7 +85,7 @@ port_link_up(const struct port *port)
 	return true;
 }
 
-/* --- the house around the ui ----------------------------------------------------------- */
+/* --- threads around ui ----------------------------------------------------------------- */
 
 static struct {
 	char dir[32], socket[64];
@@ -96,11 +96,11 @@ static struct {
 	struct fib_vrf vrf;
 	uint16_t metrics_port;
 
-	/* the fake rib */
-	_Atomic uint64_t n_routes;     /* rows it has */
+	/* fake rib */
+	_Atomic uint64_t n_routes;     /* number of its rows */
 	_Atomic uint64_t n_asked;      /* queries for routes */
-	_Atomic uint64_t n_travelling; /* handed to rib and not yet answered */
-	_Atomic uint64_t max_asked;    /* largest slice asked for */
+	_Atomic uint64_t n_travelling; /* sent to rib and not answered yet */
+	_Atomic uint64_t max_asked;    /* largest requested slice */
 	_Atomic bool hold;             /* keep queries ... */
 	_Atomic uint64_t n_held;
 	struct msg *held[64]; /* ... here until MSG_RECLAIM comes: R,W: rib */
@@ -151,7 +151,7 @@ fake_answer(struct msg_query *q)
 		if (q->max > t.max_asked)
 			t.max_asked = q->max;
 		if (q->has_prefix)
-			n = q->prefix.addr.octet[0] == 10; /* 10/8 is all it knows */
+			n = q->prefix.addr.octet[0] == 10; /* it has only 10/8 */
 		for (unsigned int i = 0; i < q->max && q->cursor[0] < n; i++)
 			json_array_append_new(q->rows, fake_route(q->cursor[0]++));
 		q->done = q->cursor[0] >= n;
@@ -178,7 +178,7 @@ fake_on_msg(struct worker *w, struct msg *m)
 		}
 		t.held[t.n_held] = m;
 		t.n_held++;
-	} else { /* let go */
+	} else { /* handle the kept queries */
 		uint64_t n = t.n_held;
 
 		for (uint64_t i = 0; i < n; i++)
@@ -301,7 +301,10 @@ house_down(void **state)
 {
 	char path[64];
 
-	/* As main does: ui first, mailboxes last. What is still held is freed as unread. */
+	/*
+	 * The order is that of main: ui first, mailboxes last. Queries that are still kept
+	 * are freed unread.
+	 */
 	worker_stop(&t.ui);
 	worker_stop(&t.neigh);
 	worker_stop(&t.rib);
@@ -318,7 +321,7 @@ house_down(void **state)
 	return 0;
 }
 
-/* --- a client -------------------------------------------------------------------------- */
+/* --- client ---------------------------------------------------------------------------- */
 
 struct peer {
 	int fd;
@@ -354,7 +357,10 @@ peer_say(struct peer *p, const char *text)
 	assert_int_equal(send(p->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-/* The next line as JSON, the caller's; NULL when the connection has ended. */
+/*
+ * Return the next line as JSON, or NULL when the connection has ended. The caller decrefs
+ * it.
+ */
 static inline json_t *
 peer_row(struct peer *p)
 {
@@ -372,7 +378,7 @@ peer_row(struct peer *p)
 	return row;
 }
 
-/* Rows up to and without `end`, which must count them. */
+/* Return the rows before `end`, which has their number. */
 static inline json_t *
 peer_rows(struct peer *p)
 {
@@ -396,8 +402,8 @@ peer_ask(struct peer *p, const char *request)
 }
 
 /*
- * `stopped` asks for all routes of a table without end, and reads none: its socket fills. `p`
- * is answered meanwhile.
+ * `stopped` requests all routes of an endless table and reads none, so its socket fills.
+ * Meanwhile `p` gets answers.
  */
 static inline void
 peer_stall(struct peer *stopped, const char *request, struct peer *p)
@@ -406,7 +412,7 @@ peer_stall(struct peer *stopped, const char *request, struct peer *p)
 
 	t.n_routes = 1u << 24;
 	peer_say(stopped, request);
-	/* Its socket is full when only our own queries reach rib. */
+	/* The socket is full when only queries of `p` reach rib. */
 	do {
 		before = t.n_asked;
 		for (int i = 0; i < 50; i++)
@@ -416,7 +422,7 @@ peer_stall(struct peer *stopped, const char *request, struct peer *p)
 	assert_true(before < 1000); /* of 65536 slices */
 }
 
-/* The error that a request yields, the caller's. */
+/* Return the error that a request causes. The caller decrefs it. */
 static inline json_t *
 peer_error(struct peer *p, const char *request)
 {

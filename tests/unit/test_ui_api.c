@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HTTP on the control socket: the same answers, streamed; strangers, slow readers, those who
- * leave. What each path answers is in tests/system/test_api.py.
+ * HTTP on the control socket: the same answers, streamed; clients without access, slow
+ * readers, clients that disconnect. tests/system/test_api.py checks the answer of each
+ * path.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
@@ -9,7 +10,7 @@
 
 #define CLOSE " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-/* What the server says until it closes: head and body, as they came; the caller's. */
+/* Return all that the server sends until it closes, head and body. The caller frees it. */
 static char *
 all_of(struct peer *p)
 {
@@ -24,7 +25,7 @@ all_of(struct peer *p)
 	return text;
 }
 
-/* Chunks as one text, in place. */
+/* Join chunks to one text, in place. */
 static void
 unchunk(char *body)
 {
@@ -45,7 +46,7 @@ unchunk(char *body)
 	*to = '\0';
 }
 
-/* One request, its status and the JSON that it is answered with, the caller's. */
+/* Send a request. Return its status and the JSON of the answer. The caller decrefs it. */
 static json_t *
 http(const char *request, int *status)
 {
@@ -145,7 +146,7 @@ count(const char *path)
 static void
 parameters_choose_among_rows(void **state)
 {
-	t.n_routes = 600; /* slices of which nothing is wanted are three */
+	t.n_routes = 600; /* none of the rows in the three slices match */
 	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan0"), 600);
 	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan1"), 0);
 	assert_int_equal(count("/v1/routes?proto=186&state=forwarding"), 600);
@@ -257,7 +258,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 	}
 }
 
-/* With sanitizers a tenth: the same code runs for each slice. */
+/* With sanitizers a tenth of them, because the same code runs for each slice. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MANY 100000u
 #else
@@ -271,14 +272,15 @@ a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 	uint64_t n = 0;
 
 	t.n_routes = MANY;
-	peer_say(&p, "GET /v1/routes HTTP/1.0\r\n\r\n"); /* without chunks: easy to read */
+	/* Without chunks, so that it is easy to parse. */
+	peer_say(&p, "GET /v1/routes HTTP/1.0\r\n\r\n");
 	while (getline(&p.line, &p.size, p.in) > 2)
 		;
 	while (getline(&p.line, &p.size, p.in) > 0) {
 		char *row = p.line + (n == 0), *end = strrchr(row, '}');
 		char want[32];
 
-		/* "[{...},\n{...},\n ... {...}]\n" */
+		/* The text is "[{...},\n{...},\n ... {...}]\n". */
 		assert_true(p.line[0] == (n == 0 ? '[' : '{'));
 		assert_string_equal(end + 1, n + 1 == MANY ? "]\n" : ",\n");
 		snprintf(want, sizeof(want), "\"10.%u.%u.%u/32\"",
@@ -319,7 +321,7 @@ who_leaves_takes_nothing_along(void **state)
 	wait_until(t.n_travelling == 0);
 	t.n_routes = 1000;
 	rib_hold(true);
-	for (unsigned int i = 0; i < 20; i++) { /* while a query travels */
+	for (unsigned int i = 0; i < 20; i++) { /* during a query */
 		uint64_t before = t.n_asked;
 
 		p = peer_open();
@@ -342,7 +344,7 @@ the_end_may_come_while_queries_travel(void **state)
 	peer_say(&half, "GET /v1/rou");
 	peer_say(&fpm, "GET /v1/fpm" CLOSE);
 	wait_until(t.n_asked == 1);
-	/* house_down() stops all now; nothing may leak */
+	/* house_down() stops all threads now; nothing may leak. */
 	worker_stop(&t.ui);
 	peer_close(&p);
 	peer_close(&half);
@@ -377,7 +379,7 @@ a_request_may_come_octet_by_octet(void **state)
 		char one[2] = {*c, '\0'};
 
 		peer_say(&p, one);
-		if (c[0] != 'G') /* let it be read alone */
+		if (c[0] != 'G') /* wait so that the server reads it alone */
 			json_decref(get("/v1/version"));
 	}
 	text = all_of(&p);
@@ -393,7 +395,7 @@ a_body_in_chunks_is_too_long_when_it_ends(void **state)
 	int len, status;
 	json_t *said;
 
-	for (int n = 2; n <= 3; n++) { /* 4096 octets are understood: an empty object */
+	for (int n = 2; n <= 3; n++) { /* 4096 octets are accepted: an empty object */
 		len = sprintf(request, "POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: "
 				       "close\r\nTransfer-Encoding: Chunked\r\n\r\n");
 		for (int i = 0; i < n; i++)
@@ -480,7 +482,7 @@ too_many_connections_are_told_and_room_comes_back(void **state)
 	}
 }
 
-/* Each of the two ways to speak has room of its own. */
+/* The control protocol and HTTP have limits of their own. */
 static void
 http_is_answered_when_lines_have_no_room_left(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl, the program, against a ui worker: words, tables, JSON, exit codes. Skipped where
- * the program has not been built beside the tests.
+ * The program fpmctl with a ui worker: words, tables, JSON, exit codes. Skipped if the
+ * program was not built beside the tests.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
@@ -13,7 +13,7 @@
 static char fpmctl[512];
 static char out[1 << 20]; /* stdout and stderr of the last run */
 
-/* Run `fpmctl ARGS` in a shell with $FPMCTL_SOCKET set; returns the exit code. */
+/* Run `fpmctl ARGS` in a shell with $FPMCTL_SOCKET set. Return the exit code. */
 static int
 ctl(const char *args)
 {
@@ -152,7 +152,7 @@ the_seconds_of_a_watch_stand_behind_a_sign(void **state)
 		out, "fpmctl: --watch takes its seconds after a '=', as in --watch=5\n");
 	assert_int_equal(ctl("--rates 0.5s show ports"), 2);
 	has("--rates=5");
-	/* Words that are no time are the command's. */
+	/* Words that are no time belong to the command. */
 	assert_int_equal(ctl("show ports --rates wan0"), 0);
 	has("now rx ");
 }
@@ -216,13 +216,13 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 	has("bgp, isis, ospf, ");
 	has(", connected, local, nor a number below 256\n");
 	assert_int_equal(ctl("show routes proto 256"), 2);
-	/* What there can be, and is not: nothing found. */
+	/* Valid values that match no row: nothing is found. */
 	assert_int_equal(ctl("show neighbors state failed"), 3);
 	assert_int_equal(ctl("show routes proto rip"), 3);
 	assert_int_equal(ctl("show routes proto 99"), 3);
 	t.n_routes = 1;
 	assert_int_equal(ctl("show routes proto 186 state forwarding"), 0);
-	t.n_routes = 600; /* slices of which nothing is wanted are three */
+	t.n_routes = 600; /* none of the rows in the three slices match */
 	assert_int_equal(ctl("show routes proto rip"), 3);
 	assert_string_equal(out, "no rows of routes match proto rip\n");
 }
@@ -243,7 +243,7 @@ words_of_routes_that_do_not_fit_are_told(void **state)
 		"fpmctl: longest and exact exclude each other: give one of them, once\n");
 	assert_int_equal(ctl("show counters all all"), 2);
 	assert_string_equal(out, "fpmctl: all is given twice\n");
-	/* In any order. */
+	/* The words may come in any order. */
 	assert_int_equal(ctl("show routes vrf red longest 10.0.0.0/8 via 10.0.1.2"), 0);
 	assert_int_equal(ctl("show routes dev wan1 10.0.0.0"), 0);
 }
@@ -258,7 +258,7 @@ who_names_no_vrf_is_told_which_there_are(void **state)
 	    "(`fpmctl show vrfs`)\n");
 	assert_int_equal(ctl("show routes vrf default"), 2);
 	has("fpmctl: table main is no VRF: `fpmctl show routes` shows its routes ");
-	/* The longest names there can be, each octet of which is told as four. */
+	/* The longest possible names. Each octet is printed as four. */
 	for (unsigned int i = 0; i < 9; i++) {
 		memset(strange[i].name, 1, sizeof(strange[i].name) - 1);
 		t.fib.vrf[8 + i] = &strange[i];
@@ -329,7 +329,7 @@ words_of_a_packet_that_come_to_nothing_are_refused(void **state)
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char args[256];
 
-		/* No daemon is needed to tell. */
+		/* The answer needs no daemon. */
 		snprintf(args, sizeof(args), "-s /nowhere %s", wrong[i].words);
 		assert_int_equal(ctl(args), 2);
 		has(wrong[i].said);
@@ -381,7 +381,7 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 	assert_int_equal(ctl(args), 2);
 	rows = json_loads(out, 0, NULL);
 	snprintf(args, sizeof(args), "config reload '%s'", file);
-	assert_int_equal(ctl(args), 2); /* says how it can be done */
+	assert_int_equal(ctl(args), 2); /* prints how to do it */
 	has("fpmctl: the path of the file is not UTF-8, and a request must be");
 	unlink(file);
 	assert_int_equal(json_array_size(rows), 2);
@@ -393,7 +393,10 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 	json_decref(rows);
 }
 
-/* Each with a sign, a fraction, a unit, an exponent, blanks, another base, nothing, too much. */
+/*
+ * Numbers with a sign, a fraction, a unit, an exponent, blanks, another base; empty, too
+ * large.
+ */
 static void
 a_number_that_is_none_is_one_sentence_that_says_what_is_allowed(void **state)
 {
@@ -514,7 +517,7 @@ bad_words_of_changes_are_one_sentence(void **state)
 		if (strncmp(out, wrong[i].said, strlen(wrong[i].said)) != 0)
 			assert_string_equal(out, wrong[i].said);
 	}
-	/* Nothing was done, and no array says so. */
+	/* Nothing was done, so no array is printed. */
 	assert_int_equal(ctl("--json -s /nowhere config reload 2>/dev/null"), 1);
 	assert_string_equal(out, "");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The metrics page, read as a scraper would.
+ * The page of metrics, read like a scraper.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
@@ -22,7 +22,10 @@ http_open(void)
 	return fd;
 }
 
-/* The answer to one request, head and body, until the server closes; the caller's. */
+/*
+ * Return the answer to a request, head and body, until the server closes. The caller frees
+ * it.
+ */
 static char *
 http(const char *request)
 {
@@ -34,7 +37,7 @@ http(const char *request)
 	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
 	while ((n = recv(fd, text + len, size - 1 - len, 0)) > 0)
 		len += (size_t)n;
-	assert_true(n == 0 || errno == ECONNRESET); /* turned away: over the limit */
+	assert_true(n == 0 || errno == ECONNRESET); /* refused because of the limit */
 	close(fd);
 	return text;
 }
@@ -52,7 +55,7 @@ page(void)
 	return text;
 }
 
-/* Skip {name="value",...}; returns NULL when it is not well-formed. */
+/* Skip {name="value",...}. Return NULL if it is malformed. */
 static const char *
 skip_labels(const char *p)
 {
@@ -73,7 +76,7 @@ skip_labels(const char *p)
 	return *p == '}' ? p + 1 : NULL;
 }
 
-/* What follows the name of a family of that type. */
+/* True if a family of that type may have `rest` behind its name. */
 static bool
 is_part_of(const char *type, const char *rest)
 {
@@ -122,7 +125,7 @@ every_line_is_a_sample_under_its_help_and_type(void **state)
 		assert_int_equal(*p, ' ');
 		strtod(p + 1, &end);
 		assert_int_equal(*end, '\0');
-		line[p - line] = '\0'; /* name and labels: once only */
+		line[p - line] = '\0'; /* name and labels occur once */
 		for (unsigned int i = 0; i < n; i++)
 			assert_string_not_equal(samples[i], line);
 		assert_true(n < 2000);
@@ -143,7 +146,10 @@ n_lines(const char *text)
 	return n;
 }
 
-/* Line by line the other page, but for the names of counters' families; so Prometheus, too. */
+/*
+ * Compare it line by line with the other page. Only the family names of counters differ, as
+ * for Prometheus.
+ */
 static void
 openmetrics_for_who_asks_for_it(void **state)
 {
@@ -154,7 +160,10 @@ openmetrics_for_who_asks_for_it(void **state)
 
 	json_decref(peer_ask(&p, "{\"show\": \"fpm\"}")); /* the summary is known now */
 	peer_close(&p);
-	/* Where the machine is slow rows come while it is read: the same before it and after. */
+	/*
+	 * On a slow machine rows may appear meanwhile. Both pages are the same if the plain
+	 * page is equal before and after.
+	 */
 	for (bool same = false; !same; free(before)) {
 		before = page();
 		text = http(
@@ -207,7 +216,7 @@ the_form_is_the_one_that_accept_prefers(void **state)
 {
 #define OM "application/openmetrics-text"
 	static const struct {
-		const char *accept; /* the lines of it */
+		const char *accept; /* values of the Accept header */
 		bool open;
 	} c[] = {
 		{"", false},
@@ -297,7 +306,7 @@ values_are_those_of_the_counters(void **state)
 	free(text);
 }
 
-/* The one that holds is 1, all others are there and 0. */
+/* The present state is 1. All other states exist and are 0. */
 static void
 the_state_of_the_channel_is_one_of_a_set(void **state)
 {
@@ -306,7 +315,7 @@ the_state_of_the_channel_is_one_of_a_set(void **state)
 		"replaying",       "holding", "sweeping", "in-step"};
 	static const struct {
 		uint64_t gen, connected, refusing, held;
-		const char *word; /* rib has heard of session 99 */
+		const char *word; /* rib has received session 99 */
 	} now[] = {
 		{0, 0, 0, 0, "never-connected"}, {3, 0, 0, 0, "away"},
 		{3, 0, 1, 0, "refusing"},        {3, 0, 0, 1, "held"},
@@ -349,7 +358,7 @@ all_else_is_refused(void **state)
 	for (unsigned int i = 0; i < sizeof(request) / sizeof(request[0]); i++) {
 		char *text = http(request[i][0]);
 
-		/* Rubbish may be cut off without a word. */
+		/* An invalid request may be closed without an answer. */
 		assert_true(strstr(text, request[i][1]) != NULL ||
 			    (i == 4 && *text == '\0'));
 		free(text);
@@ -368,7 +377,7 @@ connections_that_say_nothing_hold_up_nobody_else(void **state)
 		json_decref(peer_ask(&p, "{\"show\": \"ports\"}"));
 	for (int i = 0; i < 64; i++)
 		close(fd[i]);
-	for (bool served = false; !served;) { /* as soon as they have gone */
+	for (bool served = false; !served;) { /* as soon as they have ended */
 		char *text = http("GET /metrics HTTP/1.0\r\n\r\n");
 
 		served = strstr(text, " 200 ") != NULL;
@@ -377,7 +386,7 @@ connections_that_say_nothing_hold_up_nobody_else(void **state)
 	peer_close(&p);
 }
 
-/* Ask the API, and read until it closes. */
+/* Send a request to the API, and read until the server closes. */
 static void
 api_ask(const char *request)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signs of life: who stands still is found, workers and forwarders alike, and who said that
- * he takes long is not, until he takes longer.
+ * Signs of life: the watchdog finds a thread that stands still, a worker or a forwarder. A
+ * thread that has announced a long step is not reported until that time is over.
  * link: fpm-dataplane/base/ fpm-dataplane/restart/watchdog.c
  */
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static struct watchdog watchdog;
 static sem_t here, go;
 static unsigned int takes_ms;
 
-/* A message holds it up until the test lets it go. */
+/* Handle a message: block until the test allows the worker to continue. */
 static void
 hang(struct worker *w, struct msg *m)
 {
@@ -55,7 +55,10 @@ look(uint64_t now_ms)
 	return watchdog_check(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
-/* Whose round had not ended yet when all were seen alive has gone round once more. */
+/*
+ * The watchdog compares with rounds that had not ended at the last check, so one more round
+ * is needed.
+ */
 static void
 hangs_now(uint64_t now_ms)
 {
@@ -63,7 +66,7 @@ hangs_now(uint64_t now_ms)
 	look(now_ms);
 }
 
-/* All have gone round; the forwarder does when the test says so. */
+/* All threads make a round. The forwarder does so here, because the test plays it. */
 static void
 all_alive(uint64_t now_ms)
 {
@@ -107,7 +110,8 @@ a_forwarder_that_stands_still_is_no_sign_of_life(void **state)
 	for (unsigned int s = 1; s <= 30; s++)
 		assert_false(look(now + s * 1000));
 	assert_int_equal(said("main: thread hangs thread=fwd-0 for_ms=15000"), 1);
-	assert_int_equal(said("hangs"), 1); /* nobody else, and once */
+	/* No other thread is reported, and this one is reported once. */
+	assert_int_equal(said("hangs"), 1);
 	all_alive(now + 31000);
 	assert_false(look(now + 32000));
 }
@@ -157,10 +161,11 @@ two_that_pause_one_after_the_other_are_alive(void **state)
 	all_alive(now);
 	begin_to_hang(0);
 	hangs_now(now);
-	counter_add(&forwarder->rounds, 1); /* then stands still */
+	counter_add(&forwarder->rounds, 1); /* it stands still from now on */
 	assert_false(look(now + 20000));
 	sem_post(&go);
-	while (!look(now + 20001)) /* the worker is back; the forwarder has moved before */
+	/* The worker is back; the forwarder has made a round before. */
+	while (!look(now + 20001))
 		nanosleep(&moment, NULL);
 	assert_false(look(now + 20002));
 	counter_add(&forwarder->rounds, 1);
@@ -174,7 +179,8 @@ start(void **state)
 
 	forwarder = counters_register("fwd-0");
 	forwarder->forwards = true;
-	other = counters_register("punt"); /* a worker's: its rounds are counted there */
+	/* Counters of a worker, whose rounds are counted elsewhere. */
+	other = counters_register("punt");
 	sem_init(&here, 0, 0);
 	sem_init(&go, 0, 0);
 	worker_init(&worker, &ops, NULL);
