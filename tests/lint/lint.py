@@ -251,6 +251,7 @@ PLAIN = (
     "tests/system/zebra.py",
     "tests/test.mk",
     "tests/tiers.py",
+    "tests/unit",
     "tests/vm/conftest.py",
     "tests/vm/guest.py",
     "tests/vm/lacp.py",

@@ -122,10 +122,7 @@ program(uid_t uid, const struct sockaddr_storage *a, unsigned int times, enum go
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		alarm(PATIENCE_S);
-		/*
-		 * Close the parent's listening sockets, so that only the parent keeps them
-		 * open.
-		 */
+		/* Close the parent's sockets, so that the parent's close() takes effect. */
 		closefrom(end[1] + 1);
 		for (int i = 3; i < end[0]; i++)
 			close(i);

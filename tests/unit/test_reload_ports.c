@@ -339,7 +339,7 @@ a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
 	now.n_port = next.n_port = 0;
 	with_port(&now, "a", "nic", 1);
 	start(&now);
-	with_port(&now, "b", "once", 1); /* configured, but the device does not exist */
+	with_port(&now, "b", "once", 1); /* configured, but not open */
 	next = now;
 	strcpy(next.port[1].device, "nic");
 	with_port(&next, "c", "none", 1);

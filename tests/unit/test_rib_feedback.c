@@ -177,7 +177,7 @@ a_route_without_an_adjacency_has_failed(void **state)
 	assert_string_equal(said(g), "198.51.100.0/24 ");
 	/* There is room again: zebra gets acknowledgements without asking. */
 	rig_link(g, 12, 2, true);
-	rig_sentinel(g); /* no longer a replay */
+	rig_sentinel(g); /* ends the replay */
 	rig_del(g, "11.0.0.0/32");
 	rig_settle(g);
 	rig_settle(g);

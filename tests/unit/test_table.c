@@ -102,7 +102,7 @@ a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it(void **stat
 		table_used(TABLE_groups, 1000);
 		table_refuse(TABLE_groups);
 	}
-	/* The table does not change; the log is called now and then. */
+	/* The table does not change; table_tell() is called now and then. */
 	while (strcmp(course_of_groups().said, "FR") == 0) {
 		table_tell();
 		nanosleep(&moment, NULL);

@@ -216,7 +216,7 @@ the_form_is_the_one_that_accept_prefers(void **state)
 {
 #define OM "application/openmetrics-text"
 	static const struct {
-		const char *accept; /* values of the Accept header */
+		const char *accept; /* lines of the Accept header */
 		bool open;
 	} c[] = {
 		{"", false},

@@ -55,10 +55,7 @@ look(uint64_t now_ms)
 	return watchdog_check(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
-/*
- * The watchdog compares with rounds that had not ended at the last check, so one more round
- * is needed.
- */
+/* End the round that was in progress at the last check. The worker makes no other round. */
 static void
 hangs_now(uint64_t now_ms)
 {

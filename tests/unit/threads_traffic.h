@@ -98,7 +98,7 @@ struct queue {
 static struct queue queue[N_QUEUE];
 static uint32_t kernel_last[N_PORT + 1]; /* by port: last number sent by the kernel */
 
-static atomic_bool quiet; /* the queues are empty from now on */
+static atomic_bool quiet; /* the ports receive nothing from now on */
 static atomic_int in_flight;
 static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
 	n_icmp;
