@@ -28,9 +28,9 @@ config_help(FILE *out)
 	      "                     daemon\n"
 	      "      show           print the running configuration as YAML\n"
 	      "      reload [FILE]  read the daemon's file again, or FILE; show the\n"
-	      "                     differences, and apply all of them or, when one is\n"
-	      "                     impossible, none\n"
-	      "      --dry-run      only show\n",
+	      "                     differences and apply them. If one of them cannot be\n"
+	      "                     applied, none is\n"
+	      "      --dry-run      show the differences only\n",
 	      out);
 }
 

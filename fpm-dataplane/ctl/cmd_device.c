@@ -34,9 +34,9 @@ device_help(FILE *out)
 	      "      unbind  give DEVICE to the kernel's driver\n"
 	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
 	      "interface.\n"
-	      "      Refused are a port of the dataplane, and a device with an SSH "
-	      "session, the\n"
-	      "      default route or an address\n"
+	      "      bind and unbind refuse a port of the dataplane, and a device with an "
+	      "SSH\n"
+	      "      session, the default route or an address\n"
 	      "      --force  bind: take the device although the machine uses it\n",
 	      out);
 }

@@ -31,7 +31,8 @@ static const struct {
 	 check_ext_tag},
 	{"read-request", "PCIe Max Read Request Size", check_read_request},
 	{"numa", "each port is served by CPUs of its own node", check_numa},
-	{"isolation", "the scheduler keeps off forwarding CPUs", check_isolation},
+	{"isolation", "the scheduler runs no other task on forwarding CPUs",
+	 check_isolation},
 	{"governor", "forwarding CPUs run at full clock rate", check_governor},
 	{"smt", "no other work shares a core with a forwarder", check_smt},
 	{"clock", "the TSC and the kernel's clock are steady", check_clock},
@@ -195,9 +196,9 @@ static void
 doctor_help(FILE *out)
 {
 	fputs("      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'\n"
-	      "      Without the daemon the check daemon fails, and checks that need no "
-	      "daemon\n"
-	      "      still run. A named check that needs the daemon fails without it.\n"
+	      "      Without the daemon the check `daemon` fails, and checks that need no\n"
+	      "      daemon still run. A named check that needs the daemon fails without "
+	      "it.\n"
 	      "      The checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)

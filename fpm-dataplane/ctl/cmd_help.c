@@ -82,18 +82,18 @@ help_run(const struct options *opt, int n, char **word)
 	     "                       stable (openapi.yaml)\n"
 	     "  -h, --help           this list; with a command, its help\n"
 	     "      --version        version of fpmctl\n"
-	     "  NO_COLOR in the environment turns off colors, which only a terminal gets.\n"
+	     "  Output to a terminal has colors, unless NO_COLOR is in the environment.\n"
 	     "  If TERM is missing, empty or dumb, there are no escape sequences.\n"
 	     "\n"
 	     "Exit codes: 0 done; 1 no daemon, connection lost, or (audit) no answer of "
 	     "zebra;\n"
-	     "2 wrong words, or refused and nothing changed; 3 nothing found, a "
+	     "2 invalid arguments, or refused without a change; 3 nothing found, a "
 	     "difference\n"
 	     "(audit), the packet would be dropped (explain), a check failed (doctor), "
 	     "the\n"
-	     "driver refused a device (device), no zebra to replay or hold, no supervisor "
-	     "or a\n"
-	     "refused restart (restart), or a change during a restart.");
+	     "driver refused a device (device), no zebra (replay, hold), no supervisor or "
+	     "a\n"
+	     "refused restart (restart), a change refused during a restart.");
 	return CTL_OK;
 }
 

@@ -107,13 +107,13 @@ hold_run(const struct options *opt, int n, char **word)
 static void
 hold_help(FILE *out)
 {
-	fputs("      Run it before FRR is stopped: FRR ends its other daemons before "
-	      "zebra, and\n"
-	      "      zebra withdraws their routes meanwhile. This zebra may connect again "
-	      "after\n"
-	      "      SECONDS (0 to 3600, default 120). The unit fpm-dataplane-hold runs "
-	      "it\n"
-	      "      whenever systemd restarts frr\n",
+	fputs("      Run it before you stop FRR, because FRR stops zebra last: when the "
+	      "other\n"
+	      "      daemons end, zebra withdraws their routes. hold ends the session with "
+	      "this\n"
+	      "      zebra, which may connect again after SECONDS (0 to 3600, default "
+	      "120).\n"
+	      "      The unit fpm-dataplane-hold runs it when systemd restarts frr\n",
 	      out);
 }
 

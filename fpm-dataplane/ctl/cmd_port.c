@@ -17,12 +17,12 @@ port_help(FILE *out)
 	      "      queues N       receive queues (one per forwarding core)\n"
 	      "      cores N,N,...  the CPU that serves each queue. A queue moves without "
 	      "loss.\n"
-	      "                     Another number of CPUs restarts the device. auto: one "
-	      "queue\n"
-	      "                     per forwarding core, served by any of them\n"
+	      "                     If the number of CPUs changes, the device restarts.\n"
+	      "                     auto: one queue per forwarding core, on any of them\n"
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
-	      "      The change lasts until the daemon ends: put it into the file as well\n"
-	      "      (`fpmctl config show` prints one). Examples:\n"
+	      "      The change lasts until the daemon ends. To keep it, add it to the\n"
+	      "      configuration file (`fpmctl config show` prints the running one).\n"
+	      "      Examples:\n"
 	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
 	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
 	      out);

@@ -11,15 +11,15 @@
 static void
 set_help(FILE *out)
 {
-	fputs("      rate N          packets a second of the class, or unlimited; 0: none\n"
-	      "      burst N         packets\n"
-	      "      source-rate N   packets a second of each source\n"
-	      "      source-burst N  packets\n"
+	fputs("      rate N          packets per second of the class, or unlimited; 0: "
+	      "none\n"
+	      "      burst N         packets of the class in a burst\n"
+	      "      source-rate N   packets per second of each source, or unlimited\n"
+	      "      source-burst N  packets of each source in a burst\n"
 	      "      `fpmctl show punt` lists the classes. The change lasts until the "
 	      "daemon\n"
-	      "      ends: put it into the file as well (policers; `fpmctl config show` "
-	      "prints\n"
-	      "      a file)\n",
+	      "      ends. To keep it, add it to `policers` in the configuration file\n"
+	      "      (`fpmctl config show` prints the running one)\n",
 	      out);
 }
 

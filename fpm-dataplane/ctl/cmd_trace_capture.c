@@ -229,7 +229,7 @@ trace_complete(FILE *out, int n, char **word)
 const struct command cmd_trace = {
 	.name = "trace",
 	.words = "[WORDS]",
-	.text = "show how live packets are handled, stage by stage (10 of them)",
+	.text = "show how live packets are handled, stage by stage (10 by default)",
 	.run = trace_run,
 	.options = OPT_JSON,
 	.help = trace_help,

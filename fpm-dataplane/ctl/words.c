@@ -43,10 +43,10 @@ static const struct word {
 	 AT(len), 1, 65500},
 	{"df", NULL, "do not fragment", 1, FLAG, AT(df), 0, 0},
 	{"label", "N", "IPv6 flow label (0)", 1, NUMBER, AT(label), 0, 0xfffff},
-	{"hex", "OCTETS", "the whole frame; only port and len go with it", 1, HEX, AT(hex),
-	 0, 0},
+	{"hex", "OCTETS", "the whole frame; may be combined with port and len only", 1, HEX,
+	 AT(hex), 0, 0},
 	{"forwarded", NULL, "only forwarded packets", 2, VERDICT, AT(verdict), 0, 0},
-	{"punted", NULL, "only packets for the kernel, and held ones", 2, VERDICT,
+	{"punted", NULL, "only packets to the kernel, and packets that wait", 2, VERDICT,
 	 AT(verdict), 0, 0},
 	{"dropped", NULL, "only dropped packets", 2, VERDICT, AT(verdict), 0, 0},
 	{"reason", "NAME", "only packets with this reason (`show counters all`)", 6, TEXT,
@@ -231,7 +231,7 @@ words_contradiction(const struct words *w, enum words_of of)
 
 	if (w->hex != NULL && (family != 0 || ports || w->proto >= 0 || w->ttl >= 0 ||
 			       w->df || w->label >= 0))
-		return "hex is the whole frame: only port and len go with it";
+		return "hex is the whole frame: it may be combined with port and len only";
 	for (unsigned int i = 0; i < 3; i++)
 		if (said[i] != 0 && said[i] != family)
 			return "src, dst and host are of different families";
