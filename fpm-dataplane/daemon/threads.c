@@ -92,8 +92,8 @@ rib_begin(struct dataplane *dp)
 	if (rc < 0)
 		return rc;
 	for (unsigned int c = 0; c < fib.n_nodes; c++)
-		log_info("fib: copy node=%d%s%s", fib.node[c],
-			 dp->fib->copy[c].refused != 0 ? " refused=" : "",
+		log_info("fib: tables created node=%d%s%s", fib.node[c],
+			 dp->fib->copy[c].refused != 0 ? " memory_not_bound=" : "",
 			 dp->fib->copy[c].refused != 0 ? strerror(dp->fib->copy[c].refused)
 						       : "");
 	rib_set_fib(&w[W_RIB], dp->fib);

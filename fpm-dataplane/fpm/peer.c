@@ -171,7 +171,7 @@ peer_query_begin(struct fpm *fpm)
 	if (rc != -EOPNOTSUPP)
 		return rc;
 	fpm->no_sock_diag = true; /* each request makes the kernel search for a module */
-	log_warn("fpm: any local program may be zebra reason=no-sock-diag");
+	log_warn("fpm: user of peers not checked reason=no-sock-diag");
 	return 0;
 }
 

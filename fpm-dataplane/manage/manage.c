@@ -159,11 +159,11 @@ static const char *
 change_note(const struct config *next, const struct config_change *change)
 {
 	if (mtu_passes_ip6_min(next, change, false))
-		return "below 1280 the kernel has no IPv6 on it: it removes the IPv6 "
-		       "addresses and routes, RFC 8200 section 5";
+		return "below an MTU of 1280 the kernel removes the IPv6 addresses and "
+		       "routes of the TAP, RFC 8200 section 5";
 	if (mtu_passes_ip6_min(next, change, true))
-		return "the kernel restores IPv6 with its link-local address alone; add "
-		       "the other addresses again";
+		return "the kernel restores only the link-local IPv6 address; add the "
+		       "other addresses again";
 	if (!change->live)
 		return "needs a restart of the daemon";
 	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
@@ -464,16 +464,16 @@ rows_to_log(const struct msg_manage *mm)
 		const char *wrong = json_string_value(json_object_get(object, "wrong"));
 
 		if (wrong != NULL)
-			log_error("manage: %s", wrong);
+			log_error("manage: configuration error: %s", wrong);
 		else if (!json_is_true(json_object_get(object, "possible")))
-			log_error("manage: change refused key=%s: %s",
+			log_error("manage: change refused key=%s reason=\"%s\"",
 				  json_string_value(json_object_get(object, "key")),
 				  json_string_value(json_object_get(object, "note")));
 	}
 	if (mm->is_barred)
 		log_info("manage: reload delayed reason=restart");
 	else if (mm->error[0] != '\0')
-		log_error("manage: configuration not reloaded: %s", mm->error);
+		log_error("manage: configuration not reloaded reason=\"%s\"", mm->error);
 }
 
 static void

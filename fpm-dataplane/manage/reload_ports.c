@@ -52,7 +52,7 @@ port_exchange(struct hotplug *h, const struct config *running,
 		close(rc < 0 ? reuse.tap_fd : spare.tap_fd);
 	}
 	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
-		log_error("manage: port lost name=%s: %s", was->tap, again);
+		log_error("manage: port lost name=%s reason=\"%s\"", was->tap, again);
 		hotplug_unstore(was->tap);
 	}
 	return rc;
@@ -170,7 +170,8 @@ ports_undo(struct hotplug *h, const struct config *running, const struct config 
 		if (was == NULL || !port_was_open(seen, now->tap)) {
 			port_undo(h, now->tap);
 		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
-			log_error("manage: port not restored name=%s: %s", was->tap, text);
+			log_error("manage: port not restored name=%s reason=\"%s\"",
+				  was->tap, text);
 			snprintf(why, size, "port %s: %s", was->tap, text);
 			rc = -EIO;
 		}

@@ -77,7 +77,7 @@ nicd_spawn(const struct config *conf, char *const argv[], const sigset_t *start_
 static int
 nicd_refuse(const char *why)
 {
-	log_warn("main: fpm-nics not taken over: %s", why);
+	log_warn("main: fpm-nics not taken over reason=\"%s\"", why);
 	nicd_disconnect(false);
 	return -ENOMEM;
 }

@@ -214,7 +214,8 @@ successor_failed(const struct child *child, const struct predecessor *old, int r
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM) {
 		if (sd_manager_runs())
-			log_warn("main: no memory for two daemons, ending first");
+			log_warn("main: no memory for two daemons, ending before the "
+				 "successor starts");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
 	failure_text(rc, status, why);

@@ -180,8 +180,7 @@ mtu_warn(const struct config *conf)
 {
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
-			log_warn("main: below an MTU of 1280 the kernel has no IPv6 "
-				 "port=%s mtu=%u",
+			log_warn("main: ipv6 disabled, mtu below 1280 port=%s mtu=%u",
 				 conf->port[i].tap, conf->port[i].mtu_bytes);
 }
 

@@ -43,7 +43,7 @@ hugepages_reserve(const struct config *conf)
 		 sysfs_read_number(HUGE_2M "nr_hugepages", -1), unused);
 	if (unused >= want)
 		return 0;
-	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is fragmented: "
+	log_error("prepare: too few hugepages free=%lld wanted=%lld; memory is fragmented: "
 		  "reserve them at boot with the kernel parameter hugepages=%lld",
 		  unused, want, want);
 	return 1;

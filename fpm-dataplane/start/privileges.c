@@ -29,6 +29,6 @@ privilege_drop(void)
 	}
 	rc = syscalls_refuse();
 	if (rc < 0)
-		log_warn("main: system calls not refused error=%s", strerror(-rc));
+		log_warn("main: system call filter not installed error=%s", strerror(-rc));
 	return 0;
 }

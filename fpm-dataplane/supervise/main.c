@@ -312,7 +312,8 @@ notify_on_readable(void)
 	sup.n_foreign++;
 	if ((n.from == 0 || n.from != sup.predecessor) &&
 	    log_allowed(&foreign_limit, &missed))
-		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
+		log_warn("supervise: notification refused pid=%d missed=%u", (int)n.from,
+			 missed);
 }
 
 /* --- signals, timer ----------------------------------------------------------------------- */
@@ -467,14 +468,16 @@ usage_print(FILE *out)
 	fprintf(out,
 		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
 		"[ARGUMENT...]\n"
-		"Runs `fpm-dataplane -c FILE`, keeps its TAPs open while it does not run,\n"
-		"starts it again after a crash. SIGTERM and SIGINT end both, SIGHUP is\n"
+		"Runs PROGRAM (`fpm-dataplane -c FILE`) and starts it again after a "
+		"crash.\n"
+		"Meanwhile it keeps the TAPs open. SIGTERM and SIGINT end both, SIGHUP is\n"
 		"passed on.\n"
-		"      --watchdog SECONDS  abort the program if it hangs for so long;\n"
+		"      --watchdog SECONDS  abort a program that hangs for SECONDS;\n"
 		"                          default 30, 0: never\n"
-		"      --start SECONDS     abort a start without progress (the next "
-		"device\n"
-		"                          is progress) for so long; default 90\n");
+		"      --start SECONDS     abort a start that makes no progress for "
+		"SECONDS;\n"
+		"                          each device that is opened is progress;\n"
+		"                          default 90\n");
 }
 
 /* Parse an option. Returns the number, or -1 after an error message. */

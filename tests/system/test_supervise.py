@@ -300,9 +300,9 @@ def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
 
     assert stranger(sup).wait(20) == 0
 
-    eventually(lambda: sup.said(r"W supervise: notice refused pid=\d+ missed="), 10)
+    eventually(lambda: sup.said(r"W supervise: notification refused pid=\d+ missed="), 10)
     eventually(lambda: len(os.listdir(own)) == len(before), 10)
-    assert len(sup.said("notice refused")) <= time.monotonic() - begin + 2
+    assert len(sup.said("notification refused")) <= time.monotonic() - begin + 2
     procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
     eventually(lambda: sup.said("started pid=.* restarts=1 stored=0"), 10)
     sup.end()
@@ -313,7 +313,7 @@ def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
     others."""
     sup.python(READY + WAITS)
     said = [stranger(sup, "on") for _ in range(3)]
-    eventually(lambda: sup.said("notice refused"), 10)
+    eventually(lambda: sup.said("notification refused"), 10)
 
     procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
     eventually(lambda: sup.said("started pid=.* restarts=1"), 10)

@@ -279,7 +279,7 @@ def test_reload_applies_what_the_file_says_now_or_nothing(router):
         eventually(lambda: rate() == 321, 10, 0.1, "the rate is the file's")
         router.write_config(good + "policers:\n  icmp: {rate: none}\n")
         systemctl("reload", NAME)
-        eventually(lambda: "configuration not reloaded: " in router.log(50), 10, 0.1)
+        eventually(lambda: "configuration not reloaded reason=" in router.log(50), 10, 0.1)
         assert rate() == 321
     finally:
         router.write_config(good)
