@@ -74,8 +74,8 @@ word_is_fresh(uint64_t word, uint32_t now_s)
 }
 
 /*
- * Return the value of a word: an empty or expired one has none, then unproved, then proved
- * ones; the younger the higher.
+ * Return the rank of a word. An empty or expired word has 0, an unproved word less than any
+ * proved one. Of two words of a kind the younger one has the higher rank.
  */
 static uint64_t
 word_value(uint64_t word, uint32_t now_s)

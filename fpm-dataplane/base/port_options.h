@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 struct port_options {
-	bool vlan_off;  /* VLAN tags are never the NIC's to take off and put in */
-	bool cksum_off; /* IPv4 header checksums are never the NIC's to verify */
+	bool vlan_off;  /* the NIC must not strip or insert VLAN tags */
+	bool cksum_off; /* the NIC must not verify IPv4 header checksums */
 };
 
 #endif

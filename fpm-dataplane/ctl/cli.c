@@ -66,10 +66,7 @@ cli_twice(const char *word, const struct command *c)
 	return cli_usage(c);
 }
 
-/*
- * --- words that are nearly right
- * ---------------------------------------------------------
- */
+/* --- words that are nearly right ------------------------------------------------------ */
 
 #define WORD_MAX  16
 #define SHORT_MIN 3 /* a shorter prefix matches too much */
@@ -85,10 +82,7 @@ word_is_near(const char *word, const char *known)
 	       edit_distance(word, known) <= len / 4;
 }
 
-/*
- * --- numbers
- * -----------------------------------------------------------------------------
- */
+/* --- numbers -------------------------------------------------------------------------- */
 
 #define DIGITS "0123456789"
 

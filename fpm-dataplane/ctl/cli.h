@@ -118,7 +118,7 @@ void stop_begin(bool at_once);
  */
 void stop_ends(int fd);
 
-/* Return true if a signal came; stop_now(): and the output need not be completed. */
+/* Return true if a signal came; stop_now(): if it also ends the output where it is. */
 bool stop_wanted(void);
 bool stop_now(void);
 

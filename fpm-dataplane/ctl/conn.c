@@ -208,9 +208,9 @@ line_escaped(const char *line)
 }
 
 /*
- * Return how long to wait for slow requests, and what to print meanwhile: those of the
- * manage thread, which does one after the other, and a hold, which rib answers after all
- * earlier updates of zebra. 0: the request is not slow.
+ * Return how long to wait for a slow request, and the text to print meanwhile. 0: the request
+ * is not slow. Requests to the manage thread are slow, because it handles one at a time. A
+ * hold is slow, because rib answers it after all earlier updates of zebra.
  */
 static int
 request_slow_s(const json_t *request, const char **what)

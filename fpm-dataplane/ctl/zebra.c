@@ -274,10 +274,7 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, bool ke
 	return rc;
 }
 
-/*
- * --- number of routes
- * --------------------------------------------------------------------
- */
+/* --- number of routes ------------------------------------------------------------- */
 
 int
 zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,

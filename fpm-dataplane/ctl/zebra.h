@@ -57,10 +57,7 @@ int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, bool kernels,
 		 char **hops);
 
-/*
- * --- find zebra (zebra_find.c)
- * -----------------------------------------------------------
- */
+/* --- find zebra (zebra_find.c) -------------------------------------------------------- */
 
 #define ZEBRA_MODULE "dplane_fpm_nl"
 /* makes zebra wait for acknowledgements */

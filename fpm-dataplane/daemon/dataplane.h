@@ -22,7 +22,7 @@ enum { W_RIB, W_RTNL, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER 
 enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
 
 struct dataplane {
-	struct config conf, running; /* at the start; as manage changes it */
+	struct config conf, running; /* as read at the start; as changed by manage */
 	bool poll_by_option;         /* by the option --poll */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
@@ -32,9 +32,9 @@ struct dataplane {
 	struct serving serving[CONFIG_CORES_MAX];
 	struct {
 		alignas(64) _Atomic uint32_t n;
-	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
+	} gleaned[CONFIG_CORES_MAX]; /* n_gleaned of each struct fwd_rings */
 	struct rxq_assign rxq_assign;
-	struct hotplug hotplug; /* of manage once it runs */
+	struct hotplug hotplug; /* used by main at the start, then by manage */
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];
@@ -42,10 +42,10 @@ struct dataplane {
 	struct {
 		int fd;             /* checkpoint of the last daemon; -1: none */
 		unsigned int tries; /* starts that began to read it before this one */
-	} last_checkpoint;          /* until forwarding begins */
+	} last_checkpoint;          /* valid until forwarding begins */
 	int predecessor;            /* socket to the predecessor; -1: there is none */
 	bool shared;                /* all ports can be open twice */
-	char **argv;                /* of this process, for a successor */
+	char **argv;                /* arguments of this process, for a successor */
 	sigset_t signals /* that main waits for */, start_mask;
 };
 

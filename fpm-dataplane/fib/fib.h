@@ -208,7 +208,7 @@ struct fib_iface {
 	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
-	uint16_t vrf; /* of which it is a member, or FIB_VRF_NONE; 0: none, table main */
+	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */

@@ -89,8 +89,9 @@ struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
 
 /*
  * Announce packets of a port that leave by `vlan`; their m->port does not name it (see
- * tx_ifidx()). With `vlan` 0 packets of VLANs do name theirs. Returns false if m->port has
- * to name the VLAN, because the buffer has frames of another interface.
+ * tx_ifidx()). If `vlan` is 0, m->port names the VLAN of each packet that leaves by one.
+ * Returns false if m->port has to name the VLAN, because the buffer has frames of another
+ * interface.
  */
 bool fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan);
 

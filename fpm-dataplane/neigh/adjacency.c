@@ -21,9 +21,7 @@
 
 #define ASKS_PER_ROUND 512
 
-/*
- * --- requests to the kernel --------------------------------------------------------------
- */
+/* --- requests to the kernel ----------------------------------------------------------- */
 
 /*
  * Log a refusal once, because a next hop is requested every second while the cause lasts.
@@ -192,10 +190,7 @@ watch_remove(struct neigh *n, struct msg_adj *m)
 	worker_send(n->conf.rib, &m->m);
 }
 
-/*
- * --- events of the kernel
- * -----------------------------------------------------------------
- */
+/* --- events of the kernel ------------------------------------------------------------- */
 
 void
 nb_apply(struct neigh *n, struct nb *nb)

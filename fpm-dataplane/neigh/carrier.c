@@ -15,10 +15,7 @@
 #define ANNOUNCE_PER_ROUND 16u /* carriers announced to FRR per round */
 #define LOG_BURST          2   /* log lines per port; then one a second */
 
-/*
- * --- the log is limited, because a peer can let the carrier flap
- * ---------------------------
- */
+/* --- the log is limited, because a peer can let the carrier flap ---------------------- */
 
 static bool
 carrier_log_allowed(struct iface *ifc)
@@ -61,10 +58,7 @@ carrier_log_pending(struct neigh *n)
 		}
 }
 
-/*
- * --- to FRR and to the TAP
- * ------------------------------------------------------------------
- */
+/* --- to FRR and to the TAP ------------------------------------------------------------ */
 
 /*
  * Queue the carrier's announcement to FRR: of the TAP and of each VLAN on it, which the

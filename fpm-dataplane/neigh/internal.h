@@ -216,10 +216,7 @@ void link_tell(struct neigh *n, const struct link *l, bool gone);
 /* Send MSG_LINK if `up` differs from the last report. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
 
-/*
- * --- link_event.c: interfaces and addresses, reported to rib and punt
- * ------------------------
- */
+/* --- link_event.c: interfaces and addresses, reported to rib and punt ----------------- */
 
 void link_event(void *ctx, const struct kmon_link *kl, bool gone);
 void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
@@ -228,10 +225,7 @@ void link_forget_vlans(struct neigh *n, unsigned int ifindex);
 /* If VLANs were left out and numbers are free again, have the kernel's links read again. */
 void link_retry_vlans(struct neigh *n);
 
-/*
- * --- ports.c: adding and removing ports, and their TAPs
- * ------------------------------------
- */
+/* --- ports.c: adding and removing ports, and their TAPs ------------------------------- */
 
 /*
  * Take over the ports present at the start. Open the monitor of their devices if a port
@@ -248,10 +242,7 @@ void ports_remove(struct neigh *n, uint16_t ifidx);
 /* Create TAPs again that were deleted. */
 void ports_reopen_lost(struct neigh *n);
 
-/*
- * --- iface.c: ports and VLANs as forwarders see them
- * ---------------------------------------
- */
+/* --- iface.c: ports and VLANs as forwarders see them ---------------------------------- */
 
 void iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Handle a port's TAP that was deleted or left the namespace. */
@@ -279,10 +270,7 @@ void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round co
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
-/*
- * --- vlan.c: VLANs on ports, and VLANs on VLANs
- * --------------------------------------------
- */
+/* --- vlan.c: VLANs on ports, and VLANs on VLANs --------------------------------------- */
 
 /*
  * Add the VLAN `kl` and return its number; 0 when it is not on our interfaces or
@@ -320,10 +308,7 @@ uint64_t nb_hop(const struct neigh *n, const struct nb *nb);
 /* Request `nb` from the kernel at the end of this round. */
 void nb_ask(struct neigh *n, struct nb *nb);
 
-/*
- * --- adjacency.c: neighbor events, and watched next hops
- * ----------------------------------
- */
+/* --- adjacency.c: neighbor events, and watched next hops ------------------------------ */
 
 void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
 /* Update the adjacencies, the host and the waiting packets of `nb`; may free it. */
@@ -348,10 +333,7 @@ void host_update(struct neigh *n, struct nb *nb);
 bool host_in_use(const struct neigh *n, const struct nb *nb);
 void host_sweep(struct neigh *n);
 
-/*
- * --- glean.c: packets that wait for a neighbor
- * ---------------------------------------------
- */
+/* --- glean.c: packets that wait for a neighbor ---------------------------------------- */
 
 void glean_ask(struct neigh *n, const struct msg_neigh *m);
 void glean_over(struct neigh *n, const struct msg_neigh *m);

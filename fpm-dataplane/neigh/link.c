@@ -106,10 +106,7 @@ iface_by_ifindex(struct neigh *n, uint32_t ifindex)
 	return l == NULL ? 0 : l->ifidx;
 }
 
-/*
- * --- reports to rib and punt
- * ----------------------------------------------------------------
- */
+/* --- reports to rib and punt ---------------------------------------------------------- */
 
 static void
 link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)

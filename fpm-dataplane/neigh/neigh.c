@@ -156,10 +156,7 @@ neigh_on_round(struct worker *w)
 	carrier_announce(n);
 }
 
-/*
- * --- start and end
- * -------------------------------------------------------------------------
- */
+/* --- start and end -------------------------------------------------------------------- */
 
 static void
 neigh_fini(struct worker *w)

@@ -87,10 +87,7 @@ ports_watch(struct neigh *n)
 		neigh_start_timer(n, &n->carrier_timer, CARRIER_POLL_S);
 }
 
-/*
- * --- adding and removing ports
- * -------------------------------------------------------------
- */
+/* --- adding and removing ports -------------------------------------------------------- */
 
 static void
 port_begin(struct neigh *n, struct port *port)
@@ -168,10 +165,7 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	*ifc = (struct iface){.port = NULL};
 }
 
-/*
- * --- deleted TAPs
- * -------------------------------------------------------------------------
- */
+/* --- deleted TAPs --------------------------------------------------------------------- */
 
 void
 ports_check_taps(struct neigh *n)

@@ -80,8 +80,8 @@ port_is_there(const struct port *slot)
 }
 
 /*
- * Must a port that was opened with options `was` be opened again to have options `now`? An
- * option that its device lacks makes no difference.
+ * Return true if a port that was opened with options `was` must be opened again to have
+ * options `now`. An option that its device lacks makes no difference.
  */
 static inline bool
 port_options_differ(const struct port *port, const struct port_options *was,

@@ -29,7 +29,7 @@ struct adj {
 
 struct rib_adjs {
 	struct adj *v; /* fib->adj_hosts entries */
-	bool freed;    /* some number, in this round */
+	bool freed;    /* a number became free in this round */
 	uint32_t high, n;
 	uint32_t n_asked;    /* adjacencies that a commit waits for */
 	uint64_t asked_ms;   /* since when n_asked is not 0 */

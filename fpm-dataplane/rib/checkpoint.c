@@ -292,10 +292,7 @@ ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 	ckpt_hops_drop(c, old);
 }
 
-/*
- * --- reading
- * ------------------------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------------------- */
 
 static bool
 ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t number)

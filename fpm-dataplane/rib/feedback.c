@@ -7,9 +7,9 @@
  * it changed nothing (FPM.md, 8). Routes that the dataplane does not forward are not
  * reported: those of protocol kernel, and those of tables without a FIB.
  *
- * When a trie lacks memory, the routes that are missing in it have failed. Which routes
- * were reported so is not recorded, because memory is short. When all routes are in the
- * trie, all routes of the session are reported again.
+ * When a trie lacks memory, the routes that are missing in it have failed. rib does not
+ * record for which routes it reported this, because memory is short. When all routes are in
+ * the trie, all routes of the session are reported again.
  */
 #include "rib/feedback.h"
 

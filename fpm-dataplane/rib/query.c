@@ -504,9 +504,7 @@ trie_json(const struct poptrie *pt)
 		"radix_bytes", (json_int_t)st.radix_bytes);
 }
 
-/*
- * --- FIBs of main and of VRFs. There may be thousands, so a slice lists a part of them ------
- */
+/* --- FIBs of main and of VRFs. There may be thousands, so a slice lists a part of them --- */
 
 /* Append one row for each family of `tries`, which are those of main if `vrf` is NULL. */
 static void

@@ -78,7 +78,7 @@ static const uint16_t refused[] = {
 	SYS_clock_adjtime,
 	SYS_sethostname,
 	SYS_setdomainname,
-	/* keys of others, and interfaces with a record of holes */
+	/* keys of other processes, and interfaces with many known vulnerabilities */
 	SYS_add_key,
 	SYS_request_key,
 	SYS_keyctl,

@@ -134,9 +134,7 @@ args_take(const struct api_input *in, const char *known, json_t *to, struct api_
 	return true;
 }
 
-/*
- * --- request of each path ---------------------------------------------------------------
- */
+/* --- request of each path ------------------------------------------------------------- */
 
 /* Load the body as an object; an empty body is an empty object. NULL: refused. */
 static json_t *

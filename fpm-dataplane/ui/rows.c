@@ -12,10 +12,7 @@
 #include "base/filter.h"
 #include "base/prefix.h"
 
-/*
- * --- selection
- * ------------------------------------------------------------------------------
- */
+/* --- selection ------------------------------------------------------------------------ */
 
 static const char *
 row_text(const json_t *row, const char *key)
@@ -123,10 +120,7 @@ row_is_selected(const struct rows *out, const json_t *row)
 		      out->value) == 0;
 }
 
-/*
- * --- output
- * -----------------------------------------------------------------------------------
- */
+/* --- output --------------------------------------------------------------------------- */
 
 static void
 row_put_octets(struct buf *b, const json_t *row)

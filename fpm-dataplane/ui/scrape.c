@@ -45,10 +45,7 @@ page_as_openmetrics(const struct buf *page, struct buf *out)
 	buf_printf(out, "# EOF\n");
 }
 
-/*
- * --- the Accept header
- * ------------------------------------------------------------------------
- */
+/* --- the Accept header ---------------------------------------------------------------- */
 
 /*
  * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters, of which q is

@@ -43,10 +43,7 @@ verdict_name(enum verdict v)
 	return verdict_info[v].name;
 }
 
-/*
- * --- findings
- * ----------------------------------------------------------------------------
- */
+/* --- findings ------------------------------------------------------------------------- */
 
 static json_t *
 text_make(const char *fmt, va_list ap)

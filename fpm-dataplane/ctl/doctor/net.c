@@ -194,10 +194,7 @@ check_links(struct exam *e)
 	}
 }
 
-/*
- * --- ports that are members of another kernel interface
- * --------------------------------------
- */
+/* --- ports that are members of another kernel interface ------------------------------- */
 
 void
 check_members(struct exam *e)
