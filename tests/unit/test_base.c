@@ -57,7 +57,7 @@ a_wait_is_as_long_as_written_unless_the_environment_divides_it(void **state)
 }
 
 static void
-prefix_text_goes_round(void **state)
+prefix_text_parses_back(void **state)
 {
 	static const char *const text[] = {"0.0.0.0/0", "192.0.2.0/24",  "203.0.113.7/32",
 					   "::/0",      "2001:db8::/32", "2001:db8::1/128"};
@@ -277,7 +277,7 @@ logged(bool named, enum log_level level, const char *name, char *line, size_t si
 }
 
 static void
-the_journal_gets_priorities_and_nobody_else(void **state)
+only_the_journal_gets_priorities(void **state)
 {
 	char line[128];
 
@@ -476,7 +476,7 @@ manager_open(void)
  * sd_init() keeps the address.
  */
 static void
-a_successor_is_mute_until_it_counts(void **state)
+a_successor_sends_nothing_until_it_takes_over(void **state)
 {
 	int manager;
 
@@ -508,7 +508,7 @@ manager_main(void *arg)
 }
 
 static void
-what_is_kept_is_let_go_when_the_manager_has_heard_all(void **state)
+a_descriptor_is_removed_when_the_manager_has_read_all(void **state)
 {
 	int manager = manager_open();
 	pthread_t thread;
@@ -579,7 +579,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_wait_is_as_long_as_written_unless_the_environment_divides_it),
-		cmocka_unit_test(prefix_text_goes_round),
+		cmocka_unit_test(prefix_text_parses_back),
 		cmocka_unit_test(prefix_parse_clears_host_bits_and_tells_addresses),
 		cmocka_unit_test(prefix_parse_refuses_nonsense),
 		cmocka_unit_test(prefix_covers_its_own_addresses_only),
@@ -591,7 +591,7 @@ main(void)
 		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
 		cmocka_unit_test(a_name_is_utf8_and_one_line_whatever_octets_it_has),
 		cmocka_unit_test(no_line_of_the_log_does_anything_to_a_terminal),
-		cmocka_unit_test(the_journal_gets_priorities_and_nobody_else),
+		cmocka_unit_test(only_the_journal_gets_priorities),
 		cmocka_unit_test(every_reason_has_a_name_and_a_text),
 		cmocka_unit_test(worker_gets_every_message_and_stops),
 		cmocka_unit_test(
@@ -599,8 +599,8 @@ main(void)
 		cmocka_unit_test(worker_start_returns_what_init_returns),
 		cmocka_unit_test(a_successors_environment_is_ours_and_five_words_more),
 		cmocka_unit_test(a_change_and_a_restart_exclude_one_another),
-		cmocka_unit_test(a_successor_is_mute_until_it_counts),
-		cmocka_unit_test(what_is_kept_is_let_go_when_the_manager_has_heard_all),
+		cmocka_unit_test(a_successor_sends_nothing_until_it_takes_over),
+		cmocka_unit_test(a_descriptor_is_removed_when_the_manager_has_read_all),
 		cmocka_unit_test(
 			a_manager_that_does_not_listen_is_not_waited_for_without_end),
 	};

@@ -138,7 +138,7 @@ tried(size_t kib)
 /* --- tests ----------------------------------------------------------------------------- */
 
 static void
-what_fits_starts_and_what_ends_dpdk_is_refused(void **state)
+a_bond_that_fits_starts_and_one_that_would_end_dpdk_is_refused(void **state)
 {
 	size_t low = 256, high = 16384;
 
@@ -164,7 +164,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_fits_starts_and_what_ends_dpdk_is_refused),
+		cmocka_unit_test(
+			a_bond_that_fits_starts_and_one_that_would_end_dpdk_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("bond_panic", tests, NULL, NULL);

@@ -132,7 +132,7 @@ asked(unsigned int n_queue)
 }
 
 static void
-what_fits_is_given_back(void **state)
+memory_of_a_successful_check_is_freed(void **state)
 {
 	assert_int_equal(asked(0), 0);
 	assert_int_equal(t.n_made, 4);
@@ -186,7 +186,7 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 	static const struct CMUnitTest tests[] = {
-		TEST(what_fits_is_given_back),
+		TEST(memory_of_a_successful_check_is_freed),
 		TEST(one_member_too_many_is_refused),
 		TEST(members_that_had_a_link_have_theirs),
 		TEST(a_bond_of_another_mode_takes_none),

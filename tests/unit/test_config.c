@@ -198,7 +198,7 @@ policers_are_taken_key_by_key(void **state)
 }
 
 static void
-wrong_policers_are_told(void **state)
+wrong_policers_are_reported(void **state)
 {
 	says("policers:\n  icmp: {rate: 10000001}\n",
 	     "3: policers.icmp.rate: 10000001 is out of range; expected a number from 0 to "
@@ -262,7 +262,7 @@ a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8(void **state)
 }
 
 static void
-no_ports_is_told(void **state)
+no_ports_is_reported(void **state)
 {
 	says_alone("", "1: ports: the file is empty; expected at least one port\n");
 	says_alone("# nothing\n\n",
@@ -287,7 +287,7 @@ no_ports_is_told(void **state)
 }
 
 static void
-a_port_without_a_name_is_told_by_its_device_or_its_place(void **state)
+a_port_without_a_name_is_reported_by_its_device_or_index(void **state)
 {
 	says_alone(
 		"ports:\n  - {tap: a, device: net_null}\n  - device: net_null0,x=1\n",
@@ -322,7 +322,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 }
 
 static void
-what_cannot_be_kept_is_told(void **state)
+each_limit_of_keep_nics_is_reported(void **state)
 {
 	says("keep-nics: maybe\n",
 	     "2: keep-nics: 'maybe' is neither; expected true or false\n");
@@ -339,7 +339,7 @@ what_cannot_be_kept_is_told(void **state)
 }
 
 static void
-a_wrong_type_or_range_is_told(void **state)
+a_wrong_type_or_range_is_reported(void **state)
 {
 	says_alone("ports:\n  - tap: a\n    device: net_null\n    mtu: big\n    queues: "
 		   "\"2\"\n",
@@ -381,14 +381,14 @@ a_wrong_type_or_range_is_told(void **state)
 }
 
 static void
-a_key_given_twice_is_told(void **state)
+a_repeated_key_is_reported(void **state)
 {
 	says("idle: poll\nidle: poll\n",
 	     "3: idle: given twice, first on line 2; expected once\n");
 }
 
 static void
-a_name_or_device_used_twice_is_told(void **state)
+a_repeated_name_or_device_is_reported(void **state)
 {
 	says_alone("ports:\n  - tap: a\n    device: net_null\n  - device: net_null\n    "
 		   "tap: a\n",
@@ -447,7 +447,7 @@ broken_yaml_has_its_line(void **state)
 
 /* fpm.sweep-max-s and duplicate ports are found when the whole file has been read. */
 static void
-errors_are_told_by_line_whenever_they_were_found(void **state)
+errors_are_sorted_by_line(void **state)
 {
 	int line = 0, n = 0, next;
 
@@ -463,7 +463,7 @@ errors_are_told_by_line_whenever_they_were_found(void **state)
 }
 
 static void
-all_errors_are_told_and_thousands_are_counted(void **state)
+all_errors_are_reported_and_thousands_are_counted(void **state)
 {
 	static char text[32 << 10] = PORT;
 	char *told = NULL;
@@ -563,21 +563,21 @@ main(void)
 		cmocka_unit_test(the_example_has_every_key_of_the_comment_in_config_h),
 		cmocka_unit_test(the_example_has_every_class),
 		cmocka_unit_test(policers_are_taken_key_by_key),
-		cmocka_unit_test(wrong_policers_are_told),
+		cmocka_unit_test(wrong_policers_are_reported),
 		cmocka_unit_test(a_file_that_cannot_be_read_is_named),
 		cmocka_unit_test(
 			a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8),
-		cmocka_unit_test(no_ports_is_told),
-		cmocka_unit_test(a_port_without_a_name_is_told_by_its_device_or_its_place),
+		cmocka_unit_test(no_ports_is_reported),
+		cmocka_unit_test(a_port_without_a_name_is_reported_by_its_device_or_index),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
-		cmocka_unit_test(what_cannot_be_kept_is_told),
-		cmocka_unit_test(a_wrong_type_or_range_is_told),
-		cmocka_unit_test(a_key_given_twice_is_told),
-		cmocka_unit_test(a_name_or_device_used_twice_is_told),
+		cmocka_unit_test(each_limit_of_keep_nics_is_reported),
+		cmocka_unit_test(a_wrong_type_or_range_is_reported),
+		cmocka_unit_test(a_repeated_key_is_reported),
+		cmocka_unit_test(a_repeated_name_or_device_is_reported),
 		cmocka_unit_test(an_address_has_a_port),
 		cmocka_unit_test(broken_yaml_has_its_line),
-		cmocka_unit_test(errors_are_told_by_line_whenever_they_were_found),
-		cmocka_unit_test(all_errors_are_told_and_thousands_are_counted),
+		cmocka_unit_test(errors_are_sorted_by_line),
+		cmocka_unit_test(all_errors_are_reported_and_thousands_are_counted),
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(deep_nesting_is_refused_where_it_begins_and_costs_nothing),
 		cmocka_unit_test(a_queue_that_no_table_fits_is_refused),

@@ -48,7 +48,7 @@ gateways_and_hosts_share_their_numbers(void **state)
 }
 
 static void
-an_old_name_of_a_key_is_taken_and_told(void **state)
+an_old_name_of_a_key_is_accepted_and_reported(void **state)
 {
 	const char *told = "main: configuration key renamed key=limits.neighbours "
 			   "new=neighbors; ";
@@ -67,7 +67,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_are_what_tables_can_hold),
 		cmocka_unit_test(gateways_and_hosts_share_their_numbers),
-		cmocka_unit_test(an_old_name_of_a_key_is_taken_and_told),
+		cmocka_unit_test(an_old_name_of_a_key_is_accepted_and_reported),
 	};
 
 	return cmocka_run_group_tests_name("config_limits", tests, NULL, NULL);

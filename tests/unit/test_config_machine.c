@@ -134,7 +134,7 @@ cores_must_be_allowed_and_different(void **state)
 }
 
 static void
-a_core_listed_twice_is_told(void **state)
+a_repeated_core_is_reported(void **state)
 {
 	int cpu = sched_getcpu();
 	char text[64], want[128];
@@ -302,7 +302,7 @@ main(void)
 		cmocka_unit_test(a_device_must_be_there),
 		cmocka_unit_test(plugins_lie_where_only_root_writes),
 		cmocka_unit_test(cores_must_be_allowed_and_different),
-		cmocka_unit_test(a_core_listed_twice_is_told),
+		cmocka_unit_test(a_repeated_core_is_reported),
 		cmocka_unit_test(a_namespace_must_be_there),
 		cmocka_unit_test(memory_is_no_more_than_the_machine_has),
 		cmocka_unit_test(a_tap_name_is_not_that_of_another_interface),

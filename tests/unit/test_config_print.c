@@ -55,7 +55,7 @@ reads_back(void)
 }
 
 static void
-what_is_shown_reads_back_as_the_same(void **state)
+a_printed_configuration_reads_back_as_the_same(void **state)
 {
 	cpu_set_t set;
 	unsigned int cpu = 0;
@@ -231,7 +231,7 @@ differs(const char *from, const char *to, const char *lines)
 }
 
 static void
-what_differs_is_told_with_what_a_running_daemon_can_take(void **state)
+differences_are_named_with_what_a_reload_can_apply(void **state)
 {
 	differs(PORT, "# the same, otherwise written\n" PORT "idle: adaptive\n", "");
 	differs(PORT, PORT "idle: poll\nlog-level: warn\npolicers: {icmp: {burst: 7}}\n",
@@ -264,10 +264,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_shown_reads_back_as_the_same),
+		cmocka_unit_test(a_printed_configuration_reads_back_as_the_same),
 		cmocka_unit_test(every_key_there_is_reads_back),
 		cmocka_unit_test(the_example_has_every_key_that_is_shown),
-		cmocka_unit_test(what_differs_is_told_with_what_a_running_daemon_can_take),
+		cmocka_unit_test(differences_are_named_with_what_a_reload_can_apply),
 		cmocka_unit_test(errors_have_their_column),
 	};
 

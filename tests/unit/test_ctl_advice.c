@@ -39,7 +39,7 @@ advice_fits_a_line(void **state)
 }
 
 static void
-what_is_no_reason_has_none(void **state)
+an_unknown_reason_has_no_advice(void **state)
 {
 	assert_null(advice(""));
 	assert_null(advice("nonsense"));
@@ -51,7 +51,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_drop_has_advice),
 		cmocka_unit_test(advice_fits_a_line),
-		cmocka_unit_test(what_is_no_reason_has_none),
+		cmocka_unit_test(an_unknown_reason_has_no_advice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ on_device(const struct device *d, void *ctx)
 }
 
 static void
-what_sys_tells_is_read(void **state)
+values_of_sys_are_read(void **state)
 {
 	char all[128] = "";
 	struct device d;
@@ -157,14 +157,14 @@ what_sys_tells_is_read(void **state)
 }
 
 static void
-what_is_no_nic_is_left_alone(void **state)
+a_device_that_is_no_nic_is_left_alone(void **state)
 {
 	refused(bind_it(DISK, true), -EINVAL, DISK, "not a NIC");
 	refused(unbind_it(DISK), -EINVAL, DISK, "010601");
 }
 
 static void
-what_the_machine_uses_is_taken_by_force_alone(void **state)
+a_nic_in_use_is_taken_only_by_force(void **state)
 {
 	t.use.default_route = true;
 	refused(bind_it(NIC, false), -EBUSY, NIC, "eth0 is used");
@@ -184,7 +184,7 @@ bind_check(const char *const address[], unsigned int n, bool force, unsigned int
 }
 
 static void
-of_several_none_moves_when_one_is_refused(void **state)
+no_device_moves_if_one_is_refused(void **state)
 {
 	const char *const good_and_used[] = {NIC, TWIN},
 			  *const good_and_disk[] = {NIC, DISK},
@@ -238,7 +238,7 @@ without_vfio_or_iommu_nothing_is_taken(void **state)
 }
 
 static void
-what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
+a_use_that_this_kernels_vfio_cannot_have_is_not_tried(void **state)
 {
 	refused(bind_it(TWIN, true), -ENOTSUP, TWIN,
 		"this kernel's vfio has no no-IOMMU mode");
@@ -255,7 +255,7 @@ what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
  * warning.
  */
 static void
-what_a_process_has_by_uio_stays(void **state)
+a_device_open_by_uio_stays(void **state)
 {
 	struct device d;
 
@@ -277,7 +277,7 @@ what_a_process_has_by_uio_stays(void **state)
 }
 
 static void
-what_no_iommu_stands_before_is_unprotected(void **state)
+a_device_without_an_iommu_is_unprotected(void **state)
 {
 	struct device d = {.driver = "vfio-pci", .group = 9};
 
@@ -294,7 +294,7 @@ what_no_iommu_stands_before_is_unprotected(void **state)
 }
 
 static void
-what_vfio_does_not_take_is_given_back(void **state)
+a_device_that_vfio_does_not_take_is_given_back(void **state)
 {
 	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
 	assert_int_equal(bind_it(TWIN, false), -EIO);
@@ -304,7 +304,7 @@ what_vfio_does_not_take_is_given_back(void **state)
 }
 
 static void
-what_is_so_already_stays(void **state)
+a_device_with_the_right_driver_stays(void **state)
 {
 	assert_int_equal(unbind_it(NIC), 0);
 	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
@@ -314,7 +314,7 @@ what_is_so_already_stays(void **state)
 }
 
 static void
-what_the_kernel_does_not_take_back_is_said(void **state)
+a_device_that_the_kernel_does_not_take_is_reported(void **state)
 {
 	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
 	assert_int_equal(unbind_it(NIC), -EIO);
@@ -324,7 +324,7 @@ what_the_kernel_does_not_take_back_is_said(void **state)
 }
 
 static void
-who_holds_a_group_is_found(void **state)
+the_holder_of_a_group_is_found(void **state)
 {
 	struct device d, by;
 
@@ -352,7 +352,7 @@ checked(const char *address, int want, const char *words)
 }
 
 static void
-why_dpdk_gets_no_device_is_said(void **state)
+the_reason_why_dpdk_gets_no_device_is_reported(void **state)
 {
 	checked("0000:03:00.7", -ENODEV,
 		"there is no PCI device 0000:03:00.7; `fpmctl dev");
@@ -373,7 +373,7 @@ why_dpdk_gets_no_device_is_said(void **state)
 }
 
 static void
-who_keeps_a_group_from_dpdk_is_said(void **state)
+the_device_that_keeps_a_group_from_dpdk_is_reported(void **state)
 {
 	root_put("/sys/kernel/iommu_groups/7/devices/" NIC "/x", "");
 	root_put("/sys/kernel/iommu_groups/7/devices/" TWIN "/x", "");
@@ -433,7 +433,7 @@ a_bond_is_read(void **state)
 }
 
 static void
-what_is_no_good_bond_is_said(void **state)
+faults_of_a_bond_are_reported(void **state)
 {
 #define TWO ",member=" NIC ",member=" TWIN
 	static const char *const bad[][2] = {
@@ -505,25 +505,25 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_has_one_value_or_none),
-		TEST(what_sys_tells_is_read),
-		TEST(what_is_no_nic_is_left_alone),
-		TEST(what_the_machine_uses_is_taken_by_force_alone),
-		TEST(of_several_none_moves_when_one_is_refused),
+		TEST(values_of_sys_are_read),
+		TEST(a_device_that_is_no_nic_is_left_alone),
+		TEST(a_nic_in_use_is_taken_only_by_force),
+		TEST(no_device_moves_if_one_is_refused),
 		TEST(an_interface_in_another_namespace_is_left_alone),
 		TEST(a_driver_that_dpdk_works_beside_stays),
 		TEST(without_vfio_or_iommu_nothing_is_taken),
-		TEST(what_this_kernels_vfio_cannot_do_is_not_asked_of_it),
-		TEST(what_vfio_does_not_take_is_given_back),
-		TEST(what_is_so_already_stays),
-		TEST(what_the_kernel_does_not_take_back_is_said),
-		TEST(who_holds_a_group_is_found),
-		TEST(why_dpdk_gets_no_device_is_said),
-		TEST(who_keeps_a_group_from_dpdk_is_said),
-		cmocka_unit_test(what_no_iommu_stands_before_is_unprotected),
-		TEST(what_a_process_has_by_uio_stays),
+		TEST(a_use_that_this_kernels_vfio_cannot_have_is_not_tried),
+		TEST(a_device_that_vfio_does_not_take_is_given_back),
+		TEST(a_device_with_the_right_driver_stays),
+		TEST(a_device_that_the_kernel_does_not_take_is_reported),
+		TEST(the_holder_of_a_group_is_found),
+		TEST(the_reason_why_dpdk_gets_no_device_is_reported),
+		TEST(the_device_that_keeps_a_group_from_dpdk_is_reported),
+		cmocka_unit_test(a_device_without_an_iommu_is_unprotected),
+		TEST(a_device_open_by_uio_stays),
 		cmocka_unit_test(a_pci_device_is_told_from_others),
 		cmocka_unit_test(a_bond_is_read),
-		cmocka_unit_test(what_is_no_good_bond_is_said),
+		cmocka_unit_test(faults_of_a_bond_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,7 +242,7 @@ several_queues_want_a_hash(void **state)
 }
 
 static void
-a_queue_that_nobody_serves_fails(void **state)
+a_queue_without_a_forwarder_fails(void **state)
 {
 	assert_string_equal(verdict(check_queues), "ok");
 	port_set("cpus", json_pack("[i, i, n]", 2, 3));
@@ -262,7 +262,7 @@ a_cpu_without_a_queue_is_warned_of(void **state)
 }
 
 static void
-memory_is_judged_by_what_was_asked_for(void **state)
+memory_is_judged_by_the_configured_size(void **state)
 {
 	assert_string_equal(verdict(check_hugepages), "warn");
 	assert_string_equal(command(), "sysctl -w vm.nr_hugepages=128");
@@ -375,9 +375,9 @@ main(void)
 		TEST(forwarding_cpus_want_isolation_clock_rate_and_their_core),
 		TEST(the_clock_is_the_tsc),
 		TEST(several_queues_want_a_hash),
-		TEST(a_queue_that_nobody_serves_fails),
+		TEST(a_queue_without_a_forwarder_fails),
 		TEST(a_cpu_without_a_queue_is_warned_of),
-		TEST(memory_is_judged_by_what_was_asked_for),
+		TEST(memory_is_judged_by_the_configured_size),
 		TEST(a_daemon_without_spare_descriptors_is_warned_of),
 		TEST(a_port_without_iommu_is_warned_of),
 		TEST(a_port_of_uio_is_for_vfio_where_that_can_take_it),

@@ -69,7 +69,7 @@ a_card_tells_link_tag_and_read_size(void **state)
 }
 
 static void
-what_root_alone_may_read_is_missed_not_guessed(void **state)
+values_that_only_root_can_read_are_not_guessed(void **state)
 {
 	uint8_t c[PCI_CONFIG_BYTES];
 	struct pci_express x;
@@ -295,7 +295,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_card_tells_link_tag_and_read_size),
-		cmocka_unit_test(what_root_alone_may_read_is_missed_not_guessed),
+		cmocka_unit_test(values_that_only_root_can_read_are_not_guessed),
 		cmocka_unit_test(a_device_without_the_capability_has_none),
 		cmocka_unit_test(a_broken_list_ends),
 		cmocka_unit_test(no_octets_lead_it_out_of_its_buffer),

@@ -209,7 +209,7 @@ sums_of_stream(const uint8_t *p, size_t len)
 }
 
 static void
-every_capture_decodes_as_the_text_beside_it_says(void **state)
+every_capture_decodes_as_its_text(void **state)
 {
 	uint64_t routes = 0;
 
@@ -266,7 +266,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_capture_decodes_as_the_text_beside_it_says),
+		cmocka_unit_test(every_capture_decodes_as_its_text),
 		cmocka_unit_test(
 			every_octet_of_a_capture_may_change_and_nothing_is_read_beyond),
 	};

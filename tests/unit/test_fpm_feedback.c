@@ -76,7 +76,7 @@ frame_says(int fd, const struct fpm_feedback *want)
 }
 
 static void
-each_table_is_told_where_zebra_looks_for_it(void **state)
+each_table_is_where_zebra_reads_it(void **state)
 {
 	static const uint32_t table[] = {254, 1, 100, 255, 256, 2000, 70000, 0xfffffffe};
 	static const char *const text[] = {"198.51.100.0/24", "2001:db8:7::/48",
@@ -110,7 +110,7 @@ each_table_is_told_where_zebra_looks_for_it(void **state)
 }
 
 static void
-a_session_that_is_over_is_told_nothing(void **state)
+a_closed_session_gets_no_acknowledgement(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
 	int fd = client(b);
@@ -138,8 +138,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_table_is_told_where_zebra_looks_for_it),
-		cmocka_unit_test(a_session_that_is_over_is_told_nothing),
+		cmocka_unit_test(each_table_is_where_zebra_reads_it),
+		cmocka_unit_test(a_closed_session_gets_no_acknowledgement),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

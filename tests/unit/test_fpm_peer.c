@@ -205,7 +205,7 @@ a_program_of_another_user_is_no_zebra(void **state)
  * The route, the end of the program and the question to the kernel may come in any order.
  */
 static void
-a_program_that_goes_before_it_is_known_is_not_heard(void **state)
+a_program_that_ends_before_its_user_is_known_is_ignored(void **state)
 {
 	static const enum goes goes[] = {CLOSES, RESETS};
 	struct bench *b;
@@ -341,7 +341,7 @@ contained(const struct sockaddr_storage *other, int other_fd)
 }
 
 static void
-a_user_of_another_namespace_is_nobody(void **state)
+a_user_of_another_namespace_is_the_overflow_user(void **state)
 {
 	struct sockaddr_storage a, to;
 	int fd, done, status;
@@ -374,9 +374,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_of_another_user_is_no_zebra),
-		cmocka_unit_test(a_program_that_goes_before_it_is_known_is_not_heard),
+		cmocka_unit_test(a_program_that_ends_before_its_user_is_known_is_ignored),
 		cmocka_unit_test(the_kernel_knows_whose_a_connection_is_while_it_is_open),
-		cmocka_unit_test(a_user_of_another_namespace_is_nobody),
+		cmocka_unit_test(a_user_of_another_namespace_is_the_overflow_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 }
 
 static void
-zebra_is_held_off_no_longer_than_said(void **state)
+a_hold_ends_in_time(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
 	int fd = client_taught(b);
@@ -217,7 +217,7 @@ a_hold_that_is_over_or_cannot_be_is_none(void **state)
 
 /* zebra connects again every 3 s and may be stopped before that. */
 static void
-the_zebra_of_the_daemon_before_is_held_off_before_it_comes(void **state)
+a_hold_without_a_session_holds_the_zebra_of_the_last_daemon(void **state)
 {
 	struct bench *b = bench_after(0);
 	int fd;
@@ -262,7 +262,7 @@ there_is_nothing_to_hold_before_zebra_was_heard(void **state)
 }
 
 static void
-garbage_ends_the_session_and_what_came_before_counts(void **state)
+random_octets_end_the_session_and_earlier_routes_stay(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
 	int fd = client(b);
@@ -446,7 +446,7 @@ rib_that_is_too_far_behind_ends_the_session_until_it_caught_up(void **state)
 }
 
 static void
-nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind(void **state)
+no_client_is_accepted_while_the_queue_is_above_half_its_limit(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
 	struct wire *w = calloc(1, sizeof(*w));
@@ -525,7 +525,7 @@ sessions_told(void)
 }
 
 static void
-who_comes_and_goes_in_a_loop_fills_no_log(void **state)
+clients_that_connect_in_a_loop_do_not_fill_the_log(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
 	struct told before = sessions_told(), told;
@@ -555,15 +555,15 @@ main(void)
 		cmocka_unit_test(silent_session_is_announced_when_it_ends),
 		cmocka_unit_test(new_client_replaces_the_old_one),
 		cmocka_unit_test(zebra_that_is_held_off_is_not_heard_another_one_is),
-		cmocka_unit_test(zebra_is_held_off_no_longer_than_said),
+		cmocka_unit_test(a_hold_ends_in_time),
 		cmocka_unit_test(zebra_is_held_off_over_a_rest),
 		cmocka_unit_test(zebra_is_held_off_over_the_daemons_end),
 		cmocka_unit_test(a_hold_that_is_over_or_cannot_be_is_none),
 		cmocka_unit_test(
-			the_zebra_of_the_daemon_before_is_held_off_before_it_comes),
+			a_hold_without_a_session_holds_the_zebra_of_the_last_daemon),
 		cmocka_unit_test(a_zebra_that_speaks_late_is_known_from_then_on),
 		cmocka_unit_test(there_is_nothing_to_hold_before_zebra_was_heard),
-		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
+		cmocka_unit_test(random_octets_end_the_session_and_earlier_routes_stay),
 		cmocka_unit_test(malformed_message_does_not_end_the_session),
 		cmocka_unit_test(stream_may_be_cut_anywhere),
 		cmocka_unit_test(delete_and_route_of_one_frame_stay_in_one_batch),
@@ -571,9 +571,9 @@ main(void)
 		cmocka_unit_test(
 			rib_that_is_too_far_behind_ends_the_session_until_it_caught_up),
 		cmocka_unit_test(
-			nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind),
+			no_client_is_accepted_while_the_queue_is_above_half_its_limit),
 		cmocka_unit_test(listens_on_ipv6_too),
-		cmocka_unit_test(who_comes_and_goes_in_a_loop_fills_no_log),
+		cmocka_unit_test(clients_that_connect_in_a_loop_do_not_fill_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

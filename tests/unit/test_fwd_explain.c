@@ -191,7 +191,7 @@ too_big_is_cut_or_answered(void **state)
 }
 
 static void
-filters_match_what_they_say(void **state)
+filters_match_their_fields(void **state)
 {
 	struct watch_set set = {.points = 1, .live = 1};
 	struct watch_filter *f = &set.filter[0];
@@ -413,7 +413,7 @@ main(void)
 			the_second_choice_among_equals_is_not_the_first, fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(each_error_that_is_asked_for_is_sent,
 						fib_up, fib_down),
-		cmocka_unit_test(filters_match_what_they_say),
+		cmocka_unit_test(filters_match_their_fields),
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};
 

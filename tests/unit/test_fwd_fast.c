@@ -158,7 +158,7 @@ link_local(const uint8_t *ip, unsigned int family)
 }
 
 static void
-what_is_promised_is_what_the_rules_say(void **state)
+fast_and_slow_path_agree(void **state)
 {
 	unsigned long n_fast = 0, n_rest = 0, n_padded = 0;
 
@@ -297,7 +297,7 @@ a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 }
 
 static void
-what_comes_in_by_a_member_is_counted_for_its_vrf(void **state)
+a_packet_received_by_a_member_is_counted_for_its_vrf(void **state)
 {
 	uint64_t bytes = 0;
 
@@ -335,7 +335,7 @@ what_comes_in_by_a_member_is_counted_for_its_vrf(void **state)
 
 /* Without this the VRF would have more drops than received packets. */
 static void
-so_is_what_comes_in_by_a_member_that_is_down(void **state)
+so_is_a_packet_received_by_a_member_that_is_down(void **state)
 {
 	static const struct fib_iface down[] = {
 		{.ifidx = 1, .ifindex = 10, .vrf = 3},           /* admin down */
@@ -389,11 +389,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_frames_are_fast),
-		cmocka_unit_test(what_is_promised_is_what_the_rules_say),
+		cmocka_unit_test(fast_and_slow_path_agree),
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
 		cmocka_unit_test(a_dhcp_answer_is_ours_on_a_port_without_an_address),
-		cmocka_unit_test(what_comes_in_by_a_member_is_counted_for_its_vrf),
-		cmocka_unit_test(so_is_what_comes_in_by_a_member_that_is_down),
+		cmocka_unit_test(a_packet_received_by_a_member_is_counted_for_its_vrf),
+		cmocka_unit_test(so_is_a_packet_received_by_a_member_that_is_down),
 	};
 
 	fwd_cpu_init();

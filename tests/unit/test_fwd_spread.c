@@ -125,7 +125,7 @@ each_packet_is_in_its_buffer_in_order(void **state)
 }
 
 static void
-what_has_no_room_is_left_over_all_of_an_interface(void **state)
+without_room_all_packets_of_an_interface_are_left_over(void **state)
 {
 	unsigned int count[WAYS + 1], none[WAYS + 1] = {0}, n_left = 0;
 
@@ -267,7 +267,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_packet_is_in_its_buffer_in_order),
-		cmocka_unit_test(what_has_no_room_is_left_over_all_of_an_interface),
+		cmocka_unit_test(without_room_all_packets_of_an_interface_are_left_over),
 		cmocka_unit_test(
 			frames_are_counted_for_their_vlan_whoever_is_in_the_buffer),
 	};

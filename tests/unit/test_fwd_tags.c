@@ -474,7 +474,7 @@ round_of(unsigned int n)
 }
 
 static void
-who_comes_along_changes_nothing(void **state)
+other_packets_of_the_burst_change_nothing(void **state)
 {
 	n_go = n_left = n_at_once = n_mixed = n_taken = n_inserted = n_whole = 0;
 	n_by_port = 0;
@@ -499,7 +499,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_comes_along_changes_nothing),
+		cmocka_unit_test(other_packets_of_the_burst_change_nothing),
 	};
 
 	fwd_cpu_init();

@@ -183,7 +183,7 @@ assert_walk(unsigned int at, uint16_t ifidx, unsigned int n)
 }
 
 static void
-a_burst_is_told_apart_by_interface_in_order(void **state)
+a_burst_is_divided_by_interface_in_order(void **state)
 {
 	PUT("");
 	PUT("\x81\0\0\x64");
@@ -246,7 +246,7 @@ so_does_one_whose_tag_the_nic_took(void **state)
 }
 
 static void
-what_the_nic_took_and_leads_nowhere_is_put_back(void **state)
+a_stripped_tag_without_a_vlan_is_put_back(void **state)
 {
 	struct fib *fib = *state;
 
@@ -303,7 +303,7 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 }
 
 static void
-what_is_put_back_is_what_came(void **state)
+a_restored_frame_is_as_it_was_received(void **state)
 {
 	struct fib *fib = *state;
 
@@ -352,7 +352,7 @@ tags_are_written_with_the_priority_that_came(void **state)
  * the customer's tag.
  */
 static void
-of_two_tags_each_has_the_priority_of_its_like(void **state)
+two_tags_keep_their_priorities(void **state)
 {
 	struct fib *fib = *state;
 	const uint8_t *f;
@@ -431,7 +431,7 @@ octets_not_sent_are_not_counted(void **state)
 
 /* A capture of sent frames sees the tag. The counts are the same as without a capture. */
 static void
-what_is_seen_to_leave_has_its_tag(void **state)
+a_captured_frame_has_its_tag(void **state)
 {
 	struct watch_set set = {.points = 1u << WATCH_SENT, .live = 1};
 	struct watch *w = watch_create();
@@ -467,26 +467,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_burst_is_told_apart_by_interface_in_order,
+		cmocka_unit_test_setup_teardown(a_burst_is_divided_by_interface_in_order,
 						up, down),
 		cmocka_unit_test_setup_teardown(a_burst_of_one_interface_walks_whole, up,
 						down),
 		cmocka_unit_test_setup_teardown(so_does_one_whose_tag_the_nic_took, up,
 						down),
-		cmocka_unit_test_setup_teardown(
-			what_the_nic_took_and_leads_nowhere_is_put_back, up, down),
+		cmocka_unit_test_setup_teardown(a_stripped_tag_without_a_vlan_is_put_back,
+						up, down),
 		cmocka_unit_test_setup_teardown(
 			octets_sent_have_the_tag_that_the_device_puts_in, up, down),
 		cmocka_unit_test_setup_teardown(octets_not_sent_are_not_counted, up, down),
-		cmocka_unit_test_setup_teardown(what_is_seen_to_leave_has_its_tag, up,
-						down),
+		cmocka_unit_test_setup_teardown(a_captured_frame_has_its_tag, up, down),
 		cmocka_unit_test_setup_teardown(only_tags_that_lead_somewhere_are_taken, up,
 						down),
-		cmocka_unit_test_setup_teardown(what_is_put_back_is_what_came, up, down),
+		cmocka_unit_test_setup_teardown(a_restored_frame_is_as_it_was_received, up,
+						down),
 		cmocka_unit_test_setup_teardown(
 			tags_are_written_with_the_priority_that_came, up, down),
-		cmocka_unit_test_setup_teardown(
-			of_two_tags_each_has_the_priority_of_its_like, up, down),
+		cmocka_unit_test_setup_teardown(two_tags_keep_their_priorities, up, down),
 	};
 	int rc;
 

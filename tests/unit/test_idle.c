@@ -162,7 +162,7 @@ assert_few(unsigned int late, uint64_t late_ms, uint64_t before)
 }
 
 static void
-who_is_given_work_wakes_up_every_time(void **state)
+a_forwarder_that_gets_work_wakes_up_every_time(void **state)
 {
 	unsigned int late = 0, rounds = 20000;
 	uint64_t before;
@@ -255,7 +255,7 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 }
 
 static void
-who_shall_never_sleep_does_not(void **state)
+a_forwarder_that_must_not_sleep_does_not(void **state)
 {
 	struct fake f;
 
@@ -287,7 +287,7 @@ cpu_ms(pthread_t thread)
 }
 
 static void
-a_descriptor_that_cries_wolf_costs_little(void **state)
+a_descriptor_that_signals_without_packets_costs_little(void **state)
 {
 	struct rxq q = {.ifidx = 1};
 	uint64_t begin, cpu;
@@ -349,11 +349,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_given_work_wakes_up_every_time),
+		cmocka_unit_test(a_forwarder_that_gets_work_wakes_up_every_time),
 		cmocka_unit_test(a_descriptor_ends_a_sleep),
 		cmocka_unit_test(a_queue_without_a_descriptor_is_looked_at),
-		cmocka_unit_test(who_shall_never_sleep_does_not),
-		cmocka_unit_test(a_descriptor_that_cries_wolf_costs_little),
+		cmocka_unit_test(a_forwarder_that_must_not_sleep_does_not),
+		cmocka_unit_test(a_descriptor_that_signals_without_packets_costs_little),
 		cmocka_unit_test(a_queue_is_never_in_two_hands),
 	};
 

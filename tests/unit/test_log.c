@@ -146,7 +146,7 @@ in_the_list(void *ctx, const char *line, size_t len)
  * of the reports add up.
  */
 static void
-nobody_waits(int (*make)(int *reader), bool begin)
+no_writer_blocks(int (*make)(int *reader), bool begin)
 {
 	static char text[4 << 20];
 	unsigned int list[2] = {0}, taken, gaps;
@@ -178,28 +178,28 @@ nobody_waits(int (*make)(int *reader), bool begin)
 }
 
 static void
-who_writes_to_a_pipe_waits_for_nobody(void **state)
+a_writer_to_a_pipe_does_not_block(void **state)
 {
-	nobody_waits(pipe_make, false);
-	nobody_waits(pipe_make, true);
+	no_writer_blocks(pipe_make, false);
+	no_writer_blocks(pipe_make, true);
 }
 
 static void
-who_writes_to_a_terminal_waits_for_nobody(void **state)
+a_writer_to_a_terminal_does_not_block(void **state)
 {
-	nobody_waits(terminal_make, false);
-	nobody_waits(terminal_make, true);
+	no_writer_blocks(terminal_make, false);
+	no_writer_blocks(terminal_make, true);
 }
 
 static void
-who_writes_to_a_socket_waits_for_nobody(void **state)
+a_writer_to_a_socket_does_not_block(void **state)
 {
-	nobody_waits(socket_make, false);
-	nobody_waits(socket_make, true);
+	no_writer_blocks(socket_make, false);
+	no_writer_blocks(socket_make, true);
 }
 
 static void
-the_first_line_that_is_lost_is_told_in_the_list(void **state)
+the_first_lost_line_has_a_note_in_the_list(void **state)
 {
 	unsigned int before[2] = {0}, after[2] = {0};
 	int reader;
@@ -239,7 +239,7 @@ lines_of_one_kind_are_a_whole_second_apart(void **state)
 }
 
 static void
-what_a_terminal_obeys_or_is_no_utf8_is_harmless(void **state)
+control_characters_and_invalid_utf8_are_harmless(void **state)
 {
 	static const char *const text[][2] = {
 		/* C1; a no-break space is allowed. */
@@ -264,12 +264,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_writes_to_a_pipe_waits_for_nobody),
-		cmocka_unit_test(who_writes_to_a_terminal_waits_for_nobody),
-		cmocka_unit_test(who_writes_to_a_socket_waits_for_nobody),
-		cmocka_unit_test(the_first_line_that_is_lost_is_told_in_the_list),
+		cmocka_unit_test(a_writer_to_a_pipe_does_not_block),
+		cmocka_unit_test(a_writer_to_a_terminal_does_not_block),
+		cmocka_unit_test(a_writer_to_a_socket_does_not_block),
+		cmocka_unit_test(the_first_lost_line_has_a_note_in_the_list),
 		cmocka_unit_test(lines_of_one_kind_are_a_whole_second_apart),
-		cmocka_unit_test(what_a_terminal_obeys_or_is_no_utf8_is_harmless),
+		cmocka_unit_test(control_characters_and_invalid_utf8_are_harmless),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -46,7 +46,7 @@ mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
 }
 
 static void
-admin_down_is_told_and_published(void **state)
+admin_down_is_reported_and_published(void **state)
 {
 	struct rig *r = rig_up(state);
 
@@ -93,7 +93,7 @@ sources_of_icmp_errors_are_global_addresses(void **state)
 }
 
 static void
-addresses_are_told_but_link_local_ones(void **state)
+addresses_are_reported_except_link_local_ones(void **state)
 {
 	struct rig *r = rig_up(state);
 	struct prefix subnet, peer;
@@ -158,7 +158,7 @@ all_links_come_before_the_first_address(void **state)
 }
 
 static void
-foreign_interface_is_told_without_an_index_of_ours(void **state)
+foreign_interface_is_reported_without_an_index_of_ours(void **state)
 {
 	struct rig *r = rig_up(state);
 
@@ -224,7 +224,7 @@ new_tap_is_the_ports(struct rig *r)
 }
 
 static void
-deleted_tap_is_told_gone_and_made_anew(void **state)
+deleted_tap_is_reported_gone_and_made_again(void **state)
 {
 	struct rig *r = rig_up(state);
 	unsigned int old = r->port.tap.ifindex;
@@ -247,7 +247,7 @@ deleted_tap_is_told_gone_and_made_anew(void **state)
 }
 
 static void
-tap_that_is_gone_at_the_start_is_made_anew(void **state)
+tap_that_is_gone_at_the_start_is_made_again(void **state)
 {
 	struct rig *r = rig_of(state);
 	unsigned int old = r->port.tap.ifindex;
@@ -261,7 +261,7 @@ tap_that_is_gone_at_the_start_is_made_anew(void **state)
 }
 
 static void
-tap_that_was_moved_away_is_made_anew(void **state)
+tap_that_was_moved_away_is_made_again(void **state)
 {
 	struct rig *r = rig_up(state);
 	unsigned int old = r->port.tap.ifindex;
@@ -280,7 +280,7 @@ tap_that_was_moved_away_is_made_anew(void **state)
 }
 
 static void
-tap_made_anew_forwards_where_the_kernel_says_so(void **state)
+tap_made_again_forwards_if_the_sysctls_allow_it(void **state)
 {
 	struct rig *r = rig_up(state);
 
@@ -425,17 +425,17 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(interface_is_published_as_the_kernel_has_it),
 		bed_test(mtu_and_mac_of_the_tap_reach_forwarders_and_device),
-		bed_test(admin_down_is_told_and_published),
+		bed_test(admin_down_is_reported_and_published),
 		bed_test(sources_of_icmp_errors_are_global_addresses),
-		bed_test(addresses_are_told_but_link_local_ones),
+		bed_test(addresses_are_reported_except_link_local_ones),
 		bed_test(tentative_address_is_not_ours_yet),
 		bed_test(all_links_come_before_the_first_address),
-		bed_test(foreign_interface_is_told_without_an_index_of_ours),
+		bed_test(foreign_interface_is_reported_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
-		bed_test(deleted_tap_is_told_gone_and_made_anew),
-		bed_test(tap_that_is_gone_at_the_start_is_made_anew),
-		bed_test(tap_that_was_moved_away_is_made_anew),
-		bed_test(tap_made_anew_forwards_where_the_kernel_says_so),
+		bed_test(deleted_tap_is_reported_gone_and_made_again),
+		bed_test(tap_that_is_gone_at_the_start_is_made_again),
+		bed_test(tap_that_was_moved_away_is_made_again),
+		bed_test(tap_made_again_forwards_if_the_sysctls_allow_it),
 		bed_test(tap_that_was_deleted_waits_for_its_name),
 		bed_test(tap_that_the_operator_made_again_is_taken),
 		bed_test(forwarding_sysctls_are_followed),

@@ -51,7 +51,7 @@ a_device_that_can_puts_the_tag_in(void **state)
 }
 
 static void
-one_that_can_not_leaves_tags_to_software(void **state)
+a_device_that_cannot_leaves_tags_to_software(void **state)
 {
 	device.n_asked_tags = 0;
 	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
@@ -66,7 +66,7 @@ one_that_can_not_leaves_tags_to_software(void **state)
 }
 
 static void
-a_successor_that_is_told_first_keeps_the_tag(void **state)
+a_new_vlan_that_is_reported_first_keeps_the_tag(void **state)
 {
 	const struct kmon_link was = vlan_of(20, TAP, VLAN_C_TYPE, 100);
 
@@ -84,7 +84,7 @@ a_successor_that_is_told_first_keeps_the_tag(void **state)
 }
 
 static void
-one_that_is_on_another_link_all_at_once_is_ours_no_more(void **state)
+a_vlan_that_is_on_another_link_is_no_longer_ours(void **state)
 {
 	struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
 	const struct fib_iface *iface;
@@ -123,7 +123,7 @@ a_mac_that_was_the_ports_is_still_accepted_for_a_vlan(void **state)
 }
 
 static void
-a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
+a_vlan_that_follows_its_ports_mac_needs_no_other(void **state)
 {
 	struct kmon_link tap = link_of(TAP, "wan0");
 	struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
@@ -142,7 +142,7 @@ a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
  * work comes between the slices.
  */
 static void
-carriers_are_told_in_slices_and_the_tap_first(void **state)
+carriers_are_reported_in_slices_and_the_tap_first(void **state)
 {
 	struct neigh *n = neigh.ctx;
 	unsigned int before, rounds = 0;
@@ -232,7 +232,7 @@ hear(uint16_t nud, bool gone)
 }
 
 static void
-packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before(void **state)
+packets_that_wait_outlive_events_of_the_old_entry(void **state)
 {
 	struct msg_neigh *m = msg_new(MSG_GLEAN, sizeof(*m));
 
@@ -261,15 +261,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(a_vlan_is_found_by_its_tag_until_it_goes),
 		bed_test(a_device_that_can_puts_the_tag_in),
-		bed_test(one_that_can_not_leaves_tags_to_software),
-		bed_test(a_successor_that_is_told_first_keeps_the_tag),
-		bed_test(one_that_is_on_another_link_all_at_once_is_ours_no_more),
-		bed_test(carriers_are_told_in_slices_and_the_tap_first),
+		bed_test(a_device_that_cannot_leaves_tags_to_software),
+		bed_test(a_new_vlan_that_is_reported_first_keeps_the_tag),
+		bed_test(a_vlan_that_is_on_another_link_is_no_longer_ours),
+		bed_test(carriers_are_reported_in_slices_and_the_tap_first),
 		bed_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),
-		bed_test(a_vlan_that_goes_by_its_ports_mac_needs_no_other),
+		bed_test(a_vlan_that_follows_its_ports_mac_needs_no_other),
 		bed_test(vlans_without_a_number_are_counted_and_come_when_others_go),
-		bed_test(
-			packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before),
+		bed_test(packets_that_wait_outlive_events_of_the_old_entry),
 	};
 
 	urcu_qsbr_register_thread();

@@ -129,7 +129,7 @@ vrf_said(uint32_t ifindex)
 
 /* rib needs this for routes that lead to another VRF. */
 static void
-rib_is_told_which_interface_is_which_vrf(void **state)
+rib_knows_the_interface_of_each_vrf(void **state)
 {
 	add(vrf_link(50, 100));
 	assert_int_equal(vrf_said(50), 1);
@@ -155,7 +155,7 @@ rename_to(uint32_t ifindex, const char *name)
 }
 
 static void
-who_shares_a_table_gives_it_its_name_when_the_first_goes(void **state)
+a_shared_table_is_renamed_when_its_first_vrf_goes(void **state)
 {
 	add(vrf_link(50, 100));
 	add(vrf_link(51, 100));
@@ -208,7 +208,7 @@ move(struct kmon_link l, uint32_t master)
 }
 
 static void
-who_borrows_an_address_has_one_of_its_own_vrf(void **state)
+a_borrowed_address_is_of_the_same_vrf(void **state)
 {
 	struct kmon_link one = vlan_of(20, TAP, VLAN_C_TYPE, 100);
 	struct kmon_link two = vlan_of(21, TAP, VLAN_C_TYPE, 101);
@@ -241,10 +241,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
-		bed_test(rib_is_told_which_interface_is_which_vrf),
-		bed_test(who_shares_a_table_gives_it_its_name_when_the_first_goes),
+		bed_test(rib_knows_the_interface_of_each_vrf),
+		bed_test(a_shared_table_is_renamed_when_its_first_vrf_goes),
 		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
-		bed_test(who_borrows_an_address_has_one_of_its_own_vrf),
+		bed_test(a_borrowed_address_is_of_the_same_vrf),
 	};
 
 	urcu_qsbr_register_thread();

@@ -68,7 +68,7 @@ the_rate_is_exact_over_minutes(void **state)
 }
 
 static void
-what_comes_below_the_rate_always_passes(void **state)
+packets_below_the_rate_always_pass(void **state)
 {
 	struct one b = {0};
 
@@ -306,7 +306,7 @@ the_unproved_never_displace_the_proved(void **state)
 }
 
 static void
-those_in_use_outlive_those_that_are_not(void **state)
+peers_in_use_outlive_others(void **state)
 {
 	unsigned int known = 0;
 
@@ -328,7 +328,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_bucket_gives_its_burst_and_no_more),
 		cmocka_unit_test(the_rate_is_exact_over_minutes),
-		cmocka_unit_test(what_comes_below_the_rate_always_passes),
+		cmocka_unit_test(packets_below_the_rate_always_pass),
 		cmocka_unit_test(the_highest_rate_is_within_a_promille),
 		cmocka_unit_test(a_long_idle_time_fills_the_bucket_once),
 		cmocka_unit_test(rate_0_is_closed_and_unlimited_is_open),
@@ -342,7 +342,7 @@ main(void)
 		cmocka_unit_test(a_peer_is_known_until_it_is_forgotten_or_old),
 		cmocka_unit_test(keys_differ_in_everything),
 		cmocka_unit_test(the_unproved_never_displace_the_proved),
-		cmocka_unit_test(those_in_use_outlive_those_that_are_not),
+		cmocka_unit_test(peers_in_use_outlive_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,7 +267,7 @@ keep_batch(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
  * Replaced blocks are counted as waiting for readers, not as nodes and leaves of the table.
  */
 static void
-what_was_replaced_is_counted_until_it_is_reclaimed(void **state)
+replaced_blocks_are_counted_until_they_are_reclaimed(void **state)
 {
 	for (int layout = PT_FUSED; layout <= PT_WIDE; layout++) {
 		struct poptrie_retired *first = NULL, *next;
@@ -482,7 +482,7 @@ main(void)
 		cmocka_unit_test(all_memory_comes_back_when_the_routes_are_gone),
 		cmocka_unit_test(stats_count_routes_by_the_nodes_that_lookups_read),
 		cmocka_unit_test(stats_name_all_memory),
-		cmocka_unit_test(what_was_replaced_is_counted_until_it_is_reclaimed),
+		cmocka_unit_test(replaced_blocks_are_counted_until_they_are_reclaimed),
 		cmocka_unit_test(holes_are_closed_by_small_pieces),
 		cmocka_unit_test(holes_stay_bounded_under_churn),
 	};

@@ -164,7 +164,7 @@ devices_do_not_wait_for_each_other(void **state)
 }
 
 static void
-the_link_is_what_the_device_says(void **state)
+the_link_is_as_the_device_reports(void **state)
 {
 	struct port port = {.port_id = 0};
 
@@ -209,7 +209,7 @@ a_device_takes_tags_only_when_it_may(void **state)
 }
 
 static void
-a_device_that_keeps_its_mtu_is_opened_anew_for_more(void **state)
+a_device_that_keeps_its_mtu_is_opened_again_for_more(void **state)
 {
 	struct port keeps = {.driver = "net_vmxnet3"}, takes = {.driver = "net_virtio"};
 
@@ -227,8 +227,8 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_device_is_asked_one_thing_at_a_time),
 		cmocka_unit_test(devices_do_not_wait_for_each_other),
-		cmocka_unit_test(the_link_is_what_the_device_says),
-		cmocka_unit_test(a_device_that_keeps_its_mtu_is_opened_anew_for_more),
+		cmocka_unit_test(the_link_is_as_the_device_reports),
+		cmocka_unit_test(a_device_that_keeps_its_mtu_is_opened_again_for_more),
 		cmocka_unit_test(tags_are_the_devices_where_that_is_tried),
 		cmocka_unit_test(a_device_takes_tags_only_when_it_may),
 	};

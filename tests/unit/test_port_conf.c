@@ -14,7 +14,7 @@
 #include "manage/port_conf.h"
 
 static void
-what_the_file_says_arrives_unchanged(void **state)
+values_of_the_file_arrive_unchanged(void **state)
 {
 	static const struct config conf = {.control_netns = "r1", .poll_always = true};
 	static const struct config_port cp = {
@@ -80,7 +80,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_file_says_arrives_unchanged),
+		cmocka_unit_test(values_of_the_file_arrive_unchanged),
 		cmocka_unit_test(no_tap_is_inherited_and_no_place_taken),
 		cmocka_unit_test(cores_of_a_port_are_its_queues_unless_queues_are_given),
 		cmocka_unit_test(other_options_count_where_the_device_has_them),

@@ -214,7 +214,7 @@ start(const struct config *conf)
 /* --- tests -------------------------------------------------------------------------------- */
 
 static void
-what_a_forwarder_served_once_needs_no_memory_again(void **state)
+a_queue_that_a_forwarder_had_needs_no_memory_again(void **state)
 {
 	struct rxq q = {.ifidx = 1, .fd = -1};
 
@@ -331,7 +331,7 @@ a_device_that_does_not_come_leaves_the_others_queues_where_they_were(void **stat
 }
 
 static void
-a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
+a_lost_port_stays_lost_after_a_refusal(void **state)
 {
 	static struct config now, next;
 	char why[512];
@@ -352,7 +352,7 @@ a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
 }
 
 static void
-what_cannot_be_taken_back_is_told(void **state)
+a_change_that_cannot_be_undone_is_reported(void **state)
 {
 	static struct config now, next;
 	char why[512];
@@ -378,13 +378,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(what_a_forwarder_served_once_needs_no_memory_again),
+		test(a_queue_that_a_forwarder_had_needs_no_memory_again),
 		test(queues_move_all_or_none_wherever_memory_ends),
 		test(a_refused_change_leaves_queues_that_were_dealt_where_they_were),
 		test(a_port_whose_nic_is_kept_open_does_not_go_by_reload),
 		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),
-		test(a_port_that_was_lost_is_no_more_there_after_a_refusal),
-		test(what_cannot_be_taken_back_is_told),
+		test(a_lost_port_stays_lost_after_a_refusal),
+		test(a_change_that_cannot_be_undone_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

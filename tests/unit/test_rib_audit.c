@@ -140,7 +140,7 @@ a_lost_route_is_not_the_fibs_fault(void **state)
 }
 
 static void
-more_differences_than_a_slice_holds_are_all_told(void **state)
+more_differences_than_a_slice_holds_are_all_listed(void **state)
 {
 	struct rig *g = with_routes();
 	unsigned int n = 0;
@@ -167,7 +167,7 @@ main(void)
 		cmocka_unit_test(a_prefix_that_the_fib_lost_is_found_and_mended),
 		cmocka_unit_test(next_hops_that_are_not_the_ribs_are_found_and_mended),
 		cmocka_unit_test(a_lost_route_is_not_the_fibs_fault),
-		cmocka_unit_test(more_differences_than_a_slice_holds_are_all_told),
+		cmocka_unit_test(more_differences_than_a_slice_holds_are_all_listed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

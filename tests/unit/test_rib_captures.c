@@ -101,7 +101,7 @@ feed_in_two(struct rig *g, const struct capture *c, size_t cut)
 }
 
 static void
-every_capture_leads_to_what_its_decode_says(void **state)
+every_capture_leads_to_the_state_of_its_decode(void **state)
 {
 	unsigned long routes = 0;
 
@@ -335,7 +335,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_capture_leads_to_what_its_decode_says),
+		cmocka_unit_test(every_capture_leads_to_the_state_of_its_decode),
 		cmocka_unit_test(octet_by_octet_it_is_the_same),
 		cmocka_unit_test(cut_in_two_at_every_octet_it_is_the_same),
 		cmocka_unit_test(in_random_pieces_with_links_that_flap_it_is_the_same),

@@ -28,7 +28,7 @@ taught(void)
 }
 
 static void
-what_was_taught_is_in_force_before_zebra_comes(void **state)
+restored_routes_are_in_force_before_zebra_connects(void **state)
 {
 	struct rig *g = rig_begun(taught(), NETNS);
 
@@ -44,7 +44,7 @@ what_was_taught_is_in_force_before_zebra_comes(void **state)
 }
 
 static void
-a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
+a_replay_adopts_restored_routes_and_sweeps_the_rest(void **state)
 {
 	struct rig *g = rig_begun(taught(), NETNS);
 	uint64_t writes = g->rib->count.trie_writes;
@@ -77,7 +77,7 @@ a_restored_checkpoint_is_one_itself(void **state)
 }
 
 static void
-what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
+withdrawn_and_changed_routes_are_not_restored_as_they_were(void **state)
 {
 	struct rig *g = rig_begun(-1, NETNS);
 
@@ -97,7 +97,7 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 }
 
 static void
-a_restart_of_zebra_is_told_from_a_reconnect(void **state)
+a_restart_of_zebra_differs_from_a_reconnect(void **state)
 {
 	struct rig *g = rig_begun(taught(), NETNS);
 
@@ -118,7 +118,7 @@ a_restart_of_zebra_is_told_from_a_reconnect(void **state)
  * them. The test ends two daemons; the second one gets no report.
  */
 static void
-who_zebra_is_and_its_hold_are_kept(void **state)
+zebras_port_id_and_its_hold_are_kept(void **state)
 {
 	struct rig *g = rig_begun(taught(), NETNS);
 	struct fpm_event *ev = rig_event(g, FPM_ZEBRA);
@@ -237,7 +237,7 @@ a_file_of_another_size_is_refused(void **state)
 
 /* An older version was smaller and had other fields behind the layout number. */
 static void
-an_older_version_is_told_from_garbage_whatever_its_size(void **state)
+an_older_version_of_any_size_is_recognized(void **state)
 {
 	int fd = taught();
 	struct ckpt *c = ckpt_opened(fd);
@@ -528,7 +528,7 @@ routes_are_read_by_address(void **state)
 }
 
 static void
-none_is_kept_where_nobody_keeps_it(void **state)
+no_checkpoint_is_written_without_a_manager(void **state)
 {
 	struct rig *g = rig_new();
 
@@ -548,16 +548,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_taught_is_in_force_before_zebra_comes),
-		cmocka_unit_test(a_replay_adopts_what_was_restored_and_sweeps_the_rest),
+		cmocka_unit_test(restored_routes_are_in_force_before_zebra_connects),
+		cmocka_unit_test(a_replay_adopts_restored_routes_and_sweeps_the_rest),
 		cmocka_unit_test(a_restored_checkpoint_is_one_itself),
-		cmocka_unit_test(what_was_withdrawn_or_changed_is_not_as_it_was),
-		cmocka_unit_test(a_restart_of_zebra_is_told_from_a_reconnect),
-		cmocka_unit_test(who_zebra_is_and_its_hold_are_kept),
+		cmocka_unit_test(
+			withdrawn_and_changed_routes_are_not_restored_as_they_were),
+		cmocka_unit_test(a_restart_of_zebra_differs_from_a_reconnect),
+		cmocka_unit_test(zebras_port_id_and_its_hold_are_kept),
 		cmocka_unit_test(other_versions_places_and_times_are_refused),
 		cmocka_unit_test(three_starts_that_crash_are_enough),
 		cmocka_unit_test(a_file_of_another_size_is_refused),
-		cmocka_unit_test(an_older_version_is_told_from_garbage_whatever_its_size),
+		cmocka_unit_test(an_older_version_of_any_size_is_recognized),
 		cmocka_unit_test(each_octet_of_the_header_counts),
 		cmocka_unit_test(each_octet_of_a_record_counts),
 		cmocka_unit_test(records_that_changed_places_are_not_believed),
@@ -566,7 +567,7 @@ main(void)
 		cmocka_unit_test(a_slot_half_written_has_its_old_content),
 		cmocka_unit_test(random_changes_are_all_there),
 		cmocka_unit_test(routes_are_read_by_address),
-		cmocka_unit_test(none_is_kept_where_nobody_keeps_it),
+		cmocka_unit_test(no_checkpoint_is_written_without_a_manager),
 	};
 
 	return cmocka_run_group_tests_name("rib checkpoint", tests, NULL, NULL);

@@ -94,7 +94,7 @@ is_sound(struct rig *g)
 
 /* Each of these is a mistake that the code could make. */
 static void
-what_is_not_sound_is_seen(void **state)
+an_inconsistent_rib_is_found(void **state)
 {
 	struct rig *g = rig_two_ports();
 	struct slot *s;
@@ -136,7 +136,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_corpus_leaves_the_rib_sound_and_empty),
-		cmocka_unit_test(what_is_not_sound_is_seen),
+		cmocka_unit_test(an_inconsistent_rib_is_found),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

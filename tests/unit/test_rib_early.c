@@ -58,7 +58,7 @@ late_binding_waits_too_and_for_all_members(void **state)
 }
 
 static void
-what_is_shown_is_what_is_forwarded(void **state)
+listed_routes_are_the_forwarded_ones(void **state)
 {
 	struct rig *g = rig_two_ports();
 	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
@@ -154,7 +154,7 @@ a_lost_link_is_left_before_the_next_route_is_looked_at(void **state)
 }
 
 static void
-a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever(void **state)
+a_commit_does_not_wait_for_a_next_hop_that_is_gone(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -244,7 +244,7 @@ at_the_latest_until_the_replay_is_over(void **state)
 }
 
 static void
-what_zebra_says_next_of_the_route_counts(void **state)
+the_next_message_about_the_route_counts(void **state)
 {
 	struct rig *g = replaying();
 
@@ -282,7 +282,7 @@ what_zebra_says_next_of_the_route_counts(void **state)
 }
 
 static void
-a_session_that_dies_in_between_forgets_what_waited(void **state)
+a_session_that_ends_in_between_forgets_waiting_routes(void **state)
 {
 	struct rig *g = replaying();
 
@@ -298,7 +298,7 @@ a_session_that_dies_in_between_forgets_what_waited(void **state)
 }
 
 static void
-outside_of_a_replay_an_unknown_id_is_what_it_is(void **state)
+outside_of_a_replay_an_unknown_id_is_unresolved(void **state)
 {
 	struct rig *g = replaying();
 
@@ -319,18 +319,17 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_next_hop_is_used_when_neigh_has_answered),
 		cmocka_unit_test(late_binding_waits_too_and_for_all_members),
-		cmocka_unit_test(what_is_shown_is_what_is_forwarded),
+		cmocka_unit_test(listed_routes_are_the_forwarded_ones),
 		cmocka_unit_test(a_lost_link_waits_for_no_answer_of_neigh),
 		cmocka_unit_test(a_lost_link_is_left_before_the_next_route_is_looked_at),
 		cmocka_unit_test(a_silent_neigh_holds_nothing_up_for_long),
-		cmocka_unit_test(
-			a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever),
+		cmocka_unit_test(a_commit_does_not_wait_for_a_next_hop_that_is_gone),
 		cmocka_unit_test(a_replayed_route_keeps_its_way_until_its_id_is_known),
 		cmocka_unit_test(until_all_members_of_its_group_are_known),
 		cmocka_unit_test(at_the_latest_until_the_replay_is_over),
-		cmocka_unit_test(what_zebra_says_next_of_the_route_counts),
-		cmocka_unit_test(a_session_that_dies_in_between_forgets_what_waited),
-		cmocka_unit_test(outside_of_a_replay_an_unknown_id_is_what_it_is),
+		cmocka_unit_test(the_next_message_about_the_route_counts),
+		cmocka_unit_test(a_session_that_ends_in_between_forgets_waiting_routes),
+		cmocka_unit_test(outside_of_a_replay_an_unknown_id_is_unresolved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

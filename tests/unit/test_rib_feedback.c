@@ -105,7 +105,7 @@ a_route_sent_again_is_acknowledged_again_though_nothing_changes(void **state)
 }
 
 static void
-what_cannot_be_forwarded_has_failed(void **state)
+an_unsupported_route_has_failed(void **state)
 {
 	struct rig *g = rig_with_feedback();
 	struct fpm_event *ev;
@@ -228,7 +228,7 @@ count(const char *text, bool failed)
 }
 
 static void
-nobody_is_asked_for_routes_again_at_the_end(void **state)
+zebra_is_not_asked_for_routes_at_the_end(void **state)
 {
 	struct rig *g = rig_with_feedback();
 
@@ -245,7 +245,7 @@ nobody_is_asked_for_routes_again_at_the_end(void **state)
 }
 
 static void
-what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
+a_route_without_memory_in_the_trie_has_failed_until_it_is_in(void **state)
 {
 	enum { N = 1500, MORE = 3000 };
 
@@ -295,7 +295,7 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 }
 
 static void
-nothing_is_said_of_what_is_not_ours_to_forward(void **state)
+routes_that_are_not_ours_get_no_acknowledgement(void **state)
 {
 	struct rig *g = rig_with_feedback();
 	struct fpm_event *ev;
@@ -333,7 +333,7 @@ a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound(void **state)
 }
 
 static void
-a_session_is_told_of_its_own_routes_only(void **state)
+a_session_gets_acknowledgements_of_its_own_routes_only(void **state)
 {
 	struct rig *g = rig_with_feedback();
 
@@ -368,16 +368,17 @@ main(void)
 		cmocka_unit_test(a_new_next_hop_is_waited_for),
 		cmocka_unit_test(
 			a_route_sent_again_is_acknowledged_again_though_nothing_changes),
-		cmocka_unit_test(what_cannot_be_forwarded_has_failed),
+		cmocka_unit_test(an_unsupported_route_has_failed),
 		cmocka_unit_test(a_route_that_is_refused_has_failed),
 		cmocka_unit_test(a_route_without_an_adjacency_has_failed),
 		cmocka_unit_test(a_route_without_a_group_has_failed),
-		cmocka_unit_test(nobody_is_asked_for_routes_again_at_the_end),
-		cmocka_unit_test(what_a_trie_has_no_memory_for_has_failed_until_it_is_in),
-		cmocka_unit_test(nothing_is_said_of_what_is_not_ours_to_forward),
+		cmocka_unit_test(zebra_is_not_asked_for_routes_at_the_end),
+		cmocka_unit_test(
+			a_route_without_memory_in_the_trie_has_failed_until_it_is_in),
+		cmocka_unit_test(routes_that_are_not_ours_get_no_acknowledgement),
 		cmocka_unit_test(
 			a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound),
-		cmocka_unit_test(a_session_is_told_of_its_own_routes_only),
+		cmocka_unit_test(a_session_gets_acknowledgements_of_its_own_routes_only),
 		cmocka_unit_test(a_full_batch_goes_in_several_messages_and_in_order),
 	};
 

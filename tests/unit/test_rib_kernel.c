@@ -100,7 +100,7 @@ one_slot_serves_all_subnets_of_an_interface(void **state)
 }
 
 static void
-an_address_said_twice_counts_once(void **state)
+an_address_reported_twice_counts_once(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -264,7 +264,7 @@ main(void)
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
-		cmocka_unit_test(an_address_said_twice_counts_once),
+		cmocka_unit_test(an_address_reported_twice_counts_once),
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),
 		cmocka_unit_test(addresses_may_come_before_their_link),
 		cmocka_unit_test(addresses_go_with_their_interface),

@@ -113,7 +113,7 @@ teach_ways(struct rig *g, unsigned int n)
 }
 
 static void
-groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
+groups_and_adjacencies_have_the_configured_room(void **state)
 {
 	struct rig *g;
 	char text[32];
@@ -179,7 +179,7 @@ own_subnets_take_no_room_of_groups(void **state)
  * because it may get any content.
  */
 static void
-an_orphan_is_counted_as_what_it_becomes(void **state)
+an_orphan_is_counted_by_its_new_use(void **state)
 {
 	struct rig *g;
 	int fd;
@@ -230,7 +230,7 @@ left_behind(unsigned int n)
  * all routes anyway.
  */
 static void
-nobody_is_asked_for_what_a_checkpoint_had_too_much(void **state)
+zebra_is_not_asked_for_routes_of_a_too_large_checkpoint(void **state)
 {
 	struct rig *g;
 	int fd = left_behind(100);
@@ -300,13 +300,12 @@ main(void)
 		cmocka_unit_test_teardown(
 			routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free,
 			no_limit),
-		cmocka_unit_test_teardown(
-			groups_and_adjacencies_have_the_room_that_the_file_says, no_limit),
-		cmocka_unit_test_teardown(own_subnets_take_no_room_of_groups, no_limit),
-		cmocka_unit_test_teardown(an_orphan_is_counted_as_what_it_becomes,
+		cmocka_unit_test_teardown(groups_and_adjacencies_have_the_configured_room,
 					  no_limit),
+		cmocka_unit_test_teardown(own_subnets_take_no_room_of_groups, no_limit),
+		cmocka_unit_test_teardown(an_orphan_is_counted_by_its_new_use, no_limit),
 		cmocka_unit_test_teardown(
-			nobody_is_asked_for_what_a_checkpoint_had_too_much, no_limit),
+			zebra_is_not_asked_for_routes_of_a_too_large_checkpoint, no_limit),
 		cmocka_unit_test_teardown(
 			a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes,
 			no_limit),

@@ -110,7 +110,7 @@ all_ways_of_a_route_have_it(void **state)
  * A route to another VRF has two MTUs: that of the route and that of the route in the VRF.
  */
 static void
-of_two_look_ups_the_smaller_one_counts(void **state)
+the_smaller_mtu_of_two_lookups_counts(void **state)
 {
 	static const struct {
 		const char *prefix, *dst;
@@ -239,7 +239,7 @@ main(void)
 		cmocka_unit_test(a_changed_mtu_is_a_changed_route),
 		cmocka_unit_test(a_changed_id_changes_the_routes_of_every_mtu),
 		cmocka_unit_test(all_ways_of_a_route_have_it),
-		cmocka_unit_test(of_two_look_ups_the_smaller_one_counts),
+		cmocka_unit_test(the_smaller_mtu_of_two_lookups_counts),
 		cmocka_unit_test(every_link_carries_the_least_of_its_family),
 		cmocka_unit_test(a_replay_by_other_ids_rewrites_no_prefix),
 		cmocka_unit_test(more_mtus_than_there_is_room_for_are_counted),

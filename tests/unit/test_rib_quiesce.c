@@ -57,7 +57,7 @@ nothing_moves_under_a_successor(void **state)
  * sign of it.
  */
 static void
-what_zebra_said_last_is_known_to_a_successor(void **state)
+the_last_message_of_zebra_reaches_a_successor(void **state)
 {
 	struct rig *g = rig_begun(-1, NETNS);
 	_Atomic bool done = false;
@@ -119,7 +119,7 @@ begun_poor(int fd, bool successor)
  * forwards by all of them. A daemon without a predecessor starts with the routes that fit.
  */
 static void
-part_of_the_routes_is_nothing_to_take_over_with(void **state)
+a_successor_does_not_take_over_with_part_of_the_routes(void **state)
 {
 	for (unsigned int successor = 0; successor < 2; successor++) {
 		struct rig *g = rig_begun(-1, NETNS);
@@ -142,9 +142,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_moves_under_a_successor),
-		cmocka_unit_test(what_zebra_said_last_is_known_to_a_successor),
+		cmocka_unit_test(the_last_message_of_zebra_reaches_a_successor),
 		cmocka_unit_test(a_checkpoint_that_rested_is_whole_after_it),
-		cmocka_unit_test(part_of_the_routes_is_nothing_to_take_over_with),
+		cmocka_unit_test(a_successor_does_not_take_over_with_part_of_the_routes),
 	};
 
 	return cmocka_run_group_tests_name("rib quiesce", tests, NULL, NULL);

@@ -165,7 +165,7 @@ a_gateway_that_stays_keeps_its_adjacency_through_any_change(void **state)
 }
 
 static void
-adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
+adjacencies_that_run_out_are_counted_and_go_to_waiting_next_hops(void **state)
 {
 	char gw[32], text[32];
 	struct rig *g;
@@ -327,7 +327,7 @@ main(void)
 		cmocka_unit_test(
 			a_gateway_that_stays_keeps_its_adjacency_through_any_change),
 		cmocka_unit_test(
-			adjacencies_that_run_out_are_counted_and_come_to_who_waits),
+			adjacencies_that_run_out_are_counted_and_go_to_waiting_next_hops),
 		cmocka_unit_test(
 			a_trie_out_of_memory_is_completed_when_there_is_some_again),
 		cmocka_unit_test(no_slot_dies_while_a_trie_may_still_name_it),

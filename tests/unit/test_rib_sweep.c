@@ -47,7 +47,7 @@ routes_stay_while_zebra_is_away_however_long(void **state)
 }
 
 static void
-the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept(void **state)
+the_sentinel_ends_a_replay_and_missing_routes_are_swept(void **state)
 {
 	struct rig *g = taught();
 
@@ -101,7 +101,7 @@ quiet_time_ends_a_replay_without_sentinel(void **state)
 }
 
 static void
-what_waits_in_the_queue_is_no_silence(void **state)
+events_in_the_queue_are_no_silence(void **state)
 {
 	struct rig *g = taught();
 
@@ -370,11 +370,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(routes_stay_while_zebra_is_away_however_long),
-		cmocka_unit_test(
-			the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept),
+		cmocka_unit_test(the_sentinel_ends_a_replay_and_missing_routes_are_swept),
 		cmocka_unit_test(a_sentinel_before_any_other_route_ends_nothing),
 		cmocka_unit_test(quiet_time_ends_a_replay_without_sentinel),
-		cmocka_unit_test(what_waits_in_the_queue_is_no_silence),
+		cmocka_unit_test(events_in_the_queue_are_no_silence),
 		cmocka_unit_test(silence_from_the_start_sweeps_nothing),
 		cmocka_unit_test(a_stream_that_never_pauses_is_swept_at_the_upper_bound),
 		cmocka_unit_test(a_restarted_zebra_is_given_the_hold_time),

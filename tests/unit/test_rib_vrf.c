@@ -177,7 +177,7 @@ a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 }
 
 static void
-a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
+a_removed_vrf_has_no_fib_and_its_routes_stay_zebras(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 	struct msg_query q = {.kind = QUERY_ROUTES, .all_tables = true, .max = 100};
@@ -206,7 +206,7 @@ a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 }
 
 static void
-a_number_that_comes_again_has_nothing_of_who_had_it(void **state)
+a_reused_number_has_nothing_of_the_last_vrf(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 
@@ -408,7 +408,7 @@ the_audit_looks_into_vrfs_and_mends_them(void **state)
 }
 
 static void
-zebra_is_told_of_routes_of_a_vrf_and_their_table(void **state)
+acknowledgements_have_the_table_of_the_vrf(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 	const struct msg_feedback *f;
@@ -478,7 +478,7 @@ first_int(struct rig *g, const char *key)
 }
 
 static void
-a_vrf_counts_from_when_it_came_not_what_its_number_had(void **state)
+a_vrf_counts_from_its_start_and_not_from_that_of_its_number(void **state)
 {
 	struct rig *g = rig_new();
 	struct counters *c = counters_register("fwd-0");
@@ -553,18 +553,18 @@ main(void)
 		cmocka_unit_test(a_route_may_lead_to_another_vrf_and_not_round),
 		cmocka_unit_test(a_vrfs_own_interface_is_no_way_out_of_it),
 		cmocka_unit_test(a_fib_is_published_when_all_that_came_before_it_is_in),
-		cmocka_unit_test(
-			a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras),
-		cmocka_unit_test(a_number_that_comes_again_has_nothing_of_who_had_it),
+		cmocka_unit_test(a_removed_vrf_has_no_fib_and_its_routes_stay_zebras),
+		cmocka_unit_test(a_reused_number_has_nothing_of_the_last_vrf),
 		cmocka_unit_test(a_new_name_is_shown_and_nothing_else_changes),
 		cmocka_unit_test(a_small_fib_that_is_outgrown_becomes_a_large_one),
 		cmocka_unit_test(many_vrfs_with_ten_routes_each_take_a_few_mib),
 		cmocka_unit_test(a_table_without_a_vrf_is_in_no_fib),
 		cmocka_unit_test(a_vrf_is_listed_alone_in_order_or_by_longest_match),
 		cmocka_unit_test(the_audit_looks_into_vrfs_and_mends_them),
-		cmocka_unit_test(zebra_is_told_of_routes_of_a_vrf_and_their_table),
+		cmocka_unit_test(acknowledgements_have_the_table_of_the_vrf),
 		cmocka_unit_test(thousands_of_vrfs_are_listed_a_slice_at_a_time),
-		cmocka_unit_test(a_vrf_counts_from_when_it_came_not_what_its_number_had),
+		cmocka_unit_test(
+			a_vrf_counts_from_its_start_and_not_from_that_of_its_number),
 		cmocka_unit_test(a_fib_that_found_no_memory_is_tried_again),
 	};
 

@@ -103,7 +103,7 @@ without_a_sentinel_one_silence_ends_both(void **state)
 }
 
 static void
-zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound(void **state)
+a_replay_of_vrfs_without_a_pause_ends_at_the_upper_bound(void **state)
 {
 	struct rig *g = taught();
 
@@ -120,7 +120,7 @@ zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound(void **state)
 }
 
 static void
-a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
+a_vrf_that_is_not_replayed_keeps_its_routes_and_is_reported(void **state)
 {
 	struct rig *g = taught();
 	struct msg_query q = {.kind = QUERY_VRFS, .max = 64};
@@ -177,7 +177,7 @@ after_a_restart_of_zebra_vrfs_too_wait_for_its_peers(void **state)
  * ends.
  */
 static void
-a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
+a_route_of_a_vrf_that_comes_before_its_id_keeps_its_next_hop(void **state)
 {
 	struct rig *g = taught();
 
@@ -245,7 +245,7 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
  * belong to the new one.
  */
 static void
-in_a_replay_another_vrf_has_what_was_said_again(void **state)
+in_a_replay_another_vrf_has_the_confirmed_routes(void **state)
 {
 	struct rig *g = taught();
 
@@ -266,15 +266,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_sentinel_ends_mains_replay_and_silence_that_of_vrfs),
 		cmocka_unit_test(without_a_sentinel_one_silence_ends_both),
+		cmocka_unit_test(a_replay_of_vrfs_without_a_pause_ends_at_the_upper_bound),
 		cmocka_unit_test(
-			zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound),
-		cmocka_unit_test(
-			a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said),
+			a_vrf_that_is_not_replayed_keeps_its_routes_and_is_reported),
 		cmocka_unit_test(after_a_restart_of_zebra_vrfs_too_wait_for_its_peers),
 		cmocka_unit_test(
-			a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way),
+			a_route_of_a_vrf_that_comes_before_its_id_keeps_its_next_hop),
 		cmocka_unit_test(another_vrf_of_the_table_has_nothing_of_one_that_went),
-		cmocka_unit_test(in_a_replay_another_vrf_has_what_was_said_again),
+		cmocka_unit_test(in_a_replay_another_vrf_has_the_confirmed_routes),
 	};
 
 	return cmocka_run_group_tests_name("rib vrf sweep", tests, NULL, NULL);

@@ -54,7 +54,7 @@ started(const char *name, uint64_t granted)
 }
 
 static void
-what_the_device_has_is_told_not_what_was_asked(void **state)
+the_setting_of_the_device_is_shown_not_the_request(void **state)
 {
 	struct port port = started("net_null0", RTE_ETH_RSS_IPV4);
 	char text[64];
@@ -110,7 +110,7 @@ int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_device_has_is_told_not_what_was_asked),
+		cmocka_unit_test(the_setting_of_the_device_is_shown_not_the_request),
 		cmocka_unit_test(a_driver_that_does_not_tell_is_not_spoken_for),
 		cmocka_unit_test(one_queue_is_not_asked),
 	};

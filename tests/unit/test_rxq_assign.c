@@ -55,7 +55,7 @@ with_all_ports_on_one_node_its_cores_come_first(void **state)
 }
 
 static void
-what_is_served_already_counts(void **state)
+queues_that_are_served_already_count(void **state)
 {
 	struct rxq_plan plan = {
 		.n_fwd = 2, .n_port = 1, .port_node = {-1}, .n_queue = {2, 0}};
@@ -92,7 +92,7 @@ main(void)
 		cmocka_unit_test(every_forwarder_gets_as_many_queues),
 		cmocka_unit_test(a_queue_goes_to_the_node_where_its_packets_leave),
 		cmocka_unit_test(with_all_ports_on_one_node_its_cores_come_first),
-		cmocka_unit_test(what_is_served_already_counts),
+		cmocka_unit_test(queues_that_are_served_already_count),
 		cmocka_unit_test(the_node_of_a_cpu_is_the_kernels),
 	};
 

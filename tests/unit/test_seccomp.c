@@ -253,7 +253,7 @@ try_again(void)
 }
 
 static void
-who_has_the_filter_takes_no_second_one(void **state)
+a_process_with_the_filter_takes_no_second_one(void **state)
 {
 	assert_int_equal(filtered(try_again), 0);
 }
@@ -267,7 +267,7 @@ main(void)
 			other_namespaces_than_networks_are_neither_made_nor_entered),
 		cmocka_unit_test(sockets_are_of_the_families_it_has_a_use_for),
 		cmocka_unit_test(no_call_has_a_second_number),
-		cmocka_unit_test(who_has_the_filter_takes_no_second_one),
+		cmocka_unit_test(a_process_with_the_filter_takes_no_second_one),
 	};
 
 	return cmocka_run_group_tests_name("system calls", tests, NULL, NULL);

@@ -27,7 +27,7 @@ count_line(void *ctx, const char *line, size_t len)
 }
 
 static void
-a_full_table_counts_all_and_says_so_once_a_second(void **state)
+a_full_table_counts_all_refusals_and_logs_once_a_second(void **state)
 {
 	unsigned int n[2] = {0};
 	struct table_state s;
@@ -46,7 +46,7 @@ a_full_table_counts_all_and_says_so_once_a_second(void **state)
 }
 
 static void
-room_again_is_said_once_and_not_at_the_brim(void **state)
+room_again_is_logged_once_and_not_at_the_limit(void **state)
 {
 	unsigned int n[2] = {0};
 
@@ -92,7 +92,7 @@ course_of_groups(void)
 }
 
 static void
-a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it(void **state)
+a_table_that_fills_again_within_a_second_is_logged_after_it(void **state)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};
 
@@ -162,10 +162,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_full_table_counts_all_and_says_so_once_a_second),
-		cmocka_unit_test(room_again_is_said_once_and_not_at_the_brim),
+		cmocka_unit_test(a_full_table_counts_all_refusals_and_logs_once_a_second),
+		cmocka_unit_test(room_again_is_logged_once_and_not_at_the_limit),
 		cmocka_unit_test(
-			a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it),
+			a_table_that_fills_again_within_a_second_is_logged_after_it),
 		cmocka_unit_test(addresses_that_meet_under_one_seed_do_not_under_another),
 	};
 

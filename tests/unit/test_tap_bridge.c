@@ -205,7 +205,7 @@ names_that_the_kernel_would_expand_are_refused(void **state)
 }
 
 static void
-a_new_tap_that_cannot_be_configured_is_gone_again(void **state)
+a_new_tap_that_cannot_be_configured_is_removed(void **state)
 {
 	static const uint8_t group[6] = {0x01, 0, 0x5e, 0, 0, 1};
 	struct bed *bed = bed_of(state);
@@ -412,7 +412,7 @@ closing_keeps_the_interface_and_destroying_removes_it(void **state)
  * Another process has the TAP open: a service manager, or a process that is about to end.
  */
 static void
-destroying_removes_what_somebody_else_has_open(void **state)
+destroying_removes_a_tap_that_another_process_has_open(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct ifreq ifr;
@@ -553,7 +553,7 @@ main(void)
 		bed_test(a_name_that_is_not_a_tap_exists),
 		bed_test(a_namespace_that_is_not_there_is_enoent),
 		bed_test(names_that_the_kernel_would_expand_are_refused),
-		bed_test(a_new_tap_that_cannot_be_configured_is_gone_again),
+		bed_test(a_new_tap_that_cannot_be_configured_is_removed),
 		bed_test(an_old_tap_that_cannot_be_configured_is_as_it_was),
 		bed_test(a_failed_open_leaks_no_descriptor),
 		bed_test(a_frame_out_of_the_kernel_is_read),
@@ -563,7 +563,7 @@ main(void)
 		bed_test(an_interface_down_refuses_frames_and_works_again_when_up),
 		bed_test(a_deleted_interface_is_an_error_not_a_crash),
 		bed_test(closing_keeps_the_interface_and_destroying_removes_it),
-		bed_test(destroying_removes_what_somebody_else_has_open),
+		bed_test(destroying_removes_a_tap_that_another_process_has_open),
 		bed_test(a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it),
 		bed_test(a_descriptor_of_another_thing_is_not_adopted),
 		bed_test(a_renamed_tap_is_adopted_and_obeys_under_its_new_name),

@@ -104,7 +104,7 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 
 /* The kernel reports the sysctls before the link, and once. */
 static void
-forwarding_of_a_new_link_is_told_with_it(void **state)
+forwarding_of_a_new_link_is_reported_with_it(void **state)
 {
 	struct bed *bed = bed_of(state);
 	const struct kmon_link *f0, *f2;
@@ -146,7 +146,7 @@ carrier_follows_tap_carrier(void **state)
 
 /* tests/system/test_tap.py checks that it is announced, and when. */
 static void
-operstate_of_what_is_there(void **state)
+operstate_of_an_existing_link(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -190,7 +190,7 @@ mac_mtu_and_admin_state_are_followed(void **state)
 }
 
 static void
-a_deleted_link_goes_after_what_was_on_it(void **state)
+a_deleted_link_goes_after_its_addresses(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -281,7 +281,7 @@ one_ipv4_address_with_two_masks_is_two(void **state)
 }
 
 static void
-a_peer_is_told_from_the_address(void **state)
+a_peer_differs_from_the_address(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -325,17 +325,17 @@ main(void)
 		bed_test(closing_leaks_no_descriptor),
 		bed_test(a_kind_without_a_callback_is_left_out),
 		bed_test(forwarding_of_one_and_of_all_is_followed),
-		bed_test(forwarding_of_a_new_link_is_told_with_it),
+		bed_test(forwarding_of_a_new_link_is_reported_with_it),
 		bed_test(carrier_follows_tap_carrier),
-		bed_test(operstate_of_what_is_there),
+		bed_test(operstate_of_an_existing_link),
 		bed_test(a_rename_is_the_same_link_with_another_name),
 		bed_test(mac_mtu_and_admin_state_are_followed),
-		bed_test(a_deleted_link_goes_after_what_was_on_it),
+		bed_test(a_deleted_link_goes_after_its_addresses),
 		bed_test(leaving_a_bridge_is_not_leaving),
 		bed_test(addresses_come_and_go),
 		bed_test(an_ipv6_address_is_tentative_until_dad_is_done),
 		bed_test(one_ipv4_address_with_two_masks_is_two),
-		bed_test(a_peer_is_told_from_the_address),
+		bed_test(a_peer_differs_from_the_address),
 		bed_test(an_ipv6_peer_exchanged_in_place_leaves_no_old_one),
 	};
 

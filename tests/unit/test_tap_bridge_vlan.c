@@ -62,7 +62,7 @@ a_vlan_is_on_a_link_with_type_and_id(void **state)
 }
 
 static void
-one_on_a_link_of_another_namespace_is_on_none_of_ours(void **state)
+a_vlan_on_a_link_of_another_namespace_is_on_no_link_of_ours(void **state)
 {
 	struct kmon_link l = said("vlan", 0x8100, 100, 0);
 
@@ -82,7 +82,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vlan_is_on_a_link_with_type_and_id),
-		cmocka_unit_test(one_on_a_link_of_another_namespace_is_on_none_of_ours),
+		cmocka_unit_test(
+			a_vlan_on_a_link_of_another_namespace_is_on_no_link_of_ours),
 		cmocka_unit_test(other_kinds_on_a_link_are_no_vlans),
 	};
 

@@ -73,7 +73,7 @@ a_listing_comes_whole_in_order_a_slice_at_a_time(void **state)
 }
 
 static void
-a_client_that_does_not_read_stalls_nobody(void **state)
+a_client_that_does_not_read_delays_no_other(void **state)
 {
 	struct peer stopped = peer_open(), p = peer_open();
 
@@ -148,7 +148,7 @@ the_end_may_come_while_queries_travel(void **state)
 }
 
 static void
-what_is_not_understood_gets_a_sentence(void **state)
+an_invalid_request_gets_a_sentence(void **state)
 {
 	static const char *const bad[][2] = {
 		{"hello", "not a JSON object, such as {\"show\": \"ports\"}"},
@@ -401,7 +401,7 @@ a_hundred_clients_are_served_at_once(void **state)
 }
 
 static void
-too_many_clients_are_told_and_room_comes_back(void **state)
+too_many_clients_are_refused_and_room_comes_back(void **state)
 {
 	struct peer p[256], one_more;
 	json_t *row;
@@ -432,7 +432,7 @@ too_many_clients_are_told_and_room_comes_back(void **state)
 }
 
 static void
-who_is_silent_beyond_them_makes_place_or_is_served_after_all(void **state)
+a_silent_client_beyond_the_limit_is_refused_or_served_later(void **state)
 {
 	struct peer p[256], silent[WAITING_MAX + 1];
 	json_t *row, *rows;
@@ -580,17 +580,17 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		ui_test(every_show_is_answered_with_its_keys),
 		ui_test(a_listing_comes_whole_in_order_a_slice_at_a_time),
-		ui_test(a_client_that_does_not_read_stalls_nobody),
+		ui_test(a_client_that_does_not_read_delays_no_other),
 		ui_test(a_client_may_leave_while_its_query_travels),
 		ui_test(a_client_may_leave_between_two_slices),
 		ui_test(the_end_may_come_while_queries_travel),
-		ui_test(what_is_not_understood_gets_a_sentence),
+		ui_test(an_invalid_request_gets_a_sentence),
 		ui_test(a_line_without_end_is_cut_at_4_kib),
 		ui_test(random_octets_never_crash),
 		ui_test(requests_in_one_write_are_answered_in_order),
 		ui_test(a_hundred_clients_are_served_at_once),
-		ui_test(too_many_clients_are_told_and_room_comes_back),
-		ui_test(who_is_silent_beyond_them_makes_place_or_is_served_after_all),
+		ui_test(too_many_clients_are_refused_and_room_comes_back),
+		ui_test(a_silent_client_beyond_the_limit_is_refused_or_served_later),
 		ui_test(the_channel_is_shown_with_ribs_summary_and_fpm_wins),
 		ui_test(a_rib_that_does_not_answer_leaves_the_last_summary),
 		ui_test(the_socket_is_for_owner_and_group_only),

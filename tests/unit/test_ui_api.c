@@ -157,7 +157,7 @@ parameters_choose_among_rows(void **state)
 }
 
 static void
-what_is_not_understood_gets_a_status_and_a_sentence(void **state)
+an_invalid_request_gets_a_status_and_a_sentence(void **state)
 {
 	static const struct {
 		const char *request;
@@ -295,7 +295,7 @@ a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 }
 
 static void
-a_reader_that_stops_stalls_nobody(void **state)
+a_reader_that_stops_delays_no_other(void **state)
 {
 	struct peer stopped = peer_open(), p = peer_open();
 
@@ -306,7 +306,7 @@ a_reader_that_stops_stalls_nobody(void **state)
 }
 
 static void
-who_leaves_takes_nothing_along(void **state)
+a_client_that_disconnects_leaks_nothing(void **state)
 {
 	struct peer p;
 
@@ -456,7 +456,7 @@ garbage_never_crashes(void **state)
 }
 
 static void
-too_many_connections_are_told_and_room_comes_back(void **state)
+too_many_connections_are_refused_and_room_comes_back(void **state)
 {
 	struct peer p[64];
 	bool served = false;
@@ -513,17 +513,17 @@ main(void)
 		api_test(a_name_in_the_path_chooses_the_row),
 		api_test(parameters_choose_among_rows),
 		api_test(nothing_is_an_empty_array),
-		api_test(what_is_not_understood_gets_a_status_and_a_sentence),
+		api_test(an_invalid_request_gets_a_status_and_a_sentence),
 		api_test(a_million_rows_come_in_order_a_slice_at_a_time),
-		api_test(a_reader_that_stops_stalls_nobody),
-		api_test(who_leaves_takes_nothing_along),
+		api_test(a_reader_that_stops_delays_no_other),
+		api_test(a_client_that_disconnects_leaks_nothing),
 		api_test(the_end_may_come_while_queries_travel),
 		api_test(requests_of_one_connection_are_answered_in_order),
 		api_test(a_request_may_come_octet_by_octet),
 		api_test(a_body_in_chunks_is_too_long_when_it_ends),
 		api_test(a_body_without_end_is_cut),
 		api_test(garbage_never_crashes),
-		api_test(too_many_connections_are_told_and_room_comes_back),
+		api_test(too_many_connections_are_refused_and_room_comes_back),
 		api_test(http_is_answered_when_lines_have_no_room_left),
 	};
 

@@ -228,7 +228,7 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 }
 
 static void
-words_of_routes_that_do_not_fit_are_told(void **state)
+wrong_words_of_routes_are_refused(void **state)
 {
 	t.n_routes = 1;
 	assert_int_equal(ctl("show routes vrf"), 2);
@@ -249,7 +249,7 @@ words_of_routes_that_do_not_fit_are_told(void **state)
 }
 
 static void
-who_names_no_vrf_is_told_which_there_are(void **state)
+an_unknown_vrf_is_answered_with_the_known_ones(void **state)
 {
 	static struct fib_vrf strange[9];
 
@@ -272,7 +272,7 @@ who_names_no_vrf_is_told_which_there_are(void **state)
 }
 
 static void
-who_finds_no_route_is_told_where_none_is(void **state)
+a_search_without_result_names_the_searched_table(void **state)
 {
 	assert_int_equal(ctl("show routes vrf red 192.0.2.1"), 3);
 	assert_string_equal(out, "no route to 192.0.2.1 in VRF red\n");
@@ -398,7 +398,7 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
  * large.
  */
 static void
-a_number_that_is_none_is_one_sentence_that_says_what_is_allowed(void **state)
+an_invalid_number_gets_one_sentence_with_the_allowed_values(void **state)
 {
 	static const char *const none[] = {"+5",
 					   "1.5",
@@ -582,14 +582,14 @@ main(int argc, char **argv)
 		ui_test(an_option_twice_with_two_values_is_code_2),
 		ui_test(help_behind_a_command_is_of_that_command),
 		ui_test(a_word_that_chooses_is_one_of_its_list),
-		ui_test(words_of_routes_that_do_not_fit_are_told),
-		ui_test(who_names_no_vrf_is_told_which_there_are),
-		ui_test(who_finds_no_route_is_told_where_none_is),
+		ui_test(wrong_words_of_routes_are_refused),
+		ui_test(an_unknown_vrf_is_answered_with_the_known_ones),
+		ui_test(a_search_without_result_names_the_searched_table),
 		ui_test(a_group_is_shown_by_its_number),
 		ui_test(words_of_a_packet_that_come_to_nothing_are_refused),
 		ui_test(a_capture_that_is_refused_leaves_the_file_as_it_was),
 		ui_test(errors_of_a_file_are_rows_whatever_its_name),
-		ui_test(a_number_that_is_none_is_one_sentence_that_says_what_is_allowed),
+		ui_test(an_invalid_number_gets_one_sentence_with_the_allowed_values),
 		ui_test(bad_words_of_changes_are_one_sentence),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),

@@ -151,7 +151,7 @@ n_lines(const char *text)
  * for Prometheus.
  */
 static void
-openmetrics_for_who_asks_for_it(void **state)
+openmetrics_is_served_on_request(void **state)
 {
 	struct peer p = peer_open();
 	char *text = NULL, *plain = NULL, *before;
@@ -366,7 +366,7 @@ all_else_is_refused(void **state)
 }
 
 static void
-connections_that_say_nothing_hold_up_nobody_else(void **state)
+silent_connections_delay_no_other(void **state)
 {
 	struct peer p = peer_open();
 	int fd[64];
@@ -428,13 +428,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ui_test(every_line_is_a_sample_under_its_help_and_type),
-		ui_test(openmetrics_for_who_asks_for_it),
+		ui_test(openmetrics_is_served_on_request),
 		ui_test(the_form_is_the_one_that_accept_prefers),
 		ui_test(values_are_those_of_the_counters),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(every_request_of_the_api_is_counted_once),
-		ui_test(connections_that_say_nothing_hold_up_nobody_else),
+		ui_test(silent_connections_delay_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

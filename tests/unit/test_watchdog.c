@@ -132,7 +132,7 @@ a_worker_that_hangs_is_no_sign_of_life(void **state)
 }
 
 static void
-who_takes_long_as_he_said_is_alive_and_no_longer(void **state)
+a_worker_that_announced_a_long_task_is_alive_until_its_limit(void **state)
 {
 	uint64_t now = monotonic_ms();
 
@@ -198,7 +198,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_forwarder_that_stands_still_is_no_sign_of_life),
 		cmocka_unit_test(a_worker_that_hangs_is_no_sign_of_life),
-		cmocka_unit_test(who_takes_long_as_he_said_is_alive_and_no_longer),
+		cmocka_unit_test(
+			a_worker_that_announced_a_long_task_is_alive_until_its_limit),
 		cmocka_unit_test(two_that_pause_one_after_the_other_are_alive),
 	};
 
