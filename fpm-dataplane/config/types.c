@@ -179,7 +179,7 @@ cfg_take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 				*(unsigned int *)out = i;
 			return;
 		}
-	cfg_error(c, at, "'%s' is none of them; expected %s", cfg_escape(text),
+	cfg_error(c, at, "'%s' is unknown; expected %s", cfg_escape(text),
 		  cfg_expected(key, buf));
 }
 

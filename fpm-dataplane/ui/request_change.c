@@ -140,7 +140,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 				     "set needs device, mtu, queues or cores");
 	if (cores != NULL && cores_parse(cores, want) < 0)
 		return change_refuse(why, why_size,
-				     "cores takes CPU numbers, one a queue, or auto");
+				     "cores takes one CPU number per queue, or auto");
 	strcpy(want->tap, name);
 	strcpy(want->device, device != NULL ? device : "");
 	want->mtu_bytes = json_object_get(value, "mtu") != NULL ? (unsigned int)mtu : 0;

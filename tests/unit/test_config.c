@@ -356,17 +356,17 @@ a_wrong_type_or_range_is_reported(void **state)
 	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
 	     "to 16384\n");
 	says("memory: {fib-copies: 2}\n",
-	     "2: memory.fib-copies: '2' is none of them; expected one or per-node\n");
+	     "2: memory.fib-copies: '2' is unknown; expected one or per-node\n");
 	says("memory: 512\n", "2: memory: is a single value; expected keys such as "
 			      "`hugepages:`\n");
 	says("memory: {size-mib: 99999999999999999999999}\n",
 	     "2: memory.size-mib: 99999999999999999999999 is out of range; expected a "
 	     "number from 64 to 16384\n");
 	says_alone("ports: [{tap: a, device: net_null, vlan-offload: true}]\n",
-		   "1: ports[a].vlan-offload: 'true' is none of them; expected auto or "
+		   "1: ports[a].vlan-offload: 'true' is unknown; expected auto or "
 		   "off\n");
 	says("idle: never\nlog-level:\n  - info\n",
-	     "2: idle: 'never' is none of them; expected adaptive or poll\n"
+	     "2: idle: 'never' is unknown; expected adaptive or poll\n"
 	     "3: log-level: is a list; expected error, warn, info or debug\n");
 	says("idle:\n", "2: idle: has no value; expected adaptive or poll\n");
 	says("idle: \"poll\\0\"\n",

@@ -255,7 +255,7 @@ errors_have_their_column(void **state)
 		"9216\n"
 		"3:5: fpm.listem: unknown key; expected listen?\n"
 		"4:12: cores[1]: 99999 is out of range; expected the number of a CPU\n"
-		"5:1: idle: 'never' is none of them; expected adaptive or poll\n");
+		"5:1: idle: 'never' is unknown; expected adaptive or poll\n");
 	load("ports: [\n  }\n");
 	assert_int_equal(strncmp(placed, "2:3: syntax: ", 13), 0);
 }

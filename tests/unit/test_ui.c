@@ -208,7 +208,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"queues\": 1.5}}",
 		 "queues is not a whole number from 1 to 64"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"cores\": \"1,2\"}}",
-		 "cores takes CPU numbers, one a queue, or auto"},
+		 "cores takes one CPU number per queue, or auto"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"cores\": true}}",
 		 "cores is not a list of CPU numbers, nor auto"},
 		{"{\"port\": {\"do\": \"set\", \"name\": 7}}", "name is not a string"},
