@@ -103,7 +103,7 @@ endef
 frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
-reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its tables of performance
+reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its tables and plots of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
 	@$(PY) fpm-dataplane/manual/reasons.py

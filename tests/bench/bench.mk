@@ -17,7 +17,7 @@ bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	done; $(MAKE) --no-print-directory -s bench-report; \
 	[ -z "$$failed" ] || { echo "bench: failed:$$failed" >&2; exit 1; }
 
-bench-report: ## write build/bench/report.md: tables and plots of the results of `make bench` (ACCEPT=1: into the manual, too)
+bench-report: ## write build/bench/report.md: tables and plots of the results of `make bench` (ACCEPT=1: also into the manual, with its plots)
 	@ACCEPT="$(ACCEPT)" $(PY) tests/bench/bench_report.py build/bench
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)

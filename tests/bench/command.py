@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command that a benchmark was started by, for the report: its options come by the
-environment, so the ones that were asked for and are there are the command's."""
+"""Make the JSON line that records the command and the instruction set of a benchmark's run.
+Options come from the environment. The line has the options that the benchmark knows and that are
+set."""
 
 import os
 from pathlib import Path
 
-FILES = ("TABLE", "UPDATES", "PNG")  # where they are is this machine's affair
+# The values of these options are files. The line has their names without the folder.
+FILES = ("TABLE", "UPDATES", "PNG")
+AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "bmi1"}  # as fwd_has_avx512()
+NO_ISA = "instruction set not recorded"
 
 
 def line(name, options):
-    """A JSON line of it; options: all names that the benchmark knows."""
+    """Return the JSON line. options: the names of all options that the benchmark knows."""
     given = [f"{o}={shown(o, os.environ[o])}" for o in sorted(options) if os.environ.get(o)]
-    return {"bench": "command", "command": " ".join(["make", name, *given])}
+    return {"bench": "command", "command": " ".join(["make", name, *given]), "isa": isa()}
+
+
+def isa():
+    """Return the vector instructions of this CPU that the product uses."""
+    text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    flags = next((set(x.split()) for x in text.splitlines() if x.startswith("flags")), set())
+    if AVX512 <= flags:
+        return "AVX-512"
+    return "AVX2" if "avx2" in flags else "x86-64-v2"
 
 
 def shown(option, value):
-    """As a shell takes it; files by their names alone."""
+    """Return the value as a word of a shell."""
     if option in FILES:
         value = " ".join(Path(x).name for x in value.split())
     return f'"{value}"' if set(value) & set(" \n*?") else value

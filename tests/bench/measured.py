@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of the manual's page of performance. They are what measured.json holds: of each
-part of the page the machine, the command, the build and the rows that were last accepted.
-`make bench-report ACCEPT=1` (or ACCEPT=tags,loss) takes them out of what the benchmarks left in
-build/bench and writes the page anew; its prose is by hand, and a test holds the rest to the data.
+"""Write the tables and plots of the manual's page of performance from measured.json.
 
-    measured.py     (the page's tables out of the data: `make reference`)
+For each part of the page, measured.json has the machine, the instruction set, the date, the
+command, the build, and the rows that were accepted last. `make bench-report ACCEPT=1` (or
+ACCEPT=tags,loss) takes rows from build/bench and writes the page and the plots. The prose of the
+page is written by hand. A test compares tables and plots with the data.
+
+    measured.py     (`make reference`: write the page's tables and the plots)
 """
 
+import datetime
 import json
 import re
 import sys
@@ -17,7 +20,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import bench_tags  # noqa: E402
+import command  # noqa: E402
 import fib_report  # noqa: E402
+import measured_plots  # noqa: E402
 from bench.fpm import report as fpm_report  # noqa: E402
 from fib_report import unique  # noqa: E402
 from forward.page import PAGE_DEPTH  # noqa: E402
@@ -25,27 +30,28 @@ from forward.page import PAGE_DEPTH  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "bench" / "measured.json"
 PAGE = ROOT / "fpm-dataplane" / "manual" / "performance.md"
+PLOTS = PAGE.parent / "plots"
 MARKS = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
 class UnknownPart(Exception):
-    """The page, the data or ACCEPT names a part that there is not."""
+    """The page, the data or ACCEPT names a part that does not exist."""
 
 
 def table(head, rows):
-    """A table of Markdown."""
+    """Return a table in Markdown."""
     lines = ["|" + "".join(f" {c} |" if c else " |" for c in row) for row in [head, *rows]]
     lines.insert(1, "|" + "---|" * len(head))
     return "".join(line + "\n" for line in lines)
 
 
 def number(value):
-    """Three figures, and no more of a large number than it says."""
+    """Format a number with three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def ratio(figure, places=2):
-    """[median, from, to] as it stands in a cell; without a median what lies between."""
+    """Format [median, from, to] for a cell; [None, from, to] without a median."""
     middle, low, high = (None if x is None else f"{x:.{places}f}" for x in figure)
     between = low if low == high else f"{low} to {high}"
     return between if middle is None else f"{middle} ({between})"
@@ -55,20 +61,23 @@ def ratio(figure, places=2):
 
 FORWARDED = {
     ("few", "v4"): "4 routes, IPv4", ("few", "v6"): "4 routes, IPv6",
-    ("few", "mixed"): "4 routes, half and half", ("606k", "v4"): "606,000 made-up routes, IPv4",
+    ("few", "mixed"): "4 routes, IPv4 and IPv6",
+    ("606k", "v4"): "606,000 generated routes, IPv4",
     ("full", "v4"): "full table, IPv4", ("full", "v6"): "full table, IPv6",
-    ("full", "mixed"): "full table, half and half",
-    ("1m", "v4"): "a million made-up routes, IPv4", ("1m", "v6"): "200,000 made-up routes, IPv6",
-    ("1m", "mixed"): "both, half and half",
+    ("full", "mixed"): "full table, IPv4 and IPv6",
+    ("1m", "v4"): "a million generated routes, IPv4",
+    ("1m", "v6"): "200,000 generated routes, IPv6",
+    ("1m", "mixed"): "a million and 200,000 generated routes, IPv4 and IPv6",
 }  # fmt: skip
 PROGRAMS = {
     "ours": "ours", "l3fwd-lpm": "LPM", "l3fwd-fib": "FIB", "l3fwd-fib-2B": "FIB, 2 B",
     "l3fwd-fib-4B": "FIB, 4 B", "l3fwd-fib-8B": "FIB, 8 B", "testpmd-io": "testpmd io",
+    "testpmd-macswap": "testpmd macswap",
 }  # fmt: skip
 
 
 def forward_rows(lines):
-    """Ours and the peer with the highest rate; ratios are those of a round."""
+    """Return a row for each table: ours and the peer with the highest rate. The ratios are of rounds."""
     found = []
     for of, name in FORWARDED.items():
         here = {
@@ -91,13 +100,13 @@ def forward_rows(lines):
 
 
 def middle(values):
-    """The median of what is sorted."""
+    """Return the median of a sorted list."""
     n = len(values)
     return (values[(n - 1) // 2] + values[n // 2]) / 2
 
 
 def rate(figure):
-    """[median, least, most] Mpps."""
+    """Format [median, minimum, maximum] Mpps."""
     return f"{figure[0]:.1f} ({figure[1]:.0f} to {figure[2]:.0f})"
 
 
@@ -114,7 +123,7 @@ def forward_table(rows):
 
 
 def sweep_rows(what, on="full"):
-    """Rates on one table by one thing that varies, a row a program."""
+    """Return a function that reads the rates of a sweep on one table, a row for each program."""
 
     def rows(lines):
         here = [
@@ -134,7 +143,7 @@ def sweep_rows(what, on="full"):
 
 
 def exponent(value):
-    """Of destinations: 2^16; where it is none, the millions of them."""
+    """Format a number of destinations, given as its binary logarithm: 2^16, or 11.9 M."""
     return f"2^{value:g}" if value == int(value) else f"{2**value / 1e6:.1f} M"
 
 
@@ -157,7 +166,7 @@ def sweep_table(name):
 
 
 def tag_rows(vrfs):
-    """Frames that are held against those without a tag, or VRFs against table main."""
+    """Return a function that reads the rows of tags, or of VRFs against table main."""
 
     def rows(lines):
         here = {r["name"]: r for r in lines if r["bench"] == "tags"}
@@ -198,14 +207,14 @@ def vrfs_table(rows):
 # --- loss, latency ------------------------------------------------------------------------
 
 DOING = {
-    "idle": "missed: nothing else",
-    "updates": "10,000 changes a second",
+    "idle": "frames missed: no route changes",
+    "updates": "10,000 route changes a second",
     "replay": "replays without a pause",
 }
 
 
 def loss_rows(lines):
-    """With so many descriptors that no absence fills them: what is lost is the router's."""
+    """Return the losses with so many descriptors that a pause of the machine does not fill them."""
     here = [
         r
         for r in lines
@@ -224,12 +233,12 @@ def loss_rows(lines):
 
 
 def lost(cell):
-    """[lost, offered, pieces that lost, pieces]."""
+    """Format [lost, offered, intervals with losses, intervals]."""
     if cell is None:
         return "-"
     n, offered, some, pieces = cell
     text = f"{n:,} of {offered / 1e6:.0f} M"
-    return text if n == 0 else f"{text}, in {some} piece{'s' * (some != 1)} of {pieces}"
+    return text if n == 0 else f"{text}, in {some} of {pieces} intervals"
 
 
 def loss_table(rows):
@@ -261,13 +270,14 @@ def latency_rows(lines):
 
 
 def late(us):
-    """Microseconds: tenths of few."""
+    """Format microseconds: one decimal below 10."""
     return f"{us:.1f}" if us < 10 else f"{us:.0f}"
 
 
 def latency_table(rows):
     return table(
-        ["load", "Mpps", "p50 us", "p99", "p99.9", "most", "io: p50", "p99", "p99.9", "most"],
+        ["load", "Mpps", "p50, us", "p99", "p99.9", "maximum", "testpmd io: p50, us", "p99", "p99.9",
+         "maximum"],
         [
             [f"{r['load']} %", f"{r['ours'][0]:.1f}", *map(late, r["ours"][1:]),
              *(map(late, r["io"][1:]) if "io" in r else ["-"] * len(LATE))]
@@ -276,7 +286,7 @@ def latency_table(rows):
     )  # fmt: skip
 
 
-# --- lookups, the way from zebra ------------------------------------------------------------
+# --- lookups, time from zebra to forwarding -------------------------------------------------
 
 STREAMS = {
     (4, "random"): "IPv4, random", (4, "inprefix"): "IPv4, inside announced prefixes",
@@ -287,7 +297,7 @@ PEERS = [(l3, octets) for l3 in ("idle", "contended") for octets in (2, 4, 8)]
 
 
 def lookup_rows(lines):
-    """The first table that was measured, the first assignment of next hops, batches of 64."""
+    """Return the rows of the first table, the first assignment of next hops, batches of 64."""
     tables = unique(r["table"] for r in lines if "table" in r)
     found = []
     for (family, stream), name in STREAMS.items():
@@ -319,8 +329,8 @@ def lookup_rows(lines):
 
 def lookups_table(rows):
     return table(
-        ["keys", "ours, M/s", "rte_fib 2 B", "4 B", "8 B",
-         "while another core takes the L3: 2 B", "4 B", "8 B"],
+        ["keys", "ours, M/s", "ratio to rte_fib 2 B", "4 B", "8 B",
+         "while another core uses the L3: 2 B", "4 B", "8 B"],
         [
             [r["what"], "" if r["mlps"] is None else ratio(r["mlps"], 0),
              *("" if x is None else ratio(x, 1) for x in r["times"])]
@@ -329,16 +339,114 @@ def lookups_table(rows):
     )  # fmt: skip
 
 
+TO_MS = {"us": 1e-3, "ms": 1.0}
+
+
 def fpm_rows(lines):
-    """All that has a goal."""
-    return [
-        {"what": what, "figure": f"{got} ({spread.replace('..', ' to ')})"}
-        for what, _, _, got, spread, *_ in fpm_report.goals(lines)
-    ]
+    """Return every result that has a goal; "ms" is the range of a time, for the plot."""
+    found = []
+    for what, _, _, got, spread, *_ in fpm_report.goals(lines):
+        row = {"what": what, "figure": f"{got} ({spread.replace('..', ' to ')})"}
+        if (unit := got.split()[-1]) in TO_MS:
+            ends = (float(x.replace(",", "")) * TO_MS[unit] for x in spread.split(".."))
+            row["ms"] = [round(x, 4) for x in ends]
+        found.append(row)
+    return found
 
 
 def fpm_table(rows):
-    return table(["", ""], [[r["what"], r["figure"]] for r in rows])
+    return table(["event", "result"], [[r["what"], r["figure"]] for r in rows])
+
+
+# --- a default route alone, stages, cores, synchronization ----------------------------------
+
+
+def none_rows(lines):
+    """Return rates and cycles with a default route alone."""
+    return [
+        {"what": PROGRAMS.get(r["program"], r["program"]), "mpps": r["mpps"], "cycles": r["cycles"]}
+        for r in lines
+        if r["bench"] == "forward" and r["table"] == "none"
+    ]
+
+
+def none_table(rows):
+    return table(
+        ["default route alone, IPv4", "Mpps", "cycles a packet"],
+        [[r["what"], number(r["mpps"]), f"{r['cycles']:.1f}"] for r in rows],
+    )
+
+
+def stage_rows(lines):
+    """Return our cycles by stage on the full table with IPv4."""
+    return [
+        {"what": FORWARDED["full", "v4"], "stages": r["stages"]}
+        for r in lines
+        if r["bench"] == "forward"
+        and (r["table"], r["traffic"]) == ("full", "v4")
+        and "stages" in r
+    ]
+
+
+def stages_table(rows):
+    return table(
+        ["cycles a packet", *rows[0]["stages"]],
+        [[r["what"], *(f"{x:.1f}" for x in r["stages"].values())] for r in rows],
+    )
+
+
+def core_rows(lines):
+    """Return the rate of each program on one core and on more, and the ratio by rounds."""
+    here = [r for r in lines if r["bench"] == "sweep" and r["what"] == "cores"]
+    found = []
+    for r in here:
+        one = next(x for x in here if x["program"] == r["program"])
+        if r is not one:
+            ends = ("scaling", "scaling_min", "scaling_max")
+            found.append({
+                "what": PROGRAMS.get(r["program"], r["program"]), "cores": r["value"],
+                "one": one["mpps"], "more": r["mpps"], "ratio": [round(r[k], 2) for k in ends],
+            })  # fmt: skip
+    return found
+
+
+def cores_table(rows):
+    return table(
+        ["full table, IPv4", "cores", "one core, Mpps", "all, Mpps", "ratio of the medians",
+         "median of the ratios of the rounds"],
+        [
+            [r["what"], str(r["cores"]), number(r["one"]), number(r["more"]),
+             f"{r['more'] / r['one']:.2f}", ratio(r["ratio"])]
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+# Kind of bench_sync -> its name on the page.
+METHODS = {
+    "qsbr": "QSBR", "memb": "membarrier", "mb": "memory barriers", "signal": "signals",
+    "thread-mutex": "a mutex for each thread", "global-mutex": "one mutex", "rwlock": "a rwlock",
+}  # fmt: skip
+
+
+def sync_rows(lines):
+    """Return the rate of each method relative to none, and the time until a new FIB is in use."""
+    return [
+        {
+            "what": METHODS.get(r["kind"], r["kind"]),
+            "ratio": [r["quiet_of_none"], r["quiet_of_none_low"], r["quiet_of_none_high"]],
+            "seen": f"{r['publish_p50_us']:.1f} us (99 %: {r['publish_p99_us']:.1f} us)",
+        }
+        for r in lines
+        if r["bench"] == "sync" and "quiet_of_none" in r and r.get("publish_p50_us") is not None
+    ]
+
+
+def sync_table(rows):
+    return table(
+        ["method", "rate, relative to none (95 %)", "new FIB in use after"],
+        [[r["what"], ratio(r["ratio"]), r["seen"]] for r in rows],
+    )
 
 
 GOALS = {
@@ -346,41 +454,59 @@ GOALS = {
     "v4 4 routes / l3fwd LPM": "IPv4, 4 routes, against l3fwd LPM",
     "v6 full table / l3fwd FIB": "IPv6, full table, against l3fwd FIB on the same table",
     "cycles a packet, v4 full table": "cycles a packet, IPv4, full table",
-    "loss from replays at 80 % load": "frames lost to replays of the full table, without a pause, "
-    "at 80 % of the throughput (RFC 2544), 60 s",
+    "loss from replays at 80 % load": "frames lost during replays of the full table without a "
+    "pause, at 80 % of the throughput (RFC 2544), 60 s",
+    "loss from replays at 80 % of the maximum rate": "the same, at 80 % of the maximum rate",
     "rate lost to 10 k updates/s": "rate lost while 10,000 routes a second change",
-    "QSBR / no synchronisation": "QSBR against no synchronisation at all",
+    "QSBR / no synchronisation": "rate with QSBR, relative to no synchronization",
     **{f"cycles with {x} / with none": f"cycles with {x}, against none" for x in bench_tags.ONE},
-    "idle, ports to be polled: of a core": "idle router, ports that must be polled: of a core",
-    "first packet after 20 ms of nothing": "the first packet after 20 ms of nothing, ports that "
-    "must be polled",
-}  # the benchmarks' words, and the page's
+    "an idle lab router (net_af_packet), all threads": "CPU use of an idle lab router "
+    "(net_af_packet), all threads",
+    "idle, ports to be polled: of a core": "CPU use of an idle router with ports that must be polled",
+    "first packet after 20 ms of nothing": "delay of the first packet after 20 ms without traffic, "
+    "on ports that must be polled",
+}  # the benchmarks' names of goals, and the names on the page
 
 
 def goals_table(rows):
-    head = ["goal", "at least", "aim", "measured", "machine", "build", ""]
+    head = ["goal", "at least", "aim", "measured", "machine", "build, date", "verdict"]
+    rows = [
+        r | {"machine": f"{r['machine']}, {r['isa']}", "build": f"{r['build']}, {r['date']}"}
+        for r in rows
+    ]
     keys = ("least", "aim", "measured", "machine", "build", "verdict")
     return table(head, [[GOALS.get(r["what"], r["what"]), *(r[k] for k in keys)] for r in rows])
 
 
-# --- the whole ------------------------------------------------------------------------------
+# --- all parts ------------------------------------------------------------------------------
 
 # part of the page -> (benchmark, rows of its lines, table of rows)
 PARTS = {
     "forward": ("bench-forward", forward_rows, forward_table),
+    "none": ("bench-forward", none_rows, none_table),
+    "stages": ("bench-forward", stage_rows, stages_table),
+    "cores": ("bench-forward", core_rows, cores_table),
+    "len": ("bench-forward", sweep_rows("len"), sweep_table("{:g} octets".format)),
     "burst": ("bench-forward", sweep_rows("burst"), sweep_table("{:g}".format)),
     "set": ("bench-forward", sweep_rows("set", "set"), sweep_table(exponent)),
     "tags": ("bench-tags", tag_rows(False), tags_table),
     "vrfs": ("bench-tags", tag_rows(True), vrfs_table),
     "loss": ("bench-loss", loss_rows, loss_table),
     "latency": ("bench-latency", latency_rows, latency_table),
+    "sync": ("bench-sync", sync_rows, sync_table),
     "lookups": ("bench-fib", lookup_rows, lookups_table),
     "fpm": ("bench-fpm", fpm_rows, fpm_table),
 }
 
 
+def today():
+    """Return the date of an acceptance."""
+    return datetime.date.today().isoformat()
+
+
 def place(bench, lines):
-    """Where rows come from: {"command", "machine", "build"} and, if it is known, "load"."""
+    """Return the origin of rows: {"command", "machine", "build", "isa", "date"} and, if it is
+    known, "load"."""
     machines = [r for r in lines if r["bench"] == "machine"]
     last = machines[-1]
     dpdk, kernel = (re.search(r"\d[\d.]*\d", last[k])[0] for k in ("dpdk", "kernel"))
@@ -389,20 +515,23 @@ def place(bench, lines):
         for r in machines
         if "version" in r
     ]
-    commands = unique(r["command"] for r in lines if r["bench"] == "command")
+    commands = [r for r in lines if r["bench"] == "command"]
     found = {
-        "command": "; ".join(commands) or f"make {bench}",
+        "command": "; ".join(unique(r["command"] for r in commands)) or f"make {bench}",
         "machine": f"{last['cpu']}, {last['cores']} CPUs, Linux {kernel}, DPDK {dpdk}",
         "build": ", ".join(unique(builds)) or "unknown",
+        "isa": ", ".join(unique(r["isa"] for r in commands if "isa" in r)) or command.NO_ISA,
+        "date": today(),
     }
     loads = [r["load"] for r in machines if "load" in r]
     return found | ({"load": max(loads)} if loads else {})
 
 
 def take_goals(data, bench, lines, judged):
-    """A row a goal, in the place of the last of that name; others stay as they were."""
+    """Replace the row of each judged goal. The other rows stay as they are."""
     at = place(bench, lines)
-    at = {"machine": at["machine"].partition(",")[0], "build": at["build"]}
+    machine = at["machine"].partition(",")[0]
+    at = {"machine": machine, "isa": at["isa"], "build": at["build"], "date": at["date"]}
     rows = {r["what"]: r for r in data.setdefault("goals", {"rows": []})["rows"]}
     for what, least, aim, measured, verdict in judged:
         measured = measured.replace("..", " to ")
@@ -412,21 +541,25 @@ def take_goals(data, bench, lines, judged):
 
 
 def where(part):
-    """The line above a table; that of goals has no place of its own."""
+    """Return the lines above a table. The rows of the goals have their own origins."""
     if "command" not in part:
         return ""
     load = f", load average {part['load']:.0f}" if "load" in part else ""
-    return f"`{part['command']}`, build {part['build']}.\n{part['machine']}{load}.\n\n"
+    cpu, _, rest = part["machine"].partition(",")
+    return (
+        f"{part['date']}, build {part['build']}, `{part['command']}`.\n"
+        f"{cpu}, {part['isa']},{rest}{load}.\n\n"
+    )
 
 
 def accept(data, of, judges, names=None):
-    """Into `data` what was measured, of all parts or those of `names`. Returns which.
+    """Put the measured parts, or the parts `names` of them, into `data`. Return their names.
 
     of: {benchmark: lines}; judges: {benchmark: goals(lines)}, as in bench_report.py
     """
     unknown = set(names or ()) - set(PARTS)
     if unknown:
-        raise UnknownPart(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+        raise UnknownPart(f"no part {', '.join(sorted(unknown))}: the parts are {', '.join(PARTS)}")
     taken = []
     for name in names or PARTS:
         bench, rows_of, _ = PARTS[name]
@@ -441,12 +574,12 @@ def accept(data, of, judges, names=None):
 
 
 def filled(text, data):
-    """The page with the tables of the data between its marks."""
+    """Return the page with the tables of the data between its marks."""
 
     def one(found):
         name = found[2]
         if name not in data:
-            raise UnknownPart(f"the page has a part {name}, which nobody measured")
+            raise UnknownPart(f"the page has a part {name}, which measured.json does not have")
         made = goals_table if name == "goals" else PARTS[name][2]
         return found[1] + where(data[name]) + made(data[name]["rows"]) + found[3]
 
@@ -454,12 +587,12 @@ def filled(text, data):
 
 
 def load():
-    """What was accepted."""
+    """Return the accepted data."""
     return json.loads(DATA.read_text(encoding="utf-8"))
 
 
 def dumped(data):
-    """As it is committed: a row a line."""
+    """Return the text of measured.json, with one line for each row."""
     parts = []
     for name in ["goals", *PARTS]:
         if name in data:
@@ -471,12 +604,15 @@ def dumped(data):
 
 
 def write(data):
-    """The page's tables anew."""
+    """Write the page's tables, and the plots."""
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), data), encoding="utf-8")
+    PLOTS.mkdir(exist_ok=True)
+    for name, text in measured_plots.drawn(data).items():
+        (PLOTS / name).write_text(text, encoding="utf-8")
 
 
 def refresh(of, judges, names=None):
-    """Accept, and write data and page. Returns the parts that were taken."""
+    """Accept results, and write the data, the page and the plots. Return the accepted parts."""
     data = load()
     taken = accept(data, of, judges, names)
     DATA.write_text(dumped(data), encoding="utf-8")

@@ -259,7 +259,7 @@ def test_a_block_does_what_it_says(tree, block):
         assert new == old
     if "bench-report" in of:
         taken = re.findall(rf"{PAGE}: (.*)", printed)
-        assert taken == ["forward, tags, vrfs, loss, latency, lookups, fpm", "tags, vrfs"]
+        assert taken == ["forward, stages, tags, vrfs, loss, latency, sync, lookups, fpm", "tags, vrfs"]
         assert "`make bench-tags " in tree.text(PAGE)
         page = tree.text(PAGE)
         subprocess.run([sys.executable, "tests/bench/measured.py"], cwd=tree.root, check=True)

@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +18,7 @@ import bench_tags
 import command
 import guard
 import measured
+import svg
 from forward import measure, page, sweep
 from forward.teacher import Teacher, nhid
 from lib.fpm_speaker import frame, route_del_message, route_message
@@ -239,7 +241,7 @@ def test_the_report_takes_the_lines_of_bench_fpm_as_they_come(tmp_path, monkeypa
 
 
 def test_the_manuals_tables_are_what_was_accepted():
-    """The manual's page has each part of the accepted data once, with equal values. If it has not,
+    """The manual's page has each part of the accepted data once, with equal values. After a failure
     run `make reference`."""
     data, page_now = measured.load(), measured.PAGE.read_text(encoding="utf-8")
 
@@ -247,6 +249,59 @@ def test_the_manuals_tables_are_what_was_accepted():
     assert sorted(m[1] for m in measured.MARKS.findall(page_now)) == sorted(data)
     assert measured.DATA.read_text(encoding="utf-8") == measured.dumped(data)
     assert set(data) == {"goals", *measured.PARTS}
+
+
+def test_each_table_has_its_origin():
+    """Each part of the data, and each goal, has its machine, instruction set, build and date."""
+    data = measured.load()
+    origins = [*(data[name] for name in measured.PARTS), *data["goals"]["rows"]]
+
+    for origin in origins:
+        assert {"machine", "isa", "build", "date"} <= origin.keys(), origin
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", origin["date"]), origin
+
+
+def test_the_manuals_plots_are_what_was_accepted():
+    """The plots of the manual are drawn from the accepted data, and the page shows each of them.
+    After a failure run `make reference`."""
+    plots = measured.measured_plots.drawn(measured.load())
+    page_now = measured.PAGE.read_text(encoding="utf-8")
+
+    assert {path.name: path.read_text(encoding="utf-8") for path in measured.PLOTS.iterdir()} == plots
+    assert set(re.findall(r"\]\(plots/(.*?)\)", page_now)) == set(plots)
+
+
+def test_each_plot_is_a_document_with_title_units_and_every_value():
+    """Each plot is well-formed XML with a title, axis labels and as many marks as the data has
+    values, all of them inside the picture."""
+    data, n = measured.load(), {}
+    n["rates.svg"] = 2 * len(data["forward"]["rows"])
+    n["convergence.svg"] = sum("ms" in r for r in data["fpm"]["rows"])
+    n["latency.svg"] = 6 * len(data["latency"]["rows"])
+    for file, part in (("frame-size.svg", "len"), ("burst.svg", "burst"), ("destinations.svg", "set")):
+        n[file] = sum(len(r["mpps"]) for r in data[part]["rows"])
+
+    for name, text in measured.measured_plots.drawn(data).items():
+        root = ElementTree.fromstring(text)
+        tag = lambda x: f"{{http://www.w3.org/2000/svg}}{x}"  # noqa: E731
+        width, height = map(float, root.get("viewBox").split()[2:])
+        marks = root.findall(tag("rect")) + root.findall(tag("circle"))
+        words = [x.text for x in root.findall(tag("text"))]
+        assert root.find(tag("title")).text == words[0]
+        assert {"million packets a second", "milliseconds", "microseconds"} & set(words), name
+        assert len(marks) == n[name], name
+        for mark in marks:
+            x, y = (float(mark.get(k) or mark.get(f"c{k}")) for k in "xy")
+            assert 0 <= x <= width and 0 <= y <= height, name
+
+
+def test_a_scale_places_values_between_its_ends():
+    """A scale is linear or logarithmic. A value outside of the scale is drawn at its end."""
+    linear, log = svg.Axis([0, 50, 100], 0, 200), svg.Axis([0.1, 1, 10], 0, 200, log=True)
+
+    assert [linear.at(x) for x in (0, 25, 100, 500)] == [0, 50, 200, 200]
+    assert [round(log.at(x)) for x in (0, 0.1, 1, 10)] == [0, 0, 100, 200]
+    assert svg.ticks_to(75) == [0, 20, 40, 60, 80] and svg.decades(0.14, 800) == [0.1, 1, 10, 100, 1000]
 
 
 # Row of README's table -> row of the part `forward`.
@@ -269,6 +324,7 @@ def test_readmes_figures_are_those_that_were_accepted():
     table over FPM by its range of seconds."""
     data, said = measured.load(), readmes_figures()
     rows = {row["what"]: row for part in ("forward", "fpm") for row in data[part]["rows"]}
+    replay = "a full table is forwarded, after the first octet of its replay"
 
     for name, what in README_ROWS.items():
         row = rows[what]
@@ -278,14 +334,13 @@ def test_readmes_figures_are_those_that_were_accepted():
             "{:.2f} ({:.2f} to {:.2f})".format(*row["ratio"]),
         ], name
     whole = said.pop("a full table from zebra to the FIB")[0]
-    assert rows["a replay is forwarded after its first octet"]["figure"].startswith(whole + ":")
+    assert rows[replay]["figure"].startswith(whole + ":")
     assert said == {}
 
 
 MACHINE = {"bench": "machine", "cpu": "Some CPU", "cores": 4, "kernel": "6.1.0",
            "dpdk": "22.11.11-0+deb12u1", "load": 3.2,
            "version": "fpm-dataplane abc1234, DPDK 22.11.11"}  # fmt: skip
-PLACED = "Some CPU, 4 CPUs, Linux 6.1.0, DPDK 22.11.11"
 
 
 def spread(name, middle, low, high):
@@ -296,14 +351,28 @@ def spread(name, middle, low, high):
 MEASURED = {
     "bench-forward": [
         MACHINE,
-        {"bench": "command", "command": "make bench-forward REPS=3"},
+        {"bench": "command", "command": "make bench-forward REPS=3", "isa": "AVX2"},
         *(
             forwarded(program, samples)
             | spread("mpps", sorted(samples)[1], min(samples), max(samples))
             | {"cycles": 2600 / sorted(samples)[1]}
+            | ({"stages": {"receive": 11.0, "send": 8.9}} if program == "ours" else {})
             for program, samples in (("ours", [50.0, 25.0, 60.0]), ("l3fwd-lpm", [40.0, 25.0, 30.0]))
         ),
         {"bench": "sweep", "what": "burst", "table": "full", "program": "ours", "value": 8, "mpps": 123.4},
+        {"bench": "sweep", "what": "len", "table": "full", "program": "ours", "value": 64, "mpps": 70.0},
+        {"bench": "forward", "table": "none", "traffic": "v4", "program": "ours", "mpps": 70.7, "cycles": 36.8},
+        *(
+            {"bench": "sweep", "what": "cores", "table": "full", "program": "ours", "value": n, "mpps": mpps,
+             **spread("scaling", *ratio)}
+            for n, mpps, ratio in ((1, 60.0, (1, 1, 1)), (4, 200.0, (3.3, 3.0, 3.5)))
+        ),
+    ],
+    "bench-sync": [
+        MACHINE,
+        {"bench": "sync", "kind": "none", "quiet_of_none": 1.0},
+        {"bench": "sync", "kind": "qsbr", "publish_p50_us": 3.1, "publish_p99_us": 46.0,
+         **spread("quiet_of_none", 0.97, 0.95, 1.01)},
     ],
     "bench-tags": [
         MACHINE,
@@ -346,21 +415,27 @@ ROWS = [
     "| full table, IPv4 | 50.0 (25 to 60) | 52.0 | LPM 30.0 (25 to 40) | 86.7 | 1.25 (1.00 to 2.00) |",
     "| | 8 |", "| ours | 123 |", "| no tag | 44.3 | |", "| one tag in | 46.5 | 1.02 (1.01 to 1.03) |",
     "| 1 port | 30.0 | 33.0 | 1.10 (1.09 to 1.12) |",
-    "| 90 % | 30.0 | 0 of 2 M | 7 of 2 M, in 1 piece of 12 | 14 of 2 M, in 2 pieces of 12 |",
+    "| 90 % | 30.0 | 0 of 2 M | 7 of 2 M, in 1 of 12 intervals | 14 of 2 M, in 2 of 12 intervals |",
+    "| ours | 4 | 60.0 | 200 | 3.33 | 3.30 (3.00 to 3.50) |", "| ours | 70.7 | 36.8 |",
+    "| cycles a packet | receive | send |", "| full table, IPv4 | 11.0 | 8.9 |",
+    "| QSBR | 0.97 (0.95 to 1.01) | 3.1 us (99 %: 46.0 us) |",
     "| 50 % | 27.6 | 0.9 | 54 | 366 | 807 | 0.9 | 54 | 366 | 807 |",
     "| IPv4, random | 1000 | 2.5 | | | | | |", "| link loss of a member | 300 us (250 to 800) |",
     "| cycles with one tag in, against none | 1.05x | 1.0x | 1.020x (1.010 to 1.030) "
-    f"| {PLACED.partition(',')[0]} | abc1234 | met |",
+    "| Some CPU, instruction set not recorded | abc1234, 2026-01-02 | met |",
     "| cycles of 1 port, a VRF each / of table main | 1.0x | | 1.100x (1.090 to 1.120) "
-    f"| {PLACED.partition(',')[0]} | abc1234 | not met |",
-    f"`make bench-forward REPS=3`, build abc1234.\n{PLACED}, load average 3.",
+    "| Some CPU, instruction set not recorded | abc1234, 2026-01-02 | not met |",
+    "2026-01-02, build abc1234, `make bench-forward REPS=3`.\n"
+    "Some CPU, AVX2, 4 CPUs, Linux 6.1.0, DPDK 22.11.11, load average 3.",
 ]  # fmt: skip
 
 
-def test_what_is_accepted_stands_on_the_page():
-    """The page gets rows, command, build, machine and load of every accepted part. The parts that
-    were not measured do not change."""
-    data = {"set": {"command": "make x", "machine": "m", "build": "b", "rows": []}}
+def test_what_is_accepted_stands_on_the_page(monkeypatch):
+    """The page gets rows, date, command, build, machine, instruction set and load of every accepted
+    part. The parts that were not measured do not change."""
+    monkeypatch.setattr(measured, "today", lambda: "2026-01-02")
+    old = {"command": "make x", "machine": "m", "build": "b", "isa": "i", "date": "d"}
+    data = {"set": old | {"rows": []}}
     marks = "".join(f"<!-- measured: {name} -->\nold\n<!-- end -->\n" for name in
                     ["goals", *measured.PARTS])  # fmt: skip
 
@@ -374,13 +449,13 @@ def test_what_is_accepted_stands_on_the_page():
 
 
 def test_destinations_are_a_part_of_the_page():
-    """The page has the destinations on the table of their sweep, and bursts on the full table."""
+    """The page has the destinations on the table of their sweep, and frame sizes on the full table."""
     lines = [{"bench": "sweep", "what": what, "table": table, "program": "ours", "value": 8, "mpps": 3.5}
              for what, table in (("set", "set"), ("len", "full"))]  # fmt: skip
 
     of = {"bench-forward": [MACHINE, *lines]}
 
-    assert measured.accept({}, of, {}) == ["set"]
+    assert measured.accept({}, of, {}) == ["len", "set"]
 
 
 def test_a_command_has_files_by_their_names(monkeypatch):
@@ -394,6 +469,7 @@ def test_a_command_has_files_by_their_names(monkeypatch):
 
     line = command.line("bench-fib", {*given, "LOADS"})
 
+    assert line["isa"] in ("AVX-512", "AVX2", "x86-64-v2")
     assert line["command"] == ('make bench-fib PEERS="ours,l3*" REPS=3 TABLE="v4.txt.xz v6.txt.xz" '
                                "UPDATES=u.xz")  # fmt: skip
 
@@ -432,7 +508,7 @@ def test_one_tag_and_each_number_of_vrfs_is_judged(name, base, ratio, met):
 
 
 def test_a_part_that_there_is_not_is_refused():
-    with pytest.raises(measured.UnknownPart, match="no part nonsense: there are forward"):
+    with pytest.raises(measured.UnknownPart, match="no part nonsense: the parts are forward"):
         measured.accept({}, MEASURED, bench_report.JUDGES, ["nonsense"])
     with pytest.raises(measured.UnknownPart, match="has a part nonsense"):
         measured.filled("<!-- measured: nonsense -->\n<!-- end -->\n", {})
