@@ -103,10 +103,11 @@ endef
 frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
-reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its tables and plots of performance
+reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
 	@$(PY) fpm-dataplane/manual/reasons.py
+	@$(PY) fpm-dataplane/manual/alerts.py
 	@$(PY) tests/bench/measured.py
 
 lint: ## check layers, format, words

@@ -107,6 +107,7 @@ PLAIN = (
     "fpm-dataplane/fwd",
     "fpm-dataplane/main.c",
     "fpm-dataplane/manage",
+    "fpm-dataplane/manual/alerts.py",
     "fpm-dataplane/manual/behavior.md",
     "fpm-dataplane/manual/commands.md",
     "fpm-dataplane/manual/commands.py",

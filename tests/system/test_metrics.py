@@ -9,7 +9,9 @@ import json
 import os
 import re
 import subprocess
+import sys
 import urllib.parse
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -24,6 +26,8 @@ BIN = os.path.join(ROOT, "build/prometheus/usr/bin")
 RULES = os.path.join(ROOT, "docker/prometheus")
 GRAFANA = os.path.join(ROOT, "docker/grafana")
 PAGE = "127.0.0.1:9620"
+sys.path.append(f"{ROOT}/fpm-dataplane/manual")
+import alerts as manual_alerts  # noqa: E402
 
 needs_prometheus = pytest.mark.skipif(
     not os.access(f"{BIN}/promtool", os.X_OK), reason="no Prometheus: `make prometheus`"
@@ -116,6 +120,39 @@ def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not()
     silent = {case["alertname"] for case in cases if not case.get("exp_alerts")}
 
     assert fires == silent == set(alerts)
+
+
+def test_the_manual_has_the_alerts_of_the_file():
+    """The section of the manual equals the file. It has at most ten alerts. Each alert names its
+    effect on traffic and a first step. If it differs, run `make reference`."""
+    page = manual_alerts.PAGE.read_text(encoding="utf-8")
+    urgent, notices = manual_alerts.groups()
+
+    assert page == manual_alerts.page()
+    assert 0 < len(urgent) <= 10
+    for rule in urgent + notices:
+        assert {"summary", "description", "action"} == rule["annotations"].keys(), rule["alert"]
+
+
+def declared():
+    """Return the names of the metrics in the daemon's tables, from the source."""
+    code = "".join(p.read_text() for p in Path(ROOT, "fpm-dataplane", "ui").glob("*.c"))
+    fields = re.findall(r"STATUS_GAUGE\(b, (\w+),", code)
+    return {*re.findall(r'"([a-z0-9_]+)"', code), *(f"fpm_{field}" for field in fields)}
+
+
+def test_each_metric_of_the_alerts_is_in_the_daemons_tables():
+    """Each metric in an expression is in the source of the metrics page. This needs no daemon."""
+    named = {
+        name
+        for group in manual_alerts.groups()
+        for rule in group
+        for name in re.findall(r"\bfpmdp_(\w+)", rule["expr"])
+    }
+
+    assert len(named) > 15
+    assert named - declared() == set()
+    assert "fpm_connectd" not in declared()
 
 
 def series(page):
