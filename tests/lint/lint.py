@@ -258,6 +258,7 @@ PLAIN = (
     "tests/test.mk",
     "tests/tiers.py",
     "tests/unit",
+    "tests/vm",
     "tests/vm/conftest.py",
     "tests/vm/guest.py",
     "tests/vm/lacp.py",

@@ -1,8 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: BSD-3-Clause
-# First process of the guest (guest.py makes the initramfs): the machine's own root file
-# system, read-only over 9p, below an overlay in memory; then whatever `init` of the exchange
-# directory names is process 1.
+# First process of the guest (guest.py makes the initramfs). Mounts the root file system of the
+# machine, read-only over 9p, below an overlay in memory. Then the program that `init` of the exchange
+# directory names becomes process 1.
 B=/bin/busybox
 $B mount -t proc proc /proc
 $B mount -t sysfs sys /sys
@@ -20,7 +20,7 @@ $B mount -t 9p -o $p9,cache=none exchange /new/run/vm
 modules=/new/lib/modules/$($B uname -r)
 $B mkdir -p "$modules"
 $B mount --bind "/host$($B cat /new/run/vm/modules)" "$modules"
-# systemd looks for units below /run, and leaves what it finds mounted there.
+# systemd looks for units below /run, and keeps a /run that is mounted already.
 if [ -d /new/run/vm/systemd ]; then
 	$B cp -r /new/run/vm/systemd /new/run/
 fi
