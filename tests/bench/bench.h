@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_fib: what its files share. One process, one measuring thread; the only other
- * thread is the one that copies through the L3 on request (machine.c).
+ * bench_fib: declarations that its files share. The process has one measuring thread. Its
+ * only other thread copies through the L3 on request (machine.c).
  *
- * A *structure* is a built table (a Poptrie, an rte_fib with 4-byte entries); an *impl* is
+ * A *structure* is a built table (a Poptrie, an rte_fib with 4-byte entries). An *impl* is
  * one way to look up in it (scalar, AVX-512). Several impls share a structure.
  */
 #ifndef BENCH_H
@@ -16,12 +16,12 @@
 #define BATCH_MAX 64u
 #define REPS_MAX  31
 #define IMPLS_MAX 24u
-#define KEYS_MIN  8192u /* a chunk to warm up on and one to time, see measure.c */
+#define KEYS_MIN  8192u /* a chunk to warm up, and a chunk to time: see measure.c */
 
 struct prefix {
 	uint8_t addr[16]; /* network order, host bits zero; IPv4 in the first four */
 	uint8_t len;
-	uint32_t asn;   /* origin AS, 0 when the table has none */
+	uint32_t asn;   /* origin AS; 0 if the table has none */
 	uint32_t value; /* next hop, from 1 */
 };
 
@@ -33,7 +33,7 @@ struct table {
 	bool has_asn;
 };
 
-/* Keys of one stream, in huge pages; only the array of the family is there. */
+/* Keys of one stream, in huge pages. Only the array of the stream's family exists. */
 struct keys {
 	const char *stream;
 	size_t n;
@@ -41,7 +41,7 @@ struct keys {
 	uint8_t (*v6)[16];
 };
 
-/* A change of the real update stream. */
+/* A change of the recorded update stream. */
 struct change {
 	struct prefix p;
 	bool withdraw;
@@ -49,20 +49,23 @@ struct change {
 
 struct bytes {
 	size_t total;  /* all memory of the structure */
-	size_t lookup; /* what lookups can reach: live entries */
-	size_t truth;  /* the routes themselves, for updates only; part of total */
+	size_t lookup; /* live entries, which lookups can reach */
+	size_t truth;  /* the copy of the routes that only updates need; part of total */
 	char pages[16];
 };
 
 struct structure;
 
 struct ops {
-	/* Make it empty. 0, or -errno with a reason in *why. */
+	/* Make the empty structure. Returns 0, or -errno with a reason in *why. */
 	int (*open)(struct structure *s, const struct table *t, const char **why);
-	/* Load all of `t`, in its order; readers see all of it afterwards. 0 or -errno. */
+	/*
+	 * Load all of `t` in its order. Afterwards readers see all of it. Returns 0 or
+	 * -errno.
+	 */
 	int (*load)(struct structure *s, const struct table *t);
 	void (*close)(struct structure *s);
-	/* Publish one change. NULL where updates are not measured. */
+	/* Publish one change. NULL if updates are not measured. */
 	int (*add)(struct structure *s, const struct prefix *p);
 	int (*del)(struct structure *s, const struct prefix *p);
 	void (*bytes)(struct structure *s, struct bytes *b);
@@ -72,15 +75,15 @@ struct structure {
 	const char *name;
 	int family;
 	const struct ops *ops;
-	int arg;                  /* its own: entry size, variant */
-	unsigned int entry_bytes; /* DPDK's: of its 24-bit array and groups; ours: 0 */
-	bool update;              /* measure its updates */
+	int arg;                  /* for `ops`: entry size or variant */
+	unsigned int entry_bytes; /* DPDK: octets of an entry; ours: 0 */
+	bool update;              /* true: measure updates */
 	const char *note;         /* printed with its build time */
 
 	void *h;       /* open: the handle */
 	size_t n_tbl8; /* open: groups that a DIR24-8 or 8-bit trie uses */
 	size_t heap_mark;
-	size_t refused; /* changes it failed to take; it may differ from its peers then */
+	size_t refused; /* changes that it refused; then its answers may differ from the others */
 	bool up;
 };
 
@@ -88,28 +91,33 @@ struct impl {
 	const char *name;
 	struct structure *s;
 	int variant;
-	bool single; /* one key a call: batch 1 only */
-	/* Take the variant; 0, or -errno when it is not to be had. NULL: nothing to do. */
+	bool single; /* one key in each call: batch 1 only */
+	/*
+	 * Select the variant. Returns 0, or -errno if this CPU has not got it. NULL: no
+	 * selection.
+	 */
 	int (*select)(const struct impl *im);
 	/* The timed loop: look up all keys, `batch` at a time. */
 	void (*run)(const struct impl *im, const struct keys *k, size_t n,
 		    unsigned int batch);
-	/* Up to BATCH_MAX answers, next hop or 0. */
+	/* Get up to BATCH_MAX answers: next hop or 0. */
 	void (*get)(const struct impl *im, const struct keys *k, size_t from,
 		    unsigned int n, uint32_t *value);
 };
 
-/* One file each; the arrays end with a nameless impl. */
+/* One file defines each array. An array ends with an impl without a name. */
 extern struct impl poptrie_impls[], fib4_impls[], fib6_impls[];
 
-/* Keep the compiler from dropping a lookup whose answers nobody reads. */
+/* Keep the compiler from removing a lookup whose answers are not used. */
 static inline void
 keep(const void *answers)
 {
 	__asm__ volatile("" : : "r"(answers) : "memory");
 }
 
-/* Our own small generator: a counter and a finaliser. Deterministic everywhere. */
+/*
+ * A small generator of random numbers: a counter and a finalizer. Equal on every machine.
+ */
 struct rnd {
 	uint64_t at;
 };
@@ -164,7 +172,7 @@ bool prefix_parse(const char *text, struct prefix *p, int *family);
 void prefix_mask(struct prefix *p);
 struct change *changes_load(const char *path, int family, size_t *n);
 
-/* impl_fib4.c: load rte_lpm by its own add, however long it takes. */
+/* impl_fib4.c: load rte_lpm with rte_lpm_add(), which takes minutes. */
 void lpm_by_its_own_add(void);
 
 /* streams.c */
@@ -172,7 +180,7 @@ enum { STREAM_RANDOM, STREAM_INPREFIX, STREAM_ZIPF, STREAM_SEQUENTIAL, N_STREAMS
 extern const char *const stream_name[N_STREAMS];
 int keys_make(struct keys *k, int stream, const struct table *t, size_t n, uint64_t seed);
 void keys_free(struct keys *k);
-/* A random address inside a random prefix: 16 octets, IPv4 in the first four. */
+/* Make a random address inside a random prefix: 16 octets, IPv4 in the first four. */
 void table_inside(const struct table *t, struct rnd *r, uint8_t *addr);
 
 /* measure.c */
@@ -180,7 +188,9 @@ struct result {
 	double median, min, max; /* million lookups a second */
 };
 
-/* chase: the lowest and highest latency of an 8 MiB chase around the rounds, ns. */
+/*
+ * chase: out, the lowest and the highest latency of an 8 MiB chase around the rounds, ns.
+ */
 void measure(struct impl *const *im, unsigned int n, const struct keys *k,
 	     unsigned int batch, unsigned int reps, bool contended, struct result *out,
 	     double chase[2]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table like BGP's when none is at hand, the same for the same seed: lengths as they are
- * spread in a full table, most prefixes inside or right beside others of the same origin.
+ * Generate a table that resembles a BGP table, for runs without a table of the user. The
+ * same seed gives the same table. The lengths have the distribution of a full table. Most
+ * prefixes lie inside other prefixes of the same origin, or directly beside them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const struct share {
 	      {40, 11000}, {42, 2600}, {44, 9500}, {45, 500},  {46, 2100}, {47, 1800},
 	      {48, 47000}, {52, 60},   {56, 250},  {64, 600},  {127, 60},  {128, 100}};
 
-/* Where registries hand out addresses. */
+/* Draw an address from the ranges of the registries. */
 static void
 registry(int family, struct rnd *r, uint8_t *addr)
 {
@@ -43,7 +44,7 @@ registry(int family, struct rnd *r, uint8_t *addr)
 	memset(addr + 4, 0, 12);
 }
 
-/* The next prefix of the same length. */
+/* Change `p` to the next prefix of the same length. */
 static void
 beside(struct prefix *p)
 {
@@ -57,7 +58,7 @@ beside(struct prefix *p)
 	}
 }
 
-/* Inside a random shorter prefix, among the first `n` of the table. */
+/* Move `p` inside a random shorter prefix among the first `n` of the table. */
 static void
 below(const struct table *t, size_t n, struct rnd *r, struct prefix *p)
 {
@@ -75,14 +76,17 @@ below(const struct table *t, size_t n, struct rnd *r, struct prefix *p)
 	p->asn = cover->asn;
 }
 
-/* Half of a full table's origins announce a few prefixes, a few announce thousands. */
+/*
+ * Draw an origin. In a full table half of the origins announce a few prefixes, and a few
+ * origins announce thousands.
+ */
 static uint32_t
 new_asn(struct rnd *r)
 {
 	return rnd_below(r, 4) ? 1 + rnd_below(r, 70000) : 1 + rnd_below(r, 300);
 }
 
-/* About `n` more, some of them there already. */
+/* Add about `n` prefixes. The table may have some of them already. */
 static int
 generate(struct table *t, size_t n, struct rnd *r)
 {
@@ -122,10 +126,13 @@ table_generate(struct table *t, int family, size_t n, uint64_t seed)
 
 	*t = (struct table){.family = family};
 	snprintf(t->name, sizeof(t->name), "generated-v%d", family);
-	while (t->n < n) { /* duplicates go */
+	while (t->n < n) { /* table_finish() removes duplicates */
 		size_t missing = n - t->n;
 
-		/* Of a single one each length would have less than a half: none. */
+		/*
+		 * With n = 1 each length would get less than a half, which is rounded to
+		 * none.
+		 */
 		if (generate(t, missing > 1 ? missing : 2, &r) < 0)
 			return;
 		table_finish(t);

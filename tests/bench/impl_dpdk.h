@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of EAL's heap a structure takes: the growth since the mark. */
+/* Measure the growth of EAL's heap since a mark: the memory of a structure. */
 #ifndef IMPL_DPDK_H
 #define IMPL_DPDK_H
 
@@ -21,7 +21,7 @@ dpdk_heap_mark(struct structure *s)
 	s->heap_mark = dpdk_heap_now();
 }
 
-/* After the load, before the next structure is opened. */
+/* Call this after the load, and before the next structure is opened. */
 static inline size_t
 dpdk_heap_grown(const struct structure *s)
 {

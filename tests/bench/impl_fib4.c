@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's IPv4 structures: rte_fib (DIR24-8, 2, 4 and 8 byte entries) and rte_lpm. Next hop
- * 0 is "no route" in the former; the latter has a bit for it.
+ * DPDK's IPv4 structures: rte_fib (DIR24-8, 2, 4 and 8 byte entries) and rte_lpm. In
+ * rte_fib next hop 0 means "no route". rte_lpm has a bit for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -132,10 +132,10 @@ lpm_open(struct structure *s, const struct table *t, const char **why)
 }
 
 /*
- * rte_lpm_add() searches all rules of the same length one after the other: minutes for a
- * full table, in whatever order. Lookups never see the rules, so prefixes up to /24 go
- * straight into the public array that lookups read, shortest first, and only the longer
- * ones through rte_lpm_add(), which finds their covers there.
+ * rte_lpm_add() searches all rules of the same length one after the other. For a full table
+ * this takes minutes in any order. Lookups do not read the rules. So prefixes up to /24 are
+ * written into the public array that lookups read, shortest first. Only the longer ones are
+ * added by rte_lpm_add(), which finds their covers in that array.
  */
 static int
 lpm_load_direct(struct rte_lpm *lpm, const struct table *t)
@@ -208,7 +208,7 @@ lpm_loop(const struct rte_lpm *lpm, const struct keys *k, size_t n, unsigned int
 	}
 }
 
-/* Its manual asks for a count that the compiler knows. */
+/* DPDK's manual asks for a count that the compiler knows. */
 static void
 lpm_run(const struct impl *im, const struct keys *k, size_t n, unsigned int batch)
 {
@@ -236,7 +236,7 @@ lpm_get(const struct impl *im, const struct keys *k, size_t from, unsigned int n
 		value[i] = value[i] & RTE_LPM_LOOKUP_SUCCESS ? value[i] & 0xffffff : 0;
 }
 
-/* Updates are measured with 4-byte entries: the others write as often. */
+/* Updates are measured with 4-byte entries only, because the others write as often. */
 static struct structure fib[] = {
 	{.name = "rte_fib-2B",
 	 .family = 4,

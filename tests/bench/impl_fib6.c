@@ -24,7 +24,10 @@ groups6(const struct table *t)
 	return n;
 }
 
-/* Levels of 8 bits below the first 24 that a prefix of this length goes down. */
+/*
+ * Return the number of 8-bit levels below the first 24 bits that a prefix of this length
+ * uses.
+ */
 static size_t
 levels6(unsigned int len)
 {
@@ -42,8 +45,8 @@ covers(const struct prefix *p, const struct prefix *q)
 }
 
 /*
- * rte_fib6 refuses routes before its groups are used up: it reserves for each prefix all
- * levels below its cover, shared or not.
+ * Compute the number of groups to reserve. rte_fib6 refuses routes before its groups are
+ * used up, because it reserves for each prefix all levels below its cover, shared or not.
  */
 static size_t
 reserved6(const struct table *t)
@@ -232,7 +235,7 @@ lpm6_get(const struct impl *im, const struct keys *k, size_t from, unsigned int 
 		value[i] = out[i] < 0 ? 0 : (uint32_t)out[i];
 }
 
-/* Updates are measured with 4-byte entries: the others write as often. */
+/* Updates are measured with 4-byte entries only, because the others write as often. */
 static struct structure fib[] = {
 	{.name = "rte_fib6-2B",
 	 .family = 6,

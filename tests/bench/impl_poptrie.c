@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our own structure, one table for each variant of the lookup: the variant belongs to a
- * table. Memory as the daemon has it: the library's own, which asks for huge pages.
- * IPv6 keys are given by pointer, as they lie in packets; the pointers are made inside the
- * timed loop, so that the peers' contiguous keys are no handicap for them.
+ * Our structure: one table for each variant of the lookup, because the variant belongs to
+ * the table. The library allocates the memory as it does in the daemon, with huge pages.
+ * IPv6 keys are given by pointer, as they lie in packets. The pointers are made inside the
+ * timed loop. The peers get contiguous keys without this cost.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -159,7 +159,10 @@ get_bulk(const struct impl *im, const struct keys *k, size_t from, unsigned int 
 	poptrie6_lookup_bulk(im->s->h, at, value, n);
 }
 
-/* Updates cost the same in all: measured in the one that is always there. */
+/*
+ * Updates cost the same in all variants. Measure them in the scalar one, which every CPU
+ * has.
+ */
 static struct structure pop[] = {
 	{.name = "poptrie-scalar",
 	 .family = 4,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which cache lines do the lookups of a stream touch? Counted, not guessed.
+ * Count the cache lines that the lookups of a stream touch.
  *
- * The Poptrie's scalar lookup is compiled once more with calls in front of its loads
- * (trace.c). DPDK's structures are arrays of aligned groups: which entry of which group a
- * key visits follows from the table, wherever the groups may lie.
+ * The Poptrie's scalar lookup is compiled a second time with calls in front of its loads
+ * (trace.c). DPDK's structures are arrays of aligned groups. The table determines which
+ * entry of which group a key visits, wherever the groups lie.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define LINE     64u
 #define SET_BITS 23
 
-/* Open addressing; 0 is a free place. */
+/* A set with open addressing; 0 is a free place. */
 struct set {
 	uint64_t *at;
 	size_t n;
@@ -51,7 +51,7 @@ set_make(struct set *s)
 	return s->at != NULL;
 }
 
-/* A name for the leading `bits` of an address; never 0. */
+/* Return a name for the leading `bits` of an address; never 0. */
 static uint64_t
 head_id(const uint8_t *addr, unsigned int bits)
 {
@@ -72,7 +72,7 @@ key_addr(const struct keys *k, size_t i, uint8_t *addr)
 		addr[b] = (uint8_t)(k->v4[i] >> (24 - 8 * b));
 }
 
-/* Direct table of 24 bits, then groups of 256 where longer prefixes are. */
+/* Trace a direct table of 24 bits, then groups of 256 for longer prefixes. */
 static size_t
 groups_touched(const struct table *t, const struct keys *k, unsigned int entry_bytes)
 {
@@ -91,7 +91,9 @@ groups_touched(const struct table *t, const struct keys *k, unsigned int entry_b
 		for (unsigned int bits = 24; bits <= all; bits += 8) {
 			uint8_t line[16];
 
-			/* The index is the last octet so far: drop its place in the line. */
+			/*
+			 * The last octet so far is the index: remove its place in the line.
+			 */
 			memcpy(line, a, 16);
 			line[bits / 8 - 1] &= (uint8_t) ~(in_line - 1);
 			set_add(&lines, head_id(line, bits));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine: what it is, how quiet it is, which pages a structure got, and the thread
- * that copies through the L3 on another core. Machines are shared with strangers: a gap
- * detector and a pointer chase show how much of a result is theirs.
+ * Describe the machine, measure how quiet it is, find the pages that a structure got, and
+ * run the thread that copies through the L3 on another core. Other guests share the
+ * machine. A gap detector and a pointer chase show their effect on a result.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "bench.h"
 
 #define HOG_PIECE 4096
-#define GAP_US    1.0 /* a loop of rdtsc takes hundredths of that */
+#define GAP_US    1.0 /* a round of the rdtsc loop takes hundredths of this */
 
 double
 tsc_us(uint64_t tsc)
@@ -28,7 +28,7 @@ tsc_us(uint64_t tsc)
 	return (double)tsc * 1e6 / (double)rte_get_tsc_hz();
 }
 
-/* Interruptions of a busy loop on this core. */
+/* Watch a busy loop on this core, and count its interruptions. */
 struct gaps
 gaps_watch(double seconds)
 {
@@ -54,7 +54,7 @@ gaps_watch(double seconds)
 	return g;
 }
 
-/* Nanoseconds a dependent load in a random cycle through `bytes`. */
+/* Return the nanoseconds for each dependent load in a random cycle through `bytes`. */
 double
 chase_ns(size_t bytes)
 {
@@ -88,7 +88,7 @@ chase_ns(size_t bytes)
 	return tsc_us(t) * 1000 / STEPS;
 }
 
-/* One line of how quiet it is now. */
+/* Print one line about how quiet the machine is now. */
 void
 gaps_print(const char *when)
 {
@@ -101,7 +101,10 @@ gaps_print(const char *when)
 	fflush(stdout);
 }
 
-/* sysconf() believes a virtual machine's CPUID, which may tell of the host's whole L3. */
+/*
+ * Return the size of the L3. This does not use sysconf(), because it trusts the CPUID of a
+ * virtual machine, which may report all of the host's L3.
+ */
 static size_t
 l3_bytes(int cpu)
 {
@@ -120,7 +123,9 @@ l3_bytes(int cpu)
 	return kib << 10;
 }
 
-/* The text after the colon of the first line of /proc/cpuinfo that begins so. */
+/*
+ * Return the text after the colon of the first line of /proc/cpuinfo with this beginning.
+ */
 static void
 cpuinfo(const char *what, char *out, size_t size)
 {
@@ -170,8 +175,8 @@ machine_print(int cpu, int hog_cpu)
 }
 
 /*
- * Share of time that the other cores were busy since the call with `start`, our own
- * streaming thread not counted.
+ * Return the share of time in which the other cores were busy since the call with `start`.
+ * Our own streaming thread does not count.
  */
 double
 others_busy(int cpu, int hog_cpu, bool start)
@@ -186,7 +191,7 @@ others_busy(int cpu, int hog_cpu, bool start)
 	while (f && getline(&line, &cap, f) > 0) {
 		unsigned long long v[8];
 
-		/* The first line, "cpu ", has the sum of all. */
+		/* The first line, "cpu ", has the sum of all CPUs. */
 		if (!isdigit((unsigned char)line[3]) ||
 		    sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &at,
 			   &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 9 ||
@@ -207,7 +212,10 @@ others_busy(int cpu, int hog_cpu, bool start)
 	return all > all0 ? (double)(busy - busy0) / (double)(all - all0) : 0;
 }
 
-/* What backs this address: "2M", "1G", "4k"; "2M thp" when most of it is huge by luck. */
+/*
+ * Find the page size of this address: "2M", "1G", "4k"; "2M thp" if the kernel made most of
+ * it huge.
+ */
 void
 pages_of(const void *at, char *out, size_t n)
 {
@@ -262,7 +270,7 @@ hog_main(void *arg)
 	CPU_SET(hog.cpu, &set);
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 	while (!atomic_load_explicit(&hog.stop, memory_order_relaxed)) {
-		/* In pieces: a long memcpy() writes around the caches. */
+		/* Copy in pieces, because a long memcpy() writes around the caches. */
 		for (size_t at = 0; at < half; at += HOG_PIECE)
 			memcpy(hog.mem + half + at, hog.mem + at, HOG_PIECE);
 		keep(hog.mem);
@@ -272,15 +280,16 @@ hog_main(void *arg)
 }
 
 /*
- * Copy twice the L3 to another twice the L3 on another core, again and again: a router's
- * second core reads packets and writes them. Measured by what is left of an 8 MiB chase
- * (14 ns alone), which kind of stream it is makes no difference: reads from one end to the
- * other or backwards, sixteen at a time, over 1.5, 2 or 4 times the L3, in huge or small
- * pages; random reads; copies; writes, also around the caches: at times each takes all of
- * it (145 to 200 ns), at times none does anything (15 ns), and it changed for all of them at
- * once, within seconds: probably the host of the virtual machine had moved the cores to
- * L3s of their own. So a chase stands beside every rate.
- * 0 or -errno.
+ * Copy twice the L3 to another twice the L3 on another core, again and again, as the second
+ * core of a router reads and writes packets. Returns 0 or -errno.
+ *
+ * The effect is measured by an 8 MiB chase on the measuring core, which takes 14 ns alone.
+ * The kind of stream makes no difference to it. These kinds were tried: reads from one end
+ * to the other, backwards, and sixteen at a time, over 1.5, 2 and 4 times the L3, in huge
+ * and small pages; random reads; copies; writes, also around the caches. At times each kind
+ * takes all of the L3 (145 to 200 ns), at times none has an effect (15 ns). The change
+ * comes for all kinds at once, within seconds, probably because the host of the virtual
+ * machine moves the cores to other L3s. Therefore each rate is printed with a chase.
  */
 int
 hog_start(int cpu)
@@ -303,7 +312,7 @@ hog_start(int cpu)
 	return -pthread_create(&hog.thread, NULL, hog_main, NULL);
 }
 
-/* Returns the rate it had, GB/s read and written. */
+/* Stop the thread. Returns its rate: GB/s read and written. */
 double
 hog_stop(void)
 {

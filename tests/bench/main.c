@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_fib: lookups, builds, updates and bytes of our Poptrie and of DPDK's structures, in
- * one process, on one core, with the same keys. JSON lines on stdout, progress on stderr;
- * bench_fib.py runs it, makes room for huge pages and prints the table.
- * It never judges a time: only different answers make it fail.
+ * bench_fib: measure lookups, builds, updates and bytes of our Poptrie and of DPDK's
+ * structures in one process, on one core, with the same keys. Writes JSON lines to stdout
+ * and progress to stderr. bench_fib.py runs it, reserves huge pages and prints the table. A
+ * slow result is never a failure. Different answers are.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -18,7 +18,7 @@
 
 #define SEED 20261121u
 
-/* What to run; comma-separated lists as given, each with its default. */
+/* Options; comma-separated lists as given, each with its default. */
 static struct {
 	int cpu, hog_cpu; /* hog_cpu < 0: none */
 	const char *family, *stream, *impl, *nexthops, *hash, *l3, *batch;
@@ -40,7 +40,7 @@ static struct {
 	.builds = 3,
 	.routes4 = 900000,
 	.routes6 = 160000,
-	/* They go through the caches too: more of them, and no L3 is idle any more. */
+	/* Keys pass through the caches as well. More keys would not leave an idle L3. */
 	.keys4 = 8 << 20,
 	.keys6 = 2 << 20,
 };
@@ -52,10 +52,10 @@ struct run {
 	struct keys keys[N_STREAMS];
 	unsigned int nexthops;
 	const char *hash;
-	bool main; /* the first of the next-hop variants: everything is measured */
+	bool main; /* the first of the next-hop variants: measure everything */
 };
 
-/* The i-th word of a comma-separated list, or NULL. */
+/* Return the i-th word of a comma-separated list, or NULL. */
 static char *
 word(const char *list, unsigned int i, char *buf, size_t size)
 {
@@ -67,7 +67,7 @@ word(const char *list, unsigned int i, char *buf, size_t size)
 	return buf;
 }
 
-/* Does a word of the list match (as a shell pattern, or as a part)? */
+/* Return true if a word of the list matches, as a shell pattern or as a part. */
 static bool
 listed(const char *list, const char *name)
 {
@@ -89,7 +89,7 @@ skip(const struct run *r, const char *name, const char *why)
 	fprintf(stderr, "bench-fib: %s left out: %s\n", name, why);
 }
 
-/* Build one structure, `times` times over; the last one stays. 0 or -errno. */
+/* Build one structure `times` times, and keep the last one. Returns 0 or -errno. */
 static int
 structure_build(const struct run *r, struct structure *s, unsigned int times)
 {
@@ -137,14 +137,14 @@ structure_build(const struct run *r, struct structure *s, unsigned int times)
 	return 0;
 }
 
-/* Our builds are always timed several times, the peers' when there is time. */
+/* Our builds are always timed several times. Those of peers are not if the run is short. */
 static unsigned int
 builds_of(const struct run *r, const struct structure *s)
 {
 	return r->main && !s->note && !(opt.quick && s->entry_bytes) ? opt.builds : 1;
 }
 
-/* Build what the chosen impls need, and keep those that work here. */
+/* Build the structures of the chosen impls, and keep the impls that work on this CPU. */
 static void
 impls_open(struct run *r)
 {
@@ -232,7 +232,10 @@ verified(const struct run *r, struct impl *const *im, unsigned int n, size_t eve
 	return good;
 }
 
-/* After updates: who refused some (rte_fib6 loses count of its groups) cannot agree. */
+/*
+ * Verify after updates. A structure that refused some (rte_fib6 loses count of its groups)
+ * cannot agree and is left out.
+ */
 static bool
 verified_again(const struct run *r, struct impl *const *im, unsigned int n,
 	       const char *when)
@@ -246,7 +249,7 @@ verified_again(const struct run *r, struct impl *const *im, unsigned int n,
 	return verified(r, kept, n_kept, 4, when);
 }
 
-/* Updates come last: the real stream leaves another table behind. */
+/* Measure updates. They come last, because the recorded stream leaves another table. */
 static bool
 updates(struct run *r)
 {
@@ -284,7 +287,7 @@ updates(struct run *r)
 	return good && verified_again(r, im, n, "after the update stream");
 }
 
-/* Ours are the same whatever the variant: traced once. */
+/* Count cache lines. All variants of ours touch the same lines, so trace one. */
 static void
 lines(const struct run *r)
 {
@@ -303,7 +306,7 @@ lines(const struct run *r)
 	}
 }
 
-/* All that is asked for, with one assignment of next hops. */
+/* Run everything that the options select, with one assignment of next hops. */
 static bool
 variant(struct run *r)
 {

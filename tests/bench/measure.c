@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rates, and the check before them. Impls take turns (A, B, C, A, B, C, ...), so that a
- * noisy minute of the machine hits all of them; each turn warms up on all keys, for the peer
- * before has had the caches, and then is timed on the second half of them.
+ * Measure rates, after a check of the answers. Impls take turns (A, B, C, A, B, C, ...), so
+ * that a noisy minute of the machine affects all of them. In each turn an impl first looks
+ * up all keys to warm up, because another impl has used the caches. Then the second half of
+ * the keys is timed.
  *
- * So many keys that they reach nearly all of the table that the stream can reach: a million,
- * asked again and again, leave in the caches the lines of a million addresses instead. Nor
- * do keys take room there: a chunk of them is copied to where the L1 keeps it, its source is
- * flushed, and only the lookups are timed.
+ * There are enough keys to reach nearly all parts of the table that the stream can reach. A
+ * million keys, looked up again and again, would leave the lines of a million addresses in
+ * the caches. The keys themselves take no room in the caches: a chunk of them is copied to
+ * where the L1 keeps it, its source is flushed, and only the lookups are timed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,16 +18,16 @@
 #include <rte_cycles.h>
 #include "bench.h"
 
-#define CHUNK 16384u /* octets; two looks at the clock for each */
+#define CHUNK 16384u /* octets; the clock is read twice for each chunk */
 #define LINE  64u
 
 /*
- * A round counts when the L3 was as it should be on both sides of it, told by an 8 MiB
- * chase; in a virtual machine the other core may be moved to another L3 at any moment. When
- * that does not come about within so many rounds, they count as they are.
+ * A round counts if the L3 was in the expected state before and after it. An 8 MiB chase
+ * measures the state. In a virtual machine the other core may be moved to another L3 at any
+ * moment. After this number of attempts a round counts as it is.
  */
-#define IDLE_NS   30.0 /* at most; quiet machines: 12 to 18 */
-#define BUSY_NS   60.0 /* at least, with contention; 90 to 190 */
+#define IDLE_NS   30.0 /* at most; quiet machines have 12 to 18 */
+#define BUSY_NS   60.0 /* at least, with contention; observed: 90 to 190 */
 #define TRIES     4u
 #define CHASE_MEM (8u << 20)
 
@@ -52,7 +53,7 @@ flush(const uint8_t *at, size_t bytes)
 	_mm_mfence();
 }
 
-/* Look up `n` keys from `from` on; million a second. */
+/* Look up `n` keys, beginning at `from`. Returns million lookups a second. */
 static double
 pass(const struct impl *im, const struct keys *k, size_t from, size_t n, unsigned int batch)
 {
@@ -77,7 +78,10 @@ pass(const struct impl *im, const struct keys *k, size_t from, size_t n, unsigne
 	return (double)(n / per * per) / tsc_us(sum);
 }
 
-/* One turn each; *chase: that before it, becomes that after it. Was the L3 as asked? */
+/*
+ * Run one turn of each impl. chase[1] is the chase before the round on entry, and the chase
+ * after it on return. Returns true if the L3 was in the expected state.
+ */
 static bool
 round_of(struct impl *const *im, unsigned int n, const struct keys *k, unsigned int batch,
 	 bool contended, double *mlps, double chase[2])
@@ -138,7 +142,10 @@ complain(const struct impl *a, const struct impl *b, const struct keys *k, size_
 					: "");
 }
 
-/* Do all give the answers of the first, in `every`-th group of keys? Else say which not. */
+/*
+ * Compare the answers of all impls with those of the first, in each `every`-th group of
+ * keys. Prints the first difference of each impl, and returns false if there is one.
+ */
 bool
 verify(struct impl *const *im, unsigned int n, const struct keys *k, size_t every)
 {
@@ -149,7 +156,10 @@ verify(struct impl *const *im, unsigned int n, const struct keys *k, size_t ever
 	for (unsigned int i = 1; i < n; i++) {
 		bool same = true;
 
-		/* Two impls may share one structure: take turns between passes only. */
+		/*
+		 * Two impls may share one structure, so select the variant before each
+		 * group.
+		 */
 		for (size_t at = 0; at < k->n && same; at += BATCH_MAX * every) {
 			m = k->n - at < BATCH_MAX ? (unsigned int)(k->n - at) : BATCH_MAX;
 			if (im[0]->select)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keys: random over the address space (IPv6: over 2000::/3), random inside a random
- * prefix, Zipf over a million flows that are themselves random inside random prefixes, and
- * one address (IPv6: one /64) after the other from the middle of the table on.
+ * Make the keys: random over the address space (IPv6: over 2000::/3); random inside a
+ * random prefix; Zipf over a million flows, which are random inside random prefixes; and
+ * one address (IPv6: one /64) after the other, beginning in the middle of the table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 
 const char *const stream_name[N_STREAMS] = {"random", "inprefix", "zipf", "sequential"};
 
-/* Popularity 1/rank in O(1) a draw: Walker's alias method. */
+/* Draw with popularity 1/rank in O(1): Walker's alias method. */
 struct alias {
-	float *keep;     /* of 1.0: stay at this rank */
-	uint32_t *other; /* or go to that one */
+	float *keep;     /* probability of this rank */
+	uint32_t *other; /* the rank to take otherwise */
 };
 
 static int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routing tables and update streams from files: text ("prefix [origin AS]" a line), or MRT
- * through Debian's bgpdump; .xz, .gz and .bz2 are unpacked by their programs. Never through
- * a shell: file names are the user's.
+ * Read routing tables and update streams from files: text (a prefix and perhaps its origin
+ * AS in each line), or MRT through Debian's bgpdump. Other programs unpack .xz, .gz and
+ * .bz2. No shell is used, because the user chooses the file names.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "bench.h"
 
-/* The output of a program whose input is `in`, or a file when in < 0. */
+/* The output of a program. Its input is `in` of pipe_open(), or a file that argv names. */
 struct pipe {
 	FILE *f;
 	pid_t pid;
@@ -46,7 +46,7 @@ pipe_open(struct pipe *p, const char *const argv[], int in)
 	return 0;
 }
 
-/* 0 when the program ended well. */
+/* Returns 0 if the program ended well. */
 static int
 pipe_close(struct pipe *p)
 {
@@ -88,7 +88,10 @@ open_unpacked(struct pipe *p, const char *path)
 	return pipe_open(p, strcmp(prog, "cat") == 0 ? plain : packed, -1);
 }
 
-/* A text table begins with an address; MRT has zero octets within its first twelve. */
+/*
+ * Return 1 for MRT, 0 for text, or -errno. A text table begins with an address. MRT has
+ * zero octets within its first twelve.
+ */
 static int
 is_mrt(const char *path)
 {
@@ -187,7 +190,7 @@ table_finish(struct table *t)
 	t->n = n;
 }
 
-/* "TABLE_DUMP2|time|B|peer|peer AS|prefix|AS path|..." of bgpdump -m. */
+/* Parse a line of bgpdump -m: "TABLE_DUMP2|time|B|peer|peer AS|prefix|AS path|...". */
 static bool
 mrt_line(char *line, char **prefix, char **asn)
 {
@@ -229,7 +232,7 @@ name_of(const char *path, char *name, size_t size)
 			name[strlen(name) - strlen(*end)] = 0;
 }
 
-/* Read both families out of `path`. 0 or -errno. */
+/* Read both families from `path`. Returns 0 or -errno. */
 int
 table_load(const char *path, struct table *t4, struct table *t6)
 {
@@ -273,7 +276,9 @@ table_load(const char *path, struct table *t4, struct table *t6)
 	return rc;
 }
 
-/* "a PREFIX NEXTHOP" or "w PREFIX" a line; the changes of one family, or NULL. */
+/*
+ * Read lines "a PREFIX NEXTHOP" and "w PREFIX". Returns the changes of one family, or NULL.
+ */
 struct change *
 changes_load(const char *path, int family, size_t *n)
 {
@@ -306,7 +311,7 @@ changes_load(const char *path, int family, size_t *n)
 	return c;
 }
 
-/* Next hops 1..n by a hash of the prefix, or of its origin AS. */
+/* Assign next hops 1..n by a hash of the prefix, or of its origin AS. */
 void
 table_values(struct table *t, uint32_t n, bool by_asn)
 {
@@ -320,7 +325,7 @@ table_values(struct table *t, uint32_t n, bool by_asn)
 	}
 }
 
-/* How many blocks of `bits` leading bits hold a longer prefix. */
+/* Return the number of blocks of `bits` leading bits that have a longer prefix. */
 size_t
 table_groups(const struct table *t, unsigned int bits)
 {

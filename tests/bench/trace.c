@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's lookup.c under other names, compiled with the kernel's flavour of
- * AddressSanitizer (Makefile): it puts a call in front of every load and brings no run
- * time of its own, so the calls are ours. This file is the only instrumented one.
+ * Compile the library's lookup.c under other names with the kernel's variant of
+ * AddressSanitizer (bench.mk). The compiler puts a call in front of every load. This
+ * variant has no run-time library, so trace_calls.c defines the functions that are called.
+ * Only this file is compiled so.
  */
 #define poptrie4_lookup      traced4_lookup
 #define poptrie6_lookup      traced6_lookup

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Poptrie's single lookups with a call of trace_load() for each load.  See lines.c. */
+/*
+ * The Poptrie's lookups of one key, with a call of trace_load() for each load. See lines.c.
+ */
 #ifndef TRACE_H
 #define TRACE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the compiler calls before each load and store in trace.c. Stores are of no interest. */
+/*
+ * Define the functions that the compiler calls before each load and store in trace.c.
+ * Stores are ignored.
+ */
 #include "trace.h"
 
 #define LOAD(n)                                         \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Updates, one published change at a time, each timed alone: random withdrawals and
- * re-announcements, the real update stream, and the worst there are (the shortest prefixes
- * and a default route). Readers' grace periods are not counted: nothing reads meanwhile.
+ * Measure updates: publish one change at a time, and time each alone. The changes are
+ * random withdrawals and announcements, the recorded update stream, and the worst cases
+ * (the shortest prefixes and a default route). Readers' grace periods do not count, because
+ * nothing reads meanwhile.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,19 +13,21 @@
 #include <rte_cycles.h>
 #include "bench.h"
 
-#define REPEATS     3u      /* of the whole sequence: a change counts with its median */
+#define REPEATS     3u      /* of the whole sequence; a change counts with its median */
 #define AWAY        1000u   /* prefixes that are withdrawn at any time */
-#define CHANGES     100000u /* withdrawals, and as many announcements */
+#define CHANGES     100000u /* withdrawals, and the same number of announcements */
 #define WORST_TIMES 9u
-#define WORST_MAX   64u /* shortest prefixes tried */
+#define WORST_MAX   64u /* shortest prefixes that are tried */
 
-/* Of one sequence of changes; NAN where a change was not taken. */
+/* Times of one sequence of changes; NAN for a change that was refused. */
 struct times {
 	double *us;
 	size_t n, cap;
 };
 
-/* One change. A stream may withdraw what is not there: that counts for nothing. */
+/*
+ * Make one change. A stream may withdraw a prefix that does not exist. That is no refusal.
+ */
 static void
 timed(struct structure *s, const struct prefix *p, bool del, struct times *t)
 {
@@ -39,9 +42,10 @@ timed(struct structure *s, const struct prefix *p, bool del, struct times *t)
 }
 
 /*
- * The machine interrupts a busy core hundreds of times a second, by more than an update
- * takes. The same change in three identical sequences meets that once at most, mostly: its
- * median is the structure's own. Returns how many there are, packed into x[0].
+ * Take the median of each change over the three identical sequences. The machine interrupts
+ * a busy core hundreds of times a second, each time for longer than an update. An
+ * interruption mostly affects one of the three times of a change, so the median is the time
+ * of the structure alone. Returns the number of medians, packed into x[0].
  */
 static size_t
 medians(struct times x[REPEATS], double *raw_mean, double *raw_max)
@@ -131,7 +135,7 @@ stream_changes(struct structure *s, const struct change *c, size_t n, uint32_t n
 	}
 }
 
-/* The stream changes the table: begin again with the table as it was. */
+/* Load the original table again, because the stream has changed it. */
 static bool
 rebuilt(struct structure *s, const struct table *t)
 {
@@ -143,7 +147,7 @@ rebuilt(struct structure *s, const struct table *t)
 	return s->up && s->ops->load(s, t) == 0;
 }
 
-/* `c` NULL: random changes, after which the table is as before. */
+/* Measure the changes `c`. NULL: random changes, after which the table is as before. */
 void
 update_bench(struct structure *s, const struct table *t, const char *kind,
 	     const struct change *c, size_t n_changes, uint32_t nexthops)
@@ -158,7 +162,7 @@ update_bench(struct structure *s, const struct table *t, const char *kind,
 		x[r] = (struct times){.us = malloc(cap * sizeof(double)), .cap = cap};
 		if (!x[r].us)
 			abort();
-		/* No page faults while timing. */
+		/* Touch the memory first, so that no page fault is timed. */
 		memset(x[r].us, 0, cap * sizeof(double));
 		if (!c)
 			random_changes(s, t, &x[r]);
@@ -176,7 +180,10 @@ struct worst {
 	uint8_t len;
 };
 
-/* The slower of withdrawing and announcing one prefix, as medians, and the slowest. */
+/*
+ * Measure the medians of withdrawal and announcement of one prefix. Returns the slower one,
+ * and the slowest single time.
+ */
 static void
 worst_of(struct structure *s, const struct prefix *p, bool there, struct worst *w)
 {
@@ -218,7 +225,10 @@ worst_print(const struct structure *s, const struct table *t, const char *kind,
 	fflush(stdout);
 }
 
-/* The shortest prefixes of the table, and a default route; the table is as before then. */
+/*
+ * Measure the shortest prefixes of the table and a default route. Afterwards the table is
+ * as before.
+ */
 void
 update_worst(struct structure *s, const struct table *t)
 {

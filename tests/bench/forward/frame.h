@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What bench_frames writes into a file and net_bench hands out: a destination, and the port
- * that it must leave by. Addresses in network order, the rest as the machine has it.
+ * Describe a frame in the files that bench_frames writes and net_bench reads: a
+ * destination, and the port by which the frame must leave. Addresses are in network order,
+ * the other fields in host order.
  */
 #ifndef FRAME_H
 #define FRAME_H
@@ -11,8 +12,7 @@
 
 struct frame4 {
 	uint8_t dst[4];
-	uint16_t
-		checksum; /* of the IPv4 header, which only the port knows: in its memory */
+	uint16_t checksum; /* of the IPv4 header; set by the port in its copy in memory */
 	uint16_t port;
 };
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the ports and the routers of a forwarding benchmark are given, as files in a
- * directory: routes ("PREFIX PORT" a line), the same for l3fwd ("RPREFIX PORT"), and frames:
- * destinations random over the prefixes, each with the port that it must leave by.
+ * bench_frames: write the input of a forwarding benchmark's ports and routers as files in a
+ * directory: routes ("PREFIX PORT" in each line), the same for l3fwd ("RPREFIX PORT"), and
+ * frames. A frame has a random destination inside a prefix, and the port by which it must
+ * leave.
  *
- * "frames" are over the table given, "few" over it with the answers of four routes, "one"
- * with those of a default route; "set" has a destination in every /24 that is routed.
+ * The files "frames" are for the given table, "few" for four routes, "one" for a default
+ * route. "set" has a destination in every /24 that has a route.
  *
  *   bench_frames DIR N_PORTS N_FRAMES4 N_FRAMES6 ROUTES4 ROUTES6 [TABLE ...]
  *
- * Without tables ROUTES4 and ROUTES6 routes are made up. The port of a route is a hash of
- * its prefix. The answer to a destination is found by a walk over the sorted prefixes and
- * their covers, which shares nothing with the structures that are measured.
+ * Without tables, ROUTES4 and ROUTES6 routes are generated. The port of a route is a hash
+ * of its prefix. The answer for a destination is found by a walk over the sorted prefixes
+ * and their covers. This walk shares no code with the structures that are measured.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,7 +35,10 @@ covers(const struct prefix *p, const uint8_t *addr)
 	return memcmp(host.addr, p->addr, 16) == 0;
 }
 
-/* For each prefix the longest other one that covers it: the last ones open, sorted. */
+/*
+ * Find for each prefix the longest other prefix that covers it: the prefix before it, or a
+ * cover of that prefix.
+ */
 static size_t *
 covers_find(const struct table *t)
 {
@@ -50,13 +54,13 @@ covers_find(const struct table *t)
 	return cover;
 }
 
-/* Port of an address, 0 when no route covers it. */
+/* Return the port of an address, 0 if no route covers it. */
 static uint32_t
 answer(const struct table *t, const size_t *cover, const uint8_t *addr)
 {
 	size_t lo = 0, hi = t->n, at;
 
-	while (lo < hi) { /* the first prefix that begins behind the address */
+	while (lo < hi) { /* find the first prefix that begins behind the address */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (memcmp(t->p[mid].addr, addr, 16) <= 0)
@@ -70,7 +74,10 @@ answer(const struct table *t, const size_t *cover, const uint8_t *addr)
 	return at == NONE ? 0 : t->p[at].value;
 }
 
-/* What a router does not forward, or the benchmark's own subnets cover. */
+/*
+ * Return true if a router does not forward to the address, or if a subnet of the benchmark
+ * covers it.
+ */
 static bool
 unfit(int family, const uint8_t *a)
 {
@@ -105,7 +112,7 @@ done(FILE *f)
 	}
 }
 
-/* l3fwd takes IPv6 with all eight groups only. */
+/* Print a rule for l3fwd, which reads IPv6 addresses only with all eight groups. */
 static void
 rule_print(FILE *f, int family, const struct prefix *p)
 {
@@ -170,8 +177,8 @@ frames_write(const struct table *routes, const struct table *over, const char *d
 }
 
 /*
- * Frames to as many /24s as there are that have a route, each in one of its own and in no
- * order: the first 2^n of them are a working set of that size.
+ * Write one frame for each /24 that has a route, in a random order. The first 2^n frames
+ * are a working set of that size.
  */
 static void
 set_write(const struct table *t, const char *dir)
@@ -185,7 +192,7 @@ set_write(const struct table *t, const char *dir)
 		struct frame4 one = {0};
 		uint8_t addr[16] = {0};
 
-		/* A permutation of 24 bits. */
+		/* x becomes a permutation of the 24-bit numbers. */
 		x = (x * 0xd6e8feb9u) & 0xffffff;
 		x = ((x ^ x >> 12) * 0x9e3779b1u) & 0xffffff;
 		x ^= x >> 12;
@@ -211,7 +218,9 @@ default_route(struct table *t)
 	table_push(t, &p);
 }
 
-/* The four routes that everybody can hold: one for each quarter of the addresses. */
+/*
+ * Make the four routes that every program can hold: one for each quarter of the addresses.
+ */
 static void
 quarters(struct table *t, int family, uint32_t n_ports)
 {

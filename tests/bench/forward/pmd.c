@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_bench: a virtual port for benchmarks, loaded into any DPDK program (-d), so that all
- * are fed alike. It receives an endless stream of UDP frames to destinations from a file,
- * written into fresh mbufs with the packet type a NIC would set, and frees what is sent.
+ * net_bench: a virtual port that any DPDK program can load (-d), so that all programs get
+ * the same frames. It receives an endless stream of UDP frames to destinations from a file,
+ * written into fresh mbufs with the packet type of a NIC. It frees the packets that are
+ * sent.
  *
  *   net_bench0,page=FILE,n=0,frames4=FILE,frames6=FILE,len=64   receives; both: in turn
  *   net_bench1,page=FILE,n=1                                    only sends
  *
- * Each frame has the number of the port that it should leave by in its UDP source port, so
- * that the sending side can tell (page.h: check). With a rate it is paced like a NIC's queue:
- * what comes due while its descriptors are full is missed, and each frame knows when it was
- * due. One thread a queue, no locks: queues begin at places of their own in the stream, as if
- * RSS had spread it. A rate, and a length other than that of the start (page.h: len), are for
- * one queue alone.
+ * The UDP source port of each frame has the number of the port by which it must leave. The
+ * sending side checks it (page.h: check). With a rate, the port is paced like a NIC's
+ * queue: a frame that is due while the descriptors are full is missed, and each frame has
+ * the time at which it was due. Each queue has one thread, and there are no locks. Each
+ * queue begins at its own place in the stream, as if RSS had spread it. A rate, and a
+ * length other than the first (page.h: len), need a port with one queue.
  *
- * Needs driver headers of DPDK's source. Mind: EAL takes plugins only from folders that not
- * everybody may write to.
+ * The driver needs headers of DPDK's source. EAL accepts plugins only from folders that
+ * other users cannot write to.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -52,18 +53,20 @@ struct dev {
 	struct page *page;
 	struct page_queue *counts; /* of this port's queues */
 	struct stream stream;
-	uint32_t len; /* as made */
+	uint32_t len; /* as the port was made with */
 	uint16_t n, port_id;
 };
 
-/* Where the time of arrival travels: beside the packet, in a field that nobody registered. */
+/*
+ * Return the place of the arrival time: a field of the mbuf that no program has registered.
+ */
 static inline uint64_t *
 stamp(struct rte_mbuf *m)
 {
 	return (uint64_t *)(uintptr_t)&m->dynfield1[1];
 }
 
-/* How many of `n` have come by now, as a NIC at this rate would have them. */
+/* Return how many of `n` frames a NIC at this rate would have by now. */
 static uint16_t
 due(struct queue *q, struct page *page, uint16_t n)
 {
@@ -90,7 +93,9 @@ due(struct queue *q, struct page *page, uint16_t n)
 	return have < n ? (uint16_t)have : n;
 }
 
-/* The lengths that the benchmark wants now; takes a while for a file of frames. */
+/*
+ * Use the frame length that the benchmark wants now. This takes long for a file of frames.
+ */
 static void
 relen(struct dev *d)
 {
@@ -135,7 +140,7 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* A port that only sends. */
+/* Receive no frames: the port only sends. */
 static uint16_t
 receive_nothing(void *queue, struct rte_mbuf **m, uint16_t n)
 {
@@ -143,8 +148,9 @@ receive_nothing(void *queue, struct rte_mbuf **m, uint16_t n)
 }
 
 /*
- * Is it a frame of ours, at the right port, as a router must leave it? The stream is UDP to one:
- * of another protocol, to many, are the kernel's by a TAP that came up (MLD, for seconds).
+ * Count the frame if its port or its headers are wrong. The stream is unicast UDP.
+ * Multicast of other protocols (MLD) comes from the kernel, for seconds after a TAP came
+ * up, and is skipped.
  */
 static void
 check(const struct queue *q, struct rte_mbuf *m)
@@ -158,7 +164,7 @@ check(const struct queue *q, struct rte_mbuf *m)
 
 	if ((p[0] & 1) != 0 && p[four ? 23 : 20] != IPPROTO_UDP)
 		return;
-	/* The neighbor that the benchmark made for port n is 02:00:00:00:n:02. */
+	/* The benchmark made the neighbor 02:00:00:00:n:02 for port n. */
 	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->stream.mac, 6) == 0;
 	q->count->wrong_header += !good;
 	q->count->wrong_port += udp[0] << 8 != STREAM_SPORT || udp[1] != d->n;
@@ -217,7 +223,7 @@ rx_queue(struct rte_eth_dev *e, uint16_t i, uint16_t n_desc, unsigned int socket
 	struct dev *d = e->data->dev_private;
 	const struct stream *s = &d->stream;
 
-	/* Queues begin at places of their own in the stream. */
+	/* Each queue begins at its own place in the stream. */
 	d->rx[i] = (struct queue){
 		.dev = d,
 		.count = &d->counts[i],

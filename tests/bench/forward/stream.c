@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The frames' files, headers and checksums: everything that is done before frames come.
- */
+/* Read the files of frames, and make headers and checksums, before any frame is sent. */
 #include "stream.h"
 
 #include <errno.h>
@@ -13,7 +11,7 @@
 #include <rte_malloc.h>
 #include <rte_udp.h>
 
-/* A whole file in huge pages; *n elements of `each`. NULL: none, or not read. */
+/* Read a whole file into huge pages; *n elements of `each`. NULL: no file, or an error. */
 static void *
 frames_read(const char *path, size_t each, uint32_t *n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The endless stream of UDP frames that a net_bench port receives: destinations from a file,
- * headers written into fresh mbufs, the packet type that a NIC would set. The payload is
- * whatever the mbuf had.                                   [the thread that receives]
+ * Write the endless stream of UDP frames that a net_bench port receives. The destinations
+ * come from a file. Headers are written into fresh mbufs, with the packet type that a NIC
+ * would set. The payload is the old content of the mbuf.      [the thread that receives]
  */
 #ifndef STREAM_H
 #define STREAM_H
@@ -15,7 +15,7 @@
 
 #include "frame.h"
 
-#define STREAM_SPORT 0x4000 /* + the port to leave by: the UDP source port */
+#define STREAM_SPORT 0x4000 /* plus the egress port: the UDP source port */
 #define STREAM_L2    14
 #define STREAM_AHEAD 256 /* frames that are prefetched */
 
@@ -23,24 +23,24 @@ struct stream {
 	struct frame4 *f4;
 	const struct frame6 *f6;
 	uint32_t n4, n6;
-	uint32_t len; /* octets with FCS that the headers and checksums are for */
+	uint32_t len; /* frame length with FCS, for which headers and checksums are made */
 	uint16_t len4, len6;
-	struct rte_ether_addr mac; /* of the port: the destination */
+	struct rte_ether_addr mac; /* of the port: the destination of the frames */
 	uint8_t head4[64] __rte_aligned(64), head6[64] __rte_aligned(64);
 };
 
-/* Where a queue stands in the stream. */
+/* The position of a queue in the stream. */
 struct stream_at {
 	uint32_t at4, at6, turn;
 };
 
 /*
- * Read what bench_frames wrote; empty names: none of that family. Takes rte_malloc()ed
- * memory, so that reading on costs little. 0 or -EINVAL.
+ * Read the files of bench_frames. An empty name: no frames of that family. Uses memory of
+ * rte_malloc(), so that sequential reads are cheap. Returns 0 or -EINVAL.
  */
 int stream_open(struct stream *s, const char *frames4, const char *frames6);
 
-/* Make headers and checksums for frames of `len` octets with FCS, 64 at least. */
+/* Make headers and checksums for frames of `len` octets with FCS, at least 64. */
 void stream_len(struct stream *s, uint32_t len);
 
 static inline void
@@ -87,8 +87,8 @@ stream_write6(const struct stream *s, struct stream_at *at, struct rte_mbuf *m)
 /*
  * Write the next `n` frames.
  *
- * family  4, 6, or 0: in turn, as far as there are frames of both.
- * window  only the first so many of IPv4, again and again; 0: all.
+ * family   4, 6, or 0: both in turn, if the files have both
+ * window   number of IPv4 frames to use, again and again; 0: all
  */
 static inline void
 stream_next(const struct stream *s, struct stream_at *at, uint32_t family, uint32_t window,

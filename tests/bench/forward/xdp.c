@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer of the forwarding benchmark: IPv4 forwarded in XDP with the kernel's own routing
- * table, as the kernel's documentation of bpf_fib_lookup() does it: forward() for the port that
- * receives, sink() for the far end of the one that sends. Made with clang -target bpf.
+ * A peer of the forwarding benchmark: forward IPv4 in XDP with the kernel's routing table,
+ * as the kernel's documentation of bpf_fib_lookup() does it. forward() is for the port that
+ * receives, sink() for the far end of the port that sends. Compiled with clang -target bpf.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

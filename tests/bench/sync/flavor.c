@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Another flavour of liburcu: mb, memb (membarrier where the kernel has it) or signal. FLAVOR
- * is its name, HEADER its header: one a file is all that they allow. UNBLOCK is the signal that
- * it sends to readers, if any: the daemon has SIGUSR1 blocked everywhere, for a use of its own,
- * and a handler for it.
+ * Use another flavor of liburcu: mb, memb (membarrier if the kernel has it) or signal.
+ * FLAVOR is its name, HEADER its header; liburcu allows one of them in a file. UNBLOCK is
+ * the signal that the flavor sends to readers, if it sends one. The daemon blocks SIGUSR1
+ * in all threads and has a handler of its own for it.
  */
 #include HEADER
 
@@ -18,7 +18,7 @@
 #define OF(what)      NAME(FLAVOR, what)
 
 #ifdef UNBLOCK
-static struct sigaction flavors; /* its handler */
+static struct sigaction flavors; /* the handler of the flavor */
 
 static __attribute__((constructor)) void
 handler_keep(void)
@@ -27,7 +27,9 @@ handler_keep(void)
 }
 #endif
 
-/* The signal comes through, to the flavour's handler. `old`: out, what was blocked before. */
+/*
+ * Let the signal reach the flavor's handler. old: out, the mask of blocked signals before.
+ */
 static void
 unblock(sigset_t *old)
 {
@@ -99,7 +101,7 @@ urcu_qsbr_synchronize_rcu(void)
 		OF(_read_lock)();
 }
 
-/* The thread that is born here is a reader, too. */
+/* The new thread is a reader as well, so unblock the signal for it. */
 struct call_rcu_data *
 urcu_qsbr_get_default_call_rcu_data(void)
 {

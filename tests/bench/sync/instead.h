@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of liburcu's QSBR that the daemon calls, where others stand in for them. */
+/*
+ * Declare the functions of liburcu's QSBR that the daemon calls, for files that replace
+ * them.
+ */
 #ifndef INSTEAD_H
 #define INSTEAD_H
 
@@ -13,7 +16,7 @@ void urcu_qsbr_thread_offline(void);
 void urcu_qsbr_thread_online(void);
 void urcu_qsbr_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *));
 void urcu_qsbr_barrier(void);
-void urcu_qsbr_synchronize_rcu(void); /* may be called by a reader, online or not */
+void urcu_qsbr_synchronize_rcu(void); /* a reader may call it, online or not */
 struct call_rcu_data *urcu_qsbr_get_default_call_rcu_data(void);
 
 #endif

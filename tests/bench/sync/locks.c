@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks, or nothing at all, in place of RCU: LOCK_THREAD (each reader a mutex of its own, the
- * writer takes one after the other), LOCK_GLOBAL (forwarders share one mutex), LOCK_RW
- * (forwarders read-lock one), LOCK_NONE (the writer hopes).
+ * Use locks or nothing in place of RCU: LOCK_THREAD (each reader has a mutex; the writer
+ * takes one after the other), LOCK_GLOBAL (all forwarders share one mutex), LOCK_RW
+ * (forwarders read-lock one rwlock), LOCK_NONE (the writer does not synchronize).
  *
- * Control threads have a mutex each in all of these: a global lock is about the forwarders. A
- * forwarder that unlocks and locks again at once would never let a writer in, for a mutex
- * of glibc goes to who comes first; so a writer says that it waits, and is waited for.
+ * Control threads have a mutex each in all of these, because a global lock is meant for
+ * forwarders. A mutex of glibc goes to the first thread that takes it. A forwarder that
+ * unlocks and locks again at once would never let a writer in. So a writer announces that
+ * it waits, and the forwarder waits for it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,19 +19,19 @@
 #include "sync.h"
 
 #define READERS 64
-#define HOPE_NS 100000000L /* of LOCK_NONE: longer than a forwarder is ever away */
+#define HOPE_NS 100000000L /* LOCK_NONE: longer than a forwarder ever pauses */
 
 struct lock {
 	union {
 		pthread_mutex_t mutex;
 		pthread_rwlock_t rw;
 	};
-	atomic_uint wanted; /* writers that wait */
+	atomic_uint wanted; /* number of writers that wait */
 } __attribute__((aligned(64)));
 
 static struct lock lock[READERS];
 #if defined(LOCK_GLOBAL) || defined(LOCK_RW)
-static struct lock global; /* all zeros: a mutex and a lock that are open */
+static struct lock global; /* all zeros are an open mutex and an open rwlock */
 #endif
 static atomic_uint n_locks;
 static __thread struct lock *mine;
@@ -76,7 +77,7 @@ give(void)
 		pthread_mutex_unlock(&mine->mutex);
 }
 
-/* Nobody who had it when this was called has it any more. */
+/* Wait until no thread holds the lock since before this call. */
 static void
 pass(struct lock *l, bool rw)
 {
@@ -159,7 +160,7 @@ urcu_qsbr_synchronize_rcu(void)
 		take();
 }
 
-/* call_rcu: a thread that publishes, then calls back. */
+/* call_rcu: a thread that publishes and then calls the callbacks. */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_more = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t queue_empty = PTHREAD_COND_INITIALIZER;
@@ -201,7 +202,7 @@ reclaimer_main(void *arg)
 	return NULL;
 }
 
-/* The thread is made when there is something to do. */
+/* urcu_qsbr_call_rcu() makes the thread when it has the first callback. */
 struct call_rcu_data *
 urcu_qsbr_get_default_call_rcu_data(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Publishes again and again, as the writer of a FIB would, and notes how long it took until
- * every reader was past it: a thread of its own in the daemon.
+ * A thread in the daemon that publishes again and again, as the writer of a FIB would, and
+ * records how long it takes until every reader has passed.
  */
 #include "sync.h"
 

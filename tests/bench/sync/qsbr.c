@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the daemon has: liburcu's QSBR as it is, and a publisher that waits for it. */
+/* Use liburcu's QSBR unchanged, as the daemon does, with a publisher that waits for it. */
 #include <urcu/urcu-qsbr.h>
 
 #include "sync.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Other ways to keep forwarders and the writer of the FIB apart, each linked into a daemon of
- * its own in place of liburcu's QSBR (its functions are calls into a library, so ours with the
- * same names come first). Forwarder and control threads are the daemon's own object files.
+ * Other methods to synchronize forwarders with the writer of the FIB. Each is linked into a
+ * daemon in place of liburcu's QSBR. liburcu's functions are calls into a library, so
+ * functions with the same names in the program take precedence. The forwarder and control
+ * threads are the daemon's own object files.
  *
- * A reader's critical section is a round of its loop: from one quiescent state to the next.
+ * The critical section of a reader is a round of its loop: from one quiescent state to the
+ * next.
  */
 #ifndef SYNC_H
 #define SYNC_H
@@ -13,19 +15,21 @@
 
 #include "../forward/page.h"
 
-/* In the file that SYNC_PAGE names; bench_sync.py knows this layout too. */
+/* The content of the file SYNC_PAGE. bench_sync.py reads the same layout. */
 struct sync_page {
 	uint64_t tsc_hz;           /* W:publisher */
-	uint32_t every_us;         /* W:bench publish so often; 0: never */
-	uint32_t without;          /* W:bench no synchronisation now (turns.c) */
+	uint32_t every_us;         /* W:bench microseconds between publications; 0: never */
+	uint32_t without;          /* W:bench 1: no synchronization now (turns.c) */
 	uint64_t published;        /* W:publisher */
-	uint64_t took[PAGE_SLOTS]; /* W:publisher  by ticks until all saw it */
+	uint64_t took[PAGE_SLOTS]; /* W:publisher  publications by ticks */
 };
 
-extern struct sync_page *sync_page; /* mapped before main() */
+extern struct sync_page *sync_page; /* mapped before main() starts */
 
-/* One of the files beside this one: wait until no reader can have what it had before.
- * [publisher, a thread that reads nothing] */
+/*
+ * Wait until no reader can use an object from before this call. One of the files beside
+ * this one defines it. Called by the publisher, a thread that reads nothing.
+ */
 void sync_publish(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * liburcu's QSBR, and while the page says so no synchronisation at all: the two take turns in
- * one process, on the same memory, a few milliseconds each. Two starts of one program differ
- * by more than what is to be seen here.
+ * Use liburcu's QSBR, or no synchronization while the page says so. Both take turns of a
+ * few milliseconds in one process, on the same memory. Two starts of one program differ by
+ * more than the effect that is measured here.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

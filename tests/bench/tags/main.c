@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tags and VRFs cost: the daemon's forwarding loop, its own objects, in this thread; rows
- * in turns of milliseconds. A line a row on stdout, for bench_tags.py: cycles a packet of each turn.
+ * bench_tags: measure the cost of tags and VRFs. This thread runs the daemon's forwarding
+ * loop, linked from its object files. Rows take turns of milliseconds. Prints a line for
+ * each row for bench_tags.py: the cycles a packet of each turn.
  *
  *   bench_tags CPU ROUTES FRAMES ROUNDS TURN_US      (files of bench_frames)
  */
@@ -93,7 +94,7 @@ print(const double *cycles, unsigned int rounds)
 	}
 }
 
-/* Packets that did not leave: dropped, or for the kernel. */
+/* Return the number of packets that did not leave: dropped, or given to the kernel. */
 static uint64_t
 not_sent(const struct counters *c)
 {

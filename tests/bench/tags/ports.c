@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ports, as functions in DPDK's own table of them (rte_eth_fp_ops): no driver. Port 0
- * receives as net_bench does: frames written into fresh mbufs, the same stores whatever tags
- * a frame has; the others free what is sent. Between two bursts port 0 ends turns, of which it
- * keeps the CPU time that the thread had a packet.                                    [fwd]
+ * The ports, as functions in DPDK's table of port functions (rte_eth_fp_ops), without a
+ * driver. Port 0 receives as net_bench does: it writes frames into fresh mbufs, with the
+ * same stores for any number of tags. The other ports free the packets that are sent.
+ * Between two bursts port 0 ends turns, and stores the CPU time that the thread used for
+ * each packet.                                                                     [fwd]
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,19 +20,19 @@
 #include "tags.h"
 
 #define N_BUFFERS 32767
-#define N_ORDER   4096  /* interfaces in no order, again and again */
+#define N_ORDER   4096  /* interfaces in a random order, used again and again */
 #define N_FEW     65536 /* frames to the ten routes */
-#define WARM      4     /* the first of so many parts of a turn is not counted */
+#define WARM      4     /* the first 1/WARM of a turn is not counted */
 
 struct ports {
 	struct world *w;
 	struct rte_mempool *pool;
-	struct stream stream; /* the file's frames, and a header without tags */
+	struct stream stream; /* frames of the file, and a header without tags */
 	struct frame4 *few;
-	uint8_t head[3][64] __rte_aligned(64); /* with that many tags */
-	uint32_t tag[2 * MANY];                /* outermost one, as it lies in a frame */
+	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
+	uint32_t tag[2 * MANY];                /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
-	uint32_t at[2], at_order; /* [1] of the few */
+	uint32_t at[2], at_order; /* [1]: for the few */
 
 	const struct row *row;
 	double *cycles;
@@ -54,7 +55,10 @@ cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The row's outermost tags: two of each interface, for the priority is not part of its name. */
+/*
+ * Make the outermost tags of the row: two for each interface, with and without a priority,
+ * because the priority does not belong to the interface.
+ */
 static void
 tags_of(struct ports *p, const struct row *row)
 {
@@ -69,7 +73,10 @@ tags_of(struct ports *p, const struct row *row)
 		p->order[i] = (uint16_t)(mix64(i) % row->n);
 }
 
-/* Does the row that `row` is held against have this turn? It has the first and the last. */
+/*
+ * Return true if the turn is of the row that `row` is compared with: the first and the
+ * last.
+ */
 static bool
 of_base(const struct row *row, unsigned int turn)
 {
@@ -126,7 +133,10 @@ turn_next(struct ports *p)
 	turn_begin(p);
 }
 
-/* One frame: what it is to, which interface it comes in by (two numbers each, see tags_of). */
+/*
+ * Write one frame. which: the interface by which it comes in (two numbers for each:
+ * tags_of()).
+ */
 static inline void
 frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
 	    unsigned int which, struct rte_mbuf *m)
@@ -137,7 +147,10 @@ frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
 
 	stream_fill(m, p->head[tags], (uint16_t)(p->stream.len4 + tags * VLAN_BYTES),
 		    RTE_PTYPE_L3_IPV4);
-	/* One without tags has it at its end, where nobody looks. */
+	/*
+	 * A frame without tags has the tag at its end, where it is padding that no code
+	 * reads.
+	 */
 	memcpy(d + (tags == 0 ? 56 : 12), &p->tag[which], VLAN_BYTES);
 	memcpy(l2 + 24, &f->checksum, 2);
 	memcpy(l2 + 30, f->dst, 4);
@@ -194,7 +207,10 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* Are the tags of a frame those of next hop `adj`, of any on its port when that is unknown? */
+/*
+ * Return true if the tags of the frame are those of next hop `adj`; with adj < 0, those of
+ * any next hop on the port.
+ */
 static bool
 tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj,
 	   unsigned int which)
@@ -209,7 +225,7 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 		tag += VLAN_BYTES;
 	}
 	if (row->tags_in == 2)
-		priority = 0; /* as inner ones come */
+		priority = 0; /* inner tags come without a priority */
 	if (row->tags_out > 0) {
 		id = (get_be16(tag + 2) ^ priority) - C_OUT;
 		if (get_be16(tag) != VLAN_C_TYPE || id >= N_ADJ || world_port(id) != port ||
@@ -220,7 +236,7 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 	return get_be16(tag) == 0x0800;
 }
 
-/* As a router must leave it, at the right port? */
+/* Return true if the frame left by the right port with the right headers. */
 static bool
 right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 {
@@ -250,7 +266,7 @@ transmit(void *queue, struct rte_mbuf **m, uint16_t n)
 	return transmit_free(NULL, m, n);
 }
 
-/* Headers with one and two tags: the innermost one is the same in all. */
+/* Make the headers with one and two tags. The innermost tag is the same in all frames. */
 static void
 heads_make(struct ports *p)
 {
@@ -265,7 +281,7 @@ heads_make(struct ports *p)
 	put_be16(p->head[2] + 18, C_FIRST);
 }
 
-/* Frames to the ten routes, with their checksums. */
+/* Make the frames to the ten routes, with their checksums. */
 static int
 few_make(struct ports *p)
 {

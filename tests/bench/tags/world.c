@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces, VLANs, VRFs, next hops and routes as the daemon's threads would have made them,
- * all at once and before anything is forwarded. A row's turn changes which of them are seen.
+ * Make interfaces, VLANs, VRFs, next hops and routes as the daemon's threads do, all at
+ * once before the forwarder runs. At the turn of a row, choose the objects that the
+ * forwarder uses.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,13 +11,13 @@
 
 #include "tags.h"
 
-#define VLAN_IN  PORT_MAX           /* MANY VLANs on the port */
+#define VLAN_IN  PORT_MAX           /* MANY VLANs on the ingress port */
 #define S_VLAN   (VLAN_IN + MANY)   /* the service VLAN */
-#define TWO_IN   (S_VLAN + 1)       /* and the one within */
+#define TWO_IN   (S_VLAN + 1)       /* the VLAN inside the service VLAN */
 #define VLAN_OUT (TWO_IN + 1)       /* N_ADJ */
 #define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
 
-/* Interfaces that frames come in by, once in table main and once in VRFs. */
+/* Ingress interfaces, once in table main and once in VRFs. */
 static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
 static struct fib_vlans *vlans;
 static struct poptrie *all, *ten;
@@ -83,7 +84,7 @@ ifaces_out(struct fib *fib)
 	}
 }
 
-/* The ten routes, as interface `k` would have them. */
+/* Add the ten routes with the next hops that interface `k` uses. */
 static int
 ten_add(struct poptrie *pt, const struct row *row, unsigned int k)
 {
@@ -113,7 +114,10 @@ vrfs_make(struct fib *fib)
 	return 0;
 }
 
-/* Next hops on a port are as many as VLANs on it: a prefix has one of them by its address. */
+/*
+ * Read the routes of a file. A port has as many next hops as VLANs. The address of a prefix
+ * selects one of them.
+ */
 static int
 routes_read(struct poptrie *pt, const char *path)
 {
@@ -177,7 +181,8 @@ world_turn(struct world *w, const struct row *row)
 		fib->iface[VLAN_IN + k] = vlan[row->vrf][k];
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		uint8_t mac[6] = {2, 0, 0, 0, (uint8_t)world_port(a), 2};
-		unsigned int vlan_of = row->mixed ? a : a % N_OUT; /* one a port, or four */
+		unsigned int vlan_of =
+			row->mixed ? a : a % N_OUT; /* one VLAN on a port, or four */
 		unsigned int ifidx = row->tags_out == 0   ? IN + world_port(a)
 				     : row->tags_out == 1 ? VLAN_OUT + vlan_of
 							  : TWO_OUT + vlan_of;
