@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs bench_fib: options from the environment, huge pages lent for the time of the run,
-its JSON lines passed on to stdout, a readable table on stderr, a plot at the end.
+"""Run bench_fib with options from the environment, and with huge pages that are reserved for the
+run. JSON lines go to stdout, a table to stderr. At the end it draws a plot.
 
     bench_fib.py PROGRAM        (options: tests/bench/README.md)
 """
@@ -49,7 +49,7 @@ def say(text):
 
 
 class HugePages:
-    """Reserves 2 MiB pages until `want` MiB are free, and releases as many at the end."""
+    """Reserve 2 MiB pages until `want` MiB are free. Release the added pages at the end."""
 
     def __init__(self, want):
         self.want, self.added = want // 2, 0
@@ -79,7 +79,7 @@ class HugePages:
 
 
 def cpus_that_share(cpu, what):
-    """CPUs that share something with `cpu`, from the kernel's lists such as 0-3,8."""
+    """Return the CPUs that share a resource with `cpu`, from the kernel's lists such as 0-3,8."""
     found = set()
     for path in glob.glob(f"/sys/devices/system/cpu/cpu{cpu}/{what}"):
         for part in Path(path).read_text().strip().split(","):
@@ -89,7 +89,8 @@ def cpus_that_share(cpu, what):
 
 
 def choose_cpus():
-    """The last CPU measures; another one behind the same L3, no sibling, copies."""
+    """Return the last CPU, which measures, and another one behind the same L3 that is no sibling,
+    which copies."""
     allowed = sorted(os.sched_getaffinity(0))
     cpu = int(os.environ.get("CPU") or allowed[-1])
     others = set(allowed) - {cpu} - cpus_that_share(cpu, "topology/thread_siblings_list")
@@ -129,7 +130,7 @@ def arguments():
 
 
 def run(program, args, huge):
-    """Pass its lines on as they come; returns them parsed, and its exit code."""
+    """Run the program and pass its lines on. Return the parsed lines, and the exit code."""
     lines = []
     if not huge:
         say("runs on 4 KiB pages: rates are lower, for all alike")

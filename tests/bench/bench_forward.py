@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forwarding rate of one core, ours and its peers', fed by the same port on the same tables,
-taking turns in one run. JSON lines on stdout; tables and the goals on stderr.
+"""Measure the forwarding rate of one core, ours and those of peers. The same port feeds all of
+them with the same tables, and they take turns in one run. JSON lines on stdout; tables and the
+goals on stderr.
 
     bench_forward.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -16,14 +17,14 @@ from forward import kernel, memif, report, rig, sweep  # noqa: E402
 from forward.measure import idle, in_turns, stages, summary, verify  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
-# Table -> (traffic, family for the page).
+# Table -> [(traffic, family for the page)].
 ALL = [("v4", 4), ("v6", 6), ("mixed", 0)]
 TRAFFIC = {"none": ALL[:1], "few": ALL, "606k": ALL[:1], "full": ALL, "1m": ALL}
 ROWS = ("tables", "len", "burst", "set", "cores", "memif", "kernel")
 
 
 def measure_table(bench, table, running):
-    """All programs on one table, in turns."""
+    """Measure all programs on one table, in turns."""
     for traffic, family in TRAFFIC[table]:
         if traffic not in rig.options("TRAFFIC", ("v4", "v6", "mixed")):
             continue
@@ -41,7 +42,7 @@ def measure_table(bench, table, running):
 
 
 def measure_tables(bench):
-    """Ours and all peers on each table."""
+    """Measure ours and all peers on each table."""
     for table in rig.options("TABLES", ("few", "full") if rig.quick() else TRAFFIC):
         bench.use(table)
         with rig.Started(bench, rig.peers(bench, table)) as running:
@@ -51,7 +52,7 @@ def measure_tables(bench):
 
 
 def measure(bench):
-    """Everything that ROWS names."""
+    """Measure everything that ROWS names."""
     rows = rig.options("ROWS", ("tables",) if rig.quick() else ROWS)
     if "tables" in rows:
         measure_tables(bench)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How late frames leave at 10 to 95 % of the highest rate, full table, through our forwarder
-and, at the same rate, through testpmd io, which does nothing: what is in both is the
-machine's. JSON lines on stdout, a table on stderr.
+"""Measure the delay of frames at 10 to 95 % of the maximum rate, with the full table, through our
+forwarder and, at the same rate, through testpmd io, which looks up nothing. A delay in both is
+that of the machine. JSON lines on stdout, a table on stderr.
 
     bench_latency.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -22,12 +22,12 @@ from forward.programs import Ours, Testpmd  # noqa: E402
 
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 LOADS_QUICK = (10, 50, 90)
-DEPTH = 1 << 20  # no frame is missed: each one's wait is in the figures
+DEPTH = 1 << 20  # no frame is missed, so the delay of each frame counts
 GAP_US = 5  # a busy round takes 2 us at the most
 
 
 def run(program, mpps, seconds):
-    """One run: figures of latency and of the gaps between polls."""
+    """Return latency and gaps between polls of one run."""
     lost, seen = rated(program, mpps, seconds, check=TIME, depth=DEPTH)
     return {
         "frames": lost["offered"],
@@ -39,7 +39,7 @@ def run(program, mpps, seconds):
 
 
 def medians(runs):
-    """Medians of figures, and the spread of those that matter."""
+    """Return the medians of the figures, and the spread of the latencies."""
     row = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
     for key, _ in TAIL:
         values = [r[f"late_{key}_us"] for r in runs]
@@ -48,7 +48,7 @@ def medians(runs):
 
 
 def measure(bench):
-    """All loads; ours and the reference take turns."""
+    """Measure all loads. Ours and the reference take turns."""
     bench.use("full")
     seconds = rig.option("SECONDS", 1.0 if rig.quick() else 4.0)
     reps = rig.option("REPS", 3 if rig.quick() else 5)
@@ -67,7 +67,7 @@ def measure(bench):
 
 
 def report(lines, out):
-    """For people."""
+    """Print the table."""
     rows = [("load", "Mpps", *(f"{k} us" for k, _ in TAIL), "(min", "max)",
              "gaps/s", "their share", "longest us")]  # fmt: skip
     latency = [r for r in lines if r["bench"] == "latency"]

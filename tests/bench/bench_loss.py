@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames lost and frames that left wrong at 10 to 100 % load, on the full table: while
-nothing changes, while 10,000 routes a second do, while the whole table is replayed. JSON
+"""Count frames that are lost or leave wrong at 10 to 100 % load, with the full table: while no
+route changes, while 10,000 routes a second change, and while the whole table is replayed. JSON
 lines on stdout, a table on stderr.
 
     bench_loss.py BUILD_DIR        (options: tests/bench/README.md)
@@ -27,15 +27,15 @@ from forward.report import verdict  # noqa: E402
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100)
 LOADS_QUICK = (50, 80, 100)
 DOING = ("idle", "updates", "replay")
-# As a NIC has them, and so many that no absence of the machine fills them: what is lost then
-# is the router's.
+# The descriptors of a NIC, and a number that no pause of the machine fills. A frame that is lost
+# with the second number is lost by the router.
 DEPTHS = (PAGE_DEPTH, 1 << 20)
 PIECE_S = 5
-AWAY_US = 50  # a busy round takes 10 us at the most
+AWAY_US = 50  # a busy round takes at most 10 us
 
 
 class Control:
-    """What the control plane does meanwhile, off the core that forwards."""
+    """The work of the control plane during a measurement, on another core than the forwarder's."""
 
     def __init__(self, bench, ours, doing):
         self.bench, self.ours, self.doing = bench, ours, doing
@@ -56,7 +56,8 @@ class Control:
 
 
 def piece(bench, program, mpps, doing, seconds, depth):
-    """Some seconds of a row. Frames of the program that does nothing are none of ours."""
+    """Measure some seconds of a row. Frames of testpmd io are not checked, because it changes
+    nothing."""
     control = Control(bench, program, doing)
     check = LOOK if isinstance(program, Ours) else 0
     lost, seen = rated(program, mpps, seconds, check=check, depth=depth, during=control)
@@ -64,7 +65,7 @@ def piece(bench, program, mpps, doing, seconds, depth):
 
 
 def row(what, mpps, pieces, seconds):
-    """The pieces of one row, added up. what: that tells it from others."""
+    """Add up the pieces of one row. what: the keys that identify the row."""
     polls = Counter()
     for p in pieces:
         polls.update(dict(p["polls"]))
@@ -73,7 +74,7 @@ def row(what, mpps, pieces, seconds):
     for share_ in ("cpu", "stolen"):
         lost[share_] = round(lost[share_] / len(pieces), 4)
     did = {k: [p["did"][k] for p in pieces] for k in pieces[0]["did"]}
-    # The queue bridges so long an absence; a NIC's, at this rate, some 20 us.
+    # The queue holds the frames of a pause of this length. A NIC's queue holds some 20 us.
     bridge_us = what["depth"] / mpps
     away = gaps(polls, AWAY_US)["gaps_ms"] / 1e3 / seconds
     return {
@@ -90,11 +91,11 @@ def row(what, mpps, pieces, seconds):
 
 
 def throughput(bench, ours):
-    """Throughput as RFC 2544, 26.1 has it, Mpps: the highest rate of which nothing is lost.
+    """Return the throughput of RFC 2544, 26.1, in Mpps (the highest rate without a loss), and its
+    share of the maximum rate.
 
-    Found from above: the rate as fast as it goes, and 5 % less after each trial that lost.
-    With the deep queue, so that what is lost is lost to a rate, and to no absence.
-    Returns (it, its share of the rate as fast as it goes).
+    The search begins with the maximum rate, and takes 5 % less after each trial with a loss. The
+    queue is the deep one, so that a pause of the machine causes no loss.
     """
     seconds = rig.option("TRIAL_S", 1.0 if rig.quick() else 10.0)
     fastest = mpps = capacity(ours)
@@ -104,10 +105,10 @@ def throughput(bench, ours):
 
 
 def at_load(bench, ours, io, load, depth):
-    """The rows of one load: ours with all that the control plane does, io with nothing.
+    """Measure the rows of one load: ours with each work of the control plane, io without any.
 
-    In pieces that take turns, so that what the machine does meanwhile is everybody's. What it
-    can do changes within minutes, so each load is one of a throughput found just before.
+    The pieces of all rows take turns, so that noise of the machine affects all of them. The rate
+    of the machine changes within minutes, so the throughput is measured again before each load.
     """
     seconds = rig.option("SECONDS", 2.0 if rig.quick() else 60.0)
     most, of_fastest = throughput(bench, ours)
@@ -129,7 +130,7 @@ def at_load(bench, ours, io, load, depth):
 
 
 def rate_drop(bench, ours):
-    """What updates take from the rate, as fast as it goes: rounds with and without."""
+    """Measure how much of the maximum rate updates cost, in rounds with and without them."""
     rates = {doing: [] for doing in DOING}
     for _ in range(bench.reps):
         for doing in DOING:
@@ -151,7 +152,7 @@ def rate_drop(bench, ours):
 
 
 def measure(bench):
-    """All loads, all that the control plane does, both depths."""
+    """Measure all loads, with each work of the control plane, at both depths."""
     bench.use("full")
     bench.drop_s = rig.option("DROP_SECONDS", 1.0)
     ours, io = Ours("ours-full", bench), Testpmd("testpmd-io", bench, "io")
@@ -164,12 +165,12 @@ def measure(bench):
 
 
 def share(part, whole):
-    """Lost of offered."""
+    """Format lost frames as a share of offered frames."""
     return "0" if part == 0 else f"{part / whole * 1e6:.1f} ppm"
 
 
 def goals(lines):
-    """As in forward/report.py."""
+    """Return the goals in the form of forward/report.py."""
     for r in lines:
         if r["bench"] == "loss" and r["program"] == "ours" and r["depth"] > PAGE_DEPTH:
             if (r["load"], r["doing"]) == (80, "replay"):
@@ -189,7 +190,7 @@ def goals(lines):
 
 
 def report(lines, out):
-    """For people."""
+    """Print the tables."""
     while_ = [r for r in lines if r["bench"] == "rate-while"]
     rows = [("rate", "Mpps", "min", "max", "of idle", "min", "max", "low", "high")]
     keys = [f"of_idle{end}" for end in ("", "_min", "_max", "_low", "_high")]
@@ -208,7 +209,8 @@ def report(lines, out):
     for depth in dict.fromkeys(r["depth"] for r in loss):
         rows = [("load, control plane", "Mpps", "100 % of fastest", "offered", "inside", "wrong", "missed",
                  "of offered", "in pieces", "gaps longer", "than us", "longest us", "away", "of its core", "stolen")]  # fmt: skip
-        # Ours before what it is held against, also if they were measured in pieces.
+        # Ours comes before the program that it is compared with, also if they were measured in
+        # pieces.
         for r in sorted(loss, key=lambda r: (r["load"], r["program"] != "ours")):
             if r["depth"] != depth:
                 continue

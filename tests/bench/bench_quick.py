@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ratios to the peers in less than two minutes, beside the ratios last accepted
-(accepted.json). A fall is shown loudly and fails nothing: machines are noisy.
+"""Measure the ratios to the peers in less than two minutes, and print them beside the ratios that
+were accepted last (accepted.json). A fall is printed, and fails nothing, because machines are
+noisy.
 
     bench_quick.py BUILD_DIR        (ACCEPT=1 accepts the measured ratios)
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One report of what the benchmarks said: FOLDER/NAME.jsonl, as `make bench` leaves them,
-becomes FOLDER/report.md with the tables of each and plots as PNG beside it. Files may have
-the lines of several runs, one behind the other: of what was measured twice the last counts.
+"""Make one report of the benchmarks' results: read FOLDER/NAME.jsonl of `make bench`, and write
+FOLDER/report.md with the tables of each benchmark and plots as PNG beside it. A file may have the
+lines of several runs. If a row was measured twice, the last one counts.
 
-    bench_report.py FOLDER     (ACCEPT=1, or ACCEPT=tags,loss: into the manual, too: measured.py)
+    bench_report.py FOLDER     (ACCEPT=1, or ACCEPT=tags,loss: also into the manual, measured.py)
 """
 
 import io
@@ -38,52 +38,52 @@ PARTS = {
         [
             (
                 "forward",
-                "Rates; the bar is the median, the whisker the spread",
+                "Rates; bar: median, whisker: spread",
                 plots.rates,
             ),
-            ("stages", "Where a packet's cycles go, by `show cycles`", plots.stages),
-            ("len", "By octets of a frame", plots.lengths),
-            ("set", "By destinations, each in a /24 of its own", plots.sets),
-            ("burst", "By frames handed out at once", plots.bursts),
-            ("cores", "By forwarding cores, each with a queue of its own", plots.cores),
+            ("stages", "Cycles a packet by stage, from `show cycles`", plots.stages),
+            ("len", "Rate by octets of a frame", plots.lengths),
+            ("set", "Rate by number of destinations, each in a /24 of its own", plots.sets),
+            ("burst", "Rate by frames received at once", plots.bursts),
+            ("cores", "Rate by forwarding cores, each with a queue of its own", plots.cores),
         ],
     ),
     "bench-loss": (
         "Loss",
         bench_loss.report,
-        [("loss", "Missed of offered, by load", plots.loss)],
+        [("loss", "Missed of offered frames by load", plots.loss)],
     ),
     "bench-latency": (
         "Latency",
         bench_latency.report,
-        [("latency", "From due to left, by load; dashed: testpmd io", plots.latency)],
+        [("latency", "Latency by load; dashed: testpmd io", plots.latency)],
     ),
     "bench-sync": (
-        "Keeping forwarders and the writer of the FIB apart",
+        "Synchronization of forwarders with the writer of the FIB",
         bench_sync.report,
-        [("sync", "Rate, and time until a new FIB is all that is seen", plots.sync)],
+        [("sync", "Rate, and time until all readers use a new FIB", plots.sync)],
     ),
-    "bench-watch": ("Trace and capture, while nobody looks", bench_watch.report, []),
+    "bench-watch": ("Trace and capture without a session", bench_watch.report, []),
     "bench-tags": ("VLAN tags and VRFs", bench_tags.report, []),
     "bench-fpm": ("From zebra to the FIB", fpm_report.tables, []),
     "bench-fib": (
         "Lookups",
         fib_report.tables,
-        [("fib", "Lookups a second, in a process of their own", fib_report.plot)],
+        [("fib", "Lookups a second, in one process", fib_report.plot)],
     ),
 }
 
 NOISE = """\
-Rates are medians, with the least and the most beside them: the spread is that of the machine,
-whose cores and L3 are shared with strangers where it is a virtual one. Compare what was
-measured in one run, in turns; not runs, and not machines. A goal is looked at, never enforced.
+Rates are medians, with the minimum and the maximum beside them. The spread is that of the
+machine. A virtual machine shares its cores and its L3 with other guests. Compare only results
+that were measured in turns in one run. A goal is compared, never enforced.
 """
 
 
-# What tells rows of a benchmark apart, beside what was measured.
+# The keys that identify a row of a benchmark.
 IDENTITY = ("bench", "table", "traffic", "program", "kind", "len", "what", "value", "load",
             "doing", "depth", "name")  # fmt: skip
-# Of other benches a line stands for itself.
+# Rows of these kinds replace earlier rows. Rows of other kinds are all kept.
 MERGED = (
     "forward",
     "sweep",
@@ -96,7 +96,7 @@ MERGED = (
     "tags",
     "guard",
 )
-# Who judges its own figures: name -> goals(lines), rows as in fib_report.HEAD.
+# Benchmarks with goals: name -> goals(lines), rows as in fib_report.HEAD.
 JUDGES = {
     "bench-forward": forward_report.goals,
     "bench-loss": bench_loss.goals,
@@ -106,7 +106,7 @@ JUDGES = {
 
 
 def read(path):
-    """The JSON lines of a benchmark, the last of each row, by load."""
+    """Return the JSON lines of a benchmark, the last one of each row, ordered by load."""
     lines = [json.loads(x) for x in path.read_text().splitlines() if x.startswith("{")]
     last = {}
     for n, row in enumerate(lines):
@@ -116,7 +116,8 @@ def read(path):
 
 
 def machines(lines):
-    """What it ran on, a line each; several when pieces were not of one build."""
+    """Describe the machines, a line for each. There are several if the pieces are of several
+    builds."""
     keys = ("cpu", "cores", "kernel", "dpdk", "version")
     return unique(
         ", ".join(f"{key} {r[key]}" for key in keys if key in r)
@@ -126,7 +127,7 @@ def machines(lines):
 
 
 def section(folder, name, lines):
-    """The Markdown of one benchmark."""
+    """Return the Markdown of one benchmark."""
     title, tables, pictures = PARTS[name]
     text = io.StringIO()
     tables(lines, text)
@@ -142,7 +143,7 @@ def section(folder, name, lines):
 
 
 def goals(of):
-    """The Markdown of all goals, a row each. of: {name: lines}"""
+    """Return the Markdown of all goals, a row for each. of: {name: lines}"""
     rows = [
         fib_report.HEAD,
         *(row for name, judge in JUDGES.items() for row in judge(of[name])),
@@ -155,7 +156,7 @@ def goals(of):
 
 
 def accept(of, words):
-    """What was measured into the manual: all of it (1), or the parts that are named."""
+    """Accept results into the manual: all of them ("1"), or the named parts."""
     try:
         taken = measured.refresh(of, JUDGES, None if words == "1" else words.split(","))
     except measured.UnknownPart as error:
@@ -170,12 +171,12 @@ def main():
     folder = Path(sys.argv[1])
     paths = {name: folder / f"{name}.jsonl" for name in PARTS}
     of = {name: read(path) if path.exists() else [] for name, path in paths.items()}
-    out = ["# What was measured", "", NOISE, *goals(of)]
+    out = ["# Results of the benchmarks", "", NOISE, *goals(of)]
     for name, lines in of.items():
         if lines:
             out += section(folder, name, lines)
         else:
-            out += [f"`make {name}` has left nothing here.", ""]
+            out += [f"`make {name}` has no results here.", ""]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.md").write_text("\n".join(out))
     print(folder / "report.md")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure the cost of synchronization between a forwarder and the writer of its FIB: liburcu's
-flavours, locks and none under the same forwarder (tests/bench/sync/), on the full table. Measure
+flavors, locks and none under the same forwarder (tests/bench/sync/), on the full table. Measure
 also the time until all readers see only a new FIB. JSON lines on stdout, a table on stderr.
 
     bench_sync.py BUILD_DIR        (options: tests/bench/README.md)
@@ -140,7 +140,7 @@ def report(lines, out):
     for r in lines:
         if r["bench"] == "sync-turns":
             print(
-                f"\nQSBR of nothing, {r['runs']} times four turns of {TURN_S * 1e3:.0f} ms in one process: "
+                f"\nQSBR relative to none, {r['runs']} times four turns of {TURN_S * 1e3:.0f} ms in one process: "
                 f"{r['of_none']:.4f} (95 % bounds {r['of_none_low']:.4f}..{r['of_none_high']:.4f})",
                 file=out,
             )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What VLAN tags and VRFs cost a packet: the daemon's forwarding loop between ports that are
-functions, without a kernel (tests/bench/tags/), all rows by turns in one process. JSON lines
-on stdout, a table on stderr.
+"""Measure the cycles a packet of VLAN tags and VRFs. The daemon's forwarding loop runs between
+ports that are functions, without a kernel (tests/bench/tags/), and all rows take turns in one
+process. JSON lines on stdout, a table on stderr.
 
     bench_tags.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -20,18 +20,18 @@ from forward import rig, sources  # noqa: E402
 from forward.measure import spread  # noqa: E402
 from forward.report import verdict  # noqa: E402
 
-NONE = "no tag"  # as main.c has it
+NONE = "no tag"  # the name in tags/main.c
 ONE = ("one tag in", "one tag out", "one tag in and out")
-ONE_TAG = 1.05  # at most, of the cycles of none
+ONE_TAG = 1.05  # at most this times the cycles without a tag
 IN_VRF = ", a VRF each"
 ENDS = ("", "_min", "_max")
 
 
 def figures(rows, name, base):
-    """A row's cycles and, of one that is held against another, what they are of its.
+    """Return the cycles of a row and, if it is compared with another row, the ratio to it.
 
-    rows: {name: (base, turns)}, turns of each round: the other's, the row's, the row's, the
-    other's; what others are held against has its cycles of their turns
+    rows: {name: (base, turns)}. The turns of a round are of the base, the row, the row, the base.
+    A row that is a base has its cycles from these turns.
     """
     turns = rows[name][1]
     own = [(b + c) / 2 for _, b, c, _ in turns]
@@ -47,7 +47,7 @@ def figures(rows, name, base):
 
 
 def measure(bench):
-    """All rows, on the full table and on ten routes."""
+    """Measure all rows, on the full table and on ten routes."""
     bench.use("full")
     rounds = rig.option("REPS", 21 if rig.quick() else 101)
     argv = [bench.build / "tests/bench/bench_tags", bench.cpu, bench.routes[4]]
@@ -63,8 +63,8 @@ def measure(bench):
 
 
 def goals(lines):
-    """As in forward/report.py. One tag costs 5 % at most; VRFs are free: what the interval of
-    the ratio reaches down to."""
+    """Return the goals in the form of forward/report.py. One tag costs at most 5 %. VRFs cost
+    nothing if the lower bound of the ratio is at most 1."""
     for r in lines:
         if r["bench"] != "tags" or not r["base"]:
             continue
@@ -79,7 +79,7 @@ def goals(lines):
 
 
 def report(lines, out):
-    """For people."""
+    """Print the table."""
     rows = [("frames", "cycles a packet", "min", "max", "of", "ratio", "min", "max",
              "95 %", "", "cycles more")]  # fmt: skip
     all_ = [r for r in lines if r["bench"] == "tags"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the JSON lines of bench_fib: tables for people, the ratios that are the goals, and
-a plot. A goal is looked at, never enforced: machines differ."""
+"""Read the JSON lines of bench_fib. Print tables and the ratios that are goals, and draw a plot. A
+goal is compared, never enforced, because machines differ."""
 
 import sys
 
@@ -9,14 +9,14 @@ MIB = 1 << 20
 
 
 class Results:
-    """The lines of one table."""
+    """The JSON lines of one table."""
 
     def __init__(self, lines, table):
         self.lines = [line for line in lines if line.get("table") == table]
         self.table = table
 
     def find(self, bench, **want):
-        """The first line of a kind: goals are about the first variant measured."""
+        """Return the first line with these values. Goals are about the first measured variant."""
         for line in self.lines:
             if line["bench"] == bench and all(line.get(k) == v for k, v in want.items()):
                 return line
@@ -28,7 +28,7 @@ class Results:
 
 
 def rate_goals(res):
-    """(what, at least, aim, measured) of the lookups; one row a stream."""
+    """Yield (what, at least, aim, measured) of the lookups, a row for each stream."""
     vector, scalar, base = (
         "poptrie-avx512",
         "poptrie-scalar",
@@ -54,13 +54,13 @@ def rate_goals(res):
                 what = f"{bench} {ours} / {theirs}, {stream}, {l3}"
                 line = res.find(bench, l3=l3, stream=stream, **base)
                 if line and l3 == "contended":
-                    # Near that of an idle machine: the second core has another L3.
+                    # Near the rate of an idle machine, because the second core has another L3.
                     what += f" (chase {min(line['chase_8mib_ns']):.0f} ns)"
                 yield what, least, aim, got, "x", True
 
 
 def other_goals(res):
-    """Bytes, updates, builds: less is better."""
+    """Yield the goals of bytes, updates and builds, where less is better."""
     ours = "poptrie-scalar"
     for family, least, aim in ((4, 7, 4.5), (6, 12, 4)):
         touched = [
@@ -68,7 +68,7 @@ def other_goals(res):
             for line in res.lines
             if line["bench"] == f"lines{family}"
             and line["impl"].startswith("poptrie")
-            and (family, line["stream"]) != (6, "random")  # misses, all of them
+            and (family, line["stream"]) != (6, "random")  # all keys are misses
         ]
         got = max(touched) / MIB if touched else None
         yield f"fib{family} touched by lookups", least, aim, got, " MiB", False
@@ -122,7 +122,7 @@ def unique(values):
 
 
 def print_rates(res, out):
-    """One block for each assignment of next hops, L3 and batch; a column a stream."""
+    """Print a block for each assignment of next hops, L3 and batch, with a column for each stream."""
     rates = [line for line in res.lines if line["bench"] in ("fib4", "fib6")]
     keys = ("nexthops", "hash", "l3", "batch")
     for block in unique(tuple(line[k] for k in keys) for line in rates):
@@ -236,7 +236,7 @@ def tables(lines, out=sys.stderr):
 
 
 def plot(lines, path):
-    """Bars of the first assignment of next hops at its largest batch. False: no matplotlib."""
+    """Draw bars of the first assignment of next hops at its largest batch. False: no matplotlib."""
     try:
         import matplotlib
 

@@ -77,7 +77,7 @@ PROGRAMS = {
 
 
 def forward_rows(lines):
-    """Return a row for each table: ours and the peer with the highest rate. The ratios are of rounds."""
+    """Return a row for each table: ours and the peer with the highest rate. Ratios are of rounds."""
     found = []
     for of, name in FORWARDED.items():
         here = {

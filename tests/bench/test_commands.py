@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of tests/bench/README.md as they stand there, in the order of a reader who does
-them all: in a copy of the tree, for some change the manual, and made short by the environment
-alone (what a command line gives wins, as make has it). No figure means anything. Judged is what
-was done: exit codes (of wrong answers only), the rows that were asked for, files.
+"""Run the commands of tests/bench/README.md in the order of the page, in a copy of the tree,
+because some of them change the manual. Variables of the environment make them short. An option of
+the command line takes precedence over them, as in make. The figures mean nothing. The tests check
+exit codes (which depend only on right answers), the rows that each command asks for, and files.
 
-`make test-bench` builds all of it first. Skipped where there is no root, where huge pages or the
-source of DPDK cannot be had.
+`make test-bench` builds everything first. The tests are skipped without root, without huge pages,
+and without the source of DPDK.
 """
 
 import json
@@ -43,10 +43,10 @@ SHORT = {
     "BURSTS": "1,64", "LOADS": "80", "TABLES": "few,full", "HUGE_MIB": str(HUGE_MIB),
     "IMPL": "poptrie-avx*,rte_fib-4B-*,rte_fib6-4B-*",
 }  # fmt: skip
-# Where a block has both forms of all benchmarks, the long one is not made QUICK.
+# For a block that has the long and the short form of all benchmarks: the long form is not QUICK.
 LONG = {**SHORT, "QUICK": "", "TABLES": "full", "L3": "idle", "NEXTHOPS": "64",
         "BATCH": "64", "BGP_REPS": "1"}  # fmt: skip
-# What each says at least, whatever it is asked for; of ROWS what they stand for.
+# The kinds of rows that each benchmark prints at least. ROWS adds kinds.
 SAYS = {
     "bench-fib": {"verify4", "fib4", "build4", "update4", "verify6", "fib6", "update6"},
     "bench-forward": set(), "bench-fpm": {"steal"}, "bench-loss": {"loss"},
@@ -61,7 +61,7 @@ ROWS = {
         "group": {"group-change", "link-loss"},
     },
 }
-# Option -> the key of rows that has its values, and no others.
+# Option -> the key of rows. The rows have exactly the values of the option.
 KEYS = {"LOADS": "load", "DOING": "doing", "DEPTHS": "depth", "KINDS": "kind",
         "TABLES": "table", "REPS": "runs"}  # fmt: skip
 MAIN = {"bench-loss": "loss", "bench-sync": "sync", "bench-watch": "watch", "bench-tags": "tags"}
@@ -69,15 +69,15 @@ MAIN = {"bench-loss": "loss", "bench-sync": "sync", "bench-watch": "watch", "ben
 
 @dataclass
 class Command:
-    """One line of a block."""
+    """A line of a block."""
 
     target: str
     options: dict
-    files: dict = field(default_factory=dict)  # "1", "2": where its output goes
+    files: dict = field(default_factory=dict)  # "1", "2": the file of its output
 
 
 def commands(block):
-    """Those of make in a block; there are no others."""
+    """Return the commands of a block. All of them are commands of make."""
     found = []
     for line in block.text.splitlines():
         words = [w for w in shlex.split(line, comments=True) if w != "-s"]
@@ -91,7 +91,8 @@ def commands(block):
 
 
 def judge(command, lines):
-    """AssertionError, unless the rows of a benchmark are what its command asks for."""
+    """Raise AssertionError if the rows of a benchmark differ from the rows that its command asks
+    for."""
     said = [r["command"] for r in lines if r["bench"] == "command"]
     assert len(said) == 1 and said[0].split()[:2] == ["make", command.target], said
     assert command.options.items() <= {
@@ -113,29 +114,30 @@ def judge(command, lines):
 
 
 def allowed(row):
-    """Not everything can be everywhere: vectors, and what wants a second core."""
+    """Return True for a row that may be missing: vectors that the CPU lacks, and rows for a second
+    core."""
     return row["why"] in ("not on this CPU", "one core only")
 
 
 def prefixes(of):
-    """Lines of a table, with origins."""
+    """Return the lines of a table, with origins."""
     dice = random.Random(4)
     found = {of(dice) for _ in range(3000)}
     return "".join(f"{prefix} {dice.randrange(1, 65000)}\n" for prefix in sorted(found))
 
 
 def prefix4(dice):
-    """A /24 of whom it may be."""
+    """Return a random /24."""
     return f"{dice.randrange(11, 126)}.{dice.randrange(256)}.{dice.randrange(256)}.0/24"
 
 
 def prefix6(dice):
-    """A /48."""
+    """Return a random /48."""
     return f"2a{dice.randrange(16):02x}:{dice.randrange(1, 9999)}:{dice.randrange(1, 9999)}::/48"
 
 
 def missing():
-    """One sentence why nothing can be run here, or None."""
+    """Return one sentence why no benchmark can run here, or None."""
     why = why_not()
     if why:
         return why
@@ -146,7 +148,7 @@ def missing():
 
 
 def peers(folder):
-    """The port and the peers, once; whoever runs a benchmark later has them."""
+    """Build the port and the peers once. Later benchmarks use them."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         tree = sources.fetch(folder)
@@ -159,7 +161,7 @@ def peers(folder):
 
 
 class Tree:
-    """A copy of the project, with what is built."""
+    """A copy of the project with its builds."""
 
     def __init__(self, root):
         self.root, self.took = root, {}
@@ -175,11 +177,11 @@ class Tree:
                 file.write(prefixes(of))
 
     def text(self, name):
-        """A file's."""
+        """Return the text of a file."""
         return (self.root / name).read_text(encoding="utf-8")
 
     def do(self, block):
-        """Run a block. Returns [(command, what it printed)]; AssertionError if it fails."""
+        """Run a block and return its output. Raises AssertionError if it fails."""
         kept = {k: v for k, v in os.environ.items() if not re.match(r"MAKE|BUILD$|VERSION$", k)}
         short = LONG if re.search(r"^make bench ", block.text, re.M) else SHORT
         begin = time.monotonic()
@@ -193,7 +195,7 @@ class Tree:
         return done.stdout
 
     def judge(self, block, printed):
-        """Whether a block has left what it was for."""
+        """Check the results of a block."""
         here = runs(printed)
         for command in commands(block):
             for name in command.files.values():
@@ -206,17 +208,17 @@ class Tree:
         assert next(here, None) is None
 
     def judge_all(self):
-        """Of `make bench` its last form: the files of each, and the report."""
+        """Check the results of the last `make bench`: the file of each benchmark, and the report."""
         report = self.text("build/bench/report.md")
         for target in BENCHES:
             (one,) = runs(self.text(f"build/bench/{target}.jsonl"))
             judge(Command(target, {}), one)
             assert f"make {target} " in report
-        assert "has left nothing here" not in report
+        assert "has no results here" not in report
 
 
 def runs(text):
-    """The rows of each benchmark that printed to one place, one behind the other."""
+    """Yield the rows of each benchmark that printed to one place."""
     found = []
     for line in text.splitlines():
         if line.startswith("{"):
@@ -224,12 +226,12 @@ def runs(text):
             if found[-1]["bench"] == "command":
                 yield found
                 found = []
-    assert found == [], "a benchmark has not said its command"
+    assert found == [], "a benchmark has not printed its command"
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """Where all blocks run."""
+    """Return the tree in which all blocks run."""
     why = missing()
     if why:
         pytest.skip(why)
@@ -243,7 +245,7 @@ ACCEPTED, DATA, PAGE = (
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: str(block.line))
 def test_a_block_does_what_it_says(tree, block):
-    """Each command ends well, says what was asked for, and leaves its files."""
+    """Each command has exit code 0, prints the rows that it asks for, and writes its files."""
     before = {name: tree.text(name) for name in (ACCEPTED, DATA, PAGE)}
 
     printed = tree.do(block)
@@ -267,7 +269,8 @@ def test_a_block_does_what_it_says(tree, block):
 
 
 def test_all_blocks_with_a_benchmark_are_run():
-    """None of the page has another mark but the report's own, which a test shows."""
+    """Every block of the page has the mark `run`, except the report's own, which another test
+    shows."""
     marks = [b.how for b in docs.blocks(HERE / "README.md")]
 
     assert len(BLOCKS) == marks.count("run") == len(marks) - 1
@@ -275,7 +278,7 @@ def test_all_blocks_with_a_benchmark_are_run():
 
 @pytest.mark.parametrize("text", ["make bench-fpm ROWS=nonsense\n", "make bench-nothing\n"])
 def test_a_command_that_fails_is_found(tree, text):
-    """Else the test above would find nothing."""
+    """A block with a wrong command fails. Otherwise the test above would find nothing."""
     with pytest.raises(AssertionError, match="README.md:1: "):
         tree.do(docs.Block(HERE / "README.md", 1, "sh", text, "run", "bench"))
 
@@ -290,13 +293,13 @@ SYNC = [{"bench": "sync-turns"}, {"bench": "sync", "kind": "none", "runs": 3},
         ({"KINDS": "none", "TURN": "3"}, SYNC),
         ({"KINDS": "none"}, SYNC[1:]),
         ({"REPS": "3"}, [*SYNC, {"bench": "sync", "kind": "qsbr", "runs": 2}]),
-        ({"KINDS": "none"}, [{"bench": "skipped", "why": "it fell over"}, *SYNC]),
+        ({"KINDS": "none"}, [{"bench": "skipped", "why": "it failed"}, *SYNC]),
     ],
     ids=["option", "rows", "value", "skipped"],
 )
 def test_what_was_not_done_is_found(options, lines):
-    """An option that nobody reads, rows that are not there, others than were asked for, and what
-    was left out."""
+    """judge() finds an option that the benchmark ignored, missing rows, other rows than those
+    asked for, and rows that were left out."""
     judge(Command("bench-sync", {"KINDS": "none", "REPS": "3"}), SYNC)
     with pytest.raises(AssertionError):
         judge(Command("bench-sync", options), lines)

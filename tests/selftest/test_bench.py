@@ -208,7 +208,7 @@ def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):
     text = report(tmp_path, monkeypatch, bench_sync=[row])
 
     assert "none   1.0  1.0  1.0" in text
-    assert "`make bench-loss` has left nothing here" in text
+    assert "`make bench-loss` has no results here" in text
 
 
 def test_the_report_begins_with_goals_and_has_commands(tmp_path, monkeypatch):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel as the router, between two veth pairs, on the same IPv4 routes: its own
+"""Measure the kernel as the router between two veth pairs with the same IPv4 routes: its own
 forwarding, and XDP with bpf_fib_lookup() (xdp.c).
 
-The receiving port's NAPI runs as a thread of its own, pinned to the measured core, so that its
-CPU time is known as everybody's is. The sender (AF_PACKET, tests/lib/flood.c) is on the other
-core and may be the slower one: rates are by the time that the thread worked.
+The NAPI of the receiving port runs as a thread of its own, pinned to the measured core, so that
+its CPU time is known as that of the other programs. The sender (AF_PACKET, tests/lib/flood.c) is
+on the other core and may be the slower one. Rates are by the time that the thread worked.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ LOAD_S = 240
 
 
 class Kernel:
-    """Context: a router made of two namespaces, `table` in its routing table."""
+    """A context with a router made of two namespaces, with `table` in its routing table."""
 
     def __init__(self, bench, table):
         self.bench, self.table = bench, table
@@ -44,7 +44,7 @@ class Kernel:
         return self
 
     def links(self):
-        """in0 -> in, out -> out0; whatever comes to out0 is dropped first of all."""
+        """Make the links in0 -> in and out -> out0. An XDP program drops every frame at out0."""
         for space in (self.router, self.host):
             netns.command(["ip", "netns", "add", space])
         netns.sysctl(self.router, {"net.ipv4.ip_forward": 1})
@@ -62,20 +62,20 @@ class Kernel:
         )
         xdp = f"link set out0 xdp object {self.object} program sink"
         netns.ip_batch(["link set in0 up", "link set out0 up", xdp], self.host)
-        # Only from a device without TSO do frames wait for the NAPI of a veth's other end;
-        # it has one for GRO, or for XDP.
+        # Frames wait for the NAPI of a veth's other end only if they come from a device without
+        # TSO. The veth has a NAPI for GRO or XDP.
         netns.run(self.host, ["ethtool", "-K", "in0", "tso", "off"])
         netns.run(self.router, ["ethtool", "-K", "in", "gro", "on"])
         netns.run(self.router, ["sh", "-c", "echo 1 > /sys/class/net/in/threaded"])
         os.sched_setaffinity(self.thread(), {self.bench.cpu})
 
     def thread(self):
-        """The NAPI thread of `in`: the one that has come since the namespaces were made."""
+        """Return the NAPI thread of `in`: the only one that is newer than the namespaces."""
         (found,) = napi_threads() - self.others
         return found
 
     def routes(self):
-        """All of them by one neighbor: what a lookup costs does not depend on it."""
+        """Add all routes by one neighbor. The cost of a lookup does not depend on the neighbor."""
         with open(self.bench.routes[4], encoding="ascii") as file:
             lines = [f"route add {x.split()[0]} via 192.0.2.18" for x in file]
         netns.command(
@@ -85,7 +85,7 @@ class Kernel:
         )
 
     def frames_write(self):
-        """Frames of 60 octets for flood: to the first destinations that all programs get."""
+        """Write frames of 60 octets for flood, to the first destinations that all programs get."""
         macs = bytes.fromhex((ROUTER + SINK).replace(":", ""))
         with open(self.bench.frames[4], "rb") as file, open(self.frames, "wb") as out:
             for _ in range(N_FRAMES):
@@ -98,19 +98,19 @@ class Kernel:
                 out.write(struct.pack("!H", len(frame)) + frame)
 
     def way(self, name):
-        """Forward by the kernel proper or in XDP, from now on."""
+        """Forward by the kernel's own code or in XDP from now on."""
         words = ["object", self.object, "program", "forward"] if name == "xdp" else ["off"]
         netns.command(
             ["ip", "-n", self.router, "link", "set", "in", "xdp", *map(str, words)]
         )
 
     def sent(self):
-        """Packets that have arrived behind the router."""
+        """Return the number of packets that arrived behind the router."""
         text = netns.run(self.host, ["cat", "/sys/class/net/out0/statistics/rx_packets"])
         return int(text)
 
     def sample(self, seconds):
-        """Mpps and cycles a packet of the NAPI thread's CPU time."""
+        """Return Mpps and cycles a packet by the CPU time of the NAPI thread."""
         stat = Path(f"/proc/{self.thread()}/schedstat")
         argv = [
             "ip",
@@ -147,35 +147,36 @@ class Kernel:
 
 
 def napi_threads():
-    """Those of all devices called `in`, of any namespace."""
+    """Return the NAPI threads of all devices named `in`, in all namespaces."""
     found = set()
     for comm in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
             if comm.read_text().startswith("napi/in-"):
                 found.add(int(comm.parent.name))
     return found
 
 
 def cpu_s(stat):
-    """Seconds on a CPU, of a thread's schedstat."""
+    """Return the CPU seconds of a thread from its schedstat."""
     return int(stat.read_text().split()[0]) / 1e9
 
 
 def tsc_hz():
-    """TSC ticks a second, as the kernel found them at boot; the DPDK programs measure it."""
+    """Return the TSC ticks a second as the kernel found them at boot. The DPDK programs measure
+    them."""
     mhz = [x for x in Path("/proc/cpuinfo").read_text().splitlines() if "cpu MHz" in x]
     return float(mhz[0].split(":")[1]) * 1e6
 
 
 def checksum(head):
-    """Of an IPv4 header whose checksum field is zero."""
+    """Return the checksum of an IPv4 header whose checksum field is zero."""
     total = sum(struct.unpack("!10H", head))
     total = (total & 0xFFFF) + (total >> 16)
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
 
 
 def measure(bench):
-    """Both ways in turns, on few routes and on all."""
+    """Measure both in turns, with few routes and with all."""
     source = Path(__file__).with_name("xdp.c")
     argv = ["clang-14", "-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu"]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be measured of one running program, and many samples as a few figures."""
+"""Measure one running program, and reduce many samples to a few figures."""
 
 import math
 import os
@@ -11,9 +11,9 @@ from lib.wait import eventually
 
 
 def sample(program, family, seconds, during=None):
-    """One run: Mpps, and cycles a packet, of the forwarding threads' own CPU time.
+    """Measure one run: Mpps and cycles a packet by the CPU time of the forwarding threads.
 
-    during(end): as in rated().
+    during(end): as in rated()
     """
     with program.awake() as page:
         page.begin(family)
@@ -35,7 +35,7 @@ def sample(program, family, seconds, during=None):
 
 
 def verify(program, family, seconds=0.2):
-    """Does every frame leave where and as it must? Counts of a run with all looked at."""
+    """Check every frame that leaves, in a run of its own. Return the counts."""
     with program.awake() as page:
         page.begin(family, check=LOOK)
         before = page.counts()
@@ -45,12 +45,12 @@ def verify(program, family, seconds=0.2):
 
 
 def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
-    """Frames at a rate for a while, everything counted to the last frame.
+    """Offer frames at a rate for a while, and count everything to the last frame.
 
-    during(end) runs meanwhile and returns at time.monotonic() `end`; None: nothing does.
-    Returns what was offered, lost (missed: no descriptor was free; inside: taken, never
-    sent) and wrong, the share of its core that it had and that the host took away, and the
-    histograms of latency and of polls, in us.
+    during(end) runs meanwhile and returns at time.monotonic() `end`; None: nothing runs. Return
+    the frames that were offered, lost (missed: no descriptor was free; inside: taken, never sent)
+    and wrong, the share of its core that the program had and that the host took away, and the
+    histograms of latency and of polls in us.
     """
     with program.awake() as page:
         stolen = stolen_s(program.cpus[0])
@@ -64,7 +64,7 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
         wall = time.monotonic() - begin
         cpu = (program.cpu_s() - cpu) / wall
         stolen = (stolen_s(program.cpus[0]) - stolen) / wall
-        time.sleep(0.02)  # what is in its hands goes out
+        time.sleep(0.02)  # the program sends the frames that it holds
         after = page.counts()
         latency, polls = page.latencies(), page.polls()
     program.alive()
@@ -81,14 +81,15 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
 
 
 def stolen_s(cpu):
-    """Seconds that the host had a CPU of ours for others, since boot; in ticks."""
+    """Return the seconds since boot that the host took from a CPU for other guests, counted in
+    ticks."""
     with open("/proc/stat", encoding="ascii") as file:
         (words,) = (x.split() for x in file if x.startswith(f"cpu{cpu} "))
     return int(words[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def capacity(program, family=4, reps=3, seconds=0.3, check=LOOK):
-    """Mpps by the wall clock, as fast as it takes them, frames looked at as in rated()."""
+    """Return the maximum Mpps by the wall clock, with frames checked as in rated()."""
     rates = []
     for _ in range(reps):
         with program.awake() as page:
@@ -101,7 +102,7 @@ def capacity(program, family=4, reps=3, seconds=0.3, check=LOOK):
 
 
 def summary(samples):
-    """Median, least and most of what was sampled."""
+    """Return median, minimum and maximum of the samples."""
     row = {}
     for key in ("mpps", "cycles"):
         values = [s[key] for s in samples]
@@ -113,7 +114,7 @@ def summary(samples):
 
 
 def bounds(values):
-    """Median, and its 95 % confidence bounds by order statistics (binomial, p = 1/2)."""
+    """Return the median and its 95 % confidence bounds by order statistics (binomial, p = 1/2)."""
     sorted_, n = sorted(values), len(values)
     skip, mass = 0, 0.0
     while skip < n // 2:
@@ -126,14 +127,14 @@ def bounds(values):
 
 
 def spread(name, values):
-    """A figure: median `name`, least, most, and bounds of the median."""
+    """Return a figure: median `name`, minimum, maximum, and bounds of the median."""
     middle, low, high = bounds(values)
     row = {"": middle, "_min": min(values), "_max": max(values), "_low": low, "_high": high}
     return {name + end: round(value, 4) for end, value in row.items()}
 
 
 def in_turns(programs, family, reps, seconds):
-    """{program: samples}: each round has all of them, one after the other."""
+    """Return {program: samples}. Each round has all programs, one after the other."""
     seen = {p: [] for p in programs}
     for _ in range(reps):
         for program in programs:
@@ -142,7 +143,7 @@ def in_turns(programs, family, reps, seconds):
 
 
 def stages(program, family):
-    """Where its time goes, by its own counters: cycles a packet, in a run of its own."""
+    """Return the cycles a packet by stage from the program's own counters, in a run of its own."""
     with program.awake() as page:
         before = program.daemon.show("cycles")
         page.begin(family)
@@ -160,7 +161,7 @@ TAIL = (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
 
 
 def tail(histogram, name):
-    """A histogram in us as `NAME_p50_us` and so on."""
+    """Return the percentiles of a histogram in us, as `NAME_p50_us` and so on."""
     return {
         f"{name}_{key}_us": None
         if (v := percentile(histogram, share)) is None
@@ -170,7 +171,7 @@ def tail(histogram, name):
 
 
 def gaps(polls, least_us):
-    """How often, and for how long in all, nobody polled for `least_us` or more."""
+    """Return the number and the total time of pauses of `least_us` or more between two polls."""
     long = [(us, n) for us, n in polls if us >= least_us]
     return {
         "gaps": sum(n for _, n in long),
@@ -183,7 +184,7 @@ IDLE_GAP_S, IDLE_FRAMES = 0.02, 100
 
 
 def idle(program):
-    """Nothing comes: what does it cost? Then now and then a frame: how late is it?"""
+    """Measure the CPU use without traffic, and then the delay of single frames."""
     with program.awake() as page:
         page.end()
         time.sleep(0.2)

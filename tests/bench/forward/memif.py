@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames that a process on another core hands over through shared memory (memif), as from a
-machine beside this one: what is measured finds them in the other core's cache, and copies.
-"""
+"""Measure frames that a process on another core sends through shared memory (memif), like another
+machine. The measured program finds them in the other core's cache, and copies them."""
 
 import time
 from pathlib import Path
@@ -12,11 +11,11 @@ from forward.page import LOOK, TSC_HZ
 from forward.programs import Ours, Program, Testpmd
 from lib.wait import eventually
 
-MAC = "02:00:00:00:00:01"  # of net_bench port 0, whom the frames are for
+MAC = "02:00:00:00:00:01"  # of net_bench port 0, the destination of the frames
 
 
 class Sender(Program):
-    """testpmd io on the other core: out of a net_bench port, into a memif."""
+    """testpmd io on the other core. It forwards from a net_bench port to a memif."""
 
     def __init__(self, name, bench):
         super().__init__(name, bench)
@@ -33,14 +32,14 @@ class Sender(Program):
 
 
 def words(socket):
-    """Devargs that both ends have."""
+    """Return the devargs that both ends have."""
     return f"socket={socket},socket-abstract=no,rsize=11"
 
 
 class OverMemif:
     """A program whose port 0 is the other end of a sender's memif."""
 
-    worker = None  # ending of the forwarding thread's name
+    worker = None  # end of the forwarding thread's name
 
     def vdev(self, n, more=""):
         if n != 0:
@@ -49,12 +48,12 @@ class OverMemif:
 
     def launch(self):
         super().launch()
-        # The port that would tell is at the sender's.
+        # The page has no thread, because the net_bench port is the sender's.
         tid = eventually(self.thread, 20, 0.05, f"{self.name} has its threads")
         self.page.thread_is(tid)
 
     def thread(self):
-        """The thread that forwards, None as long as there is none."""
+        """Return the thread that forwards, or None if it does not exist yet."""
         self.alive()
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             if (task / "comm").read_text().strip().endswith(self.worker):
@@ -73,7 +72,7 @@ class OursMemif(OverMemif, Ours):
 
 
 class TestpmdMemif(OverMemif, Testpmd):
-    """testpmd io, which looks at nothing."""
+    """testpmd io, which reads no packet."""
 
     def __init__(self, name, bench, sender):
         super().__init__(name, bench, "io")
@@ -81,8 +80,8 @@ class TestpmdMemif(OverMemif, Testpmd):
 
 
 def sample(program, seconds, check=0):
-    """Mpps by the wall clock and cycles a packet, empty polls in them: the sender may be the
-    slower one."""
+    """Return Mpps by the wall clock and cycles a packet. The cycles include empty polls, because
+    the sender may be the slower program."""
     with program.sender.awake() as source, program.awake() as page:
         page.begin(4, check=check)
         source.begin(4)
@@ -100,7 +99,7 @@ def sample(program, seconds, check=0):
 
 
 def measure(bench):
-    """Ours and testpmd io, each with a sender of its own, in turns."""
+    """Measure ours and testpmd io, each with its own sender, in turns."""
     if bench.other_cpu == bench.cpu:
         bench.skip("memif", "one core only")
         return

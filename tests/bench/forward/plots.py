@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots of the forwarding benchmarks' JSON lines. Each function draws to a file and returns
-True, or False when there is nothing to draw or nothing to draw with."""
+"""Draw plots of the forwarding benchmarks' JSON lines. Each function draws to a file and returns
+True. It returns False without data or without matplotlib."""
 
 from fib_report import unique
 
@@ -8,7 +8,7 @@ TAILS = ("p50", "p99", "p999", "max")
 
 
 def figure(n=1, height=4.0):
-    """(figure, n axes below one another), or (None, None) without matplotlib."""
+    """Return (figure, n axes below one another), or (None, None) without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -23,13 +23,13 @@ def figure(n=1, height=4.0):
 
 
 def save(fig, path):
-    """Write it; True."""
+    """Write the file. Return True."""
     fig.savefig(path, dpi=110)
     return True
 
 
 def bars(axis, names, mid, low, high):
-    """Medians as bars, spread as whiskers."""
+    """Draw medians as bars and the spread as whiskers."""
     spread = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
     colors = ["C0" if name.startswith("ours") else "0.6" for name in names]
     axis.barh(range(len(names)), mid, xerr=spread, color=colors, error_kw={"lw": 0.8})
@@ -38,7 +38,7 @@ def bars(axis, names, mid, low, high):
 
 
 def rates(lines, path):
-    """bench_forward: one panel for each table and traffic."""
+    """Draw bench_forward: a panel for each table and traffic."""
     rows = [r for r in lines if r["bench"] == "forward"]
     panels = unique((r["table"], r["traffic"]) for r in rows)
     fig, axes = figure(len(panels), 2.4) if panels else (None, None)
@@ -56,7 +56,7 @@ def rates(lines, path):
 
 
 def stages(lines, path):
-    """bench_forward: cycles a packet by stage, stacked."""
+    """Draw bench_forward: cycles a packet by stage, stacked."""
     rows = [r for r in lines if "stages" in r]
     fig, axes = figure() if rows else (None, None)
     if fig is None:
@@ -74,7 +74,7 @@ def stages(lines, path):
 
 
 def sweep(lines, path, what, label, value=lambda r: r["value"]):
-    """A line a program and table over what varied, the spread as a band."""
+    """Draw a line for each program and table over the varied value, with the spread as a band."""
     rows = [r for r in lines if r["bench"] == "sweep" and r["what"] == what]
     tables = unique(r["table"] for r in rows)
     fig, axes = figure(len(tables), 3.2) if rows else (None, None)
@@ -103,32 +103,32 @@ def sweep(lines, path, what, label, value=lambda r: r["value"]):
 
 
 def unique_rows(rows, value):
-    """The first row of each value."""
+    """Return the first row of each value."""
     return list({value(r): r for r in reversed(rows)}[v] for v in unique(map(value, rows)))
 
 
 def lengths(lines, path):
-    """By octets of a frame."""
+    """Draw the rates by octets of a frame."""
     return sweep(lines, path, "len", "octets of a frame")
 
 
 def bursts(lines, path):
-    """By frames a receive."""
-    return sweep(lines, path, "burst", "frames handed out at once, at the most")
+    """Draw the rates by frames in each receive call."""
+    return sweep(lines, path, "burst", "maximum of frames received at once")
 
 
 def sets(lines, path):
-    """By the working set."""
+    """Draw the rates by the working set."""
     return sweep(lines, path, "set", "destinations, 2^n", lambda r: 2 ** r["value"])
 
 
 def cores(lines, path):
-    """By forwarding cores."""
+    """Draw the rates by forwarding cores."""
     return sweep(lines, path, "cores", "forwarding cores")
 
 
 def loss(lines, path):
-    """bench_loss: what found no descriptor, by load."""
+    """Draw bench_loss: frames that found no descriptor, by load."""
     rows = [r for r in lines if r["bench"] == "loss"]
     depths = unique(r["depth"] for r in rows)
     fig, axes = figure(len(depths), 3.2) if rows else (None, None)
@@ -150,7 +150,7 @@ def loss(lines, path):
 
 
 def latency(lines, path):
-    """bench_latency: percentiles by load, ours and the reference."""
+    """Draw bench_latency: percentiles by load, ours and the reference."""
     rows = [r for r in lines if r["bench"] == "latency"]
     fig, axes = figure() if rows else (None, None)
     if fig is None:
@@ -169,7 +169,7 @@ def latency(lines, path):
 
 
 def sync(lines, path):
-    """bench_sync: rates above, time to publish below."""
+    """Draw bench_sync: rates above, time to publish below."""
     rows = [r for r in lines if r["bench"] == "sync"]
     timed = [r for r in rows if "publish_p50_us" in r]
     fig, axes = figure(2 if timed else 1, 3.0) if rows else (None, None)
@@ -188,6 +188,6 @@ def sync(lines, path):
     axes[1].set_yticks(range(len(timed)), [r["kind"] for r in timed])
     axes[1].invert_yaxis()
     axes[1].set_xscale("log")
-    axes[1].set_xlabel("us until a new FIB is all that is seen")
+    axes[1].set_xlabel("us until all readers use a new FIB")
     axes[1].legend(fontsize=7)
     return save(fig, path)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs that a forwarding benchmark compares: each a process with one generator port
-and N_OUT ports that swallow, pinned to its cores, each with a queue of the generator's, and a page
-to talk to its ports (page.h).
+"""Run the programs that a forwarding benchmark compares. Each is a process with one generator port
+and N_OUT ports that free packets. It is pinned to its cores, each with a queue of the generator.
+It has a page by which the benchmark controls its ports (page.h).
 
-All of them are started before the first measurement; all but the one that is measured are
-stopped (SIGSTOP), so that runs can take turns although a full table takes long to load.
+All programs are started before the first measurement. All but the measured one are stopped
+(SIGSTOP), so that runs can take turns although a full table takes long to load.
 """
 
 import os
@@ -24,9 +24,9 @@ LOAD_S = 240
 
 
 class Program:
-    """One process. Subclasses say how it is started and when it is loaded."""
+    """A process. Subclasses define how it is started and when it is loaded."""
 
-    families = (4, 6, 0)  # what it can be measured on; 0: mixed
+    families = (4, 6, 0)  # traffic that it can be measured with; 0: mixed
     looks_up = True
 
     def __init__(self, name, bench, n_cores=1):
@@ -37,7 +37,7 @@ class Program:
         self.process = None
 
     def vdev(self, n, more=""):
-        """Devargs of port n: 0 receives."""
+        """Return the devargs of port n. Port 0 receives."""
         if n == 0:
             for family in (4, 6):
                 path = self.bench.frames.get(family)
@@ -46,7 +46,7 @@ class Program:
         return f"net_bench{n},page={self.bench.near(self.page.path)},n={n}{more}"
 
     def eal(self, cores, n_ports):
-        """Arguments of the EAL for programs that take them."""
+        """Return the arguments of the EAL, for programs that take them."""
         argv = ["--lcores", cores, "--in-memory", "--no-pci", "--no-telemetry"]
         argv += ["-d", str(self.bench.plugin), "--force-max-simd-bitwidth=512"]
         for n in range(n_ports):
@@ -54,7 +54,7 @@ class Program:
         return argv
 
     def spawn(self, argv):
-        """Start it, stdin open for those who end when it closes."""
+        """Start the process. Its stdin stays open, because some programs end when it closes."""
         with open(self.log, "wb") as out:
             self.process = subprocess.Popen(
                 argv,
@@ -65,14 +65,14 @@ class Program:
             )
 
     def alive(self):
-        """The exit code is an error before the end."""
+        """Return True while the process runs. Raises ProgramError if it has ended."""
         if self.process.poll() is not None:
             last = self.log.read_text(errors="replace").splitlines()[-3:]
             raise ProgramError(f"{self.name} ended: {' / '.join(last)}")
         return True
 
     def start(self):
-        """Start and load; it is stopped when this returns."""
+        """Start the process, load it, and stop it by SIGSTOP."""
         self.launch()
         eventually(
             lambda: self.alive() and len(self.page.tids()) == len(self.cpus),
@@ -85,36 +85,37 @@ class Program:
         self.process.send_signal(signal.SIGSTOP)
 
     def prefer(self):
-        """Where every CPU has work, the scheduler would give strangers a part of this one."""
+        """Raise the priority of the forwarding threads. If every CPU has work, the scheduler would
+        give a part of this CPU to other programs."""
         for tid in self.page.tids():
             os.setpriority(os.PRIO_PROCESS, tid, -20)
         group = Path(f"/proc/{self.process.pid}/autogroup")
-        if group.exists():  # niceness counts within a session only
+        if group.exists():  # niceness counts only within a session
             group.write_text("-20", encoding="ascii")
 
     def load(self):
-        """Teach it the routes, if that is done while it runs."""
+        """Send the routes to the program, if it gets them while it runs."""
 
     def cpu_s(self):
-        """Seconds that a forwarding thread has had a CPU, their mean."""
+        """Return the mean CPU time of the forwarding threads, in seconds."""
         tids = self.page.tids()
         return sum(cpu_s(self.task / str(tid)) for tid in tids) / len(tids)
 
     def process_cpu_s(self):
-        """Seconds that all its threads have had a CPU."""
+        """Return the CPU time of all threads, in seconds."""
         return sum(cpu_s(task) for task in self.task.iterdir())
 
     @property
     def task(self):
-        """Where its threads are."""
+        """Return the folder of the threads in /proc."""
         return Path(f"/proc/{self.process.pid}/task")
 
     def awake(self):
-        """Context: it runs, the others do not."""
+        """Return a context in which this process runs and the others do not."""
         return Awake(self)
 
     def stop(self):
-        """End it."""
+        """End the process."""
         if self.process is None or self.process.poll() is not None:
             return
         self.process.send_signal(signal.SIGCONT)
@@ -127,16 +128,16 @@ class Program:
 
 
 def cpu_s(task):
-    """Seconds on a CPU, of a thread's folder."""
+    """Return the CPU time of a thread, given its folder in /proc, in seconds."""
     return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 
 class ProgramError(BaseException):
-    """A program ended by itself. No Exception, so that eventually() does not retry."""
+    """A program ended by itself. This is no Exception, so that eventually() does not retry."""
 
 
 class Awake:
-    """Lets one program run for the length of a with block."""
+    """Let one program run for the time of a with block."""
 
     def __init__(self, program):
         self.program = program
@@ -147,12 +148,12 @@ class Awake:
 
     def __exit__(self, *exc):
         self.program.page.end()
-        time.sleep(0.01)  # what is in its hands goes out
+        time.sleep(0.01)  # the program sends the packets that it holds
         self.program.process.send_signal(signal.SIGSTOP)
 
 
 class Testpmd(Program):
-    """dpdk-testpmd of Debian, one input and one output."""
+    """dpdk-testpmd of Debian, with one input and one output."""
 
     families = (4,)
     looks_up = False
@@ -163,7 +164,7 @@ class Testpmd(Program):
 
     def launch(self):
         n = len(self.cpus)
-        # Its first core only waits for a command, wherever there is room.
+        # The first core only waits for a command. Give it another CPU if there is one.
         cores = [f"0@{self.bench.other_cpu}"]
         cores += [f"{1 + i}@{cpu}" for i, cpu in enumerate(self.cpus)]
         argv = ["dpdk-testpmd", *self.eal(",".join(cores), 2), "--"]
@@ -173,7 +174,7 @@ class Testpmd(Program):
 
 
 class L3fwd(Program):
-    """l3fwd of Debian's DPDK source, with its limits raised."""
+    """l3fwd of Debian's DPDK source, with higher limits."""
 
     def __init__(self, name, bench, lookup, program, only4=False, n_cores=1):
         super().__init__(name, bench, n_cores)
@@ -226,7 +227,7 @@ class Ours(Program):
             str(bench.dir),
             build,
         )
-        self.daemon.preferred = False  # nor is any other program that is measured
+        self.daemon.preferred = False  # no measured program is preferred
         self.teacher = Teacher(
             self.daemon, self.netns, N_OUT, dict(bench.routes), bench.frames[4]
         )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables and goals of the forwarding benchmarks, from their JSON lines. A goal is looked at,
-never enforced: machines differ."""
+"""Make tables and goals of the forwarding benchmarks from their JSON lines. A goal is compared,
+never enforced, because machines differ."""
 
 from fib_report import HEAD as GOAL_HEAD
 from fib_report import print_columns, unique
 
 HEAD = ("program", "Mpps", "min", "max", "cycles", "min", "max", "wrong")
-# (table, traffic, what, peers of which the best counts, at least, aim)
+# (table, traffic, name, peers of which the best counts, at least, aim)
 RATIOS = [
     ("full", "v4", "v4 full table / l3fwd's best", ("l3fwd",), 1.0, 1.3),
     ("few", "v4", "v4 4 routes / l3fwd LPM", ("l3fwd-lpm",), 0.85, 1.0),
@@ -15,7 +15,7 @@ RATIOS = [
 
 
 def rates(lines, table, traffic):
-    """Rows of one table and traffic."""
+    """Return the rows of one table and traffic."""
     return [
         r
         for r in lines
@@ -24,7 +24,7 @@ def rates(lines, table, traffic):
 
 
 def print_rates(lines, out):
-    """One block for each table and traffic."""
+    """Print a block for each table and traffic."""
     for table, traffic in dict.fromkeys(
         (r["table"], r["traffic"]) for r in lines if r["bench"] == "forward"
     ):
@@ -46,7 +46,8 @@ def print_rates(lines, out):
 
 
 def print_sweeps(lines, out):
-    """One block for each thing that varied and table: a row a value, a column a program."""
+    """Print a block for each sweep and table, with a row for each value and a column for each
+    program."""
     sweeps = [r for r in lines if r["bench"] == "sweep"]
     for what, table in unique((r["what"], r["table"]) for r in sweeps):
         here = [r for r in sweeps if (r["what"], r["table"]) == (what, table)]
@@ -61,8 +62,8 @@ def print_sweeps(lines, out):
 
 
 def sweep_cell(row, what):
-    """A rate; with the octets also Gbit/s on a wire, preamble and gap counted; with the cores
-    also the multiple of the fewest."""
+    """Format a rate. With octets it has also Gbit/s on the wire, with preamble and gap. With cores
+    it has also the ratio to the fewest cores."""
     if row is None:
         return "-"
     more = ""
@@ -76,7 +77,7 @@ def sweep_cell(row, what):
 
 
 def verdict(got, least, aim, more=True):
-    """How a figure stands to its goal."""
+    """Compare a figure with its goal."""
     sign = 1 if more else -1
     if sign * got >= sign * aim:
         return "met, and the aim"
@@ -84,13 +85,13 @@ def verdict(got, least, aim, more=True):
 
 
 def goals(lines):
-    """(what, at least, aim, measured, verdict)."""
+    """Yield (name, at least, aim, measured, verdict)."""
     yield from rate_goals(lines)
     yield from idle_goals(lines)
 
 
 def rate_goals(lines):
-    """Ratios to peers, and cycles."""
+    """Yield the goals of ratios to peers and of cycles."""
     for table, traffic, what, names, least, aim in RATIOS:
         rows = rates(lines, table, traffic)
         ours = [r["mpps"] for r in rows if r["program"] == "ours"]
@@ -111,7 +112,7 @@ def rate_goals(lines):
 
 
 def idle_goals(lines):
-    """What an idle router costs, and the first packet after."""
+    """Yield the goals of an idle router: its CPU use, and the delay of the first packet."""
     for r in lines:
         if r["bench"] == "idle" and r["frames"]:
             got = r["process_percent"]
@@ -127,7 +128,7 @@ def idle_goals(lines):
 
 
 def tables(lines, out):
-    """Everything for people."""
+    """Print all tables."""
     print_rates(lines, out)
     print_sweeps(lines, out)
     rows = [GOAL_HEAD, *goals(lines)]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all forwarding benchmarks share: the port and the peers built, tables and frames made,
-huge pages lent, JSON lines out, and one way to start, to end and to fail.
-"""
+"""Common parts of all forwarding benchmarks: build the port and the peers, make tables and frames,
+reserve huge pages, print JSON lines, start and end programs, handle failures."""
 
 import json
 import os
@@ -20,7 +19,7 @@ from lib import netns
 from lib.dataplane import DataplaneError
 
 HERE = Path(__file__).resolve().parent
-# Table -> the names that its frames, routes and rules have as files (a family's digit follows).
+# Table -> the file names of its frames, routes and rules (a digit for the family follows).
 FILES = {
     "none": {4: ("one", "one-routes", "one-l3fwd"), 6: ("few", "few-routes", "few-l3fwd")},
     "few": {f: ("few", "few-routes", "few-l3fwd") for f in (4, 6)},
@@ -31,39 +30,39 @@ FILES = {
         for t in ("606k", "1m")
     },
 }
-# Tables that are made up whatever TABLE says: routes of IPv4, of IPv6.
+# Generated tables, independent of TABLE: number of IPv4 routes, of IPv6 routes.
 MADE_UP = {"606k": (606_000, 30_000), "1m": (1_000_000, 200_000)}
-# The routes that everybody can hold: (prefix as we and as l3fwd write it, port).
+# The routes that every program can hold: (prefix, prefix in l3fwd's form, port).
 ONE = {4: [("0.0.0.0/0", "0.0.0.0/0", 1)]}
 FEW = {
     4: [(f"{a}.0.0.0/2", f"{a}.0.0.0/2", 1 + i) for i, a in enumerate((0, 64, 128, 192))],
     6: [(f"{a:x}00::/5", f"{a:x}00:0:0:0:0:0:0:0/5", 1 + i)
         for i, a in enumerate((0x20, 0x28, 0x30, 0x38))],
 }  # fmt: skip
-ASKED = set()  # names of options
+ASKED = set()  # names of the options that were read
 
 
 def option(name, default):
-    """From the environment; a number where the default is one."""
+    """Return an option from the environment, with the type of the default."""
     ASKED.add(name)
     text = os.environ.get(name) or str(default)
     return type(default)(text)
 
 
 def options(name, default):
-    """A comma-separated list from the environment, of the default's kind."""
+    """Return a comma-separated list from the environment, with items of the default's type."""
     ASKED.add(name)
     kind = type(next(iter(default)))
     return [kind(x) for x in os.environ.get(name, "").split(",") if x] or list(default)
 
 
 def quick():
-    """Is a short run wanted?"""
+    """Return True for a short run."""
     return option("QUICK", "0") not in ("", "0")
 
 
 def in_order(cpu):
-    """The CPUs that programs of several cores take: `cpu` first, siblings of others last."""
+    """Return the CPUs for programs with several cores: `cpu` first, siblings of others last."""
     seen, cores, siblings = set(), [], []
     for one in [cpu, *sorted(os.sched_getaffinity(0) - {cpu})]:
         (siblings if one in seen else cores).append(one)
@@ -72,7 +71,7 @@ def in_order(cpu):
 
 
 class Bench:
-    """What all programs of a run share: files, the core, the plugin; and what it found."""
+    """The common data of a run: files, CPUs, the plugin, and the results."""
 
     def __init__(self, name, build):
         self.name, self.build = name, build
@@ -90,27 +89,27 @@ class Bench:
         self.frames, self.rules, self.routes = {}, {}, {}
 
     def say(self, text):
-        """A line for people, while it runs."""
+        """Print a message during the run."""
         print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def emit(self, row):
-        """One JSON line."""
+        """Print a JSON line, and keep it for the report."""
         print(json.dumps(row), flush=True)
         self.lines.append(row)
 
     def skip(self, what, why):
-        """Leave a peer out, and say so."""
+        """Record that a peer is left out."""
         self.say(f"skipped: {what}: {why}")
         self.emit({"bench": "skipped", "what": what, "why": str(why)})
 
     def prepare(self):
-        """Build the port, the peers, the tables."""
+        """Build the port, the peers and the tables."""
         folder = self.build / "bench-peers"
         folder.mkdir(parents=True, exist_ok=True)
         tree = sources.fetch(folder)
         plugin = folder / "librte_net_bench.so"
         sources.build_port(tree, HERE, plugin)
-        # EAL takes no plugin from below a folder that everybody may write to.
+        # EAL accepts no plugin from below a folder that all users can write to.
         self.plugin_dir = Path(tempfile.mkdtemp(prefix="fdp-bench-", dir="/run"))
         self.plugin = Path(shutil.copy(plugin, self.plugin_dir))
         (self.plugin_dir / "files").symlink_to(self.dir)
@@ -122,14 +121,14 @@ class Bench:
         self.tables()
 
     def near(self, path):
-        """A file of ours by a short path: there is little room in devargs, and in a socket's name,
-        and the project may lie deep."""
+        """Return a short path of a file. Devargs and names of sockets have little room, and the
+        project may lie below a long path."""
         return self.plugin_dir / "files" / path.relative_to(self.dir)
 
     def make_table(self, folder, *routes):
-        """Routes and frames of a table below `folder`; made once for the same table.
+        """Make routes and frames of a table below `folder`, unless they exist already.
 
-        routes: how many of IPv4, of IPv6, if they are made up; files that have them
+        routes: numbers of IPv4 and of IPv6 routes to generate; then files with routes
         """
         folder.mkdir(exist_ok=True)
         argv = [str(self.build / "tests/bench/bench_frames"), str(folder), str(N_OUT)]
@@ -145,7 +144,7 @@ class Bench:
             self.say(f"table {name}: {size} routes")
 
     def tables(self):
-        """The full table, and those that every program can hold."""
+        """Make the full table, and the tables that every program can hold."""
         files = option("TABLE", "").split()
         routes = option("ROUTES", 900_000), option("ROUTES6", 160_000)
         self.make_table(self.dir, *routes, *files)
@@ -157,7 +156,7 @@ class Bench:
                 (self.dir / f"{what}-l3fwd{family}").write_text(text)
 
     def use(self, table):
-        """Choose between the tables of FILES."""
+        """Choose one of the tables of FILES."""
         if table in MADE_UP:
             self.make_table(self.dir / table, *MADE_UP[table])
         for family, names in FILES[table].items():
@@ -165,12 +164,12 @@ class Bench:
             self.frames[family], self.routes[family], self.rules[family] = paths
 
     def clean(self):
-        """Remove what lies outside build/."""
+        """Remove the files outside of build/."""
         if self.plugin_dir:
             shutil.rmtree(self.plugin_dir, ignore_errors=True)
 
     def machine(self):
-        """What it runs on."""
+        """Return a description of the machine."""
         text = Path("/proc/cpuinfo").read_text()
         model = [x for x in text.splitlines() if "model name" in x]
         version = subprocess.run(
@@ -186,9 +185,9 @@ class Bench:
 
 
 def peers(bench, table, more="", n_cores=1):
-    """The programs of a table, in order, as far as they are wanted.
+    """Return the wanted programs of a table, in order.
 
-    more: lines of our configuration file, before those of CONFIG.
+    more: lines for our configuration file, before those of CONFIG
     """
     end = f"-{table}" if n_cores == 1 else f"-{table}-{n_cores}"
     config = more + option("CONFIG", "")
@@ -208,19 +207,19 @@ def peers(bench, table, more="", n_cores=1):
 
 
 def wanted(programs):
-    """Those that PEERS has parts of the names of."""
+    """Return the programs whose names contain a word of PEERS."""
     parts = options("PEERS", [""])
     return [p for p in programs if any(x in p.name for x in parts)]
 
 
 def kind(program, table):
-    """A program's name without what peers() put behind it."""
+    """Return a program's name without the suffix of peers()."""
     return program.name.partition(f"-{table}")[0]
 
 
 class Started:
-    """Context: programs started and loaded, all stopped (SIGSTOP); peers that do not start
-    are left out, ours must. Ends them all."""
+    """A context with started, loaded and stopped (SIGSTOP) programs. A peer that does not start is
+    left out. If ours does not start, that is an error. All programs end with the context."""
 
     def __init__(self, bench, programs):
         self.bench, self.programs = bench, programs
@@ -250,11 +249,11 @@ class Started:
 
 
 def run(name, measure, report, prepare=Bench.prepare):
-    """The whole of a benchmark: returns the exit code.
+    """Run a benchmark. Return the exit code.
 
-    measure(bench) emits lines; report(lines, file) prints them for people; prepare(bench)
-    makes what it needs: Bench.tables, where no program has ports. argv[1] is where the build
-    is. A frame of ours that left wrong, or was answered wrong, is the only failure.
+    measure(bench) prints the lines, report(lines, file) the tables. prepare(bench) makes the
+    files; Bench.tables is for programs without ports. argv[1] is the folder of the build. The
+    benchmark fails only if a frame of ours left wrong or a lookup of ours was wrong.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is built of Debian's dpdk source package when a benchmark needs it, under build/: the
-traffic port (drivers need headers that libdpdk-dev has not) and l3fwd with its limits raised.
-Nothing of it is kept in the project. The system's own apt configuration is read, not changed.
+"""Build parts of Debian's dpdk source package under build/ when a benchmark needs them: the
+traffic port, because drivers need headers that libdpdk-dev does not have, and l3fwd with higher
+limits. The project has no copy of them. The apt configuration of the system is read, not changed.
 """
 
 import re
@@ -11,18 +11,18 @@ from pathlib import Path
 
 PACKAGE = "dpdk"
 
-# l3fwd as shipped takes 1024 routes (LPM) or 65536 (FIB): (file, pattern, instead).
+# l3fwd holds 1024 routes (LPM) or 65536 (FIB) unless changed: (file, pattern, replacement).
 RAISED = [
     ("l3fwd_lpm.c", r"(IPV[46]_L3FWD_LPM_MAX_RULES\s+)1024", r"\1(1 << 20)"),
     ("l3fwd_lpm.c", r"(IPV4_L3FWD_LPM_NUMBER_TBL8S\s+)\(1 << 8\)", r"\1(1 << 16)"),
     ("l3fwd_fib.c", r"max_routes = \(1 << 16\);", "max_routes = 3 << 19;"),
 ]
-# IPv6 reserves a group for every octet beyond 24 bits of every route.
+# For IPv6 each route reserves a group for every octet beyond 24 bits.
 FOUR_BYTES = [
     ("l3fwd_fib.c", r"max_routes = \(1 << 16\) - 1;", "max_routes = 1 << 19;"),
     ("l3fwd_fib.c", r"trie\.num_tbl8 = \(1 << 15\)", "trie.num_tbl8 = 1 << 19"),
 ]
-# As small as entries can be; for IPv4 alone.
+# The smallest entries; for IPv4 alone.
 TWO_BYTES = [
     ("l3fwd_fib.c", r"RTE_FIB_DIR24_8_4B", "RTE_FIB_DIR24_8_2B"),
     ("l3fwd_fib.c", r"dir24_8\.num_tbl8 = \(1 << 15\)", "dir24_8.num_tbl8 = (1 << 15) - 1"),
@@ -30,11 +30,11 @@ TWO_BYTES = [
 
 
 class SourceError(Exception):
-    """Why something cannot be built, one sentence."""
+    """A part cannot be built. The text is one sentence with the reason."""
 
 
 def run(argv, **words):
-    """A command; what it said goes into the error."""
+    """Run a command and return its output. The error has its last line."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False, **words)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no word"]
@@ -43,12 +43,12 @@ def run(argv, **words):
 
 
 def package_version():
-    """Version of the installed package: source and library must be the same."""
+    """Return the version of the installed package. Source and library must have the same version."""
     return run(["dpkg-query", "-W", "-f", "${Version}", "libdpdk-dev"])
 
 
 def fetch(folder):
-    """Unpack the source of the installed version below `folder`; returns where."""
+    """Unpack the source of the installed version below `folder`. Return its folder."""
     version = package_version()
     upstream = re.sub(r"^\d+:", "", version).rsplit("-", 1)[0]
     tree = folder / f"{PACKAGE}-{upstream}"
@@ -84,7 +84,7 @@ def fetch(folder):
 
 
 def flags(kind):
-    """What pkg-config says of DPDK."""
+    """Return the flags of pkg-config for DPDK."""
     return run(["pkg-config", f"--{kind}", "libdpdk"]).split()
 
 
@@ -97,13 +97,13 @@ def build_port(tree, folder, out):
     argv += ["-DALLOW_INTERNAL_API", "-DALLOW_EXPERIMENTAL_API", *flags("cflags")]
     argv += ["-march=native", f"-I{tree}/lib/ethdev", f"-I{tree}/drivers/bus/vdev"]
     argv += [f"-I{tree}/lib/eal/include", "-o", str(out), *map(str, parts)]
-    # Not every program has the bus of virtual devices in it.
+    # Some programs are not linked with the bus of virtual devices.
     run(argv + ["-Wl,--no-as-needed", "-lrte_bus_vdev", "-lrte_ethdev", "-lrte_eal"])
     return out
 
 
 def build_l3fwd(tree, folder, name, two_bytes):
-    """Compile l3fwd for this CPU, limits raised; FIB entries of 2 or 4 bytes."""
+    """Compile l3fwd for this CPU with higher limits and FIB entries of 2 or 4 bytes."""
     out = folder / name
     if out.exists():
         return out
@@ -123,13 +123,13 @@ def build_l3fwd(tree, folder, name, two_bytes):
 
 
 def compiled(work, path):
-    """Is a file compiled by itself? Some are included by others."""
+    """Return True if the file is compiled by itself. Other files are included."""
     included = "".join(p.read_text() for p in work.glob("*.c"))
     return f'#include "{path.name}"' not in included
 
 
 def newer(out, *inputs):
-    """Is `out` there, and not older than what it is made of?"""
+    """Return True if `out` exists and is not older than its inputs."""
     return out.exists() and all(
         out.stat().st_mtime >= path.stat().st_mtime for path in inputs
     )

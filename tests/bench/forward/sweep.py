@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates over one thing that varies: octets of a frame, frames a burst, how many /24s the
-destinations are in, how many cores forward. All programs of a point take turns."""
+"""Measure rates while one value varies: octets of a frame, frames in a burst, number of /24s of
+the destinations, number of forwarding cores. All programs of a point take turns."""
 
 import math
 import os
@@ -12,18 +12,18 @@ LENS = (64, 128, 256, 512, 1024, 1518)
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SETS = (8, 10, 12, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24)
 FRAME4_BYTES = 8  # frame.h
-SCALED = ("ours", "testpmd-io", "l3fwd-fib-2B")  # the fastest of each kind
+SCALED = ("ours", "testpmd-io", "l3fwd-fib-2B")  # the fastest program of each kind
 
 
 def points(bench, table, what, values, shape, more=""):
-    """One row for each value and program; shape(value): the words of Page.shape(); more: as
-    in rig.peers()."""
+    """Measure a row for each value and program. shape(value): the arguments of Page.shape(); more:
+    as in rig.peers()."""
     bench.use(table)
     with rig.Started(bench, rig.peers(bench, table, more)) as running:
         for value in values:
             for program in running:
                 program.page.shape(**shape(value))
-            # A point is as good as its rounds; a curve needs fewer of them than a goal does.
+            # A curve has many points, so each needs fewer rounds than a goal.
             seen = in_turns(running, 4, max(3, bench.reps // 2), bench.seconds / 2)
             for program, samples in seen.items():
                 row = {"bench": "sweep", "what": what, "value": value, "table": table}
@@ -32,13 +32,13 @@ def points(bench, table, what, values, shape, more=""):
 
 
 def lengths(bench):
-    """Octets of a frame with FCS, on no table to speak of, four routes and the full one."""
+    """Vary the octets of a frame with FCS, with a default route, four routes and the full table."""
     for table in rig.options("TABLES", ("none", "few", "full")):
         points(bench, table, "len", rig.options("LENS", LENS), lambda n: {"length": n})
 
 
 def bursts(bench):
-    """At most so many frames a receive: what a program asks for itself stays a limit."""
+    """Vary the most frames in a receive call. The limit of the program itself stays in force."""
     values = rig.options("BURSTS", BURSTS)
     points(
         bench, "full", "burst", values, lambda n: {"burst": n}, f"rx-burst: {max(values)}\n"
@@ -46,7 +46,8 @@ def bursts(bench):
 
 
 def sets(bench):
-    """Destinations, each in a /24 of its own, 2^n of them; the last: as many as have a route."""
+    """Vary the number of destinations, 2^n of them, each in a /24 of its own. The last point has
+    every /24 with a route."""
     bench.use("set")
     asked = rig.options("SETS", SETS)
     most = math.log2(os.path.getsize(bench.frames[4]) / FRAME4_BYTES)
@@ -57,12 +58,13 @@ def sets(bench):
 
 
 def doubled(n):
-    """1, 2, 4 and so on, and `n`."""
+    """Return 1, 2, 4 and so on, and `n`."""
     return [*(1 << i for i in range(n.bit_length()) if 1 << i < n), n]
 
 
 def cores(bench):
-    """On so many cores, each with a queue of its own; how much more than on the fewest."""
+    """Vary the number of cores, each with a queue of its own. Compare the rate with that of the
+    fewest."""
     counts = [
         n for n in rig.options("CORES", doubled(len(bench.cpus))) if n <= len(bench.cpus)
     ]

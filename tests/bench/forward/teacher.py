@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""zebra's part: teaches a dataplane the routes of files, replays them, and changes some
-thousand a second without changing where a frame must leave.
+"""Act as zebra: send the routes of files to a dataplane, replay them, and change some thousand a
+second without a change of the port by which a frame must leave.
 
-Each port has two neighbors of one MAC address, each with a next hop. A change either moves
-a route of the table from one to the other, or adds or takes away a host route to a
-destination that comes, by the port that it leaves by anyway: whenever the change comes, the
-frame's answer stays, and any other one is wrong.
+Each port has two neighbors with one MAC address, each with a next hop. A change moves a route of
+the table from one of them to the other. Or it adds or removes a host route for a destination of
+the frames, by the port that the destination uses already. So the answer to a frame is the same
+before and after each change, and any other answer is wrong.
 """
 
 import os
@@ -25,23 +25,23 @@ from lib.fpm_speaker import (
 )
 from lib.wait import eventually
 
-N_CHANGES = 20_000  # different ones of each kind
+N_CHANGES = 20_000  # of each kind
 TICK_S = 0.01
 
 
 def nhid(family, port, second=False):
-    """The id of a next hop: from 11, 21; second ones from 31, 41."""
+    """Return the id of a next hop: from 11 and 21; second next hops from 31 and 41."""
     return {4: 10, 6: 20}[family] + port + (20 if second else 0)
 
 
 def gateway(family, port, second=False):
-    """The neighbor's address."""
+    """Return the neighbor's address."""
     last = 3 if second else 2
     return f"192.0.2.{16 * port + last}" if family == 4 else f"2001:db8:{port + 1}::{last}"
 
 
 def links(ports):
-    """Lines of `ip -batch`: ports up, with addresses and both neighbors."""
+    """Return lines for `ip -batch` that set ports up, with addresses and both neighbors."""
     lines = []
     for n in ports:
         dev, mac = f"port{n}", f"02:00:00:00:{n:02x}:02"
@@ -59,7 +59,8 @@ def links(ports):
 
 
 def fpm_stream(path, family, hops):
-    """Frames that teach the routes of a file ("PREFIX PORT" a line): (number, octets)."""
+    """Return (number, octets) of FPM frames with the routes of a file ("PREFIX PORT" in each
+    line)."""
     any_prefix, kind = (
         ("0.0.0.0/0", socket.AF_INET) if family == 4 else ("::/0", socket.AF_INET6)
     )
@@ -84,7 +85,7 @@ def fpm_stream(path, family, hops):
 
 
 class Teacher:
-    """The session of one dataplane, whose ports lie in namespace `space`."""
+    """The FPM session of one dataplane, whose ports are in namespace `space`."""
 
     def __init__(self, daemon, space, n_out, routes, frames4):
         self.daemon, self.space, self.n_out = daemon, space, n_out
@@ -92,7 +93,7 @@ class Teacher:
         self.speaker, self.table, self.oif, self.want = None, None, [], {}
 
     def load(self, timeout):
-        """Addresses and neighbors, then all routes; returns when they are in the FIB."""
+        """Add addresses and neighbors, send all routes, and wait until they are in the FIB."""
         netns.ip_batch(links(range(self.n_out + 1)), self.space)
         with netns.entered(self.space):
             self.oif = [socket.if_nametoindex(f"port{n}") for n in range(self.n_out + 1)]
@@ -107,13 +108,13 @@ class Teacher:
         self.settled(timeout)
 
     def connect(self):
-        """A new session."""
+        """Open a new session."""
         self.close()
         self.speaker = FpmSpeaker("127.0.0.1", 2620, netns=self.space).connect()
         self.speaker.socket.settimeout(60)
 
     def say_all(self):
-        """Next hops, then routes: what a replay says."""
+        """Send next hops and then routes, as a replay does."""
         for family in (4, 6):
             for n in range(1, self.n_out + 1):
                 for second in (False, True):
@@ -125,18 +126,18 @@ class Teacher:
         self.speaker.send_raw(self.table)
 
     def settled(self, timeout=60):
-        """Wait until everything said is in the FIB."""
+        """Wait until all messages are in the FIB."""
         eventually(self.in_step, timeout, 0.05, "all routes are in the FIB")
 
     def in_step(self):
-        """Is what was taught, no more and no less, in the FIB?"""
+        """Return True if the FIB has exactly the routes that were sent."""
         now = self.daemon.fpm()
         return now["queue_bytes"] == 0 and all(
             now.get(f"zebra{family}") == n for family, n in self.want.items()
         )
 
     def replays(self, end):
-        """Sessions that say the whole table, one after the other. Returns how many."""
+        """Replay the whole table in new sessions until `end`. Return their number."""
         n = 0
         while time.monotonic() < end:
             self.connect()
@@ -146,9 +147,9 @@ class Teacher:
         return n
 
     def changes(self, rate, end):
-        """So many changes a second, and at the end all of them undone.
+        """Send `rate` changes a second until `end`, and then undo all of them.
 
-        Returns (changes until `end`, seconds they took).
+        Return (number of changes until `end`, seconds).
         """
         parts, at, begin = self.change_frames(), 0, time.monotonic()
         while (now := time.monotonic()) < end:
@@ -166,7 +167,7 @@ class Teacher:
         return at, took
 
     def change_frames(self):
-        """Octets of changes, in order, which taken together change nothing."""
+        """Return the FPM frames of the changes, in order. All of them together change nothing."""
         dice = random.Random(4)
         there, back = [], []
         with open(self.routes[4], encoding="ascii") as file:
@@ -189,7 +190,7 @@ class Teacher:
         return there + back
 
     def destinations(self, dice):
-        """Of frames that come: [(address, port)]."""
+        """Return destinations of the frames: [(address, port)]."""
         n = os.path.getsize(self.frames4) // 8
         found = []
         with open(self.frames4, "rb") as file:
@@ -200,7 +201,7 @@ class Teacher:
         return found
 
     def close(self):
-        """Hang up; what was taught stays in force."""
+        """Close the session. The routes stay in force."""
         if self.speaker:
             self.speaker.close()
             self.speaker = None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A full table by BGP through real bgpd and zebra: how far behind zebra's last octet the
-FIB is, and what the same load takes when a mere sink listens: that time is FRR's own."""
+"""Load a full table by BGP through real bgpd and zebra. Measure the time from zebra's last octet
+until the FIB is complete, and FRR's own time: the same load with a listener that discards it."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from lib.dut import Control
 from lib.wait import eventually
 
 FPM_PORT = 2620
-QUIET_S = 2.0  # zebra has said all
+QUIET_S = 2.0  # without an octet: zebra has sent everything
 LOAD_S = 240
 
 
 class Sink:
-    """Listens as the dataplane does and throws away what zebra says."""
+    """A listener like the dataplane that discards zebra's octets."""
 
     def __init__(self, namespace):
         self.listener = netns.open_socket(namespace, socket.AF_INET, socket.SOCK_STREAM)
@@ -61,23 +61,23 @@ class Sink:
         self._hang_up = False
 
     def again(self):
-        """End the session, so that zebra comes back and says everything again."""
+        """End the session, so that zebra connects again and sends everything again."""
         before, self._hang_up = self.sessions, True
         eventually(lambda: self.sessions > before, 20, what="zebra connects again")
 
     def quiet(self):
-        """Has it been silent for QUIET_S, after something?"""
+        """Return True if zebra has sent octets, and none for QUIET_S."""
         return self.first is not None and time.monotonic() - self.last > QUIET_S
 
     def close(self):
-        """No more."""
+        """Stop listening."""
         self._ends = True
         self._thread.join()
         self.listener.close()
 
 
 class Load:
-    """A lab whose isp announces n4 + n6 routes when told to, zebra's FPM being connected."""
+    """A lab whose isp announces n4 + n6 routes on request, while zebra is connected over FPM."""
 
     def __init__(self, n4, n6, sink):
         self.n4, self.n6 = n4, n6
@@ -96,7 +96,7 @@ class Load:
             lab.r1.start()
             self.control = Control(lab.socket)
             eventually(self._connected, 20, 0.1, "zebra connects")
-            time.sleep(QUIET_S)  # what it says of the lab's own links
+            time.sleep(QUIET_S)  # zebra sends the routes of the lab's own links
         except BaseException:
             self.__exit__()
             raise
@@ -111,7 +111,7 @@ class Load:
         self.lab.unlock()
 
     def _dataplane(self):
-        """The daemon makes the TAPs in either case; with a sink it listens elsewhere."""
+        """Start the daemon, which makes the TAPs. With a sink it listens on another port."""
         lab, port = self.lab, FPM_PORT + 1 if self.with_sink else FPM_PORT
         lab.write_dataplane_config()
         with open(lab.dp.config, encoding="utf-8") as file:
@@ -126,20 +126,21 @@ class Load:
         return self.fpm()["messages"]
 
     def fpm(self):
-        """All rows of `show fpm`."""
+        """Return all rows of `show fpm` as one."""
         merged = {}
         for row in self.control.ask("fpm"):
             merged.update(row)
         return merged
 
     def established(self):
-        """When the BGP session that counts came up (monotonic)."""
+        """Return the time when the last BGP session was established (monotonic)."""
         with open(self.lab.path("isp.log"), encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.startswith("{")]
         return [row["t"] for row in rows if row["event"] == "established"][-1]
 
     def zebra_last_s(self):
-        """When zebra last gave its kernel an octet for FPM (monotonic; to some ms)."""
+        """Return the time when zebra last gave its kernel an octet for FPM (monotonic, to some
+        ms)."""
         begin = time.monotonic()
         text = netns.run(
             self.lab.ns["r1"],
@@ -149,12 +150,12 @@ class Load:
         return (begin + time.monotonic()) / 2 - min(ages) / 1000
 
     def whole(self, base):
-        """Are all announced routes in force?"""
+        """Return True if all announced routes are in force."""
         row = self.fpm()
         return (row["zebra4"] - base[0], row["zebra6"] - base[1]) == (self.n4, self.n6)
 
     def cpu_s(self):
-        """Seconds of CPU by program, FRR's and the dataplane's."""
+        """Return the CPU seconds by program: FRR's and the dataplane's."""
         found = {}
         for pid in procs.marked(self.lab.dir):
             name = procs.comm(pid)
@@ -166,7 +167,7 @@ class Load:
         return found
 
     def run(self):
-        """Announce. Returns what was seen."""
+        """Announce the routes. Return the measured values."""
         base = None
         if not self.sink:
             row = self.fpm()
@@ -179,7 +180,8 @@ class Load:
         return seen if self.sink else {**seen, **self.audit()}
 
     def audit(self):
-        """How long it takes to compare zebra, RIB and FIB, and what packets notice of it."""
+        """Measure how long the comparison of zebra, RIB and FIB takes, and how many packets are
+        lost meanwhile."""
         lab = self.lab
         host = lab.isp("sample", count=1, seed=1)["ipv4"][0]["host"]
         echo = ["ping", "-n", "-q", "-i", "0.002", host]
@@ -209,7 +211,7 @@ class Load:
         return {"last_octet_s": last, "replay_routes_s": rate}
 
     def _watch_fib(self, base):
-        # Rarely while it loads, for each look costs rib some; closely at the end.
+        # Look rarely during the load, because each look costs rib time, and often at the end.
         want = self.n4 + self.n6 - 2000
 
         def nearly():
@@ -229,7 +231,7 @@ class Load:
 
 
 def bgp(n4, n6, reps):
-    """JSON objects of the load: first the sink's, then ours."""
+    """Yield the JSON objects of the load, first with the sink, then with the dataplane."""
     for bench, sink in (("bgp-sink", True), ("bgp", False)):
         runs = []
         for _ in range(reps):

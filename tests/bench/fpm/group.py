@@ -19,7 +19,7 @@ RTMGRP_LINK = 1
 
 
 class Behind:
-    """`n` prefixes behind a group of two ways, by wan and by alt."""
+    """`n` prefixes that use a group of two next hops, by wan and by alt."""
 
     NHID = 20
 
@@ -124,9 +124,9 @@ class Switch(threading.Thread):
 
 
 def link_lost(rig, behind, stream=None):
-    """The far end of a member goes down, amid `stream` when there is one; its flow comes out
-    by the other. Returns seconds from the call that sets the link down (what the kernel
-    needs until it says so is in it), and from the kernel's word on.
+    """Set the far end of a member's link down, during `stream` if there is one, and wait until its
+    flow leaves by the other member. Return the seconds from the call that sets the link down,
+    which includes the time until the kernel reports it, and the seconds from the kernel's report.
     """
     sport = behind.flow_by(behind.wan)
     frame, news, switch = rig.probe(MARKER_HOST, sport), LinkNews(rig.dp), None

@@ -74,7 +74,7 @@ def ingest(rig, table, reps):
         rig.connect()
         marker = Marker(rig)
         marker.settle()
-        time.sleep(0.5)  # the rest of the start is no part of the measurement
+        time.sleep(0.5)  # the rest of the start is not measured
         before = rig.rss()
         runs.append(pour(rig, table, marker))
         time.sleep(1)  # the last grace periods

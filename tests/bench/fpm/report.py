@@ -95,16 +95,16 @@ def tables(lines, out=sys.stderr):
     rows = list(cpu(lines))
     if rows:
         head = ("", "ns of CPU a route, by thread", "prefixes written")
-        print("\nwho spent the time", file=out)
+        print("\nCPU time", file=out)
         print_columns([head, *rows], out)
     rows = list(bgp(lines))
     if rows:
-        head = ("who listens to zebra", "BGP up to zebra's last octet", "all in the FIB")
+        head = ("listener", "BGP up to zebra's last octet", "all in the FIB")
         print("\na full table by bgpd and zebra", file=out)
         print_columns([(*head, "CPU seconds", "zebra's replay"), *rows], out)
     rows = list(audits(lines))
     if rows:
-        print("\nfpmctl audit with all of that", file=out)
+        print("\nfpmctl audit of the full table", file=out)
         print_columns([("routes", "took", "exit code", "echoes lost"), *rows], out)
     for line in lines:
         if line["bench"] == "machine":

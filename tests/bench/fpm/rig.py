@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The daemon between four wires, its threads on the CPUs that a measurement wants, and raw
-ports that tell to the microsecond when a packet came.
+"""Run the daemon between four wires, with its threads on chosen CPUs, and raw ports that record to
+the microsecond when a packet came.
 
-The last CPU forwards and is also the benchmark's own (sender of FPM, prober); all other
-threads of the daemon share the first one. Times are CLOCK_REALTIME in seconds: the kernel
-stamps packets with it.
+The last CPU runs the forwarder and the benchmark itself (sender of FPM, prober). All other threads
+of the daemon share the first CPU. Times are CLOCK_REALTIME in seconds, because the kernel stamps
+packets with it.
 """
 
 import ctypes
@@ -24,24 +24,24 @@ from lib.wait import eventually
 ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING = 3, 263, 23
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 PR_SET_TIMERSLACK = 29
-FORWARDER = "fwd-"  # name of a forwarder's thread: the EAL pins it, nobody else may
+FORWARDER = "fwd-"  # name of a forwarder's thread, which only the EAL may pin
 MARK, SPORT = b"bench-fpm", 4000
-N_HOPS = 64  # next hops of a table, a family; as many groups of two over them
-IDLE_S = 20e-6  # what the prober waits between two looks
+N_HOPS = 64  # next hops of a table for each family; as many groups of two of them
+IDLE_S = 20e-6  # wait of the prober between two looks
 
 
 def now():
-    """The clock of all that is measured here."""
+    """Return the time of the clock that all measurements use."""
     return time.clock_gettime(time.CLOCK_REALTIME)
 
 
 def mark_of(sport):
-    """What only probes of that port carry."""
+    """Return the octets that only probes of that port have."""
     return MARK + struct.pack("!H", sport)
 
 
 def udp4(smac, dmac, src, dst, sport):
-    """A UDP packet over IPv4 as a frame, to be known again by mark_of(sport)."""
+    """Return a frame with a UDP packet over IPv4 that has mark_of(sport)."""
     load = mark_of(sport) + bytes(9)
     head = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(load), 0, 0, 64, 17, 0)
     head += ipaddress.IPv4Address(src).packed + ipaddress.IPv4Address(dst).packed
@@ -54,7 +54,7 @@ def udp4(smac, dmac, src, dst, sport):
 
 
 class Port:
-    """The far end of a link: frames out, and when marked ones came in."""
+    """The far end of a link. It sends frames, and returns the times when marked frames came in."""
 
     name = tap = mac = port_mac = ip4 = peer4 = ip6 = peer6 = host4 = None
 
@@ -69,21 +69,21 @@ class Port:
         self.sock.setblocking(False)
 
     def send(self, frame):
-        """Send if there is room; a probe more or less does not matter."""
+        """Send if there is room. The loss of a probe does not matter."""
         try:
             self.sock.send(frame)
         except OSError:
             pass
 
     def came(self, since=0.0, sport=SPORT):
-        """When the first probe after `since` came, or None; takes frames up to it."""
+        """Return the time of the first probe after `since`, or None. Reads the frames up to it."""
         mark = mark_of(sport)
         while True:
             try:
                 data, control, _, _ = self.sock.recvmsg(2048, 64)
             except BlockingIOError:
                 return None
-            except OSError:  # the link went down: said once, before what came until then
+            except OSError:  # the link went down; the socket reports it once, before the earlier frames
                 continue
             if mark not in data:
                 continue
@@ -92,29 +92,30 @@ class Port:
                 return seconds + ns / 1e9
 
     def drain(self):
-        """Forget what came so far."""
+        """Discard the frames that have come so far."""
         while self.came() is not None:
             pass
 
 
 def gateways4(wire):
-    """Hosts on a wire, the peer not among them."""
+    """Return addresses on a wire, without the peer's."""
     return [str(ipaddress.IPv4Address(wire.peer4) + n) for n in range(1, N_HOPS // 3 + 2)]
 
 
 def gateways6(wire):
-    """The same for IPv6."""
+    """Return the same for IPv6."""
     return [str(ipaddress.IPv6Address(wire.peer6) + n) for n in range(1, N_HOPS // 3 + 2)]
 
 
 class NoCollector:
-    """The Dut's wires need no thread that reads them."""
+    """A replacement for the thread that reads the wires of a Dut. The ports here are read
+    directly."""
 
     def add(self, wire):
-        """Nothing to do."""
+        """Ignore the wire."""
 
     def close(self):
-        """Nothing to do."""
+        """Ignore the call."""
 
 
 class Rig(Dut):
@@ -128,7 +129,7 @@ class Rig(Dut):
 
     def __enter__(self):
         os.sched_setaffinity(0, {self.own_cpu})
-        # time.sleep() would take 50 us longer than it is told to.
+        # Without this, time.sleep() takes 50 us longer.
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
         try:
             self.build()
@@ -142,11 +143,11 @@ class Rig(Dut):
         self.destroy()
 
     def fresh(self):
-        """A daemon that knows the kernel's neighbors and not one route."""
+        """Start a daemon that has the kernel's neighbors and no route."""
         self.close()
         if self.alive():
             self.stop()
-        # A daemon born on our CPU would keep its threads there.
+        # A daemon that is started on our CPU would keep its threads there.
         os.sched_setaffinity(0, {self.control_cpu, self.own_cpu})
         self.start()
         os.sched_setaffinity(0, {self.own_cpu})
@@ -171,7 +172,7 @@ class Rig(Dut):
             )
 
     def connect(self):
-        """A new session of the same zebra."""
+        """Open a new session of the same zebra."""
         before = self.fpm()["accepts"]
         self.close()
         self.speaker = FpmSpeaker(netns=self.ctl).connect()
@@ -179,13 +180,13 @@ class Rig(Dut):
         eventually(lambda: self.fpm()["accepts"] > before, 5, 0.001, "session up")
 
     def close(self):
-        """Hang up as zebra does."""
+        """Close the session as zebra does."""
         if self.speaker is not None:
             self.speaker.close()
             self.speaker = None
 
     def threads(self):
-        """{tid: name} of the daemon."""
+        """Return {tid: name} of the daemon's threads."""
         found = {}
         for tid in os.listdir(f"/proc/{self.daemon.process.pid}/task"):
             with open(f"/proc/{tid}/comm", encoding="ascii") as file:
@@ -193,7 +194,7 @@ class Rig(Dut):
         return found
 
     def cpu_s(self):
-        """{thread name: seconds on a CPU so far}; threads of one name are added up."""
+        """Return {thread name: CPU seconds}. Threads with the same name are added up."""
         found = {}
         for tid, name in self.threads().items():
             with open(f"/proc/{tid}/schedstat", encoding="ascii") as file:
@@ -201,16 +202,17 @@ class Rig(Dut):
         return found
 
     def memory(self):
-        """`show memory`."""
+        """Return `show memory`."""
         return json.loads(self.fpmctl("--json", "show", "memory").stdout)[0]
 
     def probe(self, dst, sport=SPORT):
-        """A frame that enters by `lan`."""
+        """Return a frame that enters by `lan`."""
         lan = self.wires["lan"]
         return udp4(lan.mac, lan.port_mac, lan.peer4, dst, sport)
 
     def warm(self, frame, outs):
-        """Probes for some ms: the forwarder is awake as under load; `outs` have none left."""
+        """Send probes for some ms, so that the forwarder is awake as under load. Then empty
+        `outs`."""
         end = now() + 0.005
         while now() < end:
             self.wires["lan"].send(frame)
@@ -219,9 +221,9 @@ class Rig(Dut):
             out.drain()
 
     def wait_for(self, frame, out, since, sport=SPORT, timeout=30.0, work=None):
-        """Probe until `out` lets a probe out. Returns when that came.
+        """Send probes until `out` receives one. Return the time when it came.
 
-        work() is called between two looks; it returns how long until the next may begin.
+        work() is called between two looks. It returns the time until the next look.
         """
         end, lan = now() + timeout, self.wires["lan"]
         while True:
@@ -237,7 +239,7 @@ class Rig(Dut):
 
 
 class Pour:
-    """Sends a long stream as fast as the socket takes it, a piece each step."""
+    """Send a long stream as fast as the socket takes it, a piece in each step."""
 
     PIECE = 256 << 10
 
@@ -247,7 +249,7 @@ class Pour:
         sock.setblocking(False)
 
     def step(self):
-        """Send what there is room for; returns how long to wait before the next step."""
+        """Send as much as there is room for. Return the time to wait before the next step."""
         if self.done_at:
             return IDLE_S * 10
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""zebra's messages as octets that are made beforehand: a full table, and one prefix that moves."""
+"""Make zebra's messages as octets beforehand: a full table, and one prefix that moves."""
 
 from bench.fpm.rig import N_HOPS, gateways4, gateways6
 from lab import routes
