@@ -18,6 +18,7 @@ EXEMPT = (
     "fpm-dataplane/base/rows.md",
     "fpm-dataplane/manual/configuration.md",
     "tests/bench/README.md",
+    "tests/system/README.md",
 )
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)|^\[[^\]]+\]: (?!https?:)(\S+)")
 OUTSIDE = re.compile(r"\.\./shared\b|/work/|/root/wt\b")
