@@ -421,9 +421,9 @@ ROWS = [
     "| QSBR | 0.97 (0.95 to 1.01) | 3.1 us (99 %: 46.0 us) |",
     "| 50 % | 27.6 | 0.9 | 54 | 366 | 807 | 0.9 | 54 | 366 | 807 |",
     "| IPv4, random | 1000 | 2.5 | | | | | |", "| link loss of a member | 300 us (250 to 800) |",
-    "| cycles with one tag in, against none | 1.05x | 1.0x | 1.020x (1.010 to 1.030) "
+    "| cycles with one tag in, relative to no tag | 1.05x | 1.0x | 1.020x (1.010 to 1.030) "
     "| Some CPU, instruction set not recorded | abc1234, 2026-01-02 | met |",
-    "| cycles of 1 port, a VRF each / of table main | 1.0x | | 1.100x (1.090 to 1.120) "
+    "| cycles with a VRF each, relative to table main: 1 port | 1.0x | | 1.100x (1.090 to 1.120) "
     "| Some CPU, instruction set not recorded | abc1234, 2026-01-02 | not met |",
     "2026-01-02, build abc1234, `make bench-forward REPS=3`.\n"
     "Some CPU, AVX2, 4 CPUs, Linux 6.1.0, DPDK 22.11.11, load average 3.",
