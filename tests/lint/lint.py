@@ -102,6 +102,7 @@ PLAIN = (
     "fpm-dataplane/fwd",
     "fpm-dataplane/main.c",
     "fpm-dataplane/manage",
+    "fpm-dataplane/manual",
     "fpm-dataplane/manual/alerts.py",
     "fpm-dataplane/manual/behavior.md",
     "fpm-dataplane/manual/commands.md",

@@ -422,7 +422,7 @@ an_address_has_a_port(void **state)
 		snprintf(want, sizeof(want),
 			 "2: metrics: '%s' is not an address and port; expected "
 			 "ADDRESS:PORT, "
-			 "127.0.0.1:2620 or \"[::1]:2620\", or off\n",
+			 "such as 127.0.0.1:2620 or \"[::1]:2620\", or off\n",
 			 bad[i]);
 		says(text, want);
 	}
@@ -494,7 +494,8 @@ limits_hold(void **state)
 	memset(text, '#', sizeof(text));
 	assert_int_equal(load_octets(text, sizeof(text)), 1);
 	says("fpm: &a\n  listen: *a\n",
-	     "3: fpm.listen: is a mapping; expected ADDRESS:PORT, 127.0.0.1:2620 or "
+	     "3: fpm.listen: is a mapping; expected ADDRESS:PORT, such as "
+	     "127.0.0.1:2620 or "
 	     "\"[::1]:2620\"\n");
 }
 

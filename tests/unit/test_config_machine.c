@@ -260,7 +260,7 @@ two_listeners_need_two_ports(void **state)
 	/* A value that is wrong anyway is not compared with the other. */
 	says("fpm: {listen: x}\nmetrics: 127.0.0.1:2620\n",
 	     "2: fpm.listen: 'x' is not an address and port; expected ADDRESS:PORT, "
-	     "127.0.0.1:2620 or \"[::1]:2620\"\n");
+	     "such as 127.0.0.1:2620 or \"[::1]:2620\"\n");
 }
 
 static void
