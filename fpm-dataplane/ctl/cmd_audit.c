@@ -760,11 +760,11 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      --repair          write the FIB again, and ask zebra for a replay\n"
-	      "      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'; "
+	fputs("      --repair         write the FIB again, and ask zebra for a replay\n"
+	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
 	      "default:\n"
-	      "                        for the zebra in the network namespace of the "
-	      "TAPs\n",
+	      "                       for the zebra in the network namespace of the TAPs\n"
+	      "      If zebra is silent for 10 s, it counts as away: exit code 1.\n",
 	      out);
 }
 

@@ -22,15 +22,16 @@ config_help(FILE *out)
 {
 	fputs("      keys           list all keys of the file: default, values, and "
 	      "whether a\n"
-	      "                     reload applies them; needs no daemon\n"
-	      "      check FILE     list all errors of a file, with line and column; needs "
+	      "                     reload applies a change. Needs no daemon\n"
+	      "      check FILE     list all errors of a file, with line and column. Needs "
 	      "no\n"
 	      "                     daemon\n"
 	      "      show           print the running configuration as YAML\n"
-	      "      reload [FILE]  read the daemon's file again, or FILE; show the\n"
-	      "                     differences and apply them. If one of them cannot be\n"
-	      "                     applied, none is\n"
-	      "      --dry-run      show the differences only\n",
+	      "      reload [FILE]  read the daemon's file again, or FILE. Show the "
+	      "differences\n"
+	      "                     and apply all of them. If one is impossible, apply "
+	      "none\n"
+	      "      --dry-run      reload: only show the differences\n",
 	      out);
 }
 

@@ -27,17 +27,17 @@ struct listing {
 static void
 device_help(FILE *out)
 {
-	fputs("      list    list PCI network devices, with driver and use\n"
-	      "      bind    give DEVICE to vfio-pci, for DPDK. The systemd unit does so "
+	fputs("      list     list PCI network devices, with driver and use\n"
+	      "      bind     give DEVICE to vfio-pci, for DPDK. The systemd unit does so "
 	      "at\n"
-	      "              each start with the devices of the configuration\n"
-	      "      unbind  give DEVICE to the kernel's driver\n"
+	      "               each start with the devices of the configuration\n"
+	      "      unbind   give DEVICE to the kernel's driver\n"
+	      "      --force  bind: take the device although the machine uses it\n"
 	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
 	      "interface.\n"
-	      "      bind and unbind refuse a port of the dataplane, and a device with an "
-	      "SSH\n"
-	      "      session, the default route or an address\n"
-	      "      --force  bind: take the device although the machine uses it\n",
+	      "      A port of the running dataplane is refused. bind also refuses a "
+	      "device\n"
+	      "      with an SSH session, the default route or an address.\n",
 	      out);
 }
 

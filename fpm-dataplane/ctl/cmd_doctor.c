@@ -31,8 +31,7 @@ static const struct {
 	 check_ext_tag},
 	{"read-request", "PCIe Max Read Request Size", check_read_request},
 	{"numa", "each port is served by CPUs of its own node", check_numa},
-	{"isolation", "the scheduler runs no other task on forwarding CPUs",
-	 check_isolation},
+	{"isolation", "the scheduler puts nothing on forwarding CPUs", check_isolation},
 	{"governor", "forwarding CPUs run at full clock rate", check_governor},
 	{"smt", "no other work shares a core with a forwarder", check_smt},
 	{"clock", "the TSC and the kernel's clock are steady", check_clock},
@@ -195,10 +194,14 @@ findings_conclude(const struct exam *e, bool json)
 static void
 doctor_help(FILE *out)
 {
-	fputs("      --vtysh COMMAND   command to ask zebra, such as 'vtysh -N r1'\n"
-	      "      Without the daemon the check `daemon` fails, and checks that need no\n"
-	      "      daemon still run. A named check that needs the daemon fails without "
-	      "it.\n"
+	fputs("      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'\n"
+	      "      Run it as root. A CHECK selects checks; without one all checks run. "
+	      "If the\n"
+	      "      daemon does not answer, the check `daemon` fails, and checks that "
+	      "need no\n"
+	      "      daemon still run. A selected check that needs the daemon fails "
+	      "without it.\n"
+	      "      If zebra is silent for 10 s, it counts as away.\n"
 	      "      The checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)

@@ -74,26 +74,33 @@ help_run(const struct options *opt, int n, char **word)
 		       command[i]->words[0] == '\0' ? 0
 						    : 10 - (int)strlen(command[i]->name),
 		       "", command[i]->words, command[i]->text);
-	puts("\n  -s, --socket SOCKET  the daemon's control socket; default "
-	     "$FPMCTL_SOCKET, else\n"
+	puts("\n"
+	     "  -s, --socket SOCKET  the daemon's control socket; default $FPMCTL_SOCKET, "
+	     "else\n"
 	     "                       " CTL_SOCKET "\n"
 	     "  -j, --json           print a JSON array of rows (audit: an object); keys "
 	     "are\n"
 	     "                       stable (openapi.yaml)\n"
-	     "  -h, --help           this list; with a command, its help\n"
-	     "      --version        version of fpmctl\n"
-	     "  Output to a terminal has colors, unless NO_COLOR is in the environment.\n"
-	     "  If TERM is missing, empty or dumb, there are no escape sequences.\n"
+	     "  -h, --help           print this list; with a command, its help\n"
+	     "      --version        print the version of fpmctl\n"
 	     "\n"
-	     "Exit codes: 0 done; 1 no daemon, connection lost, or (audit) no answer of "
-	     "zebra;\n"
-	     "2 invalid arguments, or refused without a change; 3 nothing found, a "
-	     "difference\n"
-	     "(audit), the packet would be dropped (explain), a check failed (doctor), "
+	     "Environment:\n"
+	     "  FPMCTL_SOCKET  control socket of the daemon\n"
+	     "  NO_COLOR       if it is not empty: no colors; only a terminal gets colors\n"
+	     "  TERM           if it is missing, empty or dumb: no escape sequences\n"
+	     "\n"
+	     "Exit codes:\n"
+	     "  0  done\n"
+	     "  1  no daemon, connection lost, or output not written; audit: zebra does "
+	     "not\n"
+	     "     answer\n"
+	     "  2  wrong words, or refused; nothing changed\n"
+	     "  3  nothing found; trace: no packet; explain: the packet would be dropped;\n"
+	     "     audit: a difference; doctor: a check failed; device: a driver refused "
 	     "the\n"
-	     "driver refused a device (device), no zebra (replay, hold), no supervisor or "
-	     "a\n"
-	     "refused restart (restart), a change refused during a restart.");
+	     "     device; replay, hold: no zebra; restart: no supervisor, or refused; "
+	     "any\n"
+	     "     change during a restart: try again after it");
 	return CTL_OK;
 }
 

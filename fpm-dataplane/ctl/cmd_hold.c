@@ -107,13 +107,21 @@ hold_run(const struct options *opt, int n, char **word)
 static void
 hold_help(FILE *out)
 {
-	fputs("      Run it before you stop FRR, because FRR stops zebra last: when the "
-	      "other\n"
-	      "      daemons end, zebra withdraws their routes. hold ends the session with "
-	      "this\n"
-	      "      zebra, which may connect again after SECONDS (0 to 3600, default "
-	      "120).\n"
-	      "      The unit fpm-dataplane-hold runs it when systemd restarts frr\n",
+	fputs("      Run it before FRR is stopped. FRR ends its other daemons before "
+	      "zebra, and\n"
+	      "      zebra then withdraws their routes. During the hold the daemon keeps "
+	      "them.\n"
+	      "      The hold ends when another zebra connects. The same zebra may "
+	      "connect\n"
+	      "      again after SECONDS (0 to 3600, default 120; 0 ends the hold). The "
+	      "hold\n"
+	      "      survives a restart of the daemon.\n"
+	      "      The command waits until the hold is in the checkpoint. It waits up to "
+	      "30 s\n"
+	      "      for a daemon that is being started. Exit code 3: no zebra is known "
+	      "whose\n"
+	      "      routes could be kept. The unit fpm-dataplane-hold runs the command\n"
+	      "      whenever systemd restarts or stops frr.\n",
 	      out);
 }
 

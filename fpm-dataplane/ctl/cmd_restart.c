@@ -123,14 +123,19 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      For an upgrade or a new configuration. Sessions stay; forwarding "
-	      "stops for\n"
-	      "      some milliseconds, or until NICs have started. Needs systemd or\n"
-	      "      fpm-supervise. Waits until the successor has taken over. When it "
-	      "cannot\n"
-	      "      start, the restart is refused and the daemon continues. Other changes "
-	      "are\n"
-	      "      refused meanwhile\n",
+	fputs("      For an upgrade, or for a changed file. Sessions stay up. Forwarding "
+	      "stops\n"
+	      "      for some milliseconds, or until the NICs have started. The command "
+	      "needs\n"
+	      "      systemd or fpm-supervise. It waits until the successor has taken "
+	      "over. If\n"
+	      "      the successor cannot start, the restart is refused and the daemon\n"
+	      "      continues: exit code 3.\n"
+	      "      During a restart, changes of ports, configuration and policers are "
+	      "refused\n"
+	      "      with exit code 3, because the successor would not have them. A reload "
+	      "by\n"
+	      "      SIGHUP is done afterwards.\n",
 	      out);
 }
 

@@ -84,7 +84,10 @@ struct ask {
 	double at_s, before_s; /* monotonic */
 };
 
-/* --- filter words: base/filter.c has the table, the daemon applies the filter --------- */
+/*
+ * --- filter words: base/filter.c has the table, the daemon applies the filter
+ * ----------------
+ */
 
 /*
  * Add word `k` with its value (NULL: missing). Returns CTL_OK, or CTL_USAGE after printing
@@ -153,9 +156,21 @@ show_help(FILE *out)
 			known[i].text);
 		filter_help(out, known[i].show);
 	}
-	fputs("      --watch[=SECONDS]  repeat every SECONDS (1); all but the first have "
-	      "rates\n"
-	      "      --rates[=SECONDS]  wait SECONDS (1), then show once, with rates\n",
+	fputs("      --watch[=SECONDS]  repeat every SECONDS (1), with rates from the "
+	      "second on\n"
+	      "      --rates[=SECONDS]  wait SECONDS (1), then show once, with rates\n"
+	      "      -4, -6             only this family, for routes and neighbors\n"
+	      "      A name, a number, a prefix or an address selects a row. Filters "
+	      "select the\n"
+	      "      rows that match all of them.\n"
+	      "      With --json, --watch prints an array each time, and each counter KEY "
+	      "has a\n"
+	      "      rate KEY_per_s. Ctrl-C (SIGINT) or SIGTERM end --watch with exit code "
+	      "0,\n"
+	      "      with --json after a complete array. --watch also ends if its reader "
+	      "has\n"
+	      "      gone (| head), or if the first answer is an error or has no matching "
+	      "row.\n",
 	      out);
 }
 

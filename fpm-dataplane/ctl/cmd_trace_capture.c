@@ -218,6 +218,13 @@ static void
 trace_help(FILE *out)
 {
 	words_help(out, WORDS_TRACE);
+	fputs("      Each word is given once. A packet matches if all words match. Words "
+	      "that\n"
+	      "      no packet can match, or that have no effect, are refused: ports of a\n"
+	      "      protocol without ports, addresses of two families, a flow label of "
+	      "IPv4.\n"
+	      "      If no packet matched, a line says so: exit code 3.\n",
+	      out);
 }
 
 static void
@@ -245,7 +252,18 @@ capture_run(const struct options *opt, int n, char **word)
 static void
 capture_help(FILE *out)
 {
+	fputs("      -w, --write FILE   output; - is standard output, which is the "
+	      "default\n"
+	      "                         unless it is a terminal\n",
+	      out);
 	words_help(out, WORDS_CAPTURE);
+	fputs("      Each word is given once. A packet matches if all words match. Words "
+	      "that\n"
+	      "      no packet can match, or that have no effect, are refused: ports of a\n"
+	      "      protocol without ports, addresses of two families, a flow label of "
+	      "IPv4.\n"
+	      "      If no packet matched, a line says so.\n",
+	      out);
 }
 
 static void

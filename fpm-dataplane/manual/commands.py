@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`make reference`: write commands.md from the help texts of the programs. No line of the page is
-written by hand; tests/system/test_config_keys.py compares the page with the programs."""
+written by hand; tests/system/test_config_keys.py compares the page with the programs. man.py makes manual
+pages from the same texts."""
 
 import re
 import subprocess
@@ -14,8 +15,8 @@ BEGIN = """\
 # Commands
 
 `make reference` writes this page from the help texts of the programs: `fpmctl help`, the help of each command, `fpm-dataplane --help` and
-`fpm-supervise --help`. [Monitoring](monitoring.md) and [Operation](operations.md) show the commands in use. The man page `fpmctl(1)` has
-the same commands. A TAB completes commands and names in bash.
+`fpm-supervise --help`. [Monitoring](monitoring.md) and [Operation](operations.md) show the commands in use. The manual pages `fpmctl(1)`,
+`fpm-dataplane(8)` and `fpm-supervise(8)` have the same texts. In bash, TAB completes commands and names.
 
 ## fpmctl
 """

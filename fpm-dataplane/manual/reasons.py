@@ -13,10 +13,11 @@ REASONS, ADVICE = HERE.parent / "base" / "reason.def", HERE.parent / "ctl" / "ad
 BEGIN = """\
 # Why packets leave the fast path
 
-`make reference` writes this page from the daemon's own list. The names are those of `fpmctl show drops`, `show counters`, `trace`, `explain`,
-captures and `fpmdp_drop_packets_total{reason="..."}`. The column *what to do* is the advice that `show drops` prints with the count. In it,
-ADDRESS stands for the destination, PORT for the ingress port, [vrf NAME] for the VRF of the lookup. `fpmctl trace` with `reason` shows single
-packets.
+`make reference` writes this page from the daemon's list of reasons. `fpmctl show drops`, `show counters`, `trace`, `explain`, captures and the
+metric `fpmdp_drop_packets_total{reason="..."}` use the same names. `fpmctl trace reason no_route`, for example, shows the packets of one reason.
+
+The column *what to do* has the advice that `show drops` prints. In it, ADDRESS is the destination, PORT is the ingress port, and [vrf NAME] is the
+VRF of the lookup.
 
 ## Dropped
 
@@ -26,8 +27,8 @@ packets.
 THEN = """
 ## Given to the kernel, or to the punt thread
 
-The punt thread holds packets for neighbors, fragments packets, and sends ICMP errors. These reasons are ordinary. Their packets are limited by
-class: `fpmctl show punt`.
+These packets are a part of normal operation. The kernel gets packets for the router itself. The punt thread holds packets for neighbors that are
+not resolved, fragments packets, and sends ICMP errors. Policers limit the packets by class: `fpmctl show punt`.
 
 | reason | meaning |
 |---|---|

@@ -21,10 +21,15 @@ usage_print(FILE *out)
 		"usage: fpm-dataplane [-c FILE] [--check | --prepare] [--poll] "
 		"[--version]\n"
 		"                     [--help]\n"
-		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
-		"      --check        read and check the configuration, start nothing\n"
-		"      --prepare      reserve its hugepages and give its NICs to vfio-pci\n"
-		"      --poll         never sleep, as `idle: poll` in the file\n");
+		"  -c, --config FILE  configuration; default "
+		"/etc/fpm-dataplane/config.yaml\n"
+		"      --check        print all errors of the configuration; start "
+		"nothing\n"
+		"      --prepare      reserve hugepages and give NICs to vfio-pci, as the\n"
+		"                     configuration needs them; start nothing\n"
+		"      --poll         forwarding CPUs never sleep, as with `idle: poll`\n"
+		"      --version      print the version\n"
+		"  -h, --help         print this help\n");
 }
 
 /*

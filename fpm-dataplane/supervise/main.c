@@ -312,8 +312,7 @@ notify_on_readable(void)
 	sup.n_foreign++;
 	if ((n.from == 0 || n.from != sup.predecessor) &&
 	    log_allowed(&foreign_limit, &missed))
-		log_warn("supervise: notification refused pid=%d missed=%u", (int)n.from,
-			 missed);
+		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
 }
 
 /* --- signals, timer ----------------------------------------------------------------------- */
@@ -468,16 +467,18 @@ usage_print(FILE *out)
 	fprintf(out,
 		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
 		"[ARGUMENT...]\n"
-		"Runs PROGRAM (`fpm-dataplane -c FILE`) and starts it again after a "
-		"crash.\n"
-		"Meanwhile it keeps the TAPs open. SIGTERM and SIGINT end both, SIGHUP is\n"
-		"passed on.\n"
-		"      --watchdog SECONDS  abort a program that hangs for SECONDS;\n"
+		"Run PROGRAM, such as `fpm-dataplane -c FILE`. Start it again after a "
+		"crash, and\n"
+		"keep its TAPs open until it runs again. SIGTERM and SIGINT end both "
+		"programs,\n"
+		"SIGHUP is passed to PROGRAM.\n"
+		"      --watchdog SECONDS  abort PROGRAM if it hangs for this time;\n"
 		"                          default 30, 0: never\n"
-		"      --start SECONDS     abort a start that makes no progress for "
-		"SECONDS;\n"
-		"                          each device that is opened is progress;\n"
-		"                          default 90\n");
+		"      --start SECONDS     abort a start without progress for this time; "
+		"each\n"
+		"                          device that is opened is progress; default 90\n"
+		"      --version           print the version\n"
+		"  -h, --help              print this help\n");
 }
 
 /* Parse an option. Returns the number, or -1 after an error message. */
