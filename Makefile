@@ -44,10 +44,9 @@ CFLAGS_tsan    := -O1 -g3 -DDEBUG -fsanitize=thread -fno-omit-frame-pointer \
 ifeq ($(CFLAGS_$(BUILD)),)
 $(error BUILD=$(BUILD) is not one of release, debug, asan, tsan, fuzz)
 endif
-# A tarball has no history, so `git archive` writes the commit into the file VERSION. The variables
-# are evaluated once, at the first use: `make help` must work before any package is installed.
-VERSION   = $(eval VERSION := $$(shell test -e .git && git describe --always --dirty \
-	2>/dev/null || sed 's/-.Format.*//' VERSION))$(VERSION)
+# The variables are evaluated once, at the first use: `make help` must work before any package is
+# installed.
+VERSION   = $(eval VERSION := $$(shell fpm-dataplane/dist/version.sh))$(VERSION)
 PC_CFLAGS = $(eval PC_CFLAGS := $$(shell $(PC) --cflags libdpdk $(LIBS_PC)))$(PC_CFLAGS)
 PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lrte_net_bond -lev)$(PC_LIBS)
 ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

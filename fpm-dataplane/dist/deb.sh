@@ -5,9 +5,13 @@
 set -e
 cd "$(dirname "$0")/../.."
 out=$PWD/build/deb src=$PWD/build/deb/src
-# The version number rises with every commit, and is lower than 0.1.
+# A release has the version 0.N. The versions of other commits are lower than 0.N and rise with every
+# commit.
+number=$(sed 's/-.*//' VERSION)
 when=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)
-version=0.1~$(date -u -d "@$when" +%Y%m%d.%H%M%S).$(echo "$1" | tr -c 'a-zA-Z0-9.\n' .)
+version=$number
+[ "$1" = "$number" ] || version=$number~$(date -u -d "@$when" +%Y%m%d.%H%M%S).$(
+	echo "${1#"$number"-}" | tr -c 'a-zA-Z0-9.\n' .)
 
 rm -rf "$out"
 mkdir -p "$src"
@@ -18,7 +22,7 @@ echo "$1" >"$src/VERSION"
 cat >"$src/debian/changelog" <<END
 fpm-dataplane ($version) unstable; urgency=medium
 
-  * Built from commit $1.
+  * Built as version $1.
 
  -- $(sed -n 's/^Maintainer: //p' "$src/debian/control")  $(date -u -R -d "@$when")
 END
