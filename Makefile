@@ -1,5 +1,6 @@
 # fpm-dataplane. `make help` lists the targets. The fragments tests/test.mk, tests/fuzz/fuzz.mk,
-# tests/bench/bench.mk and fpm-dataplane/dist/package.mk have the targets that are not here.
+# tests/bench/bench.mk, fpm-dataplane/dist/package.mk and fpm-dataplane/manual/manual.mk have the
+# targets that are not here.
 # Every build is in build/$(BUILD)/. Each folder's sources are found by wildcard.
 
 BUILD   ?= release
@@ -11,13 +12,15 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
+# The program that makes the manual pages.
+PKGS_MAN   := python3-docutils
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-14 tcpdump groff-base tini
+	clang-format-14 tcpdump groff-base tini $(PKGS_MAN)
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
-PKGS_DEB   := build-essential debhelper
+PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
 # The guest has the files of this machine, and systemd as process 1.
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
@@ -166,4 +169,5 @@ help: ## print this list
 .PHONY: all deps build demo demo-down lab lab-vm lab-down vtysh format clean help
 
 # The copy of the tree in a package or an image has no tests.
-include $(wildcard tests/test.mk tests/fuzz/fuzz.mk tests/bench/bench.mk fpm-dataplane/dist/package.mk)
+include $(wildcard tests/test.mk tests/fuzz/fuzz.mk tests/bench/bench.mk fpm-dataplane/dist/package.mk \
+	fpm-dataplane/manual/manual.mk)

@@ -5,7 +5,7 @@
     english.py PATH...    files or folders; prints FILE:LINE: pattern; exit code 1 when any
 
 Looks at comments and string literals of C, at comments and docstrings of Python, at comments of
-shell scripts, makefiles and YAML, and at the text of Markdown outside of code.
+shell scripts, makefiles and YAML, and at the text of Markdown and of manual pages outside of code.
 """
 
 import ast
@@ -87,7 +87,7 @@ def texts(path):
         return of_c(text)
     if name.endswith(".py"):
         return of_python(text)
-    if name.endswith(".md"):
+    if name.endswith((".md", ".rst")):
         return of_markdown(text)
     if name.endswith((".sh", ".mk", ".yaml", ".yml", ".service", ".conf")) or name in ("Makefile", "Dockerfile"):
         return of_hashes(text)

@@ -141,8 +141,9 @@ def test_unit_is_valid_and_hardened(machine):
     assert exposure < 7.0, "beyond MEDIUM"
 
 
-def test_manual_page_and_completion_are_installed(machine):
-    assert machine.has("/usr/share/man/man1/fpmctl.1.gz")
+def test_manual_pages_and_completion_are_installed(machine):
+    for name in ("fpmctl.1", "fpm-dataplane.8", "fpm-supervise.8", "fpm-dataplane.yaml.5"):
+        assert machine.has(f"/usr/share/man/man{name[-1]}/{name}.gz"), name
     assert "complete -F _fpmctl fpmctl" in machine.run(
         "cat", "/usr/share/bash-completion/completions/fpmctl")
 

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The help, the manual page and the bash completion have all commands and options of fpmctl."""
+"""The help and the bash completion have all commands and options of fpmctl."""
 
 import json
 import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 
 import pytest
 
-from lib import api
 from lib.dataplane import ROOT
 
 
@@ -40,34 +38,6 @@ def test_help_fits_80_columns(dut):
     said += [dut.fpmctl(*words.split()).stderr for words in ("config", "port", "device x", "show")]
     assert all(said)
     assert [line for text in said for line in text.splitlines() if len(line) > 80] == []
-
-
-def test_every_command_and_option_is_in_the_manual_page(dut):
-    """Each command and option has an entry of its own in the manual page, and the page has each
-    word of `show`."""
-    manual = dist("fpmctl.1").replace("\\-", "-")
-    entries = {
-        line.split()[1].strip('"') for line in manual.splitlines() if line.startswith(".B")
-    }
-    said = all_help(dut)
-    assert {"show", "port", "restart", "doctor"} < said.keys()
-    assert {name for name in said if name} - entries == set()
-    assert set().union(*map(options_of, said.values())) - options_of(manual) == set()
-    for name in ("explain", "trace", "capture"):
-        words = set(dut.fpmctl("--complete", name).stdout.split())
-        assert len(words) > 10 and words - set(re.findall(r"\w+", manual)) == set()
-    shown = dut.fpmctl("--complete", "show").stdout.split()
-    assert set(shown) - set(re.findall(r"\w+", manual[: manual.index(".BR explain")])) == set()
-
-
-def test_the_manual_page_is_one(dut):
-    """The manual page formats without a warning."""
-    if shutil.which("groff") is None:
-        pytest.skip("no groff here")
-    page = os.path.join(ROOT, "fpm-dataplane", "dist", "fpmctl.1")
-    done = subprocess.run(["groff", "-man", "-ww", "-z", page],
-                          capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stderr == ""
 
 
 COMPLETED = {
@@ -176,12 +146,6 @@ def test_json_is_what_the_manual_page_says(dut, line):
         assert done.stderr.startswith("fpmctl: --json is for ")
     else:
         assert isinstance(json.loads(done.stdout), JSON[line])
-
-
-def test_the_manual_page_names_every_schema_of_fpmctl(dut):
-    """The manual page names every schema of fpmctl that no path of the API has, and no other."""
-    of = {name for name in api.SPEC["components"]["schemas"] if name.startswith("Fpmctl")}
-    assert set(re.findall(r"Fpmctl\w+", dist("fpmctl.1"))) == of
 
 
 def test_completion_knows_all_commands_and_options(dut):
