@@ -296,11 +296,12 @@ static void
 explain_help(FILE *out)
 {
 	words_help(out, WORDS_EXPLAIN);
-	fputs("      explain chooses values that are not given. Each word is given once. "
-	      "Words\n"
-	      "      that contradict each other, or that have no effect, are refused: "
-	      "ports of\n"
-	      "      a protocol without ports, addresses of two families, a flow label of "
+	fputs("      explain chooses values that are not given. A frame in hex that is "
+	      "shorter\n"
+	      "      than len is filled with zeros. Each word is given once. Words that\n"
+	      "      contradict each other, or that have no effect, are refused: ports of "
+	      "a\n"
+	      "      protocol without ports, addresses of two families, a flow label of "
 	      "IPv4.\n",
 	      out);
 }
