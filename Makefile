@@ -12,12 +12,13 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-# The program that makes the manual pages.
+# Programs that make the manual pages, and the manual as HTML.
 PKGS_MAN   := python3-docutils
+PKGS_BOOK  := cmark-gfm
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-14 tcpdump groff-base tini $(PKGS_MAN)
+	clang-format-14 tcpdump groff-base tini $(PKGS_MAN) $(PKGS_BOOK)
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
@@ -107,7 +108,7 @@ $(O)/version: FORCE
 FORCE:
 
 # Targets that compile nothing, or that compile by another make.
-NO_OBJECTS := help deps build demo lab lab-vm lab-down demo-down vtysh check test test-all clean
+NO_OBJECTS := help deps build demo lab lab-vm lab-down demo-down vtysh book check test test-all clean
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 endif
