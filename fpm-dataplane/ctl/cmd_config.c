@@ -31,7 +31,7 @@ config_help(FILE *out)
 	      "differences\n"
 	      "                     and apply all of them. If one is impossible, apply "
 	      "none\n"
-	      "      --dry-run      reload: only show the differences\n",
+	      "      --dry-run      reload: show the differences only\n",
 	      out);
 }
 

@@ -94,7 +94,7 @@ help_run(const struct options *opt, int n, char **word)
 	     "  1  no daemon, connection lost, or output not written; audit: zebra does "
 	     "not\n"
 	     "     answer\n"
-	     "  2  wrong words, or refused; nothing changed\n"
+	     "  2  invalid arguments, or refused; nothing changed\n"
 	     "  3  nothing found; trace: no packet; explain: the packet would be dropped;\n"
 	     "     audit: a difference; doctor: a check failed; device: a driver refused "
 	     "the\n"

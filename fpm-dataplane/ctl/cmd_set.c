@@ -13,15 +13,15 @@ set_help(FILE *out)
 {
 	fputs("      rate N          packets per second of the class, or unlimited; 0: "
 	      "none\n"
-	      "      burst N         packets of the class at once\n"
+	      "      burst N         packets of the class in a burst\n"
 	      "      source-rate N   packets per second of each source, or unlimited; 0: "
 	      "none\n"
-	      "      source-burst N  packets of each source at once\n"
+	      "      source-burst N  packets of each source in a burst\n"
 	      "      `fpmctl show punt` lists the classes. The change lasts until the "
 	      "daemon\n"
-	      "      ends. To keep it, write it into the file (policers; `fpmctl config "
-	      "show`\n"
-	      "      prints a file).\n",
+	      "      ends. To keep it, add it to `policers` in the configuration file "
+	      "(`fpmctl\n"
+	      "      config show` prints the running one).\n",
 	      out);
 }
 

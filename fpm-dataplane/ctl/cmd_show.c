@@ -156,8 +156,8 @@ show_help(FILE *out)
 			known[i].text);
 		filter_help(out, known[i].show);
 	}
-	fputs("      --watch[=SECONDS]  repeat every SECONDS (1), with rates from the "
-	      "second on\n"
+	fputs("      --watch[=SECONDS]  repeat every SECONDS (1); all but the first have "
+	      "rates\n"
 	      "      --rates[=SECONDS]  wait SECONDS (1), then show once, with rates\n"
 	      "      -4, -6             only this family, for routes and neighbors\n"
 	      "      A name, a number, a prefix or an address selects a row. Filters "
