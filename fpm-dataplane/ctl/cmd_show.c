@@ -84,10 +84,7 @@ struct ask {
 	double at_s, before_s; /* monotonic */
 };
 
-/*
- * --- filter words: base/filter.c has the table, the daemon applies the filter
- * ----------------
- */
+/* --- filter words: base/filter.c has the table, the daemon applies the filter --------- */
 
 /*
  * Add word `k` with its value (NULL: missing). Returns CTL_OK, or CTL_USAGE after printing

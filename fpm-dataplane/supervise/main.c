@@ -312,7 +312,8 @@ notify_on_readable(void)
 	sup.n_foreign++;
 	if ((n.from == 0 || n.from != sup.predecessor) &&
 	    log_allowed(&foreign_limit, &missed))
-		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
+		log_warn("supervise: notification refused pid=%d missed=%u", (int)n.from,
+			 missed);
 }
 
 /* --- signals, timer ----------------------------------------------------------------------- */
