@@ -19,6 +19,7 @@ const struct view *view_find(const char *show);
 
 /* Print the row of the FPM channel, of memory, of version. */
 void status_fpm(const json_t *row);
+void status_kernel(const json_t *row);
 void status_memory(const json_t *row);
 void status_version(const json_t *row);
 /* Print the members of a bond, after the rest of the port's line. */

@@ -315,6 +315,47 @@ status_fpm(const json_t *row)
 	checkpoint_print(row);
 }
 
+void
+status_kernel(const json_t *row)
+{
+	char text[32], n[3][48];
+	const char *from = row_str(row, "routes_from");
+
+	paragraph_print("Source", "%s",
+			strcmp(from, "kernel") == 0
+				? "all routes come from the kernel (routes.from: kernel)"
+			: strcmp(from, "fpm") == 0
+				? "own addresses and connected subnets (routes.from: fpm)"
+				: "all routes but those of zebra's protocols (routes.from: "
+				  "both)");
+	paragraph_print("State", "%s%s",
+			row_true(row, "in_step") ? "in step with the kernel"
+						 : "reading all tables again",
+			row_true(row, "paused") ? "; paused until the RIB has caught up"
+						: "");
+	if (row_has(row, "kernel_routes"))
+		paragraph_print("Table", "%s, in force or hidden by better ones",
+				count_text(row, "kernel_routes", "route", n[0]));
+	paragraph_print("Received", "%s: %lld routes and %s, deleted %lld and %lld",
+			count_text(row, "messages", "message", n[0]),
+			row_int(row, "routes"),
+			count_text(row, "nexthops", "next-hop object", n[1]),
+			row_int(row, "route_dels"), row_int(row, "nexthop_dels"));
+	paragraph_print("Left out",
+			"%lld of zebra's protocols, %lld in no FIB, %lld malformed",
+			row_int(row, "of_zebra"), row_int(row, "skipped"),
+			row_int(row, "malformed"));
+	paragraph_print("Not obeyed", "%s of one TOS",
+			count_text(row, "by_tos", "route", n[0]));
+	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
+			row_int(row, "dumps"), row_int(row, "interrupted"),
+			count_text(row, "overruns", "overrun", n[0]));
+	paragraph_print("Queue", "%s", human_bytes(row_int(row, "queue_bytes"), text));
+	if (row_has(row, "kernel_swept"))
+		paragraph_print("Swept", "%s that the kernel deleted without an event",
+				count_text(row, "kernel_swept", "route", n[0]));
+}
+
 static void
 fib_print(const json_t *row, const char *key, const char *name)
 {

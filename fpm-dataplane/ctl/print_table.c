@@ -568,6 +568,7 @@ view_find(const char *show)
 		{"log", NULL, log_row},
 		{"punt", punt_head, punt_row},
 		{"fpm", NULL, status_fpm},
+		{"kernel", NULL, status_kernel},
 		{"cycles", cycles_head, cycles_row},
 		{"memory", NULL, status_memory},
 		{"version", NULL, status_version},

@@ -15,7 +15,7 @@ struct table_limits;
 
 struct neigh_conf {
 	struct fib *fib;
-	struct worker *rib; /* MSG_LINK, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
+	struct worker *rib;    /* MSG_LINK, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
 	struct worker *punt;   /* MSG_LINK, MSG_NEIGH, MSG_TAP */
 	struct worker *manage; /* MSG_TAP */
 	struct counters *count;

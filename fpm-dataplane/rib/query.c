@@ -713,7 +713,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "routes6", rib->tables.n_main[1]);
 	json_set_int(o, "zebra4", rib->table_counts.n_zebra[0]);
 	json_set_int(o, "zebra6", rib->table_counts.n_zebra[1]);
-	json_set_int(o, "kernel", rib->kroutes.n);
+	json_set_int(o, "kernel_routes", rib->kroutes.n);
 	json_set_int(o, "kernel_swept", rib->count.kernel_swept);
 	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_not_ip);
 	json_set_int(o, "unsupported", unsupported);

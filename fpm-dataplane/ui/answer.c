@@ -264,6 +264,7 @@ answer_show(struct answer *a)
 		answer_send_query(a, QUERY_VRFS);
 		break;
 	case SHOW_FPM:
+	case SHOW_KERNEL:
 	case SHOW_MEMORY:
 		/* A new summary if rib answers soon; else the last known one. */
 		a->state = ANSWER_WAITING;

@@ -83,6 +83,7 @@ enum show {
 	SHOW_LOG,
 	SHOW_DROPS,
 	SHOW_GROUPS,
+	SHOW_KERNEL,
 	N_SHOW
 };
 
@@ -294,6 +295,16 @@ uint64_t fpm_count_read(const struct fpm_count *count);
 const char *channel_state(const struct ui *ui);
 extern const char *const channel_states[]; /* ends with NULL */
 uint64_t fpm_lag_ms(void);                 /* at most, of the oldest event in the queue */
+
+/* show_kernel.c: counters of the reader of the kernel's routing tables. */
+struct kernel_count {
+	const char *name, *text;
+	size_t offset; /* of the _Atomic uint64_t in struct kernel_status */
+};
+extern const struct kernel_count kernel_counts[];
+extern const unsigned int n_kernel_counts;
+uint64_t kernel_count_read(const struct kernel_count *count);
+void show_kernel(const struct ui *ui, struct rows *out);
 
 /* scrape.c: the listener of the metrics page. Returns 0 or -errno. */
 int metrics_open(struct ui *ui);

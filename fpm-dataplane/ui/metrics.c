@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
+#include "base/kernel_event.h"
 #include "base/limits.h"
 #include "fib/fib.h"
 #include "port/port.h"
@@ -361,6 +362,26 @@ channel_put(const struct ui *ui, struct buf *b)
 	}
 }
 
+/* The reader of the kernel's routing tables. */
+static void
+kernel_put(struct buf *b)
+{
+	char name[64];
+
+	gauge_put(b, "kernel_in_step",
+		  "1 if all tables of the kernel were read since events were lost.",
+		  kernel_status.in_step);
+	gauge_put(b, "kernel_queue_bytes",
+		  "Events of the kernel that rib has not handled yet.",
+		  kernel_queue_depth());
+	for (unsigned int i = 0; i < n_kernel_counts; i++) {
+		snprintf(name, sizeof(name), "kernel_%s_total", kernel_counts[i].name);
+		metric_head(b, name, "counter", kernel_counts[i].text);
+		buf_printf(b, P "%s %llu\n", name,
+			   (unsigned long long)kernel_count_read(&kernel_counts[i]));
+	}
+}
+
 /* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
@@ -374,6 +395,8 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"rib_zebra_routes", "gauge", "zebra4", "{family=\"ipv4\"}",
 		 "Prefixes of table main that zebra has sent."},
 		{"rib_zebra_routes", "gauge", "zebra6", "{family=\"ipv6\"}", NULL},
+		{"rib_kernel_routes", "gauge", "kernel_routes", "",
+		 "Routes of the kernel's tables, in force or hidden by better ones."},
 		{"rib_other_table_routes", "gauge", "other_tables", "",
 		 "Prefixes of other tables."},
 		{"rib_unresolved_routes", "gauge", "unresolved", "",
@@ -541,6 +564,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	cycles_put(b);
 	ports_put(ui, b);
 	channel_put(ui, b);
+	kernel_put(b);
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);

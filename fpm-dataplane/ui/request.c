@@ -32,6 +32,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_LOG] = {"log", NULL},
 	[SHOW_DROPS] = {"drops", "name"},
 	[SHOW_GROUPS] = {"groups", "group"},
+	[SHOW_KERNEL] = {"kernel", NULL},
 };
 
 /* A request before its keys are checked against each other. */

@@ -448,6 +448,9 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 	case SHOW_FPM:
 		rows_put(out, fpm_row(ui));
 		break;
+	case SHOW_KERNEL:
+		show_kernel(ui, out);
+		break;
 	case SHOW_MEMORY:
 		show_memory(ui, out);
 		break;

@@ -16,7 +16,7 @@ struct table_limits;
 struct ui_conf {
 	struct fib *fib;
 	struct worker *rib, *neigh; /* receive MSG_QUERY, send MSG_REPLY back */
-	struct worker *rtnl; /* MSG_REPLAY */
+	struct worker *rtnl;        /* MSG_REPLAY */
 	struct worker *fpm;         /* receives MSG_REPLAY */
 	struct worker *trace;       /* receives MSG_QUERY of port/watch.h */
 	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
@@ -35,7 +35,7 @@ struct ui_conf {
 	const char *config_file; /* NULL: unknown */
 	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
 	const struct table_limits
-		*limits; /* limits of tables; outlives ui. NULL: defaults */
+		*limits;         /* limits of tables; outlives ui. NULL: defaults */
 	const char *routes_from; /* "both", "fpm" or "kernel" */
 	bool hugepages;
 	unsigned int memory_mib;

@@ -54,7 +54,8 @@ hops_of_table(const char *dev)
 		 "Codes: K - kernel route\n\n"
 		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
 		 dev);
-	assert_int_equal(zebra_table(vtysh_that_says(text), false, true, 4, keep_hops, &hops), 0);
+	assert_int_equal(
+		zebra_table(vtysh_that_says(text), false, true, 4, keep_hops, &hops), 0);
 	return hops;
 }
 
