@@ -9,7 +9,7 @@
 #define NETLINK_HOPS_H
 
 #include "base/fpm_event.h"
-#include "netlink/attr.h"
+#include "netlink/attributes.h"
 
 /* Convert AF_INET to 4, AF_INET6 to 6, any other to 0. */
 uint8_t family_of_af(unsigned int af);

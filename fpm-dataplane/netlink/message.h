@@ -9,7 +9,7 @@
 #include <libmnl/libmnl.h>
 
 #include "base/fpm_event.h"
-#include "netlink/attr.h"
+#include "netlink/attributes.h"
 
 /* What became of a message. Errors are -EBADMSG (malformed) and -ENOMEM. */
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };

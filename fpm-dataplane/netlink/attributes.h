@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attr: index the netlink attributes of an untrusted message.
+ * attributes: index the netlink attributes of an untrusted message.
  *
  * Each length is checked against the octets that are present. libmnl walks a message up to
  * its *aligned* end, which can lie three octets past the buffer. libmnl's one-line
  * functions are also calls into a shared object, five per attribute. This file has inline
  * versions of the functions that a full table needs.
  */
-#ifndef NETLINK_ATTR_H
-#define NETLINK_ATTR_H
+#ifndef NETLINK_ATTRIBUTES_H
+#define NETLINK_ATTRIBUTES_H
 
 #include <assert.h>
 #include <errno.h>
