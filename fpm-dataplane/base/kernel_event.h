@@ -41,6 +41,7 @@ struct kernel_event {
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
+	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,
 	 * anycast and throw. A deleted route has its next hops. Table 254 if `is_local`.

@@ -163,6 +163,15 @@ slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 }
 
 uint32_t
+slot_find_hops(struct rib *rib, const struct nh_list *hops)
+{
+	const struct slot *s = content_find(rib, hops, nh_list_hash(hops, rib->fib->seed),
+					    SLOT_INLINE, SLOT_INLINE);
+
+	return s == NULL ? 0 : s->number;
+}
+
+uint32_t
 slot_restore(struct rib *rib, const struct nh_list *hops)
 {
 	struct slot *s = slot_new(rib, SLOT_ORPHAN, nh_list_needs_no_neighbor(hops));
@@ -222,7 +231,9 @@ slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 	if (number != 0)
 		return number;
 	nh_hops(rib, nh, mtu_class, &rib->scratch);
-	s = slot_find_adoptable(rib, &rib->scratch, hint);
+	/* An orphan has routes of zebra, which must not follow an id of the kernel. */
+	s = (id & NH_OF_KERNEL) != 0 ? NULL
+				     : slot_find_adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		content_del(rib, s);
 		slot_adopt(rib, s, SLOT_ID, (uint32_t)id, false);

@@ -37,6 +37,8 @@ void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
  */
 uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
 /* Return a new orphan slot with content from a checkpoint; 0 when all slots are in use. */
+/* Return the slot of content without an id that routes share; 0: there is none. */
+uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
 /* Return the slot of a nexthop id, announced or not, for routes of one MTU class. */

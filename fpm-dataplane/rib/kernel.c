@@ -72,8 +72,9 @@ event_is_connected(const struct kernel_event *ev)
 }
 
 /*
- * Return true if the kernel joins the route with others of its metric: it has a gateway, and
- * no router advertisement made it (Linux, rt6_qualify_for_ecmp()).
+ * Return true if the kernel joins the route with others of its metric: it has a gateway of
+ * its own, not a next-hop object, and no router advertisement made it (Linux,
+ * rt6_qualify_for_ecmp()).
  */
 static bool
 event_joins(const struct kernel_event *ev)
@@ -81,8 +82,8 @@ event_joins(const struct kernel_event *ev)
 	const struct fpm_event *r = &ev->route;
 
 	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST &&
-	       r->protocol != RTPROT_RA &&
-	       (r->nhid != 0 || (r->n_hops > 0 && r->hops[0].gw_family != 0));
+	       r->protocol != RTPROT_RA && r->nhid == 0 && r->n_hops > 0 &&
+	       r->hops[0].gw_family != 0;
 }
 
 /* Collect the next hops of an event without a next-hop id in rib->scratch. */
@@ -124,16 +125,40 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	nh_list_sort(hops);
 }
 
+static bool
+event_has_id(const struct kernel_event *ev)
+{
+	return ev->route.rtm_type == RTN_UNICAST && ev->route.nhid != 0;
+}
+
 static uint32_t
 event_slot(struct rib *rib, const struct kernel_event *ev)
 {
 	const struct fpm_event *r = &ev->route;
 
-	if (r->rtm_type == RTN_UNICAST && r->nhid != 0)
+	if (event_has_id(ev))
 		return slot_for_id(rib, nh_id_of_kernel(r->nhid),
 				   mtu_class_of(rib, r->prefix.family, r->mtu_bytes), 0);
 	event_hops(rib, ev);
 	return slot_for_hops(rib, &rib->scratch, 0);
+}
+
+/* Return the slot of a deleted route, or 0 if no route has its content. */
+static uint32_t
+event_slot_find(struct rib *rib, const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+	const struct nh *nh;
+
+	if (event_has_id(ev)) {
+		nh = nh_find(rib, nh_id_of_kernel(r->nhid));
+		return nh == NULL ? 0
+				  : slot_of_id(rib, nh,
+					       mtu_class_of(rib, r->prefix.family,
+							    r->mtu_bytes));
+	}
+	event_hops(rib, ev);
+	return slot_find_hops(rib, &rib->scratch);
 }
 
 /* --- records ---------------------------------------------------------------------------- */
@@ -142,6 +167,15 @@ static bool
 kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
 {
 	return kr->metric == ev->metric && kr->is_local == ev->is_local;
+}
+
+/* Return true if the record has all members of the event that the slot does not have. */
+static bool
+kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->ifindex == ev->ifindex && kr->source4 == ev->source4 &&
+	       kr->rtm_type == ev->route.rtm_type && kr->protocol == ev->route.protocol &&
+	       kr->scope == ev->scope;
 }
 
 /* Return the first record with the event's metric, and with `joins` if that is not -1. */
@@ -159,23 +193,31 @@ kroute_of_metric(const struct rib *rib, const struct route *r,
 	return found;
 }
 
-/*
- * Return the record with the event's metric and content. Own and broadcast addresses of
- * several interfaces are several routes, although their slot is the same.
- */
 static uint32_t
-kroute_equal_to(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
+kroute_with_slot(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
 		uint32_t slot)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
 		if (kroute_has_key(&k->v[i], ev) && k->v[i].slot == slot &&
-		    k->v[i].ifindex == ev->ifindex &&
-		    k->v[i].rtm_type == ev->route.rtm_type &&
-		    k->v[i].protocol == ev->route.protocol)
+		    kroute_has_members(&k->v[i], ev))
 			return i;
 	return 0;
+}
+
+/*
+ * Return the record with the event's metric and content. Own and broadcast addresses of
+ * several interfaces are several routes, although their slot is the same. Records for which
+ * there was no group have the unresolved slot.
+ */
+static uint32_t
+kroute_equal_to(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
+		uint32_t slot)
+{
+	uint32_t i = kroute_with_slot(rib, r, ev, slot);
+
+	return i != 0 ? i : kroute_with_slot(rib, r, ev, rib->contents.unresolved);
 }
 
 static void
@@ -220,6 +262,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	if (connected || kr->connected)
 		rib->kroutes.rebind = true;
 	kr->ifindex = ev->ifindex;
+	kr->source4 = ev->source4;
 	kroute_set_connected(&rib->kroutes, i, connected);
 	kroute_set_slot(rib, i, slot);
 }
@@ -349,9 +392,11 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 			kroute_delete(rib, i);
 		return;
 	}
-	i = kroute_equal_to(rib, r, ev, event_slot(rib, ev));
-	if (i == 0)
-		i = kroute_of_metric(rib, r, ev, -1);
+	/*
+	 * A route that is not found was deleted before: a dump that is newer than the event
+	 * did not show it.
+	 */
+	i = kroute_equal_to(rib, r, ev, event_slot_find(rib, ev));
 	if (i != 0)
 		kroute_delete(rib, i);
 }
@@ -375,6 +420,15 @@ kroute_is_in_scope(const struct kroute *kr, const struct kernel_scope *scope)
 	       (scope->protocol == 0 || scope->protocol == kr->protocol);
 }
 
+/* Bind gateways without an interface again if connected subnets have changed. */
+static void
+kernel_rebind(struct rib *rib)
+{
+	if (rib->kroutes.rebind)
+		legs_rebind_floating(rib);
+	rib->kroutes.rebind = false;
+}
+
 bool
 kernel_sweep_round(struct rib *rib)
 {
@@ -393,6 +447,7 @@ kernel_sweep_round(struct rib *rib)
 		}
 	}
 	k->sweeping = k->sweep_at <= k->high;
+	kernel_rebind(rib);
 	return k->sweeping;
 }
 
@@ -450,9 +505,7 @@ rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b)
 {
 	for (uint32_t i = 0; i < b->n; i++)
 		kernel_event_apply(rib, &b->ev[i]);
-	if (rib->kroutes.rebind)
-		legs_rebind_floating(rib);
-	rib->kroutes.rebind = false;
+	kernel_rebind(rib);
 	rib->pending.n_events += b->n;
 }
 

@@ -154,6 +154,13 @@ kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family, const struct ipad
 	return ifindex;
 }
 
+size_t
+kroutes_bytes(const struct rib_kroutes *k)
+{
+	return k->cap * sizeof(*k->v) + hidx_bytes(&k->by_route) +
+	       (k->unused.cap + k->connected.cap) * sizeof(uint32_t);
+}
+
 void
 kroutes_free(struct rib_kroutes *k)
 {

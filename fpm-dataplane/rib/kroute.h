@@ -30,6 +30,7 @@ struct kroute {
 	uint32_t order; /* among equal metrics; the lowest counts */
 	uint32_t dump; /* number of the last dump that showed it, or during which it came */
 	uint32_t ifindex; /* its interface; 0: none, or several */
+	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
 	uint8_t protocol, rtm_type, scope;
 	bool is_local;  /* of table local, which the kernel asks before main */
@@ -81,6 +82,7 @@ uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
  */
 uint32_t kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family,
 			   const struct ipaddr *addr);
+size_t kroutes_bytes(const struct rib_kroutes *k);
 void kroutes_free(struct rib_kroutes *k);
 
 #endif

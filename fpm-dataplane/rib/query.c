@@ -603,7 +603,7 @@ rib_bytes(const struct rib *rib)
 	       routes_bytes(&rib->tables.other) +
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
-	       rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
+	       kroutes_bytes(&rib->kroutes) + rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
 	       hidx_bytes(&rib->contents.by_hops) + hidx_bytes(&rib->nhs.by_id) +
 	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
 }

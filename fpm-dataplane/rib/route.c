@@ -144,8 +144,11 @@ routes_report(struct rib *rib)
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
 	/* The refused routes are not recorded: a replay sends all routes again. */
-	if (!rib->tables.refused || rib->stopping || n > table_capacity(max))
+	if (rib->stopping || n > table_capacity(max))
 		return;
-	rib->tables.refused = false;
-	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	if (rib->tables.refused)
+		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	if (rib->kroutes.refused)
+		worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	rib->tables.refused = rib->kroutes.refused = false;
 }

@@ -115,6 +115,7 @@ slot_release(struct rib *rib, uint32_t number)
 		    table_capacity(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots.refused = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+		worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}
 	vec32_push(&rib->slots.unused, number);
 }
