@@ -5,6 +5,11 @@
  * The kernel sends the next part of an answer when the last part was read, so a dump never
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
  * for rib, which then removes what the dump did not show.
+ *
+ * Linux continues an IPv6 dump by the number of routes that it has shown. If routes of those
+ * are deleted meanwhile, it skips others that exist, and does not set NLM_F_DUMP_INTR. So an
+ * IPv6 answer of several parts is asked for twice, and rib removes only the routes that
+ * neither answer showed.
  */
 #include <errno.h>
 #include <linux/nexthop.h>
@@ -35,7 +40,7 @@ static void
 jobs_begin(struct rtnl *r)
 {
 	r->n_jobs = r->at = r->tries = 0;
-	r->asked = false;
+	r->asked = r->again = false;
 	r->expires_s = 0;
 	r->dump_begin_ms = monotonic_ms();
 	job_add(r, 0, 0); /* next-hop objects */
@@ -93,7 +98,9 @@ job_ask(struct rtnl *r)
 		request.rtm.rtm_family = job->family == 4 ? AF_INET : AF_INET6;
 		request.rtm.rtm_protocol = job->protocol;
 	}
-	pass_mark(r, KERNEL_DUMP_BEGIN, job);
+	if (!r->again)
+		pass_mark(r, KERNEL_DUMP_BEGIN, job);
+	r->n_datagrams = 0;
 	r->interrupted = false;
 	r->asked = true;
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
@@ -106,10 +113,20 @@ job_done(struct rtnl *r)
 	r->asked = false;
 	if (r->interrupted && ++r->tries < TRIES_MAX) {
 		kernel_count(&kernel_status.interrupted, 1);
+		r->again = false;
 		return;
 	}
+	/* The parts, and the datagram with NLMSG_DONE. */
+	if (!r->again && r->job[r->at].family == 6 && r->n_datagrams > 2) {
+		r->again = true;
+		return;
+	}
+	if (r->interrupted)
+		r->all_due = true; /* nothing is removed: a later dump tells what is gone */
+	else
+		pass_mark(r, KERNEL_DUMP_END, &r->job[r->at]);
+	r->again = false;
 	r->tries = 0;
-	pass_mark(r, KERNEL_DUMP_END, &r->job[r->at]);
 	kernel_count(&kernel_status.dumps, 1);
 	r->at++;
 }
@@ -165,12 +182,14 @@ dump_continue(struct rtnl *r)
 			return errno == EAGAIN ? 0 : -errno;
 		if ((size_t)n > DUMP_BUFFER_BYTES)
 			return -EMSGSIZE;
+		r->n_datagrams++;
 		rc = answer_take(r, (size_t)n);
 		if (rc < 0)
 			return rc;
 		if (rc == 1)
 			job_done(r);
-		if (kernel_queue_depth() > KERNEL_QUEUE_PAUSE_BYTES)
+		/* Not between two jobs: no datagram would wake this thread again. */
+		else if (kernel_queue_depth() > KERNEL_QUEUE_PAUSE_BYTES)
 			return 0;
 	}
 	return 1;

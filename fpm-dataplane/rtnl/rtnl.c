@@ -97,6 +97,20 @@ rtnl_watch(struct rtnl *r)
 		ev_io_start(r->w->loop, &r->dumps_io);
 }
 
+/* Start the timer of the shortest life, or restart it for a shorter one. */
+static void
+expiry_arm(struct rtnl *r)
+{
+	struct ev_loop *loop = r->w->loop;
+
+	if (r->expires_s == 0 || (ev_is_active(&r->expiry) &&
+				  ev_timer_remaining(loop, &r->expiry) <= r->expires_s))
+		return;
+	ev_timer_stop(loop, &r->expiry);
+	ev_timer_set(&r->expiry, r->expires_s, 0.);
+	ev_timer_start(loop, &r->expiry);
+}
+
 static void
 dump_finished(struct rtnl *r)
 {
@@ -107,11 +121,8 @@ dump_finished(struct rtnl *r)
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
 	ev_timer_stop(r->w->loop, &r->expiry);
-	if (r->expires_s != 0) {
-		ev_timer_set(&r->expiry, r->expires_s, 0.);
-		ev_timer_start(r->w->loop, &r->expiry);
-	}
-	if (r->all_due)
+	expiry_arm(r);
+	if (r->all_due || r->silent_due)
 		rtnl_schedule(r, 0);
 }
 
@@ -168,6 +179,7 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 
 	if (events_read(r, rtnl_on_event) < 0)
 		rtnl_overrun(r);
+	expiry_arm(r);
 	if (r->silent_due && !r->all_due)
 		rtnl_schedule(r, SILENT_MS);
 }
@@ -204,6 +216,7 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct rtnl *r = timer->data;
 
 	ev_timer_stop(loop, timer);
+	r->expires_s = 0;
 	r->silent_due = true;
 	rtnl_schedule(r, 0);
 }
@@ -270,7 +283,7 @@ rtnl_init(struct worker *w)
 	}
 	dump_finished(r);
 	/* The protocols that the first dump left out. */
-	r->all_due = r->conf.from == ROUTES_FROM_BOTH;
+	r->all_due |= r->conf.from == ROUTES_FROM_BOTH;
 	r->next_resync_ms = 0;
 	if (r->all_due)
 		rtnl_schedule(r, 0);

@@ -36,6 +36,8 @@ struct rtnl {
 	struct kernel_scope job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at; /* at == n_jobs: no dump runs */
 	bool asked;              /* the kernel was asked for job[at] */
+	bool again;              /* ... a second time, see dump.c */
+	unsigned int n_datagrams; /* of the answer */
 	bool interrupted;        /* the tables changed while the kernel answered */
 	unsigned int tries;      /* of job[at] */
 	uint32_t seq;            /* of the request */
