@@ -147,23 +147,22 @@ answer_of_route(const struct model *m, const struct cm_route *r, struct cm_answe
 struct own {
 	struct prefix prefix;
 	char text[80];
+	const char *type;
 	bool is_subnet;
 	uint32_t ifindex;
 };
 
 static void
-own_host(struct own *o, const struct prefix *subnet, uint32_t bits, const char *text)
+own_host(struct own *o, const struct prefix *subnet, uint32_t bits, const char *text,
+	 const char *type)
 {
-	*o = (struct own){.prefix = *subnet};
+	*o = (struct own){.prefix = *subnet, .type = type};
 	o->prefix.len = subnet->family == 4 ? 32 : 128;
 	o->prefix.addr.octet[3] |= (uint8_t)bits;
 	snprintf(o->text, sizeof(o->text), "%s", text);
 }
 
-/*
- * List own addresses, subnets of links that are up, and their special addresses. All
- * subnets are /24 or /64.
- */
+/* Host routes to us, special addresses, subnets of links that are up (all are /24, /64). */
 static uint32_t
 owns_of(const struct model *m, struct own out[64])
 {
@@ -181,18 +180,23 @@ owns_of(const struct model *m, struct own out[64])
 			if (prefix_parse(text, &p, NULL) < 0 ||
 			    prefix_parse(addr, &host, NULL) < 0)
 				abort();
-			out[n] = (struct own){.prefix = host};
+			out[n] = (struct own){.prefix = host, .type = "local"};
 			strcpy(out[n++].text, "local");
+			/*
+			 * The broadcast address, and the subnet-router anycast address of
+			 * IPv6 (RFC 4291, 2.6.1). Both stay when the carrier is lost.
+			 */
+			if (v == 0)
+				own_host(&out[n++], &p, 255, "bcast", "broadcast");
+			else
+				own_host(&out[n++], &p, 0, "local", "anycast");
 			if (!m->link[i].up)
 				continue;
 			out[n] = (struct own){.prefix = p,
+					      .type = "unicast",
 					      .is_subnet = true,
 					      .ifindex = m->link[i].ifindex};
 			snprintf(out[n++].text, 80, "onlink@%u", m->link[i].ifidx);
-			/* IPv6: the subnet-router anycast address (RFC 4291, 2.6.1). */
-			own_host(&out[n++], &p, 0, v == 0 ? "bcast" : "local");
-			if (v == 0)
-				own_host(&out[n++], &p, 255, "bcast");
 		}
 	return n;
 }
@@ -292,8 +296,8 @@ own_line(const struct model *m, struct lines *l, const struct own *o)
 	char buf[PREFIX_STRLEN];
 	bool local = strcmp(o->text, "local") == 0;
 
-	lines_add(l, "route %s t254 %s kernel unicast nh0 %s", prefix_str(&o->prefix, buf),
-		  local ? "local" : "connected",
+	lines_add(l, "route %s t254 %s kernel %s nh0 %s", prefix_str(&o->prefix, buf),
+		  local ? "local" : "connected", o->type,
 		  local          ? "local "
 		  : o->is_subnet ? ""
 				 : "broadcast ");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A RIB without its thread. The test is the rib thread (registered with QSBR) and sends the
- * messages of fpm and neigh. It reads the result by fib_resolve(), like a forwarder.
+ * A rib without its thread: the test is the rib thread (registered with QSBR), speaks for
+ * fpm, rtnl and neigh, and looks at the result through fib_resolve() as a forwarder does.
  */
 #ifndef RIB_RIG_H
 #define RIB_RIG_H
@@ -19,11 +19,23 @@
 #include "base/limits.h"
 #include "rib/rib_impl.h"
 
+/* An address, or a route that Linux makes of addresses. */
+struct rig_entry {
+	struct prefix prefix;
+	uint32_t table, ifindex, refs; /* table 0: main and local */
+	uint8_t type;
+};
+
 struct rig {
-	struct worker w, neigh, ui, fpm;
+	struct worker w, neigh, ui, fpm, rtnl;
 	struct fib *fib;
 	struct rib *rib;
 	struct msg_fpm_batch *batch;
+	struct msg_kernel_batch *kernel_batch;
+	struct rig_entry *entry; /* by number, from 1 */
+	uint32_t entry_high, entry_cap;
+	struct vec32 entry_unused;
+	struct hidx by_prefix;
 	uint32_t gen;
 	unsigned int n_watch, n_unwatch;
 	bool hold_ready; /* do not answer MSG_ADJ_WATCH automatically */
@@ -74,9 +86,6 @@ void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* The interface is the VRF's own. */
 void rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);
-void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
-void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
-		 bool gone);
 void rig_vrf(struct rig *g, uint16_t number, uint32_t table,
 	     const char *name); /* `name` NULL: the VRF is removed */
 void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
@@ -85,7 +94,35 @@ void rig_ready(struct rig *g, const char *gw, uint32_t ifindex);
 uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
 void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
 
-/* End grace periods, handle reclaims and answer for neigh, until no work is left. */
+/*
+ * The kernel, as rtnl tells it. Addresses at once: their routes are those of Linux, which
+ * has one route for each interface and subnet. `table` 0: main and local.
+ */
+void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
+void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
+		 bool gone);
+void rig_addr_peer(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr,
+		   const char *subnet, bool gone);
+/*
+ * Events, queued in order, in turn with those of fpm. A route is of table main and protocol
+ * static, and is added before all others of its metric (IPv6: after them); the test changes
+ * the event that is returned, which is valid until the next one.
+ */
+struct kernel_event *rig_kernel(struct rig *g, enum kernel_event_kind kind);
+struct kernel_event *rig_kernel_route(struct rig *g, enum kernel_event_kind kind,
+				      const char *prefix, uint32_t metric, const char *gw,
+				      uint32_t ifindex);
+struct kernel_event *rig_kernel_type(struct rig *g, enum kernel_event_kind kind,
+				     const char *prefix, uint32_t metric, uint8_t rtm_type);
+struct kernel_event *rig_kernel_by_id(struct rig *g, enum kernel_event_kind kind,
+				      const char *prefix, uint32_t metric, uint32_t nhid);
+void rig_kernel_hop(struct kernel_event *ev, const char *gw, uint32_t ifindex); /* one more */
+void rig_kernel_nexthop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex);
+void rig_kernel_group(struct rig *g, uint32_t id, uint32_t one, uint32_t other);
+void rig_kernel_nexthop_del(struct rig *g, uint32_t id);
+void rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol);
+
+/* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
 void rig_settle(struct rig *g);
 /* The same, `s` seconds later. */
 void rig_later(struct rig *g, unsigned int s);

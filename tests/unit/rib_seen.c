@@ -52,19 +52,20 @@ nh_line(struct lines *l, const struct nh *nh)
 	const struct next_hop *w = &nh->hop;
 	struct lines members = {0};
 	char gw[PREFIX_STRLEN], *text;
+	uint32_t id = (uint32_t)nh->id;
 
 	for (uint32_t i = 0; i < nh->n_member; i++)
-		lines_add(&members, "id%u*%u", nh->member[i].nh->id, nh->member[i].weight);
+		lines_add(&members, "id%u*%u", (uint32_t)nh->member[i].nh->id, nh->member[i].weight);
 	text = lines_join(&members, " ");
 	if (!nh->known)
-		lines_add(l, "id %u unknown", nh->id);
+		lines_add(l, "id %u unknown", id);
 	else if (nh->is_group)
-		lines_add(l, "id %u%s group %s", nh->id, absent, text);
+		lines_add(l, "id %u%s group %s", id, absent, text);
 	else if (w->kind != PATH_NONE)
-		lines_add(l, "id %u%s %s", nh->id, absent,
+		lines_add(l, "id %u%s %s", id, absent,
 			  w->kind == PATH_BLACKHOLE ? "blackhole" : "special");
 	else
-		lines_add(l, "id %u%s %s if%u%s", nh->id, absent,
+		lines_add(l, "id %u%s %s if%u%s", id, absent,
 			  w->gw_family == 0 ? "-" : ipaddr_str(&w->gw, w->gw_family, gw),
 			  w->ifindex, w->encap != HOP_PLAIN ? " encap" : "");
 	free(text);

@@ -93,72 +93,7 @@ sources_of_icmp_errors_are_global_addresses(void **state)
 }
 
 static void
-addresses_are_reported_except_link_local_ones(void **state)
-{
-	struct rig *r = rig_up(state);
-	struct prefix subnet, peer;
-
-	assert_int_equal(prefix_parse("198.51.100.0/25", &subnet, NULL), 0);
-	assert_int_equal(prefix_parse("203.0.113.9/32", &peer, NULL), 0);
-	ip(r->bed, "addr add fe80::1/64 dev t0");
-	ip(r->bed, "addr add 198.51.100.5/25 dev t0");
-	ip(r->bed, "addr add 203.0.113.8 peer 203.0.113.9 dev t0");
-	wait_for(r, addr_said(&r->rib, "198.51.100.5") != NULL);
-	wait_for(r, addr_said(&r->rib, "203.0.113.8") != NULL);
-	wait_for(r, addr_said(&r->rib, "2001:db8::1") != NULL);
-
-	assert_true(prefix_equal(&addr_said(&r->rib, "198.51.100.5")->subnet, &subnet));
-	assert_true(prefix_equal(&addr_said(&r->rib, "203.0.113.8")->subnet, &peer));
-	assert_int_equal(addr_said(&r->rib, "203.0.113.8")->ifindex, r->port.tap.ifindex);
-	assert_null(addr_said(&r->rib, "127.0.0.1")); /* on lo, which is no port */
-	assert_null(addr_said(&r->rib, "fe80::1"));
-
-	ip(r->bed, "addr del 198.51.100.5/25 dev t0");
-	wait_for(r, addr_said(&r->rib, "198.51.100.5")->gone);
-	assert_true(prefix_equal(&addr_said(&r->rib, "198.51.100.5")->subnet, &subnet));
-	rig_stop(r);
-}
-
-static void
-tentative_address_is_not_ours_yet(void **state)
-{
-	struct rig *r = rig_of(state);
-
-	bed_sysctl(r->bed, "ipv6/conf/t0/accept_dad", "1");
-	bed_sysctl(r->bed, "ipv6/conf/t0/dad_transmits", "1");
-	bed_sysctl(r->bed, "ipv6/neigh/t0/retrans_time_ms", "1000");
-	rig_start(r);
-	wait_for(r, said_up(&r->rib, "t0", true));
-	ip(r->bed, "addr add 2001:db8::5/64 dev t0");
-	ip(r->bed, "addr add 192.0.2.77/24 dev t0");
-
-	/* This address is later in the kernel's order, but neigh reports it first. */
-	wait_for(r, addr_said(&r->rib, "192.0.2.77") != NULL);
-	assert_null(addr_said(&r->rib, "2001:db8::5"));
-	wait_for(r, addr_said(&r->rib, "2001:db8::5") != NULL);
-	assert_false(addr_said(&r->rib, "2001:db8::5")->gone);
-	rig_stop(r);
-}
-
-static void
-all_links_come_before_the_first_address(void **state)
-{
-	struct rig *r = rig_of(state);
-	unsigned int i, n_links = 0;
-
-	ip(r->bed, "link add f0 type veth peer name f1");
-	rig_start(r);
-	wait_for(r, addr_said(&r->rib, "192.0.2.1") != NULL);
-
-	for (i = 0; r->rib.m[i]->type == MSG_LINK; i++)
-		n_links++;
-	assert_true(n_links >= 4); /* lo, t0, f0, f1 */
-	assert_int_equal(r->rib.m[i]->type, MSG_ADDR);
-	rig_stop(r);
-}
-
-static void
-foreign_interface_is_reported_without_an_index_of_ours(void **state)
+foreign_interface_is_told_without_an_index_of_ours(void **state)
 {
 	struct rig *r = rig_up(state);
 
@@ -166,12 +101,10 @@ foreign_interface_is_reported_without_an_index_of_ours(void **state)
 	ip(r->bed, "link set f0 up");
 	ip(r->bed, "addr add 198.51.100.1/24 dev f0");
 	wait_for(r, said_up(&r->rib, "f0", true) && said_up(&r->punt, "f0", true));
-	wait_for(r, addr_said(&r->rib, "198.51.100.1") != NULL);
 	assert_int_equal(link_said(&r->rib, "f0")->ifidx, 0);
 
 	ip(r->bed, "link del f0");
 	wait_for(r, said_gone(&r->rib, "f0") && said_gone(&r->punt, "f0"));
-	assert_true(addr_said(&r->rib, "198.51.100.1")->gone);
 	rig_stop(r);
 }
 
@@ -232,7 +165,6 @@ deleted_tap_is_reported_gone_and_made_again(void **state)
 	ip(r->bed, "link del t0");
 	wait_for(r, said_gone(&r->rib, "t0") && said_gone(&r->punt, "t0"));
 	assert_int_equal(link_said(&r->rib, "t0")->ifidx, IFIDX);
-	assert_true(addr_said(&r->rib, "192.0.2.1")->gone);
 
 	wait_for(r, new_tap_is_the_ports(r));
 	assert_int_not_equal(r->port.tap.ifindex, old);
@@ -240,7 +172,7 @@ deleted_tap_is_reported_gone_and_made_again(void **state)
 
 	/* The new TAP works like the old one. */
 	ip(r->bed, "addr add 192.0.2.1/24 dev t0");
-	wait_for(r, !addr_said(&r->rib, "192.0.2.1")->gone);
+	wait_for(r, iface_now(r).src4 == 0xc0000201);
 	ip(r->bed, "link set t0 mtu 1400");
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	rig_stop(r);
@@ -324,8 +256,7 @@ tap_that_the_operator_made_again_is_taken(void **state)
 	    r->bed->netns);
 
 	wait_for(r, new_tap_is_the_ports(r));
-	wait_for(r, !addr_said(&r->rib, "192.0.2.1")->gone);
-	assert_int_equal(addr_said(&r->rib, "192.0.2.1")->ifindex, r->port.tap.ifindex);
+	wait_for(r, iface_now(r).src4 == 0xc0000201);
 	rig_stop(r);
 }
 
@@ -427,10 +358,7 @@ main(void)
 		bed_test(mtu_and_mac_of_the_tap_reach_forwarders_and_device),
 		bed_test(admin_down_is_reported_and_published),
 		bed_test(sources_of_icmp_errors_are_global_addresses),
-		bed_test(addresses_are_reported_except_link_local_ones),
-		bed_test(tentative_address_is_not_ours_yet),
-		bed_test(all_links_come_before_the_first_address),
-		bed_test(foreign_interface_is_reported_without_an_index_of_ours),
+		bed_test(foreign_interface_is_told_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
 		bed_test(deleted_tap_is_reported_gone_and_made_again),
 		bed_test(tap_that_is_gone_at_the_start_is_made_again),

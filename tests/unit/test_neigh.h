@@ -225,21 +225,6 @@ said_gone(const struct inbox *in, const char *name)
 	return m != NULL && m->gone;
 }
 
-static inline const struct msg_addr *
-addr_said(const struct inbox *in, const char *text)
-{
-	struct ipaddr addr = addr_of(text);
-
-	for (unsigned int i = in->n; i-- > 0;) {
-		const struct msg_addr *m = caa_container_of(in->m[i], struct msg_addr, m);
-
-		if (in->m[i]->type == MSG_ADDR && ipaddr_equal(&m->addr, &addr) &&
-		    m->subnet.family == family_of(text))
-			return m;
-	}
-	return NULL;
-}
-
 static inline const struct msg_adj *
 adj_said(const struct inbox *in, enum msg_type type, uint32_t adj)
 {

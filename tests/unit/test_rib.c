@@ -216,7 +216,7 @@ a_gateway_without_interface_goes_where_its_subnet_is(void **state)
 }
 
 static void
-kernel_routes_without_gateway_are_ignored_with_gateway_taken(void **state)
+kernel_routes_of_zebra_are_ignored_because_rtnl_tells_them(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -233,8 +233,25 @@ kernel_routes_without_gateway_are_ignored_with_gateway_taken(void **state)
 	assert_seen(g, "10.1.0.1", "none");
 	assert_seen(g, "10.2.0.1", "none");
 	assert_seen(g, "10.3.0.1", "none");
+	assert_seen(g, "10.4.0.1", "none");
+	assert_int_equal(g->rib->count.ignored_kernel, 4);
+	rig_free(g);
+}
+
+static void
+with_routes_from_fpm_kernel_routes_with_a_gateway_are_zebras(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	g->rib->conf.from = ROUTES_FROM_FPM;
+	rig_route_inline(g, "10.2.0.0/16", NULL, 11);
+	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
+	rig_route_inline(g, "10.4.0.0/16", "192.0.2.1", 11);
+	g->batch->ev[g->batch->n - 1].protocol = RTPROT_KERNEL;
+	rig_go(g);
+	assert_seen(g, "10.2.0.1", "none");
 	assert_seen(g, "10.4.0.1", "192.0.2.1@1");
-	assert_int_equal(g->rib->count.ignored_kernel, 3);
+	assert_int_equal(g->rib->count.ignored_kernel, 1);
 	rig_free(g);
 }
 
@@ -348,7 +365,9 @@ main(void)
 		cmocka_unit_test(an_encapsulation_is_unsupported_not_forwarded_plain),
 		cmocka_unit_test(a_gateway_without_interface_goes_where_its_subnet_is),
 		cmocka_unit_test(
-			kernel_routes_without_gateway_are_ignored_with_gateway_taken),
+			kernel_routes_of_zebra_are_ignored_because_rtnl_tells_them),
+		cmocka_unit_test(
+			with_routes_from_fpm_kernel_routes_with_a_gateway_are_zebras),
 		cmocka_unit_test(link_local_prefixes_from_fpm_are_ignored),
 		cmocka_unit_test(other_tables_are_kept_apart_and_table_0_is_main),
 		cmocka_unit_test(bytes_of_a_batch_are_given_back_when_it_is_applied),

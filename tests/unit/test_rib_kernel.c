@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of the kernel: own addresses, connected subnets, and precedence between sources.
+ * Addresses of the kernel: local, connected and broadcast routes, and their place before
+ * routes of zebra. test_rib_kroute.c has all other routes of the kernel.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  */
@@ -24,16 +25,16 @@ an_own_address_is_local_and_its_subnet_on_link(void **state)
 }
 
 static void
-ipv4_subnets_up_to_30_have_two_broadcast_addresses(void **state)
+the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host(void **state)
 {
 	struct rig *g = rig_two_ports();
 
-	assert_seen(g, "192.0.2.0", "bcast");
+	assert_seen(g, "192.0.2.0", "onlink@1");
 	assert_seen(g, "192.0.2.127", "bcast");
-	assert_seen(g, "192.0.2.128", "bcast");
+	assert_seen(g, "192.0.2.128", "onlink@2");
 	assert_seen(g, "192.0.2.255", "bcast");
 	rig_addr(g, 11, "203.0.113.1/30", false);
-	assert_seen(g, "203.0.113.0", "bcast");
+	assert_seen(g, "203.0.113.0", "onlink@1");
 	assert_seen(g, "203.0.113.1", "local");
 	assert_seen(g, "203.0.113.2", "onlink@1");
 	assert_seen(g, "203.0.113.3", "bcast");
@@ -58,7 +59,7 @@ local_beats_connected_beats_zebra(void **state)
 	assert_seen(g, "192.0.2.126", "local");
 	assert_seen(g, "192.0.2.1", "onlink@1");
 	assert_seen(g, "192.0.2.127", "bcast");
-	assert_int_equal(g->rib->tables.n_main[0], 8);
+	assert_int_equal(g->rib->tables.n_main[0], 6);
 	rig_addr(g, 11, "192.0.2.126/25", true);
 	assert_seen(g, "192.0.2.126", "192.0.2.200@2");
 	assert_seen(g, "192.0.2.1", "192.0.2.200@2");
@@ -146,15 +147,19 @@ addresses_go_with_their_interface(void **state)
 	assert_seen(g, "192.0.2.126", "none");
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.254", "local");
-	rig_addr(g, 11, "192.0.2.126/25", true); /* a late event does no harm */
-	assert_int_equal(g->rib->own.high - g->rib->own.unused.n, 2);
+	/* Of link 12: two addresses and subnets, broadcast, anycast. */
+	assert_int_equal(g->rib->kroutes.n, 6);
+	/* A deletion that comes twice changes nothing. */
+	(void)rig_kernel_type(g, KERNEL_ROUTE_DEL, "192.0.2.126/32", 0, RTN_LOCAL);
+	rig_go(g);
+	assert_int_equal(g->rib->kroutes.n, 6);
 	rig_settle(g);
 	assert_null(rib_link_find(&g->rib->links, 11));
 	rig_free(g);
 }
 
 static void
-the_subnet_router_anycast_address_is_ours_while_the_link_is_up(void **state)
+the_subnet_router_anycast_address_is_ours_also_without_a_carrier(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -162,7 +167,8 @@ the_subnet_router_anycast_address_is_ours_while_the_link_is_up(void **state)
 	assert_seen(g, "2001:db8:1::1", "onlink@1");
 	rig_link(g, 11, 1, false);
 	rig_go(g);
-	assert_seen(g, "2001:db8:1::", "none");
+	assert_seen(g, "2001:db8:1::", "local");
+	assert_seen(g, "2001:db8:1::1", "none");
 	assert_seen(g, "2001:db8:1::ff", "local");
 	rig_link(g, 11, 1, true);
 	rig_addr(g, 11, "2001:db8:3::1/127", false);
@@ -194,7 +200,7 @@ thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void 
 			assert_seen(g, "10.1.15.200", "local");
 			assert_seen(g, "172.31.100.2", "onlink@1");
 			assert_int_equal(g->rib->tables.n_main[0],
-					 routes + 4000 + 3 + 4000 * 4);
+					 routes + 4000 + 2 + 4000 * 3);
 			rig_link(g, 11, 1, false);
 			rig_go(g);
 			assert_seen(g, "172.31.100.1", "local");
@@ -206,22 +212,6 @@ thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void 
 	}
 	rig_settle(g);
 	assert_int_equal(g->rib->tables.n_main[0], routes);
-	rig_free(g);
-}
-
-static void
-link_local_subnets_are_in_no_table_but_own_ones_are_local(void **state)
-{
-	struct rig *g = rig_two_ports();
-
-	rig_addr(g, 11, "fe80::1/64", false);
-	rig_addr(g, 12, "fe80::1/64", false);
-	assert_seen(g, "fe80::1", "local");
-	assert_seen(g, "fe80::2", "none");
-	rig_addr(g, 11, "fe80::1/64", true);
-	assert_seen(g, "fe80::1", "local");
-	rig_addr(g, 12, "fe80::1/64", true);
-	assert_seen(g, "fe80::1", "none");
 	rig_free(g);
 }
 
@@ -243,13 +233,8 @@ static void
 a_point_to_point_peer_is_on_link(void **state)
 {
 	struct rig *g = rig_two_ports();
-	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
 
-	m->ifindex = 12;
-	assert_int_equal(prefix_parse("203.0.113.2", &m->subnet, NULL), 0);
-	m->addr = ipaddr_from_v4(0xcb007101);
-	rib_on_msg(g->rib, &m->m);
-	rig_go(g);
+	rig_addr_peer(g, 0, 12, "203.0.113.1", "203.0.113.2/32", false);
 	assert_seen(g, "203.0.113.1", "local");
 	assert_seen(g, "203.0.113.2", "onlink@2");
 	rig_free(g);
@@ -260,7 +245,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
-		cmocka_unit_test(ipv4_subnets_up_to_30_have_two_broadcast_addresses),
+		cmocka_unit_test(the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
@@ -269,10 +254,9 @@ main(void)
 		cmocka_unit_test(addresses_may_come_before_their_link),
 		cmocka_unit_test(addresses_go_with_their_interface),
 		cmocka_unit_test(
-			the_subnet_router_anycast_address_is_ours_while_the_link_is_up),
+			the_subnet_router_anycast_address_is_ours_also_without_a_carrier),
 		cmocka_unit_test(
 			thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own),
-		cmocka_unit_test(link_local_subnets_are_in_no_table_but_own_ones_are_local),
 		cmocka_unit_test(
 			own_addresses_of_interfaces_that_are_no_ports_are_local_too),
 		cmocka_unit_test(a_point_to_point_peer_is_on_link),
