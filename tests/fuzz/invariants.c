@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The invariants of a RIB after every round, counted from its objects: routes against
- * tries, slots against routes, ids against slots, legs against links and adjacencies, group
- * words against legs. Reads everything, changes nothing.
+ * tries, records of the kernel's routes against both, slots against routes, ids against
+ * slots, legs against links and adjacencies, group words against legs. Reads everything, changes nothing.
  */
 #include "invariants.h"
 
@@ -25,17 +25,70 @@ is_live(const struct slot *s)
 static void
 count_route(const struct rib *rib, const struct route *r, struct counts *c)
 {
-	MUST(r->zslot != 0 || r->kslot != 0);
+	MUST(r->zslot != 0 || kroute_first(&rib->kroutes, r) != 0);
 	MUST(r->zslot <= rib->slots.high && r->kslot <= rib->slots.high);
 	MUST(r->len <= family_bits(r->family));
 	c->slot[r->zslot]++;
-	c->slot[r->kslot]++;
+}
+
+/* The first usable record of the kernel is in force, or zebra's route is before it. */
+static void
+choice_must_hold(const struct rib *rib, const struct kroute *kr)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	const struct kroute *best = NULL;
+
+	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i)) {
+		const struct kroute *other = &k->v[i];
+
+		MUST(other->route == kr->route);
+		MUST(other == kr || other->is_local != kr->is_local ||
+		     other->metric != kr->metric || other->order != kr->order);
+		if (kroute_is_usable(other, &rib->links) &&
+		    (best == NULL || kroute_precedes(other, best)))
+			best = other;
+	}
+	if (best != NULL && kr->route->zslot != 0 && !best->is_local && !best->connected &&
+	    best->metric > ZEBRA_METRIC)
+		best = NULL;
+	MUST(kr->route->kslot == (best == NULL ? 0 : best->slot));
+}
+
+static void
+kroutes_must_be_sound(const struct rib *rib, struct counts *c)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t n = 0, n_connected = 0;
+
+	for (uint32_t i = 1; i <= k->high; i++) {
+		const struct kroute *kr = &k->v[i];
+		struct prefix p;
+		struct routes *t;
+
+		if (kr->route == NULL)
+			continue;
+		n++;
+		p = route_prefix(kr->route);
+		t = tables_routes((struct rib_tables *)&rib->tables, kr->route->table);
+		MUST(routes_find(t, kr->route->table, &p,
+				 routes_hash(t, kr->route->table, &p)) == kr->route);
+		MUST(kr->slot != 0 && kr->slot <= rib->slots.high);
+		c->slot[kr->slot]++;
+		choice_must_hold(rib, kr);
+		if (!kr->connected)
+			continue;
+		n_connected++;
+		MUST(kr->on_list < k->connected.n && k->connected.v[kr->on_list] == i);
+	}
+	MUST(k->n == n && k->connected.n == n_connected);
+	MUST(!k->sweeping && !k->rebind);
 }
 
 static void
 routes_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	uint32_t n_main[2] = {0}, n_zebra[2] = {0}, n_other = 0, stale = 0;
+	uint32_t n_staged[2] = {0};
 	uint32_t n_not_ip = 0, n_labels = 0, n_tallied = 0, stale_other = 0;
 	struct poptrie_stats st[2];
 
@@ -48,10 +101,12 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 			continue;
 		count_route(rib, r, c);
 		MUST(r->table == RIB_TABLE_MAIN);
+		MUST(r->kslot == 0 || kroute_first(&rib->kroutes, r) != 0);
 		MUST(routes_find(&rib->tables.main, r->table, &p,
 				 routes_hash(&rib->tables.main, r->table, &p)) == r);
 		MUST(route_is_staged(rib, r));
 		n_main[v]++;
+		n_staged[v] += route_effective(r) != 0;
 		n_zebra[v] += r->zslot != 0;
 		stale += r->zslot != 0 && r->gen != rib->session.gen;
 	}
@@ -61,7 +116,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		if (r->family == 0)
 			continue;
 		count_route(rib, r, c);
-		MUST(r->table != RIB_TABLE_MAIN && r->kslot == 0);
+		MUST(r->table != RIB_TABLE_MAIN);
 		MUST(family_is_ip(r->family) || r->table == FPM_TABLE_NONE);
 		n_other++;
 		n_not_ip += r->table == FPM_TABLE_NONE;
@@ -84,7 +139,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	for (unsigned int v = 0; v < 2; v++) {
 		MUST(rib->tables.n_main[v] == n_main[v]);
 		MUST(rib->table_counts.n_zebra[v] == n_zebra[v]);
-		MUST(st[v].routes == n_main[v]);
+		MUST(st[v].routes == n_staged[v]);
 	}
 	MUST(rib->tables.main.n == n_main[0] + n_main[1]);
 	MUST(rib->tables.other.n == n_other);
@@ -130,7 +185,7 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 	MUST(!s->queued && !s->idle && s->dirty == 0);
 	MUST(s->indexed == (s->kind != SLOT_ID));
 	if (s->kind == SLOT_ID) {
-		nh = nh_find(rib, s->nhid);
+		nh = slot_nh(rib, s);
 		MUST(nh != NULL && slot_of_id(rib, nh, s->mtu_class) == s->number);
 	}
 	for (uint32_t i = 0; i < s->n_legs; i++) {
@@ -188,7 +243,7 @@ ids_must_be_sound(const struct rib *rib)
 		for (uint32_t at = nh->slot; at != 0;
 		     at = slot_at(&rib->slots, at)->sibling)
 			MUST(slot_at(&rib->slots, at)->kind == SLOT_ID &&
-			     slot_at(&rib->slots, at)->nhid == nh->id);
+			     slot_nh(rib, slot_at(&rib->slots, at)) == nh);
 		/* A next hop that is not announced and has no reference is freed. */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));
@@ -274,6 +329,7 @@ rib_must_be_sound(struct rig *g)
 	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
+	kroutes_must_be_sound(rib, &c);
 	slots_must_be_sound(rib, &c);
 	ids_must_be_sound(rib);
 	links_must_be_sound(rib, &c);

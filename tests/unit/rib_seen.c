@@ -55,7 +55,8 @@ nh_line(struct lines *l, const struct nh *nh)
 	uint32_t id = (uint32_t)nh->id;
 
 	for (uint32_t i = 0; i < nh->n_member; i++)
-		lines_add(&members, "id%u*%u", (uint32_t)nh->member[i].nh->id, nh->member[i].weight);
+		lines_add(&members, "id%u*%u", (uint32_t)nh->member[i].nh->id,
+			  nh->member[i].weight);
 	text = lines_join(&members, " ");
 	if (!nh->known)
 		lines_add(l, "id %u unknown", id);

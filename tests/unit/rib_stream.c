@@ -135,9 +135,9 @@ kernels_slots(const struct rib *rib, uint32_t *n_routes)
 	for (uint32_t i = 1; i <= rib->slots.high; i++) {
 		bool used = false;
 
-		for (uint32_t j = 1; j <= rib->tables.main.high && !used; j++)
-			used = route_at(&rib->tables.main, j)->family != 0 &&
-			       route_at(&rib->tables.main, j)->kslot == i;
+		for (uint32_t j = 1; j <= rib->kroutes.high && !used; j++)
+			used = rib->kroutes.v[j].route != NULL &&
+			       rib->kroutes.v[j].slot == i;
 		n += used;
 	}
 	for (uint32_t j = 1; j <= rib->tables.main.high; j++)

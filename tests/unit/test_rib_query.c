@@ -86,9 +86,9 @@ states_and_sources_are_told_apart(void **state)
 	static const struct {
 		const char *prefix, *source, *protocol, *type, *what;
 	} want[] = {
-		{"192.0.2.126/32", "local", "kernel", "unicast", "local"},
+		{"192.0.2.126/32", "local", "kernel", "local", "local"},
 		{"192.0.2.0/25", "connected", "kernel", "unicast", "onlink"},
-		{"192.0.2.127/32", "connected", "kernel", "unicast", "broadcast"},
+		{"192.0.2.127/32", "connected", "kernel", "broadcast", "broadcast"},
 		{"10.1.0.0/16", "zebra", "ospf", "unicast", "unresolved"},
 		{"10.2.0.0/16", "zebra", "bgp", "blackhole", "blackhole"},
 		{"10.3.0.0/16", "zebra", "bgp", "unreachable", "unreachable"},
