@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The decoder of the kernel's messages: each verdict, type, metric, place among equal
+ * metrics, and broken messages.
+ * link: fpm-dataplane/netlink/ fpm-dataplane/base/prefix.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include "netlink/kernel_message.h"
+#include "test_fpm_build.h"
+
+/* One message and the result of its last decode. */
+struct sample {
+	struct wire w;
+	struct kernel_event ev;
+	uint32_t expires_s;
+};
+
+static struct sample sample;
+
+static void
+begin(void)
+{
+	fpm_event_clear(&sample.ev.route);
+	memset(&sample, 0, sizeof(sample));
+	frame_begin(&sample.w);
+}
+
+static struct nlmsghdr *
+header(void)
+{
+	return (struct nlmsghdr *)(sample.w.octet + sample.w.msg);
+}
+
+static struct rtmsg *
+rtm(void)
+{
+	return (struct rtmsg *)(header() + 1);
+}
+
+static int
+decode(bool dump)
+{
+	fpm_event_clear(&sample.ev.route);
+	sample.ev = (struct kernel_event){0};
+	return kernel_message_decode(header(), dump, &sample.ev, &sample.expires_s);
+}
+
+/* A route of protocol static by 192.0.2.1 on interface 3; the caller ends it. */
+static void
+route_open(uint16_t type, const char *prefix)
+{
+	begin();
+	route_begin(&sample.w, type, prefix, RTN_UNICAST);
+	rtm()->rtm_protocol = RTPROT_STATIC;
+	if (strchr(prefix, ':') == NULL)
+		attr_addr(&sample.w, RTA_GATEWAY, "192.0.2.1");
+	else
+		attr_addr(&sample.w, RTA_GATEWAY, "2001:db8::1");
+	attr_u32(&sample.w, RTA_OIF, 3);
+}
+
+static void
+route(const char *prefix)
+{
+	route_open(RTM_NEWROUTE, prefix);
+	msg_end(&sample.w);
+}
+
+static void
+a_route_has_its_metric_interface_source_and_hops(void **state)
+{
+	route_open(RTM_NEWROUTE, "198.51.100.0/24");
+	attr_addr(&sample.w, RTA_PREFSRC, "192.0.2.7");
+	msg_end(&sample.w);
+	rtm()->rtm_scope = RT_SCOPE_LINK;
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_ROUTE);
+	assert_int_equal(sample.ev.metric, 20);
+	assert_int_equal(sample.ev.ifindex, 3);
+	assert_int_equal(sample.ev.scope, RT_SCOPE_LINK);
+	assert_int_equal(sample.ev.source4, htonl(0xc0000207));
+	assert_false(sample.ev.is_local);
+	assert_int_equal(sample.ev.route.kind, FPM_ROUTE);
+	assert_int_equal(sample.ev.route.protocol, RTPROT_STATIC);
+	assert_int_equal(sample.ev.route.table, RT_TABLE_MAIN);
+	assert_int_equal(sample.ev.route.n_hops, 1);
+	assert_int_equal(sample.ev.route.hops[0].gw_family, 4);
+	assert_int_equal(sample.expires_s, 0);
+
+	route_open(RTM_DELROUTE, "198.51.100.0/24");
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
+	assert_int_equal(sample.ev.route.n_hops, 1); /* it tells which one of several */
+}
+
+static void
+types_of_the_kernel_are_taken_others_are_not(void **state)
+{
+	static const uint8_t taken[] = {RTN_UNICAST,   RTN_LOCAL,     RTN_BROADCAST,
+					RTN_ANYCAST,   RTN_BLACKHOLE, RTN_UNREACHABLE,
+					RTN_PROHIBIT,  RTN_THROW};
+	static const uint8_t skipped[] = {RTN_UNSPEC, RTN_MULTICAST, RTN_NAT, RTN_XRESOLVE,
+					  200};
+
+	for (unsigned int i = 0; i < sizeof(taken); i++) {
+		route("198.51.100.0/24");
+		rtm()->rtm_type = taken[i];
+		assert_int_equal(decode(false), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.route.rtm_type, taken[i]);
+		/* Only unicast routes have next hops. */
+		assert_int_equal(sample.ev.route.n_hops, taken[i] == RTN_UNICAST);
+	}
+	for (unsigned int i = 0; i < sizeof(skipped); i++) {
+		route("198.51.100.0/24");
+		rtm()->rtm_type = skipped[i];
+		assert_int_equal(decode(false), KERNEL_SKIP);
+	}
+}
+
+static void
+flags_tell_the_place_among_equal_metrics(void **state)
+{
+	static const struct {
+		const char *prefix;
+		uint16_t flags;
+		bool dump;
+		enum kernel_order want;
+	} c[] = {
+		{"10.0.0.0/8", NLM_F_CREATE | NLM_F_EXCL, false, KERNEL_FIRST},
+		{"10.0.0.0/8", NLM_F_CREATE, false, KERNEL_FIRST}, /* prepend */
+		{"10.0.0.0/8", NLM_F_CREATE | NLM_F_APPEND, false, KERNEL_LAST},
+		{"10.0.0.0/8", NLM_F_CREATE | NLM_F_REPLACE, false, KERNEL_REPLACE},
+		{"10.0.0.0/8", NLM_F_REPLACE, false, KERNEL_REPLACE}, /* change */
+		{"10.0.0.0/8", NLM_F_MULTI, true, KERNEL_LAST},
+		{"2001:db8::/32", NLM_F_CREATE | NLM_F_EXCL, false, KERNEL_LAST},
+		{"2001:db8::/32", NLM_F_CREATE | NLM_F_APPEND, false, KERNEL_LAST},
+		{"2001:db8::/32", NLM_F_REPLACE, false, KERNEL_REPLACE},
+		{"2001:db8::/32", NLM_F_MULTI, true, KERNEL_LAST},
+	};
+
+	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		route(c[i].prefix);
+		header()->nlmsg_flags = c[i].flags;
+		assert_int_equal(decode(c[i].dump), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.order, c[i].want);
+	}
+}
+
+static void
+table_local_is_a_mark_and_table_main(void **state)
+{
+	route("198.51.100.1/32");
+	rtm()->rtm_table = RT_TABLE_LOCAL;
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_true(sample.ev.is_local);
+	assert_int_equal(sample.ev.route.table, RT_TABLE_MAIN);
+
+	route("198.51.100.1/32");
+	rtm()->rtm_table = RT_TABLE_UNSPEC;
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_false(sample.ev.is_local);
+	assert_int_equal(sample.ev.route.table, RT_TABLE_MAIN);
+
+	route_open(RTM_NEWROUTE, "198.51.100.1/32");
+	attr_u32(&sample.w, RTA_TABLE, 100000);
+	msg_end(&sample.w);
+	rtm()->rtm_table = RT_TABLE_COMPAT;
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.route.table, 100000);
+
+	/* The number that the RIB uses for keys that are no IP routes. */
+	route_open(RTM_NEWROUTE, "198.51.100.1/32");
+	attr_u32(&sample.w, RTA_TABLE, FPM_TABLE_NONE);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_SKIP);
+}
+
+static void
+prefixes_of_no_fib_are_skipped(void **state)
+{
+	static const char *const skipped[] = {"127.0.0.0/8",  "127.0.0.1/32", "224.0.0.0/4",
+					      "239.1.2.3/32", "fe80::/64",    "fe80::1/128",
+					      "ff00::/8",     "ff02::1/128",  "::1/128"};
+	static const char *const taken[] = {"0.0.0.0/0", "::/0", "126.0.0.0/7", "2001:db8::/32",
+					    "::/128"};
+
+	for (unsigned int i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++) {
+		route(skipped[i]);
+		assert_int_equal(decode(false), KERNEL_SKIP);
+	}
+	for (unsigned int i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		route(taken[i]);
+		assert_int_equal(decode(false), KERNEL_TAKEN);
+	}
+	route("198.51.100.0/24");
+	rtm()->rtm_flags = RTM_F_CLONED;
+	assert_int_equal(decode(false), KERNEL_SKIP);
+	route("198.51.100.0/24");
+	rtm()->rtm_family = AF_MPLS;
+	assert_int_equal(decode(false), KERNEL_SKIP);
+}
+
+static void
+routes_of_some_sources_or_one_tos_have_verdicts_of_their_own(void **state)
+{
+	route_open(RTM_NEWROUTE, "2001:db8:1::/48");
+	attr_addr(&sample.w, RTA_SRC, "2001:db8:2::");
+	msg_end(&sample.w);
+	rtm()->rtm_src_len = 48;
+	assert_int_equal(decode(false), KERNEL_SKIP_SOURCE);
+	route("198.51.100.0/24");
+	rtm()->rtm_tos = 0x10;
+	assert_int_equal(decode(false), KERNEL_SKIP_TOS);
+	begin();
+	msg_begin(&sample.w, RTM_NEWADDR);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_SKIP_TYPE);
+}
+
+static void
+route_expiring(uint16_t type, int32_t in_ticks)
+{
+	struct rta_cacheinfo info = {.rta_expires = in_ticks};
+
+	route_open(type, "2001:db8:1::/48");
+	attr(&sample.w, RTA_CACHEINFO, &info, sizeof(info));
+	msg_end(&sample.w);
+}
+
+static void
+a_limited_life_is_told_and_an_expired_route_skipped(void **state)
+{
+	route_expiring(RTM_NEWROUTE, 0);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.expires_s, 0);
+	route_expiring(RTM_NEWROUTE, 1850);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.expires_s, 19);
+	route_expiring(RTM_NEWROUTE, -5);
+	assert_int_equal(decode(true), KERNEL_SKIP);
+	route_expiring(RTM_DELROUTE, -5); /* the deletion of it is taken */
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
+}
+
+static void
+a_route_by_a_next_hop_object_has_no_hops_of_its_own(void **state)
+{
+	size_t nest;
+
+	route_open(RTM_NEWROUTE, "198.51.100.0/24");
+	attr_u32(&sample.w, RTA_NH_ID, 77);
+	nest = attr_nest(&sample.w, RTA_METRICS);
+	attr_u32(&sample.w, RTAX_MTU, 1400);
+	attr_nest_end(&sample.w, nest);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.route.nhid, 77);
+	assert_int_equal(sample.ev.route.n_hops, 0);
+	assert_int_equal(sample.ev.route.mtu_bytes, 1400);
+}
+
+static void
+next_hop_objects_are_taken_but_those_of_bridges(void **state)
+{
+	struct nexthop_grp grp[] = {{.id = 1}, {.id = 2, .weight = 4}};
+
+	begin();
+	put_nexthop(&sample.w, 5, "192.0.2.1", 3);
+	assert_int_equal(decode(true), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_NEXTHOP);
+	assert_int_equal(sample.ev.route.nhid, 5);
+	assert_int_equal(sample.ev.route.hops[0].ifindex, 3);
+
+	begin();
+	nexthop_begin(&sample.w, RTM_NEWNEXTHOP, AF_UNSPEC, 6);
+	attr(&sample.w, NHA_GROUP, grp, sizeof(grp));
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_true(sample.ev.route.is_group);
+	assert_int_equal(sample.ev.route.n_hops, 2);
+	assert_int_equal(sample.ev.route.hops[1].weight, 5);
+
+	begin();
+	nexthop_begin(&sample.w, RTM_DELNEXTHOP, AF_UNSPEC, 6);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_NEXTHOP_DEL);
+
+	begin();
+	nexthop_begin(&sample.w, RTM_NEWNEXTHOP, AF_INET, 7);
+	attr_addr(&sample.w, NHA_GATEWAY, "192.0.2.1");
+	attr(&sample.w, NHA_FDB, NULL, 0);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_SKIP);
+}
+
+static void
+contradictory_messages_are_malformed(void **state)
+{
+	struct nexthop_grp none = {.id = 0};
+
+	route("198.51.100.0/24");
+	rtm()->rtm_dst_len = 33;
+	assert_int_equal(decode(false), -EBADMSG);
+	route("198.51.100.0/24");
+	rtm()->rtm_dst_len = 16; /* host bits */
+	assert_int_equal(decode(false), -EBADMSG);
+	route("198.51.100.0/24");
+	rtm()->rtm_family = AF_INET6; /* an address of 4 octets */
+	assert_int_equal(decode(false), -EBADMSG);
+	route_open(RTM_NEWROUTE, "198.51.100.0/24");
+	attr_u16(&sample.w, RTA_PRIORITY, 7);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), -EBADMSG);
+	route_open(RTM_NEWROUTE, "198.51.100.0/24");
+	attr_u16(&sample.w, RTA_PREFSRC, 7);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), -EBADMSG);
+	begin();
+	nexthop_begin(&sample.w, RTM_NEWNEXTHOP, AF_UNSPEC, 6);
+	attr(&sample.w, NHA_GROUP, &none, sizeof(none));
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), -EBADMSG);
+	begin();
+	nexthop_begin(&sample.w, RTM_NEWNEXTHOP, AF_INET, 0); /* id 0 */
+	attr_u32(&sample.w, NHA_OIF, 3);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), -EBADMSG);
+}
+
+/* Each length up to the whole: an error or a whole event, and never an over-read. */
+static void
+a_cut_message_is_malformed_or_decoded_up_to_the_cut(void **state)
+{
+	unsigned int n_bad = 0;
+
+	for (unsigned int which = 0; which < 2; which++)
+		for (uint32_t cut = 0;; cut++) {
+			struct kernel_event ev = {0};
+			struct nlmsghdr *copy;
+			uint32_t len, expires_s;
+			int rc;
+
+			if (which == 0) {
+				route("198.51.100.0/24");
+			} else {
+				begin();
+				put_nexthop(&sample.w, 5, "2001:db8::1", 3);
+			}
+			len = header()->nlmsg_len;
+			if (MNL_NLMSG_HDRLEN + cut > len)
+				break;
+			/* Behind the copy there is nothing: a sanitizer sees an over-read. */
+			copy = malloc(MNL_NLMSG_HDRLEN + cut);
+			assert_non_null(copy);
+			memcpy(copy, header(), MNL_NLMSG_HDRLEN + cut);
+			copy->nlmsg_len = MNL_NLMSG_HDRLEN + cut;
+			rc = kernel_message_decode(copy, false, &ev, &expires_s);
+			assert_true(rc == -EBADMSG || rc == KERNEL_TAKEN);
+			n_bad += rc == -EBADMSG;
+			fpm_event_clear(&ev.route);
+			free(copy);
+		}
+	assert_true(n_bad > 20);
+}
+
+static int
+samples_free(void **state)
+{
+	fpm_event_clear(&sample.ev.route);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_route_has_its_metric_interface_source_and_hops),
+		cmocka_unit_test(types_of_the_kernel_are_taken_others_are_not),
+		cmocka_unit_test(flags_tell_the_place_among_equal_metrics),
+		cmocka_unit_test(table_local_is_a_mark_and_table_main),
+		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
+		cmocka_unit_test(
+			routes_of_some_sources_or_one_tos_have_verdicts_of_their_own),
+		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_skipped),
+		cmocka_unit_test(a_route_by_a_next_hop_object_has_no_hops_of_its_own),
+		cmocka_unit_test(next_hop_objects_are_taken_but_those_of_bridges),
+		cmocka_unit_test(contradictory_messages_are_malformed),
+		cmocka_unit_test(a_cut_message_is_malformed_or_decoded_up_to_the_cut),
+	};
+
+	return cmocka_run_group_tests_name("kernel messages", tests, NULL, samples_free);
+}

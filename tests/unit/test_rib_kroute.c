@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Routes and next-hop objects of the kernel in the RIB: which of several is in force, how
+ * they are added, replaced and removed, and what a dump removes.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ */
+#include "../fuzz/invariants.h"
+#include "rib_rig.h"
+
+#define NET     "198.51.100.0/24"
+#define HOST    "198.51.100.1"
+#define NET6    "2001:db8:9::/48"
+#define HOST6   "2001:db8:9::1"
+#define NEW     KERNEL_ROUTE
+#define DEL     KERNEL_ROUTE_DEL
+#define GW(n)   "192.0.2." #n
+#define GW6(n)  "2001:db8:1::" #n
+#define BOTH6   "2001:db8:1::1@1*2048 2001:db8:1::2@1*2048"
+
+static void
+end(struct rig *g)
+{
+	rig_settle(g);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+static void
+go(struct rig *g)
+{
+	rig_settle(g);
+	rib_must_be_sound(g);
+}
+
+static void
+the_lowest_metric_is_in_force(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 100, GW(1), 11);
+	(void)rig_kernel_route(g, NEW, NET, 50, GW(2), 11);
+	(void)rig_kernel_route(g, NEW, NET, 200, GW(3), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.2@1");
+	(void)rig_kernel_route(g, DEL, NET, 50, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	(void)rig_kernel_route(g, DEL, NET, 100, GW(1), 11);
+	(void)rig_kernel_route(g, DEL, NET, 200, GW(3), 11);
+	go(g);
+	assert_seen(g, HOST, "none");
+	end(g);
+}
+
+static void
+of_equal_metrics_the_first_counts_whether_prepended_or_appended(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LAST;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(3), 11); /* prepend */
+	go(g);
+	assert_seen(g, HOST, "192.0.2.3@1");
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(3), 11);
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(1), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.2@1");
+	end(g);
+}
+
+static void
+a_replace_takes_the_place_of_the_first_of_its_metric(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(3), 11)->order = KERNEL_REPLACE;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.3@1");
+	assert_int_equal(g->rib->tables.n_main[0], 7);
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(3), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.2@1");
+	/* A route that is not told to rib, as those of zebra, replaced it. */
+	(void)rig_kernel_route(g, KERNEL_ROUTE_REPLACED, NET, 0, NULL, 0);
+	go(g);
+	assert_seen(g, HOST, "none");
+	/* With no route to replace it adds one. */
+	rig_kernel_route(g, NEW, NET, 7, GW(3), 11)->order = KERNEL_REPLACE;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.3@1");
+	end(g);
+}
+
+static void
+a_deletion_that_a_newer_dump_overtook_deletes_no_other_route(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	end(g);
+}
+
+static void
+routes_that_differ_in_source_or_interface_alone_are_several(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	/* Two broadcast routes of one address: of two subnets, from two sources. */
+	for (uint32_t source = 1; source <= 2; source++) {
+		ev = rig_kernel_type(g, NEW, HOST "/32", 0, RTN_BROADCAST);
+		ev->is_local = true;
+		ev->source4 = source;
+		ev->order = KERNEL_LAST;
+	}
+	go(g);
+	ev = rig_kernel_type(g, DEL, HOST "/32", 0, RTN_BROADCAST);
+	ev->is_local = true;
+	ev->source4 = 1;
+	go(g);
+	assert_seen(g, HOST, "bcast");
+	ev = rig_kernel_type(g, DEL, HOST "/32", 0, RTN_BROADCAST);
+	ev->is_local = true;
+	ev->source4 = 2;
+	go(g);
+	assert_seen(g, HOST, "none");
+	/* An own address on two interfaces. */
+	rig_addr(g, 11, "203.0.113.1/32", false);
+	rig_addr(g, 12, "203.0.113.1/32", false);
+	rig_addr(g, 11, "203.0.113.1/32", true);
+	assert_seen(g, "203.0.113.1", "local");
+	rig_addr(g, 12, "203.0.113.1/32", true);
+	assert_seen(g, "203.0.113.1", "none");
+	end(g);
+}
+
+static void
+types_without_next_hops_have_their_own_paths(void **state)
+{
+	static const struct {
+		uint8_t type;
+		const char *seen;
+	} c[] = {{RTN_BLACKHOLE, "blackhole"}, {RTN_UNREACHABLE, "unreachable"},
+		 {RTN_PROHIBIT, "prohibit"},   {RTN_LOCAL, "local"},
+		 {RTN_BROADCAST, "bcast"},     {RTN_THROW, "unresolved"}};
+	struct rig *g = rig_two_ports();
+
+	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		(void)rig_kernel_type(g, NEW, NET, 5, c[i].type);
+		go(g);
+		assert_seen(g, HOST, c[i].seen);
+		(void)rig_kernel_type(g, DEL, NET, 5, c[i].type);
+		go(g);
+		assert_seen(g, HOST, "none");
+	}
+	end(g);
+}
+
+static void
+zebras_metric_of_20_is_compared_with_that_of_the_kernel(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_route_inline(g, NET, GW(129), 12);
+	(void)rig_kernel_route(g, NEW, NET, 100, GW(1), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2");
+	(void)rig_kernel_route(g, NEW, NET, 10, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.2@1");
+	rig_del(g, NET);
+	(void)rig_kernel_route(g, DEL, NET, 10, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	rig_route_inline(g, NET, GW(129), 12);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2");
+	rig_del(g, NET);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	end(g);
+}
+
+static void
+table_local_is_before_main_whatever_the_metric(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	rig_kernel_type(g, NEW, NET, 1024, RTN_LOCAL)->is_local = true; /* AnyIP */
+	rig_route_inline(g, NET, GW(129), 12);
+	go(g);
+	assert_seen(g, HOST, "local");
+	rig_kernel_type(g, DEL, NET, 1024, RTN_LOCAL)->is_local = true;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	end(g);
+}
+
+static void
+a_connected_route_gives_way_while_its_link_is_down(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, "192.0.2.0/25", 100, GW(129), 12);
+	go(g);
+	assert_seen(g, GW(1), "onlink@1");
+	rig_link(g, 11, 1, false);
+	go(g);
+	assert_seen(g, GW(1), "192.0.2.129@2");
+	(void)rig_kernel_route(g, DEL, "192.0.2.0/25", 100, GW(129), 12);
+	go(g);
+	assert_seen(g, GW(1), "none");
+	rig_link(g, 11, 1, true);
+	go(g);
+	assert_seen(g, GW(1), "onlink@1");
+	end(g);
+}
+
+/* --- IPv6 ------------------------------------------------------------------------------ */
+
+static void
+linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
+	ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11); /* told with all hops */
+	rig_kernel_hop(ev, GW6(2), 11);
+	go(g);
+	assert_seen(g, HOST6, BOTH6);
+	(void)rig_kernel_route(g, DEL, NET6, 1024, GW6(1), 11);
+	go(g);
+	assert_seen(g, HOST6, "2001:db8:1::2@1");
+	(void)rig_kernel_route(g, DEL, NET6, 1024, GW6(2), 11);
+	go(g);
+	assert_seen(g, HOST6, "none");
+	/* All at once. */
+	ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
+	rig_kernel_hop(ev, GW6(2), 11);
+	go(g);
+	ev = rig_kernel_route(g, DEL, NET6, 1024, GW6(1), 11);
+	rig_kernel_hop(ev, GW6(2), 11);
+	go(g);
+	assert_seen(g, HOST6, "none");
+	end(g);
+}
+
+static void
+ipv6_routes_without_a_gateway_of_their_own_are_not_joined(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_nexthop(g, 1, GW6(1), 11);
+	rig_kernel_nexthop(g, 2, GW6(2), 11);
+	(void)rig_kernel_by_id(g, NEW, NET6, 1024, 1);
+	(void)rig_kernel_by_id(g, NEW, NET6, 1024, 2);
+	(void)rig_kernel_route(g, NEW, NET6, 1024, NULL, 12);
+	rig_kernel_route(g, NEW, NET6, 1024, GW6(3), 11)->route.protocol = RTPROT_RA;
+	go(g);
+	assert_int_equal(g->rib->kroutes.n, 16);
+	assert_seen(g, HOST6, "2001:db8:1::1@1");
+	(void)rig_kernel_by_id(g, DEL, NET6, 1024, 1);
+	go(g);
+	assert_seen(g, HOST6, "2001:db8:1::2@1");
+	(void)rig_kernel_by_id(g, DEL, NET6, 1024, 2);
+	go(g);
+	assert_seen(g, HOST6, "onlink@2");
+	end(g);
+}
+
+static void
+an_ipv6_replace_takes_the_route_that_is_joined_as_it_is(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET6, 1024, NULL, 12);
+	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
+	rig_kernel_route(g, NEW, NET6, 1024, GW6(2), 11)->order = KERNEL_REPLACE;
+	go(g);
+	assert_int_equal(g->rib->kroutes.n, 14);
+	assert_seen(g, HOST6, "onlink@2");
+	(void)rig_kernel_route(g, DEL, NET6, 1024, NULL, 12);
+	go(g);
+	assert_seen(g, HOST6, "2001:db8:1::2@1");
+	end(g);
+}
+
+/* --- next-hop objects ------------------------------------------------------------------ */
+
+static void
+objects_and_groups_of_the_kernel_change_the_routes_by_them(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_nexthop(g, 1, GW(1), 11);
+	rig_kernel_nexthop(g, 2, GW(129), 12);
+	rig_kernel_group(g, 3, 1, 2);
+	(void)rig_kernel_by_id(g, NEW, NET, 0, 3);
+	(void)rig_kernel_by_id(g, NEW, "203.0.113.0/24", 0, 1);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2*2048 192.0.2.1@1*2048");
+	rig_kernel_nexthop(g, 1, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2*2048 192.0.2.2@1*2048");
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	/* The kernel deletes the routes with the object, IPv4 ones without an event. */
+	rig_kernel_nexthop_del(g, 1);
+	go(g);
+	assert_seen(g, "203.0.113.1", "unresolved");
+	(void)rig_kernel_by_id(g, DEL, "203.0.113.0/24", 0, 1);
+	(void)rig_kernel_by_id(g, DEL, NET, 0, 3);
+	rig_kernel_nexthop_del(g, 3);
+	rig_kernel_nexthop_del(g, 2);
+	go(g);
+	assert_seen(g, HOST, "none");
+	assert_int_equal(g->rib->nhs.n, 0);
+	end(g);
+}
+
+static void
+an_id_of_the_kernel_is_another_than_that_of_zebra(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, GW(129), 12);
+	rig_route(g, NET, 7);
+	rig_kernel_nexthop(g, 7, GW(1), 11);
+	(void)rig_kernel_by_id(g, NEW, "203.0.113.0/24", 0, 7);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2");
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_kernel_nexthop(g, 7, GW(2), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.129@2");
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	/* The end of zebra's session ends its ids, not those of the kernel. */
+	rig_session(g, 101);
+	rig_flush_batch(g);
+	assert_int_equal(g->rib->nhs.n, 1);
+	rig_hop(g, 7, GW(130), 12);
+	rig_route(g, NET, 7);
+	rig_sentinel(g);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.130@2");
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	end(g);
+}
+
+static void
+an_id_of_the_kernel_takes_over_no_slot_of_an_ended_session(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, GW(1), 11);
+	rig_route(g, NET, 7);
+	go(g);
+	rig_session_down(g);
+	rig_session(g, 101);
+	rig_kernel_nexthop(g, 9, GW(1), 11); /* of the same content as the orphan */
+	(void)rig_kernel_by_id(g, NEW, "203.0.113.0/24", 0, 9);
+	rig_go(g);
+	rig_kernel_nexthop(g, 9, GW(2), 11);
+	rig_go(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	assert_seen(g, HOST, "192.0.2.1@1");
+	rig_settle(g);
+	rig_free(g);
+}
+
+/* --- dumps ----------------------------------------------------------------------------- */
+
+static void
+routes_of_its_scope_that_a_dump_does_not_show_are_removed(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint64_t swept = g->rib->count.kernel_swept;
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	(void)rig_kernel_route(g, NEW, "203.0.113.0/24", 0, GW(1), 11);
+	rig_kernel_route(g, NEW, "10.0.0.0/8", 0, GW(1), 11)->route.protocol = RTPROT_BOOT;
+	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
+	go(g);
+	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	assert_seen(g, "10.0.0.1", "192.0.2.1@1");
+	assert_seen(g, HOST6, "2001:db8:1::1@1");
+	assert_seen(g, GW(126), "local");
+	assert_int_equal(g->rib->count.kernel_swept, swept + 1);
+	/* All protocols. */
+	rig_kernel_dump(g, true, 4, 0);
+	rig_kernel_dump(g, false, 4, 0);
+	go(g);
+	assert_seen(g, "10.0.0.1", "none");
+	assert_seen(g, GW(126), "none");
+	assert_seen(g, HOST6, "2001:db8:1::1@1");
+	end(g);
+}
+
+static void
+what_comes_while_a_dump_runs_or_is_swept_stays(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
+	(void)rig_kernel_route(g, NEW, "203.0.113.0/24", 0, GW(1), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	/* The next dump begins before the sweep of the last one is over. */
+	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
+	rig_kernel_dump(g, true, 6, RTPROT_STATIC);
+	rig_kernel_dump(g, false, 6, RTPROT_STATIC);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	end(g);
+}
+
+static void
+a_dump_that_begins_again_counts_from_its_second_begin(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	(void)rig_kernel_route(g, NEW, "203.0.113.0/24", 0, GW(1), 11);
+	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
+	rig_kernel_route(g, NEW, "203.0.113.0/24", 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
+	go(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1"); /* nothing is removed without an end */
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	end(g);
+}
+
+static void
+a_dump_puts_routes_of_equal_metric_in_its_order(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(2), 11);
+	rig_kernel_dump(g, true, 4, 0);
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LAST;
+	rig_kernel_dump(g, false, 4, 0);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	end(g);
+}
+
+static void
+objects_that_a_dump_does_not_show_are_removed(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, GW(129), 12); /* of zebra */
+	rig_kernel_nexthop(g, 1, GW(1), 11);
+	rig_kernel_nexthop(g, 2, GW(2), 11);
+	go(g);
+	rig_kernel_dump(g, true, 0, 0);
+	rig_kernel_nexthop(g, 2, GW(2), 11);
+	rig_kernel_dump(g, false, 0, 0);
+	go(g);
+	assert_int_equal(g->rib->nhs.n, 2);
+	assert_null(nh_find(g->rib, nh_id_of_kernel(1)));
+	assert_non_null(nh_find(g->rib, 1));
+	end(g);
+}
+
+static void
+a_gateway_without_interface_leaves_a_subnet_that_a_sweep_removed(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_addr(g, 11, "10.1.0.254/24", false);
+	rig_route_inline(g, NET, "10.1.0.1", 0);
+	go(g);
+	assert_seen(g, HOST, "10.1.0.1@1");
+	rig_kernel_dump(g, true, 4, RTPROT_KERNEL);
+	rig_kernel_dump(g, false, 4, RTPROT_KERNEL);
+	go(g);
+	assert_seen(g, HOST, "unresolved");
+	end(g);
+}
+
+/* --- full tables ----------------------------------------------------------------------- */
+
+static bool
+rtnl_is_asked(struct rig *g)
+{
+	struct msg *m = worker_take(&g->rtnl);
+	bool asked = m != NULL;
+
+	if (asked) {
+		assert_int_equal(m->type, MSG_REPLAY);
+		msg_free(m);
+	}
+	return asked;
+}
+
+static void
+a_refused_route_is_asked_for_when_there_is_room_for_it(void **state)
+{
+	struct rig *g;
+	unsigned int before;
+
+	rig_limit(TABLE_routes, 40);
+	g = rig_two_ports();
+	before = g->rib->tables.main.n;
+	for (unsigned int i = 0; i < 41 - before; i++)
+		(void)rig_kernel_route(g, NEW, rig_net(i), 0, GW(1), 11);
+	go(g);
+	assert_int_equal(g->rib->tables.main.n, 40);
+	assert_int_equal(table_state(TABLE_routes).refused, 1);
+	/* Another route of a prefix that is there needs no room. Nor have addresses a limit. */
+	(void)rig_kernel_route(g, NEW, rig_net(0), 0, GW(2), 11);
+	rig_addr(g, 11, "203.0.113.1/24", false);
+	go(g);
+	assert_int_equal(table_state(TABLE_routes).refused, 1);
+	assert_seen(g, "203.0.113.1", "local");
+	assert_false(rtnl_is_asked(g));
+	for (unsigned int i = 2; i < 16; i++)
+		(void)rig_kernel_route(g, DEL, rig_net(i), 0, GW(1), 11);
+	go(g);
+	assert_true(rtnl_is_asked(g));
+	assert_false(rtnl_is_asked(g));
+	end(g);
+}
+
+static void
+a_route_without_a_group_gets_one_with_the_dump_that_rib_asks_for(void **state)
+{
+	struct rig *g;
+	char gw[32];
+
+	rig_limit(TABLE_groups, 64);
+	g = rig_two_ports();
+	for (unsigned int i = 0; i < 65; i++) {
+		snprintf(gw, sizeof(gw), "192.0.2.%u", i + 1);
+		(void)rig_kernel_route(g, NEW, rig_net(i), 0, gw, 11);
+	}
+	go(g);
+	assert_seen(g, "10.0.64.1", "unresolved");
+	for (unsigned int i = 0; i < 8; i++) {
+		snprintf(gw, sizeof(gw), "192.0.2.%u", i + 1);
+		(void)rig_kernel_route(g, DEL, rig_net(i), 0, gw, 11);
+	}
+	go(g);
+	assert_true(rtnl_is_asked(g));
+	/* The event tells the same route: its record gets the group. */
+	rig_kernel_route(g, NEW, rig_net(64), 0, "192.0.2.65", 11)->order = KERNEL_LAST;
+	go(g);
+	assert_seen(g, "10.0.64.1", "192.0.2.65@1");
+	(void)rig_kernel_route(g, DEL, rig_net(64), 0, "192.0.2.65", 11);
+	go(g);
+	assert_seen(g, "10.0.64.1", "none");
+	end(g);
+}
+
+static int
+no_limit(void **state)
+{
+	rig_limits = NULL;
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_lowest_metric_is_in_force),
+		cmocka_unit_test(
+			of_equal_metrics_the_first_counts_whether_prepended_or_appended),
+		cmocka_unit_test(a_replace_takes_the_place_of_the_first_of_its_metric),
+		cmocka_unit_test(
+			a_deletion_that_a_newer_dump_overtook_deletes_no_other_route),
+		cmocka_unit_test(
+			routes_that_differ_in_source_or_interface_alone_are_several),
+		cmocka_unit_test(types_without_next_hops_have_their_own_paths),
+		cmocka_unit_test(zebras_metric_of_20_is_compared_with_that_of_the_kernel),
+		cmocka_unit_test(table_local_is_before_main_whatever_the_metric),
+		cmocka_unit_test(a_connected_route_gives_way_while_its_link_is_down),
+		cmocka_unit_test(
+			linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one),
+		cmocka_unit_test(ipv6_routes_without_a_gateway_of_their_own_are_not_joined),
+		cmocka_unit_test(an_ipv6_replace_takes_the_route_that_is_joined_as_it_is),
+		cmocka_unit_test(
+			objects_and_groups_of_the_kernel_change_the_routes_by_them),
+		cmocka_unit_test(an_id_of_the_kernel_is_another_than_that_of_zebra),
+		cmocka_unit_test(
+			an_id_of_the_kernel_takes_over_no_slot_of_an_ended_session),
+		cmocka_unit_test(routes_of_its_scope_that_a_dump_does_not_show_are_removed),
+		cmocka_unit_test(what_comes_while_a_dump_runs_or_is_swept_stays),
+		cmocka_unit_test(a_dump_that_begins_again_counts_from_its_second_begin),
+		cmocka_unit_test(a_dump_puts_routes_of_equal_metric_in_its_order),
+		cmocka_unit_test(objects_that_a_dump_does_not_show_are_removed),
+		cmocka_unit_test(
+			a_gateway_without_interface_leaves_a_subnet_that_a_sweep_removed),
+		cmocka_unit_test_teardown(
+			a_refused_route_is_asked_for_when_there_is_room_for_it, no_limit),
+		cmocka_unit_test_teardown(
+			a_route_without_a_group_gets_one_with_the_dump_that_rib_asks_for,
+			no_limit),
+	};
+
+	return cmocka_run_group_tests_name("rib: routes of the kernel", tests, NULL, NULL);
+}

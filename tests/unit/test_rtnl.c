@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rtnl thread against a real kernel: each test has a namespace, a TAP t0 in it, the real
+ * thread, and a RIB that gets its messages. What the RIB has must become what the kernel has.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
+ * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ */
+#include "test_tap_bridge.h"
+
+#include <net/if.h>
+
+#include "../fuzz/invariants.h"
+#include "rib_rig.h"
+#include "rtnl/rtnl_impl.h"
+
+#define NET "198.51.100.0/24"
+
+struct scene {
+	struct bed *bed;
+	struct rig *g;
+	struct worker rtnl;
+};
+
+#define wait_for(s, condition)                                              \
+	do {                                                                \
+		int64_t end_ = now_ms() + PATIENCE_MS;                      \
+		while (!(condition)) {                                      \
+			if (now_ms() > end_)                                \
+				fail_msg("did not happen: %s", #condition); \
+			poll(NULL, 0, 1);                                   \
+			rig_settle((s)->g);                                 \
+		}                                                           \
+	} while (0)
+
+/* TAP t0 with 192.0.2.1/24 and 2001:db8::1/64; the thread not started. */
+static struct scene *
+scene_of(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct scene *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->bed = bed;
+	bed_tap(bed);
+	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "0");
+	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1"); /* else it has no anycast address */
+	ip(bed, "link set lo up");
+	ip(bed, "addr add 192.0.2.1/24 dev t0");
+	ip(bed, "addr add 2001:db8::1/64 dev t0");
+	s->g = rig_new();
+	return s;
+}
+
+static void
+start(struct scene *s, enum routes_from from)
+{
+	struct rtnl_conf conf = {.rib = &s->g->w, .netns = s->bed->netns, .from = from};
+
+	assert_int_equal(rtnl_setup(&s->rtnl, &conf), 0);
+	assert_int_equal(worker_prepare(&s->rtnl), 0);
+	assert_int_equal(worker_start(&s->rtnl), 0);
+	s->g->rib->conf.from = from;
+	s->g->rib->conf.rtnl = &s->rtnl;
+}
+
+static struct scene *
+started(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	start(s, ROUTES_FROM_BOTH);
+	return s;
+}
+
+static void
+stop(struct scene *s)
+{
+	worker_stop(&s->rtnl);
+	s->g->rib->conf.rtnl = &s->g->rtnl;
+	rig_settle(s->g);
+	rib_must_be_sound(s->g);
+	worker_free(&s->rtnl);
+	rtnl_teardown(&s->rtnl);
+	rig_free(s->g);
+	free(s);
+}
+
+static const struct route *
+route_of(const struct scene *s, uint32_t table, const char *text)
+{
+	struct rib_tables *t = &s->g->rib->tables;
+	struct prefix p;
+
+	assert_int_equal(prefix_parse(text, &p, NULL), 0);
+	return routes_find(tables_routes(t, table), table, &p,
+			   routes_hash(tables_routes(t, table), table, &p));
+}
+
+/* How many routes of the kernel the prefix has in table main and local. */
+static unsigned int
+n_of(const struct scene *s, const char *text)
+{
+	const struct rib_kroutes *k = &s->g->rib->kroutes;
+	const struct route *r = route_of(s, RT_TABLE_MAIN, text);
+	unsigned int n = 0;
+
+	for (uint32_t i = r == NULL ? 0 : kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		n++;
+	return n;
+}
+
+/* The record that the kernel would use, or NULL. */
+static const struct kroute *
+first_of(const struct scene *s, const char *text)
+{
+	const struct rib_kroutes *k = &s->g->rib->kroutes;
+	const struct route *r = route_of(s, RT_TABLE_MAIN, text);
+	uint32_t i = r == NULL ? 0 : kroute_best(k, NULL, r);
+
+	return i == 0 ? NULL : &k->v[i];
+}
+
+/* Gateways of that record: "192.0.2.9", "a b", "-". */
+static const char *
+gateways_of(const struct scene *s, const char *text)
+{
+	static char out[256];
+	const struct kroute *kr = first_of(s, text);
+	const struct slot *slot;
+	char buf[PREFIX_STRLEN];
+	size_t n = 0;
+
+	out[0] = '\0';
+	if (kr == NULL)
+		return "none";
+	slot = slot_at(&s->g->rib->slots, kr->slot);
+	for (uint32_t i = 0; i < slot->n_legs; i++) {
+		const struct next_hop *hop = &slot->leg[i].hop;
+
+		n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%s", i == 0 ? "" : " ",
+				      hop->gw_family == 0
+					      ? "-"
+					      : ipaddr_str(&hop->gw, hop->gw_family, buf));
+	}
+	return out;
+}
+
+static bool
+gateways_are(const struct scene *s, const char *text, const char *want)
+{
+	return strcmp(gateways_of(s, text), want) == 0;
+}
+
+static uint64_t
+count(_Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Let the thread believe that rib is behind, so that it stops to read. */
+static void
+hold(struct scene *s)
+{
+	wait_for(s, kernel_queue_depth() == 0);
+	atomic_fetch_add(&kernel_status.in, 2 * KERNEL_QUEUE_PAUSE_BYTES);
+	worker_wake(&s->rtnl);
+	while (!atomic_load(&kernel_status.paused))
+		poll(NULL, 0, 1);
+}
+
+static void
+release(struct scene *s)
+{
+	atomic_fetch_add(&kernel_status.out, 2 * KERNEL_QUEUE_PAUSE_BYTES);
+	worker_wake(&s->rtnl);
+}
+
+/* --- what is there, and what changes --------------------------------------------------- */
+
+static void
+routes_of_the_start_are_there_before_the_threads_first_wait(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	ip(s->bed, "route add " NET " via 192.0.2.9 metric 7");
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	ip(s->bed, "-6 route add 2001:db8:9::/48 via 2001:db8::9");
+	start(s, ROUTES_FROM_BOTH);
+	rig_settle(s->g); /* the thread's init has sent them */
+	assert_non_null(first_of(s, NET));
+	assert_int_equal(first_of(s, NET)->metric, 7);
+	assert_true(gateways_are(s, NET, "192.0.2.9"));
+	assert_true(first_of(s, "192.0.2.0/24")->connected);
+	assert_true(first_of(s, "192.0.2.1/32")->is_local);
+	assert_int_equal(first_of(s, "192.0.2.255/32")->rtm_type, RTN_BROADCAST);
+	assert_int_equal(first_of(s, "2001:db8::/64")->metric, 256);
+	assert_int_equal(first_of(s, "2001:db8::/128")->rtm_type, RTN_ANYCAST);
+	assert_true(gateways_are(s, "2001:db8:9::/48", "2001:db8::9"));
+	assert_null(first_of(s, "203.0.113.0/24")); /* FPM has it */
+	assert_null(first_of(s, "127.0.0.0/8"));
+	assert_null(first_of(s, "fe80::/64"));
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	stop(s);
+}
+
+static void
+changes_come_as_events_in_the_kernels_order(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	wait_for(s, gateways_are(s, NET, "192.0.2.9"));
+	ip(s->bed, "route append " NET " via 192.0.2.10");
+	wait_for(s, n_of(s, NET) == 2);
+	assert_true(gateways_are(s, NET, "192.0.2.9"));
+	ip(s->bed, "route prepend " NET " via 192.0.2.11");
+	wait_for(s, n_of(s, NET) == 3);
+	assert_true(gateways_are(s, NET, "192.0.2.11"));
+	ip(s->bed, "route replace " NET " via 192.0.2.12");
+	wait_for(s, gateways_are(s, NET, "192.0.2.12"));
+	assert_int_equal(n_of(s, NET), 3);
+	ip(s->bed, "route del " NET " via 192.0.2.12");
+	wait_for(s, gateways_are(s, NET, "192.0.2.9"));
+	ip(s->bed, "route add blackhole " NET " metric 9");
+	wait_for(s, n_of(s, NET) == 3);
+	ip(s->bed, "route flush " NET);
+	wait_for(s, n_of(s, NET) == 0);
+	stop(s);
+}
+
+static void
+a_new_dump_comes_to_the_same_order(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t dumps;
+
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	ip(s->bed, "route append " NET " via 192.0.2.10");
+	ip(s->bed, "route prepend " NET " via 192.0.2.11");
+	wait_for(s, n_of(s, NET) == 3);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	dumps = count(&kernel_status.dumps);
+	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	wait_for(s, count(&kernel_status.dumps) >= dumps + 3);
+	wait_for(s, kernel_queue_depth() == 0);
+	assert_int_equal(n_of(s, NET), 3);
+	assert_true(gateways_are(s, NET, "192.0.2.11"));
+	stop(s);
+}
+
+static void
+routes_that_differ_in_their_source_are_several(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "addr add 192.0.2.2/24 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 192.0.2.1");
+	ip(s->bed, "route append " NET " via 192.0.2.9 src 192.0.2.2");
+	wait_for(s, n_of(s, NET) == 2);
+	ip(s->bed, "route del " NET " via 192.0.2.9 src 192.0.2.1");
+	wait_for(s, n_of(s, NET) == 1);
+	stop(s);
+}
+
+static void
+ipv6_routes_with_a_gateway_are_joined_those_by_objects_are_not(void **state)
+{
+	struct scene *s = started(state);
+	const char *net = "2001:db8:9::/48";
+
+	ip(s->bed, "-6 route add %s via 2001:db8::8 metric 50", net);
+	ip(s->bed, "-6 route append %s via 2001:db8::9 metric 50", net);
+	wait_for(s, gateways_are(s, net, "2001:db8::8 2001:db8::9"));
+	assert_int_equal(n_of(s, net), 1);
+	ip(s->bed, "-6 route del %s via 2001:db8::8 metric 50", net);
+	wait_for(s, gateways_are(s, net, "2001:db8::9"));
+	ip(s->bed, "-6 route del %s metric 50", net);
+	wait_for(s, n_of(s, net) == 0);
+	ip(s->bed, "-6 route add %s nexthop via 2001:db8::8 nexthop via 2001:db8::9", net);
+	wait_for(s, gateways_are(s, net, "2001:db8::8 2001:db8::9"));
+	ip(s->bed, "-6 route del %s", net);
+	wait_for(s, n_of(s, net) == 0);
+
+	ip(s->bed, "nexthop add id 8 via 2001:db8::8 dev t0");
+	ip(s->bed, "nexthop add id 9 via 2001:db8::9 dev t0");
+	ip(s->bed, "-6 route add %s nhid 8 metric 50", net);
+	ip(s->bed, "-6 route append %s nhid 9 metric 50", net);
+	wait_for(s, n_of(s, net) == 2);
+	assert_true(gateways_are(s, net, "2001:db8::8"));
+	ip(s->bed, "nexthop del id 8");
+	wait_for(s, n_of(s, net) == 1);
+	assert_true(gateways_are(s, net, "2001:db8::9"));
+	stop(s);
+}
+
+static void
+the_source_of_routes_decides_which_are_told(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	ip(s->bed, "route add " NET " via 192.0.2.9 proto static");
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	start(s, ROUTES_FROM_FPM);
+	ip(s->bed, "route add 198.18.0.0/24 via 192.0.2.9 proto static");
+	ip(s->bed, "addr add 192.0.2.2/24 dev t0");
+	wait_for(s, n_of(s, "192.0.2.2/32") == 1);
+	assert_int_equal(n_of(s, NET) + n_of(s, "203.0.113.0/24"), 0);
+	assert_int_equal(n_of(s, "198.18.0.0/24"), 0);
+	assert_int_equal(n_of(s, "192.0.2.0/24"), 1);
+	worker_stop(&s->rtnl);
+	worker_free(&s->rtnl);
+	rtnl_teardown(&s->rtnl);
+
+	start(s, ROUTES_FROM_KERNEL);
+	wait_for(s, n_of(s, NET) == 1 && n_of(s, "203.0.113.0/24") == 1);
+	ip(s->bed, "route add 198.18.1.0/24 via 192.0.2.9 proto ospf");
+	wait_for(s, n_of(s, "198.18.1.0/24") == 1);
+	ip(s->bed, "route del 198.18.1.0/24 proto ospf");
+	wait_for(s, n_of(s, "198.18.1.0/24") == 0);
+	stop(s);
+}
+
+static void
+a_route_that_zebra_replaces_is_gone(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t of_zebra;
+
+	ip(s->bed, "route add " NET " via 192.0.2.9 metric 20");
+	wait_for(s, n_of(s, NET) == 1);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	of_zebra = count(&kernel_status.of_zebra);
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp metric 20");
+	ip(s->bed, "route replace " NET " via 192.0.2.9 proto bgp metric 20");
+	wait_for(s, n_of(s, NET) == 0);
+	/* The filter in the kernel dropped the other event. */
+	assert_int_equal(count(&kernel_status.of_zebra), of_zebra + 1);
+	stop(s);
+}
+
+/* --- deletions without an event -------------------------------------------------------- */
+
+static void
+ipv4_routes_of_a_link_that_is_set_down_go(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	ip(s->bed, "route add 203.0.113.0/24 dev t0");
+	wait_for(s, n_of(s, NET) == 1 && n_of(s, "203.0.113.0/24") == 1);
+	ip(s->bed, "link set t0 down");
+	wait_for(s, n_of(s, NET) == 0 && n_of(s, "203.0.113.0/24") == 0 &&
+			    n_of(s, "192.0.2.0/24") == 0);
+	ip(s->bed, "link set t0 up");
+	wait_for(s, n_of(s, "192.0.2.0/24") == 1);
+	assert_int_equal(n_of(s, NET), 0);
+	stop(s);
+}
+
+static void
+routes_go_with_the_address_that_is_their_source(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
+	wait_for(s, n_of(s, NET) == 1);
+	ip(s->bed, "addr del 203.0.113.1/32 dev t0");
+	wait_for(s, n_of(s, NET) == 0 && n_of(s, "203.0.113.1/32") == 0);
+	stop(s);
+}
+
+static void
+routes_go_with_their_next_hop_object(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "nexthop add id 5 via 192.0.2.9 dev t0");
+	ip(s->bed, "nexthop add id 6 via 192.0.2.10 dev t0");
+	ip(s->bed, "nexthop add id 7 group 5/6");
+	ip(s->bed, "route add " NET " nhid 5");
+	ip(s->bed, "route add 203.0.113.0/24 nhid 7");
+	wait_for(s, gateways_are(s, NET, "192.0.2.9"));
+	wait_for(s, gateways_are(s, "203.0.113.0/24", "192.0.2.9 192.0.2.10"));
+	ip(s->bed, "nexthop replace id 6 via 192.0.2.11 dev t0");
+	wait_for(s, gateways_are(s, "203.0.113.0/24", "192.0.2.9 192.0.2.11"));
+	ip(s->bed, "nexthop del id 5");
+	wait_for(s, n_of(s, NET) == 0);
+	wait_for(s, gateways_are(s, "203.0.113.0/24", "192.0.2.11"));
+	ip(s->bed, "nexthop del id 7");
+	wait_for(s, n_of(s, "203.0.113.0/24") == 0);
+	ip(s->bed, "link set t0 down"); /* takes the object 6 along, without an event */
+	wait_for(s, nh_find(s->g->rib, nh_id_of_kernel(6)) == NULL);
+	stop(s);
+}
+
+static void
+a_route_with_a_limited_life_goes_when_it_is_over(void **state)
+{
+	struct scene *s = started(state);
+	const char *net = "2001:db8:9::/48";
+
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 2", net);
+	wait_for(s, n_of(s, net) == 1);
+	wait_for(s, n_of(s, net) == 0);
+	stop(s);
+}
+
+/* --- many, and too many ---------------------------------------------------------------- */
+
+static void
+add_many(const struct scene *s, unsigned int n4, unsigned int n6)
+{
+	assert_int_equal(run("{ for i in $(seq 0 %u); do "
+			     "echo route add 10.$((i / 256)).$((i %% 256)).0/24 "
+			     "via 192.0.2.9; done; for i in $(seq 1 %u); do "
+			     "printf 'route add 2001:db8:%%x::/48 via 2001:db8::9\\n' "
+			     "$((i + 4096)); done; } | ip -n %s -batch -",
+			     n4 - 1, n6, s->bed->netns),
+			 0);
+}
+
+static void
+a_dump_of_several_parts_shows_all(void **state)
+{
+	struct scene *s = scene_of(state);
+	uint32_t n;
+
+	add_many(s, 3000, 1500);
+	start(s, ROUTES_FROM_BOTH);
+	rig_settle(s->g);
+	assert_int_equal(n_of(s, "10.11.183.0/24"), 1);
+	assert_int_equal(n_of(s, "2001:db8:15dc::/48"), 1);
+	n = s->g->rib->kroutes.n;
+	assert_true(n > 4500);
+	/* So does the dump of all protocols, and it removes none. */
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	rig_settle(s->g);
+	assert_int_equal(s->g->rib->kroutes.n, n);
+	assert_int_equal(s->g->rib->count.kernel_swept, 0);
+	stop(s);
+}
+
+static void
+lost_events_make_it_read_everything_again(void **state)
+{
+	struct scene *s = started(state);
+	struct rtnl *r = s->rtnl.ctx;
+	int small = 1;
+
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	ip(s->bed, "nexthop add id 5 via 192.0.2.9 dev t0");
+	wait_for(s, n_of(s, NET) == 1 &&
+			    nh_find(s->g->rib, nh_id_of_kernel(5)) != NULL);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	assert_int_equal(
+		setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	hold(s);
+	add_many(s, 300, 100);
+	ip(s->bed, "route del " NET);
+	ip(s->bed, "nexthop del id 5");
+	assert_int_equal(count(&kernel_status.overruns), 0);
+	release(s);
+	wait_for(s, count(&kernel_status.overruns) == 1);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	wait_for(s, n_of(s, "10.1.43.0/24") == 1 && n_of(s, NET) == 0);
+	assert_int_equal(n_of(s, "2001:db8:1064::/48"), 1);
+	assert_null(nh_find(s->g->rib, nh_id_of_kernel(5)));
+	stop(s);
+}
+
+static void
+a_pause_in_a_dump_ends(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t dumps;
+
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	wait_for(s, n_of(s, NET) == 1);
+	hold(s);
+	dumps = count(&kernel_status.dumps);
+	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	while (count(&kernel_status.dumps) == dumps) /* the first job is over */
+		poll(NULL, 0, 1);
+	release(s);
+	wait_for(s, count(&kernel_status.dumps) >= dumps + 3);
+	ip(s->bed, "route del " NET);
+	wait_for(s, n_of(s, NET) == 0);
+	stop(s);
+}
+
+static void
+a_missing_namespace_is_an_error_at_the_start(void **state)
+{
+	struct scene *s = scene_of(state);
+	struct rtnl_conf conf = {.rib = &s->g->w, .netns = "no-such-namespace"};
+
+	assert_int_equal(rtnl_setup(&s->rtnl, &conf), 0);
+	assert_int_equal(worker_prepare(&s->rtnl), 0);
+	assert_int_equal(worker_start(&s->rtnl), -ENOENT);
+	stop(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(routes_of_the_start_are_there_before_the_threads_first_wait),
+		bed_test(changes_come_as_events_in_the_kernels_order),
+		bed_test(a_new_dump_comes_to_the_same_order),
+		bed_test(routes_that_differ_in_their_source_are_several),
+		bed_test(ipv6_routes_with_a_gateway_are_joined_those_by_objects_are_not),
+		bed_test(the_source_of_routes_decides_which_are_told),
+		bed_test(a_route_that_zebra_replaces_is_gone),
+		bed_test(ipv4_routes_of_a_link_that_is_set_down_go),
+		bed_test(routes_go_with_the_address_that_is_their_source),
+		bed_test(routes_go_with_their_next_hop_object),
+		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
+		bed_test(a_dump_of_several_parts_shows_all),
+		bed_test(lost_events_make_it_read_everything_again),
+		bed_test(a_pause_in_a_dump_ends),
+		bed_test(a_missing_namespace_is_an_error_at_the_start),
+	};
+
+	return cmocka_run_group_tests_name("rtnl", tests, NULL, NULL);
+}
