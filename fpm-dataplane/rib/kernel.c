@@ -40,14 +40,15 @@
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
-	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r), now;
-	const struct kroute *kr = &rib->kroutes.v[best];
+	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r);
+	const struct kroute *kr;
 
-	now = best != 0 && (r->zslot == 0 || kr->is_local || kr->connected ||
-			    kr->metric <= ZEBRA_METRIC)
-		      ? kr->slot
-		      : 0;
-	r->kslot = now; /* the record has the reference */
+	r->kslot = 0;
+	if (best == 0)
+		return;
+	kr = &rib->kroutes.v[best];
+	if (r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC)
+		r->kslot = kr->slot; /* the record has the reference */
 }
 
 void
@@ -194,8 +195,8 @@ kroute_of_metric(const struct rib *rib, const struct route *r,
 }
 
 static uint32_t
-kroute_with_slot(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
-		uint32_t slot)
+kroute_with_slot(const struct rib *rib, const struct route *r,
+		 const struct kernel_event *ev, uint32_t slot)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
 

@@ -245,10 +245,10 @@ nh_remove(struct rib *rib, nh_id id)
 {
 	struct nh *nh = nh_find(rib, id);
 
-	if (nh == NULL)
+	if (nh == NULL || !nh->known)
 		return;
+	nh_drop_members(rib, nh); /* still known: a group that names itself is not freed */
 	nh->known = nh->is_group = false;
-	nh_drop_members(rib, nh);
 	nh_changed(rib, nh);
 	nh_maybe_free(rib, nh);
 }
