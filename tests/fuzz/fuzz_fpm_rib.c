@@ -181,8 +181,7 @@ ask(void)
 
 		json_array_foreach (rows, at, row)
 			MUST(json_is_object(row));
-		MUST(kind[i] != QUERY_ROUTES ||
-		     at == n_routes_in_force());
+		MUST(kind[i] != QUERY_ROUTES || at == n_routes_in_force());
 		json_decref(rows);
 	}
 }

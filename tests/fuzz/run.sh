@@ -3,14 +3,15 @@
 # Fuzz, from build/fuzz:
 #
 #     run.sh SECONDS         half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
-#                            configuration files, requests and the API share the rest, one by one
+#                            the kernel's routes, configuration files, requests and the API share the
+#                            rest, one by one
 #     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
 #                            as many at a time as there are CPUs
 #     run.sh --check SECONDS fail unless that is a number of seconds
 #
 # New inputs stay in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
-targets="fuzz_fpm_rib fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
+targets="fuzz_fpm_rib fuzz_fpm fuzz_kernel fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
 
 # $1 directory for one line "inputs failed", $2 target, $3 seconds
 one() {
@@ -20,7 +21,7 @@ one() {
 	# One language, one corpus.
 	fuzz_fpm | fuzz_fpm_rib) inputs="-dict=tests/fuzz/fpm.dict $work/corpus-fpm" ;;
 	# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
-	fuzz_poptrie | fuzz_checkpoint) inputs="-len_control=0 $inputs" ;;
+	fuzz_poptrie | fuzz_checkpoint | fuzz_kernel) inputs="-len_control=0 $inputs" ;;
 	esac
 	if $work/"$2" -max_total_time="$3" -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >"$log" 2>&1; then
@@ -76,7 +77,7 @@ for target in $targets; do
 	--eachfuzz_fpm_rib) echo "$target $(($2 * 3))" ;;
 	--each*) echo "$target $2" ;;
 	*fuzz_fpm_rib) echo "$target $(($1 / 2))" ;;
-	*) echo "$target $(($1 / 14 + 1))" ;;
+	*) echo "$target $(($1 / 16 + 1))" ;;
 	esac
 done >"$sums/all"
 [ "$1" = --each ] && at_once=$(nproc) || at_once=1

@@ -101,6 +101,7 @@ void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
 void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
 void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
 		 bool gone);
+void rig_addrs_gone(struct rig *g, uint32_t ifindex); /* all of an interface */
 void rig_addr_peer(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr,
 		   const char *subnet, bool gone);
 /*
@@ -116,11 +117,15 @@ struct kernel_event *rig_kernel_type(struct rig *g, enum kernel_event_kind kind,
 				     const char *prefix, uint32_t metric, uint8_t rtm_type);
 struct kernel_event *rig_kernel_by_id(struct rig *g, enum kernel_event_kind kind,
 				      const char *prefix, uint32_t metric, uint32_t nhid);
-void rig_kernel_hop(struct kernel_event *ev, const char *gw, uint32_t ifindex); /* one more */
+void rig_kernel_hop(struct kernel_event *ev, const char *gw,
+		    uint32_t ifindex); /* one more */
 void rig_kernel_nexthop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex);
 void rig_kernel_group(struct rig *g, uint32_t id, uint32_t one, uint32_t other);
 void rig_kernel_nexthop_del(struct rig *g, uint32_t id);
 void rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol);
+
+struct prefix rig_prefix(const char *text);
+void rig_set_hop(struct fpm_hop *h, const char *gw, uint32_t ifindex); /* gw NULL: none */
 
 /* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
 void rig_settle(struct rig *g);

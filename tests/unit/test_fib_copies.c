@@ -5,6 +5,7 @@
  * not exist: the kernel then takes memory of any node.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

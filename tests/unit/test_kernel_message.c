@@ -102,9 +102,9 @@ a_route_has_its_metric_interface_source_and_hops(void **state)
 static void
 types_of_the_kernel_are_taken_others_are_not(void **state)
 {
-	static const uint8_t taken[] = {RTN_UNICAST,   RTN_LOCAL,     RTN_BROADCAST,
-					RTN_ANYCAST,   RTN_BLACKHOLE, RTN_UNREACHABLE,
-					RTN_PROHIBIT,  RTN_THROW};
+	static const uint8_t taken[] = {RTN_UNICAST,  RTN_LOCAL,     RTN_BROADCAST,
+					RTN_ANYCAST,  RTN_BLACKHOLE, RTN_UNREACHABLE,
+					RTN_PROHIBIT, RTN_THROW};
 	static const uint8_t skipped[] = {RTN_UNSPEC, RTN_MULTICAST, RTN_NAT, RTN_XRESOLVE,
 					  200};
 
@@ -187,8 +187,8 @@ prefixes_of_no_fib_are_skipped(void **state)
 	static const char *const skipped[] = {"127.0.0.0/8",  "127.0.0.1/32", "224.0.0.0/4",
 					      "239.1.2.3/32", "fe80::/64",    "fe80::1/128",
 					      "ff00::/8",     "ff02::1/128",  "::1/128"};
-	static const char *const taken[] = {"0.0.0.0/0", "::/0", "126.0.0.0/7", "2001:db8::/32",
-					    "::/128"};
+	static const char *const taken[] = {"0.0.0.0/0", "::/0", "126.0.0.0/7",
+					    "2001:db8::/32", "::/128"};
 
 	for (unsigned int i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++) {
 		route(skipped[i]);

@@ -11,6 +11,7 @@
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
  * link: fpm-dataplane/fpm/queue.c tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c
  * link: tests/unit/rib_stream.c tests/unit/grace.c tests/unit/rib_seen.c
  * link: tests/unit/rib_print.c
  * link: tests/unit/capture_model.c tests/unit/capture_answer.c tests/unit/capture_file.c

@@ -4,6 +4,7 @@
  * because the number of a VRF changes with each start.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"
 

@@ -4,6 +4,7 @@
  * next hop, a replayed route waits for its next-hop object.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

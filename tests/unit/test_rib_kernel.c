@@ -4,6 +4,7 @@
  * routes of zebra. test_rib_kroute.c has all other routes of the kernel.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 
@@ -245,7 +246,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
-		cmocka_unit_test(the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
+		cmocka_unit_test(
+			the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),

@@ -4,19 +4,20 @@
  * they are added, replaced and removed, and what a dump removes.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "../fuzz/invariants.h"
 #include "rib_rig.h"
 
-#define NET     "198.51.100.0/24"
-#define HOST    "198.51.100.1"
-#define NET6    "2001:db8:9::/48"
-#define HOST6   "2001:db8:9::1"
-#define NEW     KERNEL_ROUTE
-#define DEL     KERNEL_ROUTE_DEL
-#define GW(n)   "192.0.2." #n
-#define GW6(n)  "2001:db8:1::" #n
-#define BOTH6   "2001:db8:1::1@1*2048 2001:db8:1::2@1*2048"
+#define NET    "198.51.100.0/24"
+#define HOST   "198.51.100.1"
+#define NET6   "2001:db8:9::/48"
+#define HOST6  "2001:db8:9::1"
+#define NEW    KERNEL_ROUTE
+#define DEL    KERNEL_ROUTE_DEL
+#define GW(n)  "192.0.2." #n
+#define GW6(n) "2001:db8:1::" #n
+#define BOTH6  "2001:db8:1::1@1*2048 2001:db8:1::2@1*2048"
 
 static void
 end(struct rig *g)
@@ -448,7 +449,8 @@ a_dump_that_begins_again_counts_from_its_second_begin(void **state)
 	rig_kernel_route(g, NEW, "203.0.113.0/24", 0, GW(1), 11)->order = KERNEL_LAST;
 	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
 	go(g);
-	assert_seen(g, "203.0.113.1", "192.0.2.1@1"); /* nothing is removed without an end */
+	assert_seen(g, "203.0.113.1",
+		    "192.0.2.1@1"); /* nothing is removed without an end */
 	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
 	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
 	go(g);

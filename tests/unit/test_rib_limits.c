@@ -4,6 +4,7 @@
  * later, and a checkpoint with more routes than its successor has room for.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"
 

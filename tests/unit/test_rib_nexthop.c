@@ -4,6 +4,7 @@
  * session.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

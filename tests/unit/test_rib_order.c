@@ -3,6 +3,7 @@
  * Any order of messages about different objects gives the same forwarding.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

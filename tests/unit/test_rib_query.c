@@ -3,6 +3,7 @@
  * Answers to ui: rows as in dist/openapi.yaml, in slices.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 
@@ -318,11 +319,11 @@ static void
 the_summary_has_every_key(void **state)
 {
 	static const char *const key[] = {
-		"routes4",      "routes6",    "zebra4",          "zebra6",
-		"other_tables", "unresolved", "groups",          "nexthop_ids",
-		"adjacencies",  "generation", "stale",           "sweeps",
-		"swept_routes", "commits",    "reclaim_pending", "rib_bytes",
-		"sweep_max_s",  "stale",      "sweep_restart_s", "sweep_quiet_s",
+		"routes4",      "routes6",     "zebra4",          "zebra6",
+		"other_tables", "unresolved",  "groups",          "nexthop_ids",
+		"adjacencies",  "generation",  "stale",           "sweeps",
+		"swept_routes", "commits",     "reclaim_pending", "rib_bytes",
+		"sweep_max_s",  "stale",       "sweep_restart_s", "sweep_quiet_s",
 		"kernel",       "kernel_swept"};
 	static const char *const fib_key[] = {"routes",     "nodes",      "leaves",
 					      "bytes",      "free_bytes", "retired_bytes",

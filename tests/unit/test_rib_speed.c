@@ -4,6 +4,7 @@
  * and a link with all routes behind it. Sanitizer and debug builds use a small table.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

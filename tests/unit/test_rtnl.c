@@ -5,6 +5,7 @@
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "test_tap_bridge.h"
 
@@ -44,7 +45,8 @@ scene_of(void **state)
 	s->bed = bed;
 	bed_tap(bed);
 	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "0");
-	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1"); /* else it has no anycast address */
+	bed_sysctl(bed, "ipv6/conf/t0/forwarding",
+		   "1"); /* else it has no anycast address */
 	ip(bed, "link set lo up");
 	ip(bed, "addr add 192.0.2.1/24 dev t0");
 	ip(bed, "addr add 2001:db8::1/64 dev t0");
@@ -452,8 +454,7 @@ lost_events_make_it_read_everything_again(void **state)
 
 	ip(s->bed, "route add " NET " via 192.0.2.9");
 	ip(s->bed, "nexthop add id 5 via 192.0.2.9 dev t0");
-	wait_for(s, n_of(s, NET) == 1 &&
-			    nh_find(s->g->rib, nh_id_of_kernel(5)) != NULL);
+	wait_for(s, n_of(s, NET) == 1 && nh_find(s->g->rib, nh_id_of_kernel(5)) != NULL);
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
 	assert_int_equal(
 		setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
