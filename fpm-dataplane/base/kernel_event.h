@@ -16,8 +16,8 @@ enum kernel_event_kind {
 	KERNEL_ROUTE_REPLACED,
 	KERNEL_NEXTHOP, /* next-hop object `route.nhid` */
 	KERNEL_NEXTHOP_DEL,
-	KERNEL_DUMP_BEGIN, /* what is in scope `dump` follows */
-	KERNEL_DUMP_END,   /* what is in scope `dump` and did not follow is gone */
+	KERNEL_DUMP_BEGIN, /* the routes or next hops of `dump` follow */
+	KERNEL_DUMP_END,   /* others of `dump` are gone */
 };
 
 /* Place of a new route among the routes of the same prefix, table and metric. */
@@ -27,7 +27,7 @@ enum kernel_order {
 	KERNEL_REPLACE, /* it takes the place of the first one */
 };
 
-/* What a dump covers. */
+/* The routes or next-hop objects that a dump covers. */
 struct kernel_scope {
 	uint8_t family;   /* 4 or 6: routes; 0: next-hop objects */
 	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */

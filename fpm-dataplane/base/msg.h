@@ -162,7 +162,7 @@ enum query_kind {
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };
 
-/* Of which source routes are shown. */
+/* The source of which routes are shown. */
 enum query_of {
 	OF_FIB,    /* the route in force */
 	OF_ZEBRA,  /* that of zebra, in force or not */

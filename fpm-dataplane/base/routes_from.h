@@ -3,7 +3,7 @@
 #ifndef BASE_ROUTES_FROM_H
 #define BASE_ROUTES_FROM_H
 
-/* Which source decides for which routes. */
+/* The source that decides for each route. */
 enum routes_from {
 	ROUTES_FROM_BOTH,   /* zebra for its protocols, the kernel for all others */
 	ROUTES_FROM_FPM,    /* zebra, and the kernel for connected and local prefixes */

@@ -3,8 +3,8 @@
  * fpmctl audit: compare zebra, the kernel, the RIB and the FIB, prefix by prefix and next
  * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). This file
  * compares zebra's table with the RIB's routes of zebra, in force or hidden by a route of
- * the kernel, and then what the kernel would use for each prefix with what is in force. All
- * sides change while they are read, so each difference is looked up again by prefix, until
+ * the kernel, and then the route that the kernel would use for each prefix with the one in
+ * force. All sides change while they are read, so each difference is looked up again by prefix, until
  * both sides agree or have differed ROUNDS times. VRFs with a FIB are compared like main; a
  * VRF with routes only in zebra is a difference. Memory: 48 octets per route and side.
  */
@@ -232,7 +232,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r)
 static uint64_t
 kernel_route_rank(const struct audit *a, const struct kernel_route *r)
 {
-	/* Of equal metrics the first one counts; `n` grows with each line. */
+	/* The first one of equal metrics counts; `n` grows with each line. */
 	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
 	       (a->other.n & 0x7fffffff);
 }

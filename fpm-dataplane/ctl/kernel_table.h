@@ -32,7 +32,7 @@ typedef void kernel_on_route(const struct kernel_route *r, void *ctx);
 
 /*
  * Call on_route() for the routes of one family in the present network namespace: of all
- * prefixes, or with `p` of this prefix only. Leaves out what is in no FIB: loopback,
+ * prefixes, or with `p` of this prefix only. Leaves out prefixes that no FIB has: loopback,
  * link-local, multicast. Returns 0, -ETIMEDOUT when `ip` was silent, or -1 after printing
  * an error.
  */

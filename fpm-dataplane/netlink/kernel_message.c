@@ -100,8 +100,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	if (attrs_copy(&attrs, RTA_TABLE, &r->table, sizeof(r->table)) < 0 ||
 	    attrs_copy(&attrs, RTA_PRIORITY, &ev->metric, sizeof(ev->metric)) < 0 ||
 	    attrs_copy(&attrs, RTA_OIF, &ev->ifindex, sizeof(ev->ifindex)) < 0 ||
-	    (family == 4 && attrs_copy(&attrs, RTA_PREFSRC, &ev->source4,
-				       sizeof(ev->source4)) < 0))
+	    (family == 4 &&
+	     attrs_copy(&attrs, RTA_PREFSRC, &ev->source4, sizeof(ev->source4)) < 0))
 		return -EBADMSG;
 	ev->is_local = r->table == RT_TABLE_LOCAL;
 	if (ev->is_local || r->table == RT_TABLE_UNSPEC)

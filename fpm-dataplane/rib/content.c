@@ -232,8 +232,7 @@ slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 		return number;
 	nh_hops(rib, nh, mtu_class, &rib->scratch);
 	/* An orphan has routes of zebra, which must not follow an id of the kernel. */
-	s = (id & NH_OF_KERNEL) != 0 ? NULL
-				     : slot_find_adoptable(rib, &rib->scratch, hint);
+	s = (id & NH_OF_KERNEL) != 0 ? NULL : slot_find_adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		content_del(rib, s);
 		slot_adopt(rib, s, SLOT_ID, (uint32_t)id, false);

@@ -47,7 +47,7 @@ struct rib_kroutes {
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
-	bool sweeping;             /* it is over: what it did not show is removed ... */
+	bool sweeping;             /* it is over: records that it did not show go ... */
 	uint32_t sweep_at;         /* ... from this number on */
 	bool refused;              /* limits.routes left no room for some */
 	bool rebind; /* connected subnets changed: bind gateways without an interface again */

@@ -171,7 +171,7 @@ kroute_source_name(const struct kroute *kr)
 	return kr->connected || kr->rtm_type == RTN_BROADCAST ? "connected" : "kernel";
 }
 
-/* What a row shows of a prefix: the slot, and the kernel's record if it is the source. */
+/* The route of a prefix that a row shows: the slot, and the kernel's record if it is the source. */
 struct shown_route {
 	uint32_t slot; /* 0: nothing */
 	const struct kroute *kr;
@@ -603,9 +603,10 @@ rib_bytes(const struct rib *rib)
 	       routes_bytes(&rib->tables.other) +
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
-	       kroutes_bytes(&rib->kroutes) + rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
-	       hidx_bytes(&rib->contents.by_hops) + hidx_bytes(&rib->nhs.by_id) +
-	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
+	       kroutes_bytes(&rib->kroutes) + rib->nhs.n * sizeof(struct nh) +
+	       rib->adjs.high * sizeof(struct adj) + hidx_bytes(&rib->contents.by_hops) +
+	       hidx_bytes(&rib->nhs.by_id) + hidx_bytes(&rib->adjs.by_key) +
+	       hidx_bytes(&rib->links.by_ifindex);
 }
 
 static void

@@ -27,7 +27,9 @@ INCLUDES = {
     "config": "base pci tap-bridge/netns.h libyaml",
     "fib": "base poptrie/poptrie.h liburcu",
     "port": "base fib pci tap-bridge/tap.h DPDK liburcu",
-    "fpm": "base tap-bridge/netns.h libmnl libev",
+    "netlink": "base libmnl",
+    "fpm": "base netlink tap-bridge/netns.h libmnl libev",
+    "rtnl": "base netlink tap-bridge/netns.h libmnl libev",
     "rib": "base fib jansson libev liburcu",
     "neigh": "base fib port tap-bridge jansson libev liburcu",
     "fwd": "base fib port DPDK liburcu",
@@ -47,8 +49,8 @@ INCLUDES = {
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson",
     "supervise": "base",
-    "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib start "
-    "tap-bridge/netns.h trace ui DPDK liburcu",
+    "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
+    "start tap-bridge/netns.h trace ui DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
 LIBRARIES = {
@@ -78,7 +80,7 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
+    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
@@ -104,12 +106,14 @@ PLAIN = (
     "fpm-dataplane/manage",
     "fpm-dataplane/manual",
     "fpm-dataplane/neigh",
+    "fpm-dataplane/netlink",
     "fpm-dataplane/nicd",
     "fpm-dataplane/pci",
     "fpm-dataplane/port",
     "fpm-dataplane/punt",
     "fpm-dataplane/restart",
     "fpm-dataplane/rib",
+    "fpm-dataplane/rtnl",
     "fpm-dataplane/start",
     "fpm-dataplane/supervise",
     "fpm-dataplane/trace",
