@@ -42,7 +42,7 @@ type_is_taken(uint8_t type)
 	case RTN_THROW:
 		return true;
 	default:
-		return false; /* multicast, and types that Linux does not have any more */
+		return false; /* multicast, and obsolete types */
 	}
 }
 

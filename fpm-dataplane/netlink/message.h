@@ -11,7 +11,7 @@
 #include "base/fpm_event.h"
 #include "netlink/attributes.h"
 
-/* What became of a message. Errors are -EBADMSG (malformed) and -ENOMEM. */
+/* The verdict about a message. Errors are -EBADMSG (malformed) and -ENOMEM. */
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
 /*

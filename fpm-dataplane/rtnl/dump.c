@@ -122,7 +122,7 @@ job_done(struct rtnl *r)
 		return;
 	}
 	if (r->interrupted)
-		r->all_due = true; /* nothing is removed: a later dump tells what is gone */
+		r->all_due = true; /* a later dump tells which routes to remove */
 	else
 		pass_mark(r, KERNEL_DUMP_END, &r->job[r->at]);
 	r->again = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decode messages of the kernel, leave out what is not wanted, and send the rest to rib in
+ * Decode messages of the kernel, leave out unwanted ones, and send the rest to rib in
  * batches. [rtnl]
  */
 #include <assert.h>

@@ -46,7 +46,7 @@ rtnl_schedule(struct rtnl *r, uint64_t in_ms)
 
 /*
  * Return true unless the link is up with a carrier. Every event of such a link is a cause:
- * some come before the kernel has deleted what was on the link.
+ * some come before the kernel has deleted the routes of the link.
  */
 static bool
 link_is_down(const struct nlmsghdr *nlh)
@@ -193,7 +193,7 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	ev_timer_stop(loop, timer);
 	if (dump_runs(r))
-		return; /* dump_finished() schedules what is due */
+		return; /* dump_finished() schedules the next dump */
 	while ((rc = events_read(r, rtnl_on_event)) != 0 &&
 	       kernel_queue_depth() <= KERNEL_QUEUE_PAUSE_BYTES)
 		if (rc < 0)

@@ -148,7 +148,7 @@ addresses_go_with_their_interface(void **state)
 	assert_seen(g, "192.0.2.126", "none");
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.254", "local");
-	/* Of link 12: two addresses and subnets, broadcast, anycast. */
+	/* Link 12 has two addresses, two subnets, broadcast, anycast. */
 	assert_int_equal(g->rib->kroutes.n, 6);
 	/* A deletion that comes twice changes nothing. */
 	(void)rig_kernel_type(g, KERNEL_ROUTE_DEL, "192.0.2.126/32", 0, RTN_LOCAL);

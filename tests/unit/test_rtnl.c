@@ -178,7 +178,7 @@ release(struct scene *s)
 	worker_wake(&s->rtnl);
 }
 
-/* --- what is there, and what changes --------------------------------------------------- */
+/* --- the first tables, and changes ------------------------------------------------------ */
 
 static void
 routes_of_the_start_are_there_before_the_threads_first_wait(void **state)
