@@ -7,7 +7,13 @@
  * change it alone. When a session ends, zebra may number its ids again. The slots then
  * become orphans with frozen content. If an id of the next session has the same content, it
  * adopts the orphan, so that a replay rewrites no prefix. Content without an id is shared
- * by all its routes. This file writes no group words.
+ * by all its routes.
+ *
+ * zebra makes a new id for each change of a route's next hops. A new slot therefore keeps
+ * the buckets of the slot that the route had (`former`), as far as the members are equal,
+ * and only the flows of members that left move. If the id has a slot already, and the flows
+ * of the route would move between members there, the route gets a variant: another slot with
+ * the same content and other buckets. This file writes no group words.
  */
 #include "rib/content.h"
 
@@ -15,6 +21,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "rib/group.h"
 #include "rib/index.h"
 #include "rib/leg.h"
 #include "rib/mirror.h"
@@ -77,16 +84,16 @@ content_del(struct rib *rib, struct slot *s)
 	s->indexed = false;
 }
 
-/* Return the first slot with this content and one of the two kinds, or NULL. */
+/* Return the first slot with this content and kind, or NULL. */
 static struct slot *
 content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
-	     enum slot_kind kind, enum slot_kind or_kind)
+	     enum slot_kind kind)
 {
 	for (uint32_t i = hidx_first(&rib->contents.by_hops, hash); i != 0;
 	     i = hidx_next(&rib->contents.by_hops, i)) {
 		struct slot *s = slot_at(&rib->slots, i);
 
-		if ((s->kind == kind || s->kind == or_kind) && slot_has_hops(s, hops))
+		if (s->kind == kind && slot_has_hops(s, hops))
 			return s;
 	}
 	return NULL;
@@ -138,35 +145,156 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 	slot_dirty(rib, s, SLOT_PATHS);
 }
 
+/*
+ * Return the slot whose published buckets the flows of a route use that has slot `number`.
+ * 0: none, because it has no route or one path. Any change then moves only flows that have
+ * to move.
+ */
+static uint32_t
+slot_former(const struct rib *rib, uint32_t number)
+{
+	const struct slot *s = slot_at(&rib->slots, number);
+
+	if (number == 0)
+		return 0;
+	if (s->version == 0)
+		number = s->former;
+	return group_word_is_block(slot_word(rib, number)) ? number : 0;
+}
+
+/*
+ * Return the place of the last choice for routes with the flows of slot `former`. All
+ * routes of one slot usually go to another one together.
+ */
+static struct choice_memo *
+memo_at(struct rib *rib, uint32_t former, uint64_t what)
+{
+	uint64_t from = slot_at(&rib->slots, former)->version;
+	uint64_t mix = (from ^ what * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+	return &rib->contents.memo[mix >> 55];
+}
+
+/* Return the slot that was chosen, if it has not changed since, or NULL. */
+static struct slot *
+memo_recall(struct rib *rib, uint32_t former, uint64_t what)
+{
+	const struct choice_memo *memo;
+	struct slot *s;
+
+	if (former == 0)
+		return NULL;
+	memo = memo_at(rib, former, what);
+	if (memo->slot == 0 || memo->what != what ||
+	    memo->from != slot_at(&rib->slots, former)->version)
+		return NULL;
+	s = slot_at(&rib->slots, memo->slot);
+	return s->version == memo->version ? s : NULL;
+}
+
+/* Record and return the choice. */
+static uint32_t
+memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *s)
+{
+	if (former != 0)
+		*memo_at(rib, former, what) = (struct choice_memo){
+			slot_at(&rib->slots, former)->version, what, s->version, s->number};
+	return s->number;
+}
+
+/* The slot of one content that suits a route best. */
+struct choice {
+	struct slot *slot; /* NULL: none */
+	uint32_t excess;   /* 0: no flow moves without need */
+	uint32_t n;        /* slots seen */
+};
+
+/* See whether a slot suits a route better whose flows use the buckets of `former`. */
+static void
+choice_consider(const struct rib *rib, struct choice *best, struct slot *s, uint32_t former)
+{
+	uint32_t from = s->version != 0 ? s->number : s->former, excess = 0;
+
+	if (former != 0 && from != 0 && from != former)
+		excess = group_excess(slot_word(rib, former), slot_word(rib, from));
+	best->n++;
+	if (best->slot == NULL || excess < best->excess) {
+		best->slot = s;
+		best->excess = excess;
+	}
+}
+
+/* Return true if the route should have a slot of its own rather than the best one. */
+static bool
+choice_is_poor(const struct rib *rib, const struct choice *best)
+{
+	return best->slot == NULL ||
+	       (best->excess > 0 && best->n < SLOT_VARIANTS && slots_are_ample(rib));
+}
+
+/* Note that the first word of a new slot keeps the buckets of `former`. Return the slot. */
+static struct slot *
+slot_inherit(struct slot *s, uint32_t former)
+{
+	if (s->version == 0 && s->former == 0)
+		s->former = former;
+	return s;
+}
+
+static struct choice
+content_choose(struct rib *rib, const struct nh_list *hops, uint64_t hash, uint32_t former)
+{
+	struct choice best = {0};
+
+	for (uint32_t i = hidx_first(&rib->contents.by_hops, hash);
+	     i != 0 && (best.slot == NULL || best.excess > 0);
+	     i = hidx_next(&rib->contents.by_hops, i)) {
+		struct slot *s = slot_at(&rib->slots, i);
+
+		if (s->kind == SLOT_INLINE && slot_has_hops(s, hops))
+			choice_consider(rib, &best, s, former);
+	}
+	return best;
+}
+
 uint32_t
 slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 {
-	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
+	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint), *chosen;
+	uint32_t former;
+	struct choice best;
 	uint64_t hash;
 
 	if (s != NULL && s->kind == SLOT_INLINE && slot_has_hops(s, hops))
 		return hint;
 	hash = nh_list_hash(hops, rib->fib->seed);
-	s = content_find(rib, hops, hash, SLOT_INLINE, SLOT_INLINE);
-	if (s == NULL && (s = content_find(rib, hops, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
-		/* zebra stopped using nexthop ids: equal content keeps its slot. */
+	former = slot_former(rib, hint);
+	chosen = memo_recall(rib, former, hash);
+	if (chosen != NULL && chosen->kind == SLOT_INLINE && slot_has_hops(chosen, hops))
+		return chosen->number;
+	best = content_choose(rib, hops, hash, former);
+	if (!choice_is_poor(rib, &best))
+		return memo_record(rib, former, hash, slot_inherit(best.slot, former));
+	/* zebra stopped using nexthop ids: equal content keeps its slot. */
+	if (s == NULL || s->kind != SLOT_ORPHAN || !slot_has_hops(s, hops))
+		s = best.slot != NULL ? NULL : content_find(rib, hops, hash, SLOT_ORPHAN);
+	if (s != NULL) {
 		slot_adopt(rib, s, SLOT_INLINE, 0, nh_list_needs_no_neighbor(hops));
+		return memo_record(rib, former, hash, s);
 	}
-	if (s == NULL) {
-		s = slot_new(rib, SLOT_INLINE, nh_list_needs_no_neighbor(hops));
-		if (s == NULL)
-			return rib->contents.unresolved;
-		slot_set_hops(rib, s, hops);
-		content_add(rib, s, hash);
-	}
-	return s->number;
+	s = slot_new(rib, SLOT_INLINE, nh_list_needs_no_neighbor(hops));
+	if (s == NULL)
+		return best.slot != NULL ? best.slot->number : rib->contents.unresolved;
+	slot_set_hops(rib, s, hops);
+	content_add(rib, s, hash);
+	return memo_record(rib, former, hash, slot_inherit(s, former));
 }
 
 uint32_t
 slot_find_hops(struct rib *rib, const struct nh_list *hops)
 {
-	const struct slot *s = content_find(rib, hops, nh_list_hash(hops, rib->fib->seed),
-					    SLOT_INLINE, SLOT_INLINE);
+	const struct slot *s =
+		content_find(rib, hops, nh_list_hash(hops, rib->fib->seed), SLOT_INLINE);
 
 	return s == NULL ? 0 : s->number;
 }
@@ -196,10 +324,10 @@ slot_for_kind(struct rib *rib, enum path_kind kind)
 
 /*
  * Return an orphan with the content of `hops`, preferably the slot that the route has now,
- * or NULL.
+ * or NULL. `again`: the id has a slot already, so no other orphan is of use.
  */
 static struct slot *
-slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint)
+slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint, bool again)
 {
 	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
 
@@ -207,8 +335,35 @@ slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 		return NULL;
 	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_hops(s, hops))
 		return s;
-	return content_find(rib, hops, nh_list_hash(hops, rib->fib->seed), SLOT_ORPHAN,
-			    SLOT_ORPHAN);
+	if (again)
+		return NULL;
+	return content_find(rib, hops, nh_list_hash(hops, rib->fib->seed), SLOT_ORPHAN);
+}
+
+static struct choice
+id_choose(struct rib *rib, const struct nh *nh, uint16_t mtu_class, uint32_t former)
+{
+	struct choice best = {0};
+
+	for (uint32_t i = nh->slot; i != 0 && (best.slot == NULL || best.excess > 0);
+	     i = slot_at(&rib->slots, i)->sibling)
+		if (slot_at(&rib->slots, i)->mtu_class == mtu_class)
+			choice_consider(rib, &best, slot_at(&rib->slots, i), former);
+	return best;
+}
+
+/* Return the id that a slot of kind SLOT_ID follows. */
+static nh_id
+slot_id(const struct slot *s)
+{
+	return s->of_kernel ? nh_id_of_kernel(s->nhid) : s->nhid;
+}
+
+/* Return true if the slot follows this id for routes of this MTU class. */
+static bool
+slot_follows(const struct slot *s, nh_id id, uint16_t mtu_class)
+{
+	return s->kind == SLOT_ID && slot_id(s) == id && s->mtu_class == mtu_class;
 }
 
 uint32_t
@@ -221,35 +376,65 @@ slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class)
 	return number;
 }
 
+bool
+slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b)
+{
+	const struct slot *x = slot_at(&rib->slots, a), *y = slot_at(&rib->slots, b);
+
+	if (a == b || x->kind != y->kind || x->n_legs != y->n_legs)
+		return a == b;
+	if (x->kind == SLOT_ID)
+		return slot_follows(x, slot_id(y), y->mtu_class);
+	for (uint32_t i = 0; i < x->n_legs; i++)
+		if (memcmp(&x->leg[i].hop, &y->leg[i].hop, sizeof(x->leg[i].hop)) != 0)
+			return false;
+	return true;
+}
+
 uint32_t
 slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 {
-	struct nh *nh = nh_get(rib, id);
-	uint32_t number = slot_of_id(rib, nh, mtu_class);
+	uint64_t what = id << 16 | mtu_class;
+	struct choice best;
+	uint32_t former;
 	struct slot *s;
+	struct nh *nh;
 
-	if (number != 0)
-		return number;
+	if (hint != 0 && slot_follows(slot_at(&rib->slots, hint), id, mtu_class))
+		return hint;
+	former = slot_former(rib, hint);
+	s = memo_recall(rib, former, what);
+	if (s != NULL && slot_follows(s, id, mtu_class))
+		return s->number;
+	nh = nh_get(rib, id);
+	best = id_choose(rib, nh, mtu_class, former);
+	if (!choice_is_poor(rib, &best))
+		return memo_record(rib, former, what, slot_inherit(best.slot, former));
 	nh_hops(rib, nh, mtu_class, &rib->scratch);
 	/* An orphan has routes of zebra, which must not follow an id of the kernel. */
-	s = (id & NH_OF_KERNEL) != 0 ? NULL : slot_find_adoptable(rib, &rib->scratch, hint);
+	s = (id & NH_OF_KERNEL) != 0
+		    ? NULL
+		    : slot_find_adoptable(rib, &rib->scratch, hint, best.slot != NULL);
 	if (s != NULL) {
 		content_del(rib, s);
 		slot_adopt(rib, s, SLOT_ID, (uint32_t)id, false);
 	} else {
 		s = slot_new(rib, SLOT_ID, false);
+		if (s == NULL && best.slot != NULL)
+			return best.slot->number;
 		if (s == NULL) {
 			nh_maybe_free(rib, nh);
 			return rib->contents.unresolved;
 		}
 		slot_set_hops(rib, s, &rib->scratch);
 		s->nhid = (uint32_t)id;
+		slot_inherit(s, former);
 	}
 	s->of_kernel = (id & NH_OF_KERNEL) != 0;
 	s->mtu_class = mtu_class;
 	s->sibling = nh->slot;
 	nh->slot = s->number;
-	return s->number;
+	return memo_record(rib, former, what, s);
 }
 
 /*
@@ -272,7 +457,7 @@ slot_orphan(struct rib *rib, struct slot *s)
 struct nh *
 slot_nh(const struct rib *rib, const struct slot *s)
 {
-	return nh_find(rib, s->of_kernel ? nh_id_of_kernel(s->nhid) : s->nhid);
+	return nh_find(rib, slot_id(s));
 }
 
 void

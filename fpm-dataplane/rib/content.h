@@ -11,6 +11,12 @@
 #include "rib/index.h"
 #include "rib/nexthop.h"
 
+/*
+ * Slots of one id or content, and MTU class, for routes whose flows have different members
+ * now.
+ */
+#define SLOT_VARIANTS 16u
+
 struct rib;
 struct slot;
 struct nh_list;
@@ -21,6 +27,13 @@ struct rib_contents {
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
 	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;
+	/* Slots that were chosen for routes with the flows of another slot. */
+	struct choice_memo {
+		uint64_t from; /* version of the other slot */
+		uint64_t what; /* id and MTU class, or hash of the content */
+		uint64_t version;
+		uint32_t slot;
+	} memo[512];
 };
 
 /*
@@ -36,14 +49,19 @@ void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
  * 0.
  */
 uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
-/* Return a new orphan slot with content from a checkpoint; 0 when all slots are in use. */
-/* Return the slot of content without an id that routes share; 0: there is none. */
+/* Return a slot of content without an id that routes share; 0: there is none. */
 uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
+/* Return a new orphan slot with content from a checkpoint; 0 when all slots are in use. */
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
+/* Return true if two slots are one, or have the same id or content, and MTU class. */
+bool slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
-/* Return the slot of a nexthop id, announced or not, for routes of one MTU class. */
+/*
+ * Return the slot of a nexthop id, announced or not, for routes of one MTU class. If the
+ * id has several, return the first that moves no flow without need.
+ */
 uint32_t slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint);
-/* Return the slot of a nexthop id and MTU class if it exists; 0 if not. */
+/* Return one slot of a nexthop id and MTU class; 0: there is none. */
 uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class);
 /* Return the id that a slot of kind SLOT_ID follows. */
 struct nh *slot_nh(const struct rib *rib, const struct slot *s);

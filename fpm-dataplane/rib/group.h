@@ -3,25 +3,46 @@
 #ifndef RIB_GROUP_H
 #define RIB_GROUP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fib/fib.h"
 
 struct bucket_member {
 	fib_path path;
+	uint32_t hash; /* of its identity: gateway and interface */
 	uint64_t weight;
 	uint32_t target, have;
 };
 
 /*
  * Return log2 of the number of buckets for `n` members (2 or more), and set their targets.
+ * The number is at least 2^old_log2, because fewer buckets would merge flows.
  */
 unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
 /*
- * Fill `out` (2^log2_n paths) so that each member has m[].target buckets. Keep as many
- * buckets of `old` (2^old_log2 paths; NULL: none) as possible.
+ * Return the size of a block: 2^log2_n paths, which forwarders read, then a home for each.
+ * The home of a bucket is the member that last took it as its share, by 16 bits of its
+ * hash. The home stays while this member is gone, so the member gets the bucket again.
+ */
+static inline size_t
+group_block_bytes(unsigned int log2_n)
+{
+	return (sizeof(fib_path) + sizeof(uint16_t)) << log2_n;
+}
+/*
+ * Fill the block `out` so that each member has m[].target of the 2^log2_n buckets. Keep as
+ * many buckets of the block `old` (2^old_log2 buckets; NULL: none) as possible; the MTU
+ * classes of its paths do not count. If fewer flows need to move then, targets change by at
+ * most 2 % of the share.
  */
 void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
 		const fib_path *old, unsigned int old_log2);
+/*
+ * Return the part of all flows, in 1/4096, that a change from the first word to the second
+ * would move without need: from one member of both to another. 0 if one word has no
+ * buckets.
+ */
+uint32_t group_excess(uint64_t from, uint64_t to);
 
 #endif

@@ -133,15 +133,16 @@ event_has_id(const struct kernel_event *ev)
 }
 
 static uint32_t
-event_slot(struct rib *rib, const struct kernel_event *ev)
+event_slot(struct rib *rib, const struct kernel_event *ev, const struct route *route)
 {
 	const struct fpm_event *r = &ev->route;
 
 	if (event_has_id(ev))
 		return slot_for_id(rib, nh_id_of_kernel(r->nhid),
-				   mtu_class_of(rib, r->prefix.family, r->mtu_bytes), 0);
+				   mtu_class_of(rib, r->prefix.family, r->mtu_bytes),
+				   route_effective(route));
 	event_hops(rib, ev);
-	return slot_for_hops(rib, &rib->scratch, 0);
+	return slot_for_hops(rib, &rib->scratch, route_effective(route));
 }
 
 /* Return the slot of a deleted route, or 0 if no route has its content. */
@@ -201,7 +202,8 @@ kroute_with_slot(const struct rib *rib, const struct route *r,
 	const struct rib_kroutes *k = &rib->kroutes;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (kroute_has_key(&k->v[i], ev) && k->v[i].slot == slot &&
+		if (kroute_has_key(&k->v[i], ev) &&
+		    slots_are_variants(rib, k->v[i].slot, slot) &&
 		    kroute_has_members(&k->v[i], ev))
 			return i;
 	return 0;
@@ -332,7 +334,7 @@ kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 
 	if (r == NULL)
 		return;
-	slot = event_slot(rib, ev);
+	slot = event_slot(rib, ev, r);
 	i = kroute_of_event(rib, r, ev, slot);
 	if (i == 0) {
 		i = kroute_add(&rib->kroutes, r);
@@ -374,7 +376,7 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	}
 	if (kept == 0)
 		return false;
-	kroute_set_slot(rib, i, slot_for_hops(rib, hops, 0));
+	kroute_set_slot(rib, i, slot_for_hops(rib, hops, s->number));
 	return true;
 }
 

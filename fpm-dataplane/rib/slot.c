@@ -24,6 +24,12 @@ slot_push_idle(struct rib *rib, struct slot *s)
 	s->idle = true;
 }
 
+uint64_t
+slot_word(const struct rib *rib, uint32_t number)
+{
+	return atomic_load_explicit(&rib->fib->group[number], memory_order_relaxed);
+}
+
 /*
  * Return how many slots the limit counts. Exempt content has slots of its own, even if the
  * others are full.
@@ -64,6 +70,12 @@ slot_new(struct rib *rib, enum slot_kind kind, bool exempt)
 	table_used(TABLE_groups, slots_count_limited(rib));
 	slot_push_idle(rib, s); /* until a route takes it */
 	return s;
+}
+
+bool
+slots_are_ample(const struct rib *rib)
+{
+	return slots_count_limited(rib) < table_limit(rib->conf.limits, TABLE_groups) / 2;
 }
 
 void

@@ -30,9 +30,9 @@ struct leg {
 
 enum slot_kind {
 	SLOT_FREE,
-	SLOT_ID,     /* follows nexthop id `nhid`; the only one of its MTU class */
+	SLOT_ID,     /* follows nexthop id `nhid` */
 	SLOT_ORPHAN, /* followed an id of an older session; content frozen, may be adopted */
-	SLOT_INLINE,  /* content without an id, shared by all routes that have it */
+	SLOT_INLINE,  /* content without an id, shared by routes that have it */
 	SLOT_RETIRED, /* no route left; waits for a grace period */
 };
 
@@ -43,11 +43,16 @@ struct slot {
 	uint32_t number;
 	uint32_t refs; /* routes */
 	uint32_t nhid;
-	uint32_t
-		sibling; /* next slot of `nhid`, for routes of another MTU class; 0: none */
+	uint32_t sibling; /* next slot of `nhid`; 0: none */
+	/*
+	 * The slot that the routes had before, until the first word is published, which
+	 * keeps its buckets. 0: none.
+	 */
+	uint32_t former;
 	uint32_t n_legs;
 	struct leg *leg;
 	fib_path *block;    /* to which the group word points; NULL: one path */
+	uint64_t version;   /* of the word, unique among all words; 0: none is published */
 	uint16_t mtu_class; /* SLOT_ID */
 	uint8_t kind;
 	uint8_t dirty;
@@ -75,11 +80,15 @@ slot_at(const struct rib_slots *slots, uint32_t number)
 	return &slots->chunk[number / SLOT_CHUNK][number % SLOT_CHUNK];
 }
 
+/* Return the published word of a slot. Slot 0 has no path. */
+uint64_t slot_word(const struct rib *rib, uint32_t number);
 /*
  * Return a new slot. Return NULL when limits.groups slots are in use, or for `exempt`
  * content, when all are.
  */
 struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool exempt);
+/* Return true while more than half of limits.groups slots are free. */
+bool slots_are_ample(const struct rib *rib);
 void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
 void slot_ref(struct rib *rib, uint32_t number);

@@ -22,6 +22,22 @@
 #include "rib/slot.h"
 
 /*
+ * Groups keep a block that is larger than necessary while the blocks of all groups are not
+ * larger than this, because a smaller block moves flows.
+ */
+#define BLOCKS_AMPLE_BYTES (64u << 20)
+
+/* Return a hash of the gateway and the interface of a leg that has a link. */
+static uint32_t
+leg_hash(const struct leg *leg)
+{
+	uint64_t ifindex = leg->link == NULL ? 0 : leg->link->ifindex;
+
+	return (uint32_t)ipaddr_hash(&leg->hop.gw,
+				     (uint64_t)leg->hop.gw_family << 32 | ifindex);
+}
+
+/*
  * Choose the paths of a slot: all of the best class among its legs, with the weights of
  * equal paths added up. Return their number, at least one.
  */
@@ -55,7 +71,8 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
 			at--;
 		if (at == 0 || m[at - 1].path != path) {
-			m[n++] = (struct bucket_member){.path = path};
+			m[n++] = (struct bucket_member){.path = path,
+							.hash = leg_hash(&s->leg[i])};
 			at = n;
 		}
 		m[at - 1].weight += s->leg[i].hop.weight;
@@ -67,7 +84,7 @@ void
 word_drop_block(struct rib *rib, struct slot *s)
 {
 	reclaim_block(rib, s->block);
-	rib->words.block_bytes -= sizeof(*s->block) << s->log2_block;
+	rib->words.block_bytes -= group_block_bytes(s->log2_block);
 	s->block = NULL;
 }
 
@@ -79,29 +96,39 @@ word_own_buckets(uint64_t word)
 }
 
 /*
- * Return the group word of a slot for its present next hops. It is the published one if
- * nothing has changed, or else a word with new buckets if there are several paths.
+ * Return the word with the buckets that a new word of the slot keeps: the published word,
+ * or before the first one, the word of the slot that the routes had before. A word with one
+ * path has none to keep: any assignment then moves only the flows of the other members.
  */
 static uint64_t
-word_compute(struct rib *rib, const struct slot *s)
+word_former(const struct rib *rib, const struct slot *s)
 {
-	uint64_t old =
-		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
-	fib_path single = (fib_path)old, *block;
-	const fib_path *keep = &single;
-	unsigned int log2_old = 0, log2_n;
+	return slot_word(rib, s->version != 0 ? s->number : s->former);
+}
+
+/*
+ * Return the group word of a slot for its present next hops. It is the published one if
+ * nothing has changed, or else a word with new buckets if there are several paths. `least`:
+ * with as few buckets as possible.
+ */
+static uint64_t
+word_compute(struct rib *rib, const struct slot *s, bool least)
+{
+	uint64_t old = slot_word(rib, s->number), former = word_former(rib, s);
+	bool keeps = group_word_is_block(former);
+	const fib_path *keep = keeps ? group_word_buckets(former) : NULL;
+	unsigned int log2_keep = keeps ? group_word_log2(former) : 0, log2_n;
 	uint32_t n = word_choose_paths(rib, s);
+	fib_path *block;
 
 	if (n == 1)
 		return group_word_single(rib->words.members[0].path);
-	if (group_word_is_block(old)) {
-		keep = group_word_buckets(old);
-		log2_old = group_word_log2(old);
-	}
-	log2_n = group_log2(rib->words.members, n, log2_old);
-	block = mem_or_abort(aligned_alloc(64, sizeof(*block) << log2_n));
-	group_fill(block, log2_n, rib->words.members, n, keep, log2_old);
-	if (log2_n == log2_old && memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
+	log2_n = group_log2(rib->words.members, n, least ? 0 : log2_keep);
+	block = mem_or_abort(
+		aligned_alloc(64, (group_block_bytes(log2_n) + 63) & ~(size_t)63));
+	group_fill(block, log2_n, rib->words.members, n, keep, log2_keep);
+	if (former == old && log2_n == log2_keep &&
+	    memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
 		free(block);
 		return old;
 	}
@@ -118,8 +145,8 @@ slot_is_current(struct rib *rib, const struct slot *s)
 		if (!slot_has_hops(s, &rib->scratch))
 			return false;
 	}
-	word = word_compute(rib, s);
-	if (word == atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed))
+	word = word_compute(rib, s, false);
+	if (word == slot_word(rib, s->number))
 		return true;
 	if (group_word_is_block(word))
 		free(word_own_buckets(word));
@@ -130,10 +157,13 @@ slot_is_current(struct rib *rib, const struct slot *s)
 static void
 word_publish(struct rib *rib, struct slot *s)
 {
-	uint64_t old =
-		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
-	uint64_t word = word_compute(rib, s);
+	uint64_t old = slot_word(rib, s->number);
+	uint64_t word = word_compute(rib, s, rib->words.block_bytes > BLOCKS_AMPLE_BYTES);
 
+	s->former = 0;
+	if (word == old && s->version != 0)
+		return;
+	s->version = ++rib->words.version;
 	if (word == old)
 		return;
 	/*
@@ -147,7 +177,7 @@ word_publish(struct rib *rib, struct slot *s)
 	if (group_word_is_block(word)) {
 		s->block = word_own_buckets(word);
 		s->log2_block = (uint8_t)group_word_log2(word);
-		rib->words.block_bytes += sizeof(*s->block) << s->log2_block;
+		rib->words.block_bytes += group_block_bytes(s->log2_block);
 	}
 }
 
@@ -169,6 +199,15 @@ slots_bind(struct rib *rib)
 void
 words_publish_all(struct rib *rib)
 {
+	/* First the words that keep buckets of other slots, which may change as well. */
+	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
+		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
+
+		if (s->former != 0 && (s->dirty & SLOT_PATHS) != 0) {
+			word_publish(rib, s);
+			s->dirty &= (uint8_t)~SLOT_PATHS;
+		}
+	}
 	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
 		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 

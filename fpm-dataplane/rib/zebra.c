@@ -169,7 +169,10 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	} else {
 		if (r != NULL)
 			early_forget(rib, r);
-		slot = slot_of_event(rib, ev, mtu_class, r == NULL ? 0 : r->zslot);
+		slot = slot_of_event(rib, ev, mtu_class,
+				     r == NULL       ? 0
+				     : r->zslot != 0 ? r->zslot
+						     : r->kslot);
 	}
 	if (r == NULL) {
 		r = routes_insert(t, table, &ev->prefix, hash);

@@ -7,6 +7,7 @@
 #include "invariants.h"
 
 #include "../unit/rib_rig.h"
+#include "rib/group.h"
 #include "rib/route.h"
 
 /* References counted from the referring side, by number. */
@@ -175,6 +176,16 @@ word_must_be_sound(const struct rib *rib, const struct slot *s)
 	}
 }
 
+static bool
+id_has_slot(const struct rib *rib, const struct nh *nh, uint32_t slot)
+{
+	uint32_t at = nh->slot;
+
+	while (at != 0 && at != slot)
+		at = slot_at(&rib->slots, at)->sibling;
+	return at == slot;
+}
+
 static void
 slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c)
 {
@@ -183,10 +194,11 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 	MUST(s->refs == c->slot[s->number] + (s->number == rib->contents.unresolved));
 	MUST(s->refs > 0 && s->n_legs > 0);
 	MUST(!s->queued && !s->idle && s->dirty == 0);
+	MUST(s->version != 0 && s->former == 0);
 	MUST(s->indexed == (s->kind != SLOT_ID));
 	if (s->kind == SLOT_ID) {
 		nh = slot_nh(rib, s);
-		MUST(nh != NULL && slot_of_id(rib, nh, s->mtu_class) == s->number);
+		MUST(nh != NULL && id_has_slot(rib, nh, s->number));
 	}
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
@@ -200,7 +212,7 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 	}
 	c->leg_bytes += s->n_legs * sizeof(*s->leg);
 	if (s->block != NULL)
-		c->block_bytes += sizeof(*s->block) << s->log2_block;
+		c->block_bytes += group_block_bytes(s->log2_block);
 	word_must_be_sound(rib, s);
 }
 

@@ -11,12 +11,16 @@
 
 #include "rib/group.h"
 
+#define MOST  4096
+#define BLOCK (MOST * 3 / 2) /* paths, and homes of half their size */
+
 /* Fill members with weights. Return log2 of the number of buckets. */
 static unsigned int
 plan(struct bucket_member *m, uint32_t n, const uint32_t *weight)
 {
 	for (uint32_t i = 0; i < n; i++)
 		m[i] = (struct bucket_member){.path = PATH(PATH_ADJ, i + 1),
+					      .hash = hash32(i),
 					      .weight = weight == NULL ? 1 : weight[i]};
 	return group_log2(m, n, 0);
 }
@@ -86,7 +90,7 @@ static void
 more_members_than_buckets_still_fill_the_block(void **state)
 {
 	static struct bucket_member m[8190];
-	static fib_path out[4096];
+	static fib_path out[BLOCK];
 
 	assert_int_equal(plan(m, 8190, NULL), 12);
 	group_fill(out, 12, m, 8190, NULL, 0);
@@ -112,7 +116,7 @@ static void
 a_member_that_goes_takes_only_its_own_flows_along(void **state)
 {
 	struct bucket_member m[16];
-	static fib_path before[4096], after[4096];
+	static fib_path before[BLOCK], after[BLOCK];
 
 	for (uint32_t n = 3; n <= 16; n++) {
 		for (uint32_t gone = 0; gone < n; gone++) {
@@ -132,14 +136,15 @@ static void
 a_member_that_comes_takes_its_share_and_no_flow_moves_between_others(void **state)
 {
 	struct bucket_member m[9];
-	static fib_path before[4096], after[4096];
+	static fib_path before[BLOCK], after[BLOCK];
 
 	for (uint32_t n = 2; n <= 8; n++) {
 		unsigned int k = plan(m, n, NULL), k2;
 		uint32_t to_new = 0;
 
 		group_fill(before, k, m, n, NULL, 0);
-		m[n] = (struct bucket_member){.path = PATH(PATH_ADJ, n + 1), .weight = 1};
+		m[n] = (struct bucket_member){
+			.path = PATH(PATH_ADJ, n + 1), .hash = hash32(n), .weight = 1};
 		k2 = group_log2(m, n + 1, k);
 		group_fill(after, k2, m, n + 1, before, k);
 		for (uint32_t h = 0; h < 4096; h++) {
@@ -149,6 +154,185 @@ a_member_that_comes_takes_its_share_and_no_flow_moves_between_others(void **stat
 			to_new += is != was;
 		}
 		assert_true(to_new <= 4096 / (n + 1) * 102 / 100 + 1);
+	}
+}
+
+/* A group of a random history, and which members of 64 it has. */
+struct history {
+	uint32_t weight[64];
+	bool in[64];
+	unsigned int log2_n; /* 0: no block yet */
+	fib_path block[BLOCK];
+};
+
+static uint32_t
+history_members(const struct history *h, struct bucket_member *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		if (h->in[i])
+			m[n++] = (struct bucket_member){.path = PATH(PATH_ADJ, i + 1),
+							.hash = (uint32_t)hash32(i),
+							.weight = h->weight[i]};
+	return n;
+}
+
+/*
+ * Assert that each share is within 2 % of the weight, or of the next whole bucket in the
+ * largest block.
+ */
+static void
+shares_are_fair(const struct history *h, const struct bucket_member *m, uint32_t n)
+{
+	uint32_t count[65] = {0};
+	double total = 0;
+
+	for (uint32_t b = 0; b < 1u << h->log2_n; b++)
+		count[path_index(h->block[b])]++;
+	for (uint32_t i = 0; i < n; i++)
+		total += (double)m[i].weight;
+	for (uint32_t i = 0; i < n; i++) {
+		double want = (double)m[i].weight / total * (1u << h->log2_n);
+		double got = count[path_index(m[i].path)];
+
+		if (got >= want * 0.98 && got <= want * 1.02)
+			continue;
+		assert_int_equal(h->log2_n, 12);
+		assert_true(got > want - 1 && got < want + 1);
+	}
+}
+
+/* Give the group its present members. Return the flows that move without need. */
+static uint32_t
+history_fill(struct history *h)
+{
+	static fib_path now[BLOCK], again[BLOCK];
+	struct bucket_member m[64];
+	uint32_t n = history_members(h, m), excess = 0;
+	unsigned int k = group_log2(m, n, h->log2_n);
+
+	group_fill(now, k, m, n, h->log2_n == 0 ? NULL : h->block, h->log2_n);
+	if (h->log2_n != 0)
+		excess = group_excess(group_word_block(h->block, h->log2_n),
+				      group_word_block(now, k));
+	assert_int_equal(group_log2(m, n, k), k);
+	group_fill(again, k, m, n, now, k);
+	assert_memory_equal(again, now, group_block_bytes(k));
+	memcpy(h->block, now, group_block_bytes(k));
+	h->log2_n = k;
+	shares_are_fair(h, m, n);
+	return excess;
+}
+
+static uint32_t
+history_count(const struct history *h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		n += h->in[i];
+	return n;
+}
+
+/* Change `n` members that are in the group (`in`) or not. */
+static void
+history_toggle(struct history *h, bool in, uint32_t n)
+{
+	while (n > 0 && (in ? history_count(h) > 2 : history_count(h) < 64)) {
+		uint32_t i = (uint32_t)rand() % 64;
+
+		if (h->in[i] != in)
+			continue;
+		h->in[i] = !in;
+		n--;
+	}
+}
+
+static void
+history_begin(struct history *h, uint32_t n, uint32_t weights)
+{
+	*h = (struct history){0};
+	for (uint32_t i = 0; i < 64; i++)
+		h->weight[i] = 1 + (uint32_t)rand() % weights;
+	history_toggle(h, false, n);
+	assert_int_equal(history_fill(h), 0);
+}
+
+/*
+ * Over random groups, one member or several leave, come, or leave while others come. No
+ * flow moves between two members that stay, and all shares are fair.
+ */
+static void
+only_flows_of_members_that_leave_or_come_move(void **state)
+{
+	static struct history h;
+	uint32_t worst = 0;
+
+	srand(1);
+	for (uint32_t run = 0; run < 150; run++) {
+		uint32_t weights = run % 3 == 0 ? 1 : run % 3 == 1 ? 4 : 255;
+
+		history_begin(&h, 2 + run % 63, weights);
+		for (uint32_t step = 0; step < 12; step++) {
+			uint32_t n = step % 4 == 3 ? 4 : 1, excess;
+
+			if (step % 3 != 1)
+				history_toggle(&h, true, n);
+			if (step % 3 != 0)
+				history_toggle(&h, false, n);
+			excess = history_fill(&h);
+			worst = excess > worst ? excess : worst;
+		}
+	}
+	assert_int_equal(worst, 0);
+}
+
+/* Members that leave, one or several, get the same flows again when they return. */
+static void
+members_that_return_get_their_flows_again(void **state)
+{
+	static struct history h, before;
+	uint32_t n_moved;
+	bool all[64];
+
+	srand(2);
+	for (uint32_t run = 0; run < 120; run++) {
+		history_begin(&h, 3 + run % 62, run % 2 == 0 ? 1 : 10);
+		before = h;
+		memcpy(all, h.in, sizeof(all));
+		history_toggle(&h, true, 1 + run % 3);
+		(void)history_fill(&h);
+		history_toggle(&h, true, 1);
+		(void)history_fill(&h);
+		memcpy(h.in, all, sizeof(all));
+		(void)history_fill(&h);
+		n_moved = moved(before.block, before.log2_n, h.block, h.log2_n,
+				PATH(PATH_NONE, 0));
+		/* More buckets divide the flows more exactly. */
+		assert_true(n_moved <= (h.log2_n == before.log2_n ? 0 : MOST / 50));
+	}
+}
+
+/* The order of the members and the numbers of their adjacencies do not count. */
+static void
+a_group_without_history_depends_on_its_members_alone(void **state)
+{
+	static fib_path one[BLOCK], two[BLOCK];
+	struct bucket_member a[64], b[64];
+
+	for (uint32_t n = 2; n <= 64; n++) {
+		unsigned int k = plan(a, n, NULL);
+
+		for (uint32_t i = 0; i < n; i++) {
+			b[i] = a[n - 1 - i];
+			b[i].path = PATH(PATH_ADJ, 1000 + n - i);
+		}
+		assert_int_equal(group_log2(b, n, 0), k);
+		group_fill(one, k, a, n, NULL, 0);
+		group_fill(two, k, b, n, NULL, 0);
+		for (uint32_t i = 0; i < 1u << k; i++)
+			assert_int_equal(path_index(two[i]), 1000 + path_index(one[i]));
 	}
 }
 
@@ -327,6 +511,9 @@ main(void)
 		cmocka_unit_test(a_member_that_goes_takes_only_its_own_flows_along),
 		cmocka_unit_test(
 			a_member_that_comes_takes_its_share_and_no_flow_moves_between_others),
+		cmocka_unit_test(only_flows_of_members_that_leave_or_come_move),
+		cmocka_unit_test(members_that_return_get_their_flows_again),
+		cmocka_unit_test(a_group_without_history_depends_on_its_members_alone),
 		cmocka_unit_test(weights_are_seen_in_the_buckets),
 		cmocka_unit_test(a_way_named_twice_counts_twice),
 		cmocka_unit_test(
