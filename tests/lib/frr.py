@@ -38,12 +38,13 @@ ALWAYS_ON = ["zebra", "staticd"]
 
 
 @contextlib.contextmanager
-def static_frr(dut, conf):
-    """Run zebra and staticd with this frr.conf beside a device under test, until the with block
-    ends."""
+def static_frr(dut, conf, daemons=""):
+    """Run zebra, staticd and the daemons of further lines of FRR's file `daemons` with this
+    frr.conf beside a device under test, until the with block ends."""
     source = f"{dut.dir}/frr.d"
     os.makedirs(source, exist_ok=True)
-    texts = {"daemons": STATIC_DAEMONS, "vtysh.conf": "hostname r1\n", "frr.conf": conf}
+    texts = {"daemons": STATIC_DAEMONS + daemons, "vtysh.conf": "hostname r1\n"}
+    texts["frr.conf"] = conf
     for name, text in texts.items():
         with open(f"{source}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
