@@ -110,9 +110,10 @@ route_inside_address(const struct route *r, const struct ipaddr *last)
 
 /* Compare one copy of the trie. Return true if nothing differs. */
 static bool
-audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
+audit_trie(const struct rib *rib, const struct poptrie *pt, struct msg_query *q,
+	   const struct route *r)
 {
-	uint32_t slot = route_effective(r), found;
+	uint32_t slot = route_fib_slot(rib, r), found;
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = route_last_address(r);
 	const struct ipaddr probe[] = {p.addr, last, route_inside_address(r, &last),
@@ -152,7 +153,7 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
 	q->cursor[N_PREFIXES] += n > 0;
-	while (c < n && audit_trie(fib_trie(&copy[c], r->family), q, r))
+	while (c < n && audit_trie(rib, fib_trie(&copy[c], r->family), q, r))
 		c++;
 	if (c < n && q->repair)
 		route_stage_again(rib, r);

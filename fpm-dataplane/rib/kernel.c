@@ -243,9 +243,22 @@ kroute_delete(struct rib *rib, uint32_t i)
 
 	if (rib->kroutes.v[i].connected)
 		rib->kroutes.rebind = true;
+	if (rib->kroutes.v[i].wide)
+		resync_from(&rib->resync, 1); /* the routes inside are used again */
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
 	slot_unref(rib, slot);
+}
+
+/* A prefix hides the routes inside it, or no longer does: stage them again. */
+static void
+kernel_hide(struct rib *rib)
+{
+	if (rib->contents.hidden == 0) {
+		rib->contents.hidden = slot_for_kind(rib, PATH_LOCAL);
+		slot_ref(rib, rib->contents.hidden);
+	}
+	resync_from(&rib->resync, 1);
 }
 
 /* Fill the record `i` from the event. */
@@ -267,6 +280,8 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	kr->ifindex = ev->ifindex;
 	kr->source4 = ev->source4;
 	kroute_set_connected(&rib->kroutes, i, connected);
+	if (kroute_set_wide(&rib->kroutes, i))
+		kernel_hide(rib);
 	kroute_set_slot(rib, i, slot);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "rib/kroute.h"
 
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
 
 #include "rib/link.h"
@@ -75,11 +76,63 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 	vec32_push(&k->connected, number);
 }
 
+static void
+wide_remove(struct rib_kroutes *k, uint32_t number)
+{
+	uint32_t at = 0;
+
+	while (k->wide.v[at] != number)
+		at++;
+	k->wide.v[at] = k->wide.v[--k->wide.n];
+	k->v[number].wide = false;
+}
+
+bool
+kroute_set_wide(struct rib_kroutes *k, uint32_t number)
+{
+	struct kroute *kr = &k->v[number];
+	const struct route *r = kr->route;
+	bool wide = kr->is_local && kr->rtm_type == RTN_LOCAL && r->family == 6 &&
+		    r->table == RIB_TABLE_MAIN && r->len < family_bits(6);
+
+	if (wide == kr->wide)
+		return false;
+	kr->wide = wide;
+	if (wide)
+		vec32_push(&k->wide, number);
+	else
+		wide_remove(k, number);
+	return true;
+}
+
+bool
+kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
+	     const struct route *r)
+{
+	uint32_t best;
+	bool covered = false;
+
+	if (k->wide.n == 0 || r->family != 6 || r->table != RIB_TABLE_MAIN)
+		return false;
+	for (uint32_t i = 0; i < k->wide.n && !covered; i++) {
+		struct prefix p = route_prefix(k->v[k->wide.v[i]].route);
+		struct ipaddr addr = route_addr(r);
+
+		covered = p.len < r->len && prefix_covers(&p, &addr);
+	}
+	if (!covered)
+		return false;
+	best = kroute_best(k, links, r);
+	return best == 0 || !k->v[best].is_local;
+}
+
 void
 kroute_remove(struct rib_kroutes *k, uint32_t number)
 {
 	if (k->v[number].connected)
 		connected_remove(k, number);
+	if (k->v[number].wide)
+		wide_remove(k, number);
 	hidx_del(&k->by_route, number);
 	k->v[number] = (struct kroute){0};
 	k->n--;
@@ -167,5 +220,6 @@ kroutes_free(struct rib_kroutes *k)
 	free(k->v);
 	vec32_free(&k->unused);
 	vec32_free(&k->connected);
+	vec32_free(&k->wide);
 	hidx_free(&k->by_route);
 }

@@ -36,6 +36,7 @@ struct kroute {
 	bool is_local;  /* of table local, which the kernel asks before main */
 	bool connected; /* on link, made by the kernel for an address */
 	bool joins;     /* IPv6: the kernel joins it with routes of the same metric */
+	bool wide;      /* its prefix is shorter than a host and hides routes inside it */
 };
 
 struct rib_kroutes {
@@ -44,6 +45,7 @@ struct rib_kroutes {
 	struct vec32 unused;
 	struct hidx by_route;
 	struct vec32 connected;    /* numbers */
+	struct vec32 wide;         /* numbers; few */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
@@ -60,6 +62,18 @@ uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);
 void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);
+/*
+ * Decide whether the record hides routes: it is an own prefix of table local that is shorter
+ * than a host. Return true if that has changed. The caller stages the routes inside again.
+ */
+bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
+/*
+ * Return true if the kernel never asks for `r`, because table local has a shorter prefix
+ * that covers it. IPv6 only: without rules of the operator, Linux keeps the tables local and
+ * main of IPv4 in one trie, in which the longest prefix of both counts.
+ */
+bool kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
+		  const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
 

@@ -196,7 +196,8 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 	const struct slot *s = slot_at(&rib->slots, shown->slot);
 	const struct kroute *kr = shown->kr;
 	const struct vrf *vrf = vrf_find(rib, r->table);
-	bool has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
+	bool hidden = s->n_legs > 0 && kroute_hides(&rib->kroutes, &rib->links, r);
+	bool has_fib = (vrf != NULL || r->table == RIB_TABLE_MAIN) && !hidden;
 	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
 	enum path_kind kind = path_kind(path);

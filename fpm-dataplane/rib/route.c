@@ -28,11 +28,21 @@ route_log_nomem(const char *what, uint64_t count)
 			  (unsigned long long)count, missed);
 }
 
+uint32_t
+route_fib_slot(const struct rib *rib, const struct route *r)
+{
+	uint32_t slot = route_effective(r);
+
+	return slot != 0 && kroute_hides(&rib->kroutes, &rib->links, r)
+		       ? rib->contents.hidden
+		       : slot;
+}
+
 /* Stage the route in every copy. Return 0, -ENOENT when no copy changes, or -ENOMEM. */
 static int
 route_stage_copies(const struct rib *rib, const struct route *r)
 {
-	uint32_t slot = route_effective(r);
+	uint32_t slot = route_fib_slot(rib, r);
 	int all = -ENOENT;
 	unsigned int n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
@@ -73,12 +83,12 @@ route_stage(struct rib *rib, const struct route *r)
 bool
 route_is_staged(const struct rib *rib, const struct route *r)
 {
+	uint32_t slot = route_fib_slot(rib, r);
 	unsigned int n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
 	for (unsigned int c = 0; c < n; c++)
-		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) !=
-		    route_effective(r))
+		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) != slot)
 			return false;
 	return true;
 }

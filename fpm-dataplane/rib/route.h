@@ -9,6 +9,11 @@
 struct rib;
 struct route;
 
+/*
+ * Return the slot that the tries have for the route. A route that table local hides has the
+ * slot of own addresses.
+ */
+uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
 /* Stage the route in its tries. Return 0, or -ENOMEM: then the resync walk repeats it. */
 int route_stage(struct rib *rib, const struct route *r);
 /* Return true if every copy of the trie has the route's slot for its prefix. */
