@@ -395,14 +395,17 @@ def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
     assert [p for p in probes if dut.taps["lan"].got(token_of(p))] == []
 
 
-def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):
-    """The dataplane does not forward by the routes of the kernel. A prefix without a route of zebra
-    has no route."""
-    dut.ip("route replace 203.0.113.0/24 via 192.0.2.66")
+def test_a_route_of_the_kernel_alone_is_obeyed(dut, lan, wan):
+    """The dataplane forwards by a route that the operator adds with `ip route`, until it is
+    deleted (test_kernel_routes has all kinds)."""
+    dut.ip(f"route replace 203.0.113.0/24 via {wan.peer4}")
     try:
-        assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"no_route": 1}
+        eventually(lambda: dut.route_row("203.0.113.0/24"), 5, 0.005)
+        dut.forwarded(lan, lan.probe("203.0.113.7"), wan)
     finally:
         dut.ip("route del 203.0.113.0/24")
+    eventually(lambda: not dut.route_row("203.0.113.0/24"), 5, 0.005)
+    assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"no_route": 1}
 
 
 # VLAN id 7; id 0 below id 7; id 7 below a priority tag; a service tag; the reserved id 4095.

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our router and a Linux router of equal configuration. A test gives both the same commands, sends
+the same packets to both, and compares where the packets come out. The answer of Linux is the
+expected answer.
+
+    kernel of our router     TAPs lan0 wan0 alt0 ext0
+    kernel of the reference  veths lan0 wan0 alt0 ext0; it forwards itself
+    far ends                 wires lan wan alt ext of each router: raw sockets
+
+A packet has one of these outcomes: the name of the wire by which it left; `local`, if a kernel
+took it for itself (its UDP port is closed); the name of an ICMP error; `nothing`.
+"""
+
+import contextlib
+import ipaddress
+import statistics
+import time
+
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib import netns
+from lib.dut import Dut
+from lib.links import OFF, far_mac, port_mac
+from lib.wait import PATIENCE, eventually
+from on_time import Clock
+from router import Router, is_icmp_error, running
+from wire import Collector, Wire, token, token_of
+
+# Each packet has one outcome: no redirects. Both kernels hash the ports to choose a group's member.
+SETTINGS = {
+    "net.ipv4.conf.all.send_redirects": 0,
+    "net.ipv4.conf.default.send_redirects": 0,
+    "net.ipv4.fib_multipath_hash_policy": 1,
+    "net.ipv6.fib_multipath_hash_policy": 1,
+}
+# Tests poll, and each answer counts.
+POLICERS = """\
+policers:
+  icmp4-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp4-too-big: {rate: unlimited, source-rate: unlimited}
+  icmp6-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp6-too-big: {rate: unlimited, source-rate: unlimited}
+memory:"""
+
+EMPTY_ZEBRA = """\
+case "$*" in
+*summary*) echo '{"routes": []}' ;;
+*json*) echo '{}' ;;
+esac
+"""
+
+ERRORS = {
+    (4, 3, 0): "no route",
+    (4, 3, 1): "unreachable",
+    (4, 3, 3): "local",
+    (4, 3, 4): "too big",
+    (4, 3, 13): "prohibited",
+    (6, 1, 0): "no route",
+    (6, 1, 1): "prohibited",
+    (6, 1, 3): "unreachable",
+    (6, 1, 4): "local",
+    (6, 2, 0): "too big",
+}
+# A packet whose neighbor a kernel looks for has no outcome yet.
+JUDGED_S = 0.03
+
+
+def error_of(data):
+    """Return the name of the ICMP error in a frame."""
+    packet = Ether(data)
+    if IPv6 in packet:
+        return ERRORS.get((6, data[54], data[55]), f"ICMPv6 {data[54]}/{data[55]}")
+    icmp = packet[ICMP]
+    return ERRORS.get((4, icmp.type, icmp.code), f"ICMP {icmp.type}/{icmp.code}")
+
+
+class Veths:
+    """The links of the Linux router: a veth for each wire, whose other end is the interface."""
+
+    memory = ""
+
+    def make(self, dut):
+        lines = []
+        for n, name in enumerate(dut.names):
+            lines += [
+                f"link add {name} index {100 + n} address {far_mac(n)} type veth "
+                f"peer name {name}0 address {port_mac(n)} netns {dut.ctl}",
+                f"link set {name} up",
+            ]
+        netns.ip_batch(lines, dut.far)
+        for name in dut.names:
+            netns.run(dut.far, ["ethtool", "-K", name, *OFF], check=False)
+            netns.run(dut.ctl, ["ethtool", "-K", name + "0", *OFF], check=False)
+
+    def give_back(self, dut):
+        """Give nothing back: veths end with their namespaces."""
+
+    def device(self, name):
+        return name
+
+
+class LinuxRouter(Dut):
+    """A router whose kernel forwards. Its wires are those of Dut, and it has no daemon."""
+
+    def __init__(self, name):
+        super().__init__(Wire, Collector(), name=name)
+        self.wiring = Veths()
+
+    def fence(self, wire):
+        """Return when the kernel has judged every packet sent on `wire` before."""
+        echo = IP(src=wire.peer4, dst=wire.ip4) / ICMP() / Raw(mark := token())
+        if wire.ip4 in [a.get("local") for a in self._addresses(wire)]:
+            wire.send(Ether(src=wire.mac, dst=wire.port_mac) / echo)
+        else:
+            echo = IPv6(src=wire.peer6, dst=wire.ip6) / ICMPv6EchoRequest(data=mark)
+            wire.send(Ether(src=wire.mac, dst=wire.port_mac) / echo)
+        wire.expect(mark, 5)
+        self.collector.catch_up()
+
+    def _addresses(self, wire):
+        return self._ip_json("addr", "show", wire.tap)[0]["addr_info"]
+
+
+class Pair:
+    """Both routers. `took` has the seconds that changes took in ours, by kind of change."""
+
+    def __init__(self, ours, linux):
+        self.ours, self.linux = ours, linux
+        self.both = (ours, linux)
+        self.took, self.fates = {}, {}
+        self.alike = {}  # outcomes that a test takes for another one
+
+    # -- the state of both --
+
+    def clean(self):
+        """Set the state at the begin of every test: standard addresses and neighbors; no other
+        route, next-hop object or address."""
+        self.fates, self.alike = {}, {}
+        lines = ["nexthop flush", "addr flush dev lo scope global"]
+        lines += ["addr flush dev ext0 to 10.9.0.0/16", "addr flush dev alt0 to 10.9.0.0/16"]
+        for family in ("-4", "-6"):
+            for proto in ("boot", "static", "bgp", "ra"):
+                lines += [f"{family} route flush table {t} proto {proto}" for t in ("main", "local")]
+        for router in self.both:
+            for line in lines:
+                netns.command(["ip", "-n", router.ctl, *line.split()], check=False)
+            for wire in router.wires.values():
+                netns.sysctl(router.ctl, {f"net.ipv6.conf.{wire.tap}.accept_ra": 0})
+        self.linux.kernel_defaults()
+        for wire in self.linux.wires.values():
+            wire.silence()
+            wire.clear()
+        self.ours.ready()
+
+    def ip(self, *lines):
+        """Give both kernels the same commands of `ip`, Linux first. The clock of agree() starts
+        when the last command for our router has ended."""
+        self.linux.ip(*lines)
+        self.ours.ip(*lines)
+        self.clock = Clock(self.ours)
+
+    def sysctl(self, settings):
+        """Give both kernels the same settings."""
+        for router in self.both:
+            netns.sysctl(router.ctl, settings)
+
+    def zebra(self, prefix, name):
+        """Add zebra's route by the neighbor of a wire: its message for us, and its copy in both
+        kernels."""
+        wire = self.ours.wires[name]
+        via = wire.peer(ipaddress.ip_network(prefix).version)
+        six = "-6 " if ":" in prefix else ""
+        self.ip(f"{six}route replace {prefix} via {via} proto bgp metric 20")
+        self.ours.zebra.route(prefix, via, wire)
+
+    def zebra_drops(self, prefix):
+        """Withdraw zebra's route from both."""
+        six = "-6 " if ":" in prefix else ""
+        self.ip(f"{six}route del {prefix} proto bgp metric 20")
+        self.ours.zebra.drop(prefix)
+
+    def answer(self, name, *addresses):
+        """Answer for these addresses on a wire of both."""
+        for router in self.both:
+            for address in addresses:
+                router.wires[name].answer(address)
+
+    # -- packets --
+
+    def fate(self, router, dst, **probe):
+        """Return the outcome of one packet from lan."""
+        lan = router.wires["lan"]
+        packet = lan.probe(dst, **probe)
+        mark = token_of(packet)
+        lan.send(packet)
+        end = time.monotonic() + JUDGED_S
+        while not (seen := self._seen(router, mark)) and time.monotonic() < end:
+            time.sleep(0.001)
+        if not seen:
+            router.fence(lan)
+            seen = self._seen(router, mark)
+        return seen or "nothing"
+
+    def _seen(self, router, mark):
+        for wire in router.wires.values():
+            for data in wire.got(mark):
+                seen = error_of(data) if is_icmp_error(data) else wire.name
+                return self.alike.get(seen, seen)
+        return None
+
+    def agree(self, kind, fates, within_s=0.5, **probe):
+        """Assert that packets have these outcomes, {destination: outcome}, in ours after at most
+        `within_s`, and in the Linux router. Note the time that ours took since the last change as a
+        time of `kind`.
+
+        Linux sends one error a second about packets without a route (ip_error())."""
+        for router in self.both:
+            for wire in router.wires.values():
+                wire.clear()
+        for dst, fate in fates.items():
+            eventually(lambda d=dst, f=fate: self._is(self.ours, d, f, probe), within_s, 0.004)
+        self.took.setdefault(kind, []).append(self.clock.seconds())
+        for dst, fate in fates.items():
+            eventually(lambda d=dst, f=fate: self._is(self.linux, d, f, probe), 3, 0.05)
+        self.fates = {(dst, tuple(probe.items())): fate for dst, fate in fates.items()}
+
+    def _is(self, router, dst, fate, probe):
+        """Return true if the outcome is the wanted one."""
+        seen = self.fate(router, dst, **probe)
+        if seen != fate:
+            name = "ours" if router is self.ours else "Linux"
+            raise LookupError(f"{name}: {dst} -> {seen}, not {fate}")
+        return True
+
+    def same_after_a_dump(self):
+        """Assert that the last outcomes are still true after our router has read all tables again,
+        and that its audit finds no difference."""
+        done = self.ours.fpmctl("replay")
+        assert done.returncode == 0, done.stderr
+        self.ours.fence(self.ours.wires["lan"])
+        for _ in range(2):
+            for (dst, probe), fate in self.fates.items():
+                assert self.fate(self.ours, dst, **dict(probe)) == fate, dst
+        assert self.ours.control.ask("audit")[-1]["differences"] == 0
+        if not self.ours.zebra.prefixes:
+            done = self.ours.fpmctl("audit", "--vtysh", f"sh {self._empty_zebra()}")
+            assert done.returncode == 0, done.stdout + done.stderr
+
+    def _empty_zebra(self):
+        """Return a script in the place of vtysh, whose zebra has no routes."""
+        path = f"{self.ours.dir}/vtysh"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(EMPTY_ZEBRA)
+        return path
+
+    def medians(self):
+        """Return {kind of change: median of its seconds}."""
+        return {kind: statistics.median(took) for kind, took in self.took.items()}
+
+
+@contextlib.contextmanager
+def pair(name):
+    """Run both routers for the length of a with block."""
+    linux = LinuxRouter(name + "l")
+    with running(Router(name=name), ("memory:", POLICERS)) as ours:
+        try:
+            linux.build()
+            made = Pair(ours, linux)
+            made.sysctl(SETTINGS)
+            yield made
+        finally:
+            linux.destroy()
