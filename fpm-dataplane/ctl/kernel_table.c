@@ -32,6 +32,7 @@ struct line {
 	const char *state; /* of a type other than unicast */
 	struct hop hop;
 	bool all_down;
+	bool is_over; /* its life is over: the kernel does not use it */
 };
 
 static void
@@ -129,6 +130,8 @@ word_take(struct line *l, const char *word, char **save)
 		l->r.by_source = true;
 	} else if (strcmp(word, "tos") == 0 || strcmp(word, "dsfield") == 0) {
 		l->r.by_tos = true;
+	} else if (strcmp(word, "expires") == 0) {
+		l->is_over = atoll(value) <= 0; /* "-1sec", until the kernel frees it */
 	}
 }
 
@@ -153,7 +156,7 @@ line_take(struct line *l, uint8_t family, char *text)
 	while ((word = strtok_r(NULL, BLANKS, &save)) != NULL)
 		word_take(l, word, &save);
 	hop_end(l);
-	if (l->state != NULL && l->state[0] == '\0')
+	if (l->is_over || (l->state != NULL && l->state[0] == '\0'))
 		return false;
 	if (l->state != NULL)
 		hops_add_kind(&l->r.hops, l->state);
