@@ -103,6 +103,13 @@ endef
 frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
+# Unpack the packages, because their installation would start services. Without them the tests skip.
+PEERS := build/peers
+peers: ## unpack Debian's BIRD and GoBGP in build/peers, for the tests with foreign peers
+	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd ] || { mkdir -p $(PEERS) && cd $(PEERS) && \
+		apt-get download bird2 libssh-gcrypt-4 gobgpd >/dev/null && \
+		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
+
 reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
@@ -118,4 +125,4 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package frr-root reference lint analyze
+	chaos soak plant test-vm test-vm-all test-vm-package frr-root peers reference lint analyze

@@ -31,20 +31,20 @@ for there in /etc/frr /var/run/frr /var/tmp/frr; do
 done
 exec "$@"
 """
-# The daemons of a test that needs only static routes by FPM.
-STATIC_DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
+# The options of zebra in a test with routes by FPM.
+BY_FPM = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 # zebra first; the others in any order.
 ALWAYS_ON = ["zebra", "staticd"]
 
 
 @contextlib.contextmanager
-def static_frr(dut, conf, daemons=""):
-    """Run zebra, staticd and the daemons of further lines of FRR's file `daemons` with this
-    frr.conf beside a device under test, until the with block ends."""
+def beside(dut, conf, daemons=()):
+    """Run zebra, staticd and these daemons with this frr.conf beside a device under test, until the
+    with block ends."""
     source = f"{dut.dir}/frr.d"
     os.makedirs(source, exist_ok=True)
-    texts = {"daemons": STATIC_DAEMONS + daemons, "vtysh.conf": "hostname r1\n"}
-    texts["frr.conf"] = conf
+    on = "".join(f"{name}=yes\n" for name in daemons)
+    texts = {"daemons": on + BY_FPM, "vtysh.conf": "hostname r1\n", "frr.conf": conf}
     for name, text in texts.items():
         with open(f"{source}/{name}", "w", encoding="utf-8") as file:
             file.write(text)

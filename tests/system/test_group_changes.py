@@ -12,7 +12,7 @@ import pytest
 
 from lab import bgp_wire, routes
 from lib import netns
-from lib.frr import static_frr
+from lib.frr import beside as frr_beside
 from lib.wait import eventually
 from test_ecmp_many import flow_frames, gateways, members
 
@@ -98,7 +98,7 @@ def test_a_static_gateway_goes_and_comes_back(beside, family):
     flows = Flows(beside, family)
     gone = flows.vias[3]
     rest = [v for v in flows.vias if v != gone]
-    with static_frr(beside, CONF + flows.lines(flows.vias)) as frr:
+    with frr_beside(beside, CONF + flows.lines(flows.vias)) as frr:
         before = flows.ways(flows.vias)
         frr.configure("no " + flows.line(gone))
         during = flows.ways(rest)
@@ -118,7 +118,7 @@ def test_static_gateways_go_and_come_back_in_any_order(beside, family):
     flows = Flows(beside, family)
     vias = list(flows.vias)
     steps = [("no", [1]), ("no", [6, 4]), ("", [6]), ("no", [0]), ("", [1]), ("", [0, 4])]
-    with static_frr(beside, CONF + flows.lines(vias)) as frr:
+    with frr_beside(beside, CONF + flows.lines(vias)) as frr:
         was = flows.ways(vias)
         for word, numbers in steps:
             some = [flows.vias[n] for n in numbers]
@@ -144,7 +144,7 @@ def test_routes_of_different_groups_come_to_one_group(beside, family):
     rest = [v for v in one.vias if v != gone]
     nhid = lambda flows: beside.route_row(flows.prefix)["nexthop_id"]  # noqa: E731
     conf = CONF + two.lines(rest) + one.lines(one.vias)
-    with static_frr(beside, conf) as frr:
+    with frr_beside(beside, conf) as frr:
         before = [one.ways(one.vias), two.ways(rest)]
         frr.configure("no " + one.line(gone))
         during = [one.ways(rest), two.ways(rest)]
@@ -165,7 +165,7 @@ def test_a_lost_link_whose_gateways_zebra_removes(beside, family):
     lost = [via for via, wire, _ in flows.hops if wire is wan]
     rest = [via for via in flows.vias if via not in lost]
     macs = [flows.mac[via] for via in lost]
-    with static_frr(beside, CONF + flows.lines(flows.vias)) as frr:
+    with frr_beside(beside, CONF + flows.lines(flows.vias)) as frr:
         before = flows.ways(flows.vias)
         netns.link_set(beside.far, "wan", up=False)
         smaller = lambda: sorted(flows.group()) == sorted(rest)  # noqa: E731
@@ -274,10 +274,10 @@ def bgp_peers(flows, bandwidth=lambda n: None):
     """Run FRR with eight BGP neighbors that announce the prefix, each by its gateway. Yields the
     neighbors."""
     family = 6 if ":" in flows.prefix else 4
-    conf, daemons = CONF + bgp_conf(family), 'bgpd=yes\nbgpd_options="-A 127.0.0.1"\n'
+    conf = CONF + bgp_conf(family)
     with contextlib.ExitStack() as end:
         side = end.enter_context(bgp_side(flows.dut))
-        end.enter_context(static_frr(flows.dut, conf, daemons))
+        end.enter_context(frr_beside(flows.dut, conf, ["bgpd"]))
         peers = []
         for n, via in enumerate(flows.vias):
             peers.append(Peer(side, n, "10.99.1.1", via, flows.prefix, bandwidth(n)))

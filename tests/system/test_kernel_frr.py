@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from lib import netns, procs
-from lib.frr import static_frr
+from lib.frr import beside as frr_beside
 from lib.wait import eventually, never
 
 # Routes of zebra and of the operator, with a host in each.
@@ -67,7 +67,7 @@ def zebra_alive(session_dut):
     session_dut.ready()
     session_dut.zebra.close()
     eventually(lambda: not session_dut.fpm()["connected"], 5)
-    with static_frr(session_dut, CONF) as frr:
+    with frr_beside(session_dut, CONF) as frr:
         yield session_dut, frr
     netns.command(["ip", "-n", session_dut.ctl, "route", "flush", "table", "main", "proto", "196"])
 

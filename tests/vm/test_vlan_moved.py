@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from lib import netns
-from lib.frr import static_frr
+from lib.frr import beside
 from lib.wait import eventually
 from router import Router
 from vlans import ADDRESSES, HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
@@ -180,7 +180,7 @@ def test_with_frr(router, lan, wan, capsys):
     neighbor(router, wan)
     neighbor(router, wan, PEER6)
     silent = {}
-    with static_frr(router, FRR_CONF) as frr:
+    with beside(router, FRR_CONF) as frr:
         both_ways(router, lan, wan)
         audited(router, frr, 2)
         stream = router.stream(lan, HOST, rate=200)

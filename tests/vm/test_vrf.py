@@ -13,7 +13,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
 from lib import api, netns
-from lib.frr import static_frr
+from lib.frr import beside
 from lib.probe import ping
 from lib.wait import eventually
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, RENAMED, TABLE
@@ -436,7 +436,7 @@ def test_frr_with_two_vrfs(two):
     VRFs have their routes again."""
     lan, wan, alt, ext = (two.wires[n] for n in ("lan", "wan", "alt", "ext"))
     two.zebra.close()
-    with static_frr(two, FRR_CONF) as frr:
+    with beside(two, FRR_CONF) as frr:
         for vrf, wire, out in both(two):
             for family in (4, 6):
                 eventually(
