@@ -103,11 +103,23 @@ endef
 frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
+# tests/topotests/README.md explains the variables. frr-pythontools has frr-reload.py, which FRR's
+# tests call.
+PKGS_TOPO := python3-pytest frr-pythontools
+topotests: topotests-source ## FRR's topotests with a dataplane in every router (T=module, FULL=1, KILL=1, TOPOTESTS=folder)
+	@$(MAKE) --no-print-directory BUILD=$(BUILD) all
+	@BUILD=$(BUILD) $(PY) tests/topotests/run.py $(if $(FULL),--full) $(if $(KILL),--kill) \
+		--topotests $(or $(TOPOTESTS),build/topotests/frr) $(T)
+
+topotests-source:
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"
+	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
+
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers
 peers: ## unpack Debian's BIRD and GoBGP in build/peers, for the tests with foreign peers
 	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd ] || { mkdir -p $(PEERS) && cd $(PEERS) && \
-		apt-get download bird2 libssh-gcrypt-4 gobgpd >/dev/null && \
+		apt-get -o APT::Sandbox::User=root download bird2 libssh-gcrypt-4 gobgpd >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
 reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance
@@ -125,4 +137,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package frr-root peers reference lint analyze
+	chaos soak plant test-vm test-vm-all test-vm-package frr-root topotests topotests-source peers \
+	reference lint analyze

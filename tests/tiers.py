@@ -5,7 +5,7 @@
 |----------|---------|
 | check    | lint; unit tests and smoke system tests under AddressSanitizer and UBSan |
 | test     | check; unit tests with threads under TSan; fuzzers for seconds; all system tests once; those about the lifetime of memory under ASan; a guest |
-| test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; chaos |
+| test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; FRR's topotests; chaos |
 
 A fault that only test-all finds gets a small case in test (fpm-dataplane/doc/testing.md).
 """
@@ -153,10 +153,12 @@ class Tier:
 
 
     def fetch(self, target, what):
-        """Make a target that needs Debian's servers. Without it some tests skip themselves."""
+        """Make a target that needs Debian's servers. Without it some tests skip themselves. Return
+        True if it is there."""
         done = subprocess.run([*self.make, target], cwd=ROOT, capture_output=True, check=False)
         if done.returncode != 0:
             self.absent.append(f"{what}: make {target} failed")
+        return done.returncode == 0
 
 
 def sanitized():
@@ -245,6 +247,9 @@ def test_all(t):
         t.add(name, t.target(name), name, results.of_guests, needs="build release", load=ALONE)
     for name in ("test-deb", "test-image", "test-bench"):
         t.add(name, t.target(name), name, results.by_exit_code, needs="build release", load=ALONE)
+    if t.fetch("topotests-source", "FRR's topotests"):
+        full = t.target("topotests", "FULL=1")
+        t.add("topotests", full, "topotests", results.of_topotests, needs="build release", load=ALONE)
     chaos = t.target("chaos", "T=600", f"SEED={seed}")
     t.add(f"chaos {seed}", chaos, "chaos", results.by_exit_code, needs="build release", load=ALONE)
 

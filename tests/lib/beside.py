@@ -107,15 +107,16 @@ def choose(waiting, running, there, limit):
     return able[0] if able else None
 
 
-def run(jobs, limit, cwd):
+def run(jobs, limit, cwd, live=None):
     """Run all jobs and yield each when it has ended. A job whose need has failed is yielded at the
-    end without having run."""
+    end without having run. The output of jobs goes to stdout if `live`; None: if there is one."""
+    live = len(jobs) == 1 if live is None else live
     waiting, running, there = list(jobs), {}, set()
     try:
         while waiting or running:
             while job := choose(waiting, running.values(), there, limit):
                 waiting.remove(job)
-                running[job.start(cwd, live=len(jobs) == 1)] = job
+                running[job.start(cwd, live)] = job
             if not running:
                 yield from waiting
                 return

@@ -105,3 +105,17 @@ def of_guests(job):
     if job.code != 0 and not result.failed:
         result.failed, result.names = 1, [f"exit code {job.code}"]
     return result
+
+
+def of_topotests(job):
+    """Read the output of tests/topotests/run.py."""
+    text = job.output()
+    last = re.findall(r"^topotests: (\d+) passed, (\d+) failed, (\d+) skipped$", text, re.M)
+    result = Result(*(int(n) for n in last[-1])) if last else Result()
+    runs = re.findall(r"^(\S+ (?:kernel|dataplane)\S*) .* in (\d+) s,", text, re.M)
+    result.cases = [(float(seconds), name) for name, seconds in runs]
+    result.names = re.findall(r"^FAILED (.*)$", text, re.M)
+    result.reasons = re.findall(r"^(?:topotests: )?skipped: (.*)$", text, re.M)
+    if job.code != 0 and not result.failed:
+        result.failed, result.names = 1, [f"exit code {job.code}"]
+    return result
