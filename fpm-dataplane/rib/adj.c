@@ -49,20 +49,14 @@ adj_send_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t if
 static uint32_t
 adj_count_used(const struct rib *rib)
 {
-	return rib->adjs.high - (rib->adjs.unused.n - rib->adjs.unused_at);
+	return rib->adjs.high - fifo32_len(&rib->adjs.unused);
 }
 
 static uint32_t
 adj_number_new(struct rib *rib)
 {
-	uint32_t number;
-
-	if (rib->adjs.unused_at < rib->adjs.unused.n) {
-		number = rib->adjs.unused.v[rib->adjs.unused_at++];
-		if (rib->adjs.unused_at == rib->adjs.unused.n)
-			rib->adjs.unused_at = rib->adjs.unused.n = 0;
-		return number;
-	}
+	if (fifo32_len(&rib->adjs.unused) > 0)
+		return fifo32_pop(&rib->adjs.unused);
 	if (rib->adjs.high + 1 >= rib->fib->adj_hosts)
 		return 0;
 	return ++rib->adjs.high;
@@ -188,7 +182,7 @@ adj_event_freed(struct rib *rib, const struct msg_adj *m)
 	    rib->adjs.v[m->adj].state != ADJ_UNWATCHED)
 		return;
 	rib->adjs.v[m->adj].state = ADJ_FREE;
-	vec32_push(&rib->adjs.unused, m->adj);
+	fifo32_push(&rib->adjs.unused, m->adj);
 	table_used(TABLE_adjacencies, adj_count_used(rib));
 	rib->adjs.freed = true;
 }
@@ -217,7 +211,7 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 void
 adjs_free(struct rib_adjs *adjs)
 {
-	vec32_free(&adjs->unused);
+	fifo32_free(&adjs->unused);
 	hidx_free(&adjs->by_key);
 	free(adjs->v);
 }

@@ -31,10 +31,9 @@ struct rib_adjs {
 	struct adj *v; /* fib->adj_hosts entries */
 	bool freed;    /* a number became free in this round */
 	uint32_t high, n;
-	uint32_t n_asked;    /* adjacencies that a commit waits for */
-	uint64_t asked_ms;   /* since when n_asked is not 0 */
-	struct vec32 unused; /* first in, first out from unused_at */
-	uint32_t unused_at;
+	uint32_t n_asked;     /* adjacencies that a commit waits for */
+	uint64_t asked_ms;    /* since when n_asked is not 0 */
+	struct fifo32 unused; /* the number that was freed first is used first */
 	struct hidx by_key;
 };
 

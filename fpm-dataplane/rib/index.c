@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small containers: a vector of numbers, and a chained hash over records that have small
+ * Small containers: a vector and a queue of numbers, and a chained hash over records that have small
  * dense numbers (slots, ids, links, adjacencies). [rib]. Do not use the hash for routes:
  * when it doubles, it rehashes everything at once, which is fast enough for thousands and
  * not for millions.
@@ -8,6 +8,7 @@
 #include "rib/index.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/inet.h"
 
@@ -34,6 +35,48 @@ vec32_free(struct vec32 *vec)
 {
 	free(vec->v);
 	*vec = (struct vec32){0};
+}
+
+/*
+ * Make room at the end. If at least half of the array lies before the queue, move the queue
+ * to its front: the moves cost less than the pops before them. Else double the array.
+ */
+static void
+fifo32_make_room(struct fifo32 *q)
+{
+	if (q->at > 0 && q->at >= q->cap / 2) {
+		memmove(q->v, q->v + q->at, fifo32_len(q) * sizeof(*q->v));
+		q->n = fifo32_len(q);
+		q->at = 0;
+		return;
+	}
+	q->cap = q->cap == 0 ? 16 : q->cap * 2;
+	q->v = mem_or_abort(realloc(q->v, q->cap * sizeof(*q->v)));
+}
+
+void
+fifo32_push(struct fifo32 *q, uint32_t value)
+{
+	if (q->n == q->cap)
+		fifo32_make_room(q);
+	q->v[q->n++] = value;
+}
+
+uint32_t
+fifo32_pop(struct fifo32 *q)
+{
+	uint32_t value = q->v[q->at++];
+
+	if (q->at == q->n)
+		q->at = q->n = 0;
+	return value;
+}
+
+void
+fifo32_free(struct fifo32 *q)
+{
+	free(q->v);
+	*q = (struct fifo32){0};
 }
 
 uint32_t

@@ -17,6 +17,21 @@ struct vec32 {
 void vec32_push(struct vec32 *vec, uint32_t value);
 void vec32_free(struct vec32 *vec);
 
+/* A queue of numbers, first in, first out. All zero is an empty queue. */
+struct fifo32 {
+	uint32_t *v;
+	uint32_t at, n, cap; /* the numbers are v[at] to v[n - 1] */
+};
+void fifo32_push(struct fifo32 *q, uint32_t value);
+uint32_t fifo32_pop(struct fifo32 *q); /* of a queue that is not empty */
+void fifo32_free(struct fifo32 *q);
+
+static inline uint32_t
+fifo32_len(const struct fifo32 *q)
+{
+	return q->n - q->at;
+}
+
 /* Return the number for a new record, from 1: a returned number, or else the next. */
 uint32_t number_get(struct vec32 *unused, uint32_t *high);
 /* Return the table with room for record `number`. It replaces the caller's pointer. */

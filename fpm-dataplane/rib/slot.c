@@ -53,10 +53,8 @@ slot_new(struct rib *rib, enum slot_kind kind, bool exempt)
 		rib->slots.refused = true;
 		return NULL;
 	}
-	if (rib->slots.unused_at < rib->slots.unused.n) {
-		number = rib->slots.unused.v[rib->slots.unused_at++];
-		if (rib->slots.unused_at == rib->slots.unused.n)
-			rib->slots.unused_at = rib->slots.unused.n = 0;
+	if (fifo32_len(&rib->slots.unused) > 0) {
+		number = fifo32_pop(&rib->slots.unused);
 	} else {
 		number = ++rib->slots.high;
 		if (rib->slots.chunk[number / SLOT_CHUNK] == NULL)
@@ -129,7 +127,7 @@ slot_release(struct rib *rib, uint32_t number)
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 		worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}
-	vec32_push(&rib->slots.unused, number);
+	fifo32_push(&rib->slots.unused, number);
 }
 
 void
@@ -141,7 +139,7 @@ slots_free(struct rib *rib)
 	}
 	for (uint32_t i = 0; i < FIB_GROUP_MAX / SLOT_CHUNK; i++)
 		free(rib->slots.chunk[i]);
-	vec32_free(&rib->slots.unused);
+	fifo32_free(&rib->slots.unused);
 	vec32_free(&rib->slots.dirty);
 	vec32_free(&rib->slots.idle);
 }

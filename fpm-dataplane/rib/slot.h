@@ -69,8 +69,7 @@ struct rib_slots {
 	struct slot *chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t high, n, n_exempt; /* n_exempt: part of n */
 	bool refused;               /* no slot was left: some routes are unresolved */
-	struct vec32 unused;        /* first in, first out from unused_at */
-	uint32_t unused_at;
+	struct fifo32 unused;       /* the number that was freed first is used first */
 	struct vec32 dirty, idle;
 };
 

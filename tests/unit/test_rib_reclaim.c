@@ -312,6 +312,34 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 	rig_free(g);
 }
 
+static void
+lists_of_free_numbers_stay_short_however_often_routes_flap(void **state)
+{
+	struct rig *g = rig_two_ports();
+	char gw[32];
+
+	for (unsigned int i = 0; i < 8; i++) { /* a peak, of which some numbers stay free */
+		snprintf(gw, sizeof(gw), "192.0.2.%u", 10 + i);
+		rig_route_inline(g, rig_net(i), gw, 11);
+	}
+	rig_settle(g);
+	for (unsigned int i = 0; i < 8; i++)
+		rig_del(g, rig_net(i));
+	rig_settle(g);
+	for (unsigned int i = 0; i < 2000; i++) {
+		snprintf(gw, sizeof(gw), "192.0.2.%u", 10 + i % 100);
+		rig_route_inline(g, rig_net(1), gw, 11);
+		rig_settle(g);
+		rig_del(g, rig_net(1));
+		rig_settle(g);
+	}
+	assert_true(fifo32_len(&g->rib->slots.unused) > 0);
+	assert_true(fifo32_len(&g->rib->adjs.unused) > 0);
+	assert_in_range(g->rib->slots.unused.cap, 1, 64);
+	assert_in_range(g->rib->adjs.unused.cap, 1, 64);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -332,6 +360,8 @@ main(void)
 		cmocka_unit_test(
 			a_trie_out_of_memory_is_completed_when_there_is_some_again),
 		cmocka_unit_test(no_slot_dies_while_a_trie_may_still_name_it),
+		cmocka_unit_test(
+			lists_of_free_numbers_stay_short_however_often_routes_flap),
 	};
 
 	return cmocka_run_group_tests_name("rib reclaim", tests, NULL, NULL);
