@@ -69,6 +69,9 @@ hops_join(struct hops_text *w)
 
 	if (w->n == 0)
 		return NULL;
+	/* A single next hop takes all packets, whatever its weight in the group was. */
+	if (w->n == 1 && (end = strstr(w->hop[0], " weight ")) != NULL)
+		strcpy(end, " weight 1");
 	qsort(w->hop, w->n, sizeof(*w->hop), text_order);
 	for (unsigned int i = 0; i < w->n; i++)
 		size += strlen(w->hop[i]) + 2;
