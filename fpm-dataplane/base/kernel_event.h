@@ -34,9 +34,10 @@ struct kernel_scope {
 };
 
 struct kernel_event {
-	uint8_t kind;  /* enum kernel_event_kind */
-	uint8_t order; /* KERNEL_ROUTE: enum kernel_order */
-	uint8_t scope; /* KERNEL_ROUTE*: RT_SCOPE_* */
+	uint8_t kind;       /* enum kernel_event_kind */
+	uint8_t order;      /* KERNEL_ROUTE: enum kernel_order */
+	uint8_t scope;      /* KERNEL_ROUTE*: RT_SCOPE_* */
+	uint8_t preference; /* KERNEL_ROUTE*: of IPv6 (RFC 4191); the lowest counts */
 	bool is_local; /* KERNEL_ROUTE*: of table local, which the kernel asks before main */
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */

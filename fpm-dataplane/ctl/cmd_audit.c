@@ -234,7 +234,7 @@ kernel_route_rank(const struct audit *a, const struct kernel_route *r)
 {
 	/* The first one of equal metrics counts; `n` grows with each line. */
 	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
-	       (a->other.n & 0x7fffffff);
+	       (uint64_t)r->preference << 29 | (a->other.n & 0x1fffffff);
 }
 
 static void

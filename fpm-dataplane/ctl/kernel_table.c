@@ -130,6 +130,8 @@ word_take(struct line *l, const char *word, char **save)
 		l->r.by_source = true;
 	} else if (strcmp(word, "tos") == 0 || strcmp(word, "dsfield") == 0) {
 		l->r.by_tos = true;
+	} else if (strcmp(word, "pref") == 0) {
+		l->r.preference = strcmp(value, "high") == 0 ? 0 : *value == 'l' ? 2 : 1;
 	} else if (strcmp(word, "expires") == 0) {
 		l->is_over = atoll(value) <= 0; /* "-1sec", until the kernel frees it */
 	}

@@ -19,7 +19,8 @@ struct kernel_route {
 	uint32_t table; /* 254: main, and local if is_local */
 	uint32_t metric;
 	uint8_t protocol;
-	bool is_local; /* of table local, which the kernel asks before main */
+	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */
+	bool is_local;      /* of table local, which the kernel asks before main */
 	/* connected, and its link has no carrier: the dataplane prefers another route */
 	bool is_down;
 	bool by_source, by_tos; /* for some packets only: the dataplane does not obey it */

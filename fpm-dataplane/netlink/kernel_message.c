@@ -10,7 +10,9 @@
 
 #include "netlink/hops.h"
 
-#define USER_HZ 100 /* of rta_expires, on every architecture that DPDK supports */
+/* Unit of rta_expires: 1 / USER_HZ, on every architecture that DPDK supports. */
+#define TICK_MS   10u
+#define TICKS_DAY (24u * 60 * 60 * 100)
 
 /*
  * Return true for prefixes that are in no FIB: loopback, link-local and multicast. The
@@ -56,25 +58,45 @@ message_order(const struct nlmsghdr *nlh, uint8_t family, bool dump)
 	return KERNEL_FIRST;
 }
 
-/* Set the life of a route in seconds. Returns false if it is over. */
+/* Set the life of a route in milliseconds. Returns false if it is over. */
 static bool
-message_life(const struct attrs *attrs, uint32_t *expires_s)
+message_life(const struct attrs *attrs, uint32_t *expires_ms)
 {
 	struct rta_cacheinfo info;
 
-	*expires_s = 0;
+	*expires_ms = 0;
 	if (!attrs_have(attrs, RTA_CACHEINFO) ||
 	    attr_copy(attr_of(attrs, RTA_CACHEINFO), &info, sizeof(info)) < 0 ||
 	    info.rta_expires == 0)
 		return true;
+	/* The kernel rounds to ticks. Some ticks later it surely says that the life is over. */
 	if (info.rta_expires > 0)
-		*expires_s = (uint32_t)info.rta_expires / USER_HZ + 1;
+		*expires_ms = ((uint32_t)info.rta_expires < TICKS_DAY
+				       ? (uint32_t)info.rta_expires + 4
+				       : TICKS_DAY) *
+			      TICK_MS;
 	return info.rta_expires > 0;
+}
+
+/*
+ * Read the preference of an IPv6 route (RFC 4191, 2.1): high 0, medium 1, low 2. Returns 0 or
+ * -EBADMSG.
+ */
+static int
+message_preference(struct kernel_event *ev, const struct attrs *attrs)
+{
+	enum { MEDIUM, HIGH, RESERVED, LOW };
+	uint8_t preference = MEDIUM;
+
+	if (attrs_copy(attrs, RTA_PREF, &preference, sizeof(preference)) < 0)
+		return -EBADMSG;
+	ev->preference = preference == HIGH ? 0 : preference == LOW ? 2 : 1;
+	return 0;
 }
 
 static int
 decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
-	     uint32_t *expires_s)
+	     uint32_t *expires_ms)
 {
 	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
 	bool del = nlh->nlmsg_type == RTM_DELROUTE;
@@ -101,7 +123,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	    attrs_copy(&attrs, RTA_PRIORITY, &ev->metric, sizeof(ev->metric)) < 0 ||
 	    attrs_copy(&attrs, RTA_OIF, &ev->ifindex, sizeof(ev->ifindex)) < 0 ||
 	    (family == 4 &&
-	     attrs_copy(&attrs, RTA_PREFSRC, &ev->source4, sizeof(ev->source4)) < 0))
+	     attrs_copy(&attrs, RTA_PREFSRC, &ev->source4, sizeof(ev->source4)) < 0) ||
+	    message_preference(ev, &attrs) < 0)
 		return -EBADMSG;
 	ev->is_local = r->table == RT_TABLE_LOCAL;
 	if (ev->is_local || r->table == RT_TABLE_UNSPEC)
@@ -114,7 +137,7 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	r->rtm_type = rtm->rtm_type;
 	r->protocol = rtm->rtm_protocol;
-	if (!message_life(&attrs, expires_s) && !del)
+	if (!message_life(&attrs, expires_ms) && !del)
 		return KERNEL_SKIP;
 	if (attrs_have(&attrs, RTA_METRICS) &&
 	    message_mtu(r, attr_of(&attrs, RTA_METRICS)) < 0)
@@ -140,13 +163,13 @@ decode_nexthop(const struct nlmsghdr *nlh, struct kernel_event *ev)
 
 int
 kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
-		      uint32_t *expires_s)
+		      uint32_t *expires_ms)
 {
-	*expires_s = 0;
+	*expires_ms = 0;
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
-		return decode_route(nlh, dump, ev, expires_s);
+		return decode_route(nlh, dump, ev, expires_ms);
 	case RTM_NEWNEXTHOP:
 	case RTM_DELNEXTHOP:
 		return decode_nexthop(nlh, ev);

@@ -20,12 +20,13 @@ enum kernel_verdict {
  * Decode one message of the kernel into the zeroed event `ev`. `nlh` is 4-aligned, and all
  * its octets are there. `dump`: the message answers a dump.
  *
- * expires_s  out: seconds until the kernel stops using the route; 0: it never does.
+ * expires_ms  out: milliseconds until the kernel stops using the route, at most a day;
+ *             0: it never does.
  *
  * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. It owns
  * its hops also after an error.                                            [any thread]
  */
 int kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
-			  uint32_t *expires_s);
+			  uint32_t *expires_ms);
 
 #endif

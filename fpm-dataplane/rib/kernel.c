@@ -269,6 +269,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	bool connected = event_is_connected(ev);
 
 	kr->metric = ev->metric;
+	kr->preference = ev->preference;
 	kr->is_local = ev->is_local;
 	kr->scope = ev->scope;
 	kr->protocol = ev->route.protocol;

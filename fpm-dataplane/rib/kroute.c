@@ -152,7 +152,10 @@ kroute_precedes(const struct kroute *a, const struct kroute *b)
 {
 	if (a->is_local != b->is_local)
 		return a->is_local;
-	return a->metric != b->metric ? a->metric < b->metric : a->order < b->order;
+	if (a->metric != b->metric)
+		return a->metric < b->metric;
+	return a->preference != b->preference ? a->preference < b->preference
+					      : a->order < b->order;
 }
 
 bool

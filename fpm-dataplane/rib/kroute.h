@@ -33,10 +33,11 @@ struct kroute {
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
 	uint8_t protocol, rtm_type, scope;
-	bool is_local;  /* of table local, which the kernel asks before main */
-	bool connected; /* on link, made by the kernel for an address */
-	bool joins;     /* IPv6: the kernel joins it with routes of the same metric */
-	bool wide;      /* its prefix is shorter than a host and hides routes inside it */
+	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
+	bool is_local;      /* of table local, which the kernel asks before main */
+	bool connected;     /* on link, made by the kernel for an address */
+	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
+	bool wide; /* its prefix is shorter than a host and hides routes inside it */
 };
 
 struct rib_kroutes {

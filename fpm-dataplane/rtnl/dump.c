@@ -41,7 +41,7 @@ jobs_begin(struct rtnl *r)
 {
 	r->n_jobs = r->at = r->tries = 0;
 	r->asked = r->again = false;
-	r->expires_s = 0;
+	r->expires_ms = 0;
 	r->dump_begin_ms = monotonic_ms();
 	job_add(r, 0, 0); /* next-hop objects */
 }

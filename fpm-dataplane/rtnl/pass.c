@@ -86,7 +86,7 @@ pass_count(const struct kernel_event *ev)
 }
 
 static void
-pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_s)
+pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_ms)
 {
 	if (!pass_is_wanted(r, ev->route.protocol)) {
 		kernel_count(&kernel_status.of_zebra, 1);
@@ -95,9 +95,9 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 			pass_replaced(r, ev);
 		return;
 	}
-	if (expires_s != 0 && ev->kind == KERNEL_ROUTE &&
-	    (r->expires_s == 0 || expires_s < r->expires_s))
-		r->expires_s = expires_s;
+	if (expires_ms != 0 && ev->kind == KERNEL_ROUTE &&
+	    (r->expires_ms == 0 || expires_ms < r->expires_ms))
+		r->expires_ms = expires_ms;
 	if (ev->kind == KERNEL_ROUTE)
 		r->held[ev->route.protocol] = true;
 	if (ev->kind == KERNEL_NEXTHOP_DEL)
@@ -111,12 +111,12 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 {
 	struct kernel_event ev = {0};
 	unsigned int missed;
-	uint32_t expires_s;
+	uint32_t expires_ms;
 
 	kernel_count(&kernel_status.messages, 1);
-	switch (kernel_message_decode(nlh, dump, &ev, &expires_s)) {
+	switch (kernel_message_decode(nlh, dump, &ev, &expires_ms)) {
 	case KERNEL_TAKEN:
-		pass_taken(r, &ev, dump, expires_s);
+		pass_taken(r, &ev, dump, expires_ms);
 		return;
 	case KERNEL_SKIP_TYPE:
 		return;

@@ -103,11 +103,14 @@ expiry_arm(struct rtnl *r)
 {
 	struct ev_loop *loop = r->w->loop;
 
-	if (r->expires_s == 0 || (ev_is_active(&r->expiry) &&
-				  ev_timer_remaining(loop, &r->expiry) <= r->expires_s))
+	if (r->expires_ms == 0 ||
+	    (ev_is_active(&r->expiry) &&
+	     ev_timer_remaining(loop, &r->expiry) * 1000. <= r->expires_ms))
 		return;
 	ev_timer_stop(loop, &r->expiry);
-	ev_timer_set(&r->expiry, r->expires_s, 0.);
+	ev_now_update(
+		loop); /* a timer that fires early would dump a route that still lives */
+	ev_timer_set(&r->expiry, r->expires_ms / 1000., 0.);
 	ev_timer_start(loop, &r->expiry);
 }
 
@@ -120,7 +123,10 @@ dump_finished(struct rtnl *r)
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
-	ev_timer_stop(r->w->loop, &r->expiry);
+	/*
+	 * A timer that runs is kept: a life of less than a tick looks like none, so the dump
+	 * may not tell of it.
+	 */
 	expiry_arm(r);
 	if (r->all_due || r->silent_due)
 		rtnl_schedule(r, 0);
@@ -216,7 +222,7 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct rtnl *r = timer->data;
 
 	ev_timer_stop(loop, timer);
-	r->expires_s = 0;
+	r->expires_ms = 0;
 	r->silent_due = true;
 	rtnl_schedule(r, 0);
 }

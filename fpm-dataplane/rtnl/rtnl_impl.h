@@ -42,9 +42,10 @@ struct rtnl {
 	unsigned int tries; /* of job[at] */
 	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
-	bool all_due;       /* read all tables again: events were lost */
-	bool silent_due;    /* read again what the kernel may have deleted without a word */
-	uint32_t expires_s; /* least life of the routes seen since the last dump; 0: none */
+	bool all_due;    /* read all tables again: events were lost */
+	bool silent_due; /* read again what the kernel may have deleted without a word */
+	uint32_t
+		expires_ms; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;

@@ -111,7 +111,7 @@ step_message(const uint8_t **p, const uint8_t *end)
 	size_t len = octet(p, end);
 	struct kernel_event ev = {0};
 	struct nlmsghdr *nlh;
-	uint32_t expires_s;
+	uint32_t expires_ms;
 	int rc;
 
 	if (len > (size_t)(end - *p))
@@ -124,7 +124,7 @@ step_message(const uint8_t **p, const uint8_t *end)
 				 .nlmsg_flags = (uint16_t)(flags << 8)};
 	memcpy(nlh + 1, *p, len);
 	*p += len;
-	rc = kernel_message_decode(nlh, (which & 0x80) != 0, &ev, &expires_s);
+	rc = kernel_message_decode(nlh, (which & 0x80) != 0, &ev, &expires_ms);
 	free(nlh);
 	if (rc != KERNEL_TAKEN) {
 		MUST(rc > 0 || rc == -EBADMSG);

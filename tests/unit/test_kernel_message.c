@@ -17,7 +17,7 @@
 struct sample {
 	struct wire w;
 	struct kernel_event ev;
-	uint32_t expires_s;
+	uint32_t expires_ms;
 };
 
 static struct sample sample;
@@ -47,7 +47,7 @@ decode(bool dump)
 {
 	fpm_event_clear(&sample.ev.route);
 	sample.ev = (struct kernel_event){0};
-	return kernel_message_decode(header(), dump, &sample.ev, &sample.expires_s);
+	return kernel_message_decode(header(), dump, &sample.ev, &sample.expires_ms);
 }
 
 /* A route of protocol static by 192.0.2.1 on interface 3; the caller ends it. */
@@ -90,7 +90,7 @@ a_route_has_its_metric_interface_source_and_hops(void **state)
 	assert_int_equal(sample.ev.route.table, RT_TABLE_MAIN);
 	assert_int_equal(sample.ev.route.n_hops, 1);
 	assert_int_equal(sample.ev.route.hops[0].gw_family, 4);
-	assert_int_equal(sample.expires_s, 0);
+	assert_int_equal(sample.expires_ms, 0);
 
 	route_open(RTM_DELROUTE, "198.51.100.0/24");
 	msg_end(&sample.w);
@@ -238,10 +238,10 @@ a_limited_life_is_told_and_an_expired_route_skipped(void **state)
 {
 	route_expiring(RTM_NEWROUTE, 0);
 	assert_int_equal(decode(false), KERNEL_TAKEN);
-	assert_int_equal(sample.expires_s, 0);
+	assert_int_equal(sample.expires_ms, 0);
 	route_expiring(RTM_NEWROUTE, 1850);
 	assert_int_equal(decode(false), KERNEL_TAKEN);
-	assert_int_equal(sample.expires_s, 19);
+	assert_int_equal(sample.expires_ms, 18540);
 	route_expiring(RTM_NEWROUTE, -5);
 	assert_int_equal(decode(true), KERNEL_SKIP);
 	route_expiring(RTM_DELROUTE, -5); /* the deletion of it is taken */
@@ -345,7 +345,7 @@ a_cut_message_is_malformed_or_decoded_up_to_the_cut(void **state)
 		for (uint32_t cut = 0;; cut++) {
 			struct kernel_event ev = {0};
 			struct nlmsghdr *copy;
-			uint32_t len, expires_s;
+			uint32_t len, expires_ms;
 			int rc;
 
 			if (which == 0) {
@@ -362,7 +362,7 @@ a_cut_message_is_malformed_or_decoded_up_to_the_cut(void **state)
 			assert_non_null(copy);
 			memcpy(copy, header(), MNL_NLMSG_HDRLEN + cut);
 			copy->nlmsg_len = MNL_NLMSG_HDRLEN + cut;
-			rc = kernel_message_decode(copy, false, &ev, &expires_s);
+			rc = kernel_message_decode(copy, false, &ev, &expires_ms);
 			assert_true(rc == -EBADMSG || rc == KERNEL_TAKEN);
 			n_bad += rc == -EBADMSG;
 			fpm_event_clear(&ev.route);
