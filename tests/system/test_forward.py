@@ -397,7 +397,7 @@ def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
 
 def test_a_route_of_the_kernel_alone_is_obeyed(dut, lan, wan):
     """The dataplane forwards by a route that the operator adds with `ip route`, until it is
-    deleted (test_kernel_routes has all kinds)."""
+    deleted (test_kernel_routes and test_kernel_addresses have all kinds)."""
     dut.ip(f"route replace 203.0.113.0/24 via {wan.peer4}")
     try:
         eventually(lambda: dut.route_row("203.0.113.0/24"), 5, 0.005)

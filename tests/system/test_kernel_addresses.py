@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our router obeys what the kernel of the control namespace is told of addresses, links and router
+advertisements, as a Linux router of equal configuration does: packets show it."""
+
+import ipaddress
+import time
+
+import pytest
+from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6NDOptPrefixInfo, IPv6
+from scapy.layers.l2 import Ether
+
+from lib import netns
+from lib.wait import eventually
+from pair import HOST, NET, judge, line, peer, via
+from pair import both, routers  # noqa: F401
+
+# --- addresses --------------------------------------------------------------------------------
+
+MORE = {4: ("10.9.0.1/16", "10.9.0.5"), 6: ("2001:db8:9::1/64", "2001:db8:9::5")}
+
+
+def own(prefix):
+    """Return the address of ADDRESS/LENGTH."""
+    return prefix.split("/")[0]
+
+
+def test_an_address_has_its_subnet(both, family):
+    """A new address is ours, and its subnet is on link; a deleted one takes both along."""
+    prefix, host = MORE[family]
+    both.answer("ext", host)
+    for _ in range(3):
+        both.ip(f"addr add {prefix} dev ext0" + nodad(family))
+        both.agree("address added", {host: "ext", own(prefix): "local"})
+        both.ip(f"addr del {prefix} dev ext0")
+        both.agree("address deleted", {host: "no route", own(prefix): "no route"})
+
+
+def nodad(family):
+    """Return the word that makes an IPv6 address valid at once."""
+    return " nodad" if family == 6 else ""
+
+
+def test_an_address_without_a_prefix_route(both, family):
+    """noprefixroute: the address is ours, and its subnet goes by the default route."""
+    prefix, host = MORE[family]
+    both.ip(line(family, f"route add default {via(both, 'wan', family)}"))
+    both.ip(f"addr add {prefix} dev ext0 noprefixroute" + nodad(family))
+    both.agree("address added", {host: "wan", own(prefix): "local"})
+    both.answer("ext", host)
+    net = ipaddress.ip_interface(prefix).network
+    both.ip(line(family, f"route add {net} dev ext0"))
+    both.agree("interface route added", {host: "ext", own(prefix): "local"})
+
+
+def test_the_metric_of_an_address(both, family):
+    """Two links have the same subnet. The lower metric of their addresses counts, whatever the
+    order in which they came."""
+    prefix, host = MORE[family]
+    other = prefix.replace("1/", "2/")
+    both.answer("ext", host)
+    both.answer("alt", host)
+    both.ip(f"addr add {prefix} dev alt0 metric 300" + nodad(family))
+    both.agree("address added", {host: "alt"})
+    both.ip(f"addr add {other} dev ext0 metric 200" + nodad(family))
+    both.agree("address added", {host: "ext", own(prefix): "local", own(other): "local"})
+    both.ip(f"addr change {other} dev ext0 metric 400" + nodad(family))
+    both.agree("address metric changed", {host: "alt"})
+    both.ip(f"addr del {prefix} dev alt0")
+    both.agree("address deleted", {host: "ext"})
+
+
+@pytest.mark.parametrize("order", [("ext", "alt"), ("alt", "ext")])
+def test_two_links_with_the_same_subnet(both, family, order):
+    """Without metrics the order in which the addresses came decides. When the link in use loses its
+    address, the other one is used."""
+    prefix, host = MORE[family]
+    other = prefix.replace("1/", "2/")
+    first, second = order
+    both.answer(first, host)
+    both.answer(second, host)
+    both.ip(f"addr add {prefix} dev {first}0" + nodad(family))
+    both.ip(f"addr add {other} dev {second}0" + nodad(family))
+    both.agree("address added", {host: first})
+    both.ip(f"addr del {prefix} dev {first}0")
+    both.agree("address deleted", {host: second})
+    both.ip(f"addr add {prefix} dev {first}0" + nodad(family))
+    both.agree("address added", {host: second})
+
+
+def test_a_second_address_of_a_subnet_takes_over(both, family):
+    """A subnet with two addresses on one link stays on link when one of them is deleted. In IPv4 the
+    second is a secondary address, which promote_secondaries keeps."""
+    prefix, host = MORE[family]
+    other = prefix.replace("1/", "2/")
+    both.answer("ext", host)
+    both.sysctl({"net.ipv4.conf.ext0.promote_secondaries": 1})
+    both.ip(f"addr add {prefix} dev ext0" + nodad(family))
+    both.ip(f"addr add {other} dev ext0" + nodad(family))
+    both.agree("address added", {host: "ext", own(other): "local"})
+    both.ip(f"addr del {prefix} dev ext0")
+    both.agree("address deleted", {host: "ext", own(other): "local"})
+
+
+def test_a_secondary_address_goes_with_its_primary(both):
+    """Without promote_secondaries the kernel deletes the secondary addresses with their primary
+    one, and the subnet with them."""
+    both.answer("ext", "10.9.0.5")
+    both.sysctl({"net.ipv4.conf.ext0.promote_secondaries": 0})
+    both.ip("addr add 10.9.0.1/16 dev ext0", "addr add 10.9.0.2/16 dev ext0")
+    both.agree("address added", {"10.9.0.5": "ext", "10.9.0.2": "local"})
+    both.ip("addr del 10.9.0.1/16 dev ext0")
+    both.agree("address deleted", {"10.9.0.5": "no route", "10.9.0.2": "no route"})
+
+
+def test_a_point_to_point_address(both):
+    """The prefix of an address with a peer is that of the peer (ip-address(8))."""
+    both.answer("ext", "10.9.1.1")
+    both.ip("addr add 10.9.0.1 peer 10.9.1.1/32 dev ext0")
+    both.agree("address added", {"10.9.1.1": "ext", "10.9.0.1": "local", "10.9.0.2": "no route"})
+    both.ip("addr del 10.9.0.1 peer 10.9.1.1/32 dev ext0")
+    both.agree("address deleted", {"10.9.1.1": "no route", "10.9.0.1": "no route"})
+
+
+def test_an_address_whose_owner_is_not_known_yet(both):
+    """While duplicate address detection runs, the subnet is on link and the address is not ours.
+    When the detection fails, this stays so (RFC 4862, 5.4; Linux: IFA_F_TENTATIVE)."""
+    prefix, host = MORE[6]
+    address = own(prefix)
+    both.answer("ext", host)
+    both.sysctl({"net.ipv6.conf.ext0.accept_dad": 1, "net.ipv6.conf.ext0.dad_transmits": 30})
+    try:
+        both.ip(f"addr add {prefix} dev ext0")
+        both.agree("tentative address added", {host: "ext"})
+        assert all("tentative" in flags(r, address) for r in both.both)
+        for router in both.both:
+            eventually(lambda r=router: contend(r, address) and "dadfailed" in flags(r, address), 10)
+        both.ip()
+        both.agree("address is a duplicate", {host: "ext"})
+        both.ip(f"addr del {prefix} dev ext0")
+        both.agree("address deleted", {host: "no route"})
+    finally:
+        both.sysctl({"net.ipv6.conf.ext0.accept_dad": 0, "net.ipv6.conf.ext0.dad_transmits": 1})
+
+
+def test_an_address_that_passes_the_detection_is_ours(both):
+    """When duplicate address detection has ended, the address is ours."""
+    prefix, host = MORE[6]
+    address = own(prefix)
+    both.answer("ext", host)
+    both.sysctl({"net.ipv6.conf.ext0.accept_dad": 1, "net.ipv6.conf.ext0.dad_transmits": 1})
+    try:
+        both.ip(f"addr add {prefix} dev ext0")
+        both.agree("tentative address added", {host: "ext"})
+        for router in both.both:
+            eventually(lambda r=router: "tentative" not in flags(r, address), 5, 0.01)
+        both.ip()
+        both.agree("address valid", {host: "ext", address: "local"})
+    finally:
+        both.sysctl({"net.ipv6.conf.ext0.accept_dad": 0})
+
+
+def flags(router, address):
+    """Return the words of `ip addr` about an address of ext0."""
+    text = netns.command(["ip", "-n", router.ctl, "-o", "addr", "show", "ext0"])
+    return next(row for row in text.splitlines() if address + "/" in row)
+
+
+def contend(router, address):
+    """Advertise an address on ext as another host that owns it. Returns true."""
+    ext = router.wires["ext"]
+    head = Ether(src=ext.mac, dst="33:33:00:00:00:01") / IPv6(src=address, dst="ff02::1", hlim=255)
+    ext.send(head / ICMPv6ND_NA(R=0, S=0, O=1, tgt=address))
+    return True
+
+
+def test_a_prefix_on_the_loopback(both, family):
+    """All addresses of an IPv4 prefix on lo are ours; of an IPv6 prefix only the address itself,
+    and the rest is unreachable by lo (Linux adds the IPv4 prefix to table local)."""
+    prefix, inside = {4: ("10.9.0.1/24", "10.9.0.77"), 6: ("2001:db8:9::1/64", "2001:db8:9::77")}[
+        family
+    ]
+    both.ip(f"addr add {prefix} dev lo")
+    fates = {own(prefix): "local", inside: "local" if family == 4 else LO6}
+    both.agree("address on lo added", fates)
+    both.ip(f"addr del {prefix} dev lo")
+    both.agree("address on lo deleted", dict.fromkeys(fates, "no route"))
+
+
+# Linux has a route in main for the rest of the prefix, by lo, which leads to no neighbor.
+LO6 = "no route"
+
+
+@pytest.mark.parametrize("zebra_has_more", [False, True])
+def test_anyip(both, family, zebra_has_more):
+    """`ip route add local PREFIX dev lo`: all addresses of the prefix are ours. Linux asks table
+    local first for IPv6, so a more specific route in table main changes nothing until the local
+    route is deleted. Without rules of the operator it keeps the tables local and main of IPv4 in
+    one trie, in which the longest prefix counts (fib_trie.c, fib_trie_table())."""
+    prefix, inside, route = {
+        4: ("198.18.5.0/24", "198.18.5.200", "198.18.5.192/26"),
+        6: ("2001:db8:18::/48", "2001:db8:18::200", "2001:db8:18::/64"),
+    }[family]
+    aside = {4: "198.18.5.9", 6: "2001:db8:18:1::9"}[family]
+
+    def more_specific():
+        if zebra_has_more:
+            both.zebra(route, "wan")
+        else:
+            both.ip(line(family, f"route add {route} {via(both, 'wan', family)}"))
+
+    both.ip(line(family, f"route add local {prefix} dev lo"))
+    both.agree("AnyIP added", {inside: "local", aside: "local"})
+    more_specific()
+    fate = "wan" if family == 4 else "local"
+    both.agree("route inside AnyIP", {inside: fate, aside: "local"})
+    both.ip(line(family, f"route del local {prefix} dev lo"))
+    both.agree("AnyIP deleted", {inside: "wan", aside: "no route"})
+    both.ip(line(family, f"route add local {prefix} dev lo"))
+    both.agree("AnyIP added", {inside: fate, aside: "local"})
+
+
+def test_broadcast_addresses(both):
+    """A subnet's broadcast address is not forwarded (RFC 2644). The first address of a subnet is a
+    host's (Linux 5.18)."""
+    both.answer("ext", "10.9.0.0")
+    both.ip("addr add 10.9.0.1/16 broadcast 10.9.255.255 dev ext0")
+    both.agree("address added", {"10.9.255.255": "nothing", "10.9.0.0": "ext"})
+    both.ip("addr del 10.9.0.1/16 dev ext0", "addr add 10.9.0.1/16 broadcast 10.9.1.255 dev ext0")
+    both.answer("ext", "10.9.255.255")
+    both.agree("broadcast address changed", {"10.9.1.255": "nothing"})
+
+
+def test_a_subnet_without_a_broadcast_address(both):
+    """`broadcast -`: the kernel adds 10.9.255.255 nevertheless, as the last address of the
+    subnet."""
+    both.ip("addr add 10.9.0.1/16 broadcast - dev ext0")
+    both.agree("address added", {"10.9.255.255": "nothing"})
+
+
+def test_anycast_addresses(both):
+    """The subnet-router anycast address of a forwarding interface is ours (RFC 4291, 2.6.1), and so
+    is an anycast route."""
+    both.ip(f"addr add {MORE[6][0]} dev ext0 nodad")
+    both.agree("address added", {"2001:db8:9::": "local"})
+
+
+def test_the_source_of_a_route_is_deleted(both):
+    """The kernel deletes the IPv4 routes whose preferred source is the deleted address, without a
+    message. A route of a worse metric takes over."""
+    net, host = NET[4], HOST[4]
+    for _ in range(3):
+        both.ip("addr add 10.9.0.1/16 dev ext0")
+        both.ip(
+            f"route add {net} {via(both, 'wan', 4)} src 10.9.0.1",
+            f"route add {net} {via(both, 'alt', 4)} metric 50",
+        )
+        both.agree("route added", {host: "wan"})
+        both.ip("addr del 10.9.0.1/16 dev ext0")
+        both.agree("source deleted", {host: "alt"})
+        both.ip(f"route del {net}")
+        both.agree("route deleted", {host: "no route"})
+
+
+def test_the_gateways_subnet_is_deleted(both):
+    """A route by a gateway stays when the address of the gateway's subnet is deleted, as long as it
+    is another address that goes (Linux keeps the route with its interface)."""
+    both.answer("ext", "10.9.0.5")
+    both.ip("addr add 10.9.0.1/16 dev ext0", f"route add {NET[4]} via 10.9.0.5")
+    both.agree("route added", {HOST[4]: "ext"})
+    both.ip("addr add 10.9.0.2/16 dev ext0")
+    both.agree("address added", {HOST[4]: "ext"})
+
+
+def test_the_last_address_of_a_link_is_deleted(both):
+    """The kernel deletes all IPv4 routes of a link whose last address is deleted, without a
+    message."""
+    ext = both.ours.wires["ext"]
+    both.answer("ext", HOST[4])
+    both.ip(f"route add {NET[4]} dev ext0", f"route add 198.51.0.0/16 {via(both, 'wan', 4)}")
+    both.agree("interface route added", {HOST[4]: "ext"})
+    both.ip(f"addr del {ext.ip4}/26 dev ext0")
+    both.agree("last address deleted", {HOST[4]: "wan", ext.ip4: "no route"})
+
+
+def test_an_address_with_a_life(both):
+    """The kernel deletes an address whose valid_lft is over, and its subnet."""
+    both.answer("ext", MORE[6][1], MORE[4][1])
+    for family in (4, 6):
+        both.ip(f"addr add {MORE[family][0]} dev ext0 valid_lft 2 preferred_lft 1" + nodad(family))
+        both.agree("address added", {MORE[family][1]: "ext", own(MORE[family][0]): "local"})
+    for family in (4, 6):
+        gone = lambda f=family: both.fate(both.linux, MORE[f][1]) == "no route"  # noqa: E731
+        eventually(gone, 6, 0.02)
+        both.ip()
+        fates = {MORE[family][1]: "no route", own(MORE[family][0]): "no route"}
+        both.agree("address's life over", fates, within_s=3)
+
+
+def test_prefixes_without_a_broadcast(both):
+    """/31 and /32 of an address have no broadcast (RFC 3021)."""
+    both.answer("ext", "10.9.0.1")
+    both.ip("addr add 10.9.0.0/31 dev ext0", "addr add 10.9.7.7/32 dev ext0")
+    fates = {"10.9.0.1": "ext", "10.9.0.0": "local", "10.9.7.7": "local", "10.9.7.6": "no route"}
+    both.agree("address added", fates)
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def test_a_link_is_set_down_and_up(both, family):
+    """The routes of a link that is set down are gone, those of IPv4 without a message, and a worse
+    route takes over. When the link is up again, only its connected subnet is back."""
+    net, host = NET[family], HOST[family]
+    both.ip(
+        line(family, f"route add {net} {via(both, 'ext', family)}"),
+        line(family, f"route add {net} {via(both, 'wan', family)} metric 2000"),
+    )
+    both.agree("route added", {host: "ext"})
+    both.ip("link set ext0 down")
+    both.agree("link down", {host: "wan"})
+    both.ip("link set ext0 up")
+    both.agree("link up", {host: "wan"})
+    both.ip(line(family, f"route del {net} metric 2000"))
+    both.agree("route deleted", {host: "no route"})
+
+
+def test_own_addresses_of_a_link_that_is_down(both):
+    """The IPv4 addresses of a link that is down stay ours, and its subnet is not on link."""
+    ext = both.ours.wires["ext"]
+    both.ip("link set ext0 down")
+    both.agree("link down", {ext.peer4: "no route", ext.ip4: "local"})
+    both.ip("link set ext0 up")
+    both.agree("link up", {ext.ip4: "local"})
+
+
+# --- router advertisements --------------------------------------------------------------------
+
+ADVERTISER = "fe80::9"
+ON_LINK = ("2001:db8:99::", "2001:db8:99::5")
+
+
+def advertise(router, prefix_s=0, router_s=0):
+    """Send a router advertisement on wan, with an on-link prefix and a life as default router."""
+    wan = router.wires["wan"]
+    head = Ether(src=wan.mac, dst="33:33:00:00:00:01") / IPv6(src=ADVERTISER, dst="ff02::1", hlim=255)
+    info = ICMPv6NDOptPrefixInfo(
+        prefix=ON_LINK[0], prefixlen=64, L=1, A=0, validlifetime=prefix_s, preferredlifetime=prefix_s
+    )
+    wan.send(head / ICMPv6ND_RA(routerlifetime=router_s, prf=0) / info)
+
+
+@pytest.fixture
+def advertised(both):
+    """Both routers accept advertisements on wan, whose neighbors answer."""
+    both.sysctl({"net.ipv6.conf.wan0.accept_ra": 2})
+    both.ip(f"-6 neigh replace {ADVERTISER} lladdr {both.ours.wires['wan'].mac} dev wan0 nud permanent")
+    both.answer("wan", ON_LINK[1])
+    return both
+
+
+def test_the_prefix_of_an_advertisement_and_its_end(advertised):
+    """An on-link prefix and a default route of a router advertisement are in force, are renewed
+    without a message, and end with their life (RFC 4861, 6.3.4)."""
+    both = advertised
+    away = "2001:db8:7777::7"
+    for router in both.both:
+        advertise(router, 2, 2)
+    both.ip()
+    both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
+    # Renewed for longer than the first life.
+    end = time.monotonic() + 3.2
+    while time.monotonic() < end:
+        for router in both.both:
+            advertise(router, 2, 2)
+            for dst in (ON_LINK[1], away):
+                assert both.fate(router, dst) == "wan"
+        time.sleep(0.2)
+    linux = lambda: both.fate(both.linux, away) == both.fate(both.linux, ON_LINK[1]) == "no route"  # noqa: E731
+    eventually(linux, 6, 0.02, "the advertised routes end in Linux")
+    both.ip()
+    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"}, within_s=3)
+
+
+def test_an_advertisement_that_takes_back(advertised):
+    """A lifetime of zero ends an advertised prefix and default route at once."""
+    both = advertised
+    away = "2001:db8:7777::7"
+    for _ in range(3):
+        for router in both.both:
+            advertise(router, 600, 600)
+        both.ip()
+        both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
+        for router in both.both:
+            advertise(router, 0, 0)
+        both.ip()
+        both.agree("taken back", {ON_LINK[1]: "no route", away: "no route"})
+
+
+def test_a_route_with_a_life(both):
+    """`ip -6 route add ... expires N` ends in time, in Linux and in our router."""
+    both.ip(f"-6 route add {NET[6]} {via(both, 'wan', 6)} expires 2")
+    both.agree("route added", {HOST[6]: "wan"})
+    eventually(lambda: both.fate(both.linux, HOST[6]) == "no route", 6, 0.02)
+    both.ip()
+    both.agree("route's life over", {HOST[6]: "no route"}, within_s=3)
+
+
+def test_the_preference_of_advertised_routers(advertised):
+    """Of two advertised default routers the one with the higher preference counts (RFC 4191)."""
+    both = advertised
+    both.sysctl({"net.ipv6.conf.ext0.accept_ra": 2})
+    ext = both.ours.wires["ext"]
+    both.ip(f"-6 neigh replace fe80::8 lladdr {ext.mac} dev ext0 nud permanent")
+    away = "2001:db8:7777::7"
+    for router in both.both:
+        advertise(router, 0, 600)
+        head = Ether(src=ext.mac, dst="33:33:00:00:00:01") / IPv6(src="fe80::8", dst="ff02::1", hlim=255)
+        router.wires["ext"].send(head / ICMPv6ND_RA(routerlifetime=600, prf=1))
+    both.ip()
+    both.agree("advertised", {away: "ext"})
+
+
+def test_changes_are_in_force_within_100_ms(routers):
+    """The median of the times that packets took to show a change is below 100 ms, for each kind of
+    change that was made at least three times."""
+    judge(routers)
