@@ -33,7 +33,7 @@
 	{                              \
 		__VA_ARGS__, NULL      \
 	}
-#define LISTEN_WANTED "ADDRESS:PORT, 127.0.0.1:2620 or \"[::1]:2620\""
+#define LISTEN_WANTED "ADDRESS:PORT, such as 127.0.0.1:2620 or \"[::1]:2620\""
 
 const struct cfg_key cfg_port_keys[] = {
 	{"tap", cfg_take_port_tap, P_OF(tap), .required = true,

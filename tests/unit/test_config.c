@@ -314,7 +314,8 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "fib-copies\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, fpm, policers, control-socket, metrics, checkpoint-max-age-s, "
+	     "control-netns, routes, fpm, policers, control-socket, metrics, "
+	     "checkpoint-max-age-s, "
 	     "keep-nics, memory, limits, plugins, "
 	     "idle, rx-burst, tx-burst, "
 	     "log-level\n");

@@ -72,7 +72,8 @@ a_printed_configuration_reads_back_as_the_same(void **state)
 	snprintf(text, sizeof(text),
 		 "ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
 		 "queues: 4}\n  - {tap: \"-x'\\\"y#\", device: net_null2}\n"
-		 "cores: [%u]\nfpm: {listen: \"[::1]:2621\", feedback: true, "
+		 "cores: [%u]\nroutes: {from: kernel}\nfpm: {listen: \"[::1]:2621\", "
+		 "feedback: true, "
 		 "queue-limit-mib: 64, sweep-quiet-s: 1, sweep-max-s: 2, "
 		 "sweep-restart-s: 3}\npolicers: {icmp: {rate: unlimited, burst: 1, "
 		 "source-rate: 0}}\ncheckpoint-max-age-s: 0\n"
@@ -150,7 +151,8 @@ every_key_there_is_reads_back(void **state)
 		text, sizeof(text),
 		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
-		"cores: [%u]\nfpm: {listen: \"[::1]:2621\", peer: 192.0.2.9, users: "
+		"cores: [%u]\nroutes: {from: fpm}\nfpm: {listen: \"[::1]:2621\", peer: "
+		"192.0.2.9, users: "
 		"[\"0\", root], feedback: true, "
 		"queue-limit-mib: 65, sweep-quiet-s: 6, sweep-max-s: 7, sweep-restart-s: "
 		"8}\n"
