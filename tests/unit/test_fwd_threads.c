@@ -332,7 +332,7 @@ workers_make(void)
 	assert_int_equal(neigh_setup(&neigh, &neigh_conf), 0);
 	assert_int_equal(punt_setup(&punt, &punt_conf), 0);
 	assert_int_equal(trace_setup(&trace, &trace_conf), 0);
-	kernel_make(&neigh);
+	kernel_make(&neigh, &rib);
 }
 
 static void *

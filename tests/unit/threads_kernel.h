@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel and kmon as tables for the real neigh thread. The tables belong to that
- * thread, except before it starts. The test sends events of the kernel to the mailbox of
- * the thread; the answers of neighbors also come this way.
+ * The kernel, kmon and rtnl as tables for the real neigh thread and the real rib thread. The
+ * tables belong to neigh, except before it starts. The test sends events of the kernel to
+ * the mailbox of neigh; the answers of neighbors also come this way.
  */
 #ifndef THREADS_KERNEL_H
 #define THREADS_KERNEL_H
 
 #include <errno.h>
 #include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "base/kernel_event.h"
 #include "base/msg.h"
 #include "base/worker.h"
 #include "device_fake.h"
@@ -47,7 +50,7 @@ struct msg_news {
 };
 
 static struct {
-	struct worker *neigh;
+	struct worker *neigh, *rib;
 	const struct worker_ops *own; /* operations of neigh */
 	struct worker_ops ops;        /* the same with kernel_on_msg() */
 	struct kmon_link link[N_PORT + 1];
@@ -80,6 +83,54 @@ tell_addr(uint16_t port, uint8_t family)
 	monitor.ops.addr(monitor.ctx, &ka, false);
 }
 
+/* Add to a batch a route that the kernel makes of an address. `gone`: delete the route. */
+static inline void
+batch_add_route(struct msg_kernel_batch *b, uint16_t port, struct prefix p, uint8_t type,
+		bool gone)
+{
+	struct kernel_event *ev = &b->ev[b->n++];
+	struct fpm_event *r = &ev->route;
+	bool in_vrf = kernel.link[port].master != 0;
+
+	ev->kind = gone ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
+	ev->order = KERNEL_LAST;
+	ev->is_local = !in_vrf && type != RTN_UNICAST;
+	ev->metric = p.family == 6 && type == RTN_UNICAST ? 256 : 0;
+	ev->scope = p.family == 6 ? RT_SCOPE_UNIVERSE
+				  : (type == RTN_LOCAL ? RT_SCOPE_HOST : RT_SCOPE_LINK);
+	ev->ifindex = TAP_IFINDEX(port);
+	r->kind = gone ? FPM_ROUTE_DEL : FPM_ROUTE;
+	r->rtm_type = type;
+	r->protocol = RTPROT_KERNEL;
+	r->table = in_vrf ? VRF_TABLE : RT_TABLE_MAIN;
+	r->prefix = p;
+	if (type != RTN_UNICAST)
+		return;
+	r->hops = calloc(1, sizeof(*r->hops));
+	if (r->hops == NULL)
+		abort();
+	r->n_hops = 1;
+	r->hops[0] = (struct fpm_hop){.ifindex = TAP_IFINDEX(port), .weight = 1};
+}
+
+/* Tell rib the connected and local routes of a port, in the table that the port uses now. */
+static inline void
+tell_routes(uint16_t port, bool gone)
+{
+	struct msg_kernel_batch *b = msg_new(MSG_KERNEL_BATCH, sizeof(*b));
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct prefix p = {.addr = addr_on(port, family, 1), .family = family};
+
+		p.len = (uint8_t)family_bits(family);
+		batch_add_route(b, port, p, RTN_LOCAL, gone);
+		p.len = family == 4 ? 27 : 64;
+		prefix_mask(&p);
+		batch_add_route(b, port, p, RTN_UNICAST, gone);
+	}
+	worker_send(kernel.rib, &b->m);
+}
+
 static inline void
 tell_link(uint16_t port)
 {
@@ -99,7 +150,7 @@ news_send(enum news news, unsigned int which, uint32_t version)
 
 /*
  * Add a VRF with port 2 in it, or remove it. The port leaves the VRF before the VRF is
- * removed.
+ * removed. The routes of its addresses move to the table of the VRF and back.
  */
 static inline void
 tell_vrf(bool comes)
@@ -113,8 +164,10 @@ tell_vrf(bool comes)
 
 	if (comes)
 		monitor.ops.link(monitor.ctx, &vrf, false);
+	tell_routes(2, true);
 	kernel.link[2].master = comes ? VRF_IFINDEX : 0;
 	tell_link(2);
+	tell_routes(2, false);
 	if (!comes)
 		monitor.ops.link(monitor.ctx, &vrf, true);
 }
@@ -185,9 +238,10 @@ kernel_on_msg(struct worker *w, struct msg *m)
 
 /* Put the fake kernel between neigh and its mailbox. neigh is set up and not started. */
 static inline void
-kernel_make(struct worker *neigh)
+kernel_make(struct worker *neigh, struct worker *rib)
 {
 	kernel.neigh = neigh;
+	kernel.rib = rib;
 	kernel.own = neigh->ops;
 	kernel.ops = *neigh->ops;
 	kernel.ops.on_msg = kernel_on_msg;
@@ -261,6 +315,8 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 			ops->conf(ctx, &conf, false);
 			tell_addr(p, family);
 		}
+	for (uint16_t p = 1; p <= N_PORT; p++)
+		tell_routes(p, false);
 	for (unsigned int n = 0; n < N_NBR; n++)
 		tell_neighbor(n, NUD_REACHABLE);
 	return 0;
