@@ -319,12 +319,12 @@ static void
 the_summary_has_every_key(void **state)
 {
 	static const char *const key[] = {
-		"routes4",      "routes6",     "zebra4",          "zebra6",
-		"other_tables", "unresolved",  "groups",          "nexthop_ids",
-		"adjacencies",  "generation",  "stale",           "sweeps",
-		"swept_routes", "commits",     "reclaim_pending", "rib_bytes",
-		"sweep_max_s",  "stale",       "sweep_restart_s", "sweep_quiet_s",
-		"kernel",       "kernel_swept"};
+		"routes4",       "routes6",     "zebra4",          "zebra6",
+		"other_tables",  "unresolved",  "groups",          "nexthop_ids",
+		"adjacencies",   "generation",  "stale",           "sweeps",
+		"swept_routes",  "commits",     "reclaim_pending", "rib_bytes",
+		"sweep_max_s",   "stale",       "sweep_restart_s", "sweep_quiet_s",
+		"kernel_routes", "kernel_swept"};
 	static const char *const fib_key[] = {"routes",     "nodes",      "leaves",
 					      "bytes",      "free_bytes", "retired_bytes",
 					      "radix_bytes"};
