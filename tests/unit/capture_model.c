@@ -245,26 +245,6 @@ is_link_local(const struct prefix *p)
 	       p->addr.octet[1] >> 6 == 2;
 }
 
-/* Rule 9: true for connected and local routes of the kernel, which have no gateway. */
-static bool
-is_kernels_own(const struct model *m, const struct cm_route *r)
-{
-	const struct cm_nh *nh = r->nhid == 0 ? NULL : nh_find(m, r->nhid);
-	struct cm_ways ways;
-	bool own = true;
-
-	if (r->protocol != RTPROT_KERNEL || r->type != RTN_UNICAST)
-		return false;
-	if (r->nhid != 0 && (nh == NULL || !nh->known))
-		return true;
-	ways = model_ways(m, r);
-	for (uint32_t i = 0; i < ways.n; i++)
-		own = own && ways.v[i].kind == CM_HOP && ways.v[i].gw_family == 0 &&
-		      !ways.v[i].encap;
-	free(ways.v);
-	return own;
-}
-
 static void
 read_route(struct model *m, bool del, const char *rtm, char *attrs)
 {
@@ -299,7 +279,8 @@ read_route(struct model *m, bool del, const char *rtm, char *attrs)
 			old = &m->route[i];
 	if (old != NULL)
 		route_drop(m, old);
-	if (del)
+	/* Rule 9: routes of protocol kernel come from the kernel itself. */
+	if (del || r.protocol == RTPROT_KERNEL)
 		return;
 	r.nhid = r.type == RTN_UNICAST ? number(attrs, "NH_ID") : 0;
 	if (r.nhid != 0)
@@ -308,10 +289,6 @@ read_route(struct model *m, bool del, const char *rtm, char *attrs)
 		multipath(&r.ways, attrs);
 	else if (r.nhid == 0 && (value(attrs, "OIF") || value(attrs, "GATEWAY")))
 		ways_add(&r.ways, way_of(attrs));
-	if (is_kernels_own(m, &r)) {
-		free(r.ways.v);
-		return;
-	}
 	m->route = grow(m->route, m->n_route, sizeof(r));
 	m->route[m->n_route++] = r;
 }
