@@ -720,15 +720,17 @@ audit_run(const struct options *opt, int n, char **word)
 	a.vrfs = json_array();
 	a.vrf_tables = json_array();
 	rc = audit_ask(&a, json_pack("{s:s}", "show", "version"), audit_on_version);
+	/* Enter the network namespace of the TAPs: `ip` must show its tables. */
+	if (rc == CTL_OK)
+		a.vtysh = zebra_vtysh_of(opt->socket);
+	if (rc == CTL_OK && a.vtysh == NULL)
+		rc = CTL_NO_DAEMON;
+	if (opt->vtysh != NULL)
+		a.vtysh = opt->vtysh;
 	if (rc == CTL_OK)
 		rc = audit_ask(
 			&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
 			audit_on_fib);
-	/* This also enters the network namespace of the TAPs. */
-	if (rc == CTL_OK)
-		a.vtysh = zebra_vtysh_of(opt->socket);
-	if (opt->vtysh != NULL)
-		a.vtysh = opt->vtysh;
 	if (rc == CTL_OK)
 		rc = audit_ask(&a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
 	if (rc == CTL_OK && audit_has_zebra(&a))
@@ -764,7 +766,8 @@ audit_help(FILE *out)
 	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
 	      "default:\n"
 	      "                       for the zebra in the network namespace of the TAPs\n"
-	      "      If zebra is silent for 10 s, it counts as away: exit code 1.\n",
+	      "      If zebra is silent for 10 s, it counts as away: exit code 1.\n"
+	      "      audit enters that namespace, so run it as root.\n",
 	      out);
 }
 

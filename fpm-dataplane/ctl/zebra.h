@@ -75,6 +75,8 @@ const char *zebra_vtysh(struct exam *e);
 /*
  * Enter the network namespace of the daemon's TAPs, and return the command that asks the
  * zebra there: vtysh, with options that reach its files. Valid until the next call.
+ * Returns NULL if the daemon does not answer, or if this process may not enter the
+ * namespace; then the reason was printed to stderr.
  */
 const char *zebra_vtysh_of(const char *socket);
 

@@ -108,12 +108,17 @@ const char *
 zebra_vtysh_of(const char *socket)
 {
 	struct exam e = {.root = "", .socket = socket, .check = "", .about = ""};
-	const char *command;
+	const char *command = NULL;
 
 	e.rows = json_array();
 	e.version = exam_ask_one(&e, "version");
 	exam_enter(&e);
-	command = zebra_vtysh(&e);
+	if (e.deny != NULL)
+		fprintf(stderr,
+			"fpmctl: cannot enter the network namespace of the TAPs (%s): %s\n",
+			e.path, e.deny);
+	else if (e.version != NULL)
+		command = zebra_vtysh(&e);
 	json_decref(e.rows);
 	json_decref(e.version);
 	return command;

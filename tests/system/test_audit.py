@@ -218,6 +218,8 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
     }
 
     def answer(request):
+        if request["show"] == "version":
+            return [{"routes_from": "both", "control_netns": dut.far}]
         if request["show"] == "vrfs":
             return [{"name": name} for name in ("red", blue, "green")]
         if request["show"] == "audit":
@@ -251,11 +253,10 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
     impostor = Impostor(path, answer)
     try:
         (tmp_path / "all").write_text(HEAD + text)
-        with netns.entered(dut.far):
-            same = dut.fpmctl(*ask, socket_path=path)
-            (tmp_path / "all").write_text(HEAD + text + lost)
-            differs = dut.fpmctl(*ask, socket_path=path)
-            told = json.loads(dut.fpmctl("--json", *ask, socket_path=path).stdout)
+        same = dut.fpmctl(*ask, socket_path=path)
+        (tmp_path / "all").write_text(HEAD + text + lost)
+        differs = dut.fpmctl(*ask, socket_path=path)
+        told = json.loads(dut.fpmctl("--json", *ask, socket_path=path).stdout)
     finally:
         impostor.close()
 
@@ -269,3 +270,37 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
     assert [(d["vrf"], d["prefix"]) for d in told["differences"]] == [
         (shown, "198.51.102.0/24")
     ]
+
+
+@pytest.mark.parametrize("words", [[], ["--vtysh", "false"]])
+def test_without_the_control_namespace_nothing_is_compared(dut, tmp_path, words):
+    """If fpmctl cannot enter the namespace of the TAPs, the audit ends with code 1 and the reason. It
+    does not compare with the tables of the namespace in which fpmctl runs, and repairs nothing.
+    """
+    asked = []
+
+    def answer(request):
+        asked.append(request["show"])
+        return [{"routes_from": "both", "control_netns": "none-such"}]
+
+    path = str(tmp_path / "impostor.sock")
+    impostor = Impostor(path, answer)
+    try:
+        done = dut.fpmctl("audit", "--repair", *words, socket_path=path)
+    finally:
+        impostor.close()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "fpmctl: cannot enter the network namespace of the TAPs (/run/netns/none-such): "
+        "No such file or directory\n"
+    )
+    assert set(asked) == {"version"}
+
+
+def test_the_kernel_is_asked_in_the_control_namespace(dut, wan, vtysh):
+    """The audit reads the kernel's tables in the namespace of the TAPs, also with --vtysh and when
+    fpmctl runs in another namespace, which has none of the prefixes."""
+    with netns.entered(dut.far):
+        code, out, err = audit(dut, vtysh(), "--json")
+    assert code == 0, out + err
+    assert json.loads(out)["kernel_prefixes"] > 0

@@ -159,7 +159,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
 		 "vrfs, "
-		 "threads, log, drops, groups"},
+		 "threads, log, drops, groups, kernel"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",
@@ -176,7 +176,8 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "vrf, via, dev, proto, state, level, name, repair, do, seconds, config, "
+		 "vrf, of, via, dev, proto, state, level, name, repair, do, seconds, "
+		 "config, "
 		 "port, trace, capture, explain, set, class, rate, burst, source_rate, "
 		 "source_burst"},
 		{"{\"show\": \"ports\", \"via\": \"10.0.0.1\"}",

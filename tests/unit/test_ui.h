@@ -225,6 +225,7 @@ ui_conf_make(void)
 			       .n_port = 2,
 			       .control_socket = t.socket,
 			       .metrics_on = true,
+			       .routes_from = "both",
 			       .version = "1.0-test"};
 	struct sockaddr_in *sin = (struct sockaddr_in *)&conf.metrics_listen;
 

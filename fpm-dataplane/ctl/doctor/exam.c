@@ -301,6 +301,7 @@ exam_enter(struct exam *e)
 	int fd;
 
 	e->in = "";
+	e->path = path;
 	if (e->version == NULL)
 		return;
 	if (name[0] != '\0')

@@ -24,6 +24,7 @@ struct exam {
 	cpu_set_t cpus; /* CPUs that forward, if `version` has them */
 	/* why the control namespace could not be entered; NULL: it was entered */
 	const char *deny;
+	const char *path; /* file of the control namespace; set by exam_enter() */
 	const char *in; /* prefix of commands for that namespace: "" or "ip netns ... " */
 	/* Set by zebra_find(): zebra's process in the namespace; 0: none. */
 	bool looked;
