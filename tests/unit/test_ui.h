@@ -90,6 +90,7 @@ port_link_up(const struct port *port)
 static struct {
 	char dir[32], socket[64];
 	struct worker rib, neigh, ui;
+	struct worker rtnl; /* never runs: its messages stay in the mailbox */
 	struct port port[2];
 	struct fib fib;
 	struct fib_iface iface;
@@ -192,6 +193,7 @@ static const struct worker_ops fake_rib = {
 	.name = "rib", .role = ROLE_RIB, .on_msg = fake_on_msg};
 static const struct worker_ops fake_neigh = {
 	.name = "neigh", .role = ROLE_NEIGH, .on_msg = fake_on_msg};
+static const struct worker_ops fake_rtnl = {.name = "rtnl"};
 
 static inline void
 rib_hold(bool hold)
@@ -221,6 +223,7 @@ ui_conf_make(void)
 	struct ui_conf conf = {.fib = &t.fib,
 			       .rib = &t.rib,
 			       .neigh = &t.neigh,
+			       .rtnl = &t.rtnl,
 			       .port = t.port,
 			       .n_port = 2,
 			       .control_socket = t.socket,
@@ -288,8 +291,10 @@ house_up(void **state)
 	}
 	worker_init(&t.rib, &fake_rib, NULL);
 	worker_init(&t.neigh, &fake_neigh, NULL);
+	worker_init(&t.rtnl, &fake_rtnl, NULL);
 	assert_int_equal(worker_prepare(&t.rib), 0);
 	assert_int_equal(worker_prepare(&t.neigh), 0);
+	assert_int_equal(worker_prepare(&t.rtnl), 0);
 	assert_int_equal(worker_start(&t.rib), 0);
 	assert_int_equal(worker_start(&t.neigh), 0);
 	conf = ui_conf_make();
@@ -313,6 +318,7 @@ house_down(void **state)
 		msg_free(t.held[i]);
 	worker_free(&t.ui);
 	worker_free(&t.neigh);
+	worker_free(&t.rtnl);
 	worker_free(&t.rib);
 	ui_teardown(&t.ui, true);
 	assert_int_equal(access(t.socket, F_OK), -1);

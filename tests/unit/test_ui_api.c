@@ -192,7 +192,7 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?longest=maybe" CLOSE, 400, "longest is not true or false"},
 		{"GET /v1/routes?do=restart" CLOSE, 400,
 		 "unknown parameter 'do'; known are prefix, longest, family, all_tables, "
-		 "vrf, via, dev, proto, state"},
+		 "vrf, of, via, dev, proto, state"},
 		{"GET /v1/neighbors?refix=::" CLOSE, 400,
 		 "unknown parameter 'refix'; known are prefix, family, dev, state"},
 		{"GET /v1/neighbors?via=10.0.0.1" CLOSE, 400,
@@ -207,7 +207,8 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		 "unreachable, prohibit, foreign, unresolved, unsupported, down, "
 		 "not-installed"},
 		{"GET /v1/routes?proto=256" CLOSE, 400,
-		 "proto '256' is none of unspec, redirect, kernel, boot, static, zebra, "
+		 "proto '256' is none of unspec, redirect, kernel, boot, static, ra, "
+		 "zebra, bird, dhcp, keepalived, "
 		 "babel, bgp, isis, ospf, rip, ripng, nhrp, eigrp, ldp, sharp, pbr, "
 		 "openfabric, srte, connected, local, nor a number below 256"},
 		{"GET /v1/log?level=loud" CLOSE, 400,
