@@ -42,6 +42,7 @@ static const struct {
 	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
 	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
 	{"members", "no port is a member of a bond or bridge of the kernel", check_members},
+	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
 	{"routes", "zebra and the RIB have the same number of routes", check_routes},

@@ -138,6 +138,20 @@ def test_a_strict_reverse_path_filter_is_mended_by_the_command_shown(dut, lan, w
     assert doctor(dut, "rp-filter")[1]["rp-filter", lan.tap]["status"] == "ok"
 
 
+def test_the_kernels_tables_are_followed_and_a_route_of_a_tos_is_reported(dut, wan):
+    """The doctor counts the kernel's routes, and warns of a route for one TOS only, which the
+    dataplane does not obey."""
+    code, found = doctor(dut, "kernel")
+    assert (code, found["kernel", ""]["status"]) == (0, "ok")
+
+    dut.ip(f"route add 198.51.77.0/24 tos 0x10 via {wan.peer4} dev {wan.tap}")
+    try:
+        eventually(lambda: ("kernel", "tos") in doctor(dut, "kernel")[1], 5, 0.1)
+        assert doctor(dut, "kernel")[1]["kernel", "tos"]["status"] == "warn"
+    finally:
+        dut.ip(f"route del 198.51.77.0/24 tos 0x10 via {wan.peer4} dev {wan.tap}")
+
+
 def test_a_strict_filter_of_all_interfaces_reaches_each(dut, lan, sysctl):
     """A strict filter of `all` affects each interface. The command for one interface mends the
     others, too."""

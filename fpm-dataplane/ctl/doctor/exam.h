@@ -25,7 +25,7 @@ struct exam {
 	/* why the control namespace could not be entered; NULL: it was entered */
 	const char *deny;
 	const char *path; /* file of the control namespace; set by exam_enter() */
-	const char *in; /* prefix of commands for that namespace: "" or "ip netns ... " */
+	const char *in;   /* prefix of commands for that namespace: "" or "ip netns ... " */
 	/* Set by zebra_find(): zebra's process in the namespace; 0: none. */
 	bool looked;
 	pid_t zebra;
@@ -125,6 +125,7 @@ void check_links(struct exam *e);
 void check_rp_filter(struct exam *e);
 void check_forwarding(struct exam *e);
 void check_members(struct exam *e);
+void check_kernel(struct exam *e);
 void check_frr(struct exam *e);
 void check_fpm(struct exam *e);
 void check_routes(struct exam *e);

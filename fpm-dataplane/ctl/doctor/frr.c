@@ -18,9 +18,22 @@
 #define ROUNDS   5 /* both sides change while they are counted */
 #define PAUSE_MS 300
 
+/* Return true, with a finding, if the configuration has no place for zebra. */
+static bool
+exam_no_zebra_wanted(struct exam *e)
+{
+	if (strcmp(row_str(e->version, "routes_from"), "kernel") != 0)
+		return false;
+	finding_add(e, VERDICT_NA, "",
+		    "all routes come from the kernel (routes.from: kernel)");
+	return true;
+}
+
 void
 check_frr(struct exam *e)
 {
+	if (exam_no_zebra_wanted(e))
+		return;
 	zebra_find(e);
 	if (e->zebra_loads && e->zebra_listens && row_has(e->fpm, "feedback_enabled") &&
 	    !row_true(e->fpm, "feedback_enabled")) {
@@ -119,7 +132,7 @@ check_fpm(struct exam *e)
 {
 	char up[32];
 
-	if (exam_no_daemon(e, ""))
+	if (exam_no_daemon(e, "") || exam_no_zebra_wanted(e))
 		return;
 	if (!row_true(e->fpm, "connected")) {
 		fpm_not_connected(e);
@@ -132,6 +145,38 @@ check_fpm(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "%s for %s", row_str(e->fpm, "state"),
 			    human_seconds(row_real(e->fpm, "uptime_s"), up));
 	}
+}
+
+/* --- the kernel's tables -------------------------------------------------------------------- */
+
+void
+check_kernel(struct exam *e)
+{
+	json_t *kernel;
+
+	if (exam_no_daemon(e, ""))
+		return;
+	kernel = exam_ask_one(e, "kernel");
+	if (row_true(kernel, "in_step")) {
+		finding_add(e, VERDICT_OK, "", "%lld route%s of the kernel",
+			    row_int(kernel, "kernel_routes"),
+			    plural(row_int(kernel, "kernel_routes")));
+	} else {
+		finding_add(e, VERDICT_WARN, "",
+			    "the kernel's tables are being read again");
+		finding_cost(e, "Events of the kernel were lost. Forwarding goes on with "
+				"the routes received so far. If it happens again, fewer "
+				"changes a second are needed, or a faster CPU.");
+		finding_fix(e, "fpmctl show kernel");
+	}
+	if (row_int(kernel, "by_tos") > 0) {
+		finding_add(e, VERDICT_WARN, "tos",
+			    "the kernel has had routes for one TOS only: not obeyed");
+		finding_cost(e, "Linux uses such a route for packets with this TOS; the "
+				"dataplane uses the route for all others.");
+		finding_fix(e, "ip route show table all | grep -w tos");
+	}
+	json_decref(kernel);
 }
 
 /* --- routes --------------------------------------------------------------------------------- */
