@@ -20,6 +20,10 @@ enum msg_type {
 	MSG_FPM_BATCH,
 	/* rtnl -> rib: routes and next hops of the kernel, in order. Bound: rtnl's account */
 	MSG_KERNEL_BATCH,
+	/* rtnl -> rib: all rules of a family (rule.h). Bound: one per change of the kernel */
+	MSG_RULES,
+	/* rib -> neigh: the interfaces that rules concern. Bound: one per change of them */
+	MSG_RULE_IFACES,
 	/* neigh -> rib, punt: an interface of the kernel changed. Bound: kernel */
 	MSG_LINK,
 	/* neigh -> rib: a VRF of the kernel was added or removed. Bound: kernel */
@@ -147,6 +151,7 @@ struct json_t;
 
 enum query_kind {
 	QUERY_ROUTES,
+	QUERY_RULES,    /* rules of policy routing */
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,
 	QUERY_NEIGHBORS,

@@ -202,7 +202,7 @@ fib_destroy(struct fib *fib)
 		free(atomic_load_explicit(&fib->iface[i], memory_order_relaxed));
 		free(atomic_load_explicit(&fib->vlans[i], memory_order_relaxed));
 	}
-	for (unsigned int i = 1; i < FIB_VRF_NONE; i++)
+	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));

@@ -47,6 +47,7 @@ enum path_kind {
 	PATH_DOWN,        /* all its next hops are down */
 	PATH_VRF,    /* index: number of the VRF in which the destination is looked up */
 	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
+	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
 };
 
 /* Return the drop reason for a path that sends nothing. */
@@ -59,7 +60,7 @@ path_cause(enum path_kind kind)
 		[PATH_PROHIBIT] = DROP_prohibit,   [PATH_UNRESOLVED] = DROP_unresolved_nh,
 		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
 		[PATH_DOWN] = DROP_egress_down,    [PATH_VRF] = DROP_vrf_again,
-		[PATH_NO_FIB] = DROP_vrf_no_fib,
+		[PATH_NO_FIB] = DROP_vrf_no_fib,   [PATH_THROW] = DROP_no_route,
 	};
 
 	return (enum reason)cause[kind];
@@ -208,6 +209,8 @@ struct fib_iface {
 	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
+	bool fast4, fast6;   /* forward4, forward6 without rules: may take the fast path */
+	bool rules4, rules6; /* rules of policy routing concern received packets */
 	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
@@ -261,6 +264,13 @@ struct fib_host_key {
 #define FIB_VRF_MAX  ((unsigned int)VRF_MAX)
 #define FIB_VRF_NONE (FIB_VRF_MAX - 1)
 
+/*
+ * Numbers from FIB_VRF_MAX on are FIBs of tables that rules name and that belong to no VRF.
+ * rib assigns them.
+ */
+#define FIB_RULE_TABLES 1024u
+#define FIB_NUMBERS     (FIB_VRF_MAX + FIB_RULE_TABLES)
+
 #define FIB_COPIES_MAX 8
 
 /*
@@ -301,6 +311,8 @@ struct fib_vrf_tries {
 	_Atomic(struct poptrie *) pt4, pt6; /* W:rib  NULL: the VRF has no FIB (yet) */
 };
 
+struct fib_rules;
+
 struct fib {
 	/* W:main before the threads start */
 	struct fib_copy copy[FIB_COPIES_MAX]; /* of table main; rib writes to all */
@@ -314,8 +326,10 @@ struct fib {
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
-	_Atomic(struct fib_vrf *) vrf[FIB_VRF_MAX];   /* W:rib  NULL: no FIB (yet) */
-	struct fib_vrf_tries vrf_tries[FIB_VRF_MAX];  /* W:rib  tries of vrf[] */
+	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
+	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
+	_Atomic(struct fib_rules *)
+		rules[2];           /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
 	atomic_bool tags_by_device; /* W:neigh  for some interface; never false again */
 	struct cds_lfht *hosts;     /* W:neigh  struct fib_host */
 	_Atomic uint16_t

@@ -244,11 +244,12 @@ burst_now(struct burst *b)
 }
 
 /* The stages, in order. */
-bool fwd_admit(struct burst *b);     /* ingress interface; false: all packets have left */
-void fwd_parse(struct burst *b);     /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
-void fwd_lookup(struct burst *b);    /* destination to path */
-void fwd_adjacency(struct burst *b); /* path to MAC and egress interface */
-void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
+bool fwd_admit(struct burst *b);  /* ingress interface; false: all packets have left */
+void fwd_parse(struct burst *b);  /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
+void fwd_lookup(struct burst *b); /* destination to path */
+void fwd_lookup_rules(struct burst *b); /* the part of lookup for b->in->rules4, rules6 */
+void fwd_adjacency(struct burst *b);    /* path to MAC and egress interface */
+void fwd_rewrite(struct burst *b);      /* TTL, checksum, MACs */
 /*
  * The same stages for fast-path packets alone. A stage may move packets to the slow path.
  */
@@ -265,6 +266,14 @@ void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, dr
  */
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
+
+struct fib_rules_hit;
+
+/*
+ * Ask the rules for a packet whose headers are valid. Returns false if its family has no
+ * rules for its interface.
+ */
+bool fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *hit);
 
 /* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
 enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);

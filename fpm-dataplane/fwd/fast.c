@@ -113,9 +113,9 @@ fwd_fast_one(struct burst *b, unsigned int i)
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	if (type == 0x0800 && b->in->forward4 && packet_fast4(b, i, room))
+	if (type == 0x0800 && b->in->fast4 && packet_fast4(b, i, room))
 		b->family[i] = 4;
-	else if (type == 0x86dd && b->in->forward6 && packet_fast6(b, i, room))
+	else if (type == 0x86dd && b->in->fast6 && packet_fast6(b, i, room))
 		b->family[i] = 6;
 	else
 		return 0;

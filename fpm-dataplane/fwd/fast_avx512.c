@@ -322,9 +322,9 @@ fwd_fast_avx512(struct burst *b)
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));
-		if (b->in->forward4)
+		if (b->in->fast4)
 			four = sixteen_fast4(b, i, &x, ok, &l3_len, &hop);
-		if (b->in->forward6)
+		if (b->in->fast6)
 			six = sixteen_fast6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
 		_mm512_storeu_si512(&b->hop_octets[i], hop);
 		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));

@@ -127,6 +127,8 @@ fwd_lookup(struct burst *b)
 		poptrie6_lookup_bulk(pt6, dst6, v6->group, n6);
 		paths_choose(b, v6, false);
 	}
+	if (__builtin_expect(b->in->rules4 | b->in->rules6, 0))
+		fwd_lookup_rules(b);
 }
 
 /*

@@ -242,9 +242,9 @@ burst_split(struct burst *b, struct split *t, bool stripped)
 static inline bool
 ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 {
-	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 && a->forward4 == b->forward4 &&
-	       a->forward6 == b->forward6 && a->unnumbered4 == b->unnumbered4 &&
-	       a->up == b->up && (a->ifindex == 0) == (b->ifindex == 0);
+	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 && a->fast4 == b->fast4 &&
+	       a->fast6 == b->fast6 && a->unnumbered4 == b->unnumbered4 && a->up == b->up &&
+	       (a->ifindex == 0) == (b->ifindex == 0);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/rules.h"
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
@@ -27,6 +28,26 @@ note_path(struct burst *b, unsigned int i)
 		rec->via_family = adj->family;
 		rec->via = adj->addr;
 	}
+}
+
+/* Note the rule that decided, if rules concern the packet. */
+static void
+note_rule(const struct burst *b, unsigned int i)
+{
+	const struct fib_rules *rules = fib_rules(b->fwd->fib, b->family[i]);
+	struct watch_record *rec = b->rec[i];
+	struct fib_rules_hit hit;
+
+	if (rules == NULL || !fwd_rules_ask(b, i, &hit))
+		return;
+	rec->rule = hit.at < rules->n ? 1 : 2;
+	if (hit.at == rules->n)
+		return;
+	rec->rule_pref = rules->rule[hit.at].pref;
+	rec->rule_table = rules->rule[hit.at].action == FIB_RULE_VRF
+				  ? fib_vrf(b->fwd->fib, hit.number)->table
+				  : rules->rule[hit.at].table;
+	rec->vrf = hit.number;
 }
 
 /*
@@ -53,6 +74,7 @@ note_found(struct burst *b, const struct fwd_found *found)
 		rec->log2_buckets = (uint8_t)group_word_log2(w);
 		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
 					   b->family[i], fib->seed);
+		note_rule(b, i);
 	}
 }
 

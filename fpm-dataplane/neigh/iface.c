@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/rule.h"
 
 /* fib_destroy() frees the last copy by the address of its first member. */
 struct iface_copy {
@@ -168,6 +169,31 @@ iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	}
 }
 
+/* Return true if rules concern packets from this interface; family 0: IPv4, 1: IPv6. */
+static bool
+iface_has_rules(const struct neigh *n, uint32_t ifindex, unsigned int family)
+{
+	const struct rule_ifaces *of;
+
+	if (n->rule_ifaces == NULL || ifindex == 0)
+		return false;
+	of = &n->rule_ifaces->of[family];
+	for (uint32_t i = 0; i < of->n; i++)
+		if (of->ifindex[i] == ifindex)
+			return true;
+	return of->all;
+}
+
+void
+iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m)
+{
+	free(n->rule_ifaces);
+	n->rule_ifaces = m;
+	for (uint16_t i = 1; i < n->iface_end; i++)
+		if (n->iface[i].port != NULL)
+			iface_publish(n, i);
+}
+
 bool
 iface_publish(struct neigh *n, uint16_t ifidx)
 {
@@ -196,6 +222,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->forward4 = ifc->forward4;
 	fi->forward6 = ifc->forward6 && n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
+	fi->rules4 = iface_has_rules(n, fi->ifindex, 0);
+	fi->rules6 = iface_has_rules(n, fi->ifindex, 1);
+	fi->fast4 = fi->forward4 && !fi->rules4;
+	fi->fast6 = fi->forward6 && !fi->rules6;
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,

@@ -141,6 +141,8 @@ struct nb {
 	double glean_until;           /* monotonic_s() */
 };
 
+struct msg_rule_ifaces;
+
 struct neigh {
 	struct neigh_conf conf;
 	struct fib *fib;
@@ -164,11 +166,12 @@ struct neigh {
 	bool borrow_due;             /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
 	struct link *link[LINK_CHAINS];
-	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
-	uint16_t vrf_end, next_vrf;   /* all VRF numbers are below; first to try */
-	uint16_t n_vrfs;              /* numbers in use */
-	bool vrf_left_out;            /* a VRF has no number */
-	bool forward6_all;            /* net.ipv6.conf.all.forwarding */
+	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
+	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
+	uint16_t n_vrfs;                     /* numbers in use */
+	bool vrf_left_out;                   /* a VRF has no number */
+	struct msg_rule_ifaces *rule_ifaces; /* last message of rib; NULL: no rules */
+	bool forward6_all;                   /* net.ipv6.conf.all.forwarding */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
@@ -253,6 +256,8 @@ void iface_refresh(struct neigh *n, uint16_t ifidx);
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
 /* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
+/* Take the interfaces that rules concern, and publish them again. `m` is kept. */
+void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
 /* Handle changed addresses of `ifidx`; 0: of an interface that is not ours. */
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
 /* Once per round: interfaces without an own address choose one to borrow. */

@@ -131,6 +131,9 @@ neigh_on_msg(struct worker *w, struct msg *m)
 	case MSG_GLEAN_OVER:
 		glean_over(n, caa_container_of(m, struct msg_neigh, m));
 		break;
+	case MSG_RULE_IFACES:
+		iface_rules_event(n, (struct msg_rule_ifaces *)m);
+		return;
 	case MSG_PORT:
 		neigh_on_port(n, (struct msg_port *)m);
 		break;
@@ -288,6 +291,7 @@ neigh_teardown(struct worker *w)
 		free(n->watch[i]);
 	nb_free_all(n);
 	link_free_all(n);
+	free(n->rule_ifaces);
 	free(n->watch);
 	free(n->free_adj);
 	free(n);

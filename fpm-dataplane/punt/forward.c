@@ -17,6 +17,7 @@
 #include <rte_ip_frag.h>
 
 #include "base/inet.h"
+#include "fib/rules.h"
 #include "port/vlan.h"
 #include "punt/internal.h"
 
@@ -99,8 +100,9 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
 		path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
 	else
-		path = fib_resolve(p->fib, meta->vrf, family, &dst,
-				   flow_hash(ip, room, family, p->fib->seed));
+		path = fib_resolve_packet(
+			p->fib, originated ? NULL : fib_iface(p->fib, meta->in_ifidx),
+			meta->vrf, family, ip, room);
 	kind = path_kind(path);
 	if (kind == PATH_ADJ) {
 		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,

@@ -184,6 +184,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		[PATH_DOWN] = "down",
 		[PATH_VRF] = "vrf",
 		[PATH_NO_FIB] = "none",
+		[PATH_THROW] = "throw",
 	};
 
 	if (!rec->looked_up)

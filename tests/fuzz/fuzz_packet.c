@@ -53,7 +53,9 @@ iface_make(uint16_t ifidx, uint16_t port, uint32_t mtu_bytes)
 				.mtu_bytes = mtu_bytes,
 				.up = true,
 				.forward4 = true,
+				.fast4 = true,
 				.forward6 = true,
+				.fast6 = true,
 				.ifindex = ifidx + 10u};
 	memcpy(i->mac, mac[port], 6);
 	fib->iface[ifidx] = i;
@@ -126,8 +128,8 @@ set_up(const uint8_t *how)
 	bool by_device = (how[1] & 32) != 0;
 
 	fib->iface[IN]->up = (how[0] & 1) == 0;
-	fib->iface[IN]->forward4 = (how[0] & 2) == 0;
-	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
+	fib->iface[IN]->forward4 = fib->iface[IN]->fast4 = (how[0] & 2) == 0;
+	fib->iface[IN]->forward6 = fib->iface[IN]->fast6 = (how[0] & 4) == 0;
 	fib->iface[IN]->unnumbered4 = !fib->iface[IN]->forward6; /* may wait for DHCP */
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;

@@ -39,7 +39,9 @@ iface_make(struct fib *fib, uint16_t ifidx, const uint8_t mac[6])
 				.mtu_bytes = 1400,
 				.up = true,
 				.forward4 = true,
+				.fast4 = true,
 				.forward6 = true,
+				.fast6 = true,
 				.ifindex = ifidx + 10u};
 	memcpy(i->mac, mac, 6);
 	fib->iface[ifidx] = i;
@@ -160,7 +162,7 @@ each_stage_can_be_the_last(void **state)
 	fib->group[GROUP] = group_word_single(PATH(PATH_BLACKHOLE, 0));
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(watch_reason(&rec), DROP_blackhole);
-	fib->iface[IN]->forward4 = false;
+	fib->iface[IN]->forward4 = fib->iface[IN]->fast4 = false;
 	fib->group[GROUP] = group_word_single(PATH(PATH_ADJ, ADJ));
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(watch_reason(&rec), DROP_forwarding_off);

@@ -131,8 +131,8 @@ burst_make(unsigned int n)
 	/* A port that verifies checksums mostly reports all of them as good. */
 	uint64_t said = below(2) ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : 0;
 
-	in.forward4 = below(8) != 0;
-	in.forward6 = below(8) != 0;
+	in.fast4 = in.forward4 = below(8) != 0;
+	in.fast6 = in.forward6 = below(8) != 0;
 	in.unnumbered4 = false;
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){
@@ -170,7 +170,7 @@ fast_and_slow_path_agree(void **state)
 		/* On an interface that does not forward, all packets take the slow path. */
 		forward[0] = in.forward4;
 		forward[1] = in.forward6;
-		in.forward4 = in.forward6 = false;
+		in.fast4 = in.fast6 = in.forward4 = in.forward6 = false;
 		fwd_parse(&rules);
 		assert_int_equal(rules.fast4 | rules.fast6, 0);
 		for (unsigned int i = 0; i < burst.n; i++) {
@@ -246,7 +246,11 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 static void
 good_frames_are_fast(void **state)
 {
-	in = (struct fib_iface){.ifidx = 1, .forward4 = true, .forward6 = true};
+	in = (struct fib_iface){.ifidx = 1,
+				.forward4 = true,
+				.fast4 = true,
+				.forward6 = true,
+				.fast6 = true};
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
 	for (unsigned int i = 0; i < BURST_MAX; i++) {
@@ -267,8 +271,12 @@ a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 9, 9};
 
-	in = (struct fib_iface){
-		.ifidx = 1, .forward4 = true, .forward6 = true, .unnumbered4 = true};
+	in = (struct fib_iface){.ifidx = 1,
+				.forward4 = true,
+				.fast4 = true,
+				.forward6 = true,
+				.fast6 = true,
+				.unnumbered4 = true};
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
 	for (unsigned int i = 0; i < BURST_MAX; i++) {
@@ -304,7 +312,12 @@ a_packet_received_by_a_member_is_counted_for_its_vrf(void **state)
 	fwd.count = calloc(1, sizeof(*fwd.count));
 	fwd.tries = fwd.fib->copy;
 	assert_non_null(fwd.count);
-	in = (struct fib_iface){.ifidx = 1, .forward4 = true, .forward6 = true, .vrf = 3};
+	in = (struct fib_iface){.ifidx = 1,
+				.forward4 = true,
+				.fast4 = true,
+				.forward6 = true,
+				.fast6 = true,
+				.vrf = 3};
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
 	for (unsigned int i = 0; i < BURST_MAX; i++) {

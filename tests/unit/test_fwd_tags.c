@@ -88,7 +88,9 @@ iface_make(uint16_t ifidx, uint16_t port)
 				.mac = {2, 0, 0, 0, 0, (uint8_t)port},
 				.up = true,
 				.forward4 = true,
+				.fast4 = true,
 				.forward6 = true,
+				.fast6 = true,
 				.ifindex = ifidx + 10u};
 	return fwd.fib->iface[ifidx] = i;
 }
@@ -481,6 +483,7 @@ other_packets_of_the_burst_change_nothing(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		fwd.fib->iface[TWO_OUT]->mtu_bytes = below(2) ? 80 : 50;
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
+		fwd.fib->iface[C_IN]->fast4 = fwd.fib->iface[C_IN]->forward4;
 		fwd.fib->iface[C_TOO]->up = below(8) != 0;
 		fwd.fib->iface[OUT]->mtu_bytes = below(4) ? 80 : 60;
 		fwd.fib->iface[C_OUT]->mtu_bytes = below(4) ? 80 : 60;

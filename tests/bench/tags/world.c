@@ -34,7 +34,9 @@ iface_new(uint16_t ifidx, uint16_t port)
 				.mac = {2, 0, 0, 0, (uint8_t)(port - IN), 1},
 				.up = true,
 				.forward4 = true,
+				.fast4 = true,
 				.forward6 = true,
+				.fast6 = true,
 				.ifindex = ifidx + 10u};
 	return i;
 }

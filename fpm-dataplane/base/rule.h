@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rule: rules of policy routing as the kernel has them (`ip rule`). Thread rtnl sends rib
+ * the whole list of a family whenever it has changed.
+ */
+#ifndef BASE_RULE_H
+#define BASE_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/msg.h"
+#include "base/prefix.h"
+
+/*
+ * Selectors of the kernel that a forwarder does not have: a received packet has no mark, no
+ * user and no tunnel. A rule with such a selector matches no packet; with `not`, each one.
+ */
+#define RULE_LACKS_MARK    1u  /* fwmark that is not 0 */
+#define RULE_LACKS_UID     2u  /* uidrange */
+#define RULE_LACKS_TUNNEL  4u  /* tun_id */
+#define RULE_LACKS_UNKNOWN 8u  /* a selector or an action that this version does not know */
+#define RULE_LACKS_IFGROUP 16u /* suppress_ifgroup, which has no effect here */
+
+/* An inclusive range of ports; last 0: any. With a mask: the port that `first` has in it. */
+struct rule_ports {
+	uint16_t first, last;
+	uint16_t mask;
+};
+
+struct rule {
+	uint32_t pref;         /* the kernel asks low numbers first */
+	uint32_t table;        /* FR_ACT_TO_TBL */
+	uint32_t target;       /* FR_ACT_GOTO: number of the rule to go on with */
+	int32_t suppress;      /* suppress_prefixlength; -1: not given */
+	uint8_t family;        /* 4 or 6 */
+	uint8_t action;        /* FR_ACT_* of linux/fib_rules.h */
+	uint8_t protocol;      /* RTPROT_* of the program that made the rule */
+	uint8_t lacks;         /* RULE_LACKS_* */
+	bool invert;           /* `not` */
+	bool l3mdev;           /* the table is that of the packet's VRF */
+	bool has_oif;          /* for packets of sockets that are bound to an interface */
+	uint8_t tos, tos_mask; /* of the octet in the IP header */
+	uint8_t ip_proto;      /* 0: any */
+	struct rule_ports sport, dport;
+	struct prefix src, dst; /* length 0: any */
+	char iif[16];           /* "": any */
+};
+
+/* MSG_RULES: the rules of one family, in the kernel's order. */
+struct msg_rules {
+	struct msg m;
+	uint8_t family;
+	uint32_t n;
+	struct rule rule[];
+};
+
+#define RULE_IFACES_MAX 1024 /* interfaces named by rules; beyond it all are concerned */
+
+/* Interfaces whose packets rules of one family concern. */
+struct rule_ifaces {
+	bool all;
+	uint32_t n;
+	uint32_t ifindex[RULE_IFACES_MAX];
+};
+
+/* MSG_RULE_IFACES: for IPv4 and IPv6. */
+struct msg_rule_ifaces {
+	struct msg m;
+	struct rule_ifaces of[2];
+};
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The walk over the rules. Any thread that is an RCU reader; nothing is written. */
+#include "fib/rules.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+
+/* --- selectors ---------------------------------------------------------------------------- */
+
+struct ports {
+	uint16_t source, dest; /* 0: the packet has none */
+	uint8_t proto;
+};
+
+/*
+ * Read the protocol and the ports. As in the kernel, no fragment has ports, and IPv6
+ * extension headers are passed over.
+ */
+static struct ports
+packet_ports(const struct fib_rules_key *key)
+{
+	const uint8_t *ip = key->ip;
+	unsigned int off = key->family == 4 ? (ip[0] & 15u) * 4 : 40;
+	struct ports found = {.proto = key->family == 4 ? ip[9] : ip[6]};
+
+	if (key->family == 4 && (get_be16(ip + 6) & 0x3fff) != 0)
+		return found;
+	while (key->family == 6 &&
+	       (found.proto == 0 || found.proto == 43 || found.proto == 60)) {
+		if (off + 8 > key->room)
+			return found;
+		found.proto = ip[off];
+		off += 8u + ip[off + 1] * 8u;
+	}
+	if (key->family == 6 && found.proto == 44) {
+		if (off + 8 <= key->room)
+			found.proto = ip[off];
+		return found;
+	}
+	if (!proto_has_ports(found.proto) || off + 4 > key->room)
+		return found;
+	found.source = get_be16(ip + off);
+	found.dest = get_be16(ip + off + 2);
+	return found;
+}
+
+static bool
+port_matches(const struct rule_ports *want, uint16_t port)
+{
+	if (want->last == 0)
+		return true;
+	if (want->mask != 0)
+		return ((want->first ^ port) & want->mask) == 0;
+	return port >= want->first && port <= want->last;
+}
+
+static bool
+rule_ports_match(const struct fib_rule *rule, const struct fib_rules_key *key)
+{
+	struct ports has;
+
+	if (rule->ip_proto == 0 && rule->sport.last == 0 && rule->dport.last == 0)
+		return true;
+	has = packet_ports(key);
+	return (rule->ip_proto == 0 || rule->ip_proto == has.proto) &&
+	       port_matches(&rule->sport, has.source) &&
+	       port_matches(&rule->dport, has.dest);
+}
+
+static bool
+prefix_matches(const struct prefix *p, const uint8_t *octets)
+{
+	struct ipaddr addr = {0};
+
+	if (p->len == 0)
+		return true;
+	memcpy(addr.octet, octets, family_octets(p->family));
+	return prefix_covers(p, &addr);
+}
+
+static uint8_t
+packet_tos(const struct fib_rules_key *key)
+{
+	const uint8_t *ip = key->ip;
+
+	return key->family == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+}
+
+static bool
+rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
+{
+	const uint8_t *src = key->ip + (key->family == 4 ? 12 : 8);
+	bool is = !rule->never &&
+		  (rule->ifindex == 0 || rule->ifindex == key->ifindex ||
+		   (rule->iif_vrf != 0 && rule->iif_vrf == key->vrf)) &&
+		  prefix_matches(&rule->src, src) &&
+		  prefix_matches(&rule->dst, src + family_octets(key->family)) &&
+		  ((packet_tos(key) ^ rule->tos) & rule->tos_mask) == 0 &&
+		  rule_ports_match(rule, key);
+
+	return is != rule->invert;
+}
+
+/* --- actions ------------------------------------------------------------------------------ */
+
+/* Return the FIB that answers for this packet's source in place of `base`. */
+static uint16_t
+number_for_source(const struct fib_rules *rules, const struct fib_rules_key *key,
+		  uint16_t base)
+{
+	for (uint32_t i = 0; i < rules->n_sources; i++)
+		if (rules->source[i].base == base &&
+		    prefix_matches(&rules->source[i].src, key->ip + 8))
+			return rules->source[i].number;
+	return base;
+}
+
+/* Look up the destination in FIB `number`. Returns the group; 0: no route, or no FIB. */
+static uint32_t
+number_lookup(const struct fib *fib, const struct fib_rules_key *key, uint16_t number)
+{
+	const struct poptrie *pt;
+
+	if (key->family == 4) {
+		pt = number == 0 ? key->main->pt4 : fib_vrf_pt4(fib, number);
+		return pt == NULL ? 0 : poptrie4_lookup(pt, get_be32(key->ip + 16));
+	}
+	pt = number == 0 ? key->main->pt6 : fib_vrf_pt6(fib, number);
+	return pt == NULL ? 0 : poptrie6_lookup(pt, key->ip + 24);
+}
+
+/* Look up the destination in FIB `number`. Returns true if it has an answer. */
+static bool
+number_answers(const struct fib *fib, const struct fib_rules *rules,
+	       const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
+{
+	enum path_kind kind;
+
+	number = number_for_source(rules, key, number);
+	hit->number = number;
+	hit->group = number_lookup(fib, key, number);
+	hit->path = fib_group_path(fib, hit->group, key->flow_hash);
+	kind = path_kind(hit->path);
+	return kind != PATH_NONE && kind != PATH_THROW;
+}
+
+static bool
+rule_answers(const struct fib *fib, const struct fib_rules *rules,
+	     const struct fib_rule *rule, const struct fib_rules_key *key,
+	     struct fib_rules_hit *hit)
+{
+	enum path_kind kind;
+
+	switch ((enum fib_rule_action)rule->action) {
+	case FIB_RULE_TABLE:
+		return number_answers(fib, rules, key, rule->number, hit);
+	case FIB_RULE_VRF:
+		return key->vrf != 0 && number_answers(fib, rules, key, key->vrf, hit);
+	case FIB_RULE_LOCAL:
+		if (!number_answers(fib, rules, key, key->vrf, hit))
+			return false;
+		kind = path_kind(hit->path);
+		return kind == PATH_LOCAL || kind == PATH_BCAST;
+	case FIB_RULE_PATH:
+		*hit = (struct fib_rules_hit){.path = PATH((enum path_kind)rule->path, 0),
+					      .at = hit->at};
+		return true;
+	default:
+		return false;
+	}
+}
+
+void
+fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
+	       const struct fib_rules_key *key, struct fib_rules_hit *hit)
+{
+	const struct fib_rule *rule;
+
+	/* A target is always behind its rule. */
+	for (hit->at = 0; hit->at < rules->n;) {
+		rule = &rules->rule[hit->at];
+		if (!rule_matches(rule, key))
+			hit->at++;
+		else if (rule->action == FIB_RULE_GOTO)
+			hit->at = rule->next;
+		else if (rule_answers(fib, rules, rule, key, hit))
+			return;
+		else
+			hit->at++;
+	}
+	*hit = (struct fib_rules_hit){.path = PATH(PATH_NONE, 0), .at = rules->n};
+}
+
+fib_path
+fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t vrf,
+		   uint8_t family, const uint8_t *ip, unsigned int room)
+{
+	const struct fib_rules *rules =
+		in == NULL || fib_rules_concern(in, family) ? fib_rules(fib, family) : NULL;
+	struct fib_rules_key key = {.main = &fib->copy[0],
+				    .ip = ip,
+				    .room = room,
+				    .ifindex = in == NULL ? 1 : in->ifindex,
+				    .flow_hash = flow_hash(ip, room, family, fib->seed),
+				    .vrf = vrf,
+				    .family = family};
+	struct fib_rules_hit hit;
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
+	if (rules == NULL)
+		return fib_resolve(fib, vrf, family, &dst, key.flow_hash);
+	fib_rules_walk(fib, rules, &key, &hit);
+	if (path_kind(hit.path) == PATH_VRF)
+		return fib_resolve_in_vrf(fib, hit.path, family, &dst, key.flow_hash);
+	if (path_kind(hit.path) != PATH_ONLINK)
+		return hit.path;
+	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(hit.path), family, &dst),
+			     path_mtu_class(hit.path));
+}

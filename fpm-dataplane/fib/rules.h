@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rules: policy routing for forwarders. rib compiles the rules of the kernel of one family
+ * to a list, which is immutable and is published as fib->rules[] (NULL: only the rules that
+ * every kernel has). Only packets from interfaces that a rule concerns are walked through
+ * it (fib_iface.rules4, rules6). They leave the fast path.
+ *
+ * As in the kernel, the rules are asked in order. A rule that names a table decides if the
+ * table has a route for the destination; a route of type throw counts as none.
+ */
+#ifndef FIB_RULES_H
+#define FIB_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rule.h"
+#include "fib/fib.h"
+
+enum fib_rule_action {
+	/* own and broadcast addresses, which are in the FIB of main or of the VRF */
+	FIB_RULE_LOCAL,
+	FIB_RULE_TABLE, /* the FIB `number` */
+	FIB_RULE_VRF, /* the FIB of the packet's VRF; without a VRF the rule does not match */
+	FIB_RULE_PATH, /* the rule itself is the answer: `path` */
+	FIB_RULE_GOTO, /* go on with the rule at `next` */
+	FIB_RULE_NOP,
+};
+
+struct fib_rule {
+	uint32_t pref, table; /* of the kernel, for people */
+	uint32_t ifindex; /* the packet came by it; 0: any; 1, lo: a packet of this host */
+	uint16_t iif_vrf; /* or by a member of this VRF; 0: none */
+	uint16_t number;  /* FIB_RULE_TABLE: of the FIB; 0: main */
+	uint16_t next;    /* FIB_RULE_GOTO */
+	uint8_t action;   /* enum fib_rule_action */
+	uint8_t path;     /* FIB_RULE_PATH: enum path_kind */
+	bool invert;
+	bool never; /* a selector that no packet has; with `invert` each packet matches */
+	uint8_t tos, tos_mask, ip_proto;
+	struct rule_ports sport, dport;
+	struct prefix src, dst; /* length 0: any */
+};
+
+/*
+ * IPv6: for packets with a source in `src`, FIB `number` replaces FIB `base`. It has the
+ * routes of `base` and those that are for sources in `src` only.
+ */
+struct fib_rules_source {
+	uint16_t base, number;
+	struct prefix src;
+};
+
+struct fib_rules {
+	uint32_t n, n_sources;
+	const struct fib_rules_source *source; /* of equal base, the longest prefix first */
+	struct fib_rule rule[];
+};
+
+/* The fields of a packet that rules select by. */
+struct fib_rules_key {
+	const struct fib_copy *main; /* the reader's copy of the tries of main */
+	const uint8_t *ip;           /* header */
+	unsigned int room; /* octets of the packet that can be read, 20 or 40 at least */
+	uint32_t ifindex;  /* of the TAP it came by; 1: this host made it */
+	uint32_t flow_hash;
+	uint16_t vrf; /* 0: none */
+	uint8_t family;
+};
+
+struct fib_rules_hit {
+	fib_path path;
+	uint32_t group;  /* 0: the rule itself is the answer, or none had an answer */
+	uint32_t at;     /* place of the rule in the list; the list's length: none */
+	uint16_t number; /* FIB that answered; 0: main, or none */
+};
+
+/* Ask the rules in order. PATH_NONE: no rule has an answer.               [RCU reader] */
+void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
+		    const struct fib_rules_key *key, struct fib_rules_hit *hit);
+
+/* Return the published list of a family, or NULL.                         [RCU reader] */
+static inline const struct fib_rules *
+fib_rules(const struct fib *fib, uint8_t family)
+{
+	return atomic_load_explicit(&fib->rules[family == 6], memory_order_consume);
+}
+
+/* Return true if rules concern the packets of a family from an interface. */
+static inline bool
+fib_rules_concern(const struct fib_iface *in, uint8_t family)
+{
+	return family == 4 ? in->rules4 : in->rules6;
+}
+
+/*
+ * Resolve the destination of one packet as fib_resolve() does, by the rules if there are
+ * any.                                                                    [RCU reader]
+ *
+ * in  the interface by which the packet came; NULL: this host made it.
+ */
+fib_path fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t vrf,
+			    uint8_t family, const uint8_t *ip, unsigned int room);
+
+#endif
