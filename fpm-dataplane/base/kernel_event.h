@@ -42,6 +42,8 @@ struct kernel_event {
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
+	struct prefix
+		src; /* KERNEL_ROUTE*: for packets from here only; length 0: for all */
 	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,
@@ -65,7 +67,7 @@ struct kernel_status {
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:rtnl passed on */
 	_Atomic uint64_t of_zebra;  /* W:rtnl routes that zebra installed: FPM has them */
 	_Atomic uint64_t skipped;   /* W:rtnl multicast, link-local, loopback, cached */
-	_Atomic uint64_t by_source; /* W:rtnl source-specific routes, not obeyed */
+	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
 	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
 	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */

@@ -94,6 +94,21 @@ message_preference(struct kernel_event *ev, const struct attrs *attrs)
 	return 0;
 }
 
+/* Read RTA_SRC, which IPv6 routes have that are for some sources only. */
+static int
+message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, uint8_t len)
+{
+	src->family = family;
+	src->len = len;
+	if (len == 0)
+		return 0;
+	if (len > family_bits(family) ||
+	    attrs_copy(attrs, RTA_SRC, src->addr.octet, family_octets(family)) < 0)
+		return -EBADMSG;
+	prefix_mask(src);
+	return 0;
+}
+
 static int
 decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	     uint32_t *expires_ms)
@@ -114,8 +129,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 		return -EBADMSG;
 	if (prefix_is_left_out(&r->prefix))
 		return KERNEL_SKIP;
-	if (rtm->rtm_src_len != 0 || attrs_have(&attrs, RTA_SRC))
-		return KERNEL_SKIP_SOURCE;
+	if (message_source(&ev->src, &attrs, family, rtm->rtm_src_len) < 0)
+		return -EBADMSG;
 	if (rtm->rtm_tos != 0)
 		return KERNEL_SKIP_TOS;
 	r->table = rtm->rtm_table;

@@ -12,8 +12,7 @@ enum kernel_verdict {
 	KERNEL_SKIP_TYPE = SKIP_TYPE, /* about neither a route nor a next hop */
 	/* multicast, link-local, loopback, a cached or expired route */
 	KERNEL_SKIP = SKIP_ROUTE,
-	KERNEL_SKIP_SOURCE, /* the route is for some source addresses only */
-	KERNEL_SKIP_TOS,    /* the route is for one TOS only */
+	KERNEL_SKIP_TOS, /* the route is for one TOS only */
 };
 
 /*

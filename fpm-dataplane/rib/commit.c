@@ -14,6 +14,8 @@
  */
 #include "rib/commit.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "rib/adj.h"
 #include "rib/checkpoint.h"
@@ -25,6 +27,7 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/rules.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"
 #include "rib/words.h"
@@ -109,6 +112,10 @@ commit_reclaim(void *owner, void *arg)
 		adj_put(rib, p->adjs.v[i]);
 	reclaim_finish(rib, p);
 	vrf_retired_free(p->vrfs);
+	free(p->rules[0]);
+	free(p->rules[1]);
+	if (p->rules_replaced && !rib->stopping)
+		rules_reclaim(rib);
 	feedback_send(rib, p->feedback);
 	reclaim_free(p);
 }
@@ -140,6 +147,7 @@ commit_now(struct rib *rib)
 		if (!ckpt_is_frozen(rib->ckpt)) /* a frozen checkpoint keeps its slots */
 			slots_retire_idle(rib);
 		vrfs_publish(rib);
+		rules_publish(rib);
 	}
 	if (tries || rib->count.word_writes != rib->pending.words_before) {
 		rib->count.commits++;

@@ -34,6 +34,7 @@
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/source.h"
 
 /* --- which route is in force ------------------------------------------------------------ */
 
@@ -112,12 +113,14 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	case RTN_PROHIBIT:
 		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
 		return;
+	case RTN_THROW:
+		next_hop_special(nh_list_push(hops), PATH_THROW);
+		return;
 	default:
 		break;
 	}
 	for (uint32_t i = 0; i < r->n_hops; i++)
 		next_hop_from_fpm(nh_list_push(hops), &r->hops[i]);
-	/* A route of type throw ends the lookup in its table without a result. */
 	if (hops->n == 0)
 		next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
 	if (event_is_connected(ev))
@@ -328,7 +331,9 @@ kernel_route_get(struct rib *rib, const struct kernel_event *ev)
 		rib->count.route_nomem++;
 		return NULL;
 	}
-	rib->tables.n_main[p->family == 6] += table == RIB_TABLE_MAIN;
+	tables_count(&rib->tables, table, p->family, 1);
+	if (source_is_table(table))
+		source_count(&rib->sources, table, 1);
 	return r;
 }
 
@@ -490,9 +495,31 @@ dump_end(struct rib *rib)
 	rib->kroutes.sweep_at = 1;
 }
 
+static void kernel_event_apply(struct rib *rib, const struct kernel_event *ev);
+
+/*
+ * Apply an event of a source-specific route: its table is that of its source, see source.h.
+ */
+static void
+kernel_source_event(struct rib *rib, const struct kernel_event *ev)
+{
+	struct kernel_event of_source = *ev;
+
+	of_source.src.len = 0;
+	of_source.is_local = false;
+	of_source.route.table = source_find(&rib->sources, ev->route.table, &ev->src,
+					    ev->kind == KERNEL_ROUTE);
+	if (of_source.route.table != 0)
+		kernel_event_apply(rib, &of_source);
+}
+
 static void
 kernel_event_apply(struct rib *rib, const struct kernel_event *ev)
 {
+	if (ev->src.len != 0) {
+		kernel_source_event(rib, ev);
+		return;
+	}
 	switch ((enum kernel_event_kind)ev->kind) {
 	case KERNEL_ROUTE:
 		kernel_route_upsert(rib, ev);
@@ -552,6 +579,8 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 
 	if (link == NULL)
 		return;
+	if (!m->gone && strncmp(link->name, m->name, sizeof(link->name)) != 0)
+		rib->rules.due = true; /* rules name interfaces */
 	if (!m->gone)
 		memcpy(link->name, m->name, sizeof(link->name));
 	link->name[sizeof(link->name) - 1] = '\0';
@@ -560,6 +589,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 		return;
 	link->vrf = vrf;
 	link->known = !m->gone;
+	rib->rules.due = true; /* rules name interfaces */
 	link->up = up;
 	if (link->ifidx != ifidx) {
 		link->ifidx = ifidx;

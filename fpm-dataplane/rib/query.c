@@ -29,6 +29,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/rule_row.h"
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
@@ -84,7 +85,7 @@ path_state_name(enum path_kind kind)
 		[PATH_UNREACHABLE] = "unreachable", [PATH_PROHIBIT] = "prohibit",
 		[PATH_UNRESOLVED] = "unresolved",   [PATH_FOREIGN] = "foreign",
 		[PATH_ENCAP] = "unsupported",       [PATH_DOWN] = "down",
-		[PATH_VRF] = "forwarding",
+		[PATH_VRF] = "forwarding",          [PATH_THROW] = "throw",
 	};
 
 	return name[kind];
@@ -155,7 +156,7 @@ vrf_json(const struct vrf *vrf)
 {
 	json_t *name;
 
-	if (vrf == NULL)
+	if (vrf == NULL || vrf_is_for_rules(vrf))
 		return json_null();
 	name = json_string(vrf->fib->name);
 	return name != NULL ? name
@@ -738,7 +739,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "prefix_writes", rib->count.trie_writes);
 	json_set_int(o, "group_writes", rib->count.word_writes);
 	json_set_int(o, "rib_bytes", rib_bytes(rib));
-	json_set_int(o, "vrfs", rib->vrfs.n);
+	json_set_int(o, "vrfs", rib->vrfs.n - rib->vrfs.n_for_rules);
 	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
@@ -755,6 +756,9 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	switch (q->kind) {
 	case QUERY_ROUTES:
 		list_routes(rib, q);
+		break;
+	case QUERY_RULES:
+		rule_rows(rib, q);
 		break;
 	case QUERY_NEXTHOPS:
 		list_nexthops(rib, q);

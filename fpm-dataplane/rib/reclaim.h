@@ -7,6 +7,7 @@
 #ifndef RIB_RECLAIM_H
 #define RIB_RECLAIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <urcu/list.h>
 #include <urcu/urcu-qsbr.h>
@@ -31,6 +32,8 @@ struct reclaim {
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */
 	struct vrf_retired *vrfs;
+	struct fib_rules *rules[2]; /* replaced lists */
+	bool rules_replaced;        /* also if there was none before */
 	struct msg_feedback *feedback, **feedback_end;
 	fib_path **blocks;
 	uint32_t n_blocks, cap_blocks;

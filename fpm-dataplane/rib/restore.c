@@ -41,7 +41,6 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 {
 	struct routes *t = tables_routes(&rib->tables, old->table);
 	struct prefix p = ckpt_route_prefix(old);
-	unsigned int v = p.family == 6;
 	struct route *r;
 
 	if (routes_find(t, old->table, &p, hash) != NULL)
@@ -55,7 +54,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 		rib->count.route_nomem++;
 		return false;
 	}
-	rib->tables.n_main[v] += old->table == RIB_TABLE_MAIN;
+	tables_count(&rib->tables, old->table, p.family, 1);
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
 	table_count_confirm(rib, r); /* gen 0: stale in every session */

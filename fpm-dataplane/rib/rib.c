@@ -13,6 +13,7 @@
 #include "base/kernel_event.h"
 #include "base/limits.h"
 #include "base/msg_manage.h"
+#include "base/rule.h"
 #include "rib/adj.h"
 #include "rib/checkpoint.h"
 #include "rib/commit.h"
@@ -31,6 +32,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/rules.h"
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
@@ -124,6 +126,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_KERNEL_BATCH:
 		kernel_event(rib, (struct msg_kernel_batch *)m);
 		break;
+	case MSG_RULES:
+		rules_event(rib, (struct msg_rules *)m);
+		break;
 	case MSG_LINK:
 		rib_link_event(rib, (struct msg_link *)m);
 		break;
@@ -177,6 +182,7 @@ rib_round(struct rib *rib)
 		legs_retry_adjs(rib);
 	vrfs_retry(rib);
 	routes_report(rib);
+	rules_round(rib);
 	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes */
 		more |= resync_round(rib);
 	if (rib->feedback.resend_at != 0)
@@ -212,9 +218,10 @@ rib_worker_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->session.vrfs_replaying || rib->resync.due || rib->pending.staged[0] ||
-		rib->pending.staged[1] || rib->vrfs.staged.n > 0 ||
-		rib->vrfs.retries != NULL || rib->adjs.n_asked > 0;
+	timed = rib->rules.retry_ms != 0 || rib->session.vrfs_replaying ||
+		rib->resync.due || rib->pending.staged[0] || rib->pending.staged[1] ||
+		rib->vrfs.staged.n > 0 || rib->vrfs.retries != NULL ||
+		rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -397,6 +404,7 @@ rib_teardown(struct worker *w)
 	contents_free(rib);
 	links_free(&rib->links);
 	kroutes_free(&rib->kroutes);
+	rules_free(rib);
 	vrfs_free(rib);
 	table_counts_free(rib);
 	routes_free(&rib->tables.main);

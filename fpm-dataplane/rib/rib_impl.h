@@ -21,12 +21,14 @@
  *     session.c                    begins and ends sessions of zebra
  *     early.c, kernel.c, words.c   routes before their next hop; the kernel's routes and links;
  *                                  group words
+ *     rules.c                      policy routing
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
+ *     view.c                       FIBs with a choice of the routes of a table
  *     adj.c, mirror.c, nexthop.c, vrf.c
  *     checkpoint.c, slot.c, table_count.c
  *     kroute.c
- *     group.c, link.c, nh_list.c, reclaim.c, routes.c
+ *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c
  *     index.c, order.c
  *
  * A lower file does not call a higher one when it has work for it. It sets a field in
@@ -66,8 +68,10 @@
 #include "rib/resync.h"
 #include "rib/rib.h"
 #include "rib/routes.h"
+#include "rib/rules.h"
 #include "rib/session.h"
 #include "rib/slot.h"
+#include "rib/source.h"
 #include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/nh_list.h"
@@ -109,6 +113,8 @@ struct rib {
 	struct rib_early early;
 	struct rib_links links;
 	struct rib_kroutes kroutes;
+	struct rib_rules rules;
+	struct rib_sources sources;
 
 	/* The same state as forwarders need it. */
 	struct rib_slots slots;

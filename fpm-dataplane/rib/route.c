@@ -15,6 +15,8 @@
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/source.h"
+#include "rib/view.h"
 #include "rib/vrf.h"
 
 void
@@ -62,16 +64,18 @@ int
 route_stage(struct rib *rib, const struct route *r)
 {
 	int rc = route_stage_copies(rib, r);
+	int views = rib->vrfs.views.n == 0 ? 0 : views_stage(rib, r);
 
-	if (rc == -ENOENT)
+	if (rc != -ENOENT) {
+		rib->count.trie_writes++;
+		if (r->table == RIB_TABLE_MAIN)
+			rib->pending.staged[r->family == 6] = true;
+		else
+			vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
+	}
+	if (views == 0 && rc != -ENOMEM)
 		return 0;
-	rib->count.trie_writes++;
-	if (r->table == RIB_TABLE_MAIN)
-		rib->pending.staged[r->family == 6] = true;
-	else
-		vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
-	if (rc == 0)
-		return 0;
+	rc = -ENOMEM;
 	rib->count.route_nomem++;
 	route_log_nomem("add", rib->count.route_nomem);
 	/* Start from the first route: the walk may have passed this one already. */
@@ -81,7 +85,7 @@ route_stage(struct rib *rib, const struct route *r)
 }
 
 bool
-route_is_staged(const struct rib *rib, const struct route *r)
+route_is_staged(struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_fib_slot(rib, r);
 	unsigned int n;
@@ -90,7 +94,7 @@ route_is_staged(const struct rib *rib, const struct route *r)
 	for (unsigned int c = 0; c < n; c++)
 		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) != slot)
 			return false;
-	return true;
+	return rib->vrfs.views.n == 0 || views_are_staged(rib, r);
 }
 
 void
@@ -102,8 +106,9 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 		return; /* keep the empty route until the trie has dropped it */
 	if (now != 0 || kroute_first(&rib->kroutes, r) != 0)
 		return;
-	if (r->table == RIB_TABLE_MAIN)
-		rib->tables.n_main[r->family == 6]--;
+	tables_count(&rib->tables, r->table, (uint8_t)r->family, -1);
+	if (source_is_table(r->table))
+		source_count(&rib->sources, r->table, -1);
 	rib->tables.n_not_ip -= r->table == FPM_TABLE_NONE;
 	routes_remove(tables_routes(&rib->tables, r->table), r);
 }

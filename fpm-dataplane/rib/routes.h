@@ -17,7 +17,8 @@
 #include "base/prefix.h"
 #include "fib/fib.h"
 
-#define RIB_TABLE_MAIN 254u
+#define RIB_TABLE_MAIN    254u
+#define RIB_TABLE_DEFAULT 253u
 
 static inline uint32_t
 table_of_event(const struct fpm_event *ev)
@@ -131,15 +132,25 @@ route_is_replayed(const struct route *r)
 /* All routes. The tables other than main share one hash. */
 struct rib_tables {
 	struct routes main, other;
-	uint32_t n_main[2]; /* IPv4, IPv6 */
-	uint32_t n_not_ip;  /* in `other`: not IP routes */
-	bool refused;       /* some found no room */
+	uint32_t n_main[2], n_default[2]; /* of tables main and default: IPv4, IPv6 */
+	uint32_t n_not_ip;                /* in `other`: not IP routes */
+	bool refused;                     /* some found no room */
 };
 
 static inline struct routes *
 tables_routes(struct rib_tables *t, uint32_t table)
 {
 	return table == RIB_TABLE_MAIN ? &t->main : &t->other;
+}
+
+/* Count `by` more routes of a table and an IP family. */
+static inline void
+tables_count(struct rib_tables *t, uint32_t table, uint8_t family, int by)
+{
+	if (table == RIB_TABLE_MAIN)
+		t->n_main[family == 6] += (uint32_t)by;
+	else if (table == RIB_TABLE_DEFAULT)
+		t->n_default[family == 6] += (uint32_t)by;
 }
 
 /*

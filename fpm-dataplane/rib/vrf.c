@@ -115,22 +115,70 @@ vrf_rename(struct rib *rib, struct vrf *vrf, const char *name)
 	vrf_replace_fib(rib, vrf, now);
 }
 
+static struct vrf *
+vrf_add(struct rib *rib, uint16_t number, struct fib_vrf *fib)
+{
+	struct vrf *vrf = mem_or_abort(calloc(1, sizeof(*vrf)));
+
+	vrf->fib = fib;
+	vrf->number = number;
+	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_TRIE_ROUTES;
+	vrf->longer_than = -1;
+	rib->vrfs.v[number] = vrf;
+	rib->vrfs.n++;
+	return vrf;
+}
+
+/*
+ * Return a free number for rules; 0: none. A number is reused as late as possible, because
+ * readers may still have the last list.
+ */
+static uint16_t
+vrf_number_for_rules(struct rib *rib)
+{
+	for (unsigned int tried = 0; tried < FIB_RULE_TABLES; tried++) {
+		uint16_t number = (uint16_t)(FIB_VRF_MAX + rib->vrfs.next);
+
+		rib->vrfs.next = (uint16_t)((rib->vrfs.next + 1) % FIB_RULE_TABLES);
+		if (rib->vrfs.v[number] == NULL)
+			return number;
+	}
+	return 0;
+}
+
+struct vrf *
+vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
+{
+	uint16_t number = vrf_number_for_rules(rib);
+	struct fib_vrf *fib = number == 0 ? NULL : fib_vrf_new(rib->fib, table, "");
+	struct vrf *vrf;
+
+	if (fib == NULL)
+		return NULL;
+	vrf = vrf_add(rib, number, fib);
+	vrf->view = view;
+	rib->vrfs.n_for_rules++;
+	if (view == 0)
+		hidx_add(&rib->vrfs.by_table, hash32(table), number);
+	else
+		vec32_push(&rib->vrfs.views, number);
+	/* Routes of its table may have arrived before. A view may be one of table main. */
+	resync_from(&rib->resync, view == 0 ? rib->tables.main.high + 1 : 1);
+	if (view == 0 && rib->conf.feedback)
+		rib->feedback.resend_at = 1;
+	return vrf;
+}
+
 /* Create the FIB of a VRF. Return 0 or -ENOMEM. */
 static int
 vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
 	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
-	struct vrf *vrf;
 
 	if (fib == NULL)
 		return -ENOMEM;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
-	vrf = mem_or_abort(calloc(1, sizeof(*vrf)));
-	vrf->fib = fib;
-	vrf->number = number;
-	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_TRIE_ROUTES;
-	rib->vrfs.v[number] = vrf;
-	rib->vrfs.n++;
+	vrf_add(rib, number, fib);
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
 	log_info("rib: vrf fib created name=%s table=%u", name, table);
 	table_count_vrf_added(rib, table, name);
@@ -185,21 +233,30 @@ vrfs_retry(struct rib *rib)
 	}
 }
 
-static void
+void
 vrf_end(struct rib *rib, struct vrf *vrf)
 {
 	struct vrf_retired *old = vrf_retired_new(rib);
 
 	fib_vrf_publish(rib->fib, vrf->number, NULL);
-	log_info("rib: vrf fib removed name=%s table=%u", vrf->fib->name, vrf->fib->table);
 	old->fib = vrf->fib;
 	old->trie[0] = vrf->fib->tries.pt4;
 	old->trie[1] = vrf->fib->tries.pt6;
-	table_count_vrf_removed(rib, vrf->fib->table, vrf->fib->name);
-	hidx_del(&rib->vrfs.by_table, vrf->number);
+	if (!vrf_is_for_rules(vrf)) {
+		log_info("rib: vrf fib removed name=%s table=%u", vrf->fib->name,
+			 vrf->fib->table);
+		table_count_vrf_removed(rib, vrf->fib->table, vrf->fib->name);
+	}
+	if (vrf->view == 0)
+		hidx_del(&rib->vrfs.by_table, vrf->number);
 	rib->vrfs.v[vrf->number] = NULL;
 	rib->vrfs.n--;
 	rib->vrfs.n_published -= vrf->published;
+	rib->vrfs.n_for_rules -= vrf_is_for_rules(vrf);
+	for (uint32_t i = 0; vrf->view != 0 && i < rib->vrfs.views.n; i++)
+		if (rib->vrfs.views.v[i] == vrf->number)
+			rib->vrfs.views.v[i] = rib->vrfs.views.v[--rib->vrfs.views.n];
+	free(vrf->chain);
 	free(vrf);
 }
 
@@ -211,6 +268,11 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 	if (m->table == FPM_TABLE_NONE)
 		return; /* this number stands for keys that are not IP routes */
 	vrf_retry_drop(rib, m->number);
+	rib->rules.due =
+		true; /* a table gets another number, or a rule its own FIB for it */
+	if (!m->gone && vrf == NULL && vrf_find(rib, m->table) != NULL)
+		vrf_end(rib,
+			vrf_find(rib, m->table)); /* of a rule; the VRF's replaces it */
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)
@@ -326,7 +388,7 @@ vrfs_publish(struct rib *rib)
 
 	if (rib->vrfs.n == rib->vrfs.n_published)
 		return;
-	for (uint32_t i = 1; left > 0 && i < FIB_VRF_NONE; i++) {
+	for (uint32_t i = 1; left > 0 && i < FIB_NUMBERS; i++) {
 		struct vrf *vrf = rib->vrfs.v[i];
 
 		left -= vrf != NULL;
@@ -341,17 +403,19 @@ vrfs_publish(struct rib *rib)
 void
 vrfs_free(struct rib *rib)
 {
-	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
+	for (uint32_t i = 1; i < FIB_NUMBERS; i++) {
 		struct vrf *vrf = rib->vrfs.v[i];
 
 		if (vrf == NULL)
 			continue;
 		fib_vrf_publish(rib->fib, i, NULL);
 		fib_vrf_free(vrf->fib);
+		free(vrf->chain);
 		free(vrf);
 	}
 	while (rib->vrfs.retries != NULL)
 		vrf_retry_drop(rib, rib->vrfs.retries->number);
 	vec32_free(&rib->vrfs.staged);
+	vec32_free(&rib->vrfs.views);
 	hidx_free(&rib->vrfs.by_table);
 }

@@ -12,8 +12,19 @@
 struct msg_vrf;
 struct rib;
 
+/*
+ * A FIB of a table other than main: of a VRF of the kernel (numbers below FIB_VRF_MAX), of a
+ * table that rules name, or a view of a table (view.c).
+ */
 struct vrf {
-	uint16_t number;     /* in fib->vrf */
+	uint16_t number; /* in fib->vrf */
+	/* From FIB_VRF_MAX on: the rules need it, the published list has it, readers may. */
+	bool wanted, listed_now, in_use;
+	uint8_t view; /* a view of IPv4 (4) or IPv6 (6) routes; 0: all of the table */
+	int32_t longer_than; /* a view: it has only routes with longer prefixes; -1: all */
+	struct prefix src;   /* a view: for packets from here; length 0: for all */
+	uint32_t *chain;     /* a view: tables asked in turn for a prefix, its own last */
+	uint32_t n_chain;
 	bool published;      /* for forwarders, after all routes of the table were in it */
 	bool staged[2];      /* IPv4, IPv6: to be committed */
 	bool large[2];       /* the trie has the large form */
@@ -40,8 +51,10 @@ struct vrf_retired {
 };
 
 struct rib_vrfs {
-	struct vrf *v[FIB_VRF_MAX]; /* by number, from 1; NULL: none */
-	uint32_t n, n_published;
+	struct vrf *v[FIB_NUMBERS];           /* by number, from 1; NULL: none */
+	uint32_t n, n_published, n_for_rules; /* all; published; from FIB_VRF_MAX on */
+	struct vec32 views;                   /* numbers */
+	uint16_t next; /* first number for rules to try, less FIB_VRF_MAX */
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs for whose FIB memory was out */
@@ -72,6 +85,20 @@ resync_from(struct rib_resync *s, uint32_t number)
 	s->due = true;
 }
 
+/* Return true if the FIB belongs to no VRF of the kernel. */
+static inline bool
+vrf_is_for_rules(const struct vrf *vrf)
+{
+	return vrf->number >= FIB_VRF_MAX;
+}
+
+/*
+ * Create a FIB for rules: of a table, or with `view` (4 or 6) a view, whose members the
+ * caller fills. Return NULL when memory is out or no number is free.
+ */
+struct vrf *vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view);
+/* Unpublish the FIB, and free it after the grace period. */
+void vrf_end(struct rib *rib, struct vrf *vrf);
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);
 /* Try again to create the FIBs for which memory was out, once a second. */
 void vrfs_retry(struct rib *rib);

@@ -146,7 +146,6 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	uint32_t table = table_of_event(ev), slot;
 	struct routes *t = tables_routes(&rib->tables, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
-	unsigned int v = ev->prefix.family == 6;
 	uint32_t was;
 	uint16_t mtu_class;
 	bool early, same;
@@ -181,7 +180,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			feedback_refuse(rib, ev);
 			return;
 		}
-		rib->tables.n_main[v] += table == RIB_TABLE_MAIN;
+		tables_count(&rib->tables, table, ev->prefix.family, 1);
 		rib->tables.n_not_ip += table == FPM_TABLE_NONE;
 	}
 	table_count_confirm(rib, r);

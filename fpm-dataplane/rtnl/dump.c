@@ -4,7 +4,8 @@
  *
  * The kernel sends the next part of an answer when the last part was read, so a dump never
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
- * for rib, which then removes what the dump did not show.
+ * for rib, which then removes what the dump did not show. Rules come first and without marks:
+ * they are one list for each family, which replaces the last one.
  *
  * Linux continues an IPv6 dump by the number of routes that it has shown. If routes of those
  * are deleted meanwhile, it skips others that exist, and does not set NLM_F_DUMP_INTR. So an
@@ -12,6 +13,7 @@
  * neither answer showed.
  */
 #include <errno.h>
+#include <linux/fib_rules.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -31,9 +33,10 @@ static const uint8_t first_protocol[] = {RTPROT_KERNEL, RTPROT_BOOT, RTPROT_STAT
 					 RTPROT_RA,     RTPROT_DHCP, RTPROT_KEEPALIVED};
 
 static void
-job_add(struct rtnl *r, uint8_t family, uint8_t protocol)
+job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)
 {
-	r->job[r->n_jobs++] = (struct kernel_scope){.family = family, .protocol = protocol};
+	r->job[r->n_jobs++] = (struct dump_job){
+		.kind = kind, .scope = {.family = family, .protocol = protocol}};
 }
 
 static void
@@ -43,20 +46,33 @@ jobs_begin(struct rtnl *r)
 	r->asked = r->again = false;
 	r->expires_ms = 0;
 	r->dump_begin_ms = monotonic_ms();
-	job_add(r, 0, 0); /* next-hop objects */
+	r->rules_only = r->rules_due = false;
+	job_add(r, DUMP_RULES, 4, 0);
+	job_add(r, DUMP_RULES, 6, 0);
+}
+
+void
+dump_plan_rules(struct rtnl *r)
+{
+	uint32_t expires_ms = r->expires_ms;
+
+	jobs_begin(r);
+	r->expires_ms = expires_ms;
+	r->rules_only = true;
 }
 
 static void
 job_add_protocol(struct rtnl *r, uint8_t protocol)
 {
-	job_add(r, 4, protocol);
-	job_add(r, 6, protocol);
+	job_add(r, DUMP_ROUTES, 4, protocol);
+	job_add(r, DUMP_ROUTES, 6, protocol);
 }
 
 void
 dump_plan_all(struct rtnl *r, bool first)
 {
 	jobs_begin(r);
+	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	if (r->conf.from == ROUTES_FROM_FPM) {
 		job_add_protocol(r, RTPROT_KERNEL);
 	} else if (first && r->conf.from == ROUTES_FROM_BOTH) {
@@ -71,6 +87,7 @@ void
 dump_plan_held(struct rtnl *r)
 {
 	jobs_begin(r);
+	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	for (unsigned int p = 0; p < 256; p++)
 		if (r->held[p])
 			job_add_protocol(r, (uint8_t)p);
@@ -80,26 +97,38 @@ dump_plan_held(struct rtnl *r)
 static int
 job_ask(struct rtnl *r)
 {
-	const struct kernel_scope *job = &r->job[r->at];
-	bool nexthops = job->family == 0;
+	const struct dump_job *job = &r->job[r->at];
 	struct {
 		struct nlmsghdr nlh;
 		union {
 			struct rtmsg rtm;
 			struct nhmsg nhm;
+			struct fib_rule_hdr frh;
 		};
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
+	uint8_t af = job->scope.family == 4 ? AF_INET : AF_INET6;
 
-	request.nlh.nlmsg_type = nexthops ? RTM_GETNEXTHOP : RTM_GETROUTE;
-	request.nlh.nlmsg_len =
-		NLMSG_LENGTH(nexthops ? sizeof(request.nhm) : sizeof(request.rtm));
-	if (!nexthops) {
-		request.rtm.rtm_family = job->family == 4 ? AF_INET : AF_INET6;
-		request.rtm.rtm_protocol = job->protocol;
+	switch (job->kind) {
+	case DUMP_NEXTHOPS:
+		request.nlh.nlmsg_type = RTM_GETNEXTHOP;
+		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.nhm));
+		break;
+	case DUMP_RULES:
+		request.nlh.nlmsg_type = RTM_GETRULE;
+		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.frh));
+		request.frh.family = af;
+		pass_rules_begin(r);
+		break;
+	case DUMP_ROUTES:
+		request.nlh.nlmsg_type = RTM_GETROUTE;
+		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
+		request.rtm.rtm_family = af;
+		request.rtm.rtm_protocol = job->scope.protocol;
+		break;
 	}
-	if (!r->again)
-		pass_mark(r, KERNEL_DUMP_BEGIN, job);
+	if (job->kind != DUMP_RULES && !r->again)
+		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
 	r->n_datagrams = 0;
 	r->interrupted = false;
 	r->asked = true;
@@ -110,6 +139,8 @@ job_ask(struct rtnl *r)
 static void
 job_done(struct rtnl *r)
 {
+	const struct dump_job *job = &r->job[r->at];
+
 	r->asked = false;
 	if (r->interrupted && ++r->tries < TRIES_MAX) {
 		kernel_count(&kernel_status.interrupted, 1);
@@ -117,14 +148,17 @@ job_done(struct rtnl *r)
 		return;
 	}
 	/* The parts, and the datagram with NLMSG_DONE. */
-	if (!r->again && r->job[r->at].family == 6 && r->n_datagrams > 2) {
+	if (!r->again && job->kind == DUMP_ROUTES && job->scope.family == 6 &&
+	    r->n_datagrams > 2) {
 		r->again = true;
 		return;
 	}
-	if (r->interrupted)
+	if (job->kind == DUMP_RULES)
+		pass_rules_end(r, job->scope.family);
+	else if (r->interrupted)
 		r->all_due = true; /* a later dump tells which routes to remove */
 	else
-		pass_mark(r, KERNEL_DUMP_END, &r->job[r->at]);
+		pass_mark(r, KERNEL_DUMP_END, &job->scope);
 	r->again = false;
 	r->tries = 0;
 	kernel_count(&kernel_status.dumps, 1);
@@ -133,7 +167,7 @@ job_done(struct rtnl *r)
 
 /*
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
- * objects (before 5.3) answer -EOPNOTSUPP: they have none.
+ * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none.
  */
 static int
 job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
@@ -142,7 +176,7 @@ job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	return r->job[r->at].family == 0 && error == -EOPNOTSUPP ? 0 : error;
+	return r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP ? 0 : error;
 }
 
 /* Handle one datagram of an answer. Returns 1 at its end, 0 if more follows, or -errno. */
@@ -161,7 +195,10 @@ answer_take(struct rtnl *r, size_t len)
 
 			return error < 0 ? error : 1;
 		}
-		pass_message(r, nlh, true);
+		if (r->job[r->at].kind == DUMP_RULES)
+			pass_rule(r, nlh);
+		else
+			pass_message(r, nlh, true);
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/rtproto.h"
 #include "netlink/kernel_message.h"
+#include "netlink/rule_message.h"
 #include "rtnl/rtnl_impl.h"
 
 bool
@@ -88,7 +89,8 @@ pass_count(const struct kernel_event *ev)
 static void
 pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_ms)
 {
-	if (!pass_is_wanted(r, ev->route.protocol)) {
+	/* The decoder of FPM skips source-specific routes, so those of zebra are wanted, too. */
+	if (ev->src.len == 0 && !pass_is_wanted(r, ev->route.protocol)) {
 		kernel_count(&kernel_status.of_zebra, 1);
 		fpm_event_clear(&ev->route);
 		if (!dump)
@@ -103,6 +105,8 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 	if (ev->kind == KERNEL_NEXTHOP_DEL)
 		r->silent_due = true; /* its IPv4 routes go without a message */
 	pass_count(ev);
+	if (ev->src.len != 0)
+		kernel_count(&kernel_status.by_source, 1);
 	pass_put(r, ev);
 }
 
@@ -123,9 +127,6 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 	case KERNEL_SKIP:
 		kernel_count(&kernel_status.skipped, 1);
 		break;
-	case KERNEL_SKIP_SOURCE:
-		kernel_count(&kernel_status.by_source, 1);
-		break;
 	case KERNEL_SKIP_TOS:
 		kernel_count(&kernel_status.by_tos, 1);
 		break;
@@ -138,4 +139,52 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		break;
 	}
 	fpm_event_clear(&ev.route);
+}
+
+/* --- rules -------------------------------------------------------------------------------- */
+
+void
+pass_rules_begin(struct rtnl *r)
+{
+	r->n_rules = 0;
+}
+
+void
+pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	struct rule rule = {0};
+	unsigned int missed;
+
+	kernel_count(&kernel_status.messages, 1);
+	if (nlh->nlmsg_type != RTM_NEWRULE)
+		return;
+	if (rule_message_decode(nlh, &rule) < 0) {
+		kernel_count(&kernel_status.malformed, 1);
+		if (log_allowed(&r->malformed_log, &missed))
+			log_warn("rtnl: rule not decoded missed=%u", missed);
+		return;
+	}
+	if (r->n_rules == r->room_rules) {
+		uint32_t room = r->room_rules == 0 ? 64 : r->room_rules * 2;
+		struct rule *more = realloc(r->rule, room * sizeof(*more));
+
+		if (more == NULL)
+			abort(); /* some hundred octets a rule */
+		r->rule = more;
+		r->room_rules = room;
+	}
+	r->rule[r->n_rules++] = rule;
+}
+
+void
+pass_rules_end(struct rtnl *r, uint8_t family)
+{
+	size_t bytes = r->n_rules * sizeof(*r->rule);
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + bytes);
+
+	pass_flush(r); /* rib gets the routes first that were read before */
+	m->family = family;
+	m->n = r->n_rules;
+	memcpy(m->rule, r->rule, bytes);
+	worker_send(r->conf.rib, &m->m);
 }

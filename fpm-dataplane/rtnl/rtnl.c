@@ -69,6 +69,10 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	case RTM_DELADDR:
 		r->silent_due = true;
 		break;
+	case RTM_NEWRULE:
+	case RTM_DELRULE:
+		r->rules_due = true;
+		break;
 	default:
 		pass_message(r, nlh, false);
 		break;
@@ -120,6 +124,10 @@ dump_finished(struct rtnl *r)
 	uint64_t now = monotonic_ms();
 
 	r->n_jobs = r->at = 0;
+	if (r->rules_only) {
+		r->rules_only = false;
+		return;
+	}
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
@@ -141,6 +149,7 @@ dump_failed(struct rtnl *r, int error)
 		log_error("rtnl: routing tables not read error=%s missed=%u",
 			  strerror(-error), missed);
 	r->n_jobs = r->at = 0;
+	r->rules_only = false;
 	r->all_due = true;
 	r->next_resync_ms = monotonic_ms() + RETRY_MS;
 	rtnl_schedule(r, RETRY_MS);
@@ -178,6 +187,16 @@ rtnl_overrun(struct rtnl *r)
 	rtnl_schedule(r, 0);
 }
 
+/* Read the rules again, which takes no time to speak of, as soon as no other dump runs. */
+static void
+rtnl_read_rules(struct rtnl *r)
+{
+	if (!r->rules_due || dump_runs(r))
+		return;
+	dump_plan_rules(r);
+	dump_go_on(r);
+}
+
 static void
 rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 {
@@ -188,6 +207,7 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 	expiry_arm(r);
 	if (r->silent_due && !r->all_due)
 		rtnl_schedule(r, SILENT_MS);
+	rtnl_read_rules(r);
 }
 
 /* Start a dump after the events that wait: the dump is then newer than all of them. */
@@ -262,7 +282,10 @@ rtnl_end(struct rtnl *r)
 	sockets_close(r);
 	free(r->buffer);
 	free(r->burst);
+	free(r->rule);
 	r->buffer = r->burst = NULL;
+	r->rule = NULL;
+	r->n_rules = r->room_rules = 0;
 	for (unsigned int i = 0; i < r->n_ev; i++)
 		fpm_event_clear(&r->ev[i].route);
 	r->n_ev = 0;
@@ -302,6 +325,7 @@ rtnl_round(struct worker *w)
 {
 	struct rtnl *r = w->ctx;
 
+	rtnl_read_rules(r);
 	pass_flush(r);
 	rtnl_watch(r);
 }

@@ -21,7 +21,16 @@
 
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
 #define BURST             16u         /* datagrams per system call */
-#define JOBS_MAX          600u        /* two families, 256 protocols, next hops */
+#define JOBS_MAX          600u        /* two families, 256 protocols, next hops, rules */
+#define LINKS_KNOWN       65536u      /* interface numbers whose state is remembered */
+
+enum dump_kind { DUMP_ROUTES, DUMP_NEXTHOPS, DUMP_RULES };
+
+/* One dump to be made. */
+struct dump_job {
+	enum dump_kind kind;
+	struct kernel_scope scope; /* DUMP_RULES: the family; DUMP_NEXTHOPS: 0 */
+};
 
 struct rtnl {
 	struct worker *w;
@@ -33,7 +42,7 @@ struct rtnl {
 	ev_timer expiry; /* the next route with a limited life expires */
 	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
 	uint8_t *burst;  /* of the events socket */
-	struct kernel_scope job[JOBS_MAX]; /* the dumps to be made */
+	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at;           /* at == n_jobs: no dump runs */
 	bool asked;                        /* the kernel was asked for job[at] */
 	bool again;                        /* ... a second time, see dump.c */
@@ -42,11 +51,15 @@ struct rtnl {
 	unsigned int tries; /* of job[at] */
 	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
+	bool rules_only; /* this dump has only the jobs of rules */
+	bool rules_due;  /* read the rules again: some have changed */
 	bool all_due;    /* read all tables again: events were lost */
 	bool silent_due; /* read again what the kernel may have deleted without a word */
 	uint32_t
 		expires_ms; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
+	struct rule *rule;                  /* of the present job */
+	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
 	uint32_t hops_bytes; /* of the hops that they own */
@@ -82,6 +95,10 @@ void pass_mark(struct rtnl *r, enum kernel_event_kind kind,
 	       const struct kernel_scope *scope);
 /* Send the collected events to rib. */
 void pass_flush(struct rtnl *r);
+/* Begin the list of rules; add a rule of a dump to it; send the list of `family` to rib. */
+void pass_rules_begin(struct rtnl *r);
+void pass_rule(struct rtnl *r, const struct nlmsghdr *nlh);
+void pass_rules_end(struct rtnl *r, uint8_t family);
 bool pass_is_wanted(const struct rtnl *r, uint8_t protocol);
 
 /* --- dump.c                                                                   [rtnl] */
@@ -93,6 +110,8 @@ bool pass_is_wanted(const struct rtnl *r, uint8_t protocol);
 void dump_plan_all(struct rtnl *r, bool first);
 /* Plan a dump of the protocols of which rib has routes. */
 void dump_plan_held(struct rtnl *r);
+/* Plan a dump of the rules alone. */
+void dump_plan_rules(struct rtnl *r);
 /*
  * Read the answers that are there, and ask for the next job. Returns 1 when all jobs are
  * done, 0 when the kernel has more, or -errno.

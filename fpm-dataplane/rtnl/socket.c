@@ -29,20 +29,27 @@
 
 /*
  * Attach a filter that drops routes of zebra's protocols, unless they replaced another
- * route: that one may be the kernel's.
+ * route, which may be the kernel's, or are source-specific, which FPM does not have.
  */
 static int
 events_filter(int fd)
 {
-	enum { TYPE = 4, FLAGS = 6, PROTOCOL = 16 + 5 }; /* places in the message */
+	enum {
+		TYPE = 4,
+		FLAGS = 6,
+		SRC_LEN = 16 + 2,
+		PROTOCOL = 16 + 5
+	}; /* places in the message */
 	/* BPF loads words of the network's byte order. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TYPE),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_NEWROUTE), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 8),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 10),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 6,
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 8,
 			 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SRC_LEN),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 3, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 2, 0),
@@ -62,8 +69,10 @@ events_filter(int fd)
 static int
 events_join(int fd)
 {
-	static const int group[] = {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE,
-				    RTNLGRP_IPV6_ROUTE, RTNLGRP_NEXTHOP};
+	static const int group[] = {RTNLGRP_LINK,       RTNLGRP_IPV4_IFADDR,
+				    RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+				    RTNLGRP_NEXTHOP,    RTNLGRP_IPV4_RULE,
+				    RTNLGRP_IPV6_RULE};
 
 	for (unsigned int i = 0; i < sizeof(group) / sizeof(group[0]); i++)
 		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group[i],

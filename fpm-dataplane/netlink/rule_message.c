@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules of the kernel, see linux/fib_rules.h. Any thread, no state, no log. */
+#include "netlink/rule_message.h"
+
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+
+#include "netlink/hops.h"
+#include "netlink/message.h"
+
+/* Newer than the headers of some systems. */
+#define RULE_DSCP       25 /* FRA_DSCP, Linux 6.13: the six bits of the DSCP, IPv4 too */
+#define RULE_SPORT_MASK 28 /* FRA_SPORT_MASK, Linux 6.15, as the next two */
+#define RULE_DPORT_MASK 29
+#define RULE_DSCP_MASK  30
+
+#define IP4_TOS_BITS 0x1c /* bits of the octet that the kernel compares with `tos` */
+#define IP6_TOS_BITS 0xfc
+
+/* Attributes that are obeyed, or that select nothing. */
+static const uint32_t known_attributes =
+	1u << FRA_DST | 1u << FRA_SRC | 1u << FRA_IIFNAME | 1u << FRA_GOTO |
+	1u << FRA_PRIORITY | 1u << FRA_FWMARK | 1u << FRA_FLOW | 1u << FRA_TUN_ID |
+	1u << FRA_SUPPRESS_IFGROUP | 1u << FRA_SUPPRESS_PREFIXLEN | 1u << FRA_TABLE |
+	1u << FRA_FWMASK | 1u << FRA_OIFNAME | 1u << FRA_PAD | 1u << FRA_L3MDEV |
+	1u << FRA_UID_RANGE | 1u << FRA_PROTOCOL | 1u << FRA_IP_PROTO |
+	1u << FRA_SPORT_RANGE | 1u << FRA_DPORT_RANGE | 1u << RULE_DSCP |
+	1u << RULE_SPORT_MASK | 1u << RULE_DPORT_MASK | 1u << RULE_DSCP_MASK;
+
+static int
+rule_prefix(struct prefix *p, const struct attrs *attrs, unsigned int type, uint8_t family,
+	    uint8_t len)
+{
+	unsigned int octets = family_octets(family);
+
+	if (len > octets * 8)
+		return -EBADMSG;
+	p->family = family;
+	p->len = len;
+	if (attrs_copy(attrs, type, p->addr.octet, octets) < 0)
+		return -EBADMSG;
+	prefix_mask(p);
+	return 0;
+}
+
+static int
+rule_ports(struct rule_ports *ports, const struct attrs *attrs, unsigned int type,
+	   unsigned int mask_type)
+{
+	struct fib_rule_port_range range = {0, 0};
+
+	if (attrs_copy(attrs, type, &range, sizeof(range)) < 0 ||
+	    attrs_copy(attrs, mask_type, &ports->mask, sizeof(ports->mask)) < 0)
+		return -EBADMSG;
+	ports->first = range.start;
+	ports->last = range.end;
+	return 0;
+}
+
+/* Read the fields that select packets by the IP header, interfaces aside. */
+static int
+rule_header_selectors(struct rule *rule, const struct attrs *attrs,
+		      const struct fib_rule_hdr *frh)
+{
+	uint8_t dscp = 0;
+
+	if (rule_prefix(&rule->src, attrs, FRA_SRC, rule->family, frh->src_len) < 0 ||
+	    rule_prefix(&rule->dst, attrs, FRA_DST, rule->family, frh->dst_len) < 0)
+		return -EBADMSG;
+	if (frh->tos != 0) {
+		rule->tos = frh->tos;
+		rule->tos_mask = rule->family == 4 ? IP4_TOS_BITS : IP6_TOS_BITS;
+	}
+	if (attrs_have(attrs, RULE_DSCP)) {
+		uint8_t mask = 0x3f;
+
+		if (attrs_copy(attrs, RULE_DSCP, &dscp, sizeof(dscp)) < 0 ||
+		    attrs_copy(attrs, RULE_DSCP_MASK, &mask, sizeof(mask)) < 0)
+			return -EBADMSG;
+		rule->tos = (uint8_t)(dscp << 2);
+		rule->tos_mask = (uint8_t)(mask << 2);
+	}
+	if (attrs_copy(attrs, FRA_IP_PROTO, &rule->ip_proto, sizeof(rule->ip_proto)) < 0 ||
+	    rule_ports(&rule->sport, attrs, FRA_SPORT_RANGE, RULE_SPORT_MASK) < 0 ||
+	    rule_ports(&rule->dport, attrs, FRA_DPORT_RANGE, RULE_DPORT_MASK) < 0)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Note the selectors that a forwarder does not have. */
+static int
+rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
+{
+	uint32_t mark = 0, mask = UINT32_MAX, ifgroup = UINT32_MAX;
+	struct fib_rule_uid_range uid = {0, UINT32_MAX};
+	uint64_t tunnel = 0;
+
+	if (attrs_copy(attrs, FRA_FWMARK, &mark, sizeof(mark)) < 0 ||
+	    attrs_copy(attrs, FRA_FWMASK, &mask, sizeof(mask)) < 0 ||
+	    attrs_copy(attrs, FRA_UID_RANGE, &uid, sizeof(uid)) < 0 ||
+	    attrs_copy(attrs, FRA_TUN_ID, &tunnel, sizeof(tunnel)) < 0 ||
+	    attrs_copy(attrs, FRA_SUPPRESS_IFGROUP, &ifgroup, sizeof(ifgroup)) < 0)
+		return -EBADMSG;
+	if ((mark & mask) != 0)
+		rule->lacks |= RULE_LACKS_MARK;
+	if (uid.start != 0 || uid.end != UINT32_MAX)
+		rule->lacks |= RULE_LACKS_UID;
+	if (tunnel != 0)
+		rule->lacks |= RULE_LACKS_TUNNEL;
+	if (ifgroup != UINT32_MAX)
+		rule->lacks |= RULE_LACKS_IFGROUP;
+	if ((attrs->have & ~known_attributes) != 0)
+		rule->lacks |= RULE_LACKS_UNKNOWN;
+	return 0;
+}
+
+static int
+rule_action(struct rule *rule, const struct attrs *attrs, const struct fib_rule_hdr *frh)
+{
+	uint32_t suppress = UINT32_MAX;
+	uint8_t l3mdev = 0;
+
+	rule->action = frh->action;
+	rule->invert = (frh->flags & FIB_RULE_INVERT) != 0;
+	rule->table = frh->table;
+	if (attrs_copy(attrs, FRA_PRIORITY, &rule->pref, sizeof(rule->pref)) < 0 ||
+	    attrs_copy(attrs, FRA_TABLE, &rule->table, sizeof(rule->table)) < 0 ||
+	    attrs_copy(attrs, FRA_GOTO, &rule->target, sizeof(rule->target)) < 0 ||
+	    attrs_copy(attrs, FRA_L3MDEV, &l3mdev, sizeof(l3mdev)) < 0 ||
+	    attrs_copy(attrs, FRA_PROTOCOL, &rule->protocol, sizeof(rule->protocol)) < 0 ||
+	    attrs_copy(attrs, FRA_SUPPRESS_PREFIXLEN, &suppress, sizeof(suppress)) < 0)
+		return -EBADMSG;
+	rule->l3mdev = l3mdev != 0;
+	rule->suppress = suppress > 128 ? -1 : (int32_t)suppress;
+	switch (frh->action) {
+	case FR_ACT_TO_TBL:
+	case FR_ACT_GOTO:
+	case FR_ACT_NOP:
+	case FR_ACT_BLACKHOLE:
+	case FR_ACT_UNREACHABLE:
+	case FR_ACT_PROHIBIT:
+		break;
+	default:
+		rule->lacks |= RULE_LACKS_UNKNOWN;
+		break;
+	}
+	return 0;
+}
+
+static int
+rule_interfaces(struct rule *rule, const struct attrs *attrs)
+{
+	const struct nlattr *iif = attr_of(attrs, FRA_IIFNAME);
+	size_t len;
+
+	rule->has_oif = attrs_have(attrs, FRA_OIFNAME);
+	if (iif == NULL)
+		return 0;
+	len = iif->nla_len - MNL_ATTR_HDRLEN;
+	if (len > sizeof(rule->iif))
+		return -EBADMSG;
+	memcpy(rule->iif, (const uint8_t *)iif + MNL_ATTR_HDRLEN, len);
+	rule->iif[sizeof(rule->iif) - 1] = '\0';
+	return 0;
+}
+
+int
+rule_message_decode(const struct nlmsghdr *nlh, struct rule *rule)
+{
+	const struct fib_rule_hdr *frh = mnl_nlmsg_get_payload(nlh);
+	struct attrs attrs;
+
+	if (message_attrs(nlh, sizeof(*frh), &attrs) < 0)
+		return -EBADMSG;
+	rule->family = family_of_af(frh->family);
+	if (rule->family == 0)
+		return -EAFNOSUPPORT;
+	if (rule_action(rule, &attrs, frh) < 0 || rule_interfaces(rule, &attrs) < 0 ||
+	    rule_header_selectors(rule, &attrs, frh) < 0)
+		return -EBADMSG;
+	return rule_lacking_selectors(rule, &attrs);
+}

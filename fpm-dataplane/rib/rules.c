@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Compile the rules of the kernel for forwarders. [rib]
+ *
+ * The rules that every kernel has (local, main, default with an empty table, that of VRFs)
+ * are what forwarders do anyway. With no others nothing is published, and no interface is
+ * concerned. Otherwise each table that a rule names gets a FIB. The list is published when
+ * all of them are complete, as a whole. neigh then learns which interfaces are concerned.
+ * When rules go, their FIBs stay until no reader has the last list.
+ */
+#include "rib/rules.h"
+
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fib/rules.h"
+#include "rib/index.h"
+#include "rib/link.h"
+#include "rib/reclaim.h"
+#include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/source.h"
+#include "rib/view.h"
+#include "rib/vrf.h"
+
+#define RETRY_MS 1000u
+
+/* --- what a rule is ----------------------------------------------------------------------- */
+
+bool
+rule_is_never(const struct rule *rule)
+{
+	return rule->has_oif ||
+	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
+			       RULE_LACKS_UNKNOWN)) != 0;
+}
+
+/* Return true for a rule that does nothing to any packet. */
+static bool
+rule_is_idle(const struct rule *rule)
+{
+	return (rule_is_never(rule) && !rule->invert) || rule->action == FR_ACT_NOP;
+}
+
+/* Return true for a rule that each packet matches, for a table or for that of VRFs. */
+static bool
+rule_is_for_all(const struct rule *rule)
+{
+	return rule->action == FR_ACT_TO_TBL && !rule->invert && !rule_is_never(rule) &&
+	       rule->suppress < 0 && rule->src.len == 0 && rule->dst.len == 0 &&
+	       rule->tos_mask == 0 && rule->ip_proto == 0 && rule->sport.last == 0 &&
+	       rule->dport.last == 0 && rule->iif[0] == '\0';
+}
+
+/* Return true if the rule needs the FIB of a table other than local and main. */
+static bool
+rule_needs_fib(const struct rule *rule)
+{
+	return rule->action == FR_ACT_TO_TBL && !rule_is_idle(rule) && !rule->l3mdev &&
+	       rule->table != RT_TABLE_LOCAL && rule->table != RT_TABLE_UNSPEC &&
+	       (rule->table != RT_TABLE_MAIN || rule->suppress >= 0);
+}
+
+/* Return true if source-specific routes are in a table that packets look up. */
+static bool
+sources_are_used(const struct rib *rib)
+{
+	for (uint32_t at = 0; at < rib->sources.n; at++) {
+		const struct source *s = &rib->sources.v[at];
+		const struct vrf *vrf = vrf_find(rib, s->table);
+
+		if (s->n > 0 &&
+		    (s->table == RIB_TABLE_MAIN || (vrf != NULL && !vrf_is_for_rules(vrf))))
+			return true;
+	}
+	return false;
+}
+
+bool
+rules_are_default(const struct rib *rib, unsigned int family6)
+{
+	const struct rule_list *list = &rib->rules.list[family6];
+	bool has_main = false;
+
+	if (family6 && sources_are_used(rib))
+		return false;
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct rule *rule = &list->v[i];
+
+		if (rule_is_idle(rule))
+			continue;
+		if (!rule_is_for_all(rule))
+			return false;
+		if (rule->l3mdev || rule->table == RT_TABLE_LOCAL ||
+		    (rule->table == RT_TABLE_DEFAULT &&
+		     rib->tables.n_default[family6] == 0))
+			continue;
+		if (rule->table != RT_TABLE_MAIN)
+			return false;
+		has_main = true;
+	}
+	/* Without any rule, the list was not read yet, or the kernel has no rules. */
+	return has_main || list->n == 0;
+}
+
+/* --- FIBs --------------------------------------------------------------------------------- */
+
+/*
+ * Return the FIB of a table, or a view of it, which is created if it does not exist. Return
+ * NULL if that fails.
+ */
+static struct vrf *
+fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
+	 const struct prefix *src)
+{
+	struct vrf *vrf = view == 0 ? vrf_find(rib, table) : NULL;
+	bool created = false;
+
+	for (uint32_t i = 0; view != 0 && vrf == NULL && i < rib->vrfs.views.n; i++) {
+		struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
+
+		if (at->view == view && at->fib->table == table &&
+		    at->longer_than == longer_than && prefix_equal(&at->src, src))
+			vrf = at;
+	}
+	if (vrf == NULL) {
+		vrf = vrf_for_rules(rib, table, view);
+		created = true;
+	}
+	if (vrf == NULL) {
+		rib->rules.retry_ms = rib->clock_ms() + RETRY_MS;
+		if (!rib->rules.refused)
+			log_error("rib: table of a rule not created table=%u error=ENOMEM "
+				  "retry_ms=%u",
+				  table, RETRY_MS);
+		rib->rules.refused = true;
+		return NULL;
+	}
+	if (created && view != 0) {
+		vrf->longer_than = longer_than;
+		vrf->src = *src;
+	}
+	vrf->wanted = true;
+	return vrf;
+}
+
+static const struct prefix any_source = {.family = 6};
+
+/* Create the views for packets from the prefixes that have routes of their own. */
+static void
+sources_want(struct rib *rib)
+{
+	uint32_t n_views = rib->vrfs.views.n;
+
+	for (uint32_t at = 0; at < rib->sources.n; at++) {
+		const struct source s = rib->sources.v[at];
+
+		if (s.n == 0)
+			continue;
+		if (s.table == RIB_TABLE_MAIN || vrf_find(rib, s.table) != NULL)
+			fib_want(rib, s.table, 6, -1, &s.src);
+		for (uint32_t i = 0; i < n_views; i++) {
+			const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
+
+			if (view->wanted && view->view == 6 && view->longer_than >= 0 &&
+			    view->src.len == 0 && view->fib->table == s.table)
+				fib_want(rib, s.table, 6, view->longer_than, &s.src);
+		}
+	}
+}
+
+static void
+list_want(struct rib *rib, unsigned int family6)
+{
+	const struct rule_list *list = &rib->rules.list[family6];
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct rule *rule = &list->v[i];
+
+		if (!rule_needs_fib(rule))
+			continue;
+		if (rule->table != RIB_TABLE_MAIN)
+			fib_want(rib, rule->table, 0, -1, NULL);
+		if (rule->suppress >= 0)
+			fib_want(rib, rule->table, rule->family, rule->suppress,
+				 &any_source);
+	}
+}
+
+/* End the FIBs that neither the rules nor a list of readers has. */
+static void
+rules_drop_unused(struct rib *rib)
+{
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++) {
+		struct vrf *vrf = rib->vrfs.v[i];
+
+		if (vrf != NULL && !vrf->wanted && !vrf->listed_now && !vrf->in_use)
+			vrf_end(rib, vrf);
+	}
+}
+
+void
+rules_round(struct rib *rib)
+{
+	struct rib_rules *r = &rib->rules;
+
+	for (unsigned int v = 0; v < 2; v++) {
+		bool used = rib->tables.n_default[v] > 0;
+
+		r->due |= used != r->default_used[v];
+		r->default_used[v] = used;
+	}
+	r->due |= rib->sources.changed;
+	rib->sources.changed = false;
+	if (!r->due && (r->retry_ms == 0 || rib->clock_ms() < r->retry_ms))
+		return;
+	r->due = false;
+	r->retry_ms = 0;
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+		if (rib->vrfs.v[i] != NULL)
+			rib->vrfs.v[i]->wanted = false;
+	for (unsigned int v = 0; v < 2; v++)
+		if (!rules_are_default(rib, v))
+			list_want(rib, v);
+	if (!rules_are_default(rib, 1))
+		sources_want(rib);
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++)
+		if (view_set_chain(rib, rib->vrfs.v[rib->vrfs.views.v[i]]))
+			resync_from(&rib->resync, 1);
+	sources_collect(&rib->sources);
+	r->refused &= r->retry_ms != 0;
+	r->publish_due = r->retry_ms == 0;
+}
+
+/* --- compiled lists ----------------------------------------------------------------------- */
+
+/* Return the number of the FIB that a rule or a source needs; 0 is that of main. */
+static uint16_t
+fib_number(const struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
+	   const struct prefix *src)
+{
+	if (view == 0)
+		return table == RIB_TABLE_MAIN ? 0 : vrf_find(rib, table)->number;
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
+		const struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
+
+		if (at->wanted && at->view == view && at->fib->table == table &&
+		    at->longer_than == longer_than && prefix_equal(&at->src, src))
+			return at->number;
+	}
+	assert(!"rules_round() has created it");
+	return 0;
+}
+
+static const struct link *
+link_named(const struct rib *rib, const char *name)
+{
+	for (uint32_t i = 1; i <= rib->links.high; i++)
+		if (rib->links.v[i] != NULL && rib->links.v[i]->known &&
+		    strcmp(rib->links.v[i]->name, name) == 0)
+			return rib->links.v[i];
+	return NULL;
+}
+
+static void
+compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
+{
+	static const uint8_t path[] = {[FR_ACT_BLACKHOLE] = PATH_BLACKHOLE,
+				       [FR_ACT_UNREACHABLE] = PATH_UNREACHABLE,
+				       [FR_ACT_PROHIBIT] = PATH_PROHIBIT};
+
+	to->action = FIB_RULE_NOP;
+	switch (rule->action) {
+	case FR_ACT_TO_TBL:
+		if (rule->l3mdev) {
+			to->action = FIB_RULE_VRF;
+		} else if (rule->table == RT_TABLE_LOCAL) {
+			to->action = FIB_RULE_LOCAL;
+		} else if (rule->table != RT_TABLE_UNSPEC) {
+			to->action = FIB_RULE_TABLE;
+			to->number = fib_number(rib, rule->table,
+						rule->suppress < 0 ? 0 : rule->family,
+						rule->suppress, &any_source);
+		}
+		break;
+	case FR_ACT_BLACKHOLE:
+	case FR_ACT_UNREACHABLE:
+	case FR_ACT_PROHIBIT:
+		to->action = FIB_RULE_PATH;
+		to->path = path[rule->action];
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
+{
+	const struct link *iif;
+
+	to->pref = rule->pref;
+	to->table = rule->table;
+	to->invert = rule->invert;
+	to->never = rule_is_never(rule);
+	to->tos = rule->tos;
+	to->tos_mask = rule->tos_mask;
+	to->ip_proto = rule->ip_proto;
+	to->sport = rule->sport;
+	to->dport = rule->dport;
+	to->src = rule->src;
+	to->dst = rule->dst;
+	if (rule->iif[0] != '\0') {
+		iif = link_named(rib, rule->iif);
+		to->ifindex = iif == NULL ? UINT32_MAX : iif->ifindex;
+		to->iif_vrf = iif == NULL ? 0 : iif->vrf;
+	}
+	compile_action(rib, to, rule);
+}
+
+/* Resolve the targets of goto. `place[i]` is the place of the list's rule i. */
+static void
+compile_gotos(struct fib_rules *to, const struct rule_list *list, const uint32_t *place)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct rule *rule = &list->v[i];
+
+		if (rule->action != FR_ACT_GOTO || place[i] == place[i + 1])
+			continue;
+		for (uint32_t j = i + 1; j < list->n; j++)
+			if (list->v[j].pref == rule->target) {
+				to->rule[place[i]].action = FIB_RULE_GOTO;
+				to->rule[place[i]].next = (uint16_t)place[j];
+				break;
+			}
+	}
+}
+
+/* Return true for a FIB that is a source's, with the FIB that it stands for in *base. */
+static bool
+view_of_source(const struct rib *rib, const struct vrf *view, uint16_t *base)
+{
+	if (!view->wanted || view->src.len == 0)
+		return false;
+	*base = fib_number(rib, view->fib->table, view->longer_than < 0 ? 0 : 6,
+			   view->longer_than, &any_source);
+	return true;
+}
+
+static void
+compile_sources(const struct rib *rib, struct fib_rules *to,
+		struct fib_rules_source *source)
+{
+	to->source = source;
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
+		const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
+		uint32_t at = to->n_sources;
+		uint16_t base;
+
+		if (!view_of_source(rib, view, &base))
+			continue;
+		for (; at > 0 && source[at - 1].src.len < view->src.len; at--)
+			source[at] = source[at - 1];
+		source[at] = (struct fib_rules_source){
+			.base = base, .number = view->number, .src = view->src};
+		to->n_sources++;
+	}
+}
+
+/* Return the list for forwarders, or NULL if there is nothing to tell them. */
+static struct fib_rules *
+rules_compile(const struct rib *rib, unsigned int family6)
+{
+	const struct rule_list *list = &rib->rules.list[family6];
+	uint32_t n_sources = family6 ? rib->vrfs.views.n : 0, *place;
+	struct fib_rules *to;
+
+	if (rules_are_default(rib, family6))
+		return NULL;
+	place = mem_or_abort(calloc(list->n + 1, sizeof(*place)));
+	to = mem_or_abort(calloc(1, sizeof(*to) + list->n * sizeof(to->rule[0]) +
+					    n_sources * sizeof(*to->source)));
+	for (uint32_t i = 0; i < list->n && to->n < UINT16_MAX; i++) {
+		place[i] = to->n;
+		if (!rule_is_idle(&list->v[i]))
+			compile_rule(rib, &to->rule[to->n++], &list->v[i]);
+		place[i + 1] = to->n;
+	}
+	compile_gotos(to, list, place);
+	if (family6)
+		compile_sources(rib, to,
+				(struct fib_rules_source *)(void *)&to->rule[list->n]);
+	free(place);
+	return to;
+}
+
+static bool
+rules_are_equal(const struct fib_rules *a, const struct fib_rules *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	return a->n == b->n && a->n_sources == b->n_sources &&
+	       memcmp(a->rule, b->rule, a->n * sizeof(a->rule[0])) == 0 &&
+	       (a->n_sources == 0 ||
+		memcmp(a->source, b->source, a->n_sources * sizeof(*a->source)) == 0);
+}
+
+/* --- interfaces --------------------------------------------------------------------------- */
+
+static void
+ifaces_add(struct rule_ifaces *to, uint32_t ifindex)
+{
+	for (uint32_t i = 0; i < to->n; i++)
+		if (to->ifindex[i] == ifindex)
+			return;
+	if (to->n == RULE_IFACES_MAX)
+		to->all = true;
+	else
+		to->ifindex[to->n++] = ifindex;
+}
+
+/*
+ * Find the interfaces whose packets some rule may treat differently from the rules that
+ * every kernel has.
+ */
+static void
+ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *to)
+{
+	const struct rule_list *list = &rib->rules.list[family6];
+	bool has_main = false;
+
+	if (rules_are_default(rib, family6))
+		return;
+	to->all = family6 && sources_are_used(rib);
+	for (uint32_t i = 0; i < list->n && !to->all; i++) {
+		const struct rule *rule = &list->v[i];
+		const struct link *iif;
+
+		if (rule_is_idle(rule))
+			continue;
+		if (rule_is_for_all(rule) &&
+		    (rule->l3mdev || rule->table == RT_TABLE_LOCAL ||
+		     rule->table == RT_TABLE_MAIN)) {
+			has_main |= !rule->l3mdev && rule->table == RT_TABLE_MAIN;
+			continue;
+		}
+		if (rule->table == RT_TABLE_DEFAULT && rule_is_for_all(rule) &&
+		    rib->tables.n_default[family6] == 0)
+			continue;
+		iif = rule->iif[0] == '\0' ? NULL : link_named(rib, rule->iif);
+		to->all = rule->invert || rule->iif[0] == '\0' ||
+			  (iif != NULL && iif->vrf != 0);
+		if (iif != NULL && !to->all)
+			ifaces_add(to, iif->ifindex);
+	}
+	to->all |= !has_main;
+}
+
+static void
+ifaces_tell(struct rib *rib)
+{
+	struct msg_rule_ifaces *m = msg_new(MSG_RULE_IFACES, sizeof(*m));
+
+	for (unsigned int v = 0; v < 2; v++)
+		ifaces_of_list(rib, v, &m->of[v]);
+	if (memcmp(m->of, rib->rules.told, sizeof(m->of)) == 0 || rib->stopping) {
+		msg_free(&m->m);
+		return;
+	}
+	memcpy(rib->rules.told, m->of, sizeof(m->of));
+	worker_send(rib->conf.neigh, &m->m);
+}
+
+/* --- publication -------------------------------------------------------------------------- */
+
+static bool
+fibs_are_complete(const struct rib *rib)
+{
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+		if (rib->vrfs.v[i] != NULL && rib->vrfs.v[i]->wanted &&
+		    !rib->vrfs.v[i]->published)
+			return false;
+	return true;
+}
+
+static void
+rules_store(struct rib *rib, unsigned int family6, struct fib_rules *now)
+{
+	struct fib_rules *old = rib->rules.published[family6];
+
+	/* Release: a reader that finds the list sees its rules and their FIBs. */
+	atomic_store_explicit(&rib->fib->rules[family6], now, memory_order_release);
+	rib->rules.published[family6] = now;
+	rib->rules.n_published++;
+	reclaim_open(rib)->rules[family6] = old;
+	reclaim_open(rib)->rules_replaced = true;
+}
+
+void
+rules_publish(struct rib *rib)
+{
+	if (!rib->rules.publish_due || !fibs_are_complete(rib))
+		return;
+	rib->rules.publish_due = false;
+	for (unsigned int v = 0; v < 2; v++) {
+		struct fib_rules *now = rules_compile(rib, v);
+
+		if (rules_are_equal(now, rib->rules.published[v]))
+			free(now);
+		else
+			rules_store(rib, v, now);
+	}
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+		if (rib->vrfs.v[i] != NULL) {
+			rib->vrfs.v[i]->listed_now = rib->vrfs.v[i]->wanted;
+			rib->vrfs.v[i]->in_use |= rib->vrfs.v[i]->wanted;
+		}
+	rules_drop_unused(rib);
+	ifaces_tell(rib);
+}
+
+void
+rules_reclaim(struct rib *rib)
+{
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+		if (rib->vrfs.v[i] != NULL)
+			rib->vrfs.v[i]->in_use = rib->vrfs.v[i]->listed_now;
+	rules_drop_unused(rib);
+}
+
+/* --- lists of the kernel ------------------------------------------------------------------ */
+
+const char *
+rule_lacks(const struct rule *rule)
+{
+	static const struct {
+		uint8_t bit;
+		const char *name;
+	} lack[] = {
+		{RULE_LACKS_MARK, "fwmark"},     {RULE_LACKS_UID, "uidrange"},
+		{RULE_LACKS_TUNNEL, "tun_id"},   {RULE_LACKS_IFGROUP, "suppress_ifgroup"},
+		{RULE_LACKS_UNKNOWN, "unknown"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(lack) / sizeof(lack[0]); i++)
+		if ((rule->lacks & lack[i].bit) != 0)
+			return lack[i].name;
+	return NULL;
+}
+
+/* Log the rules that forwarders cannot obey, once when they appear. */
+static void
+list_log_lacking(const struct rule_list *old, const struct msg_rules *m)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct rule *rule = &m->rule[i];
+		bool known = false;
+
+		for (uint32_t j = 0; j < old->n && rule->lacks != 0; j++)
+			known |= old->v[j].pref == rule->pref &&
+				 old->v[j].lacks == rule->lacks;
+		if (rule->lacks != 0 && !known)
+			log_warn("rib: rule not obeyed family=%s pref=%u selector=%s",
+				 rule->family == 4 ? "ipv4" : "ipv6", rule->pref,
+				 rule_lacks(rule));
+	}
+}
+
+void
+rules_event(struct rib *rib, const struct msg_rules *m)
+{
+	struct rule_list *list = &rib->rules.list[m->family == 6];
+	size_t bytes = m->n * sizeof(m->rule[0]);
+
+	if (list->n == m->n && (m->n == 0 || memcmp(list->v, m->rule, bytes) == 0))
+		return;
+	list_log_lacking(list, m);
+	free(list->v);
+	list->v = mem_or_abort(malloc(bytes + 1));
+	memcpy(list->v, m->rule, bytes);
+	list->n = m->n;
+	rib->rules.due = true;
+}
+
+void
+rules_free(struct rib *rib)
+{
+	free(rib->rules.list[0].v);
+	free(rib->rules.list[1].v);
+	for (unsigned int v = 0; v < 2; v++) {
+		if (rib->rules.published[v] != NULL)
+			atomic_store_explicit(&rib->fib->rules[v], NULL,
+					      memory_order_relaxed);
+		free(rib->rules.published[v]);
+	}
+	sources_free(&rib->sources);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules of policy routing: from the kernel's lists to those of forwarders. [rib] */
+#ifndef RIB_RULES_H
+#define RIB_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rule.h"
+
+struct fib_rules;
+struct rib;
+
+struct rule_list {
+	struct rule *v; /* in the kernel's order */
+	uint32_t n;
+};
+
+struct rib_rules {
+	struct rule_list list[2]; /* IPv4, IPv6 */
+	bool due;                 /* something changed on which the lists depend */
+	bool publish_due;         /* the FIBs exist: publish when they are complete */
+	bool default_used[2];     /* table default had a route at the last look */
+	bool refused;             /* some table got no FIB, and that was logged */
+	uint64_t retry_ms;        /* 0: no retry is due */
+	struct fib_rules *published[2];
+	uint32_t n_published;       /* lists published since the start */
+	struct rule_ifaces told[2]; /* of the last message to neigh */
+};
+
+/* Take a list from rtnl. */
+void rules_event(struct rib *rib, const struct msg_rules *m);
+/* Once a round: create the FIBs that the rules need. */
+void rules_round(struct rib *rib);
+/* Within a commit, after the FIBs were published: publish the lists. */
+void rules_publish(struct rib *rib);
+/* After a grace period: free the FIBs that no list uses any longer. */
+void rules_reclaim(struct rib *rib);
+/* Return true if the rules of a family are only those that every kernel has. */
+bool rules_are_default(const struct rib *rib, unsigned int family6);
+/* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
+const char *rule_lacks(const struct rule *rule);
+/* Return true if no packet matches the rule, because it has a selector of sockets. */
+bool rule_is_never(const struct rule *rule);
+void rules_free(struct rib *rib);
+
+#endif

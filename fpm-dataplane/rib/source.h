@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sources of source-specific IPv6 routes (`ip -6 route add X from S`). [rib]. The routes of
+ * one table for sources in one prefix are kept as a table of their own, whose number is not
+ * the kernel's. This file does not use struct rib.
+ */
+#ifndef RIB_SOURCE_H
+#define RIB_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+
+#define SOURCE_TABLE_FIRST 0xfff00000u /* no table of the kernel has such a number */
+#define SOURCES_MAX        65536u
+
+struct source {
+	uint32_t table;    /* of the kernel; 0: this entry is free */
+	uint32_t n;        /* routes */
+	struct prefix src; /* IPv6, at least one bit long */
+};
+
+struct rib_sources {
+	struct source *v;
+	uint32_t n, cap;
+	uint32_t n_routes;
+	bool changed; /* a source got its first route or lost its last one */
+};
+
+static inline bool
+source_is_table(uint32_t table)
+{
+	return table - SOURCE_TABLE_FIRST < SOURCES_MAX;
+}
+
+static inline uint32_t
+source_table(uint32_t at)
+{
+	return SOURCE_TABLE_FIRST + at;
+}
+
+/* Return the source of a table for which source_is_table() is true. */
+static inline const struct source *
+source_of(const struct rib_sources *s, uint32_t table)
+{
+	return &s->v[table - SOURCE_TABLE_FIRST];
+}
+
+/* Return the table of the kernel to which a route belongs. */
+static inline uint32_t
+source_kernel_table(const struct rib_sources *s, uint32_t table)
+{
+	return source_is_table(table) ? source_of(s, table)->table : table;
+}
+
+/*
+ * Return the number of the table that has the routes of `table` for packets from `src`; 0:
+ * none. With `add` it is created if it does not exist; then 0 means that there is no room.
+ */
+uint32_t source_find(struct rib_sources *s, uint32_t table, const struct prefix *src,
+		     bool add);
+/* Note that a table for which source_is_table() is true got a route, or lost one. */
+void source_count(struct rib_sources *s, uint32_t table, int by);
+/* Free the entries that have no route. No other file may have their numbers. */
+void sources_collect(struct rib_sources *s);
+void sources_free(struct rib_sources *s);
+
+#endif

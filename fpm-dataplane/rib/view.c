@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Views of tables, see view.h. [rib] */
+#include "rib/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/index.h"
+#include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/source.h"
+#include "rib/vrf.h"
+
+static bool
+view_has_table(const struct vrf *view, uint32_t table)
+{
+	for (uint32_t i = 0; i < view->n_chain; i++)
+		if (view->chain[i] == table)
+			return true;
+	return false;
+}
+
+/* Return the slot that the view has for the prefix of `r`; 0: none. */
+static uint32_t
+view_slot(struct rib *rib, const struct vrf *view, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+
+	if ((int32_t)r->len <= view->longer_than)
+		return 0;
+	for (uint32_t i = 0; i < view->n_chain; i++) {
+		uint32_t table = view->chain[i], slot;
+		struct routes *of = tables_routes(&rib->tables, table);
+		const struct route *found =
+			table == r->table
+				? r
+				: routes_find(of, table, &p, routes_hash(of, table, &p));
+
+		slot = found == NULL ? 0 : route_effective(found);
+		if (slot != 0)
+			return slot;
+	}
+	return 0;
+}
+
+int
+views_stage(struct rib *rib, const struct route *r)
+{
+	int all = 0;
+
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
+		struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
+		struct poptrie *pt;
+		uint32_t slot;
+		int rc;
+
+		if (view->view != r->family || !view_has_table(view, r->table))
+			continue;
+		pt = fib_trie(&view->fib->tries, (uint8_t)r->family);
+		slot = view_slot(rib, view, r);
+		rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
+			       : poptrie_del(pt, r->octet, r->len);
+		if (rc == -ENOENT)
+			continue;
+		vrf_staged(rib, view, (uint8_t)r->family);
+		if (rc < 0)
+			all = rc;
+	}
+	return all;
+}
+
+bool
+views_are_staged(struct rib *rib, const struct route *r)
+{
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
+		const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
+
+		if (view->view == r->family && view_has_table(view, r->table) &&
+		    poptrie_exact(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
+				  r->len) != view_slot(rib, view, r))
+			return false;
+	}
+	return true;
+}
+
+/* Return true if the routes for sources in `s` are for all sources of the view. */
+static bool
+source_covers_view(const struct source *s, const struct vrf *view)
+{
+	return s->n > 0 && s->table == view->fib->table && s->src.len <= view->src.len &&
+	       prefix_covers(&s->src, &view->src.addr);
+}
+
+bool
+view_set_chain(struct rib *rib, struct vrf *view)
+{
+	const struct rib_sources *s = &rib->sources;
+	uint32_t *chain = mem_or_abort(malloc((s->n + 1) * sizeof(*chain))), n = 0;
+	bool changed;
+
+	for (uint32_t at = 0; view->src.len > 0 && at < s->n; at++) {
+		uint32_t i = n;
+
+		if (!source_covers_view(&s->v[at], view))
+			continue;
+		for (; i > 0 && source_of(s, chain[i - 1])->src.len < s->v[at].src.len; i--)
+			chain[i] = chain[i - 1];
+		chain[i] = source_table(at);
+		n++;
+	}
+	chain[n++] = view->fib->table;
+	changed = n != view->n_chain || memcmp(chain, view->chain, n * sizeof(*chain)) != 0;
+	free(view->chain);
+	view->chain = chain;
+	view->n_chain = n;
+	return changed;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Views: FIBs that have a choice of the routes of a table. [rib]. A rule with
+ * suppress_prefixlength looks in a view without the short prefixes, because a trie does not
+ * tell how long the prefix is that it found. Packets from a prefix that has source-specific
+ * routes look in a view that has these routes as well.
+ */
+#ifndef RIB_VIEW_H
+#define RIB_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rib;
+struct route;
+struct vrf;
+
+/*
+ * Fill the chain of a view: the tables of the sources that cover its own, the longest first,
+ * then its table. Return true if it has changed: then the walk of resync.c is due.
+ */
+bool view_set_chain(struct rib *rib, struct vrf *view);
+/*
+ * Stage a route in all views that have its table. Return 0, or -ENOMEM if a view lacks a
+ * change.
+ */
+int views_stage(struct rib *rib, const struct route *r);
+/* Return true if every view has the route that it must have for the prefix of `r`. */
+bool views_are_staged(struct rib *rib, const struct route *r);
+
+#endif
