@@ -43,8 +43,8 @@ struct fib_rule {
 };
 
 /*
- * IPv6: for packets with a source in `src`, FIB `number` replaces FIB `base`. It has the
- * routes of `base` and those that are for sources in `src` only.
+ * IPv6: for packets with a source in `src`, FIB `number` replaces FIB `base`, because the
+ * table of `base` has routes for some sources only.
  */
 struct fib_rules_source {
 	uint16_t base, number;

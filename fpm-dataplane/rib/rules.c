@@ -108,13 +108,22 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 
 /* --- FIBs --------------------------------------------------------------------------------- */
 
+static bool
+view_is(const struct vrf *at, uint32_t table, uint8_t view, int32_t longer_than,
+	const struct prefix *src, bool hides)
+{
+	return at->view == view && at->fib->table == table &&
+	       at->longer_than == longer_than && at->hides == hides &&
+	       prefix_equal(&at->src, src);
+}
+
 /*
  * Return the FIB of a table, or a view of it, which is created if it does not exist. Return
  * NULL if that fails.
  */
 static struct vrf *
 fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
-	 const struct prefix *src)
+	 const struct prefix *src, bool hides)
 {
 	struct vrf *vrf = view == 0 ? vrf_find(rib, table) : NULL;
 	bool created = false;
@@ -122,8 +131,7 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	for (uint32_t i = 0; view != 0 && vrf == NULL && i < rib->vrfs.views.n; i++) {
 		struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-		if (at->view == view && at->fib->table == table &&
-		    at->longer_than == longer_than && prefix_equal(&at->src, src))
+		if (view_is(at, table, view, longer_than, src, hides))
 			vrf = at;
 	}
 	if (vrf == NULL) {
@@ -142,14 +150,23 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	if (created && view != 0) {
 		vrf->longer_than = longer_than;
 		vrf->src = *src;
+		vrf->hides = hides;
 	}
 	vrf->wanted = true;
 	return vrf;
 }
 
-static const struct prefix any_source = {.family = 6};
+static const struct prefix any_source = {.family = 6}; /* also of IPv4 views */
 
-/* Create the views for packets from the prefixes that have routes of their own. */
+/* Create a view for packets from a source, and one for packets from no such source. */
+static void
+source_want(struct rib *rib, const struct source *s, int32_t longer_than)
+{
+	fib_want(rib, s->table, 6, longer_than, &s->src, true);
+	fib_want(rib, s->table, 6, longer_than, &any_source, true);
+}
+
+/* Create the views that replace each FIB whose table has source-specific routes. */
 static void
 sources_want(struct rib *rib)
 {
@@ -161,13 +178,13 @@ sources_want(struct rib *rib)
 		if (s.n == 0)
 			continue;
 		if (s.table == RIB_TABLE_MAIN || vrf_find(rib, s.table) != NULL)
-			fib_want(rib, s.table, 6, -1, &s.src);
+			source_want(rib, &s, -1);
 		for (uint32_t i = 0; i < n_views; i++) {
 			const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-			if (view->wanted && view->view == 6 && view->longer_than >= 0 &&
-			    view->src.len == 0 && view->fib->table == s.table)
-				fib_want(rib, s.table, 6, view->longer_than, &s.src);
+			if (view->wanted && view->view == 6 && !view->hides &&
+			    view->fib->table == s.table)
+				source_want(rib, &s, view->longer_than);
 		}
 	}
 }
@@ -183,10 +200,10 @@ list_want(struct rib *rib, unsigned int family6)
 		if (!rule_needs_fib(rule))
 			continue;
 		if (rule->table != RIB_TABLE_MAIN)
-			fib_want(rib, rule->table, 0, -1, NULL);
+			fib_want(rib, rule->table, 0, -1, NULL, false);
 		if (rule->suppress >= 0)
 			fib_want(rib, rule->table, rule->family, rule->suppress,
-				 &any_source);
+				 &any_source, false);
 	}
 }
 
@@ -237,18 +254,19 @@ rules_round(struct rib *rib)
 
 /* --- compiled lists ----------------------------------------------------------------------- */
 
-/* Return the number of the FIB that a rule or a source needs; 0 is that of main. */
+/*
+ * Return the number of the FIB of a table (0: main), or if `longer_than` is not -1 of its
+ * view without short prefixes.
+ */
 static uint16_t
-fib_number(const struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
-	   const struct prefix *src)
+fib_number(const struct rib *rib, uint32_t table, uint8_t family, int32_t longer_than)
 {
-	if (view == 0)
+	if (longer_than < 0)
 		return table == RIB_TABLE_MAIN ? 0 : vrf_find(rib, table)->number;
 	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
 		const struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-		if (at->wanted && at->view == view && at->fib->table == table &&
-		    at->longer_than == longer_than && prefix_equal(&at->src, src))
+		if (view_is(at, table, family, longer_than, &any_source, false))
 			return at->number;
 	}
 	assert(!"rules_round() has created it");
@@ -269,7 +287,8 @@ static void
 compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
 {
 	static const uint8_t path[] = {[FR_ACT_BLACKHOLE] = PATH_BLACKHOLE,
-				       [FR_ACT_UNREACHABLE] = PATH_UNREACHABLE,
+				       /* Linux: the ICMP error of a missing route */
+				       [FR_ACT_UNREACHABLE] = PATH_NONE,
 				       [FR_ACT_PROHIBIT] = PATH_PROHIBIT};
 
 	to->action = FIB_RULE_NOP;
@@ -281,9 +300,8 @@ compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *ru
 			to->action = FIB_RULE_LOCAL;
 		} else if (rule->table != RT_TABLE_UNSPEC) {
 			to->action = FIB_RULE_TABLE;
-			to->number = fib_number(rib, rule->table,
-						rule->suppress < 0 ? 0 : rule->family,
-						rule->suppress, &any_source);
+			to->number = fib_number(rib, rule->table, rule->family,
+						rule->suppress);
 		}
 		break;
 	case FR_ACT_BLACKHOLE:
@@ -339,14 +357,13 @@ compile_gotos(struct fib_rules *to, const struct rule_list *list, const uint32_t
 	}
 }
 
-/* Return true for a FIB that is a source's, with the FIB that it stands for in *base. */
+/* Return true for a view that replaces another FIB, whose number is then in *base. */
 static bool
 view_of_source(const struct rib *rib, const struct vrf *view, uint16_t *base)
 {
-	if (!view->wanted || view->src.len == 0)
+	if (!view->wanted || !view->hides)
 		return false;
-	*base = fib_number(rib, view->fib->table, view->longer_than < 0 ? 0 : 6,
-			   view->longer_than, &any_source);
+	*base = fib_number(rib, view->fib->table, 6, view->longer_than);
 	return true;
 }
 

@@ -12,11 +12,40 @@
 #include "rib/source.h"
 #include "rib/vrf.h"
 
+/* Return true if the content of the view for the prefix of `r` may depend on `r`. */
 static bool
-view_has_table(const struct vrf *view, uint32_t table)
+view_depends_on(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
-	for (uint32_t i = 0; i < view->n_chain; i++)
-		if (view->chain[i] == table)
+	return view->view == r->family &&
+	       view->fib->table == source_kernel_table(&rib->sources, r->table);
+}
+
+/* Return the slot of a table's route for the prefix of `r`; 0: it has none. */
+static uint32_t
+slot_in_table(struct rib *rib, uint32_t table, const struct route *r)
+{
+	struct routes *of = tables_routes(&rib->tables, table);
+	struct prefix p = route_prefix(r);
+	const struct route *found = r;
+
+	if (table != r->table)
+		found = routes_find(of, table, &p, routes_hash(of, table, &p));
+	return found == NULL ? 0 : route_effective(found);
+}
+
+/*
+ * Return true if the plain route of a prefix is hidden, because there is a route for some
+ * sources to the same prefix. It is so in Linux (fib6_node_lookup_1()), the default route
+ * excepted.
+ */
+static bool
+plain_is_hidden(struct rib *rib, const struct vrf *view, const struct route *r)
+{
+	const struct rib_sources *s = &rib->sources;
+
+	for (uint32_t at = 0; view->hides && r->len > 0 && at < s->n; at++)
+		if (s->v[at].table == view->fib->table && s->v[at].n > 0 &&
+		    slot_in_table(rib, source_table(at), r) != 0)
 			return true;
 	return false;
 }
@@ -25,23 +54,15 @@ view_has_table(const struct vrf *view, uint32_t table)
 static uint32_t
 view_slot(struct rib *rib, const struct vrf *view, const struct route *r)
 {
-	struct prefix p = route_prefix(r);
+	uint32_t slot = 0, i;
 
 	if ((int32_t)r->len <= view->longer_than)
 		return 0;
-	for (uint32_t i = 0; i < view->n_chain; i++) {
-		uint32_t table = view->chain[i], slot;
-		struct routes *of = tables_routes(&rib->tables, table);
-		const struct route *found =
-			table == r->table
-				? r
-				: routes_find(of, table, &p, routes_hash(of, table, &p));
-
-		slot = found == NULL ? 0 : route_effective(found);
-		if (slot != 0)
-			return slot;
-	}
-	return 0;
+	for (i = 0; i < view->n_chain && slot == 0; i++)
+		slot = slot_in_table(rib, view->chain[i], r);
+	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
+		return 0;
+	return slot;
 }
 
 int
@@ -55,7 +76,7 @@ views_stage(struct rib *rib, const struct route *r)
 		uint32_t slot;
 		int rc;
 
-		if (view->view != r->family || !view_has_table(view, r->table))
+		if (!view_depends_on(rib, view, r))
 			continue;
 		pt = fib_trie(&view->fib->tries, (uint8_t)r->family);
 		slot = view_slot(rib, view, r);
@@ -76,7 +97,7 @@ views_are_staged(struct rib *rib, const struct route *r)
 	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
 		const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-		if (view->view == r->family && view_has_table(view, r->table) &&
+		if (view_depends_on(rib, view, r) &&
 		    poptrie_exact(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
 				  r->len) != view_slot(rib, view, r))
 			return false;

@@ -65,12 +65,315 @@ def becomes(twin, want, name="lan", within=0.1, **probe):
         assert sent - begin < within * PATIENCE, f"{mine}, Linux: {linux}"
 
 
-def test_a_rule_by_source_selects_a_table(rules, twin):
-    """`ip rule add from S lookup 100`: packets from S leave by the route of table 100, others by
-    that of main. After `ip rule del` all take main again. Each change is in force in 100 ms."""
-    becomes(twin, ("out", "wan"))
-    twin.ip(f"rule add from {twin.dut.wires['lan'].peer4} lookup 100")
-    becomes(twin, ("out", "ext"))
-    becomes(twin, ("out", "wan"), name="alt")
-    twin.ip(f"rule del from {twin.dut.wires['lan'].peer4} lookup 100")
-    becomes(twin, ("out", "wan"))
+LAN4, LAN6 = "192.0.2.2", "2001:db8:4::2"
+WAN, EXT, ALT = ("out", "wan"), ("out", "ext"), ("out", "alt")
+REFUSED4, REFUSED6 = ("icmp", "lan", 3, 13), ("icmp", "lan", 1, 1)
+UNREACHABLE4, UNREACHABLE6 = ("icmp", "lan", 3), ("icmp", "lan", 1)
+
+# (name, commands, [(expected outcome, fields of the probe)]); the probes come by lan unless they
+# name another wire.
+CASES = [
+    (
+        "from",
+        [f"rule add from {LAN4} lookup 100", f"-6 rule add from {LAN6} lookup 100"],
+        [(EXT, {}), (WAN, {"name": "alt"}), (EXT, {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
+    ),
+    (
+        "to",
+        [f"rule add to {TO4} lookup 100", f"-6 rule add to {TO6} lookup 100"],
+        [
+            (EXT, {}),
+            (WAN, {"dst": "198.51.100.10"}),
+            (EXT, {"dst": TO6}),
+            (WAN, {"dst": "2001:db8:100::a"}),
+        ],
+    ),
+    (
+        "prefixes",
+        [
+            "rule add from 192.0.2.0/26 to 198.51.100.8/29 lookup 100",
+            "-6 rule add from 2001:db8:4::/48 to 2001:db8:100::/127 lookup 100",
+        ],
+        [
+            (EXT, {}),
+            (WAN, {"dst": "198.51.100.16"}),
+            (WAN, {"name": "alt"}),
+            (EXT, {"dst": "2001:db8:100::1"}),
+            (WAN, {"dst": "2001:db8:100::2"}),
+        ],
+    ),
+    (
+        "iif",
+        ["rule add iif lan0 lookup 100", "-6 rule add iif lan0 lookup 100"],
+        [(EXT, {}), (WAN, {"name": "alt"}), (EXT, {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
+    ),
+    (
+        "not",
+        ["rule add not from 192.0.2.2 lookup 100", "-6 rule add not iif lan0 lookup 100"],
+        [(WAN, {}), (EXT, {"name": "alt"}), (WAN, {"dst": TO6}), (EXT, {"dst": TO6, "name": "alt"})],
+    ),
+    (
+        "tos",
+        ["rule add tos 0x10 lookup 100", "-6 rule add tos 0x10 lookup 100"],
+        [
+            (EXT, {"tos": 0x10}),
+            (WAN, {}),
+            (WAN, {"tos": 0x08}),
+            (EXT, {"dst": TO6, "tc": 0x10}),
+            (WAN, {"dst": TO6, "tc": 0x08}),
+        ],
+    ),
+    (
+        "protocol and ports",
+        [
+            "rule add ipproto udp dport 4001 lookup 100",
+            "rule add ipproto tcp lookup 101",
+            "rule add sport 5000-5010 lookup 101",
+            "-6 rule add ipproto udp sport 5000-5010 lookup 100",
+        ],
+        [
+            (EXT, {}),
+            (WAN, {"dport": 4002}),
+            (ALT, {"dport": 4002, "sport": 5010}),
+            (EXT, {"dst": TO6, "sport": 5000}),
+            (WAN, {"dst": TO6, "sport": 5011}),
+        ],
+    ),
+    (
+        "prohibit",
+        ["rule add from 192.0.2.2 prohibit", "-6 rule add from 2001:db8:4::2 prohibit"],
+        [(REFUSED4, {}), (REFUSED6, {"dst": TO6}), (WAN, {"name": "alt"})],
+    ),
+    (
+        "unreachable",
+        ["rule add from 192.0.2.2 unreachable", "-6 rule add iif lan0 unreachable"],
+        [(UNREACHABLE4, {}), (UNREACHABLE6, {"dst": TO6})],
+    ),
+    (
+        "blackhole",
+        ["rule add to 198.51.100.9 blackhole", "-6 rule add iif lan0 blackhole"],
+        [(("nothing",), {}), (WAN, {"dst": "198.51.100.10"}), (("nothing",), {"dst": TO6})],
+    ),
+    (
+        "order",
+        [
+            "rule add pref 300 from all lookup 100",
+            "rule add pref 200 from 192.0.2.2 lookup 101",
+            "rule add pref 100 to 198.51.100.10 lookup main",
+        ],
+        [(ALT, {}), (WAN, {"dst": "198.51.100.10"}), (EXT, {"name": "alt", "dst": TO4})],
+    ),
+    (
+        "a table without the route",
+        [
+            "route add 203.0.113.0/24 via 192.0.2.194 table 102",
+            "-6 route add 2001:db8:300::/48 via 2001:db8:3::2 table 102",
+            "rule add pref 100 from all lookup 102",
+            "-6 rule add pref 100 from all lookup 102",
+        ],
+        [
+            (WAN, {}),
+            (EXT, {"dst": "203.0.113.9"}),
+            (WAN, {"dst": TO6}),
+            (EXT, {"dst": "2001:db8:300::9"}),
+        ],
+    ),
+    (
+        "throw and the special routes",
+        [
+            "route add throw 198.51.100.9 table 103",
+            "route add prohibit 198.51.100.10 table 103",
+            "route add blackhole 198.51.100.11 table 103",
+            "route add default via 192.0.2.194 table 103",
+            "-6 route add throw 2001:db8:100::9/128 table 103",
+            "-6 route add default via 2001:db8:3::2 table 103",
+            "rule add pref 100 from all lookup 103",
+            "-6 rule add pref 100 from all lookup 103",
+        ],
+        [
+            (WAN, {}),
+            # The rule is about the ICMP error, too.
+            (("icmp", "ext", 3, 13), {"dst": "198.51.100.10"}),
+            (("nothing",), {"dst": "198.51.100.11"}),
+            (EXT, {"dst": "203.0.113.9"}),
+            (WAN, {"dst": TO6}),
+            (EXT, {"dst": "2001:db8:100::a"}),
+        ],
+    ),
+    (
+        "goto and nop",
+        [
+            "rule add pref 400 lookup 101",
+            "rule add pref 100 from 192.0.2.2 goto 400",
+            "rule add pref 200 lookup 100",
+            "rule add pref 210 nop",
+        ],
+        [(ALT, {}), (EXT, {"name": "alt", "dst": TO4})],
+    ),
+    (
+        "suppress_prefixlength",
+        [
+            "route add default via 192.0.2.130",
+            "-6 route add default via 2001:db8:2::2",
+            "route add default via 192.0.2.194 table 104",
+            "-6 route add default via 2001:db8:3::2 table 104",
+            "rule add pref 100 lookup main suppress_prefixlength 0",
+            "rule add pref 200 lookup 104",
+            "-6 rule add pref 100 lookup main suppress_prefixlength 0",
+            "-6 rule add pref 200 lookup 104",
+        ],
+        [
+            (WAN, {}),
+            (EXT, {"dst": "203.0.113.9"}),
+            (WAN, {"dst": TO6}),
+            (EXT, {"dst": "2001:db8:900::9"}),
+        ],
+    ),
+    (
+        "a longer suppressed prefix",
+        [
+            "route add 198.51.100.8/29 via 192.0.2.194 table 105",
+            "route add 198.51.100.0/24 via 192.0.2.130 table 105",
+            "rule add pref 100 lookup 105 suppress_prefixlength 24",
+        ],
+        [(EXT, {}), (WAN, {"dst": "198.51.100.16"})],
+    ),
+    (
+        "table default",
+        ["route add 203.0.113.0/24 via 192.0.2.194 table default"],
+        [(EXT, {"dst": "203.0.113.9"}), (WAN, {})],
+    ),
+    (
+        "own addresses come first",
+        ["rule add pref 100 lookup 106", "route add default via 192.0.2.194 table 106"],
+        [(EXT, {}), (EXT, {"dst": "192.0.2.66"}), (("icmp", "ext", 3, 3), {"dst": "192.0.2.65"})],
+    ),
+    (
+        "a mark that no packet has",
+        ["rule add fwmark 7 lookup 100", "rule add not fwmark 7 to 198.51.100.9 lookup 101"],
+        [(ALT, {}), (ALT, {"dst": "198.51.100.10"})],
+    ),
+    (
+        "an outgoing interface",
+        ["rule add pref 100 oif ext0 lookup 100", "rule add pref 101 iif nonesuch lookup 100"],
+        [(WAN, {})],
+    ),
+    (
+        "no main table",
+        ["rule add pref 100 from 192.0.2.2 lookup main"],
+        [(WAN, {}), (WAN, {"name": "alt"})],
+    ),
+]
+
+
+@pytest.mark.parametrize("lines, probes", [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_rules_are_obeyed(rules, twin, lines, probes):
+    """Each kind of selector and of action sends a packet by the wire, and with the ICMP error, that
+    Linux chooses. The last change is in force after 100 ms; without the rules main decides."""
+    rules(*lines)
+    for want, probe in probes:
+        becomes(twin, want, **probe)
+
+
+@pytest.mark.parametrize("dst, src", [(TO4, "192.0.2.2"), (TO6, LAN6)], ids=["IPv4", "IPv6"])
+def test_a_rule_is_in_force_in_time(twin, dst, src):
+    """Packets take another table within 100 ms after `ip rule add`, and main again within 100 ms
+    after `ip rule del`, ten times."""
+    family = "-6 " if ":" in dst else ""
+    for _ in range(10):
+        twin.ip(f"{family}rule add from {src} lookup 100")
+        becomes(twin, EXT, dst=dst)
+        twin.ip(f"{family}rule del from {src} lookup 100")
+        becomes(twin, WAN, dst=dst)
+
+
+def test_other_interfaces_lose_no_packet(twin, dut):
+    """Rules for one interface come and go a hundred times, with their tables. Numbered packets on
+    another interface all arrive once, and by main."""
+    alt, wan = dut.wires["alt"], dut.wires["wan"]
+    with dut.stream(alt, TO4, rate=2000) as stream:
+        for n in range(100):
+            dut.ip(f"route add {NET4} via {dut.wires['ext'].peer4} table {1000 + n}")
+            dut.ip(f"rule add iif lan0 lookup {1000 + n}")
+            dut.ip(f"rule del iif lan0 lookup {1000 + n}", f"route flush table {1000 + n}")
+    assert stream.lost(wan) == [] and set(stream.arrived(wan).values()) == {1}
+
+
+def test_packets_of_a_rule_are_not_lost_when_other_rules_change(rules, twin, dut):
+    """Numbered packets that a rule sends by another table all arrive there while other rules come
+    and go."""
+    rules("rule add pref 100 iif lan0 lookup 100")
+    becomes(twin, EXT)
+    lan, ext = dut.wires["lan"], dut.wires["ext"]
+    with dut.stream(lan, TO4, rate=2000) as stream:
+        for n in range(50):
+            dut.ip(f"rule add pref 200 from 10.0.0.{n} lookup {2000 + n}")
+            dut.ip(f"rule del pref 200 from 10.0.0.{n} lookup {2000 + n}")
+    assert stream.lost(ext) == []
+
+
+def test_a_table_is_followed(rules, twin, dut):
+    """Routes of a rule's table that come, change and go are in force at once."""
+    rules("rule add pref 100 iif lan0 lookup 110", "-6 rule add pref 100 iif lan0 lookup 110")
+    becomes(twin, WAN)
+    for dst, net, via in ((TO4, NET4, "peer4"), (TO6, NET6, "peer6")):
+        six = "-6 " if ":" in dst else ""
+        ext, alt = (getattr(dut.wires[name], via) for name in ("ext", "alt"))
+        twin.ip(f"{six}route add {net} via {ext} table 110")
+        becomes(twin, EXT, dst=dst)
+        twin.ip(f"{six}route replace {net} via {alt} table 110")
+        becomes(twin, ALT, dst=dst)
+        twin.ip(f"{six}route del {net} table 110")
+        becomes(twin, WAN, dst=dst)
+
+
+SOURCES = [
+    f"-6 route add {NET6} from 2001:db8:4::/64 via 2001:db8:3::2",
+    "-6 route add 2001:db8:100::8/125 via 2001:db8:2::2",
+    "-6 route add 2001:db8:100::8/126 from 2001:db8:4::2 via 2001:db8:1::2",
+    "-6 route add default from 2001:db8:2::/64 via 2001:db8:3::2",
+    "-6 route add 2001:db8:900::/48 via 2001:db8:1::2",
+    "-6 route add 2001:db8:900::/47 from 2001:db8:4::/64 via 2001:db8:2::2",
+]
+
+
+def test_source_specific_routes(rules, twin):
+    """`ip -6 route add X from S`: the longest destination counts, then the longest source, as in
+    Linux. A route to X for S hides the plain route to X from other sources, also as in Linux."""
+    rules(*SOURCES)
+    for want, probe in [
+        (EXT, {"dst": "2001:db8:100::1"}),
+        (WAN, {"dst": "2001:db8:100::9"}),
+        (ALT, {"dst": "2001:db8:100::9", "src": "2001:db8:4::3"}),
+        (ALT, {"dst": "2001:db8:100::c"}),
+        (EXT, {"dst": "2001:db8:800::9", "name": "alt"}),
+        (EXT, {"dst": "2001:db8:100::1", "name": "alt"}),
+        (("icmp", "ext"), {"dst": "2001:db8:100::1", "name": "ext"}),
+        (WAN, {"dst": "2001:db8:900::9"}),
+        (ALT, {"dst": "2001:db8:901::9"}),
+        (UNREACHABLE6, {"dst": "2001:db8:800::9"}),
+    ]:
+        becomes(twin, want, **probe)
+
+
+def test_source_specific_routes_go(twin):
+    """A source-specific route is in force within 100 ms, and the plain one within 100 ms after its
+    deletion."""
+    line = f"{NET6} from 2001:db8:4::/64 via 2001:db8:3::2"
+    for _ in range(5):
+        twin.ip(f"-6 route add {line}")
+        becomes(twin, EXT, dst=TO6)
+        twin.ip(f"-6 route del {line}")
+        becomes(twin, WAN, dst=TO6)
+
+
+def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
+    """A rule by a mark, a user or a tunnel matches no received packet. `show rules` and the log name
+    it."""
+    rules("rule add pref 77 fwmark 7 lookup 100", "rule add pref 78 uidrange 1000-2000 lookup 100")
+    becomes(twin, WAN)
+    lacks = lambda: {r["pref"]: r["lacks"] for r in dut.control.ask("rules") if not r["obeyed"]}
+    eventually(lambda: lacks() == {77: "fwmark", 78: "uidrange"}, 5, 0.02)
+    for pref, what in ((77, "fwmark"), (78, "uidrange")):
+        line = f"rib: rule not obeyed family=ipv4 pref={pref} selector={what}"
+        eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
