@@ -49,6 +49,8 @@ static const struct what {
 	 "no next hop has an id; `fpmctl show groups` shows those of routes"},
 	{"groups", "[GROUP]", "groups of next hops: members, weights, buckets, routes",
 	 "group", NUMBERED, "no groups"},
+	{"rules", "", "rules of policy routing (`ip rule`), and whether they are obeyed",
+	 NULL, 0, "the kernel has no rules"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbors and their MAC addresses", NULL,
 	 FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",

@@ -106,7 +106,10 @@ hops_print(const json_t *row, int column)
 	if (row_has(row, "vrf"))
 		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
-		pen_write(&pen, "  ", "(table %lld: in no FIB)", row_int(row, "table"));
+		pen_write(&pen, "  ", "(table %lld%s)", row_int(row, "table"),
+			  strcmp(row_str(row, "state"), "not-installed") == 0
+				  ? ": in no FIB"
+				  : "");
 	if (row_true(row, "stale"))
 		pen_write(&pen, "  ", "(stale)");
 	if (row_true(row, "absent")) {
@@ -137,6 +140,8 @@ route_row(const json_t *row)
 	if (strcmp(source, "zebra") == 0 || strcmp(source, "kernel") == 0)
 		source = row_str(row, "protocol");
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
+	if (row_has(row, "from"))
+		n += printf("from %s ", row_str(row, "from"));
 	hops_print(row, n);
 }
 
@@ -161,6 +166,66 @@ nexthop_row(const json_t *row)
 			  row_str(row, "dev"));
 	if (row_true(row, "absent"))
 		pen_write(&pen, "  ", "(deleted by FRR while in use)");
+	putchar('\n');
+}
+
+static void
+rule_head(void)
+{
+	printf("%-6s %10s %s\n", "FAMILY", "PREF", "RULE");
+}
+
+/* Return the name that `ip` has for a table, or NULL. */
+static const char *
+table_name(long long table)
+{
+	return table == 253   ? "default"
+	       : table == 254 ? "main"
+	       : table == 255 ? "local"
+			      : NULL;
+}
+
+/* Write ` name value` if the row has the key. */
+static void
+rule_selector(struct pen *pen, const json_t *row, const char *key, const char *name)
+{
+	if (row_has(row, key))
+		pen_write(pen, " ", "%s %s", name, row_str(row, key));
+}
+
+static void
+rule_number(struct pen *pen, const json_t *row, const char *key, const char *name)
+{
+	if (row_has(row, key))
+		pen_write(pen, " ", "%s%s%lld", name, name[0] != '\0' ? " " : "",
+			  row_int(row, key));
+}
+
+static void
+rule_row(const json_t *row)
+{
+	struct pen pen = {.indent = HOPS_COLUMN};
+
+	pen.column = printf("%-6s %10lld ", row_str(row, "family"), row_int(row, "pref"));
+	if (row_true(row, "not"))
+		pen_write(&pen, "", "not ");
+	pen_write(&pen, "", "from %s", row_str(row, "from"));
+	if (strcmp(row_str(row, "to"), "all") != 0)
+		rule_selector(&pen, row, "to", "to");
+	rule_selector(&pen, row, "iif", "iif");
+	rule_selector(&pen, row, "tos", "tos");
+	rule_number(&pen, row, "ip_protocol", "ipproto");
+	rule_selector(&pen, row, "sport", "sport");
+	rule_selector(&pen, row, "dport", "dport");
+	pen_write(&pen, " ", "%s", row_str(row, "action"));
+	if (table_name(row_int(row, "table")) != NULL)
+		pen_write(&pen, " ", "%s", table_name(row_int(row, "table")));
+	else
+		rule_number(&pen, row, "table", "");
+	rule_number(&pen, row, "target", "");
+	rule_number(&pen, row, "suppress_prefixlength", "suppress_prefixlength");
+	if (!row_true(row, "obeyed"))
+		pen_write(&pen, "  ", "(not obeyed: %s)", row_str(row, "lacks"));
 	putchar('\n');
 }
 
@@ -556,6 +621,7 @@ view_find(const char *show)
 	static const struct view view[] = {
 		{"routes", route_head, route_row},
 		{"nexthops", nexthop_head, nexthop_row},
+		{"rules", rule_head, rule_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
 		{"groups", group_head, group_row},

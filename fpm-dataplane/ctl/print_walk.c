@@ -88,6 +88,22 @@ hops_print(const json_t *route)
 	}
 }
 
+/* Print the rule of policy routing that decided, if rules concern the packet. */
+static void
+rule_print(const json_t *row)
+{
+	if (json_object_get(row, "rule") == NULL)
+		return;
+	if (!row_has(row, "rule"))
+		line("rule", "none has an answer");
+	else if (row_has(row, "rule_table"))
+		line("rule", "%lld, table %lld", row_int(row, "rule"),
+		     row_int(row, "rule_table"));
+	else
+		line("rule", "%lld, %s", row_int(row, "rule"),
+		     row_has(row, "vrf") ? "the table of the VRF" : row_str(row, "path"));
+}
+
 static void
 route_print(const json_t *row)
 {
@@ -95,6 +111,7 @@ route_print(const json_t *row)
 	const char *source = row_str(route, "source");
 	bool led = json_object_get(row, "to_vrf") != NULL; /* null: the VRF has no FIB */
 
+	rule_print(row);
 	if (route == NULL) {
 		line("route", "none");
 		return;

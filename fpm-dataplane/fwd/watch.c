@@ -44,10 +44,9 @@ note_rule(const struct burst *b, unsigned int i)
 	if (hit.at == rules->n)
 		return;
 	rec->rule_pref = rules->rule[hit.at].pref;
-	rec->rule_table = rules->rule[hit.at].action == FIB_RULE_VRF
-				  ? fib_vrf(b->fwd->fib, hit.number)->table
-				  : rules->rule[hit.at].table;
 	rec->vrf = hit.number;
+	if (rules->rule[hit.at].action != FIB_RULE_PATH)
+		rec->rule_table = rules->rule[hit.at].table;
 }
 
 /*

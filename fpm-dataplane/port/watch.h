@@ -77,7 +77,7 @@ struct watch_record {
 	uint16_t in_ifidx, out_ifidx;
 	uint16_t mtu_bytes; /* of egress and route; 0: not determined */
 	uint16_t l3_bytes;  /* of the IP packet */
-	uint16_t vrf;       /* VRF of the lookup; 0: none, table main */
+	uint16_t vrf;       /* number of the FIB of the lookup; 0: table main */
 	uint16_t to_vrf; /* that the route leads to; path and via are from there; 0: none */
 	uint8_t point;   /* enum watch_point */
 	uint8_t sessions; /* bit per session that wants it; 0: none, skip it */
@@ -90,7 +90,7 @@ struct watch_record {
 	uint8_t log2_buckets;
 	uint8_t rule;          /* 1: rule_pref decided; 2: rules, and none had an answer */
 	uint32_t rule_pref;    /* of the kernel's rule ... */
-	uint32_t rule_table;   /* ... and the table that it names */
+	uint32_t rule_table;   /* ... and the table that it names; 0: none, or that of the VRF */
 	bool looked_up;        /* group, path, flow_hash and log2_buckets are valid */
 	uint8_t via_family;    /* of the next hop; 0: none */
 	uint8_t rewritten[23]; /* first octets of the frame as sent, without tags */

@@ -196,21 +196,23 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 {
 	const struct slot *s = slot_at(&rib->slots, shown->slot);
 	const struct kroute *kr = shown->kr;
-	const struct vrf *vrf = vrf_find(rib, r->table);
+	uint32_t table = source_kernel_table(&rib->sources, r->table);
+	const struct vrf *vrf = vrf_find(rib, table);
 	bool hidden = s->n_legs > 0 && kroute_hides(&rib->kroutes, &rib->links, r);
-	bool has_fib = (vrf != NULL || r->table == RIB_TABLE_MAIN) && !hidden;
+	bool has_fib = (vrf != NULL || table == RIB_TABLE_MAIN) && !hidden;
 	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
 	enum path_kind kind = path_kind(path);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
+	json_t *row;
 
 	/* A route that leads into its own VRF forwards nothing. */
 	if (kind == PATH_VRF && vrf != NULL && path_index(path) == vrf->number)
 		kind = PATH_FOREIGN;
-	return json_pack(
+	row = json_pack(
 		"{s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}",
-		"prefix", prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : r->table),
+		"prefix", prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : table),
 		"vrf", vrf_json(vrf), "source",
 		kr == NULL ? "zebra" : kroute_source_name(kr), "protocol",
 		protocol_json(kr == NULL ? (uint8_t)r->protocol : kr->protocol), "type",
@@ -222,6 +224,12 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 			 : "not-installed",
 		"stale", route_is_swept(rib, r) && kr == NULL && r->gen != rib->session.gen,
 		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
+	if (source_is_table(r->table))
+		json_object_set_new(
+			row, "from",
+			json_string(prefix_str(&source_of(&rib->sources, r->table)->src,
+					       buf)));
+	return row;
 }
 
 static void
@@ -243,19 +251,26 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 		query_add_row(q, route_json(rib, r, &shown));
 }
 
-/* The FIB of a query: main's, or that of a VRF. */
+/* The FIB of a query: main's, that of a VRF, or one of rules. */
 struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
+	const struct vrf *view; /* NULL: none */
 };
 
 static void
 list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	      const struct prefix *p)
 {
-	const struct routes *t = tables_routes(&rib->tables, of->table);
+	uint32_t n = of->view == NULL ? 1 : of->view->n_chain;
+	size_t before = json_array_size(q->rows);
 
-	route_row(rib, q, routes_find(t, of->table, p, routes_hash(t, of->table, p)));
+	for (uint32_t i = 0; i < n && json_array_size(q->rows) == before; i++) {
+		uint32_t table = of->view == NULL ? of->table : of->view->chain[i];
+		const struct routes *t = tables_routes(&rib->tables, table);
+
+		route_row(rib, q, routes_find(t, table, p, routes_hash(t, table, p)));
+	}
 }
 
 /* List routes of one trie in prefix order. Return true when the slice is full. */
@@ -336,10 +351,11 @@ static void
 list_routes(struct rib *rib, struct msg_query *q)
 {
 	const struct vrf *vrf = rib->vrfs.v[q->vrf];
-	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy};
+	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy, NULL};
 
 	if (vrf != NULL)
-		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries};
+		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries,
+					 vrf->view != 0 ? vrf : NULL};
 	q->done = q->vrf != 0 && vrf == NULL; /* the VRF was removed */
 	/*
 	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each of them uses the rest in its own

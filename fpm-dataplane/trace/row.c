@@ -161,9 +161,21 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 static json_t *
 vrf_json(const struct trace *t, uint16_t number)
 {
-	const struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf(t->conf.fib, number);
+	const struct fib_vrf *vrf =
+		number == 0 || number >= FIB_VRF_MAX ? NULL : fib_vrf(t->conf.fib, number);
 
 	return vrf == NULL ? json_null() : json_string(vrf->name);
+}
+
+/* Add the rule that decided, if rules concern the packet. */
+static void
+row_add_rule(json_t *row, const struct watch_record *rec)
+{
+	if (rec->rule == 0)
+		return;
+	row_set(row, "rule", rec->rule == 1 ? json_integer(rec->rule_pref) : json_null());
+	row_set(row, "rule_table",
+		rec->rule_table != 0 ? json_integer(rec->rule_table) : json_null());
 }
 
 static void
@@ -190,6 +202,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	if (!rec->looked_up)
 		return;
 	row_set(row, "vrf", vrf_json(t, rec->vrf));
+	row_add_rule(row, rec);
 	if (rec->to_vrf != 0)
 		row_set(row, "to_vrf", vrf_json(t, rec->to_vrf));
 	row_set(row, "group", json_integer(rec->group));

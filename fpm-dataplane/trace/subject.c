@@ -58,9 +58,15 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	if (!rec->looked_up)
 		return u;
 	dst = record_destination(rec);
-	/* rib answers later, for the VRF that the interface is in then. */
-	subject_ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx), rec->family,
-		    &dst);
+	/*
+	 * rib answers later, for the VRF that the interface is in then. A rule that refuses the
+	 * packet has no route.
+	 */
+	if (rec->rule == 0)
+		subject_ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx),
+			    rec->family, &dst);
+	else if (rec->group != 0)
+		subject_ask(t, u, QUERY_ROUTES, rec->vrf, rec->family, &dst);
 	if (explain != NULL && rec->via_family != 0)
 		subject_ask(t, u, QUERY_NEIGHBORS, 0, rec->via_family, &rec->via);
 	else if (explain != NULL && path_kind(rec->path) == PATH_ONLINK)

@@ -248,6 +248,9 @@ answer_show(struct answer *a)
 	case SHOW_NEXTHOPS:
 		answer_send_query(a, QUERY_NEXTHOPS);
 		break;
+	case SHOW_RULES:
+		answer_send_query(a, QUERY_RULES);
+		break;
 	case SHOW_GROUPS:
 		answer_send_query(a, QUERY_GROUPS);
 		break;

@@ -84,6 +84,7 @@ enum show {
 	SHOW_DROPS,
 	SHOW_GROUPS,
 	SHOW_KERNEL,
+	SHOW_RULES,
 	N_SHOW
 };
 

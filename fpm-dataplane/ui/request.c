@@ -33,6 +33,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_DROPS] = {"drops", "name"},
 	[SHOW_GROUPS] = {"groups", "group"},
 	[SHOW_KERNEL] = {"kernel", NULL},
+	[SHOW_RULES] = {"rules", NULL},
 };
 
 /* A request before its keys are checked against each other. */
