@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/rules.h"
 
 #define DUMMY4 0xc0000008 /* RFC 7600, 4.8: a router without any IPv4 address */
 
@@ -102,22 +103,42 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 		*src = ipaddr_from_v4(in == NULL || in->src4 == 0 ? DUMMY4 : in->src4);
 		return true;
 	}
+	*src = none;
 	if (in == NULL)
 		return false;
 	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : in->src6;
 	return !ipaddr_equal(src, &none);
 }
 
+/*
+ * Return the path of an ICMP error from `src` to `to`. Rules select by its header, so the
+ * lookup gets one.
+ */
+static fib_path
+error_path(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *to,
+	   const struct ipaddr *src)
+{
+	uint8_t ip[40] = {family == 4 ? 0x45 : 0x60};
+	unsigned int octets = family_octets(family), at = family == 4 ? 12 : 8;
+
+	if (fib_rules(fib, family) == NULL)
+		return fib_resolve(fib, vrf, family, to, 0);
+	ip[family == 4 ? 9 : 6] = family == 4 ? 1 : 58;
+	memcpy(ip + at, src->octet, octets);
+	memcpy(ip + at + octets, to->octet, octets);
+	return fib_resolve_packet(fib, NULL, vrf, family, ip, at + 2 * octets);
+}
+
 /* Return true if a route leads to `to`: not an own address, not a broadcast address. */
 static bool
 addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
-		      const struct ipaddr *to)
+		      const struct ipaddr *to, const struct ipaddr *src)
 {
 	enum path_kind kind;
 
 	if (family == 6 && ipaddr_is_linklocal6(to))
 		return true;
-	kind = path_kind(fib_resolve(fib, vrf, family, to, 0));
+	kind = path_kind(error_path(fib, vrf, family, to, src));
 	return kind == PATH_ADJ || kind == PATH_ONLINK;
 }
 
@@ -147,6 +168,7 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 {
 	const char *why = about->family == 4 ? icmp4_refusal(about) : icmp6_refusal(about);
 	struct ipaddr to = {0};
+	bool has_source;
 
 	if (why != NULL)
 		return why;
@@ -154,10 +176,11 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 		return "the router itself sent it";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
+	has_source = icmp_source(fib, about, &to, src);
 	if (!addr_has_return_route(fib, fib_vrf_of(fib, about->in_ifidx), about->family,
-				   &to))
+				   &to, src))
 		return "no route leads back to its source";
-	if (!icmp_source(fib, about, &to, src))
+	if (!has_source)
 		return "the interface has no address for its source";
 	return NULL;
 }
