@@ -88,10 +88,11 @@ struct watch_record {
 	bool icmp;        /* the punt asks for an ICMP error */
 	uint8_t family;   /* 4, 6, or 0: not IP */
 	uint8_t log2_buckets;
-	uint8_t rule;          /* 1: rule_pref decided; 2: rules, and none had an answer */
-	uint32_t rule_pref;    /* of the kernel's rule ... */
-	uint32_t rule_table;   /* ... and the table that it names; 0: none, or that of the VRF */
-	bool looked_up;        /* group, path, flow_hash and log2_buckets are valid */
+	uint8_t rule;       /* 1: rule_pref decided; 2: rules, and none had an answer */
+	uint32_t rule_pref; /* of the kernel's rule ... */
+	uint32_t
+		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
+	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
 	uint8_t via_family;    /* of the next hop; 0: none */
 	uint8_t rewritten[23]; /* first octets of the frame as sent, without tags */
 	struct ipaddr via;

@@ -227,8 +227,8 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 	if (source_is_table(r->table))
 		json_object_set_new(
 			row, "from",
-			json_string(prefix_str(&source_of(&rib->sources, r->table)->src,
-					       buf)));
+			json_string(
+				prefix_str(&source_of(&rib->sources, r->table)->src, buf)));
 	return row;
 }
 

@@ -300,8 +300,8 @@ compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *ru
 			to->action = FIB_RULE_LOCAL;
 		} else if (rule->table != RT_TABLE_UNSPEC) {
 			to->action = FIB_RULE_TABLE;
-			to->number = fib_number(rib, rule->table, rule->family,
-						rule->suppress);
+			to->number =
+				fib_number(rib, rule->table, rule->family, rule->suppress);
 		}
 		break;
 	case FR_ACT_BLACKHOLE:
