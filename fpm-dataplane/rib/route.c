@@ -85,7 +85,7 @@ route_stage(struct rib *rib, const struct route *r)
 }
 
 bool
-route_is_staged(struct rib *rib, const struct route *r)
+route_is_staged(const struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_fib_slot(rib, r);
 	unsigned int n;

@@ -17,7 +17,7 @@ uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
 /* Stage the route in its tries. Return 0, or -ENOMEM: then the resync walk repeats it. */
 int route_stage(struct rib *rib, const struct route *r);
 /* Return true if every copy of the trie has the route's slot for its prefix. */
-bool route_is_staged(struct rib *rib, const struct route *r);
+bool route_is_staged(const struct rib *rib, const struct route *r);
 /*
  * Stage `r` after one of its sources changed, and remove it when it has none. `was` is the
  * slot in the trie.

@@ -38,11 +38,14 @@ rule_is_never(const struct rule *rule)
 			       RULE_LACKS_UNKNOWN)) != 0;
 }
 
-/* Return true for a rule that does nothing to any packet. */
+/* Return true for a rule that does nothing to any packet. Table default is mostly empty. */
 static bool
-rule_is_idle(const struct rule *rule)
+rule_is_idle(const struct rib *rib, const struct rule *rule)
 {
-	return (rule_is_never(rule) && !rule->invert) || rule->action == FR_ACT_NOP;
+	return (rule_is_never(rule) && !rule->invert) || rule->action == FR_ACT_NOP ||
+	       (rule->action == FR_ACT_TO_TBL && !rule->l3mdev &&
+		rule->table == RT_TABLE_DEFAULT &&
+		rib->tables.n_default[rule->family == 6] == 0);
 }
 
 /* Return true for a rule that each packet matches, for a table or for that of VRFs. */
@@ -57,9 +60,9 @@ rule_is_for_all(const struct rule *rule)
 
 /* Return true if the rule needs the FIB of a table other than local and main. */
 static bool
-rule_needs_fib(const struct rule *rule)
+rule_needs_fib(const struct rib *rib, const struct rule *rule)
 {
-	return rule->action == FR_ACT_TO_TBL && !rule_is_idle(rule) && !rule->l3mdev &&
+	return rule->action == FR_ACT_TO_TBL && !rule_is_idle(rib, rule) && !rule->l3mdev &&
 	       rule->table != RT_TABLE_LOCAL && rule->table != RT_TABLE_UNSPEC &&
 	       (rule->table != RT_TABLE_MAIN || rule->suppress >= 0);
 }
@@ -85,25 +88,25 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 	const struct rule_list *list = &rib->rules.list[family6];
 	bool has_main = false;
 
+	/* Without any rule, the list was not read yet, or the kernel has no rules. */
+	if (list->n == 0)
+		return true;
 	if (family6 && sources_are_used(rib))
 		return false;
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct rule *rule = &list->v[i];
 
-		if (rule_is_idle(rule))
+		if (rule_is_idle(rib, rule))
 			continue;
 		if (!rule_is_for_all(rule))
 			return false;
-		if (rule->l3mdev || rule->table == RT_TABLE_LOCAL ||
-		    (rule->table == RT_TABLE_DEFAULT &&
-		     rib->tables.n_default[family6] == 0))
+		if (rule->l3mdev || rule->table == RT_TABLE_LOCAL)
 			continue;
 		if (rule->table != RT_TABLE_MAIN)
 			return false;
 		has_main = true;
 	}
-	/* Without any rule, the list was not read yet, or the kernel has no rules. */
-	return has_main || list->n == 0;
+	return has_main;
 }
 
 /* --- FIBs --------------------------------------------------------------------------------- */
@@ -197,7 +200,7 @@ list_want(struct rib *rib, unsigned int family6)
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct rule *rule = &list->v[i];
 
-		if (!rule_needs_fib(rule))
+		if (!rule_needs_fib(rib, rule))
 			continue;
 		if (rule->table != RIB_TABLE_MAIN)
 			fib_want(rib, rule->table, 0, -1, NULL, false);
@@ -402,7 +405,7 @@ rules_compile(const struct rib *rib, unsigned int family6)
 					    n_sources * sizeof(*to->source)));
 	for (uint32_t i = 0; i < list->n && to->n < UINT16_MAX; i++) {
 		place[i] = to->n;
-		if (!rule_is_idle(&list->v[i]))
+		if (!rule_is_idle(rib, &list->v[i]))
 			compile_rule(rib, &to->rule[to->n++], &list->v[i]);
 		place[i + 1] = to->n;
 	}
@@ -456,7 +459,7 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 		const struct rule *rule = &list->v[i];
 		const struct link *iif;
 
-		if (rule_is_idle(rule))
+		if (rule_is_idle(rib, rule))
 			continue;
 		if (rule_is_for_all(rule) &&
 		    (rule->l3mdev || rule->table == RT_TABLE_LOCAL ||
@@ -464,9 +467,6 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 			has_main |= !rule->l3mdev && rule->table == RT_TABLE_MAIN;
 			continue;
 		}
-		if (rule->table == RT_TABLE_DEFAULT && rule_is_for_all(rule) &&
-		    rib->tables.n_default[family6] == 0)
-			continue;
 		iif = rule->iif[0] == '\0' ? NULL : link_named(rib, rule->iif);
 		to->all = rule->invert || rule->iif[0] == '\0' ||
 			  (iif != NULL && iif->vrf != 0);

@@ -22,9 +22,10 @@ view_depends_on(const struct rib *rib, const struct vrf *view, const struct rout
 
 /* Return the slot of a table's route for the prefix of `r`; 0: it has none. */
 static uint32_t
-slot_in_table(struct rib *rib, uint32_t table, const struct route *r)
+slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 {
-	struct routes *of = tables_routes(&rib->tables, table);
+	const struct routes *of =
+		table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
 	struct prefix p = route_prefix(r);
 	const struct route *found = r;
 
@@ -39,7 +40,7 @@ slot_in_table(struct rib *rib, uint32_t table, const struct route *r)
  * excepted.
  */
 static bool
-plain_is_hidden(struct rib *rib, const struct vrf *view, const struct route *r)
+plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
 	const struct rib_sources *s = &rib->sources;
 
@@ -52,7 +53,7 @@ plain_is_hidden(struct rib *rib, const struct vrf *view, const struct route *r)
 
 /* Return the slot that the view has for the prefix of `r`; 0: none. */
 static uint32_t
-view_slot(struct rib *rib, const struct vrf *view, const struct route *r)
+view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
 	uint32_t slot = 0, i;
 
@@ -92,7 +93,7 @@ views_stage(struct rib *rib, const struct route *r)
 }
 
 bool
-views_are_staged(struct rib *rib, const struct route *r)
+views_are_staged(const struct rib *rib, const struct route *r)
 {
 	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
 		const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];

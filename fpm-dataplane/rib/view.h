@@ -27,6 +27,6 @@ bool view_set_chain(struct rib *rib, struct vrf *view);
  */
 int views_stage(struct rib *rib, const struct route *r);
 /* Return true if every view has the route that it must have for the prefix of `r`. */
-bool views_are_staged(struct rib *rib, const struct route *r);
+bool views_are_staged(const struct rib *rib, const struct route *r);
 
 #endif

@@ -103,6 +103,7 @@ rig_free(struct rig *g)
 	worker_free(&g->ui);
 	worker_free(&g->fpm);
 	worker_free(&g->rtnl);
+	free(g->rule_ifaces);
 	rib_teardown(&g->w);
 	fib_destroy(g->fib);
 	free(g->entry);
@@ -391,6 +392,11 @@ rig_neigh_serve(struct rig *g)
 	struct msg *m;
 
 	while ((m = worker_take(&g->neigh)) != NULL) {
+		if (m->type == MSG_RULE_IFACES) {
+			free(g->rule_ifaces);
+			g->rule_ifaces = (struct msg_rule_ifaces *)m;
+			continue;
+		}
 		if (m->type == MSG_ADJ_WATCH) {
 			g->n_watch++;
 			m->type = MSG_ADJ_READY;
@@ -511,6 +517,7 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		[PATH_DOWN] = "down",
 		[PATH_VRF] = "vrf",
 		[PATH_NO_FIB] = "no fib",
+		[PATH_THROW] = "throw",
 	};
 	char buf[PREFIX_STRLEN];
 	int n;

@@ -40,6 +40,7 @@ struct rig {
 	unsigned int n_watch, n_unwatch;
 	bool hold_ready; /* do not answer MSG_ADJ_WATCH automatically */
 	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH automatically */
+	struct msg_rule_ifaces *rule_ifaces; /* last message about rules; NULL: none */
 };
 
 extern uint64_t rig_now_ms;             /* the clock of all rigs */

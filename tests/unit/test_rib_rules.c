@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rules of the kernel as lists for forwarders: which lists are published, which FIBs
+ * they have, which interfaces they concern, and what becomes of the FIBs when rules go.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/rig_kernel.c
+ */
+#include "rib_rig.h"
+
+#include <linux/fib_rules.h>
+
+#include "fib/rules.h"
+
+static struct rule list[16];
+static uint32_t n_list;
+
+/* Append a rule for all packets. */
+static struct rule *
+add(uint32_t pref, uint8_t action, uint32_t table)
+{
+	struct rule *rule = &list[n_list++];
+
+	*rule = (struct rule){
+		.pref = pref, .action = action, .table = table, .suppress = -1};
+	return rule;
+}
+
+static struct rule *
+lookup(uint32_t pref, uint32_t table)
+{
+	return add(pref, FR_ACT_TO_TBL, table);
+}
+
+/* Give rib the list, which has the rules of every kernel and those appended between. */
+static void
+tell(struct rig *g, uint8_t family)
+{
+	struct msg_rules *m;
+	uint32_t n;
+
+	lookup(32766, RT_TABLE_MAIN);
+	lookup(32767, RT_TABLE_DEFAULT);
+	n = n_list + 1;
+	m = msg_new(MSG_RULES, sizeof(*m) + n * sizeof(m->rule[0]));
+	m->family = family;
+	m->n = n;
+	m->rule[0] = (struct rule){
+		.action = FR_ACT_TO_TBL, .table = RT_TABLE_LOCAL, .suppress = -1};
+	memcpy(&m->rule[1], list, n_list * sizeof(list[0]));
+	for (uint32_t i = 0; i < n; i++)
+		m->rule[i].family = m->rule[i].src.family = m->rule[i].dst.family = family;
+	n_list = 0;
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+static void
+route(struct rig *g, enum kernel_event_kind kind, uint32_t table, const char *prefix,
+      const char *gw, uint32_t ifindex)
+{
+	rig_kernel_route(g, kind, prefix, 0, gw, ifindex)->route.table = table;
+}
+
+static void
+route_from(struct rig *g, enum kernel_event_kind kind, const char *prefix, const char *src,
+	   const char *gw, uint32_t ifindex)
+{
+	rig_kernel_route(g, kind, prefix, 1024, gw, ifindex)->src = rig_prefix(src);
+}
+
+/* Return the path of a packet from the port 11 by the published list. */
+static const char *
+seen(const struct rig *g, const char *src, const char *dst)
+{
+	static char text[80];
+	struct fib_iface in = {.ifindex = 11, .rules4 = true, .rules6 = true};
+	struct prefix s = rig_prefix(src), d = rig_prefix(dst);
+	unsigned int octets = s.family == 4 ? 4 : 16, at = s.family == 4 ? 12 : 8;
+	uint8_t ip[64] = {s.family == 4 ? 0x45 : 0x60};
+
+	memcpy(ip + at, s.addr.octet, octets);
+	memcpy(ip + at + octets, d.addr.octet, octets);
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, 0, s.family, ip, sizeof(ip)), text,
+		      sizeof(text));
+	return text;
+}
+
+#define assert_from(g, src, dst, want) assert_string_equal(seen(g, src, dst), want)
+
+/* Two ports with a route of main by port 11 and a route of table 100 by port 12. */
+static struct rig *
+rig_with_table(void)
+{
+	struct rig *g = rig_two_ports();
+
+	route(g, KERNEL_ROUTE, 254, "198.51.100.0/24", "192.0.2.1", 11);
+	route(g, KERNEL_ROUTE, 254, "2001:db8:100::/48", "2001:db8:1::1", 11);
+	route(g, KERNEL_ROUTE, 100, "198.51.100.0/24", "192.0.2.129", 12);
+	route(g, KERNEL_ROUTE, 100, "2001:db8:100::/48", "2001:db8:2::1", 12);
+	rig_settle(g);
+	return g;
+}
+
+static void
+the_rules_of_every_kernel_publish_nothing(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	tell(g, 4);
+	tell(g, 6);
+	lookup(1000, 0)->l3mdev = true;
+	tell(g, 4);
+	assert_null(fib_rules(g->fib, 4));
+	assert_null(fib_rules(g->fib, 6));
+	assert_null(g->rule_ifaces);
+	assert_int_equal(g->rib->vrfs.n, 0);
+	rig_free(g);
+}
+
+static void
+a_table_of_a_rule_gets_a_fib_and_loses_it(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	lookup(100, 100)->src = rig_prefix("192.0.2.0/28");
+	tell(g, 4);
+	assert_non_null(fib_rules(g->fib, 4));
+	assert_null(fib_rules(g->fib, 6));
+	assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+	assert_true(g->rule_ifaces->of[0].all);
+	assert_false(g->rule_ifaces->of[1].all);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	assert_from(g, "192.0.2.99", "198.51.100.9", "192.0.2.1@1");
+	assert_from(g, "192.0.2.9", "192.0.2.126", "local");
+	route(g, KERNEL_ROUTE_DEL, 100, "198.51.100.0/24", "192.0.2.129", 12);
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+	tell(g, 4);
+	assert_null(fib_rules(g->fib, 4));
+	assert_false(g->rule_ifaces->of[0].all);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	rig_free(g);
+}
+
+static void
+a_rule_that_goes_at_once_leaves_no_fib(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	for (unsigned int i = 0; i < 3000; i++) {
+		lookup(100, 1000 + i);
+		tell(g, 4);
+		assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+	}
+	tell(g, 4);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	rig_free(g);
+}
+
+static void
+only_the_named_interface_is_concerned(void **state)
+{
+	struct rig *g = rig_with_table();
+	char name[16];
+
+	memcpy(name, rib_link_find(&g->rib->links, 12)->name, sizeof(name));
+	memcpy(lookup(100, 100)->iif, name, sizeof(name));
+	tell(g, 4);
+	assert_false(g->rule_ifaces->of[0].all);
+	assert_int_equal(g->rule_ifaces->of[0].n, 1);
+	assert_int_equal(g->rule_ifaces->of[0].ifindex[0], 12);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+	strcpy(lookup(100, 100)->iif, "absent");
+	tell(g, 4);
+	assert_false(g->rule_ifaces->of[0].all);
+	assert_int_equal(g->rule_ifaces->of[0].n, 0);
+	strcpy(lookup(100, 100)->iif, "absent");
+	list[0].invert = true;
+	tell(g, 4);
+	assert_true(g->rule_ifaces->of[0].all);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+a_selector_that_no_packet_has_concerns_nothing(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	lookup(100, 100)->lacks = RULE_LACKS_MARK;
+	lookup(101, 100)->has_oif = true;
+	add(102, FR_ACT_NOP, 0);
+	tell(g, 4);
+	assert_null(fib_rules(g->fib, 4));
+	assert_null(g->rule_ifaces);
+	rig_free(g);
+}
+
+static void
+table_default_counts_once_it_has_a_route(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	tell(g, 4);
+	route(g, KERNEL_ROUTE, 253, "203.0.113.0/24", "192.0.2.129", 12);
+	rig_settle(g);
+	assert_true(g->rule_ifaces->of[0].all);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.129@2");
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+	route(g, KERNEL_ROUTE_DEL, 253, "203.0.113.0/24", "192.0.2.129", 12);
+	rig_settle(g);
+	assert_null(fib_rules(g->fib, 4));
+	rig_free(g);
+}
+
+static void
+short_prefixes_are_suppressed(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	route(g, KERNEL_ROUTE, 254, "0.0.0.0/0", "192.0.2.2", 11);
+	route(g, KERNEL_ROUTE, 100, "0.0.0.0/0", "192.0.2.129", 12);
+	lookup(100, 254)->suppress = 0;
+	lookup(101, 100);
+	tell(g, 4);
+	assert_int_equal(g->rib->vrfs.views.n, 1);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.129@2");
+	route(g, KERNEL_ROUTE, 254, "203.0.113.0/25", "192.0.2.3", 11);
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.3@1");
+	lookup(100, 254)->suppress = 24;
+	lookup(101, 100);
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.3@1");
+	tell(g, 4);
+	assert_int_equal(g->rib->vrfs.views.n, 0);
+	rig_free(g);
+}
+
+static void
+goto_finds_the_number_of_its_target(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	add(100, FR_ACT_GOTO, 0)->target = 300;
+	add(200, FR_ACT_PROHIBIT, 0);
+	lookup(300, 100);
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	add(100, FR_ACT_GOTO, 0)->target = 301; /* no such rule */
+	add(200, FR_ACT_PROHIBIT, 0);
+	lookup(300, 100);
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "prohibit");
+	rig_free(g);
+}
+
+static void
+a_vrf_takes_the_table_of_a_rule_and_gives_it_back(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	lookup(100, 100);
+	tell(g, 4);
+	rig_vrf(g, 1, 100, "red");
+	rig_settle(g);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	assert_seen_in(g, 1, "198.51.100.9", "192.0.2.129@2");
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	rig_vrf(g, 1, 100, NULL);
+	rig_settle(g);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+source_specific_routes_count_for_their_sources(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	tell(g, 6);
+	route_from(g, KERNEL_ROUTE, "2001:db8:100::/48", "2001:db8:9::/48", "2001:db8:2::9",
+		   12);
+	rig_settle(g);
+	assert_true(g->rule_ifaces->of[1].all);
+	assert_from(g, "2001:db8:9::1", "2001:db8:100::1", "2001:db8:2::9@2");
+	/* As in Linux, the plain route of the same prefix is not for other sources. */
+	assert_from(g, "2001:db8:8::1", "2001:db8:100::1", "none");
+	route_from(g, KERNEL_ROUTE, "2001:db8:100::/48", "2001:db8:9:1::/64",
+		   "2001:db8:1::9", 11);
+	route(g, KERNEL_ROUTE, 254, "2001:db8:100:1::/64", "2001:db8:1::7", 11);
+	rig_settle(g);
+	assert_from(g, "2001:db8:9::1", "2001:db8:100::1", "2001:db8:2::9@2");
+	assert_from(g, "2001:db8:9:1::1", "2001:db8:100::1", "2001:db8:1::9@1");
+	assert_from(g, "2001:db8:9:1::1", "2001:db8:100:1::1", "2001:db8:1::7@1");
+	assert_from(g, "2001:db8:8::1", "2001:db8:100:1::1", "2001:db8:1::7@1");
+	route_from(g, KERNEL_ROUTE_DEL, "2001:db8:100::/48", "2001:db8:9:1::/64",
+		   "2001:db8:1::9", 11);
+	rig_settle(g);
+	assert_from(g, "2001:db8:9:1::1", "2001:db8:100::1", "2001:db8:2::9@2");
+	route_from(g, KERNEL_ROUTE_DEL, "2001:db8:100::/48", "2001:db8:9::/48",
+		   "2001:db8:2::9", 12);
+	rig_settle(g);
+	assert_null(fib_rules(g->fib, 6));
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	assert_int_equal(g->rib->sources.n, 0);
+	assert_seen(g, "2001:db8:100::1", "2001:db8:1::1@1");
+	rig_free(g);
+}
+
+static void
+a_default_route_for_a_source_leaves_the_plain_one(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	tell(g, 6);
+	route(g, KERNEL_ROUTE, 254, "::/0", "2001:db8:1::1", 11);
+	route_from(g, KERNEL_ROUTE, "::/0", "2001:db8:9::/48", "2001:db8:2::9", 12);
+	rig_settle(g);
+	assert_from(g, "2001:db8:9::1", "2001:db8:900::1", "2001:db8:2::9@2");
+	assert_from(g, "2001:db8:8::1", "2001:db8:900::1", "2001:db8:1::1@1");
+	assert_from(g, "2001:db8:9::1", "2001:db8:100::1", "2001:db8:1::1@1");
+	rig_free(g);
+}
+
+static void
+rows_name_what_a_rule_lacks(void **state)
+{
+	struct rig *g = rig_with_table();
+	json_t *rows;
+
+	lookup(100, 100)->lacks = RULE_LACKS_MARK;
+	tell(g, 4);
+	rows = rig_ask(g, &(struct msg_query){.kind = QUERY_RULES, .max = 2}, NULL);
+	assert_int_equal(json_array_size(rows), 4);
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(rows, 1), "lacks")),
+		"fwmark");
+	assert_true(json_is_false(json_object_get(json_array_get(rows, 1), "obeyed")));
+	assert_true(json_is_true(json_object_get(json_array_get(rows, 0), "obeyed")));
+	json_decref(rows);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rules_of_every_kernel_publish_nothing),
+		cmocka_unit_test(a_table_of_a_rule_gets_a_fib_and_loses_it),
+		cmocka_unit_test(a_rule_that_goes_at_once_leaves_no_fib),
+		cmocka_unit_test(only_the_named_interface_is_concerned),
+		cmocka_unit_test(a_selector_that_no_packet_has_concerns_nothing),
+		cmocka_unit_test(table_default_counts_once_it_has_a_route),
+		cmocka_unit_test(short_prefixes_are_suppressed),
+		cmocka_unit_test(goto_finds_the_number_of_its_target),
+		cmocka_unit_test(a_vrf_takes_the_table_of_a_rule_and_gives_it_back),
+		cmocka_unit_test(source_specific_routes_count_for_their_sources),
+		cmocka_unit_test(a_default_route_for_a_source_leaves_the_plain_one),
+		cmocka_unit_test(rows_name_what_a_rule_lacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
