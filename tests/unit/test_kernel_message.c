@@ -213,7 +213,10 @@ routes_of_some_sources_or_one_tos_have_verdicts_of_their_own(void **state)
 	attr_addr(&sample.w, RTA_SRC, "2001:db8:2::");
 	msg_end(&sample.w);
 	rtm()->rtm_src_len = 48;
-	assert_int_equal(decode(false), KERNEL_SKIP_SOURCE);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.src.len, 48);
+	rtm()->rtm_src_len = 129;
+	assert_int_equal(decode(false), -EBADMSG);
 	route("198.51.100.0/24");
 	rtm()->rtm_tos = 0x10;
 	assert_int_equal(decode(false), KERNEL_SKIP_TOS);

@@ -152,7 +152,7 @@ types_without_next_hops_have_their_own_paths(void **state)
 		const char *seen;
 	} c[] = {{RTN_BLACKHOLE, "blackhole"}, {RTN_UNREACHABLE, "unreachable"},
 		 {RTN_PROHIBIT, "prohibit"},   {RTN_LOCAL, "local"},
-		 {RTN_BROADCAST, "bcast"},     {RTN_THROW, "unresolved"}};
+		 {RTN_BROADCAST, "bcast"},     {RTN_THROW, "throw"}};
 	struct rig *g = rig_two_ports();
 
 	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
