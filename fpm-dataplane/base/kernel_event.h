@@ -43,7 +43,7 @@ struct kernel_event {
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
 	struct prefix
-		src; /* KERNEL_ROUTE*: for packets from here only; length 0: for all */
+		src;      /* KERNEL_ROUTE*: for packets from here only; length 0: for all */
 	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,

@@ -36,7 +36,7 @@ void rules_round(struct rib *rib);
 void rules_publish(struct rib *rib);
 /* After a grace period: free the FIBs that no list uses any longer. */
 void rules_reclaim(struct rib *rib);
-/* Return true if the rules of a family are only those that every kernel has. */
+/* Return true if a family has only the rules of every kernel: local, main, ... */
 bool rules_are_default(const struct rib *rib, unsigned int family6);
 /* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
 const char *rule_lacks(const struct rule *rule);

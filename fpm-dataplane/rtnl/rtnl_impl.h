@@ -43,13 +43,13 @@ struct rtnl {
 	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
 	uint8_t *burst;  /* of the events socket */
 	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
-	unsigned int n_jobs, at;           /* at == n_jobs: no dump runs */
-	bool asked;                        /* the kernel was asked for job[at] */
-	bool again;                        /* ... a second time, see dump.c */
-	unsigned int n_datagrams;          /* of the answer */
-	bool interrupted;   /* the tables changed while the kernel answered */
-	unsigned int tries; /* of job[at] */
-	uint32_t seq;       /* of the request */
+	unsigned int n_jobs, at;       /* at == n_jobs: no dump runs */
+	bool asked;                    /* the kernel was asked for job[at] */
+	bool again;                    /* ... a second time, see dump.c */
+	unsigned int n_datagrams;      /* of the answer */
+	bool interrupted;              /* the tables changed while the kernel answered */
+	unsigned int tries;            /* of job[at] */
+	uint32_t seq;                  /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
 	bool rules_only; /* this dump has only the jobs of rules */
 	bool rules_due;  /* read the rules again: some have changed */

@@ -2,10 +2,12 @@
 """Policy routing: the router obeys the rules of the kernel (`ip rule`) as the Linux router beside
 it does. Each test gives both the same commands and the same frames."""
 
+import os
 import time
 
 import pytest
 
+from lib import frr
 from lib.wait import PATIENCE, eventually
 from linux_twin import Twin
 
@@ -16,16 +18,18 @@ NET4, NET6 = "198.51.100.0/24", "2001:db8:100::/48"
 @pytest.fixture(scope="module")
 def routers(session_dut):
     """Both routers. Table main leads to `wan`, table 100 to `ext`, table 101 to `alt`."""
-    twin = Twin(session_dut)
+    twin, lines = Twin(session_dut), []
+    for table, name in (("main", "wan"), ("100", "ext"), ("101", "alt")):
+        wire = session_dut.wires[name]
+        lines += [
+            f"route add {NET4} via {wire.peer4} dev {wire.tap} table {table}",
+            f"-6 route add {NET6} via {wire.peer6} dev {wire.tap} table {table}",
+        ]
     try:
         twin.build()
-        for table, name in (("main", "wan"), ("100", "ext"), ("101", "alt")):
-            wire = session_dut.wires[name]
-            twin.ip(
-                f"route add {NET4} via {wire.peer4} dev {wire.tap} table {table}",
-                f"-6 route add {NET6} via {wire.peer6} dev {wire.tap} table {table}",
-            )
+        twin.ip(*lines)
         yield twin
+        session_dut.ip(*(line.replace("route add", "route del") for line in lines))
     finally:
         twin.destroy()
 
@@ -377,3 +381,43 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
     for pref, what in ((77, "fwmark"), (78, "uidrange")):
         line = f"rib: rule not obeyed family=ipv4 pref={pref} selector={what}"
         eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
+
+
+PBR = """\
+fpm address 127.0.0.1
+ip route 198.51.100.0/24 192.0.2.66
+pbr-map ROUND seq 5
+ match src-ip 192.0.2.0/26
+ match dst-ip 198.51.100.8/29
+ set nexthop 192.0.2.194
+exit
+interface lan0
+ pbr-policy ROUND
+exit
+"""
+
+
+@pytest.mark.skipif(
+    not os.access(f"{frr.PROGRAMS}/pbrd", os.X_OK), reason="FRR has no pbrd here"
+)
+def test_a_map_of_pbrd_is_obeyed(own_dut):
+    """A `pbr-map` of FRR on an interface: its packets leave by the next hop of the map, other
+    packets by the route of zebra. After `no pbr-policy` zebra's route counts for all. `explain`
+    names the rule and the table of pbrd."""
+    dut = own_dut()
+    dut.start()
+    dut.zebra.close()
+    lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
+
+    def leaves_by(wire, out):
+        eventually(lambda: dut.forwarded(wire, wire.probe(TO4), out, 0.2), 10, 0.05)
+
+    with frr.static_frr(dut, PBR, "pbrd") as router:
+        leaves_by(lan, ext)
+        leaves_by(alt, wan)
+        dut.forwarded(lan, lan.probe("198.51.100.99"), wan)
+        said = dut.fpmctl("explain", "port", "lan0", "src", lan.peer4, "dst", TO4).stdout
+        rule = next(r for r in dut.control.ask("rules") if r["iif"] == "lan0")
+        assert f"rule       {rule['pref']}, table {rule['table']}" in said
+        router.vtysh("configure terminal", "interface lan0", "no pbr-policy ROUND")
+        leaves_by(lan, wan)
