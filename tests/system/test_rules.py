@@ -383,18 +383,16 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
         eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
 
 
-PBR = """\
-fpm address 127.0.0.1
-ip route 198.51.100.0/24 192.0.2.66
-pbr-map ROUND seq 5
- match src-ip 192.0.2.0/26
- match dst-ip 198.51.100.8/29
- set nexthop 192.0.2.194
-exit
-interface lan0
- pbr-policy ROUND
-exit
-"""
+ZEBRA = "fpm address 127.0.0.1\nip route 198.51.100.0/24 192.0.2.66\n"
+PBR = [
+    "pbr-map ROUND seq 5",
+    "match src-ip 192.0.2.0/26",
+    "match dst-ip 198.51.100.8/29",
+    "set nexthop 192.0.2.194",
+    "exit",
+    "interface lan0",
+    "pbr-policy ROUND",
+]
 
 
 @pytest.mark.skipif(
@@ -412,12 +410,14 @@ def test_a_map_of_pbrd_is_obeyed(own_dut):
     def leaves_by(wire, out):
         eventually(lambda: dut.forwarded(wire, wire.probe(TO4), out, 0.2), 10, 0.05)
 
-    with frr.static_frr(dut, PBR, "pbrd") as router:
+    with frr.beside(dut, ZEBRA, ["pbrd"]) as router:
+        leaves_by(lan, wan)
+        router.configure(*PBR)
         leaves_by(lan, ext)
         leaves_by(alt, wan)
         dut.forwarded(lan, lan.probe("198.51.100.99"), wan)
         said = dut.fpmctl("explain", "port", "lan0", "src", lan.peer4, "dst", TO4).stdout
         rule = next(r for r in dut.control.ask("rules") if r["iif"] == "lan0")
         assert f"rule       {rule['pref']}, table {rule['table']}" in said
-        router.vtysh("configure terminal", "interface lan0", "no pbr-policy ROUND")
+        router.configure("interface lan0", "no pbr-policy ROUND")
         leaves_by(lan, wan)
