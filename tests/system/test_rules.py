@@ -10,6 +10,7 @@ import pytest
 from lib import frr
 from lib.wait import PATIENCE, eventually
 from linux_twin import Twin
+from wire import token_of
 
 TO4, TO6 = "198.51.100.9", "2001:db8:100::9"
 NET4, NET6 = "198.51.100.0/24", "2001:db8:100::/48"
@@ -383,6 +384,61 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
         eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
 
 
+def test_packets_that_wait_leave_by_their_rule(rules, twin, dut):
+    """Packets that a rule sends to a neighbor without a MAC address wait, and leave there when the
+    neighbor is known, not by the route of main."""
+    ext, lan = dut.wires["ext"], dut.wires["lan"]
+    rules(
+        "route add 198.51.100.0/24 via 192.0.2.199 dev ext0 table 120",
+        "rule add pref 100 iif lan0 lookup 120",
+    )
+    becomes(twin, ("nothing",))  # the neighbor does not answer yet
+    probes = [lan.probe(TO4) for _ in range(3)]
+    lan.send(*probes)
+    dut.neighbor("192.0.2.199", ext)
+    for probe in probes:
+        ext.expect(token_of(probe), 2)
+    dut.ip(f"neigh del 192.0.2.199 dev {ext.tap}")
+
+
+def test_an_icmp_error_takes_the_table_of_a_rule(rules, twin):
+    """A sender that only the table of a rule reaches gets its ICMP errors by this table."""
+    rules(
+        "route add 203.0.113.0/24 via 192.0.2.194 table 121",
+        "-6 route add 2001:db8:300::/48 via 2001:db8:3::2 table 121",
+        "rule add pref 100 to 203.0.113.0/24 lookup 121",
+        "-6 rule add pref 100 to 2001:db8:300::/48 lookup 121",
+    )
+    becomes(twin, ("icmp", "ext", 11, 0), src="203.0.113.7", ttl=1)
+    becomes(twin, ("icmp", "ext", 3, 0), src="2001:db8:300::7", dst=TO6, hlim=1)
+
+
+def test_explain_says_what_forwarders_do(rules, twin, dut):
+    """`fpmctl explain` names the rule, the table and the way of a packet that the router
+    forwards."""
+    rules(
+        "rule add pref 100 from 192.0.2.2 lookup 100",
+        "rule add pref 101 to 198.51.100.10 prohibit",
+        SOURCES[0],
+    )
+    becomes(twin, EXT)
+    lan, alt = dut.wires["lan"], dut.wires["alt"]
+
+    def explained(wire, dst):
+        words = ("explain", "port", wire.tap, "src", wire.peer(6 if ":" in dst else 4), "dst", dst)
+        return dut.fpmctl(*words).stdout
+
+    said = explained(lan, TO4)
+    assert "rule       100, table 100" in said and "FORWARDED by ext0" in said
+    said = explained(alt, TO4)
+    assert "rule       32766, table 254" in said and "FORWARDED by wan0" in said
+    said = explained(alt, "198.51.100.10")
+    assert "rule       101, prohibit" in said and "DROPPED, prohibit" in said
+    said = explained(lan, TO6)
+    assert "FORWARDED by ext0" in said
+    assert "rule       none" in explained(alt, TO6)
+
+
 ZEBRA = "fpm address 127.0.0.1\nip route 198.51.100.0/24 192.0.2.66\n"
 PBR = [
     "pbr-map ROUND seq 5",
@@ -421,3 +477,29 @@ def test_a_map_of_pbrd_is_obeyed(own_dut):
         assert f"rule       {rule['pref']}, table {rule['table']}" in said
         router.configure("interface lan0", "no pbr-policy ROUND")
         leaves_by(lan, wan)
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_rules_are_in_force_before_the_first_packet(own_dut, how):
+    """Numbered packets that a rule concerns leave by its table before and after a planned restart
+    or a crash. None leaves by the route of main."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    lan, wan, ext = (dut.wires[n] for n in ("lan", "wan", "ext"))
+    dut.ip(
+        f"route add {NET4} via {wan.peer4}",
+        f"route add {NET4} via {ext.peer4} table 100",
+        "rule add iif lan0 lookup 100",
+    )
+    eventually(lambda: dut.forwarded(lan, lan.probe(TO4), ext, 0.2), 5, 0.05)
+    with dut.stream(lan, TO4) as stream:
+        was = dut.daemon.pid()
+        if how == "restart":
+            assert dut.fpmctl("restart").returncode == 0
+        else:
+            dut.daemon.crash()
+        dut.daemon.back(was)
+        dut.control.close()
+        last = stream.sent
+        eventually(lambda: max(stream.arrived(ext), default=0) > last + 100, 20, 0.05)
+    assert stream.arrived(wan) == {}
