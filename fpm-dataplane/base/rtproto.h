@@ -27,13 +27,20 @@ rtproto_name(uint8_t protocol)
 }
 
 /*
+ * Protocol of the routes of FRR's pbrd, in tables of rules. zebra does not replay such tables
+ * over FPM, so these routes come from the kernel.
+ */
+#define RTPROT_FRR_PBR 195
+
+/*
  * Return true if zebra installs routes of this protocol in the kernel, so that they also
- * come by FPM (FRR, zebra/rt_netlink.c, zebra2proto()).
+ * come by FPM (FRR, zebra/rt_netlink.c, zebra2proto()). The routes of pbrd are left out.
  */
 static inline bool
 rtproto_is_zebras(uint8_t protocol)
 {
-	return protocol == 11 || protocol == 42 || (protocol >= 186 && protocol <= 198);
+	return protocol == 11 || protocol == 42 ||
+	       (protocol >= 186 && protocol <= 198 && protocol != RTPROT_FRR_PBR);
 }
 
 #endif

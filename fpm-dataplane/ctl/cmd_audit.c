@@ -651,7 +651,7 @@ audit_conclude(struct audit *a, double seconds)
 		printf(", %llu of them on links without a carrier: not compared",
 		       k->n_undecided);
 	if (k->n_not_obeyed > 0)
-		printf("; %llu route%s for some sources or one TOS only: not obeyed",
+		printf("; %llu route%s for some sources or one TOS only: not compared",
 		       k->n_not_obeyed, plural((long long)k->n_not_obeyed));
 	printf("\n"
 	       "RIB     %zu route%s of zebra's: %llu differ%s; "

@@ -23,7 +23,7 @@ struct kernel_route {
 	bool is_local;      /* of table local, which the kernel asks before main */
 	/* connected, and its link has no carrier: the dataplane prefers another route */
 	bool is_down;
-	bool by_source, by_tos; /* for some packets only: the dataplane does not obey it */
+	bool by_source, by_tos; /* for some packets only: not compared */
 	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */
 	struct hops_text hops;
 };

@@ -25,6 +25,8 @@
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/source.h"
+#include "rib/view.h"
 #include "rib/vrf.h"
 #include "rib/words.h"
 #include "rib/zebra.h"
@@ -145,7 +147,10 @@ audit_trie(const struct rib *rib, const struct poptrie *pt, struct msg_query *q,
 	return good;
 }
 
-/* Compare all copies. The first copy that differs is reported; a repair stages all. */
+/*
+ * Compare all copies, then the views for rules. The first that differs is reported; a repair
+ * stages all.
+ */
 static void
 audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 {
@@ -155,7 +160,16 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 	q->cursor[N_PREFIXES] += n > 0;
 	while (c < n && audit_trie(rib, fib_trie(&copy[c], r->family), q, r))
 		c++;
-	if (c < n && q->repair)
+	if (c == n && !views_are_staged(rib, r)) {
+		struct prefix p = route_prefix(r);
+		char prefix[PREFIX_STRLEN];
+
+		audit_add_difference(q, "table",
+				     source_kernel_table(&rib->sources, r->table),
+				     prefix_str(&p, prefix), NULL, route_effective(r), 0);
+		c = n + 1;
+	}
+	if (c != n && q->repair)
 		route_stage_again(rib, r);
 }
 

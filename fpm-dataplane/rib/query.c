@@ -645,7 +645,7 @@ summary_tables(const struct rib *rib, json_t *o)
 	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
 		const struct table_count *t = &rib->table_counts.v[i];
 
-		if (vrf_find(rib, t->table) == NULL) {
+		if (!table_is_of_vrf(rib, t->table)) {
 			no_vrf += t->n;
 			continue;
 		}

@@ -131,7 +131,7 @@ route_bind(struct rib *rib, struct route *r, uint32_t slot)
 bool
 route_is_swept(const struct rib *rib, const struct route *r)
 {
-	return route_is_replayed(r) || vrf_find(rib, r->table) != NULL;
+	return route_is_replayed(r) || table_is_of_vrf(rib, r->table);
 }
 
 bool

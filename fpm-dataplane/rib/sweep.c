@@ -202,7 +202,7 @@ replay_vrfs_done(struct rib *rib)
 	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
 		const struct table_count *t = &rib->table_counts.v[i];
 		bool not_replayed =
-			table_count_not_replayed(rib, t) && vrf_find(rib, t->table) != NULL;
+			table_count_not_replayed(rib, t) && table_is_of_vrf(rib, t->table);
 
 		kept += not_replayed;
 		routes += not_replayed ? t->stale : 0;

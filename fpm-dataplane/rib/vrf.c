@@ -42,6 +42,14 @@ vrf_find(const struct rib *rib, uint32_t table)
 	return rib->vrfs.n == 0 ? NULL : rib->vrfs.v[vrf_number_of_table(rib, table)];
 }
 
+bool
+table_is_of_vrf(const struct rib *rib, uint32_t table)
+{
+	const struct vrf *vrf = vrf_find(rib, table);
+
+	return vrf != NULL && !vrf_is_for_rules(vrf);
+}
+
 const struct fib_copy *
 rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
 {

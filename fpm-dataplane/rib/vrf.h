@@ -61,8 +61,10 @@ struct rib_vrfs {
 	struct vrf_retry *retries; /* VRFs for whose FIB memory was out */
 };
 
-/* Return the VRF of a table other than main, or NULL if the table has no FIB. */
+/* Return the FIB of a table other than main, or NULL if the table has none. */
 struct vrf *vrf_find(const struct rib *rib, uint32_t table);
+/* Return true if a VRF of the kernel has the table. */
+bool table_is_of_vrf(const struct rib *rib, uint32_t table);
 
 /*
  * Return the copies of a table's tries, and set *n to their number: all of main, one of a

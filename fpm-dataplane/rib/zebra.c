@@ -17,6 +17,7 @@
 
 #include <linux/rtnetlink.h>
 
+#include "base/rtproto.h"
 #include "rib/content.h"
 #include "rib/early.h"
 #include "rib/feedback.h"
@@ -65,7 +66,8 @@ next_hop_is_on_link(const struct next_hop *hop)
 
 /*
  * Return true for a route that rib gets from the kernel, with more detail: each route of
- * protocol kernel, or with `routes: {from: fpm}` connected and local ones.
+ * protocol kernel, or with `routes: {from: fpm}` connected and local ones. Routes of pbrd
+ * come from the kernel, too, because zebra does not replay their tables.
  */
 static bool
 event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
@@ -73,6 +75,8 @@ event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
 	struct nh_list *hops = &rib->scratch;
 	const struct nh *nh;
 
+	if (ev->protocol == RTPROT_FRR_PBR && table_of_event(ev) != RIB_TABLE_MAIN)
+		return rib->conf.from == ROUTES_FROM_BOTH;
 	if (ev->protocol != RTPROT_KERNEL)
 		return false;
 	if (rib->conf.from == ROUTES_FROM_BOTH)

@@ -86,11 +86,35 @@ pass_count(const struct kernel_event *ev)
 	kernel_count(counter[ev->kind], 1);
 }
 
+/*
+ * Return true if rib gets the event. A wanted route may have a next-hop object of zebra, for
+ * example a route of pbrd. Then all objects are wanted from now on.
+ */
+static bool
+event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
+{
+	bool nexthop = ev->kind == KERNEL_NEXTHOP || ev->kind == KERNEL_NEXTHOP_DEL;
+
+	return pass_is_wanted(r, ev->route.protocol) || ev->src.len != 0 ||
+	       (nexthop && r->all_nexthops);
+}
+
+/* Read the objects of zebra when the first route that may need them comes. */
+static void
+nexthops_want(struct rtnl *r, const struct kernel_event *ev)
+{
+	if (r->all_nexthops || r->conf.from != ROUTES_FROM_BOTH ||
+	    ev->kind != KERNEL_ROUTE || ev->route.nhid == 0 ||
+	    (ev->src.len == 0 && ev->route.protocol != RTPROT_FRR_PBR))
+		return;
+	r->all_nexthops = r->silent_due = true;
+}
+
 static void
 pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_ms)
 {
 	/* The decoder of FPM skips source-specific routes, so those of zebra are wanted, too. */
-	if (ev->src.len == 0 && !pass_is_wanted(r, ev->route.protocol)) {
+	if (!event_is_wanted(r, ev)) {
 		kernel_count(&kernel_status.of_zebra, 1);
 		fpm_event_clear(&ev->route);
 		if (!dump)
@@ -102,6 +126,7 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 		r->expires_ms = expires_ms;
 	if (ev->kind == KERNEL_ROUTE)
 		r->held[ev->route.protocol] = true;
+	nexthops_want(r, ev);
 	if (ev->kind == KERNEL_NEXTHOP_DEL)
 		r->silent_due = true; /* its IPv4 routes go without a message */
 	pass_count(ev);

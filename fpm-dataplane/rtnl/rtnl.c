@@ -119,15 +119,10 @@ expiry_arm(struct rtnl *r)
 }
 
 static void
-dump_finished(struct rtnl *r)
+routes_dump_finished(struct rtnl *r)
 {
 	uint64_t now = monotonic_ms();
 
-	r->n_jobs = r->at = 0;
-	if (r->rules_only) {
-		r->rules_only = false;
-		return;
-	}
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
@@ -136,6 +131,15 @@ dump_finished(struct rtnl *r)
 	 * may not tell of it.
 	 */
 	expiry_arm(r);
+}
+
+static void
+dump_finished(struct rtnl *r)
+{
+	r->n_jobs = r->at = 0;
+	if (!r->rules_only)
+		routes_dump_finished(r);
+	r->rules_only = false;
 	if (r->all_due || r->silent_due)
 		rtnl_schedule(r, 0);
 }

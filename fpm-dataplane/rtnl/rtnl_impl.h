@@ -51,6 +51,7 @@ struct rtnl {
 	unsigned int tries;            /* of job[at] */
 	uint32_t seq;                  /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
+	bool all_nexthops; /* rib needs the objects of zebra, too */
 	bool rules_only; /* this dump has only the jobs of rules */
 	bool rules_due;  /* read the rules again: some have changed */
 	bool all_due;    /* read all tables again: events were lost */

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/rtproto.h"
 #include "rtnl/rtnl_impl.h"
 #include "tap-bridge/netns.h"
 
@@ -44,15 +45,16 @@ events_filter(int fd)
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TYPE),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_NEWROUTE), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 10),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 11),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 8,
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 9,
 			 0),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SRC_LEN),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 7),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTPROT_FRR_PBR, 3, 0),
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 2),
 		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
