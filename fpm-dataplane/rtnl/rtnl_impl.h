@@ -52,14 +52,14 @@ struct rtnl {
 	uint32_t seq;                  /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
 	bool all_nexthops; /* rib needs the objects of zebra, too */
-	bool rules_only; /* this dump has only the jobs of rules */
-	bool rules_due;  /* read the rules again: some have changed */
-	bool all_due;    /* read all tables again: events were lost */
-	bool silent_due; /* read again what the kernel may have deleted without a word */
+	bool rules_only;   /* this dump has only the jobs of rules */
+	bool rules_due;    /* read the rules again: some have changed */
+	bool all_due;      /* read all tables again: events were lost */
+	bool silent_due;   /* read again what the kernel may have deleted without a word */
 	uint32_t
 		expires_ms; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
-	struct rule *rule;                  /* of the present job */
+	struct rule *rule;  /* of the present job */
 	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
