@@ -50,7 +50,7 @@ COMPLETED = {
     "set ": "policer", "set policer bg": "bgp bgp-new", "set policer bgp sou":
     "source-rate source-burst", "audit --re": "--repair", "device ": "list bind unbind", "device list ": "", "--soc": "--socket",
     "-s /nowhere port del ": "", "show drops tt": "ttl", "show counters al": "all",
-    "show fib ": "ipv4 ipv6", "show punt bg": "bgp bgp-new", "show threads fdp-r": "fdp-rib",
+    "show fib ": "ipv4 ipv6", "show punt bg": "bgp bgp-new", "show threads fdp-r": "fdp-rib fdp-rtnl",
     "show interfaces l": "lo lan0", "show routes v": "via vrf", "show routes 10.0.0.0/8 l": "longest",
     "show routes vrf ": "", "show version ": "", "trace reason no_r": "no_route",
     "capture reason forw": "forwarding_off", "explain proto ig": "igmp", "trace src ": "",
