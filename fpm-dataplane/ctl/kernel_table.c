@@ -31,6 +31,7 @@ struct line {
 	struct kernel_route r;
 	const char *state; /* of a type other than unicast */
 	struct hop hop;
+	bool in_encap; /* its words are not those of the route, until via or dev */
 	bool all_down;
 	bool is_over; /* its life is over: the kernel does not use it */
 };
@@ -102,6 +103,10 @@ word_take(struct line *l, const char *word, char **save)
 		hop_end(l);
 		return;
 	}
+	l->in_encap &= strcmp(word, "via") != 0 && strcmp(word, "dev") != 0;
+	l->in_encap |= strcmp(word, "encap") == 0;
+	if (l->in_encap)
+		return;
 	if (strcmp(word, "linkdown") == 0 || strcmp(word, "dead") == 0) {
 		l->hop.down = true;
 		return;
