@@ -5,26 +5,15 @@ They run in the namespace of the far ends. `make peers` unpacks them in build/pe
 """
 
 import os
-import shutil
 import signal
 import socket
 import struct
 
 from lib import netns, procs
-from lib.dataplane import ROOT
+from lib.peers import libraries, program
 from lib.wait import eventually
 
-UNPACKED = os.path.join(ROOT, "build", "peers")
 AS_OURS, AS_THEIRS = 64500, 65540
-
-
-def program(name):
-    """Return the path of a program: unpacked, or of the machine; None: there is none."""
-    path = [f"{UNPACKED}/usr/{folder}" for folder in ("sbin", "bin")] + [
-        "/usr/sbin",
-        "/usr/bin",
-    ]
-    return shutil.which(name, path=":".join(path))
 
 
 class Daemon:
@@ -41,11 +30,11 @@ class Daemon:
     def command(self, *argv, check=True):
         """Run a program of the package in the daemon's namespace; return its output."""
         argv = [program(argv[0]), *argv[1:]]
-        return netns.run(self.dut.far, [*self._libraries(), *argv], check=check)
+        return netns.run(self.dut.far, [*libraries(), *argv], check=check)
 
     def run(self, *words):
         """Start the daemon."""
-        argv = [*self._libraries(), program(self.PROGRAM), *words]
+        argv = [*libraries(), program(self.PROGRAM), *words]
         self.process = procs.start(argv, self.dut.dir, f"{self.dir}/log", self.dut.far)
 
     def kill(self):
@@ -61,11 +50,6 @@ class Daemon:
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
         return path
-
-    @staticmethod
-    def _libraries():
-        return ["env", f"LD_LIBRARY_PATH={UNPACKED}/usr/lib/x86_64-linux-gnu"]
-
 
 BIRD = """\
 log stderr all;
