@@ -142,6 +142,7 @@ demo: ## the lab, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100
 
 lab: ## run and check a scenario of frr-config, and leave it up (S=name; without it the list)
 	@$(if $(S),$(MAKE) --no-print-directory build)
+	@$(if $(filter bird-%,$(S)),command -v bird >/dev/null || $(MAKE) --no-print-directory peers)
 	@$(PY) tests/lab/scenario.py $(S)
 
 lab-vm: ## run and check a scenario in a virtual machine, whose kernel has VLANs and VRFs (S=name; without it the list)

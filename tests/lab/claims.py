@@ -2,7 +2,7 @@
 """The claims of each scenario of frr-config. CLAIMS[NAME](lab) yields a sentence with numbers for
 each claim that holds, or raises ProofError (see evidence.py)."""
 
-from lab import claims_links, evidence, proofs, steps
+from lab import claims_kernel, claims_links, evidence, proofs, steps
 from lab.evidence import check, wait_for
 from lib import netns, probe
 from lib.wait import PATIENCE, eventually
@@ -252,12 +252,14 @@ def dual_stack_edge(lab):
 
 
 CLAIMS = {
+    "bird-edge": claims_kernel.bird_edge,
     "bfd-failover": bfd_failover,
     "bgp-full-table": bgp_full_table,
     "bgp-unnumbered": bgp_unnumbered,
     "dual-stack-edge": dual_stack_edge,
     "ibgp-route-reflector": ibgp_route_reflector,
     "isis": isis,
+    "kernel-static": claims_kernel.kernel_static,
     "l3vpn-leak": claims_links.l3vpn_leak,
     "ospf-ecmp": ospf_ecmp,
     "static": static,

@@ -5,6 +5,7 @@
     lab.py up [--name N] [--routes N]     lab.py status [--name N]
     lab.py down [--name N]                lab.py vtysh [--name N] [NODE] [vtysh words]
     lab.py start|stop|restart [--name N] NODE|dp [DAEMON]
+    lab.py birdc [--name N] [birdc words]
 
 A scenario, a folder of frr-config, defines the content of a lab. The lab called "lab" uses plain
 names (r1, isp, ...); any other appends its own name, so labs run side by side. LAB=NAME in
@@ -28,6 +29,7 @@ if __name__ == "__main__":
 
 from lab.plan import ROUTER, WIRES, Plan
 from lib import netns, procs
+from lib.bird import Bird
 from lib.dataplane import ROOT, Dataplane
 from lib.frr import Frr, Neighbor
 from lib.wait import eventually
@@ -55,7 +57,7 @@ class Lab:
         self.socket = (
             "/run/fpm-dataplane/control.sock" if not suffix else self.path("control.sock")
         )
-        self.r1 = Frr(self.ns[ROUTER], self.folder, self.path(ROUTER), self.dir)
+        self.r1 = self._routing()
         self.neighbors = {
             node: Neighbor(
                 node, self.ns[node], self.folder, daemons, self.path(node), self.dir
@@ -73,10 +75,22 @@ class Lab:
         self.owned = False  # True if this program made the lab
         self._lock = None
 
+    def _routing(self):
+        """Return the routing daemons of r1, or None."""
+        where = self.ns[ROUTER], self.folder, self.path(ROUTER), self.dir
+        if self.plan.runs == "frr":
+            return Frr(*where)
+        return Bird(where[0], f"{where[1]}/bird.conf", *where[2:]) if self.plan.runs else None
+
     @property
     def frrs(self):
         """Return every FRR by its node, r1's first."""
-        return {ROUTER: self.r1, **self.neighbors}
+        return {node: x for node, x in self.routers.items() if isinstance(x, Frr)}
+
+    @property
+    def routers(self):
+        """Return the routing daemons of each node that has any, r1's first."""
+        return {**({ROUTER: self.r1} if self.r1 else {}), **self.neighbors}
 
     def path(self, *parts):
         """Return the path of a file of this lab."""
@@ -147,12 +161,13 @@ class Lab:
         procs.start(argv, self.dir, self.path("isp.log"), self.ns[node])
 
     def start_routers(self):
-        """Start the dataplane, then r1's FRR, which needs the TAPs. Start the neighbors
+        """Start the dataplane, then r1's routing daemons, which need the TAPs. Start the neighbors
         meanwhile."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
             jobs = [pool.submit(frr.start) for frr in self.neighbors.values()]
             self.start_dataplane()
-            self.r1.start()
+            if self.r1:
+                self.r1.start()
             for job in jobs:
                 job.result()
 
@@ -242,9 +257,9 @@ class Lab:
         """Return the names of the programs of this lab that do not run."""
         found = [
             f"{daemon} of {node}"
-            for node, frr in self.frrs.items()
-            for daemon in frr.daemons
-            if not frr.runs(daemon)
+            for node, router in self.routers.items()
+            for daemon in router.daemons
+            if not router.runs(daemon)
         ]
         if not procs.marked(self.dir, "fpm-dataplane"):
             found.append("fpm-dataplane")
@@ -271,7 +286,7 @@ def _status(lab):
 
 
 def _daemon(lab, verb, node, daemon):
-    """Start, stop or restart a daemon: one of FRR, or the dataplane."""
+    """Start, stop or restart a daemon: one of FRR, BIRD, or the dataplane."""
     if node == "dp":
         if verb != "start":
             for pid in procs.marked(lab.dir, "fpm-dataplane"):
@@ -280,7 +295,7 @@ def _daemon(lab, verb, node, daemon):
         if verb != "stop":
             lab.dp.start()
         return 0
-    frr = _frr(lab, node)
+    frr = lab.routers.get(node) or _frr(lab, node)
     if daemon in (None, "all") and verb == "restart":
         frr.restart_all()
     elif daemon not in frr.daemons:
@@ -305,7 +320,7 @@ def main():
         prog="lab.py", description="make demo's and make lab's"
     )
     sub = parser.add_subparsers(dest="what", required=True)
-    names = ("up", "down", "status", "vtysh", "start", "stop", "restart")
+    names = ("up", "down", "status", "vtysh", "birdc", "start", "stop", "restart")
     verbs = {v: sub.add_parser(v) for v in names}
     for verb in verbs.values():
         verb.add_argument("--name", default=os.environ.get("LAB", PLAIN))
@@ -314,7 +329,7 @@ def main():
         verbs[verb].add_argument("node")
         verbs[verb].add_argument("daemon", nargs="?")
     args, words = parser.parse_known_args()
-    if words and args.what != "vtysh":
+    if words and args.what not in ("vtysh", "birdc"):
         parser.error(f"unknown: {' '.join(words)}")
     lab = Lab(args.name)
     try:
@@ -332,6 +347,11 @@ def main():
             raise LabError(
                 f"The lab {lab.name} is not up; `make demo` or `make lab` makes one."
             )
+        elif args.what == "birdc":
+            if not isinstance(lab.r1, Bird):
+                raise LabError(f"r1 of {lab.scenario} has no BIRD.")
+            argv = lab.r1.birdc_argv() + words
+            os.execvp(argv[0], argv)
         elif args.what != "vtysh":
             return _daemon(lab, args.what, args.node, args.daemon)
         else:

@@ -12,11 +12,12 @@
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
                                         a BGP speaker that announces a made-up Internet
 
-r1 is the router that the folder is about: it runs FRR on the TAPs of the dataplane, which
-has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
+r1 is the router that the folder is about. It runs FRR if the folder has `frr.conf`, BIRD if the
+folder has `bird.conf`, otherwise no routing daemon. They use the TAPs of the dataplane, which has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
 IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
 of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
-topology.toml, if any: `ip` commands, one a line.
+topology.toml, if any: `ip` commands, one a line. Without FRR, the file `r1.ip` has the addresses
+and routes of r1 in the same form.
 """
 
 import os
@@ -72,6 +73,9 @@ class Plan:
             if near[0] == ROUTER
         ]
         self.links = _lines(os.path.join(folder, "links"))
+        self.settings = _lines(os.path.join(folder, "r1.ip"))
+        runs = [name for name in ("frr", "bird") if os.path.exists(f"{folder}/{name}.conf")]
+        self.runs = runs[0] if runs else None  # in r1
         made = (
             re.match(r"link add (?:link \S+ name )?(\S+) .*\btype (\w+)", x)
             for x in self.links
@@ -106,8 +110,14 @@ class Plan:
             netns.ip_batch(self.commands(node), names[node])
 
     def stack(self, name):
-        """Make the interfaces on the TAPs of r1, which is namespace `name`."""
+        """Make the interfaces on the TAPs of r1, which is namespace `name`, and their addresses and
+        routes, if FRR does not configure them."""
         netns.ip_batch(self.links, name)
+        self.configure(name)
+
+    def configure(self, name):
+        """Run the commands of the file `r1.ip` in namespace `name`."""
+        netns.ip_batch(self.settings, name)
 
     def why_not(self):
         """Return the reason why this kernel cannot have the topology in one sentence, or None."""

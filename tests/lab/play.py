@@ -68,7 +68,7 @@ def show_logs(lab, screen, names):
         elif name == "isp":
             text = lab.tail("isp.log", 6)
         else:
-            text = lab.r1.log(name, 8)
+            text = lab.r1.log(name, 8) if lab.r1 and name in lab.r1.daemons else ""
         if text:
             screen.text(f"\n--- end of the log of {name}")
             screen.text(text, indent=2)

@@ -18,12 +18,18 @@ from lab import claims, evidence, play
 from lab.lab import PLAIN, SCENARIOS, Lab
 from lab.plan import Plan
 from lab.readme import Readme
+from lib import bird
 
 NEXT = """\
 The lab is up; frr-config/{name}/README.md has what to look at:
 {commands}
-  make vtysh                  r1's shell; of another router: tests/lab/lab.py vtysh NODE
+{shell}
   make lab-down               when you have seen enough"""
+SHELL = {
+    "frr": "  make vtysh                  r1's shell; of another router: tests/lab/lab.py vtysh NODE",
+    "bird": "  tests/lab/lab.py birdc      r1's shell; of another router: tests/lab/lab.py vtysh NODE",
+    None: "  ip netns exec r1 ip route   the routes of r1",
+}
 
 
 def names():
@@ -36,8 +42,12 @@ def names():
 
 
 def why_not(name):
-    """Return the reason why this kernel cannot have a scenario in one sentence, or None."""
-    return Plan(os.path.join(SCENARIOS, name)).why_not()
+    """Return the reason why this machine cannot have a scenario in one sentence, or None."""
+    plan = Plan(os.path.join(SCENARIOS, name))
+    if plan.runs == "bird" and bird.why_not():
+        return bird.why_not()
+    reason = plan.why_not()
+    return reason and f"{reason}. `make lab-vm S={name}` proves it in a virtual machine whose kernel has them"
 
 
 def readme(name):
@@ -61,7 +71,7 @@ def show(name, n4, seed):
         if lab.plan.having("speaker"):
             lab.start_isp(n4, n4 // 5, seed)
         lab.start_routers()
-        screen.step(f"fpm-dataplane, and FRR in {', '.join(lab.frrs)}")
+        screen.step("fpm-dataplane" + runs(lab))
         screen.title("Proofs")
         for sentence in claims.CLAIMS[name](lab):
             screen.passed(sentence)
@@ -75,9 +85,15 @@ def show(name, n4, seed):
             lab.down()
             return
         lines = "\n".join("  " + command for command, _ in about.commands)
-        screen.text(NEXT.format(name=name, commands=lines))
+        screen.text(NEXT.format(name=name, commands=lines, shell=SHELL[lab.plan.runs]))
 
     return build_and_prove
+
+
+def runs(lab):
+    """Return the routing daemons of a lab as text."""
+    text = ", BIRD in r1" if lab.plan.runs == "bird" else ""
+    return text + (f", FRR in {', '.join(lab.frrs)}" if lab.frrs else "")
 
 
 def not_one(words, makes="make lab S=NAME runs one of these; make lab-down removes it:"):
@@ -110,10 +126,7 @@ def main():
         return 2
     reason = why_not(name) if os.geteuid() == 0 else None
     if reason:
-        print(
-            f"{name} cannot be here: {reason}. "
-            f"`make lab-vm S={name}` proves it in a virtual machine whose kernel has them."
-        )
+        print(f"{name} cannot be here: {reason}.")
         return 1
     make = lambda: Lab(os.environ.get("LAB", PLAIN), name)  # noqa: E731
     return play.perform(make, show(name, n4, seed))

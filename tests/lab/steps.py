@@ -15,13 +15,13 @@ def in_fib(lab, *prefixes, vrf=None):
 
     def missing():
         rows = {p: lab.dp.show("routes", p, "exact", *where) for p in prefixes}
-        return [p for p in prefixes if not any(r["source"] == "zebra" for r in rows[p])]
+        return [p for p in prefixes if not any(r["source"] in ("zebra", "kernel") for r in rows[p])]
 
     wait_for(
         f"{', '.join(prefixes)} in the FIB",
         lambda: not missing(),
         lambda: f"without {', '.join(missing())}",
-        ("dataplane", "zebra"),
+        ("dataplane", "zebra", "bird"),
     )
 
 

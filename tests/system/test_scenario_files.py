@@ -12,8 +12,9 @@ import pytest
 from lab import claims, scenario
 from lab.lab import SCENARIOS
 from lab.plan import Plan
-from lib import netns
+from lib import bird, netns
 from lib.dataplane import Dataplane
+from lib.peers import libraries, program
 
 
 @pytest.fixture(params=["demo", *scenario.names()])
@@ -30,15 +31,20 @@ def text_of(*path):
 
 def test_vtysh_knows_every_command(folder):
     """`vtysh -C` accepts the files of r1 and of the other routers, also those of IS-IS, BFD and
-    VRFs."""
-    files = set(glob.glob(f"{folder}/*.conf")) - {f"{folder}/vtysh.conf"}
-    routers = {"frr", *Plan(folder).having("frr")}
+    VRFs. BIRD accepts the file of an r1 with BIRD."""
+    plan = Plan(folder)
+    files = set(glob.glob(f"{folder}/*.conf")) - {f"{folder}/vtysh.conf", f"{folder}/bird.conf"}
+    routers = {*(["frr"] if plan.runs == "frr" else []), *plan.having("frr")}
     assert {os.path.basename(path)[:-5] for path in files} == routers
 
     for path in files:
         argv = ["vtysh", "-C", "-f", path]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{path}: {done.stdout}{done.stderr}"
+    if plan.runs == "bird" and not bird.why_not():
+        argv = [*libraries(), program("bird"), "-p", "-c", f"{folder}/bird.conf"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{folder}/bird.conf: {done.stdout}{done.stderr}"
 
 
 def test_the_daemon_takes_its_file(folder, tmp_path):
@@ -65,8 +71,8 @@ def test_the_daemon_takes_its_file(folder, tmp_path):
 
 
 def test_all_speak_of_the_same_interfaces(folder):
-    """The TAPs of the YAML file have cables. Interfaces on TAPs, and interfaces that FRR
-    names, exist."""
+    """The TAPs of the YAML file have cables. Interfaces on TAPs, and interfaces that FRR, BIRD or
+    the file `r1.ip` names, exist."""
     plan = Plan(folder)
     taps = re.findall(r"^  - tap: (\S+)$", text_of(folder, "fpm-dataplane.yaml"), re.M)
     assert sorted(taps) == sorted(tap for tap, _, _ in plan.ports)
@@ -80,6 +86,13 @@ def test_all_speak_of_the_same_interfaces(folder):
         there |= {made[1]} if made else set()
     assert there == set(taps) | set(plan.stacked)
 
+    if plan.runs != "frr":
+        config = text_of(folder, "bird.conf") if plan.runs else ""
+        rows = re.findall(r"\binterface ([^{]+)\{", config)
+        named = {name for row in rows for name in re.findall(r'"(\w+)"', row)}
+        named |= set(re.findall(r"\b(?:dev|set) (\w+)", "\n".join(plan.settings)))
+        assert named - {"lo"} == there, named
+        return
     config = text_of(folder, "frr.conf")
     named = set(re.findall(r"^interface (\S+)", config, re.M)) - {"lo"}
     vrfs = {name for name, kind in plan.stacked.items() if kind == "vrf"}
