@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl replay`: let the daemon close the FPM session. zebra then connects again and
- * replays all routes.
+ * `fpmctl replay`: let the daemon read all routes again. It closes the FPM session, so that
+ * zebra connects again and replays, and it dumps the kernel's tables.
  */
 #include <stdio.h>
 
@@ -19,16 +19,16 @@ replay_run(const struct options *opt, int n, char **word)
 	if (rc == CTL_OK && opt->json)
 		json_rows_end(0);
 	else if (rc == CTL_OK)
-		puts("The FPM session is closed; zebra connects again within 3 s and "
-		     "replays.\nForwarding goes on meanwhile. `fpmctl show fpm` shows the "
-		     "progress.");
+		puts("All routes are read again: those of the kernel now, those of zebra "
+		     "when it\nconnects again, within 3 s. Forwarding goes on meanwhile. "
+		     "`fpmctl show fpm`\nand `fpmctl show kernel` show the progress.");
 	return rc;
 }
 
 const struct command cmd_replay = {
 	.name = "replay",
 	.words = "",
-	.text = "reset the FPM session so that zebra replays all routes",
+	.text = "read all routes again: zebra replays, the kernel's tables are dumped",
 	.run = replay_run,
 	.options = OPT_JSON,
 };

@@ -151,10 +151,14 @@ answer_send_watch(struct answer *a)
 static void
 answer_replay(struct answer *a)
 {
-	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0)
+	bool connected =
+		atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) != 0;
+
+	/* Where all routes come from the kernel, no zebra is missing. */
+	if (!connected && strcmp(a->ui->conf.routes_from, "kernel") != 0)
 		answer_refuse(a, REFUSED_STATE,
 			      "zebra is not connected; it replays when it connects");
-	else
+	if (connected)
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	worker_send(a->ui->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
