@@ -84,12 +84,12 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
 
 
 def test_every_kind_of_difference_is_told(dut, wan, vtysh):
-    """The audit reports a missing route, an extra route, another next hop and another weight, one
-    line for each, with exit code 3."""
+    """The audit reports a missing route, an extra route and another next hop, one line for each, with
+    exit code 3."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
     way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
-    other = f"via {wan.peer4}, {wan.tap}, weight 9, 00:00:06"
+    other = f"via 192.0.2.99, {wan.tap}, weight 1, 00:00:06"
     zebra = vtysh(f"S>* {NET} [1/0] {other}\nS>* 198.18.9.0/24 [1/0] {way}\n")
 
     code, out, _ = audit(dut, zebra)

@@ -270,7 +270,7 @@ def test_sighup_is_a_reload(router):
 
     router.edit_config("log-level: warn", "log-level: info\nidle: poll")
     os.kill(router.daemon.pid(), signal.SIGHUP)
-    eventually(lambda: "key=idle: needs a restart" in router.log(), 5)
+    eventually(lambda: 'key=idle reason="needs a restart' in router.log(), 5)
     assert running(router)["log-level"] == "warn"
 
 
