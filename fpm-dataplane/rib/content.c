@@ -153,10 +153,11 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 static uint32_t
 slot_former(const struct rib *rib, uint32_t number)
 {
-	const struct slot *s = slot_at(&rib->slots, number);
+	const struct slot *s;
 
 	if (number == 0)
 		return 0;
+	s = slot_at(&rib->slots, number);
 	if (s->version == 0)
 		number = s->former;
 	return group_word_is_block(slot_word(rib, number)) ? number : 0;
