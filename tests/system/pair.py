@@ -213,7 +213,7 @@ class Pair:
                 return self.alike.get(seen, seen)
         return None
 
-    def agree(self, kind, fates, within_s=0.5, **probe):
+    def agree(self, kind, fates, within_s=5, **probe):
         """Assert that packets have these outcomes, {destination: outcome}, in ours after at most
         `within_s`, and in the Linux router. Note the time that ours took since the last change as a
         time of `kind`.

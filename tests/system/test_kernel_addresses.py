@@ -293,7 +293,7 @@ def test_an_address_with_a_life(both):
         eventually(gone, 6, 0.02)
         both.ip()
         fates = {MORE[family][1]: "no route", own(MORE[family][0]): "no route"}
-        both.agree("address's life over", fates, within_s=3)
+        both.agree("address's life over", fates)
 
 
 def test_prefixes_without_a_broadcast(both):
@@ -378,7 +378,7 @@ def test_the_prefix_of_an_advertisement_and_its_end(advertised):
     linux = lambda: both.fate(both.linux, away) == both.fate(both.linux, ON_LINK[1]) == "no route"  # noqa: E731
     eventually(linux, 6, 0.02, "the advertised routes end in Linux")
     both.ip()
-    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"}, within_s=3)
+    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"})
 
 
 def test_an_advertisement_that_takes_back(advertised):
@@ -402,7 +402,7 @@ def test_a_route_with_a_life(both):
     both.agree("route added", {HOST[6]: "wan"})
     eventually(lambda: both.fate(both.linux, HOST[6]) == "no route", 6, 0.02)
     both.ip()
-    both.agree("route's life over", {HOST[6]: "no route"}, within_s=3)
+    both.agree("route's life over", {HOST[6]: "no route"})
 
 
 def test_the_preference_of_advertised_routers(advertised):
