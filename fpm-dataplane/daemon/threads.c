@@ -206,10 +206,10 @@ workers_setup(struct dataplane *dp)
 static void
 kernel_state_await(struct dataplane *dp)
 {
-	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH],
-					   &dp->worker[W_RTNL]};
+	/* rtnl has sent what forwarding needs before its first wait, and may read on now. */
+	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
 
-	worker_settle(settling, 3);
+	worker_settle(settling, 2);
 }
 
 /*

@@ -418,7 +418,7 @@ process_await_end(int pidfd)
 static int
 successor_prepare(const struct successor *next)
 {
-	struct worker *const settling[] = {next->rib, next->neigh, next->rtnl};
+	struct worker *const settling[] = {next->rib, next->neigh};
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int rc = preflight_listen(next->conf);
 
@@ -436,7 +436,7 @@ successor_prepare(const struct successor *next)
 	if (rc == 0)
 		rc = worker_start(next->neigh);
 	if (rc == 0)
-		worker_settle(settling, 3);
+		worker_settle(settling, 2);
 	return rc == 0 && next->rib_was_short(next->rib) ? -ENOMEM : rc;
 }
 

@@ -25,12 +25,11 @@
 #define TRIES_MAX 8u /* of a dump that changes of the tables interrupt */
 
 /*
- * Protocols whose routes must be in force before the first packet is forwarded. All others
- * follow at once, in a dump that also walks over zebra's routes: with a full table it takes
- * seconds.
+ * Protocols of routes that are there without a routing daemon. The kernel walks over a whole
+ * table for each: with a full table of zebra's routes each takes a tenth of a second or more.
  */
-static const uint8_t first_protocol[] = {RTPROT_KERNEL, RTPROT_BOOT, RTPROT_STATIC,
-					 RTPROT_RA,     RTPROT_DHCP, RTPROT_KEEPALIVED};
+static const uint8_t usual_protocol[] = {RTPROT_BOOT, RTPROT_STATIC, RTPROT_RA, RTPROT_DHCP,
+					 RTPROT_KEEPALIVED};
 
 static void
 job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)
@@ -69,18 +68,19 @@ job_add_protocol(struct rtnl *r, uint8_t protocol)
 }
 
 void
-dump_plan_all(struct rtnl *r, bool first)
+dump_plan(struct rtnl *r, enum dump_extent extent)
 {
 	jobs_begin(r);
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
-	if (r->conf.from == ROUTES_FROM_FPM) {
+	if (r->conf.from == ROUTES_FROM_FPM)
 		job_add_protocol(r, RTPROT_KERNEL);
-	} else if (first && r->conf.from == ROUTES_FROM_BOTH) {
-		for (unsigned int i = 0; i < sizeof(first_protocol); i++)
-			job_add_protocol(r, first_protocol[i]);
-	} else {
+	else if (extent == DUMP_ALL || r->conf.from == ROUTES_FROM_KERNEL)
 		job_add_protocol(r, 0);
-	}
+	else if (extent == DUMP_CONNECTED)
+		job_add_protocol(r, RTPROT_KERNEL);
+	else
+		for (unsigned int i = 0; i < sizeof(usual_protocol); i++)
+			job_add_protocol(r, usual_protocol[i]);
 }
 
 void

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "rtnl/rtnl_impl.h"
@@ -27,6 +28,7 @@
 #define SILENT_MS 2u
 /* A dump that took t is repeated after this many times t at the earliest. */
 #define DUMP_REST 4u
+#define QUICK_MS  30u   /* of CPU: a dump of a table that is not full takes less */
 #define RETRY_MS  1000u /* after a failed dump */
 
 static void
@@ -232,8 +234,15 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 		rtnl_schedule(r, SILENT_MS); /* rib is behind */
 		return;
 	}
+	if (r->usual_due) {
+		/* All others follow: dump_finished() schedules their dump. */
+		r->usual_due = false;
+		dump_plan(r, DUMP_USUAL);
+		dump_go_on(r);
+		return;
+	}
 	if (r->all_due)
-		dump_plan_all(r, false);
+		dump_plan(r, DUMP_ALL);
 	else
 		dump_plan_held(r);
 	r->all_due = r->silent_due = false;
@@ -253,14 +262,14 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* Read the tables that forwarding needs, before the thread's first wait. */
+/* Make one dump before the thread's first wait. Returns 0 or -errno. */
 static int
-dump_first(struct rtnl *r)
+dump_now(struct rtnl *r, enum dump_extent extent)
 {
 	struct pollfd wait = {.fd = r->dumps, .events = POLLIN};
 	int rc;
 
-	dump_plan_all(r, true);
+	dump_plan(r, extent);
 	while ((rc = dump_continue(r)) == 0) {
 		pass_flush(r);
 		if (poll(&wait, 1, 1) < 0 && errno != EINTR)
@@ -268,6 +277,33 @@ dump_first(struct rtnl *r)
 	}
 	pass_flush(r);
 	return rc < 0 ? rc : 0;
+}
+
+/* Return the CPU time of this thread, which does not grow while other threads have the CPU. */
+static uint64_t
+thread_cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/*
+ * Read the tables that forwarding needs. If zebra has a full table in the kernel, even a dump
+ * of few routes takes long, and packets wait for it after a crash: then only connected
+ * subnets and own addresses are read here.
+ */
+static int
+dump_first(struct rtnl *r)
+{
+	uint64_t begin = thread_cpu_ms();
+	int rc = dump_now(r, DUMP_CONNECTED);
+
+	if (rc < 0 || r->conf.from != ROUTES_FROM_BOTH)
+		return rc;
+	r->usual_due = thread_cpu_ms() - begin > QUICK_MS;
+	return r->usual_due ? 0 : dump_now(r, DUMP_USUAL);
 }
 
 static void

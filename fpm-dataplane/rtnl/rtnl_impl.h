@@ -54,6 +54,7 @@ struct rtnl {
 	bool all_nexthops; /* rib needs the objects of zebra, too */
 	bool rules_only;   /* this dump has only the jobs of rules */
 	bool rules_due;    /* read the rules again: some have changed */
+	bool usual_due;    /* DUMP_USUAL was left out at the start */
 	bool all_due;      /* read all tables again: events were lost */
 	bool silent_due;   /* read again what the kernel may have deleted without a word */
 	uint32_t
@@ -104,11 +105,13 @@ bool pass_is_wanted(const struct rtnl *r, uint8_t protocol);
 
 /* --- dump.c                                                                   [rtnl] */
 
-/*
- * Plan a dump of everything. With `first`, only of the protocols whose routes must be in
- * force when forwarding begins.
- */
-void dump_plan_all(struct rtnl *r, bool first);
+/* How much a planned dump reads; with another source than both always all of it. */
+enum dump_extent {
+	DUMP_CONNECTED, /* connected subnets and own addresses */
+	DUMP_USUAL,     /* what `ip route`, router advertisements and DHCP add to them */
+	DUMP_ALL,
+};
+void dump_plan(struct rtnl *r, enum dump_extent extent);
 /* Plan a dump of the protocols of which rib has routes. */
 void dump_plan_held(struct rtnl *r);
 /* Plan a dump of the rules alone. */
