@@ -99,6 +99,22 @@ bool prefix_covers(const struct prefix *p, const struct ipaddr *a);
 uint64_t prefix_hash(const struct prefix *p, uint64_t seed);
 uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
 
+/*
+ * Return true for prefixes of loopback, IPv6 link-local and multicast addresses. They are in
+ * no FIB, because the forwarders have rules of their own for them.
+ */
+static inline bool
+prefix_is_in_no_fib(const struct prefix *p)
+{
+	const uint8_t *o = p->addr.octet;
+
+	if (p->family == 4)
+		return p->len >= 4 && (o[0] == 127 || (o[0] & 0xf0) == 224);
+	return (p->len >= 8 && o[0] == 0xff) ||
+	       (p->len >= 10 && ipaddr_is_linklocal6(&p->addr)) ||
+	       (p->len == 128 && ipaddr_is_loopback6(&p->addr));
+}
+
 /* Format an address or prefix: at most PREFIX_STRLEN octets to buf. Returns buf. */
 const char *ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN]);
 const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/inet.h"
 #include "ctl/run.h"
 
 #define TABLE_S 120 /* as for zebra: a full table takes its time */
@@ -67,18 +66,6 @@ type_state(const char *word)
 		return NULL;
 	return type < sizeof(state) / sizeof(state[0]) && state[type] != NULL ? state[type]
 									      : "";
-}
-
-static bool
-prefix_is_left_out(const struct prefix *p)
-{
-	const uint8_t *o = p->addr.octet;
-
-	if (p->family == 4)
-		return p->len >= 4 && (o[0] == 127 || (o[0] & 0xf0) == 224);
-	return (p->len >= 8 && o[0] == 0xff) ||
-	       (p->len >= 10 && ipaddr_is_linklocal6(&p->addr)) ||
-	       (p->len == 128 && ipaddr_is_loopback6(&p->addr));
 }
 
 static bool
@@ -158,7 +145,7 @@ line_take(struct line *l, uint8_t family, char *text)
 	if (l->state != NULL)
 		word = strtok_r(NULL, BLANKS, &save);
 	if (word == NULL || !prefix_take(l, family, word) ||
-	    prefix_is_left_out(&l->r.prefix))
+	    prefix_is_in_no_fib(&l->r.prefix))
 		return false;
 	while ((word = strtok_r(NULL, BLANKS, &save)) != NULL)
 		word_take(l, word, &save);

@@ -14,22 +14,6 @@
 #define TICK_MS   10u
 #define TICKS_DAY (24u * 60 * 60 * 100)
 
-/*
- * Return true for prefixes that are in no FIB: loopback, link-local and multicast. The
- * forwarders have rules of their own for them.
- */
-static bool
-prefix_is_left_out(const struct prefix *p)
-{
-	const uint8_t *o = p->addr.octet;
-
-	if (p->family == 4)
-		return p->len >= 4 && (o[0] == 127 || (o[0] & 0xf0) == 224);
-	return (p->len >= 8 && o[0] == 0xff) ||
-	       (p->len >= 10 && ipaddr_is_linklocal6(&p->addr)) ||
-	       (p->len == 128 && ipaddr_is_loopback6(&p->addr));
-}
-
 static bool
 type_is_taken(uint8_t type)
 {
@@ -127,7 +111,7 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 		return KERNEL_SKIP;
 	if (message_prefix(&r->prefix, &attrs, family, rtm->rtm_dst_len) < 0)
 		return -EBADMSG;
-	if (prefix_is_left_out(&r->prefix))
+	if (prefix_is_in_no_fib(&r->prefix))
 		return KERNEL_SKIP;
 	if (message_source(&ev->src, &attrs, family, rtm->rtm_src_len) < 0)
 		return -EBADMSG;

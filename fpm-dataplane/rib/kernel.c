@@ -95,30 +95,8 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	const struct fpm_event *r = &ev->route;
 	struct nh_list *hops = &rib->scratch;
 
-	nh_list_clear(hops);
-	switch (r->rtm_type) {
-	case RTN_LOCAL:
-	case RTN_ANYCAST:
-		next_hop_special(nh_list_push(hops), PATH_LOCAL);
+	if (nh_list_set_type(hops, r->rtm_type))
 		return;
-	case RTN_BROADCAST:
-		next_hop_special(nh_list_push(hops), PATH_BCAST);
-		return;
-	case RTN_BLACKHOLE:
-		next_hop_special(nh_list_push(hops), PATH_BLACKHOLE);
-		return;
-	case RTN_UNREACHABLE:
-		next_hop_special(nh_list_push(hops), PATH_UNREACHABLE);
-		return;
-	case RTN_PROHIBIT:
-		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
-		return;
-	case RTN_THROW:
-		next_hop_special(nh_list_push(hops), PATH_THROW);
-		return;
-	default:
-		break;
-	}
 	for (uint32_t i = 0; i < r->n_hops; i++)
 		next_hop_from_fpm(nh_list_push(hops), &r->hops[i]);
 	if (hops->n == 0)

@@ -214,7 +214,7 @@ size_t
 kroutes_bytes(const struct rib_kroutes *k)
 {
 	return k->cap * sizeof(*k->v) + hidx_bytes(&k->by_route) +
-	       (k->unused.cap + k->connected.cap) * sizeof(uint32_t);
+	       (k->unused.cap + k->connected.cap + k->wide.cap) * sizeof(uint32_t);
 }
 
 void

@@ -5,6 +5,7 @@
  */
 #include "rib/nh_list.h"
 
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,26 @@ nh_list_clear(struct nh_list *hops)
 {
 	hops->n = 0;
 	hops->unresolved = false;
+}
+
+bool
+nh_list_set_type(struct nh_list *hops, uint8_t rtm_type)
+{
+	static const uint8_t kind[] = {
+		[RTN_LOCAL] = PATH_LOCAL,
+		[RTN_ANYCAST] = PATH_LOCAL,
+		[RTN_BROADCAST] = PATH_BCAST,
+		[RTN_BLACKHOLE] = PATH_BLACKHOLE,
+		[RTN_UNREACHABLE] = PATH_UNREACHABLE,
+		[RTN_PROHIBIT] = PATH_PROHIBIT,
+		[RTN_THROW] = PATH_THROW,
+	};
+
+	nh_list_clear(hops);
+	if (rtm_type >= sizeof(kind) || kind[rtm_type] == PATH_NONE)
+		return false;
+	next_hop_special(nh_list_push(hops), (enum path_kind)kind[rtm_type]);
+	return true;
 }
 
 struct next_hop *

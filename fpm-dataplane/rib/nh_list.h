@@ -36,6 +36,11 @@ struct nh_list {
 void next_hop_special(struct next_hop *hop, enum path_kind kind);
 void next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from);
 void nh_list_clear(struct nh_list *hops);
+/*
+ * Fill the list for a route of type `rtm_type` (RTN_*) that has no next hops, such as local
+ * or blackhole. Return false, with an empty list, for a type that has next hops.
+ */
+bool nh_list_set_type(struct nh_list *hops, uint8_t rtm_type);
 struct next_hop *nh_list_push(struct nh_list *hops);
 void nh_list_sort(struct nh_list *hops);
 void nh_list_set_mtu(struct nh_list *hops, uint16_t mtu_class);

@@ -120,18 +120,7 @@ slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
 {
 	struct nh_list *hops = &rib->scratch;
 
-	nh_list_clear(hops);
-	switch (ev->rtm_type) {
-	case RTN_BLACKHOLE:
-		next_hop_special(nh_list_push(hops), PATH_BLACKHOLE);
-		break;
-	case RTN_UNREACHABLE:
-		next_hop_special(nh_list_push(hops), PATH_UNREACHABLE);
-		break;
-	case RTN_PROHIBIT:
-		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
-		break;
-	default:
+	if (!nh_list_set_type(hops, ev->rtm_type)) {
 		if (ev->nhid != 0)
 			return slot_for_id(rib, ev->nhid, mtu_class, hint);
 		for (uint32_t i = 0; i < ev->n_hops; i++)

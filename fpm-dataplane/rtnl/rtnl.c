@@ -350,12 +350,10 @@ rtnl_init(struct worker *w)
 		rtnl_end(r);
 		return rc;
 	}
-	dump_finished(r);
-	/* The protocols that the first dump left out. */
+	/* The protocols that the first dump left out. They follow at once. */
 	r->all_due |= r->conf.from == ROUTES_FROM_BOTH;
-	r->next_resync_ms = 0;
-	if (r->all_due)
-		rtnl_schedule(r, 0);
+	r->dump_begin_ms = monotonic_ms();
+	dump_finished(r);
 	rtnl_watch(r);
 	return 0;
 }

@@ -215,7 +215,7 @@ def answers(wire):
 def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext):
     """RFC 826; RFC 4861, 7.2.4: a request gets at most one answer, no longer than the request,
     on the link of the request, whatever the source address is. If one MAC sends more than the
-    policers (arp-new, nd-new) allow in a second, it gets no more answers than they allow."""
+    policers (arp-new, nd-new) allow in a second, the answers stop at that number."""
     answered = 0
     for name, question in enquiring(lan):
         for wire in dut.wires.values():
