@@ -76,8 +76,16 @@ struct kernel_status {
 	_Atomic uint64_t in, out;     /* W:rtnl, rib: octets sent to rib, handled by rib */
 	_Atomic uint32_t paused; /* W:rtnl 1 while it does not read because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
+	/*
+	 * W:rib 1 if the checkpoint of the last daemon had a large table, and its routes of the
+	 * kernel are in force.
+	 */
+	_Atomic uint32_t restored;
 };
 extern struct kernel_status kernel_status;
+
+/* More routes are a large table: a walk of the kernel over it takes more than 10 ms. */
+#define KERNEL_LARGE 50000u
 
 /* Return the octets that rtnl has sent to rib and rib has not handled.     [any thread] */
 static inline uint64_t

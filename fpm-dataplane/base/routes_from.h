@@ -3,6 +3,12 @@
 #ifndef BASE_ROUTES_FROM_H
 #define BASE_ROUTES_FROM_H
 
+#include <linux/rtnetlink.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rtproto.h"
+
 /* The source that decides for each route. */
 enum routes_from {
 	ROUTES_FROM_BOTH,   /* zebra for its protocols, the kernel for all others */
@@ -17,6 +23,15 @@ routes_from_name(enum routes_from from)
 	return from == ROUTES_FROM_KERNEL ? "kernel"
 	       : from == ROUTES_FROM_FPM  ? "fpm"
 					  : "both";
+}
+
+/* Return true if a route of this protocol is taken from the kernel's tables. */
+static inline bool
+routes_from_kernel(enum routes_from from, uint8_t protocol)
+{
+	return from == ROUTES_FROM_KERNEL ||
+	       (from == ROUTES_FROM_FPM ? protocol == RTPROT_KERNEL
+					: !rtproto_is_zebras(protocol));
 }
 
 #endif

@@ -226,13 +226,13 @@ checkpoint_print(const json_t *row)
 	else
 		paragraph_print(
 			"Checkpoint",
-			"%s and %lld of other tables, %s, %s; this start restored %s, lost "
-			"%lld%s",
+			"%s and %lld of other tables, %lld of the kernel, %s, %s; this "
+			"start restored %s and %lld of the kernel, lost %lld%s",
 			count_text(c, "routes", "route", n[0]), row_int(c, "other_tables"),
-			count_text(c, "groups", "group", n[1]),
+			row_int(c, "kernel_routes"), count_text(c, "groups", "group", n[1]),
 			human_bytes(row_int(c, "bytes"), text),
 			count_text(c, "restored", "route", n[2]),
-			row_int(c, "restore_lost"),
+			row_int(c, "restored_kernel"), row_int(c, "restore_lost"),
 			row_int(c, "discarded") > 0 ? "; the checkpoint found was discarded"
 						    : "");
 }

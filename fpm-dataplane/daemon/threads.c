@@ -55,7 +55,10 @@ rtnl_begin(struct dataplane *dp)
 
 	if (rc == 0)
 		rc = worker_prepare(&dp->worker[W_RTNL]);
-	return rc < 0 ? rc : worker_launch(&dp->worker[W_RTNL]);
+	/* With a large checkpoint, rtnl starts after rib: it then knows whether rib could use it. */
+	if (rc < 0 || rib_checkpoint_routes(dp->last_checkpoint.fd) > KERNEL_LARGE)
+		return rc;
+	return worker_launch(&dp->worker[W_RTNL]);
 }
 
 /*
@@ -213,6 +216,17 @@ kernel_state_await(struct dataplane *dp)
 }
 
 /*
+ * Ask rtnl for the tables that it has not read because a checkpoint had their routes. No packet
+ * waits for them.
+ */
+static void
+kernel_state_confirm(struct dataplane *dp)
+{
+	if (atomic_load_explicit(&kernel_status.restored, memory_order_relaxed) != 0)
+		worker_send(&dp->worker[W_RTNL], msg_new(MSG_REPLAY, sizeof(struct msg)));
+}
+
+/*
  * Start the forwarders when the FIB has the kernel's state: with the routes of a checkpoint
  * alone, without the connected ones, packets would go astray. Start the threads for clients
  * and zebra last, because no packet waits for them.
@@ -240,6 +254,7 @@ threads_start(struct dataplane *dp)
 			continue;
 		kernel_state_await(dp);
 		forwarders_launch(dp);
+		kernel_state_confirm(dp);
 	}
 	return 0;
 }

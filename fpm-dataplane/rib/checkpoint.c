@@ -25,14 +25,18 @@
 #include "rib/order.h"
 #include "rib/routes.h"
 #include "rib/nh_list.h"
+#include "rib/source.h"
 
 #define MAGIC        "FPMDPCKP"
 #define HEADER_BYTES 4096u
 #define ROUTES_MAX   ((size_t)ROUTE_CHUNK * ROUTE_CHUNKS)
 #define HOPS_MAX     ((size_t)8 << 20)
 #define ROUTES_BYTES (ROUTES_MAX * sizeof(struct ckpt_route))
-#define HOPS_AT      (HEADER_BYTES + CKPT_PARTS * ROUTES_BYTES)
-#define ALL_BYTES    (HOPS_AT + HOPS_MAX * sizeof(struct ckpt_hop))
+#define HOPS_AT      (HEADER_BYTES + CKPT_ZEBRAS * ROUTES_BYTES)
+#define BYTES_2      (HOPS_AT + HOPS_MAX * sizeof(struct ckpt_hop)) /* of layout 2 */
+#define KERNEL_AT    BYTES_2
+#define MORE_AT      (KERNEL_AT + ROUTES_BYTES)
+#define ALL_BYTES    (MORE_AT + ROUTES_MAX * sizeof(struct ckpt_kernel))
 #define ATTEMPTS_MAX 3u
 
 /*
@@ -48,27 +52,31 @@ const char ckpt_other_netns[] = "interfaces of another namespace";
 static bool
 ckpt_map(struct ckpt *c)
 {
-	void *mem = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_NORESERVE, c->fd, 0);
+	void *mem = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			 c->fd, 0);
 
 	if (mem == MAP_FAILED)
 		return false;
-	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* mostly holes */
+	(void)madvise(mem, c->bytes, MADV_DONTDUMP); /* mostly holes */
 	c->head = mem;
 	/* Numbers start at 1. */
-	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+	for (unsigned int part = 0; part < CKPT_ZEBRAS; part++)
 		c->route[part] = (struct ckpt_route *)((char *)mem + HEADER_BYTES +
 						       part * ROUTES_BYTES) -
 				 1;
 	c->hop = (struct ckpt_hop *)((char *)mem + HOPS_AT) - 1;
+	if (c->bytes == BYTES_2)
+		return true; /* kernel_high is 0 */
+	c->route[CKPT_KERNEL] = (struct ckpt_route *)((char *)mem + KERNEL_AT) - 1;
+	c->kernel = (struct ckpt_kernel *)((char *)mem + MORE_AT) - 1;
 	return true;
 }
 
 static struct ckpt_header
-ckpt_header_for(uint64_t netns)
+ckpt_header_for(uint64_t netns, uint32_t layout)
 {
 	struct ckpt_header h = {.magic = MAGIC,
-				.layout = CKPT_LAYOUT,
+				.layout = layout,
 				.header_bytes = HEADER_BYTES,
 				.route_bytes = sizeof(struct ckpt_route),
 				.hop_bytes = sizeof(struct ckpt_hop),
@@ -85,12 +93,13 @@ ckpt_new(uint64_t netns)
 
 	if (c == NULL)
 		return NULL;
+	c->bytes = ALL_BYTES;
 	c->fd = memfd_create("fpm-dataplane-checkpoint", MFD_CLOEXEC);
 	if (c->fd < 0 || ftruncate(c->fd, (off_t)ALL_BYTES) < 0 || !ckpt_map(c)) {
 		ckpt_free(c);
 		return NULL;
 	}
-	*c->head = ckpt_header_for(netns);
+	*c->head = ckpt_header_for(netns, CKPT_LAYOUT);
 	return c;
 }
 
@@ -100,7 +109,7 @@ ckpt_free(struct ckpt *c)
 	if (c == NULL)
 		return;
 	if (c->head != NULL)
-		munmap(c->head, ALL_BYTES);
+		munmap(c->head, c->bytes);
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c->hop_next);
@@ -113,13 +122,19 @@ ckpt_free(struct ckpt *c)
 }
 
 size_t
+ckpt_file_bytes(uint32_t layout)
+{
+	return layout == CKPT_LAYOUT_2 ? BYTES_2 : ALL_BYTES;
+}
+
+size_t
 ckpt_bytes(const struct ckpt *c)
 {
 	size_t bytes = HEADER_BYTES + c->head->hop_high * sizeof(struct ckpt_hop);
 
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		bytes += c->head->route_high[part] * sizeof(struct ckpt_route);
-	return bytes;
+		bytes += *ckpt_high(c->head, part) * sizeof(struct ckpt_route);
+	return bytes + c->head->kernel_high * sizeof(struct ckpt_kernel);
 }
 
 void
@@ -146,10 +161,9 @@ ckpt_part(uint32_t table)
 	return table == RIB_TABLE_MAIN ? CKPT_MAIN : CKPT_OTHER;
 }
 
-void
-ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *new)
+static void
+ckpt_write(struct ckpt *c, unsigned int part, uint32_t number, const struct ckpt_route *new)
 {
-	unsigned int part = ckpt_part(new->table);
 	struct ckpt_route *r = &c->route[part][number];
 	bool fresh = r->family == 0;
 
@@ -157,27 +171,65 @@ ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *new)
 	COMPILER_BARRIER();
 	memcpy(r, new, offsetof(struct ckpt_route, crc));
 	COMPILER_BARRIER();
-	if (number > c->head->route_high[part])
-		c->head->route_high[part] = number;
+	if (number > *ckpt_high(c->head, part))
+		*ckpt_high(c->head, part) = number;
 	COMPILER_BARRIER();
 	r->crc = CKPT_CRC_OF(number, new);
 	COMPILER_BARRIER();
-	c->head->n_routes[part] += fresh;
+	*ckpt_n(c->head, part) += fresh;
 }
 
-void
-ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
+static void
+ckpt_erase(struct ckpt *c, unsigned int part, uint32_t number)
 {
-	unsigned int part = ckpt_part(table);
 	struct ckpt_route *r = &c->route[part][number];
 
-	if (number > c->head->route_high[part] || r->family == 0)
+	if (number > *ckpt_high(c->head, part) || r->family == 0)
 		return;
 	r->crc = 0;
 	COMPILER_BARRIER();
 	*r = (struct ckpt_route){0};
 	COMPILER_BARRIER();
-	c->head->n_routes[part]--;
+	*ckpt_n(c->head, part) -= 1;
+}
+
+void
+ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *new)
+{
+	ckpt_write(c, ckpt_part(new->table), number, new);
+}
+
+void
+ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
+{
+	ckpt_erase(c, ckpt_part(table), number);
+}
+
+/* The route is valid only while both records are. */
+void
+ckpt_put_kernel(struct ckpt *c, uint32_t number, const struct ckpt_route *r,
+		const struct ckpt_kernel *k)
+{
+	struct ckpt_kernel *at;
+
+	if (number > ROUTES_MAX) { /* the next daemon reads it from the kernel */
+		c->full++;
+		return;
+	}
+	at = &c->kernel[number];
+	c->route[CKPT_KERNEL][number].crc = 0;
+	COMPILER_BARRIER();
+	*at = *k;
+	at->crc = CKPT_CRC_OF(number, k);
+	COMPILER_BARRIER();
+	ckpt_write(c, CKPT_KERNEL, number, r);
+}
+
+void
+ckpt_drop_kernel(struct ckpt *c, uint32_t number)
+{
+	if (number <= ROUTES_MAX)
+		ckpt_erase(c, CKPT_KERNEL, number);
 }
 
 /* Make room for index `number` in a table of the writer's own memory. */
@@ -233,19 +285,20 @@ static void
 ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
 	       const struct next_hop *hop, uint32_t mtu_bytes)
 {
-	struct ckpt_hop new = {.slot = slot,
-			       .version = c->version,
-			       .at = at,
-			       .n = n,
-			       .gw = hop->gw,
-			       .ifindex = hop->ifindex,
-			       .weight = hop->weight,
-			       .gw_family = hop->gw_family,
-			       .encap = hop->encap,
-			       .onlink = hop->onlink,
-			       .kind = hop->kind,
-			       .mtu_bytes = mtu_bytes,
-			       .number = number};
+	struct ckpt_hop new = {
+		.slot = slot,
+		.version = c->version,
+		.at = at,
+		.n = n,
+		.gw = hop->gw,
+		.ifindex = hop->ifindex,
+		.weight = hop->weight,
+		.gw_family = hop->gw_family,
+		.encap = hop->encap,
+		.flags = (uint8_t)(hop->onlink | hop->vrf_subnet * CKPT_VRF_SUBNET),
+		.kind = hop->kind,
+		.mtu_bytes = mtu_bytes,
+		.number = number};
 
 	c->hop[number] = new;
 	COMPILER_BARRIER();
@@ -300,12 +353,24 @@ ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t numb
 	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
 
 	if (r->crc != CKPT_CRC_OF(number, r) || r->slot == 0 || r->slot >= FIB_GROUP_MAX ||
-	    r->rtm_type > RTN_PROHIBIT || r->table == 0 || r->table == FPM_TABLE_NONE ||
-	    ckpt_part(r->table) != part || (r->family != 4 && r->family != 6) ||
-	    r->len > family_bits(r->family))
+	    r->rtm_type > (part == CKPT_KERNEL ? RTN_THROW : RTN_PROHIBIT) ||
+	    r->table == 0 || r->table == FPM_TABLE_NONE || source_is_table(r->table) ||
+	    (part != CKPT_KERNEL && ckpt_part(r->table) != part) ||
+	    (r->family != 4 && r->family != 6) || r->len > family_bits(r->family))
 		return false;
 	prefix_mask(&p);
 	return ipaddr_equal(&p.addr, &r->addr);
+}
+
+/* Return true if the route is of zebra, or the other record of the route is valid. */
+static bool
+ckpt_kernel_is_valid(const struct ckpt *c, unsigned int part, uint32_t number)
+{
+	const struct ckpt_kernel *k = &c->kernel[number];
+	unsigned int all = CKPT_IS_LOCAL | CKPT_CONNECTED | CKPT_JOINS;
+
+	return part != CKPT_KERNEL ||
+	       (k->crc == CKPT_CRC_OF(number, k) && (k->flags & ~all) == 0 && k->zero == 0);
 }
 
 const struct ckpt_route *
@@ -313,7 +378,10 @@ ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 {
 	const struct ckpt_route *r = &c->route[part][number];
 
-	return r->family != 0 && ckpt_route_is_valid(r, part, number) ? r : NULL;
+	return r->family != 0 && ckpt_route_is_valid(r, part, number) &&
+			       ckpt_kernel_is_valid(c, part, number)
+		       ? r
+		       : NULL;
 }
 
 static bool
@@ -328,8 +396,8 @@ record_is_blank(const void *record, size_t len)
 }
 
 /*
- * Accept only the values that rib makes of nexthop objects and routes
- * (next_hop_from_fpm()).
+ * Accept only the values that rib makes of nexthop objects and routes (next_hop_from_fpm(),
+ * nh_list_set_type()).
  */
 static bool
 ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
@@ -338,11 +406,15 @@ ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 	case PATH_NONE:
 		return (hop->gw_family == 0 || hop->gw_family == 4 ||
 			hop->gw_family == 6) &&
-		       hop->encap <= HOP_OTHER_ENCAP && hop->onlink <= 1 && hop->weight > 0;
+		       hop->encap <= HOP_OTHER_ENCAP &&
+		       hop->flags <= (CKPT_ONLINK | CKPT_VRF_SUBNET) && hop->weight > 0;
 	case PATH_BLACKHOLE:
 	case PATH_UNREACHABLE:
 	case PATH_PROHIBIT:
 	case PATH_UNRESOLVED:
+	case PATH_LOCAL:
+	case PATH_BCAST:
+	case PATH_THROW:
 		return true;
 	default:
 		return false;
@@ -404,13 +476,15 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t
 		for (uint32_t i = 0; i < hop->n; i++) {
 			const struct ckpt_hop *x = &c->hop[c->sorted[*at + i]];
 
-			*nh_list_push(out) = (struct next_hop){.gw = x->gw,
-							       .ifindex = x->ifindex,
-							       .weight = x->weight,
-							       .gw_family = x->gw_family,
-							       .encap = x->encap,
-							       .onlink = x->onlink,
-							       .kind = x->kind};
+			*nh_list_push(out) = (struct next_hop){
+				.gw = x->gw,
+				.ifindex = x->ifindex,
+				.weight = x->weight,
+				.gw_family = x->gw_family,
+				.encap = x->encap,
+				.onlink = x->flags & CKPT_ONLINK,
+				.kind = x->kind,
+				.vrf_subnet = (x->flags & CKPT_VRF_SUBNET) != 0};
 		}
 		*mtu_bytes = hop->mtu_bytes;
 		*at += hop->n;
@@ -466,7 +540,8 @@ static const char *
 ckpt_routes_verify(struct ckpt *c, unsigned int part)
 {
 	struct ckpt_order *o = &c->order[part];
-	uint32_t high = c->head->route_high[part], n = 0, bad = 0, back = high;
+	uint32_t high = *ckpt_high(c->head, part), n = 0, bad = 0, back = high;
+	uint32_t present = *ckpt_n(c->head, part);
 
 	for (unsigned int i = 0; i < 2; i++) {
 		o->word[i] = malloc((high + 1u) * sizeof(uint64_t));
@@ -488,10 +563,7 @@ ckpt_routes_verify(struct ckpt *c, unsigned int part)
 	o->by[1] = order_by_key(o->word[0] + back, o->word[1] + back, high - back);
 	n += high - back;
 	c->n_bad += bad;
-	return bad <= 1 && n + 1 >= c->head->n_routes[part] &&
-			       n <= c->head->n_routes[part] + 1
-		       ? NULL
-		       : "damaged routes";
+	return bad <= 1 && n + 1 >= present && n <= present + 1 ? NULL : "damaged routes";
 }
 
 /*
@@ -511,11 +583,13 @@ ckpt_high_is_valid(const struct ckpt *c, uint32_t high, size_t max, const void *
 static bool
 ckpt_highs_are_valid(const struct ckpt *c)
 {
-	const struct ckpt_header *h = c->head;
+	struct ckpt_header *h = c->head;
 
+	if (c->bytes == BYTES_2 && (h->kernel_high != 0 || h->n_kernel != 0))
+		return false;
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		if (!ckpt_high_is_valid(c, h->route_high[part], ROUTES_MAX,
-					&c->route[part][h->route_high[part]]))
+		if (!ckpt_high_is_valid(c, *ckpt_high(h, part), ROUTES_MAX,
+					&c->route[part][*ckpt_high(h, part)]))
 			return false;
 	return ckpt_high_is_valid(c, h->hop_high, HOPS_MAX, &c->hop[h->hop_high]);
 }
@@ -534,8 +608,8 @@ time_distance(uint64_t one_ms, uint64_t other_ms)
 static const char *
 ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 {
-	struct ckpt_header want = ckpt_header_for(netns);
 	struct ckpt_header *h = c->head;
+	struct ckpt_header want = ckpt_header_for(netns, h->layout);
 	const char *why;
 
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
@@ -569,7 +643,18 @@ ckpt_is_other_layout(int fd)
 	struct ckpt_header h;
 
 	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
-	       memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && h.layout != CKPT_LAYOUT;
+	       memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && h.layout != CKPT_LAYOUT &&
+	       h.layout != CKPT_LAYOUT_2;
+}
+
+/* Return true if the file has the size of its layout. */
+static bool
+ckpt_has_right_size(const struct ckpt *c)
+{
+	struct ckpt_header h;
+
+	return pread(c->fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       c->bytes == ckpt_file_bytes(h.layout);
 }
 
 struct ckpt *
@@ -584,11 +669,12 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 		return NULL;
 	}
 	c->fd = fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	c->bytes = fstat(fd, &st) < 0 ? 0 : (size_t)st.st_size;
+	if (c->bytes == 0 || !S_ISREG(st.st_mode))
 		*why = "not a checkpoint";
 	else if (ckpt_is_other_layout(fd))
 		*why = ckpt_other_layout;
-	else if ((size_t)st.st_size != ALL_BYTES)
+	else if (!ckpt_has_right_size(c))
 		*why = "not a checkpoint";
 	else if (ckpt_map(c))
 		*why = ckpt_verify(c, netns, now_ms, max_age_ms);
@@ -598,15 +684,32 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	return NULL;
 }
 
+/* Read the header of a checkpoint of a known layout. */
+static bool
+ckpt_header_read(int fd, struct ckpt_header *h)
+{
+	return pread(fd, h, sizeof(*h), 0) == (ssize_t)sizeof(*h) &&
+	       (h->layout == CKPT_LAYOUT || h->layout == CKPT_LAYOUT_2) &&
+	       h->crc == ckpt_header_for(h->netns, h->layout).crc;
+}
+
 unsigned int
 ckpt_attempts(int fd)
 {
 	struct ckpt_header h;
 
-	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
-			       h.crc == ckpt_header_for(h.netns).crc
-		       ? h.attempts
-		       : 0;
+	return ckpt_header_read(fd, &h) ? h.attempts : 0;
+}
+
+uint64_t
+ckpt_routes(int fd)
+{
+	struct ckpt_header h;
+	uint64_t n = 0;
+
+	for (unsigned int part = 0; ckpt_header_read(fd, &h) && part < CKPT_PARTS; part++)
+		n += *ckpt_n(&h, part);
+	return n;
 }
 
 void

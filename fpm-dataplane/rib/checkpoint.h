@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * checkpoint: the routes and next hops of zebra, copied record by record into memory that
- * outlives the process (a memfd that the service manager keeps). [rib]. The next daemon
- * forwards by it until zebra has connected and replayed its routes.
+ * checkpoint: all routes and next hops, copied record by record into memory that outlives
+ * the process (a memfd that the service manager keeps). [rib]. The next daemon forwards by it
+ * until zebra has connected and replayed its routes, and until rtnl has read the kernel's
+ * tables.
  *
  *     page 0      header
- *     routes      32 octets each, by the route's number; only of zebra; of table main
+ *     routes      32 octets each, by the route's number: of zebra, of table main
  *     routes      the same of all other tables. Some are of VRFs; a record has the kernel's
  *                 table number, because numbers of VRFs are valid in one process only
  *     hops        56 octets each: next hop `at` of `n` of a slot, written as a set with one
  *                 `version`
+ *     routes      of the kernel, of all tables, by the number of the record (kroute.h)
+ *     kernel      24 octets each: what a route of the kernel has besides
+ *
+ * Source-specific routes are left out: rtnl reads them again.
  *
  * All numbers are in host order, because the memory never leaves the machine nor outlives
  * its boot. Each record has a CRC over itself and its own number. A killed writer leaves at
@@ -31,10 +36,12 @@ struct next_hop;
 struct nh_list;
 
 /* Increment this number when a record, or the meaning of an octet in it, changes. */
-#define CKPT_LAYOUT 2u
+#define CKPT_LAYOUT 3u
+/* Readable, too: it ends after the hops. */
+#define CKPT_LAYOUT_2 2u
 
-/* Two arrays of routes, as in struct rib_tables. */
-enum { CKPT_MAIN, CKPT_OTHER, CKPT_PARTS };
+/* Arrays of routes: zebra's as in struct rib_tables, and the kernel's. */
+enum { CKPT_MAIN, CKPT_OTHER, CKPT_ZEBRAS, CKPT_KERNEL = CKPT_ZEBRAS, CKPT_PARTS };
 
 struct ckpt_header {
 	char magic[8];
@@ -45,18 +52,19 @@ struct ckpt_header {
 	 * Each field is stored on its own, without CRC. The reader compares the counts with
 	 * the records.
 	 */
-	uint32_t attempts;                         /* starts that have begun to read it */
-	uint32_t route_high[CKPT_PARTS], hop_high; /* highest number ever in use */
-	uint32_t n_routes[CKPT_PARTS], n_slots;    /* present numbers */
-	uint32_t nl_pid;                           /* of the last zebra */
+	uint32_t attempts;                          /* starts that have begun to read it */
+	uint32_t route_high[CKPT_ZEBRAS], hop_high; /* highest number ever in use */
+	uint32_t n_routes[CKPT_ZEBRAS], n_slots;    /* present numbers */
+	uint32_t nl_pid;                            /* of the last zebra */
 	/*
 	 * CLOCK_BOOTTIME until which fpm refuses this zebra (fpm hold). 0: it accepts it. A
 	 * writer without this field has 0 here.
 	 */
 	uint32_t held_until_s;
-	uint64_t alive_ms; /* CLOCK_BOOTTIME when the writer last ran */
+	uint64_t alive_ms;              /* CLOCK_BOOTTIME when the writer last ran */
+	uint32_t kernel_high, n_kernel; /* as route_high, n_routes; layout 2 has 0 */
 };
-static_assert(offsetof(struct ckpt_header, alive_ms) == 72, "as before held_until_s");
+static_assert(offsetof(struct ckpt_header, alive_ms) == 72, "as in layout 2");
 
 struct ckpt_route {
 	struct ipaddr addr;
@@ -67,22 +75,37 @@ struct ckpt_route {
 };
 static_assert(sizeof(struct ckpt_route) == 32, "two records a cache line");
 
+/* Members of a route of the kernel, see struct kroute. */
+struct ckpt_kernel {
+	uint32_t metric, order, ifindex, source4;
+	uint8_t scope, preference, flags, zero;
+	uint32_t crc; /* of all above and the number; never 0 */
+};
+static_assert(sizeof(struct ckpt_kernel) == 24, "no padding");
+
+enum { CKPT_IS_LOCAL = 1, CKPT_CONNECTED = 2, CKPT_JOINS = 4 };
+
 struct ckpt_hop {
 	uint32_t slot, version, at, n; /* n 0: free, all octets zero */
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
-	uint8_t gw_family, encap, onlink,
-		kind;       /* enum hop_encap, path_kind: part of the layout */
+	uint8_t gw_family, encap;
+	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET */
+	uint8_t kind;  /* enum path_kind; it and enum hop_encap are part of the layout */
 	uint32_t mtu_bytes; /* of the slot's routes, 0: none; the same in a whole set */
 	uint32_t number;
 	uint32_t crc; /* of all above; never 0 */
 };
 static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
+enum { CKPT_ONLINK = 1, CKPT_VRF_SUBNET = 2 };
+
 struct ckpt {
 	int fd;
+	size_t bytes;                         /* of the mapping */
 	struct ckpt_header *head;             /* the mapping */
 	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
+	struct ckpt_kernel *kernel;           /* by number, from 1 */
 	struct ckpt_hop *hop;                 /* by number, from 1 */
 	/* Writer, in its own memory. */
 	bool frozen; /* a successor reads it: only alive_ms is still written */
@@ -151,6 +174,10 @@ extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
 /* See rib_checkpoint_attempts() and rib_checkpoint_reset_attempts() in rib.h. */
 unsigned int ckpt_attempts(int fd);
+/* Return the size of a file of a known layout. */
+size_t ckpt_file_bytes(uint32_t layout);
+/* Return how many routes the checkpoint claims to have; 0: it is unreadable. */
+uint64_t ckpt_routes(int fd);
 void ckpt_reset_attempts(int fd, unsigned int attempts);
 
 /* Return the array that has the routes of a table. */
@@ -158,6 +185,10 @@ unsigned int ckpt_part(uint32_t table);
 /* Write `r`, except for its CRC, as route `number` of the array of its table. */
 void ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *r);
 void ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number);
+/* Write `r` and `k`, except for their CRCs, as route `number` of the kernel. */
+void ckpt_put_kernel(struct ckpt *c, uint32_t number, const struct ckpt_route *r,
+		     const struct ckpt_kernel *k);
+void ckpt_drop_kernel(struct ckpt *c, uint32_t number);
 void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops,
 		   uint32_t mtu_bytes);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
@@ -165,7 +196,18 @@ void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
 size_t ckpt_bytes(const struct ckpt *c);
 
-/* Return the valid route with this number, from 1 to head->route_high[part], or NULL. */
+/* Return the highest number ever in use in an array, and how many are present. */
+static inline uint32_t *
+ckpt_high(struct ckpt_header *h, unsigned int part)
+{
+	return part == CKPT_KERNEL ? &h->kernel_high : &h->route_high[part];
+}
+static inline uint32_t *
+ckpt_n(struct ckpt_header *h, unsigned int part)
+{
+	return part == CKPT_KERNEL ? &h->n_kernel : &h->n_routes[part];
+}
+/* Return the valid route with this number, from 1 to ckpt_high(), or NULL. */
 const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
 				    uint32_t number);
 /*

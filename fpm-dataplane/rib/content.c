@@ -301,15 +301,16 @@ slot_find_hops(struct rib *rib, const struct nh_list *hops)
 }
 
 uint32_t
-slot_restore(struct rib *rib, const struct nh_list *hops)
+slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kernel)
 {
-	struct slot *s = slot_new(rib, SLOT_ORPHAN, nh_list_needs_no_neighbor(hops));
+	struct slot *s = slot_new(rib, of_kernel ? SLOT_INLINE : SLOT_ORPHAN,
+				  nh_list_needs_no_neighbor(hops));
 
 	if (s == NULL)
 		return 0;
 	slot_set_hops(rib, s, hops);
 	content_add(rib, s, nh_list_hash(hops, rib->fib->seed));
-	rib->contents.n_orphans++;
+	rib->contents.n_orphans += !of_kernel;
 	return s->number;
 }
 

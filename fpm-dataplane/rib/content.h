@@ -52,8 +52,11 @@ void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
 uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
 /* Return a slot of content without an id that routes share; 0: there is none. */
 uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
-/* Return a new orphan slot with content from a checkpoint; 0 when all slots are in use. */
-uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
+/*
+ * Return a new slot with content from a checkpoint; 0 when all slots are in use. It is an
+ * orphan, or of content without an id if routes of the kernel have it.
+ */
+uint32_t slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kernel);
 /* Return true if two slots are one, or have the same id or content, and MTU class. */
 bool slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);

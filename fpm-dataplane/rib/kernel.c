@@ -28,6 +28,7 @@
 #include "rib/kroute.h"
 #include "rib/leg.h"
 #include "rib/link.h"
+#include "rib/mirror.h"
 #include "rib/nexthop.h"
 #include "rib/nh_list.h"
 #include "rib/rib_impl.h"
@@ -226,6 +227,7 @@ kroute_delete(struct rib *rib, uint32_t i)
 		rib->kroutes.rebind = true;
 	if (rib->kroutes.v[i].wide)
 		resync_from(&rib->resync, 1); /* the routes inside are used again */
+	mirror_kernel_gone(rib, i);
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
 	slot_unref(rib, slot);
@@ -343,7 +345,33 @@ kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 				 KERNEL_LAST); /* a dump has all in order */
 	}
 	kroute_fill(rib, i, ev, slot);
+	mirror_kernel(rib, i);
 	kernel_settle(rib, r);
+}
+
+bool
+kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
+{
+	struct rib_kroutes *k = &rib->kroutes;
+	uint32_t i;
+
+	for (i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (!kroute_precedes(&k->v[i], was) && !kroute_precedes(was, &k->v[i]))
+			return false;
+	i = kroute_add(k, r);
+	k->v[i] = *was;
+	k->v[i].route = r;
+	k->v[i].slot = 0;
+	k->v[i].connected = false;
+	kroute_note_order(k, was->order);
+	kroute_set_connected(k, i, was->connected);
+	k->rebind |= was->connected;
+	if (kroute_set_wide(k, i))
+		kernel_hide(rib);
+	kroute_set_slot(rib, i, was->slot);
+	mirror_kernel(rib, i);
+	kernel_settle(rib, r);
+	return true;
 }
 
 /*
@@ -376,6 +404,7 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	if (kept == 0)
 		return false;
 	kroute_set_slot(rib, i, slot_for_hops(rib, hops, s->number));
+	mirror_kernel(rib, i);
 	return true;
 }
 
@@ -422,8 +451,7 @@ kroute_is_in_scope(const struct kroute *kr, const struct kernel_scope *scope)
 	       (scope->protocol == 0 || scope->protocol == kr->protocol);
 }
 
-/* Bind gateways without an interface again if connected subnets have changed. */
-static void
+void
 kernel_rebind(struct rib *rib)
 {
 	if (rib->kroutes.rebind)

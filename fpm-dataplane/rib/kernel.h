@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+struct kroute;
 struct msg_kernel_batch;
 struct msg_link;
 struct rib;
@@ -19,6 +20,13 @@ void rib_link_event(struct rib *rib, const struct msg_link *m);
 void kernel_choose(struct rib *rib, struct route *r);
 /* The same; the route is staged, and removed when it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
+/*
+ * Add a route of a checkpoint, to whose prefix `r` belongs. It is in force at once. Return
+ * false if another one has its place, which a sound checkpoint does not have.
+ */
+bool kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was);
+/* Bind gateways without an interface again if connected subnets have changed. */
+void kernel_rebind(struct rib *rib);
 /*
  * Continue the removal of routes that the last dump did not show. Return true if there is
  * more to do.

@@ -147,6 +147,17 @@ kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order
 	k->v[number].order = order == KERNEL_FIRST ? --k->first : ++k->last;
 }
 
+void
+kroute_note_order(struct rib_kroutes *k, uint32_t order)
+{
+	if (k->last == 0)
+		k->first = k->last = ORDER_MIDDLE;
+	if (order < k->first)
+		k->first = order;
+	if (order > k->last)
+		k->last = order;
+}
+
 bool
 kroute_precedes(const struct kroute *a, const struct kroute *b)
 {

@@ -77,6 +77,8 @@ bool kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
 		  const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
+/* Note a place of a checkpoint: later ones are before or after it. */
+void kroute_note_order(struct rib_kroutes *k, uint32_t order);
 
 /* Return true if the kernel would ask for `a` before `b`, which has the same prefix. */
 bool kroute_precedes(const struct kroute *a, const struct kroute *b);

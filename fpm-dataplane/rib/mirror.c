@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep the checkpoint in step with the tables: one record for each route of zebra and each
- * slot, written by the function that changes the route or slot. [rib]. These functions only
- * write; restore.c reads the checkpoint of the last daemon.
+ * Keep the checkpoint in step with the tables: one record for each route of zebra, each route
+ * of the kernel and each slot, written by the function that changes it. [rib]. These functions
+ * only write; restore.c reads the checkpoint of the last daemon.
  */
 #include "rib/mirror.h"
 
 #include "base/clock.h"
 #include "rib/checkpoint.h"
+#include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/nh_list.h"
+#include "rib/source.h"
 
 static bool
 mirror_is_on(const struct rib *rib)
@@ -53,14 +55,39 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
-/*
- * Return true for content that only the kernel gives (kernel.c). Each start reads it from
- * the kernel.
- */
-static bool
-hops_are_kernel(const struct nh_list *hops)
+/* Numbers of sources are valid in one process only, so their tables are left out. */
+void
+mirror_kernel(struct rib *rib, uint32_t number)
 {
-	return hops->v[0].kind == PATH_LOCAL || hops->v[0].kind == PATH_BCAST;
+	const struct kroute *kr = &rib->kroutes.v[number];
+	const struct route *r = kr->route;
+	const struct ckpt_route route = {.addr = route_addr(r),
+					 .slot = kr->slot,
+					 .family = (uint8_t)r->family,
+					 .len = (uint8_t)r->len,
+					 .protocol = kr->protocol,
+					 .rtm_type = kr->rtm_type,
+					 .table = r->table};
+	const struct ckpt_kernel kernel = {
+		.metric = kr->metric,
+		.order = kr->order,
+		.ifindex = kr->ifindex,
+		.source4 = kr->source4,
+		.scope = kr->scope,
+		.preference = kr->preference,
+		.flags =
+			(uint8_t)(kr->is_local * CKPT_IS_LOCAL |
+				  kr->connected * CKPT_CONNECTED | kr->joins * CKPT_JOINS)};
+
+	if (mirror_is_on(rib) && !source_is_table(r->table))
+		ckpt_put_kernel(rib->ckpt, number, &route, &kernel);
+}
+
+void
+mirror_kernel_gone(struct rib *rib, uint32_t number)
+{
+	if (mirror_is_on(rib))
+		ckpt_drop_kernel(rib->ckpt, number);
 }
 
 void
@@ -68,7 +95,7 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
 	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not stored */
 
-	if (mirror_is_on(rib) && !hops_are_kernel(hops))
+	if (mirror_is_on(rib))
 		ckpt_put_slot(rib->ckpt, slot, hops,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],

@@ -702,10 +702,12 @@ checkpoint_json(const struct rib *rib)
 	o = json_object();
 	json_set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
 	json_set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
+	json_set_int(o, "kernel_routes", rib->ckpt->head->n_kernel);
 	json_set_int(o, "groups", rib->ckpt->head->n_slots);
 	json_set_int(o, "groups_full", rib->ckpt->full);
 	json_set_int(o, "bytes", ckpt_bytes(rib->ckpt));
 	json_set_int(o, "restored", rib->count.restored);
+	json_set_int(o, "restored_kernel", rib->count.restored_kernel);
 	json_set_int(o, "restore_lost", rib->count.restore_lost);
 	json_set_int(o, "discarded", rib->count.restore_refused);
 	return o;

@@ -3,10 +3,11 @@
  * Start with a checkpoint: the routes of the last daemon are in force before the first
  * packet, as routes of an ended session. [rib]. Slots return as orphans, by content, so
  * that zebra's replay adopts them and rewrites no prefix. The replay confirms routes and
- * the sweep removes the rest, as after any reconnect. The checkpoint has no links,
- * addresses, neighbors or VRFs: neigh reads them from the kernel at every start. Routes of
- * tables other than main wait until neigh reports which tables are VRFs. They then enter
- * the FIBs of these VRFs like routes that arrive before their VRF.
+ * the sweep removes the rest, as after any reconnect. Routes of the kernel are removed by the
+ * first dump that does not show them. The checkpoint has no links, neighbors, rules or VRFs:
+ * neigh and rtnl read them from the kernel at every start. Routes of tables other than main
+ * wait until neigh reports which tables are VRFs. They then enter the FIBs of these VRFs like
+ * routes that arrive before their VRF.
  */
 #include "rib/restore.h"
 
@@ -17,10 +18,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/kernel_event.h"
 #include "rib/checkpoint.h"
 #include "rib/commit.h"
 #include "rib/content.h"
 #include "rib/index.h"
+#include "rib/kernel.h"
+#include "rib/kroute.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
@@ -62,11 +66,79 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	return true;
 }
 
-/* Restore the slots as orphans. Return their present numbers, by the old ones. */
+/* Find a kernel's route of the checkpoint its place; NULL: no room. */
+static struct route *
+kernel_route_place(struct rib *rib, const struct ckpt_route *old, uint64_t hash)
+{
+	struct routes *t = tables_routes(&rib->tables, old->table);
+	struct prefix p = ckpt_route_prefix(old);
+	struct route *r = routes_find(t, old->table, &p, hash);
+
+	if (r != NULL)
+		return r;
+	if (old->protocol != RTPROT_KERNEL && routes_are_full(rib)) {
+		routes_refuse(rib);
+		return NULL;
+	}
+	r = routes_insert(t, old->table, &p, hash);
+	if (r == NULL)
+		rib->count.route_nomem++;
+	else
+		tables_count(&rib->tables, old->table, p.family, 1);
+	return r;
+}
+
+/*
+ * Restore a route of the kernel, unless a changed configuration no longer takes it from there.
+ */
+static bool
+kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_kernel *k,
+	       uint32_t slot, uint64_t hash)
+{
+	struct kroute was = {.slot = slot,
+			     .metric = k->metric,
+			     .order = k->order,
+			     .ifindex = k->ifindex,
+			     .source4 = k->source4,
+			     .protocol = old->protocol,
+			     .rtm_type = old->rtm_type,
+			     .scope = k->scope,
+			     .preference = k->preference,
+			     .is_local = (k->flags & CKPT_IS_LOCAL) != 0,
+			     .connected = (k->flags & CKPT_CONNECTED) != 0,
+			     .joins = (k->flags & CKPT_JOINS) != 0};
+	struct route *r;
+
+	if (!routes_from_kernel(rib->conf.from, old->protocol))
+		return true;
+	r = kernel_route_place(rib, old, hash);
+	if (r == NULL || !kernel_route_restore(rib, r, &was))
+		return false;
+	rib->count.restored_kernel++;
+	return true;
+}
+
+/* Return which slots routes of the kernel have, by number. */
+static bool *
+slots_of_kernel(const struct ckpt *old)
+{
+	bool *yes = mem_or_abort(calloc(FIB_GROUP_MAX, sizeof(*yes)));
+
+	for (unsigned int v = 0; v < 2; v++)
+		for (uint32_t i = 0; i < old->order[CKPT_KERNEL].n[v]; i++)
+			yes[ckpt_route_by_address(old, CKPT_KERNEL, v, i)->slot] = true;
+	return yes;
+}
+
+/*
+ * Restore the slots. Return their present numbers, by the old ones. Zebra's are orphans, which
+ * its replay adopts. A route of the kernel must not adopt them, so the kernel's are none.
+ */
 static uint32_t *
 slots_restore(struct rib *rib, const struct ckpt *old)
 {
 	uint32_t *now = mem_or_abort(calloc(FIB_GROUP_MAX, sizeof(*now)));
+	bool *of_kernel = slots_of_kernel(old);
 	struct nh_list hops = {0};
 	uint32_t at = 0, slot, mtu_bytes;
 
@@ -76,16 +148,29 @@ slots_restore(struct rib *rib, const struct ckpt *old)
 		 * route arrived.
 		 */
 		nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
-		now[slot] = slot_restore(rib, &hops);
+		now[slot] = slot_restore(rib, &hops, of_kernel[slot]);
 	}
+	free(of_kernel);
 	free(hops.v);
 	return now;
 }
 
+/* Restore one route of an array. */
+static bool
+record_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
+	       const struct ckpt_route *r, uint32_t slot, uint64_t hash)
+{
+	if (slot == 0)
+		return false;
+	if (part != CKPT_KERNEL)
+		return route_restore(rib, r, slot, hash);
+	return kernel_restore(rib, r, &old->kernel[r - old->route[part]], slot, hash);
+}
+
 /* Restore a batch, with the cache misses of all routes at once, like zebra_batch(). */
 static void
-batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
-	      const uint32_t *slot)
+batch_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
+	      const struct ckpt_route *const *r, uint32_t n, const uint32_t *slot)
 {
 	uint64_t hash[BATCH];
 
@@ -99,9 +184,8 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 	for (uint32_t i = 0; i < n; i++)
 		routes_prefetch_route(tables_routes(&rib->tables, r[i]->table), hash[i]);
 	for (uint32_t i = 0; i < n; i++)
-		if (slot[r[i]->slot] != 0 &&
-		    route_restore(rib, r[i], slot[r[i]->slot], hash[i]))
-			rib->count.restored++;
+		if (record_restore(rib, old, part, r[i], slot[r[i]->slot], hash[i]))
+			rib->count.restored += part != CKPT_KERNEL;
 		else
 			rib->count.restore_lost++;
 }
@@ -134,7 +218,7 @@ family_restore(struct rib *rib, const struct ckpt *old, unsigned int part, unsig
 	for (unsigned int current = 0; n > 0; current ^= 1, n = n_next) {
 		at += n;
 		n_next = batch_load(old, part, v, at, batch[current ^ 1]);
-		batch_restore(rib, batch[current], n, slot);
+		batch_restore(rib, old, part, batch[current], n, slot);
 	}
 }
 
@@ -144,7 +228,8 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 {
 	const uint32_t *n = old->order[part].n;
 
-	routes_expect(part == CKPT_MAIN ? &rib->tables.main : &rib->tables.other,
+	/* Most routes of the kernel are of table main. */
+	routes_expect(part == CKPT_OTHER ? &rib->tables.other : &rib->tables.main,
 		      n[0] + n[1]);
 	for (unsigned int v = 0; v < 2; v++)
 		family_restore(rib, old, part, v, slot);
@@ -173,6 +258,12 @@ checkpoint_restore(struct rib *rib, const struct ckpt *old)
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		part_restore(rib, old, part, slot);
 	free(slot);
+	kernel_rebind(rib);
+	atomic_store_explicit(&kernel_status.restored,
+			      rib->count.restored_kernel > 0 &&
+				      rib->count.restored + rib->count.restored_kernel >
+					      KERNEL_LARGE,
+			      memory_order_relaxed);
 	zebra_restore(rib, old->head);
 	/*
 	 * zebra replays all routes to a new daemon, so no request for the missing ones is
@@ -240,13 +331,13 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	}
 	checkpoint_restore(rib, old);
 	alive_ms = old->head->alive_ms;
-	log_info(
-		"rib: checkpoint restored routes=%llu lost=%llu bad_records=%u age_ms=%llu "
-		"took_ms=%llu",
-		(unsigned long long)rib->count.restored,
-		(unsigned long long)rib->count.restore_lost, old->n_bad,
-		(unsigned long long)(boottime_ms() - alive_ms),
-		(unsigned long long)(boottime_ms() - begin_ms));
+	log_info("rib: checkpoint restored routes=%llu kernel_routes=%llu lost=%llu "
+		 "bad_records=%u age_ms=%llu took_ms=%llu",
+		 (unsigned long long)rib->count.restored,
+		 (unsigned long long)rib->count.restored_kernel,
+		 (unsigned long long)rib->count.restore_lost, old->n_bad,
+		 (unsigned long long)(boottime_ms() - alive_ms),
+		 (unsigned long long)(boottime_ms() - begin_ms));
 	ckpt_free(old);
 	return rc;
 }

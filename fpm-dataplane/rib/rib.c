@@ -352,6 +352,12 @@ rib_checkpoint_attempts(int fd)
 	return ckpt_attempts(fd);
 }
 
+uint64_t
+rib_checkpoint_routes(int fd)
+{
+	return ckpt_routes(fd);
+}
+
 void
 rib_checkpoint_reset_attempts(int fd, unsigned int attempts)
 {

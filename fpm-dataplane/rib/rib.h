@@ -49,6 +49,9 @@ int rib_checkpoint_fd(const struct worker *w);
  */
 unsigned int rib_checkpoint_attempts(int fd);
 
+/* Return how many routes the last daemon's checkpoint claims to have. [main] */
+uint64_t rib_checkpoint_routes(int fd);
+
 /*
  * Set the number of attempts back to `attempts`, after a process that found this number has
  * ended without a crash. If that process read the checkpoint, it did not crash by it.

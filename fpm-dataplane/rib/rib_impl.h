@@ -95,6 +95,7 @@ struct rib_counters {
 	uint64_t sweeps, swept_routes;
 	uint64_t kernel_swept; /* routes of the kernel that went without an event */
 	uint64_t restored, restore_lost; /* routes of the checkpoint, at the start */
+	uint64_t restored_kernel;        /* the same, of the kernel */
 	uint64_t restore_refused;        /* checkpoints discarded: 0 or 1 */
 };
 

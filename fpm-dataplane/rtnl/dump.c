@@ -24,13 +24,6 @@
 
 #define TRIES_MAX 8u /* of a dump that changes of the tables interrupt */
 
-/*
- * Protocols of routes that are there without a routing daemon. The kernel walks over a whole
- * table for each: with a full table of zebra's routes each takes a tenth of a second or more.
- */
-static const uint8_t usual_protocol[] = {RTPROT_BOOT, RTPROT_STATIC, RTPROT_RA, RTPROT_DHCP,
-					 RTPROT_KEEPALIVED};
-
 static void
 job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)
 {
@@ -44,6 +37,7 @@ jobs_begin(struct rtnl *r)
 	r->n_jobs = r->at = r->tries = 0;
 	r->asked = r->again = false;
 	r->expires_ms = 0;
+	r->n_shown = 0;
 	r->dump_begin_ms = monotonic_ms();
 	r->rules_only = r->rules_due = false;
 	job_add(r, DUMP_RULES, 4, 0);
@@ -72,20 +66,16 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 {
 	jobs_begin(r);
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
-	if (r->conf.from == ROUTES_FROM_FPM)
-		job_add_protocol(r, RTPROT_KERNEL);
-	else if (extent == DUMP_ALL || r->conf.from == ROUTES_FROM_KERNEL)
-		job_add_protocol(r, 0);
-	else if (extent == DUMP_CONNECTED)
-		job_add_protocol(r, RTPROT_KERNEL);
-	else
-		for (unsigned int i = 0; i < sizeof(usual_protocol); i++)
-			job_add_protocol(r, usual_protocol[i]);
+	job_add_protocol(r, extent == DUMP_ALL ? 0 : RTPROT_KERNEL);
 }
 
 void
 dump_plan_held(struct rtnl *r)
 {
+	if (r->large) {
+		dump_plan(r, DUMP_ALL);
+		return;
+	}
 	jobs_begin(r);
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	for (unsigned int p = 0; p < 256; p++)
@@ -195,6 +185,7 @@ answer_take(struct rtnl *r, size_t len)
 
 			return error < 0 ? error : 1;
 		}
+		r->n_shown++;
 		if (r->job[r->at].kind == DUMP_RULES)
 			pass_rule(r, nlh);
 		else

@@ -8,23 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/routes_from.h"
 #include "base/rtproto.h"
 #include "netlink/kernel_message.h"
 #include "netlink/rule_message.h"
 #include "rtnl/rtnl_impl.h"
-
-bool
-pass_is_wanted(const struct rtnl *r, uint8_t protocol)
-{
-	switch (r->conf.from) {
-	case ROUTES_FROM_KERNEL:
-		return true;
-	case ROUTES_FROM_FPM:
-		return protocol == RTPROT_KERNEL;
-	default:
-		return !rtproto_is_zebras(protocol);
-	}
-}
 
 void
 pass_flush(struct rtnl *r)
@@ -95,7 +83,7 @@ event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
 {
 	bool nexthop = ev->kind == KERNEL_NEXTHOP || ev->kind == KERNEL_NEXTHOP_DEL;
 
-	return pass_is_wanted(r, ev->route.protocol) || ev->src.len != 0 ||
+	return routes_from_kernel(r->conf.from, ev->route.protocol) || ev->src.len != 0 ||
 	       (nexthop && r->all_nexthops);
 }
 

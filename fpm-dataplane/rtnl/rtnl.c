@@ -28,7 +28,7 @@
 #define SILENT_MS 2u
 /* A dump that took t is repeated after this many times t at the earliest. */
 #define DUMP_REST 4u
-#define QUICK_MS  30u   /* of CPU: a dump of a table that is not full takes less */
+#define QUICK_MS  30u   /* of CPU: a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
 
 static void
@@ -121,10 +121,12 @@ expiry_arm(struct rtnl *r)
 }
 
 static void
-routes_dump_finished(struct rtnl *r)
+routes_dump_finished(struct rtnl *r, bool whole)
 {
 	uint64_t now = monotonic_ms();
 
+	if (whole)
+		r->large = r->n_shown > KERNEL_LARGE;
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
@@ -138,9 +140,11 @@ routes_dump_finished(struct rtnl *r)
 static void
 dump_finished(struct rtnl *r)
 {
+	bool whole = r->n_jobs > 0 && r->job[r->n_jobs - 1].scope.protocol == 0;
+
 	r->n_jobs = r->at = 0;
 	if (!r->rules_only)
-		routes_dump_finished(r);
+		routes_dump_finished(r, whole);
 	r->rules_only = false;
 	if (r->all_due || r->silent_due)
 		rtnl_schedule(r, 0);
@@ -234,13 +238,6 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 		rtnl_schedule(r, SILENT_MS); /* rib is behind */
 		return;
 	}
-	if (r->usual_due) {
-		/* All others follow: dump_finished() schedules their dump. */
-		r->usual_due = false;
-		dump_plan(r, DUMP_USUAL);
-		dump_go_on(r);
-		return;
-	}
 	if (r->all_due)
 		dump_plan(r, DUMP_ALL);
 	else
@@ -262,14 +259,13 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* Make one dump before the thread's first wait. Returns 0 or -errno. */
+/* Make the planned dump before the thread's first wait. Returns 0 or -errno. */
 static int
-dump_now(struct rtnl *r, enum dump_extent extent)
+dump_now(struct rtnl *r)
 {
 	struct pollfd wait = {.fd = r->dumps, .events = POLLIN};
 	int rc;
 
-	dump_plan(r, extent);
 	while ((rc = dump_continue(r)) == 0) {
 		pass_flush(r);
 		if (poll(&wait, 1, 1) < 0 && errno != EINTR)
@@ -290,20 +286,32 @@ thread_cpu_ms(void)
 }
 
 /*
- * Read the tables that forwarding needs. If zebra has a full table in the kernel, even a dump
- * of few routes takes long, and packets wait for it after a crash: then only connected
- * subnets and own addresses are read here.
+ * Read what forwarding needs. With a large table in the kernel even a dump of few routes takes
+ * long, and packets wait for it. Then only connected subnets and own addresses are read here,
+ * or nothing but the rules if a checkpoint had the routes: main asks for them later.
  */
 static int
 dump_first(struct rtnl *r)
 {
 	uint64_t begin = thread_cpu_ms();
-	int rc = dump_now(r, DUMP_CONNECTED);
+	int rc;
 
-	if (rc < 0 || r->conf.from != ROUTES_FROM_BOTH)
+	r->large = atomic_load_explicit(&kernel_status.restored, memory_order_relaxed) != 0;
+	if (r->large) {
+		dump_plan_rules(r);
+		return dump_now(r);
+	}
+	dump_plan(r, DUMP_CONNECTED);
+	rc = dump_now(r);
+	if (rc < 0)
 		return rc;
-	r->usual_due = thread_cpu_ms() - begin > QUICK_MS;
-	return r->usual_due ? 0 : dump_now(r, DUMP_USUAL);
+	r->large = thread_cpu_ms() - begin > QUICK_MS;
+	if (r->large) {
+		r->all_due = true; /* they follow at once */
+		return 0;
+	}
+	dump_plan(r, DUMP_ALL);
+	return dump_now(r);
 }
 
 static void
@@ -350,8 +358,6 @@ rtnl_init(struct worker *w)
 		rtnl_end(r);
 		return rc;
 	}
-	/* The protocols that the first dump left out. They follow at once. */
-	r->all_due |= r->conf.from == ROUTES_FROM_BOTH;
 	r->dump_begin_ms = monotonic_ms();
 	dump_finished(r);
 	rtnl_watch(r);

@@ -54,7 +54,8 @@ struct rtnl {
 	bool all_nexthops; /* rib needs the objects of zebra, too */
 	bool rules_only;   /* this dump has only the jobs of rules */
 	bool rules_due;    /* read the rules again: some have changed */
-	bool usual_due;    /* DUMP_USUAL was left out at the start */
+	bool large;        /* a walk of the kernel over its tables takes long */
+	uint64_t n_shown;  /* messages of the present dump */
 	bool all_due;      /* read all tables again: events were lost */
 	bool silent_due;   /* read again what the kernel may have deleted without a word */
 	uint32_t
@@ -101,18 +102,20 @@ void pass_flush(struct rtnl *r);
 void pass_rules_begin(struct rtnl *r);
 void pass_rule(struct rtnl *r, const struct nlmsghdr *nlh);
 void pass_rules_end(struct rtnl *r, uint8_t family);
-bool pass_is_wanted(const struct rtnl *r, uint8_t protocol);
 
 /* --- dump.c                                                                   [rtnl] */
 
-/* How much a planned dump reads; with another source than both always all of it. */
+/* Choose the routes that a planned dump reads. */
 enum dump_extent {
 	DUMP_CONNECTED, /* connected subnets and own addresses */
-	DUMP_USUAL,     /* what `ip route`, router advertisements and DHCP add to them */
-	DUMP_ALL,
+	DUMP_ALL,       /* of these rib gets the wanted ones */
 };
 void dump_plan(struct rtnl *r, enum dump_extent extent);
-/* Plan a dump of the protocols of which rib has routes. */
+/*
+ * Plan a dump of the protocols of which rib has routes. Large tables are read whole: while the
+ * kernel walks over a table without an answer, no other thread runs on this CPU. A walk over
+ * 1,000,000 routes takes 0.3 s.
+ */
 void dump_plan_held(struct rtnl *r);
 /* Plan a dump of the rules alone. */
 void dump_plan_rules(struct rtnl *r);

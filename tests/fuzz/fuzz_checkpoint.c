@@ -17,20 +17,27 @@
 #include "base/log.h"
 #include "invariants.h"
 #include "rib/checkpoint.h"
+#include "rib/routes.h"
 #include "../unit/rib_rig.h"
 
 #define NETNS 4711
 #define WHICH 24u /* records of each kind that edits reach */
 
 enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY };
-#define OTHER 8 /* with the first two, and copies of routes: of the other array */
-#define TABLE 100u
+/* With the first two, and copies of routes: of another array; KERNEL, and of its other half. */
+#define OTHER  8
+#define KERNEL 16
+#define HALF   32
+#define TABLE  100u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
-/* Two routes of each family over a single way, a group and a special; the same in a VRF. */
+/*
+ * Two routes of each family over a single way, a group and a special; the same in a VRF, and
+ * as routes of the kernel, some of which are connected or local.
+ */
 static void
 write_right(struct ckpt *c)
 {
@@ -66,6 +73,13 @@ write_right(struct ckpt *c)
 		ckpt_put_route(c, i + 1, &r);
 		r.table = TABLE + i % 3 / 2; /* the second is no VRF's */
 		ckpt_put_route(c, i + 1, &r);
+		r.table = i % 4 == 3 ? TABLE : RIB_TABLE_MAIN;
+		r.protocol = i % 2 == 0 ? RTPROT_KERNEL : RTPROT_STATIC;
+		ckpt_put_kernel(c, i + 1, &r,
+				&(struct ckpt_kernel){.metric = i % 3 * 20,
+						      .order = 1000 + i,
+						      .ifindex = 11 + i % 2,
+						      .flags = (uint8_t)(i % 8)});
 	}
 }
 
@@ -73,13 +87,22 @@ static void
 edit(struct ckpt *c, const uint8_t *e)
 {
 	uint32_t which = e[1] % WHICH + 1, from = e[2] % WHICH + 1;
-	unsigned int part = e[0] & OTHER ? CKPT_OTHER : CKPT_MAIN;
+	unsigned int part = e[0] & KERNEL  ? CKPT_KERNEL
+			    : e[0] & OTHER ? CKPT_OTHER
+					   : CKPT_MAIN;
 	struct ckpt_route *r = &c->route[part][which];
+	struct ckpt_kernel *k = &c->kernel[which];
 	struct ckpt_hop *w = &c->hop[which];
 
 	switch (e[0] & 7) {
 	case ROUTE:
 	case ROUTE_RAW:
+		if ((e[0] & (KERNEL | HALF)) == (KERNEL | HALF)) {
+			((uint8_t *)k)[e[2] % sizeof(*k)] = e[3];
+			if ((e[0] & 7) == ROUTE)
+				k->crc = CKPT_CRC_OF(which, k);
+			break;
+		}
 		((uint8_t *)r)[e[2] % sizeof(*r)] = e[3];
 		if ((e[0] & 7) == ROUTE)
 			r->crc = CKPT_CRC_OF(which, r);
@@ -100,6 +123,10 @@ edit(struct ckpt *c, const uint8_t *e)
 		*r = c->route[part][from];
 		r->addr.octet[3] = e[3];
 		r->crc = CKPT_CRC_OF(which, r);
+		if (part != CKPT_KERNEL)
+			break;
+		*k = c->kernel[from];
+		k->crc = CKPT_CRC_OF(which, k);
 		break;
 	default:
 		*w = c->hop[from];
@@ -108,8 +135,8 @@ edit(struct ckpt *c, const uint8_t *e)
 		SEAL(w);
 	}
 	/* A writer would have recorded the numbers in use. */
-	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high[part] < which)
-		c->head->route_high[part] = which;
+	if ((e[0] & 7) == ROUTE_COPY && *ckpt_high(c->head, part) < which)
+		*ckpt_high(c->head, part) = which;
 	if ((e[0] & 7) == WAY_COPY && c->head->hop_high < which)
 		c->head->hop_high = which;
 }
@@ -119,9 +146,9 @@ static void
 counts_set_right(struct ckpt *c)
 {
 	for (unsigned int part = 0; part < CKPT_PARTS; part++) {
-		c->head->n_routes[part] = 0;
+		*ckpt_n(c->head, part) = 0;
 		for (uint32_t i = 1; i <= WHICH; i++)
-			c->head->n_routes[part] += ckpt_route(c, part, i) != NULL;
+			*ckpt_n(c->head, part) += ckpt_route(c, part, i) != NULL;
 	}
 	for (c->head->n_slots = 1; c->head->n_slots < WHICH; c->head->n_slots += 3) {
 		const char *why;
@@ -136,6 +163,18 @@ counts_set_right(struct ckpt *c)
 	c->head->attempts = 0;
 }
 
+/* Return how many routes of zebra the other tables have. */
+static uint32_t
+zebras_others(const struct rib *rib)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->tables.other.high; i++)
+		n += route_at(&rib->tables.other, i)->family != 0 &&
+		     route_at(&rib->tables.other, i)->zslot != 0;
+	return n;
+}
+
 /* Start with the checkpoint as a daemon does. */
 static void
 begin(int fd)
@@ -147,7 +186,7 @@ begin(int fd)
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
 	MUST(g->rib->table_counts.n_zebra[0] + g->rib->table_counts.n_zebra[1] +
-		     g->rib->tables.other.n ==
+		     zebras_others(g->rib) ==
 	     g->rib->count.restored);
 	rib_must_be_sound(g);
 	rig_vrf(g, 1, TABLE, "red");
@@ -167,6 +206,14 @@ begin(int fd)
 	rig_settle(g);
 	MUST(g->rib->table_counts.n_zebra[0] == 1 &&
 	     g->rib->table_counts.n_zebra[1] == 1); /* and the sentinel */
+	rib_must_be_sound(g);
+	/* Nor has the kernel any. */
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		rig_kernel_dump(g, true, family, 0);
+		rig_kernel_dump(g, false, family, 0);
+	}
+	rig_settle(g);
+	MUST(g->rib->kroutes.n == 0);
 	rib_must_be_sound(g);
 	rig_free(g);
 }

@@ -230,7 +230,9 @@ all_must_go(void)
 	rib_must_be_sound(rig);
 	MUST(rig->rib->kroutes.n == 0 && rig->rib->nhs.n == 0);
 	MUST(rig->rib->tables.main.n == 0 && rig->rib->tables.other.n == 0);
-	MUST(rig->rib->slots.n == 1 && rig->rib->adjs.n == 0); /* the permanent slot */
+	/* The slot of unresolved routes stays, and the one of hidden routes once it exists. */
+	MUST(rig->rib->slots.n == 1u + (rig->rib->contents.hidden != 0));
+	MUST(rig->rib->adjs.n == 0);
 }
 
 int

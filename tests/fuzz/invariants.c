@@ -43,8 +43,8 @@ choice_must_hold(const struct rib *rib, const struct kroute *kr)
 		const struct kroute *other = &k->v[i];
 
 		MUST(other->route == kr->route);
-		MUST(other == kr || other->is_local != kr->is_local ||
-		     other->metric != kr->metric || other->order != kr->order);
+		MUST(other == kr || kroute_precedes(other, kr) ||
+		     kroute_precedes(kr, other));
 		if (kroute_is_usable(other, &rib->links) &&
 		    (best == NULL || kroute_precedes(other, best)))
 			best = other;

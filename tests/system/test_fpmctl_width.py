@@ -130,8 +130,8 @@ def test_one_of_everything_is_told_in_the_singular(dut, tmp_path):
     """fpmctl prints 1 with a noun in the singular (1 route, 1 prefix, 1 octet), also with a word
     between number and noun."""
     path = str(tmp_path / "impostor.sock")
-    kept = dict.fromkeys(("routes", "other_tables", "groups", "bytes", "restored",
-                          "restore_lost", "discarded"), 1)  # fmt: skip
+    kept = dict.fromkeys(("routes", "other_tables", "kernel_routes", "groups", "bytes",
+                          "restored", "restored_kernel", "restore_lost", "discarded"), 1)  # fmt: skip
     vrf = {"vrfs": 1, "vrf_phase": "in-step", "no_vrf_routes": 1, "vrfs_not_replayed": 1,
            "replay_s": 1, "feedback_enabled": True, "checkpoint": kept}  # fmt: skip
     rows = {what: [ones(row) for row in dut.control.ask(what)] for what in ("fpm", "memory", "ports")}

@@ -177,9 +177,11 @@ other_versions_places_and_times_are_refused(void **state)
 	assert_null(why);
 	c->head->layout++;
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
-	c->head->layout -= 2; /* a layout without VRFs */
+	c->head->layout = 1; /* without VRFs */
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
-	c->head->layout++;
+	c->head->layout = 2; /* shorter than this file */
+	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
+	c->head->layout = CKPT_LAYOUT;
 	c->head->attempts = 3;
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	c->head->attempts = 0;
@@ -416,7 +418,7 @@ random_changes_are_all_there(void **state)
 {
 	enum { N = 300 };
 	struct rnd r = {20261121};
-	/* The same numbers in main and in another table. */
+	/* The same numbers in main, in another table and among the kernel's routes. */
 	uint32_t route[CKPT_PARTS][N + 1] = {0}, slot[N + 1] = {0};
 	struct ckpt *c = ckpt_new(NETNS);
 	struct nh_list ways = {0};
@@ -434,11 +436,18 @@ random_changes_are_all_there(void **state)
 		switch (rnd_below(&r, 4)) {
 		case 0:
 			cr.slot = route[part][k] = 1 + rnd_below(&r, N);
-			ckpt_put_route(c, k, &cr);
+			if (part == CKPT_KERNEL)
+				ckpt_put_kernel(c, k, &cr,
+						&(struct ckpt_kernel){.metric = cr.slot});
+			else
+				ckpt_put_route(c, k, &cr);
 			break;
 		case 1:
 			route[part][k] = 0;
-			ckpt_drop_route(c, cr.table, k);
+			if (part == CKPT_KERNEL)
+				ckpt_drop_kernel(c, k);
+			else
+				ckpt_drop_route(c, cr.table, k);
 			break;
 		case 2:
 			nh_list_clear(&ways);
@@ -468,13 +477,17 @@ random_changes_are_all_there(void **state)
 			}
 			assert_memory_equal(seen, slot, sizeof(slot));
 			for (uint32_t x = 0; x < CKPT_PARTS * N; x++) {
+				uint32_t of = x % CKPT_PARTS, number = x / CKPT_PARTS + 1;
 				const struct ckpt_route *is =
-					x / CKPT_PARTS < old->head->route_high[x % 2]
-						? ckpt_route(old, x % 2, x / 2 + 1)
+					number <= *ckpt_high(old->head, of)
+						? ckpt_route(old, of, number)
 						: NULL;
 
 				assert_int_equal(is == NULL ? 0 : is->slot,
-						 route[x % 2][x / 2 + 1]);
+						 route[of][number]);
+				if (is != NULL && of == CKPT_KERNEL)
+					assert_int_equal(old->kernel[number].metric,
+							 is->slot);
 			}
 			ckpt_free(old);
 		}

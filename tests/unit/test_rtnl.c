@@ -59,6 +59,7 @@ start(struct scene *s, enum routes_from from)
 {
 	struct rtnl_conf conf = {.rib = &s->g->w, .netns = s->bed->netns, .from = from};
 
+	atomic_store(&kernel_status.in_step, 0); /* of the last test */
 	assert_int_equal(rtnl_setup(&s->rtnl, &conf), 0);
 	assert_int_equal(worker_prepare(&s->rtnl), 0);
 	assert_int_equal(worker_start(&s->rtnl), 0);
@@ -445,6 +446,58 @@ a_dump_of_several_parts_shows_all(void **state)
 	stop(s);
 }
 
+/* The whole tables are read after the start, and after a silent deletion. */
+static void
+beside_a_large_table_the_kernels_routes_come_and_go_as_ever(void **state)
+{
+	struct scene *s = scene_of(state);
+	uint64_t zebras;
+
+	assert_int_equal(run("for i in $(seq 0 %u); do echo route add "
+			     "10.$((i / 256)).$((i %% 256)).0/24 via 192.0.2.9 proto bgp; "
+			     "done | ip -n %s -batch -",
+			     KERNEL_LARGE, s->bed->netns),
+			 0);
+	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
+	start(s, ROUTES_FROM_BOTH);
+	rig_settle(s->g);
+	assert_true(first_of(s, "192.0.2.0/24")->connected);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	wait_for(s, n_of(s, NET) == 1);
+	zebras = count(&kernel_status.of_zebra);
+	assert_true(zebras > KERNEL_LARGE);
+	ip(s->bed, "addr del 203.0.113.1/32 dev t0");
+	wait_for(s, n_of(s, NET) == 0);
+	assert_true(count(&kernel_status.of_zebra) > zebras + KERNEL_LARGE);
+	assert_int_equal(n_of(s, "10.0.0.0/24"), 0); /* FPM has them */
+	stop(s);
+}
+
+static void
+after_a_large_checkpoint_the_tables_are_read_when_main_asks(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	ip(s->bed, "route add " NET " via 192.0.2.9");
+	ip(s->bed, "rule add pref 100 to 203.0.113.0/24 prohibit");
+	atomic_store(&kernel_status.restored, 1);
+	start(s, ROUTES_FROM_BOTH);
+	rig_settle(s->g);
+	assert_false(rules_are_default(s->g->rib, 0)); /* the rules are read at once */
+	assert_int_equal(s->g->rib->kroutes.n, 0);
+	assert_int_equal(atomic_load(&kernel_status.in_step), 0);
+	ip(s->bed, "route add 198.18.0.0/24 via 192.0.2.9"); /* events come at once */
+	wait_for(s, n_of(s, "198.18.0.0/24") == 1);
+	assert_int_equal(n_of(s, NET), 0);
+	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	wait_for(s, n_of(s, NET) == 1);
+	assert_true(first_of(s, "192.0.2.0/24")->connected);
+	stop(s);
+	atomic_store(&kernel_status.restored, 0);
+}
+
 static void
 lost_events_make_it_read_everything_again(void **state)
 {
@@ -523,6 +576,8 @@ main(void)
 		bed_test(a_dump_of_several_parts_shows_all),
 		bed_test(lost_events_make_it_read_everything_again),
 		bed_test(a_pause_in_a_dump_ends),
+		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
+		bed_test(after_a_large_checkpoint_the_tables_are_read_when_main_asks),
 		bed_test(a_missing_namespace_is_an_error_at_the_start),
 	};
 
