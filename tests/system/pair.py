@@ -326,7 +326,8 @@ def spread(both, family, weights, count=6000):
     2 % of all flows; in Linux within 5 %, because its hash is another one."""
     total = sum(weights.values())
 
-    def share(router):
+    def sent(router, count):
+        """Send that many flows. Returns a Counter of the wires by which they left."""
         lan, outs = router.wires["lan"], [router.wires[n] for n in weights]
         for wire in router.wires.values():
             wire.clear()
@@ -334,7 +335,16 @@ def spread(both, family, weights, count=6000):
         for at in range(0, count, 250):
             lan.send(*probes[at : at + 250])
             router.fence(lan)
-        counts = Counter(w.name for w in outs for data in w.got() if token_of(data))
+        return Counter(w.name for w in outs for data in w.got() if token_of(data))
+
+    def answered(router):
+        """Return true if all gateways have answered: a router keeps few packets until then."""
+        if (n := sent(router, 100).total()) != 100:
+            raise LookupError(f"{100 - n} of 100 lost")
+        return True
+
+    def share(router):
+        counts = sent(router, count)
         assert counts.total() == count, f"{count - counts.total()} lost"
         return {name: counts[name] / count for name in weights}
 
@@ -348,6 +358,7 @@ def spread(both, family, weights, count=6000):
                 raise LookupError(f"{shares}, not {wanted}")
             return True
 
+        eventually(lambda r=router: answered(r), 5, 0.02)
         eventually(near, 2, 0.02)
 
 
