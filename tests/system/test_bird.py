@@ -87,9 +87,12 @@ class Alone(Router):
         return True
 
     def flush(self, *words):
-        """Run `ip route flush` for both families."""
+        """Run `ip route flush` for both families. `ip` gives up after 30 s, although its only round
+        may have deleted all."""
         for family in ("-4", "-6"):
-            netns.command(["ip", "-n", self.ctl, family, "route", "flush", *" ".join(words).split()])
+            argv = ["ip", "-n", self.ctl, family, "route", "flush", *" ".join(words).split()]
+            while "not completed" in netns.command(argv, check=False):
+                pass
 
     def has(self, *prefixes):
         """Return True if the FIB has all of these."""
