@@ -66,11 +66,16 @@ word_has_key(uint64_t word, uint64_t key)
 	return word >> 33 << 33 == tag_of(key);
 }
 
+/*
+ * The clocks of cores may differ by a second. A time further in the future is of a counter that
+ * went back, as when a virtual machine moves to another host.
+ */
 static bool
 word_is_fresh(uint64_t word, uint32_t now_s)
 {
-	/* The clocks of cores may differ: a time in the future counts as fresh. */
-	return word != 0 && (int32_t)(now_s - (uint32_t)word) < PEER_SECONDS;
+	int32_t age_s = (int32_t)(now_s - (uint32_t)word);
+
+	return word != 0 && age_s >= -1 && age_s < PEER_SECONDS;
 }
 
 /*

@@ -130,7 +130,10 @@ filter_make(const struct words *w, bool capture)
 	return filter;
 }
 
-/* Open the output of a capture without truncating it; NULL after printing an error. */
+/*
+ * Open the output of a capture without truncating it; NULL after printing an error. A new file
+ * is for its owner only, because it has the packets of others.
+ */
 static FILE *
 capture_open(const char *file, bool *is_new)
 {
@@ -139,7 +142,7 @@ capture_open(const char *file, bool *is_new)
 
 	if (file != NULL && strcmp(file, "-") != 0) {
 		*is_new = access(file, F_OK) < 0;
-		fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		if (fd >= 0)
 			out = fdopen(fd, "wb");
 		if (out == NULL)

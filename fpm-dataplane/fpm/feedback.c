@@ -23,6 +23,7 @@
 #endif
 
 #define SEND_BYTES (256u << 10) /* per call, then other sockets get their turn */
+#define KEEP_BYTES (1u << 20)   /* of an empty buffer; a larger one is freed */
 
 /* Table of a route, when it does not fit into rtmsg. */
 struct table {
@@ -146,7 +147,13 @@ feedback_push(struct fpm_session *s)
 		s->out_at += (size_t)n;
 		round += (size_t)n;
 	}
-	if (s->out_at == s->out_len)
-		s->out_at = s->out_len = 0;
+	if (s->out_at < s->out_len)
+		return 0;
+	s->out_at = s->out_len = 0;
+	if (s->out_size > KEEP_BYTES) { /* of a replay */
+		free(s->out);
+		s->out = NULL;
+		s->out_size = 0;
+	}
 	return 0;
 }

@@ -12,13 +12,11 @@
 #include "fwd/vlan.h"
 #include "fwd/watch.h"
 
-#define FRAME_MAX 65535
-
 static struct {
 	struct rte_mbuf m;
 	struct packet_meta meta; /* rte_mbuf_to_priv(): directly behind the mbuf */
 	uint8_t room[RTE_PKTMBUF_HEADROOM];
-	uint8_t frame[FRAME_MAX];
+	uint8_t frame[WATCH_FRAME_BYTES_MAX];
 } packet;
 
 static struct counters count;

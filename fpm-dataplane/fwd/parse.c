@@ -173,13 +173,13 @@ parse_ip6(struct burst *b, unsigned int i)
 /*
  * Return true for the EtherTypes of control protocols without IP: ARP, LLDP (IEEE 802.1AB),
  * LACP and other slow protocols (802.3), 802.1X. LLC frames have a length in place of the
- * type: IS-IS (ISO 10589) and spanning tree.
+ * type, or 0x8870: IS-IS (ISO 10589) and spanning tree.
  */
 static bool
 ethertype_is_control(uint16_t type)
 {
 	return type == 0x0806 || type == 0x88cc || type == 0x8809 || type == 0x888e ||
-	       type < 0x0600;
+	       type == 0x8870 || type < 0x0600;
 }
 
 static void

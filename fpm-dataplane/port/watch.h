@@ -197,6 +197,8 @@ uint64_t watch_now_ns(void);
 enum watch_ask { WATCH_ASK_NONE, WATCH_ASK_TRACE, WATCH_ASK_CAPTURE, WATCH_ASK_EXPLAIN };
 
 #define WATCH_FRAME_MAX 1984 /* bytes of a frame in a request of explain */
+/* Length with the zeros behind it. A VLAN tag in front must fit 16 bits, too. */
+#define WATCH_FRAME_BYTES_MAX 65520
 
 struct watch_want {
 	uint8_t ask; /* enum watch_ask */

@@ -147,7 +147,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 {
 	struct packet_meta meta = *packet_meta(m);
 	struct rte_mbuf *piece[PIECES_MAX];
-	uint8_t *ip = l3_of(m);
+	uint8_t l2[L2_LEN], *ip = l3_of(m);
 	unsigned int len;
 	int n;
 
@@ -163,6 +163,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	len = get_be16(ip + 2);
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
+	memcpy(l2, rte_pktmbuf_mtod(m, const uint8_t *), L2_LEN);
 	rte_pktmbuf_adj(m, L2_LEN);
 	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
 	if (n < 0) {
@@ -173,6 +174,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
+		memcpy(eth, l2, L2_LEN); /* if it is dropped, or is for the kernel */
 		ip = eth + L2_LEN;
 		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));

@@ -121,6 +121,10 @@ icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32
 		counter_add(&p->count->reason[DROP_no_mbuf], 1);
 		return NULL;
 	}
+	/* A capture shows it if the error is dropped before it has addresses. */
+	memset(rte_pktmbuf_mtod(e, uint8_t *), 0, L2_LEN - 2);
+	put_be16(rte_pktmbuf_mtod(e, uint8_t *) + L2_LEN - 2,
+		 meta->family == 6 ? 0x86dd : 0x0800);
 	if (meta->family == 6)
 		icmp_fill6(p, m, e, type, code, arg, &src);
 	else

@@ -168,9 +168,9 @@ watch_take_limit(struct parse *p, const char *key, const json_t *value)
 		return n < 0 ? watch_refuse(p, "snap is a whole number from 14 to 1920")
 			     : 0;
 	}
-	n = number_in_range(value, 0, 65535);
+	n = number_in_range(value, 0, WATCH_FRAME_BYTES_MAX);
 	want->frame_bytes = (uint32_t)n;
-	return n < 0 ? watch_refuse(p, "frame_bytes is a whole number from 0 to 65535") : 0;
+	return n < 0 ? watch_refuse(p, "frame_bytes is a whole number from 0 to 65520") : 0;
 }
 
 /* Refuse a key that is unknown or belongs to another request. */

@@ -25,7 +25,7 @@ CLASSES = {
     "neighbor solicitation": "nd nd-new", "OSPF hello": "igp", "OSPFv3 hello": "igp",
     "RIP": "igp", "IGMP": "membership", "VRRP": "signalling", "DHCP discover": "dhcp",
     "mDNS": "group", "a broadcast of nobody's": "group", "MLD": "membership",
-    "LLDP": "l2", "IS-IS": "igp", "LACP": "l2", "unknown EtherType": "group",
+    "LLDP": "l2", "IS-IS": "igp", "IS-IS with EtherType 0x8870": "igp", "LACP": "l2", "unknown EtherType": "group",
     "link-local unicast": "local", "LDP session": "control-new", "LDP hello": "signalling",
     "PIM hello": "signalling", "PIM hello over IPv6": "signalling", "EIGRP": "igp",
     "RSVP with router alert": "control-new", "VRRP over IPv6": "signalling",

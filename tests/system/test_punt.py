@@ -310,6 +310,10 @@ def frames_for_us(lan):
             Dot3(dst=ISIS, src=lan.mac) / LLC(dsap=0xFE, ssap=0xFE) / Raw(token()),
             "l2_control",
         ),
+        "IS-IS with EtherType 0x8870": (
+            Ether(dst=ISIS, src=lan.mac, type=0x8870) / LLC(dsap=0xFE, ssap=0xFE) / Raw(token()),
+            "l2_control",
+        ),
         "LACP": (
             Ether(dst="01:80:c2:00:00:02", src=lan.mac, type=0x8809) / Raw(token()),
             "l2_control",
@@ -353,6 +357,7 @@ NAMES = [
     "UDP over IPv6", "ttl 1", "another port's address", "ARP request", "ARP reply",
     "neighbor solicitation", "OSPF hello", "OSPFv3 hello", "RIP", "IGMP", "VRRP",
     "DHCP discover", "mDNS", "a broadcast of nobody's", "MLD", "subnet-router anycast", "LLDP", "IS-IS", "LACP", "unknown EtherType", "MPLS",
+    "IS-IS with EtherType 0x8870",
     "link-local unicast", "BFD over IPv6", "BFD multihop", "BFD echo", "LDP session",
     "LDP hello", "PIM hello", "PIM hello over IPv6", "EIGRP", "RSVP with router alert",
     "VRRP over IPv6", "DHCP answer", "DHCPv6 solicit", "RIPng", "router solicitation",

@@ -134,12 +134,50 @@ a_closed_session_gets_no_acknowledgement(void **state)
 	bench_free(b);
 }
 
+/* The acknowledgements of a replay wait for zebra; their memory does not stay. */
+static void
+the_buffer_of_many_acknowledgements_is_freed(void **state)
+{
+	enum { N = 100 };
+	struct fpm *fpm = calloc(1, sizeof(*fpm));
+	struct msg_feedback *m =
+		msg_new(MSG_FEEDBACK, sizeof(*m) + N * sizeof(m->route[0]));
+	struct fpm_session *s = &fpm->session;
+	int pair[2];
+	char sink[65536];
+
+	fpm->conf.queue_limit_bytes = 64 << 20;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	s->fd = pair[0];
+	m->n = N;
+	for (unsigned int i = 0; i < N; i++)
+		m->route[i] = (struct fpm_feedback){
+			.table = 254, .protocol = 186, .prefix = {.family = 4, .len = 24}};
+	for (unsigned int many = 0; many < 2; many++) {
+		for (unsigned int i = 0; i < (many ? 400 : 1); i++)
+			assert_int_equal(feedback_add(fpm, m), 0);
+		if (many)
+			assert_true(s->out_size > 1 << 20);
+		do {
+			assert_int_equal(feedback_push(s), 0);
+			while (recv(pair[1], sink, sizeof(sink), MSG_DONTWAIT) > 0)
+				;
+		} while (s->out_len > 0);
+		assert_int_equal(s->out_size == 0, many);
+	}
+	close(pair[0]);
+	close(pair[1]);
+	msg_free(&m->m);
+	free(fpm);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_table_is_where_zebra_reads_it),
 		cmocka_unit_test(a_closed_session_gets_no_acknowledgement),
+		cmocka_unit_test(the_buffer_of_many_acknowledgements_is_freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

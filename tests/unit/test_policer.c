@@ -263,7 +263,8 @@ a_peer_is_known_until_it_is_forgotten_or_old(void **state)
 	assert_false(peers_know(PEER_BFD, key, 50));
 	peers_learn(PEER_BFD, key, true, 50);
 	assert_true(peers_know(PEER_BFD, key, 50));
-	assert_true(peers_know(PEER_BFD, key, 49)); /* a core whose clock is behind */
+	assert_true(peers_know(PEER_BFD, key, 49));  /* a core whose clock is behind */
+	assert_false(peers_know(PEER_BFD, key, 48)); /* the clock went back */
 	assert_true(peers_know(PEER_BFD, key, 50 + PEER_SECONDS - 1));
 	assert_false(peers_know(PEER_BFD, key, 50 + PEER_SECONDS));
 	peers_learn(PEER_BFD, key, true, 70);
