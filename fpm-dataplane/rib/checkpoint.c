@@ -362,15 +362,13 @@ ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t numb
 	return ipaddr_equal(&p.addr, &r->addr);
 }
 
-/* Return true if the route is of zebra, or the other record of the route is valid. */
+/* Return true if the other record of a route of the kernel is valid. */
 static bool
-ckpt_kernel_is_valid(const struct ckpt *c, unsigned int part, uint32_t number)
+ckpt_kernel_is_valid(const struct ckpt_kernel *k, uint32_t number)
 {
-	const struct ckpt_kernel *k = &c->kernel[number];
 	unsigned int all = CKPT_IS_LOCAL | CKPT_CONNECTED | CKPT_JOINS;
 
-	return part != CKPT_KERNEL ||
-	       (k->crc == CKPT_CRC_OF(number, k) && (k->flags & ~all) == 0 && k->zero == 0);
+	return k->crc == CKPT_CRC_OF(number, k) && (k->flags & ~all) == 0 && k->zero == 0;
 }
 
 const struct ckpt_route *
@@ -378,8 +376,9 @@ ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 {
 	const struct ckpt_route *r = &c->route[part][number];
 
-	return r->family != 0 && ckpt_route_is_valid(r, part, number) &&
-			       ckpt_kernel_is_valid(c, part, number)
+	if (r->family == 0 || !ckpt_route_is_valid(r, part, number))
+		return NULL;
+	return part != CKPT_KERNEL || ckpt_kernel_is_valid(&c->kernel[number], number)
 		       ? r
 		       : NULL;
 }
@@ -587,10 +586,13 @@ ckpt_highs_are_valid(const struct ckpt *c)
 
 	if (c->bytes == BYTES_2 && (h->kernel_high != 0 || h->n_kernel != 0))
 		return false;
-	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		if (!ckpt_high_is_valid(c, *ckpt_high(h, part), ROUTES_MAX,
-					&c->route[part][*ckpt_high(h, part)]))
+	for (unsigned int part = 0; part < CKPT_PARTS; part++) {
+		uint32_t high = *ckpt_high(h, part);
+
+		if (high != 0 &&
+		    !ckpt_high_is_valid(c, high, ROUTES_MAX, &c->route[part][high]))
 			return false;
+	}
 	return ckpt_high_is_valid(c, h->hop_high, HOPS_MAX, &c->hop[h->hop_high]);
 }
 
