@@ -2,10 +2,11 @@
 /*
  * Compare the FIB with the RIB, between commits, a slice at a time. [rib]
  *
- * There are three comparisons. Each row of the answer is one difference (dist/openapi.yaml,
+ * There are three comparisons, of the FIBs of main, of VRFs and of rules. Each row of the answer is one difference (dist/openapi.yaml,
  * AuditRow):
  *
- *     table   the slot of each route with the slot in the radix table of the trie
+ *     table   the slot of each route with the slot in the radix table of the trie, and in
+ *             that of each view; then each prefix of a radix table with the routes
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
  *             prefixes all addresses have the same answer
@@ -19,11 +20,14 @@
 #include "rib/audit.h"
 
 #include <jansson.h>
+#include <string.h>
 
 #include "rib/index.h"
+#include "rib/kernel.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/rules.h"
 #include "rib/slot.h"
 #include "rib/source.h"
 #include "rib/view.h"
@@ -34,10 +38,13 @@
 #define STEPS_A_SLICE 1024u
 #define ROWS_A_ROUTE  6u /* maximum */
 
-enum phase { GROUPS, ROUTES, END };
+enum phase { GROUPS, ROUTES, TRIES, END };
 
-/* Members of msg_query.cursor. */
-enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT };
+/*
+ * Members of msg_query.cursor. In the phase TRIES, AT has the number of the trie, and the
+ * last prefix: whether there is one, its length, and its address in ADDR and behind it.
+ */
+enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT, ADDR };
 
 /* Append a row. `table` 0: of no table. */
 static void
@@ -67,9 +74,14 @@ route_stage_again(struct rib *rib, const struct route *r)
 {
 	unsigned int n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+	const struct vrf *view;
+	uint32_t at = 0, slot;
 
 	for (unsigned int c = 0; c < n; c++)
 		(void)poptrie_del(fib_trie(&copy[c], r->family), r->octet, r->len);
+	while ((view = views_next(rib, r, &at, &slot)) != NULL)
+		(void)poptrie_del(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
+				  r->len);
 	(void)route_stage(rib, r);
 }
 
@@ -110,12 +122,12 @@ route_inside_address(const struct route *r, const struct ipaddr *last)
 	return a;
 }
 
-/* Compare one copy of the trie. Return true if nothing differs. */
+/* Compare a trie, which must have `slot` for the prefix. Return true if nothing differs. */
 static bool
-audit_trie(const struct rib *rib, const struct poptrie *pt, struct msg_query *q,
-	   const struct route *r)
+audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r,
+	   uint32_t table, uint32_t slot)
 {
-	uint32_t slot = route_fib_slot(rib, r), found;
+	uint32_t found;
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = route_last_address(r);
 	const struct ipaddr probe[] = {p.addr, last, route_inside_address(r, &last),
@@ -126,8 +138,8 @@ audit_trie(const struct rib *rib, const struct poptrie *pt, struct msg_query *q,
 
 	found = poptrie_exact(pt, r->octet, r->len);
 	if (found != slot) {
-		audit_add_difference(q, "table", r->table, prefix_str(&p, prefix), NULL,
-				     slot, found);
+		audit_add_difference(q, "table", table, prefix_str(&p, prefix), NULL, slot,
+				     found);
 		good = false;
 	}
 	for (unsigned int i = 0; i < sizeof(probe) / sizeof(probe[0]); i++) {
@@ -139,12 +151,44 @@ audit_trie(const struct rib *rib, const struct poptrie *pt, struct msg_query *q,
 		found = trie_lookup(pt, r->family, &probe[i]);
 		if (found == truth)
 			continue;
-		audit_add_difference(q, "lookup", r->table, prefix_str(&p, prefix),
+		audit_add_difference(q, "lookup", table, prefix_str(&p, prefix),
 				     ipaddr_str(&probe[i], r->family, address), truth,
 				     found);
 		good = false;
 	}
 	return good;
+}
+
+/* Return true if a FIB must have the route, which is for some sources, and none has it. */
+static bool
+source_is_in_no_view(const struct rib *rib, const struct route *r)
+{
+	uint32_t table = source_kernel_table(&rib->sources, r->table);
+
+	return source_is_table(r->table) && route_effective(r) != 0 &&
+	       (table == RIB_TABLE_MAIN || vrf_find(rib, table) != NULL) &&
+	       !rules_are_default(rib, 1) && !view_has_source(rib, r->table);
+}
+
+/* Compare the views of rules. Return true if nothing differs. */
+static bool
+audit_views(const struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	uint32_t table = source_kernel_table(&rib->sources, r->table), at = 0, slot;
+	struct prefix p = route_prefix(r);
+	const struct vrf *view;
+	char prefix[PREFIX_STRLEN];
+
+	if (source_is_in_no_view(rib, r)) {
+		audit_add_difference(q, "table", table, prefix_str(&p, prefix), NULL,
+				     route_effective(r), 0);
+		return false;
+	}
+	while ((view = views_next(rib, r, &at, &slot)) != NULL)
+		if (!audit_trie(fib_trie(&view->fib->tries, (uint8_t)r->family), q, r,
+				table, slot))
+			return false;
+	return true;
 }
 
 /*
@@ -156,22 +200,111 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 {
 	unsigned int c = 0, n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+	uint32_t slot = route_fib_slot(rib, r);
 
-	q->cursor[N_PREFIXES] += n > 0;
-	while (c < n && audit_trie(rib, fib_trie(&copy[c], r->family), q, r))
+	q->cursor[N_PREFIXES] += n > 0 || source_is_table(r->table);
+	while (c < n && audit_trie(fib_trie(&copy[c], r->family), q, r, r->table, slot))
 		c++;
-	if (c == n && !views_are_staged(rib, r)) {
-		struct prefix p = route_prefix(r);
-		char prefix[PREFIX_STRLEN];
-
-		audit_add_difference(q, "table",
-				     source_kernel_table(&rib->sources, r->table),
-				     prefix_str(&p, prefix), NULL, route_effective(r), 0);
-		c = n + 1;
-	}
-	if (c != n && q->repair)
+	if (c == n && audit_views(rib, q, r))
+		return;
+	if (q->repair)
 		route_stage_again(rib, r);
 }
+
+/* --- prefixes of a trie without a route --------------------------------------------------- */
+
+/* A trie of a walk over all tries of all FIBs. */
+struct walked_trie {
+	struct poptrie *pt;
+	struct vrf *vrf; /* NULL: of main */
+	uint8_t family;
+};
+
+/* Set *out to trie `number`, from 0; its pt is NULL if there is none. Return false at the end. */
+static bool
+trie_at(const struct rib *rib, uint32_t number, struct walked_trie *out)
+{
+	uint32_t of = number / 2, n_copies = rib->fib->n_copies;
+
+	*out = (struct walked_trie){.family = number % 2 == 0 ? 4 : 6};
+	if (of < n_copies) {
+		out->pt = fib_trie(&rib->fib->copy[of], out->family);
+		return true;
+	}
+	of = of - n_copies + 1;
+	if (rib->vrfs.n == 0 || of >= FIB_NUMBERS)
+		return false;
+	out->vrf = rib->vrfs.v[of];
+	if (out->vrf != NULL && (out->vrf->view == 0 || out->vrf->view == out->family))
+		out->pt = fib_trie(&out->vrf->fib->tries, out->family);
+	return true;
+}
+
+/* Return true if a table of the trie has a route for the prefix. */
+static bool
+trie_has_route(struct rib *rib, const struct walked_trie *trie, const struct prefix *p)
+{
+	const struct vrf *vrf = trie->vrf;
+	uint32_t n = vrf != NULL && vrf->view != 0 ? vrf->n_chain : 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t table = vrf == NULL      ? RIB_TABLE_MAIN
+				 : vrf->view == 0 ? vrf->fib->table
+						  : vrf->chain[i];
+		const struct routes *of = tables_routes(&rib->tables, table);
+
+		if (routes_find(of, table, p, routes_hash(of, table, p)) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void
+trie_drop(struct rib *rib, const struct walked_trie *trie, const struct prefix *p)
+{
+	(void)poptrie_del(trie->pt, p->addr.octet, p->len);
+	if (trie->vrf != NULL)
+		vrf_staged(rib, trie->vrf, trie->family);
+	else
+		rib->pending.staged[trie->family == 6] = true;
+}
+
+/* Compare the next prefix of the tries with the routes. Return false at the end of all. */
+static bool
+audit_next_prefix(struct rib *rib, struct msg_query *q)
+{
+	uint32_t number = (uint32_t)(q->cursor[AT] >> 16), slot = POPTRIE_NONE;
+	unsigned int len = q->cursor[AT] & 0xff;
+	bool begun = (q->cursor[AT] & 0x100) != 0;
+	struct walked_trie trie;
+	struct prefix p = {0};
+	char text[PREFIX_STRLEN];
+
+	if (!trie_at(rib, number, &trie))
+		return false;
+	memcpy(p.addr.octet, &q->cursor[ADDR], sizeof(p.addr.octet));
+	if (trie.pt != NULL)
+		slot = poptrie_next(trie.pt, p.addr.octet, &len, !begun);
+	if (slot == POPTRIE_NONE) {
+		q->cursor[AT] = (uint64_t)(number + 1) << 16;
+		memset(&q->cursor[ADDR], 0, sizeof(p.addr.octet));
+		return true;
+	}
+	q->cursor[AT] = (uint64_t)number << 16 | 0x100 | len;
+	memcpy(&q->cursor[ADDR], p.addr.octet, sizeof(p.addr.octet));
+	p.family = trie.family;
+	p.len = (uint8_t)len;
+	if (trie_has_route(rib, &trie, &p))
+		return true;
+	audit_add_difference(q, "table",
+			     trie.vrf == NULL ? RIB_TABLE_MAIN : trie.vrf->fib->table,
+			     prefix_str(&p, text), NULL, 0, slot);
+	if (q->repair)
+		trie_drop(rib, &trie, &p);
+	return true;
+}
+
+/* --- groups ------------------------------------------------------------------------------- */
 
 static void
 audit_group(struct rib *rib, struct msg_query *q, struct slot *s)
@@ -192,6 +325,12 @@ audit_slice(struct rib *rib, struct msg_query *q)
 
 		if (json_array_size(q->rows) + ROWS_A_ROUTE > q->max)
 			return;
+		if (q->cursor[PHASE] == TRIES) {
+			if (audit_next_prefix(rib, q))
+				continue;
+			q->cursor[PHASE] = END;
+			break;
+		}
 		at = (uint32_t)++q->cursor[AT];
 		if (q->cursor[PHASE] == GROUPS && at <= rib->slots.high) {
 			struct slot *s = slot_at(&rib->slots, at);
@@ -204,9 +343,8 @@ audit_slice(struct rib *rib, struct msg_query *q)
 
 			if (r != NULL)
 				audit_route(rib, q, r);
-		} else if (++q->cursor[PHASE] == END) {
-			break;
 		} else {
+			q->cursor[PHASE]++;
 			q->cursor[AT] = 0;
 		}
 	}
@@ -221,9 +359,53 @@ audit_slice(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
+/* --- tests -------------------------------------------------------------------------------- */
+
+/* Return the route of main for the prefix, or else that of another table. */
+static struct route *
+route_to_break(struct rib *rib, const struct prefix *p)
+{
+	struct routes *other = &rib->tables.other;
+	struct route *r = routes_find(&rib->tables.main, RIB_TABLE_MAIN, p,
+				      routes_hash(&rib->tables.main, RIB_TABLE_MAIN, p));
+
+	for (uint32_t i = 1; r == NULL && i <= other->high; i++) {
+		struct route *at = route_at(other, i);
+		struct prefix of = route_prefix(at);
+
+		if (at->family != 0 && prefix_equal(&of, p))
+			r = at;
+	}
+	return r;
+}
+
 /*
- * Falsify the FIB on purpose, for tests of this file. FPM_DATAPLANE_TEST_HOOKS in the
- * environment allows it.
+ * Remove the route from one trie. Of several copies it is the last: a comparison of the
+ * first copy alone finds nothing. Of a route for some sources it is the first view.
+ */
+static void
+break_trie(struct rib *rib, const struct route *r)
+{
+	struct walked_trie trie = {.family = (uint8_t)r->family};
+	struct prefix p = route_prefix(r);
+	uint32_t at = 0, slot = 0;
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+
+	if (n > 0) {
+		trie.pt = fib_trie(&copy[n - 1], trie.family);
+		trie.vrf = r->table == RIB_TABLE_MAIN ? NULL : vrf_find(rib, r->table);
+	} else {
+		while (slot == 0 && (trie.vrf = views_next(rib, r, &at, &slot)) != NULL)
+			trie.pt = fib_trie(&trie.vrf->fib->tries, trie.family);
+	}
+	if (slot != 0 || n > 0)
+		trie_drop(rib, &trie, &p);
+}
+
+/*
+ * Falsify the RIB or the FIB on purpose, for tests of this file. FPM_DATAPLANE_TEST_HOOKS in
+ * the environment allows it.
  */
 void
 audit_break(struct rib *rib, struct msg_query *q)
@@ -233,8 +415,7 @@ audit_break(struct rib *rib, struct msg_query *q)
 
 	q->done = true;
 	prefix_mask(&p);
-	r = routes_find(&rib->tables.main, RIB_TABLE_MAIN, &p,
-			routes_hash(&rib->tables.main, RIB_TABLE_MAIN, &p));
+	r = route_to_break(rib, &p);
 	if (r == NULL)
 		return;
 	switch (q->breaking) {
@@ -243,16 +424,11 @@ audit_break(struct rib *rib, struct msg_query *q)
 	case BREAK_ROUTE:
 		if (r->zslot != 0)
 			zebra_withdraw(rib, r);
+		else
+			kernel_forget(rib, r);
 		break;
 	case BREAK_TABLE:
-		/*
-		 * Change only the last copy: a comparison of the first copy alone finds
-		 * nothing.
-		 */
-		(void)poptrie_del(
-			fib_trie(&rib->fib->copy[rib->fib->n_copies - 1], p.family),
-			p.addr.octet, p.len);
-		rib->pending.staged[p.family == 6] = true;
+		break_trie(rib, r);
 		break;
 	case BREAK_GROUP:
 		atomic_store_explicit(&rib->fib->group[route_effective(r)],

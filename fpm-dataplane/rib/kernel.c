@@ -432,6 +432,17 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 		kroute_delete(rib, i);
 }
 
+void
+kernel_forget(struct rib *rib, struct route *r)
+{
+	uint32_t i = kroute_first(&rib->kroutes, r), next;
+
+	for (; i != 0; i = next) {
+		next = kroute_next(&rib->kroutes, i);
+		kroute_delete(rib, i);
+	}
+}
+
 static void
 kernel_route_replaced(struct rib *rib, const struct kernel_event *ev)
 {

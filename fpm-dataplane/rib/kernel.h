@@ -20,6 +20,8 @@ void rib_link_event(struct rib *rib, const struct msg_link *m);
 void kernel_choose(struct rib *rib, struct route *r);
 /* The same; the route is staged, and removed when it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
+/* For tests of the audit: forget the routes of the kernel for the prefix. */
+void kernel_forget(struct rib *rib, struct route *r);
 /*
  * Add a route of a checkpoint, to whose prefix `r` belongs. It is in force at once. Return
  * false if another one has its place, which a sound checkpoint does not have.

@@ -92,18 +92,44 @@ views_stage(struct rib *rib, const struct route *r)
 	return all;
 }
 
+struct vrf *
+views_next(const struct rib *rib, const struct route *r, uint32_t *at, uint32_t *slot)
+{
+	while (*at < rib->vrfs.views.n) {
+		struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[(*at)++]];
+
+		if (view_depends_on(rib, view, r)) {
+			*slot = view_slot(rib, view, r);
+			return view;
+		}
+	}
+	return NULL;
+}
+
 bool
 views_are_staged(const struct rib *rib, const struct route *r)
+{
+	const struct vrf *view;
+	uint32_t at = 0, slot;
+
+	while ((view = views_next(rib, r, &at, &slot)) != NULL)
+		if (poptrie_exact(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
+				  r->len) != slot)
+			return false;
+	return true;
+}
+
+bool
+view_has_source(const struct rib *rib, uint32_t table)
 {
 	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
 		const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-		if (view_depends_on(rib, view, r) &&
-		    poptrie_exact(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
-				  r->len) != view_slot(rib, view, r))
-			return false;
+		for (uint32_t n = 0; n < view->n_chain; n++)
+			if (view->chain[n] == table)
+				return true;
 	}
-	return true;
+	return false;
 }
 
 /* Return true if the routes for sources in `s` are for all sources of the view. */

@@ -28,5 +28,13 @@ bool view_set_chain(struct rib *rib, struct vrf *view);
 int views_stage(struct rib *rib, const struct route *r);
 /* Return true if every view has the route that it must have for the prefix of `r`. */
 bool views_are_staged(const struct rib *rib, const struct route *r);
+/*
+ * Return the next view after `*at` (0: the first) whose content for the prefix of `r` may
+ * depend on `r`, and set *slot to the slot that it must have; 0: none. NULL: no more views.
+ */
+struct vrf *views_next(const struct rib *rib, const struct route *r, uint32_t *at,
+		       uint32_t *slot);
+/* Return true if a view has the routes of a table for which source_is_table() is true. */
+bool view_has_source(const struct rib *rib, uint32_t table);
 
 #endif

@@ -7,7 +7,10 @@
  */
 #include "rib_rig.h"
 
+#include <linux/fib_rules.h>
 #include <stdio.h>
+
+#include "rib/vrf.h"
 
 /* Return all rows of an audit. The last row has the numbers of checked objects. */
 static json_t *
@@ -160,6 +163,116 @@ more_differences_than_a_slice_holds_are_all_listed(void **state)
 	rig_free(g);
 }
 
+static void
+a_prefix_that_no_route_has_is_found_and_mended(void **state)
+{
+	struct rig *g = with_routes();
+	struct prefix p = rig_prefix("198.18.0.0/15"), q = rig_prefix("2001:db8:f000::/36");
+
+	poptrie_add(g->fib->copy[0].pt4, p.addr.octet, p.len, 1);
+	poptrie_add(g->fib->copy[0].pt6, q.addr.octet, q.len, 1);
+	g->rib->pending.staged[0] = g->rib->pending.staged[1] = true;
+	rig_settle(g);
+	assert_int_equal(n_different(g, false), 2);
+	assert_int_equal(n_different(g, true), 2);
+	rig_settle(g);
+	assert_int_equal(n_different(g, false), 0);
+	assert_int_equal(poptrie_exact(g->fib->copy[0].pt4, p.addr.octet, p.len),
+			 POPTRIE_NONE);
+	rig_free(g);
+}
+
+/* Give rib the rules `from all lookup 100` and `lookup main suppress_prefixlength 0`. */
+static void
+tell_rules(struct rig *g, uint8_t family)
+{
+	static const struct {
+		uint32_t table;
+		int32_t suppress;
+	} rule[] = {
+		{RT_TABLE_LOCAL, -1}, {100, -1}, {RT_TABLE_MAIN, 0}, {RT_TABLE_MAIN, -1}};
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + 4 * sizeof(m->rule[0]));
+
+	m->family = family;
+	m->n = 4;
+	for (uint32_t i = 0; i < m->n; i++) {
+		m->rule[i] = (struct rule){.pref = i,
+					   .action = FR_ACT_TO_TBL,
+					   .table = rule[i].table,
+					   .suppress = rule[i].suppress,
+					   .family = family};
+		m->rule[i].src.family = m->rule[i].dst.family = family;
+	}
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+/* Return a FIB of rules: of a table, or with `view` its view for a source of that length. */
+static struct vrf *
+fib_of_rules(struct rig *g, uint32_t table, uint8_t view, uint8_t src_len)
+{
+	for (unsigned int i = FIB_VRF_MAX; i < FIB_NUMBERS; i++) {
+		struct vrf *vrf = g->rib->vrfs.v[i];
+
+		if (vrf != NULL && vrf->fib->table == table && vrf->view == view &&
+		    vrf->src.len == src_len)
+			return vrf;
+	}
+	fail();
+	return NULL;
+}
+
+/*
+ * A difference is found in the FIB of a table of rules, in a view without short prefixes, and
+ * in a view for a source: a lost prefix and a foreign one.
+ */
+static void
+the_fibs_of_rules_are_compared(void **state)
+{
+	static const struct {
+		uint32_t table;
+		uint8_t view, src_len;
+		const char *prefix;
+	} at[] = {
+		{100, 0, 0, "198.51.100.0/24"},    {100, 0, 0, "2001:db8:100::/48"},
+		{254, 4, 0, "203.0.113.0/24"},     {254, 6, 0, "2001:db8:200::/48"},
+		{254, 6, 48, "2001:db8:200::/48"},
+	};
+	struct rig *g = with_routes();
+	struct kernel_event *ev;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		ev = rig_kernel_route(g, KERNEL_ROUTE, at[i].prefix, 0,
+				      i == 0 ? "192.0.2.129" : "2001:db8:2::1", 12);
+		ev->route.table = 100;
+	}
+	ev = rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:200::/48", 1024, "2001:db8:2::9",
+			      12);
+	ev->src = rig_prefix("2001:db8:9::/48");
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:200::/48", 1024, "2001:db8:1::1", 11);
+	rig_settle(g);
+	tell_rules(g, 4);
+	tell_rules(g, 6);
+	assert_int_equal(n_different(g, false), 0);
+	for (unsigned int i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		struct prefix p = rig_prefix(at[i].prefix),
+			      foreign = rig_prefix(p.family == 4 ? "198.18.0.0/15"
+								 : "2001:db8:f000::/36");
+		struct vrf *vrf = fib_of_rules(g, at[i].table, at[i].view, at[i].src_len);
+		struct poptrie *pt = fib_trie(&vrf->fib->tries, p.family);
+
+		assert_int_equal(poptrie_del(pt, p.addr.octet, p.len), 0);
+		assert_int_equal(poptrie_add(pt, foreign.addr.octet, foreign.len, 1), 0);
+		vrf_staged(g->rib, vrf, p.family);
+		rig_settle(g);
+		assert_true(n_different(g, false) >= 2);
+		assert_true(n_different(g, true) >= 2);
+		rig_settle(g);
+		assert_int_equal(n_different(g, false), 0);
+	}
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -169,6 +282,8 @@ main(void)
 		cmocka_unit_test(next_hops_that_are_not_the_ribs_are_found_and_mended),
 		cmocka_unit_test(a_lost_route_is_not_the_fibs_fault),
 		cmocka_unit_test(more_differences_than_a_slice_holds_are_all_listed),
+		cmocka_unit_test(a_prefix_that_no_route_has_is_found_and_mended),
+		cmocka_unit_test(the_fibs_of_rules_are_compared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
