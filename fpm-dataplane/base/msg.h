@@ -172,6 +172,7 @@ enum query_of {
 	OF_FIB,    /* the route in force */
 	OF_ZEBRA,  /* that of zebra, in force or not */
 	OF_KERNEL, /* that which the kernel would use, in force or not */
+	OF_EACH,   /* those in force and zebra's hidden ones, many in a row: rib/packed.c */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };

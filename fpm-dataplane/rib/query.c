@@ -25,9 +25,11 @@
 #include "rib/index.h"
 #include "rib/leg.h"
 #include "rib/nexthop.h"
+#include "rib/packed.h"
 #include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/route_row.h"
 #include "rib/routes.h"
 #include "rib/rule_row.h"
 #include "rib/session.h"
@@ -172,13 +174,7 @@ kroute_source_name(const struct kroute *kr)
 	return kr->connected || kr->rtm_type == RTN_BROADCAST ? "connected" : "kernel";
 }
 
-/* The route of a prefix that a row shows: the slot, and the kernel's record if it is the source. */
-struct shown_route {
-	uint32_t slot; /* 0: nothing */
-	const struct kroute *kr;
-};
-
-static struct shown_route
+struct shown_route
 route_shown(const struct rib *rib, const struct route *r, enum query_of of)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
@@ -191,7 +187,7 @@ route_shown(const struct rib *rib, const struct route *r, enum query_of of)
 		      : (struct shown_route){k->v[i].slot, &k->v[i]};
 }
 
-static json_t *
+json_t *
 route_json(const struct rib *rib, const struct route *r, const struct shown_route *shown)
 {
 	const struct slot *s = slot_at(&rib->slots, shown->slot);
@@ -773,7 +769,10 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		q->rows = json_array();
 	switch (q->kind) {
 	case QUERY_ROUTES:
-		list_routes(rib, q);
+		if (q->of == OF_EACH)
+			packed_slice(rib, q);
+		else
+			list_routes(rib, q);
 		break;
 	case QUERY_RULES:
 		rule_rows(rib, q);

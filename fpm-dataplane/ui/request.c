@@ -235,12 +235,15 @@ request_take_family(struct parse *p, const json_t *value)
 static int
 request_take_of(struct parse *p, const json_t *value)
 {
-	const char *of = json_string_value(value);
+	static const char *const name[] = {
+		[OF_ZEBRA] = "zebra", [OF_KERNEL] = "kernel", [OF_EACH] = "each"};
 
-	if (of == NULL || (strcmp(of, "zebra") != 0 && strcmp(of, "kernel") != 0))
-		return request_refuse(p, "of is not zebra or kernel");
-	p->req->of = strcmp(of, "zebra") == 0 ? OF_ZEBRA : OF_KERNEL;
-	return 0;
+	for (uint8_t of = OF_ZEBRA; of <= OF_EACH; of++)
+		if (json_is_string(value) &&
+		    strcmp(json_string_value(value), name[of]) == 0)
+			p->req->of = of;
+	return p->req->of == OF_FIB ? request_refuse(p, "of is not zebra, kernel or each")
+				    : 0;
 }
 
 static int
@@ -389,6 +392,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		return request_refuse(&p, "vrf goes with routes");
 	if (req->of != OF_FIB && req->show != SHOW_ROUTES)
 		return request_refuse(&p, "of goes with routes");
+	if (req->of == OF_EACH && (req->has_prefix || req->vrf[0] != '\0'))
+		return request_refuse(&p, "of each goes with no prefix and no vrf");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);

@@ -359,6 +359,75 @@ the_summary_has_every_key(void **state)
 	rig_free(g);
 }
 
+/* Return the rows of the routes for an audit that have the prefix. */
+static unsigned int
+packed_rows_of(const json_t *rows, const char *prefix, const json_t **last)
+{
+	const json_t *row, *at;
+	unsigned int n = 0;
+	size_t i, j;
+
+	json_array_foreach (rows, i, row)
+		json_array_foreach (json_object_get(row, "prefixes"), j, at)
+			if (strcmp(json_string_value(at), prefix) == 0) {
+				n++;
+				if (last != NULL)
+					*last = row;
+			}
+	return n;
+}
+
+/*
+ * The rows for an audit have each route of every table once, with the keys of its own row,
+ * and also zebra's route where a route of the kernel hides it.
+ */
+static void
+packed_rows_have_every_route_once(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_query q = {.kind = QUERY_ROUTES, .of = OF_EACH, .max = 100};
+	const json_t *row = NULL;
+	unsigned int slices;
+	json_t *rows;
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	for (unsigned int i = 0; i < 5000; i++)
+		rig_route(g, rig_net(i), 1 + i % 2);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.1", 11);
+	rig_route_type(g, "203.0.113.0/24", RTN_BLACKHOLE);
+	rig_kernel_route(g, KERNEL_ROUTE, rig_net(7), 0, "192.0.2.1", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:7::/48", 0, "2001:db8:1::1", 11)->src =
+		rig_prefix("2001:db8:8::/48");
+	rig_settle(g);
+	rows = rig_ask(g, &q, &slices);
+
+	assert_true(slices > 2);
+	assert_true(json_array_size(rows) < 100);
+	for (unsigned int i = 0; i < 5000; i++)
+		assert_int_equal(packed_rows_of(rows, rig_net(i), NULL), i == 7 ? 2 : 1);
+	assert_int_equal(packed_rows_of(rows, rig_net(8), &row), 1);
+	assert_string_equal(json_string_value(json_object_get(row, "source")), "zebra");
+	assert_true(json_is_false(json_object_get(row, "hidden")));
+	assert_null(json_object_get(row, "prefix"));
+	assert_int_equal(json_array_size(json_object_get(row, "nexthops")), 1);
+	assert_int_equal(packed_rows_of(rows, "203.0.113.0/24", &row), 1);
+	assert_string_equal(json_string_value(json_object_get(row, "state")), "blackhole");
+	assert_int_equal(packed_rows_of(rows, "198.51.100.0/24", &row), 1);
+	assert_int_equal(json_integer_value(json_object_get(row, "table")), 100);
+	assert_int_equal(packed_rows_of(rows, "2001:db8:7::/48", &row), 1);
+	assert_string_equal(json_string_value(json_object_get(row, "from")),
+			    "2001:db8:8::/48");
+	assert_int_equal(packed_rows_of(rows, "192.0.2.126/32", NULL), 1);
+	json_decref(rows);
+	q.family = 6;
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(packed_rows_of(rows, rig_net(8), NULL), 0);
+	assert_int_equal(packed_rows_of(rows, "2001:db8:7::/48", NULL), 1);
+	json_decref(rows);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -369,6 +438,7 @@ main(void)
 		cmocka_unit_test(routes_come_in_prefix_order_then_other_tables_in_slices),
 		cmocka_unit_test(a_family_may_be_chosen_and_other_tables_left_out),
 		cmocka_unit_test(a_listing_survives_a_table_that_changes_under_it),
+		cmocka_unit_test(packed_rows_have_every_route_once),
 		cmocka_unit_test(groups_are_listed_with_their_routes),
 		cmocka_unit_test(nexthops_are_listed_by_id_with_their_users),
 		cmocka_unit_test(the_summary_has_every_key),
