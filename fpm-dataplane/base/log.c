@@ -259,7 +259,9 @@ void
 log_harmless(char *text)
 {
 	while (*text != '\0') {
-		size_t n = strchr("\n\t\\", *text) != NULL ? 1 : utf8_len(text);
+		bool plain =
+			(*text >= ' ' && *text <= '~') || *text == '\n' || *text == '\t';
+		size_t n = plain ? 1 : utf8_len(text);
 
 		if (n == 0)
 			*text = '?';

@@ -78,16 +78,6 @@ struct audit {
 
 /* --- tables ----------------------------------------------------------------------------- */
 
-static uint64_t
-text_hash(const char *text)
-{
-	uint64_t h = 1;
-
-	for (; *text != '\0'; text++)
-		h = mix64(h + (unsigned char)*text);
-	return h;
-}
-
 static bool
 hops_are_undecided(const char *hops)
 {

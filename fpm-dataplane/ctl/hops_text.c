@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "base/log.h"
 
 void
@@ -81,4 +82,26 @@ hops_join(struct hops_text *w)
 	for (unsigned int i = 0; i < w->n; i++)
 		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
 	return text;
+}
+
+uint64_t
+text_hash(const char *text)
+{
+	size_t left = strlen(text);
+	uint64_t h = left;
+
+	for (; left > 0; left -= left < 8 ? left : 8) {
+		uint64_t w = 0;
+
+		memcpy(&w, text, left < 8 ? left : 8);
+		h = mix64(h + w);
+		text += 8;
+	}
+	return h;
+}
+
+uint64_t
+hops_hash(const char *text)
+{
+	return text_hash(text) | 1;
 }

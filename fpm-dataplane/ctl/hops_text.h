@@ -3,6 +3,8 @@
 #ifndef CTL_HOPS_TEXT_H
 #define CTL_HOPS_TEXT_H
 
+#include <stdint.h>
+
 /* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
 struct hops_text {
 	unsigned int n, cap;
@@ -14,5 +16,12 @@ void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... *
 /* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
 char *hops_join(struct hops_text *w);
 void hops_free(struct hops_text *w);
+
+/* The hash of next hops that a side has not decided about; no text has it. */
+#define HOPS_UNDECIDED 0
+
+uint64_t text_hash(const char *text);
+/* Return the hash of a text of next hops, which is not HOPS_UNDECIDED. */
+uint64_t hops_hash(const char *text);
 
 #endif

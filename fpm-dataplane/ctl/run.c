@@ -10,13 +10,33 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define WORDS_MAX 32
-#define END_MS    1000 /* time for the program to end its own children after SIGTERM */
+#define WORDS_MAX  32
+#define PIPE_BYTES (1 << 20)
+#define READ_BYTES (1 << 16)
+#define END_MS     1000 /* time for the program to end its own children after SIGTERM */
 
 extern char **environ;
+
+/*
+ * Wait until a part of the output is there that is worth a read. `ip` writes each line by
+ * itself; a reader that takes each line at once costs both programs a switch per line.
+ */
+static void
+run_let_write(const struct run *run)
+{
+	static const struct timespec some_lines = {.tv_nsec = 2000000};
+	struct pollfd p = {.fd = run->fd, .events = POLLIN};
+	int there = 0;
+
+	if (poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) == 0 &&
+	    ioctl(run->fd, FIONREAD, &there) == 0 && there < READ_BYTES)
+		nanosleep(&some_lines, NULL);
+}
 
 /*
  * Read the output, at most patience_s without output. The program, such as a vtysh that
@@ -29,8 +49,10 @@ run_read(void *cookie, char *buf, size_t size)
 	struct pollfd p = {.fd = run->fd, .events = POLLIN};
 	int rc = run->silent ? 0 : poll(&p, 1, run->patience_s * 1000);
 
-	if (rc > 0)
+	if (rc > 0) {
+		run_let_write(run);
 		return read(run->fd, buf, size);
+	}
 	if (rc < 0 || run->silent)
 		return rc;
 	run->silent = true;
@@ -80,6 +102,8 @@ run_start(struct run *run, const char *program, const char *command)
 			(cookie_io_functions_t){.read = run_read, .close = run_close});
 		if (run->out == NULL)
 			abort(); /* some hundred octets */
+		(void)fcntl(fd[0], F_SETPIPE_SZ, PIPE_BYTES);
+		setvbuf(run->out, NULL, _IOFBF, READ_BYTES);
 		if (rc != 0)
 			fclose(run->out);
 	}

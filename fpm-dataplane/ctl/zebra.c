@@ -62,9 +62,9 @@ hop_is_undecided(char state)
 	return state == 'r' || state == 'q';
 }
 
-/* Add a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
+/* Parse a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
 static void
-hop_take(char *line, struct hops_text *w)
+hop_parse(char *line, struct hops_text *w)
 {
 	char *via = strstr(line, " via "), *dev, *end, *weight;
 
@@ -92,23 +92,65 @@ hop_take(char *line, struct hops_text *w)
 	hops_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
+/* Most lines have one of a few next hops, which are parsed once. */
+static struct {
+	char *said; /* the words of the line, without the age of the route; NULL: none */
+	char *hop;
+} kept[1024];
+
+/* Add the next hop of a line. Cuts the line. */
+static void
+hop_take(char *line, struct hops_text *w)
+{
+	char *said = strstr(line, "] "), *age = strrchr(line, ',');
+	unsigned int before = w->n, at;
+
+	if (said == NULL)
+		said = line + HOP_STATE_COLUMN;
+	if (age == NULL || age < said) {
+		hop_parse(line, w);
+		return;
+	}
+	*age = '\0';
+	at = (unsigned int)(text_hash(said) % (sizeof(kept) / sizeof(kept[0])));
+	if (kept[at].said == NULL || strcmp(kept[at].said, said) != 0) {
+		free(kept[at].said);
+		free(kept[at].hop);
+		kept[at].said = strdup(said);
+		*age = ',';
+		hop_parse(said, w);
+		kept[at].hop = w->n > before ? strdup(w->hop[w->n - 1]) : NULL;
+	} else if (kept[at].hop != NULL) {
+		hops_add_kind(w, kept[at].hop);
+	}
+}
+
 /* Return true if the line begins a route that counts, and fill the prefix. */
 static bool
 head_take(const char *line, bool kernels, struct prefix *p)
 {
-	char text[PREFIX_STRLEN];
-	bool addr;
+	char text[PREFIX_STRLEN], code = line[0];
+	size_t len;
 
-	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
-	    sscanf(line + 3, " %63s", text) != 1)
+	if (line[1] != '>' || code == 'C' || code == 'L')
 		return false;
+	line += HOP_STATE_COLUMN + 1;
+	line += strspn(line, " ");
+	len = strcspn(line, " \n");
+	if (len >= sizeof(text))
+		return false;
+	memcpy(text, line, len);
+	text[len] = '\0';
 	/*
 	 * Leave out the kernel's own routes. With `kernels`, those with a gateway and rejects
 	 * count.
 	 */
-	if (line[0] == 'K' && (!kernels || strstr(line, " is directly connected") != NULL))
+	if (code == 'K' && (!kernels || strstr(line, " is directly connected") != NULL))
 		return false;
-	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
+	/* The dataplane takes routes for some sources only from the kernel. */
+	if (strstr(line, " from ") != NULL)
+		return false;
+	return strchr(text, '/') != NULL && prefix_parse(text, p, NULL) == 0;
 }
 
 /*
