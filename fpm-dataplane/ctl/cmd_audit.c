@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl audit: compare zebra, the kernel, the RIB and the FIB, prefix by prefix and next
- * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). This file
- * compares zebra's table with the RIB's routes of zebra, in force or hidden by a route of
- * the kernel, and then the route that the kernel would use for each prefix with the one in
- * force. All sides change while they are read, so each difference is looked up again by prefix, until
- * both sides agree or have differed ROUNDS times. VRFs with a FIB are compared like main; a
- * VRF with routes only in zebra is a difference. Memory: 48 octets per route and side.
+ * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). This file reads
+ * the RIB once. It compares zebra's table with the RIB's routes of zebra, in force or hidden
+ * by a route of the kernel, and then the route that the kernel would use for each prefix
+ * with the one in force. All sides change while they are read, so each difference is looked
+ * up again by prefix, until both sides agree or have differed ROUNDS times.
+ *
+ * All tables are compared with the kernel: main, those of VRFs and of rules, and their
+ * routes for some sources only. zebra shows main and VRFs; a VRF with routes only in zebra
+ * is a difference.
  */
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -16,8 +19,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/inet.h"
 #include "base/log.h"
+#include "base/rtproto.h"
+#include "ctl/audit_table.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/kernel_table.h"
@@ -30,14 +34,6 @@
 #define CHECK_MAX  200
 #define DETAIL_MAX 20
 
-struct entry {
-	struct prefix prefix;
-	uint32_t vrf;  /* index in audit.vrfs, from 1; 0: table main */
-	uint64_t hops; /* hash of the text of the next hops */
-	uint64_t rank; /* of several routes of a prefix, the kernel uses the lowest */
-	bool of_zebra; /* of the RIB: zebra's route is in force */
-};
-
 /* The side with which the RIB is compared. */
 enum peer { PEER_ZEBRA, PEER_KERNEL, N_PEERS };
 
@@ -46,16 +42,9 @@ static const char *const peer_name[N_PEERS] = {"zebra", "kernel"};
 struct comparison {
 	size_t n_rib, n_peer;
 	unsigned long long n_found, n_undecided;
-	unsigned long long n_not_obeyed; /* kernel: for some sources or one TOS only */
+	unsigned long long n_not_obeyed; /* kernel: for one TOS only, or a table not read */
 	bool done;
 };
-
-struct table {
-	struct entry *entry;
-	size_t n, cap;
-};
-
-#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has this hash */
 
 struct audit {
 	const char *socket, *vtysh;
@@ -63,20 +52,20 @@ struct audit {
 	char from[8];   /* routes.from of the daemon */
 	enum peer peer; /* the comparison that runs */
 	struct comparison with[N_PEERS];
-	struct table rib, other; /* of that comparison */
-	json_t *vrfs;            /* names; those from n_fibs on exist only in zebra */
-	json_t *vrf_tables;      /* their tables, up to n_fibs */
-	size_t n_fibs;
-	uint32_t asking;     /* VRF of the current query, as struct entry.vrf */
-	json_t *differences; /* rows for --json */
+	struct table rib, other; /* `other`: of that comparison */
+	struct places places;    /* 0: main; then the VRFs with a FIB */
+	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
+	uint32_t asking;         /* the place of the current query */
+	json_t *differences;     /* rows for --json */
 	unsigned long long n_fib;
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
 	uint64_t theirs_rank;
+	bool one_of_zebra;
 };
 
-/* --- tables ----------------------------------------------------------------------------- */
+static const struct prefix all_sources = {.family = 6};
 
 static bool
 hops_are_undecided(const char *hops)
@@ -84,139 +73,45 @@ hops_are_undecided(const char *hops)
 	return hops != NULL && strcmp(hops, ZEBRA_UNDECIDED) == 0;
 }
 
-/* Return the name of a VRF; NULL: table main. */
-static const char *
-vrf_name(const struct audit *a, uint32_t vrf)
-{
-	return vrf == 0 ? NULL : json_string_value(json_array_get(a->vrfs, vrf - 1));
-}
-
-/*
- * Return the number of a VRF, and add it if it is new. zebra's routes come VRF by VRF, so
- * the search begins at the last one.
- */
-static uint32_t
-vrf_number(struct audit *a, const char *name)
-{
-	static uint32_t last = 1;
-	uint32_t n = (uint32_t)json_array_size(a->vrfs);
-
-	if (name == NULL)
-		return 0;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = (last - 1 + i) % n + 1;
-
-		if (strcmp(vrf_name(a, at), name) == 0)
-			return last = at;
-	}
-	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra spells it */
-	return last = n + 1;
-}
-
-static struct entry *
-table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct hops_text *w)
-{
-	char *text = hops_join(w);
-
-	if (t->n == t->cap) {
-		t->cap = t->cap == 0 ? 4096 : t->cap * 2;
-		t->entry = realloc(t->entry, t->cap * sizeof(*t->entry));
-		if (t->entry == NULL)
-			abort();
-	}
-	t->entry[t->n++] = (struct entry){
-		.prefix = *p,
-		.vrf = vrf,
-		.hops = hops_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
-	free(text);
-	return &t->entry[t->n - 1];
-}
-
-static int
-prefix_order(const void *a, const void *b)
-{
-	const struct prefix *p = a, *q = b;
-	int rc = p->family - q->family;
-
-	if (rc == 0)
-		rc = memcmp(p->addr.octet, q->addr.octet, sizeof(p->addr.octet));
-	return rc != 0 ? rc : p->len - q->len;
-}
-
-static int
-entry_order(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	if (x->vrf != y->vrf)
-		return x->vrf < y->vrf ? -1 : 1;
-	return prefix_order(&x->prefix, &y->prefix);
-}
-
-static int
-entry_rank_order(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	int rc = entry_order(a, b);
-
-	return rc != 0 || x->rank == y->rank ? rc : x->rank < y->rank ? -1 : 1;
-}
-
-/* Sort the entries, and keep the one of lowest rank for each prefix. */
-static void
-table_sort(struct table *t)
-{
-	size_t kept = 0;
-
-	if (t->n == 0)
-		return; /* qsort(NULL, 0) is undefined */
-	qsort(t->entry, t->n, sizeof(struct entry), entry_rank_order);
-	for (size_t i = 1; i < t->n; i++)
-		if (entry_order(&t->entry[kept], &t->entry[i]) != 0)
-			t->entry[++kept] = t->entry[i];
-	t->n = kept + 1;
-}
-
-static void
-table_clear(struct table *t)
-{
-	free(t->entry);
-	*t = (struct table){0};
-}
-
 static void
 audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
 	struct audit *a = ctx;
+	char *text = hops_join(w);
 
-	table_add(&a->other, vrf_number(a, vrf), p, w);
+	table_add(&a->other, vrf == NULL ? 0 : places_find_vrf(&a->places, vrf), p,
+		  hops_are_undecided(text) ? HOPS_UNDECIDED : hops_hash(text));
+	free(text);
 }
 
 /* --- the kernel's side ------------------------------------------------------------------ */
 
-/* Return the number of the VRF of a table, 0 for main, or UINT32_MAX if it has no FIB. */
-static uint32_t
-vrf_of_table(const struct audit *a, uint32_t table)
-{
-	if (table == 254)
-		return 0;
-	for (size_t i = 0; i < a->n_fibs; i++)
-		if (json_integer_value(json_array_get(a->vrf_tables, i)) == table)
-			return (uint32_t)i + 1;
-	return UINT32_MAX;
-}
-
-/* Return true if the daemon takes the kernel's word for the route. */
+/*
+ * Return true if the daemon takes the kernel's word for the route. Of zebra's routes it
+ * takes zebra's, but they are in the kernel as well, where Linux uses them.
+ */
 static bool
-kernel_route_counts(struct audit *a, const struct kernel_route *r)
+kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct place *at)
 {
-	if (vrf_of_table(a, r->table) == UINT32_MAX)
-		return false;
-	if (r->by_source || r->by_tos) {
+	bool of_zebra = rtproto_is_zebras(r->protocol);
+
+	if (r->by_tos) {
 		a->with[PEER_KERNEL].n_not_obeyed++;
 		return false;
 	}
-	return strcmp(a->from, "fpm") != 0 || r->protocol == RTPROT_KERNEL;
+	if (at->src.len > 0)
+		return true; /* read from the kernel whatever routes.from is */
+	if (strcmp(a->from, "fpm") == 0) {
+		if (r->protocol == RTPROT_KERNEL)
+			return true;
+		of_zebra |= r->protocol == RTPROT_FRR_PBR;
+		/* zebra does not relay routes of the kernel in such tables. */
+		a->with[PEER_KERNEL].n_not_obeyed += at->ruled && !of_zebra;
+		return at->ruled && of_zebra;
+	}
+	/* zebra may have routes in tables that nothing uses, and does not replay them. */
+	return place_is_zebras(at) || at->ruled || !of_zebra ||
+	       strcmp(a->from, "kernel") == 0;
 }
 
 static uint64_t
@@ -227,70 +122,132 @@ kernel_route_rank(const struct audit *a, const struct kernel_route *r)
 	       (uint64_t)r->preference << 29 | (a->other.n & 0x1fffffff);
 }
 
-static void
-audit_on_kernel(const struct kernel_route *r, void *ctx)
+static uint32_t
+kernel_route_place(struct audit *a, struct kernel_route *r)
 {
-	struct audit *a = ctx;
-	struct hops_text w = r->hops;
-	struct entry *e;
-
-	if (!kernel_route_counts(a, r))
-		return;
-	e = table_add(&a->other, vrf_of_table(a, r->table), &r->prefix, &w);
-	e->rank = kernel_route_rank(a, r);
-	if (r->is_down)
-		e->hops = UNDECIDED;
+	return r->table == 254 && r->src.len == 0
+		       ? 0
+		       : places_find(&a->places, r->table,
+				     r->src.len == 0 ? &all_sources : &r->src);
 }
 
-/* Keep the best route of the VRF that is asked about. */
 static void
-audit_on_kernel_one(const struct kernel_route *r, void *ctx)
+audit_on_kernel(struct kernel_route *r, void *ctx)
 {
 	struct audit *a = ctx;
-	struct hops_text w = r->hops;
-	uint64_t rank = kernel_route_rank(a, r);
+	char *text;
 
-	if (!kernel_route_counts(a, r) || vrf_of_table(a, r->table) != a->asking ||
+	if (r->noted == 0) {
+		text = hops_join(&r->hops);
+		r->noted = hops_hash(text);
+		r->noted_place = kernel_route_place(a, r);
+		free(text);
+	}
+	if (kernel_route_counts(a, r, &a->places.v[r->noted_place]))
+		table_add(&a->other, r->noted_place, &r->prefix,
+			  r->is_down ? HOPS_UNDECIDED : r->noted)
+			->rank = kernel_route_rank(a, r);
+}
+
+/* Keep the best route of the place that is asked about. */
+static void
+audit_on_kernel_one(struct kernel_route *r, void *ctx)
+{
+	struct audit *a = ctx;
+	uint64_t rank = kernel_route_rank(a, r);
+	uint32_t place = kernel_route_place(a, r);
+
+	if (place != a->asking || !kernel_route_counts(a, r, &a->places.v[place]) ||
 	    (a->theirs != NULL && rank >= a->theirs_rank))
 		return;
 	free(a->theirs);
-	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&w);
+	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&r->hops);
 	a->theirs_rank = rank;
 }
 
 /* --- the RIB's side --------------------------------------------------------------------- */
 
-/*
- * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. Returns
- * false if the route is in no FIB.
- */
-static bool
-row_hops(const struct audit *a, const json_t *row, struct hops_text *w)
+/* Return the place of a row of `show routes`. */
+static uint32_t
+row_place(struct audit *a, const json_t *row)
 {
+	struct prefix src = all_sources;
+
+	if (row_has(row, "from") && prefix_parse(row_str(row, "from"), &src, NULL) < 0)
+		src = all_sources;
+	return places_find(&a->places, (uint32_t)row_int(row, "table"), &src);
+}
+
+/* Return what the kernel's side calls a route of this type that is in no FIB. */
+static const char *
+row_type_state(const json_t *row)
+{
+	const char *type = row_str(row, "type");
+
+	return strcmp(type, "anycast") == 0   ? "local"
+	       : strcmp(type, "unicast") == 0 ? "unresolved"
+					      : type;
+}
+
+/*
+ * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
+ * of rules must have a FIB; others need none.
+ */
+static void
+row_hops(const struct place *at, const json_t *row, struct hops_text *w)
+{
+	bool no_fib = strcmp(row_str(row, "state"), "not-installed") == 0;
 	const json_t *hop;
 	size_t i;
 
 	hops_reset(w);
-	if (a->asking == 0 && row_int(row, "table") != 254)
-		return false;
+	if (no_fib && at->ruled) {
+		hops_add_kind(w, "no FIB");
+		return;
+	}
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
 		hops_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
 			 row_str(hop, "dev"), row_int(hop, "weight"));
-	if (w->n == 0)
-		hops_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
-	return true;
+	if (w->n == 0) /* blackhole, unresolved, ... */
+		hops_add_kind(w, no_fib ? row_type_state(row) : row_str(row, "state"));
 }
 
+static bool
+row_is_zebras(const json_t *row)
+{
+	return strcmp(row_str(row, "source"), "zebra") == 0;
+}
+
+/* Take a row that has the routes of many prefixes. */
 static bool
 audit_on_rib(const json_t *row, const char *text, void *ctx)
 {
 	static struct hops_text w;
 	struct audit *a = ctx;
+	uint32_t place = row_place(a, row);
+	const struct place *at = &a->places.v[place];
+	bool of_zebra = row_is_zebras(row), hidden = row_true(row, "hidden");
+	const json_t *prefix;
 	struct prefix p;
+	uint64_t hash;
+	char *hops;
+	size_t i;
 
-	if (row_hops(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
-		table_add(&a->rib, a->asking, &p, &w)->of_zebra =
-			strcmp(row_str(row, "source"), "zebra") == 0;
+	if (of_zebra && !place_is_zebras(at) && !at->ruled)
+		return true; /* nothing uses the table */
+	row_hops(at, row, &w);
+	hops = hops_join(&w);
+	hash = hops_hash(hops);
+	json_array_foreach (json_object_get(row, "prefixes"), i, prefix) {
+		struct entry *e;
+
+		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
+			continue;
+		e = table_add(&a->rib, place, &p, hash);
+		e->of_zebra = of_zebra;
+		e->hidden = hidden;
+	}
+	free(hops);
 	hops_reset(&w);
 	return true;
 }
@@ -301,9 +258,11 @@ audit_on_route(const json_t *row, const char *text, void *ctx)
 	struct audit *a = ctx;
 	struct hops_text w = {0};
 
-	if (row_hops(a, row, &w)) {
+	if (row_place(a, row) == a->asking) {
+		row_hops(&a->places.v[a->asking], row, &w);
 		free(a->one);
 		a->one = hops_join(&w);
+		a->one_of_zebra = row_is_zebras(row);
 	}
 	hops_free(&w);
 	return true;
@@ -328,21 +287,27 @@ audit_on_vrf(const json_t *row, const char *text, void *ctx)
 	/* Names in `row` are made safe for a terminal; requests need the original. */
 	json_t *as_it_came = json_loads(text, 0, NULL);
 
-	json_array_append_new(a->vrfs, json_string(row_str(as_it_came, "name")));
-	json_array_append_new(a->vrf_tables, json_integer(row_int(row, "table")));
+	places_add_vrf(&a->places, row_str(as_it_came, "name"),
+		       (uint32_t)row_int(row, "table"));
 	json_decref(as_it_came);
-	a->n_fibs++;
 	return true;
 }
 
-/* Make a request for the routes of the current VRF. */
+/* Make a request for a prefix in the place that is asked about. */
 static json_t *
-routes_request(const struct audit *a)
+route_request(const struct audit *a, const struct prefix *p)
 {
-	json_t *request = json_pack("{s:s}", "show", "routes");
+	const struct place *at = &a->places.v[a->asking];
+	char text[PREFIX_STRLEN];
+	bool in_vrf = at->vrf != NULL && at->src.len == 0;
+	json_t *request = json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix",
+				    prefix_str(p, text), "longest", 0);
 
-	if (a->asking != 0)
-		json_object_set_new(request, "vrf", json_string(vrf_name(a, a->asking)));
+	if (in_vrf)
+		json_object_set_new(request, "vrf", json_string(at->vrf));
+	else
+		json_object_set_new(request, "all_tables",
+				    json_boolean(!place_is_zebras(at)));
 	if (a->peer == PEER_ZEBRA)
 		json_object_set_new(request, "of", json_string("zebra"));
 	return request;
@@ -365,9 +330,12 @@ audit_ask_zebra(struct audit *a)
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
-		if (zebra_table(a->vtysh, a->n_fibs > 0, kernels_come_by_zebra(a), family,
+		if (zebra_table(a->vtysh, a->n_vrfs > 0, kernels_come_by_zebra(a), family,
 				audit_on_zebra, a) < 0)
 			return CTL_NO_DAEMON;
+	a->n_vrfs = 0;
+	for (uint32_t i = 0; i < a->places.n; i++)
+		a->n_vrfs += a->places.v[i].vrf != NULL && a->places.v[i].src.len == 0;
 	return CTL_OK;
 }
 
@@ -380,19 +348,27 @@ audit_ask_kernel(struct audit *a)
 	return CTL_OK;
 }
 
-/* Read the routes of the RIB. */
+static void
+audit_on_ruled(uint32_t table, void *ctx)
+{
+	places_add_ruled(&((struct audit *)ctx)->places, table);
+}
+
+/* Read which tables there are, and the routes of the RIB. */
 static int
 audit_ask_rib(struct audit *a)
 {
-	int rc = CTL_OK;
+	int rc;
 
-	for (a->asking = 0; rc == CTL_OK && a->asking <= a->n_fibs; a->asking++) {
-		json_t *request = routes_request(a);
-
-		if (a->asking == 0)
-			json_object_set_new(request, "all_tables", json_false());
-		rc = audit_ask(a, request, audit_on_rib);
-	}
+	places_find(&a->places, 254, &all_sources);
+	kernel_rule_tables(4, audit_on_ruled, a);
+	kernel_rule_tables(6, audit_on_ruled, a);
+	rc = audit_ask(a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
+	a->n_vrfs = a->places.n - 1;
+	if (rc == CTL_OK)
+		rc = audit_ask(a, json_pack("{s:s, s:s}", "show", "routes", "of", "each"),
+			       audit_on_rib);
+	table_sort(&a->rib);
 	return rc;
 }
 
@@ -443,81 +419,124 @@ hops_or_none(const char *hops)
 	return hops != NULL ? hops : "no route";
 }
 
+/* Format how a difference names its table: "VRF red: ", "table 100 from 2001:db8::/48: ". */
 static void
-audit_report(struct audit *a, uint32_t vrf, const struct prefix *p)
+place_text(const struct place *at, char *text, size_t size)
 {
+	char shown[IFNAMSIZ] = "", src[PREFIX_STRLEN];
+	const char *table = "table main";
+	char number[32];
+
+	if (at->vrf != NULL) {
+		snprintf(shown, sizeof(shown), "%s", at->vrf);
+		log_harmless(shown);
+		table = "VRF";
+	} else if (at->table != 254) {
+		snprintf(number, sizeof(number), "table %u", at->table);
+		table = number;
+	}
+	if (at->vrf == NULL && at->table == 254 && at->src.len == 0)
+		text[0] = '\0';
+	else
+		snprintf(text, size, "%s%s%s%s%s: ", table, at->vrf != NULL ? " " : "",
+			 shown, at->src.len > 0 ? " from " : "",
+			 at->src.len > 0 ? prefix_str(&at->src, src) : "");
+}
+
+/* Make the row of --json for a difference. */
+static json_t *
+difference_json(const struct audit *a, const struct place *at, const struct prefix *p)
+{
+	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "", src[PREFIX_STRLEN];
 	const char *peer = peer_name[a->peer];
-	const char *name = vrf_name(a, vrf);
-	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "";
+
+	if (at->vrf != NULL) {
+		snprintf(shown, sizeof(shown), "%s", at->vrf);
+		log_harmless(shown);
+	}
+	return json_pack("{s:s, s:s?, s:o, s:s?, s:s, s:s?, s:s?}", "what", peer, "vrf",
+			 at->vrf != NULL ? shown : NULL, "table",
+			 at->table == 0 ? json_null() : json_integer(at->table), "from",
+			 at->src.len > 0 ? prefix_str(&at->src, src) : NULL, "prefix",
+			 prefix_str(p, text), peer, a->theirs, "rib", a->one);
+}
+
+static void
+audit_report(struct audit *a, const struct prefix *p)
+{
+	const struct place *at = &a->places.v[a->asking];
+	char text[PREFIX_STRLEN], where[IFNAMSIZ + PREFIX_STRLEN + 32];
 
 	if (a->with[a->peer].n_found++ >= DETAIL_MAX && !a->json)
 		return;
-	if (name != NULL) {
-		snprintf(shown, sizeof(shown), "%s", name);
-		log_harmless(shown);
-		name = shown;
+	if (a->json) {
+		json_array_append_new(a->differences, difference_json(a, at, p));
+		return;
 	}
-	if (a->json)
-		json_array_append_new(a->differences,
-				      json_pack("{s:s, s:s?, s:s, s:s?, s:s?}", "what",
-						peer, "vrf", name, "prefix",
-						prefix_str(p, text), peer, a->theirs, "rib",
-						a->one));
-	else
-		line_print(4, "%s%s%sDIFFERS %s: %s%s has %s, the dataplane has %s",
-			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
-			   name == NULL ? "" : ": ", prefix_str(p, text),
-			   a->peer == PEER_KERNEL ? "the " : "", peer,
-			   hops_or_none(a->theirs), hops_or_none(a->one));
+	place_text(at, where, sizeof(where));
+	line_print(4, "%sDIFFERS %s: %s%s has %s, the dataplane has %s", where,
+		   prefix_str(p, text), a->peer == PEER_KERNEL ? "the " : "",
+		   peer_name[a->peer], hops_or_none(a->theirs), hops_or_none(a->one));
 }
 
 /* Look up one prefix on the other side. Returns 0, or below it when there is no answer. */
 static int
 audit_ask_theirs(struct audit *a, const struct prefix *p)
 {
+	unsigned long long counted = a->with[PEER_KERNEL].n_not_obeyed;
+	int rc;
+
 	free(a->theirs);
 	a->theirs = NULL;
 	if (a->peer == PEER_ZEBRA)
-		return zebra_prefix(a->vtysh, vrf_name(a, a->asking), p,
+		return zebra_prefix(a->vtysh, a->places.v[a->asking].vrf, p,
 				    kernels_come_by_zebra(a), &a->theirs);
-	return kernel_table(p->family, p, audit_on_kernel_one, a);
+	rc = kernel_table(p->family, p, audit_on_kernel_one, a);
+	a->with[PEER_KERNEL].n_not_obeyed = counted;
+	return rc;
 }
 
 /* Look up one prefix in the RIB. */
 static int
 audit_ask_one(struct audit *a, const struct prefix *p)
 {
-	char text[PREFIX_STRLEN];
-	json_t *request;
-
 	free(a->one);
 	a->one = NULL;
-	if (a->asking > a->n_fibs)
-		return CTL_OK;
-	request = routes_request(a);
-	json_object_set_new(request, "prefix", json_string(prefix_str(p, text)));
-	json_object_set_new(request, "longest", json_false());
-	return audit_ask(a, request, audit_on_route);
+	a->one_of_zebra = false;
+	if (a->places.v[a->asking].table == 0)
+		return CTL_OK; /* a VRF that only zebra has */
+	return audit_ask(a, route_request(a, p), audit_on_route);
+}
+
+/* Return true if the route that was looked up is the same on both sides, or need not be. */
+static bool
+looked_up_the_same(const struct audit *a)
+{
+	/* zebra need not install its routes in the kernel; its own table was compared. */
+	if (a->peer == PEER_KERNEL && a->theirs == NULL && a->one_of_zebra &&
+	    place_is_zebras(&a->places.v[a->asking]))
+		return true;
+	return hops_are_undecided(a->theirs) ||
+	       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
 }
 
 /* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
 static int
-audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
+audit_settle(struct audit *a, uint32_t place, const struct prefix *p)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	bool same = false;
 
-	a->asking = vrf;
+	a->asking = place;
 	for (int round = 0; round < ROUNDS && !same; round++) {
 		if (round > 0)
 			nanosleep(&pause, NULL);
 		if (audit_ask_theirs(a, p) < 0 || audit_ask_one(a, p) != CTL_OK)
 			return -1;
-		same = hops_are_undecided(a->theirs) ||
-		       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
+		same = looked_up_the_same(a);
 	}
 	if (!same)
-		audit_report(a, vrf, p);
+		audit_report(a, p);
 	return same;
 }
 
@@ -525,12 +544,31 @@ audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 static bool
 difference_is_expected(struct audit *a, const struct entry *rib, const struct entry *other)
 {
-	if (other != NULL && other->hops == UNDECIDED) {
+	if (other != NULL && other->hops == HOPS_UNDECIDED) {
 		a->with[a->peer].n_undecided++;
 		return true;
 	}
 	/* zebra need not install its routes in the kernel; its own table was compared. */
-	return a->peer == PEER_KERNEL && other == NULL && rib->of_zebra;
+	return a->peer == PEER_KERNEL && other == NULL && rib->of_zebra &&
+	       place_is_zebras(&a->places.v[rib->place]);
+}
+
+/* Return true if the route of the RIB is compared with the present side. */
+static bool
+entry_is_compared(const struct audit *a, const struct entry *e)
+{
+	return a->peer == PEER_KERNEL
+		       ? !e->hidden
+		       : e->of_zebra && place_is_zebras(&a->places.v[e->place]);
+}
+
+/* Return the next route of the RIB from *r on that is compared; NULL: there is none. */
+static const struct entry *
+next_in_rib(const struct audit *a, size_t *r)
+{
+	while (*r < a->rib.n && !entry_is_compared(a, &a->rib.entry[*r]))
+		++*r;
+	return *r < a->rib.n ? &a->rib.entry[*r] : NULL;
 }
 
 /* Compare the tables. Returns 0, or -1 when a side stopped answering. */
@@ -540,19 +578,20 @@ audit_compare(struct audit *a)
 	struct comparison *with = &a->with[a->peer];
 	size_t r = 0, z = 0, asked = 0;
 
-	table_sort(&a->rib);
 	table_sort(&a->other);
-	with->n_rib = a->rib.n;
 	with->n_peer = a->other.n;
 	with->done = true;
-	while (r < a->rib.n || z < a->other.n) {
-		const struct entry *in_rib = r < a->rib.n ? &a->rib.entry[r] : NULL;
+	for (;;) {
+		const struct entry *in_rib = next_in_rib(a, &r);
 		const struct entry *other = z < a->other.n ? &a->other.entry[z] : NULL;
 		int order = in_rib == NULL  ? 1
 			    : other == NULL ? -1
 					    : entry_order(in_rib, other);
 		const struct entry *e = order <= 0 ? in_rib : other;
 
+		if (e == NULL)
+			break;
+		with->n_rib += order <= 0;
 		r += order <= 0;
 		z += order >= 0;
 		if (difference_is_expected(a, order <= 0 ? in_rib : NULL,
@@ -562,7 +601,7 @@ audit_compare(struct audit *a)
 			continue;
 		if (asked++ >= CHECK_MAX)
 			with->n_found++;
-		else if (audit_settle(a, e->vrf, &e->prefix) < 0)
+		else if (audit_settle(a, e->place, &e->prefix) < 0)
 			return -1;
 		if (asked == CHECK_MAX && with->n_found == 0) {
 			fprintf(stderr,
@@ -578,20 +617,16 @@ audit_compare(struct audit *a)
 	return 0;
 }
 
-/* Read both sides and compare them. */
+/* Read a side and compare it with the RIB. */
 static int
 audit_with(struct audit *a, enum peer peer)
 {
 	int rc;
 
 	a->peer = peer;
-	a->asking = 0;
 	rc = peer == PEER_ZEBRA ? audit_ask_zebra(a) : audit_ask_kernel(a);
-	if (rc == CTL_OK)
-		rc = audit_ask_rib(a);
 	if (rc == CTL_OK && audit_compare(a) < 0)
 		rc = CTL_NO_DAEMON;
-	table_clear(&a->rib);
 	table_clear(&a->other);
 	return rc;
 }
@@ -622,9 +657,8 @@ audit_conclude(struct audit *a, double seconds)
 		printf("... and more; --json lists all\n");
 	if (z->done) {
 		printf("zebra   %zu route%s", z->n_peer, plural((long long)z->n_peer));
-		if (json_array_size(a->vrfs) > 0)
-			printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
-			       plural((long long)json_array_size(a->vrfs)));
+		if (a->n_vrfs > 0)
+			printf(" in table main and %u VRF%s", a->n_vrfs, plural(a->n_vrfs));
 		if (z->n_undecided > 0)
 			printf(", %llu of them refused by the kernel or not installed yet: "
 			       "not compared",
@@ -641,8 +675,9 @@ audit_conclude(struct audit *a, double seconds)
 		printf(", %llu of them on links without a carrier: not compared",
 		       k->n_undecided);
 	if (k->n_not_obeyed > 0)
-		printf("; %llu route%s for some sources or one TOS only: not compared",
-		       k->n_not_obeyed, plural((long long)k->n_not_obeyed));
+		printf("; %llu route%s not obeyed (%sfor one TOS only): not compared",
+		       k->n_not_obeyed, plural((long long)k->n_not_obeyed),
+		       kernels_come_by_zebra(a) ? "in tables of rules, or " : "");
 	printf("\n"
 	       "RIB     %zu route%s of zebra's: %llu differ%s; "
 	       "%zu prefix%s beside the kernel's: %llu differ%s\n"
@@ -707,8 +742,6 @@ audit_run(const struct options *opt, int n, char **word)
 		return cli_unexpected(word[0], &cmd_audit);
 	a.differences = json_array();
 	a.checked = json_object();
-	a.vrfs = json_array();
-	a.vrf_tables = json_array();
 	rc = audit_ask(&a, json_pack("{s:s}", "show", "version"), audit_on_version);
 	/* Enter the network namespace of the TAPs: `ip` must show its tables. */
 	if (rc == CTL_OK)
@@ -722,7 +755,7 @@ audit_run(const struct options *opt, int n, char **word)
 			&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
 			audit_on_fib);
 	if (rc == CTL_OK)
-		rc = audit_ask(&a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
+		rc = audit_ask_rib(&a);
 	if (rc == CTL_OK && audit_has_zebra(&a))
 		rc = audit_with(&a, PEER_ZEBRA);
 	if (rc == CTL_OK)
@@ -740,10 +773,10 @@ audit_run(const struct options *opt, int n, char **word)
 			puts("zebra was asked for a replay, which begins within 3 s. "
 			     "Forwarding goes on meanwhile.");
 	}
-	json_decref(a.vrfs);
 	json_decref(a.differences);
 	json_decref(a.checked);
-	json_decref(a.vrf_tables);
+	table_clear(&a.rib);
+	places_free(&a.places);
 	free(a.one);
 	free(a.theirs);
 	return rc;
@@ -752,7 +785,9 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      --repair         write the FIB again, and ask zebra for a replay\n"
+	fputs("      Tables: main, those of VRFs and of rules, and routes for some "
+	      "sources.\n"
+	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
 	      "default:\n"
 	      "                       for the zebra in the network namespace of the TAPs\n"

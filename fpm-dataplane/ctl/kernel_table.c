@@ -6,7 +6,8 @@
  *     2 10.1.0.1 dev d0 table 255 proto 2 scope 254 src 10.1.0.1
  *
  * that is: the type as a number (RTN_*) unless it is unicast, the prefix, then names and
- * values.
+ * values. Most lines of a full table differ in the prefix only. So the words behind the
+ * prefix are parsed once, and the result is kept (struct kept).
  */
 #include "ctl/kernel_table.h"
 
@@ -26,6 +27,7 @@ struct hop {
 	bool down;
 };
 
+/* The meaning of the words of a line. */
 struct line {
 	struct kernel_route r;
 	const char *state; /* of a type other than unicast */
@@ -33,6 +35,16 @@ struct line {
 	bool in_encap; /* its words are not those of the route, until via or dev */
 	bool all_down;
 	bool is_over; /* its life is over: the kernel does not use it */
+	bool counts;  /* it is a route that a FIB may have */
+};
+
+#define KEPT 4096 /* a power of two */
+
+/* The meaning of lines with these words behind the prefix. */
+struct kept {
+	char *words;       /* NULL: nothing is kept */
+	const char *state; /* with this type */
+	struct line line;
 };
 
 static void
@@ -56,7 +68,7 @@ type_state(const char *word)
 		[RTN_LOCAL] = "local",       [RTN_BROADCAST] = "broadcast",
 		[RTN_ANYCAST] = "local",     [RTN_BLACKHOLE] = "blackhole",
 		[RTN_PROHIBIT] = "prohibit", [RTN_UNREACHABLE] = "unreachable",
-		[RTN_THROW] = "unresolved",  [RTN_MULTICAST] = "",
+		[RTN_THROW] = "throw",       [RTN_MULTICAST] = "",
 	};
 	unsigned long type;
 	char *end;
@@ -69,15 +81,13 @@ type_state(const char *word)
 }
 
 static bool
-prefix_take(struct line *l, uint8_t family, const char *word)
+prefix_take(struct prefix *p, uint8_t family, const char *word)
 {
-	bool addr;
-
 	if (strcmp(word, "default") == 0)
-		l->r.prefix = (struct prefix){.family = family};
-	else if (prefix_parse(word, &l->r.prefix, &addr) < 0)
+		*p = (struct prefix){.family = family};
+	else if (prefix_parse(word, p, NULL) < 0)
 		return false;
-	return l->r.prefix.family == family;
+	return p->family == family;
 }
 
 /* Take a word, and with it its value if it has one. */
@@ -119,7 +129,10 @@ word_take(struct line *l, const char *word, char **save)
 	} else if (strcmp(word, "proto") == 0) {
 		l->r.protocol = (uint8_t)strtoul(value, NULL, 10);
 	} else if (strcmp(word, "from") == 0) {
-		l->r.by_source = true;
+		(void)prefix_parse(value, &l->r.src, NULL);
+	} else if (strcmp(word, "mtu") == 0 || strcmp(word, "hoplimit") == 0) {
+		if (strcmp(value, "lock") == 0)
+			(void)strtok_r(NULL, BLANKS, save);
 	} else if (strcmp(word, "tos") == 0 || strcmp(word, "dsfield") == 0) {
 		l->r.by_tos = true;
 	} else if (strcmp(word, "pref") == 0) {
@@ -129,36 +142,90 @@ word_take(struct line *l, const char *word, char **save)
 	}
 }
 
-/* Parse a line, which is cut. Returns false if it is not about a route of a FIB. */
-static bool
-line_take(struct line *l, uint8_t family, char *text)
+/* Parse the words behind the prefix, which are cut. */
+static void
+words_take(struct line *l, char *words, const char *state)
 {
-	char *save = NULL, *word = strtok_r(text, BLANKS, &save);
+	char *save = NULL;
 
+	hops_reset(&l->r.hops);
 	*l = (struct line){
 		.r = {.table = RT_TABLE_MAIN, .protocol = RTPROT_BOOT, .hops = l->r.hops},
+		.state = state,
 		.all_down = true};
-	hops_reset(&l->r.hops);
-	if (word == NULL)
-		return false;
-	l->state = type_state(word);
-	if (l->state != NULL)
-		word = strtok_r(NULL, BLANKS, &save);
-	if (word == NULL || !prefix_take(l, family, word) ||
-	    prefix_is_in_no_fib(&l->r.prefix))
-		return false;
-	while ((word = strtok_r(NULL, BLANKS, &save)) != NULL)
+	for (char *word = strtok_r(words, BLANKS, &save); word != NULL;
+	     word = strtok_r(NULL, BLANKS, &save))
 		word_take(l, word, &save);
 	hop_end(l);
-	if (l->is_over || (l->state != NULL && l->state[0] == '\0'))
-		return false;
-	if (l->state != NULL)
-		hops_add_kind(&l->r.hops, l->state);
+	if (state != NULL && state[0] != '\0')
+		hops_add_kind(&l->r.hops, state);
 	l->r.is_local = l->r.table == RT_TABLE_LOCAL;
 	if (l->r.is_local)
 		l->r.table = RT_TABLE_MAIN;
-	l->r.is_down = l->state == NULL && l->all_down && l->r.protocol == RTPROT_KERNEL;
-	return l->r.hops.n > 0;
+	if (l->r.src.len > 0)
+		l->r.is_local = false; /* in the dataplane, sources have no table local */
+	l->r.is_down = state == NULL && l->all_down && l->r.protocol == RTPROT_KERNEL;
+	l->counts = !l->is_over && l->r.hops.n > 0 && (state == NULL || state[0] != '\0');
+}
+
+/* Return the meaning of the words behind a prefix. */
+static struct line *
+words_find(struct kept *kept, const char *words, const char *state)
+{
+	struct kept *k = &kept[text_hash(words) % KEPT];
+	char *cut;
+
+	if (k->words != NULL && k->state == state && strcmp(k->words, words) == 0)
+		return &k->line;
+	free(k->words);
+	k->words = strdup(words);
+	cut = strdup(words);
+	if (k->words == NULL || cut == NULL)
+		abort();
+	k->state = state;
+	words_take(&k->line, cut, state);
+	free(cut);
+	return &k->line;
+}
+
+static void
+kept_free(struct kept *kept)
+{
+	for (unsigned int i = 0; i < KEPT; i++) {
+		free(kept[i].words);
+		hops_free(&kept[i].line.r.hops);
+	}
+	free(kept);
+}
+
+/* Cut the first word off a text. Returns the text behind it. */
+static char *
+word_cut(char *text)
+{
+	text += strcspn(text, BLANKS);
+	if (*text != '\0')
+		*text++ = '\0';
+	return text;
+}
+
+/* Parse a line, which is cut. Returns NULL if it is not about a route of a FIB. */
+static struct kernel_route *
+line_take(struct kept *kept, uint8_t family, char *text)
+{
+	char *word = text + strspn(text, BLANKS), *rest = word_cut(word);
+	const char *state = type_state(word);
+	struct prefix p;
+	struct line *l;
+
+	if (state != NULL) {
+		word = rest + strspn(rest, BLANKS);
+		rest = word_cut(word);
+	}
+	if (!prefix_take(&p, family, word) || prefix_is_in_no_fib(&p))
+		return NULL;
+	l = words_find(kept, rest, state);
+	l->r.prefix = p;
+	return l->counts ? &l->r : NULL;
 }
 
 int
@@ -166,7 +233,8 @@ kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_route, 
 {
 	struct run run = {.patience_s = TABLE_S};
 	char command[PREFIX_STRLEN + 64], text[PREFIX_STRLEN];
-	struct line l = {0};
+	struct kept *kept;
+	struct kernel_route *r;
 	char *line = NULL;
 	size_t size = 0;
 	int rc;
@@ -176,13 +244,91 @@ kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_route, 
 		 p == NULL ? "" : prefix_str(p, text));
 	if (run_start(&run, command, NULL) < 0)
 		return -1;
+	kept = calloc(KEPT, sizeof(*kept));
+	if (kept == NULL)
+		abort();
 	while (getline(&line, &size, run.out) > 0)
-		if (line_take(&l, family, line))
-			on_route(&l.r, ctx);
-	hops_free(&l.r.hops);
+		if ((r = line_take(kept, family, line)) != NULL)
+			on_route(r, ctx);
+	kept_free(kept);
 	free(line);
 	rc = run_end(&run);
 	if (rc < 0)
 		fprintf(stderr, "fpmctl: '%s' gives no routes of the kernel\n", command);
 	return rc;
+}
+
+/* --- rules -------------------------------------------------------------------------------- */
+
+/*
+ * Return true if a word of a rule, which has a value behind it, is a selector or an option
+ * that forwarders have.
+ */
+static bool
+rule_word_is_known(const char *word)
+{
+	static const char *const known[] = {"from",
+					    "to",
+					    "iif",
+					    "tos",
+					    "dsfield",
+					    "dscp",
+					    "ipproto",
+					    "sport",
+					    "dport",
+					    "proto",
+					    "suppress_prefixlength",
+					    "suppress_ifgroup",
+					    "realms"};
+
+	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(word, known[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Parse a line such as "32764:	not from 192.0.2.2 fwmark 0x1 lookup 100", which is cut.
+ * Returns the table, or 0 if the rule has no table or no received packet matches it: one
+ * with a mark, a user or another property that a received packet does not have.
+ */
+static uint32_t
+rule_take(char *text)
+{
+	char *save = NULL, *word = strtok_r(text, BLANKS, &save), *value;
+	bool invert = false, lacks = false;
+	uint32_t table = 0;
+
+	while ((word = strtok_r(NULL, BLANKS, &save)) != NULL) {
+		if (strcmp(word, "not") == 0) {
+			invert = true;
+			continue;
+		}
+		if (word[0] == '[')
+			continue; /* [detached]: the interface does not exist */
+		value = strtok_r(NULL, BLANKS, &save);
+		if (value != NULL && strcmp(word, "lookup") == 0)
+			table = (uint32_t)strtoul(value, NULL, 10);
+		else
+			lacks |= !rule_word_is_known(word);
+	}
+	return lacks && !invert ? 0 : table;
+}
+
+void
+kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx), void *ctx)
+{
+	struct run run = {.patience_s = TABLE_S, .quiet = true};
+	char *line = NULL;
+	size_t size = 0;
+	uint32_t table;
+
+	if (run_start(&run, family == 4 ? "ip -N -4 rule show" : "ip -N -6 rule show",
+		      NULL) < 0)
+		return;
+	while (getline(&line, &size, run.out) > 0)
+		if ((table = rule_take(line)) != 0)
+			on_table(table, ctx);
+	free(line);
+	(void)run_end(&run);
 }

@@ -16,20 +16,27 @@
 
 struct kernel_route {
 	struct prefix prefix;
-	uint32_t table; /* 254: main, and local if is_local */
+	struct prefix src; /* IPv6: for packets from here only; length 0: for all */
+	uint32_t table;    /* 254: main, and local if is_local */
 	uint32_t metric;
 	uint8_t protocol;
 	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */
 	bool is_local;      /* of table local, which the kernel asks before main */
 	/* connected, and its link has no carrier: the dataplane prefers another route */
 	bool is_down;
-	bool by_source, by_tos; /* for some packets only: not compared */
+	bool by_tos; /* for one TOS only: not compared */
 	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */
 	struct hops_text hops;
+	/*
+	 * For the receiver: 0 at first. The values stay for the next routes that differ in
+	 * the prefix only.
+	 */
+	uint64_t noted;
+	uint32_t noted_place;
 };
 
 /* Receives the routes in the kernel's order: of equal metrics the first one counts. */
-typedef void kernel_on_route(const struct kernel_route *r, void *ctx);
+typedef void kernel_on_route(struct kernel_route *r, void *ctx);
 
 /*
  * Call on_route() for the routes of one family in the present network namespace: of all
@@ -39,5 +46,12 @@ typedef void kernel_on_route(const struct kernel_route *r, void *ctx);
  */
 int kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_route,
 		 void *ctx);
+
+/*
+ * Call on_table() for each table in which a rule of the family (`ip rule`) has packets
+ * looked up, except for rules that match no received packet. A kernel without rules has none.
+ */
+void kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
+			void *ctx);
 
 #endif

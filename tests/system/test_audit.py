@@ -199,6 +199,11 @@ esac
 """
 
 
+def packed(rows):
+    """Return rows of routes as the daemon packs them for an audit."""
+    return [row | {"prefixes": [row["prefix"]], "hidden": False} for row in rows]
+
+
 def hop(via, dev):
     return [{"via": via, "dev": dev, "weight": 1, "alive": True, "adj": 1}]
 
@@ -209,7 +214,8 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
     in one VRF, a VRF that only zebra has. The kernel here has no VRF, so an impostor plays the
     daemon, in a namespace without addresses. fpmctl asks both by the exact name, and prints names
     without their control characters."""
-    route = {"prefix": NET, "source": "zebra", "state": "forwarding"}
+    route = {"prefix": NET, "source": "zebra", "type": "unicast", "state": "forwarding"}
+    tables = {"red": 100, blue: 2000, "green": 3000}
     rows = {
         None: [route | {"table": 254, "nexthops": hop("192.0.2.2", "lan0")}],
         "red": [route | {"table": 100, "nexthops": hop("10.0.2.2", "ext0")}],
@@ -221,12 +227,14 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
         if request["show"] == "version":
             return [{"routes_from": "both", "control_netns": dut.far}]
         if request["show"] == "vrfs":
-            return [{"name": name} for name in ("red", blue, "green")]
+            return [{"name": name, "table": table} for name, table in tables.items()]
         if request["show"] == "audit":
             zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
             return [{"what": "checked", **zero}]
+        if request.get("of") == "each":
+            return packed(row for of_vrf in rows.values() for row in of_vrf)
         found = rows[request.get("vrf")]
-        return [r for r in found if request.get("prefix") in (None, r["prefix"])]
+        return [r for r in found if request.get("prefix") == r["prefix"]]
 
     nexthop = {"fib": True, "ip": "10.0.2.2", "interfaceName": "ext0", "weight": 1}
     known = {
@@ -304,3 +312,215 @@ def test_the_kernel_is_asked_in_the_control_namespace(dut, wan, vtysh):
         code, out, err = audit(dut, vtysh(), "--json")
     assert code == 0, out + err
     assert json.loads(out)["kernel_prefixes"] > 0
+
+
+# --- tables of rules, routes for some sources -----------------------------------------------
+
+
+@pytest.fixture
+def lines(dut):
+    """A function that runs `ip` commands that add objects, for the length of a test."""
+    undo = []
+
+    def add(*commands):
+        dut.ip(*commands)
+        for line in commands:
+            words = line.replace(" add ", " del ", 1).split()
+            undo.insert(0, " ".join(words[: 4 if words[0] == "nexthop" else None]))
+
+    yield add
+    dut.ip(*undo)
+
+
+TABLE_NETS = ["198.51.100.0/24", "2001:db8:100::/48"]
+FROM_NET, SOURCE = "2001:db8:200::/48", "2001:db8:9::/48"
+
+
+def differing(dut, vtysh, prefix):
+    """Run an audit until it names a difference of `prefix`. Returns that line of text."""
+
+    def find():
+        code, out, err = audit(dut, vtysh())
+        assert code in (0, 3), out + err
+        return [line for line in out.splitlines() if prefix in line]
+
+    return eventually(find, 5, what=f"a difference of {prefix}")[0]
+
+
+def assert_equal(dut, vtysh):
+    """Run audits until one finds no difference. Returns it as --json shows it."""
+
+    def equal():
+        code, out, _ = audit(dut, vtysh(), "--json")
+        found = json.loads(out)
+        api.validate(found, {"$ref": "#/components/schemas/FpmctlAudit"})
+        return found if code == 0 else None
+
+    return eventually(equal, 5, what="an audit without a difference")
+
+
+def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
+    dut, wan, ext, vtysh, lines
+):
+    """The audit finds the tables of rules equal to the kernel's: gateways, several next hops,
+    metrics, rejects, throw, MTU, next-hop objects, and routes for some sources in main and in a
+    table of rules."""
+    before = assert_equal(dut, vtysh)["kernel_prefixes"]
+    hops = [f"nexthop via {wire.peer4} dev {wire.tap} weight 2" for wire in (wan, ext)]
+    lines(
+        "rule add pref 100 from 192.0.2.2 lookup 100",
+        "rule add pref 101 from all lookup main suppress_prefixlength 0",
+        "-6 rule add pref 100 iif lan0 lookup 100",
+        f"nexthop add id 77 via {ext.peer4} dev {ext.tap}",
+        f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} table 100",
+        f"route add {TABLE_NETS[0]} via {wan.peer4} dev {wan.tap} table 100 metric 7",
+        f"route add 203.0.113.0/25 table 100 {' '.join(hops)}",
+        "route add 203.0.113.128/26 nhid 77 table 100",
+        "route add prohibit 203.0.113.192/27 table 100",
+        "route add throw 203.0.113.224/28 table 100",
+        f"route add default via {wan.peer4} dev {wan.tap} mtu lock 1400 table 100",
+        f"-6 route add {TABLE_NETS[1]} via {ext.peer6} dev {ext.tap} table 100",
+        f"-6 route add {FROM_NET} from {SOURCE} via {ext.peer6} dev {ext.tap}",
+        f"-6 route add {FROM_NET} via {wan.peer6} dev {wan.tap}",
+        f"-6 route add {FROM_NET} from {SOURCE} via {wan.peer6} dev {wan.tap} table 100",
+        f"-6 route add default from {SOURCE} via {wan.peer6} dev {wan.tap} table 100",
+    )
+    assert assert_equal(dut, vtysh)["kernel_prefixes"] == before + 11
+
+
+@pytest.mark.parametrize(
+    "where, command, prefix",
+    [
+        ("table 100", "table 100", TABLE_NETS[0]),
+        ("table 100", "table 100", TABLE_NETS[1]),
+        (f"table main from {SOURCE}", f"from {SOURCE}", FROM_NET),
+        (f"table 100 from {SOURCE}", f"from {SOURCE} table 100", FROM_NET),
+    ],
+)
+def test_a_route_that_only_the_kernel_has_is_told(
+    dut, ext, vtysh, lines, where, command, prefix
+):
+    """The daemon forgets a route of a table of rules, or one for some sources. The audit finds that
+    the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
+    via = ext.peer6 if ":" in prefix else ext.peer4
+    family = "-6 " if ":" in prefix else ""
+    way = f"{prefix} {command} via {via} dev {ext.tap}"
+    lines(
+        "rule add pref 100 from 192.0.2.2 lookup 100",
+        "-6 rule add pref 100 iif lan0 lookup 100",
+        f"{family}route add {way}",
+    )
+    assert_equal(dut, vtysh)
+
+    dut.control.request({"break": "route", "prefix": prefix})
+    assert differing(dut, vtysh, prefix) == (
+        f"{where}: DIFFERS {prefix}: the kernel has via {via} dev {ext.tap} weight 1, "
+        "the dataplane has no route"
+    )
+    dut.ip(f"{family}route del {way}", f"{family}route add {way}")
+    assert_equal(dut, vtysh)
+
+    dut.control.request({"break": "table", "prefix": prefix})
+    told = differing(dut, vtysh, prefix)
+    assert told.endswith(" in the RIB, 0 in the FIB")
+    assert ("table 100: " in told) == ("100" in where)
+    assert audit(dut, vtysh(), "--repair")[0] == 3
+    assert_equal(dut, vtysh)
+
+
+def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, lines):
+    """zebra's routes of other tables do not come in a replay. The audit tells a route in the kernel
+    that the dataplane lacks, if a rule has packets looked up there, and not for a rule with a mark,
+    which no received packet has."""
+    lines(
+        f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} proto bgp table 101",
+        "rule add pref 100 fwmark 1 lookup 101",
+    )
+    assert_equal(dut, vtysh)
+
+    lines("rule add pref 101 to 198.51.100.9 lookup 101")
+
+    assert differing(dut, vtysh, TABLE_NETS[0]).startswith("table 101: DIFFERS ")
+
+
+BLACKHOLE = {"type": "blackhole", "state": "blackhole", "source": "kernel", "nexthops": []}
+OF_RULES = BLACKHOLE | {"prefix": TABLE_NETS[0], "table": 100}
+OF_SOURCE = BLACKHOLE | {"prefix": FROM_NET, "table": 254, "from": SOURCE}
+OF_VRF = BLACKHOLE | {"prefix": "198.51.102.0/24", "table": 200}
+
+
+@pytest.mark.parametrize(
+    "rows, told",
+    [
+        ([OF_RULES, OF_SOURCE, OF_VRF], None),
+        (
+            [OF_RULES | {"state": "not-installed"}, OF_SOURCE, OF_VRF],
+            "table 100: DIFFERS 198.51.100.0/24: the kernel has blackhole, the dataplane has no FIB",
+        ),
+        (
+            [OF_RULES, OF_RULES | {"prefix": "198.51.101.0/24"}, OF_SOURCE, OF_VRF],
+            "table 100: DIFFERS 198.51.101.0/24: the kernel has no route, "
+            "the dataplane has blackhole",
+        ),
+        (
+            [OF_RULES, OF_RULES | {"prefix": "198.51.101.0/24", "source": "zebra"}]
+            + [OF_SOURCE, OF_VRF],
+            "table 100: DIFFERS 198.51.101.0/24: the kernel has no route, "
+            "the dataplane has blackhole",
+        ),
+        (
+            [OF_RULES, OF_SOURCE | {"from": "2001:db8:8::/48"}, OF_VRF],
+            f"table main from {SOURCE}: DIFFERS {FROM_NET}: the kernel has blackhole, "
+            "the dataplane has no route",
+        ),
+        (
+            [OF_RULES, OF_SOURCE, OF_VRF | {"state": "prohibit"}],
+            "VRF red: DIFFERS 198.51.102.0/24: the kernel has blackhole, "
+            "the dataplane has prohibit",
+        ),
+        (
+            [OF_RULES, OF_SOURCE],
+            "VRF red: DIFFERS 198.51.102.0/24: the kernel has blackhole, "
+            "the dataplane has no route",
+        ),
+    ],
+)
+def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
+    """An impostor plays a daemon whose RIB differs from the kernel's tables: of rules, of a VRF, and
+    for some sources. The audit tells each difference and no other."""
+    kernel = [
+        "rule add pref 100 from all lookup 100",
+        "route add blackhole 198.51.100.0/24 table 100",
+        "route add blackhole 198.51.102.0/24 table 200",
+        f"-6 route add blackhole {FROM_NET} from {SOURCE}",
+    ]
+
+    def answer(request):
+        if request["show"] == "version":
+            return [{"routes_from": "kernel", "control_netns": dut.far}]
+        if request["show"] == "vrfs":
+            return [{"name": "red", "table": 200}]
+        if request["show"] == "audit":
+            zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
+            return [{"what": "checked", **zero}]
+        if request.get("of") == "each":
+            return packed(rows)
+        table = {"red": 200}.get(request.get("vrf"))
+        return [
+            row
+            for row in rows
+            if row["prefix"] == request["prefix"] and table in (None, row["table"])
+        ]
+
+    path = str(tmp_path / "impostor.sock")
+    netns.ip_batch(kernel, dut.far)
+    impostor = Impostor(path, answer)
+    try:
+        done = dut.fpmctl("audit", socket_path=path)
+    finally:
+        impostor.close()
+        netns.ip_batch([line.replace(" add ", " del ", 1) for line in kernel], dut.far)
+    differences = [line for line in done.stdout.splitlines() if "DIFFERS" in line]
+    assert (done.returncode, told) in ((0, None), (3, told)), done.stdout + done.stderr
+    assert told in [None, *differences]
+    assert len(differences) <= (0 if told is None else 2)

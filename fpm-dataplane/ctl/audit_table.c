@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collect the routes of one side of `fpmctl audit`; number their tables; sort them. */
+#include "ctl/audit_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- places ------------------------------------------------------------------------------ */
+
+static void *
+mem_or_die(void *mem)
+{
+	if (mem == NULL)
+		abort();
+	return mem;
+}
+
+void
+places_add_ruled(struct places *p, uint32_t table)
+{
+	p->ruled = mem_or_die(realloc(p->ruled, (p->n_ruled + 1) * sizeof(*p->ruled)));
+	p->ruled[p->n_ruled++] = table;
+}
+
+static uint32_t
+places_add(struct places *p, const struct place *at)
+{
+	if (p->n == p->cap) {
+		p->cap = p->cap == 0 ? 16 : p->cap * 2;
+		p->v = mem_or_die(realloc(p->v, p->cap * sizeof(*p->v)));
+	}
+	p->v[p->n] = *at;
+	return p->last = p->n++;
+}
+
+uint32_t
+places_add_vrf(struct places *p, const char *name, uint32_t table)
+{
+	return places_add(p,
+			  &(struct place){.vrf = mem_or_die(strdup(name)), .table = table});
+}
+
+uint32_t
+places_find(struct places *p, uint32_t table, const struct prefix *src)
+{
+	struct place new = {.table = table, .src = *src};
+
+	/* Routes come table by table. */
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t at = (p->last + i) % p->n;
+
+		if (p->v[at].table != table)
+			continue;
+		if (p->v[at].src.len == src->len &&
+		    (src->len == 0 || prefix_equal(&p->v[at].src, src)))
+			return p->last = at;
+	}
+	for (uint32_t i = 0; i < p->n && new.vrf == NULL; i++)
+		if (p->v[i].table == table && p->v[i].vrf != NULL)
+			new.vrf = mem_or_die(strdup(p->v[i].vrf));
+	for (uint32_t i = 0; i < p->n_ruled; i++)
+		new.ruled |= p->ruled[i] == table;
+	new.ruled &= table != 254 && new.vrf == NULL;
+	return places_add(p, &new);
+}
+
+uint32_t
+places_find_vrf(struct places *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t at = (p->last + i) % p->n;
+
+		if (p->v[at].vrf != NULL && p->v[at].src.len == 0 &&
+		    strcmp(p->v[at].vrf, name) == 0)
+			return p->last = at;
+	}
+	return places_add_vrf(p, name, 0);
+}
+
+void
+places_free(struct places *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		free(p->v[i].vrf);
+	free(p->v);
+	free(p->ruled);
+	*p = (struct places){0};
+}
+
+/* --- routes ------------------------------------------------------------------------------ */
+
+struct entry *
+table_add(struct table *t, uint32_t place, const struct prefix *p, uint64_t hops)
+{
+	if (t->n == t->cap) {
+		t->cap = t->cap == 0 ? 4096 : t->cap * 2;
+		t->entry = mem_or_die(realloc(t->entry, t->cap * sizeof(*t->entry)));
+	}
+	t->entry[t->n] = (struct entry){.prefix = *p, .place = place, .hops = hops};
+	return &t->entry[t->n++];
+}
+
+static int
+prefix_order(const struct prefix *p, const struct prefix *q)
+{
+	uint64_t a[2], b[2];
+
+	if (p->family != q->family)
+		return p->family - q->family;
+	memcpy(a, p->addr.octet, sizeof(a));
+	memcpy(b, q->addr.octet, sizeof(b));
+	for (unsigned int i = 0; i < 2; i++)
+		if (a[i] != b[i])
+			return __builtin_bswap64(a[i]) < __builtin_bswap64(b[i]) ? -1 : 1;
+	return p->len - q->len;
+}
+
+int
+entry_order(const struct entry *x, const struct entry *y)
+{
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return prefix_order(&x->prefix, &y->prefix);
+}
+
+static int
+entry_key_order(const struct entry *x, const struct entry *y)
+{
+	int rc = entry_order(x, y);
+
+	return rc != 0 ? rc : x->hidden - y->hidden;
+}
+
+static int
+entry_rank_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int rc = entry_key_order(x, y);
+
+	return rc != 0 || x->rank == y->rank ? rc : x->rank < y->rank ? -1 : 1;
+}
+
+void
+table_sort(struct table *t)
+{
+	size_t kept = 0;
+
+	if (t->n == 0)
+		return; /* qsort(NULL, 0) is undefined */
+	qsort(t->entry, t->n, sizeof(struct entry), entry_rank_order);
+	for (size_t i = 1; i < t->n; i++)
+		if (entry_key_order(&t->entry[kept], &t->entry[i]) != 0)
+			t->entry[++kept] = t->entry[i];
+	t->n = kept + 1;
+}
+
+void
+table_clear(struct table *t)
+{
+	free(t->entry);
+	*t = (struct table){0};
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * audit_table: the routes of one side of `fpmctl audit`, and the tables that they are in.
+ * Memory: 48 octets per route and side.
+ */
+#ifndef CTL_AUDIT_TABLE_H
+#define CTL_AUDIT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+
+/* A routing table, or the part of it that is for packets from a source. */
+struct place {
+	char *vrf;         /* name; NULL: of no VRF */
+	uint32_t table;    /* 254: main; 0: of a VRF that only zebra has */
+	bool ruled;        /* rules look in it, and it is neither main nor a VRF's */
+	struct prefix src; /* length 0: for all packets */
+};
+
+struct places {
+	struct place *v;
+	uint32_t n, cap;
+	uint32_t last; /* the last one that was found */
+	uint32_t *ruled;
+	uint32_t n_ruled;
+};
+
+/* Note that rules look in a table. Call it before the table's first route. */
+void places_add_ruled(struct places *p, uint32_t table);
+/* Add a table of a VRF. Copies the name. Returns its number. */
+uint32_t places_add_vrf(struct places *p, const char *name, uint32_t table);
+/* Return the number of a table, or of its part for a source; it is added if it is new. */
+uint32_t places_find(struct places *p, uint32_t table, const struct prefix *src);
+/* Return the number of the table of a VRF. A VRF without a table is added if it is new. */
+uint32_t places_find_vrf(struct places *p, const char *name);
+void places_free(struct places *p);
+
+/* Return true for table main and those of VRFs, which zebra shows, but not for a source. */
+static inline bool
+place_is_zebras(const struct place *at)
+{
+	return at->src.len == 0 && (at->table == 254 || at->vrf != NULL);
+}
+
+struct entry {
+	struct prefix prefix;
+	uint32_t place; /* in struct places */
+	uint64_t hops;  /* hash of the text of the next hops */
+	uint64_t rank;  /* of several routes of a prefix, the kernel uses the lowest */
+	bool of_zebra;  /* of the RIB: it is zebra's route */
+	bool hidden;    /* and a route of the kernel is in force */
+};
+
+struct table {
+	struct entry *entry;
+	size_t n, cap;
+};
+
+/* Append an entry, whose other members the caller fills. */
+struct entry *table_add(struct table *t, uint32_t place, const struct prefix *p,
+			uint64_t hops);
+/* Return the order of two entries by table and prefix, as of memcmp(). */
+int entry_order(const struct entry *x, const struct entry *y);
+/*
+ * Sort the entries, and keep for each prefix the one of lowest rank, of hidden ones and of
+ * others.
+ */
+void table_sort(struct table *t);
+void table_clear(struct table *t);
+
+#endif
