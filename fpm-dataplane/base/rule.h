@@ -13,14 +13,16 @@
 #include "base/prefix.h"
 
 /*
- * Selectors of the kernel that a forwarder does not have: a received packet has no mark, no
- * user and no tunnel. A rule with such a selector matches no packet; with `not`, each one.
+ * Selectors of the kernel that no forwarded packet has: its mark and its user are 0, and it
+ * has no tunnel. A rule with such a selector matches no packet; with `not`, each one.
  */
 #define RULE_LACKS_MARK    1u  /* fwmark that is not 0 */
-#define RULE_LACKS_UID     2u  /* uidrange */
+#define RULE_LACKS_UID     2u  /* uidrange without 0, the user of a forwarded packet */
 #define RULE_LACKS_TUNNEL  4u  /* tun_id */
 #define RULE_LACKS_UNKNOWN 8u  /* a selector or an action that this version does not know */
 #define RULE_LACKS_IFGROUP 16u /* suppress_ifgroup, which has no effect here */
+/* suppress_prefixlength of a rule for table local or for the tables of VRFs; no effect */
+#define RULE_LACKS_SUPPRESS 32u
 
 /* An inclusive range of ports; last 0: any. With a mask: the port that `first` has in it. */
 struct rule_ports {

@@ -94,6 +94,7 @@ rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 	bool is = !rule->never &&
 		  (rule->ifindex == 0 || rule->ifindex == key->ifindex ||
 		   (rule->iif_vrf != 0 && rule->iif_vrf == key->vrf)) &&
+		  (rule->action != FIB_RULE_VRF || key->vrf != 0) &&
 		  prefix_matches(&rule->src, src) &&
 		  prefix_matches(&rule->dst, src + family_octets(key->family)) &&
 		  ((packet_tos(key) ^ rule->tos) & rule->tos_mask) == 0 &&
@@ -156,7 +157,7 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	case FIB_RULE_TABLE:
 		return number_answers(fib, rules, key, rule->number, hit);
 	case FIB_RULE_VRF:
-		return key->vrf != 0 && number_answers(fib, rules, key, key->vrf, hit);
+		return number_answers(fib, rules, key, key->vrf, hit);
 	case FIB_RULE_LOCAL:
 		if (!number_answers(fib, rules, key, key->vrf, hit))
 			return false;

@@ -21,7 +21,11 @@ enum fib_rule_action {
 	/* own and broadcast addresses, which are in the FIB of main or of the VRF */
 	FIB_RULE_LOCAL,
 	FIB_RULE_TABLE, /* the FIB `number` */
-	FIB_RULE_VRF, /* the FIB of the packet's VRF; without a VRF the rule does not match */
+	/*
+	 * The FIB of the packet's VRF. Without a VRF the rule does not match, and with
+	 * `invert` the FIB is that of main.
+	 */
+	FIB_RULE_VRF,
 	FIB_RULE_PATH, /* the rule itself is the answer: `path` */
 	FIB_RULE_GOTO, /* go on with the rule at `next` */
 	FIB_RULE_NOP,

@@ -88,7 +88,7 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 	return 0;
 }
 
-/* Note the selectors that a forwarder does not have. */
+/* Note the selectors that no forwarded packet has, and the parts without effect. */
 static int
 rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 {
@@ -108,6 +108,8 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		rule->lacks |= RULE_LACKS_UID;
 	if (tunnel != 0)
 		rule->lacks |= RULE_LACKS_TUNNEL;
+	if (rule->suppress >= 0 && (rule->l3mdev || rule->table == RT_TABLE_LOCAL))
+		rule->lacks |= RULE_LACKS_SUPPRESS;
 	if (ifgroup != UINT32_MAX)
 		rule->lacks |= RULE_LACKS_IFGROUP;
 	if ((attrs->have & ~known_attributes) != 0)

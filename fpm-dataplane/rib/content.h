@@ -26,6 +26,7 @@ struct rib_contents {
 	uint32_t n_orphans;
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
 	uint32_t hidden;     /* PATH_LOCAL, for routes inside local prefixes; 0: none yet */
+	uint32_t suppressed; /* PATH_THROW, for short prefixes in views; 0: none yet */
 	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;
 	/* Slots that were chosen for routes with the flows of another slot. */

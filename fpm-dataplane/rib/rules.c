@@ -17,11 +17,13 @@
 
 #include "base/log.h"
 #include "fib/rules.h"
+#include "rib/content.h"
 #include "rib/index.h"
 #include "rib/link.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
+#include "rib/slot.h"
 #include "rib/source.h"
 #include "rib/view.h"
 #include "rib/vrf.h"
@@ -38,14 +40,27 @@ rule_is_never(const struct rule *rule)
 			       RULE_LACKS_UNKNOWN)) != 0;
 }
 
-/* Return true for a rule that does nothing to any packet. Table default is mostly empty. */
+/* Return true if table default has a route of the family. It is mostly empty. */
+static bool
+default_is_used(const struct rib *rib, unsigned int family6)
+{
+	if (rib->tables.n_default[family6] > 0)
+		return true;
+	for (uint32_t at = 0; family6 && at < rib->sources.n; at++)
+		if (rib->sources.v[at].table == RT_TABLE_DEFAULT &&
+		    rib->sources.v[at].n > 0)
+			return true;
+	return false;
+}
+
+/* Return true for a rule that does nothing to any packet. */
 static bool
 rule_is_idle(const struct rib *rib, const struct rule *rule)
 {
 	return (rule_is_never(rule) && !rule->invert) || rule->action == FR_ACT_NOP ||
 	       (rule->action == FR_ACT_TO_TBL && !rule->l3mdev &&
 		rule->table == RT_TABLE_DEFAULT &&
-		rib->tables.n_default[rule->family == 6] == 0);
+		!default_is_used(rib, rule->family == 6));
 }
 
 /* Return true for a rule that each packet matches, for a table or for that of VRFs. */
@@ -150,6 +165,10 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 		rib->rules.refused = true;
 		return NULL;
 	}
+	if (longer_than >= 0 && rib->contents.suppressed == 0) {
+		rib->contents.suppressed = slot_for_kind(rib, PATH_THROW);
+		slot_ref(rib, rib->contents.suppressed);
+	}
 	if (created && view != 0) {
 		vrf->longer_than = longer_than;
 		vrf->src = *src;
@@ -228,7 +247,7 @@ rules_round(struct rib *rib)
 	struct rib_rules *r = &rib->rules;
 
 	for (unsigned int v = 0; v < 2; v++) {
-		bool used = rib->tables.n_default[v] > 0;
+		bool used = default_is_used(rib, v);
 
 		r->due |= used != r->default_used[v];
 		r->default_used[v] = used;
@@ -557,8 +576,11 @@ rule_lacks(const struct rule *rule)
 		uint8_t bit;
 		const char *name;
 	} lack[] = {
-		{RULE_LACKS_MARK, "fwmark"},     {RULE_LACKS_UID, "uidrange"},
-		{RULE_LACKS_TUNNEL, "tun_id"},   {RULE_LACKS_IFGROUP, "suppress_ifgroup"},
+		{RULE_LACKS_MARK, "fwmark"},
+		{RULE_LACKS_UID, "uidrange"},
+		{RULE_LACKS_TUNNEL, "tun_id"},
+		{RULE_LACKS_IFGROUP, "suppress_ifgroup"},
+		{RULE_LACKS_SUPPRESS, "suppress_prefixlength"},
 		{RULE_LACKS_UNKNOWN, "unknown"},
 	};
 

@@ -51,18 +51,32 @@ plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct rout
 	return false;
 }
 
+/*
+ * Return true if routes with this slot are errors, which Linux does not suppress: it only
+ * suppresses what it could forward by (fib_rules_lookup()).
+ */
+static bool
+slot_is_error(const struct rib *rib, uint32_t slot)
+{
+	const struct slot *s = slot_at(&rib->slots, slot);
+	enum path_kind kind = s->n_legs == 1 ? s->leg[0].hop.kind : PATH_NONE;
+
+	return s->kind != SLOT_ID && (kind == PATH_BLACKHOLE || kind == PATH_UNREACHABLE ||
+				      kind == PATH_PROHIBIT);
+}
+
 /* Return the slot that the view has for the prefix of `r`; 0: none. */
 static uint32_t
 view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
 	uint32_t slot = 0, i;
 
-	if ((int32_t)r->len <= view->longer_than)
-		return 0;
 	for (i = 0; i < view->n_chain && slot == 0; i++)
 		slot = slot_in_table(rib, view->chain[i], r);
 	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
 		return 0;
+	if (slot != 0 && (int32_t)r->len <= view->longer_than && !slot_is_error(rib, slot))
+		return rib->contents.suppressed;
 	return slot;
 }
 

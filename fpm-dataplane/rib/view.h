@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Views: FIBs that have a choice of the routes of a table. [rib]. A rule with
- * suppress_prefixlength looks in a view without the short prefixes, because a trie does not
- * tell how long the prefix is that it found. Where a table has source-specific IPv6 routes,
+ * suppress_prefixlength looks in a view in which the short prefixes are of type throw, because
+ * a trie does not tell how long the prefix is that it found. Where a table has source-specific IPv6 routes,
  * packets from each source look in a view that has the routes for it as well, and all other
  * packets in a view without the plain routes that Linux hides from them.
  */

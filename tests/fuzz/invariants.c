@@ -191,9 +191,10 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 {
 	const struct nh *nh;
 
-	/* rib itself has a reference to each of two slots. */
+	/* rib itself has a reference to each of three slots. */
 	MUST(s->refs == c->slot[s->number] + (s->number == rib->contents.unresolved) +
-				(s->number == rib->contents.hidden));
+				(s->number == rib->contents.hidden) +
+				(s->number == rib->contents.suppressed));
 	MUST(s->refs > 0 && s->n_legs > 0);
 	MUST(!s->queued && !s->idle && s->dirty == 0);
 	MUST(s->version != 0 && s->former == 0);

@@ -245,6 +245,41 @@ CASES = [
         [(EXT, {}), (WAN, {"dst": "198.51.100.16"})],
     ),
     (
+        "errors are not suppressed",
+        [
+            "route add blackhole default table 107",
+            "route add 198.51.100.0/24 via 192.0.2.194 table 107",
+            "-6 route add prohibit default table 107",
+            "-6 route add 2001:db8:100::/48 via 2001:db8:3::2 table 107",
+            "rule add pref 100 from 192.0.2.2 lookup 107 suppress_prefixlength 24",
+            "-6 rule add pref 100 from 2001:db8:4::2 lookup 107 suppress_prefixlength 48",
+        ],
+        [
+            (WAN, {}),
+            (("nothing",), {"dst": "203.0.113.9"}),
+            (WAN, {"dst": TO6}),
+            (REFUSED6, {"dst": "2001:db8:900::9"}),
+        ],
+    ),
+    (
+        "a source in table default",
+        [
+            "-6 route add 2001:db8:300::/48 from 2001:db8:4::/64 via 2001:db8:3::2 table default",
+            "-6 rule add pref 32767 lookup default",
+        ],
+        [(EXT, {"dst": "2001:db8:300::9"}), (WAN, {"dst": TO6})],
+    ),
+    (
+        "not the rule of VRFs",
+        [
+            "rule add pref 100 not from 192.0.2.130 l3mdev",
+            "rule add pref 101 lookup 101",
+            "rule add pref 102 prohibit",
+            "route add 203.0.113.0/24 via 192.0.2.194 table 101",
+        ],
+        [(WAN, {}), (EXT, {"dst": "203.0.113.9"}), (WAN, {"name": "alt"})],
+    ),
+    (
         "table default",
         ["route add 203.0.113.0/24 via 192.0.2.194 table default"],
         [(EXT, {"dst": "203.0.113.9"}), (WAN, {})],
@@ -377,12 +412,18 @@ def test_source_specific_routes_go(twin):
 
 def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
     """A rule by a mark, a user or a tunnel matches no received packet. `show rules` and the log name
-    it."""
-    rules("rule add pref 77 fwmark 7 lookup 100", "rule add pref 78 uidrange 1000-2000 lookup 100")
+    it, and a rule that suppresses routes of VRFs or of an interface group."""
+    rules(
+        "rule add pref 77 fwmark 7 lookup 100",
+        "rule add pref 78 uidrange 1000-2000 lookup 100",
+        "rule add pref 79 l3mdev suppress_prefixlength 0",
+        "rule add pref 80 to 203.0.113.9 lookup 100 suppress_ifgroup 7",
+    )
     becomes(twin, WAN)
+    named = {77: "fwmark", 78: "uidrange", 79: "suppress_prefixlength", 80: "suppress_ifgroup"}
     lacks = lambda: {r["pref"]: r["lacks"] for r in dut.control.ask("rules") if not r["obeyed"]}
-    eventually(lambda: lacks() == {77: "fwmark", 78: "uidrange"}, 5, 0.02)
-    for pref, what in ((77, "fwmark"), (78, "uidrange")):
+    eventually(lambda: lacks() == named, 5, 0.02)
+    for pref, what in named.items():
         line = f"rib: rule not obeyed family=ipv4 pref={pref} selector={what}"
         eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
 

@@ -239,6 +239,77 @@ short_prefixes_are_suppressed(void **state)
 	rig_free(g);
 }
 
+/* As in Linux, which suppresses only what it could forward by. */
+static void
+errors_are_not_suppressed(void **state)
+{
+	static const struct {
+		uint8_t type;
+		const char *seen;
+	} error[] = {{RTN_BLACKHOLE, "blackhole"},
+		     {RTN_UNREACHABLE, "unreachable"},
+		     {RTN_PROHIBIT, "prohibit"}};
+	struct rig *g = rig_with_table();
+
+	for (unsigned int i = 0; i < sizeof(error) / sizeof(error[0]); i++) {
+		for (unsigned int v = 0; v < 2; v++) {
+			rig_kernel_type(g, KERNEL_ROUTE, v ? "::/0" : "0.0.0.0/0", 10,
+					error[i].type)
+				->route.table = 100;
+			lookup(100, 100)->suppress = v ? 48 : 24;
+			tell(g, v ? 6 : 4);
+		}
+		assert_from(g, "192.0.2.9", "203.0.113.9", error[i].seen);
+		assert_from(g, "2001:db8:1::9", "2001:db8:900::1", error[i].seen);
+		/* The longest prefix counts, although it is suppressed. */
+		assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+		assert_from(g, "2001:db8:1::9", "2001:db8:100::1", "2001:db8:1::1@1");
+		for (unsigned int v = 0; v < 2; v++)
+			rig_kernel_type(g, KERNEL_ROUTE_DEL, v ? "::/0" : "0.0.0.0/0", 10,
+					error[i].type)
+				->route.table = 100;
+	}
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "none");
+	rig_free(g);
+}
+
+/* As in Linux, where the table of a packet without a VRF is 0, which stands for main. */
+static void
+an_inverted_rule_of_vrfs_is_for_main(void **state)
+{
+	struct rig *g = rig_with_table();
+	struct rule *rule = lookup(100, 0);
+
+	rule->l3mdev = rule->invert = true;
+	add(101, FR_ACT_PROHIBIT, 0);
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.9", "192.0.2.1@1");
+	assert_from(g, "192.0.2.9", "203.0.113.9", "prohibit");
+	rig_free(g);
+}
+
+static void
+table_default_counts_for_a_source(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	tell(g, 6);
+	route_from(g, KERNEL_ROUTE, "2001:db8:900::/48", "2001:db8:9::/48", "2001:db8:2::9",
+		   12);
+	g->kernel_batch->ev[0].route.table = RT_TABLE_DEFAULT;
+	rig_settle(g);
+	assert_from(g, "2001:db8:9::1", "2001:db8:900::1", "2001:db8:2::9@2");
+	assert_from(g, "2001:db8:8::1", "2001:db8:900::1", "none");
+	route_from(g, KERNEL_ROUTE_DEL, "2001:db8:900::/48", "2001:db8:9::/48",
+		   "2001:db8:2::9", 12);
+	g->kernel_batch->ev[0].route.table = RT_TABLE_DEFAULT;
+	rig_settle(g);
+	assert_null(fib_rules(g->fib, 6));
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	rig_free(g);
+}
+
 static void
 goto_finds_the_number_of_its_target(void **state)
 {
@@ -356,6 +427,9 @@ main(void)
 		cmocka_unit_test(a_selector_that_no_packet_has_concerns_nothing),
 		cmocka_unit_test(table_default_counts_once_it_has_a_route),
 		cmocka_unit_test(short_prefixes_are_suppressed),
+		cmocka_unit_test(errors_are_not_suppressed),
+		cmocka_unit_test(an_inverted_rule_of_vrfs_is_for_main),
+		cmocka_unit_test(table_default_counts_for_a_source),
 		cmocka_unit_test(goto_finds_the_number_of_its_target),
 		cmocka_unit_test(a_vrf_takes_the_table_of_a_rule_and_gives_it_back),
 		cmocka_unit_test(source_specific_routes_count_for_their_sources),

@@ -159,6 +159,14 @@ selectors_that_no_packet_has_are_noted(void **state)
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
 	assert_int_equal(decoded().lacks, RULE_LACKS_IFGROUP);
 	begin(AF_INET);
+	frh->table = RT_TABLE_LOCAL;
+	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 24);
+	assert_int_equal(decoded().lacks, RULE_LACKS_SUPPRESS);
+	begin(AF_INET);
+	mnl_attr_put_u8(nlh, FRA_L3MDEV, 1);
+	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 0);
+	assert_int_equal(decoded().lacks, RULE_LACKS_SUPPRESS);
+	begin(AF_INET);
 	mnl_attr_put_u32(nlh, 26, 1); /* FRA_FLOWLABEL */
 	assert_int_equal(decoded().lacks, RULE_LACKS_UNKNOWN);
 	begin(AF_INET);
