@@ -104,7 +104,7 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		return -EBADMSG;
 	if ((mark & mask) != 0)
 		rule->lacks |= RULE_LACKS_MARK;
-	if (uid.start != 0 || uid.end != UINT32_MAX)
+	if (uid.start != 0)
 		rule->lacks |= RULE_LACKS_UID;
 	if (tunnel != 0)
 		rule->lacks |= RULE_LACKS_TUNNEL;

@@ -295,6 +295,43 @@ CASES = [
         [(ALT, {}), (ALT, {"dst": "198.51.100.10"})],
     ),
     (
+        "a mark of 0",
+        [
+            "rule add pref 100 fwmark 0/0xff to 198.51.100.9 lookup 100",
+            "rule add pref 101 fwmark 1 lookup 100",
+            "rule add pref 102 fwmark 7/8 to 198.51.100.10 lookup 100",
+            "rule add pref 103 not fwmark 1 lookup 101",
+            "-6 rule add pref 100 fwmark 0/0xff to 2001:db8:100::9 lookup 100",
+            "-6 rule add pref 101 not fwmark 1 lookup 101",
+        ],
+        [
+            (EXT, {}),
+            (EXT, {"dst": "198.51.100.10"}),
+            (ALT, {"dst": "198.51.100.11"}),
+            (EXT, {"dst": TO6}),
+            (ALT, {"dst": "2001:db8:100::a"}),
+        ],
+    ),
+    (
+        "users",
+        [
+            "rule add pref 100 uidrange 0-0 to 198.51.100.9 lookup 100",
+            "rule add pref 101 uidrange 1-4294967294 lookup 100",
+            "rule add pref 102 uidrange 0-5 to 198.51.100.10 lookup 101",
+            "rule add pref 103 not uidrange 0-5 lookup 100",
+            "rule add pref 104 not uidrange 1-5 lookup 101",
+            "-6 rule add pref 100 uidrange 0-0 to 2001:db8:100::9 lookup 100",
+            "-6 rule add pref 101 uidrange 1-5 lookup 101",
+        ],
+        [
+            (EXT, {}),
+            (ALT, {"dst": "198.51.100.10"}),
+            (ALT, {"dst": "198.51.100.11"}),
+            (EXT, {"dst": TO6}),
+            (WAN, {"dst": "2001:db8:100::a"}),
+        ],
+    ),
+    (
         "an outgoing interface",
         ["rule add pref 100 oif ext0 lookup 100", "rule add pref 101 iif nonesuch lookup 100"],
         [(WAN, {})],
@@ -412,12 +449,15 @@ def test_source_specific_routes_go(twin):
 
 def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
     """A rule by a mark, a user or a tunnel matches no received packet. `show rules` and the log name
-    it, and a rule that suppresses routes of VRFs or of an interface group."""
+    it, and a rule that suppresses routes of VRFs or of an interface group. They do not name rules
+    that each packet matches."""
     rules(
+        "rule add pref 76 uidrange 0-0 to 203.0.113.9 lookup 100",
         "rule add pref 77 fwmark 7 lookup 100",
         "rule add pref 78 uidrange 1000-2000 lookup 100",
         "rule add pref 79 l3mdev suppress_prefixlength 0",
         "rule add pref 80 to 203.0.113.9 lookup 100 suppress_ifgroup 7",
+        "rule add pref 81 fwmark 0/7 to 203.0.113.9 lookup 100",
     )
     becomes(twin, WAN)
     named = {77: "fwmark", 78: "uidrange", 79: "suppress_prefixlength", 80: "suppress_ifgroup"}

@@ -139,7 +139,7 @@ actions_are_read(void **state)
 static void
 selectors_that_no_packet_has_are_noted(void **state)
 {
-	struct fib_rule_uid_range uid = {1000, 2000}, all = {0, UINT32_MAX};
+	struct fib_rule_uid_range uid = {1000, 2000}, all = {0, UINT32_MAX}, root = {0, 5};
 
 	begin(AF_INET);
 	mnl_attr_put_u32(nlh, FRA_FWMARK, 7);
@@ -147,11 +147,17 @@ selectors_that_no_packet_has_are_noted(void **state)
 	mnl_attr_put_u32(nlh, FRA_FWMASK, 8);
 	assert_int_equal(decoded().lacks, 0); /* a mark of 0 matches */
 	begin(AF_INET);
+	mnl_attr_put_u32(nlh, FRA_FWMASK, 0xff);
+	assert_int_equal(decoded().lacks, 0);
+	begin(AF_INET);
 	mnl_attr_put(nlh, FRA_UID_RANGE, sizeof(uid), &uid);
 	assert_int_equal(decoded().lacks, RULE_LACKS_UID);
 	begin(AF_INET);
 	mnl_attr_put(nlh, FRA_UID_RANGE, sizeof(all), &all);
 	assert_int_equal(decoded().lacks, 0);
+	begin(AF_INET);
+	mnl_attr_put(nlh, FRA_UID_RANGE, sizeof(root), &root);
+	assert_int_equal(decoded().lacks, 0); /* a forwarded packet has the user 0 */
 	begin(AF_INET);
 	mnl_attr_put_u64(nlh, FRA_TUN_ID, 9);
 	assert_int_equal(decoded().lacks, RULE_LACKS_TUNNEL);
