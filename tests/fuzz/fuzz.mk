@@ -4,10 +4,10 @@
 FUZZ_S    ?= 60
 FUZZ_EACH_S ?= 5
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
-FUZZ_LIB  := $(addprefix fpm-dataplane/,fpm/decode.c fpm/frame.c fpm/queue.c netlink/hops.c netlink/message.c netlink/kernel_message.c) \
+FUZZ_LIB  := $(addprefix fpm-dataplane/,fpm/decode.c fpm/frame.c fpm/queue.c netlink/hops.c netlink/message.c netlink/kernel_message.c netlink/rule_message.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rig_kernel.c rib_stream.c rib_print.c grace.c oracle.c)
-FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib kernel checkpoint packet config request api)
+FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib kernel rules checkpoint packet config request api)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang ignores `#pragma GCC target`, so the whole file gets the flags of its functions.
@@ -17,13 +17,16 @@ $(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 $(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
 $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
-# The code that makes and compares frames for fuzz_packet is no code of the product, so its paths
-# do not guide the fuzzer.
+# The code that makes and compares frames for fuzz_packet, the model of rules and the invariants are
+# no code of the product, so their paths do not guide the fuzzer.
 $(O)/obj/tests/fuzz/packet_%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+$(addprefix $(O)/obj/tests/fuzz/,rules_oracle.o invariants.o): CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
 build/fuzz/fuzz_fpm_rib: $(call obj,$(FUZZ_SRC) $(FUZZ_LIB))
 build/fuzz/fuzz_kernel: $(call obj,tests/fuzz/fuzz_kernel.c tests/fuzz/invariants.c $(FUZZ_LIB))
+build/fuzz/fuzz_rules: $(call obj,$(addprefix tests/fuzz/,fuzz_rules.c rules_oracle.c invariants.c) \
+	$(FUZZ_LIB))
 build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/invariants.c \
 	$(FUZZ_LIB))
 build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
@@ -50,7 +53,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz FPM, RIB, the kernel's routes, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
+fuzz: ## fuzz FPM, RIB, the kernel's routes, rules, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
 	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
