@@ -68,6 +68,14 @@ kmon_drain(struct nl_sock *sk)
 		;
 }
 
+/* Return true for changes that often come with a change of KMON_INET6. */
+static bool
+change_is_with_inet6(const struct kmon_change *change)
+{
+	return change->kind == KMON_LINK ||
+	       (change->kind == KMON_ADDR && change->item.addr.family == 6);
+}
+
 static int
 kmon_on_message(struct nl_msg *msg, void *arg)
 {
@@ -83,6 +91,7 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 		return NL_SKIP;
 	km->stats.events++;
 	if (kmon_parse(msg, &change)) {
+		km->inet6_due |= change_is_with_inet6(&change);
 		rc = kmon_apply(km, &change);
 		if (rc < 0)
 			km->apply_rc = rc;
@@ -101,14 +110,18 @@ entry_is_stale(const struct mirror_entry *e, const void *arg)
 static int
 kmon_dump(struct kmon *km, enum kmon_kind kind)
 {
-	static const int request[KMON_N_KINDS] = {RTM_GETLINK, RTM_GETNETCONF, RTM_GETADDR,
-						  RTM_GETNEIGH};
+	static const int request[KMON_N_KINDS] = {[KMON_LINK] = RTM_GETLINK,
+						  [KMON_CONF] = RTM_GETNETCONF,
+						  [KMON_INET6] = RTM_GETLINK,
+						  [KMON_ADDR] = RTM_GETADDR,
+						  [KMON_NEIGH] = RTM_GETNEIGH};
+	int family = kind == KMON_INET6 ? AF_INET6 : AF_UNSPEC;
 	int rc;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		km->gen++;
 		kmon_drain(km->dumps);
-		rc = nl_rtgen_request(km->dumps, request[kind], AF_UNSPEC, NLM_F_DUMP);
+		rc = nl_rtgen_request(km->dumps, request[kind], family, NLM_F_DUMP);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
 		/*
@@ -153,6 +166,20 @@ kmon_resync(struct kmon *km)
 	km->stats.resyncs++;
 	km->stats.last_resync_changes = km->n_reports - before;
 	return 0;
+}
+
+int
+kmon_read_inet6(struct kmon *km)
+{
+	km->inet6_due = false;
+	km->apply_rc = 0;
+	return kmon_dump(km, KMON_INET6);
+}
+
+bool
+kmon_inet6_is_due(const struct kmon *km)
+{
+	return km->inet6_due;
 }
 
 int
@@ -217,6 +244,7 @@ events_open(struct kmon *km)
 	static const int group[KMON_N_KINDS][2] = {
 		[KMON_LINK] = {RTNLGRP_LINK, 0},
 		[KMON_CONF] = {RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF},
+		[KMON_INET6] = {RTNLGRP_IPV6_IFINFO, 0},
 		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
 		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},
 	};

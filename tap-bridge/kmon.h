@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon: monitor the links, forwarding settings, addresses and neighbors of one namespace.
+ * kmon: monitor the links, IP settings, addresses and neighbors of one namespace.
  *
  * It uses libnl-3. The monitor keeps a mirror of the kernel's state, so that after an
  * overrun (ENOBUFS) or a missed event a resync reports exactly the differences, deletions
@@ -56,6 +56,13 @@ struct kmon_conf {
 
 #define KMON_CONF_ALL ((unsigned int)-1)
 
+/* IPv6 of one link. A link with an MTU below 1280 octets has none. */
+struct kmon_inet6 {
+	unsigned int ifindex;
+	bool off;               /* sysctl disable_ipv6 */
+	unsigned int mtu_bytes; /* sysctl mtu, also set by router advertisements */
+};
+
 /*
  * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
  * only). Without a change nothing is reported twice. A link is reported before all that is
@@ -70,6 +77,7 @@ struct kmon_conf {
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
 	void (*conf)(void *ctx, const struct kmon_conf *conf, bool gone);
+	void (*inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
@@ -98,6 +106,19 @@ int kmon_fd(const struct kmon *km);
  * the next call tries again, even if the descriptor is not readable.
  */
 int kmon_dispatch(struct kmon *km);
+
+/*
+ * Read `inet6` of all links and report the differences. The kernel has no events for these
+ * settings, so the caller does this again and again. Returns 0 or -errno.
+ */
+int kmon_read_inet6(struct kmon *km);
+
+/*
+ * Return true if an event came since the last reading that often comes with a change of
+ * `inet6`: of a link, or of an IPv6 address, because a link that loses IPv6 loses its
+ * addresses.
+ */
+bool kmon_inet6_is_due(const struct kmon *km);
 
 /* Dump all state again and report the differences. Returns 0 or -errno. */
 int kmon_resync(struct kmon *km);

@@ -20,6 +20,8 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 		return km->ops.link != NULL;
 	case KMON_CONF:
 		return km->ops.conf != NULL;
+	case KMON_INET6:
+		return km->ops.inet6 != NULL;
 	case KMON_ADDR:
 		return km->ops.addr != NULL;
 	default:
@@ -39,6 +41,9 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 		break;
 	case KMON_CONF:
 		km->ops.conf(km->ctx, &item->conf, gone);
+		break;
+	case KMON_INET6:
+		km->ops.inet6(km->ctx, &item->inet6, gone);
 		break;
 	case KMON_ADDR:
 		km->ops.addr(km->ctx, &item->addr, gone);

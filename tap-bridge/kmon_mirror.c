@@ -47,6 +47,9 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 		key.ifindex = item->conf.ifindex;
 		key.family = item->conf.family;
 		break;
+	case KMON_INET6:
+		key.ifindex = item->inet6.ifindex;
+		break;
 	case KMON_ADDR:
 		key.ifindex = item->addr.ifindex;
 		key.family = item->addr.family;
@@ -106,6 +109,9 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 		return link_equal(&a->link, &b->link);
 	case KMON_CONF:
 		return a->conf.forwarding == b->conf.forwarding;
+	case KMON_INET6:
+		return a->inet6.off == b->inet6.off &&
+		       a->inet6.mtu_bytes == b->inet6.mtu_bytes;
 	case KMON_ADDR:
 		return addr_equal(&a->addr, &b->addr);
 	default:

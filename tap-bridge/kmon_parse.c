@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and yields to it */
 #include <linux/if.h>
+#include <linux/ipv6.h>
 #include <linux/neighbour.h>
 #include <linux/netconf.h>
 #include <linux/rtnetlink.h>
@@ -172,6 +173,34 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 	return true;
 }
 
+/*
+ * Parse the settings of IPv6 in an RTM_NEWLINK of AF_INET6. A message without them comes
+ * from a kernel without IPv6.
+ */
+static bool
+parse_inet6(struct nlmsghdr *hdr, struct kmon_change *change)
+{
+	struct kmon_inet6 *inet6 = &change->item.inet6;
+	struct nlattr *attr[IFLA_MAX + 1], *of[IFLA_INET6_MAX + 1];
+	const struct ifinfomsg *link = nlmsg_data(hdr);
+	int32_t conf[DEVCONF_DISABLE_IPV6 + 1];
+
+	static_assert(DEVCONF_MTU6 < DEVCONF_DISABLE_IPV6, "both are in conf[]");
+	if (nlmsg_parse(hdr, sizeof(*link), attr, IFLA_MAX, NULL) < 0)
+		return false;
+	inet6->ifindex = (unsigned int)link->ifi_index;
+	if (change->gone)
+		return true;
+	if (attr[IFLA_PROTINFO] == NULL ||
+	    nla_parse_nested(of, IFLA_INET6_MAX, attr[IFLA_PROTINFO], NULL) < 0 ||
+	    of[IFLA_INET6_CONF] == NULL || nla_len(of[IFLA_INET6_CONF]) < (int)sizeof(conf))
+		return false;
+	memcpy(conf, nla_data(of[IFLA_INET6_CONF]), sizeof(conf));
+	inet6->off = conf[DEVCONF_DISABLE_IPV6] != 0;
+	inet6->mtu_bytes = (unsigned int)conf[DEVCONF_MTU6];
+	return true;
+}
+
 static void
 parse_object(struct nl_object *obj, void *arg)
 {
@@ -215,6 +244,10 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 		change->gone = true;
 		/* fall through */
 	case RTM_NEWLINK:
+		if (family == AF_INET6) {
+			change->kind = KMON_INET6;
+			return parse_inet6(hdr, change);
+		}
 		if (family != AF_UNSPEC)
 			return false;
 		change->kind = KMON_LINK;

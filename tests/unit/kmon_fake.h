@@ -8,6 +8,7 @@
 #ifndef KMON_FAKE_H
 #define KMON_FAKE_H
 
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ void
 kmon_stats(const struct kmon *km, struct kmon_stats *st)
 {
 	*st = (struct kmon_stats){0};
+}
+
+/* The fake kernel has IPv6 on all links. */
+int
+kmon_read_inet6(struct kmon *km)
+{
+	return -EOPNOTSUPP;
+}
+
+bool
+kmon_inet6_is_due(const struct kmon *km)
+{
+	return false;
 }
 
 void

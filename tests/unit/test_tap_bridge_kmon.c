@@ -128,6 +128,60 @@ forwarding_of_a_new_link_is_reported_with_it(void **state)
 	unwatch(m);
 }
 
+/* --- IPv6 of links ---------------------------------------------------------------------- */
+
+/* Read the settings again. Return the one of a link; NULL: it has no IPv6. */
+static const struct kmon_inet6 *
+inet6_read(struct model *m, unsigned int ifindex)
+{
+	assert_int_equal(kmon_read_inet6(m->km), 0);
+	return inet6_of(m, ifindex);
+}
+
+static void
+ipv6_of_a_link_is_read_on_demand(void **state)
+{
+	struct bed *bed = bed_of(state);
+	unsigned int t0;
+	struct model *m;
+
+	bed_tap(bed);
+	t0 = bed->tap.ifindex;
+	m = watch(bed);
+	assert_false(inet6_of(m, t0)->off);
+	assert_int_equal(inet6_of(m, t0)->mtu_bytes, 1500);
+
+	bed_sysctl(bed, "ipv6/conf/t0/mtu", "1400");
+	assert_int_equal(inet6_read(m, t0)->mtu_bytes, 1400);
+	bed_sysctl(bed, "ipv6/conf/all/disable_ipv6", "1");
+	assert_true(inet6_read(m, t0)->off);
+	bed_sysctl(bed, "ipv6/conf/t0/disable_ipv6", "0");
+	assert_false(inet6_read(m, t0)->off);
+	ip(bed, "link set t0 mtu 1279");
+	assert_null(inet6_read(m, t0));
+	ip(bed, "link set t0 mtu 1480");
+	assert_int_equal(inet6_read(m, t0)->mtu_bytes, 1480);
+	unwatch(m);
+}
+
+static void
+events_of_links_and_ipv6_addresses_suggest_to_read_ipv6(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+
+	bed_tap(bed);
+	m = watch(bed);
+	assert_int_equal(kmon_read_inet6(m->km), 0);
+	assert_false(kmon_inet6_is_due(m->km));
+	ip(bed, "addr add 2001:db8::1/64 dev t0 nodad");
+	eventually(m, kmon_inet6_is_due(m->km));
+	assert_int_equal(kmon_read_inet6(m->km), 0);
+	ip(bed, "link set t0 mtu 1400");
+	eventually(m, kmon_inet6_is_due(m->km));
+	unwatch(m);
+}
+
 /* --- links ------------------------------------------------------------------------------ */
 
 static void
@@ -326,6 +380,8 @@ main(void)
 		bed_test(a_kind_without_a_callback_is_left_out),
 		bed_test(forwarding_of_one_and_of_all_is_followed),
 		bed_test(forwarding_of_a_new_link_is_reported_with_it),
+		bed_test(ipv6_of_a_link_is_read_on_demand),
+		bed_test(events_of_links_and_ipv6_addresses_suggest_to_read_ipv6),
 		bed_test(carrier_follows_tap_carrier),
 		bed_test(operstate_of_an_existing_link),
 		bed_test(a_rename_is_the_same_link_with_another_name),

@@ -23,9 +23,10 @@ struct model {
 	const char *broken; /* the first breach of the contract */
 	struct kmon_link link[16];
 	struct kmon_conf conf[64];
+	struct kmon_inet6 inet6[16];
 	struct kmon_addr addr[32];
 	struct kmon_neigh neigh[MODEL_MAX];
-	size_t n_links, n_confs, n_addrs, n_neighs;
+	size_t n_links, n_confs, n_inet6s, n_addrs, n_neighs;
 	unsigned int n_failed;     /* reports of NUD_FAILED */
 	unsigned int n_links_gone; /* reports */
 	bool resolve_in_callback;
@@ -52,6 +53,9 @@ is_bare(const struct model *m, unsigned int ifindex)
 {
 	for (size_t i = 0; i < m->n_confs; i++)
 		if (m->conf[i].ifindex == ifindex)
+			return false;
+	for (size_t i = 0; i < m->n_inet6s; i++)
+		if (m->inet6[i].ifindex == ifindex)
 			return false;
 	for (size_t i = 0; i < m->n_addrs; i++)
 		if (m->addr[i].ifindex == ifindex)
@@ -118,6 +122,37 @@ on_conf(void *ctx, const struct kmon_conf *conf, bool gone)
 	else if (at->forwarding == conf->forwarding)
 		breach(m, "setting reported twice");
 	*at = *conf;
+}
+
+static inline struct kmon_inet6 *
+inet6_of(struct model *m, unsigned int ifindex)
+{
+	for (size_t i = 0; i < m->n_inet6s; i++)
+		if (m->inet6[i].ifindex == ifindex)
+			return &m->inet6[i];
+	return NULL;
+}
+
+static inline void
+on_inet6(void *ctx, const struct kmon_inet6 *inet6, bool gone)
+{
+	struct model *m = ctx;
+	struct kmon_inet6 *at = inet6_of(m, inet6->ifindex);
+
+	if (link_by_index(m, inet6->ifindex) == NULL)
+		breach(m, "IPv6 of an unknown link");
+	if (gone) {
+		if (at == NULL)
+			breach(m, "unknown IPv6 gone");
+		else
+			*at = m->inet6[--m->n_inet6s];
+		return;
+	}
+	if (at == NULL)
+		at = &m->inet6[m->n_inet6s++];
+	else if (at->off == inet6->off && at->mtu_bytes == inet6->mtu_bytes)
+		breach(m, "IPv6 of a link reported twice");
+	*at = *inet6;
 }
 
 static inline struct kmon_addr *
@@ -193,8 +228,11 @@ on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
 		breach(m, "resolve from a callback");
 }
 
-static const struct kmon_ops all_ops = {
-	.link = on_link, .conf = on_conf, .addr = on_addr, .neigh = on_neigh};
+static const struct kmon_ops all_ops = {.link = on_link,
+					.conf = on_conf,
+					.inet6 = on_inet6,
+					.addr = on_addr,
+					.neigh = on_neigh};
 
 static inline struct model *
 watch(struct bed *bed)
