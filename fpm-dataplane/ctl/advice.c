@@ -56,6 +56,8 @@ static const char *const known[][2] = {
 	 "raise the MTU here (ip link set), or find the filter that drops ICMP errors"},
 	{"forwarding_off",
 	 "set sysctl net.ipv4.ip_forward, net.ipv6.conf.all.forwarding, those of PORT"},
+	{"ipv6_off",
+	 "set sysctl net.ipv6.conf.PORT.disable_ipv6 to 0, and an MTU of 1280 or more"},
 	{"ingress_down", "ip link set PORT up, in the control namespace"},
 	{"vrf_again",
 	 "leak from the VRF that has the host: fpmctl show routes [vrf NAME] ADDRESS"},

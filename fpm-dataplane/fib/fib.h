@@ -208,8 +208,10 @@ struct fib_iface {
 	uint8_t n_written; /* of them, written by forwarders; 0: none, or the device inserts it */
 	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
 	uint16_t port; /* the port that carries the frames; for a port its own number */
+	uint16_t mtu6_bytes;     /* of IPv6 packets; not above mtu_bytes */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
-	bool fast4, fast6;   /* forward4, forward6 without rules: may take the fast path */
+	bool ipv6_off;           /* the kernel has IPv6 off: none may arrive or leave */
+	bool fast4, fast6;   /* may take the fast path: forwarding on, no rules, IPv6 on */
 	bool rules4, rules6; /* rules of policy routing concern received packets */
 	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
@@ -518,17 +520,42 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 		     const struct ipaddr *dst, uint32_t flow_hash);
 
-/* Return the octets of the largest packet that may leave `out` by `path`. [any thread] */
+/*
+ * Return the smaller of the MTU of an interface, `mtu_bytes`, and that of a path.
+ * [any thread]
+ */
 static inline uint16_t
-fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out)
+fib_mtu_of_path(const struct fib *fib, fib_path path, uint16_t mtu_bytes)
 {
 	uint16_t limit;
 
 	if (path_mtu_class(path) == 0)
-		return out->mtu_bytes;
+		return mtu_bytes;
 	limit = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
 				     memory_order_relaxed);
-	return limit < out->mtu_bytes ? limit : out->mtu_bytes;
+	return limit < mtu_bytes ? limit : mtu_bytes;
+}
+
+/*
+ * Return the octets of the largest packet of a family that may leave `out` by `path`.
+ * [any thread]
+ */
+static inline uint16_t
+fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out, uint8_t family)
+{
+	return fib_mtu_of_path(fib, path, family == 4 ? out->mtu_bytes : out->mtu6_bytes);
+}
+
+/*
+ * Return true if packets of a family may not leave by interface `ifidx`, because the kernel
+ * has IPv6 off there. [RCU reader]
+ */
+static inline bool
+fib_ipv6_is_off(const struct fib *fib, uint8_t family, unsigned int ifidx)
+{
+	const struct fib_iface *out = family == 6 ? fib_iface(fib, ifidx) : NULL;
+
+	return out != NULL && out->ipv6_off;
 }
 
 /* Choose the path of one flow in a group. [RCU reader] */

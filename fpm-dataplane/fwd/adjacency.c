@@ -8,14 +8,19 @@
 #include "fwd/vlan.h"
 
 /*
- * Let a packet wait for its neighbor. If its TTL is used up, its sender gets the ICMP error
- * at once (RFC 1812, 5.3.1), because the neighbor makes no difference.
+ * Let a packet wait for its neighbor on `ifidx`. If its TTL is used up, its sender gets the
+ * ICMP error at once (RFC 1812, 5.3.1), because the neighbor makes no difference. Where the
+ * kernel has IPv6 off, no IPv6 neighbor has a hop, so those packets come here.
  */
 static void
-packet_unresolved(struct burst *b, unsigned int i)
+packet_unresolved(struct burst *b, unsigned int i, unsigned int ifidx)
 {
 	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return;
+	}
+	if (fib_ipv6_is_off(b->fwd->fib, b->family[i], ifidx)) {
+		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
 		return;
 	}
 	burst_leave(b, i, PUNT_unresolved);
@@ -69,7 +74,7 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 	if (b->hop[i] == 0)
 		atomic_store_explicit(&used[adj], ADJ_BEHIND, memory_order_relaxed);
 	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !packet_has_turn(b, adj)))
-		packet_unresolved(b, i);
+		packet_unresolved(b, i, fib->adj[adj].ifidx);
 }
 
 static void
@@ -86,7 +91,7 @@ onlink_use(struct burst *b, unsigned int i)
 	adj = fib_host_adj(b->fwd->fib, (uint16_t)path_index(b->path[i]), b->family[i],
 			   &dst);
 	if (adj == 0)
-		packet_unresolved(b, i);
+		packet_unresolved(b, i, path_index(b->path[i]));
 	else
 		adj_use(b, i, adj);
 }

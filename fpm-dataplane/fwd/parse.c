@@ -120,7 +120,10 @@ ip6_is_linklocal(const uint8_t *a)
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
 }
 
-/* Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). */
+/*
+ * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). Where the kernel has IPv6
+ * off, it would take none, so none is delivered to it.
+ */
 static void
 parse_ip6(struct burst *b, unsigned int i)
 {
@@ -130,6 +133,10 @@ parse_ip6(struct burst *b, unsigned int i)
 	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
 	unsigned int len;
 
+	if (b->in->ipv6_off) {
+		burst_leave(b, i, DROP_ipv6_off);
+		return;
+	}
 	if (room < 40) {
 		burst_leave(b, i, DROP_l2_short);
 		return;

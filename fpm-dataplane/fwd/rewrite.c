@@ -67,7 +67,7 @@ packet_rewrite(struct burst *b, unsigned int i)
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
-	mtu = fib_mtu(b->fwd->fib, b->path[i], out);
+	mtu = fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]);
 	if (b->l3_len[i] > mtu) {
 		burst_leave(b, i, PUNT_too_big);
 		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
@@ -200,7 +200,8 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 }
 
 /*
- * Rewrite the fast-path packets that fit their egress. Move the others to the slow path.
+ * Rewrite the fast-path packets that fit their egress. Move the others to the slow path,
+ * in a burst of both families also IPv4 packets that only the MTU of IPv6 is too small for.
  * `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came with tags.
  * `by_device`: some devices insert tags. The compiler makes a separate loop for each
  * combination.
@@ -221,7 +222,7 @@ burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
 		if (out == NULL || !out->up ||
-		    b->l3_len[i] > fib_mtu(fib, b->path[i], out)) {
+		    b->l3_len[i] > fib_mtu(fib, b->path[i], out, only4 ? 4 : 6)) {
 			odd |= 1ull << i;
 			continue;
 		}

@@ -95,7 +95,7 @@ egress_find(struct burst *b, struct egress *w)
 	__m512i len_hi = _mm512_loadu_si512(b->l3_len + 32);
 	__m512i at = _mm512_setzero_si512(), port = at;
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
-	bool by_port = true;
+	bool by_port = true, only4 = b->fast6 == 0;
 
 	w->tag_bytes = 0;
 	for (unsigned int k = 0; todo != 0; k++) {
@@ -109,7 +109,7 @@ egress_find(struct burst *b, struct egress *w)
 		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
 			return false;
 		w->tag_bytes = fib_tag_bytes(out);
-		mtu = _mm512_set1_epi16((short)out->mtu_bytes);
+		mtu = _mm512_set1_epi16((short)(only4 ? out->mtu_bytes : out->mtu6_bytes));
 		too_long |= mine & masks_join(_mm512_cmpgt_epu16_mask(len_lo, mtu),
 					      _mm512_cmpgt_epu16_mask(len_hi, mtu));
 		port = _mm512_mask_mov_epi8(port, mine, _mm512_set1_epi8((char)out->port));

@@ -143,7 +143,7 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->out_ifidx = rec->hop & 0xffff;
 	out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)
-		rec->mtu_bytes = fib_mtu(b->fwd->fib, b->path[i], out);
+		rec->mtu_bytes = fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]);
 	if (rec->verdict == VERDICT_GO)
 		note_rewritten(b, i, rec);
 }

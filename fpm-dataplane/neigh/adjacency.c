@@ -116,6 +116,7 @@ watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 {
 	struct watch *w;
 	bool unsettled = nb->grace || (nb_is_watched(nb) && hop == 0);
+	bool off = nb->family == 6 && n->iface[nb->ifidx].ipv6_off;
 
 	cds_list_for_each_entry (w, &nb->watches, list) {
 		/*
@@ -123,8 +124,8 @@ watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 		 * before.
 		 */
 		atomic_store_explicit(&n->fib->adj[w->adj].hop, hop, memory_order_release);
-		if (hop != 0)
-			watch_tell(n, w, true);
+		if (hop != 0 || off)
+			watch_tell(n, w, !off);
 	}
 	if (unsettled && cds_list_empty(&nb->retry)) {
 		cds_list_add_tail(&nb->retry, &n->retry);
@@ -203,14 +204,14 @@ nb_apply(struct neigh *n, struct nb *nb)
 void
 nb_apply_iface(struct neigh *n, uint16_t ifidx)
 {
-	bool up = n->iface[ifidx].up;
+	const struct iface *ifc = &n->iface[ifidx];
 
 	for (uint32_t i = 0; n->n_nb_on[ifidx] > 0 && i < n->n_slot; i++) {
 		struct nb *nb = n->nb_slot[i];
 
 		if (nb == NULL || nb->ifidx != ifidx)
 			continue;
-		if (!up) {
+		if (!ifc->up || (nb->family == 6 && ifc->ipv6_off)) {
 			nb->grace = false;
 			glean_answer(n, nb, false);
 		}

@@ -216,7 +216,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
 	fi->port = ifc->port->ifidx;
 	iface_tags(n, ifc, fi);
-	fi->mtu_bytes = (uint16_t)mtu_bytes;
+	fi->mtu_bytes = fi->mtu6_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->kernel.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
@@ -224,10 +224,13 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
 	fi->rules4 = iface_has_rules(n, fi->ifindex, 0);
 	fi->rules6 = iface_has_rules(n, fi->ifindex, 1);
-	fi->fast4 = fi->forward4 && !fi->rules4;
-	fi->fast6 = fi->forward6 && !fi->rules6;
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
+	fi->ipv6_off = ifc->ipv6_off = l != NULL && l->ipv6_off;
+	if (l != NULL && l->mtu6_bytes != 0 && l->mtu6_bytes < mtu_bytes)
+		fi->mtu6_bytes = (uint16_t)l->mtu6_bytes;
+	fi->fast4 = fi->forward4 && !fi->rules4;
+	fi->fast6 = fi->forward6 && !fi->rules6 && !fi->ipv6_off;
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
@@ -349,6 +352,56 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 			ifc->forward6 = kc->forwarding;
 		if (iface_publish(n, i))
 			iface_log_forwarding(n, i);
+	}
+}
+
+/* --- IPv6 of a link ------------------------------------------------------------------- */
+
+/* Forwarders see the interface off before its IPv6 neighbors go, and on before they return. */
+static void
+iface_inet6_changed(struct neigh *n, struct link *l)
+{
+	struct iface *ifc = &n->iface[l->ifidx];
+	bool was_off = ifc->ipv6_off;
+
+	if (l->ifidx == 0 || !iface_publish(n, l->ifidx) || ifc->ipv6_off == was_off)
+		return;
+	nb_apply_iface(n, l->ifidx);
+	if (ifc->ipv6_off)
+		log_warn("neigh: ipv6 off dev=%s reason=%s", ifc->kernel.name,
+			 l->mtu6_bytes == 0 ? "none-in-kernel-or-mtu-below-1280"
+					    : "disable_ipv6");
+	else
+		log_info("neigh: ipv6 on dev=%s", ifc->kernel.name);
+}
+
+/* Gone: the kernel has no IPv6 on the link, or the link is about to go. */
+void
+iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone)
+{
+	struct neigh *n = ctx;
+	struct link *l = link_find(n, ki->ifindex);
+
+	if (l == NULL)
+		return;
+	l->ipv6_told = true;
+	l->ipv6_off = gone || ki->off;
+	l->mtu6_bytes = gone ? 0 : ki->mtu_bytes;
+	iface_inet6_changed(n, l);
+}
+
+void
+iface_inet6_missing(struct neigh *n)
+{
+	for (uint16_t i = 1; i < n->iface_end; i++) {
+		struct link *l = n->iface[i].present
+					 ? link_find(n, n->iface[i].kernel.ifindex)
+					 : NULL;
+
+		if (l == NULL || l->ipv6_told)
+			continue;
+		l->ipv6_told = l->ipv6_off = true;
+		iface_inet6_changed(n, l);
 	}
 }
 

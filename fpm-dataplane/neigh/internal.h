@@ -28,6 +28,7 @@
 #define SWEEP_S        5.0 /* period in which hosts in use are confirmed */
 #define GLEAN_S        5.0 /* limit of the wait for an answer */
 #define LINK_CHAINS    4096
+#define IPV6_POLL_S    0.05 /* period in which the kernel's settings of IPv6 are read */
 
 #define NUD_USABLE \
 	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)
@@ -59,6 +60,9 @@ struct link {
 	uint32_t owner;          /* its bond, bridge or team; 0: none */
 	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
 	struct kmon_link kernel; /* last report; valid while `known` */
+	bool ipv6_told;          /* the next two were reported, or that there is no IPv6 */
+	bool ipv6_off;
+	unsigned int mtu6_bytes;
 	struct cds_list_head locals;
 };
 
@@ -91,6 +95,7 @@ struct iface {
 	bool up;      /* (*) admin up with carrier; a VLAN: also the interface below */
 	bool can_ask; /* (*) up, and the kernel agrees */
 	bool forward4, forward6;     /* (*) the sysctls */
+	bool ipv6_off;               /* (*) as published */
 	bool borrows;                /* (*) has no address of its own for ICMP errors */
 	bool lends4, lends6;         /* (*) has an address that others may borrow */
 	unsigned int dev_ifindex;    /* ifindex of kernel_if in our namespace; 0: unknown */
@@ -153,7 +158,8 @@ struct neigh {
 	struct kmon *device_mon; /* our namespace, for devices; NULL: not needed */
 	bool resync;             /* a monitor failed: resync at the next tick */
 	ev_io control_io, device_io;
-	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
+	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer, ipv6_timer;
+	double ipv6_read_at_s; /* monotonic: the kernel may be asked for IPv6 again */
 
 	struct iface iface[IFIDX_MAX];
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records per interface */
@@ -265,6 +271,9 @@ void iface_borrow(struct neigh *n);
 /* Once per round: accept a port's former MAC that its VLANs still have. */
 void iface_vlan_macs(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
+void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
+/* After the kernel listed all links with IPv6: turn IPv6 off on the others. */
+void iface_inet6_missing(struct neigh *n);
 
 /* --- carrier.c ------------------------------------------------------------------------ */
 
@@ -318,7 +327,7 @@ void nb_ask(struct neigh *n, struct nb *nb);
 void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
 /* Update the adjacencies, the host and the waiting packets of `nb`; may free it. */
 void nb_apply(struct neigh *n, struct nb *nb);
-/* Call nb_apply() for all neighbors of an interface that went up or down. */
+/* Call nb_apply() for all neighbors of an interface that went up or down, or its IPv6. */
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
 /* Forget the kernel's entries of an interface that is about to be removed. */
 void nb_forget_iface(struct neigh *n, uint16_t ifidx);

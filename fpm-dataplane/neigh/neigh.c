@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/msg_manage.h"
 #include "base/limits.h"
@@ -46,12 +47,59 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 			 missed);
 }
 
+/*
+ * Read the kernel's settings of IPv6, for which it has no events. The reading after it may
+ * follow after four times as long as this one took, if an event suggests it, and follows in
+ * any case after twenty times as long, but not before IPV6_POLL_S.
+ */
+static void
+neigh_read_ipv6(struct neigh *n)
+{
+	static struct log_limit limit;
+	double begin_s = monotonic_s(), took_s;
+	unsigned int missed;
+	int rc = kmon_read_inet6(n->control);
+
+	if (rc == 0)
+		iface_inet6_missing(n);
+	else if (log_allowed(&limit, &missed))
+		log_warn("neigh: ipv6 settings not read error=%s missed=%u", strerror(-rc),
+			 missed);
+	n->ipv6_read_at_s = monotonic_s();
+	took_s = n->ipv6_read_at_s - begin_s;
+	n->ipv6_read_at_s += 4 * took_s;
+	n->ipv6_timer.repeat = 20 * took_s > IPV6_POLL_S ? 20 * took_s : IPV6_POLL_S;
+	ev_timer_again(n->worker->loop, &n->ipv6_timer);
+}
+
+/* Read them at once, or as soon as they may be read again. */
+static void
+neigh_read_ipv6_soon(struct neigh *n)
+{
+	double wait_s = n->ipv6_read_at_s - monotonic_s();
+
+	if (wait_s <= 0) {
+		neigh_read_ipv6(n);
+	} else if (wait_s < ev_timer_remaining(n->worker->loop, &n->ipv6_timer)) {
+		n->ipv6_timer.repeat = wait_s;
+		ev_timer_again(n->worker->loop, &n->ipv6_timer);
+	}
+}
+
 static void
 neigh_on_control(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct neigh *n = io->data;
 
 	neigh_dispatch(n, n->control);
+	if (kmon_inet6_is_due(n->control))
+		neigh_read_ipv6_soon(n);
+}
+
+static void
+neigh_on_ipv6(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	neigh_read_ipv6(timer->data);
 }
 
 static void
@@ -172,6 +220,7 @@ neigh_fini(struct worker *w)
 	ev_timer_stop(w->loop, &n->carrier_timer);
 	ev_timer_stop(w->loop, &n->sweep_timer);
 	ev_timer_stop(w->loop, &n->glean_timer);
+	ev_timer_stop(w->loop, &n->ipv6_timer);
 	kmon_close(n->control);
 	kmon_close(n->device_mon);
 	n->control = n->device_mon = NULL;
@@ -187,6 +236,7 @@ neigh_init(struct worker *w)
 {
 	static const struct kmon_ops control_ops = {.link = link_event,
 						    .conf = iface_conf_event,
+						    .inet6 = iface_inet6_event,
 						    .addr = addr_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
@@ -208,6 +258,7 @@ neigh_init(struct worker *w)
 	ports_watch(n);
 	neigh_start_timer(n, &n->retry_timer, RETRY_S);
 	neigh_start_timer(n, &n->sweep_timer, SWEEP_S);
+	neigh_read_ipv6(n);
 	return 0;
 }
 
@@ -272,8 +323,10 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	ev_init(&n->carrier_timer, neigh_on_carrier);
 	ev_init(&n->sweep_timer, neigh_on_sweep);
 	ev_init(&n->glean_timer, neigh_on_glean);
+	ev_init(&n->ipv6_timer, neigh_on_ipv6);
 	n->control_io.data = n->device_io.data = n->retry_timer.data = n;
 	n->carrier_timer.data = n->sweep_timer.data = n->glean_timer.data = n;
+	n->ipv6_timer.data = n;
 
 	worker_init(w, &neigh_ops, n);
 	return 0;

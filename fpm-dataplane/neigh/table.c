@@ -156,7 +156,7 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 {
 	static const uint8_t zero[6];
 
-	if (!n->iface[nb->ifidx].up)
+	if (!n->iface[nb->ifidx].up || (nb->family == 6 && n->iface[nb->ifidx].ipv6_off))
 		return false;
 	if (nb->grace)
 		return true;

@@ -63,8 +63,8 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
-	if (len > fib_mtu(p->fib, path, out)) {
-		punt_fragment(p, m, fib_mtu(p->fib, path, out));
+	if (len > fib_mtu(p->fib, path, out, family)) {
+		punt_fragment(p, m, fib_mtu(p->fib, path, out, family));
 		return;
 	}
 	if (!originated) {
@@ -120,6 +120,12 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
 		packet_give_up(p, m, originated,
 			       originated ? DROP_no_route : path_cause(kind));
+		return;
+	}
+	if (fib_ipv6_is_off(p->fib, family,
+			    kind == PATH_ADJ ? p->fib->adj[path_index(path)].ifidx
+					     : path_index(path))) {
+		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;
 	}
 	if (!may_wait) {

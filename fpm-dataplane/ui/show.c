@@ -108,9 +108,11 @@ total_sum(const struct total *t)
 static const char *
 forwarding_text(const struct fib_iface *i)
 {
-	if (i == NULL || (!i->forward4 && !i->forward6))
+	bool forward6 = i != NULL && i->forward6 && !i->ipv6_off;
+
+	if (i == NULL || (!i->forward4 && !forward6))
 		return "off";
-	return !i->forward6 ? "ipv4" : !i->forward4 ? "ipv6" : "on";
+	return !forward6 ? "ipv4" : !i->forward4 ? "ipv6" : "on";
 }
 
 static json_t *

@@ -51,6 +51,7 @@ iface_make(uint16_t ifidx, uint16_t port, uint32_t mtu_bytes)
 	*i = (struct fib_iface){.ifidx = ifidx,
 				.port = port,
 				.mtu_bytes = mtu_bytes,
+				.mtu6_bytes = mtu_bytes,
 				.up = true,
 				.forward4 = true,
 				.fast4 = true,
@@ -129,12 +130,17 @@ set_up(const uint8_t *how)
 
 	fib->iface[IN]->up = (how[0] & 1) == 0;
 	fib->iface[IN]->forward4 = fib->iface[IN]->fast4 = (how[0] & 2) == 0;
-	fib->iface[IN]->forward6 = fib->iface[IN]->fast6 = (how[0] & 4) == 0;
+	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
+	fib->iface[IN]->ipv6_off = (how[0] & 64) != 0;
+	fib->iface[IN]->fast6 = fib->iface[IN]->forward6 && !fib->iface[IN]->ipv6_off;
 	fib->iface[IN]->unnumbered4 = !fib->iface[IN]->forward6; /* may wait for DHCP */
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;
 	fib->iface[out]->up = (how[0] & 8) == 0;
 	fib->iface[out]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
+	fib->iface[out]->mtu6_bytes = fib->iface[out]->mtu_bytes;
+	if ((how[0] & 128) != 0 && fib->iface[out]->mtu6_bytes > 1280)
+		fib->iface[out]->mtu6_bytes = 1280;
 	/* Select the writer of the tag of VLAN_OUT: the device or the forwarder. */
 	fib->tags_by_device = by_device;
 	fib->iface[VLAN_OUT]->n_written = by_device ? 0 : 1;

@@ -273,7 +273,7 @@ class Dut:
     def _neighbor_lines(self, wire, rows, all_anew):
         lines, right = [], set()
         for row in rows:
-            if row["dev"] != wire.tap or row["state"] == ["NOARP"]:
+            if row["dev"] != wire.tap or row.get("state") in (None, ["NOARP"]):
                 continue
             address = row["dst"]
             permanent = row["state"] == ["PERMANENT"] and row.get("lladdr") == wire.mac

@@ -37,6 +37,7 @@ iface_make(struct fib *fib, uint16_t ifidx, const uint8_t mac[6])
 
 	*i = (struct fib_iface){.ifidx = ifidx,
 				.mtu_bytes = 1400,
+				.mtu6_bytes = 1400,
 				.up = true,
 				.forward4 = true,
 				.fast4 = true,

@@ -244,6 +244,28 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 }
 
 static void
+no_ipv6_packet_passes_where_ipv6_is_off(void **state)
+{
+	in = (struct fib_iface){.ifidx = 1,
+				.forward4 = true,
+				.fast4 = true,
+				.forward6 = true,
+				.ipv6_off = true};
+	memcpy(in.mac, mac, 6);
+	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		good_frame(i, i % 2 ? 4 : 6, i);
+		burst.m[i] = &mbuf[i];
+	}
+	frame[0][L2_LEN + 24] = 0xff; /* to a group: the kernel would not take it either */
+	burst_look(&burst);
+	fwd_parse(&burst);
+	for (unsigned int i = 0; i < BURST_MAX; i++)
+		assert_int_equal(burst.verdict[i], i % 2 ? VERDICT_GO : DROP_ipv6_off);
+	in.ipv6_off = false;
+}
+
+static void
 good_frames_are_fast(void **state)
 {
 	in = (struct fib_iface){.ifidx = 1,
@@ -401,6 +423,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_ipv6_packet_passes_where_ipv6_is_off),
 		cmocka_unit_test(good_frames_are_fast),
 		cmocka_unit_test(fast_and_slow_path_agree),
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),

@@ -85,6 +85,7 @@ iface_make(uint16_t ifidx, uint16_t port)
 	*i = (struct fib_iface){.ifidx = ifidx,
 				.port = port,
 				.mtu_bytes = 80,
+				.mtu6_bytes = 80,
 				.mac = {2, 0, 0, 0, 0, (uint8_t)port},
 				.up = true,
 				.forward4 = true,
@@ -476,17 +477,26 @@ round_of(unsigned int n)
 }
 
 static void
+mtu_set(uint16_t ifidx, uint16_t mtu_bytes)
+{
+	fwd.fib->iface[ifidx]->mtu_bytes = mtu_bytes;
+	fwd.fib->iface[ifidx]->mtu6_bytes = below(4) ? mtu_bytes : 56;
+	if (fwd.fib->iface[ifidx]->mtu6_bytes > mtu_bytes)
+		fwd.fib->iface[ifidx]->mtu6_bytes = mtu_bytes;
+}
+
+static void
 other_packets_of_the_burst_change_nothing(void **state)
 {
 	n_go = n_left = n_at_once = n_mixed = n_taken = n_inserted = n_whole = 0;
 	n_by_port = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		fwd.fib->iface[TWO_OUT]->mtu_bytes = below(2) ? 80 : 50;
+		mtu_set(TWO_OUT, below(2) ? 80 : 50);
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
 		fwd.fib->iface[C_IN]->fast4 = fwd.fib->iface[C_IN]->forward4;
 		fwd.fib->iface[C_TOO]->up = below(8) != 0;
-		fwd.fib->iface[OUT]->mtu_bytes = below(4) ? 80 : 60;
-		fwd.fib->iface[C_OUT]->mtu_bytes = below(4) ? 80 : 60;
+		mtu_set(OUT, below(4) ? 80 : 60);
+		mtu_set(C_OUT, below(4) ? 80 : 60);
 		fwd.fib->mtu_bytes[1] = 55;
 		fwd.fib->group[5] =
 			group_word_single(PATH(PATH_ADJ, 5) | (below(8) ? 0 : 1u << 18));

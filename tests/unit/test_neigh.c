@@ -275,6 +275,27 @@ forwarding_sysctls_are_followed(void **state)
 	rig_stop(r);
 }
 
+static void
+settings_of_ipv6_are_followed(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	assert_int_equal(iface_now(r).mtu6_bytes, 1500);
+	bed_sysctl(r->bed, "ipv6/conf/t0/mtu", "1400");
+	wait_for(r, iface_now(r).mtu6_bytes == 1400);
+	assert_int_equal(iface_now(r).mtu_bytes, 1500);
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/disable_ipv6", "1");
+	wait_for(r, iface_now(r).ipv6_off);
+	assert_true(iface_now(r).forward6 && !iface_now(r).fast6 && iface_now(r).fast4);
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/disable_ipv6", "0");
+	wait_for(r, !iface_now(r).ipv6_off && iface_now(r).fast6);
+	ip(r->bed, "link set t0 mtu 1279");
+	wait_for(r, iface_now(r).ipv6_off && iface_now(r).mtu6_bytes == 1279);
+	rig_stop(r);
+}
+
 /* True if the kernel sees carrier on t0. */
 static bool
 tap_has_carrier(struct rig *r)
@@ -367,6 +388,7 @@ main(void)
 		bed_test(tap_that_was_deleted_waits_for_its_name),
 		bed_test(tap_that_the_operator_made_again_is_taken),
 		bed_test(forwarding_sysctls_are_followed),
+		bed_test(settings_of_ipv6_are_followed),
 		bed_test(carrier_follows_the_link_of_the_device),
 		bed_test(carrier_follows_the_interface_behind_an_af_packet_port),
 		bed_test(missing_namespace_is_an_error_at_start),

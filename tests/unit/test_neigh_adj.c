@@ -178,6 +178,27 @@ link_down_empties_adjacencies_and_up_resolves_again(void **state)
 }
 
 static void
+ipv6_neighbors_are_not_used_where_ipv6_is_off(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
+	send_watch(r, MSG_ADJ_WATCH, ADJ + 1, "2001:db8::9");
+	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b) && hop_of(r, ADJ + 1) == hop_to(mac_b));
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/disable_ipv6", "1");
+	wait_for(r, hop_of(r, ADJ + 1) == 0);
+	wait_for(r, said_alive(&r->rib, ADJ + 1, false));
+	assert_true(hop_of(r, ADJ) == hop_to(mac_b));
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/disable_ipv6", "0");
+	ip(r->bed,
+	   "neigh replace 2001:db8::9 lladdr 02:00:5e:00:53:0c dev t0 nud permanent");
+	wait_for(r, hop_of(r, ADJ + 1) == hop_to(mac_c));
+	rig_stop(r);
+}
+
+static void
 next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 {
 	struct rig *r = rig_up(state);
@@ -552,6 +573,7 @@ main(void)
 		bed_test(static_neighbor_is_used_and_left_alone),
 		bed_test(group_mac_that_was_learned_is_not_used),
 		bed_test(link_down_empties_adjacencies_and_up_resolves_again),
+		bed_test(ipv6_neighbors_are_not_used_where_ipv6_is_off),
 		bed_test(next_hop_evicted_by_the_kernel_is_used_until_it_is_settled),
 		bed_test(host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled),
 		bed_test(glean_that_is_over_is_asked_for_no_longer),

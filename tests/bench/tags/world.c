@@ -31,6 +31,7 @@ iface_new(uint16_t ifidx, uint16_t port)
 				.port = port,
 				.port_id = (uint16_t)(port - IN),
 				.mtu_bytes = 1500,
+				.mtu6_bytes = 1500,
 				.mac = {2, 0, 0, 0, (uint8_t)(port - IN), 1},
 				.up = true,
 				.forward4 = true,
