@@ -11,8 +11,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if_arp.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -303,21 +305,47 @@ tap_move(struct tap *tap, int fd)
 int
 tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
-	struct netns_guard guard;
 	struct ifreq ifr;
 	int ctl, rc = tap_device(tap->fd, &ifr);
 
-	if (rc == 0)
-		rc = netns_enter(tap->netns, &guard);
 	if (rc < 0)
 		return rc;
-	ctl = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	rc = ctl < 0 ? -errno : 0;
-	netns_leave(&guard);
-	if (rc < 0)
-		return rc;
+	ctl = netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
+	if (ctl < 0)
+		return ctl;
 	ifr.ifr_mtu = (int)mtu_bytes;
 	rc = ifreq_ioctl(ctl, SIOCSIFMTU, &ifr);
+	close(ctl);
+	return rc;
+}
+
+int
+tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
+{
+	/* The kernel tells the length of the masks of link modes, and wants it back. */
+	struct {
+		struct ethtool_link_settings of;
+		uint32_t masks[3 * INT8_MAX];
+	} link = {.of = {.cmd = ETHTOOL_GLINKSETTINGS}};
+	struct ifreq ifr;
+	int ctl, rc = tap_device(tap->fd, &ifr);
+
+	if (rc < 0)
+		return rc;
+	ctl = netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
+	if (ctl < 0)
+		return ctl;
+	ifr.ifr_data = (void *)&link;
+	rc = ifreq_ioctl(ctl, SIOCETHTOOL, &ifr);
+	if (rc == 0 && link.of.link_mode_masks_nwords < 0) {
+		link.of.link_mode_masks_nwords = (int8_t)-link.of.link_mode_masks_nwords;
+		rc = ifreq_ioctl(ctl, SIOCETHTOOL, &ifr);
+	}
+	link.of.cmd = ETHTOOL_SLINKSETTINGS;
+	link.of.speed = mbit_per_s;
+	link.of.duplex = full_duplex ? DUPLEX_FULL : DUPLEX_HALF;
+	if (rc == 0)
+		rc = ifreq_ioctl(ctl, SIOCETHTOOL, &ifr);
 	close(ctl);
 	return rc;
 }

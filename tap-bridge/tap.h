@@ -61,6 +61,13 @@ int tap_move(struct tap *tap, int fd);
 /* Set the MTU (SIOCSIFMTU). Returns 0 or -errno.                        [any thread] */
 int tap_mtu(const struct tap *tap, unsigned int mtu_bytes);
 
+/*
+ * Set the speed and the duplex that the interface reports (ETHTOOL_SLINKSETTINGS); they
+ * have no effect on frames. Returns 0 or -errno: -EOPNOTSUPP the kernel cannot do it.
+ *                                                                         [any thread]
+ */
+int tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex);
+
 /* Set the kernel's carrier (TUNSETCARRIER). Returns 0 or -errno. */
 int tap_carrier(struct tap *tap, bool up);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies the carrier of a port's device to its TAP. FRR then sees a lost link, and next
- * hops on it are dead. [neigh]
+ * Copies the carrier and the speed of a port's device to its TAP. FRR then sees a lost
+ * link, and next hops on it are dead. [neigh]
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,6 +112,32 @@ carrier_announce(struct neigh *n)
 		worker_wake(n->worker);
 }
 
+/*
+ * The speed decides costs of OSPF. Call this before the carrier is announced, because that
+ * is when FRR looks.
+ */
+void
+carrier_set_speed(struct iface *ifc, const struct port_link *link)
+{
+	static struct log_limit limit;
+	static bool is_refused_by_kernel;
+	unsigned int missed;
+	int rc;
+
+	if (link->mbit_per_s == 0 || ifc->lost)
+		return;
+	ifc->speed = *link;
+	rc = tap_speed(&ifc->tap, link->mbit_per_s, link->full_duplex);
+	if (rc == -EOPNOTSUPP && !is_refused_by_kernel) {
+		is_refused_by_kernel = true;
+		log_warn("neigh: speed of taps not set error=%s effect=costs-of-ospf",
+			 strerror(-rc));
+	} else if (rc < 0 && rc != -EOPNOTSUPP && log_allowed(&limit, &missed)) {
+		log_warn("neigh: speed not set port=%s error=%s missed=%u", ifc->port->name,
+			 strerror(-rc), missed);
+	}
+}
+
 void
 carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 {
@@ -158,11 +185,15 @@ carrier_may_be_late(const struct iface *ifc)
 void
 carrier_read(struct neigh *n, uint16_t ifidx)
 {
-	const struct iface *ifc = &n->iface[ifidx];
-	bool up = port_link_up(ifc->port);
+	struct iface *ifc = &n->iface[ifidx];
+	struct port_link link = port_link(ifc->port);
 
-	if (up || !carrier_may_be_late(ifc))
-		carrier_set(n, ifidx, up);
+	if (link.up && (!ifc->carrier || !ifc->carrier_set ||
+			link.mbit_per_s != ifc->speed.mbit_per_s ||
+			link.full_duplex != ifc->speed.full_duplex))
+		carrier_set_speed(ifc, &link);
+	if (link.up || !carrier_may_be_late(ifc))
+		carrier_set(n, ifidx, link.up);
 }
 
 void

@@ -87,6 +87,7 @@ struct iface {
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
 	bool carrier_set;        /* ... and the TAP has it */
+	struct port_link speed;  /* speed and duplex that the TAP was given last */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
 	unsigned int n_unlogged;        /* changes that were not logged */
 	double log_credit;              /* log lines that are allowed ... */
@@ -279,6 +280,8 @@ void iface_inet6_missing(struct neigh *n);
 
 void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
 void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
+/* Give the TAP the speed of the device. */
+void carrier_set_speed(struct iface *ifc, const struct port_link *link);
 void carrier_poll(struct neigh *n);
 void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */

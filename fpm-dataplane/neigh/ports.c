@@ -25,6 +25,8 @@ static void
 ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
 	struct neigh *n = ctx;
+	struct port_link link;
+	bool up;
 
 	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		struct iface *ifc = &n->iface[i];
@@ -42,7 +44,12 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 			ifc->dev_ifindex = 0;
 			ifc->dev_lost = true;
 		}
-		carrier_set(n, i, !gone && kl->admin_up && kl->carrier);
+		up = !gone && kl->admin_up && kl->carrier;
+		if (up && (!ifc->carrier || !ifc->carrier_set)) {
+			link = port_link(ifc->port);
+			carrier_set_speed(ifc, &link);
+		}
+		carrier_set(n, i, up);
 	}
 }
 
@@ -222,6 +229,7 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	 * Makes the kernel report the TAP again, if it was reported before it was known
 	 * here.
 	 */
+	carrier_set_speed(ifc, &ifc->speed);
 	tap_carrier(&ifc->tap, ifc->carrier);
 }
 

@@ -208,8 +208,8 @@ request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_repl
 		return nic_open_or_check(conn, q, a);
 	case NICD_STATS:
 		return port_stats(port, &a->stats);
-	case NICD_LINK_UP:
-		a->yes = port_link_up(port);
+	case NICD_LINK:
+		a->link = port_link(port);
 		return 0;
 	case NICD_SET_MTU:
 		return port_set_mtu(port, q->mtu_bytes);

@@ -276,13 +276,13 @@ nicd_stats(const struct port *port, struct port_stats *st)
 	return a.rc;
 }
 
-bool
-nicd_link_up(const struct port *port)
+struct port_link
+nicd_link(const struct port *port)
 {
-	struct nicd_request q = request_for_port(NICD_LINK_UP, port);
+	struct nicd_request q = request_for_port(NICD_LINK, port);
 	struct nicd_reply a;
 
-	return nicd_ask(&q, &a) == 0 && a.yes;
+	return nicd_ask(&q, &a) == 0 ? a.link : (struct port_link){0};
 }
 
 int

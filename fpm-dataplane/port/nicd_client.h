@@ -37,7 +37,7 @@ enum nicd_op {
 	NICD_IS_OPEN, /* ask if the device is open as in `conf`, and keep it so */
 	NICD_OPEN,    /* open the device, or leave it open; the reply has it in `port` */
 	NICD_STATS,
-	NICD_LINK_UP,
+	NICD_LINK,
 	NICD_SET_MTU,
 	NICD_SET_MAC,
 	NICD_ADD_MAC,
@@ -67,6 +67,7 @@ struct nicd_reply {
 
 	char why[NICD_WHY_STRLEN];
 	struct port_stats stats;
+	struct port_link link;
 	struct port port;
 };
 
@@ -105,7 +106,7 @@ int nicd_open(struct port *port, const struct port_conf *conf, char *why,
 
 /* See the functions in port.h.                                              [any thread] */
 int nicd_stats(const struct port *port, struct port_stats *st);
-bool nicd_link_up(const struct port *port);
+struct port_link nicd_link(const struct port *port);
 int nicd_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int nicd_set_mac(const struct port *port, const uint8_t mac[6]);
 int nicd_add_mac(const struct port *port, const uint8_t mac[6]);

@@ -217,22 +217,25 @@ port_buffers_short(const struct port *port)
 	return n_free <= port->pool->size / 64;
 }
 
-bool
-port_link_up(const struct port *port)
+struct port_link
+port_link(const struct port *port)
 {
 	struct rte_eth_link link;
-	bool up;
-	int rc;
+	struct port_link is = {0};
 
 	if (port->held)
-		return nicd_link_up(port);
+		return nicd_link(port);
 	pthread_mutex_lock(&nic_control[port->port_id]);
-	rc = rte_eth_link_get_nowait(port->port_id, &link);
-	up = rc == 0 && link.link_status == RTE_ETH_LINK_UP;
-	if (up && port->bond == BOND_LACP)
-		up = bond_lacp_up(port->port_id);
+	is.up = rte_eth_link_get_nowait(port->port_id, &link) == 0 &&
+		link.link_status == RTE_ETH_LINK_UP;
+	if (is.up && port->bond == BOND_LACP)
+		is.up = bond_lacp_up(port->port_id);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
-	return up;
+	if (is.up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
+		is.mbit_per_s = link.link_speed;
+		is.full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
+	}
+	return is;
 }
 
 bool

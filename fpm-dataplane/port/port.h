@@ -152,11 +152,20 @@ bool port_buffers_short(const struct port *port);
  */
 const char *port_rss(const struct port *port, char buf[64]);
 
-/*
- * Return the link state as the device reports it; af_packet always reports up. A bond of
- * 802.3ad has a link while LACP lets packets leave.                        [any thread]
- */
-bool port_link_up(const struct port *port);
+struct port_link {
+	bool up; /* af_packet: always. A bond of 802.3ad: while LACP lets packets leave */
+	bool full_duplex;
+	uint32_t mbit_per_s; /* 0: the driver does not know, or the link is down */
+};
+
+/* Return the link as the device reports it.                                 [any thread] */
+struct port_link port_link(const struct port *port);
+
+static inline bool
+port_link_up(const struct port *port)
+{
+	return port_link(port).up;
+}
 
 /*
  * Return true if the driver has enabled that the device receives all frames, or all group

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library for LD_PRELOAD: in the program, the kernel refuses an MTU of MTU_REFUSED
- * octets.
+ * octets, and with SPEED_REFUSED in the environment it cannot set the speed of a link.
  */
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -23,6 +26,11 @@ ioctl(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (request == SIOCSIFMTU && refused != NULL && ifr->ifr_mtu == atoi(refused)) {
 		errno = EINVAL;
+		return -1;
+	}
+	if (request == SIOCETHTOOL && getenv("SPEED_REFUSED") != NULL &&
+	    *(const uint32_t *)ifr->ifr_data == ETHTOOL_SLINKSETTINGS) {
+		errno = EOPNOTSUPP;
 		return -1;
 	}
 	return (int)syscall(SYS_ioctl, fd, request, ifr);

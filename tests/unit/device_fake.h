@@ -15,6 +15,7 @@
 
 static struct {
 	_Atomic bool link_down;
+	_Atomic unsigned int mbit_per_s; /* 0: unknown */
 	_Atomic bool takes_tags;
 	_Atomic int set_mtu_rc;
 
@@ -26,10 +27,12 @@ static struct {
 	uint8_t added_mac[6]; /* last address that was added */
 } device;
 
-bool
-port_link_up(const struct port *port)
+struct port_link
+port_link(const struct port *port)
 {
-	return !atomic_load(&device.link_down);
+	return (struct port_link){.up = !atomic_load(&device.link_down),
+				  .mbit_per_s = atomic_load(&device.mbit_per_s),
+				  .full_duplex = true};
 }
 
 int

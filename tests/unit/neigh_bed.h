@@ -59,6 +59,12 @@ tap_carrier(struct tap *tap, bool up)
 	return 0;
 }
 
+int
+tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
+{
+	return 0;
+}
+
 /* --- set up, tear down -------------------------------------------------------------------- */
 
 static struct fib *fib;

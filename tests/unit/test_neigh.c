@@ -320,6 +320,37 @@ carrier_follows_the_link_of_the_device(void **state)
 	rig_stop(r);
 }
 
+static bool
+tap_reports_speed(struct rig *r, unsigned int mbit_per_s)
+{
+	return run("ip netns exec %s grep -qx %u /sys/class/net/t0/speed", r->bed->netns,
+		   mbit_per_s) == 0;
+}
+
+static void
+speed_of_the_tap_is_that_of_the_device(void **state)
+{
+	struct rig *r = rig_of(state);
+
+	atomic_store(&device.mbit_per_s, 25000);
+	rig_start(r);
+	wait_for(r, tap_reports_speed(r, 25000));
+
+	atomic_store(&device.mbit_per_s, 1000);
+	wait_for(r, tap_reports_speed(r, 1000));
+	/* A device that does not know its speed changes nothing. */
+	atomic_store(&device.link_down, true);
+	wait_for(r, said_up(&r->rib, "t0", false));
+	atomic_store(&device.mbit_per_s, 0);
+	atomic_store(&device.link_down, false);
+	wait_for(r, said_up(&r->rib, "t0", true));
+	assert_true(tap_reports_speed(r, 1000));
+
+	ip(r->bed, "link del t0");
+	wait_for(r, tap_reports_speed(r, 1000));
+	rig_stop(r);
+}
+
 static void
 carrier_follows_the_interface_behind_an_af_packet_port(void **state)
 {
@@ -390,6 +421,7 @@ main(void)
 		bed_test(forwarding_sysctls_are_followed),
 		bed_test(settings_of_ipv6_are_followed),
 		bed_test(carrier_follows_the_link_of_the_device),
+		bed_test(speed_of_the_tap_is_that_of_the_device),
 		bed_test(carrier_follows_the_interface_behind_an_af_packet_port),
 		bed_test(missing_namespace_is_an_error_at_start),
 	};

@@ -29,6 +29,7 @@
 
 static atomic_int inside, most;
 static int link_status;
+static uint32_t link_speed;
 static int vlan_offloads; /* RTE_ETH_VLAN_..., or -errno if the device refuses */
 
 static int
@@ -54,7 +55,9 @@ rte_eth_stats_get(uint16_t port_id, struct rte_eth_stats *stats)
 int
 rte_eth_link_get_nowait(uint16_t port_id, struct rte_eth_link *link)
 {
-	*link = (struct rte_eth_link){.link_status = link_status & 1};
+	*link = (struct rte_eth_link){.link_status = link_status & 1,
+				      .link_speed = link_speed,
+				      .link_duplex = RTE_ETH_LINK_FULL_DUPLEX};
 	return inside_for_a_while();
 }
 
@@ -169,9 +172,16 @@ the_link_is_as_the_device_reports(void **state)
 	struct port port = {.port_id = 0};
 
 	link_status = RTE_ETH_LINK_UP;
+	link_speed = RTE_ETH_SPEED_NUM_25G;
 	assert_true(port_link_up(&port));
+	assert_int_equal(port_link(&port).mbit_per_s, 25000);
+	assert_true(port_link(&port).full_duplex);
+	link_speed = RTE_ETH_SPEED_NUM_UNKNOWN;
+	assert_int_equal(port_link(&port).mbit_per_s, 0);
 	link_status = RTE_ETH_LINK_DOWN;
+	link_speed = RTE_ETH_SPEED_NUM_25G;
 	assert_false(port_link_up(&port));
+	assert_int_equal(port_link(&port).mbit_per_s, 0);
 }
 
 /* Other drivers insert tags in software or at a cost. */

@@ -447,6 +447,34 @@ has_carrier(struct bed *bed)
 	return link.data != 0;
 }
 
+/* True if t0, which is up, reports this speed in Mbit/s and this duplex. */
+static bool
+reports_speed(struct bed *bed, unsigned int mbit_per_s, const char *duplex)
+{
+	return run("ip netns exec %s sh -c 'grep -qx %u /sys/class/net/t0/speed && "
+		   "grep -qx %s /sys/class/net/t0/duplex'",
+		   bed->netns, mbit_per_s, duplex) == 0;
+}
+
+static void
+speed_and_duplex_are_as_they_were_set(void **state)
+{
+	struct bed *bed = bed_of(state);
+
+	bed_tap(bed);
+	assert_int_equal(tap_speed(&bed->tap, 25000, true), 0);
+	assert_true(reports_speed(bed, 25000, "full"));
+	ip(bed, "link set t0 down");
+	assert_int_equal(tap_speed(&bed->tap, 100, false), 0);
+	ip(bed, "link set t0 up");
+	assert_true(reports_speed(bed, 100, "half"));
+	ip(bed, "link set t0 name t1");
+	assert_int_equal(tap_speed(&bed->tap, 400000, true), 0);
+	ip(bed, "link del t1");
+	assert_int_equal(tap_speed(&bed->tap, 100, true), -ENODEV);
+	tap_close(&bed->tap);
+}
+
 static void
 a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it(void **state)
 {
@@ -564,6 +592,7 @@ main(void)
 		bed_test(a_deleted_interface_is_an_error_not_a_crash),
 		bed_test(closing_keeps_the_interface_and_destroying_removes_it),
 		bed_test(destroying_removes_a_tap_that_another_process_has_open),
+		bed_test(speed_and_duplex_are_as_they_were_set),
 		bed_test(a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it),
 		bed_test(a_descriptor_of_another_thing_is_not_adopted),
 		bed_test(a_renamed_tap_is_adopted_and_obeys_under_its_new_name),

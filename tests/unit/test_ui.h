@@ -79,10 +79,10 @@ port_rss(const struct port *port, char buf[64])
 	return strcpy(buf, "ip udp");
 }
 
-bool
-port_link_up(const struct port *port)
+struct port_link
+port_link(const struct port *port)
 {
-	return true;
+	return (struct port_link){.up = true};
 }
 
 /* --- threads around ui ----------------------------------------------------------------- */

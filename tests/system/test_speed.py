@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A TAP reports the speed of its device, and OSPF computes its costs from it."""
+
+import pytest
+
+from lib import netns, preload
+from lib.frr import beside as frr_beside
+from lib.wait import eventually
+
+# What DPDK reports of net_af_packet, in Mbit/s; the cost of OSPF is 100 Gbit/s divided by it.
+SPEED, COST = 10000, 10
+CONF = """\
+hostname r1
+fpm address 127.0.0.1
+router ospf
+ network 192.0.2.0/26 area 0
+"""
+
+
+def speed(dut, wire):
+    """Return what the kernel says about the TAP: (Mbit/s, duplex)."""
+    place = f"/sys/class/net/{wire.tap}"
+    return tuple(netns.run(dut.ctl, ["cat", place + "/speed", place + "/duplex"]).split())
+
+
+def slow_down(dut, wire):
+    """Make the TAP report 10 Mbit/s, as each TAP of Debian 12 does."""
+    netns.run(dut.ctl, ["ethtool", "-s", wire.tap, "speed", "10", "duplex", "half"])
+    assert speed(dut, wire) == ("10", "half")
+
+
+def test_a_tap_has_the_speed_of_its_device_when_the_link_comes(dut, wan):
+    """The speed is set each time the link comes up."""
+    assert speed(dut, wan) == (str(SPEED), "full")
+    slow_down(dut, wan)
+    netns.ip_batch([f"link set {wan.name} down"], dut.far)
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
+
+    netns.ip_batch([f"link set {wan.name} up"], dut.far)
+
+    eventually(lambda: dut.port_row(wan)["link"] == "up", 2, 0.005)
+    eventually(lambda: speed(dut, wan) == (str(SPEED), "full"), 2, 0.005)
+
+
+def test_a_kernel_that_cannot_set_speeds_is_named_once(own_dut, monkeypatch):
+    """The router forwards without them; the log has one line for all TAPs."""
+    dut = own_dut()
+    preload.start(dut, monkeypatch, "mtu_refused", SPEED_REFUSED="1")
+    eventually(lambda: {dut.port_row(w)["link"] for w in dut.wires.values()} == {"up"}, 5, 0.01)
+    assert dut.log().count("speed of taps not set error=Operation not supported") == 1
+
+
+@pytest.fixture
+def kept_taps(own_dut):
+    """A router whose TAPs were slow when it started."""
+    dut = own_dut()
+    dut.start()
+    dut.stop()
+    for wire in dut.wires.values():
+        slow_down(dut, wire)
+    dut.start()
+    dut.zebra.close()
+    return dut
+
+
+def test_costs_of_ospf_are_those_of_the_devices(kept_taps):
+    """ospfd divides its reference bandwidth by the speed that zebra reads from the TAP."""
+    dut = kept_taps
+    lan = dut.wires["lan"]
+    eventually(lambda: speed(dut, lan) == (str(SPEED), "full"), 5, 0.01)
+    with frr_beside(dut, CONF, ["ospfd"]) as frr:
+
+        def cost():
+            rows = frr.json(f"show ip ospf interface {lan.tap} json")["interfaces"]
+            return rows[lan.tap]["cost"]
+
+        eventually(lambda: cost() == COST, 10, 0.05)
