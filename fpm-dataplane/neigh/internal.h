@@ -249,6 +249,8 @@ void ports_check_taps(struct neigh *n);
 /* Add or remove a port while packets are forwarded. */
 void ports_add(struct neigh *n, struct port *port);
 void ports_remove(struct neigh *n, uint16_t ifidx);
+/* Turn IPv6 off on kernel interfaces behind ports, where others have turned it on. */
+void ports_quiet_kernel(struct neigh *n);
 /* Create TAPs again that were deleted. */
 void ports_reopen_lost(struct neigh *n);
 

@@ -121,6 +121,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 			    (n->device_mon != NULL && kmon_resync(n->device_mon) < 0);
 	}
 	ports_reopen_lost(n);
+	ports_quiet_kernel(n);
 	carrier_log_pending(n);
 	if (n->nb_left_out && n->n_nb <= table_capacity(n->max_known)) {
 		n->nb_left_out = false;

@@ -85,6 +85,23 @@ ports_watch_device(struct neigh *n, const struct port *port)
 	return rc;
 }
 
+/* Every second: `sysctl net.ipv6.conf.all.disable_ipv6=0` turns it on for each interface. */
+void
+ports_quiet_kernel(struct neigh *n)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+	char why[256];
+
+	for (uint16_t i = 1; i < PORT_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] != '\0' &&
+		    port_quiet_kernel(n->iface[i].port, why, sizeof(why)) < 0 &&
+		    log_allowed(&limit, &missed))
+			log_warn("neigh: ipv6 on in the kernel port=%s reason=\"%s\" "
+				 "missed=%u",
+				 n->iface[i].port->name, why, missed);
+}
+
 void
 ports_watch(struct neigh *n)
 {

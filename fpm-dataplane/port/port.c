@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/errmsg.h"
+#include "pci/kernel_if.h"
 #include "port/nic.h"
 #include "port/nicd_client.h"
 
@@ -27,16 +28,21 @@
  */
 static uint64_t missed[RTE_MAX_ETHPORTS];
 
-static void
-port_find_kernel_if(struct port *port)
+int
+port_quiet_kernel(const struct port *port, char *why, unsigned int why_size)
 {
-	const char *p = strstr(port->device, "iface=");
+	int rc = port->kernel_if[0] == '\0' ? 0 : kernel_if_ipv6_off(port->kernel_if);
 
-	port->kernel_if[0] = '\0';
-	/* For net_vhost it is the path of a socket. */
-	if (p != NULL && strncmp(port->device, "net_vhost", 9) != 0)
-		snprintf(port->kernel_if, sizeof(port->kernel_if), "%.*s",
-			 (int)strcspn(p + 6, ","), p + 6);
+	if (rc > 0)
+		log_info("port: ipv6 turned off in the kernel name=%s interface=%s",
+			 port->name, port->kernel_if);
+	if (rc < 0)
+		why_not(why, why_size, rc,
+			"the kernel has IPv6 on %s and would answer in the place of the "
+			"port, and IPv6 cannot be turned off here (%s): first run sysctl "
+			"-w net/ipv6/conf/%s/disable_ipv6=1",
+			port->kernel_if, strerror(-rc), port->kernel_if);
+	return rc;
 }
 
 /*
@@ -78,7 +84,7 @@ int
 port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	  struct rte_mempool *pool, char *why, unsigned int why_size)
 {
-	int rc;
+	int rc, was_on = 0;
 
 	memset(port, 0, sizeof(*port));
 	port->ifidx = ifidx;
@@ -88,11 +94,17 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	port->tap.fd = -1;
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
-	port_find_kernel_if(port);
+	kernel_if_of(port->device, port->kernel_if);
 	if (nicd_is_connected())
 		rc = nicd_open(port, conf, why, why_size);
 	else
 		rc = nic_open(port, conf, pool, why, why_size);
+	if (rc == 0) {
+		was_on = port_quiet_kernel(port, why, why_size);
+		if (was_on < 0)
+			port_close_device(port);
+		rc = was_on < 0 ? was_on : 0;
+	}
 	if (rc < 0) {
 		if (conf->tap_fd >= 0)
 			close(conf->tap_fd);
@@ -109,6 +121,8 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 			"an interface of that name exists and is not a TAP");
 	else if (rc < 0)
 		why_not(why, why_size, rc, "the TAP cannot be created: %s", strerror(-rc));
+	if (rc < 0 && was_on > 0)
+		kernel_if_ipv6_on(port->kernel_if);
 	if (rc < 0)
 		port_close_device(port);
 	return rc;

@@ -119,6 +119,13 @@ int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		  char *why, unsigned int why_size);
 
+/*
+ * Turn IPv6 off on the kernel interface behind the port, if it has one, because the kernel
+ * would answer in the place of the port. Returns 1 if it was on; 0; or -errno with the
+ * reason, a sentence.                                       [thread in our own namespace]
+ */
+int port_quiet_kernel(const struct port *port, char *why, unsigned int why_size);
+
 /* Put an opened port into its empty slot, where all threads can see it.   [main, manage] */
 void port_publish(struct port *slot, const struct port *port);
 

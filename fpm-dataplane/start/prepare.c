@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `fpm-dataplane --prepare`, which the service unit runs with full privileges before each
- * start: reserve hugepages, and give NICs to vfio-pci (pci/device.c). It is a process of
- * its own, which then ends. [main]
+ * start: reserve hugepages, give NICs to vfio-pci (pci/device.c), and turn IPv6 off on
+ * kernel interfaces of ports. It is a process of its own, which then ends. [main]
  */
 #include "start/prepare.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "pci/device.h"
+#include "pci/kernel_if.h"
 #include "pci/sysfs.h"
 
 #define HUGE_2M "/sys/kernel/mm/hugepages/hugepages-2048kB/"
@@ -71,6 +73,26 @@ nic_give_to_vfio(const char *address)
 	return 0;
 }
 
+/* --- kernel interfaces -------------------------------------------------------------------- */
+
+/* The unit makes /proc/sys read-only for the daemon, which would refuse the port. */
+static int
+kernel_if_prepare(const char *device)
+{
+	char name[IF_NAMESIZE];
+	int rc;
+
+	kernel_if_of(device, name);
+	rc = name[0] == '\0' ? 0 : kernel_if_ipv6_off(name);
+	if (rc > 0)
+		log_info("prepare: ipv6 turned off in the kernel interface=%s", name);
+	if (rc < 0)
+		log_error(
+			"prepare: ipv6 not turned off in the kernel interface=%s error=%s",
+			name, strerror(-rc));
+	return rc < 0 ? 1 : 0;
+}
+
 int
 prepare_machine(const struct config *conf)
 {
@@ -82,6 +104,7 @@ prepare_machine(const struct config *conf)
 
 		while (n > 0)
 			rc |= nic_give_to_vfio(nic[--n]);
+		rc |= kernel_if_prepare(conf->port[i].device);
 	}
 	return rc;
 }

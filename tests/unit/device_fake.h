@@ -36,6 +36,12 @@ port_link(const struct port *port)
 }
 
 int
+port_quiet_kernel(const struct port *port, char *why, unsigned int why_size)
+{
+	return 0;
+}
+
+int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
 	atomic_store(&device.mtu_bytes, mtu_bytes);

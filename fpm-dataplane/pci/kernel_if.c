@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sysctl disable_ipv6 is the one way to turn off IPv6 of one interface: netlink has no
+ * request for it. /proc/sys shows the network namespace of the thread.
+ */
+#include "pci/kernel_if.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pci/sysfs.h"
+
+#define PATH_SIZE 64
+
+void
+kernel_if_of(const char *device, char name[IF_NAMESIZE])
+{
+	const char *p = strstr(device, "iface=");
+
+	name[0] = '\0';
+	/* For net_vhost it is the path of a socket. */
+	if (p != NULL && strncmp(device, "net_vhost", 9) != 0)
+		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(p + 6, ","), p + 6);
+}
+
+static void
+sysctl_path(const char *name, char path[PATH_SIZE])
+{
+	snprintf(path, PATH_SIZE, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+}
+
+int
+kernel_if_ipv6_off(const char *name)
+{
+	char path[PATH_SIZE];
+	int rc;
+
+	/* An interface named "all" or "default" has no IPv6, and no directory of its own. */
+	if (strchr(name, '/') != NULL || if_nametoindex(name) == 0 ||
+	    strcmp(name, "all") == 0 || strcmp(name, "default") == 0)
+		return 0;
+	sysctl_path(name, path);
+	if (sysfs_read_number(path, 1) != 0)
+		return 0;
+	rc = sysfs_write(path, "1");
+	return rc < 0 ? rc : 1;
+}
+
+void
+kernel_if_ipv6_on(const char *name)
+{
+	char path[PATH_SIZE];
+
+	sysctl_path(name, path);
+	(void)sysfs_write(path, "0");
+}

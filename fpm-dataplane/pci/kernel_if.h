@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernel_if: the interface of the kernel behind a port of net_af_packet or net_af_xdp. Its
+ * kernel receives the frames of the port too. With IPv6 on it would have the same MAC and
+ * link-local address as the TAP, and answer in the place of the port.
+ */
+#ifndef PCI_KERNEL_IF_H
+#define PCI_KERNEL_IF_H
+
+#include <net/if.h>
+
+/* Copy the interface that a device of DPDK uses (`iface=`); "": none. */
+void kernel_if_of(const char *device, char name[IF_NAMESIZE]);
+
+/*
+ * Turn IPv6 of an interface in this network namespace off. Returns 1 if it was on; 0 if it
+ * was off, or if there is no such interface; -errno if it stays on.
+ */
+int kernel_if_ipv6_off(const char *name);
+
+/* Turn it on again. */
+void kernel_if_ipv6_on(const char *name);
+
+#endif

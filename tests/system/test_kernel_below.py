@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel interface behind a port of net_af_packet has the MAC address of the TAP. With IPv6 on it
+would have the TAP's link-local address too, and answer in the place of the port."""
+
+import subprocess
+from socket import AF_INET6, inet_ntop, inet_pton
+
+import pytest
+from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.l2 import Ether
+from scapy.utils6 import in6_getnsma, in6_getnsmac
+
+from lib import netns, preload
+from lib.wait import eventually
+
+LINK_LOCAL = "fe80::ff:fe00:1"  # of the MAC address of lan
+
+
+def ipv6_on(dut, name, value=None):
+    """Return whether an interface of the daemon's namespace has IPv6; with a value, set it."""
+    key = f"net.ipv6.conf.{name}.disable_ipv6"
+    if value is not None:
+        netns.sysctl(dut.dp, {key: 0 if value else 1})
+    return netns.run(dut.dp, ["sysctl", "-n", key]).strip() == "0"
+
+
+def answers(dut, wire, address):
+    """Solicit an address on a wire; return the advertisements that came until both kernels have
+    judged an echo behind the solicitation."""
+    group = in6_getnsma(inet_pton(AF_INET6, address))
+    ask = IPv6(src=wire.peer6, dst=inet_ntop(AF_INET6, group), hlim=255) / ICMPv6ND_NS(tgt=address)
+    ask = Ether(src=wire.mac, dst=in6_getnsmac(group)) / ask / ICMPv6NDOptSrcLLAddr(lladdr=wire.mac)
+    wire.clear()
+    wire.send(ask)
+    eventually(lambda: [p for p in wire.sniffed(ICMPv6ND_NA) if p.tgt == address], 5, 0.01)
+    dut.fence(wire)
+    return len([p for p in wire.sniffed(ICMPv6ND_NA) if p.tgt == address])
+
+
+@pytest.fixture
+def below(own_dut):
+    """A router whose daemon does not run yet, with IPv6 on in the kernel below lan and wan."""
+    dut = own_dut()
+    for name in ("p-lan", "p-wan"):
+        assert ipv6_on(dut, name, True)
+    return dut
+
+
+def test_the_kernel_below_a_port_has_no_ipv6(below):
+    """The daemon turns IPv6 off on the interfaces of its ports, and on no other. One host answers
+    for the address of the port."""
+    others = {name: ipv6_on(below, name) for name in ("lo", "all", "default")}
+
+    below.start()
+
+    assert not ipv6_on(below, "p-lan") and not ipv6_on(below, "p-wan")
+    assert {name: ipv6_on(below, name) for name in others} == others
+    assert "ipv6 turned off in the kernel name=lan0 interface=p-lan" in below.log()
+    assert "interface=p-alt" not in below.log(), "it was off"
+    assert answers(below, below.wires["lan"], LINK_LOCAL) == 1
+
+
+def test_a_port_that_is_added_later_is_alone_too(below):
+    """The daemon has dropped its privileges then, and still may write this sysctl."""
+    below.start()
+    assert below.fpmctl("port", "del", "lan0").returncode == 0
+    ipv6_on(below, "p-lan", True)
+
+    done = below.fpmctl("port", "add", "lan0", "device", "net_af_packet,iface=p-lan")
+
+    assert done.returncode == 0, done.stderr
+    assert not ipv6_on(below, "p-lan")
+
+
+def test_ipv6_that_is_turned_on_later_goes_off_again(below):
+    """`sysctl net.ipv6.conf.all.disable_ipv6=0` turns it on for each interface."""
+    below.start()
+    for _ in range(2):
+        ipv6_on(below, "all", False)
+        ipv6_on(below, "all", True)
+        eventually(lambda: not ipv6_on(below, "p-lan") and not ipv6_on(below, "p-alt"), 5, 0.02)
+    assert ipv6_on(below, "lo")
+
+
+def test_a_port_that_would_not_be_alone_is_refused(below, monkeypatch):
+    """/proc/sys may be read-only, as in the service unit or in a container. The reason has the
+    command to run. `--prepare`, which the unit runs before with all rights, runs it."""
+    for name in ("p-lan", "p-wan"):
+        ipv6_on(below, name, False)
+    preload.start(below, monkeypatch, "sysctl_refused", SYSCTL_REFUSED="1")
+    assert below.fpmctl("port", "del", "lan0").returncode == 0
+    ipv6_on(below, "p-lan", True)
+
+    done = below.fpmctl("port", "add", "lan0", "device", "net_af_packet,iface=p-lan")
+
+    assert done.returncode == 2
+    assert "would answer in the place of the port" in done.stderr
+    command = "sysctl -w net/ipv6/conf/p-lan/disable_ipv6=1"
+    assert command in " ".join(done.stderr.split())
+    assert ipv6_on(below, "p-lan")
+    subprocess.run(
+        ["ip", "netns", "exec", below.dp, below.daemon.program, "--prepare", "-c", below.config],
+        check=True,
+        capture_output=True,
+    )
+    assert not ipv6_on(below, "p-lan")
+    done = below.fpmctl("port", "add", "lan0", "device", "net_af_packet,iface=p-lan")
+    assert done.returncode == 0, done.stderr
+
+
+def test_ipv6_that_cannot_be_turned_off_is_reported(below, monkeypatch):
+    """The port forwards already when IPv6 is turned on; the log names the interface."""
+    for name in ("p-lan", "p-wan"):
+        ipv6_on(below, name, False)
+    preload.start(below, monkeypatch, "sysctl_refused", SYSCTL_REFUSED="1")
+
+    ipv6_on(below, "p-lan", True)
+
+    eventually(lambda: "neigh: ipv6 on in the kernel port=lan0" in below.log(), 5, 0.02)
+    assert ipv6_on(below, "p-lan")
