@@ -36,6 +36,7 @@ struct kmon_addr {
 	uint8_t peer[16]; /* point-to-point peer, or equal to addr */
 	bool tentative;   /* IPv6 DAD under way or failed: not usable */
 	bool secondary;   /* IPv4: in the subnet of an older address */
+	bool deprecated;  /* its preferred life is over */
 };
 
 struct kmon_neigh {

@@ -89,7 +89,8 @@ addr_equal(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->ifindex == b->ifindex && a->family == b->family && a->plen == b->plen &&
 	       memcmp(a->addr, b->addr, sizeof(a->addr)) == 0 &&
 	       memcmp(a->peer, b->peer, sizeof(a->peer)) == 0 &&
-	       a->tentative == b->tentative && a->secondary == b->secondary;
+	       a->tentative == b->tentative && a->secondary == b->secondary &&
+	       a->deprecated == b->deprecated;
 }
 
 static bool

@@ -107,6 +107,7 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 	addr->plen = (uint8_t)rtnl_addr_get_prefixlen(from);
 	addr->tentative = flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED);
 	addr->secondary = addr->family == 4 && (flags & IFA_F_SECONDARY);
+	addr->deprecated = flags & IFA_F_DEPRECATED;
 	return true;
 }
 

@@ -30,14 +30,21 @@ iface_copy_free(struct neigh *n, struct retired *r)
 	free(caa_container_of(r, struct iface_copy, retired));
 }
 
-#define RANK_GLOBAL      2
+/* Ranks of an address as the source of ICMP errors; 0: unusable. */
+enum rank {
+	RANK_LINK = 1,       /* IPv4: 169.254/16 */
+	RANK_DEPRECATED_ULA, /* RFC 6724, 5, rule 3: a preferred one is better, on any link */
+	RANK_DEPRECATED,
+	RANK_ULA, /* the first of the preferred ones */
+	RANK_GLOBAL,
+};
 #define LOOPBACK_IFINDEX 1 /* in every namespace */
 
 struct ranks {
 	int v4, v6;
 };
 
-/* Rank an address as the source of ICMP errors; 0: unusable. */
+/* Linux ignores that an IPv4 address is deprecated. */
 static int
 addr_source_rank(const struct kmon_addr *ka)
 {
@@ -48,11 +55,13 @@ addr_source_rank(const struct kmon_addr *ka)
 	if (ka->family == 4) {
 		if (a[0] == 127 || ka->secondary)
 			return 0;
-		return a[0] == 169 && a[1] == 254 ? 1 : RANK_GLOBAL;
+		return a[0] == 169 && a[1] == 254 ? RANK_LINK : RANK_GLOBAL;
 	}
-	if ((a[0] & 0xe0) == 0x20)
-		return RANK_GLOBAL;           /* 2000::/3 */
-	return (a[0] & 0xfe) == 0xfc ? 1 : 0; /* fc00::/7 */
+	if ((a[0] & 0xe0) == 0x20) /* 2000::/3 */
+		return ka->deprecated ? RANK_DEPRECATED : RANK_GLOBAL;
+	if ((a[0] & 0xfe) == 0xfc) /* fc00::/7 */
+		return ka->deprecated ? RANK_DEPRECATED_ULA : RANK_ULA;
+	return 0;
 }
 
 /* Take the best address of each family on a link, if better than the one in `fi`. */
@@ -103,15 +112,16 @@ link_linklocals(const struct link *l, struct fib_iface *fi)
 static bool
 iface_may_lend(const struct iface *ifc, const struct ranks *best)
 {
-	return ifc->present &&
-	       ((best->v4 < RANK_GLOBAL && ifc->lends4) || (best->v6 == 0 && ifc->lends6));
+	return ifc->present && ((best->v4 < RANK_GLOBAL && ifc->lends4) ||
+				(best->v6 < RANK_ULA && ifc->lends6));
 }
 
 /*
  * Choose the source address of ICMP errors about packets from this interface: its own. An
  * unnumbered interface borrows one in its VRF, first from the loopback interface (RFC 1812,
- * 2.2.7: the router-id), then from any other. A link-scope address is used only when there
- * is no better one.
+ * 2.2.7: the router-id), then from any other. So does an interface whose IPv6 addresses are
+ * all deprecated, as in Linux: in RFC 6724, 5, rule 3 is before rule 5. A link-scope address
+ * is used only when there is no better one.
  */
 static void
 iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
@@ -129,17 +139,19 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		lo = link_find(n, LOOPBACK_IFINDEX);
 	link_linklocals(l, fi);
 	link_sources(l, fi, &best);
-	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
+	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA;
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
-	/* An own address is not replaced. */
-	if (best.v6 != 0)
+	/* An own address is not replaced, a deprecated one only by a preferred one. */
+	if (best.v6 >= RANK_ULA)
 		best.v6 = RANK_GLOBAL;
+	else if (best.v6 != 0)
+		best.v6 = RANK_DEPRECATED;
 	if (lo != NULL)
 		link_sources(lo, fi, &best);
-	for (uint16_t i = 1; i < n->iface_end && (best.v4 < RANK_GLOBAL || best.v6 == 0);
-	     i++) {
+	for (uint16_t i = 1;
+	     i < n->iface_end && (best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA); i++) {
 		const struct iface *other = &n->iface[i];
 
 		l = iface_may_lend(other, &best) ? link_find(n, other->kernel.ifindex)

@@ -93,6 +93,30 @@ sources_of_icmp_errors_are_global_addresses(void **state)
 }
 
 static void
+deprecated_addresses_are_the_last_choice(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	wait_for(r, source6_is(r, "2001:db8::1"));
+	ip(r->bed, "addr add fd00::1/64 dev t0 nodad");
+	ip(r->bed, "addr change 2001:db8::1/64 dev t0 preferred_lft 0");
+	wait_for(r, source6_is(r, "fd00::1"));
+	ip(r->bed, "addr change fd00::1/64 dev t0 preferred_lft 0");
+	wait_for(r, source6_is(r, "2001:db8::1"));
+	/* A preferred address that can be borrowed is better. */
+	ip(r->bed, "addr add fd00::2/128 dev lo");
+	wait_for(r, source6_is(r, "fd00::2"));
+	ip(r->bed, "addr change 2001:db8::1/64 dev t0 preferred_lft forever");
+	wait_for(r, source6_is(r, "2001:db8::1"));
+	ip(r->bed, "addr change 192.0.2.1/24 dev t0 preferred_lft 0");
+	ip(r->bed, "addr add 198.51.100.1/24 dev t0");
+	ip(r->bed, "addr change 2001:db8::1/64 dev t0 preferred_lft 0");
+	wait_for(r, source6_is(r, "fd00::2"));
+	assert_int_equal(iface_now(r).src4, 0xc0000201);
+	rig_stop(r);
+}
+
+static void
 foreign_interface_is_told_without_an_index_of_ours(void **state)
 {
 	struct rig *r = rig_up(state);
@@ -410,6 +434,7 @@ main(void)
 		bed_test(mtu_and_mac_of_the_tap_reach_forwarders_and_device),
 		bed_test(admin_down_is_reported_and_published),
 		bed_test(sources_of_icmp_errors_are_global_addresses),
+		bed_test(deprecated_addresses_are_the_last_choice),
 		bed_test(foreign_interface_is_told_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
 		bed_test(deleted_tap_is_reported_gone_and_made_again),

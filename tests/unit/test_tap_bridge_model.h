@@ -186,7 +186,8 @@ on_addr(void *ctx, const struct kmon_addr *addr, bool gone)
 	}
 	if (at == NULL)
 		at = &m->addr[m->n_addrs++];
-	else if (at->tentative == addr->tentative && at->secondary == addr->secondary)
+	else if (at->tentative == addr->tentative && at->secondary == addr->secondary &&
+		 at->deprecated == addr->deprecated)
 		breach(m, "address reported twice");
 	*at = *addr;
 }

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The source of an ICMP error, when addresses are deprecated, is that of a Linux router of equal
+configuration."""
+
+import ipaddress
+
+import pytest
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+
+from lib.wait import eventually
+from pair import HOST, line, routers  # noqa: F401
+from router import is_icmp_error
+from wire import token_of
+
+LAN6, MORE6, OTHER6 = "2001:db8:4::1", "2001:db8:4::77", "2001:db8:4::88"
+
+
+@pytest.fixture
+def both(routers):  # noqa: F811
+    """Both routers in their standard state."""
+    routers.clean()
+    yield routers
+    routers.ip("addr flush dev lan0 scope global")
+
+
+def source(router, family, src=None):
+    """Return the source of the error about a packet without a route from lan."""
+    lan = router.wires["lan"]
+    reply = lan.srp1(lan.probe(HOST[family], src=src))
+    assert is_icmp_error(bytes(reply))
+    return reply[IPv6 if family == 6 else IP].src
+
+
+def agree(both, family, wanted, src=None):
+    """Assert that errors come from an address, in ours and in Linux."""
+    for router in (both.linux, both.ours):
+        name = "ours" if router is both.ours else "Linux"
+        eventually(lambda r=router: source(r, family, src) == wanted, 3, 0.02, f"{name}: {wanted}")
+
+
+def lives(both, address, words):
+    """Set the lives of an address of lan in both."""
+    both.ip(f"addr change {address} dev lan0 {words}")
+
+
+def deprecate(both, address):
+    """End the preferred life of an address."""
+    lives(both, address, "valid_lft forever preferred_lft 0")
+
+
+def test_a_deprecated_address_is_no_source_beside_a_preferred_one(both):
+    """RFC 6724, 5, rule 3, whichever of them is first."""
+    agree(both, 6, LAN6)
+    both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
+    deprecate(both, f"{LAN6}/64")
+    agree(both, 6, MORE6)
+    lives(both, f"{LAN6}/64", "valid_lft forever preferred_lft forever")
+    deprecate(both, f"{MORE6}/64")
+    agree(both, 6, LAN6)
+
+
+def test_a_preferred_life_that_ends_by_itself_counts(both):
+    """The kernel deprecates an address when its preferred life is over, here after a second."""
+    both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
+    lives(both, f"{LAN6}/64", "valid_lft forever preferred_lft 1")
+    agree(both, 6, MORE6)
+
+
+def test_a_preferred_address_of_another_interface_is_better(both):
+    """Rule 3 comes before rule 5, the interface by which the error leaves. Without a preferred
+    address in the router a deprecated one is used."""
+    deprecate(both, f"{LAN6}/64")
+    agree(both, 6, both.ours.wires["wan"].ip6)
+    both.ip("addr add 2001:db8:4::99/128 dev lo")
+    agree(both, 6, "2001:db8:4::99")
+    both.ip("addr del 2001:db8:4::99/128 dev lo")
+    for name in ("wan", "alt", "ext"):
+        both.ip(f"addr del {both.ours.wires[name].ip6}/64 dev {name}0")
+    agree(both, 6, LAN6)
+
+
+def test_a_deprecated_ipv4_address_is_still_a_source(both):
+    """Linux has no such rule for IPv4 (inet_select_addr())."""
+    lan = both.ours.wires["lan"]
+    both.ip("addr add 10.9.0.1/16 dev lan0")
+    agree(both, 4, lan.ip4)
+    deprecate(both, f"{lan.ip4}/26")
+    agree(both, 4, lan.ip4)
