@@ -192,6 +192,13 @@ struct fib_tag {
 	uint16_t id;   /* 0 to 4095 */
 };
 
+/* An own address that may be the source of an ICMP error. No padding: copies are compared. */
+struct fib_source {
+	struct ipaddr addr;
+	uint8_t plen; /* of its subnet */
+};
+static_assert(sizeof(struct fib_source) == 17, "no padding");
+
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
@@ -219,6 +226,12 @@ struct fib_iface {
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global source of ICMP errors; all zero: none */
 	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */
+	/*
+	 * The own addresses of which one is chosen by the receiver of an ICMP error, in the
+	 * order of the kernel; fib/icmp.c. Without them src4 and src6 are the sources.
+	 */
+	struct fib_source own4[FIB_ON_LINK_MAX], own6[FIB_ON_LINK_MAX];
+	uint8_t n_own4, n_own6;
 	/*
 	 * All own addresses on this link. If n_on_link6 is larger than the array, the
 	 * kernel decides.

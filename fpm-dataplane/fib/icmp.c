@@ -87,6 +87,85 @@ icmp6_refusal(const struct icmp_about *about)
 	return NULL;
 }
 
+/* Return the number of equal leading bits of two IPv6 addresses. */
+static unsigned int
+bits_common6(const struct ipaddr *a, const struct ipaddr *b)
+{
+	for (unsigned int i = 0; i < 16; i++) {
+		unsigned int differ = a->octet[i] ^ b->octet[i];
+
+		if (differ != 0)
+			return 8 * i + (unsigned int)__builtin_clz(differ) - 24;
+	}
+	return 128;
+}
+
+/* Return the label of a unicast address (RFC 6724, 2.1). */
+static unsigned int
+label6(const struct ipaddr *a)
+{
+	uint32_t top = get_be32(a->octet);
+
+	if ((top >> 24 & 0xfe) == 0xfc)
+		return 13;
+	if (top >> 16 == 0x2002)
+		return 2;
+	if (top >> 16 == 0x3ffe)
+		return 12;
+	return top == 0x20010000 ? 5 : 1;
+}
+
+/*
+ * Return the source for an error to `to`: of the preferred addresses of the interface the
+ * one with the label of `to`, then with the longest common prefix (RFC 6724, 5, rules 6 and
+ * 8; as in Linux no more than the subnet counts), then the first.
+ */
+static const struct ipaddr *
+source6(const struct fib_iface *in, const struct ipaddr *to)
+{
+	const struct ipaddr *best = &in->src6;
+	unsigned int best_is = 0;
+
+	for (unsigned int i = 0; i < in->n_own6; i++) {
+		const struct fib_source *own = &in->own6[i];
+		unsigned int bits = bits_common6(&own->addr, to), is;
+
+		is = 1 + (bits < own->plen ? bits : own->plen);
+		is += label6(&own->addr) == label6(to) ? 256 : 0;
+		if (is > best_is) {
+			best_is = is;
+			best = &own->addr;
+		}
+	}
+	return best;
+}
+
+/*
+ * Return the source for an error to `to`: the address of the interface in whose subnet `to`
+ * or the gateway to it is, else the first (Linux, inet_select_addr()). 0: none.
+ */
+static uint32_t
+source4(const struct fib *fib, const struct fib_iface *in, const struct ipaddr *to)
+{
+	fib_path path = fib_resolve(fib, in->vrf, 4, to, 0);
+	uint32_t near = ipaddr_v4(to);
+
+	if (path_kind(path) == PATH_ADJ) {
+		const struct fib_adj *adj = &fib->adj[path_index(path)];
+
+		if (adj->family == 4 && adj->ifidx == in->ifidx)
+			near = ipaddr_v4(&adj->addr);
+	}
+	for (unsigned int i = 0; i < in->n_own4; i++) {
+		uint32_t own = ipaddr_v4(&in->own4[i].addr);
+		unsigned int plen = in->own4[i].plen;
+
+		if (plen == 0 || (own ^ near) >> (32 - plen) == 0)
+			return own;
+	}
+	return in->src4;
+}
+
 /*
  * Set *src to an address of the interface that received the packet, or to the address that
  * this interface borrows (neigh/iface.c). In IPv6, it has the scope of the receiver of the
@@ -98,15 +177,17 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 {
 	static const struct ipaddr none;
 	const struct fib_iface *in = fib_iface(fib, about->in_ifidx);
+	uint32_t src4;
 
 	if (about->family == 4) {
-		*src = ipaddr_from_v4(in == NULL || in->src4 == 0 ? DUMMY4 : in->src4);
+		src4 = in == NULL ? 0 : source4(fib, in, to);
+		*src = ipaddr_from_v4(src4 == 0 ? DUMMY4 : src4);
 		return true;
 	}
 	*src = none;
 	if (in == NULL)
 		return false;
-	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : in->src6;
+	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : *source6(in, to);
 	return !ipaddr_equal(src, &none);
 }
 

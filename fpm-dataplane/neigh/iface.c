@@ -86,6 +86,24 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 	}
 }
 
+/* Copy our addresses that are as good as others of this link by their rank alone. */
+static void
+link_own_sources(const struct link *l, struct fib_iface *fi)
+{
+	struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list) {
+		bool v4 = a->addr.family == 4;
+		uint8_t *n = v4 ? &fi->n_own4 : &fi->n_own6;
+		struct fib_source *own = v4 ? fi->own4 : fi->own6;
+
+		if (addr_source_rank(&a->addr) < RANK_ULA || *n == FIB_ON_LINK_MAX)
+			continue;
+		memcpy(own[*n].addr.octet, a->addr.addr, sizeof(own[*n].addr.octet));
+		own[(*n)++].plen = a->addr.plen;
+	}
+}
+
 /* Copy our link-local addresses. A tentative address (DAD) is no source yet. */
 static void
 link_linklocals(const struct link *l, struct fib_iface *fi)
@@ -139,6 +157,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		lo = link_find(n, LOOPBACK_IFINDEX);
 	link_linklocals(l, fi);
 	link_sources(l, fi, &best);
+	link_own_sources(l, fi);
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA;
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;

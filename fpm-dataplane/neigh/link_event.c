@@ -81,7 +81,14 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 				  l->name);
 			return;
 		}
-		cds_list_add_tail(&a->list, &l->locals);
+		/*
+		 * The order of the kernel, which decides between equal sources: a new
+		 * IPv6 address is the first one. The first dump is in that order.
+		 */
+		if (ka->family == 6 && n->control != NULL)
+			cds_list_add(&a->list, &l->locals);
+		else
+			cds_list_add_tail(&a->list, &l->locals);
 	}
 	a->addr = *ka;
 }

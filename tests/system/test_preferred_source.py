@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The source of an ICMP error, when addresses are deprecated, is that of a Linux router of equal
-configuration."""
+"""The source of an ICMP error, of several addresses on the interface, is that of a Linux router of
+equal configuration."""
 
 import ipaddress
 
@@ -9,6 +9,7 @@ from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
+from lib.dut import Dut
 from lib.wait import eventually
 from pair import HOST, line, routers  # noqa: F401
 from router import is_icmp_error
@@ -88,3 +89,52 @@ def test_a_deprecated_ipv4_address_is_still_a_source(both):
     agree(both, 4, lan.ip4)
     deprecate(both, f"{lan.ip4}/26")
     agree(both, 4, lan.ip4)
+
+
+# --- the address by the receiver ----------------------------------------------------------------
+
+
+def neighbors(both, *addresses):
+    """Make addresses neighbors on lan, in both."""
+    mac = both.ours.wires["lan"].mac
+    both.ip(*[f"neigh replace {a} lladdr {mac} dev lan0 nud permanent" for a in addresses])
+
+
+def test_an_ipv4_error_has_the_address_of_the_receivers_subnet(both):
+    """inet_select_addr(): the address in whose subnet the receiver, or the gateway to it, is; else
+    the first one."""
+    lan = both.ours.wires["lan"]
+    both.ip("addr add 10.9.0.1/16 dev lan0", "addr add 10.9.0.3/16 dev lan0")
+    neighbors(both, "10.9.0.2")
+    both.ip("route add 10.77.0.0/16 via 10.9.0.2 dev lan0")
+    both.ip(f"route add 10.78.0.0/16 via {lan.peer4} dev lan0")
+    agree(both, 4, "10.9.0.1", src="10.9.0.2")
+    agree(both, 4, lan.ip4)
+    agree(both, 4, "10.9.0.1", src="10.77.0.5")
+    agree(both, 4, lan.ip4, src="10.78.0.5")
+
+
+def test_an_ipv6_error_has_the_address_that_is_like_the_receivers(both):
+    """RFC 6724, 5: rule 6, the same label, then rule 8, the longest common prefix."""
+    both.ip(*[f"addr add {a} dev lan0 nodad" for a in ("2001:db8:9::1/64", "fd00:9::1/64")])
+    neighbors(both, "2001:db8:9::2", "fd00:9::2")
+    both.ip("-6 route add fd77::/16 via fd00:9::2 dev lan0")
+    agree(both, 6, "2001:db8:9::1", src="2001:db8:9::2")
+    agree(both, 6, LAN6)
+    agree(both, 6, "fd00:9::1", src="fd00:9::2")
+    agree(both, 6, "fd00:9::1", src="fd77::5")
+    deprecate(both, "fd00:9::1/64")
+    assert source(both.ours, 6, "fd77::5") == source(both.linux, 6, "fd77::5")
+
+
+def test_of_equal_ipv6_addresses_the_newest_counts(both):
+    """The kernel keeps the newest address first, also for a router that starts later."""
+    both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
+    agree(both, 6, MORE6)
+    both.ip(f"addr add {OTHER6}/64 dev lan0 nodad")
+    agree(both, 6, OTHER6)
+    both.ours.stop()
+    Dut.start(both.ours)  # without the standard addresses
+    agree(both, 6, OTHER6)
+    both.ip(f"addr del {OTHER6}/64 dev lan0")
+    agree(both, 6, MORE6)
