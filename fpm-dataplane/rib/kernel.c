@@ -441,6 +441,7 @@ kernel_forget(struct rib *rib, struct route *r)
 		next = kroute_next(&rib->kroutes, i);
 		kroute_delete(rib, i);
 	}
+	kernel_rebind(rib);
 }
 
 static void
