@@ -136,8 +136,13 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	r->rtm_type = rtm->rtm_type;
 	r->protocol = rtm->rtm_protocol;
-	if (!message_life(&attrs, expires_ms) && !del)
-		return KERNEL_SKIP;
+	if (!message_life(&attrs, expires_ms) && !del) {
+		if (dump)
+			return KERNEL_SKIP;
+		/* Linux uses it no longer, and deletes it later. */
+		ev->kind = KERNEL_ROUTE_DEL;
+		r->kind = FPM_ROUTE_DEL;
+	}
 	if (attrs_have(&attrs, RTA_METRICS) &&
 	    message_mtu(r, attr_of(&attrs, RTA_METRICS)) < 0)
 		return -EBADMSG;

@@ -237,7 +237,7 @@ route_expiring(uint16_t type, int32_t in_ticks)
 }
 
 static void
-a_limited_life_is_told_and_an_expired_route_skipped(void **state)
+a_limited_life_is_told_and_an_expired_route_is_as_deleted(void **state)
 {
 	route_expiring(RTM_NEWROUTE, 0);
 	assert_int_equal(decode(false), KERNEL_TAKEN);
@@ -247,6 +247,9 @@ a_limited_life_is_told_and_an_expired_route_skipped(void **state)
 	assert_int_equal(sample.expires_ms, 18540);
 	route_expiring(RTM_NEWROUTE, -5);
 	assert_int_equal(decode(true), KERNEL_SKIP);
+	route_expiring(RTM_NEWROUTE, -5); /* a change of its life */
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
 	route_expiring(RTM_DELROUTE, -5); /* the deletion of it is taken */
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
@@ -392,7 +395,7 @@ main(void)
 		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
 		cmocka_unit_test(
 			routes_of_some_sources_or_one_tos_have_verdicts_of_their_own),
-		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_skipped),
+		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_is_as_deleted),
 		cmocka_unit_test(a_route_by_a_next_hop_object_has_no_hops_of_its_own),
 		cmocka_unit_test(next_hop_objects_are_taken_but_those_of_bridges),
 		cmocka_unit_test(contradictory_messages_are_malformed),
