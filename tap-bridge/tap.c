@@ -302,15 +302,21 @@ tap_move(struct tap *tap, int fd)
 	return 0;
 }
 
+/* Name the TAP in `ifr`. Return a socket of its namespace for requests about it, or -errno. */
+static int
+tap_control(const struct tap *tap, struct ifreq *ifr)
+{
+	int rc = tap_device(tap->fd, ifr);
+
+	return rc < 0 ? rc : netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
+}
+
 int
 tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
 	struct ifreq ifr;
-	int ctl, rc = tap_device(tap->fd, &ifr);
+	int rc, ctl = tap_control(tap, &ifr);
 
-	if (rc < 0)
-		return rc;
-	ctl = netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
 	if (ctl < 0)
 		return ctl;
 	ifr.ifr_mtu = (int)mtu_bytes;
@@ -328,11 +334,8 @@ tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
 		uint32_t masks[3 * INT8_MAX];
 	} link = {.of = {.cmd = ETHTOOL_GLINKSETTINGS}};
 	struct ifreq ifr;
-	int ctl, rc = tap_device(tap->fd, &ifr);
+	int rc, ctl = tap_control(tap, &ifr);
 
-	if (rc < 0)
-		return rc;
-	ctl = netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
 	if (ctl < 0)
 		return ctl;
 	ifr.ifr_data = (void *)&link;

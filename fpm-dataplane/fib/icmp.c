@@ -116,9 +116,10 @@ label6(const struct ipaddr *a)
 }
 
 /*
- * Return the source for an error to `to`: of the preferred addresses of the interface the
- * one with the label of `to`, then with the longest common prefix (RFC 6724, 5, rules 6 and
- * 8; as in Linux no more than the subnet counts), then the first.
+ * Return the source for an error to `to`, among the preferred addresses of the interface.
+ * An address with the label of `to` is best (RFC 6724, 5, rule 6). Of several, the one with
+ * the longest prefix in common with `to` is best (rule 8). Linux compares only the bits of
+ * the subnet, and so does this function. Of equals the first counts.
  */
 static const struct ipaddr *
 source6(const struct fib_iface *in, const struct ipaddr *to)

@@ -289,19 +289,16 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 	return kroute_equal_to(rib, r, ev, slot);
 }
 
-/* Return the route of the event's prefix, inserted if it is absent; NULL: no room. */
-static struct route *
-kernel_route_get(struct rib *rib, const struct kernel_event *ev)
+struct route *
+kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p, uint8_t protocol,
+		 uint64_t hash)
 {
-	uint32_t table = ev->route.table;
 	struct routes *of = tables_routes(&rib->tables, table);
-	const struct prefix *p = &ev->route.prefix;
-	uint64_t hash = routes_hash(of, table, p);
 	struct route *r = routes_find(of, table, p, hash);
 
 	if (r != NULL)
 		return r;
-	if (ev->route.protocol != RTPROT_KERNEL && routes_are_full(rib)) {
+	if (protocol != RTPROT_KERNEL && routes_are_full(rib)) {
 		table_refuse(TABLE_routes);
 		rib->kroutes.refused = true;
 		return NULL;
@@ -330,7 +327,10 @@ kernel_route_find(struct rib *rib, const struct kernel_event *ev)
 static void
 kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 {
-	struct route *r = kernel_route_get(rib, ev);
+	const struct fpm_event *e = &ev->route;
+	uint64_t hash =
+		routes_hash(tables_routes(&rib->tables, e->table), e->table, &e->prefix);
+	struct route *r = kernel_route_get(rib, e->table, &e->prefix, e->protocol, hash);
 	uint32_t slot, i;
 
 	if (r == NULL)

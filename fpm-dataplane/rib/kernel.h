@@ -4,10 +4,12 @@
 #define RIB_KERNEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct kroute;
 struct msg_kernel_batch;
 struct msg_link;
+struct prefix;
 struct rib;
 struct route;
 
@@ -22,6 +24,12 @@ void kernel_choose(struct rib *rib, struct route *r);
 void kernel_settle(struct rib *rib, struct route *r);
 /* For tests of the audit: forget the routes of the kernel for the prefix. */
 void kernel_forget(struct rib *rib, struct route *r);
+/*
+ * Return the route of a prefix, inserted for a route of this protocol if it is absent; NULL:
+ * no room.
+ */
+struct route *kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p,
+			       uint8_t protocol, uint64_t hash);
 /*
  * Add a route of a checkpoint, to whose prefix `r` belongs. It is in force at once. Return
  * false if another one has its place, which a sound checkpoint does not have.

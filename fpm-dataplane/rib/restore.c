@@ -66,28 +66,6 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	return true;
 }
 
-/* Find a kernel's route of the checkpoint its place; NULL: no room. */
-static struct route *
-kernel_route_place(struct rib *rib, const struct ckpt_route *old, uint64_t hash)
-{
-	struct routes *t = tables_routes(&rib->tables, old->table);
-	struct prefix p = ckpt_route_prefix(old);
-	struct route *r = routes_find(t, old->table, &p, hash);
-
-	if (r != NULL)
-		return r;
-	if (old->protocol != RTPROT_KERNEL && routes_are_full(rib)) {
-		routes_refuse(rib);
-		return NULL;
-	}
-	r = routes_insert(t, old->table, &p, hash);
-	if (r == NULL)
-		rib->count.route_nomem++;
-	else
-		tables_count(&rib->tables, old->table, p.family, 1);
-	return r;
-}
-
 /*
  * Restore a route of the kernel, unless a changed configuration no longer takes it from there.
  */
@@ -107,11 +85,12 @@ kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_
 			     .is_local = (k->flags & CKPT_IS_LOCAL) != 0,
 			     .connected = (k->flags & CKPT_CONNECTED) != 0,
 			     .joins = (k->flags & CKPT_JOINS) != 0};
+	struct prefix p = ckpt_route_prefix(old);
 	struct route *r;
 
 	if (!routes_from_kernel(rib->conf.from, old->protocol))
 		return true;
-	r = kernel_route_place(rib, old, hash);
+	r = kernel_route_get(rib, old->table, &p, old->protocol, hash);
 	if (r == NULL || !kernel_route_restore(rib, r, &was))
 		return false;
 	rib->count.restored_kernel++;

@@ -29,8 +29,9 @@ int views_stage(struct rib *rib, const struct route *r);
 /* Return true if every view has the route that it must have for the prefix of `r`. */
 bool views_are_staged(const struct rib *rib, const struct route *r);
 /*
- * Return the next view after `*at` (0: the first) whose content for the prefix of `r` may
- * depend on `r`, and set *slot to the slot that it must have; 0: none. NULL: no more views.
+ * Return the next view after `*at` that may have a route for the prefix of `r` because of
+ * `r`. `*at` is 0 before the first call. Set *slot to the slot that this route must have; 0:
+ * the view must have no route. Return NULL after the last view.
  */
 struct vrf *views_next(const struct rib *rib, const struct route *r, uint32_t *at,
 		       uint32_t *slot);

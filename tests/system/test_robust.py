@@ -176,7 +176,7 @@ def test_route_churn_with_traffic(dut, lan, wan, alt):
 
 
 def test_memory_does_not_grow_with_churn(dut, wan):
-    """The memory of withdrawn routes is freed: later rounds need no more than the first."""
+    """The memory of withdrawn routes is freed: the memory does not grow after the first round."""
     nhid = dut.zebra.hop(wan.peer6, wan)
 
     def bytes_after_round():
