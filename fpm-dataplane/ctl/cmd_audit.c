@@ -43,6 +43,7 @@ struct comparison {
 	size_t n_rib, n_peer;
 	unsigned long long n_found, n_undecided;
 	unsigned long long n_not_obeyed; /* kernel: for one TOS only, or a table not read */
+	unsigned long long n_copies; /* kernel, of n_found: zebra shows what the RIB has */
 	bool done;
 };
 
@@ -62,7 +63,7 @@ struct audit {
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
 	uint64_t theirs_rank;
-	bool one_of_zebra;
+	bool one_of_zebra, theirs_of_zebra;
 };
 
 static const struct prefix all_sources = {.family = 6};
@@ -163,6 +164,7 @@ audit_on_kernel_one(struct kernel_route *r, void *ctx)
 	free(a->theirs);
 	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&r->hops);
 	a->theirs_rank = rank;
+	a->theirs_of_zebra = rtproto_is_zebras(r->protocol);
 }
 
 /* --- the RIB's side --------------------------------------------------------------------- */
@@ -443,22 +445,48 @@ place_text(const struct place *at, char *text, size_t size)
 			 at->src.len > 0 ? prefix_str(&at->src, src) : "");
 }
 
-/* Make the row of --json for a difference. */
+/* Make the row of --json for a difference. `copy`: as copy_alone_differs() says. */
 static json_t *
-difference_json(const struct audit *a, const struct place *at, const struct prefix *p)
+difference_json(const struct audit *a, const struct place *at, const struct prefix *p,
+		bool copy)
 {
 	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "", src[PREFIX_STRLEN];
 	const char *peer = peer_name[a->peer];
+	json_t *row;
 
 	if (at->vrf != NULL) {
 		snprintf(shown, sizeof(shown), "%s", at->vrf);
 		log_harmless(shown);
 	}
-	return json_pack("{s:s, s:s?, s:o, s:s?, s:s, s:s?, s:s?}", "what", peer, "vrf",
-			 at->vrf != NULL ? shown : NULL, "table",
-			 at->table == 0 ? json_null() : json_integer(at->table), "from",
-			 at->src.len > 0 ? prefix_str(&at->src, src) : NULL, "prefix",
-			 prefix_str(p, text), peer, a->theirs, "rib", a->one);
+	row = json_pack("{s:s, s:s?, s:o, s:s?, s:s, s:s?, s:s?}", "what", peer, "vrf",
+			at->vrf != NULL ? shown : NULL, "table",
+			at->table == 0 ? json_null() : json_integer(at->table), "from",
+			at->src.len > 0 ? prefix_str(&at->src, src) : NULL, "prefix",
+			prefix_str(p, text), peer, a->theirs, "rib", a->one);
+	if (a->peer == PEER_KERNEL)
+		json_object_set_new(row, "copy_alone", json_boolean(copy));
+	return row;
+}
+
+/*
+ * Return true if the kernel's route is a copy that zebra installed, and zebra shows what the
+ * RIB has: the kernel or zebra has changed the copy alone. The dataplane writes no routes to
+ * the kernel.
+ */
+static bool
+copy_alone_differs(const struct audit *a, const struct prefix *p)
+{
+	const struct place *at = &a->places.v[a->asking];
+	char *shown = NULL;
+	bool alone;
+
+	if (a->peer != PEER_KERNEL || !a->with[PEER_ZEBRA].done || a->theirs == NULL ||
+	    !a->theirs_of_zebra || !a->one_of_zebra || !place_is_zebras(at) ||
+	    zebra_prefix(a->vtysh, at->vrf, p, kernels_come_by_zebra(a), &shown) < 0)
+		return false;
+	alone = shown != NULL && strcmp(shown, hops_or_none(a->one)) == 0;
+	free(shown);
+	return alone;
 }
 
 static void
@@ -466,17 +494,23 @@ audit_report(struct audit *a, const struct prefix *p)
 {
 	const struct place *at = &a->places.v[a->asking];
 	char text[PREFIX_STRLEN], where[IFNAMSIZ + PREFIX_STRLEN + 32];
+	bool copy = copy_alone_differs(a, p);
 
+	a->with[a->peer].n_copies += copy;
 	if (a->with[a->peer].n_found++ >= DETAIL_MAX && !a->json)
 		return;
 	if (a->json) {
-		json_array_append_new(a->differences, difference_json(a, at, p));
+		json_array_append_new(a->differences, difference_json(a, at, p, copy));
 		return;
 	}
 	place_text(at, where, sizeof(where));
-	line_print(4, "%sDIFFERS %s: %s%s has %s, the dataplane has %s", where,
-		   prefix_str(p, text), a->peer == PEER_KERNEL ? "the " : "",
-		   peer_name[a->peer], hops_or_none(a->theirs), hops_or_none(a->one));
+	line_print(4, "%sDIFFERS %s: %s%s has %s, %s %s", where, prefix_str(p, text),
+		   copy                     ? "zebra's copy in the "
+		   : a->peer == PEER_KERNEL ? "the "
+					    : "",
+		   peer_name[a->peer], hops_or_none(a->theirs),
+		   copy ? "zebra and the dataplane have" : "the dataplane has",
+		   hops_or_none(a->one));
 }
 
 /* Look up one prefix on the other side. Returns 0, or below it when there is no answer. */
@@ -678,8 +712,14 @@ audit_conclude(struct audit *a, double seconds)
 		printf("; %llu route%s not obeyed (%sfor one TOS only): not compared",
 		       k->n_not_obeyed, plural((long long)k->n_not_obeyed),
 		       kernels_come_by_zebra(a) ? "in tables of rules, or " : "");
-	printf("\n"
-	       "RIB     %zu route%s of zebra's: %llu differ%s; "
+	printf("\n");
+	if (k->n_copies > 0)
+		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
+		       "the "
+		       "dataplane obeys: FRR or the kernel changed the copy alone\n",
+		       k->n_copies, plural((long long)k->n_copies),
+		       noun((long long)k->n_copies, "s", ""));
+	printf("RIB     %zu route%s of zebra's: %llu differ%s; "
 	       "%zu prefix%s beside the kernel's: %llu differ%s\n"
 	       "FIB     %lld %s, %lld lookup%s, %lld group%s of next hops: %llu differ%s\n"
 	       "%s (%.1f s)\n",

@@ -239,7 +239,8 @@ class Bed(Lab):
         in the dataplane: zebra sent the same to both.
 
         zebra 8.4 has this fault: it installs a group without a member if it is just installing
-        that member again after its link came back. It shows the member but never sends it.
+        that member again after its link came back. It shows the member but never sends it. When it
+        sent it to the dataplane alone, only_copies_differ() is true.
         """
         lines = said.splitlines()
         found = [line.split()[1].rstrip(":") for line in lines if line.startswith("DIFFERS ")]

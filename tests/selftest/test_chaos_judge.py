@@ -17,6 +17,7 @@ from chaos.faults import FAULTS, Happening, Run
 from chaos.oracle import Cell, Oracle
 from chaos.report import Verdict
 from lib import machine, procs
+from lib.audited import only_copies_differ
 from lib.dataplane import ROOT
 from lib.wait import eventually
 from test_chaos import RUNS, WORDS, environment
@@ -217,3 +218,26 @@ def test_the_machine_is_shared_out_as_it_was():
             assert any(tid == str(loop.pid) for _, tid, _ in ours.waits())
         finally:
             loop.kill()
+
+
+@pytest.mark.parametrize(
+    "copies, zebras, kernels, fib, is_so",
+    [
+        (3, "0 differ", "3 differ", "0 differ", True),
+        (1, "0 differ", "1 differs", "0 differ", True),
+        (2, "0 differ", "3 differ", "0 differ", False),
+        (3, "1 differs", "3 differ", "0 differ", False),
+        (3, "0 differ", "3 differ", "1 differs", False),
+        (None, "0 differ", "3 differ", "0 differ", False),
+        (None, "0 differ", "0 differ", "0 differ", False),
+    ],
+)
+def test_only_copies_differ_if_nothing_else_does(copies, zebras, kernels, fib, is_so):
+    """The judge forgives an audit that found differences in zebra's copies in the kernel alone."""
+    lines = ["zebra   9 routes", "kernel  9 prefixes"]
+    if copies:
+        lines.append(f"copies  {copies} routes in the kernel differ from zebra's, which the ...")
+    lines.append(f"RIB     9 routes of zebra's: {zebras}; 9 prefixes beside the kernel's: {kernels}")
+    lines.append(f"FIB     9 prefixes, 45 lookups, 2 groups of next hops: {fib}")
+
+    assert only_copies_differ("\n".join([*lines, "NOT equal. (0.1 s)"])) is is_so

@@ -17,6 +17,7 @@ import pytest
 from lab import evidence, proofs, routes, sessions, topology
 from lab.lab import Lab
 from lib import machine, netns, procs
+from lib.audited import only_copies_differ
 from lib.dut import Control
 from lib.freeze import frozen
 from lib.probe import Stopwatch, UdpSink
@@ -367,6 +368,21 @@ def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
     code, text = audit("--repair")
     assert code == 3 and f"DIFFERS {prefix}: zebra has via {topology.ISP4}" in text, text
     eventually(lambda: audit()[0] == 0, 20, what="the replay heals it")
+
+    # The kernel loses zebra's copy of a way, as by a link that went down for a moment.
+    copy = "blackhole 192.0.2.80/28 proto 196 metric 20"  # RTPROT_ZSTATIC
+    netns.ip_batch([f"route replace {copy}"], lab.ns["r1"])
+    code, text = audit()
+    assert code == 3 and only_copies_differ(text), text
+    assert (
+        "DIFFERS 192.0.2.80/28: zebra's copy in the kernel has blackhole, "
+        f"zebra and the dataplane have via {topology.ISP4}"
+    ) in text
+    Control(lab.socket).request({"break": "route", "prefix": prefix})
+    code, text = audit()
+    assert code == 3 and not only_copies_differ(text), text
+    Control(lab.socket).request({"do": "replay"})
+
     lab.r1.configure(
         f"no ip route {STATIC} reject", f"no ip route 192.0.2.80/28 {topology.ISP4}"
     )

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Read the output of `fpmctl audit`."""
+
+import re
+
+
+def only_copies_differ(said):
+    """Return True if an audit found differences, and in each of them zebra and the dataplane have the
+    same next hops and zebra's copy in the kernel alone has others."""
+    found = re.search(
+        r"^copies +(\d+) .*^RIB .* zebra's: 0 differ; .* kernel's: (\d+) differs?$"
+        r".*^FIB .*: 0 differ$",
+        said,
+        re.MULTILINE | re.DOTALL,
+    )
+    return bool(found) and found[1] == found[2]
