@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies the carrier and the speed of a port's device to its TAP. FRR then sees a lost
- * link, and next hops on it are dead. [neigh]
+ * link, and next hops on it are dead. In the other direction, the link of the device
+ * follows the state of the TAP. [neigh]
  */
 #include <assert.h>
 #include <errno.h>
@@ -136,6 +137,43 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 		log_warn("neigh: speed not set port=%s error=%s missed=%u", ifc->port->name,
 			 strerror(-rc), missed);
 	}
+}
+
+/*
+ * A device that fpm-nics kept may have a link that a daemon before took down. A new one has
+ * it up: some drivers negotiate again when this is requested.
+ */
+static bool
+carrier_may_be_taken_down(const struct port *port)
+{
+	return port->kernel_if[0] != '\0' || (port->held && !port_link_up(port));
+}
+
+/*
+ * The TAP was set up or down. Its peer is to see that, as it does with an interface of the
+ * kernel: `shutdown` in vtysh, and `ip link set down`.
+ */
+void
+carrier_follow_tap(struct iface *ifc, bool admin_up)
+{
+	const char *state = admin_up ? "up" : "down";
+	bool first = !ifc->dev_told;
+	int rc;
+
+	if (!first && ifc->dev_wanted_up == admin_up)
+		return;
+	ifc->dev_told = true;
+	ifc->dev_wanted_up = admin_up;
+	if (first && admin_up && !carrier_may_be_taken_down(ifc->port))
+		return;
+	rc = port_set_link(ifc->port, admin_up);
+	if (rc < 0)
+		log_warn("neigh: link of device not set port=%s state=%s error=%s%s",
+			 ifc->port->name, state, strerror(-rc),
+			 admin_up ? "" : " effect=peer-keeps-carrier");
+	else if (!first || !admin_up)
+		log_info("neigh: link of device set port=%s state=%s", ifc->port->name,
+			 state);
 }
 
 void

@@ -523,6 +523,9 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
+	/* Forwarders stop before the peer sees the link lost. */
+	if (ifc->on == 0)
+		carrier_follow_tap(ifc, kl->admin_up);
 }
 
 void

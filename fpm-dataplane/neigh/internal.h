@@ -95,16 +95,17 @@ struct iface {
 	double link_wait_until_s;       /* monotonic; until then a link may still come up */
 	bool up;      /* (*) admin up with carrier; a VLAN: also the interface below */
 	bool can_ask; /* (*) up, and the kernel agrees */
-	bool forward4, forward6;     /* (*) the sysctls */
-	bool ipv6_off;               /* (*) as published */
-	bool borrows;                /* (*) has no address of its own for ICMP errors */
-	bool lends4, lends6;         /* (*) has an address that others may borrow */
-	unsigned int dev_ifindex;    /* ifindex of kernel_if in our namespace; 0: unknown */
-	bool dev_lost;               /* it was deleted; AF_PACKET does not follow */
-	uint8_t dev_mac[6];          /* last MAC address given to the device */
-	unsigned int dev_mtu_bytes;  /* MTU of the device */
-	unsigned int tap_mtu_bytes;  /* last MTU requested */
-	bool tags_asked, takes_tags; /* tag offload; asked at the first VLAN */
+	bool forward4, forward6;  /* (*) the sysctls */
+	bool ipv6_off;            /* (*) as published */
+	bool borrows;             /* (*) has no address of its own for ICMP errors */
+	bool lends4, lends6;      /* (*) has an address that others may borrow */
+	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
+	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
+	bool dev_told, dev_wanted_up; /* the device follows the TAP's state; its last one */
+	uint8_t dev_mac[6];           /* last MAC address given to the device */
+	unsigned int dev_mtu_bytes;   /* MTU of the device */
+	unsigned int tap_mtu_bytes;   /* last MTU requested */
+	bool tags_asked, takes_tags;  /* tag offload; asked at the first VLAN */
 };
 
 /* A published host of a connected subnet. */
@@ -284,6 +285,7 @@ void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
 void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
+void carrier_follow_tap(struct iface *ifc, bool admin_up);
 void carrier_poll(struct neigh *n);
 void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */

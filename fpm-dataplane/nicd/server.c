@@ -217,6 +217,8 @@ request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_repl
 		return port_set_mac(port, q->mac);
 	case NICD_ADD_MAC:
 		return port_add_mac(port, q->mac);
+	case NICD_SET_LINK:
+		return port_set_link(port, q->yes);
 	case NICD_TAKE_TAGS:
 		a->yes = port_take_tags(port);
 		return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * The state of an interface is set by ioctl(): an interface behind a port is in the
+ * network namespace of the daemon, which has no netlink monitor that could request it.
+ *
  * The sysctl disable_ipv6 is the one way to turn off IPv6 of one interface: netlink has no
  * request for it. /proc/sys shows the network namespace of the thread.
  */
@@ -8,6 +11,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "pci/sysfs.h"
 
@@ -54,4 +60,23 @@ kernel_if_ipv6_on(const char *name)
 
 	sysctl_path(name, path);
 	(void)sysfs_write(path, "0");
+}
+
+int
+kernel_if_set_up(const char *name, bool up)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+	int rc = 0, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (sock < 0)
+		return -errno;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (ioctl(sock, SIOCGIFFLAGS, &ifr) < 0) {
+		rc = -errno;
+	} else if (((ifr.ifr_flags & IFF_UP) != 0) != up) {
+		ifr.ifr_flags ^= IFF_UP;
+		rc = ioctl(sock, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+	}
+	close(sock);
+	return rc;
 }

@@ -8,6 +8,7 @@
 #define PCI_KERNEL_IF_H
 
 #include <net/if.h>
+#include <stdbool.h>
 
 /* Copy the interface that a device of DPDK uses (`iface=`); "": none. */
 void kernel_if_of(const char *device, char name[IF_NAMESIZE]);
@@ -20,5 +21,11 @@ int kernel_if_ipv6_off(const char *name);
 
 /* Turn it on again. */
 void kernel_if_ipv6_on(const char *name);
+
+/*
+ * Set an interface in this network namespace up or down. Does nothing if it is so already.
+ * Returns 0 or -errno; -ENODEV: there is no such interface.
+ */
+int kernel_if_set_up(const char *name, bool up);
 
 #endif

@@ -217,6 +217,21 @@ bond_lacp_up(uint16_t port_id)
 	return false;
 }
 
+int
+bond_set_link(uint16_t port_id, bool up)
+{
+	uint16_t member[BOND_MEMBERS_MAX];
+	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX), rc = 0;
+
+	for (int i = 0; i < n; i++) {
+		int one = up ? rte_eth_dev_set_link_up(member[i])
+			     : rte_eth_dev_set_link_down(member[i]);
+
+		rc = rc < 0 ? rc : one;
+	}
+	return rc;
+}
+
 static void
 member_state(uint16_t port_id, struct bond_member *m)
 {

@@ -41,6 +41,12 @@ bool bond_has_driver(uint16_t port_id, const char *driver);
  */
 bool bond_lacp_up(uint16_t port_id);
 
+/*
+ * Take the links of all members down, or up. Returns 0, or -errno of the first member that
+ * refused.                                                                        [neigh]
+ */
+int bond_set_link(uint16_t port_id, bool up);
+
 struct bond_member {
 	char device[DEVICE_ADDRESS_STRLEN];
 	char driver[32];

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/errmsg.h"
+#include "pci/kernel_if.h"
 #include "port/attach.h"
 #include "port/rss.h"
 
@@ -125,6 +126,23 @@ nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 		rc = nic_mtu_is_more(port, mtu_bytes) ? -EBUSY : 0;
 	else
 		rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+	pthread_mutex_unlock(&nic_control[port->port_id]);
+	return rc;
+}
+
+int
+nic_set_link(const struct port *port, bool up)
+{
+	int rc;
+
+	if (port->kernel_if[0] != '\0')
+		return kernel_if_set_up(port->kernel_if, up);
+	pthread_mutex_lock(&nic_control[port->port_id]);
+	if (port->bond != BOND_NONE)
+		rc = bond_set_link(port->port_id, up);
+	else
+		rc = up ? rte_eth_dev_set_link_up(port->port_id)
+			: rte_eth_dev_set_link_down(port->port_id);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	return rc;
 }

@@ -36,6 +36,8 @@ int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_b
 
 /* See port_set_mtu() and port_mtu_is_beyond(). */
 int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);
+/* See port_set_link(). */
+int nic_set_link(const struct port *port, bool up);
 bool nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 
 /*

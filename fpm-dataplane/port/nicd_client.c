@@ -317,6 +317,16 @@ nicd_add_mac(const struct port *port, const uint8_t mac[6])
 	return nicd_ask_mac(NICD_ADD_MAC, port, mac);
 }
 
+int
+nicd_set_link(const struct port *port, bool up)
+{
+	struct nicd_request q = request_for_port(NICD_SET_LINK, port);
+	struct nicd_reply a;
+
+	q.yes = up;
+	return nicd_ask(&q, &a);
+}
+
 bool
 nicd_take_tags(const struct port *port)
 {

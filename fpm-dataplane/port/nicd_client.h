@@ -42,7 +42,8 @@ enum nicd_op {
 	NICD_SET_MAC,
 	NICD_ADD_MAC,
 	NICD_TAKE_TAGS,
-	NICD_BYE, /* on all ends: close the devices and exit */
+	NICD_SET_LINK, /* `yes`: up */
+	NICD_BYE,      /* on all ends: close the devices and exit */
 };
 
 struct nicd_request {
@@ -110,6 +111,7 @@ struct port_link nicd_link(const struct port *port);
 int nicd_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int nicd_set_mac(const struct port *port, const uint8_t mac[6]);
 int nicd_add_mac(const struct port *port, const uint8_t mac[6]);
+int nicd_set_link(const struct port *port, bool up);
 bool nicd_take_tags(const struct port *port);
 
 /* --- of both ------------------------------------------------------------------------------- */

@@ -302,6 +302,12 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	return rc;
 }
 
+int
+port_set_link(const struct port *port, bool up)
+{
+	return port->held ? nicd_set_link(port, up) : nic_set_link(port, up);
+}
+
 bool
 port_take_tags(const struct port *port)
 {

@@ -198,6 +198,13 @@ bool port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
 
 /*
+ * Take the link of the device down, so that the other end sees it lost, or up. Of a port
+ * with a kernel interface it is that interface's state. Returns 0 or -errno, -ENOTSUP if
+ * the driver cannot.                                                            [neigh]
+ */
+int port_set_link(const struct port *port, bool up);
+
+/*
  * Let the device strip the first tag of each frame, if it is of type 802.1Q, until it is
  * closed, and insert such a tag into frames that ask for it in their mbuf. Returns false,
  * and has changed nothing, if the device or its driver does not do this.        [neigh]

@@ -17,8 +17,9 @@ static struct {
 	_Atomic bool link_down;
 	_Atomic unsigned int mbit_per_s; /* 0: unknown */
 	_Atomic bool takes_tags;
-	_Atomic int set_mtu_rc;
+	_Atomic int set_mtu_rc, set_link_rc;
 
+	_Atomic bool is_taken_down;     /* last value that was set, of any port */
 	_Atomic unsigned int mtu_bytes; /* last value that was set */
 	/* last value that was set, as adj_hop_make(mac, 0) */
 	_Atomic uint64_t mac;
@@ -53,6 +54,13 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 {
 	atomic_store(&device.mac, adj_hop_make(mac, 0));
 	return 0;
+}
+
+int
+port_set_link(const struct port *port, bool up)
+{
+	atomic_store(&device.is_taken_down, !up);
+	return atomic_load(&device.set_link_rc);
 }
 
 bool

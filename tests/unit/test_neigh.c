@@ -46,6 +46,34 @@ mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
 }
 
 static void
+the_link_of_the_device_follows_the_tap(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	assert_false(atomic_load(&device.is_taken_down));
+	ip(r->bed, "link set t0 down");
+	wait_for(r, atomic_load(&device.is_taken_down));
+	ip(r->bed, "link set t0 up");
+	wait_for(r, !atomic_load(&device.is_taken_down));
+	wait_for(r, iface_now(r).up);
+	rig_stop(r);
+}
+
+static void
+a_device_whose_link_is_refused_is_down_for_us(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	atomic_store(&device.set_link_rc, -ENOTSUP);
+	ip(r->bed, "link set t0 down");
+	wait_for(r, !iface_now(r).up);
+	wait_for(r, atomic_load(&device.is_taken_down));
+	ip(r->bed, "link set t0 up");
+	wait_for(r, iface_now(r).up);
+	rig_stop(r);
+}
+
+static void
 admin_down_is_reported_and_published(void **state)
 {
 	struct rig *r = rig_up(state);
@@ -432,6 +460,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(interface_is_published_as_the_kernel_has_it),
 		bed_test(mtu_and_mac_of_the_tap_reach_forwarders_and_device),
+		bed_test(the_link_of_the_device_follows_the_tap),
+		bed_test(a_device_whose_link_is_refused_is_down_for_us),
 		bed_test(admin_down_is_reported_and_published),
 		bed_test(sources_of_icmp_errors_are_global_addresses),
 		bed_test(deprecated_addresses_are_the_last_choice),

@@ -337,6 +337,8 @@ rig_of(void **state)
 	atomic_store(&device.mtu_bytes, 0);
 	atomic_store(&device.mac, 0);
 	atomic_store(&device.set_mtu_rc, -ENOTSUP);
+	atomic_store(&device.set_link_rc, 0);
+	atomic_store(&device.is_taken_down, false);
 	return r;
 }
 
