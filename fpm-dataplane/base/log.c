@@ -255,6 +255,29 @@ log_escape_name(const char *name, char *out, size_t out_size)
 	return text_escape(name, strlen(name), out, out_size, utf8_len);
 }
 
+bool
+log_is_utf8(const char *text)
+{
+	while (*text != '\0') {
+		size_t n = (unsigned char)*text < 0x80 ? 1 : utf8_len(text);
+
+		if (n == 0)
+			return false;
+		text += n;
+	}
+	return true;
+}
+
+const char *
+log_utf8(const char *name, char *out, size_t out_size)
+{
+	if (log_is_utf8(name))
+		return name;
+	snprintf(out, out_size, "%s", name);
+	log_harmless(out);
+	return out;
+}
+
 void
 log_harmless(char *text)
 {

@@ -37,6 +37,15 @@ const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 const char *log_escape_name(const char *name, char *out, size_t out_size);
 
 /*
+ * Return true if a text is UTF-8 without C1 control characters. JSON and metrics need UTF-8,
+ * and names of interfaces may be any octets.
+ */
+bool log_is_utf8(const char *text);
+
+/* Return `name` if it is UTF-8, otherwise a copy in `out` after log_harmless(). */
+const char *log_utf8(const char *name, char *out, size_t out_size);
+
+/*
  * Make a text safe for a terminal: replace control characters and malformed UTF-8 by
  * question marks, one per octet. Newlines and tabs stay.
  */

@@ -17,6 +17,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/tsan.h"
 
 /*
@@ -106,7 +107,10 @@ fib_vrf_new(const struct fib *fib, uint32_t table, const char *name)
 		return NULL;
 	vrf->table = table;
 	vrf->tries.node = -1;
-	snprintf(vrf->name, sizeof(vrf->name), "%s", name);
+	if (log_is_utf8(name))
+		snprintf(vrf->name, sizeof(vrf->name), "%s", name);
+	else
+		snprintf(vrf->name, sizeof(vrf->name), "table%u", table);
 	if (poptrie_create(&vrf->tries.pt4, &pc) == 0) {
 		pc.family = POPTRIE_IP6;
 		if (poptrie_create(&vrf->tries.pt6, &pc) == 0)

@@ -314,7 +314,7 @@ fib_trie(const struct fib_copy *copy, uint8_t family)
 struct fib_vrf {
 	struct fib_copy tries;
 	uint32_t table; /* number in the kernel and in zebra */
-	char name[16];
+	char name[16];  /* of the kernel; "table7" in the place of one that is not UTF-8 */
 	struct vrf_counters base; /* counters of its number at its start */
 };
 

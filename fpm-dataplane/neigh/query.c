@@ -4,6 +4,7 @@
  * neigh. The cursor is the number of the next slot. Records never change slots, so no
  * record that stays is shown twice or missed between two slices.
  */
+#include "base/log.h"
 #include "neigh/internal.h"
 
 #include <jansson.h>
@@ -54,7 +55,7 @@ nb_row(const struct neigh *n, struct nb *nb)
 	const char *dev = ifc->present ? ifc->kernel.name
 			  : ifc->port  ? ifc->port->name
 				       : "";
-	char addr[PREFIX_STRLEN];
+	char addr[PREFIX_STRLEN], shown[IFNAMSIZ];
 	json_int_t adj = 0;
 
 	if (nb_is_watched(nb))
@@ -62,9 +63,10 @@ nb_row(const struct neigh *n, struct nb *nb)
 	else if (nb->host != NULL)
 		adj = nb->host->fib.adj;
 	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
-			 ipaddr_str(&nb->addr, nb->family, addr), "dev", dev, "mac",
-			 nb_mac_json(nb), "state", states[nb_state(nb)].name, "adj", adj,
-			 "use", nb_is_watched(nb) ? "nexthop" : "host");
+			 ipaddr_str(&nb->addr, nb->family, addr), "dev",
+			 log_utf8(dev, shown, sizeof(shown)), "mac", nb_mac_json(nb),
+			 "state", states[nb_state(nb)].name, "adj", adj, "use",
+			 nb_is_watched(nb) ? "nexthop" : "host");
 }
 
 static bool
@@ -127,12 +129,20 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
 }
 
+/* Return the name of a VRF as its FIB has it (struct fib_vrf). */
+static json_t *
+vrf_name_json(const struct link *vrf)
+{
+	return log_is_utf8(vrf->name) ? json_string(vrf->name)
+				      : json_sprintf("table%u", vrf->kernel.vrf_table);
+}
+
 static json_t *
 interface_row(struct neigh *n, const struct link *l)
 {
 	const struct link *vrf = link_vrf(n, l->kernel.master), *owner = link_owner(n, l);
 	json_t *addresses = json_array(), *row;
-	char text[PREFIX_STRLEN + 4];
+	char text[PREFIX_STRLEN + 4], shown[IFNAMSIZ];
 	struct local *a;
 
 	cds_list_for_each_entry (a, &l->locals, list) {
@@ -144,13 +154,16 @@ interface_row(struct neigh *n, const struct link *l)
 			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
 		json_array_append_new(addresses, json_string(text));
 	}
-	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n}", "name", l->name, "ifindex",
+	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n}", "name",
+			log_utf8(l->name, shown, sizeof(shown)), "ifindex",
 			(json_int_t)l->ifindex, "port",
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
 			"addresses", addresses, "vlan");
-	row_set(row, "vrf", vrf == NULL ? json_null() : json_string(vrf->name));
+	row_set(row, "vrf", vrf == NULL ? json_null() : vrf_name_json(vrf));
 	row_set(row, "part_of",
-		owner == NULL ? json_null() : json_string(owner->kernel.name));
+		owner == NULL
+			? json_null()
+			: json_string(log_utf8(owner->kernel.name, shown, sizeof(shown))));
 	if (l->ifidx >= PORT_MAX)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;

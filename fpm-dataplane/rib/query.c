@@ -98,22 +98,15 @@ dev_json(const struct leg *leg)
 {
 	const char *name = leg->link != NULL ? leg->link->name : "";
 	char text[IFNAMSIZ];
-	json_t *dev = NULL;
 
 	if (leg->hop.ifindex == 0 && leg->link == NULL)
 		return json_null();
-	if (name[0] != '\0' && (dev = json_string(name)) == NULL) {
-		/* Not UTF-8: write it as fpmctl audit reads it in zebra's answer. */
-		snprintf(text, sizeof(text), "%s", name);
-		log_harmless(text);
-		dev = json_string(text);
-	}
-	if (dev == NULL) {
-		snprintf(text, sizeof(text), "if%u",
-			 leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex);
-		dev = json_string(text);
-	}
-	return dev;
+	/* As fpmctl audit reads a name that is not UTF-8 in zebra's answer. */
+	if (name[0] != '\0')
+		return json_string(log_utf8(name, text, sizeof(text)));
+	snprintf(text, sizeof(text), "if%u",
+		 leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex);
+	return json_string(text);
 }
 
 static json_t *
@@ -156,13 +149,8 @@ mtu_json(const struct rib *rib, const struct slot *s)
 static json_t *
 vrf_json(const struct vrf *vrf)
 {
-	json_t *name;
-
-	if (vrf == NULL || vrf_is_for_rules(vrf))
-		return json_null();
-	name = json_string(vrf->fib->name);
-	return name != NULL ? name
-			    : json_sprintf("table%u", vrf->fib->table); /* not UTF-8 */
+	return vrf == NULL || vrf_is_for_rules(vrf) ? json_null()
+						    : json_string(vrf->fib->name);
 }
 
 /* Return the name of the source of a route of the kernel. */

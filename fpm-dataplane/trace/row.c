@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/log.h"
 #include "fib/icmp.h"
 #include "trace/internal.h"
 
@@ -26,9 +27,10 @@ port_name(const struct trace *t, uint16_t ifidx)
 {
 	const struct fib_iface *vlan =
 		ifidx < PORT_MAX ? NULL : fib_iface(t->conf.fib, ifidx);
+	char text[IFNAMSIZ];
 
 	if (vlan != NULL)
-		return json_string(vlan->name);
+		return json_string(log_utf8(vlan->name, text, sizeof(text)));
 	for (unsigned int i = 0; i < t->conf.n_port; i++)
 		if (ifidx != 0 && t->conf.port[i].ifidx == ifidx)
 			return json_string(t->conf.port[i].name);

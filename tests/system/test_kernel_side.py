@@ -66,6 +66,35 @@ def test_a_renamed_tap_stays_the_port(busy):
     assert dut.control.ask("audit")[-1]["differences"] == 0
 
 
+def test_a_name_that_is_not_utf8_hides_no_row(busy):
+    """An interface may have any octets in its name. Its rows, the rows of its neighbors and of its
+    routes stay, with a question mark for each octet that is not UTF-8, and the metrics can be
+    read."""
+    dut, lan, wan, ext = busy
+    dut.neighbor(ext.peer4, ext)
+
+    def rename(old, new):
+        for words in ([old, b"down"], [old, b"name", new], [new, b"up"]):
+            netns.command(["ip", "-n", dut.ctl, "link", "set", *words])
+
+    def devices(show, key):
+        return {row[key] for row in dut.control.ask(show)}
+
+    tap, name = ext.tap.encode(), b"w\x9bn"
+    rename(tap, name)
+    try:
+        eventually(lambda: "w?n" in devices("interfaces", "name"), 5, 0.01)
+        netns.command(["ip", "-n", dut.ctl, "neigh", "replace", "192.0.2.250", "lladdr"]
+                      + [ext.mac, "dev", name])
+        eventually(lambda: "w?n" in devices("neighbors", "dev"), 5, 0.01)
+        assert dut.route_row(THERE, longest=True)["nexthops"][0]["dev"] == "w?n"
+        for what in ("interfaces", "neighbors", "routes"):
+            assert "w?n" in dut.fpmctl("show", what).stdout
+    finally:
+        rename(name, tap)
+    eventually(lambda: ext.tap in devices("interfaces", "name"), 5, 0.01)
+
+
 def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
     """The kernel moves a TAP to another namespace, where the daemon cannot see it. Its routes are
     dead, other routes lose no packet. The daemon makes a TAP of the same name, and the port works

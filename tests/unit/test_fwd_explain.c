@@ -233,6 +233,20 @@ a_full_ring_costs_records_and_counts_them(void **state)
 	watch_free(w);
 }
 
+/* Metrics and JSON need UTF-8. */
+static void
+a_vrf_whose_name_is_not_utf8_has_the_name_of_its_table(void **state)
+{
+	struct fib *fib = *state;
+	struct fib_vrf *odd = fib_vrf_new(fib, 4000000000, "r\x9b");
+	struct fib_vrf *plain = fib_vrf_new(fib, 101, "r\xc3\xa9");
+
+	assert_string_equal(odd->name, "table4000000000");
+	assert_string_equal(plain->name, "r\xc3\xa9");
+	fib_vrf_free(odd);
+	fib_vrf_free(plain);
+}
+
 /* Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. */
 static void
 a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
@@ -408,6 +422,9 @@ main(void)
 						fib_down),
 		cmocka_unit_test_setup_teardown(too_big_is_cut_or_answered, fib_up,
 						fib_down),
+		cmocka_unit_test_setup_teardown(
+			a_vrf_whose_name_is_not_utf8_has_the_name_of_its_table, fib_up,
+			fib_down),
 		cmocka_unit_test_setup_teardown(
 			a_member_of_a_vrf_goes_by_its_fib_or_not_at_all, fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(a_route_to_another_vrf_is_followed_once,

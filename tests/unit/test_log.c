@@ -260,6 +260,20 @@ control_characters_and_invalid_utf8_are_harmless(void **state)
 	}
 }
 
+static void
+a_name_that_is_utf8_is_shown_as_it_is(void **state)
+{
+	static const char good[] = "lan\x01\x7f\xc3\xa9";
+	char out[16];
+
+	assert_true(log_is_utf8("") && log_is_utf8(good));
+	assert_ptr_equal(log_utf8(good, out, sizeof(out)), good);
+	assert_false(log_is_utf8("w\x9bn"));
+	assert_string_equal(log_utf8("w\x9bn", out, sizeof(out)), "w?n");
+	assert_false(log_is_utf8("w\xc3"));
+	assert_false(log_is_utf8("\xc2\x9b"));
+}
+
 int
 main(void)
 {
@@ -270,6 +284,7 @@ main(void)
 		cmocka_unit_test(the_first_lost_line_has_a_note_in_the_list),
 		cmocka_unit_test(lines_of_one_kind_are_a_whole_second_apart),
 		cmocka_unit_test(control_characters_and_invalid_utf8_are_harmless),
+		cmocka_unit_test(a_name_that_is_utf8_is_shown_as_it_is),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
