@@ -10,6 +10,11 @@
 
 #include "ctl/cli.h"
 
+/* The note of a command that changed the daemon but not its file. */
+#define CHANGE_LASTS                                                                       \
+	"This lasts until the daemon ends. Every start, also after a crash, follows the\n" \
+	"configuration file: add the change there to keep it."
+
 /*
  * Request a change. Prints the differences and that they were applied, or, after a refusal
  * (its reason is on stderr by then), the differences that were requested. `file` (NULL:

@@ -129,9 +129,13 @@ port_run(const struct options *opt, int n, char **word)
 	what = json_pack("{s:s, s:s}", "do", word[0], "name", word[1]);
 	for (int i = 2; i < n && rc == CTL_OK; i += 2)
 		rc = port_pair(what, word[i], word[i + 1]);
-	if (rc == CTL_OK)
-		return change_ask(opt, json_pack("{s:o}", "port", what), NULL);
-	json_decref(what);
+	if (rc != CTL_OK) {
+		json_decref(what);
+		return rc;
+	}
+	rc = change_ask(opt, json_pack("{s:o}", "port", what), NULL);
+	if (rc == CTL_OK && !opt->json)
+		puts(CHANGE_LASTS);
 	return rc;
 }
 

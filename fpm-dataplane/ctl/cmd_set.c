@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/policer.h"
+#include "ctl/change.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/print.h"
@@ -117,6 +118,8 @@ set_run(const struct options *opt, int n, char **word)
 		rc = rate_pair(request, word[i], word[i + 1]);
 	if (rc == CTL_OK)
 		rc = conn_ask(opt->socket, request, set_on_row, &json);
+	if (rc == CTL_OK && !json)
+		puts(CHANGE_LASTS);
 	json_decref(request);
 	return rc;
 }

@@ -119,12 +119,18 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	int fd;
 
 	while ((fd = sd_take_next(name, sizeof(name))) >= 0) {
+		bool of_tap = strncmp(name, TAP_PREFIX, strlen(TAP_PREFIX)) == 0;
+		const char *what = of_tap ? name + strlen(TAP_PREFIX) : name;
 		char shown[128];
 
 		close(fd);
 		sd_fdremove(name);
-		log_info("fdstore: unused descriptor removed name=%s",
-			 log_escape(name, strlen(name), shown, sizeof(shown)));
+		log_escape(what, strlen(what), shown, sizeof(shown));
+		if (of_tap)
+			log_warn("fdstore: tap released name=%s reason=no-port-in-file",
+				 shown);
+		else
+			log_info("fdstore: unused descriptor removed name=%s", shown);
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (port_is_there(&port[i]))

@@ -283,7 +283,7 @@ def test_a_port_that_is_configured_no_more_is_let_go(kept):
     eventually(lambda: "NO-CARRIER" in dut.link_row("ext0")["flags"], 5)
     assert "NO-CARRIER" not in dut.link_row("wan0")["flags"]
     # The supervisor has closed the descriptor by then, and main logs it.
-    said = "unused descriptor removed name=tap-ext0"
+    said = "tap released name=ext0"
     eventually(lambda: said in dut.daemon.log(40), 5, 0.01)
 
 

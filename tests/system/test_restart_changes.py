@@ -99,7 +99,7 @@ def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
         dut.daemon.back(gone)
         assert [row["name"] for row in dut.control.ask("ports")] == ["lan0", "wan0", "alt0"]
         assert "ext0" not in {link["ifname"] for link in dut.links()}
-    assert "unused descriptor removed" not in dut.daemon.log(1000)
+    assert "tap released" not in dut.daemon.log(1000)
 
 
 def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
@@ -112,7 +112,7 @@ def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
     assert dut.fpmctl("restart").returncode == 0
     come_back(dut, was)
     eventually(lambda: "NO-CARRIER" in dut.link_row("z")["flags"], 5)
-    said = "fdstore: unused descriptor removed name=tap-z"
+    said = "fdstore: tap released name=z"
     eventually(lambda: said in dut.daemon.log(60), 5, 0.01)
     done = dut.fpmctl(*add)
     assert done.returncode == 0, done.stderr

@@ -138,7 +138,7 @@ def test_a_name_that_was_made_the_ports_own(kept):
     assert watch.lost_carrier() == []
     assert taps(dut) == before
     assert dut.port_row(wan)["link"] == "up"
-    assert "unused descriptor removed name=tap-wan0" in dut.daemon.log(1000)
+    assert "tap released name=wan0" in dut.daemon.log(1000)
 
 
 def test_a_renamed_tap_obeys(kept):
