@@ -22,10 +22,12 @@
 #include "base/msg_manage.h"
 #include "config/load.h"
 #include "config/print.h"
+#include "manage/reconnect.h"
 #include "manage/reload_ports.h"
 
 struct manage {
 	struct manage_conf conf;
+	struct reconnect reconnect;
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -507,10 +509,27 @@ manage_reload(struct worker *w)
 	worker_send(w, &mm->q.m);
 }
 
+static int
+manage_init(struct worker *w)
+{
+	struct manage *mg = w->ctx;
+
+	reconnect_begin(&mg->reconnect, w->loop, mg->conf.ports, mg->conf.running);
+	return 0;
+}
+
+static void
+manage_fini(struct worker *w)
+{
+	reconnect_end(&((struct manage *)w->ctx)->reconnect, w->loop);
+}
+
 static const struct worker_ops manage_ops = {
 	.name = "manage",
 	.role = ROLE_MANAGE,
+	.init = manage_init,
 	.on_msg = manage_on_msg,
+	.fini = manage_fini,
 };
 
 int

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "manage/port_conf.h"
+#include "manage/reconnect.h"
 #include "port/nicd_client.h"
 #include "restart/fdstore.h"
 
@@ -22,8 +23,14 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
 		uint64_t begin = monotonic_ms();
-		struct hotplug_reuse reuse = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
+		struct hotplug_reuse reuse;
 
+		if (reconnect_waits(cp)) {
+			log_warn("port: not opened yet name=%s reason=server-of-memif-away",
+				 cp->tap);
+			continue;
+		}
+		reuse = (struct hotplug_reuse){.tap_fd = fdstore_take_tap(conf, cp->tap)};
 		sd_extend_timeout();
 		rc = hotplug_open(h, conf, cp, &reuse, &port, why, sizeof(why));
 		if (rc < 0) {

@@ -229,3 +229,12 @@ reload_ports(struct hotplug *h, const struct config *running, const struct confi
 			port_drop(h, running->port[i].tap);
 	return 0;
 }
+
+int
+reload_port_again(struct hotplug *h, const struct config *running,
+		  const struct config_port *cp, char *why, unsigned int why_size)
+{
+	return hotplug_find(h, cp->tap) == NULL
+		       ? hotplug_add(h, running, cp, NULL, why, why_size)
+		       : port_exchange(h, running, cp, cp, why, why_size);
+}

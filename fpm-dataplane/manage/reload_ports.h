@@ -21,4 +21,11 @@
 int reload_ports(struct hotplug *h, const struct config *running, const struct config *next,
 		 char *why, unsigned int why_size);
 
+/*
+ * Open the device of a port again, with the same TAP if it has one. Returns 0, or -errno
+ * with a sentence in `why`.
+ */
+int reload_port_again(struct hotplug *h, const struct config *running,
+		      const struct config_port *cp, char *why, unsigned int why_size);
+
 #endif

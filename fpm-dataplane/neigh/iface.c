@@ -398,6 +398,8 @@ iface_inet6_changed(struct neigh *n, struct link *l)
 	if (l->ifidx == 0 || !iface_publish(n, l->ifidx) || ifc->ipv6_off == was_off)
 		return;
 	nb_apply_iface(n, l->ifidx);
+	if (ifc->leaving)
+		return; /* the port is removed, and its IPv6 with it */
 	if (ifc->ipv6_off)
 		log_warn("neigh: ipv6 off dev=%s reason=%s", ifc->kernel.name,
 			 l->mtu6_bytes == 0 ? "none-in-kernel-or-mtu-below-1280"

@@ -44,6 +44,8 @@ INCLUDES = {
     "start/prepare.c": "pci",
     "restart": "base config port start tap-bridge/tap.h",
     "manage": "base config port restart/fdstore.h restart/restart_lock.h liburcu",
+    "manage/reconnect.c": "pci/memif.h libev",
+    "manage/reconnect.h": "libev",
     "manage/manage.c": "jansson",
     "nicd": "base config port restart/spawn.h start",
     "nicd/server.c": "DPDK",

@@ -5,6 +5,7 @@
  * expected.
  *
  * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c fpm-dataplane/pci/sysfs.c
+ * link: fpm-dataplane/pci/memif.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "pci/device.h"
+#include "pci/memif.h"
 #include "pci/sysfs.h"
 #include "root_fake.h"
 
@@ -499,6 +501,29 @@ a_file_has_one_value_or_none(void **state)
 	assert_int_equal(sysfs_write("/dev/full", "3"), -ENOSPC);
 }
 
+static void
+clients_of_memif_are_recognized(void **state)
+{
+	static const char *const client[] = {
+		"net_memif0,role=client,socket=/run/x.sock",
+		"net_memif,id=1,role=slave",
+	};
+	static const char *const other[] = {
+		"net_memif0",
+		"net_memif0,role=server,socket=/run/x.sock",
+		"net_memif0,socket=role=client",
+		"net_memif0,role=clientx,rolex=client",
+		"net_null0,role=client",
+		"",
+	};
+
+	for (unsigned int i = 0; i < sizeof(client) / sizeof(client[0]); i++)
+		assert_true(memif_is_client(client[i]));
+	for (unsigned int i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		assert_false(memif_is_client(other[i]));
+	assert_false(memif_server_listens("net_memif0,role=client,socket=/nowhere/x"));
+}
+
 int
 main(void)
 {
@@ -519,6 +544,7 @@ main(void)
 		TEST(the_holder_of_a_group_is_found),
 		TEST(the_reason_why_dpdk_gets_no_device_is_reported),
 		TEST(the_device_that_keeps_a_group_from_dpdk_is_reported),
+		cmocka_unit_test(clients_of_memif_are_recognized),
 		cmocka_unit_test(a_device_without_an_iommu_is_unprotected),
 		TEST(a_device_open_by_uio_stays),
 		cmocka_unit_test(a_pci_device_is_told_from_others),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reconnect: opens the devices of ports again that wait for another program: clients of
+ * memif, whose server restarts, or begins after the daemon. DPDK's client connects only
+ * when it is started.                                                          [manage]
+ */
+#ifndef MANAGE_RECONNECT_H
+#define MANAGE_RECONNECT_H
+
+#include <ev.h>
+
+#include "config/config.h"
+#include "manage/hotplug.h"
+
+struct reconnect {
+	struct hotplug *h;
+	const struct config *running;
+	struct ev_timer timer;
+	uint32_t turn;                   /* of the timer */
+	uint32_t wait[CONFIG_PORTS_MAX]; /* turns between tries, by number in `running` */
+	uint32_t not_before[CONFIG_PORTS_MAX]; /* turn of the next try */
+};
+
+/* Look for such ports every second from now on. */
+void reconnect_begin(struct reconnect *r, struct ev_loop *loop, struct hotplug *h,
+		     const struct config *running);
+void reconnect_end(struct reconnect *r, struct ev_loop *loop);
+
+/* Return true if the device of the port cannot be opened yet, because its server is away. */
+bool reconnect_waits(const struct config_port *cp);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memif: the server's socket of a port of net_memif that is a client (`role=client`). DPDK's
+ * client connects when its device is started, and never again.
+ */
+#ifndef PCI_MEMIF_H
+#define PCI_MEMIF_H
+
+#include <stdbool.h>
+
+/* Return true if the device is a client of net_memif. */
+bool memif_is_client(const char *device);
+
+/*
+ * Return true if a server listens at the socket of the client `device`. This connects, waits
+ * up to 200 ms for the server's first message, and closes the connection. A server of DPDK
+ * 22.11 panics if a client closes before that message.                     [any thread]
+ */
+bool memif_server_listens(const char *device);
+
+#endif

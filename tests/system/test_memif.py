@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A port that is a client of memif follows its server: the server may begin after the daemon, and may
+restart. dpdk-testpmd plays the server."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from lib.wait import eventually
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("dpdk-testpmd"), reason="dpdk-testpmd is not installed"
+)
+
+
+@contextlib.contextmanager
+def server(dut, words):
+    """Run a server of memif, and kill it. `words` are its devargs, with the socket."""
+    # Abstract sockets belong to a network namespace.
+    argv = ["ip", "netns", "exec", dut.dp]
+    argv += ["dpdk-testpmd", "--lcores", "0@0,1@0", "--no-huge", "-m", "64", "--no-shconf"]
+    argv += ["--no-pci", "--no-telemetry", f"--file-prefix={os.path.basename(dut.dir)}"]
+    argv += ["--vdev", f"net_memif0,role=server,{words}", "--vdev", "net_null0,no-rx=1"]
+    argv += ["--", "--forward-mode=rxonly", "--total-num-mbufs=4096", "--no-mlockall"]
+    with open(f"{dut.dir}/testpmd.log", "w", encoding="utf-8") as log:
+        program = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield
+    finally:
+        program.kill()
+        program.wait()
+
+
+def link(dut):
+    """Return "up", "down", or None if the port is not open."""
+    return next((r["link"] for r in dut.control.ask("ports") if r["name"] == "mem0"), None)
+
+
+@pytest.mark.parametrize("abstract", ["yes", "no"])
+def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstract):
+    """The daemon starts without the server, the port gets its link when the server begins, and
+    again when the server was killed and has begun again. The TAP keeps its ifindex and address."""
+    dut = own_dut()
+    words = f"socket={dut.dir}/memif.sock,socket-abstract={abstract},rsize=8"
+    dut.edit_config(
+        "ports:\n", f"ports:\n  - tap: mem0\n    device: net_memif0,role=client,{words}\n"
+    )
+    dut.start()
+    assert link(dut) is None
+    assert "port: not opened yet name=mem0 reason=server-of-memif-away" in dut.log()
+
+    with server(dut, words):
+        eventually(lambda: link(dut) == "up", 20, 0.05)
+    eventually(lambda: link(dut) == "down", 5, 0.05)
+    index = dut.link_row("mem0")["ifindex"]
+    dut.ip("addr add 198.51.100.1/24 dev mem0")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{dut.dir}/memif.sock")
+    with server(dut, words):
+        eventually(lambda: link(dut) == "up", 20, 0.05)
+        row = dut.link_row("mem0")
+        assert row["ifindex"] == index
+        eventually(lambda: dut.route_row("198.51.100.0/24"), 5, 0.01)
+    eventually(lambda: link(dut) == "down", 5, 0.05)
+
+
+def test_a_server_that_refuses_the_client_costs_few_tries(own_dut):
+    """A server with another id listens and refuses. The tries become rare, and other ports lose
+    nothing."""
+    dut = own_dut()
+    words = f"socket={dut.dir}/memif.sock,socket-abstract=no,rsize=8"
+    dut.start()
+    with server(dut, f"id=7,{words}"):
+        eventually(lambda: os.path.exists(f"{dut.dir}/memif.sock"), 20, 0.05)
+        device = f"net_memif0,role=client,{words}"
+        assert dut.fpmctl("port", "add", "mem0", "device", device).returncode == 0
+        said = "server is back, port is opened again name=mem0"
+        eventually(lambda: dut.log(1000).count(said) == 3, 20, 0.1)
+        tries = [line[11:23] for line in dut.log(1000).splitlines() if said in line]
+        at = [sum(float(x) * f for x, f in zip(t.split(":"), (3600, 60, 1))) for t in tries]
+        assert (at[2] - at[1]) % 86400 > 1.5 * ((at[1] - at[0]) % 86400), tries
+        assert dut.alive() and link(dut) == "down"
+    assert dut.fpmctl("port", "del", "mem0").returncode == 0
