@@ -68,6 +68,60 @@ attrs_index(struct attrs *attrs, const void *p, size_t len)
 	return 0;
 }
 
+/*
+ * Return the last attribute of `type`, of any number, among `len` octets of attributes; NULL if
+ * there is none or the octets are malformed.
+ */
+static inline const struct nlattr *
+attrs_find(const void *p, size_t len, unsigned int type)
+{
+	const struct nlattr *found = NULL;
+	const uint8_t *at = p;
+
+	while (len > 0) {
+		const struct nlattr *a = (const struct nlattr *)at;
+		size_t step;
+
+		if (len < MNL_ATTR_HDRLEN || a->nla_len < MNL_ATTR_HDRLEN ||
+		    a->nla_len > len)
+			return NULL;
+		if ((a->nla_type & NLA_TYPE_MASK) == type)
+			found = a;
+		step = MNL_ALIGN(a->nla_len);
+		if (step >= len)
+			break;
+		at += step;
+		len -= step;
+	}
+	return found;
+}
+
+/* Call attrs_find() among the attributes in `outer`; NULL: none. */
+static inline const struct nlattr *
+attr_find_in(const struct nlattr *outer, unsigned int type)
+{
+	return outer == NULL ? NULL
+			     : attrs_find((const uint8_t *)outer + MNL_ATTR_HDRLEN,
+					  outer->nla_len - MNL_ATTR_HDRLEN, type);
+}
+
+/*
+ * Copy the text of an attribute to `out`, cut to `size` - 1 octets and terminated. A missing
+ * attribute (NULL) gives an empty text.
+ */
+static inline void
+attr_text(const struct nlattr *a, char *out, size_t size)
+{
+	size_t len = a == NULL ? 0 : a->nla_len - MNL_ATTR_HDRLEN;
+
+	out[0] = '\0';
+	if (len == 0)
+		return;
+	len = strnlen((const char *)a + MNL_ATTR_HDRLEN, len < size ? len : size - 1);
+	memcpy(out, (const char *)a + MNL_ATTR_HDRLEN, len);
+	out[len] = '\0';
+}
+
 /* Copy a payload of exactly `size` octets to `out`. Returns 0 or -EBADMSG. */
 static inline int
 attr_copy(const struct nlattr *a, void *out, size_t size)

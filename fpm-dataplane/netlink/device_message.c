@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices, their sysctls and qdiscs; see linux/if_link.h. Any thread, no state, no log. */
+#include "netlink/device_message.h"
+
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "netlink/attributes.h"
+
+/* Return the octets behind a fixed header of `size` octets; NULL: the message is cut. */
+static const uint8_t *
+message_rest(const struct nlmsghdr *nlh, size_t size, size_t *len)
+{
+	size_t have = mnl_nlmsg_get_payload_len(nlh), at = MNL_ALIGN(size);
+
+	if (nlh->nlmsg_len < MNL_NLMSG_HDRLEN || have < size)
+		return NULL;
+	*len = have > at ? have - at : 0;
+	return (const uint8_t *)mnl_nlmsg_get_payload(nlh) + (have > at ? at : have);
+}
+
+/* Point to an array of 32-bit values in an attribute; NULL: no array. */
+static const uint8_t *
+conf_array(const struct nlattr *a, uint32_t *n)
+{
+	*n = a == NULL ? 0 : (a->nla_len - MNL_ATTR_HDRLEN) / sizeof(uint32_t);
+	return *n == 0 ? NULL : (const uint8_t *)a + MNL_ATTR_HDRLEN;
+}
+
+static uint32_t
+conf_value(const uint8_t *array, uint32_t n, unsigned int at)
+{
+	uint32_t value = 0;
+
+	if (at < n)
+		memcpy(&value, array + at * sizeof(value), sizeof(value));
+	return value;
+}
+
+int
+device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *a, *spec;
+	uint8_t xdp = 0;
+	size_t len;
+	const uint8_t *at = message_rest(nlh, sizeof(*info), &len);
+
+	*m = (struct device_message){0};
+	if (at == NULL)
+		return -EBADMSG;
+	m->ifindex = (uint32_t)info->ifi_index;
+	attr_text(attrs_find(at, len, IFLA_IFNAME), m->name, sizeof(m->name));
+	a = attrs_find(at, len, IFLA_MASTER);
+	if (a != NULL && attr_copy(a, &m->master, sizeof(m->master)) < 0)
+		return -EBADMSG;
+	attr_text(attr_find_in(attrs_find(at, len, IFLA_LINKINFO), IFLA_INFO_SLAVE_KIND),
+		  m->master_kind, sizeof(m->master_kind));
+	a = attr_find_in(attrs_find(at, len, IFLA_XDP), IFLA_XDP_ATTACHED);
+	if (a != NULL && attr_copy(a, &xdp, sizeof(xdp)) < 0)
+		return -EBADMSG;
+	m->xdp = xdp != XDP_ATTACHED_NONE;
+	spec = attrs_find(at, len, IFLA_AF_SPEC);
+	m->conf4 = conf_array(attr_find_in(attr_find_in(spec, AF_INET), IFLA_INET_CONF),
+			      &m->n_conf4);
+	m->conf6 = conf_array(attr_find_in(attr_find_in(spec, AF_INET6), IFLA_INET6_CONF),
+			      &m->n_conf6);
+	return 0;
+}
+
+uint32_t
+device_conf4(const struct device_message *m, unsigned int key)
+{
+	return key == 0 ? 0 : conf_value(m->conf4, m->n_conf4, key - 1);
+}
+
+uint32_t
+device_conf6(const struct device_message *m, unsigned int key)
+{
+	return conf_value(m->conf6, m->n_conf6, key);
+}
+
+int
+qdisc_message_decode(const struct nlmsghdr *nlh, struct qdisc_message *m)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
+	size_t len;
+	const uint8_t *at = message_rest(nlh, sizeof(*tc), &len);
+
+	*m = (struct qdisc_message){0};
+	if (at == NULL)
+		return -EBADMSG;
+	m->ifindex = (uint32_t)tc->tcm_ifindex;
+	m->handle = tc->tcm_handle;
+	m->parent = tc->tcm_parent;
+	attr_text(attrs_find(at, len, TCA_KIND), m->kind, sizeof(m->kind));
+	return 0;
+}

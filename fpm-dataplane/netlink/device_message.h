@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device_message: decode messages of the kernel about devices and their traffic control, as
+ * far as they tell of configuration that forwarders do not obey.
+ */
+#ifndef NETLINK_DEVICE_MESSAGE_H
+#define NETLINK_DEVICE_MESSAGE_H
+
+#include <libmnl/libmnl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DEVICE_NAME 16 /* octets of a device's name or of a kind, its terminator included */
+
+struct device_message {
+	uint32_t ifindex;
+	uint32_t master; /* IFLA_MASTER; 0: none */
+	char name[DEVICE_NAME];
+	char master_kind[DEVICE_NAME]; /* "bridge", "vrf"; "": unknown */
+	bool xdp;                      /* an XDP program is attached */
+	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
+	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
+};
+
+struct qdisc_message {
+	uint32_t ifindex, handle, parent; /* as in struct tcmsg, host order */
+	char kind[DEVICE_NAME];
+};
+
+/*
+ * Decode RTM_NEWLINK. `nlh` is 4-aligned, and all its octets are there. Returns 0 or
+ * -EBADMSG. `m` points into the message.                                   [any thread]
+ */
+int device_message_decode(const struct nlmsghdr *nlh, struct device_message *m);
+
+/*
+ * Return net.ipv4.conf.DEVICE.X, `key` being IPV4_DEVCONF_X of linux/ip.h, or
+ * net.ipv6.conf.DEVICE.X, `key` being DEVCONF_X of linux/ipv6.h; 0 if the message has no such
+ * value.                                                                   [any thread]
+ */
+uint32_t device_conf4(const struct device_message *m, unsigned int key);
+uint32_t device_conf6(const struct device_message *m, unsigned int key);
+
+/* Decode RTM_NEWQDISC or RTM_NEWTFILTER, as above. Returns 0 or -EBADMSG.  [any thread] */
+int qdisc_message_decode(const struct nlmsghdr *nlh, struct qdisc_message *m);
+
+#endif
