@@ -5,7 +5,7 @@
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trace ui start restart manage nicd daemon
+DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trace warn ui start restart manage nicd daemon
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -18,7 +18,7 @@ PKGS_BOOK  := cmark-gfm
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-14 tcpdump groff-base tini $(PKGS_MAN) $(PKGS_BOOK)
+	clang-format-14 tcpdump groff-base tini nftables iptables $(PKGS_MAN) $(PKGS_BOOK)
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)

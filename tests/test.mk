@@ -47,7 +47,7 @@ $(eval $(call program,$(O)/tests/flood,$(call obj,tests/lib/flood.c)))
 # its bounds, a kernel that refuses an MTU, a kernel that refuses to drop privileges, sysctls that are
 # read-only.
 PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so \
-	sysctl_refused.so)
+	sysctl_refused.so nfnetlink_refused.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl

@@ -63,9 +63,12 @@ enum msg_type {
 	MSG_PORT,
 	/* urcu -> rib, neigh, trace: a grace period is over. Bound: one per commit */
 	MSG_RECLAIM,
-	/* ui, trace -> rib, neigh; ui -> trace, manage, fpm: some rows. Bound: clients */
+	/*
+	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn; warn -> rib: some rows.
+	 * Bound: clients, and one of warn
+	 */
 	MSG_QUERY,
-	/* rib, neigh, trace, manage -> sender of the query: the rows */
+	/* rib, neigh, trace, manage, warn -> sender of the query: the rows */
 	MSG_REPLY,
 };
 
@@ -163,6 +166,7 @@ enum query_kind {
 	QUERY_AUDIT,         /* compare FIB and RIB; `repair` */
 	QUERY_WATCH,         /* to trace: a query of port/watch.h */
 	QUERY_MANAGE,        /* to manage: a query of base/msg_manage.h */
+	QUERY_WARNINGS,      /* to warn */
 	QUERY_HOLD,          /* to fpm: a query of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };

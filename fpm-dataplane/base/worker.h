@@ -42,6 +42,7 @@ enum role {
 	ROLE_UI,
 	ROLE_TRACE,
 	ROLE_MANAGE,
+	ROLE_WARN,
 	ROLE_FWD
 };
 

@@ -615,6 +615,17 @@ cycles_row(const json_t *row)
 		printf("%14s %16s\n", "-", "-"); /* no packet was timed yet */
 }
 
+static void
+warning_row(const json_t *row)
+{
+	char text[512];
+
+	wrapped_print(row_str(row, "where"), printf("%s: ", row_str(row, "kind")));
+	snprintf(text, sizeof(text), "%s %s", row_str(row, "linux"),
+		 row_str(row, "dataplane"));
+	wrapped_print(text, printf("%8s", ""));
+}
+
 const struct view *
 view_find(const char *show)
 {
@@ -622,6 +633,7 @@ view_find(const char *show)
 		{"routes", route_head, route_row},
 		{"nexthops", nexthop_head, nexthop_row},
 		{"rules", rule_head, rule_row},
+		{"warnings", NULL, warning_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
 		{"groups", group_head, group_row},

@@ -29,6 +29,7 @@
 #include "tap-bridge/netns.h"
 #include "trace/trace.h"
 #include "ui/ui.h"
+#include "warn/warn.h"
 
 /* Take the checkpoint of the last daemon, which rib reads and closes; -1: none. */
 static int
@@ -152,6 +153,7 @@ workers_setup(struct dataplane *dp)
 			     .routes_from = routes_from_name(conf->routes_from),
 			     .trace = &w[W_TRACE],
 			     .manage = &w[W_MANAGE],
+			     .warn = &w[W_WARN],
 			     .port = dp->port,
 			     .n_port = PORT_SLOTS,
 			     .serving = dp->serving,
@@ -168,6 +170,7 @@ workers_setup(struct dataplane *dp)
 			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
+	struct warn_conf warn = {.rib = &w[W_RIB], .netns = conf->control_netns};
 	struct manage_conf manage = {.running = &dp->running,
 				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
@@ -181,6 +184,7 @@ workers_setup(struct dataplane *dp)
 				       .neigh = &w[W_NEIGH],
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
+	warn.fib = dp->fib;
 	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp->watch = watch_create();
@@ -200,6 +204,8 @@ workers_setup(struct dataplane *dp)
 		rc = ui_setup(&w[W_UI], &ui);
 	if (rc == 0)
 		rc = manage_setup(&w[W_MANAGE], &manage);
+	if (rc == 0)
+		rc = warn_setup(&w[W_WARN], &warn);
 	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
@@ -234,8 +240,8 @@ kernel_state_confirm(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int start_order[] = {W_RIB,   W_RTNL, W_PUNT,   W_NEIGH,
-					  W_TRACE, W_FPM,  W_MANAGE, W_UI};
+	static const int start_order[] = {W_RIB, W_RTNL,   W_PUNT, W_NEIGH, W_TRACE,
+					  W_FPM, W_MANAGE, W_WARN, W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -262,7 +268,7 @@ threads_start(struct dataplane *dp)
 /*
  * The order in which the workers end: rib is the last, because it knows nothing of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE,
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE, W_WARN,
 					W_NEIGH, W_PUNT,   W_RTNL, W_RIB};
 
 /*
@@ -293,6 +299,7 @@ threads_end(struct dataplane *dp, enum end end)
 	for (unsigned int i = 0; i < N_WORKER; i++)
 		worker_free(&dp->worker[end_order[i]]);
 	ui_teardown(&dp->worker[W_UI], end != END_RESTART);
+	warn_teardown(&dp->worker[W_WARN]);
 	manage_teardown(&dp->worker[W_MANAGE]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);

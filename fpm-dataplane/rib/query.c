@@ -792,6 +792,7 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	case QUERY_WATCH:
 	case QUERY_MANAGE:
 	case QUERY_HOLD:
+	case QUERY_WARNINGS:
 		q->done = true;
 		break;
 	}

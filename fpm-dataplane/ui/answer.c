@@ -252,6 +252,9 @@ answer_show(struct answer *a)
 	case SHOW_NEXTHOPS:
 		answer_send_query(a, QUERY_NEXTHOPS);
 		break;
+	case SHOW_WARNINGS:
+		answer_send_query(a, QUERY_WARNINGS);
+		break;
 	case SHOW_RULES:
 		answer_send_query(a, QUERY_RULES);
 		break;

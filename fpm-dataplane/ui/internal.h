@@ -85,6 +85,7 @@ enum show {
 	SHOW_GROUPS,
 	SHOW_KERNEL,
 	SHOW_RULES,
+	SHOW_WARNINGS,
 	N_SHOW
 };
 

@@ -16,6 +16,7 @@
 #include "base/fpm_event.h"
 #include "base/kernel_event.h"
 #include "base/limits.h"
+#include "base/warning.h"
 #include "fib/fib.h"
 #include "port/port.h"
 
@@ -382,6 +383,21 @@ kernel_put(struct buf *b)
 	}
 }
 
+/* Configuration of the kernel that forwarders do not obey. */
+static void
+warnings_put(struct buf *b)
+{
+	static const char name[] = "kernel_not_obeyed";
+
+	metric_head(b, name, "gauge",
+		    "Parts of the kernel's configuration that a Linux router obeys and the "
+		    "dataplane does not, by kind: fpmctl show warnings.");
+	for (unsigned int k = 0; k < N_WARNING; k++)
+		buf_printf(b, P "%s{kind=\"%s\"} %u\n", name,
+			   warning_kind_name((enum warning_kind)k),
+			   atomic_load_explicit(&warning_count[k], memory_order_relaxed));
+}
+
 /* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
@@ -565,6 +581,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	ports_put(ui, b);
 	channel_put(ui, b);
 	kernel_put(b);
+	warnings_put(b);
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);

@@ -27,6 +27,8 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 		return conf->trace;
 	case QUERY_MANAGE:
 		return conf->manage;
+	case QUERY_WARNINGS:
+		return conf->warn;
 	case QUERY_HOLD:
 		return conf->fpm;
 	default:

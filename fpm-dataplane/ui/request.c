@@ -34,6 +34,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_GROUPS] = {"groups", "group"},
 	[SHOW_KERNEL] = {"kernel", NULL},
 	[SHOW_RULES] = {"rules", NULL},
+	[SHOW_WARNINGS] = {"warnings", "kind"},
 };
 
 /* A request before its keys are checked against each other. */
@@ -60,7 +61,7 @@ request_refuse(struct parse *p, const char *fmt, ...)
 static int
 request_take_show(struct parse *p, const json_t *value)
 {
-	char buf[128], known[192];
+	char buf[128], known[256];
 	size_t n = 0;
 
 	if (!json_is_string(value))

@@ -20,6 +20,7 @@ struct ui_conf {
 	struct worker *fpm;         /* receives MSG_REPLAY */
 	struct worker *trace;       /* receives MSG_QUERY of port/watch.h */
 	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
+	struct worker *warn;        /* receives MSG_QUERY */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const struct serving *serving; /* one per forwarder; NULL with n_fwd 0 */

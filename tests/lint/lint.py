@@ -35,6 +35,7 @@ INCLUDES = {
     "fwd": "base fib port DPDK liburcu",
     "punt": "base fib port DPDK libev liburcu",
     "trace": "base fib port jansson libev liburcu",
+    "warn": "base fib netlink tap-bridge/netns.h jansson libev libmnl liburcu",
     "ui": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui/http.h": "libmicrohttpd",
     "start": "base config",
@@ -52,7 +53,7 @@ INCLUDES = {
     "ctl": "base config pci jansson",
     "supervise": "base",
     "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
-    "start tap-bridge/netns.h trace ui DPDK liburcu",
+    "start tap-bridge/netns.h trace ui warn DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
 LIBRARIES = {
@@ -82,7 +83,7 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui): "
+    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui|warn): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
@@ -120,6 +121,7 @@ PLAIN = (
     "fpm-dataplane/supervise",
     "fpm-dataplane/trace",
     "fpm-dataplane/ui",
+    "fpm-dataplane/warn",
     "frr-config/bfd-failover/README.md",
     "frr-config/bgp-full-table/README.md",
     "frr-config/bgp-unnumbered/README.md",

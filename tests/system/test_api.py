@@ -17,7 +17,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from lib import api
+from lib import api, netns
 from lib.dataplane import ROOT
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import eventually
@@ -41,6 +41,13 @@ def taught(dut, wan, alt):
     dut.route(NET6, via=alt.peer6, wire=alt)
     dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
     return dut
+
+
+@pytest.fixture
+def ending():
+    """Calls that are made at the end of the test."""
+    with contextlib.ExitStack() as calls:
+        yield calls
 
 
 @pytest.fixture
@@ -115,7 +122,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -127,7 +134,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
 
 # Only a kernel with VRFs has such rows: tests/vm/test_vrf.py tests them.
 @pytest.mark.parametrize("path", [p for p in SHOWN if p != "/vrfs/{name}"])
-def test_what_is_shown_is_as_specified(taught, lan, path):
+def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     """Each path of the API and `fpmctl --json` give the same rows under the same schema."""
     lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))
     taught.fence(lan)
@@ -138,6 +145,13 @@ def test_what_is_shown_is_as_specified(taught, lan, path):
         name = str(taught.route_row(NET)["group"])
     if what == "nexthops":
         name = str(taught.control.ask(what)[0]["nexthop_id"])
+    if what == "warnings":
+        name = "sysctl"
+        there = lambda: [r for r in taught.control.ask(what) if r["kind"] == name]  # noqa: E731
+        ending.callback(eventually, lambda: not there(), 3, 0.05)
+        ending.callback(netns.sysctl, taught.ctl, {"net.ipv4.conf.lan0.rp_filter": 0})
+        netns.sysctl(taught.ctl, {"net.ipv4.conf.lan0.rp_filter": 2})
+        eventually(there, 3, 0.05)
     words = [name] if "{name}" in path else []
 
     rows = ok(taught, "GET", path, name)

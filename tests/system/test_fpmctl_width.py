@@ -35,7 +35,7 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -88,6 +88,9 @@ def long_rows(dut, what):
                  "replayed": False, "rx_packets": COUNTER, "rx_bytes": COUNTER,
                  "dropped": COUNTER, "fib4": {"routes": 99_999_999},
                  "fib6": {"routes": 99_999_999}}]  # fmt: skip
+    if what == "warnings":
+        return [{"kind": "multicast", "where": f"table inet {'t' * 40}, chain {'c' * 30}",
+                 "linux": "Linux does it. " * 9, "dataplane": "It does not. " * 9}]  # fmt: skip
     if what in ("log", "version"):
         return LINES[f"show {what}"][0]
     named = what in ("ports", "interfaces")

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * warning: configuration of the kernel that a Linux router obeys and the dataplane does not.
+ * Thread warn finds it and has the list; the numbers here are for the metrics.
+ */
+#ifndef BASE_WARNING_H
+#define BASE_WARNING_H
+
+#include <stdint.h>
+
+/* X(name of the enum, name in rows and metrics) */
+#define WARNING_KINDS(X)          \
+	X(NFT, "nft")             \
+	X(NAT, "nat")             \
+	X(IPTABLES, "iptables")   \
+	X(TC, "tc")               \
+	X(XDP, "xdp")             \
+	X(MEMBER, "member")       \
+	X(RULE, "rule")           \
+	X(ROUTE_TOS, "route-tos") \
+	X(IPSEC, "ipsec")         \
+	X(MULTICAST, "multicast") \
+	X(SYSCTL, "sysctl")       \
+	X(UNREAD, "unread")
+
+enum warning_kind {
+#define WARNING_ENUM(name, text) WARNING_##name,
+	WARNING_KINDS(WARNING_ENUM)
+#undef WARNING_ENUM
+		N_WARNING
+};
+
+/* Return the name of a kind, as rows and metrics have it.                  [any thread] */
+const char *warning_kind_name(enum warning_kind kind);
+
+/* W:warn  R:ui, relaxed. Present warnings of each kind, also those beyond the list. */
+extern _Atomic uint32_t warning_count[N_WARNING];
+
+#endif

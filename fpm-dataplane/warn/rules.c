@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules of policy routing and routes that rib knows and does not obey. rib decides; its rows
+ * of `show rules` have the reason. [warn]
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/kernel_event.h"
+#include "warn/warn_impl.h"
+
+static const char *
+row_text(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text != NULL ? text : "?";
+}
+
+static void
+rule_add(struct warn *w, const json_t *row)
+{
+	char where[128], here[128];
+
+	snprintf(where, sizeof(where), "%s rule %lld, from %s to %s",
+		 row_text(row, "family"),
+		 (long long)json_integer_value(json_object_get(row, "pref")),
+		 row_text(row, "from"), row_text(row, "to"));
+	snprintf(here, sizeof(here), "The part %s is not obeyed: fpmctl show rules.",
+		 row_text(row, "lacks"));
+	list_add(&w->list, WARNING_RULE, where,
+		 "Linux chooses the table of a packet by all parts of the rule.", here);
+}
+
+void
+rules_scan(struct warn *w)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (w->rules, i, row)
+		if (json_is_false(json_object_get(row, "obeyed")))
+			rule_add(w, row);
+	if (atomic_load_explicit(&kernel_status.by_tos, memory_order_relaxed) > 0)
+		list_add(&w->list, WARNING_ROUTE_TOS, "routes with a TOS",
+			 "Linux uses such a route for packets with this TOS.",
+			 "Packets take the route for all others. This row stays until the "
+			 "daemon restarts.");
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sysctls of the namespace and of its devices that change how Linux forwards, and that
+ * forwarders do not obey. The manual (limits.md) lists them, and those without a warning. [warn]
+ *
+ * The values of devices come with the dump of links. Those of `all` and of the namespace are
+ * files; a file that is absent is a sysctl that the kernel does not have.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netlink/device_message.h"
+#include "warn/warn_impl.h"
+
+#define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1) /* Linux 6.17 */
+
+/* How the value of `all` and that of a device are combined. */
+enum combine {
+	EITHER, /* either value is enough */
+	BOTH,   /* both are needed */
+	ALONE,  /* that of the device counts */
+	IF_OFF, /* that of the device counts while `forwarding` of `all` is 0 */
+};
+
+static const struct device_sysctl {
+	uint8_t family; /* 4 or 6 */
+	uint8_t combine;
+	uint8_t kind;
+	unsigned int key;   /* of device_conf4() or device_conf6() */
+	const char *name;   /* of the device's file */
+	const char *of_all; /* the file of `all` that is read */
+	const char *in_linux, *dataplane;
+} of_device[] = {
+	{4, EITHER, WARNING_SYSCTL, IPV4_DEVCONF_RP_FILTER, "rp_filter", "rp_filter",
+	 "Linux drops a packet in transit if no route leads back to its source (2), or "
+	 "none by "
+	 "the device by which it came (1).",
+	 "Forwarded packets are not checked."},
+	{4, BOTH, WARNING_SYSCTL, IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route",
+	 "accept_source_route",
+	 "Linux follows the source route in the options of a packet.",
+	 "The packet takes the route of its destination."},
+	{4, EITHER, WARNING_SYSCTL, IPV4_DEVCONF_ROUTE_LOCALNET, "route_localnet",
+	 "route_localnet", "Linux forwards packets from and to 127/8.",
+	 "They are dropped (ip4_martian_src, ip4_martian_dst)."},
+	{4, BOTH, WARNING_SYSCTL, IPV4_DEVCONF_BC_FORWARDING, "bc_forwarding",
+	 "bc_forwarding", "Linux forwards directed broadcasts.",
+	 "They are dropped (ip4_directed_bcast)."},
+	{4, EITHER, WARNING_SYSCTL, IPV4_DEVCONF_LOG_MARTIANS, "log_martians",
+	 "log_martians", "Linux logs packets with impossible addresses.",
+	 "They are counted only: fpmctl show drops."},
+	{4, ALONE, WARNING_MULTICAST, IPV4_DEVCONF_MC_FORWARDING, "mc_forwarding", NULL,
+	 "A multicast router (pimd) uses the device, and Linux forwards multicast.",
+	 "Only packets that reach the kernel are forwarded, within the rate of their "
+	 "class."},
+	{6, ALONE, WARNING_MULTICAST, DEVCONF_MC_FORWARDING, "mc_forwarding", NULL,
+	 "A multicast router (pim6d) uses the device, and Linux forwards multicast.",
+	 "Only packets that reach the kernel are forwarded, within the rate of their "
+	 "class."},
+	{6, BOTH, WARNING_SYSCTL, DEVCONF_SEG6_ENABLED, "seg6_enabled", "seg6_enabled",
+	 "Linux processes segment routing headers (SRv6) of packets to its addresses.",
+	 "Only packets that reach the kernel are processed, within the rate of their "
+	 "class."},
+	{6, BOTH, WARNING_SYSCTL, DEVCONF_RPL_SEG_ENABLED, "rpl_seg_enabled",
+	 "rpl_seg_enabled", "Linux processes source routes of RPL.",
+	 "Only packets that reach the kernel are processed, within the rate of their "
+	 "class."},
+	{6, ALONE, WARNING_SYSCTL, DEVCONF_IOAM6_ENABLED, "ioam6_enabled", NULL,
+	 "Linux adds its data to the IOAM option of packets in transit.",
+	 "The option passes unchanged."},
+	{6, IF_OFF, WARNING_SYSCTL, FORCE_FORWARDING, "force_forwarding", "forwarding",
+	 "Linux forwards IPv6 of this device, although forwarding of `all` is off.",
+	 "Packets are dropped (forwarding_off)."},
+};
+#define N_OF_DEVICE (sizeof(of_device) / sizeof(of_device[0]))
+
+static const struct {
+	const char *file; /* below /proc/sys/net */
+	const char *name;
+	long long plain; /* values up to this one have no effect that we lack */
+	const char *in_linux, *dataplane;
+} of_netns[] = {
+	{"ipv4/fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_policy", 1,
+	 "Linux hashes the flows of several paths by inner headers (2) or chosen fields "
+	 "(3).",
+	 "Flows are hashed by addresses, protocol and ports."},
+	{"ipv6/fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy", 1,
+	 "Linux hashes the flows of several paths by inner headers (2) or chosen fields "
+	 "(3).",
+	 "Flows are hashed by addresses, protocol, ports and flow label."},
+	{"ipv4/fib_multipath_hash_seed", "net.ipv4.fib_multipath_hash_seed", 0,
+	 "Linux hashes flows with this seed, so that routers choose alike.",
+	 "The seed is new at each start."},
+	{"ipv4/ip_forward_use_pmtu", "net.ipv4.ip_forward_use_pmtu", 0,
+	 "Linux limits packets in transit to path MTUs that it has learned.",
+	 "The MTU of the route and of the egress interface count."},
+	{"mpls/platform_labels", "net.mpls.platform_labels", 0,
+	 "Linux can switch MPLS frames.",
+	 "They go to the kernel, within the rate of their class (not_ip)."},
+};
+#define N_OF_NETNS (sizeof(of_netns) / sizeof(of_netns[0]))
+
+static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
+
+/* Read a number below /proc/sys/net of the namespace in which the thread is; 0: none. */
+static long long
+sysctl_read(const char *file)
+{
+	char path[128], text[32] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s", file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 ? strtoll(text, NULL, 10) : 0;
+}
+
+void
+sysctls_scan(struct warn *w)
+{
+	char where[128], file[96];
+
+	for (unsigned int i = 0; i < N_OF_NETNS; i++) {
+		long long value = sysctl_read(of_netns[i].file);
+
+		if (value <= of_netns[i].plain)
+			continue;
+		snprintf(where, sizeof(where), "%s = %lld", of_netns[i].name, value);
+		list_add(&w->list, WARNING_SYSCTL, where, of_netns[i].in_linux,
+			 of_netns[i].dataplane);
+	}
+	for (unsigned int i = 0; i < N_OF_DEVICE; i++) {
+		const struct device_sysctl *s = &of_device[i];
+
+		if (s->of_all == NULL)
+			continue;
+		snprintf(file, sizeof(file), "ipv%u/conf/all/%s", s->family, s->of_all);
+		w->of_all[i] = sysctl_read(file);
+		if (s->combine != EITHER || w->of_all[i] == 0)
+			continue;
+		snprintf(where, sizeof(where), "net.ipv%u.conf.all.%s = %lld", s->family,
+			 s->name, w->of_all[i]);
+		list_add(&w->list, (enum warning_kind)s->kind, where, s->in_linux,
+			 s->dataplane);
+	}
+}
+
+/* Return true if the value of a device has an effect in Linux that `all` does not hide. */
+static bool
+value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
+{
+	switch (s->combine) {
+	case EITHER:
+		return value != 0 && of_all == 0; /* else the row of `all` tells it */
+	case BOTH:
+		return value != 0 && of_all != 0;
+	case IF_OFF:
+		return value != 0 && of_all == 0;
+	default:
+		return value != 0;
+	}
+}
+
+void
+sysctls_of_device(struct warn *w, const struct device_message *m)
+{
+	char where[128], name[sizeof(m->name)];
+
+	/* As sysctl(8) writes names: dots of the device become slashes. */
+	snprintf(name, sizeof(name), "%s", m->name);
+	for (char *p = name; *p != '\0'; p++)
+		if (*p == '.')
+			*p = '/';
+	for (unsigned int i = 0; i < N_OF_DEVICE; i++) {
+		const struct device_sysctl *s = &of_device[i];
+		uint32_t value =
+			s->family == 4 ? device_conf4(m, s->key) : device_conf6(m, s->key);
+
+		if (!value_counts(s, w->of_all[i], value))
+			continue;
+		snprintf(where, sizeof(where), "net.ipv%u.conf.%s.%s = %u", s->family, name,
+			 s->name, value);
+		list_add(&w->list, (enum warning_kind)s->kind, where, s->in_linux,
+			 s->dataplane);
+	}
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The warn thread: when to scan. [warn]
+ *
+ * An event of the kernel about devices, traffic control, rules or nf_tables leads to a scan. The
+ * kernel has no events for sysctls, the old iptables and filters of some kinds, so a scan is
+ * also made every POLL_S seconds. The rest after a scan is a multiple of its duration, so scans
+ * take at most a few percent of one CPU, however many devices and events there are.
+ *
+ * A scan begins with the question to rib for the rules, because rib alone knows which it obeys.
+ * When rib has answered, the thread enters the control namespace and reads everything else. It
+ * is RCU-offline meanwhile.
+ */
+#include "warn/warn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/clock.h"
+#include "base/haste.h"
+#include "base/tsan.h"
+#include "fib/fib.h"
+#include "tap-bridge/netns.h"
+#include "warn/warn_impl.h"
+
+#define POLL_MS      5000u
+#define EVENT_MS     100u  /* from an event to the scan, which then sees more events */
+#define REST         50u   /* after a scan that took t, no scan for this many times t */
+#define EVENTS_BYTES 16384 /* a lost event is an event, too */
+#define EVENTS_MAX   1000u /* datagrams that are read before a scan */
+#define ROWS_MAX     256u  /* of rules in a slice of rib */
+
+/* --- the scan ------------------------------------------------------------------------- */
+
+/* Copy the numbers of the devices that are ports or VLANs. */
+static void
+own_collect(struct warn *w)
+{
+	w->n_own = 0;
+	for (unsigned int i = 1; i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(w->conf.fib, i);
+
+		if (iface == NULL || iface->ifindex == 0)
+			continue;
+		if (w->n_own == w->room_own) {
+			unsigned int room = w->room_own == 0 ? 64 : w->room_own * 2;
+			struct own *more = realloc(w->own, room * sizeof(*more));
+
+			if (more == NULL)
+				abort(); /* some octets an interface */
+			w->own = more;
+			w->room_own = room;
+		}
+		w->own[w->n_own] = (struct own){.ifindex = iface->ifindex};
+		memcpy(w->own[w->n_own++].name, iface->name, sizeof(iface->name));
+	}
+}
+
+static void
+scan_in_netns(struct warn *w)
+{
+	struct netns_guard guard;
+	unsigned int missed;
+	int rc = netns_enter(w->conf.netns, &guard);
+
+	if (rc < 0) {
+		if (log_allowed(&w->netns_log, &missed))
+			log_warn("warn: namespace not entered error=%s missed=%u",
+				 strerror(-rc), missed);
+		unread_add(w, "control namespace", rc);
+		return;
+	}
+	sysctls_scan(w); /* before devices: it reads the values of `all` */
+	devices_scan(w); /* before netfilter: it reads the names of devices */
+	netfilter_scan(w);
+	iptables_scan(w);
+	ipsec_scan(w);
+	netns_leave(&guard);
+}
+
+static void
+scan_later(struct warn *w, double s)
+{
+	struct ev_loop *loop = w->w->loop;
+
+	ev_timer_stop(loop, &w->due);
+	ev_now_update(loop);
+	ev_timer_set(&w->due, s, 0.);
+	ev_timer_start(loop, &w->due);
+}
+
+static void
+events_watch(struct warn *w)
+{
+	if (w->events >= 0)
+		ev_io_start(w->w->loop, &w->events_io);
+	if (w->nft_events >= 0)
+		ev_io_start(w->w->loop, &w->nft_events_io);
+}
+
+static void
+scan(struct warn *w)
+{
+	uint64_t begin = monotonic_ms();
+	double poll_s = haste_ms(POLL_MS) / 1000.;
+
+	own_collect(w);
+	list_begin(&w->list);
+	rules_scan(w);
+	GRACE_LET_GO();
+	urcu_qsbr_thread_offline();
+	scan_in_netns(w);
+	urcu_qsbr_thread_online();
+	list_end(&w->list);
+	w->rest_s = (double)(monotonic_ms() - begin) * REST / 1000.;
+	w->scanned_s = monotonic_s();
+	scan_later(w, w->rest_s > poll_s ? w->rest_s : poll_s);
+	events_watch(w);
+}
+
+/* --- the rules of rib ----------------------------------------------------------------- */
+
+static void
+rules_ask(struct warn *w, struct msg_query *q)
+{
+	q->m.type = MSG_QUERY;
+	q->rows = w->rules;
+	w->asked = true;
+	worker_send(w->conf.rib, &q->m);
+}
+
+static void
+scan_begin(struct warn *w)
+{
+	struct msg_query *q;
+
+	if (w->asked)
+		return; /* the scan follows the answer */
+	q = msg_new(MSG_QUERY, sizeof(*q));
+	q->kind = QUERY_RULES;
+	q->from = w->w;
+	json_array_clear(w->rules);
+	q->max = ROWS_MAX;
+	rules_ask(w, q);
+}
+
+static void
+rules_answered(struct warn *w, struct msg_query *q)
+{
+	w->asked = false;
+	if (q->done) {
+		msg_free(&q->m);
+		scan(w);
+		return;
+	}
+	q->max = (unsigned int)json_array_size(w->rules) + ROWS_MAX;
+	rules_ask(w, q);
+}
+
+/* --- events --------------------------------------------------------------------------- */
+
+static void
+events_drain(int fd)
+{
+	uint8_t octet;
+
+	for (unsigned int i = 0; i < EVENTS_MAX; i++)
+		if (recv(fd, &octet, sizeof(octet), MSG_DONTWAIT | MSG_TRUNC) < 0 &&
+		    errno == EAGAIN)
+			return;
+}
+
+static void
+warn_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct warn *w = timer->data;
+
+	ev_timer_stop(loop, timer);
+	/* A change from now on is an event for the next scan. */
+	if (w->events >= 0)
+		events_drain(w->events);
+	if (w->nft_events >= 0)
+		events_drain(w->nft_events);
+	scan_begin(w);
+}
+
+/* The content of an event does not matter. Events that follow wait until the next scan. */
+static void
+warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct warn *w = io->data;
+	double past_s = monotonic_s() - w->scanned_s, in_s = haste_ms(EVENT_MS) / 1000.;
+
+	ev_io_stop(loop, &w->events_io);
+	ev_io_stop(loop, &w->nft_events_io);
+	if (!w->asked)
+		scan_later(w, w->rest_s - past_s > in_s ? w->rest_s - past_s : in_s);
+}
+
+/* Open a socket of events; a kernel without the protocol has none. -1: none. */
+static int
+events_open(const char *netns, int protocol, const int *group, unsigned int n)
+{
+	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+	struct netns_guard guard;
+	int size = EVENTS_BYTES, fd;
+
+	if (netns_enter(netns, &guard) < 0)
+		return -1;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	netns_leave(&guard);
+	if (fd < 0)
+		return -1;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0) {
+		close(fd);
+		return -1;
+	}
+	/* Without a group the polls find its changes. */
+	for (unsigned int i = 0; i < n; i++)
+		(void)setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group[i],
+				 sizeof(group[i]));
+	return fd;
+}
+
+/* --- the thread ----------------------------------------------------------------------- */
+
+static int
+warn_init(struct worker *worker)
+{
+	static const int route[] = {RTNLGRP_LINK,         RTNLGRP_TC,
+				    RTNLGRP_IPV4_RULE,    RTNLGRP_IPV6_RULE,
+				    RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF};
+	static const int nft[] = {NFNLGRP_NFTABLES};
+	struct warn *w = worker->ctx;
+
+	w->buffer = malloc(ASK_BUFFER_BYTES);
+	if (w->buffer == NULL)
+		return -ENOMEM;
+	w->events = events_open(w->conf.netns, NETLINK_ROUTE, route,
+				sizeof(route) / sizeof(route[0]));
+	w->nft_events = events_open(w->conf.netns, NETLINK_NETFILTER, nft, 1);
+	ev_io_init(&w->events_io, warn_on_event, w->events, EV_READ);
+	ev_io_init(&w->nft_events_io, warn_on_event, w->nft_events, EV_READ);
+	ev_init(&w->due, warn_on_due);
+	w->events_io.data = w->nft_events_io.data = w->due.data = w;
+	scan_later(w, 0.);
+	return 0;
+}
+
+static void
+warn_on_query(struct warn *w, struct msg_query *q)
+{
+	q->done = list_rows(&w->list, &q->cursor[0], q->max, q->rows);
+	q->m.type = MSG_REPLY;
+	worker_send(q->from, &q->m);
+}
+
+static void
+warn_on_msg(struct worker *worker, struct msg *m)
+{
+	struct warn *w = worker->ctx;
+
+	switch (m->type) {
+	case MSG_REPLY:
+		rules_answered(w, caa_container_of(m, struct msg_query, m));
+		return;
+	case MSG_QUERY:
+		warn_on_query(w, caa_container_of(m, struct msg_query, m));
+		return;
+	default:
+		assert(!"message not for warn");
+		break;
+	}
+	msg_free(m);
+}
+
+static void
+warn_fini(struct worker *worker)
+{
+	struct warn *w = worker->ctx;
+
+	ev_io_stop(worker->loop, &w->events_io);
+	ev_io_stop(worker->loop, &w->nft_events_io);
+	ev_timer_stop(worker->loop, &w->due);
+	if (w->events >= 0)
+		close(w->events);
+	if (w->nft_events >= 0)
+		close(w->nft_events);
+	w->events = w->nft_events = -1;
+	free(w->buffer);
+	free(w->own);
+	w->buffer = NULL;
+	w->own = NULL;
+	w->n_own = w->room_own = 0;
+}
+
+static const struct worker_ops warn_ops = {
+	.name = "warn",
+	.role = ROLE_WARN,
+	.init = warn_init,
+	.on_msg = warn_on_msg,
+	.fini = warn_fini,
+};
+
+int
+warn_setup(struct worker *worker, const struct warn_conf *conf)
+{
+	struct warn *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->w = worker;
+	w->conf = *conf;
+	w->events = w->nft_events = -1;
+	w->rules = json_array();
+	worker_init(worker, &warn_ops, w);
+	return w->rules == NULL ? -ENOMEM : list_init(&w->list);
+}
+
+void
+warn_teardown(struct worker *worker)
+{
+	struct warn *w = worker->ctx;
+
+	if (w == NULL)
+		return;
+	list_free(&w->list);
+	json_decref(w->rules);
+	free(w);
+	worker->ctx = NULL;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of the warn thread. Private to warn/ and its tests.
+ *
+ *   events of the kernel, a timer -> rules of rib -> scan: devices.c, netfilter.c, iptables.c,
+ *   sysctl.c, ipsec.c -> list.c -> log, metrics, rows
+ */
+#ifndef WARN_WARN_IMPL_H
+#define WARN_WARN_IMPL_H
+
+#include <ev.h>
+#include <jansson.h>
+#include <libmnl/libmnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/warning.h"
+#include "warn/warn.h"
+
+#define WARNINGS_MAX      256u /* kept; more are counted */
+#define SYSCTLS_OF_DEVICE 16u  /* at most, in the table of sysctl.c */
+
+/* A row of `show warnings`. The texts are printable UTF-8. */
+struct warning {
+	uint8_t kind; /* enum warning_kind */
+	char where[128], in_linux[240], dataplane[160];
+};
+
+/* Two lists: that which is shown, and that which the present scan makes. */
+struct warning_list {
+	struct warning *now, *next; /* WARNINGS_MAX each; now: sorted */
+	unsigned int n_now, n_next;
+	uint32_t count[N_WARNING]; /* of the scan, also of rows that found no place */
+	uint32_t shown[N_WARNING]; /* of the list that is shown */
+};
+
+/* A device of the kernel that is a port or a VLAN of one. */
+struct own {
+	uint32_t ifindex;
+	char name[16];
+	bool ingress, clsact; /* it has a qdisc of that kind */
+	uint32_t told_seq;    /* the dump in which its root qdisc was told */
+};
+
+struct warn {
+	struct worker *w;
+	struct warn_conf conf;
+	struct warning_list list;
+	struct own *own; /* of this scan, by ifindex */
+	unsigned int n_own, room_own;
+	uint8_t *buffer;        /* ASK_BUFFER_BYTES, of answers */
+	uint32_t seq;           /* of requests */
+	int events, nft_events; /* sockets; -1: closed */
+	ev_io events_io, nft_events_io;
+	ev_timer due;                        /* the next scan */
+	bool asked;                          /* a query to rib is on its way */
+	json_t *rules;                       /* rows of its answers; owned here */
+	double rest_s;                       /* at least, between two scans */
+	double scanned_s;                    /* monotonic, end of the last scan */
+	long long of_all[SYSCTLS_OF_DEVICE]; /* values of `all`, of this scan */
+	struct log_limit netns_log;
+};
+
+/* --- list.c                                                                  [warn] */
+
+int list_init(struct warning_list *l);
+void list_free(struct warning_list *l);
+void list_begin(struct warning_list *l);
+/*
+ * Add a warning to the scan. The texts are formatted before; `where` identifies the warning
+ * within its kind. Octets that are not printable are replaced.
+ */
+void list_add(struct warning_list *l, enum warning_kind kind, const char *where,
+	      const char *in_linux, const char *dataplane);
+/* Make the scan the list that is shown: log the differences, set warning_count. */
+void list_end(struct warning_list *l);
+/* Append the rows from `*from` on, at most `max` in all, and move it. True: it was the last. */
+bool list_rows(const struct warning_list *l, uint64_t *from, unsigned int max,
+	       json_t *rows);
+
+/*
+ * Return a place in the scan, to which list_back() takes it back when a dump is repeated
+ * because its tables changed.
+ */
+struct list_mark {
+	unsigned int n;
+	uint32_t count[N_WARNING];
+};
+struct list_mark list_mark(const struct warning_list *l);
+void list_back(struct warning_list *l, const struct list_mark *mark);
+
+/* --- ask.c                                                                   [warn] */
+
+#define ASK_BUFFER_BYTES (64u << 10)
+
+/* Called for each message of an answer. */
+typedef void (*ask_fn)(struct warn *w, const struct nlmsghdr *nlh, void *ctx);
+
+/*
+ * Open a netlink socket for requests; the thread is in the control namespace. Returns the
+ * descriptor or -errno: -EPROTONOSUPPORT if the kernel lacks the protocol.
+ */
+int ask_open(int protocol);
+/*
+ * Send a dump request and call fn() for each message of the answer. Repeats a dump that
+ * changes of the tables interrupted. Returns 0, or -errno of the kernel.
+ */
+int ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx);
+/* Note that a part of the configuration could not be read. */
+void unread_add(struct warn *w, const char *part, int error);
+
+/* --- parts of a scan                                                         [warn] */
+
+void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control */
+void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
+void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
+void ipsec_scan(struct warn *w);     /* ipsec.c */
+void sysctls_scan(struct warn *w);   /* sysctl.c: those of the namespace */
+void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
+
+struct device_message;
+/* Add the sysctls of one device (sysctl.c), or its multicast routing. */
+void sysctls_of_device(struct warn *w, const struct device_message *m);
+
+/* Return the own device with this index, or NULL. */
+struct own *own_find(const struct warn *w, uint32_t ifindex);
+
+#endif

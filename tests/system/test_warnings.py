@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configuration of the kernel that a Linux router obeys and the dataplane does not is told: by `show
+warnings`, the log, a metric. Each warning goes when its cause is gone."""
+
+import contextlib
+import ctypes
+import json
+import os
+import shlex
+import socket
+import struct
+
+import pytest
+
+from lib import api, netns, preload
+from lib.wait import eventually
+
+SOON = 3  # the kernel has an event
+POLLED = 15  # it has none: the daemon looks every 5 s
+
+
+def rows(dut, kind=None):
+    """Return {where: row} of `show warnings`, all or those of a kind. A row about routes with a TOS
+    stays until the daemon ends: it is left out, because other tests have such routes."""
+    found = [r for r in dut.control.ask("warnings") if r["kind"] != "route-tos"]
+    return {r["where"]: r for r in found if kind in (None, r["kind"])}
+
+
+@contextlib.contextmanager
+def made(dut, do, undo):
+    """Run the commands `do` in the control namespace, and at the end those of `undo`."""
+    try:
+        for line in do:
+            netns.run(dut.ctl, shlex.split(line))
+        yield
+    finally:
+        for line in undo:
+            netns.run(dut.ctl, shlex.split(line), check=False)
+
+
+def nft(*lines):
+    """Return nft commands as command lines."""
+    return [f"nft {line}" for line in lines]
+
+
+# (kind, where, commands, commands that undo them, seconds)
+CASES = {
+    "a chain at hook forward with a policy": (
+        "nft",
+        "table ip t, chain f",
+        nft("add table ip t", "add chain ip t f { type filter hook forward priority 0 ; policy drop ; }"),
+        nft("delete table ip t"),
+        SOON,
+    ),
+    "a rule at hook prerouting": (
+        "nft",
+        "table inet t, chain p",
+        nft(
+            "add table inet t",
+            "add chain inet t p { type filter hook prerouting priority 0 ; }",
+            "add rule inet t p ip daddr 203.0.113.99 drop",
+        ),
+        nft("delete table inet t"),
+        SOON,
+    ),
+    "a rule at hook postrouting of ip6": (
+        "nft",
+        "table ip6 t, chain q",
+        nft(
+            "add table ip6 t",
+            "add chain ip6 t q { type filter hook postrouting priority 0 ; }",
+            "add rule ip6 t q ip6 daddr 2001:db8:99::1 drop",
+        ),
+        nft("delete table ip6 t"),
+        SOON,
+    ),
+    "a chain at ingress of a TAP": (
+        "nft",
+        "table netdev t, chain i",
+        nft(
+            "add table netdev t",
+            "add chain netdev t i { type filter hook ingress device lan0 priority 0 ; }",
+            "add rule netdev t i ip daddr 203.0.113.99 drop",
+        ),
+        nft("delete table netdev t"),
+        SOON,
+    ),
+    "NAT": (
+        "nat",
+        "table ip t, chain n",
+        nft(
+            "add table ip t",
+            "add chain ip t n { type nat hook postrouting priority 100 ; }",
+            "add rule ip t n oifname wan0 ip daddr 203.0.113.99 snat to 192.0.2.1",
+        ),
+        nft("delete table ip t"),
+        SOON,
+    ),
+    "a rule of iptables-nft": (
+        "nft",
+        "table ip filter, chain FORWARD",
+        ["iptables-nft -A FORWARD -d 203.0.113.99 -j DROP"],
+        ["nft delete table ip filter"],
+        SOON,
+    ),
+    "a rule of the old iptables": (
+        "iptables",
+        "iptables table filter, chain FORWARD",
+        ["iptables-legacy -A FORWARD -d 203.0.113.99 -j DROP"],
+        ["iptables-legacy -D FORWARD -d 203.0.113.99 -j DROP"],
+        POLLED,
+    ),
+    "a policy of the old ip6tables": (
+        "iptables",
+        "ip6tables table filter, chain FORWARD",
+        ["ip6tables-legacy -P FORWARD DROP"],
+        ["ip6tables-legacy -P FORWARD ACCEPT"],
+        POLLED,
+    ),
+    "a shaper": (
+        "tc",
+        "qdisc tbf at lan0",
+        ["tc qdisc replace dev lan0 root tbf rate 1gbit burst 1mb latency 50ms"],
+        ["tc qdisc del dev lan0 root"],
+        SOON,
+    ),
+    "a filter at ingress": (
+        "tc",
+        "filter u32 at ingress of lan0",
+        [
+            "tc qdisc add dev lan0 clsact",
+            "tc filter add dev lan0 ingress protocol all u32 match u32 0 0 flowid 1:1",
+        ],
+        ["tc qdisc del dev lan0 clsact"],
+        SOON,
+    ),
+    "a filter at egress": (
+        "tc",
+        "filter bpf at egress of lan0",
+        [
+            "tc qdisc add dev lan0 clsact",
+            "tc filter add dev lan0 egress bpf bytecode '1,6 0 0 0,' flowid 1:1",
+        ],
+        ["tc qdisc del dev lan0 clsact"],
+        SOON,
+    ),
+    "a bridge": (
+        "member",
+        "lan0 in bridge br8",
+        ["ip link add br8 type bridge", "ip link set lan0 master br8"],
+        ["ip link del br8"],
+        SOON,
+    ),
+    "a rule by a mark": (
+        "rule",
+        "ipv4 rule 77, from all to all",
+        ["ip rule add pref 77 fwmark 7 lookup 100"],
+        ["ip rule del pref 77"],
+        POLLED,
+    ),
+    "IPsec": (
+        "ipsec",
+        "policies of direction fwd",
+        ["ip xfrm policy add src 203.0.113.98 dst 203.0.113.99 dir fwd action block"],
+        ["ip xfrm policy del src 203.0.113.98 dst 203.0.113.99 dir fwd"],
+        POLLED,
+    ),
+    "the source of packets is checked": (
+        "sysctl",
+        "net.ipv4.conf.lan0.rp_filter = 2",
+        ["sysctl -q -w net.ipv4.conf.lan0.rp_filter=2"],
+        ["sysctl -q -w net.ipv4.conf.lan0.rp_filter=0"],
+        SOON,
+    ),
+    "a sysctl of all devices": (
+        "sysctl",
+        "net.ipv4.conf.all.log_martians = 1",
+        ["sysctl -q -w net.ipv4.conf.all.log_martians=1"],
+        ["sysctl -q -w net.ipv4.conf.all.log_martians=0"],
+        POLLED,
+    ),
+    "a sysctl that needs both values": (
+        "sysctl",
+        "net.ipv4.conf.lan0.bc_forwarding = 1",
+        [
+            "sysctl -q -w net.ipv4.conf.all.bc_forwarding=1",
+            "sysctl -q -w net.ipv4.conf.lan0.bc_forwarding=1",
+        ],
+        [
+            "sysctl -q -w net.ipv4.conf.all.bc_forwarding=0",
+            "sysctl -q -w net.ipv4.conf.lan0.bc_forwarding=0",
+        ],
+        POLLED,
+    ),
+    "a sysctl of IPv6": (
+        "sysctl",
+        "net.ipv6.conf.lan0.ioam6_enabled = 1",
+        ["sysctl -q -w net.ipv6.conf.lan0.ioam6_enabled=1"],
+        ["sysctl -q -w net.ipv6.conf.lan0.ioam6_enabled=0"],
+        POLLED,
+    ),
+    "forwarding of one device": (
+        "sysctl",
+        "net.ipv6.conf.ext0.force_forwarding = 1",
+        [
+            "sysctl -q -w net.ipv6.conf.all.forwarding=0",
+            "sysctl -q -w net.ipv6.conf.ext0.force_forwarding=1",
+        ],
+        [
+            "sysctl -q -w net.ipv6.conf.ext0.force_forwarding=0",
+            "sysctl -q -w net.ipv6.conf.all.forwarding=1",
+        ],
+        POLLED,
+    ),
+    "a sysctl of the namespace": (
+        "sysctl",
+        "net.ipv4.fib_multipath_hash_policy = 2",
+        ["sysctl -q -w net.ipv4.fib_multipath_hash_policy=2"],
+        ["sysctl -q -w net.ipv4.fib_multipath_hash_policy=0"],
+        POLLED,
+    ),
+}
+
+
+if not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"):
+    del CASES["forwarding of one device"]  # Linux before 6.17
+EVENTS = [case for case in CASES if CASES[case][4] == SOON]
+POLLS = [case for case in CASES if CASES[case][4] == POLLED]
+
+
+def told(dut, kind, where, seconds):
+    """Wait until the list and the log tell it."""
+    row = eventually(lambda: rows(dut).get(where), seconds, 0.05, where)
+    assert row["kind"] == kind
+    assert row["linux"].endswith(".") and row["dataplane"].endswith(".")
+    line = f'warn: configuration not obeyed kind={kind} where="{where}"'
+    eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
+
+
+def gone(dut, kind, where, seconds):
+    """Wait until the list has it no longer, and the log says so."""
+    eventually(lambda: where not in rows(dut), seconds, 0.05, f"gone: {where}")
+    line = f'warn: configuration gone kind={kind} where="{where}"'
+    eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_what_linux_obeys_and_we_do_not_is_told(dut, case):
+    """The kernel reports such a change by an event. `show warnings` and the log tell it when it
+    appears and when it is gone."""
+    kind, where, do, undo, seconds = CASES[case]
+    assert where not in rows(dut)
+    with made(dut, do, undo):
+        told(dut, kind, where, seconds)
+    gone(dut, kind, where, seconds)
+
+
+def test_the_daemon_looks_without_an_event(dut):
+    """The kernel has no event for this sysctl: the daemon looks every five seconds."""
+    kind, where, do, undo, seconds = CASES["a sysctl of all devices"]
+    eventually(lambda: not rows(dut), POLLED, 0.05)
+    with made(dut, do, undo):
+        told(dut, kind, where, seconds)
+    gone(dut, kind, where, seconds)
+
+
+def test_changes_without_an_event_are_told_too(dut):
+    """The kernel has no event for most of these."""
+    assert not {CASES[case][1] for case in POLLS} & set(rows(dut))
+    with contextlib.ExitStack() as ending:
+        for case in POLLS:
+            ending.enter_context(made(dut, *CASES[case][2:4]))
+        for case in POLLS:
+            told(dut, *CASES[case][:2], POLLED)
+    for case in POLLS:
+        gone(dut, *CASES[case][:2], POLLED)
+
+
+PLAIN = [
+    *nft(
+        "add table ip t",
+        "add chain ip t f { type filter hook forward priority 0 ; policy accept ; }",
+        "add chain ip t i { type filter hook input priority 0 ; policy accept ; }",
+        "add rule ip t i ip saddr 203.0.113.99 drop",
+        "add chain ip t unused",
+        "add rule ip t unused drop",
+        "add table netdev t",
+        "add chain netdev t i { type filter hook ingress device lo priority 0 ; policy drop ; }",
+    ),
+    "iptables-legacy -A INPUT -s 203.0.113.99 -j DROP",
+    "tc qdisc add dev lan0 clsact",
+    "ip rule add pref 77 to 203.0.113.99 lookup 100",
+    "sysctl -q -w net.ipv4.conf.lan0.proxy_arp=1",
+]
+PLAIN_UNDO = [
+    *nft("delete table ip t", "delete table netdev t"),
+    "iptables-legacy -D INPUT -s 203.0.113.99 -j DROP",
+    "tc qdisc del dev lan0 clsact",
+    "ip rule del pref 77",
+    "sysctl -q -w net.ipv4.conf.lan0.proxy_arp=0",
+]
+
+
+def test_configuration_without_an_effect_on_transit_is_not_told(dut):
+    """Rules for the router's own packets, empty chains, devices of others and obeyed rules cause no
+    warning. A shaper that is made after them is told, so the daemon has looked at all of them."""
+    kind, where, do, undo, seconds = CASES["a shaper"]
+    with made(dut, PLAIN, PLAIN_UNDO), made(dut, do, undo):
+        told(dut, kind, where, seconds)
+        assert list(rows(dut)) == [where]
+    eventually(lambda: not rows(dut), POLLED, 0.05)
+
+
+def bpf_program(kind):
+    """Load a BPF program of this type that returns 2, XDP_PASS. Returns its descriptor."""
+    code = struct.pack("<BBhi", 0xB7, 0, 0, 2) + struct.pack("<BBhi", 0x95, 0, 0, 0)
+    octets = ctypes.create_string_buffer(code, len(code))
+    name = ctypes.create_string_buffer(b"GPL")
+    attr = struct.pack("=IIQQ", kind, 2, ctypes.addressof(octets), ctypes.addressof(name))
+    attr = ctypes.create_string_buffer(attr.ljust(128, b"\0"), 128)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(321, 5, attr, 128)  # bpf(BPF_PROG_LOAD)
+    if fd < 0:
+        pytest.skip(f"no BPF: {os.strerror(ctypes.get_errno())}")
+    return fd
+
+
+def attribute(kind, octets):
+    """Return a netlink attribute."""
+    octets = struct.pack("=HH", 4 + len(octets), kind) + octets
+    return octets.ljust(-(-len(octets) // 4) * 4, b"\0")
+
+
+def message(kind, flags, octets, seq=1):
+    """Return a netlink message."""
+    return struct.pack("=IHHII", 16 + len(octets), kind, flags, seq, 0) + octets
+
+
+def send(dut, protocol, octets):
+    """Send netlink messages in the control namespace, and check the first answer."""
+    with netns.entered(dut.ctl):
+        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    with sock:
+        sock.settimeout(5)
+        sock.send(octets)
+        answer = sock.recv(65536)
+        (error,) = struct.unpack_from("=i", answer, 16)
+        assert error == 0, os.strerror(-error)
+
+
+def set_xdp(dut, wire, fd):
+    """Attach a program to a TAP in the generic mode; -1 detaches it."""
+    xdp = attribute(1, struct.pack("=i", fd)) + attribute(3, struct.pack("=I", 2))
+    info = struct.pack("=BBHiII", 0, 0, 0, dut.ifindex(wire), 0, 0)
+    send(dut, 0, message(19, 5, info + attribute(43 | 0x8000, xdp)))  # RTM_SETLINK, IFLA_XDP
+
+
+def test_an_xdp_program_is_told(dut, lan):
+    """An XDP program on a TAP sees only the packets that the kernel gets."""
+    fd = bpf_program(6)
+    set_xdp(dut, lan, fd)
+    os.close(fd)
+    try:
+        told(dut, "xdp", lan.tap, SOON)
+    finally:
+        set_xdp(dut, lan, -1)
+    gone(dut, "xdp", lan.tap, SOON)
+
+
+def test_multicast_routing_is_told(dut, lan):
+    """A multicast router (pimd) adds the devices that it uses to a table of the kernel."""
+    where = f"net.ipv4.conf.{lan.tap}.mc_forwarding = 1"
+    with netns.entered(dut.ctl):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
+    with sock:
+        sock.setsockopt(socket.IPPROTO_IP, 200, 1)  # MRT_INIT
+        vif = struct.pack("=HBBIi4s", 0, 8, 1, 0, dut.ifindex(lan), b"")  # VIFF_USE_IFINDEX
+        sock.setsockopt(socket.IPPROTO_IP, 202, vif)  # MRT_ADD_VIF
+        told(dut, "multicast", where, SOON)
+    gone(dut, "multicast", where, SOON)
+
+
+def nft_batch(dut, *messages):
+    """Send messages of nf_tables as one transaction."""
+    head = struct.pack("!BBH", 0, 0, 10)  # the subsystem NFTABLES
+    last = len(messages) + 1
+    send(dut, 12, message(16, 1, head, 1)
+         + b"".join(message(kind, flags, octets, n + 2)
+                    for n, (kind, flags, octets) in enumerate(messages))
+         + message(17, 1, head, last + 1))  # fmt: skip
+
+
+def test_names_of_any_octets_are_told(dut):
+    """The kernel takes any octets as names. They do not hide the row, and they reach no terminal."""
+    ip = struct.pack("!BBH", 2, 0, 0)
+    table, chain = b"t\x9b\x1b[31m\0", b'c"\n\0'
+    hook = attribute(1, struct.pack("!I", 2)) + attribute(2, struct.pack("!i", 0))
+    nft_batch(
+        dut,
+        (0xA00, 0x401, ip + attribute(1, table)),  # NFT_MSG_NEWTABLE
+        (0xA03, 0x405, ip + attribute(1, table) + attribute(3, chain)
+         + attribute(4 | 0x8000, hook) + attribute(5, struct.pack("!I", 0))
+         + attribute(7, b"filter\0")),
+    )  # fmt: skip
+    try:
+        row = eventually(lambda: next(iter(rows(dut, "nft").values()), None), SOON, 0.05)
+        assert "\\x9b" in row["where"] and row["where"].isprintable(), row
+        shown = dut.fpmctl("show", "warnings").stdout
+        assert "\\x9b" in shown and "\033" not in shown
+    finally:
+        nft_batch(dut, (0xA02, 5, ip + attribute(1, table)))  # NFT_MSG_DELTABLE
+    eventually(lambda: not rows(dut, "nft"), SOON, 0.05)
+
+
+def test_the_list_is_bounded_and_the_rest_is_counted(dut):
+    """Of 300 chains the list has 256 rows and the number of the rest."""
+    text = "".join(
+        f"add chain ip t f{i} {{ type filter hook forward priority {i} ; policy drop ; }}\n"
+        for i in range(300)
+    )
+    netns.run(dut.ctl, ["nft", "-f", "-"], stdin="add table ip t\n" + text)
+    try:
+        found = eventually(
+            lambda: (r := dut.control.ask("warnings")) and len(r) == 257 and r, SOON, 0.05
+        )
+        rest, text = found[-1]["linux"].split(maxsplit=1)
+        assert found[-1]["kind"] == "more" and text == "more are not listed."
+        assert len(rows(dut, "nft")) + int(rest) == 300
+        log = dut.daemon.log(40)
+        assert "warn: more changes, see `fpmctl show warnings` changes=2" in log
+    finally:
+        netns.run(dut.ctl, ["nft", "delete table ip t"])
+    eventually(lambda: not rows(dut), SOON, 0.05)
+
+
+def test_each_interface_tells_the_same(dut):
+    """fpmctl and the HTTP API have the rows of the daemon."""
+    kind, where, do, undo, _ = CASES["a shaper"]
+    with made(dut, do, undo):
+        told(dut, kind, where, SOON)
+        lines = dut.fpmctl("show", "warnings", kind).stdout.splitlines()
+        assert lines[0] == f"{kind}: {where}" and all(len(x) <= 80 for x in lines)
+        assert dut.fpmctl("show", "warnings", "ipsec").returncode == 3
+        connection = api.Connection(dut.socket)
+        connection.request("GET", "/v1/warnings")
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        schema = api.SPEC["components"]["schemas"]["Warning"]
+        for row in found:
+            api.validate(row, schema)
+        assert where in {row["where"] for row in found}
+
+
+def test_the_metric_counts_by_kind(own_dut):
+    """Prometheus sees the number of each kind; configuration from before the start counts, too."""
+    dut = own_dut(metrics="127.0.0.1:9101")
+
+    def value(kind):
+        with netns.entered(dut.ctl):
+            sock = socket.create_connection(("127.0.0.1", 9101), 5)
+        with sock, sock.makefile("rb") as answer:
+            sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            page = answer.read().decode()
+        name = f'fpmdp_kernel_not_obeyed{{kind="{kind}"}} '
+        return next(int(x.removeprefix(name)) for x in page.splitlines() if x.startswith(name))
+
+    case = CASES["a rule at hook prerouting"]
+    with made(dut, *case[2:4]):
+        dut.start()
+        told(dut, *case[:2], SOON)
+        eventually(lambda: value("nft") == 1, SOON, 0.05)
+        assert value("tc") == 0
+    eventually(lambda: value("nft") == 0, SOON, 0.05)
+    assert "obeys all" in dut.fpmctl("show", "warnings").stdout
+    wan = dut.wires["wan"]
+    dut.ip(f"route add 198.51.100.0/24 tos 0x10 via {wan.peer4} dev {wan.tap}")
+    eventually(lambda: value("route-tos") == 1, POLLED, 0.05)
+
+
+def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):
+    """A kernel that refuses to tell its chains gives a warning, not silence."""
+    dut = own_dut()
+    preload.start(dut, monkeypatch, "nfnetlink_refused", NFNETLINK_REFUSED="1")
+    row = eventually(lambda: rows(dut, "unread").get("nftables"), SOON, 0.05)
+    assert "Operation not permitted" in row["linux"]
