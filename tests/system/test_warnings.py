@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Configuration of the kernel that a Linux router obeys and the dataplane does not is told: by `show
-warnings`, the log, a metric. Each warning goes when its cause is gone."""
+warnings`, the log, a metric, doctor. Each warning goes when its cause is gone."""
 
 import contextlib
 import ctypes
@@ -434,8 +434,9 @@ def test_the_list_is_bounded_and_the_rest_is_counted(dut):
 
 
 def test_each_interface_tells_the_same(dut):
-    """fpmctl and the HTTP API have the rows of the daemon."""
+    """fpmctl, the HTTP API and doctor have the rows of the daemon. The doctor's command shows them."""
     kind, where, do, undo, _ = CASES["a shaper"]
+    assert "OK    obeyed" in dut.fpmctl("doctor", "obeyed").stdout
     with made(dut, do, undo):
         told(dut, kind, where, SOON)
         lines = dut.fpmctl("show", "warnings", kind).stdout.splitlines()
@@ -449,6 +450,11 @@ def test_each_interface_tells_the_same(dut):
         for row in found:
             api.validate(row, schema)
         assert where in {row["where"] for row in found}
+        done = dut.fpmctl("--json", "doctor", "obeyed")
+        assert done.returncode == 0
+        row = next(r for r in json.loads(done.stdout) if r["text"] == where)
+        assert row["status"] == "warn" and row["subject"] == kind
+        assert where in dut.fpmctl(*row["fix"][0].split()[1:]).stdout
 
 
 def test_the_metric_counts_by_kind(own_dut):
@@ -483,3 +489,18 @@ def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):
     preload.start(dut, monkeypatch, "nfnetlink_refused", NFNETLINK_REFUSED="1")
     row = eventually(lambda: rows(dut, "unread").get("nftables"), SOON, 0.05)
     assert "Operation not permitted" in row["linux"]
+
+
+def test_ipv6_below_a_port_is_told_and_mended(own_dut, monkeypatch):
+    """The daemon cannot turn IPv6 off in the kernel below a port, because /proc/sys is read-only for
+    it. The doctor tells it, and its command turns IPv6 off."""
+    dut = own_dut()
+    preload.start(dut, monkeypatch, "sysctl_refused", SYSCTL_REFUSED="1")
+    assert "4 OK, 0 WARN" in dut.fpmctl("doctor", "below").stdout
+    netns.sysctl(dut.dp, {"net.ipv6.conf.p-lan.disable_ipv6": 0})
+    found = json.loads(dut.fpmctl("--json", "doctor", "below").stdout)
+    assert {r["subject"]: r["status"] for r in found} == {
+        "p-lan": "warn", "p-wan": "ok", "p-alt": "ok", "p-ext": "ok"}  # fmt: skip
+    (line,) = next(r["fix"] for r in found if r["status"] == "warn")
+    netns.command(shlex.split(line))
+    assert "4 OK, 0 WARN" in dut.fpmctl("doctor", "below").stdout

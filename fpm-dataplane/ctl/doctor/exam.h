@@ -125,6 +125,8 @@ void check_links(struct exam *e);
 void check_rp_filter(struct exam *e);
 void check_forwarding(struct exam *e);
 void check_members(struct exam *e);
+void check_obeyed(struct exam *e);
+void check_below(struct exam *e);
 void check_kernel(struct exam *e);
 void check_frr(struct exam *e);
 void check_fpm(struct exam *e);

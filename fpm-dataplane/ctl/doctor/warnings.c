@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: configuration of the kernel that works against the dataplane. The daemon finds
+ * that of the control namespace. The interfaces of the kernel below ports (net_af_packet) are
+ * in the daemon's own namespace, which this file visits. The daemon turns their IPv6 off, but
+ * /proc/sys may be read-only for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/doctor/exam.h"
+#include "ctl/json_row.h"
+#include "pci/kernel_if.h"
+
+/* --- configuration that is not obeyed --------------------------------------------------- */
+
+void
+check_obeyed(struct exam *e)
+{
+	json_t *rows, *row;
+	unsigned int n = 0;
+	size_t i;
+
+	if (exam_no_daemon(e, ""))
+		return;
+	rows = exam_ask(e, "warnings");
+	if (rows == NULL) {
+		finding_add(e, VERDICT_NA, "", "the daemon does not answer");
+		return;
+	}
+	json_array_foreach (rows, i, row) {
+		const char *kind = row_str(row, "kind");
+
+		/* The checks `members` and `kernel` report these. */
+		if (strcmp(kind, "member") == 0 || strcmp(kind, "route-tos") == 0)
+			continue;
+		finding_add(e, VERDICT_WARN, kind, "%s", row_str(row, "where"));
+		finding_cost(e, "%s %s", row_str(row, "linux"), row_str(row, "dataplane"));
+		finding_fix(e, "fpmctl show warnings %s", kind);
+		n++;
+	}
+	if (n == 0)
+		finding_add(e, VERDICT_OK, "",
+			    "no filter, NAT or sysctl that the dataplane ignores");
+	json_decref(rows);
+}
+
+/* --- the kernel below ------------------------------------------------------------------- */
+
+static void
+below_add(struct exam *e, const char *name, long long off)
+{
+	if (off != 0) {
+		finding_add(e, VERDICT_OK, name, "%s",
+			    off < 0 ? "this kernel has no IPv6" : "IPv6 is off");
+		return;
+	}
+	finding_add(e, VERDICT_WARN, name, "IPv6 is on in the kernel below the port");
+	finding_cost(
+		e, "That kernel gets a copy of each frame and has the same MAC address and "
+		   "link-local address. It answers for the router: TCP sessions are "
+		   "reset, and BGP unnumbered does not come up.");
+	finding_fix(e, "nsenter -n -t %d sysctl -w net/ipv6/conf/%s/disable_ipv6=1",
+		    (int)exam_pid(e), name);
+}
+
+/*
+ * Enter the network namespace of the daemon. Returns a descriptor of the former one, or
+ * -errno.
+ */
+static int
+below_enter(const struct exam *e)
+{
+	char path[64];
+	int here, there, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
+	here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	there = open(path, O_RDONLY | O_CLOEXEC);
+	rc = here < 0 || there < 0 || setns(there, CLONE_NEWNET) < 0 ? -errno : here;
+	if (there >= 0)
+		close(there);
+	if (rc < 0 && here >= 0)
+		close(here);
+	return rc;
+}
+
+void
+check_below(struct exam *e)
+{
+	char name[IF_NAMESIZE];
+	const json_t *port;
+	bool any = false;
+	int back = 0;
+	size_t i;
+
+	if (exam_no_daemon(e, ": ports unknown"))
+		return;
+	json_array_foreach (e->ports, i, port) {
+		kernel_if_of(row_str(port, "device"), name);
+		if (name[0] == '\0')
+			continue;
+		if (!any)
+			back = below_enter(e);
+		any = true;
+		if (back < 0)
+			finding_add(e, VERDICT_NA, name,
+				    "no access to the daemon's namespace: %s",
+				    strerror(-back));
+		else
+			below_add(e, name,
+				  exam_number(e, -1,
+					      "/proc/sys/net/ipv6/conf/%s/disable_ipv6",
+					      name));
+	}
+	if (!any)
+		finding_add(e, VERDICT_NA, "", "no port uses an interface of the kernel");
+	if (any && back >= 0) {
+		if (setns(back, CLONE_NEWNET) < 0)
+			e->deny = strerror(errno); /* checks of the namespace are off */
+		close(back);
+	}
+}
