@@ -259,7 +259,9 @@ bool
 log_is_utf8(const char *text)
 {
 	while (*text != '\0') {
-		size_t n = (unsigned char)*text < 0x80 ? 1 : utf8_len(text);
+		const unsigned char *u = (const unsigned char *)text;
+		bool c1 = u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
+		size_t n = u[0] < 0x80 ? 1 : c1 ? 2 : utf8_len(text);
 
 		if (n == 0)
 			return false;

@@ -37,7 +37,7 @@ const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 const char *log_escape_name(const char *name, char *out, size_t out_size);
 
 /*
- * Return true if a text is UTF-8 without C1 control characters. JSON and metrics need UTF-8,
+ * Return true if a text is UTF-8, also with control characters. JSON and metrics need UTF-8,
  * and names of interfaces may be any octets.
  */
 bool log_is_utf8(const char *text);
