@@ -219,6 +219,9 @@ request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_repl
 		return port_add_mac(port, q->mac);
 	case NICD_SET_LINK:
 		return port_set_link(port, q->yes);
+	case NICD_REMOVE_MAC:
+		port_remove_mac(port, q->mac);
+		return 0;
 	case NICD_TAKE_TAGS:
 		a->yes = port_take_tags(port);
 		return 0;

@@ -327,6 +327,12 @@ nicd_set_link(const struct port *port, bool up)
 	return nicd_ask(&q, &a);
 }
 
+int
+nicd_remove_mac(const struct port *port, const uint8_t mac[6])
+{
+	return nicd_ask_mac(NICD_REMOVE_MAC, port, mac);
+}
+
 bool
 nicd_take_tags(const struct port *port)
 {

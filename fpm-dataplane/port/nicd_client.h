@@ -41,6 +41,7 @@ enum nicd_op {
 	NICD_SET_MTU,
 	NICD_SET_MAC,
 	NICD_ADD_MAC,
+	NICD_REMOVE_MAC,
 	NICD_TAKE_TAGS,
 	NICD_SET_LINK, /* `yes`: up */
 	NICD_BYE,      /* on all ends: close the devices and exit */
@@ -112,6 +113,7 @@ int nicd_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int nicd_set_mac(const struct port *port, const uint8_t mac[6]);
 int nicd_add_mac(const struct port *port, const uint8_t mac[6]);
 int nicd_set_link(const struct port *port, bool up);
+int nicd_remove_mac(const struct port *port, const uint8_t mac[6]);
 bool nicd_take_tags(const struct port *port);
 
 /* --- of both ------------------------------------------------------------------------------- */

@@ -333,15 +333,36 @@ int
 port_add_mac(const struct port *port, const uint8_t mac[6])
 {
 	struct rte_ether_addr addr;
-	int rc;
+	int rc, refusal;
+	bool all;
 
 	if (port->held)
 		return nicd_add_mac(port, mac);
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
-	rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);
+	refusal = rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);
+	all = rc < 0 && rte_eth_promiscuous_get(port->port_id) != 1;
 	if (rc < 0)
 		rc = rte_eth_promiscuous_enable(port->port_id);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
+	if (all && rc == 0)
+		log_info("port: receives frames to all macs port=%s reason=mac-not-added "
+			 "error=%s",
+			 port->name, strerror(-refusal));
 	return rc;
+}
+
+void
+port_remove_mac(const struct port *port, const uint8_t mac[6])
+{
+	struct rte_ether_addr addr;
+
+	if (port->held) {
+		nicd_remove_mac(port, mac);
+		return;
+	}
+	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
+	pthread_mutex_lock(&nic_control[port->port_id]);
+	rte_eth_dev_mac_addr_remove(port->port_id, &addr);
+	pthread_mutex_unlock(&nic_control[port->port_id]);
 }

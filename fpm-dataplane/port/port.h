@@ -213,5 +213,7 @@ bool port_take_tags(const struct port *port);
 
 /* Let the device accept frames to one more MAC, or all frames if it cannot. */
 int port_add_mac(const struct port *port, const uint8_t mac[6]);
+/* Undo port_add_mac(). A device that receives all frames goes on doing so.       [neigh] */
+void port_remove_mac(const struct port *port, const uint8_t mac[6]);
 
 #endif
