@@ -13,6 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum kmon_macvlan {
+	KMON_NO_MACVLAN,
+	KMON_MACVLAN_BY_MAC,    /* receives frames to its own MAC */
+	KMON_MACVLAN_BY_SOURCE, /* mode source: frames from listed MACs, to any MAC */
+};
+
 struct kmon_link {
 	unsigned int ifindex;
 	char name[IFNAMSIZ];
@@ -20,9 +26,10 @@ struct kmon_link {
 	unsigned int mtu_bytes; /* IP packet, L2 header excluded */
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
-	/* VLAN interface: the link below it, if that is in the same namespace; else 0. */
-	unsigned int vlan_on;
-	uint16_t vlan_type;  /* 0x8100 or 0x88a8 */
+	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
+	unsigned int on;
+	enum kmon_macvlan macvlan;
+	uint16_t vlan_type;  /* of a VLAN: 0x8100 or 0x88a8; else 0 */
 	uint16_t vlan_id;    /* 0 to 4095 */
 	unsigned int master; /* ifindex of its VRF, bridge or bond; 0: none */
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */

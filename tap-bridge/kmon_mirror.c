@@ -78,7 +78,7 @@ link_equal(const struct kmon_link *a, const struct kmon_link *b)
 	return a->ifindex == b->ifindex && strcmp(a->name, b->name) == 0 &&
 	       memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
 	       a->mtu_bytes == b->mtu_bytes && a->admin_up == b->admin_up &&
-	       a->carrier == b->carrier && a->vlan_on == b->vlan_on &&
+	       a->carrier == b->carrier && a->on == b->on && a->macvlan == b->macvlan &&
 	       a->vlan_type == b->vlan_type && a->vlan_id == b->vlan_id &&
 	       a->master == b->master && a->vrf_table == b->vrf_table;
 }

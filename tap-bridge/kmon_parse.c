@@ -16,6 +16,7 @@
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <netlink/route/link/macvlan.h>
 #include <netlink/route/link/vlan.h>
 #include <netlink/route/link/vrf.h>
 #include <netlink/route/neighbour.h>
@@ -51,17 +52,26 @@ mac_copy(uint8_t to[MAC_BYTES], const struct nl_addr *from)
 	return true;
 }
 
+/* Parse the fields of a VLAN or macvlan. */
 static void
-parse_vlan(struct rtnl_link *from, struct kmon_link *link)
+parse_upper(struct rtnl_link *from, struct kmon_link *link)
 {
+	bool macvlan = rtnl_link_is_macvlan(from);
 	int32_t netns;
 
 	/*
 	 * If the link below is in another namespace, IFLA_LINK has no meaning in this one.
 	 */
-	if (!rtnl_link_is_vlan(from) || rtnl_link_get_link_netnsid(from, &netns) == 0)
+	if ((!macvlan && !rtnl_link_is_vlan(from)) ||
+	    rtnl_link_get_link_netnsid(from, &netns) == 0)
 		return;
-	link->vlan_on = (unsigned int)rtnl_link_get_link(from);
+	link->on = (unsigned int)rtnl_link_get_link(from);
+	if (macvlan) {
+		link->macvlan = rtnl_link_macvlan_get_mode(from) == MACVLAN_MODE_SOURCE
+					? KMON_MACVLAN_BY_SOURCE
+					: KMON_MACVLAN_BY_MAC;
+		return;
+	}
 	link->vlan_type = ntohs((uint16_t)rtnl_link_vlan_get_protocol(from));
 	link->vlan_id = (uint16_t)rtnl_link_vlan_get_id(from);
 }
@@ -82,7 +92,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->mtu_bytes = rtnl_link_get_mtu(from);
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
-	parse_vlan(from, link);
+	parse_upper(from, link);
 	link->master = (unsigned int)rtnl_link_get_master(from);
 	if (rtnl_link_is_vrf(from) && rtnl_link_vrf_get_tableid(from, &table) == 0)
 		link->vrf_table = table;

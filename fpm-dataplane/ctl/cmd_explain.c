@@ -22,7 +22,7 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of show ports, and VLANs of show interfaces */
+	json_t *ports; /* rows of show ports, VLANs and macvlans of show interfaces */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
@@ -33,7 +33,7 @@ struct explain {
 static bool
 vlan_keep(const json_t *row, const char *text, void *rows)
 {
-	return !row_has(row, "vlan") || rows_keep(row, text, rows);
+	return !row_has(row, "on") || rows_keep(row, text, rows);
 }
 
 static const json_t *

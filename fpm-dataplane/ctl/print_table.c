@@ -398,7 +398,7 @@ static void
 interface_row(const json_t *row)
 {
 	bool up = row_true(row, "up");
-	bool vlan = row_has(row, "vlan");
+	bool upper = row_has(row, "on"); /* a VLAN or macvlan on a port */
 	const json_t *address;
 	struct pen pen = {.column = ADDRESS_COLUMN - 1};
 	char rx[32], tx[32];
@@ -407,7 +407,9 @@ interface_row(const json_t *row)
 	printf("%-15s %7lld %s%-5s%s %-4s %-9s", row_str(row, "name"),
 	       row_int(row, "ifindex"), up ? "" : red_switch(true), up ? "up" : "down",
 	       up ? "" : red_switch(false), row_true(row, "port") ? "yes" : "no",
-	       vlan ? row_str(row, "vlan") : "-");
+	       row_true(row, "macvlan") ? "macvlan"
+	       : upper                  ? row_str(row, "vlan")
+					: "-");
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
 		const char *text = json_string_value(address);
 
@@ -423,8 +425,10 @@ interface_row(const json_t *row)
 	if (row_has(row, "part_of"))
 		printf("    member of %s, which is no port: not forwarded\n",
 		       row_str(row, "part_of"));
-	if (!vlan)
+	if (!upper)
 		return;
+	if (row_true(row, "macvlan"))
+		printf("    mac %s\n", row_str(row, "mac"));
 	printf("    on %s, rx %lld (%s), tx %lld (%s)\n", row_str(row, "on"),
 	       row_int(row, "rx_packets"), human_bytes(row_int(row, "rx_bytes"), rx),
 	       row_int(row, "tx_packets"), human_bytes(row_int(row, "tx_bytes"), tx));

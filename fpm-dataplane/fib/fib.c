@@ -196,6 +196,8 @@ fail:
 void
 fib_destroy(struct fib *fib)
 {
+	struct fib_vlans *vlans;
+
 	for (unsigned int c = 0; c < FIB_COPIES_MAX; c++) {
 		poptrie_destroy(fib->copy[c].pt6);
 		poptrie_destroy(fib->copy[c].pt4);
@@ -204,7 +206,10 @@ fib_destroy(struct fib *fib)
 		cds_lfht_destroy(fib->hosts, NULL);
 	for (unsigned int i = 0; i < IFIDX_MAX; i++) {
 		free(atomic_load_explicit(&fib->iface[i], memory_order_relaxed));
-		free(atomic_load_explicit(&fib->vlans[i], memory_order_relaxed));
+		vlans = atomic_load_explicit(&fib->vlans[i], memory_order_relaxed);
+		if (vlans != NULL)
+			free(atomic_load_explicit(&vlans->macs, memory_order_relaxed));
+		free(vlans);
 	}
 	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));

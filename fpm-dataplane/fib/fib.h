@@ -249,12 +249,25 @@ struct fib_iface {
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 
 /*
+ * The macvlans on one interface that are up, by their MAC. A hash table with open addresses:
+ * an entry is in the first free place from mac_hash() on. It is at most half full.
+ * Immutable: neigh publishes a new table for each change.
+ */
+struct fib_macs {
+	uint32_t mask;    /* number of entries less one; the number is a power of two */
+	uint64_t entry[]; /* as an adjacency: MAC << 16 | ifidx; 0: free */
+};
+
+/*
  * The interfaces that have the frames of VLANs, by tag type ([0] VLAN_C_TYPE, [1]
- * VLAN_S_TYPE) and id. One table belongs to a port, or to a VLAN that carries stacked
- * VLANs. 0: none.
+ * VLAN_S_TYPE) and id, and the macvlans that have the frames to further MACs. One table belongs to
+ * a port, or to a VLAN that carries stacked VLANs or macvlans. 0: none.
  */
 struct fib_vlans {
 	_Atomic uint16_t ifidx[2][4096];
+	_Atomic(struct fib_macs *) macs; /* W:neigh R:fwd,punt  NULL: no macvlan is up */
+	/* W:neigh R:fwd  of a port: it or a VLAN on it has macvlans; never false again */
+	atomic_bool any_macs;
 };
 
 /* A neighbor of a connected subnet, found by address. */
@@ -328,6 +341,12 @@ struct fib_vrf_tries {
 
 struct fib_rules;
 
+/* Interfaces that need one step more when a packet leaves by them. */
+enum {
+	FIB_OUT_TAG_BY_DEVICE = 1, /* the device inserts the tag */
+	FIB_OUT_MACVLAN = 2,       /* no tag tells it from the interface below */
+};
+
 struct fib {
 	/* W:main before the threads start */
 	struct fib_copy copy[FIB_COPIES_MAX]; /* of table main; rib writes to all */
@@ -344,9 +363,9 @@ struct fib {
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	_Atomic(struct fib_rules *)
-		rules[2];           /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
-	atomic_bool tags_by_device; /* W:neigh  for some interface; never false again */
-	struct cds_lfht *hosts;     /* W:neigh  struct fib_host */
+		rules[2];            /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
+	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
+	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
 	uint64_t seed; /* of the hashes; random at each start, against polarization */
@@ -479,6 +498,55 @@ fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES
 	if (found == 0 && type == VLAN_C_TYPE && fib_iface(fib, ifidx)->tag_type_lost)
 		found = atomic_load_explicit(&vlans->ifidx[1][id], memory_order_consume);
 	return found;
+}
+
+static inline uint64_t
+mac_word(const uint8_t mac[6])
+{
+	return adj_hop_make(mac, 0) >> 16;
+}
+
+/* Return the first place of a MAC in a table of macvlans. */
+static inline uint32_t
+mac_hash(uint64_t word)
+{
+	return (uint32_t)(word * 0x9e3779b97f4a7c15 >> 32);
+}
+
+/* Return the macvlan with this MAC, six octets; 0: none. [RCU reader] */
+static inline uint16_t
+fib_macs_find(const struct fib_macs *macs, const uint8_t *mac)
+{
+	uint64_t word = mac_word(mac), entry;
+
+	for (uint32_t i = mac_hash(word);; i++) {
+		entry = macs->entry[i & macs->mask];
+		if (entry == 0 || entry >> 16 == word)
+			return (uint16_t)entry;
+	}
+}
+
+/* Return the macvlans on an interface that are up; NULL: none. [RCU reader] */
+static inline const struct fib_macs *
+fib_macs(const struct fib *fib, unsigned int ifidx)
+{
+	const struct fib_vlans *vlans = fib_vlans(fib, ifidx);
+
+	return vlans == NULL ? NULL
+			     : atomic_load_explicit(&vlans->macs, memory_order_consume);
+}
+
+/*
+ * Return the macvlan on interface `ifidx` that has this MAC, six octets; `ifidx` itself if
+ * there is none. [RCU reader]
+ */
+static inline uint16_t
+fib_macvlan(const struct fib *fib, uint16_t ifidx, const uint8_t *mac)
+{
+	const struct fib_macs *macs = fib_macs(fib, ifidx);
+	uint16_t found = macs == NULL ? 0 : fib_macs_find(macs, mac);
+
+	return found != 0 ? found : ifidx;
 }
 
 /*

@@ -203,11 +203,11 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
  * Rewrite the fast-path packets that fit their egress. Move the others to the slow path,
  * in a burst of both families also IPv4 packets that only the MTU of IPv6 is too small for.
  * `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came with tags.
- * `by_device`: some devices insert tags. The compiler makes a separate loop for each
- * combination.
+ * `by_device`: some devices insert tags. `macvlans`: there are macvlans; a frame names its
+ * macvlan for the counters. The compiler makes a separate loop for each combination.
  */
 static inline __attribute__((always_inline)) void
-burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
+burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device, bool macvlans)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint64_t fast = b->fast4 | b->fast6, odd = 0;
@@ -233,6 +233,10 @@ burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device)
 			frame_write_tagged(&t, b->m[i], l2, b->hop[i], out);
 		else
 			frame_write_macs(l2, b->hop[i], out);
+		if (macvlans && out->ifidx >= PORT_MAX) {
+			b->m[i]->port = out->ifidx; /* see tx_ifidx() */
+			t.out = true;
+		}
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
@@ -257,23 +261,31 @@ burst_trim_padded(struct burst *b)
 void
 fwd_rewrite_fast(struct burst *b)
 {
+	uint8_t special;
+
 	b->tags_out = b->inserts = b->vlan_a_port = false;
+	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) {
+		if (b->padded != 0)
+			burst_trim_padded(b);
+		return;
+	}
 	/*
-	 * Relaxed is enough: neigh sets it before it stores the first hop to such an
+	 * Relaxed is enough: neigh sets a bit before it stores the first hop to such an
 	 * interface, and this thread has read the hops with acquire.
 	 */
-	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* done */
-		;
-	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
-		burst_rewrite_fast(b, false, b->tag_bytes != 0, true);
+	special = atomic_load_explicit(&b->fwd->fib->out_special, memory_order_relaxed);
+	if ((special & FIB_OUT_MACVLAN) != 0)
+		burst_rewrite_fast(b, false, b->tag_bytes != 0, true, true);
+	else if (special != 0)
+		burst_rewrite_fast(b, false, b->tag_bytes != 0, true, false);
 	else if (b->tag_bytes != 0 && b->fast4 == burst_all(b))
-		burst_rewrite_fast(b, true, true, false);
+		burst_rewrite_fast(b, true, true, false, false);
 	else if (b->tag_bytes != 0)
-		burst_rewrite_fast(b, false, true, false);
+		burst_rewrite_fast(b, false, true, false, false);
 	else if (b->fast4 == burst_all(b))
-		burst_rewrite_fast(b, true, false, false);
+		burst_rewrite_fast(b, true, false, false, false);
 	else
-		burst_rewrite_fast(b, false, false, false);
+		burst_rewrite_fast(b, false, false, false, false);
 	if (b->padded != 0)
 		burst_trim_padded(b);
 }

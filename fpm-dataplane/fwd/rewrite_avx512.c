@@ -32,6 +32,7 @@ struct egress {
 	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: byte offset in frame[] */
 	unsigned int tag_bytes;            /* of the interfaces, equal for all */
 	bool by_port;                      /* no two interfaces of one port */
+	unsigned int any_ifidx;            /* OR of their numbers */
 };
 static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
 
@@ -97,7 +98,7 @@ egress_find(struct burst *b, struct egress *w)
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
 	bool by_port = true, only4 = b->fast6 == 0;
 
-	w->tag_bytes = 0;
+	w->tag_bytes = w->any_ifidx = 0;
 	for (unsigned int k = 0; todo != 0; k++) {
 		uint16_t ifidx = (uint16_t)b->hop[__builtin_ctzll(todo)];
 		const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
@@ -109,6 +110,7 @@ egress_find(struct burst *b, struct egress *w)
 		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
 			return false;
 		w->tag_bytes = fib_tag_bytes(out);
+		w->any_ifidx |= ifidx;
 		mtu = _mm512_set1_epi16((short)(only4 ? out->mtu_bytes : out->mtu6_bytes));
 		too_long |= mine & masks_join(_mm512_cmpgt_epu16_mask(len_lo, mtu),
 					      _mm512_cmpgt_epu16_mask(len_hi, mtu));
@@ -206,7 +208,7 @@ frames_write_families(struct burst *b, const struct egress *w, bool in, bool out
 bool
 fwd_rewrite_avx512(struct burst *b)
 {
-	bool in = b->tag_bytes != 0, out;
+	bool in = b->tag_bytes != 0, out, named;
 	struct egress w;
 
 	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < PACKETS_MIN ||
@@ -223,9 +225,11 @@ fwd_rewrite_avx512(struct burst *b)
 		frames_write_families(b, &w, true, false);
 	else
 		frames_write_families(b, &w, false, false);
-	b->tags_out = out;
-	b->vlan_a_port = out && w.by_port;
-	for (unsigned int i = 0; out && !w.by_port && i < b->n; i++)
+	/* A number from PORT_MAX on is that of a VLAN or macvlan. */
+	named = w.any_ifidx >= PORT_MAX;
+	b->tags_out = named;
+	b->vlan_a_port = named && w.by_port;
+	for (unsigned int i = 0; named && !w.by_port && i < b->n; i++)
 		b->m[i]->port = (uint16_t)b->hop[i]; /* see tx_ifidx() */
 	return true;
 }

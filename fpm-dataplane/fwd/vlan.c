@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vlan: separate the frames of a port that has VLANs. The stages handle packets of one
- * interface. So the frames are grouped by interface, and lose the tags that lead to it.
- * loop.c calls fwd_look() and fwd_split() only for a port that has VLANs.       [fwd-n]
+ * vlan: separate the frames of a port that has VLANs or macvlans. The stages handle packets
+ * of one interface. So the frames are grouped by interface, and lose the tags that lead to
+ * it. loop.c calls fwd_look() and fwd_split() only for a port that has or had VLANs or
+ * macvlans. Tags select first, then the destination MAC selects a macvlan.      [fwd-n]
  */
 #include "fwd/vlan.h"
 
@@ -52,7 +53,7 @@ fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
 
 	if (at > VLAN_AT)
 		vlan_strip(m, (at - VLAN_AT) / VLAN_BYTES);
-	return in;
+	return fib_macvlan(fib, in, rte_pktmbuf_mtod(m, const uint8_t *));
 }
 
 void
@@ -137,8 +138,12 @@ burst_look_stripped(struct burst *b)
 	return 0;
 }
 
-uint16_t
-fwd_look(struct burst *b)
+/*
+ * Read the buffers of a burst. Returns the interface whose tags all frames have; 0: they
+ * have to be separated.
+ */
+static uint16_t
+burst_look_vlan(struct burst *b)
 {
 	const struct fib *fib = b->fwd->fib;
 	const uint8_t *first = rte_pktmbuf_mtod(b->m[0], const uint8_t *);
@@ -165,6 +170,49 @@ fwd_look(struct burst *b)
 	return 0;
 }
 
+#define MAC_BITS 0xffffffffffffu /* of the first eight octets, as a little-endian word */
+
+/*
+ * Return the interface of a burst whose frames all have the tags of `of`: a macvlan on it,
+ * or `of`. 0: the frames have different MACs, and have to be separated.
+ */
+static uint16_t
+burst_look_macs(struct burst *b, uint16_t of)
+{
+	const uint8_t *first = burst_macs(b, 0);
+	uint64_t head, next, differ = 0, bytes = b->bytes;
+
+	if (fib_macs(b->fwd->fib, of) == NULL)
+		return of;
+	memcpy(&head, first, sizeof(head));
+	for (unsigned int i = 1; i < b->n; i++) {
+		memcpy(&next, burst_macs(b, i), sizeof(next));
+		differ |= next ^ head;
+	}
+	if ((differ & MAC_BITS) == 0)
+		return fib_macvlan(b->fwd->fib, of, first);
+	burst_look(b); /* fwd_split() expects frames with their tags */
+	b->bytes = bytes;
+	return 0;
+}
+
+/* Return true if the port of a received burst has macvlans, also on its VLANs. */
+static bool
+burst_may_have_macvlans(const struct burst *b)
+{
+	const struct fib_vlans *vlans = fib_vlans(b->fwd->fib, b->ifidx);
+
+	return atomic_load_explicit(&vlans->any_macs, memory_order_relaxed);
+}
+
+uint16_t
+fwd_look(struct burst *b)
+{
+	uint16_t of = burst_look_vlan(b);
+
+	return of != 0 && burst_may_have_macvlans(b) ? burst_look_macs(b, of) : of;
+}
+
 /* A burst separated by interface. */
 struct split {
 	struct rte_mbuf *m[BURST_MAX];
@@ -175,7 +223,7 @@ struct split {
 	uint64_t left;             /* entries still to be handled */
 };
 
-/* Count `n` received frames of a VLAN. The caller counts them for the port. */
+/* Count `n` received frames of a VLAN or macvlan. The caller counts them for the port. */
 static void
 iface_count_rx(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
@@ -201,10 +249,11 @@ vrf_count_rx(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
 
 /*
  * Find the interface of each packet and count the packet for it. `stripped`: the NIC
- * stripped tags. The compiler makes a separate loop for all other bursts.
+ * stripped tags. `macs`: the port has macvlans. The compiler makes a separate loop for all
+ * other bursts.
  */
 static inline __attribute__((always_inline)) void
-burst_split(struct burst *b, struct split *t, bool stripped)
+burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -216,6 +265,8 @@ burst_split(struct burst *b, struct split *t, bool stripped)
 				       : vlan_find(fib, b->ifidx, b->l2[i],
 						   rte_pktmbuf_data_len(m), &at);
 
+		if (macs)
+			of = fib_macvlan(fib, of, rte_pktmbuf_mtod(m, const uint8_t *));
 		t->m[i] = m;
 		t->bytes[i] = rte_pktmbuf_pkt_len(m);
 		t->of[i] = of;
@@ -313,6 +364,7 @@ void
 fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 	  uint64_t (*walk_fast)(struct burst *b))
 {
+	bool macs = burst_may_have_macvlans(b);
 	uint64_t untried;
 	struct split t;
 
@@ -322,14 +374,16 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		walk(b);
 		return;
 	}
-	if (!burst_any_tagged(b)) {
+	if (!macs && !burst_any_tagged(b)) {
 		walk(b);
 		return;
 	}
-	if ((b->any_flags & VLAN_STRIPPED) != 0)
-		burst_split(b, &t, true);
+	if (macs)
+		burst_split(b, &t, (b->any_flags & VLAN_STRIPPED) != 0, true);
+	else if ((b->any_flags & VLAN_STRIPPED) != 0)
+		burst_split(b, &t, true, false);
 	else
-		burst_split(b, &t, false);
+		burst_split(b, &t, false, false);
 	untried = fwd_watched(b->fwd) ? 0 : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);

@@ -190,13 +190,19 @@ iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	}
 	iface_tags(n, &n->iface[ifc->on], fi);
 	fi->tag_type_lost = false;
+	if (ifc->kernel.macvlan != KMON_NO_MACVLAN) {
+		atomic_fetch_or_explicit(&n->fib->out_special, FIB_OUT_MACVLAN,
+					 memory_order_relaxed);
+		return; /* it has no tag of its own */
+	}
 	fi->tag[fi->n_tags++] =
 		(struct fib_tag){.type = ifc->kernel.vlan_type, .id = ifc->kernel.vlan_id};
 	fi->n_written = fi->n_tags;
 	if (n->iface[ifc->on].takes_tags && fi->n_tags == 1 &&
 	    ifc->kernel.vlan_type == VLAN_C_TYPE) {
 		fi->n_written = 0;
-		atomic_store_explicit(&n->fib->tags_by_device, true, memory_order_relaxed);
+		atomic_fetch_or_explicit(&n->fib->out_special, FIB_OUT_TAG_BY_DEVICE,
+					 memory_order_relaxed);
 	}
 }
 
@@ -307,8 +313,13 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	struct iface *ifc = &n->iface[ifidx];
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
 	struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
+	/*
+	 * A macvlan without carrier is one that VRRP holds in state Backup (protodown); it
+	 * must not accept frames (RFC 5798, 6.4.2).
+	 */
+	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 	bool up = ifc->present && ifc->kernel.admin_up &&
-		  (on == NULL ? ifc->carrier : on->up);
+		  (!macvlan || ifc->kernel.carrier) && (on == NULL ? ifc->carrier : on->up);
 	/*
 	 * Before that solicitations would be lost, and the next one follows after a second.
 	 */
@@ -318,6 +329,8 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	ifc->up = up;
 	ifc->can_ask = can_ask;
 	iface_publish(n, ifidx);
+	if (macvlan)
+		macvlan_changed(n, ifc->on);
 	/*
 	 * rib must leave the link before its neighbors go, and return after they are back.
 	 */
@@ -508,7 +521,8 @@ void
 iface_vlan_macs(struct neigh *n)
 {
 	for (uint16_t i = PORT_MAX; n->macs_due && i < n->iface_end; i++)
-		if (n->iface[i].port != NULL)
+		if (n->iface[i].port != NULL &&
+		    n->iface[i].kernel.macvlan == KMON_NO_MACVLAN)
 			iface_add_vlan_mac(n, &n->iface[i]);
 	n->macs_due = false;
 }
@@ -522,6 +536,8 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	ifc->kernel = *kl;
 	if (ifc->on == 0)
 		iface_set_dev(n, ifc, kl);
+	else if (kl->macvlan != KMON_NO_MACVLAN)
+		macvlan_set_mac(n, ifidx);
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);

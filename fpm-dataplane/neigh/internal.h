@@ -6,8 +6,8 @@
  *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
  *                `-> carrier.c -> iface.c                             glean.c <-'
  *
- * Each file may call the files to its right, and link.c, table.c, vrf.c and retire.c, which
- * call none of these back.
+ * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c and
+ * retire.c, which call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -102,10 +102,10 @@ struct iface {
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
 	bool dev_told, dev_wanted_up; /* the device follows the TAP's state; its last one */
-	uint8_t dev_mac[6];           /* last MAC address given to the device */
-	unsigned int dev_mtu_bytes;   /* MTU of the device */
-	unsigned int tap_mtu_bytes;   /* last MTU requested */
-	bool tags_asked, takes_tags;  /* tag offload; asked at the first VLAN */
+	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
+	unsigned int dev_mtu_bytes;  /* MTU of the device */
+	unsigned int tap_mtu_bytes;  /* last MTU requested */
+	bool tags_asked, takes_tags; /* tag offload; asked at the first VLAN */
 };
 
 /* A published host of a connected subnet. */
@@ -173,6 +173,8 @@ struct neigh {
 	bool vlan_left_out;          /* VLANs of the kernel have no number */
 	bool borrow_due;             /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due;           /* some element of macvlans_due_on is set */
+	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
 	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
@@ -291,10 +293,10 @@ void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round co
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
-/* --- vlan.c: VLANs on ports, and VLANs on VLANs --------------------------------------- */
+/* --- vlan.c: VLANs and macvlans on ports and on VLANs ------------------------------- */
 
 /*
- * Add the VLAN `kl` and return its number; 0 when it is not on our interfaces or
+ * Add the VLAN or macvlan `kl` and return its number; 0 when it is not on our interfaces or
  * unsupported (logged).
  */
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
@@ -302,6 +304,23 @@ uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
 bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Remove a VLAN that was deleted, or whose lower interface was. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
+
+/*
+ * Return the table of VLANs and macvlans on an interface. It is never freed once created.
+ * NULL: no memory.
+ */
+struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
+
+/* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
+
+/* Note that a macvlan on interface `on` came, went, or changed its state or MAC. */
+void macvlan_changed(struct neigh *n, uint16_t on);
+/* Once per round: publish the MACs of the macvlans that are up. */
+void macvlan_publish(struct neigh *n);
+/* Let the device accept frames to the MAC of a macvlan, in place of its former MAC. */
+void macvlan_set_mac(struct neigh *n, uint16_t ifidx);
+/* Undo it, before the macvlan is removed. */
+void macvlan_forget_mac(struct neigh *n, uint16_t ifidx);
 
 /* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------- */
 

@@ -142,7 +142,7 @@ link_each_vlan(struct neigh *n, unsigned int ifindex,
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.vlan_on == ifindex)
+			if (l->known && l->kernel.on == ifindex)
 				fn(n, l);
 }
 
@@ -213,7 +213,7 @@ link_forget_where(struct neigh *n, unsigned int ifindex,
 static bool
 link_is_on(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
-	return l->kernel.vlan_on == ifindex;
+	return l->kernel.on == ifindex;
 }
 
 void
@@ -225,8 +225,7 @@ link_forget_vlans(struct neigh *n, unsigned int ifindex)
 static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
-	return l->ifidx == 0 && l->kernel.vlan_on != 0 &&
-	       iface_by_ifindex(n, l->kernel.vlan_on) != 0;
+	return l->ifidx == 0 && l->kernel.on != 0 && iface_by_ifindex(n, l->kernel.on) != 0;
 }
 
 /* Return the number of a link that is ours, or 0. */

@@ -101,14 +101,16 @@ source_json(uint8_t family, const struct ipaddr *addr)
 					 : json_string(ipaddr_str(addr, family, text));
 }
 
-/* Add the fields that a port has in `show ports` to the row of a VLAN. */
+/* Add the fields that a port has in `show ports` to the row of a VLAN or macvlan. */
 static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
-	const struct if_counters *base = &n->iface[fi->ifidx].base;
+	const struct iface *ifc = &n->iface[fi->ifidx];
+	const struct if_counters *base = &ifc->base;
+	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
 	struct if_counters c;
-	char text[16], mac[MAC_STRLEN];
+	char text[16], mac[MAC_STRLEN], shown[IFNAMSIZ];
 
 	/* Outermost first. */
 	if (fi->n_tags == 1)
@@ -117,8 +119,12 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
 	/* The number may have had another VLAN before. */
 	counters_port(fi->ifidx, &c);
-	row_set(row, "vlan", json_string(text));
-	row_set(row, "on", json_string(n->iface[fi->port].port->name));
+	row_set(row, "vlan", macvlan ? json_null() : json_string(text));
+	row_set(row, "macvlan", json_boolean(macvlan));
+	row_set(row, "on",
+		json_string(macvlan ? log_utf8(n->iface[ifc->on].kernel.name, shown,
+					       sizeof(shown))
+				    : ifc->port->name));
 	row_set(row, "mac", json_string(mac_str(fi->mac, mac)));
 	row_set(row, "mtu", json_integer(fi->mtu_bytes));
 	row_set(row, "addresses4", source_json(4, &src4));
@@ -154,11 +160,11 @@ interface_row(struct neigh *n, const struct link *l)
 			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
 		json_array_append_new(addresses, json_string(text));
 	}
-	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n}", "name",
+	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n, s:b}", "name",
 			log_utf8(l->name, shown, sizeof(shown)), "ifindex",
 			(json_int_t)l->ifindex, "port",
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
-			"addresses", addresses, "vlan");
+			"addresses", addresses, "vlan", "macvlan", false);
 	row_set(row, "vrf", vrf == NULL ? json_null() : vrf_name_json(vrf));
 	row_set(row, "part_of",
 		owner == NULL

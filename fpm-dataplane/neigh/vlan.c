@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN. Each becomes an
+ * VLANs and macvlans that the kernel has on a port's TAP, or on such a VLAN. Each becomes an
  * interface of the dataplane with a number of its own when it is reported. Runs in neigh.
  * Its state, MTU, MAC, addresses and neighbors are handled like those of a port. This file
- * handles its tag and its number only.
+ * handles its tag and its number only; macvlan.c publishes the MACs of macvlans.
  *
  * Numbers are assigned in turn, and reused only when no forwarder and no neighbor record
  * has the old one. A frame that still waits with the old number is then dropped, and not
@@ -44,11 +44,7 @@ vlan_take_number(struct neigh *n)
 	return 0;
 }
 
-/*
- * Return the table of VLANs on an interface. It is never freed once created. NULL: no
- * memory.
- */
-static struct fib_vlans *
+struct fib_vlans *
 vlan_table(struct neigh *n, uint16_t ifidx)
 {
 	struct fib_vlans *t =
@@ -80,30 +76,44 @@ vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
 	const struct kmon_link *was = &n->iface[ifidx].kernel;
 
-	return kl->vlan_on == was->vlan_on && kl->vlan_type == was->vlan_type &&
-	       kl->vlan_id == was->vlan_id;
+	return kl->on == was->on && kl->macvlan == was->macvlan &&
+	       kl->vlan_type == was->vlan_type && kl->vlan_id == was->vlan_id;
+}
+
+/* Return why a VLAN or macvlan on interface `on` is not forwarded; NULL: it is. */
+static const char *
+vlan_refusal(const struct neigh *n, const struct kmon_link *kl, uint16_t on)
+{
+	if (kl->macvlan == KMON_MACVLAN_BY_SOURCE)
+		return "mode-source";
+	if (kl->macvlan != KMON_NO_MACVLAN)
+		return NULL;
+	if (kl->vlan_id == 0)
+		return "priority-tag";
+	if (n->iface[on].kernel.macvlan != KMON_NO_MACVLAN)
+		return "on-macvlan";
+	return vlan_depth(n, on) == VLAN_TAGS ? "third-tag" : NULL;
 }
 
 uint16_t
 vlan_add(struct neigh *n, const struct kmon_link *kl)
 {
-	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx;
+	uint16_t on = kl->on == 0 ? 0 : iface_by_ifindex(n, kl->on), ifidx;
 	struct fib_vlans *table;
 	const char *reason;
 
 	if (on == 0)
 		return 0;
-	if (kl->vlan_id == 0)
-		reason = "priority-tag";
-	else if (vlan_depth(n, on) == VLAN_TAGS)
-		reason = "third-tag";
-	else if ((table = vlan_table(n, on)) == NULL)
+	reason = vlan_refusal(n, kl, on);
+	if (reason == NULL && (table = vlan_table(n, on)) == NULL)
 		reason = "no-memory";
-	else
-		reason = NULL;
 	if (reason != NULL) {
-		log_warn("neigh: vlan not forwarded dev=%s id=%u reason=%s", kl->name,
-			 kl->vlan_id, reason);
+		if (kl->macvlan != KMON_NO_MACVLAN)
+			log_warn("neigh: macvlan not forwarded dev=%s reason=%s", kl->name,
+				 reason);
+		else
+			log_warn("neigh: vlan not forwarded dev=%s id=%u reason=%s",
+				 kl->name, kl->vlan_id, reason);
 		return 0;
 	}
 	/*
@@ -111,7 +121,8 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	 * frame without its tag finds the table. Ask the device once, because n_written of
 	 * a VLAN must not change.
 	 */
-	if (n->iface[on].on == 0 && !n->iface[on].tags_asked) {
+	if (kl->macvlan == KMON_NO_MACVLAN && n->iface[on].on == 0 &&
+	    !n->iface[on].tags_asked) {
 		n->iface[on].tags_asked = true;
 		n->iface[on].takes_tags = port_take_tags(n->iface[on].port);
 	}
@@ -132,6 +143,11 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
+	if (kl->macvlan != KMON_NO_MACVLAN) {
+		log_info("neigh: macvlan added dev=%s on=%s", kl->name,
+			 n->iface[on].kernel.name);
+		return ifidx; /* link_changed() has its MAC published */
+	}
 	/* Release: a forwarder that finds the number finds the interface. */
 	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);
 	log_info("neigh: vlan added dev=%s port=%s tag=%s id=%u", kl->name,
@@ -160,14 +176,20 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	struct iface *ifc = &n->iface[ifidx];
 	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->kernel);
 	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
+	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 
 	if (vlan == NULL)
 		abort(); /* a few octets */
-	log_info("neigh: vlan removed dev=%s port=%s", ifc->kernel.name, ifc->port->name);
+	if (macvlan)
+		log_info("neigh: macvlan removed dev=%s port=%s", ifc->kernel.name,
+			 ifc->port->name);
+	else
+		log_info("neigh: vlan removed dev=%s port=%s", ifc->kernel.name,
+			 ifc->port->name);
 	/*
 	 * After missed events additions are reported first: another VLAN may have the tag.
 	 */
-	if (atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
+	if (!macvlan && atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
 		atomic_store_explicit(entry, 0, memory_order_release);
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
@@ -177,6 +199,8 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	 */
 	iface_refresh(n, ifidx);
 	iface_addresses_changed(n, ifidx);
+	if (macvlan)
+		macvlan_forget_mac(n, ifidx);
 	*ifc = (struct iface){.number_retired = true};
 	vlan->ifidx = ifidx;
 	neigh_retire(n, &vlan->retired, vlan_free_number);

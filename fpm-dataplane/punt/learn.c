@@ -180,6 +180,8 @@ learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 	unsigned int at;
 
 	ifidx = vlan_find(p->fib, ifidx, frame, len, &at);
+	if (len >= at) /* a frame of a macvlan has its MAC as source */
+		ifidx = fib_macvlan(p->fib, ifidx, frame + 6);
 	if (len >= at + 2 + 28)
 		learn_frame(p, frame, len, ifidx, at);
 	return ifidx;

@@ -142,7 +142,7 @@ set_up(const uint8_t *how)
 	if ((how[0] & 128) != 0 && fib->iface[out]->mtu6_bytes > 1280)
 		fib->iface[out]->mtu6_bytes = 1280;
 	/* Select the writer of the tag of VLAN_OUT: the device or the forwarder. */
-	fib->tags_by_device = by_device;
+	fib->out_special = by_device ? FIB_OUT_TAG_BY_DEVICE : 0;
 	fib->iface[VLAN_OUT]->n_written = by_device ? 0 : 1;
 	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, out) : 0;
 	fib->adj[ADJ + 1].hop = fib->adj[ADJ].hop;

@@ -24,7 +24,7 @@ static struct {
 	/* last value that was set, as adj_hop_make(mac, 0) */
 	_Atomic uint64_t mac;
 	unsigned int n_asked_tags;
-	unsigned int n_added_macs;
+	unsigned int n_added_macs, n_removed_macs;
 	uint8_t added_mac[6]; /* last address that was added */
 } device;
 
@@ -76,6 +76,12 @@ port_add_mac(const struct port *port, const uint8_t mac[6])
 	memcpy(device.added_mac, mac, sizeof(device.added_mac));
 	device.n_added_macs++;
 	return 0;
+}
+
+void
+port_remove_mac(const struct port *port, const uint8_t mac[6])
+{
+	device.n_removed_macs++;
 }
 
 #endif

@@ -91,7 +91,7 @@ vlan_of(uint32_t ifindex, unsigned int on, uint16_t type, uint16_t id)
 
 	snprintf(name, sizeof(name), "v%u", ifindex);
 	l = link_of(ifindex, name);
-	l.vlan_on = on;
+	l.on = on;
 	l.vlan_type = type;
 	l.vlan_id = id;
 	return l;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of a port with VLANs. The verdict on a packet and the sent frame are the same as
+ * Bursts of a port with VLANs and macvlans. The verdict on a packet and the sent frame are the same as
  * for the packet alone with its tags removed first. They depend neither on the other
  * packets nor on whether a NIC removes and inserts tags. The frames are good frames with
  * random changes of octets and lengths. The seed is printed.
@@ -28,17 +28,20 @@
 
 #define IN      1
 #define OUT     2
-#define C_IN    PORT_MAX       /* VLAN 100 on IN */
-#define S_IN    (PORT_MAX + 1) /* service tag 20 on IN */
-#define TWO_IN  (PORT_MAX + 2) /* VLAN 30 on S_IN */
-#define C_OUT   (PORT_MAX + 3) /* VLAN 200 on OUT */
-#define TWO_OUT (PORT_MAX + 4) /* VLAN 300 within service tag 40 on OUT */
-#define C_LIKE  (PORT_MAX + 5) /* VLAN 102 on IN */
-#define C_VRF   (PORT_MAX + 6) /* VLAN 110 on IN, of VRF 1 */
-#define C_NOFIB (PORT_MAX + 7) /* VLAN 111 on IN, of VRF 2, which has no FIB */
-#define TWO_C   (PORT_MAX + 8) /* VLAN 40 on C_LIKE */
-#define C_TOO   (PORT_MAX + 9) /* VLAN 201 on OUT */
-#define N_IFACE 12
+#define C_IN    PORT_MAX        /* VLAN 100 on IN */
+#define S_IN    (PORT_MAX + 1)  /* service tag 20 on IN */
+#define TWO_IN  (PORT_MAX + 2)  /* VLAN 30 on S_IN */
+#define C_OUT   (PORT_MAX + 3)  /* VLAN 200 on OUT */
+#define TWO_OUT (PORT_MAX + 4)  /* VLAN 300 within service tag 40 on OUT */
+#define C_LIKE  (PORT_MAX + 5)  /* VLAN 102 on IN */
+#define C_VRF   (PORT_MAX + 6)  /* VLAN 110 on IN, of VRF 1 */
+#define C_NOFIB (PORT_MAX + 7)  /* VLAN 111 on IN, of VRF 2, which has no FIB */
+#define TWO_C   (PORT_MAX + 8)  /* VLAN 40 on C_LIKE */
+#define C_TOO   (PORT_MAX + 9)  /* VLAN 201 on OUT */
+#define M_IN    (PORT_MAX + 10) /* macvlan on IN */
+#define M_C_IN  (PORT_MAX + 11) /* macvlan with the same MAC on C_IN */
+#define M_OUT   (PORT_MAX + 12) /* macvlan on OUT */
+#define N_IFACE 15
 #define ROOM    64
 #define BYTES   128
 #define ROUNDS  6000
@@ -55,19 +58,26 @@ static struct packet {
 } together[BURST_MAX], alone[BURST_MAX];
 static_assert(offsetof(struct packet, meta) == sizeof(struct rte_mbuf), "no padding");
 
-static const uint16_t iface[N_IFACE] = {IN,      OUT,    C_IN,  S_IN,    TWO_IN, C_OUT,
-					TWO_OUT, C_LIKE, C_VRF, C_NOFIB, TWO_C,  C_TOO};
+static const uint16_t iface[N_IFACE] = {IN,    OUT,     C_IN,   S_IN,   TWO_IN,
+					C_OUT, TWO_OUT, C_LIKE, C_VRF,  C_NOFIB,
+					TWO_C, C_TOO,   M_IN,   M_C_IN, M_OUT};
+static const uint8_t vmac[6] = {0, 0, 0x5e, 0, 1, 5};
+static struct fib_macs *macs_on[2]; /* the tables of IN and C_IN; not always published */
+static bool macvlans;               /* they are in this round */
 static struct fwd fwd;
 static struct counters count;
 static struct burst burst;
 static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole,
-	n_by_port;
+	n_by_port, n_macvlan;
 
 /* Destinations of good packets: neighbors of routes_make(). */
 static const struct where {
 	unsigned int n;
 	uint8_t k[4];
-} wheres[] = {{4, {0, 1, 2, 4}}, {1, {0}}, {1, {1}}, {2, {1, 4}}}, *where;
+} wheres[] = {{5, {0, 1, 2, 4, 5}}, {1, {0}}, {1, {1}}, {2, {1, 4}}, {2, {0, 5}}}, *where;
+
+static const uint8_t *mac_to; /* destination of frames, if it is not mixed */
+static bool macs_mixed;
 
 static uint8_t families; /* families of packets; neither 4 nor 6: both */
 
@@ -112,6 +122,35 @@ vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
 	fib->vlans[on]->ifidx[type == VLAN_S_TYPE][id] = ifidx;
 }
 
+/* Make a macvlan on interface `on`, and its table. */
+static struct fib_macs *
+macvlan_make(uint16_t ifidx, uint16_t on)
+{
+	struct fib_macs *macs = calloc(1, sizeof(*macs) + 16 * sizeof(uint64_t));
+	const struct fib_iface *below_it = fwd.fib->iface[on];
+	struct fib_iface *i = iface_make(ifidx, below_it->port);
+
+	memcpy(i->tag, below_it->tag, sizeof(i->tag));
+	i->n_tags = below_it->n_tags;
+	i->n_written = i->n_tags;
+	memcpy(i->mac, vmac, sizeof(vmac));
+	macs->mask = 15;
+	macs->entry[mac_hash(mac_word(vmac)) & 15] = adj_hop_make(vmac, ifidx);
+	if (fwd.fib->vlans[on] == NULL)
+		fwd.fib->vlans[on] = calloc(1, sizeof(struct fib_vlans));
+	return macs;
+}
+
+static void
+macvlans_publish(bool all)
+{
+	macvlans = all;
+	fwd.fib->group[6] = group_word_single(all ? PATH(PATH_ADJ, 6) : 0);
+	fwd.fib->vlans[IN]->any_macs = all;
+	fwd.fib->vlans[IN]->macs = all ? macs_on[0] : NULL;
+	fwd.fib->vlans[C_IN]->macs = all ? macs_on[1] : NULL;
+}
+
 static void
 route_add(struct fib_copy *tries, const uint8_t *net4, const uint8_t *net6, uint32_t group)
 {
@@ -123,12 +162,12 @@ route_add(struct fib_copy *tries, const uint8_t *net4, const uint8_t *net6, uint
 
 /*
  * Add routes 20.k/16 and 2a0k::/16 by neighbor k on: OUT, C_OUT, TWO_OUT, a missing
- * interface, C_TOO.
+ * interface, C_TOO, M_OUT.
  */
 static void
 routes_make(void)
 {
-	static const uint16_t out[] = {OUT, C_OUT, TWO_OUT, 0, C_TOO};
+	static const uint16_t out[] = {OUT, C_OUT, TWO_OUT, 0, C_TOO, M_OUT};
 	struct fib *fib = fwd.fib;
 	struct fib_vrf *vrf = fib_vrf_new(fib, 1001, "one");
 
@@ -172,6 +211,9 @@ up(void **state)
 	vlan_make(C_TOO, OUT, VLAN_C_TYPE, 201);
 	vlan_make(1000 + PORT_MAX, OUT, VLAN_S_TYPE, 40);
 	vlan_make(TWO_OUT, 1000 + PORT_MAX, VLAN_C_TYPE, 300);
+	macs_on[0] = macvlan_make(M_IN, IN);
+	macs_on[1] = macvlan_make(M_C_IN, C_IN);
+	free(macvlan_make(M_OUT, OUT));
 	routes_make();
 	fwd.tries = &fwd.fib->copy[0];
 	fwd.adj_used = fwd.fib->adj_used;
@@ -183,6 +225,9 @@ up(void **state)
 static int
 down(void **state)
 {
+	macvlans_publish(false);
+	free(macs_on[0]);
+	free(macs_on[1]);
 	fib_destroy(fwd.fib);
 	urcu_qsbr_unregister_thread();
 	return 0;
@@ -223,9 +268,13 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 	unsigned int len = 60 + below(20), at = VLAN_AT;
 	unsigned int to = odd ? below(6) : where->k[below(where->n)];
 
+	if (to == 5 && !macvlans)
+		to = 0;
 	for (unsigned int i = 0; i < sizeof(p->memory); i++)
 		p->memory[i] = (uint8_t)random();
-	memcpy(f, fwd.fib->iface[IN]->mac, 6);
+	memcpy(f, mac_to, 6);
+	if (macs_mixed)
+		memcpy(f, below(2) ? vmac : fwd.fib->iface[IN]->mac, 6);
 	f[6] &= 0xfe;
 	at += tags_put(f + at, k);
 	put_be16(f + at, four ? 0x0800 : 0x86dd);
@@ -377,7 +426,11 @@ assert_same(const struct packet *a, const struct packet *b)
 	const uint8_t *fb = rte_pktmbuf_mtod(&b->m, const uint8_t *);
 
 	assert_true(a->seen && b->seen);
-	assert_int_equal(a->verdict, b->verdict);
+	/* A frame that ends within its tags may have the MAC of one interface only. */
+	if (!macvlans || a->m.data_len > VLAN_AT + VLAN_TAGS * VLAN_BYTES ||
+	    a->verdict >= N_DROP)
+		assert_int_equal(a->verdict, b->verdict);
+	assert_true(a->verdict >= N_DROP || b->verdict < N_DROP);
 	assert_int_equal(a->family, b->family);
 	/* A packet with an error in its tags may belong to any interface. */
 	if (a->verdict < N_DROP) {
@@ -424,6 +477,9 @@ round_of(unsigned int n)
 	uint64_t rx = 0, by_vrf[3], bytes = 0, vlan_bytes = 0, vrf_bytes = 0;
 	uint16_t of;
 
+	macvlans_publish(below(2));
+	macs_mixed = below(4) == 0;
+	mac_to = macvlans && below(2) ? vmac : fwd.fib->iface[IN]->mac;
 	stale_tci = below(2) ? 100 : 102;
 	where = &wheres[below(RTE_DIM(wheres))];
 	families = (uint8_t)(4 + below(3)); /* 5: both */
@@ -438,6 +494,7 @@ round_of(unsigned int n)
 			nic_takes(&together[i].m);
 	}
 	fwd.fib->iface[C_OUT]->n_written = 1;
+	fwd.fib->out_special = macvlans ? FIB_OUT_MACVLAN : 0;
 	memset(&count, 0, sizeof(count));
 	for (unsigned int i = 0; i < n; i++) {
 		burst_of(&alone[i], 1);
@@ -449,7 +506,11 @@ round_of(unsigned int n)
 		by_vrf[k] = count.vrf[k].rx_packets;
 	memset(&count, 0, sizeof(count));
 	fwd.fib->iface[C_OUT]->n_written = below(4) != 0;
-	fwd.fib->tags_by_device = fwd.fib->iface[C_OUT]->n_written == 0 || below(2);
+	fwd.fib->out_special = 0;
+	if (fwd.fib->iface[C_OUT]->n_written == 0 || below(2))
+		fwd.fib->out_special = FIB_OUT_TAG_BY_DEVICE;
+	if (macvlans)
+		fwd.fib->out_special |= FIB_OUT_MACVLAN;
 	burst_of(together, n);
 	of = fwd_look(&burst);
 	assert_int_equal(burst.bytes, bytes);
@@ -457,6 +518,8 @@ round_of(unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		nic_puts(&together[i].m);
 		assert_same(&together[i], &alone[i]);
+		n_macvlan += alone[i].verdict == VERDICT_GO && alone[i].ifidx >= M_IN &&
+			     alone[i].ifidx <= M_OUT;
 	}
 	for (unsigned int k = 0; k < N_IFACE; k++) {
 		rx += count.port[iface[k]].rx_packets;
@@ -489,7 +552,7 @@ static void
 other_packets_of_the_burst_change_nothing(void **state)
 {
 	n_go = n_left = n_at_once = n_mixed = n_taken = n_inserted = n_whole = 0;
-	n_by_port = 0;
+	n_by_port = n_macvlan = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		mtu_set(TWO_OUT, below(2) ? 80 : 50);
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
@@ -504,6 +567,7 @@ other_packets_of_the_burst_change_nothing(void **state)
 	}
 	assert_true(n_go > ROUNDS && n_left > ROUNDS && n_at_once > ROUNDS / 10 &&
 		    n_mixed > ROUNDS);
+	assert_true(n_macvlan > ROUNDS);
 	assert_true(n_taken > ROUNDS && n_inserted > ROUNDS && n_whole > ROUNDS / 20);
 	assert_true(!fwd_has_avx512() || n_by_port > ROUNDS / 150);
 }

@@ -43,7 +43,7 @@ a_device_that_can_puts_the_tag_in(void **state)
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 0);
 	assert_int_equal(iface_of(VLAN_S_TYPE, 101)->n_written, 1);
-	assert_true(fib->tags_by_device);
+	assert_int_equal(fib->out_special, FIB_OUT_TAG_BY_DEVICE);
 	for (unsigned int i = PORT_MAX; i < IFIDX_MAX; i++)
 		if (fib_iface(fib, i) != NULL && fib_iface(fib, i)->n_tags == 2)
 			assert_int_equal(fib_iface(fib, i)->n_written, 2);
@@ -61,7 +61,7 @@ a_device_that_cannot_leaves_tags_to_software(void **state)
 	assert_int_equal(device.n_asked_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->n_written, 1);
-	assert_false(fib->tags_by_device);
+	assert_int_equal(fib->out_special, 0);
 	device.takes_tags = false;
 }
 
@@ -92,14 +92,14 @@ a_vlan_that_is_on_another_link_is_no_longer_ours(void **state)
 
 	add(v);
 	ifidx = iface_of(VLAN_C_TYPE, 100)->ifidx;
-	v.vlan_on = OTHER;
+	v.on = OTHER;
 	tell(&v, false);
 	round_over();
 	assert_null(iface_of(VLAN_C_TYPE, 100));
 	iface = fib_iface(fib, ifidx);
 	assert_true(!iface->up && iface->ifindex == 0);
 	/* The VLAN moves back. */
-	v.vlan_on = TAP;
+	v.on = TAP;
 	tell(&v, false);
 	round_over();
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->ifindex, 20);

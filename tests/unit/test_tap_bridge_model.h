@@ -86,9 +86,10 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 		at = &m->link[m->n_links++];
 	else if (strcmp(at->name, link->name) == 0 && memcmp(at->mac, link->mac, 6) == 0 &&
 		 at->mtu_bytes == link->mtu_bytes && at->admin_up == link->admin_up &&
-		 at->carrier == link->carrier && at->vlan_on == link->vlan_on &&
-		 at->vlan_type == link->vlan_type && at->vlan_id == link->vlan_id &&
-		 at->master == link->master && at->vrf_table == link->vrf_table)
+		 at->carrier == link->carrier && at->on == link->on &&
+		 at->macvlan == link->macvlan && at->vlan_type == link->vlan_type &&
+		 at->vlan_id == link->vlan_id && at->master == link->master &&
+		 at->vrf_table == link->vrf_table)
 		breach(m, "link reported twice");
 	*at = *link;
 }

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Macvlans as the kernel reports them, and the tables by which forwarders find them. The
+ * kernel is a table in the test. All runs in one thread; the test ends grace periods.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c
+ */
+#include "log_said.h"
+#include "neigh_bed.h"
+
+static const uint8_t vmac[6] = {0, 0, 0x5e, 0, 1, 5};
+
+static struct kmon_link
+macvlan_of(uint32_t ifindex, unsigned int on, const uint8_t mac[6])
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "m%u", ifindex);
+	l = link_of(ifindex, name);
+	l.on = on;
+	l.macvlan = KMON_MACVLAN_BY_MAC;
+	memcpy(l.mac, mac, sizeof(l.mac));
+	return l;
+}
+
+/* Return the ifindex of the macvlan on interface `ifidx` with this MAC; 0: none. */
+static uint32_t
+found(uint16_t ifidx, const uint8_t mac[6])
+{
+	uint16_t in = fib_macvlan(fib, ifidx, mac);
+
+	return in == ifidx ? 0 : fib_iface(fib, in)->ifindex;
+}
+
+static void
+a_macvlan_is_found_by_its_mac_until_it_goes(void **state)
+{
+	const struct kmon_link m = macvlan_of(20, TAP, vmac);
+	const struct fib_iface *iface;
+
+	assert_null(fib_vlans(fib, PORT));
+	add(m);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 20);
+	assert_int_equal(found(PORT, mac_a), 0);
+	iface = fib_iface(fib, fib_macvlan(fib, PORT, vmac));
+	assert_true(iface->up);
+	assert_int_equal(iface->port, PORT);
+	assert_int_equal(iface->n_tags, 0);
+	assert_memory_equal(iface->mac, vmac, sizeof(vmac));
+	assert_int_equal(fib->out_special, FIB_OUT_MACVLAN);
+	del(m);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	assert_null(fib_macs(fib, PORT));
+}
+
+static void
+a_macvlan_that_is_down_is_not_found(void **state)
+{
+	struct kmon_link m = macvlan_of(20, TAP, vmac), tap = link_of(TAP, "wan0");
+
+	add(m);
+	round_over();
+	m.admin_up = false;
+	tell(&m, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	m.admin_up = true;
+	m.carrier = false; /* protodown */
+	tell(&m, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	m.carrier = true;
+	tell(&m, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 20);
+	tap.admin_up = false;
+	tell(&tap, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+}
+
+static void
+a_changed_mac_replaces_the_former_one(void **state)
+{
+	struct kmon_link m = macvlan_of(20, TAP, vmac);
+
+	device.n_removed_macs = 0;
+	add(m);
+	round_over();
+	assert_int_equal(device.n_added_macs, 1);
+	tell(&m, false); /* an event without a change costs the device nothing */
+	memcpy(m.mac, mac_b, sizeof(mac_b));
+	tell(&m, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	assert_int_equal(found(PORT, mac_b), 20);
+	assert_int_equal(device.n_added_macs, 2);
+	assert_memory_equal(device.added_mac, mac_b, sizeof(mac_b));
+	assert_int_equal(device.n_removed_macs, 1);
+}
+
+/* The virtual routers of VLANs of one port often have the same number, and so the same MAC. */
+static void
+the_same_mac_on_port_and_vlan_is_of_two_macvlans(void **state)
+{
+	const struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+	const struct kmon_link on_port = macvlan_of(21, TAP, vmac);
+	const struct kmon_link on_vlan = macvlan_of(22, 20, vmac);
+	const struct fib_iface *iface;
+	uint16_t vlan;
+
+	device.n_removed_macs = 0;
+	add(on_vlan); /* before its VLAN, as after a resync */
+	add(v);
+	add(on_port);
+	round_over();
+	vlan = iface_of(VLAN_C_TYPE, 100)->ifidx;
+	assert_int_equal(found(PORT, vmac), 21);
+	assert_int_equal(found(vlan, vmac), 22);
+	assert_true(fib_vlans(fib, PORT)->any_macs);
+	iface = fib_iface(fib, fib_macvlan(fib, vlan, vmac));
+	assert_int_equal(iface->n_tags, 1);
+	assert_int_equal(iface->tag[0].id, 100);
+	del(on_port);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	assert_int_equal(device.n_removed_macs, 0); /* the other needs it */
+	del(v);                                     /* the macvlan on it stays alone */
+	round_over();
+	assert_null(fib_macs(fib, vlan));
+	assert_int_equal(device.n_removed_macs, 1);
+}
+
+static void
+hundreds_of_macvlans_are_all_found(void **state)
+{
+	enum { N = 600 };
+	uint8_t mac[6] = {0, 0, 0x5e, 0, 0, 0};
+
+	for (unsigned int i = 0; i < N; i++) {
+		struct kmon_link m;
+
+		mac[4] = (uint8_t)(i >> 8);
+		mac[5] = (uint8_t)i;
+		m = macvlan_of(1000 + i, TAP, mac);
+		tell(&m, false);
+	}
+	round_over();
+	for (unsigned int i = 0; i < N; i++) {
+		mac[4] = (uint8_t)(i >> 8);
+		mac[5] = (uint8_t)i;
+		assert_int_equal(found(PORT, mac), 1000 + i);
+	}
+	mac[3] = 1;
+	assert_int_equal(found(PORT, mac), 0);
+}
+
+static void
+some_are_not_followed_and_the_log_says_so(void **state)
+{
+	struct kmon_link m = macvlan_of(20, TAP, vmac);
+
+	m.macvlan = KMON_MACVLAN_BY_SOURCE;
+	add(m);
+	add(macvlan_of(21, OTHER, vmac)); /* on no port: nothing to say */
+	add(macvlan_of(22, TAP, mac_b));
+	add(vlan_of(23, 22, VLAN_C_TYPE, 100));
+	round_over();
+	assert_int_equal(found(PORT, vmac), 0);
+	assert_int_equal(found(PORT, mac_b), 22);
+	assert_null(fib_vlans(fib, fib_macvlan(fib, PORT, mac_b)));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(a_macvlan_is_found_by_its_mac_until_it_goes),
+		bed_test(a_macvlan_that_is_down_is_not_found),
+		bed_test(a_changed_mac_replaces_the_former_one),
+		bed_test(the_same_mac_on_port_and_vlan_is_of_two_macvlans),
+		bed_test(hundreds_of_macvlans_are_all_found),
+		bed_test(some_are_not_followed_and_the_log_says_so),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests_name("neigh: macvlans", tests, NULL, NULL);
+}
