@@ -265,4 +265,5 @@ CLAIMS = {
     "static": static,
     "vlan-trunk": claims_links.vlan_trunk,
     "vrf-lite": claims_links.vrf_lite,
+    "vrrp-gateway": claims_links.vrrp_gateway,
 }

@@ -11,6 +11,9 @@ from lib import netns, probe
 from lib.wait import PATIENCE
 
 LOGS = ("dataplane", "zebra")
+# RFC 5798, 6.1: three advertisement intervals of 1 s and the skew of priority 100.
+FAIL_OVER_S = 4
+VMACS = {"203.0.113.1": "00:00:5e:00:01:05", "2001:db8:2::1": "00:00:5e:00:02:05"}
 
 
 def vlan_trunk(lab):
@@ -210,6 +213,108 @@ def l3vpn_leak(lab):
         "red imports shared no more: the services are unreachable from red1, while blue1 waits "
         f"{took:.0f} ms at most for an answer of theirs. Imported again, they answer."
     )
+
+
+def vrrp_gateway(lab):
+    """Two routers are one gateway for the hosts; one takes the place of the other."""
+    hosts = ["198.51.100.10", "2001:db8:c0::10"]
+    for prefix in ("198.51.100.0/24", "2001:db8:c0::/64"):
+        steps.by(lab, prefix, "core0")
+    _masters(lab, "r1")
+    yield "r1 is Master of virtual router 5 for IPv4 and IPv6, r2 is Backup."
+    seen = evidence.crossing(lab, "h1", hosts, "core0")
+    for address, mac in VMACS.items():
+        rows = netns.command(["ip", "-n", lab.ns["h1"], "neigh", "show", address])
+        check(mac in rows, f"{address} at {mac}", rows, LOGS)
+    yield f"h1 has the virtual MACs for its gateways. {seen}"
+
+    took = evidence.silence(lab, "h1", hosts, lambda: _cut(lab, False))
+    _fails_over(took)
+    _core_uses(lab, "eth1")
+    yield f"Cable of lan0 pulled, r2 is Master. Silent are {evidence.milliseconds(took)}."
+    took = evidence.silence(lab, "h1", hosts, lambda: _cut(lab, True))
+    _core_uses(lab, "eth0")
+    _switch_knows_r1(lab)
+    yield (
+        f"Plugged in again, r1 is Master. Silent are {evidence.milliseconds(took)}. "
+        f"{evidence.crossing(lab, 'h1', hosts, 'core0')}"
+    )
+
+    r2 = lab.neighbors["r2"]
+    r2.configure("interface eth0", "vrrp 5 priority 250")
+    _masters(lab, "r2")
+    took = evidence.silence(lab, "h1", hosts, lambda: _stop_r2(lab))
+    _fails_over(took)
+    yield (
+        "r2 is Master by its priority; then it loses its cable, and r1 is Master. Silent are "
+        f"{evidence.milliseconds(took)}."
+    )
+    netns.command(["ip", "-n", lab.ns["sw"], "link", "set", "eth1", "master", "br0"])
+    r2.configure("interface eth0", "vrrp 5 priority 100")
+    _masters(lab, "r1")
+    _switch_knows_r1(lab)
+    yield f"Plugged in with its old priority, r2 is Backup. {evidence.crossing(lab, 'h1', hosts, 'core0')}"
+
+
+def _fails_over(took):
+    check(max(took.values()) < 1000 * FAIL_OVER_S, f"{FAIL_OVER_S} s at most", took, LOGS)
+
+
+def _stop_r2(lab):
+    """Take the cable of r2 out of the switch, and return when r1 is Master."""
+    netns.command(["ip", "-n", lab.ns["sw"], "link", "set", "eth1", "nomaster"])
+    _masters(lab, "r1", only=True)
+
+
+def _switch_knows_r1(lab):
+    """Wait until the switch has seen an advertisement of r1, whose source is the virtual MAC."""
+
+    def ports():
+        rows = netns.run(lab.ns["sw"], ["bridge", "fdb", "show", "br", "br0"]).splitlines()
+        found = {row.split()[0]: row.split()[2] for row in rows}
+        return {mac: found.get(mac) for mac in VMACS.values()}
+
+    wait_for("the virtual MACs at eth0", lambda: set(ports().values()) == {"eth0"}, ports, LOGS)
+
+
+def _core_uses(lab, dev):
+    """Wait until core has the routes to the hosts by r1 (eth0) or r2 (eth1)."""
+    core = lab.neighbors["core"]
+    for words, prefix in (("ip", "203.0.113.0/24"), ("ipv6", "2001:db8:2::/64")):
+
+        def devs(words=words, prefix=prefix):
+            rows = core.json(f"show {words} route {prefix} json")[prefix]
+            return {hop["interfaceName"] for row in rows for hop in row["nexthops"]}
+
+        wait_for(f"{prefix} by {dev} in core", lambda d=devs: d() == {dev}, devs, LOGS)
+
+
+def _cut(lab, plugged):
+    """Unplug the cable of lan0, or plug it in, and return when the router that should be is
+    Master. vrrpd of r1 does not care that its interface is down, and stays Master."""
+    steps.cable(lab, "lan0", plugged)
+    _masters(lab, "r1" if plugged else "r2", only=not plugged)
+
+
+def _masters(lab, node, only=False):
+    """Wait until one router is Master of both families, and unless `only` no other router is."""
+
+    def states():
+        found = {}
+        for name, frr in {"r1": lab.r1, "r2": lab.neighbors["r2"]}.items():
+            if only and name != node:
+                continue
+            (row,) = frr.json("show vrrp json")
+            found[name] = {f: row[f]["status"] for f in ("v4", "v6")}
+        return found
+
+    def ready():
+        return all(
+            (set(by.values()) == {"Master"}) if name == node else "Master" not in by.values()
+            for name, by in states().items()
+        )
+
+    wait_for(f"{node} to be Master", ready, states, ("vrrpd", "dataplane"))
 
 
 def _imports(words):

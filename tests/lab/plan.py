@@ -5,6 +5,7 @@
 
     [isp]                               a table a node that is more than a host:
     frr = ["bgpd"]                      daemons of an FRR that has NODE.conf for frr.conf
+    sysctl = {"net..." = 1}             settings of its kernel, beside the usual ones
     ip = ["addr add ..."]               `ip` commands; those for IPv6 routes begin with -6
     internet = {"192.0.2.1" = ["203.0.113.0/24"]}
                                         every address there is lives here (ping answers),
@@ -64,7 +65,7 @@ class Plan:
             for text in self.about.pop("cables")
         ]
         ends = [node for cable in self.cables for node, _ in cable if node != ROUTER]
-        self.nodes = [ROUTER, WIRES, *dict.fromkeys([*self.about, *ends])]
+        self.nodes = [*dict.fromkeys([ROUTER, WIRES, *self.about, *ends])]
         # The TAP's name in r1, the node at the other end, its interface there.
         self.ports = [
             (near[1], *far)
@@ -137,11 +138,12 @@ class Plan:
         return up + (self.of(node, "ip") or []) + _internet(self.of(node, "internet"))
 
     def _sysctls(self, node):
+        own = self.of(node, "sysctl") or {}
         if node in _SYSCTLS:
-            return _SYSCTLS[node]
+            return {**_SYSCTLS[node], **own}
         if self.of(node, "frr"):
-            return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING}
-        return _NODE
+            return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING, **own}
+        return {**_NODE, **own}
 
 
 def _lines(path):

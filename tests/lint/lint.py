@@ -136,6 +136,7 @@ PLAIN = (
     "frr-config/static/README.md",
     "frr-config/vlan-trunk/README.md",
     "frr-config/vrf-lite/README.md",
+    "frr-config/vrrp-gateway/README.md",
     "poptrie",
     "tap-bridge",
     "tests/README.md",
