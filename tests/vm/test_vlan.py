@@ -58,6 +58,35 @@ def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
     assert (out.src, out.dst) == (lan.port_mac, lan.mac)
 
 
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_a_macvlan_on_a_vlan_has_its_mac_and_tag(router, lan, wan):
+    """A virtual router of VRRP in a VLAN. The port and other VLANs do not accept its MAC."""
+    vmac = "00:00:5e:00:01:05"
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
+    router.ip(
+        "link add link wan0.200 name vr5 type macvlan mode bridge",
+        f"link set vr5 address {vmac}",
+        "link set vr5 up",
+        "addr add 192.0.2.210/28 dev vr5",
+        f"neigh replace 192.0.2.211 lladdr {wan.mac} dev vr5 nud permanent",
+    )
+    shown = lambda: {r["name"]: r for r in router.control.ask("interfaces")}["vr5"]  # noqa: E731
+    eventually(lambda: shown()["up"] and shown()["on"] == "wan0.200", 5, 0.01)
+
+    def probe():
+        made = wan.probe(HOST, src="192.0.2.194", size=100)
+        made[Ether].dst = vmac
+        return made
+
+    through(wan, tagged(probe(), (C, 200)), wan, (C, 100))
+    out = through(lan, lan.probe("192.0.2.211"), wan, (C, 200))
+
+    assert out.src == vmac
+    for tags in ((), ((C, 100),)):
+        assert router.not_forwarded(wan, tagged(probe(), *tags)) == {"l2_foreign": 1}
+
+
 @pytest.mark.usefixtures("vlan")
 def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
     """IEEE 802.1Q, 6.9.3: PCP and DEI are kept. A frame without a tag has priority 0."""
