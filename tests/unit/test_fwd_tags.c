@@ -73,7 +73,7 @@ static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_who
 /* Destinations of good packets: neighbors of routes_make(). */
 static const struct where {
 	unsigned int n;
-	uint8_t k[4];
+	uint8_t k[5];
 } wheres[] = {{5, {0, 1, 2, 4, 5}}, {1, {0}}, {1, {1}}, {2, {1, 4}}, {2, {0, 5}}}, *where;
 
 static const uint8_t *mac_to; /* destination of frames, if it is not mixed */
