@@ -2,7 +2,9 @@
 /*
  * learn: learn the peers of the kernel from the frames that it sends: TCP connections, BFD
  * and other unicast control protocols, and the neighbors that it asks for. Answers that a
- * stranger can provoke (RST, SYN-ACK, echo and ARP replies) are no proof.        [punt]
+ * stranger can provoke (RST, SYN-ACK, echo and ARP replies) are no proof. Packets that the
+ * kernel forwards for others tell nothing: they have no source address of this host, or, if
+ * they are solicitations, no hop limit of 255.                                   [punt]
  */
 #include "base/inet.h"
 #include "base/peers.h"
@@ -95,20 +97,35 @@ learn_udp(const struct frame *f)
 		learn_addr(f, PEER_CONTROL, (uint32_t)to << 8);
 }
 
+/* Return true if the kernel made the packet and does not forward it. */
+static bool
+source_is_own(const struct frame *f)
+{
+	struct ipaddr own = {0};
+
+	memcpy(own.octet, f->own, family_octets(f->family));
+	if (f->family == 6 && ipaddr_is_linklocal6(&own))
+		return true; /* never forwarded: RFC 4291, 2.5.6 */
+	return path_kind(fib_resolve(f->p->fib, fib_vrf_of(f->p->fib, f->ifidx), f->family,
+				     &own, 0)) == PATH_LOCAL;
+}
+
 static void
 learn_ip(const struct frame *f)
 {
 	/*
 	 * The kernel asks for the target, to whatever address the solicitation goes (RFC
-	 * 4861, 4.3).
+	 * 4861, 4.3). No router has forwarded a solicitation with a hop limit of 255.
 	 */
 	if (f->family == 6 && f->proto == 58) {
-		if (f->room >= 24 && f->l4[0] == 135)
+		if (f->room >= 24 && f->l4[0] == 135 && f->l3[7] == 255)
 			learn_asked(f, f->l4 + 8, f->remote[0] != 0xff);
 		return;
 	}
 	if (f->family == 4 ? f->remote[0] >= 224 : f->remote[0] == 0xff)
 		return; /* a group is no peer */
+	if (!source_is_own(f))
+		return;
 	switch (f->proto) {
 	case 6:
 		learn_tcp(f);

@@ -49,6 +49,24 @@ iface_make(struct fib *fib, uint16_t ifidx, uint16_t vrf)
 	fib->iface[ifidx] = i;
 }
 
+#define SLOT_OWN 1 /* group of the routes of own addresses */
+
+/* Make our addresses own addresses of a VRF; 0: of table main. */
+static void
+own_in(struct fib *fib, uint16_t number)
+{
+	struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf_new(fib, number, "vrf");
+	struct fib_copy *tries = vrf == NULL ? &fib->copy[0] : &vrf->tries;
+
+	fib->group[SLOT_OWN] = group_word_single(PATH(PATH_LOCAL, 0));
+	assert_int_equal(poptrie_add(tries->pt4, ours, 32, SLOT_OWN), 0);
+	assert_int_equal(poptrie_add(tries->pt6, ours6, 128, SLOT_OWN), 0);
+	assert_int_equal(poptrie_commit(tries->pt4), 0);
+	assert_int_equal(poptrie_commit(tries->pt6), 0);
+	if (vrf != NULL)
+		fib_vrf_publish(fib, number, vrf);
+}
+
 static int
 up(void **state)
 {
@@ -62,6 +80,9 @@ up(void **state)
 	iface_make(fib, MAIN, 0);
 	iface_make(fib, VLAN, 0);
 	iface_make(fib, VLAN + 1, 0);
+	own_in(fib, RED);
+	own_in(fib, BLUE);
+	own_in(fib, 0);
 	punt.fib = fib;
 	fwd = (struct fwd){.fib = fib, .count = &count};
 	burst = (struct burst){.fwd = &fwd, .n = 1, .now = policer_ticks()};
@@ -178,6 +199,27 @@ a_peer_of_one_vrf_is_a_stranger_in_another(void **state)
 		}
 }
 
+/*
+ * A host behind the kernel sends by our TAP, too, with addresses of its own. It makes no
+ * other host a peer of ours.
+ */
+static void
+packets_that_the_kernel_forwards_make_no_peers(void **state)
+{
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		unsigned int len = packet(family, true, 17, 3784, 3784);
+		uint8_t *l3 = frame + L2_LEN, *src = l3 + (family == 4 ? 12 : 8);
+
+		src[family_octets(family) - 1] = 77;
+		memset(src + family_octets(family), 10, family_octets(family));
+		learn_peer(&punt, frame, len, RED);
+		len = packet(family, false, 17, 3784, 3784);
+		memset(src, 10, family_octets(family));
+		comes_by(RED, family, len);
+		assert_int_equal(fwd_class(&burst, 0, PUNT_local), CLASS_control_new);
+	}
+}
+
 /* Send more packets than one source may send in a burst. Return the number that passes. */
 static unsigned int passed(enum punt_class class)
 {
@@ -256,6 +298,8 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_peer_of_one_vrf_is_a_stranger_in_another,
 						up, down),
+		cmocka_unit_test_setup_teardown(
+			packets_that_the_kernel_forwards_make_no_peers, up, down),
 		cmocka_unit_test_setup_teardown(the_same_address_has_a_share_in_each_vrf,
 						up, down),
 		cmocka_unit_test_setup_teardown(
