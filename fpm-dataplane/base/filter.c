@@ -23,15 +23,16 @@
 #define NEXTHOPS  16u
 
 /* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
-static const char *const route_states[] = {
-	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
-	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
-	"down",        "not-installed", NULL};
+static const char *const route_states[] = {"forwarding",    "local",       "onlink",
+					   "broadcast",     "blackhole",   "unreachable",
+					   "prohibit",      "foreign",     "through-kernel",
+					   "unresolved",    "unsupported", "down",
+					   "not-installed", NULL};
 static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
 					      "permanent", "incomplete", "failed", "noarp",
 					      "none",      NULL};
 static const char *const nexthop_states[] = {
-	"forwarding", "failed",      "onlink", "blackhole",    "foreign",
+	"forwarding", "failed",      "onlink", "blackhole",    "foreign", "through-kernel",
 	"unresolved", "unsupported", "down",   "no-adjacency", NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 

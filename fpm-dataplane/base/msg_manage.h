@@ -59,7 +59,7 @@ struct msg_manage {
 struct msg_settings {
 	struct msg m;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
-	bool feedback;
+	bool feedback, through_kernel;
 	uint64_t queue_limit_bytes;
 };
 

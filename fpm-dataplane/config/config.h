@@ -56,6 +56,7 @@ struct config {
 	unsigned int n_core;                 /* 0: the daemon selects */
 	char control_netns[64];              /* "": the daemon's own */
 	enum routes_from routes_from;
+	bool through_kernel; /* the kernel forwards by interfaces that are no ports */
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

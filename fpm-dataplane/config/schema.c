@@ -108,6 +108,8 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 static const struct cfg_key routes_keys[] = {
 	{"from", cfg_take_word, AT(routes_from), WORDS("both", "fpm", "kernel"),
 	 .text = cfg_text_word},
+	{"through-kernel", cfg_take_bool, AT(through_kernel), .expected = "true or false",
+	 .text = cfg_text_bool, .live = true},
 	{NULL},
 };
 
@@ -261,6 +263,7 @@ cfg_defaults(struct config *conf)
 	cfg_listen_parse("127.0.0.1:2620", &conf->fpm_listen);
 	cfg_listen_parse("127.0.0.1:9620", &conf->metrics_listen);
 	conf->metrics_on = true;
+	conf->through_kernel = true;
 	conf->fpm_queue_limit_bytes = 512u << 20;
 	conf->sweep_quiet_s = 5;
 	conf->sweep_max_s = 120;

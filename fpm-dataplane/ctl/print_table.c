@@ -73,6 +73,7 @@ state_note(const char *state)
 		{"prohibit", "prohibit"},
 		{"unresolved", "(next hop not announced by FRR)"},
 		{"foreign", "(not a port of the dataplane)"},
+		{"through-kernel", "(not a port: the kernel forwards)"},
 		{"unsupported", "(encapsulation not supported)"},
 		{"down", "(all next hops are down)"},
 	};

@@ -215,7 +215,12 @@ verdict_print(const json_t *row)
 		line("verdict", "FORWARDED by %s", row_str(row, "out"));
 		return;
 	}
-	if (strcmp(verdict, "punted") == 0) {
+	if (strcmp(reason, "kernel_route") == 0) {
+		line("verdict",
+		     "THROUGH THE KERNEL, %s: the kernel forwards it by %s (class %s)",
+		     reason, row_has(row, "dev") ? row_str(row, "dev") : "its own route",
+		     row_str(row, "class"));
+	} else if (strcmp(verdict, "punted") == 0) {
 		line("verdict", "%s, %s: %s (class %s)",
 		     strcmp(reason, "unresolved") == 0 ? "HELD"
 		     : strcmp(reason, "too_big") == 0  ? "FRAGMENTED AND FORWARDED"

@@ -76,6 +76,7 @@ rib_begin(struct dataplane *dp)
 			       .rtnl = &w[W_RTNL],
 			       .from = conf->routes_from,
 			       .feedback = conf->fpm_feedback,
+			       .through_kernel = conf->through_kernel,
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s,

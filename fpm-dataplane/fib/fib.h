@@ -48,6 +48,7 @@ enum path_kind {
 	PATH_VRF,    /* index: number of the VRF in which the destination is looked up */
 	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
 	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
+	PATH_KERNEL, /* by an interface that only the kernel has; index: low bits of ifindex */
 };
 
 /* Return the drop reason for a path that sends nothing. */
@@ -61,6 +62,7 @@ path_cause(enum path_kind kind)
 		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
 		[PATH_DOWN] = DROP_egress_down,    [PATH_VRF] = DROP_vrf_again,
 		[PATH_NO_FIB] = DROP_vrf_no_fib,   [PATH_THROW] = DROP_no_route,
+		[PATH_KERNEL] = DROP_foreign_oif,
 	};
 
 	return (enum reason)cause[kind];
@@ -76,10 +78,12 @@ path_kind(fib_path p)
 	return (enum path_kind)(p >> 28);
 }
 
+#define PATH_INDEX_MASK 0x3ffffu
+
 static inline uint32_t
 path_index(fib_path p)
 {
-	return p & 0x3ffff;
+	return p & PATH_INDEX_MASK;
 }
 
 /* Index of fib->mtu_bytes. 0: only the interface's MTU limits. */

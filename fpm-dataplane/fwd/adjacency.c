@@ -128,6 +128,10 @@ path_end(struct burst *b, unsigned int i)
 			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),
 					     b->family[i]));
 		break;
+	case PATH_KERNEL:
+		/* As it came: the kernel checks TTL and MTU, and sends the ICMP errors. */
+		burst_leave(b, i, PUNT_kernel_route);
+		break;
 	case PATH_BCAST:
 	case PATH_BLACKHOLE:
 	case PATH_NO_FIB:

@@ -276,6 +276,8 @@ fwd_class(struct burst *b, unsigned int i, enum reason reason)
 		return CLASS_group;
 	case PUNT_unresolved:
 		return CLASS_glean;
+	case PUNT_kernel_route:
+		return CLASS_kernel_route;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:
 	case PUNT_too_big:

@@ -253,6 +253,7 @@ settings_apply(struct manage *mg, const struct config *next)
 		m->sweep_max_s = next->sweep_max_s;
 		m->sweep_restart_s = next->sweep_restart_s;
 		m->feedback = next->fpm_feedback;
+		m->through_kernel = next->through_kernel;
 		m->queue_limit_bytes = next->fpm_queue_limit_bytes;
 		worker_send(to[i], &m->m);
 	}

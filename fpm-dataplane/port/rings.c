@@ -11,6 +11,7 @@
 
 #define PUNT_RING_PROTECTED 1024
 #define PUNT_RING_OPEN      512
+#define PUNT_RING_TRANSIT   2048 /* 40 ms of 50,000 packets a second */
 #define INJECT_RING         1024
 
 const char *
@@ -30,6 +31,13 @@ ring_make(const char *what, unsigned int fwd, unsigned int client, unsigned int 
 	return rte_ring_create(name, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
+static unsigned int ring_size(enum punt_class class)
+{
+	if (class == CLASS_kernel_route)
+		return PUNT_RING_TRANSIT;
+	return class < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED : PUNT_RING_OPEN;
+}
+
 int
 fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 	       _Atomic uint32_t *n_gleaned)
@@ -39,9 +47,7 @@ fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 		snprintf(name, sizeof(name), "punt-%u", c);
-		r->punt[c] = ring_make(name, fwd, client,
-				       c < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED
-							    : PUNT_RING_OPEN);
+		r->punt[c] = ring_make(name, fwd, client, ring_size((enum punt_class)c));
 		made &= r->punt[c] != NULL;
 	}
 	r->inject = ring_make("inject", fwd, client, INJECT_RING);

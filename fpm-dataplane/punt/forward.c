@@ -113,7 +113,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		packet_send_by(p, m, family, originated, path, hop);
 		return;
 	}
-	if (kind == PATH_LOCAL && !originated) {
+	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
 		tap_deliver(p, m);
 		return;
 	}

@@ -622,3 +622,22 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	if (link != NULL)
 		rib_link_maybe_free(&rib->links, link);
 }
+
+void
+links_set_through_kernel(struct rib *rib, bool on)
+{
+	struct leg *leg;
+
+	if (rib->conf.through_kernel == on)
+		return;
+	rib->conf.through_kernel = on;
+	for (uint32_t i = 1; i <= rib->links.high; i++) {
+		struct link *link = rib->links.v[i];
+
+		if (link == NULL || link->ifidx != 0)
+			continue;
+		cds_list_for_each_entry (leg, &link->legs, on_link)
+			slot_dirty(rib, leg->slot, SLOT_PATHS);
+	}
+	rib->words.due = true;
+}

@@ -15,6 +15,8 @@ struct route;
 
 void rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b);
 void rib_link_event(struct rib *rib, const struct msg_link *m);
+/* Let the kernel forward by interfaces that are no ports, or drop such packets. */
+void links_set_through_kernel(struct rib *rib, bool on);
 /*
  * Decide again which route of the kernel `r` has in force, if any: zebra's route came or
  * went. The caller stages the route.

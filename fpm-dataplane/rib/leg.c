@@ -154,6 +154,20 @@ legs_rebind_floating(struct rib *rib)
 	}
 }
 
+#define LOOPBACK_IFINDEX 1u /* of each namespace */
+
+/*
+ * Return true if the kernel forwards the packets that leave by this link, because it is no
+ * port. The loopback device is excluded, because the kernel would forward a packet there
+ * again and again until its TTL is used up. The device of a VRF has no links of its own.
+ */
+static bool
+link_is_kernels(const struct rib *rib, const struct link *link)
+{
+	return rib->conf.through_kernel && link->ifidx == 0 && link->vrf == 0 &&
+	       link->ifindex != LOOPBACK_IFINDEX;
+}
+
 enum leg_class
 leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
@@ -181,6 +195,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		 * VRF.
 		 */
 		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), hop->mtu_class);
+		return LEG_ALIVE;
+	}
+	if (link_is_kernels(rib, link)) {
+		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
 		return LEG_ALIVE;
 	}
 	if (link->ifidx == 0) {

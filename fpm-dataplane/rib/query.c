@@ -88,9 +88,17 @@ path_state_name(enum path_kind kind)
 		[PATH_UNRESOLVED] = "unresolved",   [PATH_FOREIGN] = "foreign",
 		[PATH_ENCAP] = "unsupported",       [PATH_DOWN] = "down",
 		[PATH_VRF] = "forwarding",          [PATH_THROW] = "throw",
+		[PATH_KERNEL] = "through-kernel",
 	};
 
 	return name[kind];
+}
+
+/* Return the interface of a next hop; 0: none. */
+static uint32_t
+leg_ifindex(const struct leg *leg)
+{
+	return leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex;
 }
 
 static json_t *
@@ -104,8 +112,7 @@ dev_json(const struct leg *leg)
 	/* As fpmctl audit reads a name that is not UTF-8 in zebra's answer. */
 	if (name[0] != '\0')
 		return json_string(log_utf8(name, text, sizeof(text)));
-	snprintf(text, sizeof(text), "if%u",
-		 leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex);
+	snprintf(text, sizeof(text), "if%u", leg_ifindex(leg));
 	return json_string(text);
 }
 
@@ -125,11 +132,13 @@ legs_json(const struct rib *rib, const struct slot *s)
 			continue; /* no next hop: blackhole, local, a member not announced */
 		if (hop->gw_family != 0)
 			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
-		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:I, s:b, s:I}", "via", via, "dev",
-					 dev_json(leg), "weight", (json_int_t)hop->weight,
-					 "alive", leg_path(rib, leg, &path) == LEG_ALIVE,
-					 "adj", (json_int_t)leg->adj));
+		json_array_append_new(array,
+				      json_pack("{s:o, s:o, s:I, s:I, s:b, s:I}", "via",
+						via, "dev", dev_json(leg), "ifindex",
+						(json_int_t)leg_ifindex(leg), "weight",
+						(json_int_t)hop->weight, "alive",
+						leg_path(rib, leg, &path) == LEG_ALIVE,
+						"adj", (json_int_t)leg->adj));
 	}
 	return array;
 }

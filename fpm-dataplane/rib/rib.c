@@ -84,6 +84,7 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 	rib->conf.sweep_max_s = m->sweep_max_s;
 	rib->conf.sweep_restart_s = m->sweep_restart_s;
 	rib->conf.feedback = m->feedback;
+	links_set_through_kernel(rib, m->through_kernel);
 }
 
 /*

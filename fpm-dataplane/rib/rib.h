@@ -19,7 +19,8 @@ struct rib_conf {
 	struct worker *fpm;   /* receives MSG_FEEDBACK, MSG_REPLAY */
 	struct worker *rtnl;  /* receives MSG_REPLAY */
 	enum routes_from from;
-	bool feedback; /* report to zebra what happened to its routes */
+	bool feedback;       /* report to zebra what happened to its routes */
+	bool through_kernel; /* routes by interfaces that are no ports are PATH_KERNEL */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* write one: a process keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */

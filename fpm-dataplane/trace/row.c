@@ -199,6 +199,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		[PATH_VRF] = "vrf",
 		[PATH_NO_FIB] = "none",
 		[PATH_THROW] = "throw",
+		[PATH_KERNEL] = "through-kernel",
 	};
 
 	if (!rec->looked_up)
@@ -220,6 +221,8 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		row_set(row, "adj", json_integer(path_index(rec->path)));
 	if (path_kind(rec->path) == PATH_ONLINK)
 		row_set(row, "dev", port_name(t, (uint16_t)path_index(rec->path)));
+	if (path_kind(rec->path) == PATH_KERNEL)
+		row_set(row, "ifindex", json_integer(path_index(rec->path)));
 }
 
 /* Return the names of the stages up to the deciding stage. */
@@ -272,6 +275,23 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	return row;
 }
 
+/* Add the name of the kernel's interface by which the packet leaves; rib knows it. */
+static void
+row_add_kernel_dev(json_t *row, const json_t *route)
+{
+	const json_t *ifindex = json_object_get(row, "ifindex"), *hop;
+	size_t i;
+
+	if (ifindex == NULL)
+		return;
+	json_array_foreach (json_object_get(route, "nexthops"), i, hop) {
+		json_int_t its = json_integer_value(json_object_get(hop, "ifindex"));
+
+		if ((its & PATH_INDEX_MASK) == json_integer_value(ifindex))
+			json_object_set(row, "dev", json_object_get(hop, "dev"));
+	}
+}
+
 void
 row_add(json_t *row, enum query_kind kind, const json_t *rows)
 {
@@ -285,6 +305,7 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 		if (one == NULL)
 			return;
 		json_object_set(row, "route", one);
+		row_add_kernel_dev(row, one);
 		/* rib answers later than the packet was looked up. */
 		row_set(row, "route_changed",
 			json_boolean(json_integer_value(json_object_get(one, "group")) !=

@@ -117,7 +117,8 @@ def test_reload_applies_what_needs_no_restart(router):
     new = "policers:\n  icmp: {rate: 77}\nfpm:\n  feedback: true\n  queue-limit-mib: 64\n"
     router.edit_config("fpm:\n", new)
     router.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
-    router.edit_config("log-level: info", "log-level: debug\ncheckpoint-max-age-s: 5")
+    more = "log-level: debug\ncheckpoint-max-age-s: 5\nroutes: {through-kernel: false}"
+    router.edit_config("log-level: info", more)
     dry = router.fpmctl("config", "reload", "--dry-run")
     assert dry.returncode == 0 and "log-level: info -> debug" in dry.stdout
     assert running(router)["log-level"] == "info"
@@ -129,6 +130,7 @@ def test_reload_applies_what_needs_no_restart(router):
         "policers.icmp.rate: 2000 -> 77", "fpm.sweep-quiet-s: 1 -> 3",
         "fpm.feedback: false -> true", "fpm.queue-limit-mib: 512 -> 64",
         "log-level: info -> debug", "checkpoint-max-age-s: 60 -> 5",
+        "routes.through-kernel: true -> false",
     }  # fmt: skip
     lines = {line.strip().partition("  (")[0] for line in done.stdout.splitlines()}
     assert lines == want | {"applied"}

@@ -529,6 +529,8 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 			     a->ifidx);
 	} else if (path_kind(path) == PATH_ONLINK) {
 		n = snprintf(out, size, "onlink@%u", path_index(path));
+	} else if (path_kind(path) == PATH_KERNEL) {
+		n = snprintf(out, size, "kernel@%u", path_index(path));
 	} else {
 		n = snprintf(out, size, "%s", name[path_kind(path)]);
 	}

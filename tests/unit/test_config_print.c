@@ -151,7 +151,8 @@ every_key_there_is_reads_back(void **state)
 		text, sizeof(text),
 		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
-		"cores: [%u]\nroutes: {from: fpm}\nfpm: {listen: \"[::1]:2621\", peer: "
+		"cores: [%u]\nroutes: {from: fpm, through-kernel: false}\nfpm: {listen: "
+		"\"[::1]:2621\", peer: "
 		"192.0.2.9, users: "
 		"[\"0\", root], feedback: true, "
 		"queue-limit-mib: 65, sweep-quiet-s: 6, sweep-max-s: 7, sweep-restart-s: "

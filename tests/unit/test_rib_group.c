@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "rib/group.h"
+#include "rib/kernel.h"
 
 #define MOST  4096
 #define BLOCK (MOST * 3 / 2) /* paths, and homes of half their size */
@@ -500,6 +501,49 @@ ways_by_ports_are_preferred_to_foreign_ones(void **state)
 	rig_free(g);
 }
 
+static void
+ways_by_the_kernel_are_equal_to_ways_by_ports(void **state)
+{
+	struct rig *g = rig_two_ports();
+	unsigned int n_kernel = 0;
+	uint64_t word;
+
+	links_set_through_kernel(g->rib, true);
+	rig_link(g, 1, 0, true); /* the loopback device */
+	rig_link(g, 3, 0, true);
+	rig_link(g, 1000003, 0, true);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "10.0.0.1", 3);
+	rig_hop(g, 3, "10.0.0.1", 1000003);
+	rig_hop(g, 4, "10.0.0.1", 1);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_route(g, "203.0.113.0/24", 3);
+	rig_route(g, "203.0.114.0/24", 4);
+	rig_go(g);
+	word = g->fib->group[rig_group_of(g, "198.51.100.1")];
+	assert_true(group_word_is_block(word));
+	for (uint32_t i = 0; i < 1u << group_word_log2(word); i++)
+		n_kernel += path_kind(group_word_buckets(word)[i]) == PATH_KERNEL;
+	assert_int_equal(n_kernel, 1u << (group_word_log2(word) - 1));
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "198.51.100.1", "kernel@3");
+	/* The number of a path has 18 bits. */
+	assert_seen(g, "203.0.113.1", "kernel@213571");
+	assert_seen(g, "203.0.114.1", "foreign");
+
+	links_set_through_kernel(g->rib, false);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "foreign");
+	assert_seen(g, "203.0.113.1", "foreign");
+	links_set_through_kernel(g->rib, true);
+	rig_go(g);
+	assert_seen(g, "203.0.113.1", "kernel@213571");
+	rig_link(g, 3, 0, false);
+	assert_seen(g, "198.51.100.1", "down");
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -526,6 +570,7 @@ main(void)
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),
 		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),
 		cmocka_unit_test(ways_by_ports_are_preferred_to_foreign_ones),
+		cmocka_unit_test(ways_by_the_kernel_are_equal_to_ways_by_ports),
 	};
 
 	return cmocka_run_group_tests_name("rib groups", tests, NULL, NULL);

@@ -215,9 +215,9 @@ check_members(struct exam *e)
 		finding_add(e, VERDICT_WARN, name, "member of %s, which is no port", owner);
 		finding_cost(
 			e,
-			"Packets routed to %s are dropped (foreign_oif). A bond is a "
-			"port of its own: device net_bonding0,... (interfaces.md); there "
-			"are no bridges.",
+			"The kernel forwards packets routed to %s, slower than a port "
+			"does (routes.through-kernel). A bond is a port of its own: "
+			"device net_bonding0,... (interfaces.md); there are no bridges.",
 			owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
@@ -289,8 +289,9 @@ tap_check_rp_filter(struct exam *e, const char *tap)
 	} else {
 		finding_add(e, VERDICT_WARN, tap, "strict");
 		finding_cost(e, "Where the routes of the two directions differ, the kernel "
-				"drops packets for the router itself: BGP sessions do not "
-				"come up, pings are not answered.");
+				"drops packets for the router itself (BGP sessions do not "
+				"come up, pings are not answered) and packets that it "
+				"forwards (routes.through-kernel).");
 		if (all == 1)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
