@@ -38,6 +38,7 @@ from wire import Wire
 
 OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
+BEHIND = "198.51.200.0/24"  # by vk0, an interface of the kernel that is no port
 LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; the addresses of RFC 2544: a /16
 VARIANTS = 2048 if LONG else 512  # different frames of a flood
 # The lowest number of frames, frames a second (0: as many as one core can send), the lowest number
@@ -129,12 +130,30 @@ class Flooded:
             f"route add 198.19.0.0/16 via {ext.peer4} dev ext0",
             f"-6 route add 2001:db8:f000::/36 via {ext.peer6} dev ext0",
         )
+        self._host_behind()
         self.r1 = self._frr("r1", dut.ctl, 64500, OUR4, 64501, PEER4, "-M dplane_fpm_nl")
         extra = f"ip route {NET} Null0"
         self.peer = self._frr("peer", self.peer_ns, 64501, PEER4, 64500, OUR4, "", extra)
         self.far = Wire(self.peer_ns, "eth0")
         dut.collector.add(self.far)
         eventually(self.is_up, 60, 0.2, "BGP, BFD and the route are there")
+
+    def _host_behind(self):
+        """Make an interface of the kernel that is no port, and a host behind it. The host discards
+        the packets."""
+        near, far = BEHIND.replace("0/24", "1/24"), BEHIND.replace("0/24", "2")
+        self.dut.ip(
+            f"link add vk0 type veth peer name vk1 address 02:77:00:00:00:02 netns {self.peer_ns}",
+            "link set vk0 up",
+            f"addr add {near} dev vk0",
+            f"neigh add {far} lladdr 02:77:00:00:00:02 dev vk0 nud permanent",
+        )
+        netns.ip_batch(["link set vk1 up"], self.peer_ns)
+
+    def received_behind(self):
+        """Return the number of packets that the host behind the kernel has received."""
+        text = netns.run(self.peer_ns, ["ip", "-j", "-s", "link", "show", "vk1"])
+        return json.loads(text)[0]["stats64"]["rx"]["packets"]
 
     def _frr(self, name, space, asn, own, other_asn, other, zebra, extra=""):
         source = os.path.join(self.dut.dir, name + ".conf")
@@ -345,6 +364,12 @@ class Maker:
     def udp(self):
         """Make a UDP packet for the router that belongs to no other class."""
         return self._eth() / IP(src=self._host(), dst=LINK4) / UDP(dport=9) / Raw(b"x")
+
+    def kernel_route(self):
+        """Make a transit packet whose route leaves by an interface of the kernel that is no
+        port."""
+        ip = IP(src=self._host(), dst=BEHIND.replace("0/24", "2"))
+        return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def frames(self, kind, count=VARIANTS):
         """Return `count` frames of one kind, all different."""

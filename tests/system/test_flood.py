@@ -18,6 +18,7 @@ FLOODS = {
     "echo": "icmp", "echo6": "icmp", "syn": "bgp-new", "ack": "bgp-new",
     "bfd": "control-new", "bfd_spoofed": "control-new", "unresolved": "glean",
     "fragment": "fragment", "fragment6": "fragment", "udp": "local",
+    "kernel_route": "kernel-route",
 }  # fmt: skip
 
 
@@ -78,6 +79,22 @@ def holds(flooded, kind, port):
         if lost == (0, 0, 0) and flooded.is_up():
             return
         assert said["taken"] and n < TRIES - 1, f"BGP, BFD, transit lost: {lost}"
+
+
+def test_the_kernel_forwards_each_packet_that_its_policer_passes(flooded):
+    """A flood by a route through the kernel: the host behind the kernel gets each packet that the
+    class lets pass. Prints the rate and the share of a CPU."""
+    passed = lambda: flooded.classes()["kernel-route"]["passed"]  # noqa: E731
+    eventually(flooded.is_up, 20, 0.2, "all is well at first")
+    before, came = passed(), flooded.received_behind()
+
+    said = measure(flooded, "kernel-route", frames(flooded, "kernel_route", "ext"))
+
+    received = lambda: flooded.received_behind() - came == passed() - before  # noqa: E731
+    eventually(received, 5, 0.05, "all have arrived")
+    print(f"{said['passed'] / said['seconds'] / 1000:.0f} k/s of {said['sent'] / said['seconds'] / 1000:.0f} k/s"
+          f" pass, punt thread {said['punt_cpu']:.1%}, others had {said['others']:.0%}")  # fmt: skip
+    assert said["passed"] > 1000
 
 
 def test_a_session_comes_up_again_under_a_flood_of_syn(flooded):

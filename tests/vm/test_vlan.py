@@ -13,6 +13,8 @@ from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
+from behind import HOST as BEHIND
+from behind import echo, host_behind, ip_of
 from lib import netns
 from lib.linkwatch import LinkWatch
 from lib.links import on_nics
@@ -85,6 +87,22 @@ def test_a_macvlan_on_a_vlan_has_its_mac_and_tag(router, lan, wan):
     assert out.src == vmac
     for tags in ((), ((C, 100),)):
         assert router.not_forwarded(wan, tagged(probe(), *tags)) == {"l2_foreign": 1}
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_the_kernel_forwards_a_packet_of_a_vlan(router, wan, family):
+    """The route of a packet leaves by an interface that is no port. The VLAN interface of the
+    kernel gets the packet, and the answer leaves with a tag."""
+    with host_behind(router):
+        probe = echo(wan, family, src=PEER if family == 4 else PEER6)
+        before = router.counters()
+        wan.send(tagged(probe, (C, 100)))
+        back = lambda d: token_of(d) == token_of(probe) and d[:6] != wan.port_mac  # noqa: E731
+        answer = untagged(wan.expect_raw(back), (C, 100))
+
+        assert ip_of(answer, family).src == BEHIND[family]
+        assert router.moved(before, "punt")["kernel_route"] == 1
 
 
 @pytest.mark.usefixtures("vlan")
