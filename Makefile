@@ -23,7 +23,8 @@ PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
 # The guest has the files of this machine, and systemd as process 1.
-PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils
+PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils \
+	wireguard-tools
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_PLANT := python3-clang-14 ccache
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib

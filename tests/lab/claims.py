@@ -266,4 +266,5 @@ CLAIMS = {
     "vlan-trunk": claims_links.vlan_trunk,
     "vrf-lite": claims_links.vrf_lite,
     "vrrp-gateway": claims_links.vrrp_gateway,
+    "wireguard": claims_links.wireguard,
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The claims of the scenarios with VLANs and VRFs (see claims.py)."""
 
+import json
 import re
 import socket
 import struct
@@ -344,6 +345,44 @@ def _echoes(lab, node):
         r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp6").splitlines()
     )
     return int(dict(zip(*four))["InEchos"]) + int(six["Icmp6InEchos"])
+
+
+def wireguard(lab):
+    """The kernel forwards by a tunnel that is no port, both ways, and BGP runs through the tunnel."""
+    peers = ("192.0.2.10", "2001:db8:9::2")
+    hosts, routers = ("203.0.113.74", "2001:db8:2:200::10"), ("203.0.113.1", "2001:db8:2:100::1")
+    steps.bgp_up(lab, *peers)
+    yield "BGP with branch is Established through the tunnel, in both families."
+    for prefix in ("203.0.113.64/26", "2001:db8:2:200::/64"):
+        rows = lambda p=prefix: lab.dp.show("routes", p, "exact")  # noqa: E731
+        states = lambda r=rows: [(x["state"], x["nexthops"][0]["dev"]) for x in r()]  # noqa: E731
+        wait_for(
+            f"{prefix} by wg0", lambda s=states: s() == [("through-kernel", "wg0")], states, LOGS
+        )
+    for host in hosts:
+        _answers(lab, "h1", host)
+        before, told = lab.dp.counter("punt", "kernel_route"), _tunnel_packets(lab)
+        got, _ = probe.ping(lab.ns["h1"], host, 5)
+        moved = lab.dp.counter("punt", "kernel_route") - before
+        sent = _tunnel_packets(lab) - told
+        check((got, moved) == (5, 5), "5 pings through the kernel", (got, moved), LOGS)
+        check(sent >= 5, "5 packets in the tunnel", sent, LOGS)
+    yield f"h1 pings {' and '.join(hosts)}: the kernel forwards each packet, by wg0."
+    paths = [
+        evidence.path(lab, "h1", host, [router, peer, host])
+        for router, peer, host in zip(routers, peers, hosts)
+    ]
+    yield f"h1 finds h2 by {paths[0]}, and {paths[1]}."
+    for host, router in zip(hosts, routers):
+        told = _too_long(lab, "h1", host, 1500)
+        check(told == (router, 1420), f"{router} to say that 1420 octets fit", told, LOGS)
+    yield "A packet of 1500 octets is answered by the kernel of r1: 1420 fit into the tunnel."
+
+
+def _tunnel_packets(lab):
+    """Return the number of packets that r1 has sent by wg0."""
+    text = netns.run(lab.ns["r1"], ["ip", "-j", "-s", "link", "show", "wg0"])
+    return json.loads(text)[0]["stats64"]["tx"]["packets"]
 
 
 def _too_long(lab, node, host, octets):

@@ -17,12 +17,14 @@ r1 is the router that the folder is about. It runs FRR if the folder has `frr.co
 folder has `bird.conf`, otherwise no routing daemon. They use the TAPs of the dataplane, which has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
 IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
 of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
-topology.toml, if any: `ip` commands, one a line. Without FRR, the file `r1.ip` has the addresses
+topology.toml, if any: `ip` commands, one a line. The file NODE.wg, if any, has keys and peers of
+the WireGuard tunnel wg0 of a node, for `wg setconf`. Without FRR, the file `r1.ip` has the addresses
 and routes of r1 in the same form.
 """
 
 import os
 import re
+import shutil
 import tomllib
 
 from lib import netns
@@ -75,6 +77,8 @@ class Plan:
         ]
         self.links = _lines(os.path.join(folder, "links"))
         self.settings = _lines(os.path.join(folder, "r1.ip"))
+        wg = {node: os.path.join(folder, node + ".wg") for node in self.nodes}
+        self.tunnels = {node: path for node, path in wg.items() if os.path.exists(path)}
         runs = [name for name in ("frr", "bird") if os.path.exists(f"{folder}/{name}.conf")]
         self.runs = runs[0] if runs else None  # in r1
         made = (
@@ -109,12 +113,20 @@ class Plan:
                 _plain_frames(names[node], dev)
         for node in self.nodes:
             netns.ip_batch(self.commands(node), names[node])
+            if node != ROUTER:
+                self._tunnel(node, names[node])
 
     def stack(self, name):
         """Make the interfaces on the TAPs of r1, which is namespace `name`, and their addresses and
         routes, if FRR does not configure them."""
         netns.ip_batch(self.links, name)
+        self._tunnel(ROUTER, name)
         self.configure(name)
+
+    def _tunnel(self, node, name):
+        """Give the tunnel of a node, which is namespace `name`, its keys and peers."""
+        if node in self.tunnels:
+            netns.run(name, ["wg", "setconf", "wg0", self.tunnels[node]])
 
     def configure(self, name):
         """Run the commands of the file `r1.ip` in namespace `name`."""
@@ -126,6 +138,8 @@ class Plan:
         found = (re.match(r"link add .*\btype ((\w+).*)", line) for line in lines)
         words = {match[2]: match[1] for match in found if match}
         missing = [kind for kind, how in words.items() if not netns.can_have(how)]
+        if not missing and self.tunnels and shutil.which("wg") is None:
+            return "this machine has no program wg (Debian's package wireguard-tools)"
         if not missing:
             return None
         what = " and no ".join(f"{kind.upper()} devices" for kind in sorted(missing))

@@ -137,6 +137,7 @@ PLAIN = (
     "frr-config/vlan-trunk/README.md",
     "frr-config/vrf-lite/README.md",
     "frr-config/vrrp-gateway/README.md",
+    "frr-config/wireguard/README.md",
     "poptrie",
     "tap-bridge",
     "tests/README.md",

@@ -385,7 +385,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 	struct fib *fib = *state;
 	unsigned int n = 0;
 
-	for (enum path_kind kind = PATH_NONE; kind <= PATH_NO_FIB; kind++) {
+	for (enum path_kind kind = PATH_NONE; kind <= PATH_KERNEL; kind++) {
 		struct watch_record rec;
 
 		fib_vrf_publish(fib, 4, fib_vrf_new(fib, 2000, "blue"));
@@ -407,7 +407,25 @@ each_error_that_is_asked_for_is_sent(void **state)
 		    icmp_of_drop(rec.cause, 6).type == 0)
 			fail_msg("%s: none is sent", reason_info[rec.cause].name);
 	}
-	assert_int_equal(n, 8);
+	assert_int_equal(n, 9);
+}
+
+/* The kernel checks TTL and MTU, so that it sends the ICMP errors. */
+static void
+a_route_by_the_kernel_is_punted_whatever_its_ttl_and_size(void **state)
+{
+	struct fib *fib = *state;
+
+	fib->group[GROUP] = group_word_single(PATH(PATH_KERNEL, 7));
+	for (uint8_t ttl = 0; ttl < 3; ttl++) {
+		struct watch_record rec = explain(fib, 1500, ttl, true);
+
+		assert_int_equal(rec.verdict, PUNT_kernel_route);
+		assert_int_equal(rec.class, CLASS_kernel_route);
+		assert_false(rec.icmp);
+	}
+	fib->iface[IN]->forward4 = fib->iface[IN]->fast4 = false;
+	assert_int_equal(explain(fib, 100, 64, false).verdict, DROP_forwarding_off);
 }
 
 int
@@ -420,6 +438,9 @@ main(void)
 						fib_down),
 		cmocka_unit_test_setup_teardown(each_stage_can_be_the_last, fib_up,
 						fib_down),
+		cmocka_unit_test_setup_teardown(
+			a_route_by_the_kernel_is_punted_whatever_its_ttl_and_size, fib_up,
+			fib_down),
 		cmocka_unit_test_setup_teardown(too_big_is_cut_or_answered, fib_up,
 						fib_down),
 		cmocka_unit_test_setup_teardown(
