@@ -5,6 +5,7 @@ other work."""
 import os
 import re
 import time
+from statistics import median
 
 from lib.built import sanitized
 from lib.wait import eventually
@@ -70,6 +71,27 @@ def comes_in_time(dut, wire, probe, out):
     the 100 ms that a change may take. The test does not wait for a packet before it sends the next:
     a packet that is lost before the change is in force costs no time."""
     in_time(dut, coming(wire, probe, out))
+
+
+class Medians:
+    """The times of changes that a test makes several times. The kernel's lock for interfaces, which
+    others may hold, delays a single one."""
+
+    TIMES = 5
+
+    def __init__(self, dut):
+        self.dut, self.took = dut, {}
+
+    def until(self, what, fn):
+        """Wait until fn() is true. Add the seconds that it took to the times of `what`."""
+        clock = Clock(self.dut)
+        eventually(fn, 5, 0.002)
+        self.took.setdefault(what, []).append(clock.seconds())
+
+    def are_in_time(self):
+        """Assert that each median is within the 100 ms that a change may take."""
+        late = {what: t for what, t in self.took.items() if median(t) >= in_time_s(self.dut)}
+        assert self.took and late == {}
 
 
 def coming(wire, probe, out):

@@ -85,7 +85,7 @@ def test_a_reader_who_does_what_the_page_says_sees_what_it_says(part):
 # Commands in a sentence: `fpmctl show ports`, `show ports`, `doctor rss`. `show ip route` and
 # similar commands belong to FRR. Words in capitals stand for values of the reader.
 NAMED = re.compile(r"`((?:fpmctl |fpm-dataplane |fpm-supervise |show |doctor |audit )[^`\n]+)`")
-OF_FRR = re.compile(r"show (ip|ipv6|bgp|zebra|running-config)\b")
+OF_FRR = re.compile(r"show (ip|ipv6|bgp|vrrp|zebra|running-config)\b")
 STANDS_FOR = {"FILE": "/dev/null", "NAME": "wan0", "X": "ports", "N": "1500", "CHECK ...": "rss",
               "PREFIX": "192.0.2.0/24", "ADDRESS": "192.0.2.1", "...": ""}  # fmt: skip
 WRONG = re.compile(

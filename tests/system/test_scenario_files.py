@@ -79,8 +79,8 @@ def test_all_speak_of_the_same_interfaces(folder):
     there = set(taps)
     for line in plan.links:
         words = line.split()
-        assert words[0] == "link" and words[1] in ("add", "set"), line
-        below = re.search(r"\b(?:link add link|link set|master) (\S+)", line)
+        assert " ".join(words[:2]) in ("link add", "link set", "addr add"), line
+        below = re.search(r"\b(?:link add link|link set|master|addr add \S+ dev) (\S+)", line)
         assert below is None or below[1] in there, line
         made = re.match(r"link add (?:link \S+ name )?(\S+)", line)
         there |= {made[1]} if made else set()
