@@ -59,7 +59,7 @@ ports_start(const struct config *conf)
 
 	if (rc < 0)
 		return rc; /* ports_open() has logged the port and the reason */
-	rc = rxq_assign_all(&dp.rxq_assign, conf->port, dp.n_port);
+	rc = rxq_assign_all(&dp.rxq_assign, conf->port, conf->n_port);
 	if (rc < 0)
 		log_error("main: receive queues not assigned error=%s", strerror(-rc));
 	return rc;

@@ -6,6 +6,8 @@
  */
 #include "manage/reconnect.h"
 
+#include <urcu/urcu-qsbr.h>
+
 #include "base/log.h"
 #include "manage/reload_ports.h"
 #include "pci/memif.h"
@@ -17,7 +19,7 @@
 bool
 reconnect_waits(const struct config_port *cp)
 {
-	return memif_is_client(cp->device) && !memif_server_listens(cp->device);
+	return memif_is_client(cp->device) && memif_server(cp->device) != MEMIF_LISTENS;
 }
 
 static void
@@ -25,6 +27,7 @@ port_reconnect(struct reconnect *r, unsigned int i)
 {
 	const struct config_port *cp = &r->running->port[i];
 	const struct port *port = hotplug_find(r->h, cp->tap);
+	enum memif_server server;
 	char why[256];
 
 	if (port != NULL && port_link_up(port)) {
@@ -37,13 +40,20 @@ port_reconnect(struct reconnect *r, unsigned int i)
 		r->wait[i] = 1;
 		r->not_before[i] = r->turn + 1;
 	}
-	if ((int32_t)(r->not_before[i] - r->turn) > 0 ||
-	    !memif_server_listens(cp->device) || !change_lock(false))
+	if ((int32_t)(r->not_before[i] - r->turn) > 0)
+		return;
+	/* It may wait for an answer: grace periods need not. */
+	urcu_qsbr_thread_offline();
+	server = memif_server(cp->device);
+	urcu_qsbr_thread_online();
+	if (server == MEMIF_AWAY)
 		return;
 	r->wait[i] *= 2;
 	if (r->wait[i] > WAIT_MAX_TURNS)
 		r->wait[i] = WAIT_MAX_TURNS;
 	r->not_before[i] = r->turn + r->wait[i];
+	if (server == MEMIF_MUTE || !change_lock(false))
+		return;
 	log_info("manage: server is back, port is opened again name=%s", cp->tap);
 	if (reload_port_again(r->h, r->running, cp, why, sizeof(why)) < 0)
 		log_warn("manage: port not opened again name=%s reason=\"%s\"", cp->tap,

@@ -101,9 +101,12 @@ rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp, unsigne
 {
 	int rc = 0;
 
+	/* The ports are in the order of the file, in which one may not be open yet. */
 	for (unsigned int turn = 0; turn < 2; turn++)
-		for (unsigned int p = 0; p < n && rc == 0; p++)
-			rc = rxq_assign_begin(d, &d->port[p], &cp[p], turn == 0);
+		for (unsigned int p = 0, slot = 0; p < n && rc == 0; p++)
+			if (strcmp(d->port[slot].name, cp[p].tap) == 0)
+				rc = rxq_assign_begin(d, &d->port[slot++], &cp[p],
+						      turn == 0);
 	return rc;
 }
 

@@ -45,18 +45,18 @@ memif_is_client(const char *device)
 	       (strcmp(role, "client") == 0 || strcmp(role, "slave") == 0);
 }
 
-bool
-memif_server_listens(const char *device)
+enum memif_server
+memif_server(const char *device)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	char path[sizeof(sun.sun_path) - 1] = SOCKET_DEFAULT, abstract[8] = "yes";
 	socklen_t len = offsetof(struct sockaddr_un, sun_path);
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct pollfd poll_hello;
-	bool listens;
+	enum memif_server found = MEMIF_AWAY;
 
 	if (sock < 0)
-		return false;
+		return MEMIF_AWAY;
 	(void)word_value(device, "socket", path, sizeof(path));
 	(void)word_value(device, "socket-abstract", abstract, sizeof(abstract));
 	if (strcmp(abstract, "yes") == 0)
@@ -67,8 +67,11 @@ memif_server_listens(const char *device)
 		len += (socklen_t)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path) +
 		       1;
 	poll_hello = (struct pollfd){.fd = sock, .events = POLLIN};
-	listens = connect(sock, (struct sockaddr *)&sun, len) == 0 &&
-		  poll(&poll_hello, 1, HELLO_MS) == 1 && (poll_hello.revents & POLLIN) != 0;
+	if (connect(sock, (struct sockaddr *)&sun, len) == 0)
+		found = poll(&poll_hello, 1, HELLO_MS) == 1 &&
+					(poll_hello.revents & POLLIN) != 0
+				? MEMIF_LISTENS
+				: MEMIF_MUTE;
 	close(sock);
-	return listens;
+	return found;
 }

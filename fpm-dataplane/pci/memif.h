@@ -11,11 +11,17 @@
 /* Return true if the device is a client of net_memif. */
 bool memif_is_client(const char *device);
 
+enum memif_server {
+	MEMIF_AWAY,    /* no program listens */
+	MEMIF_MUTE,    /* a program listens, but said nothing */
+	MEMIF_LISTENS, /* a server has sent its first message */
+};
+
 /*
- * Return true if a server listens at the socket of the client `device`. This connects, waits
- * up to 200 ms for the server's first message, and closes the connection. A server of DPDK
- * 22.11 panics if a client closes before that message.                     [any thread]
+ * Look for the server of the client `device`. This connects, waits up to 200 ms for the
+ * server's first message, and closes the connection. A server of DPDK 22.11 panics if a
+ * client closes before that message.                                       [any thread]
  */
-bool memif_server_listens(const char *device);
+enum memif_server memif_server(const char *device);
 
 #endif

@@ -41,10 +41,11 @@ enum nicd_op {
 	NICD_SET_MTU,
 	NICD_SET_MAC,
 	NICD_ADD_MAC,
-	NICD_REMOVE_MAC,
 	NICD_TAKE_TAGS,
+	NICD_BYE, /* on all ends: close the devices and exit */
+	/* New ones come last: fpm-nics may be older than the daemon, and refuses them. */
+	NICD_REMOVE_MAC,
 	NICD_SET_LINK, /* `yes`: up */
-	NICD_BYE,      /* on all ends: close the devices and exit */
 };
 
 struct nicd_request {

@@ -127,7 +127,7 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 		sd_fdremove(name);
 		log_escape(what, strlen(what), shown, sizeof(shown));
 		if (of_tap)
-			log_warn("fdstore: tap released name=%s reason=no-port-in-file",
+			log_warn("fdstore: tap released name=%s reason=no-open-port",
 				 shown);
 		else
 			log_info("fdstore: unused descriptor removed name=%s", shown);

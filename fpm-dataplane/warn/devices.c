@@ -55,7 +55,8 @@ member_add(struct warn *w, const struct device_message *m)
 		 "through it.",
 		 m->name, kind, master);
 	list_add(&w->list, WARNING_MEMBER, where, in_linux,
-		 "Packets routed to that device are dropped (foreign_oif).");
+		 "Packets routed to that device have no fast path: the kernel forwards "
+		 "them.");
 }
 
 static void

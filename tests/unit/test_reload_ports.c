@@ -18,6 +18,7 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "manage/reconnect.h"
 #include "manage/reload_ports.h"
 #include "port/rxq.h"
 
@@ -64,6 +65,13 @@ hotplug_find(const struct hotplug *h, const char *tap)
 		if (port_is_there(&h->port[i]) && strcmp(h->port[i].name, tap) == 0)
 			return &h->port[i];
 	return NULL;
+}
+
+/* The device "later" cannot be opened yet. */
+bool
+reconnect_waits(const struct config_port *cp)
+{
+	return strcmp(cp->device, "later") == 0;
 }
 
 int
@@ -352,6 +360,25 @@ a_lost_port_stays_lost_after_a_refusal(void **state)
 }
 
 static void
+a_port_that_waits_for_its_server_bars_no_other_change(void **state)
+{
+	static struct config now, next;
+	char why[512];
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	start(&now);
+	with_port(&now, "b", "later", 1); /* not open yet */
+	next = now;
+	with_port(&next, "c", "nic", 1);
+
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), 0);
+
+	assert_null(hotplug_find(&t.h, "b"));
+	assert_non_null(hotplug_find(&t.h, "c"));
+}
+
+static void
 a_change_that_cannot_be_undone_is_reported(void **state)
 {
 	static struct config now, next;
@@ -384,6 +411,7 @@ main(void)
 		test(a_port_whose_nic_is_kept_open_does_not_go_by_reload),
 		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),
 		test(a_lost_port_stays_lost_after_a_refusal),
+		test(a_port_that_waits_for_its_server_bars_no_other_change),
 		test(a_change_that_cannot_be_undone_is_reported),
 	};
 
