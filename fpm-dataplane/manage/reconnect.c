@@ -9,6 +9,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
+#include "base/tsan.h"
 #include "manage/reload_ports.h"
 #include "pci/memif.h"
 #include "restart/restart_lock.h"
@@ -43,6 +44,7 @@ port_reconnect(struct reconnect *r, unsigned int i)
 	if ((int32_t)(r->not_before[i] - r->turn) > 0)
 		return;
 	/* It may wait for an answer: grace periods need not. */
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	server = memif_server(cp->device);
 	urcu_qsbr_thread_online();

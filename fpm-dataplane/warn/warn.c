@@ -32,11 +32,12 @@
 #include "warn/warn_impl.h"
 
 #define POLL_MS      5000u
-#define EVENT_MS     100u  /* from an event to the scan, which then sees more events */
-#define REST         50u   /* after a scan that took t, no scan for this many times t */
-#define EVENTS_BYTES 16384 /* a lost event is an event, too */
-#define EVENTS_MAX   1000u /* datagrams that are read before a scan */
-#define ROWS_MAX     256u  /* of rules in a slice of rib */
+#define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */
+#define EVENT_MS     100u    /* from an event to the scan, which then sees more events */
+#define REST         50u     /* after a scan that took t, no scan for this many times t */
+#define EVENTS_BYTES 16384   /* a lost event is an event, too */
+#define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
+#define ROWS_MAX     256u    /* of rules in a slice of rib */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
@@ -117,7 +118,10 @@ scan(struct warn *w)
 	rules_scan(w);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
+	/* Each of many devices may wait for the kernel: no reason to end the daemon. */
+	worker_suspend_watchdog(SCAN_MAX_MS);
 	scan_in_netns(w);
+	worker_suspend_watchdog(0);
 	urcu_qsbr_thread_online();
 	list_end(&w->list);
 	w->rest_s = (double)(monotonic_ms() - begin) * REST / 1000.;

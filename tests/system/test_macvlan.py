@@ -256,8 +256,8 @@ def test_the_modes_of_a_macvlan(dut, lan, wan, macvlan, mode):
 
 
 def test_mode_source_is_not_followed(dut, lan, wan, macvlan):
-    """Such a macvlan takes frames by their source. Linux leaves frames to its MAC to nobody. The
-    log names it."""
+    """A macvlan of mode source takes frames by their source MAC. So a frame to the MAC of the macvlan
+    itself is not forwarded, by Linux neither. The log names the macvlan."""
     dut.route(NET[4], wan.peer4, wan)
     make(dut, "vrs", OTHER_MAC, mode="source")
     eventually(lambda: "macvlan not forwarded dev=vrs reason=mode-source" in dut.log(), 5)
