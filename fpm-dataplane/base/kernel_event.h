@@ -31,6 +31,7 @@ enum kernel_order {
 struct kernel_scope {
 	uint8_t family;   /* 4 or 6: routes; 0: next-hop objects */
 	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */
+	uint32_t table;   /* of the kernel; 0: all */
 };
 
 struct kernel_event {
@@ -65,8 +66,8 @@ struct msg_kernel_batch {
 struct kernel_status {
 	_Atomic uint64_t messages; /* W:rtnl since start, dumped ones included */
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:rtnl passed on */
-	_Atomic uint64_t of_zebra;  /* W:rtnl routes that zebra installed: FPM has them */
-	_Atomic uint64_t skipped;   /* W:rtnl multicast, link-local, loopback, cached */
+	_Atomic uint64_t of_zebra; /* W:rtnl routes of zebra, not passed on: FPM has them */
+	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
 	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
 	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
 	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */

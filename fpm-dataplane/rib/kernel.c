@@ -460,7 +460,8 @@ static bool
 kroute_is_in_scope(const struct kroute *kr, const struct kernel_scope *scope)
 {
 	return kr->route->family == scope->family &&
-	       (scope->protocol == 0 || scope->protocol == kr->protocol);
+	       (scope->protocol == 0 || scope->protocol == kr->protocol) &&
+	       (scope->table == 0 || scope->table == kr->route->table);
 }
 
 void

@@ -8,16 +8,17 @@
  * is over when the sentinel route ffff:...:ffff/128 (blackhole) arrives after some other
  * route, or after a time without events, or at the upper bound. After a restart of zebra,
  * whose protocols need many seconds to learn their routes again, nothing is swept before
- * the hold time is over. Nothing is swept while zebra is not connected. Routes that zebra
- * does not replay are never swept: MACs, and tables that are neither main nor of a VRF
- * (FPM.md, 6.1).
+ * the hold time is over. Nothing is swept while zebra is not connected. MACs, which
+ * zebra does not replay, are never swept.
  *
  * zebra replays VRFs after the sentinel, which is the last route of main, and sends no mark
  * for their end. Their end is a time without events of VRFs, or the same upper bound. If
  * zebra sends nothing for a VRF, it does not replay the VRF, or the VRF receives no packets
  * (a VRF with an interface has connected routes). Its routes are kept, and reported as not
- * replayed. Routes of a checkpoint whose tables do not belong to a VRF now are removed with
- * the sweep of VRFs, because no other step would remove them.
+ * replayed. zebra does not replay tables that are neither main nor of a VRF. Their routes
+ * that the session did not tell are removed with the sweep of VRFs if the kernel's copies
+ * count (`routes: {from: both}`), or if they are of a checkpoint, because no other step would
+ * remove them.
  *
  * The sweep works in slices, so that live updates do not wait for it. Nexthop ids need no
  * sweep: they do not outlive their session (nexthop.c), and a slot is retired with its last
@@ -247,8 +248,13 @@ route_is_missing(const struct rib *rib, const struct route *r)
 		return rib->session.replaying && route_is_replayed(r);
 	if (r->table == FPM_TABLE_NONE)
 		return false;
-	if (vrf_find(rib, r->table) == NULL)
-		return r->gen == 0; /* from a checkpoint */
+	/*
+	 * zebra does not replay the table. Its routes there are in the kernel, from which they
+	 * are taken with `routes: {from: both}` while a rule names the table.
+	 */
+	if (!table_is_of_vrf(rib, r->table))
+		return r->gen == 0 /* from a checkpoint */ ||
+		       rib->conf.from == ROUTES_FROM_BOTH;
 	return table_count_find(rib, r->table)->gen == rib->session.gen;
 }
 

@@ -31,6 +31,26 @@ job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)
 		.kind = kind, .scope = {.family = family, .protocol = protocol}};
 }
 
+void
+dump_add_nexthops(struct rtnl *r)
+{
+	if (r->n_jobs == JOBS_MAX)
+		r->all_due = true;
+	else
+		job_add(r, DUMP_NEXTHOPS, 0, 0);
+}
+
+void
+dump_add_table(struct rtnl *r, uint8_t family, uint32_t table)
+{
+	if (r->n_jobs == JOBS_MAX) {
+		r->all_due = true;
+		return;
+	}
+	r->job[r->n_jobs++] = (struct dump_job){
+		.kind = DUMP_ROUTES, .scope = {.family = family, .table = table}};
+}
+
 static void
 jobs_begin(struct rtnl *r)
 {
@@ -39,7 +59,7 @@ jobs_begin(struct rtnl *r)
 	r->expires_ms = 0;
 	r->n_shown = 0;
 	r->dump_begin_ms = monotonic_ms();
-	r->rules_only = r->rules_due = false;
+	r->rules_only = r->rules_due = r->whole = false;
 	job_add(r, DUMP_RULES, 4, 0);
 	job_add(r, DUMP_RULES, 6, 0);
 }
@@ -67,6 +87,7 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 	jobs_begin(r);
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	job_add_protocol(r, extent == DUMP_ALL ? 0 : RTPROT_KERNEL);
+	r->whole = extent == DUMP_ALL;
 }
 
 void
@@ -94,6 +115,7 @@ job_ask(struct rtnl *r)
 			struct rtmsg rtm;
 			struct nhmsg nhm;
 			struct fib_rule_hdr frh;
+			uint8_t room[NLMSG_ALIGN(sizeof(struct rtmsg)) + NLA_HDRLEN + 4];
 		};
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
@@ -115,6 +137,8 @@ job_ask(struct rtnl *r)
 		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
 		request.rtm.rtm_family = af;
 		request.rtm.rtm_protocol = job->scope.protocol;
+		if (job->scope.table != 0)
+			mnl_attr_put_u32(&request.nlh, RTA_TABLE, job->scope.table);
 		break;
 	}
 	if (job->kind != DUMP_RULES && !r->again)
@@ -157,7 +181,8 @@ job_done(struct rtnl *r)
 
 /*
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
- * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none.
+ * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none. For a
+ * table that has no route the answer is -ENOENT.
  */
 static int
 job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
@@ -166,7 +191,9 @@ job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	return r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP ? 0 : error;
+	if (r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP)
+		return 0;
+	return r->job[r->at].scope.table != 0 && error == -ENOENT ? 0 : error;
 }
 
 /* Handle one datagram of an answer. Returns 1 at its end, 0 if more follows, or -errno. */

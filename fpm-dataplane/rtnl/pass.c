@@ -76,7 +76,8 @@ pass_count(const struct kernel_event *ev)
 
 /*
  * Return true if rib gets the event. A wanted route may have a next-hop object of zebra, for
- * example a route of pbrd. Then all objects are wanted from now on.
+ * example a route of pbrd. Then all objects are wanted from now on. Zebra's own routes are
+ * wanted if FPM does not have all of them: source-specific ones, and those in tables of rules.
  */
 static bool
 event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
@@ -84,7 +85,8 @@ event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
 	bool nexthop = ev->kind == KERNEL_NEXTHOP || ev->kind == KERNEL_NEXTHOP_DEL;
 
 	return routes_from_kernel(r->conf.from, ev->route.protocol) || ev->src.len != 0 ||
-	       (nexthop && r->all_nexthops);
+	       (nexthop && r->all_nexthops) ||
+	       (!nexthop && tables_have(r, ev->route.prefix.family, ev->route.table));
 }
 
 /* Read the objects of zebra when the first route that may need them comes. */
@@ -101,7 +103,6 @@ nexthops_want(struct rtnl *r, const struct kernel_event *ev)
 static void
 pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_ms)
 {
-	/* The decoder of FPM skips source-specific routes, so those of zebra are wanted, too. */
 	if (!event_is_wanted(r, ev)) {
 		kernel_count(&kernel_status.of_zebra, 1);
 		fpm_event_clear(&ev->route);
@@ -195,6 +196,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 	size_t bytes = r->n_rules * sizeof(*r->rule);
 	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + bytes);
 
+	tables_update(r, family);
 	pass_flush(r); /* rib gets the routes first that were read before */
 	m->family = family;
 	m->n = r->n_rules;

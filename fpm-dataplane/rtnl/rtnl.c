@@ -121,11 +121,11 @@ expiry_arm(struct rtnl *r)
 }
 
 static void
-routes_dump_finished(struct rtnl *r, bool whole)
+routes_dump_finished(struct rtnl *r)
 {
 	uint64_t now = monotonic_ms();
 
-	if (whole)
+	if (r->whole)
 		r->large = r->n_shown > KERNEL_LARGE;
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
@@ -140,11 +140,9 @@ routes_dump_finished(struct rtnl *r, bool whole)
 static void
 dump_finished(struct rtnl *r)
 {
-	bool whole = r->n_jobs > 0 && r->job[r->n_jobs - 1].scope.protocol == 0;
-
 	r->n_jobs = r->at = 0;
 	if (!r->rules_only)
-		routes_dump_finished(r, whole);
+		routes_dump_finished(r);
 	r->rules_only = false;
 	if (r->all_due || r->silent_due)
 		rtnl_schedule(r, 0);
@@ -331,6 +329,7 @@ rtnl_end(struct rtnl *r)
 	free(r->buffer);
 	free(r->burst);
 	free(r->rule);
+	tables_free(r);
 	r->buffer = r->burst = NULL;
 	r->rule = NULL;
 	r->n_rules = r->room_rules = 0;

@@ -21,8 +21,13 @@
 
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
 #define BURST             16u         /* datagrams per system call */
-#define JOBS_MAX          600u        /* two families, 256 protocols, next hops, rules */
-#define LINKS_KNOWN       65536u      /* interface numbers whose state is remembered */
+/* two families, 256 protocols, next hops, rules, and some tables of rules */
+#define JOBS_MAX 1000u
+
+/* The tables that the rules of a family name, in ascending order. */
+struct rule_tables {
+	uint32_t *v, n;
+};
 
 enum dump_kind { DUMP_ROUTES, DUMP_NEXTHOPS, DUMP_RULES };
 
@@ -51,13 +56,15 @@ struct rtnl {
 	unsigned int tries;            /* of job[at] */
 	uint32_t seq;                  /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
-	bool all_nexthops; /* rib needs the objects of zebra, too */
-	bool rules_only;   /* this dump has only the jobs of rules */
-	bool rules_due;    /* read the rules again: some have changed */
-	bool large;        /* a walk of the kernel over its tables takes long */
-	uint64_t n_shown;  /* messages of the present dump */
-	bool all_due;      /* read all tables again: events were lost */
-	bool silent_due;   /* read again what the kernel may have deleted without a word */
+	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
+	bool all_nexthops;            /* rib needs the objects of zebra, too */
+	bool rules_only;  /* this dump has no job of all routes or of a protocol */
+	bool whole;       /* this dump has all routes */
+	bool rules_due;   /* read the rules again: some have changed */
+	bool large;       /* a walk of the kernel over its tables takes long */
+	uint64_t n_shown; /* messages of the present dump */
+	bool all_due;     /* read all tables again: events were lost */
+	bool silent_due;  /* read again what the kernel may have deleted without a word */
 	uint32_t
 		expires_ms; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
@@ -85,6 +92,12 @@ int sockets_open(struct rtnl *r);
 void sockets_close(struct rtnl *r);
 
 /*
+ * Attach the filter that drops routes of zebra's protocols. `tables`: it drops only routes of
+ * main. A kernel that refuses the filter sends all routes, and the thread leaves them out.
+ */
+void events_filter(struct rtnl *r, bool tables);
+
+/*
  * Read waiting events, at most some thousand, and call `fn` for each message. Returns the
  * number of datagrams, 0 when none wait, or -ENOBUFS when events were lost.
  */
@@ -103,6 +116,17 @@ void pass_rules_begin(struct rtnl *r);
 void pass_rule(struct rtnl *r, const struct nlmsghdr *nlh);
 void pass_rules_end(struct rtnl *r, uint8_t family);
 
+/* --- tables.c                                                                 [rtnl] */
+
+/*
+ * Take the tables that the rules in r->rule name, and plan dumps of the tables that came or went.
+ * The running dump has the plan.
+ */
+void tables_update(struct rtnl *r, uint8_t family);
+/* Return true if a rule of the family names the table of the kernel. */
+bool tables_have(const struct rtnl *r, uint8_t family, uint32_t table);
+void tables_free(struct rtnl *r);
+
 /* --- dump.c                                                                   [rtnl] */
 
 /* Choose the routes that a planned dump reads. */
@@ -117,7 +141,10 @@ void dump_plan(struct rtnl *r, enum dump_extent extent);
  * 1,000,000 routes takes 0.3 s.
  */
 void dump_plan_held(struct rtnl *r);
-/* Plan a dump of the rules alone. */
+/* Add a dump to the plan: of next-hop objects, or of the routes of one table. */
+void dump_add_nexthops(struct rtnl *r);
+void dump_add_table(struct rtnl *r, uint8_t family, uint32_t table);
+/* Plan a dump of the rules, and of the tables that they begin or cease to name. */
 void dump_plan_rules(struct rtnl *r);
 /*
  * Read the answers that are there, and ask for the next job. Returns 1 when all jobs are

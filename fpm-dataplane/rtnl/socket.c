@@ -29,43 +29,50 @@
 #endif
 
 /*
- * Attach a filter that drops routes of zebra's protocols, unless they replaced another
- * route, which may be the kernel's, or are source-specific, which FPM does not have.
+ * Drop routes of zebra's protocols, unless they replaced another route, which may be the
+ * kernel's, or are source-specific, which FPM does not have. Routes of the tables of rules
+ * are kept, too. The message has one octet for the table; it is 252 for larger numbers.
  */
-static int
-events_filter(int fd)
+void
+events_filter(struct rtnl *r, bool tables)
 {
 	enum {
 		TYPE = 4,
 		FLAGS = 6,
 		SRC_LEN = 16 + 2,
+		TABLE = 16 + 4,
 		PROTOCOL = 16 + 5
 	}; /* places in the message */
 	/* BPF loads words of the network's byte order. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TYPE),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_NEWROUTE), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 11),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 15),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 9,
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 13,
 			 0),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SRC_LEN),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 7),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 11),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTPROT_FRR_PBR, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 2),
-		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTPROT_FRR_PBR, 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 6),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 5, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, TABLE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RT_TABLE_MAIN, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RT_TABLE_LOCAL, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, tables ? UINT32_MAX : 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
 	};
 	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
 	static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "netlink is host order");
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0
-		       ? -errno
-		       : 0;
+	if (r->conf.from == ROUTES_FROM_KERNEL)
+		return;
+	if (setsockopt(r->events, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0)
+		log_warn("rtnl: filter of events not attached error=%s", strerror(errno));
 }
 
 static int
@@ -88,19 +95,18 @@ static int
 events_open(struct rtnl *r)
 {
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	int size = EVENTS_BUFFER_BYTES, rc = 0;
+	int size = EVENTS_BUFFER_BYTES;
 
 	r->events = netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK);
 	if (r->events < 0)
 		return r->events;
 	if (setsockopt(r->events, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
 		(void)setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	if (r->conf.from != ROUTES_FROM_KERNEL)
-		rc = events_filter(r->events);
+	events_filter(r, false);
 	/* Without a port number the kernel takes the socket for the sender of its events. */
-	if (rc == 0 && bind(r->events, (struct sockaddr *)&any, sizeof(any)) < 0)
-		rc = -errno;
-	return rc < 0 ? rc : events_join(r->events);
+	if (bind(r->events, (struct sockaddr *)&any, sizeof(any)) < 0)
+		return -errno;
+	return events_join(r->events);
 }
 
 int

@@ -411,6 +411,32 @@ def test_a_table_is_followed(rules, twin, dut):
         becomes(twin, WAN, dst=dst)
 
 
+@pytest.mark.parametrize("first", ["rule", "routes"])
+def test_zebras_routes_of_a_table_that_it_does_not_replay(rules, twin, dut, first):
+    """zebra replays no table that only a rule names. After a start of the daemon its routes there
+    are in the kernel alone, with zebra's next-hop objects, and they are followed."""
+    ext, alt = dut.wires["ext"], dut.wires["alt"]
+    obeyed = [f"{six}rule add pref 100 iif lan0 lookup 1110" for six in ("", "-6 ")]
+    if first == "rule":
+        rules(*obeyed)
+        becomes(twin, WAN)
+    for n, dst, net, via in ((4, TO4, NET4, "peer4"), (6, TO6, NET6, "peer6")):
+        six = "-6 " if n == 6 else ""
+        twin.ip(
+            f"nexthop add id 301{n} via {getattr(ext, via)} dev ext0 proto zebra",
+            f"{six}route add {net} nhid 301{n} table 1110 proto 196",
+        )
+    if first == "routes":
+        rules(*obeyed)
+    for n, dst, net, via in ((4, TO4, NET4, "peer4"), (6, TO6, NET6, "peer6")):
+        six = "-6 " if n == 6 else ""
+        becomes(twin, EXT, dst=dst)
+        twin.ip(f"{six}route replace {net} via {getattr(alt, via)} table 1110 proto 186")
+        becomes(twin, ALT, dst=dst)
+        twin.ip(f"{six}route del {net} table 1110", f"nexthop del id 301{n}")
+        becomes(twin, WAN, dst=dst)
+
+
 SOURCES = [
     f"-6 route add {NET6} from 2001:db8:4::/64 via 2001:db8:3::2",
     "-6 route add 2001:db8:100::8/125 via 2001:db8:2::2",
@@ -528,7 +554,11 @@ def test_explain_says_what_forwarders_do(rules, twin, dut):
     assert "rule       none" in explained(alt, TO6)
 
 
-ZEBRA = "fpm address 127.0.0.1\nip route 198.51.100.0/24 192.0.2.66\n"
+NEAR = "203.0.113.9/32"
+ZEBRA = f"""fpm address 127.0.0.1
+ip route 198.51.100.0/24 192.0.2.66
+ip route {NEAR} 192.0.2.194 table 1120
+"""
 PBR = [
     "pbr-map ROUND seq 5",
     "match src-ip 192.0.2.0/26",
@@ -546,17 +576,25 @@ PBR = [
 def test_a_map_of_pbrd_is_obeyed(own_dut):
     """A `pbr-map` of FRR on an interface: its packets leave by the next hop of the map, other
     packets by the route of zebra. After `no pbr-policy` zebra's route counts for all. `explain`
-    names the rule and the table of pbrd."""
+    names the rule and the table of pbrd. A static route of FRR in another table of a rule is
+    obeyed, too, also by a daemon that starts after FRR: zebra does not replay it."""
     dut = own_dut()
     dut.start()
     dut.zebra.close()
     lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
 
-    def leaves_by(wire, out):
-        eventually(lambda: dut.forwarded(wire, wire.probe(TO4), out, 0.2), 10, 0.05)
+    def leaves_by(wire, out, dst=TO4):
+        eventually(lambda: dut.forwarded(wire, wire.probe(dst), out, 0.2), 10, 0.05)
 
-    with frr.beside(dut, ZEBRA, ["pbrd"]) as router:
+    dut.ip(f"rule add pref 90 to {NEAR} lookup 1120")
+    with frr.beside(dut, ZEBRA, ["pbrd", "staticd"]) as router:
         leaves_by(lan, wan)
+        leaves_by(lan, ext, NEAR[:-3])
+        dut.stop()
+        dut.start()
+        dut.zebra.close()
+        leaves_by(lan, wan)
+        leaves_by(lan, ext, NEAR[:-3])
         router.configure(*PBR)
         leaves_by(lan, ext)
         leaves_by(alt, wan)

@@ -235,7 +235,7 @@ live_updates_between_slices_are_not_swept(void **state)
 }
 
 static void
-other_tables_and_the_kernels_routes_are_never_swept(void **state)
+a_sweep_of_main_leaves_other_tables_and_the_kernels_routes(void **state)
 {
 	struct rig *g = taught();
 
@@ -381,7 +381,8 @@ main(void)
 		cmocka_unit_test(a_restarted_zebra_that_knows_all_again_needs_no_sweep),
 		cmocka_unit_test(a_session_lost_during_the_sweep_stops_it),
 		cmocka_unit_test(live_updates_between_slices_are_not_swept),
-		cmocka_unit_test(other_tables_and_the_kernels_routes_are_never_swept),
+		cmocka_unit_test(
+			a_sweep_of_main_leaves_other_tables_and_the_kernels_routes),
 		cmocka_unit_test(labels_are_replayed_and_swept_and_macs_are_neither),
 		cmocka_unit_test(the_session_tells_where_it_stands),
 		cmocka_unit_test(a_stale_route_deleted_or_refreshed_is_counted_once),

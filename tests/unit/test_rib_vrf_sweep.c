@@ -74,11 +74,27 @@ the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
-	assert_int_equal(g->rib->count.swept_routes, 2);
+	assert_int_equal(g->rib->count.swept_routes, 3);
 	assert_int_equal(rig_summary_int(g, "vrf_stale"), 0);
-	/* A table without a VRF is not replayed, so its route stays. */
-	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
+	/* A table without a VRF is not replayed, but the kernel has its routes as well. */
+	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 0);
 	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 0);
+	rig_free(g);
+}
+
+/* With `from: fpm` the kernel's copies of zebra's routes do not count. */
+static void
+a_table_without_a_vrf_is_kept_if_only_zebra_counts(void **state)
+{
+	struct rig *g = taught();
+
+	g->rib->conf.from = ROUTES_FROM_FPM;
+	session_begin(g, 100);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	rig_later(g, 5);
+	assert_string_equal(session_vrf_phase(g->rib), "in-step");
+	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
 	rig_free(g);
 }
 
@@ -266,6 +282,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_sentinel_ends_mains_replay_and_silence_that_of_vrfs),
+		cmocka_unit_test(a_table_without_a_vrf_is_kept_if_only_zebra_counts),
 		cmocka_unit_test(without_a_sentinel_one_silence_ends_both),
 		cmocka_unit_test(a_replay_of_vrfs_without_a_pause_ends_at_the_upper_bound),
 		cmocka_unit_test(
