@@ -44,6 +44,7 @@ static const struct {
 	{"members", "no port is a member of a bond or bridge of the kernel", check_members},
 	{"obeyed", "no configuration of the kernel that the dataplane ignores",
 	 check_obeyed},
+	{"vrfs", "packets of a VRF do not go by table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},

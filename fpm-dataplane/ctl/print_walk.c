@@ -112,6 +112,8 @@ route_print(const json_t *row)
 	bool led = json_object_get(row, "to_vrf") != NULL; /* null: the VRF has no FIB */
 
 	rule_print(row);
+	if (row_true(row, "to_main"))
+		line("vrf", "%s has no route: table main answers", row_str(row, "vrf"));
 	if (route == NULL) {
 		line("route", "none");
 		return;

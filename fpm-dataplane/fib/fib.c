@@ -294,6 +294,7 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 	return adj == 0 ? PATH(PATH_ONLINK, ifidx) : PATH(PATH_ADJ, adj);
 }
 
+/* As fib_resolve(), but a route that leads to a VRF is not followed. */
 static fib_path
 vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
@@ -308,6 +309,8 @@ vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
 			    : poptrie6_lookup(tries->pt6, dst->octet);
 	path = fib_group_path(fib, group, flow_hash);
+	if (vrf != 0 && path_is_no_route(path))
+		return vrf_resolve(fib, 0, family, dst, flow_hash);
 	if (path_kind(path) != PATH_ONLINK)
 		return path;
 	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(path), family, dst),

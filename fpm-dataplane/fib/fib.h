@@ -78,6 +78,16 @@ path_kind(fib_path p)
 	return (enum path_kind)(p >> 28);
 }
 
+/*
+ * Return true if the table had no answer. Linux then asks the next rule: after the rule of
+ * VRFs the one of table main.
+ */
+static inline bool
+path_is_no_route(fib_path p)
+{
+	return path_kind(p) == PATH_NONE || path_kind(p) == PATH_THROW;
+}
+
 #define PATH_INDEX_MASK 0x3ffffu
 
 static inline uint32_t
@@ -595,8 +605,8 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 /*
  * Resolve a destination to its path: look up the group and choose among equal paths by
  * `flow_hash`. An on-link destination with a known host becomes PATH_ADJ. In a VRF without
- * a FIB the path is PATH_NO_FIB. If the route leads to a VRF, return the path there. [RCU
- * reader]
+ * a FIB the path is PATH_NO_FIB. If the VRF has no route, table main answers, as in Linux
+ * (path_is_no_route()). If the route leads to a VRF, return the path there. [RCU reader]
  *
  * vrf  the VRF of the FIB: 0 for table main.
  *

@@ -136,14 +136,11 @@ static bool
 number_answers(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
 {
-	enum path_kind kind;
-
 	number = number_for_source(rules, key, number);
 	hit->number = number;
 	hit->group = number_lookup(fib, key, number);
 	hit->path = fib_group_path(fib, hit->group, key->flow_hash);
-	kind = path_kind(hit->path);
-	return kind != PATH_NONE && kind != PATH_THROW;
+	return !path_is_no_route(hit->path);
 }
 
 static bool

@@ -5,6 +5,7 @@
  *                                                                               [fwd-n]
  */
 #include "base/inet.h"
+#include "fib/rules.h"
 #include "fwd/vlan.h"
 
 /*
@@ -97,20 +98,28 @@ onlink_use(struct burst *b, unsigned int i)
 }
 
 /*
- * Look up the packet in the VRF that its route leads to. The lookup follows no second VRF.
+ * Look up the packet once more: in the VRF that its route leads to, or in table main if its
+ * VRF has no route. The lookup follows no second VRF. If rules concern the packet, they have
+ * asked main already, or there is none for main.
  */
 static void
-path_in_other_vrf(struct burst *b, unsigned int i)
+path_look_further(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
+	bool to_vrf = path_kind(b->path[i]) == PATH_VRF;
 	const uint8_t *ip = burst_l3(b, i);
 	uint8_t family = b->family[i];
 	struct ipaddr dst = {0};
+	uint32_t hash;
 
+	if (!to_vrf &&
+	    (!path_is_no_route(b->path[i]) || b->in->vrf == 0 ||
+	     (fib_rules_concern(b->in, family) && fib_rules(fib, family) != NULL)))
+		return;
 	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
-	b->path[i] =
-		fib_resolve_in_vrf(fib, b->path[i], family, &dst,
-				   flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
+	hash = flow_hash(ip, burst_l3_room(b, i), family, fib->seed);
+	b->path[i] = to_vrf ? fib_resolve_in_vrf(fib, b->path[i], family, &dst, hash)
+			    : fib_resolve(fib, 0, family, &dst, hash);
 }
 
 /*
@@ -226,8 +235,7 @@ fwd_adjacency(struct burst *b)
 
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
-		if (path_kind(b->path[i]) == PATH_VRF)
-			path_in_other_vrf(b, i);
+		path_look_further(b, i);
 		kind = path_kind(b->path[i]);
 		if (kind != PATH_LOCAL && !packet_may_pass(b, i))
 			continue;

@@ -49,6 +49,14 @@ note_rule(const struct burst *b, unsigned int i)
 		rec->rule_table = rules->rule[hit.at].table;
 }
 
+static void
+note_group(struct burst *b, struct watch_record *rec, uint32_t group)
+{
+	rec->group = group;
+	rec->log2_buckets = (uint8_t)group_word_log2(
+		atomic_load_explicit(&b->fwd->fib->group[group], memory_order_consume));
+}
+
 /*
  * Note group, hash and path from the lookup, before the adjacency stage changes the path.
  */
@@ -60,33 +68,50 @@ note_found(struct burst *b, const struct fwd_found *found)
 	for (unsigned int k = 0; k < found->n; k++) {
 		unsigned int i = found->at[k];
 		struct watch_record *rec = b->rec[i];
-		uint64_t w;
 
 		if (rec == NULL)
 			continue;
-		w = atomic_load_explicit(&fib->group[found->group[k]],
-					 memory_order_consume);
 		note_path(b, i);
 		rec->looked_up = true;
 		rec->vrf = b->in->vrf;
-		rec->group = found->group[k];
-		rec->log2_buckets = (uint8_t)group_word_log2(w);
+		note_group(b, rec, found->group[k]);
 		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
 					   b->family[i], fib->seed);
 		note_rule(b, i);
 	}
 }
 
-/* Note the path in the other VRF for packets whose route led there. */
+static uint32_t
+group_in_main(const struct burst *b, unsigned int i)
+{
+	const struct fib_copy *main = b->fwd->tries;
+	const uint8_t *ip = burst_l3(b, i);
+
+	return b->family[i] == 4 ? poptrie4_lookup(main->pt4, get_be32(ip + 16))
+				 : poptrie6_lookup(main->pt6, ip + 24);
+}
+
+/*
+ * Note the second lookup: in the VRF that the route led to, or in table main if the VRF has
+ * no route.
+ */
 static void
 note_vrfs(struct burst *b)
 {
-	for (unsigned int i = 0; i < b->n; i++)
-		if (b->rec[i] != NULL && b->rec[i]->looked_up &&
-		    path_kind(b->rec[i]->path) == PATH_VRF) {
-			b->rec[i]->to_vrf = (uint16_t)path_index(b->rec[i]->path);
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct watch_record *rec = b->rec[i];
+
+		if (rec == NULL || !rec->looked_up)
+			continue;
+		if (path_kind(rec->path) == PATH_VRF) {
+			rec->to_vrf = (uint16_t)path_index(rec->path);
+			note_path(b, i);
+		} else if (rec->vrf != 0 && rec->rule == 0 && path_is_no_route(rec->path)) {
+			rec->to_main = true;
+			note_group(b, rec, group_in_main(b, i));
 			note_path(b, i);
 		}
+	}
 }
 
 static void

@@ -92,6 +92,7 @@ struct watch_record {
 	uint32_t rule_pref; /* of the kernel's rule ... */
 	uint32_t
 		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
+	bool to_main;       /* the VRF has no route: path and via are from table main */
 	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
 	uint8_t via_family;    /* of the next hop; 0: none */
 	uint8_t rewritten[23]; /* first octets of the frame as sent, without tags */

@@ -559,26 +559,39 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 		fib_rows(q, vrf, &vrf->fib->tries);
 }
 
+/* Return true if the VRF has a default route of the family, or one that refuses all. */
+static bool
+vrf_has_default(struct rib *rib, const struct vrf *vrf, uint8_t family)
+{
+	const struct prefix all = {.family = family};
+	uint32_t table = vrf->fib->table;
+	const struct routes *of = tables_routes(&rib->tables, table);
+	const struct route *r = routes_find(of, table, &all, routes_hash(of, table, &all));
+
+	return r != NULL && route_effective(r) != 0;
+}
+
 static json_t *
-vrf_row(const struct rib *rib, const struct vrf *vrf)
+vrf_row(struct rib *rib, const struct vrf *vrf)
 {
 	const struct table_count *t = table_count_find(rib, vrf->fib->table);
 	struct vrf_counters c;
 
 	counters_vrf(vrf->number, &vrf->fib->base, &c);
-	return json_pack("{s:o, s:I, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:o, s:o}", "name",
-			 vrf_json(vrf), "table", (json_int_t)vrf->fib->table, "published",
-			 vrf->published, "zebra", (json_int_t)(t == NULL ? 0 : t->n),
-			 "stale", (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
-			 t == NULL || !table_count_not_replayed(rib, t), "rx_packets",
-			 (json_int_t)c.rx_packets, "rx_bytes", (json_int_t)c.rx_bytes,
-			 "dropped", (json_int_t)c.dropped, "fib4",
-			 trie_json(vrf->fib->tries.pt4), "fib6",
-			 trie_json(vrf->fib->tries.pt6));
+	return json_pack(
+		"{s:o, s:I, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:o, s:o, s:b, s:b}", "name",
+		vrf_json(vrf), "table", (json_int_t)vrf->fib->table, "published",
+		vrf->published, "zebra", (json_int_t)(t == NULL ? 0 : t->n), "stale",
+		(json_int_t)(t == NULL ? 0 : t->stale), "replayed",
+		t == NULL || !table_count_not_replayed(rib, t), "rx_packets",
+		(json_int_t)c.rx_packets, "rx_bytes", (json_int_t)c.rx_bytes, "dropped",
+		(json_int_t)c.dropped, "fib4", trie_json(vrf->fib->tries.pt4), "fib6",
+		trie_json(vrf->fib->tries.pt6), "default4", vrf_has_default(rib, vrf, 4),
+		"default6", vrf_has_default(rib, vrf, 6));
 }
 
 static void
-list_vrfs(const struct rib *rib, struct msg_query *q)
+list_vrfs(struct rib *rib, struct msg_query *q)
 {
 	const struct vrf *vrf;
 

@@ -208,6 +208,8 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	row_add_rule(row, rec);
 	if (rec->to_vrf != 0)
 		row_set(row, "to_vrf", vrf_json(t, rec->to_vrf));
+	if (rec->to_main)
+		row_set(row, "to_main", json_true());
 	row_set(row, "group", json_integer(rec->group));
 	row_set(row, "path", json_string(kind[path_kind(rec->path)]));
 	row_set(row, "hash", json_integer(rec->flow_hash));

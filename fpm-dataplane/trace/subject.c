@@ -63,7 +63,8 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	 * packet has no route.
 	 */
 	if (rec->rule == 0)
-		subject_ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx),
+		subject_ask(t, u, QUERY_ROUTES,
+			    rec->to_main ? 0 : fib_vrf_of(t->conf.fib, rec->in_ifidx),
 			    rec->family, &dst);
 	else if (rec->group != 0)
 		subject_ask(t, u, QUERY_ROUTES, rec->vrf, rec->family, &dst);

@@ -17,6 +17,7 @@
 #include "base/inet.h"
 #include "base/policer.h"
 #include "fib/icmp.h"
+#include "fib/rules.h"
 #include "fwd/fwd.h"
 #include "port/watch.h"
 
@@ -247,11 +248,16 @@ a_vrf_whose_name_is_not_utf8_has_the_name_of_its_table(void **state)
 	fib_vrf_free(plain);
 }
 
-/* Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. */
+/*
+ * Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. If its
+ * FIB has no route, or one of type throw, main answers; a route that refuses is an answer.
+ */
 static void
-a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
+a_member_of_a_vrf_goes_by_its_fib_then_by_main(void **state)
 {
-	static const uint8_t net[4] = {198, 51, 100, 0};
+	static const uint8_t net[4] = {198, 51, 100, 0}, any[4];
+	static struct fib_rules no_rule;
+	enum { REFUSES = GROUP + 1, THROWS };
 	struct fib *fib = *state;
 	struct fib_vrf *red = fib_vrf_new(fib, 100, "red");
 	struct fib_iface *in = fib->iface[IN];
@@ -266,14 +272,41 @@ a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 
 	fib_vrf_publish(fib, 3, red);
 	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.vrf, 3);
+	assert_true(rec.to_main);
+	assert_int_equal(rec.group, GROUP);
+
+	fib->group[REFUSES] = group_word_single(PATH(PATH_UNREACHABLE, 0));
+	fib->group[THROWS] = group_word_single(PATH(PATH_THROW, 0));
+	assert_int_equal(poptrie_add(red->tries.pt4, any, 0, REFUSES), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
-	assert_int_equal(rec.cause, DROP_no_route);
+	assert_int_equal(rec.cause, DROP_unreachable);
+	assert_false(rec.to_main);
+
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, THROWS), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_true(rec.to_main);
+	in->rules4 = true;
+	fib->rules[0] = &no_rule; /* they have decided that there is no route */
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, PUNT_unreach);
+	assert_false(rec.to_main);
+	fib->rules[0] = NULL; /* rules go in this order */
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	in->rules4 = false;
 
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, GROUP), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, WATCH_GO);
 	assert_int_equal(rec.group, GROUP);
+	assert_false(rec.to_main);
 }
 
 /*
@@ -303,8 +336,8 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	assert_int_equal(rec.to_vrf, 4);
 	fib_vrf_publish(fib, 4, blue);
 	rec = explain(fib, 100, 64, false);
-	assert_int_equal(rec.verdict, PUNT_unreach);
-	assert_int_equal(rec.cause, DROP_no_route);
+	assert_int_equal(rec.verdict, WATCH_GO); /* blue has no route, and main has */
+	assert_int_equal(rec.to_vrf, 4);
 
 	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, GROUP), 0);
 	assert_int_equal(poptrie_commit(blue->tries.pt4), 0);
@@ -447,7 +480,7 @@ main(void)
 			a_vrf_whose_name_is_not_utf8_has_the_name_of_its_table, fib_up,
 			fib_down),
 		cmocka_unit_test_setup_teardown(
-			a_member_of_a_vrf_goes_by_its_fib_or_not_at_all, fib_up, fib_down),
+			a_member_of_a_vrf_goes_by_its_fib_then_by_main, fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(a_route_to_another_vrf_is_followed_once,
 						fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(

@@ -24,6 +24,7 @@ from wire import token_of
 # audited() has the daemon forget a route.
 os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
 
+VRF_LAST = 4278198272  # of the last route of a VRF, after all of zebra
 SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
 LEAKED, LEAKED_HOST = "203.0.113.0/24", "203.0.113.9"
 
@@ -67,7 +68,7 @@ def audited(router, frr):
         return True
 
     # Linux's documentation of VRFs advises it, so that no lookup continues in another table.
-    router.ip("route add table 100 unreachable default metric 4278198272")
+    router.ip(f"route add table 100 unreachable default metric {VRF_LAST}")
     eventually(lambda: row(router, "red", "0.0.0.0/0"), 10, 0.1, "zebra tells of it")
     eventually(same, 20, 0.5, "equal")
     said = router.fpmctl(*ask).stdout
@@ -146,9 +147,16 @@ def test_an_icmp_error_goes_back_into_the_vrf(two, family):
         assert kind in error and error[kind].type in (3, 11)
 
 
-def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family):
-    """The main table has a route to a port that is a member of a VRF. The VRF's FIB has no
-    route of the main table."""
+def kernel_says(router, dst, src, wire):
+    """Return the interface by which the kernel would send the packet, or its error."""
+    argv = ["ip", "route", "get", dst, "from", src, "iif", wire.tap]
+    done = netns.run(router.ctl, argv, check=False)
+    return done.split(" dev ")[1].split()[0] if " dev " in done else "none"
+
+
+def test_a_vrf_goes_on_in_main_as_in_linux_unless_it_has_a_default_route(router, family):
+    """A packet that no route of its VRF matches goes by table main. An unreachable default route
+    keeps it in the VRF, and `doctor` says so. Packets in no VRF never enter one."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host, peer = (wan.peer4, lan.peer4) if family == 4 else (wan.peer6, lan.peer6)
     router.forwarded(lan, lan.probe(host), wan)
@@ -157,16 +165,30 @@ def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family)
     add(router, "red")
     enslave(router, "red", lan)
 
-    assert router.not_forwarded(lan, lan.probe(host)) == {"no_route": 1}
+    assert kernel_says(router, host, peer, lan) == "wan0"
+    router.forwarded(lan, lan.probe(host), wan)
+    assert kernel_says(router, peer, host, wan) == "none"
     assert router.not_forwarded(wan, wan.probe(peer)) == {"no_route": 1}
+    said = router.fpmctl("explain", "port", "lan0", "src", peer, "dst", host).stdout
+    assert "vrf        red has no route: table main answers" in said, said
+
+    advice = router.fpmctl("doctor", "vrfs").stdout
+    line = f"route add vrf red unreachable default metric {VRF_LAST}"
+    assert "red: no default route: IPv4, IPv6" in advice and line in advice, advice
+    router.ip(line, f"-6 {line}")
+    eventually(lambda: row(router, "red", "::/0"), 5, 0.01, "in force")
+    assert kernel_says(router, host, peer, lan) == "none"
+    assert router.not_forwarded(lan, lan.probe(host)) == {"unreachable": 1}
+    assert "0 WARN" in router.fpmctl("doctor", "vrfs").stdout
 
 
 @pytest.mark.quick
 def test_who_leaves_the_vrf_is_in_main_again(router):
     lan, wan = router.wires["lan"], router.wires["wan"]
     add(router, "red")
+    router.ip(f"route add vrf red unreachable default metric {VRF_LAST}")
     enslave(router, "red", lan)
-    assert router.not_forwarded(lan, lan.probe(wan.peer4)) == {"no_route": 1}
+    assert router.not_forwarded(lan, lan.probe(wan.peer4)) == {"unreachable": 1}
 
     router.ip("link set lan0 nomaster")
     router.ready()

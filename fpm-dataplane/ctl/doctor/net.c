@@ -15,6 +15,8 @@
 #include "ctl/json_row.h"
 
 #define KEY_SIZE 32
+/* Metric of the last route of a VRF, after all of zebra (Linux, networking/vrf.rst). */
+#define VRF_LAST_METRIC 4278198272u
 
 static bool
 ports_are_untold(struct exam *e)
@@ -221,6 +223,48 @@ check_members(struct exam *e)
 			owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
+}
+
+/* --- VRFs --------------------------------------------------------------------------------- */
+
+void
+check_vrfs(struct exam *e)
+{
+	json_t *rows, *row;
+	size_t i;
+
+	if (exam_no_daemon(e, ""))
+		return;
+	rows = exam_ask(e, "vrfs");
+	if (json_array_size(rows) == 0)
+		finding_add(e, VERDICT_NA, "",
+			    rows == NULL ? "the daemon does not answer" : "no VRFs");
+	json_array_foreach (rows, i, row) {
+		const char *name = row_str(row, "name");
+		bool has4 = row_true(row, "default4"), has6 = row_true(row, "default6");
+
+		if (has4 && has6) {
+			finding_add(e, VERDICT_OK, name, "has default routes");
+			continue;
+		}
+		finding_add(e, VERDICT_WARN, name, "no default route: %s",
+			    has4   ? "IPv6"
+			    : has6 ? "IPv4"
+				   : "IPv4, IPv6");
+		finding_cost(e,
+			     "Packets that no route of the VRF matches go by table main, "
+			     "as in Linux. A default route of type unreachable keeps "
+			     "them in the VRF. Routes of zebra count before it.");
+		if (!has4)
+			finding_fix(e,
+				    "%sip route add vrf %s unreachable default metric %u",
+				    e->in, name, VRF_LAST_METRIC);
+		if (!has6)
+			finding_fix(
+				e, "%sip -6 route add vrf %s unreachable default metric %u",
+				e->in, name, VRF_LAST_METRIC);
+	}
+	json_decref(rows);
 }
 
 /* --- sysctls ------------------------------------------------------------------------------- */
