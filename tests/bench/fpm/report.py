@@ -88,6 +88,16 @@ def audits(lines):
             yield f"{line['routes']:,}", seconds, str(code), lost
 
 
+def churns(lines):
+    """Return the runs of changes below constant routes."""
+    for line in lines:
+        if line["bench"] == "churn":
+            sizes = (f"{line[f'rss_{which}_mib']:.2f} MiB" for which in ("first", "last", "max"))
+            found = line["differences"]
+            verdict = f"{found} differences" if found else "equal"
+            yield f"{line['changes']:,}", f"{line['changes_s']:,}", *sizes, verdict
+
+
 def tables(lines, out=sys.stderr):
     """Print all tables."""
     print("\nbench-fpm: goals", file=out)
@@ -102,6 +112,11 @@ def tables(lines, out=sys.stderr):
         head = ("listener", "BGP up to zebra's last octet", "all in the FIB")
         print("\na full table by bgpd and zebra", file=out)
         print_columns([(*head, "CPU seconds", "zebra's replay"), *rows], out)
+    rows = list(churns(lines))
+    if rows:
+        head = ("changes", "changes/s", "resident set: first", "last", "largest", "audit")
+        print("\ngroups and adjacencies that change", file=out)
+        print_columns([head, *rows], out)
     rows = list(audits(lines))
     if rows:
         print("\nfpmctl audit of the full table", file=out)
