@@ -33,6 +33,7 @@ struct kmon_link {
 	uint16_t vlan_id;    /* 0 to 4095 */
 	unsigned int master; /* ifindex of its VRF, bridge or bond; 0: none */
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
+	uint32_t group;      /* of interfaces, `ip link set ... group` */
 };
 
 struct kmon_addr {

@@ -80,7 +80,8 @@ link_equal(const struct kmon_link *a, const struct kmon_link *b)
 	       a->mtu_bytes == b->mtu_bytes && a->admin_up == b->admin_up &&
 	       a->carrier == b->carrier && a->on == b->on && a->macvlan == b->macvlan &&
 	       a->vlan_type == b->vlan_type && a->vlan_id == b->vlan_id &&
-	       a->master == b->master && a->vrf_table == b->vrf_table;
+	       a->master == b->master && a->vrf_table == b->vrf_table &&
+	       a->group == b->group;
 }
 
 static bool

@@ -94,6 +94,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->carrier = flags & IFF_LOWER_UP;
 	parse_upper(from, link);
 	link->master = (unsigned int)rtnl_link_get_master(from);
+	link->group = rtnl_link_get_group(from);
 	if (rtnl_link_is_vrf(from) && rtnl_link_vrf_get_tableid(from, &table) == 0)
 		link->vrf_table = table;
 	return true;

@@ -16,13 +16,14 @@
  * Selectors of the kernel that no forwarded packet has: its mark and its user are 0, and it
  * has no tunnel. A rule with such a selector matches no packet; with `not`, each one.
  */
-#define RULE_LACKS_MARK    1u  /* fwmark that is not 0 */
-#define RULE_LACKS_UID     2u  /* uidrange without 0, the user of a forwarded packet */
-#define RULE_LACKS_TUNNEL  4u  /* tun_id */
-#define RULE_LACKS_UNKNOWN 8u  /* a selector or an action that this version does not know */
-#define RULE_LACKS_IFGROUP 16u /* suppress_ifgroup, which has no effect here */
-/* suppress_prefixlength of a rule for table local or for the tables of VRFs; no effect */
+#define RULE_LACKS_MARK    1u /* fwmark that is not 0 */
+#define RULE_LACKS_UID     2u /* uidrange without 0, the user of a forwarded packet */
+#define RULE_LACKS_TUNNEL  4u /* tun_id */
+#define RULE_LACKS_UNKNOWN 8u /* a selector or an action that this version does not know */
+/* suppress_... of a rule for table local or for the tables of VRFs; it has no effect */
+#define RULE_LACKS_IFGROUP  16u
 #define RULE_LACKS_SUPPRESS 32u
+#define RULE_NO_GROUP       UINT32_MAX
 
 /* An inclusive range of ports; last 0: any. With a mask: the port that `first` has in it. */
 struct rule_ports {
@@ -31,19 +32,20 @@ struct rule_ports {
 };
 
 struct rule {
-	uint32_t pref;         /* the kernel asks low numbers first */
-	uint32_t table;        /* FR_ACT_TO_TBL */
-	uint32_t target;       /* FR_ACT_GOTO: number of the rule to go on with */
-	int32_t suppress;      /* suppress_prefixlength; -1: not given */
-	uint8_t family;        /* 4 or 6 */
-	uint8_t action;        /* FR_ACT_* of linux/fib_rules.h */
-	uint8_t protocol;      /* RTPROT_* of the program that made the rule */
-	uint8_t lacks;         /* RULE_LACKS_* */
-	bool invert;           /* `not` */
-	bool l3mdev;           /* the table is that of the packet's VRF */
-	bool has_oif;          /* for packets of sockets that are bound to an interface */
-	uint8_t tos, tos_mask; /* of the octet in the IP header */
-	uint8_t ip_proto;      /* 0: any */
+	uint32_t pref;           /* the kernel asks low numbers first */
+	uint32_t table;          /* FR_ACT_TO_TBL */
+	uint32_t target;         /* FR_ACT_GOTO: number of the rule to go on with */
+	int32_t suppress;        /* suppress_prefixlength; -1: not given */
+	uint32_t suppress_group; /* suppress_ifgroup; RULE_NO_GROUP: not given */
+	uint8_t family;          /* 4 or 6 */
+	uint8_t action;          /* FR_ACT_* of linux/fib_rules.h */
+	uint8_t protocol;        /* RTPROT_* of the program that made the rule */
+	uint8_t lacks;           /* RULE_LACKS_* */
+	bool invert;             /* `not` */
+	bool l3mdev;             /* the table is that of the packet's VRF */
+	bool has_oif;            /* for packets of sockets that are bound to an interface */
+	uint8_t tos, tos_mask;   /* of the octet in the IP header */
+	uint8_t ip_proto;        /* 0: any */
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
 	char iif[16];           /* "": any */

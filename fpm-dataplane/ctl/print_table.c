@@ -225,6 +225,7 @@ rule_row(const json_t *row)
 		rule_number(&pen, row, "table", "");
 	rule_number(&pen, row, "target", "");
 	rule_number(&pen, row, "suppress_prefixlength", "suppress_prefixlength");
+	rule_number(&pen, row, "suppress_ifgroup", "suppress_ifgroup");
 	if (!row_true(row, "obeyed"))
 		pen_write(&pen, "  ", "(not obeyed: %s)", row_str(row, "lacks"));
 	putchar('\n');

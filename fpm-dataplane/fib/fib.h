@@ -237,6 +237,7 @@ struct fib_iface {
 	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
+	uint32_t group;   /* of the TAP in the kernel; rules with suppress_ifgroup ask */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global source of ICMP errors; all zero: none */
 	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */

@@ -143,6 +143,24 @@ number_answers(const struct fib *fib, const struct fib_rules *rules,
 	return !path_is_no_route(hit->path);
 }
 
+/*
+ * Return true if the path leaves by an interface of the group. Linux asks for the first next
+ * hop of a route (fib4_rule_suppress()); here it is the next hop of the packet.
+ */
+static bool
+path_is_in_group(const struct fib *fib, fib_path path, uint32_t group)
+{
+	const struct fib_iface *out = NULL;
+
+	if (group == RULE_NO_GROUP)
+		return false;
+	if (path_kind(path) == PATH_ADJ)
+		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
+	else if (path_kind(path) == PATH_ONLINK)
+		out = fib_iface(fib, (uint16_t)path_index(path));
+	return out != NULL && out->group == group;
+}
+
 static bool
 rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	     const struct fib_rule *rule, const struct fib_rules_key *key,
@@ -152,7 +170,8 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 
 	switch ((enum fib_rule_action)rule->action) {
 	case FIB_RULE_TABLE:
-		return number_answers(fib, rules, key, rule->number, hit);
+		return number_answers(fib, rules, key, rule->number, hit) &&
+		       !path_is_in_group(fib, hit->path, rule->suppress_group);
 	case FIB_RULE_VRF:
 		return number_answers(fib, rules, key, key->vrf, hit);
 	case FIB_RULE_LOCAL:

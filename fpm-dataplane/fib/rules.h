@@ -42,6 +42,11 @@ struct fib_rule {
 	bool invert;
 	bool never; /* a selector that no packet has; with `invert` each packet matches */
 	uint8_t tos, tos_mask, ip_proto;
+	/*
+	 * FIB_RULE_TABLE: routes that leave by an interface of this group do not count;
+	 * RULE_NO_GROUP: all count.
+	 */
+	uint32_t suppress_group;
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
 };

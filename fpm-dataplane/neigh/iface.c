@@ -259,6 +259,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->forward4 = ifc->forward4;
 	fi->forward6 = ifc->forward6 && n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
+	fi->group = ifc->present ? ifc->kernel.group : 0;
 	fi->rules4 = iface_has_rules(n, fi->ifindex, 0);
 	fi->rules6 = iface_has_rules(n, fi->ifindex, 1);
 	l = link_find(n, fi->ifindex);

@@ -92,15 +92,15 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 static int
 rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 {
-	uint32_t mark = 0, mask = UINT32_MAX, ifgroup = UINT32_MAX;
+	uint32_t mark = 0, mask = UINT32_MAX;
+	bool no_suppress = rule->l3mdev || rule->table == RT_TABLE_LOCAL;
 	struct fib_rule_uid_range uid = {0, UINT32_MAX};
 	uint64_t tunnel = 0;
 
 	if (attrs_copy(attrs, FRA_FWMARK, &mark, sizeof(mark)) < 0 ||
 	    attrs_copy(attrs, FRA_FWMASK, &mask, sizeof(mask)) < 0 ||
 	    attrs_copy(attrs, FRA_UID_RANGE, &uid, sizeof(uid)) < 0 ||
-	    attrs_copy(attrs, FRA_TUN_ID, &tunnel, sizeof(tunnel)) < 0 ||
-	    attrs_copy(attrs, FRA_SUPPRESS_IFGROUP, &ifgroup, sizeof(ifgroup)) < 0)
+	    attrs_copy(attrs, FRA_TUN_ID, &tunnel, sizeof(tunnel)) < 0)
 		return -EBADMSG;
 	if ((mark & mask) != 0)
 		rule->lacks |= RULE_LACKS_MARK;
@@ -108,9 +108,9 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		rule->lacks |= RULE_LACKS_UID;
 	if (tunnel != 0)
 		rule->lacks |= RULE_LACKS_TUNNEL;
-	if (rule->suppress >= 0 && (rule->l3mdev || rule->table == RT_TABLE_LOCAL))
+	if (rule->suppress >= 0 && no_suppress)
 		rule->lacks |= RULE_LACKS_SUPPRESS;
-	if (ifgroup != UINT32_MAX)
+	if (rule->suppress_group != RULE_NO_GROUP && no_suppress)
 		rule->lacks |= RULE_LACKS_IFGROUP;
 	if ((attrs->have & ~known_attributes) != 0)
 		rule->lacks |= RULE_LACKS_UNKNOWN;
@@ -123,6 +123,7 @@ rule_action(struct rule *rule, const struct attrs *attrs, const struct fib_rule_
 	uint32_t suppress = UINT32_MAX;
 	uint8_t l3mdev = 0;
 
+	rule->suppress_group = RULE_NO_GROUP;
 	rule->action = frh->action;
 	rule->invert = (frh->flags & FIB_RULE_INVERT) != 0;
 	rule->table = frh->table;
@@ -131,7 +132,9 @@ rule_action(struct rule *rule, const struct attrs *attrs, const struct fib_rule_
 	    attrs_copy(attrs, FRA_GOTO, &rule->target, sizeof(rule->target)) < 0 ||
 	    attrs_copy(attrs, FRA_L3MDEV, &l3mdev, sizeof(l3mdev)) < 0 ||
 	    attrs_copy(attrs, FRA_PROTOCOL, &rule->protocol, sizeof(rule->protocol)) < 0 ||
-	    attrs_copy(attrs, FRA_SUPPRESS_PREFIXLEN, &suppress, sizeof(suppress)) < 0)
+	    attrs_copy(attrs, FRA_SUPPRESS_PREFIXLEN, &suppress, sizeof(suppress)) < 0 ||
+	    attrs_copy(attrs, FRA_SUPPRESS_IFGROUP, &rule->suppress_group,
+		       sizeof(rule->suppress_group)) < 0)
 		return -EBADMSG;
 	rule->l3mdev = l3mdev != 0;
 	rule->suppress = suppress > 128 ? -1 : (int32_t)suppress;

@@ -70,7 +70,7 @@ rule_json(const struct rule *rule)
 
 	return json_pack(
 		"{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
-		"s:b, s:o}",
+		"s:o, s:b, s:o}",
 		"family", rule->family == 4 ? "ipv4" : "ipv6", "pref",
 		(json_int_t)rule->pref, "not", rule->invert, "from",
 		selector_json(&rule->src), "to", selector_json(&rule->dst), "iif",
@@ -82,8 +82,12 @@ rule_json(const struct rule *rule)
 		lookup ? json_integer(rule->table) : json_null(), "target",
 		rule->action == FR_ACT_GOTO ? json_integer(rule->target) : json_null(),
 		"suppress_prefixlength",
-		rule->suppress < 0 ? json_null() : json_integer(rule->suppress), "obeyed",
-		lacks == NULL, "lacks", lacks == NULL ? json_null() : json_string(lacks));
+		rule->suppress < 0 ? json_null() : json_integer(rule->suppress),
+		"suppress_ifgroup",
+		rule->suppress_group == RULE_NO_GROUP ? json_null()
+						      : json_integer(rule->suppress_group),
+		"obeyed", lacks == NULL, "lacks",
+		lacks == NULL ? json_null() : json_string(lacks));
 }
 
 void

@@ -68,9 +68,10 @@ static bool
 rule_is_for_all(const struct rule *rule)
 {
 	return rule->action == FR_ACT_TO_TBL && !rule->invert && !rule_is_never(rule) &&
-	       rule->suppress < 0 && rule->src.len == 0 && rule->dst.len == 0 &&
-	       rule->tos_mask == 0 && rule->ip_proto == 0 && rule->sport.last == 0 &&
-	       rule->dport.last == 0 && rule->iif[0] == '\0';
+	       rule->suppress < 0 && rule->suppress_group == RULE_NO_GROUP &&
+	       rule->src.len == 0 && rule->dst.len == 0 && rule->tos_mask == 0 &&
+	       rule->ip_proto == 0 && rule->sport.last == 0 && rule->dport.last == 0 &&
+	       rule->iif[0] == '\0';
 }
 
 /* Return true if the rule needs the FIB of a table other than local and main. */
@@ -349,6 +350,7 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	to->tos = rule->tos;
 	to->tos_mask = rule->tos_mask;
 	to->ip_proto = rule->ip_proto;
+	to->suppress_group = rule->suppress_group;
 	to->sport = rule->sport;
 	to->dport = rule->dport;
 	to->src = rule->src;

@@ -437,6 +437,17 @@ def test_zebras_routes_of_a_table_that_it_does_not_replay(rules, twin, dut, firs
         becomes(twin, WAN, dst=dst)
 
 
+def test_routes_by_a_group_of_interfaces_are_suppressed(rules, twin):
+    """`suppress_ifgroup`: a rule does not use routes by the interfaces of a group. A change of an
+    interface's group counts at once."""
+    rule = "rule add pref 100 iif lan0 lookup 100 suppress_ifgroup 7"
+    rules(rule, f"-6 {rule}")
+    for group, want in ("0", EXT), ("7", WAN), ("0", EXT):
+        twin.ip(f"link set ext0 group {group}")
+        for dst in TO4, TO6:
+            becomes(twin, want, dst=dst)
+
+
 SOURCES = [
     f"-6 route add {NET6} from 2001:db8:4::/64 via 2001:db8:3::2",
     "-6 route add 2001:db8:100::8/125 via 2001:db8:2::2",
@@ -487,7 +498,7 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
         "rule add pref 77 fwmark 7 lookup 100",
         "rule add pref 78 uidrange 1000-2000 lookup 100",
         "rule add pref 79 l3mdev suppress_prefixlength 0",
-        "rule add pref 80 to 203.0.113.9 lookup 100 suppress_ifgroup 7",
+        "rule add pref 80 l3mdev suppress_ifgroup 7",
         "rule add pref 81 fwmark 0/7 to 203.0.113.9 lookup 100",
     )
     becomes(twin, WAN)

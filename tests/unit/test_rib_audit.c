@@ -200,6 +200,7 @@ tell_rules(struct rig *g, uint8_t family)
 					   .action = FR_ACT_TO_TBL,
 					   .table = rule[i].table,
 					   .suppress = rule[i].suppress,
+					   .suppress_group = RULE_NO_GROUP,
 					   .family = family};
 		m->rule[i].src.family = m->rule[i].dst.family = family;
 	}

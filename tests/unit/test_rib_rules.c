@@ -20,8 +20,11 @@ add(uint32_t pref, uint8_t action, uint32_t table)
 {
 	struct rule *rule = &list[n_list++];
 
-	*rule = (struct rule){
-		.pref = pref, .action = action, .table = table, .suppress = -1};
+	*rule = (struct rule){.pref = pref,
+			      .action = action,
+			      .table = table,
+			      .suppress = -1,
+			      .suppress_group = RULE_NO_GROUP};
 	return rule;
 }
 
@@ -44,8 +47,10 @@ tell(struct rig *g, uint8_t family)
 	m = msg_new(MSG_RULES, sizeof(*m) + n * sizeof(m->rule[0]));
 	m->family = family;
 	m->n = n;
-	m->rule[0] = (struct rule){
-		.action = FR_ACT_TO_TBL, .table = RT_TABLE_LOCAL, .suppress = -1};
+	m->rule[0] = (struct rule){.action = FR_ACT_TO_TBL,
+				   .table = RT_TABLE_LOCAL,
+				   .suppress = -1,
+				   .suppress_group = RULE_NO_GROUP};
 	memcpy(&m->rule[1], list, n_list * sizeof(list[0]));
 	for (uint32_t i = 0; i < n; i++)
 		m->rule[i].family = m->rule[i].src.family = m->rule[i].dst.family = family;

@@ -163,6 +163,10 @@ selectors_that_no_packet_has_are_noted(void **state)
 	assert_int_equal(decoded().lacks, RULE_LACKS_TUNNEL);
 	begin(AF_INET);
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
+	assert_int_equal(decoded().suppress_group, 1);
+	begin(AF_INET);
+	mnl_attr_put_u8(nlh, FRA_L3MDEV, 1);
+	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
 	assert_int_equal(decoded().lacks, RULE_LACKS_IFGROUP);
 	begin(AF_INET);
 	frh->table = RT_TABLE_LOCAL;
