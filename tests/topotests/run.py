@@ -131,19 +131,21 @@ def end_daemons(job):
 
 def references(wanted, topotests):
     """Run the modules with the kernel for which there is no such run. A module with a failure
-    runs twice."""
+    runs twice. Each outcome is kept as soon as it is known, so that a later call continues."""
     jobs = [module.job("kernel") for module in wanted if module.reference() is None]
     found = {}
     for job, outcome in run(jobs, topotests):
         say(job, outcome)
-        found[job.module] = outcome
-    again = [m.job("kernel") for m, outcome in found.items() if outcome.count("failed")]
+        if outcome.outcome and not outcome.count("failed"):
+            job.module.keep_reference(outcome)
+        else:
+            found[job.module] = outcome
+    again = [module.job("kernel") for module in found]
     for job, outcome in run(again, topotests):
         say(job, outcome)
-        found[job.module] = verdict.best(found[job.module], outcome)
-    for module, outcome in found.items():
-        if outcome.outcome:
-            module.keep_reference(outcome)
+        best = verdict.best(found[job.module], outcome)
+        if best.outcome:
+            job.module.keep_reference(best)
 
 
 def say(job, outcome, more=""):
