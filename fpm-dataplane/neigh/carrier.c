@@ -76,11 +76,8 @@ carrier_queue(struct neigh *n, uint16_t ifidx, bool up)
 		n->announce_from = ifidx;
 	n->announce_due = ifc->announce_due = true;
 	ifc->announce_up = up;
-	if (fib_vlans(n->fib, ifidx) == NULL)
-		return;
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			carrier_queue(n, i, up);
+	for (uint16_t i = iface_first_on(n, ifidx); i != 0; i = iface_next_on(n, i))
+		carrier_queue(n, i, up);
 }
 
 void

@@ -347,11 +347,8 @@ void
 iface_refresh(struct neigh *n, uint16_t ifidx)
 {
 	iface_refresh_one(n, ifidx);
-	if (fib_vlans(n->fib, ifidx) == NULL)
-		return; /* it never had a VLAN, like most of thousands of VLANs */
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			iface_refresh(n, i);
+	for (uint16_t i = iface_first_on(n, ifidx); i != 0; i = iface_next_on(n, i))
+		iface_refresh(n, i);
 }
 
 /* --- forwarding sysctls --------------------------------------------------------------- */

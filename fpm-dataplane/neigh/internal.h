@@ -77,7 +77,9 @@ struct vrf {
 struct iface {
 	struct port *port; /* (*) a VLAN: the port it is on; NULL: no such interface */
 	uint16_t on;       /* (*) a VLAN: interface that it is on; 0: a port */
-	struct tap tap;    /* its TAP and descriptor; punt reads and writes it */
+	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
+	uint16_t first_on, last_on, next_on, prev_on;
+	struct tap tap;          /* its TAP and descriptor; punt reads and writes it */
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP or VLAN exists */
 	struct if_counters base; /* a VLAN: counters of its number when it was added */
@@ -175,6 +177,7 @@ struct neigh {
 	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
 	bool macvlans_due;           /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
+	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
 	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
@@ -310,6 +313,24 @@ void vlan_remove(struct neigh *n, uint16_t ifidx);
  * NULL: no memory.
  */
 struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
+
+/*
+ * Return the first VLAN or macvlan on an interface, and the one after `i` on the same
+ * interface, in the order in which they came; 0: none.
+ */
+static inline uint16_t
+iface_first_on(struct neigh *n, uint16_t on)
+{
+	n->n_steps++;
+	return n->iface[on].first_on;
+}
+
+static inline uint16_t
+iface_next_on(struct neigh *n, uint16_t i)
+{
+	n->n_steps++;
+	return n->iface[i].next_on;
+}
 
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 

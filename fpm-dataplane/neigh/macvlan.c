@@ -30,9 +30,9 @@ macs_free(struct neigh *n, struct retired *r)
 }
 
 static bool
-iface_is_macvlan_on(const struct iface *ifc, uint16_t on)
+iface_is_active_macvlan(const struct iface *ifc)
 {
-	return ifc->port != NULL && ifc->on == on && ifc->kernel.macvlan != KMON_NO_MACVLAN;
+	return ifc->kernel.macvlan != KMON_NO_MACVLAN && ifc->up;
 }
 
 /* Put a MAC into the table. Of two macvlans with one MAC the first is found. */
@@ -55,13 +55,13 @@ macs_bytes(uint32_t n_entries)
 
 /* Make the table of the macvlans on `on` that are up. NULL: none is. */
 static struct fib_macs *
-macs_make(const struct neigh *n, uint16_t on)
+macs_make(struct neigh *n, uint16_t on)
 {
 	uint32_t n_up = 0, n_entries = MACS_MIN;
 	struct fib_macs *macs;
 
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		n_up += iface_is_macvlan_on(&n->iface[i], on) && n->iface[i].up;
+	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
+		n_up += iface_is_active_macvlan(&n->iface[i]);
 	if (n_up == 0)
 		return NULL;
 	while (n_entries < 2 * n_up)
@@ -70,8 +70,8 @@ macs_make(const struct neigh *n, uint16_t on)
 	if (macs == NULL)
 		abort(); /* 16 octets for each macvlan, or a few more */
 	macs->mask = n_entries - 1;
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		if (iface_is_macvlan_on(&n->iface[i], on) && n->iface[i].up)
+	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
+		if (iface_is_active_macvlan(&n->iface[i]))
 			macs_put(macs, n->iface[i].kernel.mac, i);
 	return macs;
 }
@@ -120,7 +120,7 @@ macvlan_changed(struct neigh *n, uint16_t on)
 void
 macvlan_publish(struct neigh *n)
 {
-	for (uint16_t i = 1; n->macvlans_due && i < n->iface_end; i++)
+	for (uint16_t i = 1; n->macvlans_due && i < n->iface_end; i++, n->n_steps++)
 		if (n->macvlans_due_on[i]) {
 			n->macvlans_due_on[i] = false;
 			macs_publish(n, i);

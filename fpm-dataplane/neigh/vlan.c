@@ -95,6 +95,41 @@ vlan_refusal(const struct neigh *n, const struct kmon_link *kl, uint16_t on)
 	return vlan_depth(n, on) == VLAN_TAGS ? "third-tag" : NULL;
 }
 
+/* Add the interface to those on the interface below. */
+static void
+vlan_list(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx], *below = &n->iface[ifc->on];
+
+	ifc->prev_on = below->last_on;
+	*(ifc->prev_on == 0 ? &below->first_on : &n->iface[ifc->prev_on].next_on) = ifidx;
+	below->last_on = ifidx;
+}
+
+/*
+ * Take the interface out of that list. Interfaces on it may stay for a moment, until the
+ * kernel has reported their ends: they are on no list then.
+ */
+static void
+vlan_unlist(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx], *below = &n->iface[ifc->on];
+	uint16_t next;
+
+	for (uint16_t i = ifc->first_on; i != 0; i = next) {
+		next = n->iface[i].next_on;
+		n->iface[i].next_on = n->iface[i].prev_on = 0;
+	}
+	if (ifc->prev_on != 0)
+		n->iface[ifc->prev_on].next_on = ifc->next_on;
+	else if (below->first_on == ifidx)
+		below->first_on = ifc->next_on;
+	if (ifc->next_on != 0)
+		n->iface[ifc->next_on].prev_on = ifc->prev_on;
+	else if (below->last_on == ifidx)
+		below->last_on = ifc->prev_on;
+}
+
 uint16_t
 vlan_add(struct neigh *n, const struct kmon_link *kl)
 {
@@ -139,6 +174,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 					 .forward6 = true,
 					 .kernel = *kl,
 					 .present = true};
+	vlan_list(n, ifidx);
 	counters_port(ifidx, &n->iface[ifidx].base);
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
@@ -201,6 +237,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	iface_addresses_changed(n, ifidx);
 	if (macvlan)
 		macvlan_forget_mac(n, ifidx);
+	vlan_unlist(n, ifidx);
 	*ifc = (struct iface){.number_retired = true};
 	vlan->ifidx = ifidx;
 	neigh_retire(n, &vlan->retired, vlan_free_number);

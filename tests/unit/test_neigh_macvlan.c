@@ -159,6 +159,47 @@ hundreds_of_macvlans_are_all_found(void **state)
 	assert_int_equal(found(PORT, mac), 0);
 }
 
+/* A lost link passes each interface a few times, not all of them for each. */
+static void
+a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces(void **state)
+{
+	enum { N = 500 };
+	struct kmon_link tap = link_of(TAP, "wan0");
+	const struct neigh *n = neigh.ctx;
+	uint64_t began;
+
+	for (uint16_t i = 0; i < N; i++) {
+		struct kmon_link v = vlan_of(1000 + i, TAP, VLAN_C_TYPE, i + 1);
+		struct kmon_link m = macvlan_of(3000 + i, 1000 + i, vmac);
+
+		tell(&v, false);
+		tell(&m, false);
+	}
+	round_over();
+	assert_int_equal(found(iface_of(VLAN_C_TYPE, N)->ifidx, vmac), 3000 + N - 1);
+	began = n->n_steps;
+	for (unsigned int up = 0; up < 2; up++) {
+		tap.admin_up = up != 0;
+		tell(&tap, false);
+		round_over();
+		assert_int_equal(found(iface_of(VLAN_C_TYPE, N)->ifidx, vmac),
+				 up ? 3000 + N - 1 : 0);
+	}
+	assert_in_range(n->n_steps - began, 2 * 2 * N, 2 * 20 * N);
+	for (uint16_t i = 0; i < N; i += 2) { /* the list stays whole */
+		struct kmon_link m = macvlan_of(3000 + i, 1000 + i, vmac);
+		struct kmon_link v = vlan_of(1000 + i, TAP, VLAN_C_TYPE, i + 1);
+
+		tell(&m, true);
+		tell(&v, true);
+	}
+	tap.admin_up = false;
+	tell(&tap, false);
+	round_over();
+	for (uint16_t i = 1; i < N; i += 2)
+		assert_int_equal(found(iface_of(VLAN_C_TYPE, i + 1)->ifidx, vmac), 0);
+}
+
 static void
 some_are_not_followed_and_the_log_says_so(void **state)
 {
@@ -184,6 +225,7 @@ main(void)
 		bed_test(a_changed_mac_replaces_the_former_one),
 		bed_test(the_same_mac_on_port_and_vlan_is_of_two_macvlans),
 		bed_test(hundreds_of_macvlans_are_all_found),
+		bed_test(a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces),
 		bed_test(some_are_not_followed_and_the_log_says_so),
 	};
 
