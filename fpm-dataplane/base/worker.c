@@ -242,6 +242,7 @@ worker_launch(struct worker *w)
 {
 	int rc;
 
+	atomic_store_explicit(&w->ending, false, memory_order_relaxed);
 	/* A thread that was stopped may have been sent several stop events. */
 	ev_async_stop(w->loop, &w->stop);
 	ev_async_start(w->loop, &w->stop);
@@ -340,6 +341,21 @@ worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms)
 	return now_ms < atomic_load_explicit(&w->suspended_until_ms, memory_order_relaxed);
 }
 
+bool
+worker_is_ending(const struct worker *w)
+{
+	return atomic_load_explicit(&w->ending, memory_order_relaxed);
+}
+
+void
+worker_stop_ask(struct worker *w)
+{
+	if (!w->running && !w->launched)
+		return;
+	atomic_store_explicit(&w->ending, true, memory_order_relaxed);
+	ev_async_send(w->loop, &w->stop);
+}
+
 void
 worker_stop(struct worker *w)
 {
@@ -347,7 +363,7 @@ worker_stop(struct worker *w)
 		worker_await(w);
 	if (!w->running)
 		return;
-	ev_async_send(w->loop, &w->stop);
+	worker_stop_ask(w);
 	pthread_join(w->thread, NULL);
 	w->running = false;
 }
@@ -359,7 +375,7 @@ worker_stop_try(struct worker *w)
 		worker_await(w);
 	if (!w->running)
 		return true;
-	ev_async_send(w->loop, &w->stop);
+	worker_stop_ask(w);
 	w->running = pthread_tryjoin_np(w->thread, NULL) != 0;
 	return !w->running;
 }

@@ -85,8 +85,9 @@ struct worker {
 	/* private to base/worker.c */
 	pthread_t thread;
 	bool launched, running;
-	atomic_bool begun; /* W:the worker */
-	atomic_bool busy;  /* W:the worker, by worker_busy() */
+	atomic_bool begun;  /* W:the worker */
+	atomic_bool busy;   /* W:the worker, by worker_busy() */
+	atomic_bool ending; /* W:main  R:the worker */
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
@@ -127,6 +128,15 @@ void worker_busy(struct worker *w, bool more);
  * have stayed empty for several rounds of all.                                      [main]
  */
 void worker_settle(struct worker *const *w, unsigned int n);
+
+/*
+ * Ask the thread to stop after its round, without waiting for its end. worker_stop() follows.
+ *                                                                                  [main]
+ */
+void worker_stop_ask(struct worker *w);
+
+/* Return true if the thread is to stop: a long round then ends early.         [the worker] */
+bool worker_is_ending(const struct worker *w);
 
 /* Stop the thread and wait for its end. Messages may still be sent to it.        [main] */
 void worker_stop(struct worker *w);

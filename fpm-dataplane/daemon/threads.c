@@ -267,22 +267,25 @@ threads_start(struct dataplane *dp)
 }
 
 /*
- * The order in which the workers end: rib is the last, because it knows nothing of ports.
+ * The order in which the workers end: warn and rib are the last, because they know nothing
+ * of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE, W_WARN,
-					W_NEIGH, W_PUNT,   W_RTNL, W_RIB};
+static const int end_order[N_WORKER] = {W_UI,   W_MANAGE, W_FPM,  W_TRACE, W_NEIGH,
+					W_PUNT, W_RTNL,   W_WARN, W_RIB};
+#define N_WITH_PORTS (N_WORKER - 2)
 
 /*
  * End all threads that use a port, and free the devices: a successor waits for nothing
- * else.
+ * else. warn is asked first: its scan may wait for the kernel, and ends meanwhile.
  */
 void
 ports_end(struct dataplane *dp, enum end end)
 {
+	worker_stop_ask(&dp->worker[W_WARN]);
 	for (unsigned int i = 0; i < 3; i++)
 		worker_stop(&dp->worker[end_order[i]]);
 	forwarders_end(dp);
-	for (unsigned int i = 3; i < N_WORKER - 1; i++)
+	for (unsigned int i = 3; i < N_WITH_PORTS; i++)
 		worker_stop(&dp->worker[end_order[i]]);
 	ports_close(dp->port, end == END_FAILED);
 }
@@ -291,7 +294,8 @@ void
 threads_end(struct dataplane *dp, enum end end)
 {
 	ports_end(dp, end);
-	worker_stop(&dp->worker[W_RIB]);
+	for (unsigned int i = N_WITH_PORTS; i < N_WORKER; i++)
+		worker_stop(&dp->worker[end_order[i]]);
 	/*
 	 * Wait until all RCU callbacks have sent their reclaims, before the mailboxes are
 	 * freed.

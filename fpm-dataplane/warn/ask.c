@@ -3,7 +3,8 @@
  * Requests to the kernel by netlink, and their answers. [warn]
  *
  * The thread waits for an answer, at most for some seconds. No other thread waits for it, and
- * it is RCU-offline meanwhile.
+ * it is RCU-offline meanwhile. When the daemon ends, the wait and the scan are over within
+ * LOOK_MS, or with the system call that is under way: a dump returns 32 KiB at a time.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -13,16 +14,18 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "warn/warn_impl.h"
 
-#define ANSWER_S  2  /* for one part of an answer */
-#define TRIES_MAX 5u /* of a dump that changes of the tables interrupt */
+#define ANSWER_MS 2000u /* for one part of an answer */
+#define LOOK_MS   50u   /* between looks whether the daemon ends */
+#define TRIES_MAX 5u    /* of a dump that changes of the tables interrupt */
 
 int
 ask_open(int protocol)
 {
-	struct timeval wait = {.tv_sec = ANSWER_S};
+	struct timeval wait = {.tv_usec = LOOK_MS * 1000};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
@@ -72,9 +75,12 @@ answer_take(struct warn *w, size_t len, bool *changed, ask_fn fn, void *ctx)
 static int
 dump_once(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
 {
+	uint64_t begin = monotonic_ms();
 	bool changed = false;
 	int rc = 0;
 
+	if (ask_is_ending(w))
+		return -ECANCELED;
 	request->nlmsg_seq = ++w->seq;
 	if (send(fd, request, request->nlmsg_len, 0) < 0)
 		return -errno;
@@ -87,10 +93,15 @@ dump_once(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx
 				     .msg_iovlen = 1};
 		ssize_t n = recvmsg(fd, &msg, 0);
 
-		if (n < 0 && errno == EINTR)
+		if (ask_is_ending(w))
+			return -ECANCELED;
+		if (n < 0 && errno == EAGAIN && monotonic_ms() - begin >= ANSWER_MS)
+			return -ETIMEDOUT;
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+			return -errno;
+		begin = monotonic_ms();
 		if ((msg.msg_flags & MSG_TRUNC) != 0)
 			return -EMSGSIZE;
 		/* Other processes may send to this socket: take the kernel's only. */
@@ -98,6 +109,12 @@ dump_once(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx
 			rc = answer_take(w, (size_t)n, &changed, fn, ctx);
 	}
 	return rc;
+}
+
+bool
+ask_is_ending(const struct warn *w)
+{
+	return worker_is_ending(w->w);
 }
 
 int

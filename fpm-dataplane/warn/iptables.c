@@ -143,7 +143,7 @@ family_scan(struct warn *w, const char *file, int family, struct table *t)
 
 	if (names == NULL)
 		return; /* the kernel has no such tables */
-	while (fscanf(names, "%31s", t->name) == 1) {
+	while (!ask_is_ending(w) && fscanf(names, "%31s", t->name) == 1) {
 		if (fd < 0)
 			fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0)

@@ -65,6 +65,18 @@ own_collect(struct warn *w)
 	}
 }
 
+/* devices_scan() needs the values of `all`, and netfilter_scan() the names of devices. */
+static void
+parts_scan(struct warn *w)
+{
+	static void (*const part[])(struct warn *) = {
+		sysctls_scan, devices_scan, netfilter_scan, iptables_scan, ipsec_scan};
+
+	for (unsigned int i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+		if (!ask_is_ending(w))
+			part[i](w);
+}
+
 static void
 scan_in_netns(struct warn *w)
 {
@@ -79,11 +91,7 @@ scan_in_netns(struct warn *w)
 		unread_add(w, "control namespace", rc);
 		return;
 	}
-	sysctls_scan(w); /* before devices: it reads the values of `all` */
-	devices_scan(w); /* before netfilter: it reads the names of devices */
-	netfilter_scan(w);
-	iptables_scan(w);
-	ipsec_scan(w);
+	parts_scan(w);
 	netns_leave(&guard);
 }
 
@@ -123,6 +131,8 @@ scan(struct warn *w)
 	scan_in_netns(w);
 	worker_suspend_watchdog(0);
 	urcu_qsbr_thread_online();
+	if (ask_is_ending(w))
+		return; /* the list is not complete */
 	list_end(&w->list);
 	w->rest_s = (double)(monotonic_ms() - begin) * REST / 1000.;
 	w->scanned_s = monotonic_s();

@@ -105,9 +105,12 @@ typedef void (*ask_fn)(struct warn *w, const struct nlmsghdr *nlh, void *ctx);
 int ask_open(int protocol);
 /*
  * Send a dump request and call fn() for each message of the answer. Repeats a dump that
- * changes of the tables interrupted. Returns 0, or -errno of the kernel.
+ * changes of the tables interrupted. Returns 0, or -errno of the kernel; -ECANCELED: the
+ * daemon ends.
  */
 int ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx);
+/* Return true if the daemon ends: the scan is then given up, and its list is not shown. */
+bool ask_is_ending(const struct warn *w);
 /* Note that a part of the configuration could not be read. */
 void unread_add(struct warn *w, const char *part, int error);
 

@@ -491,6 +491,16 @@ def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):
     assert "Operation not permitted" in row["linux"]
 
 
+def test_a_scan_that_waits_for_the_kernel_does_not_delay_the_end(own_dut, monkeypatch):
+    """The scan waits for answers, two seconds for each of four. A daemon that ends gives the scan up:
+    it does not finish it, which would add rows about the parts without an answer."""
+    dut = own_dut()
+    preload.start(dut, monkeypatch, "netlink_mute", NETLINK_MUTE="fdp-warn")
+    dut.stop()
+    assert "configuration not obeyed" not in dut.log()
+    assert "main: ports closed" in dut.log()
+
+
 def test_ipv6_below_a_port_is_told_and_mended(own_dut, monkeypatch):
     """The daemon cannot turn IPv6 off in the kernel below a port, because /proc/sys is read-only for
     it. The doctor tells it, and its command turns IPv6 off."""
