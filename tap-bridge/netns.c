@@ -65,14 +65,14 @@ out_fd:
 }
 
 int
-netns_socket(const char *name, int family, int type)
+netns_socket(const char *name, int family, int type, int protocol)
 {
 	struct netns_guard guard;
 	int fd, rc = netns_enter(name, &guard);
 
 	if (rc < 0)
 		return rc;
-	fd = socket(family, type | SOCK_CLOEXEC, 0);
+	fd = socket(family, type | SOCK_CLOEXEC, protocol);
 	rc = fd < 0 ? -errno : fd;
 	netns_leave(&guard);
 	return rc;

@@ -27,7 +27,7 @@ uint64_t netns_id(const char *name);
  * Open a socket in that namespace, where it stays for any thread that uses it.
  * SOCK_CLOEXEC. Returns the descriptor or -errno.                         [any thread]
  */
-int netns_socket(const char *name, int family, int type);
+int netns_socket(const char *name, int family, int type, int protocol);
 
 /* Return to the namespace before netns_enter(). Aborts when that fails.  [same thread] */
 void netns_leave(struct netns_guard *guard);

@@ -308,7 +308,7 @@ tap_control(const struct tap *tap, struct ifreq *ifr)
 {
 	int rc = tap_device(tap->fd, ifr);
 
-	return rc < 0 ? rc : netns_socket(tap->netns, AF_INET, SOCK_DGRAM);
+	return rc < 0 ? rc : netns_socket(tap->netns, AF_INET, SOCK_DGRAM, 0);
 }
 
 int

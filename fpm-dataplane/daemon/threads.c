@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
@@ -109,6 +111,22 @@ rib_begin(struct dataplane *dp)
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
+/*
+ * Open the sockets by which punt gives the kernel its ICMP errors to hosts that only the kernel
+ * reaches. Without one they are dropped.
+ */
+static void
+raw_open(const struct config *conf, int raw[2])
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		raw[i] = netns_socket(conf->control_netns, i == 0 ? AF_INET : AF_INET6,
+				      SOCK_RAW | SOCK_NONBLOCK, IPPROTO_RAW);
+		if (raw[i] < 0 && raw[i] != -EAFNOSUPPORT)
+			log_warn("main: raw socket not opened family=%s error=%s",
+				 i == 0 ? "ipv4" : "ipv6", strerror(-raw[i]));
+	}
+}
+
 int
 workers_setup(struct dataplane *dp)
 {
@@ -195,6 +213,7 @@ workers_setup(struct dataplane *dp)
 	if (punt.watch_ring == NULL)
 		return -ENOMEM;
 	rc = neigh_setup(&w[W_NEIGH], &neigh);
+	raw_open(conf, punt.raw);
 	if (rc == 0)
 		rc = punt_setup(&w[W_PUNT], &punt);
 	if (rc == 0)

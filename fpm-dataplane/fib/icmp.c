@@ -221,7 +221,7 @@ addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
 	if (family == 6 && ipaddr_is_linklocal6(to))
 		return true;
 	kind = path_kind(error_path(fib, vrf, family, to, src));
-	return kind == PATH_ADJ || kind == PATH_ONLINK;
+	return kind == PATH_ADJ || kind == PATH_ONLINK || kind == PATH_KERNEL;
 }
 
 struct icmp_kind

@@ -43,7 +43,7 @@ sock_set(int fd, int level, int option, int value)
 static int
 listen_open(const char *netns, const struct sockaddr_storage *addr)
 {
-	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK), rc;
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0), rc;
 
 	if (fd < 0)
 		return fd;

@@ -117,6 +117,10 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		tap_deliver(p, m);
 		return;
 	}
+	if (kind == PATH_KERNEL) {
+		punt_originate(p, m, family, path);
+		return;
+	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
 		packet_give_up(p, m, originated,
 			       originated ? DROP_no_route : path_cause(kind));

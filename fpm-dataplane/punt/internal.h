@@ -84,6 +84,12 @@ void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 /* Give a finished frame to a forwarder, which sends it by interface `ifidx`. Takes `m`. */
 void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
+/*
+ * Give the kernel a packet that we originated, to route and send, as one of its own, because its
+ * way out (`path`, of PATH_KERNEL) is an interface of the kernel. Takes `m`.
+ */
+void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path);
+
 /* --- forward.c ---------------------------------------------------------------------------- */
 
 /*

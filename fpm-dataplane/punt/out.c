@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * out: the ways by which a packet leaves the punt thread: a forwarder sends it, or it is
- * dropped and counted. The other files of punt/ call these functions. The functions call
+ * out: the ways by which a packet leaves the punt thread: a forwarder or the kernel sends it,
+ * or it is dropped and counted. The other files of punt/ call these functions. The functions call
  * none of those files.                                                           [punt]
  */
+#include <netinet/in.h>
+#include <stdalign.h>
+#include <string.h>
+#include <sys/socket.h>
+
 #include "base/idle.h"
 #include "port/watch.h"
 #include "punt/internal.h"
@@ -23,6 +28,54 @@ void
 punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 {
 	punt_lost(p, m, reason);
+	rte_pktmbuf_free(m);
+}
+
+/*
+ * In main the kernel looks the route up as for a packet of its own. A VRF is named by the
+ * interface: a packet that leaves by a member takes the table of its VRF. The index of the
+ * path is the ifindex, but for machines that have counted beyond 262,143.
+ */
+void
+punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in4;
+		struct sockaddr_in6 in6;
+	} to = {0};
+	int oif = packet_meta(m)->vrf == 0 ? 0 : (int)path_index(path);
+	struct in_pktinfo info4 = {.ipi_ifindex = oif};
+	struct in6_pktinfo info6 = {.ipi6_ifindex = (unsigned int)oif};
+	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(info6))] = {0};
+	uint8_t *ip = l3_of(m);
+	struct iovec iov = {ip, rte_pktmbuf_data_len(m) - L2_LEN};
+	struct msghdr msg = {
+		.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control};
+	struct cmsghdr *c = (struct cmsghdr *)control;
+
+	if (family == 4) {
+		to.in4.sin_family = AF_INET;
+		memcpy(&to.in4.sin_addr, ip + 16, 4);
+		msg.msg_namelen = sizeof(to.in4);
+		msg.msg_controllen = CMSG_SPACE(sizeof(info4));
+		*c = (struct cmsghdr){CMSG_LEN(sizeof(info4)), IPPROTO_IP, IP_PKTINFO};
+		memcpy(CMSG_DATA(c), &info4, sizeof(info4));
+	} else {
+		to.in6.sin6_family = AF_INET6;
+		memcpy(&to.in6.sin6_addr, ip + 24, 16);
+		msg.msg_namelen = sizeof(to.in6);
+		msg.msg_controllen = CMSG_SPACE(sizeof(info6));
+		*c = (struct cmsghdr){CMSG_LEN(sizeof(info6)), IPPROTO_IPV6, IPV6_PKTINFO};
+		memcpy(CMSG_DATA(c), &info6, sizeof(info6));
+	}
+	if (oif == 0)
+		msg.msg_controllen = 0;
+	if (p->conf.raw[family == 6] < 0 ||
+	    sendmsg(p->conf.raw[family == 6], &msg, MSG_DONTWAIT) < 0) {
+		punt_drop(p, m, DROP_foreign_oif);
+		return;
+	}
 	rte_pktmbuf_free(m);
 }
 

@@ -232,6 +232,9 @@ punt_teardown(struct worker *w)
 
 	if (p == NULL)
 		return;
+	for (unsigned int i = 0; i < 2; i++)
+		if (p->conf.raw[i] >= 0)
+			close(p->conf.raw[i]);
 	free(p->queue);
 	free(p->tap_io);
 	free(p->linear);

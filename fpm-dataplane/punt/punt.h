@@ -30,6 +30,7 @@ struct punt_conf {
 	struct counters *count;
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* punt's own */
+	int raw[2]; /* IPv4, IPv6: raw sockets in the control namespace; < 0: none; punt's */
 };
 
 /* Set up the thread, as rib_setup() does.                                         [main] */

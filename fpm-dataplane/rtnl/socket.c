@@ -97,7 +97,8 @@ events_open(struct rtnl *r)
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
 	int size = EVENTS_BUFFER_BYTES;
 
-	r->events = netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK);
+	r->events =
+		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (r->events < 0)
 		return r->events;
 	if (setsockopt(r->events, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
@@ -116,7 +117,8 @@ sockets_open(struct rtnl *r)
 
 	if (rc < 0)
 		return rc;
-	r->dumps = netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK);
+	r->dumps =
+		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (r->dumps < 0)
 		return r->dumps;
 	/* Without it the kernel ignores the filter of a dump, which then shows more. */

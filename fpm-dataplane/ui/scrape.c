@@ -228,7 +228,7 @@ scrape_listen(const char *netns, const struct sockaddr_storage *addr)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
-	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	int on = 1, rc;
 
 	if (fd < 0)

@@ -103,6 +103,26 @@ def test_the_kernel_sends_the_icmp_errors(dut, lan, behind, family):
     assert not dut.drops(before)
 
 
+def test_our_own_errors_reach_a_host_behind_the_kernel(dut, lan, behind, family):
+    """A packet comes by a port, and its source is behind an interface of the kernel. The ICMP errors
+    about it are the dataplane's, and leave by that interface, as those of a Linux router do."""
+    before = dut.counters()
+    nowhere = "100.64.0.1" if family == 4 else "2001:db8:aaaa::1"
+    fields = {"ttl": 1} if family == 4 else {"hlim": 1}
+    wan = dut.wires["wan"]
+    expired = lan.probe(wan.peer(family), src=HOST[family], **fields)
+    lost = lan.probe(nowhere, src=HOST[family])
+
+    lan.send(expired, lost)
+    kinds = ((11, 0), (3, 0)) if family == 4 else ((3, 0), (1, 0))
+    for probe, kind in zip((expired, lost), kinds, strict=True):
+        behind.wire.expect(token_of(probe))  # the error quotes it
+        (error,) = [ip_of(Ether(data), family) for data in behind.wire.got(token_of(probe))]
+        assert (error.src, error.dst) == (lan.own(family), HOST[family])
+        assert (error.payload.type, error.payload.code) == kind
+    assert dut.drops(before) == {"ttl": 1, "no_route": 1}
+
+
 def test_numbered_packets_both_ways(dut, lan, behind, family):
     """A host behind the kernel echoes a thousand numbered packets: each arrives once, and each
     comes back once."""

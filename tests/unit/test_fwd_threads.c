@@ -311,6 +311,7 @@ workers_make(void)
 				      .rings = rings,
 				      .n_fwd = N_FWD,
 				      .pool = pool,
+				      .raw = {-1, -1},
 				      .count = punt_count,
 				      .watch = looked_for};
 	struct trace_conf trace_conf = {.rib = &rib,
