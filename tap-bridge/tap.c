@@ -354,11 +354,17 @@ tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
 }
 
 int
-tap_carrier(struct tap *tap, bool up)
+tap_fd_carrier(int fd, bool up)
 {
 	int on = up;
 
-	return ioctl(tap->fd, TUNSETCARRIER, &on) < 0 ? -errno : 0;
+	return ioctl(fd, TUNSETCARRIER, &on) < 0 ? -errno : 0;
+}
+
+int
+tap_carrier(struct tap *tap, bool up)
+{
+	return tap_fd_carrier(tap->fd, up);
 }
 
 ssize_t
@@ -466,5 +472,14 @@ tap_destroy(struct tap *tap)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
 	tap_close(tap);
 	/* EBADFD: the interface was already deleted. */
+	return rc == -EBADFD ? 0 : rc;
+}
+
+int
+tap_fd_destroy(int fd)
+{
+	int rc = ioctl(fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
+
+	close(fd);
 	return rc == -EBADFD ? 0 : rc;
 }

@@ -85,6 +85,13 @@ int tap_write(struct tap *tap, const void *frame, size_t len);
 void tap_close(struct tap *tap);
 
 /*
+ * The same for a TAP of which only the descriptor is known: set its carrier; close it, and
+ * have the kernel delete the interface when no process has it open. 0 or -errno.
+ */
+int tap_fd_carrier(int fd, bool up);
+int tap_fd_destroy(int fd);
+
+/*
  * Close and delete the interface, even if others have it open: its name is free then. A TAP
  * that was moved to another namespace is deleted when its last descriptor is closed.
  * Returns 0 or -errno.

@@ -169,6 +169,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	if (reuse == NULL) {
 		if (tap_name_is_taken(h, conf, cp->tap, why, why_size))
 			return -EEXIST;
+		nothing.tap_fd = fdstore_kept_tap(cp->tap);
 		nothing.place = PORT_SLOTS + ++h->n_added;
 		reuse = &nothing;
 	}
@@ -193,6 +194,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	 * stored.
 	 */
 	tap_store(slot);
+	fdstore_use_kept_tap(slot->name);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
 		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
 		 (unsigned long long)(monotonic_ms() - begin));

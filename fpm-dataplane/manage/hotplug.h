@@ -44,7 +44,8 @@ int hotplug_open(struct hotplug *h, const struct config *conf, const struct conf
 
 /*
  * Add port `cp` of `conf`: device, TAP and queues. If `reuse` is not NULL, use its TAP and
- * its place, and take ownership of its descriptor. Returns 0, or -errno with nothing
+ * its place, and take ownership of its descriptor. Else use the TAP that was kept for the
+ * port (restart/fdstore.h). Returns 0, or -errno with nothing
  * changed and a sentence in `why`.
  */
 int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
@@ -53,7 +54,7 @@ int hotplug_add(struct hotplug *h, const struct config *conf, const struct confi
 /* Process a message about a port from another thread, and free it. */
 void hotplug_msg(const struct hotplug *h, struct msg *m);
 
-/* Remove the descriptor of that port's TAP from the service manager's store. */
+/* Remove the descriptor of that port's TAP from the service manager's store, and a kept TAP. */
 void hotplug_unstore(const char *tap);
 
 /* Return the port with that name, or NULL. */

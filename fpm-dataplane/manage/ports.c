@@ -28,6 +28,7 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		if (reconnect_waits(cp)) {
 			log_warn("port: not opened yet name=%s reason=server-of-memif-away",
 				 cp->tap);
+			fdstore_keep_tap(conf, cp->tap);
 			continue;
 		}
 		reuse = (struct hotplug_reuse){.tap_fd = fdstore_take_tap(conf, cp->tap)};

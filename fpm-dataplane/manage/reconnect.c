@@ -6,16 +6,21 @@
  */
 #include "manage/reconnect.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
 #include "base/tsan.h"
 #include "manage/reload_ports.h"
 #include "pci/memif.h"
+#include "restart/fdstore.h"
 #include "restart/restart_lock.h"
 
 #define TURN_S         1.
 #define WAIT_MAX_TURNS 32
+#define KEPT_TURNS     4 /* a kept TAP has its carrier so long, as those of NICs */
 
 bool
 reconnect_waits(const struct config_port *cp)
@@ -23,25 +28,58 @@ reconnect_waits(const struct config_port *cp)
 	return memif_is_client(cp->device) && memif_server(cp->device) != MEMIF_LISTENS;
 }
 
-static void
-port_reconnect(struct reconnect *r, unsigned int i)
+static bool
+port_is(const struct reconnect_of *at, const struct config_port *cp)
 {
-	const struct config_port *cp = &r->running->port[i];
+	return strcmp(at->tap, cp->tap) == 0 && strcmp(at->device, cp->device) == 0;
+}
+
+/*
+ * Return the tries of a port. They are by TAP and device, because the numbers of ports change
+ * with the configuration. A new port takes the place of one that the configuration no longer
+ * has; there are as many places as ports.
+ */
+static struct reconnect_of *
+port_tries(struct reconnect *r, const struct config_port *cp)
+{
+	struct reconnect_of *unused = NULL;
+
+	for (unsigned int i = 0; i < CONFIG_PORTS_MAX; i++) {
+		struct reconnect_of *at = &r->port[i];
+		const struct config_port *has;
+
+		if (port_is(at, cp))
+			return at;
+		has = config_port(r->running, at->tap);
+		if (unused == NULL && (has == NULL || !port_is(at, has)))
+			unused = at;
+	}
+	assert(unused != NULL);
+	*unused = (struct reconnect_of){0};
+	snprintf(unused->tap, sizeof(unused->tap), "%s", cp->tap);
+	snprintf(unused->device, sizeof(unused->device), "%s", cp->device);
+	return unused;
+}
+
+static void
+port_reconnect(struct reconnect *r, const struct config_port *cp)
+{
+	struct reconnect_of *tries = port_tries(r, cp);
 	const struct port *port = hotplug_find(r->h, cp->tap);
 	enum memif_server server;
 	char why[256];
 
 	if (port != NULL && port_link_up(port)) {
-		r->wait[i] = 0;
-		r->not_before[i] = 0;
+		tries->wait = 0;
+		tries->not_before = 0;
 		return;
 	}
 	/* A new client has its link after some 100 ms: look again at the next turn. */
-	if (r->wait[i] == 0) {
-		r->wait[i] = 1;
-		r->not_before[i] = r->turn + 1;
+	if (tries->wait == 0) {
+		tries->wait = 1;
+		tries->not_before = r->turn + 1;
 	}
-	if ((int32_t)(r->not_before[i] - r->turn) > 0)
+	if ((int32_t)(tries->not_before - r->turn) > 0)
 		return;
 	/* It may wait for an answer: grace periods need not. */
 	GRACE_LET_GO();
@@ -50,10 +88,10 @@ port_reconnect(struct reconnect *r, unsigned int i)
 	urcu_qsbr_thread_online();
 	if (server == MEMIF_AWAY)
 		return;
-	r->wait[i] *= 2;
-	if (r->wait[i] > WAIT_MAX_TURNS)
-		r->wait[i] = WAIT_MAX_TURNS;
-	r->not_before[i] = r->turn + r->wait[i];
+	tries->wait *= 2;
+	if (tries->wait > WAIT_MAX_TURNS)
+		tries->wait = WAIT_MAX_TURNS;
+	tries->not_before = r->turn + tries->wait;
 	if (server == MEMIF_MUTE || !change_lock(false))
 		return;
 	log_info("manage: server is back, port is opened again name=%s", cp->tap);
@@ -73,7 +111,9 @@ reconnect_on_turn(struct ev_loop *loop, ev_timer *timer, int revents)
 	r->turn++;
 	for (unsigned int i = 0; i < r->running->n_port; i++)
 		if (memif_is_client(r->running->port[i].device))
-			port_reconnect(r, i);
+			port_reconnect(r, &r->running->port[i]);
+	if (r->turn == KEPT_TURNS)
+		fdstore_kept_carriers_off();
 }
 
 void

@@ -16,9 +16,13 @@ struct reconnect {
 	struct hotplug *h;
 	const struct config *running;
 	struct ev_timer timer;
-	uint32_t turn;                   /* of the timer */
-	uint32_t wait[CONFIG_PORTS_MAX]; /* turns between tries, by number in `running` */
-	uint32_t not_before[CONFIG_PORTS_MAX]; /* turn of the next try */
+	uint32_t turn; /* of the timer */
+	struct reconnect_of {
+		char tap[IFNAMSIZ]; /* of a port of `running`, or free */
+		char device[256];
+		uint32_t wait;       /* turns between tries; 0: none yet */
+		uint32_t not_before; /* turn of the next try */
+	} port[CONFIG_PORTS_MAX];
 };
 
 /* Look for such ports every second from now on. */

@@ -123,7 +123,7 @@ port_add(struct hotplug *h, const struct config *next, const struct config_port 
 	return -ENOTSUP;
 }
 
-/* Remove a port, unless it is lost. */
+/* Remove a port. One that is lost or waits for its device has a kept TAP at most. */
 static void
 port_drop(struct hotplug *h, const char *tap)
 {
@@ -131,6 +131,8 @@ port_drop(struct hotplug *h, const char *tap)
 
 	if (port != NULL)
 		hotplug_del(h, port, NULL);
+	else
+		hotplug_unstore(tap);
 }
 
 /* Return true if the port was open, not lost, before the reload. */
@@ -237,6 +239,10 @@ int
 reload_port_again(struct hotplug *h, const struct config *running,
 		  const struct config_port *cp, char *why, unsigned int why_size)
 {
+	if (running->keep_nics) {
+		snprintf(why, why_size, NEEDS_RESTART);
+		return -ENOTSUP;
+	}
 	return hotplug_find(h, cp->tap) == NULL
 		       ? hotplug_add(h, running, cp, NULL, why, why_size)
 		       : port_exchange(h, running, cp, cp, why, why_size);

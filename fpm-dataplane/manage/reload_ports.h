@@ -23,7 +23,7 @@ int reload_ports(struct hotplug *h, const struct config *running, const struct c
 
 /*
  * Open the device of a port again, with the same TAP if it has one. Returns 0, or -errno
- * with a sentence in `why`.
+ * with a sentence in `why`: -ENOTSUP with keep-nics.
  */
 int reload_port_again(struct hotplug *h, const struct config *running,
 		      const struct config_port *cp, char *why, unsigned int why_size);

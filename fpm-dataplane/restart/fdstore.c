@@ -5,6 +5,7 @@
  */
 #include "restart/fdstore.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +20,25 @@
 #define TAP_PREFIX "tap-"
 
 /*
+ * TAPs of ports that wait for their devices. A change of ports and a handover never run at the
+ * same time (restart/restart_lock.h), so no lock is needed. W:main, then manage
+ */
+static struct kept {
+	char tap[IFNAMSIZ]; /* of the port; "": free */
+	int fd;
+} kept[CONFIG_PORTS_MAX];
+
+/* Return the entry of a port; "": a free one. NULL: none. */
+static struct kept *
+kept_find(const char *tap)
+{
+	for (unsigned int i = 0; i < CONFIG_PORTS_MAX; i++)
+		if (strcmp(kept[i].tap, tap) == 0)
+			return &kept[i];
+	return NULL;
+}
+
+/*
  * Build the fdstore name of a TAP. It contains the name that the port has in the
  * configuration, because an operator may rename the interface. An fdstore name must not
  * contain ':'; TAP names do not (tap_open()).
@@ -26,7 +46,7 @@
 static const char *
 tap_fd_name(const char *tap, char buf[64])
 {
-	snprintf(buf, 64, TAP_PREFIX "%s", tap);
+	snprintf(buf, 64, TAP_PREFIX "%.*s", IFNAMSIZ, tap);
 	return buf;
 }
 
@@ -41,6 +61,12 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 			continue;
 		tap_fd_name(port[i].name, into[n].name);
 		into[n++].fd = port[i].tap.fd;
+	}
+	for (unsigned int i = 0; i < CONFIG_PORTS_MAX && n < CONFIG_PORTS_MAX; i++) {
+		if (kept[i].tap[0] == '\0')
+			continue;
+		tap_fd_name(kept[i].tap, into[n].name);
+		into[n++].fd = kept[i].fd;
 	}
 	if (checkpoint_fd >= 0) {
 		into[n].fd = checkpoint_fd;
@@ -104,9 +130,56 @@ fdstore_put_tap(const struct port *port)
 }
 
 void
+fdstore_keep_tap(const struct config *conf, const char *tap)
+{
+	int fd = fdstore_take_tap(conf, tap);
+	struct kept *k = kept_find("");
+
+	if (fd < 0)
+		return;
+	assert(k != NULL); /* there are as many as ports */
+	snprintf(k->tap, sizeof(k->tap), "%s", tap);
+	k->fd = fd;
+	log_info("fdstore: tap kept name=%s reason=port-waits", tap);
+}
+
+int
+fdstore_kept_tap(const char *tap)
+{
+	const struct kept *k = kept_find(tap);
+
+	return k == NULL ? -1 : fcntl(k->fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void
+fdstore_use_kept_tap(const char *tap)
+{
+	struct kept *k = kept_find(tap);
+
+	if (k == NULL)
+		return;
+	close(k->fd);
+	*k = (struct kept){.fd = -1};
+}
+
+void
+fdstore_kept_carriers_off(void)
+{
+	for (unsigned int i = 0; i < CONFIG_PORTS_MAX; i++)
+		if (kept[i].tap[0] != '\0')
+			(void)tap_fd_carrier(kept[i].fd, false);
+}
+
+void
 fdstore_remove_tap(const char *tap)
 {
+	struct kept *k = kept_find(tap);
 	char key[64];
+
+	if (k != NULL && tap_fd_destroy(k->fd) < 0)
+		log_warn("port: tap not deleted name=%s", tap);
+	if (k != NULL)
+		*k = (struct kept){.fd = -1};
 
 	if (sd_fdremove_wait(tap_fd_name(tap, key), haste_ms(SD_SEND_MS)) == -ETIMEDOUT)
 		log_warn("fdstore: tap not removed yet name=%s", tap);

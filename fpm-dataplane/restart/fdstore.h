@@ -18,7 +18,10 @@
 #define FDSTORE_MAX \
 	(CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
-/* List the descriptors of the TAPs and of the checkpoint (-1: none). Returns how many. */
+/*
+ * List the descriptors of the TAPs, also of kept ones, and of the checkpoint (-1: none). Returns
+ * how many.
+ */
 unsigned int fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 			  struct named_fd *into);
 
@@ -28,6 +31,18 @@ unsigned int fdstore_list(const struct port *port, unsigned int n_port, int chec
  * there is none.
  */
 int fdstore_take_tap(const struct config *conf, const char *tap);
+
+/*
+ * A port that cannot be opened yet keeps the TAP of the last daemon. fdstore_keep_tap() takes
+ * the inherited descriptor of the port that `conf` calls `tap`, if there is one.
+ * fdstore_kept_tap() returns a copy of a kept descriptor, -1: none, and fdstore_use_kept_tap()
+ * closes the original when the port is open. fdstore_kept_carriers_off() takes the carrier of
+ * all kept TAPs away. fdstore_remove_tap() removes a kept TAP.        [main, then manage]
+ */
+void fdstore_keep_tap(const struct config *conf, const char *tap);
+int fdstore_kept_tap(const char *tap);
+void fdstore_use_kept_tap(const char *tap);
+void fdstore_kept_carriers_off(void);
 
 /*
  * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of those of
@@ -40,8 +55,8 @@ void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoin
 void fdstore_put_tap(const struct port *port);
 
 /*
- * Remove the descriptor of a TAP from the store. Returns when the service manager has
- * closed it, or after SD_SEND_MS with a line in the log.                 [manage]
+ * Remove the descriptor of a TAP from the store, and a kept TAP. Returns when the service
+ * manager has closed it, or after SD_SEND_MS with a line in the log.     [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

@@ -5,10 +5,12 @@ restart. dpdk-testpmd plays the server."""
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
 
+from back import come_back
 from lib.wait import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -67,6 +69,45 @@ def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstrac
         assert row["ifindex"] == index
         eventually(lambda: dut.route_row("198.51.100.0/24"), 5, 0.01)
     eventually(lambda: link(dut) == "down", 5, 0.05)
+
+
+def test_the_tap_waits_for_the_server_over_restarts(own_dut):
+    """The daemon crashes while the server is away: the next one keeps the TAP for the port, also over
+    a planned restart, and opens the port behind it when the server is back. A port that leaves the
+    configuration takes its TAP with it."""
+    dut = own_dut(supervised=True)
+    words = f"socket={dut.dir}/memif.sock,socket-abstract=no,rsize=8"
+    entry = f"  - tap: mem0\n    device: net_memif0,role=client,{words}\n"
+    dut.edit_config("ports:\n", "ports:\n" + entry)
+    dut.start()
+    with server(dut, words):
+        eventually(lambda: link(dut) == "up", 20, 0.05)
+    eventually(lambda: link(dut) == "down", 5, 0.05)
+    index = dut.link_row("mem0")["ifindex"]
+    os.unlink(f"{dut.dir}/memif.sock")
+
+    for planned in (False, True):
+        before = dut.daemon.pid()
+        if planned:
+            assert dut.fpmctl("restart").returncode == 0
+        else:
+            os.kill(before, signal.SIGKILL)
+        come_back(dut, before)
+        assert link(dut) is None
+        assert dut.log().count("fdstore: tap kept name=mem0 reason=port-waits") > 0
+        assert "tap released name=mem0" not in dut.log(1000)
+    with server(dut, words):
+        eventually(lambda: link(dut) == "up", 20, 0.05)
+        assert dut.link_row("mem0")["ifindex"] == index
+
+    eventually(lambda: link(dut) == "down", 5, 0.05)
+    os.unlink(f"{dut.dir}/memif.sock")
+    os.kill(before := dut.daemon.pid(), signal.SIGKILL)
+    come_back(dut, before)
+    assert dut.link_row("mem0")["ifindex"] == index
+    dut.edit_config(entry, "")
+    assert dut.fpmctl("config", "reload").returncode == 0
+    eventually(lambda: "mem0" not in {r["ifname"] for r in dut.links()}, 5, 0.02)
 
 
 def test_a_server_that_refuses_the_client_costs_few_tries(own_dut):

@@ -378,6 +378,24 @@ a_port_that_waits_for_its_server_bars_no_other_change(void **state)
 	assert_non_null(hotplug_find(&t.h, "c"));
 }
 
+/* fpm-nics has its device: it would be opened twice. */
+static void
+a_port_is_not_opened_again_with_keep_nics(void **state)
+{
+	static struct config now;
+	char why[512];
+
+	now.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	start(&now);
+	now.keep_nics = true;
+	assert_int_equal(reload_port_again(&t.h, &now, &now.port[0], why, sizeof(why)),
+			 -ENOTSUP);
+	assert_non_null(strstr(why, "restart"));
+	assert_non_null(hotplug_find(&t.h, "a"));
+	now.keep_nics = false;
+}
+
 static void
 a_change_that_cannot_be_undone_is_reported(void **state)
 {
@@ -412,6 +430,7 @@ main(void)
 		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),
 		test(a_lost_port_stays_lost_after_a_refusal),
 		test(a_port_that_waits_for_its_server_bars_no_other_change),
+		test(a_port_is_not_opened_again_with_keep_nics),
 		test(a_change_that_cannot_be_undone_is_reported),
 	};
 
