@@ -70,6 +70,7 @@ struct kernel_status {
 	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
 	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
 	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
+	_Atomic uint32_t tos_now;   /* W:rtnl those that the kernel has, at most TOS_MAX */
 	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */

@@ -346,7 +346,7 @@ status_kernel(const json_t *row)
 			row_int(row, "of_zebra"), row_int(row, "skipped"),
 			row_int(row, "malformed"));
 	paragraph_print("Not obeyed", "%s of one TOS",
-			count_text(row, "by_tos", "route", n[0]));
+			count_text(row, "tos_now", "route", n[0]));
 	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
 			row_int(row, "dumps"), row_int(row, "interrupted"),
 			count_text(row, "overruns", "overrun", n[0]));

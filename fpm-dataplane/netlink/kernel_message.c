@@ -115,9 +115,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 		return KERNEL_SKIP;
 	if (message_source(&ev->src, &attrs, family, rtm->rtm_src_len) < 0)
 		return -EBADMSG;
-	if (rtm->rtm_tos != 0)
-		return KERNEL_SKIP_TOS;
 	r->table = rtm->rtm_table;
+	r->protocol = rtm->rtm_protocol;
 	if (attrs_copy(&attrs, RTA_TABLE, &r->table, sizeof(r->table)) < 0 ||
 	    attrs_copy(&attrs, RTA_PRIORITY, &ev->metric, sizeof(ev->metric)) < 0 ||
 	    attrs_copy(&attrs, RTA_OIF, &ev->ifindex, sizeof(ev->ifindex)) < 0 ||
@@ -131,11 +130,12 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	if (r->table == FPM_TABLE_NONE)
 		return KERNEL_SKIP;
 	ev->kind = del ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
+	if (rtm->rtm_tos != 0)
+		return KERNEL_SKIP_TOS;
 	ev->order = (uint8_t)message_order(nlh, family, dump);
 	ev->scope = rtm->rtm_scope;
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	r->rtm_type = rtm->rtm_type;
-	r->protocol = rtm->rtm_protocol;
 	if (!message_life(&attrs, expires_ms) && !del) {
 		if (dump)
 			return KERNEL_SKIP;

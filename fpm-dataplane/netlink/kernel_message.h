@@ -12,7 +12,8 @@ enum kernel_verdict {
 	KERNEL_SKIP_TYPE = SKIP_TYPE, /* about neither a route nor a next hop */
 	/* multicast, link-local, loopback, a cached or expired route */
 	KERNEL_SKIP = SKIP_ROUTE,
-	KERNEL_SKIP_TOS, /* the route is for one TOS only */
+	/* The route is for one TOS only; kind, prefix, table, metric and protocol are set. */
+	KERNEL_SKIP_TOS,
 };
 
 /*

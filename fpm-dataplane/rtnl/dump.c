@@ -143,6 +143,8 @@ job_ask(struct rtnl *r)
 	}
 	if (job->kind != DUMP_RULES && !r->again)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
+	if (job->kind == DUMP_ROUTES)
+		tos_dump_begin(r, &job->scope);
 	r->n_datagrams = 0;
 	r->interrupted = false;
 	r->asked = true;
@@ -173,6 +175,7 @@ job_done(struct rtnl *r)
 		r->all_due = true; /* a later dump tells which routes to remove */
 	else
 		pass_mark(r, KERNEL_DUMP_END, &job->scope);
+	tos_publish(r);
 	r->again = false;
 	r->tries = 0;
 	kernel_count(&kernel_status.dumps, 1);

@@ -143,6 +143,9 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		break;
 	case KERNEL_SKIP_TOS:
 		kernel_count(&kernel_status.by_tos, 1);
+		tos_event(r, nlh, &ev);
+		if (!dump)
+			tos_publish(r);
 		break;
 	default:
 		/* Out of memory or malformed: the next dump shows the route again. */

@@ -72,7 +72,9 @@ struct rtnl {
 	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
-	uint32_t hops_bytes; /* of the hops that they own */
+	uint32_t hops_bytes;   /* of the hops that they own */
+	struct tos_route *tos; /* the kernel's routes of a TOS */
+	uint32_t n_tos, room_tos;
 	struct log_limit overrun_log, malformed_log, dump_log;
 };
 
@@ -126,6 +128,18 @@ void tables_update(struct rtnl *r, uint8_t family);
 /* Return true if a rule of the family names the table of the kernel. */
 bool tables_have(const struct rtnl *r, uint8_t family, uint32_t table);
 void tables_free(struct rtnl *r);
+
+/* --- tos.c                                                                    [rtnl] */
+
+/*
+ * Remember a route of a TOS that the kernel has told (KERNEL_SKIP_TOS), or forget it if it was
+ * deleted.
+ */
+void tos_event(struct rtnl *r, const struct nlmsghdr *nlh, const struct kernel_event *ev);
+/* A dump of this scope begins: it shows the routes that are still there. */
+void tos_dump_begin(struct rtnl *r, const struct kernel_scope *scope);
+/* Publish the number (kernel_status.tos_now), when no dump is half done. */
+void tos_publish(struct rtnl *r);
 
 /* --- dump.c                                                                   [rtnl] */
 

@@ -43,10 +43,11 @@ void
 show_kernel(const struct ui *ui, struct rows *out)
 {
 	static const char *const of_rib[] = {"kernel_routes", "kernel_swept"};
-	json_t *row = json_pack("{s:s, s:b, s:b, s:I}", "routes_from", ui->conf.routes_from,
-				"in_step", kernel_status.in_step != 0, "paused",
-				kernel_status.paused != 0, "queue_bytes",
-				(json_int_t)kernel_queue_depth());
+	json_t *row = json_pack("{s:s, s:b, s:b, s:I, s:I}", "routes_from",
+				ui->conf.routes_from, "in_step", kernel_status.in_step != 0,
+				"paused", kernel_status.paused != 0, "queue_bytes",
+				(json_int_t)kernel_queue_depth(), "tos_now",
+				(json_int_t)kernel_status.tos_now);
 
 	for (unsigned int i = 0; i < n_kernel_counts; i++)
 		json_object_set_new(
