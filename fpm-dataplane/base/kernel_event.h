@@ -70,7 +70,8 @@ struct kernel_status {
 	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
 	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
 	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
-	_Atomic uint32_t tos_now;   /* W:rtnl those that the kernel has, at most TOS_MAX */
+	_Atomic uint32_t
+		tos_now; /* W:rtnl routes of a TOS in the kernel, at most TOS_MAX */
 	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */
@@ -83,6 +84,8 @@ struct kernel_status {
 	 * kernel are in force.
 	 */
 	_Atomic uint32_t restored;
+	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
+	_Atomic uint32_t mixed;
 };
 extern struct kernel_status kernel_status;
 

@@ -155,6 +155,7 @@ struct json_t;
 enum query_kind {
 	QUERY_ROUTES,
 	QUERY_RULES,    /* rules of policy routing */
+	QUERY_THROUGH,  /* to rib: interfaces by which the kernel forwards: {"ifindex"} */
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,
 	QUERY_NEIGHBORS,

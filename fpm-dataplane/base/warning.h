@@ -9,18 +9,22 @@
 #include <stdint.h>
 
 /* X(name of the enum, name in rows and metrics) */
-#define WARNING_KINDS(X)          \
-	X(NFT, "nft")             \
-	X(NAT, "nat")             \
-	X(IPTABLES, "iptables")   \
-	X(TC, "tc")               \
-	X(XDP, "xdp")             \
-	X(MEMBER, "member")       \
-	X(RULE, "rule")           \
-	X(ROUTE_TOS, "route-tos") \
-	X(IPSEC, "ipsec")         \
-	X(MULTICAST, "multicast") \
-	X(SYSCTL, "sysctl")       \
+#define WARNING_KINDS(X)            \
+	X(NFT, "nft")               \
+	X(NAT, "nat")               \
+	X(IPTABLES, "iptables")     \
+	X(TC, "tc")                 \
+	X(XDP, "xdp")               \
+	X(MEMBER, "member")         \
+	X(MACVLAN, "macvlan")       \
+	X(MIXED, "mixed-group")     \
+	X(VRRP, "vrrp")             \
+	X(FORWARDING, "forwarding") \
+	X(RULE, "rule")             \
+	X(ROUTE_TOS, "route-tos")   \
+	X(IPSEC, "ipsec")           \
+	X(MULTICAST, "multicast")   \
+	X(SYSCTL, "sysctl")         \
 	X(UNREAD, "unread")
 
 enum warning_kind {

@@ -43,7 +43,7 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *a, *spec;
-	uint8_t xdp = 0;
+	uint8_t xdp = 0, down = 0;
 	size_t len;
 	const uint8_t *at = message_rest(nlh, sizeof(*info), &len);
 
@@ -61,6 +61,22 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 	if (a != NULL && attr_copy(a, &xdp, sizeof(xdp)) < 0)
 		return -EBADMSG;
 	m->xdp = xdp != XDP_ATTACHED_NONE;
+	attr_text(attr_find_in(attrs_find(at, len, IFLA_LINKINFO), IFLA_INFO_KIND), m->kind,
+		  sizeof(m->kind));
+	a = attrs_find(at, len, IFLA_LINK);
+	if (a != NULL && attr_copy(a, &m->on, sizeof(m->on)) < 0)
+		return -EBADMSG;
+	a = attrs_find(at, len, IFLA_ADDRESS);
+	if (a != NULL)
+		(void)attr_copy(a, m->mac, sizeof(m->mac));
+	a = attrs_find(at, len, IFLA_PROTO_DOWN);
+	if (a != NULL && attr_copy(a, &down, sizeof(down)) < 0)
+		return -EBADMSG;
+	m->protodown = down != 0;
+	a = attr_find_in(attrs_find(at, len, IFLA_PROTO_DOWN_REASON),
+			 IFLA_PROTO_DOWN_REASON_VALUE);
+	if (a != NULL && attr_copy(a, &m->protodown_by, sizeof(m->protodown_by)) < 0)
+		return -EBADMSG;
 	spec = attrs_find(at, len, IFLA_AF_SPEC);
 	m->conf4 = conf_array(attr_find_in(attr_find_in(spec, AF_INET), IFLA_INET_CONF),
 			      &m->n_conf4);

@@ -17,7 +17,12 @@ struct device_message {
 	uint32_t master; /* IFLA_MASTER; 0: none */
 	char name[DEVICE_NAME];
 	char master_kind[DEVICE_NAME]; /* "bridge", "vrf"; "": unknown */
+	char kind[DEVICE_NAME];        /* "macvlan"; "": none */
+	uint32_t on;                   /* IFLA_LINK: the device below; 0: none */
+	uint8_t mac[6];                /* 0: it has none of this length */
 	bool xdp;                      /* an XDP program is attached */
+	bool protodown;                /* IFLA_PROTO_DOWN ... */
+	uint32_t protodown_by;         /* ... for these reasons, bits; 0: none is known */
 	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
 	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
 };

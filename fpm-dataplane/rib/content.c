@@ -495,6 +495,7 @@ slot_retire(struct rib *rib, struct slot *s)
 	}
 	mirror_slot_gone(rib, s->number);
 	s->kind = SLOT_RETIRED;
+	slot_set_mixed(s, false);
 	slot_drop_legs(rib, s);
 }
 

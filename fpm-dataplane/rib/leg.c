@@ -157,11 +157,10 @@ legs_rebind_floating(struct rib *rib)
 #define LOOPBACK_IFINDEX 1u /* of each namespace */
 
 /*
- * Return true if the kernel forwards the packets that leave by this link, because it is no
- * port. The loopback device is excluded, because the kernel would forward a packet there
+ * The loopback device is excluded, because the kernel would forward a packet there
  * again and again until its TTL is used up. The device of a VRF has no links of its own.
  */
-static bool
+bool
 link_is_kernels(const struct rib *rib, const struct link *link)
 {
 	return rib->conf.through_kernel && link->ifidx == 0 && link->vrf == 0 &&

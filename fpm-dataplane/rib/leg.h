@@ -33,6 +33,10 @@ enum leg_class {
 	LEG_DOWN,
 	LEG_UNRESOLVED,
 };
+/*
+ * Return true if the kernel forwards the packets that leave by this link, because it is no port.
+ */
+bool link_is_kernels(const struct rib *rib, const struct link *link);
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
 
 #endif

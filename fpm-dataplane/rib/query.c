@@ -772,6 +772,21 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
+/* List the interfaces of the kernel that next hops name: few, so in one slice. */
+static void
+list_through(const struct rib *rib, struct msg_query *q)
+{
+	for (uint32_t i = 1; i <= rib->links.high; i++) {
+		struct link *link = rib->links.v[i];
+
+		if (link != NULL && link_is_kernels(rib, link) &&
+		    !cds_list_empty(&link->legs))
+			query_add_row(q, json_pack("{s:I}", "ifindex",
+						   (json_int_t)link->ifindex));
+	}
+	q->done = true;
+}
+
 static void
 query_answer_slice(struct rib *rib, struct msg_query *q)
 {
@@ -786,6 +801,9 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_RULES:
 		rule_rows(rib, q);
+		break;
+	case QUERY_THROUGH:
+		list_through(rib, q);
 		break;
 	case QUERY_NEXTHOPS:
 		list_nexthops(rib, q);

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/kernel_event.h"
 #include "base/limits.h"
 #include "rib/index.h"
 #include "rib/rib_impl.h"
@@ -91,6 +92,17 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 	if (!s->queued)
 		vec32_push(&rib->slots.dirty, s->number);
 	s->queued = true;
+}
+
+void
+slot_set_mixed(struct slot *s, bool mixed)
+{
+	uint32_t n = atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed);
+
+	if (s->mixed != mixed)
+		atomic_store_explicit(&kernel_status.mixed, mixed ? n + 1 : n - 1,
+				      memory_order_relaxed);
+	s->mixed = mixed;
 }
 
 void

@@ -61,6 +61,7 @@ struct slot {
 	bool queued;          /* in rib->slots.dirty */
 	bool idle;            /* in rib->slots.idle */
 	bool indexed, exempt; /* exempt: limits.groups does not count it */
+	bool mixed;           /* kernel_status.mixed counts it */
 };
 
 #define SLOT_CHUNK 1024u
@@ -90,6 +91,8 @@ struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool exempt);
 bool slots_are_ample(const struct rib *rib);
 void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
+/* Note that the slot has paths both by ports and by interfaces of the kernel. */
+void slot_set_mixed(struct slot *s, bool mixed);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);
 void slot_release(struct rib *rib, uint32_t number); /* after the grace period */

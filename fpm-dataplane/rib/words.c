@@ -106,6 +106,17 @@ word_former(const struct rib *rib, const struct slot *s)
 	return slot_word(rib, s->version != 0 ? s->number : s->former);
 }
 
+/* Return true if some of the members are of PATH_KERNEL, and some are not. */
+static bool
+members_are_mixed(const struct rib *rib, uint32_t n)
+{
+	uint32_t n_kernel = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_kernel += path_kind(rib->words.members[i].path) == PATH_KERNEL;
+	return n_kernel > 0 && n_kernel < n;
+}
+
 /*
  * Return the group word of a slot for its present next hops. It is the published one if
  * nothing has changed, or else a word with new buckets if there are several paths. `least`:
@@ -121,6 +132,7 @@ word_compute(struct rib *rib, const struct slot *s, bool least)
 	uint32_t n = word_choose_paths(rib, s);
 	fib_path *block;
 
+	rib->words.mixed = members_are_mixed(rib, n);
 	if (n == 1)
 		return group_word_single(rib->words.members[0].path);
 	log2_n = group_log2(rib->words.members, n, least ? 0 : log2_keep);
@@ -161,6 +173,7 @@ word_publish(struct rib *rib, struct slot *s)
 	uint64_t word = word_compute(rib, s, rib->words.block_bytes > BLOCKS_AMPLE_BYTES);
 
 	s->former = 0;
+	slot_set_mixed(s, rib->words.mixed);
 	if (word == old && s->version != 0)
 		return;
 	s->version = ++rib->words.version;

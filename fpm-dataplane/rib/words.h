@@ -17,6 +17,7 @@ struct rib_words {
 	size_t block_bytes;
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
+	bool mixed; /* scratch: whether they are by ports and by the kernel */
 };
 
 /* Bind dirty slots to the present next hops of their ids, and request new adjacencies. */

@@ -4,13 +4,17 @@
  * sysctls, qdiscs and filters of traffic control. [warn]
  */
 #include <errno.h>
+#include <linux/bpf.h>
 #include <linux/if_link.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "netlink/device_message.h"
@@ -19,6 +23,10 @@
 /* Filters of ingress and clsact; TC_H_MIN_INGRESS and TC_H_MIN_EGRESS of linux/pkt_sched.h. */
 #define PARENT_INGRESS 0xfffffff2u
 #define PARENT_EGRESS  0xfffffff3u
+
+/* BPF_TCX_INGRESS and BPF_TCX_EGRESS of linux/bpf.h since Linux 6.6. */
+#define TCX_INGRESS 46u
+#define TCX_EGRESS  47u
 
 static int
 own_order(const void *a, const void *b)
@@ -59,6 +67,92 @@ member_add(struct warn *w, const struct device_message *m)
 		 "them.");
 }
 
+/*
+ * A program that holds a macvlan down gives a reason, as FRR's vrrpd does in state Backup: there
+ * nothing may be received (RFC 5798, 6.4.2).
+ */
+static void
+protodown_add(struct warn *w, const struct device_message *m)
+{
+	char where[64];
+
+	snprintf(where, sizeof(where), "%s in protodown", m->name);
+	list_add(&w->list, WARNING_MACVLAN, where,
+		 "Linux receives and forwards frames to the MAC of a macvlan that is in "
+		 "protodown.",
+		 "They are dropped (l2_foreign), as in state Backup of VRRP.");
+}
+
+/* A route leads by the device, but packets from there are not forwarded. */
+static void
+through_check(struct warn *w, const struct device_message *m)
+{
+	bool off4 = m->conf4 != NULL && device_conf4(m, IPV4_DEVCONF_FORWARDING) == 0;
+	bool off6 = m->conf6 != NULL && device_conf6(m, DEVCONF_FORWARDING) == 0;
+	char where[64];
+
+	snprintf(where, sizeof(where), "%s: off for %s", m->name,
+		 !off4   ? "IPv6"
+		 : !off6 ? "IPv4"
+			 : "IPv4 and IPv6");
+	if (off4 || off6)
+		list_add(&w->list, WARNING_FORWARDING, where,
+			 "Linux forwards to the device, but no packets from it: its sysctl "
+			 "forwarding is 0.",
+			 "The same, because the kernel forwards by the device.");
+}
+
+static bool
+is_through(const struct warn *w, uint32_t ifindex)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (w->through, i, row)
+		if (json_integer_value(json_object_get(row, "ifindex")) == ifindex)
+			return true;
+	return false;
+}
+
+/* Note what arp_ignore needs that is told when all devices are known. */
+static void
+vrrp_note(struct own *own, const struct device_message *m)
+{
+	static const uint8_t vrrp[4] = {0, 0, 0x5e, 0}; /* RFC 5798, 7.3 */
+
+	own->arp_ignore = device_conf4(m, IPV4_DEVCONF_ARP_IGNORE) != 0;
+	if (strcmp(m->kind, "macvlan") == 0 && memcmp(m->mac, vrrp, sizeof(vrrp)) == 0 &&
+	    m->mac[4] == 1)
+		own->vrrp_on = m->on;
+}
+
+/*
+ * Without arp_ignore the device below answers for the address of a virtual router, too, with
+ * its own MAC: so keepalived's note on virtual MACs.
+ */
+static void
+vrrp_scan(struct warn *w)
+{
+	char where[64];
+
+	if (sysctl_number("ipv4/conf/all/arp_ignore") != 0)
+		return;
+	for (unsigned int i = 0; i < w->n_own; i++) {
+		struct own *below =
+			w->own[i].vrrp_on == 0 ? NULL : own_find(w, w->own[i].vrrp_on);
+
+		if (below == NULL || below->arp_ignore || below->told)
+			continue;
+		below->told = true;
+		snprintf(where, sizeof(where), "arp_ignore of %s is 0", below->name);
+		list_add(&w->list, WARNING_VRRP, where,
+			 "Linux answers ARP requests for the virtual router's address with "
+			 "the MAC of this device, too.",
+			 "The same, because the kernel answers: hosts may not fail over. "
+			 "Set arp_ignore to 1.");
+	}
+}
+
 static void
 on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
@@ -68,9 +162,15 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (nlh->nlmsg_type != RTM_NEWLINK || device_message_decode(nlh, &m) < 0)
 		return;
 	own = own_find(w, m.ifindex);
-	if (own == NULL)
+	if (own == NULL) {
+		if (is_through(w, m.ifindex))
+			through_check(w, &m);
 		return;
+	}
 	snprintf(own->name, sizeof(own->name), "%s", m.name);
+	vrrp_note(own, &m);
+	if (m.protodown && m.protodown_by == 0 && strcmp(m.kind, "macvlan") == 0)
+		protodown_add(w, &m);
 	if (m.master != 0 && strcmp(m.master_kind, "vrf") != 0)
 		member_add(w, &m);
 	if (m.xdp)
@@ -168,6 +268,26 @@ filters_scan(struct warn *w, int fd, const struct own *own, uint32_t parent)
 		 "Forwarded packets do not pass the filter.");
 }
 
+/*
+ * Programs of tcx (Linux 6.6) are BPF links, of which rtnetlink tells nothing: ask for their
+ * number. A kernel without them refuses the type.
+ */
+static void
+tcx_scan(struct warn *w, const struct own *own, unsigned int type, const char *hook)
+{
+	union bpf_attr attr = {.query = {.target_fd = own->ifindex, .attach_type = type}};
+	char where[64];
+
+	if (syscall(SYS_bpf, BPF_PROG_QUERY, &attr, sizeof(attr.query)) < 0 ||
+	    attr.query.prog_cnt == 0)
+		return;
+	snprintf(where, sizeof(where), "tcx programs at %s of %s", hook, own->name);
+	list_add(&w->list, WARNING_TC, where,
+		 "Linux filters, changes or redirects the packets that pass the device, by "
+		 "BPF programs.",
+		 "Forwarded packets do not pass the programs.");
+}
+
 /* --- all ------------------------------------------------------------------------------ */
 
 static void
@@ -188,6 +308,7 @@ links_scan(struct warn *w, int fd)
 
 	if (rc < 0)
 		unread_add(w, "devices", rc);
+	vrrp_scan(w);
 }
 
 static void
@@ -209,6 +330,10 @@ qdiscs_scan(struct warn *w, int fd)
 			filters_scan(w, fd, &w->own[i], PARENT_INGRESS);
 		if (w->own[i].clsact)
 			filters_scan(w, fd, &w->own[i], PARENT_EGRESS);
+		if (ask_is_ending(w))
+			return;
+		tcx_scan(w, &w->own[i], TCX_INGRESS, "ingress");
+		tcx_scan(w, &w->own[i], TCX_EGRESS, "egress");
 	}
 }
 

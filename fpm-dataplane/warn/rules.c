@@ -46,4 +46,10 @@ rules_scan(struct warn *w)
 		list_add(&w->list, WARNING_ROUTE_TOS, "routes with a TOS",
 			 "Linux uses such a route for packets with this TOS.",
 			 "Packets take the route for all others.");
+	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
+		list_add(&w->list, WARNING_MIXED,
+			 "next hops by ports and by interfaces of the kernel",
+			 "Linux shares the flows of a route among all of its next hops.",
+			 "For flows of the latter the kernel chooses once more, so ports "
+			 "get more than their share.");
 }

@@ -108,9 +108,8 @@ static const struct {
 
 static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
 
-/* Read a number below /proc/sys/net of the namespace in which the thread is; 0: none. */
-static long long
-sysctl_read(const char *file)
+long long
+sysctl_number(const char *file)
 {
 	char path[128], text[32] = "";
 	ssize_t n;
@@ -131,7 +130,7 @@ sysctls_scan(struct warn *w)
 	char where[128], file[96];
 
 	for (unsigned int i = 0; i < N_OF_NETNS; i++) {
-		long long value = sysctl_read(of_netns[i].file);
+		long long value = sysctl_number(of_netns[i].file);
 
 		if (value <= of_netns[i].plain)
 			continue;
@@ -145,7 +144,7 @@ sysctls_scan(struct warn *w)
 		if (s->of_all == NULL)
 			continue;
 		snprintf(file, sizeof(file), "ipv%u/conf/all/%s", s->family, s->of_all);
-		w->of_all[i] = sysctl_read(file);
+		w->of_all[i] = sysctl_number(file);
 		if (s->combine != EITHER || w->of_all[i] == 0)
 			continue;
 		snprintf(where, sizeof(where), "net.ipv%u.conf.all.%s = %lld", s->family,

@@ -4,11 +4,11 @@
  *
  * An event of the kernel about devices, traffic control, rules or nf_tables leads to a scan. The
  * kernel has no events for sysctls, the old iptables and filters of some kinds, so a scan is
- * also made every POLL_S seconds. The rest after a scan is a multiple of its duration, so scans
+ * also made every POLL_S seconds. The rest after a scan is a multiple of its CPU time, so scans
  * take at most a few percent of one CPU, however many devices and events there are.
  *
- * A scan begins with the question to rib for the rules, because rib alone knows which it obeys.
- * When rib has answered, the thread enters the control namespace and reads everything else. It
+ * A scan begins with questions to rib: for the rules, because rib alone knows which it obeys,
+ * and for the interfaces by which the kernel forwards. When rib has answered, the thread enters the control namespace and reads everything else. It
  * is RCU-offline meanwhile.
  */
 #include "warn/warn.h"
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
@@ -34,10 +35,10 @@
 #define POLL_MS      5000u
 #define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */
 #define EVENT_MS     100u    /* from an event to the scan, which then sees more events */
-#define REST         50u     /* after a scan that took t, no scan for this many times t */
-#define EVENTS_BYTES 16384   /* a lost event is an event, too */
-#define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
-#define ROWS_MAX     256u    /* of rules in a slice of rib */
+#define REST         50u   /* after a scan that took t of CPU, none for this many times t */
+#define EVENTS_BYTES 16384 /* a lost event is an event, too */
+#define EVENTS_MAX   1000u /* datagrams that are read before a scan */
+#define ROWS_MAX     256u  /* of rules in a slice of rib */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
@@ -115,10 +116,20 @@ events_watch(struct warn *w)
 		ev_io_start(w->w->loop, &w->nft_events_io);
 }
 
+/* Return the CPU time of this thread: it does not grow while the thread waits for a lock. */
+static double
+cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void
 scan(struct warn *w)
 {
-	uint64_t begin = monotonic_ms();
+	double begin_s = cpu_s();
 	double poll_s = haste_ms(POLL_MS) / 1000.;
 
 	own_collect(w);
@@ -134,19 +145,20 @@ scan(struct warn *w)
 	if (ask_is_ending(w))
 		return; /* the list is not complete */
 	list_end(&w->list);
-	w->rest_s = (double)(monotonic_ms() - begin) * REST / 1000.;
+	w->rest_s = (cpu_s() - begin_s) * REST;
 	w->scanned_s = monotonic_s();
 	scan_later(w, w->rest_s > poll_s ? w->rest_s : poll_s);
 	events_watch(w);
 }
 
-/* --- the rules of rib ----------------------------------------------------------------- */
+/* --- the answers of rib ----------------------------------------------------------------- */
 
 static void
-rules_ask(struct warn *w, struct msg_query *q)
+rib_ask(struct warn *w, struct msg_query *q)
 {
 	q->m.type = MSG_QUERY;
-	q->rows = w->rules;
+	q->rows = w->asked_through ? w->through : w->rules;
+	q->max = (unsigned int)json_array_size(q->rows) + ROWS_MAX;
 	w->asked = true;
 	worker_send(w->conf.rib, &q->m);
 }
@@ -162,21 +174,29 @@ scan_begin(struct warn *w)
 	q->kind = QUERY_RULES;
 	q->from = w->w;
 	json_array_clear(w->rules);
-	q->max = ROWS_MAX;
-	rules_ask(w, q);
+	json_array_clear(w->through);
+	w->asked_through = false;
+	rib_ask(w, q);
 }
 
 static void
-rules_answered(struct warn *w, struct msg_query *q)
+rib_answered(struct warn *w, struct msg_query *q)
 {
 	w->asked = false;
-	if (q->done) {
-		msg_free(&q->m);
+	if (!q->done) {
+		rib_ask(w, q);
+		return;
+	}
+	msg_free(&q->m);
+	if (w->asked_through) {
 		scan(w);
 		return;
 	}
-	q->max = (unsigned int)json_array_size(w->rules) + ROWS_MAX;
-	rules_ask(w, q);
+	q = msg_new(MSG_QUERY, sizeof(*q));
+	q->kind = QUERY_THROUGH;
+	q->from = w->w;
+	w->asked_through = true;
+	rib_ask(w, q);
 }
 
 /* --- events --------------------------------------------------------------------------- */
@@ -285,7 +305,7 @@ warn_on_msg(struct worker *worker, struct msg *m)
 
 	switch (m->type) {
 	case MSG_REPLY:
-		rules_answered(w, caa_container_of(m, struct msg_query, m));
+		rib_answered(w, caa_container_of(m, struct msg_query, m));
 		return;
 	case MSG_QUERY:
 		warn_on_query(w, caa_container_of(m, struct msg_query, m));
@@ -336,8 +356,9 @@ warn_setup(struct worker *worker, const struct warn_conf *conf)
 	w->conf = *conf;
 	w->events = w->nft_events = -1;
 	w->rules = json_array();
+	w->through = json_array();
 	worker_init(worker, &warn_ops, w);
-	return w->rules == NULL ? -ENOMEM : list_init(&w->list);
+	return w->rules == NULL || w->through == NULL ? -ENOMEM : list_init(&w->list);
 }
 
 void
@@ -349,6 +370,7 @@ warn_teardown(struct worker *worker)
 		return;
 	list_free(&w->list);
 	json_decref(w->rules);
+	json_decref(w->through);
 	free(w);
 	worker->ctx = NULL;
 }

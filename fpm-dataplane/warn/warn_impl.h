@@ -41,6 +41,9 @@ struct own {
 	uint32_t ifindex;
 	char name[16];
 	bool ingress, clsact; /* it has a qdisc of that kind */
+	bool arp_ignore;      /* it answers ARP for its own addresses only */
+	bool told;            /* ... and that this is off */
+	uint32_t vrrp_on;     /* the device below a macvlan with a MAC of VRRP; 0: none */
 	uint32_t told_seq;    /* the dump in which its root qdisc was told */
 };
 
@@ -56,7 +59,8 @@ struct warn {
 	ev_io events_io, nft_events_io;
 	ev_timer due;                        /* the next scan */
 	bool asked;                          /* a query to rib is on its way */
-	json_t *rules;                       /* rows of its answers; owned here */
+	bool asked_through;                  /* ... QUERY_THROUGH, the second one */
+	json_t *rules, *through;             /* rows of its answers; owned here */
 	double rest_s;                       /* at least, between two scans */
 	double scanned_s;                    /* monotonic, end of the last scan */
 	long long of_all[SYSCTLS_OF_DEVICE]; /* values of `all`, of this scan */
@@ -122,6 +126,9 @@ void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables *
 void ipsec_scan(struct warn *w);     /* ipsec.c */
 void sysctls_scan(struct warn *w);   /* sysctl.c: those of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
+
+/* Read a number below /proc/sys/net of the namespace in which the thread is; 0: none. */
+long long sysctl_number(const char *file);
 
 struct device_message;
 /* Add the sysctls of one device (sysctl.c), or its multicast routing. */

@@ -193,6 +193,8 @@ def test_of_a_group_the_members_by_the_kernel_get_packets(dut, lan, wan, behind,
     lan.send(*probes)
     eventually(lambda: len(arrived(wan, behind.wire)) == 200, 5, 0.01, "all arrive")
 
+    told = lambda: [r["where"] for r in dut.control.ask("warnings") if r["kind"] == "mixed-group"]  # noqa: E731
+    eventually(told, 15, 0.05, "the group is told")
     assert set(arrived(wan, behind.wire)) == tokens
     punted = dut.moved(before, "punt")["kernel_route"]
     assert 60 < punted < 140

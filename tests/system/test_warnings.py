@@ -163,6 +163,31 @@ CASES = {
         ["ip route del 203.0.113.0/24 tos 0x10"],
         POLLED,
     ),
+    "a macvlan that an operator holds down": (
+        "macvlan",
+        "mv8 in protodown",
+        ["ip link add mv8 link lan0 type macvlan mode bridge", "ip link set mv8 up",
+         "ip link set mv8 protodown on"],
+        ["ip link del mv8"],
+        SOON,
+    ),
+    "a virtual router without arp_ignore": (
+        "vrrp",
+        "arp_ignore of ext0 is 0",
+        ["ip link add mv9 link ext0 address 00:00:5e:00:01:09 type macvlan mode bridge",
+         "ip link set mv9 up"],
+        ["ip link del mv9"],
+        SOON,
+    ),
+    "a way through the kernel without a way back": (
+        "forwarding",
+        "vk8: off for IPv4 and IPv6",
+        ["ip link add vk8 type veth peer vk9", "ip link set vk9 up", "ip link set vk8 up",
+         "ip route add 203.0.113.0/24 dev vk8", "sysctl -q -w net.ipv4.conf.vk8.forwarding=0",
+         "sysctl -q -w net.ipv6.conf.vk8.forwarding=0"],
+        ["ip link del vk8"],
+        POLLED,
+    ),
     "IPsec": (
         "ipsec",
         "policies of direction fwd",
@@ -370,6 +395,24 @@ def test_an_xdp_program_is_told(dut, lan):
     finally:
         set_xdp(dut, lan, -1)
     gone(dut, "xdp", lan.tap, SOON)
+
+
+def test_a_tcx_program_is_told(dut, lan):
+    """A program that a BPF link attaches to the TAP (tcx) sees only the packets of the kernel."""
+    fd = bpf_program(3)  # BPF_PROG_TYPE_SCHED_CLS
+    attr = struct.pack("=IIII", fd, dut.ifindex(lan), 46, 0).ljust(128, b"\0")  # BPF_TCX_INGRESS
+    libc = ctypes.CDLL(None, use_errno=True)
+    with netns.entered(dut.ctl):
+        link = libc.syscall(321, 28, ctypes.create_string_buffer(attr, 128), 128)  # BPF_LINK_CREATE
+    os.close(fd)
+    if link < 0:
+        pytest.skip(f"no tcx: {os.strerror(ctypes.get_errno())}")
+    where = f"tcx programs at ingress of {lan.tap}"
+    try:
+        told(dut, "tc", where, POLLED)
+    finally:
+        os.close(link)
+    gone(dut, "tc", where, POLLED)
 
 
 def test_multicast_routing_is_told(dut, lan):

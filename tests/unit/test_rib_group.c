@@ -526,8 +526,10 @@ ways_by_the_kernel_are_equal_to_ways_by_ports(void **state)
 	for (uint32_t i = 0; i < 1u << group_word_log2(word); i++)
 		n_kernel += path_kind(group_word_buckets(word)[i]) == PATH_KERNEL;
 	assert_int_equal(n_kernel, 1u << (group_word_log2(word) - 1));
+	assert_int_equal(kernel_status.mixed, 1);
 	rig_link(g, 11, 1, false);
 	assert_seen(g, "198.51.100.1", "kernel@3");
+	assert_int_equal(kernel_status.mixed, 0);
 	/* The number of a path has 18 bits. */
 	assert_seen(g, "203.0.113.1", "kernel@213571");
 	assert_seen(g, "203.0.114.1", "foreign");
