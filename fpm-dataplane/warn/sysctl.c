@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <stdio.h>
@@ -20,9 +21,15 @@
 
 #define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1) /* Linux 6.17 */
 
+#define RATES_LINUX      "Linux limits ICMP errors by this value, more than by default."
+#define RATES            "They are limited by the rates of their classes: fpmctl show punt."
+#define EXTENSIONS_LINUX "Linux adds facts about the interface to ICMP errors (RFC 5837)."
+#define EXTENSIONS       "Errors have no such extension."
+
 /* How the value of `all` and that of a device are combined. */
 enum combine {
 	EITHER, /* either value is enough */
+	NOT_64, /* that of the device counts unless it is 64, the value of the dataplane */
 	BOTH,   /* both are needed */
 	ALONE,  /* that of the device counts */
 	IF_OFF, /* that of the device counts while `forwarding` of `all` is 0 */
@@ -34,7 +41,7 @@ static const struct device_sysctl {
 	uint8_t kind;
 	unsigned int key;   /* of device_conf4() or device_conf6() */
 	const char *name;   /* of the device's file */
-	const char *of_all; /* the file of `all` that is read */
+	const char *of_all; /* the file of `all` that is read; NULL: none */
 	const char *in_linux, *dataplane;
 } of_device[] = {
 	{4, EITHER, WARNING_SYSCTL, IPV4_DEVCONF_RP_FILTER, "rp_filter", "rp_filter",
@@ -55,6 +62,10 @@ static const struct device_sysctl {
 	{4, EITHER, WARNING_SYSCTL, IPV4_DEVCONF_LOG_MARTIANS, "log_martians",
 	 "log_martians", "Linux logs packets with impossible addresses.",
 	 "They are counted only: fpmctl show drops."},
+	{4, BOTH, WARNING_SYSCTL, IPV4_DEVCONF_ACCEPT_REDIRECTS, "accept_redirects",
+	 "accept_redirects",
+	 "Linux forwards by the gateways that ICMP redirects have told.",
+	 "Packets in transit take the gateways of their routes."},
 	{4, ALONE, WARNING_MULTICAST, IPV4_DEVCONF_MC_FORWARDING, "mc_forwarding", NULL,
 	 "A multicast router (pimd) uses the device, and Linux forwards multicast.",
 	 "Only packets that reach the kernel are forwarded, within the rate of their "
@@ -74,6 +85,13 @@ static const struct device_sysctl {
 	{6, ALONE, WARNING_SYSCTL, DEVCONF_IOAM6_ENABLED, "ioam6_enabled", NULL,
 	 "Linux adds its data to the IOAM option of packets in transit.",
 	 "The option passes unchanged."},
+	{6, EITHER, WARNING_SYSCTL, DEVCONF_USE_OIF_ADDRS_ONLY, "use_oif_addrs_only",
+	 "use_oif_addrs_only",
+	 "Linux takes sources of ICMP errors from the interface by which they leave.",
+	 "The source is an address of the interface by which the packet came."},
+	{6, NOT_64, WARNING_SYSCTL, DEVCONF_HOPLIMIT, "hop_limit", NULL,
+	 "Linux sends ICMP errors by this device with this hop limit.",
+	 "They have the hop limit 64."},
 	{6, IF_OFF, WARNING_SYSCTL, FORCE_FORWARDING, "force_forwarding", "forwarding",
 	 "Linux forwards IPv6 of this device, although forwarding of `all` is off.",
 	 "Packets are dropped (forwarding_off)."},
@@ -83,24 +101,40 @@ static const struct device_sysctl {
 static const struct {
 	const char *file; /* below /proc/sys/net */
 	const char *name;
-	long long plain; /* values up to this one have no effect that we lack */
+	long long from, to; /* values that have no effect that we lack */
 	const char *in_linux, *dataplane;
 } of_netns[] = {
-	{"ipv4/fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_policy", 1,
+	{"ipv4/fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_policy", 0, 1,
 	 "Linux hashes the flows of several paths by inner headers (2) or chosen fields "
 	 "(3).",
 	 "Flows are hashed by addresses, protocol and ports."},
-	{"ipv6/fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy", 1,
+	{"ipv6/fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy", 0, 1,
 	 "Linux hashes the flows of several paths by inner headers (2) or chosen fields "
 	 "(3).",
 	 "Flows are hashed by addresses, protocol, ports and flow label."},
-	{"ipv4/fib_multipath_hash_seed", "net.ipv4.fib_multipath_hash_seed", 0,
+	{"ipv4/fib_multipath_hash_seed", "net.ipv4.fib_multipath_hash_seed", 0, 0,
 	 "Linux hashes flows with this seed, so that routers choose alike.",
 	 "The seed is new at each start."},
-	{"ipv4/ip_forward_use_pmtu", "net.ipv4.ip_forward_use_pmtu", 0,
+	{"ipv4/ip_forward_use_pmtu", "net.ipv4.ip_forward_use_pmtu", 0, 0,
 	 "Linux limits packets in transit to path MTUs that it has learned.",
 	 "The MTU of the route and of the egress interface count."},
-	{"mpls/platform_labels", "net.mpls.platform_labels", 0,
+	{"ipv4/ip_default_ttl", "net.ipv4.ip_default_ttl", 64, 64,
+	 "Linux sends ICMP errors with this TTL.", "They have the TTL 64."},
+	{"ipv4/icmp_ratelimit", "net.ipv4.icmp_ratelimit", 0, 1000, RATES_LINUX, RATES},
+	{"ipv4/icmp_ratemask", "net.ipv4.icmp_ratemask", 6168, 6168, RATES_LINUX, RATES},
+	{"ipv4/icmp_msgs_per_sec", "net.ipv4.icmp_msgs_per_sec", 1000, INT_MAX, RATES_LINUX,
+	 RATES},
+	{"ipv4/icmp_msgs_burst", "net.ipv4.icmp_msgs_burst", 50, INT_MAX, RATES_LINUX,
+	 RATES},
+	{"ipv6/icmp/ratelimit", "net.ipv6.icmp.ratelimit", 0, 1000, RATES_LINUX, RATES},
+	{"ipv4/icmp_errors_extension_mask", "net.ipv4.icmp_errors_extension_mask", 0, 0,
+	 EXTENSIONS_LINUX, EXTENSIONS},
+	{"ipv6/icmp/errors_extension_mask", "net.ipv6.icmp.errors_extension_mask", 0, 0,
+	 EXTENSIONS_LINUX, EXTENSIONS},
+	{"ipv6/conf/all/proxy_ndp", "net.ipv6.conf.all.proxy_ndp", 0, 0,
+	 "Linux answers unicast neighbor solicitations for addresses of its proxy entries.",
+	 "They are forwarded; the kernel answers only those to groups."},
+	{"mpls/platform_labels", "net.mpls.platform_labels", 0, 0,
 	 "Linux can switch MPLS frames.",
 	 "They go to the kernel, within the rate of their class (not_ip)."},
 };
@@ -108,8 +142,12 @@ static const struct {
 
 static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
 
-long long
-sysctl_number(const char *file)
+/*
+ * Read a number below /proc/sys/net of the namespace in which the thread is; `none` if the
+ * kernel has no such file.
+ */
+static long long
+sysctl_value(const char *file, long long none)
 {
 	char path[128], text[32] = "";
 	ssize_t n;
@@ -118,10 +156,16 @@ sysctl_number(const char *file)
 	snprintf(path, sizeof(path), "/proc/sys/net/%s", file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return none;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return n > 0 ? strtoll(text, NULL, 10) : 0;
+	return n > 0 ? strtoll(text, NULL, 10) : none;
+}
+
+long long
+sysctl_number(const char *file)
+{
+	return sysctl_value(file, 0);
 }
 
 void
@@ -130,9 +174,9 @@ sysctls_scan(struct warn *w)
 	char where[128], file[96];
 
 	for (unsigned int i = 0; i < N_OF_NETNS; i++) {
-		long long value = sysctl_number(of_netns[i].file);
+		long long value = sysctl_value(of_netns[i].file, of_netns[i].from);
 
-		if (value <= of_netns[i].plain)
+		if ((value >= of_netns[i].from && value <= of_netns[i].to) || value < 0)
 			continue;
 		snprintf(where, sizeof(where), "%s = %lld", of_netns[i].name, value);
 		list_add(&w->list, WARNING_SYSCTL, where, of_netns[i].in_linux,
@@ -165,6 +209,8 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
 		return value != 0 && of_all != 0;
 	case IF_OFF:
 		return value != 0 && of_all == 0;
+	case NOT_64:
+		return value != 64 && value != 0; /* 0: it has no IPv6 */
 	default:
 		return value != 0;
 	}

@@ -20,7 +20,7 @@
 #include "warn/warn.h"
 
 #define WARNINGS_MAX      256u /* kept; more are counted */
-#define SYSCTLS_OF_DEVICE 16u  /* at most, in the table of sysctl.c */
+#define SYSCTLS_OF_DEVICE 32u  /* at most, in the table of sysctl.c */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
 struct warning {

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import shlex
 import socket
 import struct
@@ -13,6 +14,7 @@ import struct
 import pytest
 
 from lib import api, netns, preload
+from lib.dataplane import ROOT
 from lib.wait import eventually
 
 SOON = 3  # the kernel has an event
@@ -242,6 +244,36 @@ CASES = {
         ],
         POLLED,
     ),
+    "gateways of ICMP redirects": (
+        "sysctl",
+        "net.ipv4.conf.ext0.accept_redirects = 1",
+        ["sysctl -q -w net.ipv4.conf.all.accept_redirects=1",
+         "sysctl -q -w net.ipv4.conf.ext0.accept_redirects=1"],
+        ["sysctl -q -w net.ipv4.conf.all.accept_redirects=0",
+         "sysctl -q -w net.ipv4.conf.ext0.accept_redirects=0"],
+        POLLED,
+    ),
+    "the TTL of ICMP errors": (
+        "sysctl",
+        "net.ipv4.ip_default_ttl = 63",
+        ["sysctl -q -w net.ipv4.ip_default_ttl=63"],
+        ["sysctl -q -w net.ipv4.ip_default_ttl=64"],
+        POLLED,
+    ),
+    "the hop limit of ICMP errors": (
+        "sysctl",
+        "net.ipv6.conf.lan0.hop_limit = 63",
+        ["sysctl -q -w net.ipv6.conf.lan0.hop_limit=63"],
+        ["sysctl -q -w net.ipv6.conf.lan0.hop_limit=64"],
+        POLLED,
+    ),
+    "the rate of ICMP errors": (
+        "sysctl",
+        "net.ipv6.icmp.ratelimit = 2000",
+        ["sysctl -q -w net.ipv6.icmp.ratelimit=2000"],
+        ["sysctl -q -w net.ipv6.icmp.ratelimit=0"],
+        POLLED,
+    ),
     "a sysctl of the namespace": (
         "sysctl",
         "net.ipv4.fib_multipath_hash_policy = 2",
@@ -256,6 +288,37 @@ if not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"):
     del CASES["forwarding of one device"]  # Linux before 6.17
 EVENTS = [case for case in CASES if CASES[case][4] == SOON]
 POLLS = [case for case in CASES if CASES[case][4] == POLLED]
+
+
+LIMITS = os.path.join(ROOT, "fpm-dataplane/manual/limits.md")
+PLACES = ("ipv4", "ipv4/conf/all", "ipv4/neigh/default", "ipv4/route",
+          "ipv6", "ipv6/conf/all", "ipv6/neigh/default", "ipv6/route", "ipv6/icmp")  # fmt: skip
+
+
+def test_the_manual_names_each_sysctl_of_routers():
+    """The manual says of each key of this kernel's net.ipv4 and net.ipv6 who obeys it. A newer kernel
+    may have keys that nobody has looked at. Each key that the daemon warns of is in the table."""
+    with open(LIMITS, encoding="utf-8") as file:
+        page = file.read()
+    named = set(re.findall(r"[`.]([a-z0-9_]+\*?)(?=`)", page))
+    families = tuple(name[:-1] for name in named if name.endswith("*"))
+    for place in PLACES:
+        base = f"/proc/sys/net/{place}"
+        for key in sorted(os.listdir(base)):
+            if os.path.isfile(f"{base}/{key}") and "/neigh/" not in place and key != "flush":
+                known = key in named or key.startswith(families) or place.endswith("/route")
+                assert known, f"{place}/{key} is not in limits.md"
+    table = page[page.index("| sysctl |") : page.index("`ip_forward`, the `forwarding`")]
+    with open(os.path.join(ROOT, "fpm-dataplane/warn/sysctl.c"), encoding="utf-8") as file:
+        code = file.read()
+    warned = set(re.findall(r'"net\.(?:\w+\.)*(\w+)"', code))
+    warned |= {name for name in re.findall(r'_[A-Z0-9_]+,\s+"(\w+)",\s+(?:"|NULL)', code)}
+    warned -= {"mc_forwarding"}  # the kind `multicast`
+    assert len(warned) > 20
+    for key in sorted(warned):
+        row = next((line for line in table.splitlines() if re.search(rf"[`.]{key}`", line)), None)
+        assert row is not None, f"{key} has no row in limits.md"
+        assert not row.endswith("| no |"), row
 
 
 def told(dut, kind, where, seconds):
