@@ -51,6 +51,15 @@ struct rule {
 	char iif[16];           /* "": any */
 };
 
+/* Return true if the rule has a selector that no received packet has. */
+static inline bool
+rule_is_never(const struct rule *rule)
+{
+	return rule->has_oif ||
+	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
+			       RULE_LACKS_UNKNOWN)) != 0;
+}
+
 /* MSG_RULES: the rules of one family, in the kernel's order. */
 struct msg_rules {
 	struct msg m;

@@ -32,14 +32,6 @@
 
 /* --- what a rule is ----------------------------------------------------------------------- */
 
-bool
-rule_is_never(const struct rule *rule)
-{
-	return rule->has_oif ||
-	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
-			       RULE_LACKS_UNKNOWN)) != 0;
-}
-
 /* Return true if table default has a route of the family. It is mostly empty. */
 static bool
 default_is_used(const struct rib *rib, unsigned int family6)

@@ -40,8 +40,6 @@ void rules_reclaim(struct rib *rib);
 bool rules_are_default(const struct rib *rib, unsigned int family6);
 /* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
 const char *rule_lacks(const struct rule *rule);
-/* Return true if no packet matches the rule, because it has a selector of sockets. */
-bool rule_is_never(const struct rule *rule);
 void rules_free(struct rib *rib);
 
 #endif

@@ -25,15 +25,17 @@ table_compare(const void *a, const void *b)
 }
 
 /*
- * Return true if zebra may have routes in the rule's table that FPM does not replay. Table
- * default is left out: every kernel has a rule for it, and FRR does not use it.
+ * Return true if packets may be looked up in the rule's table, and zebra may have routes in it
+ * that FPM does not replay. Table default is left out: every kernel has a rule for it, and FRR
+ * does not use it.
  */
 static bool
 rule_names_table(const struct rule *rule)
 {
 	return rule->action == FR_ACT_TO_TBL && !rule->l3mdev &&
-	       rule->table != RT_TABLE_UNSPEC && rule->table != RT_TABLE_DEFAULT &&
-	       rule->table != RT_TABLE_MAIN && rule->table != RT_TABLE_LOCAL;
+	       (!rule_is_never(rule) || rule->invert) && rule->table != RT_TABLE_UNSPEC &&
+	       rule->table != RT_TABLE_DEFAULT && rule->table != RT_TABLE_MAIN &&
+	       rule->table != RT_TABLE_LOCAL;
 }
 
 /* Collect the tables of the rules in r->rule, in ascending order, each once. */
