@@ -122,21 +122,30 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 	return true;
 }
 
+static bool
+neigh_is_group(const struct kmon_neigh *neigh)
+{
+	return neigh->family == 4 ? neigh->addr[0] >= 224 : neigh->addr[0] == 0xff;
+}
+
 /*
  * Return true if the entry is a neighbor. The kernel keeps NOARP entries for itself where
- * the link resolves no addresses (loopback) or the address is a group; a NOARP entry with
- * the MAC of a station is a static neighbor.
+ * the link resolves no addresses (loopback), or the address is a group or a broadcast;
+ * other NOARP entries are static neighbors. Some of them have the MAC of a group (clusters
+ * of servers).
  */
 static bool
 neigh_is_usable(const struct kmon_neigh *neigh)
 {
 	static const uint8_t zero[MAC_BYTES];
+	static const uint8_t broadcast[MAC_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 	if (neigh->nud == NUD_NONE)
 		return false;
 	if ((neigh->nud & NUD_NOARP) == 0)
 		return true;
-	return neigh->has_mac && (neigh->mac[0] & 1) == 0 &&
+	return neigh->has_mac && !neigh_is_group(neigh) &&
+	       memcmp(neigh->mac, broadcast, sizeof(broadcast)) != 0 &&
 	       memcmp(neigh->mac, zero, sizeof(zero)) != 0;
 }
 

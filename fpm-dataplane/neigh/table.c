@@ -164,9 +164,9 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 		return false;
 	/*
 	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2).
-	 * A permanent entry of an operator may.
+	 * A permanent or noarp entry of an operator may.
 	 */
-	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
+	if ((nb->mac[0] & 1) != 0 && (nb->nud & (NUD_PERMANENT | NUD_NOARP)) == 0)
 		return false;
 	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
 }

@@ -31,6 +31,8 @@ a_neighbor_is_followed_through_state_mac_and_deletion(void **state)
 	unwatch(m);
 }
 
+static const uint8_t mac_of_cluster[6] = {0x03, 0xbf, 0x0a, 0x00, 0x00, 0x01};
+
 static void
 the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 {
@@ -47,6 +49,10 @@ the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 	ip(bed, "neigh show nud noarp | grep -q ^ff02:");
 	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
 	eventually(m, neigh_is(m, "192.0.2.2", NUD_NOARP, mac_b));
+
+	/* A cluster of servers has the MAC of a group. */
+	ip(bed, "neigh replace 192.0.2.2 lladdr 03:bf:0a:00:00:01 dev t0 nud noarp");
+	eventually(m, neigh_is(m, "192.0.2.2", NUD_NOARP, mac_of_cluster));
 
 	assert_int_equal(kmon_resync(m->km), 0);
 	assert_int_equal(m->n_neighs, 1);
