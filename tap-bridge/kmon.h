@@ -56,11 +56,12 @@ struct kmon_neigh {
 	uint16_t nud; /* NUD_* of linux/neighbour.h; 0 when deleted */
 };
 
-/* The `forwarding` sysctl of one interface, or of all. */
+/* Sysctls of one interface, or of all. */
 struct kmon_conf {
 	unsigned int ifindex; /* KMON_CONF_ALL: net.*.conf.all */
 	uint8_t family;       /* 4 or 6 */
 	bool forwarding;
+	bool ignore_linkdown; /* ignore_routes_with_linkdown */
 };
 
 #define KMON_CONF_ALL ((unsigned int)-1)

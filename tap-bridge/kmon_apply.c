@@ -149,6 +149,22 @@ kmon_apply_new(struct kmon *km, const struct kmon_change *change,
 	return 0;
 }
 
+/*
+ * Return the state after a change: a message about one setting leaves the others as they
+ * were.
+ */
+static union kmon_item
+change_complete(const struct kmon_change *change, const union kmon_item *was)
+{
+	union kmon_item now = change->item;
+
+	if (change->lacks_forwarding)
+		now.conf.forwarding = was->conf.forwarding;
+	if (change->lacks_linkdown)
+		now.conf.ignore_linkdown = was->conf.ignore_linkdown;
+	return now;
+}
+
 int
 kmon_apply(struct kmon *km, const struct kmon_change *change)
 {
@@ -157,7 +173,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	struct kmon_key key = kmon_key_of(kind, &change->item);
 	bool early = kind != KMON_LINK && !kmon_has_link(km, &key);
 	struct mirror_entry *e;
-	union kmon_item old;
+	union kmon_item old, now;
 
 	if (!kmon_is_watched(km, kind))
 		return 0;
@@ -171,22 +187,27 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	}
 	if (early && kind != KMON_CONF)
 		return 0;
-	if (e == NULL)
+	if (e == NULL) {
+		/* The first message about a link has all settings, and is to come. */
+		if (change->lacks_forwarding || change->lacks_linkdown)
+			return 0;
 		return kmon_apply_new(km, change, &key, early);
+	}
 	e->gen = km->gen;
-	if (kmon_item_equal(kind, &e->item, &change->item))
+	now = change_complete(change, &e->item);
+	if (kmon_item_equal(kind, &e->item, &now))
 		return 0;
 	old = e->item;
-	e->item = change->item;
+	e->item = now;
 	if (early)
 		return 0;
 	/*
 	 * IPv6 changes a peer in place; to a caller that keeps subnets, this is another
 	 * subnet.
 	 */
-	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &change->item))
+	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &now))
 		kmon_report(km, kind, &old, true);
-	kmon_report(km, kind, &change->item, false);
+	kmon_report(km, kind, &now, false);
 	return 0;
 }
 

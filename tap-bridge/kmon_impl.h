@@ -34,6 +34,8 @@ union kmon_item {
 struct kmon_change {
 	enum kmon_kind kind;
 	bool gone;
+	/* KMON_CONF: the message is about other settings of the link only */
+	bool lacks_forwarding, lacks_linkdown;
 	union kmon_item item; /* gone: at least its key */
 };
 

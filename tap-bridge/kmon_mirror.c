@@ -110,7 +110,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 	case KMON_LINK:
 		return link_equal(&a->link, &b->link);
 	case KMON_CONF:
-		return a->conf.forwarding == b->conf.forwarding;
+		return a->conf.forwarding == b->conf.forwarding &&
+		       a->conf.ignore_linkdown == b->conf.ignore_linkdown;
 	case KMON_INET6:
 		return a->inet6.off == b->inet6.off &&
 		       a->inet6.mtu_bytes == b->inet6.mtu_bytes;

@@ -167,8 +167,8 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 }
 
 /*
- * Parse the two numbers of a netconf message; libnl would need one more kind of object for
- * it.
+ * Parse the numbers of a netconf message; libnl would need one more kind of object for it.
+ * A message about one setting that has changed has this setting alone.
  */
 static bool
 parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
@@ -183,15 +183,17 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 	conf->family = family == AF_INET ? 4 : 6;
 	if (change->gone)
 		return true;
-	/*
-	 * No FORWARDING: the message is about another setting. The defaults apply to no
-	 * existing link.
-	 */
-	if (attr[NETCONFA_FORWARDING] == NULL ||
-	    (int)conf->ifindex == NETCONFA_IFINDEX_DEFAULT)
+	/* The defaults apply to no existing link. */
+	if ((int)conf->ifindex == NETCONFA_IFINDEX_DEFAULT)
 		return false;
-	conf->forwarding = nla_get_s32(attr[NETCONFA_FORWARDING]) != 0;
-	return true;
+	change->lacks_forwarding = attr[NETCONFA_FORWARDING] == NULL;
+	change->lacks_linkdown = attr[NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN] == NULL;
+	if (!change->lacks_forwarding)
+		conf->forwarding = nla_get_s32(attr[NETCONFA_FORWARDING]) != 0;
+	if (!change->lacks_linkdown)
+		conf->ignore_linkdown =
+			nla_get_s32(attr[NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN]) != 0;
+	return !change->lacks_forwarding || !change->lacks_linkdown;
 }
 
 /*

@@ -84,6 +84,8 @@ struct msg_link {
 	uint16_t ifidx; /* number of the port or VLAN, else 0 */
 	bool gone;      /* interface deleted */
 	bool up;        /* admin up, and for a port also carrier: usable as an egress */
+	/* IPv4, IPv6: while it is not up, its routes do not count */
+	bool ignore_linkdown[2];
 	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
 	uint16_t vrf;
 	char name[16];

@@ -24,7 +24,8 @@
 struct hop {
 	const char *via, *dev;
 	long long weight;
-	bool down;
+	bool down; /* without carrier, or dead */
+	bool dead; /* the kernel does not use it */
 };
 
 /* The meaning of the words of a line. */
@@ -33,7 +34,7 @@ struct line {
 	const char *state; /* of a type other than unicast */
 	struct hop hop;
 	bool in_encap; /* its words are not those of the route, until via or dev */
-	bool all_down;
+	bool all_down, all_dead;
 	bool is_over; /* its life is over: the kernel does not use it */
 	bool counts;  /* it is a route that a FIB may have */
 };
@@ -54,6 +55,7 @@ hop_end(struct line *l)
 		return;
 	hops_add(&l->r.hops, l->hop.via, l->hop.dev, l->hop.weight);
 	l->all_down &= l->hop.down;
+	l->all_dead &= l->hop.dead;
 	l->hop = (struct hop){0};
 }
 
@@ -106,6 +108,7 @@ word_take(struct line *l, const char *word, char **save)
 		return;
 	if (strcmp(word, "linkdown") == 0 || strcmp(word, "dead") == 0) {
 		l->hop.down = true;
+		l->hop.dead |= *word == 'd';
 		return;
 	}
 	if (strcmp(word, "onlink") == 0 || strcmp(word, "pervasive") == 0 ||
@@ -152,7 +155,8 @@ words_take(struct line *l, char *words, const char *state)
 	*l = (struct line){
 		.r = {.table = RT_TABLE_MAIN, .protocol = RTPROT_BOOT, .hops = l->r.hops},
 		.state = state,
-		.all_down = true};
+		.all_down = true,
+		.all_dead = true};
 	for (char *word = strtok_r(words, BLANKS, &save); word != NULL;
 	     word = strtok_r(NULL, BLANKS, &save))
 		word_take(l, word, &save);
@@ -164,7 +168,9 @@ words_take(struct line *l, char *words, const char *state)
 		l->r.table = RT_TABLE_MAIN;
 	if (l->r.src.len > 0)
 		l->r.is_local = false; /* in the dataplane, sources have no table local */
-	l->r.is_down = state == NULL && l->all_down && l->r.protocol == RTPROT_KERNEL;
+	/* The sysctl ignore_routes_with_linkdown makes next hops without carrier dead. */
+	l->r.is_down = state == NULL &&
+		       (l->all_dead || (l->all_down && l->r.protocol == RTPROT_KERNEL));
 	l->counts = !l->is_over && l->r.hops.n > 0 && (state == NULL || state[0] != '\0');
 }
 

@@ -22,7 +22,10 @@ struct kernel_route {
 	uint8_t protocol;
 	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */
 	bool is_local;      /* of table local, which the kernel asks before main */
-	/* connected, and its link has no carrier: the dataplane prefers another route */
+	/*
+	 * Its links have no carrier, and the kernel does not use it, or it is connected and
+	 * the dataplane prefers another route.
+	 */
 	bool is_down;
 	bool by_tos; /* for one TOS only: not compared */
 	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */

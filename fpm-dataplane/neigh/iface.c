@@ -381,6 +381,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 
 	if (gone)
 		return; /* the link or its IPv6 is gone as well */
+	link_conf_event(n, kc);
 	if (of_all)
 		n->forward6_all = kc->forwarding;
 	for (uint16_t i = 1; i < n->iface_end; i++) {

@@ -63,6 +63,7 @@ struct link {
 	bool ipv6_told;          /* the next two were reported, or that there is no IPv6 */
 	bool ipv6_off;
 	unsigned int mtu6_bytes;
+	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
 	struct cds_list_head locals;
 };
 
@@ -185,6 +186,7 @@ struct neigh {
 	bool vrf_left_out;                   /* a VRF has no number */
 	struct msg_rule_ifaces *rule_ifaces; /* last message of rib; NULL: no rules */
 	bool forward6_all;                   /* net.ipv6.conf.all.forwarding */
+	bool ignore_linkdown4_all; /* net.ipv4.conf.all.ignore_routes_with_linkdown */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
@@ -231,6 +233,8 @@ uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 void link_tell(struct neigh *n, const struct link *l, bool gone);
 /* Send MSG_LINK if `up` differs from the last report. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
+/* Follow the sysctls of a link, or of all, about routes by links without carrier. */
+void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 
 /* --- link_event.c: interfaces and addresses, reported to rib and punt ----------------- */
 

@@ -117,6 +117,8 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ifidx = l->ifidx;
 	m->gone = gone;
 	m->up = !gone && l->told_up;
+	m->ignore_linkdown[0] = l->ignore_linkdown[0] || n->ignore_linkdown4_all;
+	m->ignore_linkdown[1] = l->ignore_linkdown[1];
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
 	memcpy(m->name, l->name, sizeof(m->name));
 	worker_send(to, &m->m);
@@ -137,4 +139,34 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 	l->told = true;
 	l->told_up = up;
 	link_tell(n, l, false);
+}
+
+/*
+ * Follow ignore_routes_with_linkdown. IPv4: one of the values of the interface and for all
+ * is enough. IPv6: the kernel writes the value for all to each interface (ip-sysctl.rst).
+ */
+void
+link_conf_event(struct neigh *n, const struct kmon_conf *kc)
+{
+	bool of_all = kc->ifindex == KMON_CONF_ALL, *set;
+	struct link *l = of_all ? NULL : link_find(n, kc->ifindex);
+
+	if (of_all && kc->family == 4)
+		set = &n->ignore_linkdown4_all;
+	else if (l != NULL)
+		set = &l->ignore_linkdown[kc->family == 6];
+	else
+		return;
+	if (*set == kc->ignore_linkdown)
+		return;
+	*set = kc->ignore_linkdown;
+	if (l != NULL) {
+		if (l->told)
+			link_send(n, n->conf.rib, l, false);
+		return;
+	}
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (l = n->link[i]; l != NULL; l = l->next)
+			if (l->told)
+				link_send(n, n->conf.rib, l, false);
 }

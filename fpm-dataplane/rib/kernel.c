@@ -7,7 +7,9 @@
  * lower metric wins, as in the kernel: zebra installs its routes with metric 20. Routes of
  * table local are before all others. Connected routes count while their link is up, so that
  * a route for the subnet that zebra learned from another router takes over when the carrier
- * is lost. Own addresses stay, because the kernel decides what it answers.
+ * is lost. Other routes count then, too, unless the sysctl ignore_routes_with_linkdown of
+ * the links of all their next hops is set. Own addresses stay, because the kernel decides
+ * what it answers.
  *
  * A deletion is found by its metric and its next hops. The kernel joins IPv6 routes of equal
  * metric that have gateways into one route with several next hops, and deletes a next hop of
@@ -213,6 +215,7 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 
 	slot_ref(rib, slot);
 	kr->slot = slot;
+	kr->ignored = slot_ignored(slot_at(&rib->slots, slot), (uint8_t)kr->route->family);
 	if (old != 0)
 		slot_unref(rib, old);
 }
@@ -494,6 +497,31 @@ kernel_sweep_round(struct rib *rib)
 	return k->sweeping;
 }
 
+bool
+kernel_review_round(struct rib *rib)
+{
+	struct rib_kroutes *k = &rib->kroutes;
+	uint32_t end = k->review_at + RIB_SLICE;
+
+	if (!k->reviewing)
+		return false;
+	for (; k->review_at < end && k->review_at <= k->high; k->review_at++) {
+		struct kroute *kr = &k->v[k->review_at];
+		bool ignored;
+
+		if (kr->route == NULL)
+			continue;
+		ignored = slot_ignored(slot_at(&rib->slots, kr->slot),
+				       (uint8_t)kr->route->family);
+		if (kr->ignored == ignored)
+			continue;
+		kr->ignored = ignored;
+		kernel_settle(rib, kr->route);
+	}
+	k->reviewing = k->review_at <= k->high;
+	return k->reviewing;
+}
+
 static void
 dump_begin(struct rib *rib, const struct kernel_scope *scope)
 {
@@ -595,16 +623,21 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	uint16_t ifidx = m->gone ? 0 : m->ifidx, vrf = m->gone ? 0 : m->vrf;
 	struct leg *leg;
 	bool up = m->up && !m->gone;
+	bool ignored = false;
 
 	if (link == NULL)
 		return;
+	for (unsigned int v = 0; v < 2; v++) {
+		ignored |= link->ignore_linkdown[v] != m->ignore_linkdown[v];
+		link->ignore_linkdown[v] = m->ignore_linkdown[v];
+	}
 	if (!m->gone && strncmp(link->name, m->name, sizeof(link->name)) != 0)
 		rib->rules.due = true; /* rules name interfaces */
 	if (!m->gone)
 		memcpy(link->name, m->name, sizeof(link->name));
 	link->name[sizeof(link->name) - 1] = '\0';
 	if (link->known == !m->gone && link->up == up && link->ifidx == ifidx &&
-	    link->vrf == vrf)
+	    link->vrf == vrf && !ignored)
 		return;
 	link->vrf = vrf;
 	link->known = !m->gone;

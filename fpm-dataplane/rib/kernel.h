@@ -44,5 +44,10 @@ void kernel_rebind(struct rib *rib);
  * more to do.
  */
 bool kernel_sweep_round(struct rib *rib);
+/*
+ * Continue the walk that decides again which routes of the kernel count, because a slot is
+ * ignored now or no longer (slot_ignored()). Return true if there is more to do.
+ */
+bool kernel_review_round(struct rib *rib);
 
 #endif

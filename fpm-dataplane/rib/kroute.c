@@ -175,7 +175,7 @@ kroute_is_usable(const struct kroute *kr, const struct rib_links *links)
 	const struct link *link;
 
 	if (!kr->connected)
-		return true;
+		return !kr->ignored;
 	link = rib_link_find(links, kr->ifindex);
 	return link != NULL && link->known && link->up;
 }

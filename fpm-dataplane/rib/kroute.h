@@ -37,7 +37,8 @@ struct kroute {
 	bool is_local;      /* of table local, which the kernel asks before main */
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
-	bool wide; /* its prefix is shorter than a host and hides routes inside it */
+	bool wide;    /* its prefix is shorter than a host and hides routes inside it */
+	bool ignored; /* slot_ignored() at the last look: it does not count */
 };
 
 struct rib_kroutes {
@@ -52,6 +53,8 @@ struct rib_kroutes {
 	struct kernel_scope scope; /* of that dump */
 	bool sweeping;             /* it is over: records that it did not show go ... */
 	uint32_t sweep_at;         /* ... from this number on */
+	bool reviewing;            /* a slot is ignored now, or no longer: look again ... */
+	uint32_t review_at;        /* ... at the records from this number on */
 	bool refused;              /* limits.routes left no room for some */
 	bool rebind; /* connected subnets changed: bind gateways without an interface again */
 };
@@ -83,8 +86,9 @@ void kroute_note_order(struct rib_kroutes *k, uint32_t order);
 /* Return true if the kernel would ask for `a` before `b`, which has the same prefix. */
 bool kroute_precedes(const struct kroute *a, const struct kroute *b);
 /*
- * Return true unless the route is connected and its link is not up. Linux keeps such a route
- * while only the carrier is lost; a router then wants the route by another router.
+ * Return true unless the route is ignored, or is connected and its link is not up. Linux
+ * keeps a connected route while only the carrier is lost; a router then wants the route by
+ * another router.
  */
 bool kroute_is_usable(const struct kroute *kr, const struct rib_links *links);
 /*

@@ -178,6 +178,7 @@ rib_round(struct rib *rib)
 	bool more = sweep_round(rib);
 
 	more |= kernel_sweep_round(rib);
+	(void)kernel_review_round(rib);
 
 	if (rib->adjs.freed)
 		legs_retry_adjs(rib);
@@ -189,7 +190,7 @@ rib_round(struct rib *rib)
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);
 	rib_commit(rib);
-	return more;
+	return more || rib->kroutes.reviewing; /* the commit may begin a review */
 }
 
 static void

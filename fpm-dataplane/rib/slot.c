@@ -15,6 +15,7 @@
 #include "base/kernel_event.h"
 #include "base/limits.h"
 #include "rib/index.h"
+#include "rib/link.h"
 #include "rib/rib_impl.h"
 
 static void
@@ -92,6 +93,19 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 	if (!s->queued)
 		vec32_push(&rib->slots.dirty, s->number);
 	s->queued = true;
+}
+
+bool
+slot_ignored(const struct slot *s, uint8_t family)
+{
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		const struct link *link = s->leg[i].link;
+
+		if (link == NULL || !link->known || link->up ||
+		    !link->ignore_linkdown[family == 6])
+			return false;
+	}
+	return s->n_legs > 0;
 }
 
 void

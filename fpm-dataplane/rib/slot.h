@@ -62,6 +62,7 @@ struct slot {
 	bool idle;            /* in rib->slots.idle */
 	bool indexed, exempt; /* exempt: limits.groups does not count it */
 	bool mixed;           /* kernel_status.mixed counts it */
+	bool ignored[2];      /* slot_ignored() of both families, at the last word */
 };
 
 #define SLOT_CHUNK 1024u
@@ -93,6 +94,12 @@ void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
 /* Note that the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
+/*
+ * Return true if the kernel passes over the routes of a family (4 or 6) that have the slot:
+ * each next hop leaves by a link without carrier whose sysctl ignore_routes_with_linkdown is
+ * set.
+ */
+bool slot_ignored(const struct slot *s, uint8_t family);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);
 void slot_release(struct rib *rib, uint32_t number); /* after the grace period */

@@ -165,6 +165,21 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	return false;
 }
 
+/* Look again at the kernel's routes if they have to pass over the slot now, or no longer. */
+static void
+slot_note_ignored(struct rib *rib, struct slot *s)
+{
+	for (unsigned int v = 0; v < 2; v++) {
+		bool ignored = slot_ignored(s, v == 0 ? 4 : 6);
+
+		if (s->ignored[v] == ignored)
+			continue;
+		s->ignored[v] = ignored;
+		rib->kroutes.reviewing = true;
+		rib->kroutes.review_at = 1;
+	}
+}
+
 /* Compute the group word of a slot, and store it if it differs. */
 static void
 word_publish(struct rib *rib, struct slot *s)
@@ -174,6 +189,7 @@ word_publish(struct rib *rib, struct slot *s)
 
 	s->former = 0;
 	slot_set_mixed(s, rib->words.mixed);
+	slot_note_ignored(rib, s);
 	if (word == old && s->version != 0)
 		return;
 	s->version = ++rib->words.version;

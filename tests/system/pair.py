@@ -248,8 +248,12 @@ class Pair:
                 assert self.fate(self.ours, dst, **dict(probe)) == fate, dst
         assert self.ours.control.ask("audit")[-1]["differences"] == 0
         if not self.ours.zebra.prefixes:
-            done = self.ours.fpmctl("audit", "--vtysh", f"sh {self._empty_zebra()}")
-            assert done.returncode == 0, done.stdout + done.stderr
+            self.audit()
+
+    def audit(self):
+        """Assert that our router has the kernel's routes, while zebra has none."""
+        done = self.ours.fpmctl("audit", "--vtysh", f"sh {self._empty_zebra()}")
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def _empty_zebra(self):
         """Return a script in the place of vtysh, whose zebra has no routes."""

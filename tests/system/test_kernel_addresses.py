@@ -333,6 +333,86 @@ def test_own_addresses_of_a_link_that_is_down(both):
     both.agree("link up", {ext.ip4: "local"})
 
 
+def set_carrier(both, name, up):
+    """Take the carrier of a wire away from both, or give it back, with the static neighbors."""
+    for router in both.both:
+        router.wires[name].silence()
+        netns.command(["ip", "-n", router.far, "link", "set", name, "up" if up else "down"])
+        if up:
+            router.kernel_defaults()
+    both.ip()
+
+
+@pytest.fixture
+def carriers(both):
+    """Both routers; afterwards all wires have their carrier, and its loss hides no route."""
+    yield both
+    set_carrier(both, "ext", True)
+    off = {f"net.ipv{v}.conf.{d}.{LINKDOWN}": 0 for v in (4, 6) for d in ("ext0", "all")}
+    both.sysctl(off)
+
+
+LINKDOWN = "ignore_routes_with_linkdown"
+
+
+@pytest.mark.parametrize("of", ["ext0", "all"])
+def test_routes_by_a_link_without_carrier_do_not_count(carriers, family, of):
+    """ignore_routes_with_linkdown: a route by a link without carrier gives way to one of a worse
+    metric and to a shorter one (ip-sysctl.rst; SONiC, sonic-buildimage #24462; babeld #111)."""
+    both = carriers
+    setting = f"net.ipv{family}.conf.{of}.{LINKDOWN}"
+    longer, inside = {4: ("198.51.100.0/25", "198.51.100.77"), 6: ("2001:db8:f000::/64", HOST[6])}[
+        family
+    ]
+    both.ip(
+        line(family, f"route add {longer} {via(both, 'ext', family)} metric 10"),
+        line(family, f"route add {longer} {via(both, 'alt', family)} metric 2000"),
+        line(family, f"route add {NET[family]} {via(both, 'wan', family)}"),
+        line(family, f"route add {WIDER[family]} {via(both, 'ext', family)}"),
+    )
+    fates = {inside: "ext", OUTSIDE[family]: "ext"}
+    both.agree("route added", fates)
+    both.sysctl({setting: 1})
+    both.agree("route added", fates)
+    set_carrier(both, "ext", False)
+    both.agree("carrier lost", {inside: "alt", OUTSIDE[family]: "no route"})
+    both.ip(line(family, f"route del {longer} metric 2000"))
+    both.agree("route deleted", {inside: "wan"})
+    both.audit()
+    # Linux then drops the packets without a word.
+    both.sysctl({setting: 0})
+    both.alike = {"no route": "nothing"}
+    both.ip()
+    both.agree("routes without carrier count", {inside: "nothing"})
+    both.alike = {}
+    both.sysctl({setting: 1})
+    both.ip()
+    both.agree("routes without carrier do not count", {inside: "wan"})
+    set_carrier(both, "ext", True)
+    both.agree("carrier is back", fates)
+
+
+WIDER = {4: "203.0.0.0/16", 6: "2001:db8:e000::/40"}
+OUTSIDE = {4: "203.0.113.9", 6: "2001:db8:e000::9"}
+
+
+def test_a_link_with_an_id_loses_its_carrier(carriers, family):
+    """The kernel deletes the ids of a link that loses its carrier, and their routes, whatever the
+    sysctl says (bisdn, basebox #469)."""
+    both = carriers
+    net, host = NET[family], HOST[family]
+    both.ip(
+        line(family, f"nexthop add id 5 {via(both, 'ext', family)}"),
+        line(family, f"route add {net} nhid 5"),
+        line(family, f"route add {net} {via(both, 'wan', family)} metric 2000"),
+    )
+    both.agree("route of an id added", {host: "ext"})
+    set_carrier(both, "ext", False)
+    both.agree("carrier lost", {host: "wan"})
+    set_carrier(both, "ext", True)
+    both.agree("carrier is back", {host: "wan"})
+
+
 # --- router advertisements --------------------------------------------------------------------
 
 ADVERTISER = "fe80::9"

@@ -325,6 +325,20 @@ rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
 }
 
 void
+rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up, uint8_t family)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->ifidx = ifidx;
+	m->up = up;
+	m->ignore_linkdown[family == 6] = true;
+	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
 rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up)
 {
 	link_heard(g, ifindex, 0, vrf, up);

@@ -90,6 +90,48 @@ a_subnet_whose_link_is_down_gives_way_to_zebras_route(void **state)
 	rig_free(g);
 }
 
+/* The sysctl ignore_routes_with_linkdown, with groups whose members are on several links. */
+static void
+routes_by_links_without_carrier_count_as_the_sysctl_says(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_nexthop(g, 1, "192.0.2.1", 11);
+	rig_kernel_nexthop(g, 2, "192.0.2.200", 12);
+	rig_kernel_group(g, 10, 1, 2);
+	rig_kernel_by_id(g, KERNEL_ROUTE, "198.51.100.0/24", 5, 10);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/25", 5, "192.0.2.1", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/25", 50, "192.0.2.200", 12);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.201", 12);
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:f::/48", 5, "2001:db8:1::5", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:f::/48", 50, "2001:db8:2::5", 12);
+	rig_go(g);
+	assert_seen(g, "203.0.113.9", "192.0.2.1@1");
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "203.0.113.9", "down");
+	rig_link_ignoring(g, 11, 1, false, 4);
+	assert_seen(g, "203.0.113.9", "192.0.2.200@2");
+	assert_seen(g, "198.51.100.9", "192.0.2.200@2");
+	assert_seen(g, "2001:db8:f::9", "down");
+	rig_link_ignoring(g, 11, 1, false, 6);
+	assert_seen(g, "203.0.113.9", "down");
+	assert_seen(g, "2001:db8:f::9", "2001:db8:2::5@2");
+
+	/* A route may come while its link is down. */
+	rig_link_ignoring(g, 11, 1, false, 4);
+	rig_kernel_route(g, KERNEL_ROUTE_DEL, "203.0.113.0/25", 50, "192.0.2.200", 12);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/26", 0, "192.0.2.1", 11);
+	rig_go(g);
+	assert_seen(g, "203.0.113.9", "192.0.2.201@2");
+	rig_link_ignoring(g, 12, 2, false, 4);
+	assert_seen(g, "203.0.113.9", "none");
+	assert_seen(g, "198.51.100.9", "none");
+	rig_link_ignoring(g, 11, 1, true, 4);
+	assert_seen(g, "203.0.113.9", "192.0.2.1@1");
+	assert_seen(g, "198.51.100.9", "192.0.2.1@1");
+	rig_free(g);
+}
+
 static void
 one_slot_serves_all_subnets_of_an_interface(void **state)
 {
@@ -250,6 +292,7 @@ main(void)
 			the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
+		cmocka_unit_test(routes_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),

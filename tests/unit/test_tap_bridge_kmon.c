@@ -102,6 +102,34 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 	unwatch(m);
 }
 
+/* The kernel tells of one setting alone, which leaves the other as it was. */
+static void
+routes_by_links_without_carrier_are_followed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+	unsigned int t0;
+
+	bed_tap(bed);
+	t0 = bed->tap.ifindex;
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "1");
+	bed_sysctl(bed, "ipv4/conf/t0/ignore_routes_with_linkdown", "1");
+	m = watch(bed);
+	assert_true(ignores_linkdown(m, t0, 4) && !ignores_linkdown(m, t0, 6));
+	bed_sysctl(bed, "ipv4/conf/t0/ignore_routes_with_linkdown", "0");
+	eventually(m, !ignores_linkdown(m, t0, 4));
+	assert_true(is_forwarding(m, t0, 4));
+	bed_sysctl(bed, "ipv4/conf/all/ignore_routes_with_linkdown", "1");
+	bed_sysctl(bed, "ipv6/conf/all/ignore_routes_with_linkdown", "1");
+	eventually(m, ignores_linkdown(m, KMON_CONF_ALL, 4) && ignores_linkdown(m, t0, 6));
+	assert_false(ignores_linkdown(m, t0, 4));
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "0");
+	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1");
+	eventually(m, !is_forwarding(m, t0, 4) && is_forwarding(m, t0, 6));
+	assert_true(ignores_linkdown(m, t0, 6));
+	unwatch(m);
+}
+
 /* The kernel reports the sysctls before the link, and once. */
 static void
 forwarding_of_a_new_link_is_reported_with_it(void **state)
@@ -379,6 +407,7 @@ main(void)
 		bed_test(closing_leaks_no_descriptor),
 		bed_test(a_kind_without_a_callback_is_left_out),
 		bed_test(forwarding_of_one_and_of_all_is_followed),
+		bed_test(routes_by_links_without_carrier_are_followed),
 		bed_test(forwarding_of_a_new_link_is_reported_with_it),
 		bed_test(ipv6_of_a_link_is_read_on_demand),
 		bed_test(events_of_links_and_ipv6_addresses_suggest_to_read_ipv6),

@@ -120,7 +120,8 @@ on_conf(void *ctx, const struct kmon_conf *conf, bool gone)
 	}
 	if (at == NULL)
 		at = &m->conf[m->n_confs++];
-	else if (at->forwarding == conf->forwarding)
+	else if (at->forwarding == conf->forwarding &&
+		 at->ignore_linkdown == conf->ignore_linkdown)
 		breach(m, "setting reported twice");
 	*at = *conf;
 }
@@ -309,6 +310,14 @@ is_forwarding(struct model *m, unsigned int ifindex, uint8_t family)
 	const struct kmon_conf *c = conf_like(m, ifindex, family);
 
 	return c != NULL && c->forwarding;
+}
+
+static inline bool
+ignores_linkdown(struct model *m, unsigned int ifindex, uint8_t family)
+{
+	const struct kmon_conf *c = conf_like(m, ifindex, family);
+
+	return c != NULL && c->ignore_linkdown;
 }
 
 static inline const struct kmon_addr *
