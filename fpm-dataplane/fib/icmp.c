@@ -227,7 +227,7 @@ addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
 struct icmp_kind
 icmp_of_drop(enum reason cause, uint8_t family)
 {
-	/* RFC 792 and RFC 1812 5.2.7.1; RFC 4443 3.1. */
+	/* RFC 792 and RFC 1812 5.2.7.1; RFC 4443 3.1. Unreachable routes: as in Linux. */
 	static const struct icmp_kind error[N_DROP][2] = {
 		[DROP_ttl] = {{11, 0}, {3, 0}},
 		[DROP_no_route] = {{3, 0}, {1, 0}},
@@ -237,7 +237,7 @@ icmp_of_drop(enum reason cause, uint8_t family)
 		[DROP_vrf_again] = {{3, 0}, {1, 0}},
 		[DROP_egress_down] = {{3, 0}, {1, 0}},
 		[DROP_ipv6_off] = {{0, 0}, {1, 0}}, /* of the egress interface */
-		[DROP_unreachable] = {{3, 1}, {1, 3}},
+		[DROP_unreachable] = {{3, 1}, {1, 0}},
 		[DROP_prohibit] = {{3, 13}, {1, 1}},
 		[DROP_neigh_failed] = {{3, 1}, {1, 3}},
 		[DROP_ip6_linklocal] = {{0, 0}, {1, 2}},

@@ -146,7 +146,7 @@ def test_the_quote_leaves_padding_out(dut, lan, wan):
 
 KINDS = {
     "no route": (None, "no_route", (3, 0), (1, 0)),
-    "unreachable": (RTN_UNREACHABLE, "unreachable", (3, 1), (1, 3)),
+    "unreachable": (RTN_UNREACHABLE, "unreachable", (3, 1), (1, 0)),
     "prohibit": (RTN_PROHIBIT, "prohibit", (3, 13), (1, 1)),
 }
 

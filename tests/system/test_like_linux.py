@@ -36,7 +36,6 @@ DIFFERS = {
     "destination ::": "no node has the unspecified address: ours drops it (RFC 4291, 2.5.2)",
     "IPv4 from a group": "ours drops a frame whose source is a group (IEEE 802)",
     "IPv6 from a group": "ours drops a frame whose source is a group (IEEE 802)",
-    "IPv6 route unreachable": "code 3, address unreachable, as for IPv4; Linux sends code 0",
     "record route": NOT_EXAMINED,
     "timestamp": NOT_EXAMINED,
     "loose source route": NOT_EXAMINED,
