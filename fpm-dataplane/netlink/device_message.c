@@ -55,14 +55,17 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 	a = attrs_find(at, len, IFLA_MASTER);
 	if (a != NULL && attr_copy(a, &m->master, sizeof(m->master)) < 0)
 		return -EBADMSG;
-	attr_text(attr_find_in(attrs_find(at, len, IFLA_LINKINFO), IFLA_INFO_SLAVE_KIND),
-		  m->master_kind, sizeof(m->master_kind));
+	spec = attrs_find(at, len, IFLA_LINKINFO);
+	attr_text(attr_find_in(spec, IFLA_INFO_SLAVE_KIND), m->master_kind,
+		  sizeof(m->master_kind));
+	attr_text(attr_find_in(spec, IFLA_INFO_KIND), m->kind, sizeof(m->kind));
+	m->egress_qos = strcmp(m->kind, "vlan") == 0 &&
+			attr_find_in(attr_find_in(spec, IFLA_INFO_DATA),
+				     IFLA_VLAN_EGRESS_QOS) != NULL;
 	a = attr_find_in(attrs_find(at, len, IFLA_XDP), IFLA_XDP_ATTACHED);
 	if (a != NULL && attr_copy(a, &xdp, sizeof(xdp)) < 0)
 		return -EBADMSG;
 	m->xdp = xdp != XDP_ATTACHED_NONE;
-	attr_text(attr_find_in(attrs_find(at, len, IFLA_LINKINFO), IFLA_INFO_KIND), m->kind,
-		  sizeof(m->kind));
 	a = attrs_find(at, len, IFLA_LINK);
 	if (a != NULL && attr_copy(a, &m->on, sizeof(m->on)) < 0)
 		return -EBADMSG;

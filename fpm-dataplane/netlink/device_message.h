@@ -23,6 +23,7 @@ struct device_message {
 	bool xdp;                      /* an XDP program is attached */
 	bool protodown;                /* IFLA_PROTO_DOWN ... */
 	uint32_t protodown_by;         /* ... for these reasons, bits; 0: none is known */
+	bool egress_qos;               /* a VLAN with egress-qos-map */
 	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
 	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
 };

@@ -154,6 +154,20 @@ vrrp_scan(struct warn *w)
 }
 
 static void
+egress_qos_add(struct warn *w, const char *name)
+{
+	char where[64];
+
+	snprintf(where, sizeof(where), "egress-qos-map of %s", name);
+	list_add(
+		&w->list, WARNING_TC, where,
+		"Linux gives each packet that leaves by the VLAN a priority of this map, "
+		"IPv4 by its TOS.",
+		"Forwarded frames have the priority with which they came, or 0. Only those "
+		"of the kernel have a priority of the map.");
+}
+
+static void
 on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
 	struct device_message m;
@@ -178,6 +192,8 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 			 "Linux runs the XDP program on each frame that the device "
 			 "receives.",
 			 "The program sees only the packets that are given to the kernel.");
+	if (m.egress_qos)
+		egress_qos_add(w, m.name);
 	sysctls_of_device(w, &m);
 }
 

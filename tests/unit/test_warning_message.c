@@ -88,6 +88,33 @@ a_link_has_its_master_program_and_sysctls(void **state)
 }
 
 static void
+a_vlan_tells_whether_it_maps_priorities(void **state)
+{
+	struct ifla_vlan_qos_mapping mapping = {.from = 0, .to = 5};
+	struct ifinfomsg info = {.ifi_index = 7};
+	struct device_message m;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct nlattr *outer, *inner, *map;
+
+		begin(RTM_NEWLINK, sizeof(info), &info);
+		outer = mnl_attr_nest_start(nlh, IFLA_LINKINFO);
+		mnl_attr_put_strz(nlh, IFLA_INFO_KIND, i == 2 ? "macvlan" : "vlan");
+		inner = mnl_attr_nest_start(nlh, IFLA_INFO_DATA);
+		mnl_attr_put_u16(nlh, IFLA_VLAN_ID, 100);
+		if (i > 0) {
+			map = mnl_attr_nest_start(nlh, IFLA_VLAN_EGRESS_QOS);
+			mnl_attr_put(nlh, IFLA_VLAN_QOS_MAPPING, sizeof(mapping), &mapping);
+			mnl_attr_nest_end(nlh, map);
+		}
+		mnl_attr_nest_end(nlh, inner);
+		mnl_attr_nest_end(nlh, outer);
+		assert_int_equal(device_message_decode(nlh, &m), 0);
+		assert_int_equal(m.egress_qos, i == 1);
+	}
+}
+
+static void
 a_plain_link_has_nothing(void **state)
 {
 	struct ifinfomsg info = {.ifi_index = 7};
@@ -245,6 +272,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_has_its_master_program_and_sysctls),
+		cmocka_unit_test(a_vlan_tells_whether_it_maps_priorities),
 		cmocka_unit_test(a_plain_link_has_nothing),
 		cmocka_unit_test(a_qdisc_has_its_place_and_kind),
 		cmocka_unit_test(a_chain_has_its_hook_policy_and_devices),

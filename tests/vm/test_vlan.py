@@ -117,7 +117,8 @@ def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
 
 
 def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
-    """The kernel's frames have the priority of the VLAN's `egress-qos-map`, as with any NIC."""
+    """The kernel's frames have the priority of the VLAN's `egress-qos-map`, as with any NIC; those
+    in transit do not, and there is a warning."""
     router.ip(
         "link add link wan0 name wan0.100 type vlan id 100 egress-qos-map 0:5",
         "link set wan0.100 up",
@@ -130,6 +131,9 @@ def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
 
     data = wan.expect_raw(lambda d: d[12:14] == b"\x81\0" and Ether(d).haslayer(ICMP))
     assert untagged(data, (C, 100, 5))[IP].dst == PEER
+    # Forwarded frames do not, and the router tells of that.
+    told = ("tc", "egress-qos-map of wan0.100")
+    eventually(lambda: told in {(r["kind"], r["where"]) for r in router.control.ask("warnings")}, 10, 0.1)
 
 
 @pytest.mark.usefixtures("vlan")
