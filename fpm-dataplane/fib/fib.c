@@ -310,7 +310,9 @@ vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 			    : poptrie6_lookup(tries->pt6, dst->octet);
 	path = fib_group_path(fib, group, flow_hash);
 	if (vrf != 0 && path_is_no_route(path))
-		return vrf_resolve(fib, 0, family, dst, flow_hash);
+		return !atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed)
+			       ? PATH(PATH_NO_FIB, 0)
+			       : vrf_resolve(fib, 0, family, dst, flow_hash);
 	if (path_kind(path) != PATH_ONLINK)
 		return path;
 	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(path), family, dst),

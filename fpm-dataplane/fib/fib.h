@@ -377,6 +377,11 @@ struct fib {
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
+	/*
+	 * W:rib once  the FIBs of VRFs have all routes of the start: main answers for a VRF
+	 * that has no route
+	 */
+	_Atomic bool vrfs_told;
 	_Atomic(struct fib_rules *)
 		rules[2];            /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
@@ -607,7 +612,7 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
  * Resolve a destination to its path: look up the group and choose among equal paths by
  * `flow_hash`. An on-link destination with a known host becomes PATH_ADJ. In a VRF without
  * a FIB the path is PATH_NO_FIB. If the VRF has no route, table main answers, as in Linux
- * (path_is_no_route()). If the route leads to a VRF, return the path there. [RCU reader]
+ * (path_is_no_route()); before the VRFs have their routes the path is PATH_NO_FIB. If the route leads to a VRF, return the path there. [RCU reader]
  *
  * vrf  the VRF of the FIB: 0 for table main.
  *

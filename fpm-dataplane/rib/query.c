@@ -568,7 +568,8 @@ vrf_has_default(struct rib *rib, const struct vrf *vrf, uint8_t family)
 	const struct routes *of = tables_routes(&rib->tables, table);
 	const struct route *r = routes_find(of, table, &all, routes_hash(of, table, &all));
 
-	return r != NULL && route_effective(r) != 0;
+	return r != NULL && route_effective(r) != 0 &&
+	       slot_path_kind(rib, route_effective(r)) != PATH_THROW;
 }
 
 static json_t *

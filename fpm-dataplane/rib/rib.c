@@ -190,6 +190,7 @@ rib_round(struct rib *rib)
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);
 	rib_commit(rib);
+	vrfs_check_told(rib);
 	return more || rib->kroutes.reviewing; /* the commit may begin a review */
 }
 
@@ -223,7 +224,7 @@ rib_worker_round(struct worker *w)
 	timed = rib->rules.retry_ms != 0 || rib->session.vrfs_replaying ||
 		rib->resync.due || rib->pending.staged[0] || rib->pending.staged[1] ||
 		rib->vrfs.staged.n > 0 || rib->vrfs.retries != NULL ||
-		rib->adjs.n_asked > 0;
+		(rib->vrfs.n > 0 && !rib->vrfs.told) || rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))

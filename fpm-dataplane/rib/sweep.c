@@ -107,6 +107,13 @@ replay_is_over(const struct rib *rib, uint64_t at_ms)
 	       queue_depth() == 0;
 }
 
+bool
+replay_vrfs_is_over(const struct rib *rib)
+{
+	return rib->session.connected && !rib->session.replaying &&
+	       replay_is_over(rib, replay_vrfs_end_ms(rib));
+}
+
 static int64_t
 sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 {
@@ -250,11 +257,12 @@ route_is_missing(const struct rib *rib, const struct route *r)
 		return false;
 	/*
 	 * zebra does not replay the table. Its routes there are in the kernel, from which they
-	 * are taken with `routes: {from: both}` while a rule names the table.
+	 * are taken with `routes: {from: both}` while a rule names the table. The reader does
+	 * not take those of table default (rtnl/tables.c).
 	 */
 	if (!table_is_of_vrf(rib, r->table))
 		return r->gen == 0 /* from a checkpoint */ ||
-		       rib->conf.from == ROUTES_FROM_BOTH;
+		       (rib->conf.from == ROUTES_FROM_BOTH && r->table != RT_TABLE_DEFAULT);
 	return table_count_find(rib, r->table)->gen == rib->session.gen;
 }
 

@@ -9,6 +9,8 @@
 struct rib;
 
 bool sweep_round(struct rib *rib); /* return true if more is to be done at once */
+/* Return true if zebra is connected and its replay is over, that of VRFs, too. */
+bool replay_vrfs_is_over(const struct rib *rib);
 /*
  * The state of main, and that of VRFs: a phase of dist/openapi.yaml, and the time until the
  * sweep in ms (-1: not known).

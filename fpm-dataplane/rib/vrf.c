@@ -20,6 +20,7 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
+#include "rib/sweep.h"
 #include "rib/table_count.h"
 
 #define SMALL_TRIE_ROUTES \
@@ -225,6 +226,34 @@ vrf_retry_drop(struct rib *rib, uint16_t number)
 			free(retry);
 			return;
 		}
+}
+
+/*
+ * Return true if the VRFs have the routes that they had before this daemon started: from the
+ * checkpoint, or from the kernel and from zebra. Until then a VRF without a route says nothing:
+ * its default route may be still to come. zebra is waited for if its routes are in the kernel.
+ */
+static bool
+vrfs_have_routes(const struct rib *rib)
+{
+	enum routes_from from = rib->conf.from;
+
+	if (rib->count.restored > 0 || replay_vrfs_is_over(rib))
+		return true;
+	if (from == ROUTES_FROM_FPM ||
+	    atomic_load_explicit(&kernel_status.in_step, memory_order_relaxed) == 0)
+		return false;
+	return from == ROUTES_FROM_KERNEL ||
+	       atomic_load_explicit(&kernel_status.of_zebra, memory_order_relaxed) == 0;
+}
+
+void
+vrfs_check_told(struct rib *rib)
+{
+	if (rib->vrfs.told || !vrfs_have_routes(rib))
+		return;
+	rib->vrfs.told = true;
+	atomic_store_explicit(&rib->fib->vrfs_told, true, memory_order_relaxed);
 }
 
 void

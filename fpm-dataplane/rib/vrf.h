@@ -59,10 +59,13 @@ struct rib_vrfs {
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs for whose FIB memory was out */
+	bool told;                 /* fib->vrfs_told */
 };
 
 /* Return the FIB of a table other than main, or NULL if the table has none. */
 struct vrf *vrf_find(const struct rib *rib, uint32_t table);
+/* Let main answer for VRFs that have no route, once they have the routes of the start. */
+void vrfs_check_told(struct rib *rib);
 /* Return true if a VRF of the kernel has the table. */
 bool table_is_of_vrf(const struct rib *rib, uint32_t table);
 

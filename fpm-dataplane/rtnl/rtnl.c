@@ -352,7 +352,9 @@ rtnl_init(struct worker *w)
 	rc = r->buffer == NULL || r->burst == NULL ? -ENOMEM : sockets_open(r);
 	if (rc == 0) {
 		rtnl_init_watchers(r);
+		r->starting = true;
 		rc = dump_first(r);
+		r->starting = false;
 	}
 	if (rc < 0) {
 		log_error("rtnl: routing tables not read netns=%s error=%s", r->netns,

@@ -60,6 +60,7 @@ struct rtnl {
 	bool all_nexthops;            /* rib needs the objects of zebra, too */
 	bool rules_only;  /* this dump has no job of all routes or of a protocol */
 	bool whole;       /* this dump has all routes */
+	bool starting;    /* this is a dump before the first wait of the thread */
 	bool rules_due;   /* read the rules again: some have changed */
 	bool large;       /* a walk of the kernel over its tables takes long */
 	uint64_t n_shown; /* messages of the present dump */

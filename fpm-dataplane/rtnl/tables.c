@@ -16,6 +16,8 @@
 #include "base/rule.h"
 #include "rtnl/rtnl_impl.h"
 
+#define TABLES_ALONE 16u
+
 static int
 table_compare(const void *a, const void *b)
 {
@@ -71,11 +73,22 @@ tables_have(const struct rtnl *r, uint8_t family, uint32_t table)
 	return table_is_in(&r->tables[family == 6], table);
 }
 
-/* Plan a dump of each table that is in `a` and not in `b`. */
+/*
+ * Plan a dump of each table that is in `a` and not in `b`. rib walks over all routes of the
+ * kernel after each dump, so of many tables all routes are read once instead.
+ */
 static void
 tables_dump(struct rtnl *r, uint8_t family, const struct rule_tables *a,
 	    const struct rule_tables *b)
 {
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < a->n; i++)
+		n += !table_is_in(b, a->v[i]);
+	if (n > TABLES_ALONE) {
+		r->all_due = true;
+		return;
+	}
 	for (uint32_t i = 0; i < a->n; i++)
 		if (!table_is_in(b, a->v[i]))
 			dump_add_table(r, family, a->v[i]);
@@ -92,7 +105,8 @@ tables_update(struct rtnl *r, uint8_t family)
 	if (is.n != was.n || memcmp(is.v, was.v, is.n * sizeof(*is.v)) != 0) {
 		events_filter(r, r->tables[0].n + r->tables[1].n > 0);
 		r->all_nexthops |= is.n > 0;
-		if (!r->whole) {
+		/* At the start all routes are read, or the checkpoint has them. */
+		if (!r->whole && !r->starting) {
 			/* Next hops first, so that the routes that follow have theirs. */
 			dump_add_nexthops(r);
 			tables_dump(r, family, &is, &was);

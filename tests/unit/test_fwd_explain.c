@@ -272,6 +272,11 @@ a_member_of_a_vrf_goes_by_its_fib_then_by_main(void **state)
 
 	fib_vrf_publish(fib, 3, red);
 	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict,
+			 DROP_vrf_no_fib); /* its routes may be still to come */
+	assert_false(rec.to_main);
+	fib->vrfs_told = true;
+	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, WATCH_GO);
 	assert_int_equal(rec.vrf, 3);
 	assert_true(rec.to_main);
@@ -335,6 +340,10 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 	assert_int_equal(rec.to_vrf, 4);
 	fib_vrf_publish(fib, 4, blue);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict,
+			 DROP_vrf_no_fib); /* its routes may be still to come */
+	fib->vrfs_told = true;
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, WATCH_GO); /* blue has no route, and main has */
 	assert_int_equal(rec.to_vrf, 4);

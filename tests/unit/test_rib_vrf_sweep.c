@@ -98,6 +98,38 @@ a_table_without_a_vrf_is_kept_if_only_zebra_counts(void **state)
 	rig_free(g);
 }
 
+/* Until then a VRF without a route may have one that zebra has not told yet. */
+static void
+main_answers_for_vrfs_when_their_replay_is_over(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	g->rib->vrfs.told = g->fib->vrfs_told = false;
+	atomic_store(&kernel_status.in_step, 1);
+	atomic_store(&kernel_status.of_zebra, 1); /* zebra has routes in the kernel */
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_go(g);
+	assert_seen_in(g, 1, "10.0.0.1", "no fib");
+	session_begin(g, 100);
+	rig_go(g);
+	assert_seen_in(g, 1, "10.0.0.1", "no fib");
+	rig_later(g, 4);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	rig_later(g, 4);
+	assert_seen_in(g, 1, "10.0.0.1", "no fib");
+	rig_later(g, 1);
+	assert_seen_in(g, 1, "10.0.0.1", "192.0.2.9@1");
+	/* Without routes of zebra in the kernel there is nothing to wait for. */
+	g->rib->vrfs.told = g->fib->vrfs_told = false;
+	rig_session_down(g);
+	atomic_store(&kernel_status.of_zebra, 0);
+	rig_go(g);
+	assert_seen_in(g, 1, "10.0.0.1", "192.0.2.9@1");
+	atomic_store(&kernel_status.in_step, 0);
+	rig_free(g);
+}
+
 static void
 without_a_sentinel_one_silence_ends_both(void **state)
 {
@@ -283,6 +315,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_sentinel_ends_mains_replay_and_silence_that_of_vrfs),
 		cmocka_unit_test(a_table_without_a_vrf_is_kept_if_only_zebra_counts),
+		cmocka_unit_test(main_answers_for_vrfs_when_their_replay_is_over),
 		cmocka_unit_test(without_a_sentinel_one_silence_ends_both),
 		cmocka_unit_test(a_replay_of_vrfs_without_a_pause_ends_at_the_upper_bound),
 		cmocka_unit_test(
