@@ -18,7 +18,7 @@ QUICK = {
 # Also with FULL=1.
 MORE = """
 static_routing_with_ebgp static_routing_with_ibgp ospf_basic_functionality ospfv3_basic_functionality
-bgp_ipv4_over_ipv6 bgp_default_originate bgp_route_map bgp_ecmp_topo2 bgp_ecmp_topo3
+bgp_ipv4_over_ipv6 bgp_default_originate bgp_route_map bgp_ecmp_topo3
 bgp_basic_functionality_topo1 bgp_recursive_route_ebgp_multi_hop bgp_route_aggregation
 bgp_prefix_list_topo1 bgp_path_attributes_topo1 bgp_large_community bgp_rr_ibgp bgp_distance_change
 bgp_aggregate_address_route_map bgp_blackhole_community bgp_conditional_advertisement

@@ -37,8 +37,11 @@ def _addresses(host):
         return set()
     up = [row for row in rows if "UP" in row.get("flags", ())]
     infos = [info for row in up for info in row.get("addr_info", ())]
+    # No router forwards ::ffff:0:0/96 (RFC 6890, table 20), which Linux does.
     return {
-        info["local"] for info in infos if info.get("scope") == "global" and "local" in info
+        info["local"]
+        for info in infos
+        if info.get("scope") == "global" and not info.get("local", "::ffff:").startswith("::ffff:")
     }
 
 
