@@ -14,8 +14,6 @@
 #include <rte_alarm.h>
 #include <rte_common.h>
 #include <rte_dev.h>
-#include <rte_eth_bond.h>
-#include <rte_eth_bond_8023ad.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
@@ -24,6 +22,7 @@
 #include "base/log.h"
 #include "base/errmsg.h"
 #include "port/attach.h"
+#include "port/dpdk_compat.h"
 
 /* Close a stopped NIC that is in no bond, and detach it from its driver. */
 static void
@@ -136,7 +135,7 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 	}
 	*port_id = (uint16_t)bond;
 	for (unsigned int i = 0; i < n; i++)
-		if (rte_eth_bond_slave_add(*port_id, member[i]) < 0) {
+		if (rte_eth_bond_member_add(*port_id, member[i]) < 0) {
 			rc = why_not(why, why_size, -EINVAL,
 				     "DPDK cannot add %s to the bond", words.member[i]);
 			goto fail_bond;
@@ -160,7 +159,7 @@ bond_close(uint16_t port_id)
 {
 	uint16_t member[BOND_MEMBERS_MAX];
 	char name[RTE_ETH_NAME_MAX_LEN] = "";
-	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+	int n = rte_eth_bond_members_get(port_id, member, BOND_MEMBERS_MAX);
 
 	rte_eth_dev_get_name_by_port(port_id, name);
 	rte_eth_dev_stop(port_id);
@@ -175,7 +174,7 @@ bool
 bond_has_driver(uint16_t port_id, const char *driver)
 {
 	uint16_t member[BOND_MEMBERS_MAX];
-	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+	int n = rte_eth_bond_members_get(port_id, member, BOND_MEMBERS_MAX);
 
 	for (int i = 0; i < n; i++) {
 		struct rte_eth_dev_info info;
@@ -194,10 +193,10 @@ bond_has_driver(uint16_t port_id, const char *driver)
 static bool
 member_partner(uint16_t bond, uint16_t port_id, struct bond_member *m)
 {
-	struct rte_eth_bond_8023ad_slave_info lacp;
+	struct rte_eth_bond_8023ad_member_info lacp;
 
 	/* This fails for a member without link. */
-	if (rte_eth_bond_8023ad_slave_info(bond, port_id, &lacp) < 0)
+	if (rte_eth_bond_8023ad_member_info(bond, port_id, &lacp) < 0)
 		return false;
 	m->heard = (lacp.actor_state & STATE_DEFAULTED) == 0;
 	memcpy(m->partner, lacp.partner.system.addr_bytes, sizeof(m->partner));
@@ -208,7 +207,7 @@ bool
 bond_lacp_up(uint16_t port_id)
 {
 	uint16_t member[BOND_MEMBERS_MAX];
-	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+	int n = rte_eth_bond_members_get(port_id, member, BOND_MEMBERS_MAX);
 	struct bond_member m;
 
 	while (n > 0)
@@ -221,7 +220,7 @@ int
 bond_set_link(uint16_t port_id, bool up)
 {
 	uint16_t member[BOND_MEMBERS_MAX];
-	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX), rc = 0;
+	int n = rte_eth_bond_members_get(port_id, member, BOND_MEMBERS_MAX), rc = 0;
 
 	for (int i = 0; i < n; i++) {
 		int one = up ? rte_eth_dev_set_link_up(member[i])
@@ -251,8 +250,8 @@ int
 bond_state(uint16_t port_id, struct bond_state *state)
 {
 	uint16_t member[BOND_MEMBERS_MAX], active[BOND_MEMBERS_MAX];
-	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
-	int n_active = rte_eth_bond_active_slaves_get(port_id, active, BOND_MEMBERS_MAX);
+	int n = rte_eth_bond_members_get(port_id, member, BOND_MEMBERS_MAX);
+	int n_active = rte_eth_bond_active_members_get(port_id, active, BOND_MEMBERS_MAX);
 	int mode = rte_eth_bond_mode_get(port_id);
 
 	if (n < 0 || n_active < 0 || mode < 0)
@@ -308,7 +307,7 @@ member_had_link(uint16_t member)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 
-	snprintf(name, sizeof(name), "slave_port%u_pool", member);
+	snprintf(name, sizeof(name), DPDK_BOND_MEMBER "_port%u_pool", member);
 	return rte_mempool_lookup(name) != NULL;
 }
 
@@ -319,7 +318,7 @@ room_find_members(struct room_trial *t)
 
 	RTE_ETH_FOREACH_DEV(bond)
 	{
-		int n = rte_eth_bond_slaves_get(bond, member, BOND_MEMBERS_MAX);
+		int n = rte_eth_bond_members_get(bond, member, BOND_MEMBERS_MAX);
 
 		if (n <= 0 || rte_eth_bond_mode_get(bond) != BONDING_MODE_8023AD)
 			continue;

@@ -8,6 +8,7 @@
 #include <rte_lpm6.h>
 #include "bench.h"
 #include "impl_dpdk.h"
+#include "port/dpdk_compat.h"
 
 #define ROOM_ROUTES 100000u
 #define ROOM_TBL8   16384u
@@ -90,13 +91,13 @@ fib6_open(struct structure *s, const struct table *t, const char **why)
 static int
 fib6_add(struct structure *s, const struct prefix *p)
 {
-	return rte_fib6_add(s->h, p->addr, p->len, p->value);
+	return rte_fib6_add(s->h, DPDK_IP6(p->addr), p->len, p->value);
 }
 
 static int
 fib6_del(struct structure *s, const struct prefix *p)
 {
-	return rte_fib6_delete(s->h, p->addr, p->len);
+	return rte_fib6_delete(s->h, DPDK_IP6(p->addr), p->len);
 }
 
 static int
@@ -147,7 +148,7 @@ fib6_run(const struct impl *im, const struct keys *k, size_t n, unsigned int bat
 	uint64_t out[BATCH_MAX];
 
 	for (size_t i = 0; i + batch <= n; i += batch) {
-		rte_fib6_lookup_bulk(fib, k->v6 + i, out, (int)batch);
+		rte_fib6_lookup_bulk(fib, DPDK_IP6(k->v6 + i), out, (int)batch);
 		keep(out);
 	}
 }
@@ -158,7 +159,7 @@ fib6_get(const struct impl *im, const struct keys *k, size_t from, unsigned int 
 {
 	uint64_t out[BATCH_MAX];
 
-	rte_fib6_lookup_bulk(im->s->h, k->v6 + from, out, (int)n);
+	rte_fib6_lookup_bulk(im->s->h, DPDK_IP6(k->v6 + from), out, (int)n);
 	for (unsigned int i = 0; i < n; i++)
 		value[i] = (uint32_t)out[i];
 }
@@ -186,7 +187,8 @@ lpm6_load(struct structure *s, const struct table *t)
 
 	for (size_t i = 0; i < t->n && rc == 0; i++)
 		if (t->p[i].len > 0)
-			rc = rte_lpm6_add(s->h, t->p[i].addr, t->p[i].len, t->p[i].value);
+			rc = rte_lpm6_add(s->h, DPDK_IP6(t->p[i].addr), t->p[i].len,
+					  t->p[i].value);
 	return rc;
 }
 
@@ -219,7 +221,7 @@ lpm6_run(const struct impl *im, const struct keys *k, size_t n, unsigned int bat
 	int32_t out[BATCH_MAX];
 
 	for (size_t i = 0; i + batch <= n; i += batch) {
-		rte_lpm6_lookup_bulk_func(lpm, k->v6 + i, out, batch);
+		rte_lpm6_lookup_bulk_func(lpm, DPDK_IP6(k->v6 + i), out, batch);
 		keep(out);
 	}
 }
@@ -230,7 +232,7 @@ lpm6_get(const struct impl *im, const struct keys *k, size_t from, unsigned int 
 {
 	int32_t out[BATCH_MAX];
 
-	rte_lpm6_lookup_bulk_func(im->s->h, k->v6 + from, out, n);
+	rte_lpm6_lookup_bulk_func(im->s->h, DPDK_IP6(k->v6 + from), out, n);
 	for (unsigned int i = 0; i < n; i++)
 		value[i] = out[i] < 0 ? 0 : (uint32_t)out[i];
 }

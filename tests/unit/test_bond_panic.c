@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <rte_eth_bond.h>
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
@@ -27,6 +26,7 @@
 
 #include "eal.h"
 #include "port/bond.h"
+#include "port/dpdk_compat.h"
 
 #define N_DESC 1024
 /* bond_room() may refuse with this much more memory than needed, for each member. */
@@ -66,7 +66,7 @@ bond_make(void)
 
 		snprintf(name, sizeof(name), "net_null%u", i);
 		if (rte_eth_dev_get_port_by_name(name, &member) < 0 ||
-		    rte_eth_bond_slave_add((uint16_t)bond, member) < 0)
+		    rte_eth_bond_member_add((uint16_t)bond, member) < 0)
 			return -1;
 	}
 	if (bond < 0 || rte_eth_dev_configure((uint16_t)bond, 1, 1, &conf) < 0 ||
@@ -103,8 +103,8 @@ start_with(size_t kib, int say)
 	 * complete. Its packets are listed before there is memory for them.
 	 */
 	for (unsigned int i = 0; i < 1000; i++) {
-		if (rte_ring_lookup("slave_1_tx") != NULL &&
-		    rte_ring_lookup("slave_0_tx") != NULL)
+		if (rte_ring_lookup(DPDK_BOND_MEMBER "_1_tx") != NULL &&
+		    rte_ring_lookup(DPDK_BOND_MEMBER "_0_tx") != NULL)
 			_exit(0);
 		usleep(10000);
 	}

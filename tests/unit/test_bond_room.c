@@ -16,12 +16,12 @@
 #include <string.h>
 
 #include <rte_alarm.h>
-#include <rte_eth_bond.h>
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
 #include "port/bond.h"
+#include "port/dpdk_compat.h"
 
 /* Ports 0 and 3 are bonds, of ports 1 and 2 and of ports 4 and 5. Port 6 is no bond. */
 #define N_PORT 7
@@ -43,12 +43,12 @@ rte_eth_find_next_owned_by(uint16_t port_id, const uint64_t owner_id)
 }
 
 int
-rte_eth_bond_slaves_get(uint16_t bond, uint16_t slaves[], uint16_t len)
+rte_eth_bond_members_get(uint16_t bond, uint16_t members[], uint16_t len)
 {
 	if (t.mode[bond] == 0)
 		return -1;
-	slaves[0] = (uint16_t)(bond + 1);
-	slaves[1] = (uint16_t)(bond + 2);
+	members[0] = (uint16_t)(bond + 1);
+	members[1] = (uint16_t)(bond + 2);
 	return 2;
 }
 
@@ -69,7 +69,7 @@ rte_mempool_lookup(const char *name)
 {
 	unsigned int port;
 
-	assert_int_equal(sscanf(name, "slave_port%u_pool", &port), 1);
+	assert_int_equal(sscanf(name, DPDK_BOND_MEMBER "_port%u_pool", &port), 1);
 	return t.had_link[port] ? (struct rte_mempool *)&t : NULL;
 }
 

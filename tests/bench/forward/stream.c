@@ -83,7 +83,7 @@ heads_make(struct stream *s, uint32_t len)
 	ip6->payload_len = rte_cpu_to_be_16((uint16_t)(s->len6 - STREAM_L2 - sizeof(*ip6)));
 	ip6->proto = 17;
 	ip6->hop_limits = 64;
-	memcpy(ip6->src_addr, src6, sizeof(src6));
+	memcpy(&ip6->src_addr, src6, sizeof(src6));
 	udp6->dst_port = udp4->dst_port;
 	udp6->dgram_len = ip6->payload_len;
 }
