@@ -6,6 +6,7 @@
  * AF_BRIDGE messages come in the same groups, about ports and the forwarding database of a
  * bridge, so an RTM_DELLINK among them does not mean that the link is gone.
  */
+#include <assert.h>
 #include <arpa/inet.h>
 #include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and yields to it */
 #include <linux/if.h>

@@ -5,6 +5,7 @@
  */
 #include "fib/fib.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #ifndef FWD_BURST_H
 #define FWD_BURST_H
 
+#include <assert.h>
 #include <rte_mbuf.h>
 #include <stdalign.h>
 #include <stdint.h>

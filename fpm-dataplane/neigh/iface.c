@@ -7,6 +7,7 @@
  */
 #include "neigh/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

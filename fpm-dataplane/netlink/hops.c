@@ -6,6 +6,7 @@
  */
 #include "netlink/hops.h"
 
+#include <assert.h>
 #include <linux/lwtunnel.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>

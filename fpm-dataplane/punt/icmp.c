@@ -4,6 +4,7 @@
  * (RFC 792; RFC 1812, 4.3.2; RFC 4443, 2.4). fib/icmp.c decides whether an error may be
  * sent, and chooses its source.                                                  [punt]
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/inet.h"

@@ -6,6 +6,7 @@
  * a receive buffer of 128 MiB, and a filter in the kernel that drops the copies of zebra's
  * own routes. With a full table in FRR these copies are nearly all events.
  */
+#include <assert.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>

@@ -5,6 +5,7 @@
  */
 #include "trace/trace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
  * create it. A table tells where each chain begins and where its policy is. If both places are
  * the same, the chain has no rules.
  */
+#include <assert.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4/ip_tables.h>

@@ -6,6 +6,7 @@
  * The values of devices come with the dump of links. Those of `all` and of the namespace are
  * files; a file that is absent is a sysctl that the kernel does not have.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
