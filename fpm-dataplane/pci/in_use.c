@@ -375,7 +375,8 @@ interface_uppers(const char *ifname, char out[][IF_NAMESIZE], size_t room)
 	glob_t found = {0};
 	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/upper_*", ifname);
+	snprintf(path, sizeof(path), "/sys/class/net/%.*s/upper_*", IF_NAMESIZE - 1,
+		 ifname);
 	glob(path, 0, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc && n < room; i++)
 		snprintf(out[n++], IF_NAMESIZE, "%s",
@@ -391,7 +392,7 @@ use_add(struct device_use *use, bool *what, bool is_so, const char *ifname)
 		return;
 	*what = true;
 	if (use->by[0] == '\0')
-		snprintf(use->by, sizeof(use->by), "%s", ifname);
+		snprintf(use->by, sizeof(use->by), "%.*s", IF_NAMESIZE - 1, ifname);
 }
 
 void
