@@ -34,7 +34,15 @@ PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 .DELETE_ON_ERROR:
 
 # --- flags -----------------------------------------------------------------------------
-# x86-64-v2 is the minimum: below it gcc compiles __builtin_popcountll to a function call.
+# The minimum of the CPU. Below x86-64-v2 gcc compiles __builtin_popcountll to a function call; the
+# checkpoint uses the CRC instructions of arm64.
+CPU     := $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
+MARCH_x86   := -march=x86-64-v2
+MARCH_arm64 := -march=armv8-a+crc
+# Files with code for one kind of CPU, and their stand-ins, which the build for another leaves out.
+NOT_x86   := %/no_vectors.c
+NOT_arm64 := %_avx2.c %_avx512.c
+c_files    = $(filter-out $(NOT_$(CPU)),$(wildcard $(1)))
 PC      := pkg-config
 LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 jansson \
 	libmicrohttpd
@@ -58,13 +66,13 @@ ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-pro
 	-Wvla -Wno-unused-parameter -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API \
 	-DURCU_INLINE_SMALL_FUNCTIONS -DEV_COMPAT3=0 \
 	-I. -Ifpm-dataplane $(PC_CFLAGS) \
-	-march=x86-64-v2 -pthread $(CFLAGS_$(BUILD)) $(CFLAGS)
+	$(MARCH_$(CPU)) -pthread $(CFLAGS_$(BUILD)) $(CFLAGS)
 
 # --- programs --------------------------------------------------------------------------
-POPTRIE_SRC := $(wildcard poptrie/*.c)
+POPTRIE_SRC := $(call c_files,poptrie/*.c)
 TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := fpm-dataplane/main.c \
-	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
+	$(foreach d,$(DAEMON_DIRS),$(call c_files,fpm-dataplane/$(d)/*.c))
 # fpmctl has the daemon's code for configuration files, because of `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config/*.c pci/*.c)) \
 	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c prefix.c log.c log_out.c policer.c) \

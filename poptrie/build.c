@@ -158,10 +158,9 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 		}
 	}
 	/* A value from above the slot has runs of its own, because it may change alone. */
-	out->node =
-		(struct node){.run = pt_plan_runs(p->value) | ((bare ^ bare << 1) & ~1ull),
-			      .child = child,
-			      .bare = p->bare};
+	out->node = (struct node){.run = pt_runs(p->value) | ((bare ^ bare << 1) & ~1ull),
+				  .child = child,
+				  .bare = p->bare};
 	out->uniform = (out->node.run | child) == 0;
 	out->value = p->value[0];
 

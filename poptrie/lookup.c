@@ -9,19 +9,14 @@
  */
 #include "poptrie/walk.h"
 
-/* Return the widest bulk variant that this CPU runs. */
 enum pt_isa
 pt_isa_best(void)
 {
-#ifndef __SANITIZE_THREAD__
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512vpopcntdq"))
-		return PT_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-		return PT_AVX2;
+#ifdef __SANITIZE_THREAD__
+	return PT_SCALAR; /* it cannot see vector accesses */
+#else
+	return pt_cpu_isa();
 #endif
-	return PT_SCALAR;
 }
 
 uint32_t

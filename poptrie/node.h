@@ -7,8 +7,7 @@
 #define POPTRIE_NODE_H
 
 #include <string.h>
-#include <emmintrin.h>
-#include "poptrie/impl.h"
+#include "poptrie/arch.h"
 
 /* A node of either layout, unpacked. */
 struct node {
@@ -136,20 +135,6 @@ node_child(const struct pt_view *v, const struct node *n, unsigned int s)
 	uint64_t below = n->child & ((1ull << s) - 1);
 
 	return node_get(v, n->child_base + (uint32_t)__builtin_popcountll(below));
-}
-
-/* Publish an entry by one aligned vector store: no reader can see half of it. */
-static inline void
-fused_publish(struct pt_fused *slot, struct pt_fused f)
-{
-	__m128i x = _mm_set_epi64x((int64_t)((uint64_t)f.child_base << 32 | f.leaf_base),
-				   (int64_t)f.run);
-
-	/*
-	 * Release: x86 keeps stores in order, and the clobber keeps the compiler from
-	 * moving them.
-	 */
-	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)slot) : "x"(x) : "memory");
 }
 
 /*

@@ -3,7 +3,6 @@
  * Plan the 64 slots of a node, from the radix trees or from the node before. Writer thread
  * only. It never writes memory that readers see.
  */
-#include <emmintrin.h>
 #include "poptrie/plan.h"
 
 /* Spread radix subtree `i` over the slots of a node at depth d, shorter prefixes first. */
@@ -105,21 +104,4 @@ pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned
 			*whole |= range;
 	}
 	*part &= ~*whole;
-}
-
-/* Return the runs: bit s > 0 is set if value[s] differs from value[s - 1]. */
-uint64_t
-pt_plan_runs(const uint32_t *value)
-{
-	uint64_t same = 0;
-
-	for (unsigned int s = 0; s < 64; s += 4) {
-		__m128i a = _mm_loadu_si128((const void *)(value + s));
-		__m128i before = s ? _mm_loadu_si128((const void *)(value + s - 1))
-				   : _mm_shuffle_epi32(a, 0x90); /* 0 0 1 2 */
-		__m128i eq = _mm_cmpeq_epi32(a, before);
-
-		same |= (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(eq)) << s;
-	}
-	return ~same;
 }

@@ -28,6 +28,5 @@ void pt_plan_open(const struct pt_view *v, struct plan *p, const struct node *ol
 void pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,
 		   struct above above, const struct pt_dirty *dirty, uint32_t n,
 		   uint64_t *whole, uint64_t *part);
-uint64_t pt_plan_runs(const uint32_t *value);
 
 #endif

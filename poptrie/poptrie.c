@@ -7,16 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "poptrie/impl.h"
+#include "poptrie/arch.h"
 
-/*
- * Return the layout. Aligned 16-byte vector accesses are atomic on every CPU that has AVX.
- */
 static enum pt_layout
 layout_for_cpu(enum poptrie_family family)
 {
 #ifndef __SANITIZE_THREAD__
-	if (family == POPTRIE_IP4 && __builtin_cpu_supports("avx"))
+	if (family == POPTRIE_IP4 && pt_has_16_octets())
 		return PT_FUSED;
 #endif
 	return PT_WIDE;

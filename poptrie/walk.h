@@ -7,56 +7,13 @@
 #define POPTRIE_WALK_H
 
 #include <string.h>
-#include <emmintrin.h>
-#include "poptrie/impl.h"
+#include "poptrie/arch.h"
 
-#define PT_BLOCK  64 /* keys between two reads of the default */
-#define PT_INLINE static inline __attribute__((always_inline))
-
-struct pair {
-	uint64_t run;
-	uint64_t base; /* child_base << 32 | leaf_base */
-};
+#define PT_BLOCK 64 /* keys between two reads of the default */
 
 /*
- * Load 16 octets at once. The compiler must not split the load, as it does with a plain
- * vector load when it wants both halves in general registers.
- */
-PT_INLINE struct pair
-load16(const struct pt_fused *f)
-{
-#ifdef __AVX__
-	__m128i x = *(const volatile __m128i *)f;
-#else
-	__m128i x;
-
-	__asm__("movdqa %1, %0" : "=x"(x) : "m"(*(const __m128i *)f));
-#endif
-	return (struct pair){(uint64_t)_mm_cvtsi128_si64(x),
-			     (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x))};
-}
-
-/* Load the direct entry of a key at once, and store it into memory. */
-PT_INLINE void
-entry_to(struct pt_fused *to, const struct pt_fused *direct, uint32_t addr)
-{
-	/*
-	 * Compute the octet offset directly, 16 an entry: less work than scaling an index.
-	 */
-	const uint8_t *f = (const uint8_t *)direct + (addr >> (28 - PT4_BITS) & ~15u);
-	__m128i x;
-
-#ifdef __AVX__
-	__asm__("vmovdqa %1, %0" : "=x"(x) : "m"(*(const __m128i *)f));
-#else
-	__asm__("movdqa %1, %0" : "=x"(x) : "m"(*(const __m128i *)f));
-#endif
-	*(volatile __m128i *)to = x;
-}
-
-/*
- * Load a leaf at once, because leaves may change in place (build.c). On x86 it is a plain
- * load.
+ * Load a leaf at once, because leaves may change in place (build.c). Relaxed is enough:
+ * each lookup calls dflt_changed() after its leaves.
  */
 PT_INLINE uint32_t
 leaf_load(const void *leaf, uint32_t i, bool leaf32)
@@ -177,21 +134,15 @@ dflt_now(const struct pt_view *v)
 	return atomic_load_explicit(&v->dflt, memory_order_acquire);
 }
 
+/*
+ * Return true if the default is not `dflt`, which was read before the leaves. What the writer
+ * stored before a leaf that was read is visible after this.
+ */
 PT_INLINE bool
 dflt_changed(const struct pt_view *v, uint64_t dflt)
 {
-	atomic_signal_fence(memory_order_acquire);
+	pt_reader_fence();
 	return __builtin_expect(dflt != dflt_now(v), 0);
-}
-
-/* Choose without a branch, because it is as random as traffic whether a key has a route. */
-PT_INLINE uint32_t
-or_dflt(uint32_t value, uint64_t dflt)
-{
-	uint32_t d = (uint32_t)dflt;
-
-	__asm__("test %0, %0\n\tcmovz %1, %0" : "+r"(value) : "r"(d) : "cc");
-	return value;
 }
 
 /* Copy the direct entries of 16 keys into memory. */

@@ -4,7 +4,7 @@
 # tests/unit/test_x.c becomes build/.../tests/unit/test_x. Helpers are the other files there.
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
-link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(wildcard $(p)*.c),$(p)))
+link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(call c_files,$(p)*.c),$(p)))
 
 # This takes most of make's own time, so targets that link no unit test skip it.
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)

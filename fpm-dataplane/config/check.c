@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/arch.h"
 #include "config/print.h"
 #include "config/types.h"
 #include "pci/devargs.h"
@@ -279,8 +280,8 @@ plugin_fault(const char *path)
 	n = read(fd, &elf, sizeof(elf));
 	close(fd);
 	return n != sizeof(elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
-			       elf.e_type != ET_DYN || elf.e_machine != EM_X86_64
-		       ? "not ELF for x86-64"
+			       elf.e_type != ET_DYN || elf.e_machine != ARCH_ELF
+		       ? "not ELF for " ARCH_NAME
 		       : NULL;
 }
 

@@ -15,7 +15,7 @@
 static bool
 cpu_allowed(unsigned int cpu)
 {
-	static cpu_set_t set[8]; /* 8192 CPUs: the limit of Linux on x86-64 */
+	static cpu_set_t set[8]; /* 8192 CPUs: the limit of Linux on x86-64, the largest */
 	static bool known;
 
 	if (!known)

@@ -9,14 +9,6 @@
 
 enum fwd_isa fwd_isa;
 
-bool
-fwd_has_avx512(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	       __builtin_cpu_supports("bmi");
-}
-
 void
 fwd_cpu_init(void)
 {

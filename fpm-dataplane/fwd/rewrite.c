@@ -6,40 +6,14 @@
  * that leaves before is unchanged, so the punt thread sees the packet that was received.
  *                                                                               [fwd-n]
  */
-#include <smmintrin.h>
 #include <stddef.h>
 
 #include "base/inet.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
+#include "fwd/frame.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
-
-static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
-	      "the offsets in a frame");
-
-/*
- * Put the MAC of `hop` in front of `rest`, which is a frame without its first six octets.
- */
-static inline __m128i
-frame_with_mac(uint64_t hop, __m128i rest)
-{
-	const __m128i octets =
-		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-
-	return _mm_blend_epi16(
-		rest, _mm_shuffle_epi8(_mm_cvtsi64_si128((int64_t)hop), octets), 7);
-}
-
-/* Write both MAC addresses with two stores: the neighbor's from `hop`, ours from `out`. */
-static inline void
-frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
-{
-	__m128i rest = _mm_loadu_si128((const void *)out);
-
-	_mm_storel_epi64((void *)eth, frame_with_mac(hop, rest));
-	memcpy(eth + 8, out->mac + 2, 4);
-}
 
 /* Write the tags of `out`. Returns the first octet of the frame that leaves by it. */
 static inline uint8_t *
@@ -80,67 +54,6 @@ packet_rewrite(struct burst *b, unsigned int i)
 	if (rte_pktmbuf_pkt_len(b->m[i]) > bytes)
 		packet_cut(b->m[i], bytes);
 	frame_write_macs(frame_begin(b, i, out), b->hop[i], out);
-}
-
-static_assert(sizeof(struct fib_tag) == VLAN_BYTES && offsetof(struct fib_tag, type) == 0,
-	      "two halves, in the order of a frame");
-
-/* Tags of the fast-path packets of a burst. */
-struct tagged {
-	unsigned int bytes; /* of tags that are still in the frames */
-	bool stripped;      /* the mbufs of some packets have tags that the NIC stripped */
-	bool out;           /* some packets got tags of an egress interface */
-};
-
-/*
- * Return the priority of the outer or the inner tag that the packet came with, in the lane
- * where a frame has its first tag. A single tag is both.
- */
-static inline __attribute__((always_inline)) __m128i
-tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2,
-	     bool outer)
-{
-	const __m128i bits = _mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
-	unsigned int stripped = t->stripped ? vlan_stripped(m) : 0;
-	__m128i x = _mm_setzero_si128();
-
-	if (t->bytes != 0)
-		x = _mm_loadu_si128((const void *)(l2 - (outer ? t->bytes : VLAN_BYTES)));
-	else if (stripped != 0)
-		x = _mm_insert_epi32(
-			x,
-			(int)__builtin_bswap32(outer ? vlan_outer_tci(m, stripped)
-						     : m->vlan_tci),
-			3);
-	return _mm_and_si128(x, bits);
-}
-
-/*
- * Write the MAC addresses and the one or two tags of `out`, before the EtherType at `l2` +
- * VLAN_AT.
- */
-static inline void
-frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
-		 uint64_t hop, const struct fib_iface *out)
-{
-	/* Each half of a tag is in host order. */
-	const __m128i first =
-		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
-	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-					     13, 12, 15, 14);
-	__m128i inner = tag_priority(t, m, l2, false), outer = inner, x, y;
-	int tag;
-
-	x = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), first);
-	if (out->n_written == 2) {
-		outer = tag_priority(t, m, l2, true);
-		y = _mm_loadu_si128((const void *)((const uint8_t *)out + VLAN_BYTES));
-		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), inner),
-					3);
-		memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
-	}
-	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
-			 _mm_or_si128(frame_with_mac(hop, x), outer));
 }
 
 /*
@@ -191,9 +104,9 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 		 const struct fib_iface *out)
 {
 	struct rte_mbuf *m = b->m[i];
-	int octets = _mm_extract_epi32(tag_priority(t, m, burst_l2(b, i), false), 3);
+	uint32_t octets = tag_priority_octets(t, m, burst_l2(b, i));
 
-	m->vlan_tci = (uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
+	m->vlan_tci = (uint16_t)(out->tag[0].id | __builtin_bswap32(octets));
 	m->ol_flags |= RTE_MBUF_F_TX_VLAN;
 	m->port = out->ifidx; /* see tx_ifidx() */
 	b->tags_out = b->inserts = true;

@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/arch.h"
 #include "base/prefix.h"
 
 struct next_hop;
@@ -145,7 +146,7 @@ ckpt_crc(uint32_t seed, const void *record, size_t len)
 
 	for (; len >= 4; p += 4, len -= 4) {
 		memcpy(&word, p, 4);
-		crc = __builtin_ia32_crc32si(crc, word);
+		crc = arch_crc32c(crc, word);
 	}
 	return crc == 0 ? 1 : crc;
 }

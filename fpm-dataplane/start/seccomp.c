@@ -18,11 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * No kernel for x86-64 has this call. Its error tells a successor that the filter is
- * present.
- */
-#define PROBE       SYS_uselib
+#include "base/arch.h"
+
+/* No kernel has this call. Its error tells a successor that the filter is present. */
+#define PROBE       ARCH_SYS_NONE
 #define PROBE_ERRNO EXFULL
 
 #define CLONE_NEW_ANY                                                                  \
@@ -115,11 +114,10 @@ filter_make(struct sock_filter f[FILTER_MAX])
 	unsigned short n = 0;
 
 	f[n++] = LOAD(FIELD(arch));
-	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64,
-					      1, 0);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 1, 0);
 	f[n++] = REFUSE(EPERM);
 	f[n++] = LOAD(FIELD(nr));
-	/* x32: the same calls under other numbers. */
+	/* x32 of x86-64: the same calls under other numbers. arm64 has none so high. */
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
 	f[n++] = REFUSE(EPERM);
 	for (unsigned int i = 0; i < COUNT(refused); i++) {

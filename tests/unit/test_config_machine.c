@@ -18,6 +18,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/arch.h"
 #include "config_said.h"
 
 /* Replaces sysinfo() of libc: this machine has 8 GiB. */
@@ -83,8 +84,7 @@ a_device_must_be_there(void **state)
 static void
 plugins_lie_where_only_root_writes(void **state)
 {
-	const Elf64_Ehdr elf = {
-		.e_ident = ELFMAG, .e_type = ET_DYN, .e_machine = EM_X86_64};
+	const Elf64_Ehdr elf = {.e_ident = ELFMAG, .e_type = ET_DYN, .e_machine = ARCH_ELF};
 	char file[] = "/tmp/fdp-plugin-XXXXXX", text[128], want[256];
 	int fd = mkstemp(file);
 
@@ -100,10 +100,10 @@ plugins_lie_where_only_root_writes(void **state)
 	     "2: plugins[0]: '/nonesuch/x.so' cannot be loaded: No such file or "
 	     "directory; expected a shared object\n");
 	says("plugins: [/etc/passwd]\n",
-	     "2: plugins[0]: '/etc/passwd' cannot be loaded: not ELF for x86-64; "
+	     "2: plugins[0]: '/etc/passwd' cannot be loaded: not ELF for " ARCH_NAME "; "
 	     "expected a shared object\n");
 	says("plugins: [/etc]\n",
-	     "2: plugins[0]: '/etc' cannot be loaded: not ELF for x86-64; "
+	     "2: plugins[0]: '/etc' cannot be loaded: not ELF for " ARCH_NAME "; "
 	     "expected a shared object\n");
 	snprintf(text, sizeof(text), "plugins: [%s]\n", file);
 	snprintf(want, sizeof(want),

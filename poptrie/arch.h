@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * arch: what the library needs of a CPU beyond C11. Each architecture has a header with the
+ * functions that are declared here. No other file of poptrie/ knows the architecture, except
+ * the files *_avx2.c and *_avx512.c, which only the build for x86-64 compiles.
+ *
+ * The memory model, for readers that never wait for the writer: a reader loads the view and
+ * the default with acquire, then nodes and leaves, each found by the address in the one
+ * before. After the last leaf it calls pt_reader_fence(), and reads the default again. The
+ * writer stores each node and each leaf with release.
+ */
+#ifndef POPTRIE_ARCH_H
+#define POPTRIE_ARCH_H
+
+#include <string.h>
+#include "poptrie/impl.h"
+
+#define PT_INLINE static inline __attribute__((always_inline))
+
+/* A fused node in registers. */
+struct pair {
+	uint64_t run;
+	uint64_t base; /* child_base << 32 | leaf_base */
+};
+
+/* Return true if an aligned access of 16 octets is one access, for load16() and others. */
+static inline bool pt_has_16_octets(void);
+
+/* Return the widest bulk variant that this CPU runs. */
+static inline enum pt_isa pt_cpu_isa(void);
+
+/* Load a node at once. The compiler must not split the load. */
+static inline struct pair load16(const struct pt_fused *f);
+
+/* Load the direct entry of a key at once, and store it into memory. */
+static inline void entry_to(struct pt_fused *to, const struct pt_fused *direct,
+			    uint32_t addr);
+
+/*
+ * Publish a node by one aligned store: no reader can see half of it. Release: a reader that
+ * sees it also sees what the caller stored before it.
+ */
+static inline void fused_publish(struct pt_fused *slot, struct pt_fused f);
+
+/* Order the loads before it, nodes and leaves, before the loads after it. */
+static inline void pt_reader_fence(void);
+
+/*
+ * Return the value, or the default if it is 0. Choose without a branch, because it is as
+ * random as traffic whether a key has a route.
+ */
+static inline uint32_t or_dflt(uint32_t value, uint64_t dflt);
+
+/* Return the runs: bit s > 0 is set if value[s] differs from value[s - 1]. Bit 0 is 0. */
+static inline uint64_t pt_runs(const uint32_t value[64]);
+
+#ifdef __x86_64__
+#include "poptrie/arch_x86.h"
+#elif defined(__aarch64__)
+#include "poptrie/arch_arm64.h"
+#else
+#error "no poptrie/arch_*.h for this architecture"
+#endif
+
+#endif
