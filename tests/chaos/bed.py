@@ -22,10 +22,10 @@ CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
 SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
 # Links flap about once a second here: by default OSPF waits up to 5 s between two SPF runs.
 STATICS = f"""
-ip route 0.0.0.0/0 {CORE4} 200
-ip route 0.0.0.0/0 {SPARE4} 210
-ipv6 route ::/0 {CORE6} 200
-ipv6 route ::/0 {SPARE6} 210
+ip route 0.0.0.0/0 {CORE4} core0 200
+ip route 0.0.0.0/0 {SPARE4} core1 210
+ipv6 route ::/0 {CORE6} core0 200
+ipv6 route ::/0 {SPARE6} core1 210
 router bgp {topology.R1_AS}
  neighbor {topology.ISP4} timers 3 9
  neighbor {topology.ISP4} timers connect 2

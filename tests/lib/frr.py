@@ -33,8 +33,10 @@ exec "$@"
 """
 # The options of zebra in a test with routes by FPM.
 BY_FPM = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
+# From FRR 10 on mgmtd has the configuration of staticd, and of zebra except `ip forwarding`.
+HAS_MGMTD = os.access(f"{PROGRAMS}/mgmtd", os.X_OK)
 # zebra first; the others in any order.
-ALWAYS_ON = ["zebra", "staticd"]
+ALWAYS_ON = ["zebra", *(["mgmtd"] if HAS_MGMTD else []), "staticd"]
 
 
 @contextlib.contextmanager

@@ -276,8 +276,9 @@ def test_health_is_that_of_zebra_and_of_the_dataplane(router):
     healthy again after the start."""
     router.run("pkill -STOP watchfrr; pkill -9 -x zebra")
     assert not router.is_healthy()
-    # watchfrr does this by itself, except in the first minute.
-    router.run("/usr/lib/frr/watchfrr.sh restart zebra; pkill -CONT watchfrr")
+    # watchfrr does this by itself, except in the first minute. A daemon of FRR 10 keeps the stderr of
+    # the shell that started it open.
+    router.run("/usr/lib/frr/watchfrr.sh restart zebra >/dev/null 2>&1; pkill -CONT watchfrr")
     eventually(router.is_healthy, 20, 0.2, "zebra is back")
 
     router.run("pkill -STOP fpm-supervise; pkill -9 -x fpm-dataplane")

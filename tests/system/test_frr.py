@@ -20,6 +20,7 @@ from lib import machine, netns, procs
 from lib.audited import only_copies_differ
 from lib.dut import Control
 from lib.freeze import frozen
+from lib.frr import HAS_MGMTD
 from lib.probe import Stopwatch, UdpSink
 from lib.wait import LONG, eventually, never
 
@@ -151,6 +152,11 @@ class Vty:
             assert said[-1] == 0, (line, said)
 
 
+def has_config(daemon):
+    """Return the daemon whose command line has the configuration of zebra or staticd."""
+    return "mgmtd" if HAS_MGMTD else daemon
+
+
 def medians_are_below(seconds, measure):
     """Assert that the median of each of measure()'s {what: [seconds]} is below `seconds`. It may
     measure three times: a slow router is late each time, a machine with other work is not."""
@@ -188,7 +194,7 @@ def test_a_static_route_is_in_packets_within_100_ms(lab, preferred):
         ("removed", "unreachable", ["no " + add]),
     )
 
-    with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch, Vty(lab.r1, "staticd") as vty:
+    with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch, Vty(lab.r1, has_config("staticd")) as vty:
         eventually(lambda: watch.first("unreachable", 0), 5, what="unreachable at first")
 
         def measure():
@@ -340,13 +346,18 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferre
                 undo = line[3:] if line.startswith("no ") else "no " + line
                 for command, wanted in ((line, there), (undo, lambda t=there: not t())):
                     assert not wanted(), command
-                    vty.run(*([where] if where else []), command)
+                    asked = vty if where else zebra
+                    asked.run(*([where] if where else []), command)
                     took.setdefault(command, []).append(in_force(wanted))
-                    vty.run(*(["exit"] if where else []))
+                    asked.run(*(["exit"] if where else []))
                     eventually(zebra_is_done, 10, 0.05)
         return took
 
-    with contextlib.closing(control), Vty(lab.r1, "zebra") as vty:
+    with (
+        contextlib.closing(control),
+        Vty(lab.r1, "zebra") as zebra,
+        Vty(lab.r1, has_config("zebra")) as vty,
+    ):
         medians_are_below(0.1, measure)
     settled(lab)
 
