@@ -6,6 +6,8 @@
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
+#include <microhttpd.h>
+
 #include "test_ui.h"
 
 #define CLOSE " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -244,9 +246,6 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 		 "Content-Length: 4097\r\n\r\n",
 		 413, "the body is longer than 4096 octets"},
-		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-		 "Transfer-Encoding: gzip\r\n\r\n",
-		 501, "a body needs a Content-Length or chunked coding"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -257,6 +256,27 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		assert_int_equal(status, bad[i].status);
 		json_decref(error);
 	}
+}
+
+/* libmicrohttpd 1.0 answers by itself: 400, and not as JSON. */
+static void
+a_body_has_a_length_or_is_chunked(void **state)
+{
+	struct peer p = peer_open();
+	char *text;
+
+	peer_say(&p, "POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		     "Transfer-Encoding: gzip\r\n\r\n");
+	text = all_of(&p);
+	if (MHD_VERSION >= 0x01000000) {
+		assert_non_null(strstr(text, "HTTP/1.1 400 "));
+	} else {
+		assert_non_null(strstr(text, "HTTP/1.1 501 "));
+		assert_non_null(strstr(text, "\"a body needs a Content-Length or chunked "
+					     "coding\""));
+	}
+	free(text);
+	peer_close(&p);
 }
 
 /* With sanitizers a tenth of them, because the same code runs for each slice. */
@@ -515,6 +535,7 @@ main(void)
 		api_test(parameters_choose_among_rows),
 		api_test(nothing_is_an_empty_array),
 		api_test(an_invalid_request_gets_a_status_and_a_sentence),
+		api_test(a_body_has_a_length_or_is_chunked),
 		api_test(a_million_rows_come_in_order_a_slice_at_a_time),
 		api_test(a_reader_that_stops_delays_no_other),
 		api_test(a_client_that_disconnects_leaks_nothing),
