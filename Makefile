@@ -9,6 +9,9 @@ DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trac
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
+# The version of clang and its tools: 14 in Debian 12, 19 in Debian 13. The style of the C code is that
+# of clang-format-14.
+CLANG      := $(shell . /etc/os-release && [ "$$VERSION_ID" = 12 ] && echo 14 || echo 19)
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
@@ -18,15 +21,15 @@ PKGS_BOOK  := cmark-gfm
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-14 tcpdump groff-base tini nftables iptables $(PKGS_MAN) $(PKGS_BOOK)
-PKGS_LINT  := cppcheck clang-tidy-14
-PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
+	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables $(PKGS_MAN) $(PKGS_BOOK)
+PKGS_LINT  := cppcheck clang-tidy-$(CLANG)
+PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-$(CLANG) libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
 # The guest has the files of this machine, and systemd as process 1.
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils \
 	wireguard-tools
-PKGS_FUZZ  := clang-14 libclang-rt-14-dev
-PKGS_PLANT := python3-clang-14 ccache
+PKGS_FUZZ  := clang-$(CLANG) libclang-rt-$(CLANG)-dev
+PKGS_PLANT := python3-clang-$(CLANG) ccache
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all

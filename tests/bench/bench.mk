@@ -97,7 +97,9 @@ SYNC_thread-mutex := locks -DLOCK_THREAD
 SYNC_global-mutex := locks -DLOCK_GLOBAL
 SYNC_rwlock       := locks -DLOCK_RW
 SYNC_none         := locks -DLOCK_NONE
-SYNC_KINDS        := turns qsbr mb memb signal thread-mutex global-mutex rwlock none
+# liburcu has no signal flavor from 0.15 on (Debian 13).
+SYNC_HAS_SIGNAL   := $(if $(wildcard /usr/include/urcu/urcu-signal.h /usr/include/*/urcu/urcu-signal.h),signal)
+SYNC_KINDS        := turns qsbr mb memb $(SYNC_HAS_SIGNAL) thread-mutex global-mutex rwlock none
 SYNC_BIN          := $(SYNC_KINDS:%=build/sync-%/fpm-dataplane)
 
 $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
@@ -107,7 +109,7 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
 	@cp $(O)/fpmctl $(@D)/
 	@$(CC) $(ALL_CFLAGS) $(wordlist 2,9,$(SYNC_$*)) -o $@ $(filter %.o,$^) \
 		tests/bench/sync/publisher.c tests/bench/sync/$(firstword $(SYNC_$*)).c \
-		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
+		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb $(SYNC_HAS_SIGNAL:%=-lurcu-%) \
 		$(PC_LIBS) $(LDFLAGS)
 	@[ $* = qsbr ] || [ $* = turns ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
 		echo "$@: tests/bench/sync/instead.h has no replacement for these functions"; exit 1; }

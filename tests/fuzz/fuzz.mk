@@ -12,6 +12,7 @@ FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang ignores `#pragma GCC target`, so the whole file gets the flags of its functions.
 ifeq ($(BUILD),fuzz)
+CC := clang-$(CLANG)
 # poptrie has its own fuzzer. Its walks over large tables would take most of the time here.
 $(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 $(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
@@ -56,7 +57,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 fuzz: ## fuzz FPM, RIB, the kernel's routes, rules, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
 	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz fuzz-bins
 	@tests/fuzz/run.sh $(if $(T),--each "$(T)",$(FUZZ_S))
 
 fuzz-bins: $(FUZZ_ALL)
@@ -67,7 +68,7 @@ fuzz-run: # run each fuzzer for some seconds, with its corpus
 
 fuzz-quick: ## run each fuzzer for some seconds, as make test does (FUZZ_EACH_S=5)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz fuzz-bins
 	@$(MAKE) --no-print-directory fuzz-run
 
 .PHONY: fuzz fuzz-bins fuzz-run fuzz-quick
