@@ -20,6 +20,13 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define MMAP_BYTES ((size_t)256 << 10)
 
+/* arm64 has kernels with pages of 4, 16 and 64 KiB. */
+static size_t
+page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /*
  * Map memory. The kernel allocates pages at first use, so a large reserve costs address
  * space only.
@@ -27,8 +34,8 @@
 static void *
 map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 {
-	size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : 4096;
-	size_t room = bytes + align - 4096;
+	size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : page_bytes();
+	size_t room = bytes + align - page_bytes();
 	uint8_t *raw, *at;
 
 	raw = mmap(NULL, room, PROT_READ | PROT_WRITE,
@@ -53,7 +60,7 @@ map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 static size_t
 map_bytes(size_t bytes)
 {
-	return (bytes + 4095) & ~(size_t)4095;
+	return (bytes + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
 void *
