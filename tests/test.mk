@@ -117,6 +117,13 @@ topotests-source:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"
 	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
 
+# The first run makes the Debian roots in build/: 1 GB each, minutes. Remove them to have new ones.
+test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_)
+	@tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
+
+test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo")
+	@tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
+
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers
 peers: ## unpack Debian's BIRD and GoBGP in build/peers, for the tests with foreign peers
@@ -139,5 +146,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package frr-root topotests topotests-source peers \
+	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-source peers \
 	reference lint analyze

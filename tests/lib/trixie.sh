@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Run targets of make ($2 and on, by default unit and demo) on Debian 13, in the Debian root $1, which
+# is made if it is missing. They have no network, so all packages are installed before. root.
+set -e
+here=$(dirname "$0") root=$1
+shift
+skip() { echo "test-trixie: skipped: $*"; exit 0; }
+[ "$(id -u)" = 0 ] || skip "needs root, for a Debian root"
+log=$root.log
+mkdir -p "$(dirname "$root")"
+{ "$here/debian_root.sh" "$root" trixie make git &&
+	"$here/in_root.sh" --online "$root" make deps; } >"$log" 2>&1 ||
+	{ tail -5 "$log" >&2; skip "its packages cannot be installed here, see $log"; }
+[ $# -gt 0 ] || set -- unit demo
+exec "$here/in_root.sh" "$root" sh -ec '
+git config --global --replace-all safe.directory "*"
+make --no-print-directory -j$(nproc) all
+for target; do make --no-print-directory "$target"; done' sh "$@"
