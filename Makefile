@@ -177,7 +177,7 @@ clean: ## remove build/
 
 help: ## print this list
 	@echo "fpm-dataplane: make TARGET [BUILD=release|debug|asan|tsan]"; echo; \
-	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' $(filter %Makefile %.mk,$(MAKEFILE_LIST)) | sort | \
+	sed -n 's/^\([a-z0-9 -]*\):.*## \(.*\)/  \1|\2/p' $(filter %Makefile %.mk,$(MAKEFILE_LIST)) | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down lab lab-vm lab-down vtysh format clean help

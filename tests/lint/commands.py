@@ -27,7 +27,7 @@ def targets():
     """The targets of the Makefile and its fragments."""
     text = docs.makefiles()
     return {
-        name for row in re.findall(r"^([a-z][a-z -]*):", text, re.M) for name in row.split()
+        name for row in re.findall(r"^([a-z][a-z0-9 -]*):", text, re.M) for name in row.split()
     }
 
 
@@ -41,7 +41,7 @@ def check_page(path, problem, check_claim):
         if blank and re.match(r" {4,}\S", line) and not re.match(r" +([-*]|\d\.) ", line):
             problem(path, n, "an indented block: make it a fence, ```sh or ```text")
         blank = not line.strip()
-        for target in re.findall(r"`(?:sudo )?make ([a-z][a-z-]*)\b[^`]*`", line):
+        for target in re.findall(r"`(?:sudo )?make ([a-z][a-z0-9-]*)\b[^`]*`", line):
             if target not in known:
                 problem(path, n, f"there is no `make {target}`")
 
