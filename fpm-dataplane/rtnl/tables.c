@@ -94,6 +94,12 @@ tables_dump(struct rtnl *r, uint8_t family, const struct rule_tables *a,
 			dump_add_table(r, family, a->v[i]);
 }
 
+static bool
+tables_are_equal(const struct rule_tables *a, const struct rule_tables *b)
+{
+	return a->n == b->n && (a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
+}
+
 void
 tables_update(struct rtnl *r, uint8_t family)
 {
@@ -102,7 +108,7 @@ tables_update(struct rtnl *r, uint8_t family)
 	if (r->conf.from != ROUTES_FROM_BOTH)
 		is.n = 0; /* the choice by protocol suffices */
 	r->tables[family == 6] = is;
-	if (is.n != was.n || memcmp(is.v, was.v, is.n * sizeof(*is.v)) != 0) {
+	if (!tables_are_equal(&is, &was)) {
 		events_filter(r, r->tables[0].n + r->tables[1].n > 0);
 		r->all_nexthops |= is.n > 0;
 		/* At the start all routes are read, or the checkpoint has them. */

@@ -366,8 +366,9 @@ model_session(struct model *m)
 void
 model_replay_over(struct model *m)
 {
+	/* Those of other tables too: rules have them from the kernel. */
 	for (uint32_t i = m->n_route; i-- > 0;)
-		if (m->route[i].table == RT_TABLE_MAIN && m->route[i].session != m->session)
+		if (m->route[i].session != m->session)
 			route_drop(m, &m->route[i]);
 	forget_unused(m);
 }

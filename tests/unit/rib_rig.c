@@ -62,7 +62,8 @@ rig_make(unsigned int n_nodes)
 		fc.node[fc.n_nodes] = (int)fc.n_nodes;
 	assert_int_equal(fib_create(&g->fib, &fc), 0);
 	rib_set_fib(&g->w, g->fib);
-	g->rib->vrfs.told = g->fib->vrfs_told = true; /* there is nothing to wait for */
+	g->rib->vrfs.told = true; /* there is nothing to wait for */
+	g->fib->vrfs_told = true;
 	return g;
 }
 

@@ -104,7 +104,8 @@ main_answers_for_vrfs_when_their_replay_is_over(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 
-	g->rib->vrfs.told = g->fib->vrfs_told = false;
+	g->rib->vrfs.told = false;
+	g->fib->vrfs_told = false;
 	atomic_store(&kernel_status.in_step, 1);
 	atomic_store(&kernel_status.of_zebra, 1); /* zebra has routes in the kernel */
 	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
@@ -121,7 +122,8 @@ main_answers_for_vrfs_when_their_replay_is_over(void **state)
 	rig_later(g, 1);
 	assert_seen_in(g, 1, "10.0.0.1", "192.0.2.9@1");
 	/* Without routes of zebra in the kernel there is nothing to wait for. */
-	g->rib->vrfs.told = g->fib->vrfs_told = false;
+	g->rib->vrfs.told = false;
+	g->fib->vrfs_told = false;
 	rig_session_down(g);
 	atomic_store(&kernel_status.of_zebra, 0);
 	rig_go(g);
