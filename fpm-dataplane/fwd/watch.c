@@ -106,10 +106,10 @@ note_vrfs(struct burst *b)
 		if (path_kind(rec->path) == PATH_VRF) {
 			rec->to_vrf = (uint16_t)path_index(rec->path);
 			note_path(b, i);
-		} else if (rec->vrf != 0 && rec->rule == 0 && path_is_no_route(rec->path) &&
-			   path_kind(b->path[i]) != PATH_NO_FIB) {
-			rec->to_main = true;
-			note_group(b, rec, group_in_main(b, i));
+		} else if (rec->vrf != 0 && rec->rule == 0 && path_is_no_route(rec->path)) {
+			rec->to_main = path_kind(b->path[i]) != PATH_NO_FIB;
+			if (rec->to_main)
+				note_group(b, rec, group_in_main(b, i));
 			note_path(b, i);
 		}
 	}

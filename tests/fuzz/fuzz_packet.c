@@ -114,6 +114,7 @@ tables_make(void)
 	MUST(red != NULL && poptrie_add(red->tries.pt4, net4, 24, GROUP) == 0);
 	MUST(poptrie_commit(red->tries.pt4) == 0);
 	fib_vrf_publish(fib, VRF_RED, red);
+	fib->vrfs_told = true; /* main answers for red, too */
 	fib->iface[VLAN_RED]->vrf = VRF_RED;
 }
 
