@@ -178,12 +178,12 @@ def test_routes_of_a_bgp_peer_carry_packets(frr, peer):
     is_equal(frr)
     for address in (peer.wan.peer4, peer.wan.peer6):
         assert frr.bgp_state(address) == "Established"
+    net = "203.0.113.0/24"
     if isinstance(peer, Bird):
-        assert "203.0.113.0/24" in peer.birdc("show", "route", "protocol", "b4")
+        told = lambda: net in peer.birdc("show", "route", "protocol", "b4")  # noqa: E731
     else:
-        assert "203.0.113.0/24" in peer.client(
-            "global", "rib", "-a", "ipv4", "203.0.113.0/24"
-        )
+        told = lambda: net in peer.client("global", "rib", "-a", "ipv4", net)  # noqa: E731
+    eventually(told, 10, 0.1, "the peer has the router's prefix")
 
 
 def test_routes_that_a_bgp_peer_withdraws_leave_the_fib(frr, peer):
