@@ -612,7 +612,8 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
  * Resolve a destination to its path: look up the group and choose among equal paths by
  * `flow_hash`. An on-link destination with a known host becomes PATH_ADJ. In a VRF without
  * a FIB the path is PATH_NO_FIB. If the VRF has no route, table main answers, as in Linux
- * (path_is_no_route()); before the VRFs have their routes the path is PATH_NO_FIB. If the route leads to a VRF, return the path there. [RCU reader]
+ * (path_is_no_route()); before the VRFs have their routes the path is PATH_NO_FIB. If the
+ * route leads to a VRF, return the path there. [RCU reader]
  *
  * vrf  the VRF of the FIB: 0 for table main.
  *

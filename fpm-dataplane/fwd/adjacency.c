@@ -116,14 +116,10 @@ path_look_further(struct burst *b, unsigned int i)
 	    (!path_is_no_route(b->path[i]) || b->in->vrf == 0 ||
 	     (fib_rules_concern(b->in, family) && fib_rules(fib, family) != NULL)))
 		return;
-	if (!to_vrf && !atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed)) {
-		b->path[i] = PATH(PATH_NO_FIB, 0);
-		return;
-	}
 	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
 	hash = flow_hash(ip, burst_l3_room(b, i), family, fib->seed);
 	b->path[i] = to_vrf ? fib_resolve_in_vrf(fib, b->path[i], family, &dst, hash)
-			    : fib_resolve(fib, 0, family, &dst, hash);
+			    : fib_resolve(fib, b->in->vrf, family, &dst, hash);
 }
 
 /*

@@ -52,7 +52,8 @@ int rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
 
 /*
  * Begin to serve the queues of the open ones of the `n` ports of a configuration, at the
- * start. The open ports have its order. The queues for which the configuration names a CPU come first, because the others go to the forwarders with the
+ * start. The open ports have its order. The queues for which the configuration names a CPU
+ * come first, because the others go to the forwarders with the
  * fewest queues. Returns 0 or -ENOMEM.
  */
 int rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp,

@@ -32,9 +32,9 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 }
 
 /*
- * In main the kernel looks the route up as for a packet of its own. A VRF is named by the
- * interface: a packet that leaves by a member takes the table of its VRF. The index of the
- * path is the ifindex, but for machines that have counted beyond 262,143.
+ * In main the kernel looks the route up as for a packet of its own. For a packet of a VRF the
+ * egress interface is given, and the kernel takes the table of the VRF of that interface. The
+ * index of the path has the low 18 bits of its ifindex, so larger numbers are not found.
  */
 void
 punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path)

@@ -8,7 +8,8 @@
  * take at most a few percent of one CPU, however many devices and events there are.
  *
  * A scan begins with questions to rib: for the rules, because rib alone knows which it obeys,
- * and for the interfaces by which the kernel forwards. When rib has answered, the thread enters the control namespace and reads everything else. It
+ * and for the interfaces by which the kernel forwards. When rib has answered, the thread enters
+ * the control namespace and reads everything else. It
  * is RCU-offline meanwhile.
  */
 #include "warn/warn.h"

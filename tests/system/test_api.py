@@ -248,10 +248,10 @@ def test_refusals_have_a_status_and_a_sentence(taught):
     assert "no supervisor would start" in refused(taught, 409, "POST", "/restart")
 
 
-NOBODY = "nowhere0"
+UNKNOWN = "nowhere0"
 # Requests for an object that does not exist, other than by a name in the path.
-NOT_THERE = {("GET", "/routes"): {"vrf": NOBODY}, ("GET", "/trace"): {"port": NOBODY},
-             ("GET", "/capture"): {"port": NOBODY}, ("GET", "/explain"): {"port": NOBODY},
+NOT_THERE = {("GET", "/routes"): {"vrf": UNKNOWN}, ("GET", "/trace"): {"port": UNKNOWN},
+             ("GET", "/capture"): {"port": UNKNOWN}, ("GET", "/explain"): {"port": UNKNOWN},
              ("PATCH", "/ports/{name}"): {"body": {"mtu": 1400}},
              ("PATCH", "/punt/{name}"): {"body": {"rate": 1}}}  # fmt: skip
 NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/x"},
@@ -270,7 +270,7 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
     dut, given = own_dut(), set()
     dut.start()
 
-    def gives(status, method, path, name=NOBODY, **more):
+    def gives(status, method, path, name=UNKNOWN, **more):
         got, said = api.call(dut, method, path, name, **more)
         assert got == status, (method, path, said)
         given.add((method, path, str(status)))
@@ -280,7 +280,7 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
         gives(400, method, path, frob=1)
         gives(413, method, path, body=b" " * 4097)
         if library_refuses_codings():
-            line = f"{method} {api.place(path, NOBODY)} HTTP/1.1".encode()
+            line = f"{method} {api.place(path, UNKNOWN)} HTTP/1.1".encode()
             assert status_of(dut, line + GZIP) == 400
             given.add((method, path, "501"))
         else:
@@ -411,7 +411,7 @@ def test_what_is_no_operation_is_answered_as_described(dut):
             "HEAD",
             "OPTIONS",
         } - methods:
-            octets = request(f"{method} {api.place(path, NOBODY)}".encode())
+            octets = request(f"{method} {api.place(path, UNKNOWN)}".encode())
             status, headers, _ = api.otherwise(dut, octets, method)
             assert (status, set(headers["Allow"].split(", "))) == (405, methods), (
                 method,
