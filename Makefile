@@ -44,7 +44,7 @@ MARCH_x86   := -march=x86-64-v2
 MARCH_arm64 := -march=armv8-a+crc
 # Files with code for one kind of CPU, and their stand-ins, which the build for another leaves out.
 NOT_x86   := %/no_vectors.c
-NOT_arm64 := %_avx2.c %_avx512.c
+NOT_arm64 := %_avx2.c %_avx512.c %_x86.c
 c_files    = $(filter-out $(NOT_$(CPU)),$(wildcard $(1)))
 PC      := pkg-config
 LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 jansson \

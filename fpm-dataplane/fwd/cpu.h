@@ -13,19 +13,45 @@
 enum fwd_isa {
 	FWD_UNCHOSEN, /* fwd_main() refuses to start */
 	FWD_SCALAR,
+	FWD_AVX2,
 	FWD_AVX512,
 };
 
 extern enum fwd_isa fwd_isa; /* W:main before the threads start R:fwd,trace */
 
-/* Return true if this CPU has all features that the files *_avx512.c are compiled for. */
-bool fwd_has_avx512(void);
+/*
+ * Return the best code that this CPU can run: it has all features that the files *_avx2.c
+ * or *_avx512.c are compiled for.
+ */
+enum fwd_isa fwd_isa_best(void);
 
-/* Return true if the forwarders run the code of those files. */
+/* Return the name of the instructions that the code uses: AVX-512, AVX2 or scalar. */
+const char *fwd_isa_name(enum fwd_isa isa);
+
+static inline bool
+fwd_has_avx512(void)
+{
+	return fwd_isa_best() == FWD_AVX512;
+}
+
+static inline bool
+fwd_has_avx2(void)
+{
+	return fwd_isa_best() >= FWD_AVX2;
+}
+
+/* Return true if the forwarders run the code of the files *_avx512.c. */
 static inline bool
 fwd_uses_avx512(void)
 {
 	return fwd_isa == FWD_AVX512;
+}
+
+/* The same for the files *_avx2.c. */
+static inline bool
+fwd_uses_avx2(void)
+{
+	return fwd_isa == FWD_AVX2;
 }
 
 #endif

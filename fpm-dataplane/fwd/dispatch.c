@@ -79,7 +79,9 @@ fwd_dispatch(struct burst *b)
 	unsigned int n = b->n;
 
 	if (fast == burst_all(b)) {
-		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : fast;
+		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b)
+				: fwd_uses_avx2() ? fwd_spread_avx2(b)
+						  : fast;
 
 		for (; rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fast: the scalar code of the fast path's first two steps. It is the reference for the
- * vector code (fast_avx512.c), and the code for CPUs without AVX-512.
+ * vector code (fast_avx512.c, fast_lanes.h), and the code for CPUs without AVX2.
  *
  * The first step reads the buffers of a burst: where the frames begin, the flags of the
  * port, and whether the octets that select an interface (MAC addresses, tags) are equal in
@@ -13,7 +13,7 @@
 #include "base/inet.h"
 #include "fwd/cpu.h"
 
-/* Not inlined, so that the call of the AVX-512 code is a tail call. */
+/* Not inlined, so that the calls of vector code are tail calls. */
 static __attribute__((noinline)) uint64_t
 look_one_by_one(struct burst *b, uint8_t tag_bytes)
 {
@@ -31,8 +31,11 @@ look_one_by_one(struct burst *b, uint8_t tag_bytes)
 uint64_t
 fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 {
-	return fwd_uses_avx512() ? fwd_look_avx512(b, tag_bytes)
-				 : look_one_by_one(b, tag_bytes);
+	if (fwd_uses_avx512())
+		return fwd_look_avx512(b, tag_bytes);
+	if (fwd_uses_avx2())
+		return fwd_look_avx2(b, tag_bytes);
+	return look_one_by_one(b, tag_bytes);
 }
 
 /* Return false for 0/8, 127/8, 169.254/16 and all from 224/3 on. */
@@ -143,6 +146,8 @@ fwd_fast(struct burst *b)
 	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
 		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
+	else if (fwd_uses_avx2())
+		i = fwd_fast_avx2(b); /* of 8 */
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

@@ -15,6 +15,10 @@
 #ifndef FWD_FAST_H
 #define FWD_FAST_H
 
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
 #include "fwd/burst.h"
 
 /* Ethernet pads to so many octets behind the EtherType (IEEE 802.3, 3.2.8). */
@@ -75,16 +79,69 @@ look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
 	b->all_flags = look->all_flags;
 }
 
-/* fwd_look_tags() with AVX-512. Only this one makes b->heads_differ exact. */
-uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
-
-/* fwd_fast() with AVX-512 for complete groups of 16. Returns the number of entries done. */
-unsigned int fwd_fast_avx512(struct burst *b);
+/*
+ * Bits of the first eight octets, little-endian: the destination MAC, and with it the group
+ * bit of the source MAC.
+ */
+#define MAC_BITS  0xffffffffffffu
+#define HEAD_BITS 0x1ffffffffffffu
 
 /*
- * fwd_rewrite_fast() with AVX-512. Returns false, and has changed nothing, if the burst
+ * Return true if `n` frames from `from` on are for `mac` and none has a group address as
+ * source. Code that takes `n` packets at once leaves them all to the slow path if one frame
+ * fails; this is rare.
+ */
+static inline __attribute__((always_inline)) bool
+frames_are_ours(const struct burst *b, unsigned int from, unsigned int n, uint64_t mac)
+{
+	uint64_t head, any = 0, all = UINT64_MAX;
+
+	if (((b->heads_differ | (b->head ^ mac)) & HEAD_BITS) == 0)
+		return true;
+	for (unsigned int i = from; i < from + n; i++) {
+		memcpy(&head, burst_macs(b, i), sizeof(head));
+		any |= head;
+		all &= head;
+	}
+	return ((any ^ mac) & HEAD_BITS) == 0 && ((all ^ mac) & MAC_BITS) == 0;
+}
+
+/* Return true if the port verified the checksums of the whole burst and found no error. */
+static inline bool
+burst_cksums_good(const struct burst *b)
+{
+	return (b->all_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 &&
+	       (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD) == 0;
+}
+
+/* Return pkt_len, data_len and vlan_tci of a buffer, from the lowest bit on. */
+static inline uint64_t
+mbuf_lengths(const struct rte_mbuf *m)
+{
+	uint64_t x;
+
+	static_assert(offsetof(struct rte_mbuf, data_len) ==
+			      offsetof(struct rte_mbuf, pkt_len) + 4,
+		      "the lengths are adjacent");
+	memcpy(&x, &m->pkt_len, sizeof(x));
+	return x;
+}
+
+/*
+ * fwd_look_tags() and fwd_fast() with vectors, for AVX-512 and AVX2. The look makes
+ * b->heads_differ exact. fwd_fast_ does complete groups of 16 or of 8, and returns the
+ * number of entries done.
+ */
+uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
+uint64_t fwd_look_avx2(struct burst *b, uint8_t tag_bytes);
+unsigned int fwd_fast_avx512(struct burst *b);
+unsigned int fwd_fast_avx2(struct burst *b);
+
+/*
+ * fwd_rewrite_fast() with vectors. Returns false, and has changed nothing, if the burst
  * needs the other code.
  */
 bool fwd_rewrite_avx512(struct burst *b);
+bool fwd_rewrite_avx2(struct burst *b);
 
 #endif

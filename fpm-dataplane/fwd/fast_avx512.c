@@ -5,16 +5,10 @@
  * word of the header. So the addresses of IPv4, and the octets around the hop count of both
  * families, are words. The result is that of fast.c.                            [fwd-n]
  */
-#include <stddef.h>
-
-#include "fwd/avx512.h"
+#include "fwd/target_x86.h"
 #include "fwd/fast.h"
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
-
-/* pkt_len, data_len and vlan_tci are one load. */
-static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
-	      "the lengths are adjacent");
 
 /* Words of 16 headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
 struct words {
@@ -53,21 +47,14 @@ words_load(struct words *x, uint8_t *const *p)
 	}
 }
 
-INLINE long long
-mbuf_lengths(const struct rte_mbuf *m)
-{
-	long long x;
-
-	memcpy(&x, &m->pkt_len, sizeof(x));
-	return x;
-}
-
 INLINE __m512i
 mbuf_lengths8(struct rte_mbuf *const *m)
 {
-	return _mm512_set_epi64(mbuf_lengths(m[7]), mbuf_lengths(m[6]), mbuf_lengths(m[5]),
-				mbuf_lengths(m[4]), mbuf_lengths(m[3]), mbuf_lengths(m[2]),
-				mbuf_lengths(m[1]), mbuf_lengths(m[0]));
+	return _mm512_set_epi64(
+		(long long)mbuf_lengths(m[7]), (long long)mbuf_lengths(m[6]),
+		(long long)mbuf_lengths(m[5]), (long long)mbuf_lengths(m[4]),
+		(long long)mbuf_lengths(m[3]), (long long)mbuf_lengths(m[2]),
+		(long long)mbuf_lengths(m[1]), (long long)mbuf_lengths(m[0]));
 }
 
 INLINE __m512i
@@ -108,14 +95,6 @@ words_checksum_ok(const struct words *x)
 	s = _mm512_add_epi32(lanes_low16(s), _mm512_srli_epi32(s, 16));
 	s = _mm512_add_epi32(lanes_low16(s), _mm512_srli_epi32(s, 16));
 	return _mm512_cmpeq_epi32_mask(s, _mm512_set1_epi32(0xffff));
-}
-
-/* Return true if the port verified the checksums of the whole burst and found no error. */
-INLINE bool
-burst_cksums_good(const struct burst *b)
-{
-	return (b->all_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 &&
-	       (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD) == 0;
 }
 
 /*
@@ -268,32 +247,6 @@ fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 	return (uint64_t)_mm256_extract_epi64(_mm256_permutevar8x32_epi32(differ, tags), 0);
 }
 
-/*
- * Bits of the first eight octets, little-endian: the destination MAC, and with it the group
- * bit of the source MAC.
- */
-#define MAC_BITS  0xffffffffffffu
-#define HEAD_BITS 0x1ffffffffffffu
-
-/*
- * Return true if the 16 frames are for `mac` and none has a group address as source. One
- * frame that fails leaves all 16 to the slow path; this is rare.
- */
-INLINE bool
-sixteen_ours(const struct burst *b, unsigned int from, uint64_t mac)
-{
-	uint64_t head, any = 0, all = UINT64_MAX;
-
-	if (((b->heads_differ | (b->head ^ mac)) & HEAD_BITS) == 0)
-		return true;
-	for (unsigned int i = from; i < from + 16; i++) {
-		memcpy(&head, burst_macs(b, i), sizeof(head));
-		any |= head;
-		all &= head;
-	}
-	return ((any ^ mac) & HEAD_BITS) == 0 && ((all ^ mac) & MAC_BITS) == 0;
-}
-
 unsigned int
 fwd_fast_avx512(struct burst *b)
 {
@@ -318,7 +271,7 @@ fwd_fast_avx512(struct burst *b)
 		struct words x;
 
 		words_load(&x, p);
-		ok = sixteen_ours(b, i, mac) ? 0xffff : 0;
+		ok = frames_are_ours(b, i, 16, mac) ? 0xffff : 0;
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));

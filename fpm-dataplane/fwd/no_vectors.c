@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stand in for the files *_avx512.c where they are not built. No code calls the other
- * functions when fwd_has_avx512() is false.
+ * Stand in for the files *_avx2.c and *_avx512.c where they are not built. No code calls
+ * the other functions when fwd_isa_best() is FWD_SCALAR.
  */
 #include <stdlib.h>
 
@@ -9,10 +9,22 @@
 #include "fwd/fast.h"
 #include "fwd/tx.h"
 
-bool
-fwd_has_avx512(void)
+enum fwd_isa
+fwd_isa_best(void)
 {
-	return false;
+	return FWD_SCALAR;
+}
+
+uint64_t
+fwd_look_avx2(struct burst *b, uint8_t tag_bytes)
+{
+	abort();
+}
+
+unsigned int
+fwd_fast_avx2(struct burst *b)
+{
+	abort();
 }
 
 uint64_t
@@ -35,6 +47,18 @@ fwd_rewrite_avx512(struct burst *b)
 
 uint64_t
 fwd_spread_avx512(struct burst *b)
+{
+	abort();
+}
+
+bool
+fwd_rewrite_avx2(struct burst *b)
+{
+	abort();
+}
+
+uint64_t
+fwd_spread_avx2(struct burst *b)
 {
 	abort();
 }

@@ -177,7 +177,8 @@ fwd_rewrite_fast(struct burst *b)
 	uint8_t special;
 
 	b->tags_out = b->inserts = b->vlan_a_port = false;
-	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) {
+	if ((fwd_uses_avx512() && fwd_rewrite_avx512(b)) ||
+	    (fwd_uses_avx2() && fwd_rewrite_avx2(b))) {
 		if (b->padded != 0)
 			burst_trim_padded(b);
 		return;

@@ -80,6 +80,7 @@ void fwd_tx_flush(struct fwd *f);
  * because a buffer is full or the burst leaves by too many ports.
  */
 uint64_t fwd_spread_avx512(struct burst *b);
+uint64_t fwd_spread_avx2(struct burst *b);
 
 /*
  * Reserve room for the next `n` packets of a port, as if they were there already. Returns

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # The values of these options are files. The line has their names without the folder.
 FILES = ("TABLE", "UPDATES", "PNG")
-AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "bmi1"}  # as fwd_has_avx512()
+AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "bmi1"}  # as fwd_isa_best()
 NO_ISA = "instruction set not recorded"
 
 

@@ -56,9 +56,10 @@ static struct fwd_conf conf;
 static struct fwd fwd;
 static struct burst burst;
 static enum form {
-	RULES,   /* alone do they say what becomes of a packet */
-	SCALAR,  /* plain ones are told one by one */
-	VECTORS, /* as the CPU has them */
+	RULES,  /* alone do they say what becomes of a packet */
+	SCALAR, /* plain ones are told one by one */
+	AVX2,   /* eight at once */
+	AVX512, /* sixteen at once */
 } form;
 
 /* --- forms ------------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ static void
 form_set(enum form now)
 {
 	form = now;
-	fwd_isa = now == VECTORS ? FWD_AVX512 : FWD_SCALAR;
+	fwd_isa = now == RULES ? FWD_SCALAR : FWD_SCALAR + (now - SCALAR);
 }
 
 /* --- packets ----------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ behind(void)
 {
 	const unsigned int tags = VLAN_TAGS * VLAN_BYTES;
 
-	return tags + (form == VECTORS ? 39 : VLAN_AT + tags);
+	return tags + (form >= AVX2 ? 39 : VLAN_AT + tags);
 }
 
 static void
@@ -416,10 +417,9 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	form_set(RULES);
 	for (unsigned int i = 0; i < entries; i++)
 		walk_alone(port, i);
-	form_set(SCALAR);
-	walk_together(port, entries);
-	if (fwd_has_avx512()) {
-		form_set(VECTORS);
+	/* The kinds of code, and the forms, are in the same order. */
+	for (enum fwd_isa isa = FWD_SCALAR; isa <= fwd_isa_best(); isa++) {
+		form_set(SCALAR + (isa - FWD_SCALAR));
 		walk_together(port, entries);
 	}
 	for (unsigned int i = 0; i < entries; i++)

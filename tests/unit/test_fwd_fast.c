@@ -18,6 +18,7 @@
 
 #include "base/inet.h"
 #include "fwd/fast.h"
+#include "fwd_isas.h"
 
 #define ROUNDS 10000
 
@@ -432,6 +433,5 @@ main(void)
 		cmocka_unit_test(so_is_a_packet_received_by_a_member_that_is_down),
 	};
 
-	fwd_cpu_init();
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_with_each_isa(tests, setup, teardown);
 }

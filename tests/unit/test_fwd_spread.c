@@ -19,9 +19,9 @@
 
 #include <rte_ethdev.h>
 
-#include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/tx.h"
+#include "fwd_isas.h"
 
 #define ROUNDS     20000
 #define WAYS       20 /* interfaces 1 to 20 */
@@ -38,13 +38,20 @@ below(unsigned int n)
 	return (unsigned int)random() % n;
 }
 
-/* Skip without AVX-512: only this instruction set has the tested function. */
-static void
-skip_without_avx512(void)
+/* Call the function that is tested. */
+static uint64_t
+spread(struct burst *b)
 {
-	if (fwd_has_avx512())
+	return fwd_uses_avx512() ? fwd_spread_avx512(b) : fwd_spread_avx2(b);
+}
+
+/* Skip with the scalar code, which has no such function. */
+static void
+skip_without_vectors(void)
+{
+	if (fwd_isa != FWD_SCALAR)
 		return;
-	print_message("skipped: this CPU has no AVX-512\n");
+	print_message("skipped: this CPU has no AVX2\n");
 	skip();
 }
 
@@ -103,21 +110,21 @@ each_packet_is_in_its_buffer_in_order(void **state)
 {
 	unsigned int count[WAYS + 1], none[WAYS + 1] = {0};
 
-	skip_without_avx512();
+	skip_without_vectors();
 	fwd.tx_burst = TX_BURST_MAX;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int ways = burst_make(count);
 		uint64_t left;
 
 		buffers_empty();
-		left = fwd_spread_avx512(&burst);
+		left = spread(&burst);
 		assert_int_equal(left & ~burst_all(&burst), 0);
 		if (ways <= 12)
 			assert_int_equal(left, 0);
 		expect_in_order(left, none);
 		/* A second burst behind it. */
 		if (left == 0 && burst_make(none) <= 12) {
-			assert_int_equal(fwd_spread_avx512(&burst), 0);
+			assert_int_equal(spread(&burst), 0);
 			expect_in_order(0, count);
 		}
 		memset(none, 0, sizeof(none));
@@ -129,7 +136,7 @@ without_room_all_packets_of_an_interface_are_left_over(void **state)
 {
 	unsigned int count[WAYS + 1], none[WAYS + 1] = {0}, n_left = 0;
 
-	skip_without_avx512();
+	skip_without_vectors();
 	fwd.tx_burst = 16;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int ways = burst_make(count);
@@ -142,7 +149,7 @@ without_room_all_packets_of_an_interface_are_left_over(void **state)
 		if (full || ways > 12)
 			continue;
 		buffers_empty();
-		left = fwd_spread_avx512(&burst);
+		left = spread(&burst);
 		for (unsigned int i = 0; i < burst.n; i++)
 			assert_int_equal(left >> i & 1,
 					 count[burst.out_port[i]] > fwd.tx_burst);
@@ -193,7 +200,7 @@ frames_are_counted_for_their_vlan_whoever_is_in_the_buffer(void **state)
 	uint64_t packets[3] = {0}, bytes[3] = {0};
 	static struct rte_mbuf all[8][16];
 
-	skip_without_avx512();
+	skip_without_vectors();
 	fwd.conf = &conf;
 	fwd.count = &count;
 	fwd.tx_burst = TX_BURST_MAX;
@@ -217,7 +224,7 @@ frames_are_counted_for_their_vlan_whoever_is_in_the_buffer(void **state)
 				bytes[k] += mbuf[i].pkt_len;
 			}
 			if (below(4) != 0)
-				assert_int_equal(fwd_spread_avx512(&burst), 0);
+				assert_int_equal(spread(&burst), 0);
 			else
 				for (unsigned int i = 0; i < burst.n; i++)
 					fwd_tx(&fwd, by != 0 ? by : PORT, burst.m[i]);
@@ -272,6 +279,5 @@ main(void)
 			frames_are_counted_for_their_vlan_whoever_is_in_the_buffer),
 	};
 
-	fwd_cpu_init();
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return run_with_isas_from(FWD_AVX2, tests, set_up, tear_down);
 }

@@ -17,10 +17,10 @@
 
 #include <rte_ethdev.h>
 
-#include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
+#include "fwd_isas.h"
 #include "port/vlan.h"
 
 #define PORT  1
@@ -487,13 +487,6 @@ main(void)
 			tags_are_written_with_the_priority_that_came, up, down),
 		cmocka_unit_test_setup_teardown(two_tags_keep_their_priorities, up, down),
 	};
-	int rc;
 
-	fwd_isa = FWD_SCALAR;
-	rc = cmocka_run_group_tests_name("scalar", tests, NULL, NULL);
-	if (rc == 0 && fwd_has_avx512()) {
-		fwd_isa = FWD_AVX512;
-		rc = cmocka_run_group_tests_name("AVX-512", tests, NULL, NULL);
-	}
-	return rc;
+	return run_with_each_isa(tests, NULL, NULL);
 }

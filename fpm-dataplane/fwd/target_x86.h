@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * avx512: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU
- * with AVX-512. fwd_has_avx512() (cpu.c) checks that the CPU has all the features.
+ * target_x86: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU
+ * with AVX2 or AVX-512. fwd_isa_best() (isa_x86.c) checks that the CPU has all the features.
  *
- * Private to the files *_avx512.c of fwd/.
+ * Private to the files *_avx2.c and *_avx512.c of fwd/.
  */
-#ifndef FWD_AVX512_H
-#define FWD_AVX512_H
+#ifndef FWD_TARGET_H
+#define FWD_TARGET_H
 
 #include <immintrin.h>
 

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fast_lanes: the code of fast.c for eight packets at once, in vectors of eight 32-bit
+ * lanes. It is written with the vector extensions of gcc and clang. A file that includes it
+ * compiles it for a kind of CPU (fast_avx2.c), and may define LANES_MOVEMASK. It works as fast_avx512.c does: it transposes
+ * 32 octets of each header, from the third octet on, into eight vectors, one per word.
+ *
+ * A comparison of lanes gives all ones or 0 in each lane. The result is that of fast.c.
+ *                                                                               [fwd-n]
+ */
+#ifndef FWD_FAST_LANES_H
+#define FWD_FAST_LANES_H
+
+#include <string.h>
+
+#include "fwd/fast.h"
+
+#define LANES       8
+#define LANE_INLINE static inline __attribute__((always_inline))
+
+typedef uint32_t lanes __attribute__((vector_size(32)));
+typedef int32_t lanes_signed __attribute__((vector_size(32)));
+typedef uint64_t halves __attribute__((vector_size(32)));
+typedef uint8_t lane_octets __attribute__((vector_size(32)));
+typedef uint32_t quarter __attribute__((vector_size(16)));
+typedef uint16_t lanes16 __attribute__((vector_size(16)));
+typedef uint8_t lanes8 __attribute__((vector_size(8)));
+
+/* Words of eight headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
+struct lane_words {
+	lanes w[8];
+};
+
+LANE_INLINE lanes
+lanes_of(uint32_t x)
+{
+	return (lanes){x, x, x, x, x, x, x, x};
+}
+
+/* Return true in the lanes with `x` < `y`; both are below 2^31. */
+LANE_INLINE lanes
+lanes_below(lanes x, lanes y)
+{
+	return (lanes)((lanes_signed)x < (lanes_signed)y);
+}
+
+LANE_INLINE lanes
+lanes_swap32(lanes x)
+{
+	lane_octets o = (lane_octets)x;
+
+	return (lanes)__builtin_shufflevector(o, o, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
+					      15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21,
+					      20, 27, 26, 25, 24, 31, 30, 29, 28);
+}
+
+/* Return a bit for each lane that is all ones. */
+LANE_INLINE unsigned int
+lanes_bits(lanes x)
+{
+#ifdef LANES_MOVEMASK
+	return LANES_MOVEMASK(x);
+#else
+	const lanes bit = {1, 2, 4, 8, 16, 32, 64, 128};
+	unsigned int bits = 0;
+
+	x &= bit;
+	for (unsigned int i = 0; i < LANES; i++)
+		bits |= x[i];
+	return bits;
+#endif
+}
+
+/* Load 16 octets of two headers. */
+LANE_INLINE lanes
+headers_load_two(const uint8_t *a, const uint8_t *b)
+{
+	quarter lo, hi;
+
+	memcpy(&lo, a, sizeof(lo));
+	memcpy(&hi, b, sizeof(hi));
+	return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+/* Transpose four words, from octet `from` on, of eight headers. Lane k is packet k. */
+LANE_INLINE void
+words_load_four(lanes *w, uint8_t *const *p, unsigned int from)
+{
+	lanes r[4], t[4];
+
+	for (unsigned int j = 0; j < 4; j++)
+		r[j] = headers_load_two(p[j] + from, p[j + 4] + from);
+	for (unsigned int j = 0; j < 2; j++) {
+		t[j] = __builtin_shufflevector(r[2 * j], r[2 * j + 1], 0, 8, 1, 9, 4, 12, 5,
+					       13);
+		t[j + 2] = __builtin_shufflevector(r[2 * j], r[2 * j + 1], 2, 10, 3, 11, 6,
+						   14, 7, 15);
+	}
+	for (unsigned int j = 0; j < 2; j++) {
+		halves a = (halves)t[2 * j], b = (halves)t[2 * j + 1];
+
+		w[2 * j] = (lanes)__builtin_shufflevector(a, b, 0, 4, 2, 6);
+		w[2 * j + 1] = (lanes)__builtin_shufflevector(a, b, 1, 5, 3, 7);
+	}
+}
+
+/* Load pkt_len and data_len of eight buffers. */
+LANE_INLINE void
+mbuf_lengths8(struct rte_mbuf *const *m, lanes *pkt_len, lanes *data_len)
+{
+	lanes lo = (lanes)(halves){mbuf_lengths(m[0]), mbuf_lengths(m[1]),
+				   mbuf_lengths(m[2]), mbuf_lengths(m[3])};
+	lanes hi = (lanes)(halves){mbuf_lengths(m[4]), mbuf_lengths(m[5]),
+				   mbuf_lengths(m[6]), mbuf_lengths(m[7])};
+
+	*pkt_len = __builtin_shufflevector(lo, hi, 0, 2, 4, 6, 8, 10, 12, 14);
+	*data_len = __builtin_shufflevector(lo, hi, 1, 3, 5, 7, 9, 11, 13, 15) & 0xffff;
+}
+
+/* addr4_passes() of fast.c. */
+LANE_INLINE lanes
+addrs4_pass(lanes addr)
+{
+	lanes top = addr >> 24;
+
+	return lanes_below(lanes_of(0), top) & lanes_below(top, lanes_of(224)) &
+	       (lanes)(top != 127) & (lanes)(addr >> 16 != 0xa9fe);
+}
+
+/* Return the lanes whose one's complement sum of ten 16-bit words is all ones. */
+LANE_INLINE lanes
+words_checksum_ok(const struct lane_words *x)
+{
+	lanes s = lanes_of(0);
+
+	for (unsigned int c = 3; c < 8; c++)
+		s += (x->w[c] & 0xffff) + (x->w[c] >> 16);
+	s = (s & 0xffff) + (s >> 16);
+	s = (s & 0xffff) + (s >> 16);
+	return (lanes)(s == 0xffff);
+}
+
+/*
+ * Return the packets with a right checksum, a bit each: by the port's result where it has
+ * one, else by our own sum.
+ */
+LANE_INLINE unsigned int
+eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x)
+{
+	unsigned int ok;
+
+	if (b->rx_cksum && burst_cksums_good(b))
+		return (1u << LANES) - 1;
+	ok = lanes_bits(words_checksum_ok(x));
+	if (!b->rx_cksum || (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
+		return ok; /* the port verifies none, or none of these */
+	for (unsigned int j = 0; j < LANES; j++) {
+		uint64_t said = burst_cksum(b, from + j);
+
+		if (said == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+			ok |= 1u << j;
+		else if (said == RTE_MBUF_F_RX_IP_CKSUM_BAD)
+			ok &= ~(1u << j);
+	}
+	return ok;
+}
+
+/* ip4_hop_spent() of eight packets: TTL minus one, checksum by RFC 1624. */
+LANE_INLINE lanes
+words_hop_spent(const struct lane_words *x)
+{
+	lanes sum = (x->w[5] >> 16) + 1;
+
+	/* A true comparison is -1. */
+	sum -= lanes_below(lanes_of(0xfffe), sum);
+	return ((x->w[5] - 1) & 0xffff) | sum << 16;
+}
+
+/* len_fits_room() of fast.c. `room` is the room of the frames. */
+LANE_INLINE lanes
+lens_fit_room(lanes len, lanes room)
+{
+	lanes small = lanes_below(room, lanes_of(FAST_PADDED_MAX + 1));
+	lanes least = (room & ~small) | (small & 20);
+
+	return ~lanes_below(room, len) & ~lanes_below(len, least);
+}
+
+/*
+ * Return the packets of `k` with fast-path IPv4, a bit each. Sets their dst4, and their
+ * lanes of *len and *hop.
+ */
+LANE_INLINE unsigned int
+eight_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
+	    lanes room, lanes *len, lanes *hop)
+{
+	lanes dst, mine;
+	unsigned int bits;
+
+	/* Octets 12 and 13 are the EtherType, octet 14 version and header length. */
+	k &= (lanes)(x->w[2] >> 16 == 0x0008);
+	if (lanes_bits(k) == 0)
+		return 0;
+	mine = lanes_swap32(x->w[3]) & 0xffff;
+	dst = lanes_swap32(x->w[7]);
+	k &= (lanes)((x->w[3] & 0xff) == 0x45) & lens_fit_room(mine, room) &
+	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(lanes_swap32(x->w[6])) &
+	     addrs4_pass(dst);
+	bits = lanes_bits(k) & eight_checksums_ok(b, from, x);
+	memcpy(&b->dst4[from], &dst, sizeof(dst));
+	*hop = words_hop_spent(x);
+	*len = (*len & ~k) | (mine & k);
+	return bits;
+}
+
+/* addr6_passes() of fast.c, by the first octet of the address in memory. */
+LANE_INLINE lanes
+addrs6_pass(lanes addr)
+{
+	return (lanes)((addr & 0xe0) == 0x20) | (lanes)((addr & 0xfe) == 0xfc);
+}
+
+/* Return the packets of `k` with fast-path IPv6. Sets their lanes of *len and *hop. */
+LANE_INLINE unsigned int
+eight_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
+	    lanes room, lanes *len, lanes *hop)
+{
+	lanes mine, dst;
+
+	k &= (lanes)(x->w[2] >> 16 == 0xdd86);
+	if (lanes_bits(k) == 0)
+		return 0;
+	mine = (lanes_swap32(x->w[4]) >> 16) + 40;
+	/* The destination is beyond the words. */
+	for (unsigned int j = 0; j < LANES; j++)
+		dst[j] = b->l2[from + j][L2_LEN + 24];
+	k &= (lanes)((x->w[3] & 0xf0) == 0x60) & lens_fit_room(mine, room) &
+	     (lanes)((x->w[4] & 0xff0000) != 0) & (lanes)(x->w[4] >> 25 != 0) &
+	     addrs6_pass(x->w[5]) & addrs6_pass(dst);
+	*hop = (*hop & ~k) | ((x->w[4] - (1u << 24)) & k);
+	*len = (*len & ~k) | (mine & k);
+	return lanes_bits(k);
+}
+
+/* fwd_look_tags(). It makes b->heads_differ exact. */
+LANE_INLINE uint64_t
+lanes_look(struct burst *b, uint8_t tag_bytes)
+{
+	struct look look = {.all_flags = UINT64_MAX};
+	const uint8_t *frame0 = rte_pktmbuf_mtod(b->m[0], const uint8_t *);
+	uint64_t head, head0, tags, tags0, heads_differ = 0, tags_differ = 0;
+
+	memcpy(&head0, frame0, sizeof(head0));
+	tags0 = burst_tags(frame0);
+	for (unsigned int i = 0; i < b->n; i++) {
+		const uint8_t *frame = look_at(&look, b, i, tag_bytes);
+
+		memcpy(&head, frame, sizeof(head));
+		tags = burst_tags(frame);
+		heads_differ |= head ^ head0;
+		tags_differ |= tags ^ tags0;
+	}
+	look_end(&look, b, tag_bytes);
+	b->head = head0;
+	b->heads_differ = heads_differ;
+	return tags_differ;
+}
+
+/* fwd_fast() for complete groups of eight. Returns the number of entries done. */
+LANE_INLINE unsigned int
+lanes_fast(struct burst *b)
+{
+	const uint32_t l2_len = L2_LEN + b->tag_bytes;
+	uint64_t mac = 0;
+	unsigned int i;
+
+	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
+	for (i = 0; i + LANES <= b->n; i += LANES) {
+		unsigned int four = 0, six = 0, padded;
+		lanes hop = lanes_of(0), pkt_len, data_len, room, len, ok;
+		struct lane_words x;
+		lanes16 len16;
+		lanes8 family;
+
+		words_load_four(x.w, &b->l2[i], 2);
+		words_load_four(x.w + 4, &b->l2[i], 18);
+		mbuf_lengths8(&b->m[i], &pkt_len, &data_len);
+		len = room = pkt_len - l2_len;
+		ok = (lanes)(pkt_len == data_len) &
+		     ~lanes_below(pkt_len, lanes_of(l2_len + 20));
+		if (!frames_are_ours(b, i, LANES, mac))
+			ok = lanes_of(0);
+		if (b->in->fast4)
+			four = eight_fast4(b, i, &x, ok, room, &len, &hop);
+		if (b->in->fast6)
+			six = eight_fast6(b, i, &x, ok, room, &len, &hop);
+		padded = lanes_bits((lanes)(len != room)) & (four | six);
+		memcpy(&b->hop_octets[i], &hop, sizeof(hop));
+		len16 = __builtin_convertvector(len, lanes16);
+		memcpy(&b->l3_len[i], &len16, sizeof(len16));
+		/* The EtherType of IPv6 has the higher octet. */
+		family = __builtin_convertvector(4 + ((lanes)(x.w[2] >> 16 == 0xdd86) & 2),
+						 lanes8);
+		memcpy(&b->family[i], &family, sizeof(family));
+		b->padded |= (uint64_t)padded << i;
+		b->fast4 |= (uint64_t)four << i;
+		b->fast6 |= (uint64_t)six << i;
+	}
+	return i;
+}
+
+#endif

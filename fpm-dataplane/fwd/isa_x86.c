@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ask for the features that the files *_avx2.c and *_avx512.c are compiled for. This file
+ * is compiled for any x86-64.                                                     [main]
+ */
+#include "fwd/cpu.h"
+
+enum fwd_isa
+fwd_isa_best(void)
+{
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
+	    !__builtin_cpu_supports("bmi2"))
+		return FWD_SCALAR;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+		return FWD_AVX512;
+	return FWD_AVX2;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rewrite_vectors: write the new headers of a burst that leaves by few interfaces. The MTU
+ * is checked once per interface, and the MAC and tag of an interface become a vector once. A
+ * packet then costs a few stores and no branch. The result is that of rewrite.c. The code
+ * handles only bursts without rare cases; it leaves any other burst unchanged.
+ *
+ * A file that includes this compiles it for a kind of CPU. It defines before struct entries
+ * (egress interfaces and lengths of the entries, as vectors) and octets64, and has the
+ * functions that are declared first: rewrite_avx2.c, rewrite_avx512.c.                             [fwd-n]
+ *
+ * Tried without gain: the MAC addresses before a tag as one store, together with octets of
+ * that tag; a tag's store split where a cache line ends.
+ */
+#ifndef FWD_REWRITE_VECTORS_H
+#define FWD_REWRITE_VECTORS_H
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "fwd/fast.h"
+#include "port/vlan.h"
+
+INLINE void entries_load(struct entries *e, const struct burst *b);
+/* Return a bit for each entry that leaves by this interface. */
+INLINE uint64_t entries_of(const struct entries *e, uint16_t ifidx);
+/* Return a bit for each entry that is longer than `mtu` octets. */
+INLINE uint64_t entries_longer(const struct entries *e, uint16_t mtu);
+/* Return true if the route of an entry has an MTU. */
+INLINE bool burst_any_mtu_class(const struct burst *b);
+
+/* With fewer packets the checks cost more than they save. */
+#define PACKETS_MIN 16
+
+/*
+ * With more interfaces the scalar code is as fast, because each interface costs a pass over
+ * all entries.
+ */
+#define EGRESS_MAX 16
+
+/* The first octets of a frame, for each egress interface of the burst. */
+struct egress {
+	__m128i frame[EGRESS_MAX];         /* without the first six octets */
+	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: byte offset in frame[] */
+	unsigned int tag_bytes;            /* of the interfaces, equal for all */
+	bool by_port;                      /* no two interfaces of one port */
+	unsigned int any_ifidx;            /* OR of their numbers */
+};
+static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
+
+/*
+ * Return true if packets may leave by `out`, it has at most one tag and writes it itself,
+ * and its tags have the same length as those of the other interfaces.
+ */
+INLINE bool
+iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
+{
+	return out != NULL && out->up && out->n_written == out->n_tags &&
+	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
+}
+
+/* Fill `w` and b->out_port. Returns false if a packet needs the code of rewrite.c. */
+INLINE bool
+egress_find(struct burst *b, struct egress *w, const struct entries *e)
+{
+	/* Each half of a tag is in host order. */
+	const __m128i octets =
+		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
+	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
+	octets64 at = octets_zero(), port = at;
+	bool by_port = true, only4 = b->fast6 == 0;
+
+	w->tag_bytes = w->any_ifidx = 0;
+	for (unsigned int k = 0; todo != 0; k++) {
+		uint16_t ifidx = (uint16_t)b->hop[__builtin_ctzll(todo)];
+		const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
+		uint64_t mine = entries_of(e, ifidx) & todo;
+
+		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
+			return false;
+		w->tag_bytes = fib_tag_bytes(out);
+		w->any_ifidx |= ifidx;
+		too_long |=
+			mine & entries_longer(e, only4 ? out->mtu_bytes : out->mtu6_bytes);
+		port = octets_put(port, mine, (uint8_t)out->port);
+		at = octets_put(at, mine, (uint8_t)(k * sizeof(w->frame[0])));
+		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
+		/* Two ports with the same bit count as one port. */
+		by_port &= (ports >> out->port % 64 & 1) == 0;
+		ports |= 1ull << out->port % 64;
+		todo &= ~mine;
+	}
+	w->by_port = by_port;
+	octets_store(w->at, at);
+	octets_store(b->out_port, port);
+	return too_long == 0;
+}
+
+/*
+ * Add `by` to the 16-bit fields of the mbuf's 32 octets from data_off on, with one load and
+ * one store. This covers the reference count; no other thread has the mbuf.
+ */
+INLINE void
+frame_shorten(struct rte_mbuf *m, __m256i by)
+{
+	void *at = (uint8_t *)m + offsetof(struct rte_mbuf, data_off);
+
+	_mm256_storeu_si256(at, _mm256_add_epi16(_mm256_loadu_si256(at), by));
+}
+
+/*
+ * Return the vector for frame_shorten() that moves the start of a frame by so many octets
+ * and shortens it as much.
+ */
+INLINE __m256i
+frame_shorten_vector(int octets)
+{
+	short by = (short)octets, less = (short)-octets;
+
+	static_assert(offsetof(struct rte_mbuf, data_off) == 16 &&
+			      offsetof(struct rte_mbuf, pkt_len) == 16 + 20 &&
+			      offsetof(struct rte_mbuf, data_len) == 16 + 24,
+		      "16-bit fields 0, 10 and 12");
+	return _mm256_setr_epi16(by, 0, 0, 0, 0, 0, 0, 0, 0, 0, less, 0, less, 0, 0, 0);
+}
+
+/*
+ * Write the headers of all entries. `families`: the burst has both families. `in`: the
+ * packets came with a tag. `out`: they leave with a tag, which keeps the priority of the
+ * old one. The compiler makes a separate loop for each combination.
+ */
+INLINE void
+frames_write(struct burst *b, const struct egress *w, bool families, bool in, bool out)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	const __m128i priority =
+		_mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
+	const __m256i by = frame_shorten_vector((in ? (int)VLAN_BYTES : 0) -
+						(out ? (int)VLAN_BYTES : 0));
+	unsigned int hop_at = L2_LEN + burst_hop_at(b->family[0]);
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint8_t *l2 = burst_l2(b, i), *tag = l2 - VLAN_BYTES;
+		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+		__m128i x = _mm_load_si128(
+			(const void *)((const uint8_t *)w->frame + w->at[i]));
+
+		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+		if (in && out)
+			x = _mm_or_si128(
+				x, _mm_and_si128(_mm_loadu_si128((void *)tag), priority));
+		if (out) {
+			_mm_storeu_si128((void *)tag, x);
+		} else {
+			_mm_storel_epi64((void *)l2, x);
+			_mm_storel_epi64((void *)(l2 + 4), _mm_srli_si128(x, 4));
+		}
+		if (in != out)
+			frame_shorten(b->m[i], by);
+		if (families)
+			hop_at = L2_LEN + burst_hop_at(b->family[i]);
+		memcpy(l2 + hop_at, &b->hop_octets[i], 4);
+	}
+}
+
+INLINE void
+frames_write_families(struct burst *b, const struct egress *w, bool in, bool out)
+{
+	if (b->fast4 != 0 && b->fast6 != 0)
+		frames_write(b, w, true, in, out);
+	else
+		frames_write(b, w, false, in, out);
+}
+
+/* fwd_rewrite_fast(). Returns false, and has changed nothing, for the code of rewrite.c. */
+INLINE bool
+rewrite_vectors(struct burst *b)
+{
+	bool in = b->tag_bytes != 0, out, named;
+	struct entries e;
+	struct egress w;
+
+	if ((b->fast4 | b->fast6) != burst_all(b) || b->n < PACKETS_MIN ||
+	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b))
+		return false;
+	entries_load(&e, b);
+	if (!egress_find(b, &w, &e))
+		return false;
+	out = w.tag_bytes != 0;
+	if (out && (b->any_flags & VLAN_STRIPPED) != 0)
+		return false; /* their priorities are in the mbufs */
+	if (in && out)
+		frames_write_families(b, &w, true, true);
+	else if (out)
+		frames_write_families(b, &w, false, true);
+	else if (in)
+		frames_write_families(b, &w, true, false);
+	else
+		frames_write_families(b, &w, false, false);
+	/* A number from PORT_MAX on is that of a VLAN or macvlan. */
+	named = w.any_ifidx >= PORT_MAX;
+	b->tags_out = named;
+	b->vlan_a_port = named && w.by_port;
+	for (unsigned int i = 0; named && !w.by_port && i < b->n; i++)
+		b->m[i]->port = (uint16_t)b->hop[i]; /* see tx_ifidx() */
+	return true;
+}
+
+#endif
