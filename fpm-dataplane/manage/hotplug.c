@@ -244,12 +244,16 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 void
 hotplug_undo(struct hotplug *h, struct port *port)
 {
-	bool made = port->tap_new;
+	bool made = port->tap_new, kept = port->tap_kept;
 	struct hotplug_reuse reuse;
 
 	hotplug_del(h, port, made ? NULL : &reuse);
 	if (made)
 		return;
+	if (kept && reuse.tap_fd >= 0) {
+		fdstore_keep_tap_again(port->name, reuse.tap_fd);
+		return;
+	}
 	close(reuse.tap_fd);
 	hotplug_unstore(port->name);
 }

@@ -68,8 +68,8 @@ struct port *hotplug_find(const struct hotplug *h, const char *tap);
 void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse);
 
 /*
- * Undo hotplug_add(). A TAP that existed before stays, but the service manager no longer
- * has its descriptor.
+ * Undo hotplug_add(). A TAP that existed before stays. The service manager has its descriptor
+ * if it had it before: then the TAP is kept for the port (restart/fdstore.h).
  */
 void hotplug_undo(struct hotplug *h, struct port *port);
 

@@ -133,14 +133,25 @@ void
 fdstore_keep_tap(const struct config *conf, const char *tap)
 {
 	int fd = fdstore_take_tap(conf, tap);
-	struct kept *k = kept_find("");
 
 	if (fd < 0)
 		return;
+	fdstore_keep_tap_again(tap, fd);
+	log_info("fdstore: tap kept name=%s reason=port-waits", tap);
+}
+
+void
+fdstore_keep_tap_again(const char *tap, int fd)
+{
+	struct kept *k = kept_find(tap);
+
+	if (k != NULL)
+		close(k->fd);
+	else
+		k = kept_find("");
 	assert(k != NULL); /* there are as many as ports */
 	snprintf(k->tap, sizeof(k->tap), "%s", tap);
 	k->fd = fd;
-	log_info("fdstore: tap kept name=%s reason=port-waits", tap);
 }
 
 int

@@ -36,10 +36,13 @@ int fdstore_take_tap(const struct config *conf, const char *tap);
  * A port that cannot be opened yet keeps the TAP of the last daemon. fdstore_keep_tap() takes
  * the inherited descriptor of the port that `conf` calls `tap`, if there is one.
  * fdstore_kept_tap() returns a copy of a kept descriptor, -1: none, and fdstore_use_kept_tap()
- * closes the original when the port is open. fdstore_kept_carriers_off() takes the carrier of
- * all kept TAPs away. fdstore_remove_tap() removes a kept TAP.        [main, then manage]
+ * closes the original when the port is open. fdstore_keep_tap_again() takes ownership of the
+ * descriptor of a port that was open and waits again. fdstore_kept_carriers_off() takes the
+ * carrier of all kept TAPs away. fdstore_remove_tap() removes a kept TAP.
+ *                                                                     [main, then manage]
  */
 void fdstore_keep_tap(const struct config *conf, const char *tap);
+void fdstore_keep_tap_again(const char *tap, int fd);
 int fdstore_kept_tap(const char *tap);
 void fdstore_use_kept_tap(const char *tap);
 void fdstore_kept_carriers_off(void);

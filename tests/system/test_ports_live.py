@@ -353,8 +353,16 @@ class SlowDevice:
 
     def get_ready(self):
         """Let the device start. It receives no frame."""
-        os.write(self._pipe, NO_FRAMES)
+        self._answer(NO_FRAMES)
+
+    def fail(self):
+        """Let the start of the device fail."""
+        self._answer(b"no pcap at all")
+
+    def _answer(self, octets):
+        os.write(self._pipe, octets)
         os.close(self._pipe)
+        self._pipe = None
 
 
 def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
@@ -539,6 +547,47 @@ def kept_taps(dut):
     files = f"/proc/{dut.daemon.process.pid}/fd"
     paths = [f"{files}/{name}" for name in os.listdir(files)]
     return sum(os.readlink(path) == "/dev/net/tun" for path in paths)
+
+
+def test_a_refused_reload_leaves_the_tap_of_a_port_that_waits(own_dut):
+    """A port waits for its server of memif after a crash, and the supervisor keeps its TAP. A
+    reload gives the port another device and fails at a later port: the TAP is kept as before,
+    without carrier, and also over the next crash and a planned restart."""
+    dut = own_dut(supervised=True)
+    waits = f"net_memif0,role=client,socket={dut.dir}/memif.sock,socket-abstract=no"
+    other, slow = "net_null,no-rx=1", SlowDevice(dut, "slow0")
+    wrong = f"{other}\n  - tap: {slow.name}\n    device: {slow.device}"
+    dut.edit_config("ports:\n", f"ports:\n  - tap: mem0\n    device: {other}\n")
+    dut.start()
+    index, kept = dut.link_row("mem0")["ifindex"], kept_taps(dut)
+    dut.edit_config(other, waits)
+    said, n = "fdstore: tap kept name=mem0 reason=port-waits", 0
+
+    def came_back(was):
+        dut.control.close()
+        dut.daemon.back(was)
+        assert dut.daemon.log(1000).count(said) == n
+        assert (dut.link_row("mem0")["ifindex"], kept_taps(dut)) == (index, kept)
+        eventually(lambda: not netns.has_carrier(dut.ctl, "mem0"), 10, 0.05)
+
+    n += 1
+    came_back(dut.daemon.crash())
+    for again in (dut.daemon.crash, dut.daemon.pid):
+        dut.edit_config(waits, wrong)
+        asks = dut.fpmctl_begin("config", "reload")
+        eventually(slow.begun, 20, 0.01)
+        eventually(lambda: netns.has_carrier(dut.ctl, "mem0"), 5, 0.01)
+        slow.fail()
+        _, err = asks.communicate(timeout=30)
+        assert asks.returncode == 2 and "nothing changed: port slow0" in err
+        assert "mem0" not in ports(dut) and not netns.has_carrier(dut.ctl, "mem0")
+        assert kept_taps(dut) == kept
+
+        dut.edit_config(wrong, waits)
+        was, n = again(), n + 1
+        if again == dut.daemon.pid:
+            done(dut, "restart")
+        came_back(was)
 
 
 def test_a_port_that_went_can_come_again_at_once(own_dut):
