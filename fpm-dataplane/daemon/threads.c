@@ -113,11 +113,14 @@ rib_begin(struct dataplane *dp)
 
 /*
  * Open the sockets by which punt gives the kernel its ICMP errors to hosts that only the kernel
- * reaches. Without one they are dropped.
+ * reaches. Without one they are dropped. By IPV6_FREEBIND the kernel takes each source, also
+ * one of another VRF, as it does for IPv4.
  */
 static void
 raw_open(const struct config *conf, int raw[2])
 {
+	int on = 1;
+
 	for (unsigned int i = 0; i < 2; i++) {
 		raw[i] = netns_socket(conf->control_netns, i == 0 ? AF_INET : AF_INET6,
 				      SOCK_RAW | SOCK_NONBLOCK, IPPROTO_RAW);
@@ -125,6 +128,8 @@ raw_open(const struct config *conf, int raw[2])
 			log_warn("main: raw socket not opened family=%s error=%s",
 				 i == 0 ? "ipv4" : "ipv6", strerror(-raw[i]));
 	}
+	if (raw[1] >= 0)
+		(void)setsockopt(raw[1], IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 }
 
 int

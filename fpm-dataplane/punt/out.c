@@ -35,6 +35,10 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
  * In main the kernel looks the route up as for a packet of its own. For a packet of a VRF the
  * egress interface is given, and the kernel takes the table of the VRF of that interface. The
  * index of the path has the low 18 bits of its ifindex, so larger numbers are not found.
+ *
+ * The kernel does not read the source of the header for the lookup. It gets the source beside
+ * the packet, so that it obeys rules by source and source-specific routes. Without an interface
+ * it refuses a link-local source (EINVAL), which no such rule or route has.
  */
 void
 punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path)
@@ -47,6 +51,7 @@ punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path
 	int oif = packet_meta(m)->vrf == 0 ? 0 : (int)path_index(path);
 	struct in_pktinfo info4 = {.ipi_ifindex = oif};
 	struct in6_pktinfo info6 = {.ipi6_ifindex = (unsigned int)oif};
+	struct in6_addr src6;
 	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(info6))] = {0};
 	uint8_t *ip = l3_of(m);
 	struct iovec iov = {ip, rte_pktmbuf_data_len(m) - L2_LEN};
@@ -55,6 +60,7 @@ punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path
 	struct cmsghdr *c = (struct cmsghdr *)control;
 
 	if (family == 4) {
+		memcpy(&info4.ipi_spec_dst, ip + 12, 4);
 		to.in4.sin_family = AF_INET;
 		memcpy(&to.in4.sin_addr, ip + 16, 4);
 		msg.msg_namelen = sizeof(to.in4);
@@ -62,6 +68,9 @@ punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path
 		*c = (struct cmsghdr){CMSG_LEN(sizeof(info4)), IPPROTO_IP, IP_PKTINFO};
 		memcpy(CMSG_DATA(c), &info4, sizeof(info4));
 	} else {
+		memcpy(&src6, ip + 8, 16);
+		if (oif != 0 || !IN6_IS_ADDR_LINKLOCAL(&src6))
+			info6.ipi6_addr = src6;
 		to.in6.sin6_family = AF_INET6;
 		memcpy(&to.in6.sin6_addr, ip + 24, 16);
 		msg.msg_namelen = sizeof(to.in6);
@@ -69,8 +78,6 @@ punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path
 		*c = (struct cmsghdr){CMSG_LEN(sizeof(info6)), IPPROTO_IPV6, IPV6_PKTINFO};
 		memcpy(CMSG_DATA(c), &info6, sizeof(info6));
 	}
-	if (oif == 0)
-		msg.msg_controllen = 0;
 	if (p->conf.raw[family == 6] < 0 ||
 	    sendmsg(p->conf.raw[family == 6], &msg, MSG_DONTWAIT) < 0) {
 		punt_drop(p, m, DROP_foreign_oif);
