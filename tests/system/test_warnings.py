@@ -305,8 +305,8 @@ def test_the_manual_names_each_sysctl_of_routers():
     for place in PLACES:
         base = f"/proc/sys/net/{place}"
         for key in sorted(os.listdir(base)):
-            if os.path.isfile(f"{base}/{key}") and "/neigh/" not in place and key != "flush":
-                known = key in named or key.startswith(families) or place.endswith("/route")
+            if os.path.isfile(f"{base}/{key}"):
+                known = key in named or key.startswith(families)
                 assert known, f"{place}/{key} is not in limits.md"
     table = page[page.index("| sysctl |") : page.index("`ip_forward`, the `forwarding`")]
     with open(os.path.join(ROOT, "fpm-dataplane/warn/sysctl.c"), encoding="utf-8") as file:
