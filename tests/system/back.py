@@ -2,6 +2,7 @@
 """Helpers for tests that end and start a daemon: check that the daemon is back."""
 
 import contextlib
+import os
 import re
 import socket
 
@@ -49,3 +50,10 @@ def drown(dut):
         with contextlib.suppress(BlockingIOError):
             while True:
                 stranger.sendto(b"x", f"\0{name}")
+
+
+def kept_taps(dut):
+    """Return the TAPs that the supervisor holds open."""
+    files = f"/proc/{dut.daemon.process.pid}/fd"
+    paths = [f"{files}/{name}" for name in os.listdir(files)]
+    return sum(os.readlink(path) == "/dev/net/tun" for path in paths)

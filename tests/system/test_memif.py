@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from back import come_back
+from back import come_back, kept_taps
 from lib.wait import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -73,8 +73,9 @@ def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstrac
 
 def test_the_tap_waits_for_the_server_over_restarts(own_dut):
     """The daemon crashes while the server is away: the next one keeps the TAP for the port, also over
-    a planned restart, and opens the port behind it when the server is back. A port that leaves the
-    configuration takes its TAP with it."""
+    planned restarts, and opens the port behind it when the server is back. The TAP has another name
+    by then, so that only the kept descriptor leads to it. A port that leaves the configuration takes
+    its TAP with it."""
     dut = own_dut(supervised=True)
     words = f"socket={dut.dir}/memif.sock,socket-abstract=no,rsize=8"
     entry = f"  - tap: mem0\n    device: net_memif0,role=client,{words}\n"
@@ -85,8 +86,10 @@ def test_the_tap_waits_for_the_server_over_restarts(own_dut):
     eventually(lambda: link(dut) == "down", 5, 0.05)
     index = dut.link_row("mem0")["ifindex"]
     os.unlink(f"{dut.dir}/memif.sock")
+    kept = kept_taps(dut)
+    dut.ip("link set mem0 name mem9")
 
-    for planned in (False, True):
+    for n, planned in enumerate((False, True, True, False)):
         before = dut.daemon.pid()
         if planned:
             assert dut.fpmctl("restart").returncode == 0
@@ -94,11 +97,15 @@ def test_the_tap_waits_for_the_server_over_restarts(own_dut):
             os.kill(before, signal.SIGKILL)
         come_back(dut, before)
         assert link(dut) is None
-        assert dut.log().count("fdstore: tap kept name=mem0 reason=port-waits") > 0
+        said = "fdstore: tap kept name=mem0 reason=port-waits"
+        eventually(lambda n=n: dut.log(1000).count(said) == n + 1, 5, 0.02, "the TAP is kept")
         assert "tap released name=mem0" not in dut.log(1000)
+        eventually(lambda: kept_taps(dut) == kept, 5, 0.02, "the supervisor has all TAPs")
     with server(dut, words):
         eventually(lambda: link(dut) == "up", 20, 0.05)
-        assert dut.link_row("mem0")["ifindex"] == index
+        assert f"port: kept tap renamed name=mem0 tap=mem9 ifindex={index}" in dut.log(1000)
+        assert "mem0" not in {r["ifname"] for r in dut.links()}
+        dut.ip("link set mem9 name mem0")
 
     eventually(lambda: link(dut) == "down", 5, 0.05)
     os.unlink(f"{dut.dir}/memif.sock")

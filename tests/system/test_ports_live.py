@@ -14,6 +14,7 @@ import threading
 import pytest
 import yaml
 
+from back import kept_taps
 from lib import netns, preload, procs
 from lib.haste import hasty
 from lib.wait import LONG, eventually, never
@@ -540,13 +541,6 @@ def test_a_port_that_came_later_is_kept_over_a_crash(own_dut):
     assert dut.link_row("null0")["ifindex"] == index and "ext0" not in taps(dut)
     assert "name=null0 device=net_null,no-rx=1" in dut.daemon.log(40)
     assert "tap=kept" in [t for t in dut.daemon.log(40).splitlines() if "name=null0" in t][-1]
-
-
-def kept_taps(dut):
-    """Return the TAPs that the supervisor holds open."""
-    files = f"/proc/{dut.daemon.process.pid}/fd"
-    paths = [f"{files}/{name}" for name in os.listdir(files)]
-    return sum(os.readlink(path) == "/dev/net/tun" for path in paths)
 
 
 def test_a_refused_reload_leaves_the_tap_of_a_port_that_waits(own_dut):
