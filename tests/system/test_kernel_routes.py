@@ -224,6 +224,22 @@ def test_the_mtu_of_a_route(both, family):
     both.agree("replaced", {host: "wan"}, size=mtu + 10, **df)
 
 
+def test_the_mtu_of_a_route_above_that_of_its_device(both, family):
+    """The smaller MTU counts: a packet between the two gets an error. Linux gives it to the device
+    (here a veth, which sends it), except by an IPv6 route without `lock`."""
+    host, df = HOST[family], {"flags": "DF"} if family == 4 else {}
+    both.ip("link set wan0 mtu 1400")
+    try:
+        for lock, linux in (("lock", "wan"), ("", "wan" if family == 4 else "too big")):
+            route = f"{NET[family]} {via(both, 'wan', family)} mtu {lock} 9000"
+            both.ip(line(family, f"route replace {route}"))
+            both.agree("route added", {host: "wan"}, size=1400, **df)
+            assert both.fate(both.ours, host, size=1480, **df) == "too big"
+            assert both.fate(both.linux, host, size=1480, **df) == linux
+    finally:
+        both.ip("link set wan0 mtu 1500")
+
+
 def test_flush_of_everything(both, family):
     """`ip route flush` deletes all routes of main, connected subnets as well. Own addresses stay,
     because they are in table local."""
