@@ -86,6 +86,8 @@ struct kernel_status {
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
 	_Atomic uint32_t mixed;
+	/* W:rib IPv6 prefixes in table local that hide no route here, and do in Linux */
+	_Atomic uint32_t short_local;
 };
 extern struct kernel_status kernel_status;
 

@@ -22,6 +22,7 @@
 	X(FORWARDING, "forwarding") \
 	X(RULE, "rule")             \
 	X(ROUTE_TOS, "route-tos")   \
+	X(LOCAL, "route-local")     \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \

@@ -76,6 +76,25 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 	vec32_push(&k->connected, number);
 }
 
+/* Count the record, or no longer, as a route that should hide others and does not. */
+static void
+kroute_set_short_local(struct kroute *kr, bool short_local)
+{
+	uint32_t n = atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed);
+
+	if (kr->short_local != short_local)
+		atomic_store_explicit(&kernel_status.short_local,
+				      short_local ? n + 1 : n - 1, memory_order_relaxed);
+	kr->short_local = short_local;
+}
+
+static bool
+type_ends_lookup(uint8_t rtm_type)
+{
+	return rtm_type == RTN_UNICAST || rtm_type == RTN_BLACKHOLE ||
+	       rtm_type == RTN_UNREACHABLE || rtm_type == RTN_PROHIBIT;
+}
+
 static void
 wide_remove(struct rib_kroutes *k, uint32_t number)
 {
@@ -92,9 +111,11 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 {
 	struct kroute *kr = &k->v[number];
 	const struct route *r = kr->route;
-	bool wide = kr->is_local && kr->rtm_type == RTN_LOCAL && r->family == 6 &&
-		    r->table == RIB_TABLE_MAIN && r->len < family_bits(6);
+	bool is_short = kr->is_local && r->family == 6 && r->table == RIB_TABLE_MAIN &&
+			r->len < family_bits(6);
+	bool wide = is_short && kr->rtm_type == RTN_LOCAL;
 
+	kroute_set_short_local(kr, is_short && type_ends_lookup(kr->rtm_type));
 	if (wide == kr->wide)
 		return false;
 	kr->wide = wide;
@@ -133,6 +154,7 @@ kroute_remove(struct rib_kroutes *k, uint32_t number)
 		connected_remove(k, number);
 	if (k->v[number].wide)
 		wide_remove(k, number);
+	kroute_set_short_local(&k->v[number], false);
 	hidx_del(&k->by_route, number);
 	k->v[number] = (struct kroute){0};
 	k->n--;

@@ -37,8 +37,9 @@ struct kroute {
 	bool is_local;      /* of table local, which the kernel asks before main */
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
-	bool wide;    /* its prefix is shorter than a host and hides routes inside it */
-	bool ignored; /* slot_ignored() at the last look: it does not count */
+	bool wide;        /* its prefix is shorter than a host and hides routes inside it */
+	bool short_local; /* in Linux it would hide them, too, but it is no own prefix */
+	bool ignored;     /* slot_ignored() at the last look: it does not count */
 };
 
 struct rib_kroutes {
@@ -69,6 +70,7 @@ void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected
 /*
  * Decide whether the record hides routes: it is an own prefix of table local that is shorter
  * than a host. Return true if that has changed. The caller stages the routes inside again.
+ * Routes of other types in table local should hide routes, too: kernel_status.short_local counts them.
  */
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*

@@ -46,6 +46,11 @@ rules_scan(struct warn *w)
 		list_add(&w->list, WARNING_ROUTE_TOS, "routes with a TOS",
 			 "Linux uses such a route for packets with this TOS.",
 			 "Packets take the route for all others.");
+	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)
+		list_add(&w->list, WARNING_LOCAL, "IPv6 routes in table local",
+			 "Linux asks table local first: such a route hides longer prefixes "
+			 "of table main.",
+			 "The longest prefix of both tables counts.");
 	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_MIXED,
 			 "next hops by ports and by interfaces of the kernel",
