@@ -48,6 +48,7 @@ static const struct {
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
+	{"frr-version", "faults of FRR's version that matter here", check_frr_version},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
 	{"routes", "zebra and the RIB have the same number of routes", check_routes},
 };

@@ -17,6 +17,7 @@
 #include "ctl/conn.h"
 #include "ctl/print.h"
 #include "ctl/text.h"
+#include "ctl/zebra.h"
 
 #define COUNTS   1u /* has counters, of which --watch and --rates show rates */
 #define FAMILY   2u /* -4 and -6 select rows */
@@ -71,7 +72,8 @@ static const struct what {
 	 "no threads"},
 	{"memory", "", "memory by use, and limits of tables", NULL, 0, ""},
 	{"log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
-	{"version", "", "version, uptime, configuration file of the daemon", NULL, 0, ""},
+	{"version", "", "version, uptime, configuration file of the daemon; version of FRR",
+	 NULL, 0, ""},
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
@@ -251,6 +253,20 @@ row_is_wanted(const struct ask *ask, const json_t *row)
 	       (ask->what->is & ZEROS) == 0 || row_int(row, "value") != 0;
 }
 
+/*
+ * Print FRR's version below the daemon's, if zebra is found and answers. JSON has only the
+ * row of the daemon.
+ */
+static void
+version_print_frr(const json_t *row)
+{
+	char version[FRR_VERSION_STRLEN];
+	pid_t zebra = zebra_version_of(row, version);
+
+	if (zebra != 0)
+		line_print(4, "    FRR %s, zebra pid %d", version, (int)zebra);
+}
+
 static bool
 row_print(struct ask *ask, const json_t *row, const char *text)
 {
@@ -265,6 +281,8 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 		if (ask->n_rows == 0 && view->head != NULL)
 			view->head();
 		view->row(row);
+		if (strcmp(ask->what->show, "version") == 0)
+			version_print_frr(row);
 	}
 	ask->n_rows++;
 	if (ferror(stdout))

@@ -335,3 +335,41 @@ zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 	json_decref(root);
 	return vtysh_end(&run, vtysh, said);
 }
+
+/* --- lines -------------------------------------------------------------------------- */
+
+int
+zebra_lines(const char *vtysh, const char *command, int patience_s, zebra_on_line *on_line,
+	    void *ctx)
+{
+	struct run run = {.quiet = true, .patience_s = patience_s};
+	char *line = NULL;
+	size_t size = 0;
+	bool said = false;
+
+	if (run_start(&run, vtysh, command) < 0)
+		return -1;
+	while (getline(&line, &size, run.out) > 0) {
+		line[strcspn(line, "\r\n")] = '\0';
+		log_harmless(line);
+		on_line(line, ctx);
+		said = true;
+	}
+	free(line);
+	return vtysh_end(&run, vtysh, said);
+}
+
+static void
+version_on_line(const char *line, void *ctx)
+{
+	(void)frr_module_line(line, ctx);
+}
+
+int
+zebra_version(const char *vtysh, char version[FRR_VERSION_STRLEN])
+{
+	version[0] = '\0';
+	/* If another daemon of FRR hangs, the answer of zebra still counts. */
+	(void)zebra_lines(vtysh, "show modules", ZEBRA_VERSION_S, version_on_line, version);
+	return version[0] != '\0' ? 0 : -1;
+}

@@ -13,14 +13,18 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/prefix.h"
+#include "ctl/frr_version.h"
 #include "ctl/hops_text.h"
 
 struct exam;
 
 /* after so many seconds of silence zebra counts as not answering */
 #define ZEBRA_ANSWER_S 10
+/* the same for the question for the version */
+#define ZEBRA_VERSION_S 3
 
 /*
  * The text for a route that zebra has selected and the kernel has refused or not confirmed
@@ -57,6 +61,21 @@ int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, bool kernels,
 		 char **hops);
 
+/* --- lines of vtysh ------------------------------------------------------------------- */
+
+/* Receives a line without its newline. */
+typedef void zebra_on_line(const char *line, void *ctx);
+
+/*
+ * Call on_line() for each line that vtysh prints for `command`. The silence of vtysh ends
+ * the call after `patience_s`. Prints no errors. Returns as zebra_table().
+ */
+int zebra_lines(const char *vtysh, const char *command, int patience_s,
+		zebra_on_line *on_line, void *ctx);
+
+/* Ask zebra for its version. Prints no errors. Returns 0, or -1 with `version` "". */
+int zebra_version(const char *vtysh, char version[FRR_VERSION_STRLEN]);
+
 /* --- find zebra (zebra_find.c) -------------------------------------------------------- */
 
 #define ZEBRA_MODULE "dplane_fpm_nl"
@@ -79,5 +98,12 @@ const char *zebra_vtysh(struct exam *e);
  * namespace; then the reason was printed to stderr.
  */
 const char *zebra_vtysh_of(const char *socket);
+
+/*
+ * The same for the daemon whose row `version` is `daemon`: ask that zebra for its version.
+ * Returns its process id, or 0 if this process finds no zebra or gets no answer. Prints no
+ * errors.
+ */
+pid_t zebra_version_of(const json_t *daemon, char version[FRR_VERSION_STRLEN]);
 
 #endif

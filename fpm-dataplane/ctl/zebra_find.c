@@ -123,3 +123,18 @@ zebra_vtysh_of(const char *socket)
 	json_decref(e.version);
 	return command;
 }
+
+pid_t
+zebra_version_of(const json_t *daemon, char version[FRR_VERSION_STRLEN])
+{
+	struct exam e = {
+		.root = "", .version = json_deep_copy(daemon), .check = "", .about = ""};
+	pid_t pid = 0;
+
+	exam_enter(&e);
+	zebra_find(&e);
+	if (e.zebra != 0 && zebra_version(zebra_vtysh(&e), version) == 0)
+		pid = e.zebra;
+	json_decref(e.version);
+	return pid;
+}

@@ -4,6 +4,7 @@
  *
  * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/run.c
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
+ * link: fpm-dataplane/ctl/frr_version.c
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>

@@ -91,6 +91,8 @@ pid_t exam_pid(const struct exam *e);
  * out.
  */
 bool exam_no_daemon(struct exam *e, const char *untold);
+/* Return true, with a finding, if the configuration has no place for zebra. */
+bool exam_no_zebra_wanted(struct exam *e);
 /*
  * Enter the network namespace of the TAPs, by its name or else by the daemon's process.
  * There is no way back, and none is needed: socket paths and all files but /proc/sys/net
@@ -130,6 +132,7 @@ void check_vrfs(struct exam *e);
 void check_below(struct exam *e);
 void check_kernel(struct exam *e);
 void check_frr(struct exam *e);
+void check_frr_version(struct exam *e);
 void check_fpm(struct exam *e);
 void check_routes(struct exam *e);
 

@@ -18,8 +18,7 @@
 #define ROUNDS   5 /* both sides change while they are counted */
 #define PAUSE_MS 300
 
-/* Return true, with a finding, if the configuration has no place for zebra. */
-static bool
+bool
 exam_no_zebra_wanted(struct exam *e)
 {
 	if (strcmp(row_str(e->version, "routes_from"), "kernel") != 0)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * frr_version: parse FRR's version, tell which faults it has, and parse the lines of vtysh
+ * that decide whether a fault matters. Pure, no state.
+ */
+#ifndef CTL_FRR_VERSION_H
+#define CTL_FRR_VERSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FRR_VERSION_STRLEN 64
+
+struct frr_version {
+	unsigned int major, minor, patch;
+};
+
+/*
+ * Parse "10.3", "10.3.1", "10.5-dev" or "10.3.1-0~deb12u1"; the part behind the numbers is
+ * ignored. So a development version counts as the release that it becomes. Returns 0, or
+ * -EINVAL with *v zero.
+ */
+int frr_version_parse(const char *text, struct frr_version *v);
+
+/*
+ * Parse a line of `show modules`, "zebra  10.3  zebra daemon", which zebra itself prints.
+ * `show version` is of no use: vtysh prints its own version then. Returns true and fills
+ * `version` for the row of zebra.
+ */
+bool frr_module_line(const char *line, char version[FRR_VERSION_STRLEN]);
+
+/* --- faults; doc/fpm.md, section 9, has their sources ------------------------------------- */
+
+/*
+ * Return true if zebra keeps a static route without an interface when the link of its next
+ * hop is lost, while FPM is connected.
+ */
+bool frr_keeps_dead_statics(const struct frr_version *v);
+
+/*
+ * Return true if zebra does not announce the next hops of the kernel's routes and does not
+ * send their deletes over FPM.
+ */
+bool frr_hides_kernel_routes(const struct frr_version *v);
+
+/* Return true if zebra crashes at the end of a replay that has MACs of EVPN routers. */
+bool frr_crashes_by_evpn(const struct frr_version *v);
+
+/* --- lines that decide whether a fault matters -------------------------------------------- */
+
+/*
+ * Parse a line of `show running-config`. Returns the place behind the gateway of a static
+ * route that names no interface, and NULL for all other lines.
+ */
+const char *frr_static_gap(const char *line);
+
+/* Return true for the row of a layer 3 VNI in the output of `show evpn vni`. */
+bool frr_line_is_l3vni(const char *line);
+
+#endif
