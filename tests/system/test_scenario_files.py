@@ -13,7 +13,7 @@ from lab import claims, scenario
 from lab.lab import SCENARIOS
 from lab.plan import Plan
 from lib import bird, netns
-from lib.dataplane import Dataplane
+from lib.dataplane import ROOT, Dataplane
 from lib.peers import libraries, program
 
 
@@ -45,6 +45,28 @@ def test_vtysh_knows_every_command(folder):
         argv = [*libraries(), program("bird"), "-p", "-c", f"{folder}/bird.conf"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{folder}/bird.conf: {done.stdout}{done.stderr}"
+
+
+def configurations():
+    """Return the paths of FRR's configurations that users copy, and of pages with commands."""
+    globs = ("frr-config/*/*.conf", "docker/*.conf", "docker/lab/*.conf", "fpm-dataplane/manual/*.md")
+    return [path for pattern in globs for path in sorted(glob.glob(f"{ROOT}/{pattern}"))]
+
+
+def test_each_static_route_names_its_interface():
+    """Behind the gateway of each static route is an interface. FRR 10.3 keeps a static route without
+    one when its link is lost (manual/frr.md)."""
+    route = re.compile(r"(?<!no )\bip(?:v6)? route \S+/\d+ ([0-9a-f]*[.:][0-9a-f.:]+)(?: ([a-z][^\s']*))?")
+    options = {"tag", "label", "table", "nexthop-vrf", "onlink", "color", "bfd", "segments"}
+    named, bare = 0, []
+    for path in configurations():
+        for line in text_of(path).splitlines():
+            for found in route.finditer(line):
+                named += 1
+                if found[2] is None or found[2] in options:
+                    bare.append(f"{os.path.relpath(path, ROOT)}: {line.strip()}")
+
+    assert bare == [] and named >= 8
 
 
 def test_the_daemon_takes_its_file(folder, tmp_path):
