@@ -23,10 +23,10 @@ prometheus: ## unpack Debian's Prometheus in build/prometheus, for the tests of 
 # Use the engine that answers. Podman's own image format has no health checks.
 CONTAINERS = $(eval CONTAINERS := $$(firstword $$(foreach c,docker podman,\
 	$$(shell $$(c) info >/dev/null 2>&1 && echo $$(c)))))$(CONTAINERS)
-image: ## build the container image fpm-dataplane with docker or podman
+image: ## build the container image fpm-dataplane with docker or podman (SUITE=trixie: of Debian 13)
 	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman answers here"; exit 1; }
 	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
-		--build-arg VERSION="$(VERSION)" -f docker/Dockerfile -t fpm-dataplane .
+		--build-arg VERSION="$(VERSION)" --build-arg SUITE=$(or $(SUITE),bookworm) -f docker/Dockerfile -t fpm-dataplane .
 
 test-image: ## test packets through two routers in containers, and the labs of compose and containerlab (podman)
 	@if [ -n "$(CONTAINERS)" ]; then $(MAKE) --no-print-directory image test-image-run; \
@@ -35,7 +35,7 @@ test-image: ## test packets through two routers in containers, and the labs of c
 test-image-run:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest ethtool iproute2"
 	@$(MAKE) --no-print-directory prometheus || true
-	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" $(PY) -m pytest --no-header -p no:cacheprovider -rs \
+	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" SUITE=$(or $(SUITE),bookworm) $(PY) -m pytest --no-header -p no:cacheprovider -rs \
 		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
 
 .PHONY: deb deps-deb test-deb prometheus image test-image test-image-run

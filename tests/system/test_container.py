@@ -123,6 +123,34 @@ class Container:
         return self.process.wait(10 * PATIENCE)
 
 
+@pytest.mark.parametrize("abi", ["23", "25"])
+def test_the_image_has_the_drivers_of_the_dpdk_of_its_package(abi, tmp_path):
+    """The command of the Dockerfile reads the number of DPDK's ABI from the package. No line but the
+    default of SUITE names a release of Debian, and none but a comment an ABI."""
+    control = tmp_path / "deb" / "DEBIAN" / "control"
+    control.parent.mkdir(parents=True)
+    control.write_text(
+        "Package: fpm-dataplane\nVersion: 0\nArchitecture: all\nMaintainer: x <x@example.org>\n"
+        f"Depends: libc6 (>= 2.34), librte-net-null{abi}, librte-net-virtio{abi}\nDescription: x\n"
+    )
+    deb = tmp_path / "fpm-dataplane.deb"
+    subprocess.run(["dpkg-deb", "--build", control.parent.parent, deb], check=True, stdout=subprocess.DEVNULL)
+    with open(f"{DOCKER}/Dockerfile", encoding="utf-8") as file:
+        text = "".join(line for line in file if not line.startswith("#"))
+    command = re.search(r"^RUN abi=\$\((.*)\) \\$", text, re.M)[1]
+
+    done = subprocess.run(
+        ["sh", "-c", command.replace("/tmp/fpm-dataplane.deb", str(deb))],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert done.stdout == f"{abi}\n"
+    assert re.findall("bookworm|trixie", text) == ["bookworm"] and "ARG SUITE=bookworm\n" in text
+    assert text.count("FROM debian:${SUITE}-slim") == text.count("FROM ") == 2
+    assert not re.search(r"librte-[a-z-]+\d", text)
+    assert {"librte-net-memif$abi", "librte-net-pcap$abi"} <= set(re.findall(r'"(librte[^"]*)"', text))
+
+
 @pytest.fixture
 def container(tmp_path):
     """Make containers that end with the test."""
