@@ -69,6 +69,20 @@ def test_each_static_route_names_its_interface():
     assert bare == [] and named >= 8
 
 
+def test_terminals_of_daemons_listen_on_the_loopback_only():
+    """Each daemon of FRR that runs has an option that binds its terminal to a loopback address, as in
+    Debian's file. mgmtd is one of them from FRR 10 on."""
+    paths = [f"{ROOT}/docker/daemons", *glob.glob(f"{ROOT}/frr-config/*/daemons")]
+    bare = []
+    for path in paths:
+        text = text_of(path)
+        on = {"zebra", "staticd", "mgmtd", *re.findall(r"^([a-z0-9]+)=yes$", text, re.M)}
+        bound = re.findall(r'^([a-z0-9]+)_options=".*-A (?:127\.0\.0\.1|::1)\b.*"$', text, re.M)
+        bare += [f"{os.path.relpath(path, ROOT)}: {name}" for name in on - set(bound)]
+
+    assert bare == [] and len(paths) > 10
+
+
 def test_the_daemon_takes_its_file(folder, tmp_path):
     """`--check` accepts the file where its ports and its namespace exist."""
     plan, names = Plan(folder), [f"fdp-{k}-{os.getpid()}f" for k in ("dp", "ctl")]
