@@ -203,6 +203,12 @@ daemon_run(const struct config *conf)
 					    .port = dp.port};
 	for (unsigned int i = 0; i < conf->n_core; i++)
 		dp.rxq_assign.node[i] = cpus_node(conf->core[i]);
+	rc = fwd_cpu_choose(conf->instructions);
+	if (rc < 0) {
+		log_error("main: cpu lacks instructions wanted=%s best=%s",
+			  instructions_name(conf->instructions), fwd_cpu_best());
+		return daemon_start_failed(rc);
+	}
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));

@@ -81,7 +81,11 @@ struct pt_wide {
 };
 static_assert(sizeof(struct pt_wide) == 32, "two nodes to a cache line");
 
-enum pt_isa { PT_SCALAR, PT_AVX2, PT_AVX512 };
+enum pt_isa {
+	PT_SCALAR = POPTRIE_SCALAR,
+	PT_AVX2 = POPTRIE_AVX2,
+	PT_AVX512 = POPTRIE_AVX512,
+};
 
 /* The progress of a walk over all nodes that moves blocks out of leaving pages. */
 struct pt_walk {

@@ -9,13 +9,23 @@
  */
 #include "poptrie/walk.h"
 
+static enum poptrie_isa most = POPTRIE_AVX512; /* W:before the first table R:any */
+
+void
+poptrie_use_at_most(enum poptrie_isa isa)
+{
+	most = isa;
+}
+
 enum pt_isa
 pt_isa_best(void)
 {
 #ifdef __SANITIZE_THREAD__
 	return PT_SCALAR; /* it cannot see vector accesses */
 #else
-	return pt_cpu_isa();
+	enum pt_isa has = pt_cpu_isa();
+
+	return has < (enum pt_isa)most ? has : (enum pt_isa)most;
 #endif
 }
 

@@ -70,6 +70,15 @@ struct poptrie_conf {
 	void *ctx;
 };
 
+/* Kinds of vector instructions, each with all before. */
+enum poptrie_isa { POPTRIE_SCALAR, POPTRIE_AVX2, POPTRIE_AVX512 };
+
+/*
+ * Let lookups use no wider instructions than these. Without a call they use all that the CPU
+ * has. Call it before the first table is created, when no other thread uses the library.
+ */
+void poptrie_use_at_most(enum poptrie_isa isa);
+
 /*
  * Create an empty table.                                                      [writer]
  * Returns 0, -EINVAL (a bad family, one of alloc and free without the other), -ENOMEM.

@@ -19,6 +19,7 @@
 #include "base/policer.h"
 #include "base/port_options.h"
 #include "base/limits.h"
+#include "base/instructions.h"
 #include "base/routes_from.h"
 
 #define CONFIG_PORTS_MAX        64
@@ -75,6 +76,7 @@ struct config {
 	char plugin[CONFIG_PLUGINS_MAX][256]; /* shared objects for the EAL to load */
 	unsigned int n_plugin;
 	bool poll_always;
+	enum instructions instructions;
 	unsigned int rx_burst, tx_burst; /* packets */
 	enum log_level log_level;
 };

@@ -64,6 +64,12 @@ check_daemon(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "%s, pid %d, up %s",
 			    row_str(e->version, "version"), (int)exam_pid(e),
 			    human_seconds((double)row_int(e->version, "uptime_s"), up));
+		if (strcmp(row_str(e->version, "instructions"),
+			   row_str(e->version, "instructions_best")) != 0)
+			finding_add(e, VERDICT_OK, "instructions",
+				    "%s by the configuration, the CPU has %s",
+				    row_str(e->version, "instructions"),
+				    row_str(e->version, "instructions_best"));
 		return;
 	}
 	if (conn_is_there(e->socket)) {

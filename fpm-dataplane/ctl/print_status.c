@@ -448,6 +448,9 @@ status_version(const json_t *row)
 		   human_seconds((double)row_int(row, "uptime_s"), up));
 	if (row_has(row, "config"))
 		line_print(4, "    %s", row_str(row, "config"));
+	if (row_has(row, "instructions"))
+		line_print(4, "    instructions %s, the CPU has %s",
+			   row_str(row, "instructions"), row_str(row, "instructions_best"));
 	if (row_has(row, "restart_refused"))
 		line_print(4, "    restart refused: %s", row_str(row, "restart_refused"));
 }

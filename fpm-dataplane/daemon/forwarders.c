@@ -61,7 +61,6 @@ forwarders_make(struct dataplane *dp)
 {
 	int rc = 0;
 
-	fwd_cpu_init();
 	for (unsigned int i = 0; i < dp->conf.n_core && rc == 0; i++)
 		rc = forwarder_make(dp, i);
 	if (rc < 0)

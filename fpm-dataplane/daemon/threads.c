@@ -175,6 +175,8 @@ workers_setup(struct dataplane *dp)
 			     .fpm = &w[W_FPM],
 			     .rtnl = &w[W_RTNL],
 			     .routes_from = routes_from_name(conf->routes_from),
+			     .instructions = fwd_cpu_uses(),
+			     .instructions_best = fwd_cpu_best(),
 			     .trace = &w[W_TRACE],
 			     .manage = &w[W_MANAGE],
 			     .warn = &w[W_WARN],

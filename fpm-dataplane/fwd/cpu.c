@@ -2,18 +2,44 @@
 /*
  * cpu: choose the forwarders' code for this CPU, once, before a forwarder runs. This file
  * never calls that code: each stage calls fwd_uses_avx512() or fwd_uses_avx2() once per
- * burst.      [main]
+ * burst.                                                                         [main]
  */
 #include "fwd/cpu.h"
 
+#include <assert.h>
+#include <errno.h>
+
 #include "fwd/fwd.h"
+#include "fib/fib.h"
+
+static_assert((int)FWD_SCALAR == (int)INSTRUCTIONS_SCALAR &&
+		      (int)FWD_AVX2 == (int)INSTRUCTIONS_AVX2 &&
+		      (int)FWD_AVX512 == (int)INSTRUCTIONS_AVX512,
+	      "the same order");
 
 enum fwd_isa fwd_isa;
+
+int
+fwd_cpu_choose(enum instructions most)
+{
+	static const enum poptrie_isa tries[] = {
+		[FWD_SCALAR] = POPTRIE_SCALAR,
+		[FWD_AVX2] = POPTRIE_AVX2,
+		[FWD_AVX512] = POPTRIE_AVX512,
+	};
+	enum fwd_isa best = fwd_isa_best();
+
+	if (most != INSTRUCTIONS_AUTO && (enum fwd_isa)most > best)
+		return -ENOTSUP;
+	fwd_isa = most == INSTRUCTIONS_AUTO ? best : (enum fwd_isa)most;
+	poptrie_use_at_most(most == INSTRUCTIONS_AUTO ? POPTRIE_AVX512 : tries[fwd_isa]);
+	return 0;
+}
 
 void
 fwd_cpu_init(void)
 {
-	fwd_isa = fwd_isa_best();
+	(void)fwd_cpu_choose(INSTRUCTIONS_AUTO);
 }
 
 const char *
@@ -27,4 +53,16 @@ fwd_isa_name(enum fwd_isa isa)
 	default:
 		return "scalar";
 	}
+}
+
+const char *
+fwd_cpu_uses(void)
+{
+	return fwd_isa_name(fwd_isa);
+}
+
+const char *
+fwd_cpu_best(void)
+{
+	return fwd_isa_name(fwd_isa_best());
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/instructions.h"
 #include "base/counters.h"
 #include "port/packet.h"
 
@@ -40,10 +41,18 @@ struct fwd_conf {
 };
 
 /*
- * Choose the forwarders' code for this CPU, with or without AVX-512. Call it before
- * fwd_main() and fwd_explain().                                                  [main]
+ * Choose the code of the forwarders and of tries that are created later. It uses the widest
+ * instructions of this CPU that are not wider than `most`. Returns 0, or -ENOTSUP if the CPU lacks them. Call it
+ * before fwd_main() and fwd_explain(). fwd_cpu_init() chooses the best.          [main]
  */
+int fwd_cpu_choose(enum instructions most);
 void fwd_cpu_init(void);
+/*
+ * Return the instructions of the chosen code and the best ones of this CPU: AVX-512, AVX2 or
+ * scalar.
+ */
+const char *fwd_cpu_uses(void);
+const char *fwd_cpu_best(void);
 
 /*
  * Run a forwarder as the body of an EAL lcore. `conf` is a struct fwd_conf and outlives the

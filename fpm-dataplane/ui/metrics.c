@@ -559,8 +559,8 @@ metrics_page(struct ui *ui, struct buf *b)
 	unsigned int n, n_free;
 
 	metric_head(b, "build_info", "gauge", "Always 1; the labels name the build.");
-	buf_printf(b, P "build_info{version=\"%s\"} 1\n",
-		   label_escape(ui->conf.version, version));
+	buf_printf(b, P "build_info{version=\"%s\",instructions=\"%s\"} 1\n",
+		   label_escape(ui->conf.version, version), ui->conf.instructions);
 	gauge_put(b, "uptime_seconds", "Time since the start.",
 		  (uint64_t)(monotonic_s() - ui->started_s));
 	gauge_put(b, "resident_memory_bytes", "Memory of the process.",

@@ -164,14 +164,16 @@ version_row(const struct ui *ui)
 	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
 		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
 	return json_pack(
-		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:s, s:b, s:i, s:o, s:i, s:s?}",
+		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:s, s:s, s:s, s:b, s:i, s:o, "
+		"s:i, s:s?}",
 		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
 		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
 		ui->conf.config_file, "control_netns",
 		netns != NULL && netns[0] != '\0' ? netns : NULL, "fpm_listen",
-		ui->conf.fpm_listen, "routes_from", ui->conf.routes_from, "hugepages",
-		ui->conf.hugepages, "memory_mib", (int)ui->conf.memory_mib, "cpus", cpus,
-		"restarts_refused", (int)refused, "restart_refused",
+		ui->conf.fpm_listen, "routes_from", ui->conf.routes_from, "instructions",
+		ui->conf.instructions, "instructions_best", ui->conf.instructions_best,
+		"hugepages", ui->conf.hugepages, "memory_mib", (int)ui->conf.memory_mib,
+		"cpus", cpus, "restarts_refused", (int)refused, "restart_refused",
 		refused > 0 ? why : NULL);
 }
 

@@ -36,8 +36,10 @@ struct ui_conf {
 	const char *config_file; /* NULL: unknown */
 	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
 	const struct table_limits
-		*limits;         /* limits of tables; outlives ui. NULL: defaults */
-	const char *routes_from; /* "both", "fpm" or "kernel" */
+		*limits;               /* limits of tables; outlives ui. NULL: defaults */
+	const char *routes_from;       /* "both", "fpm" or "kernel" */
+	const char *instructions;      /* of the forwarders' code, see fwd_cpu_uses() */
+	const char *instructions_best; /* of this CPU */
 	bool hugepages;
 	unsigned int memory_mib;
 };

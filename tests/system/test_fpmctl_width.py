@@ -181,7 +181,8 @@ LINE = ("2026-11-22T05:50:15.123456Z warn  port: added name=" + NAME + " device=
 LINES = {
     "show log": ([{"line": LINE}], [LINE]),
     "show version": ([{"version": "1.2.3-456-gabcdef0123456789-dirty", "dpdk": "DPDK 22.11.11",
-                       "pid": 4_194_303, "uptime_s": 10**9, "config": PATH}], [PATH]),
+                       "pid": 4_194_303, "uptime_s": 10**9, "config": PATH,
+                       "instructions": "AVX-512", "instructions_best": "AVX-512"}], [PATH]),
     "show ports": ([{"name": NAME, "link": "up", "mtu": 65535, "mac": "02:00:00:ff:ff:01",
                      "device": DEVICE, "queues": 16, "cpus": [127] * 16, "vlan_offload": True,
                      "checksum_offload": True}],

@@ -317,7 +317,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "control-netns, routes, fpm, policers, control-socket, metrics, "
 	     "checkpoint-max-age-s, "
 	     "keep-nics, memory, limits, plugins, "
-	     "idle, rx-burst, tx-burst, "
+	     "idle, instructions, rx-burst, tx-burst, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
 }

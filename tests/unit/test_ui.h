@@ -229,6 +229,8 @@ ui_conf_make(void)
 			       .control_socket = t.socket,
 			       .metrics_on = true,
 			       .routes_from = "both",
+			       .instructions = "scalar",
+			       .instructions_best = "scalar",
 			       .version = "1.0-test"};
 	struct sockaddr_in *sin = (struct sockaddr_in *)&conf.metrics_listen;
 

@@ -20,7 +20,13 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 N_OUT = 4
+SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128}  # of the peers, by ISA
 LOAD_S = 240
+
+
+def isa():
+    """Return the option ISA: the widest instructions that all programs may use; "": all."""
+    return os.environ.get("ISA", "")
 
 
 class Program:
@@ -48,7 +54,7 @@ class Program:
     def eal(self, cores, n_ports):
         """Return the arguments of the EAL, for programs that take them."""
         argv = ["--lcores", cores, "--in-memory", "--no-pci", "--no-telemetry"]
-        argv += ["-d", str(self.bench.plugin), "--force-max-simd-bitwidth=512"]
+        argv += ["-d", str(self.bench.plugin), f"--force-max-simd-bitwidth={SIMD_BITS[isa()]}"]
         for n in range(n_ports):
             argv += ["--vdev", self.vdev(n)]
         return argv

@@ -14,7 +14,7 @@ from pathlib import Path
 import command
 from bench_fib import HugePages, choose_cpus, cpus_that_share
 from forward import sources
-from forward.programs import N_OUT, L3fwd, Ours, ProgramError, Testpmd
+from forward.programs import N_OUT, L3fwd, Ours, ProgramError, Testpmd, isa
 from lib import netns
 from lib.dataplane import DataplaneError
 
@@ -191,6 +191,8 @@ def peers(bench, table, more="", n_cores=1):
     """
     end = f"-{table}" if n_cores == 1 else f"-{table}-{n_cores}"
     config = more + option("CONFIG", "")
+    if isa():
+        config = f"instructions: {isa()}\n{config}"
     made = [Ours(f"ours{end}", bench, more=config, n_cores=n_cores)]
     if table in ("full", "none") and shutil.which("dpdk-testpmd"):
         made += [Testpmd(f"testpmd-{m}{end}", bench, m, n_cores) for m in ("io", "macswap")]
