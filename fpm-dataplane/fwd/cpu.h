@@ -28,18 +28,6 @@ enum fwd_isa fwd_isa_best(void);
 /* Return the name of the instructions that the code uses: AVX-512, AVX2 or scalar. */
 const char *fwd_isa_name(enum fwd_isa isa);
 
-static inline bool
-fwd_has_avx512(void)
-{
-	return fwd_isa_best() == FWD_AVX512;
-}
-
-static inline bool
-fwd_has_avx2(void)
-{
-	return fwd_isa_best() >= FWD_AVX2;
-}
-
 /* Return true if the forwarders run the code of the files *_avx512.c. */
 static inline bool
 fwd_uses_avx512(void)

@@ -157,6 +157,24 @@ hotplug_open(struct hotplug *h, const struct config *conf, const struct config_p
 	return 0;
 }
 
+/* hotplug_undo(). `kept`: the TAP was kept for the port until it was added. */
+static void
+port_undo(struct hotplug *h, struct port *port, bool kept)
+{
+	bool made = port->tap_new;
+	struct hotplug_reuse reuse;
+
+	hotplug_del(h, port, made ? NULL : &reuse);
+	if (made)
+		return;
+	if (kept && reuse.tap_fd >= 0) {
+		fdstore_keep_tap_again(port->name, reuse.tap_fd);
+		return;
+	}
+	close(reuse.tap_fd);
+	hotplug_unstore(port->name);
+}
+
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 	    const struct hotplug_reuse *reuse, char *why, unsigned int why_size)
@@ -186,7 +204,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		rc = rxq_assign_begin(h->rxq_assign, slot, cp, false);
 	if (rc < 0) {
 		snprintf(why, why_size, "not enough memory for its queues");
-		hotplug_undo(h, slot);
+		port_undo(h, slot, reuse == &nothing && slot->tap_kept);
 		return rc;
 	}
 	/*
@@ -244,16 +262,5 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 void
 hotplug_undo(struct hotplug *h, struct port *port)
 {
-	bool made = port->tap_new, kept = port->tap_kept;
-	struct hotplug_reuse reuse;
-
-	hotplug_del(h, port, made ? NULL : &reuse);
-	if (made)
-		return;
-	if (kept && reuse.tap_fd >= 0) {
-		fdstore_keep_tap_again(port->name, reuse.tap_fd);
-		return;
-	}
-	close(reuse.tap_fd);
-	hotplug_unstore(port->name);
+	port_undo(h, port, port->tap_kept);
 }

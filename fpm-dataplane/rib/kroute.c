@@ -92,7 +92,8 @@ static bool
 type_ends_lookup(uint8_t rtm_type)
 {
 	return rtm_type == RTN_UNICAST || rtm_type == RTN_BLACKHOLE ||
-	       rtm_type == RTN_UNREACHABLE || rtm_type == RTN_PROHIBIT;
+	       rtm_type == RTN_UNREACHABLE || rtm_type == RTN_PROHIBIT ||
+	       rtm_type == RTN_ANYCAST;
 }
 
 static void

@@ -36,6 +36,8 @@ statics_on_line(const char *line, void *ctx)
 	if (gap == NULL || s->n++ > 0)
 		return;
 	line += strspn(line, " ");
+	if ((size_t)(gap - line) >= sizeof(s->first))
+		gap = line; /* no line of FRR is so long */
 	snprintf(s->first, sizeof(s->first), "%s", line);
 	s->gap = (int)(gap - line);
 	strcpy(s->first_vrf, s->vrf);
