@@ -17,11 +17,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import bench_fib  # noqa: E402
 import bench_forward  # noqa: E402
+import command  # noqa: E402
 import guard  # noqa: E402
 from fib_report import print_columns  # noqa: E402
 from forward import rig  # noqa: E402
 
 ACCEPTED = HERE / "accepted.json"
+# Values of the option ISA, and the classes of CPUs for which they stand.
+NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2"}
 FIB = {
     "QUICK": "1",
     "L3": "idle",
@@ -46,6 +49,12 @@ def defaults(words):
         os.environ.setdefault(name, value)
 
 
+def of_cpu():
+    """Return the class of this CPU: the instructions of our code. accepted.json has ratios for each
+    class, and ratios of two classes are never compared."""
+    return NAMES.get(os.environ.get("ISA", ""), command.isa())
+
+
 def measure(bench):
     """Measure lookups, then forwarding, then compare both with the accepted ratios."""
     program = str(bench.build / "tests/bench/bench_fib")
@@ -60,14 +69,16 @@ def measure(bench):
     os.environ.update(before)
     bench_forward.measure_tables(bench)
     ratios = guard.fib_ratios(bench.lines) | guard.forward_ratios(bench.lines)
-    known = json.loads(ACCEPTED.read_text()) if ACCEPTED.exists() else {"ratios": {}}
+    classes = json.loads(ACCEPTED.read_text()) if ACCEPTED.exists() else {}
+    known = classes.get(of_cpu(), {"ratios": {}})
     for row in guard.compare(ratios, known["ratios"]):
         bench.emit({"bench": "guard", **row, "accepted_cpu": known.get("cpu")})
     if rig.option("ACCEPT", 0):
         machine = bench.lines[0]
         kept = {"cpu": machine["cpu"], "version": machine["version"]}
         kept["ratios"] = {name: one["ratio"] for name, one in ratios.items()}
-        ACCEPTED.write_text(json.dumps(kept, indent=2) + "\n")
+        classes[of_cpu()] = kept
+        ACCEPTED.write_text(json.dumps(classes, indent=2, sort_keys=True) + "\n")
         bench.say(f"accepted: {ACCEPTED.name}")
 
 

@@ -9,6 +9,7 @@ TOLERANCE = 0.10
 # (table, traffic) of bench_forward -> the peers of which the best counts.
 FORWARD = {
     ("few", "v4"): ("l3fwd-lpm",),
+    ("few", "v6"): ("l3fwd-lpm",),
     ("full", "v4"): ("l3fwd",),
     ("full", "v6"): ("l3fwd",),
     ("full", "mixed"): ("l3fwd",),
