@@ -5,7 +5,7 @@
 |----------|---------|
 | check    | lint; unit tests and smoke system tests under AddressSanitizer and UBSan |
 | test     | check; unit tests with threads under TSan; fuzzers for seconds; all system tests once; those about the lifetime of memory under ASan; a guest |
-| test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; FRR's topotests; chaos |
+| test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; Debian 13; arm64; FRR's topotests; chaos |
 
 A fault that only test-all finds gets a small case in test (fpm-dataplane/doc/testing.md).
 """
@@ -245,7 +245,7 @@ def test_all(t):
     t.alone("asan", "system-asan", **sanitized())
     for name in ("test-vm-all", "test-vm-package"):
         t.add(name, t.target(name), name, results.of_guests, needs="build release", load=ALONE)
-    for name in ("test-deb", "test-image", "test-bench"):
+    for name in ("test-deb", "test-image", "test-bench", "test-trixie", "test-arm64"):
         t.add(name, t.target(name), name, results.by_exit_code, needs="build release", load=ALONE)
     if t.fetch("topotests-source", "FRR's topotests"):
         full = t.target("topotests", "FULL=1")

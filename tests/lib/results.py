@@ -24,7 +24,11 @@ class Result:
 
 
 def by_exit_code(job):
-    """Read a job that is one case, such as lint."""
+    """Read a job that is one case, such as lint. A target that the machine cannot run prints
+    `target: skipped: reason`."""
+    reasons = re.findall(r"^[\w-]+: skipped: (.*)$", job.output(), re.M)
+    if job.code == 0 and reasons:
+        return Result(skipped=1, reasons=reasons, cases=[(job.took, job.name)])
     if job.code == 0:
         return Result(passed=1, cases=[(job.took, job.name)])
     return Result(failed=1, names=[f"exit code {job.code}"], cases=[(job.took, job.name)])

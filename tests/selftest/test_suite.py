@@ -168,6 +168,18 @@ def test_load_bounds_what_runs_beside_what(tmp_path):
     assert 2 <= most <= 4
 
 
+def test_a_target_that_the_machine_cannot_run_is_skipped_with_its_reason(tmp_path):
+    """A target prints `target: skipped: reason` and ends well. It counts as skipped, not as
+    passed."""
+    jobs = [job_of("test-x", "echo test-x: skipped: no packages; echo y"), job_of("ran", "echo ran")]
+
+    done = {j.name: j.read(j) for j in beside.run(jobs, 2.0, str(tmp_path))}
+
+    assert (done["test-x"].passed, done["test-x"].skipped) == (0, 1)
+    assert done["test-x"].reasons == ["no packages"]
+    assert (done["ran"].passed, done["ran"].skipped) == (1, 0)
+
+
 def test_the_report_names_times_failures_and_reasons(tmp_path, monkeypatch, capsys):
     """The report has times, failures and reasons. Its last line has the counts for readers of
     CI."""
