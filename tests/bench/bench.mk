@@ -9,7 +9,7 @@ test-bench: ## run every command of tests/bench/README.md in its shortest form: 
 	else echo "test-bench: skipped: not installable here: $(PKGS_BENCH) $(PKGS_PEERS)"; fi
 
 # --- benchmarks: JSON on stdout, tables on stderr; no test fails because of a time ------------
-BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-fpm bench-fib
+BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-slow-path bench-fpm bench-fib
 bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	@mkdir -p build/bench
 	@failed=; for b in $(BENCHES); do echo "== make $$b" >&2; \
@@ -29,6 +29,11 @@ bench-fpm: ## from a route of zebra to its forwarding: rates, latencies, memory 
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
+
+bench-slow-path: ## the slow path through the kernel: rates, CPU time, sessions and transit beside it (QUICK=1, RATES=50000, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
+	@$(PY) tests/bench/bench_slow_path.py build/release
 
 # `make test` links these programs, so that it notices a change of the product that breaks them.
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)

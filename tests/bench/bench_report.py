@@ -19,6 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import bench_latency  # noqa: E402
 import bench_loss  # noqa: E402
 import bench_quick  # noqa: E402
+import bench_slow_path  # noqa: E402
 import bench_sync  # noqa: E402
 import bench_tags  # noqa: E402
 import bench_watch  # noqa: E402
@@ -65,6 +66,7 @@ PARTS = {
     ),
     "bench-watch": ("Trace and capture without a session", bench_watch.report, []),
     "bench-tags": ("VLAN tags and VRFs", bench_tags.report, []),
+    "bench-slow-path": ("Slow path through the kernel", bench_slow_path.report, []),
     "bench-fpm": ("From zebra to the FIB", fpm_report.tables, []),
     "bench-fib": (
         "Lookups",
