@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpu: which code the forwarders run. fwd_cpu_init() (fwd.h) chooses the best code that
- * this CPU can run; a test stores into fwd_isa to force another choice.
+ * cpu: which code the forwarders run. fwd_cpu_choose() (fwd.h) chooses the code when the
+ * daemon starts; a test stores into fwd_isa to force another choice.
  *
  * Private to fwd/ and its tests.
  */

@@ -2,8 +2,9 @@
 /*
  * fast_lanes: the code of fast.c for eight packets at once, in vectors of eight 32-bit
  * lanes. It is written with the vector extensions of gcc and clang. A file that includes it
- * compiles it for a kind of CPU (fast_avx2.c), and may define LANES_MOVEMASK. It works as fast_avx512.c does: it transposes
- * 32 octets of each header, from the third octet on, into eight vectors, one per word.
+ * compiles it for a kind of CPU (fast_avx2.c). If the CPU has an instruction for
+ * lanes_bits(), that file defines it as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of
+ * each header, from the third octet on, are transposed into eight vectors, one per word.
  *
  * A comparison of lanes gives all ones or 0 in each lane. The result is that of fast.c.
  *                                                                               [fwd-n]
