@@ -29,7 +29,11 @@ enum fpm_event_kind {
 /* The table of events that are no IP routes (FAMILY_LABEL, FAMILY_MAC). */
 #define FPM_TABLE_NONE UINT32_MAX
 
-enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP };
+/* HOP_POP: next hop of a label's route without a new label: the label comes off. */
+enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP, HOP_POP };
+
+/* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */
+#define FPM_LABELS_MAX 16
 
 /* A next hop; or a member of a group, which has only id and weight. */
 struct fpm_hop {
@@ -37,8 +41,10 @@ struct fpm_hop {
 	uint32_t ifindex;  /* 0: none given */
 	uint32_t weight;   /* 1..65536; 1 when not given */
 	uint8_t gw_family; /* 0: no gateway (the destination is on the link), 4, 6 */
-	uint8_t encap;     /* enum hop_encap; only HOP_PLAIN can be forwarded */
+	uint8_t encap;     /* enum hop_encap */
 	bool onlink;
+	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than FPM_LABELS_MAX */
+	uint32_t label[FPM_LABELS_MAX]; /* 20 bits each, host order, outermost first */
 	struct ipaddr gw;
 };
 

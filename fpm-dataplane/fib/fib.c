@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/tsan.h"
+#include "fib/label.h"
 
 /*
  * The limits of the configuration file must fit the bit fields of a path and of rib's
@@ -28,6 +29,7 @@
 static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
 		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
 		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
+		      TABLE_MOST_encaps == PATH_INDEX_MASK &&
 		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
 	      "limits.def and the bit fields agree");
 
@@ -168,13 +170,16 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->adj_hosts = 1 + table_limit(conf->limits, TABLE_adjacencies);
 	fib->adj_end = fib->adj_hosts + table_limit(conf->limits, TABLE_hosts);
 	assert(fib->adj_end <= FIB_ADJ_MAX);
+	fib->encap_end = 1 + table_limit(conf->limits, TABLE_encaps);
+	fib->label = pages_reserve(LABELS_ALL * sizeof(*fib->label));
+	fib->encap = pages_reserve(fib->encap_end * sizeof(*fib->encap));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
 	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
 	fib->adj_used = pages_reserve(fib->adj_end * sizeof(*fib->adj_used));
 	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
-	    fib->hosts == NULL)
+	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -216,6 +221,8 @@ fib_destroy(struct fib *fib)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
+	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));
+	pages_release(fib->label, LABELS_ALL * sizeof(*fib->label));
 	pages_release(fib->group, fib->group_end * sizeof(*fib->group));
 	free(fib);
 }

@@ -43,9 +43,14 @@ enum path_kind {
 	PATH_PROHIBIT,    /* ICMP administratively prohibited */
 	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
 	PATH_FOREIGN,     /* leaves by an interface that is not a port of the dataplane */
-	PATH_ENCAP,       /* needs an encapsulation that is not supported */
-	PATH_DOWN,        /* all its next hops are down */
-	PATH_VRF,    /* index: number of the VRF in which the destination is looked up */
+	/* index: labels to push, see label.h; 0: an encapsulation that is not supported */
+	PATH_ENCAP,
+	PATH_DOWN, /* all its next hops are down */
+	/*
+	 * index: number of the VRF in which the destination is looked up. 0, table main,
+	 * only in the route of a label.
+	 */
+	PATH_VRF,
 	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
 	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
 	PATH_KERNEL, /* by an interface that only the kernel has; index: low bits of ifindex */
@@ -235,6 +240,7 @@ struct fib_iface {
 	bool fast4, fast6;   /* may take the fast path: forwarding on, no rules, IPv6 on */
 	bool rules4, rules6; /* rules of policy routing concern received packets */
 	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
+	bool mpls;        /* the kernel's sysctl net.mpls.conf.NAME.input is on */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
 	uint32_t group;   /* of the TAP in the kernel; rules with suppress_ifgroup ask */
@@ -354,6 +360,7 @@ struct fib_vrf_tries {
 	_Atomic(struct poptrie *) pt4, pt6; /* W:rib  NULL: the VRF has no FIB (yet) */
 };
 
+struct fib_encap;
 struct fib_rules;
 
 /* Interfaces that need one step more when a packet leaves by them. */
@@ -369,9 +376,11 @@ struct fib {
 	void *retire_ctx;
 	unsigned int n_copies; /* at least one */
 	/* W:main before the threads start: sizes, slot 0 included */
-	uint32_t group_end, adj_hosts, adj_end;
+	uint32_t group_end, adj_hosts, adj_end, encap_end;
 	_Atomic uint64_t *group;   /* W:rib  group_end words */
 	struct fib_adj *adj;       /* adj_end */
+	_Atomic uint32_t *label;   /* W:rib  groups by MPLS label; 0: no route. label.h */
+	struct fib_encap *encap;   /* encap_end; see label.h */
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
@@ -388,7 +397,16 @@ struct fib {
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
-	uint64_t seed; /* of the hashes; random at each start, against polarization */
+	/*
+	 * W:neigh  TTL of the labels that are pushed onto IP packets; 0: that of the packet.
+	 * By the kernel's sysctls net.mpls.ip_ttl_propagate and default_ttl. With 0, the
+	 * labels' TTL also goes back into the packet when they come off (RFC 3443, uniform
+	 * model).
+	 */
+	_Atomic uint8_t label_ttl;
+	_Atomic bool
+		mpls_known; /* W:neigh  the kernel has MPLS: it reports net.mpls.conf */
+	uint64_t seed;      /* of the hashes; random at each start, against polarization */
 };
 
 struct fib_conf {

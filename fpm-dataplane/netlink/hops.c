@@ -8,9 +8,13 @@
 
 #include <assert.h>
 #include <linux/lwtunnel.h>
+#include <linux/mpls_iptunnel.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
+
+#include "base/inet.h"
+#include "base/mpls.h"
 
 /* struct nexthop_grp with the high weight octet (Linux 6.12, zebra --nexthop-weight-16-bit). */
 struct group_member {
@@ -23,6 +27,7 @@ static_assert(sizeof(struct group_member) == sizeof(struct nexthop_grp), "same p
 /* The attributes of one hop, from RTA_* or from NHA_*. */
 struct hop_attrs {
 	const struct nlattr *gateway, *via, *encap_type, *encap;
+	const struct nlattr *new_labels; /* RTA_NEWDST, in the route of a label */
 };
 
 uint8_t
@@ -44,6 +49,50 @@ encap_kind(uint16_t type)
 	default:
 		return HOP_OTHER_ENCAP; /* seg6local, ip, ip6, FRR's private vxlan (100) */
 	}
+}
+
+/*
+ * Decode a stack of label entries (RFC 3032, 2.1), outermost first. Their TC, S and TTL are
+ * not used. The implicit null label never is in a packet (RFC 3032, 2.1), so it is left out.
+ * A stack that is too long is not an error: the hop gets no label, and rib refuses it.
+ */
+static int
+hop_labels(struct fpm_hop *hop, const struct nlattr *stack)
+{
+	const uint8_t *p = mnl_attr_get_payload(stack);
+	size_t n = mnl_attr_get_payload_len(stack) / 4;
+
+	if (n == 0 || mnl_attr_get_payload_len(stack) % 4 != 0)
+		return -EBADMSG;
+	hop->encap = HOP_PLAIN;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t label = get_be32(p + 4 * i) >> 12;
+
+		if (label == LABEL_IMPLICIT_NULL)
+			continue;
+		hop->encap = HOP_MPLS;
+		if (hop->n_labels == FPM_LABELS_MAX) {
+			hop->n_labels = 0;
+			return 0;
+		}
+		hop->label[hop->n_labels++] = label;
+	}
+	return 0;
+}
+
+/* Decode the content of NHA_ENCAP or RTA_ENCAP of type MPLS. */
+static int
+hop_mpls_tunnel(struct fpm_hop *hop, const struct nlattr *encap)
+{
+	struct attrs nested;
+
+	if (encap == NULL)
+		return 0; /* a hop without labels, which rib refuses */
+	if (attrs_index(&nested, mnl_attr_get_payload(encap),
+			mnl_attr_get_payload_len(encap)) < 0 ||
+	    !attrs_have(&nested, MPLS_IPTUNNEL_DST))
+		return -EBADMSG;
+	return hop_labels(hop, attr_of(&nested, MPLS_IPTUNNEL_DST));
 }
 
 /* Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). */
@@ -87,7 +136,9 @@ hop_decode(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 		return -EBADMSG;
 	if (a->encap_type != NULL || a->encap != NULL)
 		hop->encap = encap_kind(type);
-	return 0;
+	if (hop->encap == HOP_MPLS)
+		return hop_mpls_tunnel(hop, a->encap);
+	return a->new_labels == NULL ? 0 : hop_labels(hop, a->new_labels);
 }
 
 static int
@@ -112,6 +163,7 @@ rta_hop_attrs(const struct attrs *attrs)
 		.via = attr_of(attrs, RTA_VIA),
 		.encap_type = attr_of(attrs, RTA_ENCAP_TYPE),
 		.encap = attr_of(attrs, RTA_ENCAP),
+		.new_labels = attr_of(attrs, RTA_NEWDST),
 	};
 }
 

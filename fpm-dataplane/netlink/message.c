@@ -117,7 +117,14 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	rc = attrs_have(attrs, RTA_MULTIPATH)
 		     ? hops_multipath(ev, attr_of(attrs, RTA_MULTIPATH), 0)
 		     : hops_inline(ev, attrs, 0, 0);
-	return rc < 0 ? rc : hops_encapsulate(ev, HOP_MPLS);
+	if (rc < 0)
+		return rc;
+	if (ev->n_hops == 0)
+		return hops_encapsulate(ev, HOP_POP);
+	for (unsigned int i = 0; i < ev->n_hops; i++)
+		if (ev->hops[i].encap == HOP_PLAIN)
+			ev->hops[i].encap = HOP_POP;
+	return TAKEN;
 }
 
 /* Decode a MAC address behind a VTEP (FPM.md, 5.5). Returns as message_decode(). */

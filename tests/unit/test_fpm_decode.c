@@ -74,7 +74,7 @@ samples_of_every_shape_become_their_events(void **state)
 		       "nexthop 2 [fe80::1 if3 w1];"
 		       "nexthop 3 [id1 w1] [id2 w255];"
 		       "nexthop 4 blackhole;"
-		       "nexthop 5 [if2 w1 mpls];"
+		       "nexthop 5 [if2 w1 mpls 16];"
 		       "del 198.51.100.0/24 t254;"
 		       "route 198.51.100.0/24 t254 nh3;"
 		       "route 2001:db8::/32 t254 nh2;"
@@ -211,6 +211,17 @@ unknown_attributes_are_skipped_by_length(void **state)
 	becomes(w, "nexthop 5 [192.0.2.1 if2 w1];route 192.0.2.0/24 t254 nh5;");
 }
 
+/* Add a label stack, outermost first, with S on the last entry. */
+static void
+attr_labels(struct wire *w, uint16_t type, const uint32_t *label, unsigned int n)
+{
+	uint32_t entry[20];
+
+	for (unsigned int i = 0; i < n; i++)
+		entry[i] = htonl(label[i] << 12 | (uint32_t)(i + 1 == n) << 8);
+	attr(w, type, entry, n * sizeof(entry[0]));
+}
+
 static void
 label_begin(struct wire *w, uint16_t type, uint8_t len)
 {
@@ -239,6 +250,7 @@ label_routes_become_routes_of_no_table(void **state)
 	label_begin(w, RTM_NEWROUTE, 20);
 	nest = attr_nest(w, RTA_MULTIPATH);
 	rtnexthop_begin(w, &at, 0, 2);
+	attr_labels(w, RTA_NEWDST, (uint32_t[]){200}, 1);
 	attr_via(w, "10.0.1.2");
 	rtnexthop_end(w, at);
 	rtnexthop_begin(w, &at, 0, 3);
@@ -252,14 +264,64 @@ label_routes_become_routes_of_no_table(void **state)
 	attr_u32(w, RTA_OIF, 2);
 	msg_end(w);
 	frame_end(w);
-	t = becomes(w, "route label 100 t4294967295 [10.0.1.2 if2 w1 mpls];"
-		       "route label 100 t4294967295 [10.0.1.2 if2 w1 mpls]"
-		       " [2001:db8::1 if3 w1 mpls];"
-		       "route label 100 t4294967295 [if0 w1 mpls];"
+	t = becomes(w, "route label 100 t4294967295 [10.0.1.2 if2 w1 pop];"
+		       "route label 100 t4294967295 [10.0.1.2 if2 w1 mpls 200]"
+		       " [2001:db8::1 if3 w1 pop];"
+		       "route label 100 t4294967295 [if0 w1 pop];"
 		       "del label 100 t4294967295;");
 	assert_int_equal(t.labels, 4);
 	w = one_frame();
 	label_begin(w, RTM_NEWROUTE, 19);
+	assert_int_equal(last_is_nothing(w).malformed, 1);
+}
+
+/* Add a labelled next hop with id `id` as zebra sends it. */
+static void
+put_labelled_hop(struct wire *w, uint32_t id, const uint32_t *label, unsigned int n)
+{
+	size_t nest;
+
+	nexthop_begin(w, RTM_NEWNEXTHOP, AF_INET, id);
+	attr_addr(w, NHA_GATEWAY, "10.0.1.2");
+	attr_u32(w, NHA_OIF, 2);
+	attr_u16(w, NHA_ENCAP_TYPE, 1);
+	nest = attr_nest(w, NHA_ENCAP);
+	attr_labels(w, 1, label, n);
+	attr_nest_end(w, nest);
+	msg_end(w);
+}
+
+static void
+stacks_are_read_without_implicit_null_and_too_long_ones_as_no_label(void **state)
+{
+	static const uint32_t label[17] = {16, 17, 1048575, 3,  20, 21, 22, 23, 24,
+					   25, 26, 27,      28, 29, 30, 31, 32};
+	struct wire *w = one_frame();
+	size_t nest;
+
+	put_labelled_hop(w, 7, label, 3);
+	put_labelled_hop(w, 8, label + 3, 1); /* implicit null alone: no label */
+	put_labelled_hop(w, 9, label, 17);    /* 16 without implicit null */
+	put_labelled_hop(w, 10, (uint32_t[17]){16}, 17);
+	label_begin(w, RTM_NEWROUTE, 20);
+	attr_labels(w, RTA_NEWDST, label + 3, 1);
+	attr_via(w, "10.0.1.2");
+	attr_u32(w, RTA_OIF, 2);
+	msg_end(w);
+	frame_end(w);
+	becomes(w, "nexthop 7 [10.0.1.2 if2 w1 mpls 16/17/1048575];"
+		   "nexthop 8 [10.0.1.2 if2 w1];"
+		   "nexthop 9 [10.0.1.2 if2 w1 mpls"
+		   " 16/17/1048575/20/21/22/23/24/25/26/27/28/29/30/31/32];"
+		   "nexthop 10 [10.0.1.2 if2 w1 mpls];"
+		   "route label 100 t4294967295 [10.0.1.2 if2 w1 pop];");
+	w = one_frame();
+	nexthop_begin(w, RTM_NEWNEXTHOP, AF_INET, 7);
+	attr_u32(w, NHA_OIF, 2);
+	attr_u16(w, NHA_ENCAP_TYPE, 1);
+	nest = attr_nest(w, NHA_ENCAP);
+	attr(w, 1, "abcde", 5); /* not a number of entries */
+	attr_nest_end(w, nest);
 	assert_int_equal(last_is_nothing(w).malformed, 1);
 }
 
@@ -416,6 +478,8 @@ main(void)
 		cmocka_unit_test(unwanted_kinds_of_routes_are_counted_as_such),
 		cmocka_unit_test(unknown_attributes_are_skipped_by_length),
 		cmocka_unit_test(label_routes_become_routes_of_no_table),
+		cmocka_unit_test(
+			stacks_are_read_without_implicit_null_and_too_long_ones_as_no_label),
 		cmocka_unit_test(macs_of_evpn_become_routes_of_no_table),
 		cmocka_unit_test(link_local_prefixes_are_skipped_and_their_neighbors_not),
 		cmocka_unit_test(other_netlink_types_are_skipped_by_length),

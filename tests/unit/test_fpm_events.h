@@ -40,7 +40,7 @@ text_add(struct text *t, const char *fmt, ...)
 static inline void
 text_hops(struct text *t, const struct fpm_event *ev)
 {
-	static const char *const encap[] = {"", " mpls", " seg6", " other-encap"};
+	static const char *const encap[] = {"", " mpls", " seg6", " other-encap", " pop"};
 	char a[PREFIX_STRLEN];
 
 	for (unsigned int i = 0; i < ev->n_hops; i++) {
@@ -53,8 +53,10 @@ text_hops(struct text *t, const struct fpm_event *ev)
 		text_add(t, " [");
 		if (h->gw_family != 0)
 			text_add(t, "%s ", ipaddr_str(&h->gw, h->gw_family, a));
-		text_add(t, "if%u w%u%s%s]", h->ifindex, h->weight, encap[h->encap],
-			 h->onlink ? " onlink" : "");
+		text_add(t, "if%u w%u%s", h->ifindex, h->weight, encap[h->encap]);
+		for (unsigned int k = 0; k < h->n_labels; k++)
+			text_add(t, "%c%u", k == 0 ? ' ' : '/', h->label[k]);
+		text_add(t, "%s]", h->onlink ? " onlink" : "");
 	}
 }
 
@@ -124,7 +126,9 @@ event_is_sound(const struct fpm_event *ev)
 	}
 	for (unsigned int i = 0; i < ev->n_hops; i++) {
 		assert_in_range(ev->hops[i].weight, 1, 65536);
-		assert_true(ev->hops[i].encap <= HOP_OTHER_ENCAP);
+		assert_true(ev->hops[i].encap <= HOP_POP);
+		assert_true(ev->hops[i].n_labels <= FPM_LABELS_MAX);
+		assert_true(ev->hops[i].n_labels == 0 || ev->hops[i].encap == HOP_MPLS);
 		assert_true(ev->hops[i].gw_family == 0 || ev->hops[i].gw_family == 4 ||
 			    ev->hops[i].gw_family == 6);
 		assert_int_equal(ev->hops[i].id != 0, ev->is_group);

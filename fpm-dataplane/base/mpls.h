@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mpls: label stack entries (RFC 3032, 2.1) and the special-purpose labels. Pure functions.
+ *
+ *     | label, 20 bits | TC, 3 | S, 1 | TTL, 8 |      32 bits in network order
+ *
+ * The entry next to the payload has S set.
+ */
+#ifndef BASE_MPLS_H
+#define BASE_MPLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MPLS_TYPE           0x8847u /* EtherType of unicast, RFC 5332 */
+#define MPLS_MULTICAST_TYPE 0x8848u
+
+#define LABEL_BYTES 4u
+#define LABELS_ALL  (1u << 20)
+
+/* Special-purpose labels: RFC 3032, RFC 6790, RFC 7274. Labels below 16 are never routed. */
+enum {
+	LABEL_IPV4_EXPLICIT_NULL = 0,
+	LABEL_ROUTER_ALERT = 1,
+	LABEL_IPV6_EXPLICIT_NULL = 2,
+	LABEL_IMPLICIT_NULL = 3, /* only in signalling */
+	LABEL_ENTROPY_INDICATOR = 7,
+	LABEL_GAL = 13, /* generic associated channel, RFC 5586 */
+	LABEL_OAM_ALERT = 14,
+	LABEL_EXTENSION = 15,
+	LABEL_SPECIAL_END = 16, /* the first ordinary label */
+};
+
+/* The functions take an entry in host order. */
+
+static inline uint32_t
+label_of(uint32_t entry)
+{
+	return entry >> 12;
+}
+
+static inline uint8_t
+label_tc(uint32_t entry)
+{
+	return entry >> 9 & 7;
+}
+
+static inline bool
+label_is_bottom(uint32_t entry)
+{
+	return (entry >> 8 & 1) != 0;
+}
+
+static inline uint8_t
+label_ttl(uint32_t entry)
+{
+	return entry & 0xff;
+}
+
+static inline uint32_t
+label_entry(uint32_t label, uint8_t tc, bool bottom, uint8_t ttl)
+{
+	return label << 12 | (uint32_t)(tc & 7) << 9 | (uint32_t)bottom << 8 | ttl;
+}
+
+#endif

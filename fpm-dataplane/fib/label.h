@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * label: the tables of MPLS, and the walk over the labels of a packet (RFC 3031, 3032).
+ *
+ *     label --fib->label[]--> group --group word--> path
+ *
+ * The path of a label says what becomes of the packet when the label is off: PATH_ADJ sends
+ * the rest to a neighbor (penultimate hop popping), PATH_ENCAP pushes labels and sends it (a
+ * swap), PATH_VRF looks up the rest, number 0 in table main. In the tries PATH_ENCAP pushes
+ * labels onto an IP packet.
+ *
+ * zebra has one label space for the router (RFC 3031, 3.14), so there is one table.
+ */
+#ifndef FIB_LABEL_H
+#define FIB_LABEL_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mpls.h"
+#include "fib/fib.h"
+
+#define ENCAP_LABELS_MAX 14 /* a cache line; longer stacks are refused */
+
+/*
+ * Labels to push, and the neighbor to which the packet goes. rib writes an entry before it
+ * publishes a path that leads here, and does not change it later.
+ */
+struct fib_encap {
+	alignas(64) fib_path next; /* PATH_ADJ */
+	uint8_t n;                 /* labels */
+	uint8_t reserved[3];
+	/* Outermost first, as in a packet in network order; TC, S and TTL are 0. */
+	uint32_t entry[ENCAP_LABELS_MAX];
+};
+static_assert(sizeof(struct fib_encap) == 64, "one cache line");
+
+#define FIB_POPS_MAX 4 /* own labels that one packet may have in a row */
+
+/* Result of a walk over the labels of a packet. */
+struct label_walk {
+	/*
+	 * PATH_ADJ or PATH_ENCAP: how it leaves. PATH_VRF: the IP packet behind the labels
+	 * is to be looked up in that VRF. Anything else, if `reason` is N_REASON: as the path
+	 * of an IP packet.
+	 */
+	fib_path path;
+	uint16_t reason; /* enum reason: a drop, or PUNT_not_ip: for the kernel. N_REASON */
+	uint8_t n;       /* labels that come off */
+	uint8_t ttl;     /* the lowest among them, as received */
+	uint8_t tc;      /* of the last one */
+	uint8_t payload; /* 4, 6: an IP packet follows them. 0: a label, or no IP packet */
+	bool bottom;     /* the last of them had S set */
+};
+
+/*
+ * Walk over the labels of a packet until one leads out of the router, or until they end.
+ *
+ * p     the first label entry, in network order
+ * room  octets from there on that may be read
+ *
+ * A label that leads to a lookup and is not the last one makes the next label ours, too
+ * (RFC 3031, 3.10). The explicit null labels are accepted at any place (RFC 4182). The TTL is
+ * not judged: the packet may be for this host. [RCU reader]
+ */
+void fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
+		    struct label_walk *walk);
+
+/*
+ * Return the flow hash of a packet with labels: of at most four of them, without special
+ * ones, to the entropy label (RFC 6790, 4.3), and of the IP packet behind them.
+ */
+uint32_t fib_label_hash(const struct fib *fib, const uint8_t *p, unsigned int room);
+
+static inline const struct fib_encap *
+fib_encap(const struct fib *fib, fib_path path)
+{
+	return &fib->encap[path_index(path)];
+}
+
+/*
+ * Write the labels of an encapsulation at `at`, which has room for them.
+ *
+ * bottom  no label follows
+ */
+static inline void
+encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uint8_t ttl)
+{
+	uint32_t low = __builtin_bswap32(label_entry(0, tc, false, ttl)), entry;
+
+	for (unsigned int i = 0; i < e->n; i++) {
+		entry = e->entry[i] | low;
+		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
+	}
+	if (bottom)
+		at[e->n * LABEL_BYTES - 2] |= 1;
+}
+
+#endif
