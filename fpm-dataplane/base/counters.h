@@ -87,10 +87,11 @@ struct counters {
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
 	struct vrf_counters vrf[VRF_MAX]; /* by VRF number; 0, table main, is not counted */
 	struct class_counters class[N_PUNT_CLASS];
-	uint64_t forwarded[2]; /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
-	uint64_t to_kernel;    /* frames written to a TAP */
-	uint64_t from_kernel;  /* frames read from a TAP and sent */
-	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
+	/* packets forwarded by FIB: [0] IPv4, [1] IPv6, [2] by their MPLS label alone */
+	uint64_t forwarded[3];
+	uint64_t to_kernel;   /* frames written to a TAP */
+	uint64_t from_kernel; /* frames read from a TAP and sent */
+	uint64_t icmp_sent;   /* ICMP and ICMPv6 errors originated */
 	/* not sent: over the rate (RFC 1812, 4.3.2.7), or no route back */
 	uint64_t icmp_limited;
 	uint64_t held; /* packets sent after their neighbor answered */

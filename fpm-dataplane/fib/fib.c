@@ -349,7 +349,8 @@ fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
 	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst, other_bits);
 
-	if (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK)
+	if (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK &&
+	    path_kind(path) != PATH_ENCAP)
 		return path;
 	return path_with_mtu(
 		PATH(path_kind(path), path_index(path)),

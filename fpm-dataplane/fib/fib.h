@@ -83,6 +83,21 @@ path_kind(fib_path p)
 	return (enum path_kind)(p >> 28);
 }
 
+#define PATH_INDEX_MASK 0x3ffffu
+
+static inline uint32_t
+path_index(fib_path p)
+{
+	return p & PATH_INDEX_MASK;
+}
+
+/* Return true if the path needs an encapsulation that is not supported. */
+static inline bool
+path_is_unsupported(fib_path p)
+{
+	return path_kind(p) == PATH_ENCAP && path_index(p) == 0;
+}
+
 /*
  * Return true if the table had no answer. Linux then asks the next rule: after the rule of
  * VRFs the one of table main.
@@ -91,14 +106,6 @@ static inline bool
 path_is_no_route(fib_path p)
 {
 	return path_kind(p) == PATH_NONE || path_kind(p) == PATH_THROW;
-}
-
-#define PATH_INDEX_MASK 0x3ffffu
-
-static inline uint32_t
-path_index(fib_path p)
-{
-	return p & PATH_INDEX_MASK;
 }
 
 /* Index of fib->mtu_bytes. 0: only the interface's MTU limits. */

@@ -177,7 +177,8 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	    struct ipaddr *src)
 {
 	static const struct ipaddr none;
-	const struct fib_iface *in = fib_iface(fib, about->in_ifidx);
+	const struct fib_iface *in = fib_iface(
+		fib, about->source_ifidx != 0 ? about->source_ifidx : about->in_ifidx);
 	uint32_t src4;
 
 	if (about->family == 4) {
@@ -221,7 +222,8 @@ addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
 	if (family == 6 && ipaddr_is_linklocal6(to))
 		return true;
 	kind = path_kind(error_path(fib, vrf, family, to, src));
-	return kind == PATH_ADJ || kind == PATH_ONLINK || kind == PATH_KERNEL;
+	return kind == PATH_ADJ || kind == PATH_ONLINK || kind == PATH_KERNEL ||
+	       kind == PATH_ENCAP;
 }
 
 struct icmp_kind
@@ -252,6 +254,7 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	const char *why = about->family == 4 ? icmp4_refusal(about) : icmp6_refusal(about);
 	struct ipaddr to = {0};
 	bool has_source;
+	uint16_t vrf;
 
 	if (why != NULL)
 		return why;
@@ -260,8 +263,9 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
 	has_source = icmp_source(fib, about, &to, src);
-	if (!addr_has_return_route(fib, fib_vrf_of(fib, about->in_ifidx), about->family,
-				   &to, src))
+	vrf = about->labels_end ? about->labels_vrf : fib_vrf_of(fib, about->in_ifidx);
+	if (!about->labels_go_on &&
+	    !addr_has_return_route(fib, vrf, about->family, &to, src))
 		return "no route leads back to its source";
 	if (!has_source)
 		return "the interface has no address for its source";

@@ -17,6 +17,15 @@ struct icmp_about {
 	bool l2_group;     /* received in a broadcast or multicast frame */
 	bool too_big;      /* the error would be ICMPv6 packet too big */
 	uint16_t in_ifidx; /* interface that received it; 0: the daemon's own packet */
+	/*
+	 * The rest is 0 for a packet without MPLS labels. If its labels end on this router,
+	 * the way back is looked up in their VRF, and the source is an address of the
+	 * interface by which the packet would have left. If they do not, the error goes on
+	 * along their path, whose end knows the way back (RFC 3032, 2.3.2).
+	 */
+	bool labels_end, labels_go_on;
+	uint16_t labels_vrf;
+	uint16_t source_ifidx; /* 0: in_ifidx */
 };
 
 struct icmp_kind {

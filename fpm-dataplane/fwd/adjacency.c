@@ -5,7 +5,9 @@
  *                                                                               [fwd-n]
  */
 #include "base/inet.h"
+#include "fib/label.h"
 #include "fib/rules.h"
+#include "fwd/label.h"
 #include "fwd/vlan.h"
 
 /*
@@ -16,7 +18,8 @@
 static void
 packet_unresolved(struct burst *b, unsigned int i, unsigned int ifidx)
 {
-	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
+	/* The TTL of a packet with labels was judged before. */
+	if (b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return;
 	}
@@ -76,6 +79,17 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 		atomic_store_explicit(&used[adj], ADJ_BEHIND, memory_order_relaxed);
 	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !packet_has_turn(b, adj)))
 		packet_unresolved(b, i, fib->adj[adj].ifidx);
+}
+
+/* Use the adjacency under the labels of a path. A packet that waits has its path. */
+static void
+encap_use(struct burst *b, unsigned int i)
+{
+	fib_path next = fib_encap(b->fwd->fib, b->path[i])->next;
+
+	adj_use(b, i, path_index(next));
+	if (b->verdict[i] == PUNT_unresolved)
+		b->path[i] = next;
 }
 
 static void
@@ -147,7 +161,10 @@ path_end(struct burst *b, unsigned int i)
 		burst_leave(b, i, path_cause(kind));
 		break;
 	default:
-		burst_icmp(b, i, PUNT_unreach, path_cause(kind));
+		if (burst_has_labels(b, i))
+			fwd_label_refuse(b, i, PUNT_unreach, path_cause(kind));
+		else
+			burst_icmp(b, i, PUNT_unreach, path_cause(kind));
 	}
 }
 
@@ -180,6 +197,8 @@ packet_link_scope(struct burst *b, unsigned int i)
 static bool
 packet_may_pass(struct burst *b, unsigned int i)
 {
+	if (burst_has_labels(b, i)) /* net.mpls.conf.NAME.input allows it */
+		return b->family[i] == 0 || !packet_link_scope(b, i);
 	if (!(b->family[i] == 4 ? b->in->forward4 : b->in->forward6)) {
 		burst_leave(b, i, DROP_forwarding_off);
 		return false;
@@ -235,12 +254,15 @@ fwd_adjacency(struct burst *b)
 
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
-		path_look_further(b, i);
+		if (!burst_has_labels(b, i))
+			path_look_further(b, i);
 		kind = path_kind(b->path[i]);
 		if (kind != PATH_LOCAL && !packet_may_pass(b, i))
 			continue;
 		if (kind == PATH_ADJ)
 			adj_use(b, i, path_index(b->path[i]));
+		else if (kind == PATH_ENCAP && path_index(b->path[i]) != 0)
+			encap_use(b, i);
 		else if (kind == PATH_ONLINK)
 			onlink_use(b, i);
 		else

@@ -85,6 +85,12 @@ struct fwd_found {
 	uint8_t at[BURST_MAX];
 };
 
+/* Result of the walk over the labels of a packet: see struct label_walk. */
+struct burst_label {
+	uint8_t pops, ttl, tc;
+	bool bottom;
+};
+
 struct burst {
 	alignas(64) struct fwd *fwd;
 	const struct fib_iface *in; /* ingress interface */
@@ -108,12 +114,16 @@ struct burst {
 	uint8_t cause[BURST_MAX];   /* punt with ICMP error: the drop reason */
 	uint8_t family[BURST_MAX];  /* 4, 6, or 0: not IP */
 	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
-	uint32_t dst4[BURST_MAX];   /* of fast4: destination, host order */
-	/*
-	 * Fast path only: the four octets around the hop count as they are sent, see
-	 * burst_hop_at().
-	 */
-	uint32_t hop_octets[BURST_MAX];
+	uint64_t labels; /* bit per entry: came with MPLS labels, see fwd/label.h */
+	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */
+	union {
+		/*
+		 * Fast path only: the four octets around the hop count as they are sent,
+		 * see burst_hop_at().
+		 */
+		uint32_t hop_octets[BURST_MAX];
+		struct burst_label label[BURST_MAX]; /* of packets with labels */
+	};
 	fib_path path[BURST_MAX];
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx, from the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
@@ -158,6 +168,13 @@ burst_macs(const struct burst *b, unsigned int i)
 	return b->l2[i] - b->tag_bytes;
 }
 
+/* Return the MAC addresses of a slow-path packet, which may have labels. */
+static inline const uint8_t *
+burst_frame(const struct burst *b, unsigned int i)
+{
+	return rte_pktmbuf_mtod(b->m[i], const uint8_t *);
+}
+
 static inline uint8_t *
 burst_l3(const struct burst *b, unsigned int i)
 {
@@ -175,11 +192,19 @@ burst_hop_at(uint8_t family)
 }
 static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "offsets of b->hop_octets");
 
+/* Return the bytes of the first segment from burst_l3() on, of a packet without tags. */
+static inline unsigned int
+burst_l3_segment(const struct burst *b, unsigned int i)
+{
+	return rte_pktmbuf_data_len(b->m[i]) -
+	       (unsigned int)(burst_l3(b, i) - burst_frame(b, i));
+}
+
 /* Return the bytes of the IP packet that are in the first segment. */
 static inline unsigned int
 burst_l3_room(const struct burst *b, unsigned int i)
 {
-	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	unsigned int room = burst_l3_segment(b, i);
 
 	return b->l3_len[i] < room ? b->l3_len[i] : room;
 }

@@ -50,7 +50,7 @@ sender_is_neighbor(const struct burst *b, unsigned int i, uint8_t family,
 	uint64_t seed = b->fwd->fib->seed;
 
 	return peers_know(PEER_ASKED, peer_addr_key(addr, family, b->ifidx, seed), now_s) ||
-	       peers_know(PEER_LINK, peer_mac_key(burst_l2(b, i) + 6, b->ifidx, seed),
+	       peers_know(PEER_LINK, peer_mac_key(burst_frame(b, i) + 6, b->ifidx, seed),
 			  now_s);
 }
 
@@ -238,7 +238,7 @@ class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
 			 .now_s = now_s};
 
 	if (v.family == 4) {
-		v.group = l3[16] >= 224 || (burst_l2(b, i)[0] & 1) != 0;
+		v.group = l3[16] >= 224 || (burst_frame(b, i)[0] & 1) != 0;
 		v.link = get_be32(l3 + 16) >> 8 == 0xe00000 ||
 			 get_be32(l3 + 16) == 0xffffffff;
 	} else {
@@ -299,7 +299,7 @@ policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
 	uint64_t seed = b->fwd->fib->seed;
 
 	if (key == KEY_MAC || b->family[i] == 0)
-		return policer_source(seed_of(seed, b->ifidx), burst_l2(b, i) + 6, 6);
+		return policer_source(seed_of(seed, b->ifidx), burst_frame(b, i) + 6, 6);
 	seed = seed_of(seed, b->in->vrf);
 	if (b->family[i] == 4)
 		return policer_source(seed, burst_l3(b, i) + 12, 4);

@@ -4,6 +4,7 @@
  * Each packet counts in exactly one counter of its end.                         [fwd-n]
  */
 #include "fwd/cpu.h"
+#include "fwd/label.h"
 #include "fwd/tx.h"
 
 /* Count a dropped packet, for its VRF too. Sent packets are not counted by VRF. */
@@ -39,6 +40,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->in_ifidx = b->ifidx;
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
+		meta->has_labels = burst_has_labels(b, i);
 		/*
 		 * Count before the punt thread can see the packet, because a reader that
 		 * sees the result of a packet must find it in the counters. A ring that has
@@ -74,7 +76,7 @@ fwd_dispatch(struct burst *b)
 	struct fwd *f = b->fwd;
 	uint64_t fast = b->fast4 | b->fast6;
 	unsigned int n4 = (unsigned int)__builtin_popcountll(b->fast4);
-	unsigned int n6 = (unsigned int)__builtin_popcountll(b->fast6);
+	unsigned int n6 = (unsigned int)__builtin_popcountll(b->fast6), n_mpls = 0;
 
 	unsigned int n = b->n;
 
@@ -102,11 +104,14 @@ fwd_dispatch(struct burst *b)
 			if ((fast >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;
+				n_mpls += b->family[i] == 0;
 			}
 		}
 	}
 	counter_add(&f->count->forwarded[0], n4);
 	counter_add(&f->count->forwarded[1], n6);
+	if (n_mpls != 0)
+		counter_add(&f->count->forwarded[2], n_mpls);
 }
 
 /* Keep only the packets of `keep`, all on the fast path and rewritten, in order. */

@@ -116,6 +116,7 @@ burst_to_look_up(const struct burst *b, uint64_t *six)
 		go |= (uint64_t)(b->verdict[i] == VERDICT_GO) << i;
 		four |= (uint64_t)(b->family[i] == 4) << i;
 	}
+	go &= ~b->labels; /* they have their path already */
 	*six = go & ~four;
 	return go & four;
 }

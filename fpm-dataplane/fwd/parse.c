@@ -5,7 +5,9 @@
  * recognizes packets of the fast path; this file has the slow path.             [fwd-n]
  */
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "fwd/fast.h"
+#include "fwd/label.h"
 #include "fwd/vlan.h"
 
 /*
@@ -33,7 +35,7 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 		burst_leave(b, i, fwd_group_reason(burst_l3(b, i), burst_l3_room(b, i), 4));
 	} else if (dst >> 28 == 14) { /* an application may have joined the group */
 		burst_leave(b, i, PUNT_local);
-	} else if ((burst_l2(b, i)[0] & 1) != 0) {
+	} else if ((burst_frame(b, i)[0] & 1) != 0) {
 		/*
 		 * Only a directed broadcast may come in a broadcast frame (RFC 1122,
 		 * 3.3.6).
@@ -50,12 +52,13 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 /*
  * Validate an IPv4 packet before forwarding (RFC 1812, 5.2.2), martians included (5.3.7).
  */
-static void
-parse_ip4(struct burst *b, unsigned int i)
+void
+fwd_parse_ip4(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
-	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
-	unsigned int frame = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN;
+	unsigned int room = burst_l3_segment(b, i);
+	unsigned int frame =
+		room + rte_pktmbuf_pkt_len(b->m[i]) - rte_pktmbuf_data_len(b->m[i]);
 	unsigned int ihl, len;
 	uint32_t src, dst;
 
@@ -79,7 +82,7 @@ parse_ip4(struct burst *b, unsigned int i)
 			 ? burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD
 			 : !ip4_checksum_ok(ip, ihl))
 		burst_leave(b, i, DROP_ip4_checksum);
-	else if (dst >> 28 == 14 || dst == 0xffffffff || (burst_l2(b, i)[0] & 1) != 0)
+	else if (dst >> 28 == 14 || dst == 0xffffffff || (burst_frame(b, i)[0] & 1) != 0)
 		parse_group4(b, i, src, dst);
 	if (b->verdict[i] != VERDICT_GO)
 		return;
@@ -124,13 +127,14 @@ ip6_is_linklocal(const uint8_t *a)
  * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). Where the kernel has IPv6
  * off, it would take none, so none is delivered to it.
  */
-static void
-parse_ip6(struct burst *b, unsigned int i)
+void
+fwd_parse_ip6(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i), *src = ip + 8, *dst = ip + 24;
-	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
-	unsigned int frame = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN;
-	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
+	unsigned int room = burst_l3_segment(b, i);
+	unsigned int frame =
+		room + rte_pktmbuf_pkt_len(b->m[i]) - rte_pktmbuf_data_len(b->m[i]);
+	bool l2_group = (burst_frame(b, i)[0] & 1) != 0;
 	unsigned int len;
 
 	if (b->in->ipv6_off) {
@@ -215,9 +219,11 @@ parse_frame(struct burst *b, unsigned int i)
 	}
 	type = get_be16(burst_l2(b, i) + 12);
 	if (type == 0x0800)
-		parse_ip4(b, i);
+		fwd_parse_ip4(b, i);
 	else if (type == 0x86dd)
-		parse_ip6(b, i);
+		fwd_parse_ip6(b, i);
+	else if (type == MPLS_TYPE || type == MPLS_MULTICAST_TYPE)
+		fwd_label_parse(b, i);
 	else if (vlan_type_is_tag(type))
 		burst_leave(b, i, DROP_vlan_unknown);
 	else
@@ -229,6 +235,7 @@ void
 fwd_parse_fast(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
+	b->labels = 0;
 	fwd_fast(b);
 	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6);
 	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)

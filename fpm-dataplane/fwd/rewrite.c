@@ -12,6 +12,7 @@
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/frame.h"
+#include "fwd/label.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
 
@@ -212,7 +213,11 @@ fwd_rewrite(struct burst *b)
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		if (b->verdict[i] == VERDICT_GO)
+		if (b->verdict[i] != VERDICT_GO)
+			continue;
+		if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
+			fwd_label_rewrite(b, i);
+		else
 			packet_rewrite(b, i);
 	}
 }

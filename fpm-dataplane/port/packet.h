@@ -26,8 +26,9 @@ struct packet_meta {
 	 */
 	uint16_t out_ifidx;
 	uint16_t mtu_bytes; /* W:fwd PUNT_too_big: MTU of egress and route */
-	uint16_t vrf;  /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
-	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
+	uint16_t vrf; /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
+	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
+	uint32_t path;   /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
 	 * W:punt the forwarder whose inject ring it leaves by. For a punted packet it is
 	 * the forwarder that punted it, so that it stays before later packets.

@@ -18,8 +18,10 @@
 
 #include "base/inet.h"
 #include "fib/rules.h"
+#include "port/label.h"
 #include "port/vlan.h"
 #include "punt/internal.h"
+#include "punt/label.h"
 
 /* 1500 octets with a header of 60 at an MTU of 68 make 180 fragments. */
 #define PIECES_MAX 256
@@ -33,6 +35,35 @@ error_send(struct punt *p, struct rte_mbuf *e)
 }
 
 /*
+ * Send an ICMP error about a packet whose labels are off. If they do not end on this router,
+ * the error gets them and goes where the packet would have gone (RFC 3032, 2.3.2).
+ */
+static void
+labels_error_send(struct punt *p, struct rte_mbuf *e, const struct punt_labels *labels)
+{
+	if (e == NULL)
+		return;
+	if (labels->ends_here)
+		error_send(p, e);
+	else if (punt_labels_put(e, labels, UINT8_MAX))
+		punt_forward(p, e, packet_meta(e)->family, true, true);
+	else
+		punt_drop(p, e, DROP_no_headroom);
+}
+
+/* Send the ICMP error about a packet, which may have labels. Changes `m`. */
+static void
+sender_answer(struct punt *p, struct rte_mbuf *m, enum reason cause)
+{
+	struct punt_labels labels;
+
+	if (!packet_meta(m)->has_labels)
+		error_send(p, icmp_make_for_drop(p, m, cause, NULL));
+	else if (punt_labels_take(p, m, &labels))
+		labels_error_send(p, icmp_make_for_drop(p, m, cause, &labels), &labels);
+}
+
+/*
  * Drop a packet that cannot be forwarded. Send its sender an ICMP error unless we
  * originated it.
  */
@@ -41,8 +72,62 @@ packet_give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason 
 {
 	punt_lost(p, m, reason);
 	if (!originated)
-		error_send(p, icmp_make_for_drop(p, m, reason));
+		sender_answer(p, m, reason);
 	rte_pktmbuf_free(m);
+}
+
+/* Write the Ethernet header and the tags, and give the frame to a forwarder. */
+static void
+frame_send(struct punt *p, struct rte_mbuf *m, uint64_t hop, const struct fib_iface *out)
+{
+	uint64_t mac = __builtin_bswap64(hop);
+	uint8_t *eth = vlan_push(m, out);
+
+	memcpy(eth, &mac, 6);
+	memcpy(eth + 6, out->mac, 6);
+	punt_inject(p, m, out->ifidx);
+}
+
+/* Send a packet that loses labels, or gets some, to its neighbor. */
+static void
+labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
+	       fib_path path, uint64_t hop)
+{
+	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
+	uint8_t ttl = label_packet_ttl(lp);
+	struct rte_mbuf *m = lp->m;
+	unsigned int mtu;
+
+	/* A packet of our own has not passed a router yet. */
+	if (originated && lp->pops == 0)
+		ttl++;
+	if (ttl == 0) {
+		packet_give_up(p, m, originated, DROP_ttl);
+		return;
+	}
+	if (out == NULL || !out->up) {
+		packet_give_up(p, m, originated, DROP_egress_down);
+		return;
+	}
+	mtu = label_mtu(p->fib, path, out, lp);
+	if (label_rest_bytes(lp) > mtu) {
+		packet_meta(m)->family = lp->family;
+		punt_fragment(p, m, (uint16_t)mtu);
+		return;
+	}
+	if (lp->family != 0 &&
+	    rte_pktmbuf_pkt_len(m) > L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes)
+		packet_cut(m, L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes);
+	if (!label_write(lp, ttl)) {
+		punt_drop(p, m, DROP_no_headroom);
+		return;
+	}
+	if (!originated)
+		counter_add(&p->count->forwarded[lp->family == 0   ? 2
+						 : lp->family == 6 ? 1
+								   : 0],
+			    1);
+	frame_send(p, m, hop, out);
 }
 
 static void
@@ -50,9 +135,8 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	       fib_path path, uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
-	uint8_t *eth, *ip = l3_of(m);
+	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
-	uint64_t mac = __builtin_bswap64(hop);
 	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
 
 	if (!originated && *ttl <= 1) {
@@ -77,48 +161,104 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	put_be16(ip - 2, family == 4 ? 0x0800 : 0x86dd);
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
-	eth = vlan_push(m, out);
-	memcpy(eth, &mac, 6);
-	memcpy(eth + 6, out->mac, 6);
-	punt_inject(p, m, out->ifidx);
+	frame_send(p, m, hop, out);
+}
+
+/* A packet and its way out of the router. */
+struct way_out {
+	struct label_packet lp;
+	fib_path path; /* as found */
+	fib_path
+		neighbor; /* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels */
+	bool has_labels; /* it came with labels */
+};
+
+/* Find the way out of an IP packet without labels. */
+static void
+packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		struct way_out *way)
+{
+	const struct packet_meta *meta = packet_meta(m);
+	const uint8_t *ip = l3_of(m);
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
+	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
+		way->path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
+	else
+		way->path = fib_resolve_packet(
+			p->fib, originated ? NULL : fib_iface(p->fib, meta->in_ifidx),
+			meta->vrf, family, ip, rte_pktmbuf_data_len(m) - L2_LEN);
+	way->lp = (struct label_packet){
+		.m = m,
+		.family = family,
+		.l3_bytes =
+			family == 4 ? get_be16(ip + 2) : (uint16_t)(40u + get_be16(ip + 4)),
+		.uniform_ttl =
+			atomic_load_explicit(&p->fib->label_ttl, memory_order_relaxed)};
+	if (path_kind(way->path) == PATH_ENCAP)
+		way->lp.encap = fib_encap(p->fib, way->path);
+}
+
+/*
+ * Return the neighbor's MAC address and interface, as in an adjacency. 0: unknown, or the
+ * path leads to no neighbor.
+ */
+static uint64_t
+way_hop(struct punt *p, struct way_out *way)
+{
+	uint32_t adj;
+
+	way->neighbor = way->path;
+	if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
+		way->neighbor = way->lp.encap->next;
+	if (path_kind(way->neighbor) != PATH_ADJ)
+		return 0;
+	adj = path_index(way->neighbor);
+	fib_adj_touch(p->fib->adj_used, adj);
+	return atomic_load_explicit(&p->fib->adj[adj].hop, memory_order_acquire);
 }
 
 void
 punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 	     bool may_wait)
 {
-	const uint8_t *ip = l3_of(m);
 	struct packet_meta *meta = packet_meta(m);
-	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN;
-	struct ipaddr dst = {0};
-	uint64_t hop = 0;
-	fib_path path;
-	enum path_kind kind;
+	struct way_out way = {.has_labels = meta->has_labels};
+	uint16_t reason = N_REASON;
 	struct neigh_key key;
+	enum path_kind kind;
+	uint64_t hop;
 
-	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
-	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
-		path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
-	else
-		path = fib_resolve_packet(
-			p->fib, originated ? NULL : fib_iface(p->fib, meta->in_ifidx),
-			meta->vrf, family, ip, room);
-	kind = path_kind(path);
-	if (kind == PATH_ADJ) {
-		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,
-					   memory_order_acquire);
-		fib_adj_touch(p->fib->adj_used, path_index(path));
+	if (way.has_labels) {
+		reason = punt_label_resolve(p, m, &way.lp, &way.path);
+		family = way.lp.family;
+	} else {
+		packet_find_way(p, m, family, originated, &way);
 	}
-	if (hop != 0) {
-		packet_send_by(p, m, family, originated, path, hop);
+	if (reason == PUNT_not_ip) {
+		tap_deliver(p, m);
 		return;
 	}
+	if (reason != N_REASON) {
+		punt_drop(p, m, (enum reason)reason);
+		return;
+	}
+	hop = way_hop(p, &way);
+	if (hop != 0) {
+		if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
+			labels_send_by(p, &way.lp, originated, way.path, hop);
+		else
+			packet_send_by(p, m, family, originated, way.path, hop);
+		return;
+	}
+	kind = path_kind(way.neighbor);
 	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
 		tap_deliver(p, m);
 		return;
 	}
-	if (kind == PATH_KERNEL) {
-		punt_originate(p, m, family, path);
+	if (kind == PATH_KERNEL && !way.has_labels) {
+		punt_originate(p, m, family, way.path);
 		return;
 	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
@@ -127,8 +267,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		return;
 	}
 	if (fib_ipv6_is_off(p->fib, family,
-			    kind == PATH_ADJ ? p->fib->adj[path_index(path)].ifidx
-					     : path_index(path))) {
+			    kind == PATH_ADJ ? p->fib->adj[path_index(way.neighbor)].ifidx
+					     : path_index(way.neighbor))) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;
 	}
@@ -139,35 +279,81 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	key = neigh_key_of(p, path, family, ip);
+	key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	neigh_queue_add(p, m, &key);
 }
 
 void
 punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause)
 {
-	error_send(p, icmp_make_for_drop(p, m, cause));
+	sender_answer(p, m, cause);
 	rte_pktmbuf_free(m);
 }
 
 /* --- packets larger than the MTU: RFC 791 2.3, RFC 1191, RFC 8200 5 ----------------------- */
 
+/* Drop a packet that must not be fragmented, and tell its sender the MTU. Takes `m`. */
+static void
+packet_too_big(struct punt *p, struct rte_mbuf *m, uint16_t mtu,
+	       const struct punt_labels *labels)
+{
+	struct icmp_error error = {3, 4, mtu, labels};
+	struct rte_mbuf *e;
+
+	if (packet_meta(m)->family == 6)
+		error = (struct icmp_error){2, 0, mtu < 1280 ? 1280 : mtu, labels};
+	punt_lost(p, m, DROP_mtu);
+	e = icmp_make(p, m, &error);
+	if (labels != NULL)
+		labels_error_send(p, e, labels);
+	else
+		error_send(p, e);
+	rte_pktmbuf_free(m);
+}
+
+/* Forward a fragment. It has the labels that the whole packet came with. */
+static void
+piece_forward(struct punt *p, struct rte_mbuf *piece, const struct punt_labels *labels)
+{
+	if (labels == NULL || punt_labels_put(piece, labels, 0))
+		punt_forward(p, piece, 4, false, true);
+	else
+		punt_drop(p, piece, DROP_no_headroom);
+}
+
 void
 punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 {
-	struct packet_meta meta = *packet_meta(m);
+	struct punt_labels taken, *labels = NULL;
+	struct packet_meta meta;
 	struct rte_mbuf *piece[PIECES_MAX];
-	uint8_t l2[L2_LEN], *ip = l3_of(m);
-	unsigned int len;
+	unsigned int len, n_labels, below = 0;
+	uint8_t l2[L2_LEN], *ip;
 	int n;
 
+	if (packet_meta(m)->has_labels) {
+		struct label_packet lp;
+		fib_path path;
+
+		/* `mtu` counts the labels that stay on the packet. */
+		if (punt_label_ip(m, &n_labels) == NULL ||
+		    punt_label_resolve(p, m, &lp, &path) != N_REASON ||
+		    !punt_labels_take(p, m, &taken)) {
+			punt_drop(p, m, DROP_mtu);
+			return;
+		}
+		below = (n_labels - lp.pops) * LABEL_BYTES;
+		if (mtu < below + 68) {
+			punt_drop(p, m, DROP_mtu);
+			return;
+		}
+		mtu = (uint16_t)(mtu - below);
+		labels = &taken;
+	}
+	meta = *packet_meta(m);
+	ip = l3_of(m);
 	if (meta.family == 6 || (get_be16(ip + 6) & 0x4000) != 0) {
-		punt_lost(p, m, DROP_mtu);
-		if (meta.family == 6)
-			error_send(p, icmp_make(p, m, 2, 0, mtu));
-		else
-			error_send(p, icmp_make(p, m, 3, 4, mtu));
-		rte_pktmbuf_free(m);
+		packet_too_big(p, m, mtu, labels);
 		return;
 	}
 	len = get_be16(ip + 2);
@@ -190,7 +376,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
 		*packet_meta(piece[i]) = meta;
 		vlan_inherit(piece[i], m);
-		punt_forward(p, piece[i], 4, false, true);
+		piece_forward(p, piece[i], labels);
 	}
 	rte_pktmbuf_free(m);
 }

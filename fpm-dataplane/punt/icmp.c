@@ -10,21 +10,77 @@
 #include "base/inet.h"
 #include "fib/icmp.h"
 #include "punt/internal.h"
+#include "punt/label.h"
 
 #define QUOTE4 576  /* RFC 1812, 4.3.2.3: bytes of the whole error */
 #define QUOTE6 1280 /* RFC 4443, 2.4 (c): bytes of the whole error */
 static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one mbuf");
 
-static void
-icmp_fill4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
-	   uint8_t code, uint32_t arg, const struct ipaddr *src)
-{
-	unsigned int quote = get_be16(l3_of(m) + 2), len;
-	uint8_t *ip = l3_of(e);
+#define EXTENSION_QUOTE 128 /* RFC 4884, 3: bytes quoted before an extension, at least */
 
-	if (quote > QUOTE4 - 28)
-		quote = QUOTE4 - 28;
-	len = 28 + quote;
+/* Return the bytes of the extension with the labels of a packet. 0: there are none. */
+static unsigned int
+extension_bytes(const struct punt_labels *labels)
+{
+	return labels == NULL ? 0 : 8 + labels->n * LABEL_BYTES;
+}
+
+/*
+ * Write the extension of RFC 4884, 7, with one object: the label stack as the packet was
+ * received with it (RFC 4950, 3).
+ */
+static void
+extension_fill(uint8_t *at, const struct punt_labels *labels)
+{
+	unsigned int bytes = extension_bytes(labels);
+
+	memset(at, 0, 8);
+	at[0] = 2 << 4; /* version */
+	put_be16(at + 4, (uint16_t)(bytes - 4));
+	at[6] = at[7] = 1; /* class: MPLS label stack; type: incoming */
+	memcpy(at + 8, labels->entry, labels->n * LABEL_BYTES);
+	put_be16(at + 2, (uint16_t)~inet_fold(inet_sum(at, bytes, 0)));
+}
+
+/*
+ * Quote the packet at `at`, in at most `max` bytes, and add the extension. Return the bytes
+ * written. *words: the length of the quote in units of `unit` bytes if there is an
+ * extension, else 0.
+ */
+static unsigned int
+quote_fill(struct punt *p, struct rte_mbuf *m, uint8_t *at, unsigned int bytes,
+	   unsigned int max, const struct punt_labels *labels, unsigned int unit,
+	   uint8_t *words)
+{
+	unsigned int extension = extension_bytes(labels), quote = bytes;
+
+	max -= extension;
+	if (quote > max)
+		quote = max;
+	if (extension != 0)
+		quote -= quote > EXTENSION_QUOTE ? quote % unit : 0;
+	memcpy(at, rte_pktmbuf_read(m, L2_LEN, quote, p->linear), quote);
+	*words = 0;
+	if (extension == 0)
+		return quote;
+	if (quote < EXTENSION_QUOTE) {
+		memset(at + quote, 0, EXTENSION_QUOTE - quote);
+		quote = EXTENSION_QUOTE;
+	}
+	*words = (uint8_t)(quote / unit);
+	extension_fill(at + quote, labels);
+	return quote + extension;
+}
+
+static void
+icmp_fill4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e,
+	   const struct icmp_error *error, const struct ipaddr *src)
+{
+	uint8_t *ip = l3_of(e), words;
+	unsigned int len;
+
+	len = 28 + quote_fill(p, m, ip + 28, get_be16(l3_of(m) + 2), QUOTE4 - 28,
+			      error->labels, 4, &words);
 	memset(ip, 0, 28);
 	ip[0] = 0x45;
 	ip[1] = 0xc0; /* internetwork control: RFC 1812, 4.3.2.5 */
@@ -35,24 +91,25 @@ icmp_fill4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
 	memcpy(ip + 12, src->octet, 4);
 	memcpy(ip + 16, l3_of(m) + 12, 4);
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
-	ip[20] = type;
-	ip[21] = code;
-	put_be32(ip + 24, arg);
-	memcpy(ip + 28, rte_pktmbuf_read(m, L2_LEN, quote, p->linear), quote);
+	ip[20] = error->type;
+	ip[21] = error->code;
+	put_be32(ip + 24, error->arg);
+	ip[25] = words;
 	put_be16(ip + 22, (uint16_t)~inet_fold(inet_sum(ip + 20, len - 20, 0)));
 	e->data_len = e->pkt_len = (uint16_t)(L2_LEN + len);
 }
 
 static void
-icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
-	   uint8_t code, uint32_t arg, const struct ipaddr *src)
+icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e,
+	   const struct icmp_error *error, const struct ipaddr *src)
 {
-	unsigned int quote = 40u + get_be16(l3_of(m) + 4), len;
-	uint8_t *ip = l3_of(e);
+	/* Packet too big has no extension: its octets 4 to 7 are the MTU. */
+	const struct punt_labels *labels = error->type == 2 ? NULL : error->labels;
+	uint8_t *ip = l3_of(e), words;
+	unsigned int len;
 
-	if (quote > QUOTE6 - 48)
-		quote = QUOTE6 - 48;
-	len = 48 + quote;
+	len = 48 + quote_fill(p, m, ip + 48, 40u + get_be16(l3_of(m) + 4), QUOTE6 - 48,
+			      labels, 8, &words);
 	memset(ip, 0, 48);
 	ip[0] = 0x60;
 	put_be16(ip + 4, (uint16_t)(len - 40));
@@ -60,10 +117,11 @@ icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
 	ip[7] = 64;
 	memcpy(ip + 8, src->octet, 16);
 	memcpy(ip + 24, l3_of(m) + 8, 16);
-	ip[40] = type;
-	ip[41] = code;
-	put_be32(ip + 44, arg);
-	memcpy(ip + 48, rte_pktmbuf_read(m, L2_LEN, quote, p->linear), quote);
+	ip[40] = error->type;
+	ip[41] = error->code;
+	put_be32(ip + 44, error->arg);
+	if (words != 0)
+		ip[44] = words;
 	/* Pseudo header: both addresses, length, next header (RFC 8200, 8.1). */
 	put_be16(ip + 42, (uint16_t)~inet_fold(inet_sum(ip + 8, len - 8, len - 40 + 58)));
 	e->data_len = e->pkt_len = (uint16_t)(L2_LEN + len);
@@ -96,8 +154,9 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 }
 
 struct rte_mbuf *
-icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t arg)
+icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 {
+	const struct punt_labels *labels = error->labels;
 	struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = l3_of(m);
 	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN,
@@ -107,13 +166,18 @@ icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32
 		.room = len < room ? len : room, /* padding is not part of the packet */
 		.family = meta->family,
 		.l2_group = (rte_pktmbuf_mtod(m, const uint8_t *)[0] & 1) != 0,
-		.too_big = meta->family == 6 && type == 2,
-		.in_ifidx = meta->in_ifidx};
+		.too_big = meta->family == 6 && error->type == 2,
+		.in_ifidx = meta->in_ifidx,
+		.labels_end = labels != NULL && labels->ends_here,
+		.labels_go_on = labels != NULL && !labels->ends_here,
+		.labels_vrf = labels == NULL ? 0 : labels->vrf,
+		.source_ifidx = labels == NULL ? 0 : labels->out_ifidx};
 	struct ipaddr src;
 	struct rte_mbuf *e;
 
 	if (icmp_refusal(p->fib, &about, &src) != NULL ||
-	    !icmp_within_rate(p, m, punt_class_icmp(meta->family, type, code))) {
+	    !icmp_within_rate(p, m,
+			      punt_class_icmp(meta->family, error->type, error->code))) {
 		counter_add(&p->count->icmp_limited, 1);
 		return NULL;
 	}
@@ -127,21 +191,24 @@ icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32
 	put_be16(rte_pktmbuf_mtod(e, uint8_t *) + L2_LEN - 2,
 		 meta->family == 6 ? 0x86dd : 0x0800);
 	if (meta->family == 6)
-		icmp_fill6(p, m, e, type, code, arg, &src);
+		icmp_fill6(p, m, e, error, &src);
 	else
-		icmp_fill4(p, m, e, type, code, arg, &src);
+		icmp_fill4(p, m, e, error, &src);
 	counter_add(&p->count->icmp_sent, 1);
-	*packet_meta(e) = (struct packet_meta){.family = meta->family,
-					       .out_ifidx = meta->in_ifidx,
-					       .vrf = meta->vrf,
-					       .fwd = meta->fwd};
+	*packet_meta(e) =
+		(struct packet_meta){.family = meta->family,
+				     .out_ifidx = meta->in_ifidx,
+				     .vrf = about.labels_end ? labels->vrf : meta->vrf,
+				     .fwd = meta->fwd};
 	return e;
 }
 
 struct rte_mbuf *
-icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause)
+icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause,
+		   const struct punt_labels *labels)
 {
-	struct icmp_kind error = icmp_of_drop(cause, packet_meta(m)->family);
+	struct icmp_kind kind = icmp_of_drop(cause, packet_meta(m)->family);
+	struct icmp_error error = {kind.type, kind.code, 0, labels};
 
-	return error.type == 0 ? NULL : icmp_make(p, m, error.type, error.code, 0);
+	return error.type == 0 ? NULL : icmp_make(p, m, &error);
 }

@@ -155,15 +155,22 @@ void neigh_queue_clear(struct punt *p);
 
 /* --- icmp.c ------------------------------------------------------------------------------- */
 
+struct icmp_error {
+	uint8_t type, code; /* of the packet's family */
+	uint32_t arg;       /* octets 4 to 7: the MTU */
+	/* The labels that the packet came with, and that are off now; NULL: none. */
+	const struct punt_labels *labels;
+};
+
 /*
- * Make an ICMP error about `m`, with type and code of its family, if RFC 1812, 4.3.2.7 or
- * RFC 4443, 2.4 (e) and the rate allow it. `arg` goes into octets 4 to 7 (the MTU). Keeps
- * `m`. Returns the error, which the caller forwards, or NULL.
+ * Make an ICMP error about `m`, if RFC 1812, 4.3.2.7 or RFC 4443, 2.4 (e) and the rate allow
+ * it. Keeps `m`. Returns the error, which the caller forwards, or NULL.
  */
-struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
-			   uint32_t arg);
+struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m,
+			   const struct icmp_error *error);
 /* Make the ICMP error for a drop reason, as icmp_make() does. */
-struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
+struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause,
+				    const struct punt_labels *labels);
 
 /* --- learn.c ------------------------------------------------------------------------------ */
 

@@ -17,6 +17,7 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 #include "punt/internal.h"
+#include "punt/label.h"
 
 /*
  * A turn serves all classes in order, with a limit per ring. So however many packets of
@@ -31,7 +32,9 @@ static void
 punt_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, l3_of(m));
+	unsigned int n;
+	const uint8_t *ip = meta->has_labels ? punt_label_ip(m, &n) : l3_of(m);
+	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, ip);
 
 	if (neigh_queue_exists(p, &key)) {
 		neigh_queue_add(p, m, &key);

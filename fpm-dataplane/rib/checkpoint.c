@@ -20,12 +20,14 @@
 #include <unistd.h>
 
 #include "base/fpm_event.h"
+#include "base/inet.h"
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/order.h"
 #include "rib/routes.h"
 #include "rib/nh_list.h"
 #include "rib/source.h"
+#include "rib/stack.h"
 
 #define MAGIC        "FPMDPCKP"
 #define HEADER_BYTES 4096u
@@ -36,7 +38,9 @@
 #define BYTES_2      (HOPS_AT + HOPS_MAX * sizeof(struct ckpt_hop)) /* of layout 2 */
 #define KERNEL_AT    BYTES_2
 #define MORE_AT      (KERNEL_AT + ROUTES_BYTES)
-#define ALL_BYTES    (MORE_AT + ROUTES_MAX * sizeof(struct ckpt_kernel))
+#define BYTES_3      (MORE_AT + ROUTES_MAX * sizeof(struct ckpt_kernel)) /* layout 3 */
+#define STACKS_AT    BYTES_3
+#define ALL_BYTES    (STACKS_AT + HOPS_MAX * sizeof(struct ckpt_stack))
 #define ATTEMPTS_MAX 3u
 
 /*
@@ -69,6 +73,8 @@ ckpt_map(struct ckpt *c)
 		return true; /* kernel_high is 0 */
 	c->route[CKPT_KERNEL] = (struct ckpt_route *)((char *)mem + KERNEL_AT) - 1;
 	c->kernel = (struct ckpt_kernel *)((char *)mem + MORE_AT) - 1;
+	if (c->bytes != BYTES_3)
+		c->stack = (struct ckpt_stack *)((char *)mem + STACKS_AT) - 1;
 	return true;
 }
 
@@ -124,7 +130,9 @@ ckpt_free(struct ckpt *c)
 size_t
 ckpt_file_bytes(uint32_t layout)
 {
-	return layout == CKPT_LAYOUT_2 ? BYTES_2 : ALL_BYTES;
+	return layout == CKPT_LAYOUT_2   ? BYTES_2
+	       : layout == CKPT_LAYOUT_3 ? BYTES_3
+					 : ALL_BYTES;
 }
 
 size_t
@@ -281,24 +289,40 @@ ckpt_hops_drop(struct ckpt *c, uint32_t first)
 	}
 }
 
+/* Write the labels of a next hop before its record. */
+static void
+ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
+		 const struct stack *stacks)
+{
+	struct ckpt_stack new = {0};
+
+	if (hop->stack != 0) {
+		new.n = stacks[hop->stack].n;
+		memcpy(new.label, stacks[hop->stack].label, sizeof(new.label));
+	}
+	new.crc = CKPT_CRC_OF(c->version, &new);
+	c->stack[number] = new;
+	COMPILER_BARRIER();
+}
+
 static void
 ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
 	       const struct next_hop *hop, uint32_t mtu_bytes)
 {
-	struct ckpt_hop new = {
-		.slot = slot,
-		.version = c->version,
-		.at = at,
-		.n = n,
-		.gw = hop->gw,
-		.ifindex = hop->ifindex,
-		.weight = hop->weight,
-		.gw_family = hop->gw_family,
-		.encap = hop->encap,
-		.flags = (uint8_t)(hop->onlink | hop->vrf_subnet * CKPT_VRF_SUBNET),
-		.kind = hop->kind,
-		.mtu_bytes = mtu_bytes,
-		.number = number};
+	struct ckpt_hop new = {.slot = slot,
+			       .version = c->version,
+			       .at = at,
+			       .n = n,
+			       .gw = hop->gw,
+			       .ifindex = hop->ifindex,
+			       .weight = hop->weight,
+			       .gw_family = hop->gw_family,
+			       .encap = hop->encap,
+			       .flags = (uint8_t)(hop->onlink | (uint32_t)hop->vrf_subnet *
+									CKPT_VRF_SUBNET),
+			       .kind = hop->kind,
+			       .mtu_bytes = mtu_bytes,
+			       .number = number};
 
 	c->hop[number] = new;
 	COMPILER_BARRIER();
@@ -306,7 +330,8 @@ ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint
 }
 
 void
-ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_t mtu_bytes)
+ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_t mtu_bytes,
+	      const struct stack *stacks)
 {
 	uint32_t first = 0, number, old;
 
@@ -321,6 +346,8 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 			first = 0;
 			break;
 		}
+		if (hops->v[i].kind == PATH_NONE && hops->v[i].encap == HOP_MPLS)
+			ckpt_stack_write(c, number, &hops->v[i], stacks);
 		ckpt_hop_write(c, number, slot, i, hops->n, &hops->v[i], mtu_bytes);
 		c->hop_next[number] = first;
 		first = number;
@@ -348,15 +375,24 @@ ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 /* --- reading -------------------------------------------------------------------------- */
 
 static bool
+ckpt_is_label(const struct ckpt_route *r, unsigned int part)
+{
+	return part == CKPT_OTHER && r->family == FAMILY_LABEL && r->len == 32 &&
+	       get_be32(r->addr.octet) < LABELS_ALL;
+}
+
+static bool
 ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t number)
 {
 	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
 
 	if (r->crc != CKPT_CRC_OF(number, r) || r->slot == 0 || r->slot >= FIB_GROUP_MAX ||
 	    r->rtm_type > (part == CKPT_KERNEL ? RTN_THROW : RTN_PROHIBIT) ||
-	    r->table == 0 || r->table == FPM_TABLE_NONE || source_is_table(r->table) ||
+	    r->table == 0 || source_is_table(r->table) ||
 	    (part != CKPT_KERNEL && ckpt_part(r->table) != part) ||
-	    (r->family != 4 && r->family != 6) || r->len > family_bits(r->family))
+	    !(r->table == FPM_TABLE_NONE ? ckpt_is_label(r, part)
+					 : family_is_ip(r->family)) ||
+	    r->len > family_bits(r->family))
 		return false;
 	prefix_mask(&p);
 	return ipaddr_equal(&p.addr, &r->addr);
@@ -405,7 +441,7 @@ ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 	case PATH_NONE:
 		return (hop->gw_family == 0 || hop->gw_family == 4 ||
 			hop->gw_family == 6) &&
-		       hop->encap <= HOP_OTHER_ENCAP &&
+		       hop->encap <= HOP_POP &&
 		       hop->flags <= (CKPT_ONLINK | CKPT_VRF_SUBNET) && hop->weight > 0;
 	case PATH_BLACKHOLE:
 	case PATH_UNREACHABLE:
@@ -426,6 +462,34 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 	return hop->crc == CKPT_CRC(hop) && hop->number == number && hop->at < hop->n &&
 	       hop->slot != 0 && hop->slot < FIB_GROUP_MAX && hop->mtu_bytes < UINT16_MAX &&
 	       ckpt_hop_has_valid_fields(hop);
+}
+
+/* Return true if the labels of a valid hop are valid, or if it has none. */
+static bool
+ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t number)
+{
+	const struct ckpt_stack *s;
+
+	if (hop->kind != PATH_NONE || hop->encap != HOP_MPLS || c->stack == NULL)
+		return true;
+	s = &c->stack[number];
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX)
+		return false;
+	for (uint32_t i = 0; i < ENCAP_LABELS_MAX; i++)
+		if (s->label[i] >= (i < s->n ? LABELS_ALL : 1))
+			return false;
+	return true;
+}
+
+const struct ckpt_stack *
+ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i)
+{
+	uint32_t number = c->sorted[at - n + i];
+	const struct ckpt_hop *hop = &c->hop[number];
+
+	return hop->kind == PATH_NONE && hop->encap == HOP_MPLS && c->stack != NULL
+		       ? &c->stack[number]
+		       : NULL;
 }
 
 static const struct ckpt *sorting; /* qsort() passes no context */
@@ -503,7 +567,8 @@ ckpt_hops_verify(struct ckpt *c)
 	if (c->sorted == NULL)
 		return ckpt_no_memory;
 	for (uint32_t i = 1; i <= c->head->hop_high; i++) {
-		if (ckpt_hop_is_valid(&c->hop[i], i))
+		if (ckpt_hop_is_valid(&c->hop[i], i) &&
+		    ckpt_stack_is_valid(c, &c->hop[i], i))
 			c->sorted[c->n_sorted++] = i;
 		else
 			bad += !record_is_blank(&c->hop[i], sizeof(c->hop[i]));
@@ -635,6 +700,12 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 	return why;
 }
 
+static bool
+layout_is_known(uint32_t layout)
+{
+	return layout == CKPT_LAYOUT || layout == CKPT_LAYOUT_2 || layout == CKPT_LAYOUT_3;
+}
+
 /*
  * Return true if the checkpoint has layout of another version, and therefore perhaps another
  * size. The header tells.
@@ -645,8 +716,7 @@ ckpt_is_other_layout(int fd)
 	struct ckpt_header h;
 
 	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
-	       memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && h.layout != CKPT_LAYOUT &&
-	       h.layout != CKPT_LAYOUT_2;
+	       memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && !layout_is_known(h.layout);
 }
 
 /* Return true if the file has the size of its layout. */
@@ -691,7 +761,7 @@ static bool
 ckpt_header_read(int fd, struct ckpt_header *h)
 {
 	return pread(fd, h, sizeof(*h), 0) == (ssize_t)sizeof(*h) &&
-	       (h->layout == CKPT_LAYOUT || h->layout == CKPT_LAYOUT_2) &&
+	       layout_is_known(h->layout) &&
 	       h->crc == ckpt_header_for(h->netns, h->layout).crc;
 }
 

@@ -13,6 +13,7 @@
  *                 `version`
  *     routes      of the kernel, of all tables, by the number of the record (kroute.h)
  *     kernel      24 octets each: what a route of the kernel has besides
+ *     stacks      64 octets each: the labels of a next hop, by the number of its record
  *
  * Source-specific routes are left out: rtnl reads them again.
  *
@@ -32,14 +33,17 @@
 
 #include "base/arch.h"
 #include "base/prefix.h"
+#include "fib/label.h"
 
 struct next_hop;
 struct nh_list;
+struct stack;
 
 /* Increment this number when a record, or the meaning of an octet in it, changes. */
-#define CKPT_LAYOUT 3u
-/* Readable, too: it ends after the hops. */
+#define CKPT_LAYOUT 4u
+/* Readable, too: they end after the hops, and after the kernel's. */
 #define CKPT_LAYOUT_2 2u
+#define CKPT_LAYOUT_3 3u
 
 /* Arrays of routes: zebra's as in struct rib_tables, and the kernel's. */
 enum { CKPT_MAIN, CKPT_OTHER, CKPT_ZEBRAS, CKPT_KERNEL = CKPT_ZEBRAS, CKPT_PARTS };
@@ -101,6 +105,14 @@ static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
 enum { CKPT_ONLINK = 1, CKPT_VRF_SUBNET = 2 };
 
+/* Labels of a hop whose encap is HOP_MPLS. */
+struct ckpt_stack {
+	uint32_t n;                       /* 0: the hop is unsupported */
+	uint32_t label[ENCAP_LABELS_MAX]; /* as in struct stack */
+	uint32_t crc; /* of all above and the version of the hop; never 0 */
+};
+static_assert(sizeof(struct ckpt_stack) == 64, "one cache line");
+
 struct ckpt {
 	int fd;
 	size_t bytes;                         /* of the mapping */
@@ -108,6 +120,7 @@ struct ckpt {
 	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
 	struct ckpt_kernel *kernel;           /* by number, from 1 */
 	struct ckpt_hop *hop;                 /* by number, from 1 */
+	struct ckpt_stack *stack; /* by number of the hop; NULL: an older layout */
 	/* Writer, in its own memory. */
 	bool frozen; /* a successor reads it: only alive_ms is still written */
 	uint32_t version;
@@ -190,8 +203,9 @@ void ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number);
 void ckpt_put_kernel(struct ckpt *c, uint32_t number, const struct ckpt_route *r,
 		     const struct ckpt_kernel *k);
 void ckpt_drop_kernel(struct ckpt *c, uint32_t number);
+/* Write the next hops of a slot. `stacks` has the label stacks by number. */
 void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops,
-		   uint32_t mtu_bytes);
+		   uint32_t mtu_bytes, const struct stack *stacks);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
@@ -228,5 +242,11 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
  */
 uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
+/*
+ * Return the labels of next hop `i` of the `n` that ckpt_next_slot() has just put out; NULL:
+ * none. `at` is as it left it.
+ */
+const struct ckpt_stack *ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n,
+					uint32_t i);
 
 #endif

@@ -20,9 +20,11 @@
 #include "rib/adj.h"
 #include "rib/checkpoint.h"
 #include "rib/content.h"
+#include "rib/encap.h"
 #include "rib/early.h"
 #include "rib/feedback.h"
 #include "rib/index.h"
+#include "rib/labels.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
@@ -108,6 +110,8 @@ commit_reclaim(void *owner, void *arg)
 		word_clear(rib, p->slots.v[i]);
 		slot_release(rib, p->slots.v[i]);
 	}
+	for (uint32_t i = 0; i < p->encaps.n; i++)
+		encap_put(rib, p->encaps.v[i]);
 	for (uint32_t i = 0; i < p->adjs.n; i++)
 		adj_put(rib, p->adjs.v[i]);
 	reclaim_finish(rib, p);
@@ -134,13 +138,14 @@ commit_reclaim_all(struct rib *rib)
 static void
 commit_now(struct rib *rib)
 {
-	bool tries =
-		rib->pending.staged[0] || rib->pending.staged[1] || rib->vrfs.staged.n > 0;
+	bool tries = rib->pending.staged[0] || rib->pending.staged[1] ||
+		     rib->vrfs.staged.n > 0 || rib->labels.staged.n > 0;
 	uint64_t begin_ns = monotonic_ns();
 
 	rib->pending.n_events = 0;
 	rib->words.due = false;
 	words_publish_all(rib);
+	labels_commit(rib);
 	rib->pending.failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route has. */
 	if (!rib->pending.failed && !rib->resync.due) {

@@ -118,13 +118,14 @@ slot_lacks_adjacency(const struct slot *s)
 static bool
 feedback_is_unforwarded(const struct rib *rib, const struct feedback_item *s)
 {
-	enum path_kind kind;
+	fib_path path;
 
 	if (s->slot == 0 || s->slot == rib->contents.unresolved)
 		return true;
-	kind = path_kind(fib_group_path(rib->fib, s->slot, 0));
-	return kind == PATH_ENCAP ||
-	       (kind == PATH_DOWN && slot_lacks_adjacency(slot_at(&rib->slots, s->slot)));
+	path = fib_group_path(rib->fib, s->slot, 0);
+	return path_is_unsupported(path) ||
+	       (path_kind(path) == PATH_DOWN &&
+		slot_lacks_adjacency(slot_at(&rib->slots, s->slot)));
 }
 
 /* Return true if the prefix is missing in its trie for lack of memory. */

@@ -101,7 +101,7 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	if (nh_list_set_type(hops, r->rtm_type))
 		return;
 	for (uint32_t i = 0; i < r->n_hops; i++)
-		next_hop_from_fpm(nh_list_push(hops), &r->hops[i]);
+		stack_next_hop(rib, nh_list_push(hops), &r->hops[i]);
 	if (hops->n == 0)
 		next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
 	if (event_is_connected(ev))

@@ -10,6 +10,7 @@
 #include "rib/leg.h"
 
 #include "rib/adj.h"
+#include "rib/encap.h"
 #include "rib/index.h"
 #include "rib/link.h"
 #include "rib/kroute.h"
@@ -18,9 +19,15 @@
 #include "rib/slot.h"
 #include "rib/nh_list.h"
 
+static bool
+leg_has_labels(const struct leg *leg)
+{
+	return leg->hop.encap == HOP_MPLS && leg->hop.stack != 0;
+}
+
 /*
- * Take an adjacency if the leg has a gateway on a port of the dataplane. Other legs need
- * none.
+ * Take an adjacency if the leg has a gateway on a port of the dataplane, and the labels over
+ * it. Other legs need none.
  */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
@@ -28,9 +35,16 @@ leg_adj_get(struct rib *rib, struct leg *leg)
 	const struct next_hop *hop = &leg->hop;
 
 	if (leg->link == NULL || leg->link->ifidx == 0 || hop->gw_family == 0 ||
-	    hop->encap != HOP_PLAIN)
+	    !(hop->encap == HOP_PLAIN || hop->encap == HOP_POP || leg_has_labels(leg)))
 		return;
 	leg->adj = adj_get(rib, leg->link, hop->gw_family, &hop->gw);
+	if (leg->adj != 0 && leg_has_labels(leg)) {
+		leg->encap = encap_get(rib, leg->adj, hop->stack);
+		if (leg->encap == 0) {
+			vec32_push(&reclaim_open(rib)->adjs, leg->adj);
+			leg->adj = 0;
+		}
+	}
 	leg->lacks_adj = leg->adj == 0;
 	if (leg->lacks_adj)
 		cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
@@ -47,9 +61,11 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 	if (leg->adj == 0)
 		return;
 	cds_list_del(&leg->on_adj);
-	/* Forwarders may still be using it. */
+	/* Forwarders may still be using them. */
+	if (leg->encap != 0)
+		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
 	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
-	leg->adj = 0;
+	leg->adj = leg->encap = 0;
 }
 
 static void
@@ -95,7 +111,8 @@ legs_retry_adjs(struct rib *rib)
 	if (cds_list_empty(&rib->legs.without_adj))
 		return;
 	cds_list_for_each_entry_safe (leg, next, &rib->legs.without_adj, on_adj) {
-		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
+		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw) ||
+		    (leg_has_labels(leg) && encaps_are_full(rib)))
 			continue;
 		cds_list_del(&leg->on_adj);
 		leg_adj_get(rib, leg);
@@ -177,7 +194,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(hop->kind, 0);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
-	if (hop->encap != HOP_PLAIN) {
+	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg)) {
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;
 	}
@@ -188,7 +205,16 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_DOWN, 0);
 	if (!link->known || !link->up)
 		return LEG_DOWN;
-	if (link->vrf != 0 && !hop->vrf_subnet) {
+	if (hop->encap == HOP_POP && hop->gw_family == 0) {
+		/* The packet behind the label is looked up in the table of the interface. */
+		if (link->vrf == 0 && link->ifindex != LOOPBACK_IFINDEX) {
+			*path = PATH(PATH_ENCAP, 0);
+			return LEG_ENCAP;
+		}
+		*path = PATH(PATH_VRF, link->vrf);
+		return LEG_ALIVE;
+	}
+	if (link->vrf != 0 && !hop->vrf_subnet && !leg_has_labels(leg)) {
 		/*
 		 * The gateway is not used: as in Linux, the destination is looked up in the
 		 * VRF.
@@ -204,12 +230,18 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_FOREIGN, 0);
 		return LEG_FOREIGN;
 	}
+	if (leg_has_labels(leg) && leg->encap == 0) {
+		*path = PATH(PATH_ENCAP, 0); /* without a gateway, or limits.encaps */
+		return LEG_ENCAP;
+	}
 	if (hop->gw_family == 0) {
 		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);
 		return LEG_ALIVE;
 	}
 	if (leg->adj == 0)
 		return LEG_DOWN; /* no adjacency was left */
-	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), hop->mtu_class);
+	*path = path_with_mtu(leg->encap != 0 ? PATH(PATH_ENCAP, leg->encap)
+					      : PATH(PATH_ADJ, leg->adj),
+			      hop->mtu_class);
 	return rib->adjs.v[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
 }

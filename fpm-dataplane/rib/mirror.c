@@ -20,14 +20,11 @@ mirror_is_on(const struct rib *rib)
 	return rib->ckpt != NULL && !rib->ckpt->frozen;
 }
 
-/*
- * Keys that are not IP routes are in no FIB in any session, so the checkpoint does not have
- * them.
- */
+/* MACs of EVPN are in no FIB in any session, so the checkpoint does not have them. */
 static bool
 route_is_mirrored(const struct rib *rib, const struct route *r)
 {
-	return mirror_is_on(rib) && r->table != FPM_TABLE_NONE;
+	return mirror_is_on(rib) && r->family != FAMILY_MAC;
 }
 
 void
@@ -99,7 +96,8 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 		ckpt_put_slot(rib->ckpt, slot, hops,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
-								memory_order_relaxed));
+								memory_order_relaxed),
+			      rib->stacks.v);
 }
 
 void

@@ -24,6 +24,7 @@
 #include "rib/index.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
+#include "rib/stack.h"
 #include "rib/nh_list.h"
 
 static uint64_t
@@ -216,7 +217,7 @@ nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev)
 		else if (ev->n_hops == 0)
 			next_hop_special(&hop, PATH_UNRESOLVED);
 		else
-			next_hop_from_fpm(&hop, &ev->hops[0]);
+			stack_next_hop(rib, &hop, &ev->hops[0]);
 		if (nh->known && !nh->is_group && memcmp(&hop, &nh->hop, sizeof(hop)) == 0)
 			return;
 		nh->known = true;

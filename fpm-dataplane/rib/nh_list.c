@@ -100,9 +100,9 @@ nh_list_hash(const struct nh_list *hops, uint64_t seed)
 
 		h = ipaddr_hash(&hop->gw,
 				h ^ ((uint64_t)hop->ifindex << 32 | hop->weight)) +
-		    ((uint64_t)hop->mtu_class << 32 | (uint64_t)hop->kind << 24 |
-		     (uint64_t)hop->encap << 16 | (uint64_t)hop->onlink << 8 |
-		     hop->gw_family);
+		    ((uint64_t)hop->stack << 43 | (uint64_t)hop->mtu_class << 32 |
+		     (uint64_t)hop->kind << 24 | (uint64_t)hop->encap << 16 |
+		     (uint64_t)hop->onlink << 8 | hop->gw_family);
 	}
 	return h ^ h >> 32;
 }

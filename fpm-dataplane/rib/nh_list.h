@@ -19,13 +19,16 @@ struct next_hop {
 	uint32_t ifindex;
 	uint32_t weight;
 	uint8_t gw_family;
-	uint8_t encap;
-	uint8_t onlink;
-	uint8_t kind; /* PATH_NONE: a next hop; else this path, and all above is zero */
-	uint16_t mtu_class;  /* of the route: the same in all next hops of a slot */
-	uint16_t vrf_subnet; /* 1: subnet on a VRF's own interface, not a VRF route */
+	uint8_t encap; /* enum hop_encap */
+	uint8_t kind;  /* PATH_NONE: a next hop; else this path, and all above is zero */
+	uint8_t zero;
+	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
+	uint32_t stack : 20; /* HOP_MPLS: number of its labels, stack.h; 0: unsupported */
+	uint32_t onlink : 1;
+	uint32_t vrf_subnet : 1; /* subnet on a VRF's own interface, not a VRF route */
 };
 static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
+static_assert(FIB_MTU_MAX <= 1u << 10, "a class fits");
 
 struct nh_list {
 	struct next_hop *v;
@@ -34,6 +37,7 @@ struct nh_list {
 };
 
 void next_hop_special(struct next_hop *hop, enum path_kind kind);
+/* Set a next hop as sent. The caller sets the number of its labels: stack_next_hop(). */
 void next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from);
 void nh_list_clear(struct nh_list *hops);
 /*

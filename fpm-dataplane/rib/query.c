@@ -71,10 +71,19 @@ type_json(uint8_t rtm_type)
 	return json_name_or_number(rtm_type <= RTN_THROW ? name[rtm_type] : NULL, rtm_type);
 }
 
+/* Return the kind of a path for its state. Labels that are pushed are no state of their own. */
+static enum path_kind
+path_shown_kind(fib_path path)
+{
+	return path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)
+		       ? PATH_ADJ
+		       : path_kind(path);
+}
+
 static enum path_kind
 slot_path_kind(const struct rib *rib, uint32_t number)
 {
-	return path_kind(fib_group_path(rib->fib, number, 0));
+	return path_shown_kind(fib_group_path(rib->fib, number, 0));
 }
 
 static const char *
@@ -116,6 +125,18 @@ dev_json(const struct leg *leg)
 	return json_string(text);
 }
 
+/* Return the labels that a next hop pushes; an empty array: a label comes off. */
+static json_t *
+labels_json(const struct rib *rib, const struct next_hop *hop)
+{
+	const struct stack *s = hop->stack == 0 ? NULL : stack_at(rib, hop->stack);
+	json_t *array = json_array();
+
+	for (unsigned int i = 0; s != NULL && i < s->n; i++)
+		json_array_append_new(array, json_integer(s->label[i]));
+	return array;
+}
+
 static json_t *
 legs_json(const struct rib *rib, const struct slot *s)
 {
@@ -126,19 +147,20 @@ legs_json(const struct rib *rib, const struct slot *s)
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
 		const struct next_hop *hop = &leg->hop;
-		json_t *via = json_null();
+		json_t *via = json_null(), *row;
 
 		if (hop->kind != PATH_NONE)
 			continue; /* no next hop: blackhole, local, a member not announced */
 		if (hop->gw_family != 0)
 			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
-		json_array_append_new(array,
-				      json_pack("{s:o, s:o, s:I, s:I, s:b, s:I}", "via",
-						via, "dev", dev_json(leg), "ifindex",
-						(json_int_t)leg_ifindex(leg), "weight",
-						(json_int_t)hop->weight, "alive",
-						leg_path(rib, leg, &path) == LEG_ALIVE,
-						"adj", (json_int_t)leg->adj));
+		row = json_pack("{s:o, s:o, s:I, s:I, s:b, s:I}", "via", via, "dev",
+				dev_json(leg), "ifindex", (json_int_t)leg_ifindex(leg),
+				"weight", (json_int_t)hop->weight, "alive",
+				leg_path(rib, leg, &path) == LEG_ALIVE, "adj",
+				(json_int_t)leg->adj);
+		if (hop->encap == HOP_MPLS || hop->encap == HOP_POP)
+			json_object_set_new(row, "labels", labels_json(rib, hop));
+		json_array_append_new(array, row);
 	}
 	return array;
 }
@@ -192,10 +214,12 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 	uint32_t table = source_kernel_table(&rib->sources, r->table);
 	const struct vrf *vrf = vrf_find(rib, table);
 	bool hidden = s->n_legs > 0 && kroute_hides(&rib->kroutes, &rib->links, r);
-	bool has_fib = (vrf != NULL || table == RIB_TABLE_MAIN) && !hidden;
+	bool has_fib =
+		(vrf != NULL || table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL) &&
+		!hidden;
 	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
-	enum path_kind kind = path_kind(path);
+	enum path_kind kind = path_shown_kind(path);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 	json_t *row;
@@ -414,6 +438,8 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 	leg.link = rib_link_find(&rib->links, ifindex);
 	if (leg.link != NULL && hop->gw_family != 0)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
+	if (hop->stack != 0 && leg.adj != 0)
+		leg.encap = encap_find(rib, leg.adj, hop->stack);
 	return leg;
 }
 
@@ -430,7 +456,7 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";
 	default:
-		return path_state_name(path_kind(path));
+		return path_state_name(path_shown_kind(path));
 	}
 }
 
@@ -438,7 +464,7 @@ static json_t *
 nh_json(const struct rib *rib, const struct nh *nh)
 {
 	struct leg leg = nh_leg(rib, nh);
-	json_t *via = json_null();
+	json_t *via = json_null(), *row;
 	char buf[PREFIX_STRLEN];
 	json_int_t routes = 0;
 
@@ -446,11 +472,14 @@ nh_json(const struct rib *rib, const struct nh *nh)
 		via = json_string(ipaddr_str(&leg.hop.gw, leg.hop.gw_family, buf));
 	for (uint32_t i = nh->slot; i != 0; i = slot_at(&rib->slots, i)->sibling)
 		routes += slot_at(&rib->slots, i)->refs;
-	return json_pack("{s:I, s:o, s:o, s:s, s:I, s:I, s:b, s:I}", "nexthop_id",
-			 (json_int_t)(uint32_t)nh->id, "via", via, "dev", dev_json(&leg),
-			 "state", nh_state_name(rib, &leg), "groups",
-			 (json_int_t)nh->n_groups, "routes", routes, "absent", nh->absent,
-			 "adj", (json_int_t)leg.adj);
+	row = json_pack("{s:I, s:o, s:o, s:s, s:I, s:I, s:b, s:I}", "nexthop_id",
+			(json_int_t)(uint32_t)nh->id, "via", via, "dev", dev_json(&leg),
+			"state", nh_state_name(rib, &leg), "groups",
+			(json_int_t)nh->n_groups, "routes", routes, "absent", nh->absent,
+			"adj", (json_int_t)leg.adj);
+	if (leg.hop.encap == HOP_MPLS)
+		json_object_set_new(row, "labels", labels_json(rib, &leg.hop));
+	return row;
 }
 
 static void
@@ -629,6 +658,9 @@ rib_bytes(const struct rib *rib)
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
 	       kroutes_bytes(&rib->kroutes) + rib->nhs.n * sizeof(struct nh) +
+	       rib->stacks.cap * sizeof(struct stack) +
+	       rib->encaps.cap * sizeof(struct encap) +
+	       (rib->labels.want == NULL ? 0 : LABELS_ALL * sizeof(uint32_t)) +
 	       rib->adjs.high * sizeof(struct adj) + hidx_bytes(&rib->contents.by_hops) +
 	       hidx_bytes(&rib->nhs.by_id) + hidx_bytes(&rib->adjs.by_key) +
 	       hidx_bytes(&rib->links.by_ifindex);
@@ -750,6 +782,8 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "nexthop_ids", rib->nhs.n);
 	json_set_int(o, "nexthop_ids_absent", absent);
 	json_set_int(o, "adjacencies", rib->adjs.n);
+	json_set_int(o, "labels", rib->table_counts.n_labels);
+	json_set_int(o, "encaps", rib->encaps.n);
 	summary_session(rib, o);
 	json_set_int(o, "commits", rib->count.commits);
 	json_set_int(o, "reclaim_pending", rib->reclaims.n);

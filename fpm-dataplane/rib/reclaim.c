@@ -106,6 +106,7 @@ reclaim_free(struct reclaim *p)
 {
 	vec32_free(&p->slots);
 	vec32_free(&p->adjs);
+	vec32_free(&p->encaps);
 	free(p->blocks);
 	free(p);
 }

@@ -29,6 +29,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/stack.h"
 #include "rib/table_count.h"
 #include "rib/nh_list.h"
 
@@ -59,6 +60,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 		return false;
 	}
 	tables_count(&rib->tables, old->table, p.family, 1);
+	rib->tables.n_not_ip += old->table == FPM_TABLE_NONE;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
 	table_count_confirm(rib, r); /* gen 0: stale in every session */
@@ -110,6 +112,23 @@ slots_of_kernel(const struct ckpt *old)
 }
 
 /*
+ * Give the next hops of a slot the present numbers of their labels. The order of next hops
+ * depends on these numbers.
+ */
+static void
+stacks_restore(struct rib *rib, const struct ckpt *old, uint32_t at, struct nh_list *hops)
+{
+	for (uint32_t i = 0; i < hops->n; i++) {
+		const struct ckpt_stack *s = ckpt_hop_stack(old, at, hops->n, i);
+
+		if (s != NULL)
+			hops->v[i].stack =
+				stack_number(rib, s->label, s->n) & (STACKS_MAX - 1);
+	}
+	nh_list_sort(hops);
+}
+
+/*
  * Restore the slots. Return their present numbers, by the old ones. Zebra's are orphans, which
  * its replay adopts. A route of the kernel must not adopt them, so the kernel's are none.
  */
@@ -127,6 +146,7 @@ slots_restore(struct rib *rib, const struct ckpt *old)
 		 * route arrived.
 		 */
 		nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
+		stacks_restore(rib, old, at, &hops);
 		now[slot] = slot_restore(rib, &hops, of_kernel[slot]);
 	}
 	free(of_kernel);

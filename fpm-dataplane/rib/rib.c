@@ -19,8 +19,10 @@
 #include "rib/commit.h"
 #include "rib/content.h"
 #include "rib/early.h"
+#include "rib/encap.h"
 #include "rib/feedback.h"
 #include "rib/kernel.h"
+#include "rib/labels.h"
 #include "rib/leg.h"
 #include "rib/link.h"
 #include "rib/mirror.h"
@@ -35,6 +37,7 @@
 #include "rib/rules.h"
 #include "rib/session.h"
 #include "rib/slot.h"
+#include "rib/stack.h"
 #include "rib/sweep.h"
 #include "rib/table_count.h"
 #include "rib/vrf.h"
@@ -191,6 +194,7 @@ rib_round(struct rib *rib)
 		more |= feedback_resend(rib);
 	rib_commit(rib);
 	vrfs_check_told(rib);
+	stacks_collect(rib);
 	return more || rib->kroutes.reviewing; /* the commit may begin a review */
 }
 
@@ -337,6 +341,7 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	table_begin(TABLE_nexthops, table_limit(rib->conf.limits, TABLE_nexthops));
 	table_begin(TABLE_groups, table_limit(rib->conf.limits, TABLE_groups));
 	table_begin(TABLE_adjacencies, fib->adj_hosts - 1);
+	table_begin(TABLE_encaps, fib->encap_end - 1);
 	table_begin(TABLE_mtus, table_limit(rib->conf.limits, TABLE_mtus));
 	contents_init(rib);
 }
@@ -419,6 +424,9 @@ rib_teardown(struct worker *w)
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
 	adjs_free(&rib->adjs);
+	encaps_free(&rib->encaps);
+	stacks_free(&rib->stacks);
+	labels_free(rib);
 	free(rib->queries.v);
 	rib_feedback_free(rib);
 	free(rib->scratch.v);

@@ -25,7 +25,8 @@
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
- *     adj.c, mirror.c, nexthop.c, vrf.c
+ *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
+ *     adj.c, stack.c
  *     checkpoint.c, slot.c, table_count.c
  *     kroute.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c
@@ -57,8 +58,10 @@
 #include "rib/commit.h"
 #include "rib/content.h"
 #include "rib/early.h"
+#include "rib/encap.h"
 #include "rib/feedback.h"
 #include "rib/index.h"
+#include "rib/labels.h"
 #include "rib/leg.h"
 #include "rib/link.h"
 #include "rib/nexthop.h"
@@ -72,6 +75,7 @@
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/source.h"
+#include "rib/stack.h"
 #include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/nh_list.h"
@@ -122,6 +126,9 @@ struct rib {
 	struct rib_contents contents;
 	struct rib_legs legs;
 	struct rib_adjs adjs;
+	struct rib_stacks stacks;
+	struct rib_encaps encaps;
+	struct rib_labels labels;
 	struct rib_vrfs vrfs;
 
 	/* Changes that are not published yet, and memory that is not freed yet. */

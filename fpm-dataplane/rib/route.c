@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/limits.h"
 #include "rib/kroute.h"
+#include "rib/labels.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -63,8 +64,14 @@ route_stage_copies(const struct rib *rib, const struct route *r)
 int
 route_stage(struct rib *rib, const struct route *r)
 {
-	int rc = route_stage_copies(rib, r);
-	int views = rib->vrfs.views.n == 0 ? 0 : views_stage(rib, r);
+	int rc, views;
+
+	if (r->family == FAMILY_LABEL) {
+		label_stage(rib, r);
+		return 0;
+	}
+	rc = route_stage_copies(rib, r);
+	views = rib->vrfs.views.n == 0 ? 0 : views_stage(rib, r);
 
 	if (rc != -ENOENT) {
 		rib->count.trie_writes++;
@@ -91,6 +98,8 @@ route_is_staged(const struct rib *rib, const struct route *r)
 	unsigned int n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
+	if (r->family == FAMILY_LABEL)
+		return label_is_staged(rib, r);
 	for (unsigned int c = 0; c < n; c++)
 		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) != slot)
 			return false;

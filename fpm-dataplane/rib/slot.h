@@ -19,7 +19,8 @@ struct slot;
 struct leg {
 	struct next_hop hop;
 	uint32_t adj;      /* 0: none */
-	bool lacks_adj;    /* needs one, and none was left */
+	uint32_t encap;    /* labels over that adjacency; 0: none */
+	bool lacks_adj;    /* needs an adjacency or labels, and none was left */
 	struct link *link; /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link; /* in link->legs, when link */

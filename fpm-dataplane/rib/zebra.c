@@ -10,8 +10,9 @@
  * versions never delete them). Because a route message replaces the earlier one, such a
  * message withdraws the earlier route of zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
  * VRF are kept and are in no FIB. Their next hops are bound and resolved, so that they can
- * be shown. Keys that are not IP routes (labels, MACs of EVPN) are kept in the same way:
- * they have table FPM_TABLE_NONE and always are unsupported.
+ * be shown. Keys that are not IP routes (labels, MACs of EVPN) have table FPM_TABLE_NONE.
+ * Labels are in a table of their own for forwarders (labels.c). MACs are kept and always are
+ * unsupported.
  */
 #include "rib/zebra.h"
 
@@ -29,6 +30,7 @@
 #include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/slot.h"
+#include "rib/stack.h"
 #include "rib/table_count.h"
 #include "rib/nh_list.h"
 
@@ -92,7 +94,7 @@ event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
 		nh_hops(rib, nh, 0, hops);
 	} else {
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
+			stack_next_hop(rib, nh_list_push(hops), &ev->hops[i]);
 	}
 	for (uint32_t i = 0; i < hops->n; i++)
 		if (!next_hop_is_on_link(&hops->v[i]))
@@ -125,7 +127,7 @@ slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
 		if (ev->nhid != 0)
 			return slot_for_id(rib, ev->nhid, mtu_class, hint);
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
+			stack_next_hop(rib, nh_list_push(hops), &ev->hops[i]);
 		if (ev->n_hops == 0)
 			next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
 		nh_list_set_mtu(hops, mtu_class);

@@ -31,6 +31,8 @@ const struct total totals[] = {
 	      "forwarded_packets_total", "family=\"ipv4\",", "Packets forwarded."),
 	TOTAL(forwarded[1], "forwarded6", "IPv6 packets forwarded",
 	      "forwarded_packets_total", "family=\"ipv6\",", NULL),
+	TOTAL(forwarded[2], "forwarded_mpls", "packets forwarded by their MPLS label",
+	      "forwarded_packets_total", "family=\"mpls\",", NULL),
 	TOTAL(to_kernel, "to_kernel", "frames given to the kernel",
 	      "to_kernel_packets_total", "", "Frames given to the kernel."),
 	TOTAL(from_kernel, "from_kernel", "frames of the kernel sent",

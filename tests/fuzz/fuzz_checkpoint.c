@@ -55,7 +55,7 @@ write_right(struct ckpt *c)
 			w->ifindex = 11 + i % 2;
 			w->weight = 1 + i;
 		}
-		ckpt_put_slot(c, slot, &ways, slot == 4 ? 1400 : 0);
+		ckpt_put_slot(c, slot, &ways, slot == 4 ? 1400 : 0, NULL);
 	}
 	free(ways.v);
 	for (uint32_t i = 0; i < 8; i++) {

@@ -334,7 +334,7 @@ static void
 walk_together(const struct packet_port *port, unsigned int n)
 {
 	unsigned int n_go = 0, cut = below(4) == 0 ? below(n) : 0;
-	uint64_t forwarded = count.forwarded[0] + count.forwarded[1];
+	uint64_t forwarded = count.forwarded[0] + count.forwarded[1] + count.forwarded[2];
 	uint8_t filler = (uint8_t)below(256);
 
 	for (unsigned int i = 0; i < n; i++)
@@ -354,7 +354,8 @@ walk_together(const struct packet_port *port, unsigned int n)
 		n_go += rec[i].verdict == WATCH_GO;
 	}
 	MUST(sent() == n_go);
-	MUST(count.forwarded[0] + count.forwarded[1] - forwarded == n_go);
+	MUST(count.forwarded[0] + count.forwarded[1] + count.forwarded[2] - forwarded ==
+	     n_go);
 	punted();
 	for (unsigned int i = 0; i < n; i++) {
 		/* Sent, in a ring, or freed: once. */

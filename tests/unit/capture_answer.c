@@ -104,8 +104,8 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 	if (way->gw_family == 0)
 		snprintf(text, 80, "onlink@%u", link->ifidx);
 	else
-		snprintf(text, 80, "%s@%u", ipaddr_str(&way->gw, way->gw_family, gw),
-			 link->ifidx);
+		snprintf(text, 80, "%s@%u%s%s", ipaddr_str(&way->gw, way->gw_family, gw),
+			 link->ifidx, way->labels[0] != '\0' ? " push " : "", way->labels);
 	return ALIVE;
 }
 
@@ -350,7 +350,7 @@ nh_line(struct lines *l, const struct cm_nh *nh)
 	else
 		lines_add(l, "id %u%s %s if%u%s", nh->id, nh->absent ? " absent" : "",
 			  w->gw_family == 0 ? "-" : ipaddr_str(&w->gw, w->gw_family, gw),
-			  w->ifindex, w->encap ? " encap" : "");
+			  w->ifindex, w->encap || w->labels[0] != '\0' ? " encap" : "");
 	free(text);
 }
 

@@ -185,12 +185,44 @@ number_in_brackets(const char *attrs, const char *key)
 	return v == NULL ? 0 : (uint32_t)strtoul(strchr(v, '(') + 1, NULL, 0);
 }
 
-/* Replace the text in the braces of an ENCAP by blanks, because it has keys of its own. */
+/*
+ * Replace "{DST=16/ttl0/exp0/17S/ttl0/exp0}" by " LABELS=16/17", filled up with blanks. The
+ * text gets shorter.
+ */
+static void
+labels_rewrite(char *braces)
+{
+	char text[128] = " LABELS=";
+	size_t n = strlen(text), all = strcspn(braces, "}") + 1;
+
+	for (char *at = strchr(braces, '=') + 1; at < braces + all;) {
+		unsigned long label = strtoul(at, &at, 10);
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%lu/", label);
+		at = strstr(at, "/exp0") + strlen("/exp0") + 1;
+	}
+	text[--n] = ' '; /* the last slash */
+	if (n >= all)
+		abort();
+	memset(braces, ' ', all);
+	memcpy(braces, text, n);
+}
+
+/*
+ * Replace the text in the braces of an ENCAP, because it has keys of its own: by the labels
+ * of MPLS, or by something that is no key.
+ */
 static void
 blank_encaps(char *attrs)
 {
 	while ((attrs = strstr(attrs, " ENCAP(")) != NULL) {
+		bool mpls = strstr(attrs, "=mpls{") == strchr(attrs, '=');
+
 		attrs = strchr(attrs, '{');
+		if (mpls) {
+			labels_rewrite(attrs);
+			continue;
+		}
 		while (*attrs != '}')
 			*attrs++ = '_';
 		*attrs = '_';
@@ -204,7 +236,9 @@ blank_encaps(char *attrs)
 static struct cm_way
 way_of(const char *attrs)
 {
-	struct cm_way way = {.weight = 1, .encap = value(attrs, "ENCAP_TYPE") != NULL};
+	const char *labels = value(attrs, "LABELS");
+	struct cm_way way = {.weight = 1,
+			     .encap = value(attrs, "ENCAP_TYPE") != NULL && labels == NULL};
 	const char *gw = value(attrs, "GATEWAY"), *via = value(attrs, "VIA");
 	char text[64];
 	struct prefix p;
@@ -217,6 +251,9 @@ way_of(const char *attrs)
 		way.gw = p.addr;
 		way.gw_family = p.family;
 	}
+	if (labels != NULL)
+		snprintf(way.labels, sizeof(way.labels), "%.*s", (int)strcspn(labels, " ]"),
+			 labels);
 	way.ifindex = number(attrs, "OIF");
 	return way;
 }

@@ -15,7 +15,8 @@ struct cm_way {
 	enum cm_kind kind;
 	struct ipaddr gw;
 	uint8_t gw_family; /* 0: none */
-	bool encap;
+	bool encap;        /* one that is not supported */
+	char labels[48];   /* of MPLS, as 16/17; "": none */
 	uint32_t ifindex;
 	uint32_t weight;
 };

@@ -4,6 +4,8 @@
  */
 #include "rib_print.h"
 
+#include "fib/label.h"
+
 #define N_HASH 4096u /* the largest block of buckets */
 
 static uint64_t
@@ -32,7 +34,14 @@ slot_print(const struct rig *g, uint32_t number)
 			continue;
 		assert_true(n < 300);
 		seen[n++] = path;
-		sum += path_kind(path) == PATH_ADJ
+		if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
+			const struct fib_encap *e = fib_encap(g->fib, path);
+
+			for (unsigned int k = 0; k < e->n; k++)
+				sum = mix(sum, e->entry[k]);
+			a = &g->fib->adj[path_index(e->next)];
+		}
+		sum += path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ENCAP
 			       ? mix(ipaddr_hash(&a->addr, a->family),
 				     a->ifidx | (uint64_t)path_mtu_class(path) << 16)
 			       : mix(path, 1);

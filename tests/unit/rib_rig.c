@@ -538,7 +538,17 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 	char buf[PREFIX_STRLEN];
 	int n;
 
-	if (path_kind(path) == PATH_ADJ) {
+	if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
+		const struct fib_encap *e = fib_encap(g->fib, path);
+		const struct fib_adj *a = &g->fib->adj[path_index(e->next)];
+
+		n = snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
+			     a->ifidx);
+		for (unsigned int i = 0; i < e->n; i++)
+			n += snprintf(out + n, size - (size_t)n, "%s%u",
+				      i == 0 ? " push " : "/",
+				      label_of(__builtin_bswap32(e->entry[i])));
+	} else if (path_kind(path) == PATH_ADJ) {
 		const struct fib_adj *a = &g->fib->adj[path_index(path)];
 
 		n = snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),

@@ -431,8 +431,9 @@ each_error_that_is_asked_for_is_sent(void **state)
 		struct watch_record rec;
 
 		fib_vrf_publish(fib, 4, fib_vrf_new(fib, 2000, "blue"));
-		fib->group[GROUP] =
-			group_word_single(PATH(kind, kind == PATH_ADJ ? ADJ : 4));
+		fib->group[GROUP] = group_word_single(PATH(kind, kind == PATH_ADJ     ? ADJ
+								 : kind == PATH_ENCAP ? 0
+										      : 4));
 		if (kind == PATH_VRF) { /* back to the first VRF */
 			static const uint8_t net[4] = {198, 51, 100, 0};
 

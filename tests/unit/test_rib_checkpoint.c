@@ -388,10 +388,10 @@ a_slot_half_written_has_its_old_content(void **state)
 	*nh_list_push(&two) = (struct next_hop){.ifindex = 1, .weight = 1};
 	*nh_list_push(&two) = (struct next_hop){.ifindex = 2, .weight = 1};
 	ckpt_alive(c, boottime_ms());
-	ckpt_put_slot(c, 5, &two, 0);
+	ckpt_put_slot(c, 5, &two, 0, NULL);
 	memcpy(first, &c->hop[1], sizeof(first));
 	two.v[0].ifindex = 9;
-	ckpt_put_slot(c, 5, &two, 0); /* next hops 3 and 4 */
+	ckpt_put_slot(c, 5, &two, 0, NULL); /* next hops 3 and 4 */
 	/*
 	 * The state before the last steps: the old set exists, and the first next hop of
 	 * the new set.
@@ -455,7 +455,7 @@ random_changes_are_all_there(void **state)
 				*nh_list_push(&ways) =
 					(struct next_hop){.ifindex = i, .weight = w + 1};
 			slot[k] = i;
-			ckpt_put_slot(c, k, &ways, n * 1000);
+			ckpt_put_slot(c, k, &ways, n * 1000, NULL);
 			break;
 		default:
 			slot[k] = 0;

@@ -28,7 +28,7 @@ every_show_is_answered_with_its_keys(void **state)
 	json_decref(rows);
 	rows = peer_ask(&p, "{\"show\": \"counters\"}");
 	row = json_array_get(rows, DROP_ttl);
-	assert_int_equal(json_array_size(rows), N_REASON + 9);
+	assert_int_equal(json_array_size(rows), N_REASON + 10);
 	assert_string_equal(str_of(row, "name"), "ttl");
 	assert_string_equal(str_of(row, "kind"), "drop");
 	assert_int_equal(int_of(row, "value"), 17);
@@ -81,7 +81,7 @@ a_client_that_does_not_read_delays_no_other(void **state)
 	for (int i = 0; i < 200; i++) {
 		json_t *rows = peer_ask(&p, "{\"show\": \"counters\"}");
 
-		assert_int_equal(json_array_size(rows), N_REASON + 9);
+		assert_int_equal(json_array_size(rows), N_REASON + 10);
 		json_decref(rows);
 	}
 	assert_true(t.n_asked < 1100);

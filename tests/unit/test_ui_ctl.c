@@ -89,7 +89,7 @@ json_is_one_array_of_the_rows(void **state)
 		assert_true(json_is_array(rows));
 		assert_int_equal(json_array_size(rows), i < 2    ? 600
 							: i == 3 ? 2
-							: i == 4 ? N_REASON + 9
+							: i == 4 ? N_REASON + 10
 								 : 1);
 		json_decref(rows);
 	}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * label: packets with MPLS labels (RFC 3031, RFC 3032). One function for each stage that
+ * differs from that of IP packets. The octets of a frame do not change before the rewrite,
+ * so that a packet for this host goes to the kernel as it came, with its labels.    [fwd-n]
+ */
+#include "fwd/label.h"
+
+#include "base/inet.h"
+#include "fib/label.h"
+#include "fwd/frame.h"
+#include "port/label.h"
+#include "port/vlan.h"
+
+/* Let burst_l3() be the packet behind `n` labels. */
+static void
+payload_select(struct burst *b, unsigned int i, unsigned int n)
+{
+	b->l2[i] += n * LABEL_BYTES;
+}
+
+/* Look up the IP packet behind the labels in the VRF that they lead to. */
+static void
+payload_look_up(struct burst *b, unsigned int i, uint16_t vrf)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *ip = burst_l3(b, i);
+	uint8_t family = b->family[i];
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
+	b->path[i] = fib_resolve(fib, vrf, family, &dst,
+				 flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
+}
+
+static bool
+path_leaves(fib_path path)
+{
+	enum path_kind kind = path_kind(path);
+
+	return kind == PATH_ADJ || kind == PATH_ONLINK ||
+	       (kind == PATH_ENCAP && path_index(path) != 0);
+}
+
+/* Describe a packet for port/label.h. */
+static struct label_packet
+label_packet_of(const struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	return (struct label_packet){
+		.m = b->m[i],
+		.family = b->family[i],
+		.pops = burst_has_labels(b, i) ? b->label[i].pops : 0,
+		.ttl = b->label[i].ttl,
+		.tc = b->label[i].tc,
+		.bottom = b->label[i].bottom,
+		.l3_bytes = b->l3_len[i],
+		.uniform_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed),
+		.encap = path_kind(b->path[i]) == PATH_ENCAP ? fib_encap(fib, b->path[i])
+							     : NULL};
+}
+
+/*
+ * Select the IP packet behind all labels, for an ICMP error about it. Return false if there is
+ * none.
+ */
+static bool
+payload_find(struct burst *b, unsigned int i)
+{
+	const uint8_t *p = burst_frame(b, i) + L2_LEN;
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	bool bottom = false;
+
+	while (!bottom && room >= LABEL_BYTES) {
+		bottom = label_is_bottom(get_be32(p));
+		p += LABEL_BYTES;
+		room -= LABEL_BYTES;
+	}
+	if (!bottom || room < 20)
+		return false;
+	b->family[i] = p[0] >> 4;
+	b->l2[i] = (uint8_t *)(uintptr_t)(p - L2_LEN);
+	b->l3_len[i] =
+		b->family[i] == 4 ? get_be16(p + 2) : (uint16_t)(40u + get_be16(p + 4));
+	return b->family[i] == 4 ? (p[0] & 15u) * 4 <= room && (p[0] & 15) >= 5 &&
+					   b->l3_len[i] >= (p[0] & 15u) * 4
+				 : b->family[i] == 6 && room >= 40;
+}
+
+void
+fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
+{
+	if (payload_find(b, i)) {
+		burst_icmp(b, i, punt, cause);
+	} else {
+		b->family[i] = 0;
+		burst_leave(b, i, cause);
+	}
+}
+
+/* Handle a packet whose labels lead to a lookup of the IP packet behind them. */
+static void
+label_parse_ip(struct burst *b, unsigned int i, uint16_t vrf)
+{
+	uint64_t flags = b->m[i]->ol_flags;
+
+	/* The device judged no header behind labels. */
+	b->m[i]->ol_flags &= ~RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	if (b->family[i] == 4)
+		fwd_parse_ip4(b, i);
+	else
+		fwd_parse_ip6(b, i);
+	b->m[i]->ol_flags = flags;
+	if (b->verdict[i] == VERDICT_GO)
+		payload_look_up(b, i, vrf);
+}
+
+/* Store the result of the walk over the labels. */
+static void
+label_walk_store(struct burst *b, unsigned int i, const struct label_walk *walk)
+{
+	b->labels |= 1ull << i;
+	b->path[i] = walk->path;
+	b->label[i] = (struct burst_label){walk->n, walk->ttl, walk->tc, walk->bottom};
+}
+
+void
+fwd_label_parse(struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *eth = burst_l2(b, i);
+	struct label_packet p;
+	struct label_walk walk;
+
+	if (!b->in->mpls) {
+		/* A kernel without MPLS takes the frame for one of an unknown protocol. */
+		burst_leave(b, i,
+			    atomic_load_explicit(&fib->mpls_known, memory_order_relaxed)
+				    ? DROP_mpls_off
+				    : PUNT_not_ip);
+		return;
+	}
+	if ((eth[0] & 1) != 0 || get_be16(eth + 12) != MPLS_TYPE) {
+		burst_leave(b, i, DROP_mpls_multicast);
+		return;
+	}
+	fib_label_walk(fib, burst_l3(b, i), burst_l3_segment(b, i), &walk);
+	label_walk_store(b, i, &walk);
+	if (walk.reason != N_REASON) {
+		burst_leave(b, i, (enum reason)walk.reason);
+		return;
+	}
+	if (walk.payload != 0 &&
+	    (path_kind(walk.path) == PATH_VRF || path_kind(walk.path) == PATH_ADJ)) {
+		payload_select(b, i, walk.n);
+		b->family[i] = walk.payload;
+		if (path_kind(walk.path) == PATH_VRF)
+			label_parse_ip(b, i, (uint16_t)path_index(walk.path));
+		else if (!payload_find(b, i))
+			burst_leave(b, i, DROP_mpls_payload);
+	}
+	if (b->verdict[i] != VERDICT_GO || !path_leaves(b->path[i]))
+		return;
+	p = label_packet_of(b, i);
+	if (label_packet_ttl(&p) == 0)
+		fwd_label_refuse(b, i, PUNT_ttl_expired, DROP_ttl);
+}
+
+void
+fwd_label_rewrite(struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_iface *out = fib_iface(fib, b->hop[i] & 0xffff);
+	struct label_packet p = label_packet_of(b, i);
+	uint8_t ttl = label_packet_ttl(&p), *eth;
+	unsigned int mtu;
+
+	if (ttl == 0) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return;
+	}
+	if (out == NULL || !out->up) {
+		if (burst_has_labels(b, i))
+			fwd_label_refuse(b, i, PUNT_unreach, DROP_egress_down);
+		else
+			burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
+		return;
+	}
+	mtu = label_mtu(fib, b->path[i], out, &p);
+	if (label_rest_bytes(&p) > mtu) {
+		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
+		if (burst_has_labels(b, i) && !payload_find(b, i)) {
+			b->family[i] = 0;
+			burst_leave(b, i, DROP_mtu);
+			return;
+		}
+		burst_leave(b, i, PUNT_too_big);
+		return;
+	}
+	if (p.family != 0 &&
+	    rte_pktmbuf_pkt_len(p.m) > L2_LEN + p.pops * LABEL_BYTES + p.l3_bytes)
+		packet_cut(p.m, L2_LEN + p.pops * LABEL_BYTES + p.l3_bytes);
+	if (!label_write(&p, ttl)) {
+		burst_leave(b, i, DROP_no_headroom);
+		return;
+	}
+	eth = b->l2[i] = rte_pktmbuf_mtod(p.m, uint8_t *);
+	if (out->n_tags != 0) {
+		b->tags_out = true;
+		eth = vlan_push(p.m, out);
+	}
+	frame_write_macs(eth, b->hop[i], out);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * label: the stages for packets that come with MPLS labels, and for IP packets that get some.
+ * They are on the slow path.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_LABEL_H
+#define FWD_LABEL_H
+
+#include "fwd/burst.h"
+
+/* Return true if entry `i` came with labels, and the interface takes them. */
+static inline bool
+burst_has_labels(const struct burst *b, unsigned int i)
+{
+	return (b->labels >> i & 1) != 0;
+}
+
+/*
+ * Parse stage: take a frame of EtherType MPLS. Its labels are looked up, and the IP packet
+ * behind them if they lead to a lookup: b->path is set, and b->l2 is moved so that
+ * burst_l3() is that packet.
+ */
+void fwd_label_parse(struct burst *b, unsigned int i);
+
+/* Rewrite stage: write a packet that came with labels, or whose path pushes some. */
+void fwd_label_rewrite(struct burst *b, unsigned int i);
+
+/*
+ * Drop a packet with labels for `cause`, and ask the punt thread for the ICMP error if the
+ * packet behind all labels is IP.
+ */
+void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
+
+/*
+ * Validate the IP packet at burst_l3() for forwarding (parse.c). The verdict stays
+ * VERDICT_GO if it may be forwarded.
+ */
+void fwd_parse_ip4(struct burst *b, unsigned int i);
+void fwd_parse_ip6(struct burst *b, unsigned int i);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * label: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4; RFC 3443),
+ * labels, EtherType. Forwarders and the punt thread share it.
+ */
+#ifndef PORT_LABEL_H
+#define PORT_LABEL_H
+
+#include <rte_mbuf.h>
+
+#include "base/inet.h"
+#include "fib/label.h"
+
+#define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
+
+/* A packet that leaves: what its labels said, and where it goes. */
+struct label_packet {
+	struct rte_mbuf *m;  /* begins with an Ethernet header without tags */
+	uint8_t family;      /* 4, 6: an IP packet follows the labels that come off. 0 */
+	uint8_t pops;        /* labels that come off */
+	uint8_t ttl, tc;     /* struct label_walk; only if pops is not 0 */
+	bool bottom;         /* likewise */
+	uint16_t l3_bytes;   /* of that IP packet */
+	uint8_t uniform_ttl; /* fib->label_ttl */
+	const struct fib_encap *encap; /* labels to push; NULL: none */
+};
+
+static inline uint8_t *
+label_packet_rest(const struct label_packet *p)
+{
+	return rte_pktmbuf_mtod_offset(p->m, uint8_t *,
+				       LABEL_L2_BYTES + p->pops * LABEL_BYTES);
+}
+
+/* Return the octets behind the labels that come off. */
+static inline unsigned int
+label_rest_bytes(const struct label_packet *p)
+{
+	return p->family != 0
+		       ? p->l3_bytes
+		       : rte_pktmbuf_pkt_len(p->m) - LABEL_L2_BYTES - p->pops * LABEL_BYTES;
+}
+
+/* Set the TTL of an IPv4 header, and update its checksum (RFC 1624, eqn. 3). */
+static inline void
+ip4_ttl_set(uint8_t *ip, uint8_t ttl)
+{
+	uint32_t sum = (uint16_t)~get_be16(ip + 10);
+
+	sum += (uint16_t)~get_be16(ip + 8);
+	ip[8] = ttl;
+	sum += get_be16(ip + 8);
+	put_be16(ip + 10, (uint16_t)~inet_fold(sum));
+}
+
+/*
+ * Return the TTL with which the packet leaves, in its topmost header. 0: it must not leave.
+ *
+ * Uniform model: the TTL of labels that come off goes into the next header if it is lower
+ * there, so that it never rises. Pipe model: each header counts for itself, and the labels
+ * end where the network of labels ends.
+ */
+static inline uint8_t
+label_packet_ttl(const struct label_packet *p)
+{
+	const uint8_t *rest = label_packet_rest(p);
+	bool uniform = p->uniform_ttl == 0, swap = p->family == 0 && p->encap != NULL;
+	uint8_t own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
+
+	if (p->pops == 0)
+		return own > 0 ? own - 1 : 0;
+	if (p->ttl <= 1 || (!swap && own <= 1))
+		return 0;
+	if (swap)
+		return p->ttl - 1;
+	return (uniform && p->ttl < own ? p->ttl : own) - 1;
+}
+
+/* Return the TC of labels that are pushed onto an IP packet: RFC 3270, uniform model. */
+static inline uint8_t
+label_tc_of_ip(const uint8_t *ip, uint8_t family)
+{
+	return family == 4 ? ip[1] >> 5 : ip[0] >> 1 & 7;
+}
+
+/*
+ * Write the packet, without MAC addresses and tags, and let the buffer begin with its new
+ * Ethernet header. `ttl` is label_packet_ttl(), not 0. Return false, with the packet
+ * unchanged, if the buffer has no room for the labels and for two tags.
+ */
+static inline bool
+label_write(const struct label_packet *p, uint8_t ttl)
+{
+	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
+	unsigned int pop = p->pops * LABEL_BYTES;
+	uint8_t *rest = label_packet_rest(p);
+	struct rte_mbuf *m = p->m;
+	uint16_t type = MPLS_TYPE;
+
+	if (push > pop && rte_pktmbuf_headroom(m) < push - pop + VLAN_TAGS * VLAN_BYTES)
+		return false;
+	if (p->family == 0 && p->encap == NULL)
+		rest[3] = ttl;
+	else if (p->family == 4)
+		ip4_ttl_set(rest, ttl);
+	else if (p->family == 6)
+		rest[7] = ttl;
+	if (p->encap == NULL && p->family != 0)
+		type = p->family == 4 ? 0x0800 : 0x86dd;
+	if (p->encap != NULL && p->family == 0)
+		encap_write(p->encap, rest - push, p->tc, p->bottom, ttl);
+	else if (p->encap != NULL)
+		encap_write(p->encap, rest - push,
+			    p->uniform_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
+			    p->uniform_ttl == 0 ? ttl : p->uniform_ttl);
+	put_be16(rest - push - 2, type);
+	/* Signed: the frame grows if more labels come on than off. */
+	m->data_off = (uint16_t)(m->data_off + pop - push);
+	m->data_len = (uint16_t)(m->data_len - pop + push);
+	m->pkt_len = m->pkt_len - pop + push;
+	return true;
+}
+
+/*
+ * Return the octets of the largest packet behind the labels that come off, for a path out of
+ * `out`. The MTU of a route counts the packet without its new labels, as in Linux. That of a
+ * link counts them.
+ */
+static inline unsigned int
+label_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out,
+	  const struct label_packet *p)
+{
+	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
+	unsigned int link =
+		p->encap == NULL && p->family == 6 ? out->mtu6_bytes : out->mtu_bytes;
+
+	return fib_mtu_of_path(fib, path, (uint16_t)(link > push ? link - push : 0));
+}
+
+#endif

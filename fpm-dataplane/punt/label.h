@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* label: packets with MPLS labels in the punt thread. Private to punt/.            [punt] */
+#ifndef PUNT_LABEL_H
+#define PUNT_LABEL_H
+
+#include "fib/label.h"
+#include "port/label.h"
+
+struct punt;
+
+#define PUNT_LABELS_MAX 16 /* of a packet that an ICMP error may quote */
+
+/* The labels that a packet had as it was received. */
+struct punt_labels {
+	uint8_t entry[PUNT_LABELS_MAX * LABEL_BYTES];
+	unsigned int n;
+	bool ends_here;     /* they lead to a lookup on this router */
+	uint16_t vrf;       /* of that lookup */
+	uint16_t out_ifidx; /* by which the packet would have left that VRF; 0: none */
+};
+
+/*
+ * Return the IP packet behind all labels of a frame, or NULL if there is none or its fixed
+ * header is not in the first segment. *n: number of labels.
+ */
+const uint8_t *punt_label_ip(struct rte_mbuf *m, unsigned int *n);
+
+/*
+ * Look up a frame with labels as the forwarders do. Return N_REASON, and set *lp and *path;
+ * or return what becomes of it: a drop, or PUNT_not_ip.
+ */
+uint16_t punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_packet *lp,
+			    fib_path *path);
+
+/*
+ * Take all labels off, so that the frame is one of the IP packet behind them. Return false,
+ * with the frame unchanged, if no IP packet is there.
+ */
+bool punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels);
+
+/*
+ * Put labels before the packet of a frame. `ttl` is the TTL of each; 0: as they had. Return
+ * false if the buffer has no room.
+ */
+bool punt_labels_put(struct rte_mbuf *m, const struct punt_labels *labels, uint8_t ttl);
+
+#endif

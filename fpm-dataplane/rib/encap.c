@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Label stacks over adjacencies, as forwarders read them. [rib]. An entry never changes while
+ * a path leads to it. leg.c hands its references to reclaim.h, so that an entry is written
+ * again only when no forwarder can still read it.
+ */
+#include "rib/encap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/inet.h"
+#include "base/limits.h"
+#include "fib/label.h"
+#include "rib/rib_impl.h"
+#include "rib/stack.h"
+
+static uint64_t
+encap_hash(const struct rib *rib, uint32_t adj, uint32_t stack)
+{
+	return mix64(rib->fib->seed ^ ((uint64_t)adj << 32 | stack));
+}
+
+static void
+encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack)
+{
+	const struct stack *s = stack_at(rib, stack);
+	struct fib_encap *e = &rib->fib->encap[number];
+
+	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n};
+	for (unsigned int i = 0; i < s->n; i++)
+		e->entry[i] = __builtin_bswap32(label_entry(s->label[i], 0, false, 0));
+}
+
+uint32_t
+encap_find(const struct rib *rib, uint32_t adj, uint32_t stack)
+{
+	const struct rib_encaps *t = &rib->encaps;
+	uint32_t number;
+
+	for (number = hidx_first(&t->by_key, encap_hash(rib, adj, stack)); number != 0;
+	     number = hidx_next(&t->by_key, number))
+		if (t->v[number].stack == stack &&
+		    path_index(rib->fib->encap[number].next) == adj)
+			break;
+	return number;
+}
+
+uint32_t
+encap_get(struct rib *rib, uint32_t adj, uint32_t stack)
+{
+	struct rib_encaps *t = &rib->encaps;
+	uint32_t number = encap_find(rib, adj, stack);
+
+	if (number != 0) {
+		t->v[number].refs++;
+		return number;
+	}
+	if (encaps_are_full(rib)) {
+		table_refuse(TABLE_encaps);
+		t->refused = true;
+		return 0;
+	}
+	number = fifo32_len(&t->unused) > 0 ? fifo32_pop(&t->unused) : ++t->high;
+	t->v = table_grow(t->v, &t->cap, number, sizeof(*t->v));
+	t->v[number] = (struct encap){.refs = 1, .stack = stack};
+	encap_write_entry(rib, number, adj, stack);
+	hidx_add(&t->by_key, encap_hash(rib, adj, stack), number);
+	table_used(TABLE_encaps, ++t->n);
+	return number;
+}
+
+void
+encap_put(struct rib *rib, uint32_t number)
+{
+	struct rib_encaps *t = &rib->encaps;
+
+	assert(t->v[number].refs > 0);
+	if (--t->v[number].refs > 0)
+		return;
+	hidx_del(&t->by_key, number);
+	fifo32_push(&t->unused, number);
+	table_used(TABLE_encaps, --t->n);
+	if (t->refused)
+		rib->adjs.freed = true; /* legs_retry_adjs() */
+	t->refused = false;
+}
+
+bool
+encaps_are_full(const struct rib *rib)
+{
+	return rib->encaps.n + 1 >= rib->fib->encap_end;
+}
+
+void
+encaps_free(struct rib_encaps *t)
+{
+	free(t->v);
+	fifo32_free(&t->unused);
+	hidx_free(&t->by_key);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Entries of fib->encap: one for each pair of an adjacency and a label stack. [rib] */
+#ifndef RIB_ENCAP_H
+#define RIB_ENCAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rib/index.h"
+
+struct rib;
+
+struct encap {
+	uint32_t refs;  /* legs; 0: free */
+	uint32_t stack; /* stack.h */
+};
+
+struct rib_encaps {
+	struct encap *v; /* by number, from 1 */
+	uint32_t high, cap, n;
+	bool refused; /* a next hop found no entry */
+	struct fifo32 unused;
+	struct hidx by_key;
+};
+
+/*
+ * Take a reference to the entry, and write it if it is new. Return 0 when limits.encaps
+ * entries are in use.
+ */
+uint32_t encap_get(struct rib *rib, uint32_t adj, uint32_t stack);
+/* Return the entry if there is one, without a reference; 0: none. */
+uint32_t encap_find(const struct rib *rib, uint32_t adj, uint32_t stack);
+/* Return a reference. No forwarder may use the entry by a path of the caller any longer. */
+void encap_put(struct rib *rib, uint32_t number);
+bool encaps_are_full(const struct rib *rib);
+void encaps_free(struct rib_encaps *encaps);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of MPLS labels that forwarders read, fib->label. [rib]. Routes of labels are kept
+ * like IP routes; only the place where forwarders find their group is another one.
+ */
+#ifndef RIB_LABELS_H
+#define RIB_LABELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rib/index.h"
+
+struct rib;
+struct route;
+
+struct rib_labels {
+	uint32_t *want; /* by label: the group after the next commit; NULL: no label yet */
+	struct vec32 staged; /* labels that changed */
+};
+
+/* Note that the group of a label's route changed. */
+void label_stage(struct rib *rib, const struct route *r);
+/* Return true if forwarders get the route's group with the next commit, or have it. */
+bool label_is_staged(const struct rib *rib, const struct route *r);
+/* Publish the staged groups. Their words must have been published. */
+void labels_commit(struct rib *rib);
+void labels_free(struct rib *rib);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Label stacks of next hops, one record for each different one. [rib]. A next hop has the
+ * number of its stack, so that next hops still are compared octet by octet.
+ *
+ * The records have no count of references, because next hops are copied in many places.
+ * stacks_collect() frees the records that no next hop names any longer.
+ */
+#ifndef RIB_STACK_H
+#define RIB_STACK_H
+
+#include <stdint.h>
+
+#include "fib/label.h"
+#include "rib/index.h"
+
+struct fpm_hop;
+struct next_hop;
+struct rib;
+
+#define STACKS_MAX (1u << 20)
+
+struct stack {
+	uint8_t n;    /* labels; 0: the record is free */
+	uint8_t used; /* a next hop names it: only during stacks_collect() */
+	/* 20 bits each, host order, outermost first; unused ones are 0. */
+	uint32_t label[ENCAP_LABELS_MAX];
+};
+
+struct rib_stacks {
+	struct stack *v; /* by number, from 1 */
+	uint32_t high, cap, n;
+	uint32_t collect_at; /* stacks_collect() runs when n reaches it */
+	struct vec32 unused;
+	struct hidx by_labels;
+};
+
+/*
+ * Return the number of a stack of `n` labels. Return 0 if it has no label, or more than
+ * ENCAP_LABELS_MAX, or if all numbers are in use: the next hop then is unsupported.
+ */
+uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n);
+/* Set a next hop as sent, with the number of its labels. */
+void stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from);
+const struct stack *stack_at(const struct rib *rib, uint32_t number);
+/*
+ * Free the stacks that no next hop of an id or of a slot names, if there are many. Lists of
+ * next hops that are being made must not exist.
+ */
+void stacks_collect(struct rib *rib);
+void stacks_free(struct rib_stacks *stacks);
+
+#endif
