@@ -107,21 +107,33 @@ entry_is_stale(const struct mirror_entry *e, const void *arg)
 	return e->gen != *(const uint64_t *)arg;
 }
 
+/* Return true for the errors of a kernel that does not know the request or its family. */
+static bool
+error_is_refusal(int nlerr)
+{
+	return nlerr == -NLE_OPNOTSUPP || nlerr == -NLE_AF_NOSUPPORT ||
+	       nlerr == -NLE_PROTO_MISMATCH || nlerr == -NLE_INVAL;
+}
+
+/*
+ * A kernel without MPLS shows the settings of all other families when it is asked for those of
+ * MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are applied, and change nothing.
+ */
 static int
 kmon_dump(struct kmon *km, enum kmon_kind kind)
 {
-	static const int request[KMON_N_KINDS] = {[KMON_LINK] = RTM_GETLINK,
-						  [KMON_CONF] = RTM_GETNETCONF,
-						  [KMON_INET6] = RTM_GETLINK,
-						  [KMON_ADDR] = RTM_GETADDR,
-						  [KMON_NEIGH] = RTM_GETNEIGH};
-	int family = kind == KMON_INET6 ? AF_INET6 : AF_UNSPEC;
+	static const int request[KMON_N_KINDS] = {
+		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
+		[KMON_MPLS] = RTM_GETNETCONF, [KMON_INET6] = RTM_GETLINK,
+		[KMON_ADDR] = RTM_GETADDR,    [KMON_NEIGH] = RTM_GETNEIGH};
+	static const int family[KMON_N_KINDS] = {
+		[KMON_MPLS] = AF_MPLS, [KMON_INET6] = AF_INET6};
 	int rc;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		km->gen++;
 		kmon_drain(km->dumps);
-		rc = nl_rtgen_request(km->dumps, request[kind], family, NLM_F_DUMP);
+		rc = nl_rtgen_request(km->dumps, request[kind], family[kind], NLM_F_DUMP);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
 		/*
@@ -130,7 +142,7 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		if (rc != -NLE_DUMP_INTR)
 			break;
 	}
-	if (rc < 0)
+	if (rc < 0 && !(kind == KMON_MPLS && error_is_refusal(rc)))
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
@@ -244,6 +256,7 @@ events_open(struct kmon *km)
 	static const int group[KMON_N_KINDS][2] = {
 		[KMON_LINK] = {RTNLGRP_LINK, 0},
 		[KMON_CONF] = {RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF},
+		[KMON_MPLS] = {RTNLGRP_MPLS_NETCONF, 0},
 		[KMON_INET6] = {RTNLGRP_IPV6_IFINFO, 0},
 		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
 		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},

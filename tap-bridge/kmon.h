@@ -66,6 +66,14 @@ struct kmon_conf {
 
 #define KMON_CONF_ALL ((unsigned int)-1)
 
+/*
+ * MPLS of one link: the kernel has the module mpls_router. Without the module no link has it.
+ */
+struct kmon_mpls {
+	unsigned int ifindex;
+	bool input; /* sysctl net.mpls.conf.NAME.input: the link takes labels */
+};
+
 /* IPv6 of one link. A link with an MTU below 1280 octets has none. */
 struct kmon_inet6 {
 	unsigned int ifindex;
@@ -87,6 +95,7 @@ struct kmon_inet6 {
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
 	void (*conf)(void *ctx, const struct kmon_conf *conf, bool gone);
+	void (*mpls)(void *ctx, const struct kmon_mpls *mpls, bool gone);
 	void (*inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);

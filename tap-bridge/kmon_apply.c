@@ -20,6 +20,8 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 		return km->ops.link != NULL;
 	case KMON_CONF:
 		return km->ops.conf != NULL;
+	case KMON_MPLS:
+		return km->ops.mpls != NULL;
 	case KMON_INET6:
 		return km->ops.inet6 != NULL;
 	case KMON_ADDR:
@@ -41,6 +43,9 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 		break;
 	case KMON_CONF:
 		km->ops.conf(km->ctx, &item->conf, gone);
+		break;
+	case KMON_MPLS:
+		km->ops.mpls(km->ctx, &item->mpls, gone);
 		break;
 	case KMON_INET6:
 		km->ops.inet6(km->ctx, &item->inet6, gone);
@@ -120,14 +125,20 @@ addr_is_same_subnet(const union kmon_item *a, const union kmon_item *b)
 static void
 kmon_report_early(struct kmon *km, unsigned int ifindex)
 {
-	for (uint8_t family = 4; family <= 6; family += 2) {
-		struct kmon_key key = {.ifindex = ifindex, .family = family};
-		struct mirror_entry *e = mirror_find(&km->mirror[KMON_CONF], &key);
+	static const struct {
+		enum kmon_kind kind;
+		uint8_t family;
+	} setting[] = {{KMON_CONF, 4}, {KMON_CONF, 6}, {KMON_MPLS, 0}};
+
+	for (size_t i = 0; i < sizeof(setting) / sizeof(setting[0]); i++) {
+		enum kmon_kind kind = setting[i].kind;
+		struct kmon_key key = {.ifindex = ifindex, .family = setting[i].family};
+		struct mirror_entry *e = mirror_find(&km->mirror[kind], &key);
 
 		if (e == NULL || !e->early)
 			continue;
 		e->early = false;
-		kmon_report(km, KMON_CONF, &e->item, false);
+		kmon_report(km, kind, &e->item, false);
 	}
 }
 
@@ -185,7 +196,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 		}
 		return 0;
 	}
-	if (early && kind != KMON_CONF)
+	if (early && kind != KMON_CONF && kind != KMON_MPLS)
 		return 0;
 	if (e == NULL) {
 		/* The first message about a link has all settings, and is to come. */

@@ -20,11 +20,20 @@
 struct nl_msg;
 struct nl_sock;
 
-enum kmon_kind { KMON_LINK, KMON_CONF, KMON_INET6, KMON_ADDR, KMON_NEIGH, KMON_N_KINDS };
+enum kmon_kind {
+	KMON_LINK,
+	KMON_CONF,
+	KMON_MPLS,
+	KMON_INET6,
+	KMON_ADDR,
+	KMON_NEIGH,
+	KMON_N_KINDS
+};
 
 union kmon_item {
 	struct kmon_link link;
 	struct kmon_conf conf;
+	struct kmon_mpls mpls;
 	struct kmon_inet6 inet6;
 	struct kmon_addr addr;
 	struct kmon_neigh neigh;
@@ -42,7 +51,7 @@ struct kmon_change {
 /* The identity of an item within its kind. It is compared as octets, hence no padding. */
 struct kmon_key {
 	uint32_t ifindex;
-	uint8_t family; /* 0 for a link, and for its inet6 */
+	uint8_t family; /* 0 for a link, and for its MPLS and inet6 */
 	uint8_t plen;   /* IPv4 addresses only, like peer */
 	uint8_t zero[2];
 	uint8_t addr[16];

@@ -47,6 +47,9 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 		key.ifindex = item->conf.ifindex;
 		key.family = item->conf.family;
 		break;
+	case KMON_MPLS:
+		key.ifindex = item->mpls.ifindex;
+		break;
 	case KMON_INET6:
 		key.ifindex = item->inet6.ifindex;
 		break;
@@ -112,6 +115,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 	case KMON_CONF:
 		return a->conf.forwarding == b->conf.forwarding &&
 		       a->conf.ignore_linkdown == b->conf.ignore_linkdown;
+	case KMON_MPLS:
+		return a->mpls.input == b->mpls.input;
 	case KMON_INET6:
 		return a->inet6.off == b->inet6.off &&
 		       a->inet6.mtu_bytes == b->inet6.mtu_bytes;

@@ -198,6 +198,28 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 }
 
 /*
+ * Parse a netconf message of MPLS. The kernel sends one for each link, none for `all` or the
+ * defaults.
+ */
+static bool
+parse_mpls(struct nlmsghdr *hdr, struct kmon_change *change)
+{
+	struct kmon_mpls *mpls = &change->item.mpls;
+	struct nlattr *attr[NETCONFA_MAX + 1];
+
+	if (nlmsg_parse(hdr, sizeof(struct netconfmsg), attr, NETCONFA_MAX, NULL) < 0 ||
+	    attr[NETCONFA_IFINDEX] == NULL || nla_get_s32(attr[NETCONFA_IFINDEX]) <= 0)
+		return false;
+	mpls->ifindex = (unsigned int)nla_get_s32(attr[NETCONFA_IFINDEX]);
+	if (change->gone)
+		return true;
+	if (attr[NETCONFA_INPUT] == NULL)
+		return false;
+	mpls->input = nla_get_s32(attr[NETCONFA_INPUT]) != 0;
+	return true;
+}
+
+/*
  * Parse the settings of IPv6 in an RTM_NEWLINK of AF_INET6. A message without them comes
  * from a kernel without IPv6.
  */
@@ -280,6 +302,10 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 		change->gone = true;
 		/* fall through */
 	case RTM_NEWNETCONF:
+		if (family == AF_MPLS) {
+			change->kind = KMON_MPLS;
+			return parse_mpls(hdr, change);
+		}
 		change->kind = KMON_CONF;
 		return family_is_ip(family) && parse_conf(hdr, family, change);
 	case RTM_DELADDR:

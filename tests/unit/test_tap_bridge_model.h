@@ -231,8 +231,19 @@ on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
 		breach(m, "resolve from a callback");
 }
 
+/* The kernel of the test may have the module mpls_router or not. */
+static inline void
+on_mpls(void *ctx, const struct kmon_mpls *mpls, bool gone)
+{
+	struct model *m = ctx;
+
+	if (link_by_index(m, mpls->ifindex) == NULL)
+		breach(m, "MPLS of an unknown link");
+}
+
 static const struct kmon_ops all_ops = {.link = on_link,
 					.conf = on_conf,
+					.mpls = on_mpls,
 					.inet6 = on_inet6,
 					.addr = on_addr,
 					.neigh = on_neigh};
