@@ -4,7 +4,8 @@
  * [neigh].
  *
  *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
- *                `-> carrier.c -> iface.c                             glean.c <-'
+ *                |-> carrier.c -> iface.c                             glean.c <-'
+ *                `-> mpls.c -> iface.c
  *
  * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c and
  * retire.c, which call none of these back.
@@ -64,6 +65,8 @@ struct link {
 	bool ipv6_off;
 	unsigned int mtu6_bytes;
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
+	bool mpls_told;          /* the kernel reports MPLS of it */
+	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
 	struct cds_list_head locals;
 };
 
@@ -187,6 +190,8 @@ struct neigh {
 	struct msg_rule_ifaces *rule_ifaces; /* last message of rib; NULL: no rules */
 	bool forward6_all;                   /* net.ipv6.conf.all.forwarding */
 	bool ignore_linkdown4_all; /* net.ipv4.conf.all.ignore_routes_with_linkdown */
+	uint32_t n_mpls;  /* links of which the kernel reports MPLS; 0: it has none */
+	int mpls_file[2]; /* net.mpls.ip_ttl_propagate, default_ttl; -1: not open */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
@@ -287,6 +292,15 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
 /* After the kernel listed all links with IPv6: turn IPv6 off on the others. */
 void iface_inet6_missing(struct neigh *n);
+
+/* --- mpls.c: links that take labels, and the TTL of labels ---------------------------- */
+
+void mpls_event(void *ctx, const struct kmon_mpls *km, bool gone);
+/* Open the sysctls about the TTL, if the kernel has MPLS and they are not open. */
+void mpls_open(struct neigh *n);
+void mpls_close(struct neigh *n);
+/* Read them, and publish the TTL of labels. */
+void mpls_read_ttl(struct neigh *n);
 
 /* --- carrier.c ------------------------------------------------------------------------ */
 

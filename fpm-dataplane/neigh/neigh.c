@@ -48,7 +48,7 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 }
 
 /*
- * Read the kernel's settings of IPv6, for which it has no events. The reading after it may
+ * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. The reading after it may
  * follow after four times as long as this one took, if an event suggests it, and follows in
  * any case after twenty times as long, but not before IPV6_POLL_S.
  */
@@ -60,6 +60,7 @@ neigh_read_ipv6(struct neigh *n)
 	unsigned int missed;
 	int rc = kmon_read_inet6(n->control);
 
+	mpls_read_ttl(n);
 	if (rc == 0)
 		iface_inet6_missing(n);
 	else if (log_allowed(&limit, &missed))
@@ -122,6 +123,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 	ports_reopen_lost(n);
 	ports_quiet_kernel(n);
+	mpls_open(n);
 	carrier_log_pending(n);
 	if (n->nb_left_out && n->n_nb <= table_capacity(n->max_known)) {
 		n->nb_left_out = false;
@@ -225,6 +227,7 @@ neigh_fini(struct worker *w)
 	ev_timer_stop(w->loop, &n->ipv6_timer);
 	kmon_close(n->control);
 	kmon_close(n->device_mon);
+	mpls_close(n);
 	n->control = n->device_mon = NULL;
 	/* Here, because only a thread registered with RCU may remove nodes. */
 	for (uint32_t i = 0; i < n->n_slot; i++)
@@ -238,6 +241,7 @@ neigh_init(struct worker *w)
 {
 	static const struct kmon_ops control_ops = {.link = link_event,
 						    .conf = iface_conf_event,
+						    .mpls = mpls_event,
 						    .inet6 = iface_inet6_event,
 						    .addr = addr_event,
 						    .neigh = neigh_event};
@@ -313,6 +317,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	}
 	n->conf = *conf;
 	n->worker = w;
+	n->mpls_file[0] = n->mpls_file[1] = -1;
 	n->next_adj = n->fib->adj_hosts;
 	n->iface_end = n->next_vlan = PORT_MAX;
 	neigh_begin_tables(n);

@@ -21,7 +21,8 @@ struct neigh_conf {
 	struct counters *count;
 	const char *netns;                 /* control namespace */
 	const struct table_limits *limits; /* limits of tables; NULL: defaults */
-	struct port *port; /* slots; only name, ifidx, port_id, kernel_if are read */
+	const char *mpls_sysctls; /* folder of net.mpls.*; NULL: the one in /proc/sys */
+	struct port *port;        /* slots; only name, ifidx, port_id, kernel_if are read */
 	unsigned int n_port;
 };
 

@@ -5,7 +5,7 @@
  * and loses no event on request. All runs in one thread; the test ends grace periods.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/grace.c
+ * link: tests/unit/grace.c tap-bridge/netns.c
  */
 #include "log_said.h"
 #include "neigh_bed.h"

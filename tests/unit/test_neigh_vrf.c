@@ -4,7 +4,7 @@
  * that members use of each other.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/grace.c
+ * link: tests/unit/grace.c tap-bridge/netns.c
  */
 #include "log_said.h"
 #include "neigh_bed.h"
