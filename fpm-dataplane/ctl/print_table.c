@@ -427,6 +427,8 @@ interface_row(const json_t *row)
 	if (row_has(row, "part_of"))
 		printf("    member of %s, which is no port: not forwarded\n",
 		       row_str(row, "part_of"));
+	if (row_true(row, "mpls"))
+		printf("    takes MPLS labels\n");
 	if (!upper)
 		return;
 	if (row_true(row, "macvlan"))
