@@ -58,6 +58,7 @@ struct config {
 	char control_netns[64];              /* "": the daemon's own */
 	enum routes_from routes_from;
 	bool through_kernel; /* the kernel forwards by interfaces that are no ports */
+	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

@@ -113,6 +113,12 @@ static const struct cfg_key routes_keys[] = {
 	{NULL},
 };
 
+static const struct cfg_key mpls_keys[] = {
+	{"input", cfg_take_word, AT(mpls_all), WORDS("kernel", "all"),
+	 .text = cfg_text_word},
+	{NULL},
+};
+
 static const struct cfg_key fpm_keys[] = {
 	{"listen", cfg_take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
@@ -222,6 +228,7 @@ const struct cfg_key cfg_top_keys[] = {
 	{"control-netns", cfg_take_netns, AT(control_netns),
 	 .expected = "a name as `ip netns` shows it", .text = cfg_text_string},
 	{"routes", cfg_take_map, .sub = routes_keys},
+	{"mpls", cfg_take_map, .sub = mpls_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),

@@ -148,6 +148,7 @@ workers_setup(struct dataplane *dp)
 				   .punt = &w[W_PUNT],
 				   .manage = &w[W_MANAGE],
 				   .netns = conf->control_netns,
+				   .mpls_all = conf->mpls_all,
 				   .port = dp->port,
 				   .n_port = PORT_SLOTS};
 	struct punt_conf punt = {.neigh = &w[W_NEIGH],

@@ -266,7 +266,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	fi->ipv6_off = ifc->ipv6_off = l != NULL && l->ipv6_off;
-	fi->mpls = l != NULL && l->mpls;
+	fi->mpls = n->conf.mpls_all || (l != NULL && l->mpls);
 	if (l != NULL && l->mtu6_bytes != 0 && l->mtu6_bytes < mtu_bytes)
 		fi->mtu6_bytes = (uint16_t)l->mtu6_bytes;
 	fi->fast4 = fi->forward4 && !fi->rules4;

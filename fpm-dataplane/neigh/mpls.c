@@ -91,7 +91,8 @@ mpls_count(struct neigh *n, struct link *l, bool told)
 	if (n->n_mpls != told)
 		return; /* neither the first link nor the last one */
 	log_info("neigh: mpls %s the kernel", told ? "found in" : "gone from");
-	atomic_store_explicit(&n->fib->mpls_known, told, memory_order_relaxed);
+	atomic_store_explicit(&n->fib->mpls_known, told || n->conf.mpls_all,
+			      memory_order_relaxed);
 	if (told)
 		mpls_open(n);
 	else

@@ -318,6 +318,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->conf = *conf;
 	n->worker = w;
 	n->mpls_file[0] = n->mpls_file[1] = -1;
+	atomic_store_explicit(&n->fib->mpls_known, conf->mpls_all, memory_order_relaxed);
 	n->next_adj = n->fib->adj_hosts;
 	n->iface_end = n->next_vlan = PORT_MAX;
 	neigh_begin_tables(n);

@@ -22,7 +22,8 @@ struct neigh_conf {
 	const char *netns;                 /* control namespace */
 	const struct table_limits *limits; /* limits of tables; NULL: defaults */
 	const char *mpls_sysctls; /* folder of net.mpls.*; NULL: the one in /proc/sys */
-	struct port *port;        /* slots; only name, ifidx, port_id, kernel_if are read */
+	bool mpls_all;     /* each interface takes labels, whatever the kernel says */
+	struct port *port; /* slots; only name, ifidx, port_id, kernel_if are read */
 	unsigned int n_port;
 };
 
