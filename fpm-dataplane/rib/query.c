@@ -782,7 +782,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "nexthop_ids", rib->nhs.n);
 	json_set_int(o, "nexthop_ids_absent", absent);
 	json_set_int(o, "adjacencies", rib->adjs.n);
-	json_set_int(o, "labels", rib->table_counts.n_labels);
+	json_set_int(o, "label_routes", rib->table_counts.n_labels);
 	json_set_int(o, "encaps", rib->encaps.n);
 	summary_session(rib, o);
 	json_set_int(o, "commits", rib->count.commits);

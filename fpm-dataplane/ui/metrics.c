@@ -418,7 +418,8 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"rib_unresolved_routes", "gauge", "unresolved", "",
 		 "Routes whose next hop was never announced."},
 		{"rib_unsupported_routes", "gauge", "unsupported", "",
-		 "Routes that need an encapsulation: MPLS, SRv6, EVPN."},
+		 "Routes that need an encapsulation that is not supported: SRv6, too many "
+		 "labels, EVPN."},
 		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
 		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
 		 "Next-hop ids zebra has announced."},

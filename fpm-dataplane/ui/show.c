@@ -72,7 +72,7 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(route_dels, "Routes withdrawn."),
 	COUNT(nexthops, "Next-hop objects received."),
 	COUNT(nexthop_dels, "Next-hop objects withdrawn."),
-	COUNT(labels, "MPLS label routes among the routes, kept for display."),
+	COUNT(labels, "Routes of MPLS labels among the routes."),
 	COUNT(macs, "MAC addresses of EVPN among the routes, kept for display."),
 	COUNT(skipped_type, "Messages of an unused type, skipped."),
 	COUNT(skipped_route, "Routes of an unsupported kind, skipped."),

@@ -39,7 +39,8 @@ PROTO_KERNEL, PROTO_ZEBRA, PROTO_BGP, PROTO_STATIC = 2, 11, 186, 196
 
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY = 1, 2, 4, 5, 6
 RTA_METRICS, RTA_MULTIPATH, RTA_TABLE, RTA_VIA = 8, 9, 15, 18
-RTA_ENCAP_TYPE, RTA_ENCAP, RTA_NH_ID = 21, 22, 30
+RTA_NEWDST, RTA_ENCAP_TYPE, RTA_ENCAP, RTA_NH_ID = 19, 21, 22, 30
+LWTUNNEL_ENCAP_MPLS, MPLS_IPTUNNEL_DST = 1, 1
 RTAX_MTU = 2
 NHA_ID, NHA_GROUP, NHA_BLACKHOLE, NHA_OIF, NHA_GATEWAY = 1, 2, 4, 5, 6
 NHA_ENCAP_TYPE, NHA_ENCAP = 7, 8
@@ -159,8 +160,57 @@ def route_del_message(prefix, table=RT_TABLE_MAIN, protocol=PROTO_BGP, pid=DEFAU
     return _route(RTM_DELROUTE, prefix, table, RTN_UNSPEC, protocol, pid)
 
 
+def label_stack(labels):
+    """Return label entries, outermost first, with S on the last, TC and TTL 0 (RFC 3032)."""
+    last = len(labels) - 1
+    return b"".join(
+        struct.pack("!I", label << 12 | (n == last) << 8) for n, label in enumerate(labels)
+    )
+
+
+def _label_hop(hop):
+    body = b""
+    if hop.get("labels"):
+        body += attr(RTA_NEWDST, label_stack(hop["labels"]))
+    if hop.get("via"):
+        address = ipaddress.ip_address(hop["via"])
+        body += attr(RTA_VIA, struct.pack("=H", _family(address)) + address.packed)
+    return body
+
+
+def label_message(label, *hops, protocol=PROTO_STATIC, pid=DEFAULT_PID):
+    """RTM_NEWROUTE of a label as zebra sends it; hops are dicts with the keys via, oif, labels
+    (absent: the label comes off), weight."""
+    rtmsg = struct.pack("=BBBBBBBBI", AF_MPLS, 20, 0, 0, RT_TABLE_MAIN, protocol, 0, 1, 0)
+    body = attr(RTA_DST, label_stack([label]))
+    if len(hops) == 1:
+        body += _label_hop(hops[0]) + attr(RTA_OIF, hops[0]["oif"])
+    else:
+        entries = b""
+        for hop in hops:
+            inner = _label_hop(hop)
+            entries += struct.pack(
+                "=HBBi", 8 + len(inner), 0, hop.get("weight", 1) - 1, hop["oif"]
+            )
+            entries += inner
+        body += attr(RTA_MULTIPATH, entries)
+    return message(RTM_NEWROUTE, rtmsg + body, pid)
+
+
+def label_del_message(label, pid=DEFAULT_PID):
+    """RTM_DELROUTE of a label."""
+    rtmsg = struct.pack("=BBBBBBBBI", AF_MPLS, 20, 0, 0, RT_TABLE_MAIN, 0, 0, 0, 0)
+    return message(RTM_DELROUTE, rtmsg + attr(RTA_DST, label_stack([label])), pid)
+
+
 def nexthop_message(
-    nhid, gateway=None, oif=None, blackhole=False, onlink=False, pid=DEFAULT_PID
+    nhid,
+    gateway=None,
+    oif=None,
+    blackhole=False,
+    onlink=False,
+    labels=None,
+    pid=DEFAULT_PID,
 ):
     """RTM_NEWNEXTHOP of a single hop or a blackhole."""
     family = AF_INET
@@ -173,6 +223,9 @@ def nexthop_message(
         body += attr(NHA_GATEWAY, address.packed)
     if oif is not None:
         body += attr(NHA_OIF, oif)
+    if labels:
+        body += attr(NHA_ENCAP_TYPE, struct.pack("=H", LWTUNNEL_ENCAP_MPLS))
+        body += attr(NHA_ENCAP, attr(MPLS_IPTUNNEL_DST, label_stack(labels)))
     flags = RTNH_F_ONLINK if onlink else 0
     nhmsg = struct.pack("=BBBBI", family, 0, PROTO_ZEBRA, 0, flags)
     return message(RTM_NEWNEXTHOP, nhmsg + body, pid)

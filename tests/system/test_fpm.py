@@ -273,16 +273,11 @@ def test_a_route_out_of_no_port_is_not_leaked(dut, lan, wan):
     assert dut.not_forwarded(lan, lan.probe(HOST)) == {"foreign_oif": 1}
 
 
-def test_an_encapsulation_not_supported_is_counted(dut, lan, wan):
-    """The router drops and counts packets to a next hop with a label, because without the label
-    they would go to another network."""
-    message = fpm.nexthop_message(990, gateway=wan.peer4, oif=dut.ifindex(wan))
-    label = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\1\0") + fpm.attr(
-        fpm.NHA_ENCAP, fpm.attr(1, b"\0\6\x41\0")
-    )
-    dut.zebra.nexthops.add(990)
-    dut.zebra.send(fpm.message(fpm.RTM_NEWNEXTHOP, message[16:] + label))
-    dut.route(NET, nhid=990)
+def test_more_labels_than_can_be_pushed_are_counted(dut, lan, wan):
+    """The router drops and counts packets to a next hop with more than 14 labels, because without
+    them they would go to another network. The row of the route says so."""
+    nhid = dut.zebra.hop(wan.peer4, wan, labels=range(16, 31))
+    dut.route(NET, nhid=nhid)
 
     assert dut.not_forwarded(lan, lan.probe(HOST)) == {"unsupported_encap": 1}
     assert dut.route_row(NET)["state"] == "unsupported"
@@ -313,8 +308,8 @@ LSP = bytes([fpm.AF_MPLS, 20, 0, 0, 254, 196, 0, 1]) + bytes(4)
 
 
 def test_labels_and_macs_of_evpn_are_counted_and_shown(dut, lan, wan):
-    """The daemon recognizes and counts messages that are no IP route, shows them as unsupported in
-    `show routes`, and removes them when zebra deletes them."""
+    """The daemon recognizes and counts messages that are no IP route, shows them in `show routes`
+    (a MAC as unsupported), and removes them when zebra deletes them."""
     before = dut.fpm()
     oif = dut.ifindex(wan)
     lsp = LSP + fpm.attr(fpm.RTA_DST, b"\0\6\x41\0")  # label 100, bottom of stack
@@ -329,14 +324,17 @@ def test_labels_and_macs_of_evpn_are_counted_and_shown(dut, lan, wan):
 
     rows = {r["prefix"]: r for r in dut.control.ask("routes") if r["table"] == 0}
     assert set(rows) == {"label 100", "mac 02:11:22:33:44:55 vlan 0"}
+    states = {name: row["state"] for name, row in rows.items()}
+    assert states["label 100"] == "forwarding"
+    assert states["mac 02:11:22:33:44:55 vlan 0"] == "unsupported"
     for row in rows.values():
-        assert (row["state"], row["source"]) == ("unsupported", "zebra")
+        assert row["source"] == "zebra"
         assert [(h["via"], h["dev"]) for h in row["nexthops"]] == [("192.0.2.66", wan.tap)]
     shown = dut.fpmctl("show", "routes").stdout
     assert "label 100" in shown and "(encapsulation not supported)" in shown
     now = dut.fpm()
     assert (now["labels"], now["macs"]) == (before["labels"] + 1, before["macs"] + 1)
-    assert now["unsupported"] == 2 and now["malformed"] == before["malformed"]
+    assert now["unsupported"] == 1 and now["malformed"] == before["malformed"]
 
     dut.zebra.send(
         fpm.message(fpm.RTM_DELROUTE, lsp), fpm.message(fpm.RTM_NEWNEIGH + 1, mac)

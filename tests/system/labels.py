@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router that takes MPLS labels, and the frames of its tests. A kernel without MPLS reports no
+setting of an interface, so the configuration file turns labels on."""
+
+from scapy.contrib.mpls import MPLS
+from scapy.layers.l2 import Ether
+
+from lib import fpm_speaker as fpm
+from lib.wait import eventually
+from router import Router
+
+TAKES_LABELS = ("fpm:\n", "mpls:\n  input: all\nfpm:\n")
+
+
+class LabelRouter(Router):
+    """A Router to which zebra may announce labels."""
+
+    def __init__(self, **kw):
+        super().__init__(**kw)
+        self.labels = set()
+
+    def hop(self, wire, labels=(), via=None):
+        """Return a next hop of a label: the neighbor on a wire, with these labels to push."""
+        return {"via": via or wire.peer4, "oif": self.ifindex(wire), "labels": list(labels)}
+
+    def label(self, label, *hops):
+        """Announce the route of a label. Return when it is in force."""
+        self.labels.add(label)
+        self.zebra.send(fpm.label_message(label, *hops))
+        want = [h.get("labels") or [] for h in hops]
+
+        def there():
+            row = self.label_row(label)
+            return row and sorted(h["labels"] for h in row["nexthops"]) == sorted(want)
+
+        eventually(there, 5, 0.005, f"label {label}")
+        self.label_row(label)
+
+    def label_row(self, label):
+        """Return the row of a label, or None."""
+        rows = self.control.ask("routes")
+        return next((r for r in rows if r["prefix"] == f"label {label}"), None)
+
+    def unlabel(self, *labels):
+        """Withdraw the routes of labels."""
+        self.labels.difference_update(labels)
+        self.zebra.send(*(fpm.label_del_message(label) for label in labels))
+        eventually(lambda: not any(map(self.label_row, labels)), 5, 0.005)
+        self.label_row(0)  # see in_force()
+
+    def ready(self):
+        if self.labels and self.zebra.speaker is not None:
+            self.unlabel(*self.labels)
+        super().ready()
+
+
+def with_labels(probe, *entries):
+    """Return a probe behind label entries: a label, or (label, TTL), or (label, TTL, TC)."""
+    packet = probe.payload
+    for n, entry in enumerate(reversed(entries)):
+        label, ttl, tc = (*entry, 64, 0)[:3] if isinstance(entry, tuple) else (entry, 64, 0)
+        if isinstance(entry, tuple) and len(entry) == 2:
+            tc = 0
+        packet = MPLS(label=label, cos=tc, s=int(n == 0), ttl=ttl) / packet
+    return Ether(src=probe[Ether].src, dst=probe[Ether].dst, type=0x8847) / packet
+
+
+def entries_of(frame):
+    """Return the label entries of a frame as (label, TTL, TC, S), outermost first."""
+    found, data = [], bytes(frame)
+    if data[12:14] != b"\x88\x47":
+        return found
+    at = 14
+    while True:
+        word = int.from_bytes(data[at : at + 4], "big")
+        found.append((word >> 12, word & 255, word >> 9 & 7, word >> 8 & 1))
+        at += 4
+        if found[-1][3]:
+            return found
+
+
+def behind(frame):
+    """Return the octets behind the labels of a frame."""
+    data = bytes(frame)
+    return data[14 + 4 * len(entries_of(frame)) :]

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packets with MPLS labels: what becomes of each label that zebra announces, as RFC 3031, 3032 and
+3443 say. scapy builds and dissects the frames."""
+
+import ipaddress
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+
+from labels import TAKES_LABELS, LabelRouter, behind, entries_of, with_labels
+from router import running
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+
+
+@pytest.fixture(scope="module")
+def mpls_router(possible):
+    """The router of this file."""
+    with running(LabelRouter(name="mpls"), TAKES_LABELS) as router:
+        yield router
+
+
+@pytest.fixture
+def dut(mpls_router):
+    """The router in its standard state, without labels."""
+    mpls_router.ready()
+    yield mpls_router
+    assert mpls_router.alive(), "the daemon died"
+
+
+@pytest.fixture(name="lan")
+def lan_wire(dut):
+    return dut.wires["lan"]
+
+
+@pytest.fixture(name="wan")
+def wan_wire(dut):
+    return dut.wires["wan"]
+
+
+@pytest.fixture(name="alt")
+def alt_wire(dut):
+    return dut.wires["alt"]
+
+
+def test_a_label_is_swapped_and_the_payload_stays_as_it_is(dut, lan, wan):
+    """M1: new label, TTL less one, TC and S kept, payload bit-identical."""
+    dut.label(100, dut.hop(wan, [200]))
+    sent = with_labels(lan.probe(HOST), (100, 64, 5))
+
+    came = dut.forwarded(lan, sent, wan)
+
+    assert entries_of(came) == [(200, 63, 5, 1)]
+    assert behind(came) == behind(sent)
+    assert (came[Ether].src, came[Ether].dst) == (wan.port_mac, wan.mac)
+
+
+def test_a_label_that_is_not_the_last_is_swapped_with_s_clear(dut, lan, wan):
+    """M1: the labels below are not touched."""
+    dut.label(100, dut.hop(wan, [200]))
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), 100, (300, 7, 2)), wan)
+
+    assert entries_of(came) == [(200, 63, 0, 0), (300, 7, 2, 1)]
+
+
+def test_a_swap_may_push_several_labels(dut, lan, wan):
+    """M2: the TTL of each is that of the label that came, less one; TC is copied; S is on the last
+    only."""
+    dut.label(100, dut.hop(wan, [200, 201, 202]))
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 9, 3)), wan)
+
+    assert entries_of(came) == [(200, 8, 3, 0), (201, 8, 3, 0), (202, 8, 3, 1)]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize(
+    ("label_ttl", "ip_ttl", "want"), [(64, 64, 63), (10, 64, 9), (64, 10, 9)]
+)
+def test_the_last_label_comes_off_at_the_penultimate_hop(
+    dut, lan, wan, family, label_ttl, ip_ttl, want
+):
+    """M3: the TTL of the IP packet never rises (RFC 3443, uniform model), the checksum is right."""
+    dut.label(100, dut.hop(wan))
+    fields = {"ttl": ip_ttl} if family == 4 else {"hlim": ip_ttl}
+    probe = lan.probe(HOST if family == 4 else HOST6, **fields)
+
+    came = dut.forwarded(lan, with_labels(probe, (100, label_ttl)), wan)
+
+    layer = came[IP] if family == 4 else came[IPv6]
+    assert entries_of(came) == []
+    assert (layer.ttl if family == 4 else layer.hlim) == want
+    if family == 4:
+        right = IP(bytes(layer))
+        del right.chksum
+        assert IP(bytes(right)).chksum == layer.chksum
+
+
+def test_the_first_of_two_labels_comes_off(dut, lan, wan):
+    """M4: the next label gets the lower TTL, less one, and the frame stays MPLS."""
+    dut.label(100, dut.hop(wan))
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 10), (300, 64)), wan)
+
+    assert entries_of(came) == [(300, 9, 0, 1)]
+
+
+@pytest.mark.parametrize("host", [HOST, HOST6])
+def test_a_label_that_leads_to_main_is_looked_up_there(dut, lan, wan, alt, host):
+    """M5: the packet behind the label takes the route of table main; the TTL is lowered once."""
+    dut.label(100, {"oif": 1})
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=alt.peer6, wire=alt)
+
+    came = dut.forwarded(lan, with_labels(lan.probe(host), 100), alt if ":" in host else wan)
+
+    assert entries_of(came) == []
+    assert (came[IPv6].hlim if ":" in host else came[IP].ttl) == 63
+
+
+def test_explicit_null_is_accepted_at_any_place(dut, lan, wan):
+    """M7 (RFC 4182): 0 and 2 come off, above another label and at the bottom."""
+    dut.label(100, dut.hop(wan, [200]))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (0, 20), 100), wan)
+    assert entries_of(came) == [(200, 19, 0, 1)]
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 0), wan)) == []
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST6), 2), wan)) == []
+
+
+def test_labels_of_our_own_come_off_one_after_the_other(dut, lan, wan):
+    """M6: two labels that lead to table main, then a swap."""
+    dut.label(100, {"oif": 1})
+    dut.label(101, {"oif": 1})
+    dut.label(102, dut.hop(wan, [200]))
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), 100, (101, 30), 102), wan)
+
+    assert entries_of(came) == [(200, 29, 0, 1)]
+
+
+def test_a_route_pushes_labels_onto_ip_packets(dut, lan, wan):
+    """M15: the TTL of the labels is that of the packet, TC its precedence, S on the last."""
+    for net, peer in ((NET, wan.peer4), (NET6, wan.peer6)):
+        nhid = dut.zebra.hop(peer, wan, labels=[16, 1048575, 18])
+        dut.route(net, nhid=nhid)
+    probe = lan.probe(HOST, ttl=20, tos=0xB8)
+    came = dut.forwarded(lan, probe, wan)
+    assert entries_of(came) == [(16, 19, 5, 0), (1048575, 19, 5, 0), (18, 19, 5, 1)]
+    inner = IP(behind(came))
+    assert (inner.ttl, inner.tos, inner.dst) == (19, 0xB8, HOST)
+    assert bytes(inner.payload) == bytes(probe[IP].payload)
+
+    came = dut.forwarded(lan, lan.probe(HOST6, hlim=20, tc=0xB8), wan)
+    assert [e[:3] for e in entries_of(came)] == [(16, 19, 5), (1048575, 19, 5), (18, 19, 5)]
+    assert IPv6(behind(came)).hlim == 19
+
+
+def test_labels_over_a_neighbor_of_the_other_family(dut, lan, wan):
+    """M22: an IPv6 packet with a label leaves to an IPv4 neighbor, and a label to an IPv6 one."""
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[30]))
+    dut.label(100, dut.hop(wan, [200], via=wan.peer6))
+
+    came = dut.forwarded(lan, lan.probe(HOST6), wan)
+    assert entries_of(came) == [(30, 63, 0, 1)] and IPv6(behind(came)).dst == HOST6
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 100), wan)) == [
+        (200, 63, 0, 1)
+    ]
+
+
+def test_a_route_may_have_labelled_and_plain_next_hops(dut, lan, wan, alt):
+    """M23: each next hop of a group keeps its own labels, and flows use both."""
+    plain = dut.zebra.hop(wan.peer4, wan)
+    labelled = dut.zebra.hop(alt.peer4, alt, labels=[77])
+    dut.route(NET, nhid=dut.zebra.group([plain, labelled]))
+
+    for port in range(40):
+        lan.send(lan.probe(HOST, sport=5000 + port))
+    dut.fence(lan)
+    by_wan = [f for f in wan.got() if Ether(f)[Ether].src == wan.port_mac and IP in Ether(f)]
+    by_alt = [f for f in alt.got() if entries_of(f)]
+    assert len(by_wan) + len(by_alt) >= 40 and by_wan and by_alt
+    assert {entries_of(f)[0][0] for f in by_alt} == {77}
+
+
+def test_flows_of_a_label_spread_over_its_next_hops_and_stay(dut, lan, wan, alt):
+    """M20: the inner flow and an entropy label choose; one flow keeps its path."""
+    dut.label(100, dut.hop(wan, [200]), dut.hop(alt, [300]))
+    for port in range(40):
+        lan.send(with_labels(lan.probe(HOST, sport=6000 + port), 100))
+    dut.fence(lan)
+    by = [len([f for f in w.got() if entries_of(f)]) for w in (wan, alt)]
+    assert sum(by) == 40 and min(by) >= 5, by
+
+    for wire in (wan, alt):
+        wire.clear()
+    for _ in range(10):
+        lan.send(with_labels(lan.probe(HOST, sport=6001), 100))
+    dut.fence(lan)
+    by = [len([f for f in w.got() if entries_of(f)]) for w in (wan, alt)]
+    assert sorted(by) == [0, 10]
+
+    for wire in (wan, alt):
+        wire.clear()
+    for n in range(40):
+        lan.send(with_labels(lan.probe(HOST, sport=6001), 100, (7, 64), (100000 + n, 0)))
+    dut.fence(lan)
+    by = [len([f for f in w.got() if entries_of(f)]) for w in (wan, alt)]
+    assert sum(by) == 40 and min(by) >= 5, by
+
+
+def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
+    """M8, M9, M11 to M13: each kind of fault has a counter, and nothing is forwarded."""
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, dut.hop(wan))
+    dut.label(102, {"oif": 1})
+    probe = lan.probe(HOST)
+    cut = bytes(with_labels(probe, 100))[:16]
+    no_bottom = bytes(with_labels(probe, 102, 102)).replace(b"\x00\x06\x61\x40", b"\x00\x06\x60\x40")
+    group = with_labels(probe, 100)
+    group[Ether].dst = "01:00:5e:00:00:01"
+    control_word = bytes(with_labels(probe, 101))[:18] + bytes(40)
+
+    def drops(*frames):
+        return dut.not_forwarded(lan, *frames)
+
+    assert drops(with_labels(probe, 999)) == {"mpls_no_label": 1}
+    for label in (3, 4, 6, 8, 12, 15):
+        assert drops(with_labels(probe, label)) == {"mpls_reserved": 1}, label
+    assert drops(cut) == {"mpls_malformed": 1}
+    assert drops(group) == {"mpls_multicast": 1}
+    assert drops(bytes(with_labels(probe, 100)).replace(b"\x88\x47", b"\x88\x48", 1)) == {
+        "mpls_multicast": 1
+    }
+    assert drops(control_word) == {"mpls_payload": 1}
+    assert drops(with_labels(probe, *[102] * 6)) == {"mpls_stack": 1}
+    assert drops(no_bottom[:22]) == {"mpls_malformed": 1}
+
+
+def test_a_pseudowire_is_switched_while_labels_remain(dut, lan, wan):
+    """M13: the payload is no IP packet, and only the labels are read."""
+    dut.label(100, dut.hop(wan, [200]))
+    sent = bytes(with_labels(lan.probe(HOST), 100))
+    sent = sent[:18] + b"\x00\x00\x00\x01" + sent[18:]
+
+    lan.send(sent)
+    came = wan.expect_raw(sent[18:60], 2)
+
+    assert entries_of(came) == [(200, 63, 0, 1)] and behind(came) == sent[18:]
+
+
+@pytest.mark.parametrize("ttl", [0, 1])
+def test_an_expired_label_is_answered_along_the_path(dut, lan, wan, ttl):
+    """M14: a P router does not know the way back, so the error goes on with the labels (RFC 3032,
+    2.3.2), and quotes the stack (RFC 4950)."""
+    dut.label(100, dut.hop(wan, [200]))
+    probe, before = lan.probe(HOST, ttl=1), dut.counters()
+
+    lan.send(with_labels(probe, (100, ttl, 2)))
+    came = wan.expect(lambda f: entries_of(f) and IP(behind(f)).proto == 1, 2)
+
+    assert [e[0] for e in entries_of(came)] == [200]
+    error = IP(behind(came))
+    assert (error.src, error.dst) == (lan.ip4, lan.peer4)
+    assert (error[ICMP].type, error[ICMP].code) == (11, 0)
+    quote = bytes(error[ICMP].payload)
+    octets = bytes(error[ICMP])[5] * 4  # RFC 4884: of the quote
+    assert octets >= 128 and quote[:20] == bytes(probe[IP])[:20]
+    extension = bytes(error[ICMP])[8 + octets :]
+    assert extension[0] >> 4 == 2 and extension[4:8] == bytes([0, 8, 1, 1])
+    assert int.from_bytes(extension[8:12], "big") == 100 << 12 | 2 << 9 | 1 << 8 | ttl
+    assert dut.drops(before) == {"ttl": 1}
+
+
+def test_an_expired_packet_that_ends_here_is_answered_by_its_route(dut, lan, wan):
+    """M14: the label leads to table main, so the error is routed like any other."""
+    dut.label(100, {"oif": 1})
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    lan.send(with_labels(lan.probe(HOST, ttl=1), 100))
+    came = lan.expect(lambda f: IP in Ether(f) and ICMP in Ether(f), 2)
+
+    assert (came[ICMP].type, came[IP].dst) == (11, lan.peer4) and entries_of(came) == []
+
+
+def test_a_packet_to_us_goes_to_the_kernel_with_its_labels(dut, lan):
+    """M24: the frame reaches the TAP as it came."""
+    dut.label(100, {"oif": 1})
+    sent = with_labels(lan.probe(lan.ip4), 100)
+
+    lan.send(sent)
+    came = dut.taps["lan"].expect_raw(bytes(sent)[14:], 2)
+
+    assert bytes(came) == bytes(sent)
+
+
+def test_packets_wait_for_the_neighbor_with_their_labels(dut, lan, wan):
+    """M25: an unknown neighbor is asked for, then the held packet leaves with its labels."""
+    fresh = str(ipaddress.ip_network(wan.host4)[7])
+    dut.label(100, dut.hop(wan, [200], via=fresh))
+    dut.route(NET, nhid=dut.zebra.hop(fresh, wan, labels=[300]))
+    swapped, pushed = with_labels(lan.probe(HOST), 100), lan.probe(HOST)
+
+    wan.answer(fresh)
+    lan.send(swapped, pushed)
+
+    assert entries_of(wan.expect(token_of(swapped), 3)) == [(200, 63, 0, 1)]
+    assert entries_of(wan.expect(token_of(pushed), 3)) == [(300, 63, 0, 1)]
+
+
+def test_a_packet_too_big_for_its_labels_is_answered_with_the_smaller_mtu(dut, lan, wan):
+    """M17: the MTU of the link less four octets for each label."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[16, 17]))
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan, labels=[16, 17]))
+
+    dut.forwarded(lan, lan.probe(HOST, size=1492, flags="DF"), wan)
+    lan.send(lan.probe(HOST, size=1493, flags="DF"))
+    error = lan.expect(lambda f: IP in Ether(f) and ICMP in Ether(f), 2)
+    assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1492)
+    lan.send(lan.probe(HOST6, size=1493))
+    error = lan.expect(lambda f: IPv6 in Ether(f) and Ether(f)[IPv6].nh == 58
+                       and bytes(Ether(f)[IPv6].payload)[0] == 2, 2)
+    assert int.from_bytes(bytes(error[IPv6].payload)[4:8], "big") == 1492
+
+
+def test_a_packet_too_big_for_its_labels_is_fragmented_under_them(dut, lan, wan):
+    """M18, M19: each fragment has the labels (RFC 3032, 3.4), pushed and swapped."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[16, 17]))
+    dut.label(100, dut.hop(wan, [200, 201]))
+
+    for frame, labels in (
+        (lan.probe(HOST, size=1500), [16, 17]),
+        (with_labels(lan.probe(HOST, size=1496), 100), [200, 201]),
+    ):
+        wan.clear()
+        lan.send(frame)
+        dut.fence(lan)
+        pieces = [f for f in wan.got() if entries_of(f)]
+        assert [[e[0] for e in entries_of(f)] for f in pieces] == [labels, labels]
+        parts = sorted((IP(behind(f)) for f in pieces), key=lambda p: p.frag)
+        payload = b"".join(bytes(p.payload) for p in parts)
+        assert payload == bytes(frame[IP].payload)
+        assert all(len(behind(f)) + 8 <= 1500 for f in pieces)
+
+
+def test_a_label_is_replaced_and_withdrawn_without_loss(dut, lan, wan, alt):
+    """M26: each packet leaves by the old or the new path, none is lost, none has mixed labels."""
+    dut.label(100, dut.hop(wan, [200]))
+    frames = [with_labels(lan.probe(HOST), 100) for _ in range(400)]
+    for n, frame in enumerate(frames):
+        if n % 20 == 10:
+            out, label = ((wan, 200), (alt, 300))[n // 20 % 2]
+            dut.label(100, dut.hop(out, [label]))
+        lan.send(frame)
+    dut.fence(lan)
+    by_wan = [entries_of(f)[0][0] for f in wan.got() if entries_of(f)]
+    by_alt = [entries_of(f)[0][0] for f in alt.got() if entries_of(f)]
+    assert len(by_wan) + len(by_alt) == 400
+    assert set(by_wan) == {200} and set(by_alt) == {300}
+    dut.unlabel(100)
+    assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), 100)) == {"mpls_no_label": 1}
