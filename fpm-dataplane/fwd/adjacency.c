@@ -230,6 +230,10 @@ adj_use_fast(struct burst *b, bool all)
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
+	if (odd != 0 && b->tag_bytes == 0) {
+		b->push = fwd_push_fast_adjacency(b, odd);
+		odd &= ~b->push;
+	}
 	burst_to_slow(b, odd);
 }
 
@@ -246,8 +250,11 @@ void
 fwd_adjacency(struct burst *b)
 {
 	b->waits = false;
-	fwd_adjacency_fast(b);
-	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
+	if ((b->fast4 | b->fast6) != 0)
+		fwd_adjacency_fast(b);
+	if (b->switched != 0)
+		fwd_label_fast_adjacency(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6 | b->switched); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		enum path_kind kind;

@@ -115,6 +115,11 @@ struct burst {
 	uint8_t family[BURST_MAX];  /* 4, 6, or 0: not IP */
 	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
 	uint64_t labels; /* bit per entry: came with MPLS labels, see fwd/label.h */
+	/*
+	 * Bits per entry, see fwd/label_fast.c: usual packets that came with a label (not in
+	 * `labels`), and packets of fast4 and fast6 that get labels.
+	 */
+	uint64_t switched, push;
 	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */
 	union {
 		/*

@@ -74,7 +74,7 @@ void
 fwd_dispatch(struct burst *b)
 {
 	struct fwd *f = b->fwd;
-	uint64_t fast = b->fast4 | b->fast6;
+	uint64_t fast = b->fast4 | b->fast6 | b->switched;
 	unsigned int n4 = (unsigned int)__builtin_popcountll(b->fast4);
 	unsigned int n6 = (unsigned int)__builtin_popcountll(b->fast6), n_mpls = 0;
 
@@ -90,6 +90,13 @@ fwd_dispatch(struct burst *b)
 
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
 		}
+		for (rest = b->switched; rest != 0; rest &= rest - 1) {
+			uint8_t family = b->family[__builtin_ctzll(rest)];
+
+			n4 += family == 4;
+			n6 += family == 6;
+			n_mpls += family == 0;
+		}
 		n = 0;
 	}
 	/* Fast path or not, in the order of arrival. */
@@ -101,7 +108,7 @@ fwd_dispatch(struct burst *b)
 			packet_punt(b, i, b->verdict[i]);
 		} else {
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
-			if ((fast >> i & 1) == 0) {
+			if (((b->fast4 | b->fast6) >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;
 				n_mpls += b->family[i] == 0;

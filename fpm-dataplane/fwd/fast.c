@@ -67,8 +67,8 @@ len_fits_room(unsigned int len, unsigned int room)
 	return len == room || (room <= FAST_PADDED_MAX && len < room && len >= 20);
 }
 
-static bool
-packet_fast4(struct burst *b, unsigned int i, unsigned int room)
+static inline bool
+packet_fast4(struct burst *b, unsigned int i, unsigned int room, bool rx_cksum)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	uint32_t dst;
@@ -79,9 +79,9 @@ packet_fast4(struct burst *b, unsigned int i, unsigned int room)
 	dst = get_be32(ip + 16);
 	if (!addr4_passes(get_be32(ip + 12)) || !addr4_passes(dst))
 		return false;
-	if (b->rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
+	if (rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return false;
-	if (!(b->rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
+	if (!(rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
 	    !ip4_checksum_ok(ip, 20))
 		return false;
 	b->dst4[i] = dst;
@@ -104,6 +104,15 @@ packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 	return true;
 }
 
+bool
+fwd_fast_payload(struct burst *b, unsigned int i, uint8_t version, unsigned int room)
+{
+	/* The device judged no header behind a label. */
+	return version == 4   ? packet_fast4(b, i, room, false)
+	       : version == 6 ? packet_fast6(b, i, room)
+			      : false;
+}
+
 uint8_t
 fwd_fast_one(struct burst *b, unsigned int i)
 {
@@ -116,7 +125,7 @@ fwd_fast_one(struct burst *b, unsigned int i)
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	if (type == 0x0800 && b->in->fast4 && packet_fast4(b, i, room))
+	if (type == 0x0800 && b->in->fast4 && packet_fast4(b, i, room, b->rx_cksum))
 		b->family[i] = 4;
 	else if (type == 0x86dd && b->in->fast6 && packet_fast6(b, i, room))
 		b->family[i] = 6;

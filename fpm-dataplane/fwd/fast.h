@@ -50,6 +50,13 @@ void fwd_fast(struct burst *b);
  */
 uint8_t fwd_fast_one(struct burst *b, unsigned int i);
 
+/*
+ * Check the IP packet at burst_l3(), of family `version`, as fwd_fast() does, in `room`
+ * octets; the checksum by software. Fills l3_len, hop_octets and dst4. Returns false for any
+ * other packet and version.
+ */
+bool fwd_fast_payload(struct burst *b, unsigned int i, uint8_t version, unsigned int room);
+
 /* Sums over the frames read so far. */
 struct look {
 	uint64_t bytes, any_flags, all_flags;

@@ -168,6 +168,15 @@ fwd_label_parse(struct burst *b, unsigned int i)
 }
 
 void
+fwd_label_again(struct burst *b, unsigned int i)
+{
+	b->l2[i] = rte_pktmbuf_mtod(b->m[i], uint8_t *);
+	b->family[i] = 0;
+	b->padded &= ~(1ull << i);
+	fwd_label_parse(b, i);
+}
+
+void
 fwd_label_rewrite(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;

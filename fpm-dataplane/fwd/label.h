@@ -33,6 +33,26 @@ void fwd_label_rewrite(struct burst *b, unsigned int i);
  */
 void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
 
+/* Parse a packet again that label_fast.c took, and that is not a usual one after all. */
+void fwd_label_again(struct burst *b, unsigned int i);
+
+/*
+ * The stages for usual packets (label_fast.c). Parse sets b->switched; the others clear the
+ * bits of packets that label.c has to take.
+ */
+void fwd_label_fast_parse(struct burst *b);
+void fwd_label_fast_adjacency(struct burst *b);
+/*
+ * Return a bit for each fast-path packet of `odd` whose path pushes labels over a resolved
+ * neighbor, and set its hop. The packets of `odd` have no plain adjacency.
+ */
+uint64_t fwd_push_fast_adjacency(struct burst *b, uint64_t odd);
+/*
+ * Write packets of b->switched or b->push. Return a bit for each packet that is not written,
+ * because it is not a usual one.
+ */
+uint64_t fwd_label_fast_rewrite(struct burst *b, uint64_t which);
+
 /*
  * Validate the IP packet at burst_l3() for forwarding (parse.c). The verdict stays
  * VERDICT_GO if it may be forwarded.

@@ -116,7 +116,7 @@ burst_to_look_up(const struct burst *b, uint64_t *six)
 		go |= (uint64_t)(b->verdict[i] == VERDICT_GO) << i;
 		four |= (uint64_t)(b->family[i] == 4) << i;
 	}
-	go &= ~b->labels; /* they have their path already */
+	go &= ~(b->labels | b->switched); /* they have their path already */
 	*six = go & ~four;
 	return go & four;
 }
@@ -149,6 +149,8 @@ fwd_lookup(struct burst *b)
 		lookup_fast6(b, pt6);
 		return;
 	}
+	if (b->switched == burst_all(b)) /* they have their paths */
+		return;
 	four = burst_to_look_up(b, &six);
 	for (uint64_t rest = four; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);

@@ -235,7 +235,7 @@ void
 fwd_parse_fast(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
-	b->labels = 0;
+	b->labels = b->switched = b->push = 0;
 	fwd_fast(b);
 	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6);
 	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)
@@ -246,7 +246,11 @@ void
 fwd_parse(struct burst *b)
 {
 	fwd_parse_fast(b);
-	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
+	if ((b->fast4 | b->fast6) == burst_all(b))
+		return;
+	if (b->in->mpls)
+		fwd_label_fast_parse(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6 | b->switched); rest != 0;
 	     rest &= rest - 1)
 		parse_frame(b, (unsigned int)__builtin_ctzll(rest));
 }

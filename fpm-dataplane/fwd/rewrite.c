@@ -172,12 +172,12 @@ burst_trim_padded(struct burst *b)
 	}
 }
 
-void
-fwd_rewrite_fast(struct burst *b)
+/* Rewrite the fast-path packets that get no labels. */
+static void
+burst_rewrite_plain(struct burst *b)
 {
 	uint8_t special;
 
-	b->tags_out = b->inserts = b->vlan_a_port = false;
 	if ((fwd_uses_avx512() && fwd_rewrite_avx512(b)) ||
 	    (fwd_uses_avx2() && fwd_rewrite_avx2(b))) {
 		if (b->padded != 0)
@@ -205,11 +205,49 @@ fwd_rewrite_fast(struct burst *b)
 		burst_trim_padded(b);
 }
 
+/* Rewrite fast-path packets of which some get labels. */
+static __attribute__((noinline)) void
+burst_rewrite_push(struct burst *b)
+{
+	uint64_t four = b->fast4 & b->push, six = b->fast6 & b->push;
+
+	b->fast4 &= ~four;
+	b->fast6 &= ~six;
+	if ((b->fast4 | b->fast6) != 0)
+		burst_rewrite_plain(b);
+	b->fast4 |= four;
+	b->fast6 |= six;
+	burst_to_slow(b, fwd_label_fast_rewrite(b, b->push));
+}
+
+void
+fwd_rewrite_fast(struct burst *b)
+{
+	b->tags_out = b->inserts = b->vlan_a_port = false;
+	if (__builtin_expect(b->push != 0, 0))
+		burst_rewrite_push(b);
+	else if ((b->fast4 | b->fast6) != 0)
+		burst_rewrite_plain(b);
+}
+
+/* Rewrite the usual packets with a label. The others become packets of label.c. */
+static void
+burst_rewrite_switched(struct burst *b)
+{
+	uint64_t odd = fwd_label_fast_rewrite(b, b->switched);
+
+	b->switched &= ~odd;
+	for (; odd != 0; odd &= odd - 1)
+		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
+}
+
 void
 fwd_rewrite(struct burst *b)
 {
 	fwd_rewrite_fast(b);
-	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
+	if (b->switched != 0)
+		burst_rewrite_switched(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6 | b->switched); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 

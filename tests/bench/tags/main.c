@@ -37,6 +37,9 @@ const struct row rows[] = {
 	 .tags_in = 1,
 	 .tags_out = 1,
 	 .mixed = true},
+	{.name = "one label pushed", .base = NONE, .n = 1, .push = 1},
+	{.name = "label swapped", .base = NONE, .n = 1, .label = true, .push = 1},
+	{.name = "label off, to a neighbor", .base = NONE, .n = 1, .label = true},
 #define VRFS(count, text, more)                                                     \
 	{.name = text ", no VRF", .n = (count), .ten = true, more},                 \
 	{                                                                           \
@@ -44,6 +47,17 @@ const struct row rows[] = {
 		.ten = true, .vrf = true, more                                      \
 	}
 	VRFS(1, "1 port", .tags_in = 0),
+	{.name = "VPN ingress: VRF and two labels",
+	 .base = "1 port, no VRF",
+	 .n = 1,
+	 .ten = true,
+	 .vrf = true,
+	 .push = 2},
+	{.name = "VPN egress: label off and VRF",
+	 .base = "1 port, no VRF",
+	 .n = 1,
+	 .ten = true,
+	 .label_vrf = true},
 	VRFS(16, "16 ports", .tags_in = 0),
 	VRFS(256, "256 ports", .tags_in = 0),
 	VRFS(256, "256 VLANs, one a burst", .tags_in = 1),

@@ -6,6 +6,7 @@
  * Between two bursts port 0 ends turns, and stores the CPU time that the thread used for
  * each packet.                                                                     [fwd]
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 
 #include "../forward/stream.h"
 #include "base/inet.h"
+#include "fib/label.h"
 #include "port/packet.h"
 #include "tags.h"
 
@@ -30,7 +32,9 @@ struct ports {
 	struct stream stream; /* frames of the file, and a header without tags */
 	struct frame4 *few;
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
-	uint32_t tag[2 * MANY];                /* outermost tag as it is in a frame */
+	uint8_t head_label[64] __rte_aligned(64);
+	uint32_t label[1 + N_OUT]; /* by egress port; 0: it leads to the VRF */
+	uint32_t tag[2 * MANY];    /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
 	uint32_t at[2], at_order; /* [1]: for the few */
 
@@ -158,6 +162,21 @@ frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
 	rte_prefetch0(f + STREAM_AHEAD);
 }
 
+/* Write one frame with a label. */
+static inline void
+label_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf *m)
+{
+	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *), *l2 = d + LABEL_BYTES;
+	uint32_t ports_udp = rte_cpu_to_be_16(STREAM_SPORT + f->port);
+
+	stream_fill(m, p->head_label, (uint16_t)(p->stream.len4 + LABEL_BYTES), 0);
+	memcpy(d + 14, &p->label[p->row->label_vrf ? 0 : f->port], LABEL_BYTES);
+	memcpy(l2 + 24, &f->checksum, 2);
+	memcpy(l2 + 30, f->dst, 4);
+	memcpy(l2 + 34, &ports_udp, 4);
+	rte_prefetch0(f + STREAM_AHEAD);
+}
+
 static void
 frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 {
@@ -171,7 +190,10 @@ frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 	for (uint16_t i = 0; i < n; i++) {
 		unsigned int which = 2u * p->order[at % N_ORDER] + (i & 1);
 
-		frame_write(p, &f[*next], row->tags_in, which, m[i]);
+		if (row->label || row->label_vrf)
+			label_frame_write(p, &f[*next], m[i]);
+		else
+			frame_write(p, &f[*next], row->tags_in, which, m[i]);
 		at += step;
 		if (++*next == end)
 			*next = 0;
@@ -236,15 +258,30 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 	return get_be16(tag) == 0x0800;
 }
 
+/* Return true if the labels of the frame are right. */
+static bool
+labels_right(const struct row *row, const uint8_t *eth)
+{
+	if (get_be16(eth + 12) != MPLS_TYPE)
+		return false;
+	for (unsigned int i = 0; i < row->push; i++)
+		if (get_be32(eth + 14 + i * LABEL_BYTES) !=
+		    label_entry(PUSHED + i, 0, i + 1 == row->push, 63))
+			return false;
+	return true;
+}
+
 /* Return true if the frame left by the right port with the right headers. */
 static bool
 right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 {
 	const struct row *row = p->row;
 	const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
-	const uint8_t *ip = eth + 14 + row->tags_out * VLAN_BYTES;
+	unsigned int more = row->tags_out * VLAN_BYTES + row->push * LABEL_BYTES;
+	const uint8_t *ip = eth + 14 + more;
 	unsigned int said = get_be16(ip + 20) - STREAM_SPORT, which = get_be16(ip + 22);
-	unsigned int len = p->stream.len4 + row->tags_out * VLAN_BYTES;
+	unsigned int len = p->stream.len4 + more;
+	bool swapped = row->label && row->push > 0;
 	const uint8_t macs[12] = {2, 0, 0, 0, (uint8_t)port, 2,
 				  2, 0, 0, 0, (uint8_t)port, 1};
 	int adj = row->ten ? (int)world_ten(row, said, which / 2) : -1;
@@ -252,8 +289,9 @@ right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 	return m->pkt_len == len && m->data_len == len &&
 	       memcmp(eth, macs, sizeof(macs)) == 0 &&
 	       port == (adj < 0 ? said : world_port((unsigned int)adj)) &&
-	       tags_right(row, eth, port, adj, which) && ip[8] == 63 &&
-	       ip4_checksum_ok(ip, 20);
+	       (row->push > 0 ? labels_right(row, eth)
+			      : tags_right(row, eth, port, adj, which)) &&
+	       ip[8] == (swapped ? 64 : 63) && ip4_checksum_ok(ip, 20);
 }
 
 static uint16_t
@@ -277,6 +315,11 @@ heads_make(struct ports *p)
 		memcpy(h + 12 + tags * VLAN_BYTES, p->stream.head4 + 12,
 		       64 - 12 - 2 * VLAN_BYTES);
 	}
+	memcpy(p->head_label, p->head[1], sizeof(p->head_label));
+	put_be16(p->head_label + 12, MPLS_TYPE);
+	for (unsigned int port = 0; port <= N_OUT; port++)
+		p->label[port] =
+			htonl(label_entry(port == 0 ? VPN : LABEL + port, 0, true, 64));
 	put_be16(p->head[2] + 16, VLAN_C_TYPE);
 	put_be16(p->head[2] + 18, C_FIRST);
 }

@@ -22,6 +22,9 @@
 #define C_FIRST 100u    /* customer tag of the first ingress VLAN */
 #define S_TAG   20u     /* service tag of all frames with two tags */
 #define C_OUT   1000u   /* tag of the first egress VLAN */
+#define LABEL   1000u   /* plus the egress port: the label of a frame */
+#define VPN     2000u   /* the label that leads to VRF 1 */
+#define PUSHED  3000u   /* plus the number of the label: labels that leave */
 #define URGENT  0xa000u /* priority of every other frame, as in a TCI */
 
 /* A row of the results: the frames, and how they leave. */
@@ -34,6 +37,12 @@ struct row {
 	bool vlans; /* the port has VLANs, but frames have no tags */
 	bool ten;   /* true: ten routes; false: all */
 	bool vrf;   /* each interface is in a VRF of its own */
+	/*
+	 * MPLS: frames with a label that leads to a neighbor (0 in push: it comes off), or
+	 * to VRF 1; labels that leave with the frame.
+	 */
+	bool label, label_vrf;
+	uint8_t push;
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fib/label.h"
 #include "tags.h"
 
 #define VLAN_IN  PORT_MAX           /* MANY VLANs on the ingress port */
@@ -34,6 +35,7 @@ iface_new(uint16_t ifidx, uint16_t port)
 				.mtu6_bytes = 1500,
 				.mac = {2, 0, 0, 0, (uint8_t)(port - IN), 1},
 				.up = true,
+				.mpls = true,
 				.forward4 = true,
 				.fast4 = true,
 				.forward6 = true,
@@ -85,6 +87,38 @@ ifaces_out(struct fib *fib)
 					 VLAN_C_TYPE, C_OUT + a);
 		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
 	}
+}
+
+#define LABEL_GROUP (1 + N_ADJ) /* plus the egress port: the group of a label */
+
+static void
+labels_make(struct fib *fib)
+{
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		struct fib_encap *e = &fib->encap[1 + a];
+
+		e->next = PATH(PATH_ADJ, 1 + a);
+		for (unsigned int i = 0; i < ENCAP_LABELS_MAX; i++)
+			e->entry[i] = htonl((PUSHED + i) << 12);
+	}
+	for (unsigned int port = 1; port <= N_OUT; port++)
+		fib->label[LABEL + port] = LABEL_GROUP + port;
+	fib->label[VPN] = LABEL_GROUP;
+	fib->group[LABEL_GROUP] = group_word_single(PATH(PATH_VRF, 1));
+}
+
+/* Let routes and labels push `push` labels, or none. */
+static void
+labels_turn(struct fib *fib, unsigned int push)
+{
+	enum path_kind kind = push > 0 ? PATH_ENCAP : PATH_ADJ;
+
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		fib->encap[1 + a].n = (uint8_t)push;
+		fib->group[1 + a] = group_word_single(PATH(kind, 1 + a));
+	}
+	for (unsigned int port = 1; port <= N_OUT; port++)
+		fib->group[LABEL_GROUP + port] = group_word_single(PATH(kind, port));
 }
 
 /* Add the ten routes with the next hops that interface `k` uses. */
@@ -160,6 +194,7 @@ world_make(struct world *w, const char *routes)
 		return rc;
 	ifaces_in(w->fib);
 	ifaces_out(w->fib);
+	labels_make(w->fib);
 	all = w->fib->copy[0].pt4;
 	rc = fib_trie_large(w->fib, 4, &ten);
 	if (rc == 0)
@@ -178,6 +213,7 @@ world_turn(struct world *w, const struct row *row)
 	struct fib *fib = w->fib;
 
 	w->tries.pt4 = row->ten ? ten : all;
+	labels_turn(fib, row->push);
 	fib->iface[IN] = plain[0][0];
 	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
 	for (unsigned int k = 0; k < MANY; k++)

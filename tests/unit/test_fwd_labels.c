@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loops for usual packets with labels (fwd/label_fast.c) give the result of fwd/label.c,
+ * octet by octet. The frames are good frames with random changes. The seed is printed.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/inet.h"
+#include "fib/label.h"
+#include "fwd/fast.h"
+#include "fwd/label.h"
+#include "fwd_isas.h"
+
+#define ROUNDS   4000
+#define BUFFER   512
+#define HEADROOM 128
+#define N_LABELS 24 /* from FIRST on */
+#define FIRST    16u
+#define N_ADJ    4
+
+/* A burst with its own buffers. */
+struct side {
+	uint8_t buffer[BURST_MAX][BUFFER];
+	struct rte_mbuf mbuf[BURST_MAX];
+	struct burst burst;
+};
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 1, 1};
+static struct fib_iface in = {.ifidx = 1,
+			      .ifindex = 1,
+			      .up = true,
+			      .mpls = true,
+			      .forward4 = true,
+			      .forward6 = true,
+			      .fast4 = true,
+			      .fast6 = true};
+static struct fib_iface out[N_ADJ];
+static struct fib *fib;
+static struct fwd fwd;
+static struct side fast, slow;
+static unsigned long n_sent, n_switched, n_popped, n_pushed, n_refused;
+
+static unsigned int
+below(unsigned int n)
+{
+	return (unsigned int)random() % n;
+}
+
+/* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
+static void
+ways_make(void)
+{
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		uint8_t to[6] = {2, 0, 0, 0, 9, (uint8_t)a};
+
+		out[a] = (struct fib_iface){.ifidx = (uint16_t)(2 + a),
+					    .port = (uint16_t)(2 + a),
+					    .up = a != 1 || below(4) != 0,
+					    .mtu_bytes = a == 2 ? 90 : 1500,
+					    .mtu6_bytes = a == 2 ? 80 : 1500,
+					    .mac = {2, 0, 0, 0, 8, (uint8_t)a},
+					    .n_tags = a == 3,
+					    .n_written = a == 3};
+		out[a].tag[0] = (struct fib_tag){VLAN_C_TYPE, 7};
+		atomic_store(&fib->iface[2 + a], &out[a]);
+		fib->adj[1 + a].ifidx = out[a].ifidx;
+		/* A neighbor may be unknown. */
+		atomic_store(&fib->adj[1 + a].hop,
+			     below(12) == 0 ? 0 : adj_hop_make(to, out[a].ifidx));
+		atomic_store(&fib->adj_used[1 + a], ADJ_USED);
+	}
+	for (unsigned int e = 1; e < 8; e++) {
+		fib->encap[e] = (struct fib_encap){.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
+						   .n = (uint8_t)(1 + below(3))};
+		for (unsigned int i = 0; i < fib->encap[e].n; i++)
+			fib->encap[e].entry[i] = htonl((5000 + 10 * e + i) << 12);
+	}
+}
+
+static fib_path
+way(void)
+{
+	static const enum path_kind odd[] = {PATH_NONE, PATH_LOCAL,   PATH_BLACKHOLE,
+					     PATH_DOWN, PATH_FOREIGN, PATH_UNREACHABLE};
+	fib_path path = PATH(odd[below(6)], 0);
+
+	if (below(3) != 0)
+		path = PATH(PATH_ADJ, 1 + below(N_ADJ));
+	else if (below(3) != 0)
+		path = PATH(PATH_ENCAP, below(8));
+	return path_with_mtu(path, path_kind(path) == PATH_ADJ && below(8) == 0);
+}
+
+/* Give labels and routes of main and of VRF 1 random paths. */
+static void
+tables_make(void)
+{
+	for (unsigned int i = 0; i < N_LABELS; i++) {
+		uint32_t kind = below(8);
+		fib_path path = kind == 0   ? PATH(PATH_VRF, below(3))
+				: kind == 1 ? PATH(PATH_VRF, 0)
+					    : way();
+
+		fib->group[100 + i] = group_word_single(path);
+		fib->label[FIRST + i] = below(16) == 0 ? 0 : 100 + i;
+	}
+	for (unsigned int i = 0; i < 16; i++)
+		fib->group[200 + i] = group_word_single(way());
+	atomic_store(&fib->label_ttl, (uint8_t)(below(3) == 0 ? 255 : 0));
+}
+
+/* Route 198.18.0.0/16 + i and 2001:db8:i::/48 by group 200 + i, in main and in VRF 1. */
+static void
+routes_make(void)
+{
+	struct fib_vrf *vrf = fib_vrf_new(fib, 1000, "red");
+
+	for (uint32_t i = 0; i < 8; i++) {
+		const uint8_t net4[4] = {198, (uint8_t)(18 + i)};
+		const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, (uint8_t)i};
+
+		assert_int_equal(poptrie_add(fib->copy[0].pt4, net4, 16, 200 + i), 0);
+		assert_int_equal(poptrie_add(fib->copy[0].pt6, net6, 48, 200 + i), 0);
+		assert_int_equal(poptrie_add(vrf->tries.pt4, net4, 16, 208 + i), 0);
+		assert_int_equal(poptrie_add(vrf->tries.pt6, net6, 48, 208 + i), 0);
+	}
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+	assert_int_equal(poptrie_commit(vrf->tries.pt4), 0);
+	assert_int_equal(poptrie_commit(vrf->tries.pt6), 0);
+	fib_vrf_publish(fib, 1, vrf);
+	atomic_store(&fib->vrfs_told, true);
+	atomic_store(&fib->mtu_bytes[1], 70);
+}
+
+static void
+checksum_write(uint8_t *ip)
+{
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+}
+
+/* Write a good IP packet with `payload` octets. Return its length. */
+static unsigned int
+packet_write(uint8_t *ip, unsigned int family, unsigned int payload)
+{
+	if (family == 4) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)(20 + payload));
+		ip[8] = (uint8_t)(1 + below(80));
+		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
+		put_be32(ip + 16, 198u << 24 | (17 + below(10)) << 16 | below(1 << 16));
+		checksum_write(ip);
+		return 20 + payload;
+	}
+	ip[0] = 0x60 | (uint8_t)below(16);
+	put_be16(ip + 4, (uint16_t)payload);
+	ip[6] = 17;
+	ip[7] = (uint8_t)(1 + below(80));
+	ip[8] = 0x20;
+	memcpy(ip + 24, (const uint8_t[6]){0x20, 1, 0x0d, 0xb8, 0, (uint8_t)below(9)}, 6);
+	return 40 + payload;
+}
+
+/* Make a frame with one label or more. */
+static void
+frame_make(unsigned int i)
+{
+	unsigned int n = 1 + (below(3) == 0) + (below(6) == 0), len, family;
+	uint8_t *p = fast.buffer[i] + HEADROOM, *at = p + 14;
+
+	for (unsigned int k = 0; k < BUFFER; k++)
+		fast.buffer[i][k] = (uint8_t)random();
+	memcpy(p, mac, 6);
+	p[6] &= 0xfe;
+	put_be16(p + 12, below(40) == 0 ? MPLS_MULTICAST_TYPE : MPLS_TYPE);
+	for (unsigned int k = 0; k < n; k++, at += LABEL_BYTES) {
+		uint32_t label = FIRST + below(N_LABELS);
+
+		if (below(12) == 0)
+			label = below(16);
+		put_be32(at, label_entry(label, (uint8_t)below(8), k + 1 == n,
+					 (uint8_t)below(80)));
+	}
+	family = below(2) ? 4 : 6;
+	len = n * LABEL_BYTES + packet_write(at, family, below(50));
+	/* A frame may be padded, cut, or hold something else. */
+	if (below(8) == 0)
+		len += below(12);
+	if (below(30) == 0)
+		len = below(len);
+	if (below(20) == 0)
+		at[below(40)] = (uint8_t)random();
+	fast.mbuf[i] = (struct rte_mbuf){.buf_addr = fast.buffer[i],
+					 .data_off = HEADROOM,
+					 .buf_len = BUFFER,
+					 .data_len = (uint16_t)(14 + len),
+					 .pkt_len = 14 + len,
+					 .nb_segs = 1};
+	memcpy(slow.buffer[i], fast.buffer[i], BUFFER);
+	slow.mbuf[i] = fast.mbuf[i];
+	slow.mbuf[i].buf_addr = slow.buffer[i];
+}
+
+static void
+side_begin(struct side *s, unsigned int n)
+{
+	s->burst = (struct burst){.fwd = &fwd, .in = &in, .n = (uint16_t)n, .ifidx = 1};
+	for (unsigned int i = 0; i < n; i++)
+		s->burst.m[i] = &s->mbuf[i];
+	burst_look(&s->burst);
+}
+
+static void
+assert_alike(unsigned int i)
+{
+	const struct rte_mbuf *a = &fast.mbuf[i], *b = &slow.mbuf[i];
+
+	assert_int_equal(fast.burst.verdict[i], slow.burst.verdict[i]);
+	assert_int_equal(fast.burst.family[i], slow.burst.family[i]);
+	assert_int_equal(a->data_off, b->data_off);
+	assert_int_equal(a->pkt_len, b->pkt_len);
+	assert_int_equal(a->data_len, b->data_len);
+	assert_memory_equal(fast.buffer[i] + a->data_off, slow.buffer[i] + b->data_off,
+			    a->data_len);
+	if (fast.burst.verdict[i] == VERDICT_GO)
+		assert_int_equal(fast.burst.hop[i], slow.burst.hop[i]);
+	else
+		assert_int_equal(fast.burst.cause[i], slow.burst.cause[i]);
+}
+
+static void
+usual_packets_and_others_agree(void **state)
+{
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int n = 1 + below(BURST_MAX);
+
+		ways_make();
+		tables_make();
+		for (unsigned int i = 0; i < n; i++)
+			frame_make(i);
+		side_begin(&fast, n);
+		side_begin(&slow, n);
+		fwd_parse(&fast.burst);
+		fwd_parse_fast(&slow.burst);
+		for (unsigned int i = 0; i < n; i++) {
+			slow.burst.family[i] = 0;
+			if (slow.mbuf[i].data_len < L2_LEN)
+				burst_leave(&slow.burst, i, DROP_l2_short);
+			else
+				fwd_label_parse(&slow.burst, i);
+		}
+		assert_int_equal(slow.burst.switched, 0);
+		n_switched += (unsigned int)__builtin_popcountll(fast.burst.switched);
+		fwd_lookup(&fast.burst);
+		fwd_lookup(&slow.burst);
+		fwd_adjacency(&fast.burst);
+		fwd_adjacency(&slow.burst);
+		fwd_rewrite(&fast.burst);
+		fwd_rewrite(&slow.burst);
+		for (unsigned int i = 0; i < n; i++) {
+			bool go = fast.burst.verdict[i] == VERDICT_GO;
+
+			assert_alike(i);
+			n_sent += go;
+			n_popped += go && fast.burst.family[i] != 0;
+			n_refused += !go;
+		}
+	}
+	print_message("%lu sent, %lu of them without the label, %lu by the loops for usual "
+		      "packets, %lu refused\n",
+		      n_sent, n_popped, n_switched, n_refused);
+	assert_true(n_switched > ROUNDS && n_popped > ROUNDS && n_refused > ROUNDS);
+}
+
+/* A packet without labels whose route pushes some: the loop, and the slow path. */
+static void
+packets_that_get_labels_agree(void **state)
+{
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int n = 1 + below(BURST_MAX);
+
+		ways_make();
+		tables_make();
+		for (unsigned int i = 0; i < n; i++) {
+			unsigned int family = below(2) ? 4 : 6, len;
+			uint8_t *p = fast.buffer[i] + HEADROOM;
+
+			frame_make(i);
+			put_be16(p + 12, family == 4 ? 0x0800 : 0x86dd);
+			len = packet_write(p + 14, family, below(50));
+			len += below(8) == 0 ? below(12) : 0;
+			fast.mbuf[i].data_len = (uint16_t)(14 + len);
+			fast.mbuf[i].pkt_len = 14 + len;
+			memcpy(slow.buffer[i], fast.buffer[i], BUFFER);
+			slow.mbuf[i] = fast.mbuf[i];
+			slow.mbuf[i].buf_addr = slow.buffer[i];
+		}
+		side_begin(&fast, n);
+		side_begin(&slow, n);
+		fwd_parse(&fast.burst);
+		in.fast4 = in.fast6 = false;
+		fwd_parse(&slow.burst);
+		in.fast4 = in.fast6 = true;
+		fwd_lookup(&fast.burst);
+		fwd_lookup(&slow.burst);
+		fwd_adjacency(&fast.burst);
+		fwd_adjacency(&slow.burst);
+		n_pushed += (unsigned int)__builtin_popcountll(fast.burst.push);
+		fwd_rewrite(&fast.burst);
+		fwd_rewrite(&slow.burst);
+		for (unsigned int i = 0; i < n; i++)
+			assert_alike(i);
+	}
+	print_message("%lu by the loop that pushes\n", n_pushed);
+	assert_true(n_pushed > ROUNDS);
+}
+
+int
+main(void)
+{
+	unsigned int seed = getenv("SEED") != NULL ? (unsigned int)atoi(getenv("SEED"))
+						   : (unsigned int)getpid();
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(usual_packets_and_others_agree),
+		cmocka_unit_test(packets_that_get_labels_agree),
+	};
+	int rc;
+
+	printf("SEED=%u\n", seed);
+	srandom(seed);
+	if (fib_create(&fib, &(struct fib_conf){0}) < 0)
+		return 1;
+	memcpy(in.mac, mac, 6);
+	routes_make();
+	fwd = (struct fwd){.fib = fib, .tries = &fib->copy[0], .adj_used = fib->adj_used};
+	rc = run_with_each_isa(tests, NULL, NULL);
+	for (unsigned int i = 0; i < N_ADJ; i++)
+		atomic_store(&fib->iface[2 + i], NULL);
+	fib_destroy(fib);
+	return rc;
+}
