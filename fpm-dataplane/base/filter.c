@@ -21,6 +21,7 @@
 #define NEIGHBORS 4u
 #define LOG       8u
 #define NEXTHOPS  16u
+#define LABELS    32u
 
 /* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
 static const char *const route_states[] = {"forwarding",    "local",       "onlink",
@@ -37,12 +38,13 @@ static const char *const nexthop_states[] = {
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
 const struct filter_word filter_word[N_FILTER_WORD] = {
-	{"via", "ADDRESS", "via", ROUTES | GROUPS, FILTER_ADDRESS, true, NULL},
-	{"dev", "NAME", "dev", ROUTES | GROUPS, FILTER_ANY, true, NULL},
+	{"via", "ADDRESS", "via", ROUTES | GROUPS | LABELS, FILTER_ADDRESS, true, NULL},
+	{"dev", "NAME", "dev", ROUTES | GROUPS | LABELS, FILTER_ANY, true, NULL},
 	{"via", "ADDRESS", "via", NEXTHOPS, FILTER_ADDRESS, false, NULL},
 	{"dev", "NAME", "dev", NEIGHBORS | NEXTHOPS, FILTER_ANY, false, NULL},
 	{"proto", "NAME", "protocol", ROUTES, FILTER_SOURCE, false, NULL},
-	{"state", "NAME", "state", ROUTES | GROUPS, FILTER_ONE_OF, false, route_states},
+	{"state", "NAME", "state", ROUTES | GROUPS | LABELS, FILTER_ONE_OF, false,
+	 route_states},
 	{"state", "NAME", "state", NEIGHBORS, FILTER_ONE_OF, false, neighbor_states},
 	{"state", "NAME", "state", NEXTHOPS, FILTER_ONE_OF, false, nexthop_states},
 	{"level", "error|warn|info|debug", "line", LOG, FILTER_LEVEL, false, level_names},
@@ -53,7 +55,7 @@ static const struct {
 	unsigned int of;
 } shows[] = {
 	{"routes", ROUTES},       {"nexthops", NEXTHOPS}, {"groups", GROUPS},
-	{"neighbors", NEIGHBORS}, {"log", LOG},
+	{"neighbors", NEIGHBORS}, {"log", LOG},           {"labels", LABELS},
 };
 
 static unsigned int

@@ -160,6 +160,8 @@ enum query_kind {
 	QUERY_THROUGH,  /* to rib: interfaces by which the kernel forwards: {"ifindex"} */
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,
+	QUERY_LABELS, /* routes of MPLS labels */
+	QUERY_ENCAPS, /* label stacks over neighbors */
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
 	QUERY_FIB, /* tries: of main, then of VRFs */

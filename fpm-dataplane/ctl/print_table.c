@@ -43,14 +43,32 @@ pen_write(struct pen *pen, const char *gap, const char *fmt, ...)
 	pen->column += printf("%s%s", gap, text);
 }
 
-/* "via 10.0.1.2 dev wan0 weight 2 (dead)" */
+/* Print "label 16/17", the outermost first; "pop" if a label only comes off. */
+static void
+labels_print(struct pen *pen, const char *gap, const json_t *labels)
+{
+	size_t n = json_array_size(labels);
+
+	if (n == 0)
+		pen_write(pen, gap, "pop");
+	for (size_t i = 0; i < n; i++)
+		pen_write(pen, i == 0 ? gap : "", "%s%lld%s", i == 0 ? "label " : "",
+			  (long long)json_integer_value(json_array_get(labels, i)),
+			  i + 1 < n ? "/" : "");
+}
+
+/* "label 16/17 via 10.0.1.2 dev wan0 weight 2 (dead)" */
 static void
 hop_print(struct pen *pen, const json_t *hop)
 {
 	const char *gap = "";
 
+	if (json_is_array(json_object_get(hop, "labels"))) {
+		labels_print(pen, "", json_object_get(hop, "labels"));
+		gap = " ";
+	}
 	if (row_has(hop, "via")) {
-		pen_write(pen, "", "via %s", row_str(hop, "via"));
+		pen_write(pen, gap, "via %s", row_str(hop, "via"));
 		gap = " ";
 	}
 	if (row_has(hop, "dev"))
@@ -156,15 +174,21 @@ static void
 nexthop_row(const json_t *row)
 {
 	struct pen pen = {.indent = HOPS_COLUMN};
+	const char *gap = "";
 
 	pen.column = printf("%10lld %-12s %8lld %8lld ", row_int(row, "nexthop_id"),
 			    row_str(row, "state"), row_int(row, "groups"),
 			    row_int(row, "routes"));
-	if (row_has(row, "via"))
-		pen_write(&pen, "", "via %s", row_str(row, "via"));
+	if (json_is_array(json_object_get(row, "labels"))) {
+		labels_print(&pen, "", json_object_get(row, "labels"));
+		gap = " ";
+	}
+	if (row_has(row, "via")) {
+		pen_write(&pen, gap, "via %s", row_str(row, "via"));
+		gap = " ";
+	}
 	if (row_has(row, "dev"))
-		pen_write(&pen, row_has(row, "via") ? " " : "", "dev %s",
-			  row_str(row, "dev"));
+		pen_write(&pen, gap, "dev %s", row_str(row, "dev"));
 	if (row_true(row, "absent"))
 		pen_write(&pen, "  ", "(deleted by FRR while in use)");
 	putchar('\n');
@@ -248,6 +272,40 @@ group_row(const json_t *row)
 	hops_print(row, printf("%7lld %7s %8lld %7lld %-11s ", row_int(row, "group"), id,
 			       row_int(row, "routes"), row_int(row, "buckets"),
 			       row_str(row, "state")));
+}
+
+static void
+label_head(void)
+{
+	printf("%7s %-9s %s\n", "LABEL", "SOURCE", "NEXT HOPS");
+}
+
+static void
+label_row(const json_t *row)
+{
+	hops_print(row,
+		   printf("%7lld %-9s ", row_int(row, "label"), row_str(row, "protocol")));
+}
+
+static void
+encap_head(void)
+{
+	printf("%7s %9s %s\n", "NUMBER", "NEXT HOPS", "LABELS AND NEIGHBOR");
+}
+
+static void
+encap_row(const json_t *row)
+{
+	struct pen pen = {.indent = HOPS_COLUMN};
+
+	pen.column =
+		printf("%7lld %9lld ", row_int(row, "encap"), row_int(row, "nexthops"));
+	labels_print(&pen, "", json_object_get(row, "labels"));
+	pen_write(&pen, " ", "via %s", row_str(row, "via"));
+	pen_write(&pen, " ", "dev %s", row_str(row, "dev"));
+	if (!row_true(row, "alive"))
+		pen_write(&pen, " ", "(dead)");
+	putchar('\n');
 }
 
 #define NEIGHBOR_WIDTH 25 /* fe80:: and an interface identifier */
@@ -645,6 +703,8 @@ view_find(const char *show)
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
 		{"groups", group_head, group_row},
+		{"labels", label_head, label_row},
+		{"encaps", encap_head, encap_row},
 		{"counters", counter_head, counter_row},
 		{"drops", drop_head, drop_row},
 		{"interfaces", interface_head, interface_row},

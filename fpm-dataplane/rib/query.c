@@ -23,6 +23,7 @@
 #include "rib/content.h"
 #include "rib/checkpoint.h"
 #include "rib/index.h"
+#include "rib/label_row.h"
 #include "rib/leg.h"
 #include "rib/nexthop.h"
 #include "rib/packed.h"
@@ -125,18 +126,6 @@ dev_json(const struct leg *leg)
 	return json_string(text);
 }
 
-/* Return the labels that a next hop pushes; an empty array: a label comes off. */
-static json_t *
-labels_json(const struct rib *rib, const struct next_hop *hop)
-{
-	const struct stack *s = hop->stack == 0 ? NULL : stack_at(rib, hop->stack);
-	json_t *array = json_array();
-
-	for (unsigned int i = 0; s != NULL && i < s->n; i++)
-		json_array_append_new(array, json_integer(s->label[i]));
-	return array;
-}
-
 static json_t *
 legs_json(const struct rib *rib, const struct slot *s)
 {
@@ -159,7 +148,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 				leg_path(rib, leg, &path) == LEG_ALIVE, "adj",
 				(json_int_t)leg->adj);
 		if (hop->encap == HOP_MPLS || hop->encap == HOP_POP)
-			json_object_set_new(row, "labels", labels_json(rib, hop));
+			json_object_set_new(row, "labels", hop_labels_json(rib, hop));
 		json_array_append_new(array, row);
 	}
 	return array;
@@ -478,7 +467,7 @@ nh_json(const struct rib *rib, const struct nh *nh)
 			(json_int_t)nh->n_groups, "routes", routes, "absent", nh->absent,
 			"adj", (json_int_t)leg.adj);
 	if (leg.hop.encap == HOP_MPLS)
-		json_object_set_new(row, "labels", labels_json(rib, &leg.hop));
+		json_object_set_new(row, "labels", hop_labels_json(rib, &leg.hop));
 	return row;
 }
 
@@ -845,6 +834,12 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_GROUPS:
 		list_groups(rib, q);
+		break;
+	case QUERY_LABELS:
+		labels_slice(rib, q);
+		break;
+	case QUERY_ENCAPS:
+		encaps_slice(rib, q);
 		break;
 	case QUERY_SUMMARY:
 		list_summary(rib, q);

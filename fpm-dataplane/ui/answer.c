@@ -261,6 +261,12 @@ answer_show(struct answer *a)
 	case SHOW_GROUPS:
 		answer_send_query(a, QUERY_GROUPS);
 		break;
+	case SHOW_LABELS:
+		answer_send_query(a, QUERY_LABELS);
+		break;
+	case SHOW_ENCAPS:
+		answer_send_query(a, QUERY_ENCAPS);
+		break;
 	case SHOW_NEIGHBORS:
 		answer_send_query(a, QUERY_NEIGHBORS);
 		break;

@@ -35,6 +35,8 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_KERNEL] = {"kernel", NULL},
 	[SHOW_RULES] = {"rules", NULL},
 	[SHOW_WARNINGS] = {"warnings", "kind"},
+	[SHOW_LABELS] = {"labels", "label"},
+	[SHOW_ENCAPS] = {"encaps", "encap"},
 };
 
 /* A request before its keys are checked against each other. */
@@ -61,7 +63,7 @@ request_refuse(struct parse *p, const char *fmt, ...)
 static int
 request_take_show(struct parse *p, const json_t *value)
 {
-	char buf[128], known[256];
+	char buf[128], known[512];
 	size_t n = 0;
 
 	if (!json_is_string(value))

@@ -5,7 +5,6 @@ setting of an interface, so the configuration file turns labels on."""
 from scapy.contrib.mpls import MPLS
 from scapy.layers.l2 import Ether
 
-from lib import fpm_speaker as fpm
 from lib.wait import eventually
 from router import Router
 
@@ -15,18 +14,13 @@ TAKES_LABELS = ("fpm:\n", "mpls:\n  input: all\nfpm:\n")
 class LabelRouter(Router):
     """A Router to which zebra may announce labels."""
 
-    def __init__(self, **kw):
-        super().__init__(**kw)
-        self.labels = set()
-
     def hop(self, wire, labels=(), via=None):
         """Return a next hop of a label: the neighbor on a wire, with these labels to push."""
         return {"via": via or wire.peer4, "oif": self.ifindex(wire), "labels": list(labels)}
 
     def label(self, label, *hops):
         """Announce the route of a label. Return when it is in force."""
-        self.labels.add(label)
-        self.zebra.send(fpm.label_message(label, *hops))
+        self.zebra.send(self.zebra.label_message(label, *hops))
         want = [h.get("labels") or [] for h in hops]
 
         def there():
@@ -38,20 +32,13 @@ class LabelRouter(Router):
 
     def label_row(self, label):
         """Return the row of a label, or None."""
-        rows = self.control.ask("routes")
-        return next((r for r in rows if r["prefix"] == f"label {label}"), None)
+        return next((r for r in self.control.ask("labels") if r["label"] == label), None)
 
     def unlabel(self, *labels):
         """Withdraw the routes of labels."""
-        self.labels.difference_update(labels)
-        self.zebra.send(*(fpm.label_del_message(label) for label in labels))
+        self.zebra.drop_label(*labels)
         eventually(lambda: not any(map(self.label_row, labels)), 5, 0.005)
         self.label_row(0)  # see in_force()
-
-    def ready(self):
-        if self.labels and self.zebra.speaker is not None:
-            self.unlabel(*self.labels)
-        super().ready()
 
 
 def with_labels(probe, *entries):

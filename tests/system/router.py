@@ -53,6 +53,7 @@ class Router(Dut):
     def _is_ready(self):
         rows = self.control.ask("routes")
         routes = [r["prefix"] for r in rows if r["source"] == "zebra"]
+        routes += [f"label {r['label']}" for r in self.control.ask("labels")]
         known = {(r["dev"], r["address"]): r["mac"] for r in self.control.ask("neighbors")}
         wires = self.wires.values()
         missing = [w.tap for w in wires if known.get((w.tap, w.peer4)) != w.mac]

@@ -42,6 +42,9 @@ def taught(dut, wan, alt):
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=alt.peer6, wire=alt)
     dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
+    hop = {"via": wan.peer4, "oif": dut.ifindex(wan), "labels": [200]}
+    dut.zebra.send(dut.zebra.label_message(100, hop))
+    eventually(lambda: dut.control.ask("labels"), 5)
     return dut
 
 
@@ -124,7 +127,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -143,6 +146,10 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     what = SHOWN[path][1]
     name = {"interfaces": "lo", "fib": "ipv4", "counters": "blackhole", "drops": "blackhole",
             "punt": "icmp", "cycles": "fwd-0", "threads": "fdp-ui"}.get(what, "lan0")  # fmt: skip
+    if what == "labels":
+        name = "100"
+    if what == "encaps":
+        name = str(taught.control.ask(what)[0]["encap"])
     if what == "groups":
         name = str(taught.route_row(NET)["group"])
     if what == "nexthops":

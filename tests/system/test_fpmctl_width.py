@@ -13,6 +13,7 @@ import termios
 
 import pytest
 
+from lib.wait import eventually
 from lib.built import not_sanitized
 
 from impostor import Impostor
@@ -34,7 +35,7 @@ LONG = {
 COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_errors",
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
-ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "neighbors", "counters",
+ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
          "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings"]  # fmt: skip
 
 
@@ -74,6 +75,11 @@ def taught(dut, wan, lan):
     hops = [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(lan.peer4, lan)]
     dut.route("198.51.100.0/24", nhid=dut.zebra.group(hops))
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
+    oif, many = dut.ifindex(wan), [1048575] * 14
+    dut.route("203.0.113.0/24", nhid=dut.zebra.hop(wan.peer4, wan, labels=many))
+    hop = {"via": wan.peer6, "oif": oif, "labels": many}
+    dut.zebra.send(dut.zebra.label_message(1048575, hop))
+    eventually(lambda: dut.control.ask("labels"), 5)
     return dut
 
 

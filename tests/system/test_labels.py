@@ -366,3 +366,26 @@ def test_a_label_is_replaced_and_withdrawn_without_loss(dut, lan, wan, alt):
     assert set(by_wan) == {200} and set(by_alt) == {300}
     dut.unlabel(100)
     assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), 100)) == {"mpls_no_label": 1}
+
+
+def test_labels_and_stacks_are_shown(dut, lan, wan, alt):
+    """`show labels` has a row for each label, `show encaps` one for each stack over a neighbor, and
+    a route shows the labels of its next hop."""
+    dut.label(100, dut.hop(wan, [200]), dut.hop(alt))
+    dut.label(101, {"oif": 1})
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[200]))
+
+    row = dut.label_row(100)
+    assert row["state"] == "forwarding" and not row["stale"]
+    assert {h["via"]: h["labels"] for h in row["nexthops"]} == {wan.peer4: [200], alt.peer4: []}
+    (encap,) = dut.control.ask("encaps")
+    assert (encap["labels"], encap["via"], encap["dev"]) == ([200], wan.peer4, wan.tap)
+    assert encap["nexthops"] == 2
+    assert dut.control.ask("labels", name="101")[0]["label"] == 101
+
+    shown = dut.fpmctl("show", "labels").stdout
+    assert f"100 static    label 200 via {wan.peer4} dev {wan.tap}" in shown
+    assert f"pop via {alt.peer4} dev {alt.tap}" in shown and "pop dev lo" in shown
+    assert f"label 200 via {wan.peer4}" in dut.fpmctl("show", "routes", NET).stdout
+    assert f"label 200 via {wan.peer4} dev {wan.tap}" in dut.fpmctl("show", "encaps").stdout
+    assert "label 200" in dut.fpmctl("show", "nexthops").stdout

@@ -19,6 +19,7 @@ class Zebra:
         self.speaker = None
         self.ids = itertools.count(first_id)
         self.prefixes, self.nexthops = {}, set()  # {(table, prefix): nhid}
+        self.labels = set()
         self._singles = {}
 
     def connect(self):
@@ -95,6 +96,16 @@ class Zebra:
         """Withdraw routes."""
         self.send(*(self.drop_message(prefix, table) for prefix in prefixes))
 
+    def label_message(self, label, *hops):
+        """Return the NEWROUTE of a label; hops as fpm_speaker.label_message()."""
+        self.labels.add(label)
+        return fpm.label_message(label, *hops, pid=self.pid)
+
+    def drop_label(self, *labels):
+        """Withdraw the routes of labels."""
+        self.labels.difference_update(labels)
+        self.send(*(fpm.label_del_message(label, pid=self.pid) for label in labels))
+
     # -- the usual case in one line --
 
     def route(self, prefix, via, wire):
@@ -111,6 +122,7 @@ class Zebra:
         if self.speaker is None:
             self.connect()
         self.send(*(fpm.route_del_message(p, table=t) for t, p in self.prefixes))
+        self.drop_label(*list(self.labels))
         self.drop_hop(*list(self.nexthops))
         self.prefixes.clear()
         self._singles.clear()

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rows of `show labels` and `show encaps`; dist/openapi.yaml has the keys. [rib] */
+#ifndef RIB_LABEL_ROW_H
+#define RIB_LABEL_ROW_H
+
+#include <jansson.h>
+
+struct msg_query;
+struct next_hop;
+struct rib;
+
+/* Return the labels that a next hop pushes; an empty array: a label comes off. */
+json_t *hop_labels_json(const struct rib *rib, const struct next_hop *hop);
+
+/* List routes of labels, in the order of the labels, a slice at a time. */
+void labels_slice(struct rib *rib, struct msg_query *q);
+/* List label stacks over neighbors, a slice at a time. */
+void encaps_slice(struct rib *rib, struct msg_query *q);
+
+#endif
