@@ -46,6 +46,7 @@ static const struct {
 	 check_obeyed},
 	{"vrfs", "packets of a VRF do not go by table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
+	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},
 	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"frr-version", "faults of FRR's version that matter here", check_frr_version},
@@ -251,6 +252,7 @@ doctor_run(const struct options *opt, int n, char **word)
 	if (rc != CTL_OK)
 		return rc;
 	e.rows = json_array();
+	e.named = n > 0;
 	daemon_ask(&e);
 	exam_enter(&e);
 	for (unsigned int c = 0; c < N_CHECK; c++)

@@ -177,3 +177,18 @@ frr_line_is_l3vni(const char *line)
 	return sscanf(line, "%15s %7s", vni, type) == 2 && strcmp(type, "L3") == 0 &&
 	       vni[strspn(vni, "0123456789")] == '\0';
 }
+
+bool
+frr_line_needs_labels(const char *line)
+{
+	static const char *const begin[] = {
+		"mpls ldp",  "mpls lsp ",          "mpls enable",
+		"mpls bgp ", "segment-routing on", "label vpn export",
+	};
+
+	line += strspn(line, " ");
+	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		if (strncmp(line, begin[i], strlen(begin[i])) == 0)
+			return true;
+	return false;
+}

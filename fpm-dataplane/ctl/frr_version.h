@@ -54,6 +54,9 @@ bool frr_crashes_by_evpn(const struct frr_version *v);
  */
 const char *frr_static_gap(const char *line);
 
+/* Return true for a line of `show running-config` that needs MPLS labels in the kernel. */
+bool frr_line_needs_labels(const char *line);
+
 /* Return true for the row of a layer 3 VNI in the output of `show evpn vni`. */
 bool frr_line_is_l3vni(const char *line);
 

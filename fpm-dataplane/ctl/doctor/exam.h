@@ -33,6 +33,7 @@ struct exam {
 	bool zebra_loads, zebra_listens;
 
 	const char *check, *about; /* the running check */
+	bool named;                /* checks were chosen by name */
 	bool missed; /* a check found nothing out because there is no daemon */
 	json_t *rows;
 	unsigned int n[N_VERDICT];
@@ -130,6 +131,7 @@ void check_members(struct exam *e);
 void check_obeyed(struct exam *e);
 void check_vrfs(struct exam *e);
 void check_below(struct exam *e);
+void check_mpls(struct exam *e);
 void check_kernel(struct exam *e);
 void check_frr(struct exam *e);
 void check_frr_version(struct exam *e);

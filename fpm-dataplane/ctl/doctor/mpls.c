@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: the kernel's side of MPLS. zebra sends only label routes that the kernel has
+ * accepted, and the forwarders take labels only where the kernel does. Says nothing on a router
+ * without labels.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
+#include "ctl/run.h"
+#include "ctl/text.h"
+#include "ctl/zebra.h"
+
+#define SYSCTL_ALL_LABELS "net.mpls.platform_labels=1048575"
+
+struct mpls {
+	bool in_kernel; /* the kernel has the module mpls_router */
+	bool taken;     /* a port, VLAN or macvlan takes labels */
+	/* label routes of zebra, next hops with labels */
+	long long labels, encaps;
+	long long platform_labels; /* the sysctl; -1: unknown */
+	bool zebra_off;            /* zebra says that MPLS is off */
+	bool configured;           /* the configuration of FRR needs labels */
+};
+
+/* --- facts ---------------------------------------------------------------------------- */
+
+static void
+status_on_line(const char *line, void *ctx)
+{
+	bool *off = ctx;
+
+	*off |= strncmp(line, "MPLS support enabled: no", 24) == 0;
+}
+
+static void
+config_on_line(const char *line, void *ctx)
+{
+	bool *needs = ctx;
+
+	*needs |= frr_line_needs_labels(line);
+}
+
+/* Without an answer zebra is not judged: other checks report that. */
+static void
+zebra_ask(struct exam *e, struct mpls *m)
+{
+	const char *vtysh;
+
+	if (strcmp(row_str(e->version, "routes_from"), "kernel") == 0)
+		return;
+	zebra_find(e);
+	vtysh = zebra_vtysh(e);
+	if (zebra_lines(vtysh, "show mpls status", ZEBRA_VERSION_S, status_on_line,
+			&m->zebra_off) < 0)
+		m->zebra_off = false;
+	if (m->zebra_off && zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S,
+					config_on_line, &m->configured) < 0)
+		m->configured = false;
+}
+
+static struct mpls
+mpls_facts(struct exam *e)
+{
+	struct mpls m = {.labels = row_int(e->fpm, "label_routes"),
+			 .encaps = row_int(e->fpm, "encaps"),
+			 .platform_labels = -1};
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (e->interfaces, i, row) {
+		m.in_kernel |= row_has(row, "mpls");
+		m.taken |= row_true(row, "mpls") &&
+			   (row_true(row, "port") || row_has(row, "on"));
+	}
+	if (e->deny == NULL) {
+		m.platform_labels =
+			exam_number(e, -1, "/proc/sys/net/mpls/platform_labels");
+		/* With mpls.input: all interfaces take labels without the kernel. */
+		m.in_kernel = m.platform_labels >= 0;
+	}
+	if (!m.in_kernel || m.labels == 0)
+		zebra_ask(e, &m);
+	return m;
+}
+
+/* Return true if the kernel has the module, loaded or built in. */
+static bool
+module_is_there(const struct exam *e, const char *name)
+{
+	static char list[1 << 18];
+	char release[64], loaded[16], file[96];
+
+	if (exam_read(e, loaded, sizeof(loaded), "/sys/module/%s/initstate", name) >= 0)
+		return true;
+	exam_read(e, release, sizeof(release), "/proc/sys/kernel/osrelease");
+	exam_read(e, list, sizeof(list), "/lib/modules/%s/modules.builtin", release);
+	snprintf(file, sizeof(file), "/%s.ko", name);
+	return strstr(list, file) != NULL;
+}
+
+/* --- findings ------------------------------------------------------------------------- */
+
+static void
+kernel_add_missing(struct exam *e, const struct mpls *m)
+{
+	finding_add(e, VERDICT_WARN, "", "the kernel has no MPLS: no module mpls_router");
+	if (m->configured)
+		finding_cost(e, "FRR is configured for labels, but zebra starts without "
+				"MPLS. Then it ignores the labels of its daemons and logs "
+				"no error.");
+	else
+		finding_cost(e, "Frames with labels %sare lost.",
+			     m->taken ? "for the router itself, such as BGP over a label, "
+				      : "");
+	finding_fix(e, "modprobe -a mpls_router mpls_iptunnel");
+	finding_fix(e, "%ssysctl -w " SYSCTL_ALL_LABELS, e->in);
+	finding_fix(e, "systemctl restart frr");
+}
+
+static void
+zebra_add_off(struct exam *e)
+{
+	finding_add(e, VERDICT_WARN, "",
+		    "MPLS is off in zebra, and FRR is configured for it");
+	finding_cost(e,
+		     "zebra started before the module mpls_router was loaded. It ignores "
+		     "the labels of its daemons and logs no error.");
+	finding_fix(e, "systemctl restart frr");
+}
+
+static void
+platform_labels_check(struct exam *e, const struct mpls *m)
+{
+	if (m->platform_labels != 0)
+		return;
+	/* A zebra that does not write its routes into the kernel sends them all the same. */
+	finding_add(e, m->labels > 0 ? VERDICT_WARN : VERDICT_FAIL, "",
+		    "the kernel accepts no labels: platform_labels is 0");
+	finding_cost(e,
+		     "The kernel refuses each label route, and zebra does not send a route "
+		     "that the kernel refused. zebra offers them again when it starts.");
+	finding_fix(e, "%ssysctl -w " SYSCTL_ALL_LABELS, e->in);
+	finding_fix(e, "systemctl restart frr");
+}
+
+static void
+input_check(struct exam *e, const struct mpls *m)
+{
+	const char *name = row_str(json_array_get(e->ports, 0), "name");
+
+	if (m->taken || (m->labels == 0 && !m->configured))
+		return;
+	finding_add(e, VERDICT_WARN, "", "no interface takes labels");
+	finding_cost(e,
+		     "All frames with labels are dropped (mpls_off). For each interface "
+		     "towards the core, such as %s:",
+		     name);
+	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
+}
+
+/* The kernel loads the module itself, except for a container. */
+static void
+tunnel_module_check(struct exam *e, const struct mpls *m)
+{
+	if ((m->labels == 0 && m->encaps == 0) || module_is_there(e, "mpls_iptunnel"))
+		return;
+	finding_add(e, VERDICT_WARN, "", "the module mpls_iptunnel is not loaded");
+	finding_cost(e, "The kernel refuses IP routes that push labels, and zebra does not "
+			"send a route that the kernel refused. A router that only switches "
+			"labels does not need the module.");
+	finding_fix(e, "modprobe mpls_iptunnel");
+}
+
+/* Find an interface by its name. NULL: the daemon does not know it. */
+static const json_t *
+interface_find(const struct exam *e, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (e->interfaces, i, row)
+		if (strcmp(row_str(row, "name"), name) == 0)
+			return row;
+	return NULL;
+}
+
+static void
+far_end_add(struct exam *e, const char *name)
+{
+	finding_add(e, VERDICT_WARN, name, "labels lead to it, but it takes none");
+	finding_cost(e, "If a frame for the router itself has two labels, the kernel drops "
+			"it there. Frames that the router forwards are not concerned.");
+	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
+}
+
+/*
+ * Check the interfaces where labels of the kernel end: VRFs and lo. Each is reported once.
+ * Only a kernel with MPLS may be asked, because others list all routes.
+ */
+static void
+far_ends_check(struct exam *e)
+{
+	struct run run = {.patience_s = ZEBRA_ANSWER_S, .quiet = true};
+	json_t *seen = json_object();
+	char *line = NULL;
+	size_t size = 0;
+
+	if (run_start(&run, "ip -N -o -f mpls route show", NULL) < 0) {
+		json_decref(seen);
+		return;
+	}
+	while (getline(&line, &size, run.out) > 0) {
+		const char *name = lsp_far_end(line);
+		const json_t *row = name == NULL ? NULL : interface_find(e, name);
+
+		if (row == NULL || row_true(row, "mpls") ||
+		    json_object_get(seen, name) != NULL)
+			continue;
+		json_object_set_new(seen, name, json_true());
+		far_end_add(e, name);
+	}
+	free(line);
+	(void)run_end(&run);
+	json_decref(seen);
+}
+
+void
+check_mpls(struct exam *e)
+{
+	size_t before = json_array_size(e->rows);
+	struct mpls m;
+
+	if (exam_no_daemon(e, ""))
+		return;
+	m = mpls_facts(e);
+	if (m.labels == 0 && m.encaps == 0 && !m.taken && !m.configured) {
+		if (e->named)
+			finding_add(e, VERDICT_NA, "", "no labels in use");
+		return;
+	}
+	if (!m.in_kernel) {
+		kernel_add_missing(e, &m);
+		return;
+	}
+	if (e->deny != NULL) {
+		finding_add(e, VERDICT_NA, "",
+			    "no access to the control namespace: %s; run as root", e->deny);
+		return;
+	}
+	if (m.zebra_off && m.configured)
+		zebra_add_off(e);
+	platform_labels_check(e, &m);
+	input_check(e, &m);
+	tunnel_module_check(e, &m);
+	if (m.platform_labels >= 0)
+		far_ends_check(e);
+	if (json_array_size(e->rows) == before)
+		finding_add(e, VERDICT_OK, "", "the kernel accepts labels");
+}

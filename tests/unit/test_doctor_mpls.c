@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The check `mpls` of fpmctl doctor, on synthetic machines: a folder stands for /, scripts take
+ * the places of vtysh and ip.
+ *
+ * link: fpm-dataplane/ctl/frr_version.c fpm-dataplane/ctl/doctor/mpls.c
+ * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/pci/
+ * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/zebra_find.c fpm-dataplane/ctl/run.c
+ * link: fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/text.c
+ * link: fpm-dataplane/ctl/conn.c fpm-dataplane/ctl/cli.c
+ * link: fpm-dataplane/base/edit_distance.c fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+#include "ctl/frr_version.h"
+#include "ctl/json_row.h"
+#include "root_fake.h"
+
+#define PLATFORM_LABELS "/proc/sys/net/mpls/platform_labels"
+#define MODULE          "/sys/module/mpls_iptunnel/initstate"
+#define ON              "MPLS support enabled: yes\n"
+#define OFF             "MPLS support enabled: no (mpls kernel extensions not detected)\n"
+#define LDP             "frr version 8.4.4\n!\nmpls ldp\n router-id 192.0.2.1\n"
+
+static struct {
+	struct exam e;
+	char vtysh[128], path[256];
+} t;
+
+/* Set what `ip -f mpls route` prints. */
+static void
+lsps_are(const char *lines)
+{
+	root_put("/lsps", lines);
+}
+
+/* Set what vtysh prints for `show mpls status` and `show running-config`. */
+static void
+zebra_says(const char *status, const char *config)
+{
+	root_put("/status", status);
+	root_put("/config", config);
+}
+
+/* A kernel with MPLS, an LSR with one core interface, and all that it needs. */
+static int
+setup(void **state)
+{
+	char script[512];
+
+	if (root_make() < 0)
+		return -1;
+	snprintf(script, sizeof(script),
+		 "#!/bin/sh\ncase \"$2\" in\n*status) cat %s/status ;;\n*) cat %s/config "
+		 ";;\n"
+		 "esac\n",
+		 root, root);
+	root_put("/vtysh", script);
+	snprintf(t.vtysh, sizeof(t.vtysh), "sh %s/vtysh", root);
+	snprintf(script, sizeof(script), "#!/bin/sh\ncat %s/lsps\n", root);
+	root_put("/bin/ip", script);
+	chmod(root_path("/bin/ip"), 0755);
+	snprintf(t.path, sizeof(t.path), "%s/bin:/usr/bin:/bin", root);
+	setenv("PATH", t.path, 1);
+	t.e = (struct exam){.root = root, .in = "", .check = "mpls", .about = "y"};
+	t.e.vtysh = t.vtysh;
+	t.e.rows = json_array();
+	t.e.version = json_pack("{s:s}", "routes_from", "both");
+	t.e.ports = json_loads("[{\"name\": \"wan0\"}, {\"name\": \"lan0\"}]", 0, NULL);
+	t.e.fpm = json_pack("{s:i, s:i}", "label_routes", 5, "encaps", 2);
+	t.e.interfaces =
+		json_loads("[{\"name\": \"lo\", \"port\": false, \"mpls\": true},"
+			   "{\"name\": \"red\", \"port\": false, \"mpls\": true},"
+			   "{\"name\": \"wan0\", \"port\": true, \"mpls\": true},"
+			   "{\"name\": \"lan0\", \"port\": true, \"mpls\": false}]",
+			   0, NULL);
+	root_put(PLATFORM_LABELS, "1048575\n");
+	root_put(MODULE, "live\n");
+	zebra_says(ON, LDP);
+	lsps_are("");
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	json_decref(t.e.rows);
+	json_decref(t.e.version);
+	json_decref(t.e.ports);
+	json_decref(t.e.fpm);
+	json_decref(t.e.interfaces);
+	return root_remove();
+}
+
+static void
+mpls_set(const char *name, json_t *value)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (t.e.interfaces, i, row)
+		if (strcmp(row_str(row, "name"), name) == 0)
+			json_object_set(row, "mpls", value);
+	json_decref(value);
+}
+
+/* A kernel without the module, and its daemon. */
+static void
+kernel_has_none(void)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (t.e.interfaces, i, row)
+		json_object_del(row, "mpls");
+	remove(root_path(PLATFORM_LABELS));
+	remove(root_path(MODULE));
+}
+
+static void
+zebra_has(int labels, int encaps)
+{
+	json_object_set_new(t.e.fpm, "label_routes", json_integer(labels));
+	json_object_set_new(t.e.fpm, "encaps", json_integer(encaps));
+}
+
+/* Run the check. Return its findings: "warn SUBJECT: TEXT;" each. */
+static const char *
+found(void)
+{
+	static char text[1024];
+	const json_t *row;
+	size_t i, n = 0;
+
+	json_array_clear(t.e.rows);
+	check_mpls(&t.e);
+	text[0] = '\0';
+	json_array_foreach (t.e.rows, i, row) {
+		const char *status = row_str(row, "status");
+		bool wrong = strcmp(status, "warn") == 0 || strcmp(status, "fail") == 0;
+
+		assert_int_equal(row_has(row, "cost"), wrong);
+		assert_int_equal(json_array_size(json_object_get(row, "fix")) > 0, wrong);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %s: %s;", status,
+				      row_str(row, "subject"), row_str(row, "text"));
+	}
+	return text;
+}
+
+static const char *
+command(size_t finding, size_t n)
+{
+	const json_t *row = json_array_get(t.e.rows, finding);
+
+	return json_string_value(json_array_get(json_object_get(row, "fix"), n));
+}
+
+static void
+an_lsr_that_has_all_is_ok(void **state)
+{
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+	zebra_has(0, 0);
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+}
+
+static void
+a_router_without_labels_is_not_spoken_of(void **state)
+{
+	zebra_has(0, 0);
+	zebra_says(OFF, "frr version 8.4.4\nrouter bgp 65000\n");
+	kernel_has_none();
+	assert_string_equal(found(), "");
+	t.e.named = true;
+	assert_string_equal(found(), "n/a : no labels in use;");
+	t.e.named = false;
+	/* No zebra answers. */
+	t.e.vtysh = "false";
+	assert_string_equal(found(), "");
+	json_object_set_new(t.e.version, "routes_from", json_string("kernel"));
+	assert_string_equal(found(), "");
+}
+
+static void
+a_module_that_is_loaded_and_not_used_is_not_spoken_of(void **state)
+{
+	zebra_has(0, 0);
+	mpls_set("wan0", json_false());
+	root_put(PLATFORM_LABELS, "0\n");
+	zebra_says(ON, "frr version 8.4.4\n");
+	assert_string_equal(found(), "");
+}
+
+static void
+a_kernel_without_mpls_is_told_if_frr_needs_it(void **state)
+{
+	kernel_has_none();
+	zebra_has(0, 0);
+	zebra_says(OFF, LDP);
+	assert_string_equal(found(),
+			    "warn : the kernel has no MPLS: no module mpls_router;");
+	assert_string_equal(command(0, 0), "modprobe -a mpls_router mpls_iptunnel");
+	assert_string_equal(command(0, 2), "systemctl restart frr");
+	/* The plugin that skips the kernel has sent labels. */
+	zebra_has(5, 0);
+	t.e.vtysh = "false";
+	assert_non_null(strstr(found(), "no module mpls_router"));
+	/* All interfaces take labels by the configuration, and there are none yet. */
+	mpls_set("wan0", json_true());
+	zebra_has(0, 0);
+	assert_non_null(strstr(found(), "no module mpls_router"));
+}
+
+static void
+a_zebra_that_was_started_too_early_is_told(void **state)
+{
+	zebra_has(0, 0);
+	zebra_says(OFF, LDP);
+	assert_string_equal(found(),
+			    "warn : MPLS is off in zebra, and FRR is configured for it;");
+	zebra_says(OFF, "frr version 8.4.4\n");
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+}
+
+static void
+a_kernel_that_refuses_every_label_fails(void **state)
+{
+	root_put(PLATFORM_LABELS, "0\n");
+	zebra_has(0, 0);
+	assert_string_equal(found(),
+			    "fail : the kernel accepts no labels: platform_labels is 0;");
+	assert_string_equal(command(0, 0), "sysctl -w net.mpls.platform_labels=1048575");
+	zebra_has(5, 0);
+	assert_string_equal(found(),
+			    "warn : the kernel accepts no labels: platform_labels is 0;");
+	t.e.in = "ip netns exec r1 ";
+	found();
+	assert_string_equal(command(0, 0),
+			    "ip netns exec r1 sysctl -w net.mpls.platform_labels=1048575");
+}
+
+static void
+labels_without_an_interface_that_takes_them_are_warned_of(void **state)
+{
+	mpls_set("wan0", json_false());
+	assert_string_equal(found(), "warn : no interface takes labels;");
+	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/wan0/input=1");
+	mpls_set("lan0", json_true());
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+}
+
+static void
+a_missing_module_for_labelled_routes_is_warned_of(void **state)
+{
+	remove(root_path(MODULE));
+	assert_string_equal(found(), "warn : the module mpls_iptunnel is not loaded;");
+	assert_string_equal(command(0, 0), "modprobe mpls_iptunnel");
+	root_put("/proc/sys/kernel/osrelease", "6.1.0-x\n");
+	root_put("/lib/modules/6.1.0-x/modules.builtin",
+		 "kernel/net/mpls/mpls_gso.ko\nkernel/net/mpls/mpls_iptunnel.ko\n");
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+}
+
+static void
+a_far_end_that_takes_no_labels_is_warned_of_once(void **state)
+{
+	lsps_are("16 via inet 10.0.1.2 dev lan0 proto 9\n"
+		 "17 as to 200/300 via inet6 2001:db8::2 dev lan0 proto 9\n"
+		 "100 dev red proto 186\n"
+		 "101 dev red proto 186\n"
+		 "102 dev unknown proto 186\n"
+		 "103 dev lo proto 187\n");
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+	mpls_set("red", json_false());
+	mpls_set("lo", json_false());
+	assert_string_equal(found(), "warn red: labels lead to it, but it takes none;"
+				     "warn lo: labels lead to it, but it takes none;");
+	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/red/input=1");
+}
+
+static void
+without_access_to_the_namespace_nothing_is_guessed(void **state)
+{
+	t.e.deny = "Operation not permitted";
+	assert_string_equal(found(), "n/a : no access to the control namespace: Operation "
+				     "not permitted; run as root;");
+	zebra_has(0, 0);
+	mpls_set("wan0", json_false());
+	assert_string_equal(found(), "");
+}
+
+static const char *
+end_of(const char *text)
+{
+	static char line[256];
+
+	snprintf(line, sizeof(line), "%s", text);
+	return lsp_far_end(line);
+}
+
+static void
+a_label_ends_where_there_is_neither_gateway_nor_label(void **state)
+{
+	assert_string_equal(end_of("100 dev red proto 186 \n"), "red");
+	assert_null(end_of("100 via inet 10.0.1.2 dev lan0 proto 9\n"));
+	assert_null(end_of("100 as to 200 dev tun0 proto 9\n"));
+	assert_string_equal(end_of("100 proto 9 \\\tnexthop via inet 10.0.1.2 dev lan0 "
+				   "weight 1 \\\tnexthop dev red weight 1\n"),
+			    "red");
+	assert_null(end_of("100 dev"));
+	assert_null(end_of("100"));
+	assert_null(end_of("\n"));
+	assert_null(end_of(""));
+}
+
+static void
+lines_of_frr_that_need_labels(void **state)
+{
+	static const char *const need[] = {"mpls ldp",
+					   "mpls lsp 100 10.0.0.1 200",
+					   " mpls enable",
+					   " mpls bgp forwarding",
+					   " segment-routing on",
+					   "  label vpn export auto"};
+	static const char *const none[] = {"",
+					   "segment-routing",
+					   " srv6",
+					   " segment-routing srv6 locator x",
+					   "mpls label dynamic-block 100 200",
+					   " no mpls enable",
+					   " description mpls ldp"};
+
+	for (unsigned int i = 0; i < sizeof(need) / sizeof(need[0]); i++)
+		assert_true(frr_line_needs_labels(need[i]));
+	for (unsigned int i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(frr_line_needs_labels(none[i]));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_lsr_that_has_all_is_ok),
+		TEST(a_router_without_labels_is_not_spoken_of),
+		TEST(a_module_that_is_loaded_and_not_used_is_not_spoken_of),
+		TEST(a_kernel_without_mpls_is_told_if_frr_needs_it),
+		TEST(a_zebra_that_was_started_too_early_is_told),
+		TEST(a_kernel_that_refuses_every_label_fails),
+		TEST(labels_without_an_interface_that_takes_them_are_warned_of),
+		TEST(a_missing_module_for_labelled_routes_is_warned_of),
+		TEST(a_far_end_that_takes_no_labels_is_warned_of_once),
+		TEST(without_access_to_the_namespace_nothing_is_guessed),
+		cmocka_unit_test(a_label_ends_where_there_is_neither_gateway_nor_label),
+		cmocka_unit_test(lines_of_frr_that_need_labels),
+	};
+
+	return cmocka_run_group_tests_name("doctor: MPLS", tests, NULL, NULL);
+}
