@@ -170,8 +170,9 @@ interface_row(struct neigh *n, const struct link *l)
 		owner == NULL
 			? json_null()
 			: json_string(log_utf8(owner->kernel.name, shown, sizeof(shown))));
-	if (n->n_mpls > 0)
-		row_set(row, "mpls", json_boolean(l->mpls));
+	if (n->n_mpls > 0 || n->conf.mpls_all)
+		row_set(row, "mpls",
+			json_boolean(l->mpls || (n->conf.mpls_all && l->ifidx != 0)));
 	if (l->ifidx >= PORT_MAX)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;

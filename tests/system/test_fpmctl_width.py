@@ -122,6 +122,21 @@ def test_the_longest_values_fit_80_columns(taught, what, tmp_path):
         impostor.close()
 
 
+def test_an_interface_that_takes_labels_is_told(dut, tmp_path):
+    """The table has a line below each interface that takes MPLS labels, and no such line where the
+    kernel has no MPLS."""
+    path = str(tmp_path / "impostor.sock")
+    row = {"ifindex": 7, "up": True, "port": True, "addresses": [], "macvlan": False}
+    rows = [row | {"name": "a", "mpls": True}, row | {"name": "b", "mpls": False}, row | {"name": "c"}]
+    impostor = Impostor(path, lambda _: rows)
+    try:
+        done = dut.fpmctl("show", "interfaces", socket_path=path)
+        assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["a", "takes", "b", "c"]
+        assert "\n    takes MPLS labels\n" in done.stdout
+    finally:
+        impostor.close()
+
+
 MANY = ("routes", "prefixes", "groups", "adjacencies", "messages", "frames", "types", "lookups", "differ",
         "queues", "sweeps", "buffers", "ids", "packets", "octets", "VRFs", "errors", "members")  # fmt: skip
 
