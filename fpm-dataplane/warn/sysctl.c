@@ -135,9 +135,6 @@ static const struct {
 	{"ipv6/conf/all/proxy_ndp", "net.ipv6.conf.all.proxy_ndp", 0, 0,
 	 "Linux answers unicast neighbor solicitations for addresses of its proxy entries.",
 	 "They are forwarded; the kernel answers only those to groups."},
-	{"mpls/platform_labels", "net.mpls.platform_labels", 0, 0,
-	 "Linux can switch MPLS frames.",
-	 "They go to the kernel, within the rate of their class (not_ip)."},
 };
 #define N_OF_NETNS (sizeof(of_netns) / sizeof(of_netns[0]))
 
