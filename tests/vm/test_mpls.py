@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel's side of MPLS: the router knows which interfaces take labels, from the moment when
+the kernel has MPLS, and doctor finds what keeps labels away."""
+
+import glob
+import json
+import os
+import shlex
+
+import pytest
+
+from lib import api, netns
+from lib.wait import eventually
+
+MODULES = ("mpls_iptunnel", "mpls_router")
+LINKS = ("lan0", "lan0.7", "m7", "red", "lo")
+
+
+@pytest.fixture(scope="module")
+def dut(on_veths):
+    """Return a router with a VLAN, a macvlan and a VRF. Its kernel has no MPLS yet."""
+    netns.command(["modprobe", "-r", *MODULES])
+    on_veths.ready()
+    on_veths.ip(
+        "link add link lan0 name lan0.7 up type vlan id 7",
+        "link add link lan0 name m7 up type macvlan mode bridge",
+        "link add red up type vrf table 100",
+    )
+    yield on_veths
+    netns.command(["modprobe", "-r", *MODULES])
+    on_veths.ip("link del lan0.7", "link del m7", "link del red")
+
+
+def told(dut):
+    """Return {interface: it takes labels}; None: the router does not say."""
+    rows = dut.control.ask("interfaces")
+    api.validate(rows, api.rows_schema("GET", "/interfaces")[1]["schema"])
+    return {r["name"]: r.get("mpls") for r in rows if r["name"] in LINKS}
+
+
+def said(dut, **expected):
+    """Wait until the router says of all interfaces that they take labels or do not."""
+    eventually(lambda: told(dut) == dict.fromkeys(LINKS, False) | expected, 1, 0.01, f"{expected}")
+
+
+def put(dut, key, value):
+    """Set net.mpls.KEY, with slashes."""
+    netns.run(dut.ctl, ["sh", "-c", f"echo {value} >/proc/sys/net/mpls/{key}"])
+
+
+def doctor(dut):
+    """Return {subject: row} of the check."""
+    return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "mpls").stdout)}
+
+
+def open_sysctls(dut):
+    """Return the sysctls of MPLS that the daemon has open."""
+    links = [os.readlink(path) for path in glob.glob(f"/proc/{dut.daemon.pid()}/fd/*")]
+    return sorted(os.path.basename(link) for link in links if "/net/mpls/" in link)
+
+
+def test_a_kernel_without_mpls_changes_nothing(dut):
+    eventually(lambda: told(dut) == dict.fromkeys(LINKS), 5, 0.01, "interfaces, and no MPLS")
+    assert doctor(dut)[""]["status"] == "n/a"
+    assert "mpls" not in dut.fpmctl("--json", "doctor").stdout
+    assert "MPLS" not in dut.fpmctl("show", "interfaces").stdout
+    assert open_sysctls(dut) == []
+
+
+def test_the_module_is_loaded_while_the_router_runs(dut):
+    netns.command(["modprobe", "-a", *MODULES])
+    said(dut)
+    eventually(lambda: "neigh: mpls found in the kernel" in dut.log(), 5, 0.05)
+    assert open_sysctls(dut) == ["default_ttl", "ip_ttl_propagate"]
+    assert "MPLS" not in dut.fpmctl("show", "interfaces").stdout
+    assert doctor(dut)[""]["status"] == "n/a", "the module alone is no use of labels"
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_input_of_an_interface_is_followed(dut, name):
+    put(dut, f"conf/{name}/input", 1)
+    said(dut, **{name: True})
+    shown = dut.fpmctl("show", "interfaces", name).stdout
+    assert shown.splitlines()[2] == "    takes MPLS labels"
+    put(dut, f"conf/{name}/input", 0)
+    said(dut)
+    assert "takes MPLS labels" not in dut.fpmctl("show", "interfaces").stdout
+
+
+def test_a_new_name_keeps_it(dut):
+    put(dut, "conf/m7/input", 1)
+    dut.ip("link set m7 name m8")
+    rows = lambda: {r["name"]: r.get("mpls") for r in dut.control.ask("interfaces")}  # noqa: E731
+    eventually(lambda: rows().get("m8"), 1, 0.01, "m8 takes labels")
+    dut.ip("link set m8 name m7")
+    said(dut, m7=True)
+    put(dut, "conf/m7/input", 0)
+    said(dut)
+
+
+def test_doctor_mends_a_kernel_that_refuses_labels(dut):
+    put(dut, "conf/lan0/input", 1)
+    said(dut, lan0=True)
+    row = doctor(dut)[""]
+    assert (row["status"], "platform_labels" in row["text"]) == ("fail", True)
+    netns.command(shlex.split(row["fix"][0]))
+    assert doctor(dut)[""]["status"] == "ok"
+
+    dut.ip("-f mpls route add 100 dev red", "-f mpls route add 101 via inet 192.0.2.2 dev lan0")
+    rows = doctor(dut)
+    assert {name: row["status"] for name, row in rows.items()} == {"red": "warn"}
+    netns.command(shlex.split(rows["red"]["fix"][0]))
+    said(dut, lan0=True, red=True)
+    assert doctor(dut)[""]["status"] == "ok"
+    dut.ip("-f mpls route del 100", "-f mpls route del 101")
+    for name in ("lan0", "red"):
+        put(dut, f"conf/{name}/input", 0)
+    said(dut)
+
+
+def test_the_module_is_unloaded(dut):
+    put(dut, "conf/lan0/input", 1)
+    said(dut, lan0=True)
+    netns.command(["modprobe", "-r", *MODULES])
+    eventually(lambda: told(dut) == dict.fromkeys(LINKS), 1, 0.01, "no MPLS")
+    assert open_sysctls(dut) == []
+    netns.command(["modprobe", "-a", *MODULES])
+    said(dut)
