@@ -46,8 +46,8 @@ static inline void fused_publish(struct pt_fused *slot, struct pt_fused f);
 static inline void pt_reader_fence(void);
 
 /*
- * Return the value, or the default if it is 0. Choose without a branch, because it is as
- * random as traffic whether a key has a route.
+ * Return the value, or the default if it is 0. Select without a branch: the CPU could not
+ * predict it, because the traffic decides whether a key has a route.
  */
 static inline uint32_t or_dflt(uint32_t value, uint64_t dflt);
 

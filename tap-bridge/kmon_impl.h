@@ -79,7 +79,7 @@ struct mirror {
 struct kmon {
 	struct nl_sock *events; /* multicast only */
 	struct nl_sock *dumps;
-	struct nl_sock *requests; /* separate, because a callback may solicit in a dump */
+	struct nl_sock *requests; /* separate: a callback may send requests during a dump */
 	struct kmon_ops ops;
 	void *ctx;
 	struct mirror mirror[KMON_N_KINDS];

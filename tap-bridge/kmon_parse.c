@@ -8,7 +8,7 @@
  */
 #include <assert.h>
 #include <arpa/inet.h>
-#include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and yields to it */
+#include <net/if.h> /* before linux/if.h, which defines only what net/if.h does not */
 #include <linux/if.h>
 #include <linux/ipv6.h>
 #include <linux/neighbour.h>

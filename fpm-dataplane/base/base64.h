@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Encode `len` octets as text. The caller frees the text. Aborts when memory is out. */
+/* Encode `len` octets as text. The caller frees the text. Aborts if out of memory. */
 char *base64_encode(const uint8_t *data, size_t len);
 
 /* Return the largest number of octets that `len` characters decode to. */

@@ -28,7 +28,7 @@ struct idle {
 	alignas(64) atomic_bool asleep; /* W:owner; a thread that wakes it stores false */
 	int wake_fd;                    /* eventfd */
 	int epoll_fd;                   /* all descriptors that end a sleep */
-	/* W:thread that assigns queues number of queues without a descriptor */
+	/* Number of queues without a descriptor. W: the thread that assigns queues */
 	atomic_int n_blind;
 	bool never_sleep;
 

@@ -84,7 +84,7 @@ struct msg_link {
 	uint16_t ifidx; /* number of the port or VLAN, else 0 */
 	bool gone;      /* interface deleted */
 	bool up;        /* admin up, and for a port also carrier: usable as an egress */
-	/* IPv4, IPv6: while it is not up, its routes do not count */
+	/* [0] IPv4, [1] IPv6: routes by this interface do not count while it is not up */
 	bool ignore_linkdown[2];
 	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
 	uint16_t vrf;
@@ -126,7 +126,8 @@ struct msg_neigh {
 };
 
 /*
- * MSG_TAP: the port's TAP was deleted; the port's descriptor now belongs to TAP `ifindex`.
+ * MSG_TAP: the port's TAP was deleted and created again. `ifindex` is that of the new TAP,
+ * which the port's descriptor now belongs to.
  */
 struct msg_tap {
 	struct msg m;
@@ -224,7 +225,7 @@ msg_is_bulk(enum msg_type type)
 	       type == MSG_HELD;
 }
 
-/* Allocate a zeroed message of `size` octets; aborts when memory is out. */
+/* Allocate a zeroed message of `size` octets; aborts if out of memory. */
 void *msg_new(enum msg_type type, size_t size);
 
 /* Free a message, and the arrays of a batch of events. */

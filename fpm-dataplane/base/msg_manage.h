@@ -36,7 +36,7 @@ struct manage_want {
 	char file[MANAGE_FILE_MAX];          /* RELOAD; "": the file of the start */
 	char tap[IFNAMSIZ], device[256];     /* "": not given */
 	unsigned int mtu_bytes, n_rxq;       /* 0: not given */
-	bool cores_auto;                     /* the forwarders of the queues may stay */
+	bool cores_auto;                     /* cores: auto */
 	unsigned int n_core;                 /* 0: not given */
 	unsigned int core[MANAGE_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	enum punt_class class;

@@ -70,9 +70,9 @@ extern const struct policer_conf policer_default[N_PUNT_CLASS];
 #define POLICER_TICK_SHIFT 4
 
 struct bucket_rate {
-	_Atomic uint64_t interval; /* W:manage ticks per token; 0: unlimited */
+	_Atomic uint64_t interval; /* W:manage  ticks per token; 0: unlimited */
 	_Atomic uint64_t depth;    /* W:manage  ticks of a full bucket; 0: closed */
-	_Atomic uint64_t patience; /* W:manage a larger debt cannot come from this rate */
+	_Atomic uint64_t patience; /* W:manage  ticks; a larger debt is of an old rate */
 };
 
 void bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst,

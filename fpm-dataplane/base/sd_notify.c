@@ -163,7 +163,7 @@ sd_init(void)
 		unsetenv(ours[i]);
 }
 
-/* Format a text into new memory; NULL when memory is out. */
+/* Format a text into new memory; NULL if out of memory. */
 static char *
 text_format(const char *fmt, ...)
 {
@@ -324,8 +324,8 @@ state_send(const char *state, int fd, int flags, unsigned int most_ms)
 }
 
 /*
- * Send a datagram and wait for room. A manager that is stopped costs the full time only
- * once.
+ * Send a datagram; wait while the manager's queue is full. If the manager is stopped, only
+ * the first call waits for SD_SEND_MS; the next calls wait for 1 ms.
  */
 static int
 state_send_wait(const char *state, int fd)

@@ -141,7 +141,7 @@ bool worker_is_ending(const struct worker *w);
 /* Stop the thread and wait for its end. Messages may still be sent to it.        [main] */
 void worker_stop(struct worker *w);
 
-/* Ask the thread to stop, if needed again. Returns true if it has ended.         [main] */
+/* Ask the thread to stop; repeat until it returns true: the thread has ended.     [main] */
 bool worker_stop_try(struct worker *w);
 
 /*

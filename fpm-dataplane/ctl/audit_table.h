@@ -32,13 +32,16 @@ struct places {
 void places_add_ruled(struct places *p, uint32_t table);
 /* Add a table of a VRF. Copies the name. Returns its number. */
 uint32_t places_add_vrf(struct places *p, const char *name, uint32_t table);
-/* Return the number of a table, or of its part for a source; it is added if it is new. */
+/* Return the number of a table, or of its part for source `src`. Adds it if it is new. */
 uint32_t places_find(struct places *p, uint32_t table, const struct prefix *src);
 /* Return the number of the table of a VRF. A VRF without a table is added if it is new. */
 uint32_t places_find_vrf(struct places *p, const char *name);
 void places_free(struct places *p);
 
-/* Return true for table main and those of VRFs, which zebra shows, but not for a source. */
+/*
+ * Return true if zebra shows the routes of this place: table main or the table of a VRF, but
+ * not a part for a source.
+ */
 static inline bool
 place_is_zebras(const struct place *at)
 {

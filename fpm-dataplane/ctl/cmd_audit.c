@@ -53,7 +53,7 @@ struct audit {
 	char from[8];   /* routes.from of the daemon */
 	enum peer peer; /* the comparison that runs */
 	struct comparison with[N_PEERS];
-	struct table rib, other; /* `other`: of that comparison */
+	struct table rib, other; /* `other`: the routes of `peer` */
 	struct places places;    /* 0: main; then the VRFs with a FIB */
 	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
 	uint32_t asking;         /* the place of the current query */

@@ -66,8 +66,8 @@ set_on_row(const json_t *row, const char *text, void *ctx)
 }
 
 /*
- * Take a word and its value. Returns an exit code; after an error that is printed not
- * CTL_OK.
+ * Add a word with its value to the request. Returns CTL_OK, or another exit code after
+ * printing an error.
  */
 static int
 rate_pair(json_t *request, const char *word, const char *value)

@@ -145,7 +145,7 @@ word_take(struct line *l, const char *word, char **save)
 	}
 }
 
-/* Parse the words behind the prefix, which are cut. */
+/* Parse the words behind the prefix. Writes to `words`, as strtok_r() does. */
 static void
 words_take(struct line *l, char *words, const char *state)
 {

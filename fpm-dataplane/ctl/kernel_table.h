@@ -31,8 +31,8 @@ struct kernel_route {
 	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */
 	struct hops_text hops;
 	/*
-	 * For the receiver: 0 at first. The values stay for the next routes that differ in
-	 * the prefix only.
+	 * on_route() may use these two fields as a cache: they are 0 at first, and keep their
+	 * values while only the prefix changes from one route to the next.
 	 */
 	uint64_t noted;
 	uint32_t noted_place;

@@ -250,13 +250,13 @@ struct fib_iface {
 	bool mpls;        /* the kernel's sysctl net.mpls.conf.NAME.input is on */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
-	uint32_t group;   /* of the TAP in the kernel; rules with suppress_ifgroup ask */
-	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
+	uint32_t group; /* the TAP's group in the kernel, for rules with suppress_ifgroup */
+	uint32_t src4;  /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global source of ICMP errors; all zero: none */
 	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */
 	/*
-	 * The own addresses of which one is chosen by the receiver of an ICMP error, in the
-	 * order of the kernel; fib/icmp.c. Without them src4 and src6 are the sources.
+	 * Own addresses in the order of the kernel. The receiver of an ICMP error decides
+	 * which of them is the source (fib/icmp.c). Without any, src4 and src6 are.
 	 */
 	struct fib_source own4[FIB_ON_LINK_MAX], own6[FIB_ON_LINK_MAX];
 	uint8_t n_own4, n_own6;
@@ -277,8 +277,8 @@ struct fib_iface {
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 
 /*
- * The macvlans on one interface that are up, by their MAC. A hash table with open addresses:
- * an entry is in the first free place from mac_hash() on. It is at most half full.
+ * The macvlans on one interface that are up, by their MAC. A hash table with open
+ * addressing: an entry is in the first free place from mac_hash() on. It is at most half full.
  * Immutable: neigh publishes a new table for each change.
  */
 struct fib_macs {
@@ -429,7 +429,7 @@ struct fib_conf {
 
 /*
  * Create an empty FIB for a VRF. The caller owns it until it publishes it. `name` has at
- * most 15 octets. Return NULL when memory is out. [rib]
+ * most 15 octets. Return NULL if out of memory. [rib]
  */
 struct fib_vrf *fib_vrf_new(const struct fib *fib, uint32_t table, const char *name);
 void fib_vrf_free(struct fib_vrf *vrf); /* tries included; NULL is allowed */

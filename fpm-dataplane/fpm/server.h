@@ -52,7 +52,7 @@ enum session_end {
 	SESSION_ACK_LIMIT, /* zebra does not read its acknowledgements */
 	SESSION_REPLAY,    /* an operator or rib requested a replay */
 	SESSION_HOLD,      /* FRR will be restarted: rib treats zebra as gone */
-	SESSION_STOP,      /* the daemon stops: rib is not told */
+	SESSION_STOP,      /* the daemon stops: rib gets no message */
 };
 
 struct fpm_session {

@@ -156,7 +156,7 @@ fwd_fast(struct burst *b)
 	if (fwd_uses_avx512())
 		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
 	else if (fwd_uses_avx2())
-		i = fwd_fast_avx2(b); /* of 8 */
+		i = fwd_fast_avx2(b); /* entries in complete groups of 8 */
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

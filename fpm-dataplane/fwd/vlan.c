@@ -99,7 +99,7 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	return mask;
 }
 
-/* All tags that select an interface, and another tag, are within so many octets. */
+/* The octets of a frame that hold all tags that select an interface, and one more tag. */
 #define LONG_ENOUGH (VLAN_AT + (VLAN_TAGS + 1) * VLAN_BYTES)
 
 /* Add the octets of stripped tags, because they were received, too. */

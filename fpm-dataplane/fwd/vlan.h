@@ -35,7 +35,7 @@ void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
  */
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 
-/* Take the b->tag_bytes off an entry that is not on the fast path. */
+/* Remove the tags (b->tag_bytes octets) of an entry that is not on the fast path. */
 void fwd_untag(struct burst *b, unsigned int i);
 
 /* Move packets from the fast path to the slow path. */

@@ -35,9 +35,9 @@ port_is(const struct reconnect_of *at, const struct config_port *cp)
 }
 
 /*
- * Return the tries of a port. They are by TAP and device, because the numbers of ports change
- * with the configuration. A new port takes the place of one that the configuration no longer
- * has; there are as many places as ports.
+ * Return the record of a port's attempts. Records are found by TAP and device, because the
+ * numbers of ports change with the configuration. A new port takes over the record of a port
+ * that the configuration no longer has; there are as many records as ports.
  */
 static struct reconnect_of *
 port_tries(struct reconnect *r, const struct config_port *cp)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reconnect: opens the devices of ports again that wait for another program: clients of
- * memif, whose server restarts, or begins after the daemon. DPDK's client connects only
- * when it is started.                                                          [manage]
+ * reconnect: opens devices again that wait for another program. These are clients of memif,
+ * if their server was restarted, or started after the daemon: DPDK's client connects only
+ * when the device is started.                                                  [manage]
  */
 #ifndef MANAGE_RECONNECT_H
 #define MANAGE_RECONNECT_H
@@ -25,7 +25,7 @@ struct reconnect {
 	} port[CONFIG_PORTS_MAX];
 };
 
-/* Look for such ports every second from now on. */
+/* Start to check the ports of `running` once a second. */
 void reconnect_begin(struct reconnect *r, struct ev_loop *loop, struct hotplug *h,
 		     const struct config *running);
 void reconnect_end(struct reconnect *r, struct ev_loop *loop);

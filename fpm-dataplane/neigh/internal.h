@@ -61,7 +61,7 @@ struct link {
 	uint32_t owner;          /* its bond, bridge or team; 0: none */
 	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
 	struct kmon_link kernel; /* last report; valid while `known` */
-	bool ipv6_told;          /* the next two were reported, or that there is no IPv6 */
+	bool ipv6_told;          /* the next two, or the absence of IPv6, were reported */
 	bool ipv6_off;
 	unsigned int mtu6_bytes;
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
@@ -107,7 +107,7 @@ struct iface {
 	bool lends4, lends6;      /* (*) has an address that others may borrow */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
-	bool dev_told, dev_wanted_up; /* the device follows the TAP's state; its last one */
+	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
 	unsigned int dev_mtu_bytes;  /* MTU of the device */
 	unsigned int tap_mtu_bytes;  /* last MTU requested */
@@ -172,14 +172,14 @@ struct neigh {
 	struct iface iface[IFIDX_MAX];
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records per interface */
 	bool announce_due;           /* some interface has a carrier to announce */
-	uint16_t announce_from;      /* no interface below has one */
-	uint16_t iface_end;          /* all interface numbers are below */
-	uint16_t next_vlan;          /* first number to try */
-	uint16_t n_vlans;            /* numbers in use, or not reused yet */
-	bool vlan_left_out;          /* VLANs of the kernel have no number */
-	bool borrow_due;             /* addresses or VRFs changed: borrowers choose again */
-	bool macs_due;               /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due;           /* some element of macvlans_due_on is set */
+	uint16_t announce_from; /* no interface with a lower number has an announcement */
+	uint16_t iface_end;     /* all interface numbers are below */
+	uint16_t next_vlan;     /* first number to try */
+	uint16_t n_vlans;       /* numbers in use, or not reused yet */
+	bool vlan_left_out;     /* VLANs of the kernel have no number */
+	bool borrow_due;        /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;          /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due;      /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	struct link *link[LINK_CHAINS];

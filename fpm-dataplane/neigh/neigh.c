@@ -6,7 +6,7 @@
  * It frees objects that forwarders may read only after a grace period.
  *
  * Order of the end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(),
- * and only then fib_destroy(), because the hosts must be gone before.
+ * and only then fib_destroy(), because the hash table of hosts must be empty by then.
  */
 #include "neigh/internal.h"
 
@@ -48,9 +48,9 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 }
 
 /*
- * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. The reading after it may
- * follow after four times as long as this one took, if an event suggests it, and follows in
- * any case after twenty times as long, but not before IPV6_POLL_S.
+ * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. T is
+ * the duration of this reading. The next reading follows after 20 T or IPV6_POLL_S, whichever
+ * is longer. If an event suggests a change, it may follow after 4 T.
  */
 static void
 neigh_read_ipv6(struct neigh *n)

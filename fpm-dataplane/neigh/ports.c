@@ -176,7 +176,7 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	ifc->leaving = true;
 	/* From here on next hops and neighbors on it are dead. */
 	carrier_set(n, ifidx, false);
-	if (n->control != NULL && ifc->present) /* now: after the round it is gone */
+	if (n->control != NULL && ifc->present) /* at once: this function clears `ifc` */
 		kmon_operstate(n->control, ifc->kernel.ifindex, false);
 	kmon_reset_link(n->control, ifc->tap.ifindex, false);
 	ifc->present = false;

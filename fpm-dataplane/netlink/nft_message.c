@@ -56,7 +56,7 @@ nft_chain_decode(const struct nlmsghdr *nlh, struct nft_chain *c)
 	return 0;
 }
 
-/* Return true if an attribute has the name, or (`prefix`) the begin of it. */
+/* Return true if the text of `a` is `name` or, with `prefix`, the beginning of `name`. */
 static bool
 device_is(const struct nlattr *a, const char *name, bool prefix)
 {

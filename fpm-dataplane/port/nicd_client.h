@@ -78,7 +78,7 @@ struct nicd_reply {
 
 /*
  * Begin to use `sock`, which the client owns from now on. Returns 0 and the reply to
- * NICD_HELLO, or -errno; -EPROTO: fpm-nics is of another version.                [main]
+ * NICD_HELLO, or -errno; -EPROTO: fpm-nics has another version.                  [main]
  */
 int nicd_connect(int sock, struct nicd_reply *hello);
 

@@ -23,7 +23,7 @@
 
 struct rte_mempool;
 
-/* Without pointers: it is sent to the process that keeps NICs (port/nicd_client.h) as it is. */
+/* No pointers: the structure is sent as it is to the process that keeps NICs (nicd_client.h). */
 struct port_conf {
 	char tap[IFNAMSIZ]; /* name */
 	char netns[64];     /* of the TAP, "": ours */
@@ -53,11 +53,11 @@ struct port {
 	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
 	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
 	int node;                 /* NUMA node of the device, -1: unknown */
-	uint64_t rss_hf;   /* RTE_ETH_RSS_ types that it hashes over its queues ... */
-	bool rss_untold;   /* ... as requested, because the driver does not report them */
-	bool cksum_able;   /* the device can verify IPv4 header checksums ... */
-	bool rx_cksum;     /* ... and does */
-	bool vlan_able;    /* the device can strip and insert tags ... */
+	uint64_t rss_hf; /* RTE_ETH_RSS_ types that it hashes over its queues ... */
+	bool rss_untold; /* ... `rss_hf` is the request: the driver does not report them */
+	bool cksum_able; /* the device can verify IPv4 header checksums ... */
+	bool rx_cksum;   /* ... and does */
+	bool vlan_able;  /* the device can strip and insert tags ... */
 	bool vlan_offload; /* ... and may: see port_take_tags() */
 	bool interrupts;   /* it may have an interrupt per queue */
 	unsigned int n_socket;
@@ -198,8 +198,8 @@ bool port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
 
 /*
- * Take the link of the device down, so that the other end sees it lost, or up. Of a port
- * with a kernel interface it is that interface's state. Returns 0 or -errno, -ENOTSUP if
+ * Set the link of the device up, or down so that the other end loses its link. For a port
+ * with a kernel interface, set the state of that interface. Returns 0 or -errno; -ENOTSUP if
  * the driver cannot.                                                            [neigh]
  */
 int port_set_link(const struct port *port, bool up);

@@ -21,7 +21,7 @@ rings_suffix(unsigned int client, char buf[RINGS_SUFFIX_STRLEN])
 	return buf;
 }
 
-/* Make a ring. Returns NULL if memory is out. */
+/* Make a ring. Returns NULL if out of memory. */
 static struct rte_ring *
 ring_make(const char *what, unsigned int fwd, unsigned int client, unsigned int size)
 {

@@ -116,13 +116,13 @@ struct watch {
 	unsigned int n_ring;
 };
 
-/* Create an empty watch without rings. Returns NULL if memory is out.             [main] */
+/* Create an empty watch without rings. Returns NULL if out of memory.             [main] */
 struct watch *watch_create(void);
 void watch_free(struct watch *w);
 
 /*
  * Add the ring of a producer, whose lost records are counted in *n_lost. Returns NULL if
- * memory is out.                                                                 [main]
+ * out of memory.                                                                 [main]
  */
 struct watch_ring *watch_ring_add(struct watch *w, uint64_t *n_lost);
 

@@ -170,7 +170,7 @@ handover_refuse(const char *why)
 }
 
 /*
- * Cancel the handover: make the delayed reload, then report the refusal. A client that
+ * Cancel the handover: perform the delayed reload, then report the refusal. A client that
  * reads the refusal finds the daemon as before.
  */
 static enum handover

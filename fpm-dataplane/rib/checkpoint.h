@@ -167,7 +167,7 @@ ckpt_crc(uint32_t seed, const void *record, size_t len)
 #define CKPT_CRC_OF(seed, r) ckpt_crc(seed, r, offsetof(__typeof__(*(r)), crc))
 #define CKPT_CRC(r)          CKPT_CRC_OF(0, r)
 
-/* Create an empty checkpoint. Return NULL if memory is out or the kernel has no memfd. */
+/* Create an empty checkpoint. Return NULL if out of memory or if the kernel has no memfd. */
 struct ckpt *ckpt_new(uint64_t netns);
 
 /*

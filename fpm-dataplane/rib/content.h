@@ -12,8 +12,8 @@
 #include "rib/nexthop.h"
 
 /*
- * Slots of one id or content, and MTU class, for routes whose flows have different members
- * now.
+ * The largest number of slots with one id (or content) and one MTU class. Routes whose flows
+ * are on different members now have different slots.
  */
 #define SLOT_VARIANTS 16u
 
@@ -29,7 +29,7 @@ struct rib_contents {
 	uint32_t suppressed; /* PATH_THROW, for short prefixes in views; 0: none yet */
 	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;
-	/* Slots that were chosen for routes with the flows of another slot. */
+	/* A cache: the slot that was chosen last for the routes of another slot. */
 	struct choice_memo {
 		uint64_t from; /* version of the other slot */
 		uint64_t what; /* id and MTU class, or hash of the content */
@@ -54,11 +54,12 @@ uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hin
 /* Return a slot of content without an id that routes share; 0: there is none. */
 uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
 /*
- * Return a new slot with content from a checkpoint; 0 when all slots are in use. It is an
- * orphan, or of content without an id if routes of the kernel have it.
+ * Return a new slot with content from a checkpoint; 0 when all slots are in use. `of_kernel`:
+ * make it a slot of content without an id, for routes of the kernel. Otherwise make it an
+ * orphan.
  */
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kernel);
-/* Return true if two slots are one, or have the same id or content, and MTU class. */
+/* Return true if a equals b, or if both have one MTU class and the same id or content. */
 bool slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
 /*

@@ -38,7 +38,7 @@ struct kroute {
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
 	bool wide;        /* its prefix is shorter than a host and hides routes inside it */
-	bool short_local; /* in Linux it would hide them, too, but it is no own prefix */
+	bool short_local; /* of table local, no own prefix: it hides them in Linux, not here */
 	bool ignored;     /* slot_ignored() at the last look: it does not count */
 };
 

@@ -204,7 +204,7 @@ rib_worker_msg(struct worker *w, struct msg *m)
 	rib_on_msg(w->ctx, m);
 }
 
-/* Return true if memory was out for a route since the start. */
+/* Return true if a route could not get memory since the start. */
 static bool
 rib_has_nomem(const struct rib *rib)
 {

@@ -19,7 +19,7 @@ struct rib_conf {
 	struct worker *fpm;   /* receives MSG_FEEDBACK, MSG_REPLAY */
 	struct worker *rtnl;  /* receives MSG_REPLAY */
 	enum routes_from from;
-	bool feedback;       /* report to zebra what happened to its routes */
+	bool feedback;       /* acknowledge zebra's routes: forwarded, or failed */
 	bool through_kernel; /* routes by interfaces that are no ports are PATH_KERNEL */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* write one: a process keeps its descriptor */
@@ -68,7 +68,7 @@ void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 void rib_quiesce(struct worker *w, _Atomic bool *done);
 
 /*
- * Return true if memory was out for a route since the start, in the RIB or in the FIB. [any
+ * Return true if a route could not get memory since the start, in the RIB or in the FIB. [any
  * thread]
  */
 bool rib_had_nomem(const struct worker *w);

@@ -142,14 +142,14 @@ struct rib {
 
 	struct rib_counters count;
 	struct nh_list scratch;
-	atomic_bool had_nomem; /* W:rib R:main  memory was out for a route */
+	atomic_bool had_nomem; /* W:rib R:main  a route could not get memory */
 	ev_timer tick, alive;
 	ev_idle more;
 };
 
 /*
- * Create a rib without a thread (for rib_setup() and tests; in rib.c). Return NULL when
- * memory is out.
+ * Create a rib without a thread (for rib_setup() and tests; in rib.c). Return NULL if
+ * out of memory.
  */
 struct rib *rib_new(struct worker *w, const struct rib_conf *conf);
 /* Handle and free one message. */

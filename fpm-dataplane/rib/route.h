@@ -44,7 +44,7 @@ void routes_refuse(struct rib *rib);
  */
 void routes_report(struct rib *rib);
 
-/* Log that memory is out, at most once a second for all callers. */
+/* Log that the process is out of memory, at most once a second for all callers. */
 void route_log_nomem(const char *what, uint64_t count);
 
 #endif

@@ -75,7 +75,7 @@ struct route *routes_find(const struct routes *t, uint32_t table, const struct p
 			  uint64_t hash);
 /* Prepare for `n` more routes: buckets that exist before them need not be split. */
 void routes_expect(struct routes *t, uint32_t n);
-/* Insert a route; the key must be absent. Return NULL when memory is out. */
+/* Insert a route; the key must be absent. Return NULL if out of memory. */
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
 			    uint64_t hash);
 void routes_remove(struct routes *t, struct route *r);

@@ -53,7 +53,7 @@ replayed_count(struct rib *rib, const struct route *r)
 					 : &rib->table_counts.n_zebra[r->family == 6];
 }
 
-/* MACs are not replayed, and are not IP routes of a table. */
+/* Return false for the MACs of EVPN: zebra does not replay them, and they have no table. */
 static bool
 route_is_counted(const struct route *r)
 {

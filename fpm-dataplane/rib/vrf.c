@@ -346,7 +346,7 @@ trie_fill(struct poptrie *to, const struct poptrie *from)
 }
 
 /*
- * Replace a small trie. When memory is out, keep it: it is correct with any number of
+ * Replace a small trie. If out of memory, keep it, because it is correct with any number of
  * routes.
  */
 static void

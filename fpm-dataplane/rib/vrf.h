@@ -35,7 +35,7 @@ struct vrf {
 		*fib; /* read by forwarders when published: replaced, never changed */
 };
 
-/* A VRF for whose FIB memory was out. */
+/* A VRF whose FIB could not be allocated; vrfs_retry() tries again. */
 struct vrf_retry {
 	struct vrf_retry *next;
 	uint64_t retry_ms; /* time of the next attempt */
@@ -58,7 +58,7 @@ struct rib_vrfs {
 	uint16_t next; /* first number for rules to try, less FIB_VRF_MAX */
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
-	struct vrf_retry *retries; /* VRFs for whose FIB memory was out */
+	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */
 	bool told;                 /* fib->vrfs_told */
 };
 
@@ -78,7 +78,7 @@ const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned
 /* Incomplete tries: resync.c walks all routes until the tries are complete. */
 struct rib_resync {
 	bool due;   /* some prefix is missing or wrong in a trie: walk and compare */
-	bool nomem; /* because memory was out, not because the trie is a new VRF's */
+	bool nomem; /* for lack of memory, not because the trie is a new VRF's */
 	uint32_t next;
 };
 
@@ -100,13 +100,13 @@ vrf_is_for_rules(const struct vrf *vrf)
 
 /*
  * Create a FIB for rules: of a table, or with `view` (4 or 6) a view, whose members the
- * caller fills. Return NULL when memory is out or no number is free.
+ * caller fills. Return NULL if memory or numbers are exhausted.
  */
 struct vrf *vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view);
 /* Unpublish the FIB, and free it after the grace period. */
 void vrf_end(struct rib *rib, struct vrf *vrf);
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);
-/* Try again to create the FIBs for which memory was out, once a second. */
+/* Try once a second to create the FIBs that could not be allocated. */
 void vrfs_retry(struct rib *rib);
 /* Note that a route of the VRF's table was staged. */
 void vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family);

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "rtnl/rtnl_impl.h"
 
-#define TRIES_MAX 8u /* of a dump that changes of the tables interrupt */
+#define TRIES_MAX 8u /* attempts at a dump that changes of the tables interrupt */
 
 static void
 job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)

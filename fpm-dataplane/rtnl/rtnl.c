@@ -195,7 +195,7 @@ rtnl_overrun(struct rtnl *r)
 	rtnl_schedule(r, 0);
 }
 
-/* Read the rules again, which takes no time to speak of, as soon as no other dump runs. */
+/* Read the rules again as soon as no other dump runs. This takes little time. */
 static void
 rtnl_read_rules(struct rtnl *r)
 {

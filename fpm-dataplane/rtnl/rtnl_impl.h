@@ -133,8 +133,8 @@ void tables_free(struct rtnl *r);
 /* --- tos.c                                                                    [rtnl] */
 
 /*
- * Remember a route of a TOS that the kernel has told (KERNEL_SKIP_TOS), or forget it if it was
- * deleted.
+ * Remember a route for one TOS that the kernel has reported (KERNEL_SKIP_TOS), or forget it if
+ * it was deleted.
  */
 void tos_event(struct rtnl *r, const struct nlmsghdr *nlh, const struct kernel_event *ev);
 /* A dump of this scope begins: it shows the routes that are still there. */

@@ -9,7 +9,7 @@
 
 #include "rtnl/rtnl_impl.h"
 
-#define TOS_MAX 4096u /* more are not told apart from as many */
+#define TOS_MAX 4096u /* the largest count; further routes are not recorded */
 
 struct tos_route {
 	struct prefix prefix;

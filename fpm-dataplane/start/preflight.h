@@ -22,6 +22,6 @@
  * still be faster. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all but descriptors */
+int preflight_listen(const struct config *conf); /* all checks but that of descriptors */
 
 #endif

@@ -29,7 +29,7 @@ struct pcapng_ports {
 	uint16_t block[PORT_MAX]; /* by ifidx: number of its block from 1; 0: none */
 };
 
-/* A buffer that grows. The program aborts if memory is out, as for messages. */
+/* A buffer that grows. The program aborts if out of memory, as for messages. */
 struct octets {
 	uint8_t *data;
 	size_t len, size;

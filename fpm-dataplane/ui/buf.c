@@ -57,8 +57,7 @@ void
 buf_json(struct buf *b, const json_t *row)
 {
 	/*
-	 * A double represents 15 digits exactly, so seconds stay as short as they were
-	 * made.
+	 * A double keeps 15 decimal digits, so 0.3 is written as 0.3.
 	 */
 	json_dump_callback(row, buf_dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
 }

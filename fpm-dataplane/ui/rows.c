@@ -53,7 +53,7 @@ row_matches_word(const struct filter_word *word, const json_t *row, const char *
 	switch (word->kind) {
 	case FILTER_ADDRESS:
 		return address_is_same(text, value);
-	case FILTER_SOURCE: /* by the name in the table of routes */
+	case FILTER_SOURCE: /* the name that `show routes` prints as SOURCE */
 		if (strcmp(row_text(row, "source"), "connected") == 0 ||
 		    strcmp(row_text(row, "source"), "local") == 0)
 			text = row_text(row, "source");

@@ -220,8 +220,8 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 }
 
 /*
- * Open a listening socket in namespace `netns` here, so that a used address has its own
- * error. Returns fd or -errno.
+ * Open a listening socket in namespace `netns` here and not in libmicrohttpd, so that an
+ * address in use is reported as -EADDRINUSE. Returns fd or -errno.
  */
 static int
 scrape_listen(const char *netns, const struct sockaddr_storage *addr)

@@ -20,7 +20,7 @@
 
 #define ANSWER_MS 2000u /* for one part of an answer */
 #define LOOK_MS   50u   /* between looks whether the daemon ends */
-#define TRIES_MAX 5u    /* of a dump that changes of the tables interrupt */
+#define TRIES_MAX 5u    /* attempts at a dump that changes of the tables interrupt */
 
 int
 ask_open(int protocol)

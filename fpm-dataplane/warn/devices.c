@@ -114,7 +114,7 @@ is_through(const struct warn *w, uint32_t ifindex)
 	return false;
 }
 
-/* Note what arp_ignore needs that is told when all devices are known. */
+/* Record arp_ignore and the macvlans of VRRP, for the check after the last device. */
 static void
 vrrp_note(struct own *own, const struct device_message *m)
 {
@@ -128,7 +128,7 @@ vrrp_note(struct own *own, const struct device_message *m)
 
 /*
  * Without arp_ignore the device below answers for the address of a virtual router, too, with
- * its own MAC: so keepalived's note on virtual MACs.
+ * its own MAC (keepalived's note on virtual MACs).
  */
 static void
 vrrp_scan(struct warn *w)
@@ -232,7 +232,7 @@ on_qdisc(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	/* The kernel gives a handle to qdiscs that a user made. */
 	if (qdisc_is_plain(m.kind) || m.handle == 0 || own->told_seq == w->seq)
 		return;
-	own->told_seq = w->seq; /* and not each of its children */
+	own->told_seq = w->seq; /* report the root only, not each child */
 	snprintf(where, sizeof(where), "qdisc %s at %s", m.kind, own->name);
 	list_add(&w->list, WARNING_TC, where,
 		 "Linux queues, shapes or drops the packets that leave by the device.",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Policies of IPsec for packets in transit. The kernel has their number, so they are not
- * dumped. [warn]
+ * Policies of IPsec for packets in transit. The kernel reports their number, so no dump is
+ * needed. [warn]
  */
 #include <errno.h>
 #include <linux/netlink.h>

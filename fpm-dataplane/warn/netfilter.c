@@ -32,7 +32,7 @@ family_name(uint8_t family)
 	case NFPROTO_NETDEV:
 		return "netdev";
 	default:
-		return NULL; /* ARP is the kernel's; bridges are told as members */
+		return NULL; /* ARP is for the kernel; devices_scan() reports members of bridges */
 	}
 }
 

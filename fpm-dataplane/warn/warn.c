@@ -4,8 +4,8 @@
  *
  * An event of the kernel about devices, traffic control, rules or nf_tables leads to a scan. The
  * kernel has no events for sysctls, the old iptables and filters of some kinds, so a scan is
- * also made every POLL_S seconds. The rest after a scan is a multiple of its CPU time, so scans
- * take at most a few percent of one CPU, however many devices and events there are.
+ * also made every POLL_S seconds. The pause after a scan is a multiple of the scan's CPU time, so
+ * scans take at most a few percent of one CPU, however many devices and events there are.
  *
  * A scan begins with questions to rib: for the rules, because rib alone knows which it obeys,
  * and for the interfaces by which the kernel forwards. When rib has answered, the thread enters

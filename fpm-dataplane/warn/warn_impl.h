@@ -42,9 +42,9 @@ struct own {
 	char name[16];
 	bool ingress, clsact; /* it has a qdisc of that kind */
 	bool arp_ignore;      /* it answers ARP for its own addresses only */
-	bool told;            /* ... and that this is off */
+	bool told;            /* the warning WARNING_VRRP was given in this scan */
 	uint32_t vrrp_on;     /* the device below a macvlan with a MAC of VRRP; 0: none */
-	uint32_t told_seq;    /* the dump in which its root qdisc was told */
+	uint32_t told_seq;    /* the dump in which its root qdisc was reported */
 };
 
 struct warn {

@@ -27,7 +27,7 @@ node_count(struct exam *e, const char *name, void *n)
 }
 
 /*
- * List CPUs for the queues of a port: the forwarding CPUs of its node, in turns. "": none.
+ * List a CPU for each queue of a port: the forwarding CPUs of its node in turn. "": none.
  */
 static void
 cores_near(const struct exam *e, int node, size_t n_queue, char *text, size_t size)

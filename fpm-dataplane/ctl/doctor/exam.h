@@ -50,7 +50,7 @@ void finding_cost(struct exam *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void finding_fix(struct exam *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Add the commands that give the kernel `words` at its next start. */
+/* Add the commands that add `words` to the kernel's command line, for the next boot. */
 void finding_fix_kernel_words(struct exam *e, const char *words);
 
 /* Print a finding, at most 80 columns wide; commands are not broken. */

@@ -109,7 +109,7 @@ evpn_check(struct exam *e, const char *vtysh, const char *version)
 {
 	bool has_l3vni = false;
 
-	/* Without an answer there is no EVPN: vtysh has just told the version. */
+	/* Without an answer there is no EVPN: vtysh has just printed the version. */
 	(void)zebra_lines(vtysh, "show evpn vni", ZEBRA_ANSWER_S, evpn_on_line, &has_l3vni);
 	if (!has_l3vni)
 		return 0;

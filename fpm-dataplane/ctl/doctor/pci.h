@@ -24,9 +24,9 @@ struct pci_express {
  * Parse `len` octets of configuration space (PCI Express Base Specification 3.0, 7.8).
  *
  * Returns 0; -ENODATA if `len` is too small (only root can read more than 64 octets),
- * -ENODEV if the device does not answer (all ones), -ENOENT without the capability (as of
- * a hypervisor's device), -EPROTO if the list of capabilities is malformed. `out` is
- * untouched unless 0.
+ * -ENODEV if the device does not answer (all ones), -ENOENT if it lacks the capability (as
+ * devices of hypervisors do), -EPROTO if the list of capabilities is malformed. `out` is
+ * written only if it returns 0.
  */
 int pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out);
 
