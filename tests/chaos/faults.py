@@ -172,7 +172,7 @@ def wan_flap(run):
 
 @fault(4)
 def core_flap(run):
-    """One of the links to core is lost and comes back: two changes, each with its window."""
+    """Take a link to core down and up again: two changes, each with its window."""
     which = run.rng.choice(("core0", "core1"))
     run.note(f"link {which}", "carrier lost").may_lose(3, (which,))
     run.oracle.change(up={which: False})
@@ -186,7 +186,7 @@ def core_flap(run):
 
 @fault(2, 8)
 def isp_dies(run):
-    """The BGP speaker is killed; another one comes."""
+    """Kill the BGP speaker and start another one."""
     run.note("isp dies", "kill -9, another comes")
     run.oracle.change(session=False)
     for pid in _speakers(run):
@@ -234,7 +234,7 @@ def core_dies(run):
 
 @fault(3)
 def neighbors_forgotten(run):
-    """All that the kernel knows of the neighbors on a link is thrown away."""
+    """Make the kernel forget the neighbors on a link."""
     which = run.rng.choice(("wan0", "core0", "core1", "lan0"))
     run.note("neigh flush", which)
     try:

@@ -215,7 +215,7 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	MUST(ip - frame - 14 <= 8);
 }
 
-/* FNV-1a: each input has a burst of its own, always the same. */
+/* Return the FNV-1a hash of the input. It seeds the burst: one input, one burst. */
 static uint64_t
 seed_from(const uint8_t *data, size_t size)
 {

@@ -8,9 +8,9 @@
  * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
  * over-read, except of the octets that the forwarder may read, see behind().
  *
- * The forms with vectors and without are chosen as fwd_cpu_init() does it. That no packet is
- * plain is made so by a function that the linker puts in the place of fwd_fast() (--wrap, see
- * fuzz.mk).
+ * A form is the code that handles a burst. form_set() selects code with or without vectors, as
+ * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
+ * __wrap_fwd_fast() in the place of fwd_fast() (--wrap, see fuzz.mk).
  */
 #include "packet_burst.h"
 
@@ -56,10 +56,10 @@ static struct fwd_conf conf;
 static struct fwd fwd;
 static struct burst burst;
 static enum form {
-	RULES,  /* alone do they say what becomes of a packet */
-	SCALAR, /* plain ones are told one by one */
-	AVX2,   /* eight at once */
-	AVX512, /* sixteen at once */
+	RULES,  /* slow path only */
+	SCALAR, /* fast path, one packet at a time */
+	AVX2,   /* fast path, eight packets at once */
+	AVX512, /* fast path, sixteen packets at once */
 } form;
 
 /* --- forms ------------------------------------------------------------------------- */
@@ -86,8 +86,9 @@ form_set(enum form now)
 /* --- packets ----------------------------------------------------------------------- */
 
 /*
- * Octets that must be memory, however short a frame is: behind the tags that it may lose, the
- * look takes those where two more would be (burst_tags()), vectors the 39 of fwd/fast.h.
+ * Return how many octets the forwarder may read, however short the frame is. Behind the tags
+ * that a frame may lose, burst_tags() reads the place of two more tags, and the vectors read
+ * 39 octets (fwd/fast.h).
  */
 static unsigned int
 behind(void)
@@ -136,7 +137,7 @@ packet_end(struct packet *p)
 
 /* --- alone ------------------------------------------------------------------------- */
 
-/* Walk a packet as fwd_explain() does, by the rules. */
+/* Walk a packet on the slow path, as fwd_explain() does. */
 static void
 walk_alone(const struct packet_port *port, unsigned int i)
 {
@@ -152,7 +153,7 @@ walk_alone(const struct packet_port *port, unsigned int i)
 	burst.m[0] = &p->m;
 	burst.rec[0] = &rec[i];
 	burst_look(&burst);
-	/* The rules take nothing for granted. */
+	/* The slow path must not read behind the frame. */
 	ASAN_POISON_MEMORY_REGION(rte_pktmbuf_mtod_offset(&p->m, void *, p->m.data_len),
 				  p->m.buf_len - p->m.data_off - p->m.data_len);
 	fwd_walk_noted(&burst);
@@ -418,7 +419,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	form_set(RULES);
 	for (unsigned int i = 0; i < entries; i++)
 		walk_alone(port, i);
-	/* The kinds of code, and the forms, are in the same order. */
+	/* enum fwd_isa and the vectors of enum form have the same order. */
 	for (enum fwd_isa isa = FWD_SCALAR; isa <= fwd_isa_best(); isa++) {
 		form_set(SCALAR + (isa - FWD_SCALAR));
 		walk_together(port, entries);

@@ -44,7 +44,7 @@ class Dataplane:
         eventually(self._ready, timeout, what="fpm-dataplane answers fpmctl")
 
     def stop(self, number=signal.SIGTERM, timeout=10):
-        """End it with a signal; returns the exit code."""
+        """End the daemon with a signal. Return its exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout)
 

@@ -13,7 +13,7 @@ V2 = ("", "memory.max", "memory.events")
 
 
 def _own():
-    """Return the cgroup of this process: of the memory controller (v1) or of version 2."""
+    """Return {controller: cgroup of this process}. The key of cgroups v2 is ""."""
     groups = {}
     with open("/proc/self/cgroup", encoding="ascii") as file:
         for line in file:

@@ -334,7 +334,7 @@ def test_own_addresses_of_a_link_that_is_down(both):
 
 
 def set_carrier(both, name, up):
-    """Take the carrier of a wire away from both, or give it back, with the static neighbors."""
+    """Remove the carrier of a wire in both routers, or restore it with its static neighbors."""
     for router in both.both:
         router.wires[name].silence()
         netns.command(["ip", "-n", router.far, "link", "set", name, "up" if up else "down"])
@@ -345,7 +345,7 @@ def set_carrier(both, name, up):
 
 @pytest.fixture
 def carriers(both):
-    """Both routers; afterwards all wires have their carrier, and its loss hides no route."""
+    """Yield both routers. Then restore the carrier of ext, and clear the sysctls."""
     yield both
     set_carrier(both, "ext", True)
     off = {f"net.ipv{v}.conf.{d}.{LINKDOWN}": 0 for v in (4, 6) for d in ("ext0", "all")}
@@ -379,7 +379,7 @@ def test_routes_by_a_link_without_carrier_do_not_count(carriers, family, of):
     both.ip(line(family, f"route del {longer} metric 2000"))
     both.agree("route deleted", {inside: "wan"})
     both.audit()
-    # Linux then drops the packets without a word.
+    # Linux then drops the packets without an ICMP error.
     both.sysctl({setting: 0})
     both.alike = {"no route": "nothing"}
     both.ip()

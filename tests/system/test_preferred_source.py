@@ -91,7 +91,7 @@ def test_a_deprecated_ipv4_address_is_still_a_source(both):
     agree(both, 4, lan.ip4)
 
 
-# --- the address by the receiver ----------------------------------------------------------------
+# --- the receiver of an error selects the source ------------------------------------------------
 
 
 def neighbors(both, *addresses):

@@ -99,8 +99,8 @@ start_with(size_t kib, int say)
 		_exit(BROKEN);
 	/*
 	 * DPDK has seen links that were up at the start by now, or its alarm will see them.
-	 * The ring for sending is made last for a link, and it is listed when it is
-	 * complete. Its packets are listed before there is memory for them.
+	 * For each link it creates the ring for sending last, and a ring can be looked up only
+	 * when it is complete. The pool of packets can be looked up before it has memory.
 	 */
 	for (unsigned int i = 0; i < 1000; i++) {
 		if (rte_ring_lookup(DPDK_BOND_MEMBER "_1_tx") != NULL &&

@@ -76,7 +76,7 @@ skip_labels(const char *p)
 	return *p == '}' ? p + 1 : NULL;
 }
 
-/* True if a family of that type may have `rest` behind its name. */
+/* Return true if `rest` may follow the name of a metric family of this type. */
 static bool
 is_part_of(const char *type, const char *rest)
 {

@@ -250,8 +250,8 @@ def test_a_successor_that_dies_leaves_the_old_one_as_it_was(router):
 
 
 def test_a_restart_right_after_another(router):
-    """The daemon before may not have ended yet: then the restart is refused and the router
-    forwards."""
+    """The predecessor may not have ended yet. Then the restart is refused, and the router
+    continues to forward."""
     process = keeper(router)
     restart(router)
     done = router.fpmctl("restart", timeout=240)

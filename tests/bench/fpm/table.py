@@ -72,7 +72,7 @@ class Marker:
 
     @property
     def out(self):
-        """Return the wire of the prefix."""
+        """Return the wire by which packets to the prefix leave."""
         return self.outs[self.at]
 
     def wait(self, since):
