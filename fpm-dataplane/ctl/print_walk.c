@@ -35,10 +35,40 @@ stage_passed(const json_t *row, const char *next)
 	return stage_reached(row, next);
 }
 
+#define LABELS_STRLEN 160
+
+/* Format labels as "16/17", the outermost first; "" if there are none. */
+static void
+labels_text(const json_t *labels, char *text, size_t size)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < json_array_size(labels) && n + 9 < size; i++)
+		n += (size_t)snprintf(
+			text + n, size - n, "%s%lld", i == 0 ? "" : "/",
+			(long long)json_integer_value(json_array_get(labels, i)));
+}
+
+/* Print which labels come off and which are pushed. */
+static void
+labels_print(const json_t *row)
+{
+	long long pops = row_int(row, "pops");
+	char push[LABELS_STRLEN];
+
+	labels_text(json_object_get(row, "push"), push, sizeof(push));
+	if (pops != 0)
+		line("labels", "%lld come%s off%s%s; path: %s", pops, pops == 1 ? "s" : "",
+		     push[0] != '\0' ? ", pushed: " : "", push, row_str(row, "path"));
+	else if (push[0] != '\0')
+		line("labels", "pushed: %s", push);
+}
+
 static void
 packet_print(const json_t *row)
 {
-	char buf[16], ports[32] = "", when[32] = "";
+	char buf[16], ports[32] = "", when[32] = "", labels[LABELS_STRLEN];
 	long long ns = row_int(row, "time_ns");
 	time_t s = (time_t)(ns / 1000000000);
 	struct tm tm;
@@ -55,6 +85,9 @@ packet_print(const json_t *row)
 		     row_int(row, "frame_bytes"), plural(row_int(row, "frame_bytes")));
 		return;
 	}
+	labels_text(json_object_get(row, "labels"), labels, sizeof(labels));
+	if (labels[0] != '\0')
+		line("labels", "%s, ttl %lld", labels, row_int(row, "label_ttl"));
 	if (!row_has(row, "family")) {
 		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octet%s", when,
 		     row_int(row, "eth_type"), row_str(row, "eth_src"),
@@ -272,8 +305,9 @@ walk_print(const json_t *row)
 	if (stage_reached(row, "parse"))
 		line("headers", "%s",
 		     stage_passed(row, "lookup") ? "good" : "the packet ends here");
-	if (stage_reached(row, "lookup"))
+	if (stage_reached(row, "lookup") && !row_has(row, "pops"))
 		route_print(row);
+	labels_print(row);
 	if (onward)
 		neighbor_print(row);
 	if (row_has(row, "mtu"))

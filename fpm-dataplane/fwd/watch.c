@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/label.h"
 #include "fib/rules.h"
+#include "fwd/label.h"
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
@@ -21,9 +23,13 @@ note_path(struct burst *b, unsigned int i)
 {
 	struct watch_record *rec = b->rec[i];
 
-	rec->path = b->path[i];
-	if (path_kind(b->path[i]) == PATH_ADJ) {
-		const struct fib_adj *adj = &b->fwd->fib->adj[path_index(b->path[i])];
+	fib_path next = b->path[i];
+
+	rec->path = next;
+	if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
+		next = fib_encap(b->fwd->fib, next)->next;
+	if (path_kind(next) == PATH_ADJ) {
+		const struct fib_adj *adj = &b->fwd->fib->adj[path_index(next)];
 
 		rec->via_family = adj->family;
 		rec->via = adj->addr;
@@ -115,9 +121,25 @@ note_vrfs(struct burst *b)
 	}
 }
 
+/* Note where labels lead. They were looked up when the headers were read. */
+static void
+note_labels(struct burst *b)
+{
+	for (uint64_t rest = b->labels | b->switched; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		if (b->rec[i] == NULL)
+			continue;
+		b->rec[i]->pops = burst_has_labels(b, i) ? b->label[i].pops : 1;
+		note_path(b, i);
+	}
+}
+
 static void
 note_stage(struct burst *b, enum watch_stage stage)
 {
+	if (stage == STAGE_PARSE)
+		note_labels(b);
 	if (stage == STAGE_LOOKUP) {
 		note_found(b, &b->found[0]);
 		note_found(b, &b->found[1]);
@@ -169,7 +191,8 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->out_ifidx = rec->hop & 0xffff;
 	out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)
-		rec->mtu_bytes = fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]);
+		rec->mtu_bytes =
+			fib_mtu(b->fwd->fib, b->path[i], out, b->family[i] == 6 ? 6 : 4);
 	if (rec->verdict == VERDICT_GO)
 		note_rewritten(b, i, rec);
 }

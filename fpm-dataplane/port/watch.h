@@ -88,6 +88,7 @@ struct watch_record {
 	bool icmp;        /* the punt asks for an ICMP error */
 	uint8_t family;   /* 4, 6, or 0: not IP */
 	uint8_t log2_buckets;
+	uint8_t pops;       /* MPLS labels that come off; path and via are then valid */
 	uint8_t rule;       /* 1: rule_pref decided; 2: rules, and none had an answer */
 	uint32_t rule_pref; /* of the kernel's rule ... */
 	uint32_t

@@ -9,12 +9,14 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "fib/icmp.h"
+#include "fib/label.h"
 #include "trace/internal.h"
 
-#define L2_LEN         14
-#define HEX_BYTES      128 /* of the frame, shown in hex */
-#define REWRITTEN_TTL4 (L2_LEN + 8)
-#define REWRITTEN_TTL6 (L2_LEN + 7)
+#define L2_LEN              14
+#define HEX_BYTES           128 /* of the frame, shown in hex */
+#define REWRITTEN_TTL4      (L2_LEN + 8)
+#define REWRITTEN_TTL6      (L2_LEN + 7)
+#define REWRITTEN_TTL_LABEL (L2_LEN + 3)
 
 static void
 row_set(json_t *row, const char *key, json_t *value)
@@ -96,10 +98,42 @@ row_add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
 	}
 }
 
+/* Return the octets of the labels of a frame, up to the last one or the end of the copy. */
+static unsigned int
+labels_bytes(const struct watch_record *rec)
+{
+	const uint8_t *f = rec->frame;
+	unsigned int n = 0;
+
+	if (rec->snap_bytes < L2_LEN || get_be16(f + 12) != MPLS_TYPE)
+		return 0;
+	while (L2_LEN + n + LABEL_BYTES <= rec->snap_bytes) {
+		n += LABEL_BYTES;
+		if (label_is_bottom(get_be32(f + L2_LEN + n - LABEL_BYTES)))
+			break;
+	}
+	return n;
+}
+
+/* Add the labels of a frame, and the TTL of the first one. */
+static void
+row_add_labels(json_t *row, const struct watch_record *rec, unsigned int bytes)
+{
+	json_t *labels = json_array();
+
+	for (unsigned int at = 0; at < bytes; at += LABEL_BYTES)
+		json_array_append_new(
+			labels, json_integer(label_of(get_be32(rec->frame + L2_LEN + at))));
+	row_set(row, "labels", labels);
+	if (bytes > 0)
+		row_set(row, "label_ttl", json_integer(rec->frame[L2_LEN + 3]));
+}
+
 static void
 row_add_frame(json_t *row, const struct watch_record *rec)
 {
 	const uint8_t *f = rec->frame;
+	unsigned int labels = labels_bytes(rec), len;
 	uint16_t type;
 
 	row_set(row, "frame_bytes", json_integer(rec->frame_bytes));
@@ -110,27 +144,46 @@ row_add_frame(json_t *row, const struct watch_record *rec)
 	row_set(row, "eth_dst", mac_json(f));
 	row_set(row, "eth_src", mac_json(f + 6));
 	row_set(row, "eth_type", json_integer(type));
-	if (type == 0x0800 && rec->snap_bytes >= L2_LEN + 20)
-		row_add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 4);
-	else if (type == 0x86dd && rec->snap_bytes >= L2_LEN + 40)
-		row_add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
+	if (type == MPLS_TYPE) {
+		row_add_labels(row, rec, labels);
+		if (labels == 0)
+			return;
+		/* The version of the packet behind the last label tells its type. */
+		type = f[L2_LEN + labels] >> 4 == 4   ? 0x0800
+		       : f[L2_LEN + labels] >> 4 == 6 ? 0x86dd
+						      : 0;
+	}
+	f += L2_LEN + labels;
+	len = rec->snap_bytes - L2_LEN - labels;
+	if (type == 0x0800 && len >= 20)
+		row_add_ip(row, f, len, 4);
+	else if (type == 0x86dd && len >= 40)
+		row_add_ip(row, f, len, 6);
 }
 
 /* Add the source of the ICMP error, or the reason why none is sent. */
 static void
 row_add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
-	unsigned int room = rec->snap_bytes - L2_LEN;
-	struct icmp_about about = {.ip = rec->frame + L2_LEN,
+	unsigned int labels = labels_bytes(rec), room = rec->snap_bytes - L2_LEN - labels;
+	struct icmp_about about = {.ip = rec->frame + L2_LEN + labels,
 				   .room = rec->l3_bytes < room ? rec->l3_bytes : room,
 				   .family = rec->family,
 				   .l2_group = (rec->frame[0] & 1) != 0,
 				   .too_big = rec->cause == DROP_mtu,
 				   .in_ifidx = rec->in_ifidx};
+	struct label_walk walk;
 	struct ipaddr src;
 	const char *why;
 
-	if (rec->snap_bytes < L2_LEN + (rec->family == 4 ? 20 : 40))
+	if (labels > 0) {
+		fib_label_walk(t->conf.fib, rec->frame + L2_LEN, room + labels, &walk);
+		about.labels_end =
+			walk.reason == N_REASON && path_kind(walk.path) == PATH_VRF;
+		about.labels_go_on = !about.labels_end;
+		about.labels_vrf = about.labels_end ? (uint16_t)path_index(walk.path) : 0;
+	}
+	if (rec->snap_bytes < L2_LEN + labels + (rec->family == 4 ? 20 : 40))
 		return;
 	why = icmp_refusal(t->conf.fib, &about, &src);
 	if (why != NULL)
@@ -180,6 +233,27 @@ row_add_rule(json_t *row, const struct watch_record *rec)
 		rec->rule_table != 0 ? json_integer(rec->rule_table) : json_null());
 }
 
+static const char *
+path_name(fib_path path, const char *const kind[16])
+{
+	return path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)
+		       ? "labels"
+		       : kind[path_kind(path)];
+}
+
+/* Add the labels that the path pushes, as they are now. */
+static void
+row_add_push(json_t *row, const struct trace *t, fib_path path)
+{
+	const struct fib_encap *e = fib_encap(t->conf.fib, path);
+	json_t *push = json_array();
+
+	for (unsigned int i = 0; i < e->n && i < ENCAP_LABELS_MAX; i++)
+		json_array_append_new(
+			push, json_integer(label_of(__builtin_bswap32(e->entry[i]))));
+	row_set(row, "push", push);
+}
+
 static void
 row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
@@ -202,6 +276,14 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		[PATH_KERNEL] = "through-kernel",
 	};
 
+	if (rec->pops != 0) {
+		row_set(row, "pops", json_integer(rec->pops));
+		row_set(row, "path", json_string(path_name(rec->path, kind)));
+		if (rec->via_family != 0)
+			row_set(row, "via", via_json(rec));
+	}
+	if (path_kind(rec->path) == PATH_ENCAP && !path_is_unsupported(rec->path))
+		row_add_push(row, t, rec->path);
 	if (!rec->looked_up)
 		return;
 	row_set(row, "vrf", vrf_json(t, rec->vrf));
@@ -211,7 +293,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	if (rec->to_main)
 		row_set(row, "to_main", json_true());
 	row_set(row, "group", json_integer(rec->group));
-	row_set(row, "path", json_string(kind[path_kind(rec->path)]));
+	row_set(row, "path", json_string(path_name(rec->path, kind)));
 	row_set(row, "hash", json_integer(rec->flow_hash));
 	row_set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
 	if (rec->log2_buckets > 0)
@@ -270,8 +352,11 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	if (rec->point == WATCH_WALK && rec->verdict == WATCH_GO) {
 		row_set(row, "out_src_mac", mac_json(rec->rewritten + 6));
 		row_set(row, "out_ttl",
-			json_integer(rec->rewritten[rec->family == 4 ? REWRITTEN_TTL4
-								     : REWRITTEN_TTL6]));
+			json_integer(
+				rec->rewritten[get_be16(rec->rewritten + 12) == MPLS_TYPE
+						       ? REWRITTEN_TTL_LABEL
+					       : rec->family == 4 ? REWRITTEN_TTL4
+								  : REWRITTEN_TTL6]));
 	}
 	row_add_verdict(row, t, rec);
 	return row;

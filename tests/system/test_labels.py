@@ -389,3 +389,28 @@ def test_labels_and_stacks_are_shown(dut, lan, wan, alt):
     assert f"label 200 via {wan.peer4}" in dut.fpmctl("show", "routes", NET).stdout
     assert f"label 200 via {wan.peer4} dev {wan.tap}" in dut.fpmctl("show", "encaps").stdout
     assert "label 200" in dut.fpmctl("show", "nexthops").stdout
+
+
+def _explained(dut, wire, octets):
+    """Return the rows that explain a frame on a wire."""
+    return dut.control.request({"explain": {"port": wire.tap, "frame": octets.hex()}})
+
+
+def test_explain_and_trace_show_each_step(dut, lan, wan):
+    """The labels of the frame, those that come off, those that are pushed, and the neighbor."""
+    dut.label(100, dut.hop(wan, [200, 201]))
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
+    frame = bytes(with_labels(lan.probe(HOST), (100, 9), 400))
+
+    (row,) = _explained(dut, lan, frame)
+    assert (row["labels"], row["label_ttl"], row["pops"], row["push"]) == ([100, 400], 9, 1, [200, 201])
+    assert (row["dst"], row["path"], row["via"], row["verdict"], row["out_ttl"]) == (
+        HOST, "labels", wan.peer4, "forwarded", 8)  # fmt: skip
+    shown = dut.fpmctl("explain", "port", lan.tap, "hex", frame.hex()).stdout
+    assert "labels     100/400, ttl 9" in shown, shown
+    assert "1 comes off, pushed: 200/201; path: labels" in shown, shown
+    shown = dut.fpmctl("explain", "dst", HOST, "port", lan.tap).stdout
+    assert "pushed: 300" in shown and f"FORWARDED by {wan.tap}" in shown, shown
+    expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))
+    (row,) = _explained(dut, lan, expired)
+    assert (row["verdict"], row["reason"], row["icmp_src"]) == ("dropped", "ttl", lan.ip4)
