@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rtproto.h"
+#include "ctl/audit_labels.h"
 #include "ctl/audit_table.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
@@ -53,6 +54,7 @@ struct audit {
 	char from[8];   /* routes.from of the daemon */
 	enum peer peer; /* the comparison that runs */
 	struct comparison with[N_PEERS];
+	struct label_audit labels;
 	struct table rib, other; /* `other`: the routes of `peer` */
 	struct places places;    /* 0: main; then the VRFs with a FIB */
 	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
@@ -665,6 +667,30 @@ audit_with(struct audit *a, enum peer peer)
 	return rc;
 }
 
+/* Compare the labels with zebra's, and print what differs. */
+static int
+audit_with_labels(struct audit *a)
+{
+	int rc = audit_labels(a->socket, a->vtysh, &a->labels);
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (a->labels.differences, i, row) {
+		const char *theirs = row_str(row, "zebra"), *ours = row_str(row, "rib");
+
+		if (a->json)
+			json_array_append(a->differences, row);
+		else if (i < DETAIL_MAX)
+			line_print(4, "DIFFERS %s: zebra has %s, the dataplane has %s",
+				   row_str(row, "prefix"),
+				   theirs[0] != '\0' ? theirs : "none",
+				   ours[0] != '\0' ? ours : "none");
+	}
+	a->with[PEER_ZEBRA].n_found += a->labels.n_found;
+	audit_labels_free(&a->labels);
+	return rc;
+}
+
 static void
 audit_conclude(struct audit *a, double seconds)
 {
@@ -676,10 +702,12 @@ audit_conclude(struct audit *a, double seconds)
 
 	if (a->json) {
 		json_t *out = json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}", "equal", all == 0,
-			"zebra_routes", (json_int_t)z->n_peer, "undecided",
-			(json_int_t)z->n_undecided, "rib_routes", (json_int_t)z->n_rib,
-			"kernel_prefixes", (json_int_t)k->n_peer, "kernel_not_obeyed",
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}", "equal",
+			all == 0, "zebra_labels", (json_int_t)a->labels.n_zebra,
+			"rib_labels", (json_int_t)a->labels.n_rib, "zebra_routes",
+			(json_int_t)z->n_peer, "undecided", (json_int_t)z->n_undecided,
+			"rib_routes", (json_int_t)z->n_rib, "kernel_prefixes",
+			(json_int_t)k->n_peer, "kernel_not_obeyed",
 			(json_int_t)k->n_not_obeyed, "fib", a->checked, "differences",
 			a->differences, "seconds", seconds);
 
@@ -713,6 +741,10 @@ audit_conclude(struct audit *a, double seconds)
 		       k->n_not_obeyed, plural((long long)k->n_not_obeyed),
 		       kernels_come_by_zebra(a) ? "in tables of rules, or " : "");
 	printf("\n");
+	if (a->labels.n_zebra + a->labels.n_rib > 0)
+		printf("labels  %zu of zebra, %zu in the dataplane: %zu differ%s\n",
+		       a->labels.n_zebra, a->labels.n_rib, a->labels.n_found,
+		       noun((long long)a->labels.n_found, "s", ""));
 	if (k->n_copies > 0)
 		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
 		       "the "
@@ -798,6 +830,8 @@ audit_run(const struct options *opt, int n, char **word)
 		rc = audit_ask_rib(&a);
 	if (rc == CTL_OK && audit_has_zebra(&a))
 		rc = audit_with(&a, PEER_ZEBRA);
+	if (rc == CTL_OK && a.with[PEER_ZEBRA].done)
+		rc = audit_with_labels(&a);
 	if (rc == CTL_OK)
 		rc = audit_with(&a, PEER_KERNEL);
 	n_found = a.with[PEER_ZEBRA].n_found + a.with[PEER_KERNEL].n_found;

@@ -414,3 +414,39 @@ def test_explain_and_trace_show_each_step(dut, lan, wan):
     expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))
     (row,) = _explained(dut, lan, expired)
     assert (row["verdict"], row["reason"], row["icmp_src"]) == ("dropped", "ttl", lan.ip4)
+
+
+ZEBRA_LABELS = """{"100": {"inLabel": 100, "installed": true, "nexthops": [
+  {"type": "LDP", "outLabel": 200, "outLabelStack": [200], "installed": true, "nexthop": "%s"},
+  {"type": "LDP", "outLabel": 9, "outLabelStack": [9], "nexthop": "192.0.2.250"}]},
+ "101": {"inLabel": 101, "nexthops": [
+  {"type": "BGP", "outLabel": 3, "outLabelStack": [3], "installed": true, "interface": "lo"}]}}"""
+
+
+def test_audit_compares_labels_with_zebra(dut, wan, tmp_path):
+    """audit finds a label with other labels, one that only zebra has, and one that only we have."""
+    (tmp_path / "mpls.json").write_text(ZEBRA_LABELS % wan.peer4)
+    script = tmp_path / "vtysh"
+    script.write_text(
+        'case "$*" in *route) ;; *summary*) echo \'{"routes": []}\' ;;'
+        f" *mpls*) cat {tmp_path}/mpls.json ;; *) echo '{{}}' ;; esac\n"
+    )
+    audit = lambda: dut.fpmctl("audit", "--vtysh", f"sh {script}")  # noqa: E731
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, {"oif": 1})
+    done = audit()
+    assert done.returncode == 0 and "labels  2 of zebra, 2 in the dataplane: 0 differ" in done.stdout, done
+
+    dut.label(100, dut.hop(wan, [201]))
+    dut.unlabel(101)
+    dut.label(102, dut.hop(wan))
+    done = audit()
+    assert done.returncode == 3, done
+    via = f"via {wan.peer4}"
+    text = " ".join(done.stdout.split())
+    for line in (
+        f"DIFFERS label 100: zebra has {via} label 200, the dataplane has {via} label 201",
+        "DIFFERS label 101: zebra has dev lo, the dataplane has none",
+        f"DIFFERS label 102: zebra has none, the dataplane has {via}",
+    ):
+        assert line in text, text
