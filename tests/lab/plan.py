@@ -2,6 +2,7 @@
 """A scenario's topology.toml: the nodes, the cables and the content of the nodes.
 
     cables = ["r1 wan0 - isp eth0"]     node and interface - node and interface
+    modules = ["mpls_router"]           modules of the kernel, if any
 
     [isp]                               a table a node that is more than a host:
     frr = ["bgpd"]                      daemons of an FRR that has NODE.conf for frr.conf
@@ -25,6 +26,7 @@ and routes of r1 in the same form.
 import os
 import re
 import shutil
+import subprocess
 import tomllib
 
 from lib import netns
@@ -66,6 +68,7 @@ class Plan:
             tuple(tuple(end.split()) for end in text.split(" - "))
             for text in self.about.pop("cables")
         ]
+        self.modules = self.about.pop("modules", [])
         ends = [node for cable in self.cables for node, _ in cable if node != ROUTER]
         self.nodes = [*dict.fromkeys([ROUTER, WIRES, *self.about, *ends])]
         # The TAP's name in r1, the node at the other end, its interface there.
@@ -98,6 +101,8 @@ class Plan:
 
     def create(self, names):
         """Make namespaces and cables. `names` maps every node to its namespace."""
+        if self.modules:
+            netns.command(["modprobe", "-a", *self.modules])
         netns.ip_batch([f"netns add {names[node]}" for node in self.nodes])
         for node in self.nodes:
             # Before the interfaces: a new interface takes the defaults.
@@ -134,6 +139,9 @@ class Plan:
 
     def why_not(self):
         """Return the reason why this kernel cannot have the topology in one sentence, or None."""
+        absent = [name for name in self.modules if not _can_load(name)]
+        if absent:
+            return f"this kernel has no {' and no '.join(absent)} (`modprobe {absent[0]}`)"
         lines = [*self.links, *(x for ip in self.having("ip").values() for x in ip)]
         found = (re.match(r"link add .*\btype ((\w+).*)", line) for line in lines)
         words = {match[2]: match[1] for match in found if match}
@@ -158,6 +166,15 @@ class Plan:
         if self.of(node, "frr"):
             return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING, **own}
         return {**_NODE, **own}
+
+
+def _can_load(module):
+    """Return True if the kernel has a module, or can load it."""
+    if os.path.isdir(f"/sys/module/{module}"):
+        return True
+    if shutil.which("modprobe") is None:
+        return False
+    return subprocess.run(["modprobe", "-q", module], check=False).returncode == 0
 
 
 def _lines(path):

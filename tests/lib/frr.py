@@ -99,7 +99,7 @@ class Frr:
     def _start_all(self):
         for daemon in self.daemons:
             self.start_daemon(daemon)
-        eventually(lambda: all(map(self._listens, self.daemons)), 10, what="FRR starts")
+        eventually(lambda: all(map(self._listens, self.daemons)), 30, what="FRR starts")
         self.vtysh_boot()
 
     def start_daemon(self, daemon):
@@ -113,7 +113,7 @@ class Frr:
                 os.unlink(stale)
         self._spawn(argv, path(".out"))
         if daemon == "zebra":
-            eventually(lambda: self._listens("zebra"), 10, what="zebra starts")
+            eventually(lambda: self._listens("zebra"), 30, what="zebra starts")
 
     def watch(self, command):
         """Run watchfrr, as Debian's service does: it restarts a daemon that ends.

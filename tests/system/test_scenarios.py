@@ -56,8 +56,9 @@ def make(name, *words):
 def params():
     """Return every scenario. Scenarios that a kernel may not support are marked for the guest."""
     for name in scenario.names():
-        stacked = Plan(os.path.join(SCENARIOS, name)).stacked.values()
-        marks = pytest.mark.guest if {"vlan", "vrf"} & set(stacked) else ()
+        plan = Plan(os.path.join(SCENARIOS, name))
+        in_guest = plan.modules or {"vlan", "vrf"} & set(plan.stacked.values())
+        marks = pytest.mark.guest if in_guest else ()
         yield pytest.param(name, marks=marks)
 
 
