@@ -2,7 +2,7 @@
 """The claims of each scenario of frr-config. CLAIMS[NAME](lab) yields a sentence with numbers for
 each claim that holds, or raises ProofError (see evidence.py)."""
 
-from lab import claims_kernel, claims_links, evidence, proofs, steps
+from lab import claims_kernel, claims_links, claims_mpls, evidence, proofs, steps
 from lab.evidence import check, wait_for
 from lib import netns, probe
 from lib.wait import PATIENCE, eventually
@@ -261,6 +261,8 @@ CLAIMS = {
     "isis": isis,
     "kernel-static": claims_kernel.kernel_static,
     "l3vpn-leak": claims_links.l3vpn_leak,
+    "l3vpn-mpls": claims_mpls.l3vpn_mpls,
+    "mpls-ldp": claims_mpls.mpls_ldp,
     "ospf-ecmp": ospf_ecmp,
     "static": static,
     "vlan-trunk": claims_links.vlan_trunk,

@@ -105,9 +105,9 @@ def vrf_lite(lab):
     )
     ends = ("red2", "blue2")
     for vrf, (peers, out) in customers.items():
-        before = {end: _echoes(lab, end) for end in ends}
+        before = {end: steps.echoes(lab, end) for end in ends}
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
-        asked = {end: _echoes(lab, end) - before[end] for end in ends}
+        asked = {end: steps.echoes(lab, end) - before[end] for end in ends}
         own = asked.pop(f"{vrf}2")  # and the pings that resolved the neighbors
         check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
         check(not any(asked.values()), "none at the other customer's", asked, LOGS)
@@ -335,16 +335,6 @@ def _answers(lab, node, host):
     """Wait until a host answers pings again."""
     once = lambda: probe.ping(lab.ns[node], host, 1)[0]  # noqa: E731
     wait_for(f"an answer from {host}", once, lambda: "nothing", LOGS)
-
-
-def _echoes(lab, node):
-    """Return the number of echo requests that a node received, of both families."""
-    rows = [r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp").splitlines()]
-    four = [r for r in rows if r[0] == "Icmp:"]
-    six = dict(
-        r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp6").splitlines()
-    )
-    return int(dict(zip(*four))["InEchos"]) + int(six["Icmp6InEchos"])
 
 
 def wireguard(lab):

@@ -102,9 +102,9 @@ def answered(lab, ask, is_whole):
 
 
 def crossing(lab, node, hosts, port):
-    """Ping each of `hosts`, which are behind `port` (or a VLAN of one), from `node`. Check that the
-    dataplane forwards and the kernel does not. Returns a sentence."""
-    logs = ("dataplane",)
+    """Ping each of `hosts`, which are behind `port` (or a VLAN of one, or several ports), from `node`.
+    Check that the dataplane forwards and the kernel does not. Returns a sentence."""
+    logs, ports = ("dataplane",), (port,) if isinstance(port, str) else port
     for host in hosts:  # first the neighbors resolve, which takes time on a busy machine
         wait_for(
             f"{host} to answer {node}",
@@ -123,8 +123,9 @@ def crossing(lab, node, hosts, port):
         best.append(ms)
     fast = forwarded(lab) - fast
     check(fast >= 2 * answers, f">= {2 * answers} packets forwarded", fast, logs)
-    out = transit(lab)[port] - before[port]
-    check(out >= answers, f">= {answers} packets of others out of {port}", out, logs)
+    after = transit(lab)
+    out = sum(after[name] - before[name] for name in ports)
+    check(out >= answers, f">= {answers} packets of others out of {', '.join(ports)}", out, logs)
     kernel = tuple(b - a for a, b in zip(kernel, netns.forwarded(lab.ns["r1"])))
     check(kernel == (0, 0), "r1's kernel to forward nothing", kernel, logs)
     return (

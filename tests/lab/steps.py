@@ -117,3 +117,13 @@ def spreads(lab, node, hosts, at, taps):
 def shares(counts):
     """Return the counts of spread() as text."""
     return ", ".join(f"{n} by {tap}" for tap, n in counts.items())
+
+
+def echoes(lab, node):
+    """Return the number of echo requests that a node received, of both families."""
+    rows = [r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp").splitlines()]
+    four = [r for r in rows if r[0] == "Icmp:"]
+    six = dict(
+        r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp6").splitlines()
+    )
+    return int(dict(zip(*four))["InEchos"]) + int(six["Icmp6InEchos"])

@@ -47,6 +47,17 @@ def traceroute(name, address, hops=5):
     return [row[1] for row in rows if len(row) > 1]
 
 
+def label_trace(name, address, hops=8):
+    """Run the system's traceroute with ICMP echoes. Returns [(address or "*", labels)] for each
+    hop: the labels with which the packet came there, outermost first (RFC 4950)."""
+    argv = ["traceroute", f"-{family_of(address)}", "-I", "-e", "-n", "-q", "1"]
+    argv += ["-w", str(2 * PATIENCE)]
+    text = netns.run(name, [*argv, "-m", str(hops), address], check=False)
+    rows = [row.split() for row in text.splitlines()[1:]]
+    return [(row[1], [int(n) for n in re.findall(r"\bL=(\d+)", row[2])] if len(row) > 2 else [])
+            for row in rows if len(row) > 1]  # fmt: skip
+
+
 def udp_flows(name, address, count, per_flow=1, port=9):
     """Send UDP packets from `count` source ports. Returns how many were sent."""
     family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6

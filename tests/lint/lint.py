@@ -133,6 +133,8 @@ PLAIN = (
     "frr-config/isis/README.md",
     "frr-config/kernel-static/README.md",
     "frr-config/l3vpn-leak/README.md",
+    "frr-config/l3vpn-mpls/README.md",
+    "frr-config/mpls-ldp/README.md",
     "frr-config/ospf-ecmp/README.md",
     "frr-config/static/README.md",
     "frr-config/vlan-trunk/README.md",
