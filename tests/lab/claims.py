@@ -264,6 +264,7 @@ CLAIMS = {
     "l3vpn-mpls": claims_mpls.l3vpn_mpls,
     "mpls-ldp": claims_mpls.mpls_ldp,
     "ospf-ecmp": ospf_ecmp,
+    "sr-mpls": claims_mpls.sr_mpls,
     "static": static,
     "vlan-trunk": claims_links.vlan_trunk,
     "vrf-lite": claims_links.vrf_lite,

@@ -90,6 +90,43 @@ def l3vpn_mpls(lab):
     yield "red1 is told by r1, from its address in red, that there is no network 10.0.3.0/24."
 
 
+def sr_mpls(lab):
+    """Customers cross a core without BGP, by segments of IS-IS."""
+    up = lambda: lab.r1.vtysh("show isis neighbor").count(" Up ")  # noqa: E731
+    wait_for("two IS-IS adjacencies", lambda: up() == 2, up, LOGS)
+    # The segments of both families: pe2's are swapped for the same label, pe1's are popped.
+    switched(lab, 16004, {("192.0.2.6", (16004,))})
+    switched(lab, 16003, {("192.0.2.1", ())})
+    for label in (16001, 16101):  # r1's own segments, without PHP
+        switched(lab, label, {("lo", ())})
+    yield (
+        "IS-IS is Up with pe1 and p2. r1 swaps 16004, the segment of pe2, pops 16003, the segment of "
+        "pe1, and takes its own, 16001 and 16101."
+    )
+    rows = {row["prefix"] for row in lab.dp.show("routes")}
+    check(not rows & {"198.51.100.0/24", "203.0.113.0/24"}, "no route to a customer in r1", rows)
+    pairs = {
+        "h1": (["198.51.100.10", "2001:db8:c0::10"], "core0"),
+        "h2": (["203.0.113.10", "2001:db8:2::10"], "edge0"),
+    }
+    for node, (hosts, port) in pairs.items():
+        yield f"{node} pings beyond r1, which has no route there: {evidence.crossing(lab, node, hosts, port)}"
+
+    way = [("203.0.113.1", []), ("192.0.2.2", [16004]), SILENT, ("192.0.2.10", []), ("198.51.100.10", [])]
+    yield f"h1 finds h2 by {traced(lab, 'h1', way)}."
+    way = [("2001:db8:2::1", []), ("2001:db8:10::2", [16104]), SILENT, ("2001:db8:12::2", []), ("2001:db8:c0::10", [])]
+    yield f"h1 finds h2 by {traced(lab, 'h1', way)}."
+    way = [("198.51.100.1", []), SILENT, ("192.0.2.5", [16003]), ("192.0.2.1", []), ("203.0.113.10", [])]
+    yield f"h2 finds h1 by {traced(lab, 'h2', way)}."
+
+    for node in ("pe1", "pe2"):
+        for host in ("192.0.2.129", "2001:db8:ff::1"):
+            ask = lambda n=node, h=host: probe.ping(lab.ns[n], h)[0]  # noqa: E731
+            got = evidence.answered(lab, ask, lambda heard: heard == 3)
+            check(got == 3, f"3 answers from {host} to {node}", got, LOGS)
+    yield "pe1 and pe2 ping the loopback of r1. The packets come with its segment, which r1 takes off."
+
+
 def switched(lab, label, hops):
     """Wait until zebra and the dataplane have a label with `hops`: a set of (gateway or interface,
     outgoing labels)."""

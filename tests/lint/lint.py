@@ -136,6 +136,7 @@ PLAIN = (
     "frr-config/l3vpn-mpls/README.md",
     "frr-config/mpls-ldp/README.md",
     "frr-config/ospf-ecmp/README.md",
+    "frr-config/sr-mpls/README.md",
     "frr-config/static/README.md",
     "frr-config/vlan-trunk/README.md",
     "frr-config/vrf-lite/README.md",
