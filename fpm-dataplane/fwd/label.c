@@ -47,14 +47,17 @@ static struct label_packet
 label_packet_of(const struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
+	struct burst_label label = {0};
 
+	if (burst_has_labels(b, i)) /* else b->label has other octets */
+		label = b->label[i];
 	return (struct label_packet){
 		.m = b->m[i],
 		.family = b->family[i],
-		.pops = burst_has_labels(b, i) ? b->label[i].pops : 0,
-		.ttl = b->label[i].ttl,
-		.tc = b->label[i].tc,
-		.bottom = b->label[i].bottom,
+		.pops = label.pops,
+		.ttl = label.ttl,
+		.tc = label.tc,
+		.bottom = label.bottom,
 		.l3_bytes = b->l3_len[i],
 		.uniform_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed),
 		.encap = path_kind(b->path[i]) == PATH_ENCAP ? fib_encap(fib, b->path[i])
