@@ -65,14 +65,15 @@ label_packet_of(const struct burst *b, unsigned int i)
 }
 
 /*
- * Select the IP packet behind all labels, for an ICMP error about it. Return false if there is
- * none.
+ * Select the IP packet behind all labels, for an ICMP error about it. Return false, with
+ * b->family 0, if there is none, or if the frame has only a part of it.
  */
 static bool
 payload_find(struct burst *b, unsigned int i)
 {
+	const struct rte_mbuf *m = b->m[i];
 	const uint8_t *p = burst_frame(b, i) + L2_LEN;
-	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN;
 	bool bottom = false;
 
 	while (!bottom && room >= LABEL_BYTES) {
@@ -80,26 +81,25 @@ payload_find(struct burst *b, unsigned int i)
 		p += LABEL_BYTES;
 		room -= LABEL_BYTES;
 	}
-	if (!bottom || room < 20)
+	b->family[i] = 0;
+	b->l3_len[i] = bottom ? label_ip_bytes(p, room,
+					       room + rte_pktmbuf_pkt_len(m) -
+						       rte_pktmbuf_data_len(m))
+			      : 0;
+	if (b->l3_len[i] == 0)
 		return false;
 	b->family[i] = p[0] >> 4;
 	b->l2[i] = (uint8_t *)(uintptr_t)(p - L2_LEN);
-	b->l3_len[i] =
-		b->family[i] == 4 ? get_be16(p + 2) : (uint16_t)(40u + get_be16(p + 4));
-	return b->family[i] == 4 ? (p[0] & 15u) * 4 <= room && (p[0] & 15) >= 5 &&
-					   b->l3_len[i] >= (p[0] & 15u) * 4
-				 : b->family[i] == 6 && room >= 40;
+	return true;
 }
 
 void
 fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 {
-	if (payload_find(b, i)) {
+	if (payload_find(b, i))
 		burst_icmp(b, i, punt, cause);
-	} else {
-		b->family[i] = 0;
+	else
 		burst_leave(b, i, cause);
-	}
 }
 
 /* Handle a packet whose labels lead to a lookup of the IP packet behind them. */
@@ -202,12 +202,9 @@ fwd_label_rewrite(struct burst *b, unsigned int i)
 	mtu = label_mtu(fib, b->path[i], out, &p);
 	if (label_rest_bytes(&p) > mtu) {
 		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
-		if (burst_has_labels(b, i) && !payload_find(b, i)) {
-			b->family[i] = 0;
-			burst_leave(b, i, DROP_mtu);
-			return;
-		}
-		burst_leave(b, i, PUNT_too_big);
+		burst_leave(b, i,
+			    burst_has_labels(b, i) && !payload_find(b, i) ? DROP_mtu
+									  : PUNT_too_big);
 		return;
 	}
 	if (p.family != 0 &&

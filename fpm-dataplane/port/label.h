@@ -13,6 +13,32 @@
 
 #define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
 
+/*
+ * Return the length of the IP packet behind labels. Return 0 if it is no IP packet, or if its
+ * length or its header do not fit into the frame.
+ *
+ * room  octets from `ip` on that may be read
+ * left  octets from `ip` on in all segments, with padding
+ */
+static inline uint16_t
+label_ip_bytes(const uint8_t *ip, unsigned int room, unsigned int left)
+{
+	unsigned int head = 40, bytes;
+
+	if (room < 20)
+		return 0;
+	if (ip[0] >> 4 == 4) {
+		head = (ip[0] & 15u) * 4;
+		bytes = get_be16(ip + 2);
+	} else {
+		bytes = 40u + get_be16(ip + 4);
+	}
+	if (!family_is_ip(ip[0] >> 4) || head < 20 || head > room || head > bytes ||
+	    bytes > left || bytes > UINT16_MAX)
+		return 0;
+	return (uint16_t)bytes;
+}
+
 /* A packet that leaves: what its labels said, and where it goes. */
 struct label_packet {
 	struct rte_mbuf *m;  /* begins with an Ethernet header without tags */

@@ -9,6 +9,13 @@
 #include "punt/internal.h"
 #include "punt/label.h"
 
+/* Return the octets of a frame that are not in its first segment. */
+static unsigned int
+octets_behind(const struct rte_mbuf *m)
+{
+	return rte_pktmbuf_pkt_len(m) - rte_pktmbuf_data_len(m);
+}
+
 const uint8_t *
 punt_label_ip(struct rte_mbuf *m, unsigned int *n)
 {
@@ -21,10 +28,7 @@ punt_label_ip(struct rte_mbuf *m, unsigned int *n)
 		p += LABEL_BYTES;
 		room -= LABEL_BYTES;
 	}
-	if (!bottom || room < 20 || !family_is_ip(p[0] >> 4) ||
-	    (p[0] >> 4 == 6 && room < 40))
-		return NULL;
-	return p;
+	return bottom && label_ip_bytes(p, room, room + octets_behind(m)) != 0 ? p : NULL;
 }
 
 uint16_t
@@ -50,11 +54,10 @@ punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_packet *lp,
 	if (walk.payload != 0 && path_kind(*path) != PATH_ENCAP) {
 		ip = label_packet_rest(lp);
 		room -= walk.n * LABEL_BYTES;
-		if (room < (walk.payload == 4 ? 20 : 40))
-			return DROP_mpls_payload;
 		lp->family = walk.payload;
-		lp->l3_bytes = walk.payload == 4 ? get_be16(ip + 2)
-						 : (uint16_t)(40u + get_be16(ip + 4));
+		lp->l3_bytes = label_ip_bytes(ip, room, room + octets_behind(m));
+		if (lp->l3_bytes == 0)
+			return DROP_mpls_payload;
 		if (path_kind(*path) == PATH_VRF) {
 			memcpy(dst.octet, ip + (walk.payload == 4 ? 16 : 24),
 			       family_octets(walk.payload));

@@ -20,8 +20,8 @@ struct punt_labels {
 };
 
 /*
- * Return the IP packet behind all labels of a frame, or NULL if there is none or its fixed
- * header is not in the first segment. *n: number of labels.
+ * Return the IP packet behind all labels of a frame, or NULL if there is none, its header is
+ * not in the first segment, or the frame has only a part of it. *n: number of labels.
  */
 const uint8_t *punt_label_ip(struct rte_mbuf *m, unsigned int *n);
 

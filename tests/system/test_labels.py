@@ -244,6 +244,26 @@ def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
     assert drops(no_bottom[:22]) == {"mpls_malformed": 1}
 
 
+@pytest.mark.parametrize("host", [HOST, HOST6])
+def test_a_packet_that_is_shorter_than_it_says_is_not_read_beyond_its_end(dut, lan, wan, host):
+    """A frame without the end of its packet gets no ICMP error, loses no last label, and is switched
+    as octets while labels remain."""
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, dut.hop(wan))
+    dut.label(102, {"oif": 1})
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    length = {"len": 1500} if host == HOST else {"plen": 1400}
+    probe = lan.probe(host, **length)
+
+    assert dut.not_forwarded(lan, with_labels(probe, (100, 1))) == {"ttl": 1}
+    assert dut.not_forwarded(lan, with_labels(probe, 101)) == {"mpls_payload": 1}
+    assert dut.not_forwarded(lan, with_labels(probe, (101, 1))) == {"mpls_payload": 1}
+    reason = "ip4_length" if host == HOST else "ip6_length"
+    assert dut.not_forwarded(lan, with_labels(probe, 102)) == {reason: 1}
+    assert entries_of(dut.forwarded(lan, with_labels(probe, 100), wan)) == [(200, 63, 0, 1)]
+
+
 def test_a_pseudowire_is_switched_while_labels_remain(dut, lan, wan):
     """M13: the payload is no IP packet, and only the labels are read."""
     dut.label(100, dut.hop(wan, [200]))
