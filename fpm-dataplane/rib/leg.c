@@ -102,6 +102,19 @@ legs_renew_adjs(struct rib *rib, struct link *link)
 	}
 }
 
+/* Return true if a leg with labels would get an entry for them now. */
+static bool
+encap_is_available(const struct rib *rib, const struct leg *leg)
+{
+	const struct next_hop *hop = &leg->hop;
+	uint32_t adj;
+
+	if (!encaps_are_full(rib))
+		return true;
+	adj = adj_number(rib, leg->link, hop->gw_family, &hop->gw);
+	return adj != 0 && encap_find(rib, adj, hop->stack) != 0;
+}
+
 void
 legs_retry_adjs(struct rib *rib)
 {
@@ -111,9 +124,12 @@ legs_retry_adjs(struct rib *rib)
 	if (cds_list_empty(&rib->legs.without_adj))
 		return;
 	cds_list_for_each_entry_safe (leg, next, &rib->legs.without_adj, on_adj) {
-		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw) ||
-		    (leg_has_labels(leg) && encaps_are_full(rib)))
+		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
 			continue;
+		if (leg_has_labels(leg) && !encap_is_available(rib, leg)) {
+			rib->encaps.refused = true; /* the next free entry is its turn */
+			continue;
+		}
 		cds_list_del(&leg->on_adj);
 		leg_adj_get(rib, leg);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);

@@ -2,17 +2,20 @@
 /*
  * The invariants of a RIB after every round, counted from its objects: routes against
  * tries, records of the kernel's routes against both, slots against routes, ids against
- * slots, legs against links and adjacencies, group words against legs. Reads everything, changes nothing.
+ * slots, legs against links and adjacencies, group words against legs, labels against the table of
+ * forwarders. Reads everything, changes nothing.
  */
 #include "invariants.h"
 
 #include "../unit/rib_rig.h"
+#include "base/inet.h"
+#include "fib/label.h"
 #include "rib/group.h"
 #include "rib/route.h"
 
 /* References counted from the referring side, by number. */
 struct counts {
-	uint32_t *slot, *adj;
+	uint32_t *slot, *adj, *encap;
 	uint32_t n_legs;
 	size_t leg_bytes, block_bytes;
 };
@@ -150,6 +153,59 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
 
+/* Forwarders have each label with the slot of its route, and no other label. */
+static void
+labels_must_be_sound(const struct rib *rib)
+{
+	uint32_t n = 0, n_seen = 0;
+
+	for (uint32_t i = 1; i <= rib->tables.other.high; i++) {
+		const struct route *r = route_at(&rib->tables.other, i);
+
+		if (r->family != FAMILY_LABEL)
+			continue;
+		MUST(r->len == 32 && get_be32(r->octet) < LABELS_ALL);
+		MUST(route_effective(r) != 0);
+		MUST(rib->fib->label[get_be32(r->octet)] == route_effective(r));
+		n++;
+	}
+	MUST(rib->labels.staged.n == 0);
+	if (rib->labels.want == NULL) { /* there never was a label */
+		MUST(n == 0);
+		return;
+	}
+	for (uint32_t label = 0; label < LABELS_ALL; label++) {
+		MUST(rib->labels.want[label] == rib->fib->label[label]);
+		n_seen += rib->fib->label[label] != 0;
+	}
+	MUST(n_seen == n);
+}
+
+static void
+hop_must_be_sound(const struct rib *rib, const struct next_hop *hop)
+{
+	MUST(hop->zero == 0);
+	MUST(hop->stack == 0 || (hop->kind == PATH_NONE && hop->encap == HOP_MPLS));
+	MUST(hop->stack <= rib->stacks.high);
+	MUST(hop->stack == 0 || rib->stacks.v[hop->stack].n != 0);
+}
+
+/* The entry that forwarders read has the labels of the leg, over its adjacency. */
+static void
+encap_must_be_sound(const struct rib *rib, const struct leg *leg)
+{
+	const struct stack *s = &rib->stacks.v[leg->hop.stack];
+	const struct fib_encap *e = &rib->fib->encap[leg->encap];
+
+	MUST(leg->encap <= rib->encaps.high && leg->adj != 0 && leg->hop.stack != 0);
+	MUST(rib->encaps.v[leg->encap].stack == leg->hop.stack);
+	MUST(encap_find(rib, leg->adj, leg->hop.stack) == leg->encap);
+	MUST(e->next == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
+	for (uint32_t i = 0; i < s->n; i++)
+		MUST(__builtin_bswap32(e->entry[i]) ==
+		     label_entry(s->label[i], 0, false, 0));
+}
+
 /* A group word has the adjacency of a leg of its slot, and no other. */
 static void
 word_must_be_sound(const struct rib *rib, const struct slot *s)
@@ -210,6 +266,11 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 		MUST(leg->link == NULL ||
 		     rib_link_find(&rib->links, leg->link->ifindex) == leg->link);
 		MUST(leg->adj <= rib->adjs.high);
+		MUST(leg->lacks_adj ? leg->adj == 0 : true);
+		hop_must_be_sound(rib, &leg->hop);
+		if (leg->encap != 0)
+			encap_must_be_sound(rib, leg);
+		c->encap[leg->encap]++;
 		c->adj[leg->adj]++;
 		c->n_legs += leg->link != NULL;
 	}
@@ -255,6 +316,7 @@ ids_must_be_sound(const struct rib *rib)
 			continue;
 		n++;
 		MUST(nh->number == i && nh_find(rib, nh->id) == nh);
+		hop_must_be_sound(rib, &nh->hop);
 		for (uint32_t at = nh->slot; at != 0;
 		     at = slot_at(&rib->slots, at)->sibling)
 			MUST(slot_at(&rib->slots, at)->kind == SLOT_ID &&
@@ -316,6 +378,18 @@ links_must_be_sound(const struct rib *rib, const struct counts *c)
 }
 
 static void
+encaps_must_be_sound(const struct rib *rib, const struct counts *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->encaps.high; i++) {
+		MUST(rib->encaps.v[i].refs == c->encap[i]);
+		n += c->encap[i] != 0;
+	}
+	MUST(rib->encaps.n == n && rib->encaps.high < rib->fib->encap_end);
+}
+
+static void
 early_must_be_sound(const struct rib *rib)
 {
 	uint32_t n = 0;
@@ -340,15 +414,19 @@ rib_must_be_sound(struct rig *g)
 
 	c.slot = calloc(rib->slots.high + 1u, sizeof(*c.slot));
 	c.adj = calloc(rib->adjs.high + 1u, sizeof(*c.adj));
-	MUST(c.slot != NULL && c.adj != NULL);
+	c.encap = calloc(rib->encaps.high + 1u, sizeof(*c.encap));
+	MUST(c.slot != NULL && c.adj != NULL && c.encap != NULL);
 	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
+	labels_must_be_sound(rib);
 	kroutes_must_be_sound(rib, &c);
 	slots_must_be_sound(rib, &c);
 	ids_must_be_sound(rib);
 	links_must_be_sound(rib, &c);
+	encaps_must_be_sound(rib, &c);
 	early_must_be_sound(rib);
 	free(c.slot);
 	free(c.adj);
+	free(c.encap);
 }

@@ -27,6 +27,7 @@ slot_print(const struct rig *g, uint32_t number)
 		fib_path path = fib_group_path(g->fib, number, i << 20);
 		const struct fib_adj *a = &g->fib->adj[path_index(path)];
 		unsigned int at = n;
+		uint64_t labels = 0;
 
 		while (at > 0 && seen[at - 1] != path)
 			at--;
@@ -38,11 +39,11 @@ slot_print(const struct rig *g, uint32_t number)
 			const struct fib_encap *e = fib_encap(g->fib, path);
 
 			for (unsigned int k = 0; k < e->n; k++)
-				sum = mix(sum, e->entry[k]);
+				labels = mix(labels, e->entry[k]);
 			a = &g->fib->adj[path_index(e->next)];
 		}
 		sum += path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ENCAP
-			       ? mix(ipaddr_hash(&a->addr, a->family),
+			       ? mix(mix(ipaddr_hash(&a->addr, a->family), labels),
 				     a->ifidx | (uint64_t)path_mtu_class(path) << 16)
 			       : mix(path, 1);
 		if (!group_word_is_block(g->fib->group[number]))

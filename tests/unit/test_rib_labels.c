@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Routes of MPLS labels, and next hops with labels: what forwarders see, which entries and
+ * stacks exist, what a session's end, a restart and a full table do to them.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c tests/fuzz/invariants.c
+ */
+#include "ckpt_rig.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/inet.h"
+#include "base/limits.h"
+#include "fib/label.h"
+#include "log_said.h"
+#include "../fuzz/invariants.h"
+
+static int
+no_limit(void **state)
+{
+	rig_limits = NULL;
+	return 0;
+}
+
+static struct fpm_event *
+label_event(struct rig *g, enum fpm_event_kind kind, uint32_t label)
+{
+	struct fpm_event *ev = rig_event(g, kind);
+
+	ev->table = FPM_TABLE_NONE;
+	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 32};
+	put_be32(ev->prefix.addr.octet, label);
+	return ev;
+}
+
+/* Let the next hop push a label; 0: none. */
+static void
+hop_push(struct fpm_hop *hop, uint32_t label)
+{
+	hop->encap = HOP_MPLS;
+	hop->n_labels = label != 0;
+	hop->label[0] = label;
+}
+
+/* The label comes off, and `push` comes on unless it is 0. */
+static void
+label_route(struct rig *g, uint32_t label, const char *gw, uint32_t ifindex, uint32_t push)
+{
+	struct fpm_event *ev = label_event(g, FPM_ROUTE, label);
+
+	ev->n_hops = 1;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	rig_set_hop(ev->hops, gw, ifindex);
+	ev->hops->encap = HOP_POP;
+	if (push != 0)
+		hop_push(ev->hops, push);
+}
+
+/* An IP route whose next hop pushes a label. */
+static void
+ip_route(struct rig *g, const char *prefix, const char *gw, uint32_t ifindex, uint32_t push)
+{
+	rig_route_inline(g, prefix, gw, ifindex);
+	hop_push(g->batch->ev[g->batch->n - 1].hops, push);
+}
+
+static void
+hop_with_label(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex, uint32_t push)
+{
+	rig_hop(g, id, gw, ifindex);
+	hop_push(g->batch->ev[g->batch->n - 1].hops, push);
+}
+
+/* Return what becomes of a packet with the label. Valid until the next call. */
+static const char *
+label_seen(const struct rig *g, uint32_t label)
+{
+	static char text[80];
+	uint32_t group = g->fib->label[label];
+	fib_path path;
+
+	if (group == 0)
+		return "no label";
+	path = fib_group_path(g->fib, group, 0);
+	if (path_kind(path) == PATH_VRF)
+		snprintf(text, sizeof(text), "vrf %u", path_index(path));
+	else
+		rig_path_text(g, path, text, sizeof(text));
+	return text;
+}
+
+#define assert_label(g, label, want) assert_string_equal(label_seen(g, label), want)
+
+static void
+a_label_is_swapped_or_comes_off_and_follows_its_interface(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	label_route(g, 100, "192.0.2.1", 11, 200);
+	label_route(g, 1048575, "192.0.2.1", 11, 0);
+	rig_settle(g);
+	assert_label(g, 100, "192.0.2.1@1 push 200");
+	assert_label(g, 1048575, "192.0.2.1@1");
+	assert_label(g, 101, "no label");
+	rib_must_be_sound(g);
+
+	rig_link(g, 11, 1, false);
+	rig_settle(g);
+	assert_label(g, 100, "down");
+	assert_label(g, 1048575, "down");
+	rig_link(g, 11, 1, true);
+	label_route(g, 100, "192.0.2.129", 12, 300);
+	label_event(g, FPM_ROUTE_DEL, 1048575);
+	rig_settle(g);
+	assert_label(g, 100, "192.0.2.129@2 push 300");
+	assert_label(g, 1048575, "no label");
+	assert_int_equal(g->rib->encaps.n, 1);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+static void
+a_label_leads_to_the_table_of_its_interface(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_link(g, 1, 0, true); /* lo */
+	rig_session(g, 100);
+	label_route(g, 100, NULL, 1, 0);
+	label_route(g, 101, NULL, 50, 0); /* before the kernel reports the device */
+	label_route(g, 102, NULL, 13, 0); /* a port is no table */
+	label_route(g, 103, "192.0.2.7", 11, 0);
+	label_route(g, 104, NULL, 13, 200);
+	rig_settle(g);
+	assert_label(g, 100, "vrf 0");
+	assert_label(g, 101, "down");
+	assert_label(g, 102, "encap");
+	assert_label(g, 103, "192.0.2.7@1"); /* to a CE: a port of the VRF */
+	assert_label(g, 104, "encap");
+
+	rig_link_of_vrf(g, 50, 1, true);
+	rig_settle(g);
+	assert_label(g, 101, "vrf 1");
+	rig_link_of_vrf(g, 50, 1, false);
+	rig_link(g, 1, 0, false);
+	rig_settle(g);
+	assert_label(g, 100, "down");
+	assert_label(g, 101, "down");
+	rig_link_of_vrf(g, 50, 2, true); /* another VRF has the number now */
+	rig_settle(g);
+	assert_label(g, 101, "vrf 2");
+	rig_link_gone(g, 50);
+	rig_settle(g);
+	assert_label(g, 101, "down");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+static void
+equal_labels_over_a_neighbor_are_one_entry(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	label_route(g, 100, "192.0.2.1", 11, 200);
+	ip_route(g, "198.51.100.0/24", "192.0.2.1", 11, 200);
+	hop_with_label(g, 7, "192.0.2.1", 11, 200);
+	rig_route(g, "203.0.113.0/24", 7);
+	ip_route(g, "203.0.114.0/24", "192.0.2.129", 12, 200);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1 push 200");
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 200");
+	assert_seen(g, "203.0.114.1", "192.0.2.129@2 push 200");
+	assert_int_equal(g->rib->encaps.n, 2);
+	assert_int_equal(g->rib->stacks.n, 1);
+
+	/* The id changes alone. */
+	hop_with_label(g, 7, "192.0.2.1", 11, 201);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 201");
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1 push 200");
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* A packet under way may still read the entry of the old path. */
+static void
+an_entry_is_written_again_only_after_the_grace_period(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t first;
+
+	rig_session(g, 100);
+	label_route(g, 100, "192.0.2.1", 11, 200);
+	rig_settle(g);
+	first = path_index(fib_group_path(g->fib, g->fib->label[100], 0));
+	for (uint32_t push = 201; push < 230; push++) {
+		label_route(g, 100, "192.0.2.1", 11, push);
+		rig_go(g);
+		assert_int_equal(label_of(__builtin_bswap32(g->fib->encap[first].entry[0])),
+				 200);
+	}
+	rig_settle(g);
+	assert_int_equal(g->rib->encaps.n, 1);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+static void
+next_hops_without_an_entry_get_one_when_it_is_free(void **state)
+{
+	struct rig *g;
+
+	rig_limit(TABLE_encaps, 2);
+	g = rig_two_ports();
+	rig_session(g, 100);
+	rig_route_inline(g, "192.88.99.0/24", "192.0.2.1", 11); /* keeps the neighbor */
+	for (uint32_t i = 0; i < 5; i++)
+		label_route(g, 100 + i, "192.0.2.1", 11, 200 + i);
+	ip_route(g, "198.51.100.0/24", "192.0.2.1", 11, 204); /* shares with label 104 */
+	rig_settle(g);
+	assert_label(g, 100, "192.0.2.1@1 push 200");
+	assert_label(g, 101, "192.0.2.1@1 push 201");
+	for (uint32_t i = 2; i < 5; i++)
+		assert_label(g, 100 + i, "encap");
+	assert_int_equal(table_state(TABLE_encaps).used, 2);
+	assert_true(table_state(TABLE_encaps).refused > 0);
+	rib_must_be_sound(g);
+
+	label_event(g, FPM_ROUTE_DEL, 100);
+	rig_settle(g);
+	assert_label(g, 102, "192.0.2.1@1 push 202");
+	label_event(g, FPM_ROUTE_DEL, 101);
+	rig_settle(g);
+	assert_label(g, 103, "192.0.2.1@1 push 203");
+	label_event(g, FPM_ROUTE_DEL, 102);
+	rig_settle(g);
+	assert_label(g, 104, "192.0.2.1@1 push 204");
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1 push 204");
+	assert_int_equal(table_state(TABLE_encaps).used, 2);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* Return the last report about a prefix: "forwarded", "failed" or "none". */
+static const char *
+told(struct rig *g, const char *text)
+{
+	struct prefix p = rig_prefix(text);
+	const char *last = "none";
+	struct msg *m;
+
+	while ((m = worker_take(&g->fpm)) != NULL) {
+		const struct msg_feedback *f = (const struct msg_feedback *)m;
+
+		for (uint32_t i = 0; m->type == MSG_FEEDBACK && i < f->n; i++) {
+			assert_int_not_equal(f->route[i].prefix.family, FAMILY_LABEL);
+			if (prefix_equal(&f->route[i].prefix, &p))
+				last = f->route[i].failed ? "failed" : "forwarded";
+		}
+		msg_free(m);
+	}
+	return last;
+}
+
+static void
+zebra_is_told_which_routes_with_labels_are_forwarded(void **state)
+{
+	struct rig *g;
+
+	rig_limit(TABLE_encaps, 1);
+	g = rig_two_ports();
+	g->rib->conf.fpm = &g->fpm;
+	g->rib->conf.feedback = true;
+	rig_session(g, 100);
+	rig_route_inline(g, "192.88.99.0/24", "192.0.2.1", 11);
+	ip_route(g, "198.51.100.0/24", "192.0.2.1", 11, 200);
+	label_route(g, 100, "192.0.2.1", 11, 200);
+	rig_sentinel(g);
+	rig_settle(g);
+	assert_string_equal(told(g, "198.51.100.0/24"), "forwarded");
+
+	ip_route(g, "203.0.113.0/24", "192.0.2.1", 11, 0); /* with too many labels */
+	rig_settle(g);
+	assert_string_equal(told(g, "203.0.113.0/24"), "failed");
+	ip_route(g, "203.0.113.0/24", "192.0.2.1", 11, 201);
+	rig_settle(g);
+	assert_string_equal(told(g, "203.0.113.0/24"), "failed"); /* no entry is left */
+	rig_del(g, "198.51.100.0/24");
+	label_event(g, FPM_ROUTE_DEL, 100);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 201");
+	assert_string_equal(told(g, "203.0.113.0/24"), "forwarded");
+	rig_free(g);
+}
+
+/* zebra numbers its ids again, and sends all labels but one. */
+static void
+labels_stay_through_the_end_of_a_session_and_are_swept_after_the_next(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t group, writes;
+
+	rig_session(g, 100);
+	hop_with_label(g, 7, "192.0.2.1", 11, 200);
+	rig_route(g, "198.51.100.0/24", 7);
+	label_route(g, 100, "192.0.2.1", 11, 300);
+	label_route(g, 101, "192.0.2.1", 11, 0);
+	rig_sentinel(g);
+	rig_settle(g);
+	group = rig_group_of(g, "198.51.100.1");
+
+	rig_session_down(g);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1 push 200");
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	writes = (uint32_t)g->rib->count.word_writes;
+
+	rig_session(g, 200);
+	hop_with_label(g, 33, "192.0.2.1", 11, 200);
+	rig_route(g, "198.51.100.0/24", 33);
+	label_route(g, 100, "192.0.2.1", 11, 300);
+	rig_settle(g);
+	assert_int_equal(rig_group_of(g, "198.51.100.1"), group);
+	assert_int_equal(g->rib->count.word_writes, writes);
+	assert_label(g, 101, "192.0.2.1@1");
+	rig_sentinel(g);
+	rig_go(g);
+	rig_later(g, 1000); /* zebra has restarted: its peers have time */
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	assert_label(g, 101, "no label");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+static void
+teach(struct rig *g)
+{
+	rig_session(g, 100);
+	hop_with_label(g, 7, "192.0.2.1", 11, 200);
+	hop_with_label(g, 8, "192.0.2.129", 12, 201);
+	rig_group(g, 9, 2, 7, 1, 8, 1);
+	rig_route(g, "198.51.100.0/24", 9);
+	rig_hop(g, 10, "192.0.2.2", 11);
+	rig_route(g, "203.0.113.0/24", 10);
+	label_route(g, 100, "192.0.2.1", 11, 300);
+	label_route(g, 101, "192.0.2.1", 11, 0);
+	rig_sentinel(g);
+	rig_settle(g);
+}
+
+static void
+labels_are_in_force_after_a_restart_and_the_replay_rewrites_nothing(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	const char *want = "192.0.2.129@2 push 201*2048 192.0.2.1@1 push 200*2048";
+	uint64_t writes;
+
+	teach(g);
+	assert_seen(g, "198.51.100.1", want);
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restored, 5);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	assert_seen(g, "198.51.100.1", want);
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	assert_label(g, 101, "192.0.2.1@1");
+	rig_settle(g);
+	rib_must_be_sound(g);
+	writes = g->rib->count.word_writes;
+	teach(g);
+	assert_int_equal(g->rib->count.word_writes, writes);
+	assert_seen(g, "198.51.100.1", want);
+	rib_must_be_sound(g);
+
+	/* The checkpoint of the successor has them, too. */
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restored, 5);
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	rig_free(g);
+}
+
+/*
+ * Layout 3 had next hops with labels, but not the labels. They are unsupported, as they were,
+ * until the replay.
+ */
+static void
+the_layout_before_labels_is_read(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	struct ckpt *c;
+	int fd;
+
+	rig_session(g, 100);
+	hop_with_label(g, 7, "192.0.2.1", 11, 200);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_hop(g, 10, "192.0.2.2", 11);
+	rig_route(g, "203.0.113.0/24", 10);
+	rig_sentinel(g);
+	rig_settle(g);
+	fd = ckpt_of_killed(g);
+	c = ckpt_opened(fd);
+	c->head->layout = CKPT_LAYOUT_3;
+	c->head->crc = CKPT_CRC(c->head);
+	ckpt_free(c);
+	assert_int_equal(ftruncate(fd, (off_t)ckpt_file_bytes(CKPT_LAYOUT_3)), 0);
+
+	g = rig_begun(fd, NETNS);
+	assert_int_equal(g->rib->count.restored, 3);
+	assert_seen(g, "198.51.100.1", "encap");
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	rib_must_be_sound(g);
+	teach(g);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2 push 201*2048 192.0.2.1@1 push 200*2048");
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	rib_must_be_sound(g);
+	g = rig_begun(ckpt_of_killed(g), NETNS); /* its own file has the present layout */
+	assert_label(g, 100, "192.0.2.1@1 push 300");
+	rig_free(g);
+}
+
+/* A record of labels that was torn costs the routes of its slot, and gives no wrong label. */
+static void
+each_octet_of_the_labels_counts(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	uint32_t number = 0, other = 0;
+	struct ckpt *c;
+	int fd;
+
+	teach(g);
+	fd = ckpt_of_killed(g);
+	c = ckpt_opened(fd);
+	for (uint32_t i = 1; i <= c->head->hop_high; i++)
+		if (c->hop[i].slot != 0 && c->hop[i].encap == HOP_MPLS) {
+			other = number;
+			number = i;
+		}
+	assert_int_not_equal(other, 0);
+	ckpt_octets_count(fd, (uint8_t *)&c->stack[number], (uint8_t *)&c->stack[other],
+			  sizeof(c->stack[number]));
+	c->stack[number].label[0] ^= 1;
+	ckpt_free(c);
+	g = rig_begun(fd, NETNS);
+	assert_true(g->rib->count.restored < 5);
+	assert_seen(g, "203.0.113.1", "192.0.2.2@1");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* Labels come and go while ids and slots name others. */
+static void
+stacks_that_nothing_names_are_freed_and_others_stay(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	label_route(g, 100, "192.0.2.1", 11, 16);
+	hop_with_label(g, 7, "192.0.2.1", 11, 17); /* without a route */
+	hop_with_label(g, 8, "192.0.2.1", 11, 18);
+	rig_route(g, "198.51.100.0/24", 8);
+	for (uint32_t push = 1000; push < 9000; push++) {
+		label_route(g, 101, "192.0.2.1", 11, push);
+		rig_settle(g);
+		assert_true(g->rib->stacks.n < 1100);
+	}
+	assert_label(g, 100, "192.0.2.1@1 push 16");
+	assert_label(g, 101, "192.0.2.1@1 push 8999");
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1 push 18");
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 17");
+	assert_int_equal(g->rib->encaps.n, 4);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_label_is_swapped_or_comes_off_and_follows_its_interface),
+		cmocka_unit_test(a_label_leads_to_the_table_of_its_interface),
+		cmocka_unit_test(equal_labels_over_a_neighbor_are_one_entry),
+		cmocka_unit_test(an_entry_is_written_again_only_after_the_grace_period),
+		cmocka_unit_test_teardown(
+			next_hops_without_an_entry_get_one_when_it_is_free, no_limit),
+		cmocka_unit_test_teardown(
+			zebra_is_told_which_routes_with_labels_are_forwarded, no_limit),
+		cmocka_unit_test(
+			labels_stay_through_the_end_of_a_session_and_are_swept_after_the_next),
+		cmocka_unit_test(
+			labels_are_in_force_after_a_restart_and_the_replay_rewrites_nothing),
+		cmocka_unit_test(the_layout_before_labels_is_read),
+		cmocka_unit_test(each_octet_of_the_labels_counts),
+		cmocka_unit_test(stacks_that_nothing_names_are_freed_and_others_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
