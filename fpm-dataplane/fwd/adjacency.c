@@ -13,17 +13,18 @@
 /*
  * Let a packet wait for its neighbor on `ifidx`. If its TTL is used up, its sender gets the
  * ICMP error at once (RFC 1812, 5.3.1), because the neighbor makes no difference. Where the
- * kernel has IPv6 off, no IPv6 neighbor has a hop, so those packets come here.
+ * kernel has IPv6 off, no IPv6 neighbor has a hop, so those packets come here. An IPv6 packet
+ * under labels may leave to a neighbor of family 4.
  */
 static void
-packet_unresolved(struct burst *b, unsigned int i, unsigned int ifidx)
+packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int ifidx)
 {
 	/* The TTL of a packet with labels was judged before. */
 	if (b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return;
 	}
-	if (fib_ipv6_is_off(b->fwd->fib, b->family[i], ifidx)) {
+	if (b->family[i] == 6 && fib_ipv6_is_off(b->fwd->fib, family, ifidx)) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
 		return;
 	}
@@ -78,7 +79,7 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 	if (b->hop[i] == 0)
 		atomic_store_explicit(&used[adj], ADJ_BEHIND, memory_order_relaxed);
 	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !packet_has_turn(b, adj)))
-		packet_unresolved(b, i, fib->adj[adj].ifidx);
+		packet_unresolved(b, i, fib->adj[adj].family, fib->adj[adj].ifidx);
 }
 
 /* Use the adjacency under the labels of a path. A packet that waits has its path. */
@@ -106,7 +107,7 @@ onlink_use(struct burst *b, unsigned int i)
 	adj = fib_host_adj(b->fwd->fib, (uint16_t)path_index(b->path[i]), b->family[i],
 			   &dst);
 	if (adj == 0)
-		packet_unresolved(b, i, path_index(b->path[i]));
+		packet_unresolved(b, i, b->family[i], path_index(b->path[i]));
 	else
 		adj_use(b, i, adj);
 }

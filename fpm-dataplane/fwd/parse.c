@@ -125,7 +125,8 @@ ip6_is_linklocal(const uint8_t *a)
 
 /*
  * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). Where the kernel has IPv6
- * off, it would take none, so none is delivered to it.
+ * off, it would take none, so none is delivered to it. Under labels the packet is no IPv6 of
+ * that interface.
  */
 void
 fwd_parse_ip6(struct burst *b, unsigned int i)
@@ -137,7 +138,7 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 	bool l2_group = (burst_frame(b, i)[0] & 1) != 0;
 	unsigned int len;
 
-	if (b->in->ipv6_off) {
+	if (b->in->ipv6_off && !burst_has_labels(b, i)) {
 		burst_leave(b, i, DROP_ipv6_off);
 		return;
 	}

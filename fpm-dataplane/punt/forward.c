@@ -266,9 +266,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	if (fib_ipv6_is_off(p->fib, family,
-			    kind == PATH_ADJ ? p->fib->adj[path_index(way.neighbor)].ifidx
-					     : path_index(way.neighbor))) {
+	key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
+	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;
 	}
@@ -279,7 +278,6 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	neigh_queue_add(p, m, &key);
 }
 

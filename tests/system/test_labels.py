@@ -10,6 +10,8 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from labels import TAKES_LABELS, LabelRouter, behind, entries_of, with_labels
+from lib import netns
+from lib.wait import eventually
 from router import running
 from wire import token_of
 
@@ -333,6 +335,42 @@ def test_packets_wait_for_the_neighbor_with_their_labels(dut, lan, wan):
 
     assert entries_of(wan.expect(token_of(swapped), 3)) == [(200, 63, 0, 1)]
     assert entries_of(wan.expect(token_of(pushed), 3)) == [(300, 63, 0, 1)]
+
+
+def own_addresses(dut):
+    """Return the addresses that the router takes packets for."""
+    return {r["prefix"] for r in dut.control.ask("routes") if r["source"] == "local"}
+
+
+@pytest.fixture
+def no_ipv6(dut, lan, wan):
+    """IPv6 is off on both interfaces, as on the core links of a provider edge router for 6VPE."""
+    devs = ("lan0", "wan0")
+    netns.sysctl(dut.ctl, {f"net.ipv6.conf.{dev}.disable_ipv6": 1 for dev in devs})
+    eventually(lambda: not any(f"{w.ip6}/128" in own_addresses(dut) for w in (lan, wan)), 5, 0.01)
+    yield
+    netns.sysctl(dut.ctl, {f"net.ipv6.conf.{dev}.disable_ipv6": 0 for dev in devs})
+    for wire in (lan, wan):
+        dut.ip(
+            f"addr replace {wire.ip6}/64 dev {wire.tap} nodad",
+            f"neigh replace {wire.peer6} lladdr {wire.mac} dev {wire.tap} nud permanent",
+        )
+
+
+def test_ipv6_under_labels_needs_no_ipv6_on_the_links(dut, lan, wan, alt, no_ipv6):
+    """M22: the neighbors of an IPv6 packet with labels are of IPv4, known ones and new ones."""
+    fresh = str(ipaddress.ip_network(wan.host4)[8])
+    dut.label(100, {"oif": 1})
+    dut.label(101, dut.hop(wan))
+    dut.route(NET6, nhid=dut.zebra.hop(fresh, wan, labels=[30]))
+    dut.route("2001:db8:e000::/48", via=alt.peer6, wire=alt)
+
+    assert dut.forwarded(lan, with_labels(lan.probe("2001:db8:e000::9"), 100), alt)[IPv6].hlim == 63
+    assert dut.forwarded(lan, with_labels(lan.probe(HOST6), 101), wan)[IPv6].hlim == 63
+    wan.answer(fresh)
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST6), 100), wan, timeout=3)
+    assert entries_of(came) == [(30, 63, 0, 1)] and IPv6(behind(came)).dst == HOST6
+    assert dut.not_forwarded(lan, lan.probe("2001:db8:e000::9")) == {"ipv6_off": 1}
 
 
 def test_a_packet_too_big_for_its_labels_is_answered_with_the_smaller_mtu(dut, lan, wan):
