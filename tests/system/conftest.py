@@ -150,8 +150,8 @@ def own_dut():
     """Makes routers for tests that restart, kill or reconfigure a router."""
     made = []
 
-    def make(**kw):
-        router = Router(name=f"x{len(made)}", **kw)
+    def make(kind=Router, **kw):
+        router = kind(name=f"x{len(made)}", **kw)
         ending.callback(router.destroy)
         made.append(router)
         router.build()

@@ -41,6 +41,42 @@ class LabelRouter(Router):
         self.label_row(0)  # see in_force()
 
 
+class Paths:
+    """Packets that leave by wan: one label is swapped, one comes off, and a route pushes one. The
+    packets of a stream take them in turn."""
+
+    def __init__(self, dut, net, host):
+        self.dut, self.net, self.host = dut, net, host
+        self.wan = dut.wires["wan"]
+
+    def announce(self):
+        """Let zebra announce the labels and the route."""
+        dut, wan = self.dut, self.wan
+        dut.label(100, dut.hop(wan, [200, 201]))
+        dut.label(101, dut.hop(wan))
+        dut.route(self.net, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
+
+    def stream(self, wire, rate=1000):
+        """Send the packets, numbered."""
+        dress = (
+            lambda probe: with_labels(probe, 100),
+            lambda probe: with_labels(probe, 101),
+            lambda probe: probe,
+        )
+        return self.dut.stream(wire, self.host, rate=rate, dress=dress)
+
+    def are_right(self, stream):
+        """Assert that each packet that left did so once, by wan, with the labels of its path."""
+        others = [w for w in self.dut.wires.values() if w not in (self.wan, stream.wire)]
+        assert stream.arrived(*others) == {}
+        assert set(stream.arrived(self.wan).values()) == {1}
+        for data in self.wan.got(stream.mark):
+            at = data.index(stream.mark) + len(stream.mark)
+            number = int.from_bytes(data[at : at + 4], "big")
+            want = [[200, 201], [], [300]][number % 3]
+            assert [e[0] for e in entries_of(data)] == want, (number, data.hex())
+
+
 def with_labels(probe, *entries):
     """Return a probe behind label entries: a label, or (label, TTL), or (label, TTL, TC)."""
     packet = probe.payload

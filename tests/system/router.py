@@ -206,7 +206,7 @@ class Stream(threading.Thread):
     with dut.stream(lan, "198.51.100.1") as stream: ...; assert stream.lost(wan) == []
     """
 
-    def __init__(self, dut, wire, dst, rate=1000, flows=1):
+    def __init__(self, dut, wire, dst, rate=1000, flows=1, dress=(lambda probe: probe,)):
         super().__init__(daemon=True, name="stream")
         self.dut, self.wire, self.rate, self.flows = dut, wire, rate, flows
         dsts = dst if isinstance(dst, (list, tuple)) else [dst]
@@ -214,10 +214,12 @@ class Stream(threading.Thread):
         self.templates = []
         for at in dsts:
             for flow in range(flows):
-                data = bytes(wire.probe(at, sport=10000 + flow, size=100))
-                at_token = data.index(token_of(data))
-                tail = bytes(len(data) - at_token - len(self.mark) - 4)
-                self.templates.append((data[:at_token] + self.mark, tail))
+                probe = wire.probe(at, sport=10000 + flow, size=100)
+                for each in dress:  # the frame of a probe, with labels for example
+                    data = bytes(each(probe))
+                    at_token = data.index(token_of(data))
+                    tail = bytes(len(data) - at_token - len(self.mark) - 4)
+                    self.templates.append((data[:at_token] + self.mark, tail))
         self.sent = 0
         self.times = []
         self.ending = threading.Event()
