@@ -127,6 +127,8 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	} while (pops < FIB_POPS_MAX);
 	if (path_kind(walk->path) == PATH_VRF && !walk->bottom)
 		walk->reason = DROP_mpls_stack;
+	else if (!walk->bottom && room < LABEL_BYTES)
+		walk->reason = DROP_mpls_malformed; /* its TTL cannot be read */
 	else if (walk->bottom && walk->payload == 0 && path_kind(walk->path) != PATH_ENCAP)
 		walk->reason = DROP_mpls_payload;
 }

@@ -102,15 +102,15 @@ fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason 
 		burst_leave(b, i, cause);
 }
 
-/* Handle a packet whose labels lead to a lookup of the IP packet behind them. */
+/* Handle a packet whose labels lead to a lookup of the IP packet of `family` behind them. */
 static void
-label_parse_ip(struct burst *b, unsigned int i, uint16_t vrf)
+label_parse_ip(struct burst *b, unsigned int i, uint8_t family, uint16_t vrf)
 {
 	uint64_t flags = b->m[i]->ol_flags;
 
 	/* The device judged no header behind labels. */
 	b->m[i]->ol_flags &= ~RTE_MBUF_F_RX_IP_CKSUM_MASK;
-	if (b->family[i] == 4)
+	if (family == 4)
 		fwd_parse_ip4(b, i);
 	else
 		fwd_parse_ip6(b, i);
@@ -157,9 +157,8 @@ fwd_label_parse(struct burst *b, unsigned int i)
 	if (walk.payload != 0 &&
 	    (path_kind(walk.path) == PATH_VRF || path_kind(walk.path) == PATH_ADJ)) {
 		payload_select(b, i, walk.n);
-		b->family[i] = walk.payload;
 		if (path_kind(walk.path) == PATH_VRF)
-			label_parse_ip(b, i, (uint16_t)path_index(walk.path));
+			label_parse_ip(b, i, walk.payload, (uint16_t)path_index(walk.path));
 		else if (!payload_find(b, i))
 			burst_leave(b, i, DROP_mpls_payload);
 	}

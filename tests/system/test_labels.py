@@ -244,6 +244,9 @@ def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
     assert drops(control_word) == {"mpls_payload": 1}
     assert drops(with_labels(probe, *[102] * 6)) == {"mpls_stack": 1}
     assert drops(no_bottom[:22]) == {"mpls_malformed": 1}
+    more = bytes(with_labels(probe, 101, 300))
+    for octets in (18, 20, 21):  # the label behind the one that comes off is missing
+        assert drops(more[:octets]) == {"mpls_malformed": 1}
 
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
