@@ -104,8 +104,7 @@ stacks_collect(struct rib *rib)
 		vec32_push(&s->unused, i);
 	}
 	s->v[0].used = 0;
-	/* The work of the next collection is spread over as many new stacks. */
-	s->collect_at = 2 * s->n;
+	s->collect_at = stacks_collect_next(s->n);
 }
 
 void

@@ -50,4 +50,16 @@ const struct stack *stack_at(const struct rib *rib, uint32_t number);
 void stacks_collect(struct rib *rib);
 void stacks_free(struct rib_stacks *stacks);
 
+/*
+ * Return the number of stacks at which to look for unused ones again, if `n` are in use. It is
+ * above `n`, so that the work is spread over new stacks, and it can be reached.
+ */
+static inline uint32_t
+stacks_collect_next(uint32_t n)
+{
+	uint32_t left = STACKS_MAX - 1 - n;
+
+	return n + (left / 2 < n ? left / 2 : n);
+}
+
 #endif

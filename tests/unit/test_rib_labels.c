@@ -481,6 +481,18 @@ stacks_that_nothing_names_are_freed_and_others_stay(void **state)
 	rig_free(g);
 }
 
+/* Also if most numbers are in use, unused ones are found before all are given away. */
+static void
+unused_stacks_are_looked_for_before_the_numbers_run_out(void **state)
+{
+	assert_int_equal(stacks_collect_next(1024), 2048);
+	for (uint32_t n = 1; n < STACKS_MAX - 2; n += 1000) {
+		assert_in_range(stacks_collect_next(n), n + 1, STACKS_MAX - 2);
+		assert_true(stacks_collect_next(n) <= 2 * n);
+	}
+	assert_int_equal(stacks_collect_next(STACKS_MAX - 1), STACKS_MAX - 1);
+}
+
 int
 main(void)
 {
@@ -500,6 +512,7 @@ main(void)
 		cmocka_unit_test(the_layout_before_labels_is_read),
 		cmocka_unit_test(each_octet_of_the_labels_counts),
 		cmocka_unit_test(stacks_that_nothing_names_are_freed_and_others_stay),
+		cmocka_unit_test(unused_stacks_are_looked_for_before_the_numbers_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
