@@ -5,6 +5,8 @@
  */
 #include "fresh.h"
 
+#include <linux/lwtunnel.h>
+#include <linux/mpls_iptunnel.h>
 #include <linux/neighbour.h>
 
 #include "control.h"
@@ -75,6 +77,30 @@ some_prefix(struct rnd *r)
 	return PICK(r, pool);
 }
 
+/* Labels that meet those of put_beside(), the special ones, and a stack that is too long. */
+static void
+attr_labels(struct wire *w, struct rnd *r, uint16_t type)
+{
+	uint32_t entry[18], n = once_in(r, 12) ? 1 + rnd_below(r, 18) : 1 + rnd_below(r, 3);
+
+	for (uint32_t i = 0; i < n; i++)
+		entry[i] = htonl((once_in(r, 8) ? rnd_below(r, 16) : 16 + rnd_below(r, 3))
+					 << 12 |
+				 (uint32_t)(i + 1 == n) << 8);
+	attr(w, type, entry, n * sizeof(entry[0]));
+}
+
+static void
+put_labels(struct wire *w, struct rnd *r, bool is_object)
+{
+	size_t nest;
+
+	attr_u16(w, is_object ? NHA_ENCAP_TYPE : RTA_ENCAP_TYPE, LWTUNNEL_ENCAP_MPLS);
+	nest = attr_nest(w, is_object ? NHA_ENCAP : RTA_ENCAP);
+	attr_labels(w, r, MPLS_IPTUNNEL_DST);
+	attr_nest_end(w, nest);
+}
+
 /* --- fresh messages ------------------------------------------------------------------- */
 
 void
@@ -90,6 +116,8 @@ put_hop(struct wire *w, struct rnd *r, bool is_object)
 	if (once_in(r, 10))
 		attr_u16(w, is_object ? NHA_ENCAP_TYPE : RTA_ENCAP_TYPE,
 			 (uint16_t)rnd_below(r, 9));
+	else if (once_in(r, 4))
+		put_labels(w, r, is_object);
 }
 
 #define WEIGHT_HIGH_AT (offsetof(struct nexthop_grp, weight) + 1)
@@ -128,15 +156,22 @@ put_object(struct wire *w, struct rnd *r)
 	msg_end(w);
 }
 
+/* `label`: next hops of a label's route. */
 static void
-put_multipath(struct wire *w, struct rnd *r)
+put_multipath(struct wire *w, struct rnd *r, bool label)
 {
 	size_t nest = attr_nest(w, RTA_MULTIPATH), at;
 
 	for (uint32_t n = 1 + rnd_below(r, 5); n > 0; n--) {
 		rtnexthop_begin(w, &at, (uint8_t)rnd_below(r, 4), (int)some_oif(r));
-		if (!once_in(r, 6))
+		if (!once_in(r, 6) && label)
+			attr_via(w, some_gateway(r));
+		else if (!once_in(r, 6))
 			attr_addr(w, RTA_GATEWAY, some_gateway(r));
+		if (label && once_in(r, 2))
+			attr_labels(w, r, RTA_NEWDST);
+		else if (!label && once_in(r, 8))
+			put_labels(w, r, false);
 		rtnexthop_end(w, at);
 	}
 	attr_nest_end(w, nest);
@@ -152,6 +187,20 @@ put_mtu(struct wire *w, struct rnd *r)
 	attr_nest_end(w, nest);
 }
 
+/* Write the next hop of a label's route. Without a gateway it leads to the table of a device. */
+static void
+put_label_hop(struct wire *w, struct rnd *r)
+{
+	bool has_via = !once_in(r, 4);
+
+	if (has_via)
+		attr_via(w, some_gateway(r));
+	if (!once_in(r, 8))
+		attr_u32(w, RTA_OIF, has_via || once_in(r, 3) ? some_oif(r) : 1);
+	if (once_in(r, 2))
+		attr_labels(w, r, RTA_NEWDST);
+}
+
 /* Write an attribute of a route that is no IP route: a label, or a MAC behind a VTEP. */
 static void
 put_beside(struct wire *w, struct rnd *r)
@@ -162,14 +211,16 @@ put_beside(struct wire *w, struct rnd *r)
 	bool del = once_in(r, 3);
 
 	rtm.rtm_type = RTN_UNICAST;
-	if (once_in(r, 2)) {
+	if (!once_in(r, 4)) {
 		msg_begin(w, del ? RTM_DELROUTE : RTM_NEWROUTE);
 		wire_put(w, &rtm, sizeof(rtm));
 		attr_u32(w, RTA_DST, htonl((16 + rnd_below(r, 4)) << 12 | 1u << 8));
 		if (once_in(r, 3))
-			put_multipath(w, r);
-		else
+			put_multipath(w, r, true);
+		else if (once_in(r, 8))
 			put_hop(w, r, false);
+		else
+			put_label_hop(w, r);
 	} else {
 		msg_begin(w, del ? RTM_DELNEIGH : RTM_NEWNEIGH);
 		wire_put(w, &ndm, sizeof(ndm));
@@ -209,7 +260,7 @@ put_new_route(struct wire *w, struct rnd *r, const char *prefix)
 		put_hop(w, r, false);
 		break;
 	case 1:
-		put_multipath(w, r);
+		put_multipath(w, r, false);
 		break;
 	case 2:
 		attr_u32(w, RTA_NH_ID, some_id(r));
@@ -231,6 +282,8 @@ put_fresh_message(struct wire *w, struct rnd *r)
 		return;
 	case 1:
 	case 2:
+	case 3:
+	case 4:
 		put_beside(w, r);
 		return;
 	default:

@@ -39,7 +39,7 @@ build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_reque
 # packet_burst.c wraps fwd_fast() and decides if a packet may take the fast path.
 build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_fast
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
-	packet_frames.c) $(call link_of,tests/unit/test_fwd_explain.c))
+	packet_frames.c packet_labels.c) $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@mkdir -p $(@D)
 	@echo "  LD    $@"

@@ -14,17 +14,22 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/inet.h"
 #include "base/log.h"
 #include "invariants.h"
 #include "rib/checkpoint.h"
 #include "rib/routes.h"
+#include "rib/stack.h"
 #include "../unit/rib_rig.h"
 
 #define NETNS 4711
 #define WHICH 24u /* records of each kind that edits reach */
 
 enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY };
-/* With the first two, and copies of routes: of another array; KERNEL, and of its other half. */
+/*
+ * With the first two, and copies of routes: of another array; KERNEL, and of its other half. With
+ * ways, HALF: of their labels.
+ */
 #define OTHER  8
 #define KERNEL 16
 #define HALF   32
@@ -33,6 +38,49 @@ enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
+
+/* Two ways with labels, an IP route over them, and a label that is swapped. */
+static void
+write_labels(struct ckpt *c)
+{
+	static const struct stack stack[] = {
+		{0}, {.n = 1, .label = {200}}, {.n = 2, .label = {16, LABELS_ALL - 1}}};
+	struct nh_list ways = {0};
+	struct ckpt_route r = {.slot = 5,
+			       .family = FAMILY_LABEL,
+			       .len = 32,
+			       .protocol = 196,
+			       .rtm_type = RTN_UNICAST,
+			       .table = FPM_TABLE_NONE};
+
+	for (uint32_t i = 0; i < 2; i++)
+		*nh_list_push(&ways) =
+			(struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
+					  .gw_family = 4,
+					  .ifindex = 11,
+					  .weight = 1,
+					  .encap = HOP_MPLS,
+					  .stack = i + 1};
+	ckpt_put_slot(c, 5, &ways, 0, stack);
+	ways.n = 1;
+	ways.v[0].encap = HOP_POP;
+	ways.v[0].stack = 0;
+	ckpt_put_slot(c, 6, &ways, 0, stack);
+	free(ways.v);
+	put_be32(r.addr.octet, 100);
+	ckpt_put_route(c, 9, &r);
+	put_be32(r.addr.octet, LABELS_ALL - 1);
+	r.slot = 6;
+	ckpt_put_route(c, 10, &r);
+	r = (struct ckpt_route){.addr = ipaddr_from_v4(0xc6336300),
+				.slot = 5,
+				.family = 4,
+				.len = 24,
+				.protocol = 186,
+				.rtm_type = RTN_UNICAST,
+				.table = RIB_TABLE_MAIN};
+	ckpt_put_route(c, 9, &r);
+}
 
 /*
  * Two routes of each family over a single way, a group and a special; the same in a VRF, and
@@ -93,6 +141,7 @@ edit(struct ckpt *c, const uint8_t *e)
 	struct ckpt_route *r = &c->route[part][which];
 	struct ckpt_kernel *k = &c->kernel[which];
 	struct ckpt_hop *w = &c->hop[which];
+	struct ckpt_stack *s = &c->stack[which];
 
 	switch (e[0] & 7) {
 	case ROUTE:
@@ -109,6 +158,12 @@ edit(struct ckpt *c, const uint8_t *e)
 		break;
 	case WAY:
 	case WAY_RAW:
+		if ((e[0] & HALF) != 0) {
+			((uint8_t *)s)[e[2] % sizeof(*s)] = e[3];
+			if ((e[0] & 7) == WAY)
+				s->crc = CKPT_CRC_OF(w->version, s);
+			break;
+		}
 		((uint8_t *)w)[e[2] % sizeof(*w)] = e[3];
 		if ((e[0] & 7) == WAY)
 			SEAL(w);
@@ -130,6 +185,7 @@ edit(struct ckpt *c, const uint8_t *e)
 		break;
 	default:
 		*w = c->hop[from];
+		*s = c->stack[from];
 		w->number = which;
 		w->slot = e[3];
 		SEAL(w);
@@ -204,6 +260,7 @@ begin(int fd)
 	rig_now_ms += 600000; /* the time for the peers of another zebra is over */
 	rig_go(g);
 	rig_settle(g);
+	MUST(g->rib->table_counts.n_labels == 0 && g->rib->encaps.n == 0);
 	MUST(g->rib->table_counts.n_zebra[0] == 1 &&
 	     g->rib->table_counts.n_zebra[1] == 1); /* and the sentinel */
 	rib_must_be_sound(g);
@@ -231,6 +288,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(c != NULL);
 	ckpt_alive(c, boottime_ms());
 	write_right(c);
+	write_labels(c);
 	for (size_t at = 1; at + 4 <= size; at += 4)
 		edit(c, data + at);
 	if ((data[0] & 1) != 0)

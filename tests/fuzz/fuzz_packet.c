@@ -22,6 +22,7 @@
 #include "fwd/fwd.h"
 #include "must.h"
 #include "packet_burst.h"
+#include "packet_labels.h"
 #include "port/watch.h"
 
 #define IN        1
@@ -34,6 +35,7 @@
 #define ADJ       7 /* and the next, which is as good */
 #define GROUP     5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
 #define GROUP_OWN 6
+#define GROUPS    8 /* of labels */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -107,6 +109,7 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt4, own4, 32, GROUP_OWN) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, GROUP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
+	labels_make(fib, ADJ, VRF_RED, GROUPS);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
 	/* A route in one family only, so that a use of the main table is seen. */
@@ -126,6 +129,7 @@ set_up(const uint8_t *how)
 				       PATH_BLACKHOLE,   PATH_PROHIBIT,  PATH_LOCAL,
 				       PATH_UNREACHABLE, PATH_UNRESOLVED};
 	static const fib_path two[2] = {PATH(PATH_ADJ, ADJ), PATH(PATH_ADJ, ADJ + 1)};
+	static const uint16_t of_in[] = {IN, VLAN_IN, VLAN_TWO, VLAN_RED};
 	uint8_t k = kind[how[1] & 7];
 	bool by_device = (how[1] & 32) != 0;
 
@@ -136,6 +140,10 @@ set_up(const uint8_t *how)
 	fib->iface[IN]->fast6 = fib->iface[IN]->forward6 && !fib->iface[IN]->ipv6_off;
 	fib->iface[IN]->unnumbered4 = !fib->iface[IN]->forward6; /* may wait for DHCP */
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
+	for (unsigned int i = 0; i < sizeof(of_in) / sizeof(of_in[0]); i++)
+		fib->iface[of_in[i]]->mpls = (how[0] & 6) != 6;
+	fib->mpls_known = (how[0] & 2) != 0;
+	fib->label_ttl = (how[1] & 8) != 0 ? 255 : 0;
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;
 	fib->iface[out]->up = (how[0] & 8) == 0;
 	fib->iface[out]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
@@ -159,7 +167,7 @@ packet_of(const uint8_t *frame, uint16_t n)
 {
 	const uint8_t *end = frame + n;
 
-	for (unsigned int tags = 0; tags < 3 && end - frame >= 34 + 4; tags++) {
+	for (unsigned int tags = 0; tags < 3 && end - frame >= 14 + 4; tags++) {
 		uint16_t type = get_be16(frame + 12);
 
 		if (type != VLAN_C_TYPE && type != VLAN_S_TYPE)
@@ -173,8 +181,13 @@ void
 packet_cksum(uint8_t *frame, uint16_t n)
 {
 	uint8_t *ip = frame + (packet_of(frame, n) - frame);
-	size_t len = (ip[0] & 15) * 4u;
+	size_t len;
 
+	for (bool last = get_be16(ip - 2) != 0x8847; !last && ip + 24 <= frame + n; ip += 4)
+		last = (ip[2] & 1) != 0;
+	if (ip + 20 > frame + n)
+		return;
+	len = (ip[0] & 15) * 4u;
 	put_be16(ip + 10, 0);
 	if (ip + len <= frame + n)
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, len, 0)));
@@ -199,7 +212,13 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {
 	const uint8_t *left = rec->rewritten, *ip = packet_of(frame, n);
 
-	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out && n >= 34);
+	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out);
+	if (get_be16(ip - 2) == 0x8847 || get_be16(left + 12) == 0x8847) {
+		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+		label_sent_on(fib, ip, frame + n, left);
+		return;
+	}
+	MUST(n >= 34);
 	MUST(rec->l3_bytes <= fib->iface[out]->mtu_bytes ||
 	     fib->iface[out]->mtu_bytes < 1280);
 	MUST(ip + rec->l3_bytes <= frame + n);

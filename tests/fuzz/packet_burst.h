@@ -34,10 +34,10 @@ struct packet_port {
 void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 		  uint16_t n, uint64_t seed);
 
-/* Where the packet is in a frame of at least 34 octets, behind at most three tags. */
+/* Where the packet or its first label is in a frame, behind at most three tags. */
 const uint8_t *packet_of(const uint8_t *frame, uint16_t n);
 
-/* Write the checksum that an IPv4 header in a frame of at least 34 octets should have. */
+/* Write the checksum that an IPv4 header in a frame should have, behind its labels. */
 void packet_cksum(uint8_t *frame, uint16_t n);
 
 #endif

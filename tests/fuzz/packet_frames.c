@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "packet_labels.h"
 #include "port/vlan.h"
 
 #define KINDS 4 /* of good frames: by their tags */
@@ -29,6 +30,23 @@ below(unsigned int n)
 	return (unsigned int)(chance >> 32) % n;
 }
 
+/* Write up to four labels at `p`, each with a few hops or many. Return the octet behind them. */
+static uint8_t *
+good_labels(uint8_t *p)
+{
+	static const uint32_t label[] = {0, 2, 7, LABEL_MAIN, LABEL_RED};
+	unsigned int n = 1 + below(4);
+
+	for (unsigned int k = 0; k < n; k++, p += 4) {
+		uint32_t one = below(2) ? LABEL_PHP + below(LABEL_KINDS_END - LABEL_PHP)
+					: label[below(5)];
+
+		put_be32(p, label_entry(one, (uint8_t)below(8), k + 1 == n,
+					(uint8_t)(below(8) == 0 ? below(3) : 2 + below(254))));
+	}
+	return p;
+}
+
 /* Make a valid frame of our port or one of its VLANs: of `kind`, or of any. */
 static void
 good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
@@ -41,7 +59,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 	static const uint8_t src6[16] = {0x20, 1, 0x0d, 0xb8, 0, 9},
 			     dst6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
 	const uint16_t *tags = tag[kind < KINDS ? kind : below(KINDS)];
-	bool is4 = below(3) != 0;
+	bool is4 = below(3) != 0, labels = below(4) == 0;
 	unsigned int payload = below(90), head = is4 ? 20 : 40;
 	uint8_t *ip = g->frame + 12;
 
@@ -53,14 +71,17 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		put_be16(ip, tags[k]);
 		put_be16(ip + 2, tags[k + 1] | (uint16_t)(below(16) << 12));
 	}
-	put_be16(ip, is4 ? 0x0800 : 0x86dd);
+	put_be16(ip, labels ? 0x8847 : is4 ? 0x0800 : 0x86dd);
 	ip += 2;
+	if (labels)
+		ip = good_labels(ip);
 	if (is4) {
 		ip[0] = 0x45;
 		put_be16(ip + 2, (uint16_t)(head + payload));
 		ip[8] = (uint8_t)(2 + below(254));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
-		put_be32(ip + 16, 0xc6336400 | below(256));
+		put_be32(ip + 16, below(4) == 0 ? 0xcb007100 | below(512)
+						: 0xc6336400 | below(256));
 	} else {
 		ip[0] = 0x60;
 		put_be16(ip + 4, (uint16_t)payload);
@@ -68,6 +89,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		ip[7] = (uint8_t)(2 + below(254));
 		memcpy(ip + 8, src6, 15);
 		memcpy(ip + 24, dst6, 15);
+		ip[29] = (uint8_t)(ip[29] + (below(4) == 0));
 	}
 	g->n = (uint16_t)(ip - g->frame + head + payload);
 	if (is4)

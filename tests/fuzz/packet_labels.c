@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Labels of fuzz_packet, see packet_labels.h. */
+#include "packet_labels.h"
+
+#include "base/inet.h"
+#include "must.h"
+
+enum { GROUP_PHP, GROUP_SWAP, GROUP_MORE, GROUP_MAIN, GROUP_RED, GROUP_ECMP, GROUP_NONE,
+       GROUP_HOLE, GROUP_MIX };
+enum { ENCAP_ONE = 1, ENCAP_MORE };
+
+static void
+encap_make(struct fib *fib, uint32_t number, uint32_t adj, uint32_t first, unsigned int n)
+{
+	struct fib_encap *e = &fib->encap[number];
+
+	e->next = PATH(PATH_ADJ, adj);
+	e->n = (uint8_t)n;
+	for (unsigned int i = 0; i < n; i++)
+		e->entry[i] = __builtin_bswap32(label_entry(first + i, 0, false, 0));
+}
+
+void
+labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
+{
+	static const uint8_t push4[4] = {203, 0, 113}, mix4[4] = {203, 0, 114};
+	static const uint8_t push6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x78};
+	static fib_path ecmp[2];
+	const struct {
+		uint32_t group;
+		fib_path path;
+	} single[] = {{GROUP_PHP, PATH(PATH_ADJ, adj)},
+		      {GROUP_SWAP, PATH(PATH_ENCAP, ENCAP_ONE)},
+		      {GROUP_MORE, PATH(PATH_ENCAP, ENCAP_MORE)},
+		      {GROUP_MAIN, PATH(PATH_VRF, 0)},
+		      {GROUP_RED, PATH(PATH_VRF, vrf)},
+		      {GROUP_NONE, PATH(PATH_ENCAP, 0)},
+		      {GROUP_HOLE, PATH(PATH_BLACKHOLE, 0)}};
+
+	encap_make(fib, ENCAP_ONE, adj, PUSH_ONE, 1);
+	encap_make(fib, ENCAP_MORE, adj, PUSH_MORE, 3);
+	ecmp[0] = PATH(PATH_ADJ, adj);
+	ecmp[1] = PATH(PATH_ENCAP, ENCAP_ONE);
+	for (unsigned int i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+		fib->group[group + single[i].group] = group_word_single(single[i].path);
+	fib->group[group + GROUP_ECMP] = group_word_block(ecmp, 1);
+	fib->label[LABEL_PHP] = group + GROUP_PHP;
+	fib->label[LABEL_SWAP] = group + GROUP_SWAP;
+	fib->label[LABEL_SWAP_MORE] = group + GROUP_MORE;
+	fib->label[LABEL_MAIN] = group + GROUP_MAIN;
+	fib->label[LABEL_RED] = group + GROUP_RED;
+	fib->label[LABEL_ECMP] = group + GROUP_ECMP;
+	fib->label[LABEL_UNSUPPORTED] = group + GROUP_NONE;
+	fib->label[LABEL_BLACKHOLE] = group + GROUP_HOLE;
+	MUST(poptrie_add(fib->copy[0].pt4, push4, 24, group + GROUP_SWAP) == 0);
+	MUST(poptrie_add(fib->copy[0].pt4, mix4, 24, group + GROUP_ECMP) == 0);
+	MUST(poptrie_add(fib->copy[0].pt6, push6, 48, group + GROUP_MORE) == 0);
+}
+
+/* Labels that come off, and the lowest TTL among them. */
+struct popped {
+	const uint8_t *rest;
+	uint32_t last; /* the label that decides */
+	uint8_t ttl, tc;
+	bool bottom;
+};
+
+static struct popped
+labels_pop(const uint8_t *p, const uint8_t *end)
+{
+	struct popped o = {.rest = p, .ttl = 255};
+	bool entropy = false, goes_on = true;
+
+	while (goes_on) {
+		uint32_t entry, label;
+
+		MUST(o.rest + 4 <= end);
+		entry = get_be32(o.rest);
+		label = entry >> 12;
+		o.rest += 4;
+		o.tc = entry >> 9 & 7;
+		o.bottom = (entry & 0x100) != 0;
+		if (!entropy && (entry & 0xff) < o.ttl)
+			o.ttl = entry & 0xff;
+		if (!entropy)
+			o.last = label;
+		goes_on = !o.bottom && (entropy || label == 0 || label == 2 || label == 7 ||
+					label == LABEL_MAIN || label == LABEL_RED);
+		entropy = !entropy && label == 7;
+	}
+	return o;
+}
+
+static bool
+leads_to_lookup(uint32_t label)
+{
+	return label == 0 || label == 2 || label == 7 || label == LABEL_MAIN ||
+	       label == LABEL_RED;
+}
+
+static uint8_t
+lower(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Check the labels that were pushed. */
+static void
+pushed_well(const uint8_t *left, uint8_t tc, bool bottom, uint8_t ttl)
+{
+	uint32_t first = get_be32(left + 14), second = get_be32(left + 18);
+
+	MUST(first >> 12 == PUSH_ONE || first >> 12 == PUSH_MORE);
+	MUST((first & 0xff) == ttl && (first >> 9 & 7) == tc);
+	if (first >> 12 == PUSH_ONE) {
+		MUST(((first & 0x100) != 0) == bottom);
+		return;
+	}
+	MUST((first & 0x100) == 0 && second >> 12 == PUSH_MORE + 1);
+	MUST((second & 0xff) == ttl && (second >> 9 & 7) == tc && (second & 0x100) == 0);
+}
+
+/* Check an IP packet that leaves, with labels or without. */
+static void
+ip_sent_on(const struct fib *fib, const uint8_t *ip, const uint8_t *left, uint8_t label_ttl)
+{
+	bool is4 = ip[0] >> 4 == 4;
+	uint8_t own = is4 ? ip[8] : ip[7];
+	uint8_t ttl = fib->label_ttl == 0 ? lower(own, label_ttl) : own;
+	uint8_t tc = is4 ? ip[1] >> 5 : (uint8_t)((get_be16(ip) >> 4 & 0xff) >> 5);
+
+	MUST(own > 1 && ttl > 1 && (is4 || ip[0] >> 4 == 6));
+	if (get_be16(left + 12) == 0x8847) {
+		pushed_well(left, fib->label_ttl == 0 ? tc : 0, true,
+			    fib->label_ttl == 0 ? (uint8_t)(ttl - 1) : fib->label_ttl);
+		return;
+	}
+	MUST(get_be16(left + 12) == (is4 ? 0x0800 : 0x86dd));
+	MUST(left[is4 ? 22 : 21] == ttl - 1);
+}
+
+void
+label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
+	      const uint8_t *left)
+{
+	struct popped o;
+
+	if (get_be16(packet - 2) != 0x8847) {
+		ip_sent_on(fib, packet, left, 255);
+		return;
+	}
+	o = labels_pop(packet, end);
+	MUST(o.ttl > 1);
+	if (leads_to_lookup(o.last)) {
+		MUST(o.bottom);
+		ip_sent_on(fib, o.rest, left, o.ttl);
+	} else if (get_be16(left + 12) == 0x8847 &&
+		   (get_be32(left + 14) >> 12 == PUSH_ONE ||
+		    get_be32(left + 14) >> 12 == PUSH_MORE) &&
+		   o.last != LABEL_PHP) {
+		MUST(o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE || o.last == LABEL_ECMP);
+		pushed_well(left, o.tc, o.bottom, (uint8_t)(o.ttl - 1));
+	} else if (o.bottom) {
+		MUST(o.last == LABEL_PHP || o.last == LABEL_ECMP);
+		MUST(get_be16(left + 12) != 0x8847);
+		ip_sent_on(fib, o.rest, left, o.ttl);
+	} else {
+		uint32_t was = get_be32(o.rest), is = get_be32(left + 14);
+		uint8_t own = was & 0xff;
+
+		MUST(o.last == LABEL_PHP || o.last == LABEL_ECMP);
+		MUST(get_be16(left + 12) == 0x8847 && is >> 8 == was >> 8);
+		MUST((is & 0xff) + 1 == (fib->label_ttl == 0 ? lower(own, o.ttl) : own));
+	}
+}

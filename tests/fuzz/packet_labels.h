@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPLS labels of fuzz_packet: a table of labels of each kind, and a second model of what a
+ * frame must look like that leaves with labels or has lost some (RFC 3031, RFC 3032, RFC 3443).
+ */
+#ifndef PACKET_LABELS_H
+#define PACKET_LABELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fib/label.h"
+
+enum {
+	LABEL_PHP = 16,  /* comes off, to the neighbor */
+	LABEL_SWAP,      /* PUSH_ONE comes on */
+	LABEL_SWAP_MORE, /* PUSH_MORE and two others */
+	LABEL_MAIN,
+	LABEL_RED, /* of the VRF */
+	LABEL_ECMP, /* LABEL_PHP or LABEL_SWAP */
+	LABEL_UNSUPPORTED,
+	LABEL_BLACKHOLE,
+	LABEL_UNKNOWN,
+	LABEL_KINDS_END,
+	PUSH_ONE = 200,
+	PUSH_MORE = 300,
+};
+
+/*
+ * Fill the table of labels, and add routes that push labels: 203.0.113.0/24 and
+ * 2001:db8:78::/48; 203.0.114.0/24 with and without. `group` is the first of 16 free groups.
+ */
+void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group);
+
+/*
+ * Check the first octets of a frame that leaves. `packet` and `end` are those of the frame that
+ * came, behind its tags.
+ */
+void label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
+		   const uint8_t *left);
+
+#endif
