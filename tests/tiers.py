@@ -51,7 +51,7 @@ LIFETIME = {
     "a_zebra_without_routes_sweeps_them_all",
 }
 # Files of system tests that run as a whole under AddressSanitizer, besides the tests of LIFETIME.
-LIFETIME_FILES = ("robust", "ends_clean")
+LIFETIME_FILES = ("robust", "ends_clean", "labels", "labels_frames")
 # With a release build only: these compare the output with the pages.
 RELEASE_ONLY = ("test_docs.py",)
 

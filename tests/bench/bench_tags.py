@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cycles a packet of VLAN tags and VRFs. The daemon's forwarding loop runs between
+"""Measure the cycles a packet of VLAN tags, VRFs and MPLS labels. The daemon's forwarding loop runs between
 ports that are functions, without a kernel (tests/bench/tags/), and all rows take turns in one
 process. JSON lines on stdout, a table on stderr.
 
@@ -23,6 +23,8 @@ from forward.report import verdict  # noqa: E402
 NONE = "no tag"  # the name in tags/main.c
 ONE = ("one tag in", "one tag out", "one tag in and out")
 ONE_TAG = 1.05  # at most this times the cycles without a tag
+LABELS = ("one label pushed", "label swapped", "label off, to a neighbor")
+VPN = ("VPN ingress: VRF and two labels", "VPN egress: label off and VRF")
 IN_VRF = ", a VRF each"
 ENDS = ("", "_min", "_max")
 
@@ -64,7 +66,7 @@ def measure(bench):
 
 def goals(lines):
     """Return the goals in the form of forward/report.py. One tag costs at most 5 %. VRFs cost
-    nothing if the lower bound of the ratio is at most 1."""
+    nothing if the lower bound of the ratio is at most 1. Labels have goals of rates."""
     for r in lines:
         if r["bench"] != "tags" or not r["base"]:
             continue
@@ -73,6 +75,11 @@ def goals(lines):
         if r["name"] in ONE:
             met = verdict(got, ONE_TAG, 1.0, more=False)
             yield f"cycles with {r['name']} / with none", "1.05x", "1.0x", said, met
+        elif r["name"] in LABELS + VPN:
+            rate, aim = (0.9, 1.1) if r["name"] in LABELS else (0.75, 0.9)
+            what = f"rate with {r['name']} / of plain IPv4"
+            said = f"{1 / got:.3f}x ({1 / high:.3f}..{1 / low:.3f})"
+            yield what, f"{rate}x", f"{aim}x", said, verdict(1 / got, rate, aim)
         elif r["name"].endswith(IN_VRF):
             what = f"cycles of {r['name']} / of table main"
             yield what, "1.0x", "", said, "met" if low <= 1.0 else "not met"

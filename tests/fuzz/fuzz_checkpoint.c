@@ -54,13 +54,12 @@ write_labels(struct ckpt *c)
 			       .table = FPM_TABLE_NONE};
 
 	for (uint32_t i = 0; i < 2; i++)
-		*nh_list_push(&ways) =
-			(struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
-					  .gw_family = 4,
-					  .ifindex = 11,
-					  .weight = 1,
-					  .encap = HOP_MPLS,
-					  .stack = i + 1};
+		*nh_list_push(&ways) = (struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
+							 .gw_family = 4,
+							 .ifindex = 11,
+							 .weight = 1,
+							 .encap = HOP_MPLS,
+							 .stack = i + 1};
 	ckpt_put_slot(c, 5, &ways, 0, stack);
 	ways.n = 1;
 	ways.v[0].encap = HOP_POP;

@@ -153,7 +153,8 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
 
-#define LABELS_SEEN 4096u /* of those without a route: the first and the last ones, for speed */
+#define LABELS_SEEN \
+	4096u /* of those without a route: the first and the last ones, for speed */
 
 static bool
 label_is_seen(uint32_t label)

@@ -41,8 +41,9 @@ good_labels(uint8_t *p)
 		uint32_t one = below(2) ? LABEL_PHP + below(LABEL_KINDS_END - LABEL_PHP)
 					: label[below(5)];
 
-		put_be32(p, label_entry(one, (uint8_t)below(8), k + 1 == n,
-					(uint8_t)(below(8) == 0 ? below(3) : 2 + below(254))));
+		put_be32(p,
+			 label_entry(one, (uint8_t)below(8), k + 1 == n,
+				     (uint8_t)(below(8) == 0 ? below(3) : 2 + below(254))));
 	}
 	return p;
 }
@@ -80,8 +81,8 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		put_be16(ip + 2, (uint16_t)(head + payload));
 		ip[8] = (uint8_t)(2 + below(254));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
-		put_be32(ip + 16, below(4) == 0 ? 0xcb007100 | below(512)
-						: 0xc6336400 | below(256));
+		put_be32(ip + 16,
+			 below(4) == 0 ? 0xcb007100 | below(512) : 0xc6336400 | below(256));
 	} else {
 		ip[0] = 0x60;
 		put_be16(ip + 4, (uint16_t)payload);

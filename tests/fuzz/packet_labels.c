@@ -5,8 +5,17 @@
 #include "base/inet.h"
 #include "must.h"
 
-enum { GROUP_PHP, GROUP_SWAP, GROUP_MORE, GROUP_MAIN, GROUP_RED, GROUP_ECMP, GROUP_NONE,
-       GROUP_HOLE, GROUP_MIX };
+enum {
+	GROUP_PHP,
+	GROUP_SWAP,
+	GROUP_MORE,
+	GROUP_MAIN,
+	GROUP_RED,
+	GROUP_ECMP,
+	GROUP_NONE,
+	GROUP_HOLE,
+	GROUP_MIX
+};
 enum { ENCAP_ONE = 1, ENCAP_MORE };
 
 static void
@@ -158,7 +167,8 @@ label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		   (get_be32(left + 14) >> 12 == PUSH_ONE ||
 		    get_be32(left + 14) >> 12 == PUSH_MORE) &&
 		   o.last != LABEL_PHP) {
-		MUST(o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE || o.last == LABEL_ECMP);
+		MUST(o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE ||
+		     o.last == LABEL_ECMP);
 		pushed_well(left, o.tc, o.bottom, (uint8_t)(o.ttl - 1));
 	} else if (o.bottom) {
 		MUST(o.last == LABEL_PHP || o.last == LABEL_ECMP);

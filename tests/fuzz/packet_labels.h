@@ -16,7 +16,7 @@ enum {
 	LABEL_SWAP,      /* PUSH_ONE comes on */
 	LABEL_SWAP_MORE, /* PUSH_MORE and two others */
 	LABEL_MAIN,
-	LABEL_RED, /* of the VRF */
+	LABEL_RED,  /* of the VRF */
 	LABEL_ECMP, /* LABEL_PHP or LABEL_SWAP */
 	LABEL_UNSUPPORTED,
 	LABEL_BLACKHOLE,
