@@ -18,6 +18,7 @@ struct payload_lookups {
 	uint32_t dst4[BURST_MAX], group[BURST_MAX];
 	uint8_t at[BURST_MAX];
 	unsigned int n;
+	bool differ; /* the tries are not all the same */
 };
 
 static bool
@@ -72,6 +73,7 @@ lookup_add(struct burst *b, unsigned int i, unsigned int vrf, struct payload_loo
 	if (pt4 == NULL)
 		return false;
 	l->pt4[l->n] = pt4;
+	l->differ |= pt4 != l->pt4[0];
 	l->dst4[l->n] = b->dst4[i];
 	l->at[l->n++] = (uint8_t)i;
 	return true;
@@ -151,7 +153,10 @@ lookups_finish(struct burst *b, struct payload_lookups *l)
 	const struct fib *fib = b->fwd->fib;
 	uint64_t odd = 0;
 
-	poptrie4_lookup_each(l->pt4, l->dst4, l->group, l->n);
+	if (l->differ)
+		poptrie4_lookup_each(l->pt4, l->dst4, l->group, l->n);
+	else
+		poptrie4_lookup_bulk(l->pt4[0], l->dst4, l->group, l->n);
 	for (unsigned int k = 0; k < l->n; k++) {
 		unsigned int i = l->at[k];
 		uint64_t word = atomic_load_explicit(&fib->group[l->group[k]],
@@ -177,6 +182,7 @@ fwd_label_fast_parse(struct burst *b)
 
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	lookups.n = 0;
+	lookups.differ = false;
 	for (rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		const uint8_t *eth = burst_l2(b, i);
