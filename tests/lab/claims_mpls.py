@@ -40,16 +40,6 @@ def mpls_ldp(lab):
     check(got == 3, "3 answers from 192.0.2.132", got, LOGS)
     yield "r1 itself pings the loopback of pe2, by labels that its kernel pushes."
 
-    took = evidence.silence(lab, "h1", ["198.51.100.10"], lambda: steps.cable(lab, "core0", False))
-    seen = evidence.crossing(lab, "h1", ["198.51.100.10"], ("core1",))
-    # If the cable is back before zebra has other next hops, the kernel's groups stay without core0.
-    switched(lab, east, {("192.0.2.10", (out,))})
-    steps.by(lab, "198.51.100.0/24", "core1")
-    steps.cable(lab, "core0", True)
-    steps.by(lab, "198.51.100.0/24", "core0", "core1")
-    switched(lab, east, {("192.0.2.6", (out,)), ("192.0.2.10", (out,))})
-    yield f"Cable of core0 pulled, silent is {evidence.milliseconds(took)}, then by core1. {seen}"
-
 
 def l3vpn_mpls(lab):
     """Customers with the same addresses cross a core that knows none of them."""
