@@ -2,7 +2,7 @@
 /*
  * Compare the FIB with the RIB, between commits, a slice at a time. [rib]
  *
- * There are three comparisons, of the FIBs of main, of VRFs and of rules. Each row of the answer is one difference (dist/openapi.yaml,
+ * There are four comparisons, of the FIBs of main, of VRFs and of rules, and of labels. Each row of the answer is one difference (dist/openapi.yaml,
  * AuditRow):
  *
  *     table   the slot of each route with the slot in the radix table of the trie, and in
@@ -10,6 +10,8 @@
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
  *             prefixes all addresses have the same answer
+ *     label   the slot of each route of a label with that in the table of labels, which must
+ *             have no other label (a row of `table`)
  *     group   the published word and buckets of each slot with its present next hops
  *
  * fpmctl compares the routes of zebra, because it can ask zebra.
@@ -22,8 +24,11 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/inet.h"
+#include "fib/label.h"
 #include "rib/index.h"
 #include "rib/kernel.h"
+#include "rib/labels.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
@@ -38,7 +43,9 @@
 #define STEPS_A_SLICE 1024u
 #define ROWS_A_ROUTE  6u /* maximum */
 
-enum phase { GROUPS, ROUTES, TRIES, END };
+#define LABELS_A_STEP 1024u
+
+enum phase { GROUPS, ROUTES, LABELS, TRIES, END };
 
 /*
  * Members of msg_query.cursor. In the phase TRIES, AT has the number of the trie, and the
@@ -191,6 +198,42 @@ audit_views(const struct rib *rib, struct msg_query *q, const struct route *r)
 	return true;
 }
 
+/* Compare the slot of a label's route with that which forwarders are to get. */
+static void
+audit_label(struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+	char prefix[PREFIX_STRLEN];
+
+	q->cursor[N_PREFIXES]++;
+	if (label_is_staged(rib, r))
+		return;
+	audit_add_difference(q, "table", 0, prefix_str(&p, prefix), NULL,
+			     route_effective(r), 0);
+	if (q->repair)
+		label_stage(rib, r);
+}
+
+/* Compare the next labels of forwarders with rib->labels.want. */
+static void
+audit_labels(struct rib *rib, struct msg_query *q)
+{
+	uint32_t begin = (uint32_t)q->cursor[AT];
+	uint32_t end = begin - begin % LABELS_A_STEP + LABELS_A_STEP;
+	uint32_t label = labels_next_wrong(rib, begin, end);
+	struct prefix p = {.family = FAMILY_LABEL, .len = 32};
+	char prefix[PREFIX_STRLEN];
+
+	q->cursor[AT] = label == end ? end : label + 1;
+	if (label == end)
+		return;
+	put_be32(p.addr.octet, label);
+	audit_add_difference(q, "table", 0, prefix_str(&p, prefix), NULL,
+			     rib->labels.want[label], rib->fib->label[label]);
+	if (q->repair)
+		label_stage_again(rib, label);
+}
+
 /*
  * Compare all copies, then the views for rules. The first that differs is reported; a repair
  * stages all.
@@ -202,6 +245,10 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 	uint32_t slot = route_fib_slot(rib, r);
 
+	if (r->family == FAMILY_LABEL) {
+		audit_label(rib, q, r);
+		return;
+	}
 	q->cursor[N_PREFIXES] += n > 0 || source_is_table(r->table);
 	while (c < n && audit_trie(fib_trie(&copy[c], r->family), q, r, r->table, slot))
 		c++;
@@ -330,6 +377,10 @@ audit_slice(struct rib *rib, struct msg_query *q)
 				continue;
 			q->cursor[PHASE] = END;
 			break;
+		}
+		if (q->cursor[PHASE] == LABELS && q->cursor[AT] < LABELS_ALL) {
+			audit_labels(rib, q);
+			continue;
 		}
 		at = (uint32_t)++q->cursor[AT];
 		if (q->cursor[PHASE] == GROUPS && at <= rib->slots.high) {

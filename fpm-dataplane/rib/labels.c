@@ -38,6 +38,25 @@ label_is_staged(const struct rib *rib, const struct route *r)
 	return (want == NULL ? 0 : want[label_of_route(r)]) == route_effective(r);
 }
 
+uint32_t
+labels_next_wrong(const struct rib *rib, uint32_t label, uint32_t end)
+{
+	const struct rib_labels *t = &rib->labels;
+
+	if (t->want == NULL)
+		return end;
+	while (label < end && atomic_load_explicit(&rib->fib->label[label],
+						   memory_order_relaxed) == t->want[label])
+		label++;
+	return label;
+}
+
+void
+label_stage_again(struct rib *rib, uint32_t label)
+{
+	vec32_push(&rib->labels.staged, label);
+}
+
 void
 labels_commit(struct rib *rib)
 {

@@ -23,6 +23,13 @@ struct rib_labels {
 void label_stage(struct rib *rib, const struct route *r);
 /* Return true if forwarders get the route's group with the next commit, or have it. */
 bool label_is_staged(const struct rib *rib, const struct route *r);
+/*
+ * Return the first label from `label` on, below `end`, for which forwarders have another group
+ * than they should; `end`: none. Valid between commits.
+ */
+uint32_t labels_next_wrong(const struct rib *rib, uint32_t label, uint32_t end);
+/* Publish the group of a label again with the next commit. */
+void label_stage_again(struct rib *rib, uint32_t label);
 /* Publish the staged groups. Their words must have been published. */
 void labels_commit(struct rib *rib);
 void labels_free(struct rib *rib);

@@ -481,6 +481,54 @@ stacks_that_nothing_names_are_freed_and_others_stay(void **state)
 	rig_free(g);
 }
 
+/* Return the number of differences that the audit finds. */
+static json_int_t
+n_different(struct rig *g, bool repair)
+{
+	struct msg_query q = {.kind = QUERY_AUDIT, .repair = repair, .max = 16};
+	json_t *rows = rig_ask(g, &q, NULL);
+	const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
+	json_int_t n = json_integer_value(json_object_get(last, "differences"));
+
+	assert_int_equal(json_array_size(rows), n + 1);
+	json_decref(rows);
+	rig_settle(g);
+	return n;
+}
+
+static void
+the_audit_finds_wrong_labels_and_mends_them(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t group;
+
+	rig_session(g, 100);
+	assert_int_equal(n_different(g, false), 0);
+	label_route(g, 100, "192.0.2.1", 11, 200);
+	label_route(g, 1048575, "192.0.2.1", 11, 0);
+	rig_settle(g);
+	assert_int_equal(n_different(g, false), 0);
+
+	group = g->fib->label[100];
+	g->fib->label[100] =
+		0; /* a route that is missing, one that is wrong, one too many */
+	g->fib->label[1048575] = group;
+	g->fib->label[101] = group;
+	g->fib->label[2047] = group;
+	assert_int_equal(n_different(g, false), 4);
+	assert_int_equal(n_different(g, true), 4);
+	assert_int_equal(n_different(g, false), 0);
+	assert_label(g, 100, "192.0.2.1@1 push 200");
+	assert_label(g, 1048575, "192.0.2.1@1");
+	assert_label(g, 101, "no label");
+	g->rib->labels.want[100] = 0;
+	assert_int_equal(n_different(g, true), 1); /* the route; its label is right then */
+	assert_int_equal(n_different(g, false), 0);
+	assert_label(g, 100, "192.0.2.1@1 push 200");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
 /* Also if most numbers are in use, unused ones are found before all are given away. */
 static void
 unused_stacks_are_looked_for_before_the_numbers_run_out(void **state)
@@ -512,6 +560,7 @@ main(void)
 		cmocka_unit_test(the_layout_before_labels_is_read),
 		cmocka_unit_test(each_octet_of_the_labels_counts),
 		cmocka_unit_test(stacks_that_nothing_names_are_freed_and_others_stay),
+		cmocka_unit_test(the_audit_finds_wrong_labels_and_mends_them),
 		cmocka_unit_test(unused_stacks_are_looked_for_before_the_numbers_run_out),
 	};
 
