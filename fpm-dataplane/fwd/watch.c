@@ -158,8 +158,16 @@ note_rewritten(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const unsigned int macs = 12;
 
-	memcpy(rec->rewritten, rte_pktmbuf_mtod(b->m[i], const uint8_t *), macs);
-	memcpy(rec->rewritten + macs, burst_l2(b, i) + macs, sizeof(rec->rewritten) - macs);
+	const uint8_t *frame = rte_pktmbuf_mtod(b->m[i], const uint8_t *);
+	const uint8_t *from = burst_l2(b, i) + macs;
+	size_t room = (size_t)(frame + rte_pktmbuf_data_len(b->m[i]) - from);
+
+	/* A frame with labels may be shorter than the shortest IP packet. */
+	if (room > sizeof(rec->rewritten) - macs)
+		room = sizeof(rec->rewritten) - macs;
+	memset(rec->rewritten, 0, sizeof(rec->rewritten));
+	memcpy(rec->rewritten, frame, macs);
+	memcpy(rec->rewritten + macs, from, room);
 }
 
 static void

@@ -90,15 +90,17 @@ static inline uint8_t
 label_packet_ttl(const struct label_packet *p)
 {
 	const uint8_t *rest = label_packet_rest(p);
-	bool uniform = p->uniform_ttl == 0, swap = p->family == 0 && p->encap != NULL;
-	uint8_t own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
+	bool uniform = p->uniform_ttl == 0;
+	uint8_t own;
 
+	/* A swap: nothing behind the labels is read. It may be shorter than a label. */
+	if (p->family == 0 && p->encap != NULL)
+		return p->ttl > 1 ? p->ttl - 1 : 0;
+	own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
 	if (p->pops == 0)
 		return own > 0 ? own - 1 : 0;
-	if (p->ttl <= 1 || (!swap && own <= 1))
+	if (p->ttl <= 1 || own <= 1)
 		return 0;
-	if (swap)
-		return p->ttl - 1;
 	return (uniform && p->ttl < own ? p->ttl : own) - 1;
 }
 
