@@ -10,7 +10,7 @@
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
- * __wrap_fwd_fast() in the place of fwd_fast() (--wrap, see fuzz.mk).
+ * __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels (--wrap, see fuzz.mk).
  */
 #include "packet_burst.h"
 
@@ -67,6 +67,8 @@ static enum form {
 
 void __real_fwd_fast(struct burst *b);
 void __wrap_fwd_fast(struct burst *b);
+void __real_fwd_label_fast_parse(struct burst *b);
+void __wrap_fwd_label_fast_parse(struct burst *b);
 
 void
 __wrap_fwd_fast(struct burst *b)
@@ -75,6 +77,13 @@ __wrap_fwd_fast(struct burst *b)
 		b->fast4 = b->fast6 = b->padded = 0;
 	else
 		__real_fwd_fast(b);
+}
+
+void
+__wrap_fwd_label_fast_parse(struct burst *b)
+{
+	if (form != RULES)
+		__real_fwd_label_fast_parse(b);
 }
 
 static void
