@@ -24,12 +24,12 @@ enum kernel_event_kind {
 enum kernel_order {
 	KERNEL_FIRST,   /* IPv4: `ip route add` and `prepend` */
 	KERNEL_LAST,    /* `ip route append`; IPv6: every route; routes of a dump */
-	KERNEL_REPLACE, /* it takes the place of the first one */
+	KERNEL_REPLACE, /* it takes the place of the first one; all routes of labels */
 };
 
 /* The routes or next-hop objects that a dump covers. */
 struct kernel_scope {
-	uint8_t family;   /* 4 or 6: routes; 0: next-hop objects */
+	uint8_t family;   /* 4, 6 or FAMILY_LABEL: routes; 0: next-hop objects */
 	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */
 	uint32_t table;   /* of the kernel; 0: all */
 };
@@ -49,6 +49,7 @@ struct kernel_event {
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,
 	 * anycast and throw. A deleted route has its next hops. Table 254 if `is_local`.
+	 * The route of a label is as zebra's, and has no hops if it is deleted.
 	 */
 	struct fpm_event route;
 };

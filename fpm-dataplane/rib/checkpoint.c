@@ -377,7 +377,7 @@ ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 static bool
 ckpt_is_label(const struct ckpt_route *r, unsigned int part)
 {
-	return part == CKPT_OTHER && r->family == FAMILY_LABEL && r->len == 32 &&
+	return part != CKPT_MAIN && r->family == FAMILY_LABEL && r->len == 32 &&
 	       get_be32(r->addr.octet) < LABELS_ALL;
 }
 
@@ -400,10 +400,13 @@ ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t numb
 
 /* Return true if the other record of a route of the kernel is valid. */
 static bool
-ckpt_kernel_is_valid(const struct ckpt_kernel *k, uint32_t number)
+ckpt_kernel_is_valid(const struct ckpt_route *r, const struct ckpt_kernel *k,
+		     uint32_t number)
 {
 	unsigned int all = CKPT_IS_LOCAL | CKPT_CONNECTED | CKPT_JOINS;
 
+	if (!family_is_ip(r->family) && (k->flags != 0 || k->metric != 0))
+		return false; /* Linux has one route of a label */
 	return k->crc == CKPT_CRC_OF(number, k) && (k->flags & ~all) == 0 && k->zero == 0;
 }
 
@@ -414,7 +417,7 @@ ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 
 	if (r->family == 0 || !ckpt_route_is_valid(r, part, number))
 		return NULL;
-	return part != CKPT_KERNEL || ckpt_kernel_is_valid(&c->kernel[number], number)
+	return part != CKPT_KERNEL || ckpt_kernel_is_valid(r, &c->kernel[number], number)
 		       ? r
 		       : NULL;
 }

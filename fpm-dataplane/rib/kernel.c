@@ -15,6 +15,8 @@
  * metric that have gateways into one route with several next hops, and deletes a next hop of
  * it by its own.
  *
+ * Linux has one route of each MPLS label, with metric 0: here, too, it is before zebra's.
+ *
  * A dump numbers itself. When it is over, a walk removes the records in its scope that have
  * an older number.
  */
@@ -312,6 +314,7 @@ kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p, uint8_
 		return NULL;
 	}
 	tables_count(&rib->tables, table, p->family, 1);
+	rib->tables.n_not_ip += table == FPM_TABLE_NONE;
 	if (source_is_table(table))
 		source_count(&rib->sources, table, 1);
 	return r;
@@ -423,6 +426,12 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 		if (kroute_remove_hops(rib, i, ev))
 			kernel_settle(rib, r);
 		else
+			kroute_delete(rib, i);
+		return;
+	}
+	if (r->family == FAMILY_LABEL) {
+		i = kroute_of_metric(rib, r, ev, -1); /* it has one at most */
+		if (i != 0)
 			kroute_delete(rib, i);
 		return;
 	}

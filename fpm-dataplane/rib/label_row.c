@@ -33,18 +33,17 @@ label_route(const struct rib *rib, uint32_t label)
 	return routes_find(t, FPM_TABLE_NONE, &p, routes_hash(t, FPM_TABLE_NONE, &p));
 }
 
-/* Return a row of `show routes` with the keys that a label has. */
+/* Return a row of `show routes` for the route in force, with the keys that a label has. */
 static json_t *
 label_json(const struct rib *rib, uint32_t label, const struct route *r)
 {
-	const struct shown_route shown = route_shown(rib, r, OF_ZEBRA);
+	const struct shown_route shown = route_shown(rib, r, OF_FIB);
 	json_t *row = route_json(rib, r, &shown);
 
 	json_object_set_new(row, "label", json_integer(label));
 	json_object_del(row, "prefix");
 	json_object_del(row, "table");
 	json_object_del(row, "vrf");
-	json_object_del(row, "source");
 	json_object_del(row, "type");
 	json_object_del(row, "metric");
 	json_object_del(row, "nexthop_id");
@@ -66,7 +65,7 @@ labels_slice(struct rib *rib, struct msg_query *q)
 		}
 		r = want[q->cursor[0]] == 0 ? NULL
 					    : label_route(rib, (uint32_t)q->cursor[0]);
-		if (r != NULL && r->zslot != 0)
+		if (r != NULL)
 			json_array_append_new(q->rows,
 					      label_json(rib, (uint32_t)q->cursor[0], r));
 		q->cursor[0]++;

@@ -98,6 +98,8 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 bool
 slot_ignored(const struct slot *s, uint8_t family)
 {
+	if (!family_is_ip(family))
+		return false; /* a label has no other route in Linux */
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct link *link = s->leg[i].link;
 

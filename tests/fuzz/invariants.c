@@ -124,8 +124,9 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		MUST(family_is_ip(r->family) || r->table == FPM_TABLE_NONE);
 		n_other++;
 		n_not_ip += r->table == FPM_TABLE_NONE;
-		n_labels += r->family == FAMILY_LABEL;
-		stale += r->family == FAMILY_LABEL && r->gen != rib->session.gen;
+		n_labels += r->family == FAMILY_LABEL && r->zslot != 0;
+		stale += r->family == FAMILY_LABEL && r->zslot != 0 &&
+			 r->gen != rib->session.gen;
 		n_tallied += r->table != FPM_TABLE_NONE && r->zslot != 0;
 		stale_other += r->table != FPM_TABLE_NONE && r->zslot != 0 &&
 			       r->gen != rib->session.gen;
