@@ -95,7 +95,10 @@ hop_mpls_tunnel(struct fpm_hop *hop, const struct nlattr *encap)
 	return hop_labels(hop, attr_of(&nested, MPLS_IPTUNNEL_DST));
 }
 
-/* Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). */
+/*
+ * Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). The route of a label
+ * may have a MAC address instead, which is not supported: rib refuses the hop.
+ */
 static int
 hop_via(struct fpm_hop *hop, const struct nlattr *via)
 {
@@ -105,6 +108,10 @@ hop_via(struct fpm_hop *hop, const struct nlattr *via)
 	if (mnl_attr_get_payload_len(via) < sizeof(af))
 		return -EBADMSG;
 	memcpy(&af, p, sizeof(af));
+	if (af == AF_PACKET) {
+		hop->encap = HOP_OTHER_ENCAP;
+		return 0;
+	}
 	hop->gw_family = family_of_af(af);
 	if (hop->gw_family == 0 ||
 	    mnl_attr_get_payload_len(via) != sizeof(af) + family_octets(hop->gw_family))
@@ -138,7 +145,9 @@ hop_decode(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 		hop->encap = encap_kind(type);
 	if (hop->encap == HOP_MPLS)
 		return hop_mpls_tunnel(hop, a->encap);
-	return a->new_labels == NULL ? 0 : hop_labels(hop, a->new_labels);
+	if (hop->encap != HOP_PLAIN || a->new_labels == NULL)
+		return 0;
+	return hop_labels(hop, a->new_labels);
 }
 
 static int

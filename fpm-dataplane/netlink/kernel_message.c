@@ -8,6 +8,8 @@
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
+#include "base/inet.h"
+#include "base/mpls.h"
 #include "netlink/hops.h"
 
 /* Unit of rta_expires: 1 / USER_HZ, on every architecture that DPDK supports. */
@@ -93,6 +95,25 @@ message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, ui
 	return 0;
 }
 
+/*
+ * Decode a route of an MPLS label. Linux has one of each label, so an event or a dump replaces the
+ * route that was known before. Labels below 16 have a meaning of their own.
+ */
+static int
+decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
+	     struct kernel_event *ev)
+{
+	int rc = message_label(rtm, attrs, del, &ev->route);
+
+	if (rc != TAKEN)
+		return rc;
+	if (get_be32(ev->route.prefix.addr.octet) < LABEL_SPECIAL_END)
+		return KERNEL_SKIP;
+	ev->kind = del ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
+	ev->order = KERNEL_REPLACE;
+	return KERNEL_TAKEN;
+}
+
 static int
 decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	     uint32_t *expires_ms)
@@ -105,6 +126,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 
 	if (message_attrs(nlh, sizeof(*rtm), &attrs) < 0)
 		return -EBADMSG;
+	if (rtm->rtm_family == AF_MPLS)
+		return decode_label(rtm, &attrs, del, ev);
 	family = family_of_af(rtm->rtm_family);
 	if (family == 0 || !type_is_taken(rtm->rtm_type) ||
 	    (rtm->rtm_flags & RTM_F_CLONED) != 0)

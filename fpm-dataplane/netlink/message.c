@@ -95,10 +95,9 @@ hops_encapsulate(struct fpm_event *ev, enum hop_encap encap)
 	return 0;
 }
 
-/* Decode a label switched path (FPM.md, 5.2). Returns as message_decode(). */
-static int
-decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
-	     struct fpm_event *ev)
+int
+message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
+	      struct fpm_event *ev)
 {
 	uint32_t entry;
 	int rc;
@@ -178,7 +177,7 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	if (rc < 0)
 		return rc;
 	if (rtm->rtm_family == AF_MPLS)
-		return decode_label(rtm, &attrs, del, ev);
+		return message_label(rtm, &attrs, del, ev);
 	if (family_of_af(rtm->rtm_family) == 0)
 		return SKIP_ROUTE;
 	rc = message_prefix(&ev->prefix, &attrs, family_of_af(rtm->rtm_family),

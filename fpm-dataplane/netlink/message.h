@@ -7,6 +7,7 @@
 #define NETLINK_MESSAGE_H
 
 #include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
 
 #include "base/fpm_event.h"
 #include "netlink/attributes.h"
@@ -38,6 +39,13 @@ int message_mtu(struct fpm_event *ev, const struct nlattr *metrics);
 
 /* Read the next hops of a route, or its next-hop id. Returns as the functions of hops.h. */
 int message_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags);
+
+/*
+ * Decode a route of an MPLS label (FPM.md, 5.2). The event of a deleted one has no hops. Returns
+ * as message_decode().
+ */
+int message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
+		  struct fpm_event *ev);
 
 /* Decode RTM_NEWNEXTHOP or RTM_DELNEXTHOP. Returns as message_decode(). */
 int message_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev);

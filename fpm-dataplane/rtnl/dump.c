@@ -87,6 +87,8 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 	jobs_begin(r);
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	job_add_protocol(r, extent == DUMP_ALL ? 0 : RTPROT_KERNEL);
+	if (extent == DUMP_ALL)
+		job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
 	r->whole = extent == DUMP_ALL;
 }
 
@@ -102,6 +104,14 @@ dump_plan_held(struct rtnl *r)
 	for (unsigned int p = 0; p < 256; p++)
 		if (r->held[p])
 			job_add_protocol(r, (uint8_t)p);
+	if (r->held_labels)
+		job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
+}
+
+static uint8_t
+af_of_family(uint8_t family)
+{
+	return family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_MPLS;
 }
 
 /* Ask the kernel for the present job. Returns 0 or -errno. */
@@ -119,7 +129,7 @@ job_ask(struct rtnl *r)
 		};
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
-	uint8_t af = job->scope.family == 4 ? AF_INET : AF_INET6;
+	uint8_t af = af_of_family(job->scope.family);
 
 	switch (job->kind) {
 	case DUMP_NEXTHOPS:
@@ -182,9 +192,26 @@ job_done(struct rtnl *r)
 	r->at++;
 }
 
+static bool
+job_is_labels(const struct dump_job *job)
+{
+	return job->kind == DUMP_ROUTES && job->scope.family == FAMILY_LABEL;
+}
+
+/* Return true if the answer of a dump of labels has a message about another family. */
+static bool
+answer_is_foreign(const struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+
+	return job_is_labels(&r->job[r->at]) &&
+	       (nlh->nlmsg_len < NLMSG_LENGTH(sizeof(*rtm)) || rtm->rtm_family != AF_MPLS);
+}
+
 /*
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
- * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none. For a
+ * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none. A kernel
+ * without MPLS answers a dump of labels with any error, or with routes of other families. For a
  * table that has no route the answer is -ENOENT.
  */
 static int
@@ -194,6 +221,8 @@ job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+	if (job_is_labels(&r->job[r->at]) && error != -ENOMEM && error != -ENOBUFS)
+		return 0;
 	if (r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP)
 		return 0;
 	return r->job[r->at].scope.table != 0 && error == -ENOENT ? 0 : error;
@@ -215,6 +244,8 @@ answer_take(struct rtnl *r, size_t len)
 
 			return error < 0 ? error : 1;
 		}
+		if (answer_is_foreign(r, nlh))
+			continue;
 		r->n_shown++;
 		if (r->job[r->at].kind == DUMP_RULES)
 			pass_rule(r, nlh);

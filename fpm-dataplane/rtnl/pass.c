@@ -113,7 +113,9 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 	if (expires_ms != 0 && ev->kind == KERNEL_ROUTE &&
 	    (r->expires_ms == 0 || expires_ms < r->expires_ms))
 		r->expires_ms = expires_ms;
-	if (ev->kind == KERNEL_ROUTE)
+	if (ev->kind == KERNEL_ROUTE && ev->route.prefix.family == FAMILY_LABEL)
+		r->held_labels = true;
+	else if (ev->kind == KERNEL_ROUTE)
 		r->held[ev->route.protocol] = true;
 	nexthops_want(r, ev);
 	if (ev->kind == KERNEL_NEXTHOP_DEL)

@@ -21,7 +21,7 @@
 
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
 #define BURST             16u         /* datagrams per system call */
-/* two families, 256 protocols, next hops, rules, and some tables of rules */
+/* two families, 256 protocols, labels, next hops, rules, and some tables of rules */
 #define JOBS_MAX 1000u
 
 /* The tables that the rules of a family name, in ascending order. */
@@ -69,6 +69,7 @@ struct rtnl {
 	uint32_t
 		expires_ms; /* least life of the routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
+	bool held_labels;   /* rib may have routes of labels */
 	struct rule *rule;  /* of the present job */
 	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */

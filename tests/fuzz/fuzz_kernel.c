@@ -95,8 +95,9 @@ event_must_be_sound(const struct kernel_event *ev)
 		return;
 	}
 	MUST(ev->kind == KERNEL_ROUTE || ev->kind == KERNEL_ROUTE_DEL);
-	MUST(family_is_ip(masked.family) && masked.len <= family_bits(masked.family));
-	MUST(ev->route.table != FPM_TABLE_NONE && ev->order <= KERNEL_REPLACE);
+	MUST(family_is_ip(masked.family) || masked.family == FAMILY_LABEL);
+	MUST(masked.len <= family_bits(masked.family) && ev->order <= KERNEL_REPLACE);
+	MUST((ev->route.table == FPM_TABLE_NONE) == (masked.family == FAMILY_LABEL));
 	prefix_mask(&masked);
 	MUST(prefix_equal(&masked, &ev->route.prefix));
 }
@@ -150,7 +151,7 @@ step_nexthop(const uint8_t **p, const uint8_t *end)
 static void
 step_dump(uint8_t arg)
 {
-	static const uint8_t family[] = {4, 6, 0, 4};
+	static const uint8_t family[] = {4, 6, 0, FAMILY_LABEL};
 
 	rig_kernel_dump(rig, (arg & 0x80) == 0, PICK(family, arg),
 			(arg & 0x40) != 0 ? 0 : PICK(protocol_of, arg / 4u));
@@ -214,7 +215,7 @@ step(enum step what, const uint8_t **p, const uint8_t *end)
 static void
 all_must_go(void)
 {
-	static const uint8_t family[] = {4, 6, 0};
+	static const uint8_t family[] = {4, 6, FAMILY_LABEL, 0};
 
 	for (unsigned int i = 0; i < sizeof(family); i++) {
 		rig_kernel_dump(rig, true, family[i], 0);

@@ -202,8 +202,83 @@ prefixes_of_no_fib_are_skipped(void **state)
 	rtm()->rtm_flags = RTM_F_CLONED;
 	assert_int_equal(decode(false), KERNEL_SKIP);
 	route("198.51.100.0/24");
-	rtm()->rtm_family = AF_MPLS;
+	rtm()->rtm_family = AF_BRIDGE;
 	assert_int_equal(decode(false), KERNEL_SKIP);
+}
+
+/* A route of a label by 192.0.2.1 on interface 3, of `ip -f mpls route add`. */
+static void
+label_route(uint16_t type, uint32_t label, uint32_t new_label)
+{
+	struct rtmsg fixed = {.rtm_family = AF_MPLS,
+			      .rtm_dst_len = 20,
+			      .rtm_table = RT_TABLE_MAIN,
+			      .rtm_protocol = RTPROT_BOOT,
+			      .rtm_type = RTN_UNICAST};
+
+	begin();
+	msg_begin(&sample.w, type);
+	wire_put(&sample.w, &fixed, sizeof(fixed));
+	attr_u32(&sample.w, RTA_DST, htonl(label << 12 | 1u << 8));
+	if (new_label != 0)
+		attr_u32(&sample.w, RTA_NEWDST, htonl(new_label << 12 | 1u << 8));
+	attr_via(&sample.w, "192.0.2.1");
+	attr_u32(&sample.w, RTA_OIF, 3);
+	msg_end(&sample.w);
+}
+
+static void
+a_label_has_one_route_of_no_table(void **state)
+{
+	for (unsigned int dump = 0; dump < 2; dump++) {
+		label_route(RTM_NEWROUTE, 100, 0);
+		assert_int_equal(decode(dump == 1), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.kind, KERNEL_ROUTE);
+		assert_int_equal(sample.ev.order, KERNEL_REPLACE);
+		assert_int_equal(sample.ev.route.kind, FPM_ROUTE);
+		assert_int_equal(sample.ev.route.table, FPM_TABLE_NONE);
+		assert_int_equal(sample.ev.route.protocol, RTPROT_BOOT);
+		assert_int_equal(sample.ev.route.prefix.family, FAMILY_LABEL);
+		assert_int_equal(ipaddr_v4(&sample.ev.route.prefix.addr), 100);
+		assert_int_equal(sample.ev.route.hops[0].encap, HOP_POP);
+		assert_int_equal(sample.ev.route.hops[0].gw_family, 4);
+	}
+	label_route(RTM_NEWROUTE, 100, 200);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.route.hops[0].encap, HOP_MPLS);
+	assert_int_equal(sample.ev.route.hops[0].label[0], 200);
+
+	label_route(RTM_DELROUTE, 100, 200);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
+	assert_int_equal(sample.ev.route.n_hops, 0);
+
+	/* Linux has routes of its own of the explicit null labels. */
+	label_route(RTM_NEWROUTE, 15, 0);
+	assert_int_equal(decode(true), KERNEL_SKIP);
+	label_route(RTM_NEWROUTE, 100, 0);
+	rtm()->rtm_dst_len = 19;
+	assert_int_equal(decode(false), -EBADMSG);
+}
+
+/* `ip -f mpls route add 100 via link 02:00:00:00:00:01 dev lan0` */
+static void
+a_label_by_a_mac_address_is_a_hop_that_rib_refuses(void **state)
+{
+	static const uint8_t via[] = {AF_PACKET, 0, 2, 0, 0, 0, 0, 1};
+	struct rtmsg fixed = {.rtm_family = AF_MPLS, .rtm_dst_len = 20};
+
+	begin();
+	msg_begin(&sample.w, RTM_NEWROUTE);
+	wire_put(&sample.w, &fixed, sizeof(fixed));
+	attr_u32(&sample.w, RTA_DST, htonl(100u << 12 | 1u << 8));
+	attr_u32(&sample.w, RTA_NEWDST, htonl(200u << 12 | 1u << 8));
+	attr(&sample.w, RTA_VIA, via, sizeof(via));
+	attr_u32(&sample.w, RTA_OIF, 3);
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.route.n_hops, 1);
+	assert_int_equal(sample.ev.route.hops[0].encap, HOP_OTHER_ENCAP);
 }
 
 static void
@@ -393,6 +468,8 @@ main(void)
 		cmocka_unit_test(flags_tell_the_place_among_equal_metrics),
 		cmocka_unit_test(table_local_is_a_mark_and_table_main),
 		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
+		cmocka_unit_test(a_label_has_one_route_of_no_table),
+		cmocka_unit_test(a_label_by_a_mac_address_is_a_hop_that_rib_refuses),
 		cmocka_unit_test(
 			routes_of_some_sources_or_one_tos_have_verdicts_of_their_own),
 		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_is_as_deleted),
