@@ -166,11 +166,13 @@ rib_on_row(const json_t *row, const char *text, void *ctx)
 				      hop_text(row_str(hop, "via"), row_str(hop, "dev"),
 					       json_object_get(hop, "labels")));
 	snprintf(label, sizeof(label), "%lld", row_int(row, "label"));
-	/* A label of the kernel is not zebra's. */
-	if (strcmp(row_str(row, "source"), "kernel") != 0)
-		json_object_set_new(labels, label, hops_join_json(hops));
-	else
+	/* null: the kernel's route is in force, and zebra's, if there is one, is not shown. */
+	if (strcmp(row_str(row, "source"), "kernel") == 0) {
 		json_decref(hops);
+		json_object_set_new(labels, label, json_null());
+	} else {
+		json_object_set_new(labels, label, hops_join_json(hops));
+	}
 	return true;
 }
 
@@ -202,6 +204,23 @@ difference_add(json_t *differences, const char *label, const json_t *zebra,
 					"zebra", "vrf", "table", "from", "prefix", prefix,
 					"zebra", (json_t *)(uintptr_t)zebra, "rib",
 					(json_t *)(uintptr_t)rib));
+}
+
+/* Remove the labels of which the kernel's route is in force: they cannot be compared. */
+static void
+kernels_labels_remove(json_t *zebra, json_t *rib)
+{
+	const char *label;
+	json_t *hops;
+	void *next;
+
+	json_object_foreach_safe(rib, next, label, hops)
+	{
+		if (!json_is_null(hops))
+			continue;
+		json_object_del(zebra, label);
+		json_object_del(rib, label); /* frees `label` */
+	}
 }
 
 /* Return rows for the labels that differ. */
@@ -238,6 +257,7 @@ audit_labels(const char *socket, const char *vtysh, struct label_audit *out)
 			json_decref(rib);
 			return CTL_NO_DAEMON;
 		}
+		kernels_labels_remove(zebra, rib);
 		json_decref(out->differences);
 		out->differences = labels_compare(zebra, rib);
 		out->n_zebra = json_object_size(zebra);
