@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's side of MPLS: the router knows which interfaces take labels, from the moment when
-the kernel has MPLS, and doctor finds what keeps labels away."""
+the kernel has MPLS, it obeys the kernel's routes of labels, and doctor finds what keeps labels
+away."""
 
 import glob
 import json
@@ -9,10 +10,12 @@ import shlex
 
 import pytest
 
+from labels import entries_of, with_labels
 from lib import api, netns
 from lib.wait import eventually
 
 MODULES = ("mpls_iptunnel", "mpls_router")
+HOST = "198.51.100.9"
 LINKS = ("lan0", "lan0.7", "m7", "red", "lo")
 
 
@@ -70,6 +73,8 @@ def test_a_kernel_without_mpls_changes_nothing(dut):
     assert "mpls" not in dut.fpmctl("--json", "doctor").stdout
     assert "MPLS" not in dut.fpmctl("show", "interfaces").stdout
     assert open_sysctls(dut) == []
+    assert labels(dut) == {}
+    assert "routing tables not read" not in dut.log()
 
 
 def test_the_module_is_loaded_while_the_router_runs(dut):
@@ -133,3 +138,69 @@ def test_the_module_is_unloaded(dut):
     assert open_sysctls(dut) == []
     netns.command(["modprobe", "-a", *MODULES])
     said(dut)
+
+
+def labels(dut):
+    """Return {label: (source, state, next hops)} of the router's label table."""
+    rows = dut.control.ask("labels")
+    api.validate(rows, api.rows_schema("GET", "/labels")[1]["schema"])
+    hops = lambda r: [(h["via"], h["dev"], h.get("labels", [])) for h in r["nexthops"]]  # noqa: E731
+    return {r["label"]: (r["source"], r["state"], hops(r)) for r in rows}
+
+
+def has_labels(dut, want):
+    """Wait at most a second until the router has these labels of the kernel, and no other."""
+    want = {label: ("kernel", "forwarding", hops) for label, hops in want.items()}
+
+    def same():
+        seen = labels(dut)
+        assert seen == want, seen
+        return True
+
+    eventually(same, 1, 0.01, "labels of the kernel")
+
+
+def test_labels_of_the_kernel_are_followed(dut):
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    put(dut, "platform_labels", 1000)
+    put(dut, "conf/lan0/input", 1)
+    said(dut, lan0=True)
+    via = ["via", "inet", wan.peer4, "dev", "wan0"]
+    label_route(dut, "add", 100, *via)
+    has_labels(dut, {100: [(wan.peer4, "wan0", [])]})
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 100), wan)) == []
+
+    label_route(dut, "replace", 100, "as", "300/200", *via)
+    has_labels(dut, {100: [(wan.peer4, "wan0", [300, 200])]})
+    came = entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 100), wan))
+    assert [label for label, *_ in came] == [300, 200]
+    row = dut.fpmctl("show", "labels", "100").stdout
+    assert "boot" in row, row
+
+    label_route(dut, "add", 101, "dev", "red")
+    label_route(dut, "add", 102, *via, "proto", "static")
+    label_route(dut, "add", 103, *via, "proto", "193")  # of LDP: zebra's copy
+    third = {102: [(wan.peer4, "wan0", [])]}
+    has_labels(dut, {100: [(wan.peer4, "wan0", [300, 200])], 101: [(None, "red", [])], **third})
+    label_route(dut, "replace", 101, *via, "proto", "193")
+    label_route(dut, "del", 100)
+    has_labels(dut, third)
+    label_route(dut, "flush", "proto", "static")
+    has_labels(dut, {})
+    label_route(dut, "flush", "proto", "193")
+
+
+def test_a_kernel_that_loses_mpls_loses_its_labels(dut):
+    wan = dut.wires["wan"]
+    via = ["via", "inet", wan.peer4, "dev", "wan0"]
+    label_route(dut, "add", 100, *via)
+    has_labels(dut, {100: [(wan.peer4, "wan0", [])]})
+    netns.command(["modprobe", "-r", *MODULES])
+    has_labels(dut, {})
+    netns.command(["modprobe", "-a", *MODULES])
+    said(dut)
+    put(dut, "platform_labels", 1000)
+    label_route(dut, "add", 101, *via)
+    has_labels(dut, {101: [(wan.peer4, "wan0", [])]})
+    label_route(dut, "del", 101)
+    has_labels(dut, {})
