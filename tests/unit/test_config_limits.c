@@ -30,7 +30,7 @@ limits_are_what_tables_can_hold(void **state)
 	     "2: limits.hosts: 15 is out of range; expected a number from 16 to 262127\n");
 	says("limits:\n  mtus: 7\n",
 	     "3: limits.mtus: unknown key; expected one of routes, groups, adjacencies, "
-	     "hosts, neighbors, vlans, vrfs, asked, waited-for, waiting, clients, "
+	     "encaps, hosts, neighbors, vlans, vrfs, asked, waited-for, waiting, clients, "
 	     "http-clients\n");
 	says("limits:\n", "");
 	says("limits: 7\n",

@@ -151,7 +151,9 @@ every_key_there_is_reads_back(void **state)
 		text, sizeof(text),
 		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
-		"cores: [%u]\nroutes: {from: fpm, through-kernel: false}\nfpm: {listen: "
+		"cores: [%u]\nroutes: {from: fpm, through-kernel: false}\nmpls: {input: "
+		"all}\n"
+		"fpm: {listen: "
 		"\"[::1]:2621\", peer: "
 		"192.0.2.9, users: "
 		"[\"0\", root], feedback: true, "
@@ -163,7 +165,8 @@ every_key_there_is_reads_back(void **state)
 		"plugins: [/usr/bin/env]\nidle: poll\ninstructions: avx2\nrx-burst: "
 		"10\ntx-burst: 11\n"
 		"log-level: debug\n"
-		"limits: {routes: 100, groups: 101, adjacencies: 102, hosts: 103, "
+		"limits: {routes: 100, groups: 101, adjacencies: 102, encaps: 112, hosts: "
+		"103, "
 		"neighbors: 104, vlans: 105, vrfs: 106, asked: 107, waited-for: 108, "
 		"waiting: 109, clients: 110, http-clients: 111}\npolicers:\n",
 		cpu, cpu, cpu);
