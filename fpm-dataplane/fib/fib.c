@@ -267,6 +267,21 @@ fib_host_match(struct cds_lfht_node *node, const void *key)
 	       ipaddr_equal(&h->addr, &k->addr);
 }
 
+uint16_t
+fib_iface_of_vrf(const struct fib *fib, uint16_t vrf, uint8_t family)
+{
+	static const struct ipaddr none;
+
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(fib, i);
+
+		if (iface != NULL && iface->vrf == vrf &&
+		    (family == 4 ? iface->src4 != 0 : !ipaddr_equal(&iface->src6, &none)))
+			return i;
+	}
+	return 0;
+}
+
 bool
 fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr)
 {

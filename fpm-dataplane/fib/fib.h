@@ -603,6 +603,12 @@ fib_tag_bytes(const struct fib_iface *iface)
 	return iface->n_written * VLAN_BYTES;
 }
 
+/*
+ * Return an interface of VRF `vrf` that has a source of ICMP errors of a family; 0: there is
+ * none. Searches all interfaces. [RCU reader]
+ */
+uint16_t fib_iface_of_vrf(const struct fib *fib, uint16_t vrf, uint8_t family);
+
 /* Hash and match functions of fib->hosts, for its writer. [neigh] */
 unsigned long fib_host_hash(const struct fib *fib, const struct fib_host_key *key);
 int fib_host_match(struct cds_lfht_node *node, const void *key);

@@ -218,12 +218,14 @@ addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
 		      const struct ipaddr *to, const struct ipaddr *src)
 {
 	enum path_kind kind;
+	fib_path path;
 
 	if (family == 6 && ipaddr_is_linklocal6(to))
 		return true;
-	kind = path_kind(error_path(fib, vrf, family, to, src));
+	path = error_path(fib, vrf, family, to, src);
+	kind = path_kind(path);
 	return kind == PATH_ADJ || kind == PATH_ONLINK || kind == PATH_KERNEL ||
-	       kind == PATH_ENCAP;
+	       (kind == PATH_ENCAP && !path_is_unsupported(path));
 }
 
 struct icmp_kind

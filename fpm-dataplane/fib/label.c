@@ -117,6 +117,8 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 			walk->path = special_label(label, walk, &skip);
 		else
 			walk->path = label_path(fib, label, first, all, walk);
+		if (skip > 0 && walk->bottom) /* the entropy label is missing */
+			walk->reason = DROP_mpls_malformed;
 		if (walk->reason != N_REASON)
 			return;
 		if (walk->bottom)

@@ -71,15 +71,35 @@ punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_packet *lp,
 	return N_REASON;
 }
 
+/*
+ * Return the interface whose address is the source of an ICMP error to a packet that labels
+ * lead to a VRF: by which it would leave, else any of the VRF. An address of the core or of
+ * another VRF must not be shown to a customer.
+ */
+static uint16_t
+source_iface(struct punt *p, struct rte_mbuf *m, uint16_t vrf, uint8_t family)
+{
+	const struct fib_iface *out = NULL;
+	struct label_packet lp;
+	fib_path path;
+
+	if (punt_label_resolve(p, m, &lp, &path) == N_REASON) {
+		if (path_kind(path) == PATH_ADJ)
+			out = fib_iface(p->fib, p->fib->adj[path_index(path)].ifidx);
+		else if (path_kind(path) == PATH_ONLINK)
+			out = fib_iface(p->fib, path_index(path));
+	}
+	return out != NULL && out->vrf == vrf ? out->ifidx
+					      : fib_iface_of_vrf(p->fib, vrf, family);
+}
+
 bool
 punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 {
 	struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = punt_label_ip(m, &labels->n);
 	unsigned int bytes = labels->n * LABEL_BYTES;
-	struct label_packet lp;
 	struct label_walk walk;
-	fib_path path;
 	uint8_t *eth;
 
 	if (ip == NULL || labels->n > PUNT_LABELS_MAX)
@@ -88,14 +108,9 @@ punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 	fib_label_walk(p->fib, l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN, &walk);
 	labels->ends_here = walk.reason == N_REASON && path_kind(walk.path) == PATH_VRF;
 	labels->vrf = labels->ends_here ? (uint16_t)path_index(walk.path) : 0;
-	labels->out_ifidx = 0;
-	if (labels->ends_here && labels->vrf != 0 &&
-	    punt_label_resolve(p, m, &lp, &path) == N_REASON) {
-		if (path_kind(path) == PATH_ADJ)
-			labels->out_ifidx = p->fib->adj[path_index(path)].ifidx;
-		else if (path_kind(path) == PATH_ONLINK)
-			labels->out_ifidx = (uint16_t)path_index(path);
-	}
+	labels->out_ifidx = labels->ends_here && labels->vrf != 0
+				    ? source_iface(p, m, labels->vrf, ip[0] >> 4)
+				    : 0;
 	meta->family = ip[0] >> 4;
 	meta->has_labels = false;
 	eth = rte_pktmbuf_mtod(m, uint8_t *);

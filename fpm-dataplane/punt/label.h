@@ -16,7 +16,7 @@ struct punt_labels {
 	unsigned int n;
 	bool ends_here;     /* they lead to a lookup on this router */
 	uint16_t vrf;       /* of that lookup */
-	uint16_t out_ifidx; /* by which the packet would have left that VRF; 0: none */
+	uint16_t out_ifidx; /* an interface of that VRF, whose address is shown; 0: none */
 };
 
 /*

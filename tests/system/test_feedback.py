@@ -88,21 +88,19 @@ def test_a_route_is_acknowledged_when_packets_take_it(router):
 
 
 def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
-    """The daemon acknowledges a route with labels as failed, because it does not forward such a
-    route and zebra must not advertise it."""
+    """The daemon acknowledges a route with more labels than it can push as failed, because it does
+    not forward such a route and zebra must not advertise it. One with a label is offloaded."""
     wan = router.wires["wan"]
     acks = Acks(router.zebra.speaker)
 
-    labels = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\1\0")
-    labels += fpm.attr(fpm.NHA_ENCAP, fpm.attr(1, b"\0\6\x41\0"))
-    hop = router.zebra.hop_message(7, wan.peer4, wan)
-    size = len(hop) + len(labels)
-    router.zebra.send(struct.pack("=I", size) + hop[4:] + labels)
-    router.zebra.add(NET, 7)
-
+    router.zebra.add(NET, router.zebra.hop(wan.peer4, wan, labels=range(16, 31)))
     eventually(acks.read, 2)
     assert acks.rows == [(NET, fpm.PROTO_BGP, fpm.RTN_UNICAST, FAILED)]
     assert router.fpm()["feedback_failed"] == 1
+
+    router.zebra.add(NET6, router.zebra.hop(wan.peer6, wan, labels=[100]))
+    eventually(lambda: len(acks.read()) == 2, 2)
+    assert acks.rows[1] == (NET6, fpm.PROTO_BGP, fpm.RTN_UNICAST, OFFLOAD)
 
 
 def test_a_zebra_that_does_not_listen_harms_nobody(router):

@@ -233,6 +233,7 @@ def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
     def drops(*frames):
         return dut.not_forwarded(lan, *frames)
 
+    assert drops(with_labels(probe, 7)) == {"mpls_malformed": 1}
     assert drops(with_labels(probe, 999)) == {"mpls_no_label": 1}
     for label in (3, 4, 6, 8, 12, 15):
         assert drops(with_labels(probe, label)) == {"mpls_reserved": 1}, label

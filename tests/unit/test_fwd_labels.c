@@ -328,6 +328,19 @@ packets_that_get_labels_agree(void **state)
 	assert_true(n_pushed > ROUNDS);
 }
 
+static void
+an_interface_of_a_vrf_is_found_by_its_addresses(void **state)
+{
+	ways_make();
+	out[0].vrf = out[1].vrf = out[2].vrf = 9; /* the first one has no address */
+	out[1].src4 = 0x0a000001;
+	out[2].src6.octet[0] = 0x20;
+	out[3].src4 = 0x0a000002;
+	assert_int_equal(fib_iface_of_vrf(fib, 9, 4), out[1].ifidx);
+	assert_int_equal(fib_iface_of_vrf(fib, 9, 6), out[2].ifidx);
+	assert_int_equal(fib_iface_of_vrf(fib, 8, 4), 0);
+}
+
 int
 main(void)
 {
@@ -336,6 +349,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usual_packets_and_others_agree),
 		cmocka_unit_test(packets_that_get_labels_agree),
+		cmocka_unit_test(an_interface_of_a_vrf_is_found_by_its_addresses),
 	};
 	int rc;
 
