@@ -246,8 +246,8 @@ struct fib_iface {
 	bool ipv6_off;           /* the kernel has IPv6 off: none may arrive or leave */
 	bool fast4, fast6;   /* may take the fast path: forwarding on, no rules, IPv6 on */
 	bool rules4, rules6; /* rules of policy routing concern received packets */
-	uint16_t vrf;     /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
-	bool mpls;        /* the kernel's sysctl net.mpls.conf.NAME.input is on */
+	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
+	bool mpls;    /* takes labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
 	uint32_t group; /* the TAP's group in the kernel, for rules with suppress_ifgroup */

@@ -19,9 +19,9 @@ struct icmp_about {
 	uint16_t in_ifidx; /* interface that received it; 0: the daemon's own packet */
 	/*
 	 * The rest is 0 for a packet without MPLS labels. If its labels end on this router,
-	 * the way back is looked up in their VRF, and the source is an address of the
-	 * interface by which the packet would have left. If they do not, the error goes on
-	 * along their path, whose end knows the way back (RFC 3032, 2.3.2).
+	 * the way back is looked up in the VRF to which they lead, and the source is an
+	 * address of that VRF. If they do not end here, the error follows their path, and
+	 * the router at its end knows the way back (RFC 3032, 2.3.2).
 	 */
 	bool labels_end, labels_go_on;
 	uint16_t labels_vrf;

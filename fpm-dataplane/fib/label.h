@@ -42,12 +42,13 @@ static_assert(sizeof(struct fib_encap) == 64, "one cache line");
 /* Result of a walk over the labels of a packet. */
 struct label_walk {
 	/*
-	 * PATH_ADJ or PATH_ENCAP: how it leaves. PATH_VRF: the IP packet behind the labels
-	 * is to be looked up in that VRF. Anything else, if `reason` is N_REASON: as the path
-	 * of an IP packet.
+	 * Valid if `reason` is N_REASON. PATH_ADJ and PATH_ENCAP send the packet. PATH_VRF
+	 * looks up the IP packet behind the labels in that VRF. Any other path means the same
+	 * as for an IP packet.
 	 */
 	fib_path path;
-	uint16_t reason; /* enum reason: a drop, or PUNT_not_ip: for the kernel. N_REASON */
+	/* enum reason: a drop; PUNT_not_ip: to the kernel; N_REASON: follow `path`. */
+	uint16_t reason;
 	uint8_t n;       /* labels that come off */
 	uint8_t ttl;     /* the lowest among them, as received */
 	uint8_t tc;      /* of the last one */

@@ -34,21 +34,6 @@ def dut(mpls_router):
     assert mpls_router.alive(), "the daemon died"
 
 
-@pytest.fixture(name="lan")
-def lan_wire(dut):
-    return dut.wires["lan"]
-
-
-@pytest.fixture(name="wan")
-def wan_wire(dut):
-    return dut.wires["wan"]
-
-
-@pytest.fixture(name="alt")
-def alt_wire(dut):
-    return dut.wires["alt"]
-
-
 def test_a_label_is_swapped_and_the_payload_stays_as_it_is(dut, lan, wan):
     """M1: new label, TTL less one, TC and S kept, payload bit-identical."""
     dut.label(100, dut.hop(wan, [200]))
@@ -459,7 +444,8 @@ def _explained(dut, wire, octets):
 
 
 def test_explain_and_trace_show_each_step(dut, lan, wan):
-    """The labels of the frame, those that come off, those that are pushed, and the neighbor."""
+    """`explain` shows the labels of the frame, which of them come off, which labels are pushed, and
+    the neighbor."""
     dut.label(100, dut.hop(wan, [200, 201]))
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
     frame = bytes(with_labels(lan.probe(HOST), (100, 9), 400))

@@ -34,16 +34,6 @@ def dut(frames_router):
     assert frames_router.alive(), "the daemon died"
 
 
-@pytest.fixture(name="lan")
-def lan_wire(dut):
-    return dut.wires["lan"]
-
-
-@pytest.fixture(name="wan")
-def wan_wire(dut):
-    return dut.wires["wan"]
-
-
 def padded(frame, octets=60):
     """Return the octets of a frame as a device sends them, with padding of ones."""
     data = bytes(frame)
