@@ -90,13 +90,16 @@ static inline void
 encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uint8_t ttl)
 {
 	uint32_t low = __builtin_bswap32(label_entry(0, tc, false, ttl)), entry;
+	unsigned int last = e->n - 1u;
 
-	for (unsigned int i = 0; i < e->n; i++) {
+	for (unsigned int i = 0; i < last; i++) {
 		entry = e->entry[i] | low;
 		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
 	}
+	entry = e->entry[last] | low;
 	if (bottom)
-		at[e->n * LABEL_BYTES - 2] |= 1;
+		entry |= __builtin_bswap32(label_entry(0, 0, true, 0));
+	memcpy(at + last * LABEL_BYTES, &entry, LABEL_BYTES);
 }
 
 #endif

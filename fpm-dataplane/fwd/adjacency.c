@@ -238,13 +238,23 @@ adj_use_fast(struct burst *b, bool all)
 	burst_to_slow(b, odd);
 }
 
+/* Handle a burst that is all fast path and gets labels. Return false for another burst. */
+static bool
+burst_push_all(struct burst *b)
+{
+	if (path_kind(b->path[0]) != PATH_ENCAP || b->tag_bytes != 0)
+		return false;
+	b->push = fwd_push_fast_adjacency(b, burst_all(b));
+	return b->push == burst_all(b);
+}
+
 void
 fwd_adjacency_fast(struct burst *b)
 {
-	if ((b->fast4 | b->fast6) == burst_all(b))
-		adj_use_fast(b, true);
-	else
+	if ((b->fast4 | b->fast6) != burst_all(b))
 		adj_use_fast(b, false);
+	else if (!burst_push_all(b))
+		adj_use_fast(b, true);
 }
 
 void

@@ -120,6 +120,7 @@ struct burst {
 	 * `labels`), and packets of fast4 and fast6 that get labels.
 	 */
 	uint64_t switched, push;
+	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
 	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */
 	union {
 		/*
@@ -133,7 +134,8 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx, from the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* while a session watches; may be NULL */
-	uint16_t vrf[BURST_MAX];             /* valid if vrfs_differ */
+	uint16_t
+		vrf[BURST_MAX]; /* of the lookup; valid if vrfs_differ, and behind labels */
 	/* Fast path only, after rewrite: the port by which the packet leaves. */
 	uint8_t out_port[BURST_MAX];
 	bool tags_out;    /* some packets leave by a VLAN */
@@ -288,6 +290,11 @@ void fwd_parse_fast(struct burst *b);
 void fwd_lookup_fast(struct burst *b);
 void fwd_adjacency_fast(struct burst *b);
 void fwd_rewrite_fast(struct burst *b);
+/*
+ * Look up the fast-path packets, each in the FIB of b->vrf[]. Return a bit for each whose VRF
+ * has no FIB.
+ */
+uint64_t fwd_lookup_each(struct burst *b);
 uint64_t fwd_dispatch_fast(struct burst *b); /* returns the others, a bit each */
 void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 

@@ -70,6 +70,23 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	rte_pktmbuf_free(b->m[i]);
 }
 
+/* Add the usual packets that came with labels to the packets of their families. */
+static void
+switched_count(const struct burst *b, unsigned int *n4, unsigned int *n6,
+	       unsigned int *n_mpls)
+{
+	unsigned int four = 0, six = 0;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		four += b->family[i] == 4;
+		six += b->family[i] == 6;
+	}
+	/* The other packets of the burst are on the fast path, and counted. */
+	*n_mpls = b->n - four - six;
+	*n4 = four;
+	*n6 = six;
+}
+
 void
 fwd_dispatch(struct burst *b)
 {
@@ -90,13 +107,8 @@ fwd_dispatch(struct burst *b)
 
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
 		}
-		for (rest = b->switched; rest != 0; rest &= rest - 1) {
-			uint8_t family = b->family[__builtin_ctzll(rest)];
-
-			n4 += family == 4;
-			n6 += family == 6;
-			n_mpls += family == 0;
-		}
+		if (b->switched != 0)
+			switched_count(b, &n4, &n6, &n_mpls);
 		n = 0;
 	}
 	/* Fast path or not, in the order of arrival. */

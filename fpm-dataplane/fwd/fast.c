@@ -11,6 +11,7 @@
 #include "fwd/fast.h"
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "fwd/cpu.h"
 
 /* Not inlined, so that the calls of vector code are tail calls. */
@@ -104,13 +105,69 @@ packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 	return true;
 }
 
-bool
-fwd_fast_payload(struct burst *b, unsigned int i, uint8_t version, unsigned int room)
+/*
+ * Let the hop count of the IP packet behind the label be the lower one of both, less one
+ * (see label_packet_ttl()). b->hop_octets has that of the packet, less one.
+ */
+static inline void
+hop_lower(struct burst *b, unsigned int i)
 {
+	uint32_t octets = b->hop_octets[i];
+	uint8_t ttl = burst_l3(b, i)[-1] - 1; /* the last octet of the label */
+	uint8_t at[4];
+
+	memcpy(at, &octets, sizeof(at));
+	if (b->family[i] == 6) {
+		at[3] = ttl < at[3] ? ttl : at[3];
+	} else if (ttl < at[0]) {
+		/* RFC 1624: the checksum grows as the octet becomes less. */
+		uint32_t sum = get_be16(at + 2) + ((uint32_t)(at[0] - ttl) << 8);
+
+		at[0] = ttl;
+		put_be16(at + 2, (uint16_t)(sum >= 0xffff ? sum - 0xffff : sum));
+	}
+	memcpy(&b->hop_octets[i], at, sizeof(at));
+}
+
+/* Check the IP packet behind the label of one frame. */
+static bool
+payload_fast(struct burst *b, unsigned int i, bool uniform)
+{
+	const struct rte_mbuf *m = b->m[i];
+	unsigned int l2_len = L2_LEN + LABEL_BYTES, room = m->pkt_len - l2_len;
+	uint8_t version;
+
+	if (m->data_len != m->pkt_len || m->pkt_len < l2_len + 20)
+		return false;
+	version = burst_l3(b, i)[0] >> 4;
+	b->family[i] = version;
 	/* The device judged no header behind a label. */
-	return version == 4   ? packet_fast4(b, i, room, false)
-	       : version == 6 ? packet_fast6(b, i, room)
-			      : false;
+	if (version == 4 ? !packet_fast4(b, i, room, false)
+			 : version != 6 || !packet_fast6(b, i, room))
+		return false;
+	b->padded |= (uint64_t)(b->l3_len[i] != room) << i;
+	if (uniform)
+		hop_lower(b, i);
+	return true;
+}
+
+struct fwd_families
+fwd_fast_payloads(struct burst *b, uint64_t of, bool uniform)
+{
+	struct fwd_families pass = {0, 0};
+	uint64_t done = 0;
+
+	if (fwd_uses_avx512() || fwd_uses_avx2())
+		pass = fwd_fast_payloads_avx2(b, of, uniform, &done);
+	for (of &= ~done; of != 0; of &= of - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(of);
+
+		if (!payload_fast(b, i, uniform))
+			continue;
+		pass.four |= (uint64_t)(b->family[i] == 4) << i;
+		pass.six |= (uint64_t)(b->family[i] == 6) << i;
+	}
+	return pass;
 }
 
 uint8_t

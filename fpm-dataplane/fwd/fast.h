@@ -50,12 +50,18 @@ void fwd_fast(struct burst *b);
  */
 uint8_t fwd_fast_one(struct burst *b, unsigned int i);
 
+/* Packets by family, a bit for each. */
+struct fwd_families {
+	uint64_t four, six;
+};
+
 /*
- * Check the IP packet at burst_l3(), of family `version`, as fwd_fast() does, in `room`
- * octets; the checksum by software. Fills l3_len, hop_octets and dst4. Returns false for any
- * other packet and version.
+ * Check the IP packets of `of` behind one label each, at burst_l3(), as fwd_fast() does; the
+ * checksums by software. Returns the packets that pass, and sets their family, l3_len,
+ * hop_octets, dst4 and bits of b->padded. `uniform`: the hop count becomes that of the
+ * label, less one, if that is lower (label_packet_ttl()). The TTL of a label is above 1.
  */
-bool fwd_fast_payload(struct burst *b, unsigned int i, uint8_t version, unsigned int room);
+struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of, bool uniform);
 
 /* Sums over the frames read so far. */
 struct look {
@@ -144,11 +150,33 @@ uint64_t fwd_look_avx2(struct burst *b, uint8_t tag_bytes);
 unsigned int fwd_fast_avx512(struct burst *b);
 unsigned int fwd_fast_avx2(struct burst *b);
 
+/* fwd_fast_payloads() for complete groups of eight; *done: the packets that were checked. */
+struct fwd_families fwd_fast_payloads_avx2(struct burst *b, uint64_t of, bool uniform,
+					   uint64_t *done);
+
+/* Let the frame end with the IP packet at burst_l3(). */
+static inline void
+frame_trim(struct burst *b, unsigned int i)
+{
+	const uint8_t *end = burst_l3(b, i) + b->l3_len[i];
+	struct rte_mbuf *m = b->m[i];
+
+	m->data_len = (uint16_t)(end - rte_pktmbuf_mtod(m, uint8_t *));
+	m->pkt_len = m->data_len;
+}
+
 /*
  * fwd_rewrite_fast() with vectors. Returns false, and has changed nothing, if the burst
  * needs the other code.
  */
 bool fwd_rewrite_avx512(struct burst *b);
 bool fwd_rewrite_avx2(struct burst *b);
+
+/*
+ * The same for a burst in which all packets lose a label and leave as IP packets, or all get
+ * labels: fwd_label_fast_rewrite().
+ */
+bool fwd_rewrite_labels_avx512(struct burst *b, bool push);
+bool fwd_rewrite_labels_avx2(struct burst *b, bool push);
 
 #endif

@@ -20,4 +20,10 @@ fwd_fast_avx2(struct burst *b)
 	return lanes_fast(b);
 }
 
+struct fwd_families
+fwd_fast_payloads_avx2(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
+{
+	return lanes_payloads(b, of, uniform, done);
+}
+
 FWD_TARGET_END

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/mpls.h"
 #include "fwd/fast.h"
 
 #define LANES       8
@@ -141,19 +142,28 @@ words_checksum_ok(const struct lane_words *x)
 	return (lanes)(s == 0xffff);
 }
 
+/* The kind of packets that eight_fast() checks. */
+struct eight_kind {
+	bool four, six; /* families that may be on the fast path */
+	bool payload; /* they come behind a label, which is where the EtherType would be */
+	bool uniform; /* payload: the TTL of the label counts if it is lower */
+};
+
 /*
  * Return the packets with a right checksum, a bit each: by the port's result where it has
- * one, else by our own sum.
+ * one, else by our own sum. The port judged no header behind a label.
  */
 LANE_INLINE unsigned int
-eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x)
+eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x,
+		   struct eight_kind kind)
 {
 	unsigned int ok;
 
-	if (b->rx_cksum && burst_cksums_good(b))
+	if (!kind.payload && b->rx_cksum && burst_cksums_good(b))
 		return (1u << LANES) - 1;
 	ok = lanes_bits(words_checksum_ok(x));
-	if (!b->rx_cksum || (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
+	if (kind.payload || !b->rx_cksum ||
+	    (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
 		return ok; /* the port verifies none, or none of these */
 	for (unsigned int j = 0; j < LANES; j++) {
 		uint64_t said = burst_cksum(b, from + j);
@@ -166,15 +176,26 @@ eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_w
 	return ok;
 }
 
-/* ip4_hop_spent() of eight packets: TTL minus one, checksum by RFC 1624. */
+/* ip4_hop_spent() of eight packets: TTL minus `by`, checksum by RFC 1624. */
 LANE_INLINE lanes
-words_hop_spent(const struct lane_words *x)
+words_hop_spent(const struct lane_words *x, lanes by)
 {
-	lanes sum = (x->w[5] >> 16) + 1;
+	lanes sum = (x->w[5] >> 16) + by;
 
 	/* A true comparison is -1. */
 	sum -= lanes_below(lanes_of(0xfffe), sum);
-	return ((x->w[5] - 1) & 0xffff) | sum << 16;
+	return ((x->w[5] - by) & 0xffff) | sum << 16;
+}
+
+/* Return by how much the hop count falls; `own` is that of the IP packets. */
+LANE_INLINE lanes
+hops_spent(const struct lane_words *x, lanes own, struct eight_kind kind)
+{
+	lanes less = own - (x->w[2] >> 24), one = lanes_of(1);
+
+	return kind.payload && kind.uniform
+		       ? one + (less & ~((lanes)((lanes_signed)less < 0)))
+		       : one;
 }
 
 /* len_fits_room() of fast.c. `room` is the room of the frames. */
@@ -193,13 +214,14 @@ lens_fit_room(lanes len, lanes room)
  */
 LANE_INLINE unsigned int
 eight_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
-	    lanes room, lanes *len, lanes *hop)
+	    lanes room, struct eight_kind kind, lanes *len, lanes *hop)
 {
 	lanes dst, mine;
 	unsigned int bits;
 
 	/* Octets 12 and 13 are the EtherType, octet 14 version and header length. */
-	k &= (lanes)(x->w[2] >> 16 == 0x0008);
+	if (!kind.payload)
+		k &= (lanes)(x->w[2] >> 16 == 0x0008);
 	if (lanes_bits(k) == 0)
 		return 0;
 	mine = lanes_swap32(x->w[3]) & 0xffff;
@@ -207,9 +229,9 @@ eight_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lane
 	k &= (lanes)((x->w[3] & 0xff) == 0x45) & lens_fit_room(mine, room) &
 	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(lanes_swap32(x->w[6])) &
 	     addrs4_pass(dst);
-	bits = lanes_bits(k) & eight_checksums_ok(b, from, x);
+	bits = lanes_bits(k) & eight_checksums_ok(b, from, x, kind);
 	memcpy(&b->dst4[from], &dst, sizeof(dst));
-	*hop = words_hop_spent(x);
+	*hop = words_hop_spent(x, hops_spent(x, x->w[5] & 0xff, kind));
 	*len = (*len & ~k) | (mine & k);
 	return bits;
 }
@@ -221,14 +243,15 @@ addrs6_pass(lanes addr)
 	return (lanes)((addr & 0xe0) == 0x20) | (lanes)((addr & 0xfe) == 0xfc);
 }
 
-/* Return the packets of `k` with fast-path IPv6. Sets their lanes of *len and *hop. */
+/* Return the packets of `k` with fast-path IPv6, likewise. */
 LANE_INLINE unsigned int
 eight_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
-	    lanes room, lanes *len, lanes *hop)
+	    lanes room, struct eight_kind kind, lanes *len, lanes *hop)
 {
 	lanes mine, dst;
 
-	k &= (lanes)(x->w[2] >> 16 == 0xdd86);
+	if (!kind.payload)
+		k &= (lanes)(x->w[2] >> 16 == 0xdd86);
 	if (lanes_bits(k) == 0)
 		return 0;
 	mine = (lanes_swap32(x->w[4]) >> 16) + 40;
@@ -238,7 +261,7 @@ eight_fast6(const struct burst *b, unsigned int from, const struct lane_words *x
 	k &= (lanes)((x->w[3] & 0xf0) == 0x60) & lens_fit_room(mine, room) &
 	     (lanes)((x->w[4] & 0xff0000) != 0) & (lanes)(x->w[4] >> 25 != 0) &
 	     addrs6_pass(x->w[5]) & addrs6_pass(dst);
-	*hop = (*hop & ~k) | ((x->w[4] - (1u << 24)) & k);
+	*hop = (*hop & ~k) | ((x->w[4] - (hops_spent(x, x->w[4] >> 24, kind) << 24)) & k);
 	*len = (*len & ~k) | (mine & k);
 	return lanes_bits(k);
 }
@@ -267,47 +290,87 @@ lanes_look(struct burst *b, uint8_t tag_bytes)
 	return tags_differ;
 }
 
+/* The packets of a group of eight by family; a bit each. */
+struct eight {
+	unsigned int four, six;
+};
+
+/*
+ * Check the packets of `ok` among the eight from entry `i` on. Their headers begin behind
+ * `l2_len` octets of the frames.
+ */
+LANE_INLINE struct eight
+eight_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
+	   struct eight_kind kind)
+{
+	struct eight found = {0, 0};
+	lanes hop = lanes_of(0), pkt_len, data_len, room, len, is6;
+	struct lane_words x;
+	lanes16 len16;
+	lanes8 family;
+
+	words_load_four(x.w, &b->l2[i], 2);
+	words_load_four(x.w + 4, &b->l2[i], 18);
+	mbuf_lengths8(&b->m[i], &pkt_len, &data_len);
+	len = room = pkt_len - l2_len;
+	ok &= (lanes)(pkt_len == data_len) & ~lanes_below(pkt_len, lanes_of(l2_len + 20));
+	if (kind.four)
+		found.four = eight_fast4(b, i, &x, ok, room, kind, &len, &hop);
+	if (kind.six)
+		found.six = eight_fast6(b, i, &x, ok, room, kind, &len, &hop);
+	b->padded |= (uint64_t)(lanes_bits((lanes)(len != room)) & (found.four | found.six))
+		     << i;
+	memcpy(&b->hop_octets[i], &hop, sizeof(hop));
+	len16 = __builtin_convertvector(len, lanes16);
+	memcpy(&b->l3_len[i], &len16, sizeof(len16));
+	is6 = kind.payload ? (lanes)((x.w[3] & 0xf0) == 0x60)
+			   : (lanes)(x.w[2] >> 16 == 0xdd86);
+	family = __builtin_convertvector(4 + (is6 & 2), lanes8);
+	memcpy(&b->family[i], &family, sizeof(family));
+	return found;
+}
+
 /* fwd_fast() for complete groups of eight. Returns the number of entries done. */
 LANE_INLINE unsigned int
 lanes_fast(struct burst *b)
 {
-	const uint32_t l2_len = L2_LEN + b->tag_bytes;
+	const struct eight_kind kind = {.four = b->in->fast4, .six = b->in->fast6};
 	uint64_t mac = 0;
 	unsigned int i;
 
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	for (i = 0; i + LANES <= b->n; i += LANES) {
-		unsigned int four = 0, six = 0, padded;
-		lanes hop = lanes_of(0), pkt_len, data_len, room, len, ok;
-		struct lane_words x;
-		lanes16 len16;
-		lanes8 family;
+		lanes ours = lanes_of(frames_are_ours(b, i, LANES, mac) ? UINT32_MAX : 0);
+		struct eight found = eight_fast(b, i, ours, L2_LEN + b->tag_bytes, kind);
 
-		words_load_four(x.w, &b->l2[i], 2);
-		words_load_four(x.w + 4, &b->l2[i], 18);
-		mbuf_lengths8(&b->m[i], &pkt_len, &data_len);
-		len = room = pkt_len - l2_len;
-		ok = (lanes)(pkt_len == data_len) &
-		     ~lanes_below(pkt_len, lanes_of(l2_len + 20));
-		if (!frames_are_ours(b, i, LANES, mac))
-			ok = lanes_of(0);
-		if (b->in->fast4)
-			four = eight_fast4(b, i, &x, ok, room, &len, &hop);
-		if (b->in->fast6)
-			six = eight_fast6(b, i, &x, ok, room, &len, &hop);
-		padded = lanes_bits((lanes)(len != room)) & (four | six);
-		memcpy(&b->hop_octets[i], &hop, sizeof(hop));
-		len16 = __builtin_convertvector(len, lanes16);
-		memcpy(&b->l3_len[i], &len16, sizeof(len16));
-		/* The EtherType of IPv6 has the higher octet. */
-		family = __builtin_convertvector(4 + ((lanes)(x.w[2] >> 16 == 0xdd86) & 2),
-						 lanes8);
-		memcpy(&b->family[i], &family, sizeof(family));
-		b->padded |= (uint64_t)padded << i;
-		b->fast4 |= (uint64_t)four << i;
-		b->fast6 |= (uint64_t)six << i;
+		b->fast4 |= (uint64_t)found.four << i;
+		b->fast6 |= (uint64_t)found.six << i;
 	}
 	return i;
+}
+
+/*
+ * fwd_fast_payloads() for the complete groups of eight in `of`, behind one label each.
+ * Returns the packets that pass, a bit each. *done: the packets that were checked.
+ */
+LANE_INLINE struct fwd_families
+lanes_payloads(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
+{
+	const struct eight_kind kind = {true, true, true, uniform};
+	struct fwd_families pass = {0, 0};
+
+	*done = 0;
+	for (unsigned int i = 0; i + LANES <= b->n; i += LANES) {
+		struct eight found;
+
+		if ((of >> i & 0xff) != 0xff)
+			continue;
+		found = eight_fast(b, i, lanes_of(UINT32_MAX), L2_LEN + LABEL_BYTES, kind);
+		pass.four |= (uint64_t)found.four << i;
+		pass.six |= (uint64_t)found.six << i;
+		*done |= 0xffull << i;
+	}
+	return pass;
 }
 
 #endif

@@ -38,8 +38,11 @@ void fwd_label_again(struct burst *b, unsigned int i);
 
 /*
  * The stages for usual packets (label_fast.c). Parse sets b->switched; the others clear the
- * bits of packets that label.c has to take.
+ * bits of packets that label.c has to take. fwd_label_fast_all() parses a burst in which each
+ * frame has one label and an IP packet behind it; it returns false, and has changed nothing
+ * that a parser does not set, for any other burst.
  */
+bool fwd_label_fast_all(struct burst *b);
 void fwd_label_fast_parse(struct burst *b);
 void fwd_label_fast_adjacency(struct burst *b);
 /*

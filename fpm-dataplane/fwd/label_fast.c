@@ -7,91 +7,17 @@
  */
 #include "base/inet.h"
 #include "fib/label.h"
+#include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
 #include "port/label.h"
-
-/* Lookups that the labels of a burst lead to, in the tries of their VRFs. */
-struct payload_lookups {
-	const struct poptrie *pt4[BURST_MAX];
-	uint32_t dst4[BURST_MAX], group[BURST_MAX];
-	uint8_t at[BURST_MAX];
-	unsigned int n;
-	bool differ; /* the tries are not all the same */
-};
 
 static bool
 path_is_fast(fib_path path)
 {
 	return path_kind(path) == PATH_ADJ ||
 	       (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path));
-}
-
-/*
- * Prepare the octets around the hop count of the IP packet behind the label, with the lower
- * TTL of both, less one (see label_packet_ttl()). Return false if it is not a usual packet.
- */
-static bool
-payload_take(struct burst *b, unsigned int i, uint8_t version, uint8_t ttl, bool uniform)
-{
-	const uint8_t *ip;
-	unsigned int room;
-
-	b->l2[i] += LABEL_BYTES;
-	ip = burst_l3(b, i);
-	room = burst_l3_segment(b, i);
-	if (!fwd_fast_payload(b, i, version, room)) {
-		b->l2[i] -= LABEL_BYTES;
-		return false;
-	}
-	b->family[i] = version;
-	b->padded |= (uint64_t)(b->l3_len[i] != room) << i;
-	if (!uniform || ttl >= (version == 4 ? ip[8] : ip[7]))
-		return true;
-	if (version == 6) {
-		uint8_t *hop_limit = (uint8_t *)&b->hop_octets[i] + 3;
-
-		*hop_limit = ttl - 1;
-	} else {
-		uint8_t header[12];
-
-		memcpy(header, ip, sizeof(header));
-		ip4_ttl_set(header, ttl - 1);
-		memcpy(&b->hop_octets[i], header + 8, sizeof(b->hop_octets[i]));
-	}
-	return true;
-}
-
-/* Add the lookup of an IPv4 packet. Return false if its VRF has no FIB. */
-static bool
-lookup_add(struct burst *b, unsigned int i, unsigned int vrf, struct payload_lookups *l)
-{
-	const struct fib *fib = b->fwd->fib;
-	const struct poptrie *pt4 = vrf == 0 ? b->fwd->tries->pt4 : fib_vrf_pt4(fib, vrf);
-
-	if (pt4 == NULL)
-		return false;
-	l->pt4[l->n] = pt4;
-	l->differ |= pt4 != l->pt4[0];
-	l->dst4[l->n] = b->dst4[i];
-	l->at[l->n++] = (uint8_t)i;
-	return true;
-}
-
-/* Look up an IPv6 packet at once. */
-static bool
-lookup_six(struct burst *b, unsigned int i, unsigned int vrf)
-{
-	const struct fib *fib = b->fwd->fib;
-	const struct poptrie *pt6 = vrf == 0 ? b->fwd->tries->pt6 : fib_vrf_pt6(fib, vrf);
-	const uint8_t *ip = burst_l3(b, i);
-
-	if (pt6 == NULL)
-		return false;
-	b->path[i] = fib_group_path(fib, poptrie6_lookup(pt6, ip + 24),
-				    flow_hash(ip, b->l3_len[i], 6, fib->seed));
-	return path_is_fast(b->path[i]);
 }
 
 /* Let a packet be one that label.c has not seen. */
@@ -102,12 +28,16 @@ packet_return(struct burst *b, unsigned int i)
 	b->padded &= ~(1ull << i);
 }
 
-/*
- * Take one frame with a label. Return true if it is a usual one: b->path is set, or a
- * lookup is added.
- */
-static bool
-label_take(struct burst *b, unsigned int i, bool uniform, struct payload_lookups *l)
+/* The result of label_take(). */
+enum label_use {
+	LABEL_ODD,    /* label.c has to take the packet */
+	LABEL_SWITCH, /* a label follows, or replaces this one */
+	LABEL_IP, /* the IP packet behind it leaves or is looked up, if it is a usual one */
+};
+
+/* Take one frame with a label, and set b->path to that of the label. */
+static inline enum label_use
+label_take(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct rte_mbuf *m = b->m[i];
@@ -118,11 +48,11 @@ label_take(struct burst *b, unsigned int i, bool uniform, struct payload_lookups
 	enum path_kind kind;
 
 	if (m->data_len != m->pkt_len || m->data_len < L2_LEN + LABEL_BYTES + 20)
-		return false;
+		return LABEL_ODD;
 	entry = get_be32(p);
 	ttl = label_ttl(entry);
 	if (label_of(entry) < LABEL_SPECIAL_END || ttl <= 1)
-		return false;
+		return LABEL_ODD;
 	group = atomic_load_explicit(&fib->label[label_of(entry)], memory_order_consume);
 	word = atomic_load_explicit(&fib->group[group], memory_order_consume);
 	b->path[i] =
@@ -135,93 +65,177 @@ label_take(struct burst *b, unsigned int i, bool uniform, struct payload_lookups
 		b->label[i] = (struct burst_label){1, ttl, label_tc(entry),
 						   label_is_bottom(entry)};
 		return path_is_fast(b->path[i]) &&
-		       (kind == PATH_ENCAP || p[LABEL_BYTES + 3] > 1);
+				       (kind == PATH_ENCAP || p[LABEL_BYTES + 3] > 1)
+			       ? LABEL_SWITCH
+			       : LABEL_ODD;
 	}
-	if (!label_is_bottom(entry) || (kind != PATH_ADJ && kind != PATH_VRF) ||
-	    !payload_take(b, i, p[LABEL_BYTES] >> 4, ttl, uniform))
-		return false;
-	if (kind == PATH_ADJ)
-		return true;
-	return b->family[i] == 4 ? lookup_add(b, i, path_index(b->path[i]), l)
-				 : lookup_six(b, i, path_index(b->path[i]));
+	return label_is_bottom(entry) && (kind == PATH_ADJ || kind == PATH_VRF) ? LABEL_IP
+										: LABEL_ODD;
 }
 
-/* Look up the packets behind the labels. Return a bit for each that label.c has to take. */
-static uint64_t
-lookups_finish(struct burst *b, struct payload_lookups *l)
+/*
+ * Set the paths of the labels of a burst in which each frame has one label, which leads to a
+ * lookup of the IP packet behind it, or to a neighbor. Return false for any other burst.
+ * *vrf: a bit for each packet that is to be looked up.
+ */
+static bool
+labels_all_ip(struct burst *b, uint64_t *vrf)
 {
-	const struct fib *fib = b->fwd->fib;
-	uint64_t odd = 0;
+	const _Atomic uint32_t *label = b->fwd->fib->label;
+	const _Atomic uint64_t *group = b->fwd->fib->group;
+	uint64_t mac = 0, to_vrf = 0;
 
-	if (l->differ)
-		poptrie4_lookup_each(l->pt4, l->dst4, l->group, l->n);
-	else
-		poptrie4_lookup_bulk(l->pt4[0], l->dst4, l->group, l->n);
-	for (unsigned int k = 0; k < l->n; k++) {
-		unsigned int i = l->at[k];
-		uint64_t word = atomic_load_explicit(&fib->group[l->group[k]],
-						     memory_order_consume);
+	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
+	if (!frames_are_ours(b, 0, b->n, mac))
+		return false;
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		const uint8_t *eth = burst_l2(b, i);
+		uint32_t entry = get_be32(eth + L2_LEN);
+		uint64_t word = atomic_load_explicit(
+			&group[atomic_load_explicit(&label[label_of(entry)],
+						    memory_order_consume)],
+			memory_order_consume);
+		enum path_kind kind = path_kind((fib_path)word);
 
-		b->path[i] = group_word_path(
-			word,
-			group_word_is_block(word)
-				? flow_hash(burst_l3(b, i), b->l3_len[i], 4, fib->seed)
-				: 0);
-		odd |= (uint64_t)!path_is_fast(b->path[i]) << i;
+		if (get_be16(eth + 12) != MPLS_TYPE ||
+		    label_of(entry) < LABEL_SPECIAL_END || label_ttl(entry) <= 1 ||
+		    !label_is_bottom(entry) || group_word_is_block(word) ||
+		    (kind != PATH_VRF && kind != PATH_ADJ))
+			return false;
+		b->path[i] = (fib_path)word;
+		b->vrf[i] = (uint16_t)path_index((fib_path)word);
+		to_vrf |= (uint64_t)(kind == PATH_VRF) << i;
 	}
+	*vrf = to_vrf;
+	return true;
+}
+
+/*
+ * Take each frame of `rest` that has a label for us. Return the frames that are taken; *odd: a bit
+ * for each that label.c has to take; *ip: for each whose IP packet is to be checked.
+ */
+static uint64_t
+labels_take(struct burst *b, uint64_t rest, uint64_t *odd, uint64_t *ip)
+{
+	uint64_t mac = 0, taken = 0, head;
+
+	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
+	*odd = *ip = 0;
+	for (; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		const uint8_t *eth = burst_l2(b, i);
+		enum label_use use;
+
+		memcpy(&head, eth, sizeof(head));
+		if (((head ^ mac) & HEAD_BITS) != 0 || get_be16(eth + 12) != MPLS_TYPE)
+			continue;
+		use = label_take(b, i);
+		taken |= 1ull << i;
+		*odd |= (uint64_t)(use == LABEL_ODD) << i;
+		*ip |= (uint64_t)(use == LABEL_IP) << i;
+	}
+	return taken;
+}
+
+/* Look up the IP packets of both families in the FIBs of b->vrf[]. */
+static uint64_t
+payloads_look_up(struct burst *b, struct fwd_families of)
+{
+	uint64_t fast4 = b->fast4, fast6 = b->fast6, odd;
+
+	b->fast4 = of.four;
+	b->fast6 = of.six;
+	odd = fwd_lookup_each(b);
+	b->fast4 = fast4;
+	b->fast6 = fast6;
 	return odd;
+}
+
+/*
+ * Check the IP packets of `ip` behind their labels, and look up those of `vrf`. Return a bit
+ * for each that label.c has to take.
+ */
+static uint64_t
+payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)
+{
+	uint8_t pipe_ttl =
+		atomic_load_explicit(&b->fwd->fib->label_ttl, memory_order_relaxed);
+	struct fwd_families pass;
+	uint64_t odd;
+
+	for (unsigned int i = 0, n = ip == burst_all(b) ? b->n : 0; i < n; i++)
+		b->l2[i] += LABEL_BYTES;
+	for (uint64_t rest = ip == burst_all(b) ? 0 : ip; rest != 0; rest &= rest - 1)
+		b->l2[__builtin_ctzll(rest)] += LABEL_BYTES;
+	pass = fwd_fast_payloads(b, ip, pipe_ttl == 0);
+	odd = ip & ~(pass.four | pass.six);
+	pass.four &= vrf;
+	pass.six &= vrf;
+	return (pass.four | pass.six) != 0 ? odd | payloads_look_up(b, pass) : odd;
+}
+
+/* Keep the packets of `taken` but for those of `odd`, which become packets for label.c. */
+static void
+labels_keep(struct burst *b, uint64_t taken, uint64_t odd)
+{
+	b->switched = taken & ~odd;
+	for (; odd != 0; odd &= odd - 1)
+		packet_return(b, (unsigned int)__builtin_ctzll(odd));
+}
+
+bool
+fwd_label_fast_all(struct burst *b)
+{
+	uint64_t vrf;
+
+	if (b->tag_bytes != 0 || get_be16(burst_l2(b, 0) + 12) != MPLS_TYPE ||
+	    !labels_all_ip(b, &vrf))
+		return false;
+	b->fast4 = b->fast6 = b->padded = 0;
+	labels_keep(b, burst_all(b), payloads_take(b, burst_all(b), vrf));
+	return true;
 }
 
 void
 fwd_label_fast_parse(struct burst *b)
 {
-	uint64_t mac = 0, rest, odd = 0, taken = 0, head;
-	struct payload_lookups lookups;
-	bool uniform =
-		atomic_load_explicit(&b->fwd->fib->label_ttl, memory_order_relaxed) == 0;
+	uint64_t odd, ip, taken, vrf = 0;
 
-	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
-	lookups.n = 0;
-	lookups.differ = false;
-	for (rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0; rest &= rest - 1) {
+	taken = labels_take(b, burst_all(b) & ~(b->fast4 | b->fast6), &odd, &ip);
+	for (uint64_t rest = ip; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		const uint8_t *eth = burst_l2(b, i);
 
-		memcpy(&head, eth, sizeof(head));
-		if (((head ^ mac) & HEAD_BITS) != 0 || get_be16(eth + 12) != MPLS_TYPE)
-			continue;
-		if (label_take(b, i, uniform, &lookups))
-			taken |= 1ull << i;
-		else
-			odd |= 1ull << i;
+		b->vrf[i] = (uint16_t)path_index(b->path[i]);
+		vrf |= (uint64_t)(path_kind(b->path[i]) == PATH_VRF) << i;
 	}
-	if (lookups.n > 0)
-		odd |= lookups_finish(b, &lookups);
-	b->switched = taken & ~odd;
-	for (rest = odd; rest != 0; rest &= rest - 1)
-		packet_return(b, (unsigned int)__builtin_ctzll(rest));
+	if (ip != 0)
+		odd |= payloads_take(b, ip, vrf);
+	labels_keep(b, taken, odd);
 }
 
-/* Return the adjacency of a path for which path_is_fast() is true. */
-static uint32_t
-path_adjacency(const struct fib *fib, fib_path path)
+/* Return the adjacency of a path. 0, which has no neighbor: label.c has to take the packet. */
+static inline uint32_t
+path_adjacency(const struct fib_encap *encap, fib_path path)
 {
-	return path_index(path_kind(path) == PATH_ENCAP ? fib_encap(fib, path)->next
-							: path);
+	return path_kind(path) == PATH_ADJ     ? path_index(path)
+	       : path_kind(path) == PATH_ENCAP ? path_index(encap[path_index(path)].next)
+					       : 0;
 }
 
 void
 fwd_label_fast_adjacency(struct burst *b)
 {
-	const struct fib *fib = b->fwd->fib;
+	const struct fib_adj *slot = b->fwd->fib->adj;
+	const struct fib_encap *encap = b->fwd->fib->encap;
+	_Atomic uint8_t *used = b->fwd->adj_used;
 	uint64_t odd = 0;
 
 	for (uint64_t rest = b->switched; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		uint32_t adj = path_adjacency(fib, b->path[i]);
+		uint32_t adj = path_adjacency(encap, b->path[i]);
 
-		b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
-		if (b->hop[i] == 0 || !fib_adj_touch(b->fwd->adj_used, adj))
+		b->hop[i] = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+		if (b->hop[i] == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
 	b->switched &= ~odd;
@@ -233,19 +247,30 @@ uint64_t
 fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 {
 	const struct fib *fib = b->fwd->fib;
+	const struct fib_encap *encap = fib->encap;
+	const struct fib_adj *slot = fib->adj;
+	_Atomic uint8_t *used = b->fwd->adj_used;
+	unsigned int most = 0;
 	uint64_t push = 0;
 
 	for (uint64_t rest = odd; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		uint32_t adj;
+		unsigned int i = (unsigned int)__builtin_ctzll(rest), bytes;
+		const struct fib_encap *e = &encap[path_index(b->path[i])];
+		uint64_t hop;
 
 		if (path_kind(b->path[i]) != PATH_ENCAP || path_is_unsupported(b->path[i]))
 			continue;
-		adj = path_index(fib_encap(fib, b->path[i])->next);
-		b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
-		if (b->hop[i] != 0 && fib_adj_touch(b->fwd->adj_used, adj))
-			push |= 1ull << i;
+		bytes = e->n * LABEL_BYTES;
+		hop = atomic_load_explicit(&slot[path_index(e->next)].hop,
+					   memory_order_acquire);
+		if (hop == 0 || !fib_adj_touch(used, path_index(e->next)) ||
+		    bytes + VLAN_TAGS * VLAN_BYTES > rte_pktmbuf_headroom(b->m[i]))
+			continue;
+		b->hop[i] = hop;
+		most = bytes > most ? bytes : most;
+		push |= 1ull << i;
 	}
+	b->push_bytes = (uint8_t)most;
 	return push;
 }
 
@@ -321,6 +346,37 @@ label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t
 	put_be16(rest - e->n * LABEL_BYTES - 2, MPLS_TYPE);
 }
 
+/*
+ * Return true if all packets of the burst lose their label and leave as IP packets
+ * (*push is false), or are IP packets that get labels.
+ */
+static bool
+burst_is_alike(const struct burst *b, uint64_t which, bool *push)
+{
+	enum path_kind kind = path_kind(b->path[0]);
+	unsigned int differ = 0;
+
+	if (which != burst_all(b) || (b->switched != 0 && kind != PATH_ADJ))
+		return false;
+	for (unsigned int i = 0; i < b->n; i++)
+		differ |= (b->family[i] == 0) | (path_kind(b->path[i]) ^ kind);
+	*push = kind == PATH_ENCAP;
+	return differ == 0;
+}
+
+/* Write a burst of packets that are alike with vectors. Return false if it is not one. */
+static bool
+burst_rewrite_alike(struct burst *b, uint64_t which)
+{
+	bool push;
+
+	if (!fwd_uses_avx512() && !fwd_uses_avx2())
+		return false;
+	return burst_is_alike(b, which, &push) &&
+	       (fwd_uses_avx512() ? fwd_rewrite_labels_avx512(b, push)
+				  : fwd_rewrite_labels_avx2(b, push));
+}
+
 uint64_t
 fwd_label_fast_rewrite(struct burst *b, uint64_t which)
 {
@@ -328,6 +384,8 @@ fwd_label_fast_rewrite(struct burst *b, uint64_t which)
 	uint8_t pipe_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
 	uint64_t odd = 0;
 
+	if (burst_rewrite_alike(b, which))
+		return 0;
 	for (uint64_t left = which; left != 0; left &= left - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(left);
 		const struct fib_encap *e = path_kind(b->path[i]) == PATH_ENCAP

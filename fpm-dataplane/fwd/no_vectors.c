@@ -27,6 +27,12 @@ fwd_fast_avx2(struct burst *b)
 	abort();
 }
 
+struct fwd_families
+fwd_fast_payloads_avx2(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
+{
+	abort();
+}
+
 uint64_t
 fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 {
@@ -59,6 +65,18 @@ fwd_rewrite_avx2(struct burst *b)
 
 uint64_t
 fwd_spread_avx2(struct burst *b)
+{
+	abort();
+}
+
+bool
+fwd_rewrite_labels_avx512(struct burst *b, bool push)
+{
+	abort();
+}
+
+bool
+fwd_rewrite_labels_avx2(struct burst *b, bool push)
 {
 	abort();
 }

@@ -232,11 +232,17 @@ parse_frame(struct burst *b, unsigned int i)
 			    ethertype_is_control(type) ? PUNT_l2_control : PUNT_not_ip);
 }
 
-void
-fwd_parse_fast(struct burst *b)
+/* Prepare the results of a burst that is parsed. */
+static void
+burst_begin(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
 	b->labels = b->switched = b->push = 0;
+}
+
+static void
+burst_parse_fast(struct burst *b)
+{
 	fwd_fast(b);
 	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6);
 	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)
@@ -244,13 +250,23 @@ fwd_parse_fast(struct burst *b)
 }
 
 void
+fwd_parse_fast(struct burst *b)
+{
+	burst_begin(b);
+	burst_parse_fast(b);
+}
+
+void
 fwd_parse(struct burst *b)
 {
-	fwd_parse_fast(b);
-	if ((b->fast4 | b->fast6) == burst_all(b))
-		return;
-	if (b->in->mpls)
-		fwd_label_fast_parse(b);
+	burst_begin(b);
+	if (!b->in->mpls || !fwd_label_fast_all(b)) {
+		burst_parse_fast(b);
+		if ((b->fast4 | b->fast6) == burst_all(b))
+			return;
+		if (b->in->mpls)
+			fwd_label_fast_parse(b);
+	}
 	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6 | b->switched); rest != 0;
 	     rest &= rest - 1)
 		parse_frame(b, (unsigned int)__builtin_ctzll(rest));

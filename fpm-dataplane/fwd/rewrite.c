@@ -161,15 +161,8 @@ burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device, boo
 static __attribute__((noinline)) void
 burst_trim_padded(struct burst *b)
 {
-	for (uint64_t rest = b->padded & (b->fast4 | b->fast6); rest != 0;
-	     rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		uint8_t *end = burst_l2(b, i) + L2_LEN + b->l3_len[i];
-		struct rte_mbuf *m = b->m[i];
-
-		m->data_len = (uint16_t)(end - rte_pktmbuf_mtod(m, uint8_t *));
-		m->pkt_len = m->data_len;
-	}
+	for (uint64_t rest = b->padded & (b->fast4 | b->fast6); rest != 0; rest &= rest - 1)
+		frame_trim(b, (unsigned int)__builtin_ctzll(rest));
 }
 
 /* Rewrite the fast-path packets that get no labels. */

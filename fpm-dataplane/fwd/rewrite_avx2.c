@@ -76,4 +76,10 @@ fwd_rewrite_avx2(struct burst *b)
 	return rewrite_vectors(b);
 }
 
+bool
+fwd_rewrite_labels_avx2(struct burst *b, bool push)
+{
+	return rewrite_labels(b, push);
+}
+
 FWD_TARGET_END

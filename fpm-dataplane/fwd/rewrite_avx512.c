@@ -83,4 +83,10 @@ fwd_rewrite_avx512(struct burst *b)
 	return rewrite_vectors(b);
 }
 
+bool
+fwd_rewrite_labels_avx512(struct burst *b, bool push)
+{
+	return rewrite_labels(b, push);
+}
+
 FWD_TARGET_END

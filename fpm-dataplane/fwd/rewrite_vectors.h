@@ -18,7 +18,9 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "fib/label.h"
 #include "fwd/fast.h"
+#include "port/label.h"
 #include "port/vlan.h"
 
 INLINE void entries_load(struct entries *e, const struct burst *b);
@@ -59,29 +61,35 @@ iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
 	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
 }
 
-/* Fill `w` and b->out_port. Returns false if a packet needs the code of rewrite.c. */
+/*
+ * Fill `w` and b->out_port. `only4`: the MTU of IPv4 counts for all packets. Each grows by up
+ * to `more` octets. Returns false if a packet needs the code of rewrite.c.
+ */
 INLINE bool
-egress_find(struct burst *b, struct egress *w, const struct entries *e)
+egress_find(struct burst *b, struct egress *w, const struct entries *e, bool only4,
+	    unsigned int more)
 {
 	/* Each half of a tag is in host order. */
 	const __m128i octets =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
 	octets64 at = octets_zero(), port = at;
-	bool by_port = true, only4 = b->fast6 == 0;
+	bool by_port = true;
 
 	w->tag_bytes = w->any_ifidx = 0;
 	for (unsigned int k = 0; todo != 0; k++) {
 		uint16_t ifidx = (uint16_t)b->hop[__builtin_ctzll(todo)];
 		const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
 		uint64_t mine = entries_of(e, ifidx) & todo;
+		uint16_t mtu;
 
 		if (k == EGRESS_MAX || !iface_usable(out, w, k == 0))
 			return false;
+		mtu = only4 ? out->mtu_bytes : out->mtu6_bytes;
 		w->tag_bytes = fib_tag_bytes(out);
 		w->any_ifidx |= ifidx;
 		too_long |=
-			mine & entries_longer(e, only4 ? out->mtu_bytes : out->mtu6_bytes);
+			mine & entries_longer(e, (uint16_t)(mtu > more ? mtu - more : 0));
 		port = octets_put(port, mine, (uint8_t)out->port);
 		at = octets_put(at, mine, (uint8_t)(k * sizeof(w->frame[0])));
 		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
@@ -106,6 +114,16 @@ frame_shorten(struct rte_mbuf *m, __m256i by)
 	void *at = (uint8_t *)m + offsetof(struct rte_mbuf, data_off);
 
 	_mm256_storeu_si256(at, _mm256_add_epi16(_mm256_loadu_si256(at), by));
+}
+
+/* Let a frame begin `bytes` octets earlier. */
+INLINE void
+frame_extend(struct rte_mbuf *m, unsigned int bytes)
+{
+	uint64_t lengths = mbuf_lengths(m) + bytes * 0x100000001u;
+
+	m->data_off = (uint16_t)(m->data_off - bytes);
+	memcpy(&m->pkt_len, &lengths, sizeof(lengths));
 }
 
 /*
@@ -173,6 +191,103 @@ frames_write_families(struct burst *b, const struct egress *w, bool in, bool out
 		frames_write(b, w, false, in, out);
 }
 
+/*
+ * Write the MAC addresses at `eth`, where the frame will begin, and the octets around the hop
+ * count, of an entry that loses or gets labels.
+ */
+INLINE void
+frame_write_moved(struct burst *b, unsigned int i, const struct egress *w, uint8_t *eth,
+		  uint8_t family)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	uint8_t *ip = burst_l3(b, i);
+	__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+	__m128i x = _mm_load_si128((const void *)((const uint8_t *)w->frame + w->at[i]));
+
+	x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+	_mm_storel_epi64((void *)eth, x);
+	_mm_storel_epi64((void *)(eth + 4), _mm_srli_si128(x, 4));
+	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
+	b->l2[i] = eth;
+}
+
+/* Write all packets, which lose their only label. `only4`: all are IPv4. */
+INLINE void
+frames_write_popped(struct burst *b, const struct egress *w, bool only4)
+{
+	const __m256i by = frame_shorten_vector(LABEL_BYTES);
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint8_t *eth = burst_l2(b, i), family = only4 ? 4 : b->family[i];
+
+		frame_shorten(b->m[i], by);
+		frame_write_moved(b, i, w, eth, family);
+		put_be16(eth + 12, family == 4 ? 0x0800 : 0x86dd);
+	}
+}
+
+/* Write all packets, which get labels. */
+INLINE void
+frames_write_pushed(struct burst *b, const struct egress *w, bool only4)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_encap *encap = fib->encap;
+	uint8_t pipe_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		const struct fib_encap *e = &encap[path_index(b->path[i])];
+		uint8_t *ip = burst_l3(b, i), family = only4 ? 4 : b->family[i];
+		uint32_t hop = b->hop_octets[i];
+		unsigned int bytes = e->n * LABEL_BYTES;
+		uint8_t tc = pipe_ttl == 0 ? label_tc_of_ip(ip, family) : 0;
+		uint8_t ttl = (uint8_t)(family == 4 ? hop : hop >> 24);
+
+		frame_extend(b->m[i], bytes);
+		frame_write_moved(b, i, w, ip - L2_LEN - bytes, family);
+		put_be16(ip - bytes - 2, MPLS_TYPE);
+		encap_write(e, ip - bytes, tc, true, pipe_ttl != 0 ? pipe_ttl : ttl);
+	}
+}
+
+/*
+ * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, for the code of
+ * label_fast.c.
+ */
+INLINE bool
+rewrite_labels(struct burst *b, bool push)
+{
+	unsigned int families = 0;
+	struct entries e;
+	struct egress w;
+	bool only4;
+
+	if (b->n < PACKETS_MIN || burst_any_mtu_class(b))
+		return false;
+	for (unsigned int i = 0; i < b->n; i++)
+		families |= b->family[i];
+	only4 = families == 4;
+	entries_load(&e, b);
+	/*
+	 * The MTU of IPv6 does not count under labels. With tags, a frame also needs their
+	 * priority.
+	 */
+	if (!egress_find(b, &w, &e, push || only4, push ? b->push_bytes : 0) ||
+	    w.tag_bytes != 0 || w.any_ifidx >= PORT_MAX)
+		return false;
+	for (uint64_t rest = b->padded & burst_all(b); rest != 0; rest &= rest - 1)
+		frame_trim(b, (unsigned int)__builtin_ctzll(rest));
+	if (push && only4)
+		frames_write_pushed(b, &w, true);
+	else if (push)
+		frames_write_pushed(b, &w, false);
+	else if (only4)
+		frames_write_popped(b, &w, true);
+	else
+		frames_write_popped(b, &w, false);
+	return true;
+}
+
 /* fwd_rewrite_fast(). Returns false, and has changed nothing, for the code of rewrite.c. */
 INLINE bool
 rewrite_vectors(struct burst *b)
@@ -185,7 +300,7 @@ rewrite_vectors(struct burst *b)
 	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b))
 		return false;
 	entries_load(&e, b);
-	if (!egress_find(b, &w, &e))
+	if (!egress_find(b, &w, &e, b->fast6 == 0, 0))
 		return false;
 	out = w.tag_bytes != 0;
 	if (out && (b->any_flags & VLAN_STRIPPED) != 0)

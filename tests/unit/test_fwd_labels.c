@@ -51,6 +51,13 @@ static struct fib *fib;
 static struct fwd fwd;
 static struct side fast, slow;
 static unsigned long n_sent, n_switched, n_popped, n_pushed, n_refused;
+static unsigned long n_together; /* bursts for the vector code: packets that are alike */
+/*
+ * The packets of a round may have something in common. The vector code takes a burst only if each
+ * packet loses its only label and is IP then, or each gets labels, and none is odd.
+ */
+static enum { MIXED, ALL_POP, ALL_PUSH } round_of;
+static bool only4; /* all packets of the round are IPv4 */
 
 static unsigned int
 below(unsigned int n)
@@ -58,27 +65,38 @@ below(unsigned int n)
 	return (unsigned int)random() % n;
 }
 
+/* Return true once in `n` calls, and hardly ever if all packets are to be alike. */
+static bool
+odd(unsigned int n)
+{
+	return below(round_of == MIXED ? n : 200 * n) == 0;
+}
+
 /* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
 static void
 ways_make(void)
 {
+	bool small = round_of == MIXED || below(4) == 0;
+	bool all_tags = round_of != MIXED && below(8) == 0;
+
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		uint8_t to[6] = {2, 0, 0, 0, 9, (uint8_t)a};
+		bool tags = all_tags || (a == 3 && (round_of == MIXED || below(4) == 0));
 
 		out[a] = (struct fib_iface){.ifidx = (uint16_t)(2 + a),
 					    .port = (uint16_t)(2 + a),
-					    .up = a != 1 || below(4) != 0,
-					    .mtu_bytes = a == 2 ? 90 : 1500,
-					    .mtu6_bytes = a == 2 ? 80 : 1500,
+					    .up = a != 1 || !odd(4),
+					    .mtu_bytes = a == 2 && small ? 90 : 1500,
+					    .mtu6_bytes = a == 2 && small ? 80 : 1500,
 					    .mac = {2, 0, 0, 0, 8, (uint8_t)a},
-					    .n_tags = a == 3,
-					    .n_written = a == 3};
+					    .n_tags = tags,
+					    .n_written = tags};
 		out[a].tag[0] = (struct fib_tag){VLAN_C_TYPE, 7};
 		atomic_store(&fib->iface[2 + a], &out[a]);
 		fib->adj[1 + a].ifidx = out[a].ifidx;
 		/* A neighbor may be unknown. */
 		atomic_store(&fib->adj[1 + a].hop,
-			     below(12) == 0 ? 0 : adj_hop_make(to, out[a].ifidx));
+			     odd(12) ? 0 : adj_hop_make(to, out[a].ifidx));
 		atomic_store(&fib->adj_used[1 + a], ADJ_USED);
 	}
 	for (unsigned int e = 1; e < 8; e++) {
@@ -92,10 +110,13 @@ ways_make(void)
 static fib_path
 way(void)
 {
-	static const enum path_kind odd[] = {PATH_NONE, PATH_LOCAL,   PATH_BLACKHOLE,
-					     PATH_DOWN, PATH_FOREIGN, PATH_UNREACHABLE};
-	fib_path path = PATH(odd[below(6)], 0);
+	static const enum path_kind no_way[] = {PATH_NONE, PATH_LOCAL,   PATH_BLACKHOLE,
+						PATH_DOWN, PATH_FOREIGN, PATH_UNREACHABLE};
+	fib_path path = PATH(no_way[below(6)], 0);
 
+	if (round_of != MIXED && !odd(8))
+		return round_of == ALL_PUSH ? PATH(PATH_ENCAP, 1 + below(7))
+					    : PATH(PATH_ADJ, 1 + below(N_ADJ));
 	if (below(3) != 0)
 		path = PATH(PATH_ADJ, 1 + below(N_ADJ));
 	else if (below(3) != 0)
@@ -109,12 +130,12 @@ tables_make(void)
 {
 	for (unsigned int i = 0; i < N_LABELS; i++) {
 		uint32_t kind = below(8);
-		fib_path path = kind == 0   ? PATH(PATH_VRF, below(3))
+		fib_path path = kind == 0   ? PATH(PATH_VRF, below(odd(1) ? 3 : 2))
 				: kind == 1 ? PATH(PATH_VRF, 0)
 					    : way();
 
 		fib->group[100 + i] = group_word_single(path);
-		fib->label[FIRST + i] = below(16) == 0 ? 0 : 100 + i;
+		fib->label[FIRST + i] = odd(16) ? 0 : 100 + i;
 	}
 	for (unsigned int i = 0; i < 16; i++)
 		fib->group[200 + i] = group_word_single(way());
@@ -159,49 +180,62 @@ packet_write(uint8_t *ip, unsigned int family, unsigned int payload)
 	if (family == 4) {
 		ip[0] = 0x45;
 		put_be16(ip + 2, (uint16_t)(20 + payload));
-		ip[8] = (uint8_t)(1 + below(80));
+		ip[8] = (uint8_t)(odd(1) ? 1 + below(80) : 2 + below(80));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
-		put_be32(ip + 16, 198u << 24 | (17 + below(10)) << 16 | below(1 << 16));
+		put_be32(ip + 16, 198u << 24 |
+					  (odd(1) ? 17 + below(10) : 18 + below(8)) << 16 |
+					  below(1 << 16));
 		checksum_write(ip);
 		return 20 + payload;
 	}
 	ip[0] = 0x60 | (uint8_t)below(16);
 	put_be16(ip + 4, (uint16_t)payload);
 	ip[6] = 17;
-	ip[7] = (uint8_t)(1 + below(80));
+	ip[7] = (uint8_t)(odd(1) ? 1 + below(80) : 2 + below(80));
 	ip[8] = 0x20;
-	memcpy(ip + 24, (const uint8_t[6]){0x20, 1, 0x0d, 0xb8, 0, (uint8_t)below(9)}, 6);
+	memcpy(ip + 24,
+	       (const uint8_t[6]){0x20, 1, 0x0d, 0xb8, 0, (uint8_t)below(odd(1) ? 9 : 8)},
+	       6);
 	return 40 + payload;
+}
+
+/* Return octets behind an IP packet: the padding of a small frame, or too many. */
+static unsigned int
+padding(unsigned int ip_bytes)
+{
+	unsigned int pad = below(8) == 0 ? below(12) : 0;
+
+	return round_of == MIXED || ip_bytes + pad <= FAST_PADDED_MAX - LABEL_BYTES ? pad
+										    : 0;
 }
 
 /* Make a frame with one label or more. */
 static void
 frame_make(unsigned int i)
 {
-	unsigned int n = 1 + (below(3) == 0) + (below(6) == 0), len, family;
+	unsigned int n = 1 + odd(3) + odd(6), len, family;
 	uint8_t *p = fast.buffer[i] + HEADROOM, *at = p + 14;
 
 	for (unsigned int k = 0; k < BUFFER; k++)
 		fast.buffer[i][k] = (uint8_t)random();
 	memcpy(p, mac, 6);
 	p[6] &= 0xfe;
-	put_be16(p + 12, below(40) == 0 ? MPLS_MULTICAST_TYPE : MPLS_TYPE);
+	put_be16(p + 12, odd(40) ? MPLS_MULTICAST_TYPE : MPLS_TYPE);
 	for (unsigned int k = 0; k < n; k++, at += LABEL_BYTES) {
 		uint32_t label = FIRST + below(N_LABELS);
 
-		if (below(12) == 0)
+		if (odd(12))
 			label = below(16);
 		put_be32(at, label_entry(label, (uint8_t)below(8), k + 1 == n,
-					 (uint8_t)below(80)));
+					 (uint8_t)(odd(1) ? below(80) : 2 + below(78))));
 	}
-	family = below(2) ? 4 : 6;
-	len = n * LABEL_BYTES + packet_write(at, family, below(50));
+	family = below(2) || only4 ? 4 : 6;
+	len = packet_write(at, family, below(50));
 	/* A frame may be padded, cut, or hold something else. */
-	if (below(8) == 0)
-		len += below(12);
-	if (below(30) == 0)
+	len += n * LABEL_BYTES + padding(len);
+	if (odd(30))
 		len = below(len);
-	if (below(20) == 0)
+	if (odd(20))
 		at[below(40)] = (uint8_t)random();
 	fast.mbuf[i] = (struct rte_mbuf){.buf_addr = fast.buffer[i],
 					 .data_off = HEADROOM,
@@ -241,12 +275,28 @@ assert_alike(unsigned int i)
 		assert_int_equal(fast.burst.cause[i], slow.burst.cause[i]);
 }
 
+/* Begin a round: half of them with packets that are alike. */
+static void
+round_begin(unsigned int round, int alike)
+{
+	round_of = round % 2 == 0 ? MIXED : alike;
+	only4 = below(2) == 0;
+}
+
+/* Count a burst that the vector code takes, unless a path or an interface is odd. */
+static void
+count_together(uint64_t packets, unsigned int n)
+{
+	n_together += round_of != MIXED && n >= 16 && packets == burst_all(&fast.burst);
+}
+
 static void
 usual_packets_and_others_agree(void **state)
 {
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int n = 1 + below(BURST_MAX);
 
+		round_begin(round, ALL_POP);
 		ways_make();
 		tables_make();
 		for (unsigned int i = 0; i < n; i++)
@@ -268,6 +318,7 @@ usual_packets_and_others_agree(void **state)
 		fwd_lookup(&slow.burst);
 		fwd_adjacency(&fast.burst);
 		fwd_adjacency(&slow.burst);
+		count_together(fast.burst.switched, n);
 		fwd_rewrite(&fast.burst);
 		fwd_rewrite(&slow.burst);
 		for (unsigned int i = 0; i < n; i++) {
@@ -283,6 +334,8 @@ usual_packets_and_others_agree(void **state)
 		      "packets, %lu refused\n",
 		      n_sent, n_popped, n_switched, n_refused);
 	assert_true(n_switched > ROUNDS && n_popped > ROUNDS && n_refused > ROUNDS);
+	assert_true(n_together > ROUNDS / 16);
+	n_together = 0;
 }
 
 /* A packet without labels whose route pushes some: the loop, and the slow path. */
@@ -292,16 +345,17 @@ packets_that_get_labels_agree(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int n = 1 + below(BURST_MAX);
 
+		round_begin(round, ALL_PUSH);
 		ways_make();
 		tables_make();
 		for (unsigned int i = 0; i < n; i++) {
-			unsigned int family = below(2) ? 4 : 6, len;
+			unsigned int family = below(2) || only4 ? 4 : 6, len;
 			uint8_t *p = fast.buffer[i] + HEADROOM;
 
 			frame_make(i);
 			put_be16(p + 12, family == 4 ? 0x0800 : 0x86dd);
 			len = packet_write(p + 14, family, below(50));
-			len += below(8) == 0 ? below(12) : 0;
+			len += padding(len);
 			fast.mbuf[i].data_len = (uint16_t)(14 + len);
 			fast.mbuf[i].pkt_len = 14 + len;
 			memcpy(slow.buffer[i], fast.buffer[i], BUFFER);
@@ -319,18 +373,21 @@ packets_that_get_labels_agree(void **state)
 		fwd_adjacency(&fast.burst);
 		fwd_adjacency(&slow.burst);
 		n_pushed += (unsigned int)__builtin_popcountll(fast.burst.push);
+		count_together(fast.burst.push, n);
 		fwd_rewrite(&fast.burst);
 		fwd_rewrite(&slow.burst);
 		for (unsigned int i = 0; i < n; i++)
 			assert_alike(i);
 	}
 	print_message("%lu by the loop that pushes\n", n_pushed);
-	assert_true(n_pushed > ROUNDS);
+	assert_true(n_pushed > ROUNDS && n_together > ROUNDS / 16);
+	n_together = 0;
 }
 
 static void
 an_interface_of_a_vrf_is_found_by_its_addresses(void **state)
 {
+	round_of = MIXED;
 	ways_make();
 	out[0].vrf = out[1].vrf = out[2].vrf = 9; /* the first one has no address */
 	out[1].src4 = 0x0a000001;
