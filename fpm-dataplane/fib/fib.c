@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/inet.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/tsan.h"
@@ -381,4 +382,14 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 	return path_kind(path) != PATH_VRF
 		       ? path
 		       : fib_resolve_in_vrf(fib, path, family, dst, flow_hash);
+}
+
+fib_path
+fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+	       unsigned int room)
+{
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
+	return fib_resolve(fib, vrf, family, &dst, flow_hash(ip, room, family, fib->seed));
 }

@@ -653,6 +653,10 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 		     const struct ipaddr *dst, uint32_t flow_hash);
 
+/* fib_resolve() for an IP packet, of which `room` octets may be read. [RCU reader] */
+fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
+			const uint8_t *ip, unsigned int room);
+
 /*
  * Return the smaller of the MTU of an interface, `mtu_bytes`, and that of a path.
  * [any thread]

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/label.h"
 #include "fib/rules.h"
 
 #define DUMMY4 0xc0000008 /* RFC 7600, 4.8: a router without any IPv4 address */
@@ -177,8 +178,10 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	    struct ipaddr *src)
 {
 	static const struct ipaddr none;
+	const struct icmp_labels *labels = about->labels;
 	const struct fib_iface *in = fib_iface(
-		fib, about->source_ifidx != 0 ? about->source_ifidx : about->in_ifidx);
+		fib, labels != NULL && labels->source_ifidx != 0 ? labels->source_ifidx
+								 : about->in_ifidx);
 	uint32_t src4;
 
 	if (about->family == 4) {
@@ -250,12 +253,50 @@ icmp_of_drop(enum reason cause, uint8_t family)
 	return error[cause][family == 6];
 }
 
+/* Return the interface by which an IP packet leaves a VRF, else any of the VRF. */
+static uint16_t
+iface_to(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+	 unsigned int room)
+{
+	const struct fib_iface *out = NULL;
+	fib_path path;
+
+	if (room >= (family == 4 ? 20 : 40)) {
+		path = fib_resolve_ip(fib, vrf, family, ip, room);
+		if (path_kind(path) == PATH_ADJ)
+			out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
+		else if (path_kind(path) == PATH_ONLINK)
+			out = fib_iface(fib, path_index(path));
+	}
+	return out != NULL && out->vrf == vrf ? out->ifidx
+					      : fib_iface_of_vrf(fib, vrf, family);
+}
+
+struct icmp_labels
+icmp_labels_of(const struct fib *fib, const uint8_t *p, unsigned int room)
+{
+	struct icmp_labels labels = {0};
+	struct label_walk walk;
+	unsigned int bytes;
+
+	fib_label_walk(fib, p, room, &walk);
+	if (walk.reason != N_REASON || path_kind(walk.path) != PATH_VRF)
+		return labels;
+	labels.end_here = true;
+	labels.vrf = (uint16_t)path_index(walk.path);
+	bytes = walk.n * LABEL_BYTES;
+	if (labels.vrf != 0 && walk.payload != 0)
+		labels.source_ifidx =
+			iface_to(fib, labels.vrf, walk.payload, p + bytes, room - bytes);
+	return labels;
+}
+
 const char *
 icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipaddr *src)
 {
 	const char *why = about->family == 4 ? icmp4_refusal(about) : icmp6_refusal(about);
 	struct ipaddr to = {0};
-	bool has_source;
+	bool has_source, labels_go_on;
 	uint16_t vrf;
 
 	if (why != NULL)
@@ -265,9 +306,9 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
 	has_source = icmp_source(fib, about, &to, src);
-	vrf = about->labels_end ? about->labels_vrf : fib_vrf_of(fib, about->in_ifidx);
-	if (!about->labels_go_on &&
-	    !addr_has_return_route(fib, vrf, about->family, &to, src))
+	labels_go_on = about->labels != NULL && !about->labels->end_here;
+	vrf = about->labels != NULL ? about->labels->vrf : fib_vrf_of(fib, about->in_ifidx);
+	if (!labels_go_on && !addr_has_return_route(fib, vrf, about->family, &to, src))
 		return "no route leads back to its source";
 	if (!has_source)
 		return "the interface has no address for its source";

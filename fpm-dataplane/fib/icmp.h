@@ -9,6 +9,17 @@
 
 #include "fib/fib.h"
 
+/*
+ * Where the MPLS labels of a packet lead. If they end on this router, the way back is looked
+ * up in their VRF, and the source is an address of that VRF. If they do not end here, the
+ * error follows their path, and the router at its end knows the way back (RFC 3032, 2.3.2).
+ */
+struct icmp_labels {
+	bool end_here;
+	uint16_t vrf;          /* 0 if they do not end here */
+	uint16_t source_ifidx; /* interface whose address is shown; 0: that of the packet */
+};
+
 /* The packet that caused the error. */
 struct icmp_about {
 	const uint8_t *ip; /* its IP header, network order */
@@ -17,16 +28,17 @@ struct icmp_about {
 	bool l2_group;     /* received in a broadcast or multicast frame */
 	bool too_big;      /* the error would be ICMPv6 packet too big */
 	uint16_t in_ifidx; /* interface that received it; 0: the daemon's own packet */
-	/*
-	 * The rest is 0 for a packet without MPLS labels. If its labels end on this router,
-	 * the way back is looked up in the VRF to which they lead, and the source is an
-	 * address of that VRF. If they do not end here, the error follows their path, and
-	 * the router at its end knows the way back (RFC 3032, 2.3.2).
-	 */
-	bool labels_end, labels_go_on;
-	uint16_t labels_vrf;
-	uint16_t source_ifidx; /* 0: in_ifidx */
+	const struct icmp_labels *labels; /* NULL: it came without MPLS labels */
 };
+
+/*
+ * Find out where the labels at `p` lead, of which `room` octets may be read, with the packet
+ * behind them. An address of the core or of another VRF must not be shown to a customer: the
+ * source is of the interface by which the packet would leave, else of any of the VRF.
+ * [RCU reader]
+ */
+struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
+				  unsigned int room);
 
 struct icmp_kind {
 	uint8_t type, code;

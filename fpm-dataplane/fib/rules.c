@@ -225,9 +225,9 @@ fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t v
 	struct fib_rules_hit hit;
 	struct ipaddr dst = {0};
 
-	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
 	if (rules == NULL)
-		return fib_resolve(fib, vrf, family, &dst, key.flow_hash);
+		return fib_resolve_ip(fib, vrf, family, ip, room);
+	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
 	fib_rules_walk(fib, rules, &key, &hit);
 	if (path_kind(hit.path) == PATH_VRF)
 		return fib_resolve_in_vrf(fib, hit.path, family, &dst, key.flow_hash);

@@ -12,27 +12,6 @@
 #include "port/label.h"
 #include "port/vlan.h"
 
-/* Let burst_l3() be the packet behind `n` labels. */
-static void
-payload_select(struct burst *b, unsigned int i, unsigned int n)
-{
-	b->l2[i] += n * LABEL_BYTES;
-}
-
-/* Look up the IP packet behind the labels in the VRF that they lead to. */
-static void
-payload_look_up(struct burst *b, unsigned int i, uint16_t vrf)
-{
-	const struct fib *fib = b->fwd->fib;
-	const uint8_t *ip = burst_l3(b, i);
-	uint8_t family = b->family[i];
-	struct ipaddr dst = {0};
-
-	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
-	b->path[i] = fib_resolve(fib, vrf, family, &dst,
-				 flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
-}
-
 static bool
 path_leaves(fib_path path)
 {
@@ -71,25 +50,14 @@ label_packet_of(const struct burst *b, unsigned int i)
 static bool
 payload_find(struct burst *b, unsigned int i)
 {
-	const struct rte_mbuf *m = b->m[i];
-	const uint8_t *p = burst_frame(b, i) + L2_LEN;
-	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN;
-	bool bottom = false;
+	unsigned int n;
+	const uint8_t *ip = label_ip_find(b->m[i], &n, &b->l3_len[i]);
 
-	while (!bottom && room >= LABEL_BYTES) {
-		bottom = label_is_bottom(get_be32(p));
-		p += LABEL_BYTES;
-		room -= LABEL_BYTES;
-	}
 	b->family[i] = 0;
-	b->l3_len[i] = bottom ? label_ip_bytes(p, room,
-					       room + rte_pktmbuf_pkt_len(m) -
-						       rte_pktmbuf_data_len(m))
-			      : 0;
-	if (b->l3_len[i] == 0)
+	if (ip == NULL)
 		return false;
-	b->family[i] = p[0] >> 4;
-	b->l2[i] = (uint8_t *)(uintptr_t)(p - L2_LEN);
+	b->family[i] = ip[0] >> 4;
+	b->l2[i] = (uint8_t *)(uintptr_t)(ip - L2_LEN);
 	return true;
 }
 
@@ -116,7 +84,8 @@ label_parse_ip(struct burst *b, unsigned int i, uint8_t family, uint16_t vrf)
 		fwd_parse_ip6(b, i);
 	b->m[i]->ol_flags = flags;
 	if (b->verdict[i] == VERDICT_GO)
-		payload_look_up(b, i, vrf);
+		b->path[i] = fib_resolve_ip(b->fwd->fib, vrf, family, burst_l3(b, i),
+					    burst_l3_room(b, i));
 }
 
 /* Store the result of the walk over the labels. */
@@ -156,7 +125,7 @@ fwd_label_parse(struct burst *b, unsigned int i)
 	}
 	if (walk.payload != 0 &&
 	    (path_kind(walk.path) == PATH_VRF || path_kind(walk.path) == PATH_ADJ)) {
-		payload_select(b, i, walk.n);
+		b->l2[i] += walk.n * LABEL_BYTES;
 		if (path_kind(walk.path) == PATH_VRF)
 			label_parse_ip(b, i, walk.payload, (uint16_t)path_index(walk.path));
 		else if (!payload_find(b, i))

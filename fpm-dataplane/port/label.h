@@ -39,6 +39,28 @@ label_ip_bytes(const uint8_t *ip, unsigned int room, unsigned int left)
 	return (uint16_t)bytes;
 }
 
+/*
+ * Find the IP packet behind all labels of a frame without tags. Return NULL if there is none,
+ * or if the frame has only a part of it or its header is not in the first segment. *n: the
+ * number of labels. *bytes: the length of the packet.
+ */
+static inline const uint8_t *
+label_ip_find(const struct rte_mbuf *m, unsigned int *n, uint16_t *bytes)
+{
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, LABEL_L2_BYTES);
+	unsigned int room = rte_pktmbuf_data_len(m) - LABEL_L2_BYTES;
+	unsigned int behind = rte_pktmbuf_pkt_len(m) - rte_pktmbuf_data_len(m);
+	bool bottom = false;
+
+	for (*n = 0; !bottom && room >= LABEL_BYTES; ++*n) {
+		bottom = label_is_bottom(get_be32(p));
+		p += LABEL_BYTES;
+		room -= LABEL_BYTES;
+	}
+	*bytes = bottom ? label_ip_bytes(p, room, room + behind) : 0;
+	return *bytes != 0 ? p : NULL;
+}
+
 /* A packet that leaves: what its labels said, and where it goes. */
 struct label_packet {
 	struct rte_mbuf *m;  /* begins with an Ethernet header without tags */

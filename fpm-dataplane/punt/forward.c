@@ -43,7 +43,7 @@ labels_error_send(struct punt *p, struct rte_mbuf *e, const struct punt_labels *
 {
 	if (e == NULL)
 		return;
-	if (labels->ends_here)
+	if (labels->lead.end_here)
 		error_send(p, e);
 	else if (punt_labels_put(e, labels, UINT8_MAX))
 		punt_forward(p, e, packet_meta(e)->family, true, true);
@@ -331,10 +331,11 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 
 	if (packet_meta(m)->has_labels) {
 		struct label_packet lp;
+		uint16_t ip_bytes;
 		fib_path path;
 
 		/* `mtu` counts the labels that stay on the packet. */
-		if (punt_label_ip(m, &n_labels) == NULL ||
+		if (label_ip_find(m, &n_labels, &ip_bytes) == NULL ||
 		    punt_label_resolve(p, m, &lp, &path) != N_REASON ||
 		    !punt_labels_take(p, m, &taken)) {
 			punt_drop(p, m, DROP_mtu);

@@ -168,10 +168,7 @@ icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 		.l2_group = (rte_pktmbuf_mtod(m, const uint8_t *)[0] & 1) != 0,
 		.too_big = meta->family == 6 && error->type == 2,
 		.in_ifidx = meta->in_ifidx,
-		.labels_end = labels != NULL && labels->ends_here,
-		.labels_go_on = labels != NULL && !labels->ends_here,
-		.labels_vrf = labels == NULL ? 0 : labels->vrf,
-		.source_ifidx = labels == NULL ? 0 : labels->out_ifidx};
+		.labels = labels == NULL ? NULL : &labels->lead};
 	struct ipaddr src;
 	struct rte_mbuf *e;
 
@@ -195,11 +192,12 @@ icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 	else
 		icmp_fill4(p, m, e, error, &src);
 	counter_add(&p->count->icmp_sent, 1);
-	*packet_meta(e) =
-		(struct packet_meta){.family = meta->family,
-				     .out_ifidx = meta->in_ifidx,
-				     .vrf = about.labels_end ? labels->vrf : meta->vrf,
-				     .fwd = meta->fwd};
+	*packet_meta(e) = (struct packet_meta){
+		.family = meta->family,
+		.out_ifidx = meta->in_ifidx,
+		.vrf = labels != NULL && labels->lead.end_here ? labels->lead.vrf
+							       : meta->vrf,
+		.fwd = meta->fwd};
 	return e;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PUNT_LABEL_H
 #define PUNT_LABEL_H
 
+#include "fib/icmp.h"
 #include "fib/label.h"
 #include "port/label.h"
 
@@ -14,16 +15,8 @@ struct punt;
 struct punt_labels {
 	uint8_t entry[PUNT_LABELS_MAX * LABEL_BYTES];
 	unsigned int n;
-	bool ends_here;     /* they lead to a lookup on this router */
-	uint16_t vrf;       /* of that lookup */
-	uint16_t out_ifidx; /* an interface of that VRF, whose address is shown; 0: none */
+	struct icmp_labels lead; /* where they lead */
 };
-
-/*
- * Return the IP packet behind all labels of a frame, or NULL if there is none, its header is
- * not in the first segment, or the frame has only a part of it. *n: number of labels.
- */
-const uint8_t *punt_label_ip(struct rte_mbuf *m, unsigned int *n);
 
 /*
  * Look up a frame with labels as the forwarders do. Return N_REASON, and set *lp and *path;

@@ -33,7 +33,8 @@ punt_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	unsigned int n;
-	const uint8_t *ip = meta->has_labels ? punt_label_ip(m, &n) : l3_of(m);
+	uint16_t bytes;
+	const uint8_t *ip = meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m);
 	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, ip);
 
 	if (neigh_queue_exists(p, &key)) {

@@ -172,16 +172,13 @@ row_add_refusal(json_t *row, const struct trace *t, const struct watch_record *r
 				   .l2_group = (rec->frame[0] & 1) != 0,
 				   .too_big = rec->cause == DROP_mtu,
 				   .in_ifidx = rec->in_ifidx};
-	struct label_walk walk;
+	struct icmp_labels lead;
 	struct ipaddr src;
 	const char *why;
 
 	if (labels > 0) {
-		fib_label_walk(t->conf.fib, rec->frame + L2_LEN, room + labels, &walk);
-		about.labels_end =
-			walk.reason == N_REASON && path_kind(walk.path) == PATH_VRF;
-		about.labels_go_on = !about.labels_end;
-		about.labels_vrf = about.labels_end ? (uint16_t)path_index(walk.path) : 0;
+		lead = icmp_labels_of(t->conf.fib, rec->frame + L2_LEN, room + labels);
+		about.labels = &lead;
 	}
 	if (rec->snap_bytes < L2_LEN + labels + (rec->family == 4 ? 20 : 40))
 		return;

@@ -36,8 +36,9 @@ build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane
 	$(addprefix fpm-dataplane/ui/,request.c request_change.c request_watch.c))
 build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
 build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
-# packet_burst.c wraps two functions and decides if a packet may take the fast path.
-build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_fast -Wl,--wrap=fwd_label_fast_parse
+# packet_burst.c wraps functions and decides if a packet may take the fast path.
+build/fuzz/fuzz_packet: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,fwd_fast fwd_label_fast_parse \
+	fwd_label_fast_all)
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
 	packet_frames.c packet_labels.c) $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):

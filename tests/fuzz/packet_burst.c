@@ -69,6 +69,8 @@ void __real_fwd_fast(struct burst *b);
 void __wrap_fwd_fast(struct burst *b);
 void __real_fwd_label_fast_parse(struct burst *b);
 void __wrap_fwd_label_fast_parse(struct burst *b);
+bool __real_fwd_label_fast_all(struct burst *b);
+bool __wrap_fwd_label_fast_all(struct burst *b);
 
 void
 __wrap_fwd_fast(struct burst *b)
@@ -84,6 +86,12 @@ __wrap_fwd_label_fast_parse(struct burst *b)
 {
 	if (form != RULES)
 		__real_fwd_label_fast_parse(b);
+}
+
+bool
+__wrap_fwd_label_fast_all(struct burst *b)
+{
+	return form != RULES && __real_fwd_label_fast_all(b);
 }
 
 static void
