@@ -21,7 +21,7 @@ PKGS_BOOK  := cmark-gfm
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables $(PKGS_MAN) $(PKGS_BOOK)
+	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables snmp snmpd $(PKGS_MAN) $(PKGS_BOOK)
 PKGS_LINT  := cppcheck clang-tidy-$(CLANG)
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-$(CLANG) libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
@@ -102,7 +102,7 @@ all: $(O)/fpm-dataplane $(O)/fpmctl $(O)/fpm-supervise ## build the daemon, its 
 # setsockopt: see fpm-dataplane/port/fanout.c
 DAEMON_OBJ := $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
 $(eval $(call program,$(O)/fpm-dataplane,$(DAEMON_OBJ),-Wl$$(comma)--export-dynamic-symbol=setsockopt $$(PC_LIBS)))
-$(eval $(call program,$(O)/fpmctl,$(call obj,$(CTL_SRC)),$$(shell $$(PC) --libs jansson yaml-0.1)))
+$(eval $(call program,$(O)/fpmctl,$(call obj,$(CTL_SRC)),$$(shell $$(PC) --libs jansson yaml-0.1 libmnl)))
 $(eval $(call program,$(O)/fpm-supervise,$(call obj,$(SUPER_SRC))))
 
 $(O)/obj/%.o: %.c Makefile

@@ -185,6 +185,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct ipaddr src6 = i != NULL ? i->src6 : (struct ipaddr){0};
 	struct port_stats st = {0};
 	struct if_counters c;
+	uint32_t mbit = port_link(port).mbit_per_s;
 	char text[MAC_STRLEN], rss[64];
 
 	/* The number may have had another port before. */
@@ -197,26 +198,27 @@ show_port(const struct ui *ui, const struct port *port)
 		st = (struct port_stats){0};
 	mac_str(mac, text);
 	/* rx_missed: the device had no room in its ring, or no buffer of our pool. */
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
-			 "s:I, s:I, s:I, "
-			 "s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b}",
-			 "name", port->name, "device", port->device, "driver", port->driver,
-			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
-			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
-			 (i != NULL ? i->up : port_link_up(port)) ? "up" : "down", "queues",
-			 (int)port->n_rxq, "rx_packets", (json_int_t)c.rx_packets,
-			 "rx_bytes", (json_int_t)c.rx_bytes, "tx_packets",
-			 (json_int_t)c.tx_packets, "tx_bytes", (json_int_t)c.tx_bytes,
-			 "rx_missed", (json_int_t)(st.rx_missed + st.rx_nombuf),
-			 "rx_errors", (json_int_t)st.rx_errors, "tx_errors",
-			 (json_int_t)st.tx_errors, "forwarding", forwarding_text(i),
-			 "addresses4", addr_or_null(4, &src4), "addresses6",
-			 addr_or_null(6, &src6), "cpus", port_cpus(ui, port), "rss",
-			 port_rss(port, rss), "node",
-			 port->node < 0 ? json_null() : json_integer(port->node), "bond",
-			 port_bond_row(port), "vlan_offload", port->vlan_offload,
-			 "checksum_offload", port->rx_cksum, "promiscuous",
-			 port_takes_all(port), "allmulticast", port_takes_groups(port));
+	return json_pack(
+		"{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
+		"s:I, s:I, s:I, "
+		"s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b, s:o}",
+		"name", port->name, "device", port->device, "driver", port->driver,
+		"ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
+		i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
+		(i != NULL ? i->up : port_link_up(port)) ? "up" : "down", "queues",
+		(int)port->n_rxq, "rx_packets", (json_int_t)c.rx_packets, "rx_bytes",
+		(json_int_t)c.rx_bytes, "tx_packets", (json_int_t)c.tx_packets, "tx_bytes",
+		(json_int_t)c.tx_bytes, "rx_missed",
+		(json_int_t)(st.rx_missed + st.rx_nombuf), "rx_errors",
+		(json_int_t)st.rx_errors, "tx_errors", (json_int_t)st.tx_errors,
+		"forwarding", forwarding_text(i), "addresses4", addr_or_null(4, &src4),
+		"addresses6", addr_or_null(6, &src6), "cpus", port_cpus(ui, port), "rss",
+		port_rss(port, rss), "node",
+		port->node < 0 ? json_null() : json_integer(port->node), "bond",
+		port_bond_row(port), "vlan_offload", port->vlan_offload, "checksum_offload",
+		port->rx_cksum, "promiscuous", port_takes_all(port), "allmulticast",
+		port_takes_groups(port), "speed_mbit",
+		mbit == 0 ? json_null() : json_integer((json_int_t)mbit));
 }
 
 static int

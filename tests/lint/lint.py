@@ -51,7 +51,7 @@ INCLUDES = {
     "manage/manage.c": "jansson",
     "nicd": "base config port restart/spawn.h start",
     "nicd/server.c": "DPDK",
-    "ctl": "base config pci jansson",
+    "ctl": "base config pci jansson libmnl",
     "supervise": "base",
     "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
     "start tap-bridge/netns.h trace ui warn DPDK liburcu",

@@ -119,11 +119,12 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     assert {words[1] for words in SHOWN.values()} == shown
     assert {path.split("/")[1] for path in SHOWN} == shown
     commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
-    # device and doctor look at the machine on which they run (info.description).
+    # device, doctor and snmp look at the machine on which they run (info.description).
     assert set(dut.fpmctl("--complete").stdout.split()) - commands == {
         "device",
         "doctor",
         "help",
+        "snmp",
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(

@@ -41,7 +41,7 @@ def test_help_fits_80_columns(dut):
 
 
 COMPLETED = {
-    "": "show explain trace capture config port device set audit doctor replay hold restart help",
+    "": "show explain trace capture config port device set audit doctor replay hold restart snmp help",
     "he": "help", "ho": "hold", "help dep": "", "help doc": "doctor", "show r": "routes rules",
     "show i": "interfaces", "show ports la": "lan0", "config ": "keys check show reload",
     "port ": "add set del", "port del wa": "wan0", "port set e": "ext0", "port add e": "",

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kernel_links: read the kernel's interfaces, with their counters (rtnetlink(7)). */
+#ifndef CTL_KERNEL_LINKS_H
+#define CTL_KERNEL_LINKS_H
+
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_link {
+	uint32_t ifindex;
+	uint32_t below; /* ifindex of the interface that carries this one; 0: none */
+	uint32_t mtu_bytes;
+	uint32_t flags;    /* IFF_ */
+	uint16_t hardware; /* ARPHRD_ */
+	uint8_t operstate; /* IF_OPER_ */
+	bool promiscuous;
+	char name[IF_NAMESIZE]; /* may have any octet but 0, blanks and '/' */
+	char kind[16];          /* "vlan", "tun"...; "": none, as of a NIC */
+	char alias[256];
+	uint8_t mac[32];
+	uint8_t mac_bytes;
+	struct rtnl_link_stats64 count;
+};
+
+/*
+ * Read all interfaces of the present network namespace, by ascending ifindex. The caller
+ * frees *links. Returns their number, or -errno.
+ */
+int kernel_links(struct kernel_link **links);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * snmp_table: the rows of the tables ifTable and ifXTable (RFC 2863): all interfaces of the
+ * kernel, those of the dataplane with the counters of the dataplane.
+ */
+#ifndef CTL_SNMP_TABLE_H
+#define CTL_SNMP_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/kernel_links.h"
+
+/* Counters of an interface. SNMP_NOT_COUNTED: neither program counts it. */
+#define SNMP_NOT_COUNTED UINT64_MAX
+struct snmp_count {
+	uint64_t in_octets, in_packets, in_multicast, in_discards, in_errors;
+	uint64_t out_octets, out_packets, out_discards, out_errors;
+};
+
+struct snmp_row {
+	struct kernel_link link;
+	bool ours;           /* a port of the dataplane, or a VLAN or macvlan on one */
+	bool has_connector;  /* ifConnectorPresent */
+	uint32_t mbit_per_s; /* 0: unknown */
+	uint32_t changed; /* ifLastChange, in hundredths of a second; 0: before we began */
+	struct snmp_count count;
+};
+
+struct snmp_table {
+	const char *socket;   /* of the daemon */
+	struct snmp_row *row; /* by ascending ifindex */
+	unsigned int n;
+	double read_s; /* CLOCK_BOOTTIME of the last read; 0: none */
+	/*
+	 * ifCounterDiscontinuityTime of our interfaces: the start of the daemon, on the clock
+	 * of snmpd (sysUpTime), in hundredths of a second; 0: before snmpd began.
+	 */
+	uint32_t discontinuity;
+};
+
+/*
+ * Read the tables again if they are older than a second. Returns 0, or -errno with the table
+ * empty. While the daemon is away, its interfaces have no counters: those of their TAPs are
+ * of the few packets that the kernel handled.
+ */
+int snmp_table_refresh(struct snmp_table *t);
+
+/*
+ * Write the value of an object as snmpd's pass_persist takes it: type, newline, value,
+ * newline. Returns false if there is no such object.
+ *
+ * table   2: ifTable, 31: ifXTable, as the number after mib-2
+ * column  of the table
+ */
+bool snmp_value(const struct snmp_table *t, unsigned int table, unsigned int column,
+		const struct snmp_row *row, char *out, size_t size);
+
+/* Return the last column of a table. */
+unsigned int snmp_columns(unsigned int table);
+
+#endif

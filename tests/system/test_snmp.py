@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SNMP: net-snmp's snmpd serves ifTable and ifXTable by `fpmctl snmp` (RFC 2863)."""
+
+import json
+import re
+import shutil
+import signal
+
+import pytest
+
+from lib import netns, procs
+from lib.wait import eventually
+from router import Router, running
+
+AGENT = "127.0.0.1:1161"
+IF, IFX = ".1.3.6.1.2.1.2.2", ".1.3.6.1.2.1.31.1.1"
+DESCR, OPER, DISCARDS = f"{IF}.1.2", f"{IF}.1.8", f"{IF}.1.13"
+NAME, IN_OCTETS, OUT_OCTETS = f"{IFX}.1.1", f"{IFX}.1.6", f"{IFX}.1.10"
+ALIAS, DISCONTINUITY = f"{IFX}.1.18", f"{IFX}.1.19"
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("snmpd") or not shutil.which("snmpwalk"),
+    reason="no SNMP: apt-get install snmpd snmp",
+)
+
+
+class Agent:
+    """An snmpd in the control namespace of a router."""
+
+    def __init__(self, router, tmp):
+        self.router = router
+        serve = f"{router.daemon.ctl} -s {router.daemon.socket} snmp"
+        conf = tmp / "snmpd.conf"
+        conf.write_text(
+            f"agentaddress udp:{AGENT}\nrocommunity public 127.0.0.1\n"
+            f"pass_persist -p 10 {IF} {serve}\npass_persist -p 10 {IFX} {serve}\n"
+        )
+        self.mark = str(tmp)
+        argv = ["snmpd", "-f", "-Lo", "-m", "", "-C", "-c", str(conf), f"--persistentDir={tmp}/kept"]
+        procs.start(argv, self.mark, str(tmp / "log"), netns=router.ctl)
+        eventually(lambda: self.walk(NAME), 10, what="snmpd answers")
+
+    def walk(self, oid, program="snmpwalk"):
+        """Return [(oid, value)] of a part of the tree, in the order of the answers."""
+        argv = [program, "-v2c", "-cpublic", "-m", "", "-OneQ", "-r1", "-t5", AGENT, oid]
+        text = netns.command(["ip", "netns", "exec", self.router.ctl, *argv], check=False)
+        return re.findall(r'^(\.[\d.]+) = "?(.*?)"? ?$', text, re.M)
+
+    def column(self, oid):
+        """Return {ifindex: value} of a column."""
+        return {int(o.rsplit(".", 1)[1]): v for o, v in self.walk(oid) if o.startswith(f"{oid}.")}
+
+    def close(self):
+        procs.end_all(self.mark)
+
+
+@pytest.fixture(scope="module")
+def router():
+    """A router of its own, because its daemon ends and starts while snmpd goes on."""
+    with running(Router(name="snmp")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def agent(router, tmp_path_factory):
+    made = Agent(router, tmp_path_factory.mktemp("snmp"))
+    yield made
+    made.close()
+
+
+def kernel_links(router):
+    """Return {ifindex: the kernel's row of an interface}."""
+    rows = json.loads(netns.run(router.ctl, ["ip", "-j", "-s", "link"]))
+    return {row["ifindex"]: row for row in rows}
+
+
+def test_each_interface_of_the_kernel_is_there_once_and_in_order(router, agent):
+    """Both tables have each interface of `ip link`, ours and others, by ascending ifindex."""
+    names = {index: row["ifname"] for index, row in kernel_links(router).items()}
+    assert len(names) > len(router.names)
+    for column in (DESCR, NAME):
+        walked = [(int(oid.rsplit(".", 1)[1]), value) for oid, value in agent.walk(column)]
+        assert walked == sorted(names.items())
+
+
+def test_the_octets_of_a_port_are_those_of_fpmctl_and_not_of_its_tap(router, agent):
+    """Packets that are forwarded count, though the kernel does not see them."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    router.route(NET, via=wan.peer4, wire=wan)
+    for _ in range(20):
+        router.forwarded(lan, lan.probe(HOST, size=1000), wan)
+
+    def agree():
+        ports = {row["ifindex"]: row for row in router.daemon.show("ports")}
+        came, left = agent.column(IN_OCTETS), agent.column(OUT_OCTETS)
+        return all(
+            int(came[i]) == row["rx_bytes"] and int(left[i]) == row["tx_bytes"]
+            for i, row in ports.items()
+        )
+
+    eventually(agree, 5, what="snmpd answers with the counters of fpmctl")
+    kernel = kernel_links(router)[router.ifindex(wan)]["stats64"]
+    assert int(agent.column(OUT_OCTETS)[router.ifindex(wan)]) > kernel["rx"]["bytes"] + 20 * 1000
+
+
+def test_the_alias_and_the_state_of_the_kernel_are_shown(router, agent):
+    """ifAlias is `ip link ... alias`; ifOperStatus follows the link. A control character in an
+    alias, which would end the answer, is replaced."""
+    wan = router.ifindex(router.wires["wan"])
+    netns.run(router.ctl, ["ip", "link", "set", "wan0", "alias", "to the\nprovider"])
+    netns.run(router.ctl, ["ip", "link", "set", "wan0", "down"])
+    eventually(lambda: agent.column(ALIAS)[wan] == "to the?provider", 5)
+    eventually(lambda: agent.column(OPER)[wan] == "2", 5)
+    netns.run(router.ctl, ["ip", "link", "set", "wan0", "up"])
+    eventually(lambda: agent.column(OPER)[wan] == "1", 5)
+
+
+def test_nothing_can_be_set(router, agent):
+    """SNMP changes no interface."""
+    argv = ["snmpset", "-v2c", "-cpublic", "-m", "", AGENT, f"{ALIAS}.1", "s", "x"]
+    text = netns.command(
+        ["ip", "netns", "exec", router.ctl, "sh", "-c", " ".join(map(repr, argv)) + " 2>&1"],
+        check=False,
+    )
+    assert "noAccess" in text or "notWritable" in text, text
+
+
+def test_without_the_daemon_its_interfaces_have_no_counters(router, agent):
+    """An snmpd that goes on meanwhile shows the kernel's state of our ports, but no counter: those
+    of the TAPs would be wrong. After the start the counters begin anew, and say when."""
+    ours = {router.ifindex(wire) for wire in router.wires.values()}
+    others = set(kernel_links(router)) - ours
+    before = agent.column(DISCONTINUITY)
+    assert ours <= set(agent.column(IN_OCTETS))
+    router.stop(signal.SIGTERM)
+    eventually(lambda: not ours & set(agent.column(IN_OCTETS)), 5)
+    assert others <= set(agent.column(IN_OCTETS)) and others <= set(agent.column(DISCARDS))
+    router.start()
+    ours = {router.ifindex(wire) for wire in router.wires.values()}
+    eventually(lambda: ours <= set(agent.column(IN_OCTETS)), 5)
+    after = agent.column(DISCONTINUITY)
+    assert all(after[i] != "0:0:00:00.00" and after[i] != before.get(i) for i in ours), after
