@@ -88,9 +88,12 @@ call_on_progress(struct answer *a)
 {
 	struct call *call = caa_container_of(a, struct call, answer);
 
-	/* A slice of a trace is empty: continue while the client is connected. */
-	if (call->sending && a->state == ANSWER_SLICE && a->out.buf.len == 0 &&
-	    !answer_client_left(a)) {
+	/*
+	 * A slice of a trace is empty, or the slices so far lack the named object: continue
+	 * while the client is connected. Without the object the status will be 404.
+	 */
+	if ((call->sending || a->out.key != NULL) && a->state == ANSWER_SLICE &&
+	    a->out.buf.len == 0 && !answer_client_left(a)) {
 		answer_more(a);
 		return;
 	}

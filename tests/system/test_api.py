@@ -234,6 +234,20 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
     assert ok(dut, "GET", "/neighbors", state="failed") == []
 
 
+def test_one_object_among_many_is_found_or_missing(taught, wan):
+    """An object that comes after hundreds of others is found. One that does not exist is missing:
+    the answer is no empty list, although the rows come in several parts."""
+    hop = {"via": wan.peer4, "oif": taught.ifindex(wan)}
+    many = range(2000, 3000)
+    taught.zebra.send(*(taught.zebra.label_message(n, hop) for n in many))
+    eventually(lambda: len(taught.control.ask("labels")) > len(many), 5)
+
+    assert [r["label"] for r in ok(taught, "GET", "/labels/{name}", "2999")] == [2999]
+    for name in ("3000", "-1", "no"):
+        said = refused(taught, 404, "GET", "/labels/{name}", name)
+        assert said == f"labels has no entry {name}"
+
+
 def test_refusals_have_a_status_and_a_sentence(taught):
     """The API refuses with a status and a sentence the requests that fpmctl refuses with exit codes
     2 and 3."""
