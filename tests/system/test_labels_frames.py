@@ -3,12 +3,15 @@
 labels, with many labels, about errors. Each ends in one counter."""
 
 import ipaddress
+import shutil
+import subprocess
 
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from scapy.utils import wrpcap
 
 from labels import TAKES_LABELS, LabelRouter, behind, entries_of, with_labels
 from lib.wait import eventually
@@ -217,3 +220,104 @@ def sum_of(dut, before):
     ends = {k: v for k, v in totals if k.startswith("forwarded")}, dut.drops(before)
     punts = {k: v for k, v in dut.moved(before, "punt").items() if k not in asked}
     return sum(sum(d.values()) for d in (*ends, punts))
+
+
+# tshark's value of a warning. Lower ones are remarks, such as that of a low TTL.
+WARNING = 0x00600000
+FIELDS = ["mpls.label", "mpls.ttl", "mpls.exp", "mpls.bottom", "icmp.mpls.label", "icmp.mpls.ttl",
+          "icmp.type", "icmpv6.type", "ip.checksum.status", "udp.checksum.status",
+          "icmp.checksum.status", "icmpv6.checksum.status", "icmp.ext.checksum.status",
+          "_ws.expert.severity", "_ws.expert.message"]  # fmt: skip
+
+
+def dissected(frames, path):
+    """Return tshark's fields of each frame, {field: texts}."""
+    wrpcap(path, [Ether(bytes(f)) for f in frames])
+    argv = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=|", "-E", "aggregator=;"]
+    for name in ("ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "ip.defragment:FALSE"):
+        argv += ["-o", name]
+    for field in FIELDS:
+        argv += ["-e", field]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+    rows = [line.split("|") for line in said.splitlines()]
+    return [{f: t.split(";") if t else [] for f, t in zip(FIELDS, row)} for row in rows]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed: make deps")
+def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
+    """A dissector of others reads the labels that the test expects in each kind of frame, and finds
+    no malformed frame, no wrong checksum and nothing else that it warns of."""
+    many = list(range(400, 414))
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, dut.hop(wan, [201, 202, 203]))
+    dut.label(102, dut.hop(wan))
+    dut.label(103, dut.hop(wan, [0]))
+    dut.label(104, dut.hop(wan, [2]))
+    dut.label(105, {"oif": 1})
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=many))
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300, 2]))
+    ports = {"sport": 50001, "dport": 50002}  # of no protocol
+    probe = lambda host, **more: lan.probe(host, **ports, **more)  # noqa: E731
+    four, six = probe(HOST, ttl=20, tos=0xB8), probe(HOST6, hlim=20, tc=0xB8)
+    # What is sent, and of each frame that leaves by wan: (label, TTL, TC) of each label.
+    cases = [
+        (with_labels(four, (100, 9, 3)), [[(200, 8, 3)]]),
+        (with_labels(six, (100, 9, 3)), [[(200, 8, 3)]]),
+        (with_labels(four, (101, 9, 3)), [[(201, 8, 3), (202, 8, 3), (203, 8, 3)]]),
+        (with_labels(four, 100, (500, 7, 1)), [[(200, 63, 0), (500, 7, 1)]]),
+        (with_labels(four, (102, 9)), [[]]),
+        (with_labels(six, (102, 9)), [[]]),
+        (with_labels(six, (102, 9), (501, 64, 2)), [[(501, 8, 2)]]),
+        (with_labels(four, (103, 9)), [[(0, 8, 0)]]),
+        (with_labels(six, (104, 9)), [[(2, 8, 0)]]),
+        (four, [[(label, 19, 5) for label in many]]),
+        (six, [[(300, 19, 5), (2, 19, 5)]]),
+        (with_labels(six, (105, 9)), [[(300, 8, 5), (2, 8, 5)]]),
+        (probe(HOST, size=1500), [[(label, 63, 0) for label in many]] * 2),
+        (with_labels(probe(HOST, size=1488), (101, 9), (500, 7, 1)),
+         [[(201, 8, 0), (202, 8, 0), (203, 8, 0), (500, 7, 1)]] * 2),
+    ]
+    frames, want = [], []
+    for sent, expected in cases:
+        wan.clear()
+        lan.send(sent)
+        dut.fence(lan)
+        frames += [f for f in wan.got() if token_of(sent) in f or len(expected) > 1]
+        want += expected
+    rows = dissected(frames, str(tmp_path / "out.pcap"))
+    got = [labels_by_tshark(row) for row in rows]
+    assert got == want
+    assert [row["mpls.bottom"] for row in rows] == [["0"] * (len(w) - 1) + ["1"] * bool(w) for w in want]
+
+    # ICMP errors: along the path and back, of both families, with the stack that came.
+    wan.clear()
+    lan.clear()
+    lan.send(with_labels(four, (101, 1, 3), (500, 7, 1)), with_labels(six, (100, 1)),
+             with_labels(four, (105, 1)), with_labels(six, (105, 1)),
+             with_labels(probe(HOST, size=1496, flags="DF"), 101))  # fmt: skip
+    dut.fence(lan)
+    out = [f for f in wan.got() if entries_of(f)]
+    back = [f for f in lan.got() if Ether(f).type in (0x800, 0x86DD)]
+    found = dissected(out + back, str(tmp_path / "errors.pcap"))
+    named = [(row["icmp.type"] + row["icmpv6.type"], row["icmp.mpls.label"]) for row in found]
+    assert sorted(named) == sorted([
+        (["11"], ["101", "500"]), (["3"], ["100"]), (["3"], []), (["11"], ["105"]), (["3"], ["105"])
+    ])  # fmt: skip
+    assert [labels_by_tshark(row) for row in found[:3]] == [
+        [(201, 254, 3), (202, 254, 3), (203, 254, 3), (500, 255, 1)],
+        [(200, 254, 0)],
+        [(201, 254, 0), (202, 254, 0), (203, 254, 0)],
+    ]
+    rows += found
+    for row in rows:
+        severe = [int(n) for n in row["_ws.expert.severity"]]
+        assert not severe or max(severe) < WARNING, row
+        for field in FIELDS:
+            # 1: right; 2: not checked, as of a quoted part of a packet.
+            assert not field.endswith("status") or set(row[field]) <= {"1", "2"}, row
+    assert sum("1" in row["icmp.ext.checksum.status"] for row in rows) == 4
+
+
+def labels_by_tshark(row):
+    """Return (label, TTL, TC) of each label of a frame."""
+    return list(zip(*([int(n) for n in row["mpls." + f]] for f in ("label", "ttl", "exp"))))
