@@ -73,7 +73,7 @@ chaos: all $(O)/tests/flood ## random faults, while each packet is checked (T=60
 	@REPEAT="$(REPEAT)" EACH="$(EACH)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
 # All faults under which the daemon keeps running.
-SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbors_forgotten,mtu_changes,$\
+SOAK := churn,labels_churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbors_forgotten,mtu_changes,$\
 	address_goes,nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
 soak: ## hours of chaos in which the daemon is not killed: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+from chaos.labelled import DATAPLANE_PORT, Labelled
 from chaos.oracle import Cell, Oracle, zebra_view
 from chaos.traffic import Traffic, frame_head
 from lab import proofs, routes, topology
@@ -71,6 +72,7 @@ class Bed(Lab):
         super().__init__(name, "demo")
         self.n4, self.n6, self.rng = n4, n6, rng
         self.oracle = self.traffic = None
+        self.labelled, self.ifindexes = Labelled(self, rng), {}
         self.quiet_udp = []
         self.r1 = _TwoWays(self.ns["r1"], self.folder, self.path("r1"), self.dir)
 
@@ -79,8 +81,15 @@ class Bed(Lab):
         with open(self.dp.config, encoding="utf-8") as file:
             sweep = SWEEP.format(int(self.patience(60)), int(self.patience(25)))
             text = file.read().replace("fpm:\n", "fpm:\n" + sweep)
+        assert "listen: 127.0.0.1:2620\n" in text
+        text = text.replace("listen: 127.0.0.1:2620\n", f"listen: 127.0.0.1:{DATAPLANE_PORT}\n")
+        text += "mpls:\n  input: all\n"
         with open(self.dp.config, "w", encoding="utf-8") as file:
             file.write(text)
+
+    def start_dataplane(self):
+        self.labelled.start_relay()
+        super().start_dataplane()
 
     def patience(self, seconds):
         """Return the timeout for an operation that takes `seconds` at most with a small table."""
@@ -103,6 +112,7 @@ class Bed(Lab):
         self.announce(CHURN4 + CHURN6)
         self.oracle = Oracle(self._cells())
         self._addresses(rate)
+        self.labelled.announce_all()
         settled = "zebra has chosen as expected"
         eventually(lambda: not self.amiss(), self.patience(60), 0.2, settled)
         eventually(self.in_step, self.patience(60), 0.2, "the dataplane is in step")
@@ -141,12 +151,14 @@ class Bed(Lab):
                 cells.append(Cell("core", text, host))
         cells.append(Cell("lan", "", topology.LAN4, "isp"))
         cells.append(Cell("lan", "", topology.LAN6, "isp"))
-        return cells
+        inside = [c for c in cells if c.kind == "core"][::3] + cells[:8:2]
+        return cells + self.labelled.make_cells(inside)
 
     def _addresses(self, rate):
         macs = {egress: self.mac_of(*SINKS[egress]) for egress in SINKS}
         self.oracle.macs = {e: {bytes.fromhex(m.replace(":", ""))} for e, m in macs.items()}
         ports = {r["ifname"]: r["address"] for r in self._links("r1")}
+        self.ifindexes = {r["ifname"]: r["ifindex"] for r in self._links("r1")}
         for cell in self.oracle.cells:
             if cell.source == "lan":
                 ends = macs["lan"], ports["lan0"]
@@ -154,7 +166,7 @@ class Bed(Lab):
             else:
                 ends = macs["wan"], ports["wan0"]
                 source = topology.ISP4 if cell.family == 4 else topology.ISP6
-            cell.head = frame_head(*ends, source, cell.host, cell.index)
+            cell.head = frame_head(*ends, source, cell.host, cell.index, cell.entry)
         sources = {"lan": (self.ns["lan"], "eth0"), "isp": (self.ns["isp"], "eth0")}
         sinks = {e: (self.ns[role], dev) for e, (role, dev) in SINKS.items()}
         self.traffic = Traffic(self.oracle, sources, sinks, rate)
@@ -215,7 +227,7 @@ class Bed(Lab):
         return [
             cell
             for cell in self.oracle.cells
-            if cell.kind != "lan"
+            if cell.kind in ("isp", "core")
             and (view.get(cell.prefix) or view.get("0.0.0.0/0" if cell.family == 4 else "::/0"))
             != self.oracle.expected(cell)
         ]
@@ -225,12 +237,16 @@ class Bed(Lab):
         seen = self.dp.fpm()
         return seen["state"] == "in-step" and seen["queue_bytes"] == 0 and seen["stale"] == 0
 
+    def audit_argv(self):
+        """Return the command of an audit."""
+        shell = " ".join(self.r1.vtysh_argv())
+        return [self.dp.ctl, "-s", self.socket, "audit", "--vtysh", shell]
+
     def audit(self):
         """Run `fpmctl audit`, which compares zebra, RIB and FIB. Return (exit code, last line)."""
-        shell = " ".join(self.r1.vtysh_argv())
-        argv = [self.dp.ctl, "-s", self.socket, "audit", "--vtysh", shell]
+        argv, timeout = self.audit_argv(), self.patience(180)
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=self.patience(180), check=False
+            argv, capture_output=True, text=True, timeout=timeout, check=False
         )
         return done.returncode, (done.stdout + done.stderr).strip()
 

@@ -19,6 +19,7 @@ from lib.wait import eventually
 
 STARVED_S = 0.4  # seconds of one second in which a thread with sessions was ready and did not run
 _ZEBRAS = ("isp", "core")  # the kinds of cells whose next hops zebra chooses
+_ALL = (*_ZEBRAS, "pushed")  # the kinds of cells that the default route may serve
 FAULTS = {}
 
 
@@ -45,8 +46,12 @@ class Happening:
         return (
             self.ways is None
             or cell.source in self.sources
-            or bool(self.ways & oracle.allowed(cell, self.begin, self.may_lose_until))
+            or bool(self.ways & _links(oracle.allowed(cell, self.begin, self.may_lose_until)))
         )
+
+
+def _links(ways):
+    return {way.partition(" ")[0] for way in ways}
 
 
 def fault(weight, longest=4.0, sessions_stay=False, kills=0):
@@ -152,6 +157,21 @@ def table(run):
     run.bed.withdraw(some)
     run.pause(0.2, 2)
     run.bed.announce(some)
+
+
+@fault(4, sessions_stay=True)
+def labels_churn(run):
+    """10,000 changes of labels and of routes that push labels in a second, for half a second."""
+    run.note("labels churn", "10 k changes/s")
+    _labels_churn(run, run.rng, 20)
+
+
+def _labels_churn(run, rng, turns):
+    begin = time.monotonic()
+    for turn in range(turns):
+        run.bed.labelled.burst(256, rng)
+        time.sleep(max(begin + (turn + 1) / 40 - time.monotonic(), 0))
+    stamp(run, f"labels churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
 
 
 # -- links and neighbors -------------------------------------------------------------------------
@@ -343,6 +363,18 @@ def daemon_dies_in_churn(run):
         churning.result()
 
 
+@fault(2, 10, sessions_stay=True, kills=1)
+def daemon_dies_in_labels_churn(run):
+    """kill -9 of the dataplane at a random moment of 10,000 changes of labels a second."""
+    chance = random.Random(run.rng.random())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        churning = pool.submit(_labels_churn, run, chance, 80)
+        run.pause(0.2, 1.2)
+        run.note("dies in labels", "kill -9 in 10 k changes/s").may_lose(_crash_s(run))
+        _back(run, _kill_daemon(run))
+        churning.result()
+
+
 @fault(1, 20, sessions_stay=True, kills=1)
 def checkpoint_is_damaged(run):
     """Octets of the checkpoint are flipped, of its head or of its routes, then kill -9: it is
@@ -350,12 +382,12 @@ def checkpoint_is_damaged(run):
     which = run.rng.choice(("header", "routes"))
     what = run.note("checkpoint damaged", f"its {which}, kill -9")
     before = _discarded(run)
-    run.oracle.flux()
+    run.oracle.flux(_ALL)
     for pid in run.bed.daemon_pids():
         _damage(run, pid, which)
     what.may_lose(_crash_s(run) + run.bed.patience(10))
     was = _kill_daemon(run)
-    run.in_flux(lambda: _is_back(run, was) and run.bed.in_step(), run.bed.patience(40), _ZEBRAS)
+    run.in_flux(lambda: _is_back(run, was) and run.bed.in_step(), run.bed.patience(40), _ALL)
     said = _discarded(run)[len(before) :]
     right = len(said) == 1 and f"damaged {which}" in said[0]
     run.must(right, f"of a checkpoint with damaged {which} the log says {said}")

@@ -14,7 +14,14 @@ import threading
 import time
 
 LAG_S = 1.0  # from zebra's message to the last forwarder, on two cores that do all work
+ON_THE_WAY_S = 0.5  # the longest time of a packet in a router without CPU time
 FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
+GONE = ""  # the way of a packet that the router must drop
+
+
+def way(link, labels=()):
+    """Return the name of a way out: the link, then the labels that a packet has there."""
+    return " ".join([link, *map(str, labels)])
 
 
 class Cell:
@@ -24,6 +31,8 @@ class Cell:
         self.kind, self.prefix, self.host, self.source = kind, prefix, host, source
         self.family = 6 if ":" in host else 4
         self.index, self.head = 0, b""
+        self.entry = None  # the label of its packets
+        self.hops = None  # of a labelled route: the announced (link, labels), () for none
         self.since, self.ways = [], []  # the times from which on the ways out were right
         self.changed_at = self.agreed_at = 0.0
 
@@ -53,6 +62,9 @@ class Oracle:
         spare = [link for link in ("core0", "core1") if self.up[link]]
         if cell.kind == "lan":
             return frozenset({"lan"})
+        if cell.kind == "lsp" or cell.hops:
+            live = (way(link, stack) for link, stack in cell.hops if self.up[link])
+            return frozenset(live) or frozenset({GONE})
         if cell.kind == "core" and self.ospf and spare:
             return frozenset(spare)
         if cell.kind == "isp" and self.session and self.up["wan"]:
@@ -60,19 +72,21 @@ class Oracle:
                 return frozenset({"wan"})
         return frozenset(spare[:1])
 
-    def change(self, withdraw=(), announce=(), up=None, **state):
+    def change(self, withdraw=(), announce=(), up=None, hops=None, **state):
         """Record the state after a change. The caller makes the change afterwards."""
         with self.lock:
             self.withdrawn.update(withdraw)
             self.withdrawn.difference_update(announce)
             self.up.update(up or {})
+            for cell, some in (hops or {}).items():
+                cell.hops = some
             for name, value in state.items():
                 setattr(self, name, value)
             now = time.monotonic()
             fallback = frozenset([link for link in ("core0", "core1") if self.up[link]][:1])
             for cell in self.cells:
                 want = may = self.expected(cell)
-                if cell.kind == "isp" and cell.ways[-1] & {"core0", "core1"}:
+                if cell.kind in ("isp", "pushed") and cell.ways[-1] & {"core0", "core1"}:
                     may = want | fallback  # the cell uses it now, or is moving away from it
                 if not may <= cell.ways[-1]:
                     self._note(cell, now, cell.ways[-1] | may)
@@ -106,6 +120,10 @@ class Oracle:
             ways = ways | cell.ways[later]
         return ways
 
+    def may_vanish(self, cell, when):
+        """Return True if the router may drop a packet that was sent at `when`."""
+        return GONE in self.allowed(cell, when, when + ON_THE_WAY_S)
+
     def unsettled(self):
         """Return the cells that may still take a way other than the expected ways."""
         return [c for c in self.cells if c.ways[-1] != self.expected(c)]
@@ -127,7 +145,7 @@ class Oracle:
                 known = view.get(cell.prefix) or view.get(FALLBACK[cell.family])
                 if cell.ways[-1] == want:
                     continue
-                if cell.kind == "lan":  # a route of the kernel, which zebra does not choose
+                if cell.kind in ("lan", "lsp") or cell.hops:  # zebra does not choose these
                     known = want
                 if known != want or cell.changed_at > seen_at:
                     cell.agreed_at = 0.0

@@ -14,6 +14,7 @@ class Verdict:
 
     def __init__(self, run, traffic):
         self.run, self.traffic, self.errors = run, traffic, []
+        self.vanished = 0  # packets whose route was withdrawn
         self.rows = collections.defaultdict(lambda: [0, 0, 0, 0, 0, [], 0.0])
         self._losses()
         self._counted()
@@ -32,6 +33,9 @@ class Verdict:
         for when, cell in lost:
             near = [h for h in self.run.happenings if h.begin - SLACK_S <= when]
             to = self.run.oracle.cells[cell]
+            if self.run.oracle.may_vanish(to, when):
+                self.vanished += 1
+                continue
             excused = [h for h in near if h.excuses(self.run.oracle, when, to)]
             excused = excused or self._met_on_the_way(when, to)
             if excused:

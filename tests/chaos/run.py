@@ -209,7 +209,8 @@ def _tell(run, every, ending):
 def wait_quiet(run, patience):
     """Wait until every cell has its only right way again, for a limited time."""
     try:
-        eventually(lambda: not run.oracle.unsettled(), patience, 0.1)
+        with run.bed.labelled.still():
+            eventually(lambda: not run.oracle.unsettled(), patience, 0.1)
     except Timeout:
         pass
 
@@ -290,6 +291,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
         threading.Thread(target=_tell, args=(run, TELL_S, ending), daemon=True).start()
         run.machine.start()
         bed.traffic.start()
+        bed.labelled.start()
         time.sleep(1)
         if repeat:
             one_by_one(run, repeat, seconds, only)
@@ -297,6 +299,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
             in_order(run, each, seconds, only)
         else:
             schedule(run, seconds, only)
+        bed.labelled.end()
         wait_quiet(run, bed.patience(45))
         stamp(run, "the end: traffic stops")
         still = run.oracle.unsettled()
@@ -314,6 +317,10 @@ def _judge(run, still, names):
     try:
         bed.learn()  # a session that came back late still transfers its million routes
         eventually(bed.in_step, bed.patience(90), 0.5, "zebra and the dataplane are in step")
+    except Timeout as err:
+        verdict.must(False, str(err))
+    try:
+        bed.labelled.withdraw_all()
     except Timeout as err:
         verdict.must(False, str(err))
     verdict.must(not run.lost_sessions, f"sessions were lost: {run.lost_sessions}")
@@ -356,6 +363,7 @@ def _judge(run, still, names):
     print(f"drawn: {len(run.drawn)} of {len(names)} faults{never and f', not {never}'}")
     if run.drawn["flood"]:
         print(f"floods of this round still to come: {', '.join(sorted(run.floods)) or 'none'}")
+    print(f"labels: {bed.labelled.changes} changes; {verdict.vanished} packets had no route")
     sent = len(bed.traffic.came) - bed.traffic.refused
     print(
         f"sent {sent}, lost {len(bed.traffic.lost())}, refused by links that were down "

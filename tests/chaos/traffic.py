@@ -17,6 +17,7 @@ import struct
 import threading
 import time
 
+from chaos.oracle import way
 from lib import netns
 
 PORT = 7
@@ -24,8 +25,11 @@ MAGIC = 0xC4A05EED
 HOPS = 64
 SO_ATTACH_FILTER, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 26, 263, 23, 33
 HEAD4, HEAD6 = 42, 62  # Ethernet, IP, UDP
-# Classic BPF: the magic number where the payload of IPv4 or of IPv6 begins.
+MPLS = b"\x88\x47"
+# Classic BPF: labels, or the magic number where the payload of IPv4 or of IPv6 begins.
 FILTER = [
+    (0x28, 0, 0, 12),
+    (0x15, 4, 0, 0x8847),
     (0x20, 0, 0, HEAD4),
     (0x15, 2, 0, MAGIC),
     (0x20, 0, 0, HEAD6),
@@ -58,8 +62,9 @@ def _sum(octets):
     return total
 
 
-def frame_head(src_mac, dst_mac, src, dst, flow):
-    """Return a packet to `dst` without its number. The number does not change the checksums."""
+def frame_head(src_mac, dst_mac, src, dst, flow, label=None):
+    """Return a packet to `dst`, behind a label if there is one, without its number. The number does
+    not change the checksums."""
     source, target = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
     macs = bytes.fromhex((dst_mac + src_mac).replace(":", ""))
     # The complement follows the number: the sum is always the same.
@@ -71,9 +76,29 @@ def frame_head(src_mac, dst_mac, src, dst, flow):
         ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(load), 0, 0, HOPS, 17, 0)
         ip += source + target
         ip = ip[:10] + struct.pack("!H", ~_sum(ip) & 0xFFFF) + ip[12:]
-        return macs + b"\x08\x00" + ip + udp + load[:4]
+        return macs + _label(label, b"\x08\x00") + ip + udp + load[:4]
     ip = struct.pack("!IHBB", 6 << 28, 8 + len(load), 17, HOPS) + source + target
-    return macs + b"\x86\xdd" + ip + udp + load[:4]
+    return macs + _label(label, b"\x86\xdd") + ip + udp + load[:4]
+
+
+def _label(label, ethertype):
+    """Return the octets before the IP header: the EtherType and the label."""
+    return ethertype if label is None else MPLS + struct.pack("!I", label << 12 | 1 << 8 | HOPS)
+
+
+def without_labels(data):
+    """Return the labels of a frame, outermost first, their TTLs, and the frame without them."""
+    labels, ttls, at = [], set(), 14
+    if data[12:14] == MPLS:
+        bottom = 0
+        while not bottom and at + 4 <= len(data):
+            (word,) = struct.unpack_from("!I", data, at)
+            labels.append(word >> 12)
+            ttls.add(word & 255)
+            bottom, at = word & 256, at + 4
+        ip6 = data[at : at + 1] and data[at] >> 4 == 6
+        data = data[:12] + (b"\x86\xdd" if ip6 else b"\x08\x00") + data[at:]
+    return labels, ttls, data
 
 
 class Traffic:
@@ -172,7 +197,10 @@ class Traffic:
 
     def _judge(self, egress, data):
         now = time.monotonic()
+        labels, ttls, data = without_labels(data)
         head = HEAD4 if data[12] == 8 else HEAD6
+        if data[head : head + 4] != struct.pack("!I", MAGIC):
+            return  # labels of a broken frame
         number = struct.unpack_from("!I", data, head + 4)[0]
         if number >= len(self.came):
             self.mangled.append((now, egress, data))
@@ -181,8 +209,10 @@ class Traffic:
         self.newest.append(max(number, self.newest[-1]) if self.newest else number)
         cell = self.oracle.cells[self.cell[number]]
         hops = data[22] if head == HEAD4 else data[21]
+        untouched = labels and cell.entry is not None  # a label was swapped
         if (
-            hops != HOPS - 1
+            hops != HOPS - (0 if untouched else 1)
+            or ttls - {HOPS - 1}
             or data[head - 8 : head + 4] != cell.head[-12:]
             or data[head + 8 : head + 12] != struct.pack("!i", ~number)
             or data[:6] not in self.oracle.macs[egress]
@@ -194,5 +224,6 @@ class Traffic:
         else:
             self.came[number] = 1
         allowed = self.oracle.allowed(cell, self.sent_at[number], now)
-        if egress not in allowed:
-            self.wrong.append((now, egress, allowed, cell, self.sent_at[number]))
+        out = way(egress, labels)
+        if out not in allowed:
+            self.wrong.append((now, out, allowed, cell, self.sent_at[number]))

@@ -14,8 +14,9 @@ import pytest
 
 from chaos import run as chaos
 from chaos.faults import FAULTS, Happening, Run
-from chaos.oracle import Cell, Oracle
+from chaos.oracle import FALLBACK, LAG_S, Cell, Oracle
 from chaos.report import Verdict
+from chaos.traffic import HOPS, frame_head, without_labels
 from lib import machine, procs
 from lib.audited import only_copies_differ
 from lib.dataplane import ROOT
@@ -125,6 +126,58 @@ def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
     assert oracle.unsettled() == cells[:1], "seen once since there is a session"
     oracle.agree(view, time.monotonic())
     assert not oracle.unsettled()
+
+
+def test_a_label_is_right_while_its_announcement_is():
+    """A packet with the labels of the announcement before is right until the new one has settled,
+    and then wrong. A packet without a route may vanish, and one of a link that is down, but none
+    whose route was there all the time."""
+    lsp, pushed, plain = Cell("lsp", "", "192.0.2.9"), Cell("pushed", "a", "192.0.2.8"), Cell("isp", "b", "::1")
+    lsp.hops, pushed.hops = (("core0", (200, 201)),), (("wan", ()), ("core0", (300,)))
+    oracle = Oracle([lsp, pushed, plain])
+    now = time.monotonic
+    allowed = lambda cell: oracle.allowed(cell, now(), now())  # noqa: E731
+
+    assert (allowed(lsp), allowed(pushed)) == ({"core0 200 201"}, {"wan", "core0 300"})
+    oracle.change(hops={lsp: (("core1", (202,)),)})
+    assert allowed(lsp) == {"core0 200 201", "core1 202"}
+    settle(oracle)
+    assert allowed(lsp) == {"core1 202"} and not oracle.may_vanish(lsp, now())
+
+    oracle.change(up={"core0": False})
+    settle(oracle)
+    assert (allowed(lsp), allowed(pushed)) == ({"core1 202"}, {"wan"})
+    oracle.change(hops={lsp: (), pushed: ()})
+    assert oracle.may_vanish(lsp, now()) and not oracle.may_vanish(pushed, now())
+    settle(oracle)
+    assert (allowed(lsp), allowed(pushed)) == ({""}, {"core1"})
+    assert not oracle.may_vanish(plain, now())
+
+
+def settle(oracle):
+    """Let zebra be seen with all its fallbacks by core1 for longer than the lag."""
+    view = {FALLBACK[4]: frozenset({"core1"}), "b": frozenset({"wan"})}
+    for cell in oracle.unsettled():
+        cell.changed_at -= LAG_S
+    oracle.agree(view, time.monotonic())
+    for cell in oracle.unsettled():
+        cell.agreed_at -= LAG_S
+        cell.changed_at -= LAG_S
+    oracle.agree(view, time.monotonic())
+
+
+def test_the_labels_of_a_frame_are_read():
+    """The judge separates the labels of a frame from the packet, and says when one has a TTL that
+    no label should have."""
+    macs, number = ("02:00:00:00:00:01", "02:00:00:00:00:02"), bytes(8)
+    for host, source in (("192.0.2.9", "192.0.2.1"), ("2001:db8::9", "2001:db8::1")):
+        plain = frame_head(*macs, source, host, 3) + number
+        labelled = frame_head(*macs, source, host, 3, 77) + number
+        assert without_labels(labelled) == ([77], {HOPS}, plain)
+        assert without_labels(plain) == ([], set(), plain)
+    entries = bytes.fromhex("000c803f000c913e")
+    frame = labelled[:14] + entries + labelled[18:]
+    assert without_labels(frame) == ([200, 201], {63, 62}, plain)
 
 
 def test_what_a_soak_calls_a_leak():
