@@ -15,6 +15,7 @@ from scapy.packet import Raw
 
 from behind import HOST as BEHIND
 from behind import echo, host_behind, ip_of
+from labels import entries_of, with_labels
 from lib import netns
 from lib.linkwatch import LinkWatch
 from lib.links import on_nics
@@ -58,6 +59,60 @@ def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
     src = PEER if family == 4 else PEER6
     out = through(wan, tagged(wan.probe(back, src=src), (C, 100)), lan)
     assert (out.src, out.dst) == (lan.port_mac, lan.mac)
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+@pytest.mark.parametrize("tags", [1, 2])
+def test_labels_behind_tags(router, lan, wan, family, tags):
+    """Packets with labels leave by a VLAN, of one tag or of two, and come by it: swapped, pushed,
+    with the last label off, as the original frame to the host, and as an ICMP error."""
+    behind_tags = [(C, 100)][:tags]
+    on, peer, peer6 = VLAN, PEER, PEER6
+    if tags == 2:
+        behind_tags = [(S, 20), (C, 30)]
+        on, peer, peer6 = INNER, "192.0.2.194", "2001:db8:65::2"
+        add(router, "s", vid=20, protocol="802.1ad", addresses=())
+        own = ("192.0.2.193/28", "2001:db8:65::1/64")
+        add(router, "s.30", on="s", vid=30, addresses=own)
+        for prefix, to in ((NET, peer), (NET6, peer6)):
+            neighbor(router, wan, to, vlan=on)
+    host, via = (HOST, peer) if family == 4 else (HOST6, peer6)
+    hop = lambda labels: router.hop(on, labels, via=peer)  # noqa: E731
+    router.label(100, hop([200, 201]))
+    router.label(101, hop([]))
+    router.label(102, router.hop(lan, [300]))
+    router.label(103, {"oif": 1})
+    router.route(NET if family == 4 else NET6, nhid=router.zebra.hop(via, on, labels=[400, 401]))
+
+    def out(packet):
+        return through(lan, packet, wan, *behind_tags)
+
+    def into(packet):
+        return through(wan, tagged(packet, *behind_tags), lan)
+
+    assert labels_of(out(with_labels(lan.probe(host), 100))) == [200, 201]
+    assert labels_of(out(lan.probe(host))) == [400, 401]
+    plain = out(with_labels(lan.probe(host), 101))
+    assert plain.type == (0x0800 if family == 4 else 0x86DD)
+    assert labels_of(out(with_labels(lan.probe(host), 101, 500))) == [500]
+    assert labels_of(into(with_labels(wan.probe(host), 102))) == [300]
+    back = lan.peer4 if family == 4 else lan.peer6
+    assert labels_of(into(with_labels(wan.probe(back, src=via), 103))) == []
+    own = lan.ip4 if family == 4 else lan.ip6
+    sent = tagged(with_labels(wan.probe(own, src=via), 103), *behind_tags)
+    wan.send(sent)
+    assert bytes(router.taps["wan"].expect_raw(token_of(sent))).startswith(sent)
+    wan.send(tagged(with_labels(wan.probe(back, src=via), (103, 1)), *behind_tags))
+    layer = ICMP if family == 4 else ICMPv6TimeExceeded
+    errors = lambda f: f[12:].startswith(tagged(bytes(12), *behind_tags)[12:])  # noqa: E731
+    came = wan.expect_raw(lambda f: errors(f) and layer in untagged(f, *behind_tags))
+    error = untagged(came, *behind_tags)
+    assert error[IP if family == 4 else IPv6].dst == via
+
+
+def labels_of(frame):
+    return [label for label, *_ in entries_of(frame)]
 
 
 @pytest.mark.quick

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 from scapy.layers.l2 import Ether
 
+from labels import TAKES_LABELS, LabelRouter
 from lib import netns
 from lib.links import on_nics
 from lib.wait import eventually
-from router import Router, running
+from router import running
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -28,7 +29,7 @@ def machine(request):
     """Run a router on veths in a kernel that supports VLANs, or on NICs, with the tags by the
     NIC and by the dataplane."""
     offload = ("    device:", f"    vlan-offload: {request.param}\n    device:")
-    with running(Router(name="vlan"), offload) as router:
+    with running(LabelRouter(name="vlan"), offload, TAKES_LABELS) as router:
         router.offloads = on_nics() and request.param == "auto"
         yield router
 
