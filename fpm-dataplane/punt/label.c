@@ -62,6 +62,12 @@ punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 
 	if (ip == NULL || labels->n > PUNT_LABELS_MAX)
 		return false;
+	/*
+	 * No router has verified this header. RFC 1812, 4.3.2.7 forbids an error about it if
+	 * it is wrong, and each fragment would get a right checksum.
+	 */
+	if (ip[0] >> 4 == 4 && !ip4_checksum_ok(ip, (ip[0] & 15u) * 4))
+		return false;
 	memcpy(labels->entry, l3_of(m), bytes);
 	labels->lead = icmp_labels_of(p->fib, l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN);
 	meta->family = ip[0] >> 4;

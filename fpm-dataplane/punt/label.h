@@ -27,7 +27,7 @@ uint16_t punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_pac
 
 /*
  * Take all labels off, so that the frame is one of the IP packet behind them. Return false,
- * with the frame unchanged, if no IP packet is there.
+ * with the frame unchanged, if no IP packet is there, or the checksum of its header is wrong.
  */
 bool punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels);
 
