@@ -9,6 +9,7 @@ import os
 import shlex
 
 import pytest
+from scapy.layers.inet import IP
 
 from labels import entries_of, with_labels
 from lib import api, netns
@@ -204,3 +205,45 @@ def test_a_kernel_that_loses_mpls_loses_its_labels(dut):
     has_labels(dut, {101: [(wan.peer4, "wan0", [])]})
     label_route(dut, "del", 101)
     has_labels(dut, {})
+
+
+def test_packets_obey_the_settings_of_the_kernel(dut):
+    """An interface without MPLS input drops labels. With net.mpls.ip_ttl_propagate 0 (pipe model,
+    RFC 3443) labels have a TTL of their own, and the packet keeps its own, less one a router."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    netns.command(["modprobe", "-a", *MODULES])
+    said(dut)
+    put(dut, "platform_labels", 1000)
+    put(dut, "conf/lan0/input", 1)
+    said(dut, lan0=True)
+    via = ["via", "inet", wan.peer4, "dev", "wan0"]
+    label_route(dut, "add", 100, *via)
+    label_route(dut, "add", 101, "as", 200, *via)
+    has_labels(dut, {100: [(wan.peer4, "wan0", [])], 101: [(wan.peer4, "wan0", [200])]})
+    dut.route("198.51.100.0/24", nhid=dut.zebra.hop(wan.peer4, wan, labels=[300, 301]))
+
+    def pushed():
+        probe = lan.probe(HOST, ttl=20, tos=0xB8)
+        return [e[1:3] for e in entries_of(dut.forwarded(lan, probe, wan))]
+
+    def popped():
+        came = dut.forwarded(lan, with_labels(lan.probe(HOST, ttl=20), (100, 9)), wan)
+        return entries_of(came), came[IP].ttl
+
+    assert (pushed(), popped()) == ([(19, 5)] * 2, ([], 8))
+    put(dut, "ip_ttl_propagate", 0)
+    put(dut, "default_ttl", 59)
+    # No message reports a change of these settings; the router reads them from time to time.
+    eventually(lambda: pushed() == [(59, 0)] * 2, 10, 0.1, "the TTL of labels")
+    assert popped() == ([], 19)
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST, ttl=20), (101, 9, 3)), wan)
+    assert entries_of(came) == [(200, 8, 3, 1)]
+    put(dut, "ip_ttl_propagate", 1)
+    eventually(lambda: pushed() == [(19, 5)] * 2, 10, 0.1, "the TTL of packets")
+    put(dut, "default_ttl", 255)
+
+    put(dut, "conf/lan0/input", 0)
+    said(dut)
+    assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), 101)) == {"mpls_off": 1}
+    for label in (100, 101):
+        label_route(dut, "del", label)
