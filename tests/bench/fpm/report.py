@@ -18,6 +18,10 @@ GOALS = (
     ("link-loss", "link loss of a member", 1000, 200, "us", 1, False),
     ("link-loss-replay", "the same, during a replay", 20000, 5000, "us", 1, False),
     ("memory", "RIB and FIB", 250, 120, "MiB", 1, False),
+    ("labels-ingest", "ingest of prefixes with labels", 300, 600, "k/s", 1e3, True),
+    ("labels-memory", "prefixes with labels", 60, 30, "MiB", 1, False),
+    ("labels-reroute", "another path, each batch of it", 1000, 200, "us", 1, False),
+    ("labels-shared", "other labels of a next hop", 1000, 200, "us", 1, False),
 )
 
 
@@ -26,6 +30,8 @@ def detail(line):
     words = []
     if "routes" in line:
         words.append(f"{line['routes']:,} routes")
+    if "labels" in line:
+        words.append(f"{line['labels']} label{'s' * (line['labels'] > 1)}")
     if line.get("order") == "shuffled":
         words.append("shuffled")
     if "rate" in line:
