@@ -77,7 +77,8 @@ struct msg_fpm_batch {
 	uint32_t n;
 	/* octets that this message and its arrays add to the queue's account */
 	uint32_t bytes;
-	uint64_t rx_ms; /* CLOCK_MONOTONIC when fpm sent the batch to rib */
+	uint64_t rx_ms;  /* CLOCK_MONOTONIC when fpm sent the batch to rib */
+	bool holds_hops; /* the hops of all events are in this allocation, behind ev[n] */
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 

@@ -45,7 +45,7 @@ msg_free(struct msg *m)
 	if (m->type == MSG_FPM_BATCH) {
 		struct msg_fpm_batch *batch = caa_container_of(m, struct msg_fpm_batch, m);
 
-		for (uint32_t i = 0; i < batch->n; i++)
+		for (uint32_t i = 0; i < batch->n && !batch->holds_hops; i++)
 			fpm_event_clear(&batch->ev[i]);
 	}
 	if (m->type == MSG_KERNEL_BATCH) {

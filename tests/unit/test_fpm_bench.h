@@ -55,10 +55,8 @@ rib_on_msg(struct worker *w, struct msg *m)
 	/* A route deletion and NHID_MIDDLE are never the last of a frame. */
 	last = &b->ev[b->n - 1];
 	rib->torn += last->kind == FPM_ROUTE_DEL || last->nhid == NHID_MIDDLE;
-	for (unsigned int i = 0; i < b->n; i++) {
+	for (unsigned int i = 0; i < b->n; i++)
 		text_event(&rib->text, &b->ev[i]);
-		fpm_event_clear(&b->ev[i]);
-	}
 	rib->owed_bytes += b->bytes;
 	if (!rib->stuck) {
 		atomic_fetch_add(&fpm_status.queue_bytes_out, rib->owed_bytes);
