@@ -39,7 +39,8 @@ bench-slow-path: ## the slow path through the kernel: rates, CPU time, sessions 
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
-.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-quick
+.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm \
+	bench-quick
 
 # The packages and programs that the forwarding benchmarks need.
 bench-forwarder:
@@ -69,6 +70,12 @@ bench-tags: ## the cost of a tag, of two tags, and of VRFs per packet, in turns 
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
 		$(addprefix build/release/tests/bench/bench_,frames tags) >&2
 	@$(PY) tests/bench/bench_tags.py build/release
+
+bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has mpls_router: Linux against the daemon (REPS=7, QUICK=1)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_VM)" >&2
+	@mkdir -p build/vm
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
+	@$(PY) tests/bench/bench_labels_vm.py build/release
 
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
