@@ -61,6 +61,7 @@ ROWS = {
         None: {"ingest", "memory", "replay", "change-idle", "group-change"},
         "change": {"change-idle", "change-replay", "link-loss-replay"},
         "group": {"group-change", "link-loss"},
+        "labels": {"labels-ingest", "labels-memory", "labels-reroute", "labels-shared"},
     },
 }
 # Option -> the key of rows. The rows have exactly the values of the option.
