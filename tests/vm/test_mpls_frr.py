@@ -11,6 +11,7 @@ import pytest
 from lab import claims_mpls, evidence, steps
 from lab.lab import Lab
 from lib import netns, probe
+from lib.frr import HAS_MGMTD
 from lib.wait import eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,6 +24,9 @@ STATIC, SEGMENT = "192.0.2.140", "192.0.2.141"  # of pe2, by a label that pe1 pu
 def asbr():
     """Start the network, and wait until its routes are there."""
     with Lab("asbr", os.path.join(HERE, "asbr")) as lab:
+        if HAS_MGMTD:  # bgpd 10 ends sessions with IPv6 routes by IPv4 next hops otherwise
+            for frr in (lab.r1, lab.neighbors["pe2"]):
+                frr.options["zebra_options"] += " --v6-with-v4-nexthops"
         lab.up()
         steps.bgp_up(lab, X, PE2)
         steps.by(lab, NET, "edge0")
