@@ -88,12 +88,18 @@ def test_static_labels(asbr):
 
 def test_6pe(asbr):
     """The kernel refuses an IPv6 route by an IPv4 next hop, so that zebra sends it in a replay
-    alone. The router pushes the label of pe2 on IPv6 packets, and sends them to the MAC address of
-    its IPv4 neighbor."""
+    alone, or, from 10 on, when the kernel gets no next hops. The router pushes the label of pe2 on
+    IPv6 packets, and sends them to the MAC address of its IPv4 neighbor."""
     find = lambda: [r for r in asbr.dp.show("routes") if r["prefix"] == "2001:db8:c0::/64"]  # noqa: E731
     assert not find()
-    netns.command([asbr.dp.ctl, "-s", asbr.socket, "replay"])
-    rows = eventually(find, 30, 0.1, "the route is there after a replay")
+    if HAS_MGMTD:
+        asbr.r1.configure("no zebra nexthop kernel enable")
+        for words in ("no network", "network"):
+            family = ("router bgp 64500", "address-family ipv6 unicast")
+            asbr.neighbors["pe2"].configure(*family, f"{words} 2001:db8:c0::/64")
+    else:
+        netns.command([asbr.dp.ctl, "-s", asbr.socket, "replay"])
+    rows = eventually(find, 30, 0.1, "the IPv6 route is there")
     hops = [(hop["via"], hop["dev"], hop["labels"]) for hop in rows[0]["nexthops"]]
     assert hops == [(C, "core0", [16004])], rows
     before = steps.echoes(asbr, "h2")
@@ -106,6 +112,10 @@ def test_vpn_routes_between_two_systems(asbr):
     """Option B: r1 gives the VPN routes of x and of pe2 labels of its own, and swaps them."""
     if version(asbr.r1) < (9, 1):
         pytest.skip("FRR before 9.1 gives the VPN routes of others no labels of its own")
-    asbr.r1.configure(*(f"interface {name}\nmpls bgp l3vpn-multi-domain-switching" for name in ("edge0", "core0")))
+    for name in ("edge0", "core0"):
+        asbr.r1.configure(f"interface {name}", "mpls bgp l3vpn-multi-domain-switching")
+    # bgpd does not announce the new labels to sessions that are up.
+    asbr.r1.vtysh("clear bgp *")
+    steps.bgp_up(asbr, X, PE2)
     evidence.crossing(asbr, "red1", ["10.0.2.10"], "core0")
     evidence.crossing(asbr, "red2", ["10.0.1.10"], "edge0")
