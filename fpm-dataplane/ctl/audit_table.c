@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/hops_text.h"
+#include "ctl/json_row.h"
+
 /* --- places ------------------------------------------------------------------------------ */
 
 static void *
@@ -159,4 +162,66 @@ table_clear(struct table *t)
 {
 	free(t->entry);
 	*t = (struct table){0};
+}
+
+/* --- rows of the daemon ------------------------------------------------------------------ */
+
+/* Return what the kernel's side calls a route of this type that is in no FIB. */
+static const char *
+row_type_state(const json_t *row)
+{
+	const char *type = row_str(row, "type");
+
+	return strcmp(type, "anycast") == 0   ? "local"
+	       : strcmp(type, "unicast") == 0 ? "unresolved"
+					      : type;
+}
+
+/*
+ * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
+ * of rules must have a FIB; others need none.
+ */
+static void
+row_hops(const struct place *at, const json_t *row, bool as_copy, struct hops_text *w)
+{
+	bool no_fib = strcmp(row_str(row, "state"), "not-installed") == 0;
+	const json_t *hop;
+	size_t i;
+
+	hops_reset(w);
+	if (no_fib && at->ruled) {
+		hops_add_kind(w, "no FIB");
+		return;
+	}
+	json_array_foreach (json_object_get(row, "nexthops"), i, hop) {
+		const char *via = row_has(hop, "via") ? row_str(hop, "via") : NULL;
+
+		if (as_copy && via != NULL && strchr(via, ':') == NULL)
+			via = NULL;
+		hops_add(w, via, row_str(hop, "dev"), row_int(hop, "weight"));
+	}
+	if (w->n == 0) /* blackhole, unresolved, ... */
+		hops_add_kind(w, no_fib ? row_type_state(row) : row_str(row, "state"));
+}
+
+char *
+audit_row_text(const struct place *at, const json_t *row, bool as_copy)
+{
+	static struct hops_text w;
+	char *text;
+
+	row_hops(at, row, as_copy, &w);
+	text = hops_join(&w);
+	hops_reset(&w);
+	return text;
+}
+
+uint64_t
+audit_row_hash(const struct place *at, const json_t *row, bool as_copy)
+{
+	char *text = audit_row_text(at, row, as_copy);
+	uint64_t hash = hops_hash(text);
+
+	free(text);
+	return hash;
 }

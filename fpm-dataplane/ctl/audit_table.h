@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * audit_table: the routes of one side of `fpmctl audit`, and the tables that they are in.
- * Memory: 48 octets per route and side.
+ * Memory: 56 octets per route and side.
  */
 #ifndef CTL_AUDIT_TABLE_H
 #define CTL_AUDIT_TABLE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,9 +53,11 @@ struct entry {
 	struct prefix prefix;
 	uint32_t place; /* in struct places */
 	uint64_t hops;  /* hash of the text of the next hops */
-	uint64_t rank;  /* of several routes of a prefix, the kernel uses the lowest */
-	bool of_zebra;  /* of the RIB: it is zebra's route */
-	bool hidden;    /* and a route of the kernel is in force */
+	uint64_t
+		copy; /* of the RIB: that of zebra's copy in the kernel, see audit_row_text() */
+	uint64_t rank; /* of several routes of a prefix, the kernel uses the lowest */
+	bool of_zebra; /* of the RIB: it is zebra's route */
+	bool hidden;   /* and a route of the kernel is in force */
 };
 
 struct table {
@@ -73,5 +76,13 @@ int entry_order(const struct entry *x, const struct entry *y);
  */
 void table_sort(struct table *t);
 void table_clear(struct table *t);
+
+/*
+ * Return the next hops of a row of `show routes` in the spelling of hops_text.h; the caller
+ * frees them. `as_copy`: those of zebra's copy of an IPv6 route in the kernel, which has no
+ * gateways of IPv4 (doc/fpm.md, 5.2).
+ */
+char *audit_row_text(const struct place *at, const json_t *row, bool as_copy);
+uint64_t audit_row_hash(const struct place *at, const json_t *row, bool as_copy);
 
 #endif

@@ -116,6 +116,27 @@ def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
     assert "2 of them refused by the kernel or not installed yet" in out
 
 
+def test_an_ipv6_route_by_an_ipv4_next_hop_is_without_it_in_the_kernel(dut, wan, vtysh):
+    """6PE: zebra has to leave the IPv4 gateway out of its copy in the kernel. The audit reports no
+    difference, and one if the copy leads to another interface."""
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
+    zebra = vtysh(
+        ipv6=f"B>  {NET6} [200/0] via ::ffff:192.0.2.99 (recursive), label implicit-null, weight 1, 00:00:06\n"
+        f"  *                      via {wan.peer4}, {wan.tap}, label 300/implicit-null, weight 1, 00:00:06\n"
+    )
+    dut.ip(f"-6 route add {NET6} dev {wan.tap} proto bgp")
+
+    code, out, _ = audit(dut, zebra)
+
+    assert code == 0, out
+    assert out.startswith("zebra   1 route\n")
+    dut.ip(f"-6 route del {NET6}", f"-6 route add {NET6} dev lo proto bgp")
+    code, out, _ = audit(dut, zebra)
+    assert code == 3, out
+    assert f"DIFFERS {NET6}: " in out
+    dut.ip(f"-6 route del {NET6}")
+
+
 def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
     """The audit compares the tables of the forwarders, not only the RIB, and --repair mends
     them."""
