@@ -61,14 +61,14 @@ enum msg_type {
 	MSG_SETTINGS,
 	/* manage -> neigh, punt: a port is added or removed. Bound: one, awaited */
 	MSG_PORT,
-	/* urcu -> rib, neigh, trace: a grace period is over. Bound: one per commit */
+	/* urcu -> rib, neigh, trace, filter: a grace period is over. Bound: one per commit */
 	MSG_RECLAIM,
 	/*
-	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn; warn -> rib: some rows.
+	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter; warn -> rib: some rows.
 	 * Bound: clients, and one of warn
 	 */
 	MSG_QUERY,
-	/* rib, neigh, trace, manage, warn -> sender of the query: the rows */
+	/* rib, neigh, trace, manage, warn, filter -> sender of the query: the rows */
 	MSG_REPLY,
 };
 
@@ -173,6 +173,7 @@ enum query_kind {
 	QUERY_WATCH,         /* to trace: a query of port/watch.h */
 	QUERY_MANAGE,        /* to manage: a query of base/msg_manage.h */
 	QUERY_WARNINGS,      /* to warn */
+	QUERY_FILTER,        /* to filter: the ruleset and its rules */
 	QUERY_HOLD,          /* to fpm: a query of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };

@@ -43,6 +43,7 @@ enum role {
 	ROLE_TRACE,
 	ROLE_MANAGE,
 	ROLE_WARN,
+	ROLE_FILTER,
 	ROLE_FWD
 };
 

@@ -59,6 +59,8 @@ struct config {
 	enum routes_from routes_from;
 	bool through_kernel; /* the kernel forwards by interfaces that are no ports */
 	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
+	char filter_table[264]; /* family and name of an nft table; "": no filter */
+	bool filter_pass;       /* without a usable ruleset all packets pass */
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

@@ -119,6 +119,15 @@ static const struct cfg_key mpls_keys[] = {
 	{NULL},
 };
 
+static const struct cfg_key filter_keys[] = {
+	{"table", cfg_take_filter_table, AT(filter_table),
+	 .expected = "a table of nft as FAMILY NAME, such as \"inet transit\"",
+	 .text = cfg_text_string},
+	{"on-error", cfg_take_word, AT(filter_pass), WORDS("drop", "pass"),
+	 .text = cfg_text_word},
+	{NULL},
+};
+
 static const struct cfg_key fpm_keys[] = {
 	{"listen", cfg_take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
@@ -229,6 +238,7 @@ const struct cfg_key cfg_top_keys[] = {
 	 .expected = "a name as `ip netns` shows it", .text = cfg_text_string},
 	{"routes", cfg_take_map, .sub = routes_keys},
 	{"mpls", cfg_take_map, .sub = mpls_keys},
+	{"filter", cfg_take_map, .sub = filter_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),

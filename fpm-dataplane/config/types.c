@@ -65,6 +65,29 @@ cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 	return buf;
 }
 
+/* Read the family and the name of a table of nft. Rules of other families see no IP packet. */
+void
+cfg_take_filter_table(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		      void *out)
+{
+	static const char *const family[] = {"inet ", "ip ", "ip6 "};
+	static const char octets[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_./\\-";
+	const char *text = cfg_text(c, key, at, NULL), *name = NULL;
+
+	if (text == NULL)
+		return;
+	for (unsigned int i = 0; i < sizeof(family) / sizeof(family[0]); i++)
+		if (strncmp(text, family[i], strlen(family[i])) == 0)
+			name = text + strlen(family[i]);
+	if (name == NULL || name[0] == '\0' || strspn(name, octets) != strlen(name) ||
+	    strlen(name) > 255)
+		cfg_error(c, at, "'%s' names no table; expected %s", cfg_escape(text),
+			  key->expected);
+	else
+		snprintf(out, key->size, "%s", text);
+}
+
 const char *
 cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {

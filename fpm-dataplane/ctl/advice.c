@@ -52,6 +52,8 @@ static const char *const known[][2] = {
 	{"vrf_no_fib", "a new VRF gets a FIB soon; if it does not, the log has the reason"},
 	{"foreign_oif",
 	 "the egress interface is no port: see the key routes.through-kernel"},
+	{"filter", "fpmctl show filter; fpmctl explain names the rule for a packet"},
+	{"filter_absent", "fpmctl show filter has the reason; nft list table, key filter"},
 	{"kernel_route",
 	 "the kernel decides: ip route get ADDRESS iif PORT, and its firewall"},
 	{"unsupported_encap",

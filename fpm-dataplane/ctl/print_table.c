@@ -692,6 +692,43 @@ warning_row(const json_t *row)
 	wrapped_print(text, printf("%8s", ""));
 }
 
+static void
+filter_ruleset_row(const json_t *row)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s: %s",
+		 row_has(row, "table") ? row_str(row, "table") : "no table",
+		 row_str(row, "state"));
+	wrapped_print(text, printf("table "));
+	if (row_has(row, "generation"))
+		printf("  generation %lld, in force for %lld s\n",
+		       row_int(row, "generation"), row_int(row, "since_s"));
+	if (row_has(row, "refused"))
+		wrapped_print(row_str(row, "refused"), printf("  refused: "));
+	printf("%8s %-8s %14s %16s  %s\n", "HANDLE", "ACTION", "PACKETS", "OCTETS",
+	       "CHAIN: COMMENT");
+}
+
+static void
+filter_row(const json_t *row)
+{
+	char text[1024];
+
+	if (strcmp(row_str(row, "kind"), "ruleset") == 0) {
+		filter_ruleset_row(row);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s%s%s%s%s", row_str(row, "chain"),
+		 row_has(row, "to") ? " -> " : "",
+		 row_has(row, "to") ? row_str(row, "to") : "",
+		 row_has(row, "comment") ? ": " : "",
+		 row_has(row, "comment") ? row_str(row, "comment") : "");
+	wrapped_print(text, printf("%8lld %-8s %14lld %16lld  ", row_int(row, "handle"),
+				   row_str(row, "action"), row_int(row, "packets"),
+				   row_int(row, "octets")));
+}
+
 const struct view *
 view_find(const char *show)
 {
@@ -699,6 +736,7 @@ view_find(const char *show)
 		{"routes", route_head, route_row},
 		{"nexthops", nexthop_head, nexthop_row},
 		{"rules", rule_head, rule_row},
+		{"filter", NULL, filter_row},
 		{"warnings", NULL, warning_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},

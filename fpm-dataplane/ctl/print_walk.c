@@ -203,6 +203,24 @@ neighbor_print(const json_t *row)
 		     neighbor != NULL ? ")" : "");
 }
 
+/* Print what the filter decided, and by which rule. */
+static void
+filter_print(const json_t *row)
+{
+	if (!row_has(row, "filter"))
+		return;
+	if (!row_has(row, "filter_chain"))
+		line("filter", "%s: no usable ruleset", row_str(row, "filter"));
+	else if (!row_has(row, "filter_handle"))
+		line("filter", "%s by the policy of chain %s", row_str(row, "filter"),
+		     row_str(row, "filter_chain"));
+	else
+		line("filter", "%s by chain %s, handle %lld%s%s", row_str(row, "filter"),
+		     row_str(row, "filter_chain"), row_int(row, "filter_handle"),
+		     row_has(row, "filter_comment") ? ": " : "",
+		     row_str(row, "filter_comment"));
+}
+
 /* Print advice, with the words in capitals replaced by values of the packet. */
 static void
 advice_print(const json_t *row, const char *text)
@@ -310,6 +328,7 @@ walk_print(const json_t *row)
 	labels_print(row);
 	if (onward)
 		neighbor_print(row);
+	filter_print(row);
 	if (row_has(row, "mtu"))
 		line("size", "%lld of %lld octets (MTU of %s)", row_int(row, "length"),
 		     row_int(row, "mtu"), row_str(row, "out"));

@@ -18,7 +18,19 @@
 #include "port/port.h"
 #include "port/rxq_set.h"
 
-enum { W_RIB, W_RTNL, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, W_WARN, N_WORKER };
+enum {
+	W_RIB,
+	W_RTNL,
+	W_NEIGH,
+	W_PUNT,
+	W_FPM,
+	W_UI,
+	W_TRACE,
+	W_MANAGE,
+	W_WARN,
+	W_FILTER,
+	N_WORKER
+};
 enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
 
 struct dataplane {

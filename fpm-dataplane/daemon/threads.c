@@ -17,11 +17,13 @@
 #include "config/print.h"
 #include "daemon/forwarders.h"
 #include "fib/fib.h"
+#include "filter/filter.h"
 #include "fpm/fpm.h"
 #include "manage/manage.h"
 #include "manage/ports.h"
 #include "neigh/neigh.h"
 #include "port/nicd_client.h"
+#include "port/packet.h"
 #include "port/watch.h"
 #include "punt/punt.h"
 #include "restart/fdstore.h"
@@ -132,6 +134,13 @@ raw_open(const struct config *conf, int raw[2])
 		(void)setsockopt(raw[1], IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 }
 
+/* Return the ticks a second of policer_ticks(). */
+static double
+ticks_s(void)
+{
+	return (double)rte_get_tsc_hz() * (1u << POLICER_TICK_SHIFT);
+}
+
 int
 workers_setup(struct dataplane *dp)
 {
@@ -181,6 +190,7 @@ workers_setup(struct dataplane *dp)
 			     .trace = &w[W_TRACE],
 			     .manage = &w[W_MANAGE],
 			     .warn = &w[W_WARN],
+			     .filter = &w[W_FILTER],
 			     .port = dp->port,
 			     .n_port = PORT_SLOTS,
 			     .serving = dp->serving,
@@ -197,7 +207,15 @@ workers_setup(struct dataplane *dp)
 			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
-	struct warn_conf warn = {.rib = &w[W_RIB], .netns = conf->control_netns};
+	struct warn_conf warn = {.rib = &w[W_RIB],
+				 .netns = conf->control_netns,
+				 .filter = conf->filter_table};
+	struct filter_conf filter = {.netns = conf->control_netns,
+				     .table = conf->filter_table,
+				     .pass_on_error = conf->filter_pass,
+				     .n_thread = conf->n_core + 2,
+				     .ticks = policer_ticks,
+				     .ticks_s = ticks_s};
 	struct manage_conf manage = {.running = &dp->running,
 				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
@@ -211,7 +229,7 @@ workers_setup(struct dataplane *dp)
 				       .neigh = &w[W_NEIGH],
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
-	warn.fib = dp->fib;
+	warn.fib = filter.fib = dp->fib;
 	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp->watch = watch_create();
@@ -234,6 +252,8 @@ workers_setup(struct dataplane *dp)
 		rc = manage_setup(&w[W_MANAGE], &manage);
 	if (rc == 0)
 		rc = warn_setup(&w[W_WARN], &warn);
+	if (rc == 0)
+		rc = filter_setup(&w[W_FILTER], &filter);
 	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
@@ -268,8 +288,8 @@ kernel_state_confirm(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int start_order[] = {W_RIB, W_RTNL,   W_PUNT, W_NEIGH, W_TRACE,
-					  W_FPM, W_MANAGE, W_WARN, W_UI};
+	static const int start_order[] = {W_RIB,   W_RTNL, W_PUNT,   W_FILTER, W_NEIGH,
+					  W_TRACE, W_FPM,  W_MANAGE, W_WARN,   W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -294,12 +314,12 @@ threads_start(struct dataplane *dp)
 }
 
 /*
- * The order in which the workers end: warn and rib are the last, because they know nothing
- * of ports.
+ * The order in which the workers end: warn, filter and rib are the last, because they know
+ * nothing of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,   W_MANAGE, W_FPM,  W_TRACE, W_NEIGH,
-					W_PUNT, W_RTNL,   W_WARN, W_RIB};
-#define N_WITH_PORTS (N_WORKER - 2)
+static const int end_order[N_WORKER] = {W_UI,   W_MANAGE, W_FPM,  W_TRACE,  W_NEIGH,
+					W_PUNT, W_RTNL,   W_WARN, W_FILTER, W_RIB};
+#define N_WITH_PORTS (N_WORKER - 3)
 
 /*
  * End all threads that use a port, and free the devices: a successor waits for nothing
@@ -309,6 +329,7 @@ void
 ports_end(struct dataplane *dp, enum end end)
 {
 	worker_stop_ask(&dp->worker[W_WARN]);
+	worker_stop_ask(&dp->worker[W_FILTER]);
 	for (unsigned int i = 0; i < 3; i++)
 		worker_stop(&dp->worker[end_order[i]]);
 	forwarders_end(dp);
@@ -332,6 +353,7 @@ threads_end(struct dataplane *dp, enum end end)
 		worker_free(&dp->worker[end_order[i]]);
 	ui_teardown(&dp->worker[W_UI], end != END_RESTART);
 	warn_teardown(&dp->worker[W_WARN]);
+	filter_teardown(&dp->worker[W_FILTER]);
 	manage_teardown(&dp->worker[W_MANAGE]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);

@@ -369,6 +369,7 @@ struct fib_vrf_tries {
 
 struct fib_encap;
 struct fib_rules;
+struct ruleset;
 
 /* Interfaces that need one step more when a packet leaves by them. */
 enum {
@@ -399,7 +400,8 @@ struct fib {
 	 */
 	_Atomic bool vrfs_told;
 	_Atomic(struct fib_rules *)
-		rules[2];            /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
+		rules[2];                 /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
+	_Atomic(struct ruleset *) filter; /* W:filter  NULL: off; see ruleset/ruleset.h */
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t
@@ -461,6 +463,13 @@ void fib_conf_nodes(struct fib_conf *conf, const int *node, unsigned int n);
 const struct fib_copy *fib_copy_for(const struct fib *fib, int node);
 
 /* Return the interface with this index, or NULL. [RCU reader] */
+/* Return the ruleset in force, or NULL.                                     [RCU reader] */
+static inline const struct ruleset *
+fib_filter(const struct fib *fib)
+{
+	return atomic_load_explicit(&fib->filter, memory_order_consume);
+}
+
 static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {

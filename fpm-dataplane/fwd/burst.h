@@ -67,6 +67,7 @@ struct fwd {
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
 	uint16_t tx_burst;             /* conf->tx_burst */
 	const struct watch_set *watch; /* filters of this round; NULL: no session */
+	const struct ruleset *filter;  /* of this round; NULL: none, and nothing is asked */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
@@ -98,6 +99,7 @@ struct burst {
 	uint16_t ifidx;
 	bool rx_cksum;
 	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
+	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see

@@ -4,6 +4,7 @@
  * Each packet counts in exactly one counter of its end.                         [fwd-n]
  */
 #include "fwd/cpu.h"
+#include "fwd/filter.h"
 #include "fwd/label.h"
 #include "fwd/tx.h"
 
@@ -41,6 +42,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
+		meta->judged_ifidx = f->filter == NULL ? 0 : fwd_way_out(b, i);
 		/*
 		 * Count before the punt thread can see the packet, because a reader that
 		 * sees the result of a packet must find it in the counters. A ring that has

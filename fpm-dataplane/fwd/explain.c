@@ -46,6 +46,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.fib = fib;
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
+	fwd.filter = fib_filter(fib);
 	fwd.adj_used = adj_used;
 	/* So that no packet seems to wait before it. */
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));

@@ -30,7 +30,7 @@ cycles_mark_stage(struct burst *b, enum watch_stage stage)
 	static const uint8_t of[N_STAGE] = {
 		[STAGE_ADMIT] = CYCLES_PARSE,     [STAGE_PARSE] = CYCLES_PARSE,
 		[STAGE_LOOKUP] = CYCLES_LOOKUP,   [STAGE_ADJACENCY] = CYCLES_ADJACENCY,
-		[STAGE_REWRITE] = CYCLES_REWRITE,
+		[STAGE_REWRITE] = CYCLES_REWRITE, [STAGE_FILTER] = CYCLES_ADJACENCY,
 	};
 
 	cycles_mark(b->fwd, of[stage]);
@@ -200,6 +200,7 @@ fwd_main(void *arg)
 		unsigned int n;
 
 		f->watch = FWD_BLIND ? NULL : watch_set(conf->watch);
+		f->filter = fib_filter(f->fib);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
 		n = inject_drain(f);
 		for (unsigned int i = 0; i < set->n; i++)

@@ -7,7 +7,7 @@
 #ifndef FWD_WALK_H
 #define FWD_WALK_H
 
-#include "fwd/burst.h"
+#include "fwd/filter.h"
 
 /*
  * Pass a burst through the stages, from admit to rewrite. `after` (may be NULL) is called
@@ -31,6 +31,11 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 	fwd_adjacency(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
+	if (b->fwd->filter != NULL) {
+		fwd_filter(b);
+		if (after != NULL)
+			after(b, STAGE_FILTER);
+	}
 	fwd_rewrite(b);
 	if (after != NULL)
 		after(b, STAGE_REWRITE);

@@ -213,7 +213,9 @@ fwd_walk_noted(struct burst *b)
 			b->rec[i]->stage = STAGE_SEND;
 			b->rec[i]->in_ifidx = b->ifidx;
 		}
+	b->noted = true;
 	fwd_walk(b, note_stage);
+	b->noted = false;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL)
 			note_verdict(b, i, b->rec[i]);

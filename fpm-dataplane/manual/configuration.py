@@ -96,7 +96,7 @@ def words(example):
 
 def _is_key(text):
     """Return True for a key that is a comment because it has no default: `control-netns: r1`."""
-    return re.match(r"[a-z-]+: \S+$|[a-z-]+: \[\S+\]$", text)
+    return re.match(r"[a-z-]+: (\S+|\[\S+\]|\"[^\"]*\")$", text)
 
 
 def _prose(text):

@@ -27,6 +27,9 @@ struct packet_meta {
 	uint16_t out_ifidx;
 	uint16_t mtu_bytes; /* W:fwd PUNT_too_big: MTU of egress and route */
 	uint16_t vrf; /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
+	/* W:fwd the filter let it pass to this interface; 0: it was not asked */
+	uint16_t judged_ifidx;
+	uint8_t reject_type, reject_code; /* W:fwd,punt DROP_filter: of the ICMP error */
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	uint32_t path;   /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*

@@ -35,6 +35,7 @@ enum watch_stage {
 	STAGE_PARSE,     /* Ethernet and IP headers */
 	STAGE_LOOKUP,    /* route and path */
 	STAGE_ADJACENCY, /* neighbor */
+	STAGE_FILTER,    /* ruleset of nft, if there is one */
 	STAGE_REWRITE,   /* TTL, MTU, egress interface */
 	STAGE_SEND,      /* all stages passed */
 	N_STAGE
@@ -95,13 +96,24 @@ struct watch_record {
 		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
 	bool to_main;       /* the VRF has no route: path and via are from table main */
 	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
-	uint8_t via_family;    /* of the next hop; 0: none */
-	uint8_t rewritten[23]; /* first octets of the frame as sent, without tags */
+	uint8_t filter;     /* WATCH_FILTER_ */
+	uint64_t filter_handle;  /* of the rule that decided; 0: the policy of the chain */
+	char filter_chain[32];   /* cut; "": no chain */
+	char filter_comment[64]; /* of the rule, cut */
+	uint8_t via_family;      /* of the next hop; 0: none */
+	uint8_t rewritten[23];   /* first octets of the frame as sent, without tags */
 	struct ipaddr via;
 	alignas(8) uint8_t frame[WATCH_SNAP_MAX];
 };
 
 #define WATCH_GO 255
+
+enum watch_filter_verdict {
+	WATCH_FILTER_NONE, /* it was not asked */
+	WATCH_FILTER_PASS,
+	WATCH_FILTER_DROP,
+	WATCH_FILTER_REJECT,
+};
 
 struct watch_ring {
 	alignas(64) _Atomic uint64_t head; /* W:producer  records published */

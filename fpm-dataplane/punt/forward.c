@@ -109,6 +109,8 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
+	if (!originated && !punt_filter(p, m, label_packet_rest(lp), lp->family, out))
+		return;
 	mtu = label_mtu(p->fib, path, out, lp);
 	if (label_rest_bytes(lp) > mtu) {
 		packet_meta(m)->family = lp->family;
@@ -147,6 +149,8 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
+	if (!originated && !punt_filter(p, m, ip, family, out))
+		return;
 	if (len > fib_mtu(p->fib, path, out, family)) {
 		punt_fragment(p, m, fib_mtu(p->fib, path, out, family));
 		return;

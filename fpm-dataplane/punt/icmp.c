@@ -208,5 +208,9 @@ icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause,
 	struct icmp_kind kind = icmp_of_drop(cause, packet_meta(m)->family);
 	struct icmp_error error = {kind.type, kind.code, 0, labels};
 
+	if (cause == DROP_filter) {
+		error.type = packet_meta(m)->reject_type;
+		error.code = packet_meta(m)->reject_code;
+	}
 	return error.type == 0 ? NULL : icmp_make(p, m, &error);
 }

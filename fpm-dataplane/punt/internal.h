@@ -110,6 +110,15 @@ void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
 /* Drop the packets that have waited longer than QUEUE_MAX_S. */
 void punt_release_expired(struct punt *p, double now);
 
+/* --- filter.c ------------------------------------------------------------------------------ */
+
+/*
+ * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. Its header
+ * is at `ip`. Return true if it passes; otherwise the packet is gone.
+ */
+bool punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
+		 const struct fib_iface *out);
+
 /* --- neigh_queue.c ------------------------------------------------------------------------ */
 
 /* The neighbor that a packet waits for. */

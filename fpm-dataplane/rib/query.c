@@ -862,6 +862,7 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	case QUERY_WATCH:
 	case QUERY_MANAGE:
 	case QUERY_HOLD:
+	case QUERY_FILTER:
 	case QUERY_WARNINGS:
 		q->done = true;
 		break;

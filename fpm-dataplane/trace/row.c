@@ -230,6 +230,30 @@ row_add_rule(json_t *row, const struct watch_record *rec)
 		rec->rule_table != 0 ? json_integer(rec->rule_table) : json_null());
 }
 
+/* Add what the filter decided, and by which rule. */
+static void
+row_add_filter(json_t *row, const struct watch_record *rec)
+{
+	static const char *const name[] = {[WATCH_FILTER_PASS] = "pass",
+					   [WATCH_FILTER_DROP] = "drop",
+					   [WATCH_FILTER_REJECT] = "reject"};
+	char text[2 * sizeof(rec->filter_comment)];
+
+	if (rec->filter == WATCH_FILTER_NONE)
+		return;
+	row_set(row, "filter", json_string(name[rec->filter]));
+	if (rec->filter_chain[0] != '\0')
+		row_set(row, "filter_chain",
+			json_string(
+				log_escape_name(rec->filter_chain, text, sizeof(text))));
+	if (rec->filter_handle != 0)
+		row_set(row, "filter_handle", json_integer((json_int_t)rec->filter_handle));
+	if (rec->filter_comment[0] != '\0')
+		row_set(row, "filter_comment",
+			json_string(
+				log_escape_name(rec->filter_comment, text, sizeof(text))));
+}
+
 static const char *
 path_name(fib_path path, const char *const kind[16])
 {
@@ -311,14 +335,16 @@ static json_t *
 stages_json(const struct watch_record *rec)
 {
 	static const char *const name[N_STAGE] = {
-		[STAGE_ADMIT] = "admit",     [STAGE_PARSE] = "parse",
-		[STAGE_LOOKUP] = "lookup",   [STAGE_ADJACENCY] = "adjacency",
-		[STAGE_REWRITE] = "rewrite", [STAGE_SEND] = "send",
+		[STAGE_ADMIT] = "admit",   [STAGE_PARSE] = "parse",
+		[STAGE_LOOKUP] = "lookup", [STAGE_ADJACENCY] = "adjacency",
+		[STAGE_FILTER] = "filter", [STAGE_REWRITE] = "rewrite",
+		[STAGE_SEND] = "send",
 	};
 	json_t *array = json_array();
 
 	for (unsigned int i = 0; i <= rec->stage; i++)
-		json_array_append_new(array, json_string(name[i]));
+		if (i != STAGE_FILTER || rec->filter != WATCH_FILTER_NONE)
+			json_array_append_new(array, json_string(name[i]));
 	return array;
 }
 
@@ -339,6 +365,7 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	if (rec->point == WATCH_WALK)
 		row_set(row, "stages", stages_json(rec));
 	row_add_found(row, t, rec);
+	row_add_filter(row, rec);
 	if (rec->hop != 0) {
 		for (int i = 5; i >= 0; i--, mac >>= 8)
 			octets[i] = (uint8_t)mac;

@@ -255,6 +255,9 @@ answer_show(struct answer *a)
 	case SHOW_WARNINGS:
 		answer_send_query(a, QUERY_WARNINGS);
 		break;
+	case SHOW_FILTER:
+		answer_send_query(a, QUERY_FILTER);
+		break;
 	case SHOW_RULES:
 		answer_send_query(a, QUERY_RULES);
 		break;

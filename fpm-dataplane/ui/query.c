@@ -29,6 +29,8 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 		return conf->manage;
 	case QUERY_WARNINGS:
 		return conf->warn;
+	case QUERY_FILTER:
+		return conf->filter;
 	case QUERY_HOLD:
 		return conf->fpm;
 	default:

@@ -35,6 +35,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_KERNEL] = {"kernel", NULL},
 	[SHOW_RULES] = {"rules", NULL},
 	[SHOW_WARNINGS] = {"warnings", "kind"},
+	[SHOW_FILTER] = {"filter", "chain"},
 	[SHOW_LABELS] = {"labels", "label"},
 	[SHOW_ENCAPS] = {"encaps", "encap"},
 };

@@ -21,6 +21,7 @@ struct ui_conf {
 	struct worker *trace;       /* receives MSG_QUERY of port/watch.h */
 	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
 	struct worker *warn;        /* receives MSG_QUERY */
+	struct worker *filter;      /* receives MSG_QUERY */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const struct serving *serving; /* one per forwarder; NULL with n_fwd 0 */

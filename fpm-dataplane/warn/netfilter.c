@@ -57,6 +57,16 @@ hook_name(const struct warn *w, const struct nft_chain *c)
 	return c->hook <= HOOK_INGRESS ? of_ip[c->hook] : NULL;
 }
 
+/* Return true if the forwarders obey the chain: it is a forward chain of the filter's table. */
+static bool
+is_obeyed(const struct warn *w, const char *family, const struct nft_chain *c)
+{
+	char table[NFT_TEXT + 8];
+
+	snprintf(table, sizeof(table), "%s %s", family, c->table);
+	return c->hook == NF_INET_FORWARD && strcmp(table, w->conf.filter) == 0;
+}
+
 static void
 on_chain(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
@@ -71,6 +81,8 @@ on_chain(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	family = family_name(c.family);
 	hook = family == NULL ? NULL : hook_name(w, &c);
 	if (hook == NULL)
+		return;
+	if (is_obeyed(w, family, &c))
 		return;
 	nat = strcmp(c.type, "nat") == 0;
 	snprintf(where, sizeof(where), "table %s %s, chain %s", family,

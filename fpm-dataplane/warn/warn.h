@@ -17,6 +17,8 @@ struct warn_conf {
 	const struct fib *fib; /* tells which devices of the kernel are ports and VLANs */
 	struct worker *rib;    /* gets MSG_QUERY, answers with MSG_REPLY */
 	const char *netns;     /* the control namespace */
+	const char
+		*filter; /* family and name of the table that the filter obeys; "": none */
 };
 
 /* Set up the thread, as rib_setup() does. Returns 0 or -ENOMEM.                   [main] */

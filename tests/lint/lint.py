@@ -33,10 +33,12 @@ INCLUDES = {
     "rtnl": "base netlink tap-bridge/netns.h libmnl libev",
     "rib": "base fib jansson libev liburcu",
     "neigh": "base fib port tap-bridge jansson libev liburcu",
-    "fwd": "base fib port DPDK liburcu",
-    "punt": "base fib port DPDK libev liburcu",
+    "ruleset": "base",
+    "fwd": "base fib port ruleset DPDK liburcu",
+    "punt": "base fib port ruleset DPDK libev liburcu",
     "trace": "base fib port jansson libev liburcu",
     "warn": "base fib netlink tap-bridge/netns.h jansson libev libmnl liburcu",
+    "filter": "base fib netlink ruleset tap-bridge/netns.h jansson libev libmnl liburcu",
     "ui": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui/http.h": "libmicrohttpd",
     "start": "base config",
@@ -53,7 +55,7 @@ INCLUDES = {
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson libmnl",
     "supervise": "base",
-    "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
+    "daemon": "base config fib filter fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
     "start tap-bridge/netns.h trace ui warn DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
@@ -84,7 +86,7 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui|warn): "
+    "(main|dpdk|fdstore|fib|filter|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui|warn): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
@@ -104,6 +106,7 @@ PLAIN = (
     "fpm-dataplane/dist",
     "fpm-dataplane/doc",
     "fpm-dataplane/fib",
+    "fpm-dataplane/filter",
     "fpm-dataplane/fpm",
     "fpm-dataplane/fwd",
     "fpm-dataplane/main.c",
@@ -118,6 +121,7 @@ PLAIN = (
     "fpm-dataplane/restart",
     "fpm-dataplane/rib",
     "fpm-dataplane/rtnl",
+    "fpm-dataplane/ruleset",
     "fpm-dataplane/start",
     "fpm-dataplane/supervise",
     "fpm-dataplane/trace",

@@ -128,7 +128,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER|CHAIN)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -138,8 +138,9 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
 # --- answers ----------------------------------------------------------------------------------
 
 
-# Only a kernel with VRFs has such rows: tests/vm/test_vrf.py tests them.
-@pytest.mark.parametrize("path", [p for p in SHOWN if p != "/vrfs/{name}"])
+# Only a kernel with VRFs has rows of VRFs, and a router with a filter rows of chains:
+# tests/vm/test_vrf.py and test_filter.py test them.
+@pytest.mark.parametrize("path", [p for p in SHOWN if p not in ("/vrfs/{name}", "/filter/{name}")])
 def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     """Each path of the API and `fpmctl --json` give the same rows under the same schema."""
     lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))

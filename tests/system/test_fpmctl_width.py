@@ -36,7 +36,7 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -97,6 +97,9 @@ def long_rows(dut, what):
     if what == "warnings":
         return [{"kind": "multicast", "where": f"table inet {'t' * 40}, chain {'c' * 30}",
                  "linux": "Linux does it. " * 9, "dataplane": "It does not. " * 9}]  # fmt: skip
+    if what == "filter":
+        return [{"kind": "rule", "chain": "c" * 24, "handle": 10**7, "action": "continue", "to": None,
+                 "comment": "word " * 20, "packets": 10**13, "octets": 10**15}]  # fmt: skip
     if what in ("log", "version"):
         return LINES[f"show {what}"][0]
     named = what in ("ports", "interfaces")

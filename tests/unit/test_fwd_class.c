@@ -4,6 +4,7 @@
  * VRF make the address a peer in this VRF only.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/port/rxq.c fpm-dataplane/punt/learn.c
  * link: poptrie/
  */

@@ -4,6 +4,7 @@
  * and rings for real packets.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/base/ poptrie/
  */
 #include <setjmp.h>

@@ -4,6 +4,7 @@
  * scalar code. The frames are good frames with random changes. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */

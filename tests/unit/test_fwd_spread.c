@@ -5,6 +5,7 @@
  * else is in the buffer. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */

@@ -6,6 +6,7 @@
  * random changes of octets and lengths. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */

@@ -6,6 +6,7 @@
  * buffers come back. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/rib/ fpm-dataplane/neigh/ fpm-dataplane/punt/
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/trace/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c fpm-dataplane/port/rxq_set.c
  * link: fpm-dataplane/port/rings.c tap-bridge/tap.c tap-bridge/netns.c

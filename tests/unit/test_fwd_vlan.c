@@ -3,6 +3,7 @@
  * Frames with tags before the walk: divided by VLAN, untagged, tagged, restored.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */

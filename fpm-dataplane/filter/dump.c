@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Read one table of nf_tables: chains, sets, their elements, rules, named objects. The
+ * generation is asked before and after, so all messages are of one ruleset. [filter]
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "filter/impl.h"
+#include "netlink/attributes.h"
+
+#define ANSWER_BYTES (64u << 10)
+#define ANSWER_MS    3000u
+#define TRIES_MAX    8u /* of a ruleset that changes while it is read */
+
+struct reader {
+	int fd;
+	const struct filter_table *table;
+	struct filter_dump *dump;
+	uint8_t *answer; /* ANSWER_BYTES */
+	uint32_t seq;
+	bool (*is_ending)(void *ctx);
+	void *ctx;
+	/* of the last answer */
+	bool changed; /* the dump was interrupted */
+	uint32_t generation, flags;
+};
+
+static int
+dump_append(struct filter_dump *d, const struct nlmsghdr *nlh)
+{
+	size_t step = MNL_ALIGN(nlh->nlmsg_len);
+
+	if (d->n + step > d->room) {
+		size_t room = d->room == 0 ? 1u << 16 : d->room * 2;
+		uint8_t *more;
+
+		while (room < d->n + step)
+			room *= 2;
+		if (room > FILTER_DUMP_MAX)
+			return -EMSGSIZE;
+		more = realloc(d->octet, room);
+		if (more == NULL)
+			return -ENOMEM;
+		d->octet = more;
+		d->room = room;
+	}
+	memset(d->octet + d->n, 0, step);
+	memcpy(d->octet + d->n, nlh, nlh->nlmsg_len);
+	d->n += step;
+	return 0;
+}
+
+/* Take one message of an answer. Returns 0 or -errno. */
+static int
+message_take(struct reader *rd, const struct nlmsghdr *nlh)
+{
+	uint32_t number = 0;
+
+	switch (nlh->nlmsg_type & 0xff) {
+	case NFT_MSG_NEWGEN:
+		if (attr_be32(message_attr(nlh, NFTA_GEN_ID), &number) < 0)
+			return -EBADMSG;
+		rd->generation = number;
+		return 0;
+	case NFT_MSG_NEWTABLE:
+		(void)attr_be64(message_attr(nlh, NFTA_TABLE_HANDLE),
+				&rd->dump->table_handle);
+		if (attr_be32(message_attr(nlh, NFTA_TABLE_FLAGS), &number) == 0)
+			rd->flags = number;
+		return 0;
+	default:
+		return dump_append(rd->dump, nlh);
+	}
+}
+
+static int
+error_of(const struct nlmsghdr *nlh)
+{
+	int error = 0;
+
+	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
+		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+	return error;
+}
+
+/* Take one datagram. Returns 1 at the end of the answer, 0 if more follows, or -errno. */
+static int
+answer_take(struct reader *rd, size_t n)
+{
+	const struct nlmsghdr *nlh = (const struct nlmsghdr *)rd->answer;
+	int left = (int)n, rc;
+
+	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+		if (nlh->nlmsg_seq != rd->seq)
+			continue; /* of a request that was given up */
+		rd->changed |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
+			rc = error_of(nlh);
+			return rc < 0 ? rc : 1;
+		}
+		if (nlh->nlmsg_type < NLMSG_MIN_TYPE)
+			continue;
+		rc = message_take(rd, nlh);
+		if (rc < 0)
+			return rc;
+		if ((nlh->nlmsg_flags & NLM_F_MULTI) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* Send a request and take its whole answer. Returns 0 or -errno. */
+static int
+ask(struct reader *rd, struct nlmsghdr *request)
+{
+	uint64_t begin = monotonic_ms();
+	int rc = 0;
+
+	request->nlmsg_seq = ++rd->seq;
+	if (send(rd->fd, request, request->nlmsg_len, 0) < 0)
+		return -errno;
+	while (rc == 0) {
+		struct sockaddr_nl from = {0};
+		struct iovec iov = {rd->answer, ANSWER_BYTES};
+		struct msghdr msg = {.msg_name = &from,
+				     .msg_namelen = sizeof(from),
+				     .msg_iov = &iov,
+				     .msg_iovlen = 1};
+		ssize_t n = recvmsg(rd->fd, &msg, 0);
+
+		if (rd->is_ending(rd->ctx))
+			return -ECANCELED;
+		if (n < 0 && errno == EAGAIN && monotonic_ms() - begin >= ANSWER_MS)
+			return -ETIMEDOUT;
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return -errno;
+		begin = monotonic_ms();
+		if ((msg.msg_flags & MSG_TRUNC) != 0)
+			return -EMSGSIZE;
+		if (from.nl_pid == 0) /* other processes may send to this socket */
+			rc = answer_take(rd, (size_t)n);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* Send a request of type `type`, with up to two texts as attributes. */
+static int
+ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
+	  const char *text_a, unsigned int b, const char *text_b)
+{
+	uint8_t buf[MNL_ALIGN(sizeof(struct nlmsghdr) + sizeof(struct nfgenmsg)) +
+		    2 * (FILTER_NAME + 8)] __attribute__((aligned(4))) = {0};
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nfgenmsg *nf = mnl_nlmsg_put_extra_header(nlh, sizeof(*nf));
+
+	nlh->nlmsg_type = (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type);
+	nlh->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | (all ? NLM_F_DUMP : 0));
+	nf->nfgen_family = rd->table->family;
+	nf->version = NFNETLINK_V0;
+	if (text_a != NULL)
+		mnl_attr_put_strz(nlh, (uint16_t)a, text_a);
+	if (text_b != NULL)
+		mnl_attr_put_strz(nlh, (uint16_t)b, text_b);
+	return ask(rd, nlh);
+}
+
+/* Ask for the elements of each set. The dump may move meanwhile. */
+static int
+elements_ask(struct reader *rd, size_t from, size_t to)
+{
+	int rc = 0;
+
+	for (size_t at = from; at < to && rc == 0;) {
+		const struct nlmsghdr *nlh =
+			(const struct nlmsghdr *)(rd->dump->octet + at);
+		const char *table = rd->table->name;
+		char of[FILTER_NAME], name[FILTER_NAME];
+
+		at += MNL_ALIGN(nlh->nlmsg_len);
+		attr_text(message_attr(nlh, NFTA_SET_TABLE), of, sizeof(of));
+		attr_text(message_attr(nlh, NFTA_SET_NAME), name, sizeof(name));
+		if (strcmp(of, table) == 0)
+			rc = ask_about(rd, NFT_MSG_GETSETELEM, true,
+				       NFTA_SET_ELEM_LIST_TABLE, table,
+				       NFTA_SET_ELEM_LIST_SET, name);
+	}
+	return rc;
+}
+
+static int
+read_once(struct reader *rd)
+{
+	const char *table = rd->table->name;
+	uint32_t before;
+	size_t sets;
+	int rc;
+
+	rd->dump->n = 0;
+	rd->flags = 0;
+	rd->changed = false;
+	rc = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
+	before = rd->generation;
+	if (rc == 0)
+		rc = ask_about(rd, NFT_MSG_GETTABLE, false, NFTA_TABLE_NAME, table, 0,
+			       NULL);
+	if (rc == 0)
+		rc = ask_about(rd, NFT_MSG_GETCHAIN, true, 0, NULL, 0, NULL);
+	if (rc == 0)
+		rc = ask_about(rd, NFT_MSG_GETOBJ, true, NFTA_OBJ_TABLE, table, 0, NULL);
+	if (rc == 0)
+		rc = ask_about(rd, NFT_MSG_GETRULE, true, NFTA_RULE_TABLE, table, 0, NULL);
+	sets = rd->dump->n;
+	if (rc == 0)
+		rc = ask_about(rd, NFT_MSG_GETSET, true, NFTA_SET_TABLE, table, 0, NULL);
+	if (rc == 0)
+		rc = elements_ask(rd, sets, rd->dump->n);
+	if (rc == -ECANCELED)
+		return rc;
+	/* An error of a dump that a change interrupted says nothing: read again. */
+	if (ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL) == 0 &&
+	    (rd->generation != before || rd->changed))
+		return -EAGAIN;
+	rd->dump->generation = before;
+	rd->dump->dormant = (rd->flags & NFT_TABLE_F_DORMANT) != 0;
+	return rc;
+}
+
+int
+filter_dump_read(int fd, const struct filter_table *table, struct filter_dump *dump,
+		 bool (*is_ending)(void *ctx), void *ctx)
+{
+	struct reader rd = {.fd = fd,
+			    .table = table,
+			    .dump = dump,
+			    .is_ending = is_ending,
+			    .ctx = ctx,
+			    .answer = malloc(ANSWER_BYTES)};
+	int rc = -EAGAIN;
+
+	if (rd.answer == NULL)
+		return -ENOMEM;
+	/* Answers to requests of an earlier call have smaller numbers. */
+	rd.seq = (uint32_t)monotonic_ms() << 8;
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++)
+		rc = read_once(&rd);
+	free(rd.answer);
+	return rc;
+}
+
+void
+filter_dump_each(const struct filter_dump *dump,
+		 void (*fn)(const struct nlmsghdr *nlh, void *ctx), void *ctx)
+{
+	for (size_t at = 0; at + sizeof(struct nlmsghdr) <= dump->n;) {
+		const struct nlmsghdr *nlh = (const struct nlmsghdr *)(dump->octet + at);
+
+		if (nlh->nlmsg_len < sizeof(*nlh) || nlh->nlmsg_len > dump->n - at)
+			return;
+		fn(nlh, ctx);
+		at += MNL_ALIGN(nlh->nlmsg_len);
+	}
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The filter thread: when the table is read, and which ruleset is in force. [filter]
+ *
+ * The kernel announces each transaction of nf_tables. EVENT_MS later the thread reads the
+ * table, so that one read serves a burst of transactions. It is RCU-offline meanwhile. The
+ * first read is in init, before a forwarder runs.
+ */
+#include "filter/filter.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <ev.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/msg.h"
+#include "base/tsan.h"
+#include "fib/fib.h"
+#include "filter/rows.h"
+#include "filter/thread.h"
+#include "tap-bridge/netns.h"
+
+#define EVENT_MS     20u
+#define RETRY_MS     200u   /* after a read that failed */
+#define READ_MAX_MS  60000u /* more than the largest ruleset needs */
+#define LOOK_MS      50u    /* between looks whether the daemon ends */
+#define EVENTS_MAX   100000u
+#define EVENTS_BYTES (256 << 10) /* a lost event is an event, too */
+
+/* --- the ruleset in force ----------------------------------------------------------- */
+
+static void
+old_free(void *owner, void *old)
+{
+	ruleset_free(old);
+}
+
+/* Publish a ruleset; NULL: no filter. The one before is freed after a grace period. */
+static void
+publish(struct filter *f, struct ruleset *r)
+{
+	struct ruleset *old =
+		atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
+
+	/* Release: a forwarder that reads the pointer sees the whole ruleset. */
+	atomic_store_explicit(&f->conf.fib->filter, r, memory_order_release);
+	if (old != NULL)
+		worker_defer(f->w, old_free, old);
+	f->since_ms = monotonic_ms();
+}
+
+static const struct ruleset *
+in_force(const struct filter *f)
+{
+	return atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
+}
+
+/* Put in force that there is no usable ruleset: all packets pass, or all are dropped. */
+static void
+be_absent(struct filter *f)
+{
+	struct ruleset *r = NULL;
+
+	if (!f->conf.pass_on_error) {
+		r = calloc(1, sizeof(*r));
+		if (r == NULL)
+			abort();
+		r->absent = true;
+	}
+	publish(f, r);
+	f->state = FILTER_ABSENT;
+}
+
+/* Note why the present table is not in force. `gone`: no ruleset of it is, in the kernel too. */
+static void
+refuse(struct filter *f, const char *why, bool gone)
+{
+	bool known = strcmp(f->why, why) == 0;
+
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	if (!gone && (f->state == FILTER_IN_FORCE || f->state == FILTER_OLD))
+		f->state = FILTER_OLD;
+	else if (f->state != FILTER_ABSENT)
+		be_absent(f);
+	if (!known)
+		log_warn("filter: ruleset refused table=\"%s\" in_force=%s reason=\"%s\"",
+			 f->conf.table,
+			 f->state == FILTER_OLD  ? "the-one-before"
+			 : f->conf.pass_on_error ? "none-all-pass"
+						 : "none-all-dropped",
+			 why);
+}
+
+static void
+build(struct filter *f, const struct filter_dump *dump)
+{
+	struct filter_build_conf conf = {.table = &f->table,
+					 .old = in_force(f),
+					 .n_thread = f->conf.n_thread,
+					 .now = f->conf.ticks(),
+					 .ticks_s = f->conf.ticks_s()};
+	uint64_t begin_ms = monotonic_ms();
+	char why[FILTER_WHY];
+	struct ruleset *r = filter_build(dump, &conf, why);
+
+	f->seen = dump->generation;
+	if (r == NULL) {
+		refuse(f, why, false);
+		return;
+	}
+	f->state = FILTER_IN_FORCE;
+	f->why[0] = '\0';
+	publish(f, r);
+	log_info("filter: ruleset in force table=\"%s\" generation=%u chains=%u rules=%u "
+		 "build_ms=%llu",
+		 f->conf.table, r->generation, r->n_chain, r->n_rule,
+		 (unsigned long long)(monotonic_ms() - begin_ms));
+}
+
+/* --- reading ------------------------------------------------------------------------ */
+
+static bool
+is_ending(void *ctx)
+{
+	const struct filter *f = ctx;
+
+	return worker_is_ending(f->w);
+}
+
+static void
+read_later(struct filter *f, unsigned int ms)
+{
+	struct ev_loop *loop = f->w->loop;
+
+	ev_timer_stop(loop, &f->due);
+	ev_now_update(loop);
+	ev_timer_set(&f->due, ms / 1000., 0.);
+	ev_timer_start(loop, &f->due);
+}
+
+static const char *
+error_text(int rc)
+{
+	if (rc == -ENOENT)
+		return "the control namespace has no such table";
+	if (rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP)
+		return "the kernel has no nf_tables";
+	return strerror(-rc);
+}
+
+/*
+ * Read the table and put it in force. Without the table no rule of it is in force any longer,
+ * also in the kernel; other errors may pass, and the thread tries again.
+ */
+static void
+table_read(struct filter *f)
+{
+	struct filter_dump dump = {0};
+	int rc = f->ask < 0 ? f->ask
+			    : filter_dump_read(f->ask, &f->table, &dump, is_ending, f);
+
+	if (rc == 0) {
+		build(f, &dump);
+	} else if (rc != -ECANCELED) {
+		refuse(f, error_text(rc), rc == -ENOENT);
+		if (rc != -ENOENT && f->ask >= 0)
+			read_later(f, RETRY_MS);
+	}
+	free(dump.octet);
+}
+
+static void
+table_read_offline(struct filter *f)
+{
+	GRACE_LET_GO();
+	urcu_qsbr_thread_offline();
+	worker_suspend_watchdog(READ_MAX_MS);
+	table_read(f);
+	worker_suspend_watchdog(0);
+	urcu_qsbr_thread_online();
+}
+
+static void
+filter_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct filter *f = timer->data;
+
+	ev_timer_stop(loop, timer);
+	table_read_offline(f);
+}
+
+/* Discard the events: the table is read, whatever they announce. */
+static void
+filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct filter *f = io->data;
+	uint8_t octet;
+
+	for (unsigned int i = 0; i < EVENTS_MAX; i++)
+		if (recv(f->events, &octet, sizeof(octet), MSG_DONTWAIT | MSG_TRUNC) < 0 &&
+		    errno == EAGAIN)
+			break;
+	if (!ev_is_active(&f->due))
+		read_later(f, EVENT_MS);
+}
+
+/* Open a socket of nf_tables in the control namespace. Returns it or -errno. */
+static int
+socket_open(const char *netns, bool events)
+{
+	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+	struct timeval wait = {.tv_usec = LOOK_MS * 1000};
+	int group = NFNLGRP_NFTABLES, bytes = EVENTS_BYTES, rc = 0;
+	int fd = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
+		rc = -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (!events)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	else if (rc == 0 && setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
+				       sizeof(group)) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* --- the thread --------------------------------------------------------------------- */
+
+/* Read "FAMILY NAME", which the configuration has checked. */
+static void
+table_parse(struct filter *f)
+{
+	char family[8];
+
+	if (sscanf(f->conf.table, "%7s %255s", family, f->table.name) != 2)
+		return;
+	f->table.family = strcmp(family, "inet") == 0  ? NFPROTO_INET
+			  : strcmp(family, "ip6") == 0 ? NFPROTO_IPV6
+						       : NFPROTO_IPV4;
+}
+
+static int
+filter_init(struct worker *w)
+{
+	struct filter *f = w->ctx;
+
+	ev_init(&f->due, filter_on_due);
+	f->due.data = f;
+	if (f->conf.table[0] == '\0')
+		return 0;
+	table_parse(f);
+	/* Before the first read, so that no change is missed. */
+	f->events = socket_open(f->conf.netns, true);
+	f->ask = socket_open(f->conf.netns, false);
+	ev_io_init(&f->events_io, filter_on_event, f->events, EV_READ);
+	f->events_io.data = f;
+	if (f->events >= 0)
+		ev_io_start(w->loop, &f->events_io);
+	table_read_offline(f);
+	return 0;
+}
+
+static void
+filter_on_msg(struct worker *w, struct msg *m)
+{
+	struct filter *f = w->ctx;
+	struct msg_query *q;
+
+	switch (m->type) {
+	case MSG_RECLAIM:
+		worker_reclaim(w, m);
+		return;
+	case MSG_QUERY:
+		q = caa_container_of(m, struct msg_query, m);
+		filter_rows(f, q);
+		q->m.type = MSG_REPLY;
+		worker_send(q->from, &q->m);
+		return;
+	default:
+		assert(!"message not for filter");
+		msg_free(m);
+	}
+}
+
+static void
+filter_fini(struct worker *w)
+{
+	struct filter *f = w->ctx;
+
+	ev_timer_stop(w->loop, &f->due);
+	if (f->events >= 0) {
+		ev_io_stop(w->loop, &f->events_io);
+		close(f->events);
+	}
+	if (f->ask >= 0)
+		close(f->ask);
+	f->events = f->ask = -1;
+}
+
+static const struct worker_ops filter_ops = {
+	.name = "filter",
+	.role = ROLE_FILTER,
+	.init = filter_init,
+	.on_msg = filter_on_msg,
+	.fini = filter_fini,
+};
+
+int
+filter_setup(struct worker *w, const struct filter_conf *conf)
+{
+	struct filter *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return -ENOMEM;
+	f->w = w;
+	f->conf = *conf;
+	f->events = f->ask = -1;
+	worker_init(w, &filter_ops, f);
+	return 0;
+}
+
+void
+filter_teardown(struct worker *w)
+{
+	struct filter *f = w->ctx;
+
+	if (f == NULL)
+		return;
+	ruleset_free(atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed));
+	atomic_store_explicit(&f->conf.fib->filter, NULL, memory_order_relaxed);
+	free(f);
+	w->ctx = NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of the filter thread. Private to filter/ and its tests.
+ *
+ *   event of the kernel -> dump.c: messages of one generation -> build.c, expr.c, elements.c:
+ *   ruleset -> filter.c: publication, after a grace period the end of the old one
+ */
+#ifndef FILTER_IMPL_H
+#define FILTER_IMPL_H
+
+#include <libmnl/libmnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ruleset/ruleset.h"
+
+#define FILTER_NAME     256 /* octets of a name of nf_tables, its terminator included */
+#define FILTER_WHY      320 /* octets of a reason */
+#define FILTER_DUMP_MAX (1u << 30)
+
+/* The table whose chains are obeyed. */
+struct filter_table {
+	uint8_t family; /* NFPROTO_INET, _IPV4, _IPV6 */
+	char name[FILTER_NAME];
+};
+
+/* The messages of one generation, one behind the other, each 4-aligned. */
+struct filter_dump {
+	uint8_t *octet;
+	size_t n, room;
+	uint32_t generation;
+	uint64_t
+		table_handle; /* a table that is deleted and created again has another one */
+	bool dormant;         /* flag of the table: its chains are off */
+};
+
+/* --- dump.c ------------------------------------------------------------------------- */
+
+/*
+ * Read the table by the socket `fd`. Returns 0, -ENOENT: there is no such table; -EAGAIN: the
+ * rulesets change too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel. The
+ * caller frees dump->octet in any case.
+ */
+int filter_dump_read(int fd, const struct filter_table *table, struct filter_dump *dump,
+		     bool (*is_ending)(void *ctx), void *ctx);
+
+/* Call `fn` for each message of a dump. */
+void filter_dump_each(const struct filter_dump *dump,
+		      void (*fn)(const struct nlmsghdr *nlh, void *ctx), void *ctx);
+
+/* --- build.c ------------------------------------------------------------------------ */
+
+struct filter_build_conf {
+	const struct filter_table *table;
+	const struct ruleset *old; /* its rules keep their state; NULL: none */
+	unsigned int n_thread;
+	uint64_t now;   /* ticks */
+	double ticks_s; /* ticks a second */
+};
+
+/*
+ * Build the ruleset of a dump. Returns NULL, and the reason in `why`, if it has an expression
+ * that is not understood, or if a message is malformed.
+ */
+struct ruleset *filter_build(const struct filter_dump *dump,
+			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
+
+/* --- for the files of the builder --------------------------------------------------- */
+
+struct raw_chain {
+	const char *name; /* in the dump */
+	uint64_t handle;
+	bool is_base, drops;
+	uint32_t hook;
+	int32_t priority;
+	char type[16];
+	uint32_t first, n_rule; /* in build.rule */
+	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
+	uint8_t depth;          /* chains below it and itself; 0: not known yet */
+	bool on_the_way;        /* the walk of circles is below it */
+};
+
+struct raw_rule {
+	const struct nlmsghdr *nlh;
+	uint32_t chain, seq;
+};
+
+struct raw_set {
+	const char *name;
+	uint32_t flags, key_len, data_type, data_len, n_field;
+	uint8_t field[RULESET_FIELDS_MAX];
+	uint32_t first;  /* message of elements; RULESET_NONE: none */
+	uint32_t number; /* in the ruleset; RULESET_NONE: not used yet */
+};
+
+struct raw_elements {
+	const struct nlmsghdr *nlh;
+	uint32_t next;
+};
+
+struct raw_object {
+	const char *name;
+	const struct nlattr *data;
+	uint32_t type;
+	uint32_t number;
+};
+
+struct build {
+	const struct filter_build_conf *conf;
+	struct ruleset *r;
+	char *why;
+	bool failed;
+	struct raw_chain *chain;
+	struct raw_rule *rule;
+	struct raw_set *set;
+	struct raw_elements *elements;
+	struct raw_object *object;
+	uint32_t n_chain, n_rule, n_set, n_elements, n_object;
+	uint32_t room_chain, room_rule, room_set, room_elements, room_object;
+	uint32_t room_op, room_named;
+	uint32_t *reached; /* numbers of build.chain, by number in the ruleset */
+	/* the rule at work, for messages */
+	const char *at_chain;
+	uint64_t at_handle;
+	char at_comment[64];
+	struct ruleset_limit limit[8]; /* of the rule */
+	unsigned int n_limit;
+	const struct ruleset *old;        /* conf.old, if it is of the same table */
+	struct ruleset_state **old_state; /* its states, by handle */
+	uint64_t *old_handle;
+};
+
+/* Note why the ruleset is refused: the first reason counts. Always returns -1. */
+int build_fail(struct build *b, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Grow an array so that it has room for n + 1 entries. Aborts if out of memory. */
+void *build_room(void *array, uint32_t n, uint32_t *room, size_t size);
+
+/* Find a chain by its name and note that it is reached. Returns -1 and fails, or 0. */
+int build_chain_number(struct build *b, const struct nlattr *name, uint32_t *number);
+
+/* Numbers of attributes, which are big-endian. Return 0; -1 if missing or malformed. */
+int attr_be32(const struct nlattr *a, uint32_t *out);
+int attr_be64(const struct nlattr *a, uint64_t *out);
+
+/* The value in a nested NFTA_DATA_: its octets; NULL: it has none. */
+const uint8_t *attr_value(const struct nlattr *data, unsigned int *len);
+
+/* Read NFTA_DATA_VERDICT. Returns 0 or -1. */
+int build_verdict(struct build *b, const struct nlattr *data, uint8_t *code,
+		  uint32_t *chain);
+
+/* Make a limit of the attributes NFTA_LIMIT_ in `data`. Returns 0 or -1. */
+int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *limit);
+
+/* expr.c: append the operations of one expression (NFTA_LIST_ELEM). Returns 0 or -1. */
+int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_rule *rule);
+
+/* elements.c: return the number of a set in the ruleset, with its elements; -1 fails. */
+int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
+/* Read a message NFT_MSG_NEWSET. */
+int build_set_note(struct build *b, const struct nlmsghdr *nlh);
+
+/* The attributes of a message of nf_tables. */
+const struct nlattr *message_attr(const struct nlmsghdr *nlh, unsigned int type);
+
+/* Make a state with zero counts and full buckets. */
+struct ruleset_state *build_state_new(const struct build *b,
+				      const struct ruleset_limit *limit,
+				      unsigned int n_limit);
+
+#endif

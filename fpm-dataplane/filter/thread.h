@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of the filter thread. Private to filter/. [filter] */
+#ifndef FILTER_THREAD_H
+#define FILTER_THREAD_H
+
+#include <ev.h>
+
+#include "filter/filter.h"
+#include "filter/impl.h"
+
+enum filter_state {
+	FILTER_OFF,      /* the file names no table */
+	FILTER_IN_FORCE, /* the kernel's present ruleset */
+	FILTER_OLD,      /* one before: the present one is refused */
+	FILTER_ABSENT,   /* none: all packets pass, or all are dropped */
+};
+
+struct filter {
+	struct worker *w;
+	struct filter_conf conf;
+	struct filter_table table;
+	int events, ask; /* sockets; negative: closed, or -errno */
+	ev_io events_io;
+	ev_timer due; /* the next read */
+	enum filter_state state;
+	uint32_t seen;        /* generation that was read last */
+	uint64_t since_ms;    /* monotonic, of the present publication */
+	char why[FILTER_WHY]; /* the table is not in force; "": it is */
+};
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * filter: judge packets by the ruleset of nft, as Linux does in its hook forward: after the
+ * route and the MTU, before the wait for a neighbor and before fragmentation. A packet that
+ * is changed or does not pass leaves the fast path; others keep their place.    [fwd-n]
+ */
+#include "fwd/filter.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+#include "fwd/label.h"
+#include "fwd/vlan.h"
+#include "ruleset/ruleset.h"
+
+/*
+ * Return true if the packet leaves by an ICMP error that Linux sends before its hook forward,
+ * or for a reason that comes first. Rewrite finds the same.
+ */
+static bool
+packet_fails_first(const struct burst *b, unsigned int i, const struct fib_iface *out)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	bool six = b->family[i] == 6;
+
+	if (out == NULL || !out->up)
+		return true;
+	/* Labels have a TTL and an MTU of their own. */
+	if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
+		return false;
+	if (ip[six ? 7 : 8] <= 1)
+		return true;
+	return b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]) &&
+	       (six || (get_be16(ip + 6) & 0x4000) != 0);
+}
+
+/* Let a packet be one of the slow path. */
+static void
+packet_to_slow(struct burst *b, unsigned int i)
+{
+	uint64_t bit = 1ull << i;
+
+	if ((b->switched & bit) != 0) {
+		b->switched &= ~bit;
+		fwd_label_again(b, i);
+	}
+	b->push &= ~bit;
+	burst_to_slow(b, bit);
+}
+
+/* Drop a packet, and ask for the ICMP error about it: Linux has spent a hop before. */
+static void
+packet_reject(struct burst *b, unsigned int i, const struct ruleset_packet *p)
+{
+	struct packet_meta *meta = packet_meta(b->m[i]);
+	uint8_t *ip = burst_l3(b, i);
+
+	meta->reject_type = p->icmp_type;
+	meta->reject_code = p->icmp_code;
+	if (burst_has_labels(b, i)) {
+		fwd_label_refuse(b, i, PUNT_unreach, DROP_filter);
+		return;
+	}
+	if (b->family[i] == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+	burst_icmp(b, i, PUNT_unreach, DROP_filter);
+}
+
+/* Copy a text, cut to `size` - 1 octets; the octets behind it are zero already. */
+static void
+text_copy(char *out, const char *text, unsigned int size)
+{
+	for (unsigned int i = 0; i + 1 < size && text[i] != '\0'; i++)
+		out[i] = text[i];
+}
+
+/* Note the rule that decided for a session that watches. */
+static void
+packet_note(struct burst *b, unsigned int i, const struct ruleset *r,
+	    const struct ruleset_packet *p, enum ruleset_verdict verdict)
+{
+	struct watch_record *rec = b->rec[i];
+	const char *chain, *comment = NULL;
+
+	rec->filter = verdict == RULESET_PASS   ? WATCH_FILTER_PASS
+		      : verdict == RULESET_DROP ? WATCH_FILTER_DROP
+						: WATCH_FILTER_REJECT;
+	if (p->chain == RULESET_NONE)
+		return;
+	chain = r->chain[p->chain].name;
+	if (p->rule != RULESET_NONE) {
+		rec->filter_handle = r->rule[p->rule].handle;
+		comment = r->rule[p->rule].comment;
+	}
+	text_copy(rec->filter_chain, chain, sizeof(rec->filter_chain));
+	if (comment != NULL)
+		text_copy(rec->filter_comment, comment, sizeof(rec->filter_comment));
+}
+
+static void
+packet_judge(struct burst *b, unsigned int i)
+{
+	const struct fwd *f = b->fwd;
+	const struct fib_iface *out = fib_iface(f->fib, fwd_way_out(b, i));
+	enum ruleset_verdict verdict;
+	struct ruleset_packet p;
+
+	if (packet_fails_first(b, i, out))
+		return;
+	p = (struct ruleset_packet){.ip = burst_l3(b, i),
+				    .room = burst_l3_room(b, i),
+				    .l3_bytes = b->l3_len[i],
+				    .family = b->family[i],
+				    .dry = f->conf == NULL, /* explain */
+				    .iif = b->in->ifindex,
+				    .oif = out->ifindex,
+				    .iifname = b->in->name,
+				    .oifname = out->name,
+				    .now = burst_now(b),
+				    .thread = f->conf == NULL ? 0 : f->conf->index};
+	verdict = ruleset_judge(f->filter, &p);
+	if (b->noted && b->rec[i] != NULL)
+		packet_note(b, i, f->filter, &p, verdict);
+	if (verdict == RULESET_PASS && !p.marked)
+		return;
+	packet_to_slow(b, i);
+	if (verdict == RULESET_DROP)
+		burst_leave(b, i, f->filter->absent ? DROP_filter_absent : DROP_filter);
+	else if (verdict == RULESET_REJECT)
+		packet_reject(b, i, &p);
+}
+
+void
+fwd_filter(struct burst *b)
+{
+	uint64_t fast = b->fast4 | b->fast6 | b->switched;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		if ((fast >> i & 1) == 0 && b->verdict[i] != VERDICT_GO &&
+		    b->verdict[i] != PUNT_unresolved)
+			continue;
+		if (b->family[i] != 0) /* else labels go on to labels */
+			packet_judge(b, i);
+	}
+}

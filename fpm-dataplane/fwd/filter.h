@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * filter: the stage between adjacency and rewrite, where Linux has the hook forward. It is
+ * called only while a ruleset is in force.
+ *
+ * Private to fwd/.                                                              [fwd-n]
+ */
+#ifndef FWD_FILTER_H
+#define FWD_FILTER_H
+
+#include "fwd/burst.h"
+
+/*
+ * Judge each IP packet of the burst that is to be forwarded or to wait for its neighbor. A packet that does not pass leaves with DROP_filter, perhaps with an ICMP
+ * error.
+ */
+void fwd_filter(struct burst *b);
+
+/*
+ * Return the interface by which a packet leaves that is to be sent, is too long, or is to
+ * wait for its neighbor.
+ */
+static inline uint16_t
+fwd_way_out(const struct burst *b, unsigned int i)
+{
+	fib_path path = b->path[i];
+
+	if (b->verdict[i] != PUNT_unresolved)
+		return b->hop[i] & 0xffff;
+	return path_kind(path) == PATH_ADJ ? b->fwd->fib->adj[path_index(path)].ifidx
+					   : (uint16_t)path_index(path);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * filter: judge a packet that the punt thread forwards, if its way out is not the one for
+ * which a forwarder has judged it: its route changed while it waited, or the filter is new.
+ * [punt]
+ */
+#include "base/inet.h"
+#include "punt/internal.h"
+#include "ruleset/ruleset.h"
+
+bool
+punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
+	    const struct fib_iface *out)
+{
+	const struct ruleset *r = fib_filter(p->fib);
+	struct packet_meta *meta = packet_meta(m);
+	const struct fib_iface *in = fib_iface(p->fib, meta->in_ifidx);
+	unsigned int room;
+	struct ruleset_packet packet;
+	enum ruleset_verdict verdict;
+
+	if (r == NULL || family == 0 || in == NULL || meta->judged_ifidx == out->ifidx)
+		return true;
+	room = rte_pktmbuf_data_len(m) -
+	       (unsigned int)(ip - rte_pktmbuf_mtod(m, uint8_t *));
+	packet = (struct ruleset_packet){
+		.ip = ip,
+		.l3_bytes =
+			family == 4 ? get_be16(ip + 2) : (uint16_t)(40u + get_be16(ip + 4)),
+		.family = family,
+		.iif = in->ifindex,
+		.oif = out->ifindex,
+		.iifname = in->name,
+		.oifname = out->name,
+		.now = policer_ticks(),
+		.thread = p->conf.n_fwd};
+	packet.room = room < packet.l3_bytes ? room : packet.l3_bytes;
+	verdict = ruleset_judge(r, &packet);
+	meta->judged_ifidx = out->ifidx;
+	if (verdict == RULESET_PASS)
+		return true;
+	if (verdict == RULESET_DROP) {
+		punt_drop(p, m, r->absent ? DROP_filter_absent : DROP_filter);
+		return false;
+	}
+	meta->reject_type = packet.icmp_type;
+	meta->reject_code = packet.icmp_code;
+	punt_lost(p, m, DROP_filter);
+	punt_tell_sender(p, m, DROP_filter);
+	return false;
+}

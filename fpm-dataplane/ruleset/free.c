@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Free a ruleset. [filter] */
+#include <stdlib.h>
+
+#include "ruleset/ruleset.h"
+
+void
+ruleset_state_drop(struct ruleset_state *state)
+{
+	if (state == NULL || --state->n_used > 0)
+		return;
+	free(state->limit);
+	free(state->count);
+	free(state);
+}
+
+void
+ruleset_free(struct ruleset *r)
+{
+	if (r == NULL)
+		return;
+	for (uint32_t i = 0; i < r->n_rule; i++) {
+		free(r->rule[i].comment);
+		ruleset_state_drop(r->rule[i].state);
+	}
+	for (uint32_t i = 0; i < r->n_chain; i++)
+		free(r->chain[i].name);
+	for (uint32_t i = 0; i < r->n_set; i++) {
+		free(r->set[i].key);
+		free(r->set[i].key_end);
+		free(r->set[i].element);
+		free(r->set[i].other);
+		free(r->set[i].name);
+	}
+	for (uint32_t i = 0; i < r->n_named; i++) {
+		free(r->named[i].name);
+		ruleset_state_drop(r->named[i].state);
+	}
+	free(r->base);
+	free(r->chain);
+	free(r->rule);
+	free(r->op);
+	free(r->set);
+	free(r->named);
+	free(r);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ruleset: a compiled nft ruleset, and the judgement of one packet by it.
+ *
+ * A rule is a list of operations on registers, the same as in the kernel (nf_tables). So a
+ * packet meets the same comparisons in the same order as in a Linux router. A ruleset is
+ * immutable once it is published, but for the state of its rules: counters and limits.
+ * They belong to the rule and outlive the ruleset while the kernel keeps the rule.
+ *
+ * No allocation, lock, log or system call: forwarders call ruleset_judge().
+ */
+#ifndef RULESET_RULESET_H
+#define RULESET_RULESET_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RULESET_JUMPS_MAX \
+	16 /* chains on the way to a rule; the kernel has the same limit */
+#define RULESET_WORDS      20 /* registers of four octets, as in the kernel */
+#define RULESET_FIELDS_MAX 16 /* fields of a concatenation */
+#define RULESET_KEY_MAX    64 /* octets of a key in a set */
+#define RULESET_VALUE_MAX  16 /* octets of a comparison, of a value in a map */
+#define RULESET_NONE       UINT32_MAX
+
+enum ruleset_kind {
+	OP_PAYLOAD, /* octets of the packet into a register */
+	OP_META,    /* a fact about the packet into a register */
+	OP_EXTHDR,  /* octets of an extension header of IPv6, or whether it is there */
+	OP_VALUE,   /* a constant into a register */
+	OP_MASK,    /* register = register & a ^ b */
+	OP_SHIFT,   /* register = register << n, or >> n, as one number in host order */
+	OP_SWAP,    /* byte order of each number in a register */
+	OP_COMPARE, /* a register with a constant */
+	OP_RANGE,   /* a register with two constants */
+	OP_LOOKUP,  /* a register in a set or a map */
+	OP_VERDICT,
+	OP_REJECT,
+	OP_COUNT, /* a named counter */
+	OP_COUNT_RULE,
+	OP_LIMIT,
+	OP_MARK, /* write the traffic class */
+	OP_LOG,
+};
+
+enum ruleset_base { BASE_NETWORK, BASE_TRANSPORT };
+
+enum ruleset_meta {
+	META_LENGTH,
+	META_PROTOCOL, /* EtherType */
+	META_FAMILY,
+	META_L4PROTO,
+	META_IIF,
+	META_OIF,
+	META_IIFNAME,
+	META_OIFNAME,
+};
+
+enum ruleset_compare {
+	COMPARE_EQ,
+	COMPARE_NE,
+	COMPARE_LT,
+	COMPARE_LE,
+	COMPARE_GT,
+	COMPARE_GE
+};
+
+/* The verdict of a rule, or of an element of a verdict map. */
+enum ruleset_code {
+	CODE_CONTINUE, /* the next operation */
+	CODE_BREAK,    /* the next rule */
+	CODE_ACCEPT,
+	CODE_DROP,
+	CODE_JUMP,
+	CODE_GOTO,
+	CODE_RETURN,
+	CODE_REJECT, /* decided by OP_REJECT only */
+};
+
+/* A limit: one bucket for all threads, with the time at which it is full again. */
+struct ruleset_limit {
+	_Atomic uint64_t full_at; /* W:fwd,punt  ticks */
+	uint64_t room;            /* ticks that a full bucket holds */
+	double cost;              /* ticks of a packet, or of an octet */
+	bool by_octets, over;     /* over: matches what exceeds the limit */
+};
+
+/* Packets and octets, counted by one thread: a cache line of its own. */
+struct ruleset_count {
+	alignas(64) uint64_t packets;
+	uint64_t octets;
+};
+
+/* The state of a rule, or of a named counter or limit. [filter] allocates and frees it. */
+struct ruleset_state {
+	struct ruleset_limit *limit; /* of the rule's operations, in their order */
+	unsigned int n_limit;
+	unsigned int n_used;         /* W:filter  rulesets that name it */
+	struct ruleset_count *count; /* W:fwd,punt  by thread */
+};
+
+struct ruleset_named {
+	char *name;
+	bool is_limit;
+	struct ruleset_state *state;
+};
+
+struct ruleset_op {
+	uint8_t kind;     /* enum ruleset_kind */
+	uint8_t from, to; /* words of the registers */
+	uint8_t len;      /* octets */
+	uint8_t what;     /* enum of the kind */
+	uint8_t flag;     /* OP_LOOKUP: inverted; OP_SHIFT: right; OP_EXTHDR: presence */
+	uint16_t at; /* offset in the header; OP_SHIFT: bits; OP_SWAP: octets a number */
+	union {
+		struct {
+			uint8_t a[RULESET_VALUE_MAX], b[RULESET_VALUE_MAX];
+		};
+		struct {
+			uint8_t code; /* enum ruleset_code */
+			uint32_t chain;
+		} verdict;
+		struct {
+			uint8_t type[2], code[2]; /* of ICMP, of ICMPv6 */
+		} reject;
+		uint32_t set;
+		struct ruleset_limit *limit;
+		struct ruleset_count *count;
+	};
+};
+
+struct ruleset_rule {
+	uint32_t op, n_op; /* in ruleset.op */
+	uint32_t chain;
+	bool counts;     /* it has its own counter among its operations */
+	uint64_t handle; /* of the kernel */
+	char *comment;   /* NULL: none; any octets but 0 */
+	struct ruleset_state *state;
+};
+
+struct ruleset_chain {
+	uint32_t rule, n_rule; /* in ruleset.rule */
+	bool is_base, drops;   /* drops: policy of a base chain */
+	int32_t priority;
+	uint64_t handle;
+	char *name;
+};
+
+struct ruleset_element {
+	uint8_t code;                     /* of a verdict map: enum ruleset_code */
+	bool end;                         /* interval: the key is the first one behind it */
+	uint32_t chain;                   /* of a verdict map */
+	uint64_t until;                   /* ticks; 0: for ever */
+	uint8_t value[RULESET_VALUE_MAX]; /* of a map */
+};
+
+enum ruleset_set_kind {
+	SET_EXACT,    /* sorted keys */
+	SET_INTERVAL, /* sorted begins and ends */
+	SET_RANGES,   /* a range a field of a concatenation */
+};
+
+struct ruleset_set {
+	uint8_t kind, key_len, value_len;
+	bool is_map, has_verdicts;
+	uint8_t n_field,
+		field[RULESET_FIELDS_MAX]; /* SET_RANGES: octets, without padding */
+	uint32_t n;
+	uint8_t *key;     /* n * key_len */
+	uint8_t *key_end; /* SET_RANGES */
+	struct ruleset_element *element;
+	struct ruleset_element *other; /* for all other keys; NULL: none */
+	char *name;
+};
+
+struct ruleset {
+	uint32_t n_base, n_chain, n_rule, n_op, n_set, n_named;
+	uint32_t *base; /* base chains at the hook forward, in their order */
+	struct ruleset_chain *chain;
+	struct ruleset_rule *rule;
+	struct ruleset_op *op;
+	struct ruleset_set *set;
+	struct ruleset_named *named;
+	uint8_t family; /* 4, 6, or 0: table inet */
+	bool absent;    /* stands for a ruleset that could not be read: drops all */
+	uint32_t generation;
+	uint64_t table_handle; /* of the kernel */
+};
+
+/* A packet at the hook forward. */
+struct ruleset_packet {
+	uint8_t *ip;       /* header; its hop count is not reduced yet */
+	unsigned int room; /* octets that can be read; 20 or 40 at least */
+	uint16_t l3_bytes; /* of the whole packet */
+	uint8_t family;    /* 4 or 6 */
+	bool dry;          /* nothing is counted, taken from a limit, or written */
+	uint32_t iif, oif; /* of the kernel */
+	const char *iifname, *oifname; /* 16 octets, zeros behind the name */
+	uint64_t now;                  /* ticks */
+	unsigned int thread;           /* index of its counters */
+	/* out */
+	bool marked;                  /* the traffic class was written */
+	uint8_t icmp_type, icmp_code; /* RULESET_REJECT */
+	uint32_t rule;  /* that decided; RULESET_NONE: the policy of a chain */
+	uint32_t chain; /* of the rule or of the policy; RULESET_NONE: no chain */
+};
+
+enum ruleset_verdict { RULESET_PASS, RULESET_DROP, RULESET_REJECT };
+
+/* Judge a packet, as the hook forward of the kernel does. [RCU reader] */
+enum ruleset_verdict ruleset_judge(const struct ruleset *r, struct ruleset_packet *p);
+
+/*
+ * Find `key` in a set at `now`. Returns its element, or NULL. The key has key_len octets.
+ */
+const struct ruleset_element *ruleset_find(const struct ruleset_set *set,
+					   const uint8_t *key, uint64_t now);
+
+/* Free a ruleset that no thread reads; the state of a rule is freed with its last user. */
+void ruleset_free(struct ruleset *r);
+void ruleset_state_drop(struct ruleset_state *state);
+
+#endif

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random rulesets of nft and random packets, from a seed.
+
+There is no later fragment among the packets: Linux 6.18 reads the ports of one from its content
+(nft_payload_fast_eval() does not look at the offset, later kernels do).
+"""
+
+import re
+import struct
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from wire import token
+
+PORTS = (22, 53, 80, 443, 8080, 50000)
+SOURCES = ("192.0.2.2", "10.1.2.3", "10.200.0.1", "203.0.113.5")
+SOURCES6 = ("2001:db8:4::2", "2001:db8:aaaa::1", "2001:db8:bbbb::5")
+TARGETS = ("198.51.100.9", "198.51.100.200", "198.18.0.1")
+TARGETS6 = ("2001:db8:f000::9", "2001:db8:f00f::1", "2001:db8:e000::1")
+# Prefix: wire by which its packets leave.
+ROUTES = {
+    "198.51.100.0/24": "wan",
+    "198.18.0.0/24": "alt",
+    "2001:db8:f000::/36": "wan",
+    "2001:db8:e000::/36": "alt",
+}
+SETS = """
+set nets4 {{ type ipv4_addr; flags interval; elements = {{ {nets4} }} }}
+set nets6 {{ type ipv6_addr; flags interval; elements = {{ {nets6} }} }}
+set hosts {{ type ipv4_addr; elements = {{ {hosts} }} }}
+set pairs {{ type ipv4_addr . inet_service; flags interval; elements = {{ {pairs} }} }}
+map ways {{ type inet_proto : verdict; elements = {{ {ways} }} }}
+counter named {{ }}
+"""
+REJECTS = (
+    "reject",
+    "reject with icmpx admin-prohibited",
+    "reject with icmpx no-route",
+    "reject with icmpx host-unreachable",
+)
+REJECTS4 = ("reject with icmp net-unreachable", "reject with icmp host-prohibited")
+REJECTS6 = ("reject with icmpv6 addr-unreachable", "reject with icmpv6 admin-prohibited")
+
+
+class Rules:
+    """A random ruleset."""
+
+    def __init__(self, rnd):
+        self.rnd = rnd
+
+    def text(self):
+        """Return the content of the table."""
+        rnd = self.rnd
+        sets = SETS.format(
+            nets4=", ".join(sorted({self._net4(16 * i) for i in range(rnd.randint(1, 4))})),
+            nets6=", ".join({f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"}),
+            hosts=", ".join(rnd.sample(SOURCES + TARGETS, 3)),
+            pairs=f"10.0.0.0/8 . {rnd.choice(PORTS)}, 192.0.2.0/24 . 50-100",
+            ways=f"tcp : {self._simple()}, udp : jump sub0",
+        )  # fmt: skip
+        policy = rnd.choice(("accept", "accept", "drop"))
+        chains = [self._chain("sub0", 3, ""), self._chain("sub1", 3, "jump sub0")]
+        hook = f"type filter hook forward priority 0; policy {policy};"
+        chains.append(self._chain("forward", rnd.randint(2, 9), "jump sub1", hook))
+        if rnd.random() < 0.3:
+            hook = f"type filter hook forward priority {rnd.choice((-10, 0, 10))}; policy accept;"
+            chains.append(self._chain("second", 3, "goto sub0", hook))
+        return sets + "\n".join(chains)
+
+    def _chain(self, name, count, jump, hook=""):
+        rules = "\n".join(self._rule(jump) for _ in range(count))
+        return f"chain {name} {{\n{hook}\n{rules}\n}}"
+
+    def _net4(self, first):
+        rnd = self.rnd
+        plen = rnd.choice((8, 12, 16, 24, 32))
+        base = int.from_bytes(bytes([first + rnd.randint(0, 12), 200 * rnd.randint(0, 1), 0, 1]), "big")
+        base &= ~((1 << (32 - plen)) - 1)
+        return ".".join(map(str, base.to_bytes(4, "big"))) + f"/{plen}"
+
+    def _simple(self):
+        return self.rnd.choice(("accept", "drop", "continue", "return"))
+
+    def _port(self):
+        rnd, p = self.rnd, self.rnd.choice(PORTS)
+        return rnd.choice(
+            (str(p), f"{p}-{p + 100}", f"!= {p}", f"< {p}", f"> {p}",
+             f"{{ {p}, 1000-60000 }}", f"!= {{ {p} }}")
+        )  # fmt: skip
+
+    def _match(self):
+        """Return (match, family or None)."""
+        rnd = self.rnd
+        src, dst = rnd.choice(SOURCES), rnd.choice(TARGETS)
+        src6, dst6 = rnd.choice(SOURCES6), rnd.choice(TARGETS6)
+        return rnd.choice(
+            [
+                (f'iifname {rnd.choice(["lan0", "l*", "ext0"])}', None),
+                (f'oifname {rnd.choice(["wan0", "alt0", "!= wan0", "w*"])}', None),
+                ('oifname { "alt0", "w*" }', None),
+                ('iif "lan0"', None),
+                ('oif { "wan0", "ext0" }', None),
+                (f"ip saddr {rnd.choice([src, src + '/8', '!= ' + src, '10.0.0.0-10.1.255.255'])}", 4),
+                (f"ip daddr {rnd.choice([dst, dst + '/25', '!= ' + dst])}", 4),
+                (f"ip6 saddr {rnd.choice([src6, src6 + '/33', '!= ' + src6])}", 6),
+                (f"ip6 daddr {rnd.choice([dst6, dst6 + '/100', '!= ' + dst6])}", 6),
+                (f"ip saddr {rnd.choice(['', '!= '])}@nets4", 4),
+                (f"ip6 saddr {rnd.choice(['', '!= '])}@nets6", 6),
+                (f"ip {rnd.choice(['saddr', 'daddr'])} @hosts", 4),
+                ("ip saddr . tcp dport @pairs", 4),
+                ("ip saddr . udp dport @pairs", 4),
+                (f"ip saddr . ip daddr . meta l4proto {{ {src} . {dst} . tcp }}", 4),
+                (f"meta nfproto {rnd.choice(['ipv4', 'ipv6'])}", None),
+                (f"meta l4proto {rnd.choice(['tcp', 'udp', '{ icmp, ipv6-icmp, 47 }', '!= tcp'])}", None),
+                (f"ip protocol {rnd.choice(['tcp', '!= udp', '{ 1, 6 }'])}", 4),
+                (f"ip6 nexthdr {rnd.choice(['tcp', 'udp', '44', '60'])}", 6),
+                (f"tcp dport {self._port()}", None),
+                (f"udp dport {self._port()}", None),
+                (f"udp sport {self._port()}", None),
+                (f"meta l4proto {{ tcp, udp }} th dport {self._port()}", None),
+                ("tcp flags syn / syn,ack,rst", None),
+                ("tcp flags & (ack | rst) != 0", None),
+                ("tcp flags != ack", None),
+                ("tcp flags { syn, ack | psh }", None),
+                (f"icmp type {rnd.choice(['echo-request', '!= echo-request', '{ 3, 8, 11 }'])}", 4),
+                (f"icmp code {rnd.choice(['0', '> 0'])}", 4),
+                ("icmpv6 type echo-request", 6),
+                (f"ip dscp {rnd.choice(['cs1', 'ef', '!= cs0', '{ cs1, cs2 }'])}", 4),
+                (f"ip6 dscp {rnd.choice(['cs1', 'ef', '!= cs0'])}", 6),
+                ("ip frag-off & 0x1fff != 0", 4),
+                ("exthdr frag exists", 6),
+                ("exthdr dst missing", 6),
+                ("frag id > 5", 6),
+                (f"ip ttl {rnd.choice(['< 10', '63', '1', '!= 4'])}", 4),
+                (f"ip6 hoplimit {rnd.choice(['< 10', '63', '1', '!= 4'])}", 6),
+                (f"meta length {rnd.choice(['> 200', '<= 80', '60-120'])}", None),
+                ("ip length > 100", 4),
+                ("udp length > 60", None),
+                ("ip checksum > 30000", 4),
+                ("ip version 4", 4),
+                ("meta protocol ip6", None),
+                ("@th,0,16 53", None),
+            ]
+        )
+
+    def _rule(self, jump):
+        """Return a rule that nft takes: its matches are of one family."""
+        rnd, family, parts, has_upper = self.rnd, None, [], None
+        for _ in range(rnd.randint(0, 3)):
+            match, its = self._match()
+            upper = re.search(r"tcp|udp|icmp|th |l4proto|protocol|nexthdr|@th|@pairs", match)
+            if (its is not None and family not in (None, its)) or (upper and has_upper):
+                continue
+            has_upper = has_upper or upper
+            family = its or family
+            if match.startswith("meta nfproto") or match.startswith("meta protocol"):
+                if family is not None or any(p.startswith("meta ") for p in parts):
+                    continue
+                family = 0
+            parts.append(match)
+        done = [rnd.choice(("accept", "drop")), self._simple(), rnd.choice(REJECTS), "", ""]
+        if jump:
+            done += [jump, jump]
+        if family == 4:
+            done += ["ip dscp set cs3", rnd.choice(REJECTS4)]
+        if family == 6:
+            done += ["ip6 dscp set ef", rnd.choice(REJECTS6)]
+        if jump and family is None and not has_upper:
+            done += ["meta l4proto vmap @ways"] * 2
+        count = rnd.choice(("counter", "counter", "counter", "counter name named", ""))
+        return " ".join([*parts, count, rnd.choice(done)]) or "counter"
+
+
+def packet(rnd, mac, port_mac):
+    """Return a random packet as octets of a frame."""
+    mark = token() + bytes(rnd.choice((0, 0, 20, 200, 1000)))
+    six = rnd.random() < 0.5
+    dport, sport = rnd.choice(PORTS), rnd.choice(PORTS)
+    dscp, hops = rnd.choice((0, 0, 8, 24, 46)) << 2 | rnd.randint(0, 3), rnd.choice((64, 64, 5, 2, 1))
+    kind = rnd.choice(("tcp", "udp", "icmp", "gre"))
+    upper = {
+        "tcp": TCP(sport=sport, dport=dport, flags=rnd.choice(("S", "SA", "A", "R", "PA", "F"))),
+        "udp": UDP(sport=sport, dport=dport),
+        "icmp": ICMPv6EchoRequest() if six else ICMP(type=rnd.choice((8, 8, 3, 13)), code=rnd.randint(0, 1)),
+        "gre": Raw(bytes(4)),
+    }[kind]  # fmt: skip
+    number = {"tcp": 6, "udp": 17, "icmp": 58 if six else 1, "gre": 47}[kind]
+    if not six:
+        ip = IP(src=rnd.choice(SOURCES), dst=rnd.choice(TARGETS), tos=dscp, ttl=hops, proto=number,
+                flags=rnd.choice((0, 0, 1, 2)), id=rnd.randint(1, 65535))  # fmt: skip
+        frame = Ether(src=mac, dst=port_mac) / ip / upper / Raw(mark)
+        return bytes(frame)
+    ip = IPv6(src=rnd.choice(SOURCES6), dst=rnd.choice(TARGETS6), tc=dscp, hlim=hops)
+    last = ip
+    for _ in range(rnd.choice((0, 0, 0, 1, 2))):
+        more = IPv6ExtHdrDestOpt()
+        ip, last = ip / more, more
+    if rnd.random() < 0.25:
+        ip = ip / IPv6ExtHdrFragment(offset=0, m=rnd.randint(0, 1), id=rnd.randint(1, 9))
+    data = bytearray(bytes(Ether(src=mac, dst=port_mac) / ip / upper / Raw(mark)))
+    if kind == "gre":
+        data = _set_last_header(data, number)
+    return bytes(data)
+
+
+def _set_last_header(data, number):
+    """Set the type of the header behind the last extension header."""
+    at, next_at = 54, 20
+    while data[next_at] in (44, 60):
+        is_fragment = data[next_at] == 44
+        next_at, at = at, at + (8 if is_fragment else 8 * (data[at + 1] + 1))
+    data[next_at] = number
+    return data
+
+
+def checksum_is_wrong(frame):
+    """Return True if the checksum of the upper layer is wrong, as it is in a fragment. Linux then
+    rejects without an ICMP error."""
+    six = frame[12:14] == b"\x86\xdd"
+    if not six:
+        number, at = frame[23], 14 + 4 * (frame[14] & 15)
+        addresses = frame[26:34]
+    else:
+        number, at = frame[20], 54
+        addresses = frame[22:54]
+        while number in (0, 43, 44, 60):
+            number, at = frame[at], at + (8 if number == 44 else 8 * (frame[at + 1] + 1))
+    if number == 47 or (number == 17 and frame[at + 6 : at + 8] == b"\0\0"):
+        return False
+    data = frame[at:] + b"\0" * (len(frame[at:]) % 2)
+    if six or number in (6, 17):
+        data += addresses + struct.pack("!HH", number, len(frame) - at)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total != 0xFFFF

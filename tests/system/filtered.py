@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router that obeys an nft table, and a Linux router beside it with the same rules."""
+
+import json
+import os
+
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Ether
+
+from lib import netns
+from lib.wait import eventually
+from linux_router import LinuxRouter
+from router import is_icmp_error
+from wire import token_of
+
+TABLE = "inet transit"
+
+
+class Filtered:
+    """Two routers that get the same routes, the same rules and the same frames."""
+
+    def __init__(self, dut):
+        self.dut, self.linux = dut, LinuxRouter(dut)
+
+    def close(self):
+        """Remove the Linux router."""
+        self.linux.destroy()
+
+    def status(self):
+        """Return the row of the ruleset."""
+        return self.dut.control.ask("filter")[0]
+
+    def rules(self):
+        """Return the rows of rules."""
+        return [r for r in self.dut.control.ask("filter") if r["kind"] == "rule"]
+
+    def nft(self, text, linux=True):
+        """Run nft commands in one transaction, and return when the dataplane has read them: the row
+        of the ruleset."""
+        before = self.status()["generation_read"]
+        netns.run(self.dut.ctl, ["nft", "-f", "-"], stdin=text)
+        if linux:
+            netns.run(self.linux.ctl, ["nft", "-f", "-"], stdin=text)
+
+        def read():
+            row = self.status()
+            return (row["generation_read"] != before or row["state"] == "absent") and row
+
+        return eventually(read, 20, 0.005, "the ruleset is read")
+
+    def load(self, chains, linux=True):
+        """Replace the whole table."""
+        text = f"table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{chains}\n}}\n"
+        return self.nft(text, linux)
+
+    def route(self, prefix, name):
+        """Add a route by the neighbor on a wire, in both routers."""
+        wire = self.dut.wires[name]
+        family = 6 if ":" in prefix else 4
+        self.linux.ip(f"{'-6 ' * (family == 6)}route replace {prefix} via {wire.peer(family)}")
+        self.dut.route(prefix, via=wire.peer(family), wire=wire)
+
+    def kernel_rules(self):
+        """Return {handle: (packets, octets)} of the rules of Linux that have a counter."""
+        argv = ["nft", "-j", "-a", "list", "table", *TABLE.split()]
+        found = {}
+        for row in json.loads(netns.run(self.linux.ctl, argv))["nftables"]:
+            rule = row.get("rule")
+            for expr in rule["expr"] if rule else []:
+                if isinstance(expr.get("counter"), dict):
+                    c = expr["counter"]
+                    found[rule["handle"]] = (c["packets"], c["bytes"])
+        return found
+
+    def answers(self, frames, wire="lan"):
+        """Send frames into the wire of both routers. Return [(what came out of Linux, of ours)]."""
+        found = []
+        for router, fence in ((self.linux, self._fence_linux), (self.dut, self.dut.fence)):
+            router.wires[wire].send(*frames)
+            fence(router.wires[wire])
+            found.append([_came_out(router, token_of(frame)) for frame in frames])
+        for router in (self.linux, self.dut):
+            for one in router.wires.values():
+                one.clear()
+        return list(zip(*found))
+
+    def _fence_linux(self, wire):
+        """Return when Linux has judged the frames sent on `wire` before: it answers ARP, which no
+        rule is about, in the order of the frames."""
+        for _ in range(2):
+            mac = b"\x02" + os.urandom(5)
+            ask = ARP(hwsrc=mac.hex(":"), psrc=wire.peer4, pdst=wire.ip4)
+            wire.send(bytes(Ether(src=wire.mac, dst="ff:ff:ff:ff:ff:ff") / ask))
+            wire.expect(lambda data, mac=mac: data[:6] == mac, 2)
+        self.linux.collector.catch_up()
+
+
+def _came_out(router, mark):
+    """Return the frames that carry a token, as texts in an order."""
+    seen = [(n, data) for n, wire in router.wires.items() for data in wire.got(mark)]
+    return sorted(f"{name}: {_text(data)}" for name, data in seen)
+
+
+def _text(data):
+    """Return a frame as text: an ICMP error by its fields and the header that it quotes."""
+    packet = Ether(data)
+    if not is_icmp_error(data):
+        return data.hex()
+    layer = packet[IP] if IP in packet else packet[IPv6]
+    at = 14 + (layer.ihl * 4 if IP in packet else 40) + 8
+    quoted = data[at : at + (20 if IP in packet else 40)].hex()
+    return (
+        f"ICMP {data[at - 8]}/{data[at - 7]} {layer.src} > {layer.dst} at {packet.dst}"
+        f" about {quoted}"
+    )

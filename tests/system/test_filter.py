@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The router obeys the forward chains of one nft table as Linux does."""
+
+import json
+import os
+import random
+
+import pytest
+
+import filter_random
+from filtered import TABLE, Filtered
+from lib import api, netns
+from lib.wait import eventually
+from router import Router, is_icmp_error, running
+from wire import token_of
+
+# FDP_FILTER_RULESETS=1000 FDP_FILTER_PACKETS=1000 is the long run; FDP_FILTER_SEED repeats one.
+RULESETS = int(os.environ.get("FDP_FILTER_RULESETS", "15"))
+PACKETS = int(os.environ.get("FDP_FILTER_PACKETS", "60"))
+SEED = int(os.environ.get("FDP_FILTER_SEED", "1"))
+CONFIG = """\
+filter: {table: "inet transit"}
+policers:
+  icmp4-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp6-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp4-ttl: {rate: unlimited, source-rate: unlimited}
+  icmp6-ttl: {rate: unlimited, source-rate: unlimited}
+fpm:
+"""
+
+FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy};\n{rules}\n}}"
+
+
+@pytest.fixture(scope="module")
+def both(possible):
+    """A router with a filter, and Linux."""
+    with running(Router(name="flt"), ("fpm:\n", CONFIG)) as dut:
+        pair = Filtered(dut)
+        try:
+            pair.linux.build()
+            for prefix, wire in filter_random.ROUTES.items():
+                pair.route(prefix, wire)
+            yield pair
+        finally:
+            pair.close()
+
+
+@pytest.fixture
+def lan(both):
+    return both.dut.wires["lan"]
+
+
+def chain(*rules, policy="accept"):
+    return FORWARD.format(policy=policy, rules="\n".join(rules))
+
+
+def passes(both, probe, wire="lan"):
+    """Return True if a probe leaves by any wire."""
+    both.dut.wires[wire].send(probe)
+    both.dut.fence(both.dut.wires[wire])
+    mark = token_of(probe)
+    return any(
+        not is_icmp_error(data) for w in both.dut.wires.values() for data in w.got(mark)
+    )
+
+
+def test_a_rule_drops_counts_and_is_shown(both, lan):
+    """A packet that a rule drops does not leave; the reason and the rule count it. All views of the
+    router name the rule."""
+    dut = both.dut
+    row = both.load(chain('ip daddr 198.51.100.9 udp dport 53 counter drop comment "no dns"'))
+    assert row["state"] == "in-force" and row["refused"] is None
+    before = dut.counters()
+
+    assert not passes(both, lan.probe("198.51.100.9", dport=53, size=100))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
+    assert passes(both, lan.probe("198.51.100.8", dport=53))
+
+    assert dut.drops(before) == {"filter": 1}
+    [rule] = both.rules()
+    assert (rule["comment"], rule["action"], rule["packets"]) == ("no dns", "drop", 1)
+    assert rule["octets"] == 100
+    for words in ([], ["forward"]):
+        rows = json.loads(dut.fpmctl("--json", "show", "filter", *words).stdout)
+        api.validate(rows, api.rows_schema("GET", "/filter")[1]["schema"])
+        assert rows[-1] == rule
+    assert "no dns" in dut.fpmctl("show", "filter").stdout
+    asked = ["explain", "dst", "198.51.100.9", "src", lan.peer4, "proto", "udp", "dport", "53", "port", "lan0"]
+    said = dut.fpmctl(*asked).stdout
+    assert f"drop by chain forward, handle {rule['handle']}: no dns" in said
+    assert both.rules() == [rule], "explain counts nothing"
+
+
+def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
+    """A ruleset with an expression that is not supported is refused by name, and the one before it
+    stays in force."""
+    both.load(chain("udp dport 53 drop"))
+    bad = chain("tcp dport 22 accept", 'ct state established accept comment "answers"')
+
+    row = both.load(bad, linux=False)
+
+    assert row["state"] == "old-in-force"
+    assert "chain forward, handle" in row["refused"] and "(answers)" in row["refused"]
+    assert "expression ct is not supported" in row["refused"]
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
+    assert "expression ct" in both.dut.fpmctl("show", "filter").stdout
+    assert both.load(chain("udp dport 54 drop"))["state"] == "in-force"
+    assert not passes(both, lan.probe("198.51.100.9", dport=54))
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("meta mark 1 drop", "meta mark"),
+        ("meta mark set 1", "set meta mark"),
+        ("ip daddr set 10.0.0.1", "field other than dscp"),
+        ("meta l4proto tcp reject with tcp reset", "tcp reset"),
+        ("tcp option maxseg size 1 drop", "options of TCP"),
+        ("queue", "queue"),
+        ("ether saddr 02:00:00:00:00:01 drop", "meta iiftype"),
+        ("fib saddr . iif oif missing drop", "expression fib"),
+        ("numgen inc mod 2 0 drop", "expression numgen"),
+        ("notrack", "expression notrack"),
+    ],
+)
+def test_each_unsupported_expression_is_named(both, rule, why):
+    """The reason names what is not supported."""
+    both.load(chain("counter"), linux=False)
+    try:
+        row = both.load(chain(rule), linux=False)
+    except netns.CommandError:
+        pytest.skip("this kernel does not have it")
+    assert row["state"] == "old-in-force" and why in row["refused"], row["refused"]
+
+
+def test_without_a_table_nothing_passes(both, lan):
+    """While the table does not exist, packets in transit are dropped, and those for the router are
+    not."""
+    both.load(chain("udp dport 53 drop"))
+    netns.run(both.dut.ctl, ["nft", "delete", "table", *TABLE.split()])
+    row = eventually(lambda: (r := both.status())["state"] == "absent" and r, 5, 0.005)
+    before = both.dut.counters()
+
+    assert "no such table" in row["refused"]
+    assert not passes(both, lan.probe("198.51.100.9", dport=54))
+    assert both.dut.drops(before) == {"filter_absent": 1}
+    both.load(chain("udp dport 53 drop"))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
+
+
+def test_elements_of_a_set_come_and_go(both, lan):
+    """An element that is added to a set, or deleted, is in force with its transaction. The counters
+    of rules stay."""
+    both.load("set bad { type ipv4_addr; flags interval; }\n" + chain("ip saddr @bad counter drop"))
+    probe = lambda: lan.probe("198.51.100.9", src="10.1.2.3")  # noqa: E731
+    assert passes(both, probe())
+
+    both.nft(f"add element {TABLE} bad {{ 10.0.0.0/8 }}\n")
+    assert not passes(both, probe())
+    assert both.rules()[0]["packets"] == 1
+    both.nft(f"delete element {TABLE} bad {{ 10.0.0.0/8 }}\n")
+    assert passes(both, probe())
+    both.nft(f"add element {TABLE} bad {{ 10.1.0.0/16 }}\n")
+    assert not passes(both, probe())
+    assert both.rules()[0]["packets"] == 2
+
+
+def test_an_element_with_a_timeout_ends_with_it(both, lan):
+    """An element of a set is in force until its time is over."""
+    both.load("set bad { type ipv4_addr; flags timeout; }\n" + chain("ip saddr @bad drop"))
+    both.nft(f"add element {TABLE} bad {{ 10.1.2.3 timeout 1s }}\n")
+    assert not passes(both, lan.probe("198.51.100.9", src="10.1.2.3"))
+    eventually(lambda: passes(both, lan.probe("198.51.100.9", src="10.1.2.3")), 5, 0.05)
+
+
+def test_a_packet_is_judged_before_it_waits(both, lan):
+    """A packet for a neighbor without an answer is judged first: nothing waits for a packet that a
+    rule drops."""
+    dut, wan = both.dut, both.dut.wires["wan"]
+    both.load(chain("udp dport 53 drop"))
+    before = dut.counters()
+    assert not passes(both, lan.probe(wan.host4.replace("64/26", "99"), dport=53))
+    assert dut.drops(before) == {"filter": 1}
+    assert "unresolved" not in dut.moved(before, "punt")
+
+
+def test_a_packet_is_judged_whole_before_it_is_cut(both, lan):
+    """A packet that is too long for its way out is judged once, with its ports; its fragments are
+    not judged."""
+    dut, wan = both.dut, both.dut.wires["wan"]
+    both.load(chain("meta length > 1000 udp dport 53 counter accept", "counter drop"))
+    dut.ip(f"link set {wan.tap} mtu 1300")
+    try:
+        eventually(lambda: dut.port_row(wan)["mtu"] == 1300, 5, 0.01)
+        assert passes(both, lan.probe("198.51.100.9", dport=53, size=1400))
+        assert [r["packets"] for r in both.rules()] == [1, 0]
+    finally:
+        dut.ip(f"link set {wan.tap} mtu 1500")
+        eventually(lambda: dut.port_row(wan)["mtu"] == 1500, 5, 0.01)
+
+
+def test_a_limit_passes_its_burst_as_linux_does(both, lan):
+    """Of packets that come at once a limit passes the burst, as in Linux; one over the limit passes
+    the rest."""
+    for rule, least, most in (
+        ("limit rate 1/minute burst 20 packets counter accept", 20, 20),
+        ("limit rate over 1/minute burst 20 packets counter accept", 30, 30),
+        ("limit rate 1000 bytes/hour burst 3000 bytes counter accept", 40, 40),
+    ):
+        both.load(chain(rule, policy="drop"))
+        frames = [bytes(lan.probe("198.51.100.9", size=100)) for _ in range(50)]
+        both.answers(frames)
+        [kernel] = both.kernel_rules().values()
+        assert both.rules()[0]["packets"] == kernel[0]
+        assert least <= kernel[0] <= most
+
+
+def test_a_later_fragment_has_no_ports(both, lan):
+    """A rule with ports does not match a later fragment; one without ports does."""
+    both.load(chain("udp dport 0-65535 counter drop", "ip frag-off & 0x1fff != 0 counter accept"))
+    assert passes(both, lan.probe("198.51.100.9", frag=8))
+    assert [r["packets"] for r in both.rules()] == [0, 1]
+
+
+def test_on_error_pass_lets_packets_pass_without_a_table(own_dut):
+    """With on-error: pass packets pass until there is a ruleset."""
+    dut = own_dut()
+    dut.edit_config("fpm:\n", 'filter: {table: "ip edge", on-error: pass}\nfpm:\n')
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe("198.51.100.9"), wan)
+    assert dut.control.ask("filter")[0]["state"] == "absent"
+
+    text = "table ip edge { chain f { type filter hook forward priority 0; policy drop; }\n}\n"
+    netns.run(dut.ctl, ["nft", "-f", "-"], stdin=text)
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "in-force", 5, 0.01)
+    assert dut.not_forwarded(lan, lan.probe("198.51.100.9")) == {"filter": 1}
+    assert [r for r in dut.control.ask("warnings") if r["kind"] == "nft"] == []
+
+
+def explained(frame, kernel, ours):
+    """Return True if a difference has a known reason: ours does not look at the checksum of the
+    upper layer before it sends an ICMP error."""
+    return kernel == [] and "ICMP" in ours[0] and filter_random.checksum_is_wrong(frame)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RULESETS))
+def test_random_rulesets_judge_as_linux_does(both, lan, seed):
+    """Of a random ruleset and random packets, verdicts, packets, ICMP errors and the counters of
+    rules are those of Linux."""
+    rnd = random.Random(seed)
+    text = filter_random.Rules(rnd).text()
+    row = both.load(text)
+    assert row["state"] == "in-force", f"{row['refused']} in\n{text}"
+    frames = [filter_random.packet(rnd, lan.mac, lan.port_mac) for _ in range(PACKETS)]
+
+    differ = [
+        (frame.hex(), kernel, ours)
+        for frame, (kernel, ours) in zip(frames, both.answers(frames))
+        if kernel != ours and not explained(frame, kernel, ours)
+    ]
+    counted = {r["handle"]: (r["packets"], r["octets"]) for r in both.rules()}
+    kernel = both.kernel_rules()
+
+    assert differ == [], f"(frame, Linux, ours) by\n{text}"
+    wrong = {h: (n, counted.get(h)) for h, n in kernel.items() if counted.get(h, (0, 0)) != n}
+    assert wrong == {}, f"{{handle: (Linux, ours)}} of\n{text}"
