@@ -30,6 +30,7 @@
 #include "fib/fib.h"
 #include "filter/rows.h"
 #include "filter/thread.h"
+#include "ruleset/acl.h"
 #include "tap-bridge/netns.h"
 
 #define EVENT_MS     20u
@@ -113,6 +114,7 @@ build(struct filter *f, const struct filter_dump *dump)
 					 .ticks_s = f->conf.ticks_s()};
 	uint64_t begin_ms = monotonic_ms();
 	char why[FILTER_WHY];
+	unsigned int n_walked;
 	struct ruleset *r = filter_build(dump, &conf, why);
 
 	f->seen = dump->generation;
@@ -120,6 +122,9 @@ build(struct filter *f, const struct filter_dump *dump)
 		refuse(f, why, false);
 		return;
 	}
+	n_walked = ruleset_acl_build(r);
+	if (n_walked > 0)
+		log_warn("filter: chains without a classifier chains=%u", n_walked);
 	f->state = FILTER_IN_FORCE;
 	f->why[0] = '\0';
 	publish(f, r);

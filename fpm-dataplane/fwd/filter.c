@@ -11,7 +11,7 @@
 #include "base/inet.h"
 #include "fwd/label.h"
 #include "fwd/vlan.h"
-#include "ruleset/ruleset.h"
+#include "ruleset/acl.h"
 
 /*
  * Return true if the packet leaves by an ICMP error that Linux sends before its hook forward,
@@ -99,49 +99,90 @@ packet_note(struct burst *b, unsigned int i, const struct ruleset *r,
 		text_copy(rec->filter_comment, comment, sizeof(rec->filter_comment));
 }
 
-static void
-packet_judge(struct burst *b, unsigned int i)
+/* Describe a packet. Return false if it is not to be judged. */
+static bool
+packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 {
 	const struct fwd *f = b->fwd;
 	const struct fib_iface *out = fib_iface(f->fib, fwd_way_out(b, i));
-	enum ruleset_verdict verdict;
-	struct ruleset_packet p;
 
 	if (packet_fails_first(b, i, out))
-		return;
-	p = (struct ruleset_packet){.ip = burst_l3(b, i),
-				    .room = burst_l3_room(b, i),
-				    .l3_bytes = b->l3_len[i],
-				    .family = b->family[i],
-				    .dry = f->conf == NULL, /* explain */
-				    .iif = b->in->ifindex,
-				    .oif = out->ifindex,
-				    .iifname = b->in->name,
-				    .oifname = out->name,
-				    .now = burst_now(b),
-				    .thread = f->conf == NULL ? 0 : f->conf->index};
-	verdict = ruleset_judge(f->filter, &p);
+		return false;
+	*p = (struct ruleset_packet){.ip = burst_l3(b, i),
+				     .room = burst_l3_room(b, i),
+				     .l3_bytes = b->l3_len[i],
+				     .family = b->family[i],
+				     .dry = f->conf == NULL, /* explain */
+				     .iif = b->in->ifindex,
+				     .oif = out->ifindex,
+				     .iifname = b->in->name,
+				     .oifname = out->name,
+				     .now = burst_now(b),
+				     .thread = f->conf == NULL ? 0 : f->conf->index};
+	ruleset_look(p);
+	return true;
+}
+
+static void
+packet_judge(struct burst *b, unsigned int i, struct ruleset_packet *p)
+{
+	const struct ruleset *r = b->fwd->filter;
+	enum ruleset_verdict verdict = ruleset_judge(r, p);
+
 	if (b->noted && b->rec[i] != NULL)
-		packet_note(b, i, f->filter, &p, verdict);
-	if (verdict == RULESET_PASS && !p.marked)
+		packet_note(b, i, r, p, verdict);
+	if (verdict == RULESET_PASS && !p->marked)
 		return;
 	packet_to_slow(b, i);
 	if (verdict == RULESET_DROP)
-		burst_leave(b, i, f->filter->absent ? DROP_filter_absent : DROP_filter);
+		burst_leave(b, i, r->absent ? DROP_filter_absent : DROP_filter);
 	else if (verdict == RULESET_REJECT)
-		packet_reject(b, i, &p);
+		packet_reject(b, i, p);
+}
+
+/* Classify the packets of a family together by the first chain. */
+static void
+family_classify(const struct ruleset *r, uint8_t family, struct ruleset_packet *p,
+		unsigned int n, uint32_t *begins)
+{
+	const struct ruleset_acl *acl =
+		r->n_base == 0 ? NULL : r->chain[r->base[0]].acl[family == 6];
+	struct ruleset_packet *of[BURST_MAX];
+	unsigned int n_of = 0;
+
+	if (acl == NULL)
+		return;
+	for (unsigned int k = 0; k < n; k++) {
+		if (p[k].family != family)
+			continue;
+		p[k].begins = begins + n_of * acl->n_category;
+		of[n_of++] = &p[k];
+	}
+	if (n_of > 0)
+		ruleset_acl_classify(acl, of, n_of, begins);
 }
 
 void
 fwd_filter(struct burst *b)
 {
 	uint64_t fast = b->fast4 | b->fast6 | b->switched;
+	struct ruleset_packet p[BURST_MAX];
+	uint32_t begins[2][BURST_MAX * ACL_SEGMENTS_MAX];
+	uint8_t at[BURST_MAX];
+	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < b->n; i++) {
 		if ((fast >> i & 1) == 0 && b->verdict[i] != VERDICT_GO &&
 		    b->verdict[i] != PUNT_unresolved)
 			continue;
-		if (b->family[i] != 0) /* else labels go on to labels */
-			packet_judge(b, i);
+		/* Without a family, labels go on to labels. */
+		if (b->family[i] != 0 && packet_describe(b, i, &p[n]))
+			at[n++] = (uint8_t)i;
 	}
+	if (!b->fwd->filter->absent) {
+		family_classify(b->fwd->filter, 4, p, n, begins[0]);
+		family_classify(b->fwd->filter, 6, p, n, begins[1]);
+	}
+	for (unsigned int k = 0; k < n; k++)
+		packet_judge(b, at[k], &p[k]);
 }

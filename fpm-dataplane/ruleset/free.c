@@ -2,6 +2,7 @@
 /* Free a ruleset. [filter] */
 #include <stdlib.h>
 
+#include "ruleset/acl.h"
 #include "ruleset/ruleset.h"
 
 void
@@ -23,8 +24,11 @@ ruleset_free(struct ruleset *r)
 		free(r->rule[i].comment);
 		ruleset_state_drop(r->rule[i].state);
 	}
-	for (uint32_t i = 0; i < r->n_chain; i++)
+	for (uint32_t i = 0; i < r->n_chain; i++) {
 		free(r->chain[i].name);
+		ruleset_acl_free(r->chain[i].acl[0]);
+		ruleset_acl_free(r->chain[i].acl[1]);
+	}
 	for (uint32_t i = 0; i < r->n_set; i++) {
 		free(r->set[i].key);
 		free(r->set[i].key_end);

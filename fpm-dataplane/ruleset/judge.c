@@ -9,6 +9,7 @@
 
 #include "base/counters.h"
 #include "base/inet.h"
+#include "ruleset/acl.h"
 #include "ruleset/ruleset.h"
 
 /* A packet on its way through the rules. */
@@ -16,12 +17,8 @@ struct judged {
 	const struct ruleset *r;
 	struct ruleset_packet *p;
 	uint32_t word[RULESET_WORDS];
-	bool has_transport; /* l4proto and transport are known */
-	bool later;         /* a later fragment: no transport header */
-	uint8_t l4proto;
-	unsigned int transport; /* offset */
-	uint8_t code;           /* enum ruleset_code */
-	uint32_t chain;         /* of a jump */
+	uint8_t code;   /* enum ruleset_code */
+	uint32_t chain; /* of a jump */
 };
 
 /* --- headers ------------------------------------------------------------------------ */
@@ -88,22 +85,22 @@ ip6_walk(const struct ruleset_packet *p, int target, unsigned int *at, bool *lat
 	return next;
 }
 
-static void
-headers_find(struct judged *j)
+void
+ruleset_look(struct ruleset_packet *p)
 {
-	const struct ruleset_packet *p = j->p;
 	int next;
 
+	p->looked = true;
 	if (p->family == 4) {
-		j->has_transport = true;
-		j->l4proto = p->ip[9];
-		j->transport = (p->ip[0] & 15u) * 4;
-		j->later = (get_be16(p->ip + 6) & 0x1fff) != 0;
+		p->has_transport = true;
+		p->l4proto = p->ip[9];
+		p->transport = (p->ip[0] & 15u) * 4;
+		p->later = (get_be16(p->ip + 6) & 0x1fff) != 0;
 		return;
 	}
-	next = ip6_walk(p, -1, &j->transport, &j->later);
-	j->has_transport = next >= 0;
-	j->l4proto = (uint8_t)next;
+	next = ip6_walk(p, -1, &p->transport, &p->later);
+	p->has_transport = next >= 0;
+	p->l4proto = (uint8_t)next;
 }
 
 /* --- loads -------------------------------------------------------------------------- */
@@ -145,9 +142,9 @@ op_payload(struct judged *j, const struct ruleset_op *op)
 	unsigned int at = op->at;
 
 	if (op->what == BASE_TRANSPORT) {
-		if (!j->has_transport || j->later)
+		if (!j->p->has_transport || j->p->later)
 			return false;
-		at += j->transport;
+		at += j->p->transport;
 	}
 	if (at + op->len > j->p->room)
 		return false;
@@ -197,9 +194,9 @@ op_meta(struct judged *j, const struct ruleset_op *op)
 		word_store(j, op->to, octet, 1);
 		return true;
 	case META_L4PROTO:
-		if (!j->has_transport)
+		if (!p->has_transport)
 			return false;
-		word_store(j, op->to, &j->l4proto, 1);
+		word_store(j, op->to, &p->l4proto, 1);
 		return true;
 	case META_IIF:
 		*to = p->iif;
@@ -454,56 +451,91 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 
 /* --- chains ------------------------------------------------------------------------- */
 
-/* A place in a chain. */
+/* A place in a chain: the next rule of a segment. A chain that is walked has one segment. */
 struct place {
-	uint32_t rule, end;
+	const struct ruleset_acl *acl;
+	uint32_t rule, end, segment;
+	uint32_t begin[ACL_SEGMENTS_MAX];
 };
 
-static struct place
-chain_begin(const struct ruleset *r, uint32_t chain)
+/* Begin a chain. `begins`: of its segments, if they are known. */
+static void
+chain_begin(struct judged *j, uint32_t number, const uint32_t *begins, struct place *at)
 {
-	return (struct place){r->chain[chain].rule,
-			      r->chain[chain].rule + r->chain[chain].n_rule};
+	const struct ruleset_chain *c = &j->r->chain[number];
+
+	at->acl = c->acl[j->p->family == 6];
+	at->rule = c->rule;
+	at->end = c->rule + c->n_rule;
+	if (at->acl == NULL)
+		return;
+	if (begins != NULL)
+		memcpy(at->begin, begins, at->acl->n_category * sizeof(*begins));
+	else
+		ruleset_acl_classify(at->acl, &j->p, 1, at->begin);
+	at->segment = 0;
+	at->end = at->acl->end[0];
+	at->rule = at->begin[0] == 0 ? at->end : at->begin[0] - 1;
+}
+
+/* Return the next rule that may match, or RULESET_NONE at the end of the chain. */
+static uint32_t
+rule_next(struct place *at)
+{
+	while (at->rule == at->end) {
+		if (at->acl == NULL || ++at->segment >= at->acl->n_segment)
+			return RULESET_NONE;
+		at->end = at->acl->end[at->segment];
+		at->rule =
+			at->begin[at->segment] == 0 ? at->end : at->begin[at->segment] - 1;
+	}
+	return at->rule++;
 }
 
 /* Pass a base chain: CODE_ACCEPT, CODE_DROP or CODE_REJECT. */
 static uint8_t
-chain_pass(struct judged *j, uint32_t base)
+chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 {
-	struct place at = chain_begin(j->r, base), back[RULESET_JUMPS_MAX];
+	struct place at, back[RULESET_JUMPS_MAX];
 	unsigned int n_back = 0;
 
+	chain_begin(j, base, begins, &at);
 	for (;;) {
-		if (at.rule == at.end) {
+		uint32_t rule = rule_next(&at);
+
+		if (rule == RULESET_NONE) {
 			if (n_back == 0)
 				break;
 			at = back[--n_back];
 			continue;
 		}
-		j->p->rule = at.rule;
-		rule_ask(j, &j->r->rule[at.rule++]);
+		j->p->rule = rule;
+		rule_ask(j, &j->r->rule[rule]);
 		switch (j->code) {
 		case CODE_ACCEPT:
 		case CODE_DROP:
 		case CODE_REJECT:
-			j->p->chain = j->r->rule[j->p->rule].chain;
+			j->p->chain = j->r->rule[rule].chain;
 			return j->code;
 		case CODE_JUMP:
 			if (n_back == RULESET_JUMPS_MAX)
 				return CODE_DROP; /* the compiler refuses such chains */
 			back[n_back++] = at;
-			at = chain_begin(j->r, j->chain);
+			chain_begin(j, j->chain, NULL, &at);
 			break;
 		case CODE_GOTO:
-			at = chain_begin(j->r, j->chain);
+			chain_begin(j, j->chain, NULL, &at);
 			break;
 		case CODE_RETURN:
-			at.rule = at.end;
+			if (n_back == 0)
+				goto policy;
+			at = back[--n_back];
 			break;
 		default:
 			break;
 		}
 	}
+policy:
 	j->p->rule = RULESET_NONE;
 	j->p->chain = base;
 	return j->r->chain[base].drops ? CODE_DROP : CODE_ACCEPT;
@@ -520,15 +552,17 @@ ruleset_judge(const struct ruleset *r, struct ruleset_packet *p)
 		return RULESET_DROP;
 	if (r->family != 0 && r->family != p->family)
 		return RULESET_PASS;
-	headers_find(&j);
+	if (!p->looked)
+		ruleset_look(p);
 	for (uint32_t i = 0; i < r->n_base; i++) {
-		uint8_t code = chain_pass(&j, r->base[i]);
+		uint8_t code = chain_pass(&j, r->base[i], i == 0 ? p->begins : NULL);
 
 		if (code == CODE_DROP)
 			return RULESET_DROP;
 		/* Linux sends no error about a later fragment, or behind a cut header. */
 		if (code == CODE_REJECT)
-			return j.later || !j.has_transport ? RULESET_DROP : RULESET_REJECT;
+			return p->later || !p->has_transport ? RULESET_DROP
+							     : RULESET_REJECT;
 	}
 	return RULESET_PASS;
 }

@@ -147,6 +147,7 @@ struct ruleset_chain {
 	int32_t priority;
 	uint64_t handle;
 	char *name;
+	struct ruleset_acl *acl[2]; /* IPv4, IPv6; NULL: the chain is walked. acl.h */
 };
 
 struct ruleset_element {
@@ -201,6 +202,14 @@ struct ruleset_packet {
 	const char *iifname, *oifname; /* 16 octets, zeros behind the name */
 	uint64_t now;                  /* ticks */
 	unsigned int thread;           /* index of its counters */
+	/* W:ruleset_look() */
+	bool looked;        /* the rest is valid */
+	bool has_transport; /* l4proto and transport are known */
+	bool later;         /* a later fragment: no transport header */
+	uint8_t l4proto;
+	unsigned int transport; /* offset */
+	const uint32_t
+		*begins; /* of the first base chain, by ruleset_acl_classify(); or NULL */
 	/* out */
 	bool marked;                  /* the traffic class was written */
 	uint8_t icmp_type, icmp_code; /* RULESET_REJECT */
@@ -209,6 +218,9 @@ struct ruleset_packet {
 };
 
 enum ruleset_verdict { RULESET_PASS, RULESET_DROP, RULESET_REJECT };
+
+/* Find the upper layer of a packet. ruleset_judge() does it if it is not done. */
+void ruleset_look(struct ruleset_packet *p);
 
 /* Judge a packet, as the hook forward of the kernel does. [RCU reader] */
 enum ruleset_verdict ruleset_judge(const struct ruleset *r, struct ruleset_packet *p);

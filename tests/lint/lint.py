@@ -34,6 +34,7 @@ INCLUDES = {
     "rib": "base fib jansson libev liburcu",
     "neigh": "base fib port tap-bridge jansson libev liburcu",
     "ruleset": "base",
+    "ruleset/acl.c": "DPDK",
     "fwd": "base fib port ruleset DPDK liburcu",
     "punt": "base fib port ruleset DPDK libev liburcu",
     "trace": "base fib port jansson libev liburcu",

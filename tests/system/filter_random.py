@@ -50,24 +50,27 @@ class Rules:
 
     def __init__(self, rnd):
         self.rnd = rnd
+        # Long chains of narrow rules have a classifier.
+        self.long = rnd.random() < 0.5
 
     def text(self):
         """Return the content of the table."""
         rnd = self.rnd
         sets = SETS.format(
             nets4=", ".join(sorted({self._net4(16 * i) for i in range(rnd.randint(1, 4))})),
-            nets6=", ".join({f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"}),
+            nets6=", ".join(sorted({f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"})),
             hosts=", ".join(rnd.sample(SOURCES + TARGETS, 3)),
             pairs=f"10.0.0.0/8 . {rnd.choice(PORTS)}, 192.0.2.0/24 . 50-100",
             ways=f"tcp : {self._simple()}, udp : jump sub0",
         )  # fmt: skip
         policy = rnd.choice(("accept", "accept", "drop"))
-        chains = [self._chain("sub0", 3, ""), self._chain("sub1", 3, "jump sub0")]
+        few = rnd.randint(16, 40) if self.long else 3
+        chains = [self._chain("sub0", few, ""), self._chain("sub1", few, "jump sub0")]
         hook = f"type filter hook forward priority 0; policy {policy};"
-        chains.append(self._chain("forward", rnd.randint(2, 9), "jump sub1", hook))
+        chains.append(self._chain("forward", rnd.randint(2, 9) * (few // 3), "jump sub1", hook))
         if rnd.random() < 0.3:
             hook = f"type filter hook forward priority {rnd.choice((-10, 0, 10))}; policy accept;"
-            chains.append(self._chain("second", 3, "goto sub0", hook))
+            chains.append(self._chain("second", few, "goto sub0", hook))
         return sets + "\n".join(chains)
 
     def _chain(self, name, count, jump, hook=""):
@@ -149,7 +152,7 @@ class Rules:
     def _rule(self, jump):
         """Return a rule that nft takes: its matches are of one family."""
         rnd, family, parts, has_upper = self.rnd, None, [], None
-        for _ in range(rnd.randint(0, 3)):
+        for _ in range(rnd.randint(2, 5) if self.long else rnd.randint(0, 3)):
             match, its = self._match()
             upper = re.search(r"tcp|udp|icmp|th |l4proto|protocol|nexthdr|@th|@pairs", match)
             if (its is not None and family not in (None, its)) or (upper and has_upper):

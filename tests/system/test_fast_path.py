@@ -18,7 +18,7 @@ from test_idle import forwarders
 ALLOWED = {
     "fib_(resolve(_in_vrf)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
-    "ruleset_judge": "reads a ruleset, under QSBR",
+    "ruleset_(judge|look|acl_classify)": "reads a ruleset, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
     "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",
     "rte_eth_fp_ops|rte_eth_call_[rt]x_callbacks|port_rxqs_arm": "the port's driver",

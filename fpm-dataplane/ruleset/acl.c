@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Translate rules to conditions of rte_acl, build the classifiers, classify packets. The
+ * operations of a rule are followed up to the first one that has an effect: a counter before a
+ * comparison counts also packets that the comparison does not match.
+ */
+#include "ruleset/acl.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_acl.h>
+
+#include "base/inet.h"
+
+#define SPANS_MAX  16 /* of a field of a rule; more become their hull */
+#define COMBOS_MAX 64 /* conditions of a rule; more are widened */
+#define BURST_MAX  64
+
+enum field { FIELD_PROTO, FIELD_SRC, FIELD_DST, FIELD_SPORT, FIELD_DPORT, N_FIELD };
+
+/* Values from `low` to `high`, octets in network order. */
+struct span {
+	uint8_t low[16], high[16];
+};
+
+/* The values of a field for which a rule may match. n == 0: any. */
+struct condition {
+	unsigned int n;
+	struct span span[SPANS_MAX];
+};
+
+struct conditions {
+	struct condition field[N_FIELD];
+	bool never; /* the rule matches no packet of the family */
+};
+
+/* --- keys --------------------------------------------------------------------------- */
+
+struct key4 {
+	uint8_t proto, unused[3];
+	uint8_t src[4], dst[4];
+	uint8_t sport[2], dport[2];
+};
+
+struct key6 {
+	uint8_t proto, unused[3];
+	uint8_t src[16], dst[16];
+	uint8_t sport[2], dport[2];
+};
+
+#define N_FIELD4 5
+#define N_FIELD6 11
+RTE_ACL_RULE_DEF(acl_rule4, N_FIELD4);
+RTE_ACL_RULE_DEF(acl_rule6, N_FIELD6);
+
+static const struct rte_acl_field_def defs4[N_FIELD4] = {
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(struct key4, proto)},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(struct key4, src)},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(struct key4, dst)},
+	{RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(struct key4, sport)},
+	{RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(struct key4, dport)},
+};
+
+static const struct rte_acl_field_def defs6[N_FIELD6] = {
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(struct key6, proto)},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(struct key6, src)},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(struct key6, src) + 4},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 3, 3, offsetof(struct key6, src) + 8},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 4, 4, offsetof(struct key6, src) + 12},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 5, 5, offsetof(struct key6, dst)},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 6, 6, offsetof(struct key6, dst) + 4},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 7, 7, offsetof(struct key6, dst) + 8},
+	{RTE_ACL_FIELD_TYPE_MASK, 4, 8, 8, offsetof(struct key6, dst) + 12},
+	{RTE_ACL_FIELD_TYPE_RANGE, 2, 9, 9, offsetof(struct key6, sport)},
+	{RTE_ACL_FIELD_TYPE_RANGE, 2, 10, 9, offsetof(struct key6, dport)},
+};
+
+/* Where a field is in the headers. */
+struct place_of {
+	uint8_t base; /* enum ruleset_base */
+	uint8_t at, len;
+};
+
+static struct place_of
+field_place(enum field f, uint8_t family)
+{
+	static const struct place_of of[2][N_FIELD] = {
+		{{BASE_NETWORK, 9, 1},
+		 {BASE_NETWORK, 12, 4},
+		 {BASE_NETWORK, 16, 4},
+		 {BASE_TRANSPORT, 0, 2},
+		 {BASE_TRANSPORT, 2, 2}},
+		/* The next header is not the protocol if there are extension headers. */
+		{{BASE_TRANSPORT, 255, 1},
+		 {BASE_NETWORK, 8, 16},
+		 {BASE_NETWORK, 24, 16},
+		 {BASE_TRANSPORT, 0, 2},
+		 {BASE_TRANSPORT, 2, 2}},
+	};
+
+	return of[family == 6][f];
+}
+
+static unsigned int
+field_len(enum field f, uint8_t family)
+{
+	return f == FIELD_PROTO ? 1 : field_place(f, family).len;
+}
+
+/* --- conditions of a rule ----------------------------------------------------------- */
+
+/* Content of the registers: octets of the packet, as far as they are known. */
+struct known {
+	struct octet {
+		uint8_t field; /* N_FIELD: unknown; N_FIELD + 1: the family */
+		uint8_t at;    /* in the field */
+		uint8_t mask;
+	} word[RULESET_WORDS * 4];
+};
+
+#define FIELD_FAMILY (N_FIELD + 1)
+
+static void
+known_forget(struct known *k, unsigned int word, unsigned int len)
+{
+	for (unsigned int i = 0; i < (len + 3u) / 4 * 4; i++)
+		k->word[word * 4 + i] = (struct octet){N_FIELD, 0, 0};
+}
+
+static void
+known_load(struct known *k, const struct ruleset_op *op, uint8_t family)
+{
+	known_forget(k, op->to, op->len);
+	for (unsigned int i = 0; i < op->len; i++)
+		for (unsigned int f = 0; f < N_FIELD; f++) {
+			struct place_of p = field_place((enum field)f, family);
+
+			if (op->what == p.base && op->at + i >= p.at &&
+			    op->at + i < (unsigned int)p.at + p.len)
+				k->word[op->to * 4 + i] = (struct octet){
+					(uint8_t)f, (uint8_t)(op->at + i - p.at), 0xff};
+		}
+}
+
+static void
+known_meta(struct known *k, const struct ruleset_op *op)
+{
+	bool name = op->what == META_IIFNAME || op->what == META_OIFNAME;
+
+	known_forget(k, op->to, name ? 16 : 4);
+	if (op->what == META_L4PROTO)
+		k->word[op->to * 4] = (struct octet){FIELD_PROTO, 0, 0xff};
+	if (op->what == META_FAMILY)
+		k->word[op->to * 4] = (struct octet){FIELD_FAMILY, 0, 0xff};
+}
+
+static void
+known_mask(struct known *k, const struct ruleset_op *op)
+{
+	struct octet out[RULESET_VALUE_MAX];
+
+	for (unsigned int i = 0; i < op->len; i++) {
+		out[i] = k->word[op->from * 4 + i];
+		if (op->b[i] != 0)
+			out[i].field = N_FIELD;
+		out[i].mask &= op->a[i];
+	}
+	known_forget(k, op->to, op->len);
+	memcpy(&k->word[op->to * 4], out, op->len * sizeof(out[0]));
+}
+
+static void
+condition_widen(struct condition *c, unsigned int len)
+{
+	for (unsigned int i = 1; i < c->n; i++) {
+		if (memcmp(c->span[i].low, c->span[0].low, len) < 0)
+			memcpy(c->span[0].low, c->span[i].low, len);
+		if (memcmp(c->span[i].high, c->span[0].high, len) > 0)
+			memcpy(c->span[0].high, c->span[i].high, len);
+	}
+	c->n = c->n > 0;
+}
+
+/*
+ * Add a condition of a field: one of `n` spans. A field with a condition keeps the first one:
+ * it is a superset of both.
+ */
+static void
+condition_set(struct conditions *c, unsigned int f, const struct span *span, unsigned int n)
+{
+	struct condition *of = &c->field[f];
+
+	if (of->n != 0 || n == 0 || n > SPANS_MAX)
+		return;
+	of->n = n;
+	memcpy(of->span, span, n * sizeof(*span));
+}
+
+/* Return true if the register holds field `f` from its first octet on, in `len` octets. */
+static bool
+holds_field(const struct known *k, const struct ruleset_op *op, unsigned int f,
+	    unsigned int len)
+{
+	for (unsigned int i = 0; i < len; i++) {
+		const struct octet *o = &k->word[op->from * 4 + i];
+
+		if (o->field != f || o->at != i || o->mask != 0xff)
+			return false;
+	}
+	return true;
+}
+
+/* A register is equal to a value: each field that it holds from its beginning on is known. */
+static void
+learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
+	    struct conditions *c)
+{
+	for (unsigned int i = 0; i < op->len; i++) {
+		const struct octet *o = &k->word[op->from * 4 + i];
+		struct span span;
+		unsigned int f = o->field, n;
+
+		if (f == FIELD_FAMILY) {
+			c->never |= op->a[i] != (family == 4 ? 2 : 10);
+			continue;
+		}
+		if (f >= N_FIELD || o->at != 0)
+			continue;
+		memset(span.low, 0, sizeof(span.low));
+		memset(span.high, 0xff, sizeof(span.high));
+		for (n = 0; i + n < op->len && n < field_len((enum field)f, family); n++) {
+			uint8_t mask = o[n].mask;
+
+			/* A prefix: ones, then zeros, and nothing behind. */
+			if (o[n].field != f || o[n].at != n ||
+			    ((uint8_t)~mask & ((uint8_t)~mask + 1)) != 0)
+				break;
+			span.low[n] = op->a[i + n] & mask;
+			span.high[n] = (uint8_t)(span.low[n] | (uint8_t)~mask);
+			if (mask != 0xff) {
+				n++;
+				break;
+			}
+		}
+		if (n > 0)
+			condition_set(c, f, &span, 1);
+	}
+}
+
+static void
+octets_add(uint8_t *octet, unsigned int len, int by)
+{
+	for (unsigned int i = len; i-- > 0;) {
+		octet[i] = (uint8_t)(octet[i] + by);
+		if (octet[i] != (by > 0 ? 0 : 0xff))
+			return;
+	}
+}
+
+static void
+learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family,
+	      struct conditions *c)
+{
+	unsigned int f = k->word[op->from * 4].field;
+	struct span span = {.low = {0}};
+	bool low = false;
+
+	if (op->what == COMPARE_EQ) {
+		learn_equal(k, op, family, c);
+		return;
+	}
+	if (f >= N_FIELD || op->what == COMPARE_NE ||
+	    op->len != field_len((enum field)f, family) || !holds_field(k, op, f, op->len))
+		return;
+	memset(span.high, 0xff, sizeof(span.high));
+	low = op->what == COMPARE_GT || op->what == COMPARE_GE;
+	memcpy(low ? span.low : span.high, op->a, op->len);
+	condition_set(c, f, &span, 1);
+}
+
+static void
+learn_range(const struct known *k, const struct ruleset_op *op, uint8_t family,
+	    struct conditions *c)
+{
+	unsigned int f = k->word[op->from * 4].field;
+	struct span span = {.low = {0}};
+
+	if (f >= N_FIELD || op->what != COMPARE_EQ ||
+	    op->len != field_len((enum field)f, family) || !holds_field(k, op, f, op->len))
+		return;
+	memcpy(span.low, op->a, op->len);
+	memcpy(span.high, op->b, op->len);
+	condition_set(c, f, &span, 1);
+}
+
+/* A field is in a small set. */
+static void
+learn_lookup(const struct ruleset *r, const struct known *k, const struct ruleset_op *op,
+	     uint8_t family, struct conditions *c)
+{
+	const struct ruleset_set *s = &r->set[op->set];
+	unsigned int f = k->word[op->from * 4].field, len, n = 0;
+	struct span span[SPANS_MAX];
+
+	if (f >= N_FIELD || op->flag != 0 || s->kind == SET_RANGES || s->other != NULL)
+		return;
+	len = field_len((enum field)f, family);
+	if (s->key_len != len || !holds_field(k, op, f, len) || s->n > 2 * SPANS_MAX)
+		return;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const uint8_t *key = s->key + (size_t)i * len;
+
+		if (s->element[i].end)
+			continue;
+		if (n == SPANS_MAX)
+			return;
+		memset(&span[n], 0, sizeof(span[n]));
+		memcpy(span[n].low, key, len);
+		memcpy(span[n].high, key, len);
+		if (s->kind == SET_INTERVAL) {
+			if (i + 1 < s->n) {
+				memcpy(span[n].high, key + len, len);
+				octets_add(span[n].high, len, -1);
+			} else {
+				memset(span[n].high, 0xff, len);
+			}
+		}
+		n++;
+	}
+	c->never |= n == 0;
+	condition_set(c, f, span, n);
+}
+
+/* Find the conditions of a rule for packets of a family. */
+static void
+rule_conditions(const struct ruleset *r, const struct ruleset_rule *rule, uint8_t family,
+		struct conditions *c)
+{
+	struct known k;
+
+	memset(c, 0, sizeof(*c));
+	for (unsigned int i = 0; i < RULESET_WORDS; i++)
+		known_forget(&k, i, 4);
+	for (uint32_t i = 0; i < rule->n_op; i++) {
+		const struct ruleset_op *op = &r->op[rule->op + i];
+
+		switch ((enum ruleset_kind)op->kind) {
+		case OP_PAYLOAD:
+			known_load(&k, op, family);
+			break;
+		case OP_META:
+			known_meta(&k, op);
+			break;
+		case OP_MASK:
+			known_mask(&k, op);
+			break;
+		case OP_COMPARE:
+			learn_compare(&k, op, family, c);
+			break;
+		case OP_RANGE:
+			learn_range(&k, op, family, c);
+			break;
+		case OP_LOOKUP:
+			learn_lookup(r, &k, op, family, c);
+			if (r->set[op->set].is_map)
+				return; /* a verdict, or a value in a register */
+			break;
+		case OP_EXTHDR:
+		case OP_VALUE:
+		case OP_SHIFT:
+		case OP_SWAP:
+			known_forget(&k, op->to, op->len);
+			break;
+		default:
+			return; /* an effect */
+		}
+	}
+}
+
+/* --- rules of rte_acl --------------------------------------------------------------- */
+
+struct acl_build {
+	uint8_t family;
+	unsigned int n_field;
+	size_t rule_bytes;
+	uint8_t *rule; /* rules of rte_acl, one behind the other */
+	uint32_t n, room;
+};
+
+static void *
+rule_new(struct acl_build *b)
+{
+	if (b->n == b->room) {
+		b->room = b->room == 0 ? 64 : b->room * 2;
+		b->rule = realloc(b->rule, b->room * b->rule_bytes);
+		if (b->rule == NULL)
+			abort();
+	}
+	memset(b->rule + b->n * b->rule_bytes, 0, b->rule_bytes);
+	return b->rule + b->n++ * b->rule_bytes;
+}
+
+/* Return the length of the longest prefix that has both ends of a span. */
+static unsigned int
+span_prefix(const struct span *s, unsigned int len)
+{
+	for (unsigned int i = 0; i < len; i++)
+		if (s->low[i] != s->high[i])
+			return 8 * i +
+			       (unsigned int)__builtin_clz(
+				       (unsigned int)(s->low[i] ^ s->high[i])) -
+			       24;
+	return 8 * len;
+}
+
+static void
+address_put(struct rte_acl_field *f, const struct span *s, unsigned int len)
+{
+	unsigned int prefix = s == NULL ? 0 : span_prefix(s, len);
+
+	for (unsigned int w = 0; w < len / 4; w++) {
+		f[w].value.u32 = s == NULL ? 0 : get_be32(s->low + 4 * w);
+		f[w].mask_range.u32 = prefix >= 32 * (w + 1) ? 32
+				      : prefix > 32 * w      ? prefix - 32 * w
+							     : 0;
+	}
+}
+
+static void
+port_put(struct rte_acl_field *f, const struct span *s)
+{
+	f->value.u16 = s == NULL ? 0 : get_be16(s->low);
+	f->mask_range.u16 = s == NULL ? UINT16_MAX : get_be16(s->high);
+}
+
+/* Add a rule of rte_acl for one span of each field; NULL: any value. */
+static void
+combo_add(struct acl_build *b, const struct span *const s[N_FIELD], uint32_t number,
+	  unsigned int segment, uint32_t order)
+{
+	struct rte_acl_rule_data *data = rule_new(b);
+	struct rte_acl_field *f = b->family == 4 ? ((struct acl_rule4 *)data)->field
+						 : ((struct acl_rule6 *)data)->field;
+	unsigned int len = b->family == 4 ? 4 : 16;
+
+	data->category_mask = 1u << segment;
+	data->priority = RTE_ACL_MAX_PRIORITY - (int32_t)order;
+	data->userdata = number;
+	if (s[FIELD_PROTO] != NULL && s[FIELD_PROTO]->low[0] == s[FIELD_PROTO]->high[0]) {
+		f[0].value.u8 = s[FIELD_PROTO]->low[0];
+		f[0].mask_range.u8 = 0xff;
+	}
+	address_put(f + 1, s[FIELD_SRC], len);
+	address_put(f + 1 + len / 4, s[FIELD_DST], len);
+	port_put(f + 1 + len / 2, s[FIELD_SPORT]);
+	port_put(f + 2 + len / 2, s[FIELD_DPORT]);
+}
+
+/* Add the rules of rte_acl for all combinations of the spans of a rule. */
+static void
+combos_add(struct acl_build *b, struct conditions *c, uint32_t number, unsigned int segment,
+	   uint32_t order)
+{
+	unsigned int at[N_FIELD] = {0}, f;
+
+	for (;;) {
+		unsigned int total = 1, most = 0;
+
+		for (f = 0; f < N_FIELD; f++) {
+			total *= c->field[f].n > 0 ? c->field[f].n : 1;
+			most = c->field[f].n > c->field[most].n ? f : most;
+		}
+		if (total <= COMBOS_MAX)
+			break;
+		condition_widen(&c->field[most], 16);
+	}
+	do {
+		const struct span *s[N_FIELD];
+
+		for (f = 0; f < N_FIELD; f++)
+			s[f] = c->field[f].n > 0 ? &c->field[f].span[at[f]] : NULL;
+		combo_add(b, s, number, segment, order);
+		for (f = 0; f < N_FIELD; f++) {
+			if (++at[f] < c->field[f].n)
+				break;
+			at[f] = 0;
+		}
+	} while (f < N_FIELD);
+}
+
+/* Return true if the chain ends with this rule for each packet that the rule matches. */
+static bool
+rule_is_last(const struct ruleset *r, const struct ruleset_rule *rule)
+{
+	const struct ruleset_op *op;
+
+	if (rule->n_op == 0)
+		return false;
+	op = &r->op[rule->op + rule->n_op - 1];
+	return op->kind == OP_REJECT ||
+	       (op->kind == OP_VERDICT &&
+		(op->verdict.code == CODE_ACCEPT || op->verdict.code == CODE_DROP ||
+		 op->verdict.code == CODE_GOTO || op->verdict.code == CODE_RETURN));
+}
+
+/* Cut the chain behind the rules after which it goes on, as far as there are categories. */
+static void
+segments_cut(const struct ruleset *r, const struct ruleset_chain *chain,
+	     struct ruleset_acl *acl)
+{
+	uint32_t end = chain->rule + chain->n_rule;
+
+	for (uint32_t i = chain->rule; i < end; i++)
+		if (i + 1 == end || (acl->n_segment < ACL_SEGMENTS_MAX - 1 &&
+				     !rule_is_last(r, &r->rule[i])))
+			acl->end[acl->n_segment++] = i + 1;
+	acl->n_category = acl->n_segment == 1 ? 1 : (acl->n_segment + 3) / 4 * 4;
+}
+
+static struct rte_acl_ctx *
+context_build(struct acl_build *b, unsigned int n_category)
+{
+	static atomic_uint number;
+	char name[RTE_ACL_NAMESIZE];
+	struct rte_acl_param param = {.name = name,
+				      .socket_id = SOCKET_ID_ANY,
+				      .rule_size = (uint32_t)b->rule_bytes,
+				      .max_rule_num = b->n};
+	struct rte_acl_config config = {.num_categories = n_category,
+					.num_fields = b->n_field};
+	struct rte_acl_ctx *ctx;
+
+	/* With a name that is in use, the library returns the context that has it. */
+	snprintf(name, sizeof(name), "filter-%u", atomic_fetch_add(&number, 1));
+	if (b->family == 4)
+		memcpy(config.defs, defs4, sizeof(defs4));
+	else
+		memcpy(config.defs, defs6, sizeof(defs6));
+	ctx = rte_acl_create(&param);
+	if (ctx == NULL)
+		return NULL;
+	if (rte_acl_add_rules(ctx, (struct rte_acl_rule *)b->rule, b->n) == 0 &&
+	    rte_acl_build(ctx, &config) == 0)
+		return ctx;
+	rte_acl_free(ctx);
+	return NULL;
+}
+
+/* Build the classifier of a chain for a family. Returns NULL if that failed. */
+static struct ruleset_acl *
+acl_build(const struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
+{
+	struct ruleset_acl *acl = calloc(1, sizeof(*acl));
+	struct acl_build b = {.family = family,
+			      .n_field = family == 4 ? N_FIELD4 : N_FIELD6,
+			      .rule_bytes = family == 4 ? sizeof(struct acl_rule4)
+							: sizeof(struct acl_rule6)};
+	unsigned int segment = 0;
+	struct conditions c;
+
+	if (acl == NULL)
+		return NULL;
+	segments_cut(r, chain, acl);
+	for (uint32_t i = chain->rule; i < chain->rule + chain->n_rule; i++) {
+		while (i >= acl->end[segment])
+			segment++;
+		rule_conditions(r, &r->rule[i], family, &c);
+		if (!c.never)
+			combos_add(&b, &c, i + 1, segment, i - chain->rule);
+	}
+	if (b.n > 0)
+		acl->ctx = context_build(&b, acl->n_category);
+	free(b.rule);
+	if (acl->ctx != NULL || b.n == 0)
+		return acl;
+	free(acl);
+	return NULL;
+}
+
+unsigned int
+ruleset_acl_build(struct ruleset *r)
+{
+	unsigned int failed = 0;
+
+	for (uint32_t i = 0; i < r->n_chain; i++) {
+		struct ruleset_chain *c = &r->chain[i];
+
+		if (c->n_rule < ACL_RULES_MIN)
+			continue;
+		for (unsigned int six = 0; six < 2; six++) {
+			uint8_t family = six ? 6 : 4;
+
+			if (r->family != 0 && r->family != family)
+				continue;
+			c->acl[six] = acl_build(r, c, family);
+			failed += c->acl[six] == NULL;
+		}
+	}
+	return failed;
+}
+
+void
+ruleset_acl_free(struct ruleset_acl *acl)
+{
+	if (acl == NULL)
+		return;
+	rte_acl_free(acl->ctx);
+	free(acl);
+}
+
+/* --- packets ------------------------------------------------------------------------ */
+
+static void
+ports_copy(const struct ruleset_packet *p, uint8_t *sport)
+{
+	/* Without ports no rule with ports matches: any value is right. */
+	if (p->has_transport && !p->later && p->transport + 4 <= p->room)
+		memcpy(sport, p->ip + p->transport, 4);
+	else
+		memset(sport, 0, 4);
+}
+
+static void
+part_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
+	      unsigned int n, uint32_t *result)
+{
+	const uint8_t *at[BURST_MAX];
+	union {
+		struct key4 four[BURST_MAX];
+		struct key6 six[BURST_MAX];
+	} key;
+
+	if (p[0]->family == 4)
+		for (unsigned int i = 0; i < n; i++) {
+			key.four[i].proto = p[i]->l4proto;
+			memcpy(key.four[i].src, p[i]->ip + 12, 8);
+			ports_copy(p[i], key.four[i].sport);
+			at[i] = (const uint8_t *)&key.four[i];
+		}
+	else
+		for (unsigned int i = 0; i < n; i++) {
+			key.six[i].proto = p[i]->l4proto;
+			memcpy(key.six[i].src, p[i]->ip + 8, 32);
+			ports_copy(p[i], key.six[i].sport);
+			at[i] = (const uint8_t *)&key.six[i];
+		}
+	rte_acl_classify(acl->ctx, at, result, n, acl->n_category);
+}
+
+void
+ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
+		     unsigned int n, uint32_t *result)
+{
+	if (acl->ctx == NULL) { /* no rule matches a packet of the family */
+		memset(result, 0, n * acl->n_category * sizeof(*result));
+		return;
+	}
+	for (unsigned int from = 0; from < n; from += BURST_MAX)
+		part_classify(acl, p + from, n - from < BURST_MAX ? n - from : BURST_MAX,
+			      result + from * acl->n_category);
+}

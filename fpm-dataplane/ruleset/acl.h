@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * acl: skip the rules of a long chain that cannot match a packet, by rte_acl.
+ *
+ * For each rule the classifier has conditions that every packet which the rule matches meets:
+ * protocol, addresses, ports. A packet may meet them and not match: they are a superset. So the
+ * first rule that the classifier names is asked by the interpreter, and the rules before it are
+ * skipped without a change of the result. rte_acl names one rule per category. A chain is cut
+ * into segments, a category each, behind rules after which the chain goes on.
+ */
+#ifndef RULESET_ACL_H
+#define RULESET_ACL_H
+
+#include "ruleset/ruleset.h"
+
+#define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
+#define ACL_RULES_MIN    16 /* of a chain: shorter ones are walked */
+
+struct rte_acl_ctx;
+
+struct ruleset_acl {
+	struct rte_acl_ctx *ctx;
+	uint32_t n_segment, n_category;
+	uint32_t end[ACL_SEGMENTS_MAX]; /* of each segment, in ruleset.rule */
+};
+
+/*
+ * Build the classifiers of all long chains. Returns the number of chains that have none because
+ * the build failed: they are walked. Needs the EAL. [filter]
+ */
+unsigned int ruleset_acl_build(struct ruleset *r);
+void ruleset_acl_free(struct ruleset_acl *acl);
+
+/*
+ * Classify packets of one family by a chain: result k * n_category + s is the rule, plus one, at
+ * which packet k begins segment s; 0: at its end. The headers of the packets were read.
+ * [RCU reader]
+ */
+void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
+			  unsigned int n, uint32_t *result);
+
+#endif
