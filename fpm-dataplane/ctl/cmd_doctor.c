@@ -44,6 +44,8 @@ static const struct {
 	{"members", "no port is a member of a bond or bridge of the kernel", check_members},
 	{"obeyed", "no configuration of the kernel that the dataplane ignores",
 	 check_obeyed},
+	{"filter", "the ruleset of nft that the configuration names is in force",
+	 check_filter},
 	{"vrfs", "packets of a VRF do not go by table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},

@@ -24,6 +24,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "base/filter_status.h"
 #include "base/log.h"
 #include "base/msg.h"
 #include "base/tsan.h"
@@ -39,6 +40,9 @@
 #define LOOK_MS      50u    /* between looks whether the daemon ends */
 #define EVENTS_MAX   100000u
 #define EVENTS_BYTES (256 << 10) /* a lost event is an event, too */
+
+#define STATUS(field, value) \
+	atomic_store_explicit(&filter_status.field, value, memory_order_relaxed)
 
 /* --- the ruleset in force ----------------------------------------------------------- */
 
@@ -60,6 +64,8 @@ publish(struct filter *f, struct ruleset *r)
 	if (old != NULL)
 		worker_defer(f->w, old_free, old);
 	f->since_ms = monotonic_ms();
+	STATUS(generation, r == NULL ? 0 : r->generation);
+	STATUS(rules, r == NULL ? 0 : r->n_rule);
 }
 
 static const struct ruleset *
@@ -90,6 +96,9 @@ refuse(struct filter *f, const char *why, bool gone)
 {
 	bool known = strcmp(f->why, why) == 0;
 
+	STATUS(in_force, false);
+	if (!known)
+		atomic_fetch_add_explicit(&filter_status.refusals, 1, memory_order_relaxed);
 	snprintf(f->why, sizeof(f->why), "%s", why);
 	if (!gone && (f->state == FILTER_IN_FORCE || f->state == FILTER_OLD))
 		f->state = FILTER_OLD;
@@ -126,6 +135,7 @@ build(struct filter *f, const struct filter_dump *dump)
 	if (n_walked > 0)
 		log_warn("filter: chains without a classifier chains=%u", n_walked);
 	f->state = FILTER_IN_FORCE;
+	STATUS(in_force, true);
 	f->why[0] = '\0';
 	publish(f, r);
 	log_info("filter: ruleset in force table=\"%s\" generation=%u chains=%u rules=%u "
@@ -271,6 +281,7 @@ filter_init(struct worker *w)
 	if (f->conf.table[0] == '\0')
 		return 0;
 	table_parse(f);
+	STATUS(configured, true);
 	/* Before the first read, so that no change is missed. */
 	f->events = socket_open(f->conf.netns, true);
 	f->ask = socket_open(f->conf.netns, false);

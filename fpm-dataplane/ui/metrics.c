@@ -16,6 +16,7 @@
 #include "base/fpm_event.h"
 #include "base/kernel_event.h"
 #include "base/limits.h"
+#include "base/filter_status.h"
 #include "base/warning.h"
 #include "fib/fib.h"
 #include "port/port.h"
@@ -398,6 +399,26 @@ warnings_put(struct buf *b)
 			   atomic_load_explicit(&warning_count[k], memory_order_relaxed));
 }
 
+/* Lines of the filter, if the file names one. */
+static void
+filter_put(struct buf *b)
+{
+#define FILTER(field) atomic_load_explicit(&filter_status.field, memory_order_relaxed)
+	if (!FILTER(configured))
+		return;
+	gauge_put(b, "filter_in_force",
+		  "1: the present ruleset of the kernel is in force; 0: it is refused, or "
+		  "there "
+		  "is none (fpmctl show filter).",
+		  FILTER(in_force));
+	gauge_put(b, "filter_generation", "Generation of the ruleset in force.",
+		  FILTER(generation));
+	gauge_put(b, "filter_rules", "Rules of the ruleset in force.", FILTER(rules));
+	metric_head(b, "filter_refusals_total", "counter", "Rulesets that were refused.");
+	buf_printf(b, P "filter_refusals_total %u\n", FILTER(refusals));
+#undef FILTER
+}
+
 /* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
@@ -583,6 +604,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	channel_put(ui, b);
 	kernel_put(b);
 	warnings_put(b);
+	filter_put(b);
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);

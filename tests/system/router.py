@@ -99,14 +99,17 @@ class Router(Dut):
 
     def forwarded_by(self):
         """Return {forwarder: IPv4 packets that it has forwarded}, read from the metrics page."""
+        row = r'^fpmdp_forwarded_packets_total\{family="ipv4",lcore="(fwd-\d+)"\} (\d+)$'
+        return {lcore: int(n) for lcore, n in re.findall(row, self.metrics_page(), re.M)}
+
+    def metrics_page(self):
+        """Return the text of the metrics page."""
         with netns.entered(self.ctl):
             page = http.client.HTTPConnection(self.metrics, timeout=5)
             page.connect()
         with contextlib.closing(page):
             page.request("GET", "/metrics")
-            text = page.getresponse().read().decode()
-        row = r'^fpmdp_forwarded_packets_total\{family="ipv4",lcore="(fwd-\d+)"\} (\d+)$'
-        return {lcore: int(n) for lcore, n in re.findall(row, text, re.M)}
+            return page.getresponse().read().decode()
 
     def counter(self, kind, reason):
         """Return the value of one counter."""

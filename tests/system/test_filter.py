@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 
 import pytest
 
@@ -34,7 +35,7 @@ FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy}
 @pytest.fixture(scope="module")
 def both(possible):
     """A router with a filter, and Linux."""
-    with running(Router(name="flt"), ("fpm:\n", CONFIG)) as dut:
+    with running(Router(name="flt", metrics="127.0.0.1:9620"), ("fpm:\n", CONFIG)) as dut:
         pair = Filtered(dut)
         try:
             pair.linux.build()
@@ -62,6 +63,12 @@ def passes(both, probe, wire="lan"):
     return any(
         not is_icmp_error(data) for w in both.dut.wires.values() for data in w.got(mark)
     )
+
+
+def metric(both, name):
+    """Return the value of a metric without labels."""
+    text = both.dut.metrics_page()
+    return float(re.search(rf"^fpmdp_{name} (\S+)$", text, re.M)[1])
 
 
 def test_a_rule_drops_counts_and_is_shown(both, lan):
@@ -105,7 +112,12 @@ def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
     assert not passes(both, lan.probe("198.51.100.9", dport=53))
     assert passes(both, lan.probe("198.51.100.9", dport=54))
     assert "expression ct" in both.dut.fpmctl("show", "filter").stdout
+    done = both.dut.fpmctl("doctor", "filter")
+    assert done.returncode == 3 and "expression ct" in done.stdout
+    assert metric(both, "filter_in_force") == 0
     assert both.load(chain("udp dport 54 drop"))["state"] == "in-force"
+    assert metric(both, "filter_in_force") == 1 and metric(both, "filter_rules") == 1
+    assert both.dut.fpmctl("doctor", "filter").returncode == 0
     assert not passes(both, lan.probe("198.51.100.9", dport=54))
 
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* filter_status: facts about the filter for metrics. */
+#ifndef BASE_FILTER_STATUS_H
+#define BASE_FILTER_STATUS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* W:filter  R:ui, relaxed */
+struct filter_status {
+	_Atomic bool configured; /* the file names a table */
+	_Atomic bool in_force;   /* the kernel's present ruleset is in force */
+	_Atomic uint32_t generation, rules, refusals;
+};
+
+extern struct filter_status filter_status;
+
+#endif
