@@ -678,6 +678,8 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 	why[0] = '\0';
 	if (b.r == NULL)
 		abort();
+	/* Rules without operations are at its end, so it is never NULL. */
+	b.r->op = build_room(NULL, 0, &b.room_op, sizeof(*b.r->op));
 	b.r->generation = dump->generation;
 	b.r->table_handle = dump->table_handle;
 	b.r->family = conf->table->family == NFPROTO_IPV4   ? 4

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of nf_tables as the kernel sends them, for tests and the fuzzer of the filter. */
+#ifndef TESTS_FILTER_MESSAGES_H
+#define TESTS_FILTER_MESSAGES_H
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/impl.h"
+
+#define MESSAGES_BYTES (1u << 17)
+#define MESSAGES_ROOM  2048u /* that a message may need */
+
+struct messages {
+	alignas(8) uint8_t octet[MESSAGES_BYTES];
+	size_t n;
+	struct nlmsghdr *nlh;
+	struct nlattr *list, *elem, *data;
+};
+
+static inline bool
+messages_have_room(const struct messages *m)
+{
+	return m->n + MESSAGES_ROOM <= MESSAGES_BYTES;
+}
+
+static inline void
+message_begin(struct messages *m, unsigned int type)
+{
+	struct nfgenmsg *nf;
+
+	memset(m->octet + m->n, 0, MESSAGES_ROOM);
+	m->nlh = mnl_nlmsg_put_header(m->octet + m->n);
+	m->nlh->nlmsg_type = (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type);
+	nf = mnl_nlmsg_put_extra_header(m->nlh, sizeof(*nf));
+	nf->nfgen_family = NFPROTO_INET;
+	mnl_attr_put_strz(m->nlh, 1, "t"); /* the table, in messages of all kinds */
+}
+
+static inline void
+message_end(struct messages *m)
+{
+	m->n += MNL_ALIGN(m->nlh->nlmsg_len);
+}
+
+static inline void
+put_be32_attr(struct messages *m, uint16_t type, uint32_t value)
+{
+	mnl_attr_put_u32(m->nlh, type, htonl(value));
+}
+
+/* A chain; `hook` below 0: no base chain. */
+static inline void
+put_chain(struct messages *m, const char *name, uint64_t handle, int hook, int priority,
+	  bool drops)
+{
+	struct nlattr *nest;
+
+	message_begin(m, NFT_MSG_NEWCHAIN);
+	mnl_attr_put_strz(m->nlh, NFTA_CHAIN_NAME, name);
+	mnl_attr_put_u64(m->nlh, NFTA_CHAIN_HANDLE, htobe64(handle));
+	if (hook >= 0) {
+		nest = mnl_attr_nest_start(m->nlh, NFTA_CHAIN_HOOK);
+		put_be32_attr(m, NFTA_HOOK_HOOKNUM, (uint32_t)hook);
+		put_be32_attr(m, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+		mnl_attr_nest_end(m->nlh, nest);
+		mnl_attr_put_strz(m->nlh, NFTA_CHAIN_TYPE, "filter");
+		put_be32_attr(m, NFTA_CHAIN_POLICY, drops ? NF_DROP : NF_ACCEPT);
+	}
+	message_end(m);
+}
+
+static inline void
+rule_begin(struct messages *m, const char *chain, uint64_t handle)
+{
+	message_begin(m, NFT_MSG_NEWRULE);
+	mnl_attr_put_strz(m->nlh, NFTA_RULE_CHAIN, chain);
+	mnl_attr_put_u64(m->nlh, NFTA_RULE_HANDLE, htobe64(handle));
+	m->list = mnl_attr_nest_start(m->nlh, NFTA_RULE_EXPRESSIONS);
+}
+
+static inline void
+rule_end(struct messages *m)
+{
+	mnl_attr_nest_end(m->nlh, m->list);
+	message_end(m);
+}
+
+static inline void
+expr_begin(struct messages *m, const char *name)
+{
+	m->elem = mnl_attr_nest_start(m->nlh, NFTA_LIST_ELEM);
+	mnl_attr_put_strz(m->nlh, NFTA_EXPR_NAME, name);
+	m->data = mnl_attr_nest_start(m->nlh, NFTA_EXPR_DATA);
+}
+
+static inline void
+expr_end(struct messages *m)
+{
+	mnl_attr_nest_end(m->nlh, m->data);
+	mnl_attr_nest_end(m->nlh, m->elem);
+}
+
+static inline void
+put_value(struct messages *m, uint16_t type, const void *value, size_t len)
+{
+	struct nlattr *nest = mnl_attr_nest_start(m->nlh, type);
+
+	mnl_attr_put(m->nlh, NFTA_DATA_VALUE, len, value);
+	mnl_attr_nest_end(m->nlh, nest);
+}
+
+static inline void
+put_verdict(struct messages *m, uint16_t type, int code, const char *chain)
+{
+	struct nlattr *nest = mnl_attr_nest_start(m->nlh, type), *verdict;
+
+	verdict = mnl_attr_nest_start(m->nlh, NFTA_DATA_VERDICT);
+	put_be32_attr(m, NFTA_VERDICT_CODE, (uint32_t)code);
+	if (chain != NULL)
+		mnl_attr_put_strz(m->nlh, NFTA_VERDICT_CHAIN, chain);
+	mnl_attr_nest_end(m->nlh, verdict);
+	mnl_attr_nest_end(m->nlh, nest);
+}
+
+static inline void
+put_immediate(struct messages *m, int code, const char *chain)
+{
+	expr_begin(m, "immediate");
+	put_be32_attr(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	put_verdict(m, NFTA_IMMEDIATE_DATA, code, chain);
+	expr_end(m);
+}
+
+static inline void
+put_payload(struct messages *m, uint32_t base, uint32_t at, uint32_t len, uint32_t reg)
+{
+	expr_begin(m, "payload");
+	put_be32_attr(m, NFTA_PAYLOAD_DREG, reg);
+	put_be32_attr(m, NFTA_PAYLOAD_BASE, base);
+	put_be32_attr(m, NFTA_PAYLOAD_OFFSET, at);
+	put_be32_attr(m, NFTA_PAYLOAD_LEN, len);
+	expr_end(m);
+}
+
+static inline void
+put_cmp(struct messages *m, uint32_t reg, uint32_t op, const void *value, size_t len)
+{
+	expr_begin(m, "cmp");
+	put_be32_attr(m, NFTA_CMP_SREG, reg);
+	put_be32_attr(m, NFTA_CMP_OP, op);
+	put_value(m, NFTA_CMP_DATA, value, len);
+	expr_end(m);
+}
+
+static inline void
+put_plain(struct messages *m, const char *name)
+{
+	expr_begin(m, name);
+	expr_end(m);
+}
+
+static inline void
+put_lookup(struct messages *m, const char *set, uint32_t reg)
+{
+	expr_begin(m, "lookup");
+	mnl_attr_put_strz(m->nlh, NFTA_LOOKUP_SET, set);
+	put_be32_attr(m, NFTA_LOOKUP_SREG, reg);
+	expr_end(m);
+}
+
+static inline void
+put_set(struct messages *m, const char *name, uint32_t flags, uint32_t key_len)
+{
+	message_begin(m, NFT_MSG_NEWSET);
+	mnl_attr_put_strz(m->nlh, NFTA_SET_NAME, name);
+	put_be32_attr(m, NFTA_SET_FLAGS, flags);
+	put_be32_attr(m, NFTA_SET_KEY_LEN, key_len);
+	message_end(m);
+}
+
+/* An element of a set, in a message of its own. */
+static inline void
+put_element(struct messages *m, const char *set, const void *key, size_t len,
+	    uint32_t flags)
+{
+	struct nlattr *list, *elem;
+
+	message_begin(m, NFT_MSG_NEWSETELEM);
+	mnl_attr_put_strz(m->nlh, NFTA_SET_ELEM_LIST_SET, set);
+	list = mnl_attr_nest_start(m->nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
+	elem = mnl_attr_nest_start(m->nlh, NFTA_LIST_ELEM);
+	put_value(m, NFTA_SET_ELEM_KEY, key, len);
+	put_be32_attr(m, NFTA_SET_ELEM_FLAGS, flags);
+	mnl_attr_nest_end(m->nlh, elem);
+	mnl_attr_nest_end(m->nlh, list);
+	message_end(m);
+}
+
+/* Build the ruleset of the messages; `old` may be NULL. */
+static inline struct ruleset *
+messages_build(struct messages *m, const struct ruleset *old, uint64_t table_handle,
+	       char why[FILTER_WHY])
+{
+	static const struct filter_table table = {NFPROTO_INET, "t"};
+	struct filter_dump dump = {
+		.octet = m->octet, .n = m->n, .table_handle = table_handle};
+	struct filter_build_conf conf = {
+		.table = &table, .old = old, .n_thread = 1, .now = 1000, .ticks_s = 1e9};
+
+	return filter_build(&dump, &conf, why);
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The builder of rulesets, with messages that the kernel would not send, and the judgement of
+ * packets. test_filter.py has the messages of a kernel and compares with Linux.
+ *
+ * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/expr.c
+ * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c
+ * link: fpm-dataplane/ruleset/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "filter_messages.h"
+
+static struct messages m;
+static char why[FILTER_WHY];
+
+/* IPv4, UDP from port 1 to port 53, from 10.1.2.3. */
+static uint8_t packet4[28] = {0x45, 0, 0,   28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1,
+			      2,    3, 192, 0,  2, 9, 0, 1, 0,  53, 0, 8, 0,  0};
+
+static struct ruleset *
+build(const struct ruleset *old)
+{
+	return messages_build(&m, old, 7, why);
+}
+
+static enum ruleset_verdict
+judge(const struct ruleset *r)
+{
+	static const char name[16] = "lan0";
+	struct ruleset_packet p = {.ip = packet4,
+				   .room = sizeof(packet4),
+				   .l3_bytes = sizeof(packet4),
+				   .family = 4,
+				   .iifname = name,
+				   .oifname = name,
+				   .now = 2000};
+
+	return ruleset_judge(r, &p);
+}
+
+static void
+begin(void)
+{
+	m.n = 0;
+	put_chain(&m, "forward", 1, NF_INET_FORWARD, 0, false);
+}
+
+static void
+rule_with_verdict(const char *chain, uint64_t handle, int code, const char *to)
+{
+	rule_begin(&m, chain, handle);
+	put_plain(&m, "counter");
+	put_immediate(&m, code, to);
+	rule_end(&m);
+}
+
+static void
+chains_in_a_circle_are_refused(void **state)
+{
+	begin();
+	put_chain(&m, "a", 2, -1, 0, false);
+	put_chain(&m, "b", 3, -1, 0, false);
+	rule_with_verdict("forward", 10, NFT_JUMP, "a");
+	rule_with_verdict("a", 11, NFT_GOTO, "b");
+	rule_with_verdict("b", 12, NFT_JUMP, "a");
+	assert_null(build(NULL));
+	assert_string_equal(why, "chain a leads back to itself");
+}
+
+static void
+a_circle_that_no_packet_reaches_does_not_matter(void **state)
+{
+	struct ruleset *r;
+
+	begin();
+	put_chain(&m, "a", 2, -1, 0, false);
+	rule_with_verdict("a", 11, NFT_JUMP, "a");
+	r = build(NULL);
+	assert_non_null(r);
+	assert_int_equal(r->n_chain, 1);
+	ruleset_free(r);
+}
+
+static void
+chains_too_far_away_are_refused(void **state)
+{
+	char name[16], next[16];
+
+	for (int last = 15; last <= 17; last++) {
+		struct ruleset *r;
+
+		begin();
+		rule_with_verdict("forward", 100, NFT_JUMP, "c0");
+		for (int i = 0; i <= last; i++) {
+			snprintf(name, sizeof(name), "c%d", i);
+			snprintf(next, sizeof(next), "c%d", i + 1);
+			put_chain(&m, name, 2u + (unsigned int)i, -1, 0, false);
+		}
+		for (int i = 0; i < last; i++) {
+			snprintf(name, sizeof(name), "c%d", i);
+			snprintf(next, sizeof(next), "c%d", i + 1);
+			rule_with_verdict(name, 101u + (unsigned int)i, NFT_JUMP, next);
+		}
+		snprintf(name, sizeof(name), "c%d", last);
+		rule_with_verdict(name, 200, NF_DROP, NULL);
+		r = build(NULL);
+		assert_int_equal(r != NULL, last < RULESET_JUMPS_MAX);
+		if (r != NULL)
+			assert_int_equal(judge(r), RULESET_DROP);
+		else
+			assert_non_null(strstr(why, "16 chains away"));
+		ruleset_free(r);
+	}
+}
+
+static void
+an_unknown_expression_is_named_with_its_rule(void **state)
+{
+	static const uint8_t comment[] = "\x00\x04hey";
+
+	begin();
+	rule_begin(&m, "forward", 42);
+	put_plain(&m, "teleport");
+	mnl_attr_nest_end(m.nlh, m.list);
+	mnl_attr_put(m.nlh, NFTA_RULE_USERDATA, sizeof(comment), comment);
+	message_end(&m);
+	assert_null(build(NULL));
+	assert_string_equal(why,
+			    "chain forward, handle 42 (hey): the expression teleport is "
+			    "not supported");
+}
+
+static void
+base_chains_are_in_the_order_of_the_kernel(void **state)
+{
+	struct ruleset *r;
+
+	m.n = 0;
+	put_chain(&m, "late", 1, NF_INET_FORWARD, 10, true);
+	put_chain(&m, "old", 2, NF_INET_FORWARD, 0, false);
+	put_chain(&m, "new", 3, NF_INET_FORWARD, 0, false);
+	put_chain(&m, "early", 4, NF_INET_FORWARD, -5, false);
+	put_chain(&m, "input", 5, NF_INET_LOCAL_IN, -9, true);
+	r = build(NULL);
+	assert_non_null(r);
+	assert_int_equal(r->n_base, 4);
+	assert_string_equal(r->chain[r->base[0]].name, "early");
+	assert_string_equal(r->chain[r->base[1]].name, "new");
+	assert_string_equal(r->chain[r->base[2]].name, "old");
+	assert_string_equal(r->chain[r->base[3]].name, "late");
+	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+}
+
+static void
+rule_of_set(void)
+{
+	begin();
+	put_set(&m, "s", NFT_SET_INTERVAL, 4);
+	rule_begin(&m, "forward", 10);
+	put_payload(&m, NFT_PAYLOAD_NETWORK_HEADER, 12, 4, NFT_REG_1);
+	put_lookup(&m, "s", NFT_REG_1);
+	put_plain(&m, "counter");
+	put_immediate(&m, NF_DROP, NULL);
+	rule_end(&m);
+}
+
+static void
+an_interval_ends_before_its_end(void **state)
+{
+	static const uint8_t a[] = {10, 1, 2, 0}, b[] = {10, 1, 2, 4}, c[] = {10, 1, 2, 3};
+	struct ruleset *r;
+
+	rule_of_set(); /* 10.1.2.0 to 10.1.2.3 */
+	put_element(&m, "s", b, 4, NFT_SET_ELEM_INTERVAL_END);
+	put_element(&m, "s", a, 4, 0);
+	r = build(NULL);
+	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+
+	rule_of_set(); /* 10.1.2.0 to 10.1.2.2 */
+	put_element(&m, "s", c, 4, NFT_SET_ELEM_INTERVAL_END);
+	put_element(&m, "s", a, 4, 0);
+	r = build(NULL);
+	assert_int_equal(judge(r), RULESET_PASS);
+	ruleset_free(r);
+
+	rule_of_set(); /* the same, and 10.1.2.3 onwards */
+	put_element(&m, "s", c, 4, 0);
+	put_element(&m, "s", c, 4, NFT_SET_ELEM_INTERVAL_END);
+	put_element(&m, "s", a, 4, 0);
+	r = build(NULL);
+	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+}
+
+static void
+counters_stay_with_the_rule_of_the_table(void **state)
+{
+	struct ruleset *first, *second, *other;
+
+	begin();
+	rule_with_verdict("forward", 10, NF_DROP, NULL);
+	first = build(NULL);
+	judge(first);
+	second = build(first);
+	judge(second);
+	assert_ptr_equal(first->rule[0].state, second->rule[0].state);
+	ruleset_free(first);
+	assert_int_equal(second->rule[0].state->count[0].packets, 2);
+	assert_int_equal(second->rule[0].state->count[0].octets, 56);
+	/* The table was deleted and created again: its first rule has the same handle. */
+	other = messages_build(&m, second, 8, why);
+	assert_int_equal(other->rule[0].state->count[0].packets, 0);
+	ruleset_free(second);
+	ruleset_free(other);
+}
+
+static void
+a_rule_names_registers_that_exist(void **state)
+{
+	static const uint32_t reg[] = {NFT_REG_VERDICT, 5, 7, NFT_REG32_15 + 1, UINT32_MAX};
+
+	for (unsigned int i = 0; i < sizeof(reg) / sizeof(reg[0]); i++) {
+		begin();
+		rule_begin(&m, "forward", 10);
+		put_payload(&m, NFT_PAYLOAD_NETWORK_HEADER, 0, 4, reg[i]);
+		rule_end(&m);
+		assert_null(build(NULL));
+		assert_non_null(strstr(why, "payload is malformed"));
+	}
+	begin();
+	rule_begin(&m, "forward", 10);
+	put_payload(&m, NFT_PAYLOAD_NETWORK_HEADER, 0, 8, NFT_REG32_15);
+	rule_end(&m);
+	assert_null(build(NULL));
+}
+
+/* Each octet of good messages is changed, and each message is cut: the sanitizers look on. */
+static void
+broken_messages_break_nothing(void **state)
+{
+	static const uint8_t a[] = {10, 0, 0, 0}, b[] = {11, 0, 0, 0};
+	static struct messages good;
+	unsigned int refused = 0;
+
+	rule_of_set();
+	put_element(&m, "s", b, 4, NFT_SET_ELEM_INTERVAL_END);
+	put_element(&m, "s", a, 4, 0);
+	put_chain(&m, "a", 2, -1, 0, false);
+	rule_with_verdict("forward", 11, NFT_JUMP, "a");
+	memcpy(&good, &m, sizeof(m));
+	for (size_t i = 0; i < 2 * good.n; i++) {
+		struct ruleset *r;
+
+		memcpy(m.octet, good.octet, good.n);
+		m.octet[i / 2] = i % 2 == 0 ? 0xff : (uint8_t)(m.octet[i / 2] + 1);
+		r = build(NULL);
+		refused += r == NULL;
+		if (r != NULL)
+			judge(r);
+		ruleset_free(r);
+	}
+	assert_true(refused > 50);
+	memcpy(m.octet, good.octet, good.n);
+	for (m.n = 0; m.n <= good.n; m.n++) {
+		struct messages *cut = malloc(sizeof(*cut));
+
+		memcpy(cut->octet, good.octet, m.n);
+		cut->n = m.n;
+		ruleset_free(messages_build(cut, NULL, 1, why));
+		free(cut);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chains_in_a_circle_are_refused),
+		cmocka_unit_test(a_circle_that_no_packet_reaches_does_not_matter),
+		cmocka_unit_test(chains_too_far_away_are_refused),
+		cmocka_unit_test(an_unknown_expression_is_named_with_its_rule),
+		cmocka_unit_test(base_chains_are_in_the_order_of_the_kernel),
+		cmocka_unit_test(an_interval_ends_before_its_end),
+		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
+		cmocka_unit_test(a_rule_names_registers_that_exist),
+		cmocka_unit_test(broken_messages_break_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
