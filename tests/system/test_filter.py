@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import time
 
 import pytest
 
@@ -279,3 +280,49 @@ def test_random_rulesets_judge_as_linux_does(both, lan, seed):
     assert differ == [], f"(frame, Linux, ours) by\n{text}"
     wrong = {h: (n, counted.get(h)) for h, n in kernel.items() if counted.get(h, (0, 0)) != n}
     assert wrong == {}, f"{{handle: (Linux, ours)}} of\n{text}"
+
+
+def test_a_thousand_rules_are_in_force_within_a_second(both, lan):
+    """1,000 rules are in force a second after nft has loaded them, and one element of a set of
+    20,000 prefixes as well. The last rule decides."""
+    rules = [f"ip daddr 198.51.100.{n % 250} udp dport {1000 + n} drop" for n in range(1000)]
+    begin = time.monotonic()
+    row = both.load(chain(*rules, "udp dport 53 counter drop"), linux=False)
+    took = time.monotonic() - begin
+    assert row["rules"] == 1001
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
+    assert not passes(both, lan.probe("198.51.100.9", dport=1009))
+    nets = ", ".join(f"10.{n >> 8}.{n & 255}.{64 * k}/27" for n in range(10000) for k in (0, 2))
+    both.load(
+        f"set bad {{ type ipv4_addr; flags interval; elements = {{ {nets} }} }}\n"
+        + chain("ip saddr @bad counter drop"),
+        linux=False,
+    )
+    assert not passes(both, lan.probe("198.51.100.9", src="10.1.2.3"))
+    begin = time.monotonic()
+    both.nft(f"add element {TABLE} bad {{ 203.0.113.0/24 }}\n", linux=False)
+    took_one = time.monotonic() - begin
+    assert not passes(both, lan.probe("198.51.100.9", src="203.0.113.9"))
+    print(f"1,000 rules: {took:.3f} s; one element: {took_one:.3f} s")
+    assert took < 2 and took_one < 2
+
+
+@pytest.mark.long
+def test_100000_rules_are_in_force(both, lan):
+    """100,000 rules come in force, and forwarding goes on meanwhile."""
+    rules = [
+        f"ip saddr 10.{n >> 16}.{n >> 8 & 255}.{n & 255} udp dport {n % 60000 + 1} drop"
+        for n in range(100_000)
+    ]
+    netns.run(both.dut.ctl, ["nft", "delete", "table", *TABLE.split()], check=False)
+    text = f"table {TABLE} {{\n{chain(*rules)}\n}}\n"
+    begin = time.monotonic()
+    netns.command(["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"], stdin=text, timeout=300)
+    loaded = time.monotonic()
+    row = eventually(lambda: (r := both.status())["rules"] == 100_000 and r, 120, 0.05)
+    print(f"nft: {loaded - begin:.1f} s; in force {time.monotonic() - loaded:.1f} s later")
+    assert row["state"] == "in-force"
+    last = lan.probe("198.51.100.9", src="10.1.134.159", dport=99_999 % 60000 + 1)
+    assert not passes(both, last)
+    assert passes(both, lan.probe("198.51.100.9", src="10.1.134.159", dport=7))
