@@ -14,7 +14,7 @@
 #include "ruleset/ruleset.h"
 
 #define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
-#define ACL_RULES_MIN    16 /* of a chain: shorter ones are walked */
+#define ACL_RULES_MIN    4  /* of a chain: shorter ones are walked */
 
 struct rte_acl_ctx;
 

@@ -114,6 +114,15 @@ word_store(struct judged *j, unsigned int to, const void *from, unsigned int len
 	memcpy(&j->word[to], from, len);
 }
 
+/* Return true if octets of the IP header are as the packet came: not TTL nor checksum. */
+static inline bool
+network_is_plain(const struct ruleset_packet *p, unsigned int at, unsigned int len)
+{
+	unsigned int from = p->family == 4 ? 8 : 4;
+
+	return at >= from + 4 || at + len <= from;
+}
+
 /*
  * Copy octets of the IP header as the hook forward sees them: the hop count is one less.
  */
@@ -126,7 +135,7 @@ network_copy(const struct ruleset_packet *p, unsigned int at, unsigned int len,
 	uint32_t v;
 
 	memcpy(out, p->ip + at, len);
-	if (at >= from + 4 || at + len <= from)
+	if (network_is_plain(p, at, len))
 		return;
 	v = p->family == 4 ? ip4_hop_spent(p->ip) : ip6_hop_spent(p->ip);
 	memcpy(spent, &v, sizeof(spent));
@@ -134,6 +143,23 @@ network_copy(const struct ruleset_packet *p, unsigned int at, unsigned int len,
 		if (at <= from + i && from + i < at + len)
 			out[from + i - at] = spent[i];
 }
+
+/* Load 1, 2 or 4 octets: the usual fields. */
+static inline void
+word_load(struct judged *j, unsigned int to, const uint8_t *from, unsigned int len)
+{
+	uint32_t word = 0;
+
+	if (len == 4)
+		memcpy(&word, from, 4);
+	else if (len == 2)
+		memcpy(&word, from, 2);
+	else
+		word = from[0]; /* little-endian: the first octet of the register */
+	j->word[to] = word;
+}
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	      "registers are compared as numbers");
 
 static bool
 op_payload(struct judged *j, const struct ruleset_op *op)
@@ -148,6 +174,11 @@ op_payload(struct judged *j, const struct ruleset_op *op)
 	}
 	if (at + op->len > j->p->room)
 		return false;
+	if ((op->len == 4 || op->len == 2 || op->len == 1) &&
+	    network_is_plain(j->p, at, op->len)) {
+		word_load(j, op->to, j->p->ip + at, op->len);
+		return true;
+	}
 	network_copy(j->p, at, op->len, octet);
 	word_store(j, op->to, octet, op->len);
 	return true;
@@ -190,13 +221,12 @@ op_meta(struct judged *j, const struct ruleset_op *op)
 		word_store(j, op->to, octet, 2);
 		return true;
 	case META_FAMILY:
-		octet[0] = p->family == 4 ? 2 : 10;
-		word_store(j, op->to, octet, 1);
+		*to = p->family == 4 ? 2 : 10;
 		return true;
 	case META_L4PROTO:
 		if (!p->has_transport)
 			return false;
-		word_store(j, op->to, &p->l4proto, 1);
+		*to = p->l4proto;
 		return true;
 	case META_IIF:
 		*to = p->iif;
@@ -260,10 +290,24 @@ op_swap(struct judged *j, const struct ruleset_op *op)
 			to[i + k] = in[i + op->at - 1 - k];
 }
 
+/* Compare for equality, in up to four octets: the usual case. */
+static inline bool
+word_equals(const struct judged *j, const struct ruleset_op *op)
+{
+	uint32_t value, mask = UINT32_MAX >> (32 - 8 * op->len);
+
+	memcpy(&value, op->a, sizeof(value));
+	return ((j->word[op->from] ^ value) & mask) == 0;
+}
+
 static bool
 op_compare(const struct judged *j, const struct ruleset_op *op)
 {
-	int d = memcmp(&j->word[op->from], op->a, op->len);
+	int d;
+
+	if (op->what <= COMPARE_NE && op->len <= 4)
+		return word_equals(j, op) == (op->what == COMPARE_EQ);
+	d = memcmp(&j->word[op->from], op->a, op->len);
 
 	switch ((enum ruleset_compare)op->what) {
 	case COMPARE_EQ:
@@ -541,17 +585,12 @@ policy:
 	return j->r->chain[base].drops ? CODE_DROP : CODE_ACCEPT;
 }
 
-enum ruleset_verdict
-ruleset_judge(const struct ruleset *r, struct ruleset_packet *p)
+/* Judge a packet by all base chains. */
+static enum ruleset_verdict
+rules_judge(const struct ruleset *r, struct ruleset_packet *p)
 {
 	struct judged j = {.r = r, .p = p};
 
-	p->marked = false;
-	p->rule = p->chain = RULESET_NONE;
-	if (r->absent)
-		return RULESET_DROP;
-	if (r->family != 0 && r->family != p->family)
-		return RULESET_PASS;
 	if (!p->looked)
 		ruleset_look(p);
 	for (uint32_t i = 0; i < r->n_base; i++) {
@@ -565,4 +604,35 @@ ruleset_judge(const struct ruleset *r, struct ruleset_packet *p)
 							     : RULESET_REJECT;
 	}
 	return RULESET_PASS;
+}
+
+/* Return true if the classifier says that no rule of the only base chain matches. */
+static inline bool
+none_matches(const struct ruleset *r, const struct ruleset_packet *p)
+{
+	const struct ruleset_acl *acl;
+	uint32_t any = 0;
+
+	if (p->begins == NULL || r->n_base != 1)
+		return false;
+	acl = r->chain[r->base[0]].acl[p->family == 6];
+	for (uint32_t s = 0; s < acl->n_segment; s++)
+		any |= p->begins[s];
+	return any == 0;
+}
+
+enum ruleset_verdict
+ruleset_judge(const struct ruleset *r, struct ruleset_packet *p)
+{
+	p->marked = false;
+	p->rule = p->chain = RULESET_NONE;
+	if (r->absent)
+		return RULESET_DROP;
+	if (r->family != 0 && r->family != p->family)
+		return RULESET_PASS;
+	if (none_matches(r, p)) {
+		p->chain = r->base[0];
+		return r->chain[p->chain].drops ? RULESET_DROP : RULESET_PASS;
+	}
+	return rules_judge(r, p);
 }
