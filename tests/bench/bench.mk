@@ -65,7 +65,7 @@ bench-watch: bench-forwarder ## the cost of trace and capture while no session r
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
-bench-tags: ## the cost of a tag, of two tags, and of VRFs per packet, in turns in one process (QUICK=1, ...)
+bench-tags: ## the cost of a tag, of two tags, of VRFs, labels and filters per packet, in turns in one process (QUICK=1, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
 		$(addprefix build/release/tests/bench/bench_,frames tags) >&2
@@ -93,8 +93,9 @@ $(eval $(call program,$(O)/tests/bench/bench_frames,$(call obj,tests/bench/forwa
 
 # The objects of the forwarder, with functions in place of ports.
 TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
-	$(foreach d,fwd fib base,$(call c_files,fpm-dataplane/$(d)/*.c)) \
-	$(addprefix fpm-dataplane/port/,rings.c rxq.c rxq_set.c watch.c)
+	$(foreach d,fwd fib base ruleset,$(call c_files,fpm-dataplane/$(d)/*.c)) \
+	$(addprefix fpm-dataplane/port/,rings.c rxq.c rxq_set.c watch.c) \
+	$(addprefix fpm-dataplane/filter/,build.c dump.c elements.c expr.c)
 
 $(eval $(call program,$(O)/tests/bench/bench_tags,$(call obj,$(TAGS_LINK)),$$(PC_LIBS)))
 

@@ -14,8 +14,10 @@
 
 #include "filter/impl.h"
 
+#ifndef MESSAGES_BYTES
 #define MESSAGES_BYTES (1u << 17)
-#define MESSAGES_ROOM  2048u /* that a message may need */
+#endif
+#define MESSAGES_ROOM 2048u /* that a message may need */
 
 struct messages {
 	alignas(8) uint8_t octet[MESSAGES_BYTES];

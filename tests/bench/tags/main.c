@@ -37,6 +37,8 @@ const struct row rows[] = {
 	 .tags_in = 1,
 	 .tags_out = 1,
 	 .mixed = true},
+	{.name = "10 rules of a filter", .base = NONE, .n = 1, .rules = FEW_RULES},
+	{.name = "1,000 rules of a filter", .base = NONE, .n = 1, .rules = MANY_RULES},
 	{.name = "one label pushed", .base = NONE, .n = 1, .push = 1},
 	{.name = "label swapped", .base = NONE, .n = 1, .label = true, .push = 1},
 	{.name = "label off, to a neighbor", .base = NONE, .n = 1, .label = true},

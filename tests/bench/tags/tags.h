@@ -14,18 +14,20 @@
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 
-#define IN      1  /* the port that receives */
-#define N_OUT   4  /* ports 2 to 5 send */
-#define N_ADJ   16 /* next hops and egress VLANs: four on each port */
-#define MANY    256
-#define N_TEN   10      /* routes of a VRF: 20.k.0.0/16 */
-#define C_FIRST 100u    /* customer tag of the first ingress VLAN */
-#define S_TAG   20u     /* service tag of all frames with two tags */
-#define C_OUT   1000u   /* tag of the first egress VLAN */
-#define LABEL   1000u   /* plus the egress port: the label of a frame */
-#define VPN     2000u   /* the label that leads to VRF 1 */
-#define PUSHED  3000u   /* plus the number of the label: labels that leave */
-#define URGENT  0xa000u /* priority of every other frame, as in a TCI */
+#define IN         1  /* the port that receives */
+#define N_OUT      4  /* ports 2 to 5 send */
+#define N_ADJ      16 /* next hops and egress VLANs: four on each port */
+#define MANY       256
+#define FEW_RULES  10
+#define MANY_RULES 1000
+#define N_TEN      10      /* routes of a VRF: 20.k.0.0/16 */
+#define C_FIRST    100u    /* customer tag of the first ingress VLAN */
+#define S_TAG      20u     /* service tag of all frames with two tags */
+#define C_OUT      1000u   /* tag of the first egress VLAN */
+#define LABEL      1000u   /* plus the egress port: the label of a frame */
+#define VPN        2000u   /* the label that leads to VRF 1 */
+#define PUSHED     3000u   /* plus the number of the label: labels that leave */
+#define URGENT     0xa000u /* priority of every other frame, as in a TCI */
 
 /* A row of the results: the frames, and how they leave. */
 struct row {
@@ -43,6 +45,7 @@ struct row {
 	 */
 	bool label, label_vrf;
 	uint8_t push;
+	unsigned int rules; /* of a filter; 0: none */
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
 };
 
@@ -53,7 +56,8 @@ extern const unsigned int n_rows;
 
 struct world {
 	struct fib *fib;
-	struct fib_copy tries; /* the tries that forwarders read: all routes, or ten */
+	struct fib_copy tries;      /* the tries that forwarders read: all routes, or ten */
+	struct ruleset *few, *many; /* FEW_RULES and MANY_RULES of a filter */
 };
 
 /*
@@ -80,6 +84,11 @@ world_port(unsigned int adj)
 {
 	return 1 + adj % N_OUT;
 }
+
+/* --- filters.c ---------------------------------------------------------------------- */
+
+/* Make a ruleset of `n` rules that match no frame. Returns NULL, and has said why. */
+struct ruleset *filter_make(unsigned int n);
 
 /* --- ports.c ------------------------------------------------------------------------ */
 

@@ -204,6 +204,10 @@ world_make(struct world *w, const char *routes)
 	if (rc == 0)
 		rc = routes_read(all, routes);
 	w->tries = w->fib->copy[0];
+	w->few = filter_make(FEW_RULES);
+	w->many = filter_make(MANY_RULES);
+	if (w->few == NULL || w->many == NULL)
+		rc = -EINVAL;
 	return rc;
 }
 
@@ -214,6 +218,9 @@ world_turn(struct world *w, const struct row *row)
 
 	w->tries.pt4 = row->ten ? ten : all;
 	labels_turn(fib, row->push);
+	fib->filter = row->rules == MANY_RULES  ? w->many
+		      : row->rules == FEW_RULES ? w->few
+						: NULL;
 	fib->iface[IN] = plain[0][0];
 	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
 	for (unsigned int k = 0; k < MANY; k++)
