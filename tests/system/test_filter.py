@@ -11,9 +11,10 @@ import pytest
 
 import filter_random
 from filtered import TABLE, Filtered
+from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api, netns
 from lib.wait import eventually
-from router import Router, is_icmp_error, running
+from router import is_icmp_error, running
 from wire import token_of
 
 # FDP_FILTER_RULESETS=1000 FDP_FILTER_PACKETS=1000 is the long run; FDP_FILTER_SEED repeats one.
@@ -36,7 +37,8 @@ FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy}
 @pytest.fixture(scope="module")
 def both(possible):
     """A router with a filter, and Linux."""
-    with running(Router(name="flt", metrics="127.0.0.1:9620"), ("fpm:\n", CONFIG)) as dut:
+    router = LabelRouter(name="flt", metrics="127.0.0.1:9620")
+    with running(router, TAKES_LABELS, ("fpm:\n", CONFIG)) as dut:
         pair = Filtered(dut)
         try:
             pair.linux.build()
@@ -234,6 +236,30 @@ def test_a_later_fragment_has_no_ports(both, lan):
     both.load(chain("udp dport 0-65535 counter drop", "ip frag-off & 0x1fff != 0 counter accept"))
     assert passes(both, lan.probe("198.51.100.9", frag=8))
     assert [r["packets"] for r in both.rules()] == [0, 1]
+
+
+def test_packets_with_labels_are_judged_if_they_leave_as_ip_or_came_as_ip(both, lan):
+    """A packet whose last label comes off is judged, and one that gets labels. Between labels no
+    rule is asked."""
+    dut, wan = both.dut, both.dut.wires["wan"]
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, dut.hop(wan))
+    dut.route("192.88.99.0/24", nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
+    rules = ("udp dport 53 counter drop", "udp dport 54 counter reject", "udp dport 55 ip dscp set ef")
+    both.load(chain(*rules), linux=False)
+    probe = lambda port, dst="198.51.100.9": lan.probe(dst, dport=port)  # noqa: E731
+
+    came = [dut.forwarded(lan, with_labels(probe(port), 101), wan) for port in (55, 56)]
+    assert [entries_of(c) for c in came] == [[], []]
+    assert [c.tos >> 2 for c in came] == [46, 0]
+    assert dut.not_forwarded(lan, with_labels(probe(53), 101)) == {"filter": 1}
+    assert dut.not_forwarded(lan, with_labels(probe(54), 101)) == {"filter": 1}
+    assert entries_of(dut.forwarded(lan, with_labels(probe(53), 100), wan))[0][0] == 200
+    came = dut.forwarded(lan, probe(55, "192.88.99.9"), wan)
+    assert entries_of(came)[0][0] == 300 and came.tos >> 2 == 46
+    assert dut.not_forwarded(lan, probe(53, "192.88.99.9")) == {"filter": 1}
+    assert [r["packets"] for r in both.rules()] == [2, 1, 2]
+    dut.unlabel(100, 101)
 
 
 def test_on_error_pass_lets_packets_pass_without_a_table(own_dut):
