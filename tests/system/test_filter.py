@@ -8,6 +8,8 @@ import re
 import time
 
 import pytest
+from scapy.layers.inet import IP
+from scapy.layers.l2 import Ether
 
 import filter_random
 from filtered import TABLE, Filtered
@@ -260,6 +262,36 @@ def test_packets_with_labels_are_judged_if_they_leave_as_ip_or_came_as_ip(both, 
     assert dut.not_forwarded(lan, probe(53, "192.88.99.9")) == {"filter": 1}
     assert [r["packets"] for r in both.rules()] == [2, 1, 2]
     dut.unlabel(100, 101)
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_no_start_lets_a_forbidden_packet_pass(own_dut, how):
+    """Over a planned restart and after a crash no packet passes that a rule forbids: the rules are
+    read before the first packet."""
+    dut = own_dut(supervised=True)
+    dut.edit_config("fpm:\n", 'filter: {table: "inet transit", on-error: pass}\nfpm:\n')
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    text = f"table {TABLE} {{\n{chain('ip daddr 198.51.100.7 drop')}\n}}\n"
+    netns.run(dut.ctl, ["nft", "-f", "-"], stdin=text)
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "in-force", 5, 0.01)
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    pid = dut.daemon.pid()
+    wan.clear()
+
+    with dut.stream(lan, ["198.51.100.7", "198.51.100.8"], rate=2000):
+        if how == "restart":
+            assert dut.fpmctl("restart").returncode == 0
+        else:
+            dut.daemon.crash()
+        dut.daemon.back(pid)
+        dut.control.close()
+        n = len(wan.got())
+        eventually(lambda: len(wan.got()) > n + 100, 10, 0.05, "packets pass again")
+
+    came = [Ether(data)[IP].dst for data in wan.got() if data[12:14] == b"\x08\0"]
+    assert set(came) == {"198.51.100.8"}
+    assert dut.control.ask("filter")[0]["state"] == "in-force"
 
 
 def test_on_error_pass_lets_packets_pass_without_a_table(own_dut):
