@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_acl.h>
 
@@ -534,8 +535,12 @@ context_build(struct acl_build *b, unsigned int n_category)
 					.num_fields = b->n_field};
 	struct rte_acl_ctx *ctx;
 
-	/* With a name that is in use, the library returns the context that has it. */
-	snprintf(name, sizeof(name), "filter-%u", atomic_fetch_add(&number, 1));
+	/*
+	 * With a name that is in use, the library returns the context that has it: another
+	 * daemon's too, where processes share their memory (fpm-nics).
+	 */
+	snprintf(name, sizeof(name), "filter-%d-%u", (int)getpid(),
+		 atomic_fetch_add(&number, 1));
 	if (b->family == 4)
 		memcpy(config.defs, defs4, sizeof(defs4));
 	else
