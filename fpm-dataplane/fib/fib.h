@@ -462,14 +462,14 @@ void fib_conf_nodes(struct fib_conf *conf, const int *node, unsigned int n);
 /* Return the copy for a forwarder on `node`: the node's own, or else the first. [main] */
 const struct fib_copy *fib_copy_for(const struct fib *fib, int node);
 
-/* Return the interface with this index, or NULL. [RCU reader] */
-/* Return the ruleset in force, or NULL.                                     [RCU reader] */
+/* Return the ruleset in force, or NULL. [RCU reader] */
 static inline const struct ruleset *
 fib_filter(const struct fib *fib)
 {
 	return atomic_load_explicit(&fib->filter, memory_order_consume);
 }
 
+/* Return the interface with this index, or NULL. [RCU reader] */
 static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {

@@ -11,8 +11,8 @@
 #include "fwd/burst.h"
 
 /*
- * Judge each IP packet of the burst that is to be forwarded or to wait for its neighbor. A packet that does not pass leaves with DROP_filter, perhaps with an ICMP
- * error.
+ * Judge each IP packet of the burst that is to be forwarded or to wait for its neighbor. A
+ * packet that does not pass leaves with DROP_filter, perhaps with an ICMP error.
  */
 void fwd_filter(struct burst *b);
 

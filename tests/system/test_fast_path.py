@@ -16,7 +16,7 @@ from test_idle import forwarders
 
 # The symbols outside of themselves that the objects of the forwarders and of the lookup may call.
 ALLOWED = {
-    "fib_(resolve(_in_vrf)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
+    "fib_(resolve(_in_vrf|_ip)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
     "ruleset_(judge|look|acl_classify)": "reads a ruleset, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
