@@ -3,7 +3,8 @@
  * fpm_event: decoded events of the netlink stream, in the order of the stream.
  *
  * Events have a fixed size, so that a batch is one array. Inline next hops and group
- * members, which are rare, are in the array `hops`, which the event owns.
+ * members, which are rare, are in the array `hops`, which the event owns until it is in a
+ * batch (msg_fpm_batch.holds_hops).
  */
 #ifndef BASE_FPM_EVENT_H
 #define BASE_FPM_EVENT_H
@@ -67,7 +68,8 @@ struct fpm_event {
 			uint32_t held_until_s;
 		} session;
 	};
-	struct fpm_hop *hops; /* owned; NULL when n_hops is 0 */
+	/* Owned, but in a batch that holds_hops; NULL when n_hops is 0. */
+	struct fpm_hop *hops;
 };
 
 #define FPM_BATCH_MAX 128

@@ -90,16 +90,13 @@ static inline void
 encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uint8_t ttl)
 {
 	uint32_t low = __builtin_bswap32(label_entry(0, tc, false, ttl)), entry;
-	unsigned int last = e->n - 1u;
 
-	for (unsigned int i = 0; i < last; i++) {
+	for (unsigned int i = 0; i < e->n; i++) {
 		entry = e->entry[i] | low;
+		if (bottom && i + 1u == e->n)
+			entry |= __builtin_bswap32(label_entry(0, 0, true, 0));
 		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
 	}
-	entry = e->entry[last] | low;
-	if (bottom)
-		entry |= __builtin_bswap32(label_entry(0, 0, true, 0));
-	memcpy(at + last * LABEL_BYTES, &entry, LABEL_BYTES);
 }
 
 #endif

@@ -148,6 +148,17 @@ fwd_label_again(struct burst *b, unsigned int i)
 }
 
 void
+fwd_label_keep_path(struct burst *b, unsigned int i)
+{
+	uint32_t entry = get_be32(burst_frame(b, i) + L2_LEN);
+
+	b->labels |= 1ull << i;
+	b->label[i] = (struct burst_label){1, label_ttl(entry), label_tc(entry),
+					   label_is_bottom(entry)};
+	b->padded &= ~(1ull << i);
+}
+
+void
 fwd_label_rewrite(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * label: the stages for packets that come with MPLS labels, and for IP packets that get some.
- * They are on the slow path.
+ * label.c is on the slow path, label_fast.c on the fast path.
  *
  * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */
@@ -33,8 +33,17 @@ void fwd_label_rewrite(struct burst *b, unsigned int i);
  */
 void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
 
-/* Parse a packet again that label_fast.c took, and that is not a usual one after all. */
+/*
+ * Parse a packet again that label_fast.c took, and that is not a usual one after all. It may
+ * get another path than before, so this comes before the adjacency stage of label.c.
+ */
 void fwd_label_again(struct burst *b, unsigned int i);
+
+/*
+ * Let label.c handle a packet that label_fast.c took and whose hop is known, by the path that
+ * was found. Only rewrite follows.
+ */
+void fwd_label_keep_path(struct burst *b, unsigned int i);
 
 /*
  * The stages for usual packets (label_fast.c). Parse sets b->switched; the others clear the

@@ -88,14 +88,18 @@ lookup_fast6(struct burst *b, const struct poptrie *pt6)
 	paths_choose(b, v6, true);
 }
 
-/* Drop a burst of a VRF that has no FIB. Another FIB must not answer for it. */
+/*
+ * Drop the packets of a burst of a VRF that has no FIB, but for those with labels, which have
+ * their path. Another FIB must not answer for them.
+ */
 static void
 burst_no_fib(struct burst *b)
 {
 	burst_to_slow(b, burst_all(b));
 	b->found[0].n = b->found[1].n = 0;
 	for (unsigned int i = 0; i < b->n; i++)
-		if (b->verdict[i] == VERDICT_GO)
+		if (b->verdict[i] == VERDICT_GO &&
+		    ((b->labels | b->switched) >> i & 1) == 0)
 			burst_leave(b, i, DROP_vrf_no_fib);
 }
 

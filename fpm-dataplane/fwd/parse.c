@@ -90,7 +90,7 @@ fwd_parse_ip4(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip4_martian_src);
 	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
 		burst_leave(b, i, DROP_ip4_martian_dst);
-	else if (fwd_dhcp_answer(b, i))
+	else if ((b->labels >> i & 1) == 0 && fwd_dhcp_answer(b, i))
 		burst_leave(b, i, PUNT_local_control);
 }
 

@@ -231,7 +231,7 @@ burst_rewrite_switched(struct burst *b)
 
 	b->switched &= ~odd;
 	for (; odd != 0; odd &= odd - 1)
-		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
+		fwd_label_keep_path(b, (unsigned int)__builtin_ctzll(odd));
 }
 
 void
