@@ -51,13 +51,14 @@ oid_parse(const char *text, struct oid *oid)
 	return oid->n > 0;
 }
 
-/* Return true if the first numbers of both are equal, as far as both have them. */
-static bool
-oid_agrees(const struct oid *oid, unsigned int k)
+/* Return -1, 0 or 1: the order of both, as far as both have numbers. */
+static int
+oid_order(const struct oid *oid, unsigned int k)
 {
-	unsigned int n = oid->n < entry[k].n ? oid->n : entry[k].n;
-
-	return memcmp(oid->at, entry[k].at, n * sizeof(oid->at[0])) == 0;
+	for (unsigned int i = 0; i < oid->n && i < entry[k].n; i++)
+		if (oid->at[i] != entry[k].at[i])
+			return oid->at[i] < entry[k].at[i] ? -1 : 1;
+	return 0;
 }
 
 /* Answer with the object, its type and its value. Returns false if there is none. */
@@ -82,7 +83,7 @@ answer_get(const struct snmp_table *t, const struct oid *oid)
 	for (unsigned int k = 0; k < N_ENTRY; k++) {
 		unsigned int n = entry[k].n;
 
-		if (oid->n != n + 2 || !oid_agrees(oid, k))
+		if (oid->n != n + 2 || oid_order(oid, k) != 0)
 			continue;
 		for (unsigned int i = 0; i < t->n; i++)
 			if (t->row[i].link.ifindex == oid->at[n + 1])
@@ -91,25 +92,40 @@ answer_get(const struct snmp_table *t, const struct oid *oid)
 	return false;
 }
 
-/* Answer a request for the first object behind this one, in the same table. */
+/* Answer with the first object of table `k` behind this one. */
+static bool
+answer_next_in(const struct snmp_table *t, const struct oid *oid, unsigned int k)
+{
+	unsigned int n = entry[k].n;
+	int order = oid_order(oid, k);
+	bool inside = order == 0 && oid->n > n;
+	uint32_t column = inside ? oid->at[n] : 0;
+	/* Behind .column.5.1 comes .column.6, as behind .column.5. */
+	uint64_t from = inside && oid->n > n + 1 ? oid->at[n + 1] + 1ull : 0;
+
+	if (order > 0)
+		return false;
+	for (; column <= snmp_columns(entry[k].at[6]); column++, from = 0)
+		for (unsigned int i = 0; i < t->n; i++)
+			if (t->row[i].link.ifindex >= from &&
+			    answer(t, k, column, &t->row[i]))
+				return true;
+	return false;
+}
+
+/*
+ * Answer a request for the first object behind this one. Behind the last object of a table
+ * comes NONE: snmpd asks for each table on its own.
+ */
 static bool
 answer_next(const struct snmp_table *t, const struct oid *oid)
 {
-	for (unsigned int k = 0; k < N_ENTRY; k++) {
-		unsigned int n = entry[k].n;
-		uint32_t column = oid->n > n ? oid->at[n] : 0;
-		/* Behind .column.5.1 comes .column.6, as behind .column.5. */
-		uint64_t from = oid->n > n + 1 ? oid->at[n + 1] + 1ull : 0;
-
-		if (!oid_agrees(oid, k))
-			continue;
-		for (; column <= snmp_columns(entry[k].at[6]); column++, from = 0)
-			for (unsigned int i = 0; i < t->n; i++)
-				if (t->row[i].link.ifindex >= from &&
-				    answer(t, k, column, &t->row[i]))
-					return true;
-		return false;
-	}
+	for (unsigned int k = 0; k < N_ENTRY; k++)
+		if (oid->n > 6 && oid->at[6] == entry[k].at[6])
+			return answer_next_in(t, oid, k);
+	for (unsigned int k = 0; k < N_ENTRY; k++)
+		if (answer_next_in(t, oid, k))
+			return true;
 	return false;
 }
 
@@ -183,12 +199,10 @@ static void
 snmp_help(FILE *out)
 {
 	fputs("snmpd starts this command by a line pass_persist of snmpd.conf(5), and "
-	      "speaks "
-	      "with it\non standard input and output. The page Monitoring of the manual "
-	      "has "
-	      "the lines. snmpd\nruns in the control namespace, and its user is in the "
-	      "group "
-	      "fpm-dataplane.\n",
+	      "speaks\nwith it on standard input and output. The page Monitoring of the "
+	      "manual has the\nlines. snmpd runs in the control namespace, and its user is "
+	      "in "
+	      "the group\nfpm-dataplane.\n",
 	      out);
 }
 

@@ -33,6 +33,7 @@ enum manner {
 };
 
 static enum manner manner;
+static unsigned int patience_ms = SILENCE_MS; /* with a silent daemon */
 
 static void __attribute__((format(printf, 1, 2))) conn_complain(const char *fmt, ...)
 {
@@ -53,7 +54,7 @@ conn_lost(const char *path, int error)
 	if (error == EAGAIN || error == EWOULDBLOCK)
 		conn_complain("the daemon on %s has not answered for %u s; it hangs or is "
 			      "very busy: see its log",
-			      path, haste_ms(SILENCE_MS) / 1000);
+			      path, haste_ms(patience_ms) / 1000);
 	else
 		conn_complain("the connection to %s was lost before the answer was "
 			      "complete; the daemon may have stopped: try again",
@@ -85,6 +86,12 @@ conn_set_patience(int fd, unsigned int silence_ms)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
 }
 
+void
+conn_patience(unsigned int ms)
+{
+	patience_ms = ms;
+}
+
 /* Connect. Returns a stream on the connection, or NULL with errno set. */
 static FILE *
 conn_open(const char *path)
@@ -101,7 +108,7 @@ conn_open(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;
-	conn_set_patience(fd, haste_ms(SILENCE_MS));
+	conn_set_patience(fd, haste_ms(patience_ms));
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		f = fdopen(fd, "r");
 	if (f == NULL) {

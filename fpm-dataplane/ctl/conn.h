@@ -25,6 +25,9 @@ int conn_ask(const char *path, const json_t *request,
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
+/* Wait at most so long for a silent daemon from now on, instead of half a minute. */
+void conn_patience(unsigned int ms);
+
 /*
  * Return true if a process listens on `path`; otherwise errno is the reason. Prints
  * nothing.

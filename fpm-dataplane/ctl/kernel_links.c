@@ -66,6 +66,9 @@ attribute_take(const struct nlattr *a, void *data)
 	case IFLA_LINK:
 		octets_take(a, &link->below, sizeof(link->below));
 		break;
+	case IFLA_LINK_NETNSID: /* IFLA_LINK is a number of that namespace */
+		link->abroad = true;
+		break;
 	case IFLA_OPERSTATE:
 		octets_take(a, &link->operstate, sizeof(link->operstate));
 		break;
@@ -106,7 +109,13 @@ link_take(const struct nlmsghdr *h, void *data)
 	*link = (struct kernel_link){.ifindex = (uint32_t)info->ifi_index,
 				     .flags = info->ifi_flags,
 				     .hardware = info->ifi_type};
-	return mnl_attr_parse(h, sizeof(*info), attribute_take, link);
+	if (mnl_attr_parse(h, sizeof(*info), attribute_take, link) < 0)
+		return MNL_CB_ERROR;
+	/* A veth names its peer so, which carries nothing. */
+	if (link->abroad ||
+	    (strcmp(link->kind, "vlan") != 0 && strcmp(link->kind, "macvlan") != 0))
+		link->below = 0;
+	return MNL_CB_OK;
 }
 
 static int
@@ -117,12 +126,14 @@ ifindex_order(const void *a, const void *b)
 	return (x->ifindex > y->ifindex) - (x->ifindex < y->ifindex);
 }
 
-/* Ask for all interfaces, and take the answer. Returns 0 or -errno. */
+/*
+ * Ask for all interfaces, and take the answer. Returns 0 or -errno; -EINTR: interfaces changed
+ * meanwhile, and the answer may lack some.
+ */
 static int
-links_dump(struct mnl_socket *sock, struct reader *r)
+links_dump(struct mnl_socket *sock, unsigned int seq, struct reader *r)
 {
 	char buf[32768];
-	const unsigned int seq = 1;
 	struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
 	struct ifinfomsg *info;
 	ssize_t len;
@@ -145,6 +156,8 @@ links_dump(struct mnl_socket *sock, struct reader *r)
 	return rc < 0 ? -errno : 0;
 }
 
+#define TRIES 5 /* until no interface changes during the answer */
+
 int
 kernel_links(struct kernel_link **links)
 {
@@ -155,8 +168,11 @@ kernel_links(struct kernel_link **links)
 	*links = NULL;
 	if (sock == NULL)
 		return -errno;
-	rc = mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno
-							      : links_dump(sock, &r);
+	rc = mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 1;
+	for (unsigned int i = 0; (rc == 1 || rc == -EINTR) && i < TRIES; i++) {
+		r.n = 0;
+		rc = links_dump(sock, i + 1, &r);
+	}
 	mnl_socket_close(sock);
 	if (rc < 0) {
 		free(r.link);

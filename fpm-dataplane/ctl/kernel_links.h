@@ -10,7 +10,8 @@
 
 struct kernel_link {
 	uint32_t ifindex;
-	uint32_t below; /* ifindex of the interface that carries this one; 0: none */
+	uint32_t below; /* of a VLAN or macvlan: ifindex of the interface that carries it */
+	bool abroad;    /* that is in another network namespace */
 	uint32_t mtu_bytes;
 	uint32_t flags;    /* IFF_ */
 	uint16_t hardware; /* ARPHRD_ */

@@ -2,6 +2,7 @@
 #include "ctl/snmp_table.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <jansson.h>
 #include <linux/if_arp.h>
 #include <stdio.h>
@@ -12,7 +13,10 @@
 
 #include "ctl/conn.h"
 
-#define MAX_AGE_S 1.0
+#define MAX_AGE_S   1.0
+#define PATIENCE_MS 1000 /* with the daemon: snmpd waits for us, and serves nothing else */
+#define AGAIN_S     10   /* after a silence of the daemon */
+#define JITTER      200  /* hundredths of a second: the daemon tells whole seconds */
 
 /* --- clocks ------------------------------------------------------------------------- */
 
@@ -115,15 +119,17 @@ row_take_kernel(struct snmp_row *row)
 
 	row->has_connector = has_device(&row->link);
 	row->mbit_per_s = speed > 0 ? (uint32_t)speed : 0;
-	row->count = (struct snmp_count){.in_octets = c->rx_bytes,
-					 .in_packets = c->rx_packets - c->multicast,
-					 .in_multicast = c->multicast,
-					 .in_discards = c->rx_dropped + c->rx_missed_errors,
-					 .in_errors = c->rx_errors,
-					 .out_octets = c->tx_bytes,
-					 .out_packets = c->tx_packets,
-					 .out_discards = c->tx_dropped,
-					 .out_errors = c->tx_errors};
+	row->count = (struct snmp_count){
+		.in_octets = c->rx_bytes,
+		.in_packets =
+			c->rx_packets > c->multicast ? c->rx_packets - c->multicast : 0,
+		.in_multicast = c->multicast,
+		.in_discards = c->rx_dropped + c->rx_missed_errors,
+		.in_errors = c->rx_errors,
+		.out_octets = c->tx_bytes,
+		.out_packets = c->tx_packets,
+		.out_discards = c->tx_dropped,
+		.out_errors = c->tx_errors};
 }
 
 static void
@@ -158,27 +164,51 @@ row_take_port(struct snmp_row *row, const json_t *port)
 	row->link.promiscuous = row_true(port, "promiscuous");
 }
 
-/* Ask the daemon for rows. Returns NULL if it does not answer. */
+/*
+ * Ask the daemon for rows. Returns NULL if it does not answer. After a silence do not ask it
+ * for a while.
+ */
 static json_t *
-daemon_rows(const char *socket, const char *what)
+daemon_rows(struct snmp_table *t, const char *what)
 {
 	json_t *request = json_pack("{s:s}", "show", what), *rows = json_array();
+	double began_s = boottime_s();
 
-	if (conn_try(socket, request, rows_keep, rows) != 0) {
+	conn_patience(PATIENCE_MS);
+	if (conn_try(t->socket, request, rows_keep, rows) != 0) {
 		json_decref(rows);
 		rows = NULL;
+		if (boottime_s() - began_s >= PATIENCE_MS / 1000.0)
+			t->ask_from_s = boottime_s() + AGAIN_S;
 	}
 	json_decref(request);
 	return rows;
+}
+
+/* Say once on stderr, which snmpd logs, that we may not ask the daemon. */
+static void
+denied_say(const struct snmp_table *t)
+{
+	static bool said;
+
+	if (said || conn_is_there(t->socket) || (errno != EACCES && errno != EPERM))
+		return;
+	said = true;
+	fprintf(stderr,
+		"fpmctl: no access to %s: ports have no counters until the user of snmpd "
+		"is in "
+		"its group\n",
+		t->socket);
 }
 
 /* Take the rows of the daemon. Returns false if it does not answer. */
 static bool
 table_take_daemon(struct snmp_table *t)
 {
-	json_t *version = daemon_rows(t->socket, "version");
-	json_t *interfaces = version == NULL ? NULL : daemon_rows(t->socket, "interfaces");
-	json_t *ports = interfaces == NULL ? NULL : daemon_rows(t->socket, "ports");
+	json_t *version = boottime_s() >= t->ask_from_s ? daemon_rows(t, "version") : NULL;
+	json_t *interfaces = version == NULL ? NULL : daemon_rows(t, "interfaces");
+	json_t *ports = interfaces == NULL ? NULL : daemon_rows(t, "ports");
+	uint32_t began;
 	struct snmp_row *row;
 	json_t *of;
 	size_t i;
@@ -193,13 +223,18 @@ table_take_daemon(struct snmp_table *t)
 		if (row != NULL)
 			row_take_port(row, of);
 	}
-	json_array_foreach (version, i, of)
-		t->discontinuity =
-			sys_up_time(boottime_s() - (double)row_int(of, "uptime_s"));
+	json_array_foreach (version, i, of) {
+		began = sys_up_time(boottime_s() - (double)row_int(of, "uptime_s"));
+		/* A manager takes each change for a start of the counters. */
+		if (began > t->discontinuity + JITTER || began + JITTER < t->discontinuity)
+			t->discontinuity = began;
+	}
 	json_decref(version);
 	json_decref(interfaces);
-	if (ports == NULL)
+	if (ports == NULL) {
+		denied_say(t);
 		return false;
+	}
 	json_decref(ports);
 	return true;
 }
@@ -225,7 +260,7 @@ table_guess_ours(struct snmp_table *t, const struct snmp_row *old, unsigned int 
 	}
 }
 
-/* A VLAN of ours has the speed of the interface that carries it. */
+/* A VLAN or macvlan has the speed of the interface that carries it. */
 static void
 table_pass_speed_on(struct snmp_table *t)
 {
@@ -244,36 +279,48 @@ state_differs(const struct kernel_link *a, const struct kernel_link *b)
 	       ((a->flags ^ b->flags) & (IFF_UP | IFF_RUNNING)) != 0;
 }
 
+/* Return ifLastChange of an interface, which was `was` (NULL: not there) before. */
+static uint32_t
+last_change(const struct snmp_row *was, const struct kernel_link *link, bool first)
+{
+	if (first)
+		return 0;
+	return was == NULL || state_differs(&was->link, link) ? sys_up_time(boottime_s())
+							      : was->changed;
+}
+
 int
 snmp_table_refresh(struct snmp_table *t)
 {
-	double now_s = boottime_s();
 	struct snmp_table old = *t;
 	struct kernel_link *link;
 	int n;
 
-	if (t->read_s != 0 && now_s - t->read_s < MAX_AGE_S)
+	if (t->read_s != 0 && boottime_s() - t->read_s < MAX_AGE_S)
 		return 0;
 	n = kernel_links(&link);
-	t->row = n > 0 ? calloc((size_t)n, sizeof(*t->row)) : NULL;
-	t->n = t->row == NULL ? 0 : (unsigned int)n;
+	if (n < 0)
+		return n;
+	t->row = calloc((size_t)n + 1, sizeof(*t->row));
+	if (t->row == NULL) {
+		t->row = old.row;
+		free(link);
+		return -ENOMEM;
+	}
+	t->n = (unsigned int)n;
 	for (unsigned int i = 0; i < t->n; i++) {
-		const struct snmp_row *was = row_find(&old, link[i].ifindex);
-
 		t->row[i].link = link[i];
 		row_take_kernel(&t->row[i]);
-		t->row[i].changed = old.read_s == 0 ? 0
-				    : was == NULL || state_differs(&was->link, &link[i])
-					    ? sys_up_time(now_s)
-					    : was->changed;
+		t->row[i].changed = last_change(row_find(&old, link[i].ifindex), &link[i],
+						old.read_s == 0);
 	}
 	free(link);
 	if (!table_take_daemon(t))
 		table_guess_ours(t, old.row, old.n);
 	table_pass_speed_on(t);
 	free(old.row);
-	t->read_s = now_s;
-	return n < 0 ? n : 0;
+	t->read_s = boottime_s();
+	return 0;
 }
 
 /* --- values ---------------------------------------------------------------------------- */

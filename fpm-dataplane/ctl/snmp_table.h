@@ -32,7 +32,8 @@ struct snmp_table {
 	const char *socket;   /* of the daemon */
 	struct snmp_row *row; /* by ascending ifindex */
 	unsigned int n;
-	double read_s; /* CLOCK_BOOTTIME of the last read; 0: none */
+	double read_s;     /* CLOCK_BOOTTIME of the last read; 0: none */
+	double ask_from_s; /* CLOCK_BOOTTIME before which the daemon is not asked */
 	/*
 	 * ifCounterDiscontinuityTime of our interfaces: the start of the daemon, on the clock
 	 * of snmpd (sysUpTime), in hundredths of a second; 0: before snmpd began.
@@ -42,7 +43,7 @@ struct snmp_table {
 
 /*
  * Read the tables again if they are older than a second. Returns 0, or -errno with the table
- * empty. While the daemon is away, its interfaces have no counters: those of their TAPs are
+ * as before. While the daemon is away, its interfaces have no counters: those of their TAPs are
  * of the few packets that the kernel handled.
  */
 int snmp_table_refresh(struct snmp_table *t);

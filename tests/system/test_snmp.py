@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import signal
+import time
 
 import pytest
 
@@ -124,6 +125,22 @@ def test_nothing_can_be_set(router, agent):
         check=False,
     )
     assert "noAccess" in text or "notWritable" in text, text
+
+
+def test_a_daemon_that_hangs_does_not_hang_snmpd(router, agent):
+    """snmpd answers while the daemon is silent: other interfaces have their counters, ours none."""
+    ours = {router.ifindex(wire) for wire in router.wires.values()}
+    pid = router.daemon.pid()
+    procs.signal_pid(pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: not ours & set(agent.column(IN_OCTETS)), 10)
+        began = time.monotonic()
+        others = set(kernel_links(router)) - ours
+        assert others <= set(agent.column(IN_OCTETS))
+        assert time.monotonic() - began < 10, "the walk waited for the daemon"
+    finally:
+        procs.signal_pid(pid, signal.SIGCONT)
+    eventually(lambda: ours <= set(agent.column(IN_OCTETS)), 20)
 
 
 def test_without_the_daemon_its_interfaces_have_no_counters(router, agent):
