@@ -18,6 +18,8 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
+#define ROOM_MAX 4e18 /* ticks of a bucket: years, and far from the end of the clock */
+
 #define BURST_DEFAULT 5 /* packets, as in the kernel */
 
 int
@@ -415,7 +417,7 @@ build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *li
 {
 	uint32_t burst = 0, type = NFT_LIMIT_PKTS, flags = 0;
 	uint64_t rate, unit;
-	double ticks;
+	double ticks, room;
 
 	if (attr_be64(attr_find_in(data, NFTA_LIMIT_RATE), &rate) < 0 ||
 	    attr_be64(attr_find_in(data, NFTA_LIMIT_UNIT), &unit) < 0 || rate == 0 ||
@@ -432,9 +434,10 @@ build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *li
 					.over = (flags & NFT_LIMIT_F_INV) != 0};
 	/* As in the kernel: a bucket of packets holds the burst, one of octets a unit more. */
 	if (limit->by_octets)
-		limit->room = (uint64_t)(ticks * ((double)rate + burst));
+		room = ticks * ((double)rate + burst);
 	else
-		limit->room = (uint64_t)(ticks * (burst == 0 ? BURST_DEFAULT : burst));
+		room = ticks * (burst == 0 ? BURST_DEFAULT : burst);
+	limit->room = room < ROOM_MAX ? (uint64_t)room : (uint64_t)ROOM_MAX;
 	return 0;
 }
 

@@ -203,7 +203,7 @@ read_once(struct reader *rd)
 	const char *table = rd->table->name;
 	uint32_t before;
 	size_t sets;
-	int rc;
+	int rc, again;
 
 	rd->dump->n = 0;
 	rd->flags = 0;
@@ -227,8 +227,10 @@ read_once(struct reader *rd)
 	if (rc == -ECANCELED)
 		return rc;
 	/* An error of a dump that a change interrupted says nothing: read again. */
-	if (ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL) == 0 &&
-	    (rd->generation != before || rd->changed))
+	again = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
+	if (again < 0)
+		return rc < 0 ? rc : again;
+	if (rd->generation != before || rd->changed)
 		return -EAGAIN;
 	rd->dump->generation = before;
 	rd->dump->dormant = (rd->flags & NFT_TABLE_F_DORMANT) != 0;

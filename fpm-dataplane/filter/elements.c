@@ -237,6 +237,12 @@ set_load(struct build *b, struct raw_set *raw)
 	if (set->name == NULL)
 		abort();
 	raw->number = b->r->n_set++;
+	/* The kernel announces no element that a packet adds or refreshes. */
+	if ((raw->flags & NFT_SET_EVAL) != 0)
+		return build_fail(b,
+				  "set %.64s, which packets change (flags dynamic), is not "
+				  "supported",
+				  raw->name);
 	if ((raw->flags & NFT_SET_OBJECT) != 0)
 		return build_fail(b, "a map of named objects is not supported");
 	if (set->is_map && !set->has_verdicts) {

@@ -353,7 +353,9 @@ named_state(struct build *b, const char *name, bool is_limit,
 
 		if (n->is_limit == is_limit && strcmp(n->name, name) == 0 &&
 		    (!is_limit || (n->state->limit->cost == limit->cost &&
-				   n->state->limit->room == limit->room)))
+				   n->state->limit->room == limit->room &&
+				   n->state->limit->over == limit->over &&
+				   n->state->limit->by_octets == limit->by_octets)))
 			return n->state;
 	}
 	return build_state_new(b, limit, is_limit);

@@ -175,6 +175,53 @@ error_text(int rc)
 	return strerror(-rc);
 }
 
+/* Open a socket of nf_tables in the control namespace. Returns it or -errno. */
+static int
+socket_open(const char *netns, bool events)
+{
+	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+	struct timeval wait = {.tv_usec = LOOK_MS * 1000};
+	int group = NFNLGRP_NFTABLES, bytes = EVENTS_BYTES, rc = 0;
+	int fd = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
+		rc = -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (!events)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	else if (rc == 0 && setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
+				       sizeof(group)) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static void filter_on_event(struct ev_loop *loop, ev_io *io, int revents);
+
+/*
+ * Open the sockets that are not open: for events first, so that no change is missed. Returns
+ * 0 or -errno.
+ */
+static int
+sockets_open(struct filter *f)
+{
+	if (f->events < 0) {
+		f->events = socket_open(f->conf.netns, true);
+		if (f->events < 0)
+			return f->events;
+		ev_io_init(&f->events_io, filter_on_event, f->events, EV_READ);
+		f->events_io.data = f;
+		ev_io_start(f->w->loop, &f->events_io);
+	}
+	if (f->ask < 0)
+		f->ask = socket_open(f->conf.netns, false);
+	return f->ask < 0 ? f->ask : 0;
+}
+
 /*
  * Read the table and put it in force. Without the table no rule of it is in force any longer,
  * also in the kernel; other errors may pass, and the thread tries again.
@@ -183,14 +230,15 @@ static void
 table_read(struct filter *f)
 {
 	struct filter_dump dump = {0};
-	int rc = f->ask < 0 ? f->ask
-			    : filter_dump_read(f->ask, &f->table, &dump, is_ending, f);
+	int rc = sockets_open(f);
 
+	if (rc == 0)
+		rc = filter_dump_read(f->ask, &f->table, &dump, is_ending, f);
 	if (rc == 0) {
 		build(f, &dump);
 	} else if (rc != -ECANCELED) {
 		refuse(f, error_text(rc), rc == -ENOENT);
-		if (rc != -ENOENT && f->ask >= 0)
+		if (rc != -ENOENT)
 			read_later(f, RETRY_MS);
 	}
 	free(dump.octet);
@@ -231,31 +279,6 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 		read_later(f, EVENT_MS);
 }
 
-/* Open a socket of nf_tables in the control namespace. Returns it or -errno. */
-static int
-socket_open(const char *netns, bool events)
-{
-	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	struct timeval wait = {.tv_usec = LOOK_MS * 1000};
-	int group = NFNLGRP_NFTABLES, bytes = EVENTS_BYTES, rc = 0;
-	int fd = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
-
-	if (fd < 0)
-		return fd;
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
-		rc = -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	if (!events)
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-	else if (rc == 0 && setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
-				       sizeof(group)) < 0)
-		rc = -errno;
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
-}
-
 /* --- the thread --------------------------------------------------------------------- */
 
 /* Read "FAMILY NAME", which the configuration has checked. */
@@ -282,13 +305,6 @@ filter_init(struct worker *w)
 		return 0;
 	table_parse(f);
 	STATUS(configured, true);
-	/* Before the first read, so that no change is missed. */
-	f->events = socket_open(f->conf.netns, true);
-	f->ask = socket_open(f->conf.netns, false);
-	ev_io_init(&f->events_io, filter_on_event, f->events, EV_READ);
-	f->events_io.data = f;
-	if (f->events >= 0)
-		ev_io_start(w->loop, &f->events_io);
 	table_read_offline(f);
 	return 0;
 }

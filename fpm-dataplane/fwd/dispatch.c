@@ -42,7 +42,9 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
-		meta->judged_ifidx = f->filter == NULL ? 0 : fwd_way_out(b, i);
+		meta->judged_ifidx = f->filter != NULL && (b->judged >> i & 1) != 0
+					     ? fwd_way_out(b, i)
+					     : 0;
 		/*
 		 * Count before the punt thread can see the packet, because a reader that
 		 * sees the result of a packet must find it in the counters. A ring that has

@@ -25,12 +25,14 @@ packet_fails_first(const struct burst *b, unsigned int i, const struct fib_iface
 
 	if (out == NULL || !out->up)
 		return true;
-	/* Labels have a TTL and an MTU of their own. */
-	if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
+	/* Labels have a TTL of their own. */
+	if (burst_has_labels(b, i) || (b->switched >> i & 1) != 0)
 		return false;
 	if (ip[six ? 7 : 8] <= 1)
 		return true;
-	return b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]) &&
+	/* The MTU under labels is judged later, by the slow path. */
+	return path_kind(b->path[i]) != PATH_ENCAP &&
+	       b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]) &&
 	       (six || (get_be16(ip + 6) & 0x4000) != 0);
 }
 
@@ -42,7 +44,7 @@ packet_to_slow(struct burst *b, unsigned int i)
 
 	if ((b->switched & bit) != 0) {
 		b->switched &= ~bit;
-		fwd_label_again(b, i);
+		fwd_label_keep_path(b, i);
 	}
 	b->push &= ~bit;
 	burst_to_slow(b, bit);
@@ -131,6 +133,8 @@ packet_judge(struct burst *b, unsigned int i, struct ruleset_packet *p)
 
 	if (b->noted && b->rec[i] != NULL)
 		packet_note(b, i, r, p, verdict);
+	if (verdict == RULESET_PASS)
+		b->judged |= 1ull << i;
 	if (verdict == RULESET_PASS && !p->marked)
 		return;
 	packet_to_slow(b, i);
@@ -171,6 +175,7 @@ fwd_filter(struct burst *b)
 	uint8_t at[BURST_MAX];
 	unsigned int n = 0;
 
+	b->judged = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		if ((fast >> i & 1) == 0 && b->verdict[i] != VERDICT_GO &&
 		    b->verdict[i] != PUNT_unresolved)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * filter: judge a packet that the punt thread forwards, if its way out is not the one for
- * which a forwarder has judged it: its route changed while it waited, or the filter is new.
+ * which a forwarder has judged it: its route changed while it waited, its link was down, or
+ * no filter was in force.
  * [punt]
  */
 #include "base/inet.h"
@@ -19,8 +20,12 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 	struct ruleset_packet packet;
 	enum ruleset_verdict verdict;
 
-	if (r == NULL || family == 0 || in == NULL || meta->judged_ifidx == out->ifidx)
+	if (r == NULL || family == 0 || meta->judged_ifidx == out->ifidx)
 		return true;
+	if (in == NULL) { /* deleted while the packet waited: no rule can name it */
+		punt_drop(p, m, DROP_filter);
+		return false;
+	}
 	room = rte_pktmbuf_data_len(m) -
 	       (unsigned int)(ip - rte_pktmbuf_mtod(m, uint8_t *));
 	packet = (struct ruleset_packet){

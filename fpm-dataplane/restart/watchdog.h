@@ -15,7 +15,7 @@
 #include "base/counters.h"
 #include "base/worker.h"
 
-#define WATCHDOG_WORKERS_MAX 8
+#define WATCHDOG_WORKERS_MAX 16
 
 struct watchdog {
 	uint64_t since_ms; /* time of the last passed check */

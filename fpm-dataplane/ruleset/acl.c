@@ -96,7 +96,7 @@ field_place(enum field f, uint8_t family)
 		 {BASE_TRANSPORT, 0, 2},
 		 {BASE_TRANSPORT, 2, 2}},
 		/* The next header is not the protocol if there are extension headers. */
-		{{BASE_TRANSPORT, 255, 1},
+		{{UINT8_MAX, 0, 1}, /* at no place */
 		 {BASE_NETWORK, 8, 16},
 		 {BASE_NETWORK, 24, 16},
 		 {BASE_TRANSPORT, 0, 2},
@@ -622,11 +622,13 @@ ruleset_acl_free(struct ruleset_acl *acl)
 static void
 ports_copy(const struct ruleset_packet *p, uint8_t *sport)
 {
-	/* Without ports no rule with ports matches: any value is right. */
-	if (p->has_transport && !p->later && p->transport + 4 <= p->room)
-		memcpy(sport, p->ip + p->transport, 4);
-	else
-		memset(sport, 0, 4);
+	unsigned int n = 0;
+
+	/* A rule may match by the first octets of a transport header that is cut. */
+	if (p->has_transport && !p->later && p->transport < p->room)
+		n = p->room - p->transport < 4 ? p->room - p->transport : 4;
+	memset(sport, 0, 4);
+	memcpy(sport, p->ip + p->transport, n);
 }
 
 static void

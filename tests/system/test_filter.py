@@ -151,6 +151,44 @@ def test_each_unsupported_expression_is_named(both, rule, why):
     assert row["state"] == "old-in-force" and why in row["refused"], row["refused"]
 
 
+def test_a_set_that_packets_change_is_refused(both):
+    """The kernel announces no element that a packet adds, so such a set could not be obeyed."""
+    both.load(chain("counter"), linux=False)
+    eventually(lambda: both.status()["state"] == "in-force", 5, 0.005)
+    sets = "set block { type ipv4_addr; flags dynamic,timeout; timeout 1m; }\n"
+    row = both.load(sets + chain("ip saddr @block drop"), linux=False)
+    assert row["state"] == "old-in-force" and "flags dynamic" in row["refused"], row["refused"]
+
+
+def test_the_first_octets_of_a_cut_header_match_as_in_linux(both, lan):
+    """A packet that ends within its UDP header matches by the octets that it has."""
+    ports = [f"udp sport {port} counter drop" for port in range(50, 60)]
+    both.load(chain("icmp type echo-request counter drop", *ports, "counter drop"))
+    whole = IP(bytes(lan.probe("198.51.100.9", sport=53))[14:])
+    for proto, octets in ((17, b"\x00\x35"), (17, b"\x00\x35\x00"), (17, b"\x00"), (1, b"\x08")):
+        cut = IP(src=whole.src, dst=whole.dst, proto=proto) / octets
+        for router in (both.linux, both.dut):
+            wire = router.wires["lan"]
+            wire.send(bytes(Ether(src=wire.mac, dst=wire.port_mac) / cut))
+    both.dut.fence(lan)
+    kernel = list(both.kernel_rules().values())
+    assert [(r["packets"], r["octets"]) for r in both.rules()] == kernel
+    assert [n for n, _ in kernel[:5]] == [1, 0, 0, 0, 2]
+
+
+def test_a_named_limit_that_becomes_one_over_the_rate_is_obeyed(both, lan):
+    """A change of `over` alone makes another limit."""
+    limit = "limit few {{ rate {}1/minute burst 5 packets; }}\n"
+    both.load(limit.format("") + chain('limit name "few" drop'))
+    assert not passes(both, lan.probe("198.51.100.9"))
+    both.nft(
+        f"flush chain {TABLE} forward\ndelete limit {TABLE} few\n"
+        f"table {TABLE} {{\n{limit.format('over ')}}}\n"
+        f'add rule {TABLE} forward limit name "few" drop\n'
+    )
+    assert passes(both, lan.probe("198.51.100.9"))
+
+
 def test_without_a_table_nothing_passes(both, lan):
     """While the table does not exist, packets in transit are dropped, and those for the router are
     not."""
