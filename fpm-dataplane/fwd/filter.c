@@ -110,17 +110,19 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 
 	if (packet_fails_first(b, i, out))
 		return false;
-	*p = (struct ruleset_packet){.ip = burst_l3(b, i),
-				     .room = burst_l3_room(b, i),
-				     .l3_bytes = b->l3_len[i],
-				     .family = b->family[i],
-				     .dry = f->conf == NULL, /* explain */
-				     .iif = b->in->ifindex,
-				     .oif = out->ifindex,
-				     .iifname = b->in->name,
-				     .oifname = out->name,
-				     .now = burst_now(b),
-				     .thread = f->conf == NULL ? 0 : f->conf->index};
+	/* One by one: to clear the whole struct first would cost more than all of this. */
+	p->ip = burst_l3(b, i);
+	p->room = burst_l3_room(b, i);
+	p->l3_bytes = b->l3_len[i];
+	p->family = b->family[i];
+	p->dry = f->conf == NULL; /* explain */
+	p->iif = b->in->ifindex;
+	p->oif = out->ifindex;
+	p->iifname = b->in->name;
+	p->oifname = out->name;
+	p->now = burst_now(b);
+	p->thread = f->conf == NULL ? 0 : f->conf->index;
+	p->begins = NULL;
 	ruleset_look(p);
 	return true;
 }
