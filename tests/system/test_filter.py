@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import statistics
 import time
 
 import pytest
@@ -378,14 +379,20 @@ def test_random_rulesets_judge_as_linux_does(both, lan, seed):
     assert wrong == {}, f"{{handle: (Linux, ours)}} of\n{text}"
 
 
-def test_a_thousand_rules_are_in_force_within_a_second(both, lan):
-    """1,000 rules are in force a second after nft has loaded them, and one element of a set of
-    20,000 prefixes as well. The last rule decides."""
-    rules = [f"ip daddr 198.51.100.{n % 250} udp dport {1000 + n} drop" for n in range(1000)]
+def timed(call):
+    """Return the seconds that a call takes."""
     begin = time.monotonic()
-    row = both.load(chain(*rules, "udp dport 53 counter drop"), linux=False)
-    took = time.monotonic() - begin
-    assert row["rules"] == 1001
+    call()
+    return time.monotonic() - begin
+
+
+def test_a_thousand_rules_are_in_force_soon(both, lan):
+    """1,000 rules are in force within two seconds from the start of nft, and one element of a set
+    of 20,000 prefixes as well (medians of five). The last rule decides."""
+    rules = [f"ip daddr 198.51.100.{n % 250} udp dport {1000 + n} drop" for n in range(1000)]
+    many = chain(*rules, "udp dport 53 counter drop")
+    took = [timed(lambda: both.load(many, linux=False)) for _ in range(5)]
+    assert both.status()["rules"] == 1001
     assert not passes(both, lan.probe("198.51.100.9", dport=53))
     assert passes(both, lan.probe("198.51.100.9", dport=54))
     assert not passes(both, lan.probe("198.51.100.9", dport=1009))
@@ -396,12 +403,13 @@ def test_a_thousand_rules_are_in_force_within_a_second(both, lan):
         linux=False,
     )
     assert not passes(both, lan.probe("198.51.100.9", src="10.1.2.3"))
-    begin = time.monotonic()
-    both.nft(f"add element {TABLE} bad {{ 203.0.113.0/24 }}\n", linux=False)
-    took_one = time.monotonic() - begin
-    assert not passes(both, lan.probe("198.51.100.9", src="203.0.113.9"))
-    print(f"1,000 rules: {took:.3f} s; one element: {took_one:.3f} s")
-    assert took < 2 and took_one < 2
+    one = [
+        timed(lambda n=n: both.nft(f"add element {TABLE} bad {{ 203.0.{n}.0/24 }}\n", linux=False))
+        for n in range(5)
+    ]
+    assert not passes(both, lan.probe("198.51.100.9", src="203.0.4.9"))
+    print(f"1,000 rules: {took} s; one element: {one} s")
+    assert statistics.median(took) < 2 and statistics.median(one) < 2
 
 
 @pytest.mark.long
