@@ -91,9 +91,9 @@ encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uin
 {
 	uint32_t low = __builtin_bswap32(label_entry(0, tc, false, ttl)), entry;
 
-	for (unsigned int i = 0; i < e->n; i++) {
+	for (unsigned int i = 0, n = e->n; i < n; i++) {
 		entry = e->entry[i] | low;
-		if (bottom && i + 1u == e->n)
+		if (i + 1 == n && bottom)
 			entry |= __builtin_bswap32(label_entry(0, 0, true, 0));
 		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
 	}

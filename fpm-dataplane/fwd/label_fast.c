@@ -243,8 +243,9 @@ fwd_label_fast_adjacency(struct burst *b)
 		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
 }
 
-uint64_t
-fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
+/* `all`: the whole burst; the compiler makes a separate loop for this case. */
+static inline __attribute__((always_inline)) uint64_t
+push_adjacency(struct burst *b, uint64_t odd, bool all)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_encap *encap = fib->encap;
@@ -253,17 +254,19 @@ fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 	unsigned int most = 0;
 	uint64_t push = 0;
 
-	for (uint64_t rest = odd; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest), bytes;
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		const struct fib_encap *e = &encap[path_index(b->path[i])];
+		unsigned int bytes;
+		uint32_t adj;
 		uint64_t hop;
 
-		if (path_kind(b->path[i]) != PATH_ENCAP || path_is_unsupported(b->path[i]))
+		if ((!all && (odd >> i & 1) == 0) || path_kind(b->path[i]) != PATH_ENCAP)
 			continue;
+		/* Entry 0, of a path that is not supported, leads to no neighbor. */
 		bytes = e->n * LABEL_BYTES;
-		hop = atomic_load_explicit(&slot[path_index(e->next)].hop,
-					   memory_order_acquire);
-		if (hop == 0 || !fib_adj_touch(used, path_index(e->next)) ||
+		adj = path_index(e->next);
+		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+		if (hop == 0 || !fib_adj_touch(used, adj) ||
 		    bytes + VLAN_TAGS * VLAN_BYTES > rte_pktmbuf_headroom(b->m[i]))
 			continue;
 		b->hop[i] = hop;
@@ -272,6 +275,13 @@ fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 	}
 	b->push_bytes = (uint8_t)most;
 	return push;
+}
+
+uint64_t
+fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
+{
+	return odd == burst_all(b) ? push_adjacency(b, odd, true)
+				   : push_adjacency(b, odd, false);
 }
 
 /* Begin the frame at `eth`: `more` octets earlier than it does, or later. */
@@ -353,14 +363,13 @@ label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t
 static bool
 burst_is_alike(const struct burst *b, uint64_t which, bool *push)
 {
-	enum path_kind kind = path_kind(b->path[0]);
 	unsigned int differ = 0;
 
-	if (which != burst_all(b) || (b->switched != 0 && kind != PATH_ADJ))
-		return false;
+	*push = which == b->push;
+	if (which != burst_all(b) || *push)
+		return which == burst_all(b);
 	for (unsigned int i = 0; i < b->n; i++)
-		differ |= (b->family[i] == 0) | (path_kind(b->path[i]) ^ kind);
-	*push = kind == PATH_ENCAP;
+		differ |= (b->family[i] == 0) | (path_kind(b->path[i]) ^ PATH_ADJ);
 	return differ == 0;
 }
 
