@@ -15,8 +15,8 @@
 
 #define MAX_AGE_S   1.0
 #define PATIENCE_MS 1000 /* with the daemon: snmpd waits for us, and serves nothing else */
-#define AGAIN_S     10   /* after a silence of the daemon */
-#define JITTER      200  /* hundredths of a second: the daemon tells whole seconds */
+#define AGAIN_S     10   /* do not ask a daemon that was silent for so long */
+#define JITTER      200 /* hundredths of a second: the daemon rounds its uptime to seconds */
 
 /* --- clocks ------------------------------------------------------------------------- */
 

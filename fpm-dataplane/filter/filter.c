@@ -90,7 +90,7 @@ be_absent(struct filter *f)
 	f->state = FILTER_ABSENT;
 }
 
-/* Note why the present table is not in force. `gone`: no ruleset of it is, in the kernel too. */
+/* Note why the present table is not in force. `gone`: the kernel has no such table either. */
 static void
 refuse(struct filter *f, const char *why, bool gone)
 {

@@ -122,7 +122,7 @@ struct burst {
 	 * `labels`), and packets of fast4 and fast6 that get labels.
 	 */
 	uint64_t switched, push;
-	uint64_t judged;    /* bit per entry, while a filter is in force: it passed */
+	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
 	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */
 	union {

@@ -351,28 +351,27 @@ def daemon_dies(run):
     _back(run, _kill_daemon(run))
 
 
+def _dies_within(run, churn, note):
+    """Kill the dataplane at a random moment of `churn`, which goes on, and wait for both ends."""
+    chance = random.Random(run.rng.random())  # the random numbers of the other thread
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        churning = pool.submit(churn, run, chance, 80)
+        run.pause(0.2, 1.2)
+        run.note(note, "kill -9 in 10 k changes/s").may_lose(_crash_s(run))
+        _back(run, _kill_daemon(run))
+        churning.result()
+
+
 @fault(2, 10, sessions_stay=True, kills=1)
 def daemon_dies_in_churn(run):
     """kill -9 of the dataplane at a random moment of 10,000 changes a second, which go on."""
-    chance = random.Random(run.rng.random())  # the random numbers of the other thread
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        churning = pool.submit(_churn, run, chance, 80)
-        run.pause(0.2, 1.2)
-        run.note("dies in churn", "kill -9 in 10 k changes/s").may_lose(_crash_s(run))
-        _back(run, _kill_daemon(run))
-        churning.result()
+    _dies_within(run, _churn, "dies in churn")
 
 
 @fault(2, 10, sessions_stay=True, kills=1)
 def daemon_dies_in_labels_churn(run):
     """kill -9 of the dataplane at a random moment of 10,000 changes of labels a second."""
-    chance = random.Random(run.rng.random())
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        churning = pool.submit(_labels_churn, run, chance, 80)
-        run.pause(0.2, 1.2)
-        run.note("dies in labels", "kill -9 in 10 k changes/s").may_lose(_crash_s(run))
-        _back(run, _kill_daemon(run))
-        churning.result()
+    _dies_within(run, _labels_churn, "dies in labels")
 
 
 @fault(1, 20, sessions_stay=True, kills=1)

@@ -144,8 +144,9 @@ def test_a_daemon_that_hangs_does_not_hang_snmpd(router, agent):
 
 
 def test_without_the_daemon_its_interfaces_have_no_counters(router, agent):
-    """An snmpd that goes on meanwhile shows the kernel's state of our ports, but no counter: those
-    of the TAPs would be wrong. After the start the counters begin anew, and say when."""
+    """An snmpd that goes on meanwhile shows the kernel's state of our ports, but no counter,
+    because the counters of the TAPs lack most packets. After the start they count from 0, and
+    ifCounterDiscontinuityTime is the time of the start."""
     ours = {router.ifindex(wire) for wire in router.wires.values()}
     others = set(kernel_links(router)) - ours
     before = agent.column(DISCONTINUITY)
