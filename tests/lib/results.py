@@ -48,7 +48,8 @@ def of_pytest(job):
     except (OSError, xml.etree.ElementTree.ParseError):
         cases = []
     # A case that failed and whose fixtures failed too is listed twice.
-    for case in cases:
+    # A case that began and did not end, because a signal ended pytest, has no name.
+    for case in [case for case in cases if case.get("name")]:
         key = (case.get("classname"), case.get("name"))
         tags = {child.tag: child for child in case}
         bad = tags.get("failure", tags.get("error"))
@@ -66,7 +67,8 @@ def of_pytest(job):
     none = job.code in (0, NO_TESTS) and not cases
     if not result.failed and (none or job.code not in (0, NO_TESTS)):
         result.failed = 1
-        result.names.append(f"pytest ended with code {job.code} after {len(cases)} cases")
+        by = "".join(re.findall(r": KeyboardInterrupt(: .*)$", job.output(), re.M)[:1])
+        result.names.append(f"pytest ended with code {job.code} after {len(cases)} cases{by}")
     return result
 
 

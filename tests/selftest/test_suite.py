@@ -105,6 +105,27 @@ def test_pytest_without_a_report_or_that_ends_badly_has_failed(tmp_path):
     assert results.of_pytest(job(1, report)).names[0] == "t.test_f::d: x"
 
 
+def test_a_time_limit_is_a_failure_that_names_the_test_that_ran(tmp_path):
+    """The report of a pytest that a signal ended has a case without a name."""
+    report = tmp_path / "report.xml"
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(SYSTEM)!r})\n"
+        "import importlib.util\n"
+        f"spec = importlib.util.spec_from_file_location('c', {str(SYSTEM / 'conftest.py')!r})\n"
+        "c = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(c)\n"
+        "pytest_configure = c.pytest_configure\n"
+    )
+    (tmp_path / "test_a.py").write_text(
+        "import os, signal, time\n\ndef test_ends():\n    pass\n\n"
+        "def test_hangs():\n    os.kill(os.getpid(), signal.SIGTERM)\n    time.sleep(60)\n"
+    )
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junit-xml={report}", "."]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
+    read = results.of_pytest(job(done.returncode, report, done.stdout))
+    assert (read.passed, read.failed) == (1, 1), done.stdout
+    assert read.names == ["pytest ended with code 2 after 2 cases: signal 15 in test_a.py::test_hangs (call)"]
+
+
 def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
     """The readers of unit programs, fuzzers and guests find the counts and the names of failures in
     their output."""

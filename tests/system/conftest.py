@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+import traceback
 
 import pytest
 
@@ -42,7 +43,8 @@ def _end(number, frame):
     sends one more."""
     for also in ASKED_TO_END:
         signal.signal(also, signal.SIG_IGN)
-    signal.default_int_handler(number, frame)
+    where = "".join(traceback.format_stack(frame, 12))
+    raise KeyboardInterrupt(f"signal {number} in {os.environ.get('PYTEST_CURRENT_TEST')}\n{where}")
 
 
 def _kept_together(item):

@@ -41,7 +41,8 @@ def load(folder):
             xml.etree.ElementTree.parse(f"{folder}/junit.xml").getroot().iter("testcase")
         )
         for case in cases:
-            _take_case(run, case)
+            if case.get("name"):  # else a signal ended pytest within this case
+                _take_case(run, case)
     except (OSError, xml.etree.ElementTree.ParseError):
         run.faults.append(f"the run ended without a report: {folder}/pytest.log")
     for event in events.read(folder):
