@@ -52,7 +52,7 @@ def header(tier):
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
-    wide = " with AVX-512" if "avx512vpopcntdq" in text else " without AVX-512"
+    wide = " with AVX-512" if "avx512_vpopcntdq" in text else " without AVX-512"
     when = datetime.datetime.now().isoformat(" ", "seconds")
     return f"{tier}: {when}, {len(os.sched_getaffinity(0))} CPUs, {model}{wide}, load {os.getloadavg()[0]:.1f}"
 

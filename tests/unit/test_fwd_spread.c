@@ -203,6 +203,7 @@ frames_are_counted_for_their_vlan_whoever_is_in_the_buffer(void **state)
 
 	skip_without_vectors();
 	fwd.conf = &conf;
+	memset(&count, 0, sizeof(count)); /* the test runs once for each instruction set */
 	fwd.count = &count;
 	fwd.tx_burst = TX_BURST_MAX;
 	ops->tx_pkt_burst = transmit;
