@@ -118,15 +118,22 @@ attr_string(const struct nlattr *a)
 	return text;
 }
 
+bool
+filter_table_is(const struct filter_table *table, const struct nlmsghdr *nlh,
+		unsigned int attr)
+{
+	const char *name = attr_string(message_attr(nlh, attr));
+	const struct nfgenmsg *nf = mnl_nlmsg_get_payload(nlh);
+
+	return name != NULL && strcmp(name, table->name) == 0 &&
+	       nf->nfgen_family == table->family;
+}
+
 /* Return true if a message is of the table; `attr` is its attribute with the name. */
 static bool
 message_is_ours(const struct build *b, const struct nlmsghdr *nlh, unsigned int attr)
 {
-	const char *table = attr_string(message_attr(nlh, attr));
-	const struct nfgenmsg *nf = mnl_nlmsg_get_payload(nlh);
-
-	return table != NULL && strcmp(table, b->conf->table->name) == 0 &&
-	       nf->nfgen_family == b->conf->table->family;
+	return filter_table_is(b->conf->table, nlh, attr);
 }
 
 /* --- state -------------------------------------------------------------------------- */
@@ -546,7 +553,7 @@ static int chain_walk(struct build *b, uint32_t number, unsigned int above);
 static int
 op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_t *depth)
 {
-	const struct ruleset_set *set;
+	const struct ruleset_content *c;
 	uint32_t n = 0;
 
 	if (op->kind == OP_VERDICT && op->verdict.chain != RULESET_NONE) {
@@ -557,10 +564,11 @@ op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_
 	}
 	if (op->kind != OP_LOOKUP || !b->r->set[op->set].has_verdicts)
 		return 0;
-	set = &b->r->set[op->set];
-	for (uint32_t i = 0; i <= set->n; i++) {
+	/* A map is no Poptrie. */
+	c = atomic_load_explicit(&b->r->set[op->set].content, memory_order_relaxed);
+	for (uint32_t i = 0; i <= c->n; i++) {
 		const struct ruleset_element *e =
-			i < set->n ? &set->element[i] : set->other;
+			i < c->n ? &c->element[i] : b->r->set[op->set].other;
 
 		if (e == NULL || e->chain == RULESET_NONE)
 			continue;

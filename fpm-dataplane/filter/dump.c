@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read one table of nf_tables: chains, sets, their elements, rules, named objects. The
- * generation is asked before and after, so all messages are of one ruleset. [filter]
+ * generation is asked before and after. If it moved, the events tell whether the table changed,
+ * so all messages are of one ruleset, although other tables may change all the time. [filter]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,10 +19,12 @@
 
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
-#define TRIES_MAX    8u /* of a ruleset that changes while it is read */
+#define TRIES_MAX    8u  /* of a table that changes while it is read */
+#define DUMPS_MAX    64u /* of one kind, which a change of any table interrupts */
 
 struct reader {
 	int fd;
+	struct filter_events *events;
 	const struct filter_table *table;
 	struct filter_dump *dump;
 	uint8_t *answer; /* ANSWER_BYTES */
@@ -33,8 +36,8 @@ struct reader {
 	uint32_t generation, flags;
 };
 
-static int
-dump_append(struct filter_dump *d, const struct nlmsghdr *nlh)
+int
+filter_dump_append(struct filter_dump *d, const struct nlmsghdr *nlh)
 {
 	size_t step = MNL_ALIGN(nlh->nlmsg_len);
 
@@ -77,7 +80,7 @@ message_take(struct reader *rd, const struct nlmsghdr *nlh)
 			rd->flags = number;
 		return 0;
 	default:
-		return dump_append(rd->dump, nlh);
+		return filter_dump_append(rd->dump, nlh);
 	}
 }
 
@@ -153,6 +156,23 @@ ask(struct reader *rd, struct nlmsghdr *request)
 	return rc < 0 ? rc : 0;
 }
 
+/* Ask for a dump until no transaction interrupts it. */
+static int
+dump_ask(struct reader *rd, struct nlmsghdr *request)
+{
+	size_t begin = rd->dump->n;
+	int rc = -EAGAIN;
+
+	for (unsigned int i = 0; i < DUMPS_MAX && rc == -EAGAIN; i++) {
+		rd->dump->n = begin;
+		rd->changed = false;
+		rc = ask(rd, request);
+		if (rd->changed && rc != -ECANCELED)
+			rc = -EAGAIN;
+	}
+	return rc;
+}
+
 /* Send a request of type `type`, with up to two texts as attributes. */
 static int
 ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
@@ -171,7 +191,7 @@ ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
 		mnl_attr_put_strz(nlh, (uint16_t)a, text_a);
 	if (text_b != NULL)
 		mnl_attr_put_strz(nlh, (uint16_t)b, text_b);
-	return ask(rd, nlh);
+	return all ? dump_ask(rd, nlh) : ask(rd, nlh);
 }
 
 /* Ask for the elements of each set. The dump may move meanwhile. */
@@ -207,7 +227,6 @@ read_once(struct reader *rd)
 
 	rd->dump->n = 0;
 	rd->flags = 0;
-	rd->changed = false;
 	rc = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
 	before = rd->generation;
 	if (rc == 0)
@@ -226,23 +245,23 @@ read_once(struct reader *rd)
 		rc = elements_ask(rd, sets, rd->dump->n);
 	if (rc == -ECANCELED)
 		return rc;
-	/* An error of a dump that a change interrupted says nothing: read again. */
 	again = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
 	if (again < 0)
 		return rc < 0 ? rc : again;
-	if (rd->generation != before || rd->changed)
-		return -EAGAIN;
-	rd->dump->generation = before;
+	/* An error about a table that changed meanwhile says nothing: read again. */
+	again = filter_events_hear(rd->events, before, rd->generation, rd->is_ending,
+				   rd->ctx, &rd->dump->generation);
 	rd->dump->dormant = (rd->flags & NFT_TABLE_F_DORMANT) != 0;
-	return rc;
+	return again < 0 ? again : rc;
 }
 
 int
-filter_dump_read(int fd, const struct filter_table *table, struct filter_dump *dump,
-		 bool (*is_ending)(void *ctx), void *ctx)
+filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
+		 struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx)
 {
 	struct reader rd = {.fd = fd,
-			    .table = table,
+			    .events = events,
+			    .table = events->table,
 			    .dump = dump,
 			    .is_ending = is_ending,
 			    .ctx = ctx,
@@ -253,6 +272,9 @@ filter_dump_read(int fd, const struct filter_table *table, struct filter_dump *d
 		return -ENOMEM;
 	/* Answers to requests of an earlier call have smaller numbers. */
 	rd.seq = (uint32_t)monotonic_ms() << 8;
+	if (known != NULL && ask_about(&rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL) == 0 &&
+	    rd.generation == *known)
+		rc = -EALREADY;
 	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++)
 		rc = read_once(&rd);
 	free(rd.answer);

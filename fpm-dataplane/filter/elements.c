@@ -10,15 +10,11 @@
 #ifndef NFT_SET_ELEM_CATCHALL
 #define NFT_SET_ELEM_CATCHALL 2
 #endif
-
-/* An element before it is sorted. Its keys are in the dump. */
-struct raw_element {
-	const uint8_t *key, *key_end;
-	struct ruleset_element e;
-};
+#define TYPE_IPV4_ADDR 7 /* numbers of nft for the types of keys */
+#define TYPE_IPV6_ADDR 8
 
 struct raw_list {
-	struct raw_element *e;
+	struct ruleset_member *m;
 	uint32_t n, room;
 };
 
@@ -73,6 +69,7 @@ build_set_note(struct build *b, const struct nlmsghdr *nlh)
 	    s.key_len == 0 || s.key_len > RULESET_KEY_MAX)
 		return build_fail(b, "a set of the kernel is malformed");
 	(void)attr_be32(message_attr(nlh, NFTA_SET_FLAGS), &s.flags);
+	(void)attr_be32(message_attr(nlh, NFTA_SET_KEY_TYPE), &s.key_type);
 	(void)attr_be32(message_attr(nlh, NFTA_SET_DATA_TYPE), &s.data_type);
 	(void)attr_be32(message_attr(nlh, NFTA_SET_DATA_LEN), &s.data_len);
 	if (concat != NULL && fields_read(&s, concat) < 0)
@@ -82,19 +79,54 @@ build_set_note(struct build *b, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-/* Read the expiry of an element. */
-static void
-expiry_read(const struct build *b, const struct nlattr *elem, struct ruleset_element *e)
+/* Return the ticks at which an element expires; 0: never. */
+static uint64_t
+expiry_of(const struct nlattr *elem, uint64_t now, double ticks_s)
 {
-	uint64_t left_ms;
+	uint64_t left_ms, until;
 
 	if (attr_be64(attr_find_in(elem, NFTA_SET_ELEM_EXPIRATION), &left_ms) < 0)
-		return;
-	e->until = b->conf->now + (uint64_t)((double)left_ms * b->conf->ticks_s / 1000.);
-	if (e->until == 0)
-		e->until = 1;
+		return 0;
+	until = now + (uint64_t)((double)left_ms * ticks_s / 1000.);
+	return until == 0 ? 1 : until;
 }
 
+const char *
+filter_element_read(const struct nlattr *elem, const struct ruleset_set *set, uint64_t now,
+		    double ticks_s, struct ruleset_member *m)
+{
+	static const char malformed[] = "is malformed";
+	const struct nlattr *end = attr_find_in(elem, NFTA_SET_ELEM_KEY_END);
+	uint32_t flags = 0;
+	unsigned int n = 0;
+	char name[16];
+
+	(void)attr_be32(attr_find_in(elem, NFTA_SET_ELEM_FLAGS), &flags);
+	*m = (struct ruleset_member){.e = {.end = (flags & NFT_SET_ELEM_INTERVAL_END) != 0,
+					   .chain = RULESET_NONE,
+					   .until = expiry_of(elem, now, ticks_s)}};
+	attr_text(attr_find_in(attr_find_in(elem, NFTA_SET_ELEM_EXPR), NFTA_EXPR_NAME),
+		  name, sizeof(name));
+	if (attr_find_in(elem, NFTA_SET_ELEM_EXPRESSIONS) != NULL ||
+	    (name[0] != '\0' && strcmp(name, "counter") != 0))
+		return "has an element with a limit, which is not supported";
+	if (attr_find_in(elem, NFTA_SET_ELEM_OBJREF) != NULL)
+		return "is a map of named objects, which is not supported";
+	if ((flags & NFT_SET_ELEM_CATCHALL) != 0)
+		return NULL;
+	m->key = attr_value(attr_find_in(elem, NFTA_SET_ELEM_KEY), &n);
+	if (m->key == NULL || n != set->key_len)
+		return malformed;
+	m->key_end = m->key;
+	if (end == NULL)
+		return NULL;
+	m->key_end = attr_value(end, &n);
+	return m->key_end == NULL || n != set->key_len || set->kind != SET_RANGES
+		       ? malformed
+		       : NULL;
+}
+
+/* Read the value of an element of a map. */
 static int
 data_read(struct build *b, const struct nlattr *data, const struct ruleset_set *set,
 	  struct ruleset_element *e)
@@ -113,54 +145,34 @@ data_read(struct build *b, const struct nlattr *data, const struct ruleset_set *
 
 /* Read one element into the list, or as the element for all other keys. */
 static int
-element_read(struct build *b, const struct nlattr *elem, struct ruleset_set *set,
+element_take(struct build *b, const struct nlattr *elem, struct ruleset_set *set,
 	     struct raw_list *list)
 {
-	const struct nlattr *data = attr_find_in(elem, NFTA_SET_ELEM_DATA);
-	const struct nlattr *end = attr_find_in(elem, NFTA_SET_ELEM_KEY_END);
-	struct raw_element raw = {.e.chain = RULESET_NONE};
-	uint32_t flags = 0;
-	unsigned int n = 0;
-	char name[16];
+	struct ruleset_member m;
+	const char *wrong =
+		filter_element_read(elem, set, b->conf->now, b->conf->ticks_s, &m);
 
-	(void)attr_be32(attr_find_in(elem, NFTA_SET_ELEM_FLAGS), &flags);
-	raw.e.end = (flags & NFT_SET_ELEM_INTERVAL_END) != 0;
-	attr_text(attr_find_in(attr_find_in(elem, NFTA_SET_ELEM_EXPR), NFTA_EXPR_NAME),
-		  name, sizeof(name));
-	if (attr_find_in(elem, NFTA_SET_ELEM_EXPRESSIONS) != NULL ||
-	    (name[0] != '\0' && strcmp(name, "counter") != 0))
-		return build_fail(b, "an element of set %s with a limit is not supported",
-				  set->name);
-	if (attr_find_in(elem, NFTA_SET_ELEM_OBJREF) != NULL)
-		return build_fail(b, "a map of named objects is not supported");
-	expiry_read(b, elem, &raw.e);
-	if (set->is_map && !raw.e.end && data_read(b, data, set, &raw.e) < 0)
+	if (wrong != NULL)
+		return build_fail(b, "set %.64s %s", set->name, wrong);
+	if (set->is_map && !m.e.end &&
+	    data_read(b, attr_find_in(elem, NFTA_SET_ELEM_DATA), set, &m.e) < 0)
 		return -1;
-	if ((flags & NFT_SET_ELEM_CATCHALL) != 0) {
-		if (set->other == NULL)
-			set->other = malloc(sizeof(*set->other));
-		if (set->other == NULL)
-			abort();
-		*set->other = raw.e;
+	if (m.key != NULL) {
+		list->m = build_room(list->m, list->n, &list->room, sizeof(*list->m));
+		list->m[list->n++] = m;
 		return 0;
 	}
-	raw.key = attr_value(attr_find_in(elem, NFTA_SET_ELEM_KEY), &n);
-	if (raw.key == NULL || n != set->key_len)
-		return -1;
-	raw.key_end = raw.key;
-	if (end != NULL) {
-		raw.key_end = attr_value(end, &n);
-		if (raw.key_end == NULL || n != set->key_len || set->kind != SET_RANGES)
-			return -1;
-	}
-	list->e = build_room(list->e, list->n, &list->room, sizeof(*list->e));
-	list->e[list->n++] = raw;
+	if (set->other == NULL)
+		set->other = malloc(sizeof(*set->other));
+	if (set->other == NULL)
+		abort();
+	*set->other = m.e;
 	return 0;
 }
 
-static int
-message_read(struct build *b, const struct nlmsghdr *nlh, struct ruleset_set *set,
-	     struct raw_list *list)
+int
+filter_elements_each(const struct nlmsghdr *nlh,
+		     int (*fn)(const struct nlattr *elem, void *ctx), void *ctx)
 {
 	const struct nlattr *elements = message_attr(nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
 	const uint8_t *at;
@@ -175,7 +187,7 @@ message_read(struct build *b, const struct nlmsghdr *nlh, struct ruleset_set *se
 		size_t step = MNL_ALIGN(elem->nla_len);
 
 		if (elem->nla_len < MNL_ATTR_HDRLEN || elem->nla_len > left ||
-		    element_read(b, elem, set, list) < 0)
+		    fn(elem, ctx) < 0)
 			return -1;
 		if (step >= left)
 			break;
@@ -185,57 +197,57 @@ message_read(struct build *b, const struct nlmsghdr *nlh, struct ruleset_set *se
 	return 0;
 }
 
-static int
-element_compare(const void *a, const void *b, void *ctx)
-{
-	const struct raw_element *x = a, *y = b;
-	const struct ruleset_set *set = ctx;
-	int d = memcmp(x->key, y->key, set->key_len);
+struct set_at_work {
+	struct build *b;
+	struct ruleset_set *set;
+	struct raw_list list;
+};
 
-	/* The end of an interval is before the begin of the next one. */
-	return d != 0 ? d : (int)y->e.end - (int)x->e.end;
+static int
+on_element(const struct nlattr *elem, void *ctx)
+{
+	struct set_at_work *w = ctx;
+
+	return element_take(w->b, elem, w->set, &w->list);
 }
 
+/* Note what the flags and the type of a set in the kernel say about it. */
 static void
-list_store(struct ruleset_set *set, struct raw_list *list)
+set_describe(struct ruleset_set *set, const struct raw_set *raw)
 {
-	size_t len = set->key_len;
+	bool fixed = (raw->flags & (NFT_SET_ANONYMOUS | NFT_SET_CONSTANT)) != 0;
 
-	set->n = list->n;
-	set->key = malloc(list->n * len + 1);
-	set->element = malloc((list->n + 1) * sizeof(*set->element));
-	set->key_end = set->kind == SET_RANGES ? malloc(list->n * len + 1) : NULL;
-	if (set->key == NULL || set->element == NULL ||
-	    (set->kind == SET_RANGES && set->key_end == NULL))
+	*set = (struct ruleset_set){.key_len = (uint8_t)raw->key_len,
+				    .is_map = (raw->flags & NFT_SET_MAP) != 0,
+				    .has_verdicts = raw->data_type == NFT_DATA_VERDICT,
+				    .interval = (raw->flags & NFT_SET_INTERVAL) != 0,
+				    .n_field = (uint8_t)raw->n_field,
+				    .name = strdup(raw->name)};
+	if (set->name == NULL)
 		abort();
-	if (list->n > 0 && set->kind != SET_RANGES)
-		qsort_r(list->e, list->n, sizeof(*list->e), element_compare, set);
-	for (uint32_t i = 0; i < list->n; i++) {
-		memcpy(set->key + i * len, list->e[i].key, len);
-		if (set->key_end != NULL)
-			memcpy(set->key_end + i * len, list->e[i].key_end, len);
-		set->element[i] = list->e[i].e;
-	}
+	set->kind = !set->interval     ? SET_EXACT
+		    : raw->n_field > 1 ? SET_RANGES
+				       : SET_INTERVAL;
+	memcpy(set->field, raw->field, sizeof(set->field));
+	set->addresses = raw->n_field <= 1 &&
+			 ((raw->key_type == TYPE_IPV4_ADDR && raw->key_len == 4) ||
+			  (raw->key_type == TYPE_IPV6_ADDR && raw->key_len == 16));
+	/*
+	 * The kernel does not announce that an interval expires, so its begin and end would stay
+	 * between those of others. Values of maps can name chains that no rule reaches yet.
+	 */
+	set->changes = !fixed && !set->is_map &&
+		       !(set->interval && (raw->flags & NFT_SET_TIMEOUT) != 0);
 }
 
 static int
 set_load(struct build *b, struct raw_set *raw)
 {
 	struct ruleset_set *set = &b->r->set[b->r->n_set];
-	struct raw_list list = {0};
+	struct set_at_work work = {.b = b, .set = set};
 	int rc = 0;
 
-	*set = (struct ruleset_set){.key_len = (uint8_t)raw->key_len,
-				    .is_map = (raw->flags & NFT_SET_MAP) != 0,
-				    .has_verdicts = raw->data_type == NFT_DATA_VERDICT,
-				    .kind = (raw->flags & NFT_SET_INTERVAL) == 0 ? SET_EXACT
-					    : raw->n_field > 1 ? SET_RANGES
-							       : SET_INTERVAL,
-				    .n_field = (uint8_t)raw->n_field,
-				    .name = strdup(raw->name)};
-	memcpy(set->field, raw->field, sizeof(set->field));
-	if (set->name == NULL)
-		abort();
+	set_describe(set, raw);
 	raw->number = b->r->n_set++;
 	/* The kernel announces no element that a packet adds or refreshes. */
 	if ((raw->flags & NFT_SET_EVAL) != 0)
@@ -251,11 +263,17 @@ set_load(struct build *b, struct raw_set *raw)
 		set->value_len = (uint8_t)raw->data_len;
 	}
 	for (uint32_t i = raw->first; i != RULESET_NONE && rc == 0; i = b->elements[i].next)
-		rc = message_read(b, b->elements[i].nlh, set, &list);
-	if (rc == 0)
-		list_store(set, &list);
-	free(list.e);
-	return rc < 0 ? build_fail(b, "set %.64s is malformed", raw->name) : 0;
+		rc = filter_elements_each(b->elements[i].nlh, on_element, &work);
+	if (rc == 0) {
+		/* A set that has an element for all other keys changes with the ruleset. */
+		set->changes = set->changes && set->other == NULL;
+		if (ruleset_members_fill(set, work.list.m, work.list.n, b->conf->reclaim) <
+		    0)
+			(void)build_fail(b, "out of memory");
+	}
+	free(work.list.m);
+	return rc < 0 ? build_fail(b, "set %.64s is malformed", raw->name)
+		      : -(int)b->failed;
 }
 
 int

@@ -2,9 +2,10 @@
 /*
  * The filter thread: when the table is read, and which ruleset is in force. [filter]
  *
- * The kernel announces each transaction of nf_tables. EVENT_MS later the thread reads the
- * table, so that one read serves a burst of transactions. It is RCU-offline meanwhile. The
- * first read is in init, before a forwarder runs.
+ * The kernel announces each transaction of nf_tables. If it changes only elements of one set, the
+ * thread changes the set in place. After another transaction about the table it reads the table,
+ * EVENT_MS later, so that one read serves a burst of transactions. It is RCU-offline meanwhile.
+ * The first read is in init, before a forwarder runs.
  */
 #include "filter/filter.h"
 
@@ -35,11 +36,11 @@
 #include "tap-bridge/netns.h"
 
 #define EVENT_MS     20u
-#define RETRY_MS     200u   /* after a read that failed */
-#define READ_MAX_MS  60000u /* more than the largest ruleset needs */
-#define LOOK_MS      50u    /* between looks whether the daemon ends */
-#define EVENTS_MAX   100000u
-#define EVENTS_BYTES (256 << 10) /* a lost event is an event, too */
+#define RETRY_MS     200u        /* after a read that failed */
+#define READ_MAX_MS  60000u      /* more than the largest ruleset needs */
+#define LOOK_MS      50u         /* between looks whether the daemon ends */
+#define EVENTS_MAX   1000u       /* transactions in a turn */
+#define EVENTS_BYTES (256 << 10) /* if one is lost, the table is read */
 
 #define STATUS(field, value) \
 	atomic_store_explicit(&filter_status.field, value, memory_order_relaxed)
@@ -50,6 +51,12 @@ static void
 old_free(void *owner, void *old)
 {
 	ruleset_free(old);
+}
+
+static void
+reclaim_later(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
+{
+	worker_defer(ctx, fn, memory);
 }
 
 /* Publish a ruleset; NULL: no filter. The one before is freed after a grace period. */
@@ -68,7 +75,7 @@ publish(struct filter *f, struct ruleset *r)
 	STATUS(rules, r == NULL ? 0 : r->n_rule);
 }
 
-static const struct ruleset *
+static struct ruleset *
 in_force(const struct filter *f)
 {
 	return atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
@@ -113,14 +120,21 @@ refuse(struct filter *f, const char *why, bool gone)
 			 why);
 }
 
+static struct filter_build_conf
+build_conf(const struct filter *f)
+{
+	return (struct filter_build_conf){.table = &f->table,
+					  .old = in_force(f),
+					  .n_thread = f->conf.n_thread,
+					  .now = f->conf.ticks(),
+					  .ticks_s = f->conf.ticks_s(),
+					  .reclaim = &f->reclaim};
+}
+
 static void
 build(struct filter *f, const struct filter_dump *dump)
 {
-	struct filter_build_conf conf = {.table = &f->table,
-					 .old = in_force(f),
-					 .n_thread = f->conf.n_thread,
-					 .now = f->conf.ticks(),
-					 .ticks_s = f->conf.ticks_s()};
+	struct filter_build_conf conf = build_conf(f);
 	uint64_t begin_ms = monotonic_ms();
 	char why[FILTER_WHY];
 	unsigned int n_walked;
@@ -209,11 +223,16 @@ static void filter_on_event(struct ev_loop *loop, ev_io *io, int revents);
 static int
 sockets_open(struct filter *f)
 {
-	if (f->events < 0) {
-		f->events = socket_open(f->conf.netns, true);
-		if (f->events < 0)
-			return f->events;
-		ev_io_init(&f->events_io, filter_on_event, f->events, EV_READ);
+	int rc;
+
+	if (f->events.fd < 0) {
+		f->events.fd = socket_open(f->conf.netns, true);
+		if (f->events.fd < 0)
+			return f->events.fd;
+		rc = filter_events_init(&f->events, f->events.fd, &f->table);
+		if (rc < 0)
+			return rc;
+		ev_io_init(&f->events_io, filter_on_event, f->events.fd, EV_READ);
 		f->events_io.data = f;
 		ev_io_start(f->w->loop, &f->events_io);
 	}
@@ -233,10 +252,12 @@ table_read(struct filter *f)
 	int rc = sockets_open(f);
 
 	if (rc == 0)
-		rc = filter_dump_read(f->ask, &f->table, &dump, is_ending, f);
+		rc = filter_dump_read(f->ask, &f->events,
+				      f->state == FILTER_IN_FORCE ? &f->seen : NULL, &dump,
+				      is_ending, f);
 	if (rc == 0) {
 		build(f, &dump);
-	} else if (rc != -ECANCELED) {
+	} else if (rc != -ECANCELED && rc != -EALREADY) {
 		refuse(f, error_text(rc), rc == -ENOENT);
 		if (rc != -ENOENT)
 			read_later(f, RETRY_MS);
@@ -264,19 +285,55 @@ filter_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
 	table_read_offline(f);
 }
 
-/* Discard the events: the table is read, whatever they announce. */
+/* Note that the present ruleset is that of a later generation, too. */
+static void
+generation_move(struct filter *f, uint32_t generation)
+{
+	f->seen = generation;
+	if (f->state != FILTER_IN_FORCE)
+		return;
+	in_force(f)->generation = generation;
+	STATUS(generation, generation);
+}
+
+/* Take a transaction. Returns false if the table has to be read. */
+static bool
+transaction_take(struct filter *f, const struct filter_transaction *t)
+{
+	uint32_t next =
+		f->seen == UINT32_MAX ? 1 : f->seen + 1; /* the kernel leaves out 0 */
+	struct filter_build_conf conf;
+
+	if (!filter_generation_after(t->generation, f->seen))
+		return true; /* the table was read after it */
+	if (t->generation != next)
+		return false;
+	if (t->ours) {
+		if (!t->elements_only || f->state != FILTER_IN_FORCE)
+			return false;
+		conf = build_conf(f);
+		if (filter_change(in_force(f), t->messages, &conf) < 0)
+			return false;
+	}
+	generation_move(f, t->generation);
+	return true;
+}
+
 static void
 filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct filter *f = io->data;
-	uint8_t octet;
+	struct filter_transaction t;
+	int rc;
 
-	for (unsigned int i = 0; i < EVENTS_MAX; i++)
-		if (recv(f->events, &octet, sizeof(octet), MSG_DONTWAIT | MSG_TRUNC) < 0 &&
-		    errno == EAGAIN)
-			break;
-	if (!ev_is_active(&f->due))
-		read_later(f, EVENT_MS);
+	for (unsigned int i = 0; i < EVENTS_MAX || f->events.left > 0; i++) {
+		rc = filter_events_next(&f->events, &t);
+		if (rc != 0 && !ev_is_active(&f->due) &&
+		    (rc < 0 || !transaction_take(f, &t)))
+			read_later(f, EVENT_MS);
+		if (rc <= 0)
+			return;
+	}
 }
 
 /* --- the thread --------------------------------------------------------------------- */
@@ -337,13 +394,14 @@ filter_fini(struct worker *w)
 	struct filter *f = w->ctx;
 
 	ev_timer_stop(w->loop, &f->due);
-	if (f->events >= 0) {
+	if (f->events.fd >= 0) {
 		ev_io_stop(w->loop, &f->events_io);
-		close(f->events);
+		close(f->events.fd);
 	}
+	filter_events_fini(&f->events);
 	if (f->ask >= 0)
 		close(f->ask);
-	f->events = f->ask = -1;
+	f->events.fd = f->ask = -1;
 }
 
 static const struct worker_ops filter_ops = {
@@ -363,7 +421,8 @@ filter_setup(struct worker *w, const struct filter_conf *conf)
 		return -ENOMEM;
 	f->w = w;
 	f->conf = *conf;
-	f->events = f->ask = -1;
+	f->events.fd = f->ask = -1;
+	f->reclaim = (struct ruleset_reclaim){reclaim_later, w};
 	worker_init(w, &filter_ops, f);
 	return 0;
 }

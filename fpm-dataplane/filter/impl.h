@@ -2,8 +2,9 @@
 /*
  * The internals of the filter thread. Private to filter/ and its tests.
  *
- *   event of the kernel -> dump.c: messages of one generation -> build.c, expr.c, elements.c:
- *   ruleset -> filter.c: publication, after a grace period the end of the old one
+ *   events.c: a transaction of the kernel -> dump.c: messages of one generation -> build.c,
+ *   expr.c, elements.c: ruleset -> filter.c: publication, after a grace period the end of the
+ *   old one. A transaction that only changes elements of one set -> change.c.
  */
 #ifndef FILTER_IMPL_H
 #define FILTER_IMPL_H
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ruleset/members.h"
 #include "ruleset/ruleset.h"
 
 #define FILTER_NAME     256 /* octets of a name of nf_tables, its terminator included */
@@ -35,15 +37,65 @@ struct filter_dump {
 	bool dormant;         /* flag of the table: its chains are off */
 };
 
+/* Return true if generation `a` came after `b`. The kernel counts in 32 bits. */
+static inline bool
+filter_generation_after(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+/* --- events.c ----------------------------------------------------------------------- */
+
+/* A transaction of the kernel, as far as it matters to the table. */
+struct filter_transaction {
+	uint32_t generation;
+	bool ours;                          /* it changed the table */
+	bool elements_only;                 /* nothing but elements of its sets */
+	const struct filter_dump *messages; /* of these, until the next call */
+};
+
+struct filter_events {
+	int fd;
+	const struct filter_table *table;
+	uint8_t *datagram;
+	const struct nlmsghdr *next; /* in the datagram */
+	int left;
+	/* the open transaction */
+	struct filter_dump messages;
+	bool ours, more; /* more: not only elements */
+	bool ended;
+};
+
+/* Hear the socket `fd`, a member of NFNLGRP_NFTABLES, about a table. Returns 0 or -ENOMEM. */
+int filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table);
+void filter_events_fini(struct filter_events *ev);
+
+/*
+ * Take the next transaction, without waiting. Returns 1; 0: none is there; -errno: some may be
+ * lost.
+ */
+int filter_events_next(struct filter_events *ev, struct filter_transaction *t);
+
+/*
+ * Wait for the transactions behind generation `before`, up to `until` and all that are there.
+ * Returns 0 and the last one in *heard if none changed the table; else -EAGAIN, -ECANCELED.
+ */
+int filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until,
+		       bool (*is_ending)(void *ctx), void *ctx, uint32_t *heard);
+
 /* --- dump.c ------------------------------------------------------------------------- */
 
 /*
- * Read the table by the socket `fd`. Returns 0, -ENOENT: there is no such table; -EAGAIN: the
- * rulesets change too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel. The
+ * Read the table by the socket `fd`; `events` tells whether it changes meanwhile. Returns 0,
+ * -EALREADY: the generation is still *known; -ENOENT: there is no such table; -EAGAIN: it changes
+ * too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel. `known` may be NULL. The
  * caller frees dump->octet in any case.
  */
-int filter_dump_read(int fd, const struct filter_table *table, struct filter_dump *dump,
-		     bool (*is_ending)(void *ctx), void *ctx);
+int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
+		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
+
+/* Append a message. Returns 0, -EMSGSIZE or -ENOMEM. */
+int filter_dump_append(struct filter_dump *d, const struct nlmsghdr *nlh);
 
 /* Call `fn` for each message of a dump. */
 void filter_dump_each(const struct filter_dump *dump,
@@ -55,8 +107,9 @@ struct filter_build_conf {
 	const struct filter_table *table;
 	const struct ruleset *old; /* its rules keep their state; NULL: none */
 	unsigned int n_thread;
-	uint64_t now;   /* ticks */
-	double ticks_s; /* ticks a second */
+	uint64_t now;                          /* ticks */
+	double ticks_s;                        /* ticks a second */
+	const struct ruleset_reclaim *reclaim; /* lives as long as the ruleset */
 };
 
 /*
@@ -65,6 +118,19 @@ struct filter_build_conf {
  */
 struct ruleset *filter_build(const struct filter_dump *dump,
 			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
+
+/* Return true if a message is of the table; `attr` is its attribute with the name. */
+bool filter_table_is(const struct filter_table *table, const struct nlmsghdr *nlh,
+		     unsigned int attr);
+
+/* --- change.c ----------------------------------------------------------------------- */
+
+/*
+ * Make the changes of a transaction that has elements only. Returns 0, or -errno if the table
+ * has to be read for them: they are of several sets, or the set does not change in place.
+ */
+int filter_change(struct ruleset *r, const struct filter_dump *messages,
+		  const struct filter_build_conf *conf);
 
 /* --- for the files of the builder --------------------------------------------------- */
 
@@ -88,7 +154,7 @@ struct raw_rule {
 
 struct raw_set {
 	const char *name;
-	uint32_t flags, key_len, data_type, data_len, n_field;
+	uint32_t flags, key_type, key_len, data_type, data_len, n_field;
 	uint8_t field[RULESET_FIELDS_MAX];
 	uint32_t first;  /* message of elements; RULESET_NONE: none */
 	uint32_t number; /* in the ruleset; RULESET_NONE: not used yet */
@@ -160,6 +226,16 @@ int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_
 
 /* elements.c: return the number of a set in the ruleset, with its elements; -1 fails. */
 int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
+/*
+ * Read one element (NFTA_LIST_ELEM) of a set; the value of a map stays out. m->key is in the
+ * message; NULL: the element is for all other keys. Returns NULL, or the fault of the set, for a
+ * message.
+ */
+const char *filter_element_read(const struct nlattr *elem, const struct ruleset_set *set,
+				uint64_t now, double ticks_s, struct ruleset_member *m);
+/* Call `fn` for each element of a message until it returns -1. Returns 0; -1: it did. */
+int filter_elements_each(const struct nlmsghdr *nlh,
+			 int (*fn)(const struct nlattr *elem, void *ctx), void *ctx);
 /* Read a message NFT_MSG_NEWSET. */
 int build_set_note(struct build *b, const struct nlmsghdr *nlh);
 

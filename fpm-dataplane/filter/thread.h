@@ -19,8 +19,10 @@ struct filter {
 	struct worker *w;
 	struct filter_conf conf;
 	struct filter_table table;
-	int events, ask; /* sockets; negative: closed, or -errno */
+	int ask;                     /* socket; negative: closed, or -errno */
+	struct filter_events events; /* fd: as ask */
 	ev_io events_io;
+	struct ruleset_reclaim reclaim;
 	ev_timer due; /* the next read */
 	enum filter_state state;
 	uint32_t seen;        /* generation that was read last */

@@ -16,6 +16,7 @@
 #include <rte_acl.h>
 
 #include "base/inet.h"
+#include "poptrie/poptrie.h"
 
 #define SPANS_MAX  16 /* of a field of a rule; more become their hull */
 #define COMBOS_MAX 64 /* conditions of a rule; more are widened */
@@ -36,7 +37,8 @@ struct condition {
 
 struct conditions {
 	struct condition field[N_FIELD];
-	bool never; /* the rule matches no packet of the family */
+	uint32_t bit_mask, bit; /* bits of the key that have to be as in `bit` */
+	bool never;             /* the rule matches no packet of the family */
 };
 
 /* --- keys --------------------------------------------------------------------------- */
@@ -45,16 +47,20 @@ struct key4 {
 	uint8_t proto, unused[3];
 	uint8_t src[4], dst[4];
 	uint8_t sport[2], dport[2];
+	uint8_t bits[4];
 };
 
 struct key6 {
 	uint8_t proto, unused[3];
 	uint8_t src[16], dst[16];
 	uint8_t sport[2], dport[2];
+	uint8_t bits[4];
 };
 
-#define N_FIELD4 5
-#define N_FIELD6 11
+/* Fields of rte_acl. The last N_FIELD_BITS are used if a rule of the chain names a set. */
+#define N_FIELD_BITS 4
+#define N_FIELD4     (5 + N_FIELD_BITS)
+#define N_FIELD6     (11 + N_FIELD_BITS)
 RTE_ACL_RULE_DEF(acl_rule4, N_FIELD4);
 RTE_ACL_RULE_DEF(acl_rule6, N_FIELD6);
 
@@ -64,6 +70,10 @@ static const struct rte_acl_field_def defs4[N_FIELD4] = {
 	{RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(struct key4, dst)},
 	{RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(struct key4, sport)},
 	{RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(struct key4, dport)},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 5, 4, offsetof(struct key4, bits)},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 6, 4, offsetof(struct key4, bits) + 1},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 7, 4, offsetof(struct key4, bits) + 2},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 8, 4, offsetof(struct key4, bits) + 3},
 };
 
 static const struct rte_acl_field_def defs6[N_FIELD6] = {
@@ -78,6 +88,10 @@ static const struct rte_acl_field_def defs6[N_FIELD6] = {
 	{RTE_ACL_FIELD_TYPE_MASK, 4, 8, 8, offsetof(struct key6, dst) + 12},
 	{RTE_ACL_FIELD_TYPE_RANGE, 2, 9, 9, offsetof(struct key6, sport)},
 	{RTE_ACL_FIELD_TYPE_RANGE, 2, 10, 9, offsetof(struct key6, dport)},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 11, 10, offsetof(struct key6, bits)},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 12, 10, offsetof(struct key6, bits) + 1},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 13, 10, offsetof(struct key6, bits) + 2},
+	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 14, 10, offsetof(struct key6, bits) + 3},
 };
 
 /* Where a field is in the headers. */
@@ -298,32 +312,25 @@ learn_range(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	condition_set(c, f, &span, 1);
 }
 
-/* A field is in a small set. */
-static void
-learn_lookup(const struct ruleset *r, const struct known *k, const struct ruleset_op *op,
-	     uint8_t family, struct conditions *c)
+/* Find the spans of a small set. Returns their number; 0: too many. */
+static unsigned int
+set_spans(const struct ruleset_set *s, const struct ruleset_content *c,
+	  struct span span[SPANS_MAX])
 {
-	const struct ruleset_set *s = &r->set[op->set];
-	unsigned int f = k->word[op->from * 4].field, len, n = 0;
-	struct span span[SPANS_MAX];
+	unsigned int len = s->key_len, n = 0;
 
-	if (f >= N_FIELD || op->flag != 0 || s->kind == SET_RANGES || s->other != NULL)
-		return;
-	len = field_len((enum field)f, family);
-	if (s->key_len != len || !holds_field(k, op, f, len) || s->n > 2 * SPANS_MAX)
-		return;
-	for (uint32_t i = 0; i < s->n; i++) {
-		const uint8_t *key = s->key + (size_t)i * len;
+	for (uint32_t i = 0; i < c->n; i++) {
+		const uint8_t *key = c->key + (size_t)i * len;
 
-		if (s->element[i].end)
+		if (c->element[i].end)
 			continue;
 		if (n == SPANS_MAX)
-			return;
+			return 0;
 		memset(&span[n], 0, sizeof(span[n]));
 		memcpy(span[n].low, key, len);
 		memcpy(span[n].high, key, len);
 		if (s->kind == SET_INTERVAL) {
-			if (i + 1 < s->n) {
+			if (i + 1 < c->n) {
 				memcpy(span[n].high, key + len, len);
 				octets_add(span[n].high, len, -1);
 			} else {
@@ -332,15 +339,59 @@ learn_lookup(const struct ruleset *r, const struct known *k, const struct rulese
 		}
 		n++;
 	}
-	c->never |= n == 0;
-	condition_set(c, f, span, n);
+	return n;
+}
+
+/* Return the bit of the key for a field and a set; 0: there is none left. */
+static uint32_t
+bit_of(struct ruleset_acl *acl, unsigned int f, uint32_t set)
+{
+	uint32_t i;
+
+	for (i = 0; i < acl->n_bit; i++)
+		if (acl->bit[i].field == f && acl->bit[i].set == set)
+			return 1u << i;
+	if (i == ACL_BITS_MAX)
+		return 0;
+	acl->bit[acl->n_bit++] = (struct ruleset_acl_bit){(uint8_t)f, set};
+	return 1u << i;
+}
+
+/* A field is in a set, or is not. */
+static void
+learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct ruleset_op *op,
+	     uint8_t family, struct conditions *c)
+{
+	const struct ruleset_set *s = &acl->r->set[op->set];
+	unsigned int f = k->word[op->from * 4].field, len, n = 0;
+	const struct ruleset_content *content;
+	struct span span[SPANS_MAX];
+	uint32_t bit;
+
+	if (f >= N_FIELD || s->kind == SET_RANGES || s->other != NULL)
+		return;
+	len = field_len((enum field)f, family);
+	if (s->key_len != len || !holds_field(k, op, f, len))
+		return;
+	if (!s->changes && s->kind != SET_PREFIXES && op->flag == 0) {
+		content = atomic_load_explicit(&s->content, memory_order_relaxed);
+		n = set_spans(s, content, span);
+		c->never |= content->n == 0;
+		condition_set(c, f, span, n);
+	}
+	if (n > 0)
+		return;
+	bit = bit_of(acl, f, op->set);
+	c->bit_mask |= bit;
+	c->bit |= op->flag == 0 ? bit : 0;
 }
 
 /* Find the conditions of a rule for packets of a family. */
 static void
-rule_conditions(const struct ruleset *r, const struct ruleset_rule *rule, uint8_t family,
+rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_t family,
 		struct conditions *c)
 {
+	const struct ruleset *r = acl->r;
 	struct known k;
 
 	memset(c, 0, sizeof(*c));
@@ -366,7 +417,7 @@ rule_conditions(const struct ruleset *r, const struct ruleset_rule *rule, uint8_
 			learn_range(&k, op, family, c);
 			break;
 		case OP_LOOKUP:
-			learn_lookup(r, &k, op, family, c);
+			learn_lookup(acl, &k, op, family, c);
 			if (r->set[op->set].is_map)
 				return; /* a verdict, or a value in a register */
 			break;
@@ -440,8 +491,8 @@ port_put(struct rte_acl_field *f, const struct span *s)
 
 /* Add a rule of rte_acl for one span of each field; NULL: any value. */
 static void
-combo_add(struct acl_build *b, const struct span *const s[N_FIELD], uint32_t number,
-	  unsigned int segment, uint32_t order)
+combo_add(struct acl_build *b, const struct span *const s[N_FIELD],
+	  const struct conditions *c, uint32_t number, unsigned int segment, uint32_t order)
 {
 	struct rte_acl_rule_data *data = rule_new(b);
 	struct rte_acl_field *f = b->family == 4 ? ((struct acl_rule4 *)data)->field
@@ -459,6 +510,10 @@ combo_add(struct acl_build *b, const struct span *const s[N_FIELD], uint32_t num
 	address_put(f + 1 + len / 4, s[FIELD_DST], len);
 	port_put(f + 1 + len / 2, s[FIELD_SPORT]);
 	port_put(f + 2 + len / 2, s[FIELD_DPORT]);
+	for (unsigned int i = 0; i < N_FIELD_BITS; i++) {
+		f[3 + len / 2 + i].value.u8 = (uint8_t)(c->bit >> 8 * i);
+		f[3 + len / 2 + i].mask_range.u8 = (uint8_t)(c->bit_mask >> 8 * i);
+	}
 }
 
 /* Add the rules of rte_acl for all combinations of the spans of a rule. */
@@ -484,7 +539,7 @@ combos_add(struct acl_build *b, struct conditions *c, uint32_t number, unsigned 
 
 		for (f = 0; f < N_FIELD; f++)
 			s[f] = c->field[f].n > 0 ? &c->field[f].span[at[f]] : NULL;
-		combo_add(b, s, number, segment, order);
+		combo_add(b, s, c, number, segment, order);
 		for (f = 0; f < N_FIELD; f++) {
 			if (++at[f] < c->field[f].n)
 				break;
@@ -569,14 +624,17 @@ acl_build(const struct ruleset *r, const struct ruleset_chain *chain, uint8_t fa
 
 	if (acl == NULL)
 		return NULL;
+	acl->r = r;
 	segments_cut(r, chain, acl);
 	for (uint32_t i = chain->rule; i < chain->rule + chain->n_rule; i++) {
 		while (i >= acl->end[segment])
 			segment++;
-		rule_conditions(r, &r->rule[i], family, &c);
+		rule_conditions(acl, &r->rule[i], family, &c);
 		if (!c.never)
 			combos_add(&b, &c, i + 1, segment, i - chain->rule);
 	}
+	if (acl->n_bit == 0)
+		b.n_field -= N_FIELD_BITS;
 	if (b.n > 0)
 		acl->ctx = context_build(&b, acl->n_category);
 	free(b.rule);
@@ -631,11 +689,54 @@ ports_copy(const struct ruleset_packet *p, uint8_t *sport)
 	memcpy(sport, p->ip + p->transport, n);
 }
 
+/* Where a field is in the key of a packet. */
+static const uint8_t *
+field_of(const uint8_t *key, uint8_t family, unsigned int f)
+{
+	static const uint8_t at[2][N_FIELD] = {
+		{offsetof(struct key4, proto), offsetof(struct key4, src),
+		 offsetof(struct key4, dst), offsetof(struct key4, sport),
+		 offsetof(struct key4, dport)},
+		{offsetof(struct key6, proto), offsetof(struct key6, src),
+		 offsetof(struct key6, dst), offsetof(struct key6, sport),
+		 offsetof(struct key6, dport)},
+	};
+
+	return key + at[family == 6][f];
+}
+
+/* Set a bit of the keys whose field is in a set. */
+static void
+bit_set(const struct ruleset_acl *acl, unsigned int bit, struct ruleset_packet *const *p,
+	unsigned int n, uint8_t *const *key)
+{
+	const struct ruleset_set *s = &acl->r->set[acl->bit[bit].set];
+	const uint8_t *field[BURST_MAX];
+	uint32_t address[BURST_MAX], in[BURST_MAX];
+	size_t bits = p[0]->family == 4 ? offsetof(struct key4, bits)
+					: offsetof(struct key6, bits);
+
+	for (unsigned int i = 0; i < n; i++)
+		field[i] = field_of(key[i], p[0]->family, acl->bit[bit].field);
+	if (s->kind != SET_PREFIXES) {
+		for (unsigned int i = 0; i < n; i++)
+			in[i] = ruleset_find(s, field[i], p[i]->now) != NULL;
+	} else if (s->key_len == 4) {
+		for (unsigned int i = 0; i < n; i++)
+			address[i] = get_be32(field[i]);
+		poptrie4_lookup_bulk(s->pt, address, in, n);
+	} else {
+		poptrie6_lookup_bulk(s->pt, field, in, n);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		key[i][bits + bit / 8] |= (uint8_t)(in[i] << bit % 8);
+}
+
 static void
 part_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 	      unsigned int n, uint32_t *result)
 {
-	const uint8_t *at[BURST_MAX];
+	uint8_t *at[BURST_MAX];
 	union {
 		struct key4 four[BURST_MAX];
 		struct key6 six[BURST_MAX];
@@ -646,16 +747,20 @@ part_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			key.four[i].proto = p[i]->l4proto;
 			memcpy(key.four[i].src, p[i]->ip + 12, 8);
 			ports_copy(p[i], key.four[i].sport);
-			at[i] = (const uint8_t *)&key.four[i];
+			memset(key.four[i].bits, 0, sizeof(key.four[i].bits));
+			at[i] = (uint8_t *)&key.four[i];
 		}
 	else
 		for (unsigned int i = 0; i < n; i++) {
 			key.six[i].proto = p[i]->l4proto;
 			memcpy(key.six[i].src, p[i]->ip + 8, 32);
 			ports_copy(p[i], key.six[i].sport);
-			at[i] = (const uint8_t *)&key.six[i];
+			memset(key.six[i].bits, 0, sizeof(key.six[i].bits));
+			at[i] = (uint8_t *)&key.six[i];
 		}
-	rte_acl_classify(acl->ctx, at, result, n, acl->n_category);
+	for (unsigned int bit = 0; bit < acl->n_bit; bit++)
+		bit_set(acl, bit, p, n, at);
+	rte_acl_classify(acl->ctx, (const uint8_t **)at, result, n, acl->n_category);
 }
 
 void

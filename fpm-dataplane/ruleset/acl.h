@@ -7,6 +7,9 @@
  * first rule that the classifier names is asked by the interpreter, and the rules before it are
  * skipped without a change of the result. rte_acl names one rule per category. A chain is cut
  * into segments, a category each, behind rules after which the chain goes on.
+ *
+ * Whether a field is in a set is a bit of the key, because the elements of a set come and go
+ * while the classifier stays.
  */
 #ifndef RULESET_ACL_H
 #define RULESET_ACL_H
@@ -16,12 +19,23 @@
 #define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
 #define ACL_RULES_MIN    4  /* of a chain: shorter ones are walked */
 
+#define ACL_BITS_MAX 32 /* pairs of a field and a set */
+
 struct rte_acl_ctx;
+
+/* A bit of the key: a field of the packet is in a set. */
+struct ruleset_acl_bit {
+	uint8_t field; /* acl.c */
+	uint32_t set;
+};
 
 struct ruleset_acl {
 	struct rte_acl_ctx *ctx;
 	uint32_t n_segment, n_category;
 	uint32_t end[ACL_SEGMENTS_MAX]; /* of each segment, in ruleset.rule */
+	const struct ruleset *r;
+	uint32_t n_bit;
+	struct ruleset_acl_bit bit[ACL_BITS_MAX];
 };
 
 /*

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ruleset/acl.h"
+#include "ruleset/members.h"
 #include "ruleset/ruleset.h"
 
 void
@@ -30,9 +31,7 @@ ruleset_free(struct ruleset *r)
 		ruleset_acl_free(r->chain[i].acl[1]);
 	}
 	for (uint32_t i = 0; i < r->n_set; i++) {
-		free(r->set[i].key);
-		free(r->set[i].key_end);
-		free(r->set[i].element);
+		ruleset_members_free(&r->set[i]);
 		free(r->set[i].other);
 		free(r->set[i].name);
 	}

@@ -162,17 +162,29 @@ enum ruleset_set_kind {
 	SET_EXACT,    /* sorted keys */
 	SET_INTERVAL, /* sorted begins and ends */
 	SET_RANGES,   /* a range a field of a concatenation */
+	SET_PREFIXES, /* addresses, in a Poptrie */
+};
+
+/* The elements of a set, but for those in a Poptrie. Immutable while readers have it. */
+struct ruleset_content {
+	uint32_t n, room;
+	uint8_t *key;     /* n * key_len */
+	uint8_t *key_end; /* SET_RANGES */
+	struct ruleset_element *element;
 };
 
 struct ruleset_set {
 	uint8_t kind, key_len, value_len;
 	bool is_map, has_verdicts;
+	bool interval;  /* its elements are begins and ends, or ranges */
+	bool addresses; /* of IPv4 or IPv6, one a key */
+	bool changes;   /* elements come and go while the ruleset stays */
+	bool small;     /* SET_PREFIXES: form of the Poptrie */
 	uint8_t n_field,
 		field[RULESET_FIELDS_MAX]; /* SET_RANGES: octets, without padding */
-	uint32_t n;
-	uint8_t *key;     /* n * key_len */
-	uint8_t *key_end; /* SET_RANGES */
-	struct ruleset_element *element;
+	struct ruleset_content
+		*_Atomic content;      /* W:filter; SET_PREFIXES: readers use pt */
+	struct poptrie *pt;            /* SET_PREFIXES: 1 for each member */
 	struct ruleset_element *other; /* for all other keys; NULL: none */
 	char *name;
 };
@@ -185,9 +197,9 @@ struct ruleset {
 	struct ruleset_op *op;
 	struct ruleset_set *set;
 	struct ruleset_named *named;
-	uint8_t family; /* 4, 6, or 0: table inet */
-	bool absent;    /* stands for a ruleset that could not be read: drops all */
-	uint32_t generation;
+	uint8_t family;        /* 4, 6, or 0: table inet */
+	bool absent;           /* stands for a ruleset that could not be read: drops all */
+	uint32_t generation;   /* W:filter; it moves when elements do */
 	uint64_t table_handle; /* of the kernel */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reader of nf_tables: a script makes messages of chains, sets, elements and rules, some of
- * them broken, and the ruleset that is built judges packets. Nothing may crash, leak or loop.
- * Compiled with sanitizers.
+ * them broken, and the ruleset that is built judges packets, also after elements came and went.
+ * Nothing may crash, leak or loop. Compiled with sanitizers.
  *
  * A libFuzzer target. An octet chooses a step, the octets behind it are its values.
  */
@@ -109,7 +109,7 @@ put_message(struct script *s, uint64_t handle)
 
 	memset(key, a, sizeof(key));
 	key[0] = b;
-	switch (kind % 5) {
+	switch (kind % 6) {
 	case 0:
 		put_chain(&m, name_of(a), handle, b < 128 ? -1 : (b & 3), (int8_t)a, b & 4);
 		break;
@@ -118,6 +118,12 @@ put_message(struct script *s, uint64_t handle)
 		break;
 	case 2:
 		put_element(&m, name_of(a), key, b / 16 * 4u, b & 3);
+		break;
+	case 3: /* so many that they are in a Poptrie */
+		for (unsigned int i = 0; i < 40 && messages_have_room(&m); i++) {
+			key[1] = (uint8_t)i;
+			put_element(&m, name_of(a), key, b / 16 * 4u, i & b & 1);
+		}
 		break;
 	default:
 		rule_begin(&m, name_of(a), handle);
@@ -154,6 +160,33 @@ judge(const struct ruleset *r, const uint8_t *octets, uint8_t family, unsigned i
 	free(ip);
 }
 
+/* Let the elements of one set, or of all, come or go, by the octets of the script. */
+static void
+change(struct ruleset *r, const uint8_t *data, size_t size)
+{
+	static struct messages elements;
+	size_t k = 0;
+
+	elements.n = 0;
+	for (size_t at = 0; at < m.n;) {
+		struct nlmsghdr *nlh = (struct nlmsghdr *)(m.octet + at);
+		size_t step = MNL_ALIGN(nlh->nlmsg_len);
+
+		if (nlh->nlmsg_len < sizeof(*nlh) || nlh->nlmsg_len > m.n - at)
+			break;
+		if ((nlh->nlmsg_type & 0xff) == NFT_MSG_NEWSETELEM) {
+			memcpy(elements.octet + elements.n, nlh, step);
+			nlh = (struct nlmsghdr *)(elements.octet + elements.n);
+			if (size > 0 && (data[k++ % size] & 1) != 0)
+				nlh->nlmsg_type =
+					NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELSETELEM;
+			elements.n += step;
+		}
+		at += step;
+	}
+	(void)messages_change(&elements, r);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -181,6 +214,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(again != NULL && again->n_rule == r->n_rule);
 	ruleset_free(r);
 	judge(again, octets, 4, 60);
+	change(again, data, size);
+	judge(again, octets, 4, 60);
+	judge(again, octets, 6, 60);
 	ruleset_free(again);
 	return 0;
 }

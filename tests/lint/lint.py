@@ -33,7 +33,7 @@ INCLUDES = {
     "rtnl": "base netlink tap-bridge/netns.h libmnl libev",
     "rib": "base fib jansson libev liburcu",
     "neigh": "base fib port tap-bridge jansson libev liburcu",
-    "ruleset": "base",
+    "ruleset": "base poptrie",
     "ruleset/acl.c": "DPDK",
     "fwd": "base fib port ruleset DPDK liburcu",
     "punt": "base fib port ruleset DPDK libev liburcu",

@@ -184,6 +184,8 @@ put_set(struct messages *m, const char *name, uint32_t flags, uint32_t key_len)
 	mnl_attr_put_strz(m->nlh, NFTA_SET_NAME, name);
 	put_be32_attr(m, NFTA_SET_FLAGS, flags);
 	put_be32_attr(m, NFTA_SET_KEY_LEN, key_len);
+	/* The types of nft for addresses. */
+	put_be32_attr(m, NFTA_SET_KEY_TYPE, key_len == 4 ? 7 : key_len == 16 ? 8 : 0);
 	message_end(m);
 }
 
@@ -205,18 +207,40 @@ put_element(struct messages *m, const char *set, const void *key, size_t len,
 	message_end(m);
 }
 
+static inline struct filter_build_conf
+messages_conf(const struct ruleset *old)
+{
+	static const struct filter_table table = {NFPROTO_INET, "t"};
+	static const struct ruleset_reclaim at_once;
+
+	return (struct filter_build_conf){.table = &table,
+					  .old = old,
+					  .n_thread = 1,
+					  .now = 1000,
+					  .ticks_s = 1e9,
+					  .reclaim = &at_once};
+}
+
 /* Build the ruleset of the messages; `old` may be NULL. */
 static inline struct ruleset *
 messages_build(struct messages *m, const struct ruleset *old, uint64_t table_handle,
 	       char why[FILTER_WHY])
 {
-	static const struct filter_table table = {NFPROTO_INET, "t"};
 	struct filter_dump dump = {
 		.octet = m->octet, .n = m->n, .table_handle = table_handle};
-	struct filter_build_conf conf = {
-		.table = &table, .old = old, .n_thread = 1, .now = 1000, .ticks_s = 1e9};
+	struct filter_build_conf conf = messages_conf(old);
 
 	return filter_build(&dump, &conf, why);
+}
+
+/* Change sets of a ruleset by messages of elements. Returns 0 or -errno. */
+static inline int
+messages_change(const struct messages *m, struct ruleset *r)
+{
+	struct filter_dump dump = {.octet = (uint8_t *)m->octet, .n = m->n};
+	struct filter_build_conf conf = messages_conf(r);
+
+	return filter_change(r, &dump, &conf);
 }
 
 #endif

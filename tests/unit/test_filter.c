@@ -5,6 +5,7 @@
  *
  * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/expr.c
  * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c
+ * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
  * link: fpm-dataplane/ruleset/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Change a set of the ruleset in force as a transaction of the kernel says. [filter] */
+#include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/impl.h"
+#include "netlink/attributes.h"
+
+struct change {
+	const struct filter_build_conf *conf;
+	struct ruleset *r;
+	struct ruleset_set *set; /* NULL: no message of a set of the ruleset yet */
+	bool leaves;             /* of the message at work */
+	bool failed;
+	struct ruleset_change *list;
+	uint32_t n, room;
+};
+
+static int
+on_element(const struct nlattr *elem, void *ctx)
+{
+	struct change *c = ctx;
+	struct ruleset_change one = {.leaves = c->leaves};
+
+	if (filter_element_read(elem, c->set, c->conf->now, c->conf->ticks_s, &one.m) !=
+		    NULL ||
+	    one.m.key == NULL)
+		return -1;
+	c->list = build_room(c->list, c->n, &c->room, sizeof(*c->list));
+	c->list[c->n++] = one;
+	return 0;
+}
+
+/* Find the set of a message; NULL: no rule uses it. */
+static struct ruleset_set *
+set_of(const struct ruleset *r, const struct nlmsghdr *nlh)
+{
+	char name[FILTER_NAME];
+
+	attr_text(message_attr(nlh, NFTA_SET_ELEM_LIST_SET), name, sizeof(name));
+	for (uint32_t i = 0; i < r->n_set; i++)
+		if (strcmp(r->set[i].name, name) == 0)
+			return &r->set[i];
+	return NULL;
+}
+
+static void
+on_message(const struct nlmsghdr *nlh, void *ctx)
+{
+	struct change *c = ctx;
+	struct ruleset_set *set = set_of(c->r, nlh);
+
+	if (set == NULL || c->failed)
+		return;
+	/* Two sets would not change at the same moment. */
+	if (!set->changes || (c->set != NULL && c->set != set)) {
+		c->failed = true;
+		return;
+	}
+	c->set = set;
+	c->leaves = (nlh->nlmsg_type & 0xff) == NFT_MSG_DELSETELEM;
+	if (filter_elements_each(nlh, on_element, c) < 0)
+		c->failed = true;
+}
+
+int
+filter_change(struct ruleset *r, const struct filter_dump *messages,
+	      const struct filter_build_conf *conf)
+{
+	struct change c = {.conf = conf, .r = r};
+	int rc = 0;
+
+	filter_dump_each(messages, on_message, &c);
+	if (c.failed)
+		rc = -EOPNOTSUPP;
+	else if (c.n > 0)
+		rc = ruleset_members_change(c.set, c.list, c.n, conf->reclaim);
+	free(c.list);
+	return rc;
+}

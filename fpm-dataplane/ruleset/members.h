@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * members: fill a set of a ruleset, and change it while forwarders look in it.
+ *
+ * A set of many addresses without values is a Poptrie, in which an element comes or goes in
+ * some microseconds. Any other set is a sorted array: a change replaces it as a whole. In both,
+ * a reader finds for each key the answer before the change or after it. [filter]
+ */
+#ifndef RULESET_MEMBERS_H
+#define RULESET_MEMBERS_H
+
+#include "ruleset/ruleset.h"
+
+/* An element with its keys. */
+struct ruleset_member {
+	const uint8_t *key, *key_end; /* key_end: the key itself, if it is no range */
+	struct ruleset_element e;
+};
+
+/* One step of a change. An element that is added replaces one with the same keys. */
+struct ruleset_change {
+	struct ruleset_member m;
+	bool leaves;
+};
+
+/* How memory that readers may hold is freed. */
+struct ruleset_reclaim {
+	/* Call fn(owner, memory) after a grace period; NULL: there are no readers. */
+	void (*defer)(void *ctx, void (*fn)(void *owner, void *memory), void *memory);
+	void *ctx;
+};
+
+/*
+ * Fill a new set; `reclaim` lives as long as the set. The order of `list` changes. The kind of
+ * the set becomes SET_PREFIXES if it has many addresses. Returns 0 or -ENOMEM.
+ */
+int ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uint32_t n,
+			 const struct ruleset_reclaim *reclaim);
+
+/*
+ * Make the changes in their order, of which the keys are copied. Returns 0; -ENOMEM: the set may
+ * have a part of them, so build the ruleset again; -ERANGE: nothing changed, because the set is
+ * of a kind that does not suit so many elements.
+ */
+int ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
+			   uint32_t n, const struct ruleset_reclaim *reclaim);
+
+/* Free the elements of a set that no thread reads. */
+void ruleset_members_free(struct ruleset_set *s);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sets of a ruleset whose elements come and go: the answers are those of a list that is searched
+ * from its begin to its end.
+ *
+ * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ruleset/members.h"
+
+#define LIST_MAX 512u
+#define ROUNDS   300u
+
+static const struct ruleset_reclaim at_once;
+
+/* The elements that the kernel has, in any order. */
+struct list {
+	uint8_t key[LIST_MAX][16];
+	bool end[LIST_MAX];
+	uint32_t n;
+	unsigned int len;
+};
+
+static struct list list;
+
+static uint32_t
+list_find(const uint8_t *key, bool end)
+{
+	uint32_t i;
+
+	for (i = 0; i < list.n; i++)
+		if (list.end[i] == end && memcmp(list.key[i], key, list.len) == 0)
+			break;
+	return i;
+}
+
+static void
+list_add(const uint8_t *key, bool end)
+{
+	if (list_find(key, end) < list.n)
+		return;
+	assert_true(list.n < LIST_MAX);
+	memcpy(list.key[list.n], key, list.len);
+	list.end[list.n++] = end;
+}
+
+static void
+list_del(const uint8_t *key, bool end)
+{
+	uint32_t i = list_find(key, end);
+
+	if (i == list.n)
+		return;
+	list.n--;
+	memcpy(list.key[i], list.key[list.n], list.len);
+	list.end[i] = list.end[list.n];
+}
+
+/* The last begin or end that is not above the key decides. */
+static bool
+list_has(const uint8_t *key, bool interval)
+{
+	const uint8_t *best = NULL;
+	bool in = false;
+
+	if (!interval)
+		return list_find(key, false) < list.n;
+	for (uint32_t i = 0; i < list.n; i++) {
+		int d = best == NULL ? 1 : memcmp(list.key[i], best, list.len);
+
+		if (memcmp(list.key[i], key, list.len) > 0 || d < 0)
+			continue;
+		in = d == 0 ? in || !list.end[i] : !list.end[i];
+		best = list.key[i];
+	}
+	return in;
+}
+
+/* A key of a small universe, with both ends of the address space in it. */
+static void
+key_draw(uint8_t *key)
+{
+	static const uint8_t high[] = {0, 0, 10, 127, 255};
+	uint8_t top = high[rand() % 5];
+
+	memset(key, top == 255 ? 0xff : 0, list.len);
+	key[0] = top;
+	if (rand() % 8 == 0)
+		return;
+	key[list.len - 2] = (uint8_t)(rand() % 2 == 0 ? 0 : 0xff);
+	key[list.len - 1] = (uint8_t)rand();
+}
+
+static void
+set_make(struct ruleset_set *s, bool interval)
+{
+	static struct ruleset_member m[LIST_MAX];
+
+	*s = (struct ruleset_set){.key_len = (uint8_t)list.len,
+				  .kind = interval ? SET_INTERVAL : SET_EXACT,
+				  .interval = interval,
+				  .addresses = true,
+				  .changes = true};
+	for (uint32_t i = 0; i < list.n; i++)
+		m[i] = (struct ruleset_member){
+			list.key[i], list.key[i], {.end = list.end[i]}};
+	assert_int_equal(ruleset_members_fill(s, m, list.n, &at_once), 0);
+}
+
+static void
+list_make(unsigned int len, uint32_t n, bool interval)
+{
+	uint8_t key[16];
+
+	list.n = 0;
+	list.len = len;
+	while (list.n < n) {
+		key_draw(key);
+		list_add(key, interval && rand() % 2 == 0);
+	}
+}
+
+static void
+same_answers(const struct ruleset_set *s)
+{
+	uint8_t key[16];
+
+	for (unsigned int i = 0; i < 200; i++) {
+		key_draw(key);
+		assert_int_equal(ruleset_find(s, key, 0) != NULL,
+				 list_has(key, s->interval));
+	}
+	for (uint32_t i = 0; i < list.n; i++)
+		assert_int_equal(ruleset_find(s, list.key[i], 0) != NULL,
+				 list_has(list.key[i], s->interval));
+}
+
+/* Change some elements, as one transaction. Returns the result of the change. */
+static int
+some_change(struct ruleset_set *s)
+{
+	static uint8_t key[16][16];
+	struct ruleset_change change[16];
+	uint32_t n = 1 + (uint32_t)rand() % 16;
+
+	for (uint32_t i = 0; i < n; i++) {
+		bool end = s->interval && rand() % 2 == 0, leaves = rand() % 2 == 0;
+
+		key_draw(key[i]);
+		if (leaves && list.n > 0) {
+			uint32_t k = (uint32_t)rand() % list.n;
+
+			memcpy(key[i], list.key[k], list.len);
+			end = list.end[k];
+		}
+		change[i] = (struct ruleset_change){{key[i], key[i], {.end = end}}, leaves};
+		if (leaves)
+			list_del(key[i], end);
+		else
+			list_add(key[i], end);
+	}
+	return ruleset_members_change(s, change, n, &at_once);
+}
+
+static void
+changes_are_those_of_a_list(unsigned int len, uint32_t n, bool interval, bool prefixes)
+{
+	struct ruleset_set s;
+
+	srand(n * 31 + len);
+	list_make(len, n, interval);
+	set_make(&s, interval);
+	assert_int_equal(s.kind == SET_PREFIXES, prefixes);
+	same_answers(&s);
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		if (some_change(&s) == -ERANGE) { /* too large for an array: made again */
+			ruleset_members_free(&s);
+			set_make(&s, interval);
+		}
+		same_answers(&s);
+	}
+	ruleset_members_free(&s);
+}
+
+static void
+a_poptrie_of_intervals_answers_as_a_list(void **state)
+{
+	changes_are_those_of_a_list(4, 60, true, true);
+	changes_are_those_of_a_list(16, 60, true, true);
+	changes_are_those_of_a_list(4, 300, true, true);
+}
+
+static void
+a_poptrie_of_hosts_answers_as_a_list(void **state)
+{
+	changes_are_those_of_a_list(4, 60, false, true);
+	changes_are_those_of_a_list(16, 100, false, true);
+}
+
+static void
+an_array_answers_as_a_list(void **state)
+{
+	changes_are_those_of_a_list(4, 0, true, false);
+	changes_are_those_of_a_list(4, 10, false, false);
+	changes_are_those_of_a_list(16, 20, true, false);
+}
+
+/* One element that covers all addresses comes and goes. */
+static void
+the_whole_address_space_comes_and_goes(void **state)
+{
+	static const uint8_t zero[16];
+	struct ruleset_change all = {{zero, zero, {0}}, false};
+	struct ruleset_set s;
+
+	list_make(4, 100, true);
+	list_del(zero, false);
+	set_make(&s, true);
+	assert_int_equal(s.kind, SET_PREFIXES);
+	for (unsigned int i = 0; i < 10; i++) {
+		all.leaves = i % 2 != 0;
+		if (all.leaves)
+			list_del(zero, false);
+		else
+			list_add(zero, false);
+		assert_int_equal(ruleset_members_change(&s, &all, 1, &at_once), 0);
+		same_answers(&s);
+	}
+	ruleset_members_free(&s);
+}
+
+/* A Poptrie has no time, so an element with one asks for a new ruleset. */
+static void
+a_member_that_expires_does_not_get_into_a_poptrie(void **state)
+{
+	static const uint8_t key[4] = {192, 0, 2, 1};
+	struct ruleset_change change = {{key, key, {.until = 5}}, false};
+	struct ruleset_set s;
+
+	list_make(4, 60, false);
+	set_make(&s, false);
+	assert_int_equal(ruleset_members_change(&s, &change, 1, &at_once), -ERANGE);
+	same_answers(&s);
+	ruleset_members_free(&s);
+	list_make(4, 10, false);
+	set_make(&s, false);
+	assert_int_equal(ruleset_members_change(&s, &change, 1, &at_once), 0);
+	assert_non_null(ruleset_find(&s, key, 4));
+	assert_null(ruleset_find(&s, key, 5));
+	ruleset_members_free(&s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_poptrie_of_intervals_answers_as_a_list),
+		cmocka_unit_test(a_poptrie_of_hosts_answers_as_a_list),
+		cmocka_unit_test(an_array_answers_as_a_list),
+		cmocka_unit_test(the_whole_address_space_comes_and_goes),
+		cmocka_unit_test(a_member_that_expires_does_not_get_into_a_poptrie),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
