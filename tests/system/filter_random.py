@@ -5,6 +5,7 @@ There is no later fragment among the packets: Linux 6.18 reads the ports of one 
 (nft_payload_fast_eval() does not look at the offset, later kernels do).
 """
 
+import ipaddress
 import re
 import struct
 
@@ -56,13 +57,20 @@ class Rules:
     def text(self):
         """Return the content of the table."""
         rnd = self.rnd
+        self.elements = {
+            "nets4": {self._net4(16 * i) for i in range(rnd.randint(1, 4))},
+            "nets6": {f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"},
+            "hosts": set(rnd.sample(SOURCES + TARGETS, 3)),
+            "pairs": {f"10.0.0.0/8 . {rnd.choice(PORTS)}", "192.0.2.0/24 . 50-100"},
+        }  # fmt: skip
+        if rnd.random() < 0.5:  # sets of many addresses are in a Poptrie
+            self.elements["nets4"] |= {f"14.{n}.0.0/{rnd.randint(17, 32)}" for n in range(40)}
+            self.elements["nets6"] |= {f"2001:db9:{n:x}::/{rnd.randint(50, 128)}" for n in range(40)}
+            self.elements["hosts"] |= {f"14.0.0.{n}" for n in range(40)}
         sets = SETS.format(
-            nets4=", ".join(sorted({self._net4(16 * i) for i in range(rnd.randint(1, 4))})),
-            nets6=", ".join(sorted({f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"})),
-            hosts=", ".join(rnd.sample(SOURCES + TARGETS, 3)),
-            pairs=f"10.0.0.0/8 . {rnd.choice(PORTS)}, 192.0.2.0/24 . 50-100",
             ways=f"tcp : {self._simple()}, udp : jump sub0",
-        )  # fmt: skip
+            **{name: ", ".join(sorted(some)) for name, some in self.elements.items()},
+        )
         policy = rnd.choice(("accept", "accept", "drop"))
         few = rnd.randint(16, 40) if self.long else 3
         chains = [self._chain("sub0", few, ""), self._chain("sub1", few, "jump sub0")]
@@ -72,6 +80,30 @@ class Rules:
             hook = f"type filter hook forward priority {rnd.choice((-10, 0, 10))}; policy accept;"
             chains.append(self._chain("second", few, "goto sub0", hook))
         return sets + "\n".join(chains)
+
+    def change(self, table):
+        """Return nft commands that add elements to the sets and delete some."""
+        rnd, lines = self.rnd, []
+        for name in rnd.sample(sorted(self.elements), rnd.choice((1, 1, 2))):
+            have = self.elements[name]
+            gone = set(rnd.sample(sorted(have), rnd.randint(0, min(2, len(have)))))
+            new = {self._element(name) for _ in range(rnd.randint(1, 2))} - have
+            new = {x for x in new if not any(_overlap(x, y) for y in (have - gone) | (new - {x}))}
+            self.elements[name] = have - gone | new
+            lines += [f"delete element {table} {name} {{ {', '.join(sorted(gone))} }}"] * bool(gone)
+            lines += [f"add element {table} {name} {{ {', '.join(sorted(new))} }}"] * bool(new)
+        return "\n".join(lines) + "\n"
+
+    def _element(self, name):
+        """Return an element for a set that may match a packet."""
+        rnd = self.rnd
+        if name == "nets4":
+            return rnd.choice((self._net4(16 * rnd.randint(0, 12)), "192.0.2.0/24", "203.0.113.0/29"))
+        if name == "nets6":
+            return rnd.choice(("2001:db8:4::/63", "2001:db8:bbbb::/48", "2001:db8:bbbb::5/128", "::/3"))
+        if name == "hosts":
+            return rnd.choice(SOURCES + TARGETS)
+        return f"{rnd.choice(SOURCES)} . {rnd.choice(PORTS)}"
 
     def _chain(self, name, count, jump, hook=""):
         rules = "\n".join(self._rule(jump) for _ in range(count))
@@ -175,6 +207,13 @@ class Rules:
             done += ["meta l4proto vmap @ways"] * 2
         count = rnd.choice(("counter", "counter", "counter", "counter name named", ""))
         return " ".join([*parts, count, rnd.choice(done)]) or "counter"
+
+
+def _overlap(a, b):
+    """Return True if two elements may not be in a set of intervals together."""
+    if " . " in a:
+        return True  # one at a time
+    return ipaddress.ip_network(a).overlaps(ipaddress.ip_network(b))
 
 
 def packet(rnd, mac, port_mac):

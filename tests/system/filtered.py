@@ -35,6 +35,11 @@ class Filtered:
         """Return the rows of rules."""
         return [r for r in self.dut.control.ask("filter") if r["kind"] == "rule"]
 
+    def builds(self):
+        """Return how often the table was read and a ruleset built."""
+        with open(self.dut.log_file, encoding="utf-8", errors="replace") as file:
+            return file.read().count("filter: ruleset in force")
+
     def nft(self, text, linux=True):
         """Run nft commands in one transaction, and return when the dataplane has read them: the row
         of the ruleset."""
@@ -43,9 +48,12 @@ class Filtered:
         if linux:
             netns.run(self.linux.ctl, ["nft", "-f", "-"], stdin=text)
 
+        tables = netns.run(self.dut.ctl, ["nft", "list", "tables"]).splitlines()
+
         def read():
             row = self.status()
-            return (row["generation_read"] != before or row["state"] == "absent") and row
+            gone = row["state"] == "absent" and f"table {TABLE}" not in tables
+            return (row["generation_read"] != before or gone) and row
 
         return eventually(read, 20, 0.005, "the ruleset is read")
 
