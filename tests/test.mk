@@ -126,9 +126,10 @@ test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets the
 
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers
-peers: ## unpack Debian's BIRD and GoBGP in build/peers, for the tests with foreign peers
-	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd ] || { mkdir -p $(PEERS) && cd $(PEERS) && \
-		apt-get -o APT::Sandbox::User=root download bird2 libssh-gcrypt-4 gobgpd >/dev/null && \
+peers: ## unpack Debian's BIRD, GoBGP and ExaBGP in build/peers, for the tests with foreign peers
+	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd -a -x $(PEERS)/usr/sbin/python3-exabgp ] || \
+		{ mkdir -p $(PEERS) && cd $(PEERS) && apt-get -o APT::Sandbox::User=root download \
+		bird2 libssh-gcrypt-4 gobgpd exabgp python3-exabgp python3-pkg-resources >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
 reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance

@@ -210,7 +210,7 @@ def test(t):
     """Make the tier of a push. It takes fifteen minutes."""
     fuzz, guest = t.optional("$(PKGS_FUZZ)"), t.optional("$(PKGS_VM)")
     t.fetch("prometheus", "tests of the metrics page by Prometheus")
-    t.fetch("peers", "tests with BIRD and GoBGP as peers")
+    t.fetch("peers", "tests with BIRD, GoBGP and ExaBGP as peers")
     t.build("build release", "BUILD=release", "all", "system-bins", cores=2)
     t.build("build asan", "BUILD=asan", "all", "unit-bins", "system-bins")
     t.system()

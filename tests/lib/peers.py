@@ -22,3 +22,16 @@ def program(name):
 def libraries():
     """Return the command that starts a program with the libraries that were unpacked."""
     return ["env", f"LD_LIBRARY_PATH={UNPACKED}/usr/lib/x86_64-linux-gnu"]
+
+
+def exabgp():
+    """Return the command that starts ExaBGP, unpacked or of the machine; None: there is none. It does
+    not change its user, and it ends when its helper program ends, as in fpm-flowspec.service."""
+    found = program("python3-exabgp") or program("exabgp")
+    if found is None:
+        return None
+    settings = {"daemon.user": "root", "api.cli": "false", "api.respawn": "false"}
+    settings |= {"api.terminate": "true", "log.destination": "stderr"}
+    env = [f"exabgp.{key}={value}" for key, value in settings.items()]
+    modules = f"PYTHONPATH={UNPACKED}/usr/lib/python3/dist-packages"
+    return ["env", modules, *env, "/usr/bin/python3", found]
