@@ -108,6 +108,7 @@ PLAIN = (
     "fpm-dataplane/doc",
     "fpm-dataplane/fib",
     "fpm-dataplane/filter",
+    "fpm-dataplane/flowspec",
     "fpm-dataplane/fpm",
     "fpm-dataplane/fwd",
     "fpm-dataplane/main.c",

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of fpm-flowspec."""
+
+import argparse
+import json
+import shlex
+import sys
+
+from .helper import Options, run
+from .table import NftError, Table
+
+DEFAULT = Options()
+
+
+def arguments():
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="fpm-flowspec", description="BGP flow specifications (RFC 8955, 8956) as an nft table."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = commands.add_parser("run", help="serve ExaBGP, which starts this program")
+    serve.add_argument(
+        "--no-validate", action="store_true", help="do not check who may filter (RFC 8955, 6)"
+    )
+    serve.add_argument(
+        "--stale-time", type=float, default=DEFAULT.stale_s, metavar="S",
+        help="seconds for which rules stay after the session is lost (default %(default)s)",
+    )  # fmt: skip
+    serve.add_argument(
+        "--recheck", type=float, default=DEFAULT.recheck_s, metavar="S",
+        help="seconds between checks against the unicast routes (default %(default)s)",
+    )  # fmt: skip
+    serve.add_argument(
+        "--max-rules", type=int, default=DEFAULT.max_rules, metavar="N",
+        help="most nft rules (default %(default)s)",
+    )  # fmt: skip
+    serve.add_argument("--vtysh", default="vtysh", help="command that starts vtysh")
+    show = commands.add_parser("show", help="list the flow specifications and their states")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    commands.add_parser("flush", help="make the table empty")
+    for each in (serve, show):
+        each.add_argument("--status", default=DEFAULT.status, help="status file (%(default)s)")
+    return parser
+
+
+def show(path, as_json):
+    """Print the status file."""
+    with open(path, encoding="utf-8") as file:
+        status = json.load(file)
+    if as_json:
+        print(json.dumps(status))
+        return
+    for peer, state in status["sessions"].items() or [("none", "down")]:
+        print(f"Session   {peer} {state}")
+    print(f"Table     {status['table']} {'loaded' if status['loaded'] else status['error']}")
+    if status["frr_error"]:
+        print(f"FRR       {status['frr_error']}")
+    for row in status["flows"]:
+        about = row["reason"] if row["state"] == "refused" else row["action"]
+        print(f"ipv{row['family']}  {row['state']:9}  {row['match']}: {about}")
+
+
+def main():
+    """Run a command. Returns the exit code."""
+    args = arguments().parse_args()
+    try:
+        if args.command == "flush":
+            Table().flush()
+        elif args.command == "show":
+            show(args.status, args.json)
+        else:
+            run(
+                Options(
+                    validate=not args.no_validate,
+                    stale_s=args.stale_time,
+                    recheck_s=args.recheck,
+                    max_rules=args.max_rules,
+                    status=args.status,
+                    vtysh=shlex.split(args.vtysh),
+                )
+            )
+    except (NftError, OSError, ValueError) as why:
+        print(f"fpm-flowspec: {why}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flow specifications: components, values, order (RFC 8955, 4 and 5.1; RFC 8956, 3)."""
+
+import functools
+import ipaddress
+import itertools
+from dataclasses import dataclass
+
+DESTINATION, SOURCE, PROTOCOL, PORT, DST_PORT, SRC_PORT = 1, 2, 3, 4, 5, 6
+ICMP_TYPE, ICMP_CODE, TCP_FLAGS, LENGTH, DSCP, FRAGMENT, FLOW_LABEL = 7, 8, 9, 10, 11, 12, 13
+NAMES = {
+    DESTINATION: "destination",
+    SOURCE: "source",
+    PROTOCOL: "protocol",
+    PORT: "port",
+    DST_PORT: "destination-port",
+    SRC_PORT: "source-port",
+    ICMP_TYPE: "icmp-type",
+    ICMP_CODE: "icmp-code",
+    TCP_FLAGS: "tcp-flags",
+    LENGTH: "packet-length",
+    DSCP: "dscp",
+    FRAGMENT: "fragment",
+    FLOW_LABEL: "flow-label",
+}
+PREFIXES, BITMASKS = {DESTINATION, SOURCE}, {TCP_FLAGS, FRAGMENT}
+# The largest value that a packet can have.
+LARGEST = {
+    PROTOCOL: 0xFF,
+    PORT: 0xFFFF,
+    DST_PORT: 0xFFFF,
+    SRC_PORT: 0xFFFF,
+    ICMP_TYPE: 0xFF,
+    ICMP_CODE: 0xFF,
+    LENGTH: 0xFFFF,
+    DSCP: 0x3F,
+    FLOW_LABEL: 0xFFFFF,
+}
+END, AND, NOT, MATCH = 0x80, 0x40, 0x02, 0x01
+LESS, GREATER, EQUAL = 0x04, 0x02, 0x01
+DONT_FRAGMENT, IS_FRAGMENT, FIRST, LAST = 0x01, 0x02, 0x04, 0x08
+
+
+class Refused(Exception):
+    """A flow specification that is not installed, with the reason."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A prefix; `offset` bits at its begin are not compared (RFC 8956, 3.1)."""
+
+    offset: int
+    length: int
+    value: int  # the address as a number, with zeros where nothing is compared
+    bits: int  # 32 or 128
+
+    @property
+    def mask(self):
+        """The bits that are compared."""
+        return (1 << (self.bits - self.offset)) - (1 << (self.bits - self.length))
+
+    def address(self):
+        """Return the address of the prefix."""
+        kind = ipaddress.IPv4Address if self.bits == 32 else ipaddress.IPv6Address
+        return kind(self.value)
+
+    def __str__(self):
+        plain = f"{self.address()}/{self.length}"
+        return f"{plain} offset {self.offset}" if self.offset else plain
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component: a Prefix, or a list of (operator octet, value)."""
+
+    kind: int
+    raw: bytes  # the octets behind the type
+    value: object
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One flow specification."""
+
+    family: int  # 4 or 6
+    nlri: bytes
+    components: tuple
+
+    def get(self, kind):
+        """Return the value of the component of a type; None: it has none."""
+        return next((c.value for c in self.components if c.kind == kind), None)
+
+    def __str__(self):
+        return " ".join(_text(c) for c in self.components) or "all packets"
+
+
+def parse(family, nlri):
+    """Parse the octets of a flow specification. Raises Refused."""
+    found, at = [], 0
+    while at < len(nlri):
+        kind = nlri[at]
+        if kind not in NAMES or (kind == FLOW_LABEL and family == 4):
+            raise Refused(f"component type {kind} is not supported")
+        if found and kind <= found[-1].kind:
+            raise Refused("malformed: components are not in the order of their types")
+        take = _prefix if kind in PREFIXES else _values
+        try:
+            value, after = take(family, nlri, at + 1)
+        except IndexError as why:
+            raise Refused(f"malformed: component {NAMES[kind]} ends too early") from why
+        found.append(Component(kind, bytes(nlri[at + 1 : after]), value))
+        at = after
+    return Flow(family, bytes(nlri), tuple(found))
+
+
+def _prefix(family, nlri, at):
+    bits, length, offset, at = (32 if family == 4 else 128), nlri[at], 0, at + 1
+    if family == 6:
+        offset, at = nlri[at], at + 1
+    if length > bits or (offset >= length and (offset, length) != (0, 0)):
+        raise Refused("malformed: a prefix has a wrong length")
+    size = (length - offset + 7) // 8
+    if at + size > len(nlri):
+        raise IndexError
+    pattern = int.from_bytes(nlri[at : at + size], "big")
+    pattern >>= size * 8 - (length - offset)  # the padding behind the pattern has no meaning
+    return Prefix(offset, length, pattern << (bits - length), bits), at + size
+
+
+def _values(_family, nlri, at):
+    found = []
+    while True:
+        operator, size = nlri[at], 1 << (nlri[at] >> 4 & 3)
+        if at + 1 + size > len(nlri):
+            raise IndexError
+        found.append((operator, int.from_bytes(nlri[at + 1 : at + 1 + size], "big")))
+        at += 1 + size
+        if operator & END:
+            return tuple(found), at
+
+
+def groups(values):
+    """Return the groups of a list: one of them must hold, each with all of its terms. The AND bit
+    of the first term has no meaning."""
+    found = []
+    for number, (operator, value) in enumerate(values):
+        if number == 0 or not operator & AND:
+            found.append([])
+        found[-1].append((operator, value))
+    return found
+
+
+# --- numbers: sets of values as sorted, disjoint ranges [(first, last)] --------------------------
+
+
+def ranges(kind, values):
+    """Return the values of packets for which a component with numbers holds."""
+    largest, found = LARGEST[kind], []
+    for group in groups(values):
+        have = [(0, largest)]
+        for operator, value in group:
+            have = _both(have, _term(operator, value, largest))
+        found += have
+    return _merged(found)
+
+
+def _term(operator, value, largest):
+    found = []
+    if operator & LESS:
+        found.append((0, min(value - 1, largest)))
+    if operator & EQUAL:
+        found.append((value, value))
+    if operator & GREATER:
+        found.append((value + 1, largest))
+    return _merged((a, b) for a, b in found if a <= b and a <= largest)
+
+
+def _merged(some):
+    found = []
+    for first, last in sorted(some):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _both(some, others):
+    pairs = ((max(a, c), min(b, d)) for a, b in some for c, d in others)
+    return _merged((a, b) for a, b in pairs if a <= b)
+
+
+def holds(values, bits):
+    """Return true if a component with bitmasks holds for a packet with these bits (RFC 8955,
+    4.2.1.2)."""
+
+    def term(operator, value):
+        seen = bits & value == value if operator & MATCH else bits & value != 0
+        return seen != bool(operator & NOT)
+
+    return any(all(term(*each) for each in group) for group in groups(values))
+
+
+# --- order (RFC 8955, 5.1; RFC 8956, 4) ----------------------------------------------------------
+
+
+def _before(a, b):
+    """Return -1 if flow `a` is asked before flow `b`, 1 if behind it, 0 if both are equal."""
+    for x, y in itertools.zip_longest(a.components, b.components):
+        if x is None or y is None:
+            return 1 if x is None else -1
+        if x.kind != y.kind:
+            return -1 if x.kind < y.kind else 1
+        order = _prefix_before(x.value, y.value) if x.kind in PREFIXES else _raw_before(x.raw, y.raw)
+        if order:
+            return order
+    return 0
+
+
+def _prefix_before(x, y):
+    if x.offset != y.offset:
+        return -1 if x.offset < y.offset else 1
+    shift = x.bits - min(x.length, y.length)
+    if x.value >> shift != y.value >> shift:
+        return -1 if x.value >> shift < y.value >> shift else 1
+    return (y.length > x.length) - (y.length < x.length)
+
+
+def _raw_before(x, y):
+    common = min(len(x), len(y))
+    if x[:common] != y[:common]:
+        return -1 if x[:common] < y[:common] else 1
+    return (len(y) > len(x)) - (len(y) < len(x))
+
+
+order = functools.cmp_to_key(_before)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+_SIGNS = {0: "never", 1: "=", 2: ">", 3: ">=", 4: "<", 5: "<=", 6: "!=", 7: "any"}
+
+
+def _text(component):
+    name = NAMES[component.kind]
+    if component.kind in PREFIXES:
+        return f"{name} {component.value}"
+    sign = _bit_sign if component.kind in BITMASKS else lambda o: _SIGNS[o & 7]
+    form = hex if component.kind in BITMASKS else str
+    some = ("&".join(sign(o) + form(v) for o, v in g) for g in groups(component.value))
+    return f"{name} {'|'.join(some)}"
+
+
+def _bit_sign(operator):
+    return ("!" if operator & NOT else "") + ("=" if operator & MATCH else "~")

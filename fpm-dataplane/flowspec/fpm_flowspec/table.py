@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The nft table of the rules. A change is one transaction, and rules that stay keep their handles,
+so their counters and limits stay, too."""
+
+import json
+import subprocess
+
+TABLE = "inet flowspec"
+PRIORITY = -10  # before the operator's rules, so dropped packets take nothing from their limits
+CHAINS = {4: "flow4", 6: "flow6"}
+NFT_S = 60
+
+
+class NftError(Exception):
+    """nft refused a transaction."""
+
+
+def nft(text, *options):
+    """Run nft commands as one transaction; return its output. Raises NftError."""
+    argv = ["nft", *options, *(["-f", "-"] if text is not None else [])]
+    try:
+        done = subprocess.run(
+            argv, input=text, capture_output=True, text=True, check=False, timeout=NFT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as why:
+        raise NftError(str(why)) from why
+    if done.returncode:
+        raise NftError(" ".join(done.stderr.split()) or f"nft ended with {done.returncode}")
+    return done.stdout
+
+
+def skeleton():
+    """Return the commands that make the table without rules of flows, whatever it was before."""
+    return f"""\
+table {TABLE}
+delete table {TABLE}
+table {TABLE} {{
+	chain flow4 {{ }}
+	chain flow6 {{ }}
+	chain forward {{
+		type filter hook forward priority {PRIORITY}; policy accept;
+		meta nfproto vmap {{ ipv4 : jump flow4, ipv6 : jump flow6 }}
+	}}
+}}
+"""
+
+
+class Table:
+    """The table in the kernel. `rules` is {key: Rules} in their order, by family."""
+
+    def __init__(self, run=nft):
+        self.run = run
+        self.known = None  # {family: {key: (Rules, handles)}}; None: the table is not known
+
+    def flush(self):
+        """Make an empty table. Raises NftError."""
+        self.known = None
+        self.run(skeleton())
+        self.known = {4: {}, 6: {}}
+
+    def load(self, want):
+        """Load {family: {key: Rules}}, each in the order in which packets are asked. Raises NftError;
+        then the kernel has the rules of the last good load, or of none."""
+        if self.known is not None:
+            text = self._changes(want)
+            if text == "":
+                return
+            try:
+                self.run(text)
+                self._read(want)
+                return
+            except NftError:
+                pass  # another program has changed the table: make it again
+        self.known = None
+        self.run(_whole(want))
+        self._read(want)
+
+    def check(self, want):
+        """Raise NftError if nft would refuse these rules in a table of their own."""
+        self.run(_whole(want), "-c")
+
+    def _changes(self, want):
+        text, gone = "", ""
+        for family, some in want.items():
+            chain, known = CHAINS[family], self.known[family]
+            stays = {key for key, rules in some.items() if key in known and known[key][0] == rules}
+            for key, (rules, handles) in known.items():
+                if key not in stays:
+                    text += "".join(f"delete rule {TABLE} {chain} handle {h}\n" for h in handles)
+                    if rules.chain is not None:
+                        gone = f"flush chain {TABLE} {rules.chain}\ndelete chain {TABLE} {rules.chain}\n"
+                        text += gone
+            keys, before, new = list(some), None, []
+            for key in reversed(keys):
+                if key in stays:
+                    before = known[key][1][0]
+                else:
+                    new.append(_add(chain, some[key], before))
+            text += "".join(reversed(new))
+        return text
+
+    def _read(self, want):
+        """Read the handles of the rules. Raises NftError if the kernel has others than `want`."""
+        listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
+        handles = {chain: [] for chain in CHAINS.values()}
+        for row in listed["nftables"]:
+            rule = row.get("rule")
+            if rule and rule["chain"] in handles:
+                handles[rule["chain"]].append(rule["handle"])
+        known = {}
+        for family, some in want.items():
+            left, known[family] = iter(handles[CHAINS[family]]), {}
+            for key, rules in some.items():
+                known[family][key] = (rules, [h for _, h in zip(rules.lines, left)])
+            if sum(len(r.lines) for r in some.values()) != len(handles[CHAINS[family]]):
+                self.known = None
+                raise NftError("the table has other rules than were loaded")
+        self.known = known
+
+
+def _whole(want):
+    """Return the commands that make the table again, with rules."""
+    each = (_add(CHAINS[f], rules) for f, some in want.items() for rules in some.values())
+    return skeleton() + "".join(each)
+
+
+def _add(chain, rules, before=None):
+    """Return the commands that add the rules of a flow: before the rule with a handle, or last."""
+    text = ""
+    if rules.chain is not None:
+        text += f"add chain {TABLE} {rules.chain}\n"
+        text += "".join(f"add rule {TABLE} {rules.chain} {line}\n" for line in rules.chain_lines)
+    where = f"add rule {TABLE} {chain}"
+    if before is not None:
+        where = f"insert rule {TABLE} {chain} handle {before}"
+    return text + "".join(f"{where} {line}\n" for line in rules.lines)

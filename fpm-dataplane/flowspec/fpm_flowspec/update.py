@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decode the parts of a BGP UPDATE message that concern flow specifications (RFC 4271, 4760)."""
+
+import struct
+from dataclasses import dataclass, field
+
+AFI = {1: 4, 2: 6}
+SAFI_FLOWSPEC = 133
+AS_PATH, MP_REACH, MP_UNREACH, EXT_COMMUNITIES, EXT_COMMUNITIES6 = 2, 14, 15, 16, 25
+AS_SEQUENCE = 2
+EXTENDED_LENGTH = 0x10
+LONG_NLRI = 0xF0
+
+
+class Malformed(Exception):
+    """A message or a part of it contradicts its format."""
+
+
+@dataclass
+class Update:
+    """The flow specifications of one message: (family, octets without their length)."""
+
+    announced: list = field(default_factory=list)
+    withdrawn: list = field(default_factory=list)
+    communities: list = field(default_factory=list)  # 8 octets each
+    communities6: list = field(default_factory=list)  # 20 octets each
+    as_path: list = field(default_factory=list)  # AS numbers of AS_SEQUENCE segments
+
+
+def decode(body):
+    """Decode the body of an UPDATE: the octets behind its header. AS numbers have four octets.
+
+    Raises Malformed.
+    """
+    found = Update()
+    (withdrawn,) = _unpack("!H", body, 0)
+    (length,) = _unpack("!H", body, 2 + withdrawn)
+    at, end = 4 + withdrawn, 4 + withdrawn + length
+    if end > len(body):
+        raise Malformed("attributes end beyond the message")
+    while at < end:
+        flags, kind = _unpack("!BB", body, at)
+        form = "!H" if flags & EXTENDED_LENGTH else "!B"
+        (size,) = _unpack(form, body, at + 2)
+        at += 2 + struct.calcsize(form)
+        if at + size > end:
+            raise Malformed(f"attribute {kind} ends beyond the attributes")
+        _attribute(found, kind, body[at : at + size])
+        at += size
+    return found
+
+
+def _unpack(form, data, at):
+    try:
+        return struct.unpack_from(form, data, at)
+    except struct.error as why:
+        raise Malformed("the message ends too early") from why
+
+
+def _attribute(found, kind, data):
+    if kind == MP_REACH:
+        afi, safi, hop = _unpack("!HBB", data, 0)
+        if afi in AFI and safi == SAFI_FLOWSPEC:
+            found.announced += [(AFI[afi], n) for n in split(data[5 + hop :])]
+    elif kind == MP_UNREACH:
+        afi, safi = _unpack("!HB", data, 0)
+        if afi in AFI and safi == SAFI_FLOWSPEC:
+            found.withdrawn += [(AFI[afi], n) for n in split(data[3:])]
+    elif kind == EXT_COMMUNITIES:
+        found.communities += _cut(data, 8)
+    elif kind == EXT_COMMUNITIES6:
+        found.communities6 += _cut(data, 20)
+    elif kind == AS_PATH:
+        found.as_path = _as_path(data)
+
+
+def _cut(data, size):
+    if len(data) % size:
+        raise Malformed("a list of communities has a wrong length")
+    return [bytes(data[i : i + size]) for i in range(0, len(data), size)]
+
+
+def _as_path(data):
+    path, at = [], 0
+    while at < len(data):
+        kind, count = _unpack("!BB", data, at)
+        numbers = _unpack(f"!{count}I", data, at + 2)
+        if kind == AS_SEQUENCE:
+            path += numbers
+        at += 2 + 4 * count
+    return path
+
+
+def split(data):
+    """Split NLRIs, each with its length in one or two octets (RFC 8955, 4.1)."""
+    found, at = [], 0
+    while at < len(data):
+        size, step = data[at], 1
+        if size >= LONG_NLRI:
+            (size,) = _unpack("!H", data, at)
+            size, step = size & 0x0FFF, 2
+        at += step
+        if at + size > len(data):
+            raise Malformed("a flow specification ends beyond its attribute")
+        found.append(bytes(data[at : at + size]))
+        at += size
+    return found

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router with FRR, ExaBGP and fpm-flowspec, and GoBGP on the wire wan, which announces routes and
+flow specifications."""
+
+import json
+import os
+import signal
+
+from foreign import AS_OURS, AS_THEIRS, Daemon
+from lib import netns, procs
+from lib.dataplane import ROOT
+from lib.peers import exabgp
+from lib.wait import eventually
+
+FOLDER = os.path.join(ROOT, "fpm-dataplane", "flowspec")
+PROGRAM = os.path.join(FOLDER, "fpm-flowspec")
+TABLE = "inet flowspec"
+FRR = """\
+fpm address 127.0.0.1
+bgp route-map delay-timer 0
+router bgp {ours}
+ bgp router-id {own4}
+ no bgp ebgp-requires-policy
+ no bgp default ipv4-unicast
+ no bgp network import-check
+ neighbor {peer4} remote-as {theirs}
+ neighbor {peer4} timers 3 9
+ neighbor {peer4} timers connect 1
+ neighbor {peer6} remote-as {theirs}
+ neighbor {peer6} timers 3 9
+ neighbor {peer6} timers connect 1
+ neighbor 127.0.0.2 remote-as {ours}
+ neighbor 127.0.0.2 passive
+ neighbor 127.0.0.2 update-source lo
+ address-family ipv4 unicast
+  neighbor {peer4} activate
+ exit-address-family
+ address-family ipv6 unicast
+  neighbor {peer6} activate
+ exit-address-family
+ address-family ipv4 flowspec
+  neighbor {peer4} activate
+  neighbor 127.0.0.2 activate
+  neighbor 127.0.0.2 route-reflector-client
+ exit-address-family
+ address-family ipv6 flowspec
+  neighbor {peer4} activate
+  neighbor 127.0.0.2 activate
+  neighbor 127.0.0.2 route-reflector-client
+ exit-address-family
+exit
+"""
+GOBGP = """\
+[global.config]
+as = {theirs}
+router-id = "{own4}"
+"""
+GOBGP_NEIGHBOR = """
+[[neighbors]]
+[neighbors.config]
+neighbor-address = "{peer}"
+peer-as = {ours}
+[neighbors.timers.config]
+hold-time = 9
+keepalive-interval = 3
+connect-retry = 1
+idle-hold-time-after-reset = 1
+"""
+GOBGP_FAMILY = """\
+[[neighbors.afi-safis]]
+[neighbors.afi-safis.config]
+afi-safi-name = "{}"
+"""
+
+
+class Announcer(Daemon):
+    """GoBGP, which announces by its client."""
+
+    PROGRAM = "gobgpd"
+
+    def start(self):
+        """Start GoBGP without routes."""
+        text = GOBGP.format(theirs=AS_THEIRS, own4=self.wan.peer4)
+        for family, names in ((4, ("ipv4-unicast", "ipv4-flowspec", "ipv6-flowspec")), (6, ("ipv6-unicast",))):
+            text += GOBGP_NEIGHBOR.format(ours=AS_OURS, peer=self.wan.own(family))
+            text += "".join(map(GOBGP_FAMILY.format, names))
+        path = self.write("gobgpd.toml", text)
+        self.run("-f", path, "--api-hosts", "127.0.0.1:50051", "-l", "warn")
+        eventually(lambda: str(AS_THEIRS) in self._client("global", check=False), 20, what="GoBGP answers")
+
+    def route(self, prefix, verb="add"):
+        """Announce a unicast route, or withdraw it with the verb "del"."""
+        family = 6 if ":" in prefix else 4
+        self._client("global", "rib", verb, "-a", f"ipv{family}", prefix, "nexthop", self.wan.peer(family))
+
+    def flow(self, match, then="discard", family=4):
+        """Announce a flow specification in the words of GoBGP."""
+        words = [*match.split(), "then", *then.split()]
+        self._client("global", "rib", "add", "-a", f"ipv{family}-flowspec", "match", *words)
+
+    def withdraw(self, match, family=4):
+        """Withdraw a flow specification."""
+        self._client("global", "rib", "del", "-a", f"ipv{family}-flowspec", "match", *match.split())
+
+    def nothing(self):
+        """Withdraw all flow specifications."""
+        for family in (4, 6):
+            self._client("global", "rib", "del", "all", "-a", f"ipv{family}-flowspec")
+
+    def _client(self, *words, check=True):
+        return self.command("gobgp", *words, check=check)
+
+
+class Helper:
+    """ExaBGP and fpm-flowspec, in the control namespace of a router."""
+
+    def __init__(self, dut, frr):
+        self.dut, self.frr, self.process = dut, frr, None
+        self.status_file = f"{dut.dir}/flowspec.json"
+
+    def start(self, *options):
+        """Start ExaBGP, which starts fpm-flowspec, and wait until its session is up."""
+        with open(f"{FOLDER}/exabgp.conf", encoding="utf-8") as file:
+            text = file.read()
+        shell = " ".join(self.frr.vtysh_argv())
+        argv = f'{PROGRAM} run --status {self.status_file} --vtysh "{shell}" --recheck 1'
+        ran = "run /usr/bin/fpm-flowspec run;"
+        assert ran in text
+        path = f"{self.dut.dir}/exabgp.conf"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(ran, f"run {' '.join([argv, *options])};"))
+        log = f"{self.dut.dir}/exabgp.log"
+        self.process = procs.start([*exabgp(), path], self.dut.dir, log, self.dut.ctl)
+        eventually(lambda: self.sessions() == {"127.0.0.1": "up"}, 40, 0.1, "the session of ExaBGP is up")
+
+    def end(self, number=signal.SIGTERM):
+        """End ExaBGP by a signal."""
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(20)
+        self.process = None
+
+    def pid(self):
+        """Return the process id of fpm-flowspec; None: it does not run."""
+        for pid in procs.marked(self.dut.dir):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    if PROGRAM.encode() in file.read().split(b"\0"):
+                        return pid
+            except OSError:
+                pass
+        return None
+
+    def status(self):
+        """Return the content of the status file."""
+        with open(self.status_file, encoding="utf-8") as file:
+            return json.load(file)
+
+    def sessions(self):
+        """Return {peer: state}; of no status file {}."""
+        try:
+            return self.status()["sessions"]
+        except FileNotFoundError:
+            return {}
+
+    def flows(self):
+        """Return {match: "installed" or the reason why not}."""
+        return {row["match"]: row["reason"] or row["state"] for row in self.status()["flows"]}
+
+    def kernel_rules(self):
+        """Return the number of rules of flows in the kernel."""
+        text = netns.run(self.dut.ctl, ["nft", "-j", "list", "table", *TABLE.split()])
+        rows = [row["rule"] for row in json.loads(text)["nftables"] if "rule" in row]
+        return sum(row["chain"] in ("flow4", "flow6") for row in rows)
+
+    def settled(self, **flows):
+        """Wait until the flows are these, and the dataplane has a rule for each one installed:
+        {match: "installed" or a part of the reason why not}."""
+
+        def there():
+            have = self.flows()
+            right = have.keys() == flows.keys() and all(flows[m] in have[m] for m in flows)
+            rows = self.dut.control.ask("filter")
+            rules = [row for row in rows if row["kind"] == "rule"]
+            named = {r["comment"] for r in rules if r["comment"]}
+            want = {m for m, state in flows.items() if state == "installed"}
+            if not right or named != want or rows[0]["state"] != "in-force":
+                raise LookupError(f"{have}, in the dataplane: {named}, {rows[0]['state']}")
+            return rules
+
+        return eventually(there, 30, 0.05, "the flows are in force")

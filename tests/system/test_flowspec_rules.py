@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpm_flowspec makes nft rules that hold for exactly the packets of a flow specification."""
+
+import functools
+import ipaddress
+import os
+import random
+import re
+import struct
+import sys
+
+import pytest
+
+import flowspec_random as made
+from flowspec import FOLDER, TABLE
+from lib import netns
+from lib.wait import eventually
+from router import Router, running
+from wire import token_of
+
+sys.path.insert(0, FOLDER)
+
+from fpm_flowspec import action, flow, origin, table, translate, update  # noqa: E402
+
+# FDP_FLOWSPEC_SETS=1000 FDP_FLOWSPEC_PACKETS=500 is the long run; FDP_FLOWSPEC_SEED repeats one.
+SETS = int(os.environ.get("FDP_FLOWSPEC_SETS", "30"))
+PACKETS = int(os.environ.get("FDP_FLOWSPEC_PACKETS", "60"))
+SEED = int(os.environ.get("FDP_FLOWSPEC_SEED", "1"))
+CONFIG = f'filter: {{table: "{TABLE}", on-error: pass}}\nfpm:\n'
+DROP, ACCEPT = action.Actions(bytes_s=0), action.Actions()
+
+
+class Judged:
+    """A router that obeys the table, and the table."""
+
+    def __init__(self, dut):
+        self.dut, self.lan = dut, dut.wires["lan"]
+        self.table, self.transactions = table.Table(self._nft), 0
+
+    def _nft(self, text, *options):
+        argv = ["nft", *options, *(["-f", "-"] if text is not None else [])]
+        self.transactions += text is not None
+        try:
+            return netns.run(self.dut.ctl, argv, stdin=text)
+        except netns.CommandError as why:
+            raise table.NftError(str(why)) from why
+
+    def load(self, want):
+        """Load flows {family: {nlri: Rules}}, and return when the dataplane obeys them."""
+        before, done = self._status()["generation_read"], self.transactions
+        self.table.load(want)
+        if self.transactions == done:
+            return
+        row = eventually(lambda: (r := self._status())["generation_read"] != before and r, 20, 0.002)
+        assert row["state"] == "in-force", row["refused"]
+
+    def _status(self):
+        return self.dut.control.ask("filter")[0]
+
+    def passed(self, packets):
+        """Send packets; return which of them left the router."""
+        before = self.dut.counters()
+        self.lan.send(*(p.frame for p in packets))
+        self.dut.fence(self.lan)
+        assert set(self.dut.drops(before)) <= {"filter"}
+        out = self.dut.wires["wan"]
+        seen = {token_of(data) for data in out.got()}
+        out.clear()
+        return [token_of(p.frame) in seen for p in packets]
+
+
+@pytest.fixture(scope="module")
+def judged(possible):
+    """A router with routes for the packets."""
+    with running(Router(name="fsr"), ("fpm:\n", CONFIG)) as dut:
+        for prefix in ("198.51.100.0/24", "2001:db8:5::/48"):
+            wire = dut.wires["wan"]
+            dut.route(prefix, via=wire.peer(6 if ":" in prefix else 4), wire=wire)
+        yield Judged(dut)
+
+
+def in_order(some, family):
+    """Return flow specifications in the order of RFC 8955."""
+    key = functools.cmp_to_key(lambda a, b: -1 if made.precedes(a, b, family) else 1)
+    return sorted(set(some), key=key)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_random_flows_hold_for_their_packets_only(judged, family):
+    """Of random lists of flow specifications, half of them with the action accept: the dataplane drops
+    the packets that RFC 8955 and 8956 say, and no others."""
+    rnd = random.Random(f"{SEED} {family}")
+    refused, dropped, total, kept = 0, 0, 0, {}
+    for number in range(SETS):
+        new = [made.nlri(rnd, family) for _ in range(rnd.choice((1, 3, 12)))]
+        some = in_order([*kept, *new], family)
+        acts, want = {}, {4: {}, 6: {}}
+        parsed = [flow.parse(family, octets) for octets in some]
+        assert sorted(parsed, key=flow.order) == parsed
+        for one in parsed:
+            act = kept.get(one.nlri) or rnd.choice((DROP, ACCEPT))
+            try:
+                want[family][one.nlri] = translate.rules(one, act)
+                acts[one.nlri] = act
+            except flow.Refused as why:
+                assert str(why) == "no packet matches it"
+                refused += 1
+        judged.load(want)
+        packets = [made.packet(rnd, family, judged.lan) for _ in range(PACKETS)]
+        for p, passes in zip(packets, judged.passed(packets)):
+            first = next((n for n in some if made.matches(n, p)), None)
+            should = first is None or acts[first] is ACCEPT
+            why = f"set {number}: {p}, {[str(x) for x in parsed]}, {want[family].values()}"
+            assert passes == should, why
+            dropped, total = dropped + (not passes), total + 1
+        kept = dict(rnd.sample(sorted(acts.items(), key=lambda x: x[0]), len(acts) // 3))
+    assert refused < total / 10 and total / 10 < dropped < total * 0.9
+
+
+def rules_of(family, octets, act=DROP):
+    """Return the nft rules of a flow specification given in hex."""
+    return translate.rules(flow.parse(family, bytes.fromhex(octets)), act)
+
+
+def rate(kind, value):
+    """Return the community of a rate."""
+    return struct.pack("!HHf", kind, 0, value)
+
+
+def test_a_message_has_announced_and_withdrawn_flows():
+    """The first flow is example 1 of RFC 8955, 4.3. A message that ends too early is refused."""
+    one = bytes.fromhex("0b0118c00002038106048119")
+    reach = bytes.fromhex("0001850000") + one + one
+    unreach = bytes.fromhex("00028503038106")
+    attributes = b"\x90\x0e" + struct.pack("!H", len(reach)) + reach
+    attributes += b"\x80\x0f" + bytes([len(unreach)]) + unreach
+    attributes += bytes.fromhex("c010088006000000000000") + bytes.fromhex("40020602010000fde8")
+    body = b"\0\0" + struct.pack("!H", len(attributes)) + attributes
+
+    found = update.decode(body)
+
+    assert found.announced == [(4, one[1:])] * 2 and found.withdrawn == [(6, bytes.fromhex("038106"))]
+    assert found.as_path == [65000] and action.parse(found.communities) == DROP
+    assert str(flow.parse(4, one[1:])) == "destination 192.0.2.0/24 protocol =6 port =25"
+    for end in range(4, len(body)):
+        with pytest.raises(update.Malformed):
+            update.decode(body[:end])
+
+
+def test_a_length_of_two_octets_is_read():
+    """A flow specification of 240 octets or more has its length in two octets (RFC 8955, 4.1)."""
+    long = b"\x04" + b"\x01\x05" * 120 + b"\x81\x06"
+    assert update.split(bytes([0xF0, len(long)]) + long + b"\x03\x03\x81\x06") == [long, b"\x03\x81\x06"]
+
+
+@pytest.mark.parametrize("octets", ["0e8101", "03", "0381", "0120c633", "0121c633640900", "0381060118c00002", "038106038106"])
+def test_a_malformed_flow_is_refused(octets):
+    """Unknown types, values that are cut off, wrong lengths, a wrong order."""
+    with pytest.raises(flow.Refused):
+        flow.parse(4, bytes.fromhex(octets))
+
+
+def test_random_octets_are_parsed_or_refused():
+    """No octets end the program, and the rules of those that are flow specifications are made."""
+    rnd, good = random.Random(SEED), 0
+    for _ in range(20000):
+        family = rnd.choice((4, 6))
+        octets = bytearray(made.nlri(rnd, family))
+        for _ in range(rnd.randrange(3)):
+            octets[rnd.randrange(len(octets))] = rnd.randrange(256)
+        try:
+            translate.rules(flow.parse(family, bytes(octets[: rnd.choice((len(octets), 9))])), ACCEPT)
+            good += 1
+        except flow.Refused:
+            pass
+    assert good > 1000
+
+
+@pytest.mark.parametrize(
+    ("octets", "line"),
+    [
+        ("0120c6336409038111058135", "ip daddr 198.51.100.9/32 meta l4proto 17 th dport 53"),
+        ("098102", "meta l4proto 6 tcp flags & 2 == 2"),
+        ("090102c210", "meta l4proto 6 tcp flags & 18 == 2"),
+        ("0c8102", "ip frag-off & 0x1fff != 0"),
+        ("0a1301f4d505dc", "meta length 500-1500"),
+    ],
+)
+def test_common_flows_are_short_rules(octets, line):
+    """An operator recognizes the flow in `nft list`."""
+    [text] = rules_of(4, octets).lines
+    said = text.partition(" counter")[0].removeprefix("meta nfproto ipv4 ")
+    assert said.replace("{ ", "").replace(" }", "") == line
+
+
+def test_rates_are_limits_that_all_rules_of_a_flow_share():
+    """A flow on source or destination port has two rules and one chain with the limits."""
+    communities = [rate(0x8006, 12500.4), rate(0x800C, 100.0), bytes.fromhex("800900000000000a")]
+    found = rules_of(4, "048135", action.parse(communities))
+    assert len(found.lines) == 2 and all(f"goto {found.chain} " in line for line in found.lines)
+    assert found.chain_lines == (
+        "limit rate over 12501 bytes/second counter drop",
+        "limit rate over 100/second burst 100 packets counter drop",
+        "ip dscp set 10 counter accept",
+    )
+
+
+@pytest.mark.parametrize(
+    ("community", "said"),
+    [
+        (rate(0x8006, 0.0), "drop"),
+        (rate(0x8006, -1.0), "drop"),
+        (rate(0x800C, 0.0), "drop"),
+        (rate(0x8006, float("inf")), "accept"),
+        (rate(0x8006, 0.5), "1 bytes/s"),
+        (bytes.fromhex("800900000000002e"), "dscp 46"),
+        (bytes.fromhex("0002fde800000001"), "accept"),  # a route target is no action
+    ],
+)
+def test_actions_have_the_meaning_of_the_rfc(community, said):
+    """RFC 8955, 7: a negative rate drops; a rate is never rounded down."""
+    assert str(action.parse([community])) == said
+
+
+@pytest.mark.parametrize(
+    ("community", "why"),
+    [
+        ("8008fde800000001", "redirect (0x8008)"),
+        ("0800c00002010000", "redirect (0x0800)"),
+        ("0702fde800000001", "interface-set"),
+        ("8099000000000000", "0x8099"),
+        ("800600007fc00000", "not a number"),
+    ],
+)
+def test_an_unsupported_action_is_refused_by_name(community, why):
+    """Without its action a flow would do something else."""
+    with pytest.raises(flow.Refused, match=re.escape(why)):
+        action.parse([bytes.fromhex(community)])
+
+
+def test_reserved_tcp_flags_are_refused_by_name():
+    """nft has no word for them. A flow that would hold for more packets is not installed."""
+    with pytest.raises(flow.Refused, match="tcp-flags beyond"):
+        rules_of(4, "09910102")
+
+
+def test_the_greatest_rates_are_taken_by_nft(judged):
+    """nft and the dataplane take each rate that is not unlimited."""
+    want = {4: {}, 6: {}}
+    for number, value in enumerate((1.0, 1e6, 1.2e10, action.UNLIMITED_BYTES)):
+        for kind in (0x8006, 0x800C):
+            act = action.parse([rate(kind, min(value, 1e10) if kind == 0x800C else value)])
+            octets = bytes([3, 0x81, number, 5, 0x81, kind & 0xFF])
+            want[4][octets] = translate.rules(flow.parse(4, b"\x03\x81\x11" + octets[3:]), act)
+    judged.load(want)
+    judged.load({4: {}, 6: {}})
+
+
+# --- who may filter (RFC 8955, 6; RFC 9117) ---
+
+
+class Frr:
+    """Answers `show bgp` from {prefix: AS path} of unicast routes."""
+
+    def __init__(self, routes):
+        self.routes = routes
+
+    def __call__(self, commands):
+        return [self._one(command.split()) for command in commands]
+
+    def _one(self, words):
+        asked = ipaddress.ip_network(words[4])
+        nets = {ipaddress.ip_network(p): path for p, path in self.routes.items()}
+        if "longer-prefixes" in words:
+            below = {n: path for n, path in nets.items() if n.version == asked.version and n.subnet_of(asked)}
+            return {"routes": {str(n): [{"valid": True, "path": " ".join(map(str, x))}] for n, x in below.items()}}
+        some = [n for n in nets if n.version == asked.version and asked.subnet_of(n)]
+        if "/" in words[4]:
+            some = [n for n in some if n == asked]
+        if not some:
+            return {}
+        best = max(some, key=lambda n: n.prefixlen)
+        segments = [{"type": "as-sequence", "list": nets[best]}] if nets[best] else []
+        return {"prefix": str(best), "paths": [{"bestpath": {"overall": True}, "aspath": {"segments": segments}}]}
+
+
+@pytest.mark.parametrize(
+    ("octets", "as_path", "why"),
+    [
+        ("0120c6336409", [65001], None),
+        ("0120c6336409", [65002], "its neighbor is AS 65002"),
+        ("0120c6336409", [], None),
+        ("0118c63365", [65002], "no unicast route"),
+        ("0118c63366", [65002], "a more specific route is of another AS: 198.51.102.128/25"),
+        ("0119c6336680", [65003], None),
+        ("0119c6336680", [65002], "its neighbor is AS 65002"),
+        ("0118cb0071", [65001], "that of the unicast route is this AS"),
+        ("038106", [65001], "no destination"),
+        ("0100", [65001], "shorter than /8"),
+    ],
+)
+def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why):
+    """RFC 8955, 6, and RFC 9117, 4.1, which lets flows of this AS pass."""
+    routes = {
+        "198.51.100.0/24": [65001, 65009],
+        "198.51.102.0/23": [65002],
+        "198.51.102.128/25": [65003],
+        "203.0.113.0/24": [],
+    }
+    one = flow.parse(4, bytes.fromhex(octets))
+    said = origin.check({1: (one, as_path)}, Frr(routes))[1]
+    assert (said is None) if why is None else (why in (said or "None")), said
