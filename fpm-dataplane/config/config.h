@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/filter_tables.h"
 #include "base/fpm_allow.h"
 #include "base/log.h"
 #include "base/policer.h"
@@ -59,8 +60,8 @@ struct config {
 	enum routes_from routes_from;
 	bool through_kernel; /* the kernel forwards by interfaces that are no ports */
 	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
-	char filter_table[264]; /* family and name of an nft table; "": no filter */
-	bool filter_pass;       /* without a usable ruleset all packets pass */
+	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
+	bool filter_pass; /* without a usable ruleset all packets pass */
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

@@ -120,9 +120,11 @@ static const struct cfg_key mpls_keys[] = {
 };
 
 static const struct cfg_key filter_keys[] = {
-	{"table", cfg_take_filter_table, AT(filter_table),
-	 .expected = "a table of nft as FAMILY NAME, such as \"inet transit\"",
-	 .text = cfg_text_string},
+	{"table", cfg_take_filter_tables, AT(filter_table),
+	 .expected =
+		 "a table of nft as FAMILY NAME, such as \"inet transit\", or a list of "
+		 "at most 4",
+	 .text = cfg_text_filter_tables},
 	{"on-error", cfg_take_word, AT(filter_pass), WORDS("drop", "pass"),
 	 .text = cfg_text_word},
 	{NULL},

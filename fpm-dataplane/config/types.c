@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <yaml.h>
 
+#include "base/filter_tables.h"
 #include "config/check.h"
 #include "config/print.h"
 
@@ -65,10 +66,21 @@ cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
 	return buf;
 }
 
-/* Read the family and the name of a table of nft. Rules of other families see no IP packet. */
-void
-cfg_take_filter_table(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		      void *out)
+const char *
+cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const char *text = cfg_value(key, base);
+
+	return text[0] == '\0' ? NULL : cfg_quoted(text, buf);
+}
+
+/*
+ * Read the family and the name of a table of nft, and append it to the list `out`. Rules of
+ * other families see no IP packet.
+ */
+static void
+filter_table_take(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		  char *out)
 {
 	static const char *const family[] = {"inet ", "ip ", "ip6 "};
 	static const char octets[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -84,16 +96,62 @@ cfg_take_filter_table(struct cfg *c, const struct cfg_key *key, const struct cfg
 	    strlen(name) > 255)
 		cfg_error(c, at, "'%s' names no table; expected %s", cfg_escape(text),
 			  key->expected);
+	else if (filter_tables_has(out, text))
+		cfg_error(c, at, "'%s' is in the list twice", cfg_escape(text));
+	else if (strlen(out) + strlen(text) + 3 > key->size)
+		cfg_error(c, at, "is too long; expected at most %zu characters in all",
+			  key->size - 1);
 	else
-		snprintf(out, key->size, "%s", text);
+		snprintf(out + strlen(out), key->size - strlen(out), "%s%s",
+			 out[0] == '\0' ? "" : ", ", text);
+}
+
+void
+cfg_take_filter_tables(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		       void *out)
+{
+	const yaml_node_t *n = at->node;
+	unsigned int i = 0;
+
+	((char *)out)[0] = '\0';
+	if (n->type != YAML_SEQUENCE_NODE) {
+		filter_table_take(c, key, at, out);
+		return;
+	}
+	if (n->data.sequence.items.start == n->data.sequence.items.top)
+		cfg_error(c, at, "is an empty list; expected %s", key->expected);
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++, i++) {
+		char path[CFG_PATH_MAX];
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+
+		cfg_place(&item, item.node);
+		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		if (i == FILTER_TABLES_MAX) {
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  FILTER_TABLES_MAX);
+			return;
+		}
+		filter_table_take(c, key, &item, out);
+	}
 }
 
 const char *
-cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+cfg_text_filter_tables(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
-	const char *text = cfg_value(key, base);
+	const char *list = cfg_value(key, base);
+	char table[FILTER_TABLE_TEXT], quoted[CFG_TEXT_MAX];
+	size_t n = 0;
 
-	return text[0] == '\0' ? NULL : cfg_quoted(text, buf);
+	if (strchr(list, ',') == NULL)
+		return cfg_text_string(key, base, buf);
+	while ((list = filter_tables_next(list, table)) != NULL && n < CFG_TEXT_MAX)
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%s",
+				      n == 0 ? "[" : ", ", cfg_quoted(table, quoted));
+	if (n < CFG_TEXT_MAX)
+		snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	return buf;
 }
 
 /* --- numbers ------------------------------------------------------------------------ */

@@ -37,7 +37,8 @@ cfg_take_fn cfg_take_rate;
 cfg_text_fn cfg_text_rate;
 cfg_take_fn cfg_take_bool, cfg_take_keep_nics;
 cfg_text_fn cfg_text_bool;
-cfg_take_fn cfg_take_filter_table;
+cfg_take_fn cfg_take_filter_tables;
+cfg_text_fn cfg_text_filter_tables;
 cfg_take_fn cfg_take_word; /* one of key->words, as a bool or an enum */
 cfg_text_fn cfg_text_word;
 cfg_take_fn cfg_take_fpm_listen;

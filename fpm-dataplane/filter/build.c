@@ -39,8 +39,8 @@ build_fail(struct build *b, const char *format, ...)
 		snprintf(b->why, FILTER_WHY, "%s", what);
 		return -1;
 	}
-	n = snprintf(b->why, FILTER_WHY, "chain %.64s, handle %llu", b->at_chain,
-		     (unsigned long long)b->at_handle);
+	n = snprintf(b->why, FILTER_WHY, "chain %.80s%.64s, handle %llu",
+		     b->conf->table->prefix, b->at_chain, (unsigned long long)b->at_handle);
 	if (b->at_comment[0] != '\0' && n < FILTER_WHY)
 		n += snprintf(b->why + n, (size_t)(FILTER_WHY - n), " (%s)", b->at_comment);
 	if (n < FILTER_WHY)
@@ -118,22 +118,24 @@ attr_string(const struct nlattr *a)
 	return text;
 }
 
-bool
-filter_table_is(const struct filter_table *table, const struct nlmsghdr *nlh,
-		unsigned int attr)
+const struct filter_table *
+filter_table_of(const struct filter_table *table, unsigned int n_table,
+		const struct nlmsghdr *nlh, unsigned int attr)
 {
 	const char *name = attr_string(message_attr(nlh, attr));
 	const struct nfgenmsg *nf = mnl_nlmsg_get_payload(nlh);
 
-	return name != NULL && strcmp(name, table->name) == 0 &&
-	       nf->nfgen_family == table->family;
+	for (unsigned int i = 0; name != NULL && i < n_table; i++)
+		if (strcmp(name, table[i].name) == 0 && nf->nfgen_family == table[i].family)
+			return &table[i];
+	return NULL;
 }
 
 /* Return true if a message is of the table; `attr` is its attribute with the name. */
 static bool
 message_is_ours(const struct build *b, const struct nlmsghdr *nlh, unsigned int attr)
 {
-	return filter_table_is(b->conf->table, nlh, attr);
+	return filter_table_of(b->conf->table, 1, nlh, attr) != NULL;
 }
 
 /* --- state -------------------------------------------------------------------------- */
@@ -170,7 +172,7 @@ handle_compare(const void *a, const void *b)
 static struct ruleset_state *
 state_before(const struct build *b, uint64_t handle)
 {
-	uint32_t from = 0, to = b->old == NULL ? 0 : b->old->n_rule;
+	uint32_t from = 0, to = b->n_old;
 
 	while (from < to) {
 		uint32_t mid = from + (to - from) / 2;
@@ -180,11 +182,12 @@ state_before(const struct build *b, uint64_t handle)
 		else
 			to = mid;
 	}
-	if (b->old == NULL || from == b->old->n_rule || b->old_handle[from] != handle)
+	if (from == b->n_old || b->old_handle[from] != handle)
 		return NULL;
 	return b->old_state[from];
 }
 
+/* Sort the rules that the table had in the ruleset before by their handles. */
 static void
 old_sort(struct build *b)
 {
@@ -198,10 +201,12 @@ old_sort(struct build *b)
 	b->old_handle = malloc(old->n_rule * sizeof(*b->old_handle));
 	if (rule == NULL || b->old_state == NULL || b->old_handle == NULL)
 		abort();
+	/* A table that is created again numbers its rules from the beginning. */
 	for (uint32_t i = 0; i < old->n_rule; i++)
-		rule[i] = &old->rule[i];
-	qsort(rule, old->n_rule, sizeof(*rule), handle_compare);
-	for (uint32_t i = 0; i < old->n_rule; i++) {
+		if (old->chain[old->rule[i].chain].table_handle == b->table_handle)
+			rule[b->n_old++] = &old->rule[i];
+	qsort(rule, b->n_old, sizeof(*rule), handle_compare);
+	for (uint32_t i = 0; i < b->n_old; i++) {
 		b->old_state[i] = rule[i]->state;
 		b->old_handle[i] = rule[i]->handle;
 	}
@@ -358,16 +363,22 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 static uint32_t
 chain_reach(struct build *b, struct raw_chain *c)
 {
+	const struct filter_table *table = b->conf->table;
+
 	if (c->number != RULESET_NONE)
 		return c->number;
 	c->number = b->r->n_chain++;
 	b->reached[c->number] = (uint32_t)(c - b->chain);
-	b->r->chain[c->number] = (struct ruleset_chain){.is_base = c->is_base,
-							.drops = c->drops,
-							.priority = c->priority,
-							.handle = c->handle,
-							.name = strdup(c->name)};
-	if (b->r->chain[c->number].name == NULL)
+	b->r->chain[c->number] =
+		(struct ruleset_chain){.is_base = c->is_base,
+				       .drops = c->drops,
+				       .family = table->family == NFPROTO_IPV4   ? 4
+						 : table->family == NFPROTO_IPV6 ? 6
+										 : 0,
+				       .priority = c->priority,
+				       .table_handle = b->table_handle,
+				       .handle = c->handle};
+	if (asprintf(&b->r->chain[c->number].name, "%s%s", table->prefix, c->name) < 0)
 		abort();
 	return c->number;
 }
@@ -683,8 +694,11 @@ struct ruleset *
 filter_build(const struct filter_dump *dump, const struct filter_build_conf *conf,
 	     char why[FILTER_WHY])
 {
-	struct build b = {
-		.conf = conf, .why = why, .r = calloc(1, sizeof(*b.r)), .old = conf->old};
+	struct build b = {.conf = conf,
+			  .why = why,
+			  .r = calloc(1, sizeof(*b.r)),
+			  .table_handle = dump->table_handle,
+			  .old = conf->old};
 
 	why[0] = '\0';
 	if (b.r == NULL)
@@ -692,13 +706,6 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 	/* Rules without operations are at its end, so it is never NULL. */
 	b.r->op = build_room(NULL, 0, &b.room_op, sizeof(*b.r->op));
 	b.r->generation = dump->generation;
-	b.r->table_handle = dump->table_handle;
-	b.r->family = conf->table->family == NFPROTO_IPV4   ? 4
-		      : conf->table->family == NFPROTO_IPV6 ? 6
-							    : 0;
-	/* A table that is created again numbers its rules from the beginning. */
-	if (b.old != NULL && b.old->table_handle != dump->table_handle)
-		b.old = NULL;
 	old_sort(&b);
 	if (!dump->dormant) {
 		filter_dump_each(dump, on_chain, &b);

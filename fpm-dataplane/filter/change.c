@@ -11,6 +11,8 @@
 struct change {
 	const struct filter_build_conf *conf;
 	struct ruleset *r;
+	const struct filter_table *table;
+	unsigned int n_table;
 	struct ruleset_set *set; /* NULL: no message of a set of the ruleset yet */
 	bool leaves;             /* of the message at work */
 	bool failed;
@@ -35,13 +37,17 @@ on_element(const struct nlattr *elem, void *ctx)
 
 /* Find the set of a message; NULL: no rule uses it. */
 static struct ruleset_set *
-set_of(const struct ruleset *r, const struct nlmsghdr *nlh)
+set_of(const struct change *c, const struct nlmsghdr *nlh)
 {
+	const struct filter_table *table =
+		filter_table_of(c->table, c->n_table, nlh, NFTA_SET_ELEM_LIST_TABLE);
+	const struct ruleset *r = c->r;
 	char name[FILTER_NAME];
 
 	attr_text(message_attr(nlh, NFTA_SET_ELEM_LIST_SET), name, sizeof(name));
 	for (uint32_t i = 0; i < r->n_set; i++)
-		if (strcmp(r->set[i].name, name) == 0)
+		if (table != NULL && r->set[i].table == table->number &&
+		    strcmp(r->set[i].name, name) == 0)
 			return &r->set[i];
 	return NULL;
 }
@@ -50,7 +56,7 @@ static void
 on_message(const struct nlmsghdr *nlh, void *ctx)
 {
 	struct change *c = ctx;
-	struct ruleset_set *set = set_of(c->r, nlh);
+	struct ruleset_set *set = set_of(c, nlh);
 
 	if (set == NULL || c->failed)
 		return;
@@ -66,10 +72,10 @@ on_message(const struct nlmsghdr *nlh, void *ctx)
 }
 
 int
-filter_change(struct ruleset *r, const struct filter_dump *messages,
-	      const struct filter_build_conf *conf)
+filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
+	      const struct filter_dump *messages, const struct filter_build_conf *conf)
 {
-	struct change c = {.conf = conf, .r = r};
+	struct change c = {.conf = conf, .r = r, .table = table, .n_table = n_table};
 	int rc = 0;
 
 	filter_dump_each(messages, on_message, &c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read one table of nf_tables: chains, sets, their elements, rules, named objects. The
- * generation is asked before and after. If it moved, the events tell whether the table changed,
- * so all messages are of one ruleset, although other tables may change all the time. [filter]
+ * Read tables of nf_tables: chains, sets, their elements, rules, named objects. The generation
+ * is asked before and after. If it moved, the events tell whether one of the tables changed, so
+ * all messages are of one ruleset, although other tables may change all the time. [filter]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -217,21 +217,20 @@ elements_ask(struct reader *rd, size_t from, size_t to)
 	return rc;
 }
 
+/* Ask for all of a table. */
 static int
-read_once(struct reader *rd)
+table_ask(struct reader *rd)
 {
 	const char *table = rd->table->name;
-	uint32_t before;
 	size_t sets;
-	int rc, again;
+	int rc;
 
 	rd->dump->n = 0;
 	rd->flags = 0;
-	rc = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
-	before = rd->generation;
-	if (rc == 0)
-		rc = ask_about(rd, NFT_MSG_GETTABLE, false, NFTA_TABLE_NAME, table, 0,
-			       NULL);
+	rc = ask_about(rd, NFT_MSG_GETTABLE, false, NFTA_TABLE_NAME, table, 0, NULL);
+	rd->dump->missing = rc == -ENOENT && rd->table->number > 0;
+	if (rd->dump->missing)
+		return 0;
 	if (rc == 0)
 		rc = ask_about(rd, NFT_MSG_GETCHAIN, true, 0, NULL, 0, NULL);
 	if (rc == 0)
@@ -243,15 +242,38 @@ read_once(struct reader *rd)
 		rc = ask_about(rd, NFT_MSG_GETSET, true, NFTA_SET_TABLE, table, 0, NULL);
 	if (rc == 0)
 		rc = elements_ask(rd, sets, rd->dump->n);
+	rd->dump->dormant = (rd->flags & NFT_TABLE_F_DORMANT) != 0;
+	return rc;
+}
+
+static int
+generation_ask(struct reader *rd)
+{
+	return ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
+}
+
+static int
+read_once(struct reader *rd, struct filter_dump *dump)
+{
+	struct filter_events *ev = rd->events;
+	int rc = generation_ask(rd), again;
+	uint32_t before = rd->generation, heard;
+
+	for (unsigned int i = 0; i < ev->n_table && rc == 0; i++) {
+		rd->table = &ev->table[i];
+		rd->dump = &dump[i];
+		rc = table_ask(rd);
+	}
 	if (rc == -ECANCELED)
 		return rc;
-	again = ask_about(rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL);
+	again = generation_ask(rd);
 	if (again < 0)
 		return rc < 0 ? rc : again;
 	/* An error about a table that changed meanwhile says nothing: read again. */
-	again = filter_events_hear(rd->events, before, rd->generation, rd->is_ending,
-				   rd->ctx, &rd->dump->generation);
-	rd->dump->dormant = (rd->flags & NFT_TABLE_F_DORMANT) != 0;
+	again = filter_events_hear(ev, before, rd->generation, rd->is_ending, rd->ctx,
+				   &heard);
+	for (unsigned int i = 0; i < ev->n_table; i++)
+		dump[i].generation = heard;
 	return again < 0 ? again : rc;
 }
 
@@ -272,11 +294,10 @@ filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		return -ENOMEM;
 	/* Answers to requests of an earlier call have smaller numbers. */
 	rd.seq = (uint32_t)monotonic_ms() << 8;
-	if (known != NULL && ask_about(&rd, NFT_MSG_GETGEN, false, 0, NULL, 0, NULL) == 0 &&
-	    rd.generation == *known)
+	if (known != NULL && generation_ask(&rd) == 0 && rd.generation == *known)
 		rc = -EALREADY;
 	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++)
-		rc = read_once(&rd);
+		rc = read_once(&rd, dump);
 	free(rd.answer);
 	return rc;
 }

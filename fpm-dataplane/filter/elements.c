@@ -213,7 +213,7 @@ on_element(const struct nlattr *elem, void *ctx)
 
 /* Note what the flags and the type of a set in the kernel say about it. */
 static void
-set_describe(struct ruleset_set *set, const struct raw_set *raw)
+set_describe(struct ruleset_set *set, const struct raw_set *raw, uint8_t table)
 {
 	bool fixed = (raw->flags & (NFT_SET_ANONYMOUS | NFT_SET_CONSTANT)) != 0;
 
@@ -222,6 +222,7 @@ set_describe(struct ruleset_set *set, const struct raw_set *raw)
 				    .has_verdicts = raw->data_type == NFT_DATA_VERDICT,
 				    .interval = (raw->flags & NFT_SET_INTERVAL) != 0,
 				    .n_field = (uint8_t)raw->n_field,
+				    .table = table,
 				    .name = strdup(raw->name)};
 	if (set->name == NULL)
 		abort();
@@ -247,7 +248,7 @@ set_load(struct build *b, struct raw_set *raw)
 	struct set_at_work work = {.b = b, .set = set};
 	int rc = 0;
 
-	set_describe(set, raw);
+	set_describe(set, raw, b->conf->table->number);
 	raw->number = b->r->n_set++;
 	/* The kernel announces no element that a packet adds or refreshes. */
 	if ((raw->flags & NFT_SET_EVAL) != 0)

@@ -23,10 +23,13 @@
 #define TABLE_NAME     1     /* the attribute with the table, in messages of all kinds */
 
 int
-filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table)
+filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table,
+		   unsigned int n_table)
 {
-	*ev = (struct filter_events){
-		.fd = fd, .table = table, .datagram = malloc(DATAGRAM_BYTES)};
+	*ev = (struct filter_events){.fd = fd,
+				     .table = table,
+				     .n_table = n_table,
+				     .datagram = malloc(DATAGRAM_BYTES)};
 	return ev->datagram == NULL ? -ENOMEM : 0;
 }
 
@@ -52,7 +55,7 @@ message_take(struct filter_events *ev, const struct nlmsghdr *nlh)
 {
 	unsigned int type = nlh->nlmsg_type & 0xff;
 
-	if (!filter_table_is(ev->table, nlh, TABLE_NAME))
+	if (filter_table_of(ev->table, ev->n_table, nlh, TABLE_NAME) == NULL)
 		return;
 	ev->ours = true;
 	if ((type == NFT_MSG_NEWSETELEM || type == NFT_MSG_DELSETELEM) &&

@@ -352,6 +352,7 @@ named_state(struct build *b, const char *name, bool is_limit,
 		const struct ruleset_named *n = &old->named[i];
 
 		if (n->is_limit == is_limit && strcmp(n->name, name) == 0 &&
+		    n->table_handle == b->table_handle &&
 		    (!is_limit || (n->state->limit->cost == limit->cost &&
 				   n->state->limit->room == limit->room &&
 				   n->state->limit->over == limit->over &&
@@ -373,6 +374,7 @@ object_add(struct build *b, struct raw_object *o)
 	r->named = build_room(r->named, r->n_named, &b->room_named, sizeof(*r->named));
 	r->named[r->n_named] =
 		(struct ruleset_named){.name = strdup(o->name),
+				       .table_handle = b->table_handle,
 				       .is_limit = is_limit,
 				       .state = named_state(b, o->name, is_limit, &limit)};
 	if (r->named[r->n_named].name == NULL)

@@ -3,7 +3,7 @@
  * The filter thread: when the table is read, and which ruleset is in force. [filter]
  *
  * The kernel announces each transaction of nf_tables. If it changes only elements of one set, the
- * thread changes the set in place. After another transaction about the table it reads the table,
+ * thread changes the set in place. After another transaction about a table it reads the tables,
  * EVENT_MS later, so that one read serves a burst of transactions. It is RCU-offline meanwhile.
  * The first read is in init, before a forwarder runs.
  */
@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/filter_status.h"
+#include "base/filter_tables.h"
 #include "base/log.h"
 #include "base/msg.h"
 #include "base/tsan.h"
@@ -121,9 +122,9 @@ refuse(struct filter *f, const char *why, bool gone)
 }
 
 static struct filter_build_conf
-build_conf(const struct filter *f)
+build_conf(const struct filter *f, unsigned int table)
 {
-	return (struct filter_build_conf){.table = &f->table,
+	return (struct filter_build_conf){.table = &f->table[table],
 					  .old = in_force(f),
 					  .n_thread = f->conf.n_thread,
 					  .now = f->conf.ticks(),
@@ -131,15 +132,40 @@ build_conf(const struct filter *f)
 					  .reclaim = &f->reclaim};
 }
 
+/* Build the ruleset of all tables. Returns NULL, and the reason in `why`. */
+static struct ruleset *
+tables_build(struct filter *f, const struct filter_dump *dump, char why[FILTER_WHY])
+{
+	struct ruleset *part[FILTER_TABLES_MAX];
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < f->n_table; i++) {
+		struct filter_build_conf conf = build_conf(f, i);
+
+		if (dump[i].missing)
+			continue;
+		part[n] = filter_build(&dump[i], &conf, why);
+		if (part[n] == NULL) {
+			while (n > 0)
+				ruleset_free(part[--n]);
+			return NULL;
+		}
+		n++;
+	}
+	return filter_merge(part, n);
+}
+
 static void
 build(struct filter *f, const struct filter_dump *dump)
 {
-	struct filter_build_conf conf = build_conf(f);
 	uint64_t begin_ms = monotonic_ms();
 	char why[FILTER_WHY];
 	unsigned int n_walked;
-	struct ruleset *r = filter_build(dump, &conf, why);
+	unsigned int n_missing = 0;
+	struct ruleset *r = tables_build(f, dump, why);
 
+	for (unsigned int i = 0; i < f->n_table; i++)
+		n_missing += dump[i].missing;
 	f->seen = dump->generation;
 	if (r == NULL) {
 		refuse(f, why, false);
@@ -152,9 +178,9 @@ build(struct filter *f, const struct filter_dump *dump)
 	STATUS(in_force, true);
 	f->why[0] = '\0';
 	publish(f, r);
-	log_info("filter: ruleset in force table=\"%s\" generation=%u chains=%u rules=%u "
-		 "build_ms=%llu",
-		 f->conf.table, r->generation, r->n_chain, r->n_rule,
+	log_info("filter: ruleset in force table=\"%s\" missing=%u generation=%u chains=%u "
+		 "rules=%u build_ms=%llu",
+		 f->conf.table, n_missing, r->generation, r->n_chain, r->n_rule,
 		 (unsigned long long)(monotonic_ms() - begin_ms));
 }
 
@@ -229,7 +255,7 @@ sockets_open(struct filter *f)
 		f->events.fd = socket_open(f->conf.netns, true);
 		if (f->events.fd < 0)
 			return f->events.fd;
-		rc = filter_events_init(&f->events, f->events.fd, &f->table);
+		rc = filter_events_init(&f->events, f->events.fd, f->table, f->n_table);
 		if (rc < 0)
 			return rc;
 		ev_io_init(&f->events_io, filter_on_event, f->events.fd, EV_READ);
@@ -242,27 +268,28 @@ sockets_open(struct filter *f)
 }
 
 /*
- * Read the table and put it in force. Without the table no rule of it is in force any longer,
- * also in the kernel; other errors may pass, and the thread tries again.
+ * Read the tables and put them in force. Without the first table no rule is in force any
+ * longer; other errors may pass, and the thread tries again.
  */
 static void
 table_read(struct filter *f)
 {
-	struct filter_dump dump = {0};
+	struct filter_dump dump[FILTER_TABLES_MAX] = {0};
 	int rc = sockets_open(f);
 
 	if (rc == 0)
 		rc = filter_dump_read(f->ask, &f->events,
-				      f->state == FILTER_IN_FORCE ? &f->seen : NULL, &dump,
+				      f->state == FILTER_IN_FORCE ? &f->seen : NULL, dump,
 				      is_ending, f);
 	if (rc == 0) {
-		build(f, &dump);
+		build(f, dump);
 	} else if (rc != -ECANCELED && rc != -EALREADY) {
 		refuse(f, error_text(rc), rc == -ENOENT);
 		if (rc != -ENOENT)
 			read_later(f, RETRY_MS);
 	}
-	free(dump.octet);
+	for (unsigned int i = 0; i < f->n_table; i++)
+		free(dump[i].octet);
 }
 
 static void
@@ -311,8 +338,9 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 	if (t->ours) {
 		if (!t->elements_only || f->state != FILTER_IN_FORCE)
 			return false;
-		conf = build_conf(f);
-		if (filter_change(in_force(f), t->messages, &conf) < 0)
+		conf = build_conf(f, 0);
+		if (filter_change(in_force(f), f->table, f->n_table, t->messages, &conf) <
+		    0)
 			return false;
 	}
 	generation_move(f, t->generation);
@@ -338,17 +366,31 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 /* --- the thread --------------------------------------------------------------------- */
 
-/* Read "FAMILY NAME", which the configuration has checked. */
+/*
+ * Read a list of "FAMILY NAME", which the configuration has checked. If there are several
+ * tables, the names of chains begin with the table, as two chains may have one name.
+ */
 static void
-table_parse(struct filter *f)
+tables_parse(struct filter *f)
 {
-	char family[8];
+	const char *list = f->conf.table;
+	char text[FILTER_TABLE_TEXT], family[8];
 
-	if (sscanf(f->conf.table, "%7s %255s", family, f->table.name) != 2)
-		return;
-	f->table.family = strcmp(family, "inet") == 0  ? NFPROTO_INET
-			  : strcmp(family, "ip6") == 0 ? NFPROTO_IPV6
-						       : NFPROTO_IPV4;
+	while (f->n_table < FILTER_TABLES_MAX &&
+	       (list = filter_tables_next(list, text)) != NULL) {
+		struct filter_table *t = &f->table[f->n_table];
+
+		if (sscanf(text, "%7s %255s", family, t->name) != 2)
+			return;
+		t->family = strcmp(family, "inet") == 0  ? NFPROTO_INET
+			    : strcmp(family, "ip6") == 0 ? NFPROTO_IPV6
+							 : NFPROTO_IPV4;
+		snprintf(f->prefix[f->n_table++], sizeof(f->prefix[0]), "%s ", text);
+	}
+	for (unsigned int i = 0; i < f->n_table; i++) {
+		f->table[i].prefix = f->n_table > 1 ? f->prefix[i] : "";
+		f->table[i].number = (uint8_t)i;
+	}
 }
 
 static int
@@ -360,7 +402,7 @@ filter_init(struct worker *w)
 	f->due.data = f;
 	if (f->conf.table[0] == '\0')
 		return 0;
-	table_parse(f);
+	tables_parse(f);
 	STATUS(configured, true);
 	table_read_offline(f);
 	return 0;

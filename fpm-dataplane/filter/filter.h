@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filter: the thread that follows one nft table of the control namespace. It reads the table
+ * filter: the thread that follows nft tables of the control namespace. It reads the tables
  * after each change, builds a ruleset of its chains at the hook forward (ruleset/ruleset.h),
  * and publishes it as a whole in fib->filter. A table that it does not understand changes
  * nothing: the ruleset before it stays in force.
@@ -17,10 +17,11 @@ struct fib;
 
 struct filter_conf {
 	struct fib *fib;
-	const char *netns;     /* the control namespace */
-	const char *table;     /* family and name; "": no filter, the thread only answers */
-	bool pass_on_error;    /* without a usable ruleset: pass all, else drop all */
-	unsigned int n_thread; /* that count: forwarders, punt, and one for `explain` */
+	const char *netns; /* the control namespace */
+	const char
+		*table; /* base/filter_tables.h; "": no filter, the thread only answers */
+	bool pass_on_error;      /* without a usable ruleset: pass all, else drop all */
+	unsigned int n_thread;   /* that count: forwarders, punt, and one for `explain` */
 	uint64_t (*ticks)(void); /* the clock of limits */
 	double (*ticks_s)(void); /* ticks a second */
 };

@@ -21,10 +21,13 @@
 #define FILTER_WHY      320 /* octets of a reason */
 #define FILTER_DUMP_MAX (1u << 30)
 
-/* The table whose chains are obeyed. */
+/* A table whose chains are obeyed. */
 struct filter_table {
 	uint8_t family; /* NFPROTO_INET, _IPV4, _IPV6 */
 	char name[FILTER_NAME];
+	const char *
+		prefix; /* of the names of its chains in the ruleset: "inet NAME ", or "" */
+	uint8_t number; /* of the tables that are obeyed: from 0 */
 };
 
 /* The messages of one generation, one behind the other, each 4-aligned. */
@@ -35,6 +38,7 @@ struct filter_dump {
 	uint64_t
 		table_handle; /* a table that is deleted and created again has another one */
 	bool dormant;         /* flag of the table: its chains are off */
+	bool missing;         /* there is no such table */
 };
 
 /* Return true if generation `a` came after `b`. The kernel counts in 32 bits. */
@@ -46,17 +50,18 @@ filter_generation_after(uint32_t a, uint32_t b)
 
 /* --- events.c ----------------------------------------------------------------------- */
 
-/* A transaction of the kernel, as far as it matters to the table. */
+/* A transaction of the kernel, as far as it matters to the tables. */
 struct filter_transaction {
 	uint32_t generation;
-	bool ours;                          /* it changed the table */
-	bool elements_only;                 /* nothing but elements of its sets */
+	bool ours;                          /* it changed one of the tables */
+	bool elements_only;                 /* nothing but elements of their sets */
 	const struct filter_dump *messages; /* of these, until the next call */
 };
 
 struct filter_events {
 	int fd;
 	const struct filter_table *table;
+	unsigned int n_table;
 	uint8_t *datagram;
 	const struct nlmsghdr *next; /* in the datagram */
 	int left;
@@ -66,8 +71,9 @@ struct filter_events {
 	bool ended;
 };
 
-/* Hear the socket `fd`, a member of NFNLGRP_NFTABLES, about a table. Returns 0 or -ENOMEM. */
-int filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table);
+/* Hear the socket `fd`, a member of NFNLGRP_NFTABLES, about tables. Returns 0 or -ENOMEM. */
+int filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table,
+		       unsigned int n_table);
 void filter_events_fini(struct filter_events *ev);
 
 /*
@@ -78,7 +84,7 @@ int filter_events_next(struct filter_events *ev, struct filter_transaction *t);
 
 /*
  * Wait for the transactions behind generation `before`, up to `until` and all that are there.
- * Returns 0 and the last one in *heard if none changed the table; else -EAGAIN, -ECANCELED.
+ * Returns 0 and the last one in *heard if none changed a table; else -EAGAIN, -ECANCELED.
  */
 int filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until,
 		       bool (*is_ending)(void *ctx), void *ctx, uint32_t *heard);
@@ -86,10 +92,11 @@ int filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until
 /* --- dump.c ------------------------------------------------------------------------- */
 
 /*
- * Read the table by the socket `fd`; `events` tells whether it changes meanwhile. Returns 0,
- * -EALREADY: the generation is still *known; -ENOENT: there is no such table; -EAGAIN: it changes
- * too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel. `known` may be NULL. The
- * caller frees dump->octet in any case.
+ * Read the tables of `events` by the socket `fd`, each to a dump; `events` tells whether they
+ * change meanwhile. The first table has to be there; another one that is missing has no rules, as
+ * in the kernel. Returns 0, -EALREADY: the generation is still *known; -ENOENT: there is no first
+ * table; -EAGAIN: they change too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel.
+ * `known` may be NULL. The caller frees dump[].octet in any case.
  */
 int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
@@ -119,9 +126,10 @@ struct filter_build_conf {
 struct ruleset *filter_build(const struct filter_dump *dump,
 			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
 
-/* Return true if a message is of the table; `attr` is its attribute with the name. */
-bool filter_table_is(const struct filter_table *table, const struct nlmsghdr *nlh,
-		     unsigned int attr);
+/* Return the table of a message, whose attribute `attr` names it; NULL: another one. */
+const struct filter_table *filter_table_of(const struct filter_table *table,
+					   unsigned int n_table, const struct nlmsghdr *nlh,
+					   unsigned int attr);
 
 /* --- change.c ----------------------------------------------------------------------- */
 
@@ -129,8 +137,16 @@ bool filter_table_is(const struct filter_table *table, const struct nlmsghdr *nl
  * Make the changes of a transaction that has elements only. Returns 0, or -errno if the table
  * has to be read for them: they are of several sets, or the set does not change in place.
  */
-int filter_change(struct ruleset *r, const struct filter_dump *messages,
-		  const struct filter_build_conf *conf);
+int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
+		  const struct filter_dump *messages, const struct filter_build_conf *conf);
+
+/* --- merge.c ------------------------------------------------------------------------ */
+
+/*
+ * Join the rulesets of several tables: all base chains, by priority. Those of equal priority
+ * are in the order of the tables. Frees the n rulesets, and returns the joint one.
+ */
+struct ruleset *filter_merge(struct ruleset **part, unsigned int n);
 
 /* --- for the files of the builder --------------------------------------------------- */
 
@@ -192,9 +208,11 @@ struct build {
 	char at_comment[64];
 	struct ruleset_limit limit[8]; /* of the rule */
 	unsigned int n_limit;
-	const struct ruleset *old;        /* conf.old, if it is of the same table */
-	struct ruleset_state **old_state; /* its states, by handle */
+	uint64_t table_handle;
+	const struct ruleset *old;        /* conf.old */
+	struct ruleset_state **old_state; /* states of its rules of the table, by handle */
 	uint64_t *old_handle;
+	uint32_t n_old;
 };
 
 /* Note why the ruleset is refused: the first reason counts. Always returns -1. */

@@ -5,6 +5,7 @@
 
 #include <ev.h>
 
+#include "base/filter_tables.h"
 #include "filter/filter.h"
 #include "filter/impl.h"
 
@@ -18,7 +19,9 @@ enum filter_state {
 struct filter {
 	struct worker *w;
 	struct filter_conf conf;
-	struct filter_table table;
+	struct filter_table table[FILTER_TABLES_MAX];
+	char prefix[FILTER_TABLES_MAX][FILTER_TABLE_TEXT + 1];
+	unsigned int n_table;
 	int ask;                     /* socket; negative: closed, or -errno */
 	struct filter_events events; /* fd: as ask */
 	ev_io events_io;

@@ -657,7 +657,7 @@ ruleset_acl_build(struct ruleset *r)
 		for (unsigned int six = 0; six < 2; six++) {
 			uint8_t family = six ? 6 : 4;
 
-			if (r->family != 0 && r->family != family)
+			if (c->family != 0 && c->family != family)
 				continue;
 			c->acl[six] = acl_build(r, c, family);
 			failed += c->acl[six] == NULL;

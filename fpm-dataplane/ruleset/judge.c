@@ -594,7 +594,12 @@ rules_judge(const struct ruleset *r, struct ruleset_packet *p)
 	if (!p->looked)
 		ruleset_look(p);
 	for (uint32_t i = 0; i < r->n_base; i++) {
-		uint8_t code = chain_pass(&j, r->base[i], i == 0 ? p->begins : NULL);
+		const struct ruleset_chain *c = &r->chain[r->base[i]];
+		uint8_t code;
+
+		if (c->family != 0 && c->family != p->family)
+			continue;
+		code = chain_pass(&j, r->base[i], i == 0 ? p->begins : NULL);
 
 		if (code == CODE_DROP)
 			return RULESET_DROP;
@@ -628,8 +633,6 @@ ruleset_judge(const struct ruleset *r, struct ruleset_packet *p)
 	p->rule = p->chain = RULESET_NONE;
 	if (r->absent)
 		return RULESET_DROP;
-	if (r->family != 0 && r->family != p->family)
-		return RULESET_PASS;
 	if (none_matches(r, p)) {
 		p->chain = r->base[0];
 		return r->chain[p->chain].drops ? RULESET_DROP : RULESET_PASS;

@@ -104,6 +104,7 @@ struct ruleset_state {
 
 struct ruleset_named {
 	char *name;
+	uint64_t table_handle; /* of the kernel */
 	bool is_limit;
 	struct ruleset_state *state;
 };
@@ -144,7 +145,9 @@ struct ruleset_rule {
 struct ruleset_chain {
 	uint32_t rule, n_rule; /* in ruleset.rule */
 	bool is_base, drops;   /* drops: policy of a base chain */
+	uint8_t family;        /* 4, 6, or 0: of a table inet */
 	int32_t priority;
+	uint64_t table_handle; /* of the kernel */
 	uint64_t handle;
 	char *name;
 	struct ruleset_acl *acl[2]; /* IPv4, IPv6; NULL: the chain is walked. acl.h */
@@ -180,6 +183,7 @@ struct ruleset_set {
 	bool addresses; /* of IPv4 or IPv6, one a key */
 	bool changes;   /* elements come and go while the ruleset stays */
 	bool small;     /* SET_PREFIXES: form of the Poptrie */
+	uint8_t table;  /* number of its table */
 	uint8_t n_field,
 		field[RULESET_FIELDS_MAX]; /* SET_RANGES: octets, without padding */
 	struct ruleset_content
@@ -197,10 +201,8 @@ struct ruleset {
 	struct ruleset_op *op;
 	struct ruleset_set *set;
 	struct ruleset_named *named;
-	uint8_t family;        /* 4, 6, or 0: table inet */
-	bool absent;           /* stands for a ruleset that could not be read: drops all */
-	uint32_t generation;   /* W:filter; it moves when elements do */
-	uint64_t table_handle; /* of the kernel */
+	bool absent;         /* stands for a ruleset that could not be read: drops all */
+	uint32_t generation; /* W:filter; it moves when elements do */
 };
 
 /* A packet at the hook forward. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/filter_tables.h"
 #include "base/log.h"
 #include "netlink/nft_message.h"
 #include "warn/warn_impl.h"
@@ -57,14 +58,14 @@ hook_name(const struct warn *w, const struct nft_chain *c)
 	return c->hook <= HOOK_INGRESS ? of_ip[c->hook] : NULL;
 }
 
-/* Return true if the forwarders obey the chain: it is a forward chain of the filter's table. */
+/* Return true if the forwarders obey the chain: it is a forward chain of a table of the filter. */
 static bool
 is_obeyed(const struct warn *w, const char *family, const struct nft_chain *c)
 {
 	char table[NFT_TEXT + 8];
 
 	snprintf(table, sizeof(table), "%s %s", family, c->table);
-	return c->hook == NF_INET_FORWARD && strcmp(table, w->conf.filter) == 0;
+	return c->hook == NF_INET_FORWARD && filter_tables_has(w->conf.filter, table);
 }
 
 static void

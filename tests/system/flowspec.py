@@ -182,7 +182,7 @@ class Helper:
             right = have.keys() == flows.keys() and all(flows[m] in have[m] for m in flows)
             rows = self.dut.control.ask("filter")
             rules = [row for row in rows if row["kind"] == "rule"]
-            named = {r["comment"] for r in rules if r["comment"]}
+            named = {r["comment"] for r in rules if r["comment"] and TABLE in r["chain"]}
             want = {m for m, state in flows.items() if state == "installed"}
             if not right or named != want or rows[0]["state"] != "in-force":
                 raise LookupError(f"{have}, in the dataplane: {named}, {rows[0]['state']}")

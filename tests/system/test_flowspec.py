@@ -12,7 +12,15 @@ from lib.peers import exabgp, program
 from lib.wait import eventually
 from router import Router, running
 
-CONFIG = 'filter: {table: "inet flowspec", on-error: pass}\nfpm:\n'
+CONFIG = 'filter: {table: ["inet transit", "inet flowspec"]}\nfpm:\n'
+TRANSIT = """\
+table inet transit {
+	chain forward {
+		type filter hook forward priority 0; policy accept;
+		tcp dport 25 counter drop comment "no mail"
+	}
+}
+"""
 VICTIM = "198.51.100.9"
 DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
 
@@ -47,6 +55,7 @@ def router(possible):
         if found is None:
             pytest.skip(f"{name} is not there: make peers")
     with running(Router(name="fsp"), ("fpm:\n", CONFIG)) as dut:
+        netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
         dut.zebra.close()
         wan = dut.wires["wan"]
         netns.sysctl(dut.far, {"net.ipv6.conf.wan.disable_ipv6": 0, "net.ipv6.conf.wan.accept_dad": 0})
@@ -82,8 +91,10 @@ def test_a_flow_is_dropped_while_it_is_announced(flows):
     assert flows.passes(attack())
 
     flows.peer.flow(f"destination {VICTIM}/32 protocol udp source-port 53")
-    [_, rule] = flows.helper.settled(**{DNS: "installed"})
+    rules = flows.helper.settled(**{DNS: "installed"})
 
+    [rule] = [r for r in rules if r["comment"] == DNS]
+    assert rule["chain"] == "inet flowspec flow4"
     assert (rule["comment"], rule["action"]) == (DNS, "drop")
     assert not flows.passes(attack())
     assert flows.passes(flows.lan.probe(VICTIM, sport=54))

@@ -26,7 +26,24 @@ from fpm_flowspec import action, flow, origin, table, translate, update  # noqa:
 SETS = int(os.environ.get("FDP_FLOWSPEC_SETS", "30"))
 PACKETS = int(os.environ.get("FDP_FLOWSPEC_PACKETS", "60"))
 SEED = int(os.environ.get("FDP_FLOWSPEC_SEED", "1"))
-CONFIG = f'filter: {{table: "{TABLE}", on-error: pass}}\nfpm:\n'
+CONFIG = f'filter: {{table: ["inet transit", "{TABLE}"]}}\nfpm:\n'
+# A table of the operator that accepts all packets, with the parts that the join of tables renumbers.
+TRANSIT = """\
+table inet transit {
+	set hosts { type ipv4_addr; flags interval; elements = { 203.0.113.0/30 } }
+	counter seen { }
+	chain ports {
+		tcp dport vmap { 80 : accept, 443 : return }
+	}
+	chain forward {
+		type filter hook forward priority 0; policy drop;
+		ip saddr @hosts counter name "seen" accept
+		jump ports
+		meta l4proto vmap { tcp : accept, udp : accept, icmp : accept }
+		counter accept
+	}
+}
+"""
 DROP, ACCEPT = action.Actions(bytes_s=0), action.Actions()
 
 
@@ -76,6 +93,7 @@ def judged(possible):
         for prefix in ("198.51.100.0/24", "2001:db8:5::/48"):
             wire = dut.wires["wan"]
             dut.route(prefix, via=wire.peer(6 if ":" in prefix else 4), wire=wire)
+        netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
         yield Judged(dut)
 
 
@@ -310,3 +328,41 @@ def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why)
     one = flow.parse(4, bytes.fromhex(octets))
     said = origin.check({1: (one, as_path)}, Frr(routes))[1]
     assert (said is None) if why is None else (why in (said or "None")), said
+
+
+def test_several_tables_filter_as_in_the_kernel(judged):
+    """A packet passes if the chains of all tables accept it. A change of one table keeps the counters
+    of the other one. The second table may be missing, the first one may not."""
+    dut, lan, wan = judged.dut, judged.lan, judged.dut.wires["wan"]
+    probe = lambda port: lan.probe("198.51.100.1", dport=port)  # noqa: E731
+    nft = lambda *words: netns.run(dut.ctl, ["nft", *words])  # noqa: E731
+    one = flow.parse(4, bytes.fromhex("0120c633640103811105911389"))
+    with_flow = {4: {one.nlri: translate.rules(one, DROP)}, 6: {}}
+
+    def rules():
+        return {r["comment"]: r for r in dut.control.ask("filter") if r["kind"] == "rule"}
+
+    judged.load({4: {}, 6: {}})
+    nft("insert", "rule", *"inet transit forward udp dport 5000 counter drop comment own".split())
+    eventually(lambda: "own" in rules(), 5, 0.005)
+    assert dut.not_forwarded(lan, probe(5000)) == {"filter": 1}
+    assert dut.forwarded(lan, probe(5001), wan)
+
+    judged.load(with_flow)
+    assert dut.not_forwarded(lan, probe(5000), probe(5001)) == {"filter": 2}
+    assert dut.forwarded(lan, probe(5002), wan)
+    assert rules()["own"]["chain"] == "inet transit forward" and rules()["own"]["packets"] == 2
+    assert rules()[str(one)]["chain"] == "inet flowspec flow4" and rules()[str(one)]["packets"] == 1
+    assert "=5001" in dut.fpmctl("show", "filter", "inet flowspec flow4").stdout
+
+    nft("delete", "table", *TABLE.split())
+    eventually(lambda: str(one) not in rules(), 5, 0.005)
+    assert dut.not_forwarded(lan, probe(5000)) == {"filter": 1}
+    assert dut.forwarded(lan, probe(5001), wan)
+    assert rules()["own"]["packets"] == 3
+
+    nft("delete", "table", "inet", "transit")
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "absent", 5, 0.005)
+    assert dut.not_forwarded(lan, probe(5001)) == {"filter_absent": 1}
+    netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "in-force", 5, 0.005)

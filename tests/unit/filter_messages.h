@@ -210,7 +210,7 @@ put_element(struct messages *m, const char *set, const void *key, size_t len,
 static inline struct filter_build_conf
 messages_conf(const struct ruleset *old)
 {
-	static const struct filter_table table = {NFPROTO_INET, "t"};
+	static const struct filter_table table = {NFPROTO_INET, "t", "", 0};
 	static const struct ruleset_reclaim at_once;
 
 	return (struct filter_build_conf){.table = &table,
@@ -240,7 +240,7 @@ messages_change(const struct messages *m, struct ruleset *r)
 	struct filter_dump dump = {.octet = (uint8_t *)m->octet, .n = m->n};
 	struct filter_build_conf conf = messages_conf(r);
 
-	return filter_change(r, &dump, &conf);
+	return filter_change(r, conf.table, 1, &dump, &conf);
 }
 
 #endif

@@ -153,7 +153,7 @@ every_key_there_is_reads_back(void **state)
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
 		"cores: [%u]\nroutes: {from: fpm, through-kernel: false}\nmpls: {input: "
 		"all}\n"
-		"filter: {table: \"inet x\", on-error: pass}\nfpm: {listen: "
+		"filter: {table: [\"inet x\", ip y], on-error: pass}\nfpm: {listen: "
 		"\"[::1]:2621\", peer: "
 		"192.0.2.9, users: "
 		"[\"0\", root], feedback: true, "

@@ -4,7 +4,7 @@
  * packets. test_filter.py has the messages of a kernel and compares with Linux.
  *
  * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/expr.c
- * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c
+ * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c fpm-dataplane/filter/merge.c
  * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
  * link: fpm-dataplane/ruleset/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -159,6 +159,40 @@ base_chains_are_in_the_order_of_the_kernel(void **state)
 }
 
 static void
+base_chains_of_two_tables_are_joined(void **state)
+{
+	struct ruleset *part[2], *r;
+
+	for (int i = 0; i < 2; i++) {
+		m.n = 0;
+		put_chain(&m, "late", 1, NF_INET_FORWARD, 10, i == 1);
+		put_chain(&m, "forward", 2, NF_INET_FORWARD, i == 0 ? 0 : -5, false);
+		put_chain(&m, "a", 3, -1, 0, false);
+		rule_with_verdict("forward", 10, NFT_JUMP, "a");
+		rule_with_verdict("a", 11, NF_ACCEPT, NULL);
+		part[i] = messages_build(&m, NULL, 7 + i, why);
+		assert_non_null(part[i]);
+	}
+	r = filter_merge(part, 2);
+	assert_int_equal(r->n_base, 4);
+	assert_int_equal(r->chain[r->base[0]].table_handle, 8);
+	assert_string_equal(r->chain[r->base[0]].name, "forward");
+	assert_int_equal(r->chain[r->base[1]].table_handle, 7);
+	assert_string_equal(r->chain[r->base[1]].name, "forward");
+	assert_int_equal(r->chain[r->base[2]].table_handle, 7);
+	assert_int_equal(r->chain[r->base[3]].table_handle, 8);
+	for (uint32_t i = 0; i < r->n_chain; i++) {
+		const struct ruleset_chain *c = &r->chain[i];
+
+		for (uint32_t k = c->rule; k < c->rule + c->n_rule; k++)
+			assert_int_equal(r->rule[k].chain, i);
+	}
+	assert_int_equal(judge(r), RULESET_DROP); /* by the policy of the last one */
+	assert_int_equal(r->rule[r->chain[r->base[0]].rule].state->count->packets, 1);
+	ruleset_free(r);
+}
+
+static void
 rule_of_set(void)
 {
 	begin();
@@ -288,6 +322,7 @@ main(void)
 		cmocka_unit_test(chains_too_far_away_are_refused),
 		cmocka_unit_test(an_unknown_expression_is_named_with_its_rule),
 		cmocka_unit_test(base_chains_are_in_the_order_of_the_kernel),
+		cmocka_unit_test(base_chains_of_two_tables_are_joined),
 		cmocka_unit_test(an_interval_ends_before_its_end),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
 		cmocka_unit_test(a_rule_names_registers_that_exist),

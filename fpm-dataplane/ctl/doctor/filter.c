@@ -35,7 +35,10 @@ check_filter(struct exam *e)
 				     ? "The ruleset before it is in force."
 			     : drops ? "All packets in transit are dropped."
 				     : "All packets in transit pass.");
-		finding_fix(e, "nft -a list table %s", row_str(row, "table"));
+		if (strchr(row_str(row, "table"), ',') != NULL)
+			finding_fix(e, "nft -a list ruleset");
+		else
+			finding_fix(e, "nft -a list table %s", row_str(row, "table"));
 	}
 	json_decref(rows);
 }
