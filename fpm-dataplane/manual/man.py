@@ -199,6 +199,7 @@ def pages(programs, version):
         "fpmctl.1": of_fpmctl(programs),
         "fpm-dataplane.8": of_program(programs, "fpm-dataplane"),
         "fpm-supervise.8": of_program(programs, "fpm-supervise"),
+        "fpm-flowspec.8": {},
         "fpm-dataplane.yaml.5": of_file(programs),
     }
     made = {}

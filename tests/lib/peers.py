@@ -25,13 +25,9 @@ def libraries():
 
 
 def exabgp():
-    """Return the command that starts ExaBGP, unpacked or of the machine; None: there is none. It does
-    not change its user, and it ends when its helper program ends, as in fpm-flowspec.service."""
+    """Return the command that starts ExaBGP, unpacked or of the machine; None: there is none."""
     found = program("python3-exabgp") or program("exabgp")
     if found is None:
         return None
-    settings = {"daemon.user": "root", "api.cli": "false", "api.respawn": "false"}
-    settings |= {"api.terminate": "true", "log.destination": "stderr"}
-    env = [f"exabgp.{key}={value}" for key, value in settings.items()]
     modules = f"PYTHONPATH={UNPACKED}/usr/lib/python3/dist-packages"
-    return ["env", modules, *env, "/usr/bin/python3", found]
+    return ["env", modules, "/usr/bin/python3", found]

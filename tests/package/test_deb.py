@@ -141,8 +141,19 @@ def test_unit_is_valid_and_hardened(machine):
     assert exposure < 7.0, "beyond MEDIUM"
 
 
+def test_the_helper_for_flowspec_is_installed_and_not_enabled(machine):
+    """The unit of fpm-flowspec is valid and hardened. The program runs, and its configuration is there."""
+    unit = "/lib/systemd/system/fpm-flowspec.service"
+    said = machine.run("systemd-analyze", "security", "--offline=true", unit, check=False)
+    assert float(re.search(r"exposure level for \S+: ([0-9.]+)", said).group(1)) < 4.0
+    assert machine.run("systemctl", "is-enabled", "fpm-flowspec", check=False) == "disabled\n"
+    assert "flow specifications" in machine.run("fpm-flowspec", "--help")
+    assert machine.has("/etc/fpm-dataplane/flowspec.conf")
+
+
 def test_manual_pages_and_completion_are_installed(machine):
-    for name in ("fpmctl.1", "fpm-dataplane.8", "fpm-supervise.8", "fpm-dataplane.yaml.5"):
+    names = ("fpmctl.1", "fpm-dataplane.8", "fpm-supervise.8", "fpm-flowspec.8", "fpm-dataplane.yaml.5")
+    for name in names:
         assert machine.has(f"/usr/share/man/man{name[-1]}/{name}.gz"), name
     assert "complete -F _fpmctl fpmctl" in machine.run(
         "cat", "/usr/share/bash-completion/completions/fpmctl")

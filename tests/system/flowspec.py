@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A router with FRR, ExaBGP and fpm-flowspec, and GoBGP on the wire wan, which announces routes and
+"""A router with FRR, fpm-flowspec and ExaBGP, and GoBGP on the wire wan, which announces routes and
 flow specifications."""
 
 import json
@@ -112,48 +112,48 @@ class Announcer(Daemon):
 
 
 class Helper:
-    """ExaBGP and fpm-flowspec, in the control namespace of a router."""
+    """fpm-flowspec and ExaBGP, in the control namespace of a router."""
 
     def __init__(self, dut, frr):
         self.dut, self.frr, self.process = dut, frr, None
-        self.status_file = f"{dut.dir}/flowspec.json"
+        self.folder = f"{dut.dir}/flowspec"
 
     def start(self, *options):
-        """Start ExaBGP, which starts fpm-flowspec, and wait until its session is up."""
+        """Start fpm-flowspec, which starts ExaBGP, and wait until its session is up."""
         with open(f"{FOLDER}/exabgp.conf", encoding="utf-8") as file:
             text = file.read()
-        shell = " ".join(self.frr.vtysh_argv())
-        argv = f'{PROGRAM} run --status {self.status_file} --vtysh "{shell}" --recheck 1'
-        ran = "run /usr/bin/fpm-flowspec run;"
+        ran = "run /usr/bin/fpm-flowspec relay;"
         assert ran in text
         path = f"{self.dut.dir}/exabgp.conf"
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace(ran, f"run {' '.join([argv, *options])};"))
-        log = f"{self.dut.dir}/exabgp.log"
-        self.process = procs.start([*exabgp(), path], self.dut.dir, log, self.dut.ctl)
+            file.write(text.replace(ran, f"run {PROGRAM} relay --folder {self.folder};"))
+        argv = [PROGRAM, "run", "--folder", self.folder, "--recheck", "1"]
+        argv += ["--vtysh", " ".join(self.frr.vtysh_argv())]
+        argv += ["--exabgp", " ".join([*exabgp(), path]), *options]
+        self.process = procs.start(argv, self.dut.dir, f"{self.dut.dir}/flowspec.log", self.dut.ctl)
         eventually(lambda: self.sessions() == {"127.0.0.1": "up"}, 40, 0.1, "the session of ExaBGP is up")
 
     def end(self, number=signal.SIGTERM):
-        """End ExaBGP by a signal."""
+        """End fpm-flowspec by a signal."""
         if self.process is not None:
             self.process.send_signal(number)
             self.process.wait(20)
         self.process = None
 
-    def pid(self):
-        """Return the process id of fpm-flowspec; None: it does not run."""
+    def pids(self, word):
+        """Return the ids of processes whose command line has a word."""
+        found = []
         for pid in procs.marked(self.dut.dir):
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if PROGRAM.encode() in file.read().split(b"\0"):
-                        return pid
+                    found += [pid] if word.encode() in file.read().split(b"\0") else []
             except OSError:
                 pass
-        return None
+        return found
 
     def status(self):
         """Return the content of the status file."""
-        with open(self.status_file, encoding="utf-8") as file:
+        with open(f"{self.folder}/status.json", encoding="utf-8") as file:
             return json.load(file)
 
     def sessions(self):

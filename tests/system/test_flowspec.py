@@ -2,9 +2,13 @@
 """Flow specifications that a BGP peer announces filter packets in transit (RFC 8955, 8956): the peer,
 FRR, ExaBGP, fpm-flowspec, nft and the dataplane are the real ones."""
 
+import os
+import shutil
+import signal
+
 import pytest
 
-from flowspec import FRR, Announcer, Helper
+from flowspec import FOLDER, FRR, PROGRAM, Announcer, Helper
 from foreign import AS_OURS, AS_THEIRS
 from lib import netns
 from lib.frr import beside
@@ -103,3 +107,136 @@ def test_a_flow_is_dropped_while_it_is_announced(flows):
     flows.peer.withdraw(f"destination {VICTIM}/32 protocol udp source-port 53")
     flows.helper.settled()
     assert flows.passes(attack())
+
+
+def test_a_rate_limits_and_a_mark_marks(flows):
+    """A rate above 0 passes some packets of a flow, for both families; a mark is the new DSCP."""
+    flows.peer.flow("destination 198.51.100.1/32", "rate-limit 300")
+    flows.peer.flow("destination 2001:db8:5::1/128", "rate-limit 300", 6)
+    flows.peer.flow("destination 198.51.100.2/32", "mark 10")
+    wants = ("destination 198.51.100.1/32", "destination 2001:db8:5::1/128", "destination 198.51.100.2/32")
+    flows.helper.settled(**dict.fromkeys(wants, "installed"))
+
+    for dst in ("198.51.100.1", "2001:db8:5::1"):
+        passed = sum(flows.passes(flows.lan.probe(dst, size=100)) for _ in range(12))
+        assert 3 <= passed < 10, "a bucket of one second, and less than a second's worth after it"
+    marked = flows.dut.forwarded(flows.lan, flows.lan.probe("198.51.100.2", tos=3), flows.wan)
+    assert marked.tos == 10 << 2 | 3
+
+
+def test_what_cannot_be_obeyed_is_refused_by_name(flows):
+    """A redirect, a destination of another neighbor and a flow without a destination filter nothing, and
+    `fpm-flowspec show` names the reason."""
+    flows.peer.flow("destination 198.51.100.1/32", "redirect 65000:1")
+    flows.peer.flow("destination 203.0.113.9/32")
+    flows.peer.flow("protocol tcp")
+    reasons = {
+        "destination 198.51.100.1/32": "action redirect (0x8008) is not supported",
+        "destination 203.0.113.9/32": "not validated: no unicast route covers its destination",
+        "protocol =6": "not validated: it has no destination prefix",
+    }
+    flows.helper.settled(**reasons)
+    said = netns.run(flows.dut.ctl, [PROGRAM, "show", "--folder", flows.helper.folder])
+    for match, reason in reasons.items():
+        assert f"refused    {match}: {reason}" in said
+    assert flows.helper.kernel_rules() == 0
+
+
+def test_a_flow_follows_its_unicast_route(flows):
+    """A flow is installed when its neighbor announces the unicast route, and removed when the route
+    is withdrawn (RFC 8955, 6)."""
+    match = "destination 192.88.0.0/24"
+    flows.peer.flow(match)
+    flows.helper.settled(**{match: "no unicast route"})
+    flows.peer.route("192.88.0.0/24")
+    flows.helper.settled(**{match: "installed"})
+    flows.peer.route("192.88.0.0/24", "del")
+    flows.helper.settled(**{match: "no unicast route"})
+
+
+def test_counters_and_limits_stay_while_other_flows_come(flows):
+    """A flow that is announced before and one behind another flow leave its counter as it is."""
+    flows.peer.flow("destination 198.51.100.9/32")
+    flows.helper.settled(**{"destination 198.51.100.9/32": "installed"})
+    assert not flows.passes(flows.lan.probe(VICTIM))
+    flows.peer.flow("destination 198.51.100.8/32")
+    flows.peer.flow("destination 198.51.100.16/28", "rate-limit 1000")
+    wants = dict.fromkeys((f"destination 198.51.100.{p}" for p in ("8/32", "9/32", "16/28")), "installed")
+
+    rules = flows.helper.settled(**wants)
+
+    order = [r["comment"] for r in rules if r["comment"] in wants]
+    assert order == list(wants)
+    assert [r["packets"] for r in rules if r["comment"] in wants] == [0, 1, 0]
+
+
+LOSSES = ["the peer dies", "bgpd dies", "ExaBGP dies", "the relay dies", "the helper dies"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_rule_outlives_its_announcement(flows, loss):
+    """When a peer or a program between peer and table dies, the table becomes empty. It is right again
+    when the program is back. The unit ends ExaBGP and runs `fpm-flowspec flush` after the helper has
+    ended."""
+    helper = flows.helper
+    flows.peer.flow(f"destination {VICTIM}/32")
+    want = {f"destination {VICTIM}/32": "installed"}
+    helper.settled(**want)
+
+    if loss == "the peer dies":
+        flows.peer.kill()
+        eventually(lambda: helper.kernel_rules() == 0, 30, 0.05, "no rule is left")
+        flows.peer.start()
+        flows.peer.route("198.51.100.0/24")
+        flows.peer.route("2001:db8:5::/48")
+        flows.peer.flow(f"destination {VICTIM}/32")
+    elif loss == "bgpd dies":
+        flows.frr.kill("bgpd")
+        eventually(lambda: helper.kernel_rules() == 0, 10, 0.05, "no rule is left")
+        eventually(lambda: helper.sessions() == {"127.0.0.1": "down"}, 5, 0.02)
+        flows.frr.restart("bgpd")
+    else:
+        speaker, relay = helper.pids(f"{flows.dut.dir}/exabgp.conf"), helper.pids("relay")
+        victims = {"ExaBGP dies": speaker, "the relay dies": relay, "the helper dies": [helper.process.pid]}
+        for pid in victims[loss]:
+            os.kill(pid, signal.SIGKILL)
+        helper.process.wait(20)
+        if loss == "the helper dies":
+            for pid in speaker:
+                os.kill(pid, signal.SIGKILL)
+            netns.run(flows.dut.ctl, [PROGRAM, "flush"])
+        eventually(lambda: helper.kernel_rules() == 0, 10, 0.05, "no rule is left")
+        eventually(lambda: not helper.pids(PROGRAM), 10, 0.05, "all programs end")
+        helper.start()
+
+    helper.settled(**want)
+    eventually(lambda: not flows.passes(flows.lan.probe(VICTIM)), 20)
+
+
+def test_options_keep_rules_and_trust_the_peer(flows):
+    """With --stale-time the rules stay that long after bgpd has died. With --no-validate a flow needs no
+    unicast route."""
+    helper = flows.helper
+    helper.end()
+    helper.start("--stale-time", "3", "--no-validate")
+    try:
+        flows.peer.flow("destination 203.0.113.9/32")
+        helper.settled(**{"destination 203.0.113.9/32": "installed"})
+        flows.frr.kill("bgpd")
+        eventually(lambda: helper.sessions() == {"127.0.0.1": "down"}, 10, 0.02)
+        assert helper.kernel_rules() == 1
+        eventually(lambda: helper.kernel_rules() == 0, 10, 0.05, "the rule is removed")
+    finally:
+        flows.frr.restart("bgpd")
+        helper.end()
+        helper.start()
+
+
+def test_a_user_without_a_name_runs_it(flows):
+    """The unit runs the programs by a user without rights but CAP_NET_ADMIN: nft works."""
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+net_admin"]
+    argv += ["--ambient-caps=-all,+net_admin", "--bounding-set=-all,+net_admin", "--no-new-privs"]
+    there = f"{flows.dut.dir}/installed"
+    shutil.copytree(FOLDER, there)
+    netns.run(flows.dut.ctl, [*argv, "/usr/bin/python3", f"{there}/fpm-flowspec", "flush"])
+    assert flows.helper.kernel_rules() == 0

@@ -20,7 +20,7 @@ import commands  # noqa: E402
 
 PROGRAMS = Path(ROOT, "build", "release")
 FPMCTL = str(PROGRAMS / "fpmctl")
-NAMES = ("fpmctl.1", "fpm-dataplane.8", "fpm-supervise.8", "fpm-dataplane.yaml.5")
+NAMES = ("fpmctl.1", "fpm-dataplane.8", "fpm-supervise.8", "fpm-flowspec.8", "fpm-dataplane.yaml.5")
 
 
 @pytest.fixture(scope="module")

@@ -3,5 +3,6 @@
 
 update.py decodes an UPDATE of BGP, flow.py one flow specification, action.py its actions.
 translate.py makes nft rules of a flow, origin.py checks who may announce it, table.py loads the
-rules, helper.py joins the parts.
+rules, helper.py joins the parts, and
+session.py runs ExaBGP.
 """

@@ -6,7 +6,8 @@ import json
 import shlex
 import sys
 
-from .helper import Options, run
+from .helper import Options
+from .session import relay, run
 from .table import NftError, Table
 
 DEFAULT = Options()
@@ -18,7 +19,7 @@ def arguments():
         prog="fpm-flowspec", description="BGP flow specifications (RFC 8955, 8956) as an nft table."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser("run", help="serve ExaBGP, which starts this program")
+    serve = commands.add_parser("run", help="run ExaBGP, and keep the table in step")
     serve.add_argument(
         "--no-validate", action="store_true", help="do not check who may filter (RFC 8955, 6)"
     )
@@ -35,11 +36,17 @@ def arguments():
         help="most nft rules (default %(default)s)",
     )  # fmt: skip
     serve.add_argument("--vtysh", default="vtysh", help="command that starts vtysh")
+    serve.add_argument(
+        "--exabgp", default=" ".join(DEFAULT.exabgp), help="command that starts ExaBGP (%(default)s)"
+    )
+    copy = commands.add_parser("relay", help="copy events to `run`; ExaBGP starts it")
     show = commands.add_parser("show", help="list the flow specifications and their states")
     show.add_argument("--json", action="store_true", help="print JSON")
     commands.add_parser("flush", help="make the table empty")
-    for each in (serve, show):
-        each.add_argument("--status", default=DEFAULT.status, help="status file (%(default)s)")
+    for each in (serve, show, copy):
+        each.add_argument(
+            "--folder", default=DEFAULT.folder, help="of status.json and the pipe (%(default)s)"
+        )
     return parser
 
 
@@ -67,16 +74,19 @@ def main():
         if args.command == "flush":
             Table().flush()
         elif args.command == "show":
-            show(args.status, args.json)
+            show(Options(folder=args.folder).status, args.json)
+        elif args.command == "relay":
+            relay(args.folder)
         else:
-            run(
+            return run(
                 Options(
                     validate=not args.no_validate,
                     stale_s=args.stale_time,
                     recheck_s=args.recheck,
                     max_rules=args.max_rules,
-                    status=args.status,
+                    folder=args.folder,
                     vtysh=shlex.split(args.vtysh),
+                    exabgp=shlex.split(args.exabgp),
                 )
             )
     except (NftError, OSError, ValueError) as why:

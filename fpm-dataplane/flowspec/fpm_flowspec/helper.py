@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Take flow specifications from ExaBGP, and keep the nft table in step with them.
+"""Keep the nft table in step with the flow specifications that ExaBGP receives.
 
-ExaBGP starts this program and writes a line of JSON for each event to its standard input. The end
-of the input is the end of ExaBGP. The table is empty whenever no session stands behind it: at the
-start, at the end, and `stale_s` after the session is lost.
+The table is empty whenever no session stands behind it: at the start, at the end, and `stale_s`
+after the session is lost.
 """
 
-import contextlib
 import json
 import os
-import selectors
-import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -23,7 +19,6 @@ DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # after nft failed
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
 UPDATE = 2  # type of the BGP message
-READ_BYTES = 1 << 20
 
 
 @dataclass
@@ -50,8 +45,16 @@ class Options:
     stale_s: float = 0
     recheck_s: float = 30
     max_rules: int = 1000
-    status: str = "/run/fpm-flowspec/status.json"
+    folder: str = "/run/fpm-flowspec"  # of the status file, and of the pipe from ExaBGP
     vtysh: list = field(default_factory=lambda: ["vtysh"])
+    exabgp: list = field(
+        default_factory=lambda: ["/usr/sbin/exabgp", "/etc/fpm-dataplane/flowspec.conf"]
+    )
+
+    @property
+    def status(self):
+        """The path of the status file."""
+        return os.path.join(self.folder, "status.json")
 
 
 def log(event, **facts):
@@ -264,41 +267,3 @@ def _route(family, nlri, found):
     except Refused as why:
         route.refused = str(why)
     return route
-
-
-class Ended(Exception):
-    """A signal asks the program to end."""
-
-
-def run(options, source=0):
-    """Serve ExaBGP at the descriptor `source` until it ends. The table is empty at return."""
-
-    def asked(_number, _frame):
-        raise Ended
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, asked)
-    helper, left = Helper(options), b""
-    os.set_blocking(source, False)
-    try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(source, selectors.EVENT_READ)
-            helper.start()
-            log("started", table=TABLE, validate=options.validate)
-            while True:
-                if selector.select(helper.wait_s()):
-                    data = os.read(source, READ_BYTES)
-                    if not data:
-                        break
-                    *lines, left = (left + data).split(b"\n")
-                    for text in lines:
-                        helper.line(text.decode("utf-8", "replace"))
-                helper.on_time()
-    except Ended:
-        pass
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        with contextlib.suppress(NftError):
-            helper.end()
-        log("ended", table=TABLE)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run ExaBGP, and hand its events to the helper.
+
+ExaBGP writes a line of JSON for each event to a program that it starts: `relay` copies the lines to a
+named pipe. If ExaBGP or the relay ends, the pipe has an end, and `run` ends, too. If `run` ends,
+it ends ExaBGP. So the table never follows a session that it does not hear.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+
+from .helper import Helper, log
+from .table import TABLE, NftError
+
+READ_BYTES = 1 << 20
+LOOK_S = 1.0  # between looks whether ExaBGP has ended before its relay was there
+END_S = 5
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# ExaBGP takes no commands, keeps its user, and logs to the standard error.
+SETTINGS = {
+    "exabgp_api_cli": "false",
+    "exabgp_daemon_daemonize": "false",
+    "exabgp_daemon_user": "root",
+    "exabgp_log_destination": "stderr",
+}
+
+
+class Ended(Exception):
+    """A signal asks the program to end."""
+
+
+def pipe_path(folder):
+    """Return the path of the named pipe in a folder."""
+    return os.path.join(folder, "events")
+
+
+def relay(folder, source=0):
+    """Copy the events of ExaBGP from the descriptor `source` to the pipe until one of both ends."""
+    sink = os.open(pipe_path(folder), os.O_WRONLY)
+    while data := os.read(source, READ_BYTES):
+        while data:
+            data = data[os.write(sink, data) :]
+
+
+def run(options):
+    """Run ExaBGP and serve its events until it ends, or until a signal. The table is empty at
+    return. Returns the exit code: 1 if ExaBGP ended."""
+
+    def asked(_number, _frame):
+        raise Ended
+
+    for number in ENDS:
+        signal.signal(number, asked)
+    os.makedirs(options.folder, exist_ok=True)
+    path = pipe_path(options.folder)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    os.mkfifo(path, 0o600)
+    helper, exabgp, code = Helper(options), None, 0
+    try:
+        source = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        helper.start()
+        log("started", table=TABLE, validate=options.validate)
+        exabgp = subprocess.Popen(
+            options.exabgp, stdin=subprocess.DEVNULL, env={**os.environ, **SETTINGS}
+        )
+        _serve(helper, exabgp, source)
+        code = 1
+    except Ended:
+        pass
+    finally:
+        for number in ENDS:
+            signal.signal(number, signal.SIG_IGN)
+        with contextlib.suppress(NftError):
+            helper.end()
+        log("ended", table=TABLE)
+        if exabgp is not None:
+            _end(exabgp)
+    return code
+
+
+def _serve(helper, exabgp, source):
+    """Serve events until the pipe ends, or ExaBGP."""
+    left = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(source, selectors.EVENT_READ)
+        while True:
+            wait = helper.wait_s()
+            if selector.select(LOOK_S if wait is None else min(wait, LOOK_S)):
+                data = os.read(source, READ_BYTES)
+                if not data:
+                    log("ExaBGP has ended its events")
+                    return
+                *lines, left = (left + data).split(b"\n")
+                for text in lines:
+                    helper.line(text.decode("utf-8", "replace"))
+            elif exabgp.poll() is not None:
+                log("ExaBGP has ended", code=exabgp.returncode)
+                return
+            helper.on_time()
+
+
+def _end(exabgp):
+    exabgp.terminate()
+    try:
+        exabgp.wait(END_S)
+    except subprocess.TimeoutExpired:
+        print("flowspec: ExaBGP is killed", file=sys.stderr)
+        exabgp.kill()
+        exabgp.wait()
