@@ -62,6 +62,7 @@ struct kmon_conf {
 	uint8_t family;       /* 4 or 6 */
 	bool forwarding;
 	bool ignore_linkdown; /* ignore_routes_with_linkdown */
+	uint8_t rp_filter;    /* IPv4: 0 off, 1 strict, 2 loose; of this link or of all */
 };
 
 #define KMON_CONF_ALL ((unsigned int)-1)

@@ -173,6 +173,8 @@ change_complete(const struct kmon_change *change, const union kmon_item *was)
 		now.conf.forwarding = was->conf.forwarding;
 	if (change->lacks_linkdown)
 		now.conf.ignore_linkdown = was->conf.ignore_linkdown;
+	if (change->lacks_rp_filter)
+		now.conf.rp_filter = was->conf.rp_filter;
 	return now;
 }
 

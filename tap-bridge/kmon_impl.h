@@ -44,7 +44,7 @@ struct kmon_change {
 	enum kmon_kind kind;
 	bool gone;
 	/* KMON_CONF: the message is about other settings of the link only */
-	bool lacks_forwarding, lacks_linkdown;
+	bool lacks_forwarding, lacks_linkdown, lacks_rp_filter;
 	union kmon_item item; /* gone: at least its key */
 };
 

@@ -114,7 +114,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 		return link_equal(&a->link, &b->link);
 	case KMON_CONF:
 		return a->conf.forwarding == b->conf.forwarding &&
-		       a->conf.ignore_linkdown == b->conf.ignore_linkdown;
+		       a->conf.ignore_linkdown == b->conf.ignore_linkdown &&
+		       a->conf.rp_filter == b->conf.rp_filter;
 	case KMON_MPLS:
 		return a->mpls.input == b->mpls.input;
 	case KMON_INET6:

@@ -167,6 +167,13 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 	return true;
 }
 
+/* Return the mode of a value of rp_filter: the kernel takes each above 1 for loose. */
+static uint8_t
+rp_filter_mode(int value)
+{
+	return value <= 0 ? 0 : value == 1 ? 1 : 2;
+}
+
 /*
  * Parse the numbers of a netconf message; libnl would need one more kind of object for it.
  * A message about one setting that has changed has this setting alone.
@@ -189,12 +196,17 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 		return false;
 	change->lacks_forwarding = attr[NETCONFA_FORWARDING] == NULL;
 	change->lacks_linkdown = attr[NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN] == NULL;
+	/* IPv6 has none. */
+	change->lacks_rp_filter = attr[NETCONFA_RP_FILTER] == NULL;
 	if (!change->lacks_forwarding)
 		conf->forwarding = nla_get_s32(attr[NETCONFA_FORWARDING]) != 0;
 	if (!change->lacks_linkdown)
 		conf->ignore_linkdown =
 			nla_get_s32(attr[NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN]) != 0;
-	return !change->lacks_forwarding || !change->lacks_linkdown;
+	if (!change->lacks_rp_filter)
+		conf->rp_filter = rp_filter_mode(nla_get_s32(attr[NETCONFA_RP_FILTER]));
+	return !change->lacks_forwarding || !change->lacks_linkdown ||
+	       !change->lacks_rp_filter;
 }
 
 /*

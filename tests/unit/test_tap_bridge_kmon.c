@@ -96,7 +96,7 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 	eventually(m, !is_forwarding(m, t0, 4) && !is_forwarding(m, t0, 6));
 	assert_false(is_forwarding(m, KMON_CONF_ALL, 6));
 
-	bed_sysctl(bed, "ipv4/conf/t0/rp_filter", "1"); /* not of interest: no report */
+	bed_sysctl(bed, "ipv4/conf/t0/proxy_arp", "1"); /* not of interest: no report */
 	bed_sysctl(bed, "ipv4/conf/all/forwarding", "1");
 	eventually(m, is_forwarding(m, t0, 4) && is_forwarding(m, KMON_CONF_ALL, 4));
 	unwatch(m);
@@ -127,6 +127,32 @@ routes_by_links_without_carrier_are_followed(void **state)
 	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1");
 	eventually(m, !is_forwarding(m, t0, 4) && is_forwarding(m, t0, 6));
 	assert_true(ignores_linkdown(m, t0, 6));
+	unwatch(m);
+}
+
+/* The values of the link and for all are told apart: who forwards takes the larger one. */
+static void
+rp_filter_is_followed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+	unsigned int t0;
+
+	bed_tap(bed);
+	t0 = bed->tap.ifindex;
+	bed_sysctl(bed, "ipv4/conf/all/rp_filter", "0");
+	bed_sysctl(bed, "ipv4/conf/t0/rp_filter", "1");
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "1");
+	m = watch(bed);
+	assert_int_equal(rp_filter(m, t0), 1);
+	assert_int_equal(rp_filter(m, KMON_CONF_ALL), 0);
+	bed_sysctl(bed, "ipv4/conf/t0/rp_filter", "2");
+	bed_sysctl(bed, "ipv4/conf/all/rp_filter", "1");
+	eventually(m, rp_filter(m, t0) == 2 && rp_filter(m, KMON_CONF_ALL) == 1);
+	assert_true(is_forwarding(m, t0, 4));
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "0");
+	bed_sysctl(bed, "ipv4/conf/t0/rp_filter", "0");
+	eventually(m, !is_forwarding(m, t0, 4) && rp_filter(m, t0) == 0);
 	unwatch(m);
 }
 
@@ -408,6 +434,7 @@ main(void)
 		bed_test(a_kind_without_a_callback_is_left_out),
 		bed_test(forwarding_of_one_and_of_all_is_followed),
 		bed_test(routes_by_links_without_carrier_are_followed),
+		bed_test(rp_filter_is_followed),
 		bed_test(forwarding_of_a_new_link_is_reported_with_it),
 		bed_test(ipv6_of_a_link_is_read_on_demand),
 		bed_test(events_of_links_and_ipv6_addresses_suggest_to_read_ipv6),

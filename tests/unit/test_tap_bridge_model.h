@@ -121,7 +121,8 @@ on_conf(void *ctx, const struct kmon_conf *conf, bool gone)
 	if (at == NULL)
 		at = &m->conf[m->n_confs++];
 	else if (at->forwarding == conf->forwarding &&
-		 at->ignore_linkdown == conf->ignore_linkdown)
+		 at->ignore_linkdown == conf->ignore_linkdown &&
+		 at->rp_filter == conf->rp_filter)
 		breach(m, "setting reported twice");
 	*at = *conf;
 }
@@ -329,6 +330,14 @@ ignores_linkdown(struct model *m, unsigned int ifindex, uint8_t family)
 	const struct kmon_conf *c = conf_like(m, ifindex, family);
 
 	return c != NULL && c->ignore_linkdown;
+}
+
+static inline unsigned int
+rp_filter(struct model *m, unsigned int ifindex)
+{
+	const struct kmon_conf *c = conf_like(m, ifindex, 4);
+
+	return c == NULL ? 0 : c->rp_filter;
 }
 
 static inline const struct kmon_addr *
