@@ -175,12 +175,14 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->label = pages_reserve(LABELS_ALL * sizeof(*fib->label));
 	fib->encap = pages_reserve(fib->encap_end * sizeof(*fib->encap));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
+	fib->ways = pages_reserve(fib->group_end * sizeof(*fib->ways));
 	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
 	fib->adj_used = pages_reserve(fib->adj_end * sizeof(*fib->adj_used));
 	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
-	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL)
+	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL ||
+	    fib->ways == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -224,6 +226,7 @@ fib_destroy(struct fib *fib)
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
 	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));
 	pages_release(fib->label, LABELS_ALL * sizeof(*fib->label));
+	pages_release(fib->ways, fib->group_end * sizeof(*fib->ways));
 	pages_release(fib->group, fib->group_end * sizeof(*fib->group));
 	free(fib);
 }

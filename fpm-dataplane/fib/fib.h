@@ -385,10 +385,11 @@ struct fib {
 	unsigned int n_copies; /* at least one */
 	/* W:main before the threads start: sizes, slot 0 included */
 	uint32_t group_end, adj_hosts, adj_end, encap_end;
-	_Atomic uint64_t *group;   /* W:rib  group_end words */
-	struct fib_adj *adj;       /* adj_end */
-	_Atomic uint32_t *label;   /* W:rib  groups by MPLS label; 0: no route. label.h */
-	struct fib_encap *encap;   /* encap_end; see label.h */
+	_Atomic uint64_t *group; /* W:rib  group_end words */
+	_Atomic uint64_t *ways;  /* W:rib  group_end words: interfaces of a group; urpf.h */
+	struct fib_adj *adj;     /* adj_end */
+	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
+	struct fib_encap *encap; /* encap_end; see label.h */
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */

@@ -23,14 +23,14 @@ reclaim_open(struct rib *rib)
 }
 
 void
-reclaim_block(struct rib *rib, fib_path *block)
+reclaim_block(struct rib *rib, void *block)
 {
 	struct reclaim *p = reclaim_open(rib);
 
 	if (p->n_blocks == p->cap_blocks) {
 		p->cap_blocks = p->cap_blocks == 0 ? 16 : p->cap_blocks * 2;
-		p->blocks = mem_or_abort(
-			realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
+		p->blocks =
+			mem_or_abort(realloc(p->blocks, p->cap_blocks * sizeof(void *)));
 	}
 	p->blocks[p->n_blocks++] = block;
 }

@@ -35,7 +35,7 @@ struct reclaim {
 	struct fib_rules *rules[2]; /* replaced lists */
 	bool rules_replaced;        /* also if there was none before */
 	struct msg_feedback *feedback, **feedback_end;
-	fib_path **blocks;
+	void **blocks;
 	uint32_t n_blocks, cap_blocks;
 };
 
@@ -49,7 +49,7 @@ struct rib_reclaims {
 struct reclaim *reclaim_open(struct rib *rib);
 /* Add nodes and leaves that a trie has replaced. */
 void reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r);
-void reclaim_block(struct rib *rib, fib_path *block);
+void reclaim_block(struct rib *rib, void *block);
 /* Close the open list and call `run` in the rib thread after the grace period. */
 void reclaim_start(struct rib *rib, void (*run)(void *rib, void *reclaim));
 /* Free the parts that need no other file: trie nodes and blocks. */

@@ -20,6 +20,7 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
+#include "rib/ways.h"
 
 /*
  * Groups keep a block that is larger than necessary while the blocks of all groups are not
@@ -159,7 +160,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	}
 	word = word_compute(rib, s, false);
 	if (word == slot_word(rib, s->number))
-		return true;
+		return ways_are_current(rib, s);
 	if (group_word_is_block(word))
 		free(word_own_buckets(word));
 	return false;
@@ -189,6 +190,7 @@ word_publish(struct rib *rib, struct slot *s)
 
 	s->former = 0;
 	slot_set_mixed(s, rib->words.mixed);
+	ways_publish(rib, s);
 	slot_note_ignored(rib, s);
 	if (word == old && s->version != 0)
 		return;
@@ -284,10 +286,12 @@ word_clear(struct rib *rib, uint32_t slot)
 	atomic_store_explicit(&rib->fib->group[slot],
 			      group_word_single(PATH(PATH_UNRESOLVED, 0)),
 			      memory_order_relaxed);
+	ways_clear(rib, slot);
 }
 
 void
 words_free(struct rib *rib)
 {
 	free(rib->words.members);
+	vec32_free(&rib->words.ways);
 }

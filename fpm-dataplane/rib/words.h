@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rib/index.h"
+
 struct bucket_member;
 struct rib;
 struct slot;
@@ -17,7 +19,8 @@ struct rib_words {
 	size_t block_bytes;
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
-	bool mixed; /* scratch: whether they are by ports and by the kernel */
+	struct vec32 ways; /* scratch: those of a slot */
+	bool mixed;        /* scratch: whether they are by ports and by the kernel */
 };
 
 /* Bind dirty slots to the present next hops of their ids, and request new adjacencies. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * urpf: the way back to the source of a packet (RFC 3704), for the sysctl rp_filter and for
+ * the expression `fib` of nft.
+ *
+ * The source is looked up as a destination is. Each group has a word beside its group word
+ * (fib->ways) with the interfaces of all its next hops, dead ones too, because Linux regards
+ * each next hop of a route (fib_info_nh_uses_dev()). The word of a group without a next hop
+ * (no route, blackhole, an own address) is 0.
+ */
+#ifndef FIB_URPF_H
+#define FIB_URPF_H
+
+#include "fib/fib.h"
+
+/* How the sources of transit packets are checked. The numbers are those of rp_filter. */
+enum fib_urpf {
+	FIB_URPF_OFF,
+	FIB_URPF_STRICT, /* a next hop leaves by the interface of the packet */
+	FIB_URPF_LOOSE,  /* the source has a next hop */
+};
+
+/*
+ * A way is 15 bits: the number of an interface, FIB_WAY_VRF with the number of a VRF for a next
+ * hop that is the device of the VRF, or FIB_WAY_OTHER. A word has up to four of them, the
+ * lowest first, or FIB_WAYS_BLOCK and the address of a struct fib_ways.
+ */
+#define FIB_WAY_VRF    0x4000u
+#define FIB_WAY_OTHER  0x7fffu /* an interface that is no port */
+#define FIB_WAYS_WORD  4u      /* ways in a word */
+#define FIB_WAYS_BLOCK (1ull << 63)
+static_assert(IFIDX_MAX <= FIB_WAY_VRF && FIB_VRF_MAX < FIB_WAY_OTHER - FIB_WAY_VRF,
+	      "each way is unique");
+
+/* More than FIB_WAYS_WORD ways, all different. Immutable. */
+struct fib_ways {
+	uint32_t n;
+	uint16_t way[];
+};
+
+static inline const struct fib_ways *
+fib_ways_block(uint64_t ways)
+{
+	return (const struct fib_ways *)(uintptr_t)(ways & ~FIB_WAYS_BLOCK);
+}
+
+/*
+ * Return true if a word that is no block has the interface. `all` is fib_ways_all() of it.
+ * False for a block.
+ */
+static inline bool
+fib_ways_have(uint64_t ways, uint64_t all)
+{
+	const uint64_t high = 0x8000800080008000;
+
+	/* Only from a way that is equal nothing is subtracted: its highest bit stays. */
+	return ((high - (ways ^ all)) & high & ~(0 - (ways >> 63))) != 0;
+}
+
+/* Return a word with the interface in each place. */
+static inline uint64_t
+fib_ways_all(uint16_t ifidx)
+{
+	return ifidx * 0x0001000100010001ull;
+}
+
+/* The way back to a source. */
+enum fib_back {
+	FIB_BACK_NONE,  /* no next hop */
+	FIB_BACK_OTHER, /* not by the interface of the packet */
+	FIB_BACK_HERE,  /* a next hop leaves by it */
+};
+
+/*
+ * Judge the word of a group for packets from `in`. `by_vrf`: in a VRF, each member of the VRF
+ * and its device is a way back. [RCU reader]
+ */
+enum fib_back fib_ways_judge(const struct fib *fib, const struct fib_iface *in,
+			     uint64_t ways, bool by_vrf);
+
+/* Return the ways of a group. [RCU reader] */
+static inline uint64_t
+fib_group_ways(const struct fib *fib, uint32_t group)
+{
+	return atomic_load_explicit(&fib->ways[group], memory_order_consume);
+}
+
+struct fib_back_key {
+	const struct fib_copy *main; /* tries of table main */
+	const struct fib_iface *in;
+	uint32_t oif; /* ifindex of the way out: rules regard it as the way in */
+	const uint8_t
+		*ip; /* the packet, of which `room` octets may be read: the whole header */
+	unsigned int room;
+	uint8_t family;
+	bool by_vrf; /* see fib_ways_judge() */
+};
+
+/*
+ * Return the group of the source of a packet: by the rules of the kernel if there are any,
+ * else in the FIB of its VRF, and in table main if the VRF has no route. 0: no route.
+ * [RCU reader]
+ */
+uint32_t fib_back_group(const struct fib *fib, const struct fib_back_key *key);
+
+/* Return the way back to the source of a packet. [RCU reader] */
+static inline enum fib_back
+fib_back(const struct fib *fib, const struct fib_back_key *key)
+{
+	return fib_ways_judge(fib, key->in, fib_group_ways(fib, fib_back_group(fib, key)),
+			      key->by_vrf);
+}
+
+/* Return true if packets with this way back pass. */
+static inline bool
+fib_urpf_passes(enum fib_urpf mode, enum fib_back back)
+{
+	return back == FIB_BACK_HERE || (mode == FIB_URPF_LOOSE && back == FIB_BACK_OTHER);
+}
+
+#endif
