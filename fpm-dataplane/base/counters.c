@@ -82,6 +82,18 @@ counters_port(unsigned int ifidx, struct if_counters *sum)
 	}
 }
 
+uint64_t
+counters_urpf(unsigned int ifidx)
+{
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum += counter_read(&b[i]->urpf[ifidx]);
+	return sum;
+}
+
 void
 counters_vrf(unsigned int vrf, const struct vrf_counters *base, struct vrf_counters *sum)
 {

@@ -86,6 +86,8 @@ struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
 	struct vrf_counters vrf[VRF_MAX]; /* by VRF number; 0, table main, is not counted */
+	uint64_t
+		urpf[IFIDX_MAX]; /* part of DROP_urpf: packets that an interface received */
 	struct class_counters class[N_PUNT_CLASS];
 	/* packets forwarded by FIB: [0] IPv4, [1] IPv6, [2] by their MPLS label alone */
 	uint64_t forwarded[3];
@@ -122,6 +124,7 @@ unsigned int counters_blocks(struct counters *const **blocks);
 /* Add up one field over all blocks, with relaxed loads.                    [any thread] */
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
+uint64_t counters_urpf(unsigned int ifidx);
 void counters_class(enum punt_class class, struct class_counters *sum);
 /* Subtract `base`, the counts that earlier VRFs of the same number left in the blocks. */
 void counters_vrf(unsigned int vrf, const struct vrf_counters *base,

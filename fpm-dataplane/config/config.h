@@ -58,7 +58,8 @@ struct config {
 	unsigned int n_core;                 /* 0: the daemon selects */
 	char control_netns[64];              /* "": the daemon's own */
 	enum routes_from routes_from;
-	bool through_kernel; /* the kernel forwards by interfaces that are no ports */
+	bool through_kernel;    /* the kernel forwards by interfaces that are no ports */
+	bool rp_filter_ignored; /* the kernel's rp_filter is not obeyed */
 	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
 	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
 	bool filter_pass; /* without a usable ruleset all packets pass */

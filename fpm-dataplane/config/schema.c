@@ -240,6 +240,8 @@ const struct cfg_key cfg_top_keys[] = {
 	 .expected = "a name as `ip netns` shows it", .text = cfg_text_string},
 	{"routes", cfg_take_map, .sub = routes_keys},
 	{"mpls", cfg_take_map, .sub = mpls_keys},
+	{"rp-filter", cfg_take_word, AT(rp_filter_ignored), WORDS("obey", "ignore"),
+	 .text = cfg_text_word},
 	{"filter", cfg_take_map, .sub = filter_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},

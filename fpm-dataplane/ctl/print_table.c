@@ -487,6 +487,9 @@ interface_row(const json_t *row)
 		       row_str(row, "part_of"));
 	if (row_true(row, "mpls"))
 		printf("    takes MPLS labels\n");
+	if (row_has(row, "urpf") && strcmp(row_str(row, "urpf"), "off") != 0)
+		printf("    checks IPv4 sources (rp_filter), %s: %lld dropped\n",
+		       row_str(row, "urpf"), row_int(row, "urpf_dropped"));
 	if (!upper)
 		return;
 	if (row_true(row, "macvlan"))

@@ -203,6 +203,19 @@ neighbor_print(const json_t *row)
 		     neighbor != NULL ? ")" : "");
 }
 
+/* Print how the source was checked. */
+static void
+urpf_print(const json_t *row)
+{
+	const char *back = row_str(row, "back");
+
+	if (row_has(row, "urpf"))
+		line("source", "checked by rp_filter, %s: %s", row_str(row, "urpf"),
+		     strcmp(back, "here") == 0    ? "the way back is by this interface"
+		     : strcmp(back, "other") == 0 ? "the way back is by another interface"
+						  : "no way back");
+}
+
 /* Print what the filter decided, and by which rule. */
 static void
 filter_print(const json_t *row)
@@ -328,6 +341,7 @@ walk_print(const json_t *row)
 	labels_print(row);
 	if (onward)
 		neighbor_print(row);
+	urpf_print(row);
 	filter_print(row);
 	if (row_has(row, "mtu"))
 		line("size", "%lld of %lld octets (MTU of %s)", row_int(row, "length"),

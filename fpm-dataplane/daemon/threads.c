@@ -158,6 +158,7 @@ workers_setup(struct dataplane *dp)
 				   .manage = &w[W_MANAGE],
 				   .netns = conf->control_netns,
 				   .mpls_all = conf->mpls_all,
+				   .rp_filter_ignored = conf->rp_filter_ignored,
 				   .port = dp->port,
 				   .n_port = PORT_SLOTS};
 	struct punt_conf punt = {.neigh = &w[W_NEIGH],
@@ -209,7 +210,8 @@ workers_setup(struct dataplane *dp)
 			     .memory_mib = conf->memory_mib};
 	struct warn_conf warn = {.rib = &w[W_RIB],
 				 .netns = conf->control_netns,
-				 .filter = conf->filter_table};
+				 .filter = conf->filter_table,
+				 .rp_filter_ignored = conf->rp_filter_ignored};
 	struct filter_conf filter = {.netns = conf->control_netns,
 				     .table = conf->filter_table,
 				     .pass_on_error = conf->filter_pass,

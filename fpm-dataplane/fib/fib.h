@@ -244,12 +244,14 @@ struct fib_iface {
 	uint16_t mtu6_bytes;     /* of IPv6 packets; not above mtu_bytes */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
 	bool ipv6_off;           /* the kernel has IPv6 off: none may arrive or leave */
-	bool fast4, fast6;   /* may take the fast path: forwarding on, no rules, IPv6 on */
-	bool rules4, rules6; /* rules of policy routing concern received packets */
+	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool mpls;    /* takes labels: net.mpls.conf.NAME.input, or the key mpls.input */
-	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may need one */
-	uint32_t ifindex; /* of the TAP, in the control namespace; 0: the TAP is gone */
+	/* Compared as one word, see fwd/vlan.c. */
+	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */
+	bool unnumbered4;  /* no IPv4 address of its own: a DHCP client may need one */
+	uint8_t urpf4;     /* enum fib_urpf: check of the source of transit packets */
+	uint32_t ifindex;  /* of the TAP, in the control namespace; 0: the TAP is gone */
 	uint32_t group; /* the TAP's group in the kernel, for rules with suppress_ifgroup */
 	uint32_t src4;  /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global source of ICMP errors; all zero: none */

@@ -285,6 +285,7 @@ void fwd_parse(struct burst *b);  /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
 void fwd_lookup(struct burst *b); /* destination to path */
 void fwd_lookup_rules(struct burst *b); /* the part of lookup for b->in->rules4, rules6 */
 void fwd_adjacency(struct burst *b);    /* path to MAC and egress interface */
+void fwd_urpf(struct burst *b);         /* check of the source, if b->in->urpf4 says so */
 void fwd_rewrite(struct burst *b);      /* TTL, checksum, MACs */
 /*
  * The same stages for fast-path packets alone. A stage may move packets to the slow path.
@@ -307,6 +308,12 @@ void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, dr
  */
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
+
+/*
+ * Return true if fwd_urpf() checks a packet, or has refused it; *back: the way back to its
+ * source, an enum fib_back.
+ */
+bool fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back);
 
 struct fib_rules_hit;
 

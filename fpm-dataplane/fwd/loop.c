@@ -31,6 +31,7 @@ cycles_mark_stage(struct burst *b, enum watch_stage stage)
 		[STAGE_ADMIT] = CYCLES_PARSE,     [STAGE_PARSE] = CYCLES_PARSE,
 		[STAGE_LOOKUP] = CYCLES_LOOKUP,   [STAGE_ADJACENCY] = CYCLES_ADJACENCY,
 		[STAGE_REWRITE] = CYCLES_REWRITE, [STAGE_FILTER] = CYCLES_ADJACENCY,
+		[STAGE_URPF] = CYCLES_LOOKUP,
 	};
 
 	cycles_mark(b->fwd, of[stage]);

@@ -7,6 +7,9 @@
  */
 #include "fwd/vlan.h"
 
+#include <stddef.h>
+
+#include "fib/urpf.h"
 #include "fwd/fast.h"
 #include "port/vlan.h"
 
@@ -293,8 +296,11 @@ burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
 static inline bool
 ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 {
-	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 && a->fast4 == b->fast4 &&
-	       a->fast6 == b->fast6 && a->unnumbered4 == b->unnumbered4 && a->up == b->up &&
+	static_assert(offsetof(struct fib_iface, urpf4) ==
+			      offsetof(struct fib_iface, fast4) + 3,
+		      "fast4, fast6, unnumbered4 and urpf4 are one word");
+	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
+	       memcmp(&a->fast4, &b->fast4, 4) == 0 && a->up == b->up &&
 	       (a->ifindex == 0) == (b->ifindex == 0);
 }
 
@@ -388,8 +394,9 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
+		/* A source is checked for one interface at a time. */
 		if (t.iface[like] != NULL && t.iface[like]->up &&
-		    t.iface[like]->ifindex != 0)
+		    t.iface[like]->ifindex != 0 && t.iface[like]->urpf4 == FIB_URPF_OFF)
 			split_walk_alike(b, &t, like, &untried, walk_fast);
 		else
 			untried &= untried - 1;

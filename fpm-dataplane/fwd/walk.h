@@ -7,6 +7,7 @@
 #ifndef FWD_WALK_H
 #define FWD_WALK_H
 
+#include "fib/urpf.h"
 #include "fwd/filter.h"
 
 /*
@@ -31,6 +32,11 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 	fwd_adjacency(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
+	if (b->in->urpf4 != FIB_URPF_OFF) {
+		fwd_urpf(b);
+		if (after != NULL)
+			after(b, STAGE_URPF);
+	}
 	if (b->fwd->filter != NULL) {
 		fwd_filter(b);
 		if (after != NULL)

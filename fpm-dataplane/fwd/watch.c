@@ -135,6 +135,19 @@ note_labels(struct burst *b)
 	}
 }
 
+/* Note how the source was checked. */
+static void
+note_source(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct watch_record *rec = b->rec[i];
+
+		if (rec != NULL && (b->switched >> i & 1) == 0 &&
+		    fwd_urpf_ask(b, i, &rec->back))
+			rec->urpf = b->in->urpf4;
+	}
+}
+
 static void
 note_stage(struct burst *b, enum watch_stage stage)
 {
@@ -146,6 +159,8 @@ note_stage(struct burst *b, enum watch_stage stage)
 	}
 	if (stage == STAGE_ADJACENCY)
 		note_vrfs(b);
+	if (stage == STAGE_URPF)
+		note_source(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL && b->rec[i]->stage == STAGE_SEND &&
 		    b->verdict[i] != VERDICT_GO)

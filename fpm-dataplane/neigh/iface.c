@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/rule.h"
+#include "fib/urpf.h"
 
 /* fib_destroy() frees the last copy by the address of its first member. */
 struct iface_copy {
@@ -232,6 +233,32 @@ iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m)
 			iface_publish(n, i);
 }
 
+static bool
+link_has_addr4(const struct link *l)
+{
+	const struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list)
+		if (a->addr.family == 4)
+			return true;
+	return false;
+}
+
+/*
+ * Return how the sources of transit packets from `l` are checked: the larger one of the values
+ * of the interface and for all counts. On an interface without an IPv4 address loose is
+ * strict, as in Linux (fib_validate_source(), no_addr).
+ */
+static enum fib_urpf
+link_urpf4(const struct neigh *n, const struct link *l)
+{
+	uint8_t mode = l->rp_filter > n->rp_filter_all ? l->rp_filter : n->rp_filter_all;
+
+	if (n->conf.rp_filter_ignored || mode == 0)
+		return FIB_URPF_OFF;
+	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
+}
+
 bool
 iface_publish(struct neigh *n, uint16_t ifidx)
 {
@@ -274,6 +301,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
+	fi->urpf4 = l == NULL ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
 
 	/* Padding is zero in both: calloc, and stores member by member. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
@@ -353,6 +381,38 @@ iface_refresh(struct neigh *n, uint16_t ifidx)
 		iface_refresh(n, i);
 }
 
+/* --- rp_filter ------------------------------------------------------------------------ */
+
+static void
+iface_log_urpf(const struct neigh *n, uint16_t ifidx)
+{
+	static const char *const name[] = {[FIB_URPF_OFF] = "off",
+					   [FIB_URPF_STRICT] = "strict",
+					   [FIB_URPF_LOOSE] = "loose"};
+	const struct fib_iface *fi =
+		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
+
+	log_info("neigh: source check by rp_filter dev=%s mode=%s", fi->name,
+		 name[fi->urpf4]);
+}
+
+/* Follow rp_filter of an interface or of all. */
+static void
+iface_rp_filter_event(struct neigh *n, const struct kmon_conf *kc)
+{
+	bool of_all = kc->ifindex == KMON_CONF_ALL;
+	struct link *l = of_all ? NULL : link_find(n, kc->ifindex);
+	uint8_t *set = of_all ? &n->rp_filter_all : l != NULL ? &l->rp_filter : NULL;
+
+	if (kc->family != 4 || set == NULL || *set == kc->rp_filter)
+		return;
+	*set = kc->rp_filter;
+	for (uint16_t i = 1; i < n->iface_end; i++)
+		if (n->iface[i].port != NULL && (of_all || i == l->ifidx) &&
+		    iface_publish(n, i))
+			iface_log_urpf(n, i);
+}
+
 /* --- forwarding sysctls --------------------------------------------------------------- */
 
 /* Log the state, because an operator may search long for the reason of drops. */
@@ -384,6 +444,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 	if (gone)
 		return; /* the link or its IPv6 is gone as well */
 	link_conf_event(n, kc);
+	iface_rp_filter_event(n, kc);
 	if (of_all)
 		n->forward6_all = kc->forwarding;
 	for (uint16_t i = 1; i < n->iface_end; i++) {

@@ -65,6 +65,7 @@ struct link {
 	bool ipv6_off;
 	unsigned int mtu6_bytes;
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
+	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
 	struct cds_list_head locals;
@@ -87,6 +88,7 @@ struct iface {
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP or VLAN exists */
 	struct if_counters base; /* a VLAN: counters of its number when it was added */
+	uint64_t urpf_base;      /* (*) counters_urpf() of its number then */
 	bool number_retired;     /* (*) removed VLAN; its number is not reused yet */
 	bool lost;               /* the TAP was deleted and not yet recreated */
 	int lost_error;          /* last logged error of that; 0: not tried */
@@ -190,6 +192,7 @@ struct neigh {
 	struct msg_rule_ifaces *rule_ifaces; /* last message of rib; NULL: no rules */
 	bool forward6_all;                   /* net.ipv6.conf.all.forwarding */
 	bool ignore_linkdown4_all; /* net.ipv4.conf.all.ignore_routes_with_linkdown */
+	uint8_t rp_filter_all;     /* net.ipv4.conf.all.rp_filter */
 	uint32_t n_mpls;  /* links of which the kernel reports MPLS; 0: it has none */
 	int mpls_file[2]; /* net.mpls.ip_ttl_propagate, default_ttl; -1: not open */
 

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fib/urpf.h"
+
 #define SLOTS_PER_SLICE 65536 /* examined, matching or not */
 
 static const struct {
@@ -135,6 +137,19 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
 }
 
+/* Add how the sources of its packets are checked. */
+static void
+row_add_urpf(json_t *row, const struct neigh *n, const struct fib_iface *fi)
+{
+	static const char *const mode[] = {[FIB_URPF_OFF] = "off",
+					   [FIB_URPF_STRICT] = "strict",
+					   [FIB_URPF_LOOSE] = "loose"};
+
+	row_set(row, "urpf", json_string(mode[fi->urpf4]));
+	row_set_count(row, "urpf_dropped",
+		      counters_urpf(fi->ifidx) - n->iface[fi->ifidx].urpf_base);
+}
+
 /* Return the name of a VRF as its FIB has it (struct fib_vrf). */
 static json_t *
 vrf_name_json(const struct link *vrf)
@@ -173,6 +188,8 @@ interface_row(struct neigh *n, const struct link *l)
 	if (n->n_mpls > 0 || n->conf.mpls_all)
 		row_set(row, "mpls",
 			json_boolean(l->mpls || (n->conf.mpls_all && l->ifidx != 0)));
+	if (l->ifidx != 0)
+		row_add_urpf(row, n, fib_iface(n->fib, l->ifidx));
 	if (l->ifidx >= PORT_MAX)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;

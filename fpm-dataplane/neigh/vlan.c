@@ -176,6 +176,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 					 .present = true};
 	vlan_list(n, ifidx);
 	counters_port(ifidx, &n->iface[ifidx].base);
+	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);

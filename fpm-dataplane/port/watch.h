@@ -35,6 +35,7 @@ enum watch_stage {
 	STAGE_PARSE,     /* Ethernet and IP headers */
 	STAGE_LOOKUP,    /* route and path */
 	STAGE_ADJACENCY, /* neighbor */
+	STAGE_URPF,      /* check of the source, if rp_filter is set */
 	STAGE_FILTER,    /* ruleset of nft, if there is one */
 	STAGE_REWRITE,   /* TTL, MTU, egress interface */
 	STAGE_SEND,      /* all stages passed */
@@ -96,6 +97,8 @@ struct watch_record {
 		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
 	bool to_main;       /* the VRF has no route: path and via are from table main */
 	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
+	uint8_t urpf;       /* enum fib_urpf, if the source was checked ... */
+	uint8_t back;       /* ... enum fib_back: the way back to it */
 	uint8_t filter;     /* WATCH_FILTER_ */
 	uint64_t filter_handle;  /* of the rule that decided; 0: the policy of the chain */
 	char filter_chain[32];   /* cut; "": no chain */

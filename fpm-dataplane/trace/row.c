@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "fib/icmp.h"
 #include "fib/label.h"
+#include "fib/urpf.h"
 #include "trace/internal.h"
 
 #define L2_LEN              14
@@ -335,17 +336,34 @@ static json_t *
 stages_json(const struct watch_record *rec)
 {
 	static const char *const name[N_STAGE] = {
-		[STAGE_ADMIT] = "admit",   [STAGE_PARSE] = "parse",
-		[STAGE_LOOKUP] = "lookup", [STAGE_ADJACENCY] = "adjacency",
-		[STAGE_FILTER] = "filter", [STAGE_REWRITE] = "rewrite",
-		[STAGE_SEND] = "send",
+		[STAGE_ADMIT] = "admit",     [STAGE_PARSE] = "parse",
+		[STAGE_LOOKUP] = "lookup",   [STAGE_ADJACENCY] = "adjacency",
+		[STAGE_URPF] = "urpf",       [STAGE_FILTER] = "filter",
+		[STAGE_REWRITE] = "rewrite", [STAGE_SEND] = "send",
 	};
 	json_t *array = json_array();
 
 	for (unsigned int i = 0; i <= rec->stage; i++)
-		if (i != STAGE_FILTER || rec->filter != WATCH_FILTER_NONE)
+		if ((i != STAGE_FILTER || rec->filter != WATCH_FILTER_NONE) &&
+		    (i != STAGE_URPF || rec->urpf != FIB_URPF_OFF))
 			json_array_append_new(array, json_string(name[i]));
 	return array;
+}
+
+/* Add how the source was checked, and where the way back leads. */
+static void
+row_add_urpf(json_t *row, const struct watch_record *rec)
+{
+	static const char *const mode[] = {
+		[FIB_URPF_STRICT] = "strict", [FIB_URPF_LOOSE] = "loose"};
+	static const char *const back[] = {[FIB_BACK_NONE] = "none",
+					   [FIB_BACK_OTHER] = "other",
+					   [FIB_BACK_HERE] = "here"};
+
+	if (rec->urpf == FIB_URPF_OFF)
+		return;
+	row_set(row, "urpf", json_string(mode[rec->urpf]));
+	row_set(row, "back", json_string(back[rec->back]));
 }
 
 json_t *
@@ -365,6 +383,7 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	if (rec->point == WATCH_WALK)
 		row_set(row, "stages", stages_json(rec));
 	row_add_found(row, t, rec);
+	row_add_urpf(row, rec);
 	row_add_filter(row, rec);
 	if (rec->hop != 0) {
 		for (int i = 5; i >= 0; i--, mac >>= 8)

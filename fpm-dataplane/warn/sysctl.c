@@ -49,7 +49,7 @@ static const struct device_sysctl {
 	 "Linux drops a packet in transit if no route leads back to its source (2), or "
 	 "none by "
 	 "the device by which it came (1).",
-	 "Forwarded packets are not checked."},
+	 "Forwarded packets are not checked, because the key rp-filter is ignore."},
 	{4, BOTH, WARNING_SYSCTL, IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route",
 	 "accept_source_route",
 	 "Linux follows the source route in the options of a packet.",
@@ -138,6 +138,14 @@ static const struct {
 };
 #define N_OF_NETNS (sizeof(of_netns) / sizeof(of_netns[0]))
 
+/* Return true if forwarders obey a sysctl because of the configuration. */
+static bool
+sysctl_is_obeyed(const struct warn *w, const struct device_sysctl *s)
+{
+	return s->key == IPV4_DEVCONF_RP_FILTER && s->family == 4 &&
+	       !w->conf.rp_filter_ignored;
+}
+
 static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
 
 /*
@@ -183,7 +191,7 @@ sysctls_scan(struct warn *w)
 	for (unsigned int i = 0; i < N_OF_DEVICE; i++) {
 		const struct device_sysctl *s = &of_device[i];
 
-		if (s->of_all == NULL)
+		if (s->of_all == NULL || sysctl_is_obeyed(w, s))
 			continue;
 		snprintf(file, sizeof(file), "ipv%u/conf/all/%s", s->family, s->of_all);
 		w->of_all[i] = sysctl_number(file);
@@ -229,7 +237,7 @@ sysctls_of_device(struct warn *w, const struct device_message *m)
 		uint32_t value =
 			s->family == 4 ? device_conf4(m, s->key) : device_conf6(m, s->key);
 
-		if (!value_counts(s, w->of_all[i], value))
+		if (sysctl_is_obeyed(w, s) || !value_counts(s, w->of_all[i], value))
 			continue;
 		snprintf(where, sizeof(where), "net.ipv%u.conf.%s.%s = %u", s->family, name,
 			 s->name, value);

@@ -19,6 +19,7 @@ struct warn_conf {
 	const char *netns;     /* the control namespace */
 	const char
 		*filter; /* family and name of the table that the filter obeys; "": none */
+	bool rp_filter_ignored; /* the forwarders do not obey rp_filter */
 };
 
 /* Set up the thread, as rib_setup() does. Returns 0 or -ENOMEM.                   [main] */

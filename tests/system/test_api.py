@@ -159,10 +159,10 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     if what == "warnings":
         name = "sysctl"
         there = lambda: [r for r in taught.control.ask(what) if r["kind"] == name]  # noqa: E731
-        ending.callback(eventually, lambda: not there(), 3, 0.05)
-        ending.callback(netns.sysctl, taught.ctl, {"net.ipv4.conf.lan0.rp_filter": 0})
-        netns.sysctl(taught.ctl, {"net.ipv4.conf.lan0.rp_filter": 2})
-        eventually(there, 3, 0.05)
+        ending.callback(eventually, lambda: not there(), 15, 0.05)
+        ending.callback(netns.sysctl, taught.ctl, {"net.ipv4.conf.lan0.log_martians": 0})
+        netns.sysctl(taught.ctl, {"net.ipv4.conf.lan0.log_martians": 1})
+        eventually(there, 15, 0.05)
     words = [name] if "{name}" in path else []
 
     rows = ok(taught, "GET", path, name)

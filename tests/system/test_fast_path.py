@@ -18,6 +18,7 @@ from test_idle import forwarders
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
+    "fib_back_group|fib_ways_judge": "reads tables, under QSBR",
     "ruleset_(judge|look|acl_classify)": "reads a ruleset, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
     "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",

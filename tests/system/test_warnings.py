@@ -197,13 +197,6 @@ CASES = {
         ["ip xfrm policy del src 203.0.113.98 dst 203.0.113.99 dir fwd"],
         POLLED,
     ),
-    "the source of packets is checked": (
-        "sysctl",
-        "net.ipv4.conf.lan0.rp_filter = 2",
-        ["sysctl -q -w net.ipv4.conf.lan0.rp_filter=2"],
-        ["sysctl -q -w net.ipv4.conf.lan0.rp_filter=0"],
-        SOON,
-    ),
     "a sysctl of all devices": (
         "sysctl",
         "net.ipv4.conf.all.log_martians = 1",
@@ -586,6 +579,20 @@ def test_each_interface_tells_the_same(dut):
         row = next(r for r in json.loads(done.stdout) if r["text"] == where)
         assert row["status"] == "warn" and row["subject"] == kind
         assert where in dut.fpmctl(*row["fix"][0].split()[1:]).stdout
+
+
+def test_a_check_of_sources_that_is_ignored_is_told(own_dut, dut):
+    """The router obeys rp_filter, so there is no warning, unless the key `rp-filter` is `ignore`."""
+    ours = own_dut()
+    ours.write_config()
+    ours.edit_config("log-level: info", "log-level: info\nrp-filter: ignore")
+    ours.start()
+    value, where = "net.ipv4.conf.lan0.rp_filter", "net.ipv4.conf.lan0.rp_filter = 2"
+    undo = [f"sysctl -q -w {value}=0"]
+    with made(ours, [f"sysctl -q -w {value}=2"], undo), made(dut, [f"sysctl -q -w {value}=2"], undo):
+        told(ours, "sysctl", where, SOON)
+        assert where not in rows(dut)
+    gone(ours, "sysctl", where, SOON)
 
 
 def test_the_metric_counts_by_kind(own_dut):

@@ -21,6 +21,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "fib/urpf.h"
 #include "fwd/fast.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -184,6 +185,10 @@ routes_make(void)
 		/* Other neighbors in the VRF. */
 		route_add(&vrf->tries, net4, net6, 1 + (k + 1) % 3);
 	}
+	fib->group[7] = group_word_single(PATH(PATH_ONLINK, IN));
+	assert_int_equal(poptrie_add(fib->copy[0].pt4, (const uint8_t[4]){10}, 8, 7), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
+	fib->vrfs_told = true;
 	fib_vrf_publish(fib, 1, vrf);
 }
 
@@ -284,7 +289,7 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 		ip[0] = 0x45;
 		put_be16(ip + 2, (uint16_t)(len - 14));
 		ip[8] = (uint8_t)(2 + below(9));
-		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
+		put_be32(ip + 12, (10 + below(2)) << 24 | below(1 << 24));
 		put_be32(ip + 16, 20u << 24 | to << 16);
 		put_be16(ip + 10, 0);
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
@@ -549,6 +554,25 @@ mtu_set(uint16_t ifidx, uint16_t mtu_bytes)
 		fwd.fib->iface[ifidx]->mtu6_bytes = mtu_bytes;
 }
 
+/*
+ * Switch the check of sources on for some interfaces. 10/8 leads back by some of them, each round by others; 11/8
+ * leads nowhere.
+ */
+static void
+urpf_set(unsigned int round)
+{
+	static const uint16_t checks[] = {IN, C_IN, C_LIKE, C_VRF, M_IN};
+	uint64_t ways = 0;
+
+	for (unsigned int i = 0; i < RTE_DIM(checks); i++) {
+		fwd.fib->iface[checks[i]]->urpf4 =
+			round % 2 == 0 ? FIB_URPF_OFF : (uint8_t)below(3);
+		if (i < FIB_WAYS_WORD && below(2))
+			ways |= (uint64_t)checks[(i + round) % RTE_DIM(checks)] << i * 16;
+	}
+	fwd.fib->ways[7] = ways;
+}
+
 static void
 other_packets_of_the_burst_change_nothing(void **state)
 {
@@ -559,6 +583,7 @@ other_packets_of_the_burst_change_nothing(void **state)
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
 		fwd.fib->iface[C_IN]->fast4 = fwd.fib->iface[C_IN]->forward4;
 		fwd.fib->iface[C_TOO]->up = below(8) != 0;
+		urpf_set(round);
 		mtu_set(OUT, below(4) ? 80 : 60);
 		mtu_set(C_OUT, below(4) ? 80 : 60);
 		fwd.fib->mtu_bytes[1] = 55;

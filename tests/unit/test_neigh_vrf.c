@@ -7,6 +7,7 @@
  * link: tests/unit/grace.c tap-bridge/netns.c
  */
 #include "log_said.h"
+#include "fib/urpf.h"
 #include "neigh_bed.h"
 
 static struct kmon_link
@@ -104,6 +105,62 @@ vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
 	add(vrf_link(53, 300));
 	enslave(53);
 	assert_int_equal(vrf_of_port(), 3);
+	round_over();
+}
+
+static void
+set_rp_filter(uint32_t ifindex, uint8_t value)
+{
+	struct kmon_conf kc = {
+		.ifindex = ifindex, .family = 4, .forwarding = true, .rp_filter = value};
+
+	monitor.ops.conf(monitor.ctx, &kc, false);
+}
+
+static void
+give_address(uint32_t ifindex, bool gone)
+{
+	struct kmon_addr ka = {.ifindex = ifindex,
+			       .family = 4,
+			       .plen = 32,
+			       .addr = {192, 0, 2, 200},
+			       .peer = {192, 0, 2, 200}};
+
+	monitor.ops.addr(monitor.ctx, &ka, gone);
+	round_over();
+}
+
+static unsigned int
+urpf_of_port(void)
+{
+	return fib_iface(fib, PORT)->urpf4;
+}
+
+/* As in Linux, the values of the VRF's device have no effect. */
+static void
+rp_filter_of_a_member_counts(void **state)
+{
+	add(vrf_link(50, 100));
+	enslave(50);
+	set_rp_filter(50, 1);
+	assert_int_equal(urpf_of_port(), FIB_URPF_OFF);
+	set_rp_filter(TAP, 1);
+	assert_int_equal(urpf_of_port(), FIB_URPF_STRICT);
+	set_rp_filter(TAP, 2);
+	assert_int_equal(urpf_of_port(), FIB_URPF_STRICT); /* it has no address */
+	give_address(50, false);
+	assert_int_equal(urpf_of_port(), FIB_URPF_STRICT);
+	give_address(TAP, false);
+	assert_int_equal(urpf_of_port(), FIB_URPF_LOOSE);
+	give_address(TAP, true);
+	assert_int_equal(urpf_of_port(), FIB_URPF_STRICT);
+	set_rp_filter(TAP, 0);
+	assert_int_equal(urpf_of_port(), FIB_URPF_OFF);
+	set_rp_filter(KMON_CONF_ALL, 1);
+	assert_int_equal(urpf_of_port(), FIB_URPF_STRICT);
+	set_rp_filter(KMON_CONF_ALL, 0);
+	assert_int_equal(urpf_of_port(), FIB_URPF_OFF);
+	give_address(50, true);
 	round_over();
 }
 
@@ -241,6 +298,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
+		bed_test(rp_filter_of_a_member_counts),
 		bed_test(rib_knows_the_interface_of_each_vrf),
 		bed_test(a_shared_table_is_renamed_when_its_first_vrf_goes),
 		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),

@@ -565,3 +565,30 @@ def test_one_on_a_renamed_tap_outlives_the_daemon():
 
         assert watch.lost_carrier() == []
         assert vlans(dut)["wan0.100"]["on"] == "wan0"
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_rp_filter_is_that_of_the_vlan(router, lan, wan):
+    """The VLAN by which a packet came has its own rp_filter, and is a way back of its own. Packets of
+    a burst from several VLANs are judged each by its own."""
+    add(router, "wan0.101", vid=101, addresses=("203.0.114.1/24",))
+    netns.sysctl(router.ctl, {"net.ipv4.conf.wan0/100.rp_filter": 1})
+    eventually(lambda: vlans(router)["wan0.100"]["urpf"] == "strict", 5, 0.01, "strict")
+    assert vlans(router)["wan0.101"]["urpf"] == "off"
+    sources = {"203.0.113.9": True, "203.0.114.9": False, "192.0.2.77": False}
+    frames = {
+        (vid, src): tagged(wan.probe(lan.peer4, src=src), (C, vid))
+        for src in sources
+        for vid in (100, 101)
+    }
+    before = router.counters()
+
+    wan.send(*frames.values())
+    router.fence(wan)
+
+    passed = {key for key, frame in frames.items() if lan.got(token_of(frame))}
+    assert passed == {(vid, src) for vid, src in frames if vid == 101 or sources[src]}
+    assert router.drops(before) == {"urpf": 2}
+    rows = vlans(router)
+    assert (rows["wan0.100"]["urpf_dropped"], rows["wan0.101"]["urpf_dropped"]) == (2, 0)

@@ -16,6 +16,7 @@ from lib import api, netns
 from lib.frr import beside
 from lib.probe import ping
 from lib.wait import eventually
+from linux_router import LinuxRouter
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, RENAMED, TABLE
 from vrfs import add, enslave, goes, route, row, vrfs
 from vrfs import machine, router, two  # noqa: F401
@@ -511,3 +512,86 @@ def test_frr_with_two_vrfs(two):
         # The kernel keeps the unreachable route of audited(), which has no interface.
         gone = lambda: not [r for r in left() if r["source"] == "zebra"]  # noqa: E731
         eventually(gone, 20, 0.2, "zebra withdraws what a VRF had that goes")
+
+
+class Checked:
+    """The router of `two` and a Linux router beside it, both with VRF red and the same sources."""
+
+    ROUTES = (
+        "route add 198.51.100.0/24 via 10.0.2.2 vrf red",  # where the packets go
+        "route add 203.0.113.0/24 via 10.0.1.2 vrf red",  # back by the ingress interface
+        "route add 203.0.114.0/24 via 10.0.2.2 vrf red",  # by another member
+        "route add 203.0.115.0/24 dev blue vrf red",  # by another VRF
+        "route add blackhole 203.0.116.0/24 vrf red",
+    )
+    SOURCES = ("203.0.113.9", "203.0.114.9", "203.0.115.9", "203.0.116.9", "203.0.117.9")
+
+    def __init__(self, two):
+        self.two, self.linux = two, LinuxRouter(two)
+
+    def build(self):
+        """Make the Linux router, and the routes of both."""
+        self.linux.build()
+        lines = []
+        for vrf, names in MEMBERS.items():
+            lines += [f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up"]
+            for name, net in zip(names, (BEFORE, BEHIND)):
+                wire, at = self.two.wires[name], net[4].format
+                lines += [
+                    f"link set {wire.tap} master {vrf}",
+                    f"addr add {at(1)}/24 dev {wire.tap}",
+                    f"neigh replace {at(2)} lladdr {wire.mac} dev {wire.tap} nud permanent",
+                ]
+        self.linux.ip(*lines, *self.ROUTES)
+        self.two.ip(*self.ROUTES)
+        eventually(lambda: row(self.two, "red", "203.0.116.0/24"), 5, 0.01, "in force")
+
+    def close(self):
+        """Remove the Linux router, and the routes of ours."""
+        self.linux.destroy()
+        self.two.ip(*(line.replace("route add", "route del") for line in self.ROUTES))
+
+    def set(self, dev, value):
+        """Set rp_filter of an interface, of a VRF, or of all, in both."""
+        for ns in (self.two.ctl, self.linux.ctl):
+            netns.sysctl(ns, {f"net.ipv4.conf.{dev}.rp_filter": value})
+
+    def mode(self):
+        """Return the mode of the ingress interface."""
+        rows = self.two.control.ask("interfaces")
+        return next(r["urpf"] for r in rows if r["name"] == "lan0")
+
+    def pass_(self):
+        """Return the sources from which packets of lan pass: (in Linux, in ours)."""
+        found = []
+        for router in (self.linux, self.two):
+            lan, wan = router.wires["lan"], router.wires["wan"]
+            probes = {src: lan.probe(HOST[4], src=src) for src in self.SOURCES}
+            last = lan.probe(HOST[4], src=self.SOURCES[0])
+            lan.send(*probes.values(), last)
+            wan.expect(token_of(last))
+            found.append([s for s in probes if wan.got(token_of(probes[s]))])
+        return tuple(found)
+
+
+@pytest.mark.quick
+def test_sources_are_checked_in_the_vrf_by_rp_filter_of_the_member(two):
+    """The source is looked up in the table of the VRF. rp_filter of the member and of `all` counts,
+    that of the VRF does not, and a route by another VRF leads to another interface."""
+    both_routers = Checked(two)
+    all_of_them = list(Checked.SOURCES)
+    try:
+        both_routers.build()
+        for dev, value, mode, pass_ in (
+            ("red", 1, "off", all_of_them),
+            ("lan0", 2, "loose", all_of_them[:3]),
+            ("lan0", 1, "strict", all_of_them[:1]),
+            ("all", 2, "loose", all_of_them[:3]),
+        ):
+            both_routers.set(dev, value)
+            eventually(lambda m=mode: both_routers.mode() == m, 5, 0.01, mode)
+            assert both_routers.pass_() == (pass_, pass_), (dev, value)
+    finally:
+        for dev in ("lan0", "red", "all"):
+            both_routers.set(dev, 0)
+        both_routers.close()

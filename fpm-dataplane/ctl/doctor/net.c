@@ -334,8 +334,9 @@ tap_check_rp_filter(struct exam *e, const char *tap)
 		finding_add(e, VERDICT_WARN, tap, "strict");
 		finding_cost(e, "Where the routes of the two directions differ, the kernel "
 				"drops packets for the router itself (BGP sessions do not "
-				"come up, pings are not answered) and packets that it "
-				"forwards (routes.through-kernel).");
+				"come up, pings are not answered), and the router drops "
+				"packets in transit (urpf), unless the key rp-filter is "
+				"ignore.");
 		if (all == 1)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
