@@ -85,6 +85,8 @@ fib_group_ways(const struct fib *fib, uint32_t group)
 	return atomic_load_explicit(&fib->ways[group], memory_order_consume);
 }
 
+#define FIB_BACK_LOOPBACK 1u /* ifindex of lo in each namespace */
+
 struct fib_back_key {
 	const struct fib_copy *main; /* tries of table main */
 	const struct fib_iface *in;

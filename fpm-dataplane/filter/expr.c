@@ -178,6 +178,34 @@ add_exthdr(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 	return 0;
 }
 
+/* The way back to the source: `fib saddr [. iif] [. mark] oif exists` or `missing`. */
+static int
+add_fib(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
+{
+	const uint32_t known =
+		NFTA_FIB_F_SADDR | NFTA_FIB_F_MARK | NFTA_FIB_F_IIF | NFTA_FIB_F_PRESENT;
+	uint32_t result, flags;
+	struct ruleset_op *op;
+	uint8_t word;
+
+	if (attr_be32(attr_find_in(data, NFTA_FIB_RESULT), &result) < 0 ||
+	    attr_be32(attr_find_in(data, NFTA_FIB_FLAGS), &flags) < 0)
+		return -1;
+	if ((flags & NFTA_FIB_F_SADDR) == 0 || (flags & ~known) != 0)
+		return build_fail(b, "fib of anything but saddr, iif and mark is not "
+				     "supported");
+	if (result == NFT_FIB_RESULT_ADDRTYPE || (flags & NFTA_FIB_F_PRESENT) == 0)
+		return build_fail(b, "fib is supported with exists and missing only");
+	if (register_read(attr_find_in(data, NFTA_FIB_DREG), 4, &word) < 0)
+		return -1;
+	op = op_add(b, OP_FIB);
+	op->flag = (flags & NFTA_FIB_F_IIF) != 0;
+	op->to = word;
+	op->len = 4;
+	b->r->asks_back = true;
+	return 0;
+}
+
 static int
 add_immediate(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
@@ -462,6 +490,7 @@ static const struct {
 	{"lookup", add_lookup},   {"counter", add_counter},
 	{"limit", add_limit},     {"objref", add_objref},
 	{"reject", add_reject},   {"log", add_log},
+	{"fib", add_fib},
 };
 
 int

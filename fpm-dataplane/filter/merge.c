@@ -94,6 +94,7 @@ ruleset_append(struct ruleset *to, struct ruleset *r)
 	to->n_op += r->n_op;
 	to->n_set += r->n_set;
 	to->n_named += r->n_named;
+	to->asks_back |= r->asks_back;
 	r->n_chain = r->n_rule = r->n_op = r->n_set = r->n_named = 0;
 	ruleset_free(r);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/urpf.h"
 #include "fwd/label.h"
 #include "fwd/vlan.h"
 #include "ruleset/acl.h"
@@ -101,6 +102,29 @@ packet_note(struct burst *b, unsigned int i, const struct ruleset *r,
 		text_copy(rec->filter_comment, comment, sizeof(rec->filter_comment));
 }
 
+static_assert((int)RULESET_BACK_NONE == FIB_BACK_NONE &&
+		      (int)RULESET_BACK_OTHER == FIB_BACK_OTHER &&
+		      (int)RULESET_BACK_HERE == FIB_BACK_HERE,
+	      "ruleset/ has the numbers of fib/");
+
+/* Return the way back to the source of a packet of the burst `p->back_of`. */
+static enum ruleset_back
+packet_back(const struct ruleset_packet *p, bool iif)
+{
+	const struct burst *b = p->back_of;
+	struct fib_back_key key = {
+		.main = b->fwd->tries,
+		.in = b->in,
+		.oif = iif ? p->oif : FIB_BACK_LOOPBACK,
+		.ip = p->ip,
+		.room = p->room,
+		.family = p->family,
+		/* In Linux the packet is one of the VRF's device there. */
+		.by_vrf = true};
+
+	return (enum ruleset_back)fib_back(b->fwd->fib, &key);
+}
+
 /* Describe a packet. Return false if it is not to be judged. */
 static bool
 packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
@@ -123,6 +147,8 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 	p->now = burst_now(b);
 	p->thread = f->conf == NULL ? 0 : f->conf->index;
 	p->begins = NULL;
+	p->back = f->filter->asks_back ? packet_back : NULL;
+	p->back_of = b;
 	ruleset_look(p);
 	return true;
 }

@@ -6,8 +6,31 @@
  * [punt]
  */
 #include "base/inet.h"
+#include "fib/urpf.h"
 #include "punt/internal.h"
 #include "ruleset/ruleset.h"
+
+struct back_of {
+	const struct fib *fib;
+	const struct fib_iface *in; /* of the packet that is judged */
+};
+
+static enum ruleset_back
+packet_back(const struct ruleset_packet *p, bool iif)
+{
+	const struct back_of *of = p->back_of;
+	struct fib_back_key key = {
+		.main = &of->fib->copy[0],
+		.in = of->in,
+		.oif = iif ? p->oif : FIB_BACK_LOOPBACK,
+		.ip = p->ip,
+		.room = p->room,
+		.family = p->family,
+		/* In Linux the packet is one of the VRF's device there. */
+		.by_vrf = true};
+
+	return (enum ruleset_back)fib_back(of->fib, &key);
+}
 
 bool
 punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
@@ -16,6 +39,7 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 	const struct ruleset *r = fib_filter(p->fib);
 	struct packet_meta *meta = packet_meta(m);
 	const struct fib_iface *in = fib_iface(p->fib, meta->in_ifidx);
+	struct back_of of = {p->fib, in};
 	unsigned int room;
 	struct ruleset_packet packet;
 	enum ruleset_verdict verdict;
@@ -38,7 +62,9 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 		.iifname = in->name,
 		.oifname = out->name,
 		.now = policer_ticks(),
-		.thread = p->conf.n_fwd};
+		.thread = p->conf.n_fwd,
+		.back = r->asks_back ? packet_back : NULL,
+		.back_of = &of};
 	packet.room = room < packet.l3_bytes ? room : packet.l3_bytes;
 	verdict = ruleset_judge(r, &packet);
 	meta->judged_ifidx = out->ifidx;

@@ -422,6 +422,7 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 				return; /* a verdict, or a value in a register */
 			break;
 		case OP_EXTHDR:
+		case OP_FIB:
 		case OP_VALUE:
 		case OP_SHIFT:
 		case OP_SWAP:

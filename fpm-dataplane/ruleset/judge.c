@@ -244,6 +244,20 @@ op_meta(struct judged *j, const struct ruleset_op *op)
 	return false;
 }
 
+/* As nft_fib_store_result() of Linux does for `exists` and `missing`. */
+static bool
+op_fib(struct judged *j, const struct ruleset_op *op)
+{
+	enum ruleset_back back;
+
+	if (j->p->back == NULL)
+		return false;
+	back = j->p->back(j->p, op->flag != 0);
+	j->word[op->to] =
+		back == RULESET_BACK_HERE || (op->flag == 0 && back == RULESET_BACK_OTHER);
+	return true;
+}
+
 /* --- arithmetic --------------------------------------------------------------------- */
 
 static void
@@ -430,6 +444,8 @@ op_do(struct judged *j, const struct ruleset_op *op, const struct ruleset_rule *
 		return op_meta(j, op);
 	case OP_EXTHDR:
 		return op_exthdr(j, op);
+	case OP_FIB:
+		return op_fib(j, op);
 	case OP_VALUE:
 		memcpy(&j->word[op->to], op->a, op->len);
 		return true;

@@ -30,6 +30,7 @@ enum ruleset_kind {
 	OP_PAYLOAD, /* octets of the packet into a register */
 	OP_META,    /* a fact about the packet into a register */
 	OP_EXTHDR,  /* octets of an extension header of IPv6, or whether it is there */
+	OP_FIB,     /* whether the source has a way back, into a register */
 	OP_VALUE,   /* a constant into a register */
 	OP_MASK,    /* register = register & a ^ b */
 	OP_SHIFT,   /* register = register << n, or >> n, as one number in host order */
@@ -114,7 +115,8 @@ struct ruleset_op {
 	uint8_t from, to; /* words of the registers */
 	uint8_t len;      /* octets */
 	uint8_t what;     /* enum of the kind */
-	uint8_t flag;     /* OP_LOOKUP: inverted; OP_SHIFT: right; OP_EXTHDR: presence */
+	/* OP_LOOKUP: inverted; OP_SHIFT: right; OP_EXTHDR: presence; OP_FIB: only by iif */
+	uint8_t flag;
 	uint16_t at; /* offset in the header; OP_SHIFT: bits; OP_SWAP: octets a number */
 	union {
 		struct {
@@ -202,7 +204,15 @@ struct ruleset {
 	struct ruleset_set *set;
 	struct ruleset_named *named;
 	bool absent;         /* stands for a ruleset that could not be read: drops all */
+	bool asks_back;      /* some rule has OP_FIB: packets need `back` */
 	uint32_t generation; /* W:filter; it moves when elements do */
+};
+
+/* The way back to the source of a packet, as enum fib_back has it. */
+enum ruleset_back {
+	RULESET_BACK_NONE,
+	RULESET_BACK_OTHER, /* not by the interface by which the packet came */
+	RULESET_BACK_HERE,
 };
 
 /* A packet at the hook forward. */
@@ -216,6 +226,13 @@ struct ruleset_packet {
 	const char *iifname, *oifname; /* 16 octets, zeros behind the name */
 	uint64_t now;                  /* ticks */
 	unsigned int thread;           /* index of its counters */
+	/*
+	 * Return the way back to the source. `iif`: rules of the kernel are asked as if the
+	 * packet came by `oif`, else as if the router sent it. NULL: no rule with such a
+	 * question matches.
+	 */
+	enum ruleset_back (*back)(const struct ruleset_packet *p, bool iif);
+	const void *back_of; /* of the caller, for `back` */
 	/* W:ruleset_look() */
 	bool looked;        /* the rest is valid */
 	bool has_transport; /* l4proto and transport are known */

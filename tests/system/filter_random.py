@@ -178,6 +178,7 @@ class Rules:
                 ("ip version 4", 4),
                 ("meta protocol ip6", None),
                 ("@th,0,16 53", None),
+                (f"fib saddr{rnd.choice(['', ' . iif'])} oif {rnd.choice(['exists', 'missing'])}", None),
             ]
         )
 

@@ -162,6 +162,16 @@ put_cmp(struct messages *m, uint32_t reg, uint32_t op, const void *value, size_t
 }
 
 static inline void
+put_fib(struct messages *m, uint32_t result, uint32_t flags, uint32_t reg)
+{
+	expr_begin(m, "fib");
+	put_be32_attr(m, NFTA_FIB_DREG, reg);
+	put_be32_attr(m, NFTA_FIB_RESULT, result);
+	put_be32_attr(m, NFTA_FIB_FLAGS, flags);
+	expr_end(m);
+}
+
+static inline void
 put_plain(struct messages *m, const char *name)
 {
 	expr_begin(m, name);

@@ -29,6 +29,16 @@ build(const struct ruleset *old)
 	return messages_build(&m, old, 7, why);
 }
 
+static enum ruleset_back the_way_back;
+static bool asked_by_iif;
+
+static enum ruleset_back
+way_back(const struct ruleset_packet *p, bool iif)
+{
+	asked_by_iif = iif;
+	return the_way_back;
+}
+
 static enum ruleset_verdict
 judge(const struct ruleset *r)
 {
@@ -39,6 +49,7 @@ judge(const struct ruleset *r)
 				   .family = 4,
 				   .iifname = name,
 				   .oifname = name,
+				   .back = way_back,
 				   .now = 2000};
 
 	return ruleset_judge(r, &p);
@@ -276,6 +287,66 @@ a_rule_names_registers_that_exist(void **state)
 	assert_null(build(NULL));
 }
 
+/* `fib saddr . iif oif missing drop` is strict, `fib saddr oif missing drop` is loose. */
+static void
+the_way_back_is_asked(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		enum ruleset_back back;
+		enum ruleset_verdict verdict;
+	} cases[] = {
+		{NFTA_FIB_F_IIF, RULESET_BACK_NONE, RULESET_DROP},
+		{NFTA_FIB_F_IIF, RULESET_BACK_OTHER, RULESET_DROP},
+		{NFTA_FIB_F_IIF, RULESET_BACK_HERE, RULESET_PASS},
+		{0, RULESET_BACK_NONE, RULESET_DROP},
+		{0, RULESET_BACK_OTHER, RULESET_PASS},
+		{NFTA_FIB_F_MARK, RULESET_BACK_HERE, RULESET_PASS},
+	};
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t flags = cases[i].flags | NFTA_FIB_F_SADDR | NFTA_FIB_F_PRESENT;
+		struct ruleset *r;
+
+		begin();
+		rule_begin(&m, "forward", 10);
+		put_fib(&m, NFT_FIB_RESULT_OIF, flags, NFT_REG_1);
+		put_cmp(&m, NFT_REG_1, NFT_CMP_EQ, "", 1);
+		put_immediate(&m, NF_DROP, NULL);
+		rule_end(&m);
+		r = build(NULL);
+		assert_non_null(r);
+		assert_true(r->asks_back);
+		the_way_back = cases[i].back;
+		assert_int_equal(judge(r), cases[i].verdict);
+		assert_int_equal(asked_by_iif, (flags & NFTA_FIB_F_IIF) != 0);
+		ruleset_free(r);
+	}
+}
+
+static void
+other_questions_to_the_fib_are_refused(void **state)
+{
+	static const uint32_t present = NFTA_FIB_F_PRESENT;
+	static const struct {
+		uint32_t result, flags;
+	} cases[] = {
+		{NFT_FIB_RESULT_ADDRTYPE, NFTA_FIB_F_SADDR},
+		{NFT_FIB_RESULT_OIF, NFTA_FIB_F_SADDR},
+		{NFT_FIB_RESULT_OIF, NFTA_FIB_F_DADDR | present},
+		{NFT_FIB_RESULT_OIF, NFTA_FIB_F_SADDR | NFTA_FIB_F_OIF | present},
+	};
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin();
+		rule_begin(&m, "forward", 10);
+		put_fib(&m, cases[i].result, cases[i].flags, NFT_REG_1);
+		rule_end(&m);
+		assert_null(build(NULL));
+		assert_non_null(strstr(why, "fib"));
+	}
+}
+
 /* Each octet of good messages is changed, and each message is cut: the sanitizers look on. */
 static void
 broken_messages_break_nothing(void **state)
@@ -317,6 +388,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_way_back_is_asked),
+		cmocka_unit_test(other_questions_to_the_fib_are_refused),
 		cmocka_unit_test(chains_in_a_circle_are_refused),
 		cmocka_unit_test(a_circle_that_no_packet_reaches_does_not_matter),
 		cmocka_unit_test(chains_too_far_away_are_refused),
