@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cycles a packet of VLAN tags, VRFs, MPLS labels and filters. The daemon's forwarding loop runs between
+"""Measure the cycles a packet of VLAN tags, VRFs, MPLS labels, filters and checks of sources. The daemon's forwarding loop runs between
 ports that are functions, without a kernel (tests/bench/tags/), and all rows take turns in one
 process. JSON lines on stdout, a table on stderr.
 
@@ -26,6 +26,7 @@ ONE_TAG = 1.05  # at most this times the cycles without a tag
 LABELS = ("one label pushed", "label swapped", "label off, to a neighbor")
 VPN = ("VPN ingress: VRF and two labels", "VPN egress: label off and VRF")
 RULES = "1,000 rules of a filter"
+STRICT = "rp_filter strict"
 IN_VRF = ", a VRF each"
 ENDS = ("", "_min", "_max")
 
@@ -80,6 +81,10 @@ def goals(lines):
             said = f"{1 / got:.3f}x ({1 / high:.3f}..{1 / low:.3f})"
             what = f"rate with {RULES} / without"
             yield what, "0.6x", "0.8x", said, verdict(1 / got, 0.6, 0.8)
+        elif r["name"] == STRICT:
+            said = f"{1 / got:.3f}x ({1 / high:.3f}..{1 / low:.3f})"
+            what = f"rate with {STRICT} / without"
+            yield what, "0.85x", "0.9x", said, verdict(1 / got, 0.85, 0.9)
         elif r["name"] in LABELS + VPN:
             rate, aim = (0.9, 1.1) if r["name"] in LABELS else (0.75, 0.9)
             what = f"rate with {r['name']} / of plain IPv4"

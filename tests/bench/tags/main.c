@@ -15,12 +15,14 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/worker.h"
+#include "fib/urpf.h"
 #include "port/rxq.h"
 #include "port/watch.h"
 #include "tags.h"
 
-#define NONE  "no tag"
-#define BURST 64
+#define NONE    "no tag"
+#define SOURCES "no tag, many sources"
+#define BURST   64
 
 const struct row rows[] = {
 	{.name = "ports alone", .n = 1, .no_walk = true},
@@ -37,6 +39,17 @@ const struct row rows[] = {
 	 .tags_in = 1,
 	 .tags_out = 1,
 	 .mixed = true},
+	{.name = SOURCES, .n = 1, .sources = true},
+	{.name = "rp_filter strict",
+	 .base = SOURCES,
+	 .n = 1,
+	 .sources = true,
+	 .urpf = FIB_URPF_STRICT},
+	{.name = "rp_filter loose",
+	 .base = SOURCES,
+	 .n = 1,
+	 .sources = true,
+	 .urpf = FIB_URPF_LOOSE},
 	{.name = "10 rules of a filter", .base = NONE, .n = 1, .rules = FEW_RULES},
 	{.name = "1,000 rules of a filter", .base = NONE, .n = 1, .rules = MANY_RULES},
 	{.name = "one label pushed", .base = NONE, .n = 1, .push = 1},

@@ -34,6 +34,7 @@ struct ports {
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
 	uint32_t label[1 + N_OUT]; /* by egress port; 0: it leads to the VRF */
+	uint32_t less_source;      /* the checksum without the source of the header */
 	uint32_t tag[2 * MANY];    /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
 	uint32_t at[2], at_order; /* [1]: for the few */
@@ -162,6 +163,19 @@ frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
 	rte_prefetch0(f + STREAM_AHEAD);
 }
 
+/* Let a frame come from the destination of another one, with the checksum of that. */
+static inline void
+source_write(const struct ports *p, const struct frame4 *from, struct rte_mbuf *m)
+{
+	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *) + STREAM_L2;
+	uint32_t sum = (uint16_t)~get_be16(ip + 10) + p->less_source + get_be16(from->dst) +
+		       get_be16(from->dst + 2);
+
+	put_be16(ip + 10, (uint16_t)~inet_fold(sum));
+	memcpy(ip + 12, from->dst, sizeof(from->dst));
+	rte_prefetch0(from + STREAM_AHEAD);
+}
+
 /* Write one frame with a label. */
 static inline void
 label_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf *m)
@@ -194,6 +208,8 @@ frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 			label_frame_write(p, &f[*next], m[i]);
 		else
 			frame_write(p, &f[*next], row->tags_in, which, m[i]);
+		if (row->sources)
+			source_write(p, &f[(*next + end / 2) % end], m[i]);
 		at += step;
 		if (++*next == end)
 			*next = 0;
@@ -315,6 +331,8 @@ heads_make(struct ports *p)
 		memcpy(h + 12 + tags * VLAN_BYTES, p->stream.head4 + 12,
 		       64 - 12 - 2 * VLAN_BYTES);
 	}
+	p->less_source = (uint16_t)~get_be16(p->head[0] + STREAM_L2 + 12) +
+			 (uint16_t)~get_be16(p->head[0] + STREAM_L2 + 14);
 	memcpy(p->head_label, p->head[1], sizeof(p->head_label));
 	put_be16(p->head_label + 12, MPLS_TYPE);
 	for (unsigned int port = 0; port <= N_OUT; port++)

@@ -46,6 +46,8 @@ struct row {
 	bool label, label_vrf;
 	uint8_t push;
 	unsigned int rules; /* of a filter; 0: none */
+	bool sources; /* each frame has another source, from all routes; else all one */
+	uint8_t urpf; /* enum fib_urpf; each source leads back */
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
 };
 

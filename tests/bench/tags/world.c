@@ -86,6 +86,7 @@ ifaces_out(struct fib *fib)
 		fib->iface[two] = tagged(tagged(iface_new(two, port), VLAN_S_TYPE, S_TAG),
 					 VLAN_C_TYPE, C_OUT + a);
 		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
+		fib->ways[1 + a] = IN; /* all sources are behind it */
 	}
 }
 
@@ -221,6 +222,7 @@ world_turn(struct world *w, const struct row *row)
 	fib->filter = row->rules == MANY_RULES  ? w->many
 		      : row->rules == FEW_RULES ? w->few
 						: NULL;
+	plain[0][0]->urpf4 = row->urpf;
 	fib->iface[IN] = plain[0][0];
 	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
 	for (unsigned int k = 0; k < MANY; k++)
