@@ -13,13 +13,15 @@ from lib.dut import SYSCTL
 from lib.links import OFF, far_mac, port_mac
 from wire import Collector, Wire, token_of
 
-# Ours sends no redirects. The mask takes ICMP errors out of the rate limit: a limit of 0, as SYSCTL
-# has it, would also take the tokens of the errors about missing routes.
+# Ours sends no redirects. The masks take ICMP errors out of the rate limits. For IPv4 a limit of 0,
+# as SYSCTL has it, would also take the tokens of the errors about missing routes; for IPv6 it would
+# leave the limit of all errors together, 50 in a burst.
 MORE_SYSCTL = {
     "net.ipv4.conf.all.send_redirects": 0,
     "net.ipv4.conf.default.send_redirects": 0,
     "net.ipv4.icmp_ratelimit": 1000,
     "net.ipv4.icmp_ratemask": 0,
+    "net.ipv6.icmp.ratemask": "\n",
 }
 
 
