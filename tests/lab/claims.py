@@ -2,7 +2,7 @@
 """The claims of each scenario of frr-config. CLAIMS[NAME](lab) yields a sentence with numbers for
 each claim that holds, or raises ProofError (see evidence.py)."""
 
-from lab import claims_kernel, claims_links, claims_mpls, evidence, proofs, steps
+from lab import claims_filter, claims_kernel, claims_links, claims_mpls, evidence, proofs, steps
 from lab.evidence import check, wait_for
 from lib import netns, probe
 from lib.wait import PATIENCE, eventually
@@ -269,5 +269,6 @@ CLAIMS = {
     "vlan-trunk": claims_links.vlan_trunk,
     "vrf-lite": claims_links.vrf_lite,
     "vrrp-gateway": claims_links.vrrp_gateway,
+    "edge-filter": claims_filter.edge_filter,
     "wireguard": claims_links.wireguard,
 }

@@ -20,7 +20,8 @@ IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet lea
 of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
 topology.toml, if any: `ip` commands, one a line. The file NODE.wg, if any, has keys and peers of
 the WireGuard tunnel wg0 of a node, for `wg setconf`. Without FRR, the file `r1.ip` has the addresses
-and routes of r1 in the same form.
+and routes of r1 in the same form. The file `r1.nft`, if any, has the rules that the dataplane obeys, for
+`nft -f`.
 """
 
 import os
@@ -80,6 +81,7 @@ class Plan:
         ]
         self.links = _lines(os.path.join(folder, "links"))
         self.settings = _lines(os.path.join(folder, "r1.ip"))
+        self.rules = os.path.join(folder, "r1.nft")
         wg = {node: os.path.join(folder, node + ".wg") for node in self.nodes}
         self.tunnels = {node: path for node, path in wg.items() if os.path.exists(path)}
         runs = [name for name in ("frr", "bird") if os.path.exists(f"{folder}/{name}.conf")]
@@ -116,6 +118,8 @@ class Plan:
         for cable in map(_at_wires, self.cables):
             for node, dev in cable:
                 _plain_frames(names[node], dev)
+        if os.path.exists(self.rules):
+            netns.run(names[ROUTER], ["nft", "-f", self.rules])
         for node in self.nodes:
             netns.ip_batch(self.commands(node), names[node])
             if node != ROUTER:
