@@ -99,6 +99,11 @@ struct counters {
 	uint64_t held; /* packets sent after their neighbor answered */
 	/* records of fpmctl trace and capture for which the ring had no room */
 	uint64_t watch_lost;
+	/*
+	 * sFlow, by port: samples for which the ring had no room, and dropped packets that were
+	 * not recorded. Port 0: unknown.
+	 */
+	uint64_t sample_lost[PORT_MAX], discard_lost[PORT_MAX];
 	/* times that neigh read the kernel's tables again because netlink had overrun */
 	uint64_t resyncs;
 	uint64_t bursts, idle_polls, sleeps;

@@ -59,16 +59,18 @@ enum msg_type {
 	MSG_HELD,
 	/* manage -> rib, fpm: new settings. Bound: requests */
 	MSG_SETTINGS,
+	/* manage -> sflow: new settings. Bound: requests */
+	MSG_SFLOW,
 	/* manage -> neigh, punt: a port is added or removed. Bound: one, awaited */
 	MSG_PORT,
-	/* urcu -> rib, neigh, trace, filter: a grace period is over. Bound: one per commit */
+	/* urcu -> rib, neigh, trace, filter, sflow: a grace period is over. Bound: one per commit */
 	MSG_RECLAIM,
 	/*
-	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter; warn -> rib: some rows.
-	 * Bound: clients, and one of warn
+	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow; warn, sflow ->
+	 * rib: some rows. Bound: clients, one of warn, SFLOW_BATCHES_MAX of sflow
 	 */
 	MSG_QUERY,
-	/* rib, neigh, trace, manage, warn, filter -> sender of the query: the rows */
+	/* rib, neigh, trace, manage, warn, filter, sflow -> sender of the query: the rows */
 	MSG_REPLY,
 };
 
@@ -174,6 +176,8 @@ enum query_kind {
 	QUERY_MANAGE,        /* to manage: a query of base/msg_manage.h */
 	QUERY_WARNINGS,      /* to warn */
 	QUERY_FILTER,        /* to filter: the ruleset and its rules */
+	QUERY_SFLOW,         /* to sflow: collectors and ports */
+	QUERY_MASKS,         /* to rib: struct msg_masks */
 	QUERY_HOLD,          /* to fpm: a query of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };
@@ -213,6 +217,21 @@ struct msg_query {
 	uint64_t cursor[8];
 	bool done;
 	struct json_t *rows; /* array; owned by the receiver */
+};
+
+/*
+ * MSG_QUERY of kind QUERY_MASKS, and its MSG_REPLY: the lengths of the prefixes that addresses
+ * are routed by. It has no rows.
+ */
+#define MASKS_MAX         64
+#define SFLOW_BATCHES_MAX 64 /* queries of sflow under way */
+struct msg_masks {
+	struct msg_query q; /* first: msg_free() gets its address */
+	unsigned int n;
+	struct mask_want {
+		uint16_t vrf;         /* number of the FIB; 0: table main */
+		struct prefix prefix; /* address in, its length out; family 0: no route */
+	} of[MASKS_MAX];
 };
 
 /*

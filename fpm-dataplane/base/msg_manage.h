@@ -14,6 +14,7 @@
 
 #include "base/msg.h"
 #include "base/policer.h"
+#include "base/sflow_conf.h"
 
 enum manage_op {
 	MANAGE_NOTHING,
@@ -61,6 +62,12 @@ struct msg_settings {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool feedback, through_kernel;
 	uint64_t queue_limit_bytes;
+};
+
+/* MSG_SFLOW: settings of sFlow. */
+struct msg_sflow {
+	struct msg m;
+	struct sflow_conf conf;
 };
 
 /*

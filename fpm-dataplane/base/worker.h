@@ -44,6 +44,7 @@ enum role {
 	ROLE_MANAGE,
 	ROLE_WARN,
 	ROLE_FILTER,
+	ROLE_SFLOW,
 	ROLE_FWD
 };
 

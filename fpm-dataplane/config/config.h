@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/instructions.h"
 #include "base/routes_from.h"
+#include "base/sflow_conf.h"
 
 #define CONFIG_PORTS_MAX        64
 #define CONFIG_CORES_MAX        64
@@ -63,6 +64,7 @@ struct config {
 	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
 	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
 	bool filter_pass; /* without a usable ruleset all packets pass */
+	struct sflow_conf sflow;
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

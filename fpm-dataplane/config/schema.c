@@ -33,7 +33,8 @@
 	{                              \
 		__VA_ARGS__, NULL      \
 	}
-#define LISTEN_WANTED "ADDRESS:PORT, such as 127.0.0.1:2620 or \"[::1]:2620\""
+#define ADDRESS_WANTED "an address, or auto"
+#define LISTEN_WANTED  "ADDRESS:PORT, such as 127.0.0.1:2620 or \"[::1]:2620\""
 
 const struct cfg_key cfg_port_keys[] = {
 	{"tap", cfg_take_port_tap, P_OF(tap), .required = true,
@@ -127,6 +128,25 @@ static const struct cfg_key filter_keys[] = {
 	 .text = cfg_text_filter_tables},
 	{"on-error", cfg_take_word, AT(filter_pass), WORDS("drop", "pass"),
 	 .text = cfg_text_word},
+	{NULL},
+};
+
+static const struct cfg_key sflow_keys[] = {
+	{"collectors", cfg_take_collectors,
+	 .expected = "a list such as [\"192.0.2.9:6343\"]", .text = cfg_text_collectors,
+	 .live = true},
+	{"rate", cfg_take_uint, AT(sflow.rate), .min = 1, .max = SFLOW_RATE_MAX,
+	 .text = cfg_text_uint, .live = true},
+	{"agent", cfg_take_address, AT(sflow.agent), .expected = ADDRESS_WANTED,
+	 .text = cfg_text_address, .live = true},
+	{"source", cfg_take_address, AT(sflow.source), .expected = ADDRESS_WANTED,
+	 .text = cfg_text_address, .live = true},
+	{"counters-s", cfg_take_uint, AT(sflow.counters_s), .max = 3600,
+	 .text = cfg_text_uint, .live = true},
+	{"drops", cfg_take_bool, AT(sflow.drops), .expected = "true or false",
+	 .text = cfg_text_bool, .live = true},
+	{"header", cfg_take_uint, AT(sflow.header_bytes), .min = SFLOW_HEADER_MIN,
+	 .max = SFLOW_HEADER_MAX, .text = cfg_text_uint, .live = true},
 	{NULL},
 };
 
@@ -243,6 +263,7 @@ const struct cfg_key cfg_top_keys[] = {
 	{"rp-filter", cfg_take_word, AT(rp_filter_ignored), WORDS("obey", "ignore"),
 	 .text = cfg_text_word},
 	{"filter", cfg_take_map, .sub = filter_keys},
+	{"sflow", cfg_take_map, .sub = sflow_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),
@@ -294,6 +315,9 @@ cfg_defaults(struct config *conf)
 	memcpy(conf->policer, policer_default, sizeof(conf->policer));
 	for (unsigned int t = 0; t < N_TABLE; t++)
 		conf->limits.max[t] = table_limit(NULL, (enum table)t);
+	conf->sflow.rate = 1000;
+	conf->sflow.header_bytes = 128;
+	conf->sflow.counters_s = 20;
 	conf->checkpoint_max_age_s = 60;
 	conf->memory_mib = 256;
 	conf->rx_burst = conf->tx_burst = 64;

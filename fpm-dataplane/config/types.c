@@ -434,8 +434,10 @@ address_has_no_host(const struct sockaddr_storage *ss)
 	return ss->ss_family == AF_INET && (ip >> 24 == 0 || ip >> 28 >= 0xe);
 }
 
-void
-cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+/* Read the address of a host, or `word`, which is stored as AF_UNSPEC. */
+static void
+take_host(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out,
+	  const char *word)
 {
 	const char *text = cfg_text(c, key, at, NULL);
 	struct sockaddr_storage ss = {0};
@@ -446,17 +448,33 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		ss.ss_family = AF_INET;
 	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
 		ss.ss_family = AF_INET6;
-	else if (strcmp(text, "self") != 0)
+	else if (strcmp(text, word) != 0)
 		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_escape(text),
 			  key->expected);
 	if (address_has_no_host(&ss))
-		cfg_error(c, at, "%s cannot be the address of a peer; expected %s",
-			  cfg_escape(text), key->expected);
+		cfg_error(c, at, "%s cannot be the address of a %s; expected %s",
+			  cfg_escape(text), strcmp(word, "self") == 0 ? "peer" : "host",
+			  key->expected);
 	memcpy(out, &ss, sizeof(ss));
 }
 
-const char *
-cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+void
+cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	take_host(c, key, at, out, "self");
+}
+
+void
+cfg_take_address(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		 void *out)
+{
+	take_host(c, key, at, out, "auto");
+}
+
+/* Write the address of a host, or `word` for AF_UNSPEC. */
+static const char *
+host_text(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX],
+	  const char *word)
 {
 	const struct sockaddr_storage *ss = cfg_value(key, base);
 	char text[INET6_ADDRSTRLEN];
@@ -466,10 +484,112 @@ cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 					     &((const struct sockaddr_in *)ss)->sin_addr,
 					     text, sizeof(text)));
 	if (ss->ss_family != AF_INET6)
-		return "self";
+		return word;
 	return cfg_quoted(inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)ss)->sin6_addr,
 				    text, sizeof(text)),
 			  buf);
+}
+
+const char *
+cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return host_text(key, base, buf, "self");
+}
+
+const char *
+cfg_text_address(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return host_text(key, base, buf, "auto");
+}
+
+/* --- collectors ----------------------------------------------------------------------- */
+
+#define COLLECTOR_WANTED "ADDRESS:PORT, or \"ADDRESS:PORT vrf NAME\""
+
+/* Read "192.0.2.9:6343" or "[2001:db8::9]:6343 vrf mgmt". Return 0 or -EINVAL. */
+static int
+collector_parse(const char *text, struct sflow_collector *out)
+{
+	static const char word[] = " vrf ";
+	const char *vrf = strstr(text, word);
+	size_t n = vrf == NULL ? strlen(text) : (size_t)(vrf - text);
+	char addr[CONFIG_LISTEN_STRLEN];
+
+	*out = (struct sflow_collector){0};
+	if (n >= sizeof(addr))
+		return -EINVAL;
+	memcpy(addr, text, n);
+	addr[n] = '\0';
+	if (cfg_listen_parse(addr, &out->addr) < 0 || address_has_no_host(&out->addr))
+		return -EINVAL;
+	config_listen_str(&out->addr, addr);
+	memcpy(out->name, addr, strlen(addr));
+	if (vrf == NULL)
+		return 0;
+	vrf += strlen(word);
+	if (vrf[0] == '\0' || strlen(vrf) >= sizeof(out->vrf) ||
+	    strpbrk(vrf, "/ \t:%") != NULL)
+		return -EINVAL;
+	memcpy(out->vrf, vrf, strlen(vrf));
+	return 0;
+}
+
+void
+cfg_take_collectors(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		    void *out)
+{
+	static const struct cfg_key one = {.expected = COLLECTOR_WANTED};
+	struct sflow_conf *conf = &((struct config *)c->root)->sflow;
+	const yaml_node_t *n = at->node;
+	unsigned int i = 0;
+
+	if (n->type != YAML_SEQUENCE_NODE) {
+		cfg_error(c, at, "is not a list; expected %s", key->expected);
+		return;
+	}
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++, i++) {
+		char path[CFG_PATH_MAX];
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+		const char *text;
+
+		cfg_place(&item, item.node);
+		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		if (i == SFLOW_COLLECTORS_MAX) {
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  SFLOW_COLLECTORS_MAX);
+			return;
+		}
+		text = cfg_text(c, &one, &item, NULL);
+		if (text == NULL)
+			continue;
+		if (collector_parse(text, &conf->collector[conf->n_collector]) < 0)
+			cfg_error(c, &item, "'%s' is not a collector; expected %s",
+				  cfg_escape(text), one.expected);
+		else
+			conf->n_collector++;
+	}
+}
+
+const char *
+cfg_text_collectors(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct sflow_conf *conf = &((const struct config *)base)->sflow;
+	char text[sizeof(conf->collector[0].name) + IFNAMSIZ + 8], quoted[CFG_TEXT_MAX];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < conf->n_collector && n < CFG_TEXT_MAX; i++) {
+		const struct sflow_collector *c = &conf->collector[i];
+
+		snprintf(text, sizeof(text), "%s%s%s", c->name,
+			 c->vrf[0] != '\0' ? " vrf " : "", c->vrf);
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%s",
+				      i == 0 ? "[" : ", ", cfg_quoted(text, quoted));
+	}
+	if (n < CFG_TEXT_MAX)
+		snprintf(buf + n, CFG_TEXT_MAX - n, "%s]", n == 0 ? "[" : "");
+	return buf;
 }
 
 /* --- ports ---------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ cfg_take_fn cfg_take_metrics;
 cfg_text_fn cfg_text_metrics;
 cfg_take_fn cfg_take_peer;
 cfg_text_fn cfg_text_peer;
+cfg_take_fn cfg_take_address; /* an address of one host, or auto: AF_UNSPEC */
+cfg_text_fn cfg_text_address;
+cfg_take_fn cfg_take_collectors;
+cfg_text_fn cfg_text_collectors;
 cfg_take_fn cfg_take_port_tap;
 cfg_text_fn cfg_text_tap;
 cfg_take_fn cfg_take_port_device;

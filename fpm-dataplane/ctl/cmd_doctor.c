@@ -46,6 +46,7 @@ static const struct {
 	 check_obeyed},
 	{"filter", "the ruleset of nft that the configuration names is in force",
 	 check_filter},
+	{"sflow", "the collectors of sFlow take the datagrams", check_sflow},
 	{"vrfs", "packets of a VRF do not go by table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},

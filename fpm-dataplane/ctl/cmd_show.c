@@ -59,6 +59,7 @@ static const struct what {
 	{"filter", "[CHAIN]",
 	 "the nft ruleset that packets in transit pass: rules, counters", "chain", 0,
 	 "no rules of that chain"},
+	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
 	{"warnings", "[KIND]",
 	 "configuration of the kernel that the dataplane does not obey", "kind", 0,
 	 "the dataplane obeys all of the kernel's configuration that it knows"},

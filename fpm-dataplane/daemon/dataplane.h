@@ -29,6 +29,7 @@ enum {
 	W_MANAGE,
 	W_WARN,
 	W_FILTER,
+	W_SFLOW,
 	N_WORKER
 };
 enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
@@ -49,6 +50,7 @@ struct dataplane {
 	struct hotplug hotplug; /* used by main at the start, then by manage */
 	struct fib *fib;
 	struct watch *watch;
+	struct watch *sampler; /* of sFlow */
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
 	struct {

@@ -40,6 +40,7 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 			       .punt = &dp->worker[W_PUNT],
 			       .count = counters_register(name),
 			       .watch = dp->watch,
+			       .sampler = dp->sampler,
 			       .index = i,
 			       .rx_burst = (uint16_t)conf->rx_burst,
 			       .tx_burst = (uint16_t)conf->tx_burst,
@@ -53,7 +54,8 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 	dp->rings[i].idle = &s->idle;
 	f->rings = dp->rings[i];
 	f->watch_ring = watch_ring_add(dp->watch, &f->count->watch_lost);
-	return f->watch_ring == NULL ? -ENOMEM : 0;
+	f->sample_ring = watch_ring_add(dp->sampler, NULL);
+	return f->watch_ring == NULL || f->sample_ring == NULL ? -ENOMEM : 0;
 }
 
 int

@@ -29,6 +29,7 @@
 #include "restart/fdstore.h"
 #include "rib/rib.h"
 #include "rtnl/rtnl.h"
+#include "sflow/sflow.h"
 #include "start/cpus.h"
 #include "tap-bridge/netns.h"
 #include "trace/trace.h"
@@ -192,6 +193,7 @@ workers_setup(struct dataplane *dp)
 			     .manage = &w[W_MANAGE],
 			     .warn = &w[W_WARN],
 			     .filter = &w[W_FILTER],
+			     .sflow = &w[W_SFLOW],
 			     .port = dp->port,
 			     .n_port = PORT_SLOTS,
 			     .serving = dp->serving,
@@ -218,10 +220,15 @@ workers_setup(struct dataplane *dp)
 				     .n_thread = conf->n_core + 2,
 				     .ticks = policer_ticks,
 				     .ticks_s = ticks_s};
+	struct sflow_setup sflow = {.rib = &w[W_RIB],
+				    .port = dp->port,
+				    .netns = conf->control_netns,
+				    .conf = conf->sflow};
 	struct manage_conf manage = {.running = &dp->running,
 				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
 				     .fpm = &w[W_FPM],
+				     .sflow = &w[W_SFLOW],
 				     .ports = &dp->hotplug};
 	int rc;
 
@@ -232,10 +239,12 @@ workers_setup(struct dataplane *dp)
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
 	warn.fib = filter.fib = dp->fib;
+	sflow.fib = dp->fib;
 	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp->watch = watch_create();
-	if (dp->watch == NULL)
+	sflow.watch = dp->sampler = watch_create();
+	if (dp->watch == NULL || dp->sampler == NULL)
 		return -ENOMEM;
 	punt.watch_ring = watch_ring_add(dp->watch, &punt.count->watch_lost);
 	if (punt.watch_ring == NULL)
@@ -256,6 +265,8 @@ workers_setup(struct dataplane *dp)
 		rc = warn_setup(&w[W_WARN], &warn);
 	if (rc == 0)
 		rc = filter_setup(&w[W_FILTER], &filter);
+	if (rc == 0)
+		rc = sflow_setup(&w[W_SFLOW], &sflow);
 	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
@@ -290,8 +301,9 @@ kernel_state_confirm(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int start_order[] = {W_RIB,   W_RTNL, W_PUNT,   W_FILTER, W_NEIGH,
-					  W_TRACE, W_FPM,  W_MANAGE, W_WARN,   W_UI};
+	static const int start_order[] = {W_RIB,    W_RTNL,  W_PUNT,  W_FILTER,
+					  W_NEIGH,  W_TRACE, W_SFLOW, W_FPM,
+					  W_MANAGE, W_WARN,  W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -319,8 +331,9 @@ threads_start(struct dataplane *dp)
  * The order in which the workers end: warn, filter and rib are the last, because they know
  * nothing of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,   W_MANAGE, W_FPM,  W_TRACE,  W_NEIGH,
-					W_PUNT, W_RTNL,   W_WARN, W_FILTER, W_RIB};
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE,
+					W_SFLOW, W_NEIGH,  W_PUNT, W_RTNL,
+					W_WARN,  W_FILTER, W_RIB};
 #define N_WITH_PORTS (N_WORKER - 3)
 
 /*
@@ -357,6 +370,7 @@ threads_end(struct dataplane *dp, enum end end)
 	warn_teardown(&dp->worker[W_WARN]);
 	filter_teardown(&dp->worker[W_FILTER]);
 	manage_teardown(&dp->worker[W_MANAGE]);
+	sflow_teardown(&dp->worker[W_SFLOW]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);
 	punt_teardown(&dp->worker[W_PUNT]);
@@ -366,5 +380,6 @@ threads_end(struct dataplane *dp, enum end end)
 	if (dp->fib != NULL)
 		fib_destroy(dp->fib);
 	watch_free(dp->watch);
+	watch_free(dp->sampler);
 	forwarders_free(dp);
 }

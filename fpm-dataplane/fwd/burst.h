@@ -64,15 +64,25 @@ struct fwd {
 	struct fib *fib;
 	const struct fib_copy *tries; /* conf->tries */
 	struct counters *count;
-	_Atomic uint8_t *adj_used;     /* fib->adj_used */
-	uint16_t tx_burst;             /* conf->tx_burst */
-	const struct watch_set *watch; /* filters of this round; NULL: no session */
-	const struct ruleset *filter;  /* of this round; NULL: none, and nothing is asked */
-	bool timed;                    /* this round is timed, see fwd/cycles.h */
+	_Atomic uint8_t *adj_used;      /* fib->adj_used */
+	uint16_t tx_burst;              /* conf->tx_burst */
+	const struct watch_set *watch;  /* filters of this round; NULL: no session */
+	const struct watch_set *sample; /* sFlow in this round; NULL: off. See sample.h */
+	uint32_t sample_skip;         /* packets up to the next sample, which counts, too */
+	uint32_t sample_epoch;        /* of the set that sample_skip is from */
+	uint64_t sample_random;       /* state of the generator; 0: not set yet */
+	const struct ruleset *filter; /* of this round; NULL: none, and nothing is asked */
+	bool timed;                   /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
+	/* Samples of the received burst whose records are not complete. */
+	unsigned int n_sampled;
+	struct {
+		const struct rte_mbuf *m;
+		struct watch_record *rec;
+	} sampled[BURST_MAX];
 	struct tx_buffer tx[PORT_MAX];
 	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round */
 	uint16_t n_tx_used;

@@ -6,12 +6,18 @@
 #include "fwd/cpu.h"
 #include "fwd/filter.h"
 #include "fwd/label.h"
+#include "fwd/sample.h"
 #include "fwd/tx.h"
 
-/* Count a dropped packet, for its VRF too. Sent packets are not counted by VRF. */
+/*
+ * Count a dropped packet, for its VRF too, and record it if sFlow reports drops. Sent packets
+ * are not counted by VRF.
+ */
 static void
-count_drop(const struct burst *b, enum reason reason)
+count_drop(struct burst *b, unsigned int i, enum reason reason)
 {
+	if (fwd_samples_drops(b->fwd))
+		fwd_sample_drop(b, i, reason);
 	counter_add(&b->fwd->count->reason[reason], 1);
 	if (b->in != NULL)
 		counter_vrf_drop(b->fwd->count, b->in->vrf);
@@ -32,7 +38,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	enum reason drop = DROP_policed;
 
 	if (icmp)
-		count_drop(b, b->cause[i]);
+		count_drop(b, i, b->cause[i]);
 	if (fwd_police(b, i, class)) {
 		meta->reason = (uint8_t)reason;
 		meta->class = (uint8_t) class;
@@ -53,6 +59,10 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		if (ring_has_room(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
+			/* The punt thread drops it, and sends the error. */
+			if (reason == PUNT_too_big && class != CLASS_cut &&
+			    fwd_samples_drops(f))
+				fwd_sample_drop(b, i, DROP_mtu);
 			rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]);
 			f->n_gleaned += class == CLASS_glean;
 			f->wake_punt = true;
@@ -62,13 +72,13 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		drop = DROP_punt_ring_full;
 	}
 	if (reason == PUNT_too_big && class != CLASS_cut) {
-		count_drop(b, DROP_mtu);
+		count_drop(b, i, DROP_mtu);
 		icmp = true;
 	}
 	if (icmp)
 		counter_add(&f->count->icmp_limited, 1);
 	else
-		count_drop(b, drop);
+		count_drop(b, i, drop);
 	if (fwd_watched(f))
 		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], drop);
 	rte_pktmbuf_free(b->m[i]);
@@ -118,7 +128,7 @@ fwd_dispatch(struct burst *b)
 	/* Fast path or not, in the order of arrival. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (b->verdict[i] < N_DROP) {
-			count_drop(b, b->verdict[i]);
+			count_drop(b, i, b->verdict[i]);
 			rte_pktmbuf_free(b->m[i]);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			packet_punt(b, i, b->verdict[i]);

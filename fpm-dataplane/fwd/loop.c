@@ -16,6 +16,7 @@
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
 #include "fwd/fast.h"
+#include "fwd/sample.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -64,6 +65,18 @@ burst_walk(struct burst *b)
 	fwd_dispatch(b);
 }
 
+/* burst_walk() for a part of a received burst that has samples. */
+static __attribute__((noinline)) void
+burst_walk_sampled(struct burst *b)
+{
+	if (fwd_watched(b->fwd))
+		fwd_walk_watched(b);
+	else
+		fwd_walk(b, NULL);
+	fwd_sample_note(b);
+	fwd_dispatch(b);
+}
+
 /*
  * Pass fast-path packets of interfaces that are alike through the stages; see fwd_split().
  */
@@ -93,12 +106,13 @@ static void
 burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
-	bool vlans = fib_vlans(f->fib, q->ifidx) != NULL;
+	bool vlans = fib_vlans(f->fib, q->ifidx) != NULL, sampled;
 	uint16_t of = q->ifidx;
 
 	b->fwd = f;
 	b->now = 0;
 	b->ifidx = q->ifidx;
+	sampled = fwd_sample(b);
 	b->rx_cksum = q->rx_cksum;
 	b->vrf_counted = false;
 	if (vlans)
@@ -109,7 +123,10 @@ burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 	counter_add(&f->count->bursts, 1);
 	if (vlans)
-		fwd_split(b, of, burst_walk, burst_walk_fast);
+		fwd_split(b, of, sampled ? burst_walk_sampled : burst_walk,
+			  sampled ? NULL : burst_walk_fast);
+	else if (sampled)
+		burst_walk_sampled(b);
 	else
 		burst_walk(b);
 }
@@ -201,6 +218,9 @@ fwd_main(void *arg)
 		unsigned int n;
 
 		f->watch = FWD_BLIND ? NULL : watch_set(conf->watch);
+		f->sample = FWD_BLIND ? NULL : watch_set(conf->sampler);
+		if (f->sample != NULL && f->sample->epoch != f->sample_epoch)
+			fwd_sample_begin(f);
 		f->filter = fib_filter(f->fib);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
 		n = inject_drain(f);

@@ -8,6 +8,7 @@
 #include "fwd/tx.h"
 
 #include "fwd/cycles.h"
+#include "fwd/sample.h"
 #include "fwd/watch.h"
 #include "port/vlan.h"
 
@@ -109,6 +110,8 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	else if (tx->vlan != 0)
 		vlan_count_tx(f, tx->vlan, sent, bytes);
 	if (sent < tx->n) {
+		for (uint16_t i = sent; fwd_samples_drops(f) && i < tx->n; i++)
+			fwd_sample_unsent(f, ifidx, tx->m[i]);
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}

@@ -18,11 +18,9 @@
 static_assert(WATCH_GO == VERDICT_GO, "a record has the verdicts of a burst");
 
 /* Note the path, as far as it is decided. */
-static void
-note_path(struct burst *b, unsigned int i)
+void
+fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
-	struct watch_record *rec = b->rec[i];
-
 	fib_path next = b->path[i];
 
 	rec->path = next;
@@ -37,11 +35,10 @@ note_path(struct burst *b, unsigned int i)
 }
 
 /* Note the rule that decided, if rules concern the packet. */
-static void
-note_rule(const struct burst *b, unsigned int i)
+void
+fwd_note_rule(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib_rules *rules = fib_rules(b->fwd->fib, b->family[i]);
-	struct watch_record *rec = b->rec[i];
 	struct fib_rules_hit hit;
 
 	if (rules == NULL || !fwd_rules_ask(b, i, &hit))
@@ -77,13 +74,13 @@ note_found(struct burst *b, const struct fwd_found *found)
 
 		if (rec == NULL)
 			continue;
-		note_path(b, i);
+		fwd_note_path(b, i, rec);
 		rec->looked_up = true;
 		rec->vrf = b->in->vrf;
 		note_group(b, rec, found->group[k]);
 		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
 					   b->family[i], fib->seed);
-		note_rule(b, i);
+		fwd_note_rule(b, i, rec);
 	}
 }
 
@@ -111,12 +108,12 @@ note_vrfs(struct burst *b)
 			continue;
 		if (path_kind(rec->path) == PATH_VRF) {
 			rec->to_vrf = (uint16_t)path_index(rec->path);
-			note_path(b, i);
+			fwd_note_path(b, i, rec);
 		} else if (rec->vrf != 0 && rec->rule == 0 && path_is_no_route(rec->path)) {
 			rec->to_main = path_kind(b->path[i]) != PATH_NO_FIB;
 			if (rec->to_main)
 				note_group(b, rec, group_in_main(b, i));
-			note_path(b, i);
+			fwd_note_path(b, i, rec);
 		}
 	}
 }
@@ -131,7 +128,7 @@ note_labels(struct burst *b)
 		if (b->rec[i] == NULL)
 			continue;
 		b->rec[i]->pops = burst_has_labels(b, i) ? b->label[i].pops : 1;
-		note_path(b, i);
+		fwd_note_path(b, i, b->rec[i]);
 	}
 }
 
@@ -185,8 +182,8 @@ note_rewritten(const struct burst *b, unsigned int i, struct watch_record *rec)
 	memcpy(rec->rewritten + macs, from, room);
 }
 
-static void
-note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
+void
+fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib_iface *out;
 
@@ -233,7 +230,7 @@ fwd_walk_noted(struct burst *b)
 	b->noted = false;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL)
-			note_verdict(b, i, b->rec[i]);
+			fwd_note_verdict(b, i, b->rec[i]);
 }
 
 void

@@ -12,6 +12,11 @@
 
 #include "fwd/burst.h"
 
+/* Parts of fwd_walk_noted() for fwd/sample.c: the path, the rule, the verdict. */
+void fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec);
+void fwd_note_rule(const struct burst *b, unsigned int i, struct watch_record *rec);
+void fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec);
+
 /*
  * Pass a burst through the stages and fill the records in b->rec: the stage that decided,
  * the result of the lookup, and the verdict.

@@ -240,6 +240,7 @@ static void
 settings_apply(struct manage *mg, const struct config *next)
 {
 	struct worker *const to[] = {mg->conf.rib, mg->conf.fpm};
+	struct msg_sflow *sflow;
 
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
 		if (memcmp(&next->policer[c], &mg->conf.running->policer[c],
@@ -257,6 +258,11 @@ settings_apply(struct manage *mg, const struct config *next)
 		m->queue_limit_bytes = next->fpm_queue_limit_bytes;
 		worker_send(to[i], &m->m);
 	}
+	if (memcmp(&next->sflow, &mg->conf.running->sflow, sizeof(next->sflow)) == 0)
+		return;
+	sflow = msg_new(MSG_SFLOW, sizeof(*sflow));
+	sflow->conf = next->sflow;
+	worker_send(mg->conf.sflow, &sflow->m);
 }
 
 /* Make a change that change_lock() has admitted. */

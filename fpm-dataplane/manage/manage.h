@@ -14,7 +14,7 @@
 struct manage_conf {
 	struct config *running; /* W:manage after start */
 	bool poll_always;       /* option --poll, which a file does not override */
-	struct worker *rib, *fpm;
+	struct worker *rib, *fpm, *sflow;
 	struct hotplug *ports;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * watch: records of packets that forwarders and the punt thread write for sessions of
- * `fpmctl trace` and `fpmctl capture`, and the filters of these sessions.
+ * `fpmctl trace` and `fpmctl capture`, and the filters of these sessions. sFlow has rings of
+ * its own, of the same form, which thread sflow reads.
  *
  * A producer has a ring of records, which [trace] reads. The filters are a set that is
  * published under RCU. Without a session the set is NULL, which costs a producer one load
@@ -67,6 +68,10 @@ struct watch_set {
 	uint8_t live;   /* bit per session: its filter is in use */
 	uint32_t epoch; /* number of the set */
 	struct watch_filter filter[WATCH_SESSIONS];
+	/* sFlow has no filters: one packet of sample_rate is recorded ... */
+	uint32_t sample_rate;
+	uint16_t sample_bytes; /* ... with so many octets of its frame */
+	bool sample_drops;     /* dropped packets are recorded, too */
 };
 
 struct watch_record {
@@ -121,13 +126,13 @@ enum watch_filter_verdict {
 struct watch_ring {
 	alignas(64) _Atomic uint64_t head; /* W:producer  records published */
 	uint64_t next;                     /* W:producer  records opened */
-	uint64_t *n_lost;                  /* W:producer counter of records without room */
-	alignas(64) _Atomic uint64_t tail; /* W:trace records consumed */
+	uint64_t *n_lost;                  /* W:producer  counter of records without room */
+	alignas(64) _Atomic uint64_t tail; /* W:trace,sflow  records consumed */
 	struct watch_record *record; /* WATCH_RING_SLOTS; watch_populate() allocates them */
 };
 
 struct watch {
-	_Atomic(struct watch_set *) set; /* W:trace NULL: no session */
+	_Atomic(struct watch_set *) set; /* W:trace,sflow  NULL: no session, or off */
 	struct watch_ring ring[COUNTERS_MAX];
 	unsigned int n_ring;
 };

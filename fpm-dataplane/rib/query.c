@@ -25,6 +25,7 @@
 #include "rib/index.h"
 #include "rib/label_row.h"
 #include "rib/leg.h"
+#include "rib/masks.h"
 #include "rib/nexthop.h"
 #include "rib/packed.h"
 #include "rib/kroute.h"
@@ -814,7 +815,7 @@ list_through(const struct rib *rib, struct msg_query *q)
 static void
 query_answer_slice(struct rib *rib, struct msg_query *q)
 {
-	if (q->rows == NULL)
+	if (q->rows == NULL && q->kind != QUERY_MASKS)
 		q->rows = json_array();
 	switch (q->kind) {
 	case QUERY_ROUTES:
@@ -856,6 +857,10 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	case QUERY_BREAK:
 		audit_break(rib, q);
 		break;
+	case QUERY_MASKS:
+		masks_fill(rib, caa_container_of(q, struct msg_masks, q));
+		q->done = true;
+		break;
 	case QUERY_NEIGHBORS:
 	case QUERY_INTERFACES:
 	case QUERY_NEIGH_SUMMARY:
@@ -863,6 +868,7 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	case QUERY_MANAGE:
 	case QUERY_HOLD:
 	case QUERY_FILTER:
+	case QUERY_SFLOW:
 	case QUERY_WARNINGS:
 		q->done = true;
 		break;

@@ -12,7 +12,7 @@ struct msg_query;
 struct rib;
 
 struct rib_queries {
-	struct msg_query **v; /* answered after the commit. Bound: clients */
+	struct msg_query **v; /* answered after the commit. Bound: msg.h */
 	uint32_t n, cap;
 };
 

@@ -258,6 +258,9 @@ answer_show(struct answer *a)
 	case SHOW_FILTER:
 		answer_send_query(a, QUERY_FILTER);
 		break;
+	case SHOW_SFLOW:
+		answer_send_query(a, QUERY_SFLOW);
+		break;
 	case SHOW_RULES:
 		answer_send_query(a, QUERY_RULES);
 		break;

@@ -17,6 +17,7 @@
 #include "base/kernel_event.h"
 #include "base/limits.h"
 #include "base/filter_status.h"
+#include "base/sflow_status.h"
 #include "base/warning.h"
 #include "fib/fib.h"
 #include "port/port.h"
@@ -419,6 +420,46 @@ filter_put(struct buf *b)
 #undef FILTER
 }
 
+/* Lines of sFlow, if it is on. */
+static void
+sflow_put(struct buf *b)
+{
+#define SFLOW(field) atomic_load_explicit(&sflow_status.field, memory_order_relaxed)
+	const struct {
+		const char *name, *label, *help; /* help: of the first line of a name */
+		uint64_t value;
+	} count[] = {
+		{"sflow_samples_total", "{kind=\"packet\"}", "Samples sent, by kind.",
+		 SFLOW(samples)},
+		{"sflow_samples_total", "{kind=\"drop\"}", NULL, SFLOW(discards)},
+		{"sflow_samples_total", "{kind=\"counters\"}", NULL, SFLOW(counters)},
+		{"sflow_over_limit_total", "{kind=\"packet\"}",
+		 "Samples that were not sent, because they were over the limit.",
+		 SFLOW(samples_over)},
+		{"sflow_over_limit_total", "{kind=\"drop\"}", NULL, SFLOW(discards_over)},
+		{"sflow_datagrams_total", "", "Datagrams sent, of all collectors.",
+		 SFLOW(datagrams)},
+		{"sflow_send_errors_total", "", "Errors when datagrams were sent.",
+		 SFLOW(send_errors)},
+	};
+
+	if (SFLOW(rate) == 0)
+		return;
+	gauge_put(b, "sflow_rate", "One packet of so many is a sample.", SFLOW(rate));
+	gauge_put(b, "sflow_collectors", "Collectors that are configured.",
+		  SFLOW(collectors));
+	gauge_put(b, "sflow_collectors_failing",
+		  "Collectors that had an error recently (fpmctl show sflow).",
+		  SFLOW(failing));
+	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
+		if (count[i].help != NULL)
+			metric_head(b, count[i].name, "counter", count[i].help);
+		buf_printf(b, P "%s%s %llu\n", count[i].name, count[i].label,
+			   (unsigned long long)count[i].value);
+	}
+#undef SFLOW
+}
+
 /* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
@@ -605,6 +646,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	kernel_put(b);
 	warnings_put(b);
 	filter_put(b);
+	sflow_put(b);
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);

@@ -31,6 +31,8 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 		return conf->warn;
 	case QUERY_FILTER:
 		return conf->filter;
+	case QUERY_SFLOW:
+		return conf->sflow;
 	case QUERY_HOLD:
 		return conf->fpm;
 	default:

@@ -36,6 +36,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_RULES] = {"rules", NULL},
 	[SHOW_WARNINGS] = {"warnings", "kind"},
 	[SHOW_FILTER] = {"filter", "chain"},
+	[SHOW_SFLOW] = {"sflow", NULL},
 	[SHOW_LABELS] = {"labels", "label"},
 	[SHOW_ENCAPS] = {"encaps", "encap"},
 };

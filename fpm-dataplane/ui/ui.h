@@ -22,6 +22,7 @@ struct ui_conf {
 	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
 	struct worker *warn;        /* receives MSG_QUERY */
 	struct worker *filter;      /* receives MSG_QUERY */
+	struct worker *sflow;       /* receives MSG_QUERY */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const struct serving *serving; /* one per forwarder; NULL with n_fwd 0 */

@@ -40,6 +40,7 @@ INCLUDES = {
     "trace": "base fib port jansson libev liburcu",
     "warn": "base fib netlink tap-bridge/netns.h jansson libev libmnl liburcu",
     "filter": "base fib netlink ruleset tap-bridge/netns.h jansson libev libmnl liburcu",
+    "sflow": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui/http.h": "libmicrohttpd",
     "start": "base config",
@@ -57,7 +58,7 @@ INCLUDES = {
     "ctl": "base config pci jansson libmnl",
     "supervise": "base",
     "daemon": "base config fib filter fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
-    "start tap-bridge/netns.h trace ui warn DPDK liburcu",
+    "sflow start tap-bridge/netns.h trace ui warn DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
 LIBRARIES = {
@@ -87,7 +88,7 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fdstore|fib|filter|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|supervise|ui|warn): "
+    "(main|dpdk|fdstore|fib|filter|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|sflow|supervise|ui|warn): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
@@ -124,6 +125,7 @@ PLAIN = (
     "fpm-dataplane/rib",
     "fpm-dataplane/rtnl",
     "fpm-dataplane/ruleset",
+    "fpm-dataplane/sflow",
     "fpm-dataplane/start",
     "fpm-dataplane/supervise",
     "fpm-dataplane/trace",

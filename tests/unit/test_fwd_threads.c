@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarders beside the threads that they work with: rib, neigh, punt and trace are real;
+ * Forwarders beside the threads that they work with: rib, neigh, punt, trace and sflow are real;
  * the kernel, the ports and zebra are the test's. All data that forwarders read changes
  * while packets pass. Each packet leaves once, by a next hop that was in force, and all
  * buffers come back. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/rib/ fpm-dataplane/neigh/ fpm-dataplane/punt/
  * link: fpm-dataplane/ruleset/
+ * link: fpm-dataplane/sflow/
  * link: fpm-dataplane/trace/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c fpm-dataplane/port/rxq_set.c
  * link: fpm-dataplane/port/rings.c tap-bridge/tap.c tap-bridge/netns.c
@@ -18,6 +19,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -26,6 +28,8 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "base/clock.h"
+#include "base/msg_manage.h"
 #include "base/tsan.h"
 #include "eal.h"
 #include "fib/fib.h"
@@ -38,6 +42,7 @@
 #include "port/watch.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
+#include "sflow/sflow.h"
 #include "threads_kernel.h"
 #include "threads_zebra.h"
 #include "trace/trace.h"
@@ -46,9 +51,9 @@
 #define AT_A_TIME 4 /* changes in progress */
 #define TRACED    40
 
-static struct worker neigh, punt, trace, ui;
+static struct worker neigh, punt, trace, sflow, ui;
 static struct port port[N_PORT];
-static struct watch *looked_for;
+static struct watch *looked_for, *sampler;
 static struct fwd_rings rings[N_FWD];
 static _Atomic uint32_t n_gleaned[N_FWD];
 static struct serving serving[N_FWD];
@@ -62,6 +67,40 @@ static struct queue chance;  /* random numbers of main */
 static unsigned int awaited; /* fact whose change main waited for last */
 /* A failed test has left its threads: start no others beside them. */
 static bool stands;
+
+/* --- sFlow ---------------------------------------------------------------------- */
+
+/* The device of a port counts nothing. */
+int
+port_stats(const struct port *its, struct port_stats *st)
+{
+	*st = (struct port_stats){0};
+	return 0;
+}
+
+bool
+port_takes_all(const struct port *its)
+{
+	return false;
+}
+
+/* Turn sFlow on, off, or give it other settings. Its collector refuses the datagrams. */
+static void
+sflow_change(unsigned int i)
+{
+	struct msg_sflow *m = msg_new(MSG_SFLOW, sizeof(*m));
+	struct sockaddr_in *to = (struct sockaddr_in *)&m->conf.collector[0].addr;
+
+	*to = (struct sockaddr_in){.sin_family = AF_INET,
+				   .sin_port = htons(9),
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	m->conf.n_collector = i % 4 != 0;
+	m->conf.rate = 1 + i % 3 * 20;
+	m->conf.header_bytes = 128;
+	m->conf.counters_s = 1;
+	m->conf.drops = i % 2 != 0;
+	worker_send(&sflow, &m->m);
+}
 
 /* --- traces and captures -------------------------------------------------------- */
 
@@ -263,6 +302,7 @@ step(unsigned int i)
 	batch_send();
 	if (i % 2 == 0 && n_asked - n_done < WATCH_SESSIONS)
 		ask_trace(1 + (i / 2) % 3);
+	sflow_change(i);
 	kernel_sends((uint16_t)(1 + i % N_PORT));
 	wait_for(all_are_so());
 	for (unsigned int fact = 0; fact < N_FACT; fact++)
@@ -322,6 +362,7 @@ workers_make(void)
 					.n_port = N_PORT,
 					.version = "test",
 					.explain = fwd_explain};
+	struct sflow_setup sflow_setting = {.rib = &rib, .watch = sampler, .port = port};
 
 	worker_init(&ui, &ui_ops, NULL);
 	assert_int_equal(rib_setup(&rib, &rib_conf), 0);
@@ -330,10 +371,12 @@ workers_make(void)
 			 0);
 	rib_set_fib(&rib, fib);
 	neigh_conf.fib = punt_conf.fib = trace_conf.fib = fib;
+	sflow_setting.fib = fib;
 	punt_conf.watch_ring = watch_ring_add(looked_for, &punt_count->watch_lost);
 	assert_int_equal(neigh_setup(&neigh, &neigh_conf), 0);
 	assert_int_equal(punt_setup(&punt, &punt_conf), 0);
 	assert_int_equal(trace_setup(&trace, &trace_conf), 0);
+	assert_int_equal(sflow_setup(&sflow, &sflow_setting), 0);
 	kernel_make(&neigh, &rib);
 }
 
@@ -356,6 +399,8 @@ forwarders_start(void)
 			.count = count[f],
 			.watch = looked_for,
 			.watch_ring = watch_ring_add(looked_for, &count[f]->watch_lost),
+			.sampler = sampler,
+			.sample_ring = watch_ring_add(sampler, NULL),
 			.index = f,
 			.rx_burst = f == 0 ? 32 : 128,
 			.tx_burst = 32,
@@ -402,6 +447,7 @@ house_up(enum pt_isa isa)
 		queue[i].seq = queue[i].steady_last = 0;
 	}
 	looked_for = watch_create();
+	sampler = watch_create();
 	ports_up();
 	workers_make();
 	/* The lookup of this CPU, or the portable one. */
@@ -418,15 +464,15 @@ house_up(enum pt_isa isa)
 		assert_int_equal(serving_open(&serving[f], false, &count[f]->sleeps), 0);
 		rings[f].idle = &serving[f].idle;
 	}
-	for (unsigned int i = 0; i < 5; i++)
-		assert_int_equal(worker_prepare((struct worker *[]){&ui, &rib, &neigh,
-								    &punt, &trace}[i]),
+	for (unsigned int i = 0; i < 6; i++)
+		assert_int_equal(worker_prepare((struct worker *[]){
+					 &ui, &rib, &neigh, &punt, &trace, &sflow}[i]),
 				 0);
 	forwarders_start();
-	for (unsigned int i = 0; i < 4; i++)
-		assert_int_equal(
-			worker_start((struct worker *[]){&rib, &neigh, &punt, &trace}[i]),
-			0);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(worker_start((struct worker *[]){&rib, &neigh, &punt,
+								  &trace, &sflow}[i]),
+				 0);
 }
 
 /* The order is that of daemon/threads.c. */
@@ -439,22 +485,26 @@ house_down(void)
 		pthread_join(forwarder[f], NULL);
 	}
 	urcu_qsbr_thread_offline();
+	worker_stop(&sflow);
 	worker_stop(&trace);
 	worker_stop(&punt);
 	worker_stop(&neigh);
 	worker_stop(&rib);
 	urcu_qsbr_barrier();
+	worker_free(&sflow);
 	worker_free(&trace);
 	worker_free(&punt);
 	worker_free(&neigh);
 	worker_free(&rib);
 	worker_free(&ui);
+	sflow_teardown(&sflow);
 	trace_teardown(&trace);
 	punt_teardown(&punt);
 	neigh_teardown(&neigh);
 	rib_teardown(&rib);
 	fib_destroy(fib);
 	watch_free(looked_for);
+	watch_free(sampler);
 	for (unsigned int f = 0; f < N_FWD; f++) {
 		serving_close(&serving[f]);
 		fwd_rings_free(&rings[f]);

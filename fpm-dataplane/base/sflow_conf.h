@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sflow_conf: the settings of sFlow, as the file has them. */
+#ifndef BASE_SFLOW_CONF_H
+#define BASE_SFLOW_CONF_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#define SFLOW_COLLECTORS_MAX 8
+#define SFLOW_RATE_MAX       1000000u
+#define SFLOW_HEADER_MIN     64u
+#define SFLOW_HEADER_MAX     512u
+
+struct sflow_collector {
+	struct sockaddr_storage addr; /* with its port */
+	char name[56];                /* "192.0.2.9:6343", for messages */
+	char vrf[IFNAMSIZ];           /* device of the VRF that leads to it; "": none */
+};
+
+/* Addresses have the family AF_UNSPEC if the daemon selects them. */
+struct sflow_conf {
+	struct sflow_collector collector[SFLOW_COLLECTORS_MAX];
+	unsigned int n_collector;       /* 0: sFlow is off */
+	unsigned int rate;              /* one packet of so many is a sample */
+	unsigned int header_bytes;      /* octets of a frame in a sample, at most */
+	unsigned int counters_s;        /* seconds between counters; 0: none are sent */
+	bool drops;                     /* dropped packets are reported */
+	struct sockaddr_storage agent;  /* the address that names this router */
+	struct sockaddr_storage source; /* the source of the datagrams */
+};
+
+#endif

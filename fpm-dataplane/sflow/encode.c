@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * encode: sFlow version 5 in XDR. Lengths are written after what they count, so that no
+ * structure is measured twice.
+ */
+#include "sflow/encode.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+
+#define SAMPLE_FLOW              1u
+#define SAMPLE_COUNTERS          2u
+#define SAMPLE_FLOW_EXPANDED     3u
+#define SAMPLE_COUNTERS_EXPANDED 4u
+#define SAMPLE_DISCARD           5u
+
+#define RECORD_HEADER   1u
+#define RECORD_SWITCH   1001u
+#define RECORD_ROUTER   1002u
+#define RECORD_COUNTERS 1u
+
+#define SOURCE_MAX  0xffffffu   /* a larger ifIndex needs the expanded form */
+#define IFINDEX_MAX 0x3ffffffeu /* as above, for input and output */
+
+#define ETHERNET_TYPE     6u /* ifType ethernetCsmacd */
+#define PROTOCOL_ETHERNET 1u
+#define FCS_BYTES         4u
+
+/* --- words ------------------------------------------------------------------------------ */
+
+/* A place in a datagram. Once `full` is set, nothing more is written. */
+struct xdr {
+	struct datagram *d;
+	unsigned int at;
+	bool full;
+};
+
+static void
+put_octets(struct xdr *x, const void *octets, unsigned int n)
+{
+	unsigned int padded = (n + 3) & ~3u;
+
+	x->full = x->full || x->at + padded > SFLOW_DATAGRAM_MAX;
+	if (x->full)
+		return;
+	memcpy(x->d->octets + x->at, octets, n);
+	memset(x->d->octets + x->at + n, 0, padded - n);
+	x->at += padded;
+}
+
+static void
+put(struct xdr *x, uint32_t word)
+{
+	uint8_t octets[4];
+
+	put_be32(octets, word);
+	put_octets(x, octets, sizeof(octets));
+}
+
+static void
+put64(struct xdr *x, uint64_t value)
+{
+	put(x, (uint32_t)(value >> 32));
+	put(x, (uint32_t)value);
+}
+
+static void
+put_address(struct xdr *x, const struct ipaddr *addr, uint8_t family)
+{
+	put(x, family == 4 ? 1 : 2);
+	put_octets(x, addr->octet, family_octets(family));
+}
+
+/* Begin a structure: its format, and room for its length. Returns the place of the length. */
+static unsigned int
+put_begin(struct xdr *x, uint32_t format)
+{
+	put(x, format);
+	put(x, 0);
+	return x->at - 4;
+}
+
+static void
+put_end(struct xdr *x, unsigned int begin)
+{
+	if (!x->full)
+		put_be32(x->d->octets + begin, x->at - begin - 4);
+}
+
+/* --- the datagram ----------------------------------------------------------------------- */
+
+void
+datagram_begin(struct datagram *d, const struct ipaddr *agent, uint8_t family)
+{
+	struct xdr x = {.d = d};
+
+	d->n = 0;
+	put(&x, 5); /* version */
+	put_address(&x, agent, family);
+	put(&x, 0); /* sub-agent */
+	put(&x, 0); /* sequence, uptime, number of samples: datagram_end() */
+	put(&x, 0);
+	put(&x, 0);
+	d->len = x.at;
+}
+
+void
+datagram_end(struct datagram *d, uint32_t sequence, uint32_t uptime_ms)
+{
+	unsigned int agent = get_be32(d->octets + 4) == 1 ? 4 : 16;
+	uint8_t *at = d->octets + 8 + agent + 4;
+
+	put_be32(at, sequence);
+	put_be32(at + 4, uptime_ms);
+	put_be32(at + 8, d->n);
+}
+
+/* Accept the sample that was written, if there was room. */
+static bool
+sample_end(struct xdr *x, unsigned int begin)
+{
+	put_end(x, begin);
+	if (x->full)
+		return false;
+	x->d->len = x->at;
+	x->d->n++;
+	return true;
+}
+
+/* --- packets ---------------------------------------------------------------------------- */
+
+static void
+put_header(struct xdr *x, const struct sflow_packet *p)
+{
+	unsigned int begin = put_begin(x, RECORD_HEADER);
+
+	put(x, PROTOCOL_ETHERNET);
+	put(x, p->frame_len);
+	put(x, FCS_BYTES); /* stripped */
+	put(x, p->header_len);
+	put_octets(x, p->header, p->header_len);
+	put_end(x, begin);
+}
+
+static void
+put_switch(struct xdr *x, const struct sflow_packet *p)
+{
+	unsigned int begin = put_begin(x, RECORD_SWITCH);
+
+	put(x, p->in.id);
+	put(x, p->in.priority);
+	put(x, p->out.id);
+	put(x, p->out.priority);
+	put_end(x, begin);
+}
+
+static void
+put_router(struct xdr *x, const struct sflow_packet *p)
+{
+	unsigned int begin = put_begin(x, RECORD_ROUTER);
+
+	put_address(x, &p->next_hop,
+		    p->next_hop_family != 0 ? p->next_hop_family : p->router_family);
+	put(x, p->src_mask);
+	put(x, p->dst_mask);
+	put_end(x, begin);
+}
+
+static void
+put_records(struct xdr *x, const struct sflow_packet *p)
+{
+	put(x, 1u + p->tagged + (p->router_family != 0));
+	put_header(x, p);
+	if (p->tagged)
+		put_switch(x, p);
+	if (p->router_family != 0)
+		put_router(x, p);
+}
+
+/* Write an interface as a format and a value. */
+static void
+put_interface(struct xdr *x, uint32_t number)
+{
+	bool discarded = number >> 30 == 1;
+
+	put(x, discarded);
+	put(x, discarded ? number & ~SFLOW_DISCARDED : number);
+}
+
+bool
+datagram_add_flow(struct datagram *d, const struct sflow_packet *p)
+{
+	struct xdr x = {.d = d, .at = d->len};
+	bool expanded = p->source > SOURCE_MAX || p->input > IFINDEX_MAX;
+	unsigned int begin = put_begin(&x, expanded ? SAMPLE_FLOW_EXPANDED : SAMPLE_FLOW);
+
+	put(&x, p->sequence);
+	if (expanded)
+		put(&x, 0); /* class of the source: ifIndex */
+	put(&x, p->source);
+	put(&x, p->rate);
+	put(&x, p->pool);
+	put(&x, p->drops);
+	if (expanded) {
+		put_interface(&x, p->input);
+		put_interface(&x, p->output);
+	} else {
+		put(&x, p->input);
+		put(&x, p->output);
+	}
+	put_records(&x, p);
+	return sample_end(&x, begin);
+}
+
+bool
+datagram_add_discard(struct datagram *d, const struct sflow_packet *p)
+{
+	struct xdr x = {.d = d, .at = d->len};
+	unsigned int begin = put_begin(&x, SAMPLE_DISCARD);
+
+	put(&x, p->sequence);
+	put(&x, 0); /* class of the source: ifIndex */
+	put(&x, p->source);
+	put(&x, p->drops);
+	put(&x, p->input);
+	put(&x, p->output);
+	put(&x, p->reason);
+	put_records(&x, p);
+	return sample_end(&x, begin);
+}
+
+/* --- counters --------------------------------------------------------------------------- */
+
+static void
+put_counters(struct xdr *x, const struct sflow_counters *c)
+{
+	unsigned int begin = put_begin(x, RECORD_COUNTERS);
+
+	put(x, c->ifindex);
+	put(x, ETHERNET_TYPE);
+	put64(x, c->speed);
+	put(x, c->direction);
+	put(x, (uint32_t)c->admin_up | (uint32_t)c->oper_up << 1);
+	put64(x, c->in_octets);
+	put(x, c->in_packets);
+	put(x, UINT32_MAX); /* multicast and broadcast frames are not counted apart */
+	put(x, UINT32_MAX);
+	put(x, c->in_discards);
+	put(x, c->in_errors);
+	put(x, UINT32_MAX); /* unknown protocols */
+	put64(x, c->out_octets);
+	put(x, c->out_packets);
+	put(x, UINT32_MAX);
+	put(x, UINT32_MAX);
+	put(x, c->out_discards);
+	put(x, c->out_errors);
+	put(x, c->promiscuous ? 1 : 2);
+	put_end(x, begin);
+}
+
+bool
+datagram_add_counters(struct datagram *d, const struct sflow_counters *c)
+{
+	struct xdr x = {.d = d, .at = d->len};
+	bool expanded = c->ifindex > SOURCE_MAX;
+	unsigned int begin =
+		put_begin(&x, expanded ? SAMPLE_COUNTERS_EXPANDED : SAMPLE_COUNTERS);
+
+	put(&x, c->sequence);
+	if (expanded)
+		put(&x, 0);
+	put(&x, c->ifindex);
+	put(&x, 1); /* records */
+	put_counters(&x, c);
+	return sample_end(&x, begin);
+}

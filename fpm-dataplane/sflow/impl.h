@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * impl: the declarations that the files of the sflow thread share. All functions are for
+ * [sflow], unless stated otherwise.
+ */
+#ifndef SFLOW_IMPL_H
+#define SFLOW_IMPL_H
+
+#include <jansson.h>
+
+#include "base/counters.h"
+#include "base/msg.h"
+#include "base/sflow_status.h"
+#include "port/watch.h"
+#include "sflow/encode.h"
+#include "sflow/sflow.h"
+
+#define SAMPLES_A_SECOND  4000u /* of all kinds but counters */
+#define DISCARDS_A_SECOND 1000u /* of these, so that a flood leaves room for samples */
+#define BATCH_MAX         (MASKS_MAX / 2) /* a packet has a source and a destination */
+
+/* A sample until rib has answered. */
+struct item {
+	struct sflow_packet packet; /* `header` is set when it is encoded */
+	uint8_t header[SFLOW_HEADER_MAX];
+	bool discard;
+};
+
+/* Records that wait for their masks: of item[i] in masks.of[2 * i] and [2 * i + 1]. */
+struct batch {
+	struct msg_masks masks; /* first: msg_free() gets its address */
+	unsigned int n;
+	struct item item[BATCH_MAX];
+};
+
+/* A port as a source of samples. */
+struct source {
+	uint32_t sequence, discard_sequence;
+	uint64_t over, discards_over; /* not sent: over the limit, or rib is slow */
+	uint64_t base; /* packets that the port had received when sFlow was turned on */
+};
+
+struct collector {
+	struct sflow_collector conf;
+	int fd;    /* connected; -1: none */
+	int error; /* errno of the last failure; 0: the last datagrams left */
+	bool logged_failing;
+	uint64_t datagrams, errors;
+	uint64_t error_ms, retry_ms; /* monotonic: of the last failure; of the next try */
+};
+
+struct sflow {
+	struct sflow_setup setup;
+	struct sflow_conf now;
+	struct worker *w;
+	ev_timer tick;   /* rings; runs while sFlow is on */
+	ev_timer second; /* counters, collectors; runs while sFlow is on */
+	uint32_t epoch;  /* of the set published last */
+	uint64_t began_ms;
+	uint32_t sequence; /* of datagrams */
+	uint64_t window;   /* number of the second that the next two count */
+	unsigned int n_window, n_window_discards;
+	unsigned int n_asked;                 /* batches at rib */
+	uint32_t n_seconds;                   /* since sFlow was turned on */
+	uint32_t counter_sequence[IFIDX_MAX]; /* by ifidx */
+	struct source source[PORT_MAX];       /* by ifidx of the port; 0: unknown */
+	struct collector collector[SFLOW_COLLECTORS_MAX];
+	struct ipaddr agent;
+	uint8_t agent_family; /* 0: not known yet, nothing is sent */
+	struct datagram out;
+};
+
+/* --- sample.c --- */
+/* Take the records of all rings, and ask rib for the masks of the samples. */
+void records_take(struct sflow *s);
+/* Discard the records of all rings: sFlow was off. */
+void records_drop(struct sflow *s);
+/* Send the packets of a batch that rib has answered. Frees it. */
+void batch_answered(struct sflow *s, struct batch *b);
+/* Return the packets that a port has received since sFlow was turned on. */
+uint64_t source_pool(const struct sflow *s, unsigned int port);
+/* Return the samples (with `discards`: dropped packets) of a port that were not sent. */
+uint64_t source_lost(const struct sflow *s, unsigned int port, bool discards);
+
+/* --- counters.c --- */
+/* Send the counters of the interfaces whose turn is in this second. */
+void counters_send(struct sflow *s);
+
+/* --- send.c --- */
+/* Close all sockets and take the collectors of s->now. */
+void collectors_reset(struct sflow *s);
+/* Open the sockets that are not open, at most once a second each. */
+void collectors_open(struct sflow *s);
+/* Note errors that have come since, and log collectors that fail or work again. */
+void collectors_look(struct sflow *s);
+/* Append a sample to the datagram: `add` is one of encode.h, with its argument. */
+#define out_add(s, add, arg)                         \
+	do {                                         \
+		if (!add(&(s)->out, (arg))) {        \
+			out_flush(s);                \
+			(void)add(&(s)->out, (arg)); \
+		}                                    \
+	} while (0)
+/* Send the datagram, if it has samples, and begin the next one. */
+void out_flush(struct sflow *s);
+
+/* --- reason.c --- */
+/* Return the value of sFlow for a reason of ours.                          [any thread] */
+uint32_t sflow_reason(enum reason reason);
+
+/* --- rows.c --- */
+void sflow_rows(const struct sflow *s, json_t *rows);
+
+#define STATUS_ADD(field, n) \
+	atomic_fetch_add_explicit(&sflow_status.field, (n), memory_order_relaxed)
+#define STATUS_SET(field, value) \
+	atomic_store_explicit(&sflow_status.field, (value), memory_order_relaxed)
+
+#endif

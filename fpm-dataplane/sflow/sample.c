@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sample: from the records of forwarders to samples. A limit per second bounds the load of
+ * the collectors; samples over it are counted in the field `drops`.             [sflow]
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/inet.h"
+#include "fib/fib.h"
+#include "sflow/impl.h"
+
+#define L2_LEN    14u
+#define FCS_BYTES 4u
+
+/* --- sources ---------------------------------------------------------------------------- */
+
+uint64_t
+source_pool(const struct sflow *s, unsigned int port)
+{
+	struct if_counters c;
+
+	counters_port(port, &c);
+	return c.rx_packets - s->source[port].base;
+}
+
+uint64_t
+source_lost(const struct sflow *s, unsigned int port, bool discards)
+{
+	const struct source *source = &s->source[port];
+	struct counters *const *block;
+	unsigned int n = counters_blocks(&block);
+	uint64_t sum = discards ? source->discards_over : source->over;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum += counter_read(discards ? &block[i]->discard_lost[port]
+					     : &block[i]->sample_lost[port]);
+	return sum;
+}
+
+static void
+source_count_over(struct sflow *s, unsigned int port, bool discard)
+{
+	if (discard) {
+		s->source[port].discards_over++;
+		STATUS_ADD(discards_over, 1);
+	} else {
+		s->source[port].over++;
+		STATUS_ADD(samples_over, 1);
+	}
+}
+
+/* --- records ---------------------------------------------------------------------------- */
+
+static uint32_t
+ifindex_of(const struct sflow *s, unsigned int ifidx)
+{
+	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(s->setup.fib, ifidx);
+
+	return iface == NULL ? 0 : iface->ifindex;
+}
+
+/* Return the port of an interface; 0: unknown. */
+static unsigned int
+port_of(const struct sflow *s, unsigned int ifidx)
+{
+	const struct fib_iface *iface;
+
+	if (ifidx < PORT_MAX)
+		return ifidx;
+	iface = fib_iface(s->setup.fib, ifidx);
+	return iface == NULL ? 0 : iface->port;
+}
+
+/* Return the interface by which a packet leaves, in the form of sFlow. */
+static uint32_t
+output_of(const struct sflow *s, const struct watch_record *rec)
+{
+	enum reason reason = watch_reason(rec);
+
+	if (rec->verdict == WATCH_GO)
+		return ifindex_of(s, rec->out_ifidx);
+	if (reason < N_DROP)
+		return SFLOW_DISCARDED + sflow_reason(reason);
+	switch (reason) {
+	case PUNT_too_big: /* it is cut into fragments */
+		return ifindex_of(s, rec->out_ifidx);
+	case PUNT_kernel_route:
+		return path_index(rec->path);
+	case PUNT_unresolved: /* it leaves when its neighbor has answered */
+		if (path_kind(rec->path) == PATH_ADJ)
+			return ifindex_of(s,
+					  s->setup.fib->adj[path_index(rec->path)].ifidx);
+		return path_kind(rec->path) == PATH_ONLINK
+			       ? ifindex_of(s, path_index(rec->path))
+			       : 0;
+	default:
+		return SFLOW_HOST;
+	}
+}
+
+/* Return the offset of the IP header in a frame with `n` octets; 0: none. */
+static unsigned int
+frame_find_ip(const uint8_t *frame, unsigned int n, uint8_t family)
+{
+	unsigned int at = L2_LEN;
+
+	while (n >= at + VLAN_BYTES && at < L2_LEN + VLAN_TAGS * VLAN_BYTES &&
+	       vlan_type_is_tag(get_be16(frame + at - 2)))
+		at += VLAN_BYTES;
+	if (n < at + (family == 4 ? 20 : 40) ||
+	    get_be16(frame + at - 2) != (family == 4 ? 0x0800 : 0x86dd))
+		return 0;
+	return at;
+}
+
+/* Fill the VLANs by which a packet came and left; the inner tag of two. */
+static void
+item_note_vlans(const struct sflow *s, struct item *item, const struct watch_record *rec)
+{
+	const struct fib_iface *out =
+		rec->out_ifidx == 0 ? NULL : fib_iface(s->setup.fib, rec->out_ifidx);
+	struct sflow_packet *p = &item->packet;
+	unsigned int at = L2_LEN;
+
+	while (p->header_len >= at + VLAN_BYTES && at < L2_LEN + VLAN_TAGS * VLAN_BYTES &&
+	       vlan_type_is_tag(get_be16(item->header + at - 2))) {
+		uint16_t tci = get_be16(item->header + at);
+
+		p->tagged = true;
+		p->in = (struct sflow_vlan){tci & 0xfff, tci >> 13};
+		at += VLAN_BYTES;
+	}
+	if (out == NULL || rec->verdict != WATCH_GO || out->n_tags == 0)
+		return;
+	p->tagged = true;
+	p->out = (struct sflow_vlan){out->tag[out->n_tags - 1].id, p->in.priority};
+}
+
+/* Note what rib is to be asked for the record of routers. */
+static void
+item_want_masks(struct item *item, const struct watch_record *rec, struct mask_want want[2])
+{
+	unsigned int at = frame_find_ip(item->header, item->packet.header_len, rec->family);
+	bool four = rec->family == 4;
+	const uint8_t *ip = item->header + at;
+
+	if (at == 0)
+		return;
+	item->packet.router_family = rec->family;
+	if (path_kind(rec->path) != PATH_ONLINK) {
+		item->packet.next_hop = rec->via;
+		item->packet.next_hop_family = rec->via_family;
+	}
+	for (unsigned int k = 0; k < 2; k++) {
+		want[k].vrf = rec->vrf;
+		want[k].prefix.family = rec->family;
+		want[k].prefix.len = (uint8_t)family_bits(rec->family);
+		memcpy(want[k].prefix.addr.octet,
+		       ip + (four ? 12 : 8) + k * family_octets(rec->family),
+		       family_octets(rec->family));
+	}
+}
+
+/* Return false if a record is over the limit of this second. */
+static bool
+limit_pass(struct sflow *s, bool discard)
+{
+	uint64_t window = monotonic_ms() / 1000;
+
+	if (window != s->window)
+		s->n_window = s->n_window_discards = 0;
+	s->window = window;
+	if (s->n_window >= SAMPLES_A_SECOND ||
+	    (discard && s->n_window_discards >= DISCARDS_A_SECOND))
+		return false;
+	s->n_window++;
+	s->n_window_discards += discard;
+	return true;
+}
+
+static void
+item_fill(struct sflow *s, struct batch *b, const struct watch_record *rec)
+{
+	struct item *item = &b->item[b->n];
+	struct sflow_packet *p = &item->packet;
+	unsigned int port = port_of(s, rec->in_ifidx);
+
+	item->discard = rec->point == WATCH_LOST;
+	if (port == 0) /* it was not sent */
+		port = port_of(s, rec->out_ifidx);
+	p->header_len =
+		rec->snap_bytes < SFLOW_HEADER_MAX ? rec->snap_bytes : SFLOW_HEADER_MAX;
+	memcpy(item->header, rec->frame, p->header_len);
+	p->frame_len = rec->frame_bytes + FCS_BYTES;
+	p->source = ifindex_of(s, port);
+	p->input = ifindex_of(s, rec->in_ifidx);
+	p->drops = (uint32_t)source_lost(s, port, item->discard);
+	if (item->discard) {
+		p->sequence = ++s->source[port].discard_sequence;
+		p->output = ifindex_of(s, rec->out_ifidx);
+		p->reason = sflow_reason((enum reason)rec->verdict);
+	} else {
+		p->sequence = ++s->source[port].sequence;
+		p->rate = s->now.rate;
+		p->pool = (uint32_t)source_pool(s, port);
+		p->output = output_of(s, rec);
+		if (rec->looked_up)
+			item_want_masks(item, rec, &b->masks.of[2 * b->n]);
+	}
+	item_note_vlans(s, item, rec);
+	b->n++;
+	b->masks.n = 2 * b->n;
+}
+
+static struct batch *
+batch_new(struct sflow *s)
+{
+	struct batch *b = msg_new(MSG_QUERY, sizeof(*b));
+
+	b->masks.q.kind = QUERY_MASKS;
+	b->masks.q.from = s->w;
+	return b;
+}
+
+static void
+batch_send(struct sflow *s, struct batch *b)
+{
+	s->n_asked++;
+	worker_send(s->setup.rib, &b->masks.q.m);
+}
+
+/* Return true if a record is of the settings in force, and within the limits. */
+static bool
+record_is_wanted(struct sflow *s, const struct watch_record *rec)
+{
+	bool discard = rec->point == WATCH_LOST;
+
+	if (rec->epoch != s->epoch)
+		return false;
+	if (s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard))
+		return true;
+	source_count_over(s, port_of(s, rec->in_ifidx), discard);
+	return false;
+}
+
+static void
+ring_take(struct sflow *s, struct watch_ring *ring, struct batch **batch)
+{
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+	for (; tail != head; tail++) {
+		const struct watch_record *rec = &ring->record[tail % WATCH_RING_SLOTS];
+
+		if (record_is_wanted(s, rec)) {
+			if (*batch == NULL)
+				*batch = batch_new(s);
+			item_fill(s, *batch, rec);
+			if ((*batch)->n == BATCH_MAX) {
+				batch_send(s, *batch);
+				*batch = NULL;
+			}
+		}
+		/* Release: the producer may overwrite the record after it sees the tail. */
+		atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+	}
+}
+
+void
+records_take(struct sflow *s)
+{
+	struct batch *batch = NULL;
+
+	for (unsigned int i = 0; i < s->setup.watch->n_ring; i++)
+		ring_take(s, &s->setup.watch->ring[i], &batch);
+	if (batch != NULL)
+		batch_send(s, batch);
+}
+
+void
+records_drop(struct sflow *s)
+{
+	for (unsigned int i = 0; i < s->setup.watch->n_ring; i++) {
+		struct watch_ring *ring = &s->setup.watch->ring[i];
+
+		/* Release: as in ring_take(). */
+		atomic_store_explicit(
+			&ring->tail,
+			atomic_load_explicit(&ring->head, memory_order_acquire),
+			memory_order_release);
+	}
+}
+
+/* --- answers ---------------------------------------------------------------------------- */
+
+void
+batch_answered(struct sflow *s, struct batch *b)
+{
+	s->n_asked--;
+	for (unsigned int i = 0; i < b->n && s->now.n_collector != 0; i++) {
+		struct item *item = &b->item[i];
+		struct sflow_packet *p = &item->packet;
+
+		p->header = item->header;
+		p->src_mask = b->masks.of[2 * i].prefix.len;
+		p->dst_mask = b->masks.of[2 * i + 1].prefix.len;
+		if (item->discard) {
+			out_add(s, datagram_add_discard, p);
+			STATUS_ADD(discards, 1);
+		} else {
+			out_add(s, datagram_add_flow, p);
+			STATUS_ADD(samples, 1);
+		}
+	}
+	out_flush(s);
+	msg_free(&b->masks.q.m);
+}
