@@ -22,6 +22,8 @@ PKGS_BOOK  := cmark-gfm
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
 	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables snmp snmpd $(PKGS_MAN) $(PKGS_BOOK)
+# Collectors of sFlow; without them their tests skip.
+PKGS_SFLOW := nfdump-sflow pmacct
 PKGS_LINT  := cppcheck clang-tidy-$(CLANG)
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-$(CLANG) libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)

@@ -132,6 +132,9 @@ peers: ## unpack Debian's BIRD, GoBGP and ExaBGP in build/peers, for the tests w
 		bird2 libssh-gcrypt-4 gobgpd exabgp python3-exabgp python3-pkg-resources >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
+collectors: ## install Debian's nfdump and pmacct, for the tests of sFlow
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_SFLOW)"
+
 reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
@@ -147,5 +150,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-source peers \
+	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-source peers collectors \
 	reference lint analyze

@@ -211,6 +211,7 @@ def test(t):
     fuzz, guest = t.optional("$(PKGS_FUZZ)"), t.optional("$(PKGS_VM)")
     t.fetch("prometheus", "tests of the metrics page by Prometheus")
     t.fetch("peers", "tests with BIRD, GoBGP and ExaBGP as peers")
+    t.fetch("collectors", "tests of sFlow by nfdump and pmacct")
     t.build("build release", "BUILD=release", "all", "system-bins", cores=2)
     t.build("build asan", "BUILD=asan", "all", "unit-bins", "system-bins")
     t.system()

@@ -124,17 +124,17 @@ class Sink(threading.Thread):
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         self.sock.bind((address, port))
         self.port = self.sock.getsockname()[1]
-        self.lock, self._octets, self._ended = threading.Lock(), [], False
+        self.lock, self._came, self._ended = threading.Lock(), [], False
 
     def run(self):
         self.sock.settimeout(0.05)
         while not self._ended:
             try:
-                data = self.sock.recv(65536)
+                came = self.sock.recvfrom(65536)
             except TimeoutError:
                 continue
             with self.lock:
-                self._octets.append(data)
+                self._came.append(came)
 
     def __enter__(self):
         self.start()
@@ -147,11 +147,16 @@ class Sink(threading.Thread):
 
     def clear(self):
         with self.lock:
-            self._octets.clear()
+            self._came.clear()
 
     def octets(self):
         with self.lock:
-            return list(self._octets)
+            return [data for data, _ in self._came]
+
+    def sources(self):
+        """Return the source addresses of the datagrams."""
+        with self.lock:
+            return [source for _, source in self._came]
 
     def datagrams(self):
         return [decode(data) for data in self.octets()]

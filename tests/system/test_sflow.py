@@ -2,41 +2,89 @@
 """The router sends sFlow version 5: samples of packets, counters of interfaces, dropped packets.
 The tests decode the datagrams themselves, and have tshark, sfcapd and sfacctd decode them."""
 
+import contextlib
+import json
+import math
+import os
+import re
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
+from lib import api, netns
+from lib.fpm_speaker import RTN_BLACKHOLE
+from lib.haste import hasty
 from lib.wait import eventually
 from router import Router, running
-from sflow_sink import FLOW, Sink, dissected
-from wire import token_of
+from sflow_sink import COUNTERS, DISCARD, DISCARDED, FLOW, HOST, Sink, dissected
+from watching import Watching, blocks, count_of
+from wire import token, token_of
 
 NET, HOST4 = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+HOLE = "203.0.113.0/24"
 PORT, OTHER_PORT = 6343, 6344
-CONFIG = "sflow: {{collectors: [{to}], rate: 1, counters-s: 0}}\nfpm:\n"
+LIMIT = 4000  # samples a second
+# Values of sflow_drops.txt.
+NET_UNREACHABLE, TTL_EXCEEDED, BLACKHOLE_ROUTE = 0, 257, 269
 
 
-def collectors(*ports):
-    return ", ".join(f'"127.0.0.1:{port}"' for port in ports)
+class Settings:
+    """The keys of sflow in the file: each change is a reload."""
+
+    def __init__(self, dut):
+        self.dut, self.line = dut, None
+
+    def __call__(self, *, ports=(PORT,), **keys):
+        """Set collectors in the namespace of the router, and other keys; else the standard keys of
+        these tests."""
+        words = {"collectors": [f"127.0.0.1:{port}" for port in ports]}
+        words |= {"rate": 1, "counters-s": 0} | {k.replace("_", "-"): v for k, v in keys.items()}
+        line = f"sflow: {json.dumps(words)}\nfpm:\n"
+        if line == self.line:
+            return
+        self.dut.edit_config(self.line or "fpm:\n", line)
+        self.line = line
+        if self.dut.alive():
+            done = self.dut.fpmctl("config", "reload")
+            assert done.returncode == 0, done.stderr
+            self.shown()
+
+    def shown(self):
+        """Return the rows of `show sflow`. sflow answers after it has taken the settings."""
+        return self.dut.control.ask("sflow")
 
 
 @pytest.fixture(scope="module")
 def sampled(possible):
-    """A router that samples each packet."""
+    """A router that samples each packet. Its waits are shorter by the factor 20."""
     router = Router(name="sfl", metrics="127.0.0.1:9620")
-    with running(router, ("fpm:\n", CONFIG.format(to=collectors(PORT)))) as dut:
+    router.settings = Settings(router)
+    with hasty(20), running(router) as dut:
         yield dut
 
 
 @pytest.fixture
 def dut(sampled):
-    """The router, with routes by wan."""
+    """The router, with routes by wan and a blackhole, and the standard settings of these tests."""
     sampled.ready()
     wan = sampled.wires["wan"]
     sampled.route(NET, via=wan.peer4, wire=wan)
     sampled.route(NET6, via=wan.peer6, wire=wan)
+    sampled.route(HOLE, rtm_type=RTN_BLACKHOLE)
+    sampled.settings()
     return sampled
+
+
+@pytest.fixture
+def settings(dut):
+    return dut.settings
 
 
 @pytest.fixture
@@ -61,51 +109,528 @@ def sample_of(sink, probe, kind=FLOW):
     return row
 
 
+def row_of(dut, kind, name=None):
+    """Return the row of `show sflow` of this kind and port."""
+    (row,) = [
+        r for r in dut.control.ask("sflow") if r["kind"] == kind and name in (None, r.get("name"))
+    ]
+    return row
+
+
+def logged(dut, text):
+    """Return the lines of the log that have a text."""
+    with open(dut.log_file, encoding="utf-8") as file:
+        return [line for line in file if text in line]
+
+
+# --- samples of packets -----------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(("to", "family"), [(HOST4, 4), (HOST6, 6)], ids=["IPv4", "IPv6"])
 def test_a_sample_has_interfaces_next_hop_masks_and_the_frame(dut, sink, lan, wan, to, family):
     """A sample of a forwarded packet names both interfaces by the kernel's numbers, the next hop and
     the lengths of both prefixes, and has the frame as it was received."""
-    probe = lan.probe(to, size=300)
-    lan.send(probe)
-    wan.expect_raw(token_of(probe))
+    for came, left in ((lan, wan), (wan, dut.wires["alt"])):
+        probe = came.probe(to if left is wan else left.peer(family), size=300)
+        came.send(probe)
+        left.expect_raw(token_of(probe))
 
+        row = sample_of(sink, probe)
+
+        assert (row["input"], row["output"]) == (dut.ifindex(came), dut.ifindex(left))
+        assert (row["source"], row["rate"], row["drops"]) == (dut.ifindex(came), 1, 0)
+        # A host on the link has no next hop.
+        assert row["nexthop"] == (wan.peer(family) if left is wan else "0.0.0.0" if family == 4 else "::")
+        link = 26 if family == 4 else 64
+        assert row["src_mask"] == link
+        assert row["dst_mask"] == ((24 if family == 4 else 36) if left is wan else link)
+        assert row["header"] == bytes(probe)[:128]
+        assert (row["length"], row["stripped"]) == (len(probe) + 4, 4)
+
+
+def test_packets_for_the_router_have_the_host_as_output(dut, sink, lan, wan):
+    """A packet for the router has output 0x3fffffff, and one by a neighbor that is not known yet
+    the interface by which it leaves."""
+    ping = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=wan.ip4)
+    ping = ping / ICMP(type=8) / Raw(token())
+    lan.send(ping)
+
+    row = sample_of(sink, ping)
+
+    assert (row["input"], row["output"]) == (dut.ifindex(lan), HOST)
+    assert "nexthop" not in row
+    waits = lan.probe(f"{wan.ip4.rpartition('.')[0]}.99")
+    lan.send(waits)
+    assert sample_of(sink, waits)["output"] == dut.ifindex(wan)
+
+
+def test_a_dropped_sample_has_its_reason_as_output(dut, sink, lan):
+    """A sample of a packet that is dropped has 0x40000000 plus the reason as output, also if an
+    ICMP error answers it."""
+    probes = {
+        BLACKHOLE_ROUTE: lan.probe("203.0.113.1"),
+        TTL_EXCEEDED: lan.probe(HOST4, ttl=1),
+        NET_UNREACHABLE: lan.probe("100.64.0.1"),
+    }
+    lan.send(*probes.values())
+
+    for reason, probe in probes.items():
+        assert sample_of(sink, probe)["output"] == DISCARDED + reason
+    assert sink.samples(DISCARD) == []
+
+
+def test_one_of_n_packets_is_a_sample_of_each_port(dut, sink, settings, lan, wan):
+    """Of 100,000 packets on two ports, the samples of each port are one of N within three standard
+    deviations; its pool has all its packets, and nothing is lost."""
+    rate, shares = 50, {"lan": 3, "wan": 1}
+    settings(rate=rate)
+    sink.clear()
+    before = {n: row_of(dut, "port", f"{n}0") for n in shares}
+    frames = {
+        "lan": bytes(lan.probe(HOST4, size=100)),
+        "wan": bytes(wan.probe(lan.peer4, size=100)),
+    }
+
+    for _ in range(1000):
+        for name, share in shares.items():
+            dut.wires[name].send(*[frames[name]] * (25 * share))
+    dut.fence(lan)
+    dut.fence(wan)
+
+    for name in shares:
+        row = row_of(dut, "port", f"{name}0")
+        pool = row["pool"] - before[name]["pool"]
+        assert pool > 20_000 * shares[name], "the device lost many frames"
+        assert row["drops"] == before[name]["drops"]
+        mean = pool / rate
+        shown = row["samples"] - before[name]["samples"]
+        assert abs(shown - mean) < 3 * math.sqrt(mean), (name, shown, mean)
+        source = dut.ifindex(dut.wires[name])
+        got = eventually(
+            lambda s=source, n=shown: len(sink.samples(FLOW, source=s)) >= n
+            and sink.samples(FLOW, source=s),
+            5,
+        )
+        assert [s["sequence"] for s in got] == list(
+            range(before[name]["samples"] + 1, row["samples"] + 1)
+        )
+        assert got[-1]["rate"] == rate
+        # All packets between the first and the last sample are in the pool.
+        assert abs((got[-1]["pool"] - got[0]["pool"]) - pool) < pool / 10
+
+
+def test_samples_over_the_limit_are_counted(dut, sink, settings, lan):
+    """At most 4,000 samples leave in a second. Those that did not leave are in the field drops: the
+    samples and the drops are all packets."""
+    before = row_of(dut, "port", "lan0")
+    frames = [bytes(lan.probe(HOST4))] * 20_000
+    begin = time.monotonic()
+
+    lan.send(*frames)
+    dut.fence(lan)
+    took_s = time.monotonic() - begin
+
+    def moved():
+        """Return how the counters have moved, once the thread has taken all records."""
+        row = row_of(dut, "port", "lan0")
+        row = {k: row[k] - before[k] for k in ("samples", "drops", "pool")}
+        return row if row["samples"] + row["drops"] == row["pool"] else None
+
+    row = eventually(moved, 5)
+    assert row["pool"] > 10_000 and row["drops"] > 0
+    assert row["samples"] <= (took_s + 2) * LIMIT
+    probe = lan.probe(HOST4)
+    eventually(lambda: lan.send(probe) or sink.of(token_of(probe)), 5, 0.2)
+    assert sink.of(token_of(probe))[0]["drops"] >= row["drops"]
+
+
+# --- dropped packets --------------------------------------------------------------------------
+
+
+def test_dropped_packets_are_reported_with_their_reason(dut, sink, settings, lan):
+    """With `drops`, each packet that a forwarder drops is a discarded packet with its reason and
+    its frame, though no sample."""
+    settings(drops=True, rate=1_000_000)
+    probes = {
+        BLACKHOLE_ROUTE: lan.probe("203.0.113.1", size=200),
+        TTL_EXCEEDED: lan.probe(HOST4, ttl=1),
+        NET_UNREACHABLE: lan.probe("100.64.0.1"),
+    }
+    good = lan.probe(HOST4)
+    lan.send(*probes.values(), good)
+
+    for n, (reason, probe) in enumerate(probes.items()):
+        row = sample_of(sink, probe, DISCARD)
+        assert (row["reason"], row["input"], row["output"]) == (reason, dut.ifindex(lan), 0)
+        assert (row["source"], row["class"], row["drops"]) == (dut.ifindex(lan), 0, 0)
+        assert row["header"] == bytes(probe)[:128]
+        assert row["length"] == len(probe) + 4
+        if n > 0:
+            assert row["sequence"] == last + 1  # noqa: F821
+        last = row["sequence"]  # noqa: F841
+    dut.fence(lan)
+    assert sink.of(token_of(good), DISCARD) == []
+
+
+def test_a_flood_of_dropped_packets_is_counted(dut, sink, settings, lan, wan):
+    """Of many dropped packets at most 1,000 a second are reported. The others are in the field
+    drops, and other packets are forwarded."""
+    settings(drops=True, rate=1_000_000)
+    before = row_of(dut, "port", "lan0")
+    dropped = dut.counter("drop", "blackhole")
+
+    with dut.stream(wan, lan.peer4, rate=500) as stream:
+        lan.send(*[bytes(lan.probe("203.0.113.1"))] * 20_000)
+        dut.fence(lan)
+
+    assert stream.lost(lan) == []
+    dropped = dut.counter("drop", "blackhole") - dropped
+    assert dropped > 10_000
+
+    def told():
+        """Return the numbers of reported and of other packets, once they are all of them."""
+        row = row_of(dut, "port", "lan0")
+        moved = [row[k] - before[k] for k in ("discards", "discards_dropped")]
+        return moved if sum(moved) == dropped else None
+
+    reported, _ = eventually(told, 5)
+    assert 0 < reported < dropped / 2
+
+
+# --- counters ---------------------------------------------------------------------------------
+
+
+def test_counters_are_those_of_the_interfaces(dut, sink, settings, lan, wan):
+    """The counters of each port come in the interval, with the kernel's number of the interface and
+    the octets and packets that `show ports` has."""
+    settings(counters_s=1, rate=1_000_000)
+    lan.send(*[lan.probe(HOST4, size=500) for _ in range(20)])
+    dut.fence(lan)
+    sink.clear()
+
+    def settled():
+        shown = {r["name"]: r for r in dut.control.ask("ports")}
+        for wire in dut.wires.values():
+            rows = sink.samples(COUNTERS, ifindex=dut.ifindex(wire))
+            row, port = rows[-1], shown[wire.tap]
+            assert row["in_octets"] == port["rx_bytes"]
+            assert row["in_packets"] == port["rx_packets"] & 0xFFFFFFFF
+            assert row["out_octets"] == port["tx_bytes"]
+            assert row["out_packets"] == port["tx_packets"] & 0xFFFFFFFF
+            assert row["in_discards"] == port["rx_missed"] & 0xFFFFFFFF
+            assert (row["type"], row["status"], row["source"]) == (6, 3, row["ifindex"])
+            assert row["in_multicast"] == row["out_broadcast"] == 0xFFFFFFFF
+            assert len(rows) < 3 or rows[-1]["sequence"] == rows[-2]["sequence"] + 1
+        return True
+
+    def is_settled():
+        try:
+            return settled()
+        except (AssertionError, IndexError):
+            return False
+
+    eventually(is_settled, 15, 0.3, "the counters of sFlow are those of the ports")
+
+
+# --- collectors -------------------------------------------------------------------------------
+
+
+def test_a_reload_changes_rate_and_collectors(dut, sink, settings, lan):
+    """A reload gives samples another rate and another collector, and turns sFlow off and on. Agent
+    and source are those of the file."""
+    with Sink(dut.ctl, port=OTHER_PORT) as other:
+        settings(ports=(PORT, OTHER_PORT), agent="192.0.2.200", source="127.0.0.9", header=64)
+        probe = lan.probe(HOST4, size=200)
+        lan.send(probe)
+        row = sample_of(other, probe)
+        assert row == sample_of(sink, probe)
+        assert row["header"] == bytes(probe)[:64]
+        assert {d["agent"] for d in other.datagrams()} == {"192.0.2.200"}
+        assert {source[0] for source in other.sources()} == {"127.0.0.9"}
+        settings(ports=(OTHER_PORT,), rate=3)
+        before = len(sink.octets())
+        probes = [lan.probe(HOST4) for _ in range(300)]
+        lan.send(*probes)
+        dut.fence(lan)
+        rows = eventually(lambda: other.samples(FLOW, rate=3), 5)
+        assert 50 < len(rows) < 160 or eventually(
+            lambda: 50 < len(other.samples(FLOW, rate=3)) < 160, 5
+        )
+        assert len(sink.octets()) == before
+    settings(ports=())
+    assert [r["state"] for r in settings.shown()] == ["off"]
+    assert "fpmdp_sflow" not in dut.metrics_page()
+    settings()
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    assert sample_of(sink, probe)["rate"] == 1
+
+
+def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
+    """One of two collectors is away: the other one gets each sample, packets are forwarded, the
+    errors are counted and logged once; once more when it works again."""
+    settings(ports=(OTHER_PORT, PORT))
+    name = f"127.0.0.1:{OTHER_PORT}"
+    with dut.stream(lan, HOST4, rate=1000) as stream:
+        eventually(lambda: stream.sent > 1500, 20)
+    assert stream.lost(wan) == []
+
+    def collector():
+        return {r["address"]: r for r in settings.shown() if r["kind"] == "collector"}[name]
+
+    assert collector()["state"] == "failing" and collector()["errors"] > 1
+    assert collector()["last_error"] == "Connection refused"
+    assert f"collector {name}: failing: Connection refused" in dut.fpmctl("show", "sflow").stdout
+    assert re.search(r"^fpmdp_sflow_collectors_failing 1$", dut.metrics_page(), re.M)
+    assert "Connection refused" in dut.fpmctl("doctor", "sflow").stdout
+    eventually(lambda: len(sink.samples(FLOW)) >= stream.sent, 5)
+    failed = logged(dut, f"sflow: collector fails collector={name}")
+    assert len(failed) == 1
+    with Sink(dut.ctl, port=OTHER_PORT) as other:
+        eventually(lambda: collector()["state"] == "open", 10)
+        probe = lan.probe(HOST4)
+        lan.send(probe)
+        sample_of(other, probe)
+    assert len(logged(dut, f"sflow: collector works again collector={name}")) == 1
+    assert len(logged(dut, f"sflow: collector fails collector={name}")) == 1
+
+
+def test_a_collector_beyond_a_missing_vrf_is_told(dut, sink, settings, lan):
+    """A collector whose VRF does not exist has an error, and the others get the samples."""
+    settings(collectors=["127.0.0.1:9 vrf nosuch", f"127.0.0.1:{PORT}"])
+
+    row = [r for r in settings.shown() if r["kind"] == "collector"][0]
+
+    assert (row["vrf"], row["state"], row["last_error"]) == ("nosuch", "failing", "No such device")
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    sample_of(sink, probe)
+
+
+def test_a_collector_with_an_ipv6_address(dut, settings, lan):
+    """Datagrams reach a collector by IPv6, and the agent has an IPv6 address."""
+    with Sink(dut.ctl, "::1", PORT) as collector:
+        settings(collectors=[f"[::1]:{PORT}"])
+        probe = lan.probe(HOST6)
+        lan.send(probe)
+        sample_of(collector, probe)
+        assert {d["agent"] for d in collector.datagrams()} == {"::1"}
+
+
+def test_datagrams_leave_by_the_ports(dut, settings, lan, wan):
+    """A collector behind the router's own ports gets datagrams, from the address of the port.
+    The datagrams are not sampled."""
+    settings(collectors=[f"{wan.peer4}:{PORT}"])
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+
+    def datagram(data):
+        return data[23:24] == b"\x11" and data[36:38] == PORT.to_bytes(2) and token_of(probe) in data
+
+    packet = wan.expect(datagram, 5)
+
+    assert packet[IP].src == wan.ip4
+    dut.fence(lan)
+    assert len(wan.got(datagram)) == 1
+
+
+def test_a_restart_begins_the_sequence_again(dut, sink, lan):
+    """The datagrams of a new daemon have sequence numbers from 1 and its own uptime."""
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    sample_of(sink, probe)
+    assert sink.datagrams()[-1]["sequence"] > 1
+    assert dut.stop() == 0
+    sink.clear()
+    begin = time.monotonic()
+    dut.start()
+    wan = dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    sample_of(sink, probe)
+
+    datagrams = sink.datagrams()
+
+    assert [d["sequence"] for d in datagrams] == list(range(1, len(datagrams) + 1))
+    assert datagrams[-1]["uptime"] < (time.monotonic() - begin + 2) * 1000
+    assert sink.of(token_of(probe))[0]["sequence"] <= len(sink.samples(FLOW))
+
+
+# --- the operator's view ----------------------------------------------------------------------
+
+
+def test_what_is_shown(dut, sink, settings, lan):
+    """show sflow, its JSON, the metrics and doctor tell the same."""
+    settings(drops=True)
+    lan.send(lan.probe(HOST4), lan.probe("203.0.113.1"))
+    dut.fence(lan)
+    eventually(lambda: sink.samples(DISCARD), 5)
+
+    rows = json.loads(dut.fpmctl("--json", "show", "sflow").stdout)
+
+    api.validate(rows, api.rows_schema("GET", "/sflow")[1]["schema"])
+    assert [r["kind"] for r in rows] == ["agent", "collector"] + ["port"] * len(dut.wires)
+    assert (rows[0]["state"], rows[0]["agent"], rows[0]["rate"]) == ("on", "127.0.0.1", 1)
+    text = dut.fpmctl("show", "sflow").stdout
+    assert "agent 127.0.0.1, 1 of 1 packets, header 128 octets" in text
+    assert f"collector 127.0.0.1:{PORT}: open" in text and "port lan0" in text
+    page = dut.metrics_page()
+    values = dict(re.findall(r"^fpmdp_(sflow_\S+) (\d+)$", page, re.M))
+    assert values["sflow_rate"] == "1" and values["sflow_collectors"] == "1"
+    assert int(values['sflow_samples_total{kind="packet"}']) >= rows[0]["samples"] > 0
+    assert int(values['sflow_samples_total{kind="drop"}']) >= rows[0]["discards"] > 0
+    assert int(values["sflow_datagrams_total"]) > 0
+
+
+def test_trace_and_capture_work_beside_it(dut, sink, lan, wan):
+    """Packets that a trace and a capture watch are sampled, too: all three tell the same packet."""
+    with Watching(dut, trace={"dst": HOST4}) as trace, Watching(dut, capture={"proto": 17}) as capture:
+        probe = lan.probe(HOST4, size=150)
+        lan.send(probe)
+        (told,) = trace.take(1)
+        capture.octets(lambda found: count_of(found) >= 2)
     row = sample_of(sink, probe)
 
-    assert (row["input"], row["output"]) == (dut.ifindex(lan), dut.ifindex(wan))
-    assert (row["source"], row["rate"], row["drops"]) == (dut.ifindex(lan), 1, 0)
-    assert row["nexthop"] == wan.peer(family)
-    assert (row["src_mask"], row["dst_mask"]) == ((26, 24) if family == 4 else (64, 36))
-    assert row["header"] == bytes(probe)[:128]
-    assert (row["length"], row["stripped"]) == (len(probe) + 4, 4)
+    assert told["frame"] == row["header"].hex() == bytes(probe)[:128].hex()
+    assert (told["via"], told["out"]) == (row["nexthop"], "wan0")
+    assert row["output"] == dut.ifindex(wan)
+    assert told["route"]["prefix"].endswith(f"/{row['dst_mask']}")
 
 
-def test_tshark_reads_the_same(dut, sink, lan, wan, tmp_path):
-    """tshark's dissector of sFlow finds the same fields, and nothing malformed."""
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed: make deps")
+# --- other programs ---------------------------------------------------------------------------
+
+
+def program(name):
+    """Return the path of a program, or skip the test."""
+    path = shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin")
+    if path is None:
+        pytest.skip(f"{name} is not installed: make collectors")
+    return path
+
+
+@contextlib.contextmanager
+def grouped(argv):
+    """Run a program whose processes end with the block: sfacctd has two, and waits for a datagram
+    before it obeys SIGTERM."""
+    child = subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def test_tshark_reads_the_same(dut, sink, settings, lan, tmp_path):
+    """tshark's dissector of sFlow finds the same fields in all kinds of samples that it knows, and
+    nothing malformed."""
+    program("tshark")
+    settings(counters_s=1)
     probe = lan.probe(HOST4, sport=4711)
     lan.send(probe)
     row = sample_of(sink, probe)
+    counters = eventually(lambda: sink.samples(COUNTERS), 5)[0]
     datagrams = [d for d in sink.octets() if token_of(probe) in d]
-    flow = "sflow.flow_sample."
-    numbers = ["sequence_number", "sampling_rate", "sample_pool", "dropped_packets",
-               "input_interface", "output_interface"]  # fmt: skip
-    names = ["sequence", "rate", "pool", "drops", "input", "output"]
-    fields = [flow + n for n in numbers]
-    fields += ["sflow_245.nexthop", "sflow_245.nexthop.src_mask", "sflow_245.nexthop.dst_mask"]
-    fields += ["sflow_245.header.frame_length", "udp.srcport"]
+    datagrams += [d for d in sink.octets() if token_of(probe) not in d]
+    names = {
+        "sflow.flow_sample.sequence_number": "sequence",
+        "sflow.flow_sample.sampling_rate": "rate",
+        "sflow.flow_sample.sample_pool": "pool",
+        "sflow.flow_sample.dropped_packets": "drops",
+        "sflow.flow_sample.input_interface": "input",
+        "sflow.flow_sample.output_interface": "output",
+        "sflow_245.nexthop": "nexthop",
+        "sflow_245.nexthop.src_mask": "src_mask",
+        "sflow_245.nexthop.dst_mask": "dst_mask",
+        "sflow_245.header.frame_length": "length",
+    }
+    ifs = {"sflow_245.ifindex": "ifindex", "sflow_245.ifinoct": "in_octets"}
+    ifs |= {"sflow_245.ifoutpkt": "out_packets"}
+    fields = [*names, *ifs, "udp.srcport"]
 
-    (shark,) = dissected(datagrams, tmp_path / "sflow.pcap", fields)
+    shown = dissected(datagrams, tmp_path / "sflow.pcap", fields)
 
-    rows = [s for s in sink.datagrams() for s in s["samples"]]
-    at = [s.get("header", b"") for s in rows].index(row["header"])
-    assert at >= 0
-    of = {f: shark[f] for f in fields}
-    first = [s for d in sink.datagrams() for s in d["samples"] if row in d["samples"]].index(row)
-    for number, name in zip(numbers, names, strict=True):
-        assert int(of[flow + number][first], 0) == row[name], number
-    assert row["nexthop"] in of["sflow_245.nexthop"]
-    assert str(row["src_mask"]) in of["sflow_245.nexthop.src_mask"]
-    assert str(row["dst_mask"]) in of["sflow_245.nexthop.dst_mask"]
-    assert str(row["length"]) in of["sflow_245.header.frame_length"]
-    assert "4711" in of["udp.srcport"]
+    for field, name in names.items():
+        values = [v if "." in v else int(v, 0) for v in shown[0][field]]
+        assert row[name] in values, field
+    assert "4711" in shown[0]["udp.srcport"]
+    seen = {f: [int(v) for s in shown for v in s[f]] for f in ifs}
+    for field, name in ifs.items():
+        assert counters[name] in seen[field], field
+
+
+def listens(dut):
+    """Return True if a program waits for datagrams: its socket has no other end."""
+    return f":{PORT:04X} 00000000:0000" in netns.read_proc(dut.ctl, "/proc/net/udp")
+
+
+def test_nfdump_reads_the_flows(dut, settings, lan, tmp_path):
+    """sfcapd and nfdump see the addresses, the ports, both interfaces, the next hop and the masks,
+    and the number of packets times the rate."""
+    sfcapd, nfdump = program("sfcapd"), program("nfdump")
+    settings(rate=2)
+    argv = ["ip", "netns", "exec", dut.ctl, sfcapd, "-b", "127.0.0.1", "-p", str(PORT)]
+    argv += ["-l", str(tmp_path), "-t", "2"]
+    with grouped(argv):
+        eventually(lambda: listens(dut), 10)
+        lan.send(*[bytes(lan.probe(HOST4, sport=4712, dport=4713))] * 2000)
+        dut.fence(lan)
+        line = eventually(lambda: nfdump_line(nfdump, tmp_path), 30, 0.3, "flows of nfdump")
+    wan = dut.wires["wan"]
+    own = [
+        lan.peer4, HOST4, "4712", "4713", str(dut.ifindex(lan)), str(dut.ifindex(wan)), wan.peer4, "26", "24",
+    ]  # fmt: skip
+    assert line[: len(own)] == own
+    assert 1000 < int(line[-1]) < 4000
+
+
+def nfdump_line(nfdump, folder):
+    """Return the fields of the flow with source port 4712, summed over all files; None: none."""
+    argv = [nfdump, "-R", str(folder), "-q", "-a", "-o"]
+    argv += ["fmt:%sa,%da,%sp,%dp,%in,%out,%nh,%smk,%dmk,%pkt", "-N", "src port 4712"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    rows = [[v.strip() for v in x.split(",")] for x in done.stdout.splitlines() if x.count(",") == 9]
+    return rows[0] if rows else None
+
+
+def test_pmacct_reads_the_flows(dut, settings, lan, tmp_path):
+    """sfacctd sees the addresses, the interfaces, the masks, the next hop, and renormalizes the
+    packets by the rate."""
+    sfacctd = program("sfacctd")
+    settings(rate=2)
+    out, conf = tmp_path / "flows.json", tmp_path / "sfacctd.conf"
+    conf.write_text(
+        f"sfacctd_ip: 127.0.0.1\nsfacctd_port: {PORT}\nsfacctd_renormalize: true\n"
+        "plugins: print\naggregate: src_host, dst_host, src_port, dst_port, in_iface, out_iface,"
+        " src_mask, dst_mask\nsfacctd_net: sflow\n"
+        f"print_output: json\nprint_output_file: {out}\nprint_output_file_append: true\n"
+        "print_refresh_time: 1\n"
+    )
+    argv = ["ip", "netns", "exec", dut.ctl, sfacctd, "-f", str(conf)]
+    with grouped(argv):
+
+        def flows():
+            rows = [json.loads(x) for x in out.read_text().splitlines()] if out.exists() else []
+            rows = [r for r in rows if r.get("port_src") == 4714]
+            return rows if sum(r["packets"] for r in rows) > 1000 else None
+
+        eventually(lambda: listens(dut), 10)
+        frames = [bytes(lan.probe(HOST4, sport=4714, dport=4715))] * 2000
+        sent = 0
+
+        def sent_and_seen():
+            """Send, because datagrams are lost until both processes of sfacctd are ready."""
+            nonlocal sent
+            lan.send(*frames)
+            sent += len(frames)
+            return flows()
+
+        rows = eventually(sent_and_seen, 30, 1, "flows of sfacctd")
+    (row,) = {
+        (r["ip_src"], r["ip_dst"], r["port_dst"], r["iface_in"], r["iface_out"], r["mask_src"], r["mask_dst"])
+        for r in rows
+    }  # fmt: skip
+    assert row == (lan.peer4, HOST4, 4715, dut.ifindex(lan), dut.ifindex(dut.wires["wan"]), 26, 24)
+    assert sum(r["packets"] for r in rows) < 1.2 * sent
