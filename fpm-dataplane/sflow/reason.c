@@ -70,6 +70,7 @@ static const uint16_t value_of[N_DROP] = {
 	IS(no_headroom, UNKNOWN_BUFFER),
 	IS(filter, ACL),
 	IS(filter_absent, ACL),
+	IS(urpf, ACL),
 	IS(mtu, PKT_TOO_BIG),
 	IS(ingress_down, UNKNOWN_L2),
 	IS(forwarding_off, UNKNOWN_L3),

@@ -31,12 +31,36 @@ class Checked:
     """Both routers with rp_filter."""
 
     def __init__(self, twin):
-        self.twin, self.dut, self.undo, self.values = twin, twin.dut, [], {}
+        self.twin, self.dut, self.undo, self.values, self.marks = twin, twin.dut, [], {}, 0
 
     def ip(self, *lines):
         """Run `ip ... add ...` commands in both routers, for the length of a test."""
         self.twin.ip(*lines)
         self.undo += [line.replace(" add ", " del ", 1) for line in lines]
+        self.settle(*lines)
+
+    def settle(self, *lines):
+        """Return when our router has the routes, and the rules that `lines` add or delete. The
+        kernel tells routes in their order, so a new one is the last."""
+        self.marks += 1
+        mark = f"203.0.112.{self.marks}/32"
+        self.dut.ip(f"route add blackhole {mark}")
+        eventually(lambda: self.dut.route_row(mark), 5, 0.005, "the kernel's routes")
+        self.dut.ip(f"route del blackhole {mark}")
+        for line in lines:
+            if line.startswith("rule "):
+                pref, add = int(line.split("pref ")[1]), line.startswith("rule add")
+                eventually(lambda p=pref, a=add: self.has_rule(p) == a, 5, 0.005, line)
+
+    def has_rule(self, pref):
+        """Return true if our router has a rule."""
+        return any(row["pref"] == pref for row in self.dut.control.ask("rules"))
+
+    def undo_last(self):
+        """Undo the last command."""
+        line = self.undo.pop()
+        self.twin.ip(line)
+        self.settle(line)
 
     def set(self, value, dev="lan0"):
         """Set rp_filter of an interface, or of `all`, and wait until our router obeys."""
@@ -154,7 +178,7 @@ def test_each_next_hop_of_the_way_back_counts(both):
 
     assert all(both.passes(name) for name in ("lan", "alt", "ext"))
 
-    both.twin.ip(both.undo.pop())
+    both.undo_last()
     both.ip(by(both, "alt", "ext"))
 
     assert not both.passes("lan") and both.passes("alt") and both.passes("ext")
@@ -212,6 +236,7 @@ def test_without_an_address_loose_is_strict(both):
     both.twin.ip(f"addr del {lan.ip4}/26 dev lan0")
     try:
         both.twin.ip("route replace 203.0.114.0/24 dev lan0")
+        both.settle()
         in_time(both.dut, lambda: both.modes()["lan0"] == "strict")
         refused, passed = (lan.probe(DST, src=src) for src in (SRC, "203.0.114.9"))
         for wires in (both.dut.wires, both.twin.wires):
@@ -276,7 +301,7 @@ def test_rules_decide_about_the_source(both):
     both.ip(f"{by(both, 'lan')} table 100", "rule add iif wan0 lookup 100 pref 900")
     assert both.passes("lan")
 
-    both.twin.ip(both.undo.pop())
+    both.undo_last()
     both.ip(f"rule add from {DST} to {SRC} lookup 100 pref 900")
     assert both.passes("lan") and not both.passes("lan", src="203.0.113.10")
 

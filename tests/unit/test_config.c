@@ -314,8 +314,8 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "fib-copies\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, routes, mpls, filter, sflow, fpm, policers, control-socket, "
-	     "metrics, "
+	     "control-netns, routes, mpls, rp-filter, filter, sflow, fpm, "
+	     "policers, control-socket, metrics, "
 	     "checkpoint-max-age-s, "
 	     "keep-nics, memory, limits, plugins, "
 	     "idle, instructions, rx-burst, tx-burst, "

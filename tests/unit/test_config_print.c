@@ -153,6 +153,7 @@ every_key_there_is_reads_back(void **state)
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
 		"cores: [%u]\nroutes: {from: fpm, through-kernel: false}\nmpls: {input: "
 		"all}\n"
+		"rp-filter: ignore\n"
 		"filter: {table: [\"inet x\", ip y], on-error: pass}\n"
 		"sflow: {collectors: [\"192.0.2.9:6343\", \"[2001:db8::9]:1 vrf red\"], "
 		"rate: 2, agent: 192.0.2.1, source: \"2001:db8::1\", counters-s: 3, "
