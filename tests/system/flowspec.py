@@ -3,17 +3,13 @@
 flow specifications."""
 
 import json
-import os
 import signal
 
 from foreign import AS_OURS, AS_THEIRS, Daemon
 from lib import netns, procs
-from lib.dataplane import ROOT
-from lib.peers import exabgp
+from lib.flowspec import command
 from lib.wait import eventually
 
-FOLDER = os.path.join(ROOT, "fpm-dataplane", "flowspec")
-PROGRAM = os.path.join(FOLDER, "fpm-flowspec")
 TABLE = "inet flowspec"
 FRR = """\
 fpm address 127.0.0.1
@@ -39,11 +35,13 @@ router bgp {ours}
   neighbor {peer6} activate
  exit-address-family
  address-family ipv4 flowspec
+  local-install lo
   neighbor {peer4} activate
   neighbor 127.0.0.2 activate
   neighbor 127.0.0.2 route-reflector-client
  exit-address-family
  address-family ipv6 flowspec
+  local-install lo
   neighbor {peer4} activate
   neighbor 127.0.0.2 activate
   neighbor 127.0.0.2 route-reflector-client
@@ -120,16 +118,7 @@ class Helper:
 
     def start(self, *options):
         """Start fpm-flowspec, which starts ExaBGP, and wait until its session is up."""
-        with open(f"{FOLDER}/exabgp.conf", encoding="utf-8") as file:
-            text = file.read()
-        ran = "run /usr/bin/fpm-flowspec relay;"
-        assert ran in text
-        path = f"{self.dut.dir}/exabgp.conf"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace(ran, f"run {PROGRAM} relay --folder {self.folder};"))
-        argv = [PROGRAM, "run", "--folder", self.folder, "--recheck", "1"]
-        argv += ["--vtysh", " ".join(self.frr.vtysh_argv())]
-        argv += ["--exabgp", " ".join([*exabgp(), path]), *options]
+        argv = command(self.frr, self.folder, "--recheck", "1", *options)
         self.process = procs.start(argv, self.dut.dir, f"{self.dut.dir}/flowspec.log", self.dut.ctl)
         eventually(lambda: self.sessions() == {"127.0.0.1": "up"}, 40, 0.1, "the session of ExaBGP is up")
 

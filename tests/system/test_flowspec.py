@@ -8,11 +8,12 @@ import signal
 
 import pytest
 
-from flowspec import FOLDER, FRR, PROGRAM, Announcer, Helper
+from flowspec import FRR, Announcer, Helper
 from foreign import AS_OURS, AS_THEIRS
 from lib import netns
+from lib.flowspec import FOLDER, PROGRAM, why_not
 from lib.frr import beside
-from lib.peers import exabgp, program
+from lib.peers import program
 from lib.wait import eventually
 from router import Router, running
 
@@ -55,9 +56,8 @@ class Filtered:
 @pytest.fixture(scope="module")
 def router(possible):
     """A router between lan and wan. On wan a peer announces 198.51.100.0/24 and 2001:db8:5::/48."""
-    for name, found in (("ExaBGP", exabgp()), ("GoBGP", program("gobgpd"))):
-        if found is None:
-            pytest.skip(f"{name} is not there: make peers")
+    if why_not() or program("gobgpd") is None:
+        pytest.skip(why_not() or "gobgpd is not there: make peers")
     with running(Router(name="fsp"), ("fpm:\n", CONFIG)) as dut:
         netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
         dut.zebra.close()
@@ -84,9 +84,11 @@ def router(possible):
 def flows(router):
     """The router without a flow specification at the begin and at the end."""
     router.helper.settled()
+    zebra = router.frr.pid("zebra")
     yield router
     router.peer.nothing()
     router.helper.settled()
+    assert router.frr.runs("zebra") and router.frr.pid("zebra") == zebra
 
 
 def test_a_flow_is_dropped_while_it_is_announced(flows):
@@ -196,7 +198,7 @@ def test_no_rule_outlives_its_announcement(flows, loss):
         eventually(lambda: helper.sessions() == {"127.0.0.1": "down"}, 5, 0.02)
         flows.frr.restart("bgpd")
     else:
-        speaker, relay = helper.pids(f"{flows.dut.dir}/exabgp.conf"), helper.pids("relay")
+        speaker, relay = helper.pids(f"{helper.folder}/exabgp.conf"), helper.pids("relay")
         victims = {"ExaBGP dies": speaker, "the relay dies": relay, "the helper dies": [helper.process.pid]}
         for pid in victims[loss]:
             os.kill(pid, signal.SIGKILL)
@@ -240,3 +242,25 @@ def test_a_user_without_a_name_runs_it(flows):
     shutil.copytree(FOLDER, there)
     netns.run(flows.dut.ctl, [*argv, "/usr/bin/python3", f"{there}/fpm-flowspec", "flush"])
     assert flows.helper.kernel_rules() == 0
+
+
+def test_zebra_survives_flows_of_each_kind(flows):
+    """bgpd tells zebra about simple flows although nothing comes of it. With `local-install lo` zebra of
+    FRR 8.4.4 does not crash when they are withdrawn."""
+    dst = "destination 198.51.100.9/32"
+    some = [
+        (f"{dst} protocol udp destination-port 9", "discard"),
+        (f"{dst} protocol icmp icmp-type 8", "rate-limit 1000"),
+        (f"{dst} protocol tcp tcp-flags S", "discard"),
+        (f"{dst} fragment is-fragment", "discard"),
+        (f"{dst} packet-length 100", "mark 8"),
+        (f"{dst} source 203.0.113.0/24", "redirect 65000:1"),
+        (dst, "discard"),
+    ]
+    for _ in range(2):
+        for match, then in some:
+            flows.peer.flow(match, then)
+        eventually(lambda: len(flows.helper.flows()) == len(some), 20)
+        flows.peer.nothing()
+        flows.helper.settled()
+    assert "zebra" in flows.dut.fpmctl("audit", timeout=60).stdout

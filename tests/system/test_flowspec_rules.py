@@ -12,8 +12,9 @@ import sys
 import pytest
 
 import flowspec_random as made
-from flowspec import FOLDER, TABLE
+from flowspec import TABLE
 from lib import netns
+from lib.flowspec import FOLDER
 from lib.wait import eventually
 from router import Router, running
 from wire import token_of
