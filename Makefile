@@ -156,6 +156,7 @@ demo: ## the lab, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100
 
 lab: ## run and check a scenario of frr-config, and leave it up (S=name; without it the list)
 	@$(if $(S),$(MAKE) --no-print-directory build)
+	@$(if $(filter flowspec,$(S)),$(MAKE) --no-print-directory peers)
 	@$(if $(filter bird-%,$(S)),command -v bird >/dev/null || $(MAKE) --no-print-directory peers)
 	@$(PY) tests/lab/scenario.py $(S)
 

@@ -270,5 +270,6 @@ CLAIMS = {
     "vrf-lite": claims_links.vrf_lite,
     "vrrp-gateway": claims_links.vrrp_gateway,
     "edge-filter": claims_filter.edge_filter,
+    "flowspec": claims_filter.flowspec,
     "wireguard": claims_links.wireguard,
 }

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The claims of the scenarios that filter packets (see claims.py)."""
 
+import json
+import signal
+
 from lab import evidence, steps
-from lab.evidence import check
+from lab.evidence import check, wait_for
 from lib import probe
 
 LOGS = ("dataplane",)
@@ -57,3 +60,83 @@ def edge_filter(lab):
     total = lab.dp.counter("drop", "filter")
     check(total > 300, "the drops by the reason filter", total, LOGS)
     yield f"`fpmctl show drops` has {total} packets of the reason filter."
+
+
+ATTACKED = ["203.0.113.10", "2001:db8:c::10"]
+FLOWS = {
+    "drop4": "destination 203.0.113.10/32 protocol =17 destination-port =9",
+    "drop6": "destination 2001:db8:c::10/128 protocol =17 destination-port =9",
+    "limit4": "destination 203.0.113.10/32 protocol =1 icmp-type =8",
+    "foreign4": "destination 198.51.100.9/32",
+}
+
+
+def flowspec(lab):
+    """A customer filters the packets to its own hosts by flow specifications, and to no others."""
+    told = lambda: _told(lab)  # noqa: E731
+    steps.bgp_up(lab, "192.0.2.6")
+    steps.in_fib(lab, "203.0.113.0/24", "2001:db8:c::/48")
+    wait_for("the session of ExaBGP", lambda: told()["sessions"] == {"127.0.0.1": "up"}, told, ("bgpd",))
+    check(told()["flows"] == [], "no flow specification", told(), LOGS)
+    for host in ATTACKED:
+        check(_arrived(lab, host) == 100, f"100 packets of UDP at {host}", "fewer", LOGS)
+    yield "BGP with c1 and with ExaBGP is Established. Without flow specifications UDP reaches c1."
+
+    _announce(lab, "enable", drop4="installed", drop6="installed")
+    for host, name in zip(ATTACKED, ("drop4", "drop6")):
+        check(_arrived(lab, host) == 0, f"no packet of UDP at {host}", "some", LOGS)
+        check(counted(lab, FLOWS[name]) == [100], "100 packets at the rule", counted(lab, FLOWS[name]), LOGS)
+    seen = evidence.crossing(lab, "isp", ATTACKED, "cust0")
+    yield f"c1 announces two flows: 100 packets of UDP to port 9 in each family are dropped. Pings pass: {seen}"
+
+    _announce(lab, "enable", limit4="installed", foreign4="not validated: no unicast route")
+    got, _ = probe.ping(lab.ns["isp"], ATTACKED[0], 100, 2)
+    check(2 <= got <= 60, "a part of 100 pings answered", got, LOGS)
+    yield f"A flow with 1000 octets a second passes {got} of 100 pings at once."
+    yield "A flow for a destination that c1 does not announce is refused by name."
+
+    _announce(lab, "disable", drop4=None, drop6=None, limit4=None, foreign4=None)
+    check(_arrived(lab, ATTACKED[0]) == 100, "100 packets of UDP again", "fewer", LOGS)
+    _announce(lab, "enable", drop4="installed")
+    lab.birds["c1"].end(signal.SIGKILL)
+    wait_for("no flow without BIRD", lambda: told()["flows"] == [], told, ("bgpd",))
+    lab.birds["c1"].start()
+    steps.bgp_up(lab, "192.0.2.6")
+    steps.in_fib(lab, "203.0.113.0/24", "2001:db8:c::/48")
+    _announce(lab, "enable", drop4="installed", drop6="installed")
+    yield "Withdrawn flows filter nothing, nor do those of a BIRD that was killed. It starts again: they are back."
+
+
+def _told(lab):
+    """Return the status of fpm-flowspec."""
+    try:
+        with open(lab.path("flowspec", "status.json"), encoding="utf-8") as file:
+            return json.load(file)
+    except OSError:
+        return {"sessions": {}, "flows": []}
+
+
+def _announce(lab, verb, **flows):
+    """Enable or disable protocols of BIRD, and wait until their flows have these states, in
+    fpm-flowspec and in the dataplane: "installed", a part of the reason why not, or None."""
+    for name in flows:
+        lab.birds["c1"].birdc(verb, name)
+
+    def there():
+        states = {row["match"]: row["reason"] or row["state"] for row in _told(lab)["flows"]}
+        rules = {row["comment"] for row in lab.dp.show("filter") if row["kind"] == "rule"}
+        right = all((state or "") in states.get(FLOWS[name], "") for name, state in flows.items())
+        gone = all(FLOWS[name] not in states for name, state in flows.items() if state is None)
+        return right and gone and all((FLOWS[n] in rules) == (s == "installed") for n, s in flows.items())
+
+    wait_for(f"the flows {flows}", there, lambda: _told(lab)["flows"], ("bgpd", "dataplane"))
+
+
+def _arrived(lab, host):
+    """Send 100 packets of UDP from isp to port 9 of a host of c1. Return how many arrive."""
+    with probe.UdpSink(lab.ns["c1"], host) as sink:
+        before = lab.dp.counter("drop", "filter")
+        sent = probe.udp_flows(lab.ns["isp"], host, 100)
+        seen = lambda: sink.count() + lab.dp.counter("drop", "filter") - before  # noqa: E731
+        wait_for(f"{sent} packets at {host} or dropped", lambda: seen() >= sent, seen, LOGS, 5)
+        return sink.count()

@@ -28,7 +28,7 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from lab.plan import ROUTER, WIRES, Plan
-from lib import netns, procs
+from lib import flowspec, netns, procs
 from lib.bird import Bird
 from lib.dataplane import ROOT, Dataplane
 from lib.frr import Frr, Neighbor
@@ -63,6 +63,10 @@ class Lab:
                 node, self.ns[node], self.folder, daemons, self.path(node), self.dir
             )
             for node, daemons in self.plan.having("frr").items()
+        }
+        self.birds = {
+            node: Bird(self.ns[node], f"{self.folder}/{file}", self.path(node), self.dir)
+            for node, file in self.plan.having("bird").items()
         }
         self.dp = Dataplane(
             self.ns[WIRES],
@@ -164,12 +168,16 @@ class Lab:
         """Start the dataplane, then r1's routing daemons, which need the TAPs. Start the neighbors
         meanwhile."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(frr.start) for frr in self.neighbors.values()]
+            others = [*self.neighbors.values(), *self.birds.values()]
+            jobs = [pool.submit(other.start) for other in others]
             self.start_dataplane()
             if self.r1:
                 self.r1.start()
             for job in jobs:
                 job.result()
+        if self.plan.of(ROUTER, "flowspec"):
+            argv = flowspec.command(self.r1, self.path("flowspec"))
+            procs.start(argv, self.dir, self.path("flowspec.log"), self.ns[ROUTER])
 
     def up(self, n4=1000, n6=200):
         """Start everything. Do not wait until routing converges."""

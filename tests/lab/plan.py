@@ -11,6 +11,8 @@
     internet = {"192.0.2.1" = ["203.0.113.0/24"]}
                                         every address there is lives here (ping answers),
                                         except addresses behind these gateways
+    bird = "NODE.bird"                  the configuration of a BIRD
+    flowspec = true                     of r1: fpm-flowspec and ExaBGP beside its FRR
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
                                         a BGP speaker that announces a made-up Internet
 

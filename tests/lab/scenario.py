@@ -18,7 +18,7 @@ from lab import claims, evidence, play
 from lab.lab import PLAIN, SCENARIOS, Lab
 from lab.plan import Plan
 from lab.readme import Readme
-from lib import bird
+from lib import bird, flowspec
 
 NEXT = """\
 The lab is up; frr-config/{name}/README.md has what to look at:
@@ -44,8 +44,10 @@ def names():
 def why_not(name):
     """Return the reason why this machine cannot have a scenario in one sentence, or None."""
     plan = Plan(os.path.join(SCENARIOS, name))
-    if plan.runs == "bird" and bird.why_not():
+    if (plan.runs == "bird" or plan.having("bird")) and bird.why_not():
         return bird.why_not()
+    if plan.having("flowspec") and flowspec.why_not():
+        return flowspec.why_not()
     reason = plan.why_not()
     return reason and f"{reason}. `make lab-vm S={name}` proves it in a virtual machine whose kernel has them"
 

@@ -138,6 +138,7 @@ PLAIN = (
     "frr-config/demo/README.md",
     "frr-config/dual-stack-edge/README.md",
     "frr-config/edge-filter/README.md",
+    "frr-config/flowspec/README.md",
     "frr-config/ibgp-route-reflector/README.md",
     "frr-config/isis/README.md",
     "frr-config/kernel-static/README.md",
