@@ -367,3 +367,30 @@ def test_several_tables_filter_as_in_the_kernel(judged):
     assert dut.not_forwarded(lan, probe(5001)) == {"filter_absent": 1}
     netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
     eventually(lambda: dut.control.ask("filter")[0]["state"] == "in-force", 5, 0.005)
+
+
+def test_elements_change_in_the_set_of_their_table_only(judged):
+    """Two tables have a set of one name. An element of one set is not an element of the other."""
+    dut, lan = judged.dut, judged.lan
+    nft = lambda words: netns.run(dut.ctl, ["nft", *words.split()])  # noqa: E731
+    element = "element inet {} hosts {{ " + lan.peer4 + " }}"
+
+    def outcome():
+        before = dut.counters()
+        lan.send(lan.probe("198.51.100.1"))
+        dut.fence(lan)
+        return dut.drops(before)
+
+    judged.load({4: {}, 6: {}})
+    nft("add set inet flowspec hosts { type ipv4_addr ; }")
+    nft("add rule inet flowspec flow4 ip saddr @hosts counter drop")
+    try:
+        for table_name, drops in (("transit", {}), ("flowspec", {"filter": 1})):
+            seen = dut.control.ask("filter")[0]["generation_read"]
+            nft("add " + element.format(table_name))
+            eventually(lambda s=seen: dut.control.ask("filter")[0]["generation_read"] != s, 5, 0.005)
+            assert outcome() == drops
+            nft("delete " + element.format(table_name))
+            eventually(lambda: outcome() == {}, 5, 0.005)
+    finally:
+        judged.table.flush()
