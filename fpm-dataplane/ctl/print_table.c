@@ -739,16 +739,16 @@ sflow_agent_row(const json_t *row)
 		printf("sflow off: the configuration names no collector\n");
 		return;
 	}
-	printf("agent %s, 1 of %lld packets, header %lld octets, counters each %lld s, "
-	       "drops "
-	       "%s\n",
-	       row_has(row, "agent") ? row_str(row, "agent") : "not known yet",
-	       row_int(row, "rate"), row_int(row, "header"), row_int(row, "counters_s"),
-	       row_true(row, "drops") ? "reported" : "not reported");
-	printf("sent: %lld datagrams, %lld samples, %lld drops, %lld counters\n",
-	       row_int(row, "sequence"), row_int(row, "samples"), row_int(row, "discards"),
+	printf("agent %s\n",
+	       row_has(row, "agent") ? row_str(row, "agent") : "not known yet");
+	printf("  1 of %lld packets, %lld octets of each; counters each %lld s\n",
+	       row_int(row, "rate"), row_int(row, "header"), row_int(row, "counters_s"));
+	printf("  %lld datagrams, %lld counters\n", row_int(row, "sequence"),
 	       row_int(row, "counters"));
-	printf("over the limit: %lld samples, %lld drops\n", row_int(row, "samples_over"),
+	printf("  samples: %lld sent, %lld over the limit\n", row_int(row, "samples"),
+	       row_int(row, "samples_over"));
+	printf("  drops: %s; %lld sent, %lld over the limit\n",
+	       row_true(row, "drops") ? "on" : "off", row_int(row, "discards"),
 	       row_int(row, "discards_over"));
 }
 
@@ -776,9 +776,11 @@ sflow_row(const json_t *row)
 		sflow_collector_row(row);
 	} else {
 		printf("port %s\n", row_str(row, "name"));
-		printf("  %lld samples of %lld packets, %lld lost; %lld drops, %lld lost\n",
-		       row_int(row, "samples"), row_int(row, "pool"), row_int(row, "drops"),
-		       row_int(row, "discards"), row_int(row, "discards_dropped"));
+		printf("  samples: %lld of %lld packets, %lld lost\n",
+		       row_int(row, "samples"), row_int(row, "pool"),
+		       row_int(row, "drops"));
+		printf("  drops: %lld, %lld lost\n", row_int(row, "discards"),
+		       row_int(row, "discards_dropped"));
 	}
 }
 

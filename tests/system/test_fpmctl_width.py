@@ -36,7 +36,7 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -100,6 +100,14 @@ def long_rows(dut, what):
     if what == "filter":
         return [{"kind": "rule", "chain": "c" * 24, "handle": 10**7, "action": "continue", "to": None,
                  "comment": "word " * 20, "packets": 10**13, "octets": 10**15}]  # fmt: skip
+    if what == "sflow":
+        return [{"kind": "agent", "state": "on", "agent": ADDRESS % 5, "rate": 10**6, "header": 512, "counters_s": 3600,
+                 "drops": False, "sequence": COUNTER, "counters": COUNTER, "samples": COUNTER,
+                 "samples_over": COUNTER, "discards": COUNTER, "discards_over": COUNTER},
+                {"kind": "collector", "address": f"[{ADDRESS % 5}]:65535", "vrf": NAME, "state": "failing",
+                 "last_error": "Network is unreachable", "datagrams": COUNTER, "errors": COUNTER},
+                {"kind": "port", "name": NAME, "samples": 10**10, "pool": COUNTER, "drops": COUNTER,
+                 "discards": COUNTER, "discards_dropped": COUNTER}]  # fmt: skip
     if what in ("log", "version"):
         return LINES[f"show {what}"][0]
     named = what in ("ports", "interfaces")

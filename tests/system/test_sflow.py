@@ -473,7 +473,7 @@ def test_what_is_shown(dut, sink, settings, lan):
     assert [r["kind"] for r in rows] == ["agent", "collector"] + ["port"] * len(dut.wires)
     assert (rows[0]["state"], rows[0]["agent"], rows[0]["rate"]) == ("on", "127.0.0.1", 1)
     text = dut.fpmctl("show", "sflow").stdout
-    assert "agent 127.0.0.1, 1 of 1 packets, header 128 octets" in text
+    assert "agent 127.0.0.1\n  1 of 1 packets, 128 octets of each" in text
     assert f"collector 127.0.0.1:{PORT}: open" in text and "port lan0" in text
     page = dut.metrics_page()
     values = dict(re.findall(r"^fpmdp_(sflow_\S+) (\d+)$", page, re.M))
