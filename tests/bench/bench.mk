@@ -61,7 +61,7 @@ bench-sync: bench-forwarder ## QSBR, other RCU flavours, locks: rate, and time t
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(SYNC_BIN) >&2
 	@$(PY) tests/bench/bench_sync.py build/release
 
-bench-watch: bench-forwarder ## the cost of trace and capture while no session runs (QUICK=1, ...)
+bench-watch: bench-forwarder ## the cost of trace and capture while no session runs, and of sFlow (QUICK=1, ...)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 

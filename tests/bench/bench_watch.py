@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of trace and capture without a session: the daemon beside a daemon whose
-forwarders have no trace code, and the latter once more, in turns. JSON lines on stdout, a table
-on stderr.
+"""Measure the cost of trace, capture and sFlow: the daemon without a session and without sFlow, and
+with sFlow, beside a daemon whose forwarders have no code for either, and the latter once more, in
+turns. JSON lines on stdout, a table on stderr.
 
     bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -19,27 +19,36 @@ from forward import rig  # noqa: E402
 from forward.measure import bounds, sample  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
-# Name -> the build that is linked for it. The others are compared with the first.
-KINDS = {"blind": "blind", "blind again": "blind", "asking": "asking"}
+# The rate of samples is far above the limit of 4,000 a second; no collector takes the datagrams.
+SFLOW = 'sflow: {collectors: ["127.0.0.1:6343"], rate: 1000}\n'
+# Name -> the build that is linked for it, more keys of its file, the kind to compare with.
+KINDS = {
+    "blind": ("blind", "", "blind"),
+    "blind again": ("blind", "", "blind"),
+    "asking": ("asking", "", "blind"),
+    "sflow 1:1000": ("asking", SFLOW, "asking"),
+}
 
 
 def measure_table(bench, table, reps):
     """Measure all kinds in turns on one table."""
     bench.use(table)
     programs = {
-        kind: Ours(f"ours-{kind.replace(' ', '-')}", bench, "poll", build=f"watch-{build}")
-        for kind, build in KINDS.items()
+        kind: Ours(f"ours-{n}", bench, "poll", more=more, build=f"watch-{build}")
+        for n, (kind, (build, more, _)) in enumerate(KINDS.items())
     }
     seen = {kind: [] for kind in KINDS}
     with rig.Started(bench, list(programs.values())):
         for turn in range(reps):
-            order = list(KINDS)[turn % 3 :] + list(KINDS)[: turn % 3]
+            at = turn % len(KINDS)
+            order = list(KINDS)[at:] + list(KINDS)[:at]
             for kind in order:
                 one = sample(programs[kind], 4, rig.option("SECONDS", 0.2))
                 seen[kind].append(one["cycles"])
     for kind, cycles in seen.items():
-        ratio, low, high = bounds([a / b for a, b in zip(cycles, seen["blind"])])
-        row = {"bench": "watch", "table": table, "kind": kind, "runs": reps}
+        of = KINDS[kind][2]
+        ratio, low, high = bounds([a / b for a, b in zip(cycles, seen[of])])
+        row = {"bench": "watch", "table": table, "kind": kind, "of": of, "runs": reps}
         row |= {"cycles": round(statistics.median(cycles), 2)}
         row |= {"cycles_min": round(min(cycles), 2), "cycles_max": round(max(cycles), 2)}
         row |= {"ratio": round(ratio, 4), "low": round(low, 4), "high": round(high, 4)}
@@ -55,12 +64,13 @@ def measure(bench):
 def report(lines, out):
     """Print the tables."""
     rows = [
-        ("table", "forwarders", "cycles a packet", "min", "max", "of blind", "low", "high")
+        ("table", "forwarders", "cycles a packet", "min", "max", "ratio", "to", "low", "high")
     ]
     for r in lines:
         if r["bench"] == "watch":
             cells = [f"{r[k]:.2f}" for k in ("cycles", "cycles_min", "cycles_max")]
-            cells += [f"{r[k]:.4f}" for k in ("ratio", "low", "high")]
+            cells += [f"{r['ratio']:.4f}", r["of"]]
+            cells += [f"{r[k]:.4f}" for k in ("low", "high")]
             rows.append((r["table"], r["kind"], *cells))
     if len(rows) > 1:
         print("\nv4, 64 octets, one forwarder, medians; 95 % bounds of the ratio", file=out)
