@@ -19,6 +19,7 @@
 #include <rte_ethdev.h>
 
 #include "fwd/fast.h"
+#include "fwd/sample.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
 #include "fwd_isas.h"
@@ -464,6 +465,51 @@ a_captured_frame_has_its_tag(void **state)
 	conf.watch_ring = NULL;
 }
 
+/* --- samples of sFlow ------------------------------------------------------------------- */
+
+static void
+walk_sampled(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++)
+		b->verdict[i] = DROP_blackhole;
+	walk(b);
+	fwd_sample_note(b);
+}
+
+/* A sample has its tags, also one that the NIC stripped, and the interface of its VLAN. */
+static void
+samples_are_the_frames_as_received(void **state)
+{
+	struct watch_set set = {.epoch = 1, .sample_rate = 1, .sample_bytes = BYTES};
+	static const uint16_t ifidx[] = {PORT, ONE, INNER, ONE};
+	struct watch *w = watch_create();
+	const struct watch_record *rec;
+
+	conf.sample_ring = watch_ring_add(w, NULL);
+	fwd.conf = &conf;
+	fwd.sample = &set;
+	fwd_sample_begin(&fwd);
+	PUT("");
+	PUT("\x81\0\xa0\x64");
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e");
+	PUT_TAKEN("\x81\0\x20\x64");
+
+	assert_true(fwd_sample(&burst));
+	fwd_split(&burst, fwd_look(&burst), walk_sampled, NULL);
+
+	assert_int_equal(n_walked, 3);
+	assert_int_equal(conf.sample_ring->head, 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		rec = &conf.sample_ring->record[i];
+		assert_int_equal(rec->in_ifidx, ifidx[i]);
+		assert_int_equal(rec->frame_bytes, BYTES);
+		assert_memory_equal(rec->frame, came[i].said, BYTES);
+	}
+	assert_int_equal(count.port[ONE].rx_bytes, 2 * BYTES);
+	watch_free(w);
+	conf.sample_ring = NULL;
+}
+
 int
 main(void)
 {
@@ -487,6 +533,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			tags_are_written_with_the_priority_that_came, up, down),
 		cmocka_unit_test_setup_teardown(two_tags_keep_their_priorities, up, down),
+		cmocka_unit_test_setup_teardown(samples_are_the_frames_as_received, up,
+						down),
 	};
 
 	return run_with_each_isa(tests, NULL, NULL);
