@@ -55,7 +55,9 @@ static int
 collector_connect(const struct sflow *s, struct collector *c, int fd)
 {
 	const struct sockaddr_storage *source = &s->now.source;
+	int least = 1; /* nothing is read: the kernel keeps as little as it can */
 
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
 	if (c->conf.vrf[0] != '\0' &&
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, c->conf.vrf,
 		       (socklen_t)strlen(c->conf.vrf) + 1) < 0)
