@@ -2,6 +2,8 @@
 """A collector of sFlow datagrams: it decodes them itself (sflow_version_5.txt), and by tshark."""
 
 import ipaddress
+import json
+import re
 import socket
 import struct
 import subprocess
@@ -14,6 +16,7 @@ from scapy.utils import wrpcap
 
 from lib import netns
 
+PORT = 6343
 HOST, DISCARDED = 0x3FFFFFFF, 0x40000000
 FLOW, COUNTERS, DISCARD = "flow", "counters", "discard"
 
@@ -112,6 +115,33 @@ def decode(octets):
         inner.done()
     r.done()
     return row
+
+
+class Settings:
+    """The keys of sflow in the file of a router: each change is a reload."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def __call__(self, *, ports=(PORT,), **keys):
+        """Set collectors in the namespace of the router, and other keys; else the standard keys of
+        these tests."""
+        words = {"collectors": [f"127.0.0.1:{port}" for port in ports]}
+        words |= {"rate": 1, "counters-s": 0} | {k.replace("_", "-"): v for k, v in keys.items()}
+        with open(self.dut.config, encoding="utf-8") as file:
+            was = file.read()
+        text = f"sflow: {json.dumps(words)}\n" + re.sub(r"^sflow: .*\n", "", was, flags=re.M)
+        if text == was:
+            return
+        self.dut.write_config(text)
+        if self.dut.alive():
+            done = self.dut.fpmctl("config", "reload")
+            assert done.returncode == 0, done.stderr
+            self.shown()
+
+    def shown(self):
+        """Return the rows of `show sflow`. sflow answers after it has taken the settings."""
+        return self.dut.control.ask("sflow")
 
 
 class Sink(threading.Thread):

@@ -22,43 +22,17 @@ from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.haste import hasty
 from lib.wait import eventually
 from router import Router, running
-from sflow_sink import COUNTERS, DISCARD, DISCARDED, FLOW, HOST, Sink, dissected
+from sflow_sink import COUNTERS, DISCARD, DISCARDED, FLOW, HOST, PORT, Settings, Sink, dissected
 from watching import Watching, blocks, count_of
 from wire import token, token_of
 
 NET, HOST4 = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 HOLE = "203.0.113.0/24"
-PORT, OTHER_PORT = 6343, 6344
+OTHER_PORT = 6344
 LIMIT = 4000  # samples a second
 # Values of sflow_drops.txt.
 NET_UNREACHABLE, TTL_EXCEEDED, BLACKHOLE_ROUTE = 0, 257, 269
-
-
-class Settings:
-    """The keys of sflow in the file: each change is a reload."""
-
-    def __init__(self, dut):
-        self.dut, self.line = dut, None
-
-    def __call__(self, *, ports=(PORT,), **keys):
-        """Set collectors in the namespace of the router, and other keys; else the standard keys of
-        these tests."""
-        words = {"collectors": [f"127.0.0.1:{port}" for port in ports]}
-        words |= {"rate": 1, "counters-s": 0} | {k.replace("_", "-"): v for k, v in keys.items()}
-        line = f"sflow: {json.dumps(words)}\nfpm:\n"
-        if line == self.line:
-            return
-        self.dut.edit_config(self.line or "fpm:\n", line)
-        self.line = line
-        if self.dut.alive():
-            done = self.dut.fpmctl("config", "reload")
-            assert done.returncode == 0, done.stderr
-            self.shown()
-
-    def shown(self):
-        """Return the rows of `show sflow`. sflow answers after it has taken the settings."""
-        return self.dut.control.ask("sflow")
 
 
 @pytest.fixture(scope="module")

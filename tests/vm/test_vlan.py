@@ -22,6 +22,7 @@ from lib.links import on_nics
 from lib.probe import ping
 from lib.wait import eventually
 from router import Router, running
+from sflow_sink import COUNTERS, PORT, Settings, Sink
 from vlans import HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
 from vlans import add, neighbor, tagged, through, untagged, vlans
 from vlans import lan, machine, router, vlan, wan  # noqa: F401
@@ -59,6 +60,36 @@ def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
     src = PEER if family == 4 else PEER6
     out = through(wan, tagged(wan.probe(back, src=src), (C, 100)), lan)
     assert (out.src, out.dst) == (lan.port_mac, lan.mac)
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_samples_of_sflow_name_the_vlan(router, lan, wan):
+    """A sample names the VLAN as the interface and in the record of switches, and has the tag in the
+    frame; its source is the port. The VLAN has counters, too."""
+    settings = Settings(router)
+    there = lan.probe(HOST, size=200)
+    back = tagged(wan.probe(lan.peer4, src=PEER, size=200), (C, 100, 5))
+    with Sink(router.ctl, port=PORT) as sink:
+        settings(counters_s=1)
+        try:
+            through(lan, there, wan, (C, 100))
+            through(wan, back, lan)
+            for frame in (there, back):
+                eventually(lambda f=frame: sink.of(token_of(f)), 5, 0.02, "a sample")
+            eventually(lambda: sink.samples(COUNTERS, ifindex=router.ifindex(VLAN)), 10, 0.1)
+        finally:
+            settings(ports=())
+        (out,), (into,) = sink.of(token_of(there)), sink.of(token_of(back))
+
+    assert (out["input"], out["output"]) == (router.ifindex(lan), router.ifindex(VLAN))
+    assert (out["vlan_in"], out["vlan_out"], out["nexthop"]) == (0, 100, PEER)
+    assert (out["src_mask"], out["dst_mask"]) == (26, 24)
+    assert (into["source"], into["input"]) == (router.ifindex(wan), router.ifindex(VLAN))
+    assert into["output"] == router.ifindex(lan)
+    assert (into["vlan_in"], into["pri_in"], into["vlan_out"]) == (100, 5, 0)
+    assert into["header"] == back[:128] and into["length"] == len(back) + 4
+    assert into["src_mask"] == 24
 
 
 @pytest.mark.quick

@@ -9,15 +9,17 @@ import socket
 import time
 
 import pytest
-from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
+from scapy.layers.l2 import Ether
 
 from lib import api, netns
 from lib.frr import beside
 from lib.probe import ping
 from lib.wait import eventually
 from linux_router import LinuxRouter
-from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, RENAMED, TABLE
+from sflow_sink import PORT, Settings, decode
+from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, PLEN, RENAMED, TABLE
 from vrfs import add, enslave, goes, route, row, vrfs
 from vrfs import machine, router, two  # noqa: F401
 from wire import token_of
@@ -118,6 +120,30 @@ def test_the_same_prefix_leaves_by_the_vrf_that_it_came_in_by(two, family):
     lan = two.wires["lan"]
     assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
     goes(two, two.wires["alt"], two.wires["ext"], HOST[family])
+
+
+@pytest.mark.quick
+def test_samples_of_sflow_have_the_prefixes_of_the_vrf(two, family):
+    """A sample of a packet in a VRF has the lengths of the VRF's prefixes, and datagrams reach a
+    collector in the VRF."""
+    lan, wan = two.wires["lan"], two.wires["wan"]
+    route(two, "red", NET[family], BEHIND[family].format(2), wan)
+    to = BEHIND[family].format(2)
+    settings = Settings(two)
+    settings(collectors=[f"[{to}]:{PORT} vrf red" if family == 6 else f"{to}:{PORT} vrf red"])
+    try:
+        probe = lan.probe(HOST[family], src=BEFORE[family].format(2))
+        two.forwarded(lan, probe, wan)
+        packet = wan.expect(lambda data: token_of(probe) in data[60:] and UDP in Ether(data)
+                            and Ether(data)[UDP].dport == PORT, 5)  # fmt: skip
+    finally:
+        settings(ports=())
+
+    head = packet[IP if family == 4 else IPv6]
+    assert (head.src, head.dst) == (BEHIND[family].format(1), to)
+    (row,) = [s for s in decode(bytes(packet[UDP].payload))["samples"] if token_of(probe) in s["header"]]
+    assert (row["src_mask"], row["dst_mask"]) == (PLEN[family], 24 if family == 4 else 48)
+    assert (row["output"], row["nexthop"]) == (two.ifindex(wan), to)
 
 
 def test_hosts_with_the_same_address_are_each_vrfs_own(two, family):
