@@ -94,9 +94,9 @@ class Helper:
         if kind == "state":
             self._session(peer, event["neighbor"].get("state"))
         elif kind == "update":
-            message = event["neighbor"].get("message", {})
-            if message.get("category") == UPDATE:
-                self._message(peer, message.get("body", ""))
+            message = event["neighbor"].get("message") or {}
+            if message.get("category") == UPDATE and isinstance(message.get("body"), str):
+                self._message(peer, message["body"])
 
     def _session(self, peer, state):
         if state not in ("up", "down") or self.sessions.get(peer) == state:
