@@ -237,8 +237,8 @@ set_describe(struct ruleset_set *set, const struct raw_set *raw, uint8_t table)
 	 * The kernel does not announce that an interval expires, so its begin and end would stay
 	 * between those of others. Values of maps can name chains that no rule reaches yet.
 	 */
-	set->changes = !fixed && !set->is_map &&
-		       !(set->interval && (raw->flags & NFT_SET_TIMEOUT) != 0);
+	set->expires = (raw->flags & NFT_SET_TIMEOUT) != 0;
+	set->changes = !fixed && !set->is_map && !(set->interval && set->expires);
 }
 
 static int

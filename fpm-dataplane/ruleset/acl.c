@@ -39,6 +39,8 @@ struct conditions {
 	struct condition field[N_FIELD];
 	uint32_t bit_mask, bit; /* bits of the key that have to be as in `bit` */
 	bool never;             /* the rule matches no packet of the family */
+	bool exact;      /* with both ports, a packet that meets them is one that matches */
+	uint8_t decides; /* exact: the verdict, CODE_ACCEPT or CODE_DROP */
 };
 
 /* --- keys --------------------------------------------------------------------------- */
@@ -146,19 +148,25 @@ known_forget(struct known *k, unsigned int word, unsigned int len)
 		k->word[word * 4 + i] = (struct octet){N_FIELD, 0, 0};
 }
 
-static void
+/* Return true if all octets are of known fields: such a load succeeds if there are ports. */
+static bool
 known_load(struct known *k, const struct ruleset_op *op, uint8_t family)
 {
+	unsigned int n = 0;
+
 	known_forget(k, op->to, op->len);
 	for (unsigned int i = 0; i < op->len; i++)
 		for (unsigned int f = 0; f < N_FIELD; f++) {
 			struct place_of p = field_place((enum field)f, family);
 
-			if (op->what == p.base && op->at + i >= p.at &&
-			    op->at + i < (unsigned int)p.at + p.len)
-				k->word[op->to * 4 + i] = (struct octet){
-					(uint8_t)f, (uint8_t)(op->at + i - p.at), 0xff};
+			if (op->what != p.base || op->at + i < p.at ||
+			    op->at + i >= (unsigned int)p.at + p.len)
+				continue;
+			k->word[op->to * 4 + i] = (struct octet){
+				(uint8_t)f, (uint8_t)(op->at + i - p.at), 0xff};
+			n++;
 		}
+	return n == op->len;
 }
 
 static void
@@ -202,17 +210,18 @@ condition_widen(struct condition *c, unsigned int len)
 
 /*
  * Add a condition of a field: one of `n` spans. A field with a condition keeps the first one:
- * it is a superset of both.
+ * it is a superset of both. Returns true if the condition was added.
  */
-static void
+static bool
 condition_set(struct conditions *c, unsigned int f, const struct span *span, unsigned int n)
 {
 	struct condition *of = &c->field[f];
 
 	if (of->n != 0 || n == 0 || n > SPANS_MAX)
-		return;
+		return false;
 	of->n = n;
 	memcpy(of->span, span, n * sizeof(*span));
+	return true;
 }
 
 /* Return true if the register holds field `f` from its first octet on, in `len` octets. */
@@ -229,20 +238,28 @@ holds_field(const struct known *k, const struct ruleset_op *op, unsigned int f,
 	return true;
 }
 
-/* A register is equal to a value: each field that it holds from its beginning on is known. */
-static void
+/*
+ * A register is equal to a value: each field that it holds from its beginning on is known.
+ * Returns true if the conditions say all.
+ */
+static bool
 learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	    struct conditions *c)
 {
+	bool all = true;
+
 	for (unsigned int i = 0; i < op->len; i++) {
 		const struct octet *o = &k->word[op->from * 4 + i];
 		struct span span;
 		unsigned int f = o->field, n;
 
+		all &= (op->a[i] & ~o->mask) == 0;
 		if (f == FIELD_FAMILY) {
 			c->never |= op->a[i] != (family == 4 ? 2 : 10);
 			continue;
 		}
+		/* Octets behind the first one of a field were seen with it, if it was first. */
+		all &= f < N_FIELD && (o->at == 0 || (i > 0 && o[-1].field == f));
 		if (f >= N_FIELD || o->at != 0)
 			continue;
 		memset(span.low, 0, sizeof(span.low));
@@ -252,18 +269,23 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 
 			/* A prefix: ones, then zeros, and nothing behind. */
 			if (o[n].field != f || o[n].at != n ||
-			    ((uint8_t)~mask & ((uint8_t)~mask + 1)) != 0)
+			    ((uint8_t)~mask & ((uint8_t)~mask + 1)) != 0) {
+				all = false;
 				break;
+			}
 			span.low[n] = op->a[i + n] & mask;
 			span.high[n] = (uint8_t)(span.low[n] | (uint8_t)~mask);
 			if (mask != 0xff) {
-				n++;
+				for (n++; i + n < op->len &&
+					  n < field_len((enum field)f, family);
+				     n++)
+					all &= o[n].field == f && o[n].mask == 0;
 				break;
 			}
 		}
-		if (n > 0)
-			condition_set(c, f, &span, 1);
+		all &= n > 0 && condition_set(c, f, &span, 1);
 	}
+	return all;
 }
 
 static void
@@ -276,7 +298,8 @@ octets_add(uint8_t *octet, unsigned int len, int by)
 	}
 }
 
-static void
+/* A register is compared with a value. Returns true if the conditions say all. */
+static bool
 learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	      struct conditions *c)
 {
@@ -284,20 +307,21 @@ learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family
 	struct span span = {.low = {0}};
 	bool low = false;
 
-	if (op->what == COMPARE_EQ) {
-		learn_equal(k, op, family, c);
-		return;
-	}
+	if (op->what == COMPARE_EQ)
+		return learn_equal(k, op, family, c);
 	if (f >= N_FIELD || op->what == COMPARE_NE ||
 	    op->len != field_len((enum field)f, family) || !holds_field(k, op, f, op->len))
-		return;
+		return false;
 	memset(span.high, 0xff, sizeof(span.high));
 	low = op->what == COMPARE_GT || op->what == COMPARE_GE;
 	memcpy(low ? span.low : span.high, op->a, op->len);
-	condition_set(c, f, &span, 1);
+	/* The value itself is in the span, and not above or below itself. */
+	return condition_set(c, f, &span, 1) &&
+	       (op->what == COMPARE_GE || op->what == COMPARE_LE);
 }
 
-static void
+/* A register is in a range. Returns true if the conditions say all. */
+static bool
 learn_range(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	    struct conditions *c)
 {
@@ -306,10 +330,10 @@ learn_range(const struct known *k, const struct ruleset_op *op, uint8_t family,
 
 	if (f >= N_FIELD || op->what != COMPARE_EQ ||
 	    op->len != field_len((enum field)f, family) || !holds_field(k, op, f, op->len))
-		return;
+		return false;
 	memcpy(span.low, op->a, op->len);
 	memcpy(span.high, op->b, op->len);
-	condition_set(c, f, &span, 1);
+	return condition_set(c, f, &span, 1);
 }
 
 /* Find the spans of a small set. Returns their number; 0: too many. */
@@ -357,8 +381,8 @@ bit_of(struct ruleset_acl *acl, unsigned int f, uint32_t set)
 	return 1u << i;
 }
 
-/* A field is in a set, or is not. */
-static void
+/* A field is in a set, or is not. Returns true if the conditions say all. */
+static bool
 learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct ruleset_op *op,
 	     uint8_t family, struct conditions *c)
 {
@@ -369,21 +393,36 @@ learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct rulese
 	uint32_t bit;
 
 	if (f >= N_FIELD || s->kind == SET_RANGES || s->other != NULL)
-		return;
+		return false;
 	len = field_len((enum field)f, family);
 	if (s->key_len != len || !holds_field(k, op, f, len))
-		return;
+		return false;
 	if (!s->changes && s->kind != SET_PREFIXES && op->flag == 0) {
 		content = atomic_load_explicit(&s->content, memory_order_relaxed);
 		n = set_spans(s, content, span);
 		c->never |= content->n == 0;
-		condition_set(c, f, span, n);
+		if (n > 0) /* its elements may expire */
+			return condition_set(c, f, span, n) && !s->expires;
 	}
-	if (n > 0)
-		return;
 	bit = bit_of(acl, f, op->set);
 	c->bit_mask |= bit;
 	c->bit |= op->flag == 0 ? bit : 0;
+	return bit != 0;
+}
+
+/* Return true if nothing but a count of the rule and a verdict follow from an operation on. */
+static bool
+rest_is_plain(const struct ruleset *r, const struct ruleset_rule *rule, uint32_t i,
+	      uint8_t *decides)
+{
+	const struct ruleset_op *op = &r->op[rule->op];
+
+	if (i < rule->n_op && op[i].kind == OP_COUNT_RULE)
+		i++;
+	if (i + 1 != rule->n_op || op[i].kind != OP_VERDICT)
+		return false;
+	*decides = op[i].verdict.code;
+	return *decides == CODE_ACCEPT || *decides == CODE_DROP;
 }
 
 /* Find the conditions of a rule for packets of a family. */
@@ -393,6 +432,7 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 {
 	const struct ruleset *r = acl->r;
 	struct known k;
+	bool all = true;
 
 	memset(c, 0, sizeof(*c));
 	for (unsigned int i = 0; i < RULESET_WORDS; i++)
@@ -402,7 +442,7 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 
 		switch ((enum ruleset_kind)op->kind) {
 		case OP_PAYLOAD:
-			known_load(&k, op, family);
+			all &= known_load(&k, op, family);
 			break;
 		case OP_META:
 			known_meta(&k, op);
@@ -411,27 +451,75 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 			known_mask(&k, op);
 			break;
 		case OP_COMPARE:
-			learn_compare(&k, op, family, c);
+			all &= learn_compare(&k, op, family, c);
 			break;
 		case OP_RANGE:
-			learn_range(&k, op, family, c);
+			all &= learn_range(&k, op, family, c);
 			break;
 		case OP_LOOKUP:
-			learn_lookup(acl, &k, op, family, c);
+			all &= learn_lookup(acl, &k, op, family, c);
 			if (r->set[op->set].is_map)
 				return; /* a verdict, or a value in a register */
 			break;
 		case OP_EXTHDR:
-		case OP_FIB:
 		case OP_VALUE:
 		case OP_SHIFT:
 		case OP_SWAP:
 			known_forget(&k, op->to, op->len);
+			all = false;
 			break;
-		default:
-			return; /* an effect */
+		default: /* an effect */
+			c->exact = all && rest_is_plain(r, rule, i, &c->decides);
+			return;
 		}
 	}
+}
+
+/* Return the length of the longest prefix that has both ends of a span. */
+static unsigned int
+span_prefix(const struct span *s, unsigned int len)
+{
+	for (unsigned int i = 0; i < len; i++)
+		if (s->low[i] != s->high[i])
+			return 8 * i +
+			       (unsigned int)__builtin_clz(
+				       (unsigned int)(s->low[i] ^ s->high[i])) -
+			       24;
+	return 8 * len;
+}
+
+/* Return true if rte_acl can say the conditions of a rule without widening one. */
+static bool
+fits_rte_acl(const struct conditions *c, uint8_t family)
+{
+	unsigned int total = 1;
+
+	for (unsigned int f = 0; f < N_FIELD; f++) {
+		const struct condition *of = &c->field[f];
+		unsigned int len = field_len((enum field)f, family);
+
+		total *= of->n > 0 ? of->n : 1;
+		for (unsigned int i = 0; i < of->n; i++) {
+			const struct span *s = &of->span[i];
+			unsigned int plen = span_prefix(s, len);
+			bool prefix = true;
+
+			for (unsigned int at = 0; at < len; at++) {
+				unsigned int ones = plen >= 8 * (at + 1) ? 8
+						    : plen > 8 * at      ? plen - 8 * at
+									 : 0;
+				uint8_t host = (uint8_t)(0xffu >> ones);
+
+				prefix &= (s->low[at] & host) == 0 &&
+					  (s->high[at] & host) == host;
+			}
+			if (f == FIELD_PROTO && s->low[0] != s->high[0])
+				return false;
+			if ((f == FIELD_SRC || f == FIELD_DST) && !prefix)
+				return false;
+		}
+	}
+	return total <= COMBOS_MAX;
 }
 
 /* --- rules of rte_acl --------------------------------------------------------------- */
@@ -455,19 +543,6 @@ rule_new(struct acl_build *b)
 	}
 	memset(b->rule + b->n * b->rule_bytes, 0, b->rule_bytes);
 	return b->rule + b->n++ * b->rule_bytes;
-}
-
-/* Return the length of the longest prefix that has both ends of a span. */
-static unsigned int
-span_prefix(const struct span *s, unsigned int len)
-{
-	for (unsigned int i = 0; i < len; i++)
-		if (s->low[i] != s->high[i])
-			return 8 * i +
-			       (unsigned int)__builtin_clz(
-				       (unsigned int)(s->low[i] ^ s->high[i])) -
-			       24;
-	return 8 * len;
 }
 
 static void
@@ -613,7 +688,7 @@ context_build(struct acl_build *b, unsigned int n_category)
 
 /* Build the classifier of a chain for a family. Returns NULL if that failed. */
 static struct ruleset_acl *
-acl_build(const struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
+acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
 {
 	struct ruleset_acl *acl = calloc(1, sizeof(*acl));
 	struct acl_build b = {.family = family,
@@ -631,8 +706,13 @@ acl_build(const struct ruleset *r, const struct ruleset_chain *chain, uint8_t fa
 		while (i >= acl->end[segment])
 			segment++;
 		rule_conditions(acl, &r->rule[i], family, &c);
-		if (!c.never)
-			combos_add(&b, &c, i + 1, segment, i - chain->rule);
+		if (c.never)
+			continue;
+		if (c.exact && fits_rte_acl(&c, family)) {
+			r->rule[i].sure |= family == 4 ? 1 : 2;
+			r->rule[i].sure_code = c.decides;
+		}
+		combos_add(&b, &c, i + 1, segment, i - chain->rule);
 	}
 	if (acl->n_bit == 0)
 		b.n_field -= N_FIELD_BITS;

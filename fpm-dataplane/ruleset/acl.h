@@ -8,6 +8,9 @@
  * skipped without a change of the result. rte_acl names one rule per category. A chain is cut
  * into segments, a category each, behind rules after which the chain goes on.
  *
+ * The conditions of many rules are exact: a packet that meets them is one that the rule matches.
+ * If such a rule only counts and decides, it is not asked any more (struct ruleset_rule, sure).
+ *
  * Whether a field is in a set is a bit of the key, because the elements of a set come and go
  * while the classifier stays.
  */

@@ -515,6 +515,7 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 struct place {
 	const struct ruleset_acl *acl;
 	uint32_t rule, end, segment;
+	bool named; /* the classifier named the next rule; it is not one behind */
 	uint32_t begin[ACL_SEGMENTS_MAX];
 };
 
@@ -525,6 +526,7 @@ chain_begin(struct judged *j, uint32_t number, const uint32_t *begins, struct pl
 	const struct ruleset_chain *c = &j->r->chain[number];
 
 	at->acl = c->acl[j->p->family == 6];
+	at->named = at->acl != NULL;
 	at->rule = c->rule;
 	at->end = c->rule + c->n_rule;
 	if (at->acl == NULL)
@@ -538,9 +540,12 @@ chain_begin(struct judged *j, uint32_t number, const uint32_t *begins, struct pl
 	at->rule = at->begin[0] == 0 ? at->end : at->begin[0] - 1;
 }
 
-/* Return the next rule that may match, or RULESET_NONE at the end of the chain. */
+/*
+ * Return the next rule that may match, and whether the classifier named it; or RULESET_NONE at
+ * the end of the chain.
+ */
 static uint32_t
-rule_next(struct place *at)
+rule_next(struct place *at, bool *named)
 {
 	while (at->rule == at->end) {
 		if (at->acl == NULL || ++at->segment >= at->acl->n_segment)
@@ -548,8 +553,19 @@ rule_next(struct place *at)
 		at->end = at->acl->end[at->segment];
 		at->rule =
 			at->begin[at->segment] == 0 ? at->end : at->begin[at->segment] - 1;
+		at->named = true;
 	}
+	*named = at->named;
+	at->named = false;
 	return at->rule++;
+}
+
+/* Return true if a rule that the classifier named matches for sure, and only decides. */
+static inline bool
+rule_is_sure(const struct ruleset_rule *rule, const struct ruleset_packet *p)
+{
+	return (rule->sure & (p->family == 4 ? 1 : 2)) != 0 && p->has_transport &&
+	       !p->later && p->transport + 4 <= p->room;
 }
 
 /* Pass a base chain: CODE_ACCEPT, CODE_DROP or CODE_REJECT. */
@@ -561,7 +577,8 @@ chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 
 	chain_begin(j, base, begins, &at);
 	for (;;) {
-		uint32_t rule = rule_next(&at);
+		bool named;
+		uint32_t rule = rule_next(&at, &named);
 
 		if (rule == RULESET_NONE) {
 			if (n_back == 0)
@@ -570,7 +587,12 @@ chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 			continue;
 		}
 		j->p->rule = rule;
-		rule_ask(j, &j->r->rule[rule]);
+		if (named && rule_is_sure(&j->r->rule[rule], j->p)) {
+			count_take(j->p, j->r->rule[rule].state->count);
+			j->code = j->r->rule[rule].sure_code;
+		} else {
+			rule_ask(j, &j->r->rule[rule]);
+		}
 		switch (j->code) {
 		case CODE_ACCEPT:
 		case CODE_DROP:

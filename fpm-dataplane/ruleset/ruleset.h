@@ -138,7 +138,13 @@ struct ruleset_op {
 struct ruleset_rule {
 	uint32_t op, n_op; /* in ruleset.op */
 	uint32_t chain;
-	bool counts;     /* it has its own counter among its operations */
+	bool counts; /* it has its own counter among its operations */
+	/*
+	 * Bit 0: IPv4, bit 1: IPv6. The classifier names the rule only for packets that it
+	 * matches, and it does nothing but count, and decide `sure_code`. Such a packet has
+	 * both ports.
+	 */
+	uint8_t sure, sure_code;
 	uint64_t handle; /* of the kernel */
 	char *comment;   /* NULL: none; any octets but 0 */
 	struct ruleset_state *state;
@@ -184,6 +190,7 @@ struct ruleset_set {
 	bool interval;  /* its elements are begins and ends, or ranges */
 	bool addresses; /* of IPv4 or IPv6, one a key */
 	bool changes;   /* elements come and go while the ruleset stays */
+	bool expires;   /* its elements have times */
 	bool small;     /* SET_PREFIXES: form of the Poptrie */
 	uint8_t table;  /* number of its table */
 	uint8_t n_field,
