@@ -72,6 +72,8 @@ class Judged:
             return
         row = eventually(lambda: (r := self._status())["generation_read"] != before and r, 20, 0.002)
         assert row["state"] == "in-force", row["refused"]
+        # A forwarder may be within a round that began with the rules before.
+        self.dut.fence(self.lan)
 
     def _status(self):
         return self.dut.control.ask("filter")[0]
