@@ -126,10 +126,11 @@ test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets the
 
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers
-peers: ## unpack Debian's BIRD, GoBGP and ExaBGP in build/peers, for the tests with foreign peers
-	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd -a -x $(PEERS)/usr/sbin/python3-exabgp ] || \
+peers: ## unpack Debian's BIRD, GoBGP, ExaBGP and the SNMP exporter in build/peers, for the tests with foreign peers
+	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd -a -x $(PEERS)/usr/sbin/python3-exabgp -a \
+		-x $(PEERS)/usr/bin/prometheus-snmp-exporter ] || \
 		{ mkdir -p $(PEERS) && cd $(PEERS) && apt-get -o APT::Sandbox::User=root download \
-		bird2 libssh-gcrypt-4 gobgpd exabgp python3-exabgp python3-pkg-resources >/dev/null && \
+		bird2 libssh-gcrypt-4 gobgpd exabgp python3-exabgp python3-pkg-resources prometheus-snmp-exporter >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
 collectors: ## install Debian's nfdump and pmacct, for the tests of sFlow

@@ -727,6 +727,6 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 	free(b.old_handle);
 	if (!b.failed)
 		return b.r;
-	ruleset_free(b.r);
+	ruleset_free_later(b.r, conf->reclaim);
 	return NULL;
 }

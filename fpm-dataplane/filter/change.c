@@ -15,7 +15,7 @@ struct change {
 	unsigned int n_table;
 	struct ruleset_set *set; /* NULL: no message of a set of the ruleset yet */
 	bool leaves;             /* of the message at work */
-	bool failed;
+	bool published, failed;
 	struct ruleset_change *list;
 	uint32_t n, room;
 };
@@ -52,6 +52,15 @@ set_of(const struct change *c, const struct nlmsghdr *nlh)
 	return NULL;
 }
 
+/* Make the changes of the set at work. */
+static void
+changes_make(struct change *c)
+{
+	if (c->n > 0 && ruleset_members_change(c->set, c->list, c->n, c->conf->reclaim) < 0)
+		c->failed = true;
+	c->n = 0;
+}
+
 static void
 on_message(const struct nlmsghdr *nlh, void *ctx)
 {
@@ -60,8 +69,10 @@ on_message(const struct nlmsghdr *nlh, void *ctx)
 
 	if (set == NULL || c->failed)
 		return;
+	if (c->set != NULL && c->set != set && !c->published)
+		changes_make(c);
 	/* Two sets would not change at the same moment. */
-	if (!set->changes || (c->set != NULL && c->set != set)) {
+	if (!set->changes || (c->published && c->set != NULL && c->set != set)) {
 		c->failed = true;
 		return;
 	}
@@ -73,16 +84,18 @@ on_message(const struct nlmsghdr *nlh, void *ctx)
 
 int
 filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
-	      const struct filter_dump *messages, const struct filter_build_conf *conf)
+	      const struct filter_dump *messages, const struct filter_build_conf *conf,
+	      bool published)
 {
-	struct change c = {.conf = conf, .r = r, .table = table, .n_table = n_table};
-	int rc = 0;
+	struct change c = {.conf = conf,
+			   .r = r,
+			   .table = table,
+			   .n_table = n_table,
+			   .published = published};
 
 	filter_dump_each(messages, on_message, &c);
-	if (c.failed)
-		rc = -EOPNOTSUPP;
-	else if (c.n > 0)
-		rc = ruleset_members_change(c.set, c.list, c.n, conf->reclaim);
+	if (!c.failed)
+		changes_make(&c);
 	free(c.list);
-	return rc;
+	return c.failed ? -EOPNOTSUPP : 0;
 }

@@ -19,8 +19,9 @@
 
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
-#define TRIES_MAX    8u  /* of a table that changes while it is read */
-#define DUMPS_MAX    64u /* of one kind, which a change of any table interrupts */
+#define TRIES_MAX    8u     /* of a table that changes while it is read */
+#define DUMPS_MAX    64u    /* of one kind, which a change of any table interrupts */
+#define READ_MS      30000u /* for all, as other threads wait for this one */
 
 struct reader {
 	int fd;
@@ -29,6 +30,7 @@ struct reader {
 	struct filter_dump *dump;
 	uint8_t *answer; /* ANSWER_BYTES */
 	uint32_t seq;
+	uint64_t begin; /* milliseconds */
 	bool (*is_ending)(void *ctx);
 	void *ctx;
 	/* of the last answer */
@@ -156,6 +158,12 @@ ask(struct reader *rd, struct nlmsghdr *request)
 	return rc < 0 ? rc : 0;
 }
 
+static bool
+in_time(const struct reader *rd)
+{
+	return monotonic_ms() - rd->begin < READ_MS;
+}
+
 /* Ask for a dump until no transaction interrupts it. */
 static int
 dump_ask(struct reader *rd, struct nlmsghdr *request)
@@ -163,12 +171,13 @@ dump_ask(struct reader *rd, struct nlmsghdr *request)
 	size_t begin = rd->dump->n;
 	int rc = -EAGAIN;
 
-	for (unsigned int i = 0; i < DUMPS_MAX && rc == -EAGAIN; i++) {
+	for (unsigned int i = 0; i < DUMPS_MAX && rc == -EAGAIN && in_time(rd); i++) {
 		rd->dump->n = begin;
 		rd->changed = false;
 		rc = ask(rd, request);
 		if (rd->changed && rc != -ECANCELED)
 			rc = -EAGAIN;
+		filter_gather(rd->events); /* before its buffer is full */
 	}
 	return rc;
 }
@@ -256,9 +265,11 @@ static int
 read_once(struct reader *rd, struct filter_dump *dump)
 {
 	struct filter_events *ev = rd->events;
-	int rc = generation_ask(rd), again;
-	uint32_t before = rd->generation, heard;
+	int rc, again;
 
+	filter_gather(ev);
+	rc = generation_ask(rd);
+	filter_gather_begin(ev, rd->generation);
 	for (unsigned int i = 0; i < ev->n_table && rc == 0; i++) {
 		rd->table = &ev->table[i];
 		rd->dump = &dump[i];
@@ -270,10 +281,9 @@ read_once(struct reader *rd, struct filter_dump *dump)
 	if (again < 0)
 		return rc < 0 ? rc : again;
 	/* An error about a table that changed meanwhile says nothing: read again. */
-	again = filter_events_hear(ev, before, rd->generation, rd->is_ending, rd->ctx,
-				   &heard);
+	again = filter_gather_until(ev, rd->generation, rd->is_ending, rd->ctx);
 	for (unsigned int i = 0; i < ev->n_table; i++)
-		dump[i].generation = heard;
+		dump[i].generation = ev->gathered.heard;
 	return again < 0 ? again : rc;
 }
 
@@ -287,6 +297,7 @@ filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 			    .dump = dump,
 			    .is_ending = is_ending,
 			    .ctx = ctx,
+			    .begin = monotonic_ms(),
 			    .answer = malloc(ANSWER_BYTES)};
 	int rc = -EAGAIN;
 
@@ -296,7 +307,7 @@ filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 	rd.seq = (uint32_t)monotonic_ms() << 8;
 	if (known != NULL && generation_ask(&rd) == 0 && rd.generation == *known)
 		rc = -EALREADY;
-	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++)
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN && in_time(&rd); i++)
 		rc = read_once(&rd, dump);
 	free(rd.answer);
 	return rc;

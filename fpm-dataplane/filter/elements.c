@@ -112,6 +112,8 @@ filter_element_read(const struct nlattr *elem, const struct ruleset_set *set, ui
 		return "has an element with a limit, which is not supported";
 	if (attr_find_in(elem, NFTA_SET_ELEM_OBJREF) != NULL)
 		return "is a map of named objects, which is not supported";
+	if (m->e.until != 0 && !set->expires)
+		return malformed;
 	if ((flags & NFT_SET_ELEM_CATCHALL) != 0)
 		return NULL;
 	m->key = attr_value(attr_find_in(elem, NFTA_SET_ELEM_KEY), &n);

@@ -18,7 +18,7 @@
 #include "netlink/attributes.h"
 
 #define DATAGRAM_BYTES (64u << 10)
-#define MESSAGES_MAX   (1u << 20) /* of a transaction: more is read as a table */
+#define MESSAGES_MAX   (16u << 20) /* octets: more is read as a table */
 #define HEAR_MS        1000u /* for the event of a generation that the kernel has told of */
 #define TABLE_NAME     1     /* the attribute with the table, in messages of all kinds */
 
@@ -38,8 +38,9 @@ filter_events_fini(struct filter_events *ev)
 {
 	free(ev->datagram);
 	free(ev->messages.octet);
+	free(ev->gathered.messages.octet);
 	ev->datagram = NULL;
-	ev->messages = (struct filter_dump){0};
+	ev->messages = ev->gathered.messages = (struct filter_dump){0};
 }
 
 static void
@@ -49,14 +50,21 @@ transaction_begin(struct filter_events *ev)
 	ev->messages.n = 0;
 }
 
-/* Take a message of the open transaction. */
+/*
+ * Take a message of the open transaction. After a loss, the end of an earlier one may be lost:
+ * each message has the last 16 bits of its generation.
+ */
 static void
 message_take(struct filter_events *ev, const struct nlmsghdr *nlh)
 {
+	const struct nfgenmsg *nf = mnl_nlmsg_get_payload(nlh);
 	unsigned int type = nlh->nlmsg_type & 0xff;
 
 	if (filter_table_of(ev->table, ev->n_table, nlh, TABLE_NAME) == NULL)
 		return;
+	if (ev->ours && nf->res_id != ev->generation_low)
+		transaction_begin(ev);
+	ev->generation_low = nf->res_id;
 	ev->ours = true;
 	if ((type == NFT_MSG_NEWSETELEM || type == NFT_MSG_DELSETELEM) &&
 	    ev->messages.n + nlh->nlmsg_len <= MESSAGES_MAX &&
@@ -82,6 +90,9 @@ datagram_take(struct filter_events *ev, struct filter_transaction *t)
 		}
 		if (attr_be32(message_attr(nlh, NFTA_GEN_ID), &generation) < 0)
 			continue;
+		/* Messages of another transaction: the end of theirs is lost. */
+		ev->more |= ev->ours && ntohs(ev->generation_low) != (generation & 0xffff);
+		ev->heard = generation;
 		*t = (struct filter_transaction){.generation = generation,
 						 .ours = ev->ours,
 						 .elements_only = !ev->more,
@@ -125,31 +136,70 @@ filter_events_next(struct filter_events *ev, struct filter_transaction *t)
 	return 1;
 }
 
-int
-filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until,
-		   bool (*is_ending)(void *ctx), void *ctx, uint32_t *heard)
+static void
+append(const struct nlmsghdr *nlh, void *ctx)
 {
-	uint64_t begin = monotonic_ms();
+	/* Out of memory: the message is missing, but the machine has other worries. */
+	(void)filter_dump_append(ctx, nlh);
+}
+
+void
+filter_gather_begin(struct filter_events *ev, uint32_t generation)
+{
+	struct filter_gathered *g = &ev->gathered;
+
+	g->from = g->heard = generation;
+	g->spoiled = false;
+	/* The kernel shows a generation before all of it is in force, and announces it behind. */
+	g->awaits_from = filter_generation_after(generation, ev->heard);
+	g->messages.n = 0;
+}
+
+/* Take a transaction that was heard while the tables are read. */
+static void
+transaction_gather(struct filter_gathered *g, const struct filter_transaction *t)
+{
+	if (t->generation == g->from && g->awaits_from && t->ours)
+		g->spoiled = true;
+	if (!filter_generation_after(t->generation, g->heard))
+		return;
+	g->heard = t->generation;
+	if (!t->ours)
+		return;
+	if (!t->elements_only || g->messages.n + t->messages->n > MESSAGES_MAX)
+		g->spoiled = true;
+	else if (t->messages->n > 0)
+		filter_dump_each(t->messages, append, &g->messages);
+}
+
+void
+filter_gather(struct filter_events *ev)
+{
 	struct filter_transaction t;
 	int rc;
 
-	for (*heard = before; filter_generation_after(until, *heard);) {
+	while ((rc = filter_events_next(ev, &t)) > 0)
+		transaction_gather(&ev->gathered, &t);
+	if (rc < 0)
+		ev->gathered.spoiled = true;
+}
+
+int
+filter_gather_until(struct filter_events *ev, uint32_t until, bool (*is_ending)(void *ctx),
+		    void *ctx)
+{
+	uint64_t begin = monotonic_ms();
+	struct filter_gathered *g = &ev->gathered;
+
+	for (filter_gather(ev); filter_generation_after(until, g->heard);
+	     filter_gather(ev)) {
 		struct pollfd p = {.fd = ev->fd, .events = POLLIN};
 
 		if (is_ending(ctx))
 			return -ECANCELED;
-		if (monotonic_ms() - begin > HEAR_MS)
+		if (g->spoiled || monotonic_ms() - begin > HEAR_MS)
 			return -EAGAIN;
 		(void)poll(&p, 1, 50);
-		while ((rc = filter_events_next(ev, &t)) > 0) {
-			if (!filter_generation_after(t.generation, *heard))
-				continue;
-			if (t.ours)
-				return -EAGAIN;
-			*heard = t.generation;
-		}
-		if (rc < 0)
-			return -EAGAIN;
 	}
-	return 0;
+	return g->spoiled ? -EAGAIN : 0;
 }

@@ -37,22 +37,16 @@
 #include "tap-bridge/netns.h"
 
 #define EVENT_MS     20u
-#define RETRY_MS     200u        /* after a read that failed */
-#define READ_MAX_MS  60000u      /* more than the largest ruleset needs */
-#define LOOK_MS      50u         /* between looks whether the daemon ends */
-#define EVENTS_MAX   1000u       /* transactions in a turn */
-#define EVENTS_BYTES (256 << 10) /* if one is lost, the table is read */
+#define RETRY_MS     200u       /* after a read that failed */
+#define READ_MAX_MS  60000u     /* more than the largest ruleset needs */
+#define LOOK_MS      50u        /* between looks whether the daemon ends */
+#define EVENTS_MAX   64u        /* transactions in a turn; each may replace a set */
+#define EVENTS_BYTES (32 << 20) /* if one is lost, the table is read */
 
 #define STATUS(field, value) \
 	atomic_store_explicit(&filter_status.field, value, memory_order_relaxed)
 
 /* --- the ruleset in force ----------------------------------------------------------- */
-
-static void
-old_free(void *owner, void *old)
-{
-	ruleset_free(old);
-}
 
 static void
 reclaim_later(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
@@ -70,7 +64,7 @@ publish(struct filter *f, struct ruleset *r)
 	/* Release: a forwarder that reads the pointer sees the whole ruleset. */
 	atomic_store_explicit(&f->conf.fib->filter, r, memory_order_release);
 	if (old != NULL)
-		worker_defer(f->w, old_free, old);
+		ruleset_free_later(old, &f->reclaim);
 	f->since_ms = monotonic_ms();
 	STATUS(generation, r == NULL ? 0 : r->generation);
 	STATUS(rules, r == NULL ? 0 : r->n_rule);
@@ -147,7 +141,7 @@ tables_build(struct filter *f, const struct filter_dump *dump, char why[FILTER_W
 		part[n] = filter_build(&dump[i], &conf, why);
 		if (part[n] == NULL) {
 			while (n > 0)
-				ruleset_free(part[--n]);
+				ruleset_free_later(part[--n], &f->reclaim);
 			return NULL;
 		}
 		n++;
@@ -155,7 +149,21 @@ tables_build(struct filter *f, const struct filter_dump *dump, char why[FILTER_W
 	return filter_merge(part, n);
 }
 
-static void
+/* Make the changes of elements that were heard while the tables were read. */
+static int
+gathered_make(const struct filter *f, struct ruleset *r)
+{
+	struct filter_build_conf conf = build_conf(f, 0);
+
+	return filter_change(r, f->table, f->n_table, &f->events.gathered.messages, &conf,
+			     false);
+}
+
+/*
+ * Build the ruleset of the tables, and put it in force if it is understood. Returns 0; -EAGAIN: the
+ * tables changed while they were read, so that they have to be read again.
+ */
+static int
 build(struct filter *f, const struct filter_dump *dump)
 {
 	uint64_t begin_ms = monotonic_ms();
@@ -169,7 +177,11 @@ build(struct filter *f, const struct filter_dump *dump)
 	f->seen = dump->generation;
 	if (r == NULL) {
 		refuse(f, why, false);
-		return;
+		return 0;
+	}
+	if (gathered_make(f, r) < 0) {
+		ruleset_free_later(r, &f->reclaim);
+		return -EAGAIN;
 	}
 	n_walked = ruleset_acl_build(r);
 	if (n_walked > 0)
@@ -182,6 +194,7 @@ build(struct filter *f, const struct filter_dump *dump)
 		 "rules=%u build_ms=%llu",
 		 f->conf.table, n_missing, r->generation, r->n_chain, r->n_rule,
 		 (unsigned long long)(monotonic_ms() - begin_ms));
+	return 0;
 }
 
 /* --- reading ------------------------------------------------------------------------ */
@@ -210,6 +223,8 @@ error_text(int rc)
 {
 	if (rc == -ENOENT)
 		return "the control namespace has no such table";
+	if (rc == -EAGAIN)
+		return "the tables change faster than they can be read";
 	if (rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP)
 		return "the kernel has no nf_tables";
 	return strerror(-rc);
@@ -228,7 +243,8 @@ socket_open(const char *netns, bool events)
 		return fd;
 	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
 		rc = -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (events && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (!events)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	else if (rc == 0 && setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
@@ -279,12 +295,15 @@ table_read(struct filter *f)
 
 	if (rc == 0)
 		rc = filter_dump_read(f->ask, &f->events,
-				      f->state == FILTER_IN_FORCE ? &f->seen : NULL, dump,
-				      is_ending, f);
-	if (rc == 0) {
-		build(f, dump);
-	} else if (rc != -ECANCELED && rc != -EALREADY) {
+				      f->state == FILTER_IN_FORCE && !f->again ? &f->seen
+									       : NULL,
+				      dump, is_ending, f);
+	f->again = false;
+	if (rc == 0)
+		rc = build(f, dump);
+	if (rc < 0 && rc != -ECANCELED && rc != -EALREADY) {
 		refuse(f, error_text(rc), rc == -ENOENT);
+		f->again = true;
 		if (rc != -ENOENT)
 			read_later(f, RETRY_MS);
 	}
@@ -331,16 +350,21 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		f->seen == UINT32_MAX ? 1 : f->seen + 1; /* the kernel leaves out 0 */
 	struct filter_build_conf conf;
 
+	/* What was read of a transaction that had not been announced may be a part of it. */
+	if (t->generation == f->seen && t->ours && f->events.gathered.awaits_from) {
+		f->again = true;
+		return false;
+	}
 	if (!filter_generation_after(t->generation, f->seen))
-		return true; /* the table was read after it */
+		return true; /* the tables were read after it */
 	if (t->generation != next)
 		return false;
 	if (t->ours) {
 		if (!t->elements_only || f->state != FILTER_IN_FORCE)
 			return false;
 		conf = build_conf(f, 0);
-		if (filter_change(in_force(f), f->table, f->n_table, t->messages, &conf) <
-		    0)
+		if (filter_change(in_force(f), f->table, f->n_table, t->messages, &conf,
+				  true) < 0)
 			return false;
 	}
 	generation_move(f, t->generation);

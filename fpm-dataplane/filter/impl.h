@@ -58,6 +58,14 @@ struct filter_transaction {
 	const struct filter_dump *messages; /* of these, until the next call */
 };
 
+/* Transactions that are heard while the tables are read. */
+struct filter_gathered {
+	uint32_t from, heard; /* generations: of the read, of the last transaction */
+	bool awaits_from;     /* the transaction `from` itself is not heard yet */
+	bool spoiled; /* the tables changed by more than elements: read them again */
+	struct filter_dump messages; /* of elements, to be made in what was read */
+};
+
 struct filter_events {
 	int fd;
 	const struct filter_table *table;
@@ -67,8 +75,11 @@ struct filter_events {
 	int left;
 	/* the open transaction */
 	struct filter_dump messages;
-	bool ours, more; /* more: not only elements */
+	bool ours, more;         /* more: not only elements */
+	uint16_t generation_low; /* of its messages, big-endian */
 	bool ended;
+	uint32_t heard; /* generation of the last transaction */
+	struct filter_gathered gathered;
 };
 
 /* Hear the socket `fd`, a member of NFNLGRP_NFTABLES, about tables. Returns 0 or -ENOMEM. */
@@ -83,11 +94,14 @@ void filter_events_fini(struct filter_events *ev);
 int filter_events_next(struct filter_events *ev, struct filter_transaction *t);
 
 /*
- * Wait for the transactions behind generation `before`, up to `until` and all that are there.
- * Returns 0 and the last one in *heard if none changed a table; else -EAGAIN, -ECANCELED.
+ * Gather transactions while the tables are read: begin with the generation that the kernel has,
+ * take all that have arrived, and at the end wait for those up to generation `until`. The last one
+ * returns 0; -EAGAIN: the tables have to be read again; -ECANCELED: `is_ending` said so.
  */
-int filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until,
-		       bool (*is_ending)(void *ctx), void *ctx, uint32_t *heard);
+void filter_gather_begin(struct filter_events *ev, uint32_t generation);
+void filter_gather(struct filter_events *ev);
+int filter_gather_until(struct filter_events *ev, uint32_t until,
+			bool (*is_ending)(void *ctx), void *ctx);
 
 /* --- dump.c ------------------------------------------------------------------------- */
 
@@ -96,7 +110,8 @@ int filter_events_hear(struct filter_events *ev, uint32_t before, uint32_t until
  * change meanwhile. The first table has to be there; another one that is missing has no rules, as
  * in the kernel. Returns 0, -EALREADY: the generation is still *known; -ENOENT: there is no first
  * table; -EAGAIN: they change too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel.
- * `known` may be NULL. The caller frees dump[].octet in any case.
+ * `known` may be NULL. events->gathered has changes of elements to be made in the ruleset, and its
+ * generation. The caller frees dump[].octet in any case.
  */
 int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
@@ -134,11 +149,13 @@ const struct filter_table *filter_table_of(const struct filter_table *table,
 /* --- change.c ----------------------------------------------------------------------- */
 
 /*
- * Make the changes of a transaction that has elements only. Returns 0, or -errno if the table
- * has to be read for them: they are of several sets, or the set does not change in place.
+ * Change sets by messages of elements. Returns 0, or -errno if the tables have to be read for
+ * them: a set does not change in place, or, if the ruleset is `published`, there are several sets,
+ * which would not change at the same moment.
  */
 int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
-		  const struct filter_dump *messages, const struct filter_build_conf *conf);
+		  const struct filter_dump *messages, const struct filter_build_conf *conf,
+		  bool published);
 
 /* --- merge.c ------------------------------------------------------------------------ */
 

@@ -28,6 +28,7 @@ struct filter {
 	struct ruleset_reclaim reclaim;
 	ev_timer due; /* the next read */
 	enum filter_state state;
+	bool again;           /* read the tables although the generation is known */
 	uint32_t seen;        /* generation that was read last */
 	uint64_t since_ms;    /* monotonic, of the present publication */
 	char why[FILTER_WHY]; /* the table is not in force; "": it is */

@@ -16,6 +16,21 @@ ruleset_state_drop(struct ruleset_state *state)
 	free(state);
 }
 
+static void
+free_deferred(void *owner, void *memory)
+{
+	ruleset_free(memory);
+}
+
+void
+ruleset_free_later(struct ruleset *r, const struct ruleset_reclaim *reclaim)
+{
+	if (reclaim->defer != NULL)
+		reclaim->defer(reclaim->ctx, free_deferred, r);
+	else
+		ruleset_free(r);
+}
+
 void
 ruleset_free(struct ruleset *r)
 {

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/inet.h"
 #include "poptrie/poptrie.h"
 
 #define ARRAY_MAX   32u   /* elements of a new set of addresses that is an array */
 #define ARRAY_GROWN 256u  /* with more of them, it should have been a Poptrie */
 #define SMALL_MAX   1000u /* prefixes of a new Poptrie in the small form */
 #define SMALL_GROWN 8000u
+#define SEARCH_MAX  10000000u /* comparisons of one change */
 
 /* --- arrays ------------------------------------------------------------------------- */
 
@@ -407,14 +407,9 @@ prefixes_fill(struct ruleset_set *s, const struct ruleset_content *c,
 
 /* Return true if the elements of a set of addresses can be in a Poptrie. */
 static bool
-suits_poptrie(const struct ruleset_set *s, const struct ruleset_member *list, uint32_t n)
+suits_poptrie(const struct ruleset_set *s, uint32_t n)
 {
-	if (!s->addresses || s->is_map || n <= ARRAY_MAX)
-		return false;
-	for (uint32_t i = 0; i < n; i++)
-		if (list[i].e.until != 0)
-			return false;
-	return true;
+	return s->addresses && !s->is_map && !s->expires && n > ARRAY_MAX;
 }
 
 int
@@ -429,7 +424,7 @@ ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		element_put(s, c, c->n++, &list[i]);
 	atomic_store_explicit(&s->content, c, memory_order_relaxed);
-	if (!suits_poptrie(s, list, n))
+	if (!suits_poptrie(s, n))
 		return 0;
 	s->kind = SET_PREFIXES;
 	s->small = n <= SMALL_MAX;
@@ -458,7 +453,9 @@ kind_suits(const struct ruleset_set *s, uint32_t n)
 		atomic_load_explicit(&s->content, memory_order_relaxed);
 
 	if (s->kind != SET_PREFIXES)
-		return !s->addresses || c->n + n <= ARRAY_GROWN;
+		/* Elements that expire are in no Poptrie. Each change of ranges is a search. */
+		return (!s->addresses || s->expires || c->n + n <= ARRAY_GROWN) &&
+		       (s->kind != SET_RANGES || (uint64_t)n * c->n <= SEARCH_MAX);
 	poptrie_stats(s->pt, &stats);
 	return !s->small || stats.routes + n <= SMALL_GROWN;
 }
@@ -471,9 +468,6 @@ ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
 
 	if (!kind_suits(s, n))
 		return -ERANGE;
-	for (uint32_t i = 0; s->kind == SET_PREFIXES && i < n; i++)
-		if (list[i].m.e.until != 0)
-			return -ERANGE;
 	if (s->kind == SET_PREFIXES)
 		return prefixes_change(s, list, n);
 	old = atomic_load_explicit(&s->content, memory_order_relaxed);

@@ -45,6 +45,12 @@ int ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uin
 int ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
 			   uint32_t n, const struct ruleset_reclaim *reclaim);
 
+/*
+ * Free a ruleset after a grace period: one that readers had, or one whose sets have memory to
+ * reclaim, although no reader saw it.
+ */
+void ruleset_free_later(struct ruleset *r, const struct ruleset_reclaim *reclaim);
+
 /* Free the elements of a set that no thread reads. */
 void ruleset_members_free(struct ruleset_set *s);
 

@@ -345,6 +345,45 @@ def test_a_table_beside_that_changes_all_the_time_holds_nothing_up(both, lan):
     assert not passes(both, lan.probe("198.51.100.9", dport=54))
 
 
+def test_elements_that_change_while_the_table_is_read_are_right(both, lan):
+    """Elements come and go without a pause, also in transactions that overflow the socket of events,
+    while each new rule has the table read. Each rule comes in force meanwhile, and at the end the
+    elements are those of the kernel."""
+    many = ", ".join(f"11.{n >> 8}.{n & 255}.0/25" for n in range(2_000))
+    both.load(
+        f"set bad {{ type ipv4_addr; flags interval; elements = {{ {many} }} }}\n"
+        "set few { type ipv4_addr; }\n" + chain("ip saddr @few counter drop", "ip saddr @bad drop"),
+        linux=False,
+    )
+    script = f"""
+import random, subprocess
+more = ", ".join(f"12.{{n >> 8}}.{{n & 255}}.0/25" for n in range(3_000))
+def nft(text):
+    subprocess.run(["nft", "-f", "-"], input=text.encode(), check=False, stderr=subprocess.DEVNULL)
+while True:
+    for _ in range(20):
+        nft(f"{{random.choice(['add', 'delete'])}} element {TABLE} few {{{{ 10.1.2.{{random.randint(1, 40)}} }}}}\\n")
+    nft("add element {TABLE} bad {{" + more + "}}\\n")
+    nft("delete element {TABLE} bad {{" + more + "}}\\n")
+"""
+    with subprocess.Popen(["ip", "netns", "exec", both.dut.ctl, "python3", "-c", script]) as busy:
+        try:
+            seen = both.status()["generation_read"]
+            for port in range(60, 64):
+                eventually(lambda: both.status()["generation_read"] - seen > 3 * (port - 59), 30, 0.01)
+                argv = ["nft", "add", "rule", *TABLE.split(), "forward", "udp", "dport", str(port), "drop"]
+                netns.run(both.dut.ctl, argv)
+                eventually(lambda: len(both.rules()) == port - 57, 20, 0.01, "the rule is in force")
+        finally:
+            busy.terminate()
+    kernel = netns.run(both.dut.ctl, ["nft", "list", "set", *TABLE.split(), "few"])
+    for host in range(1, 41):
+        there = re.search(rf"10\.1\.2\.{host}\b", kernel) is not None
+        what = f"10.1.2.{host} by\n{kernel}"
+        eventually(lambda: passes(both, lan.probe("198.51.100.9", src=f"10.1.2.{host}")) != there, 5, 0.01, what)
+    assert not passes(both, lan.probe("198.51.100.9", src="11.7.8.9"))
+
+
 def test_changes_of_two_sets_in_one_transaction_are_one_change(both, lan):
     """A transaction that moves an address from one set to another is in force as a whole."""
     sets = "".join(f"set {n} {{ type ipv4_addr; flags interval; }}\n" for n in ("a", "b"))

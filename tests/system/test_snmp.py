@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lib import netns, procs
+from lib import netns, peers, procs
 from lib.wait import eventually
 from router import Router, running
 
@@ -24,6 +24,44 @@ pytestmark = pytest.mark.skipif(
     not shutil.which("snmpd") or not shutil.which("snmpwalk"),
     reason="no SNMP: apt-get install snmpd snmp",
 )
+
+
+# The part of IF-MIB that snmptable needs; Debian has no IF-MIB.
+MIB = """\
+IFX-PART-MIB DEFINITIONS ::= BEGIN
+IMPORTS MODULE-IDENTITY, OBJECT-TYPE, Integer32, Counter64, mib-2 FROM SNMPv2-SMI;
+part MODULE-IDENTITY LAST-UPDATED "202601010000Z" ORGANIZATION "-" CONTACT-INFO "-"
+    DESCRIPTION "-" ::= { mib-2 31 }
+partObjects OBJECT IDENTIFIER ::= { part 1 }
+partTable OBJECT-TYPE SYNTAX SEQUENCE OF PartEntry MAX-ACCESS not-accessible STATUS current
+    DESCRIPTION "-" ::= { partObjects 1 }
+partEntry OBJECT-TYPE SYNTAX PartEntry MAX-ACCESS not-accessible STATUS current
+    DESCRIPTION "-" INDEX { partIndex } ::= { partTable 1 }
+PartEntry ::= SEQUENCE { partIndex Integer32, partName OCTET STRING, partIn Counter64, partOut Counter64 }
+partIndex OBJECT-TYPE SYNTAX Integer32 MAX-ACCESS not-accessible STATUS current
+    DESCRIPTION "-" ::= { partEntry 99 }
+partName OBJECT-TYPE SYNTAX OCTET STRING MAX-ACCESS read-only STATUS current
+    DESCRIPTION "-" ::= { partEntry 1 }
+partIn OBJECT-TYPE SYNTAX Counter64 MAX-ACCESS read-only STATUS current
+    DESCRIPTION "-" ::= { partEntry 6 }
+partOut OBJECT-TYPE SYNTAX Counter64 MAX-ACCESS read-only STATUS current
+    DESCRIPTION "-" ::= { partEntry 10 }
+END
+"""
+EXPORTER = """\
+if_mib:
+  walk: [1.3.6.1.2.1.31.1.1]
+  version: 2
+  auth: {community: public}
+  metrics:
+  - name: ifHCInOctets
+    oid: 1.3.6.1.2.1.31.1.1.1.6
+    type: counter
+    indexes: [{labelname: ifIndex, type: gauge}]
+    lookups:
+    - {labels: [ifIndex], labelname: ifName, oid: 1.3.6.1.2.1.31.1.1.1.1, type: DisplayString}
+"""
+WEB = "127.0.0.1:9116"
 
 
 class Agent:
@@ -103,6 +141,36 @@ def test_the_octets_of_a_port_are_those_of_fpmctl_and_not_of_its_tap(router, age
     eventually(agree, 5, what="snmpd answers with the counters of fpmctl")
     kernel = kernel_links(router)[router.ifindex(wan)]["stats64"]
     assert int(agent.column(OUT_OCTETS)[router.ifindex(wan)]) > kernel["rx"]["bytes"] + 20 * 1000
+
+
+def test_snmptable_prints_a_row_for_each_interface(router, agent, tmp_path):
+    """snmptable, which asks for all columns of a row together, has the same counters."""
+    (tmp_path / "IFX-PART-MIB.txt").write_text(MIB)
+    argv = ["snmptable", "-v2c", "-cpublic", "-M", f"+{tmp_path}", "-m", "+IFX-PART-MIB", "-Ci", "-Cf", ";"]
+    argv += ["-r1", "-t5", AGENT, "IFX-PART-MIB::partTable"]
+    text = netns.command(["ip", "netns", "exec", router.ctl, *argv])
+    rows = {cells[1]: cells[2:] for line in text.splitlines() if len(cells := line.split(";")) == 4}
+    ports = {row["name"]: [str(row["rx_bytes"]), str(row["tx_bytes"])] for row in router.daemon.show("ports")}
+    assert ports.items() <= rows.items(), text
+
+
+@pytest.mark.skipif(not peers.program("prometheus-snmp-exporter"), reason="no SNMP exporter: make peers")
+def test_the_exporter_of_prometheus_reads_each_interface(router, agent, tmp_path):
+    """prometheus-snmp-exporter makes a metric of each interface, with its name."""
+    (tmp_path / "snmp.yml").write_text(EXPORTER)
+    argv = [peers.program("prometheus-snmp-exporter"), f"--config.file={tmp_path}/snmp.yml"]
+    argv += [f"--web.listen-address={WEB}"]
+    procs.start(argv, str(tmp_path), str(tmp_path / "log"), netns=router.ctl)
+    ask = ["curl", "-sf", f"http://{WEB}/snmp?module=if_mib&target={AGENT}"]
+    try:
+        page = eventually(
+            lambda: netns.command(["ip", "netns", "exec", router.ctl, *ask]), 10, 0.1, "the exporter answers"
+        )
+        found = dict(re.findall(r'^ifHCInOctets\{ifIndex="\d+",ifName="([^"]+)"\} (\S+)$', page, re.M))
+        ports = {row["name"]: row["rx_bytes"] for row in router.daemon.show("ports")}
+        assert ports == {name: int(float(found[name])) for name in ports}
+    finally:
+        procs.end_all(str(tmp_path))
 
 
 def test_the_alias_and_the_state_of_the_kernel_are_shown(router, agent):

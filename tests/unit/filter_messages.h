@@ -250,7 +250,7 @@ messages_change(const struct messages *m, struct ruleset *r)
 	struct filter_dump dump = {.octet = (uint8_t *)m->octet, .n = m->n};
 	struct filter_build_conf conf = messages_conf(r);
 
-	return filter_change(r, conf.table, 1, &dump, &conf);
+	return filter_change(r, conf.table, 1, &dump, &conf, true);
 }
 
 #endif

@@ -347,6 +347,50 @@ other_questions_to_the_fib_are_refused(void **state)
 	}
 }
 
+/* Calls that wait for the end of a grace period, in their order. */
+static struct {
+	void (*fn)(void *owner, void *memory);
+	void *memory;
+} waits[512];
+static unsigned int n_waits;
+
+static void
+wait_for_readers(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
+{
+	assert_true(n_waits < 512);
+	waits[n_waits].fn = fn;
+	waits[n_waits++].memory = memory;
+}
+
+/* The Poptrie of a set has memory to reclaim, so it must not go before it is reclaimed. */
+static void
+a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period(void **state)
+{
+	static const struct ruleset_reclaim later = {wait_for_readers, NULL};
+	struct filter_dump dump = {.table_handle = 7};
+	struct filter_build_conf conf = messages_conf(NULL);
+
+	rule_of_set();
+	rule_begin(&m, "forward", 11);
+	put_plain(&m, "teleport");
+	rule_end(&m);
+	for (unsigned int i = 0; i < 200; i++) {
+		const uint8_t from[] = {(uint8_t)(i + 1), 7, (uint8_t)(i * 37), 4};
+		const uint8_t to[] = {(uint8_t)(i + 1), 9, (uint8_t)(i * 53), 9};
+
+		put_element(&m, "s", from, 4, 0);
+		put_element(&m, "s", to, 4, NFT_SET_ELEM_INTERVAL_END);
+	}
+	dump.octet = m.octet;
+	dump.n = m.n;
+	conf.reclaim = &later;
+	n_waits = 0;
+	assert_null(filter_build(&dump, &conf, why));
+	assert_true(n_waits > 1);
+	for (unsigned int i = 0; i < n_waits; i++)
+		waits[i].fn(NULL, waits[i].memory);
+}
+
 /* Each octet of good messages is changed, and each message is cut: the sanitizers look on. */
 static void
 broken_messages_break_nothing(void **state)
@@ -399,6 +443,8 @@ main(void)
 		cmocka_unit_test(an_interval_ends_before_its_end),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
 		cmocka_unit_test(a_rule_names_registers_that_exist),
+		cmocka_unit_test(
+			a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period),
 		cmocka_unit_test(broken_messages_break_nothing),
 	};
 
