@@ -147,6 +147,7 @@ measure(struct world *w, atomic_bool *stop)
 				.punt = &punt,
 				.count = count,
 				.watch = watch_create(),
+				.sampler = watch_create(),
 				.rx_burst = BURST,
 				.tx_burst = BURST,
 				.serving = &serving,
@@ -165,6 +166,7 @@ measure(struct world *w, atomic_bool *stop)
 	fwd_rings_free(&conf.rings);
 	serving_close(&serving);
 	watch_free((struct watch *)conf.watch);
+	watch_free((struct watch *)conf.sampler);
 	return 0;
 }
 
