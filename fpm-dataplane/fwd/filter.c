@@ -146,7 +146,6 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 	p->oifname = out->name;
 	p->now = burst_now(b);
 	p->thread = f->conf == NULL ? 0 : f->conf->index;
-	p->begins = NULL;
 	p->back = f->filter->asks_back ? packet_back : NULL;
 	p->back_of = b;
 	ruleset_look(p);
@@ -185,7 +184,7 @@ family_classify(const struct ruleset *r, uint8_t family, struct ruleset_packet *
 	if (acl == NULL)
 		return;
 	for (unsigned int k = 0; k < n; k++) {
-		if (p[k].family != family)
+		if (p[k].family != family || p[k].begins != NULL)
 			continue;
 		p[k].begins = begins + n_of * acl->n_category;
 		of[n_of++] = &p[k];
@@ -194,21 +193,108 @@ family_classify(const struct ruleset *r, uint8_t family, struct ruleset_packet *
 		ruleset_acl_classify(acl, of, n_of, begins);
 }
 
+/* The first rules of packets that are classified, by their places in the burst. */
+struct begins {
+	const uint32_t *of[BURST_MAX]; /* NULL: not classified */
+	uint32_t rule[BURST_MAX * ACL_SEGMENTS_MAX];
+};
+
+/* Return true if a packet of the fast path is plain: the classifier needs its header only. */
+static inline bool
+packet_is_plain(const struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_iface *out = fib_iface(fib, b->hop[i] & 0xffff);
+	const uint8_t *ip = burst_l3(b, i);
+
+	return out != NULL && out->up && path_kind(b->path[i]) != PATH_ENCAP &&
+	       b->l3_len[i] <= fib_mtu(fib, b->path[i], out, 4) &&
+	       (get_be16(ip + 6) & 0x1fff) == 0 && burst_l3_room(b, i) >= 24;
+}
+
+/* Return true if no rule of the chain matches. */
+static inline bool
+none_begins(const struct ruleset_acl *acl, const uint32_t *begin)
+{
+	for (uint32_t s = 0; s < acl->n_segment; s++)
+		if (begin[s] != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Judge the plain packets of a burst that is IPv4 on the fast path, by rules that only decide
+ * and by the policy. Most packets of an edge are such. Returns the packets that are done; *begins
+ * has the first rules of others.
+ */
+static uint64_t
+plain_judge(struct burst *b, struct begins *begins)
+{
+	const struct ruleset *r = b->fwd->filter;
+	const struct ruleset_acl *acl = r->n_base == 1 ? r->chain[r->base[0]].acl[0] : NULL;
+	const uint8_t *ip[BURST_MAX];
+	uint64_t done = 0;
+	uint8_t at[BURST_MAX];
+	unsigned int n = 0;
+
+	memset(begins->of, 0, b->n * sizeof(begins->of[0]));
+	if (acl == NULL || b->fast4 != burst_all(b) ||
+	    (b->labels | b->switched | b->push) != 0 || b->noted || b->fwd->conf == NULL)
+		return 0;
+	for (unsigned int i = 0; i < b->n; i++)
+		if (packet_is_plain(b, i)) {
+			ip[n] = burst_l3(b, i);
+			at[n++] = (uint8_t)i;
+		}
+	if (n == 0)
+		return 0;
+	ruleset_acl_classify4(acl, ip, n, burst_now(b), begins->rule);
+	for (unsigned int k = 0; k < n; k++) {
+		const uint32_t *begin = begins->rule + k * acl->n_category;
+		unsigned int i = at[k];
+		bool passes;
+
+		begins->of[i] = begin;
+		if (none_begins(acl, begin))
+			passes = !r->chain[r->base[0]].drops;
+		else if (begin[0] != 0 && (r->rule[begin[0] - 1].sure & 1) != 0)
+			passes = ruleset_decide(&r->rule[begin[0] - 1], b->fwd->conf->index,
+						b->l3_len[i]);
+		else
+			continue;
+		done |= 1ull << i;
+		if (passes) {
+			b->judged |= 1ull << i;
+		} else {
+			packet_to_slow(b, i);
+			burst_leave(b, i, DROP_filter);
+		}
+	}
+	return done;
+}
+
 void
 fwd_filter(struct burst *b)
 {
-	uint64_t fast = b->fast4 | b->fast6 | b->switched;
+	uint64_t fast = b->fast4 | b->fast6 | b->switched, done;
+	struct begins plain;
 	struct ruleset_packet p[BURST_MAX];
 	uint32_t begins[2][BURST_MAX * ACL_SEGMENTS_MAX];
 	uint8_t at[BURST_MAX];
 	unsigned int n = 0;
 
 	b->judged = 0;
+	done = plain_judge(b, &plain);
+	if (done == burst_all(b))
+		return;
 	for (unsigned int i = 0; i < b->n; i++) {
+		if ((done >> i & 1) != 0)
+			continue;
 		if ((fast >> i & 1) == 0 && b->verdict[i] != VERDICT_GO &&
 		    b->verdict[i] != PUNT_unresolved)
 			continue;
 		/* Without a family, labels go on to labels. */
+		p[n].begins = plain.of[i];
 		if (b->family[i] != 0 && packet_describe(b, i, &p[n]))
 			at[n++] = (uint8_t)i;
 	}

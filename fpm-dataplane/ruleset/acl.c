@@ -51,6 +51,8 @@ struct key4 {
 	uint8_t sport[2], dport[2];
 	uint8_t bits[4];
 };
+static_assert(offsetof(struct key4, bits) == offsetof(struct key4, src) + 12,
+	      "addresses and ports are together, as in a packet without options");
 
 struct key6 {
 	uint8_t proto, unused[3];
@@ -788,20 +790,20 @@ field_of(const uint8_t *key, uint8_t family, unsigned int f)
 
 /* Set a bit of the keys whose field is in a set. */
 static void
-bit_set(const struct ruleset_acl *acl, unsigned int bit, struct ruleset_packet *const *p,
+bit_set(const struct ruleset_acl *acl, unsigned int bit, uint8_t family, uint64_t now,
 	unsigned int n, uint8_t *const *key)
 {
 	const struct ruleset_set *s = &acl->r->set[acl->bit[bit].set];
 	const uint8_t *field[BURST_MAX];
 	uint32_t address[BURST_MAX], in[BURST_MAX];
-	size_t bits = p[0]->family == 4 ? offsetof(struct key4, bits)
-					: offsetof(struct key6, bits);
+	size_t bits =
+		family == 4 ? offsetof(struct key4, bits) : offsetof(struct key6, bits);
 
 	for (unsigned int i = 0; i < n; i++)
-		field[i] = field_of(key[i], p[0]->family, acl->bit[bit].field);
+		field[i] = field_of(key[i], family, acl->bit[bit].field);
 	if (s->kind != SET_PREFIXES) {
 		for (unsigned int i = 0; i < n; i++)
-			in[i] = ruleset_find(s, field[i], p[i]->now) != NULL;
+			in[i] = ruleset_find(s, field[i], now) != NULL;
 	} else if (s->key_len == 4) {
 		for (unsigned int i = 0; i < n; i++)
 			address[i] = get_be32(field[i]);
@@ -840,7 +842,7 @@ part_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			at[i] = (uint8_t *)&key.six[i];
 		}
 	for (unsigned int bit = 0; bit < acl->n_bit; bit++)
-		bit_set(acl, bit, p, n, at);
+		bit_set(acl, bit, p[0]->family, p[0]->now, n, at);
 	rte_acl_classify(acl->ctx, (const uint8_t **)at, result, n, acl->n_category);
 }
 
@@ -855,4 +857,27 @@ ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const
 	for (unsigned int from = 0; from < n; from += BURST_MAX)
 		part_classify(acl, p + from, n - from < BURST_MAX ? n - from : BURST_MAX,
 			      result + from * acl->n_category);
+}
+
+void
+ruleset_acl_classify4(const struct ruleset_acl *acl, const uint8_t *const *ip,
+		      unsigned int n, uint64_t now, uint32_t *result)
+{
+	struct key4 key[BURST_MAX];
+	uint8_t *at[BURST_MAX];
+
+	assert(n <= BURST_MAX);
+	if (acl->ctx == NULL) {
+		memset(result, 0, n * acl->n_category * sizeof(*result));
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		key[i].proto = ip[i][9];
+		memcpy(key[i].src, ip[i] + 12, 12); /* and both ports */
+		memset(key[i].bits, 0, sizeof(key[i].bits));
+		at[i] = (uint8_t *)&key[i];
+	}
+	for (unsigned int bit = 0; bit < acl->n_bit; bit++)
+		bit_set(acl, bit, 4, now, n, at);
+	rte_acl_classify(acl->ctx, (const uint8_t **)at, result, n, acl->n_category);
 }

@@ -56,4 +56,11 @@ void ruleset_acl_free(struct ruleset_acl *acl);
 void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			  unsigned int n, uint32_t *result);
 
+/*
+ * The same for IPv4 packets at `ip` that have a header of 20 octets and both ports, at `now` in
+ * ticks. [RCU reader]
+ */
+void ruleset_acl_classify4(const struct ruleset_acl *acl, const uint8_t *const *ip,
+			   unsigned int n, uint64_t now, uint32_t *result);
+
 #endif

@@ -380,6 +380,14 @@ count_take(const struct ruleset_packet *p, struct ruleset_count *count)
 	counter_add(&count[p->thread].octets, p->l3_bytes);
 }
 
+bool
+ruleset_decide(const struct ruleset_rule *rule, unsigned int thread, uint16_t l3_bytes)
+{
+	counter_add(&rule->state->count[thread].packets, 1);
+	counter_add(&rule->state->count[thread].octets, l3_bytes);
+	return rule->sure_code == CODE_ACCEPT;
+}
+
 /* Return true if the bucket covers the packet. */
 static bool
 limit_take(const struct ruleset_packet *p, struct ruleset_limit *l)

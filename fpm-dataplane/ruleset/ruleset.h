@@ -260,6 +260,13 @@ enum ruleset_verdict { RULESET_PASS, RULESET_DROP, RULESET_REJECT };
 /* Find the upper layer of a packet. ruleset_judge() does it if it is not done. */
 void ruleset_look(struct ruleset_packet *p);
 
+/*
+ * Count a packet of `l3_bytes` for a rule that is `sure` for its family, by the counters of
+ * `thread`. Returns true if it passes, false if it is dropped. [RCU reader]
+ */
+bool ruleset_decide(const struct ruleset_rule *rule, unsigned int thread,
+		    uint16_t l3_bytes);
+
 /* Judge a packet, as the hook forward of the kernel does. [RCU reader] */
 enum ruleset_verdict ruleset_judge(const struct ruleset *r, struct ruleset_packet *p);
 
