@@ -160,11 +160,11 @@ fwd_sample_drop(struct burst *b, unsigned int i, enum reason reason)
 }
 
 void
-fwd_sample_unsent(struct fwd *f, uint16_t ifidx, const struct rte_mbuf *m)
+fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out, const struct rte_mbuf *m)
 {
-	struct watch_record *rec = drop_open(f, ifidx, m, DROP_tx_full);
+	struct watch_record *rec = drop_open(f, port, m, DROP_tx_full);
 
 	if (rec != NULL)
-		rec->out_ifidx = tx_ifidx(m, ifidx);
+		rec->out_ifidx = out;
 	drop_publish(f);
 }

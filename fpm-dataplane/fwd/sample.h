@@ -49,7 +49,8 @@ fwd_samples_drops(const struct fwd *f)
 /* Record a packet of the burst that is about to be dropped. */
 void fwd_sample_drop(struct burst *b, unsigned int i, enum reason reason);
 
-/* Record a frame that interface `ifidx` did not take. */
-void fwd_sample_unsent(struct fwd *f, uint16_t ifidx, const struct rte_mbuf *m);
+/* Record a frame that `port` did not take. Interface `out`: the port, or a VLAN on it. */
+void fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out,
+		       const struct rte_mbuf *m);
 
 #endif

@@ -111,7 +111,10 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 		vlan_count_tx(f, tx->vlan, sent, bytes);
 	if (sent < tx->n) {
 		for (uint16_t i = sent; fwd_samples_drops(f) && i < tx->n; i++)
-			fwd_sample_unsent(f, ifidx, tx->m[i]);
+			fwd_sample_unsent(f, ifidx,
+					  tx->vlan != 0 ? tx->vlan
+							: tx_ifidx(tx->m[i], ifidx),
+					  tx->m[i]);
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}

@@ -188,7 +188,7 @@ dropped_packets_are_recorded_up_to_a_limit(void **state)
 	fwd_sample_begin(&fwd);
 	assert_int_equal(pass(10), 10);
 	ring_empty();
-	fwd_sample_unsent(&fwd, PORT, &mbuf[0]);
+	fwd_sample_unsent(&fwd, PORT, PORT, &mbuf[0]);
 	assert_int_equal(rec[74].verdict, DROP_tx_full);
 	assert_int_equal(rec[74].out_ifidx, PORT);
 	assert_int_equal(conf.sample_ring->head, 75);

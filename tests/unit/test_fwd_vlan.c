@@ -383,24 +383,41 @@ device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n < n_takes ? n : (uint16_t)n_takes;
 }
 
-/*
- * Send two frames by the port and four by a VLAN. The device inserts the tag of the first
- * and the last of these four; the others have their tag.
- */
+/* Empty the buffers. The device takes `takes` frames of a buffer. */
 static void
-send_six(void)
+buffers_begin(unsigned int takes)
 {
 	static void *queue[1];
 
+	n_takes = takes;
 	rte_eth_fp_ops[0].tx_pkt_burst = device_takes;
 	rte_eth_fp_ops[0].txq.data = queue;
 	fwd.conf = &conf;
 	fwd.tx_burst = 64;
 	memset(fwd.tx, 0, sizeof(fwd.tx));
+}
+
+/* Add a frame to the burst that stays for the test after it is sent. */
+static void
+frame_to_send(void)
+{
+	struct rte_mbuf *m = &came[burst.n].m;
+
+	PUT("");
+	rte_mbuf_refcnt_set(m, 2);
+	m->nb_segs = 1;
+}
+
+/*
+ * Send two frames by the port and four by a VLAN. The device inserts the tag of the first
+ * and the last of these four; the others have their tag. It takes `takes` frames.
+ */
+static void
+send_six(unsigned int takes)
+{
+	buffers_begin(takes);
 	for (unsigned int i = 0; i < 6; i++) {
-		PUT("");
-		rte_mbuf_refcnt_set(&came[i].m, 2); /* keeps the frame for the test */
-		came[i].m.nb_segs = 1;
+		frame_to_send();
 		if (i == 2 || i == 5) {
 			came[i].m.vlan_tci = 0xb064;
 			came[i].m.ol_flags = RTE_MBUF_F_TX_VLAN;
@@ -413,8 +430,7 @@ send_six(void)
 static void
 octets_sent_have_the_tag_that_the_device_puts_in(void **state)
 {
-	n_takes = 64;
-	send_six();
+	send_six(64);
 	assert_int_equal(count.port[PORT].tx_bytes, 6 * BYTES + 2 * 4);
 	assert_int_equal(count.port[ONE].tx_bytes, 4 * BYTES + 2 * 4);
 	assert_int_equal(count.port[ONE].tx_packets, 4);
@@ -423,8 +439,7 @@ octets_sent_have_the_tag_that_the_device_puts_in(void **state)
 static void
 octets_not_sent_are_not_counted(void **state)
 {
-	n_takes = 4;
-	send_six();
+	send_six(4);
 	assert_int_equal(count.port[PORT].tx_bytes, 4 * BYTES + 4);
 	assert_int_equal(count.port[ONE].tx_bytes, 2 * BYTES + 4);
 	assert_int_equal(count.port[ONE].tx_packets, 2);
@@ -445,8 +460,7 @@ a_captured_frame_has_its_tag(void **state)
 					      .snap_bytes = 200};
 	conf.watch_ring = watch_ring_add(w, &n_lost);
 	fwd.watch = &set;
-	n_takes = 64;
-	send_six();
+	send_six(64);
 	assert_int_equal(conf.watch_ring->head, 6);
 	for (unsigned int i = 0; i < 6; i++) {
 		const struct watch_record *rec = &conf.watch_ring->record[i];
@@ -510,6 +524,47 @@ samples_are_the_frames_as_received(void **state)
 	conf.sample_ring = NULL;
 }
 
+/* Turn on reports of dropped packets. */
+static struct watch *
+drops_watch(struct watch_set *set)
+{
+	struct watch *w = watch_create();
+
+	*set = (struct watch_set){.epoch = 1,
+				  .sample_rate = 1000000,
+				  .sample_bytes = 2 * BYTES,
+				  .sample_drops = true};
+	conf.sample_ring = watch_ring_add(w, NULL);
+	fwd.conf = &conf;
+	fwd.sample = set;
+	return w;
+}
+
+/* The vectors do not name the VLAN in the frames, because all frames of a buffer have it. */
+static void
+frames_not_sent_have_the_vlan_as_output(void **state)
+{
+	struct watch_set set;
+	struct watch *w = drops_watch(&set);
+	struct rte_mbuf **room;
+
+	buffers_begin(1);
+	assert_true(fwd_tx_vlan(&fwd, PORT, ONE));
+	room = fwd_tx_room(&fwd, PORT, 3);
+	for (unsigned int i = 0; i < 3; i++) {
+		frame_to_send();
+		came[i].m.port = 0;
+		room[i] = &came[i].m;
+	}
+	fwd_tx_flush(&fwd);
+
+	assert_int_equal(conf.sample_ring->head, 2);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(conf.sample_ring->record[i].out_ifidx, ONE);
+	watch_free(w);
+	conf.sample_ring = NULL;
+}
+
 int
 main(void)
 {
@@ -534,6 +589,8 @@ main(void)
 			tags_are_written_with_the_priority_that_came, up, down),
 		cmocka_unit_test_setup_teardown(two_tags_keep_their_priorities, up, down),
 		cmocka_unit_test_setup_teardown(samples_are_the_frames_as_received, up,
+						down),
+		cmocka_unit_test_setup_teardown(frames_not_sent_have_the_vlan_as_output, up,
 						down),
 	};
 
