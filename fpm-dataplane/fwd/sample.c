@@ -118,9 +118,12 @@ fwd_sample_note(struct burst *b)
 		watch_publish(f->conf->sample_ring);
 }
 
-/* Open the record of a dropped packet. `port` counts it if there is no room. */
+/*
+ * Open the record of a dropped packet, without the frame. `port` counts it if there is no
+ * room.
+ */
 static struct watch_record *
-drop_open(struct fwd *f, uint16_t port, const struct rte_mbuf *m, enum reason reason)
+drop_open(struct fwd *f, uint16_t port, enum reason reason)
 {
 	struct watch_ring *ring = f->conf->sample_ring;
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -136,7 +139,6 @@ drop_open(struct fwd *f, uint16_t port, const struct rte_mbuf *m, enum reason re
 	rec->epoch = f->sample->epoch;
 	rec->point = WATCH_LOST;
 	rec->verdict = (uint8_t)reason;
-	watch_copy(rec, m, f->sample->sample_bytes);
 	return rec;
 }
 
@@ -152,19 +154,31 @@ void
 fwd_sample_drop(struct burst *b, unsigned int i, enum reason reason)
 {
 	uint16_t port = b->in != NULL ? b->in->port : b->ifidx < PORT_MAX ? b->ifidx : 0;
-	struct watch_record *rec = drop_open(b->fwd, port, b->m[i], reason);
+	struct watch_record *rec = drop_open(b->fwd, port, reason);
+	unsigned int stripped = vlan_stripped(b->m[i]);
 
-	if (rec != NULL)
+	if (rec != NULL) {
 		rec->in_ifidx = b->ifidx;
+		/* The punt thread may get the packet next, and expects it without tags. */
+		if (stripped != 0)
+			vlan_restore(b->m[i], b->in);
+		watch_copy(rec, b->m[i], b->fwd->sample->sample_bytes);
+		if (stripped != 0)
+			vlan_strip(b->m[i], stripped);
+	}
 	drop_publish(b->fwd);
 }
 
 void
-fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out, const struct rte_mbuf *m)
+fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out, struct rte_mbuf *m)
 {
-	struct watch_record *rec = drop_open(f, port, m, DROP_tx_full);
+	struct watch_record *rec = drop_open(f, port, DROP_tx_full);
 
-	if (rec != NULL)
+	if (rec != NULL) {
 		rec->out_ifidx = out;
+		if ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
+			vlan_insert(m);
+		watch_copy(rec, m, f->sample->sample_bytes);
+	}
 	drop_publish(f);
 }

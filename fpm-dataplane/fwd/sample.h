@@ -46,11 +46,13 @@ fwd_samples_drops(const struct fwd *f)
 	return !FWD_BLIND && f->sample != NULL && f->sample->sample_drops;
 }
 
-/* Record a packet of the burst that is about to be dropped. */
+/* Record a packet of the burst that is about to be dropped, with the tags that it had. */
 void fwd_sample_drop(struct burst *b, unsigned int i, enum reason reason);
 
-/* Record a frame that `port` did not take. Interface `out`: the port, or a VLAN on it. */
-void fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out,
-		       const struct rte_mbuf *m);
+/*
+ * Record a frame that `port` did not take. Interface `out`: the port, or a VLAN on it. A tag
+ * that the device was to insert is in the frame afterwards.
+ */
+void fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out, struct rte_mbuf *m);
 
 #endif

@@ -540,6 +540,50 @@ drops_watch(struct watch_set *set)
 	return w;
 }
 
+static void
+walk_dropped(struct burst *b)
+{
+	b->in = fib_iface(fwd.fib, b->ifidx);
+	walk(b);
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct rte_mbuf before = *b->m[i];
+
+		fwd_sample_drop(b, i, DROP_blackhole);
+		assert_int_equal(b->m[i]->data_off, before.data_off);
+		assert_int_equal(b->m[i]->pkt_len, before.pkt_len);
+		assert_int_equal(b->m[i]->ol_flags, before.ol_flags);
+		assert_int_equal(b->m[i]->vlan_tci, before.vlan_tci);
+		assert_int_equal(b->m[i]->vlan_tci_outer, before.vlan_tci_outer);
+	}
+}
+
+/* The punt thread may get the packet after the report, so its mbuf is as before. */
+static void
+dropped_packets_are_reported_with_their_tags(void **state)
+{
+	struct watch_set set;
+	struct watch *w = drops_watch(&set);
+
+	PUT("");
+	PUT("\x81\0\xa0\x64");
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e");
+	PUT_TAKEN("\x81\0\x20\x64");
+	fwd_split(&burst, fwd_look(&burst), walk_dropped, NULL);
+
+	assert_int_equal(conf.sample_ring->head, 4);
+	for (unsigned int i = 0, k; i < 4; i++) {
+		/* The packets pass by interface: the last one is of the same VLAN as the second. */
+		const struct watch_record *rec = &conf.sample_ring->record[i];
+
+		k = i < 2 ? i : 5 - i;
+		assert_int_equal(rec->frame_bytes, BYTES);
+		assert_memory_equal(rec->frame, came[k].said, BYTES);
+	}
+	burst.in = NULL;
+	watch_free(w);
+	conf.sample_ring = NULL;
+}
+
 /* The vectors do not name the VLAN in the frames, because all frames of a buffer have it. */
 static void
 frames_not_sent_have_the_vlan_as_output(void **state)
@@ -556,9 +600,15 @@ frames_not_sent_have_the_vlan_as_output(void **state)
 		came[i].m.port = 0;
 		room[i] = &came[i].m;
 	}
+	came[2].m.vlan_tci = 0xb064;
+	came[2].m.ol_flags = RTE_MBUF_F_TX_VLAN;
 	fwd_tx_flush(&fwd);
 
 	assert_int_equal(conf.sample_ring->head, 2);
+	assert_int_equal(conf.sample_ring->record[0].frame_bytes, BYTES);
+	assert_int_equal(conf.sample_ring->record[1].frame_bytes, BYTES + 4);
+	assert_memory_equal(conf.sample_ring->record[1].frame + VLAN_AT, "\x81\0\xb0\x64",
+			    4);
 	for (unsigned int i = 0; i < 2; i++)
 		assert_int_equal(conf.sample_ring->record[i].out_ifidx, ONE);
 	watch_free(w);
@@ -590,6 +640,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(two_tags_keep_their_priorities, up, down),
 		cmocka_unit_test_setup_teardown(samples_are_the_frames_as_received, up,
 						down),
+		cmocka_unit_test_setup_teardown(
+			dropped_packets_are_reported_with_their_tags, up, down),
 		cmocka_unit_test_setup_teardown(frames_not_sent_have_the_vlan_as_output, up,
 						down),
 	};
