@@ -36,6 +36,12 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 /* The most packets per transmit call. fwd_conf.tx_burst has the number in use. */
 #define TX_BURST_MAX FWD_BURST_MAX
 
+/*
+ * Dropped packets in the ring that thread sflow has not read; samples do not count. The limit
+ * keeps the cost of a flood of dropped packets low: such packets are counted only.
+ */
+#define SAMPLE_DISCARDS_MAX 64
+
 struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
@@ -87,6 +93,11 @@ struct fwd {
 	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round */
 	uint16_t n_tx_used;
 	struct rte_mbuf *rx[FWD_BURST_MAX]; /* receive buffer for bursts above BURST_MAX */
+	/*
+	 * Records of dropped packets, and the end of each of the last ones in the ring: a
+	 * record that the tail has passed is read.
+	 */
+	uint64_t n_discards, discard_end[SAMPLE_DISCARDS_MAX];
 };
 
 /* The result of the lookup of one family: entry at[k] of the burst leads to group[k]. */

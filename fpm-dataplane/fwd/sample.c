@@ -11,12 +11,6 @@
 #include "fwd/watch.h"
 #include "port/vlan.h"
 
-/*
- * Dropped packets in the ring that thread sflow has not read. The limit keeps the cost of a
- * flood of dropped packets low: such packets are counted only.
- */
-#define DISCARDS_MAX 64
-
 /* Return the distance to the next sample: the high half of a random number, scaled. */
 static uint32_t
 distance_draw(struct fwd *f)
@@ -127,15 +121,18 @@ drop_open(struct fwd *f, uint16_t port, enum reason reason)
 {
 	struct watch_ring *ring = f->conf->sample_ring;
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint64_t *end = &f->discard_end[f->n_discards % SAMPLE_DISCARDS_MAX];
 	struct watch_record *rec = NULL;
 
 	ring->n_lost = &f->count->discard_lost[port];
-	if (ring->next - tail < DISCARDS_MAX)
+	if (*end <= tail)
 		rec = watch_open(ring);
 	else
 		counter_add(ring->n_lost, 1);
 	if (rec == NULL)
 		return NULL;
+	*end = ring->next;
+	f->n_discards++;
 	rec->epoch = f->sample->epoch;
 	rec->point = WATCH_LOST;
 	rec->verdict = (uint8_t)reason;

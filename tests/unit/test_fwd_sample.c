@@ -194,6 +194,27 @@ dropped_packets_are_recorded_up_to_a_limit(void **state)
 	assert_int_equal(conf.sample_ring->head, 75);
 }
 
+/* Samples that wait take no room of dropped packets. A report that was read makes room. */
+static void
+samples_do_not_count_as_dropped_packets(void **state)
+{
+	struct watch_ring *ring = conf.sample_ring;
+
+	set.sample_drops = true;
+	fwd_sample_begin(&fwd);
+	assert_int_equal(pass(BURST_MAX), BURST_MAX);
+	assert_int_equal(pass(BURST_MAX), BURST_MAX);
+	for (unsigned int i = 0; i < 65; i++)
+		fwd_sample_drop(&burst, 0, DROP_ttl);
+	assert_int_equal(ring->head, 2 * BURST_MAX + 64);
+	assert_int_equal(count.discard_lost[PORT], 1);
+	ring->tail = 2 * BURST_MAX + 3;
+	for (unsigned int i = 0; i < 4; i++)
+		fwd_sample_drop(&burst, 0, DROP_ttl);
+	assert_int_equal(ring->head, 2 * BURST_MAX + 64 + 3);
+	assert_int_equal(count.discard_lost[PORT], 2);
+}
+
 /*
  * The packets of a received burst pass in parts, by interface. A packet that is dropped in the first
  * part does not show records that are not complete.
@@ -233,6 +254,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(without_sflow_nothing_is_counted, up, down),
 		cmocka_unit_test_setup_teardown(dropped_packets_are_recorded_up_to_a_limit,
 						up, down),
+		cmocka_unit_test_setup_teardown(samples_do_not_count_as_dropped_packets, up,
+						down),
 		cmocka_unit_test_setup_teardown(
 			records_are_shown_when_all_parts_have_passed, up, down),
 	};
