@@ -72,6 +72,18 @@ port_of(const struct sflow *s, unsigned int ifidx)
 	return iface == NULL ? 0 : iface->port;
 }
 
+/*
+ * Return the port that is the source of a record: the port by which the packet came. A frame
+ * that a port did not take names only the interface by which it was to leave.
+ */
+static unsigned int
+source_of(const struct sflow *s, const struct watch_record *rec)
+{
+	unsigned int port = port_of(s, rec->in_ifidx);
+
+	return port != 0 ? port : port_of(s, rec->out_ifidx);
+}
+
 /* Return the interface by which a packet leaves, in the form of sFlow. */
 static uint32_t
 output_of(const struct sflow *s, const struct watch_record *rec)
@@ -184,11 +196,9 @@ item_fill(struct sflow *s, struct batch *b, const struct watch_record *rec)
 {
 	struct item *item = &b->item[b->n];
 	struct sflow_packet *p = &item->packet;
-	unsigned int port = port_of(s, rec->in_ifidx);
+	unsigned int port = source_of(s, rec);
 
 	item->discard = rec->point == WATCH_LOST;
-	if (port == 0) /* it was not sent */
-		port = port_of(s, rec->out_ifidx);
 	p->header_len =
 		rec->snap_bytes < SFLOW_HEADER_MAX ? rec->snap_bytes : SFLOW_HEADER_MAX;
 	memcpy(item->header, rec->frame, p->header_len);
@@ -240,7 +250,7 @@ record_is_wanted(struct sflow *s, const struct watch_record *rec)
 		return false;
 	if (s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard))
 		return true;
-	source_count_over(s, port_of(s, rec->in_ifidx), discard);
+	source_count_over(s, source_of(s, rec), discard);
 	return false;
 }
 
