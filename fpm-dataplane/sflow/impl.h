@@ -10,6 +10,7 @@
 
 #include "base/counters.h"
 #include "base/msg.h"
+#include "base/policer.h"
 #include "base/sflow_status.h"
 #include "port/watch.h"
 #include "sflow/encode.h"
@@ -40,6 +41,12 @@ struct source {
 	uint64_t base; /* packets that the port had received when sFlow was turned on */
 };
 
+/* A limit of samples; the clock is monotonic_ns(). */
+struct limit {
+	struct bucket_rate rate;
+	_Atomic uint64_t full_at;
+};
+
 struct collector {
 	struct sflow_collector conf;
 	int fd;    /* connected; -1: none */
@@ -58,8 +65,7 @@ struct sflow {
 	uint32_t epoch;  /* of the set published last */
 	uint64_t began_ms;
 	uint32_t sequence; /* of datagrams */
-	uint64_t window;   /* number of the second that the next two count */
-	unsigned int n_window, n_window_discards;
+	struct limit samples, discards;
 	unsigned int n_asked;                 /* batches at rib */
 	uint32_t n_seconds;                   /* since sFlow was turned on */
 	uint32_t counter_sequence[IFIDX_MAX]; /* by ifidx */
@@ -71,8 +77,13 @@ struct sflow {
 };
 
 /* --- sample.c --- */
-/* Take the records of all rings, and ask rib for the masks of the samples. */
-void records_take(struct sflow *s);
+/* Set the limits of samples and dropped packets. */
+void limits_set(struct sflow *s);
+/*
+ * Take the records of all rings, and ask rib for the masks of the samples. `now_ns` is
+ * monotonic_ns().
+ */
+void records_take(struct sflow *s, uint64_t now_ns);
 /* Discard the records of all rings: sFlow was off. */
 void records_drop(struct sflow *s);
 /* Send the packets of a batch that rib has answered. Frees it. */

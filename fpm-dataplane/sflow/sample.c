@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sample: from the records of forwarders to samples. A limit per second bounds the load of
- * the collectors; samples over it are counted in the field `drops`.             [sflow]
+ * sample: from the records of forwarders to samples. A limit bounds the load of the
+ * collectors; samples over it are counted in the field `drops`.                 [sflow]
  */
 #include <string.h>
 
@@ -12,6 +12,8 @@
 
 #define L2_LEN    14u
 #define FCS_BYTES 4u
+
+#define NS_A_SECOND 1000000000u
 
 /* --- sources ---------------------------------------------------------------------------- */
 
@@ -174,20 +176,28 @@ item_want_masks(struct item *item, const struct watch_record *rec, struct mask_w
 	}
 }
 
-/* Return false if a record is over the limit of this second. */
-static bool
-limit_pass(struct sflow *s, bool discard)
+/*
+ * The buckets have room for the samples of one second. While there are more samples, each
+ * tick sends its share, so the samples are spread over the time.
+ */
+void
+limits_set(struct sflow *s)
 {
-	uint64_t window = monotonic_ms() / 1000;
+	bucket_rate_set(&s->samples.rate, SAMPLES_A_SECOND, SAMPLES_A_SECOND, NS_A_SECOND);
+	bucket_rate_set(&s->discards.rate, DISCARDS_A_SECOND, DISCARDS_A_SECOND,
+			NS_A_SECOND);
+}
 
-	if (window != s->window)
-		s->n_window = s->n_window_discards = 0;
-	s->window = window;
-	if (s->n_window >= SAMPLES_A_SECOND ||
-	    (discard && s->n_window_discards >= DISCARDS_A_SECOND))
+/* Return false if a record is over the limit. */
+static bool
+limit_pass(struct sflow *s, bool discard, uint64_t now_ns)
+{
+	if (discard && !bucket_has(&s->discards.full_at, &s->discards.rate, now_ns))
 		return false;
-	s->n_window++;
-	s->n_window_discards += discard;
+	if (!bucket_take(&s->samples.full_at, &s->samples.rate, now_ns))
+		return false;
+	if (discard)
+		(void)bucket_take(&s->discards.full_at, &s->discards.rate, now_ns);
 	return true;
 }
 
@@ -242,20 +252,20 @@ batch_send(struct sflow *s, struct batch *b)
 
 /* Return true if a record is of the settings in force, and within the limits. */
 static bool
-record_is_wanted(struct sflow *s, const struct watch_record *rec)
+record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_ns)
 {
 	bool discard = rec->point == WATCH_LOST;
 
 	if (rec->epoch != s->epoch)
 		return false;
-	if (s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard))
+	if (s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard, now_ns))
 		return true;
 	source_count_over(s, source_of(s, rec), discard);
 	return false;
 }
 
 static void
-ring_take(struct sflow *s, struct watch_ring *ring, struct batch **batch)
+ring_take(struct sflow *s, struct watch_ring *ring, struct batch **batch, uint64_t now_ns)
 {
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -263,7 +273,7 @@ ring_take(struct sflow *s, struct watch_ring *ring, struct batch **batch)
 	for (; tail != head; tail++) {
 		const struct watch_record *rec = &ring->record[tail % WATCH_RING_SLOTS];
 
-		if (record_is_wanted(s, rec)) {
+		if (record_is_wanted(s, rec, now_ns)) {
 			if (*batch == NULL)
 				*batch = batch_new(s);
 			item_fill(s, *batch, rec);
@@ -278,12 +288,12 @@ ring_take(struct sflow *s, struct watch_ring *ring, struct batch **batch)
 }
 
 void
-records_take(struct sflow *s)
+records_take(struct sflow *s, uint64_t now_ns)
 {
 	struct batch *batch = NULL;
 
 	for (unsigned int i = 0; i < s->setup.watch->n_ring; i++)
-		ring_take(s, &s->setup.watch->ring[i], &batch);
+		ring_take(s, &s->setup.watch->ring[i], &batch, now_ns);
 	if (batch != NULL)
 		batch_send(s, batch);
 }

@@ -85,7 +85,7 @@ settings_apply(struct sflow *s, const struct sflow_conf *conf)
 static void
 sflow_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
-	records_take(timer->data);
+	records_take(timer->data, monotonic_ns());
 }
 
 static void
@@ -105,6 +105,7 @@ sflow_init(struct worker *w)
 	struct sflow *s = w->ctx;
 
 	s->began_ms = monotonic_ms();
+	limits_set(s);
 	ev_timer_init(&s->tick, sflow_on_tick, TICK_S, TICK_S);
 	ev_timer_init(&s->second, sflow_on_second, 1., 1.);
 	s->tick.data = s->second.data = s;

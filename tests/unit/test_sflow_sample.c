@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From records of forwarders to samples of sFlow: the limits, the port that is the source,
+ * samples that no collector can get. The test is rib: it takes the questions and answers
+ * them.
+ *
+ * link: fpm-dataplane/sflow/sample.c fpm-dataplane/sflow/send.c fpm-dataplane/sflow/encode.c
+ * link: fpm-dataplane/sflow/reason.c fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/fib/ poptrie/ tap-bridge/netns.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/worker.h"
+#include "fib/fib.h"
+#include "sflow/impl.h"
+
+#define PORT 3
+#define VLAN PORT_MAX /* on the port */
+
+#define SECOND_NS 1000000000ull
+#define TICK_NS   10000000ull
+
+static struct sflow *sflow;
+static struct watch_ring *ring;
+static struct worker rib;
+static uint64_t now_ns;
+static const struct worker_ops rib_ops = {.name = "rib"};
+
+static void
+iface_make(struct fib *fib, uint16_t ifidx)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	i->ifidx = ifidx;
+	i->ifindex = 100u + ifidx;
+	i->port = PORT;
+	fib->iface[ifidx] = i;
+}
+
+static int
+up(void **state)
+{
+	struct fib *fib;
+
+	urcu_qsbr_register_thread();
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){0}), 0);
+	iface_make(fib, PORT);
+	iface_make(fib, VLAN);
+	worker_init(&rib, &rib_ops, NULL);
+	assert_int_equal(worker_prepare(&rib), 0);
+	now_ns = 5 * SECOND_NS;
+	sflow = calloc(1, sizeof(*sflow));
+	sflow->setup.fib = fib;
+	sflow->setup.rib = &rib;
+	sflow->setup.watch = watch_create();
+	ring = watch_ring_add(sflow->setup.watch, NULL);
+	sflow->epoch = 1;
+	sflow->now.n_collector = 1;
+	sflow->now.rate = 1;
+	sflow->collector[0].fd = -1;
+	sflow->agent_family = 4;
+	datagram_begin(&sflow->out, &sflow->agent, sflow->agent_family);
+	limits_set(sflow);
+	memset(&sflow_status, 0, sizeof(sflow_status));
+	return 0;
+}
+
+/* Answer all questions: the batches are sent, or lost. */
+static void
+answer(void)
+{
+	struct msg *m;
+
+	while ((m = worker_take(&rib)) != NULL)
+		batch_answered(sflow, caa_container_of(m, struct batch, masks.q.m));
+}
+
+static int
+down(void **state)
+{
+	struct fib *fib = (struct fib *)(uintptr_t)sflow->setup.fib;
+
+	answer();
+	watch_free(sflow->setup.watch);
+	free(sflow);
+	worker_free(&rib);
+	fib_destroy(fib);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* Let a forwarder write `n` records of `point`. */
+static void
+write_records(unsigned int n, enum watch_point point, uint16_t in, uint16_t out)
+{
+	uint64_t n_lost = 0;
+
+	ring->n_lost = &n_lost;
+	for (unsigned int i = 0; i < n; i++) {
+		struct watch_record *rec = watch_open(ring);
+
+		assert_non_null(rec);
+		rec->epoch = sflow->epoch;
+		rec->point = (uint8_t)point;
+		rec->verdict = DROP_tx_full;
+		rec->in_ifidx = in;
+		rec->out_ifidx = out;
+	}
+	watch_publish(ring);
+}
+
+/* Take `n` new records at the time now_ns. Returns the number that passed. */
+static unsigned int
+take(unsigned int n, enum watch_point point)
+{
+	struct source *source = &sflow->source[PORT];
+	unsigned int before = source->sequence + source->discard_sequence;
+
+	while (n > 0) {
+		unsigned int part = n < 1000 ? n : 1000;
+
+		write_records(part, point, PORT, 0);
+		records_take(sflow, now_ns);
+		answer();
+		n -= part;
+	}
+	return source->sequence + source->discard_sequence - before;
+}
+
+static void
+samples_over_the_limit_are_spread_over_the_second(void **state)
+{
+	assert_int_equal(take(6000, WATCH_WALK), 4000);
+	assert_int_equal(sflow->source[PORT].over, 2000);
+	assert_int_equal(sflow_status.samples_over, 2000);
+	for (unsigned int tick = 0; tick < 200; tick++) {
+		now_ns += TICK_NS;
+		assert_int_equal(take(100, WATCH_WALK), 40);
+	}
+	now_ns += 10 * SECOND_NS;
+	assert_int_equal(take(6000, WATCH_WALK), 4000);
+}
+
+static void
+dropped_packets_leave_room_for_samples(void **state)
+{
+	assert_int_equal(take(3000, WATCH_LOST), 1000);
+	assert_int_equal(sflow->source[PORT].discards_over, 2000);
+	assert_int_equal(take(4000, WATCH_WALK), 3000);
+	now_ns += TICK_NS;
+	assert_int_equal(take(100, WATCH_LOST), 10);
+	assert_int_equal(take(100, WATCH_WALK), 30);
+}
+
+/* A frame that a port did not take has no input: the port of the output is the source. */
+static void
+a_lost_report_counts_for_the_source_of_a_sent_one(void **state)
+{
+	struct source *source = &sflow->source[PORT];
+
+	write_records(600, WATCH_LOST, 0, VLAN);
+	write_records(600, WATCH_LOST, 0, PORT);
+	records_take(sflow, now_ns);
+	answer();
+	assert_int_equal(source->discard_sequence, 1000);
+	assert_int_equal(source->discards_over, 200);
+	assert_int_equal(sflow->source[0].discards_over, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			samples_over_the_limit_are_spread_over_the_second, up, down),
+		cmocka_unit_test_setup_teardown(dropped_packets_leave_room_for_samples, up,
+						down),
+		cmocka_unit_test_setup_teardown(
+			a_lost_report_counts_for_the_source_of_a_sent_one, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
