@@ -24,6 +24,7 @@
 struct item {
 	struct sflow_packet packet; /* `header` is set when it is encoded */
 	uint8_t header[SFLOW_HEADER_MAX];
+	unsigned int port; /* ifidx of the source */
 	bool discard;
 };
 
@@ -37,7 +38,8 @@ struct batch {
 /* A port as a source of samples. */
 struct source {
 	uint32_t sequence, discard_sequence;
-	uint64_t over, discards_over; /* not sent: over the limit, or rib is slow */
+	/* Not sent: over the limit, rib is slow, or no agent is known. */
+	uint64_t over, discards_over;
 	uint64_t base; /* packets that the port had received when sFlow was turned on */
 };
 
@@ -52,7 +54,7 @@ struct collector {
 	int fd;    /* connected; -1: none */
 	int error; /* errno of the last failure; 0: the last datagrams left */
 	bool logged_failing;
-	uint64_t datagrams, errors;
+	uint64_t datagrams, errors;  /* errors: datagrams not sent, failed sockets */
 	uint64_t error_ms, retry_ms; /* monotonic: of the last failure; of the next try */
 };
 

@@ -209,6 +209,7 @@ item_fill(struct sflow *s, struct batch *b, const struct watch_record *rec)
 	unsigned int port = source_of(s, rec);
 
 	item->discard = rec->point == WATCH_LOST;
+	item->port = port;
 	p->header_len =
 		rec->snap_bytes < SFLOW_HEADER_MAX ? rec->snap_bytes : SFLOW_HEADER_MAX;
 	memcpy(item->header, rec->frame, p->header_len);
@@ -250,7 +251,10 @@ batch_send(struct sflow *s, struct batch *b)
 	worker_send(s->setup.rib, &b->masks.q.m);
 }
 
-/* Return true if a record is of the settings in force, and within the limits. */
+/*
+ * Return true if a record is of the settings in force, and within the limits. Without an
+ * agent there are no datagrams.
+ */
 static bool
 record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_ns)
 {
@@ -258,7 +262,8 @@ record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_n
 
 	if (rec->epoch != s->epoch)
 		return false;
-	if (s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard, now_ns))
+	if (s->agent_family != 0 && s->n_asked < SFLOW_BATCHES_MAX &&
+	    limit_pass(s, discard, now_ns))
 		return true;
 	source_count_over(s, source_of(s, rec), discard);
 	return false;
@@ -322,6 +327,10 @@ batch_answered(struct sflow *s, struct batch *b)
 		struct item *item = &b->item[i];
 		struct sflow_packet *p = &item->packet;
 
+		if (s->agent_family == 0) { /* a reload came before the answer */
+			source_count_over(s, item->port, item->discard);
+			continue;
+		}
 		p->header = item->header;
 		p->src_mask = b->masks.of[2 * i].prefix.len;
 		p->dst_mask = b->masks.of[2 * i + 1].prefix.len;

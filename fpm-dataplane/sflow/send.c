@@ -179,8 +179,10 @@ collectors_look(struct sflow *s)
 static void
 collector_send(struct collector *c, const struct datagram *d)
 {
-	if (c->fd < 0)
+	if (c->fd < 0) { /* the reason is that of the last try to open it */
+		collector_fail(c, c->error);
 		return;
+	}
 	if (send(c->fd, d->octets, d->len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
 		c->datagrams++;
 		STATUS_ADD(datagrams, 1);
@@ -200,10 +202,6 @@ out_flush(struct sflow *s)
 {
 	struct datagram *d = &s->out;
 
-	if (s->agent_family == 0) {
-		d->n = 0;
-		return;
-	}
 	if (d->n == 0)
 		return;
 	datagram_end(d, ++s->sequence, (uint32_t)(monotonic_ms() - s->began_ms));

@@ -434,7 +434,7 @@ sflow_put(struct buf *b)
 		{"sflow_samples_total", "{kind=\"drop\"}", NULL, SFLOW(discards)},
 		{"sflow_samples_total", "{kind=\"counters\"}", NULL, SFLOW(counters)},
 		{"sflow_over_limit_total", "{kind=\"packet\"}",
-		 "Samples that were not sent, because they were over the limit.",
+		 "Samples that were not sent: over the limit, or no address of the agent.",
 		 SFLOW(samples_over)},
 		{"sflow_over_limit_total", "{kind=\"drop\"}", NULL, SFLOW(discards_over)},
 		{"sflow_datagrams_total", "", "Datagrams sent, of all collectors.",

@@ -370,15 +370,41 @@ def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
 
 
 def test_a_collector_beyond_a_missing_vrf_is_told(dut, sink, settings, lan):
-    """A collector whose VRF does not exist has an error, and the others get the samples."""
+    """A collector whose VRF does not exist has an error for each datagram, and the others get the
+    samples."""
     settings(collectors=["127.0.0.1:9 vrf nosuch", f"127.0.0.1:{PORT}"])
 
-    row = [r for r in settings.shown() if r["kind"] == "collector"][0]
+    row, other = (r for r in settings.shown() if r["kind"] == "collector")
 
     assert (row["vrf"], row["state"], row["last_error"]) == ("nosuch", "failing", "No such device")
+    assert (other["state"], other["last_error"]) == ("open", None)
+    for _ in range(10):
+        probe = lan.probe(HOST4)
+        lan.send(probe)
+        sample_of(sink, probe)
+    row, other = (r for r in settings.shown() if r["kind"] == "collector")
+    assert row["datagrams"] == 0 and other["errors"] == 0
+    assert row["errors"] > other["datagrams"] >= 10
+
+
+def test_without_an_agent_no_sample_counts_as_sent(dut, sink, settings, lan):
+    """While no collector has a socket, the agent has no address. The samples count as drops, not as
+    sent, until a reload gives them a collector."""
+    settings(collectors=["127.0.0.1:9 vrf nosuch"])
+    agent, before = row_of(dut, "agent"), row_of(dut, "port", "lan0")
+    assert (agent["state"], agent["agent"]) == ("on", None)
+    lan.send(*[lan.probe(HOST4) for _ in range(10)])
+    dut.fence(lan)
+
+    row = eventually(
+        lambda: (r := row_of(dut, "port", "lan0"))["drops"] >= before["drops"] + 10 and r, 5
+    )
+
+    assert (row["samples"], row_of(dut, "agent")["samples"]) == (before["samples"], agent["samples"])
+    settings()
     probe = lan.probe(HOST4)
     lan.send(probe)
-    sample_of(sink, probe)
+    assert sample_of(sink, probe)["drops"] >= row["drops"]
 
 
 def test_a_collector_with_an_ipv6_address(dut, settings, lan):

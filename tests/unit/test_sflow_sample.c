@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
@@ -174,6 +175,42 @@ a_lost_report_counts_for_the_source_of_a_sent_one(void **state)
 	assert_int_equal(sflow->source[0].discards_over, 0);
 }
 
+static void
+a_datagram_without_a_socket_is_an_error_of_each_collector(void **state)
+{
+	sflow->now.n_collector = 2;
+	sflow->collector[0].error = sflow->collector[1].error = ENODEV;
+	sflow->collector[1].fd = -1;
+	assert_int_equal(take(1, WATCH_WALK), 1);
+	assert_int_equal(take(1, WATCH_WALK), 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(sflow->collector[i].errors, 2);
+		assert_int_equal(sflow->collector[i].error, ENODEV);
+	}
+	assert_int_equal(sflow_status.send_errors, 4);
+	assert_int_equal(sflow_status.datagrams, 0);
+}
+
+/* Without an agent nothing counts as sent, also if the agent is lost before rib answers. */
+static void
+samples_without_an_agent_are_counted_as_lost(void **state)
+{
+	struct source *source = &sflow->source[PORT];
+
+	write_records(5, WATCH_WALK, PORT, 0);
+	write_records(2, WATCH_LOST, PORT, 0);
+	records_take(sflow, now_ns);
+	sflow->agent_family = 0;
+	answer();
+	assert_int_equal(source->over, 5);
+	assert_int_equal(source->discards_over, 2);
+	assert_int_equal(take(3, WATCH_WALK), 0);
+	assert_int_equal(source->over, 8);
+	assert_int_equal(sflow_status.samples, 0);
+	assert_int_equal(sflow_status.discards, 0);
+	assert_int_equal(sflow_status.samples_over, 8);
+}
+
 int
 main(void)
 {
@@ -184,6 +221,11 @@ main(void)
 						down),
 		cmocka_unit_test_setup_teardown(
 			a_lost_report_counts_for_the_source_of_a_sent_one, up, down),
+		cmocka_unit_test_setup_teardown(
+			a_datagram_without_a_socket_is_an_error_of_each_collector, up,
+			down),
+		cmocka_unit_test_setup_teardown(
+			samples_without_an_agent_are_counted_as_lost, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
