@@ -23,6 +23,10 @@
 #define SOURCE_MAX  0xffffffu   /* a larger ifIndex needs the expanded form */
 #define IFINDEX_MAX 0x3ffffffeu /* as above, for input and output */
 
+/* The formats of an output, in the upper two bits of the short form. */
+#define FORMAT_IFINDEX 0u
+#define FORMAT_DROPPED 1u
+
 #define ETHERNET_TYPE     6u /* ifType ethernetCsmacd */
 #define PROTOCOL_ETHERNET 1u
 #define FCS_BYTES         4u
@@ -178,21 +182,14 @@ put_records(struct xdr *x, const struct sflow_packet *p)
 		put_router(x, p);
 }
 
-/* Write an interface as a format and a value. */
-static void
-put_interface(struct xdr *x, uint32_t number)
-{
-	bool discarded = number >> 30 == 1;
-
-	put(x, discarded);
-	put(x, discarded ? number & ~SFLOW_DISCARDED : number);
-}
-
 bool
 datagram_add_flow(struct datagram *d, const struct sflow_packet *p)
 {
 	struct xdr x = {.d = d, .at = d->len};
-	bool expanded = p->source > SOURCE_MAX || p->input > IFINDEX_MAX;
+	uint32_t format = p->dropped ? FORMAT_DROPPED : FORMAT_IFINDEX;
+	uint32_t output = p->dropped ? p->reason : p->output;
+	bool expanded = p->source > SOURCE_MAX || p->input > IFINDEX_MAX ||
+			(output > IFINDEX_MAX && output != SFLOW_HOST);
 	unsigned int begin = put_begin(&x, expanded ? SAMPLE_FLOW_EXPANDED : SAMPLE_FLOW);
 
 	put(&x, p->sequence);
@@ -203,11 +200,13 @@ datagram_add_flow(struct datagram *d, const struct sflow_packet *p)
 	put(&x, p->pool);
 	put(&x, p->drops);
 	if (expanded) {
-		put_interface(&x, p->input);
-		put_interface(&x, p->output);
+		put(&x, FORMAT_IFINDEX);
+		put(&x, p->input);
+		put(&x, format);
+		put(&x, output);
 	} else {
 		put(&x, p->input);
-		put(&x, p->output);
+		put(&x, format << 30 | output);
 	}
 	put_records(&x, p);
 	return sample_end(&x, begin);

@@ -14,7 +14,6 @@
 
 #define SFLOW_DATAGRAM_MAX 1400
 #define SFLOW_HOST         0x3fffffffu /* output: this router itself */
-#define SFLOW_DISCARDED    0x40000000u /* output: dropped, plus the reason */
 
 struct datagram {
 	unsigned int len; /* octets, header included */
@@ -29,12 +28,13 @@ struct sflow_vlan {
 
 /* A packet that was sampled or dropped. */
 struct sflow_packet {
-	uint32_t sequence;       /* of its kind and source */
-	uint32_t source, rate;   /* ifIndex of the port; 1 of `rate` (samples only) */
-	uint32_t pool, drops;    /* pool: samples only */
-	uint32_t input, output;  /* ifIndex; output: SFLOW_HOST, SFLOW_DISCARDED + reason */
-	uint32_t reason;         /* of a dropped packet */
-	const uint8_t *header;   /* first octets of the frame ... */
+	uint32_t sequence;      /* of its kind and source */
+	uint32_t source, rate;  /* ifIndex of the port; 1 of `rate` (samples only) */
+	uint32_t pool, drops;   /* pool: samples only */
+	uint32_t input, output; /* ifIndex; output: also SFLOW_HOST */
+	bool dropped;          /* a sample of a dropped packet: `reason`, and no `output` */
+	uint32_t reason;       /* of a dropped packet */
+	const uint8_t *header; /* first octets of the frame ... */
 	unsigned int header_len; /* ... so many */
 	uint32_t frame_len;      /* octets on the wire, with the FCS */
 	bool tagged;             /* it came or left with a tag */

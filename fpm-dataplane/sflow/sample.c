@@ -86,17 +86,20 @@ source_of(const struct sflow *s, const struct watch_record *rec)
 	return port != 0 ? port : port_of(s, rec->out_ifidx);
 }
 
-/* Return the interface by which a packet leaves, in the form of sFlow. */
+/* Return true if a sampled packet is dropped. */
+static bool
+sample_is_dropped(const struct watch_record *rec)
+{
+	return rec->verdict != WATCH_GO && watch_reason(rec) < N_DROP;
+}
+
+/* Return the interface by which a packet leaves that is not dropped, in the form of sFlow. */
 static uint32_t
 output_of(const struct sflow *s, const struct watch_record *rec)
 {
-	enum reason reason = watch_reason(rec);
-
 	if (rec->verdict == WATCH_GO)
 		return ifindex_of(s, rec->out_ifidx);
-	if (reason < N_DROP)
-		return SFLOW_DISCARDED + sflow_reason(reason);
-	switch (reason) {
+	switch (watch_reason(rec)) {
 	case PUNT_too_big: /* it is cut into fragments */
 		return ifindex_of(s, rec->out_ifidx);
 	case PUNT_kernel_route:
@@ -225,7 +228,11 @@ item_fill(struct sflow *s, struct batch *b, const struct watch_record *rec)
 		p->sequence = ++s->source[port].sequence;
 		p->rate = s->now.rate;
 		p->pool = (uint32_t)source_pool(s, port);
-		p->output = output_of(s, rec);
+		p->dropped = sample_is_dropped(rec);
+		if (p->dropped)
+			p->reason = sflow_reason(watch_reason(rec));
+		else
+			p->output = output_of(s, rec);
 		if (rec->looked_up)
 			item_want_masks(item, rec, &b->masks.of[2 * b->n]);
 	}

@@ -129,10 +129,38 @@ large_interface_numbers_take_the_expanded_form(void **state)
 	struct sflow_packet p = packet();
 
 	p.source = p.input = 0x1000000;
-	p.output = SFLOW_DISCARDED + 257;
+	p.dropped = true;
+	p.reason = 257;
 	assert_true(datagram_add_flow(&d, &p));
 	WORDS_ARE(&d, HEAD4, 3, 44 + 32, 7, 0, 0x1000000, 1000, 7000, 2, 0, 0x1000000, 1,
 		  257, 1, 1, 24, 1, 64, 4, 6, 0x01020304, 0x05060000);
+}
+
+/* In the short form an ifIndex from 0x40000000 on would read as a reason. */
+static void
+a_large_output_takes_the_expanded_form(void **state)
+{
+	struct datagram d = begun();
+	struct sflow_packet p = packet();
+
+	p.output = 0x40000101;
+	assert_true(datagram_add_flow(&d, &p));
+	WORDS_ARE(&d, HEAD4, 3, 44 + 32, 7, 0, 3, 1000, 7000, 2, 0, 3, 0, 0x40000101, 1, 1,
+		  24, 1, 64, 4, 6, 0x01020304, 0x05060000);
+}
+
+static void
+a_sample_of_a_dropped_packet_has_the_reason_as_output(void **state)
+{
+	struct datagram d = begun();
+	struct sflow_packet p = packet();
+
+	p.output = 0x40000000;
+	p.dropped = true;
+	p.reason = 257;
+	assert_true(datagram_add_flow(&d, &p));
+	WORDS_ARE(&d, HEAD4, 1, 32 + 32, 7, 3, 1000, 7000, 2, 3, 0x40000101, 1, 1, 24, 1,
+		  64, 4, 6, 0x01020304, 0x05060000);
 }
 
 static void
@@ -232,6 +260,8 @@ main(void)
 		cmocka_unit_test(a_next_hop_may_have_another_family),
 		cmocka_unit_test(a_tagged_packet_has_the_record_of_switches),
 		cmocka_unit_test(large_interface_numbers_take_the_expanded_form),
+		cmocka_unit_test(a_large_output_takes_the_expanded_form),
+		cmocka_unit_test(a_sample_of_a_dropped_packet_has_the_reason_as_output),
 		cmocka_unit_test(a_dropped_packet_has_its_reason),
 		cmocka_unit_test(counters_have_all_fields_of_the_interface),
 		cmocka_unit_test(a_full_datagram_takes_no_part_of_a_sample),
