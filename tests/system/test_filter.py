@@ -356,17 +356,18 @@ def test_elements_that_change_while_the_table_is_read_are_right(both, lan):
         linux=False,
     )
     script = f"""
-import random, subprocess
+import random, select, subprocess, sys
 more = ", ".join(f"12.{{n >> 8}}.{{n & 255}}.0/25" for n in range(3_000))
 def nft(text):
     subprocess.run(["nft", "-f", "-"], input=text.encode(), check=False, stderr=subprocess.DEVNULL)
-while True:
+while not select.select([sys.stdin], [], [], 0)[0]:
     for _ in range(20):
         nft(f"{{random.choice(['add', 'delete'])}} element {TABLE} few {{{{ 10.1.2.{{random.randint(1, 40)}} }}}}\\n")
     nft("add element {TABLE} bad {{" + more + "}}\\n")
     nft("delete element {TABLE} bad {{" + more + "}}\\n")
 """
-    with subprocess.Popen(["ip", "netns", "exec", both.dut.ctl, "python3", "-c", script]) as busy:
+    argv = ["ip", "netns", "exec", both.dut.ctl, "python3", "-c", script]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as busy:
         try:
             seen = both.status()["generation_read"]
             for port in range(60, 64):
@@ -375,7 +376,8 @@ while True:
                 netns.run(both.dut.ctl, argv)
                 eventually(lambda: len(both.rules()) == port - 57, 20, 0.01, "the rule is in force")
         finally:
-            busy.terminate()
+            busy.stdin.close()  # and its last nft ends before it
+            busy.wait(60)
     kernel = netns.run(both.dut.ctl, ["nft", "list", "set", *TABLE.split(), "few"])
     for host in range(1, 41):
         there = re.search(rf"10\.1\.2\.{host}\b", kernel) is not None
