@@ -63,7 +63,8 @@ struct filter_gathered {
 	uint32_t from, heard; /* generations: of the read, of the last transaction */
 	bool awaits_from;     /* the transaction `from` itself is not heard yet */
 	bool spoiled; /* the tables changed by more than elements: read them again */
-	struct filter_dump messages; /* of elements, to be made in what was read */
+	struct filter_dump
+		messages; /* of elements, to be made in the ruleset of the read */
 };
 
 struct filter_events {

@@ -9,7 +9,7 @@
  * into segments, a category each, behind rules after which the chain goes on.
  *
  * The conditions of many rules are exact: a packet that meets them is one that the rule matches.
- * If such a rule only counts and decides, it is not asked any more (struct ruleset_rule, sure).
+ * If such a rule only counts and decides, it is no longer asked (struct ruleset_rule, sure).
  *
  * Whether a field is in a set is a bit of the key, because the elements of a set come and go
  * while the classifier stays.
