@@ -18,11 +18,11 @@ def message(kind, body=b""):
     return _HEADER.pack(_MARKER, 19 + len(body), kind) + body
 
 
-def open_message(local_as, hold_s, router_id):
-    """OPEN for IPv4 and IPv6 unicast, route refresh and 4-octet AS numbers."""
+def open_message(local_as, hold_s, router_id, families=((1, 1), (2, 1))):
+    """OPEN for families (AFI, SAFI), by default IPv4 and IPv6 unicast, with route refresh and 4-octet
+    AS numbers."""
     capabilities = (
-        bytes([1, 4, 0, 1, 0, 1]),
-        bytes([1, 4, 0, 2, 0, 1]),
+        *(struct.pack("!BBHBB", 1, 4, afi, 0, safi) for afi, safi in families),
         bytes([2, 0]),
         bytes([65, 4]) + struct.pack("!I", local_as),
         # RFC 4724: the peer does not keep the speaker's routes, but gets end-of-RIB marks.

@@ -2,10 +2,14 @@
 """A router with FRR, fpm-flowspec and ExaBGP, and GoBGP on the wire wan, which announces routes and
 flow specifications."""
 
+import ipaddress
 import json
 import signal
+import socket
+import struct
 
 from foreign import AS_OURS, AS_THEIRS, Daemon
+from lab import bgp_wire
 from lib import netns, procs
 from lib.flowspec import command
 from lib.wait import eventually
@@ -21,9 +25,11 @@ router bgp {ours}
  no bgp network import-check
  neighbor {peer4} remote-as {theirs}
  neighbor {peer4} timers 3 9
+ neighbor {peer4} enforce-first-as
  neighbor {peer4} timers connect 1
  neighbor {peer6} remote-as {theirs}
  neighbor {peer6} timers 3 9
+ neighbor {peer6} enforce-first-as
  neighbor {peer6} timers connect 1
  neighbor 127.0.0.2 remote-as {ours}
  neighbor 127.0.0.2 passive
@@ -107,6 +113,62 @@ class Announcer(Daemon):
 
     def _client(self, *words, check=True):
         return self.command("gobgp", *words, check=check)
+
+
+class Speaker:
+    """A peer on the wire wan that announces octets for IPv4: paths and flow specifications that no daemon
+    makes. Its hold time is 0, so it sends no more than that."""
+
+    FORM = (
+        "neighbor {0} remote-as {1}",
+        "neighbor {0} passive",
+        "address-family ipv4 flowspec",
+        "neighbor {0} activate",
+    )
+
+    def __init__(self, dut, frr, asn):
+        self.dut, self.frr, self.asn, self.sock = dut, frr, asn, None
+        self.address = str(ipaddress.ip_address(dut.wires["wan"].peer4) + 8)
+
+    def connect(self, *lines):
+        """Make FRR know the neighbor with more lines of configuration, and open the session."""
+        lines = [line.format(self.address, self.asn) for line in (*self.FORM[:2], *lines, *self.FORM[2:])]
+        netns.ip_batch([f"addr replace {self.address}/32 dev wan"], self.dut.far)
+        self.frr.configure(f"router bgp {AS_OURS}", *lines)
+        self.sock = netns.open_socket(self.dut.far, socket.AF_INET, socket.SOCK_STREAM)
+        self.sock.settimeout(20)
+        self.sock.bind((self.address, 0))
+        self.sock.connect((self.dut.wires["wan"].ip4, 179))
+        self.sock.sendall(bgp_wire.open_message(self.asn, 0, self.address, ((1, 133),)))
+        self.sock.sendall(bgp_wire.message(bgp_wire.KEEPALIVE))
+        eventually(lambda: self.frr.bgp_state(self.address) == "Established", 20, what="the session is up")
+
+    def flow(self, nlri, path):
+        """Announce a flow specification that drops, with an AS path of segments (type, AS numbers)."""
+        segments = b"".join(struct.pack(f"!BB{len(x)}I", kind, len(x), *x) for kind, x in path)
+        reach = bytes.fromhex("0001850000") + _with_length(nlri)
+        attributes = b"\x90\x0e" + struct.pack("!H", len(reach)) + reach + bytes.fromhex("400101004005040000007f")
+        attributes += bytes([0x40, 2, len(segments)]) + segments + bytes.fromhex("c010088006000000000000")
+        self._update(attributes)
+
+    def withdraw(self, nlri):
+        """Withdraw a flow specification."""
+        unreach = bytes.fromhex("000185") + _with_length(nlri)
+        self._update(b"\x90\x0f" + struct.pack("!H", len(unreach)) + unreach)
+
+    def _update(self, attributes):
+        body = struct.pack("!HH", 0, len(attributes)) + attributes
+        self.sock.sendall(bgp_wire.message(bgp_wire.UPDATE, body))
+
+    def close(self):
+        """End the session, and remove the neighbor from FRR."""
+        if self.sock is not None:
+            self.sock.close()
+        self.frr.configure(f"router bgp {AS_OURS}", f"no neighbor {self.address}")
+
+
+def _with_length(nlri):
+    return (bytes([len(nlri)]) if len(nlri) < 240 else struct.pack("!H", 0xF000 | len(nlri))) + nlri
 
 
 class Helper:

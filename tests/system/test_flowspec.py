@@ -2,13 +2,14 @@
 """Flow specifications that a BGP peer announces filter packets in transit (RFC 8955, 8956): the peer,
 FRR, ExaBGP, fpm-flowspec, nft and the dataplane are the real ones."""
 
+import contextlib
 import os
 import shutil
 import signal
 
 import pytest
 
-from flowspec import FRR, Announcer, Helper
+from flowspec import FRR, Announcer, Helper, Speaker
 from foreign import AS_OURS, AS_THEIRS
 from lib import netns
 from lib.flowspec import FOLDER, PROGRAM, why_not
@@ -27,6 +28,7 @@ table inet transit {
 }
 """
 VICTIM = "198.51.100.9"
+FORGER = 65541  # AS of another peer
 DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
 
 
@@ -154,6 +156,51 @@ def test_a_flow_follows_its_unicast_route(flows):
     flows.helper.settled(**{match: "installed"})
     flows.peer.route("192.88.0.0/24", "del")
     flows.helper.settled(**{match: "no unicast route"})
+
+
+@contextlib.contextmanager
+def speaking(flows, asn, *lines):
+    """A peer of this AS with more lines of FRR's configuration."""
+    speaker = Speaker(flows.dut, flows.frr, asn)
+    try:
+        speaker.connect(*lines)
+        yield speaker
+    finally:
+        speaker.close()
+
+
+def victim(host):
+    """Return the octets and the text of a flow to a host below the route of the first peer."""
+    return bytes([1, 32, 198, 51, 100, host]), f"destination 198.51.100.{host}/32"
+
+
+def test_no_path_forges_the_neighbor(flows):
+    """FRR 8.4.4 takes a path of a peer of eBGP that begins with another AS, is empty or begins with a
+    set. The first one is told from a true path by `enforce-first-as` only; the other two are refused in
+    any case, although FRR adds LOCAL_PREF."""
+    sequence, sets = 2, 1
+    paths = {1: [(sequence, [AS_THEIRS])], 2: [], 3: [(sets, [AS_THEIRS])], 4: [(sequence, [FORGER])]}
+    theirs = f"its neighbor is AS {FORGER}, that of the unicast route is AS {AS_THEIRS}"
+    with speaking(flows, FORGER) as speaker:
+        for host, path in paths.items():
+            speaker.flow(victim(host)[0], path)
+        reasons = ["installed", "its AS path is empty", "does not begin with an AS_SEQUENCE", theirs]
+        flows.helper.settled(**{victim(host)[1]: why for host, why in zip(paths, reasons)})
+    flows.helper.settled()
+
+    with speaking(flows, FORGER, "neighbor {0} enforce-first-as") as speaker:
+        for host, path in paths.items():
+            speaker.flow(victim(host)[0], path)
+        flows.helper.settled(**{victim(4)[1]: theirs})
+    flows.helper.settled()
+
+
+def test_a_controller_of_ibgp_may_filter(flows):
+    """FRR adds ORIGINATOR_ID to a flow of a peer of iBGP. With an empty path it is installed."""
+    with speaking(flows, AS_OURS) as speaker:
+        speaker.flow(victim(1)[0], [])
+        flows.helper.settled(**{victim(1)[1]: "installed"})
+    flows.helper.settled()
 
 
 def test_counters_and_limits_stay_while_other_flows_come(flows):

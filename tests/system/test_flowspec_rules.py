@@ -369,8 +369,45 @@ def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why)
         "203.0.113.0/24": [],
     }
     one = flow.parse(4, bytes.fromhex(octets))
-    said = origin.check({1: (one, as_path)}, Frr(routes))[1]
+    announcer = origin.Announcer(tuple(as_path), reflected=not as_path)
+    said = origin.check({1: (one, announcer)}, Frr(routes))[1]
     assert (said is None) if why is None else (why in (said or "None")), said
+
+
+def path_of(*segments, reflected=False):
+    """Return the announcer of an UPDATE whose AS path has segments (type, AS numbers)."""
+    path = b"".join(struct.pack(f"!BB{len(x)}I", kind, len(x), *x) for kind, x in segments)
+    attributes = bytes([0x40, 2, len(path)]) + path + (bytes.fromhex("800904c0000201") if reflected else b"")
+    found = update.decode(b"\0\0" + struct.pack("!H", len(attributes)) + attributes)
+    return origin.Announcer(tuple(found.as_path), found.ordered, found.reflected)
+
+
+@pytest.mark.parametrize(
+    ("announcer", "why"),
+    [
+        (path_of((2, [65001, 7]), (1, [8, 9])), None),
+        (path_of((1, [65001])), "does not begin with an AS_SEQUENCE"),
+        (path_of((1, [9]), (2, [65001])), "does not begin with an AS_SEQUENCE"),
+        (path_of((3, [9]), (2, [65001])), "does not begin with an AS_SEQUENCE"),
+        (path_of(), "its AS path is empty, and no peer of iBGP"),
+        (path_of(reflected=True), None),
+    ],
+)
+def test_a_path_without_a_first_as_tells_no_neighbor(announcer, why):
+    """A set has no first AS. An empty path is that of a peer of iBGP only with an ORIGINATOR_ID,
+    because FRR writes LOCAL_PREF into each route for ExaBGP."""
+    one = flow.parse(4, bytes.fromhex("0120c6336409"))
+    said = origin.check({1: (one, announcer)}, Frr({"198.51.100.0/24": [65001]}))[1]
+    assert (said is None) if why is None else (why in (said or "None")), said
+
+
+@pytest.mark.parametrize("segments", ["as-set", "as-confed-sequence"])
+def test_a_unicast_route_without_a_first_as_lets_nobody_filter(segments):
+    """The neighbor of a route is not known if its path begins with a set."""
+    paths = [{"bestpath": {"overall": True}, "aspath": {"segments": [{"type": segments, "list": [65001]}]}}]
+    one = flow.parse(4, bytes.fromhex("0120c6336409"))
+    said = origin.check({1: (one, path_of((2, [65001])))}, lambda _: [{"prefix": "198.51.100.0/24", "paths": paths}])
+    assert "of the unicast route does not begin" in said[1]
 
 
 def test_several_tables_filter_as_in_the_kernel(judged):

@@ -27,7 +27,7 @@ class Route:
 
     family: int
     nlri: bytes
-    as_path: list
+    announcer: origin.Announcer
     flow: Flow = None  # None: it is malformed
     actions: action.Actions = None
     rules: translate.Rules = None
@@ -122,7 +122,7 @@ class Helper:
             if not self.options.validate:
                 route.unchecked = None
             old = self.routes.get((peer, family, nlri))
-            if old is not None and old.as_path == route.as_path:
+            if old is not None and old.announcer == route.announcer:
                 route.unchecked = old.unchecked
             self.routes[peer, family, nlri] = route
         if found.withdrawn or found.announced:
@@ -159,7 +159,7 @@ class Helper:
         """Ask FRR whether the announcers may filter. Without an answer the last one counts."""
         if not self.options.validate:
             return
-        some = {k: (r.flow, r.as_path) for k, r in routes.items() if r.refused is None}
+        some = {k: (r.flow, r.announcer) for k, r in routes.items() if r.refused is None}
         try:
             for key, reason in origin.check(some, self.ask).items():
                 routes[key].unchecked = reason
@@ -235,7 +235,7 @@ class Helper:
         for route, state, reason in self.states():
             text = str(route.flow) if route.flow is not None else route.nlri.hex()
             row = {"family": route.family, "match": text, "action": str(route.actions)}
-            row |= {"state": state, "reason": reason, "as_path": route.as_path, "stale": route.stale}
+            row |= {"state": state, "reason": reason, "as_path": route.announcer.as_path, "stale": route.stale}
             rows.append(row)
             if route.logged != f"{state} {reason}":
                 route.logged = f"{state} {reason}"
@@ -259,7 +259,8 @@ class Helper:
 
 
 def _route(family, nlri, found):
-    route = Route(family, nlri, found.as_path)
+    announcer = origin.Announcer(tuple(found.as_path), found.ordered, found.reflected)
+    route = Route(family, nlri, announcer)
     try:
         route.flow = parse(family, nlri)
         route.actions = action.parse(found.communities, found.communities6)

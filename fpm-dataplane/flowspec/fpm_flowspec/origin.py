@@ -3,11 +3,13 @@
 as RFC 9117 changes it. FRR does not check it, so this asks FRR for its unicast routes.
 
 FRR does not pass on by which peer a flow came. So routes are compared by the neighboring AS, the
-first AS of their path: two peers of one AS count as one.
+first AS of their path: two peers of one AS count as one. FRR has to refuse paths of eBGP that do not
+begin with the AS of the neighbor (`neighbor enforce-first-as`, the default from FRR 9.1 on).
 """
 
 import json
 import subprocess
+from dataclasses import dataclass
 
 from . import flow as f
 
@@ -16,10 +18,20 @@ VTYSH_S = 20
 # Below a shorter prefix are too many routes to ask for.
 SHORTEST = {4: 8, 6: 16}
 FAMILY = {4: "ipv4", 6: "ipv6"}
+UNKNOWN = 0  # first AS of a path that does not begin with an AS_SEQUENCE
 
 
 class FrrError(Exception):
     """FRR did not answer."""
+
+
+@dataclass(frozen=True)
+class Announcer:
+    """The attributes of an announcement that tell its announcer."""
+
+    as_path: tuple = ()
+    ordered: bool = True  # the path is empty or begins with an AS_SEQUENCE
+    reflected: bool = False  # it has an ORIGINATOR_ID: a peer of iBGP announced it
 
 
 def vtysh(commands, argv=("vtysh",)):
@@ -58,9 +70,9 @@ def _documents(text):
 
 
 def check(flows, ask=vtysh):
-    """Check flows: {key: (Flow, AS path of its announcement)}. Return {key: None if its announcer
+    """Check flows: {key: (Flow, Announcer)}. Return {key: None if its announcer
     may filter, or the reason why not}. Raises FrrError."""
-    said = {key: _refused_at_once(flow) for key, (flow, _) in flows.items()}
+    said = {key: _refused_at_once(*each) for key, each in flows.items()}
     open_keys = [key for key, reason in said.items() if reason is None]
     best = _best_matches({key: flows[key][0] for key in open_keys}, ask)
     below = _more_specific({key: flows[key][0] for key in open_keys if best[key]}, ask)
@@ -69,7 +81,11 @@ def check(flows, ask=vtysh):
     return said
 
 
-def _refused_at_once(flow):
+def _refused_at_once(flow, announcer):
+    if not announcer.ordered:
+        return "its AS path does not begin with an AS_SEQUENCE"
+    if not announcer.as_path and not announcer.reflected:
+        return "its AS path is empty, and no peer of iBGP announced it"
     prefix = flow.get(f.DESTINATION)
     if prefix is None:
         return "it has no destination prefix"
@@ -80,12 +96,14 @@ def _refused_at_once(flow):
     return None
 
 
-def _judge(as_path, best, below):
-    """Judge by the AS path of a flow, the path of its best-match unicast route, and the more
+def _judge(announcer, best, below):
+    """Judge by the announcer of a flow, the path of its best-match unicast route, and the more
     specific routes {prefix: paths}."""
     if best is None:
         return "no unicast route covers its destination"
-    neighbor = _first(best)
+    neighbor, as_path = _first(best), announcer.as_path
+    if neighbor == UNKNOWN:
+        return "the AS path of the unicast route does not begin with an AS_SEQUENCE"
     if as_path and as_path[0] != neighbor:
         whose = f"AS {neighbor}" if neighbor else "this AS"
         return f"its neighbor is AS {as_path[0]}, that of the unicast route is {whose}"
@@ -135,6 +153,8 @@ def _best_path(row):
     for path in row.get("paths", ()):
         if path.get("bestpath", {}).get("overall"):
             segments = path.get("aspath", {}).get("segments", ())
+            if segments and segments[0]["type"] != "as-sequence":
+                return [UNKNOWN]
             return [n for s in segments if s["type"] == "as-sequence" for n in s["list"]]
     return None
 
@@ -159,4 +179,7 @@ def _more_specific(flows, ask):
 
 def _path_of(text):
     """Return the AS numbers of a path as FRR writes it: "65540 65541 {65542}"."""
-    return [int(word) for word in text.split() if word.isdigit()]
+    words = text.split()
+    if words and not words[0].isdigit():
+        return [UNKNOWN]
+    return [int(word) for word in words if word.isdigit()]

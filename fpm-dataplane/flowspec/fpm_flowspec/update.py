@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 AFI = {1: 4, 2: 6}
 SAFI_FLOWSPEC = 133
-AS_PATH, MP_REACH, MP_UNREACH, EXT_COMMUNITIES, EXT_COMMUNITIES6 = 2, 14, 15, 16, 25
+AS_PATH, ORIGINATOR_ID, MP_REACH, MP_UNREACH, EXT_COMMUNITIES, EXT_COMMUNITIES6 = 2, 9, 14, 15, 16, 25
 AS_SEQUENCE = 2
 EXTENDED_LENGTH = 0x10
 LONG_NLRI = 0xF0
@@ -25,6 +25,8 @@ class Update:
     communities: list = field(default_factory=list)  # 8 octets each
     communities6: list = field(default_factory=list)  # 20 octets each
     as_path: list = field(default_factory=list)  # AS numbers of AS_SEQUENCE segments
+    ordered: bool = True  # the path is empty or begins with an AS_SEQUENCE
+    reflected: bool = False  # it has an ORIGINATOR_ID: a peer of iBGP announced it
 
 
 def decode(body):
@@ -71,7 +73,9 @@ def _attribute(found, kind, data):
     elif kind == EXT_COMMUNITIES6:
         found.communities6 += _cut(data, 20)
     elif kind == AS_PATH:
-        found.as_path = _as_path(data)
+        found.as_path, found.ordered = _as_path(data)
+    elif kind == ORIGINATOR_ID:
+        found.reflected = True
 
 
 def _cut(data, size):
@@ -81,14 +85,16 @@ def _cut(data, size):
 
 
 def _as_path(data):
-    path, at = [], 0
+    path, ordered, at = [], True, 0
     while at < len(data):
         kind, count = _unpack("!BB", data, at)
         numbers = _unpack(f"!{count}I", data, at + 2)
         if kind == AS_SEQUENCE:
             path += numbers
+        elif not path:
+            ordered = False
         at += 2 + 4 * count
-    return path
+    return path, ordered
 
 
 def split(data):
