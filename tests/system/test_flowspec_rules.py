@@ -201,6 +201,8 @@ def test_random_octets_are_parsed_or_refused():
 class NoTable:
     """Takes the place of the nft table."""
 
+    want = None
+
     def load(self, want):
         """Keep the rules."""
         self.want = want
@@ -235,6 +237,66 @@ def test_no_message_ends_the_helper(tmp_path, capsys):
     assert len(done.routes) > 100 and "update is malformed" in capsys.readouterr().err
     done.end()
     assert table_of.want == {4: {}, 6: {}}
+
+
+class Fed:
+    """A helper with a clock, a table and an FRR that the test controls, and one peer."""
+
+    def __init__(self, tmp_path, ask, **options):
+        self.now, self.table = 100.0, NoTable()
+        options = helper.Options(folder=str(tmp_path), **options)
+        self.helper = helper.Helper(options, self.table, ask, lambda: self.now)
+
+    def flow(self, nlri, path=(65001,), withdraw=False):
+        """Announce or withdraw a flow that drops."""
+        if withdraw:
+            unreach = bytes.fromhex("000185") + bytes([len(nlri)]) + nlri
+            attributes = b"\x80\x0f" + bytes([len(unreach)]) + unreach
+        else:
+            reach = bytes.fromhex("0001850000") + bytes([len(nlri)]) + nlri
+            attributes = b"\x80\x0e" + bytes([len(reach)]) + reach + bytes([0x40, 2, 2 + 4 * len(path), 2, len(path)])
+            attributes += struct.pack(f"!{len(path)}I", *path) + bytes.fromhex("c010088006000000000000")
+        body = b"\0\0" + struct.pack("!H", len(attributes)) + attributes
+        message = {"category": 2, "body": body.hex()}
+        self.event("update", message=message)
+
+    def event(self, kind, **facts):
+        """Hand an event of ExaBGP to the helper."""
+        neighbor = {"address": {"peer": "127.0.0.1"}, **facts}
+        self.helper.line(json.dumps({"type": kind, "neighbor": neighbor}))
+
+    def wait(self, seconds):
+        """Let the time pass; the helper works when it wants to."""
+        end = self.now + seconds
+        while (due := self.helper.wait_s()) is not None and self.now + due <= end:
+            self.now += due
+            self.helper.on_time()
+        self.now = end
+
+    def states(self):
+        """Return {match: None if it is installed, or the reason}."""
+        return {str(route.flow): reason for route, _, reason in self.helper.states()}
+
+
+def host(number):
+    """Return the octets of a flow to 198.51.100.NUMBER."""
+    return bytes([1, 32, 198, 51, 100, number])
+
+
+def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
+    """A flow that comes again every second is checked at once, and the others after 30 s, although
+    they are all right."""
+    routes = {"198.51.100.0/24": [65001], "198.51.100.9/32": [65002]}
+    fed = Fed(tmp_path, lambda commands: Frr(routes)(commands))
+    fed.flow(host(8))
+    fed.wait(1)
+    assert fed.states() == {"destination 198.51.100.8/32": None}
+
+    routes["198.51.100.8/32"] = [65009]
+    for number in range(40):
+        fed.flow(host(7), [65001, number + 1])
+        fed.wait(1)
+    assert "neighbor is AS 65001" in fed.states()["destination 198.51.100.8/32"]
 
 
 @pytest.mark.parametrize(

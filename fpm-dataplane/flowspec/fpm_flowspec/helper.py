@@ -171,7 +171,9 @@ class Helper:
         refused = any(r.unchecked for r in self.routes.values() if r.refused is None)
         if self.routes:
             wait = RECHECK_S if refused or self.frr_error else self.options.recheck_s
-            self.recheck_at = self.clock() + min(wait, self.options.recheck_s)
+            due = self.clock() + min(wait, self.options.recheck_s)
+            # A flow that comes again and again does not postpone the check of the others.
+            self.recheck_at = due if self.recheck_at is None else min(self.recheck_at, due)
 
     # -- the table --
 
