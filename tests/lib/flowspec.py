@@ -27,4 +27,5 @@ def command(frr, folder, *options):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(_RELAY, f"run {PROGRAM} relay --folder {folder};"))
     argv = [PROGRAM, "run", "--folder", folder, "--vtysh", " ".join(frr.vtysh_argv())]
-    return [*argv, "--exabgp", " ".join([*exabgp(), path]), *options]
+    *words, _, speaker = exabgp()
+    return [*argv, "--exabgp", " ".join([*words, PROGRAM, "speaker", speaker, path]), *options]

@@ -207,6 +207,11 @@ class Helper:
         with open(f"{self.folder}/status.json", encoding="utf-8") as file:
             return json.load(file)
 
+    def log(self):
+        """Return the log of fpm-flowspec."""
+        with open(f"{self.dut.dir}/flowspec.log", encoding="utf-8") as file:
+            return file.read()
+
     def sessions(self):
         """Return {peer: state}; of no status file {}."""
         try:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 
 import pytest
 
@@ -18,6 +19,10 @@ from lib.peers import program
 from lib.wait import eventually
 from router import Router, running
 
+sys.path.insert(0, FOLDER)
+
+from fpm_flowspec import flow  # noqa: E402
+
 CONFIG = 'filter: {table: ["inet transit", "inet flowspec"]}\nfpm:\n'
 TRANSIT = """\
 table inet transit {
@@ -28,6 +33,7 @@ table inet transit {
 }
 """
 VICTIM = "198.51.100.9"
+VALUES = 5  # of a component
 FORGER = 65541  # AS of another peer
 DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
 
@@ -201,6 +207,43 @@ def test_a_controller_of_ibgp_may_filter(flows):
         speaker.flow(victim(1)[0], [])
         flows.helper.settled(**{victim(1)[1]: "installed"})
     flows.helper.settled()
+
+
+def long_flow(octets):
+    """Return a flow specification of this many octets to a host. FRR takes a few values a component, so
+    most of them have eight octets."""
+    nlri, left = victim(9)[0], octets - 6
+    for kind, value in ((3, 6), (4, 53), (5, 53), (6, 53), (9, 2), (10, 100), (11, 8), (12, 1)):
+        sizes = []
+        left -= 1
+        while left and len(sizes) < VALUES:
+            sizes.append(next(n for n in (8, 4, 2, 1) if left - n - 1 >= 0 and left - n - 1 != 1))
+            left -= sizes[-1] + 1
+        nlri += bytes([kind])
+        for number, size in enumerate(sizes, 1):
+            end = 0x80 if number == len(sizes) else 0
+            nlri += bytes([end | (size.bit_length() - 1) << 4 | 1]) + value.to_bytes(size, "big")
+        if not left:
+            return nlri
+    raise AssertionError(f"no flow has {octets} octets")
+
+
+@pytest.mark.parametrize("octets", [239, 240, 256, 300])
+def test_a_long_flow_of_a_peer_leaves_the_session_up(flows, octets):
+    """ExaBGP would end the session for numbers of eight octets, and for the length of one octet that FRR
+    8.4.4 writes for 240 octets and more: all rules would be gone. Both are read."""
+    other, nlri = victim(3)[1], long_flow(octets)
+    flows.peer.flow(other)
+    flows.helper.settled(**{other: "installed"})
+    sessions = flows.helper.log().count("session changes")
+    with speaking(flows, AS_THEIRS, "neighbor {0} enforce-first-as") as speaker:
+        speaker.flow(nlri, [(2, [AS_THEIRS])])
+        text = str(flow.parse(4, nlri))
+        eventually(lambda: flows.helper.flows() == {other: "installed", text: "installed"}, 20)
+        assert flows.helper.kernel_rules() > 1
+        speaker.withdraw(nlri)
+        flows.helper.settled(**{other: "installed"})
+    assert flows.helper.log().count("session changes") == sessions
 
 
 def test_counters_and_limits_stay_while_other_flows_come(flows):

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import struct
+import subprocess
 import sys
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 import flowspec_random as made
 from flowspec import TABLE
 from lib import netns
-from lib.flowspec import FOLDER
+from lib.flowspec import FOLDER, PROGRAM
 from lib.wait import eventually
 from router import Router, running
 from wire import token_of
@@ -172,7 +173,27 @@ def test_a_message_has_announced_and_withdrawn_flows():
 def test_a_length_of_two_octets_is_read():
     """A flow specification of 240 octets or more has its length in two octets (RFC 8955, 4.1)."""
     long = b"\x04" + b"\x01\x05" * 120 + b"\x81\x06"
-    assert update.split(bytes([0xF0, len(long)]) + long + b"\x03\x03\x81\x06") == [long, b"\x03\x81\x06"]
+    assert update.split(4, bytes([0xF0, len(long)]) + long + b"\x03\x03\x81\x06") == [long, b"\x03\x81\x06"]
+
+
+@pytest.mark.parametrize("octets", [239, 240, 255, 256, 257, 300, 511, 512, 800])
+def test_the_short_length_of_frr_is_read(octets):
+    """FRR writes the lowest octet of a length. Flows before and behind a long one are found, too, and
+    no octets in a long flow are taken for flows of their own."""
+    other, inner = b"\x03\x81\x06", bytes([1, 32, 198, 51, 100, 9])
+    odd = (octets - 7) % 2
+    long = inner + b"\x04" + b"\x01\x05" * ((octets - 9 - odd) // 2) + (b"\x91\x00\x06" if odd else b"\x81\x06")
+    assert len(long) == octets
+    form = lambda nlri: bytes([len(nlri) & 0xFF]) + nlri  # noqa: E731
+    for some in ([long], [other, long], [long, other], [long, other, long, long]):
+        assert update.split(4, b"".join(map(form, some))) == some
+
+
+def test_octets_without_a_split_are_malformed():
+    """A list of many lengths is not tried again from the same place."""
+    for octets in (b"\x01" * 4001, b"\xf0\x01" * 2000, b"\x00" * 4000 + b"\x05"):
+        with pytest.raises(update.Malformed):
+            update.split(4, octets)
 
 
 @pytest.mark.parametrize("octets", ["0e8101", "03", "0381", "0120c633", "0121c633640900", "0381060118c00002", "038106038106"])
@@ -196,6 +217,18 @@ def test_random_octets_are_parsed_or_refused():
         except flow.Refused:
             pass
     assert good > 150
+
+
+def test_another_exabgp_runs_with_its_decoder(tmp_path):
+    """If ExaBGP has other parts, it runs as it is, and the log says so."""
+    (tmp_path / "exabgp").mkdir()
+    (tmp_path / "exabgp" / "__init__.py").touch()
+    program = tmp_path / "program"
+    program.write_text("import sys\nprint(__name__, sys.argv[1:])\n")
+    argv = [PROGRAM, "speaker", str(program), "a", "-b"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "__main__ ['a', '-b']\n" and "ExaBGP decodes flows" in done.stderr
 
 
 class NoTable:

@@ -3,6 +3,5 @@
 
 update.py decodes an UPDATE of BGP, flow.py one flow specification, action.py its actions.
 translate.py makes nft rules of a flow, origin.py checks who may announce it, table.py loads the
-rules, helper.py joins the parts, and
-session.py runs ExaBGP.
+rules, helper.py joins the parts, session.py runs ExaBGP, speaker.py switches its decoder off.
 """

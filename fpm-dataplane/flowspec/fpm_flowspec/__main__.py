@@ -8,6 +8,7 @@ import sys
 
 from .helper import Options
 from .session import relay, run
+from .speaker import speak
 from .table import NftError, Table
 
 DEFAULT = Options()
@@ -40,6 +41,8 @@ def arguments():
         "--exabgp", default=" ".join(DEFAULT.exabgp), help="command that starts ExaBGP (%(default)s)"
     )
     copy = commands.add_parser("relay", help="copy events to `run`; ExaBGP starts it")
+    speaker = commands.add_parser("speaker", help="run ExaBGP without its decoder; `run` starts it")
+    speaker.add_argument("exabgp", nargs=argparse.REMAINDER, help="the program and its arguments")
     show = commands.add_parser("show", help="list the flow specifications and their states")
     show.add_argument("--json", action="store_true", help="print JSON")
     commands.add_parser("flush", help="make the table empty")
@@ -75,6 +78,8 @@ def main():
             Table().flush()
         elif args.command == "show":
             show(Options(folder=args.folder).status, args.json)
+        elif args.command == "speaker":
+            speak(args.exabgp)
         elif args.command == "relay":
             relay(args.folder)
         else:

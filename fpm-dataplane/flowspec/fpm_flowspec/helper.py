@@ -48,7 +48,10 @@ class Options:
     folder: str = "/run/fpm-flowspec"  # of the status file, and of the pipe from ExaBGP
     vtysh: list = field(default_factory=lambda: ["vtysh"])
     exabgp: list = field(
-        default_factory=lambda: ["/usr/sbin/exabgp", "/etc/fpm-dataplane/flowspec.conf"]
+        default_factory=lambda: [
+            *("/usr/bin/fpm-flowspec", "speaker"),
+            *("/usr/sbin/exabgp", "/etc/fpm-dataplane/flowspec.conf"),
+        ]
     )
 
     @property

@@ -39,7 +39,7 @@ def pipe_path(folder):
 
 
 def relay(folder, source=0):
-    """Copy the events of ExaBGP from the descriptor `source` to the pipe until one of both ends."""
+    """Copy the events of ExaBGP from the descriptor `source` to the pipe until ExaBGP or `run` ends."""
     sink = os.open(pipe_path(folder), os.O_WRONLY)
     while data := os.read(source, READ_BYTES):
         while data:

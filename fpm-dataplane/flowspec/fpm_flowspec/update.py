@@ -4,6 +4,8 @@
 import struct
 from dataclasses import dataclass, field
 
+from . import flow
+
 AFI = {1: 4, 2: 6}
 SAFI_FLOWSPEC = 133
 AS_PATH, ORIGINATOR_ID, MP_REACH, MP_UNREACH, EXT_COMMUNITIES, EXT_COMMUNITIES6 = 2, 9, 14, 15, 16, 25
@@ -63,11 +65,11 @@ def _attribute(found, kind, data):
     if kind == MP_REACH:
         afi, safi, hop = _unpack("!HBB", data, 0)
         if afi in AFI and safi == SAFI_FLOWSPEC:
-            found.announced += [(AFI[afi], n) for n in split(data[5 + hop :])]
+            found.announced += [(AFI[afi], n) for n in split(AFI[afi], data[5 + hop :])]
     elif kind == MP_UNREACH:
         afi, safi = _unpack("!HB", data, 0)
         if afi in AFI and safi == SAFI_FLOWSPEC:
-            found.withdrawn += [(AFI[afi], n) for n in split(data[3:])]
+            found.withdrawn += [(AFI[afi], n) for n in split(AFI[afi], data[3:])]
     elif kind == EXT_COMMUNITIES:
         found.communities += _cut(data, 8)
     elif kind == EXT_COMMUNITIES6:
@@ -97,17 +99,48 @@ def _as_path(data):
     return path, ordered
 
 
-def split(data):
-    """Split NLRIs, each with its length in one or two octets (RFC 8955, 4.1)."""
-    found, at = [], 0
-    while at < len(data):
-        size, step = data[at], 1
-        if size >= LONG_NLRI:
-            (size,) = _unpack("!H", data, at)
-            size, step = size & 0x0FFF, 2
-        at += step
-        if at + size > len(data):
-            raise Malformed("a flow specification ends beyond its attribute")
-        found.append(bytes(data[at : at + size]))
-        at += size
-    return found
+def split(family, data):
+    """Split NLRIs, each with its length in one or two octets (RFC 8955, 4.1). FRR writes the lowest
+    octet of each length only, also of a long one. Raises Malformed if no split uses all octets."""
+    chosen, dead = [], set()  # (begin, end) of the NLRIs; places from which no split is possible
+    stack = [(0, _nlris(family, data, 0))]
+    while stack:
+        at, some = stack[-1]
+        if at == len(data):
+            return [bytes(data[begin:end]) for begin, end in chosen]
+        one = next((one for one in some if one[1] not in dead), None)
+        if one is not None:
+            chosen.append(one)
+            stack.append((one[1], _nlris(family, data, one[1])))
+            continue
+        dead.add(at)
+        stack.pop()
+        del chosen[-1:]
+    raise Malformed("a flow specification ends beyond its attribute")
+
+
+def _nlris(family, data, at):
+    """Yield (begin, end) of each NLRI that may be at a place, the longest ones of FRR first: so a
+    peer cannot withdraw the flows of another one by a long flow that holds their octets."""
+    room = len(data) - at - 1
+    if room < 0:
+        return
+    for size in reversed(range(data[at], room + 1, 256)):
+        if size >= LONG_NLRI and _is_flow(family, data[at + 1 : at + 1 + size]):
+            yield at + 1, at + 1 + size
+    if data[at] < LONG_NLRI:
+        size, begin = data[at], at + 1
+    elif room >= 1:
+        size, begin = struct.unpack_from("!H", data, at)[0] & 0x0FFF, at + 2
+    else:
+        return
+    if begin + size <= len(data):
+        yield begin, begin + size
+
+
+def _is_flow(family, octets):
+    try:
+        flow.parse(family, octets)
+    except flow.Refused:
+        return False
+    return True
