@@ -306,6 +306,11 @@ class Fed:
             self.helper.on_time()
         self.now = end
 
+    def status(self):
+        """Return the content of the status file."""
+        with open(self.helper.options.status, encoding="utf-8") as file:
+            return json.load(file)
+
     def states(self):
         """Return {match: None if it is installed, or the reason}."""
         return {str(route.flow): reason for route, _, reason in self.helper.states()}
@@ -330,6 +335,70 @@ def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
         fed.flow(host(7), [65001, number + 1])
         fed.wait(1)
     assert "neighbor is AS 65001" in fed.states()["destination 198.51.100.8/32"]
+
+
+def test_no_neighbor_takes_the_room_of_the_others(tmp_path):
+    """A neighboring AS has at most its share of the flows and of the rules. Flows above it wait until
+    there is room, or until they are withdrawn."""
+    routes = {f"198.51.100.{n}/32": [65001 if n < 100 else 65002] for n in range(200)}
+    fed = Fed(tmp_path, Frr(routes), max_flows=8, max_rules=6, share=50)
+    installed = lambda: {m.split(".")[3] for m, reason in fed.states().items() if reason is None}  # noqa: E731
+    for number in range(20):
+        fed.flow(host(number), [65001])
+    fed.flow(host(150), [65002])
+    fed.wait(1)
+    assert fed.states()["destination 198.51.100.3/32"] == "more than 3 rules of AS 65001"
+    assert installed() == {"0/32", "1/32", "2/32", "150/32"} and len(fed.helper.waiting) == 16
+    assert fed.status()["waiting"] == 16
+
+    fed.flow(host(0), withdraw=True)
+    fed.flow(host(4), withdraw=True)
+    fed.wait(1)
+    assert installed() == {"1/32", "2/32", "3/32", "150/32"} and len(fed.helper.waiting) == 14
+    assert "destination 198.51.100.5/32" in fed.states()
+
+    fed.event("state", state="up")
+    fed.event("state", state="down")
+    fed.wait(1)
+    assert not fed.states() and not fed.helper.waiting and not +fed.helper.flows_of
+
+
+def test_a_path_that_hides_its_neighbor_has_a_share(tmp_path):
+    """Only a controller of this AS may have all the room."""
+    fed = Fed(tmp_path, Frr({}), max_flows=8)
+    for number in range(20):
+        fed.flow(host(number), [])
+    assert len(fed.states()) == 4
+
+
+def test_frr_is_asked_once_for_each_destination(tmp_path):
+    """Flows that differ in other components share the questions."""
+    asked = []
+    frr = Frr({"198.51.100.0/24": [65001]})
+    fed = Fed(tmp_path, lambda commands, *_: asked.extend(commands) or frr(commands))
+    for port in range(100):
+        fed.flow(host(2 + port % 2) + bytes([5, 0x81, port]))
+    fed.flow(bytes([1, 25, 198, 51, 100, 0]))
+    fed.wait(1)
+    assert len(fed.states()) == 101 and set(fed.states().values()) == {None}
+    assert len(asked) == len(set(asked)) == 4
+
+
+def test_a_slow_answer_keeps_no_other_from_coming(tmp_path):
+    """One destination takes too long. All others have their verdict, and the last one counts for it."""
+    frr = Frr({"198.51.100.0/24": [65001]})
+
+    def ask(commands, *_):
+        if any(".66 " in command for command in commands):
+            raise origin.FrrTimeout("vtysh takes too long")
+        return frr(commands)
+
+    fed = Fed(tmp_path, ask)
+    for number in range(150):
+        fed.flow(host(number))
+    fed.wait(3)
+    refused = {match: reason for match, reason in fed.states().items() if reason is not None}
+    assert refused == {"destination 198.51.100.66/32": "not validated: not checked yet"}
 
 
 @pytest.mark.parametrize(
@@ -421,7 +490,7 @@ class Frr:
     def __init__(self, routes):
         self.routes = routes
 
-    def __call__(self, commands):
+    def __call__(self, commands, *_):
         return [self._one(command.split()) for command in commands]
 
     def _one(self, words):

@@ -36,6 +36,14 @@ def arguments():
         "--max-rules", type=int, default=DEFAULT.max_rules, metavar="N",
         help="most nft rules (default %(default)s)",
     )  # fmt: skip
+    serve.add_argument(
+        "--max-flows", type=int, default=DEFAULT.max_flows, metavar="N",
+        help="most flow specifications (default %(default)s)",
+    )  # fmt: skip
+    serve.add_argument(
+        "--share", type=int, default=DEFAULT.share, metavar="PERCENT",
+        help="most rules and flow specifications of one neighboring AS (default %(default)s)",
+    )  # fmt: skip
     serve.add_argument("--vtysh", default="vtysh", help="command that starts vtysh")
     serve.add_argument(
         "--exabgp", default=" ".join(DEFAULT.exabgp), help="command that starts ExaBGP (%(default)s)"
@@ -65,6 +73,8 @@ def show(path, as_json):
     print(f"Table     {status['table']} {'loaded' if status['loaded'] else status['error']}")
     if status["frr_error"]:
         print(f"FRR       {status['frr_error']}")
+    if status["waiting"]:
+        print(f"Waiting   {status['waiting']} flow specifications, because there are too many")
     for row in status["flows"]:
         about = row["reason"] if row["state"] == "refused" else row["action"]
         print(f"ipv{row['family']}  {row['state']:9}  {row['match']}: {about}")
@@ -89,6 +99,8 @@ def main():
                     stale_s=args.stale_time,
                     recheck_s=args.recheck,
                     max_rules=args.max_rules,
+                    max_flows=args.max_flows,
+                    share=args.share,
                     folder=args.folder,
                     vtysh=shlex.split(args.vtysh),
                     exabgp=shlex.split(args.exabgp),

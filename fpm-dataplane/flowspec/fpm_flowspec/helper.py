@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from . import action, origin, translate, update
@@ -18,6 +19,7 @@ from .table import CHAINS, TABLE, NftError, Table
 DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # after nft failed
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
+CHECKED = 50  # destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
 
@@ -44,7 +46,9 @@ class Options:
     validate: bool = True
     stale_s: float = 0
     recheck_s: float = 30
+    max_flows: int = 2000
     max_rules: int = 1000
+    share: int = 50  # of both, for one neighboring AS, in percent
     folder: str = "/run/fpm-flowspec"  # of the status file, and of the pipe from ExaBGP
     vtysh: list = field(default_factory=lambda: ["vtysh"])
     exabgp: list = field(
@@ -74,9 +78,14 @@ class Helper:
         self.table = table or Table()
         self.ask = ask or (lambda commands: origin.vtysh(commands, options.vtysh))
         self.routes = {}  # {(peer, family, nlri): Route}
+        self.waiting = {}  # {key of a route: Update}: too many flows, so these are not translated
+        self.flows_of = Counter()  # routes by neighboring AS; None: of this AS
+        self.due = {}  # keys of routes to check, as a set with an order
+        self.chunk = CHECKED
         self.sessions = {}  # {peer: "up" or "down"}
         self.error = None  # of nft
         self.frr_error = None
+        self.waiting_logged = 0
         self.bad = {}  # {Rules: error}: nft refuses them
         self.load_at = self.recheck_at = self.stale_at = None  # clock; None: nothing to do
 
@@ -109,6 +118,7 @@ class Helper:
         if state == "down":
             for (whose, _, _), route in self.routes.items():
                 route.stale |= whose == peer
+            self.waiting = {key: x for key, x in self.waiting.items() if key[0] != peer}
             self.stale_at = self.clock() + self.options.stale_s
         self._soon()
 
@@ -119,17 +129,51 @@ class Helper:
             log("update is malformed", peer=peer, error=str(why))
             return
         for family, nlri in found.withdrawn:
-            self.routes.pop((peer, family, nlri), None)
+            self.waiting.pop((peer, family, nlri), None)
+            self._forget((peer, family, nlri))
         for family, nlri in found.announced:
-            route = _route(family, nlri, found)
-            if not self.options.validate:
-                route.unchecked = None
-            old = self.routes.get((peer, family, nlri))
-            if old is not None and old.announcer == route.announcer:
-                route.unchecked = old.unchecked
-            self.routes[peer, family, nlri] = route
+            self._announced((peer, family, nlri), found)
         if found.withdrawn or found.announced:
             self._soon()
+
+    def _announced(self, key, found):
+        """Store a flow, or let it wait if there are too many."""
+        self.waiting.pop(key, None)
+        old, announcer = self._forget(key), _announcer(found)
+        if not self._has_room(announcer):
+            self.waiting[key] = found
+            return
+        route = _route(*key[1:], announcer, found)
+        if not self.options.validate:
+            route.unchecked = None
+        elif old is not None and old.announcer == announcer:
+            route.unchecked = old.unchecked
+        self.routes[key] = route
+        self.flows_of[announcer.neighbor] += 1
+
+    def _forget(self, key):
+        """Remove a route, and return it; None: there is none."""
+        route = self.routes.pop(key, None)
+        if route is not None:
+            self.flows_of[route.announcer.neighbor] -= 1
+        return route
+
+    def _has_room(self, announcer):
+        number, largest = self.flows_of[announcer.neighbor], self.options.max_flows
+        return len(self.routes) < largest and number < self._share(largest, announcer)
+
+    def _share(self, largest, announcer):
+        """Return the part of a number that an announcer may have. A controller in this AS may have
+        all."""
+        return largest if announcer.neighbor is None else largest * self.options.share // 100
+
+    def _let_in(self):
+        """Store flows that wait while there is room."""
+        for key, found in list(self.waiting.items()):
+            if len(self.routes) >= self.options.max_flows:
+                return
+            if self._has_room(_announcer(found)):
+                self._announced(key, found)
 
     def _soon(self):
         if self.load_at is None:
@@ -147,36 +191,64 @@ class Helper:
         now = self.clock()
         if self.stale_at is not None and now >= self.stale_at:
             self.stale_at = None
-            self.routes = {k: r for k, r in self.routes.items() if not r.stale}
+            for key in [key for key, route in self.routes.items() if route.stale]:
+                self._forget(key)
             self.load_at = now
         if self.recheck_at is not None and now >= self.recheck_at:
             self.recheck_at = None
-            self._check(self.routes)
+            self.due |= dict.fromkeys(self.routes)
             self.load_at = now
         if self.load_at is not None and now >= self.load_at:
             self.load_at = None
-            self._check({k: r for k, r in self.routes.items() if r.unchecked == "not checked yet"})
+            self._let_in()
+            self._check()
             self._load()
 
-    def _check(self, routes):
-        """Ask FRR whether the announcers may filter. Without an answer the last one counts."""
+    def _check(self):
+        """Ask FRR whether the announcers may filter, new flows first. Without an answer the last one
+        counts."""
         if not self.options.validate:
             return
-        some = {k: (r.flow, r.announcer) for k, r in routes.items() if r.refused is None}
-        try:
-            for key, reason in origin.check(some, self.ask).items():
-                routes[key].unchecked = reason
-            self.frr_error = None
-        except origin.FrrError as why:
-            if self.frr_error != str(why):
-                log("FRR does not answer", error=str(why))
-            self.frr_error = str(why)
+        new = {key: None for key, r in self.routes.items() if r.unchecked == "not checked yet"}
+        self.due = new | self.due
+        while some := self._next_due():
+            try:
+                for key, reason in origin.check(some, self.ask).items():
+                    self.routes[key].unchecked = reason
+                self.frr_error, self.chunk = None, min(2 * self.chunk, CHECKED)
+            except origin.FrrError as why:
+                self._unanswered(some, why)
         refused = any(r.unchecked for r in self.routes.values() if r.refused is None)
         if self.routes:
             wait = RECHECK_S if refused or self.frr_error else self.options.recheck_s
             due = self.clock() + min(wait, self.options.recheck_s)
             # A flow that comes again and again does not postpone the check of the others.
             self.recheck_at = due if self.recheck_at is None else min(self.recheck_at, due)
+
+    def _next_due(self):
+        """Take the next flows to check, of at most `chunk` destinations: {key: (Flow, Announcer)}."""
+        some, seen = {}, set()
+        for key in list(self.due):
+            route = self.routes.get(key)
+            if route is not None and route.refused is None:
+                seen.add(origin.destination(route.flow))
+                if len(seen) > self.chunk:
+                    break
+                some[key] = (route.flow, route.announcer)
+            del self.due[key]
+        return some
+
+    def _unanswered(self, some, why):
+        """FRR did not answer for some flows. If the time was too short, ask for fewer destinations at
+        a time, so that one with many routes does not keep the others from their answer."""
+        if self.frr_error != str(why):
+            log("FRR does not answer", error=str(why))
+        self.frr_error = str(why)
+        if not isinstance(why, origin.FrrTimeout):
+            self.due = {}
+        elif len({origin.destination(each) for each, _ in some.values()}) > 1:
+            self.due |= dict.fromkeys(some)
+            self.chunk = max(1, self.chunk // 8)
 
     # -- the table --
 
@@ -190,14 +262,20 @@ class Helper:
                 by_flow[route.family, route.nlri] = route
         some = [r for r in by_flow.values() if r.flow is not None]
         some.sort(key=lambda r: (r.family, order(r.flow)))
-        found, room = [], self.options.max_rules
+        found, room, rules_of = [], self.options.max_rules, Counter()
         for route in some:
             reason = route.refused or (f"not validated: {route.unchecked}" if route.unchecked else None)
             reason = reason or self.bad.get(route.rules)
-            if reason is None and len(route.rules.lines) > room:
-                reason = f"more than {self.options.max_rules} rules"
             if reason is None:
-                room -= len(route.rules.lines)
+                number, whose = len(route.rules.lines), route.announcer.neighbor
+                share = self._share(self.options.max_rules, route.announcer)
+                if number > room:
+                    reason = f"more than {self.options.max_rules} rules"
+                elif rules_of[whose] + number > share:
+                    reason = f"more than {share} rules of AS {whose}"
+                else:
+                    room -= number
+                    rules_of[whose] += number
             found.append((route, "refused" if reason else "installed", reason))
         found += [(r, "refused", r.refused) for r in by_flow.values() if r.flow is None]
         return found
@@ -248,7 +326,10 @@ class Helper:
                 log(f"flow {state}", family=route.family, match=text, **facts)
         status = {"table": TABLE, "loaded": self.error is None, "error": self.error}
         status |= {"frr_error": self.frr_error, "validate": self.options.validate}
-        status |= {"sessions": self.sessions, "flows": rows}
+        status |= {"sessions": self.sessions, "flows": rows, "waiting": len(self.waiting)}
+        if len(self.waiting) != self.waiting_logged:
+            log("flows wait", number=len(self.waiting), reason="too many flows")
+            self.waiting_logged = len(self.waiting)
         part = self.options.status + ".part"
         try:
             with open(part, "w", encoding="utf-8") as file:
@@ -259,12 +340,16 @@ class Helper:
 
     def end(self):
         """Remove all rules."""
-        self.routes, self.sessions = {}, dict.fromkeys(self.sessions, "down")
+        self.routes, self.waiting, self.due = {}, {}, {}
+        self.sessions = dict.fromkeys(self.sessions, "down")
         self._load()
 
 
-def _route(family, nlri, found):
-    announcer = origin.Announcer(tuple(found.as_path), found.ordered, found.reflected)
+def _announcer(found):
+    return origin.Announcer(tuple(found.as_path), found.ordered, found.reflected)
+
+
+def _route(family, nlri, announcer, found):
     route = Route(family, nlri, announcer)
     try:
         route.flow = parse(family, nlri)

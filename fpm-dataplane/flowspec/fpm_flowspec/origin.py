@@ -17,12 +17,15 @@ COMMANDS_MAX = 200  # of one call of vtysh
 VTYSH_S = 20
 # Below a shorter prefix are too many routes to ask for.
 SHORTEST = {4: 8, 6: 16}
-FAMILY = {4: "ipv4", 6: "ipv6"}
 UNKNOWN = 0  # first AS of a path that does not begin with an AS_SEQUENCE
 
 
 class FrrError(Exception):
     """FRR did not answer."""
+
+
+class FrrTimeout(FrrError):
+    """FRR did not answer in time."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class Announcer:
     as_path: tuple = ()
     ordered: bool = True  # the path is empty or begins with an AS_SEQUENCE
     reflected: bool = False  # it has an ORIGINATOR_ID: a peer of iBGP announced it
+
+    @property
+    def neighbor(self):
+        """The neighboring AS; None: a peer of iBGP in this AS; UNKNOWN: the path does not tell it."""
+        if self.as_path and self.ordered:
+            return self.as_path[0]
+        return None if self.reflected and self.ordered else UNKNOWN
 
 
 def vtysh(commands, argv=("vtysh",)):
@@ -44,7 +54,9 @@ def vtysh(commands, argv=("vtysh",)):
             done = subprocess.run(
                 [*argv, *words], capture_output=True, text=True, check=False, timeout=VTYSH_S
             )
-        except (OSError, subprocess.TimeoutExpired) as why:
+        except subprocess.TimeoutExpired as why:
+            raise FrrTimeout("vtysh takes too long") from why
+        except OSError as why:
             raise FrrError(str(why)) from why
         documents = _documents(done.stdout)
         if len(documents) != len(some):
@@ -70,15 +82,20 @@ def _documents(text):
 
 
 def check(flows, ask=vtysh):
-    """Check flows: {key: (Flow, Announcer)}. Return {key: None if its announcer
-    may filter, or the reason why not}. Raises FrrError."""
+    """Check flows: {key: (Flow, Announcer)}. Return {key: None if its announcer may filter, or the
+    reason why not}. FRR is asked once for each destination. Raises FrrError."""
     said = {key: _refused_at_once(*each) for key, each in flows.items()}
-    open_keys = [key for key, reason in said.items() if reason is None]
-    best = _best_matches({key: flows[key][0] for key in open_keys}, ask)
-    below = _more_specific({key: flows[key][0] for key in open_keys if best[key]}, ask)
-    for key in open_keys:
-        said[key] = _judge(flows[key][1], best[key], below.get(key, {}))
+    open_keys = {key: destination(flows[key][0]) for key, reason in said.items() if reason is None}
+    best = _best_matches(set(open_keys.values()), ask)
+    below = _more_specific({where for where in best if best[where]}, ask)
+    for key, where in open_keys.items():
+        said[key] = _judge(flows[key][1], best[where], below.get(where, {}))
     return said
+
+
+def destination(flow):
+    """Return the destination of a flow: a Prefix, or None. It tells its family."""
+    return flow.get(f.DESTINATION)
 
 
 def _refused_at_once(flow, announcer):
@@ -86,7 +103,7 @@ def _refused_at_once(flow, announcer):
         return "its AS path does not begin with an AS_SEQUENCE"
     if not announcer.as_path and not announcer.reflected:
         return "its AS path is empty, and no peer of iBGP announced it"
-    prefix = flow.get(f.DESTINATION)
+    prefix = destination(flow)
     if prefix is None:
         return "it has no destination prefix"
     if prefix.offset:
@@ -119,31 +136,30 @@ def _first(path):
     return path[0] if path else None
 
 
-def _best_matches(flows, ask):
-    """Return {key: AS path of the longest route that covers the destination, or None}."""
-    if not flows:
+def _best_matches(prefixes, ask):
+    """Return {prefix: AS path of the longest route that covers it, or None}."""
+    if not prefixes:
         return {}
     form = "show bgp {} unicast {} json"
-    rows = ask([form.format(FAMILY[x.family], x.get(f.DESTINATION).address()) for x in flows.values()])
-    found, longer = {}, []
-    for (key, flow), row in zip(flows.items(), rows):
-        length = int(row.get("prefix", "/0").rpartition("/")[2])
-        if row and length > flow.get(f.DESTINATION).length:
-            longer.append(key)
-        else:
-            found[key] = _best_path(row)
-    for key in longer:  # the longest match is below the destination: ask for each that covers it
-        found[key] = _covering(flows[key], ask)
+    rows = ask([form.format(_family(prefix), prefix.address()) for prefix in prefixes])
+    found = {}
+    for prefix, row in zip(prefixes, rows):
+        longer = row and int(row.get("prefix", "/0").rpartition("/")[2]) > prefix.length
+        # If the longest match is below the destination, ask for each prefix that covers it.
+        found[prefix] = _covering(prefix, ask) if longer else _best_path(row)
     return found
 
 
-def _covering(flow, ask):
-    prefix = flow.get(f.DESTINATION)
+def _family(prefix):
+    return "ipv4" if prefix.bits == 32 else "ipv6"
+
+
+def _covering(prefix, ask):
     commands = []
     for length in range(prefix.length, -1, -1):
         shift = prefix.bits - length
         covering = f.Prefix(0, length, prefix.value >> shift << shift, prefix.bits)
-        commands.append(f"show bgp {FAMILY[flow.family]} unicast {covering} json")
+        commands.append(f"show bgp {_family(prefix)} unicast {covering} json")
     paths = (_best_path(row) for row in ask(commands) if row)
     return next((path for path in paths if path is not None), None)
 
@@ -159,20 +175,19 @@ def _best_path(row):
     return None
 
 
-def _more_specific(flows, ask):
-    """Return {key: {prefix: AS paths of the routes below the destination}}."""
-    some = {k: x for k, x in flows.items() if x.get(f.DESTINATION).length < x.get(f.DESTINATION).bits}
+def _more_specific(prefixes, ask):
+    """Return {prefix: {more specific prefix: AS paths of its routes}}."""
+    some = [prefix for prefix in prefixes if prefix.length < prefix.bits]
     if not some:
         return {}
     form = "show bgp {} unicast {} longer-prefixes json"
-    rows = ask([form.format(FAMILY[x.family], x.get(f.DESTINATION)) for x in some.values()])
+    rows = ask([form.format(_family(prefix), prefix) for prefix in some])
     found = {}
-    for (key, flow), row in zip(some.items(), rows):
-        itself = str(flow.get(f.DESTINATION))
-        found[key] = {
+    for itself, row in zip(some, rows):
+        found[itself] = {
             prefix: [_path_of(p.get("path", "")) for p in paths if p.get("valid", True)]
             for prefix, paths in row.get("routes", {}).items()
-            if prefix != itself
+            if prefix != str(itself)
         }
     return found
 
