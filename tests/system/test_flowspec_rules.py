@@ -401,6 +401,74 @@ def test_a_slow_answer_keeps_no_other_from_coming(tmp_path):
     assert refused == {"destination 198.51.100.66/32": "not validated: not checked yet"}
 
 
+def test_refusals_that_stay_are_not_checked_again(tmp_path):
+    """A flow that no unicast route could validate does not shorten the time between checks."""
+    asked = []
+    frr = Frr({"198.51.100.0/24": [65001]})
+    fed = Fed(tmp_path, lambda commands, *_: asked.extend(commands) or frr(commands))
+    fed.flow(b"\x03\x81\x06")
+    fed.flow(host(1), [])
+    fed.flow(host(2))
+    fed.wait(100)
+    assert len(asked) == 4 and "no destination prefix" in fed.states()["protocol =6"]
+
+
+class Picky(NoTable):
+    """Refuses rules whose comment has a word, as nft could."""
+
+    word = "198.51.100.3/32"
+
+    def load(self, want):
+        """Take all rules or none."""
+        self.check(want)
+        self.want = want
+
+    def check(self, want):
+        """Refuse rules with the word."""
+        if any(self.word in line for some in want.values() for r in some.values() for line in r.lines):
+            raise table.NftError("no")
+
+
+def test_rules_that_nft_refuses_are_tried_again(tmp_path):
+    """One bad rule does not keep the others out. It is tried again after ten minutes, and forgotten when
+    its flow is withdrawn."""
+    fed = Fed(tmp_path, Frr({"198.51.100.0/24": [65001]}))
+    fed.table = fed.helper.table = Picky()
+    for number in range(9):
+        fed.flow(host(number))
+    fed.wait(1)
+    refused = {match: reason for match, reason in fed.states().items() if reason is not None}
+    assert refused == {"destination 198.51.100.3/32": "nft: no"} and len(fed.table.want[4]) == 8
+
+    fed.table.word = "another"
+    fed.wait(500)
+    assert len(fed.table.want[4]) == 8
+    fed.wait(110)
+    assert len(fed.table.want[4]) == 9 and not fed.helper.bad
+
+    fed.table.word = "198.51.100.3/32"
+    fed.flow(host(3), withdraw=True)
+    fed.flow(host(3) + b"\x03\x81\x06")
+    fed.wait(1)
+    assert len(fed.helper.bad) == 1
+    fed.flow(host(3) + b"\x03\x81\x06", withdraw=True)
+    fed.wait(1)
+    assert not fed.helper.bad
+
+
+def test_equal_flows_have_one_order(tmp_path):
+    """The padding of a prefix has no meaning, so two flows can be equal. Their octets decide."""
+    some = [bytes([1, 25, 198, 51, 100, last]) for last in (0x80, 0x81, 0xFF)]
+    orders = []
+    for each in (some, some[::-1]):
+        fed = Fed(tmp_path, Frr({"198.51.100.0/24": [65001]}))
+        for nlri in each:
+            fed.flow(nlri)
+        fed.wait(1)
+        orders.append(list(fed.table.want[4]))
+    assert orders == [some, some]
+
+
 @pytest.mark.parametrize(
     ("octets", "line"),
     [
@@ -463,6 +531,24 @@ def test_an_unsupported_action_is_refused_by_name(community, why):
         action.parse([bytes.fromhex(community)])
 
 
+def test_rules_of_another_program_are_replaced(judged):
+    """Rules in another order, or with other comments, are not those that were loaded: the table is made
+    again, although their number is right."""
+    one, two = (flow.parse(4, host(number)) for number in (1, 2))
+    want = {4: {x.nlri: translate.rules(x, DROP) for x in (one, two)}, 6: {}}
+    judged.load(want)
+    [[_, (handle, *_)], _] = judged.table.known[4].values()
+    nft = lambda words: netns.run(judged.dut.ctl, ["nft", *words.split()])  # noqa: E731
+    nft(f"delete rule {TABLE} flow4 handle {handle}")
+    nft(f"add rule {TABLE} flow4 ip daddr 198.51.100.1 drop comment other")
+    three = flow.parse(4, host(3))
+    judged.load({4: {**want[4], three.nlri: translate.rules(three, DROP)}, 6: {}})
+    text = netns.run(judged.dut.ctl, ["nft", "list", "chain", *TABLE.split(), "flow4"])
+    assert [text.index(str(x)) for x in (one, two, three)] == sorted(text.index(str(x)) for x in (one, two, three))
+    assert "other" not in text
+    judged.load({4: {}, 6: {}})
+
+
 def test_reserved_tcp_flags_are_refused_by_name():
     """nft has no word for them. A flow that would hold for more packets is not installed."""
     with pytest.raises(flow.Refused, match="tcp-flags beyond"):
@@ -520,6 +606,7 @@ class Frr:
         ("0119c6336680", [65003], None),
         ("0119c6336680", [65002], "its neighbor is AS 65002"),
         ("0118cb0071", [65001], "that of the unicast route is this AS"),
+        ("0118c00002", [], "a more specific route is of another AS: 192.0.2.128/25"),
         ("038106", [65001], "no destination"),
         ("0100", [65001], "shorter than /8"),
     ],
@@ -531,10 +618,12 @@ def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why)
         "198.51.102.0/23": [65002],
         "198.51.102.128/25": [65003],
         "203.0.113.0/24": [],
+        "192.0.2.0/24": [],
+        "192.0.2.128/25": [65003],
     }
     one = flow.parse(4, bytes.fromhex(octets))
     announcer = origin.Announcer(tuple(as_path), reflected=not as_path)
-    said = origin.check({1: (one, announcer)}, Frr(routes))[1]
+    said = origin.refused(one, announcer) or origin.check({1: (one, announcer)}, Frr(routes))[1]
     assert (said is None) if why is None else (why in (said or "None")), said
 
 
@@ -561,7 +650,7 @@ def test_a_path_without_a_first_as_tells_no_neighbor(announcer, why):
     """A set has no first AS. An empty path is that of a peer of iBGP only with an ORIGINATOR_ID,
     because FRR writes LOCAL_PREF into each route for ExaBGP."""
     one = flow.parse(4, bytes.fromhex("0120c6336409"))
-    said = origin.check({1: (one, announcer)}, Frr({"198.51.100.0/24": [65001]}))[1]
+    said = origin.refused(one, announcer)
     assert (said is None) if why is None else (why in (said or "None")), said
 
 

@@ -18,6 +18,7 @@ from .table import CHAINS, TABLE, NftError, Table
 
 DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # after nft failed
+BAD_S = 600  # until rules that nft refuses are tried again
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
 CHECKED = 50  # destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
@@ -87,7 +88,8 @@ class Helper:
         self.frr_error = None
         self.waiting_logged = 0
         self.bad = {}  # {Rules: error}: nft refuses them
-        self.load_at = self.recheck_at = self.stale_at = None  # clock; None: nothing to do
+        # clock; None: nothing to do
+        self.load_at = self.recheck_at = self.stale_at = self.bad_at = None
 
     # -- events --
 
@@ -146,6 +148,8 @@ class Helper:
         route = _route(*key[1:], announcer, found)
         if not self.options.validate:
             route.unchecked = None
+        elif route.refused is None and (reason := origin.refused(route.flow, announcer)):
+            route.refused = f"not validated: {reason}"
         elif old is not None and old.announcer == announcer:
             route.unchecked = old.unchecked
         self.routes[key] = route
@@ -183,7 +187,7 @@ class Helper:
 
     def wait_s(self):
         """Return the seconds until on_time() has work; None: it has none."""
-        due = [at for at in (self.load_at, self.recheck_at, self.stale_at) if at is not None]
+        due = [at for at in (self.load_at, self.recheck_at, self.stale_at, self.bad_at) if at is not None]
         return max(0.0, min(due) - self.clock()) if due else None
 
     def on_time(self):
@@ -197,6 +201,9 @@ class Helper:
         if self.recheck_at is not None and now >= self.recheck_at:
             self.recheck_at = None
             self.due |= dict.fromkeys(self.routes)
+            self.load_at = now
+        if self.bad_at is not None and now >= self.bad_at:
+            self.bad, self.bad_at = {}, None
             self.load_at = now
         if self.load_at is not None and now >= self.load_at:
             self.load_at = None
@@ -261,7 +268,7 @@ class Helper:
             if known is None or known.stale or known.unchecked:
                 by_flow[route.family, route.nlri] = route
         some = [r for r in by_flow.values() if r.flow is not None]
-        some.sort(key=lambda r: (r.family, order(r.flow)))
+        some.sort(key=lambda r: (r.family, order(r.flow), r.nlri))
         found, room, rules_of = [], self.options.max_rules, Counter()
         for route in some:
             reason = route.refused or (f"not validated: {route.unchecked}" if route.unchecked else None)
@@ -288,6 +295,8 @@ class Helper:
         return want
 
     def _load(self):
+        there = {route.rules for route in self.routes.values()} if self.bad else ()
+        self.bad = {rules: error for rules, error in self.bad.items() if rules in there}
         try:
             try:
                 self.table.load(self._wanted())
@@ -311,6 +320,8 @@ class Helper:
                     self.table.check({family: {key: rules}})
                 except NftError as why:
                     self.bad[rules] = f"nft: {why}"
+        if self.bad and self.bad_at is None:
+            self.bad_at = self.clock() + BAD_S
 
     def _tell(self):
         """Write the status file, and log changed states."""

@@ -82,15 +82,15 @@ def _documents(text):
 
 
 def check(flows, ask=vtysh):
-    """Check flows: {key: (Flow, Announcer)}. Return {key: None if its announcer may filter, or the
-    reason why not}. FRR is asked once for each destination. Raises FrrError."""
-    said = {key: _refused_at_once(*each) for key, each in flows.items()}
-    open_keys = {key: destination(flows[key][0]) for key, reason in said.items() if reason is None}
-    best = _best_matches(set(open_keys.values()), ask)
-    below = _more_specific({where for where in best if best[where]}, ask)
-    for key, where in open_keys.items():
-        said[key] = _judge(flows[key][1], best[where], below.get(where, {}))
-    return said
+    """Check flows that are not refused(): {key: (Flow, Announcer)}. Return {key: None if its announcer
+    may filter, or the reason why not}. FRR is asked once for each destination. Raises FrrError."""
+    where = {key: destination(flow) for key, (flow, _) in flows.items()}
+    best = _best_matches(set(where.values()), ask)
+    below = _more_specific({prefix for prefix in best if best[prefix] is not None}, ask)
+    return {
+        key: _judge(announcer, best[where[key]], below.get(where[key], {}))
+        for key, (_, announcer) in flows.items()
+    }
 
 
 def destination(flow):
@@ -98,7 +98,8 @@ def destination(flow):
     return flow.get(f.DESTINATION)
 
 
-def _refused_at_once(flow, announcer):
+def refused(flow, announcer):
+    """Return the reason why an announcer may not filter, whatever the unicast routes are; or None."""
     if not announcer.ordered:
         return "its AS path does not begin with an AS_SEQUENCE"
     if not announcer.as_path and not announcer.reflected:

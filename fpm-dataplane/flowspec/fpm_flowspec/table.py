@@ -102,17 +102,18 @@ class Table:
     def _read(self, want):
         """Read the handles of the rules. Raises NftError if the kernel has others than `want`."""
         listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
-        handles = {chain: [] for chain in CHAINS.values()}
+        handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
         for row in listed["nftables"]:
             rule = row.get("rule")
             if rule and rule["chain"] in handles:
                 handles[rule["chain"]].append(rule["handle"])
+                comments[rule["chain"]].append(rule.get("comment"))
         known = {}
         for family, some in want.items():
             left, known[family] = iter(handles[CHAINS[family]]), {}
             for key, rules in some.items():
                 known[family][key] = (rules, [h for _, h in zip(rules.lines, left)])
-            if sum(len(r.lines) for r in some.values()) != len(handles[CHAINS[family]]):
+            if [_comment(x) for r in some.values() for x in r.lines] != comments[CHAINS[family]]:
                 self.known = None
                 raise NftError("the table has other rules than were loaded")
         self.known = known
@@ -122,6 +123,10 @@ def _whole(want):
     """Return the commands that make the table again, with rules."""
     each = (_add(CHAINS[f], rules) for f, some in want.items() for rules in some.values())
     return skeleton() + "".join(each)
+
+
+def _comment(line):
+    return line.rpartition('comment "')[2].rstrip('"')
 
 
 def _add(chain, rules, before=None):
