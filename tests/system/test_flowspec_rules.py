@@ -246,7 +246,7 @@ class NoTable:
 def test_no_message_ends_the_helper(tmp_path, capsys):
     """Random changes of an UPDATE, and lines that ExaBGP does not write: the helper goes on."""
     table_of, rnd = NoTable(), random.Random(SEED)
-    done = helper.Helper(helper.Options(folder=str(tmp_path)), table_of, lambda some: [{}] * len(some))
+    done = helper.Helper(helper.Options(folder=str(tmp_path)), table_of, lambda some, _: [{}] * len(some))
     good = bytes.fromhex(
         "00000036900e001200018500000c0120c6336409038111058135400101025002000602010001000440050400000064"
         "c010088006000000000000"
@@ -325,7 +325,7 @@ def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
     """A flow that comes again every second is checked at once, and the others after 30 s, although
     they are all right."""
     routes = {"198.51.100.0/24": [65001], "198.51.100.9/32": [65002]}
-    fed = Fed(tmp_path, lambda commands: Frr(routes)(commands))
+    fed = Fed(tmp_path, lambda commands, *_: Frr(routes)(commands))
     fed.flow(host(8))
     fed.wait(1)
     assert fed.states() == {"destination 198.51.100.8/32": None}
@@ -467,6 +467,75 @@ def test_equal_flows_have_one_order(tmp_path):
         fed.wait(1)
         orders.append(list(fed.table.want[4]))
     assert orders == [some, some]
+
+
+def test_events_are_read_while_frr_is_slow(tmp_path):
+    """The helper asks for two seconds at most, and then looks for events. All flows have their verdict at
+    the end, and a session that is lost meanwhile removes the rules at once."""
+    frr, longest = Frr({"198.51.100.0/24": [65001]}), []
+
+    def ask(commands, limit_s):
+        took = min(0.02 * len(commands), limit_s)
+        fed.now += took
+        longest.append(limit_s)
+        if took == limit_s:
+            raise origin.FrrTimeout("vtysh takes too long")
+        return frr(commands)
+
+    fed = Fed(tmp_path, ask)
+    fed.event("state", state="up")
+    for number in range(250):
+        fed.flow(host(number))
+    fed.now += 0.1
+    rounds = 0
+    while fed.helper.load_at is not None:
+        begin = fed.now
+        fed.helper.on_time()
+        assert fed.now - begin <= 2.1
+        fed.now += fed.helper.wait_s()
+        rounds += 1
+    assert 3 <= rounds < 10 and set(fed.states().values()) == {None} and max(longest) <= 2
+
+    fed.flow(host(251))
+    fed.event("state", state="down")
+    fed.wait(1)
+    assert fed.table.want == {4: {}, 6: {}}
+
+
+@pytest.mark.parametrize("slow", [2.5, 9.0])
+def test_nft_is_bounded(slow):
+    """All calls of nft for one load end within the time of the load."""
+    now = 0.0
+
+    def nft(_text, *_options, limit_s):
+        nonlocal now
+        now += min(slow, limit_s)
+        if slow >= limit_s:
+            raise table.NftTimeout("nft takes too long")
+        raise table.NftError("no")
+
+    loaded = table.Table(nft, lambda: now)
+    loaded.known, loaded.until = {4: {}, 6: {}}, 4.0
+    one = flow.parse(4, host(1))
+    with pytest.raises(table.NftTimeout):
+        loaded.load({4: {one.nlri: translate.rules(one, DROP)}, 6: {}})
+    assert now == 4.0 and loaded.known is None
+
+
+def test_commands_that_hang_are_ended(tmp_path):
+    """vtysh and nft are killed when their time is over."""
+    program = tmp_path / "nft"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    with pytest.raises(origin.FrrTimeout):
+        origin.vtysh(["show version"], 0.1, [str(program)])
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{tmp_path}:{path}"
+    try:
+        with pytest.raises(table.NftTimeout):
+            table.nft("", limit_s=0.1)
+    finally:
+        os.environ["PATH"] = path
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 
 from . import action, origin, translate, update
 from .flow import Flow, Refused, order, parse
-from .table import CHAINS, TABLE, NftError, Table
+from .table import CHAINS, TABLE, NftError, NftTimeout, Table
 
 DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # after nft failed
 BAD_S = 600  # until rules that nft refuses are tried again
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
+# The loop reads no events meanwhile. Both are below the hold time of 9 s (exabgp.conf).
+CHECK_S, LOAD_S = 2, 4
 CHECKED = 50  # destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
@@ -77,11 +79,13 @@ class Helper:
     def __init__(self, options, table=None, ask=None, clock=time.monotonic):
         self.options, self.clock = options, clock
         self.table = table or Table()
-        self.ask = ask or (lambda commands: origin.vtysh(commands, options.vtysh))
+        self.ask = ask or (lambda commands, limit_s: origin.vtysh(commands, limit_s, options.vtysh))
+        self.check_until = 0.0  # clock
         self.routes = {}  # {(peer, family, nlri): Route}
         self.waiting = {}  # {key of a route: Update}: too many flows, so these are not translated
         self.flows_of = Counter()  # routes by neighboring AS; None: of this AS
-        self.due = {}  # keys of routes to check, as a set with an order
+        # Keys of routes to check, as sets with an order. New flows go first.
+        self.due, self.new = {}, {}
         self.chunk = CHECKED
         self.sessions = {}  # {peer: "up" or "down"}
         self.error = None  # of nft
@@ -152,6 +156,8 @@ class Helper:
             route.refused = f"not validated: {reason}"
         elif old is not None and old.announcer == announcer:
             route.unchecked = old.unchecked
+        else:
+            self.new[key] = None
         self.routes[key] = route
         self.flows_of[announcer.neighbor] += 1
 
@@ -213,24 +219,32 @@ class Helper:
 
     def _check(self):
         """Ask FRR whether the announcers may filter, new flows first. Without an answer the last one
-        counts."""
+        counts. What does not end in time is due at once, after the events that have come meanwhile."""
         if not self.options.validate:
             return
-        new = {key: None for key, r in self.routes.items() if r.unchecked == "not checked yet"}
-        self.due = new | self.due
-        while some := self._next_due():
+        self.due, self.new = self.new | self.due, {}
+        self.check_until = self.clock() + CHECK_S
+        while self.clock() < self.check_until and (some := self._next_due()):
             try:
-                for key, reason in origin.check(some, self.ask).items():
+                for key, reason in origin.check(some, self._ask).items():
                     self.routes[key].unchecked = reason
                 self.frr_error, self.chunk = None, min(2 * self.chunk, CHECKED)
             except origin.FrrError as why:
                 self._unanswered(some, why)
+        if self.due:
+            self._soon()
         refused = any(r.unchecked for r in self.routes.values() if r.refused is None)
         if self.routes:
             wait = RECHECK_S if refused or self.frr_error else self.options.recheck_s
             due = self.clock() + min(wait, self.options.recheck_s)
             # A flow that comes again and again does not postpone the check of the others.
             self.recheck_at = due if self.recheck_at is None else min(self.recheck_at, due)
+
+    def _ask(self, commands):
+        left_s = self.check_until - self.clock()
+        if left_s <= 0:
+            raise origin.FrrTimeout("vtysh takes too long")
+        return self.ask(commands, left_s)
 
     def _next_due(self):
         """Take the next flows to check, of at most `chunk` destinations: {key: (Flow, Announcer)}."""
@@ -295,11 +309,14 @@ class Helper:
         return want
 
     def _load(self):
+        self.table.until = self.clock() + LOAD_S
         there = {route.rules for route in self.routes.values()} if self.bad else ()
         self.bad = {rules: error for rules, error in self.bad.items() if rules in there}
         try:
             try:
                 self.table.load(self._wanted())
+            except NftTimeout:
+                raise
             except NftError:
                 self._find_bad()
                 self.table.load(self._wanted())
@@ -311,17 +328,25 @@ class Helper:
         self._tell()
 
     def _find_bad(self):
-        """Find the rules that nft refuses, one by one."""
-        wanted = self._wanted()
+        """Find the rules that nft refuses: half of them, half of a bad half, and so on."""
         self.table.check({family: {} for family in CHAINS})  # nft works
-        for family, some in wanted.items():
-            for key, rules in some.items():
-                try:
-                    self.table.check({family: {key: rules}})
-                except NftError as why:
-                    self.bad[rules] = f"nft: {why}"
-        if self.bad and self.bad_at is None:
-            self.bad_at = self.clock() + BAD_S
+        parts = [[(f, key, rules) for f, some in self._wanted().items() for key, rules in some.items()]]
+        while parts:
+            part = parts.pop()
+            some = {family: {} for family in CHAINS}
+            for family, key, rules in part:
+                some[family][key] = rules
+            try:
+                self.table.check(some)
+            except NftTimeout:
+                raise
+            except NftError as why:
+                if len(part) == 1:
+                    self.bad[part[0][2]] = f"nft: {why}"
+                    self.bad_at = self.bad_at or self.clock() + BAD_S
+                else:
+                    half = len(part) // 2
+                    parts += [part[half:], part[:half]]
 
     def _tell(self):
         """Write the status file, and log changed states."""
@@ -351,7 +376,7 @@ class Helper:
 
     def end(self):
         """Remove all rules."""
-        self.routes, self.waiting, self.due = {}, {}, {}
+        self.routes, self.waiting, self.due, self.new = {}, {}, {}, {}
         self.sessions = dict.fromkeys(self.sessions, "down")
         self._load()
 

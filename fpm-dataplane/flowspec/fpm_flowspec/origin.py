@@ -9,12 +9,12 @@ begin with the AS of the neighbor (`neighbor enforce-first-as`, the default from
 
 import json
 import subprocess
+import time
 from dataclasses import dataclass
 
 from . import flow as f
 
 COMMANDS_MAX = 200  # of one call of vtysh
-VTYSH_S = 20
 # Below a shorter prefix are too many routes to ask for.
 SHORTEST = {4: 8, 6: 16}
 UNKNOWN = 0  # first AS of a path that does not begin with an AS_SEQUENCE
@@ -44,15 +44,17 @@ class Announcer:
         return None if self.reflected and self.ordered else UNKNOWN
 
 
-def vtysh(commands, argv=("vtysh",)):
-    """Run commands of vtysh that print JSON; return a document for each. Raises FrrError."""
-    found = []
+def vtysh(commands, limit_s, argv=("vtysh",)):
+    """Run commands of vtysh that print JSON, all of them within `limit_s` seconds; return a document
+    for each. Raises FrrError."""
+    found, end = [], time.monotonic() + limit_s
     for at in range(0, len(commands), COMMANDS_MAX):
         some = commands[at : at + COMMANDS_MAX]
         words = [word for command in some for word in ("-c", command)]
         try:
+            left_s = max(0.0, end - time.monotonic())
             done = subprocess.run(
-                [*argv, *words], capture_output=True, text=True, check=False, timeout=VTYSH_S
+                [*argv, *words], capture_output=True, text=True, check=False, timeout=left_s
             )
         except subprocess.TimeoutExpired as why:
             raise FrrTimeout("vtysh takes too long") from why
@@ -81,16 +83,18 @@ def _documents(text):
     return found
 
 
-def check(flows, ask=vtysh):
+def check(flows, ask):
     """Check flows that are not refused(): {key: (Flow, Announcer)}. Return {key: None if its announcer
-    may filter, or the reason why not}. FRR is asked once for each destination. Raises FrrError."""
+    may filter, or the reason why not}. FRR is asked once for each destination: `ask` returns the JSON
+    documents of commands. Raises FrrError."""
     where = {key: destination(flow) for key, (flow, _) in flows.items()}
     best = _best_matches(set(where.values()), ask)
-    below = _more_specific({prefix for prefix in best if best[prefix] is not None}, ask)
-    return {
-        key: _judge(announcer, best[where[key]], below.get(where[key], {}))
-        for key, (_, announcer) in flows.items()
-    }
+    said = {key: _judge(announcer, best[where[key]], {}) for key, (_, announcer) in flows.items()}
+    below = _more_specific({where[key] for key, reason in said.items() if reason is None}, ask)
+    for key, reason in said.items():
+        if reason is None:
+            said[key] = _judge(flows[key][1], best[where[key]], below.get(where[key], {}))
+    return said
 
 
 def destination(flow):

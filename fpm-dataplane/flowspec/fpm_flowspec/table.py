@@ -4,25 +4,32 @@ so their counters and limits stay, too."""
 
 import json
 import subprocess
+import time
 
 TABLE = "inet flowspec"
 PRIORITY = -10  # before the operator's rules, so dropped packets take nothing from their limits
 CHAINS = {4: "flow4", 6: "flow6"}
-NFT_S = 60
 
 
 class NftError(Exception):
     """nft refused a transaction."""
 
 
-def nft(text, *options):
-    """Run nft commands as one transaction; return its output. Raises NftError."""
+class NftTimeout(NftError):
+    """nft did not end in time. The kernel has the rules before, or those of the transaction."""
+
+
+def nft(text, *options, limit_s=60):
+    """Run nft commands as one transaction within `limit_s` seconds; return its output. Raises
+    NftError."""
     argv = ["nft", *options, *(["-f", "-"] if text is not None else [])]
     try:
         done = subprocess.run(
-            argv, input=text, capture_output=True, text=True, check=False, timeout=NFT_S
+            argv, input=text, capture_output=True, text=True, check=False, timeout=limit_s
         )
-    except (OSError, subprocess.TimeoutExpired) as why:
+    except subprocess.TimeoutExpired as why:
+        raise NftTimeout("nft takes too long") from why
+    except OSError as why:
         raise NftError(str(why)) from why
     if done.returncode:
         raise NftError(" ".join(done.stderr.split()) or f"nft ended with {done.returncode}")
@@ -48,9 +55,19 @@ table {TABLE} {{
 class Table:
     """The table in the kernel. `rules` is {key: Rules} in their order, by family."""
 
-    def __init__(self, run=nft):
-        self.run = run
+    def __init__(self, run=nft, clock=time.monotonic):
+        self._nft, self.clock = run, clock
+        self.until = None  # clock: all calls of nft have to end before; None: they may take a minute
         self.known = None  # {family: {key: (Rules, handles)}}; None: the table is not known
+
+    def run(self, text, *options):
+        """Run nft commands. Raises NftTimeout if the time is over."""
+        if self.until is None:
+            return self._nft(text, *options)
+        left_s = self.until - self.clock()
+        if left_s <= 0:
+            raise NftTimeout("nft takes too long")
+        return self._nft(text, *options, limit_s=left_s)
 
     def flush(self):
         """Make an empty table. Raises NftError."""
@@ -69,6 +86,9 @@ class Table:
                 self.run(text)
                 self._read(want)
                 return
+            except NftTimeout:
+                self.known = None
+                raise
             except NftError:
                 pass  # another program has changed the table: make it again
         self.known = None
