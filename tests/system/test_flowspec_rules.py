@@ -470,7 +470,7 @@ def test_equal_flows_have_one_order(tmp_path):
 
 
 def test_events_are_read_while_frr_is_slow(tmp_path):
-    """The helper asks for two seconds at most, and then looks for events. All flows have their verdict at
+    """The helper asks for four seconds at most, and then looks for events. All flows have their verdict at
     the end, and a session that is lost meanwhile removes the rules at once."""
     frr, longest = Frr({"198.51.100.0/24": [65001]}), []
 
@@ -491,10 +491,11 @@ def test_events_are_read_while_frr_is_slow(tmp_path):
     while fed.helper.load_at is not None:
         begin = fed.now
         fed.helper.on_time()
-        assert fed.now - begin <= 2.1
+        assert fed.now - begin <= helper.CHECK_S
         fed.now += fed.helper.wait_s()
         rounds += 1
-    assert 3 <= rounds < 10 and set(fed.states().values()) == {None} and max(longest) <= 2
+    assert 2 <= rounds < 10 and set(fed.states().values()) == {None}
+    assert helper.CHECK_S / 2 <= min(longest) and max(longest) <= helper.CHECK_S
 
     fed.flow(host(251))
     fed.event("state", state="down")

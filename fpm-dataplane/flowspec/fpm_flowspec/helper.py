@@ -20,8 +20,8 @@ DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # after nft failed
 BAD_S = 600  # until rules that nft refuses are tried again
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
-# The loop reads no events meanwhile. Both are below the hold time of 9 s (exabgp.conf).
-CHECK_S, LOAD_S = 2, 4
+# The loop reads no events meanwhile. The sum is below the hold time of 9 s (exabgp.conf).
+CHECK_S, LOAD_S = 4, 3
 CHECKED = 50  # destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
@@ -224,7 +224,9 @@ class Helper:
             return
         self.due, self.new = self.new | self.due, {}
         self.check_until = self.clock() + CHECK_S
-        while self.clock() < self.check_until and (some := self._next_due()):
+        # Each question has half of the time or more.
+        last = self.check_until - CHECK_S / 2
+        while self.clock() <= last and (some := self._next_due()):
             try:
                 for key, reason in origin.check(some, self._ask).items():
                     self.routes[key].unchecked = reason
