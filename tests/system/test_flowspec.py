@@ -334,6 +334,28 @@ def test_a_user_without_a_name_runs_it(flows):
     assert flows.helper.kernel_rules() == 0
 
 
+def test_exabgp_and_vtysh_have_no_rights(flows):
+    """The unit gives the helper CAP_NET_ADMIN for nft. The programs that read from peers and from FRR do
+    not inherit it."""
+    flows.helper.end()
+    folder = f"{flows.dut.dir}/plain"
+    shutil.copytree(FOLDER, folder)
+    script = f"{folder}/script"
+    with open(script, "w", encoding="ascii") as file:
+        file.write("awk '/CapEff/ { print \"\\\"\" $2 \"\\\"\" }' /proc/self/status\n")
+    os.makedirs(f"{folder}/run")
+    shutil.chown(f"{folder}/run", 65534)
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+net_admin"]
+    argv += ["--ambient-caps=-all,+net_admin", "--no-new-privs"]
+    run = ["/usr/bin/python3", f"{folder}/fpm-flowspec", "run", "--folder", f"{folder}/run"]
+    said = netns.run(flows.dut.ctl, [*argv, *run, "--exabgp", f"sh {script}"], check=False)
+    assert said.split() == ['"0000000000000000"']
+    code = f"from fpm_flowspec import origin; print(*origin.vtysh(['x'], 9, ['sh', '{script}']))"
+    said = netns.run(flows.dut.ctl, [*argv, "env", f"PYTHONPATH={folder}", "/usr/bin/python3", "-c", code])
+    assert said.split() == ["0000000000000000"]
+    flows.helper.start()
+
+
 def test_zebra_survives_flows_of_each_kind(flows):
     """bgpd tells zebra about simple flows although nothing comes of it. With `local-install lo` zebra of
     FRR 8.4.4 does not crash when they are withdrawn."""

@@ -219,7 +219,7 @@ class Helper:
 
     def _check(self):
         """Ask FRR whether the announcers may filter, new flows first. Without an answer the last one
-        counts. What does not end in time is due at once, after the events that have come meanwhile."""
+        counts. Flows without a verdict in time are due again after the events that have come."""
         if not self.options.validate:
             return
         self.due, self.new = self.new | self.due, {}

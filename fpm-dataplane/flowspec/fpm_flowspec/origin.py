@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from . import flow as f
 
 COMMANDS_MAX = 200  # of one call of vtysh
+# ExaBGP and vtysh do not inherit CAP_NET_ADMIN, which nft needs.
+WITHOUT_RIGHTS = ("setpriv", "--ambient-caps=-all")
 # Below a shorter prefix are too many routes to ask for.
 SHORTEST = {4: 8, 6: 16}
 UNKNOWN = 0  # first AS of a path that does not begin with an AS_SEQUENCE
@@ -54,8 +56,9 @@ def vtysh(commands, limit_s, argv=("vtysh",)):
         try:
             left_s = max(0.0, end - time.monotonic())
             done = subprocess.run(
-                [*argv, *words], capture_output=True, text=True, check=False, timeout=left_s
-            )
+                [*WITHOUT_RIGHTS, *argv, *words],
+                capture_output=True, text=True, check=False, timeout=left_s,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as why:
             raise FrrTimeout("vtysh takes too long") from why
         except OSError as why:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 from .helper import Helper, log
+from .origin import WITHOUT_RIGHTS
 from .table import TABLE, NftError
 
 READ_BYTES = 1 << 20
@@ -66,8 +67,9 @@ def run(options):
         helper.start()
         log("started", table=TABLE, validate=options.validate)
         exabgp = subprocess.Popen(
-            options.exabgp, stdin=subprocess.DEVNULL, env={**os.environ, **SETTINGS}
-        )
+            [*WITHOUT_RIGHTS, *options.exabgp],
+            stdin=subprocess.DEVNULL, env={**os.environ, **SETTINGS},
+        )  # fmt: skip
         _serve(helper, exabgp, source)
         code = 1
     except Ended:
