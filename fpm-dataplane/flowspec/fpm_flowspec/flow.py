@@ -96,21 +96,26 @@ class Flow:
 
 def parse(family, nlri):
     """Parse the octets of a flow specification. Raises Refused."""
-    found, at = [], 0
+    found = tuple(component for component, _ in components(family, nlri))
+    return Flow(family, bytes(nlri), found)
+
+
+def components(family, nlri, at=0):
+    """Yield each Component from an offset on, and the offset behind it. Raises Refused."""
+    last = 0
     while at < len(nlri):
         kind = nlri[at]
         if kind not in NAMES or (kind == FLOW_LABEL and family == 4):
             raise Refused(f"component type {kind} is not supported")
-        if found and kind <= found[-1].kind:
+        if kind <= last:
             raise Refused("malformed: components are not in the order of their types")
         take = _prefix if kind in PREFIXES else _values
         try:
             value, after = take(family, nlri, at + 1)
         except IndexError as why:
             raise Refused(f"malformed: component {NAMES[kind]} ends too early") from why
-        found.append(Component(kind, bytes(nlri[at + 1 : after]), value))
-        at = after
-    return Flow(family, bytes(nlri), tuple(found))
+        yield Component(kind, bytes(nlri[at + 1 : after]), value), after
+        last, at = kind, after
 
 
 def _prefix(family, nlri, at):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Decode the parts of a BGP UPDATE message that concern flow specifications (RFC 4271, 4760)."""
 
+import contextlib
 import struct
 from dataclasses import dataclass, field
 
@@ -125,8 +126,10 @@ def _nlris(family, data, at):
     room = len(data) - at - 1
     if room < 0:
         return
-    for size in reversed(range(data[at], room + 1, 256)):
-        if size >= LONG_NLRI and _is_flow(family, data[at + 1 : at + 1 + size]):
+    sizes = [size for size in range(data[at], room + 1, 256) if size >= LONG_NLRI]
+    ends = _ends(family, data, at + 1) if sizes else ()
+    for size in reversed(sizes):
+        if at + 1 + size in ends:
             yield at + 1, at + 1 + size
     if data[at] < LONG_NLRI:
         size, begin = data[at], at + 1
@@ -138,9 +141,10 @@ def _nlris(family, data, at):
         yield begin, begin + size
 
 
-def _is_flow(family, octets):
-    try:
-        flow.parse(family, octets)
-    except flow.Refused:
-        return False
-    return True
+def _ends(family, data, at):
+    """Return the places where a flow specification that begins at a place may end."""
+    found = set()
+    with contextlib.suppress(flow.Refused):
+        for _, end in flow.components(family, data, at):
+            found.add(end)
+    return found
