@@ -350,7 +350,7 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		f->seen == UINT32_MAX ? 1 : f->seen + 1; /* the kernel leaves out 0 */
 	struct filter_build_conf conf;
 
-	/* Of a transaction that was not announced yet, the read may have a part. */
+	/* The read may have a part of a transaction that was not announced then. */
 	if (t->generation == f->seen && t->ours && f->events.gathered.awaits_from) {
 		f->again = true;
 		return false;
