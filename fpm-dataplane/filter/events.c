@@ -19,6 +19,7 @@
 
 #define DATAGRAM_BYTES (64u << 10)
 #define MESSAGES_MAX   (16u << 20) /* octets: more is read as a table */
+#define AWAIT_MS       100u        /* for the event of the generation of the read itself */
 #define HEAR_MS        1000u /* for the event of a generation that the kernel has told of */
 #define TABLE_NAME     1     /* the attribute with the table, in messages of all kinds */
 
@@ -136,13 +137,6 @@ filter_events_next(struct filter_events *ev, struct filter_transaction *t)
 	return 1;
 }
 
-static void
-append(const struct nlmsghdr *nlh, void *ctx)
-{
-	/* Out of memory: the message is missing, but the machine has other worries. */
-	(void)filter_dump_append(ctx, nlh);
-}
-
 void
 filter_gather_begin(struct filter_events *ev, uint32_t generation)
 {
@@ -155,12 +149,22 @@ filter_gather_begin(struct filter_events *ev, uint32_t generation)
 	g->messages.n = 0;
 }
 
+static void
+append(const struct nlmsghdr *nlh, void *ctx)
+{
+	struct filter_gathered *g = ctx;
+
+	g->spoiled |= filter_dump_append(&g->messages, nlh) < 0;
+}
+
 /* Take a transaction that was heard while the tables are read. */
 static void
 transaction_gather(struct filter_gathered *g, const struct filter_transaction *t)
 {
-	if (t->generation == g->from && g->awaits_from && t->ours)
-		g->spoiled = true;
+	if (t->generation == g->from && g->awaits_from) {
+		g->spoiled |= t->ours;
+		g->awaits_from = false;
+	}
 	if (!filter_generation_after(t->generation, g->heard))
 		return;
 	g->heard = t->generation;
@@ -169,7 +173,7 @@ transaction_gather(struct filter_gathered *g, const struct filter_transaction *t
 	if (!t->elements_only || g->messages.n + t->messages->n > MESSAGES_MAX)
 		g->spoiled = true;
 	else if (t->messages->n > 0)
-		filter_dump_each(t->messages, append, &g->messages);
+		filter_dump_each(t->messages, append, g);
 }
 
 void
@@ -191,13 +195,17 @@ filter_gather_until(struct filter_events *ev, uint32_t until, bool (*is_ending)(
 	uint64_t begin = monotonic_ms();
 	struct filter_gathered *g = &ev->gathered;
 
-	for (filter_gather(ev); filter_generation_after(until, g->heard);
-	     filter_gather(ev)) {
+	for (filter_gather(ev);; filter_gather(ev)) {
 		struct pollfd p = {.fd = ev->fd, .events = POLLIN};
+		uint64_t took = monotonic_ms() - begin;
+		bool more = filter_generation_after(until, g->heard);
 
+		/* One from before the socket was open is never announced. */
+		if (!more && (!g->awaits_from || ev->heard == 0 || took > AWAIT_MS))
+			break;
 		if (is_ending(ctx))
 			return -ECANCELED;
-		if (g->spoiled || monotonic_ms() - begin > HEAR_MS)
+		if (g->spoiled || took > HEAR_MS)
 			return -EAGAIN;
 		(void)poll(&p, 1, 50);
 	}

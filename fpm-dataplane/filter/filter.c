@@ -39,6 +39,7 @@
 #define EVENT_MS     20u
 #define RETRY_MS     200u       /* after a read that failed */
 #define READ_MAX_MS  60000u     /* more than the largest ruleset needs */
+#define AGAIN_MS     5000u      /* for reads that changes made useless */
 #define LOOK_MS      50u        /* between looks whether the daemon ends */
 #define EVENTS_MAX   64u        /* transactions in a turn; each may replace a set */
 #define EVENTS_BYTES (32 << 20) /* if one is lost, the table is read */
@@ -284,6 +285,28 @@ sockets_open(struct filter *f)
 }
 
 /*
+ * Read the tables and build their ruleset; again if elements changed meanwhile that only a new
+ * ruleset can have.
+ */
+static int
+read_and_build(struct filter *f, struct filter_dump *dump)
+{
+	const uint32_t *known = f->state == FILTER_IN_FORCE && !f->again ? &f->seen : NULL;
+	uint64_t begin = monotonic_ms();
+	int rc;
+
+	f->again = false;
+	do {
+		rc = filter_dump_read(f->ask, &f->events, known, dump, is_ending, f);
+		if (rc < 0)
+			return rc;
+		rc = build(f, dump);
+		known = NULL;
+	} while (rc == -EAGAIN && monotonic_ms() - begin < AGAIN_MS);
+	return rc;
+}
+
+/*
  * Read the tables and put them in force. Without the first table no rule is in force any
  * longer; other errors may pass, and the thread tries again.
  */
@@ -294,13 +317,7 @@ table_read(struct filter *f)
 	int rc = sockets_open(f);
 
 	if (rc == 0)
-		rc = filter_dump_read(f->ask, &f->events,
-				      f->state == FILTER_IN_FORCE && !f->again ? &f->seen
-									       : NULL,
-				      dump, is_ending, f);
-	f->again = false;
-	if (rc == 0)
-		rc = build(f, dump);
+		rc = read_and_build(f, dump);
 	if (rc < 0 && rc != -ECANCELED && rc != -EALREADY) {
 		refuse(f, error_text(rc), rc == -ENOENT);
 		f->again = true;
@@ -380,6 +397,8 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 	for (unsigned int i = 0; i < EVENTS_MAX || f->events.left > 0; i++) {
 		rc = filter_events_next(&f->events, &t);
+		/* The lost event may be that of the generation that was read. */
+		f->again |= rc < 0 && f->events.gathered.awaits_from;
 		if (rc != 0 && !ev_is_active(&f->due) &&
 		    (rc < 0 || !transaction_take(f, &t)))
 			read_later(f, EVENT_MS);

@@ -261,7 +261,8 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 			continue;
 		}
 		/* Octets behind the first one of a field were seen with it, if it was first. */
-		all &= f < N_FIELD && (o->at == 0 || (i > 0 && o[-1].field == f));
+		all &= f < N_FIELD &&
+		       (o->at == 0 || (i > 0 && o[-1].field == f && o[-1].at + 1 == o->at));
 		if (f >= N_FIELD || o->at != 0)
 			continue;
 		memset(span.low, 0, sizeof(span.low));
@@ -407,6 +408,9 @@ learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct rulese
 			return condition_set(c, f, span, n) && !s->expires;
 	}
 	bit = bit_of(acl, f, op->set);
+	/* Once in the set and once not in it: the bit says one of both only. */
+	if ((c->bit_mask & bit) != 0 && (c->bit & bit) != (op->flag == 0 ? bit : 0))
+		return false;
 	c->bit_mask |= bit;
 	c->bit |= op->flag == 0 ? bit : 0;
 	return bit != 0;

@@ -386,6 +386,19 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     assert not passes(both, lan.probe("198.51.100.9", src="11.7.8.9"))
 
 
+def test_a_rule_that_contradicts_itself_matches_nothing(both, lan):
+    """A rule for an address that is in a set and is not in it decides about no packet, also in a
+    chain with a classifier, which has one bit for both."""
+    others = [f"ip daddr 203.0.113.{n} udp dport {n} drop" for n in range(1, 6)]
+    both.load(
+        "set s { type ipv4_addr; elements = { 10.1.2.3 } }\n"
+        + chain("ip saddr @s ip saddr != @s counter accept", *others, "ip saddr @s counter drop")
+    )
+    assert not passes(both, lan.probe("198.51.100.9", src="10.1.2.3"))
+    assert passes(both, lan.probe("198.51.100.9", src="10.1.2.4"))
+    assert [r["packets"] for r in both.rules()] == [0] * 6 + [1]
+
+
 def test_changes_of_two_sets_in_one_transaction_are_one_change(both, lan):
     """A transaction that moves an address from one set to another is in force as a whole."""
     sets = "".join(f"set {n} {{ type ipv4_addr; flags interval; }}\n" for n in ("a", "b"))
