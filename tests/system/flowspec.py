@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 
-from foreign import AS_OURS, AS_THEIRS, Daemon
+from foreign import AS_OURS, AS_THEIRS, GOBGP, Daemon
 from lab import bgp_wire
 from lib import netns, procs
 from lib.flowspec import command
@@ -53,11 +53,6 @@ router bgp {ours}
   neighbor 127.0.0.2 route-reflector-client
  exit-address-family
 exit
-"""
-GOBGP = """\
-[global.config]
-as = {theirs}
-router-id = "{own4}"
 """
 GOBGP_NEIGHBOR = """
 [[neighbors]]
@@ -117,7 +112,7 @@ class Announcer(Daemon):
 
 class Speaker:
     """A peer on the wire wan that announces octets for IPv4: paths and flow specifications that no daemon
-    makes. Its hold time is 0, so it sends no more than that."""
+    makes. With a hold time of 0 BGP needs no keepalives, so it sends nothing else."""
 
     FORM = (
         "neighbor {0} remote-as {1}",

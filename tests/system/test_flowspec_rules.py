@@ -208,7 +208,7 @@ def test_a_malformed_flow_is_refused(octets):
 
 
 def test_random_octets_are_parsed_or_refused():
-    """No octets end the program, and the rules of those that are flow specifications are made."""
+    """The helper survives any octets, and makes rules of those that are flow specifications."""
     rnd, good = random.Random(SEED), 0
     for _ in range(3000):
         family = rnd.choice((4, 6))
@@ -606,8 +606,8 @@ def test_an_unsupported_action_is_refused_by_name(community, why):
 
 
 def test_rules_of_another_program_are_replaced(judged):
-    """Rules in another order, or with other comments, are not those that were loaded: the table is made
-    again, although their number is right."""
+    """The helper makes the table again if another program changed the order or the comments of its
+    rules, although their number is right."""
     one, two = (flow.parse(4, host(number)) for number in (1, 2))
     want = {4: {x.nlri: translate.rules(x, DROP) for x in (one, two)}, 6: {}}
     judged.load(want)

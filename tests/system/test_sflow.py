@@ -194,8 +194,8 @@ def test_one_of_n_packets_is_a_sample_of_each_port(dut, sink, settings, lan, wan
 
 
 def test_samples_over_the_limit_are_counted(dut, sink, settings, lan):
-    """At most 4,000 samples leave in a second. Those that did not leave are in the field drops: the
-    samples and the drops are all packets."""
+    """Samples over the limit do not leave, and the field drops counts them: samples and drops together
+    are all packets."""
     before = row_of(dut, "port", "lan0")
     frames = [bytes(lan.probe(HOST4))] * 20_000
     begin = time.monotonic()

@@ -185,7 +185,8 @@ _KINDS = {
     frozenset({WHOLE, FIRST, MIDDLE, LAST}): [""],
 }
 _KINDS6 = {
-    # A fragment header with offset 0 and no more fragments is that of a whole packet (RFC 6946).
+    # A packet that is not cut may still have a fragment header: its offset is 0, and the flag for
+    # more fragments is off (RFC 6946).
     frozenset({WHOLE}): ["exthdr frag missing", "frag frag-off 0 frag more-fragments 0"],
     frozenset({FIRST}): ["frag frag-off 0 frag more-fragments 1"],
     frozenset({MIDDLE}): ["frag frag-off != 0 frag more-fragments 1"],
