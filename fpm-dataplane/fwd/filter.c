@@ -212,16 +212,6 @@ packet_is_plain(const struct burst *b, unsigned int i)
 	       (get_be16(ip + 6) & 0x1fff) == 0 && burst_l3_room(b, i) >= 24;
 }
 
-/* Return true if no rule of the chain matches. */
-static inline bool
-none_begins(const struct ruleset_acl *acl, const uint32_t *begin)
-{
-	for (uint32_t s = 0; s < acl->n_segment; s++)
-		if (begin[s] != 0)
-			return false;
-	return true;
-}
-
 /*
  * Judge the plain packets of a burst that is IPv4 on the fast path, by rules that only decide
  * and by the policy. Most packets of an edge are such. Returns the packets that are done; *begins
@@ -255,7 +245,7 @@ plain_judge(struct burst *b, struct begins *begins)
 		bool passes;
 
 		begins->of[i] = begin;
-		if (none_begins(acl, begin))
+		if (ruleset_acl_is_silent(acl, begin))
 			passes = !r->chain[r->base[0]].drops;
 		else if (begin[0] != 0 && (r->rule[begin[0] - 1].sure & 1) != 0)
 			passes = ruleset_decide(&r->rule[begin[0] - 1], b->fwd->conf->index,

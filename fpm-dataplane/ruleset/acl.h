@@ -56,9 +56,20 @@ void ruleset_acl_free(struct ruleset_acl *acl);
 void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			  unsigned int n, uint32_t *result);
 
+/* Return true if the classifier names no rule; `begins` is its result for one packet. */
+static inline bool
+ruleset_acl_is_silent(const struct ruleset_acl *acl, const uint32_t *begins)
+{
+	uint32_t any = 0;
+
+	for (uint32_t s = 0; s < acl->n_segment; s++)
+		any |= begins[s];
+	return any == 0;
+}
+
 /*
- * The same for IPv4 packets at `ip` that have a header of 20 octets and both ports, at `now` in
- * ticks. [RCU reader]
+ * Classify IPv4 packets at `ip` that have a header of 20 octets and both ports, at `now` in
+ * ticks. The result is as of ruleset_acl_classify(). [RCU reader]
  */
 void ruleset_acl_classify4(const struct ruleset_acl *acl, const uint8_t *const *ip,
 			   unsigned int n, uint64_t now, uint32_t *result);

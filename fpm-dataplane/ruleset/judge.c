@@ -661,15 +661,8 @@ rules_judge(const struct ruleset *r, struct ruleset_packet *p)
 static inline bool
 none_matches(const struct ruleset *r, const struct ruleset_packet *p)
 {
-	const struct ruleset_acl *acl;
-	uint32_t any = 0;
-
-	if (p->begins == NULL || r->n_base != 1)
-		return false;
-	acl = r->chain[r->base[0]].acl[p->family == 6];
-	for (uint32_t s = 0; s < acl->n_segment; s++)
-		any |= p->begins[s];
-	return any == 0;
+	return p->begins != NULL && r->n_base == 1 &&
+	       ruleset_acl_is_silent(r->chain[r->base[0]].acl[p->family == 6], p->begins);
 }
 
 enum ruleset_verdict
