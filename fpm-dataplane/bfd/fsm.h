@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fsm: the state machine of one BFD session: RFC 5880, section 6.8, for RFC 5881 (one hop)
+ * and RFC 5883 (several hops). No input, output, clock or timer: the caller passes the time
+ * and the packets, and obeys the answers. Any thread, one at a time for each session.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC, intervals are microseconds.
+ *
+ * The caller:
+ *   - after each call that returns actions: obey them (enum bfd_act);
+ *   - send bfd_fsm_packet(f, false) every bfd_fsm_tx_us() less jitter, and never while that
+ *     is 0 or `silent_at` has passed;
+ *   - call bfd_fsm_expired() at bfd_fsm_expire_at();
+ *   - send echo packets every bfd_fsm_echo_us() while that is not 0; call
+ *     bfd_fsm_echo_lost() if conf.mult of them in a row did not come back.
+ */
+#ifndef BFD_FSM_H
+#define BFD_FSM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bfd/packet.h"
+
+#define BFD_SLOW_US 1000000u /* the shortest desired interval of a session that is not Up */
+#define BFD_NEVER   UINT64_MAX /* a time that does not come */
+
+/* The configuration of a session. A `mult` or a `min_tx_us` of 0 is taken as 1. */
+struct bfd_conf {
+	uint32_t min_tx_us;      /* desired minimum transmit interval */
+	uint32_t min_rx_us;      /* required minimum receive interval; 0: receive nothing */
+	uint32_t min_echo_rx_us; /* announced; 0: the neighbor must not send echo packets */
+	uint32_t echo_tx_us;     /* desired echo interval */
+	uint8_t mult;
+	bool passive;  /* send nothing until a packet comes */
+	bool shutdown; /* AdminDown */
+	bool echo;     /* send echo packets if the neighbor allows it */
+	bool cbit;     /* independent of the control plane */
+	bool multihop; /* RFC 5883: no echo */
+};
+
+/* A session. Plain data without pointers: a copy in another process is a session as well. */
+struct bfd_fsm {
+	struct bfd_conf conf;
+	uint32_t my_discr, your_discr; /* your_discr 0: not known */
+
+	/* The last packet of the neighbor. Intervals stay as they are when it falls silent. */
+	uint32_t remote_min_tx_us, remote_min_rx_us, remote_min_echo_rx_us;
+	uint8_t remote_state, remote_diag, remote_mult;
+	bool remote_demand, remote_cbit;
+
+	uint8_t state;     /* enum bfd_state */
+	uint8_t diag;      /* reason of the last change to Down or AdminDown; none in Up */
+	uint8_t down_diag; /* reason of the last change from Up; kept when Up comes again */
+	bool was_up;       /* Up at least once */
+	bool failed;       /* see bfd_fsm_is_failed() */
+	bool polling;      /* a poll sequence is under way */
+	uint32_t n_downs;  /* changes from Up to Down (not to AdminDown) */
+
+	/* Intervals in packets. They follow `conf` once no poll sequence is under way. */
+	uint32_t announced_tx_us, announced_rx_us;
+	/* The basis of our intervals. It follows those above late: RFC 5880, 6.8.3. */
+	uint32_t used_tx_us, used_rx_us;
+
+	uint64_t heard_at;     /* time of the last packet; 0: none since begin */
+	uint64_t state_at;     /* time of the last change of state */
+	uint64_t silent_at;    /* AdminDown: send nothing from here on. Else BFD_NEVER. */
+	uint64_t poll_next_at; /* no new poll sequence before */
+};
+
+/* Actions for the caller, and changes it may pass on. 0: none. */
+enum bfd_act {
+	BFD_ACT_STATE = 1,   /* `state` has changed */
+	BFD_ACT_REMOTE = 2,  /* a field remote_* or your_discr has changed */
+	BFD_ACT_FINAL = 4,   /* answer at once with bfd_fsm_packet(f, true) */
+	BFD_ACT_SEND = 8,    /* send bfd_fsm_packet(f, false) now, besides the schedule */
+	BFD_ACT_TX = 16,     /* bfd_fsm_tx_us() has changed, see below */
+	BFD_ACT_DETECT = 32, /* bfd_fsm_detect_us() has changed */
+	BFD_ACT_ECHO = 64,   /* bfd_fsm_echo_us() has changed */
+	BFD_ACT_POLL_ENDED = 128, /* the neighbor has answered the poll sequence */
+	BFD_ACT_FOREIGN = 256,    /* the packet is for another discriminator: not used */
+};
+/*
+ * BFD_ACT_TX: a shorter interval counts from the last packet sent. A longer one counts from
+ * the next packet: never put off a packet that is already due. If both BFD_ACT_FINAL and
+ * BFD_ACT_SEND are set, both are sent, the Final first.
+ */
+
+/* Start a session in Down, or in AdminDown if conf->shutdown. `my_discr` is not 0. */
+void bfd_fsm_begin(struct bfd_fsm *f, uint32_t my_discr, const struct bfd_conf *conf,
+		   uint64_t now);
+
+/*
+ * Take a new configuration. In Up, a change of min_tx_us or min_rx_us is announced by a poll
+ * sequence; one that could make either side miss packets is used only after its end. The
+ * functions from here to bfd_fsm_resume() return actions: bits of enum bfd_act.
+ */
+unsigned int bfd_fsm_configure(struct bfd_fsm *f, const struct bfd_conf *conf,
+			       uint64_t now);
+
+/* Set conf.shutdown: AdminDown, and packets until `silent_at`; or Down, and start again. */
+unsigned int bfd_fsm_shutdown(struct bfd_fsm *f, bool shutdown, uint64_t now);
+
+/*
+ * Take a packet that bfd_packet_read() accepted, and that was found to be of this session: by
+ * your_discr, or by its addresses where that is 0.
+ */
+unsigned int bfd_fsm_receive(struct bfd_fsm *f, const struct bfd_packet *p, uint64_t now);
+
+/*
+ * The detection time may have ended. Does nothing if it has not, so an early call, or one
+ * too many, does no harm.
+ */
+unsigned int bfd_fsm_expired(struct bfd_fsm *f, uint64_t now);
+
+/* The echo packets did not come back. */
+unsigned int bfd_fsm_echo_lost(struct bfd_fsm *f, uint64_t now);
+
+/* Forwarders received a packet that equals that of bfd_fsm_is_steady(), last at `at`. */
+void bfd_fsm_heard(struct bfd_fsm *f, uint64_t at);
+
+/* No packet could be received until `now` (a restart): start the detection time again. */
+void bfd_fsm_resume(struct bfd_fsm *f, uint64_t now);
+
+/*
+ * Write the packet to send. `final`: the answer to a Poll. A poll sequence sets the P bit of
+ * all others.
+ */
+void bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_BYTES]);
+
+/*
+ * Return the interval between packets, before jitter. 0: send no periodic packets, because
+ * nothing was heard in a passive session, or the neighbor wants none (min rx 0, or its
+ * demand mode is active). In AdminDown see also `silent_at`.
+ */
+uint32_t bfd_fsm_tx_us(const struct bfd_fsm *f);
+
+/* Return the detection time; 0: there is none, because no neighbor is known. */
+uint64_t bfd_fsm_detect_us(const struct bfd_fsm *f);
+
+/* Return the time at which to call bfd_fsm_expired(), or BFD_NEVER. */
+uint64_t bfd_fsm_expire_at(const struct bfd_fsm *f);
+
+/* Return the interval between echo packets, before jitter; 0: send none. */
+uint32_t bfd_fsm_echo_us(const struct bfd_fsm *f);
+
+/*
+ * Return true from a failure until the session is Up again: it was Up, and went Down by the
+ * detection time, by the echo function, or by the neighbor's Down. Never by AdminDown of
+ * either side, which also ends a failure: RFC 5882, section 3.2.
+ */
+static inline bool
+bfd_fsm_is_failed(const struct bfd_fsm *f)
+{
+	return f->failed;
+}
+
+/*
+ * Return true if the session is Up, no poll sequence is under way or waits, and every
+ * received packet that equals `rx_expect` would change nothing but `heard_at`. Only then
+ * `rx_expect` is written.
+ */
+bool bfd_fsm_is_steady(const struct bfd_fsm *f, uint8_t rx_expect[BFD_PACKET_BYTES]);
+
+/*
+ * Return `interval_us` less jitter: 75 to 100 % of it, with a multiplier of 1 75 to 90 %.
+ * `mult` is our own, `random` any 32 random bits.  RFC 5880, section 6.8.7
+ */
+uint32_t bfd_jitter_us(uint32_t interval_us, uint8_t mult, uint32_t random);
+
+#endif
