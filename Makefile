@@ -5,7 +5,7 @@
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trace warn ruleset filter sflow ui start restart manage nicd daemon
+DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trace warn ruleset filter sflow bfd ui start restart manage nicd daemon
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
