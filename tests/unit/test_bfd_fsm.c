@@ -1,0 +1,1002 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state machine of one BFD session, packet by packet. test_bfd_link.c has two of them.
+ *
+ * link: fpm-dataplane/bfd/fsm.c fpm-dataplane/bfd/packet.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "bfd/fsm.h"
+
+#define MS     1000000ull
+#define S      (1000 * MS)
+#define T0     (100 * S)
+#define OURS   0x11111111u
+#define THEIRS 0x22222222u
+#define MS_US  1000u
+
+/* Three times 50 ms; echo, if asked for, 30 ms. */
+static const struct bfd_conf usual = {
+	.min_tx_us = 50 * MS_US,
+	.min_rx_us = 50 * MS_US,
+	.echo_tx_us = 30 * MS_US,
+	.mult = 3,
+};
+
+/* A packet of the neighbor: it uses four times 40 ms, and has heard us. */
+static struct bfd_packet
+packet(enum bfd_state state)
+{
+	return (struct bfd_packet){
+		.my_discr = THEIRS,
+		.your_discr = OURS,
+		.min_tx_us = state == BFD_UP ? 40 * MS_US : BFD_SLOW_US,
+		.min_rx_us = 40 * MS_US,
+		.version = BFD_VERSION,
+		.state = (uint8_t)state,
+		.mult = 4,
+		.length = BFD_PACKET_BYTES,
+	};
+}
+
+static unsigned int
+receive(struct bfd_fsm *f, enum bfd_state state, uint64_t now)
+{
+	struct bfd_packet p = packet(state);
+
+	return bfd_fsm_receive(f, &p, now);
+}
+
+static unsigned int
+receive_final(struct bfd_fsm *f, uint64_t now)
+{
+	struct bfd_packet p = packet(BFD_UP);
+
+	p.final = true;
+	return bfd_fsm_receive(f, &p, now);
+}
+
+/* The packet that the session sends; it is one that the other side accepts. */
+static struct bfd_packet
+sent(const struct bfd_fsm *f, bool final)
+{
+	uint8_t wire[BFD_PACKET_BYTES];
+	struct bfd_packet p;
+
+	bfd_fsm_packet(f, final, wire);
+	assert_int_equal(bfd_packet_read(&p, wire, sizeof(wire)), BFD_PACKET_OK);
+	return p;
+}
+
+static struct bfd_fsm
+begun(const struct bfd_conf *conf)
+{
+	struct bfd_fsm f;
+
+	bfd_fsm_begin(&f, OURS, conf, T0);
+	return f;
+}
+
+/* A session that is Up, and whose first poll sequence has ended at T0. */
+static struct bfd_fsm
+up(const struct bfd_conf *conf)
+{
+	struct bfd_fsm f;
+
+	bfd_fsm_begin(&f, OURS, conf, T0 - S);
+	receive(&f, BFD_DOWN, T0);
+	receive(&f, BFD_UP, T0);
+	assert_int_equal(f.state, BFD_UP);
+	receive_final(&f, T0);
+	assert_false(f.polling);
+	return f;
+}
+
+/* As up(), at a time at which the next poll sequence may begin. */
+#define LATER (T0 + 2 * S)
+static struct bfd_fsm
+up_later(const struct bfd_conf *conf)
+{
+	struct bfd_fsm f = up(conf);
+
+	receive(&f, BFD_UP, LATER);
+	return f;
+}
+
+/* Let `f` be configured at LATER with new timers. */
+static unsigned int
+timers(struct bfd_fsm *f, uint32_t min_tx_us, uint32_t min_rx_us, uint64_t now)
+{
+	struct bfd_conf conf = f->conf;
+
+	conf.min_tx_us = min_tx_us;
+	conf.min_rx_us = min_rx_us;
+	return bfd_fsm_configure(f, &conf, now);
+}
+
+/* --- states --------------------------------------------------------------------------- */
+
+static void
+a_session_begins_down_and_slow(void **state)
+{
+	struct bfd_fsm f = begun(&usual);
+	struct bfd_packet p = sent(&f, false);
+
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_NONE);
+	assert_int_equal(f.state_at, T0);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	assert_int_equal(bfd_fsm_detect_us(&f), 0);
+	assert_true(bfd_fsm_expire_at(&f) == BFD_NEVER);
+	assert_int_equal(p.state, BFD_DOWN);
+	assert_int_equal(p.my_discr, OURS);
+	assert_int_equal(p.your_discr, 0);
+	assert_int_equal(p.min_tx_us, BFD_SLOW_US);
+	assert_int_equal(p.min_rx_us, 50 * MS_US);
+	assert_int_equal(p.mult, 3);
+	assert_false(p.poll || p.final || p.demand || p.cbit);
+}
+
+/* Bring a session that was Up (or not) to `state`. */
+static struct bfd_fsm
+in_state(enum bfd_state state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f;
+
+	conf.shutdown = state == BFD_ADMIN_DOWN;
+	if (state == BFD_UP)
+		return up(&usual);
+	f = begun(&conf);
+	if (state == BFD_INIT)
+		receive(&f, BFD_DOWN, T0);
+	assert_int_equal(f.state, state);
+	return f;
+}
+
+static void
+each_state_follows_from_the_state_received(void **state)
+{
+	/* [ours][received]; RFC 5880, sections 6.2 and 6.8.6 */
+	static const uint8_t next[4][4] = {
+		{BFD_ADMIN_DOWN, BFD_ADMIN_DOWN, BFD_ADMIN_DOWN, BFD_ADMIN_DOWN},
+		{BFD_DOWN, BFD_INIT, BFD_UP, BFD_DOWN},
+		{BFD_DOWN, BFD_INIT, BFD_UP, BFD_UP},
+		{BFD_DOWN, BFD_DOWN, BFD_UP, BFD_UP},
+	};
+
+	for (unsigned int own = BFD_ADMIN_DOWN; own <= BFD_UP; own++) {
+		for (unsigned int got = BFD_ADMIN_DOWN; got <= BFD_UP; got++) {
+			struct bfd_fsm f = in_state(own);
+			unsigned int acts = receive(&f, got, T0 + 7);
+			bool changed = next[own][got] != own;
+
+			assert_int_equal(f.state, next[own][got]);
+			assert_int_equal((acts & BFD_ACT_STATE) != 0, changed);
+			assert_int_equal((acts & BFD_ACT_SEND) != 0, changed);
+			assert_int_equal(f.state_at == T0 + 7, changed);
+			if (changed && f.state == BFD_DOWN)
+				assert_int_equal(f.diag, BFD_DIAG_NEIGHBOR_DOWN);
+			if (f.state == BFD_UP)
+				assert_int_equal(f.diag, BFD_DIAG_NONE);
+			assert_int_equal(f.was_up, own == BFD_UP || f.state == BFD_UP);
+			assert_int_equal(f.n_downs, own == BFD_UP && f.state == BFD_DOWN);
+			/* A failure: from Up, by the neighbor's Down. */
+			assert_int_equal(bfd_fsm_is_failed(&f),
+					 own == BFD_UP && got == BFD_DOWN);
+		}
+	}
+}
+
+static void
+a_packet_for_another_discriminator_changes_nothing(void **state)
+{
+	struct bfd_fsm f = up(&usual), before = f;
+	struct bfd_packet p = packet(BFD_DOWN);
+
+	p.your_discr = OURS + 1;
+	assert_int_equal(bfd_fsm_receive(&f, &p, T0 + 9), BFD_ACT_FOREIGN);
+	assert_memory_equal(&f, &before, sizeof(f));
+}
+
+static void
+a_neighbor_that_begins_again_takes_the_session_down(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	struct bfd_packet p = packet(BFD_DOWN);
+
+	p.my_discr = 77;
+	p.your_discr = 0;
+	assert_true(bfd_fsm_receive(&f, &p, T0 + 9) & BFD_ACT_STATE);
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_NEIGHBOR_DOWN);
+	assert_int_equal(sent(&f, false).your_discr, 77);
+	assert_true(bfd_fsm_is_failed(&f));
+}
+
+static void
+the_session_keeps_its_history(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+
+	receive(&f, BFD_DOWN, T0 + 1);
+	receive(&f, BFD_DOWN, T0 + 2);
+	assert_int_equal(f.state, BFD_INIT);
+	/* The diagnostic stays until Up, and so does the failure. */
+	assert_int_equal(sent(&f, false).diag, BFD_DIAG_NEIGHBOR_DOWN);
+	assert_true(bfd_fsm_is_failed(&f));
+	receive(&f, BFD_UP, T0 + 3);
+	assert_int_equal(f.state, BFD_UP);
+	assert_int_equal(sent(&f, false).diag, BFD_DIAG_NONE);
+	assert_false(bfd_fsm_is_failed(&f));
+	assert_int_equal(f.down_diag, BFD_DIAG_NEIGHBOR_DOWN);
+	assert_int_equal(f.n_downs, 1);
+	assert_int_equal(f.state_at, T0 + 3);
+	receive(&f, BFD_DOWN, T0 + 4);
+	assert_int_equal(f.n_downs, 2);
+	assert_true(f.was_up);
+}
+
+static void
+each_field_of_the_neighbor_is_kept_and_its_change_reported(void **state)
+{
+	for (unsigned int field = 0; field < 9; field++) {
+		struct bfd_fsm f = up(&usual);
+		struct bfd_packet p = packet(BFD_UP);
+		unsigned int acts;
+
+		assert_int_equal(bfd_fsm_receive(&f, &p, T0 + 1), 0);
+		if (field == 0)
+			p.my_discr = 5;
+		else if (field == 1)
+			p.min_tx_us = 300 * MS_US;
+		else if (field == 2)
+			p.min_rx_us = 300 * MS_US;
+		else if (field == 3)
+			p.min_echo_rx_us = 6;
+		else if (field == 4)
+			p.mult = 5;
+		else if (field == 5)
+			p.diag = 31;
+		else if (field == 6)
+			p.demand = true;
+		else if (field == 7)
+			p.cbit = true;
+		else
+			p.state = BFD_INIT;
+		acts = bfd_fsm_receive(&f, &p, T0 + 2);
+		assert_int_equal(acts & BFD_ACT_REMOTE, BFD_ACT_REMOTE);
+		assert_int_equal((acts & BFD_ACT_TX) != 0, field == 2 || field == 6);
+		assert_int_equal((acts & BFD_ACT_DETECT) != 0, field == 1 || field == 4);
+		assert_int_equal(bfd_fsm_receive(&f, &p, T0 + 3), 0);
+		assert_int_equal(f.your_discr, p.my_discr);
+		assert_int_equal(f.remote_min_tx_us, p.min_tx_us);
+		assert_int_equal(f.remote_min_rx_us, p.min_rx_us);
+		assert_int_equal(f.remote_min_echo_rx_us, p.min_echo_rx_us);
+		assert_int_equal(f.remote_mult, p.mult);
+		assert_int_equal(f.remote_diag, p.diag);
+		assert_int_equal(f.remote_demand, p.demand);
+		assert_int_equal(f.remote_cbit, p.cbit);
+		assert_int_equal(f.remote_state, p.state);
+	}
+}
+
+static void
+a_poll_is_answered_at_once_in_every_state_but_admin_down(void **state)
+{
+	for (unsigned int own = BFD_ADMIN_DOWN; own <= BFD_UP; own++) {
+		struct bfd_fsm f = in_state(own);
+		struct bfd_packet p = packet(BFD_UP);
+
+		p.poll = true;
+		assert_int_equal((bfd_fsm_receive(&f, &p, T0 + 1) & BFD_ACT_FINAL) != 0,
+				 own != BFD_ADMIN_DOWN);
+	}
+	{
+		struct bfd_fsm f = up_later(&usual);
+		struct bfd_packet p = packet(BFD_UP);
+
+		/* Not even demand mode and a required interval of 0 hold a Final back. */
+		p.poll = p.demand = true;
+		p.min_rx_us = 0;
+		assert_true(bfd_fsm_receive(&f, &p, LATER) & BFD_ACT_FINAL);
+		timers(&f, 60 * MS_US, 50 * MS_US, LATER);
+		assert_true(f.polling);
+		p = sent(&f, true);
+		assert_true(p.final);
+		assert_false(p.poll);
+		p = sent(&f, false);
+		assert_true(p.poll);
+		assert_false(p.final);
+	}
+}
+
+/* --- detection ------------------------------------------------------------------------ */
+
+static void
+the_detection_time_is_the_neighbors_multiplier_times_the_slower_interval(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	struct bfd_packet p = packet(BFD_UP);
+
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 50 * MS_US);
+	p.min_tx_us = 70 * MS_US;
+	assert_true(bfd_fsm_receive(&f, &p, T0 + 5) & BFD_ACT_DETECT);
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 70 * MS_US);
+	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 5 + 280 * MS);
+	/* The largest values are no overflow. */
+	p.min_tx_us = UINT32_MAX;
+	p.mult = 255;
+	bfd_fsm_receive(&f, &p, T0 + 6);
+	assert_int_equal(bfd_fsm_detect_us(&f), 255ull * UINT32_MAX);
+}
+
+static void
+silence_for_a_detection_time_is_a_failure(void **state)
+{
+	struct bfd_fsm f = up(&usual), before = f;
+	uint64_t at = bfd_fsm_expire_at(&f);
+	unsigned int acts;
+
+	assert_int_equal(at, T0 + 200 * MS);
+	assert_int_equal(bfd_fsm_expired(&f, at - 1), 0);
+	assert_memory_equal(&f, &before, sizeof(f));
+	acts = bfd_fsm_expired(&f, at);
+	assert_int_equal(acts, BFD_ACT_STATE | BFD_ACT_REMOTE | BFD_ACT_SEND | BFD_ACT_TX |
+				       BFD_ACT_DETECT);
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_EXPIRED);
+	assert_int_equal(f.down_diag, BFD_DIAG_EXPIRED);
+	assert_int_equal(f.n_downs, 1);
+	assert_int_equal(f.state_at, at);
+	assert_true(bfd_fsm_is_failed(&f));
+	/* The neighbor is forgotten: 6.8.1. */
+	assert_int_equal(sent(&f, false).your_discr, 0);
+	assert_int_equal(sent(&f, false).diag, BFD_DIAG_EXPIRED);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	assert_true(bfd_fsm_expire_at(&f) == BFD_NEVER);
+	assert_int_equal(bfd_fsm_expired(&f, at + 1000 * S), 0);
+}
+
+static void
+silence_in_init_is_no_failure_of_a_session_that_never_was_up(void **state)
+{
+	struct bfd_fsm f = in_state(BFD_INIT);
+
+	bfd_fsm_expired(&f, bfd_fsm_expire_at(&f));
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_EXPIRED);
+	assert_int_equal(f.your_discr, 0);
+	assert_false(bfd_fsm_is_failed(&f) || f.was_up);
+	assert_int_equal(f.n_downs, 0);
+	assert_int_equal(f.down_diag, BFD_DIAG_NONE);
+}
+
+static void
+silence_in_down_forgets_the_neighbor_only(void **state)
+{
+	struct bfd_fsm f = begun(&usual);
+	unsigned int acts;
+
+	receive(&f, BFD_UP, T0);
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.your_discr, THEIRS);
+	acts = bfd_fsm_expired(&f, bfd_fsm_expire_at(&f));
+	assert_int_equal(f.your_discr, 0);
+	assert_int_equal(acts & (BFD_ACT_STATE | BFD_ACT_REMOTE), BFD_ACT_REMOTE);
+	assert_int_equal(f.diag, BFD_DIAG_NONE);
+	assert_int_equal(f.state_at, T0);
+}
+
+static void
+packets_of_forwarders_and_a_restart_move_the_detection_time(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+
+	bfd_fsm_heard(&f, T0 + 30 * MS);
+	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 230 * MS);
+	bfd_fsm_heard(&f, T0 + 10 * MS);
+	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 230 * MS);
+	bfd_fsm_resume(&f, T0 + 5 * S);
+	assert_int_equal(bfd_fsm_expired(&f, T0 + 5 * S), 0);
+	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 5 * S + 200 * MS);
+	f = begun(&usual);
+	bfd_fsm_resume(&f, T0 + 5 * S);
+	assert_int_equal(f.heard_at, 0);
+}
+
+static void
+a_required_interval_of_0_of_ours_ends_detection(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+
+	assert_true(timers(&f, 50 * MS_US, 0, LATER) & BFD_ACT_DETECT);
+	assert_int_equal(bfd_fsm_detect_us(&f), 0);
+	receive_final(&f, LATER + 1);
+	assert_int_equal(bfd_fsm_expired(&f, LATER + 100 * S), 0);
+	/* It begins again only when the neighbor knows that packets are wanted. */
+	timers(&f, 50 * MS_US, 50 * MS_US, LATER + 100 * S);
+	assert_int_equal(bfd_fsm_expired(&f, LATER + 100 * S), 0);
+	assert_int_equal(bfd_fsm_detect_us(&f), 0);
+	assert_true(receive_final(&f, LATER + 101 * S) & BFD_ACT_DETECT);
+	assert_int_equal(bfd_fsm_expire_at(&f), LATER + 101 * S + 200 * MS);
+}
+
+/* --- timers ------------------------------------------------------------------------------ */
+
+static void
+up_speeds_up_by_a_poll_sequence(void **state)
+{
+	struct bfd_fsm f = begun(&usual);
+	unsigned int acts;
+
+	receive(&f, BFD_DOWN, T0);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	assert_int_equal(sent(&f, false).min_tx_us, BFD_SLOW_US);
+	assert_false(sent(&f, false).poll);
+	acts = receive(&f, BFD_INIT, T0 + 1);
+	assert_int_equal(acts & (BFD_ACT_STATE | BFD_ACT_SEND | BFD_ACT_TX),
+			 BFD_ACT_STATE | BFD_ACT_SEND | BFD_ACT_TX);
+	assert_int_equal(sent(&f, false).min_tx_us, 50 * MS_US);
+	assert_true(sent(&f, false).poll);
+	/* Shorter: at once. */
+	assert_int_equal(bfd_fsm_tx_us(&f), 50 * MS_US);
+	/* Packets without Final do not end it. */
+	receive(&f, BFD_UP, T0 + 2);
+	assert_true(sent(&f, false).poll);
+	acts = receive_final(&f, T0 + 3);
+	assert_int_equal(acts, BFD_ACT_POLL_ENDED);
+	assert_false(sent(&f, false).poll);
+	assert_int_equal(receive_final(&f, T0 + 4), 0);
+}
+
+static void
+a_session_that_is_slow_anyway_needs_no_poll_sequence_in_up(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f;
+
+	conf.min_tx_us = 2 * BFD_SLOW_US;
+	f = begun(&conf);
+	assert_int_equal(bfd_fsm_tx_us(&f), 2 * BFD_SLOW_US);
+	receive(&f, BFD_DOWN, T0);
+	receive(&f, BFD_UP, T0);
+	assert_int_equal(f.state, BFD_UP);
+	assert_false(f.polling);
+}
+
+static void
+a_longer_transmit_interval_waits_for_the_final(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+	unsigned int acts = timers(&f, 500 * MS_US, 50 * MS_US, LATER);
+
+	assert_int_equal(acts, 0);
+	assert_true(sent(&f, false).poll);
+	assert_int_equal(sent(&f, false).min_tx_us, 500 * MS_US);
+	assert_int_equal(bfd_fsm_tx_us(&f), 50 * MS_US);
+	acts = receive_final(&f, LATER + MS);
+	assert_int_equal(acts, BFD_ACT_POLL_ENDED | BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 500 * MS_US);
+}
+
+static void
+a_shorter_transmit_interval_is_used_at_once(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f;
+
+	conf.min_tx_us = 500 * MS_US;
+	f = up_later(&conf);
+	assert_int_equal(timers(&f, 100 * MS_US, 50 * MS_US, LATER), BFD_ACT_TX);
+	assert_true(f.polling);
+	assert_int_equal(bfd_fsm_tx_us(&f), 100 * MS_US);
+}
+
+static void
+a_shorter_required_interval_waits_for_the_final(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f;
+
+	conf.min_rx_us = 500 * MS_US;
+	f = up_later(&conf);
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 500 * MS_US);
+	assert_int_equal(timers(&f, 50 * MS_US, 100 * MS_US, LATER), 0);
+	assert_int_equal(sent(&f, false).min_rx_us, 100 * MS_US);
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 500 * MS_US);
+	assert_int_equal(receive_final(&f, LATER + MS),
+			 BFD_ACT_POLL_ENDED | BFD_ACT_DETECT);
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 100 * MS_US);
+}
+
+static void
+a_longer_required_interval_is_used_at_once(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+
+	assert_int_equal(timers(&f, 50 * MS_US, 500 * MS_US, LATER), BFD_ACT_DETECT);
+	assert_true(f.polling);
+	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 500 * MS_US);
+}
+
+static void
+a_change_during_a_poll_sequence_waits_for_the_next(void **state)
+{
+	uint64_t ended = LATER + MS;
+	struct bfd_fsm f = up_later(&usual);
+
+	timers(&f, 500 * MS_US, 50 * MS_US, LATER);
+	timers(&f, 600 * MS_US, 70 * MS_US, LATER + 1);
+	assert_int_equal(sent(&f, false).min_tx_us, 500 * MS_US);
+	assert_int_equal(sent(&f, false).min_rx_us, 50 * MS_US);
+	receive_final(&f, ended);
+	assert_int_equal(bfd_fsm_tx_us(&f), 500 * MS_US);
+	/* A late Final of the last sequence is no Final of the next one. */
+	assert_false(f.polling);
+	receive_final(&f, ended + 10 * MS);
+	assert_int_equal(sent(&f, false).min_tx_us, 500 * MS_US);
+	receive(&f, BFD_UP, ended + S);
+	assert_true(f.polling);
+	assert_int_equal(sent(&f, false).min_tx_us, 600 * MS_US);
+	assert_int_equal(sent(&f, false).min_rx_us, 70 * MS_US);
+	assert_int_equal(bfd_fsm_tx_us(&f), 500 * MS_US);
+	receive_final(&f, ended + S + MS);
+	assert_int_equal(bfd_fsm_tx_us(&f), 600 * MS_US);
+}
+
+static void
+down_is_slow_at_once_and_ends_a_poll_sequence(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+
+	timers(&f, 20 * MS_US, 30 * MS_US, LATER);
+	assert_true(f.polling);
+	assert_true(receive(&f, BFD_DOWN, LATER + 1) & BFD_ACT_TX);
+	assert_false(sent(&f, false).poll);
+	assert_int_equal(sent(&f, false).min_tx_us, BFD_SLOW_US);
+	assert_int_equal(sent(&f, false).min_rx_us, 30 * MS_US);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	/* A change while Down is used at once, is sent at once, and needs no sequence. */
+	assert_true(timers(&f, 2 * BFD_SLOW_US, 40 * MS_US, LATER + 2) & BFD_ACT_SEND);
+	assert_false(f.polling);
+	assert_int_equal(bfd_fsm_tx_us(&f), 2 * BFD_SLOW_US);
+	assert_int_equal(sent(&f, false).min_rx_us, 40 * MS_US);
+}
+
+static void
+the_neighbors_required_interval_is_the_least(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	struct bfd_packet p = packet(BFD_UP);
+
+	p.min_rx_us = 300 * MS_US;
+	assert_true(bfd_fsm_receive(&f, &p, T0 + 1) & BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 300 * MS_US);
+	p.min_rx_us = 0;
+	assert_true(bfd_fsm_receive(&f, &p, T0 + 2) & BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	p.min_rx_us = 20 * MS_US;
+	assert_int_equal(bfd_fsm_receive(&f, &p, T0 + 3),
+			 BFD_ACT_REMOTE | BFD_ACT_TX | BFD_ACT_SEND);
+	assert_int_equal(bfd_fsm_tx_us(&f), 50 * MS_US);
+}
+
+static void
+a_neighbor_that_wanted_no_packets_gets_some_once_it_is_forgotten(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	struct bfd_packet p = packet(BFD_UP);
+
+	p.min_rx_us = 0;
+	bfd_fsm_receive(&f, &p, T0 + 1);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	assert_true(bfd_fsm_expired(&f, T0 + S) & BFD_ACT_SEND);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	/* It is told of a change of state all the same. */
+	f = up(&usual);
+	bfd_fsm_receive(&f, &p, T0 + 1);
+	assert_true(bfd_fsm_echo_lost(&f, T0 + 2) & BFD_ACT_SEND);
+}
+
+static void
+a_neighbor_in_demand_mode_gets_poll_sequences_only(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+	struct bfd_packet p = packet(BFD_UP);
+
+	p.demand = true;
+	assert_true(bfd_fsm_receive(&f, &p, LATER) & BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	/* Detection of the neighbor goes on. */
+	assert_int_equal(bfd_fsm_expire_at(&f), LATER + 200 * MS);
+	assert_int_equal(timers(&f, 60 * MS_US, 50 * MS_US, LATER),
+			 BFD_ACT_TX | BFD_ACT_SEND);
+	assert_int_equal(bfd_fsm_tx_us(&f), 50 * MS_US);
+	p.final = true;
+	assert_int_equal(bfd_fsm_receive(&f, &p, LATER + 1),
+			 BFD_ACT_POLL_ENDED | BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	/* Demand mode needs both sides Up. */
+	p.final = false;
+	p.state = BFD_INIT;
+	bfd_fsm_receive(&f, &p, LATER + 2);
+	assert_int_equal(bfd_fsm_tx_us(&f), 60 * MS_US);
+	p.state = BFD_DOWN;
+	bfd_fsm_receive(&f, &p, LATER + 3);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	assert_false(sent(&f, false).demand);
+}
+
+static void
+the_multiplier_and_other_fields_need_no_poll_sequence(void **state)
+{
+	struct bfd_fsm f = up_later(&usual);
+	struct bfd_conf conf = usual;
+
+	conf.mult = 7;
+	conf.cbit = true;
+	conf.min_echo_rx_us = 9;
+	assert_int_equal(bfd_fsm_configure(&f, &conf, LATER), BFD_ACT_SEND);
+	assert_false(f.polling);
+	assert_int_equal(sent(&f, false).mult, 7);
+	assert_true(sent(&f, false).cbit);
+	assert_int_equal(sent(&f, false).min_echo_rx_us, 9);
+	assert_int_equal(bfd_fsm_configure(&f, &conf, LATER), 0);
+}
+
+static void
+a_configuration_with_zeros_sends_valid_packets(void **state)
+{
+	const struct bfd_conf conf = {0};
+	struct bfd_fsm f = up(&conf);
+
+	assert_int_equal(sent(&f, false).mult, 1);
+	assert_int_equal(sent(&f, false).min_tx_us, 1);
+	assert_int_equal(bfd_fsm_configure(&f, &conf, LATER), 0);
+}
+
+/* --- passive, AdminDown, echo ------------------------------------------------------------- */
+
+static void
+a_passive_session_is_silent_until_it_is_spoken_to(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f;
+	unsigned int acts;
+
+	conf.passive = true;
+	f = begun(&conf);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	acts = receive(&f, BFD_DOWN, T0);
+	assert_int_equal(f.state, BFD_INIT);
+	assert_int_equal(acts & (BFD_ACT_TX | BFD_ACT_SEND), BFD_ACT_TX | BFD_ACT_SEND);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	receive(&f, BFD_UP, T0);
+	assert_int_equal(f.state, BFD_UP);
+	/* Silence silences it, too. */
+	acts = bfd_fsm_expired(&f, T0 + S);
+	assert_int_equal(acts & (BFD_ACT_STATE | BFD_ACT_TX | BFD_ACT_SEND),
+			 BFD_ACT_STATE | BFD_ACT_TX);
+	assert_int_equal(bfd_fsm_tx_us(&f), 0);
+	assert_true(bfd_fsm_is_failed(&f));
+	/* Made active, it speaks. */
+	assert_int_equal(bfd_fsm_configure(&f, &usual, T0 + 2 * S),
+			 BFD_ACT_TX | BFD_ACT_SEND);
+}
+
+static void
+shutdown_tells_the_neighbor_for_a_detection_time(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	unsigned int acts = bfd_fsm_shutdown(&f, true, T0 + 1);
+
+	assert_int_equal(acts & (BFD_ACT_STATE | BFD_ACT_SEND | BFD_ACT_TX),
+			 BFD_ACT_STATE | BFD_ACT_SEND | BFD_ACT_TX);
+	assert_int_equal(f.state, BFD_ADMIN_DOWN);
+	assert_int_equal(sent(&f, false).state, BFD_ADMIN_DOWN);
+	assert_int_equal(sent(&f, false).diag, BFD_DIAG_ADMIN);
+	assert_int_equal(sent(&f, false).your_discr, THEIRS);
+	assert_int_equal(sent(&f, false).min_tx_us, BFD_SLOW_US);
+	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+	assert_int_equal(f.silent_at, T0 + 1 + 3 * S);
+	assert_int_equal(f.down_diag, BFD_DIAG_ADMIN);
+	assert_int_equal(f.n_downs, 0);
+	assert_false(bfd_fsm_is_failed(&f));
+	/* Again, it changes nothing. */
+	assert_int_equal(bfd_fsm_shutdown(&f, true, T0 + 2), 0);
+	assert_int_equal(f.silent_at, T0 + 1 + 3 * S);
+	/* The neighbor's required interval is longer. */
+	f = up(&usual);
+	f.remote_min_rx_us = 4 * BFD_SLOW_US;
+	bfd_fsm_shutdown(&f, true, T0 + 1);
+	assert_int_equal(f.silent_at, T0 + 1 + 12 * S);
+}
+
+static void
+shutdown_without_a_neighbor_is_silent_at_once(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_fsm f = begun(&usual);
+
+	assert_false(bfd_fsm_shutdown(&f, true, T0 + 5) & BFD_ACT_SEND);
+	assert_int_equal(f.silent_at, T0 + 5);
+	conf.shutdown = true;
+	f = begun(&conf);
+	assert_int_equal(f.state, BFD_ADMIN_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_ADMIN);
+	assert_int_equal(f.silent_at, T0);
+	/* Silence stays silence while the configuration changes. */
+	conf.mult = 9;
+	assert_int_equal(bfd_fsm_configure(&f, &conf, T0 + 6), 0);
+}
+
+static void
+after_no_shutdown_the_session_begins_again(void **state)
+{
+	struct bfd_fsm f = up(&usual);
+	unsigned int acts;
+
+	bfd_fsm_shutdown(&f, true, T0 + 1);
+	receive(&f, BFD_DOWN, T0 + 2);
+	assert_int_equal(f.state, BFD_ADMIN_DOWN);
+	acts = bfd_fsm_shutdown(&f, false, T0 + 3);
+	assert_int_equal(acts, BFD_ACT_STATE | BFD_ACT_SEND);
+	assert_int_equal(f.state, BFD_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_NONE);
+	assert_true(f.silent_at == BFD_NEVER);
+	assert_int_equal(f.state_at, T0 + 3);
+	assert_false(bfd_fsm_is_failed(&f));
+	receive(&f, BFD_DOWN, T0 + 4);
+	receive(&f, BFD_INIT, T0 + 5);
+	assert_int_equal(f.state, BFD_UP);
+}
+
+static void
+in_admin_down_the_neighbor_is_forgotten_after_its_last_packet(void **state)
+{
+	struct bfd_fsm f = in_state(BFD_ADMIN_DOWN);
+
+	receive(&f, BFD_DOWN, T0 + S);
+	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 5 * S);
+	assert_int_equal(bfd_fsm_expired(&f, T0 + 5 * S) & BFD_ACT_STATE, 0);
+	assert_int_equal(f.your_discr, 0);
+	assert_int_equal(f.state, BFD_ADMIN_DOWN);
+	assert_int_equal(f.diag, BFD_DIAG_ADMIN);
+}
+
+static void
+admin_down_of_either_side_ends_a_failure(void **state)
+{
+	for (unsigned int side = 0; side < 2; side++) {
+		struct bfd_fsm f = up(&usual);
+
+		bfd_fsm_expired(&f, T0 + S);
+		assert_true(bfd_fsm_is_failed(&f));
+		if (side == 0)
+			bfd_fsm_shutdown(&f, true, T0 + 2 * S);
+		else
+			/* The caller learns of it as a change of the neighbor. */
+			assert_true(receive(&f, BFD_ADMIN_DOWN, T0 + 2 * S) &
+				    BFD_ACT_REMOTE);
+		assert_false(bfd_fsm_is_failed(&f));
+		if (side == 0)
+			bfd_fsm_shutdown(&f, false, T0 + 3 * S);
+		receive(&f, BFD_DOWN, T0 + 3 * S);
+		assert_false(bfd_fsm_is_failed(&f));
+		bfd_fsm_expired(&f, T0 + 30 * S);
+		assert_false(bfd_fsm_is_failed(&f));
+	}
+}
+
+static void
+lost_echo_packets_are_a_failure_in_up_only(void **state)
+{
+	for (unsigned int own = BFD_ADMIN_DOWN; own <= BFD_UP; own++) {
+		struct bfd_fsm f = in_state(own);
+		unsigned int acts = bfd_fsm_echo_lost(&f, T0 + 1);
+
+		assert_int_equal((acts & BFD_ACT_STATE) != 0, own == BFD_UP);
+		assert_int_equal(f.state, own == BFD_UP ? BFD_DOWN : own);
+		assert_int_equal(bfd_fsm_is_failed(&f), own == BFD_UP);
+		if (own == BFD_UP) {
+			assert_int_equal(f.diag, BFD_DIAG_ECHO);
+			assert_true(acts & BFD_ACT_SEND);
+			assert_int_equal(f.your_discr, THEIRS);
+			assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
+		}
+	}
+}
+
+static void
+echo_packets_need_up_and_the_neighbors_leave(void **state)
+{
+	struct bfd_conf conf = usual;
+	struct bfd_packet p = packet(BFD_UP);
+	struct bfd_fsm f;
+
+	conf.echo = true;
+	conf.min_echo_rx_us = 11;
+	f = up(&conf);
+	assert_int_equal(bfd_fsm_echo_us(&f), 0);
+	p.min_echo_rx_us = 20 * MS_US;
+	assert_int_equal(bfd_fsm_receive(&f, &p, T0), BFD_ACT_REMOTE | BFD_ACT_ECHO);
+	assert_int_equal(bfd_fsm_echo_us(&f), 30 * MS_US);
+	p.min_echo_rx_us = 40 * MS_US;
+	assert_true(bfd_fsm_receive(&f, &p, T0) & BFD_ACT_ECHO);
+	assert_int_equal(bfd_fsm_echo_us(&f), 40 * MS_US);
+	assert_int_equal(sent(&f, false).min_echo_rx_us, 11);
+	/* Several hops, or no echo, or Down: none. */
+	conf.multihop = true;
+	assert_true(bfd_fsm_configure(&f, &conf, T0) & BFD_ACT_ECHO);
+	assert_int_equal(bfd_fsm_echo_us(&f), 0);
+	assert_int_equal(sent(&f, false).min_echo_rx_us, 0);
+	conf.multihop = conf.echo = false;
+	bfd_fsm_configure(&f, &conf, T0);
+	assert_int_equal(bfd_fsm_echo_us(&f), 0);
+	conf.echo = true;
+	bfd_fsm_configure(&f, &conf, T0);
+	assert_int_equal(bfd_fsm_echo_us(&f), 40 * MS_US);
+	assert_true(bfd_fsm_expired(&f, T0 + S) & BFD_ACT_ECHO);
+	assert_int_equal(bfd_fsm_echo_us(&f), 0);
+}
+
+/* --- steady state, jitter --------------------------------------------------------------------- */
+
+static void
+a_steady_session_ignores_exactly_the_expected_packet(void **state)
+{
+	struct bfd_packet p = packet(BFD_UP);
+	uint8_t expect[BFD_PACKET_BYTES];
+	struct bfd_fsm f = up(&usual);
+
+	p.diag = 17;
+	p.cbit = true;
+	p.min_echo_rx_us = 0x01020304;
+	bfd_fsm_receive(&f, &p, T0);
+	assert_true(bfd_fsm_is_steady(&f, expect));
+	for (unsigned int bit = 0; bit <= 8 * sizeof(expect); bit++) {
+		uint8_t wire[BFD_PACKET_BYTES];
+		struct bfd_fsm g = f, want = f;
+
+		memcpy(wire, expect, sizeof(wire));
+		if (bit < 8 * sizeof(expect))
+			wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		want.heard_at = T0 + MS;
+		if (bfd_packet_read(&p, wire, sizeof(wire)) != BFD_PACKET_OK)
+			continue;
+		if (bit == 8 * sizeof(expect)) {
+			assert_int_equal(bfd_fsm_receive(&g, &p, T0 + MS), 0);
+			assert_memory_equal(&g, &want, sizeof(g));
+			bfd_fsm_heard(&f, T0 + MS);
+			assert_memory_equal(&g, &f, sizeof(g));
+		} else if (!p.final) {
+			/* A Final that nobody waits for changes nothing either. */
+			assert_int_not_equal(bfd_fsm_receive(&g, &p, T0 + MS), 0);
+		}
+	}
+}
+
+static void
+a_session_is_not_steady_before_both_sides_are_up_and_polls_have_ended(void **state)
+{
+	uint8_t expect[BFD_PACKET_BYTES], before[BFD_PACKET_BYTES];
+	struct bfd_fsm f;
+
+	memset(expect, 0xa5, sizeof(expect));
+	memcpy(before, expect, sizeof(expect));
+	for (unsigned int own = BFD_ADMIN_DOWN; own < BFD_UP; own++) {
+		f = in_state(own);
+		assert_false(bfd_fsm_is_steady(&f, expect));
+	}
+	f = begun(&usual);
+	receive(&f, BFD_DOWN, T0);
+	receive(&f, BFD_INIT, T0);
+	assert_int_equal(f.state, BFD_UP);
+	assert_true(f.polling);
+	receive(&f, BFD_UP, T0);
+	assert_false(bfd_fsm_is_steady(&f, expect)); /* our Poll */
+	{
+		struct bfd_packet p = packet(BFD_INIT);
+
+		p.final = true;
+		bfd_fsm_receive(&f, &p, T0);
+	}
+	assert_false(f.polling);
+	assert_false(bfd_fsm_is_steady(&f, expect)); /* its Init */
+	receive(&f, BFD_UP, T0);
+	assert_memory_equal(expect, before, sizeof(expect));
+	assert_true(bfd_fsm_is_steady(&f, expect));
+	memcpy(before, expect, sizeof(expect));
+	timers(&f, 60 * MS_US, 50 * MS_US, T0 + 1);
+	assert_false(f.polling);
+	assert_false(bfd_fsm_is_steady(&f, expect)); /* waits for its poll sequence */
+	assert_memory_equal(expect, before, sizeof(expect));
+}
+
+static void
+jitter_is_within_its_bounds_and_reaches_them(void **state)
+{
+	static const uint32_t interval[] = {4, 1000, 50000, 1000000, UINT32_MAX};
+
+	for (unsigned int i = 0; i < 5; i++) {
+		uint64_t us = interval[i];
+
+		for (unsigned int mult = 1; mult <= 3; mult++) {
+			uint64_t most = us * (mult == 1 ? 90 : 100) / 100;
+
+			assert_int_equal(bfd_jitter_us(interval[i], (uint8_t)mult, 0),
+					 us * 75 / 100);
+			for (uint64_t r = 0; r <= UINT32_MAX; r += 0x10001) {
+				uint32_t got = bfd_jitter_us(interval[i], (uint8_t)mult,
+							     (uint32_t)r);
+
+				assert_in_range(got, us * 75 / 100, most);
+			}
+			assert_in_range(
+				bfd_jitter_us(interval[i], (uint8_t)mult, UINT32_MAX),
+				most - most / 1000 - 2, most);
+		}
+	}
+	assert_int_equal(bfd_jitter_us(0, 3, 5), 0);
+	assert_int_equal(bfd_jitter_us(1, 3, 0), 1);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_session_begins_down_and_slow),
+		cmocka_unit_test(each_state_follows_from_the_state_received),
+		cmocka_unit_test(a_packet_for_another_discriminator_changes_nothing),
+		cmocka_unit_test(a_neighbor_that_begins_again_takes_the_session_down),
+		cmocka_unit_test(the_session_keeps_its_history),
+		cmocka_unit_test(
+			each_field_of_the_neighbor_is_kept_and_its_change_reported),
+		cmocka_unit_test(a_poll_is_answered_at_once_in_every_state_but_admin_down),
+		cmocka_unit_test(
+			the_detection_time_is_the_neighbors_multiplier_times_the_slower_interval),
+		cmocka_unit_test(silence_for_a_detection_time_is_a_failure),
+		cmocka_unit_test(
+			silence_in_init_is_no_failure_of_a_session_that_never_was_up),
+		cmocka_unit_test(silence_in_down_forgets_the_neighbor_only),
+		cmocka_unit_test(
+			packets_of_forwarders_and_a_restart_move_the_detection_time),
+		cmocka_unit_test(a_required_interval_of_0_of_ours_ends_detection),
+		cmocka_unit_test(up_speeds_up_by_a_poll_sequence),
+		cmocka_unit_test(
+			a_session_that_is_slow_anyway_needs_no_poll_sequence_in_up),
+		cmocka_unit_test(a_longer_transmit_interval_waits_for_the_final),
+		cmocka_unit_test(a_shorter_transmit_interval_is_used_at_once),
+		cmocka_unit_test(a_shorter_required_interval_waits_for_the_final),
+		cmocka_unit_test(a_longer_required_interval_is_used_at_once),
+		cmocka_unit_test(a_change_during_a_poll_sequence_waits_for_the_next),
+		cmocka_unit_test(down_is_slow_at_once_and_ends_a_poll_sequence),
+		cmocka_unit_test(the_neighbors_required_interval_is_the_least),
+		cmocka_unit_test(
+			a_neighbor_that_wanted_no_packets_gets_some_once_it_is_forgotten),
+		cmocka_unit_test(a_neighbor_in_demand_mode_gets_poll_sequences_only),
+		cmocka_unit_test(the_multiplier_and_other_fields_need_no_poll_sequence),
+		cmocka_unit_test(a_configuration_with_zeros_sends_valid_packets),
+		cmocka_unit_test(a_passive_session_is_silent_until_it_is_spoken_to),
+		cmocka_unit_test(shutdown_tells_the_neighbor_for_a_detection_time),
+		cmocka_unit_test(shutdown_without_a_neighbor_is_silent_at_once),
+		cmocka_unit_test(after_no_shutdown_the_session_begins_again),
+		cmocka_unit_test(
+			in_admin_down_the_neighbor_is_forgotten_after_its_last_packet),
+		cmocka_unit_test(admin_down_of_either_side_ends_a_failure),
+		cmocka_unit_test(lost_echo_packets_are_a_failure_in_up_only),
+		cmocka_unit_test(echo_packets_need_up_and_the_neighbors_leave),
+		cmocka_unit_test(a_steady_session_ignores_exactly_the_expected_packet),
+		cmocka_unit_test(
+			a_session_is_not_steady_before_both_sides_are_up_and_polls_have_ended),
+		cmocka_unit_test(jitter_is_within_its_bounds_and_reaches_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
