@@ -29,7 +29,7 @@ struct party {
 	struct bfd_fsm f;
 	uint64_t sent_at, send_at; /* last periodic packet, and the next */
 
-	/* What the test knows by itself. */
+	/* Facts that the test knows by itself. */
 	uint64_t heard_at;    /* the last packet delivered */
 	uint32_t heard_tx_us; /* that packet's interval, and its multiplier */
 	uint8_t heard_mult;
@@ -149,7 +149,7 @@ obey(struct link *l, unsigned int who, unsigned int acts)
 
 /* --- claims ------------------------------------------------------------------------------- */
 
-/* The state of `who` may have changed by `acts`; `before` is what it was. */
+/* The state of `who` may have changed by `acts`; `before` is the earlier one. */
 static void
 check(struct link *l, unsigned int who, const struct bfd_fsm *before, unsigned int acts)
 {
@@ -400,7 +400,7 @@ timers_change_without_a_down(void **state)
 			run_until(&l, l.now + chance(&l) % (3000 * MS));
 			assert_true(both(&l, BFD_UP));
 		}
-		/* In the end both use what they are configured for. */
+		/* In the end both use their configuration. */
 		run_until(&l, l.now + 30 * S);
 		for (unsigned int i = 0; i < 2; i++) {
 			const struct bfd_fsm *f = &l.party[i].f, *g = &l.party[!i].f;
