@@ -70,6 +70,8 @@ ports_start(const struct config *conf)
 static void
 stop_forwarding(void)
 {
+	/* It must not take the silence of forwarders that have ended for that of peers. */
+	worker_stop(&dp.worker[W_BFD]);
 	forwarders_end(&dp);
 	worker_stop(&dp.worker[W_PUNT]);
 }
@@ -107,7 +109,10 @@ daemon_hand_over(void)
 		.close_exclusive = close_exclusive,
 		.reload = daemon_reload,
 	};
-	enum handover done = handover_to_successor(&this);
+	enum handover done;
+
+	this.n_thread_fd = threads_descriptors(&dp, this.thread_fd);
+	done = handover_to_successor(&this);
 
 	if (done == HANDOVER_DONE) {
 		daemon_stop(END_RESTART);

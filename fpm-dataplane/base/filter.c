@@ -33,8 +33,8 @@ static const char *const neighbor_states[] = {"reachable", "stale",      "delay"
 					      "permanent", "incomplete", "failed", "noarp",
 					      "none",      NULL};
 static const char *const nexthop_states[] = {
-	"forwarding", "failed",      "onlink", "blackhole",    "foreign", "through-kernel",
-	"unresolved", "unsupported", "down",   "no-adjacency", NULL};
+	"forwarding",     "failed",     "bfd-down",    "onlink", "blackhole",    "foreign",
+	"through-kernel", "unresolved", "unsupported", "down",   "no-adjacency", NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
 const struct filter_word filter_word[N_FILTER_WORD] = {

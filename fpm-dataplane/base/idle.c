@@ -90,6 +90,12 @@ idle_begin(void)
 	prctl(PR_SET_TIMERSLACK, 1000);
 }
 
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Return how long to sleep without a wake-up, after `silence_ns` without packets. */
 static uint64_t
 idle_sleep_ns(struct idle *idle, uint64_t silence_ns)
@@ -153,7 +159,7 @@ void
 idle_nothing(struct idle *idle)
 {
 	enum end end = END_TIME;
-	uint64_t now;
+	uint64_t now, most;
 
 	if (idle->never_sleep)
 		return;
@@ -166,16 +172,20 @@ idle_nothing(struct idle *idle)
 		idle_arm(idle, true); /* then look at the queues once more */
 		return;
 	}
+	most = idle->until == NULL ? UINT64_MAX : idle->until(idle->until_ctx);
+	if (most == 0)
+		return;
 	__atomic_store_n(idle->n_sleeps, *idle->n_sleeps + 1, __ATOMIC_RELAXED);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	if (idle->in_vain > IN_VAIN_MAX) {
-		struct timespec t = {.tv_nsec = DEAF_NS};
+		struct timespec t = {.tv_nsec = (long)least(DEAF_NS, most)};
 
 		nanosleep(&t, NULL);
 		idle->in_vain = 0;
 	} else {
-		end = idle_block(idle, idle_sleep_ns(idle, now - idle->silent_ns));
+		end = idle_block(idle,
+				 least(idle_sleep_ns(idle, now - idle->silent_ns), most));
 		idle->in_vain += end == END_QUEUE;
 	}
 	urcu_qsbr_thread_online();

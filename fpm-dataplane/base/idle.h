@@ -47,6 +47,9 @@ struct idle {
 	 */
 	void (*arm)(void *ctx, bool on);
 	void *ctx;
+	/* Return the ns until the owner has work that no thread tells it of; NULL: never. */
+	uint64_t (*until)(void *ctx);
+	void *until_ctx;
 };
 
 /* Create the descriptors. Returns 0 or -errno.                                   [main] */

@@ -38,6 +38,10 @@ enum msg_type {
 	MSG_ADJ_FREED,
 	/* neigh -> rib: a watched neighbor failed, or answered (again) */
 	MSG_ADJ_STATE,
+	/* bfd -> rib: a next hop is dead, or no longer. Bound: sessions of BFD */
+	MSG_BFD_HOP,
+	/* bfd -> punt: a peer of a session, again every BFD_PEER_S. Bound: sessions of BFD */
+	MSG_BFD_PEER,
 	/* punt -> neigh: packets wait for (ifidx, addr). Bound: hold table */
 	MSG_GLEAN,
 	/* punt -> neigh: no packet waits for it; no answer is needed */
@@ -63,14 +67,14 @@ enum msg_type {
 	MSG_SFLOW,
 	/* manage -> neigh, punt: a port is added or removed. Bound: one, awaited */
 	MSG_PORT,
-	/* urcu -> rib, neigh, trace, filter, sflow: a grace period is over. Bound: one per commit */
+	/* urcu -> rib, neigh, trace, filter, sflow, bfd: a grace period is over. Bound: one per commit */
 	MSG_RECLAIM,
 	/*
-	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow; warn, sflow ->
-	 * rib: some rows. Bound: clients, one of warn, SFLOW_BATCHES_MAX of sflow
+	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow, bfd; warn,
+	 * sflow -> rib: some rows. Bound: clients, one of warn, SFLOW_BATCHES_MAX of sflow
 	 */
 	MSG_QUERY,
-	/* rib, neigh, trace, manage, warn, filter, sflow -> sender of the query: the rows */
+	/* rib, neigh, trace, manage, warn, filter, sflow, bfd -> sender of the query: the rows */
 	MSG_REPLY,
 };
 
@@ -116,6 +120,23 @@ struct msg_adj {
 	uint8_t family;
 	struct ipaddr addr;
 	bool alive; /* _STATE: resolved, or being resolved; false: the kernel gave up */
+};
+
+/* MSG_BFD_HOP: what a single-hop session of BFD says about its next hop. */
+struct msg_bfd_hop {
+	struct msg m;
+	uint32_t ifindex;
+	uint8_t family;
+	struct ipaddr addr;
+	bool dead;
+};
+
+/* MSG_BFD_PEER: packets of this address are of a session. */
+struct msg_bfd_peer {
+	struct msg m;
+	uint16_t vrf; /* number of the VRF; 0: table main */
+	uint8_t family;
+	struct ipaddr addr;
 };
 
 /* MSG_GLEAN, MSG_GLEAN_OVER, MSG_NEIGH: an on-link neighbor. */
@@ -177,6 +198,7 @@ enum query_kind {
 	QUERY_WARNINGS,      /* to warn */
 	QUERY_FILTER,        /* to filter: the ruleset and its rules */
 	QUERY_SFLOW,         /* to sflow: collectors and ports */
+	QUERY_BFD,           /* to bfd: the sessions */
 	QUERY_MASKS,         /* to rib: struct msg_masks */
 	QUERY_HOLD,          /* to fpm: a query of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */

@@ -45,6 +45,7 @@ enum role {
 	ROLE_WARN,
 	ROLE_FILTER,
 	ROLE_SFLOW,
+	ROLE_BFD,
 	ROLE_FWD
 };
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/bfd_conf.h"
 #include "base/filter_tables.h"
 #include "base/fpm_allow.h"
 #include "base/log.h"
@@ -65,6 +66,7 @@ struct config {
 	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
 	bool filter_pass; /* without a usable ruleset all packets pass */
 	struct sflow_conf sflow;
+	struct bfd_setup_conf bfd;
 	struct sockaddr_storage fpm_listen;
 	struct fpm_from fpm_from; /* peer and users that may be zebra */
 	uint64_t fpm_queue_limit_bytes;

@@ -150,6 +150,13 @@ static const struct cfg_key sflow_keys[] = {
 	{NULL},
 };
 
+static const struct cfg_key bfd_keys[] = {
+	{"dplane", cfg_take_dplane,
+	 .expected = "ADDRESS or ADDRESS:PORT, such as 127.0.0.1:50700 or \"[::1]:50700\"",
+	 .text = cfg_text_dplane},
+	{NULL},
+};
+
 static const struct cfg_key fpm_keys[] = {
 	{"listen", cfg_take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
@@ -264,6 +271,7 @@ const struct cfg_key cfg_top_keys[] = {
 	 .text = cfg_text_word},
 	{"filter", cfg_take_map, .sub = filter_keys},
 	{"sflow", cfg_take_map, .sub = sflow_keys},
+	{"bfd", cfg_take_map, .sub = bfd_keys},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),

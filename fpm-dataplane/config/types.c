@@ -592,6 +592,55 @@ cfg_text_collectors(const struct cfg_key *key, const void *base, char buf[CFG_TE
 	return buf;
 }
 
+/* --- bfdd ----------------------------------------------------------------------------- */
+
+/* Read an address and a port; without the port, that of bfdd. Return 0 or -EINVAL. */
+static int
+dplane_parse(const char *text, struct sockaddr_storage *out)
+{
+	char with_port[CONFIG_LISTEN_STRLEN];
+	struct in6_addr ip6;
+
+	if (cfg_listen_parse(text, out) == 0)
+		return 0;
+	if (strlen(text) > INET6_ADDRSTRLEN + 2)
+		return -EINVAL;
+	snprintf(with_port, sizeof(with_port),
+		 inet_pton(AF_INET6, text, &ip6) == 1 ? "[%s]:%u" : "%s:%u", text,
+		 BFD_DPLANE_PORT);
+	return cfg_listen_parse(with_port, out);
+}
+
+void
+cfg_take_dplane(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	struct bfd_setup_conf *conf = &((struct config *)c->root)->bfd;
+	const char *text = cfg_text(c, key, at, NULL);
+	char name[CONFIG_LISTEN_STRLEN];
+
+	if (text == NULL)
+		return;
+	if (dplane_parse(text, &conf->dplane) < 0 || address_has_no_host(&conf->dplane)) {
+		cfg_error(c, at, "'%s' is not the address of bfdd; expected %s",
+			  cfg_escape(text), key->expected);
+		return;
+	}
+	config_listen_str(&conf->dplane, name);
+	memcpy(conf->name, name, strlen(name) + 1);
+	conf->on = true;
+}
+
+const char *
+cfg_text_dplane(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct bfd_setup_conf *conf = &((const struct config *)base)->bfd;
+
+	if (!conf->on)
+		return NULL;
+	return conf->name[0] == '[' ? cfg_quoted(conf->name, buf) : strcpy(buf, conf->name);
+}
+
 /* --- ports ---------------------------------------------------------------------------- */
 
 void

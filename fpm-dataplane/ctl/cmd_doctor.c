@@ -54,6 +54,7 @@ static const struct {
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"frr-version", "faults of FRR's version that matter here", check_frr_version},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
+	{"bfd", "bfdd and the configuration agree about the sender of BFD", check_bfd},
 	{"routes", "zebra and the RIB have the same number of routes", check_routes},
 };
 #define N_CHECK      (sizeof(check) / sizeof(check[0]))

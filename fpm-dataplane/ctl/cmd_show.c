@@ -60,6 +60,9 @@ static const struct what {
 	 "the nft ruleset that packets in transit pass: rules, counters", "chain", 0,
 	 "no rules of that chain"},
 	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
+	{"bfd", "[PEER]",
+	 "BFD sessions that the dataplane runs; all about those with one peer", "peer", 0,
+	 "the dataplane has no BFD sessions; `fpmctl doctor bfd` tells why"},
 	{"warnings", "[KIND]",
 	 "configuration of the kernel that the dataplane does not obey", "kind", 0,
 	 "the dataplane obeys all of the kernel's configuration that it knows"},
@@ -286,9 +289,12 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 	if (ask->opt->json) {
 		json_row_print(ask->n_rows, text);
 	} else {
-		if (ask->n_rows == 0 && view->head != NULL)
+		void (*one)(const json_t *) =
+			ask->name != NULL ? view_one(ask->what->show) : NULL;
+
+		if (ask->n_rows == 0 && view->head != NULL && one == NULL)
 			view->head();
-		view->row(row);
+		(one != NULL ? one : view->row)(row);
 		if (strcmp(ask->what->show, "version") == 0)
 			version_print_frr(row);
 	}

@@ -93,6 +93,12 @@ frr_crashes_by_evpn(const struct frr_version *v)
 	return version_is_before(v, 10, 2);
 }
 
+bool
+frr_gives_bfd_in_parts(const struct frr_version *v)
+{
+	return version_is_before(v, 10, 8);
+}
+
 /* --- lines --------------------------------------------------------------------------------- */
 
 /* Return true if the next word of `p` is `word`, and move p behind it. */

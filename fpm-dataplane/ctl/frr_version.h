@@ -46,6 +46,12 @@ bool frr_hides_kernel_routes(const struct frr_version *v);
 /* Return true if zebra crashes at the end of a replay that has MACs of EVPN routers. */
 bool frr_crashes_by_evpn(const struct frr_version *v);
 
+/*
+ * Return true if bfdd loses the sessions beyond the first 58 when a data plane connects: its
+ * buffer overflows. Another connection gets the lost sessions.
+ */
+bool frr_gives_bfd_in_parts(const struct frr_version *v);
+
 /* --- lines that decide whether a fault matters -------------------------------------------- */
 
 /*

@@ -793,6 +793,7 @@ view_find(const char *show)
 		{"rules", rule_head, rule_row},
 		{"filter", NULL, filter_row},
 		{"sflow", NULL, sflow_row},
+		{"bfd", bfd_table_head, bfd_table_row},
 		{"warnings", NULL, warning_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
@@ -818,4 +819,9 @@ view_find(const char *show)
 		if (strcmp(show, view[i].show) == 0)
 			return &view[i];
 	return NULL;
+}
+
+void (*view_one(const char *show))(const json_t *row)
+{
+	return strcmp(show, "bfd") == 0 ? bfd_session_print : NULL;
 }

@@ -30,6 +30,7 @@ enum {
 	W_WARN,
 	W_FILTER,
 	W_SFLOW,
+	W_BFD,
 	N_WORKER
 };
 enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
@@ -49,6 +50,7 @@ struct dataplane {
 	struct rxq_assign rxq_assign;
 	struct hotplug hotplug; /* used by main at the start, then by manage */
 	struct fib *fib;
+	struct bfd_table *bfd_table; /* NULL: BFD is off */
 	struct watch *watch;
 	struct watch *sampler; /* of sFlow */
 	struct worker worker[N_WORKER];

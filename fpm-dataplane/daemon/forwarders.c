@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "daemon/dataplane.h"
 #include "fib/fib.h"
+#include "port/bfd.h"
 #include "port/watch.h"
 #include "start/eal.h"
 
@@ -48,10 +49,20 @@ forwarder_make(struct dataplane *dp, unsigned int i)
 			       .stop = &dp->stop_fwd};
 	f->count->forwards = true;
 	f->count->cpu = (int)conf->core[i];
+	if (dp->bfd_table != NULL) {
+		f->bfd_worker = &dp->worker[W_BFD];
+		f->bfd = bfd_pace_create(dp->bfd_table, dp->pool, i, conf->n_core);
+		if (f->bfd == NULL)
+			return -ENOMEM;
+	}
 	rc = serving_open(s, conf->poll_always, &f->count->sleeps);
 	if (rc < 0)
 		return rc;
 	dp->rings[i].idle = &s->idle;
+	if (f->bfd != NULL) {
+		s->idle.until = bfd_pace_sleep_ns;
+		s->idle.until_ctx = f->bfd;
+	}
 	f->rings = dp->rings[i];
 	f->watch_ring = watch_ring_add(dp->watch, &f->count->watch_lost);
 	f->sample_ring = watch_ring_add(dp->sampler, NULL);
@@ -108,6 +119,7 @@ forwarders_free(struct dataplane *dp)
 {
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
 		serving_close(&dp->serving[i]);
+		bfd_pace_free(dp->fwd[i].bfd);
 		fwd_rings_free(&dp->rings[i]);
 	}
 }

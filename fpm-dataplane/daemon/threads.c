@@ -14,6 +14,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "bfd/bfd.h"
 #include "config/print.h"
 #include "daemon/forwarders.h"
 #include "fib/fib.h"
@@ -22,6 +23,7 @@
 #include "manage/manage.h"
 #include "manage/ports.h"
 #include "neigh/neigh.h"
+#include "port/bfd.h"
 #include "port/nicd_client.h"
 #include "port/packet.h"
 #include "port/watch.h"
@@ -186,6 +188,7 @@ workers_setup(struct dataplane *dp)
 			     .neigh = &w[W_NEIGH],
 			     .fpm = &w[W_FPM],
 			     .rtnl = &w[W_RTNL],
+			     .bfd_dplane = conf->bfd.on ? conf->bfd.name : NULL,
 			     .routes_from = routes_from_name(conf->routes_from),
 			     .instructions = fwd_cpu_uses(),
 			     .instructions_best = fwd_cpu_best(),
@@ -194,6 +197,7 @@ workers_setup(struct dataplane *dp)
 			     .warn = &w[W_WARN],
 			     .filter = &w[W_FILTER],
 			     .sflow = &w[W_SFLOW],
+			     .bfd = &w[W_BFD],
 			     .port = dp->port,
 			     .n_port = PORT_SLOTS,
 			     .serving = dp->serving,
@@ -224,6 +228,12 @@ workers_setup(struct dataplane *dp)
 				    .port = dp->port,
 				    .netns = conf->control_netns,
 				    .conf = conf->sflow};
+	struct bfd_setup bfd = {.rib = &w[W_RIB],
+				.punt = &w[W_PUNT],
+				.rings = dp->rings,
+				.n_fwd = conf->n_core,
+				.netns = conf->control_netns,
+				.conf = conf->bfd};
 	struct manage_conf manage = {.running = &dp->running,
 				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
@@ -239,7 +249,13 @@ workers_setup(struct dataplane *dp)
 				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
 	warn.fib = filter.fib = dp->fib;
-	sflow.fib = dp->fib;
+	sflow.fib = bfd.fib = dp->fib;
+	if (conf->bfd.on) {
+		bfd.table = dp->bfd_table = bfd_table_create();
+		punt.bfd_elsewhere = true;
+		if (bfd.table == NULL)
+			return -ENOMEM;
+	}
 	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp->watch = watch_create();
@@ -267,6 +283,8 @@ workers_setup(struct dataplane *dp)
 		rc = filter_setup(&w[W_FILTER], &filter);
 	if (rc == 0)
 		rc = sflow_setup(&w[W_SFLOW], &sflow);
+	if (rc == 0)
+		rc = bfd_setup(&w[W_BFD], &bfd);
 	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
@@ -301,9 +319,9 @@ kernel_state_confirm(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int start_order[] = {W_RIB,    W_RTNL,  W_PUNT,  W_FILTER,
-					  W_NEIGH,  W_TRACE, W_SFLOW, W_FPM,
-					  W_MANAGE, W_WARN,  W_UI};
+	static const int start_order[] = {W_RIB, W_RTNL,   W_PUNT,  W_FILTER,
+					  W_BFD, W_NEIGH,  W_TRACE, W_SFLOW,
+					  W_FPM, W_MANAGE, W_WARN,  W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -331,9 +349,9 @@ threads_start(struct dataplane *dp)
  * The order in which the workers end: warn, filter and rib are the last, because they know
  * nothing of ports.
  */
-static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,  W_TRACE,
-					W_SFLOW, W_NEIGH,  W_PUNT, W_RTNL,
-					W_WARN,  W_FILTER, W_RIB};
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,    W_TRACE,
+					W_SFLOW, W_BFD,    W_NEIGH,  W_PUNT,
+					W_RTNL,  W_WARN,   W_FILTER, W_RIB};
 #define N_WITH_PORTS (N_WORKER - 3)
 
 /*
@@ -353,6 +371,14 @@ ports_end(struct dataplane *dp, enum end end)
 	ports_close(dp->port, end == END_FAILED);
 }
 
+unsigned int
+threads_descriptors(const struct dataplane *dp, struct named_fd *into)
+{
+	static_assert(BFD_DESCRIPTORS <= FDSTORE_THREADS, "there is room for them");
+
+	return bfd_descriptors(&dp->worker[W_BFD], into);
+}
+
 void
 threads_end(struct dataplane *dp, enum end end)
 {
@@ -370,6 +396,7 @@ threads_end(struct dataplane *dp, enum end end)
 	warn_teardown(&dp->worker[W_WARN]);
 	filter_teardown(&dp->worker[W_FILTER]);
 	manage_teardown(&dp->worker[W_MANAGE]);
+	bfd_teardown(&dp->worker[W_BFD]);
 	sflow_teardown(&dp->worker[W_SFLOW]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);
@@ -382,4 +409,5 @@ threads_end(struct dataplane *dp, enum end end)
 	watch_free(dp->watch);
 	watch_free(dp->sampler);
 	forwarders_free(dp);
+	bfd_table_free(dp->bfd_table);
 }

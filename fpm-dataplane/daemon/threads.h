@@ -6,6 +6,7 @@
 #ifndef DAEMON_THREADS_H
 #define DAEMON_THREADS_H
 
+#include "base/sd_notify.h"
 #include "daemon/dataplane.h"
 
 /*
@@ -28,5 +29,11 @@ void ports_end(struct dataplane *dp, enum end end);
  * of the threads.
  */
 void threads_end(struct dataplane *dp, enum end end);
+
+/*
+ * List the descriptors of threads that a successor inherits, at most FDSTORE_THREADS. Returns
+ * how many.
+ */
+unsigned int threads_descriptors(const struct dataplane *dp, struct named_fd *into);
 
 #endif

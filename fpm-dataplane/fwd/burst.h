@@ -83,6 +83,7 @@ struct fwd {
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
+	bool wake_bfd;                  /* so did the ring of thread bfd */
 	/* Samples of the received burst whose records are not complete. */
 	unsigned int n_sampled;
 	struct {

@@ -3,6 +3,7 @@
  * dispatch: put each packet of the burst into a transmit buffer or a punt ring, or free it.
  * Each packet counts in exactly one counter of its end.                         [fwd-n]
  */
+#include "fwd/bfd.h"
 #include "fwd/cpu.h"
 #include "fwd/filter.h"
 #include "fwd/label.h"
@@ -33,10 +34,13 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 {
 	struct fwd *f = b->fwd;
 	struct packet_meta *meta = packet_meta(b->m[i]);
-	enum punt_class class = fwd_class(b, i, reason);
+	enum punt_class class;
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
+	if (f->conf->bfd != NULL && reason == PUNT_local_control && fwd_bfd_take(b, i))
+		return;
+	class = fwd_class(b, i, reason);
 	if (icmp)
 		count_drop(b, i, b->cause[i]);
 	if (fwd_police(b, i, class)) {

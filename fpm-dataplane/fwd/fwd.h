@@ -16,6 +16,7 @@
 #include "base/counters.h"
 #include "port/packet.h"
 
+struct bfd_pace;
 struct fib;
 struct fib_copy;
 struct serving;
@@ -30,8 +31,10 @@ struct fwd_conf {
 	struct fib *fib;
 	const struct fib_copy *tries; /* the copy on its NUMA node, from fib */
 	struct worker *punt;          /* woken after its rings got a packet */
-	struct fwd_rings rings;       /* this forwarder's */
-	struct counters *count;       /* this forwarder's; its name names the thread */
+	struct worker *bfd_worker;    /* woken after its rings got a packet; with `bfd` */
+	struct bfd_pace *bfd;   /* this forwarder's sessions; NULL: bfdd has BFD itself */
+	struct fwd_rings rings; /* this forwarder's */
+	struct counters *count; /* this forwarder's; its name names the thread */
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
 	const struct watch *sampler;   /* of sFlow */

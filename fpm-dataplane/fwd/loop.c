@@ -13,6 +13,7 @@
 
 #include "base/tsan.h"
 #include "base/worker.h"
+#include "fwd/bfd.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
 #include "fwd/fast.h"
@@ -227,10 +228,15 @@ fwd_main(void *arg)
 		for (unsigned int i = 0; i < set->n; i++)
 			n += queue_poll(f, &set->q[i], &b);
 		busy += n > 0;
+		fwd_bfd_round(f);
 		fwd_tx_flush(f);
 		if (f->wake_punt) {
 			f->wake_punt = false;
 			worker_wake(conf->punt);
+		}
+		if (f->wake_bfd) {
+			f->wake_bfd = false;
+			worker_wake(conf->bfd_worker);
 		}
 		/*
 		 * Not in each busy round, because this library call costs 0.4 % of the

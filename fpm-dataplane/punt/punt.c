@@ -13,8 +13,10 @@
 #include <rte_ring.h>
 
 #include "base/clock.h"
+#include "base/inet.h"
 #include "base/log.h"
 #include "base/msg_manage.h"
+#include "base/peers.h"
 #include "base/limits.h"
 #include "punt/internal.h"
 #include "punt/label.h"
@@ -55,6 +57,10 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 {
 	struct packet_meta *meta = packet_meta(m);
 
+	if (meta->in_ifidx == 0) { /* of a BFD session, without a neighbor yet */
+		punt_forward(p, m, meta->family, true, true);
+		return;
+	}
 	switch (meta->reason) {
 	case PUNT_unresolved:
 		punt_unresolved(p, m);
@@ -100,10 +106,13 @@ punt_turn(struct punt *p)
 {
 	unsigned int n = 0;
 
-	for (enum punt_class c = 0; c < N_PUNT_CLASS; c++)
+	for (enum punt_class c = 0; c < N_PUNT_CLASS; c++) {
+		if (c == CLASS_bfd && p->conf.bfd_elsewhere)
+			continue;
 		for (unsigned int f = 0; f < p->conf.n_fwd; f++)
 			n += punt_drain(p, f, c,
 					c < CLASS_FIRST_OPEN ? TURN_PROTECTED : TURN_OPEN);
+	}
 	return n;
 }
 
@@ -128,6 +137,15 @@ punt_on_link(struct punt *p, const struct msg_link *link)
 }
 
 static void
+punt_on_bfd_peer(struct punt *p, const struct msg_bfd_peer *m)
+{
+	uint64_t seed = seed_of(p->fib->seed, m->vrf);
+
+	peers_learn(PEER_BFD, peer_addr_key(m->addr.octet, m->family, 0, seed), true,
+		    policer_seconds(policer_ticks()));
+}
+
+static void
 punt_on_port(struct punt *p, const struct msg_port *m)
 {
 	if (m->gone)
@@ -148,6 +166,9 @@ punt_on_msg(struct worker *w, struct msg *m)
 		break;
 	case MSG_TAP:
 		tap_replace(p, caa_container_of(m, struct msg_tap, m));
+		break;
+	case MSG_BFD_PEER:
+		punt_on_bfd_peer(p, (const struct msg_bfd_peer *)m);
 		break;
 	case MSG_LINK:
 		punt_on_link(p, caa_container_of(m, struct msg_link, m));

@@ -24,7 +24,8 @@ struct punt_conf {
 	unsigned int n_port;
 	struct fwd_rings *rings; /* array, one per forwarder */
 	unsigned int n_fwd;
-	bool no_lcore; /* processes share DPDK, which has no lcore id for punt */
+	bool bfd_elsewhere; /* thread bfd takes the packets of CLASS_bfd */
+	bool no_lcore;      /* processes share DPDK, which has no lcore id for punt */
 	struct rte_mempool *pool;
 	const struct table_limits *limits; /* limits of the tables; NULL: the defaults */
 	struct counters *count;

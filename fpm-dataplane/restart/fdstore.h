@@ -15,8 +15,10 @@
 #define FDSTORE_CHECKPOINT \
 	"checkpoint" /* fdstore name of the checkpoint; a TAP has "tap-..." */
 
-#define FDSTORE_MAX \
-	(CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
+#define FDSTORE_THREADS 9u /* descriptors of threads, at most */
+#define FDSTORE_MAX             \
+	(CONFIG_PORTS_MAX + 3 + \
+	 FDSTORE_THREADS) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
 /*
  * List the descriptors of the TAPs, also of kept ones, and of the checkpoint (-1: none). Returns

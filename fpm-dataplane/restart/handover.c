@@ -236,6 +236,8 @@ successor_start(struct child *child, const struct predecessor *old, int nics)
 	struct named_fd fd[FDSTORE_MAX];
 	unsigned int n = fdstore_list(old->port, PORT_SLOTS, old->checkpoint_fd, fd);
 
+	for (unsigned int i = 0; i < old->n_thread_fd; i++)
+		fd[n++] = old->thread_fd[i];
 	if (nics >= 0)
 		fd[n++] = (struct named_fd){.name = NICD_FD, .fd = nics};
 	return child_start(child, old->argv, fd, n, SD_SUCCESSOR, &old->start_mask);

@@ -38,6 +38,7 @@
 
 #include "config/config.h"
 #include "port/port.h"
+#include "restart/fdstore.h"
 #include "restart/quiesce.h"
 
 #define HANDOVER_STOP_MS  3000  /* a forwarder needs a burst, or 100 ms of sleep */
@@ -49,6 +50,8 @@ struct predecessor {
 	sigset_t start_mask;     /* the signal mask that the successor starts with */
 	const struct port *port; /* PORT_SLOTS of them; the successor inherits the TAPs */
 	int checkpoint_fd;       /* inherited by the successor; -1: none */
+	struct named_fd thread_fd[FDSTORE_THREADS]; /* inherited by the successor, too */
+	unsigned int n_thread_fd;
 	struct quiesce quiesce;
 	void (*stop_forwarding)(void); /* end forwarders and punt */
 	void (*close_exclusive)(void); /* close devices that cannot be open twice */

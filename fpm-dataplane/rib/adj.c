@@ -124,6 +124,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 			  .family = family,
 			  .state = ADJ_WATCHED,
 			  .alive = true,
+			  .pruned = prune_has(rib, link->ifindex, family, addr),
 			  .addr = *addr};
 	CDS_INIT_LIST_HEAD(&a->legs);
 	rib->adjs.n++;
@@ -187,11 +188,21 @@ adj_event_freed(struct rib *rib, const struct msg_adj *m)
 	rib->adjs.freed = true;
 }
 
+/* Compute the words of the slots that use an adjacency again, before any batch of routes. */
+static void
+adj_slots_dirty(struct rib *rib, struct adj *a)
+{
+	struct leg *leg;
+
+	cds_list_for_each_entry (leg, &a->legs, on_adj)
+		slot_dirty(rib, leg->slot, SLOT_PATHS);
+	rib->words.due = true;
+}
+
 void
 adj_event_state(struct rib *rib, const struct msg_adj *m)
 {
 	struct adj *a;
-	struct leg *leg;
 
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts)
 		return;
@@ -203,9 +214,31 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	if (a->state != ADJ_WATCHED || a->alive == m->alive)
 		return;
 	a->alive = m->alive;
-	cds_list_for_each_entry (leg, &a->legs, on_adj)
-		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	rib->words.due = true;
+	adj_slots_dirty(rib, a);
+}
+
+void
+adjs_prune(struct rib *rib, uint32_t ifindex, uint8_t family, const struct ipaddr *addr,
+	   bool dead)
+{
+	uint32_t number =
+		hidx_first(&rib->adjs.by_key, adj_hash(rib, ifindex, family, addr));
+
+	for (; number != 0; number = hidx_next(&rib->adjs.by_key, number)) {
+		struct adj *a = &rib->adjs.v[number];
+
+		if (a->ifindex != ifindex || a->family != family ||
+		    !ipaddr_equal(&a->addr, addr) || a->pruned == dead)
+			continue;
+		a->pruned = dead;
+		adj_slots_dirty(rib, a);
+	}
+}
+
+bool
+adj_is_usable(const struct rib *rib, uint32_t number)
+{
+	return rib->adjs.v[number].alive && !rib->adjs.v[number].pruned;
 }
 
 void

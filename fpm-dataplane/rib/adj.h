@@ -22,7 +22,8 @@ struct adj {
 	uint8_t family;
 	uint8_t state;
 	bool alive;
-	bool asked; /* neigh has not answered MSG_ADJ_WATCH yet */
+	bool pruned; /* BFD has found it dead: prune.h */
+	bool asked;  /* neigh has not answered MSG_ADJ_WATCH yet */
 	struct ipaddr addr;
 	struct cds_list_head legs;
 };
@@ -46,11 +47,16 @@ uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t fami
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);
+/* Note in the adjacencies of a next hop that BFD has found it dead, or no longer. */
+void adjs_prune(struct rib *rib, uint32_t ifindex, uint8_t family,
+		const struct ipaddr *addr, bool dead);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
 void adj_event_ready(struct rib *rib, const struct msg_adj *m);
 /* Return true while the commit must wait for neigh's answer about a new adjacency. */
 bool adj_is_awaited(const struct rib *rib);
+/* Return true if neither the kernel nor BFD has found the neighbor of an adjacency dead. */
+bool adj_is_usable(const struct rib *rib, uint32_t number);
 void adjs_free(struct rib_adjs *adjs);
 
 #endif

@@ -259,5 +259,5 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = path_with_mtu(leg->encap != 0 ? PATH(PATH_ENCAP, leg->encap)
 					      : PATH(PATH_ADJ, leg->adj),
 			      hop->mtu_class);
-	return rib->adjs.v[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
+	return adj_is_usable(rib, leg->adj) ? LEG_ALIVE : LEG_FAILED;
 }

@@ -26,7 +26,11 @@ void legs_renew_adjs(struct rib *rib, struct link *link);
 /* In order of preference: a slot uses the best class among its legs. */
 enum leg_class {
 	LEG_ALIVE,
-	LEG_FAILED, /* the neighbor does not answer; packets cause the kernel to ask again */
+	/*
+	 * The neighbor does not answer; packets cause the kernel to ask again. Or BFD has found
+	 * it dead.
+	 */
+	LEG_FAILED,
 	LEG_SPECIAL,
 	LEG_FOREIGN,
 	LEG_ENCAP,

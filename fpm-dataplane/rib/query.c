@@ -440,7 +440,7 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 
 	switch (leg_path(rib, leg, &path)) {
 	case LEG_FAILED:
-		return "failed";
+		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
 	case LEG_DOWN: /* an interface that is up: no route uses the next hop, or none is free */
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
 	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
@@ -869,6 +869,7 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 	case QUERY_HOLD:
 	case QUERY_FILTER:
 	case QUERY_SFLOW:
+	case QUERY_BFD:
 	case QUERY_WARNINGS:
 		q->done = true;
 		break;

@@ -117,6 +117,13 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 	atomic_store(m->done, true);
 }
 
+static void
+bfd_hop_event(struct rib *rib, const struct msg_bfd_hop *m)
+{
+	if (prune_event(rib, m))
+		adjs_prune(rib, m->ifindex, m->family, &m->addr, m->dead);
+}
+
 void
 rib_on_msg(struct rib *rib, struct msg *m)
 {
@@ -147,6 +154,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		break;
 	case MSG_ADJ_STATE:
 		adj_event_state(rib, (struct msg_adj *)m);
+		break;
+	case MSG_BFD_HOP:
+		bfd_hop_event(rib, (struct msg_bfd_hop *)m);
 		break;
 	case MSG_RECLAIM:
 		reclaim = (struct msg_reclaim *)m;
@@ -424,6 +434,7 @@ rib_teardown(struct worker *w)
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
 	adjs_free(&rib->adjs);
+	prunes_free(&rib->prunes);
 	encaps_free(&rib->encaps);
 	stacks_free(&rib->stacks);
 	labels_free(rib);

@@ -28,7 +28,7 @@
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
  *     adj.c, stack.c
  *     checkpoint.c, slot.c, table_count.c
- *     kroute.c
+ *     kroute.c, prune.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c
  *     index.c, order.c
  *
@@ -66,6 +66,7 @@
 #include "rib/link.h"
 #include "rib/nexthop.h"
 #include "rib/kroute.h"
+#include "rib/prune.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/resync.h"
@@ -126,6 +127,7 @@ struct rib {
 	struct rib_contents contents;
 	struct rib_legs legs;
 	struct rib_adjs adjs;
+	struct rib_prunes prunes;
 	struct rib_stacks stacks;
 	struct rib_encaps encaps;
 	struct rib_labels labels;

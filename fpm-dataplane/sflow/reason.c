@@ -86,6 +86,8 @@ static const uint16_t value_of[N_DROP] = {
 	IS(inject_ring_full, NO_BUFFER_SPACE),
 	IS(tap_down, UNKNOWN_L2),
 	IS(no_mbuf, NO_BUFFER_SPACE),
+	IS(bfd_bad, UNKNOWN_L3),
+	IS(bfd_no_session, UNKNOWN_L3),
 #undef IS
 };
 

@@ -261,6 +261,9 @@ answer_show(struct answer *a)
 	case SHOW_SFLOW:
 		answer_send_query(a, QUERY_SFLOW);
 		break;
+	case SHOW_BFD:
+		answer_send_query(a, QUERY_BFD);
+		break;
 	case SHOW_RULES:
 		answer_send_query(a, QUERY_RULES);
 		break;

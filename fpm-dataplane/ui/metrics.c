@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bfd_status.h"
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
@@ -460,6 +461,48 @@ sflow_put(struct buf *b)
 #undef SFLOW
 }
 
+/* Lines of BFD, if the dataplane runs the sessions. */
+static void
+bfd_put(const struct ui *ui, struct buf *b)
+{
+#define BFD(field) atomic_load_explicit(&bfd_status.field, memory_order_relaxed)
+	static const char *const state[] = BFD_STATUS_STATES;
+	const struct {
+		const char *name, *label, *help; /* help: of the first line of a name */
+		uint64_t value;
+	} count[] = {
+		{"bfd_downs_total", "", "Sessions that went from Up to Down.", BFD(downs)},
+		{"bfd_prunes_total", "",
+		 "Next hops that were taken out of all groups because a session went down.",
+		 BFD(prunes)},
+		{"bfd_packets_total", "{direction=\"rx\"}",
+		 "Control packets of all sessions, by direction.", BFD(rx_packets)},
+		{"bfd_packets_total", "{direction=\"tx\"}", NULL, BFD(tx_packets)},
+	};
+
+	if (ui->conf.bfd_dplane == NULL)
+		return;
+	gauge_put(b, "bfd_connected",
+		  "1: a connection to bfdd is open; 0: none (fpmctl doctor bfd).",
+		  BFD(connections) > 0);
+	gauge_put(b, "bfd_connections", "Connections to bfdd that are open.",
+		  BFD(connections));
+	metric_head(b, "bfd_sessions", "gauge", "Sessions, by state.");
+	for (unsigned int i = 0; i < sizeof(state) / sizeof(state[0]); i++)
+		buf_printf(b, P "bfd_sessions{state=\"%s\"} %u\n", state[i],
+			   BFD(sessions[i]));
+	gauge_put(b, "bfd_sessions_not_served",
+		  "Sessions that are not served (fpmctl show bfd has the reasons).",
+		  BFD(not_served));
+	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
+		if (count[i].help != NULL)
+			metric_head(b, count[i].name, "counter", count[i].help);
+		buf_printf(b, P "%s%s %llu\n", count[i].name, count[i].label,
+			   (unsigned long long)count[i].value);
+	}
+#undef BFD
+}
+
 /* Values of rib's summary; a missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
@@ -647,6 +690,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	warnings_put(b);
 	filter_put(b);
 	sflow_put(b);
+	bfd_put(ui, b);
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);

@@ -33,6 +33,8 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 		return conf->filter;
 	case QUERY_SFLOW:
 		return conf->sflow;
+	case QUERY_BFD:
+		return conf->bfd;
 	case QUERY_HOLD:
 		return conf->fpm;
 	default:

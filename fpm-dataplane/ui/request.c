@@ -37,6 +37,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_WARNINGS] = {"warnings", "kind"},
 	[SHOW_FILTER] = {"filter", "chain"},
 	[SHOW_SFLOW] = {"sflow", NULL},
+	[SHOW_BFD] = {"bfd", "peer"},
 	[SHOW_LABELS] = {"labels", "label"},
 	[SHOW_ENCAPS] = {"encaps", "encap"},
 };

@@ -116,6 +116,8 @@ row_is_selected(const struct rows *out, const json_t *row)
 	if (json_is_integer(value))
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
+	if (strcmp(out->key, "peer") == 0)
+		return address_is_same(row_text(row, "peer"), out->value);
 	return strcmp(json_is_string(value) ? json_string_value(value) : number,
 		      out->value) == 0;
 }

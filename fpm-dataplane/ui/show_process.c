@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bfd_status.h"
 #include "base/clock.h"
 #include "base/fpm_event.h"
 #include "base/limits.h"
@@ -165,7 +166,7 @@ version_row(const struct ui *ui)
 		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
 	return json_pack(
 		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:s, s:s, s:s, s:b, s:i, s:o, "
-		"s:i, s:s?}",
+		"s:i, s:s?, s:s?, s:i}",
 		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
 		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
 		ui->conf.config_file, "control_netns",
@@ -174,7 +175,9 @@ version_row(const struct ui *ui)
 		ui->conf.instructions, "instructions_best", ui->conf.instructions_best,
 		"hugepages", ui->conf.hugepages, "memory_mib", (int)ui->conf.memory_mib,
 		"cpus", cpus, "restarts_refused", (int)refused, "restart_refused",
-		refused > 0 ? why : NULL);
+		refused > 0 ? why : NULL, "bfd_dplane", ui->conf.bfd_dplane,
+		"bfd_connections",
+		(int)atomic_load_explicit(&bfd_status.connections, memory_order_relaxed));
 }
 
 void

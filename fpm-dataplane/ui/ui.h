@@ -23,6 +23,7 @@ struct ui_conf {
 	struct worker *warn;        /* receives MSG_QUERY */
 	struct worker *filter;      /* receives MSG_QUERY */
 	struct worker *sflow;       /* receives MSG_QUERY */
+	struct worker *bfd;         /* receives MSG_QUERY */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const struct serving *serving; /* one per forwarder; NULL with n_fwd 0 */
@@ -37,6 +38,7 @@ struct ui_conf {
 	const char *dpdk;        /* its version; NULL: unknown */
 	const char *config_file; /* NULL: unknown */
 	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
+	const char *bfd_dplane;  /* "127.0.0.1:50700"; NULL: the key is absent */
 	const struct table_limits
 		*limits;               /* limits of tables; outlives ui. NULL: defaults */
 	const char *routes_from;       /* "both", "fpm" or "kernel" */

@@ -58,7 +58,7 @@ INCLUDES = {
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson libmnl",
     "supervise": "base",
-    "daemon": "base config fib filter fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
+    "daemon": "base bfd config fib filter fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
     "sflow start tap-bridge/netns.h trace ui warn DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
@@ -89,7 +89,7 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: the thread that logs.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fdstore|fib|filter|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|sflow|supervise|ui|warn): "
+    "(bfd|main|dpdk|fdstore|fib|filter|fpm|log|manage|neigh|nics|port|prepare|punt|rib|rtnl|service|sflow|supervise|ui|warn): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (

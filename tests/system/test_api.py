@@ -128,7 +128,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     }
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER|CHAIN)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER|CHAIN|PEER)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -138,9 +138,9 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
 # --- answers ----------------------------------------------------------------------------------
 
 
-# Only a kernel with VRFs has rows of VRFs, and a router with a filter rows of chains:
-# tests/vm/test_vrf.py and test_filter.py test them.
-@pytest.mark.parametrize("path", [p for p in SHOWN if p not in ("/vrfs/{name}", "/filter/{name}")])
+# Only a kernel with VRFs has rows of VRFs, a router with a filter rows of chains, and a router with
+# bfdd rows of sessions: tests/vm/test_vrf.py, test_filter.py and test_fpmctl_width.py test them.
+@pytest.mark.parametrize("path", [p for p in SHOWN if p not in ("/vrfs/{name}", "/filter/{name}", "/bfd/{name}")])
 def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     """Each path of the API and `fpmctl --json` give the same rows under the same schema."""
     lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))
@@ -171,7 +171,7 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
     api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
-    assert (rows or what == "vrfs") and len(rows) == len(printed)
+    assert (rows or what in ("vrfs", "bfd")) and len(rows) == len(printed)
     if what in ("routes", "nexthops", "groups", "interfaces", "drops"):
         assert rows == printed
 

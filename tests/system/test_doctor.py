@@ -260,6 +260,54 @@ def test_zebra_that_waits_for_acknowledgements_in_vain_fails(dut):
             dut.fpmctl("config", "reload")
 
 
+@contextlib.contextmanager
+def a_bfdd(dut, *words):
+    """Run a process in FRR's namespace whose command line is that of bfdd."""
+    argv = ["bfdd", "-c", "read line", *words]
+    with netns.entered(dut.ctl):
+        process = subprocess.Popen(argv, executable="/bin/sh", stdin=subprocess.PIPE)
+    try:
+        eventually(lambda: _cmdline(process.pid).startswith(b"bfdd\0"), 5, 0.01)
+        yield process
+    finally:
+        process.communicate(b"\n", timeout=5)
+
+
+def test_bfdd_and_the_key_disagree(dut):
+    """A bfdd that has --dplaneaddr fails without the key, because it hears nothing. Without the
+    option the check is ok."""
+    finding = lambda: doctor(dut, "bfd")[1]["bfd", ""]  # noqa: E731
+    assert finding()["status"] == "n/a"
+    with a_bfdd(dut, "-A", "127.0.0.1"):
+        assert finding()["status"] == "ok"
+    with a_bfdd(dut, "--dplaneaddr", "ipv4:127.0.0.1:50701"):
+        said = finding()
+    assert said["status"] == "fail" and said["fix"] == ["fpmctl restart"]
+    assert 'bfd: {dplane: "127.0.0.1:50701"}' in said["cost"]
+    assert dut.control.ask("bfd") == []
+
+
+def test_who_may_connect_to_bfdd(own_dut):
+    """With the key a bfdd must listen at its address. The option of another bfdd fails, with the
+    command that corrects it."""
+    dut = own_dut()
+    dut.edit_config("log-level:", "bfd: {dplane: 127.0.0.1}\nlog-level:")
+    dut.start()
+    assert dut.control.ask("version")[0]["bfd_dplane"] == "127.0.0.1:50700"
+    assert doctor(dut, "bfd")[1]["bfd", ""]["text"] == "no bfdd runs where the TAPs are"
+    for words, text in (
+        ([], "has no --dplaneaddr"),
+        (["--dplaneaddr=ipv4:127.0.0.2"], "bfdd listens at ipv4:127.0.0.2, bfd.dplane is 127.0.0.1:50700"),
+        (["--dplaneaddr", "ipv4c:127.0.0.1"], "bfdd connects to ipv4c:127.0.0.1, and does not listen"),
+    ):
+        with a_bfdd(dut, *words):
+            code, found = doctor(dut, "bfd")
+        assert code == 3 and text in found["bfd", ""]["text"], found
+        assert "--dplaneaddr ipv4:127.0.0.1:50700 " in found["bfd", ""]["fix"][0]
+    with a_bfdd(dut, "--dplaneaddr=ipv4:0.0.0.0"):
+        assert "is not connected" in doctor(dut, "bfd")[1]["bfd", ""]["text"]
+
+
 def test_other_counts_in_zebra_fail(dut, wan, vtysh):
     """The doctor fails when zebra's own sum of routes differs from the RIB's. Neither sum contains
     the routes of the kernel."""

@@ -13,6 +13,7 @@ import termios
 
 import pytest
 
+from lib import api
 from lib.wait import eventually
 from lib.built import not_sanitized
 
@@ -36,7 +37,7 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow", "bfd"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -94,6 +95,19 @@ def long_rows(dut, what):
                  "replayed": False, "rx_packets": COUNTER, "rx_bytes": COUNTER,
                  "dropped": COUNTER, "fib4": {"routes": 99_999_999},
                  "fib6": {"routes": 99_999_999}}]  # fmt: skip
+    if what == "bfd":
+        long = {"peer": ADDRESS % 6, "local": ADDRESS % 7, "dev": NAME, "vrf": NAME, "multihop": True, "state": "admin-down",
+                "diag": "reverse concatenated path down", "remote_diag": "control detection time expired",
+                "discr": 2**32 - 1, "remote_discr": 2**32 - 1, "lid": 2**32 - 1, "mult": 255, "remote_mult": 255,
+                "tx_us": 2**32 - 1, "rx_us": 2**32 - 1, "remote_tx_us": 2**32 - 1, "remote_rx_us": 2**32 - 1,
+                "interval_us": 2**32 - 1, "detect_us": 255 * (2**32 - 1), "echo": True, "echo_us": 2**32 - 1,
+                "passive": True, "shutdown": True, "by": None, "reason": "word " * 30, "pruned": True,
+                "downs": 2**32 - 1, "since_s": 86400 * 999, "rx_packets": COUNTER, "tx_packets": COUNTER,
+                "rx_bytes": COUNTER, "tx_bytes": COUNTER, "echo_rx_packets": COUNTER,
+                "echo_tx_packets": COUNTER, "echo_rx_bytes": COUNTER, "echo_tx_bytes": COUNTER}  # fmt: skip
+        short = {"peer": "255.255.255.255", "local": "255.255.255.254", "dev": "eth0.100", "interval_us": 9999000,
+                 "rx_us": 9999000, "remote_tx_us": 0, "by": "forwarders", "reason": None}  # fmt: skip
+        return [long, long | short]
     if what == "warnings":
         return [{"kind": "multicast", "where": f"table inet {'t' * 40}, chain {'c' * 30}",
                  "linux": "Linux does it. " * 9, "dataplane": "It does not. " * 9}]  # fmt: skip
@@ -131,6 +145,27 @@ def test_the_longest_values_fit_80_columns(taught, what, tmp_path):
             assert not rows or {w for w in wanted(what)} <= said, done.stdout
     finally:
         impostor.close()
+
+
+def test_all_about_a_session_of_bfd_fits_80_columns(dut, tmp_path):
+    """`show bfd PEER` prints all values of the session, without the heading of the table."""
+    path = str(tmp_path / "impostor.sock")
+    rows = [row | {"reason": None, "by": "kernel"} for row in long_rows(dut, "bfd")[:1]]
+    api.validate(rows, api.rows_schema("GET", "/bfd")[1]["schema"])
+    impostor = Impostor(path, moving(rows))
+    try:
+        done = dut.fpmctl("show", "bfd", ADDRESS % 6, socket_path=path)
+        said = done.stdout
+    finally:
+        impostor.close()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [x for x in said.splitlines() if len(x) > 80] == []
+    for value in ("several hops, passive, shut down", ADDRESS % 7, NAME, "the kernel sends its packets",
+                  "reverse concatenated path down", "control detection time expired", "4294967295",
+                  str(COUNTER), "its next hop is out of all groups"):  # fmt: skip
+        assert value in said, said
+    assert "PEER" not in said
 
 
 def test_an_interface_that_takes_labels_is_told(dut, tmp_path):
@@ -431,5 +466,6 @@ def wanted(what):
         "neighbors": [ADDRESS % 2, NAME],
         "fib": [NAME, "99999999"],
         "vrfs": [NAME, "4294967294", "99999999"],
+        "bfd": [ADDRESS % 6, ADDRESS % 7, NAME, "255.255.255.254", "eth0.100", "9999/9999", "71m/71m", "999d"],
     }
     return of.get(what, [])

@@ -304,6 +304,34 @@ a_port_without_a_name_is_reported_by_its_device_or_index(void **state)
 }
 
 static void
+the_address_of_bfdd_may_lack_its_port(void **state)
+{
+	static const char *const good[][2] = {
+		{"127.0.0.1", "127.0.0.1:50700"},    {"127.0.0.1:1", "127.0.0.1:1"},
+		{"\"::1\"", "[::1]:50700"},          {"\"[::1]\"", "[::1]:50700"},
+		{"\"[0::1]:65535\"", "[::1]:65535"},
+	};
+	char text[128];
+
+	assert_int_equal(load("ports: [{tap: a, device: net_null}]\n"), 0);
+	assert_false(conf.bfd.on);
+	for (unsigned int i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "ports: [{tap: a, device: net_null}]\nbfd: {dplane: %s}\n",
+			 good[i][0]);
+		assert_int_equal(load(text), 0);
+		assert_true(conf.bfd.on);
+		assert_string_equal(conf.bfd.name, good[i][1]);
+	}
+	says("bfd: {dplane: localhost}\n",
+	     "2: bfd.dplane: 'localhost' is not the address of bfdd; expected ADDRESS or "
+	     "ADDRESS:PORT, such as 127.0.0.1:50700 or \"[::1]:50700\"\n");
+	says("bfd: {dplane: 0.0.0.0}\n",
+	     "2: bfd.dplane: '0.0.0.0' is not the address of bfdd; expected ADDRESS or "
+	     "ADDRESS:PORT, such as 127.0.0.1:50700 or \"[::1]:50700\"\n");
+}
+
+static void
 an_unknown_key_gets_the_nearest_known_one(void **state)
 {
 	says("core: auto\n", "2: core: unknown key; expected cores?\n");
@@ -314,7 +342,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "fib-copies\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, routes, mpls, rp-filter, filter, sflow, fpm, "
+	     "control-netns, routes, mpls, rp-filter, filter, sflow, bfd, fpm, "
 	     "policers, control-socket, metrics, "
 	     "checkpoint-max-age-s, "
 	     "keep-nics, memory, limits, plugins, "
@@ -572,6 +600,7 @@ main(void)
 			a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8),
 		cmocka_unit_test(no_ports_is_reported),
 		cmocka_unit_test(a_port_without_a_name_is_reported_by_its_device_or_index),
+		cmocka_unit_test(the_address_of_bfdd_may_lack_its_port),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
 		cmocka_unit_test(each_limit_of_keep_nics_is_reported),
 		cmocka_unit_test(a_wrong_type_or_range_is_reported),

@@ -244,6 +244,64 @@ zebra_is_known_by_its_words(void **state)
 	assert_false(cmdline_has("z\0--x=y", 7, "--x=y"));
 }
 
+static void
+an_option_has_the_value_behind_it(void **state)
+{
+	static const char option[] = "--dplaneaddr";
+
+	assert_string_equal(cmdline_value(LINE("b\0-d\0--dplaneaddr\0ipv4:1"), option),
+			    "ipv4:1");
+	assert_string_equal(cmdline_value(LINE("b\0--dplaneaddr=ipv4:2"), option),
+			    "ipv4:2");
+	assert_null(cmdline_value(LINE("b\0--dplaneaddr"), option));
+	assert_null(cmdline_value(LINE("b\0--dplaneaddress=x\0-d"), option));
+	assert_null(cmdline_value("b\0--dplaneaddr=x", 16, option));
+}
+
+static void
+bfdd_listens(const char *value, const char *where)
+{
+	char at[BFDD_AT_STRLEN];
+
+	assert_int_equal(bfdd_option_parse(value, at), BFDD_LISTENS);
+	assert_string_equal(at, where);
+}
+
+static void
+bfdd_tells_where_it_listens(void **state)
+{
+	static const char *const bad[] = {"",
+					  "ipv4",
+					  "127.0.0.1:1",
+					  "ipv4:127.0.0.1:",
+					  "ipv4:1.2.3",
+					  "ipv6:::1",
+					  "ipv6:[::1",
+					  "ipv6:[::1]50700",
+					  "ipv4:[::1]",
+					  "ipv4:1.2.3.4:65536",
+					  "ipv4:1.2.3.4:x",
+					  "tcp:1.2.3.4"};
+	char at[BFDD_AT_STRLEN];
+
+	bfdd_listens("ipv4:127.0.0.1", "127.0.0.1:50700");
+	bfdd_listens("ipv4:127.0.0.1:1", "127.0.0.1:1");
+	bfdd_listens("ipv6:[0:0::1]", "[::1]:50700");
+	bfdd_listens("ipv6:[2001:DB8::1]:65535", "[2001:db8::1]:65535");
+	assert_int_equal(bfdd_option_parse("unix:/run/x", at), BFDD_LISTENS_UNIX);
+	assert_int_equal(bfdd_option_parse("ipv4c:127.0.0.1:1", at), BFDD_CONNECTS);
+	assert_string_equal(at, "");
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (bfdd_option_parse(bad[i], at) != BFDD_INVALID || at[0] != '\0')
+			fail_msg("%s is no address of bfdd", bad[i]);
+	assert_true(bfdd_hears_at("127.0.0.1:1", "127.0.0.1:1"));
+	assert_true(bfdd_hears_at("0.0.0.0:1", "192.0.2.1:1"));
+	assert_true(bfdd_hears_at("[::]:1", "[::1]:1"));
+	assert_false(bfdd_hears_at("0.0.0.0:1", "192.0.2.1:2"));
+	assert_false(bfdd_hears_at("0.0.0.0:1", "[::1]:1"));
+	assert_false(bfdd_hears_at("127.0.0.1:1", "127.0.0.2:1"));
+}
+
 static int
 sum(const char *text, long long *least, long long *most)
 {
@@ -305,6 +363,8 @@ main(void)
 		cmocka_unit_test(limits_are_read_by_row),
 		cmocka_unit_test(status_has_numbers),
 		cmocka_unit_test(zebra_is_known_by_its_words),
+		cmocka_unit_test(an_option_has_the_value_behind_it),
+		cmocka_unit_test(bfdd_tells_where_it_listens),
 		cmocka_unit_test(the_kernels_own_routes_are_not_counted),
 		cmocka_unit_test(another_summary_is_refused),
 	};

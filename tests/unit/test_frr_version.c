@@ -93,6 +93,17 @@ faults_have_first_and_last_versions(void **state)
 }
 
 static void
+sessions_of_bfd_are_lost_at_connect_before_10_8(void **state)
+{
+	struct frr_version v;
+
+	assert_int_equal(frr_version_parse("10.7.9", &v), 0);
+	assert_true(frr_gives_bfd_in_parts(&v));
+	assert_int_equal(frr_version_parse("10.8", &v), 0);
+	assert_false(frr_gives_bfd_in_parts(&v));
+}
+
+static void
 the_row_of_zebra_has_the_version(void **state)
 {
 	char version[FRR_VERSION_STRLEN] = "none";
@@ -318,6 +329,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_are_parsed),
 		cmocka_unit_test(faults_have_first_and_last_versions),
+		cmocka_unit_test(sessions_of_bfd_are_lost_at_connect_before_10_8),
 		cmocka_unit_test(the_row_of_zebra_has_the_version),
 		cmocka_unit_test(a_static_route_lacks_an_interface_behind_its_gateway),
 		cmocka_unit_test_setup_teardown(

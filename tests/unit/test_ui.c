@@ -160,6 +160,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
 		 "vrfs, "
 		 "threads, log, drops, groups, kernel, rules, warnings, filter, sflow, "
+		 "bfd, "
 		 "labels, "
 		 "encaps"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",

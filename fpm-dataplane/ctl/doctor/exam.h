@@ -131,6 +131,7 @@ void check_members(struct exam *e);
 void check_obeyed(struct exam *e);
 void check_filter(struct exam *e);
 void check_sflow(struct exam *e);
+void check_bfd(struct exam *e);
 void check_vrfs(struct exam *e);
 void check_below(struct exam *e);
 void check_mpls(struct exam *e);

@@ -5,6 +5,7 @@
  */
 #include "ctl/doctor/parse.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
@@ -198,6 +199,21 @@ cmdline_has(const char *cmdline, size_t len, const char *word)
 	return false;
 }
 
+const char *
+cmdline_value(const char *cmdline, size_t len, const char *option)
+{
+	const char *p = cmdline, *end = cmdline + len, *at;
+	size_t n = strlen(option);
+
+	while ((at = word_next(&p, end)) != NULL) {
+		if (strcmp(at, option) == 0)
+			return word_next(&p, end);
+		if (strncmp(at, option, n) == 0 && at[n] == '=')
+			return at + n + 1;
+	}
+	return NULL;
+}
+
 bool
 cmdline_is(const char *cmdline, size_t len, const char *name)
 {
@@ -207,6 +223,82 @@ cmdline_is(const char *cmdline, size_t len, const char *name)
 		return false;
 	slash = strrchr(word, '/');
 	return strcmp(slash != NULL ? slash + 1 : word, name) == 0;
+}
+
+/* Read a port; "" is that of bfdd. Returns 0 if it is none. */
+static unsigned int
+bfdd_port(const char *text)
+{
+	if (text[0] == '\0')
+		return BFDD_PORT;
+	if (text[0] != ':' || text[1] == '\0' || strlen(text) > 6 ||
+	    strspn(text + 1, "0123456789") != strlen(text + 1))
+		return 0;
+	return (unsigned int)strtoul(text + 1, NULL, 10) <= 65535
+		       ? (unsigned int)strtoul(text + 1, NULL, 10)
+		       : 0;
+}
+
+/* Parse "ADDRESS[:PORT]", of IPv6 "[ADDRESS][:PORT]". Returns true with `at`. */
+static bool
+bfdd_address(const char *text, int family, char at[BFDD_AT_STRLEN])
+{
+	const char *begin = text + (family == AF_INET6), *end;
+	char address[INET6_ADDRSTRLEN];
+	uint8_t octets[16];
+	unsigned int port;
+
+	if (family == AF_INET6 && text[0] != '[')
+		return false;
+	end = begin + strcspn(begin, family == AF_INET6 ? "]" : ":");
+	if ((family == AF_INET6 && *end != ']') || (size_t)(end - begin) >= sizeof(address))
+		return false;
+	snprintf(address, sizeof(address), "%.*s", (int)(end - begin), begin);
+	port = bfdd_port(end + (family == AF_INET6));
+	if (port == 0 || inet_pton(family, address, octets) != 1)
+		return false;
+	inet_ntop(family, octets, address, sizeof(address));
+	snprintf(at, BFDD_AT_STRLEN, family == AF_INET6 ? "[%s]:%u" : "%s:%u", address,
+		 port);
+	return true;
+}
+
+enum bfdd_option
+bfdd_option_parse(const char *value, char at[BFDD_AT_STRLEN])
+{
+	static const struct {
+		const char *type;
+		enum bfdd_option is;
+		int family;
+	} known[] = {
+		{"ipv4:", BFDD_LISTENS, AF_INET}, {"ipv6:", BFDD_LISTENS, AF_INET6},
+		{"unix:", BFDD_LISTENS_UNIX, 0},  {"ipv4c:", BFDD_CONNECTS, 0},
+		{"ipv6c:", BFDD_CONNECTS, 0},     {"unixc:", BFDD_CONNECTS, 0},
+	};
+
+	at[0] = '\0';
+	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t n = strlen(known[i].type);
+
+		if (strncmp(value, known[i].type, n) != 0)
+			continue;
+		if (known[i].is == BFDD_LISTENS &&
+		    !bfdd_address(value + n, known[i].family, at))
+			return BFDD_INVALID;
+		return known[i].is;
+	}
+	return BFDD_INVALID;
+}
+
+bool
+bfdd_hears_at(const char *at, const char *dplane)
+{
+	const char *port = strrchr(at, ':'), *wanted = strrchr(dplane, ':');
+	bool any = strncmp(at, "0.0.0.0:", 8) == 0 || strncmp(at, "[::]:", 5) == 0;
+
+	if (!any || port == NULL || wanted == NULL)
+		return strcmp(at, dplane) == 0;
+	return (at[0] == '[') == (dplane[0] == '[') && strcmp(port, wanted) == 0;
 }
 
 const char *

@@ -43,8 +43,23 @@ int status_parse_hex(const char *text, const char *key, unsigned long long *valu
 bool cmdline_loads(const char *cmdline, size_t len, const char *module);
 /* Return true if `word` is one of the words of the command line. */
 bool cmdline_has(const char *cmdline, size_t len, const char *word);
+/* Return the value of `option` ("--x y" or "--x=y"), in `cmdline`; NULL: there is none. */
+const char *cmdline_value(const char *cmdline, size_t len, const char *option);
 /* Return true if the name of the program, without folders, is `name`. */
 bool cmdline_is(const char *cmdline, size_t len, const char *name);
+
+#define BFDD_AT_STRLEN 56
+#define BFDD_PORT      50700
+/* Says how bfdd uses the address of its option --dplaneaddr. */
+enum bfdd_option { BFDD_INVALID, BFDD_LISTENS, BFDD_LISTENS_UNIX, BFDD_CONNECTS };
+/*
+ * Parse the value, "ipv4:127.0.0.1" or "ipv6:[::1]:50700"; a type that ends in c makes bfdd
+ * connect. If bfdd listens by TCP, `at` gets the address as bfd.dplane is printed,
+ * "127.0.0.1:50700"; else "".
+ */
+enum bfdd_option bfdd_option_parse(const char *value, char at[BFDD_AT_STRLEN]);
+/* Return true if a bfdd that listens at `at` takes connections to `dplane`. */
+bool bfdd_hears_at(const char *at, const char *dplane);
 
 /*
  * Parse a line of `ip -o -f mpls route show`, which is cut. Returns the interface of a next hop

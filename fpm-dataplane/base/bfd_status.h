@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bfd_status: facts about BFD in the dataplane for metrics and the doctor. */
+#ifndef BASE_BFD_STATUS_H
+#define BASE_BFD_STATUS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* The names of enum bfd_state, in its order. */
+#define BFD_STATUS_STATES                          \
+	{                                          \
+		"admin-down", "down", "init", "up" \
+	}
+
+/* W:bfd  R:ui, relaxed */
+struct bfd_status {
+	_Atomic uint32_t connections; /* to bfdd that are open; 0: not connected */
+	_Atomic uint32_t sessions[4]; /* by state, sessions that are not served included */
+	_Atomic uint32_t not_served;
+	_Atomic uint64_t
+		downs; /* changes from Up to Down, of all sessions that ever were */
+	_Atomic uint64_t prunes; /* times that a next hop was taken out of all groups */
+	_Atomic uint64_t rx_packets, tx_packets; /* control packets of all sessions */
+};
+
+extern struct bfd_status bfd_status;
+
+#endif

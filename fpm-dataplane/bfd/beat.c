@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * beat: make the packets of sessions, and give them to the forwarders (port/bfd.h). [bfd]
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/idle.h"
+#include "base/inet.h"
+#include "bfd/impl.h"
+#include "port/packet.h"
+
+#define DSCP_CS6 0xc0u /* the traffic class of routing protocols: RFC 4594, 3.2 */
+#define IP4_DF   0x4000u
+
+/* Write IP and UDP headers before the payload, with checksums. Returns the octets. */
+static uint8_t
+packet_make(uint8_t *out, uint8_t family, const struct ipaddr *src,
+	    const struct ipaddr *dst, uint16_t from, uint16_t to, const uint8_t *payload)
+{
+	unsigned int head = family == 4 ? 20 : 40, octets = family_octets(family);
+	unsigned int udp_bytes = 8 + BFD_OCTETS;
+	uint8_t *udp = out + head;
+	uint32_t sum;
+
+	memset(out, 0, head + 8);
+	if (family == 4) {
+		out[0] = 0x45;
+		out[1] = DSCP_CS6;
+		put_be16(out + 2, (uint16_t)(head + udp_bytes));
+		put_be16(out + 6, IP4_DF);
+		out[8] = 255;
+		out[9] = 17;
+		memcpy(out + 12, src->octet, 4);
+		memcpy(out + 16, dst->octet, 4);
+		put_be16(out + 10, (uint16_t)~inet_fold(inet_sum(out, 20, 0)));
+	} else {
+		out[0] = 0x60 | DSCP_CS6 >> 4;
+		out[1] = (uint8_t)(DSCP_CS6 << 4);
+		put_be16(out + 4, (uint16_t)udp_bytes);
+		out[6] = 17;
+		out[7] = 255;
+		memcpy(out + 8, src->octet, 16);
+		memcpy(out + 24, dst->octet, 16);
+	}
+	put_be16(udp, from);
+	put_be16(udp + 2, to);
+	put_be16(udp + 4, (uint16_t)udp_bytes);
+	memcpy(udp + 8, payload, BFD_OCTETS);
+	sum = inet_sum(src->octet, octets, inet_sum(dst->octet, octets, 17 + udp_bytes));
+	put_be16(udp + 6, (uint16_t)~inet_fold(inet_sum(udp, udp_bytes, sum)));
+	if (get_be16(udp + 6) == 0)
+		put_be16(udp + 6, 0xffff);
+	return (uint8_t)(head + udp_bytes);
+}
+
+static bool
+beats_equal(const struct bfd_beat *a, const struct bfd_beat *b)
+{
+	return a != NULL && b != NULL && memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static void
+beat_free(void *owner, void *beat)
+{
+	free(beat);
+}
+
+/* Put `beat`, or NULL, into a slot, and tell its forwarder. */
+static void
+slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
+{
+	struct bfd_table *t = b->setup.table;
+	struct bfd_slot *slot = &t->slot[number];
+	struct bfd_beat *old = atomic_load_explicit(&slot->beat, memory_order_relaxed);
+
+	if (old == NULL && beat == NULL)
+		return;
+	if (number >= atomic_load_explicit(&t->end, memory_order_relaxed))
+		atomic_store_explicit(&t->end, number + 1, memory_order_relaxed);
+	atomic_store_explicit(&slot->beat, beat, memory_order_release);
+	atomic_fetch_add_explicit(&slot->version, 1, memory_order_release);
+	atomic_fetch_add_explicit(&t->epoch, 1, memory_order_release);
+	if (old != NULL)
+		worker_defer(b->w, beat_free, old);
+	idle_wake(b->setup.rings[number % b->setup.n_fwd].idle);
+}
+
+/* Fill what both beats of a session have. */
+static struct bfd_beat *
+beat_new(const struct session *s, uint32_t interval_us, uint8_t mult)
+{
+	struct bfd_beat *beat = calloc(1, sizeof(*beat));
+
+	if (beat == NULL)
+		abort();
+	if (interval_us != 0) {
+		beat->least_us = bfd_jitter_us(interval_us, mult, 0);
+		beat->most_us = bfd_jitter_us(interval_us, mult, UINT32_MAX);
+		if (beat->least_us > beat->most_us) {
+			uint32_t most = beat->least_us;
+
+			beat->least_us = beat->most_us;
+			beat->most_us = most;
+		}
+	}
+	beat->family = s->k->told.family;
+	beat->vrf = s->place.vrf;
+	beat->ifidx = s->place.ifidx;
+	beat->local = s->place.local;
+	beat->remote = s->k->told.dst;
+	return beat;
+}
+
+static void
+control_publish(struct bfd *b, struct session *s, bool now, bool final)
+{
+	const struct bfd_fsm *f = &s->k->fsm;
+	bool multihop = f->conf.multihop;
+	struct bfd_beat *beat = beat_new(s, bfd_fsm_tx_us(f), f->conf.mult);
+	uint8_t octets[BFD_OCTETS];
+
+	beat->port = multihop ? BFD_PORT_MULTI : BFD_PORT;
+	beat->ttl_least = multihop ? s->k->told.ttl : 255;
+	bfd_fsm_packet(f, false, octets);
+	beat->n = packet_make(beat->packet, beat->family, &beat->local, &beat->remote,
+			      s->k->src_port, beat->port, octets);
+	beat->expects = bfd_fsm_is_steady(f, beat->expect);
+	if (final) {
+		bfd_fsm_packet(f, true, octets);
+		packet_make(beat->first, beat->family, &beat->local, &beat->remote,
+			    s->k->src_port, beat->port, octets);
+		beat->has_first = true;
+	}
+	beat->at_once = now;
+	if (beats_equal(beat, bfd_beat(&b->setup.table->slot[s->number])) && !now && !final)
+		free(beat);
+	else
+		slot_put(b, s->number, beat);
+}
+
+/* Fill the payload of an echo packet. Only we read it (RFC 5881, 4). */
+static void
+echo_fill(const struct session *s, uint8_t octets[BFD_OCTETS])
+{
+	memset(octets, 0, BFD_OCTETS);
+	memcpy(octets, "fpm-echo", 8);
+	put_be32(octets + BFD_YOUR_DISCR, s->k->echo_discr);
+}
+
+static void
+echo_publish(struct bfd *b, struct session *s)
+{
+	uint32_t number = BFD_SESSIONS + s->number;
+	struct bfd_slot *slot = &b->setup.table->slot[number];
+	uint32_t echo_us = s->place.ifidx == 0 ? 0 : bfd_fsm_echo_us(&s->k->fsm);
+	struct bfd_beat *beat;
+
+	if (echo_us == 0) {
+		slot_put(b, number, NULL);
+		timer_set(b, s, TIMER_ECHO, DUE_NEVER);
+		return;
+	}
+	beat = beat_new(s, echo_us, s->k->fsm.conf.mult);
+	echo_fill(s, beat->expect);
+	beat->expects = true;
+	beat->port = BFD_PORT_ECHO;
+	beat->ttl_least = BFD_ECHO_TTL;
+	beat->n = packet_make(beat->packet, beat->family, &beat->local, &beat->local,
+			      s->k->src_port, BFD_PORT_ECHO, beat->expect);
+	if (beats_equal(beat, bfd_beat(slot))) {
+		free(beat);
+		return;
+	}
+	if (bfd_beat(slot) == NULL)
+		atomic_store_explicit(&slot->heard_ns, monotonic_ns(),
+				      memory_order_relaxed);
+	slot_put(b, number, beat);
+	timer_set(b, s, TIMER_ECHO,
+		  monotonic_ns() + echo_us * 1000ull * s->k->fsm.conf.mult);
+}
+
+void
+beat_publish(struct bfd *b, struct session *s, bool now, bool final)
+{
+	if (s->place.by == BY_FORWARDERS) {
+		control_publish(b, s, now, final);
+		echo_publish(b, s);
+		return;
+	}
+	beat_end(b, s);
+}
+
+void
+beat_end(struct bfd *b, const struct session *s)
+{
+	slot_put(b, s->number, NULL);
+	slot_put(b, BFD_SESSIONS + s->number, NULL);
+	timer_set(b, s, TIMER_ECHO, DUE_NEVER);
+}

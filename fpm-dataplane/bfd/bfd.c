@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bfd: the thread: its messages, its timers, its end. While the key `bfd.dplane` is absent the
+ * thread sleeps.                                                                   [bfd]
+ */
+#include "bfd/bfd.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/sd_notify.h"
+#include "bfd/impl.h"
+#include "bfd/rows.h"
+#include "fib/fib.h"
+
+static const char *
+session_dev(const struct bfd *b, const struct session *s)
+{
+	const struct fib_iface *iface =
+		s->place.ifidx == 0 ? NULL : fib_iface(b->fib, s->place.ifidx);
+
+	return iface != NULL                  ? iface->name
+	       : s->k->told.ifname[0] != '\0' ? s->k->told.ifname
+					      : NULL;
+}
+
+static void
+session_row(struct bfd *b, struct session *s, json_t *rows)
+{
+	static const struct ipaddr none;
+	const struct kept *k = s->k;
+	const struct bfd_fsm *f = &k->fsm;
+	const struct fib_vrf *vrf =
+		s->place.vrf == 0 ? NULL : fib_vrf(b->fib, s->place.vrf);
+	struct bfd_dplane_counters c;
+
+	session_counters(b, s, &c);
+	bfd_row(rows, &(struct bfd_row_in){
+			      .peer = k->told.dst,
+			      .local = s->place.local,
+			      .family = k->told.family,
+			      .has_local = !ipaddr_equal(&s->place.local, &none),
+			      .dev = session_dev(b, s),
+			      .vrf = vrf == NULL ? NULL : vrf->name,
+			      .state = bfd_state_name(f->state),
+			      .by = s->place.by == BY_FORWARDERS ? "forwarders" : NULL,
+			      .reason = s->place.reason,
+			      .diag = f->diag,
+			      .remote_diag = f->remote_diag,
+			      .discr = f->my_discr,
+			      .remote_discr = f->your_discr,
+			      .lid = k->told.lid,
+			      .mult = f->conf.mult,
+			      .remote_mult = f->remote_mult,
+			      .tx_us = k->told.min_tx_us,
+			      .rx_us = k->told.min_rx_us,
+			      .remote_tx_us = f->remote_min_tx_us,
+			      .remote_rx_us = f->remote_min_rx_us,
+			      .interval_us = bfd_fsm_tx_us(f),
+			      .detect_us = bfd_fsm_detect_us(f),
+			      .echo_us = bfd_fsm_echo_us(f),
+			      .multihop = f->conf.multihop,
+			      .echo = f->conf.echo,
+			      .passive = f->conf.passive,
+			      .shutdown = f->conf.shutdown,
+			      .pruned = k->pruned,
+			      .downs = f->n_downs,
+			      .since_s = (boottime_ms() - s->since_ms) / 1000,
+			      .rx_packets = c.control_in_packets,
+			      .tx_packets = c.control_out_packets,
+			      .rx_bytes = c.control_in_octets,
+			      .tx_bytes = c.control_out_octets,
+			      .echo_rx_packets = c.echo_in_packets,
+			      .echo_tx_packets = c.echo_out_packets,
+			      .echo_rx_bytes = c.echo_in_octets,
+			      .echo_tx_bytes = c.echo_out_octets,
+		      });
+}
+
+/* Renew the figures of base/bfd_status.h. */
+static void
+status_renew(struct bfd *b)
+{
+	uint32_t by_state[4] = {0}, not_served = 0;
+	uint64_t rx = 0, tx = 0;
+
+	for (uint32_t i = 1; i < b->high; i++) {
+		const struct session *s = &b->session[i];
+		struct bfd_dplane_counters c;
+
+		if (s->k == NULL)
+			continue;
+		by_state[s->k->fsm.state & 3]++;
+		not_served += s->place.by == BY_NONE;
+		session_counters(b, s, &c);
+		rx += c.control_in_packets;
+		tx += c.control_out_packets;
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		STATUS_SET(sessions[i], by_state[i]);
+	STATUS_SET(not_served, not_served);
+	STATUS_SET(rx_packets, rx);
+	STATUS_SET(tx_packets, tx);
+}
+
+static void
+bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct bfd *b = timer->data;
+
+	conns_tick(b);
+	sessions_place(b);
+	status_renew(b);
+	if (++b->n_ticks % BFD_PEER_S == 0)
+		sessions_tell_peers(b);
+}
+
+static int
+bfd_init(struct worker *w)
+{
+	struct bfd *b = w->ctx;
+	int rc;
+
+	if (!b->setup.conf.on)
+		return 0;
+	b->random = monotonic_ns() | 1;
+	b->high = 1;
+	rc = keep_begin(b);
+	if (rc == 0)
+		rc = timers_begin(b);
+	if (rc < 0)
+		return rc;
+	conns_begin(b);
+	sessions_resume(b);
+	ev_timer_init(&b->tick, bfd_on_tick, 0., 1.);
+	b->tick.data = b;
+	ev_timer_start(w->loop, &b->tick);
+	(void)sd_fdremove(BFD_KEEP_FD);
+	(void)sd_fdstore(BFD_KEEP_FD, b->kept_fd);
+	timers_arm(b);
+	return 0;
+}
+
+static void
+bfd_on_round(struct worker *w)
+{
+	struct bfd *b = w->ctx;
+
+	if (!b->setup.conf.on)
+		return;
+	rings_take(b);
+	timers_judge(b);
+	timers_arm(b);
+}
+
+static void
+bfd_on_msg(struct worker *w, struct msg *m)
+{
+	struct bfd *b = w->ctx;
+	struct msg_query *q;
+
+	switch (m->type) {
+	case MSG_RECLAIM:
+		worker_reclaim(w, m);
+		return;
+	case MSG_QUERY:
+		q = caa_container_of(m, struct msg_query, m);
+		for (uint32_t i = 1; i < b->high; i++)
+			if (b->session[i].k != NULL)
+				session_row(b, &b->session[i], q->rows);
+		q->done = true;
+		q->m.type = MSG_REPLY;
+		worker_send(q->from, &q->m);
+		return;
+	default:
+		assert(!"message not for bfd");
+		break;
+	}
+	msg_free(m);
+}
+
+/* The sessions stay in shared memory, and the connections open, for the next daemon. */
+static void
+bfd_fini(struct worker *w)
+{
+	struct bfd *b = w->ctx;
+
+	if (!b->setup.conf.on)
+		return;
+	ev_timer_stop(w->loop, &b->tick);
+	conns_end(b);
+	timers_end(b);
+	keep_end(b);
+}
+
+static const struct worker_ops bfd_ops = {
+	.name = "bfd",
+	.role = ROLE_BFD,
+	.init = bfd_init,
+	.on_msg = bfd_on_msg,
+	.on_round = bfd_on_round,
+	.fini = bfd_fini,
+};
+
+int
+bfd_setup(struct worker *w, const struct bfd_setup *setup)
+{
+	struct bfd *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return -ENOMEM;
+	b->setup = *setup;
+	b->fib = setup->fib;
+	b->w = w;
+	b->kept_fd = b->timer_fd = -1;
+	if (setup->conf.on)
+		b->count = counters_register("bfd");
+	worker_init(w, &bfd_ops, b);
+	return 0;
+}
+
+void
+bfd_teardown(struct worker *w)
+{
+	free(w->ctx);
+	w->ctx = NULL;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn: the connections to bfdd, which listens. Messages are looked at before they are taken
+ * out of the socket, and answers are written whole. So between two rounds each connection is
+ * at the border of a message, and the next daemon goes on with the same connection: bfdd does
+ * not notice a restart or a crash.
+ *
+ * bfdd gives the sessions that exist already to a new connection without their interfaces
+ * (FRR 10.3), and only as many as its buffer of 8 KiB holds. It hands the sessions of a
+ * connection that ends to the next one, with their interfaces, and tells no client. So this
+ * thread connects twice, and closes the first connection.                           [bfd]
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "bfd/impl.h"
+#include "tap-bridge/netns.h"
+
+#define ROOM 65536u /* octets looked at in one round */
+
+static void
+conn_name(unsigned int number, char name[32])
+{
+	snprintf(name, 32, BFD_CONN_FD "%u", number);
+}
+
+static void
+conn_close(struct bfd *b, struct conn *c)
+{
+	unsigned int number = (unsigned int)(c - b->conn);
+	char name[32];
+
+	if (c->fd < 0)
+		return;
+	ev_io_stop(b->w->loop, &c->io);
+	conn_name(number, name);
+	(void)sd_fdremove(name);
+	close(c->fd);
+	c->fd = -1;
+	if (!c->connecting)
+		atomic_fetch_sub_explicit(&bfd_status.connections, 1, memory_order_relaxed);
+	sessions_orphan(b, (int)number);
+}
+
+/* Send a whole message, or none. bfdd waits for the rest of one that is cut. */
+static void
+conn_send(struct bfd *b, struct conn *c, const uint8_t *octets, size_t n)
+{
+	ssize_t sent = send(c->fd, octets, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (sent == (ssize_t)n)
+		return;
+	log_warn("bfd: bfdd does not read, connection closed error=%s",
+		 sent < 0 ? strerror(errno) : "message cut");
+	conn_close(b, c);
+}
+
+void
+conn_report(struct bfd *b, struct session *s)
+{
+	uint8_t octets[BFD_DPLANE_STATE_BYTES];
+	struct bfd_dplane_state state;
+	struct conn *c;
+
+	if (s->k->conn < 0)
+		return;
+	c = &b->conn[s->k->conn];
+	if (c->fd < 0 || c->connecting)
+		return;
+	bfd_dplane_state_of(&s->k->fsm, s->k->told.lid, &state);
+	conn_send(b, c, octets, bfd_dplane_write_state(&state, octets));
+}
+
+static void
+counters_answer(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
+{
+	uint8_t octets[BFD_DPLANE_COUNTERS_BYTES];
+	struct bfd_dplane_counters counters = {.lid = m->lid};
+	struct session *s = session_by_lid(b, m->lid);
+
+	if (s != NULL)
+		session_counters(b, s, &counters);
+	counters.lid = m->lid;
+	/* bfdd shows the octets of sent echo packets as their number (8.4.4 to 10.7). */
+	counters.echo_out_octets = counters.echo_out_packets;
+	conn_send(b, c, octets, bfd_dplane_write_counters(&counters, m->id, octets));
+}
+
+static void
+message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
+{
+	uint8_t octets[BFD_DPLANE_ECHO_BYTES];
+
+	if (!m->known)
+		return;
+	switch (m->type) {
+	case BFD_DPLANE_ADD:
+		c->brought = true;
+		session_told(b, (int)(c - b->conn), &m->session);
+		break;
+	case BFD_DPLANE_DELETE:
+		session_untold(b, &m->session);
+		break;
+	case BFD_DPLANE_REQUEST_COUNTERS:
+		counters_answer(b, c, m);
+		break;
+	case BFD_DPLANE_ECHO_REQUEST:
+		conn_send(b, c, octets,
+			  bfd_dplane_write_echo_reply(&m->echo, m->id, octets));
+		break;
+	default:
+		break;
+	}
+}
+
+/* Take the messages that have come, one by one. */
+static void
+conn_read(struct bfd *b, struct conn *c)
+{
+	static uint8_t buf[ROOM];
+	ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	struct bfd_dplane_msg m;
+	size_t at = 0;
+	int len;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
+		conn_close(b, c);
+		return;
+	}
+	while ((len = bfd_dplane_next(buf + at, (size_t)n - at, &m)) > 0) {
+		message_take(b, c, &m);
+		if (c->fd < 0)
+			return;
+		/* Without a look at the octets: they are in `buf`. */
+		(void)!recv(c->fd, NULL, (size_t)len, MSG_TRUNC | MSG_DONTWAIT);
+		at += (size_t)len;
+	}
+	if (len < 0) {
+		log_error("bfd: message of bfdd not understood dplane=%s error=%s",
+			  b->setup.conf.name, strerror(-len));
+		conn_close(b, c);
+	}
+}
+
+static void
+conn_is_open(struct bfd *b, struct conn *c)
+{
+	char name[32];
+
+	c->connecting = false;
+	atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
+	ev_io_stop(b->w->loop, &c->io);
+	ev_io_set(&c->io, c->fd, EV_READ);
+	ev_io_start(b->w->loop, &c->io);
+	conn_name((unsigned int)(c - b->conn), name);
+	(void)sd_fdremove(name);
+	(void)sd_fdstore(name, c->fd);
+	log_info("bfd: connected to bfdd dplane=%s", b->setup.conf.name);
+}
+
+static void
+conn_on_io(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct conn *c = io->data;
+	struct bfd *b = c->b;
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (c->connecting) {
+		getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+		if (error != 0)
+			conn_close(b, c);
+		else
+			conn_is_open(b, c);
+		return;
+	}
+	conn_read(b, c);
+}
+
+static void
+conn_watch(struct bfd *b, struct conn *c, int fd, int events)
+{
+	c->fd = fd;
+	c->b = b;
+	c->brought = c->aged = false;
+	ev_io_init(&c->io, conn_on_io, fd, events);
+	c->io.data = c;
+	ev_io_start(b->w->loop, &c->io);
+}
+
+static void
+conn_open(struct bfd *b, struct conn *c)
+{
+	const struct sockaddr_storage *to = &b->setup.conf.dplane;
+	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						  : sizeof(struct sockaddr_in);
+	int fd =
+		netns_socket(b->setup.netns, to->ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	int on = 1;
+
+	if (fd < 0)
+		return;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (connect(fd, (const struct sockaddr *)to, len) < 0 && errno != EINPROGRESS) {
+		close(fd);
+		return;
+	}
+	c->connecting = true;
+	conn_watch(b, c, fd, EV_WRITE);
+}
+
+void
+conns_tick(struct bfd *b)
+{
+	unsigned int n_open = 0;
+	struct conn *empty = NULL, *bringing = NULL;
+
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
+		struct conn *c = &b->conn[i];
+
+		if (c->fd < 0) {
+			empty = empty == NULL ? c : empty;
+			continue;
+		}
+		n_open++;
+		if (!c->connecting && c->aged && c->brought && bringing == NULL)
+			bringing = c;
+		c->aged = !c->connecting;
+	}
+	if (n_open == 0) {
+		b->renewed = false;
+		conn_open(b, &b->conn[0]);
+	} else if (bringing != NULL && !b->renewed && n_open < BFD_CONNS_MAX) {
+		if (n_open == 1) {
+			conn_open(b, empty);
+		} else if (b->n_sessions <= BFD_CONN_SESSIONS) {
+			b->renewed = true;
+			conn_close(b, bringing);
+		} else {
+			b->renewed = true;
+			log_warn("bfd: more sessions than one connection holds sessions=%u "
+				 "most=%u",
+				 b->n_sessions, BFD_CONN_SESSIONS);
+		}
+	}
+}
+
+void
+conns_begin(struct bfd *b)
+{
+	char name[32];
+
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
+		int fd;
+
+		b->conn[i].fd = -1;
+		conn_name(i, name);
+		fd = sd_take(name);
+		if (fd < 0)
+			continue;
+		b->conn[i].connecting = false;
+		conn_watch(b, &b->conn[i], fd, EV_READ);
+		b->conn[i].aged = true;
+		b->renewed = true;
+		atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
+	}
+}
+
+void
+conns_end(struct bfd *b)
+{
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
+		struct conn *c = &b->conn[i];
+
+		if (c->fd < 0)
+			continue;
+		ev_io_stop(b->w->loop, &c->io);
+		close(c->fd);
+		c->fd = -1;
+	}
+}
+
+unsigned int
+bfd_descriptors(const struct worker *w, struct named_fd *into)
+{
+	const struct bfd *b = w->ctx;
+	unsigned int n = 0;
+
+	if (!b->setup.conf.on)
+		return 0;
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
+		if (b->conn[i].fd < 0 || b->conn[i].connecting)
+			continue;
+		conn_name(i, into[n].name);
+		into[n++].fd = b->conn[i].fd;
+	}
+	snprintf(into[n].name, sizeof(into->name), BFD_KEEP_FD);
+	into[n++].fd = b->kept_fd;
+	return n;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * impl: the declarations that the files of the bfd thread share. All functions are for
+ * [bfd], unless stated otherwise.
+ *
+ *     bfd.c       the thread: messages, timers, its end
+ *     conn.c      connections to bfdd: their octets become sessions
+ *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
+ *     receive.c   packets from forwarders and from the kernel
+ *     timer.c     detection times, kept with the help of the forwarders
+ *     beat.c      what the forwarders send and expect
+ *     place.c     the interface and the local address of a session
+ *     keep.c      memory that outlives the daemon
+ *     fsm.c, packet.c, dplane.c   pure: state machine, packets, messages of bfdd
+ */
+#ifndef BFD_IMPL_H
+#define BFD_IMPL_H
+
+#include <ev.h>
+
+#include "base/bfd_status.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/due.h"
+#include "base/msg.h"
+#include "base/worker.h"
+#include "bfd/bfd.h"
+#include "bfd/dplane.h"
+#include "bfd/fsm.h"
+#include "port/bfd.h"
+
+#define BFD_SESSIONS   (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
+#define BFD_HOLD_NS    10000000000ull  /* a session that bfdd no longer tells of is kept */
+#define BFD_PEER_S     200u /* the punt thread forgets peers after PEER_SECONDS */
+#define BFD_CONNS_MAX  (BFD_DESCRIPTORS - 1)
+#define BFD_ECHO_TTL   254u   /* the peer has forwarded it */
+#define BFD_PORT_LEAST 49152u /* source ports: RFC 5881, 4 */
+
+/*
+ * The part of a session that outlives the daemon (keep.c). Plain data, without pointers and
+ * with a fixed layout. Its number is that of its slot in the bfd_table.
+ */
+struct kept {
+	/* Odd while the thread changes the record. A record that was left so is dropped. */
+	_Atomic uint32_t writing;
+	bool used;
+	bool leaving; /* deleted by bfdd: AdminDown is sent until fsm.silent_at */
+	bool pruned;  /* rib was told that the next hop is dead */
+	uint16_t src_port;
+	uint32_t echo_discr;
+	uint32_t hop_ifindex; /* with `pruned`: interface of the next hop */
+	int32_t conn; /* number of the connection that told of it last; -1: it has ended */
+	struct bfd_dplane_session told;
+	struct bfd_fsm fsm;
+	/* Packets that the thread handled, and those of slots before a restart. */
+	uint64_t n_rx, n_tx, n_echo_rx, n_echo_tx;
+};
+
+enum bfd_by { BY_NONE, BY_FORWARDERS };
+
+/* Where the packets of a session leave and arrive. */
+struct place {
+	enum bfd_by by;
+	uint16_t ifidx; /* one hop by forwarders; else 0 */
+	uint16_t vrf;
+	uint32_t ifindex; /* one hop, or given by bfdd; else 0 */
+	struct ipaddr local;
+	const char *reason; /* BY_NONE: why */
+};
+
+struct session {
+	struct kept *k; /* NULL: the number is free */
+	uint32_t number;
+	uint64_t orphan_ns; /* with k->conn < 0: since when */
+	struct place place;
+	uint64_t since_ms; /* CLOCK_BOOTTIME of the last change of state */
+};
+
+/* Timers of a session: ids of b->due are number * N_TIMER + timer. */
+enum bfd_timer {
+	TIMER_DETECT, /* bfd_fsm_expire_at() */
+	TIMER_ECHO,   /* echo packets are missing */
+	TIMER_END,    /* `leaving`, or orphan: the session ends */
+	N_TIMER
+};
+
+/* A connection to bfdd. */
+struct conn {
+	int fd; /* -1: none */
+	ev_io io;
+	struct bfd *b;
+	bool connecting, brought; /* it has brought sessions */
+	bool aged;                /* it is not new: see conns_tick() */
+};
+
+struct bfd {
+	struct bfd_setup setup;
+	struct worker *w;
+	struct fib *fib;
+	struct session session[BFD_SESSIONS];
+	uint32_t high; /* sessions from here on have never been used */
+	uint32_t n_sessions;
+	struct kept *kept; /* BFD_SESSIONS records; shared memory */
+	int kept_fd;
+	struct conn conn[BFD_CONNS_MAX];
+	bool renewed; /* bfdd has told all sessions over a second connection */
+	struct counters *count;
+	ev_timer tick; /* every second: connections, places, peers */
+	uint32_t n_ticks;
+	int timer_fd;
+	ev_io timer_io;
+	struct due due; /* CLOCK_MONOTONIC, ns */
+	uint64_t armed; /* time that timer_fd is set to */
+	/* Detection: see timer.c. */
+	bool asking;
+	uint64_t asked_ns;
+	uint64_t asked_round[COUNTERS_MAX];
+	uint64_t random;
+};
+
+/* --- conn.c --- */
+/* Take the connections of the last daemon, and connect. */
+void conns_begin(struct bfd *b);
+/* Close all connections. bfdd notices it, unless another process has them too. */
+void conns_end(struct bfd *b);
+/* Every second: connect again, open another connection. */
+void conns_tick(struct bfd *b);
+/* Tell bfdd the state of a session. */
+void conn_report(struct bfd *b, struct session *s);
+
+/* --- session.c --- */
+/* bfdd adds or changes a session, or deletes it. */
+void session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told);
+void session_untold(struct bfd *b, const struct bfd_dplane_session *told);
+/* The connection has ended. */
+void sessions_orphan(struct bfd *b, int conn);
+/* Make the sessions of the last daemon go on. */
+void sessions_resume(struct bfd *b);
+/* Look for a better place for sessions whose interface has changed. */
+void sessions_place(struct bfd *b);
+/* Carry out the actions of the state machine, bits of enum bfd_act. */
+void session_obey(struct bfd *b, struct session *s, unsigned int act);
+/* End a session: free its number. */
+void session_end(struct bfd *b, struct session *s);
+/* Find a session; NULL: none. */
+struct session *session_by_lid(struct bfd *b, uint32_t lid);
+struct session *session_by_discr(struct bfd *b, uint32_t discr);
+/*
+ * Find the session of a packet without a discriminator of ours: RFC 5881, 3. `ifindex` is
+ * that of the interface that received it.
+ */
+struct session *session_by_address(struct bfd *b, bool multihop, uint8_t family,
+				   uint16_t vrf, uint32_t ifindex,
+				   const struct ipaddr *remote, const struct ipaddr *local);
+/* Note the time of the last packet that forwarders took. */
+void session_hear(struct bfd *b, struct session *s);
+void session_counters(const struct bfd *b, const struct session *s,
+		      struct bfd_dplane_counters *c);
+/* Let the punt thread know all peers again. */
+void sessions_tell_peers(struct bfd *b);
+
+static inline void
+kept_open(struct kept *k)
+{
+	atomic_store_explicit(&k->writing, k->writing + 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void
+kept_close(struct kept *k)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&k->writing, k->writing + 1, memory_order_relaxed);
+}
+
+/* --- receive.c --- */
+/* Take the packets of all rings. */
+void rings_take(struct bfd *b);
+/* A packet for a session. All addresses and numbers are those of the packet. */
+struct received {
+	bool multihop;
+	uint8_t family, ttl;
+	uint16_t vrf;
+	uint32_t ifindex;
+	struct ipaddr remote, local;
+	const uint8_t *octets;
+	unsigned int n;
+};
+void packet_take(struct bfd *b, const struct received *r);
+
+/* --- timer.c --- */
+int timers_begin(struct bfd *b);
+void timers_end(struct bfd *b);
+void timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t when);
+/* After each round: set the timer to the first one that is due. */
+void timers_arm(struct bfd *b);
+/* Detection times that have ended are judged when all forwarders have looked at their queues. */
+void timers_judge(struct bfd *b);
+
+/* --- beat.c --- */
+/*
+ * Let forwarders send and expect what the session is about now. `now`: its packet is sent at
+ * once; `final`: before that, the answer to a poll.
+ */
+void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
+/* Let forwarders forget the session. */
+void beat_end(struct bfd *b, const struct session *s);
+
+/* --- place.c --- */
+void place_find(const struct bfd *b, const struct bfd_dplane_session *told,
+		struct place *place);
+/* Return true if the place is as good as when it was found. */
+bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
+		 const struct place *place);
+
+/* --- keep.c --- */
+/* Map the memory of the last daemon, or make a new one. Returns 0 or -errno. */
+int keep_begin(struct bfd *b);
+void keep_end(struct bfd *b);
+
+#define STATUS_ADD(field, n) \
+	atomic_fetch_add_explicit(&bfd_status.field, (n), memory_order_relaxed)
+#define STATUS_SET(field, value) \
+	atomic_store_explicit(&bfd_status.field, (value), memory_order_relaxed)
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keep: the sessions in a memfd that the service manager keeps, so that the next daemon sends
+ * on at once. Its clock, CLOCK_MONOTONIC, is the same. A record that was being changed when
+ * the daemon was killed is dropped: its session starts again.                      [bfd]
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "bfd/impl.h"
+
+#define KEEP_BYTES (BFD_SESSIONS * sizeof(struct kept))
+
+/* Return false if a record cannot be used. */
+static bool
+kept_is_sound(const struct kept *k, uint32_t number)
+{
+	return (k->writing & 1) == 0 && k->fsm.state <= BFD_UP &&
+	       (k->fsm.my_discr & (BFD_SLOTS - 1)) == number &&
+	       (k->told.family == 4 || k->told.family == 6);
+}
+
+static int
+keep_map(struct bfd *b)
+{
+	void *mem =
+		mmap(NULL, KEEP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, b->kept_fd, 0);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	b->kept = mem;
+	return 0;
+}
+
+int
+keep_begin(struct bfd *b)
+{
+	struct stat st;
+	int rc;
+
+	b->kept_fd = sd_take(BFD_KEEP_FD);
+	if (b->kept_fd >= 0 &&
+	    (fstat(b->kept_fd, &st) < 0 || st.st_size != (off_t)KEEP_BYTES)) {
+		log_info("bfd: sessions of another version not taken over");
+		close(b->kept_fd);
+		b->kept_fd = -1;
+	}
+	if (b->kept_fd < 0) {
+		b->kept_fd = memfd_create("fpm-dataplane-bfd", MFD_CLOEXEC);
+		if (b->kept_fd < 0 || ftruncate(b->kept_fd, (off_t)KEEP_BYTES) < 0)
+			return -errno;
+	}
+	rc = keep_map(b);
+	for (uint32_t i = 1; rc == 0 && i < BFD_SESSIONS; i++)
+		if (b->kept[i].used && !kept_is_sound(&b->kept[i], i))
+			b->kept[i].used = false;
+	for (uint32_t i = 1; rc == 0 && i < BFD_SESSIONS; i++)
+		b->kept[i].writing = 0;
+	return rc;
+}
+
+void
+keep_end(struct bfd *b)
+{
+	if (b->kept != NULL)
+		munmap(b->kept, KEEP_BYTES);
+	if (b->kept_fd >= 0)
+		close(b->kept_fd);
+	b->kept = NULL;
+	b->kept_fd = -1;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * place: find where the packets of a session leave and arrive. bfdd's message has no VRF, an
+ * interface only if the session names one, and no local address if the configuration has
+ * none. The rest follows from the interfaces and the FIB.                       [bfd]
+ */
+#include <string.h>
+
+#include "bfd/impl.h"
+#include "fib/fib.h"
+
+static bool
+addr_is_zero(const struct ipaddr *a)
+{
+	static const struct ipaddr zero;
+
+	return memcmp(a, &zero, sizeof(zero)) == 0;
+}
+
+/* Return the interface of the dataplane that bfdd names; 0: it is none of them. */
+static uint16_t
+iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(fib, i);
+
+		if (iface != NULL && iface->ifindex != 0 &&
+		    (told->ifindex != 0 ? iface->ifindex == told->ifindex
+					: strncmp(iface->name, told->ifname,
+						  sizeof(iface->name)) == 0))
+			return i;
+	}
+	return 0;
+}
+
+/* Return how many VRFs (with table main) have the address; *vrf is the first of them. */
+static unsigned int
+vrfs_of(const struct fib *fib, uint8_t family, const struct ipaddr *addr, uint16_t *vrf)
+{
+	unsigned int n = 0;
+
+	for (uint16_t v = 0; v < FIB_VRF_NONE; v++) {
+		fib_path path;
+
+		if (v != 0 && fib_vrf(fib, v) == NULL)
+			continue;
+		path = fib_resolve(fib, v, family, addr, 0);
+		/* A VRF without the address may find it in table main. */
+		if (path_kind(path) != PATH_LOCAL || (v != 0 && n > 0 && *vrf == 0))
+			continue;
+		if (n++ == 0)
+			*vrf = v;
+	}
+	return n;
+}
+
+/* Choose our address towards a peer on the link, as the kernel does. */
+static void
+local_choose(const struct fib_iface *iface, uint8_t family, const struct ipaddr *peer,
+	     struct ipaddr *local)
+{
+	bool six = family == 6;
+	const struct fib_source *own = six ? iface->own6 : iface->own4;
+	unsigned int n = six ? iface->n_own6 : iface->n_own4;
+
+	if (six && ipaddr_is_linklocal6(peer)) {
+		*local = iface->linklocal6;
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		struct prefix subnet = {
+			.family = family, .len = own[i].plen, .addr = own[i].addr};
+
+		prefix_mask(&subnet);
+		if (prefix_covers(&subnet, peer)) {
+			*local = own[i].addr;
+			return;
+		}
+	}
+	if (six)
+		*local = iface->src6;
+	else if (iface->src4 != 0)
+		*local = ipaddr_from_v4(iface->src4);
+}
+
+static void
+refuse(struct place *place, const char *reason)
+{
+	place->by = BY_NONE;
+	place->reason = reason;
+}
+
+/* The session names an interface. */
+static void
+place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct place *place)
+{
+	uint16_t ifidx = iface_named(b->fib, told);
+	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
+	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
+
+	place->ifindex = told->ifindex;
+	if (iface == NULL && told->ifindex == 0) {
+		refuse(place, "no port and no VLAN has the interface's name");
+		return;
+	}
+	if (iface == NULL) {
+		refuse(place, "the interface is no port and no VLAN of the dataplane");
+		return;
+	}
+	place->by = BY_FORWARDERS;
+	place->ifidx = multihop ? 0 : ifidx;
+	place->ifindex = iface->ifindex;
+	place->vrf = iface->vrf;
+	if (addr_is_zero(&place->local))
+		local_choose(iface, told->family, &told->dst, &place->local);
+}
+
+/* Return the interface behind which a path finds its neighbor; 0: none. */
+static uint16_t
+path_iface(const struct fib *fib, fib_path path)
+{
+	if (path_kind(path) == PATH_ONLINK)
+		return (uint16_t)path_index(path);
+	if (path_kind(path) == PATH_ADJ)
+		return fib->adj[path_index(path)].ifidx;
+	return 0;
+}
+
+/* The route to the peer decides. */
+static void
+place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
+	     struct place *place)
+{
+	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
+	fib_path path = fib_resolve(b->fib, place->vrf, told->family, &told->dst, 0);
+	uint16_t ifidx = path_iface(b->fib, path);
+	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
+
+	if (path_kind(path) == PATH_KERNEL || path_kind(path) == PATH_LOCAL) {
+		refuse(place, "the route to the peer leaves by no port");
+		return;
+	}
+	if (iface != NULL && addr_is_zero(&place->local))
+		local_choose(iface, told->family, &told->dst, &place->local);
+	if (multihop) {
+		/* Its packets follow the route of the time. */
+		place->by = BY_FORWARDERS;
+		return;
+	}
+	if (iface == NULL) {
+		refuse(place, "no connected subnet has the peer");
+		return;
+	}
+	place->by = BY_FORWARDERS;
+	place->ifidx = ifidx;
+	place->ifindex = iface->ifindex;
+}
+
+void
+place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct place *place)
+{
+	unsigned int n;
+
+	*place = (struct place){.local = told->src};
+	/* Some versions of bfdd name a global source for a link-local peer. */
+	if (told->family == 6 && ipaddr_is_linklocal6(&told->dst) &&
+	    !ipaddr_is_linklocal6(&told->src))
+		place->local = (struct ipaddr){{0}};
+	if (told->ifindex != 0 || told->ifname[0] != '\0') {
+		place_named(b, told, place);
+	} else {
+		if (!addr_is_zero(&told->src)) {
+			n = vrfs_of(b->fib, told->family, &told->src, &place->vrf);
+			if (n == 0) {
+				refuse(place, "no interface has the local address");
+				return;
+			}
+			if (n > 1) {
+				refuse(place, "several VRFs have the local address: "
+					      "name the interface");
+				return;
+			}
+		}
+		place_routed(b, told, place);
+	}
+	if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
+		refuse(place, "no local address is known");
+}
+
+bool
+place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
+	    const struct place *place)
+{
+	const struct fib_iface *iface;
+
+	/* An interface may become a port, and a route or an address may come. */
+	if (place->by != BY_FORWARDERS)
+		return false;
+	if (place->ifidx == 0)
+		return addr_is_zero(&told->src) ||
+		       path_kind(fib_resolve(b->fib, place->vrf, told->family, &told->src,
+					     0)) == PATH_LOCAL;
+	iface = fib_iface(b->fib, place->ifidx);
+	return iface != NULL && iface->ifindex == place->ifindex &&
+	       iface->vrf == place->vrf;
+}

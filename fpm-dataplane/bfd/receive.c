@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * receive: packets that forwarders did not note themselves, because they change a session or
+ * belong to none. [bfd]
+ */
+#include <rte_ring.h>
+
+#include "base/inet.h"
+#include "bfd/impl.h"
+#include "fib/fib.h"
+#include "port/packet.h"
+
+#define BURST  64
+#define L2_LEN 14
+
+static void
+packet_refuse(struct bfd *b, enum reason reason)
+{
+	counter_add(&b->count->reason[reason], 1);
+}
+
+void
+packet_take(struct bfd *b, const struct received *r)
+{
+	struct bfd_packet p;
+	struct session *s;
+	unsigned int act;
+
+	if (bfd_packet_read(&p, r->octets, r->n) != BFD_PACKET_OK) {
+		packet_refuse(b, DROP_bfd_bad);
+		return;
+	}
+	s = p.your_discr != 0 ? session_by_discr(b, p.your_discr)
+			      : session_by_address(b, r->multihop, r->family, r->vrf,
+						   r->ifindex, &r->remote, &r->local);
+	/* A discriminator alone is no proof: it may be guessed (RFC 5880, 9). */
+	if (s == NULL || s->place.by == BY_NONE || s->k->fsm.conf.multihop != r->multihop ||
+	    !ipaddr_equal(&s->k->told.dst, &r->remote)) {
+		packet_refuse(b, DROP_bfd_no_session);
+		return;
+	}
+	if (r->multihop && r->ttl < s->k->told.ttl) {
+		packet_refuse(b, DROP_bfd_bad);
+		return;
+	}
+	session_hear(b, s);
+	kept_open(s->k);
+	s->k->n_rx++;
+	act = bfd_fsm_receive(&s->k->fsm, &p, monotonic_ns());
+	kept_close(s->k);
+	session_obey(b, s, act);
+	/* The same packet again may change nothing. */
+	beat_publish(b, s, false, false);
+}
+
+/* Return false if the checksum of UDP is wrong. `ip` has `room` octets. */
+static bool
+udp_is_whole(const uint8_t *ip, uint8_t family, unsigned int off, unsigned int bytes)
+{
+	const uint8_t *src = family == 4 ? ip + 12 : ip + 8;
+	uint32_t sum = inet_sum(src, 2 * family_octets(family), 17 + bytes);
+
+	if (family == 4 && get_be16(ip + off + 6) == 0)
+		return true; /* RFC 768: there is none */
+	return inet_fold(inet_sum(ip + off, bytes, sum)) == 0xffff;
+}
+
+static void
+frame_take(struct bfd *b, struct rte_mbuf *m)
+{
+	const struct packet_meta *meta = packet_meta(m);
+	const struct fib_iface *in = fib_iface(b->fib, meta->in_ifidx);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN, bytes;
+	unsigned int off = meta->family == 4 ? (ip[0] & 15u) * 4 : 40;
+	struct received r = {.family = meta->family,
+			     .vrf = meta->vrf,
+			     .ifindex = in == NULL ? 0 : in->ifindex,
+			     .ttl = meta->family == 4 ? ip[8] : ip[7]};
+	uint16_t port;
+
+	bytes = room < off + 8 ? 0 : get_be16(ip + off + 4);
+	if (bytes < 8 || off + bytes > room ||
+	    !udp_is_whole(ip, meta->family, off, bytes)) {
+		packet_refuse(b, DROP_bfd_bad);
+		return;
+	}
+	port = get_be16(ip + off + 2);
+	if (port == BFD_PORT_ECHO) {
+		/* An echo packet of ours that came late, or one that this router never sent. */
+		packet_refuse(b, DROP_bfd_no_session);
+		return;
+	}
+	r.multihop = port == BFD_PORT_MULTI;
+	memcpy(r.remote.octet, meta->family == 4 ? ip + 12 : ip + 8,
+	       family_octets(meta->family));
+	memcpy(r.local.octet, meta->family == 4 ? ip + 16 : ip + 24,
+	       family_octets(meta->family));
+	r.octets = ip + off + 8;
+	r.n = bytes - 8;
+	packet_take(b, &r);
+}
+
+void
+rings_take(struct bfd *b)
+{
+	for (unsigned int f = 0; f < b->setup.n_fwd; f++) {
+		struct rte_mbuf *m[BURST];
+		unsigned int n = rte_ring_sc_dequeue_burst(
+			b->setup.rings[f].punt[CLASS_bfd], (void **)m, BURST, NULL);
+
+		for (unsigned int i = 0; i < n; i++) {
+			frame_take(b, m[i]);
+			rte_pktmbuf_free(m[i]);
+		}
+		counter_add(&b->count->class[CLASS_bfd].taken, n);
+		if (n == BURST)
+			worker_wake(b->w);
+	}
+}

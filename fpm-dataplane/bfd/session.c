@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * session: the sessions that bfdd told of, and the effects when the state machine changes one:
+ * bfdd is told, rib leaves the next hop out of its groups, the forwarders get other packets.
+ *
+ * A session that bfdd no longer tells of, because its connection has ended, is kept for
+ * BFD_HOLD_NS. When bfdd comes back with a session of the same addresses, it takes that one:
+ * the peer sees the same discriminator and notices nothing.                         [bfd]
+ */
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bfd_status.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "bfd/impl.h"
+#include "fib/fib.h"
+
+/* --- numbers and discriminators ------------------------------------------------------------ */
+
+static uint32_t
+random_draw(struct bfd *b)
+{
+	/* xorshift64*: Marsaglia 2003, Vigna 2016 */
+	b->random ^= b->random >> 12;
+	b->random ^= b->random << 25;
+	b->random ^= b->random >> 27;
+	return (uint32_t)(b->random * 0x2545f4914f6cdd1dull >> 32);
+}
+
+/* Return a discriminator for a slot: its low bits are the number of the slot. */
+static uint32_t
+discr_draw(struct bfd *b, uint32_t slot)
+{
+	return (random_draw(b) & ~(BFD_SLOTS - 1)) | slot;
+}
+
+struct session *
+session_by_discr(struct bfd *b, uint32_t discr)
+{
+	uint32_t number = discr & (BFD_SLOTS - 1);
+	struct session *s = number < BFD_SESSIONS ? &b->session[number] : NULL;
+
+	return s != NULL && s->k != NULL && s->k->fsm.my_discr == discr ? s : NULL;
+}
+
+struct session *
+session_by_lid(struct bfd *b, uint32_t lid)
+{
+	for (uint32_t i = 1; i < b->high; i++)
+		if (b->session[i].k != NULL && b->session[i].k->conn >= 0 &&
+		    b->session[i].k->told.lid == lid)
+			return &b->session[i];
+	return NULL;
+}
+
+struct session *
+session_by_address(struct bfd *b, bool multihop, uint8_t family, uint16_t vrf,
+		   uint32_t ifindex, const struct ipaddr *remote,
+		   const struct ipaddr *local)
+{
+	for (uint32_t i = 1; i < b->high; i++) {
+		struct session *s = &b->session[i];
+
+		if (s->k == NULL || s->k->fsm.conf.multihop != multihop ||
+		    s->k->told.family != family || s->place.vrf != vrf ||
+		    !ipaddr_equal(&s->k->told.dst, remote) ||
+		    !ipaddr_equal(&s->place.local, local))
+			continue;
+		/* Link-local addresses mean something on their link only. */
+		if (s->k->told.ifindex == 0 || s->k->told.ifindex == ifindex)
+			return s;
+	}
+	return NULL;
+}
+
+/* --- counters ------------------------------------------------------------------------------ */
+
+static uint64_t
+slot_count(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void
+session_counters(const struct bfd *b, const struct session *s,
+		 struct bfd_dplane_counters *c)
+{
+	const struct bfd_slot *control = &b->setup.table->slot[s->number];
+	const struct bfd_slot *echo = &b->setup.table->slot[BFD_SESSIONS + s->number];
+
+	c->control_in_packets = s->k->n_rx + slot_count(&control->n_heard);
+	c->control_out_packets = s->k->n_tx + slot_count(&control->n_sent);
+	c->echo_in_packets = s->k->n_echo_rx + slot_count(&echo->n_heard);
+	c->echo_out_packets = s->k->n_echo_tx + slot_count(&echo->n_sent);
+	c->control_in_octets = c->control_in_packets * BFD_OCTETS;
+	c->control_out_octets = c->control_out_packets * BFD_OCTETS;
+	c->echo_in_octets = c->echo_in_packets * BFD_OCTETS;
+	c->echo_out_octets = c->echo_out_packets * BFD_OCTETS;
+}
+
+static void
+slot_clear(struct bfd_slot *slot)
+{
+	atomic_store_explicit(&slot->heard_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->n_heard, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->n_sent, 0, memory_order_relaxed);
+}
+
+/* --- the effects of a change --------------------------------------------------------------- */
+
+static const char *
+session_text(const struct session *s, char buf[PREFIX_STRLEN + 32])
+{
+	ipaddr_str(&s->k->told.dst, s->k->told.family, buf);
+	if (s->k->told.ifname[0] != '\0') {
+		char name[4 * IFNAMSIZ];
+
+		strcat(buf, " dev=");
+		strncat(buf,
+			log_escape(s->k->told.ifname,
+				   strnlen(s->k->told.ifname, IFNAMSIZ - 1), name,
+				   sizeof(name)),
+			31 - 5);
+	}
+	return buf;
+}
+
+/* Tell rib that the next hop is dead, or no longer. */
+static void
+hop_tell(struct bfd *b, struct session *s, uint32_t ifindex, bool dead)
+{
+	struct msg_bfd_hop *m = msg_new(MSG_BFD_HOP, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->family = s->k->told.family;
+	m->addr = s->k->told.dst;
+	m->dead = dead;
+	worker_send(b->setup.rib, &m->m);
+}
+
+/* Return true if another session says that the same next hop is dead. */
+static bool
+hop_is_dead_too(const struct bfd *b, const struct session *s)
+{
+	for (uint32_t i = 1; i < b->high; i++) {
+		const struct session *o = &b->session[i];
+
+		if (o != s && o->k != NULL && o->k->pruned &&
+		    o->k->hop_ifindex == s->k->hop_ifindex &&
+		    o->k->told.family == s->k->told.family &&
+		    ipaddr_equal(&o->k->told.dst, &s->k->told.dst))
+			return true;
+	}
+	return false;
+}
+
+/* Tell rib whether groups use the next hop, as the state of the session says. */
+static void
+session_prune(struct bfd *b, struct session *s)
+{
+	uint32_t ifindex = s->place.ifidx != 0 ? s->place.ifindex : 0;
+	bool dead = bfd_fsm_is_failed(&s->k->fsm) && !s->k->leaving && ifindex != 0;
+
+	if (dead == s->k->pruned && (!dead || ifindex == s->k->hop_ifindex))
+		return;
+	if (s->k->pruned && !hop_is_dead_too(b, s))
+		hop_tell(b, s, s->k->hop_ifindex, false);
+	s->k->pruned = dead;
+	s->k->hop_ifindex = ifindex;
+	if (!dead)
+		return;
+	hop_tell(b, s, ifindex, true);
+	STATUS_ADD(prunes, 1);
+}
+
+static void
+timers_renew(struct bfd *b, struct session *s)
+{
+	const struct bfd_fsm *f = &s->k->fsm;
+	uint64_t end = s->k->leaving    ? f->silent_at
+		       : s->k->conn < 0 ? s->orphan_ns + BFD_HOLD_NS
+					: DUE_NEVER;
+
+	timer_set(b, s, TIMER_DETECT, bfd_fsm_expire_at(f));
+	timer_set(b, s, TIMER_END, end);
+}
+
+static void
+state_log(const struct session *s)
+{
+	const struct bfd_fsm *f = &s->k->fsm;
+	char peer[PREFIX_STRLEN + 32];
+
+	if (f->state == BFD_UP)
+		log_info("bfd: session up peer=%s detect_us=%llu", session_text(s, peer),
+			 (unsigned long long)bfd_fsm_detect_us(f));
+	else if (bfd_fsm_is_failed(f))
+		log_warn("bfd: session down peer=%s reason=%s", session_text(s, peer),
+			 bfd_diag_name(f->diag));
+	else
+		log_info("bfd: session %s peer=%s", bfd_state_name(f->state),
+			 session_text(s, peer));
+}
+
+void
+session_hear(struct bfd *b, struct session *s)
+{
+	uint64_t at = slot_count(&b->setup.table->slot[s->number].heard_ns);
+
+	if (at > s->k->fsm.heard_at)
+		bfd_fsm_heard(&s->k->fsm, at);
+}
+
+void
+session_obey(struct bfd *b, struct session *s, unsigned int act)
+{
+	bool now = (act & (BFD_ACT_STATE | BFD_ACT_SEND)) != 0;
+
+	/* First what moves packets, then what tells of it. */
+	session_prune(b, s);
+	if ((act & BFD_ACT_STATE) != 0)
+		s->since_ms = boottime_ms();
+	if (bfd_fsm_is_failed(&s->k->fsm) && (act & BFD_ACT_STATE) != 0)
+		STATUS_ADD(downs, 1);
+	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) != 0)
+		beat_publish(b, s, now, (act & BFD_ACT_FINAL) != 0);
+	timers_renew(b, s);
+	if ((act & (BFD_ACT_STATE | BFD_ACT_REMOTE)) != 0)
+		conn_report(b, s);
+	if ((act & BFD_ACT_STATE) != 0)
+		state_log(s);
+}
+
+/* --- sessions come and go ------------------------------------------------------------------ */
+
+/* Return a free number; 0: none. */
+static uint32_t
+number_take(struct bfd *b)
+{
+	for (uint32_t i = 1; i < b->high; i++)
+		if (b->session[i].k == NULL)
+			return i;
+	return b->high < BFD_SESSIONS ? b->high++ : 0;
+}
+
+static void
+peer_tell(struct bfd *b, const struct session *s)
+{
+	struct msg_bfd_peer *m;
+
+	if (s->place.by != BY_FORWARDERS)
+		return;
+	m = msg_new(MSG_BFD_PEER, sizeof(*m));
+	m->vrf = s->place.vrf;
+	m->family = s->k->told.family;
+	m->addr = s->k->told.dst;
+	worker_send(b->setup.punt, &m->m);
+}
+
+void
+sessions_tell_peers(struct bfd *b)
+{
+	for (uint32_t i = 1; i < b->high; i++)
+		if (b->session[i].k != NULL)
+			peer_tell(b, &b->session[i]);
+}
+
+static void
+session_place(struct bfd *b, struct session *s)
+{
+	const char *reason = s->place.reason;
+	char peer[PREFIX_STRLEN + 32];
+
+	place_find(b, &s->k->told, &s->place);
+	if (s->place.by == BY_NONE && s->place.reason != reason)
+		log_warn("bfd: session not served peer=%s reason=\"%s\"",
+			 session_text(s, peer), s->place.reason);
+	peer_tell(b, s);
+}
+
+void
+sessions_place(struct bfd *b)
+{
+	for (uint32_t i = 1; i < b->high; i++) {
+		struct session *s = &b->session[i];
+		struct place was = s->place;
+
+		if (s->k == NULL || place_holds(b, &s->k->told, &s->place))
+			continue;
+		session_place(b, s);
+		if (memcmp(&was, &s->place, sizeof(was)) == 0)
+			continue;
+		kept_open(s->k);
+		session_prune(b, s);
+		kept_close(s->k);
+		beat_publish(b, s, false, false);
+		timers_renew(b, s);
+	}
+}
+
+/* Return true if two messages are about the same session of the network. */
+static bool
+told_equal(const struct bfd_dplane_session *a, const struct bfd_dplane_session *b)
+{
+	return a->family == b->family && ipaddr_equal(&a->src, &b->src) &&
+	       ipaddr_equal(&a->dst, &b->dst) && a->ifindex == b->ifindex &&
+	       strcmp(a->ifname, b->ifname) == 0 &&
+	       ((a->flags ^ b->flags) & BFD_DPLANE_MULTIHOP) == 0;
+}
+
+/* Find a session that bfdd no longer tells of, and that is the one of the message. */
+static struct session *
+session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
+{
+	struct place place;
+
+	place_find(b, told, &place);
+	for (uint32_t i = 1; i < b->high; i++) {
+		struct session *s = &b->session[i];
+
+		if (s->k == NULL || (s->k->conn >= 0 && !s->k->leaving))
+			continue;
+		if (told_equal(&s->k->told, told))
+			return s;
+		/* bfdd may name src or the interface now, and left it out before. */
+		if (place.by != BY_NONE && s->place.by != BY_NONE &&
+		    s->k->told.family == told->family &&
+		    ipaddr_equal(&s->k->told.dst, &told->dst) &&
+		    ipaddr_equal(&s->place.local, &place.local) &&
+		    s->place.ifidx == place.ifidx && s->place.vrf == place.vrf &&
+		    ((s->k->told.flags ^ told->flags) & BFD_DPLANE_MULTIHOP) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static struct session *
+session_new(struct bfd *b, const struct bfd_dplane_session *told,
+	    const struct bfd_conf *conf)
+{
+	uint32_t number = number_take(b);
+	struct session *s = &b->session[number];
+
+	if (number == 0)
+		return NULL;
+	*s = (struct session){
+		.k = &b->kept[number], .number = number, .since_ms = boottime_ms()};
+	kept_open(s->k);
+	s->k->used = true;
+	s->k->leaving = s->k->pruned = false;
+	s->k->n_rx = s->k->n_tx = s->k->n_echo_rx = s->k->n_echo_tx = 0;
+	s->k->src_port =
+		(uint16_t)(BFD_PORT_LEAST + random_draw(b) % (65536u - BFD_PORT_LEAST));
+	s->k->echo_discr = discr_draw(b, BFD_SESSIONS + number);
+	s->k->told = *told;
+	bfd_fsm_begin(&s->k->fsm, discr_draw(b, number), conf, monotonic_ns());
+	kept_close(s->k);
+	slot_clear(&b->setup.table->slot[number]);
+	slot_clear(&b->setup.table->slot[BFD_SESSIONS + number]);
+	b->n_sessions++;
+	session_place(b, s);
+	return s;
+}
+
+void
+session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
+{
+	struct session *s = session_by_lid(b, told->lid);
+	unsigned int act = 0;
+	struct bfd_conf conf;
+
+	bfd_dplane_conf(told, &conf);
+	if (s != NULL && !told_equal(&s->k->told, told)) {
+		session_end(b, s); /* the number now means another session */
+		s = NULL;
+	}
+	if (s == NULL)
+		s = session_adopt(b, told);
+	if (s == NULL) {
+		s = session_new(b, told, &conf);
+		if (s == NULL) {
+			static struct log_limit limit;
+			unsigned int missed;
+
+			if (log_allowed(&limit, &missed))
+				log_warn("bfd: session refused reason=too-many most=%u "
+					 "missed=%u",
+					 BFD_SESSIONS - 1, missed);
+			return;
+		}
+		act = BFD_ACT_STATE;
+	} else {
+		kept_open(s->k);
+		s->k->told = *told;
+		s->k->leaving = false;
+		s->k->conn = conn;
+		act |= bfd_fsm_configure(&s->k->fsm, &conf, monotonic_ns());
+		kept_close(s->k);
+		session_place(b, s);
+	}
+	s->k->conn = conn;
+	/* bfdd has taken the session for Down. */
+	session_obey(b, s, act | BFD_ACT_REMOTE | BFD_ACT_TX);
+}
+
+void
+session_untold(struct bfd *b, const struct bfd_dplane_session *told)
+{
+	struct session *s = session_by_lid(b, told->lid);
+	unsigned int act;
+
+	if (s == NULL)
+		return;
+	/* The peer must not take it for a failure. */
+	kept_open(s->k);
+	s->k->leaving = true;
+	act = bfd_fsm_shutdown(&s->k->fsm, true, monotonic_ns());
+	kept_close(s->k);
+	s->k->conn = -1;
+	if (s->k->fsm.your_discr == 0 || s->place.by == BY_NONE)
+		session_end(b, s);
+	else
+		session_obey(b, s, act);
+}
+
+void
+sessions_orphan(struct bfd *b, int conn)
+{
+	for (uint32_t i = 1; i < b->high; i++) {
+		struct session *s = &b->session[i];
+
+		if (s->k == NULL || s->k->conn != conn)
+			continue;
+		s->k->conn = -1;
+		s->orphan_ns = monotonic_ns();
+		timers_renew(b, s);
+	}
+}
+
+void
+session_end(struct bfd *b, struct session *s)
+{
+	beat_end(b, s);
+	for (unsigned int t = 0; t < N_TIMER; t++)
+		timer_set(b, s, (enum bfd_timer)t, DUE_NEVER);
+	kept_open(s->k);
+	s->k->leaving = true;
+	session_prune(b, s);
+	s->k->used = false;
+	kept_close(s->k);
+	s->k = NULL;
+	b->n_sessions--;
+}
+
+void
+sessions_resume(struct bfd *b)
+{
+	uint64_t now = monotonic_ns();
+
+	for (uint32_t i = 1; i < BFD_SESSIONS; i++) {
+		struct kept *k = &b->kept[i];
+		struct session *s = &b->session[i];
+
+		if (!k->used)
+			continue;
+		*s = (struct session){
+			.k = k, .number = i, .orphan_ns = now, .since_ms = boottime_ms()};
+		b->high = i + 1;
+		b->n_sessions++;
+		kept_open(k);
+		bfd_fsm_resume(&k->fsm, now);
+		k->pruned = false;
+		if (k->conn < 0 || k->conn >= (int)BFD_CONNS_MAX || b->conn[k->conn].fd < 0)
+			k->conn = -1;
+		session_place(b, s);
+		session_prune(b, s);
+		kept_close(k);
+		beat_publish(b, s, true, false);
+		timers_renew(b, s);
+	}
+	if (b->n_sessions > 0)
+		log_info("bfd: sessions go on sessions=%u", b->n_sessions);
+}

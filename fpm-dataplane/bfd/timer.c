@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * timer: the timers of sessions. A detection time that has ended is judged only after each
+ * forwarder has looked at its queues since: a packet that waits there, because a forwarder had
+ * no CPU, must not count as missing.                                               [bfd]
+ */
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/idle.h"
+#include "bfd/impl.h"
+#include "port/packet.h"
+
+#define LOOK_NS \
+	100000ull /* until the forwarders are asked again whether they have looked */
+
+void
+timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t when)
+{
+	due_set(&b->due, s->number * N_TIMER + t, when);
+}
+
+/* Note the rounds of all forwarders, and wake the sleeping ones. */
+static void
+forwarders_ask(struct bfd *b)
+{
+	struct counters *const *blocks;
+	unsigned int n = counters_blocks(&blocks);
+
+	b->asking = true;
+	b->asked_ns = monotonic_ns();
+	for (unsigned int i = 0; i < n; i++)
+		b->asked_round[i] = counter_read(&blocks[i]->rounds);
+	for (unsigned int i = 0; i < b->setup.n_fwd; i++)
+		idle_wake(b->setup.rings[i].idle);
+}
+
+/* Return true if each forwarder has begun and ended a round since it was asked. */
+static bool
+forwarders_have_looked(const struct bfd *b)
+{
+	struct counters *const *blocks;
+	unsigned int n = counters_blocks(&blocks);
+
+	for (unsigned int i = 0; i < n; i++)
+		if (blocks[i]->forwards &&
+		    counter_read(&blocks[i]->rounds) - b->asked_round[i] < 2)
+			return false;
+	return true;
+}
+
+/* A detection time has ended at `when`, unless a forwarder noted a packet. */
+static void
+detect_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
+{
+	unsigned int act;
+
+	session_hear(b, s);
+	if (bfd_fsm_expire_at(&s->k->fsm) > monotonic_ns()) {
+		timer_set(b, s, TIMER_DETECT, bfd_fsm_expire_at(&s->k->fsm));
+		return;
+	}
+	if (!looked || when > b->asked_ns)
+		return; /* stays due */
+	kept_open(s->k);
+	act = bfd_fsm_expired(&s->k->fsm, monotonic_ns());
+	kept_close(s->k);
+	session_obey(b, s, act);
+}
+
+/* As detect_due(), for the echo packets. */
+static void
+echo_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
+{
+	const struct bfd_slot *slot = &b->setup.table->slot[BFD_SESSIONS + s->number];
+	uint64_t heard = atomic_load_explicit(&slot->heard_ns, memory_order_relaxed);
+	uint64_t end = heard + bfd_fsm_echo_us(&s->k->fsm) * 1000ull * s->k->fsm.conf.mult;
+	unsigned int act;
+
+	if (bfd_fsm_echo_us(&s->k->fsm) == 0) {
+		timer_set(b, s, TIMER_ECHO, DUE_NEVER);
+		return;
+	}
+	if (end > monotonic_ns()) {
+		timer_set(b, s, TIMER_ECHO, end);
+		return;
+	}
+	if (!looked || when > b->asked_ns)
+		return;
+	kept_open(s->k);
+	act = bfd_fsm_echo_lost(&s->k->fsm, monotonic_ns());
+	kept_close(s->k);
+	session_obey(b, s, act);
+}
+
+void
+timers_judge(struct bfd *b)
+{
+	bool looked = b->asking && forwarders_have_looked(b), waits = false;
+	uint64_t now = monotonic_ns();
+
+	if (looked) {
+		b->asking = false;
+		rings_take(b);
+	}
+	if (due_first(&b->due) > now)
+		return;
+	/* Due timers that stay due are passed over by their place in the heap. */
+	for (uint32_t i = 0; i < b->due.n;) {
+		uint32_t id = b->due.heap[i], n = b->due.n;
+		struct session *s = &b->session[id / N_TIMER];
+		uint64_t when = due_when(&b->due, id);
+
+		if (when > now) {
+			i++;
+			continue;
+		}
+		switch (id % N_TIMER) {
+		case TIMER_DETECT:
+			detect_due(b, s, when, looked);
+			break;
+		case TIMER_ECHO:
+			echo_due(b, s, when, looked);
+			break;
+		default:
+			session_end(b, s);
+			break;
+		}
+		if (b->due.n == n && b->due.heap[i] == id &&
+		    due_when(&b->due, id) == when) {
+			waits = true;
+			i++;
+		}
+	}
+	if (waits && !b->asking)
+		forwarders_ask(b);
+}
+
+static void
+timer_on_due(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct bfd *b = io->data;
+	uint64_t n;
+
+	/* Only the wake-up counts; on_round looks at the timers. */
+	(void)!read(b->timer_fd, &n, sizeof(n));
+	b->armed = 0;
+}
+
+void
+timers_arm(struct bfd *b)
+{
+	uint64_t first = due_first(&b->due), at;
+	struct itimerspec t = {0};
+
+	at = b->asking ? monotonic_ns() + LOOK_NS : first;
+	if (at == DUE_NEVER || (at == b->armed && at > monotonic_ns()))
+		return;
+	t.it_value.tv_sec = (time_t)(at / 1000000000);
+	t.it_value.tv_nsec = (long)(at % 1000000000);
+	if (timerfd_settime(b->timer_fd, TFD_TIMER_ABSTIME, &t, NULL) == 0)
+		b->armed = at;
+}
+
+int
+timers_begin(struct bfd *b)
+{
+	int rc = due_init(&b->due, BFD_SESSIONS * N_TIMER);
+
+	if (rc < 0)
+		return rc;
+	b->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (b->timer_fd < 0)
+		return -errno;
+	ev_io_init(&b->timer_io, timer_on_due, b->timer_fd, EV_READ);
+	b->timer_io.data = b;
+	ev_io_start(b->w->loop, &b->timer_io);
+	return 0;
+}
+
+void
+timers_end(struct bfd *b)
+{
+	if (b->timer_fd >= 0) {
+		ev_io_stop(b->w->loop, &b->timer_io);
+		close(b->timer_fd);
+	}
+	b->timer_fd = -1;
+	due_free(&b->due);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * prune: next hops that BFD has found dead. A group with another member leaves them out at
+ * once, as it does with a neighbor that the kernel has given up. [rib]
+ */
+#ifndef RIB_PRUNE_H
+#define RIB_PRUNE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+#include "rib/index.h"
+
+struct msg_bfd_hop;
+struct rib;
+
+struct prune {
+	uint32_t ifindex;
+	uint8_t family;
+	struct ipaddr addr;
+};
+
+struct rib_prunes {
+	struct prune *v; /* by number */
+	uint32_t cap, high, n;
+	struct vec32 unused;
+	struct hidx by_key;
+};
+
+/*
+ * MSG_BFD_HOP: a session of a next hop is down, or no longer. Return true if this is news; the
+ * caller then tells the adjacencies.
+ */
+bool prune_event(struct rib *rib, const struct msg_bfd_hop *m);
+/* Return true if BFD has found this next hop dead. */
+bool prune_has(const struct rib *rib, uint32_t ifindex, uint8_t family,
+	       const struct ipaddr *addr);
+void prunes_free(struct rib_prunes *prunes);
+
+#endif
