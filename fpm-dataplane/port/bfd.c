@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <rte_cycles.h>
-#include <rte_mbuf.h>
 
 struct bfd_table *
 bfd_table_create(void)
@@ -70,10 +69,4 @@ bfd_pace_sleep_ns(void *pace)
 	if (p->next == DUE_NEVER)
 		return UINT64_MAX;
 	return p->next <= now ? 0 : (p->next - now) * 1000 / p->ticks_us;
-}
-
-struct rte_mbuf *
-bfd_buffer(const struct bfd_pace *p)
-{
-	return rte_pktmbuf_alloc(p->pool);
 }

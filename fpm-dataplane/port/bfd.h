@@ -11,6 +11,7 @@
 #ifndef PORT_BFD_H
 #define PORT_BFD_H
 
+#include <rte_mbuf.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,9 +19,6 @@
 
 #include "base/due.h"
 #include "base/prefix.h"
-
-struct rte_mbuf;
-struct rte_mempool;
 
 #define BFD_SLOTS      4096u /* a power of two; slot 0 is never used */
 #define BFD_OCTETS     24u   /* of a control packet without authentication: RFC 5880, 4.1 */
@@ -98,7 +96,11 @@ void bfd_pace_free(struct bfd_pace *p);
 uint64_t bfd_pace_sleep_ns(void *pace);
 
 /* Return an empty buffer for a packet, or NULL: there is none.                  [fwd-n] */
-struct rte_mbuf *bfd_buffer(const struct bfd_pace *p);
+static inline struct rte_mbuf *
+bfd_buffer(const struct bfd_pace *p)
+{
+	return rte_pktmbuf_alloc(p->pool);
+}
 
 /* Return the packets that a slot sends and expects, or NULL.                 [RCU reader] */
 static inline const struct bfd_beat *
