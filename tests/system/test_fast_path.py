@@ -16,7 +16,7 @@ from test_idle import forwarders
 
 # The symbols outside of themselves that the objects of the forwarders and of the lookup may call.
 ALLOWED = {
-    "fib_(resolve(_in_vrf|_ip)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
+    "fib_(resolve(_in_vrf|_ip|_packet)?|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
     "fib_back_group|fib_ways_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",
@@ -26,7 +26,8 @@ ALLOWED = {
     "urcu_qsbr_(quiescent_state|(un)?register_thread)": "QSBR",
     "idle_\\w+|worker_wake": "the edge between idle and busy",
     "watch_\\w+": "fpmctl trace and capture: rings",
-    "mem(cpy|set)|__rte_panic|__cpu_model|_GLOBAL_OFFSET_TABLE_|per_lcore__lcore_id": "C, EAL",
+    "due_set|clock_gettime": "a heap of the forwarder; the clock, without a system call (vDSO)",
+    "mem(cpy|set|cmp)|__rte_panic|__cpu_model|_GLOBAL_OFFSET_TABLE_|per_lcore__lcore_id": "C, EAL",
     "pt_isa_best|rte_get_tsc_hz|thread_role|pthread_self|pthread_setname_np": "constants, a name at birth",
 }
 
