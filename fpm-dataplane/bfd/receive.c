@@ -49,8 +49,12 @@ packet_take(struct bfd *b, const struct received *r)
 	act = bfd_fsm_receive(&s->k->fsm, &p, monotonic_ns());
 	kept_close(s->k);
 	session_obey(b, s, act);
-	/* The same packet again may change nothing. */
-	beat_publish(b, s, false, false);
+	/*
+	 * Without an action, the same packet again may change nothing from now on. After one,
+	 * a second beat could replace the first before a forwarder has sent its answer.
+	 */
+	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) == 0)
+		beat_publish(b, s, false, false);
 }
 
 /* Return false if the checksum of UDP is wrong. `ip` has `room` octets. */

@@ -576,7 +576,7 @@ def test_a_message_of_another_version_makes_bfdd_deaf_to_that_connection_for_eve
 
 
 def test_a_message_of_length_0_hangs_bfdd(bfdd):
-    """It takes all of a CPU, and answers no more."""
+    """The program uses a whole CPU and no longer answers."""
     bfdd.peers(1)
     plane = bfdd.connect()
 
