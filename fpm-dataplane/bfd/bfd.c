@@ -109,7 +109,8 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct bfd *b = timer->data;
 
-	conns_tick(b);
+	b->connect_failed = false;
+	b->plan.due = true;
 	sessions_place(b);
 	status_renew(b);
 	if (++b->n_ticks % BFD_PEER_S == 0)
@@ -151,6 +152,7 @@ bfd_on_round(struct worker *w)
 		return;
 	rings_take(b);
 	timers_judge(b);
+	conns_plan(b);
 	timers_arm(b);
 }
 

@@ -12,10 +12,9 @@
 #include "base/worker.h"
 
 /* Names of the descriptors that outlive the daemon. */
-#define BFD_KEEP_FD       "bfd"
-#define BFD_CONN_FD       "bfd-conn-"
-#define BFD_DESCRIPTORS   9u  /* the most of them */
-#define BFD_CONN_SESSIONS 58u /* that a connection to bfdd holds: its buffer of 8 KiB */
+#define BFD_KEEP_FD     "bfd"
+#define BFD_CONN_FD     "bfd-conn-"
+#define BFD_DESCRIPTORS 49u /* the most of them */
 
 struct bfd_table;
 struct fib;

@@ -5,10 +5,7 @@
  * at the border of a message, and the next daemon goes on with the same connection: bfdd does
  * not notice a restart or a crash.
  *
- * bfdd gives the sessions that exist already to a new connection without their interfaces
- * (FRR 10.3), and only as many as its buffer of 8 KiB holds. It hands the sessions of a
- * connection that ends to the next one, with their interfaces, and tells no client. So this
- * thread connects twice, and closes the first connection.                           [bfd]
+ * plan.c decides which connections are opened and closed.                           [bfd]
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -44,9 +41,10 @@ conn_close(struct bfd *b, struct conn *c)
 	(void)sd_fdremove(name);
 	close(c->fd);
 	c->fd = -1;
-	if (!c->connecting)
+	if (!b->plan.conn[number].connecting)
 		atomic_fetch_sub_explicit(&bfd_status.connections, 1, memory_order_relaxed);
-	sessions_orphan(b, (int)number);
+	b->plan.conn[number].n = sessions_orphan(b, (int)number);
+	plan_ended(&b->plan, number);
 }
 
 /* Send a whole message, or none. bfdd waits for the rest of one that is cut. */
@@ -72,7 +70,7 @@ conn_report(struct bfd *b, struct session *s)
 	if (s->k->conn < 0)
 		return;
 	c = &b->conn[s->k->conn];
-	if (c->fd < 0 || c->connecting)
+	if (c->fd < 0 || b->plan.conn[s->k->conn].connecting)
 		return;
 	bfd_dplane_state_of(&s->k->fsm, s->k->told.lid, &state);
 	conn_send(b, c, octets, bfd_dplane_write_state(&state, octets));
@@ -96,16 +94,18 @@ counters_answer(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 static void
 message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 {
+	unsigned int number = (unsigned int)(c - b->conn);
 	uint8_t octets[BFD_DPLANE_ECHO_BYTES];
 
 	if (!m->known)
 		return;
 	switch (m->type) {
 	case BFD_DPLANE_ADD:
-		c->brought = true;
-		session_told(b, (int)(c - b->conn), &m->session);
+		plan_heard(&b->plan, number);
+		session_told(b, (int)number, &m->session);
 		break;
 	case BFD_DPLANE_DELETE:
+		plan_heard(&b->plan, number);
 		session_untold(b, &m->session);
 		break;
 	case BFD_DPLANE_REQUEST_COUNTERS:
@@ -114,6 +114,9 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	case BFD_DPLANE_ECHO_REQUEST:
 		conn_send(b, c, octets,
 			  bfd_dplane_write_echo_reply(&m->echo, m->id, octets));
+		break;
+	case BFD_DPLANE_ECHO_REPLY:
+		plan_answered(&b->plan, number, (uint32_t)m->echo.our_us);
 		break;
 	default:
 		break;
@@ -157,7 +160,8 @@ conn_is_open(struct bfd *b, struct conn *c)
 {
 	char name[32];
 
-	c->connecting = false;
+	b->plan.conn[c - b->conn].connecting = false;
+	b->plan.due = true;
 	atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	ev_io_stop(b->w->loop, &c->io);
 	ev_io_set(&c->io, c->fd, EV_READ);
@@ -176,12 +180,14 @@ conn_on_io(struct ev_loop *loop, ev_io *io, int revents)
 	int error = 0;
 	socklen_t len = sizeof(error);
 
-	if (c->connecting) {
+	if (b->plan.conn[c - b->conn].connecting) {
 		getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-		if (error != 0)
+		if (error != 0) {
+			b->connect_failed = true;
 			conn_close(b, c);
-		else
+		} else {
 			conn_is_open(b, c);
+		}
 		return;
 	}
 	conn_read(b, c);
@@ -192,13 +198,13 @@ conn_watch(struct bfd *b, struct conn *c, int fd, int events)
 {
 	c->fd = fd;
 	c->b = b;
-	c->brought = c->aged = false;
 	ev_io_init(&c->io, conn_on_io, fd, events);
 	c->io.data = c;
 	ev_io_start(b->w->loop, &c->io);
 }
 
-static void
+/* Begin to connect. Returns false if that has failed already. */
+static bool
 conn_open(struct bfd *b, struct conn *c)
 {
 	const struct sockaddr_storage *to = &b->setup.conf.dplane;
@@ -209,50 +215,64 @@ conn_open(struct bfd *b, struct conn *c)
 	int on = 1;
 
 	if (fd < 0)
-		return;
+		return false;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(fd, (const struct sockaddr *)to, len) < 0 && errno != EINPROGRESS) {
 		close(fd);
-		return;
+		return false;
 	}
-	c->connecting = true;
+	plan_opened(&b->plan, (unsigned int)(c - b->conn), true, false);
 	conn_watch(b, c, fd, EV_WRITE);
+	return true;
+}
+
+/* Ask bfdd whether its step is over: plan.h. */
+static void
+conn_ask(struct bfd *b, struct conn *c)
+{
+	struct bfd_dplane_echo echo = {.our_us = b->plan.conn[c - b->conn].age};
+	uint8_t octets[BFD_DPLANE_ECHO_BYTES];
+
+	conn_send(b, c, octets, bfd_dplane_write_echo_request(&echo, 0, octets));
+}
+
+static void
+full_log(struct bfd *b)
+{
+	if (!b->full_said)
+		log_warn("bfd: bfdd has more sessions than connections can hold "
+			 "sessions=%u connections=%u",
+			 b->n_sessions, BFD_CONNS_MAX);
+	b->full_said = true;
 }
 
 void
-conns_tick(struct bfd *b)
+conns_plan(struct bfd *b)
 {
-	unsigned int n_open = 0;
-	struct conn *empty = NULL, *bringing = NULL;
+	enum plan_step step;
+	unsigned int at;
 
-	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
-		struct conn *c = &b->conn[i];
+	if (!b->plan.due)
+		return;
+	b->plan.due = false;
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++)
+		b->plan.conn[i].n = 0;
+	for (uint32_t i = 1; i < b->high; i++) {
+		const struct kept *k = b->session[i].k;
 
-		if (c->fd < 0) {
-			empty = empty == NULL ? c : empty;
-			continue;
-		}
-		n_open++;
-		if (!c->connecting && c->aged && c->brought && bringing == NULL)
-			bringing = c;
-		c->aged = !c->connecting;
+		if (k != NULL && k->conn >= 0)
+			b->plan.conn[k->conn].n++;
 	}
-	if (n_open == 0) {
-		b->renewed = false;
-		conn_open(b, &b->conn[0]);
-	} else if (bringing != NULL && !b->renewed && n_open < BFD_CONNS_MAX) {
-		if (n_open == 1) {
-			conn_open(b, empty);
-		} else if (b->n_sessions <= BFD_CONN_SESSIONS) {
-			b->renewed = true;
-			conn_close(b, bringing);
-		} else {
-			b->renewed = true;
-			log_warn("bfd: more sessions than one connection holds sessions=%u "
-				 "most=%u",
-				 b->n_sessions, BFD_CONN_SESSIONS);
-		}
-	}
+	while ((step = plan_next(&b->plan, &at)) == PLAN_ASK)
+		conn_ask(b, &b->conn[at]);
+	if (step == PLAN_OPEN && !b->connect_failed)
+		b->connect_failed = !conn_open(b, &b->conn[at]);
+	else if (step == PLAN_CLOSE)
+		conn_close(b, &b->conn[at]);
+	if (step == PLAN_FULL)
+		full_log(b);
+	else if (step != PLAN_WAIT)
+		b->full_said = false;
 }
 
 void
@@ -260,6 +280,7 @@ conns_begin(struct bfd *b)
 {
 	char name[32];
 
+	b->plan = (struct plan){.conn = b->plan_conn, .n_conn = BFD_CONNS_MAX, .due = true};
 	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
 		int fd;
 
@@ -268,10 +289,8 @@ conns_begin(struct bfd *b)
 		fd = sd_take(name);
 		if (fd < 0)
 			continue;
-		b->conn[i].connecting = false;
+		plan_opened(&b->plan, i, false, true);
 		conn_watch(b, &b->conn[i], fd, EV_READ);
-		b->conn[i].aged = true;
-		b->renewed = true;
 		atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	}
 }
@@ -299,7 +318,7 @@ bfd_descriptors(const struct worker *w, struct named_fd *into)
 	if (!b->setup.conf.on)
 		return 0;
 	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++) {
-		if (b->conn[i].fd < 0 || b->conn[i].connecting)
+		if (b->conn[i].fd < 0 || b->plan.conn[i].connecting)
 			continue;
 		conn_name(i, into[n].name);
 		into[n++].fd = b->conn[i].fd;

@@ -5,6 +5,7 @@
  *
  *     bfd.c       the thread: messages, timers, its end
  *     conn.c      connections to bfdd: their octets become sessions
+ *     plan.c      pure: which connections to open and to close
  *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
  *     receive.c   packets from forwarders and from the kernel
  *     timer.c     detection times, kept with the help of the forwarders
@@ -27,6 +28,7 @@
 #include "bfd/bfd.h"
 #include "bfd/dplane.h"
 #include "bfd/fsm.h"
+#include "bfd/plan.h"
 #include "port/bfd.h"
 
 #define BFD_SESSIONS   (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
@@ -89,8 +91,6 @@ struct conn {
 	int fd; /* -1: none */
 	ev_io io;
 	struct bfd *b;
-	bool connecting, brought; /* it has brought sessions */
-	bool aged;                /* it is not new: see conns_tick() */
 };
 
 struct bfd {
@@ -103,7 +103,10 @@ struct bfd {
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
 	struct conn conn[BFD_CONNS_MAX];
-	bool renewed; /* bfdd has told all sessions over a second connection */
+	struct plan_conn plan_conn[BFD_CONNS_MAX];
+	struct plan plan;
+	bool connect_failed; /* bfdd does not listen: wait for the next tick */
+	bool full_said;
 	struct counters *count;
 	ev_timer tick; /* every second: connections, places, peers */
 	uint32_t n_ticks;
@@ -123,8 +126,8 @@ struct bfd {
 void conns_begin(struct bfd *b);
 /* Close all connections. bfdd notices it, unless another process has them too. */
 void conns_end(struct bfd *b);
-/* Every second: connect again, open another connection. */
-void conns_tick(struct bfd *b);
+/* After each round: open and close connections as plan.h says. */
+void conns_plan(struct bfd *b);
 /* Tell bfdd the state of a session. */
 void conn_report(struct bfd *b, struct session *s);
 
@@ -132,8 +135,10 @@ void conn_report(struct bfd *b, struct session *s);
 /* bfdd adds or changes a session, or deletes it. */
 void session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told);
 void session_untold(struct bfd *b, const struct bfd_dplane_session *told);
-/* The connection has ended. */
-void sessions_orphan(struct bfd *b, int conn);
+/* The connection has ended. Returns how many sessions it had. */
+uint32_t sessions_orphan(struct bfd *b, int conn);
+/* Tell the peer AdminDown, so that it takes it for no failure, and end the session. */
+void session_leave(struct bfd *b, struct session *s);
 /* Make the sessions of the last daemon go on. */
 void sessions_resume(struct bfd *b);
 /* Look for a better place for sessions whose interface has changed. */

@@ -407,14 +407,10 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 }
 
 void
-session_untold(struct bfd *b, const struct bfd_dplane_session *told)
+session_leave(struct bfd *b, struct session *s)
 {
-	struct session *s = session_by_lid(b, told->lid);
 	unsigned int act;
 
-	if (s == NULL)
-		return;
-	/* The peer must not take it for a failure. */
 	kept_open(s->k);
 	s->k->leaving = true;
 	act = bfd_fsm_shutdown(&s->k->fsm, true, monotonic_ns());
@@ -427,8 +423,19 @@ session_untold(struct bfd *b, const struct bfd_dplane_session *told)
 }
 
 void
+session_untold(struct bfd *b, const struct bfd_dplane_session *told)
+{
+	struct session *s = session_by_lid(b, told->lid);
+
+	if (s != NULL)
+		session_leave(b, s);
+}
+
+uint32_t
 sessions_orphan(struct bfd *b, int conn)
 {
+	uint32_t n = 0;
+
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
 
@@ -437,7 +444,9 @@ sessions_orphan(struct bfd *b, int conn)
 		s->k->conn = -1;
 		s->orphan_ns = monotonic_ns();
 		timers_renew(b, s);
+		n++;
 	}
+	return n;
 }
 
 void

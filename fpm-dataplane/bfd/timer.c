@@ -123,8 +123,13 @@ timers_judge(struct bfd *b)
 		case TIMER_ECHO:
 			echo_due(b, s, when, looked);
 			break;
+		case TIMER_END:
+			if (s->k->leaving)
+				session_end(b, s);
+			else
+				session_leave(b, s);
+			break;
 		default:
-			session_end(b, s);
 			break;
 		}
 		if (b->due.n == n && b->due.heap[i] == id &&

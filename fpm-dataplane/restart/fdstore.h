@@ -15,7 +15,7 @@
 #define FDSTORE_CHECKPOINT \
 	"checkpoint" /* fdstore name of the checkpoint; a TAP has "tap-..." */
 
-#define FDSTORE_THREADS 9u /* descriptors of threads, at most */
+#define FDSTORE_THREADS 49u /* descriptors of threads, at most */
 #define FDSTORE_MAX             \
 	(CONFIG_PORTS_MAX + 3 + \
 	 FDSTORE_THREADS) /* TAPs, checkpoint, sockets to fpm-nics and a successor */

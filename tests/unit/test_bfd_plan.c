@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connections to bfdd, against a model of bfdd as doc/bfd.md describes it: what one step
+ * writes to a connection is lost beyond 58 messages; a new connection gets sessions without
+ * their interfaces; those of a connection that ends go to the oldest others with room, the
+ * rest to no connection. After each random event the daemon has what bfdd has.
+ *
+ * link: fpm-dataplane/bfd/plan.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bfd/plan.h"
+
+#define CONNS      48
+#define SESSIONS   1200
+#define STEPS_MOST 4000 /* of the plan, until it rests */
+
+/* A session, on both sides. `value` stands for its intervals. */
+struct session {
+	bool exists;
+	int conn; /* that bfdd tells of it; -1: none does, and bfdd sends by itself */
+	uint32_t value;
+	bool known; /* to the daemon */
+	bool has_iface;
+	int known_conn;
+	uint32_t known_value;
+};
+
+struct model {
+	struct session s[SESSIONS];
+	unsigned int room[CONNS]; /* messages that the step may still write */
+	bool accepted[CONNS];     /* bfdd has seen that it was opened */
+	struct plan_conn conn[CONNS];
+	struct plan plan;
+	bool listens;
+	bool keeps_iface; /* FRR 8.4.4: also for a new connection */
+	unsigned int n_closed;
+};
+
+static void
+step_is_new(struct model *m)
+{
+	for (unsigned int i = 0; i < CONNS; i++)
+		m->room[i] = PLAN_ROOM;
+}
+
+/* bfdd tells the daemon of a session by its connection, if there is room. */
+static bool
+tell(struct model *m, struct session *s, bool with_iface)
+{
+	if (s->conn < 0 || m->room[s->conn] == 0)
+		return false;
+	m->room[s->conn]--;
+	plan_heard(&m->plan, (unsigned int)s->conn);
+	s->known = s->exists;
+	s->known_conn = s->exists ? s->conn : -1;
+	s->known_value = s->value;
+	s->has_iface = with_iface;
+	return true;
+}
+
+/* bfdd sees the events that are there: connections that were opened. */
+static void
+accept_all(struct model *m)
+{
+	for (unsigned int c = 0; c < CONNS; c++) {
+		if (!m->conn[c].open || m->accepted[c])
+			continue;
+		m->accepted[c] = true;
+		m->conn[c].connecting = false;
+		step_is_new(m);
+		for (unsigned int i = 0; i < SESSIONS; i++) {
+			struct session *s = &m->s[i];
+
+			if (!s->exists || s->conn >= 0)
+				continue;
+			s->conn = (int)c;
+			if (!tell(m, s, m->keeps_iface))
+				s->conn = -1;
+		}
+	}
+}
+
+/* Find the oldest connection that has room; -1: none. */
+static int
+oldest(const struct model *m)
+{
+	int best = -1;
+
+	for (int c = 0; c < CONNS; c++)
+		if (m->conn[c].open && m->accepted[c] && m->room[c] > 0 &&
+		    (best < 0 || m->conn[c].born < m->conn[best].born))
+			best = c;
+	return best;
+}
+
+/* A connection ends: in one step bfdd hands its sessions over. Returns how many got none. */
+static unsigned int
+conn_end(struct model *m, unsigned int c)
+{
+	unsigned int n_lost = 0;
+
+	m->conn[c].n = 0;
+	for (unsigned int i = 0; i < SESSIONS; i++)
+		if (m->s[i].known && m->s[i].known_conn == (int)c) {
+			m->s[i].known_conn = -1;
+			m->conn[c].n++;
+		}
+	plan_ended(&m->plan, c);
+	m->accepted[c] = false;
+	step_is_new(m);
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		struct session *s = &m->s[i];
+
+		if (!s->exists || s->conn != (int)c)
+			continue;
+		s->conn = oldest(m);
+		n_lost += !tell(m, s, true);
+	}
+	return n_lost;
+}
+
+/* Follow the plan until it rests. */
+static void
+rest(struct model *m)
+{
+	for (unsigned int step = 0;; step++) {
+		unsigned int at = 0;
+		enum plan_step todo;
+
+		assert_true(step < STEPS_MOST);
+		for (unsigned int c = 0; c < CONNS; c++)
+			m->conn[c].n = 0;
+		for (unsigned int i = 0; i < SESSIONS; i++) {
+			if (m->s[i].known && m->s[i].known_conn >= 0)
+				m->conn[m->s[i].known_conn].n++;
+		}
+		todo = plan_next(&m->plan, &at);
+		switch (todo) {
+		case PLAN_REST:
+			return;
+		case PLAN_ASK:
+			assert_true(m->conn[at].open && m->accepted[at]);
+			plan_answered(&m->plan, at, m->conn[at].age);
+			break;
+		case PLAN_WAIT:
+			accept_all(m);
+			break;
+		case PLAN_OPEN:
+			assert_false(m->conn[at].open);
+			if (!m->listens)
+				return;
+			plan_opened(&m->plan, at, true, false);
+			m->accepted[at] = false;
+			break;
+		case PLAN_CLOSE:
+			assert_true(m->conn[at].open);
+			m->n_closed++;
+			assert_int_equal(conn_end(m, at), 0);
+			break;
+		case PLAN_FULL:
+			fail_msg("more than %u connections", CONNS);
+		}
+	}
+}
+
+/* The daemon has what bfdd has, and has not forgotten what bfdd deleted only if told so. */
+static void
+check(struct model *m)
+{
+	unsigned int n_empty = 0;
+
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		struct session *s = &m->s[i];
+
+		if (!s->exists) {
+			/* An orphan ends by itself after a time. */
+			assert_true(!s->known || s->known_conn < 0);
+			s->known = false;
+			continue;
+		}
+		assert_true(s->conn >= 0 && s->known);
+		assert_int_equal(s->known_conn, s->conn);
+		assert_int_equal(s->known_value, s->value);
+		assert_true(s->has_iface || m->keeps_iface);
+	}
+	for (unsigned int c = 0; c < CONNS; c++) {
+		n_empty += m->conn[c].open && m->conn[c].n == 0;
+		assert_false(m->conn[c].stale);
+	}
+	assert_true(n_empty <= 1);
+}
+
+static unsigned int
+below(unsigned int n)
+{
+	return (unsigned int)random() % n;
+}
+
+/* bfdd adds, changes or deletes up to `n` sessions in one step. */
+static void
+change(struct model *m, unsigned int n)
+{
+	unsigned int what = below(3), from = below(SESSIONS);
+
+	step_is_new(m);
+	for (unsigned int i = 0; n > 0 && i < SESSIONS; i++) {
+		struct session *s = &m->s[(from + i) % SESSIONS];
+
+		if (s->exists == (what == 0))
+			continue;
+		n--;
+		s->value++;
+		s->exists = what != 2;
+		if (what == 0)
+			s->conn = oldest(m);
+		tell(m, s, true); /* may be lost */
+	}
+}
+
+static int
+up(void **state)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	unsigned int seed = (unsigned int)getpid();
+
+	print_message("seed %u\n", seed);
+	srandom(seed);
+	m->plan = (struct plan){.conn = m->conn, .n_conn = CONNS};
+	m->listens = true;
+	*state = m;
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void
+sessions_of_the_start_get_their_interfaces(void **state)
+{
+	struct model *m = *state;
+
+	for (unsigned int i = 0; i < 1000; i++)
+		m->s[i] = (struct session){.exists = true, .conn = -1, .known_conn = -1};
+	rest(m);
+	check(m);
+}
+
+static void
+one_connection_is_enough_without_sessions(void **state)
+{
+	struct model *m = *state;
+	unsigned int n = 0;
+
+	rest(m);
+	for (unsigned int c = 0; c < CONNS; c++)
+		n += m->conn[c].open;
+	assert_int_equal(n, 1);
+	/* Few sessions at a time need no other. */
+	for (unsigned int i = 0; i < 100; i++) {
+		change(m, 10);
+		rest(m);
+		check(m);
+	}
+	assert_int_equal(m->n_closed, 0);
+}
+
+static void
+a_bfdd_that_does_not_listen_is_tried_again(void **state)
+{
+	struct model *m = *state;
+	unsigned int at;
+
+	m->listens = false;
+	rest(m);
+	assert_int_equal(plan_next(&m->plan, &at), PLAN_OPEN);
+	/* A connection that is refused. */
+	plan_opened(&m->plan, at, true, false);
+	assert_int_equal(plan_next(&m->plan, &at), PLAN_WAIT);
+	plan_ended(&m->plan, at);
+	assert_int_equal(plan_next(&m->plan, &at), PLAN_OPEN);
+}
+
+static void
+lost_messages_are_found_again(void **state)
+{
+	struct model *m = *state;
+
+	rest(m);
+	for (unsigned int round = 0; round < 3000; round++) {
+		m->keeps_iface = below(2);
+		for (unsigned int i = below(3); i > 0; i--)
+			change(m, below(4) ? below(20) : below(200));
+		if (below(10) == 0) { /* one ends by itself */
+			unsigned int c = below(CONNS);
+
+			if (m->conn[c].open && m->accepted[c])
+				conn_end(m, c);
+		}
+		if (below(50) == 0) { /* bfdd starts again */
+			for (unsigned int i = 0; i < SESSIONS; i++)
+				m->s[i].conn = -1;
+			for (unsigned int c = 0; c < CONNS; c++)
+				if (m->conn[c].open)
+					conn_end(m, c);
+		}
+		rest(m);
+		check(m);
+	}
+	assert_true(m->n_closed > 100);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(sessions_of_the_start_get_their_interfaces,
+						up, down),
+		cmocka_unit_test_setup_teardown(one_connection_is_enough_without_sessions,
+						up, down),
+		cmocka_unit_test_setup_teardown(a_bfdd_that_does_not_listen_is_tried_again,
+						up, down),
+		cmocka_unit_test_setup_teardown(lost_messages_are_found_again, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
