@@ -30,7 +30,9 @@ one() {
 		echo "$n 0" >"$1/$2"
 	else
 		tail -40 "$log" | sed "s/^/    /"
-		echo "fuzz: $2 FAILED; again with: $work/$2 $(sed -n 's/.*Test unit written to //p' "$log")"
+		# The first line that names the fault, for the summary: `make test` prints it last.
+		why=$(grep -m 1 -E '^[^ ]+\.[ch]:[0-9]+: |ERROR: |runtime error: |ssertion ' "$log" | cut -c 1-150)
+		echo "fuzz: $2 FAILED: ${why:-no reason in $log}; again with: $work/$2 $(sed -n 's/.*Test unit written to //p' "$log")"
 	fi
 }
 

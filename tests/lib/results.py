@@ -83,7 +83,7 @@ def of_unit(job):
         result.skipped += int(skipped)
         result.cases.append((float(seconds), name))
     result.reasons = re.findall(r"^ +skipped: (.*)$", text, re.M)
-    result.names = [f"{name} failed" for name in re.findall(r"^unit \S+ +(\S+) +FAILED", text, re.M)]
+    result.names = [" ".join(name.split()) for name in re.findall(r"^unit \S+ +(\S+ +FAILED.*)$", text, re.M)]
     result.failed = len(result.names)
     if job.code != 0 and not result.failed:
         result.failed, result.names = 1, [f"exit code {job.code}"]

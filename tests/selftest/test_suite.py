@@ -132,10 +132,12 @@ def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
     unit = results.of_unit(job(1, output=(
         "unit asan     test_fib                     12 passed, 1 skipped, 0.4 s\n"
         "    skipped: this CPU has no AVX-512\n"
-        "unit asan     test_rib                     FAILED\n    [ERROR]\n"
+        "unit asan     test_rib                     FAILED [   LINE   ] --- x.c:5: error: Failure!\n    [ERROR]\n"
     )))  # fmt: skip
     assert (unit.passed, unit.failed, unit.skipped) == (12, 1, 1)
-    assert unit.reasons == ["this CPU has no AVX-512"] and unit.names == ["test_rib failed"]
+    assert unit.reasons == ["this CPU has no AVX-512"] and unit.names == [
+        "test_rib FAILED [ LINE ] --- x.c:5: error: Failure!"
+    ]
     assert results.of_unit(job(2)).failed == 1
     fuzz = results.of_fuzz(job(1, output="fuzz: fuzz_fpm clean, 12 inputs in 5 s\nfuzz: fuzz_api FAILED; again\n"))
     assert (fuzz.passed, fuzz.failed) == (1, 1)

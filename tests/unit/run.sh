@@ -8,8 +8,10 @@
 # $1 build, $2 directory for the output and for one line "passed skipped failed", $3 program
 one() {
 	name=$(basename "$3")
-	out=$2/$name start=$(date +%s) failed=1
-	${RUN_BY:-} "$3" >"$out" 2>&1 && failed=0
+	out=$2/$name start=$(date +%s) failed=1 code= why=
+	${RUN_BY:-} "$3" >"$out" 2>&1
+	code=$?
+	[ $code -eq 0 ] && failed=0
 	ok=$(grep -c '^\[ *OK *\]' "$out")
 	# cmocka names a skipped test twice: when it runs, and in the list at the end, which begins with
 	# "3 test(s)", or from cmocka 1.1.7 on with "tests: 3 test(s)".
@@ -22,7 +24,10 @@ one() {
 		grep '^skipped: ' "$out" | sort -u | sed 's/^/    /'
 	else
 		ok=0 skip=0 failed=1
-		printf 'unit %-8s %-28s FAILED\n' "$1" "$name"
+		# The first line that names the fault is in the summary of `make test`, too.
+		why=$(grep -m 1 -E '^\[ *LINE *\]|ERROR: |runtime error: |ThreadSanitizer: |ssertion ' "$out" |
+			cut -c 1-150)
+		printf 'unit %-8s %-28s FAILED %s\n' "$1" "$name" "${why:-with code $code}"
 		tail -60 "$out" | sed 's/^/    /'
 	fi >"$out.said"
 	echo "$ok $skip $failed" >"$out.sum"
