@@ -180,21 +180,34 @@ echo_publish(struct bfd *b, struct session *s)
 		  monotonic_ns() + echo_us * 1000ull * s->k->fsm.conf.mult);
 }
 
-void
-beat_publish(struct bfd *b, struct session *s, bool now, bool final)
-{
-	if (s->place.by == BY_FORWARDERS) {
-		control_publish(b, s, now, final);
-		echo_publish(b, s);
-		return;
-	}
-	beat_end(b, s);
-}
-
-void
-beat_end(struct bfd *b, const struct session *s)
+/* Let forwarders forget the session. */
+static void
+slots_end(struct bfd *b, const struct session *s)
 {
 	slot_put(b, s->number, NULL);
 	slot_put(b, BFD_SESSIONS + s->number, NULL);
 	timer_set(b, s, TIMER_ECHO, DUE_NEVER);
+}
+
+void
+beat_publish(struct bfd *b, struct session *s, bool now, bool final)
+{
+	if (s->place.by == BY_FORWARDERS) {
+		kernel_end(b, s);
+		control_publish(b, s, now, final);
+		echo_publish(b, s);
+		return;
+	}
+	slots_end(b, s);
+	if (s->place.by == BY_KERNEL)
+		kernel_publish(b, s, now, final);
+	else
+		kernel_end(b, s);
+}
+
+void
+beat_end(struct bfd *b, struct session *s)
+{
+	slots_end(b, s);
+	kernel_end(b, s);
 }

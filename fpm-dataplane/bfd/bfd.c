@@ -28,6 +28,7 @@ session_dev(const struct bfd *b, const struct session *s)
 static void
 session_row(struct bfd *b, struct session *s, json_t *rows)
 {
+	static const char *const by[] = {NULL, "forwarders", "kernel"};
 	static const struct ipaddr none;
 	const struct kept *k = s->k;
 	const struct bfd_fsm *f = &k->fsm;
@@ -44,7 +45,7 @@ session_row(struct bfd *b, struct session *s, json_t *rows)
 			      .dev = session_dev(b, s),
 			      .vrf = vrf == NULL ? NULL : vrf->name,
 			      .state = bfd_state_name(f->state),
-			      .by = s->place.by == BY_FORWARDERS ? "forwarders" : NULL,
+			      .by = by[s->place.by],
 			      .reason = s->place.reason,
 			      .diag = f->diag,
 			      .remote_diag = f->remote_diag,
@@ -127,6 +128,7 @@ bfd_init(struct worker *w)
 		return 0;
 	b->random = monotonic_ns() | 1;
 	b->high = 1;
+	kernel_begin(b);
 	rc = keep_begin(b);
 	if (rc == 0)
 		rc = timers_begin(b);
@@ -192,6 +194,7 @@ bfd_fini(struct worker *w)
 		return;
 	ev_timer_stop(w->loop, &b->tick);
 	conns_end(b);
+	kernel_close(b);
 	timers_end(b);
 	keep_end(b);
 }

@@ -10,6 +10,7 @@
  *     receive.c   packets from forwarders and from the kernel
  *     timer.c     detection times, kept with the help of the forwarders
  *     beat.c      what the forwarders send and expect
+ *     kernel.c    sessions by interfaces that are no ports
  *     place.c     the interface and the local address of a session
  *     keep.c      memory that outlives the daemon
  *     fsm.c, packet.c, dplane.c   pure: state machine, packets, messages of bfdd
@@ -31,12 +32,13 @@
 #include "bfd/plan.h"
 #include "port/bfd.h"
 
-#define BFD_SESSIONS   (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
-#define BFD_HOLD_NS    10000000000ull  /* a session that bfdd no longer tells of is kept */
-#define BFD_PEER_S     200u /* the punt thread forgets peers after PEER_SECONDS */
-#define BFD_CONNS_MAX  (BFD_DESCRIPTORS - 1)
-#define BFD_ECHO_TTL   254u   /* the peer has forwarded it */
-#define BFD_PORT_LEAST 49152u /* source ports: RFC 5881, 4 */
+#define BFD_SESSIONS       (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
+#define BFD_HOLD_NS        10000000000ull /* a session that bfdd no longer tells of is kept */
+#define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
+#define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
+#define BFD_KERNEL_SOCKETS 4u     /* IPv4 and IPv6, one hop and several */
+#define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
+#define BFD_PORT_LEAST     49152u /* source ports: RFC 5881, 4 */
 
 /*
  * The part of a session that outlives the daemon (keep.c). Plain data, without pointers and
@@ -58,16 +60,16 @@ struct kept {
 	uint64_t n_rx, n_tx, n_echo_rx, n_echo_tx;
 };
 
-enum bfd_by { BY_NONE, BY_FORWARDERS };
+enum bfd_by { BY_NONE, BY_FORWARDERS, BY_KERNEL };
 
 /* Where the packets of a session leave and arrive. */
 struct place {
 	enum bfd_by by;
 	uint16_t ifidx; /* one hop by forwarders; else 0 */
 	uint16_t vrf;
-	uint32_t ifindex; /* one hop, or given by bfdd; else 0 */
-	struct ipaddr local;
-	const char *reason; /* BY_NONE: why */
+	uint32_t ifindex;    /* one hop, or given by bfdd; else 0 */
+	struct ipaddr local; /* BY_KERNEL: may be zero, and the kernel chooses */
+	const char *reason;  /* BY_NONE: why */
 };
 
 struct session {
@@ -75,6 +77,7 @@ struct session {
 	uint32_t number;
 	uint64_t orphan_ns; /* with k->conn < 0: since when */
 	struct place place;
+	int kernel_tx;     /* BY_KERNEL: its socket; -1: none is open */
 	uint64_t since_ms; /* CLOCK_BOOTTIME of the last change of state */
 };
 
@@ -82,6 +85,7 @@ struct session {
 enum bfd_timer {
 	TIMER_DETECT, /* bfd_fsm_expire_at() */
 	TIMER_ECHO,   /* echo packets are missing */
+	TIMER_SEND,   /* BY_KERNEL: the next packet */
 	TIMER_END,    /* `leaving`, or orphan: the session ends */
 	N_TIMER
 };
@@ -110,6 +114,8 @@ struct bfd {
 	struct counters *count;
 	ev_timer tick; /* every second: connections, places, peers */
 	uint32_t n_ticks;
+	int kernel_rx[BFD_KERNEL_SOCKETS]; /* open once there was a session; -1: not */
+	ev_io kernel_io[BFD_KERNEL_SOCKETS];
 	int timer_fd;
 	ev_io timer_io;
 	struct due due; /* CLOCK_MONOTONIC, ns */
@@ -163,6 +169,9 @@ void session_counters(const struct bfd *b, const struct session *s,
 		      struct bfd_dplane_counters *c);
 /* Let the punt thread know all peers again. */
 void sessions_tell_peers(struct bfd *b);
+uint32_t random_draw(struct bfd *b);
+/* Choose a source port. */
+uint16_t src_port_draw(struct bfd *b);
 
 static inline void
 kept_open(struct kept *k)
@@ -197,6 +206,8 @@ void packet_take(struct bfd *b, const struct received *r);
 int timers_begin(struct bfd *b);
 void timers_end(struct bfd *b);
 void timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t when);
+/* Return the time that is set; DUE_NEVER: none. */
+uint64_t timer_when(const struct bfd *b, const struct session *s, enum bfd_timer t);
 /* After each round: set the timer to the first one that is due. */
 void timers_arm(struct bfd *b);
 /* Detection times that have ended are judged when all forwarders have looked at their queues. */
@@ -204,12 +215,29 @@ void timers_judge(struct bfd *b);
 
 /* --- beat.c --- */
 /*
- * Let forwarders send and expect what the session is about now. `now`: its packet is sent at
+ * Send and expect what the session is about now, by forwarders or sockets. `now`: its packet is sent at
  * once; `final`: before that, the answer to a poll.
  */
 void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
-/* Let forwarders forget the session. */
-void beat_end(struct bfd *b, const struct session *s);
+/* Send nothing more for the session. */
+void beat_end(struct bfd *b, struct session *s);
+
+/* --- kernel.c --- */
+void kernel_begin(struct bfd *b);
+void kernel_close(struct bfd *b);
+/* Take the packets of all sockets. */
+void kernel_take(struct bfd *b);
+/* Like beat_publish(). */
+void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
+/* Send the periodic packet, and set the timer for the next one. */
+void kernel_send(struct bfd *b, struct session *s);
+/* Send no more packets of a session. */
+void kernel_end(struct bfd *b, struct session *s);
+/*
+ * Return the index of a kernel interface of the control namespace, given its index or, with
+ * 0, its name; 0: there is none.
+ */
+uint32_t kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name);
 
 /* --- place.c --- */
 void place_find(const struct bfd *b, const struct bfd_dplane_session *told,

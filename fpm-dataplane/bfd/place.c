@@ -98,13 +98,11 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
 	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
 
-	place->ifindex = told->ifindex;
-	if (iface == NULL && told->ifindex == 0) {
-		refuse(place, "no port and no VLAN has the interface's name");
-		return;
-	}
 	if (iface == NULL) {
-		refuse(place, "the interface is no port and no VLAN of the dataplane");
+		place->ifindex = kernel_ifindex(b, told->ifindex, told->ifname);
+		place->by = BY_KERNEL;
+		if (place->ifindex == 0)
+			refuse(place, "the interface does not exist");
 		return;
 	}
 	place->by = BY_FORWARDERS;
@@ -136,8 +134,15 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 	uint16_t ifidx = path_iface(b->fib, path);
 	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
 
+	if (path_kind(path) == PATH_KERNEL && place->vrf == 0) {
+		place->by = BY_KERNEL;
+		return;
+	}
 	if (path_kind(path) == PATH_KERNEL || path_kind(path) == PATH_LOCAL) {
-		refuse(place, "the route to the peer leaves by no port");
+		refuse(place,
+		       path_kind(path) == PATH_LOCAL
+			       ? "the peer's address is one of this router"
+			       : "in this VRF, the route to the peer leaves by no port");
 		return;
 	}
 	if (iface != NULL && addr_is_zero(&place->local))
@@ -159,7 +164,7 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 void
 place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct place *place)
 {
-	unsigned int n;
+	unsigned int n = 1;
 
 	*place = (struct place){.local = told->src};
 	/* Some versions of bfdd name a global source for a link-local peer. */
@@ -171,10 +176,6 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 	} else {
 		if (!addr_is_zero(&told->src)) {
 			n = vrfs_of(b->fib, told->family, &told->src, &place->vrf);
-			if (n == 0) {
-				refuse(place, "no interface has the local address");
-				return;
-			}
 			if (n > 1) {
 				refuse(place, "several VRFs have the local address: "
 					      "name the interface");
@@ -182,6 +183,9 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 			}
 		}
 		place_routed(b, told, place);
+		/* The FIB has no addresses of interfaces that are no ports. */
+		if (n == 0 && place->by != BY_KERNEL)
+			refuse(place, "no interface has the local address");
 	}
 	if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
 		refuse(place, "no local address is known");

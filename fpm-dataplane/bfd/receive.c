@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * receive: packets that forwarders did not note themselves, because they change a session or
- * belong to none. [bfd]
+ * belong to none, and packets of the kernel's sockets. [bfd]
  */
 #include <rte_ring.h>
 
@@ -39,7 +39,8 @@ packet_take(struct bfd *b, const struct received *r)
 		packet_refuse(b, DROP_bfd_no_session);
 		return;
 	}
-	if (r->multihop && r->ttl < s->k->told.ttl) {
+	/* RFC 5881, 5: no router has forwarded it. RFC 5883, 4: not too many have. */
+	if (r->ttl < (r->multihop ? s->k->told.ttl : 255)) {
 		packet_refuse(b, DROP_bfd_bad);
 		return;
 	}

@@ -20,7 +20,7 @@
 
 /* --- numbers and discriminators ------------------------------------------------------------ */
 
-static uint32_t
+uint32_t
 random_draw(struct bfd *b)
 {
 	/* xorshift64*: Marsaglia 2003, Vigna 2016 */
@@ -28,6 +28,12 @@ random_draw(struct bfd *b)
 	b->random ^= b->random << 25;
 	b->random ^= b->random >> 27;
 	return (uint32_t)(b->random * 0x2545f4914f6cdd1dull >> 32);
+}
+
+uint16_t
+src_port_draw(struct bfd *b)
+{
+	return (uint16_t)(BFD_PORT_LEAST + random_draw(b) % (65536u - BFD_PORT_LEAST));
 }
 
 /* Return a discriminator for a slot: its low bits are the number of the slot. */
@@ -61,13 +67,16 @@ session_by_address(struct bfd *b, bool multihop, uint8_t family, uint16_t vrf,
 		   uint32_t ifindex, const struct ipaddr *remote,
 		   const struct ipaddr *local)
 {
+	static const struct ipaddr any;
+
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
 
 		if (s->k == NULL || s->k->fsm.conf.multihop != multihop ||
 		    s->k->told.family != family || s->place.vrf != vrf ||
 		    !ipaddr_equal(&s->k->told.dst, remote) ||
-		    !ipaddr_equal(&s->place.local, local))
+		    (!ipaddr_equal(&s->place.local, local) &&
+		     !(s->place.by == BY_KERNEL && ipaddr_equal(&s->place.local, &any))))
 			continue;
 		/* Link-local addresses mean something on their link only. */
 		if (s->k->told.ifindex == 0 || s->k->told.ifindex == ifindex)
@@ -326,7 +335,7 @@ session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
 		if (told_equal(&s->k->told, told))
 			return s;
 		/* bfdd may name src or the interface now, and left it out before. */
-		if (place.by != BY_NONE && s->place.by != BY_NONE &&
+		if (place.by != BY_NONE && s->place.by == place.by &&
 		    s->k->told.family == told->family &&
 		    ipaddr_equal(&s->k->told.dst, &told->dst) &&
 		    ipaddr_equal(&s->place.local, &place.local) &&
@@ -346,14 +355,15 @@ session_new(struct bfd *b, const struct bfd_dplane_session *told,
 
 	if (number == 0)
 		return NULL;
-	*s = (struct session){
-		.k = &b->kept[number], .number = number, .since_ms = boottime_ms()};
+	*s = (struct session){.k = &b->kept[number],
+			      .number = number,
+			      .kernel_tx = -1,
+			      .since_ms = boottime_ms()};
 	kept_open(s->k);
 	s->k->used = true;
 	s->k->leaving = s->k->pruned = false;
 	s->k->n_rx = s->k->n_tx = s->k->n_echo_rx = s->k->n_echo_tx = 0;
-	s->k->src_port =
-		(uint16_t)(BFD_PORT_LEAST + random_draw(b) % (65536u - BFD_PORT_LEAST));
+	s->k->src_port = src_port_draw(b);
 	s->k->echo_discr = discr_draw(b, BFD_SESSIONS + number);
 	s->k->told = *told;
 	bfd_fsm_begin(&s->k->fsm, discr_draw(b, number), conf, monotonic_ns());
@@ -475,8 +485,11 @@ sessions_resume(struct bfd *b)
 
 		if (!k->used)
 			continue;
-		*s = (struct session){
-			.k = k, .number = i, .orphan_ns = now, .since_ms = boottime_ms()};
+		*s = (struct session){.k = k,
+				      .number = i,
+				      .orphan_ns = now,
+				      .kernel_tx = -1,
+				      .since_ms = boottime_ms()};
 		b->high = i + 1;
 		b->n_sessions++;
 		kept_open(k);

@@ -21,6 +21,12 @@ timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t whe
 	due_set(&b->due, s->number * N_TIMER + t, when);
 }
 
+uint64_t
+timer_when(const struct bfd *b, const struct session *s, enum bfd_timer t)
+{
+	return due_when(&b->due, s->number * N_TIMER + t);
+}
+
 /* Note the rounds of all forwarders, and wake the sleeping ones. */
 static void
 forwarders_ask(struct bfd *b)
@@ -103,6 +109,7 @@ timers_judge(struct bfd *b)
 	if (looked) {
 		b->asking = false;
 		rings_take(b);
+		kernel_take(b);
 	}
 	if (due_first(&b->due) > now)
 		return;
@@ -122,6 +129,9 @@ timers_judge(struct bfd *b)
 			break;
 		case TIMER_ECHO:
 			echo_due(b, s, when, looked);
+			break;
+		case TIMER_SEND:
+			kernel_send(b, s);
 			break;
 		case TIMER_END:
 			if (s->k->leaving)

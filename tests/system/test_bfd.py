@@ -2,109 +2,19 @@
 """BFD in the dataplane: bfdd tells its sessions to the daemon, which keeps them up with a peer that
 is another bfdd, and takes a dead next hop out of its groups."""
 
-import os
-import shutil
 import signal
 
 import pytest
 
+from bfd_bed import bed
 from lib import netns
-from lib.frr import Frr, Neighbor
 from lib.wait import eventually
-from router import Router, running
-
-PORT = 50700
-OURS = """\
-fpm address 127.0.0.1
-ip route 198.51.100.0/24 {wan.peer4}
-ip route 198.51.100.0/24 {alt.peer4}
-bfd
- peer {wan.peer4} interface wan0
-  transmit-interval {ms}
-  receive-interval {ms}
- exit
-exit
-"""
-THEIRS = """\
-bfd
- peer {wan.ip4} interface wan
-  transmit-interval {ms}
-  receive-interval {ms}
- exit
-exit
-"""
-
-
-class Bfd:
-    """Our router with bfdd in front of it, and a peer with a bfdd of its own."""
-
-    def __init__(self, router, ms=50):
-        self.router, wan, alt = router, router.wires["wan"], router.wires["alt"]
-        netns.ip_batch(
-            [
-                "link set lo up",
-                f"addr add {wan.peer4}/26 dev wan",
-                f"addr add {alt.peer4}/26 dev alt",
-            ],
-            router.far,
-        )
-        source = f"{router.dir}/frr.d"
-        os.makedirs(source, exist_ok=True)
-        options = f'bfdd_options="-A 127.0.0.1 --dplaneaddr ipv4:127.0.0.1:{PORT}"\n'
-        fpm = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
-        words = {"wan": wan, "alt": alt, "ms": ms}
-        for name, text in {
-            "daemons": "bfdd=yes\n" + fpm + options,
-            "vtysh.conf": "hostname r1\n",
-            "frr.conf": OURS.format(**words),
-            "r2.conf": THEIRS.format(**words),
-        }.items():
-            with open(f"{source}/{name}", "w", encoding="utf-8") as file:
-                file.write(text)
-        self.ours = Frr(router.ctl, source, f"{router.dir}/frr1", router.dir)
-        self.theirs = Neighbor(
-            "r2", router.far, source, ["bfdd"], f"{router.dir}/frr2", router.dir
-        )
-        self.ours.start()
-        self.theirs.start()
-
-    def row(self):
-        """Return the row of the session, or None."""
-        rows = self.router.control.ask("bfd")
-        return rows[0] if rows else None
-
-    def state(self):
-        row = self.row()
-        return row and row["state"]
-
-    def up(self):
-        """Wait until both sides have the session Up."""
-        eventually(lambda: self.state() == "up", 20, what="our side is up")
-        eventually(lambda: self.peer_row()["status"] == "up", 20, what="the peer is up")
-
-    def peer_row(self):
-        """Return what the peer's bfdd says of the session."""
-        return self.theirs.json("show bfd peers json")[0]
-
-    def close(self):
-        for frr in (self.ours, self.theirs):
-            frr.stop(*frr.daemons)
 
 
 @pytest.fixture(scope="module")
 def bfd():
-    if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
-        pytest.skip("no bfdd: apt-get install frr")
-    router = Router(name="bfd", supervised=True)
-    with running(router) as made:
-        made.stop()
-        made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
-        made.start()
-        made.ready()
-        made.zebra.close()
-        bed = Bfd(made)
-        yield bed
-        bed.close()
+    with bed("bfd") as both:
+        yield both
 
 
 def test_a_session_of_bfdd_comes_up_with_a_peer_and_the_forwarders_keep_it(bfd):
@@ -193,3 +103,47 @@ def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
     bfd.up()
     assert downs(bfd) == before and bfd.row()["discr"] == discr
     assert bfd.ours.json("show bfd peers json")[0]["status"] == "up"
+
+
+def management(bfd):
+    """Give both sides an interface that is no port of the dataplane. Returns our and the peer's
+    addresses."""
+    router = bfd.router
+    netns.run(router.ctl, ["ip", "link", "add", "mgmt0", "type", "veth", "peer", "mgmt1"])
+    netns.run(router.ctl, ["ip", "link", "set", "mgmt1", "netns", router.far])
+    for space, dev, last in ((router.ctl, "mgmt0", 1), (router.far, "mgmt1", 2)):
+        netns.run(space, ["sysctl", "-qw", f"net.ipv6.conf.{dev}.disable_ipv6=0"])
+        netns.ip_batch(
+            [
+                f"addr add 192.0.2.{last}/24 dev {dev}",
+                f"addr add 2001:db8:77::{last}/64 dev {dev} nodad",
+                f"link set {dev} up",
+            ],
+            space,
+        )
+    return {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8:77::1", "2001:db8:77::2")}
+
+
+def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd):
+    pairs = management(bfd)
+    for ours, theirs in pairs.values():
+        bfd.ours.configure("bfd", f"peer {theirs} interface mgmt0")
+        bfd.theirs.configure("bfd", f"peer {ours} interface mgmt1")
+    for _, theirs in pairs.values():
+        eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
+        row = bfd.row(theirs)
+        assert (row["by"], row["reason"], row["dev"]) == ("kernel", None, "mgmt0"), row
+    peers = bfd.theirs.json("show bfd peers json")
+    assert [p["status"] for p in peers if p["peer"] in {ours for ours, _ in pairs.values()}] == [
+        "up",
+        "up",
+    ], peers
+    before, discr = bfd.row("192.0.2.2")["downs"], bfd.row("192.0.2.2")["discr"]
+    assert bfd.router.fpmctl("restart").returncode == 0
+    eventually(lambda: bfd.row("192.0.2.2") is not None, 20, what="the successor has it")
+    eventually(lambda: bfd.state("192.0.2.2") == "up", 20, what="it is up")
+    row = bfd.row("192.0.2.2")
+    assert (row["downs"], row["discr"]) == (before, discr), row
+    netns.run(bfd.router.far, ["ip", "link", "set", "mgmt1", "down"])
+    eventually(lambda: bfd.state("192.0.2.2") == "down", 20, what="it fails")
+    assert bfd.row("192.0.2.2")["diag"] == "control detection time expired"

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernel: sessions by interfaces that are no ports of the dataplane, over UDP sockets in the
+ * control namespace. While bfdd leaves its sessions to a data plane it has no sockets of its
+ * own, so these sessions have no other way. Their packets wait for this thread, so their
+ * times are those of a busy host, as with bfdd.                                     [bfd]
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/inet.h"
+#include "base/log.h"
+#include "bfd/impl.h"
+#include "tap-bridge/netns.h"
+
+#define TTL       255
+#define TCLASS    0xc0 /* CS6, the traffic class of routing protocols: RFC 4594, 3.2 */
+#define PACKETS   64u  /* that one socket gives in one round */
+#define PORT_TRYS 16u  /* source ports that other programs may have */
+
+/* Octets that are read of a packet: BFD has 24, and authentication is refused. */
+#define OCTETS 64u
+
+union control {
+	struct cmsghdr align;
+	char octets[128];
+};
+
+static const struct {
+	sa_family_t family;
+	uint16_t port;
+} rx_kinds[BFD_KERNEL_SOCKETS] = {
+	{AF_INET, BFD_PORT},
+	{AF_INET, BFD_PORT_MULTI},
+	{AF_INET6, BFD_PORT},
+	{AF_INET6, BFD_PORT_MULTI},
+};
+
+static socklen_t
+address_of(sa_family_t family, const struct ipaddr *addr, uint16_t port, uint32_t scope,
+	   struct sockaddr_storage *out)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+	struct sockaddr_in *four = (struct sockaddr_in *)out;
+
+	memset(out, 0, sizeof(*out));
+	out->ss_family = family;
+	if (family == AF_INET) {
+		four->sin_port = htons(port);
+		memcpy(&four->sin_addr, addr->octet, 4);
+		return sizeof(*four);
+	}
+	six->sin6_port = htons(port);
+	memcpy(&six->sin6_addr, addr->octet, 16);
+	six->sin6_scope_id = ipaddr_is_linklocal6(addr) ? scope : 0;
+	return sizeof(*six);
+}
+
+static int
+option_set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* Open a UDP socket with the options of `kind`. Returns it or -errno. */
+static int
+socket_open(const struct bfd *b, sa_family_t family)
+{
+	int fd = netns_socket(b->setup.netns, family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (family == AF_INET) {
+		rc = option_set(fd, IPPROTO_IP, IP_TTL, TTL);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_TOS, TCLASS);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	} else {
+		rc = option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, TTL);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_TCLASS, TCLASS);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	}
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* --- receiving ----------------------------------------------------------------------------- */
+
+/* Read what the kernel tells beside a packet. Returns false if something is missing. */
+static bool
+control_read(struct msghdr *h, struct received *r)
+{
+	struct in6_pktinfo six;
+	struct in_pktinfo four;
+	bool has_local = false, has_ttl = false;
+	int ttl;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(&four, CMSG_DATA(c), sizeof(four));
+			r->ifindex = (uint32_t)four.ipi_ifindex;
+			memcpy(r->local.octet, &four.ipi_addr, 4);
+			has_local = true;
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&six, CMSG_DATA(c), sizeof(six));
+			r->ifindex = six.ipi6_ifindex;
+			memcpy(r->local.octet, &six.ipi6_addr, 16);
+			has_local = true;
+		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			   (c->cmsg_level == IPPROTO_IPV6 &&
+			    c->cmsg_type == IPV6_HOPLIMIT)) {
+			memcpy(&ttl, CMSG_DATA(c), sizeof(ttl));
+			r->ttl = (uint8_t)ttl;
+			has_ttl = true;
+		}
+	}
+	return has_local && has_ttl;
+}
+
+/* Take one packet. Returns false if there is none. */
+static bool
+socket_take(struct bfd *b, unsigned int kind)
+{
+	struct sockaddr_storage from;
+	uint8_t octets[OCTETS];
+	union control control;
+	struct iovec io = {octets, sizeof(octets)};
+	struct msghdr h = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.octets,
+		.msg_controllen = sizeof(control.octets),
+	};
+	ssize_t n = recvmsg(b->kernel_rx[kind], &h, MSG_DONTWAIT);
+	struct received r = {
+		.multihop = rx_kinds[kind].port == BFD_PORT_MULTI,
+		.family = rx_kinds[kind].family == AF_INET ? 4 : 6,
+		.octets = octets,
+	};
+
+	if (n < 0)
+		return false;
+	r.n = (unsigned int)n;
+	if (r.family == 4)
+		memcpy(r.remote.octet, &((struct sockaddr_in *)&from)->sin_addr, 4);
+	else
+		memcpy(r.remote.octet, &((struct sockaddr_in6 *)&from)->sin6_addr, 16);
+	if (control_read(&h, &r))
+		packet_take(b, &r);
+	return true;
+}
+
+void
+kernel_take(struct bfd *b)
+{
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++)
+		for (unsigned int i = 0; b->kernel_rx[kind] >= 0 && i < PACKETS; i++)
+			if (!socket_take(b, kind))
+				break;
+}
+
+static void
+kernel_on_packet(struct ev_loop *loop, ev_io *io, int revents)
+{
+	kernel_take(io->data);
+}
+
+/* Open the sockets that receive, if they are not open yet. */
+static void
+receive_begin(struct bfd *b)
+{
+	static const struct ipaddr any;
+
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++) {
+		sa_family_t family = rx_kinds[kind].family;
+		struct sockaddr_storage at;
+		socklen_t len;
+		int fd, rc = 0;
+
+		if (b->kernel_rx[kind] >= 0)
+			continue;
+		fd = socket_open(b, family);
+		len = address_of(family, &any, rx_kinds[kind].port, 0, &at);
+		if (fd >= 0 && bind(fd, (struct sockaddr *)&at, len) < 0) {
+			rc = -errno;
+			close(fd);
+		}
+		if (fd < 0 || rc < 0) {
+			static struct log_limit limit;
+			unsigned int missed;
+
+			if (log_allowed(&limit, &missed))
+				log_error("bfd: no socket for sessions by other interfaces "
+					  "port=%u error=%s missed=%u",
+					  rx_kinds[kind].port, strerror(fd < 0 ? -fd : -rc),
+					  missed);
+			continue;
+		}
+		b->kernel_rx[kind] = fd;
+		ev_io_init(&b->kernel_io[kind], kernel_on_packet, fd, EV_READ);
+		b->kernel_io[kind].data = b;
+		ev_io_start(b->w->loop, &b->kernel_io[kind]);
+	}
+}
+
+/* --- sending ------------------------------------------------------------------------------- */
+
+/* Open the socket of a session at its source port, or at another one that is free. */
+static void
+session_open(struct bfd *b, struct session *s)
+{
+	static const struct ipaddr any;
+	sa_family_t family = s->k->told.family == 4 ? AF_INET : AF_INET6;
+	int fd = socket_open(b, family);
+
+	for (unsigned int i = 0; fd >= 0 && i < PORT_TRYS; i++) {
+		struct sockaddr_storage at;
+		socklen_t len = address_of(family, &any, s->k->src_port, 0, &at);
+
+		if (bind(fd, (struct sockaddr *)&at, len) == 0) {
+			s->kernel_tx = fd;
+			return;
+		}
+		s->k->src_port = src_port_draw(b);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Tell the kernel the source address and the interface of a packet. Returns the octets. */
+static size_t
+control_write(const struct session *s, union control *control)
+{
+	struct cmsghdr *c = &control->align;
+
+	memset(control, 0, sizeof(*control));
+	if (s->k->told.family == 4) {
+		struct in_pktinfo four = {.ipi_ifindex = (int)s->place.ifindex};
+
+		memcpy(&four.ipi_spec_dst, s->place.local.octet, 4);
+		c->cmsg_level = IPPROTO_IP;
+		c->cmsg_type = IP_PKTINFO;
+		c->cmsg_len = CMSG_LEN(sizeof(four));
+		memcpy(CMSG_DATA(c), &four, sizeof(four));
+		return CMSG_SPACE(sizeof(four));
+	}
+	struct in6_pktinfo six = {.ipi6_ifindex = s->place.ifindex};
+
+	memcpy(&six.ipi6_addr, s->place.local.octet, 16);
+	c->cmsg_level = IPPROTO_IPV6;
+	c->cmsg_type = IPV6_PKTINFO;
+	c->cmsg_len = CMSG_LEN(sizeof(six));
+	memcpy(CMSG_DATA(c), &six, sizeof(six));
+	return CMSG_SPACE(sizeof(six));
+}
+
+static void
+packet_send(struct bfd *b, struct session *s, bool final)
+{
+	sa_family_t family = s->k->told.family == 4 ? AF_INET : AF_INET6;
+	uint16_t port = s->k->fsm.conf.multihop ? BFD_PORT_MULTI : BFD_PORT;
+	uint8_t octets[BFD_PACKET_BYTES];
+	struct iovec io = {octets, sizeof(octets)};
+	struct sockaddr_storage to;
+	union control control;
+	struct msghdr h = {
+		.msg_name = &to,
+		.msg_namelen =
+			address_of(family, &s->k->told.dst, port, s->place.ifindex, &to),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.octets,
+		.msg_controllen = control_write(s, &control),
+	};
+	static struct log_limit limit;
+	unsigned int missed;
+
+	bfd_fsm_packet(&s->k->fsm, final, octets);
+	if (s->kernel_tx < 0)
+		session_open(b, s);
+	if (s->kernel_tx >= 0 && sendmsg(s->kernel_tx, &h, MSG_DONTWAIT) >= 0)
+		s->k->n_tx++;
+	else if (log_allowed(&limit, &missed))
+		log_info("bfd: the kernel does not send a packet error=%s missed=%u",
+			 strerror(errno), missed);
+}
+
+/* Return the time of the next packet; DUE_NEVER: none is sent. */
+static uint64_t
+next_send(struct bfd *b, const struct session *s)
+{
+	uint32_t tx_us = bfd_fsm_tx_us(&s->k->fsm);
+
+	return tx_us == 0 ? DUE_NEVER
+			  : monotonic_ns() + 1000ull * bfd_jitter_us(tx_us,
+								     s->k->fsm.conf.mult,
+								     random_draw(b));
+}
+
+void
+kernel_send(struct bfd *b, struct session *s)
+{
+	packet_send(b, s, false);
+	timer_set(b, s, TIMER_SEND, next_send(b, s));
+}
+
+void
+kernel_publish(struct bfd *b, struct session *s, bool now, bool final)
+{
+	uint64_t next = next_send(b, s), was = timer_when(b, s, TIMER_SEND);
+
+	receive_begin(b);
+	if (final)
+		packet_send(b, s, true);
+	if (now && next != DUE_NEVER)
+		kernel_send(b, s);
+	else
+		timer_set(b, s, TIMER_SEND, next == DUE_NEVER || next < was ? next : was);
+}
+
+void
+kernel_end(struct bfd *b, struct session *s)
+{
+	timer_set(b, s, TIMER_SEND, DUE_NEVER);
+	if (s->kernel_tx >= 0)
+		close(s->kernel_tx);
+	s->kernel_tx = -1;
+}
+
+/* --- interfaces ------------------------------------------------------------------------------ */
+
+uint32_t
+kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name)
+{
+	struct ifreq request = {0};
+	int fd = netns_socket(b->setup.netns, AF_INET, SOCK_DGRAM, 0);
+	int rc;
+
+	if (fd < 0)
+		return 0;
+	if (ifindex != 0) {
+		request.ifr_ifindex = (int)ifindex;
+		rc = ioctl(fd, SIOCGIFNAME, &request);
+	} else {
+		strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
+		rc = ioctl(fd, SIOCGIFINDEX, &request);
+		ifindex = (uint32_t)request.ifr_ifindex;
+	}
+	close(fd);
+	return rc < 0 ? 0 : ifindex;
+}
+
+void
+kernel_begin(struct bfd *b)
+{
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++)
+		b->kernel_rx[kind] = -1;
+}
+
+void
+kernel_close(struct bfd *b)
+{
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++) {
+		if (b->kernel_rx[kind] < 0)
+			continue;
+		ev_io_stop(b->w->loop, &b->kernel_io[kind]);
+		close(b->kernel_rx[kind]);
+		b->kernel_rx[kind] = -1;
+	}
+	for (uint32_t i = 1; i < b->high; i++)
+		if (b->session[i].k != NULL && b->session[i].kernel_tx >= 0)
+			close(b->session[i].kernel_tx);
+}

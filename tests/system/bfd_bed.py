@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router whose BFD sessions are those of its bfdd, and a peer with a bfdd of its own."""
+
+import contextlib
+import os
+import shutil
+
+import pytest
+
+from lib import netns
+from lib.frr import Frr, Neighbor
+from lib.wait import eventually
+from router import Router, running
+
+PORT = 50700
+OURS = """\
+fpm address 127.0.0.1
+ip route 198.51.100.0/24 {wan.peer4}
+ip route 198.51.100.0/24 {alt.peer4}
+bfd
+ peer {wan.peer4} interface wan0
+  transmit-interval {ms}
+  receive-interval {ms}
+ exit
+exit
+"""
+THEIRS = """\
+bfd
+ peer {wan.ip4} interface wan
+  transmit-interval {ms}
+  receive-interval {ms}
+ exit
+exit
+"""
+
+
+class Bfd:
+    """Our router with bfdd in front of it, and a peer with a bfdd of its own."""
+
+    def __init__(self, router, ms=50):
+        self.router, wan, alt = router, router.wires["wan"], router.wires["alt"]
+        netns.ip_batch(
+            [
+                "link set lo up",
+                f"addr add {wan.peer4}/26 dev wan",
+                f"addr add {alt.peer4}/26 dev alt",
+            ],
+            router.far,
+        )
+        source = f"{router.dir}/frr.d"
+        os.makedirs(source, exist_ok=True)
+        options = f'bfdd_options="-A 127.0.0.1 --dplaneaddr ipv4:127.0.0.1:{PORT}"\n'
+        fpm = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
+        words = {"wan": wan, "alt": alt, "ms": ms}
+        for name, text in {
+            "daemons": "bfdd=yes\n" + fpm + options,
+            "vtysh.conf": "hostname r1\n",
+            "frr.conf": OURS.format(**words),
+            "r2.conf": THEIRS.format(**words),
+        }.items():
+            with open(f"{source}/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        self.ours = Frr(router.ctl, source, f"{router.dir}/frr1", router.dir)
+        self.theirs = Neighbor(
+            "r2", router.far, source, ["bfdd"], f"{router.dir}/frr2", router.dir
+        )
+        self.ours.start()
+        self.theirs.start()
+
+    def row(self, peer=None):
+        """Return the row of the session with an address, or of the first one; None: none."""
+        rows = self.router.control.ask("bfd")
+        return next((row for row in rows if peer in (None, row["peer"])), None)
+
+    def state(self, peer=None):
+        row = self.row(peer)
+        return row and row["state"]
+
+    def up(self):
+        """Wait until both sides have the session Up."""
+        eventually(lambda: self.state() == "up", 20, what="our side is up")
+        eventually(lambda: self.peer_row()["status"] == "up", 20, what="the peer is up")
+
+    def peer_row(self):
+        """Return what the peer's bfdd says of the session."""
+        return self.theirs.json("show bfd peers json")[0]
+
+    def close(self):
+        for frr in (self.ours, self.theirs):
+            frr.stop(*frr.daemons)
+
+
+@contextlib.contextmanager
+def bed(name):
+    """Run a router with bfdd in front of it and a peer, for the length of a with block."""
+    if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
+        pytest.skip("no bfdd: apt-get install frr")
+    with running(Router(name=name, supervised=True)) as made:
+        made.stop()
+        made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
+        made.start()
+        made.zebra.close()
+        both = Bfd(made)
+        try:
+            yield both
+        finally:
+            both.close()
