@@ -84,7 +84,7 @@ static void
 status_renew(struct bfd *b)
 {
 	uint32_t by_state[4] = {0}, not_served = 0;
-	uint64_t rx = 0, tx = 0;
+	uint64_t rx = b->ended_rx, tx = b->ended_tx;
 
 	for (uint32_t i = 1; i < b->high; i++) {
 		const struct session *s = &b->session[i];
@@ -113,6 +113,7 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	b->connect_failed = false;
 	b->plan.due = true;
 	sessions_place(b);
+	sessions_keep_counters(b);
 	status_renew(b);
 	if (++b->n_ticks % BFD_PEER_S == 0)
 		sessions_tell_peers(b);
@@ -193,6 +194,7 @@ bfd_fini(struct worker *w)
 	if (!b->setup.conf.on)
 		return;
 	ev_timer_stop(w->loop, &b->tick);
+	sessions_keep_counters(b);
 	conns_end(b);
 	kernel_close(b);
 	timers_end(b);

@@ -39,6 +39,8 @@ conn_close(struct bfd *b, struct conn *c)
 	ev_io_stop(b->w->loop, &c->io);
 	conn_name(number, name);
 	(void)sd_fdremove(name);
+	/* A successor that is starting may have inherited it. */
+	(void)shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
 	c->fd = -1;
 	if (!b->plan.conn[number].connecting)

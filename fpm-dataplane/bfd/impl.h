@@ -56,8 +56,9 @@ struct kept {
 	int32_t conn; /* number of the connection that told of it last; -1: it has ended */
 	struct bfd_dplane_session told;
 	struct bfd_fsm fsm;
-	/* Packets that the thread handled, and those of slots before a restart. */
-	uint64_t n_rx, n_tx, n_echo_rx, n_echo_tx;
+	uint64_t n_rx, n_tx; /* packets of the thread itself */
+	/* Packets of forwarders: control in, out, echo in, out; sessions_keep_counters() */
+	uint64_t by_slots[4];
 };
 
 enum bfd_by { BY_NONE, BY_FORWARDERS, BY_KERNEL };
@@ -77,8 +78,10 @@ struct session {
 	uint32_t number;
 	uint64_t orphan_ns; /* with k->conn < 0: since when */
 	struct place place;
-	int kernel_tx;     /* BY_KERNEL: its socket; -1: none is open */
-	uint64_t since_ms; /* CLOCK_BOOTTIME of the last change of state */
+	uint64_t before[4]; /* by_slots of the last daemon */
+	uint32_t n_downs;   /* of the state machine, when it was last counted */
+	int kernel_tx;      /* BY_KERNEL: its socket; -1: none is open */
+	uint64_t since_ms;  /* CLOCK_BOOTTIME of the last change of state */
 };
 
 /* Timers of a session: ids of b->due are number * N_TIMER + timer. */
@@ -125,6 +128,7 @@ struct bfd {
 	uint64_t asked_ns;
 	uint64_t asked_round[COUNTERS_MAX];
 	uint64_t random;
+	uint64_t ended_rx, ended_tx; /* control packets of sessions that have ended */
 };
 
 /* --- conn.c --- */
@@ -165,6 +169,8 @@ struct session *session_by_address(struct bfd *b, bool multihop, uint8_t family,
 				   const struct ipaddr *remote, const struct ipaddr *local);
 /* Note the time of the last packet that forwarders took. */
 void session_hear(struct bfd *b, struct session *s);
+/* Note the counters of the slots where they outlive the daemon. */
+void sessions_keep_counters(struct bfd *b);
 void session_counters(const struct bfd *b, const struct session *s,
 		      struct bfd_dplane_counters *c);
 /* Let the punt thread know all peers again. */
@@ -196,7 +202,7 @@ struct received {
 	uint8_t family, ttl;
 	uint16_t vrf;
 	uint32_t ifindex;
-	struct ipaddr remote, local;
+	struct ipaddr remote, local; /* local: of the packet */
 	const uint8_t *octets;
 	unsigned int n;
 };

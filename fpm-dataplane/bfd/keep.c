@@ -13,7 +13,13 @@
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 
-#define KEEP_BYTES (BFD_SESSIONS * sizeof(struct kept))
+#define KEEP_VERSION 1u /* to be raised when struct kept, or one in it, changes */
+#define KEEP_BYTES   sizeof(struct keep)
+
+struct keep {
+	uint64_t version;
+	struct kept session[BFD_SESSIONS];
+};
 
 /* Return false if a record cannot be used. */
 static bool
@@ -32,26 +38,38 @@ keep_map(struct bfd *b)
 
 	if (mem == MAP_FAILED)
 		return -errno;
-	b->kept = mem;
+	b->kept = ((struct keep *)mem)->session;
 	return 0;
+}
+
+/* Return true if the inherited memory has the layout of this program. */
+static bool
+keep_is_ours(int fd)
+{
+	uint64_t version = 0;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size == (off_t)KEEP_BYTES &&
+	       pread(fd, &version, sizeof(version), 0) == sizeof(version) &&
+	       version == KEEP_VERSION;
 }
 
 int
 keep_begin(struct bfd *b)
 {
-	struct stat st;
+	const uint64_t version = KEEP_VERSION;
 	int rc;
 
 	b->kept_fd = sd_take(BFD_KEEP_FD);
-	if (b->kept_fd >= 0 &&
-	    (fstat(b->kept_fd, &st) < 0 || st.st_size != (off_t)KEEP_BYTES)) {
+	if (b->kept_fd >= 0 && !keep_is_ours(b->kept_fd)) {
 		log_info("bfd: sessions of another version not taken over");
 		close(b->kept_fd);
 		b->kept_fd = -1;
 	}
 	if (b->kept_fd < 0) {
 		b->kept_fd = memfd_create("fpm-dataplane-bfd", MFD_CLOEXEC);
-		if (b->kept_fd < 0 || ftruncate(b->kept_fd, (off_t)KEEP_BYTES) < 0)
+		if (b->kept_fd < 0 || ftruncate(b->kept_fd, (off_t)KEEP_BYTES) < 0 ||
+		    pwrite(b->kept_fd, &version, sizeof(version), 0) != sizeof(version))
 			return -errno;
 	}
 	rc = keep_map(b);
@@ -67,7 +85,7 @@ void
 keep_end(struct bfd *b)
 {
 	if (b->kept != NULL)
-		munmap(b->kept, KEEP_BYTES);
+		munmap(caa_container_of(b->kept, struct keep, session[0]), KEEP_BYTES);
 	if (b->kept_fd >= 0)
 		close(b->kept_fd);
 	b->kept = NULL;

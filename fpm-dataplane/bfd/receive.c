@@ -8,6 +8,7 @@
 #include "base/inet.h"
 #include "bfd/impl.h"
 #include "fib/fib.h"
+#include "port/label.h"
 #include "port/packet.h"
 
 #define BURST  64
@@ -17,6 +18,24 @@ static void
 packet_refuse(struct bfd *b, enum reason reason)
 {
 	counter_add(&b->count->reason[reason], 1);
+}
+
+/* Return true if the addresses of a packet are those of a session. */
+static bool
+packet_is_of(const struct received *r, const struct session *s)
+{
+	static const struct ipaddr any;
+	const struct place *at = &s->place;
+
+	if (at->by == BY_NONE || s->k->fsm.conf.multihop != r->multihop ||
+	    s->k->told.family != r->family || at->vrf != r->vrf ||
+	    !ipaddr_equal(&s->k->told.dst, &r->remote))
+		return false;
+	/* The kernel chose our address, and the interface if bfdd named none. */
+	if (at->by == BY_KERNEL && ipaddr_equal(&at->local, &any))
+		return at->ifindex == 0 || at->ifindex == r->ifindex;
+	return ipaddr_equal(&at->local, &r->local) &&
+	       (r->multihop || at->ifindex == 0 || at->ifindex == r->ifindex);
 }
 
 void
@@ -34,8 +53,7 @@ packet_take(struct bfd *b, const struct received *r)
 			      : session_by_address(b, r->multihop, r->family, r->vrf,
 						   r->ifindex, &r->remote, &r->local);
 	/* A discriminator alone is no proof: it may be guessed (RFC 5880, 9). */
-	if (s == NULL || s->place.by == BY_NONE || s->k->fsm.conf.multihop != r->multihop ||
-	    !ipaddr_equal(&s->k->told.dst, &r->remote)) {
+	if (s == NULL || !packet_is_of(r, s)) {
 		packet_refuse(b, DROP_bfd_no_session);
 		return;
 	}
@@ -75,15 +93,23 @@ frame_take(struct bfd *b, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	const struct fib_iface *in = fib_iface(b->fib, meta->in_ifidx);
-	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
-	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN, bytes;
-	unsigned int off = meta->family == 4 ? (ip[0] & 15u) * 4 : 40;
+	unsigned int n_labels, room, off, bytes;
+	uint16_t ip_bytes, port;
+	const uint8_t *ip = meta->has_labels
+				    ? label_ip_find(m, &n_labels, &ip_bytes)
+				    : rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
 	struct received r = {.family = meta->family,
 			     .vrf = meta->vrf,
-			     .ifindex = in == NULL ? 0 : in->ifindex,
-			     .ttl = meta->family == 4 ? ip[8] : ip[7]};
-	uint16_t port;
+			     .ifindex = in == NULL ? 0 : in->ifindex};
 
+	if (ip == NULL) {
+		packet_refuse(b, DROP_bfd_bad);
+		return;
+	}
+	room = rte_pktmbuf_data_len(m) -
+	       (unsigned int)(ip - rte_pktmbuf_mtod(m, const uint8_t *));
+	off = meta->family == 4 ? (ip[0] & 15u) * 4 : 40;
+	r.ttl = meta->family == 4 ? ip[8] : ip[7];
 	bytes = room < off + 8 ? 0 : get_be16(ip + off + 4);
 	if (bytes < 8 || off + bytes > room ||
 	    !udp_is_whole(ip, meta->family, off, bytes)) {
@@ -91,7 +117,7 @@ frame_take(struct bfd *b, struct rte_mbuf *m)
 		return;
 	}
 	port = get_be16(ip + off + 2);
-	if (port == BFD_PORT_ECHO) {
+	if (port != BFD_PORT && port != BFD_PORT_MULTI) {
 		/* An echo packet of ours that came late, or one that this router never sent. */
 		packet_refuse(b, DROP_bfd_no_session);
 		return;

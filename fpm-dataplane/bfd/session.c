@@ -100,14 +100,31 @@ session_counters(const struct bfd *b, const struct session *s,
 	const struct bfd_slot *control = &b->setup.table->slot[s->number];
 	const struct bfd_slot *echo = &b->setup.table->slot[BFD_SESSIONS + s->number];
 
-	c->control_in_packets = s->k->n_rx + slot_count(&control->n_heard);
-	c->control_out_packets = s->k->n_tx + slot_count(&control->n_sent);
-	c->echo_in_packets = s->k->n_echo_rx + slot_count(&echo->n_heard);
-	c->echo_out_packets = s->k->n_echo_tx + slot_count(&echo->n_sent);
+	c->control_in_packets = s->k->n_rx + s->before[0] + slot_count(&control->n_heard);
+	c->control_out_packets = s->k->n_tx + s->before[1] + slot_count(&control->n_sent);
+	c->echo_in_packets = s->before[2] + slot_count(&echo->n_heard);
+	c->echo_out_packets = s->before[3] + slot_count(&echo->n_sent);
 	c->control_in_octets = c->control_in_packets * BFD_OCTETS;
 	c->control_out_octets = c->control_out_packets * BFD_OCTETS;
 	c->echo_in_octets = c->echo_in_packets * BFD_OCTETS;
 	c->echo_out_octets = c->echo_out_packets * BFD_OCTETS;
+}
+
+void
+sessions_keep_counters(struct bfd *b)
+{
+	for (uint32_t i = 1; i < b->high; i++) {
+		const struct session *s = &b->session[i];
+		struct bfd_dplane_counters c;
+
+		if (s->k == NULL)
+			continue;
+		session_counters(b, s, &c);
+		s->k->by_slots[0] = c.control_in_packets - s->k->n_rx;
+		s->k->by_slots[1] = c.control_out_packets - s->k->n_tx;
+		s->k->by_slots[2] = c.echo_in_packets;
+		s->k->by_slots[3] = c.echo_out_packets;
+	}
 }
 
 static void
@@ -198,7 +215,7 @@ timers_renew(struct bfd *b, struct session *s)
 }
 
 static void
-state_log(const struct session *s)
+state_log(const struct session *s, bool failed)
 {
 	const struct bfd_fsm *f = &s->k->fsm;
 	char peer[PREFIX_STRLEN + 32];
@@ -206,7 +223,7 @@ state_log(const struct session *s)
 	if (f->state == BFD_UP)
 		log_info("bfd: session up peer=%s detect_us=%llu", session_text(s, peer),
 			 (unsigned long long)bfd_fsm_detect_us(f));
-	else if (bfd_fsm_is_failed(f))
+	else if (failed)
 		log_warn("bfd: session down peer=%s reason=%s", session_text(s, peer),
 			 bfd_diag_name(f->diag));
 	else
@@ -227,20 +244,22 @@ void
 session_obey(struct bfd *b, struct session *s, unsigned int act)
 {
 	bool now = (act & (BFD_ACT_STATE | BFD_ACT_SEND)) != 0;
+	bool failed = s->k->fsm.n_downs != s->n_downs;
 
 	/* First what moves packets, then what tells of it. */
 	session_prune(b, s);
 	if ((act & BFD_ACT_STATE) != 0)
 		s->since_ms = boottime_ms();
-	if (bfd_fsm_is_failed(&s->k->fsm) && (act & BFD_ACT_STATE) != 0)
+	if (failed)
 		STATUS_ADD(downs, 1);
+	s->n_downs = s->k->fsm.n_downs;
 	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) != 0)
 		beat_publish(b, s, now, (act & BFD_ACT_FINAL) != 0);
 	timers_renew(b, s);
 	if ((act & (BFD_ACT_STATE | BFD_ACT_REMOTE)) != 0)
 		conn_report(b, s);
 	if ((act & BFD_ACT_STATE) != 0)
-		state_log(s);
+		state_log(s, failed);
 }
 
 /* --- sessions come and go ------------------------------------------------------------------ */
@@ -362,7 +381,8 @@ session_new(struct bfd *b, const struct bfd_dplane_session *told,
 	kept_open(s->k);
 	s->k->used = true;
 	s->k->leaving = s->k->pruned = false;
-	s->k->n_rx = s->k->n_tx = s->k->n_echo_rx = s->k->n_echo_tx = 0;
+	s->k->n_rx = s->k->n_tx = 0;
+	memset(s->k->by_slots, 0, sizeof(s->k->by_slots));
 	s->k->src_port = src_port_draw(b);
 	s->k->echo_discr = discr_draw(b, BFD_SESSIONS + number);
 	s->k->told = *told;
@@ -462,9 +482,14 @@ sessions_orphan(struct bfd *b, int conn)
 void
 session_end(struct bfd *b, struct session *s)
 {
+	struct bfd_dplane_counters c;
+
 	beat_end(b, s);
 	for (unsigned int t = 0; t < N_TIMER; t++)
 		timer_set(b, s, (enum bfd_timer)t, DUE_NEVER);
+	session_counters(b, s, &c);
+	b->ended_rx += c.control_in_packets;
+	b->ended_tx += c.control_out_packets;
 	kept_open(s->k);
 	s->k->leaving = true;
 	session_prune(b, s);
@@ -490,6 +515,8 @@ sessions_resume(struct bfd *b)
 				      .orphan_ns = now,
 				      .kernel_tx = -1,
 				      .since_ms = boottime_ms()};
+		memcpy(s->before, k->by_slots, sizeof(s->before));
+		s->n_downs = k->fsm.n_downs;
 		b->high = i + 1;
 		b->n_sessions++;
 		kept_open(k);

@@ -10,6 +10,7 @@
 #include "base/inet.h"
 #include "base/peers.h"
 #include "fib/rules.h"
+#include "fwd/label.h"
 #include "fwd/tx.h"
 #include "fwd/watch.h"
 #include "port/vlan.h"
@@ -55,6 +56,7 @@ packet_hand_over(struct fwd *f, struct rte_mbuf *m, const struct bfd_beat *beat)
 	*packet_meta(m) = (struct packet_meta){.reason = PUNT_unresolved,
 					       .family = beat->family,
 					       .vrf = beat->vrf,
+					       .on_link = beat->ifidx != 0,
 					       .out_ifidx = beat->ifidx};
 	if (!ring_has_room(f->conf->rings.punt[CLASS_glean])) {
 		counter_add(&count->ring_full, 1);
@@ -89,6 +91,12 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 	eth = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(eth + L2_LEN, packet, beat->n);
 	put_be16(eth + 12, beat->family == 4 ? 0x0800 : 0x86dd);
+	/* An echo packet has our own address: control packets find the neighbor. */
+	if (hop == 0 && beat->port == BFD_PORT_ECHO) {
+		counter_add(&f->count->reason[DROP_neigh_failed], 1);
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (hop == 0) {
 		packet_hand_over(f, m, beat);
 		return;
@@ -234,16 +242,18 @@ bfd_note(const struct burst *b, const struct view *v)
 	return true;
 }
 
-static void
-bfd_drop(struct burst *b, unsigned int i, enum reason reason)
+/* Return true if the packet names a session with its sender. */
+static bool
+names_session(const struct burst *b, const struct view *v)
 {
-	struct fwd *f = b->fwd;
+	const struct bfd_beat *beat;
 
-	counter_add(&f->count->reason[reason], 1);
-	counter_vrf_drop(f->count, b->in->vrf);
-	if (fwd_watched(f))
-		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], reason);
-	rte_pktmbuf_free(b->m[i]);
+	if (v->n < BFD_OCTETS)
+		return false;
+	beat = bfd_beat(&b->fwd->conf->bfd->table->slot[get_be32(v->bfd + BFD_YOUR_DISCR) &
+							(BFD_SLOTS - 1)]);
+	return beat != NULL && beat->port == v->port && beat->family == v->family &&
+	       memcmp(beat->remote.octet, v->src, family_octets(v->family)) == 0;
 }
 
 /* Return why a packet is of no session; N_DROP: it may be of one. */
@@ -256,49 +266,49 @@ bfd_refusal(struct burst *b, const struct view *v)
 	if ((v->port == BFD_PORT && v->ttl != 255) ||
 	    (v->port == BFD_PORT_ECHO && v->ttl < 254))
 		return DROP_bfd_bad;
-	if (!peers_know(PEER_BFD, peer_addr_key(v->src, v->family, 0, seed),
+	/* peers_know() forgets some of very many peers. */
+	if (!names_session(b, v) &&
+	    !peers_know(PEER_BFD, peer_addr_key(v->src, v->family, 0, seed),
 			policer_seconds(burst_now(b))))
 		return DROP_bfd_no_session;
 	return N_DROP;
 }
 
-bool
-fwd_bfd_take(struct burst *b, unsigned int i)
+enum bfd_fate
+fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused)
 {
 	struct fwd *f = b->fwd;
 	struct class_counters *count = &f->count->class[CLASS_bfd];
 	struct packet_meta *meta = packet_meta(b->m[i]);
 	struct view v;
-	enum reason refused;
 
 	if (!bfd_find(b, i, &v))
-		return false;
+		return BFD_NOT;
 	if (bfd_note(b, &v)) {
 		counter_add(&f->count->reason[PUNT_local_control], 1);
 		counter_add(&count->passed, 1);
 		counter_add(&count->taken, 1);
 		rte_pktmbuf_free(b->m[i]);
-		return true;
+		return BFD_TAKEN;
 	}
-	refused = bfd_refusal(b, &v);
-	if (refused == N_DROP && !fwd_police(b, i, CLASS_bfd))
-		refused = DROP_policed;
-	if (refused == N_DROP && !ring_has_room(f->conf->rings.punt[CLASS_bfd])) {
+	*refused = bfd_refusal(b, &v);
+	if (*refused == N_DROP && !fwd_police(b, i, CLASS_bfd))
+		*refused = DROP_policed;
+	if (*refused == N_DROP && !ring_has_room(f->conf->rings.punt[CLASS_bfd])) {
 		counter_add(&count->ring_full, 1);
-		refused = DROP_punt_ring_full;
+		*refused = DROP_punt_ring_full;
 	}
-	if (refused != N_DROP) {
-		bfd_drop(b, i, refused);
-		return true;
-	}
+	if (*refused != N_DROP)
+		return BFD_REFUSED;
 	*meta = (struct packet_meta){.reason = PUNT_local_control,
 				     .class = CLASS_bfd,
 				     .family = v.family,
 				     .in_ifidx = b->ifidx,
-				     .vrf = b->in->vrf};
+				     .vrf = b->in->vrf,
+				     .has_labels = burst_has_labels(b, i)};
 	counter_add(&f->count->reason[PUNT_local_control], 1);
 	counter_add(&count->passed, 1);
 	rte_ring_sp_enqueue(f->conf->rings.punt[CLASS_bfd], b->m[i]);
 	f->wake_bfd = true;
-	return true;
+	return BFD_TAKEN;
 }

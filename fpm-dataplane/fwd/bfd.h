@@ -23,10 +23,17 @@ fwd_bfd_round(struct fwd *f)
 		fwd_bfd_send(f);
 }
 
+/* Results of fwd_bfd_take(). */
+enum bfd_fate {
+	BFD_NOT, /* it is not of BFD */
+	BFD_TAKEN,
+	BFD_REFUSED, /* the caller drops it */
+};
+
 /*
- * Take a packet to this host if it is of BFD, and return true: the packet is then noted,
- * given to thread bfd, or dropped and counted. Only where thread bfd serves BFD.
+ * Take a packet to this host if it is of BFD: note it, or give it to thread bfd. Only where
+ * thread bfd serves BFD. *refused: with BFD_REFUSED the reason.
  */
-bool fwd_bfd_take(struct burst *b, unsigned int i);
+enum bfd_fate fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused);
 
 #endif

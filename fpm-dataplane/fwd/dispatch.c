@@ -24,6 +24,23 @@ count_drop(struct burst *b, unsigned int i, enum reason reason)
 		counter_vrf_drop(b->fwd->count, b->in->vrf);
 }
 
+/* Return true if the packet is of BFD, and no longer the caller's. */
+static bool
+packet_is_taken_by_bfd(struct burst *b, unsigned int i)
+{
+	struct fwd *f = b->fwd;
+	enum reason drop;
+	enum bfd_fate fate = fwd_bfd_take(b, i, &drop);
+
+	if (fate != BFD_REFUSED)
+		return fate == BFD_TAKEN;
+	count_drop(b, i, drop);
+	if (fwd_watched(f))
+		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], drop);
+	rte_pktmbuf_free(b->m[i]);
+	return true;
+}
+
 /*
  * Give a packet to the punt thread if the policer of its class lets it pass. If not, and
  * the packet asks for an ICMP error, it counts as dropped for its own cause, and the error
@@ -38,9 +55,13 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
-	if (f->conf->bfd != NULL && reason == PUNT_local_control && fwd_bfd_take(b, i))
+	if (f->conf->bfd != NULL && reason == PUNT_local_control &&
+	    packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
+	/* The ring of this class is that of thread bfd, which knows no S-BFD. */
+	if (class == CLASS_bfd && f->conf->bfd != NULL)
+		class = CLASS_control_new;
 	if (icmp)
 		count_drop(b, i, b->cause[i]);
 	if (fwd_police(b, i, class)) {

@@ -31,7 +31,8 @@ struct packet_meta {
 	uint16_t judged_ifidx;
 	uint8_t reject_type, reject_code; /* W:fwd,punt DROP_filter: of the ICMP error */
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
-	uint32_t path;   /* W:fwd PUNT_unresolved: the path without a neighbor */
+	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
+	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
 	 * W:punt the forwarder whose inject ring it leaves by. For a punted packet it is
 	 * the forwarder that punted it, so that it stays before later packets.

@@ -187,8 +187,8 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	struct ipaddr dst = {0};
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
-	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
-		way->path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
+	if (originated && (meta->on_link || (family == 6 && ipaddr_is_linklocal6(&dst))))
+		way->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
 	else
 		way->path = fib_resolve_packet(
 			p->fib, originated ? NULL : fib_iface(p->fib, meta->in_ifidx),

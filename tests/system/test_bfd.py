@@ -3,8 +3,11 @@
 is another bfdd, and takes a dead next hop out of its groups."""
 
 import signal
+import struct
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from bfd_bed import bed
 from lib import netns
@@ -68,6 +71,34 @@ def test_a_shutdown_of_the_peer_is_no_failure_and_prunes_nothing(bfd):
     assert hops(bfd)[wan.peer4] == "forwarding"
     bfd.theirs.configure(*peer, "no shutdown")
     bfd.up()
+
+
+@pytest.mark.parametrize(
+    "name, port, ttl, discr, drop",
+    [
+        ("wan", 3784, 64, 0, "bfd_bad"),  # it crossed a router
+        ("alt", 3784, 255, 0, "bfd_no_session"),  # by another interface than the session's
+        ("alt", 3784, 255, None, "bfd_no_session"),  # and it knows the discriminator
+        ("wan", 7784, 255, None, None),  # a port of S-BFD, for which the dataplane has no sessions
+        ("wan", 4784, 255, None, "bfd_no_session"),  # several hops
+    ],
+)
+def test_a_forged_packet_does_not_end_a_session(bfd, name, port, ttl, discr, drop):
+    bfd.up()
+    router, wan = bfd.router, bfd.router.wires["wan"]
+    before, was = bfd.row(), router.counters()
+    wire = router.wires[name]
+    down = struct.pack(
+        "!BBBBIIIII", 0x20, 0x40, 3, 24, 7, before["discr"] if discr is None else discr, 50000, 50000, 0
+    )
+    ether = Ether(src=wire.mac, dst=wire.port_mac)
+    ip = IP(src=wan.peer4, dst=wan.ip4, ttl=ttl)
+    wire.send(ether / ip / UDP(sport=50000, dport=port) / down)
+    router.fence(wire)
+    if drop is not None:
+        eventually(lambda: router.drops(was) == {drop: 1}, 5, what=f"it counts as {drop}")
+    row = bfd.row()
+    assert (row["state"], row["downs"]) == ("up", before["downs"])
 
 
 def downs(bfd):

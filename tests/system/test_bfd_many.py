@@ -60,8 +60,11 @@ def test_all_sessions_of_the_start_come_with_their_interfaces(many):
     router, frr = many
     frr.load(configured(SESSIONS, 700))
     Dut.start(router)  # Router.start() waits until no packet waits for a neighbor
-    eventually(lambda: len(rows(router)) == SESSIONS, 30, what="all sessions are known")
-    assert {row["dev"] for row in rows(router)} == {"wan0"}
+    eventually(
+        lambda: [row["dev"] for row in rows(router)] == ["wan0"] * SESSIONS,
+        30,
+        what="all sessions are known, with their interface",
+    )
     assert {row["tx_us"] for row in rows(router)} == {700000}
     # Three hold them, and one more has room for others.
     eventually(lambda: connections(router) == 4, 30, what="connections that are not needed end")
