@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "base/sched.h"
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 #include "bfd/rows.h"
@@ -143,6 +145,10 @@ bfd_init(struct worker *w)
 	(void)sd_fdremove(BFD_KEEP_FD);
 	(void)sd_fdstore(BFD_KEEP_FD, b->kept_fd);
 	timers_arm(b);
+	if (sched_real_time() < 0) {
+		log_info("bfd: thread without real-time priority, for LimitRTPRIO is 0");
+		sched_short_slice();
+	}
 	return 0;
 }
 

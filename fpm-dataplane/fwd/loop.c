@@ -11,6 +11,7 @@
 #include <rte_ethdev.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/sched.h"
 #include "base/tsan.h"
 #include "base/worker.h"
 #include "fwd/bfd.h"
@@ -210,6 +211,8 @@ fwd_main(void *arg)
 	RTE_VERIFY(fwd_isa != FWD_UNCHOSEN);
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
+	if (conf->bfd != NULL)
+		sched_short_slice();
 	idle->arm = port_rxqs_arm;
 	idle->ctx = conf->serving;
 	idle_begin();

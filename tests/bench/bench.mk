@@ -35,6 +35,11 @@ bench-slow-path: ## the slow path through the kernel: rates, CPU time, sessions 
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
 	@$(PY) tests/bench/bench_slow_path.py build/release
 
+bench-bfd: ## BFD of FRR in the dataplane and over the TAP, under load: sessions lost, detection times, time to leave a dead next hop (QUICK=1, SESSIONS=64, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all peers >&2
+	@$(PY) tests/bench/bench_bfd.py build/release
+
 # `make test` links these programs, so that it notices a change of the product that breaks them.
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:

@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import bench_bfd  # noqa: E402
 import bench_latency  # noqa: E402
 import bench_loss  # noqa: E402
 import bench_quick  # noqa: E402
@@ -67,6 +68,7 @@ PARTS = {
     "bench-watch": ("Trace, capture and sFlow", bench_watch.report, []),
     "bench-tags": ("VLAN tags, VRFs and labels", bench_tags.report, []),
     "bench-slow-path": ("Slow path through the kernel", bench_slow_path.report, []),
+    "bench-bfd": ("BFD", bench_bfd.report, []),
     "bench-fpm": ("From zebra to the FIB", fpm_report.tables, []),
     "bench-fib": (
         "Lookups",

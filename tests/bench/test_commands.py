@@ -41,7 +41,7 @@ SHORT = {
     "QUICK": "1", "REPS": "1", "ROUTES": "20000", "ROUTES6": "4000", "KEYS": "65536",
     "KEYS6": "65536", "FRAMES": "65536", "FRAMES6": "16384", "SECONDS": "0.05", "TRIAL_S": "0.01",
     "DROP_SECONDS": "0.05", "TURNS": "3", "TURN_US": "50", "LENS": "64", "SETS": "8,12",
-    "BURSTS": "1,64", "LOADS": "80", "TABLES": "few,full", "RATES": "20000", "HUGE_MIB": str(HUGE_MIB),
+    "BURSTS": "1,64", "SESSIONS": "2", "BUSY": "0", "LOADS": "80", "TABLES": "few,full", "RATES": "20000", "HUGE_MIB": str(HUGE_MIB),
     "IMPL": "poptrie-avx*,rte_fib-4B-*,rte_fib6-4B-*",
 }  # fmt: skip
 # For a block that has the long and the short form of all benchmarks: the long form is not QUICK.
@@ -53,6 +53,7 @@ SAYS = {
     "bench-forward": set(), "bench-fpm": {"steal"}, "bench-loss": {"loss"},
     "bench-latency": {"latency"}, "bench-watch": {"watch"}, "bench-tags": {"tags", "tags-right"},
     "bench-sync": {"sync-turns", "sync"}, "bench-slow-path": {"slow-path"},
+    "bench-bfd": {"bfd", "bfd-move"},
     "bench-quick": {"guard", "forward", "fib4", "fib6"},
 }  # fmt: skip
 ROWS = {

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ask the scheduler for short delays: see sched.h. */
+#include "base/sched.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLICE_NS 200000 /* the least that Linux takes is 100,000, the usual one 3,000,000 */
+
+/* struct sched_attr of sched_setattr(2), for which glibc has no declaration before 2.41. */
+struct attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+void
+sched_short_slice(void)
+{
+	struct attributes a = {
+		.size = sizeof(a),
+		.policy = SCHED_OTHER,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime = SLICE_NS,
+	};
+
+	(void)syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+int
+sched_real_time(void)
+{
+	struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+	struct rlimit one = {(rlim_t)p.sched_priority, (rlim_t)p.sched_priority};
+
+	if (sched_setscheduler(0, SCHED_RR, &p) == 0)
+		return 0;
+	/* A process with CAP_SYS_RESOURCE may raise its limit. */
+	if (errno == EPERM && setrlimit(RLIMIT_RTPRIO, &one) == 0 &&
+	    sched_setscheduler(0, SCHED_RR, &p) == 0)
+		return 0;
+	return -EPERM;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sched: how soon the scheduler lets the calling thread run when it wakes up: sched(7). */
+#ifndef BASE_SCHED_H
+#define BASE_SCHED_H
+
+/*
+ * Ask for short slices of CPU time. Then a thread that wakes up runs before busy threads of
+ * the same priority have used up their slices (EEVDF, Linux 6.12; before, no effect). Needs
+ * no privilege.                                                              [any thread]
+ */
+void sched_short_slice(void);
+
+/*
+ * Ask for the least real-time priority: the thread runs before all threads without one.
+ * Returns 0 or -errno (-EPERM: RLIMIT_RTPRIO is 0).                          [any thread]
+ */
+int sched_real_time(void);
+
+#endif
