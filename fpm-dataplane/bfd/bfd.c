@@ -115,6 +115,7 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	b->connect_failed = false;
 	b->plan.due = true;
 	sessions_place(b);
+	kernel_tick(b);
 	sessions_keep_counters(b);
 	status_renew(b);
 	if (++b->n_ticks % BFD_PEER_S == 0)

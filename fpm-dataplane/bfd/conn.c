@@ -28,6 +28,15 @@ conn_name(unsigned int number, char name[32])
 	snprintf(name, 32, BFD_CONN_FD "%u", number);
 }
 
+bool
+conns_any(const struct bfd *b)
+{
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++)
+		if (b->conn[i].fd >= 0 && !b->plan.conn[i].connecting)
+			return true;
+	return false;
+}
+
 static void
 conn_close(struct bfd *b, struct conn *c)
 {
@@ -47,6 +56,8 @@ conn_close(struct bfd *b, struct conn *c)
 		atomic_fetch_sub_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	b->plan.conn[number].n = sessions_orphan(b, (int)number);
 	plan_ended(&b->plan, number);
+	if (!conns_any(b))
+		kernel_tick(b);
 }
 
 /* Send a whole message, or none. bfdd waits for the rest of one that is cut. */

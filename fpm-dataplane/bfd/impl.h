@@ -136,6 +136,8 @@ struct bfd {
 void conns_begin(struct bfd *b);
 /* Close all connections. bfdd notices it, unless another process has them too. */
 void conns_end(struct bfd *b);
+/* Return true if a connection is open. */
+bool conns_any(const struct bfd *b);
 /* After each round: open and close connections as plan.h says. */
 void conns_plan(struct bfd *b);
 /* Tell bfdd the state of a session. */
@@ -231,6 +233,11 @@ void beat_end(struct bfd *b, struct session *s);
 /* --- kernel.c --- */
 void kernel_begin(struct bfd *b);
 void kernel_close(struct bfd *b);
+/*
+ * Open the sockets that receive if they are needed, and close them if not: when the last
+ * such session ends, or bfdd, whose successor may want the ports for itself.
+ */
+void kernel_tick(struct bfd *b);
 /* Take the packets of all sockets. */
 void kernel_take(struct bfd *b);
 /* Like beat_publish(). */
@@ -244,6 +251,12 @@ void kernel_end(struct bfd *b, struct session *s);
  * 0, its name; 0: there is none.
  */
 uint32_t kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name);
+/*
+ * Return the source address that the kernel chooses for packets to a neighbor on an
+ * interface; all zero: none. The copy of addresses in the FIB may have only some of them.
+ */
+struct ipaddr kernel_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
+			    const struct ipaddr *peer);
 
 /* --- place.c --- */
 void place_find(const struct bfd *b, const struct bfd_dplane_session *told,

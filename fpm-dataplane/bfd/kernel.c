@@ -321,7 +321,8 @@ kernel_publish(struct bfd *b, struct session *s, bool now, bool final)
 {
 	uint64_t next = next_send(b, s), was = timer_when(b, s, TIMER_SEND);
 
-	receive_begin(b);
+	if (conns_any(b))
+		receive_begin(b);
 	if (final)
 		packet_send(b, s, true);
 	if (now && next != DUE_NEVER)
@@ -362,6 +363,30 @@ kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name)
 	return rc < 0 ? 0 : ifindex;
 }
 
+struct ipaddr
+kernel_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
+	      const struct ipaddr *peer)
+{
+	sa_family_t kind = family == 4 ? AF_INET : AF_INET6;
+	int fd = netns_socket(b->setup.netns, kind, SOCK_DGRAM, 0);
+	struct sockaddr_storage at;
+	socklen_t len = address_of(kind, peer, BFD_PORT, ifindex, &at);
+	struct ipaddr source = {0};
+
+	if (fd < 0)
+		return source;
+	/* Connecting a UDP socket sends nothing. */
+	if (option_set(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)ifindex) == 0 &&
+	    connect(fd, (struct sockaddr *)&at, len) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&at, &len) == 0)
+		memcpy(source.octet,
+		       kind == AF_INET ? (void *)&((struct sockaddr_in *)&at)->sin_addr
+				       : (void *)&((struct sockaddr_in6 *)&at)->sin6_addr,
+		       family_octets(family));
+	close(fd);
+	return source;
+}
+
 void
 kernel_begin(struct bfd *b)
 {
@@ -369,8 +394,8 @@ kernel_begin(struct bfd *b)
 		b->kernel_rx[kind] = -1;
 }
 
-void
-kernel_close(struct bfd *b)
+static void
+receive_end(struct bfd *b)
 {
 	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++) {
 		if (b->kernel_rx[kind] < 0)
@@ -379,6 +404,26 @@ kernel_close(struct bfd *b)
 		close(b->kernel_rx[kind]);
 		b->kernel_rx[kind] = -1;
 	}
+}
+
+void
+kernel_tick(struct bfd *b)
+{
+	bool needed = false;
+
+	for (uint32_t i = 1; i < b->high; i++)
+		needed = needed ||
+			 (b->session[i].k != NULL && b->session[i].place.by == BY_KERNEL);
+	if (!needed || !conns_any(b))
+		receive_end(b);
+	else
+		receive_begin(b);
+}
+
+void
+kernel_close(struct bfd *b)
+{
+	receive_end(b);
 	for (uint32_t i = 1; i < b->high; i++)
 		if (b->session[i].k != NULL && b->session[i].kernel_tx >= 0)
 			close(b->session[i].kernel_tx);

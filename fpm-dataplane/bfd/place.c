@@ -54,35 +54,6 @@ vrfs_of(const struct fib *fib, uint8_t family, const struct ipaddr *addr, uint16
 	return n;
 }
 
-/* Choose our address towards a peer on the link, as the kernel does. */
-static void
-local_choose(const struct fib_iface *iface, uint8_t family, const struct ipaddr *peer,
-	     struct ipaddr *local)
-{
-	bool six = family == 6;
-	const struct fib_source *own = six ? iface->own6 : iface->own4;
-	unsigned int n = six ? iface->n_own6 : iface->n_own4;
-
-	if (six && ipaddr_is_linklocal6(peer)) {
-		*local = iface->linklocal6;
-		return;
-	}
-	for (unsigned int i = 0; i < n; i++) {
-		struct prefix subnet = {
-			.family = family, .len = own[i].plen, .addr = own[i].addr};
-
-		prefix_mask(&subnet);
-		if (prefix_covers(&subnet, peer)) {
-			*local = own[i].addr;
-			return;
-		}
-	}
-	if (six)
-		*local = iface->src6;
-	else if (iface->src4 != 0)
-		*local = ipaddr_from_v4(iface->src4);
-}
-
 static void
 refuse(struct place *place, const char *reason)
 {
@@ -110,7 +81,7 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 	place->ifindex = iface->ifindex;
 	place->vrf = iface->vrf;
 	if (addr_is_zero(&place->local))
-		local_choose(iface, told->family, &told->dst, &place->local);
+		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 }
 
 /* Return the interface behind which a path finds its neighbor; 0: none. */
@@ -146,7 +117,7 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 		return;
 	}
 	if (iface != NULL && addr_is_zero(&place->local))
-		local_choose(iface, told->family, &told->dst, &place->local);
+		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 	if (multihop) {
 		/* Its packets follow the route of the time. */
 		place->by = BY_FORWARDERS;
@@ -188,7 +159,7 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 			refuse(place, "no interface has the local address");
 	}
 	if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
-		refuse(place, "no local address is known");
+		refuse(place, "the kernel has no source address for the peer");
 }
 
 bool

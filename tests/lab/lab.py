@@ -140,6 +140,11 @@ class Lab:
         """Start the daemon with the scenario's configuration, adapted to this lab. Then make the
         interfaces on the TAPs."""
         self.write_dataplane_config()
+        self.start_again()
+
+    def start_again(self):
+        """Start the daemon after its end, with its present configuration, and the interfaces on the
+        TAPs, which ended with it."""
         self.dp.start()
         self.plan.stack(self.ns[ROUTER])
 

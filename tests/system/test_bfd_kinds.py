@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each kind of BFD session in the dataplane, with a bfdd on either side. All tests share one router;
+each has addresses of its own, so that its session is another one."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from bfd_bed import bed
+from lib import netns
+from lib.wait import eventually
+
+VLAN = 31
+
+
+@pytest.fixture(scope="module")
+def bfd():
+    with bed("bfdk") as both:
+        netns.run(both.router.far, ["sysctl", "-qw", "net.ipv6.conf.wan.disable_ipv6=0"])
+        yield both
+
+
+def own(bfd, name, ours, theirs, dev=("wan0", "wan")):
+    """Give both sides an address, with its length."""
+    six = ["nodad"] if ":" in ours else []
+    for space, address, device in ((bfd.router.ctl, ours, dev[0]), (bfd.router.far, theirs, dev[1])):
+        netns.run(space, ["ip", "address", "add", address, "dev", device, *six])
+    return ours.split("/")[0], theirs.split("/")[0]
+
+
+def pair(bfd, ours, theirs, *lines, here="", there="", theirs_lines=None):
+    """Configure a session on both sides, with these lines; `here`, `there` end the peer's line."""
+    bfd.ours.configure("bfd", f"peer {theirs} {here}".strip(), *lines)
+    lines = lines if theirs_lines is None else theirs_lines
+    bfd.theirs.configure("bfd", f"peer {ours} {there}".strip(), *lines)
+
+
+def peer_row(bfd, ours):
+    """Return the session of the peer with our address."""
+    rows = bfd.theirs.json("show bfd peers json")
+    return next((row for row in rows if row["peer"] == ours), None)
+
+
+def up(bfd, ours, theirs):
+    """Wait until both sides have the session Up. Returns our row."""
+    eventually(lambda: bfd.state(theirs) == "up", 30, what=f"{theirs} is up")
+    eventually(lambda: peer_row(bfd, ours)["status"] == "up", 20, what=f"{ours} is up there")
+    return bfd.row(theirs)
+
+
+def counters(bfd, ours):
+    rows = bfd.theirs.json("show bfd peers counters json")
+    return next(row for row in rows if row["peer"] == ours)
+
+
+def test_a_session_of_ipv6_with_global_addresses(bfd):
+    ours, theirs = own(bfd, "six", "2001:db8:61::1/64", "2001:db8:61::2/64")
+    pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+    row = up(bfd, ours, theirs)
+    assert (row["by"], row["local"]) == ("forwarders", ours), row
+
+
+def test_a_session_of_link_local_addresses(bfd):
+    def link(space, dev):
+        said = json.loads(netns.run(space, ["ip", "-j", "address", "show", "dev", dev]))
+        return next(
+            (a["local"] for a in said[0]["addr_info"] if a["scope"] == "link"), None
+        )
+
+    ours = link(bfd.router.ctl, "wan0")
+    eventually(lambda: link(bfd.router.far, "wan"), 20, what="the peer has a link-local address")
+    theirs = link(bfd.router.far, "wan")
+    pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+    row = up(bfd, ours, theirs)
+    assert (row["by"], row["local"]) == ("forwarders", ours), row
+
+
+def test_a_session_by_a_vlan(bfd):
+    if not netns.can_have(f"vlan id {VLAN}"):
+        pytest.skip("this kernel has no VLANs")
+    for space, parent in ((bfd.router.ctl, "wan0"), (bfd.router.far, "wan")):
+        netns.ip_batch(
+            [
+                f"link add link {parent} name v{VLAN} type vlan id {VLAN}",
+                f"link set v{VLAN} up",
+            ],
+            space,
+        )
+    dev = f"v{VLAN}"
+    ours, theirs = own(bfd, "vlan", "10.31.0.1/24", "10.31.0.2/24", (dev, dev))
+    pair(bfd, ours, theirs, here=f"interface {dev}", there=f"interface {dev}")
+    row = up(bfd, ours, theirs)
+    assert (row["by"], row["dev"]) == ("forwarders", dev), row
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, via",
+    [("10.41.0.1", "10.41.0.2", 4), ("2001:db8:41::1", "2001:db8:41::2", 6)],
+    ids=["ipv4", "ipv6"],
+)
+def test_a_session_over_several_hops(bfd, ours, theirs, via):
+    """Between addresses of the loopback interfaces, by routes."""
+    wan, size = bfd.router.wires["wan"], 32 if via == 4 else 128
+    own(bfd, "multi", f"{ours}/{size}", f"{theirs}/{size}", ("lo", "lo"))
+    hop, back = (wan.peer4, wan.ip4) if via == 4 else ("2001:db8:61::2", "2001:db8:61::1")
+    word = "ip" if via == 4 else "ipv6"
+    bfd.ours.configure(f"{word} route {theirs}/{size} {hop}")
+    netns.run(bfd.router.far, ["ip", "route", "replace", f"{ours}/{size}", "via", back])
+    pair(
+        bfd,
+        ours,
+        theirs,
+        here=f"multihop local-address {ours}",
+        there=f"multihop local-address {theirs}",
+    )
+    row = up(bfd, ours, theirs)
+    assert (row["multihop"], row["by"], row["dev"]) == (True, "forwarders", None), row
+
+
+def test_a_profile_changes_the_timers_of_a_session_that_stays_up(bfd):
+    ours, theirs = own(bfd, "profile", "10.51.0.1/24", "10.51.0.2/24")
+    bfd.ours.configure("bfd", "profile fast", "transmit-interval 100", "receive-interval 100")
+    pair(bfd, ours, theirs, "profile fast", theirs_lines=("receive-interval 60",))
+    was = up(bfd, ours, theirs)
+    eventually(lambda: bfd.row(theirs)["interval_us"] == 100000, 10, what="the profile holds")
+    bfd.ours.configure(
+        "bfd", "profile fast", "transmit-interval 200", "receive-interval 400", "detect-multiplier 5"
+    )
+    # 200 ms from us; the peer's interval of 300 ms is less than the 400 that we require.
+    eventually(
+        lambda: (row := bfd.row(theirs))["interval_us"] == 200000 and row["mult"] == 5,
+        10,
+        what="the new timers hold",
+    )
+    eventually(
+        lambda: peer_row(bfd, ours)["remote-receive-interval"] == 400
+        and peer_row(bfd, ours)["remote-detect-multiplier"] == 5,
+        10,
+        what="the peer knows them",
+    )
+    row = bfd.row(theirs)
+    assert (row["state"], row["downs"], row["discr"]) == ("up", was["downs"], was["discr"]), row
+    assert counters(bfd, ours)["session-down"] == 0
+
+
+def test_our_shutdown_is_told_to_the_peer_and_prunes_nothing(bfd):
+    ours, theirs = own(bfd, "shut", "10.52.0.1/24", "10.52.0.2/24")
+    pair(bfd, ours, theirs)
+    up(bfd, ours, theirs)
+    bfd.ours.configure("bfd", f"peer {theirs}", "shutdown")
+    eventually(lambda: bfd.state(theirs) == "admin-down", 10, what="we are AdminDown")
+    assert not bfd.row(theirs)["pruned"]
+    eventually(lambda: peer_row(bfd, ours)["status"] == "down", 10, what="the peer is Down")
+    assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+    bfd.ours.configure("bfd", f"peer {theirs}", "no shutdown")
+    up(bfd, ours, theirs)
+
+
+def test_a_deleted_session_is_told_to_the_peer_before_it_ends(bfd):
+    ours, theirs = own(bfd, "gone", "10.53.0.1/24", "10.53.0.2/24")
+    pair(bfd, ours, theirs)
+    up(bfd, ours, theirs)
+    bfd.ours.configure("bfd", f"no peer {theirs}")
+    eventually(lambda: peer_row(bfd, ours)["status"] == "down", 10, what="the peer is Down")
+    assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+    eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
+
+
+@pytest.mark.parametrize("who", ["we", "the peer"])
+def test_a_passive_side_waits_for_the_other(bfd, who):
+    last = 54 if who == "we" else 55
+    ours, theirs = own(bfd, "passive", f"10.{last}.0.1/24", f"10.{last}.0.2/24")
+    passive, active = ("passive-mode",), ()
+    mine, other = (passive, active) if who == "we" else (active, passive)
+    bfd.ours.configure("bfd", f"peer {theirs}", *mine)
+    if who == "we":
+        eventually(
+            lambda: (row := bfd.row(theirs))["passive"] and row["interval_us"] == 0,
+            10,
+            what="the session is passive and sends nothing",
+        )
+    bfd.theirs.configure("bfd", f"peer {ours}", *other)
+    up(bfd, ours, theirs)
+
+
+def test_an_echo_session_is_judged_by_packets_that_the_peer_loops(bfd):
+    ours, theirs = own(bfd, "echo", "10.56.0.1/24", "10.56.0.2/24")
+    netns.run(bfd.router.far, ["sysctl", "-qw", "net.ipv4.ip_forward=1"])
+    pair(
+        bfd,
+        ours,
+        theirs,
+        "echo-mode",
+        here="interface wan0",
+        there="interface wan",
+        theirs_lines=("echo receive-interval 50",),
+    )
+    up(bfd, ours, theirs)
+    eventually(lambda: bfd.row(theirs)["echo_rx_packets"] > 20, 10, what="echo packets come back")
+    row = bfd.row(theirs)
+    assert row["echo_tx_packets"] >= row["echo_rx_packets"], row
+    rows = bfd.ours.json("show bfd peers counters json")
+    told = next(r for r in rows if r["peer"] == theirs)
+    assert told["echo-packet-input"] >= row["echo_rx_packets"], told
+    # Packets of control go on, so only the missing echo packets tell.
+    rule = "table inet t { chain c { type filter hook prerouting priority -300; udp dport 3785 drop; }; }\n"
+    if shutil.which("nft") is None:
+        pytest.skip("no nft: apt-get install nftables")
+    subprocess.run(
+        ["ip", "netns", "exec", bfd.router.far, "nft", "-f", "-"], input=rule, text=True, check=True
+    )
+    eventually(lambda: bfd.row(theirs)["diag"] == "echo function failed" or
+               bfd.row(theirs)["downs"] > 0, 10, what="the session fails")  # fmt: skip
+    netns.run(bfd.router.far, ["nft", "delete", "table", "inet", "t"])
+    bfd.ours.configure("bfd", f"peer {theirs} interface wan0", "no echo-mode")
+    up(bfd, ours, theirs)
+
+
+def test_our_router_loops_the_echo_packets_of_its_peer(bfd):
+    ours, theirs = own(bfd, "loop", "10.57.0.1/24", "10.57.0.2/24")
+    pair(
+        bfd,
+        ours,
+        theirs,
+        here="interface wan0",
+        there="interface wan",
+        theirs_lines=("echo-mode", "echo transmit-interval 100"),
+    )
+    up(bfd, ours, theirs)
+    eventually(
+        lambda: counters(bfd, ours)["echo-packet-input"] > 10, 15, what="the peer gets its packets"
+    )
+    assert counters(bfd, ours)["session-down"] == 0
+
+
+def test_a_restart_of_bfdd_keeps_the_sessions_on_the_wire(bfd):
+    ours, theirs = own(bfd, "restart", "10.58.0.1/24", "10.58.0.2/24")
+    pair(bfd, ours, theirs)
+    was = up(bfd, ours, theirs)
+    bfd.ours.vtysh("write memory")
+    before = counters(bfd, ours)["session-down"]
+    bfd.ours.restart("bfdd")
+    eventually(
+        lambda: {p["status"] for p in bfd.ours.json("show bfd peers json")
+                 if p["peer"] == theirs} == {"up"},
+        30, what="the new bfdd has the session Up",
+    )  # fmt: skip
+    row = bfd.row(theirs)
+    assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
+    assert counters(bfd, ours)["session-down"] == before
