@@ -30,13 +30,15 @@
  * socket per forwarder, and in a planned restart a second descriptor of its TAP.
  */
 #define FILES_OWN 64
+#define FILES_BFD 64 /* connections to bfdd, and sockets of sessions by no port */
 
 #define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
 static int
 descriptors_try(const struct config *conf)
 {
-	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
+	rlim_t want = FILES_OWN + (conf->bfd.on ? FILES_BFD : 0) +
+		      conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
 		      table_limit(&conf->limits, TABLE_http_clients) + WAITING_MAX +
 		      SCRAPES_MAX;

@@ -13,6 +13,7 @@ from lib.wait import eventually
 from router import Router, running
 
 PORT = 50700
+METRICS = "127.0.0.1:9620"
 OURS = """\
 fpm address 127.0.0.1
 ip route 198.51.100.0/24 {wan.peer4}
@@ -68,9 +69,10 @@ class Bfd:
         self.theirs.start()
 
     def row(self, peer=None):
-        """Return the row of the session with an address, or of the first one; None: none."""
+        """Return the row of the session with an address, or of that by port wan; None: none."""
+        peer = peer or self.router.wires["wan"].peer4
         rows = self.router.control.ask("bfd")
-        return next((row for row in rows if peer in (None, row["peer"])), None)
+        return next((row for row in rows if row["peer"] == peer), None)
 
     def state(self, peer=None):
         row = self.row(peer)
@@ -82,8 +84,10 @@ class Bfd:
         eventually(lambda: self.peer_row()["status"] == "up", 20, what="the peer is up")
 
     def peer_row(self):
-        """Return what the peer's bfdd says of the session."""
-        return self.theirs.json("show bfd peers json")[0]
+        """Return what the peer's bfdd says of the session by port wan."""
+        ours = self.router.wires["wan"].ip4
+        rows = self.theirs.json("show bfd peers json")
+        return next(row for row in rows if row["peer"] == ours)
 
     def close(self):
         for frr in (self.ours, self.theirs):
@@ -95,7 +99,7 @@ def bed(name):
     """Run a router with bfdd in front of it and a peer, for the length of a with block."""
     if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
         pytest.skip("no bfdd: apt-get install frr")
-    with running(Router(name=name, supervised=True)) as made:
+    with running(Router(name=name, metrics=METRICS, supervised=True)) as made:
         made.stop()
         made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
         made.start()

@@ -2,6 +2,9 @@
 """BFD in the dataplane: bfdd tells its sessions to the daemon, which keeps them up with a peer that
 is another bfdd, and takes a dead next hop out of its groups."""
 
+import json
+import re
+import shlex
 import signal
 import struct
 
@@ -178,3 +181,47 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
     netns.run(bfd.router.far, ["ip", "link", "set", "mgmt1", "down"])
     eventually(lambda: bfd.state("192.0.2.2") == "down", 20, what="it fails")
     assert bfd.row("192.0.2.2")["diag"] == "control detection time expired"
+
+
+def examined(bfd):
+    """Return {subject: finding} of `fpmctl doctor bfd`."""
+    words = ["doctor", "bfd", "--vtysh", shlex.join(bfd.ours.vtysh_argv())]
+    return {row["subject"]: row for row in json.loads(bfd.router.fpmctl("--json", *words).stdout)}
+
+
+def metrics(bfd):
+    """Return {name with labels: value} of the metrics of BFD."""
+    found = re.findall(r"^(fpmdp_bfd_\S+) (\d+)$", bfd.router.metrics_page(), re.M)
+    return {name: int(value) for name, value in found}
+
+
+def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
+    bfd.up()
+    found, before = examined(bfd), metrics(bfd)
+    assert found[""]["text"].endswith("gives the sessions to the dataplane"), found
+    assert found["access"]["text"] == "programs of this namespace can connect to bfdd"
+    rows = bfd.router.control.ask("bfd")
+    n, downs_before = len(rows), sum(row["downs"] for row in rows)
+    assert found["sessions"]["text"] == str(n) and "served" not in found, found
+    assert before["fpmdp_bfd_connected"] == 1 and before["fpmdp_bfd_connections"] >= 1
+    assert sum(v for k, v in before.items() if k.startswith("fpmdp_bfd_sessions{")) == n
+    assert before["fpmdp_bfd_sessions_not_served"] == 0
+    # A peer that no subnet has.
+    bfd.ours.configure("bfd", "peer 10.9.9.9")
+    eventually(lambda: "served" in examined(bfd), 20, what="a session is not served")
+    said = examined(bfd)["served"]
+    assert said["text"] == "1 session is not served", said
+    assert "10.9.9.9: no connected subnet has the peer" in said["cost"], said
+    eventually(lambda: metrics(bfd)["fpmdp_bfd_sessions_not_served"] == 1, 5, what="it is counted")
+    bfd.ours.configure("bfd", "no peer 10.9.9.9")
+    eventually(lambda: "served" not in examined(bfd), 20, what="all are served")
+    # A peer that fails.
+    bfd.theirs.kill("bfdd", signal.SIGSTOP)
+    eventually(lambda: bfd.state() == "down", 20, what="the session fails")
+    bfd.theirs.kill("bfdd", signal.SIGCONT)
+    bfd.up()
+    fell = lambda: sum(row["downs"] for row in bfd.router.control.ask("bfd")) - downs_before  # noqa: E731
+    assert fell() >= 1
+    for name, least in {"downs_total": fell(), "prunes_total": 1}.items():
+        name = f"fpmdp_bfd_{name}"
+        eventually(lambda n=name, m=least: metrics(bfd)[n] - before[n] == m, 5, what=name)

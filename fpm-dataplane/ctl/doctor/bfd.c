@@ -196,9 +196,10 @@ sessions_check(struct exam *e)
 	if (theirs > ours) {
 		finding_add(e, VERDICT_WARN, "sessions",
 			    "bfdd has %lld, the dataplane has %lld", theirs, ours);
-		finding_cost(e, "The packets of the others are not sent. bfdd before 10.8 "
-				"loses messages to the dataplane if it has many at once. "
-				"The daemon connects again until it has all sessions.");
+		finding_cost(e, "The packets of the others are not sent, because bfdd did "
+				"not tell them. It does not tell a session whose interface "
+				"or VRF does not exist. If that is not the cause, "
+				"`fpmctl show log` tells of the connections.");
 		finding_fix(e, "vtysh -c 'show bfd peers brief'; fpmctl show bfd");
 	} else {
 		finding_add(e, VERDICT_OK, "sessions", "%lld%s", ours,

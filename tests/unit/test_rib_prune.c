@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Next hops that BFD has found dead: groups leave them out, and take them back.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ * link: tests/unit/rig_kernel.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+#define BOTH "192.0.2.129@2*2048 192.0.2.1@1*2048"
+
+/* Tell rib what thread bfd tells of a next hop. Runs no round. */
+static void
+bfd_tells(struct rig *g, const char *gw, uint32_t ifindex, bool dead)
+{
+	struct msg_bfd_hop *m = msg_new(MSG_BFD_HOP, sizeof(*m));
+	struct prefix p = rig_prefix(gw);
+
+	m->ifindex = ifindex;
+	m->family = p.family;
+	m->addr = p.addr;
+	m->dead = dead;
+	rib_on_msg(g->rib, &m->m);
+}
+
+static void
+bfd_says(struct rig *g, const char *gw, uint32_t ifindex, bool dead)
+{
+	bfd_tells(g, gw, ifindex, dead);
+	rig_go(g);
+}
+
+/* Make a route with two next hops, one by each port. */
+static struct rig *
+two_ways(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 3, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 3);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", BOTH);
+	return g;
+}
+
+static void
+a_dead_next_hop_leaves_its_group_and_comes_back(void **state)
+{
+	struct rig *g = two_ways();
+
+	bfd_says(g, "192.0.2.1", 11, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	bfd_says(g, "192.0.2.1", 11, true); /* again changes nothing */
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	bfd_says(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", BOTH);
+	bfd_says(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", BOTH);
+	rig_free(g);
+}
+
+static void
+only_the_address_on_its_interface_is_dead(void **state)
+{
+	struct rig *g = two_ways();
+
+	bfd_says(g, "192.0.2.1", 12, true);
+	bfd_says(g, "192.0.2.129", 11, true);
+	bfd_says(g, "192.0.2.2", 11, true);
+	bfd_says(g, "2001:db8:1::1", 11, true);
+	assert_seen(g, "198.51.100.1", BOTH);
+	rig_free(g);
+}
+
+static void
+when_all_are_dead_all_stay(void **state)
+{
+	struct rig *g = two_ways();
+
+	bfd_says(g, "192.0.2.1", 11, true);
+	bfd_says(g, "192.0.2.129", 12, true);
+	assert_seen(g, "198.51.100.1", BOTH);
+	bfd_says(g, "192.0.2.129", 12, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+a_single_next_hop_that_is_dead_keeps_forwarding(void **state)
+{
+	struct rig *g = two_ways();
+
+	rig_route(g, "203.0.113.0/24", 1);
+	rig_go(g);
+	bfd_says(g, "192.0.2.1", 11, true);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+a_route_that_comes_later_knows_of_the_dead_next_hop(void **state)
+{
+	struct rig *g = two_ways();
+
+	/* The adjacency ends with its last route, and is made again. */
+	bfd_says(g, "192.0.2.1", 11, true);
+	rig_del(g, "198.51.100.0/24");
+	rig_nh_del(g, 3);
+	rig_nh_del(g, 1);
+	rig_go(g);
+	rig_settle(g);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_group(g, 3, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 3);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	bfd_says(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", BOTH);
+	rig_free(g);
+}
+
+static void
+a_neighbor_that_answers_does_not_revive_what_bfd_found_dead(void **state)
+{
+	struct rig *g = two_ways();
+
+	bfd_says(g, "192.0.2.1", 11, true);
+	rig_alive(g, "192.0.2.1", 11, false);
+	rig_alive(g, "192.0.2.1", 11, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	bfd_says(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", BOTH);
+	/* The other way round: what BFD revives stays failed while ARP says so. */
+	bfd_says(g, "192.0.2.1", 11, true);
+	rig_alive(g, "192.0.2.1", 11, false);
+	bfd_says(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+a_link_that_goes_down_is_worse_than_a_dead_next_hop(void **state)
+{
+	struct rig *g = two_ways();
+
+	bfd_says(g, "192.0.2.1", 11, true);
+	rig_link(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+thousands_of_dead_next_hops_come_and_go(void **state)
+{
+	struct rig *g = two_ways();
+	char gw[32];
+
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		for (unsigned int i = 0; i < 4000; i++) {
+			snprintf(gw, sizeof(gw), "10.0.%u.%u", i / 250, 1 + i % 250);
+			bfd_tells(g, gw, 11, true);
+		}
+		bfd_says(g, "192.0.2.1", 11, true);
+		assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+		for (unsigned int i = 0; i < 4000; i++) {
+			snprintf(gw, sizeof(gw), "10.0.%u.%u", i / 250, 1 + i % 250);
+			bfd_tells(g, gw, 11, false);
+		}
+		assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+		bfd_says(g, "192.0.2.1", 11, false);
+		assert_seen(g, "198.51.100.1", BOTH);
+	}
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dead_next_hop_leaves_its_group_and_comes_back),
+		cmocka_unit_test(only_the_address_on_its_interface_is_dead),
+		cmocka_unit_test(when_all_are_dead_all_stay),
+		cmocka_unit_test(a_single_next_hop_that_is_dead_keeps_forwarding),
+		cmocka_unit_test(a_route_that_comes_later_knows_of_the_dead_next_hop),
+		cmocka_unit_test(
+			a_neighbor_that_answers_does_not_revive_what_bfd_found_dead),
+		cmocka_unit_test(a_link_that_goes_down_is_worse_than_a_dead_next_hop),
+		cmocka_unit_test(thousands_of_dead_next_hops_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
