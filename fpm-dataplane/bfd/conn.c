@@ -136,6 +136,17 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	}
 }
 
+/* Wake up for no fewer octets than these: a part of a message stays in the socket. */
+static void
+conn_want(struct conn *c, size_t octets)
+{
+	int n = (int)octets;
+
+	if (octets != c->wants &&
+	    setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n)) == 0)
+		c->wants = octets;
+}
+
 /* Take the messages that have come, one by one. */
 static void
 conn_read(struct bfd *b, struct conn *c)
@@ -148,7 +159,8 @@ conn_read(struct bfd *b, struct conn *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0) {
+	/* With fewer octets than wanted, only the end of the connection wakes the thread. */
+	if (n <= 0 || (size_t)n < c->wants) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
 		conn_close(b, c);
 		return;
@@ -161,6 +173,8 @@ conn_read(struct bfd *b, struct conn *c)
 		(void)!recv(c->fd, NULL, (size_t)len, MSG_TRUNC | MSG_DONTWAIT);
 		at += (size_t)len;
 	}
+	if (len == 0)
+		conn_want(c, bfd_dplane_wants(buf + at, (size_t)n - at));
 	if (len < 0) {
 		log_error("bfd: message of bfdd not understood dplane=%s error=%s",
 			  b->setup.conf.name, strerror(-len));
@@ -211,6 +225,8 @@ conn_watch(struct bfd *b, struct conn *c, int fd, int events)
 {
 	c->fd = fd;
 	c->b = b;
+	c->wants = 0;
+	conn_want(c, 1);
 	ev_io_init(&c->io, conn_on_io, fd, events);
 	c->io.data = c;
 	ev_io_start(b->w->loop, &c->io);
@@ -306,6 +322,8 @@ conns_begin(struct bfd *b)
 		conn_watch(b, &b->conn[i], fd, EV_READ);
 		atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	}
+	if (b->kept_lost)
+		plan_doubt(&b->plan);
 }
 
 void

@@ -107,6 +107,12 @@ struct bfd_dplane_counters {
  */
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 
+/*
+ * Return how many octets there must be for the next message to be whole, or for its length to
+ * be known, after bfd_dplane_next() returned 0; 1: any.
+ */
+size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
+
 /* Return the configuration that a session asks for. */
 void bfd_dplane_conf(const struct bfd_dplane_session *session, struct bfd_conf *conf);
 

@@ -98,6 +98,7 @@ struct conn {
 	int fd; /* -1: none */
 	ev_io io;
 	struct bfd *b;
+	size_t wants; /* octets that wake the thread: 1, or those of a message that has begun */
 };
 
 struct bfd {
@@ -109,6 +110,7 @@ struct bfd {
 	uint32_t n_sessions;
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
+	bool kept_lost; /* some records of the last daemon could not be used */
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
@@ -247,8 +249,8 @@ void kernel_send(struct bfd *b, struct session *s);
 /* Send no more packets of a session. */
 void kernel_end(struct bfd *b, struct session *s);
 /*
- * Return the index of a kernel interface of the control namespace, given its index or, with
- * 0, its name; 0: there is none.
+ * Return the index of a kernel interface of the control namespace, given its index or, if
+ * there is none with it, its name; 0: there is none.
  */
 uint32_t kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name);
 /*

@@ -2,7 +2,7 @@
 /*
  * keep: the sessions in a memfd that the service manager keeps, so that the next daemon sends
  * on at once. Its clock, CLOCK_MONOTONIC, is the same. A record that was being changed when
- * the daemon was killed is dropped: its session starts again.                      [bfd]
+ * the daemon was killed is dropped: bfdd tells that session again.                      [bfd]
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -63,6 +63,7 @@ keep_begin(struct bfd *b)
 	b->kept_fd = sd_take(BFD_KEEP_FD);
 	if (b->kept_fd >= 0 && !keep_is_ours(b->kept_fd)) {
 		log_info("bfd: sessions of another version not taken over");
+		b->kept_lost = true;
 		close(b->kept_fd);
 		b->kept_fd = -1;
 	}
@@ -74,8 +75,10 @@ keep_begin(struct bfd *b)
 	}
 	rc = keep_map(b);
 	for (uint32_t i = 1; rc == 0 && i < BFD_SESSIONS; i++)
-		if (b->kept[i].used && !kept_is_sound(&b->kept[i], i))
+		if (b->kept[i].used && !kept_is_sound(&b->kept[i], i)) {
 			b->kept[i].used = false;
+			b->kept_lost = true;
+		}
 	for (uint32_t i = 1; rc == 0 && i < BFD_SESSIONS; i++)
 		b->kept[i].writing = 0;
 	return rc;

@@ -325,7 +325,7 @@ kernel_publish(struct bfd *b, struct session *s, bool now, bool final)
 		receive_begin(b);
 	if (final)
 		packet_send(b, s, true);
-	if (now && next != DUE_NEVER)
+	if (now)
 		kernel_send(b, s);
 	else
 		timer_set(b, s, TIMER_SEND, next == DUE_NEVER || next < was ? next : was);
@@ -345,22 +345,20 @@ kernel_end(struct bfd *b, struct session *s)
 uint32_t
 kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name)
 {
-	struct ifreq request = {0};
+	struct ifreq request = {.ifr_ifindex = (int)ifindex};
 	int fd = netns_socket(b->setup.netns, AF_INET, SOCK_DGRAM, 0);
-	int rc;
 
 	if (fd < 0)
 		return 0;
-	if (ifindex != 0) {
-		request.ifr_ifindex = (int)ifindex;
-		rc = ioctl(fd, SIOCGIFNAME, &request);
-	} else {
+	/* It may have been made again, with another index. */
+	if (ifindex == 0 || ioctl(fd, SIOCGIFNAME, &request) < 0) {
 		strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
-		rc = ioctl(fd, SIOCGIFINDEX, &request);
-		ifindex = (uint32_t)request.ifr_ifindex;
+		ifindex = ioctl(fd, SIOCGIFINDEX, &request) < 0
+				  ? 0
+				  : (uint32_t)request.ifr_ifindex;
 	}
 	close(fd);
-	return rc < 0 ? 0 : ifindex;
+	return ifindex;
 }
 
 struct ipaddr

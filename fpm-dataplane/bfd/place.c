@@ -21,16 +21,20 @@ addr_is_zero(const struct ipaddr *a)
 static uint16_t
 iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 {
+	uint16_t by_name = 0;
+
 	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
 		const struct fib_iface *iface = fib_iface(fib, i);
 
-		if (iface != NULL && iface->ifindex != 0 &&
-		    (told->ifindex != 0 ? iface->ifindex == told->ifindex
-					: strncmp(iface->name, told->ifname,
-						  sizeof(iface->name)) == 0))
+		if (iface == NULL || iface->ifindex == 0)
+			continue;
+		if (iface->ifindex == told->ifindex)
 			return i;
+		if (told->ifname[0] != '\0' &&
+		    strncmp(iface->name, told->ifname, sizeof(iface->name)) == 0)
+			by_name = i;
 	}
-	return 0;
+	return by_name; /* it may have been made again, with another index */
 }
 
 /* Return how many VRFs (with table main) have the address; *vrf is the first of them. */
@@ -162,6 +166,35 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 		refuse(place, "the kernel has no source address for the peer");
 }
 
+/* Return false if the local address was chosen, is gone, and there is another one. */
+static bool
+local_holds(const struct bfd *b, const struct bfd_dplane_session *told,
+	    const struct place *place)
+{
+	struct ipaddr now;
+
+	if (ipaddr_equal(&told->src, &place->local) ||
+	    path_kind(fib_resolve(b->fib, place->vrf, told->family, &place->local, 0)) ==
+		    PATH_LOCAL)
+		return true;
+	now = kernel_source(b, told->family, place->ifindex, &told->dst);
+	return addr_is_zero(&now) || ipaddr_equal(&now, &place->local);
+}
+
+/* Return false if the interface followed from the route, and the route has another one. */
+static bool
+route_holds(const struct bfd *b, const struct bfd_dplane_session *told,
+	    const struct place *place)
+{
+	uint16_t ifidx;
+
+	if (told->ifindex != 0 || told->ifname[0] != '\0')
+		return true;
+	ifidx = path_iface(b->fib,
+			   fib_resolve(b->fib, place->vrf, told->family, &told->dst, 0));
+	return ifidx == 0 || ifidx == place->ifidx;
+}
+
 bool
 place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 	    const struct place *place)
@@ -177,5 +210,6 @@ place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 					     0)) == PATH_LOCAL;
 	iface = fib_iface(b->fib, place->ifidx);
 	return iface != NULL && iface->ifindex == place->ifindex &&
-	       iface->vrf == place->vrf;
+	       iface->vrf == place->vrf && local_holds(b, told, place) &&
+	       route_holds(b, told, place);
 }

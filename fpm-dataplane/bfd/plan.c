@@ -35,6 +35,15 @@ plan_opened(struct plan *p, unsigned int at, bool connecting, bool is_old)
 }
 
 void
+plan_doubt(struct plan *p)
+{
+	for (unsigned int i = 0; i < p->n_conn; i++)
+		p->conn[i].doubtful = p->conn[i].stale = p->conn[i].open;
+	p->missed = ++p->order;
+	p->due = true;
+}
+
+void
 plan_ended(struct plan *p, unsigned int at)
 {
 	struct plan_conn *c = &p->conn[at];
@@ -44,7 +53,7 @@ plan_ended(struct plan *p, unsigned int at)
 	if (c->n == 0 && !c->stale)
 		return;
 	c->n = 0;
-	c->stale = false;
+	c->stale = c->doubtful = false;
 	p->missed = ++p->order;
 	p->handing = true;
 	for (unsigned int i = 0; i < p->n_conn; i++)
@@ -128,10 +137,10 @@ view_of(const struct plan *p)
 		if (!c->open)
 			continue;
 		v.n_open++;
-		v.n_sessions += c->n;
+		v.n_sessions += c->doubtful && c->n < PLAN_ROOM ? PLAN_ROOM : c->n;
 		if (v.newest < 0 || c->born > p->conn[v.newest].born)
 			v.newest = i;
-		if (c->n == 0) {
+		if (c->n == 0 && !c->doubtful) {
 			v.n_empty++;
 			if (v.oldest_empty < 0 || c->born < p->conn[v.oldest_empty].born)
 				v.oldest_empty = i;
@@ -158,11 +167,12 @@ plan_next(struct plan *p, unsigned int *at)
 
 		c->settled = c->open;
 		c->burst = 0;
-		c->stale = c->stale && c->n > 0;
+		c->stale = c->doubtful || (c->stale && c->n > 0);
 	}
 	v = view_of(p);
 	/* A new connection gets sessions that no other one has, if the last new one got some. */
-	if (v.n_open == 0 || (v.n_stale > 0 && p->conn[v.newest].n > 0))
+	if (v.n_open == 0 ||
+	    (v.n_stale > 0 && (p->conn[v.newest].n > 0 || p->conn[v.newest].doubtful)))
 		return open_next(p, at);
 	if (v.n_stale > 0) {
 		if (v.n_empty * PLAN_ROOM < v.n_sessions)

@@ -33,6 +33,7 @@ struct plan_conn {
 	uint32_t n;      /* sessions: the caller counts them before plan_next() */
 	bool settled;    /* bfdd has told what it tells to a new connection */
 	bool stale;      /* its sessions may lack an interface, or the last change */
+	bool doubtful;   /* it may have more sessions than are known; it is stale, too */
 	bool asked;      /* an echo request of this `age` is on its way */
 	uint8_t answers; /* to echo requests of this `age` */
 	uint32_t age;    /* in the echo request; changes when bfdd may say more */
@@ -60,6 +61,8 @@ enum plan_step {
 
 /* Connection `at` is opened. `is_old`: the last daemon had it already. */
 void plan_opened(struct plan *p, unsigned int at, bool connecting, bool is_old);
+/* Some sessions of the last daemon are lost: its connections may have more than are known. */
+void plan_doubt(struct plan *p);
 /* It has ended, by whomever; the caller has counted its sessions. */
 void plan_ended(struct plan *p, unsigned int at);
 /* bfdd has added, changed or deleted a session by it. */

@@ -136,16 +136,21 @@ void
 rings_take(struct bfd *b)
 {
 	for (unsigned int f = 0; f < b->setup.n_fwd; f++) {
-		struct rte_mbuf *m[BURST];
-		unsigned int n = rte_ring_sc_dequeue_burst(
-			b->setup.rings[f].punt[CLASS_bfd], (void **)m, BURST, NULL);
+		struct rte_ring *ring = b->setup.rings[f].punt[CLASS_bfd];
+		/* Only the present packets: others may come as fast as they are taken. */
+		unsigned int left = rte_ring_count(ring);
 
-		for (unsigned int i = 0; i < n; i++) {
-			frame_take(b, m[i]);
-			rte_pktmbuf_free(m[i]);
+		while (left > 0) {
+			struct rte_mbuf *m[BURST];
+			unsigned int n = rte_ring_sc_dequeue_burst(
+				ring, (void **)m, left < BURST ? left : BURST, NULL);
+
+			for (unsigned int i = 0; i < n; i++) {
+				frame_take(b, m[i]);
+				rte_pktmbuf_free(m[i]);
+			}
+			counter_add(&b->count->class[CLASS_bfd].taken, n);
+			left = n == 0 ? 0 : left - n;
 		}
-		counter_add(&b->count->class[CLASS_bfd].taken, n);
-		if (n == BURST)
-			worker_wake(b->w);
 	}
 }

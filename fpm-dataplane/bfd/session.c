@@ -78,8 +78,7 @@ session_by_address(struct bfd *b, bool multihop, uint8_t family, uint16_t vrf,
 		    (!ipaddr_equal(&s->place.local, local) &&
 		     !(s->place.by == BY_KERNEL && ipaddr_equal(&s->place.local, &any))))
 			continue;
-		/* Link-local addresses mean something on their link only. */
-		if (s->k->told.ifindex == 0 || s->k->told.ifindex == ifindex)
+		if (multihop || s->place.ifindex == 0 || s->place.ifindex == ifindex)
 			return s;
 	}
 	return NULL;
@@ -243,7 +242,7 @@ session_hear(struct bfd *b, struct session *s)
 void
 session_obey(struct bfd *b, struct session *s, unsigned int act)
 {
-	bool now = (act & (BFD_ACT_STATE | BFD_ACT_SEND)) != 0;
+	bool now = (act & BFD_ACT_SEND) != 0;
 	bool failed = s->k->fsm.n_downs != s->n_downs;
 
 	/* First what moves packets, then what tells of it. */
@@ -339,22 +338,53 @@ told_equal(const struct bfd_dplane_session *a, const struct bfd_dplane_session *
 	       ((a->flags ^ b->flags) & BFD_DPLANE_MULTIHOP) == 0;
 }
 
+/* Return true if a message with the number of a session may be about that session. */
+static bool
+told_is_update(const struct bfd_dplane_session *a, const struct bfd_dplane_session *b)
+{
+	return a->family == b->family && ipaddr_equal(&a->dst, &b->dst) &&
+	       ((a->flags ^ b->flags) & BFD_DPLANE_MULTIHOP) == 0;
+}
+
+/*
+ * Take over a message about a session. bfdd leaves the interface out of later messages when
+ * it has been deleted, also when there is one of the same name again.
+ */
+static void
+told_keep(struct bfd_dplane_session *kept, const struct bfd_dplane_session *told)
+{
+	struct bfd_dplane_session was = *kept;
+
+	*kept = *told;
+	if (was.lid == told->lid && told->ifindex == 0 && told->ifname[0] == '\0') {
+		kept->ifindex = was.ifindex;
+		memcpy(kept->ifname, was.ifname, sizeof(kept->ifname));
+	}
+}
+
+/* Return true if a session is one that bfdd no longer tells of. */
+static bool
+session_waits(const struct session *s)
+{
+	return s->k != NULL && (s->k->conn < 0 || s->k->leaving);
+}
+
 /* Find a session that bfdd no longer tells of, and that is the one of the message. */
 static struct session *
 session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
 {
 	struct place place;
 
+	for (uint32_t i = 1; i < b->high; i++)
+		if (session_waits(&b->session[i]) &&
+		    told_equal(&b->session[i].k->told, told))
+			return &b->session[i];
+	/* bfdd may name src or the interface now, and left it out before. */
 	place_find(b, told, &place);
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
 
-		if (s->k == NULL || (s->k->conn >= 0 && !s->k->leaving))
-			continue;
-		if (told_equal(&s->k->told, told))
-			return s;
-		/* bfdd may name src or the interface now, and left it out before. */
-		if (place.by != BY_NONE && s->place.by == place.by &&
+		if (session_waits(s) && place.by != BY_NONE && s->place.by == place.by &&
 		    s->k->told.family == told->family &&
 		    ipaddr_equal(&s->k->told.dst, &told->dst) &&
 		    ipaddr_equal(&s->place.local, &place.local) &&
@@ -383,7 +413,7 @@ session_new(struct bfd *b, const struct bfd_dplane_session *told,
 	s->k->leaving = s->k->pruned = false;
 	s->k->n_rx = s->k->n_tx = 0;
 	memset(s->k->by_slots, 0, sizeof(s->k->by_slots));
-	s->k->src_port = src_port_draw(b);
+	s->k->src_port = (uint16_t)(BFD_PORT_LEAST + number); /* unique: RFC 5881, 4 */
 	s->k->echo_discr = discr_draw(b, BFD_SESSIONS + number);
 	s->k->told = *told;
 	bfd_fsm_begin(&s->k->fsm, discr_draw(b, number), conf, monotonic_ns());
@@ -403,8 +433,8 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 	struct bfd_conf conf;
 
 	bfd_dplane_conf(told, &conf);
-	if (s != NULL && !told_equal(&s->k->told, told)) {
-		session_end(b, s); /* the number now means another session */
+	if (s != NULL && !told_is_update(&s->k->told, told)) {
+		session_leave(b, s); /* the number now means another session */
 		s = NULL;
 	}
 	if (s == NULL)
@@ -422,9 +452,11 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 			return;
 		}
 		act = BFD_ACT_STATE;
+		if (bfd_fsm_tx_us(&s->k->fsm) != 0)
+			act |= BFD_ACT_SEND;
 	} else {
 		kept_open(s->k);
-		s->k->told = *told;
+		told_keep(&s->k->told, told);
 		s->k->leaving = false;
 		s->k->conn = conn;
 		act |= bfd_fsm_configure(&s->k->fsm, &conf, monotonic_ns());
@@ -527,7 +559,7 @@ sessions_resume(struct bfd *b)
 		session_place(b, s);
 		session_prune(b, s);
 		kept_close(k);
-		beat_publish(b, s, true, false);
+		beat_publish(b, s, bfd_fsm_tx_us(&k->fsm) != 0, false);
 		timers_renew(b, s);
 	}
 	if (b->n_sessions > 0)

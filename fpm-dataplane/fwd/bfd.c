@@ -128,6 +128,9 @@ slot_renew(struct fwd *f, uint32_t number, uint64_t now)
 
 	if (beat != NULL && beat->has_first)
 		slot_send(f, s, beat, beat->first);
+	/* A neighbor that wants no periodic packets gets the ones about changes. */
+	if (beat != NULL && beat->most_us == 0 && beat->at_once)
+		slot_send(f, s, beat, beat->packet);
 	if (beat == NULL || beat->most_us == 0) {
 		due_set(&p->due, number, DUE_NEVER);
 		return;

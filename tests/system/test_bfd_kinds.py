@@ -250,3 +250,47 @@ def test_a_restart_of_bfdd_keeps_the_sessions_on_the_wire(bfd):
     row = bfd.row(theirs)
     assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
     assert counters(bfd, ours)["session-down"] == before
+
+
+def test_a_restart_of_all_of_frr_keeps_the_sessions_on_the_wire(bfd):
+    ours, theirs = own(bfd, "frr", "10.59.0.1/24", "10.59.0.2/24")
+    pair(bfd, ours, theirs)
+    was = up(bfd, ours, theirs)
+    bfd.ours.vtysh("write memory")
+    before = counters(bfd, ours)["session-down"]
+    bfd.ours.restart_all()
+    eventually(
+        lambda: {p["status"] for p in bfd.ours.json("show bfd peers json")
+                 if p["peer"] == theirs} == {"up"},
+        30, what="the new bfdd has the session Up",
+    )  # fmt: skip
+    row = bfd.row(theirs)
+    assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
+    assert counters(bfd, ours)["session-down"] == before
+
+
+def test_a_session_follows_the_address_of_its_interface(bfd):
+    """It names no local address, so the kernel's choice is its own, also when that changes."""
+    ours, theirs = own(bfd, "moves", "10.60.0.1/24", "10.60.0.2/24")
+    pair(bfd, ours, theirs)
+    assert up(bfd, ours, theirs)["local"] == ours
+    netns.ip_batch(
+        ["addr del 10.60.0.1/24 dev wan0", "addr add 10.60.0.5/24 dev wan0"], bfd.router.ctl
+    )
+    bfd.theirs.configure("bfd", f"no peer {ours}", "peer 10.60.0.5")
+    row = up(bfd, "10.60.0.5", theirs)
+    assert row["local"] == "10.60.0.5", row
+
+
+def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
+    ours, theirs = own(bfd, "planned", "10.61.0.1/24", "10.61.0.2/24")
+    fast = ("transmit-interval 50", "receive-interval 50")
+    pair(bfd, ours, theirs, *fast)
+    was = up(bfd, ours, theirs)
+    eventually(lambda: bfd.row(theirs)["detect_us"] == 150000, 10, what="the timers are agreed")
+    before = counters(bfd, ours)["session-down"]
+    assert bfd.router.fpmctl("restart").returncode == 0
+    eventually(lambda: bfd.row(theirs) is not None, 20, what="the successor has the session")
+    row = up(bfd, ours, theirs)
+    assert (row["discr"], row["downs"], row["by"]) == (was["discr"], was["downs"], "forwarders")
+    assert counters(bfd, ours)["session-down"] == before

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stream from bfdd to the daemon, from a program that plays bfdd: messages in pieces, and its
+end in the middle of one."""
+
+import contextlib
+import socket
+import struct
+
+import pytest
+
+from bfd_bed import PORT
+from lib import netns
+from lib.dut import Dut
+from lib.wait import eventually
+from router import Router, running
+
+PEER = "192.0.2.77"
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """Yields the router and the listener that it connects to."""
+    with running(Router(name="bfds", supervised=True)) as router:
+        router.stop()
+        router.zebra.close()
+        with netns.entered(router.ctl):
+            listener = socket.create_server(("127.0.0.1", PORT))
+        with contextlib.closing(listener):
+            listener.settimeout(20)
+            router.edit_config(
+                "log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info'
+            )
+            Dut.start(router)
+            yield router, listener
+
+
+def message(kind, peer, lid):
+    """Return DP_ADD_SESSION (2) or DP_DELETE_SESSION (3) of a session by port wan."""
+    session = struct.pack(
+        "!I16s16sIIIIIIBBHI64s",
+        0, bytes(16), socket.inet_aton(peer) + bytes(12), lid, 300000, 300000, 50000, 50000, 0,
+        255, 3, 0, 0, b"wan0",
+    )  # fmt: skip
+    return struct.pack("!BBHHH", 1, 0, kind, 0, 8 + len(session)) + session
+
+
+def peers(router):
+    return [row["peer"] for row in router.control.ask("bfd")]
+
+
+def test_a_message_in_pieces_is_taken_when_it_is_whole(stream):
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        whole = message(2, PEER, 7) + message(2, "192.0.2.78", 8)
+        for at in (3, 8, 100, 150, len(whole)):
+            connection.sendall(whole[:at])
+            whole = whole[at:]
+            if at == 100:  # the first one is not whole
+                assert peers(router) == []
+        eventually(lambda: sorted(peers(router)) == [PEER, "192.0.2.78"], 10, what="both sessions")
+        connection.sendall(message(3, PEER, 7))
+        eventually(lambda: peers(router) == ["192.0.2.78"], 10, what="one is deleted")
+
+
+def test_the_end_of_the_stream_within_a_message_is_seen(stream):
+    """The daemon connects again."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    connection.sendall(message(2, PEER, 7)[:58])
+    connection.close()
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.sendall(message(2, PEER, 7))
+        eventually(lambda: PEER in peers(router), 10, what="the session")
