@@ -9,7 +9,7 @@
  * The caller:
  *   - after each call that returns actions: obey them (enum bfd_act);
  *   - send bfd_fsm_packet(f, false) every bfd_fsm_tx_us() less jitter, and never while that
- *     is 0 or `silent_at` has passed;
+ *     is 0; from `silent_at` on a session may end (6.8.16);
  *   - call bfd_fsm_expired() at bfd_fsm_expire_at();
  *   - send echo packets every bfd_fsm_echo_us() while that is not 0; call
  *     bfd_fsm_echo_lost() if conf.mult of them in a row did not come back.
@@ -62,9 +62,10 @@ struct bfd_fsm {
 	/* The basis of our intervals. It follows those above late: RFC 5880, 6.8.3. */
 	uint32_t used_tx_us, used_rx_us;
 
-	uint64_t heard_at;     /* time of the last packet; 0: none since begin */
-	uint64_t state_at;     /* time of the last change of state */
-	uint64_t silent_at;    /* AdminDown: send nothing from here on. Else BFD_NEVER. */
+	uint64_t heard_at; /* time of the last packet; 0: none since begin */
+	uint64_t state_at; /* time of the last change of state */
+	uint64_t
+		silent_at; /* AdminDown: the neighbor knows it from here on. Else BFD_NEVER. */
 	uint64_t poll_next_at; /* no new poll sequence before */
 };
 
@@ -98,7 +99,7 @@ void bfd_fsm_begin(struct bfd_fsm *f, uint32_t my_discr, const struct bfd_conf *
 unsigned int bfd_fsm_configure(struct bfd_fsm *f, const struct bfd_conf *conf,
 			       uint64_t now);
 
-/* Set conf.shutdown: AdminDown, and packets until `silent_at`; or Down, and start again. */
+/* Set conf.shutdown: AdminDown, told at least until `silent_at`; or Down, and start again. */
 unsigned int bfd_fsm_shutdown(struct bfd_fsm *f, bool shutdown, uint64_t now);
 
 /*
