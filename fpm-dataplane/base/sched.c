@@ -30,6 +30,9 @@ sched_short_slice(void)
 		.runtime = SLICE_NS,
 	};
 
+	/* The operator may have chosen another policy. */
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		return;
 	(void)syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
@@ -38,7 +41,11 @@ sched_real_time(void)
 {
 	struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_RR)};
 	struct rlimit one = {(rlim_t)p.sched_priority, (rlim_t)p.sched_priority};
+	int policy = sched_getscheduler(0);
 
+	/* The operator may have chosen a real-time policy. */
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		return 0;
 	if (sched_setscheduler(0, SCHED_RR, &p) == 0)
 		return 0;
 	/* A process with CAP_SYS_RESOURCE may raise its limit. */

@@ -113,7 +113,7 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct bfd *b = timer->data;
 
 	b->connect_failed = false;
-	b->plan.due = true;
+	plan_tick(&b->plan);
 	sessions_place(b);
 	kernel_tick(b);
 	sessions_keep_counters(b);
@@ -147,7 +147,8 @@ bfd_init(struct worker *w)
 	(void)sd_fdstore(BFD_KEEP_FD, b->kept_fd);
 	timers_arm(b);
 	if (sched_real_time() < 0) {
-		log_info("bfd: thread without real-time priority, for LimitRTPRIO is 0");
+		log_info("bfd: thread without real-time priority: LimitRTPRIO is 0 or "
+			 "RestrictRealtime is on");
 		sched_short_slice();
 	}
 	return 0;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -147,6 +148,15 @@ conn_want(struct conn *c, size_t octets)
 		c->wants = octets;
 }
 
+/* Return true if the other side sends nothing from now on. */
+static bool
+conn_has_ended(const struct conn *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 /* Take the messages that have come, one by one. */
 static void
 conn_read(struct bfd *b, struct conn *c)
@@ -159,8 +169,8 @@ conn_read(struct bfd *b, struct conn *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* With fewer octets than wanted, only the end of the connection wakes the thread. */
-	if (n <= 0 || (size_t)n < c->wants) {
+	/* With fewer octets than wanted, little else than the end wakes the thread. */
+	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
 		conn_close(b, c);
 		return;
@@ -180,6 +190,21 @@ conn_read(struct bfd *b, struct conn *c)
 			  b->setup.conf.name, strerror(-len));
 		conn_close(b, c);
 	}
+}
+
+/*
+ * Return true if a socket is connected to itself. That happens if no program listens at a port
+ * that the kernel may choose as the local one.
+ */
+static bool
+is_self_connected(int fd)
+{
+	struct sockaddr_storage here = {0}, there = {0};
+	socklen_t len = sizeof(here), len_there = sizeof(there);
+
+	return getsockname(fd, (struct sockaddr *)&here, &len) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&there, &len_there) == 0 &&
+	       len == len_there && memcmp(&here, &there, len) == 0;
 }
 
 static void
@@ -209,7 +234,7 @@ conn_on_io(struct ev_loop *loop, ev_io *io, int revents)
 
 	if (b->plan.conn[c - b->conn].connecting) {
 		getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-		if (error != 0) {
+		if (error != 0 || is_self_connected(c->fd)) {
 			b->connect_failed = true;
 			conn_close(b, c);
 		} else {
@@ -294,6 +319,7 @@ conns_plan(struct bfd *b)
 	}
 	while ((step = plan_next(&b->plan, &at)) == PLAN_ASK)
 		conn_ask(b, &b->conn[at]);
+	keep_rest(b, step == PLAN_REST);
 	if (step == PLAN_OPEN && !b->connect_failed)
 		b->connect_failed = !conn_open(b, &b->conn[at]);
 	else if (step == PLAN_CLOSE)

@@ -110,7 +110,7 @@ struct bfd {
 	uint32_t n_sessions;
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
-	bool kept_lost; /* some records of the last daemon could not be used */
+	bool kept_lost; /* the last daemon may not have known all sessions of its connections */
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
@@ -271,6 +271,8 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 /* Map the memory of the last daemon, or make a new one. Returns 0 or -errno. */
 int keep_begin(struct bfd *b);
 void keep_end(struct bfd *b);
+/* Note whether bfdd has told all that it has to tell. */
+void keep_rest(struct bfd *b, bool at_rest);
 
 #define STATUS_ADD(field, n) \
 	atomic_fetch_add_explicit(&bfd_status.field, (n), memory_order_relaxed)

@@ -13,13 +13,20 @@
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 
-#define KEEP_VERSION 1u /* to be raised when struct kept, or one in it, changes */
+#define KEEP_VERSION 2u /* to be raised when struct kept, or one in it, changes */
 #define KEEP_BYTES   sizeof(struct keep)
 
 struct keep {
-	uint64_t version;
+	uint32_t version;
+	_Atomic uint32_t at_rest; /* no step of the plan of connections was left */
 	struct kept session[BFD_SESSIONS];
 };
+
+static struct keep *
+keep_of(const struct bfd *b)
+{
+	return caa_container_of(b->kept, struct keep, session[0]);
+}
 
 /* Return false if a record cannot be used. */
 static bool
@@ -46,7 +53,7 @@ keep_map(struct bfd *b)
 static bool
 keep_is_ours(int fd)
 {
-	uint64_t version = 0;
+	uint32_t version = 0;
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_size == (off_t)KEEP_BYTES &&
@@ -57,7 +64,7 @@ keep_is_ours(int fd)
 int
 keep_begin(struct bfd *b)
 {
-	const uint64_t version = KEEP_VERSION;
+	const uint32_t version = KEEP_VERSION;
 	int rc;
 
 	b->kept_fd = sd_take(BFD_KEEP_FD);
@@ -81,14 +88,23 @@ keep_begin(struct bfd *b)
 		}
 	for (uint32_t i = 1; rc == 0 && i < BFD_SESSIONS; i++)
 		b->kept[i].writing = 0;
+	if (rc == 0 &&
+	    atomic_load_explicit(&keep_of(b)->at_rest, memory_order_relaxed) == 0)
+		b->kept_lost = true;
 	return rc;
+}
+
+void
+keep_rest(struct bfd *b, bool at_rest)
+{
+	atomic_store_explicit(&keep_of(b)->at_rest, at_rest, memory_order_relaxed);
 }
 
 void
 keep_end(struct bfd *b)
 {
 	if (b->kept != NULL)
-		munmap(caa_container_of(b->kept, struct keep, session[0]), KEEP_BYTES);
+		munmap(keep_of(b), KEEP_BYTES);
 	if (b->kept_fd >= 0)
 		close(b->kept_fd);
 	b->kept = NULL;

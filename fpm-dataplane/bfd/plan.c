@@ -75,6 +75,15 @@ plan_heard(struct plan *p, unsigned int at)
 }
 
 void
+plan_tick(struct plan *p)
+{
+	/* bfdd drops an answer for which its buffer has no room. */
+	for (unsigned int i = 0; i < p->n_conn; i++)
+		p->conn[i].asked = false;
+	p->due = true;
+}
+
+void
 plan_answered(struct plan *p, unsigned int at, uint32_t age)
 {
 	struct plan_conn *c = &p->conn[at];

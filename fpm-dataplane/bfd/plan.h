@@ -67,6 +67,8 @@ void plan_doubt(struct plan *p);
 void plan_ended(struct plan *p, unsigned int at);
 /* bfdd has added, changed or deleted a session by it. */
 void plan_heard(struct plan *p, unsigned int at);
+/* A second has passed: an echo request that has no answer yet is sent again. */
+void plan_tick(struct plan *p);
 /* bfdd has answered an echo request that had this age. */
 void plan_answered(struct plan *p, unsigned int at, uint32_t age);
 

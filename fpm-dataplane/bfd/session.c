@@ -18,6 +18,9 @@
 #include "bfd/impl.h"
 #include "fib/fib.h"
 
+#define SEARCHES 64u /* with more sessions, a place is searched every TURNS seconds */
+#define TURNS    16u
+
 /* --- numbers and discriminators ------------------------------------------------------------ */
 
 uint32_t
@@ -315,7 +318,12 @@ sessions_place(struct bfd *b)
 		struct session *s = &b->session[i];
 		struct place was = s->place;
 
-		if (s->k == NULL || place_holds(b, &s->k->told, &s->place))
+		/* Each search asks the kernel, so many of them take turns. */
+		if (s->k == NULL ||
+		    (s->place.by != BY_FORWARDERS && b->n_sessions > SEARCHES &&
+		     (i + b->n_ticks) % TURNS != 0))
+			continue;
+		if (place_holds(b, &s->k->told, &s->place))
 			continue;
 		session_place(b, s);
 		if (memcmp(&was, &s->place, sizeof(was)) == 0)
@@ -389,6 +397,7 @@ session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
 		    ipaddr_equal(&s->k->told.dst, &told->dst) &&
 		    ipaddr_equal(&s->place.local, &place.local) &&
 		    s->place.ifidx == place.ifidx && s->place.vrf == place.vrf &&
+		    s->place.ifindex == place.ifindex &&
 		    ((s->k->told.flags ^ told->flags) & BFD_DPLANE_MULTIHOP) == 0)
 			return s;
 	}
