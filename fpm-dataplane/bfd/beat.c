@@ -10,8 +10,7 @@
 #include "bfd/impl.h"
 #include "port/packet.h"
 
-#define DSCP_CS6 0xc0u /* the traffic class of routing protocols: RFC 4594, 3.2 */
-#define IP4_DF   0x4000u
+#define IP4_DF 0x4000u
 
 /* Write IP and UDP headers before the payload, with checksums. Returns the octets. */
 static uint8_t
@@ -26,7 +25,7 @@ packet_make(uint8_t *out, uint8_t family, const struct ipaddr *src,
 	memset(out, 0, head + 8);
 	if (family == 4) {
 		out[0] = 0x45;
-		out[1] = DSCP_CS6;
+		out[1] = BFD_TCLASS;
 		put_be16(out + 2, (uint16_t)(head + udp_bytes));
 		put_be16(out + 6, IP4_DF);
 		out[8] = 255;
@@ -35,8 +34,8 @@ packet_make(uint8_t *out, uint8_t family, const struct ipaddr *src,
 		memcpy(out + 16, dst->octet, 4);
 		put_be16(out + 10, (uint16_t)~inet_fold(inet_sum(out, 20, 0)));
 	} else {
-		out[0] = 0x60 | DSCP_CS6 >> 4;
-		out[1] = (uint8_t)(DSCP_CS6 << 4);
+		out[0] = 0x60 | BFD_TCLASS >> 4;
+		out[1] = (uint8_t)(BFD_TCLASS << 4);
 		put_be16(out + 4, (uint16_t)udp_bytes);
 		out[6] = 17;
 		out[7] = 255;

@@ -38,6 +38,7 @@
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
 #define BFD_KERNEL_SOCKETS 4u     /* IPv4 and IPv6, one hop and several */
 #define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
+#define BFD_TCLASS         0xc0u  /* CS6, as for routing protocols: RFC 4594, 3.2 */
 #define BFD_PORT_LEAST     49152u /* source ports: RFC 5881, 4 */
 
 /*
@@ -164,13 +165,6 @@ void session_end(struct bfd *b, struct session *s);
 /* Find a session; NULL: none. */
 struct session *session_by_lid(struct bfd *b, uint32_t lid);
 struct session *session_by_discr(struct bfd *b, uint32_t discr);
-/*
- * Find the session of a packet without a discriminator of ours: RFC 5881, 3. `ifindex` is
- * that of the interface that received it.
- */
-struct session *session_by_address(struct bfd *b, bool multihop, uint8_t family,
-				   uint16_t vrf, uint32_t ifindex,
-				   const struct ipaddr *remote, const struct ipaddr *local);
 /* Note the time of the last packet that forwarders took. */
 void session_hear(struct bfd *b, struct session *s);
 /* Note the counters of the slots where they outlive the daemon. */
@@ -225,11 +219,11 @@ void timers_judge(struct bfd *b);
 
 /* --- beat.c --- */
 /*
- * Send and expect what the session is about now, by forwarders or sockets. `now`: its packet is sent at
- * once; `final`: before that, the answer to a poll.
+ * Send and expect what the session is about now, by forwarders or sockets. `now`: its
+ * packet is sent at once; `final`: before that, the answer to a poll.
  */
 void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
-/* Send nothing more for the session. */
+/* Stop all packets of a session. */
 void beat_end(struct bfd *b, struct session *s);
 
 /* --- kernel.c --- */
@@ -246,7 +240,7 @@ void kernel_take(struct bfd *b);
 void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Send the periodic packet, and set the timer for the next one. */
 void kernel_send(struct bfd *b, struct session *s);
-/* Send no more packets of a session. */
+/* Stop the packets of a session, and close its socket. */
 void kernel_end(struct bfd *b, struct session *s);
 /*
  * Return the index of a kernel interface of the control namespace, given its index or, if

@@ -2,7 +2,7 @@
 /*
  * keep: the sessions in a memfd that the service manager keeps, so that the next daemon sends
  * on at once. Its clock, CLOCK_MONOTONIC, is the same. A record that was being changed when
- * the daemon was killed is dropped: bfdd tells that session again.                      [bfd]
+ * the daemon was killed is dropped: bfdd tells that session again. [bfd]
  */
 #include <errno.h>
 #include <sys/mman.h>

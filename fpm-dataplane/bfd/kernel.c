@@ -18,10 +18,9 @@
 #include "bfd/impl.h"
 #include "tap-bridge/netns.h"
 
-#define TTL       255
-#define TCLASS    0xc0 /* CS6, the traffic class of routing protocols: RFC 4594, 3.2 */
-#define PACKETS   64u  /* that one socket gives in one round */
-#define PORT_TRYS 16u  /* source ports that other programs may have */
+#define TTL        255
+#define PACKETS    64u /* that one socket gives in one round */
+#define PORT_TRIES 16u /* source ports that other programs may have */
 
 /* Octets that are read of a packet: BFD has 24, and authentication is refused. */
 #define OCTETS 64u
@@ -67,7 +66,7 @@ option_set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* Open a UDP socket with the options of `kind`. Returns it or -errno. */
+/* Open a UDP socket that sends and tells what BFD needs. Returns it or -errno. */
 static int
 socket_open(const struct bfd *b, sa_family_t family)
 {
@@ -78,13 +77,13 @@ socket_open(const struct bfd *b, sa_family_t family)
 		return fd;
 	if (family == AF_INET) {
 		rc = option_set(fd, IPPROTO_IP, IP_TTL, TTL);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_TOS, TCLASS);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_TOS, BFD_TCLASS);
 		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_PKTINFO, 1);
 		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	} else {
 		rc = option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, TTL);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_TCLASS, TCLASS);
+		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_TCLASS, BFD_TCLASS);
 		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	}
@@ -225,7 +224,7 @@ session_open(struct bfd *b, struct session *s)
 	sa_family_t family = s->k->told.family == 4 ? AF_INET : AF_INET6;
 	int fd = socket_open(b, family);
 
-	for (unsigned int i = 0; fd >= 0 && i < PORT_TRYS; i++) {
+	for (unsigned int i = 0; fd >= 0 && i < PORT_TRIES; i++) {
 		struct sockaddr_storage at;
 		socklen_t len = address_of(family, &any, s->k->src_port, 0, &at);
 
@@ -239,31 +238,33 @@ session_open(struct bfd *b, struct session *s)
 		close(fd);
 }
 
-/* Tell the kernel the source address and the interface of a packet. Returns the octets. */
+/* Put one control message. Returns its octets. */
 static size_t
-control_write(const struct session *s, union control *control)
+control_put(union control *control, int level, int type, const void *data, size_t n)
 {
 	struct cmsghdr *c = &control->align;
 
 	memset(control, 0, sizeof(*control));
-	if (s->k->told.family == 4) {
-		struct in_pktinfo four = {.ipi_ifindex = (int)s->place.ifindex};
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(n);
+	memcpy(CMSG_DATA(c), data, n);
+	return CMSG_SPACE(n);
+}
 
-		memcpy(&four.ipi_spec_dst, s->place.local.octet, 4);
-		c->cmsg_level = IPPROTO_IP;
-		c->cmsg_type = IP_PKTINFO;
-		c->cmsg_len = CMSG_LEN(sizeof(four));
-		memcpy(CMSG_DATA(c), &four, sizeof(four));
-		return CMSG_SPACE(sizeof(four));
-	}
+/* Tell the kernel the source address and the interface of a packet. Returns the octets. */
+static size_t
+control_write(const struct session *s, union control *control)
+{
 	struct in6_pktinfo six = {.ipi6_ifindex = s->place.ifindex};
+	struct in_pktinfo four = {.ipi_ifindex = (int)s->place.ifindex};
 
-	memcpy(&six.ipi6_addr, s->place.local.octet, 16);
-	c->cmsg_level = IPPROTO_IPV6;
-	c->cmsg_type = IPV6_PKTINFO;
-	c->cmsg_len = CMSG_LEN(sizeof(six));
-	memcpy(CMSG_DATA(c), &six, sizeof(six));
-	return CMSG_SPACE(sizeof(six));
+	if (s->k->told.family == 6) {
+		memcpy(&six.ipi6_addr, s->place.local.octet, 16);
+		return control_put(control, IPPROTO_IPV6, IPV6_PKTINFO, &six, sizeof(six));
+	}
+	memcpy(&four.ipi_spec_dst, s->place.local.octet, 4);
+	return control_put(control, IPPROTO_IP, IP_PKTINFO, &four, sizeof(four));
 }
 
 static void

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-#define ANSWERS 2 /* after which a step of bfdd is over */
+#define ANSWERS   2  /* after which a step of bfdd is over */
+#define ASK_TICKS 10 /* seconds to wait for an answer */
 
 /*
  * Messages in one step after which bfdd may have lost others. The first ones of a step may
@@ -18,7 +19,7 @@ step_begin(struct plan_conn *c)
 {
 	c->age++;
 	c->answers = 0;
-	c->asked = false;
+	c->asked = 0;
 }
 
 void
@@ -77,9 +78,13 @@ plan_heard(struct plan *p, unsigned int at)
 void
 plan_tick(struct plan *p)
 {
-	/* bfdd drops an answer for which its buffer has no room. */
+	/*
+	 * bfdd drops an answer for which its buffer has no room. The age changes, so that a
+	 * late answer to the first request does not count for the second.
+	 */
 	for (unsigned int i = 0; i < p->n_conn; i++)
-		p->conn[i].asked = false;
+		if (p->conn[i].asked != 0 && ++p->conn[i].asked > ASK_TICKS)
+			step_begin(&p->conn[i]);
 	p->due = true;
 }
 
@@ -90,7 +95,7 @@ plan_answered(struct plan *p, unsigned int at, uint32_t age)
 
 	if (age != c->age)
 		return;
-	c->asked = false;
+	c->asked = 0;
 	if (c->answers < ANSWERS)
 		c->answers++;
 	p->due = true;
@@ -121,7 +126,7 @@ steps_end(struct plan *p, unsigned int *at)
 		waits = true;
 		if (c->connecting || c->asked)
 			continue;
-		c->asked = true;
+		c->asked = 1;
 		*at = i;
 		return PLAN_ASK;
 	}

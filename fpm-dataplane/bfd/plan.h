@@ -34,7 +34,7 @@ struct plan_conn {
 	bool settled;    /* bfdd has told what it tells to a new connection */
 	bool stale;      /* its sessions may lack an interface, or the last change */
 	bool doubtful;   /* it may have more sessions than are known; it is stale, too */
-	bool asked;      /* an echo request of this `age` is on its way */
+	uint8_t asked; /* 1 + ticks since an echo request of this `age`; 0: none is on its way */
 	uint8_t answers; /* to echo requests of this `age` */
 	uint32_t age;    /* in the echo request; changes when bfdd may say more */
 	uint32_t burst;  /* messages in this step of bfdd */
@@ -67,7 +67,7 @@ void plan_doubt(struct plan *p);
 void plan_ended(struct plan *p, unsigned int at);
 /* bfdd has added, changed or deleted a session by it. */
 void plan_heard(struct plan *p, unsigned int at);
-/* A second has passed: an echo request that has no answer yet is sent again. */
+/* A second has passed: after ten without an answer bfdd is asked again. */
 void plan_tick(struct plan *p);
 /* bfdd has answered an echo request that had this age. */
 void plan_answered(struct plan *p, unsigned int at, uint32_t age);

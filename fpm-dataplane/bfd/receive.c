@@ -20,7 +20,7 @@ packet_refuse(struct bfd *b, enum reason reason)
 	counter_add(&b->count->reason[reason], 1);
 }
 
-/* Return true if the addresses of a packet are those of a session. */
+/* Return true if a session has the addresses, the VRF and the interface of a packet. */
 static bool
 packet_is_of(const struct received *r, const struct session *s)
 {
@@ -38,6 +38,16 @@ packet_is_of(const struct received *r, const struct session *s)
 	       (r->multihop || at->ifindex == 0 || at->ifindex == r->ifindex);
 }
 
+/* Find the session of a packet that names none: RFC 5881, 3. NULL: there is none. */
+static struct session *
+session_by_address(struct bfd *b, const struct received *r)
+{
+	for (uint32_t i = 1; i < b->high; i++)
+		if (b->session[i].k != NULL && packet_is_of(r, &b->session[i]))
+			return &b->session[i];
+	return NULL;
+}
+
 void
 packet_take(struct bfd *b, const struct received *r)
 {
@@ -50,8 +60,7 @@ packet_take(struct bfd *b, const struct received *r)
 		return;
 	}
 	s = p.your_discr != 0 ? session_by_discr(b, p.your_discr)
-			      : session_by_address(b, r->multihop, r->family, r->vrf,
-						   r->ifindex, &r->remote, &r->local);
+			      : session_by_address(b, r);
 	/* A discriminator alone is no proof: it may be guessed (RFC 5880, 9). */
 	if (s == NULL || !packet_is_of(r, s)) {
 		packet_refuse(b, DROP_bfd_no_session);

@@ -65,28 +65,6 @@ session_by_lid(struct bfd *b, uint32_t lid)
 	return NULL;
 }
 
-struct session *
-session_by_address(struct bfd *b, bool multihop, uint8_t family, uint16_t vrf,
-		   uint32_t ifindex, const struct ipaddr *remote,
-		   const struct ipaddr *local)
-{
-	static const struct ipaddr any;
-
-	for (uint32_t i = 1; i < b->high; i++) {
-		struct session *s = &b->session[i];
-
-		if (s->k == NULL || s->k->fsm.conf.multihop != multihop ||
-		    s->k->told.family != family || s->place.vrf != vrf ||
-		    !ipaddr_equal(&s->k->told.dst, remote) ||
-		    (!ipaddr_equal(&s->place.local, local) &&
-		     !(s->place.by == BY_KERNEL && ipaddr_equal(&s->place.local, &any))))
-			continue;
-		if (multihop || s->place.ifindex == 0 || s->place.ifindex == ifindex)
-			return s;
-	}
-	return NULL;
-}
-
 /* --- counters ------------------------------------------------------------------------------ */
 
 static uint64_t

@@ -205,15 +205,17 @@ def bfd_failover(lab):
 
     took, seen = left_in_time()
     yield (
-        "The switch passes nothing any more, wan0's carrier stays. BFD over the TAP: silent are "
-        f"{took} (BFD: 4 x 100 ms; BGP alone: 180 s), then by wan1. {seen}"
+        "The switch drops all packets, and wan0 keeps its carrier. With BFD over the TAP no answer "
+        f"came from {took} (BFD: 4 x 100 ms; BGP alone: 180 s), then packets left by wan1. {seen}"
     )
     with bfd_in_the_dataplane(lab):
         preferred()
         rows = {row["peer"]: row["by"] for row in lab.dp.show("bfd")}
         check(rows == dict.fromkeys(peers, "forwarders"), "forwarders to send for all peers", rows)
         took, seen = left_in_time()
-        yield f"BFD in the dataplane: silent are {took}, then by wan1. {seen}"
+        yield (
+            f"With BFD in the dataplane no answer came from {took}, then packets left by wan1. {seen}"
+        )
     preferred()
 
 
