@@ -113,7 +113,7 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct bfd *b = timer->data;
 
 	b->connect_failed = false;
-	plan_tick(&b->plan);
+	conns_tick(b);
 	sessions_place(b);
 	kernel_tick(b);
 	sessions_keep_counters(b);

@@ -290,6 +290,38 @@ conn_ask(struct bfd *b, struct conn *c)
 	conn_send(b, c, octets, bfd_dplane_write_echo_request(&echo, 0, octets));
 }
 
+/*
+ * Say again by this connection which sessions are Up. bfdd takes a session for Down, without a
+ * message, when one of several clients no longer uses it (8.4.4 to 10.8-dev; in bfdd's own
+ * sessions the next packet of the peer mends that).
+ */
+static void
+conn_repeat(struct bfd *b, unsigned int at)
+{
+	/* First what bfdd says itself, so that a session that it shuts down does not come Up. */
+	if (b->conn[at].fd >= 0 && !b->plan.conn[at].connecting)
+		conn_read(b, &b->conn[at]);
+	if (!plan_repeats(&b->plan, at))
+		return;
+	for (uint32_t i = 1; i < b->high && b->conn[at].fd >= 0; i++) {
+		struct session *s = &b->session[i];
+
+		if (s->k != NULL && s->k->conn == (int)at && s->k->fsm.state == BFD_UP)
+			conn_report(b, s);
+	}
+	if (b->conn[at].fd >= 0)
+		conn_ask(b, &b->conn[at]);
+}
+
+void
+conns_tick(struct bfd *b)
+{
+	plan_tick(&b->plan);
+	for (unsigned int i = b->n_ticks % BFD_REPEAT_S; i < BFD_CONNS_MAX;
+	     i += BFD_REPEAT_S)
+		conn_repeat(b, i);
+}
+
 static void
 full_log(struct bfd *b)
 {

@@ -35,6 +35,7 @@
 #define BFD_SESSIONS       (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
 #define BFD_HOLD_NS        10000000000ull /* a session that bfdd no longer tells of is kept */
 #define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
+#define BFD_REPEAT_S       4u   /* bfdd is told again which sessions are Up */
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
 #define BFD_KERNEL_SOCKETS 4u     /* IPv4 and IPv6, one hop and several */
 #define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
@@ -143,6 +144,8 @@ void conns_end(struct bfd *b);
 bool conns_any(const struct bfd *b);
 /* After each round: open and close connections as plan.h says. */
 void conns_plan(struct bfd *b);
+/* Every second: ask bfdd again, and say again which sessions are Up. */
+void conns_tick(struct bfd *b);
 /* Tell bfdd the state of a session. */
 void conn_report(struct bfd *b, struct session *s);
 

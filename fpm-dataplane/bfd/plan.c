@@ -101,6 +101,17 @@ plan_answered(struct plan *p, unsigned int at, uint32_t age)
 	p->due = true;
 }
 
+bool
+plan_repeats(struct plan *p, unsigned int at)
+{
+	struct plan_conn *c = &p->conn[at];
+
+	if (!c->open || c->connecting || c->asked != 0 || c->answers < ANSWERS)
+		return false;
+	c->asked = 1;
+	return true;
+}
+
 static enum plan_step
 open_next(const struct plan *p, unsigned int *at)
 {

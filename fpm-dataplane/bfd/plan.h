@@ -71,6 +71,11 @@ void plan_heard(struct plan *p, unsigned int at);
 void plan_tick(struct plan *p);
 /* bfdd has answered an echo request that had this age. */
 void plan_answered(struct plan *p, unsigned int at, uint32_t age);
+/*
+ * Return true if bfdd has answered all by this connection. Then the caller repeats its reports
+ * and adds an echo request: a bfdd that reads nothing gets nothing until it has answered.
+ */
+bool plan_repeats(struct plan *p, unsigned int at);
 
 /* Return what to do next. *at: the connection. */
 enum plan_step plan_next(struct plan *p, unsigned int *at);

@@ -54,7 +54,7 @@ class Bfd:
         fpm = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
         words = {"wan": wan, "alt": alt, "ms": ms}
         for name, text in {
-            "daemons": "bfdd=yes\n" + fpm + options,
+            "daemons": "bfdd=yes\nbgpd=yes\n" + fpm + options,
             "vtysh.conf": "hostname r1\n",
             "frr.conf": OURS.format(**words),
             "r2.conf": THEIRS.format(**words),

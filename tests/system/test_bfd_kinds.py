@@ -284,3 +284,25 @@ def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
     row = up(bfd, ours, theirs)
     assert (row["discr"], row["downs"], row["by"]) == (was["discr"], was["downs"], "forwarders")
     assert counters(bfd, ours)["session-down"] == before
+
+
+def test_a_session_stays_up_in_bfdd_when_one_of_its_clients_leaves(bfd):
+    """bfdd then takes it for Down and tells nobody. The daemon says again that it is Up."""
+    ours, theirs = own(bfd, "10.62.0.1/24", "10.62.0.2/24")
+    pair(bfd, ours, theirs)
+    was = up(bfd, ours, theirs)
+    before = counters(bfd, ours)["session-down"]
+
+    def told():
+        return next(p for p in bfd.ours.json("show bfd peers json") if p["peer"] == theirs)
+
+    router = ["router bgp 65000", f"neighbor {theirs} remote-as 65001"]
+    bfd.ours.configure(*router, f"neighbor {theirs} bfd")
+    said = lambda: bfd.ours.json(f"show bgp neighbors {theirs} json")[theirs]  # noqa: E731
+    eventually(lambda: said()["peerBfdInfo"]["status"] == "Up", 20, what="bgpd uses the session")
+    bfd.ours.configure(*router, f"no neighbor {theirs} bfd")
+    eventually(lambda: told()["diagnostic"] != "ok", 20, what="bfdd takes the session for Down")
+    eventually(lambda: told()["status"] == "up", 20, what="bfdd knows that it is Up")
+    row = bfd.row(theirs)
+    assert (row["state"], row["discr"], row["downs"]) == ("up", was["discr"], was["downs"]), row
+    assert counters(bfd, ours)["session-down"] == before

@@ -342,6 +342,31 @@ lost_messages_are_found_again(void **state)
 	assert_true(m->n_closed > 100);
 }
 
+/* Repeat reports only to a bfdd that answers: one that is stopped gets them once. */
+static void
+a_bfdd_that_does_not_answer_is_told_nothing_again(void **state)
+{
+	struct model *m = *state;
+	unsigned int at = CONNS;
+
+	assert_false(plan_repeats(&m->plan, 0));
+	rest(m);
+	assert_true(plan_repeats(&m->plan, 0));
+	for (int tick = 0; tick < 100; tick++) {
+		plan_tick(&m->plan);
+		assert_false(plan_repeats(&m->plan, 0));
+		if (plan_next(&m->plan, &at) == PLAN_ASK)
+			assert_int_equal(at, 0);
+	}
+	assert_int_equal(at, 0);
+	for (unsigned int answer = 0; answer < 2; answer++) {
+		plan_answered(&m->plan, 0, m->conn[0].age);
+		(void)plan_next(&m->plan, &at);
+	}
+	plan_answered(&m->plan, 0, m->conn[0].age);
+	assert_true(plan_repeats(&m->plan, 0));
+}
+
 int
 main(void)
 {
@@ -353,6 +378,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_bfdd_that_does_not_listen_is_tried_again,
 						up, down),
 		cmocka_unit_test_setup_teardown(lost_messages_are_found_again, up, down),
+		cmocka_unit_test_setup_teardown(
+			a_bfdd_that_does_not_answer_is_told_nothing_again, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
