@@ -83,7 +83,7 @@ CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c conf
 	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c filter_tables.c prefix.c log.c log_out.c policer.c) \
 	tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
-	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c)
+	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c sched.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 # With ccache, a file is compiled only if its text or its flags have changed.
 CCACHE      ?= $(shell command -v ccache)

@@ -40,17 +40,24 @@ int
 sched_real_time(void)
 {
 	struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-	struct rlimit one = {(rlim_t)p.sched_priority, (rlim_t)p.sched_priority};
 	int policy = sched_getscheduler(0);
 
 	/* The operator may have chosen a real-time policy. */
 	if (policy == SCHED_FIFO || policy == SCHED_RR)
 		return 0;
-	if (sched_setscheduler(0, SCHED_RR, &p) == 0)
-		return 0;
-	/* A process with CAP_SYS_RESOURCE may raise its limit. */
-	if (errno == EPERM && setrlimit(RLIMIT_RTPRIO, &one) == 0 &&
-	    sched_setscheduler(0, SCHED_RR, &p) == 0)
-		return 0;
-	return -EPERM;
+	return sched_setscheduler(0, SCHED_RR, &p) == 0 ? 0 : -errno;
+}
+
+void
+sched_real_time_permit(void)
+{
+	rlim_t least = (rlim_t)sched_get_priority_min(SCHED_RR);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_RTPRIO, &limit) < 0 || limit.rlim_cur >= least)
+		return;
+	limit.rlim_cur = least;
+	if (limit.rlim_max < least)
+		limit.rlim_max = least;
+	(void)setrlimit(RLIMIT_RTPRIO, &limit);
 }

@@ -16,4 +16,11 @@ void sched_short_slice(void);
  */
 int sched_real_time(void);
 
+/*
+ * Permit sched_real_time() to this process and its children, if the process may do so
+ * (CAP_SYS_RESOURCE): raise RLIMIT_RTPRIO to the least priority. Call before capabilities
+ * are dropped.                                                                    [main]
+ */
+void sched_real_time_permit(void);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/caps.h"
 #include "base/log.h"
+#include "base/sched.h"
 #include "start/seccomp.h"
 
 static int
@@ -21,7 +22,10 @@ capabilities_drop(void)
 int
 privilege_drop(void)
 {
-	int rc = capabilities_drop();
+	int rc;
+
+	sched_real_time_permit();
+	rc = capabilities_drop();
 
 	if (rc < 0) {
 		log_error("main: privileges not dropped error=%s", strerror(-rc));

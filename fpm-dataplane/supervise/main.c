@@ -39,6 +39,7 @@
 #include "base/clock.h"
 #include "base/haste.h"
 #include "base/log.h"
+#include "base/sched.h"
 #include "base/sd_notify.h"
 #include "base/log_out.h"
 #include "supervise/notify.h"
@@ -438,8 +439,10 @@ privileges_limit(void)
 {
 	const uint64_t kept =
 		CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
-	int rc = caps_keep(kept, kept);
+	int rc;
 
+	sched_real_time_permit();
+	rc = caps_keep(kept, kept);
 	/*
 	 * Only a warning: the daemon, which an attacker may take over, ends if it cannot
 	 * drop its own.

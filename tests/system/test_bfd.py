@@ -3,7 +3,9 @@
 is another bfdd, and takes a dead next hop out of its groups."""
 
 import json
+import os
 import re
+import resource
 import shlex
 import signal
 import struct
@@ -15,6 +17,8 @@ from scapy.layers.l2 import Ether
 from bfd_bed import bed
 from lib import netns
 from lib.wait import eventually
+
+SYS_RESOURCE = 24  # the number of the capability: capabilities(7)
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +229,20 @@ def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
     for name, least in {"downs_total": fell(), "prunes_total": 1}.items():
         name = f"fpmdp_bfd_{name}"
         eventually(lambda n=name, m=least: metrics(bfd)[n] - before[n] == m, 5, what=name)
+
+
+def test_thread_bfd_runs_before_busy_programs(bfd):
+    """It has the least real-time priority if the limit permits that or root may raise the limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
+    with open("/proc/self/status", encoding="ascii") as file:
+        caps = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    if soft == 0 and not caps >> SYS_RESOURCE & 1:
+        pytest.skip("no CAP_SYS_RESOURCE, and RLIMIT_RTPRIO is 0")
+    pid = bfd.router.daemon.pid()
+    tid = next(int(t) for t in os.listdir(f"/proc/{pid}/task") if thread_name(pid, t) == "fdp-bfd")
+    assert (os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority) == (os.SCHED_RR, 1)
+
+
+def thread_name(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
+        return file.read().strip()
