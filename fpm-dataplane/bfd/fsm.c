@@ -402,7 +402,8 @@ bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_BYTES
 		.your_discr = f->your_discr,
 		.min_tx_us = f->announced_tx_us,
 		.min_rx_us = f->announced_rx_us,
-		.min_echo_rx_us = f->conf.multihop ? 0 : f->conf.min_echo_rx_us,
+		/* As bfdd does also over several hops, where no peer sends echo packets. */
+		.min_echo_rx_us = f->conf.min_echo_rx_us,
 		.version = BFD_VERSION,
 		.diag = f->diag,
 		.state = f->state,

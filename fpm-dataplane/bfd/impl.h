@@ -260,9 +260,9 @@ struct ipaddr kernel_source(const struct bfd *b, uint8_t family, uint32_t ifinde
 /* --- place.c --- */
 void place_find(const struct bfd *b, const struct bfd_dplane_session *told,
 		struct place *place);
-/* Return true if the place is as good as when it was found. */
+/* Return true if the place is as good as when it was found. `up`: the session is Up. */
 bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
-		 const struct place *place);
+		 const struct place *place, bool up);
 
 /* --- keep.c --- */
 /* Map the memory of the last daemon, or make a new one. Returns 0 or -errno. */

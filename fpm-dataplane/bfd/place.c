@@ -166,16 +166,19 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 		refuse(place, "the kernel has no source address for the peer");
 }
 
-/* Return false if the local address was chosen, is gone, and there is another one. */
+/*
+ * Return false if the local address was chosen, and the kernel chooses another one now. A
+ * session that is Up keeps its address as long as the router has it.
+ */
 static bool
 local_holds(const struct bfd *b, const struct bfd_dplane_session *told,
-	    const struct place *place)
+	    const struct place *place, bool up)
 {
 	struct ipaddr now;
 
 	if (ipaddr_equal(&told->src, &place->local) ||
-	    path_kind(fib_resolve(b->fib, place->vrf, told->family, &place->local, 0)) ==
-		    PATH_LOCAL)
+	    (up && path_kind(fib_resolve(b->fib, place->vrf, told->family, &place->local,
+					 0)) == PATH_LOCAL))
 		return true;
 	now = kernel_source(b, told->family, place->ifindex, &told->dst);
 	return addr_is_zero(&now) || ipaddr_equal(&now, &place->local);
@@ -197,7 +200,7 @@ route_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 bool
 place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
-	    const struct place *place)
+	    const struct place *place, bool up)
 {
 	const struct fib_iface *iface;
 
@@ -210,6 +213,6 @@ place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 					     0)) == PATH_LOCAL;
 	iface = fib_iface(b->fib, place->ifidx);
 	return iface != NULL && iface->ifindex == place->ifindex &&
-	       iface->vrf == place->vrf && local_holds(b, told, place) &&
+	       iface->vrf == place->vrf && local_holds(b, told, place, up) &&
 	       route_holds(b, told, place);
 }

@@ -295,13 +295,14 @@ sessions_place(struct bfd *b)
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
 		struct place was = s->place;
+		bool up = s->k != NULL && s->k->fsm.state == BFD_UP;
 
 		/* Each search asks the kernel, so many of them take turns. */
 		if (s->k == NULL ||
-		    (s->place.by != BY_FORWARDERS && b->n_sessions > SEARCHES &&
+		    ((s->place.by != BY_FORWARDERS || !up) && b->n_sessions > SEARCHES &&
 		     (i + b->n_ticks) % TURNS != 0))
 			continue;
-		if (place_holds(b, &s->k->told, &s->place))
+		if (place_holds(b, &s->k->told, &s->place, up))
 			continue;
 		session_place(b, s);
 		if (memcmp(&was, &s->place, sizeof(was)) == 0)

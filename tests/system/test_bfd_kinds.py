@@ -272,6 +272,17 @@ def test_a_session_follows_the_address_of_its_interface(bfd):
     assert row["local"] == "10.60.0.5", row
 
 
+def test_a_session_takes_the_address_that_its_interface_gets_later(bfd):
+    theirs, ours = "10.63.0.2", "10.63.0.1"
+    bfd.ours.configure("bfd", f"peer {theirs} interface wan0")
+    eventually(lambda: bfd.row(theirs) is not None, 20, what="the session is there")
+    was = bfd.row(theirs)["local"]
+    own(bfd, f"{ours}/24", f"{theirs}/24")
+    bfd.theirs.configure("bfd", f"peer {ours} interface wan")
+    row = up(bfd, ours, theirs)
+    assert row["local"] == ours != was, (row, was)
+
+
 def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
     ours, theirs = own(bfd, "10.61.0.1/24", "10.61.0.2/24")
     fast = ("transmit-interval 50", "receive-interval 50")
