@@ -142,7 +142,7 @@ bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid, struct bfd_dplane_sta
 		.remote_min_tx_us = f->remote_min_tx_us,
 		.remote_min_rx_us = f->remote_min_rx_us,
 		.remote_min_echo_rx_us = f->remote_min_echo_rx_us,
-		.state = f->state == BFD_INIT ? BFD_DOWN : f->state,
+		.state = f->state,
 		.remote_diag = f->remote_diag,
 		.remote_mult = f->remote_mult,
 	};

@@ -116,7 +116,7 @@ size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
 /* Return the configuration that a session asks for. */
 void bfd_dplane_conf(const struct bfd_dplane_session *session, struct bfd_conf *conf);
 
-/* Fill the state of a session for bfdd. Init is reported as Down, as bfdd treats it. */
+/* Fill the state of a session for bfdd, which tells its clients Down for Init. */
 void bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid,
 			 struct bfd_dplane_state *state);
 

@@ -143,7 +143,8 @@ follow_conf(struct bfd_fsm *f, uint64_t now)
 		f->polling = false;
 		f->poll_next_at = 0;
 		f->announced_tx_us = f->used_tx_us = larger(tx, BFD_SLOW_US);
-		f->announced_rx_us = f->used_rx_us = rx;
+		/* 6.8.3 wants that of tx alone; bfdd does so with rx, too. */
+		f->announced_rx_us = f->used_rx_us = rx == 0 ? 0 : larger(rx, BFD_SLOW_US);
 		return;
 	}
 	/* A change during a sequence waits for the next: a Final tells not which values it saw. */
