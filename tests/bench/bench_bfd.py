@@ -117,14 +117,6 @@ class Bed:
         self.peer.stop()
 
 
-def as_the_unit_permits(pid):
-    """Give thread bfd the least real-time priority, if this machine's limit kept it from that."""
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        thread = Path(f"/proc/{pid}/task/{tid}/comm").read_text(encoding="ascii").strip()
-        if thread == "fdp-bfd" and os.sched_getscheduler(int(tid)) == os.SCHED_OTHER:
-            os.sched_setscheduler(int(tid), os.SCHED_RR, os.sched_param(1))
-
-
 @contextlib.contextmanager
 def bed(way, n, milliseconds):
     router = Router(name=f"bfd-{way}"[:8], supervised=True)
@@ -138,7 +130,7 @@ def bed(way, n, milliseconds):
         Dut.start(router)
         # As the unit runs it: the lab of the tests gives the daemon more weight.
         machine.prefer([router.daemon.pid()], 0)
-        as_the_unit_permits(router.daemon.pid())
+        machine.real_time(router.daemon.pid(), "fdp-bfd")
         both = Bed(router, way, n, milliseconds)
         try:
             eventually(lambda: both.up() == n, 60, 0.5, "all sessions are up")

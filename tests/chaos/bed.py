@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+from chaos import fast
 from chaos.labelled import DATAPLANE_PORT, Labelled
 from chaos.oracle import Cell, Oracle, zebra_view
 from chaos.traffic import Traffic, frame_head
@@ -57,12 +58,12 @@ IN_USE = 8  # churned prefixes of each family that carry traffic
 
 
 class _TwoWays(Frr):
-    """The demo's r1 with the static routes."""
+    """The demo's r1 with the static routes and the fast sessions."""
 
     def prepare(self):
         super().prepare()
         with open(os.path.join(self.dir, "frr.conf"), "a", encoding="ascii") as file:
-            file.write(STATICS)
+            file.write(STATICS + fast.R1)
 
 
 class Bed(Lab):
@@ -75,6 +76,12 @@ class Bed(Lab):
         self.labelled, self.ifindexes = Labelled(self, rng), {}
         self.quiet_udp = []
         self.r1 = _TwoWays(self.ns["r1"], self.folder, self.path("r1"), self.dir)
+        self.r1.options["bfdd_options"] += f" --dplaneaddr ipv4:{fast.DPLANE}"
+        core = self.neighbors["core"]
+        self.neighbors["core"] = fast.Core(
+            core.node, core.namespace, core.source, core.only, core.dir, core.mark
+        )
+        self.fast = fast.FastSessions(self)
 
     def write_dataplane_config(self):
         super().write_dataplane_config()
@@ -83,7 +90,7 @@ class Bed(Lab):
             text = file.read().replace("fpm:\n", "fpm:\n" + sweep)
         assert "listen: 127.0.0.1:2620\n" in text
         text = text.replace("listen: 127.0.0.1:2620\n", f"listen: 127.0.0.1:{DATAPLANE_PORT}\n")
-        text += "mpls:\n  input: all\n"
+        text += f'mpls:\n  input: all\nbfd: {{dplane: "{fast.DPLANE}"}}\n'
         with open(self.dp.config, "w", encoding="utf-8") as file:
             file.write(text)
 
@@ -108,6 +115,9 @@ class Bed(Lab):
             netns.sysctl(self.ns[role], {"net.ipv6.conf.all.keep_addr_on_down": 1})
         self.quiet_udp = [self._swallow(role) for role in ("isp", "core", "lan")]
         eventually(lambda: self.r1.bgp_state(topology.ISP4) == "Established", 60)
+        self.fast.start_peer()
+        self.fast.be_timely()
+        eventually(self.fast.up, self.patience(60), 0.2, "sessions of 3 x 50 ms are up")
         self.learn()
         self.announce(CHURN4 + CHURN6)
         self.oracle = Oracle(self._cells())
@@ -295,6 +305,7 @@ class Bed(Lab):
         for sock in self.quiet_udp:
             sock.close()
         self.quiet_udp = []
+        self.fast.lan.destroy()
         super().down()
 
 

@@ -5,6 +5,7 @@ of the network and declares for how long packets may be lost, which for most fau
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import os
 import random
 import signal
@@ -54,15 +55,21 @@ def _links(ways):
     return {way.partition(" ")[0] for way in ways}
 
 
-def fault(weight, longest=4.0, sessions_stay=False, kills=0):
+def fault(weight, longest=4.0, sessions_stay=False, kills=0, ends_fast=False):
     """Register a fault: its weight in the draw, its longest duration, whether FRR's sessions must
-    survive it, and how often it kills the dataplane."""
+    survive it, how often it kills the dataplane, and whether it may end sessions of 3 x 50 ms, as
+    each fault that kills the dataplane may."""
 
     def register(function):
-        function.weight, function.longest = weight, longest
-        function.sessions_stay, function.kills = sessions_stay, kills
-        FAULTS[function.__name__] = function
-        return function
+        @functools.wraps(function)
+        def run_it(run):
+            with run.bed.fast.window() if ends_fast or kills else contextlib.nullcontext():
+                function(run)
+
+        run_it.weight, run_it.longest = weight, longest
+        run_it.sessions_stay, run_it.kills = sessions_stay, kills
+        FAULTS[function.__name__] = run_it
+        return run_it
 
     return register
 
@@ -190,7 +197,7 @@ def wan_flap(run):
     run.bed.link("wan", "up")
 
 
-@fault(4)
+@fault(4, ends_fast=True)
 def core_flap(run):
     """Take a link to core down and up again: two changes, each with its window."""
     which = run.rng.choice(("core0", "core1"))
@@ -235,7 +242,7 @@ def isp_is_silent(run):
         procs.signal_pid(pid, signal.SIGCONT)
 
 
-@fault(1, 40)
+@fault(1, 40, ends_fast=True)
 def core_dies(run):
     """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn, static ones lead to it
     instead, until others have come."""
@@ -440,7 +447,7 @@ def daemon_is_restarted(run):
     what.counted = int((0.2 + share.longest_wait()) * run.bed.traffic.rate)
 
 
-@fault(2, sessions_stay=True)
+@fault(2, sessions_stay=True, ends_fast=True)
 def daemon_stands_still(run):
     """The whole dataplane gets no time for a while."""
     what = run.note("daemon stopped", "0.3 s")

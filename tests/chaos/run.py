@@ -28,7 +28,7 @@ import time
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from chaos import faults, inputs
+from chaos import fast, faults, inputs
 from chaos.bed import FEW, Bed
 from chaos.oracle import Queues
 from chaos.report import Verdict, stamp
@@ -290,6 +290,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
         settler.start()
         threading.Thread(target=_tell, args=(run, TELL_S, ending), daemon=True).start()
         run.machine.start()
+        bed.fast.watch(run)
         bed.traffic.start()
         bed.labelled.start()
         time.sleep(1)
@@ -306,6 +307,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
         ending.set()
         settler.join()
         run.machine.end()
+        bed.fast.end()
         bed.traffic.stop()
         return _judge(run, still, only or list(faults.FAULTS))
 
@@ -324,6 +326,14 @@ def _judge(run, still, names):
     except Timeout as err:
         verdict.must(False, str(err))
     verdict.must(not run.lost_sessions, f"sessions were lost: {run.lost_sessions}")
+    for begin, end, peer in bed.fast.lost:
+        why = run.machine.taken(begin, fast.STARVED_S)
+        text = f"session of 3 x 50 ms with {peer} lost at {end - run.begin:.2f} s"
+        verdict.must(why, text)
+    try:
+        eventually(bed.fast.up, 20, 0.2, "sessions of 3 x 50 ms are up in the end")
+    except Timeout as err:
+        verdict.must(False, str(err))
     for text in run.failures:
         verdict.must(False, text)
     code, said = bed.audit()

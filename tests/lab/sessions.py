@@ -33,6 +33,6 @@ def flaps(r1):
     ospf = [line.split(",")[-1].strip() for line in ospf if "state changes" in line]
     return {
         "bgp": bgp["connectionsEstablished"],
-        "bfd": sorted((p["peer"], p["session-up"], p["session-down"]) for p in bfd),
+        "bfd": sorted((p["peer"], p["session-down"]) for p in bfd),
         "ospf": ospf,
     }

@@ -27,6 +27,15 @@ def prefer(pids, nice=-10):
                 file.write(str(nice))
 
 
+def real_time(pid, name):
+    """Give a thread the least real-time priority, as the unit permits it, if the limit of this
+    machine has kept it from that."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        thread = _word(f"/proc/{pid}/task/{tid}/comm")
+        if thread == name and os.sched_getscheduler(int(tid)) == os.SCHED_OTHER:
+            os.sched_setscheduler(int(tid), os.SCHED_RR, os.sched_param(1))
+
+
 class Share:
     """Measures from its creation on. `pids()` returns the processes under test at that moment; this
     process and its children belong to them."""

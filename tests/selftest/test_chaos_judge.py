@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos import run as chaos
+from chaos.fast import PEERS, FastSessions
 from chaos.faults import FAULTS, Happening, Run
 from chaos.oracle import FALLBACK, LAG_S, Cell, Oracle
 from chaos.report import Verdict
@@ -84,6 +85,27 @@ def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
     assert outside(0.08) == ["2 packets lost outside"]
     lost = [(death.begin - 0.6, 0), (death.begin - 0.4, 0)]
     assert outside(9) == ["1 packets lost outside"], "no machine's fault any more"
+
+
+def test_a_fast_session_that_goes_down_outside_a_window_is_lost():
+    """A session of BFD may go down in a fault that allows it, and a while after that. A new session
+    with the same peer counts from zero."""
+    rows = {peer: {"peer": peer, "discr": 7, "downs": 1} for peer in PEERS[:2]}
+    one, other = rows.values()
+    bed = SimpleNamespace(ns={"lan": "lan"}, path=str, dp=SimpleNamespace(show=lambda _: rows.values()))
+    fast = FastSessions(bed)
+    fast.chaos = SimpleNamespace(begin=0.0)
+    fast.look()
+    with fast.window():
+        one["downs"] = 2
+        fast.look()
+    other.update(discr=8, downs=3)
+    fast.look()
+    assert fast.lost == []
+    fast.windows[0][:] = [0.0, time.monotonic() - 60]
+    other["downs"] = 4
+    fast.look()
+    assert [peer for _, _, peer in fast.lost] == [PEERS[1]]
 
 
 def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
