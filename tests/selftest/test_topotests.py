@@ -179,11 +179,18 @@ def test_the_suite_reads_the_last_line():
     assert results.of_topotests(Ended("no Python", 1)).failed == 1
 
 
+def test_a_run_with_bfd_in_the_dataplane_must_have_a_session_there():
+    """Without a session in a dataplane, the run shows nothing about them."""
+    none = verdict.compare(Run(GOOD), with_dataplane(GOOD), bfd=True)
+    assert none.problems == ["no BFD session was in a dataplane"]
+    assert verdict.compare(Run(GOOD), with_dataplane(GOOD, sessions=2), bfd=True).problems == []
+
+
 def test_the_lists_name_each_module_once():
     """A module is in one list. VRFs select the lists that need them."""
     names = [*modules.QUICK, *modules.MORE, *modules.VRF_QUICK, *modules.VRF_MORE]
     assert len(names) == len(set(names)) and all(
-        re.fullmatch(r"[\w/.]+", name) for name in names
+        re.fullmatch(r"[\w/.]+(\+bfd)?", name) for name in names
     )
     for full in (False, True):
         there, absent = modules.chosen(full, has_vrf=False)

@@ -5,6 +5,7 @@ import json
 import os
 
 OUT = os.environ.get("TOPO_OUT", ".")  # the folder of this run
+BFD = os.environ.get("TOPO_BFD") == "1"  # the BFD sessions of this run are in the dataplanes
 
 
 def record(**event):

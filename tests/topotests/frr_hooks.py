@@ -95,9 +95,9 @@ def on_stop(before, after):
     micronet.Micronet.delete = delete_after
 
 
-def speak_fpm(has_dataplane):
+def speak_to_dataplane(has_dataplane, bfd_port):
     """Start zebra with its FPM module, and configure the module, in the routers for which
-    has_dataplane(name) is true."""
+    has_dataplane(name) is true. With a port, start bfdd so that it gives its sessions away."""
     start_daemons = topotest.Router.startRouterDaemons
 
     def start_with_module(self, daemons=None, tgen=None):
@@ -108,6 +108,8 @@ def speak_fpm(has_dataplane):
             path = f"/etc/frr/{'frr' if self.unified_config else 'zebra'}.conf"
             lines = f"\\n!\\n{SPEAKS_FPM}\\n"
             self.cmd(f"grep -q '^fpm address' {path} || printf '{lines}' >>{path}")
+        if has_dataplane(self.name) and bfd_port:
+            self.daemons_options["bfdd"] = f"--dplaneaddr ipv4:127.0.0.1:{bfd_port}"
         return start_daemons(self, daemons, tgen)
 
     topotest.Router.startRouterDaemons = start_with_module

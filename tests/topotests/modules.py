@@ -2,6 +2,9 @@
 """The modules of FRR's topotests that `make topotests` runs. A module is a folder of topotests, or
 a file in one. README.md says which modules are left out, and why. `T=` runs any module."""
 
+# A module with this suffix runs with its BFD sessions in the dataplane, not in bfdd.
+BFD = "+bfd"
+
 # {module: what it adds}, the longest first, because several run at the same time.
 QUICK = {
     "ospf_topo1": "OSPFv2 and OSPFv3, with link loss",
@@ -14,6 +17,7 @@ QUICK = {
     "bgp_suppress_fib": "BGP with acknowledged routes",
     "zebra_multiple_connected": "zebra's netlink: several addresses and interfaces of a subnet",
     "bgp_default_route": "default routes of BGP",
+    "bfd_topo1+bfd": "BFD sessions in the dataplane",
 }
 # Also with FULL=1.
 MORE = """
@@ -25,14 +29,15 @@ bgp_aggregate_address_route_map bgp_blackhole_community bgp_conditional_advertis
 bgp_ebgp_common_subnet_nexthop_unchanged bgp_gr_restart_retain_routes bgp_ipv4_class_e_peer
 bgp_ipv6_rtadv bgp_listen_on_multiple_addresses bgp_set_local_preference_add_subtract
 bgp_bfd_down_cease_notification bfd_bgp_cbit_topo3 bfd_isis_topo1 bfd_ospf_topo1 bfd_profiles_topo1
-bfd_topo1 bfd_topo2 bfd_topo3 eigrp_topo1 isis_lfa_topo1 isis_lsp_bits_topo1 nhrp_topo
+bfd_topo1 bfd_topo2 bfd_topo3 bgp_bfd_down_cease_notification+bfd bfd_bgp_cbit_topo3+bfd
+bfd_isis_topo1+bfd bfd_ospf_topo1+bfd bfd_profiles_topo1+bfd bfd_topo2+bfd bfd_topo3+bfd eigrp_topo1 isis_lfa_topo1 isis_lsp_bits_topo1 nhrp_topo
 ospf6_gr_topo1 ospf6_topo1 ospf6_topo2 ospf_dual_stack ospf_gr_topo1 ospf_suppress_fa pbr_topo1
 ripng_topo1 zebra_opaque
 """.split()
 # Where the kernel has VRFs: in the quick list, and also with FULL=1.
 VRF_QUICK = ["bgp_vrf_route_leak_basic"]
 VRF_MORE = """
-bfd_vrf_topo1 bfd_vrflite_topo1 bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak
+bfd_vrf_topo1 bfd_vrflite_topo1 bfd_vrf_topo1+bfd bfd_vrflite_topo1+bfd bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak
 bgp_vrf_leaking_5549_routes bgp_vrf_lite_best_path_test bgp_vrf_lite_ipv6_rtadv isis_topo1_vrf
 ospf6_topo1_vrf ospf_multi_vrf_bgp_route_leak
 """.split()

@@ -6,6 +6,7 @@ The environment of the process, which run.py sets:
 
     TOPO_MODE   kernel: nothing is inserted, the rest is the same; else a dataplane in each router
     TOPO_OUT    the folder for events.jsonl and the daemons' logs
+    TOPO_BFD    1: bfdd gives its sessions to the dataplane
     TOPO_KILL   1: kill each daemon with SIGKILL before each test
     BUILD       the build of the daemon: release, asan
 """
@@ -16,7 +17,7 @@ import os
 import ours
 import events
 import frr_hooks
-from inserted import Inserted
+from inserted import BFD_PORT, Inserted
 from reach import reach
 
 WITH_DATAPLANE = os.environ["TOPO_MODE"] != "kernel"
@@ -68,7 +69,7 @@ def end_all():
 frr_hooks.spare_the_machine()
 frr_hooks.on_start(insert_all)
 frr_hooks.on_stop(look, end_all)
-frr_hooks.speak_fpm(lambda name: name in inserted)
+frr_hooks.speak_to_dataplane(lambda name: name in inserted, BFD_PORT if events.BFD else None)
 
 
 def pytest_runtest_call(item):
@@ -89,6 +90,7 @@ def pytest_runtest_logreport(report):
             audits={name: said for name, said in audits.items() if said},
             dead=[name for name, one in inserted.items() if not one.alive()],
             pids=each(Inserted.pid_of_daemon),
+            sessions=sum(each(Inserted.sessions).values()) if events.BFD else 0,
         )
 
 

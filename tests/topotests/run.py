@@ -36,6 +36,7 @@ from lib.dut import sweep_leftovers, why_not  # noqa: E402
 BUILD = os.environ.get("BUILD", "release")
 KEPT = os.path.join(ROOT, "build", "topotests")
 LIMIT_S = 3600  # of one run of a module; the longest has twelve files
+KERNEL = "kernel"  # the mode of a run without dataplanes
 LOAD = 0.45  # of a run: its daemons mostly wait
 
 
@@ -44,11 +45,16 @@ class Module:
 
     def __init__(self, name, topotests):
         self.name, self.topotests = name, topotests
-        self.word = re.sub(r"\W+", "_", name.removesuffix(".py")).strip("_")
+        self.tests, self.bfd = name.removesuffix(modules.BFD), name.endswith(modules.BFD)
+        self.word = re.sub(r"\W+", "_", self.tests.removesuffix(".py")).strip("_")
 
     def folder(self, mode):
         """Return the folder of the run in this mode."""
         return os.path.join(KEPT, mode, self.word)
+
+    def mode(self, kill):
+        """Return the mode of a run with the dataplane."""
+        return "-".join(["dataplane", *["kill"] * kill, *["bfd"] * self.bfd])
 
     def reference_file(self):
         """Return the path of the kernel's outcome."""
@@ -86,17 +92,18 @@ class Module:
             "pytest",
         ]
         argv += ["-p", "plugin", "-p", "no:cacheprovider", "-q", f"--rundir={out}/logs"]
-        argv += [f"--junitxml={out}/junit.xml", "--show-capture=no", self.name]
+        argv += [f"--junitxml={out}/junit.xml", "--show-capture=no", self.tests]
         more = {
             "PYTHONPATH": f"{HERE}:{self.topotests}",
             "TOPO_MODE": mode,
             "TOPO_OUT": out,
             "TOPO_KILL": "1" if kill else "",
+            "TOPO_BFD": "1" if self.bfd and mode != KERNEL else "",
             "BUILD": BUILD,
             procs.MARK: out,  # its daemons inherit it, so that all of them can be ended
         }
         job = beside.Job(
-            f"{self.name} {mode}", argv, more=more, load=LOAD, log=f"{out}/pytest.log"
+            f"{self.tests} {mode}", argv, more=more, load=LOAD, log=f"{out}/pytest.log"
         )
         job.module, job.out = self, out
         return job
@@ -132,7 +139,8 @@ def end_daemons(job):
 def references(wanted, topotests):
     """Run the modules with the kernel for which there is no such run. A module with a failure
     runs twice. Each outcome is kept as soon as it is known, so that a later call continues."""
-    jobs = [module.job("kernel") for module in wanted if module.reference() is None]
+    absent = {m.reference_file(): m for m in wanted if m.reference() is None}
+    jobs = [module.job(KERNEL) for module in absent.values()]
     found = {}
     for job, outcome in run(jobs, topotests):
         say(job, outcome)
@@ -140,7 +148,7 @@ def references(wanted, topotests):
             job.module.keep_reference(outcome)
         else:
             found[job.module] = outcome
-    again = [module.job("kernel") for module in found]
+    again = [module.job(KERNEL) for module in found]
     for job, outcome in run(again, topotests):
         say(job, outcome)
         best = verdict.best(found[job.module], outcome)
@@ -166,7 +174,7 @@ def judge(wanted, topotests, kill):
     absent = [module.name for module in wanted if module not in ready]
     problems += [f"{name}: the run with the kernel has no report" for name in absent]
     for module, outcome in outcomes(ready, topotests, kill).items():
-        result = verdict.compare(module.reference(), outcome, kill)
+        result = verdict.compare(module.reference(), outcome, kill, module.bfd)
         passed += result.passed
         problems += [f"{module.name}: {text}" for text in result.problems]
         skipped += [
@@ -179,12 +187,11 @@ def outcomes(ready, topotests, kill):
     """Run the modules with the dataplane, twice those with a problem that a second run may not
     have. Return {module: Run}."""
     found, again = {}, ready
-    mode = "dataplane-kill" if kill else "dataplane"
     for _ in range(2):
-        jobs, again = [module.job(mode, kill) for module in again], []
+        jobs, again = [module.job(module.mode(kill), kill) for module in again], []
         for job, outcome in run(jobs, topotests):
             module = job.module
-            result = verdict.compare(module.reference(), outcome, kill)
+            result = verdict.compare(module.reference(), outcome, kill, module.bfd)
             say(
                 job,
                 outcome,

@@ -23,6 +23,7 @@ class Run:
     routers: list = field(default_factory=list)  # those that got a dataplane
     killed: int = 0  # times that a dataplane was killed
     audited: int = 0  # audits that compared a zebra with its dataplane
+    sessions: int = 0  # the most BFD sessions in the dataplanes after a test
 
     def count(self, outcome):
         """Return the number of tests with this outcome."""
@@ -68,6 +69,7 @@ def _take_event(run, event):
     if kind == "test":
         test = event["test"].rpartition("/")[2]
         run.audited += len(event["audited"])
+        run.sessions = max(run.sessions, event.get("sessions", 0))
         for router, said in event["audits"].items():
             run.faults.append(f"{test}: the audit of {router} is not equal: {_short(said)}")
         for router in event["dead"]:
@@ -106,11 +108,12 @@ class Verdict:
     not_judged: list = field(default_factory=list)  # tests that fail with the kernel
 
 
-def compare(kernel, dataplane, kill=False):
-    """Judge a run with the dataplane by the kernel's run. With `kill` daemons have been killed."""
+def compare(kernel, dataplane, kill=False, bfd=False):
+    """Judge a run with the dataplane by the kernel's run. With `kill` daemons have been killed;
+    with `bfd` the sessions were in the dataplanes."""
     verdict = Verdict(problems=list(dataplane.faults))
     if dataplane.count("passed"):
-        verdict.problems += _missing(dataplane, kill)
+        verdict.problems += _missing(dataplane, kill, bfd)
     for test, outcome in kernel.outcome.items():
         now = dataplane.outcome.get(test, "missing")
         if outcome == "failed":
@@ -136,7 +139,7 @@ def compare(kernel, dataplane, kill=False):
     return verdict
 
 
-def _missing(run, kill):
+def _missing(run, kill, bfd):
     """Return what a run with passed tests should have had: without it the run shows nothing."""
     return [
         text
@@ -144,6 +147,7 @@ def _missing(run, kill):
             "no router got a dataplane": run.routers,
             "no audit compared anything": run.audited,
             "no dataplane was killed": run.killed or not kill,
+            "no BFD session was in a dataplane": run.sessions or not bfd,
         }.items()
         if not there
     ]
