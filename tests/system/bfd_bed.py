@@ -4,13 +4,20 @@
 import contextlib
 import os
 import shutil
+import socket
+import time
+from dataclasses import dataclass
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
 
 from lib import netns
 from lib.frr import Frr, Neighbor
 from lib.wait import eventually
 from router import Router, running
+from wire import ETH_P_ALL, SO_RCVBUFFORCE
 
 PORT = 50700
 METRICS = "127.0.0.1:9620"
@@ -35,10 +42,67 @@ exit
 """
 
 
+ADMIN_DOWN, DOWN, INIT, UP = range(4)
+
+
+@dataclass
+class Packet:
+    """A BFD packet on the wire."""
+
+    when: float  # monotonic
+    src: str
+    dst: str
+    ttl: int
+    sport: int
+    dport: int
+    state: int
+    diag: int
+
+
+class Sniffer:
+    """The BFD packets of one interface, in both directions."""
+
+    def __init__(self, namespace, dev):
+        self.packets = []
+        self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+        with netns.entered(namespace):
+            self.sock.bind((dev, ETH_P_ALL))
+        self.sock.setblocking(False)
+
+    def of(self, src, dst, dport=3784):
+        """Return the packets from one address to another so far."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._take(Ether(self.sock.recv(65535)))
+        return [p for p in self.packets if (p.src, p.dst, p.dport) == (src, dst, dport)]
+
+    def _take(self, frame):
+        ip = frame.getlayer(IP) or frame.getlayer(IPv6)
+        if ip is None or UDP not in ip:
+            return
+        udp = ip[UDP]
+        load = bytes(udp.payload)
+        if udp.dport in (3784, 4784) and len(load) >= 24:
+            ttl = ip.ttl if IP in frame else ip.hlim
+            where = (ip.src, ip.dst, ttl, udp.sport, udp.dport)
+            self.packets.append(Packet(time.monotonic(), *where, load[1] >> 6, load[0] & 31))
+
+    def close(self):
+        self.sock.close()
+
+
+@contextlib.contextmanager
+def sniffed(bfd, dev="wan"):
+    """Watch an interface of the peer for the length of a with block."""
+    with contextlib.closing(Sniffer(bfd.router.far, dev)) as sniffer:
+        yield sniffer
+
+
 class Bfd:
     """Our router with bfdd in front of it, and a peer with a bfdd of its own."""
 
-    def __init__(self, router, ms=50):
+    def __init__(self, router, ms=50, daemons=()):
         self.router, wan, alt = router, router.wires["wan"], router.wires["alt"]
         netns.ip_batch(
             [
@@ -54,7 +118,7 @@ class Bfd:
         fpm = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
         words = {"wan": wan, "alt": alt, "ms": ms}
         for name, text in {
-            "daemons": "bfdd=yes\nbgpd=yes\n" + fpm + options,
+            "daemons": "".join(f"{d}=yes\n" for d in ("bfdd", *daemons)) + fpm + options,
             "vtysh.conf": "hostname r1\n",
             "frr.conf": OURS.format(**words),
             "r2.conf": THEIRS.format(**words),
@@ -63,7 +127,7 @@ class Bfd:
                 file.write(text)
         self.ours = Frr(router.ctl, source, f"{router.dir}/frr1", router.dir)
         self.theirs = Neighbor(
-            "r2", router.far, source, ["bfdd"], f"{router.dir}/frr2", router.dir
+            "r2", router.far, source, ["bfdd", *daemons], f"{router.dir}/frr2", router.dir
         )
         self.ours.start()
         self.theirs.start()
@@ -95,8 +159,9 @@ class Bfd:
 
 
 @contextlib.contextmanager
-def bed(name):
-    """Run a router with bfdd in front of it and a peer, for the length of a with block."""
+def bed(name, daemons=()):
+    """Run a router with bfdd in front of it and a peer, for the length of a with block. Both sides
+    also run these daemons."""
     if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
         pytest.skip("no bfdd: apt-get install frr")
     with running(Router(name=name, metrics=METRICS, supervised=True)) as made:
@@ -104,7 +169,7 @@ def bed(name):
         made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
         made.start()
         made.zebra.close()
-        both = Bfd(made)
+        both = Bfd(made, daemons=daemons)
         try:
             yield both
         finally:

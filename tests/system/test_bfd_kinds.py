@@ -4,15 +4,21 @@ each has addresses of its own, so that its session is another one."""
 
 import json
 import shutil
+import signal
+import struct
 import subprocess
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
 
-from bfd_bed import bed
+from bfd_bed import ADMIN_DOWN, UP, bed, sniffed
 from lib import netns
 from lib.wait import eventually
 
 VLAN = 31
+TTL_LEAST = 200
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +119,35 @@ def test_a_session_over_several_hops(bfd, ours, theirs, via):
         bfd,
         ours,
         theirs,
+        f"minimum-ttl {TTL_LEAST}",
         here=f"multihop local-address {ours}",
         there=f"multihop local-address {theirs}",
     )
     row = up(bfd, ours, theirs)
     assert (row["multihop"], row["by"], row["dev"]) == (True, "forwarders", None), row
+    # The peer says Down. One hop too many, and the packet is dropped; without it, it is believed.
+    was, other = bfd.router.counters(), peer_row(bfd, ours)
+    assert row["discr"] == other["remote-id"]
+    say_down(bfd, row, TTL_LEAST - 1)
+    eventually(lambda: bfd.router.drops(was).get("bfd_bad") == 1, 10, what="it is counted")
+    now = bfd.row(theirs)
+    assert (now["state"], now["downs"]) == ("up", row["downs"]), now
+    say_down(bfd, row, TTL_LEAST)
+    eventually(lambda: bfd.row(theirs)["downs"] == row["downs"] + 1, 10, what="it is believed")
+    assert bfd.router.drops(was).get("bfd_bad") == 1
+    up(bfd, ours, theirs)
+
+
+def say_down(bfd, row, ttl):
+    """Send the Down of a session's peer with this TTL."""
+    wire, six = bfd.router.wires["wan"], ":" in row["peer"]
+    to = {"src": row["peer"], "dst": row["local"]}
+    ip = IPv6(**to, hlim=ttl) if six else IP(**to, ttl=ttl)
+    udp = UDP(sport=50001, dport=4784 if row["multihop"] else 3784)
+    numbers = (row["remote_discr"], row["discr"], 1000000, 300000, 0)
+    down = struct.pack("!BBBBIIIII", 0x20, 0x40, 3, 24, *numbers)
+    wire.send(Ether(src=wire.mac, dst=wire.port_mac) / ip / udp / down)
+    bfd.router.fence(wire)
 
 
 def test_a_profile_changes_the_timers_of_a_session_that_stays_up(bfd):
@@ -169,21 +199,65 @@ def test_a_deleted_session_is_told_to_the_peer_before_it_ends(bfd):
     eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
 
 
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [("10.62.0.1/24", "10.62.0.2/24"), ("2001:db8:62::1/64", "2001:db8:62::2/64")],
+    ids=["ipv4", "ipv6"],
+)
+def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, ours, theirs):
+    ours, theirs = own(bfd, ours, theirs)
+    with sniffed(bfd) as wire:
+        pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+        up(bfd, ours, theirs)
+        eventually(
+            lambda: [p.state for p in wire.of(ours, theirs)].count(UP) >= 5, 10, what="we say Up"
+        )
+        bfd.ours.configure("bfd", f"no peer {theirs} interface wan0")
+        eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
+        sent = wire.of(ours, theirs)
+    assert {p.ttl for p in sent} == {255}
+    (port,) = {p.sport for p in sent}
+    assert 49152 <= port <= 65535
+    states = [p.state for p in sent]
+    assert states[-1] == ADMIN_DOWN and sent[-1].diag == 7, sent[-3:]
+    # After the first AdminDown the session sends nothing else.
+    assert set(states[states.index(ADMIN_DOWN) :]) == {ADMIN_DOWN}, states
+    assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+
+
 @pytest.mark.parametrize("who", ["we", "the peer"])
 def test_a_passive_side_waits_for_the_other(bfd, who):
     last = 54 if who == "we" else 55
     ours, theirs = own(bfd, f"10.{last}.0.1/24", f"10.{last}.0.2/24")
-    passive, active = ("passive-mode",), ()
-    mine, other = (passive, active) if who == "we" else (active, passive)
-    bfd.ours.configure("bfd", f"peer {theirs}", *mine)
-    if who == "we":
+    base, lines = bfd.router.wires["wan"], [f"peer {theirs}", f"peer {ours}"]
+    sides = [(bfd.ours, ours, base.ip4), (bfd.theirs, theirs, base.peer4)]
+    if who == "the peer":
+        sides.reverse()
+        lines.reverse()
+    (waits, its, its_base), (begins, other, other_base) = sides
+    with sniffed(bfd) as wire:
+        # vtysh makes the session before it makes it passive, so a first packet may go.
+        waits.configure("bfd", lines[0], "passive-mode")
         eventually(
-            lambda: (row := bfd.row(theirs))["passive"] and row["interval_us"] == 0,
-            10,
-            what="the session is passive and sends nothing",
+            lambda: next(p for p in waits.json("show bfd peers json") if p["peer"] == other)["passive-mode"],
+            10, what="the session is passive",
+        )  # fmt: skip
+        if who == "we":
+            eventually(
+                lambda: (row := bfd.row(theirs))["passive"] and row["interval_us"] == 0,
+                10,
+                what="the session is passive and sends nothing",
+            )
+        # An active session sends each second. Another one tells the time: every 50 ms.
+        sent, clock = len(wire.of(its, other)), len(wire.of(its_base, other_base))
+        eventually(
+            lambda: len(wire.of(its_base, other_base)) >= clock + 40, 20, what="time goes on"
         )
-    bfd.theirs.configure("bfd", f"peer {ours}", *other)
-    up(bfd, ours, theirs)
+        assert len(wire.of(its, other)) == sent
+        begins.configure("bfd", lines[1])
+        up(bfd, ours, theirs)
+        answer, question = wire.of(its, other)[sent], wire.of(other, its)[0]
+    assert wire.packets.index(question) < wire.packets.index(answer)
 
 
 def test_an_echo_session_is_judged_by_packets_that_the_peer_loops(bfd):
@@ -237,10 +311,21 @@ def test_our_router_loops_the_echo_packets_of_its_peer(bfd):
     assert counters(bfd, ours)["session-down"] == 0
 
 
+def crash(frr):
+    """Kill bfdd, without an end in order, and start it again."""
+    frr.kill("bfdd", signal.SIGKILL)
+    eventually(lambda: not frr.runs("bfdd"), 5, what="bfdd is gone")
+    frr.restart("bfdd")
+
+
 @pytest.mark.parametrize(
     "last, again",
-    [(58, lambda frr: frr.restart("bfdd")), (59, lambda frr: frr.restart_all())],
-    ids=["bfdd", "all of FRR"],
+    [
+        (58, lambda frr: frr.restart("bfdd")),
+        (59, lambda frr: frr.restart_all()),
+        (63, crash),
+    ],
+    ids=["bfdd", "all of FRR", "bfdd is killed"],
 )
 def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
     ours, theirs = own(bfd, f"10.{last}.0.1/24", f"10.{last}.0.2/24")
@@ -257,6 +342,29 @@ def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
     row = bfd.row(theirs)
     assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
     assert counters(bfd, ours)["session-down"] == before
+
+
+def test_bfdd_shows_our_counters(bfd):
+    """bfdd asks for those of each session. Ours are read before and after."""
+    ours, theirs = own(bfd, "10.64.0.1/24", "10.64.0.2/24")
+    pair(bfd, ours, theirs)
+    up(bfd, ours, theirs)
+
+    def rows():
+        said = bfd.router.fpmctl("--json", "show", "bfd").stdout
+        return {row["peer"]: row for row in json.loads(said)}
+
+    before = rows()
+    told = {row["peer"]: row for row in bfd.ours.json("show bfd peers counters json")}
+    after = rows()
+    assert set(told) == set(before) == set(after) and len(told) >= 2
+    keys = {"control-packet-input": "rx_packets", "control-packet-output": "tx_packets",
+            "echo-packet-input": "echo_rx_packets"}  # fmt: skip
+    for peer, row in told.items():
+        for key, name in keys.items():
+            assert before[peer][name] <= row[key] <= after[peer][name], (name, row)
+    row = told[theirs]
+    assert row["control-packet-input"] > 0 and row["control-packet-output"] > 0, row
 
 
 def test_a_session_follows_the_address_of_its_interface(bfd):
