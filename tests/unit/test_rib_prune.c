@@ -9,7 +9,8 @@
 
 #include <stdio.h>
 
-#define BOTH "192.0.2.129@2*2048 192.0.2.1@1*2048"
+#define BOTH  "192.0.2.129@2*2048 192.0.2.1@1*2048"
+#define ALL_6 "2001:db8:1::1@1*2048 fe80::1@1*1024 fe80::1@2*1024"
 
 /* Tell rib what thread bfd tells of a next hop. Runs no round. */
 static void
@@ -155,6 +156,33 @@ a_link_that_goes_down_is_worse_than_a_dead_next_hop(void **state)
 	rig_free(g);
 }
 
+/* A next hop of IPv6 may be a link-local address: the interface tells which one is dead. */
+static void
+a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "fe80::1", 11);
+	rig_hop(g, 2, "fe80::1", 12);
+	rig_hop(g, 3, "2001:db8:1::1", 11);
+	rig_group(g, 4, 3, 1, 1, 2, 1, 3, 2);
+	rig_route(g, "2001:db8:64::/48", 4);
+	rig_go(g);
+	assert_seen(g, "2001:db8:64::1", ALL_6);
+	bfd_says(g, "fe80::1", 11, true);
+	assert_seen(g, "2001:db8:64::1", "2001:db8:1::1@1*2752 fe80::1@2*1344");
+	bfd_says(g, "fe80::1", 12, true);
+	assert_seen(g, "2001:db8:64::1", "2001:db8:1::1@1");
+	bfd_says(g, "fe80::1", 11, false);
+	assert_seen(g, "2001:db8:64::1", "2001:db8:1::1@1*2752 fe80::1@1*1344");
+	bfd_says(g, "2001:db8:1::1", 11, true);
+	assert_seen(g, "2001:db8:64::1", "fe80::1@1");
+	bfd_says(g, "fe80::1", 12, false);
+	bfd_says(g, "2001:db8:1::1", 11, false);
+	assert_seen(g, "2001:db8:64::1", ALL_6);
+	rig_free(g);
+}
+
 static void
 thousands_of_dead_next_hops_come_and_go(void **state)
 {
@@ -191,6 +219,7 @@ main(void)
 		cmocka_unit_test(
 			a_neighbor_that_answers_does_not_revive_what_bfd_found_dead),
 		cmocka_unit_test(a_link_that_goes_down_is_worse_than_a_dead_next_hop),
+		cmocka_unit_test(a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back),
 		cmocka_unit_test(thousands_of_dead_next_hops_come_and_go),
 	};
 
