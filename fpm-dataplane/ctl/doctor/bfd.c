@@ -167,6 +167,29 @@ bfdd_count(struct exam *e)
 	return n;
 }
 
+/* Tell how many sessions both sides have. `theirs` below 0: bfdd does not answer. */
+static void
+sessions_compare(struct exam *e, long long theirs, long long ours)
+{
+	if (theirs < 0 || theirs == ours) {
+		finding_add(e, VERDICT_OK, "sessions", "%lld%s", ours,
+			    theirs < 0 ? "; bfdd does not tell its number" : "");
+		return;
+	}
+	finding_add(e, VERDICT_WARN, "sessions", "bfdd has %lld, the dataplane has %lld",
+		    theirs, ours);
+	finding_cost(e, "%s `fpmctl show log` tells of the connections.",
+		     theirs > ours
+			     ? "The packets of the others are not sent, because bfdd did "
+			       "not tell them. It does not tell a session whose interface "
+			       "or VRF does not exist. If that is not the cause,"
+			     : "bfdd no longer has the others. Their packets are sent, so "
+			       "their peers take them for Up. A session ends ten seconds "
+			       "after bfdd last told of it. If the numbers differ for "
+			       "longer,");
+	finding_fix(e, "vtysh -c 'show bfd peers brief'; fpmctl show bfd");
+}
+
 /* Compare the sessions of both sides, and find sessions that are not served. */
 static void
 sessions_check(struct exam *e)
@@ -193,18 +216,7 @@ sessions_check(struct exam *e)
 			snprintf(first, sizeof(first), "%s: %s", row_str(row, "peer"),
 				 row_str(row, "reason"));
 	json_decref(rows);
-	if (theirs > ours) {
-		finding_add(e, VERDICT_WARN, "sessions",
-			    "bfdd has %lld, the dataplane has %lld", theirs, ours);
-		finding_cost(e, "The packets of the others are not sent, because bfdd did "
-				"not tell them. It does not tell a session whose interface "
-				"or VRF does not exist. If that is not the cause, "
-				"`fpmctl show log` tells of the connections.");
-		finding_fix(e, "vtysh -c 'show bfd peers brief'; fpmctl show bfd");
-	} else {
-		finding_add(e, VERDICT_OK, "sessions", "%lld%s", ours,
-			    theirs < 0 ? "; bfdd does not tell its number" : "");
-	}
+	sessions_compare(e, theirs, ours);
 	if (unserved == 0)
 		return;
 	finding_add(e, VERDICT_WARN, "served", "%lld session%s not served", unserved,
