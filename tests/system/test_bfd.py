@@ -8,6 +8,7 @@ import re
 import resource
 import shlex
 import signal
+import socket
 import struct
 
 import pytest
@@ -162,6 +163,18 @@ def management(bfd):
     return {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8:77::1", "2001:db8:77::2")}
 
 
+def say_down(bfd, row, src, dst, ttl):
+    """Send the Down of a session's peer by its kernel with this TTL."""
+    numbers = (row["remote_discr"], row["discr"], 1000000, 300000, 0)
+    down = struct.pack("!BBBBIIIII", 0x20, 0x40, 3, 24, *numbers)
+    family = socket.AF_INET6 if ":" in src else socket.AF_INET
+    hops = (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS)
+    with netns.open_socket(bfd.router.far, family, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(*(hops if ":" in src else (socket.IPPROTO_IP, socket.IP_TTL)), ttl)
+        sock.bind((src, 0))
+        sock.sendto(down, (dst, 3784))
+
+
 def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd):
     pairs = management(bfd)
     for ours, theirs in pairs.values():
@@ -176,6 +189,15 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
         "up",
         "up",
     ], peers
+    for ours, theirs in pairs.values():
+        was, drops = bfd.row(theirs), bfd.router.counters()
+        say_down(bfd, was, theirs, ours, 254)  # it crossed a router
+        eventually(lambda: bfd.router.drops(drops).get("bfd_bad") == 1, 10, what="it is dropped")
+        row = bfd.row(theirs)
+        assert (row["state"], row["downs"]) == ("up", was["downs"]), row
+        say_down(bfd, was, theirs, ours, 255)
+        eventually(lambda: bfd.row(theirs)["downs"] == was["downs"] + 1, 10, what="it is believed")
+        eventually(lambda: bfd.state(theirs) == "up", 20, what=f"{theirs} is up again")
     before, discr = bfd.row("192.0.2.2")["downs"], bfd.row("192.0.2.2")["discr"]
     assert bfd.router.fpmctl("restart").returncode == 0
     eventually(lambda: bfd.row("192.0.2.2") is not None, 20, what="the successor has it")

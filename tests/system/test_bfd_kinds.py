@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -199,6 +200,20 @@ def test_a_deleted_session_is_told_to_the_peer_before_it_ends(bfd):
     eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
 
 
+def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
+    """While the peer is told AdminDown, the session is taken for the new one."""
+    ours, theirs = own(bfd, "10.65.0.1/24", "10.65.0.2/24")
+    pair(bfd, ours, theirs)
+    was = up(bfd, ours, theirs)
+    bfd.ours.configure("bfd", f"no peer {theirs}", f"peer {theirs}")
+    eventually(lambda: bfd.row(theirs)["lid"] != was["lid"], 10, what="it is another one of bfdd")
+    row = up(bfd, ours, theirs)
+    assert row["discr"] == was["discr"] and not row["shutdown"], row
+    assert [r["peer"] for r in bfd.router.control.ask("bfd")].count(theirs) == 1
+    mine = next(p for p in bfd.ours.json("show bfd peers json") if p["peer"] == theirs)
+    assert mine["status"] == "up", mine
+
+
 @pytest.mark.parametrize(
     "ours, theirs",
     [("10.62.0.1/24", "10.62.0.2/24"), ("2001:db8:62::1/64", "2001:db8:62::2/64")],
@@ -342,6 +357,26 @@ def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
     row = bfd.row(theirs)
     assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
     assert counters(bfd, ours)["session-down"] == before
+
+
+def test_sessions_that_bfdd_does_not_take_back_end_after_ten_seconds(bfd):
+    """bfdd is killed and comes back without its configuration. The peer is told AdminDown."""
+    ours, theirs = own(bfd, "10.66.0.1/24", "10.66.0.2/24")
+    pair(bfd, ours, theirs)
+    up(bfd, ours, theirs)
+    bfd.ours.vtysh("write memory")
+    before, began = counters(bfd, ours)["session-down"], time.monotonic()
+    bfd.ours.kill("bfdd", signal.SIGKILL)
+    eventually(lambda: not bfd.ours.runs("bfdd"), 5, what="bfdd is gone")
+    bfd.ours.start_daemon("bfdd")
+    eventually(lambda: peer_row(bfd, ours)["status"] == "down", 30, what="the peer is told")
+    assert time.monotonic() - began >= 10
+    assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+    assert counters(bfd, ours)["session-down"] == before + 1
+    eventually(lambda: bfd.router.control.ask("bfd") == [], 20, what="no session is left")
+    bfd.ours.vtysh_boot("bfdd")
+    up(bfd, ours, theirs)
+    bfd.up()
 
 
 def test_bfdd_shows_our_counters(bfd):
