@@ -128,15 +128,16 @@ conn_end(struct model *m, unsigned int c)
 	return n_lost;
 }
 
-/* Follow the plan until it rests. */
+/* Follow the plan as long as it says that there is more to do. */
 static void
 rest(struct model *m)
 {
-	for (unsigned int step = 0;; step++) {
+	for (unsigned int step = 0; m->plan.due; step++) {
 		unsigned int at = 0;
 		enum plan_step todo;
 
 		assert_true(step < STEPS_MOST);
+		m->plan.due = false;
 		for (unsigned int c = 0; c < CONNS; c++)
 			m->conn[c].n = 0;
 		for (unsigned int i = 0; i < SESSIONS; i++) {
@@ -146,13 +147,15 @@ rest(struct model *m)
 		todo = plan_next(&m->plan, &at);
 		switch (todo) {
 		case PLAN_REST:
-			return;
+			break;
 		case PLAN_ASK:
 			assert_true(m->conn[at].open && m->accepted[at]);
 			plan_answered(&m->plan, at, m->conn[at].age);
+			assert_true(m->plan.due);
 			break;
 		case PLAN_WAIT:
 			accept_all(m);
+			m->plan.due = true;
 			break;
 		case PLAN_OPEN:
 			assert_false(m->conn[at].open);
@@ -252,7 +255,7 @@ up(void **state)
 
 	print_message("seed %u\n", seed);
 	srandom(seed);
-	m->plan = (struct plan){.conn = m->conn, .n_conn = CONNS};
+	m->plan = (struct plan){.conn = m->conn, .n_conn = CONNS, .due = true};
 	m->listens = true;
 	*state = m;
 	return 0;
@@ -309,6 +312,144 @@ a_bfdd_that_does_not_listen_is_tried_again(void **state)
 	assert_int_equal(plan_next(&m->plan, &at), PLAN_WAIT);
 	plan_ended(&m->plan, at);
 	assert_int_equal(plan_next(&m->plan, &at), PLAN_OPEN);
+}
+
+/* --- one step of bfdd, without the model --------------------------------------------------- */
+
+/* Ask what is next. Returns it; it must be about connection `want`, if there is one. */
+static enum plan_step
+next(struct model *m, unsigned int want)
+{
+	unsigned int at = CONNS;
+	enum plan_step todo = plan_next(&m->plan, &at);
+
+	if (todo != PLAN_REST && todo != PLAN_WAIT)
+		assert_int_equal(at, want);
+	return todo;
+}
+
+/* bfdd answers a request of connection `c` that had this age, which is news if `is_news`. */
+static void
+answer(struct model *m, unsigned int c, uint32_t age, bool is_news)
+{
+	m->plan.due = false;
+	plan_answered(&m->plan, c, age);
+	assert_int_equal(m->plan.due, is_news);
+}
+
+/* The step of bfdd is over after two answers. */
+static void
+answer_twice(struct model *m, unsigned int c)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(next(m, c), PLAN_ASK);
+		assert_int_equal(next(m, c), PLAN_WAIT);
+		answer(m, c, m->conn[c].age, true);
+	}
+}
+
+static void
+a_step_of_bfdd_is_over_after_two_answers(void **state)
+{
+	struct model *m = *state;
+	uint32_t age;
+
+	plan_opened(&m->plan, 0, false, false);
+	answer_twice(m, 0);
+	assert_int_equal(next(m, 0), PLAN_REST);
+	/* One message, and it is not known whether there are more. */
+	m->plan.due = false;
+	plan_heard(&m->plan, 0);
+	assert_true(m->plan.due);
+	m->conn[0].n = 1;
+	assert_int_equal(next(m, 0), PLAN_ASK);
+	answer(m, 0, m->conn[0].age, true);
+	/* One more message: both answers have to come after it. */
+	assert_int_equal(next(m, 0), PLAN_ASK);
+	age = m->conn[0].age;
+	plan_heard(&m->plan, 0);
+	answer(m, 0, age, false);
+	answer_twice(m, 0);
+	assert_int_equal(next(m, 0), PLAN_REST);
+}
+
+static void
+an_answer_that_does_not_come_is_asked_for_again_after_ten_seconds(void **state)
+{
+	struct model *m = *state;
+	uint32_t age;
+
+	plan_opened(&m->plan, 0, false, false);
+	assert_int_equal(next(m, 0), PLAN_ASK);
+	age = m->conn[0].age;
+	for (unsigned int i = 0; i < 9; i++) {
+		m->plan.due = false;
+		plan_tick(&m->plan);
+		assert_true(m->plan.due);
+		assert_int_equal(next(m, 0), PLAN_WAIT);
+	}
+	plan_tick(&m->plan);
+	assert_int_equal(next(m, 0), PLAN_ASK);
+	/* The late answer is not that to the second request. */
+	answer(m, 0, age, false);
+	assert_int_equal(next(m, 0), PLAN_WAIT);
+	answer(m, 0, m->conn[0].age, true);
+	assert_int_equal(next(m, 0), PLAN_ASK);
+	answer(m, 0, m->conn[0].age, true);
+	/* At rest time changes nothing. */
+	for (unsigned int i = 0; i < 30; i++) {
+		plan_tick(&m->plan);
+		assert_int_equal(next(m, 0), PLAN_REST);
+	}
+}
+
+static void
+the_end_of_a_connection_begins_a_step_for_all(void **state)
+{
+	struct model *m = *state;
+	uint32_t age;
+
+	/* Two that the last daemon had: one with sessions, one without. */
+	plan_opened(&m->plan, 0, false, true);
+	m->conn[0].n = 5;
+	answer_twice(m, 0);
+	plan_opened(&m->plan, 1, false, true);
+	answer_twice(m, 1);
+	assert_int_equal(next(m, 0), PLAN_REST);
+	age = m->conn[1].age;
+	m->plan.due = false;
+	plan_ended(&m->plan, 0);
+	assert_true(m->plan.due);
+	assert_int_not_equal(m->conn[1].age, age);
+	assert_int_equal(m->conn[0].n, 0);
+	/* All that is handed over in one step comes with its interface, also more than 29. */
+	for (unsigned int i = 0; i < PLAN_ROOM; i++)
+		plan_heard(&m->plan, 1);
+	m->conn[1].n = PLAN_ROOM;
+	assert_false(m->conn[1].stale);
+	answer_twice(m, 1);
+	/* There may have been too little room for some. */
+	assert_int_equal(next(m, 0), PLAN_OPEN);
+}
+
+static void
+as_many_messages_in_a_step_as_half_a_burst_are_safe(void **state)
+{
+	struct model *m = *state;
+
+	plan_opened(&m->plan, 0, false, true);
+	m->conn[0].n = PLAN_ROOM;
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		answer_twice(m, 0);
+		assert_int_equal(next(m, 0), PLAN_REST);
+		for (unsigned int i = 0; i < PLAN_ROOM / 2; i++)
+			plan_heard(&m->plan, 0);
+		assert_false(m->conn[0].stale);
+	}
+	plan_heard(&m->plan, 0);
+	assert_true(m->conn[0].stale);
+	answer_twice(m, 0);
+	assert_int_equal(next(m, 1), PLAN_OPEN);
 }
 
 static void
@@ -377,6 +518,15 @@ main(void)
 						up, down),
 		cmocka_unit_test_setup_teardown(a_bfdd_that_does_not_listen_is_tried_again,
 						up, down),
+		cmocka_unit_test_setup_teardown(a_step_of_bfdd_is_over_after_two_answers,
+						up, down),
+		cmocka_unit_test_setup_teardown(
+			an_answer_that_does_not_come_is_asked_for_again_after_ten_seconds,
+			up, down),
+		cmocka_unit_test_setup_teardown(
+			the_end_of_a_connection_begins_a_step_for_all, up, down),
+		cmocka_unit_test_setup_teardown(
+			as_many_messages_in_a_step_as_half_a_burst_are_safe, up, down),
 		cmocka_unit_test_setup_teardown(lost_messages_are_found_again, up, down),
 		cmocka_unit_test_setup_teardown(
 			a_bfdd_that_does_not_answer_is_told_nothing_again, up, down),
