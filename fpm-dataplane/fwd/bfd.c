@@ -46,9 +46,9 @@ way_find(struct fwd *f, const struct bfd_beat *beat)
 
 /*
  * Give a packet of ours to the punt thread, which finds its neighbor, or its way through the
- * kernel or under labels.
+ * kernel or under labels. Returns false if there is no room for it.
  */
-static void
+static bool
 packet_hand_over(struct fwd *f, struct rte_mbuf *m, const struct bfd_beat *beat)
 {
 	struct class_counters *count = &f->count->class[CLASS_glean];
@@ -62,12 +62,21 @@ packet_hand_over(struct fwd *f, struct rte_mbuf *m, const struct bfd_beat *beat)
 		counter_add(&count->ring_full, 1);
 		counter_add(&f->count->reason[DROP_punt_ring_full], 1);
 		rte_pktmbuf_free(m);
-		return;
+		return false;
 	}
 	counter_add(&count->passed, 1);
 	rte_ring_sp_enqueue(f->conf->rings.punt[CLASS_glean], m);
 	f->n_gleaned++;
 	f->wake_punt = true;
+	return true;
+}
+
+static void
+sent_count(struct bfd_slot *s)
+{
+	atomic_store_explicit(&s->n_sent,
+			      atomic_load_explicit(&s->n_sent, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 }
 
 static void
@@ -98,7 +107,8 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 		return;
 	}
 	if (hop == 0) {
-		packet_hand_over(f, m, beat);
+		if (packet_hand_over(f, m, beat))
+			sent_count(s);
 		return;
 	}
 	if (out == NULL || !out->up) {
@@ -112,9 +122,7 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 	memcpy(eth, &mac, 6);
 	memcpy(eth + 6, out->mac, 6);
 	fwd_tx(f, out->ifidx, m);
-	atomic_store_explicit(&s->n_sent,
-			      atomic_load_explicit(&s->n_sent, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	sent_count(s);
 }
 
 /* Take over a slot that has changed. */
