@@ -73,21 +73,29 @@ slot_count(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/* Return the octets of each packet of a session, from the IP header on. */
+static uint64_t
+session_packet_bytes(const struct session *s)
+{
+	return (s->k->told.family == 4 ? 20 : 40) + 8 + BFD_OCTETS;
+}
+
 void
 session_counters(const struct bfd *b, const struct session *s,
 		 struct bfd_dplane_counters *c)
 {
 	const struct bfd_slot *control = &b->setup.table->slot[s->number];
 	const struct bfd_slot *echo = &b->setup.table->slot[BFD_SESSIONS + s->number];
+	uint64_t bytes = session_packet_bytes(s);
 
 	c->control_in_packets = s->k->n_rx + s->before[0] + slot_count(&control->n_heard);
 	c->control_out_packets = s->k->n_tx + s->before[1] + slot_count(&control->n_sent);
 	c->echo_in_packets = s->before[2] + slot_count(&echo->n_heard);
 	c->echo_out_packets = s->before[3] + slot_count(&echo->n_sent);
-	c->control_in_octets = c->control_in_packets * BFD_OCTETS;
-	c->control_out_octets = c->control_out_packets * BFD_OCTETS;
-	c->echo_in_octets = c->echo_in_packets * BFD_OCTETS;
-	c->echo_out_octets = c->echo_out_packets * BFD_OCTETS;
+	c->control_in_octets = c->control_in_packets * bytes;
+	c->control_out_octets = c->control_out_packets * bytes;
+	c->echo_in_octets = c->echo_in_packets * bytes;
+	c->echo_out_octets = c->echo_out_packets * bytes;
 }
 
 void
