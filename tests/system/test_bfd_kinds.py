@@ -227,6 +227,17 @@ def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, our
         eventually(
             lambda: [p.state for p in wire.of(ours, theirs)].count(UP) >= 5, 10, what="we say Up"
         )
+        # The counters know each packet of the wire, and no other one.
+        eventually(
+            lambda: (
+                len(wire.of(ours, theirs)),
+                len(wire.of(theirs, ours)),
+            ) == ((row := bfd.row(theirs))["tx_packets"], row["rx_packets"]),
+            10, what="the packets are counted",
+        )  # fmt: skip
+        row, octets = bfd.row(theirs), 72 if ":" in ours else 52
+        for way in ("rx", "tx"):
+            assert row[f"{way}_bytes"] == octets * row[f"{way}_packets"], row
         bfd.ours.configure("bfd", f"no peer {theirs} interface wan0")
         eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
         sent = wire.of(ours, theirs)
