@@ -316,7 +316,7 @@ a_bfdd_that_does_not_listen_is_tried_again(void **state)
 
 /* --- one step of bfdd, without the model --------------------------------------------------- */
 
-/* Ask what is next. Returns it; it must be about connection `want`, if there is one. */
+/* Ask for the next step. It must be about connection `want`, if it is about one. */
 static enum plan_step
 next(struct model *m, unsigned int want)
 {
