@@ -24,7 +24,7 @@ TTL_LEAST = 200
 
 @pytest.fixture(scope="module")
 def bfd():
-    with bed("bfdk") as both:
+    with bed("bfdk", daemons=["bgpd"]) as both:
         netns.run(both.router.far, ["sysctl", "-qw", "net.ipv6.conf.wan.disable_ipv6=0"])
         yield both
 
@@ -427,7 +427,7 @@ def test_a_session_follows_the_address_of_its_interface(bfd):
 
 
 def test_a_session_takes_the_address_that_its_interface_gets_later(bfd):
-    theirs, ours = "10.63.0.2", "10.63.0.1"
+    theirs, ours = "10.83.0.2", "10.83.0.1"
     bfd.ours.configure("bfd", f"peer {theirs} interface wan0")
     eventually(lambda: bfd.row(theirs) is not None, 20, what="the session is there")
     was = bfd.row(theirs)["local"]
@@ -453,7 +453,7 @@ def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
 
 def test_a_session_stays_up_in_bfdd_when_one_of_its_clients_leaves(bfd):
     """bfdd then takes it for Down and tells nobody. The daemon says again that it is Up."""
-    ours, theirs = own(bfd, "10.62.0.1/24", "10.62.0.2/24")
+    ours, theirs = own(bfd, "10.82.0.1/24", "10.82.0.2/24")
     pair(bfd, ours, theirs)
     was = up(bfd, ours, theirs)
     before = counters(bfd, ours)["session-down"]
