@@ -18,7 +18,6 @@ from bfd_bed import ADMIN_DOWN, UP, bed, sniffed
 from lib import netns
 from lib.wait import eventually
 
-VLAN = 31
 TTL_LEAST = 200
 
 
@@ -82,24 +81,6 @@ def test_a_session_of_link_local_addresses(bfd):
     pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
     row = up(bfd, ours, theirs)
     assert (row["by"], row["local"]) == ("forwarders", ours), row
-
-
-def test_a_session_by_a_vlan(bfd):
-    if not netns.can_have(f"vlan id {VLAN}"):
-        pytest.skip("this kernel has no VLANs")
-    for space, parent in ((bfd.router.ctl, "wan0"), (bfd.router.far, "wan")):
-        netns.ip_batch(
-            [
-                f"link add link {parent} name v{VLAN} type vlan id {VLAN}",
-                f"link set v{VLAN} up",
-            ],
-            space,
-        )
-    dev = f"v{VLAN}"
-    ours, theirs = own(bfd, "10.31.0.1/24", "10.31.0.2/24", (dev, dev))
-    pair(bfd, ours, theirs, here=f"interface {dev}", there=f"interface {dev}")
-    row = up(bfd, ours, theirs)
-    assert (row["by"], row["dev"]) == ("forwarders", dev), row
 
 
 @pytest.mark.parametrize(

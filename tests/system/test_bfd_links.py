@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""BFD in the dataplane by a VLAN and in a VRF. Most kernels of hosts for tests have neither: a guest
+runs these tests (tests/vm/run.py)."""
+
+import pytest
+
+from bfd_bed import bed
+from lib import netns
+from lib.wait import PATIENCE, eventually
+
+VLAN, TABLE = 31, 171
+# An emulated CPU has no time for 3 x 50 ms.
+MS = 50 if PATIENCE == 1 else 600
+FAST = (f"transmit-interval {MS}", f"receive-interval {MS}")
+
+
+@pytest.fixture(scope="module")
+def bfd():
+    if not netns.can_have(f"vlan id {VLAN}") and not netns.can_have(f"vrf table {TABLE}"):
+        pytest.skip("this kernel has no VLANs and no VRFs")
+    with bed("bfdl") as both:
+        yield both
+
+
+def addresses(bfd, ours, theirs, dev, far):
+    netns.ip_batch([f"addr add {ours} dev {dev}"], bfd.router.ctl)
+    netns.ip_batch([f"addr add {theirs} dev {far}"], bfd.router.far)
+    return ours.split("/")[0], theirs.split("/")[0]
+
+
+def up(bfd, theirs):
+    """Wait until our side has the session Up with its fast timers. Returns its row."""
+    eventually(
+        lambda: (row := bfd.row(theirs)) and (row["state"], row["detect_us"]) == ("up", 3000 * MS),
+        30,
+        what=f"{theirs} is up",
+    )
+    return bfd.row(theirs)
+
+
+def fails_and_comes_back(bfd, theirs, far):
+    """Stop the peer's packets for a while."""
+    before = up(bfd, theirs)["downs"]
+    netns.ip_batch([f"link set {far} down"], bfd.router.far)
+    eventually(lambda: bfd.state(theirs) == "down", 10, what=f"{theirs} is down")
+    assert bfd.row(theirs)["pruned"]
+    netns.ip_batch([f"link set {far} up"], bfd.router.far)
+    row = up(bfd, theirs)
+    assert row["downs"] > before and not row["pruned"], row
+
+
+def restarts(bfd, theirs):
+    """A planned restart keeps the session."""
+    was = up(bfd, theirs)
+    assert bfd.router.fpmctl("restart").returncode == 0
+    eventually(lambda: bfd.row(theirs) is not None, 20, what="the successor has the session")
+    row = up(bfd, theirs)
+    assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
+
+
+def test_a_session_by_a_vlan(bfd):
+    if not netns.can_have(f"vlan id {VLAN}"):
+        pytest.skip("this kernel has no VLANs")
+    for space, parent in ((bfd.router.ctl, "wan0"), (bfd.router.far, "wan")):
+        lines = [f"link add link {parent} name v{VLAN} type vlan id {VLAN}", f"link set v{VLAN} up"]
+        netns.ip_batch(lines, space)
+    dev = f"v{VLAN}"
+    ours, theirs = addresses(bfd, "10.31.0.1/24", "10.31.0.2/24", dev, dev)
+    bfd.ours.configure("bfd", f"peer {theirs} interface {dev}", *FAST)
+    bfd.theirs.configure("bfd", f"peer {ours} interface {dev}", *FAST)
+    row = up(bfd, theirs)
+    assert (row["by"], row["dev"]) == ("forwarders", dev), row
+    fails_and_comes_back(bfd, theirs, dev)
+    restarts(bfd, theirs)
+
+
+@pytest.mark.parametrize("named", ["interface", "local address"])
+def test_a_session_in_a_vrf(bfd, named):
+    """The message of bfdd has no VRF: it follows from the interface, or from the local address."""
+    if not netns.can_have(f"vrf table {TABLE}"):
+        pytest.skip("this kernel has no VRFs")
+    if named == "interface":
+        lines = [f"link add red type vrf table {TABLE}", "link set red up", "link set alt0 master red"]
+        netns.ip_batch(lines, bfd.router.ctl)
+    ours, theirs = {"interface": ("10.71.0.1", "10.71.0.2"), "local address": ("10.72.0.1", "10.72.0.2")}[named]
+    addresses(bfd, f"{ours}/24", f"{theirs}/24", "alt0", "alt")
+    where = "interface alt0" if named == "interface" else f"local-address {ours}"
+    bfd.ours.configure("bfd", f"peer {theirs} {where} vrf red", *FAST)
+    bfd.theirs.configure("bfd", f"peer {ours}", *FAST)
+    row = up(bfd, theirs)
+    assert (row["by"], row["dev"], row["local"]) == ("forwarders", "alt0", ours), row
+    told = next(p for p in bfd.ours.json("show bfd vrf red peers json") if p["peer"] == theirs)
+    assert told["status"] == "up", told
+    fails_and_comes_back(bfd, theirs, "alt")
+    restarts(bfd, theirs)
