@@ -19,6 +19,49 @@ enum kmon_macvlan {
 	KMON_MACVLAN_BY_SOURCE, /* mode source: frames from listed MACs, to any MAC */
 };
 
+enum kmon_tunnel_kind {
+	KMON_NO_TUNNEL,
+	KMON_GRE,  /* gre: over IPv4 */
+	KMON_IPIP, /* ipip, sit: an IP packet directly behind an IPv4 header */
+	KMON_SIT,
+	KMON_IP6GRE, /* ip6gre: over IPv6 */
+	KMON_IP6TNL, /* ip6tnl: an IP packet directly behind an IPv6 header */
+};
+
+/* Why only the kernel can serve a tunnel. */
+enum kmon_tunnel_cannot {
+	KMON_TUNNEL_CAN,
+	KMON_TUNNEL_CHECKSUM,
+	KMON_TUNNEL_SEQUENCE,
+	KMON_TUNNEL_EXTERNAL, /* `external`: a route gives the addresses (collect_md) */
+	KMON_TUNNEL_ENCAP,    /* in UDP: FOU, GUE */
+	KMON_TUNNEL_FWMARK,   /* a mark chooses the route of its packets */
+	KMON_TUNNEL_ISATAP,
+	KMON_TUNNEL_MIP6,
+	KMON_TUNNEL_DSCP_COPY, /* the DSCP of the outer header goes into the packet */
+	KMON_TUNNEL_NAMESPACE, /* its outer packets are in another namespace */
+	KMON_TUNNEL_MPLS,      /* takes no IP packets */
+	KMON_TUNNEL_N_CANNOT
+};
+
+/* The settings of a tunnel. Compared as octets: all that is not set is zero. */
+struct kmon_tunnel {
+	enum kmon_tunnel_kind kind;
+	enum kmon_tunnel_cannot cannot;
+	uint32_t in_key, out_key; /* GRE; valid if has_... */
+	uint32_t link;            /* outer packets leave by this link, or in its VRF; 0 */
+	uint32_t flow_label;      /* of the outer IPv6 header; 0: from a hash */
+	uint8_t local[16], remote[16]; /* outer; IPv4 in the first 4 octets; zero: any */
+	uint8_t family;                /* of the outer header: 4 or 6 */
+	uint8_t proto;                 /* of its packets: 4, 41 (IPv6), or 0: both */
+	uint8_t ttl;                   /* of the outer header; 0: that of the packet */
+	uint8_t tos;                   /* ... if not inherited; without ECN */
+	uint8_t encap_limit;           /* RFC 2473; valid if has_encap_limit */
+	bool tos_inherit, flow_inherit, has_in_key, has_out_key, has_encap_limit;
+	bool df;        /* pmtudisc: set DF in the outer header */
+	bool ignore_df; /* do not copy DF of the packet */
+};
+
 struct kmon_link {
 	unsigned int ifindex;
 	char name[IFNAMSIZ];
@@ -34,6 +77,7 @@ struct kmon_link {
 	unsigned int master; /* ifindex of its VRF, bridge or bond; 0: none */
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
 	uint32_t group;      /* of interfaces, `ip link set ... group` */
+	struct kmon_tunnel tunnel;
 };
 
 struct kmon_addr {

@@ -2,7 +2,8 @@
 /*
  * kmon_impl: declarations that the files of kmon share. Only they include it.
  *
- * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change.
+ * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change,
+ * kmon_tunnel.c the settings of a tunnel in it.
  * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_request.c
  * sends requests about neighbors and the operational state. All of it runs in the thread
  * that owns the monitor.
@@ -18,6 +19,7 @@
 #include "tap-bridge/kmon.h"
 
 struct nl_msg;
+struct nlmsghdr;
 struct nl_sock;
 
 enum kmon_kind {
@@ -120,6 +122,9 @@ void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry 
 
 /* Parse a message. Returns false when it is about nothing that kmon watches. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
+
+/* Read the settings of a tunnel from an RTM_NEWLINK; for another link kind is 0. */
+void kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *tunnel);
 
 struct kmon_key kmon_key_of(enum kmon_kind kind, const union kmon_item *item);
 bool kmon_item_equal(enum kmon_kind kind, const union kmon_item *a,

@@ -84,7 +84,8 @@ link_equal(const struct kmon_link *a, const struct kmon_link *b)
 	       a->carrier == b->carrier && a->on == b->on && a->macvlan == b->macvlan &&
 	       a->vlan_type == b->vlan_type && a->vlan_id == b->vlan_id &&
 	       a->master == b->master && a->vrf_table == b->vrf_table &&
-	       a->group == b->group;
+	       a->group == b->group &&
+	       memcmp(&a->tunnel, &b->tunnel, sizeof(a->tunnel)) == 0;
 }
 
 static bool

@@ -341,5 +341,9 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 	default:
 		return false;
 	}
-	return nl_msg_parse(msg, parse_object, &p) >= 0 && p.ok;
+	if (nl_msg_parse(msg, parse_object, &p) < 0 || !p.ok)
+		return false;
+	if (change->kind == KMON_LINK && !change->gone)
+		kmon_parse_tunnel(hdr, &change->item.link.tunnel);
+	return true;
 }
