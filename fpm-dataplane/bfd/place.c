@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bfd/impl.h"
+#include "fib/tunnel.h"
 #include "fib/fib.h"
 
 static bool
@@ -17,7 +18,10 @@ addr_is_zero(const struct ipaddr *a)
 	return memcmp(a, &zero, sizeof(zero)) == 0;
 }
 
-/* Return the interface of the dataplane that bfdd names; 0: it is none of them. */
+/*
+ * Return the interface of the dataplane that bfdd names; 0: it is none of them. The kernel has
+ * the sessions over tunnels, because it gets all packets to this host out of them.
+ */
 static uint16_t
 iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 {
@@ -26,7 +30,7 @@ iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
 		const struct fib_iface *iface = fib_iface(fib, i);
 
-		if (iface == NULL || iface->ifindex == 0)
+		if (iface == NULL || iface->ifindex == 0 || iface->tunnel.family != 0)
 			continue;
 		if (iface->ifindex == told->ifindex)
 			return i;
@@ -88,6 +92,15 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 }
 
+/* Return the path to the peer. A tunnel is an interface of the kernel here. */
+static fib_path
+path_of(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
+{
+	fib_path path = fib_resolve(fib, vrf, told->family, &told->dst, 0);
+
+	return path_tunnel(fib, path) != NULL ? PATH(PATH_KERNEL, 0) : path;
+}
+
 /* Return the interface behind which a path finds its neighbor; 0: none. */
 static uint16_t
 path_iface(const struct fib *fib, fib_path path)
@@ -105,7 +118,7 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 	     struct place *place)
 {
 	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
-	fib_path path = fib_resolve(b->fib, place->vrf, told->family, &told->dst, 0);
+	fib_path path = path_of(b->fib, place->vrf, told);
 	uint16_t ifidx = path_iface(b->fib, path);
 	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
 
@@ -193,8 +206,7 @@ route_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 	if (told->ifindex != 0 || told->ifname[0] != '\0')
 		return true;
-	ifidx = path_iface(b->fib,
-			   fib_resolve(b->fib, place->vrf, told->family, &told->dst, 0));
+	ifidx = path_iface(b->fib, path_of(b->fib, place->vrf, told));
 	return ifidx == 0 || ifidx == place->ifidx;
 }
 

@@ -454,6 +454,25 @@ interface_head(void)
 	       "VLAN", "ADDRESSES");
 }
 
+static const char *
+outer_end(const json_t *row, const char *key)
+{
+	return row_has(row, key) ? row_str(row, key) : "any";
+}
+
+/* Print the ends of a tunnel, and who serves it. */
+static void
+tunnel_row(const json_t *row)
+{
+	printf("    %s tunnel, local %s, remote %s", row_str(row, "tunnel"),
+	       outer_end(row, "local"), outer_end(row, "remote"));
+	if (row_has(row, "outer_vrf"))
+		printf(", in VRF %s", row_str(row, "outer_vrf"));
+	putchar('\n');
+	if (row_has(row, "by_kernel"))
+		printf("    served by the kernel: %s\n", row_str(row, "by_kernel"));
+}
+
 static void
 interface_row(const json_t *row)
 {
@@ -490,13 +509,18 @@ interface_row(const json_t *row)
 	if (row_has(row, "urpf") && strcmp(row_str(row, "urpf"), "off") != 0)
 		printf("    checks IPv4 sources (rp_filter), %s: %lld dropped\n",
 		       row_str(row, "urpf"), row_int(row, "urpf_dropped"));
-	if (!upper)
+	if (row_has(row, "tunnel"))
+		tunnel_row(row);
+	if (!row_has(row, "rx_packets"))
 		return;
 	if (row_true(row, "macvlan"))
 		printf("    mac %s\n", row_str(row, "mac"));
-	printf("    on %s, rx %lld (%s), tx %lld (%s)\n", row_str(row, "on"),
-	       row_int(row, "rx_packets"), human_bytes(row_int(row, "rx_bytes"), rx),
-	       row_int(row, "tx_packets"), human_bytes(row_int(row, "tx_bytes"), tx));
+	printf("    ");
+	if (upper)
+		printf("on %s, ", row_str(row, "on"));
+	printf("rx %lld (%s), tx %lld (%s)\n", row_int(row, "rx_packets"),
+	       human_bytes(row_int(row, "rx_bytes"), rx), row_int(row, "tx_packets"),
+	       human_bytes(row_int(row, "tx_bytes"), tx));
 }
 
 static void

@@ -220,6 +220,7 @@ fib_destroy(struct fib *fib)
 			free(atomic_load_explicit(&vlans->macs, memory_order_relaxed));
 		free(vlans);
 	}
+	free(atomic_load_explicit(&fib->tunnels, memory_order_relaxed));
 	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));

@@ -225,6 +225,31 @@ struct fib_source {
 };
 static_assert(sizeof(struct fib_source) == 17, "no padding");
 
+#define FIB_TUNNEL_HEAD_MAX 56 /* IPv6, options with a limit, GRE with a key */
+
+/* The outer header of a tunnel, see tunnel.h. No padding: copies are compared. */
+struct fib_tunnel {
+	uint8_t family; /* of the outer header: 4 or 6; 0: the interface is no tunnel */
+	bool gre;       /* else an IP packet follows the outer header directly */
+	bool inner4, inner6;            /* takes IPv4, IPv6 */
+	bool has_key;                   /* its packets have a key when they come */
+	bool tos_inherit, flow_inherit; /* of the packet inside */
+	bool df;                        /* set DF in each outer header */
+	bool ignore_df;                 /* do not copy DF */
+	bool has_limit;                 /* writes an encapsulation limit (RFC 2473) */
+	uint8_t ttl;                    /* 0: that of the packet */
+	uint8_t tos;                    /* without ECN; if not inherited */
+	uint8_t bytes;                  /* of head[] */
+	uint8_t proto_at; /* offset in head[] of the type of the packet inside, by family */
+	uint16_t vrf;     /* of outer packets */
+	uint32_t key;     /* if has_key */
+	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
+	struct ipaddr local, remote;
+	/* Length, TTL, TOS, identification, checksum and type of the packet are zero. */
+	uint8_t head[FIB_TUNNEL_HEAD_MAX];
+};
+static_assert(sizeof(struct fib_tunnel) == 112, "no padding");
+
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
@@ -269,6 +294,7 @@ struct fib_iface {
 	struct ipaddr on_link6[FIB_ON_LINK_MAX];
 	uint8_t n_on_link6;
 	char name[16];
+	struct fib_tunnel tunnel;
 };
 
 /*
@@ -371,7 +397,14 @@ struct fib_vrf_tries {
 
 struct fib_encap;
 struct fib_rules;
+struct fib_tunnels;
 struct ruleset;
+
+/*
+ * Whether forwarders may write and take off the headers of tunnels. With policies of IPsec only
+ * the kernel may, because they may want the outer packets to be encrypted.
+ */
+enum fib_tunnels_state { FIB_TUNNELS_UNKNOWN, FIB_TUNNELS_ALLOWED, FIB_TUNNELS_IPSEC };
 
 /* Interfaces that need one step more when a packet leaves by them. */
 enum {
@@ -405,6 +438,8 @@ struct fib {
 	_Atomic(struct fib_rules *)
 		rules[2];                 /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
 	_Atomic(struct ruleset *) filter; /* W:filter  NULL: off; see ruleset/ruleset.h */
+	_Atomic(struct fib_tunnels *) tunnels; /* W:neigh  NULL: none is up; see tunnel.h */
+	_Atomic uint8_t tunnels_state;         /* W:warn  enum fib_tunnels_state */
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t
@@ -470,6 +505,13 @@ static inline const struct ruleset *
 fib_filter(const struct fib *fib)
 {
 	return atomic_load_explicit(&fib->filter, memory_order_consume);
+}
+
+static inline bool
+fib_tunnels_allowed(const struct fib *fib)
+{
+	return atomic_load_explicit(&fib->tunnels_state, memory_order_relaxed) ==
+	       FIB_TUNNELS_ALLOWED;
 }
 
 /* Return the interface with this index, or NULL. [RCU reader] */

@@ -8,6 +8,7 @@
 #include "fib/label.h"
 #include "fib/rules.h"
 #include "fwd/label.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 
 /*
@@ -93,13 +94,36 @@ encap_use(struct burst *b, unsigned int i)
 		b->path[i] = next;
 }
 
+/*
+ * Use the neighbor of the outer packet. Until the outer header is written, the packet leaves by
+ * the tunnel.
+ */
+static void
+tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
+{
+	struct fib_tunnel_way way;
+
+	if (!fwd_tunnel_way(b, i, &way))
+		return;
+	if (path_kind(way.path) == PATH_ADJ)
+		adj_use(b, i, path_index(way.path));
+	else
+		packet_unresolved(b, i, way.family, path_index(way.path));
+	b->hop[i] = ifidx;
+}
+
 static void
 onlink_use(struct burst *b, unsigned int i)
 {
+	const struct fib_iface *tunnel = path_tunnel(b->fwd->fib, b->path[i]);
 	const uint8_t *ip = burst_l3(b, i);
 	struct ipaddr dst = {0};
 	uint32_t adj;
 
+	if (tunnel != NULL) {
+		tunnel_use(b, i, tunnel->ifidx);
+		return;
+	}
 	if (b->family[i] == 4)
 		memcpy(dst.octet, ip + 16, 4);
 	else
@@ -148,6 +172,8 @@ path_end(struct burst *b, unsigned int i)
 
 	switch (kind) {
 	case PATH_LOCAL:
+		if (burst_may_open(b, i) && fwd_tunnel_open(b, i))
+			break;
 		burst_leave(b, i,
 			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),
 					     b->family[i]));

@@ -19,10 +19,11 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX     64  /* packets that pass the stages together */
-#define VERDICT_GO    255 /* to be forwarded, so far; else an enum reason */
-#define VERDICT_LATER 254 /* left to the slow path, see fwd_split() */
-static_assert(N_REASON < VERDICT_LATER, "a verdict is one octet");
+#define BURST_MAX      64  /* packets that pass the stages together */
+#define VERDICT_GO     255 /* to be forwarded, so far; else an enum reason */
+#define VERDICT_LATER  254 /* left to the slow path, see fwd_split() */
+#define VERDICT_OPENED 253 /* came in a tunnel: the packet inside passes the stages next */
+static_assert(N_REASON < VERDICT_OPENED, "a verdict is one octet");
 
 static_assert(BURST_MAX <= 64, "one bit per entry");
 
@@ -65,6 +66,13 @@ tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 }
 static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "DPDK port ids are below PORT_MAX, or invalid");
 
+/* A packet that came in a tunnel. */
+struct fwd_opened {
+	struct rte_mbuf *m; /* begins with the outer frame */
+	uint16_t ifidx;     /* of the tunnel */
+	uint16_t at;        /* offset of the frame of the packet inside, if it had one */
+};
+
 struct fwd {
 	const struct fwd_conf *conf;
 	struct fib *fib;
@@ -80,6 +88,9 @@ struct fwd {
 	const struct ruleset *filter; /* of this round; NULL: none, and nothing is asked */
 	bool timed;                   /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
+	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
+	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
+	uint16_t ip_id;                      /* of outer IPv4 headers */
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
@@ -122,6 +133,7 @@ struct burst {
 	bool rx_cksum;
 	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
+	bool inside;      /* the packets came in a tunnel, and have its outer headers */
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see

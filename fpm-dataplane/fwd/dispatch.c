@@ -8,6 +8,7 @@
 #include "fwd/filter.h"
 #include "fwd/label.h"
 #include "fwd/sample.h"
+#include "fwd/tunnel.h"
 #include "fwd/tx.h"
 
 /*
@@ -55,7 +56,8 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
-	if (f->conf->bfd != NULL && reason == PUNT_local_control &&
+	/* The kernel has the sessions over tunnels. */
+	if (f->conf->bfd != NULL && reason == PUNT_local_control && !b->inside &&
 	    packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
@@ -73,6 +75,8 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
+		meta->inner_at =
+			b->inside ? (uint16_t)(burst_l2(b, i) - burst_frame(b, i)) : 0;
 		meta->judged_ifidx = f->filter != NULL && (b->judged >> i & 1) != 0
 					     ? fwd_way_out(b, i)
 					     : 0;
@@ -155,6 +159,8 @@ fwd_dispatch(struct burst *b)
 		if (b->verdict[i] < N_DROP) {
 			count_drop(b, i, b->verdict[i]);
 			rte_pktmbuf_free(b->m[i]);
+		} else if (b->verdict[i] == VERDICT_OPENED) {
+			fwd_tunnel_keep(b, i);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			packet_punt(b, i, b->verdict[i]);
 		} else {
@@ -170,6 +176,8 @@ fwd_dispatch(struct burst *b)
 	counter_add(&f->count->forwarded[1], n6);
 	if (n_mpls != 0)
 		counter_add(&f->count->forwarded[2], n_mpls);
+	if (n != 0 && f->n_opened != 0)
+		fwd_tunnels_walk(f);
 }
 
 /* Keep only the packets of `keep`, all on the fast path and rewritten, in order. */

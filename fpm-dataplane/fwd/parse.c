@@ -8,6 +8,7 @@
 #include "base/mpls.h"
 #include "fwd/fast.h"
 #include "fwd/label.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 
 /*
@@ -260,6 +261,10 @@ void
 fwd_parse(struct burst *b)
 {
 	burst_begin(b);
+	if (__builtin_expect(b->inside, 0)) {
+		fwd_tunnel_parse(b);
+		return;
+	}
 	if (!b->in->mpls || !fwd_label_fast_all(b)) {
 		burst_parse_fast(b);
 		if ((b->fast4 | b->fast6) == burst_all(b))

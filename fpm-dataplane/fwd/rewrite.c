@@ -13,6 +13,7 @@
 #include "fwd/fast.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
 
@@ -246,8 +247,12 @@ fwd_rewrite(struct burst *b)
 
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
+		if (__builtin_expect(b->inside, 0))
+			fwd_tunnel_cut(b, i);
 		if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
 			fwd_label_rewrite(b, i);
+		else if (burst_leaves_by_tunnel(b, i))
+			fwd_tunnel_rewrite(b, i);
 		else
 			packet_rewrite(b, i);
 	}

@@ -186,6 +186,8 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 static void
 iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {
+	if (ifc->tunnel)
+		return;
 	if (ifc->on == 0) {
 		fi->tag_type_lost = strcmp(ifc->port->driver, "net_af_packet") == 0;
 		return;
@@ -277,8 +279,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
 	/* The kernel's TAP accepts any MTU; the device may not. */
-	if (mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
+	if (!ifc->tunnel && mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
 		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
+	if (mtu_bytes > UINT16_MAX) /* IPv6 tunnels may have more */
+		mtu_bytes = UINT16_MAX;
 	fi->port = ifc->port->ifidx;
 	iface_tags(n, ifc, fi);
 	fi->mtu_bytes = fi->mtu6_bytes = (uint16_t)mtu_bytes;
@@ -301,6 +305,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
+	if (ifc->tunnel)
+		tunnel_copy(n, ifc, fi);
 	fi->urpf4 = l == NULL ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
 
 	/* Padding is zero in both: calloc, and stores member by member. */
@@ -350,7 +356,10 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	 */
 	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 	bool up = ifc->present && ifc->kernel.admin_up &&
-		  (!macvlan || ifc->kernel.carrier) && (on == NULL ? ifc->carrier : on->up);
+		  (!macvlan || ifc->kernel.carrier) &&
+		  (ifc->tunnel  ? ifc->kernel.carrier
+		   : on == NULL ? ifc->carrier
+				: on->up);
 	/*
 	 * Before that solicitations would be lost, and the next one follows after a second.
 	 */
@@ -362,6 +371,7 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	iface_publish(n, ifidx);
 	if (macvlan)
 		macvlan_changed(n, ifc->on);
+	n->tunnels_due |= ifc->tunnel;
 	/*
 	 * rib must leave the link before its neighbors go, and return after they are back.
 	 */
@@ -584,7 +594,7 @@ iface_vlan_macs(struct neigh *n)
 {
 	for (uint16_t i = PORT_MAX; n->macs_due && i < n->iface_end; i++)
 		if (n->iface[i].port != NULL &&
-		    n->iface[i].kernel.macvlan == KMON_NO_MACVLAN)
+		    n->iface[i].kernel.macvlan == KMON_NO_MACVLAN && !n->iface[i].tunnel)
 			iface_add_vlan_mac(n, &n->iface[i]);
 	n->macs_due = false;
 }
@@ -596,7 +606,9 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 
 	ifc->present = true;
 	ifc->kernel = *kl;
-	if (ifc->on == 0)
+	if (ifc->tunnel)
+		; /* no device below has to know */
+	else if (ifc->on == 0)
 		iface_set_dev(n, ifc, kl);
 	else if (kl->macvlan != KMON_NO_MACVLAN)
 		macvlan_set_mac(n, ifidx);
@@ -604,7 +616,7 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
 	/* Forwarders stop before the peer sees the link lost. */
-	if (ifc->on == 0)
+	if (ifc->on == 0 && !ifc->tunnel)
 		carrier_follow_tap(ifc, kl->admin_up);
 }
 

@@ -3,11 +3,11 @@
  * Shared declarations of the neigh thread's files. No other folder includes this. All is
  * [neigh].
  *
- *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
+ *   neigh.c -> ports.c -> link_event.c -> tunnel.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
  *                |-> carrier.c -> iface.c                             glean.c <-'
  *                `-> mpls.c -> iface.c
  *
- * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c and
+ * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c, outer.c and
  * retire.c, which call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
@@ -68,6 +68,8 @@ struct link {
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
+	/* a tunnel: why the kernel keeps it, as logged; NULL: it is ours, or no tunnel */
+	const char *tunnel_refused;
 	struct cds_list_head locals;
 };
 
@@ -80,8 +82,10 @@ struct vrf {
 
 /* A port and its TAP, or a VLAN. A VLAN uses only the fields marked (*). */
 struct iface {
-	struct port *port; /* (*) a VLAN: the port it is on; NULL: no such interface */
-	uint16_t on;       /* (*) a VLAN: interface that it is on; 0: a port */
+	/* (*) a VLAN: the port it is on; a tunnel: n->no_port; NULL: no such interface */
+	struct port *port;
+	bool tunnel;
+	uint16_t on; /* (*) a VLAN: interface that it is on; 0: a port */
 	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
 	uint16_t first_on, last_on, next_on, prev_on;
 	struct tap tap;          /* its TAP and descriptor; punt reads and writes it */
@@ -178,10 +182,13 @@ struct neigh {
 	uint16_t iface_end;     /* all interface numbers are below */
 	uint16_t next_vlan;     /* first number to try */
 	uint16_t n_vlans;       /* numbers in use, or not reused yet */
-	bool vlan_left_out;     /* VLANs of the kernel have no number */
-	bool borrow_due;        /* addresses or VRFs changed: borrowers choose again */
-	bool macs_due;          /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due;      /* some element of macvlans_due_on is set */
+	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
+	struct port no_port;    /* of tunnels: without a name and a number */
+	uint16_t n_tunnels;
+	bool tunnels_due;  /* a tunnel came, went or changed; or a VRF: see tunnel.c */
+	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due; /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	struct link *link[LINK_CHAINS];
@@ -329,6 +336,11 @@ bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link 
 /* Remove a VLAN that was deleted, or whose lower interface was. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 
+/* Return a free number for a new VLAN or tunnel; 0: all are in use. */
+uint16_t vlan_take_number(struct neigh *n);
+/* Give back a number whose interface is gone, after a grace period. */
+void vlan_retire_number(struct neigh *n, uint16_t ifidx);
+
 /*
  * Return the table of VLANs and macvlans on an interface. It is never freed once created.
  * NULL: no memory.
@@ -352,6 +364,23 @@ iface_next_on(struct neigh *n, uint16_t i)
 	n->n_steps++;
 	return n->iface[i].next_on;
 }
+
+/* --- outer.c: the outer headers of tunnels ------------------------------------------------ */
+
+/* Return the kernel's word for the kind of a tunnel; NULL: the link is none. */
+const char *tunnel_kind(const struct kmon_link *kl);
+/* Return why forwarders cannot serve a tunnel; NULL: they can. */
+const char *tunnel_refusal(const struct kmon_link *kl);
+/* Write the tunnel's part of the copy for forwarders. */
+void tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
+
+/* --- tunnel.c: tunnels ------------------------------------------------------------------ */
+
+/* Add a tunnel and return its number; 0: it is none, or stays with the kernel (logged once). */
+uint16_t tunnel_add(struct neigh *n, struct link *l);
+void tunnel_remove(struct neigh *n, uint16_t ifidx);
+/* Once per round: publish the table by which received packets find their tunnel. */
+void tunnels_publish(struct neigh *n);
 
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 

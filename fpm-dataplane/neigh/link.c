@@ -120,6 +120,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ignore_linkdown[0] = l->ignore_linkdown[0] || n->ignore_linkdown4_all;
 	m->ignore_linkdown[1] = l->ignore_linkdown[1];
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
+	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel;
 	memcpy(m->name, l->name, sizeof(m->name));
 	worker_send(to, &m->m);
 }

@@ -148,6 +148,16 @@ link_each_vlan(struct neigh *n, unsigned int ifindex,
 
 static void link_changed(struct neigh *n, struct link *l);
 
+/* Remove an interface that is no port. */
+static void
+iface_remove(struct neigh *n, uint16_t ifidx)
+{
+	if (n->iface[ifidx].tunnel)
+		tunnel_remove(n, ifidx);
+	else
+		vlan_remove(n, ifidx);
+}
+
 /* Handle a VLAN whose lower interface is gone or no longer ours. */
 static void
 vlan_detach(struct neigh *n, struct link *l)
@@ -158,7 +168,7 @@ vlan_detach(struct neigh *n, struct link *l)
 		return;
 	l->ifidx = 0;
 	link_each_vlan(n, l->ifindex, vlan_detach);
-	vlan_remove(n, ifidx);
+	iface_remove(n, ifidx);
 	link_withdraw(n, l);
 	link_changed(n, l);
 }
@@ -174,7 +184,7 @@ link_gone(struct neigh *n, struct link *l)
 		link_each_vlan(n, l->ifindex, vlan_detach);
 	l->ifidx = ifidx;
 	if (ifidx >= PORT_MAX)
-		vlan_remove(n, ifidx);
+		iface_remove(n, ifidx);
 	else if (ifidx != 0)
 		iface_tap_gone(n, ifidx);
 	if (l->known)
@@ -225,16 +235,29 @@ link_forget_vlans(struct neigh *n, unsigned int ifindex)
 static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
+	if (l->ifidx == 0 && l->kernel.tunnel.kind != KMON_NO_TUNNEL)
+		return tunnel_refusal(&l->kernel) == NULL;
 	return l->ifidx == 0 && l->kernel.on != 0 && iface_by_ifindex(n, l->kernel.on) != 0;
 }
 
 /* Return the number of a link that is ours, or 0. */
 static uint16_t
-link_number(struct neigh *n, const struct kmon_link *kl)
+link_number(struct neigh *n, struct link *l)
 {
-	uint16_t ifidx = iface_of_tap(n, kl);
+	uint16_t ifidx = iface_of_tap(n, &l->kernel);
 
-	return ifidx != 0 ? ifidx : vlan_add(n, kl);
+	if (ifidx == 0)
+		ifidx = tunnel_add(n, l);
+	return ifidx != 0 ? ifidx : vlan_add(n, &l->kernel);
+}
+
+/* Return true if an interface that is no port is the same as when it was added. */
+static bool
+iface_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+{
+	if (n->iface[ifidx].tunnel)
+		return kl->tunnel.kind != KMON_NO_TUNNEL && tunnel_refusal(kl) == NULL;
+	return vlan_is_same(n, ifidx, kl);
 }
 
 static void
@@ -244,12 +267,12 @@ link_changed(struct neigh *n, struct link *l)
 	bool was_ours = l->ifidx != 0;
 
 	/* A VLAN never changes its link or tag: a difference means missed events. */
-	if (l->ifidx >= PORT_MAX && !vlan_is_same(n, l->ifidx, kl)) {
+	if (l->ifidx >= PORT_MAX && !iface_is_same(n, l->ifidx, kl)) {
 		vlan_detach(n, l);
 		return;
 	}
 	if (l->ifidx == 0) {
-		l->ifidx = link_number(n, kl);
+		l->ifidx = link_number(n, l);
 		if (l->ifidx != 0)
 			link_withdraw(n, l);
 		else if (l->name[0] == '\0')
@@ -314,6 +337,7 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 
 	if (l == NULL)
 		return;
+	n->tunnels_due |= n->n_tunnels > 0; /* outer packets may be in another VRF now */
 	vrf = l->vrf;
 	news |= !gone && !l->known;
 	if (gone) {

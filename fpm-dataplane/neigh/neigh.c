@@ -206,6 +206,7 @@ neigh_on_round(struct worker *w)
 	iface_borrow(n);
 	iface_vlan_macs(n);
 	macvlan_publish(n); /* before the numbers of removed ones are retired */
+	tunnels_publish(n);
 	nb_ask_flush(n);
 	neigh_retire_flush(n);
 	carrier_announce(n);
@@ -261,6 +262,7 @@ neigh_init(struct worker *w)
 	}
 	ports_check_taps(n);
 	macvlan_publish(n);
+	tunnels_publish(n);
 	neigh_start_io(n, &n->control_io, n->control);
 	ports_watch(n);
 	neigh_start_timer(n, &n->retry_timer, RETRY_S);

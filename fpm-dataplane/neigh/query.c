@@ -103,13 +103,13 @@ source_json(uint8_t family, const struct ipaddr *addr)
 					 : json_string(ipaddr_str(addr, family, text));
 }
 
-/* Add the fields that a port has in `show ports` to the row of a VLAN or macvlan. */
+/* Add the fields that a port has in `show ports` to the row of a VLAN, macvlan or tunnel. */
 static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
 	const struct iface *ifc = &n->iface[fi->ifidx];
 	const struct if_counters *base = &ifc->base;
-	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
+	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN, tunnel = ifc->tunnel;
 	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
 	struct if_counters c;
 	char text[16], mac[MAC_STRLEN], shown[IFNAMSIZ];
@@ -121,13 +121,15 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
 	/* The number may have had another VLAN before. */
 	counters_port(fi->ifidx, &c);
-	row_set(row, "vlan", macvlan ? json_null() : json_string(text));
-	row_set(row, "macvlan", json_boolean(macvlan));
-	row_set(row, "on",
-		json_string(macvlan ? log_utf8(n->iface[ifc->on].kernel.name, shown,
-					       sizeof(shown))
-				    : ifc->port->name));
-	row_set(row, "mac", json_string(mac_str(fi->mac, mac)));
+	if (!tunnel) {
+		row_set(row, "vlan", macvlan ? json_null() : json_string(text));
+		row_set(row, "macvlan", json_boolean(macvlan));
+		row_set(row, "on",
+			json_string(macvlan ? log_utf8(n->iface[ifc->on].kernel.name, shown,
+						       sizeof(shown))
+					    : ifc->port->name));
+		row_set(row, "mac", json_string(mac_str(fi->mac, mac)));
+	}
 	row_set(row, "mtu", json_integer(fi->mtu_bytes));
 	row_set(row, "addresses4", source_json(4, &src4));
 	row_set(row, "addresses6", source_json(6, &fi->src6));
@@ -135,6 +137,37 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	row_set_count(row, "rx_bytes", c.rx_bytes - base->rx_bytes);
 	row_set_count(row, "tx_packets", c.tx_packets - base->tx_packets);
 	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
+}
+
+/* Return the VRF of the outer packets of a tunnel, or null. */
+static json_t *
+outer_vrf_json(const struct neigh *n, const struct fib_iface *fi)
+{
+	const struct fib_vrf *vrf =
+		fi->tunnel.vrf == 0 ? NULL : fib_vrf(n->fib, fi->tunnel.vrf);
+
+	return vrf == NULL ? json_null() : json_string(vrf->name);
+}
+
+/* Add what the kernel says of a tunnel, and why the kernel itself serves it, if it does. */
+static void
+row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
+{
+	const struct kmon_tunnel *t = &l->kernel.tunnel;
+	const struct fib_iface *fi = l->ifidx == 0 ? NULL : fib_iface(n->fib, l->ifidx);
+	uint8_t state = atomic_load_explicit(&n->fib->tunnels_state, memory_order_relaxed);
+	const char *by_kernel = l->tunnel_refused;
+	struct ipaddr local, remote;
+
+	if (by_kernel == NULL && state != FIB_TUNNELS_ALLOWED)
+		by_kernel = state == FIB_TUNNELS_IPSEC ? "ipsec" : "starting";
+	memcpy(local.octet, t->local, sizeof(local.octet));
+	memcpy(remote.octet, t->remote, sizeof(remote.octet));
+	row_set(row, "tunnel", json_string(tunnel_kind(&l->kernel)));
+	row_set(row, "local", source_json(t->family, &local));
+	row_set(row, "remote", source_json(t->family, &remote));
+	row_set(row, "outer_vrf", fi == NULL ? json_null() : outer_vrf_json(n, fi));
+	row_set(row, "by_kernel", by_kernel == NULL ? json_null() : json_string(by_kernel));
 }
 
 /* Add how the sources of its packets are checked. */
@@ -192,6 +225,8 @@ interface_row(struct neigh *n, const struct link *l)
 		row_add_urpf(row, n, fib_iface(n->fib, l->ifidx));
 	if (l->ifidx >= PORT_MAX)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
+	if (tunnel_kind(&l->kernel) != NULL)
+		row_add_tunnel(row, n, l);
 	return row;
 }
 

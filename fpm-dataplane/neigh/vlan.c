@@ -28,8 +28,7 @@ vlan_depth(const struct neigh *n, uint16_t ifidx)
 
 #define VLANS_MAX (IFIDX_MAX - PORT_MAX)
 
-/* Return a free number for a new VLAN; 0: all are in use. */
-static uint16_t
+uint16_t
 vlan_take_number(struct neigh *n)
 {
 	for (unsigned int tries = 0; n->n_vlans < n->max_vlans && tries < VLANS_MAX;
@@ -208,15 +207,24 @@ vlan_free_number(struct neigh *n, struct retired *r)
 }
 
 void
+vlan_retire_number(struct neigh *n, uint16_t ifidx)
+{
+	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
+
+	if (vlan == NULL)
+		abort(); /* a few octets */
+	n->iface[ifidx] = (struct iface){.number_retired = true};
+	vlan->ifidx = ifidx;
+	neigh_retire(n, &vlan->retired, vlan_free_number);
+}
+
+void
 vlan_remove(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
 	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->kernel);
-	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
 	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 
-	if (vlan == NULL)
-		abort(); /* a few octets */
 	if (macvlan)
 		log_info("neigh: macvlan removed dev=%s port=%s", ifc->kernel.name,
 			 ifc->port->name);
@@ -239,7 +247,5 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	if (macvlan)
 		macvlan_forget_mac(n, ifidx);
 	vlan_unlist(n, ifidx);
-	*ifc = (struct iface){.number_retired = true};
-	vlan->ifidx = ifidx;
-	neigh_retire(n, &vlan->retired, vlan_free_number);
+	vlan_retire_number(n, ifidx);
 }

@@ -30,6 +30,11 @@ struct packet_meta {
 	/* W:fwd the filter let it pass to this interface; 0: it was not asked */
 	uint16_t judged_ifidx;
 	uint8_t reject_type, reject_code; /* W:fwd,punt DROP_filter: of the ICMP error */
+	/*
+	 * W:fwd the packet came in a tunnel: offset of the frame that it would have had, and
+	 * the interface that received the outer packet. in_ifidx is the tunnel then. 0: not
+	 */
+	uint16_t inner_at, outer_ifidx;
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
 	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */

@@ -22,6 +22,7 @@
 #include "port/vlan.h"
 #include "punt/internal.h"
 #include "punt/label.h"
+#include "punt/tunnel.h"
 
 /* 1500 octets with a header of 60 at an MTU of 68 make 180 fragments. */
 #define PIECES_MAX 256
@@ -168,13 +169,56 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	frame_send(p, m, hop, out);
 }
 
+/* Send a packet into tunnels, and its outer packet to the neighbor `hop`. */
+static void
+tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+	       fib_path path, const struct fib_tunnel_way *tw, uint64_t hop)
+{
+	const struct fib_iface *tunnel = tw->tunnel[0],
+			       *out = fib_iface(p->fib, hop & 0xffff);
+	uint8_t *ip = l3_of(m);
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), mtu;
+	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
+
+	if (!originated && *ttl <= 1) {
+		packet_give_up(p, m, originated, DROP_ttl);
+		return;
+	}
+	if (out == NULL || !out->up) {
+		packet_give_up(p, m, originated, DROP_egress_down);
+		return;
+	}
+	if (!originated && !punt_filter(p, m, ip, family, tunnel))
+		return;
+	mtu = fib_tunnel_mtu(p->fib, tw, out);
+	if (mtu > fib_mtu(p->fib, path, tunnel, family))
+		mtu = fib_mtu(p->fib, path, tunnel, family);
+	if (len > mtu) {
+		punt_fragment(p, m, (uint16_t)mtu);
+		return;
+	}
+	if (!originated && family == 4)
+		ip4_ttl_dec(ip);
+	else if (!originated)
+		(*ttl)--;
+	if (!punt_tunnel_write(p, m, family, tw)) {
+		punt_drop(p, m, DROP_no_headroom);
+		return;
+	}
+	if (!originated)
+		counter_add(&p->count->forwarded[family == 6], 1);
+	frame_send(p, m, hop, out);
+}
+
 /* A packet and its way out of the router. */
 struct way_out {
 	struct label_packet lp;
 	fib_path path; /* as found */
 	fib_path
 		neighbor; /* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels */
-	bool has_labels; /* it came with labels */
+	bool has_labels;                /* it came with labels */
+	const struct fib_iface *tunnel; /* into which it goes; NULL: none */
+	struct fib_tunnel_way tw;       /* valid if there is a tunnel */
 };
 
 /* Find the way out of an IP packet without labels. */
@@ -214,6 +258,16 @@ way_hop(struct punt *p, struct way_out *way)
 	uint32_t adj;
 
 	way->neighbor = way->path;
+	way->tunnel = way->has_labels ? NULL : path_tunnel(p->fib, way->path);
+	if (way->tunnel != NULL) {
+		fib_tunnel_resolve(p->fib, way->tunnel->ifidx, &way->tw);
+		way->neighbor =
+			way->tw.reason == N_REASON ? way->tw.path : PATH(PATH_DOWN, 0);
+		/* As the kernel's own interface: it has the tunnel, too. */
+		if (way->tw.reason == PUNT_kernel_route)
+			way->neighbor =
+				PATH(PATH_KERNEL, way->tunnel->ifindex & PATH_INDEX_MASK);
+	}
 	if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
 		way->neighbor = way->lp.encap->next;
 	if (path_kind(way->neighbor) != PATH_ADJ)
@@ -250,7 +304,9 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	}
 	hop = way_hop(p, &way);
 	if (hop != 0) {
-		if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
+		if (way.tunnel != NULL)
+			tunnel_send_by(p, m, family, originated, way.path, &way.tw, hop);
+		else if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
 			labels_send_by(p, &way.lp, originated, way.path, hop);
 		else
 			packet_send_by(p, m, family, originated, way.path, hop);
@@ -262,7 +318,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		return;
 	}
 	if (kind == PATH_KERNEL && !way.has_labels) {
-		punt_originate(p, m, family, way.path);
+		punt_originate(p, m, family, way.neighbor);
 		return;
 	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
@@ -270,7 +326,9 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
+	key = way.tunnel != NULL && kind == PATH_ONLINK
+		      ? punt_tunnel_key(&way.tw)
+		      : neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;

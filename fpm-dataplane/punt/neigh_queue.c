@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/worker.h"
 #include "punt/internal.h"
+#include "punt/tunnel.h"
 
 int
 neigh_queue_begin(struct punt *p)
@@ -71,7 +72,17 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 {
 	uint32_t index = path_index(path);
 	struct neigh_key key = {.ifidx = (uint16_t)index, .family = family};
+	struct fib_tunnel_way way;
 
+	if (path_tunnel(p->fib, path) != NULL) {
+		fib_tunnel_resolve(p->fib, (uint16_t)index, &way);
+		if (way.reason != N_REASON)
+			return (struct neigh_key){0};
+		if (path_kind(way.path) == PATH_ONLINK)
+			return punt_tunnel_key(&way);
+		path = way.path;
+		index = path_index(path);
+	}
 	if (path_kind(path) == PATH_ADJ) {
 		const struct fib_adj *adj = &p->fib->adj[index];
 

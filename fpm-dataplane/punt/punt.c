@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "punt/internal.h"
 #include "punt/label.h"
+#include "punt/tunnel.h"
 
 /*
  * A turn serves all classes in order, with a limit per ring. So however many packets of
@@ -39,6 +40,10 @@ punt_unresolved(struct punt *p, struct rte_mbuf *m)
 	const uint8_t *ip = meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m);
 	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, ip);
 
+	if (key.family == 0) {
+		punt_forward(p, m, meta->family, false, true);
+		return;
+	}
 	if (neigh_queue_exists(p, &key)) {
 		neigh_queue_add(p, m, &key);
 		return;
@@ -60,6 +65,12 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 	if (meta->in_ifidx == 0) { /* of a BFD session, without a neighbor yet */
 		punt_forward(p, m, meta->family, true, true);
 		return;
+	}
+	if (meta->inner_at != 0) {
+		if (meta->reason >= PUNT_unresolved)
+			punt_tunnel_take(m);
+		else
+			meta->in_ifidx = meta->outer_ifidx; /* the kernel opens it itself */
 	}
 	switch (meta->reason) {
 	case PUNT_unresolved:

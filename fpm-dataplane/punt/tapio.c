@@ -16,7 +16,9 @@ void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
 	const struct fib_iface *in = fib_iface(p->fib, packet_meta(m)->in_ifidx);
-	struct port *port = in == NULL ? NULL : &p->conf.port[in->port - 1];
+	/* A packet that lost the headers of a tunnel, and then its route, has no port. */
+	struct port *port =
+		in == NULL || in->port == 0 ? NULL : &p->conf.port[in->port - 1];
 	const void *frame;
 	uint32_t len;
 

@@ -654,6 +654,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	link->up = up;
 	if (link->ifidx != ifidx) {
 		link->ifidx = ifidx;
+		link->tunnel = !m->gone && m->tunnel;
 		legs_renew_adjs(rib, link);
 	}
 	cds_list_for_each_entry (leg, &link->legs, on_link)
@@ -677,7 +678,7 @@ links_set_through_kernel(struct rib *rib, bool on)
 	for (uint32_t i = 1; i <= rib->links.high; i++) {
 		struct link *link = rib->links.v[i];
 
-		if (link == NULL || link->ifidx != 0)
+		if (link == NULL || (link->ifidx != 0 && !link->tunnel))
 			continue;
 		cds_list_for_each_entry (leg, &link->legs, on_link)
 			slot_dirty(rib, leg->slot, SLOT_PATHS);

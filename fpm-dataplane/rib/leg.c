@@ -27,14 +27,15 @@ leg_has_labels(const struct leg *leg)
 
 /*
  * Take an adjacency if the leg has a gateway on a port of the dataplane, and the labels over
- * it. Other legs need none.
+ * it. Other legs need none: a tunnel has one far end, and no neighbors.
  */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
 {
 	const struct next_hop *hop = &leg->hop;
 
-	if (leg->link == NULL || leg->link->ifidx == 0 || hop->gw_family == 0 ||
+	if (leg->link == NULL || leg->link->ifidx == 0 || leg->link->tunnel ||
+	    hop->gw_family == 0 ||
 	    !(hop->encap == HOP_PLAIN || hop->encap == HOP_POP || leg_has_labels(leg)))
 		return;
 	leg->adj = adj_get(rib, leg->link, hop->gw_family, &hop->gw);
@@ -242,6 +243,11 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
 		return LEG_ALIVE;
 	}
+	if (link->tunnel && leg_has_labels(leg) && rib->conf.through_kernel) {
+		/* Forwarders write no labels into a tunnel. The kernel does. */
+		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
+		return LEG_ALIVE;
+	}
 	if (link->ifidx == 0) {
 		*path = PATH(PATH_FOREIGN, 0);
 		return LEG_FOREIGN;
@@ -250,7 +256,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_ENCAP, 0); /* without a gateway, or limits.encaps */
 		return LEG_ENCAP;
 	}
-	if (hop->gw_family == 0) {
+	if (hop->gw_family == 0 || link->tunnel) {
 		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);
 		return LEG_ALIVE;
 	}

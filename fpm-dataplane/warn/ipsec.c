@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Policies of IPsec for packets in transit. The kernel reports their number, so no dump is
- * needed. [warn]
+ * needed. With any policy, tunnels are left to the kernel: their outer packets may have to be
+ * encrypted, or may come in encrypted only. [warn]
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -9,8 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fib/fib.h"
 #include "netlink/attributes.h"
 #include "warn/warn_impl.h"
+
+static void
+tunnels_allow(const struct warn *w, bool allowed)
+{
+	atomic_store_explicit(&w->conf.fib->tunnels_state,
+			      allowed ? FIB_TUNNELS_ALLOWED : FIB_TUNNELS_IPSEC,
+			      memory_order_relaxed);
+}
 
 static void
 on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
@@ -28,6 +38,7 @@ on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 		       have - sizeof(uint32_t), XFRMA_SPD_INFO);
 	if (a == NULL || attr_copy(a, &n, sizeof(n)) < 0)
 		return;
+	tunnels_allow(w, n.incnt + n.outcnt + n.fwdcnt == 0);
 	if (n.fwdcnt > 0)
 		list_add(&w->list, WARNING_IPSEC, "policies of direction fwd", in_linux,
 			 here);
@@ -52,6 +63,8 @@ ipsec_scan(struct warn *w)
 		rc = ask_dump(w, fd, &request.nlh, on_count, NULL);
 		close(fd);
 	}
-	if (rc < 0 && rc != -EPROTONOSUPPORT)
+	if (rc == -EPROTONOSUPPORT) /* a kernel without IPsec */
+		tunnels_allow(w, true);
+	else if (rc < 0)
 		unread_add(w, "IPsec policies", rc);
 }

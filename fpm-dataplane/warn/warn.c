@@ -2,7 +2,7 @@
 /*
  * The warn thread: when to scan. [warn]
  *
- * An event of the kernel about devices, traffic control, rules or nf_tables leads to a scan. The
+ * An event of the kernel about devices, traffic control, rules, nf_tables or IPsec leads to a scan. The
  * kernel has no events for sysctls, the old iptables and filters of some kinds, so a scan is
  * also made every POLL_S seconds. The pause after a scan is a multiple of the scan's CPU time, so
  * scans take at most a few percent of one CPU, however many devices and events there are.
@@ -19,6 +19,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/xfrm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -115,6 +116,8 @@ events_watch(struct warn *w)
 		ev_io_start(w->w->loop, &w->events_io);
 	if (w->nft_events >= 0)
 		ev_io_start(w->w->loop, &w->nft_events_io);
+	if (w->xfrm_events >= 0)
+		ev_io_start(w->w->loop, &w->xfrm_events_io);
 }
 
 /* Return the CPU time of this thread: it does not grow while the thread waits for a lock. */
@@ -224,6 +227,8 @@ warn_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
 		events_drain(w->events);
 	if (w->nft_events >= 0)
 		events_drain(w->nft_events);
+	if (w->xfrm_events >= 0)
+		events_drain(w->xfrm_events);
 	scan_begin(w);
 }
 
@@ -236,8 +241,20 @@ warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 	ev_io_stop(loop, &w->events_io);
 	ev_io_stop(loop, &w->nft_events_io);
+	ev_io_stop(loop, &w->xfrm_events_io);
 	if (!w->asked)
 		scan_later(w, w->rest_s - past_s > in_s ? w->rest_s - past_s : in_s);
+}
+
+/* A policy of IPsec came, changed or went. The scan tells which; until then none may be bypassed. */
+static void
+warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct warn *w = io->data;
+
+	atomic_store_explicit(&w->conf.fib->tunnels_state, FIB_TUNNELS_IPSEC,
+			      memory_order_relaxed);
+	warn_on_event(loop, io, revents);
 }
 
 /* Open a socket of events; a kernel without the protocol has none. -1: none. */
@@ -275,6 +292,7 @@ warn_init(struct worker *worker)
 				    RTNLGRP_IPV4_RULE,    RTNLGRP_IPV6_RULE,
 				    RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF};
 	static const int nft[] = {NFNLGRP_NFTABLES};
+	static const int xfrm[] = {XFRMNLGRP_POLICY};
 	struct warn *w = worker->ctx;
 
 	w->buffer = malloc(ASK_BUFFER_BYTES);
@@ -283,10 +301,13 @@ warn_init(struct worker *worker)
 	w->events = events_open(w->conf.netns, NETLINK_ROUTE, route,
 				sizeof(route) / sizeof(route[0]));
 	w->nft_events = events_open(w->conf.netns, NETLINK_NETFILTER, nft, 1);
+	w->xfrm_events = events_open(w->conf.netns, NETLINK_XFRM, xfrm, 1);
 	ev_io_init(&w->events_io, warn_on_event, w->events, EV_READ);
 	ev_io_init(&w->nft_events_io, warn_on_event, w->nft_events, EV_READ);
+	ev_io_init(&w->xfrm_events_io, warn_on_xfrm, w->xfrm_events, EV_READ);
 	ev_init(&w->due, warn_on_due);
 	w->events_io.data = w->nft_events_io.data = w->due.data = w;
+	w->xfrm_events_io.data = w;
 	scan_later(w, 0.);
 	return 0;
 }
@@ -325,12 +346,15 @@ warn_fini(struct worker *worker)
 
 	ev_io_stop(worker->loop, &w->events_io);
 	ev_io_stop(worker->loop, &w->nft_events_io);
+	ev_io_stop(worker->loop, &w->xfrm_events_io);
 	ev_timer_stop(worker->loop, &w->due);
 	if (w->events >= 0)
 		close(w->events);
 	if (w->nft_events >= 0)
 		close(w->nft_events);
-	w->events = w->nft_events = -1;
+	if (w->xfrm_events >= 0)
+		close(w->xfrm_events);
+	w->events = w->nft_events = w->xfrm_events = -1;
 	free(w->buffer);
 	free(w->own);
 	w->buffer = NULL;
@@ -355,7 +379,7 @@ warn_setup(struct worker *worker, const struct warn_conf *conf)
 		return -ENOMEM;
 	w->w = worker;
 	w->conf = *conf;
-	w->events = w->nft_events = -1;
+	w->events = w->nft_events = w->xfrm_events = -1;
 	w->rules = json_array();
 	w->through = json_array();
 	worker_init(worker, &warn_ops, w);

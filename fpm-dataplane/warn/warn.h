@@ -14,9 +14,9 @@
 struct fib;
 
 struct warn_conf {
-	const struct fib *fib; /* tells which devices of the kernel are ports and VLANs */
-	struct worker *rib;    /* gets MSG_QUERY, answers with MSG_REPLY */
-	const char *netns;     /* the control namespace */
+	struct fib *fib;    /* tells which devices of the kernel are ports and VLANs */
+	struct worker *rib; /* gets MSG_QUERY, answers with MSG_REPLY */
+	const char *netns;  /* the control namespace */
 	const char
 		*filter; /* family and name of the table that the filter obeys; "": none */
 	bool rp_filter_ignored; /* the forwarders do not obey rp_filter */

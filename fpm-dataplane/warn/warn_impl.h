@@ -53,10 +53,10 @@ struct warn {
 	struct warning_list list;
 	struct own *own; /* of this scan, by ifindex */
 	unsigned int n_own, room_own;
-	uint8_t *buffer;        /* ASK_BUFFER_BYTES, of answers */
-	uint32_t seq;           /* of requests */
-	int events, nft_events; /* sockets; -1: closed */
-	ev_io events_io, nft_events_io;
+	uint8_t *buffer;                     /* ASK_BUFFER_BYTES, of answers */
+	uint32_t seq;                        /* of requests */
+	int events, nft_events, xfrm_events; /* sockets; -1: closed */
+	ev_io events_io, nft_events_io, xfrm_events_io;
 	ev_timer due;                        /* the next scan */
 	bool asked;                          /* a query to rib is on its way */
 	bool asked_through;                  /* ... QUERY_THROUGH, the second one */

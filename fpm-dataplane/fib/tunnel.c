@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Find the tunnel of a packet, and the way of packets into tunnels. Any reader; no state. */
+#include "fib/tunnel.h"
+
+#define GRE_KEY      0x2000u
+#define GRE_CHECKSUM 0x8000u
+
+#define LIMIT_OPTION 4u /* RFC 2473, 4.1.1: tunnel encapsulation limit */
+
+static uint64_t
+addr_mix(uint64_t h, const struct ipaddr *addr)
+{
+	uint64_t word[2];
+
+	memcpy(word, addr->octet, sizeof(word));
+	return mix64(mix64(h ^ word[0]) ^ word[1]);
+}
+
+uint32_t
+fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key)
+{
+	uint64_t h = fib->seed ^ ((uint64_t)key->key << 32 | (uint32_t)key->vrf << 16 |
+				  (uint32_t)key->proto << 8 | key->has_key);
+
+	return (uint32_t)(addr_mix(addr_mix(h, &key->local), &key->remote) >> 32);
+}
+
+bool
+fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
+{
+	bool takes = key->proto == PROTO_GRE
+			     ? t->gre && t->has_key == key->has_key && t->key == key->key
+			     : !t->gre && (key->proto == PROTO_IP4 ? t->inner4 : t->inner6);
+
+	return takes && t->family == key->family && t->vrf == key->vrf &&
+	       ipaddr_equal(&t->local, &key->local) &&
+	       ipaddr_equal(&t->remote, &key->remote);
+}
+
+/* Return the tunnel of an outer packet, or 0. A tunnel that is down takes none, as in Linux. */
+static uint16_t
+tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
+	  const struct fib_tunnel_key *key)
+{
+	for (uint32_t i = fib_tunnel_hash(fib, key);; i++) {
+		uint16_t ifidx = tunnels->entry[i & tunnels->mask];
+		const struct fib_iface *iface = fib_iface(fib, ifidx);
+
+		if (ifidx == 0)
+			return 0;
+		if (iface != NULL && iface->ifindex != 0 && iface->up &&
+		    fib_tunnel_is(&iface->tunnel, key))
+			return ifidx;
+	}
+}
+
+/*
+ * Read the GRE header at ip + *at, and set the key, if any, and the family of the packet behind
+ * it. Return false if there is no header that forwarders take.
+ */
+static bool
+gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, struct fib_tunnel_key *key,
+	 uint8_t *family)
+{
+	uint16_t flags;
+
+	if (room < *at + 4)
+		return false;
+	flags = get_be16(ip + *at);
+	*family = get_be16(ip + *at + 2) == 0x0800   ? 4
+		  : get_be16(ip + *at + 2) == 0x86dd ? 6
+						     : 0;
+	/* RFC 2784, 2.3: reserved bits 0 to 5; the others and the version are zero. */
+	if (*family == 0 || (flags & ~GRE_KEY) != 0)
+		return false;
+	*at += 4;
+	key->has_key = flags != 0;
+	if (!key->has_key)
+		return true;
+	if (room < *at + 4)
+		return false;
+	key->key = get_be32(ip + *at);
+	*at += 4;
+	return true;
+}
+
+/* Return the length of the packet at `ip`, whose version is `family`; 0: it is none. */
+static unsigned int
+inner_bytes(const uint8_t *ip, unsigned int room, uint8_t family)
+{
+	if (room < (family == 4 ? 20u : 40u) || ip[0] >> 4 != family)
+		return 0;
+	return family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+}
+
+/* Skip a header of IPv6 options that has an encapsulation limit only. */
+static void
+limit_skip(const uint8_t *ip, unsigned int room, unsigned int *at, uint8_t *proto)
+{
+	const uint8_t *opt = ip + *at;
+
+	if (*proto != PROTO_IP6_OPTS || room < *at + 8 || opt[1] != 0 ||
+	    opt[2] != LIMIT_OPTION || opt[3] != 1 || opt[5] > 1)
+		return;
+	*proto = opt[0];
+	*at += 8;
+}
+
+struct fib_tunnel_found
+fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+		unsigned int room)
+{
+	const struct fib_tunnels *tunnels =
+		atomic_load_explicit(&fib->tunnels, memory_order_consume);
+	struct fib_tunnel_key key = {.vrf = vrf, .family = family};
+	struct fib_tunnel_found found = {0}, none = {0};
+	unsigned int at = family == 4 ? (ip[0] & 15u) * 4 : 40;
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), inner;
+	uint8_t proto = family == 4 ? ip[9] : ip[6];
+
+	if (tunnels == NULL || !fib_tunnels_allowed(fib) || room < at ||
+	    (family == 4 && (get_be16(ip + 6) & 0x3fff) != 0))
+		return none;
+	if (family == 6)
+		limit_skip(ip, room, &at, &proto);
+	key.proto = proto;
+	if (proto == PROTO_GRE) {
+		if (!gre_read(ip, room, &at, &key, &found.family))
+			return none;
+	} else if (proto == PROTO_IP4 || proto == PROTO_IP6) {
+		found.family = proto == PROTO_IP4 ? 4 : 6;
+	} else {
+		return none;
+	}
+	inner = room < at ? 0 : inner_bytes(ip + at, room - at, found.family);
+	if (inner == 0 || inner > len - at)
+		return none;
+	memcpy(key.remote.octet, family == 4 ? ip + 12 : ip + 8, family_octets(family));
+	memcpy(key.local.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
+	found.ifidx = tunnel_of(fib, tunnels, &key);
+	found.at = (uint16_t)at;
+	found.ecn = ip_dsfield(ip, family) & ECN_MASK;
+	return found;
+}
+
+bool
+fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer)
+{
+	uint8_t inner = ip_dsfield(ip, family) & ECN_MASK, now = inner;
+	uint32_t sum;
+
+	if (inner == 0)
+		return outer != ECN_CE;
+	if (outer == ECN_CE || (outer == ECN_ECT1 && inner != ECN_CE))
+		now = outer;
+	if (now == inner)
+		return true;
+	if (family == 6) {
+		ip[1] = (uint8_t)((ip[1] & ~(ECN_MASK << 4)) | now << 4);
+		return true;
+	}
+	sum = (uint16_t)~get_be16(ip + 10); /* RFC 1624, eqn. 3 */
+	sum += (uint16_t)~get_be16(ip);
+	ip[1] = (uint8_t)((ip[1] & ~ECN_MASK) | now);
+	sum += get_be16(ip);
+	put_be16(ip + 10, (uint16_t)~inet_fold(sum));
+	return true;
+}
+
+/* Return true if the tunnel is in the way already. */
+static bool
+way_has(const struct fib_tunnel_way *way, uint16_t ifidx)
+{
+	for (unsigned int i = 0; i < way->n; i++)
+		if (way->tunnel[i]->ifidx == ifidx)
+			return true;
+	return false;
+}
+
+/* Return why the outer packet cannot take `path`, which is no tunnel; N_REASON: it can. */
+static uint16_t
+path_refusal(const struct fib *fib, const struct fib_tunnel *t, fib_path path)
+{
+	const struct fib_iface *out;
+
+	switch (path_kind(path)) {
+	case PATH_ADJ:
+		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
+		break;
+	case PATH_ONLINK:
+		out = fib_iface(fib, path_index(path));
+		break;
+	case PATH_KERNEL:
+	case PATH_LOCAL: /* the far end is this host */
+	case PATH_ENCAP:
+		return PUNT_kernel_route;
+	default:
+		return (uint16_t)path_cause(path_kind(path));
+	}
+	if (out == NULL || !out->up)
+		return DROP_egress_down;
+	/* The kernel chooses among the routes by that link only. */
+	return t->link != 0 && t->link != out->ifindex ? PUNT_kernel_route : N_REASON;
+}
+
+void
+fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way)
+{
+	way->n = way->bytes = 0;
+	way->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
+	while (way->reason == N_REASON) {
+		const struct fib_iface *iface = fib_iface(fib, ifidx), *next;
+		const struct fib_tunnel *t = &iface->tunnel;
+
+		if (way->n == FIB_TUNNELS_DEEP || way_has(way, ifidx)) {
+			way->reason = DROP_encap_loop;
+			return;
+		}
+		way->tunnel[way->n++] = iface;
+		way->bytes += t->bytes;
+		way->family = t->family;
+		way->dst = t->remote;
+		if (iface->ifindex == 0 || !iface->up ||
+		    path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) !=
+			    PATH_LOCAL) {
+			way->reason = DROP_egress_down;
+			return;
+		}
+		way->path = fib_resolve(fib, t->vrf, t->family, &t->remote,
+					flow_hash(t->head, t->bytes, t->family, fib->seed));
+		next = path_tunnel(fib, way->path);
+		if (next == NULL) {
+			way->reason = path_refusal(fib, t, way->path);
+			return;
+		}
+		ifidx = next->ifidx;
+	}
+}
+
+unsigned int
+fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
+	       const struct fib_iface *out)
+{
+	unsigned int mtu = fib_mtu(fib, way->path, out, way->family);
+
+	for (unsigned int i = way->n; i > 0; i--) {
+		const struct fib_iface *tunnel = way->tunnel[i - 1];
+
+		if (mtu <= tunnel->tunnel.bytes)
+			return 0;
+		mtu -= tunnel->tunnel.bytes;
+		/* The MTU of an inner tunnel limits the outer packets in it. */
+		if (i > 1 && tunnel->mtu_bytes < mtu)
+			mtu = tunnel->mtu_bytes;
+	}
+	return mtu;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tunnel: tunnels of the kernel as interfaces of the dataplane: GRE (RFC 2784, 2890, 7676) and IP
+ * in IP (RFC 2003, 2473, 4213).
+ *
+ * neigh follows the links. A tunnel has a number as a VLAN has, and its copy (fib_iface) has the
+ * outer header, ready to be copied. A route by a tunnel is PATH_ONLINK with that number. Each
+ * packet looks its outer header up again, so a tunnel follows every change of the routes below it
+ * without a record of them.
+ *
+ * Functions that read tables are for [RCU reader].
+ */
+#ifndef FIB_TUNNEL_H
+#define FIB_TUNNEL_H
+
+#include "base/inet.h"
+#include "fib/fib.h"
+
+#define FIB_TUNNELS_DEEP 4 /* tunnels in tunnels, at most */
+
+#define PROTO_IP4      4u
+#define PROTO_IP6      41u
+#define PROTO_GRE      47u
+#define PROTO_IP6_OPTS 60u
+
+#define ECN_MASK 3u
+#define ECN_ECT1 1u
+#define ECN_CE   3u
+
+/*
+ * The tunnels that are up, by what a packet to this host has: a hash table with open addressing.
+ * Immutable: neigh publishes a new table for each change. A tunnel that takes IPv4 and IPv6
+ * without GRE has two entries.
+ */
+struct fib_tunnels {
+	uint32_t mask;    /* number of entries less one; the number is a power of two */
+	uint16_t entry[]; /* ifidx; 0: free */
+};
+
+/* Names the tunnel of an outer packet. */
+struct fib_tunnel_key {
+	struct ipaddr local, remote;
+	uint32_t key; /* of GRE; 0 without */
+	uint16_t vrf; /* in which the packet came */
+	uint8_t family;
+	uint8_t proto; /* PROTO_IP4, PROTO_IP6 or PROTO_GRE */
+	bool has_key;
+};
+
+uint32_t fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key);
+
+/* Return true if a tunnel is the one of an outer packet. */
+bool fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key);
+
+/* An outer packet of a tunnel. */
+struct fib_tunnel_found {
+	uint16_t ifidx; /* of the tunnel; 0: none, the packet is one for the kernel */
+	uint16_t at;    /* offset of the packet inside from the outer header */
+	uint8_t family; /* of that packet */
+	uint8_t ecn;    /* of the outer header */
+};
+
+/* Return true if a packet to this host may be an outer one. */
+static inline bool
+tunnel_proto(uint8_t proto)
+{
+	return proto == PROTO_GRE || proto == PROTO_IP4 || proto == PROTO_IP6 ||
+	       proto == PROTO_IP6_OPTS;
+}
+
+/*
+ * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it, without
+ * padding, may be read. Packets that only the kernel can take are of no tunnel: fragments, GRE
+ * with a checksum, a sequence number, routing or another version, payloads that are not IP.
+ */
+struct fib_tunnel_found fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family,
+					const uint8_t *ip, unsigned int room);
+
+/*
+ * Give the packet inside the ECN field that RFC 6040, 4.2 wants, and return true. Return false if
+ * the packet must be dropped: congestion was met, and its sender would not learn of it. Doing it
+ * twice is the same as doing it once.
+ */
+bool fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer);
+
+/* The way of a packet into a tunnel, and of its outer packet to a neighbor. */
+struct fib_tunnel_way {
+	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	uint16_t reason;
+	fib_path path; /* PATH_ADJ, or PATH_ONLINK of an interface that is no tunnel */
+	const struct fib_iface *tunnel[FIB_TUNNELS_DEEP]; /* innermost first */
+	unsigned int n;
+	unsigned int bytes; /* octets of all outer headers */
+	uint8_t family;     /* of the outermost header, and its destination */
+	struct ipaddr dst;
+};
+
+/* Find the way of packets that leave by the tunnel `ifidx`. */
+void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way);
+
+/*
+ * Return the octets of the largest packet that fits into the way out of `out` without
+ * fragments of the outer packet. 0: no packet fits.
+ */
+unsigned int fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
+			    const struct fib_iface *out);
+
+/* Return true if the outer packet of this packet has DF set, or is IPv6. */
+static inline bool
+tunnel_sets_df(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
+{
+	return t->family == 6 || t->df ||
+	       (family == 4 && !t->ignore_df && (ip[6] & 0x40) != 0);
+}
+
+/*
+ * Return true if the packet may go into the tunnel without a look at its options. RFC 2473, 4.1.1
+ * wants the limit of tunnels of an IPv6 packet to be obeyed, which is in a header of options.
+ */
+static inline bool
+tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
+{
+	if (!(family == 4 ? t->inner4 : t->inner6))
+		return false;
+	return !(t->has_limit && family == 6 &&
+		 (ip[6] == 0 || ip[6] == 43 || ip[6] == PROTO_IP6_OPTS));
+}
+
+static inline uint8_t
+ip_dsfield(const uint8_t *ip, uint8_t family)
+{
+	return family == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+}
+
+/*
+ * Write the outer header before the packet at `ip`, whose TTL is that of the packet inside, and
+ * return its first octet.
+ *
+ * len   octets of that packet
+ * id    identification of the outer IPv4 header
+ * hash  of its flow, for the flow label of an outer IPv6 header (RFC 6438)
+ *
+ * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0) where the
+ * packet has CE, as the older RFC 3168 says.
+ */
+static inline uint8_t *
+tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
+	   uint16_t id, uint32_t hash)
+{
+	uint8_t ds = ip_dsfield(ip, family), tos = t->tos;
+	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
+	bool df = tunnel_sets_df(t, ip, family);
+	uint32_t inner_word = get_be32(ip), word;
+	uint8_t *out = ip - t->bytes;
+
+	memcpy(out, t->head, t->bytes);
+	tos = (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : tos) | (ds & ECN_MASK));
+	if (t->gre)
+		put_be16(ip - t->bytes + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
+	else
+		out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	if (t->family == 6) {
+		word = get_be32(out) & 0xfffff;
+		if (t->flow_inherit && family == 6)
+			word = inner_word & 0xfffff;
+		if (word == 0) /* 0 says that there is no label */
+			word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
+		put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
+		put_be16(out + 4, (uint16_t)(len + t->bytes - 40));
+		out[7] = ttl;
+		return out;
+	}
+	out[1] = tos;
+	put_be16(out + 2, (uint16_t)(len + t->bytes));
+	put_be16(out + 4, id);
+	put_be16(out + 6, df ? 0x4000 : 0);
+	out[8] = ttl;
+	put_be16(out + 10, (uint16_t)~inet_fold(inet_sum(out, 20, 0)));
+	return out;
+}
+
+/*
+ * Write all outer headers of a way before the packet at `ip`, and return the first octet.
+ * *family, *len: of the packet, then of the outermost one.
+ */
+static inline uint8_t *
+tunnel_put_all(const struct fib *fib, const struct fib_tunnel_way *way, uint8_t *ip,
+	       uint8_t *family, unsigned int *len, uint16_t id)
+{
+	uint32_t hash = flow_hash(ip, *len, *family, fib->seed);
+
+	for (unsigned int i = 0; i < way->n; i++) {
+		const struct fib_tunnel *t = &way->tunnel[i]->tunnel;
+
+		ip = tunnel_put(t, ip, *family, *len, id, hash);
+		*len += t->bytes;
+		*family = t->family;
+	}
+	return ip;
+}
+
+/* Return the interface of a path if that is a tunnel, else NULL. */
+static inline const struct fib_iface *
+path_tunnel(const struct fib *fib, fib_path path)
+{
+	const struct fib_iface *iface;
+
+	if (path_kind(path) != PATH_ONLINK)
+		return NULL;
+	iface = fib_iface(fib, path_index(path));
+	return iface != NULL && iface->tunnel.family != 0 ? iface : NULL;
+}
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tunnel: packets that go into tunnels, and that come out of them. All of them are on the slow
+ * path.                                                                         [fwd-n]
+ */
+#include "fwd/tunnel.h"
+
+#include <stddef.h>
+
+#include "base/inet.h"
+#include "fwd/frame.h"
+#include "fwd/label.h"
+#include "fwd/tx.h"
+#include "fwd/walk.h"
+#include "fwd/watch.h"
+#include "port/vlan.h"
+
+/* --- out of a tunnel -------------------------------------------------------------------- */
+
+bool
+fwd_tunnel_open(struct burst *b, unsigned int i)
+{
+	uint8_t *ip = burst_l3(b, i);
+	struct fib_tunnel_found found = fib_tunnel_find(
+		b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i));
+
+	/* With labels the kernel takes it: it has to pop them. */
+	if (found.ifidx == 0 || burst_has_labels(b, i))
+		return false;
+	if (!fib_tunnel_ecn(ip + found.at, found.family, found.ecn)) {
+		burst_leave(b, i, DROP_ecn_ce);
+		return true;
+	}
+	if (!b->inside)
+		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
+	b->verdict[i] = VERDICT_OPENED;
+	/* Where its frame would begin, and its interface. */
+	b->hop[i] =
+		(uint64_t)(ip + found.at - L2_LEN - burst_frame(b, i)) << 16 | found.ifidx;
+	return true;
+}
+
+void
+fwd_tunnel_keep(struct burst *b, unsigned int i)
+{
+	struct fwd *f = b->fwd;
+
+	f->opened[f->n_opened++] = (struct fwd_opened){b->m[i], b->hop[i] & 0xffff,
+						       (uint16_t)(b->hop[i] >> 16)};
+}
+
+void
+fwd_tunnel_parse(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		b->family[i] = 0;
+		if (burst_l3(b, i)[0] >> 4 == 4)
+			fwd_parse_ip4(b, i);
+		else
+			fwd_parse_ip6(b, i);
+	}
+}
+
+void
+fwd_tunnel_cut(struct burst *b, unsigned int i)
+{
+	struct rte_mbuf *m = b->m[i];
+	uint16_t by = (uint16_t)(burst_l2(b, i) - burst_frame(b, i));
+
+	m->data_off = (uint16_t)(m->data_off + by);
+	m->data_len = (uint16_t)(m->data_len - by);
+	m->pkt_len -= by;
+	m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+	put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
+}
+
+/* Move the packets of the tunnel of opened[0] to a burst. Return the number of the others. */
+static unsigned int
+opened_take(struct fwd_opened *opened, unsigned int n, struct burst *b)
+{
+	unsigned int left = 0;
+
+	b->ifidx = opened[0].ifidx;
+	for (unsigned int k = 0; k < n; k++) {
+		if (opened[k].ifidx != b->ifidx) {
+			opened[left++] = opened[k];
+			continue;
+		}
+		b->m[b->n] = opened[k].m;
+		b->l2[b->n] = rte_pktmbuf_mtod_offset(opened[k].m, uint8_t *, opened[k].at);
+		b->bytes += rte_pktmbuf_pkt_len(opened[k].m) - opened[k].at - L2_LEN;
+		b->n++;
+	}
+	return left;
+}
+
+static void
+opened_drop(struct fwd *f, const struct fwd_opened *opened, unsigned int n)
+{
+	for (unsigned int k = 0; k < n; k++) {
+		counter_add(&f->count->reason[DROP_encap_loop], 1);
+		rte_pktmbuf_free(opened[k].m);
+	}
+}
+
+void
+fwd_tunnels_walk(struct fwd *f)
+{
+	struct fwd_opened opened[BURST_MAX];
+	unsigned int n = f->n_opened;
+	struct burst b;
+
+	memcpy(opened, f->opened, n * sizeof(opened[0]));
+	f->n_opened = 0;
+	if (f->depth == FIB_TUNNELS_DEEP) {
+		opened_drop(f, opened, n);
+		return;
+	}
+	f->depth++;
+	while (n > 0) {
+		memset(&b, 0, offsetof(struct burst, m));
+		b.labels = b.switched = b.push = b.judged = 0;
+		b.push_bytes = 0;
+		b.now = 0;
+		b.fwd = f;
+		b.inside = true;
+		n = opened_take(opened, n, &b);
+		counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
+		counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
+		fwd_walk(&b, NULL);
+		fwd_dispatch(&b);
+	}
+	f->depth--;
+}
+
+/* --- into a tunnel ---------------------------------------------------------------------- */
+
+/* Return the egress interface of a way whose path is PATH_ADJ or PATH_ONLINK. */
+static const struct fib_iface *
+way_out(const struct fib *fib, const struct fib_tunnel_way *way)
+{
+	uint32_t index = path_index(way->path);
+
+	return fib_iface(fib,
+			 path_kind(way->path) == PATH_ADJ ? fib->adj[index].ifidx : index);
+}
+
+/*
+ * Return true if only the kernel can send the packet: its outer packet needs fragments, as DF is
+ * not set, or because IPv6 has no smaller MTU than 1280.
+ */
+static bool
+needs_fragments(const struct burst *b, unsigned int i, const struct fib_tunnel_way *way)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_iface *out = way_out(fib, way);
+	unsigned int mtu = fib_tunnel_mtu(fib, way, out), len = b->l3_len[i];
+
+	if (len <= mtu || len > fib_mtu(fib, b->path[i], way->tunnel[0], b->family[i]))
+		return false; /* it fits; or it is too big for the tunnel itself */
+	return (b->family[i] == 6 && mtu < 1280) ||
+	       !tunnel_sets_df(&way->tunnel[0]->tunnel, burst_l3(b, i), b->family[i]);
+}
+
+bool
+fwd_tunnel_way(struct burst *b, unsigned int i, struct fib_tunnel_way *way)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *ip = burst_l3(b, i);
+
+	if (ip[b->family[i] == 4 ? 8 : 7] <= 1) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return false;
+	}
+	fib_tunnel_resolve(fib, (uint16_t)path_index(b->path[i]), way);
+	if (way->reason == N_REASON &&
+	    (burst_has_labels(b, i) ||
+	     !tunnel_takes(&way->tunnel[0]->tunnel, ip, b->family[i]) ||
+	     needs_fragments(b, i, way)))
+		way->reason = PUNT_kernel_route;
+	if (way->reason == N_REASON)
+		return true;
+	if (way->reason == PUNT_kernel_route || way->reason == DROP_encap_loop ||
+	    way->reason == DROP_blackhole || way->reason == DROP_vrf_no_fib)
+		burst_leave(b, i, (enum reason)way->reason);
+	else
+		burst_icmp(b, i, PUNT_unreach, (enum reason)way->reason);
+	return false;
+}
+
+/* Return the MAC address and interface of the neighbor of a way; 0: none, or not known. */
+static uint64_t
+way_hop(const struct fib *fib, const struct fib_tunnel_way *way)
+{
+	if (way->reason != N_REASON || path_kind(way->path) != PATH_ADJ)
+		return 0;
+	return atomic_load_explicit(&fib->adj[path_index(way->path)].hop,
+				    memory_order_acquire);
+}
+
+static void
+too_big(struct burst *b, unsigned int i, unsigned int mtu)
+{
+	packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
+	burst_leave(b, i, PUNT_too_big);
+}
+
+/* Count a packet for the tunnels that it went into. */
+static void
+count_sent(struct fwd *f, const struct fib_tunnel_way *way, unsigned int len)
+{
+	for (unsigned int k = 0; k < way->n; k++) {
+		struct if_counters *c = &f->count->port[way->tunnel[k]->ifidx];
+
+		counter_add(&c->tx_packets, 1);
+		counter_add(&c->tx_bytes, len);
+		len += way->tunnel[k]->tunnel.bytes;
+	}
+}
+
+void
+fwd_tunnel_rewrite(struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_iface *tunnel = fib_iface(fib, b->hop[i] & 0xffff), *out;
+	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
+	unsigned int len = b->l3_len[i], bytes, mtu;
+	struct rte_mbuf *m = b->m[i];
+	struct fib_tunnel_way way;
+	uint64_t hop;
+
+	if (ip[family == 4 ? 8 : 7] <= 1) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return;
+	}
+	mtu = fib_mtu(fib, b->path[i], tunnel, family);
+	if (len > mtu) {
+		too_big(b, i, mtu);
+		return;
+	}
+	fib_tunnel_resolve(fib, tunnel->ifidx, &way);
+	hop = way_hop(fib, &way);
+	out = fib_iface(fib, hop & 0xffff);
+	if (hop == 0 || out == NULL || !out->up) { /* it has changed within the burst */
+		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
+		return;
+	}
+	mtu = fib_tunnel_mtu(fib, &way, out);
+	if (len > mtu) {
+		too_big(b, i, mtu);
+		return;
+	}
+	bytes = L2_LEN + len;
+	if (rte_pktmbuf_headroom(m) < way.bytes + VLAN_TAGS * VLAN_BYTES) {
+		burst_leave(b, i, DROP_no_headroom);
+		return;
+	}
+	if (family == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+	if (rte_pktmbuf_pkt_len(m) > bytes)
+		packet_cut(m, bytes);
+	count_sent(b->fwd, &way, len);
+	tunnel_put_all(fib, &way, ip, &family, &len, b->fwd->ip_id++);
+	m->data_off = (uint16_t)(m->data_off - way.bytes);
+	m->data_len = (uint16_t)(m->data_len + way.bytes);
+	m->pkt_len += way.bytes;
+	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
+	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
+	b->hop[i] = hop;
+	if (out->n_tags != 0) {
+		b->tags_out = true;
+		eth = vlan_push(m, out);
+	}
+	frame_write_macs(eth, hop, out);
+}

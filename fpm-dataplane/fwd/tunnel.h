@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tunnel: the stages for packets that go into tunnels, or come out of them.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_TUNNEL_H
+#define FWD_TUNNEL_H
+
+#include "fib/tunnel.h"
+#include "fwd/burst.h"
+
+/*
+ * Adjacency stage: if a packet to this host is an outer one of a tunnel, take it for the packet
+ * inside, which passes the stages as one that the tunnel received, and return true. The octets
+ * of the frame do not change, but for the ECN field of that packet, so that a packet inside for
+ * this host goes to the kernel as it came.
+ */
+bool fwd_tunnel_open(struct burst *b, unsigned int i);
+
+/* Return true if a packet to this host may be an outer one. */
+static inline bool
+burst_may_open(const struct burst *b, unsigned int i)
+{
+	return tunnel_proto(burst_l3(b, i)[b->family[i] == 4 ? 9 : 6]) &&
+	       atomic_load_explicit(&b->fwd->fib->tunnels, memory_order_relaxed) != NULL;
+}
+
+/* Dispatch stage: keep an opened packet until the burst has ended. */
+void fwd_tunnel_keep(struct burst *b, unsigned int i);
+/* Pass the kept packets through the stages, one tunnel after the other. */
+void fwd_tunnels_walk(struct fwd *f);
+
+/* Parse stage: validate the packets of a burst that came out of a tunnel. */
+void fwd_tunnel_parse(struct burst *b);
+/* Let the frame of a packet that came out of a tunnel begin before that packet. */
+void fwd_tunnel_cut(struct burst *b, unsigned int i);
+
+/*
+ * Adjacency stage: find the way of a packet into the tunnel of its path. Return false if the
+ * packet has left.
+ */
+bool fwd_tunnel_way(struct burst *b, unsigned int i, struct fib_tunnel_way *way);
+/* Rewrite stage: write the outer headers. */
+void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
+
+/* Return true if the packet leaves by a tunnel: no MAC address was found for it. */
+static inline bool
+burst_leaves_by_tunnel(const struct burst *b, unsigned int i)
+{
+	return b->hop[i] >> 16 == 0;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tunnels of the kernel (gre, ipip, sit, ip6gre, ip6tnl) as interfaces of the dataplane. Runs in
+ * neigh. A tunnel has a number as a VLAN has, but it is on no port: forwarders write its outer
+ * header (outer.c), and look that up again. This file publishes the table by which received
+ * packets find their tunnel.
+ *
+ * A tunnel that forwarders cannot serve stays an interface of the kernel, which then forwards its
+ * packets.
+ */
+#include "neigh/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "fib/tunnel.h"
+
+#define ENTRIES_MIN 16u
+
+/* --- numbers -------------------------------------------------------------------------- */
+
+/* Log once that the kernel keeps a tunnel. Each module makes one without addresses. */
+static void
+refusal_log(const struct link *l, const char *reason)
+{
+	static const uint8_t any[16];
+	const struct kmon_tunnel *t = &l->kernel.tunnel;
+
+	if (l->tunnel_refused != reason && (memcmp(t->local, any, sizeof(any)) != 0 ||
+					    memcmp(t->remote, any, sizeof(any)) != 0))
+		log_warn("neigh: tunnel left to the kernel dev=%s kind=%s reason=%s",
+			 l->kernel.name, tunnel_kind(&l->kernel), reason);
+}
+
+uint16_t
+tunnel_add(struct neigh *n, struct link *l)
+{
+	const struct kmon_link *kl = &l->kernel;
+	const char *reason;
+	uint16_t ifidx;
+
+	if (kl->tunnel.kind == KMON_NO_TUNNEL)
+		return 0;
+	reason = tunnel_refusal(kl);
+	if (reason != NULL)
+		refusal_log(l, reason);
+	l->tunnel_refused = reason;
+	if (reason != NULL)
+		return 0;
+	ifidx = vlan_take_number(n);
+	if (ifidx == 0) {
+		table_refuse(TABLE_vlans);
+		n->vlan_left_out = true;
+		l->tunnel_refused = "limit";
+		return 0;
+	}
+	table_used(TABLE_vlans, ++n->n_vlans);
+	n->n_tunnels++;
+	n->iface[ifidx] = (struct iface){.port = &n->no_port,
+					 .tunnel = true,
+					 .forward4 = true,
+					 .forward6 = true,
+					 .kernel = *kl,
+					 .present = true};
+	counters_port(ifidx, &n->iface[ifidx].base);
+	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
+	if (ifidx >= n->iface_end)
+		n->iface_end = ifidx + 1;
+	iface_publish(n, ifidx);
+	log_info("neigh: tunnel added dev=%s kind=%s", kl->name, tunnel_kind(kl));
+	return ifidx;
+}
+
+void
+tunnel_remove(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	log_info("neigh: tunnel removed dev=%s", ifc->kernel.name);
+	nb_forget_iface(n, ifidx);
+	ifc->present = false;
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
+	iface_refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
+	n->n_tunnels--;
+	n->tunnels_due = true;
+	vlan_retire_number(n, ifidx);
+}
+
+/* --- the table of received packets ---------------------------------------------------- */
+
+struct retired_tunnels {
+	struct retired retired;
+	struct fib_tunnels *tunnels;
+};
+
+static void
+tunnels_free(struct neigh *n, struct retired *r)
+{
+	struct retired_tunnels *old = caa_container_of(r, struct retired_tunnels, retired);
+
+	free(old->tunnels);
+	free(old);
+}
+
+static void
+entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *fi,
+	  uint8_t proto)
+{
+	const struct fib_tunnel *t = &fi->tunnel;
+	struct fib_tunnel_key key = {.local = t->local,
+				     .remote = t->remote,
+				     .key = t->key,
+				     .vrf = t->vrf,
+				     .family = t->family,
+				     .proto = proto,
+				     .has_key = t->has_key};
+	uint32_t i = fib_tunnel_hash(n->fib, &key);
+
+	while (tunnels->entry[i & tunnels->mask] != 0)
+		i++;
+	tunnels->entry[i & tunnels->mask] = fi->ifidx;
+}
+
+static struct fib_tunnels *
+tunnels_make(struct neigh *n)
+{
+	uint32_t n_entries = ENTRIES_MIN;
+	struct fib_tunnels *tunnels;
+
+	while (n_entries < 4 * n->n_tunnels) /* two for each, and half of them free */
+		n_entries *= 2;
+	tunnels = calloc(1, sizeof(*tunnels) + n_entries * sizeof(tunnels->entry[0]));
+	if (tunnels == NULL)
+		abort(); /* 8 octets a tunnel, or a few more */
+	tunnels->mask = n_entries - 1;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
+		const struct fib_iface *fi =
+			n->iface[i].tunnel ? fib_iface(n->fib, i) : NULL;
+
+		if (fi == NULL || !fi->up)
+			continue;
+		if (fi->tunnel.gre)
+			entry_put(n, tunnels, fi, PROTO_GRE);
+		if (!fi->tunnel.gre && fi->tunnel.inner4)
+			entry_put(n, tunnels, fi, PROTO_IP4);
+		if (!fi->tunnel.gre && fi->tunnel.inner6)
+			entry_put(n, tunnels, fi, PROTO_IP6);
+	}
+	return tunnels;
+}
+
+void
+tunnels_publish(struct neigh *n)
+{
+	struct fib_tunnels *tunnels, *old;
+	struct retired_tunnels *retired;
+
+	if (!n->tunnels_due)
+		return;
+	n->tunnels_due = false;
+	/* The VRF of outer packets may have changed. */
+	for (uint16_t i = PORT_MAX; n->n_tunnels > 0 && i < n->iface_end; i++)
+		if (n->iface[i].tunnel)
+			iface_publish(n, i);
+	tunnels = n->n_tunnels == 0 ? NULL : tunnels_make(n);
+	old = atomic_load_explicit(&n->fib->tunnels, memory_order_relaxed);
+	/* Release: a forwarder that finds the table finds its entries and interfaces. */
+	atomic_store_explicit(&n->fib->tunnels, tunnels, memory_order_release);
+	if (old == NULL)
+		return;
+	retired = calloc(1, sizeof(*retired));
+	if (retired == NULL)
+		abort(); /* a few octets */
+	retired->tunnels = old;
+	neigh_retire(n, &retired->retired, tunnels_free);
+}

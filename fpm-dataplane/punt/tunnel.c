@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tunnel: the parts of forward.c that concern packets that came in a tunnel, or that go into
+ * one. [punt]
+ */
+#include "punt/tunnel.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+#include "port/vlan.h"
+#include "punt/internal.h"
+
+void
+punt_tunnel_take(struct rte_mbuf *m)
+{
+	struct packet_meta *meta = packet_meta(m);
+
+	rte_pktmbuf_adj(m, meta->inner_at);
+	meta->inner_at = 0;
+	m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+	memset(rte_pktmbuf_mtod(m, uint8_t *), 0, L2_LEN - 2);
+	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
+		 meta->family == 4 ? 0x0800 : 0x86dd);
+}
+
+bool
+punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
+		  const struct fib_tunnel_way *way)
+{
+	uint8_t *ip = l3_of(m);
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+
+	if (rte_pktmbuf_headroom(m) < way->bytes + VLAN_TAGS * VLAN_BYTES)
+		return false;
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		packet_cut(m, L2_LEN + len);
+	for (unsigned int k = 0, bytes = len; k < way->n; k++) {
+		struct if_counters *c = &p->count->port[way->tunnel[k]->ifidx];
+
+		counter_add(&c->tx_packets, 1);
+		counter_add(&c->tx_bytes, bytes);
+		bytes += way->tunnel[k]->tunnel.bytes;
+	}
+	tunnel_put_all(p->fib, way, ip, &family, &len, p->ip_id++);
+	m->data_off = (uint16_t)(m->data_off - way->bytes);
+	m->data_len = (uint16_t)(m->data_len + way->bytes);
+	m->pkt_len += way->bytes;
+	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
+		 family == 4 ? 0x0800 : 0x86dd);
+	return true;
+}
+
+struct neigh_key
+punt_tunnel_key(const struct fib_tunnel_way *way)
+{
+	return (struct neigh_key){.ifidx = (uint16_t)path_index(way->path),
+				  .family = way->family,
+				  .addr = way->dst};
+}

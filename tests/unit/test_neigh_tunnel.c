@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tunnels as the kernel reports them: which become interfaces of the dataplane, with which outer
+ * header, in which VRF, and how forwarders find the tunnel of a received packet. The kernel is a
+ * table in the test, because the kernel of this machine may have no tunnels.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c tap-bridge/netns.c
+ */
+#include "fib/tunnel.h"
+#include "log_said.h"
+#include "neigh_bed.h"
+
+#define LOCAL  0xc0000201u /* 192.0.2.1 */
+#define REMOTE 0xc0000202u
+
+/* A GRE tunnel over IPv4, with a key unless that is 0. */
+static struct kmon_link
+gre_of(uint32_t ifindex, uint32_t remote, uint32_t key)
+{
+	struct kmon_link l = link_of(ifindex, "t0");
+
+	snprintf(l.name, sizeof(l.name), "t%u", ifindex);
+	memset(l.mac, 0, sizeof(l.mac));
+	l.mtu_bytes = 1476;
+	l.tunnel = (struct kmon_tunnel){.kind = KMON_GRE,
+					.family = 4,
+					.df = true,
+					.has_in_key = key != 0,
+					.has_out_key = key != 0,
+					.in_key = key,
+					.out_key = key + 1};
+	put_be32(l.tunnel.local, LOCAL);
+	put_be32(l.tunnel.remote, remote);
+	return l;
+}
+
+static struct kmon_link
+ip6tnl_of(uint32_t ifindex, uint8_t proto, bool limit)
+{
+	struct kmon_link l = gre_of(ifindex, REMOTE, 0);
+
+	l.tunnel = (struct kmon_tunnel){.kind = KMON_IP6TNL,
+					.family = 6,
+					.proto = proto,
+					.ttl = 64,
+					.has_encap_limit = limit,
+					.encap_limit = 4,
+					.flow_label = 0x12345};
+	l.tunnel.local[15] = 1;
+	l.tunnel.remote[15] = 2;
+	return l;
+}
+
+/* Return the interface of the dataplane with this ifindex, or NULL. */
+static const struct fib_iface *
+tunnel_at(uint32_t ifindex)
+{
+	for (uint16_t i = PORT_MAX; i < IFIDX_MAX; i++)
+		if (fib_iface(fib, i) != NULL && fib_iface(fib, i)->ifindex == ifindex)
+			return fib_iface(fib, i);
+	return NULL;
+}
+
+/* Return the ifindex of the tunnel that a received packet belongs to; 0: none. */
+static uint32_t
+tunnel_for(uint16_t vrf, uint32_t remote, uint8_t proto, uint32_t key)
+{
+	uint8_t packet[100] = {0x45};
+	struct fib_tunnel_found found;
+	unsigned int at = 20;
+
+	put_be16(packet + 2, sizeof(packet));
+	packet[9] = proto;
+	put_be32(packet + 12, remote);
+	put_be32(packet + 16, LOCAL);
+	if (proto == PROTO_GRE) {
+		put_be16(packet + 22, 0x0800);
+		packet[20] = key != 0 ? 0x20 : 0;
+		put_be32(packet + 24, key);
+		at = key != 0 ? 28 : 24;
+	}
+	packet[at] = proto == PROTO_IP6 ? 0x60 : 0x45;
+	put_be16(packet + at + 2, proto == PROTO_IP6 ? 0 : 40);
+	found = fib_tunnel_find(fib, vrf, 4, packet, sizeof(packet));
+	return found.ifidx == 0 ? 0 : fib_iface(fib, found.ifidx)->ifindex;
+}
+
+static void
+a_tunnel_is_an_interface_until_it_goes(void **state)
+{
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+	const struct fib_iface *i;
+	struct kmon_tunnel *k = &t.tunnel;
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	add(t);
+	round_over();
+	i = tunnel_at(20);
+	assert_non_null(i);
+	assert_true(i->up && i->port == 0 && i->mtu_bytes == 1476);
+	assert_string_equal(i->name, "t20");
+	assert_true(i->tunnel.gre && i->tunnel.family == 4 && i->tunnel.df);
+	assert_int_equal(i->tunnel.bytes, 24);
+	assert_int_equal(i->tunnel.proto_at, 22);
+	assert_int_equal(i->tunnel.head[9], PROTO_GRE);
+	assert_int_equal(get_be32(i->tunnel.head + 16), REMOTE);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
+	assert_int_equal(tunnel_for(0, REMOTE + 1, PROTO_GRE, 0), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 9), 0);
+	assert_int_equal(tunnel_for(3, REMOTE, PROTO_GRE, 0), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 0);
+
+	/* `ip link change`: the number stays. */
+	k->has_in_key = k->has_out_key = true;
+	k->in_key = 7;
+	k->out_key = 8;
+	tell(&t, false);
+	round_over();
+	assert_int_equal(tunnel_at(20)->tunnel.bytes, 28);
+	assert_int_equal(get_be32(tunnel_at(20)->tunnel.head + 24), 8);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 7), 20);
+	t.admin_up = false;
+	tell(&t, false);
+	round_over();
+	assert_false(tunnel_at(20)->up);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 7), 0);
+	t.admin_up = true;
+	tell(&t, false);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 7), 20);
+	del(t);
+	round_over();
+	assert_null(tunnel_at(20));
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 7), 0);
+	assert_null(fib->tunnels);
+}
+
+static void
+headers_over_ipv6_have_the_limit(void **state)
+{
+	const struct fib_tunnel *t;
+
+	add(ip6tnl_of(20, 0, true));
+	add(ip6tnl_of(21, 41, false));
+	round_over();
+	t = &tunnel_at(20)->tunnel;
+	assert_true(t->inner4 && t->inner6 && t->has_limit && !t->gre);
+	assert_int_equal(t->bytes, 48);
+	assert_int_equal(t->proto_at, 40);
+	assert_int_equal(t->head[6], PROTO_IP6_OPTS);
+	assert_memory_equal(t->head + 41, "\x00\x04\x01\x04\x01\x01\x00", 7);
+	assert_int_equal(get_be32(t->head), 0x60012345);
+	t = &tunnel_at(21)->tunnel;
+	assert_true(!t->inner4 && t->inner6 && !t->has_limit);
+	assert_int_equal(t->bytes, 40);
+	assert_int_equal(t->proto_at, 6);
+}
+
+/* Tunnels of one local and one remote address differ by key, protocol and VRF. */
+static void
+received_packets_find_their_tunnel(void **state)
+{
+	struct kmon_link ip = gre_of(23, REMOTE, 0), sit = ip, red = gre_of(25, REMOTE, 0);
+	struct kmon_link vrf = link_of(50, "red");
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	vrf.vrf_table = 100;
+	add(vrf);
+	add(gre_of(20, REMOTE, 0));
+	add(gre_of(21, REMOTE, 1));
+	add(gre_of(22, REMOTE, 2));
+	ip.tunnel.kind = KMON_IPIP;
+	ip.tunnel.proto = 4;
+	add(ip);
+	sit.ifindex = 24;
+	sit.tunnel.kind = KMON_SIT;
+	sit.tunnel.proto = 41;
+	add(sit);
+	red.tunnel.link = 50;
+	add(red);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 1), 21);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 2), 22);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 3), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 23);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
+	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 0), 25);
+	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 1), 0);
+	fib->tunnels_state = FIB_TUNNELS_IPSEC;
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 0);
+}
+
+/* `dev` of a tunnel is a VRF, a member of a VRF, or an interface. A member may change its VRF. */
+static void
+outer_packets_are_in_the_vrf_of_the_link_below(void **state)
+{
+	struct kmon_link vrf = link_of(50, "red"), tap = link_of(TAP, "wan0");
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	t.tunnel.link = TAP;
+	add(t);
+	round_over();
+	assert_int_equal(tunnel_at(20)->tunnel.vrf, 0);
+	assert_int_equal(tunnel_at(20)->tunnel.link, TAP);
+	vrf.vrf_table = 100;
+	add(vrf);
+	tap.master = 50;
+	tell(&tap, false);
+	round_over();
+	assert_int_equal(tunnel_at(20)->tunnel.vrf, 1);
+	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 0), 20);
+	t.tunnel.link = 50;
+	tell(&t, false);
+	round_over();
+	assert_int_equal(tunnel_at(20)->tunnel.vrf, 1);
+	assert_int_equal(tunnel_at(20)->tunnel.link, 0);
+	/* The VRF of the packets inside is that of the tunnel's master. */
+	assert_int_equal(tunnel_at(20)->vrf, 0);
+	t.master = 50;
+	tell(&t, false);
+	round_over();
+	assert_int_equal(tunnel_at(20)->vrf, 1);
+}
+
+static void
+what_forwarders_cannot_do_stays_with_the_kernel(void **state)
+{
+	static const char *const reason[KMON_TUNNEL_N_CANNOT] = {
+		[KMON_TUNNEL_CHECKSUM] = "checksum",
+		[KMON_TUNNEL_SEQUENCE] = "sequence",
+		[KMON_TUNNEL_EXTERNAL] = "external",
+		[KMON_TUNNEL_ENCAP] = "udp",
+		[KMON_TUNNEL_FWMARK] = "fwmark",
+		[KMON_TUNNEL_ISATAP] = "isatap",
+		[KMON_TUNNEL_MIP6] = "mobile-ipv6",
+		[KMON_TUNNEL_DSCP_COPY] = "dscp-copy",
+		[KMON_TUNNEL_NAMESPACE] = "namespace",
+		[KMON_TUNNEL_MPLS] = "mpls"};
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+
+	for (unsigned int c = 1; c < KMON_TUNNEL_N_CANNOT; c++) {
+		char line[96];
+
+		t.tunnel.cannot = (enum kmon_tunnel_cannot)c;
+		add(t);
+		tell(&t, false); /* one line only */
+		round_over();
+		snprintf(line, sizeof(line),
+			 "neigh: tunnel left to the kernel dev=t20 kind=gre reason=%s",
+			 reason[c]);
+		assert_int_equal(log_said(line), 1);
+		assert_null(tunnel_at(20));
+		del(t);
+		round_over();
+	}
+	t.tunnel.cannot = KMON_TUNNEL_CAN;
+	put_be32(t.tunnel.remote, 0);
+	assert_string_equal(tunnel_refusal(&t), "no-remote");
+	put_be32(t.tunnel.remote, 0xe0000105);
+	assert_string_equal(tunnel_refusal(&t), "group-remote");
+	put_be32(t.tunnel.remote, REMOTE);
+	put_be32(t.tunnel.local, 0);
+	assert_string_equal(tunnel_refusal(&t), "no-local");
+	put_be32(t.tunnel.local, LOCAL);
+	assert_null(tunnel_refusal(&t));
+
+	/* A tunnel that is ours gets a checksum, and loses it. */
+	add(t);
+	round_over();
+	assert_non_null(tunnel_at(20));
+	t.tunnel.cannot = KMON_TUNNEL_CHECKSUM;
+	tell(&t, false);
+	round_over();
+	assert_null(tunnel_at(20));
+	t.tunnel.cannot = KMON_TUNNEL_CAN;
+	tell(&t, false);
+	round_over();
+	assert_non_null(tunnel_at(20));
+}
+
+/* rib learns that an interface is a tunnel, and that it is one no longer. */
+static void
+rib_hears_of_tunnels(void **state)
+{
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+	struct msg *m;
+	unsigned int n = 0;
+
+	add(t);
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_link *l = (const struct msg_link *)m;
+
+		if (m->type == MSG_LINK && l->ifindex == 20) {
+			n++;
+			assert_true(l->tunnel && l->up && l->ifidx >= PORT_MAX);
+		}
+		msg_free(m);
+	}
+	assert_int_equal(n, 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(a_tunnel_is_an_interface_until_it_goes),
+		bed_test(headers_over_ipv6_have_the_limit),
+		bed_test(received_packets_find_their_tunnel),
+		bed_test(outer_packets_are_in_the_vrf_of_the_link_below),
+		bed_test(what_forwarders_cannot_do_stays_with_the_kernel),
+		bed_test(rib_hears_of_tunnels),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
