@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tunnels of the kernel are interfaces of the dataplane. A Linux kernel is the far end: pings go
+through the tunnel and back, the forwarders forward both, and the packets between the two routers
+are as the kernel of the far end wants them."""
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6
+from scapy.layers.l2 import GRE, Ether
+from scapy.packet import Raw
+
+from lib import api, netns
+from lib.wait import eventually
+from wire import token, token_of
+
+MODULES = ("ip_gre", "ipip", "sit", "ip6_gre", "ip6_tunnel")
+# Behind the far end, and its addresses in the tunnel.
+HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
+INSIDE = {4: "10.9.0.{}/30", 6: "2001:db8:99::{}/64"}
+# Kind: words for ip, family of the outer header, families of the packets.
+KINDS = {
+    "gre": ("type gre", 4, (4, 6)),
+    "gre-key": ("type gre ikey 7 okey 7 ttl 64 tos inherit", 4, (4, 6)),
+    "ipip": ("type ipip", 4, (4,)),
+    "sit": ("type sit", 4, (6,)),
+    "sit-any": ("type sit mode any", 4, (4, 6)),
+    "ip6gre": ("type ip6gre", 6, (4, 6)),
+    "ip6gre-key": ("type ip6gre key 4000000000 encaplimit none", 6, (4, 6)),
+    "ip6ip6": ("type ip6tnl mode ip6ip6", 6, (6,)),
+    "ipip6": ("type ip6tnl mode ipip6 encaplimit none", 6, (4,)),
+    "ip6-any": ("type ip6tnl mode any", 6, (4, 6)),
+}
+
+
+@pytest.fixture(scope="module")
+def dut(on_veths):
+    """Return a router whose port wan0 has a Linux kernel at its far end."""
+    netns.command(["modprobe", "-a", *MODULES])
+    on_veths.ready()
+    far, wan, lan = on_veths.far, on_veths.wires["wan"], on_veths.wires["lan"]
+    netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 0, "net.ipv6.conf.lo.disable_ipv6": 0,
+                       "net.ipv6.conf.wan.accept_dad": 0, "net.ipv4.conf.all.rp_filter": 0,
+                       "net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0})  # fmt: skip
+    netns.ip_batch(
+        [
+            "link set lo up",
+            f"addr add {wan.peer4}/26 dev wan",
+            f"-6 addr add {wan.peer6}/64 dev wan nodad",
+            f"addr add {HOST[4]}/32 dev lo",
+            f"-6 addr add {HOST[6]}/128 dev lo nodad",
+        ],
+        far,
+    )
+    yield on_veths
+    netns.ip_batch(
+        [
+            f"addr del {wan.peer4}/26 dev wan",
+            f"-6 addr del {wan.peer6}/64 dev wan",
+            f"addr del {HOST[4]}/32 dev lo",
+            f"-6 addr del {HOST[6]}/128 dev lo",
+        ],
+        far,
+    )
+    netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 1})
+    assert lan.name == "lan"
+
+
+def row(dut, name="t0"):
+    """Return the row of an interface, or None."""
+    rows = dut.control.ask("interfaces")
+    api.validate(rows, api.rows_schema("GET", "/interfaces")[1]["schema"])
+    return next((r for r in rows if r["name"] == name), None)
+
+
+def is_ours(dut, name="t0"):
+    """Wait until the forwarders serve a tunnel. Return its row."""
+
+    def served():
+        found = row(dut, name)
+        assert found and found["up"] and found["by_kernel"] is None and "rx_packets" in found, found
+        return found
+
+    return eventually(served, 10, 0.05, f"tunnel {name}")
+
+
+def tunnel_add(dut, words, family, inner, more=""):
+    """Make a tunnel between the router and the far end, with routes through it on both sides."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    ends = (wan.own(family), wan.peer(family))
+    for where, (local, remote), n in ((dut.ctl, ends, 1), (dut.far, ends[::-1], 2)):
+        netns.ip_batch([f"link add t0 {words} local {local} remote {remote} {more}"], where)
+        netns.sysctl(where, {"net.ipv6.conf.t0.disable_ipv6": 0, "net.ipv4.conf.t0.rp_filter": 0})
+        lines = ["link set t0 up"]
+        for each in inner:
+            flag = "-6 " if each == 6 else ""
+            nodad = " nodad" if each == 6 else ""
+            lines.append(f"{flag}addr add {INSIDE[each].format(n)} dev t0{nodad}")
+        netns.ip_batch(lines, where)
+    back = {4: lan.host4, 6: f"{lan.ip6.rpartition('::')[0]}::/64"}
+    for each in inner:
+        flag = "-6 " if each == 6 else ""
+        netns.ip_batch([f"{flag}route add {NET[each]} dev t0"], dut.ctl)
+        netns.ip_batch([f"{flag}route add {back[each]} dev t0"], dut.far)
+    is_ours(dut)
+    for each in inner:
+        net = NET[each]
+        eventually(lambda n=net: dut.route_row(n), 5, 0.01, f"route {net}")
+
+
+def tunnel_del(dut):
+    """Remove the tunnel, and its routes with it."""
+    for where in (dut.ctl, dut.far):
+        netns.command(["ip", "-n", where, "link", "del", "t0"], check=False)
+    eventually(lambda: row(dut) is None, 5, 0.01, "no tunnel")
+
+
+@pytest.fixture(params=KINDS)
+def tunnel(request, dut):
+    """Make each kind of tunnel. Return (kind, outer family, inner families)."""
+    words, family, inner = KINDS[request.param]
+    tunnel_add(dut, words, family, inner)
+    yield request.param, family, inner
+    tunnel_del(dut)
+
+
+def echo(wire, family, size=0, **fields):
+    """Return an echo request with a token, from the peer of a wire to the host behind the tunnel."""
+    load = token()
+    load += bytes(max(0, size - len(load) - (28 if family == 4 else 48)))
+    head = Ether(src=wire.mac, dst=wire.port_mac)
+    if family == 4:
+        return head / IP(src=wire.peer4, dst=HOST[4], **fields) / ICMP(id=1, seq=1) / Raw(load)
+    return head / IPv6(src=wire.peer6, dst=HOST[6], **fields) / ICMPv6EchoRequest() / Raw(load)
+
+
+def replies(dut, family, n=1, **fields):
+    """Send echo requests through the tunnel. Return (the outer packets, the answers)."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    out, back = [], []
+    for _ in range(n):
+        probe = echo(lan, family, **fields)
+        answer = lan.srp1(probe, 5)
+        assert (answer[ICMP].type == 0) if family == 4 else ICMPv6EchoReply in answer
+        back.append(answer)
+        out.append(Ether(wan.got(token_of(probe))[0]))
+    return out, back
+
+
+def by_forwarders(dut):
+    """Return how many packets the forwarders have sent, and how many the kernel got to route."""
+    return sum(v for k, v in dut.counters("total").items() if k.startswith("forwarded")), dut.counter(
+        "punt", "kernel_route"
+    )
+
+
+@pytest.mark.quick
+def test_packets_go_through_a_tunnel_and_back(dut, tunnel):
+    kind, family, inner = tunnel
+    was = is_ours(dut)
+    assert was["tunnel"] == KINDS[kind][0].split()[1]
+    assert (was["local"], was["remote"]) == (
+        dut.wires["wan"].own(family),
+        dut.wires["wan"].peer(family),
+    )
+    replies(dut, inner[0])  # neighbors are known now
+    before, base = by_forwarders(dut), is_ours(dut)
+    drops = dut.counters()
+    for each in inner:
+        ttl = {"ttl": 40} if each == 4 else {"hlim": 40}
+        out, back = replies(dut, each, n=5, **ttl)
+        outer = out[0][IP if family == 4 else IPv6]
+        assert (outer.src, outer.dst) == (was["local"], was["remote"])
+        inside = outer.payload[IP if each == 4 else IPv6]
+        assert (inside.ttl if each == 4 else inside.hlim) == 39
+        # The far end answered with 64.
+        assert (back[0][IP].ttl if each == 4 else back[0][IPv6].hlim) == 63
+        if "gre" in kind:
+            assert outer[GRE].proto == (0x0800 if each == 4 else 0x86DD)
+            assert outer[GRE].key_present == ("key" in kind)
+    n = 5 * len(inner)
+    after, now = by_forwarders(dut), is_ours(dut)
+    assert (after[0] - before[0], after[1] - before[1]) == (2 * n, 0), (before, after)
+    assert now["tx_packets"] - base["tx_packets"] == n
+    # The far end may have solicited a router or joined a group meanwhile.
+    assert now["rx_packets"] - base["rx_packets"] in range(n, n + 4)
+    assert dut.drops(drops) == {}
+
+
+def test_to_us_through_a_tunnel(dut):
+    """The kernel of the router answers pings to it, and sends pings itself."""
+    tunnel_add(dut, "type gre", 4, (4, 6))
+    try:
+        for where, to in ((dut.far, 1), (dut.ctl, 2)):
+            for each in (4, 6):
+                addr = INSIDE[each].format(to).split("/")[0]
+                netns.run(where, ["ping", "-c", "3", "-i", "0.2", "-W", "5", addr])
+    finally:
+        tunnel_del(dut)
+
+
+def test_the_outer_header_has_ttl_tos_and_ecn(dut):
+    tunnel_add(dut, "type gre ttl 17 tos inherit", 4, (4,))
+    try:
+        out, _ = replies(dut, 4, ttl=40, tos=0xB9)  # ECT(1)
+        assert (out[0][IP].ttl, out[0][IP].tos) == (17, 0xB9)
+    finally:
+        tunnel_del(dut)
+    tunnel_add(dut, "type gre tos 0x20 nopmtudisc", 4, (4,))
+    try:
+        out, _ = replies(dut, 4, ttl=40, tos=0xBA)
+        assert (out[0][IP].ttl, out[0][IP].tos, out[0][IP].flags) == (39, 0x22, 0)
+        out, _ = replies(dut, 4, flags="DF")
+        assert out[0][IP].flags == "DF"
+    finally:
+        tunnel_del(dut)
+
+
+def test_packets_larger_than_the_tunnel(dut):
+    tunnel_add(dut, "type gre", 4, (4, 6))
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    try:
+        assert is_ours(dut)["mtu"] == 1476
+        probe = echo(lan, 4, size=1490, flags="DF")
+        error = lan.srp1(probe, 5)
+        assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1476)
+        probe = echo(lan, 6, size=1490)
+        assert lan.srp1(probe, 5)[ICMPv6PacketTooBig].mtu == 1476
+        # Without DF the packet is fragmented, and each fragment has outer headers. The far end
+        # answers the whole packet, in fragments of its own.
+        probe = echo(lan, 4, size=1490)
+        wan.clear()
+        lan.send(probe)
+        is_gre = lambda d: d[12:14] == b"\x08\x00" and d[23] == 47  # noqa: E731
+        pieces = [Ether(d) for d in wan.expect_many(is_gre, 2, 5)]
+        assert all(p[IP].len <= 1500 and p[GRE].proto == 0x0800 for p in pieces)
+        lan.expect(token_of(probe), 5)
+    finally:
+        tunnel_del(dut)
+
+
+def test_what_stays_with_the_kernel(dut):
+    """Such tunnels work as before: the kernel encapsulates, and says why in one row."""
+    for words, reason in (
+        ("type gre icsum ocsum", "checksum"),
+        ("type gre iseq oseq", "sequence"),
+        ("type gre external", "external"),
+        ("type ipip remote 192.0.2.66", "no-local"),
+    ):
+        if "external" not in words and "remote" not in words:
+            wan = dut.wires["wan"]
+            words += f" local {wan.ip4} remote {wan.peer4}"
+        dut.ip(f"link add t1 up {words}")
+        try:
+            eventually(lambda r=reason: (row(dut, "t1") or {}).get("by_kernel") == r, 5, 0.05, reason)
+            assert f"served by the kernel: {reason}" in dut.fpmctl("show", "interfaces", "t1").stdout
+            said = f"neigh: tunnel left to the kernel dev=t1 kind={words.split()[1]} reason={reason}"
+            assert (said in dut.log()) == (reason != "external")
+        finally:
+            dut.ip("link del t1")
+            eventually(lambda: row(dut, "t1") is None, 5, 0.01)
+
+
+def test_a_tunnel_with_a_checksum_still_forwards(dut):
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    for where, a, b in ((dut.ctl, wan.ip4, wan.peer4), (dut.far, wan.peer4, wan.ip4)):
+        netns.ip_batch([f"link add t0 up type gre csum local {a} remote {b}"], where)
+    dut.ip(f"route add {NET[4]} dev t0")
+    netns.ip_batch([f"route add {lan.host4} dev t0"], dut.far)
+    try:
+        eventually(lambda: dut.route_row(NET[4]), 5, 0.01)
+        before = dut.counter("punt", "kernel_route")
+        out, _ = replies(dut, 4)
+        assert out[0][GRE].chksum_present == 1
+        assert dut.counter("punt", "kernel_route") == before + 1
+    finally:
+        tunnel_del(dut)
+
+
+def test_ipsec_policies_leave_tunnels_to_the_kernel(dut):
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        replies(dut, 4)
+        policy = ["src", "203.0.113.1/32", "dst", "203.0.113.2/32", "dir", "out"]
+        netns.run(dut.ctl, ["ip", "xfrm", "policy", "add", *policy, "action", "block"])
+        eventually(lambda: row(dut)["by_kernel"] == "ipsec", 5, 0.05, "left to the kernel")
+        before = dut.counter("punt", "kernel_route")
+        replies(dut, 4)
+        assert dut.counter("punt", "kernel_route") == before + 1
+        netns.run(dut.ctl, ["ip", "xfrm", "policy", "del", *policy])
+        is_ours(dut)
+        replies(dut, 4)
+        assert dut.counter("punt", "kernel_route") == before + 1
+    finally:
+        tunnel_del(dut)
+
+
+def test_the_tunnel_is_in_one_vrf_and_its_outer_packets_in_another(dut):
+    """Packets of VRF red go into the tunnel, whose outer packets are in main."""
+    dut.ip("link add red up type vrf table 100")
+    tunnel_add(dut, "type gre", 4, (4,))
+    lan = dut.wires["lan"]
+    try:
+        dut.ip(
+            "link set t0 master red",
+            "link set lan0 master red",
+            f"addr replace {INSIDE[4].format(1)} dev t0",
+            f"route add {NET[4]} dev t0 table 100",
+        )
+        eventually(lambda: row(dut)["vrf"] == "red", 5, 0.05, "in the VRF")
+        dut.neighbor(lan.peer4, lan)
+        eventually(lambda: replies(dut, 4), 10, 0.1, "through the VRF")
+        assert row(dut)["outer_vrf"] is None
+    finally:
+        dut.ip("link set lan0 nomaster")
+        tunnel_del(dut)
+        dut.ip("link del red")
+        dut.ready()
+
+
+def test_a_loop_is_dropped(dut):
+    """The far end's address is routed into the tunnel itself."""
+    dut.ip(
+        "link add t0 up type gre local 192.0.2.65 remote 203.0.113.77",
+        "route add 203.0.113.77/32 dev t0",
+        f"route add {NET[4]} dev t0",
+    )
+    lan = dut.wires["lan"]
+    try:
+        is_ours(dut)
+        eventually(lambda: dut.route_row(NET[4]) and dut.route_row("203.0.113.77/32"), 5, 0.01)
+        assert dut.not_forwarded(lan, lan.probe(HOST[4])) == {"encap_loop": 1}
+    finally:
+        tunnel_del(dut)
