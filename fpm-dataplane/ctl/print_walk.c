@@ -281,6 +281,11 @@ verdict_print(const json_t *row)
 		line("verdict", "FORWARDED by %s", row_str(row, "out"));
 		return;
 	}
+	if (strcmp(verdict, "opened") == 0) {
+		line("verdict", "OPENED: the packet inside came by %s",
+		     row_str(row, "tunnel"));
+		return;
+	}
 	if (strcmp(reason, "kernel_route") == 0) {
 		line("verdict",
 		     "THROUGH THE KERNEL, %s: the kernel forwards it by %s (class %s)",
@@ -316,6 +321,8 @@ arrived_print(const json_t *row)
 	     macs ? row_str(row, "eth_src") : "", macs ? " to " : "",
 	     macs ? row_str(row, "eth_dst") : "",
 	     stage_passed(row, "parse") ? "" : ", which accepts no packets");
+	if (row_has(row, "outer_port"))
+		line("", "in a packet that arrived by %s", row_str(row, "outer_port"));
 }
 
 void
@@ -339,12 +346,16 @@ walk_print(const json_t *row)
 	if (stage_reached(row, "lookup") && !row_has(row, "pops"))
 		route_print(row);
 	labels_print(row);
+	if (strcmp(row_str(row, "path"), "tunnel") == 0)
+		line("tunnel", "into %s; its outer packet is looked up again",
+		     row_str(row, "tunnel"));
 	if (onward)
 		neighbor_print(row);
 	urpf_print(row);
 	filter_print(row);
 	if (row_has(row, "mtu"))
 		line("size", "%lld of %lld octets (MTU of %s)", row_int(row, "length"),
-		     row_int(row, "mtu"), row_str(row, "out"));
+		     row_int(row, "mtu"),
+		     row_has(row, "tunnel") ? row_str(row, "tunnel") : row_str(row, "out"));
 	verdict_print(row);
 }

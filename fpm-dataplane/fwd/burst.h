@@ -134,6 +134,7 @@ struct burst {
 	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool inside;      /* the packets came in a tunnel, and have its outer headers */
+	uint16_t shown;   /* see fwd_tunnel_show() */
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see

@@ -9,6 +9,7 @@
 
 #include "base/worker.h"
 #include "fwd/fast.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "fwd/watch.h"
 
@@ -23,6 +24,23 @@ static struct counters count;
 static _Atomic uint8_t adj_used[FIB_ADJ_MAX];
 static struct fwd fwd;
 static struct burst burst;
+
+/* Follow a packet out of a tunnel. The record tells of the packet inside from then on. */
+static void
+explain_inside(struct watch_record *rec)
+{
+	uint8_t was[L2_LEN];
+	struct fwd_opened opened = {&packet.m, burst.hop[0] & 0xffff,
+				    (uint16_t)(burst.hop[0] >> 16)};
+
+	fwd_tunnel_enter(&fwd, &burst, &opened, 1);
+	memset(rec, 0, sizeof(*rec));
+	fwd_tunnel_show(&burst, 0, was);
+	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
+	fwd_tunnel_hide(&burst, 0, was);
+	burst.rec[0] = rec;
+	fwd_walk_noted(&burst);
+}
 
 void
 fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
@@ -53,9 +71,13 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
 	burst.now = 0;
+	burst.inside = false;
 	burst.n = 1;
 	burst.m[0] = &packet.m;
 	burst.rec[0] = rec;
 	burst_look(&burst);
 	fwd_walk_noted(&burst);
+	for (unsigned int deep = 0;
+	     burst.verdict[0] == VERDICT_OPENED && deep < FIB_TUNNELS_DEEP; deep++)
+		explain_inside(rec);
 }

@@ -74,12 +74,44 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
 }
 
-/* Move the packets of the tunnel of opened[0] to a burst. Return the number of the others. */
-static unsigned int
-opened_take(struct fwd_opened *opened, unsigned int n, struct burst *b)
+void
+fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN])
+{
+	struct rte_mbuf *m = b->m[i];
+	uint16_t by = (uint16_t)(burst_l2(b, i) - burst_frame(b, i));
+
+	memcpy(was, burst_l2(b, i), L2_LEN);
+	memset(burst_l2(b, i), 0, L2_LEN - 2);
+	put_be16(burst_l2(b, i) + L2_LEN - 2,
+		 burst_l3(b, i)[0] >> 4 == 4 ? 0x0800 : 0x86dd);
+	m->data_off = (uint16_t)(m->data_off + by);
+	m->data_len = (uint16_t)(m->data_len - by);
+	m->pkt_len -= by;
+	b->shown = by;
+}
+
+void
+fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN])
+{
+	struct rte_mbuf *m = b->m[i];
+
+	memcpy(burst_l2(b, i), was, L2_LEN);
+	m->data_off = (uint16_t)(m->data_off - b->shown);
+	m->data_len = (uint16_t)(m->data_len + b->shown);
+	m->pkt_len += b->shown;
+}
+
+unsigned int
+fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened, unsigned int n)
 {
 	unsigned int left = 0;
 
+	memset(b, 0, offsetof(struct burst, m));
+	b->labels = b->switched = b->push = b->judged = 0;
+	b->push_bytes = 0;
+	b->now = 0;
+	b->fwd = f;
+	b->inside = true;
 	b->ifidx = opened[0].ifidx;
 	for (unsigned int k = 0; k < n; k++) {
 		if (opened[k].ifidx != b->ifidx) {
@@ -118,16 +150,13 @@ fwd_tunnels_walk(struct fwd *f)
 	}
 	f->depth++;
 	while (n > 0) {
-		memset(&b, 0, offsetof(struct burst, m));
-		b.labels = b.switched = b.push = b.judged = 0;
-		b.push_bytes = 0;
-		b.now = 0;
-		b.fwd = f;
-		b.inside = true;
-		n = opened_take(opened, n, &b);
+		n = fwd_tunnel_enter(f, &b, opened, n);
 		counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
 		counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
-		fwd_walk(&b, NULL);
+		if (fwd_watched(f))
+			fwd_walk_watched(&b);
+		else
+			fwd_walk(&b, NULL);
 		fwd_dispatch(&b);
 	}
 	f->depth--;

@@ -31,6 +31,19 @@ void fwd_tunnel_keep(struct burst *b, unsigned int i);
 /* Pass the kept packets through the stages, one tunnel after the other. */
 void fwd_tunnels_walk(struct fwd *f);
 
+/*
+ * Begin a burst with the packets of the tunnel of opened[0]. Return the number of the others,
+ * which are the first of opened[] then.
+ */
+unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened,
+			      unsigned int n);
+/*
+ * Let the buffer begin with a frame of the packet inside, whose MAC addresses are zero, for a
+ * record of it. fwd_tunnel_hide() brings the outer frame back.
+ */
+void fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN]);
+void fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN]);
+
 /* Parse stage: validate the packets of a burst that came out of a tunnel. */
 void fwd_tunnel_parse(struct burst *b);
 /* Let the frame of a packet that came out of a tunnel begin before that packet. */

@@ -11,23 +11,35 @@
 #include "base/inet.h"
 #include "fib/label.h"
 #include "fib/rules.h"
+#include "fib/tunnel.h"
 #include "fwd/label.h"
+#include "fwd/tunnel.h"
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
-static_assert(WATCH_GO == VERDICT_GO, "a record has the verdicts of a burst");
+static_assert(WATCH_GO == VERDICT_GO && WATCH_OPENED == VERDICT_OPENED,
+	      "a record has the verdicts of a burst");
 
 /* Note the path, as far as it is decided. */
 void
 fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
+	const struct fib *fib = b->fwd->fib;
 	fib_path next = b->path[i];
+	struct fib_tunnel_way way;
 
 	rec->path = next;
+	if (path_tunnel(fib, next) != NULL) {
+		rec->tunnel = (uint16_t)path_index(next);
+		fib_tunnel_resolve(fib, rec->tunnel, &way);
+		rec->via_family = way.n == 0 ? 0 : way.family;
+		rec->via = way.dst;
+		next = way.reason == N_REASON ? way.path : PATH(PATH_NONE, 0);
+	}
 	if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
-		next = fib_encap(b->fwd->fib, next)->next;
+		next = fib_encap(fib, next)->next;
 	if (path_kind(next) == PATH_ADJ) {
-		const struct fib_adj *adj = &b->fwd->fib->adj[path_index(next)];
+		const struct fib_adj *adj = &fib->adj[path_index(next)];
 
 		rec->via_family = adj->family;
 		rec->via = adj->addr;
@@ -189,6 +201,13 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 
 	rec->verdict = b->verdict[i];
 	rec->family = b->family[i];
+	if (b->inside)
+		rec->outer_ifidx = packet_meta(b->m[i])->outer_ifidx;
+	if (rec->verdict == WATCH_OPENED) {
+		rec->tunnel = b->hop[i] & 0xffff;
+		rec->l3_bytes = b->l3_len[i];
+		return;
+	}
 	if (rec->verdict >= N_DROP && rec->verdict != VERDICT_GO)
 		rec->class = (uint8_t)fwd_class(b, i, rec->verdict);
 	if (rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach) {
@@ -209,7 +228,9 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
 	rec->out_ifidx = rec->hop & 0xffff;
-	out = fib_iface(b->fwd->fib, rec->out_ifidx);
+	out = path_tunnel(b->fwd->fib, b->path[i]);
+	if (out == NULL || rec->hop == 0)
+		out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)
 		rec->mtu_bytes =
 			fib_mtu(b->fwd->fib, b->path[i], out, b->family[i] == 6 ? 6 : 4);
@@ -239,9 +260,16 @@ fwd_walk_watched(struct burst *b)
 	struct fwd *f = b->fwd;
 	uint64_t now_ns = 0;
 
-	for (unsigned int i = 0; i < b->n; i++)
+	for (unsigned int i = 0; i < b->n; i++) {
+		uint8_t was[L2_LEN];
+
+		if (b->inside)
+			fwd_tunnel_show(b, i, was);
 		b->rec[i] = watch_note(f->conf->watch_ring, f->watch, WATCH_WALK, b->ifidx,
 				       b->m[i], &now_ns);
+		if (b->inside)
+			fwd_tunnel_hide(b, i, was);
+	}
 	fwd_walk_noted(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL)

@@ -170,9 +170,10 @@ watch_wanted_verdict(const struct watch_set *set, const struct watch_record *rec
 {
 	uint8_t sessions = rec->sessions;
 	enum reason reason = watch_reason(rec);
-	uint8_t kind = rec->verdict == WATCH_GO ? WATCH_FORWARDED
-		       : reason < N_DROP        ? WATCH_DROPPED
-						: WATCH_PUNTED;
+	uint8_t kind = rec->verdict == WATCH_GO || rec->verdict == WATCH_OPENED
+			       ? WATCH_FORWARDED
+		       : reason < N_DROP ? WATCH_DROPPED
+					 : WATCH_PUNTED;
 
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
 		const struct watch_filter *f = &set->filter[i];

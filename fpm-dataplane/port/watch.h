@@ -85,11 +85,16 @@ struct watch_record {
 	uint16_t mtu_bytes; /* of egress and route; 0: not determined */
 	uint16_t l3_bytes;  /* of the IP packet */
 	uint16_t vrf;       /* number of the FIB of the lookup; 0: table main */
+	/*
+	 * The tunnel that the packet came in (WATCH_OPENED), or that it goes into. And of a
+	 * packet that came in one: the port by which the outer packet came. 0: none
+	 */
+	uint16_t tunnel, outer_ifidx;
 	uint16_t to_vrf; /* that the route leads to; path and via are from there; 0: none */
 	uint8_t point;   /* enum watch_point */
 	uint8_t sessions; /* bit per session that wants it; 0: none, skip it */
 	uint8_t stage;    /* enum watch_stage */
-	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded */
+	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded, or WATCH_OPENED */
 	uint8_t class;    /* with a punt: enum punt_class */
 	uint8_t cause;    /* with `icmp`: the drop behind the error */
 	bool icmp;        /* the punt asks for an ICMP error */
@@ -114,7 +119,8 @@ struct watch_record {
 	alignas(8) uint8_t frame[WATCH_SNAP_MAX];
 };
 
-#define WATCH_GO 255
+#define WATCH_GO     255
+#define WATCH_OPENED 253 /* an outer packet: another record has the packet inside */
 
 enum watch_filter_verdict {
 	WATCH_FILTER_NONE, /* it was not asked */
@@ -170,7 +176,10 @@ watch_set(const struct watch *w)
 uint8_t watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx,
 		     const uint8_t *frame, unsigned int len);
 
-/* Return the drop behind an ICMP error, else the verdict. Not for a forwarded packet. */
+/*
+ * Return the drop behind an ICMP error, else the verdict. Not for a packet that is forwarded or
+ * opened.
+ */
 static inline enum reason
 watch_reason(const struct watch_record *rec)
 {

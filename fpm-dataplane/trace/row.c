@@ -195,8 +195,9 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 {
 	enum reason reason = watch_reason(rec);
 
-	if (rec->verdict == WATCH_GO) {
-		row_set(row, "verdict", json_string("forwarded"));
+	if (rec->verdict == WATCH_GO || rec->verdict == WATCH_OPENED) {
+		row_set(row, "verdict",
+			json_string(rec->verdict == WATCH_GO ? "forwarded" : "opened"));
 		return;
 	}
 	/* A punt that asks for an ICMP error counts as a drop for its cause. */
@@ -315,7 +316,10 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	if (rec->to_main)
 		row_set(row, "to_main", json_true());
 	row_set(row, "group", json_integer(rec->group));
-	row_set(row, "path", json_string(path_name(rec->path, kind)));
+	row_set(row, "path",
+		json_string(rec->tunnel != 0 && path_kind(rec->path) == PATH_ONLINK
+				    ? "tunnel"
+				    : path_name(rec->path, kind)));
 	row_set(row, "hash", json_integer(rec->flow_hash));
 	row_set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
 	if (rec->log2_buckets > 0)
@@ -379,6 +383,10 @@ row_make(const struct trace *t, const struct watch_record *rec)
 		row_set(row, "time_ns", json_integer((json_int_t)rec->time_ns));
 	row_set(row, "point", json_string(point[rec->point]));
 	row_set(row, "port", port_name(t, rec->in_ifidx));
+	if (rec->outer_ifidx != 0)
+		row_set(row, "outer_port", port_name(t, rec->outer_ifidx));
+	if (rec->tunnel != 0)
+		row_set(row, "tunnel", port_name(t, rec->tunnel));
 	row_add_frame(row, rec);
 	if (rec->point == WATCH_WALK)
 		row_set(row, "stages", stages_json(rec));
@@ -398,8 +406,9 @@ row_make(const struct trace *t, const struct watch_record *rec)
 			json_integer(
 				rec->rewritten[get_be16(rec->rewritten + 12) == MPLS_TYPE
 						       ? REWRITTEN_TTL_LABEL
-					       : rec->family == 4 ? REWRITTEN_TTL4
-								  : REWRITTEN_TTL6]));
+					       : get_be16(rec->rewritten + 12) == 0x0800
+						       ? REWRITTEN_TTL4
+						       : REWRITTEN_TTL6]));
 	}
 	row_add_verdict(row, t, rec);
 	return row;

@@ -18,6 +18,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "base/worker.h"
 #include "fib/tunnel.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
@@ -819,6 +820,45 @@ a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 	assert_memory_equal(packet.buffer + 128, was, sizeof(was));
 }
 
+static struct watch_record
+explained(uint16_t ifidx, unsigned int len)
+{
+	struct watch_record rec;
+
+	thread_role = ROLE_TRACE;
+	fwd_explain(fib, ifidx, packet.buffer + 128, (uint16_t)(14 + len), 14 + len, &rec);
+	thread_role = ROLE_NONE;
+	return rec;
+}
+
+/* `fpmctl explain` follows a packet out of a tunnel, and into one. */
+static void
+explain_follows_a_packet_through_tunnels(void **state)
+{
+	struct watch_record rec;
+
+	gre4(0);
+	over6(false, false);
+	inner_write(outer4(47, 0, 60, GRE4, 4), 4, 60, true);
+	rec = explained(WAN, 84);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.in_ifidx, T4);
+	assert_int_equal(rec.outer_ifidx, WAN);
+	assert_int_equal(rec.out_ifidx, LAN);
+	assert_int_equal(rec.frame_bytes, 74);
+	assert_int_equal(get_be16(rec.frame + 12), 0x0800);
+	assert_int_equal(get_be32(rec.frame + 14 + 16), BACK4);
+
+	inner_write(frame_begin(LAN, 4), 4, 60, false);
+	rec = explained(LAN, 60);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.tunnel, T4);
+	assert_int_equal(rec.mtu_bytes, 1476);
+	assert_int_equal(rec.out_ifidx, WAN);
+	assert_int_equal(rec.via_family, 4);
+	assert_int_equal(rec.rewritten[14 + 8], 8);
+}
+
 int
 main(void)
 {
@@ -835,6 +875,7 @@ main(void)
 		cmocka_unit_test(packets_come_out_of_ip_in_ip),
 		cmocka_unit_test(a_packet_inside_for_this_host_keeps_its_outer_header),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),
+		cmocka_unit_test(explain_follows_a_packet_through_tunnels),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);
