@@ -2,6 +2,8 @@
 /* Find the tunnel of a packet, and the way of packets into tunnels. Any reader; no state. */
 #include "fib/tunnel.h"
 
+#include "fib/rules.h"
+
 #define GRE_KEY      0x2000u
 #define GRE_CHECKSUM 0x8000u
 
@@ -226,8 +228,9 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way 
 			way->reason = DROP_egress_down;
 			return;
 		}
-		way->path = fib_resolve(fib, t->vrf, t->family, &t->remote,
-					flow_hash(t->head, t->bytes, t->family, fib->seed));
+		/* A packet of this host: rules by its source concern it. */
+		way->path =
+			fib_resolve_packet(fib, NULL, t->vrf, t->family, t->head, t->bytes);
 		next = path_tunnel(fib, way->path);
 		if (next == NULL) {
 			way->reason = path_refusal(fib, t, way->path);

@@ -306,6 +306,20 @@ rig_nh_del(struct rig *g, uint32_t id)
 	rig_event(g, FPM_NEXTHOP_DEL)->nhid = id;
 }
 
+void
+rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->ifidx = ifidx;
+	m->tunnel = true;
+	m->up = up;
+	snprintf(m->name, sizeof(m->name), "t%u", ifindex);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
 static void
 link_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, uint16_t vrf, bool up)
 {

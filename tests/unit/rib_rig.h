@@ -87,6 +87,8 @@ void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* A link whose routes of a family (4, 6) do not count while it is not up. */
 void rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up,
 		       uint8_t family);
+/* As rig_link(), of a tunnel. */
+void rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* The interface is the VRF's own. */
 void rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);

@@ -546,6 +546,34 @@ ways_by_the_kernel_are_equal_to_ways_by_ports(void **state)
 	rig_free(g);
 }
 
+/*
+ * A tunnel has no neighbors: a gateway behind it takes no adjacency. It was an interface of the
+ * kernel before its first report as a tunnel, and may be one again.
+ */
+static void
+ways_by_tunnels_have_no_adjacency(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t adjs = g->rib->adjs.high;
+
+	links_set_through_kernel(g->rib, true);
+	rig_link(g, 3, 0, true);
+	rig_hop(g, 1, "10.9.0.2", 3);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "kernel@3");
+	rig_tunnel(g, 3, 300, true);
+	assert_seen(g, "198.51.100.1", "onlink@300");
+	assert_int_equal(g->rib->adjs.high, adjs);
+	rig_tunnel(g, 3, 300, false);
+	assert_seen(g, "198.51.100.1", "down");
+	rig_tunnel(g, 3, 300, true);
+	assert_seen(g, "198.51.100.1", "onlink@300");
+	rig_link(g, 3, 0, true);
+	assert_seen(g, "198.51.100.1", "kernel@3");
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -573,6 +601,7 @@ main(void)
 		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),
 		cmocka_unit_test(ways_by_ports_are_preferred_to_foreign_ones),
 		cmocka_unit_test(ways_by_the_kernel_are_equal_to_ways_by_ports),
+		cmocka_unit_test(ways_by_tunnels_have_no_adjacency),
 	};
 
 	return cmocka_run_group_tests_name("rib groups", tests, NULL, NULL);

@@ -11,6 +11,7 @@ from scapy.packet import Raw
 
 from lib import api, netns
 from lib.wait import eventually
+from watching import Watching
 from wire import token, token_of
 
 MODULES = ("ip_gre", "ipip", "sit", "ip6_gre", "ip6_tunnel")
@@ -199,6 +200,18 @@ def test_to_us_through_a_tunnel(dut):
         tunnel_del(dut)
 
 
+def test_a_route_by_a_gateway_behind_the_tunnel(dut):
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        dut.ip(f"route replace {NET[4]} via {INSIDE[4].format(2).split('/', maxsplit=1)[0]} dev t0")
+        eventually(lambda: dut.route_row(NET[4])["nexthops"][0]["via"] == "10.9.0.2", 5, 0.01)
+        before = by_forwarders(dut)
+        replies(dut, 4)
+        assert [a - b for a, b in zip(by_forwarders(dut), before)] == [2, 0]
+    finally:
+        tunnel_del(dut)
+
+
 def test_the_outer_header_has_ttl_tos_and_ecn(dut):
     tunnel_add(dut, "type gre ttl 17 tos inherit", 4, (4,))
     try:
@@ -330,5 +343,129 @@ def test_a_loop_is_dropped(dut):
         is_ours(dut)
         eventually(lambda: dut.route_row(NET[4]) and dut.route_row("203.0.113.77/32"), 5, 0.01)
         assert dut.not_forwarded(lan, lan.probe(HOST[4])) == {"encap_loop": 1}
+    finally:
+        tunnel_del(dut)
+
+
+def test_packets_wait_for_the_neighbor_of_the_outer_packet(dut):
+    """The first packets are held until the far end has answered ARP."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        dut.ip(f"neigh del {wan.peer4} dev wan0")
+        probes = [echo(lan, 4) for _ in range(3)]
+        lan.send(*probes)
+        for probe in probes:
+            lan.expect(token_of(probe), 5)
+        sent = [d for d in wan.got() if d[12:14] == b"\x08\x00" and d[23] == 47]
+        order = [sent.index(next(d for d in sent if token_of(p) in d)) for p in probes]
+        assert order == sorted(order)
+    finally:
+        tunnel_del(dut)
+        dut.ready()
+
+
+def test_packets_out_of_the_tunnel_wait_for_their_neighbor(dut):
+    lan = dut.wires["lan"]
+    host = lan.peer4.rpartition(".")[0] + ".10"
+    tunnel_add(dut, "type ipip", 4, (4,))
+    try:
+        lan.answer(host)
+        ask = ["ping", "-c", "1", "-W", "1", "-p", "feedc0de", "-I", HOST[4], host]
+        netns.run(dut.far, ask, check=False)
+        came = lan.expect(bytes.fromhex("feedc0de" * 3), 5)
+        assert (came[IP].src, came[IP].dst, came[IP].ttl) == (HOST[4], host, 63)
+    finally:
+        lan.silence(host)
+        tunnel_del(dut)
+
+
+def test_errors_go_back_through_the_tunnel(dut):
+    """The router answers a packet out of the tunnel whose TTL is used up, by the tunnel."""
+    lan = dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        ask = ["ping", "-c", "1", "-W", "2", "-t", "1", "-I", HOST[4], lan.peer4]
+        said = netns.run(dut.far, ask, check=False)
+        assert "From 10.9.0.1" in said and "Time to live exceeded" in said, said
+        error = lan.srp1(echo(lan, 4, ttl=1), 5)
+        assert (error[ICMP].type, error[IP].src) == (11, lan.ip4)
+    finally:
+        tunnel_del(dut)
+
+
+def test_a_tunnel_in_a_tunnel(dut):
+    lan = dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    for where, a, b in ((dut.ctl, 1, 2), (dut.far, 2, 1)):
+        lines = [f"link add t1 up type ipip local 10.9.0.{a} remote 10.9.0.{b}"]
+        netns.ip_batch(lines, where)
+        netns.sysctl(where, {"net.ipv4.conf.t1.rp_filter": 0})
+    dut.ip(f"route replace {NET[4]} dev t1")
+    netns.ip_batch([f"route replace {lan.host4} dev t1"], dut.far)
+    try:
+        is_ours(dut, "t1")
+        eventually(lambda: dut.route_row(NET[4])["nexthops"][0]["dev"] == "t1", 5, 0.01)
+        before = by_forwarders(dut)
+        out, _ = replies(dut, 4)
+        assert [layer.name for layer in (out[0], out[0].payload)] == ["Ethernet", "IP"]
+        assert out[0][GRE].payload.proto == 4
+        assert [a - b for a, b in zip(by_forwarders(dut), before)] == [2, 0]
+    finally:
+        for where in (dut.ctl, dut.far):
+            netns.command(["ip", "-n", where, "link", "del", "t1"], check=False)
+        tunnel_del(dut)
+
+
+def test_outer_packets_obey_rules_of_this_host(dut):
+    """A rule by the source of the outer packets decides on their route, as in Linux."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    rule = f"from {wan.ip4} lookup 77"
+    try:
+        replies(dut, 4)
+        dut.ip("route add blackhole default table 77", f"rule add {rule}")
+        eventually(lambda: dut.not_forwarded(lan, lan.probe(HOST[4])) == {"blackhole": 1}, 5, 0.05)
+        dut.ip(f"rule del {rule}")
+        eventually(lambda: replies(dut, 4), 10, 0.1)
+    finally:
+        netns.command(["ip", "-n", dut.ctl, "rule", "del", *rule.split()], check=False)
+        netns.command(["ip", "-n", dut.ctl, "route", "flush", "table", "77"], check=False)
+        tunnel_del(dut)
+
+
+def explained(dut, wire, packet):
+    """Return the row that explains a frame on a wire."""
+    frame = bytes(packet)
+    want = {"port": wire.tap, "frame": frame.hex(), "frame_bytes": len(frame)}
+    (row_of_it,) = dut.control.request({"explain": want})
+    api.validate([row_of_it], api.rows_schema("GET", "/explain")[1]["schema"])
+    return row_of_it
+
+
+def test_explain_and_trace_follow_packets_through_tunnels(dut):
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        into = explained(dut, lan, echo(lan, 4))
+        assert (into["verdict"], into["path"], into["tunnel"], into["out"]) == ("forwarded", "tunnel", "t0", "wan0")
+        assert (into["mtu"], into["via"]) == (1476, wan.peer4)
+        outer = Ether(src=wan.mac, dst=wan.port_mac) / IP(src=wan.peer4, dst=wan.ip4) / GRE()
+        packet = outer / IP(src=HOST[4], dst=lan.peer4) / ICMP()
+        out = explained(dut, wan, packet)
+        assert (out["verdict"], out["port"], out["outer_port"], out["out"]) == ("forwarded", "t0", "wan0", "lan0")
+        assert (out["src"], out["dst"]) == (HOST[4], lan.peer4)
+        said = dut.fpmctl("explain", HOST[4], "from", lan.peer4, "port", "lan0").stdout
+        assert "into t0" in said and "FORWARDED by wan0" in said, said
+
+        with Watching(dut, trace={"proto": 1}) as watch:
+            replies(dut, 4)
+            seen = watch.take(2)
+        with Watching(dut, trace={"proto": 47}) as watch:
+            replies(dut, 4)
+            seen.insert(1, watch.row())
+        assert [(r["port"], r["verdict"]) for r in seen] == [
+            ("lan0", "forwarded"), ("wan0", "opened"), ("t0", "forwarded")]  # fmt: skip
+        assert [r.get("tunnel") for r in seen] == ["t0", "t0", None]
     finally:
         tunnel_del(dut)
