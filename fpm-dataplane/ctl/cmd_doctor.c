@@ -49,6 +49,7 @@ static const struct {
 	{"sflow", "the collectors of sFlow take the datagrams", check_sflow},
 	{"vrfs", "packets of a VRF do not go by table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
+	{"tunnels", "forwarders serve the tunnels of the kernel", check_tunnels},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},
 	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},

@@ -3,6 +3,8 @@
 through the tunnel and back, the forwarders forward both, and the packets between the two routers
 are as the kernel of the far end wants them."""
 
+import json
+
 import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6
@@ -186,6 +188,7 @@ def test_packets_go_through_a_tunnel_and_back(dut, tunnel):
     # The far end may have solicited a router or joined a group meanwhile.
     assert now["rx_packets"] - base["rx_packets"] in range(n, n + 4)
     assert dut.drops(drops) == {}
+    assert doctor(dut)[""]["status"] == "ok"
 
 
 def test_to_us_through_a_tunnel(dut):
@@ -252,6 +255,11 @@ def test_packets_larger_than_the_tunnel(dut):
         tunnel_del(dut)
 
 
+def doctor(dut):
+    """Return {tunnel: row} of the check."""
+    return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "tunnels").stdout)}
+
+
 def test_what_stays_with_the_kernel(dut):
     """Such tunnels work as before: the kernel encapsulates, and says why in one row."""
     for words, reason in (
@@ -267,6 +275,7 @@ def test_what_stays_with_the_kernel(dut):
         try:
             eventually(lambda r=reason: (row(dut, "t1") or {}).get("by_kernel") == r, 5, 0.05, reason)
             assert f"served by the kernel: {reason}" in dut.fpmctl("show", "interfaces", "t1").stdout
+            assert doctor(dut)["t1"]["status"] == "warn"
             said = f"neigh: tunnel left to the kernel dev=t1 kind={words.split()[1]} reason={reason}"
             assert (said in dut.log()) == (reason != "external")
         finally:
@@ -455,7 +464,7 @@ def test_explain_and_trace_follow_packets_through_tunnels(dut):
         out = explained(dut, wan, packet)
         assert (out["verdict"], out["port"], out["outer_port"], out["out"]) == ("forwarded", "t0", "wan0", "lan0")
         assert (out["src"], out["dst"]) == (HOST[4], lan.peer4)
-        said = dut.fpmctl("explain", HOST[4], "from", lan.peer4, "port", "lan0").stdout
+        said = dut.fpmctl("explain", "port", "lan0", "src", lan.peer4, "dst", HOST[4]).stdout
         assert "into t0" in said and "FORWARDED by wan0" in said, said
 
         with Watching(dut, trace={"proto": 1}) as watch:
