@@ -202,7 +202,9 @@ fwd_main(void *arg)
 			    .tries = conf->tries,
 			    .count = conf->count,
 			    .tx_burst = conf->tx_burst,
-			    .adj_used = conf->fib->adj_used},
+			    .adj_used = conf->fib->adj_used,
+			    /* Not the numbers of the next forwarder, for a while. */
+			    .ip_id = (uint16_t)(conf->index * 4099)},
 		   *f = &state;
 	struct idle *idle = &conf->serving->idle;
 	struct burst b = {0};

@@ -135,6 +135,26 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	fib->group[10] = fib->group[14] = group_word_single(PATH(PATH_ONLINK, T4));
 }
 
+/* The outer packet leaves by a VLAN: two tags before its EtherType. */
+static void
+outer_packets_get_the_tags_of_their_vlan(void **state)
+{
+	const uint8_t *eth;
+
+	gre4(0);
+	fib->iface[WAN]->n_tags = fib->iface[WAN]->n_written = 2;
+	fib->iface[WAN]->tag[0] = (struct fib_tag){VLAN_S_TYPE, 20};
+	fib->iface[WAN]->tag[1] = (struct fib_tag){VLAN_C_TYPE, 300};
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	eth = rte_pktmbuf_mtod(&packet.m, const uint8_t *);
+	assert_int_equal(packet.m.data_len, 14 + 8 + 84);
+	assert_memory_equal(eth, wan_peer, 6);
+	assert_memory_equal(eth + 6, wan_mac, 6);
+	assert_memory_equal(eth + 12, "\x88\xa8\x00\x14\x81\x00\x01\x2c\x08\x00\x45", 11);
+	fib->iface[WAN]->n_tags = fib->iface[WAN]->n_written = 0;
+}
+
 static void
 packets_too_big_are_told_the_mtu_of_the_tunnel(void **state)
 {
@@ -264,6 +284,7 @@ main(void)
 		cmocka_unit_test(ip_in_ipv4_has_the_protocol_of_the_packet),
 		cmocka_unit_test(ttl_tos_and_df_follow_the_settings),
 		cmocka_unit_test(a_tunnel_over_ipv6_writes_its_headers),
+		cmocka_unit_test(outer_packets_get_the_tags_of_their_vlan),
 		cmocka_unit_test(packets_too_big_are_told_the_mtu_of_the_tunnel),
 		cmocka_unit_test(what_cannot_go_in_has_a_reason),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),
