@@ -261,6 +261,9 @@ way_hop(struct punt *p, struct way_out *way)
 	way->tunnel = way->has_labels ? NULL : path_tunnel(p->fib, way->path);
 	if (way->tunnel != NULL) {
 		fib_tunnel_resolve(p->fib, way->tunnel->ifidx, &way->tw);
+		if (way->tw.reason == N_REASON &&
+		    !tunnel_takes(&way->tunnel->tunnel, l3_of(way->lp.m), way->lp.family))
+			way->tw.reason = PUNT_kernel_route;
 		way->neighbor =
 			way->tw.reason == N_REASON ? way->tw.path : PATH(PATH_DOWN, 0);
 		/* As the kernel's own interface: it has the tunnel, too. */

@@ -13,6 +13,7 @@ from scapy.packet import Raw
 
 from lib import api, netns
 from lib.wait import eventually
+from router import Router, running
 from watching import Watching
 from wire import token, token_of
 
@@ -36,37 +37,35 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def dut(on_veths):
-    """Return a router whose port wan0 has a Linux kernel at its far end."""
+def far_end(router):
+    """Let a Linux kernel be the neighbor on the port wan0, with addresses behind it."""
+    far, wan = router.far, router.wires["wan"]
     netns.command(["modprobe", "-a", *MODULES])
-    on_veths.ready()
-    far, wan, lan = on_veths.far, on_veths.wires["wan"], on_veths.wires["lan"]
     netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 0, "net.ipv6.conf.lo.disable_ipv6": 0,
                        "net.ipv6.conf.wan.accept_dad": 0, "net.ipv4.conf.all.rp_filter": 0,
                        "net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0})  # fmt: skip
-    netns.ip_batch(
-        [
-            "link set lo up",
-            f"addr add {wan.peer4}/26 dev wan",
-            f"-6 addr add {wan.peer6}/64 dev wan nodad",
-            f"addr add {HOST[4]}/32 dev lo",
-            f"-6 addr add {HOST[6]}/128 dev lo nodad",
-        ],
-        far,
-    )
+    netns.ip_batch(["link set lo up", *addresses("add", wan)], far)
+
+
+def addresses(verb, wan):
+    """Return the commands for the addresses of the far end."""
+    nodad = " nodad" if verb == "add" else ""
+    return [
+        f"addr {verb} {wan.peer4}/26 dev wan",
+        f"-6 addr {verb} {wan.peer6}/64 dev wan{nodad}",
+        f"addr {verb} {HOST[4]}/32 dev lo",
+        f"-6 addr {verb} {HOST[6]}/128 dev lo{nodad}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def dut(on_veths):
+    """Return a router whose port wan0 has a Linux kernel at its far end."""
+    on_veths.ready()
+    far_end(on_veths)
     yield on_veths
-    netns.ip_batch(
-        [
-            f"addr del {wan.peer4}/26 dev wan",
-            f"-6 addr del {wan.peer6}/64 dev wan",
-            f"addr del {HOST[4]}/32 dev lo",
-            f"-6 addr del {HOST[6]}/128 dev lo",
-        ],
-        far,
-    )
-    netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 1})
-    assert lan.name == "lan"
+    netns.ip_batch(addresses("del", on_veths.wires["wan"]), on_veths.far)
+    netns.sysctl(on_veths.far, {"net.ipv6.conf.wan.disable_ipv6": 1})
 
 
 def row(dut, name="t0"):
@@ -478,3 +477,62 @@ def test_explain_and_trace_follow_packets_through_tunnels(dut):
         assert [r.get("tunnel") for r in seen] == ["t0", "t0", None]
     finally:
         tunnel_del(dut)
+
+
+def test_sources_of_packets_in_the_tunnel_are_checked(dut):
+    """The sysctl rp_filter of the tunnel decides. The way back to other sources is not the tunnel."""
+    lan = dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        netns.sysctl(dut.ctl, {"net.ipv4.conf.t0.rp_filter": 1})
+        eventually(lambda: row(dut)["urpf"] == "strict", 5, 0.01, "strict")
+        replies(dut, 4)
+        netns.ip_batch(["addr add 203.0.113.9/32 dev lo"], dut.far)
+        before = dut.counters()
+        netns.run(dut.far, ["ping", "-c", "2", "-i", "0.2", "-W", "1", "-I", "203.0.113.9", lan.peer4], check=False)
+        assert dut.drops(before) == {"urpf": 2}
+        assert row(dut)["urpf_dropped"] == 2
+    finally:
+        netns.command(["ip", "-n", dut.far, "addr", "del", "203.0.113.9/32", "dev", "lo"], check=False)
+        tunnel_del(dut)
+
+
+def test_a_daemon_that_starts_finds_the_tunnel(dut):
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        replies(dut, 4)
+        dut.stop()
+        dut.start()
+        is_ours(dut)
+        eventually(lambda: replies(dut, 4), 20, 0.1, "a session of the tunnel")
+        before = by_forwarders(dut)
+        replies(dut, 4)
+        assert [a - b for a, b in zip(by_forwarders(dut), before)] == [2, 0]
+    finally:
+        tunnel_del(dut)
+        dut.ready()
+
+
+def test_the_filter_sees_packets_in_the_tunnel():
+    """Rules of nft name the tunnel as the interface of packets that go in or come out."""
+    with running(Router(name="gate"), ("log-level: info\n", "log-level: info\nfilter: {table: inet gate}\n")) as router:
+        router.ready()
+        far_end(router)
+        tunnel_add(router, "type gre", 4, (4,))
+        lan = router.wires["lan"]
+        for rule in ("oifname", "iifname"):
+            rules = f"chain c {{\ntype filter hook forward priority 0\n{rule} t0 icmp type echo-request drop\n}}"
+            if rule == "iifname":
+                rules = rules.replace("echo-request", "echo-reply")
+            text = f"table inet gate\ndelete table inet gate\ntable inet gate {{\n{rules}\n}}\n"
+            was = router.control.ask("filter")[0]["generation_read"]
+            netns.run(router.ctl, ["nft", "-f", "-"], stdin=text)
+            eventually(lambda w=was: router.control.ask("filter")[0]["generation_read"] != w, 10, 0.01)
+            before = router.counters()
+            probe = echo(lan, 4)
+            router.wires["wan"].clear()
+            lan.send(probe)
+            eventually(lambda b=before: router.drops(b) == {"filter": 1}, 5, 0.05, f"{rule}")
+            went = [d for d in router.wires["wan"].got(token_of(probe)) if d[23] == 47]
+            assert len(went) == (rule == "iifname")
+        tunnel_del(router)
