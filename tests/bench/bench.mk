@@ -70,7 +70,7 @@ bench-watch: bench-forwarder ## the cost of trace and capture while no session r
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
-bench-tags: ## the cost of a tag, of two tags, of VRFs, labels and filters per packet, in turns in one process (QUICK=1, ...)
+bench-tags: ## the cost of a tag, of two tags, of VRFs, labels, tunnels and filters per packet, in turns in one process (QUICK=1, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
 		$(addprefix build/release/tests/bench/bench_,frames tags) >&2

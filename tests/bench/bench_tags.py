@@ -27,6 +27,7 @@ LABELS = ("one label pushed", "label swapped", "label off, to a neighbor")
 VPN = ("VPN ingress: VRF and two labels", "VPN egress: label off and VRF")
 RULES = "1,000 rules of a filter"
 STRICT = "rp_filter strict"
+TUNNELS = ("into a tunnel of GRE", "out of a tunnel of GRE", "into a tunnel of IPIP", "out of a tunnel of IPIP")
 IN_VRF = ", a VRF each"
 ENDS = ("", "_min", "_max")
 
@@ -85,6 +86,10 @@ def goals(lines):
             said = f"{1 / got:.3f}x ({1 / high:.3f}..{1 / low:.3f})"
             what = f"rate with {STRICT} / without"
             yield what, "0.85x", "0.9x", said, verdict(1 / got, 0.85, 0.9)
+        elif r["name"] in TUNNELS:
+            said = f"{1 / got:.3f}x ({1 / high:.3f}..{1 / low:.3f})"
+            what = f"rate {r['name']} / of plain IPv4"
+            yield what, "0.55x", "0.7x", said, verdict(1 / got, 0.55, 0.7)
         elif r["name"] in LABELS + VPN:
             rate, aim = (0.9, 1.1) if r["name"] in LABELS else (0.75, 0.9)
             what = f"rate with {r['name']} / of plain IPv4"

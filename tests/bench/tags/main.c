@@ -55,6 +55,10 @@ const struct row rows[] = {
 	{.name = "one label pushed", .base = NONE, .n = 1, .push = 1},
 	{.name = "label swapped", .base = NONE, .n = 1, .label = true, .push = 1},
 	{.name = "label off, to a neighbor", .base = NONE, .n = 1, .label = true},
+	{.name = "into a tunnel of GRE", .base = NONE, .n = 1, .into = GRE},
+	{.name = "out of a tunnel of GRE", .base = NONE, .n = 1, .out_of = GRE},
+	{.name = "into a tunnel of IPIP", .base = NONE, .n = 1, .into = IPIP},
+	{.name = "out of a tunnel of IPIP", .base = NONE, .n = 1, .out_of = IPIP},
 #define VRFS(count, text, more)                                                     \
 	{.name = text ", no VRF", .n = (count), .ten = true, more},                 \
 	{                                                                           \

@@ -33,6 +33,7 @@ struct ports {
 	struct frame4 *few;
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
+	uint8_t head_tunnel[3][128] __rte_aligned(64); /* by enum tunnelled */
 	uint32_t label[1 + N_OUT]; /* by egress port; 0: it leads to the VRF */
 	uint32_t less_source;      /* the checksum without the source of the header */
 	uint32_t tag[2 * MANY];    /* outermost tag as it is in a frame */
@@ -191,6 +192,22 @@ label_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf
 	rte_prefetch0(f + STREAM_AHEAD);
 }
 
+/* Write one frame with a packet in a tunnel. */
+static inline void
+tunnel_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf *m)
+{
+	unsigned int more = tunnel_bytes(p->row->out_of);
+	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *), *l2 = d + more;
+	uint32_t ports_udp = rte_cpu_to_be_16(STREAM_SPORT + f->port);
+
+	stream_fill(m, p->head_tunnel[p->row->out_of], (uint16_t)(p->stream.len4 + more),
+		    0);
+	memcpy(l2 + 24, &f->checksum, 2);
+	memcpy(l2 + 30, f->dst, 4);
+	memcpy(l2 + 34, &ports_udp, 4);
+	rte_prefetch0(f + STREAM_AHEAD);
+}
+
 static void
 frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 {
@@ -206,6 +223,8 @@ frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 
 		if (row->label || row->label_vrf)
 			label_frame_write(p, &f[*next], m[i]);
+		else if (row->out_of != BARE)
+			tunnel_frame_write(p, &f[*next], m[i]);
 		else
 			frame_write(p, &f[*next], row->tags_in, which, m[i]);
 		if (row->sources)
@@ -287,13 +306,27 @@ labels_right(const struct row *row, const uint8_t *eth)
 	return true;
 }
 
+/* Return true if the outer header, of a packet of `len` octets, is right. */
+static bool
+outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned int len)
+{
+	uint32_t adj = get_be32(ip + 16) - THERE;
+	uint8_t want[24];
+
+	outer_write(want, how, HERE, THERE + adj, len);
+	return adj < N_ADJ && world_port(adj) == port && ip4_checksum_ok(ip, 20) &&
+	       memcmp(ip, want, 4) == 0 && memcmp(ip + 6, want + 6, 4) == 0 &&
+	       memcmp(ip + 12, want + 12, tunnel_bytes(how) - 12) == 0;
+}
+
 /* Return true if the frame left by the right port with the right headers. */
 static bool
 right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 {
 	const struct row *row = p->row;
 	const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
-	unsigned int more = row->tags_out * VLAN_BYTES + row->push * LABEL_BYTES;
+	unsigned int outer = tunnel_bytes(row->into);
+	unsigned int more = row->tags_out * VLAN_BYTES + row->push * LABEL_BYTES + outer;
 	const uint8_t *ip = eth + 14 + more;
 	unsigned int said = get_be16(ip + 20) - STREAM_SPORT, which = get_be16(ip + 22);
 	unsigned int len = p->stream.len4 + more;
@@ -307,6 +340,8 @@ right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 	       port == (adj < 0 ? said : world_port((unsigned int)adj)) &&
 	       (row->push > 0 ? labels_right(row, eth)
 			      : tags_right(row, eth, port, adj, which)) &&
+	       (outer == 0 ||
+		outer_right(row->into, eth + 14, port, p->stream.len4 - 14)) &&
 	       ip[8] == (swapped ? 64 : 63) && ip4_checksum_ok(ip, 20);
 }
 
@@ -335,6 +370,15 @@ heads_make(struct ports *p)
 			 (uint16_t)~get_be16(p->head[0] + STREAM_L2 + 14);
 	memcpy(p->head_label, p->head[1], sizeof(p->head_label));
 	put_be16(p->head_label + 12, MPLS_TYPE);
+	for (unsigned int how = GRE; how <= IPIP; how++) {
+		uint8_t *h = p->head_tunnel[how];
+		unsigned int bytes = tunnel_bytes((enum tunnelled)how);
+
+		memcpy(h, p->stream.head4, STREAM_L2);
+		outer_write(h + STREAM_L2, (enum tunnelled)how, THERE, HERE,
+			    p->stream.len4 - STREAM_L2);
+		memcpy(h + STREAM_L2 + bytes, p->stream.head4 + STREAM_L2, 64 - STREAM_L2);
+	}
 	for (unsigned int port = 0; port <= N_OUT; port++)
 		p->label[port] =
 			htonl(label_entry(port == 0 ? VPN : LABEL + port, 0, true, 64));

@@ -20,14 +20,25 @@
 #define MANY       256
 #define FEW_RULES  10
 #define MANY_RULES 1000
-#define N_TEN      10      /* routes of a VRF: 20.k.0.0/16 */
-#define C_FIRST    100u    /* customer tag of the first ingress VLAN */
-#define S_TAG      20u     /* service tag of all frames with two tags */
-#define C_OUT      1000u   /* tag of the first egress VLAN */
-#define LABEL      1000u   /* plus the egress port: the label of a frame */
-#define VPN        2000u   /* the label that leads to VRF 1 */
-#define PUSHED     3000u   /* plus the number of the label: labels that leave */
-#define URGENT     0xa000u /* priority of every other frame, as in a TCI */
+#define N_TEN      10          /* routes of a VRF: 20.k.0.0/16 */
+#define C_FIRST    100u        /* customer tag of the first ingress VLAN */
+#define S_TAG      20u         /* service tag of all frames with two tags */
+#define C_OUT      1000u       /* tag of the first egress VLAN */
+#define LABEL      1000u       /* plus the egress port: the label of a frame */
+#define VPN        2000u       /* the label that leads to VRF 1 */
+#define PUSHED     3000u       /* plus the number of the label: labels that leave */
+#define HERE       0xc6120001u /* the local address of all tunnels: 198.18.0.1 */
+#define THERE      0xc6130000u /* plus the number of the next hop: the far ends */
+#define URGENT     0xa000u     /* priority of every other frame, as in a TCI */
+
+/* How a packet is in a tunnel: not at all, with GRE without a key, or directly in IPv4. */
+enum tunnelled { BARE, GRE, IPIP };
+
+static inline unsigned int
+tunnel_bytes(enum tunnelled how)
+{
+	return how == GRE ? 24 : how == IPIP ? 20 : 0;
+}
 
 /* A row of the results: the frames, and how they leave. */
 struct row {
@@ -45,7 +56,8 @@ struct row {
 	 */
 	bool label, label_vrf;
 	uint8_t push;
-	unsigned int rules; /* of a filter; 0: none */
+	enum tunnelled into, out_of; /* a tunnel for each next hop; one tunnel */
+	unsigned int rules;          /* of a filter; 0: none */
 	bool sources; /* each frame has another source, from all routes; else all one */
 	uint8_t urpf; /* enum fib_urpf; each source leads back */
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
@@ -67,6 +79,13 @@ struct world {
  * the routes of a file, "PREFIX PORT" in each line, ports from 1. Returns 0 or -errno.
  */
 int world_make(struct world *w, const char *routes);
+
+/*
+ * Write the outer IPv4 header of a packet of `len` octets, and that of GRE if there is one. The
+ * TTL is 64, DF is set, all else zero.
+ */
+void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
+		 unsigned int len);
 
 /* Set up everything for a row. Called between bursts, when no thread reads.        [fwd] */
 void world_turn(struct world *w, const struct row *row);

@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <string.h>
+
+#include "base/inet.h"
 #include "fib/label.h"
+#include "fib/tunnel.h"
 #include "tags.h"
 
 #define VLAN_IN  PORT_MAX           /* MANY VLANs on the ingress port */
@@ -17,6 +21,7 @@
 #define TWO_IN   (S_VLAN + 1)       /* the VLAN inside the service VLAN */
 #define VLAN_OUT (TWO_IN + 1)       /* N_ADJ */
 #define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
+#define TUNNEL   (TWO_OUT + N_ADJ)  /* N_ADJ */
 
 /* Ingress interfaces, once in table main and once in VRFs. */
 static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
@@ -122,6 +127,87 @@ labels_turn(struct fib *fib, unsigned int push)
 		fib->group[LABEL_GROUP + port] = group_word_single(PATH(kind, port));
 }
 
+/* --- tunnels -------------------------------------------------------------------------------- */
+
+#define TUNNEL_GROUP \
+	(LABEL_GROUP + 1 + N_OUT) /* plus the next hop: of a route to a far end */
+#define HERE_GROUP (TUNNEL_GROUP + N_ADJ)
+
+static struct fib_tunnels *received;
+
+void
+outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to, unsigned int len)
+{
+	memset(head, 0, tunnel_bytes(how));
+	head[0] = 0x45;
+	put_be16(head + 2, (uint16_t)(len + tunnel_bytes(how)));
+	head[6] = 0x40;
+	head[8] = 64;
+	head[9] = how == GRE ? PROTO_GRE : PROTO_IP4;
+	put_be32(head + 12, from);
+	put_be32(head + 16, to);
+	if (how == GRE)
+		put_be16(head + 22, 0x0800);
+	put_be16(head + 10, (uint16_t)~inet_fold(inet_sum(head, 20, 0)));
+}
+
+/* Make the routes to the far ends and to this host, and the interfaces of tunnels. */
+static int
+tunnels_make(struct fib *fib, struct poptrie *pt)
+{
+	uint8_t net[4];
+	int rc;
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	received = calloc(1, sizeof(*received) + 2 * sizeof(received->entry[0]));
+	received->mask = 1;
+	received->entry[0] = received->entry[1] = TUNNEL;
+	put_be32(net, HERE);
+	fib->group[HERE_GROUP] = group_word_single(PATH(PATH_LOCAL, 0));
+	rc = poptrie_add(pt, net, 32, HERE_GROUP);
+	for (unsigned int a = 0; a < N_ADJ && rc == 0; a++) {
+		struct fib_iface *i = iface_new((uint16_t)(TUNNEL + a), IN);
+
+		i->port = 0;
+		fib->iface[TUNNEL + a] = i;
+		fib->group[TUNNEL_GROUP + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
+		put_be32(net, THERE + a);
+		rc = poptrie_add(pt, net, 32, TUNNEL_GROUP + a);
+	}
+	return rc == 0 ? poptrie_commit(pt) : rc;
+}
+
+/* Let all routes lead into tunnels, if the row wants it, and tunnels be of its kind. */
+static void
+tunnels_turn(struct fib *fib, const struct row *row)
+{
+	enum tunnelled how = row->into != BARE ? row->into : row->out_of;
+
+	fib->tunnels = row->out_of != BARE ? received : NULL;
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		struct fib_tunnel *t = &fib->iface[TUNNEL + a]->tunnel;
+
+		if (row->into != BARE)
+			fib->group[1 + a] =
+				group_word_single(PATH(PATH_ONLINK, TUNNEL + a));
+		if (how == BARE)
+			continue;
+		*t = (struct fib_tunnel){.family = 4,
+					 .gre = how == GRE,
+					 .inner4 = true,
+					 .df = true,
+					 .ttl = 64,
+					 .bytes = (uint8_t)tunnel_bytes(how),
+					 .proto_at = how == GRE ? 22 : 9,
+					 .local = ipaddr_from_v4(HERE),
+					 .remote = ipaddr_from_v4(THERE + a)};
+		outer_write(t->head, how, HERE, THERE + a, 0);
+		memset(t->head + 2, 0, 2);
+		memset(t->head + 8, 0, 1);
+		memset(t->head + 10, 0, 2);
+	}
+}
+
 /* Add the ten routes with the next hops that interface `k` uses. */
 static int
 ten_add(struct poptrie *pt, const struct row *row, unsigned int k)
@@ -204,6 +290,8 @@ world_make(struct world *w, const char *routes)
 		rc = vrfs_make(w->fib);
 	if (rc == 0)
 		rc = routes_read(all, routes);
+	if (rc == 0)
+		rc = tunnels_make(w->fib, all);
 	w->tries = w->fib->copy[0];
 	w->few = filter_make(FEW_RULES);
 	w->many = filter_make(MANY_RULES);
@@ -219,6 +307,7 @@ world_turn(struct world *w, const struct row *row)
 
 	w->tries.pt4 = row->ten ? ten : all;
 	labels_turn(fib, row->push);
+	tunnels_turn(fib, row);
 	fib->filter = row->rules == MANY_RULES  ? w->many
 		      : row->rules == FEW_RULES ? w->few
 						: NULL;
@@ -235,6 +324,7 @@ world_turn(struct world *w, const struct row *row)
 				     : row->tags_out == 1 ? VLAN_OUT + vlan_of
 							  : TWO_OUT + vlan_of;
 
+		fib->adj[1 + a].ifidx = (uint16_t)ifidx;
 		fib->adj[1 + a].hop = adj_hop_make(mac, (uint16_t)ifidx);
 	}
 }
