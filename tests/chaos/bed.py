@@ -64,6 +64,9 @@ class _TwoWays(Frr):
         super().prepare()
         with open(os.path.join(self.dir, "frr.conf"), "a", encoding="ascii") as file:
             file.write(STATICS + fast.R1)
+        # watchfrr starts the daemons by another process.
+        with open(os.path.join(self.dir, "daemons"), "w", encoding="ascii") as file:
+            file.write(f'bfdd_options="{self.options["bfdd_options"]}"\n')
 
 
 class Bed(Lab):

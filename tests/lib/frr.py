@@ -66,8 +66,11 @@ class Frr:
         self.options = self._options()
 
     def _options(self):
-        """Return {KEY: value} of Debian's file `daemons`."""
-        return _read_daemons(os.path.join(self.source, "daemons"))
+        """Return {KEY: value} of Debian's file `daemons`, and of one in the run directory, which has
+        the values that a bed has changed."""
+        found = _read_daemons(os.path.join(self.source, "daemons"))
+        changed = os.path.join(self.dir, "daemons")
+        return {**found, **(_read_daemons(changed) if os.path.exists(changed) else {})}
 
     @property
     def daemons(self):
