@@ -30,7 +30,10 @@ enum fpm_event_kind {
 /* The table of events that are no IP routes (FAMILY_LABEL, FAMILY_MAC). */
 #define FPM_TABLE_NONE UINT32_MAX
 
-/* HOP_POP: next hop of a label's route without a new label: the label comes off. */
+/*
+ * HOP_POP: next hop of a label's route without a new label: the label comes off. HOP_SEG6: SRv6,
+ * an end point or a headend.
+ */
 enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP, HOP_POP };
 
 /* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */
@@ -45,7 +48,12 @@ struct fpm_hop {
 	uint8_t encap;     /* enum hop_encap */
 	bool onlink;
 	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than FPM_LABELS_MAX */
-	uint32_t label[FPM_LABELS_MAX]; /* 20 bits each, host order, outermost first */
+	/*
+	 * 20 bits each, host order, outermost first. HOP_SEG6: the words of base/srv6.h, n_labels
+	 * of them; 0: unsupported, for `refusal`.
+	 */
+	uint32_t label[FPM_LABELS_MAX];
+	uint8_t refusal; /* HOP_SEG6: enum srv6_refusal */
 	struct ipaddr gw;
 };
 

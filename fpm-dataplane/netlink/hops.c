@@ -15,6 +15,7 @@
 
 #include "base/inet.h"
 #include "base/mpls.h"
+#include "netlink/segments.h"
 
 /* struct nexthop_grp with the high weight octet (Linux 6.12, zebra --nexthop-weight-16-bit). */
 struct group_member {
@@ -45,9 +46,10 @@ encap_kind(uint16_t type)
 	case LWTUNNEL_ENCAP_MPLS:
 		return HOP_MPLS;
 	case LWTUNNEL_ENCAP_SEG6:
+	case LWTUNNEL_ENCAP_SEG6_LOCAL:
 		return HOP_SEG6;
 	default:
-		return HOP_OTHER_ENCAP; /* seg6local, ip, ip6, FRR's private vxlan (100) */
+		return HOP_OTHER_ENCAP; /* ip, ip6, FRR's private vxlan (100) */
 	}
 }
 
@@ -145,6 +147,8 @@ hop_decode(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 		hop->encap = encap_kind(type);
 	if (hop->encap == HOP_MPLS)
 		return hop_mpls_tunnel(hop, a->encap);
+	if (hop->encap == HOP_SEG6)
+		return hop_segments(hop, a->encap, type == LWTUNNEL_ENCAP_SEG6_LOCAL);
 	if (hop->encap != HOP_PLAIN || a->new_labels == NULL)
 		return 0;
 	return hop_labels(hop, a->new_labels);

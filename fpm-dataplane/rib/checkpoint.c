@@ -21,6 +21,7 @@
 
 #include "base/fpm_event.h"
 #include "base/inet.h"
+#include "base/srv6.h"
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/order.h"
@@ -346,7 +347,8 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 			first = 0;
 			break;
 		}
-		if (hops->v[i].kind == PATH_NONE && hops->v[i].encap == HOP_MPLS)
+		if (hops->v[i].kind == PATH_NONE &&
+		    (hops->v[i].encap == HOP_MPLS || hops->v[i].encap == HOP_SEG6))
 			ckpt_stack_write(c, number, &hops->v[i], stacks);
 		ckpt_hop_write(c, number, slot, i, hops->n, &hops->v[i], mtu_bytes);
 		c->hop_next[number] = first;
@@ -484,15 +486,37 @@ ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t n
 	return true;
 }
 
+/*
+ * Return true if the record has the words of a hop of SRv6. An older writer wrote none: the hop
+ * then is unsupported until zebra sends it again.
+ */
+static bool
+ckpt_words_are_valid(const struct ckpt_hop *hop, const struct ckpt_stack *s)
+{
+	struct srv6_sid sid;
+	enum srv6_mode mode;
+
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > SRV6_WORDS_MAX)
+		return false;
+	for (uint32_t i = s->n; i < SRV6_WORDS_MAX; i++)
+		if (s->label[i] != 0)
+			return false;
+	return s->n == 0 || srv6_sid_unpack(s->label, s->n, &sid) ||
+	       srv6_headend_unpack(s->label, s->n, &mode) != 0;
+}
+
 const struct ckpt_stack *
 ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i)
 {
 	uint32_t number = c->sorted[at - n + i];
 	const struct ckpt_hop *hop = &c->hop[number];
 
-	return hop->kind == PATH_NONE && hop->encap == HOP_MPLS && c->stack != NULL
-		       ? &c->stack[number]
-		       : NULL;
+	if (hop->kind != PATH_NONE || c->stack == NULL)
+		return NULL;
+	if (hop->encap == HOP_SEG6)
+		return ckpt_words_are_valid(hop, &c->stack[number]) ? &c->stack[number]
+								    : NULL;
+	return hop->encap == HOP_MPLS ? &c->stack[number] : NULL;
 }
 
 static const struct ckpt *sorting; /* qsort() passes no context */

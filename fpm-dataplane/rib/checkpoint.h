@@ -105,7 +105,7 @@ static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
 enum { CKPT_ONLINK = 1, CKPT_VRF_SUBNET = 2 };
 
-/* Labels of a hop whose encap is HOP_MPLS. */
+/* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6.h of HOP_SEG6. */
 struct ckpt_stack {
 	uint32_t n;                       /* 0: the hop is unsupported */
 	uint32_t label[ENCAP_LABELS_MAX]; /* as in struct stack */

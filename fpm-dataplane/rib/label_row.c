@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/inet.h"
+#include "base/srv6.h"
 #include "fib/label.h"
 #include "rib/rib_impl.h"
 #include "rib/route_row.h"
@@ -21,6 +22,82 @@ hop_labels_json(const struct rib *rib, const struct next_hop *hop)
 	for (unsigned int i = 0; s != NULL && i < s->n; i++)
 		json_array_append_new(array, json_integer(s->label[i]));
 	return array;
+}
+
+/* Write the action of an end point as FRR names it: End.DT4 table 100. */
+static void
+sid_text(const struct srv6_sid *sid, char *text, size_t size)
+{
+	static const char *const name[] = {
+		[SRV6_END] = "End",         [SRV6_END_X] = "End.X",
+		[SRV6_END_T] = "End.T",     [SRV6_END_DX6] = "End.DX6",
+		[SRV6_END_DX4] = "End.DX4", [SRV6_END_DT6] = "End.DT6",
+		[SRV6_END_DT4] = "End.DT4", [SRV6_END_DT46] = "End.DT46",
+	};
+	const char *action =
+		sid->action < sizeof(name) / sizeof(name[0]) ? name[sid->action] : NULL;
+	char addr[PREFIX_STRLEN];
+
+	if (action == NULL)
+		action = "End.?";
+	if (sid->family != 0)
+		snprintf(text, size, "%s %s", action,
+			 ipaddr_str(&sid->hop, sid->family, addr));
+	else if (sid->table != 0)
+		snprintf(text, size, "%s table %u", action, sid->table);
+	else
+		snprintf(text, size, "%s", action);
+}
+
+/* Write the segments of a headend, the first to visit first. */
+static void
+headend_text(const uint32_t *word, unsigned int n, enum srv6_mode mode, char *text,
+	     size_t size)
+{
+	char addr[PREFIX_STRLEN];
+	struct ipaddr segment;
+	size_t at;
+
+	at = (size_t)snprintf(text, size, "%s",
+			      mode == SRV6_ENCAP ? "H.Encaps" : "H.Encaps.Red");
+	while (n-- > 0 && at < size) {
+		for (unsigned int i = 0; i < 4; i++)
+			put_be32(segment.octet + 4 * i, word[1 + 4 * n + i]);
+		at += (size_t)snprintf(text + at, size - at, " %s",
+				       ipaddr_str(&segment, 6, addr));
+	}
+}
+
+static json_t *
+hop_srv6_json(const struct rib *rib, const struct next_hop *hop)
+{
+	const struct stack *s = hop->stack == 0 ? NULL : stack_at(rib, hop->stack);
+	char text[32 + SRV6_SEGMENTS_MAX * PREFIX_STRLEN];
+	struct srv6_sid sid;
+	enum srv6_mode mode;
+	unsigned int n;
+
+	if (s == NULL)
+		snprintf(text, sizeof(text), "unsupported: %s",
+			 srv6_refusal_text(hop->refusal));
+	else if (srv6_sid_unpack(s->label, s->n, &sid))
+		sid_text(&sid, text, sizeof(text));
+	else if ((n = srv6_headend_unpack(s->label, s->n, &mode)) != 0)
+		headend_text(s->label, n, mode, text, sizeof(text));
+	else
+		return json_null();
+	return json_string(text);
+}
+
+void
+hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop)
+{
+	if (hop->kind != PATH_NONE)
+		return;
+	if (hop->encap == HOP_MPLS || hop->encap == HOP_POP)
+		json_object_set_new(row, "labels", hop_labels_json(rib, hop));
+	else if (hop->encap == HOP_SEG6)
+		json_object_set_new(row, "srv6", hop_srv6_json(rib, hop));
 }
 
 static const struct route *

@@ -9,6 +9,8 @@ struct msg_query;
 struct next_hop;
 struct rib;
 
+/* Add what a next hop does with a packet besides sending it: its labels, or SRv6. */
+void hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop);
 /* Return the labels that a next hop pushes; an empty array: a label comes off. */
 json_t *hop_labels_json(const struct rib *rib, const struct next_hop *hop);
 

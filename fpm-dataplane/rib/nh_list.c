@@ -27,6 +27,8 @@ next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from)
 	hop->gw_family = from->gw_family;
 	hop->encap = from->encap;
 	hop->onlink = from->onlink;
+	if (from->encap == HOP_SEG6)
+		hop->refusal = from->refusal;
 	if (from->gw_family != 0)
 		hop->gw = from->gw;
 	if (from->gw_family == 0 && from->ifindex == 0 && from->encap == HOP_PLAIN)

@@ -148,8 +148,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 				"weight", (json_int_t)hop->weight, "alive",
 				leg_path(rib, leg, &path) == LEG_ALIVE, "adj",
 				(json_int_t)leg->adj);
-		if (hop->encap == HOP_MPLS || hop->encap == HOP_POP)
-			json_object_set_new(row, "labels", hop_labels_json(rib, hop));
+		hop_add_encap(row, rib, hop);
 		json_array_append_new(array, row);
 	}
 	return array;
@@ -428,7 +427,7 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 	leg.link = rib_link_find(&rib->links, ifindex);
 	if (leg.link != NULL && hop->gw_family != 0)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
-	if (hop->stack != 0 && leg.adj != 0)
+	if (hop->encap == HOP_MPLS && hop->stack != 0 && leg.adj != 0)
 		leg.encap = encap_find(rib, leg.adj, hop->stack);
 	return leg;
 }
@@ -467,8 +466,8 @@ nh_json(const struct rib *rib, const struct nh *nh)
 			"state", nh_state_name(rib, &leg), "groups",
 			(json_int_t)nh->n_groups, "routes", routes, "absent", nh->absent,
 			"adj", (json_int_t)leg.adj);
-	if (leg.hop.encap == HOP_MPLS)
-		json_object_set_new(row, "labels", hop_labels_json(rib, &leg.hop));
+	if (leg.hop.encap != HOP_POP)
+		hop_add_encap(row, rib, &leg.hop);
 	return row;
 }
 

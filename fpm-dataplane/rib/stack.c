@@ -58,7 +58,7 @@ void
 stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from)
 {
 	next_hop_from_fpm(hop, from);
-	if (hop->kind == PATH_NONE && hop->encap == HOP_MPLS)
+	if (hop->kind == PATH_NONE && (hop->encap == HOP_MPLS || hop->encap == HOP_SEG6))
 		hop->stack =
 			stack_number(rib, from->label, from->n_labels) & (STACKS_MAX - 1);
 }

@@ -23,7 +23,9 @@ struct rib;
 struct stack {
 	uint8_t n;    /* labels; 0: the record is free */
 	uint8_t used; /* a next hop names it: only during stacks_collect() */
-	/* 20 bits each, host order, outermost first; unused ones are 0. */
+	/*
+	 * 20 bits each, host order, outermost first; or words of base/srv6.h. Unused ones are 0.
+	 */
 	uint32_t label[ENCAP_LABELS_MAX];
 };
 

@@ -202,8 +202,9 @@ labels_must_be_sound(const struct rib *rib)
 static void
 hop_must_be_sound(const struct rib *rib, const struct next_hop *hop)
 {
-	MUST(hop->zero == 0);
-	MUST(hop->stack == 0 || (hop->kind == PATH_NONE && hop->encap == HOP_MPLS));
+	MUST(hop->refusal == 0 || (hop->encap == HOP_SEG6 && hop->stack == 0));
+	MUST(hop->stack == 0 || (hop->kind == PATH_NONE &&
+				 (hop->encap == HOP_MPLS || hop->encap == HOP_SEG6)));
 	MUST(hop->stack <= rib->stacks.high);
 	MUST(hop->stack == 0 || rib->stacks.v[hop->stack].n != 0);
 }

@@ -11,7 +11,7 @@ AF_MPLS = 28
 NO_TABLE = 2**32 - 1  # of labels
 IMPLICIT_NULL = 3
 MPLS_ENCAP = 1
-ENCAPS = {5: "seg6", 7: "other-encap"}
+ENCAPS = {5: "seg6", 7: "seg6"}
 LABELS_MAX = 16
 
 

@@ -54,7 +54,7 @@ text_hops(struct text *t, const struct fpm_event *ev)
 		if (h->gw_family != 0)
 			text_add(t, "%s ", ipaddr_str(&h->gw, h->gw_family, a));
 		text_add(t, "if%u w%u%s", h->ifindex, h->weight, encap[h->encap]);
-		for (unsigned int k = 0; k < h->n_labels; k++)
+		for (unsigned int k = 0; k < h->n_labels && h->encap != HOP_SEG6; k++)
 			text_add(t, "%c%u", k == 0 ? ' ' : '/', h->label[k]);
 		text_add(t, "%s]", h->onlink ? " onlink" : "");
 	}
@@ -128,7 +128,8 @@ event_is_sound(const struct fpm_event *ev)
 		assert_in_range(ev->hops[i].weight, 1, 65536);
 		assert_true(ev->hops[i].encap <= HOP_POP);
 		assert_true(ev->hops[i].n_labels <= FPM_LABELS_MAX);
-		assert_true(ev->hops[i].n_labels == 0 || ev->hops[i].encap == HOP_MPLS);
+		assert_true(ev->hops[i].n_labels == 0 || ev->hops[i].encap == HOP_MPLS ||
+			    ev->hops[i].encap == HOP_SEG6);
 		assert_true(ev->hops[i].gw_family == 0 || ev->hops[i].gw_family == 4 ||
 			    ev->hops[i].gw_family == 6);
 		assert_int_equal(ev->hops[i].id != 0, ev->is_group);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Next hops of SRv6: two streams of zebra 8.4.4 (sharpd installed the routes), and built ones for
+ * what zebra has sent since.
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "base/srv6.h"
+#include "test_fpm_events.h"
+
+static const char encap_hex[] =
+	"0101006c680000006800010500000000dde598ce0a000b0000000000080001001a0000001400"
+	"060020010db80001000000000000000000020800050002000000060007000500310024000880"
+	"20000100010000000002040000000000fc000000000100000000000000000001010100383400"
+	"00001800010500000000dde598ce02200000fec200010000000008000100c612000008000600"
+	"1400000008001e001a00000001010038340000001800010500000000dde598ce02200000fec2"
+	"00010000000008000100c6120001080006001400000008001e001a000000";
+
+static const char local_hex[] =
+	"010100403c0000006800010500000000dde598ce0a000b000000000008000100200000000800"
+	"0500020000000600070007001e000c0008800800010001000000010100444000000018000104"
+	"00000000dde598ce0a800000fec200010000000014000100fc00000000090000000000000000"
+	"0001080006001400000008001e002000000001010054500000006800010500000000dde598ce"
+	"0a000b0000000000080001002100000008000500020000000600070007000001200008800800"
+	"0100020000001400050020010db8000100000000000000000002010100444000000018000104"
+	"00000000dde598ce0a800000fec200010000000014000100fc00000000090000000000000000"
+	"0002080006001400000008001e002100000001010048440000006800010500000000dde598ce"
+	"0a000b0000000000080001002200000008000500020000000600070007000002140008800800"
+	"010008000000080009006400000001010044400000001800010400000000dde598ce0a800000"
+	"fec200010000000014000100fc00000000090000000000000000000308000600140000000800"
+	"1e002200000001010048440000006800010500000000dde598ce0a000b000000000008000100"
+	"2300000008000500020000000600070007000003140008800800010006000000080004000a00"
+	"010201010044400000001800010400000000dde598ce0a800000fec200010000000014000100"
+	"fc000000000900000000000000000004080006001400000008001e0023000000010100484400"
+	"00006800010500000000dde598ce0a000b000000000008000100240000000800050002000000"
+	"0600070007000004140008800800010007000000080003006400000001010044400000001800"
+	"010400000000dde598ce0a800000fec200010000000014000100fc0000000009000000000000"
+	"00000005080006001400000008001e0024000000";
+
+#define HOPS_MAX 16
+
+static struct fpm_hop hop[HOPS_MAX];
+static unsigned int n_hops;
+
+static int
+keep_hop(void *arg, const struct fpm_event *ev)
+{
+	event_is_sound(ev);
+	if (ev->kind == FPM_NEXTHOP && n_hops < HOPS_MAX)
+		hop[n_hops++] = ev->hops[0];
+	free(ev->hops);
+	return 0;
+}
+
+/* Decode a stream, and keep the next hops of its objects. Return the malformed messages. */
+static uint64_t
+decode(const uint8_t *octet, size_t len)
+{
+	struct fpm_tally tally = {0};
+	struct fpm_frame f;
+	int used;
+
+	n_hops = 0;
+	memset(hop, 0, sizeof(hop));
+	for (; len > 0; octet += used, len -= (size_t)used) {
+		used = fpm_frame_next(octet, len, &f);
+		assert_true(used > 0);
+		assert_int_equal(fpm_decode(&f, keep_hop, NULL, &tally), 0);
+	}
+	return tally.malformed;
+}
+
+static void
+decode_hex(const char *hex)
+{
+	static uint8_t octet[1024];
+	unsigned int value;
+	size_t n = strlen(hex) / 2;
+
+	assert_true(n <= sizeof(octet));
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(sscanf(hex + 2 * i, "%2x", &value), 1);
+		octet[i] = (uint8_t)value;
+	}
+	assert_int_equal(decode(octet, n), 0);
+}
+
+static const char *
+sid_text(const struct fpm_hop *h)
+{
+	static char text[120];
+	char a[PREFIX_STRLEN] = "-";
+	struct srv6_sid sid;
+
+	assert_int_equal(h->encap, HOP_SEG6);
+	assert_true(srv6_sid_unpack(h->label, h->n_labels, &sid));
+	if (sid.family != 0)
+		ipaddr_str(&sid.hop, sid.family, a);
+	snprintf(text, sizeof(text), "%u flavors %u bits %u/%u table %u hop %s", sid.action,
+		 sid.flavors, sid.block_bits, sid.node_bits, sid.table, a);
+	return text;
+}
+
+static void
+end_points_of_zebra_have_their_action(void **state)
+{
+	decode_hex(local_hex);
+	assert_int_equal(n_hops, 5);
+	assert_string_equal(sid_text(&hop[0]), "1 flavors 0 bits 0/0 table 0 hop -");
+	assert_string_equal(sid_text(&hop[1]),
+			    "2 flavors 0 bits 0/0 table 0 hop 2001:db8:1::2");
+	assert_string_equal(sid_text(&hop[2]), "8 flavors 0 bits 0/0 table 100 hop -");
+	assert_string_equal(sid_text(&hop[3]), "6 flavors 0 bits 0/0 table 0 hop 10.0.1.2");
+	assert_string_equal(sid_text(&hop[4]), "7 flavors 0 bits 0/0 table 100 hop -");
+}
+
+static void
+a_headend_of_zebra_has_its_segments(void **state)
+{
+	enum srv6_mode mode;
+
+	decode_hex(encap_hex);
+	assert_int_equal(n_hops, 1);
+	assert_int_equal(hop[0].encap, HOP_SEG6);
+	assert_int_equal(srv6_headend_unpack(hop[0].label, hop[0].n_labels, &mode), 1);
+	assert_int_equal(mode, SRV6_ENCAP);
+	assert_int_equal(hop[0].label[1], 0xfc000000);
+	assert_int_equal(hop[0].label[2], 0x00010000);
+	assert_int_equal(hop[0].label[3], 0);
+	assert_int_equal(hop[0].label[4], 1);
+}
+
+/* --- built next hops ---------------------------------------------------------------------- */
+
+#define NESTED 0x8000u
+
+static struct wire wire;
+static size_t nested_at;
+
+static void
+hop_begin(uint16_t type)
+{
+	struct nhmsg nhm = {.nh_family = AF_INET6};
+
+	memset(&wire, 0, sizeof(wire));
+	frame_begin(&wire);
+	msg_begin(&wire, RTM_NEWNEXTHOP);
+	wire_put(&wire, &nhm, sizeof(nhm));
+	attr_u32(&wire, NHA_ID, 7);
+	attr_u32(&wire, NHA_OIF, 2);
+	attr_u16(&wire, NHA_ENCAP_TYPE, type);
+	nested_at = wire.len;
+	attr(&wire, NHA_ENCAP | NESTED, "", 0);
+}
+
+/* Return the malformed messages. */
+static uint64_t
+hop_end(void)
+{
+	uint16_t len = (uint16_t)(wire.len - nested_at);
+
+	memcpy(wire.octet + nested_at, &len, sizeof(len));
+	msg_end(&wire);
+	frame_end(&wire);
+	return decode(wire.octet, wire.len);
+}
+
+static void
+put_flavors(uint32_t operations, uint8_t block, uint8_t node)
+{
+	size_t at = wire.len;
+	uint16_t len;
+
+	attr(&wire, 11 | NESTED, "", 0);
+	attr_u32(&wire, 1, operations);
+	if (block != 0)
+		attr(&wire, 2, &block, 1);
+	if (node != 0)
+		attr(&wire, 3, &node, 1);
+	len = (uint16_t)(wire.len - at);
+	memcpy(wire.octet + at, &len, sizeof(len));
+}
+
+static void
+flavors_and_lengths_are_read(void **state)
+{
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END);
+	put_flavors(SRV6_PSP | SRV6_USD, 0, 0);
+	assert_int_equal(hop_end(), 0);
+	assert_string_equal(sid_text(&hop[0]), "1 flavors 10 bits 0/0 table 0 hop -");
+
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END);
+	put_flavors(SRV6_NEXT_CSID, 0, 0);
+	assert_int_equal(hop_end(), 0);
+	assert_string_equal(sid_text(&hop[0]), "1 flavors 16 bits 32/16 table 0 hop -");
+
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END);
+	put_flavors(SRV6_NEXT_CSID, 48, 24);
+	assert_int_equal(hop_end(), 0);
+	assert_string_equal(sid_text(&hop[0]), "1 flavors 16 bits 48/24 table 0 hop -");
+
+	/* bgpd sets NEXT-C-SID for End.DT46, where nothing is shifted. */
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_DT46);
+	attr_u32(&wire, 9, 1001);
+	put_flavors(SRV6_NEXT_CSID, 0, 0);
+	assert_int_equal(hop_end(), 0);
+	assert_string_equal(sid_text(&hop[0]), "16 flavors 0 bits 0/0 table 1001 hop -");
+}
+
+static void
+refused(enum srv6_refusal refusal)
+{
+	assert_int_equal(hop_end(), 0);
+	assert_int_equal(n_hops, 1);
+	assert_int_equal(hop[0].encap, HOP_SEG6);
+	assert_int_equal(hop[0].n_labels, 0);
+	assert_int_equal(hop[0].refusal, refusal);
+}
+
+static void
+put_segments(uint32_t mode, unsigned int n)
+{
+	uint8_t srh[4 + 8 + 16 * 8] = {0};
+
+	memcpy(srh, &mode, 4);
+	srh[5] = (uint8_t)(2 * n);
+	srh[6] = 4;
+	srh[7] = srh[8] = (uint8_t)(n - 1);
+	for (unsigned int i = 0; i < n; i++)
+		srh[12 + 16 * i] = (uint8_t)(0xf0 + i);
+	attr(&wire, 1, srh, 4 + 8 + 16 * n);
+}
+
+static void
+what_is_not_supported_has_a_reason(void **state)
+{
+	static const uint8_t source[16] = {0xfc};
+
+	hop_begin(7);
+	attr_u32(&wire, 1, 10); /* End.B6.Encaps */
+	refused(SRV6_OTHER_ACTION);
+	hop_begin(7);
+	attr_u32(&wire, 1, 0x100 + SRV6_END);
+	refused(SRV6_OTHER_ACTION);
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END);
+	put_flavors(1 << 5, 0, 0);
+	refused(SRV6_OTHER_FLAVOR);
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END);
+	put_flavors(SRV6_NEXT_CSID, 33, 16);
+	refused(SRV6_OTHER_FLAVOR);
+	hop_begin(5);
+	put_segments(0, 1); /* inline */
+	refused(SRV6_OTHER_MODE);
+	hop_begin(5);
+	put_segments(SRV6_ENCAP, 4);
+	refused(SRV6_MANY_SEGMENTS);
+	hop_begin(5);
+	put_segments(SRV6_ENCAP, 1);
+	attr(&wire, 2, source, sizeof(source));
+	refused(SRV6_OWN_SOURCE);
+
+	hop_begin(5);
+	put_segments(SRV6_ENCAP_RED, 3);
+	assert_int_equal(hop_end(), 0);
+	assert_int_equal(hop[0].n_labels, 13);
+	assert_int_equal(hop[0].label[9], 0xf2000000);
+}
+
+static void
+what_is_cut_or_missing_is_malformed(void **state)
+{
+	uint8_t srh[28] = {1, [5] = 2, [6] = 4};
+
+	hop_begin(7);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(7);
+	attr_u16(&wire, 1, SRV6_END);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_DT4); /* no table */
+	assert_int_equal(hop_end(), 1);
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_DX6);
+	attr_u32(&wire, 5, 0);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(5);
+	attr(&wire, 1, srh, 11);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(5);
+	attr(&wire, 1, srh, 27);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(5);
+	srh[8] = 1; /* two segments in the room of one */
+	attr(&wire, 1, srh, 28);
+	assert_int_equal(hop_end(), 1);
+	hop_begin(5);
+	srh[8] = 0;
+	srh[6] = 0; /* a type 0 routing header */
+	attr(&wire, 1, srh, 28);
+	assert_int_equal(hop_end(), 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(end_points_of_zebra_have_their_action),
+		cmocka_unit_test(a_headend_of_zebra_has_its_segments),
+		cmocka_unit_test(flavors_and_lengths_are_read),
+		cmocka_unit_test(what_is_not_supported_has_a_reason),
+		cmocka_unit_test(what_is_cut_or_missing_is_malformed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
