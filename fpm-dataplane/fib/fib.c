@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/tsan.h"
 #include "fib/label.h"
+#include "fib/sid.h"
 
 /*
  * The limits of the configuration file must fit the bit fields of a path and of rib's
@@ -174,6 +175,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->encap_end = 1 + table_limit(conf->limits, TABLE_encaps);
 	fib->label = pages_reserve(LABELS_ALL * sizeof(*fib->label));
 	fib->encap = pages_reserve(fib->encap_end * sizeof(*fib->encap));
+	fib->sid = pages_reserve(FIB_SIDS_MAX * sizeof(*fib->sid));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
 	fib->ways = pages_reserve(fib->group_end * sizeof(*fib->ways));
 	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
@@ -182,7 +184,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
 	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL ||
-	    fib->ways == NULL)
+	    fib->ways == NULL || fib->sid == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -225,6 +227,7 @@ fib_destroy(struct fib *fib)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
+	pages_release(fib->sid, FIB_SIDS_MAX * sizeof(*fib->sid));
 	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));
 	pages_release(fib->label, LABELS_ALL * sizeof(*fib->label));
 	pages_release(fib->ways, fib->group_end * sizeof(*fib->ways));

@@ -33,12 +33,12 @@ struct table_limits;
  * one route on different interfaces share the MTU.
  */
 enum path_kind {
-	PATH_NONE = 0,  /* no route */
-	PATH_ADJ,       /* index: adjacency of a next hop */
-	PATH_ONLINK,    /* index: ifidx; the packet's destination is itself the neighbor */
-	PATH_LOCAL,     /* an own address: to the kernel */
-	PATH_BCAST,     /* directed broadcast of a connected subnet: dropped */
-	PATH_BLACKHOLE, /* silent drop */
+	PATH_NONE = 0, /* no route */
+	PATH_ADJ,      /* index: adjacency of a next hop */
+	PATH_ONLINK,   /* index: ifidx; the packet's destination is itself the neighbor */
+	PATH_LOCAL,    /* an own address: to the kernel; index: end point, sid.h; 0: none */
+	PATH_BCAST,    /* directed broadcast of a connected subnet: dropped */
+	PATH_BLACKHOLE,   /* silent drop */
 	PATH_UNREACHABLE, /* ICMP host unreachable */
 	PATH_PROHIBIT,    /* ICMP administratively prohibited */
 	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
@@ -425,6 +425,7 @@ struct fib {
 	struct fib_adj *adj;     /* adj_end */
 	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
 	struct fib_encap *encap; /* encap_end; see label.h */
+	struct fib_sid *sid;     /* W:rib  FIB_SIDS_MAX; see sid.h */
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */

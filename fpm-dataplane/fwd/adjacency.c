@@ -8,6 +8,7 @@
 #include "fib/label.h"
 #include "fib/rules.h"
 #include "fwd/label.h"
+#include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 
@@ -151,6 +152,10 @@ path_look_further(struct burst *b, unsigned int i)
 	struct ipaddr dst = {0};
 	uint32_t hash;
 
+	if (b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE) {
+		b->path[i] = b->sid_path; /* whatever the destination is */
+		return;
+	}
 	if (!to_vrf &&
 	    (!path_is_no_route(b->path[i]) || b->in->vrf == 0 ||
 	     (fib_rules_concern(b->in, family) && fib_rules(fib, family) != NULL)))
@@ -172,6 +177,8 @@ path_end(struct burst *b, unsigned int i)
 
 	switch (kind) {
 	case PATH_LOCAL:
+		if (path_index(b->path[i]) != 0 && fwd_sid_use(b, i))
+			break;
 		if (burst_may_open(b, i) && fwd_tunnel_open(b, i))
 			break;
 		burst_leave(b, i,

@@ -3,7 +3,7 @@
  * admit: find the ingress interface of a burst, and refuse the burst if the interface takes
  * no packets. This stage does not read packets.                                 [fwd-n]
  */
-#include "fwd/burst.h"
+#include "fwd/sid.h"
 
 /*
  * Prefetch the counters and the IPv4 trie of a VRF while the burst is parsed. With hundreds
@@ -30,6 +30,8 @@ fwd_admit(struct burst *b)
 	else if (!b->in->up)
 		reason = DROP_ingress_down; /* set down by the operator */
 	else {
+		if (__builtin_expect(b->inside, 0))
+			fwd_sid_admit(b);
 		if (b->in->vrf != 0)
 			vrf_prefetch(b->fwd, b->in->vrf);
 		return true;

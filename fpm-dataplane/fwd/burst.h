@@ -71,7 +71,13 @@ struct fwd_opened {
 	struct rte_mbuf *m; /* begins with the outer frame */
 	uint16_t ifidx;     /* of the tunnel */
 	uint16_t at;        /* offset of the frame of the packet inside, if it had one */
+	/* By an end point of SRv6 (OPENED_BY_SID): then `ifidx` received the outer packet. */
+	bool by_sid;
+	uint16_t vrf;  /* in which it is looked up */
+	fib_path path; /* PATH_NONE: look it up */
 };
+
+#define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
 
 struct fwd {
 	const struct fwd_conf *conf;
@@ -91,6 +97,7 @@ struct fwd {
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
 	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
 	uint16_t ip_id;                      /* of outer IPv4 headers */
+	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
@@ -135,6 +142,10 @@ struct burst {
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool inside;      /* the packets came in a tunnel, and have its outer headers */
 	uint16_t shown;   /* see fwd_tunnel_show() */
+	/* If `inside`: as struct fwd_opened. */
+	bool by_sid;
+	uint16_t sid_vrf;
+	fib_path sid_path;
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see

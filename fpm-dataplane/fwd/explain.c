@@ -30,8 +30,7 @@ static void
 explain_inside(struct watch_record *rec)
 {
 	uint8_t was[L2_LEN];
-	struct fwd_opened opened = {&packet.m, burst.hop[0] & 0xffff,
-				    (uint16_t)(burst.hop[0] >> 16)};
+	struct fwd_opened opened = fwd_tunnel_opened(&burst, 0);
 
 	fwd_tunnel_enter(&fwd, &burst, &opened, 1);
 	memset(rec, 0, sizeof(*rec));

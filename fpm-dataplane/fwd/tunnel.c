@@ -40,13 +40,27 @@ fwd_tunnel_open(struct burst *b, unsigned int i)
 	return true;
 }
 
+struct fwd_opened
+fwd_tunnel_opened(const struct burst *b, unsigned int i)
+{
+	struct fwd_opened opened = {.m = b->m[i],
+				    .ifidx = b->hop[i] & 0xffff,
+				    .at = (uint16_t)(b->hop[i] >> 16)};
+
+	if ((b->hop[i] & OPENED_BY_SID) != 0) {
+		opened.by_sid = true;
+		opened.vrf = b->vrf[i];
+		opened.path = b->path[i];
+	}
+	return opened;
+}
+
 void
 fwd_tunnel_keep(struct burst *b, unsigned int i)
 {
 	struct fwd *f = b->fwd;
 
-	f->opened[f->n_opened++] = (struct fwd_opened){b->m[i], b->hop[i] & 0xffff,
-						       (uint16_t)(b->hop[i] >> 16)};
+	f->opened[f->n_opened++] = fwd_tunnel_opened(b, i);
 }
 
 void
@@ -113,8 +127,12 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened, unsi
 	b->fwd = f;
 	b->inside = true;
 	b->ifidx = opened[0].ifidx;
+	b->by_sid = opened[0].by_sid;
+	b->sid_vrf = opened[0].vrf;
+	b->sid_path = opened[0].path;
 	for (unsigned int k = 0; k < n; k++) {
-		if (opened[k].ifidx != b->ifidx) {
+		if (opened[k].ifidx != b->ifidx || opened[k].by_sid != b->by_sid ||
+		    opened[k].vrf != b->sid_vrf || opened[k].path != b->sid_path) {
 			opened[left++] = opened[k];
 			continue;
 		}
@@ -151,8 +169,10 @@ fwd_tunnels_walk(struct fwd *f)
 	f->depth++;
 	while (n > 0) {
 		n = fwd_tunnel_enter(f, &b, opened, n);
-		counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
-		counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
+		if (!b.by_sid) { /* else the interface has counted them */
+			counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
+			counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
+		}
 		if (fwd_watched(f))
 			fwd_walk_watched(&b);
 		else

@@ -26,13 +26,15 @@ burst_may_open(const struct burst *b, unsigned int i)
 	       atomic_load_explicit(&b->fwd->fib->tunnels, memory_order_relaxed) != NULL;
 }
 
+/* Return an opened packet of a burst. */
+struct fwd_opened fwd_tunnel_opened(const struct burst *b, unsigned int i);
 /* Dispatch stage: keep an opened packet until the burst has ended. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 /* Pass the kept packets through the stages, one tunnel after the other. */
 void fwd_tunnels_walk(struct fwd *f);
 
 /*
- * Begin a burst with the packets of the tunnel of opened[0]. Return the number of the others,
+ * Begin a burst with the packets of the tunnel, or of the same lookup, as opened[0]. Return the number of the others,
  * which are the first of opened[] then.
  */
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened,

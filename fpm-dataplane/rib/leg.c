@@ -16,6 +16,7 @@
 #include "rib/kroute.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
+#include "rib/sid.h"
 #include "rib/slot.h"
 #include "rib/nh_list.h"
 
@@ -153,6 +154,7 @@ leg_attach(struct rib *rib, struct leg *leg)
 {
 	const struct next_hop *hop = &leg->hop;
 
+	sid_add(rib, hop);
 	if (leg_floats(leg)) {
 		cds_list_add(&leg->floating, &rib->legs.floating);
 		leg_tie(rib, leg,
@@ -211,6 +213,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(hop->kind, 0);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
+	/* The interface of an end point is a formality: its action decides. */
+	*path = PATH(PATH_LOCAL, sid_find(rib, hop));
+	if (path_index(*path) != 0)
+		return LEG_ALIVE;
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg)) {
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;

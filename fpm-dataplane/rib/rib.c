@@ -145,6 +145,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		break;
 	case MSG_VRF:
 		rib_vrf_event(rib, (struct msg_vrf *)m);
+		sids_bind(rib);
 		break;
 	case MSG_ADJ_READY:
 		adj_event_ready(rib, (struct msg_adj *)m);
@@ -195,7 +196,10 @@ rib_round(struct rib *rib)
 
 	if (rib->adjs.freed)
 		legs_retry_adjs(rib);
-	vrfs_retry(rib);
+	if (rib->vrfs.retries != NULL) {
+		vrfs_retry(rib);
+		sids_bind(rib);
+	}
 	routes_report(rib);
 	rules_round(rib);
 	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes */
@@ -437,6 +441,7 @@ rib_teardown(struct worker *w)
 	prunes_free(&rib->prunes);
 	encaps_free(&rib->encaps);
 	stacks_free(&rib->stacks);
+	sids_free(&rib->sids);
 	labels_free(rib);
 	free(rib->queries.v);
 	rib_feedback_free(rib);

@@ -25,6 +25,7 @@
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
+ *     sid.c                        end points of SRv6
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
  *     adj.c, stack.c
  *     checkpoint.c, slot.c, table_count.c
@@ -73,6 +74,7 @@
 #include "rib/rib.h"
 #include "rib/routes.h"
 #include "rib/rules.h"
+#include "rib/sid.h"
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/source.h"
@@ -129,6 +131,7 @@ struct rib {
 	struct rib_adjs adjs;
 	struct rib_prunes prunes;
 	struct rib_stacks stacks;
+	struct rib_sids sids;
 	struct rib_encaps encaps;
 	struct rib_labels labels;
 	struct rib_vrfs vrfs;

@@ -356,8 +356,7 @@ no_packet_is_read_beyond_its_end(void **state)
 		n_opened += b.verdict[0] == VERDICT_OPENED;
 		n_refused += b.verdict[0] != VERDICT_OPENED;
 		if (b.verdict[0] == VERDICT_OPENED) {
-			struct fwd_opened opened = {&packet.m, b.hop[0] & 0xffff,
-						    (uint16_t)(b.hop[0] >> 16)};
+			struct fwd_opened opened = fwd_tunnel_opened(&b, 0);
 
 			fwd_tunnel_enter(&fwd, &b, &opened, 1);
 			fwd_walk(&b, NULL);

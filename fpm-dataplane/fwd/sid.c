@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. All of them are on the slow
+ * path. An end point changes the destination, or takes headers off, so the packet passes the
+ * stages once more, as a packet inside a tunnel does.                           [fwd-n]
+ */
+#include "fwd/sid.h"
+
+#include "fib/urpf.h"
+#include "fwd/label.h"
+#include "fwd/tunnel.h"
+
+/* Return the neighbor of End.X and End.DX*; PATH_NONE: it has to be resolved by the kernel. */
+static fib_path
+sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
+	fib_path path = fib_resolve(fib, 0, sid->family, &sid->hop, hash);
+
+	return path_kind(path) == PATH_ADJ ? path : PATH(PATH_NONE, 0);
+}
+
+/* Let the packet at offset `at` of the present one pass the stages next. */
+static bool
+sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned int at,
+	  fib_path neighbor)
+{
+	if (!b->inside)
+		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
+	b->verdict[i] = VERDICT_OPENED;
+	b->hop[i] = OPENED_BY_SID |
+		    (uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 |
+		    b->ifidx;
+	b->vrf[i] = sid_vrf(sid, b->in->vrf);
+	b->path[i] = neighbor;
+	return true;
+}
+
+/* Take the outer headers off. */
+static bool
+sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
+	 const struct sid_packet *p, fib_path neighbor)
+{
+	uint8_t *ip = burst_l3(b, i);
+	uint8_t family = sid_packet_inside(ip, burst_l3_room(b, i), p);
+
+	if (family == 0)
+		return false;
+	switch (sid->action) {
+	case SRV6_END_DT4:
+	case SRV6_END_DX4:
+		if (family != 4)
+			return false;
+		break;
+	case SRV6_END_DT6:
+	case SRV6_END_DX6:
+		if (family != 6)
+			return false;
+		break;
+	case SRV6_END_DT46:
+		break;
+	default:
+		if ((sid->flavors & SRV6_USD) == 0)
+			return false;
+	}
+	if (!fib_tunnel_ecn(ip + p->upper_at, family, ip_dsfield(ip, 6) & ECN_MASK)) {
+		burst_leave(b, i, DROP_ecn_ce);
+		return true;
+	}
+	return sid_again(b, i, sid, p->upper_at, neighbor);
+}
+
+#define KEPT_MAX 256 /* octets before a routing header that comes off */
+
+/* Return the octets of the frame before the routing header. */
+static size_t
+kept_bytes(const struct burst *b, unsigned int i, const struct sid_packet *p)
+{
+	return (size_t)(burst_l3(b, i) + p->srh_at - burst_frame(b, i));
+}
+
+/* Penultimate segment pop: take the routing header off, which all segments have been read of. */
+static void
+srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
+{
+	uint8_t *ip = burst_l3(b, i);
+	struct rte_mbuf *m = b->m[i];
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), kept[KEPT_MAX];
+
+	ip[p->srh_next_at] = ip[p->srh_at];
+	put_be16(ip + 4, (uint16_t)(get_be16(ip + 4) - p->srh_bytes));
+	memcpy(kept, frame, kept_bytes(b, i, p));
+	memcpy(frame + p->srh_bytes, kept, kept_bytes(b, i, p));
+	m->data_off = (uint16_t)(m->data_off + p->srh_bytes);
+	m->data_len = (uint16_t)(m->data_len - p->srh_bytes);
+	m->pkt_len -= p->srh_bytes;
+	b->l2[i] += p->srh_bytes;
+	b->l3_len[i] = (uint16_t)(b->l3_len[i] - p->srh_bytes);
+}
+
+/* End, End.X, End.T: go on to the next segment. */
+static bool
+sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
+	    const struct sid_packet *p, fib_path neighbor)
+{
+	uint8_t *ip = burst_l3(b, i);
+	bool shift = sid_has_argument(sid, ip + 24);
+
+	if (!shift && p->left == 0)
+		return sid_open(b, i, sid, p, neighbor);
+	if (ip[7] <= 1) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return true;
+	}
+	if (shift) {
+		sid_shift(sid, ip + 24);
+		return sid_again(b, i, sid, 0, neighbor);
+	}
+	if (kept_bytes(b, i, p) > KEPT_MAX)
+		return false;
+	memcpy(ip + 24, ip + p->srh_at + SRH_FIXED_BYTES + 16 * (p->left - 1u), 16);
+	ip[p->srh_at + 3]--;
+	if (p->left == 1 && (sid->flavors & SRV6_PSP) != 0)
+		srh_remove(b, i, p);
+	return sid_again(b, i, sid, 0, neighbor);
+}
+
+bool
+fwd_sid_use(struct burst *b, unsigned int i)
+{
+	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(b->path[i])];
+	const uint8_t *ip = burst_l3(b, i);
+	fib_path neighbor = PATH(PATH_NONE, 0);
+	struct sid_packet p;
+
+	if (b->family[i] != 6 || burst_has_labels(b, i) || !b->in->forward6 ||
+	    (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
+	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE ||
+	    !sid_packet_read(ip, burst_l3_room(b, i), &p))
+		return false;
+	if (sid->family != 0) {
+		neighbor = sid_neighbor(b, i, sid);
+		if (path_kind(neighbor) == PATH_NONE)
+			return false;
+	}
+	if (sid->action <= SRV6_END_T)
+		return sid_advance(b, i, sid, &p, neighbor);
+	return p.left == 0 && sid_open(b, i, sid, &p, neighbor);
+}
+
+void
+fwd_sid_admit(struct burst *b)
+{
+	struct fib_iface *in = &b->fwd->sid_in;
+
+	if (!b->by_sid || b->sid_vrf == b->in->vrf)
+		return;
+	/* As the kernel: the packet then is one that the VRF's own interface received. */
+	*in = *b->in;
+	in->vrf = b->sid_vrf;
+	in->forward4 = in->forward6 = true;
+	in->ipv6_off = in->rules4 = in->rules6 = false;
+	in->urpf4 = FIB_URPF_OFF;
+	b->in = in;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sid: packets to an end point of SRv6. Private to fwd/. The functions read and write the packet,
+ * and write the burst.                                                          [fwd-n]
+ */
+#ifndef FWD_SID_H
+#define FWD_SID_H
+
+#include "fib/sid.h"
+#include "fwd/burst.h"
+
+/*
+ * Adjacency stage: do what the end point of the packet's path says. The packet, or the one inside
+ * it, passes the stages next; or it has left. Return false, with the packet unchanged, if the
+ * kernel has to take it.
+ */
+bool fwd_sid_use(struct burst *b, unsigned int i);
+
+/* Admit stage: set the ingress interface of packets that an end point looks up in a VRF. */
+void fwd_sid_admit(struct burst *b);
+
+#endif

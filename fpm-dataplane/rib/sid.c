@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* End points of SRv6, as forwarders read them. [rib] */
+#include "rib/sid.h"
+
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/inet.h"
+#include "fib/sid.h"
+#include "rib/nh_list.h"
+#include "rib/rib_impl.h"
+#include "rib/stack.h"
+#include "rib/vrf.h"
+
+static uint64_t
+words_hash(const struct rib *rib, const struct stack *s)
+{
+	uint64_t h = rib->fib->seed + s->n;
+
+	for (unsigned int i = 0; i < s->n; i++)
+		h = mix64(h ^ s->label[i]);
+	return h;
+}
+
+/* Return the words of an end point, or NULL. */
+static const struct stack *
+sid_words(const struct rib *rib, const struct next_hop *hop, struct srv6_sid *sid)
+{
+	const struct stack *s;
+
+	if (hop->kind != PATH_NONE || hop->encap != HOP_SEG6 || hop->stack == 0)
+		return NULL;
+	s = stack_at(rib, hop->stack);
+	return srv6_sid_unpack(s->label, s->n, sid) ? s : NULL;
+}
+
+static uint32_t
+words_find(const struct rib *rib, const struct stack *s)
+{
+	const struct rib_sids *t = &rib->sids;
+	uint32_t i;
+
+	for (i = hidx_first(&t->by_words, words_hash(rib, s)); i != 0;
+	     i = hidx_next(&t->by_words, i))
+		if (t->v[i].n == s->n &&
+		    memcmp(t->v[i].word, s->label, s->n * sizeof(s->label[0])) == 0)
+			break;
+	return i;
+}
+
+uint32_t
+sid_find(const struct rib *rib, const struct next_hop *hop)
+{
+	struct srv6_sid sid;
+	const struct stack *s = sid_words(rib, hop, &sid);
+
+	return s == NULL ? 0 : words_find(rib, s);
+}
+
+static uint16_t
+vrf_of_table(const struct rib *rib, uint32_t table)
+{
+	const struct vrf *vrf = table == RT_TABLE_MAIN ? NULL : vrf_find(rib, table);
+
+	if (table == RT_TABLE_MAIN)
+		return 0;
+	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
+}
+
+void
+sid_add(struct rib *rib, const struct next_hop *hop)
+{
+	struct srv6_sid sid;
+	const struct stack *s = sid_words(rib, hop, &sid);
+	struct rib_sids *t = &rib->sids;
+	struct fib_sid *e;
+
+	if (s == NULL || t->n + 1 >= FIB_SIDS_MAX || words_find(rib, s) != 0)
+		return;
+	t->n++;
+	t->v = table_grow(t->v, &t->cap, t->n, sizeof(*t->v));
+	t->v[t->n] = (struct rib_sid){.n = s->n};
+	memcpy(t->v[t->n].word, s->label, s->n * sizeof(s->label[0]));
+	e = &rib->fib->sid[t->n];
+	e->action = sid.action;
+	e->flavors = sid.flavors;
+	e->block_bits = sid.block_bits;
+	e->node_bits = sid.node_bits;
+	e->family = sid.family;
+	e->hop = sid.hop;
+	atomic_store_explicit(&e->vrf, vrf_of_table(rib, sid.table), memory_order_relaxed);
+	hidx_add(&t->by_words, words_hash(rib, s), t->n);
+}
+
+void
+sids_bind(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->sids.n; i++)
+		atomic_store_explicit(&rib->fib->sid[i].vrf,
+				      vrf_of_table(rib, rib->sids.v[i].word[1]),
+				      memory_order_relaxed);
+}
+
+void
+sids_free(struct rib_sids *sids)
+{
+	free(sids->v);
+	hidx_free(&sids->by_words);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entries of fib->sid: one for each different action with its table or next hop. [rib]. Entries
+ * are never freed: there are as many as VRFs and neighbors that SIDs have ever named.
+ */
+#ifndef RIB_SID_H
+#define RIB_SID_H
+
+#include <stdint.h>
+
+#include "base/srv6.h"
+#include "rib/index.h"
+
+struct next_hop;
+struct rib;
+
+struct rib_sids {
+	struct rib_sid {
+		uint8_t n;
+		uint32_t word[SRV6_WORDS_MAX];
+	} * v; /* by number, from 1 */
+	uint32_t n, cap;
+	struct hidx by_words;
+};
+
+/*
+ * Write an entry for the next hop if it is an end point and has none. If FIB_SIDS_MAX entries
+ * exist, it gets none, and is unsupported.
+ */
+void sid_add(struct rib *rib, const struct next_hop *hop);
+/* Return the entry of a next hop; 0: it has none. */
+uint32_t sid_find(const struct rib *rib, const struct next_hop *hop);
+/* VRFs have changed: give each entry the number of the VRF that has its table now. */
+void sids_bind(struct rib *rib);
+void sids_free(struct rib_sids *sids);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets to end points of SRv6, octet by octet: RFC 8754, 4.3, RFC 8986, 4, RFC 9800, 4.1.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include "tunnel_bed.h"
+
+#include "fib/sid.h"
+
+#define RED   5 /* a VRF, whose hosts are on LAN */
+#define OUTER 40
+
+static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
+static const uint8_t next6[16] = {0xfc, 0, 0, 0, 0, 2, [15] = 9};
+static const uint8_t last6[16] = {0xfc, 0, 0, 0, 0, 3, [15] = 9};
+
+/* Make the entry of the route to sid6. */
+static struct fib_sid *
+sid(uint8_t action, uint8_t flavors, uint16_t vrf)
+{
+	struct fib_sid *e = &fib->sid[1];
+
+	memset(e, 0, sizeof(*e));
+	e->action = action;
+	e->flavors = flavors;
+	e->vrf = vrf;
+	return e;
+}
+
+static int
+sids_up(void **state)
+{
+	struct fib_vrf *red;
+	uint8_t net[4];
+
+	if (up(state) != 0)
+		return -1;
+	route6(sid6, 128, 20, PATH(PATH_LOCAL, 1));
+	route6(next6, 48, 21, PATH(PATH_ADJ, 2));
+	route6(last6, 64, 22, PATH(PATH_ADJ, 1));
+	/* In main the hosts of the VRF are behind WAN. */
+	fib->group[13] = group_word_single(PATH(PATH_ADJ, 2));
+	fib->group[23] = group_word_single(PATH(PATH_ADJ, 1));
+	red = fib_vrf_new(fib, 1001, "red");
+	assert_non_null(red);
+	put_be32(net, BACK4);
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 23), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	assert_int_equal(poptrie_add(red->tries.pt6, back6, 48, 23), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt6), 0);
+	fib_vrf_publish(fib, RED, red);
+	return 0;
+}
+
+/*
+ * Write a packet to sid6 with a routing header of `n` segments (0: none), of which `left` are
+ * left, and an IP packet of `inner` (0: UDP). `len`: of the whole packet.
+ */
+static unsigned int len;
+static uint8_t hop_limit = 64, tclass;
+
+static uint8_t *
+build(unsigned int n, uint8_t left, uint8_t inner)
+{
+	uint8_t *ip = frame_begin(WAN, 6), *at = ip + OUTER;
+	uint8_t proto = inner == 4 ? 4 : inner == 6 ? 41 : 17;
+
+	put_be32(ip, 6u << 28 | (uint32_t)tclass << 20);
+	ip[6] = n != 0 ? 43 : proto;
+	ip[7] = hop_limit;
+	memcpy(ip + 8, remote6, 16);
+	memcpy(ip + 24, sid6, 16);
+	if (n != 0) {
+		memset(at, 0, 8);
+		at[0] = proto;
+		at[1] = (uint8_t)(2 * n);
+		at[2] = 4;
+		at[3] = left;
+		at[4] = (uint8_t)(n - 1);
+		at[5] = 0x55; /* flags, tag */
+		at[7] = 0x66;
+		memcpy(at + 8, last6, 16);
+		if (n > 1)
+			memcpy(at + 24, next6, 16);
+		if (n > 2)
+			memcpy(at + 40, sid6, 16);
+		at += 8 + 16 * n;
+	}
+	if (inner != 0)
+		at += inner_write(at, inner, 100, true);
+	else
+		at += 20;
+	len = (unsigned int)(at - ip);
+	put_be16(ip + 4, (uint16_t)(len - OUTER));
+	return ip;
+}
+
+/* Pass it, and what end points opened, through the stages. Return the verdict of the last. */
+static uint8_t
+pass(void)
+{
+	walk(len);
+	for (unsigned int deep = 0; b.verdict[0] == VERDICT_OPENED && deep < 4; deep++) {
+		struct fwd_opened opened = fwd_tunnel_opened(&b, 0);
+
+		fwd_tunnel_enter(&fwd, &b, &opened, 1);
+		fwd_walk(&b, NULL);
+	}
+	return b.verdict[0];
+}
+
+static const uint8_t *
+sent(void)
+{
+	return rte_pktmbuf_mtod_offset(&packet.m, const uint8_t *, 14);
+}
+
+/* S11: the outer header comes off, and the packet inside is looked up in the VRF. */
+static void
+decapsulates_into_the_vrf(void **state)
+{
+	static const struct {
+		uint8_t action, family;
+		bool taken;
+	} want[] = {
+		{SRV6_END_DT4, 4, true},  {SRV6_END_DT4, 6, false},
+		{SRV6_END_DT6, 6, true},  {SRV6_END_DT6, 4, false},
+		{SRV6_END_DT46, 4, true}, {SRV6_END_DT46, 6, true},
+	};
+
+	for (unsigned int k = 0; k < sizeof(want) / sizeof(want[0]); k++)
+		for (unsigned int n = 0; n < 3; n++) {
+			sid(want[k].action, 0, RED);
+			build(n, 0, want[k].family);
+			if (!want[k].taken) { /* the kernel, as it came */
+				assert_int_equal(pass(), PUNT_local);
+				assert_false(b.inside);
+				continue;
+			}
+			assert_int_equal(pass(), VERDICT_GO);
+			leaves(100, want[k].family == 4 ? 0x0800 : 0x86dd, LAN);
+			assert_int_equal(sent()[want[k].family == 4 ? 8 : 7], 8);
+			assert_int_equal(sent()[99], 0x77);
+			if (want[k].family == 4)
+				assert_true(ip4_checksum_ok(sent(), 20));
+		}
+	/* The table of the end point is what decides. */
+	sid(SRV6_END_DT46, 0, 0);
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, WAN);
+}
+
+static void
+what_the_end_point_does_not_take_goes_to_the_kernel(void **state)
+{
+	uint8_t *ip;
+
+	sid(SRV6_END_DT46, 0, RED);
+	build(1, 1, 4); /* segments are left: RFC 8986, 4.8 */
+	assert_int_equal(pass(), PUNT_local);
+	build(0, 0, 0); /* no IP packet inside */
+	assert_int_equal(pass(), PUNT_local);
+	ip = build(0, 0, 4);
+	ip[6] = 58; /* ping of a SID, RFC 9259 */
+	assert_int_equal(pass(), PUNT_local);
+	assert_memory_equal(sent(), ip, 48);
+	ip = build(0, 0, 4);
+	ip[6] = 44; /* a fragment */
+	assert_int_equal(pass(), PUNT_local);
+	ip = build(1, 0, 4);
+	ip[OUTER + 4] = 1; /* more entries than octets */
+	assert_int_equal(pass(), PUNT_local);
+	ip = build(1, 0, 4);
+	ip[OUTER + 2] = 0; /* another type */
+	assert_int_equal(pass(), PUNT_local);
+	ip = build(0, 0, 4);
+	put_be16(ip + OUTER + 2, 101); /* longer than the outer packet */
+	assert_int_equal(pass(), PUNT_local);
+	sid(SRV6_END_DT46, 0, FIB_VRF_NONE); /* a table that no VRF has */
+	build(0, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	sid(SRV6_END_DT46, 0, RED);
+	fib->iface[WAN]->forward6 = false;
+	build(0, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	fib->iface[WAN]->forward6 = true;
+}
+
+/* S12: an address of the VRF itself: the kernel gets the frame as it came. */
+static void
+packets_inside_for_this_host_are_the_kernels(void **state)
+{
+	sid(SRV6_END_DT46, 0, RED);
+	fib->group[23] = group_word_single(PATH(PATH_LOCAL, 0));
+	build(1, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	assert_true(b.inside);
+	assert_int_equal(packet.m.data_len, 14 + len);
+	assert_memory_equal(sent() + 24, sid6, 16);
+	fib->group[23] = group_word_single(PATH(PATH_ADJ, 1));
+}
+
+/* RFC 6040, 4.2. */
+static void
+congestion_outside_is_told_inside(void **state)
+{
+	sid(SRV6_END_DT46, 0, RED);
+	tclass = 3;
+	build(0, 0, 4);
+	assert_int_equal(pass(), DROP_ecn_ce);
+	build(0, 0, 4)[OUTER + 1] |= 2;
+	put_be16(packet.buffer + 128 + 14 + OUTER + 10, 0);
+	put_be16(packet.buffer + 128 + 14 + OUTER + 10,
+		 (uint16_t)~inet_fold(inet_sum(packet.buffer + 128 + 14 + OUTER, 20, 0)));
+	assert_int_equal(pass(), VERDICT_GO);
+	assert_int_equal(sent()[1] & 3, 3);
+	assert_true(ip4_checksum_ok(sent(), 20));
+	tclass = 0;
+}
+
+/* S5: the next segment is the destination. Tag, flags and TLVs stay. */
+static void
+end_goes_on_to_the_next_segment(void **state)
+{
+	sid(SRV6_END, 0, 0);
+	build(3, 2, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, WAN);
+	assert_memory_equal(sent() + 24, next6, 16);
+	assert_int_equal(sent()[7], 63);
+	assert_int_equal(sent()[OUTER + 3], 1);
+	assert_int_equal(sent()[OUTER + 5], 0x55);
+	assert_int_equal(sent()[OUTER + 7], 0x66);
+	build(3, 1, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, LAN);
+	assert_memory_equal(sent() + 24, last6, 16);
+	/* A reduced header: the first segment was in the destination only. */
+	build(1, 1, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	assert_memory_equal(sent() + 24, last6, 16);
+	build(1, 2, 4); /* more segments left than there are */
+	assert_int_equal(pass(), PUNT_local);
+	build(2, 0, 4); /* none, and no flavor that opens it */
+	assert_int_equal(pass(), PUNT_local);
+}
+
+/* S7: the routing header comes off with the last segment. */
+static void
+psp_takes_the_routing_header_off(void **state)
+{
+	unsigned int full;
+
+	sid(SRV6_END, SRV6_PSP, 0);
+	build(2, 1, 4);
+	full = len;
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(full - 40, 0x86dd, LAN);
+	assert_int_equal(sent()[6], 4);
+	assert_int_equal(get_be16(sent() + 4), 100);
+	assert_memory_equal(sent() + 8, remote6, 16);
+	assert_memory_equal(sent() + 24, last6, 16);
+	assert_int_equal(sent()[OUTER], 0x45);
+	assert_int_equal(sent()[OUTER + 99], 0x77);
+	build(2, 2, 4); /* segments are left: it stays */
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, WAN);
+}
+
+/* S6 */
+static void
+usd_opens_the_last_segment(void **state)
+{
+	sid(SRV6_END, SRV6_USD, 0);
+	build(2, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, WAN);
+	build(0, 0, 6);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x86dd, WAN);
+	build(2, 0, 0);
+	assert_int_equal(pass(), PUNT_local);
+}
+
+/* S8 */
+static void
+hop_limit_is_used_up_once(void **state)
+{
+	sid(SRV6_END, 0, 0);
+	hop_limit = 1;
+	build(2, 1, 4);
+	assert_int_equal(pass(), PUNT_ttl_expired);
+	assert_memory_equal(sent() + 24, sid6, 16); /* the error quotes it as it came */
+	sid(SRV6_END_DT46, 0, RED);                 /* the outer header ends here */
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	hop_limit = 64;
+}
+
+/* S9, S11: to a neighbor, or in a table, whatever the main table says. */
+static void
+cross_connects_choose_the_neighbor(void **state)
+{
+	struct fib_sid *e = sid(SRV6_END_X, 0, 0);
+
+	e->family = 6;
+	memcpy(e->hop.octet, last6, 16);
+	build(3, 2, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, LAN);
+	assert_memory_equal(sent() + 24, next6, 16);
+	e = sid(SRV6_END_DX6, 0, 0);
+	e->family = 6;
+	memcpy(e->hop.octet, last6, 16);
+	build(0, 0, 6);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x86dd, LAN);
+	e = sid(SRV6_END_DX4, 0, 0);
+	e->family = 4;
+	put_be32(e->hop.octet, REMOTE4);
+	build(1, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, WAN);
+	/* Its neighbor is not known: the kernel asks for it. */
+	put_be32(e->hop.octet, 0x0a0a0a0a);
+	build(1, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	/* The next segment is a host of the VRF only. */
+	sid(SRV6_END_T, 0, RED);
+	build(2, 1, 4);
+	memcpy(packet.buffer + 128 + 14 + OUTER + 8, back6, 16);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, LAN);
+}
+
+/* S10: RFC 9800, 4.1: fc00:0:1:2:.. -> fc00:0:2:.. */
+static void
+next_csid_shifts_the_destination(void **state)
+{
+	struct fib_sid *e = sid(SRV6_END, SRV6_NEXT_CSID, 0);
+	static const uint8_t dst[16] = {0xfc, 0, 0, 0, 0, 1, 0, 2, 0, 3};
+	uint8_t *ip;
+
+	e->block_bits = 32;
+	e->node_bits = 16;
+	route6(dst, 48, 20, PATH(PATH_LOCAL, 1));
+	ip = build(0, 0, 4);
+	memcpy(ip + 24, dst, 16);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, WAN);
+	assert_memory_equal(sent() + 24, "\xfc\0\0\0\0\2\0\3\0\0\0\0\0\0\0\0", 16);
+	assert_int_equal(sent()[7], 63);
+	/* No argument is left: as End. */
+	ip = build(2, 1, 4);
+	memset(ip + 30, 0, 10);
+	assert_int_equal(pass(), VERDICT_GO);
+	assert_memory_equal(sent() + 24, last6, 16);
+}
+
+/* An end point that leads to itself ends at the bound. */
+static void
+loops_end(void **state)
+{
+	sid(SRV6_END, 0, 0);
+	build(3, 2, 4);
+	memcpy(packet.buffer + 128 + 14 + OUTER + 24, sid6, 16);
+	assert_int_equal(pass(), VERDICT_GO); /* twice this host, then on */
+	assert_int_equal(sent()[OUTER + 3], 0);
+	assert_int_equal(sent()[7], 63);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decapsulates_into_the_vrf),
+		cmocka_unit_test(what_the_end_point_does_not_take_goes_to_the_kernel),
+		cmocka_unit_test(packets_inside_for_this_host_are_the_kernels),
+		cmocka_unit_test(congestion_outside_is_told_inside),
+		cmocka_unit_test(end_goes_on_to_the_next_segment),
+		cmocka_unit_test(psp_takes_the_routing_header_off),
+		cmocka_unit_test(usd_opens_the_last_segment),
+		cmocka_unit_test(hop_limit_is_used_up_once),
+		cmocka_unit_test(cross_connects_choose_the_neighbor),
+		cmocka_unit_test(loops_end),
+		cmocka_unit_test(next_csid_shifts_the_destination),
+	};
+
+	return cmocka_run_group_tests(tests, sids_up, down);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * End points of SRv6: the entries that forwarders see, when VRFs come and go, over a restart,
+ * and what `show` tells.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rig_kernel.c tests/fuzz/invariants.c
+ */
+#include "ckpt_rig.h"
+
+#include <unistd.h>
+
+#include "base/inet.h"
+#include "fib/sid.h"
+#include "../fuzz/invariants.h"
+
+/* A route to an end point, as zebra sends it: the interface is a dummy or the VRF's. */
+static void
+sid_route(struct rig *g, uint32_t id, const char *prefix, const struct srv6_sid *sid)
+{
+	struct fpm_hop *hop;
+
+	rig_hop(g, id, NULL, 77);
+	hop = g->batch->ev[g->batch->n - 1].hops;
+	hop->encap = HOP_SEG6;
+	if (sid != NULL)
+		hop->n_labels = srv6_sid_pack(sid, hop->label);
+	else
+		hop->refusal = SRV6_MANY_SEGMENTS;
+	rig_route(g, prefix, id);
+}
+
+static fib_path
+path_of(const struct rig *g, const char *prefix)
+{
+	struct prefix p = rig_prefix(prefix);
+
+	return fib_resolve(g->fib, 0, 6, &p.addr, 0);
+}
+
+static void
+teach(struct rig *g)
+{
+	sid_route(g, 1, "fc00::1/128",
+		  &(struct srv6_sid){.action = SRV6_END_DT46, .table = 100});
+	sid_route(g, 2, "fc00::2/128", &(struct srv6_sid){.action = SRV6_END});
+	sid_route(g, 3, "fc00::3/128", NULL);
+	rig_settle(g);
+}
+
+static const char *
+text_of(struct rig *g, const char *prefix)
+{
+	struct msg_query q = {.kind = QUERY_ROUTES, .has_prefix = true, .max = 10};
+	static char text[100];
+	json_t *rows, *hop;
+
+	q.prefix = rig_prefix(prefix);
+	rows = rig_ask(g, &q, NULL);
+	hop = json_array_get(json_object_get(json_array_get(rows, 0), "nexthops"), 0);
+	snprintf(text, sizeof(text), "%s", json_string_value(json_object_get(hop, "srv6")));
+	json_decref(rows);
+	return text;
+}
+
+/* Check the entries of teach(). `vrf`: of the table of fc00::1. */
+static void
+entries_are_right(struct rig *g, uint16_t vrf)
+{
+	const struct fib_sid *e;
+	fib_path path = path_of(g, "fc00::1/128");
+
+	assert_int_equal(path_kind(path), PATH_LOCAL);
+	assert_int_not_equal(path_index(path), 0);
+	e = &g->fib->sid[path_index(path)];
+	assert_int_equal(e->action, SRV6_END_DT46);
+	assert_int_equal(e->vrf, vrf);
+	path = path_of(g, "fc00::2/128");
+	assert_int_equal(path_kind(path), PATH_LOCAL);
+	e = &g->fib->sid[path_index(path)];
+	assert_int_equal(e->action, SRV6_END);
+	assert_true(path_is_unsupported(path_of(g, "fc00::3/128")));
+	rib_must_be_sound(g);
+}
+
+static void
+end_points_follow_the_vrf_of_their_table(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_session(g, 100);
+	teach(g);
+	entries_are_right(g, 1);
+	rig_vrf(g, 1, 100, NULL);
+	rig_settle(g);
+	entries_are_right(g, FIB_VRF_NONE);
+	rig_vrf(g, 7, 100, "red");
+	rig_settle(g);
+	entries_are_right(g, 7);
+	assert_string_equal(text_of(g, "fc00::1/128"), "End.DT46 table 100");
+	assert_string_equal(text_of(g, "fc00::2/128"), "End");
+	assert_string_equal(text_of(g, "fc00::3/128"),
+			    "unsupported: more than three segments");
+	rig_free(g);
+}
+
+static void
+equal_end_points_share_an_entry(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_session(g, 100);
+	teach(g);
+	sid_route(g, 4, "fc00::4/128",
+		  &(struct srv6_sid){.action = SRV6_END_DT46, .table = 100});
+	rig_settle(g);
+	assert_int_equal(path_of(g, "fc00::4/128"), path_of(g, "fc00::1/128"));
+	assert_int_equal(g->rib->sids.n, 2);
+	rig_free(g);
+}
+
+static void
+end_points_are_in_force_after_a_restart(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+
+	rig_session(g, 100);
+	teach(g);
+	entries_are_right(g, FIB_VRF_NONE);
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	rig_settle(g);
+	entries_are_right(g, FIB_VRF_NONE);
+	rig_vrf(g, RIG_RED, "red");
+	rig_settle(g);
+	entries_are_right(g, 1);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
+		cmocka_unit_test(equal_end_points_share_an_entry),
+		cmocka_unit_test(end_points_are_in_force_after_a_restart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
