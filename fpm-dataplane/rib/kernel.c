@@ -677,11 +677,14 @@ links_set_through_kernel(struct rib *rib, bool on)
 	rib->conf.through_kernel = on;
 	for (uint32_t i = 1; i <= rib->links.high; i++) {
 		struct link *link = rib->links.v[i];
+		bool all;
 
-		if (link == NULL || (link->ifidx != 0 && !link->tunnel))
+		if (link == NULL)
 			continue;
+		all = link->ifidx == 0 || link->tunnel;
 		cds_list_for_each_entry (leg, &link->legs, on_link)
-			slot_dirty(rib, leg->slot, SLOT_PATHS);
+			if (all || leg->hop.encap == HOP_SEG6)
+				slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
 	rib->words.due = true;
 }

@@ -203,6 +203,13 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 	       link->ifindex != LOOPBACK_IFINDEX;
 }
 
+/* Return true for a headend of SRv6, or an end point that found no entry. */
+static bool
+leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
+{
+	return hop->encap == HOP_SEG6 && hop->stack != 0 && rib->conf.through_kernel;
+}
+
 enum leg_class
 leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
@@ -217,6 +224,14 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_LOCAL, sid_find(rib, hop));
 	if (path_index(*path) != 0)
 		return LEG_ALIVE;
+	/*
+	 * The kernel has the route, too: it writes the outer header, and looks the first segment
+	 * up. The gateway is not used, so it cannot be down.
+	 */
+	if (leg_is_for_kernel(rib, hop)) {
+		*path = PATH(PATH_KERNEL, hop->ifindex & PATH_INDEX_MASK);
+		return LEG_ALIVE;
+	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg)) {
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;

@@ -12,6 +12,7 @@
 
 #include "base/inet.h"
 #include "fib/sid.h"
+#include "rib/kernel.h"
 #include "../fuzz/invariants.h"
 
 /* A route to an end point, as zebra sends it: the interface is a dummy or the VRF's. */
@@ -104,6 +105,36 @@ end_points_follow_the_vrf_of_their_table(void **state)
 	rig_free(g);
 }
 
+/* The kernel writes the outer header, whatever the state of the gateway is. */
+static void
+headends_are_for_the_kernel(void **state)
+{
+	static const uint8_t segment[16] = {0xfc, [15] = 1};
+	struct rig *g = rig_two_ports();
+	struct fpm_hop *hop;
+
+	rig_session(g, 100);
+	rig_hop(g, 1, "2001:db8:1::2", 11);
+	hop = g->batch->ev[g->batch->n - 1].hops;
+	hop->encap = HOP_SEG6;
+	hop->n_labels = srv6_headend_pack(SRV6_ENCAP, segment, 1, hop->label);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "encap"); /* routes.through-kernel: false */
+	assert_string_equal(text_of(g, "198.51.100.0/24"), "H.Encaps fc00::1");
+	links_set_through_kernel(g->rib, true);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "kernel@11");
+	rig_link(g, 11, 1, false);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "kernel@11");
+	rib_must_be_sound(g);
+	links_set_through_kernel(g->rib, false);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "encap");
+	rig_free(g);
+}
+
 static void
 equal_end_points_share_an_entry(void **state)
 {
@@ -141,6 +172,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
+		cmocka_unit_test(headends_are_for_the_kernel),
 		cmocka_unit_test(equal_end_points_share_an_entry),
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
 	};
