@@ -26,6 +26,10 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return;
 	}
+	if (burst_has_sid_path(b)) { /* the punt thread would not keep to the neighbor */
+		burst_leave(b, i, DROP_neigh_failed);
+		return;
+	}
 	if (b->family[i] == 6 && fib_ipv6_is_off(b->fwd->fib, family, ifidx)) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
 		return;
@@ -152,7 +156,7 @@ path_look_further(struct burst *b, unsigned int i)
 	struct ipaddr dst = {0};
 	uint32_t hash;
 
-	if (b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE) {
+	if (burst_has_sid_path(b)) {
 		b->path[i] = b->sid_path; /* whatever the destination is */
 		return;
 	}

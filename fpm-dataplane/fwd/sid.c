@@ -10,7 +10,11 @@
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 
-/* Return the neighbor of End.X and End.DX*; PATH_NONE: it has to be resolved by the kernel. */
+/*
+ * Return the neighbor of End.X and End.DX*; PATH_NONE: the kernel has to take the packet, because
+ * the neighbor is not resolved, other packets wait for it, or the packet may need fragments. The
+ * punt thread would send it by its destination.
+ */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 {
@@ -18,7 +22,19 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
 	fib_path path = fib_resolve(fib, 0, sid->family, &sid->hop, hash);
 
-	return path_kind(path) == PATH_ADJ ? path : PATH(PATH_NONE, 0);
+	const struct fib_iface *out;
+	uint32_t adj = path_index(path);
+
+	if (path_kind(path) != PATH_ADJ ||
+	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
+	    atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) ==
+		    ADJ_BEHIND)
+		return PATH(PATH_NONE, 0);
+	out = fib_iface(fib, fib->adj[adj].ifidx);
+	return out == NULL || b->l3_len[i] > fib_mtu(fib, path, out, 4) ||
+			       b->l3_len[i] > fib_mtu(fib, path, out, 6)
+		       ? PATH(PATH_NONE, 0)
+		       : path;
 }
 
 /* Let the packet at offset `at` of the present one pass the stages next. */

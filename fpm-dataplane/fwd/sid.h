@@ -16,6 +16,13 @@
  */
 bool fwd_sid_use(struct burst *b, unsigned int i);
 
+/* Return true if an end point has chosen the neighbor of these packets. */
+static inline bool
+burst_has_sid_path(const struct burst *b)
+{
+	return b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE;
+}
+
 /* Admit stage: set the ingress interface of packets that an end point looks up in a VRF. */
 void fwd_sid_admit(struct burst *b);
 

@@ -330,6 +330,22 @@ cross_connects_choose_the_neighbor(void **state)
 	put_be32(e->hop.octet, 0x0a0a0a0a);
 	build(1, 0, 4);
 	assert_int_equal(pass(), PUNT_local);
+	/* The MAC address is not known, packets wait for it, or the packet is too big. */
+	put_be32(e->hop.octet, REMOTE4);
+	fib->adj[2].hop = 0;
+	build(1, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	fib->adj[2].hop = adj_hop_make(wan_peer, WAN);
+	fib->adj_used[2] = ADJ_BEHIND;
+	build(1, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	fib->adj_used[2] = ADJ_UNUSED;
+	fib->iface[WAN]->mtu_bytes = fib->iface[WAN]->mtu6_bytes = 150;
+	build(1, 0, 4);
+	assert_int_equal(pass(), PUNT_local);
+	fib->iface[WAN]->mtu_bytes = fib->iface[WAN]->mtu6_bytes = 1500;
+	build(1, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
 	/* The next segment is a host of the VRF only. */
 	sid(SRV6_END_T, 0, RED);
 	build(2, 1, 4);
