@@ -210,9 +210,11 @@ def nexthop_message(
     blackhole=False,
     onlink=False,
     labels=None,
+    encap=None,
     pid=DEFAULT_PID,
 ):
-    """RTM_NEWNEXTHOP of a single hop or a blackhole."""
+    """RTM_NEWNEXTHOP of a single hop or a blackhole. encap: (type, attributes) of an encapsulation
+    other than labels."""
     family = AF_INET
     body = attr(NHA_ID, nhid)
     if blackhole:
@@ -226,6 +228,9 @@ def nexthop_message(
     if labels:
         body += attr(NHA_ENCAP_TYPE, struct.pack("=H", LWTUNNEL_ENCAP_MPLS))
         body += attr(NHA_ENCAP, attr(MPLS_IPTUNNEL_DST, label_stack(labels)))
+    if encap:
+        body += attr(NHA_ENCAP_TYPE, struct.pack("=H", encap[0]))
+        body += attr(NHA_ENCAP, encap[1])
     flags = RTNH_F_ONLINK if onlink else 0
     nhmsg = struct.pack("=BBBBI", family, 0, PROTO_ZEBRA, 0, flags)
     return message(RTM_NEWNEXTHOP, nhmsg + body, pid)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""End points of SRv6 that zebra announces: what becomes of packets to their SIDs, as RFC 8986 and
+9800 say. scapy builds and dissects the packets."""
+
+import ipaddress
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrSegmentRouting
+from scapy.layers.l2 import Ether
+
+from lib.fpm_speaker import attr
+from lib.wait import eventually
+from wire import token_of
+
+SEG6LOCAL = 7  # LWTUNNEL_ENCAP_SEG6_LOCAL
+ACTION, TABLE, NH4, NH6, VRFTABLE, FLAVORS = 1, 3, 4, 5, 9, 11
+FLAVOR_OPERATION, FLAVOR_BLOCK, FLAVOR_NODE = 1, 2, 3
+END, END_X, DX6, DX4, DT6, DT4, DT46 = 1, 2, 5, 6, 7, 8, 16
+PSP, NEXT_CSID = 1 << 1, 1 << 4
+MAIN = 254
+SID, NEXT = "2001:db8:ff00::1", "2001:db8:ff01::1"
+NET4, HOST4 = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
+
+
+@pytest.fixture
+def plain(dut, wan):
+    """The router with a route by wan to each host, and to the next SID."""
+    dut.route(NET4, wan.peer4, wan)
+    dut.route(NET6, wan.peer6, wan)
+    dut.route("2001:db8:ff01::/48", wan.peer6, wan)
+    return dut
+
+
+def announce(dut, action, *attributes, prefix=f"{SID}/128"):
+    """Announce the SID as zebra does. Its interface is a formality."""
+    encap = attr(ACTION, action) + b"".join(attributes)
+    hop = dut.zebra.hop(oif=1, encap=(SEG6LOCAL, encap))
+    dut.zebra.add(prefix, hop)
+    eventually(lambda: dut.route_row(prefix)["nexthops"][0]["srv6"], 5, what="the SID is there")
+
+
+def outer(lan, probe, dst=SID, hlim=64, segments=None, left=0, tc=0):
+    """Put the IP packet of a probe behind an outer header, and a routing header."""
+    ip = IPv6(src=lan.peer6, dst=dst, hlim=hlim, tc=tc)
+    if segments:
+        ip /= IPv6ExtHdrSegmentRouting(addresses=segments, segleft=left, lastentry=len(segments) - 1)
+    return Ether(src=lan.mac, dst=lan.port_mac) / ip / probe[Ether].payload
+
+
+@pytest.mark.parametrize("segments", [None, [SID]], ids=["bare", "srh"])
+@pytest.mark.parametrize(
+    "action, table, host",
+    [(DT4, VRFTABLE, HOST4), (DT6, TABLE, HOST6), (DT46, VRFTABLE, HOST4), (DT46, VRFTABLE, HOST6)],
+)
+def test_a_packet_inside_leaves_by_the_table_of_its_end_point(plain, lan, wan, action, table, host, segments):
+    """S11: the outer headers come off, and the TTL falls once."""
+    announce(plain, action, attr(table, MAIN))
+    probe = lan.probe(host)
+    came = plain.forwarded(lan, outer(lan, probe, segments=segments), wan)
+    inside = came[Ether].payload
+    assert (came[Ether].src, came[Ether].dst) == (wan.port_mac, wan.mac)
+    assert inside.dst == host and bytes(inside[UDP]) == bytes(probe[UDP])
+    assert (inside.ttl if IP in came else inside.hlim) == 63
+    if IP in came:
+        checksum = inside.chksum
+        del inside.chksum
+        assert IP(bytes(inside)).chksum == checksum
+
+
+def test_a_packet_inside_of_another_family_does_not_leave(plain, lan):
+    """S11: End.DT4 has no IPv6."""
+    announce(plain, DT4, attr(VRFTABLE, MAIN))
+    plain.not_forwarded(lan, outer(lan, lan.probe(HOST6)))
+
+
+def test_a_segment_that_is_left_does_not_end_here(plain, lan):
+    """S11: the end points that decapsulate are the last segment."""
+    announce(plain, DT4, attr(VRFTABLE, MAIN))
+    plain.not_forwarded(lan, outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1))
+
+
+def test_congestion_that_the_outer_header_met_is_told_inside(plain, lan, wan):
+    """RFC 6040."""
+    announce(plain, DT4, attr(VRFTABLE, MAIN))
+    came = plain.forwarded(lan, outer(lan, lan.probe(HOST4, tos=2), tc=3), wan)
+    assert came[IP].tos == 3
+
+
+@pytest.mark.parametrize("psp", [False, True])
+def test_end_goes_on_to_the_next_segment(plain, lan, wan, psp):
+    """S5, S7: the destination is the next segment, the hop limit falls; at the last one the routing
+    header comes off with PSP."""
+    announce(plain, END, *([attr(FLAVORS, attr(FLAVOR_OPERATION, PSP))] if psp else []))
+    probe = lan.probe(HOST4)
+    came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), wan)
+    assert (came[IPv6].dst, came[IPv6].hlim) == (NEXT, 63)
+    assert came[IPv6].plen == len(came[IPv6].payload)
+    assert (IPv6ExtHdrSegmentRouting in came) is not psp
+    if not psp:
+        assert came[IPv6ExtHdrSegmentRouting].segleft == 0
+    assert bytes(came[UDP]) == bytes(probe[UDP]) and came[IP].ttl == 64
+
+
+def test_end_x_sends_to_its_neighbor_whatever_the_route_says(plain, lan, alt):
+    """S9: the next segment has a route by wan."""
+    announce(plain, END_X, attr(NH6, ipaddress.ip_address(alt.peer6).packed))
+    probe = lan.probe(HOST4)
+    came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), alt)
+    assert (came[IPv6].dst, came[IPv6].hlim, came[Ether].dst) == (NEXT, 63, alt.mac)
+
+
+@pytest.mark.parametrize("action, kind, host", [(DX4, NH4, HOST4), (DX6, NH6, HOST6)])
+def test_end_dx_sends_the_packet_inside_to_its_neighbor(plain, lan, alt, action, kind, host):
+    """S11: the packet inside has a route by wan."""
+    peer = alt.peer4 if kind == NH4 else alt.peer6
+    announce(plain, action, attr(kind, ipaddress.ip_address(peer).packed))
+    came = plain.forwarded(lan, outer(lan, lan.probe(host)), alt)
+    inside = came[Ether].payload
+    assert inside.dst == host and (inside.ttl if IP in came else inside.hlim) == 63
+
+
+def test_next_c_sid_shifts_the_destination(plain, lan, wan):
+    """S10, RFC 9800: the bits behind block and node move up; zeros follow."""
+    flavors = attr(FLAVOR_OPERATION, NEXT_CSID) + attr(FLAVOR_BLOCK, b"\x20") + attr(FLAVOR_NODE, b"\x10")
+    announce(plain, END, attr(FLAVORS, flavors), prefix="2001:db8:ff00::/48")
+    came = plain.forwarded(lan, outer(lan, lan.probe(HOST4), dst="2001:db8:ff00:ff01:7::"), wan)
+    assert (came[IPv6].dst, came[IPv6].hlim) == ("2001:db8:ff01:7::", 63)
+
+
+def test_the_kernel_takes_what_forwarders_do_not(plain, lan):
+    """S6, S16: a ping of the SID, and an outer fragment."""
+    announce(plain, DT4, attr(VRFTABLE, MAIN))
+    whole = outer(lan, lan.probe(HOST4))
+    part = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=SID)
+    part = part / IPv6ExtHdrFragment(m=1, nh=4) / whole[IPv6].payload
+    for probe in (lan.probe(SID), part):
+        lan.send(probe)
+        assert plain.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
+
+
+def test_an_end_point_that_is_not_supported_says_why(plain, lan):
+    """End.B6.Encaps is not: its packets are dropped, as before."""
+    hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, 10)))
+    plain.zebra.add(f"{SID}/128", hop)
+    eventually(
+        lambda: plain.route_row(f"{SID}/128")["nexthops"][0]["srv6"]
+        == "unsupported: the action is not supported",
+        5,
+        what="the reason is shown",
+    )
+    assert plain.not_forwarded(lan, outer(lan, lan.probe(HOST4))) == {"unsupported_encap": 1}
