@@ -284,15 +284,16 @@ def test_more_labels_than_can_be_pushed_are_counted(dut, lan, wan):
 
 
 def test_an_srv6_encapsulation_is_counted_and_shown(dut, lan, wan):
-    """seg6 (5) and seg6local (7) next hops are counted and shown alike, by id and inside the
-    route."""
+    """Next hops of seg6 (5) and seg6local (7) that are not supported are counted and shown alike,
+    by id and inside the route: a segment routing header of mode inline, and End.B6.Encaps."""
     head = fpm.nexthop_message(991, gateway=wan.peer6, oif=dut.ifindex(wan))[16:]
-    sids = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\5\0") + fpm.attr(fpm.NHA_ENCAP, bytes(28))
+    inline = bytes(4) + bytes([0, 2, 4, 0, 0, 0, 0, 0]) + bytes(16)
+    sids = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\5\0") + fpm.attr(fpm.NHA_ENCAP, fpm.attr(1, inline))
     dut.zebra.nexthops.add(991)
     dut.zebra.send(fpm.message(fpm.RTM_NEWNEXTHOP, head + sids))
     dut.route(NET6, nhid=991)
     local = fpm.route_message("2001:db8:51d::1/128", oif=dut.ifindex(wan))[16:]
-    local += fpm.attr(fpm.RTA_ENCAP_TYPE, b"\7\0") + fpm.attr(fpm.RTA_ENCAP, bytes(12))
+    local += fpm.attr(fpm.RTA_ENCAP_TYPE, b"\7\0") + fpm.attr(fpm.RTA_ENCAP, fpm.attr(1, 10))
     dut.zebra.prefixes[(254, "2001:db8:51d::1/128")] = None
     dut.zebra.send(fpm.message(fpm.RTM_NEWROUTE, local))
     dut.in_force("2001:db8:51d::1/128")
