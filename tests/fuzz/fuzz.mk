@@ -4,7 +4,7 @@
 FUZZ_S    ?= 60
 FUZZ_EACH_S ?= 5
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
-FUZZ_LIB  := $(addprefix fpm-dataplane/,fpm/decode.c fpm/frame.c fpm/queue.c netlink/hops.c netlink/message.c netlink/kernel_message.c netlink/rule_message.c) \
+FUZZ_LIB  := $(addprefix fpm-dataplane/,fpm/decode.c fpm/frame.c fpm/queue.c netlink/hops.c netlink/segments.c netlink/message.c netlink/kernel_message.c netlink/rule_message.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rig_kernel.c rib_stream.c rib_print.c grace.c oracle.c)
 FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib kernel rules filter checkpoint packet bfd config request api)
