@@ -178,7 +178,9 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 		if (!number_answers(fib, rules, key, key->vrf, hit))
 			return false;
 		kind = path_kind(hit->path);
-		return kind == PATH_LOCAL || kind == PATH_BCAST;
+		/* A SID (fib/sid.h) is in no table local. */
+		return (kind == PATH_LOCAL && path_index(hit->path) == 0) ||
+		       kind == PATH_BCAST;
 	case FIB_RULE_PATH:
 		*hit = (struct fib_rules_hit){.path = PATH((enum path_kind)rule->path, 0),
 					      .at = hit->at};

@@ -25,7 +25,9 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 	const struct fib_iface *out;
 	uint32_t adj = path_index(path);
 
+	/* No FIB has a link-local neighbor: the path is that of a default route. */
 	if (path_kind(path) != PATH_ADJ ||
+	    (sid->family == 6 && ipaddr_is_linklocal6(&sid->hop)) ||
 	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
 	    atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) ==
 		    ADJ_BEHIND)
@@ -133,7 +135,9 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 		sid_shift(sid, ip + 24);
 		return sid_again(b, i, sid, 0, neighbor);
 	}
-	if (kept_bytes(b, i, p) > KEPT_MAX)
+	/* Headers of a tunnel before it would have a wrong length for the kernel. */
+	if (kept_bytes(b, i, p) > KEPT_MAX ||
+	    (b->inside && p->left == 1 && (sid->flavors & SRV6_PSP) != 0))
 		return false;
 	memcpy(ip + 24, ip + p->srh_at + SRH_FIXED_BYTES + 16 * (p->left - 1u), 16);
 	ip[p->srh_at + 3]--;

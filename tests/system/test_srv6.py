@@ -111,6 +111,16 @@ def test_end_x_sends_to_its_neighbor_whatever_the_route_says(plain, lan, alt):
     assert (came[IPv6].dst, came[IPv6].hlim, came[Ether].dst) == (NEXT, 63, alt.mac)
 
 
+def test_end_x_with_a_link_local_neighbor_does_not_follow_the_default_route(plain, lan, wan):
+    """No FIB has such a neighbor, so the kernel takes the packet as it came."""
+    plain.route("::/0", wan.peer6, wan)
+    announce(plain, END_X, attr(NH6, ipaddress.ip_address("fe80::9").packed))
+    probe = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1)
+    lan.send(probe)
+    assert plain.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
+    assert wan.got(token_of(probe)) == []
+
+
 @pytest.mark.parametrize("action, kind, host", [(DX4, NH4, HOST4), (DX6, NH6, HOST6)])
 def test_end_dx_sends_the_packet_inside_to_its_neighbor(plain, lan, alt, action, kind, host):
     """S11: the packet inside has a route by wan."""
