@@ -53,7 +53,8 @@ enum path_kind {
 	PATH_VRF,
 	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
 	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
-	PATH_KERNEL, /* by an interface that only the kernel has; index: low bits of ifindex */
+	/* By an interface that only the kernel has; index: low bits of ifindex, 0: not known. */
+	PATH_KERNEL,
 };
 
 /* Return the drop reason for a path that sends nothing. */

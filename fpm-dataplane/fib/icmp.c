@@ -291,6 +291,15 @@ icmp_labels_of(const struct fib *fib, const uint8_t *p, unsigned int room)
 	return labels;
 }
 
+struct icmp_labels
+icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+		 unsigned int room)
+{
+	return (struct icmp_labels){.end_here = true,
+				    .vrf = vrf,
+				    .source_ifidx = iface_to(fib, vrf, family, ip, room)};
+}
+
 const char *
 icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipaddr *src)
 {

@@ -40,6 +40,10 @@ struct icmp_about {
 struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 				  unsigned int room);
 
+/* The same for a packet that an end point of SRv6 has put in a VRF. [RCU reader] */
+struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
+				    const uint8_t *ip, unsigned int room);
+
 struct icmp_kind {
 	uint8_t type, code;
 };

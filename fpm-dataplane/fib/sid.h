@@ -73,6 +73,13 @@ sid_packet_read(const uint8_t *ip, unsigned int room, struct sid_packet *p)
 	return true;
 }
 
+/* Return the next segment of a packet that has one left. */
+static inline const uint8_t *
+sid_segment(const uint8_t *ip, const struct sid_packet *p)
+{
+	return ip + p->srh_at + SRH_FIXED_BYTES + 16 * (p->left - 1u);
+}
+
 /*
  * Return the family of the packet inside, if it is one, and whole; 0: it is none.
  * `room` octets from the outer header on may be read.

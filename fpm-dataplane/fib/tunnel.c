@@ -8,6 +8,7 @@
 #define GRE_CHECKSUM 0x8000u
 
 #define LIMIT_OPTION 4u /* RFC 2473, 4.1.1: tunnel encapsulation limit */
+#define PADN_OPTION  1u
 
 static uint64_t
 addr_mix(uint64_t h, const struct ipaddr *addr)
@@ -45,14 +46,15 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 	  const struct fib_tunnel_key *key)
 {
 	for (uint32_t i = fib_tunnel_hash(fib, key);; i++) {
-		uint16_t ifidx = tunnels->entry[i & tunnels->mask];
+		uint16_t entry = tunnels->entry[i & tunnels->mask];
+		uint16_t ifidx = entry & (uint16_t)~FIB_TUNNEL_SHARED;
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
 
 		if (ifidx == 0)
 			return 0;
 		if (iface != NULL && iface->ifindex != 0 && iface->up &&
 		    fib_tunnel_is(&iface->tunnel, key))
-			return ifidx;
+			return (entry & FIB_TUNNEL_SHARED) != 0 ? 0 : ifidx;
 	}
 }
 
@@ -102,7 +104,7 @@ limit_skip(const uint8_t *ip, unsigned int room, unsigned int *at, uint8_t *prot
 	const uint8_t *opt = ip + *at;
 
 	if (*proto != PROTO_IP6_OPTS || room < *at + 8 || opt[1] != 0 ||
-	    opt[2] != LIMIT_OPTION || opt[3] != 1 || opt[5] > 1)
+	    opt[2] != LIMIT_OPTION || opt[3] != 1 || opt[5] != PADN_OPTION || opt[6] != 1)
 		return;
 	*proto = opt[0];
 	*at += 8;
@@ -205,6 +207,20 @@ path_refusal(const struct fib *fib, const struct fib_tunnel *t, fib_path path)
 	return t->link != 0 && t->link != out->ifindex ? PUNT_kernel_route : N_REASON;
 }
 
+/*
+ * Return false if only the kernel can send outer packets of `t` into the tunnel `next`: by another
+ * link than they must take, or with an encapsulation limit that has to be counted down.
+ */
+static bool
+tunnel_enters(const struct fib_tunnel *t, const struct fib_iface *next)
+{
+	const struct fib_tunnel *n = &next->tunnel;
+
+	return (t->link == 0 || t->link == next->ifindex) &&
+	       (t->family == 4 ? n->inner4 : n->inner6) &&
+	       !(t->has_limit && n->family == 6);
+}
+
 void
 fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way)
 {
@@ -236,6 +252,8 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way 
 			way->reason = path_refusal(fib, t, way->path);
 			return;
 		}
+		if (!way_has(way, next->ifidx) && !tunnel_enters(t, next))
+			way->reason = PUNT_kernel_route;
 		ifidx = next->ifidx;
 	}
 }

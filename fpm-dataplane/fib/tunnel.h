@@ -34,8 +34,15 @@
  */
 struct fib_tunnels {
 	uint32_t mask;    /* number of entries less one; the number is a power of two */
-	uint16_t entry[]; /* ifidx; 0: free */
+	uint16_t entry[]; /* ifidx, and FIB_TUNNEL_SHARED; 0: free */
 };
+
+/*
+ * Another tunnel has the same addresses and key, and differs by its link only. The kernel knows
+ * which one a packet is for.
+ */
+#define FIB_TUNNEL_SHARED 0x8000u
+static_assert(IFIDX_MAX <= FIB_TUNNEL_SHARED, "a bit of an entry is free");
 
 /* Names the tunnel of an outer packet. */
 struct fib_tunnel_key {
@@ -122,7 +129,7 @@ tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 {
 	if (!(family == 4 ? t->inner4 : t->inner6))
 		return false;
-	return !(t->has_limit && family == 6 &&
+	return !(t->family == 6 && family == 6 &&
 		 (ip[6] == 0 || ip[6] == 43 || ip[6] == PROTO_IP6_OPTS));
 }
 

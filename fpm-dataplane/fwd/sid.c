@@ -117,6 +117,25 @@ srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
 	b->l3_len[i] = (uint16_t)(b->l3_len[i] - p->srh_bytes);
 }
 
+/*
+ * Return true if only the kernel can send the packet on, from another VRF than that in which it
+ * came: it must get the packet with its SID, because it looks up in the VRF of the ingress port.
+ */
+static bool
+next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+		    const struct ipaddr *next)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint16_t vrf = sid_vrf(sid, b->in->vrf);
+	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
+	enum path_kind kind;
+
+	if (vrf == b->in->vrf)
+		return false;
+	kind = path_kind(fib_resolve(fib, vrf, 6, next, hash));
+	return kind == PATH_KERNEL || kind == PATH_LOCAL;
+}
+
 /* End, End.X, End.T: go on to the next segment. */
 static bool
 sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -124,22 +143,28 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 {
 	uint8_t *ip = burst_l3(b, i);
 	bool shift = sid_has_argument(sid, ip + 24);
+	struct ipaddr next;
 
 	if (!shift && p->left == 0)
 		return sid_open(b, i, sid, p, neighbor);
+	memcpy(next.octet, shift ? ip + 24 : sid_segment(ip, p), 16);
+	if (shift)
+		sid_shift(sid, next.octet);
+	if (next_is_the_kernels(b, i, sid, &next))
+		return false;
 	if (ip[7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return true;
 	}
 	if (shift) {
-		sid_shift(sid, ip + 24);
+		memcpy(ip + 24, next.octet, 16);
 		return sid_again(b, i, sid, 0, neighbor);
 	}
 	/* Headers of a tunnel before it would have a wrong length for the kernel. */
 	if (kept_bytes(b, i, p) > KEPT_MAX ||
 	    (b->inside && p->left == 1 && (sid->flavors & SRV6_PSP) != 0))
 		return false;
-	memcpy(ip + 24, ip + p->srh_at + SRH_FIXED_BYTES + 16 * (p->left - 1u), 16);
+	memcpy(ip + 24, next.octet, 16);
 	ip[p->srh_at + 3]--;
 	if (p->left == 1 && (sid->flavors & SRV6_PSP) != 0)
 		srh_remove(b, i, p);

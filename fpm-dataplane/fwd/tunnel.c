@@ -85,6 +85,8 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	m->data_len = (uint16_t)(m->data_len - by);
 	m->pkt_len -= by;
 	m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+	/* No addresses: an ICMP error looks whether they are those of a group. */
+	memset(burst_l2(b, i), 0, L2_LEN - 2);
 	put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
 }
 
@@ -217,14 +219,17 @@ fwd_tunnel_way(struct burst *b, unsigned int i, struct fib_tunnel_way *way)
 	const struct fib *fib = b->fwd->fib;
 	const uint8_t *ip = burst_l3(b, i);
 
+	if (burst_has_labels(b, i)) {
+		burst_leave(b, i, PUNT_kernel_route);
+		return false;
+	}
 	if (ip[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return false;
 	}
 	fib_tunnel_resolve(fib, (uint16_t)path_index(b->path[i]), way);
 	if (way->reason == N_REASON &&
-	    (burst_has_labels(b, i) ||
-	     !tunnel_takes(&way->tunnel[0]->tunnel, ip, b->family[i]) ||
+	    (!tunnel_takes(&way->tunnel[0]->tunnel, ip, b->family[i]) ||
 	     needs_fragments(b, i, way)))
 		way->reason = PUNT_kernel_route;
 	if (way->reason == N_REASON)

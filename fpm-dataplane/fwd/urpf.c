@@ -16,8 +16,9 @@
 #include "fwd/vlan.h"
 
 /*
- * Return true if Linux checks the source of a packet of the slow path: its route leads out, if
- * perhaps by a dead neighbor.
+ * Return true if the source of a packet of the slow path is checked here: its route leads out, if
+ * perhaps by a dead neighbor, or it is the outer packet of a tunnel. The kernel checks packets to
+ * this host itself.
  */
 static bool
 packet_is_checked(const struct burst *b, unsigned int i)
@@ -28,6 +29,7 @@ packet_is_checked(const struct burst *b, unsigned int i)
 	case VERDICT_GO:
 	case PUNT_unresolved:
 	case PUNT_ttl_expired:
+	case VERDICT_OPENED: /* to this host, and the kernel does not see it */
 		return true;
 	case PUNT_unreach:
 		return b->cause[i] != DROP_no_route && b->cause[i] != DROP_unreachable &&
@@ -77,10 +79,13 @@ packet_out(const struct burst *b, unsigned int i)
 static enum fib_back
 packet_back(const struct burst *b, unsigned int i)
 {
-	const struct fib_iface *out = packet_out(b, i);
+	bool opened = b->verdict[i] == VERDICT_OPENED;
+	const struct fib_iface *out = opened ? NULL : packet_out(b, i);
 	struct fib_back_key key = {.main = b->fwd->tries,
 				   .in = b->in,
-				   .oif = out == NULL ? 0 : out->ifindex,
+				   .oif = opened        ? FIB_BACK_LOOPBACK
+					  : out == NULL ? 0
+							: out->ifindex,
 				   .ip = burst_l3(b, i),
 				   .room = burst_l3_room(b, i),
 				   .family = 4};

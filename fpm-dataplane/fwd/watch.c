@@ -204,7 +204,7 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (b->inside)
 		rec->outer_ifidx = packet_meta(b->m[i])->outer_ifidx;
 	if (rec->verdict == WATCH_OPENED) {
-		rec->tunnel = b->hop[i] & 0xffff;
+		rec->tunnel = (b->hop[i] & OPENED_BY_SID) != 0 ? 0 : b->hop[i] & 0xffff;
 		rec->l3_bytes = b->l3_len[i];
 		return;
 	}

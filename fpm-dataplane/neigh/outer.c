@@ -24,6 +24,12 @@ addr_is_group(const struct kmon_tunnel *t, const uint8_t *addr)
 	return t->family == 4 ? addr[0] >> 4 == 14 : addr[0] == 0xff;
 }
 
+static bool
+addr_is_linklocal(const struct kmon_tunnel *t, const uint8_t *addr)
+{
+	return t->family == 6 && addr[0] == 0xfe && (addr[1] & 0xc0) == 0x80;
+}
+
 const char *
 tunnel_kind(const struct kmon_link *kl)
 {
@@ -57,7 +63,12 @@ tunnel_refusal(const struct kmon_link *kl)
 		return "no-remote";
 	if (addr_is_group(t, t->remote))
 		return "group-remote";
-	return addr_is_any(t->local) ? "no-local" : NULL;
+	if (addr_is_any(t->local))
+		return "no-local";
+	/* No FIB has such addresses. */
+	return addr_is_linklocal(t, t->local) || addr_is_linklocal(t, t->remote)
+		       ? "link-local"
+		       : NULL;
 }
 
 /* --- outer headers -------------------------------------------------------------------- */
@@ -108,7 +119,8 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	t->family = k->family;
 	t->gre = k->kind == KMON_GRE || k->kind == KMON_IP6GRE;
 	t->inner4 = t->gre || k->proto != PROTO_IP6;
-	t->inner6 = t->gre || k->proto != PROTO_IP4;
+	/* ipip with any protocol takes IPv4 and labels. */
+	t->inner6 = t->gre || (k->kind != KMON_IPIP && k->proto != PROTO_IP4);
 	t->has_key = k->has_in_key;
 	t->key = k->in_key;
 	t->tos_inherit = k->tos_inherit;

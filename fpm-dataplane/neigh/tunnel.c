@@ -120,11 +120,20 @@ entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *
 				     .family = t->family,
 				     .proto = proto,
 				     .has_key = t->has_key};
-	uint32_t i = fib_tunnel_hash(n->fib, &key);
+	uint16_t *entry;
 
-	while (tunnels->entry[i & tunnels->mask] != 0)
-		i++;
-	tunnels->entry[i & tunnels->mask] = fi->ifidx;
+	for (uint32_t i = fib_tunnel_hash(n->fib, &key);; i++) {
+		entry = &tunnels->entry[i & tunnels->mask];
+		if (*entry == 0)
+			break;
+		if (fib_tunnel_is(&fib_iface(n->fib, *entry & (uint16_t)~FIB_TUNNEL_SHARED)
+					   ->tunnel,
+				  &key)) {
+			*entry |= FIB_TUNNEL_SHARED;
+			return;
+		}
+	}
+	*entry = fi->ifidx;
 }
 
 static struct fib_tunnels *

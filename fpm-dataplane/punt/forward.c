@@ -133,6 +133,36 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 	frame_send(p, m, hop, out);
 }
 
+/*
+ * Return true if a packet without labels may leave by the port or VLAN `out`. If not, it is gone.
+ * `by` is the interface that filters see: `out`, or a tunnel.
+ */
+static bool
+packet_may_leave(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		 const struct fib_iface *by, const struct fib_iface *out)
+{
+	uint8_t *ip = l3_of(m);
+
+	if (!originated && ip[family == 4 ? 8 : 7] <= 1) {
+		packet_give_up(p, m, originated, DROP_ttl);
+		return false;
+	}
+	if (out == NULL || !out->up) {
+		packet_give_up(p, m, originated, DROP_egress_down);
+		return false;
+	}
+	return originated || punt_filter(p, m, ip, family, by);
+}
+
+static void
+ttl_lower(uint8_t *ip, uint8_t family)
+{
+	if (family == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+}
+
 static void
 packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 	       fib_path path, uint64_t hop)
@@ -140,27 +170,15 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
-	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
 
-	if (!originated && *ttl <= 1) {
-		packet_give_up(p, m, originated, DROP_ttl);
-		return;
-	}
-	if (out == NULL || !out->up) {
-		packet_give_up(p, m, originated, DROP_egress_down);
-		return;
-	}
-	if (!originated && !punt_filter(p, m, ip, family, out))
+	if (!packet_may_leave(p, m, family, originated, out, out))
 		return;
 	if (len > fib_mtu(p->fib, path, out, family)) {
 		punt_fragment(p, m, fib_mtu(p->fib, path, out, family));
 		return;
 	}
 	if (!originated) {
-		if (family == 4)
-			ip4_ttl_dec(ip);
-		else
-			(*ttl)--;
+		ttl_lower(ip, family);
 		counter_add(&p->count->forwarded[family == 6], 1);
 	}
 	put_be16(ip - 2, family == 4 ? 0x0800 : 0x86dd);
@@ -178,17 +196,8 @@ tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 			       *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), mtu;
-	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
 
-	if (!originated && *ttl <= 1) {
-		packet_give_up(p, m, originated, DROP_ttl);
-		return;
-	}
-	if (out == NULL || !out->up) {
-		packet_give_up(p, m, originated, DROP_egress_down);
-		return;
-	}
-	if (!originated && !punt_filter(p, m, ip, family, tunnel))
+	if (!packet_may_leave(p, m, family, originated, tunnel, out))
 		return;
 	mtu = fib_tunnel_mtu(p->fib, tw, out);
 	if (mtu > fib_mtu(p->fib, path, tunnel, family))
@@ -197,10 +206,8 @@ tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 		punt_fragment(p, m, (uint16_t)mtu);
 		return;
 	}
-	if (!originated && family == 4)
-		ip4_ttl_dec(ip);
-	else if (!originated)
-		(*ttl)--;
+	if (!originated)
+		ttl_lower(ip, family);
 	if (!punt_tunnel_write(p, m, family, tw)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
@@ -230,13 +237,17 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	const uint8_t *ip = l3_of(m);
 	struct ipaddr dst = {0};
 
+	const struct fib_iface *in = originated ? NULL : fib_iface(p->fib, meta->in_ifidx);
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN;
+
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && (meta->on_link || (family == 6 && ipaddr_is_linklocal6(&dst))))
 		way->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
+	else if (in != NULL && in->vrf != meta->vrf)
+		/* An end point of SRv6 has put it in this VRF: no rules of the port. */
+		way->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
 	else
-		way->path = fib_resolve_packet(
-			p->fib, originated ? NULL : fib_iface(p->fib, meta->in_ifidx),
-			meta->vrf, family, ip, rte_pktmbuf_data_len(m) - L2_LEN);
+		way->path = fib_resolve_packet(p->fib, in, meta->vrf, family, ip, room);
 	way->lp = (struct label_packet){
 		.m = m,
 		.family = family,

@@ -169,9 +169,15 @@ icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 		.too_big = meta->family == 6 && error->type == 2,
 		.in_ifidx = meta->in_ifidx,
 		.labels = labels == NULL ? NULL : &labels->lead};
+	struct icmp_labels lead;
 	struct ipaddr src;
 	struct rte_mbuf *e;
 
+	if (labels == NULL && meta->in_ifidx != 0 &&
+	    meta->vrf != fib_vrf_of(p->fib, meta->in_ifidx)) {
+		lead = icmp_lead_in_vrf(p->fib, meta->vrf, meta->family, ip, about.room);
+		about.labels = &lead;
+	}
 	if (icmp_refusal(p->fib, &about, &src) != NULL ||
 	    !icmp_within_rate(p, m,
 			      punt_class_icmp(meta->family, error->type, error->code))) {

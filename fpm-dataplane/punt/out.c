@@ -34,7 +34,8 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 /*
  * In main the kernel looks the route up as for a packet of its own. For a packet of a VRF the
  * egress interface is given, and the kernel takes the table of the VRF of that interface. The
- * index of the path has the low 18 bits of its ifindex, so larger numbers are not found.
+ * index of the path has the low 18 bits of its ifindex, so larger numbers are not found. Without
+ * an index (a headend of SRv6) the kernel would use table main, so the packet is dropped.
  *
  * The kernel does not read the source of the header for the lookup. It gets the source beside
  * the packet, so that it obeys rules by source and source-specific routes. Without an interface
@@ -59,6 +60,10 @@ punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path
 		.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control};
 	struct cmsghdr *c = (struct cmsghdr *)control;
 
+	if (packet_meta(m)->vrf != 0 && oif == 0) {
+		punt_drop(p, m, DROP_foreign_oif);
+		return;
+	}
 	if (family == 4) {
 		memcpy(&info4.ipi_spec_dst, ip + 12, 4);
 		to.in4.sin_family = AF_INET;

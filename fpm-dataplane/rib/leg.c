@@ -229,7 +229,8 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	 * up. The gateway is not used, so it cannot be down.
 	 */
 	if (leg_is_for_kernel(rib, hop)) {
-		*path = PATH(PATH_KERNEL, hop->ifindex & PATH_INDEX_MASK);
+		/* Its interface is not the way out: it may be in another VRF. */
+		*path = PATH(PATH_KERNEL, 0);
 		return LEG_ALIVE;
 	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg)) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/log.h"
 #include "fib/sid.h"
 #include "rib/nh_list.h"
 #include "rib/rib_impl.h"
@@ -76,8 +77,15 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 	struct rib_sids *t = &rib->sids;
 	struct fib_sid *e;
 
-	if (s == NULL || t->n + 1 >= FIB_SIDS_MAX || words_find(rib, s) != 0)
+	if (s == NULL || words_find(rib, s) != 0)
 		return;
+	if (t->n + 1 >= FIB_SIDS_MAX) {
+		if (!t->full_said)
+			log_warn("rib: end points of SRv6 not served by forwarders most=%u",
+				 FIB_SIDS_MAX - 1);
+		t->full_said = true;
+		return;
+	}
 	t->n++;
 	t->v = table_grow(t->v, &t->cap, t->n, sizeof(*t->v));
 	t->v[t->n] = (struct rib_sid){.n = s->n};

@@ -6,6 +6,7 @@
 #ifndef RIB_SID_H
 #define RIB_SID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/srv6.h"
@@ -21,11 +22,12 @@ struct rib_sids {
 	} * v; /* by number, from 1 */
 	uint32_t n, cap;
 	struct hidx by_words;
+	bool full_said;
 };
 
 /*
- * Write an entry for the next hop if it is an end point and has none. If FIB_SIDS_MAX entries
- * exist, it gets none, and is unsupported.
+ * Write an entry for the next hop if it is an end point and has none. If the table is full, it
+ * gets none: its packets are for the kernel, or without routes.through-kernel unsupported.
  */
 void sid_add(struct rib *rib, const struct next_hop *hop);
 /* Return the entry of a next hop; 0: it has none. */

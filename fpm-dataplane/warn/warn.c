@@ -241,20 +241,24 @@ warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 	ev_io_stop(loop, &w->events_io);
 	ev_io_stop(loop, &w->nft_events_io);
-	ev_io_stop(loop, &w->xfrm_events_io);
 	if (!w->asked)
 		scan_later(w, w->rest_s - past_s > in_s ? w->rest_s - past_s : in_s);
 }
 
-/* A policy of IPsec came, changed or went. The scan tells which; until then none may be bypassed. */
+/*
+ * A policy of IPsec came, changed or went. The scan tells which; until then none may be bypassed.
+ * These events are always heard, also while others wait for the next scan.
+ */
 static void
 warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct warn *w = io->data;
 
+	events_drain(w->xfrm_events);
 	atomic_store_explicit(&w->conf.fib->tunnels_state, FIB_TUNNELS_IPSEC,
 			      memory_order_relaxed);
-	warn_on_event(loop, io, revents);
+	if (ev_is_active(&w->events_io) || w->events < 0) /* else a scan follows anyway */
+		warn_on_event(loop, io, revents);
 }
 
 /* Open a socket of events; a kernel without the protocol has none. -1: none. */

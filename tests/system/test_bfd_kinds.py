@@ -433,7 +433,7 @@ def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
 
 
 def test_a_session_stays_up_in_bfdd_when_one_of_its_clients_leaves(bfd):
-    """bfdd then takes it for Down and tells nobody. The daemon says again that it is Up."""
+    """bfdd marks the session Down and sends no message. The daemon then repeats that it is Up."""
     ours, theirs = own(bfd, "10.82.0.1/24", "10.82.0.2/24")
     pair(bfd, ours, theirs)
     was = up(bfd, ours, theirs)

@@ -378,6 +378,27 @@ next_csid_shifts_the_destination(void **state)
 	assert_memory_equal(sent() + 24, last6, 16);
 }
 
+/* The kernel cannot look up in another VRF than that of the port: it gets the packet unchanged. */
+static void
+end_t_leaves_packets_of_the_kernel_as_they_came(void **state)
+{
+	uint8_t was[300];
+
+	sid(SRV6_END_T, 0, RED);
+	assert_int_equal(poptrie_add(fib_vrf(fib, RED)->tries.pt6, last6, 64, 24), 0);
+	assert_int_equal(poptrie_commit(fib_vrf(fib, RED)->tries.pt6), 0);
+	fib->group[24] = group_word_single(PATH(PATH_KERNEL, 0));
+	build(2, 1, 4);
+	memcpy(was, packet.buffer + 128, 14 + len);
+	assert_int_equal(pass(), PUNT_local);
+	assert_memory_equal(packet.buffer + 128, was, 14 + len);
+	fib->group[24] = group_word_single(PATH(PATH_ADJ, 1));
+	build(2, 1, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, LAN);
+	assert_memory_equal(sent() + 24, last6, 16);
+}
+
 /* An end point that leads to itself ends at the bound. */
 static void
 loops_end(void **state)
@@ -452,6 +473,7 @@ main(void)
 		cmocka_unit_test(usd_opens_the_last_segment),
 		cmocka_unit_test(hop_limit_is_used_up_once),
 		cmocka_unit_test(cross_connects_choose_the_neighbor),
+		cmocka_unit_test(end_t_leaves_packets_of_the_kernel_as_they_came),
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 		cmocka_unit_test(next_csid_shifts_the_destination),

@@ -126,6 +126,13 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	out[6] = PROTO_IP6_OPTS;
 	walk(100);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
+	/* Also if the tunnel itself writes none. */
+	t->has_limit = false;
+	out = frame_begin(LAN, 6);
+	inner_write(out, 6, 100, false);
+	out[6] = PROTO_IP6_OPTS;
+	walk(100);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 
 	over6(true, false);
 	out = into(4, 100, NULL);
@@ -276,6 +283,34 @@ a_tunnel_goes_through_a_tunnel(void **state)
 	fib->group[20] = fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
+/* Between two tunnels: the link of the outer packet, its family, and RFC 2473, 4.1.1. */
+static void
+a_tunnel_in_a_tunnel_keeps_to_what_both_can_do(void **state)
+{
+	struct fib_tunnel *t = gre4(0), *below = over6(false, false);
+
+	route6(remote6, 128, 20, PATH(PATH_ADJ, 2));
+	fib->group[11] = group_word_single(PATH(PATH_ONLINK, T6));
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	t->link = 99;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
+	t->link = fib->iface[T6]->ifindex;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	below->inner4 = false;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
+	below->inner4 = true;
+	t->has_limit = true;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
+	t->has_limit = false;
+	t->link = 0;
+	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
+}
+
 int
 main(void)
 {
@@ -287,6 +322,7 @@ main(void)
 		cmocka_unit_test(outer_packets_get_the_tags_of_their_vlan),
 		cmocka_unit_test(packets_too_big_are_told_the_mtu_of_the_tunnel),
 		cmocka_unit_test(what_cannot_go_in_has_a_reason),
+		cmocka_unit_test(a_tunnel_in_a_tunnel_keeps_to_what_both_can_do),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),
 	};
 

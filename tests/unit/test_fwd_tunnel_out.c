@@ -236,6 +236,49 @@ a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 	assert_memory_equal(packet.buffer + 128, was, sizeof(was));
 }
 
+/* The kernel never sees the outer packet, so its source is checked here. */
+static void
+rp_filter_concerns_the_outer_packet(void **state)
+{
+	struct fib_iface *wan = iface_make(WAN, wan_mac);
+
+	gre4(0);
+	wan->urpf4 = FIB_URPF_STRICT;
+	fib->ways[11] = LAN; /* the remote is behind LAN */
+	gre_in(4, 0, GRE4, 4);
+	assert_int_equal(b.verdict[0], DROP_urpf);
+	wan->urpf4 = FIB_URPF_LOOSE;
+	gre_in(4, 0, GRE4, 4);
+	assert_int_equal(b.verdict[0], VERDICT_OPENED);
+	wan->urpf4 = FIB_URPF_STRICT;
+	fib->ways[11] = WAN;
+	gre_in(4, 0, GRE4, 4);
+	opened_leaves(T4, 60, 0x0800);
+}
+
+/* An ICMP error about the packet inside looks at the MAC addresses: those of a group get none. */
+static void
+a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
+{
+	static const uint8_t none[12];
+	struct fwd_opened opened;
+	uint8_t *ip;
+
+	gre4(0);
+	ip = outer4(47, 0, 60, GRE4, 4);
+	inner_write(ip, 4, 60, true);
+	ip[8] = 1;
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	walk(84);
+	assert_int_equal(b.verdict[0], VERDICT_OPENED);
+	opened = fwd_tunnel_opened(&b, 0);
+	fwd_tunnel_enter(&fwd, &b, &opened, 1);
+	fwd_walk(&b, NULL);
+	assert_int_equal(b.verdict[0], PUNT_ttl_expired);
+	assert_memory_equal(rte_pktmbuf_mtod(&packet.m, uint8_t *), none, sizeof(none));
+}
+
 /* A key of 0 is not the same as none (RFC 2890, 2.1). */
 static void
 a_key_of_zero_is_a_key(void **state)
@@ -418,6 +461,9 @@ main(void)
 		cmocka_unit_test(packets_come_out_of_ip_in_ip),
 		cmocka_unit_test(a_packet_inside_for_this_host_keeps_its_outer_header),
 		cmocka_unit_test(a_key_of_zero_is_a_key),
+		cmocka_unit_test(rp_filter_concerns_the_outer_packet),
+		cmocka_unit_test(
+			a_packet_that_came_out_has_no_addresses_of_its_outer_header),
 		cmocka_unit_test(tags_stay_with_the_outer_packet),
 		cmocka_unit_test(a_buffer_without_room_is_dropped),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),

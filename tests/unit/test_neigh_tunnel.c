@@ -189,8 +189,61 @@ received_packets_find_their_tunnel(void **state)
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
 	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 0), 25);
 	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 1), 0);
+	/* ipip with any protocol takes no IPv6 from sit. */
+	ip.tunnel.proto = 0;
+	tell(&ip, false);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 23);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
+	assert_false(tunnel_at(23)->tunnel.inner6);
 	fib->tunnels_state = FIB_TUNNELS_IPSEC;
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 0);
+}
+
+/* Leave the choice between tunnels that differ by `dev` only to the kernel. */
+static void
+tunnels_that_differ_by_their_link_receive_by_the_kernel(void **state)
+{
+	struct kmon_link one = gre_of(20, REMOTE, 0), two = gre_of(21, REMOTE, 0);
+	struct kmon_link three = gre_of(22, REMOTE, 0);
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	one.tunnel.link = TAP;
+	add(one);
+	add(gre_of(23, REMOTE, 5));
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
+	two.tunnel.link = TAP + 1;
+	three.tunnel.link = TAP + 2;
+	add(two);
+	add(three);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 5), 23);
+	del(two);
+	del(three);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
+}
+
+static void
+tunnels_between_link_local_addresses_stay_with_the_kernel(void **state)
+{
+	struct kmon_link t = ip6tnl_of(20, 0, false);
+
+	put_be16(t.tunnel.local, 0xfe80);
+	add(t);
+	round_over();
+	assert_null(tunnel_at(20));
+	put_be16(t.tunnel.local, 0x2001);
+	put_be16(t.tunnel.remote, 0xfebf);
+	tell(&t, false);
+	round_over();
+	assert_null(tunnel_at(20));
+	put_be16(t.tunnel.remote, 0x2001);
+	tell(&t, false);
+	round_over();
+	assert_non_null(tunnel_at(20));
 }
 
 /* `dev` of a tunnel is a VRF, a member of a VRF, or an interface. A member may change its VRF. */
@@ -310,6 +363,8 @@ main(void)
 		bed_test(a_tunnel_is_an_interface_until_it_goes),
 		bed_test(headers_over_ipv6_have_the_limit),
 		bed_test(received_packets_find_their_tunnel),
+		bed_test(tunnels_that_differ_by_their_link_receive_by_the_kernel),
+		bed_test(tunnels_between_link_local_addresses_stay_with_the_kernel),
 		bed_test(outer_packets_are_in_the_vrf_of_the_link_below),
 		bed_test(what_forwarders_cannot_do_stays_with_the_kernel),
 		bed_test(rib_hears_of_tunnels),
