@@ -120,15 +120,16 @@ entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *
 				     .family = t->family,
 				     .proto = proto,
 				     .has_key = t->has_key};
-	uint16_t *entry;
+	uint16_t *entry, ifidx;
 
 	for (uint32_t i = fib_tunnel_hash(n->fib, &key);; i++) {
 		entry = &tunnels->entry[i & tunnels->mask];
-		if (*entry == 0)
+		ifidx = *entry & (uint16_t)~FIB_TUNNEL_SHARED;
+		if (ifidx == 0)
 			break;
-		if (fib_tunnel_is(&fib_iface(n->fib, *entry & (uint16_t)~FIB_TUNNEL_SHARED)
-					   ->tunnel,
-				  &key)) {
+		/* The other entry of this tunnel may be in the way. */
+		if (ifidx != fi->ifidx &&
+		    fib_tunnel_is(&fib_iface(n->fib, ifidx)->tunnel, &key)) {
 			*entry |= FIB_TUNNEL_SHARED;
 			return;
 		}

@@ -226,6 +226,25 @@ tunnels_that_differ_by_their_link_receive_by_the_kernel(void **state)
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
 }
 
+/* A tunnel without GRE has two entries, which meet for some of these addresses. */
+static void
+a_tunnel_of_both_families_is_no_other_tunnel(void **state)
+{
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	t.tunnel.kind = KMON_SIT;
+	t.tunnel.proto = 0;
+	add(t);
+	for (uint32_t k = 0; k < 200; k++) {
+		put_be32(t.tunnel.remote, REMOTE + k);
+		tell(&t, false);
+		round_over();
+		assert_int_equal(tunnel_for(0, REMOTE + k, PROTO_IP4, 0), 20);
+		assert_int_equal(tunnel_for(0, REMOTE + k, PROTO_IP6, 0), 20);
+	}
+}
+
 static void
 tunnels_between_link_local_addresses_stay_with_the_kernel(void **state)
 {
@@ -364,6 +383,7 @@ main(void)
 		bed_test(headers_over_ipv6_have_the_limit),
 		bed_test(received_packets_find_their_tunnel),
 		bed_test(tunnels_that_differ_by_their_link_receive_by_the_kernel),
+		bed_test(a_tunnel_of_both_families_is_no_other_tunnel),
 		bed_test(tunnels_between_link_local_addresses_stay_with_the_kernel),
 		bed_test(outer_packets_are_in_the_vrf_of_the_link_below),
 		bed_test(what_forwarders_cannot_do_stays_with_the_kernel),
