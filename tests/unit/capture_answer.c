@@ -89,6 +89,9 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 		snprintf(text, 80, "%s", special[way->kind]);
 		return way->kind == CM_UNRESOLVED ? UNRESOLVED : SPECIAL;
 	}
+	snprintf(text, 80, "local");
+	if (way->sid)
+		return ALIVE;
 	snprintf(text, 80, "encap");
 	if (way->encap)
 		return ENCAP;
@@ -350,7 +353,8 @@ nh_line(struct lines *l, const struct cm_nh *nh)
 	else
 		lines_add(l, "id %u%s %s if%u%s", nh->id, nh->absent ? " absent" : "",
 			  w->gw_family == 0 ? "-" : ipaddr_str(&w->gw, w->gw_family, gw),
-			  w->ifindex, w->encap || w->labels[0] != '\0' ? " encap" : "");
+			  w->ifindex,
+			  w->encap || w->sid || w->labels[0] != '\0' ? " encap" : "");
 	free(text);
 }
 

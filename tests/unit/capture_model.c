@@ -236,9 +236,10 @@ blank_encaps(char *attrs)
 static struct cm_way
 way_of(const char *attrs)
 {
-	const char *labels = value(attrs, "LABELS");
-	struct cm_way way = {.weight = 1,
-			     .encap = value(attrs, "ENCAP_TYPE") != NULL && labels == NULL};
+	const char *labels = value(attrs, "LABELS"), *encap = value(attrs, "ENCAP_TYPE");
+	bool sid = encap != NULL && strncmp(encap, "seg6local", 9) == 0;
+	struct cm_way way = {
+		.weight = 1, .sid = sid, .encap = encap != NULL && labels == NULL && !sid};
 	const char *gw = value(attrs, "GATEWAY"), *via = value(attrs, "VIA");
 	char text[64];
 	struct prefix p;

@@ -16,6 +16,7 @@ struct cm_way {
 	struct ipaddr gw;
 	uint8_t gw_family; /* 0: none */
 	bool encap;        /* one that is not supported */
+	bool sid;          /* an end point of SRv6: packets to it are for this router */
 	char labels[48];   /* of MPLS, as 16/17; "": none */
 	uint32_t ifindex;
 	uint32_t weight;
