@@ -360,9 +360,11 @@ def watched(argv):
                 break
             said += os.read(ours, 4096)
         os.write(ours, b"\x03")
-        code = watch.wait(10)
-    while select.select([ours], [], [], 0)[0]:
-        said += os.read(ours, 4096)
+        # The command may be in the middle of a page that is larger than the terminal's buffer.
+        while watch.poll() is None or select.select([ours], [], [], 0)[0]:
+            readable, _, _ = select.select([ours], [], [], 0.1)
+            said += os.read(ours, 4096) if readable else b""
+    code = watch.returncode
     same = termios.tcgetattr(theirs) == before
     os.close(theirs)
     os.close(ours)
