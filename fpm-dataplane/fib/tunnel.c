@@ -10,34 +10,55 @@
 #define LIMIT_OPTION 4u /* RFC 2473, 4.1.1: tunnel encapsulation limit */
 #define PADN_OPTION  1u
 
-static uint64_t
-addr_mix(uint64_t h, const struct ipaddr *addr)
+/*
+ * The table has addresses that the operator chose, so one good mixing is enough. Each word has
+ * an odd factor of its own.
+ */
+static inline uint64_t
+key_hash(const struct fib *fib, const struct fib_tunnel_key *key)
 {
-	uint64_t word[2];
+	uint64_t local[2], remote[2];
+	uint64_t h = (uint64_t)key->key << 32 | (uint32_t)key->vrf << 16 |
+		     (uint32_t)key->proto << 8 | key->has_key;
 
-	memcpy(word, addr->octet, sizeof(word));
-	return mix64(mix64(h ^ word[0]) ^ word[1]);
+	memcpy(local, key->local.octet, sizeof(local));
+	memcpy(remote, key->remote.octet, sizeof(remote));
+	return mix64(fib->seed ^ h ^ local[0] * 0x9e3779b97f4a7c15u ^
+		     local[1] * 0xc2b2ae3d27d4eb4fu ^ remote[0] * 0x165667b19e3779f9u ^
+		     remote[1] * 0xd6e8feb86659fd93u);
 }
 
 uint32_t
 fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key)
 {
-	uint64_t h = fib->seed ^ ((uint64_t)key->key << 32 | (uint32_t)key->vrf << 16 |
-				  (uint32_t)key->proto << 8 | key->has_key);
-
-	return (uint32_t)(addr_mix(addr_mix(h, &key->local), &key->remote) >> 32);
+	return (uint32_t)(key_hash(fib, key) >> 32);
 }
 
-bool
-fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
+static inline bool
+addr_equal(const struct ipaddr *a, const struct ipaddr *b)
+{
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+static inline bool
+tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
 {
 	bool takes = key->proto == PROTO_GRE
 			     ? t->gre && t->has_key == key->has_key && t->key == key->key
 			     : !t->gre && (key->proto == PROTO_IP4 ? t->inner4 : t->inner6);
 
 	return takes && t->family == key->family && t->vrf == key->vrf &&
-	       ipaddr_equal(&t->local, &key->local) &&
-	       ipaddr_equal(&t->remote, &key->remote);
+	       addr_equal(&t->local, &key->local) && addr_equal(&t->remote, &key->remote);
+}
+
+bool
+fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
+{
+	return tunnel_is(t, key);
 }
 
 /* Return the tunnel of an outer packet, or 0. A tunnel that is down takes none, as in Linux. */
@@ -45,7 +66,7 @@ static uint16_t
 tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 	  const struct fib_tunnel_key *key)
 {
-	for (uint32_t i = fib_tunnel_hash(fib, key);; i++) {
+	for (uint32_t i = (uint32_t)(key_hash(fib, key) >> 32);; i++) {
 		uint16_t entry = tunnels->entry[i & tunnels->mask];
 		uint16_t ifidx = entry & (uint16_t)~FIB_TUNNEL_SHARED;
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
@@ -53,7 +74,7 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 		if (ifidx == 0)
 			return 0;
 		if (iface != NULL && iface->ifindex != 0 && iface->up &&
-		    fib_tunnel_is(&iface->tunnel, key))
+		    tunnel_is(&iface->tunnel, key))
 			return (entry & FIB_TUNNEL_SHARED) != 0 ? 0 : ifidx;
 	}
 }
@@ -63,8 +84,8 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
  * it. Return false if there is no header that forwarders take.
  */
 static bool
-gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, struct fib_tunnel_key *key,
-	 uint8_t *family)
+gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, bool *has_key,
+	 uint32_t *key, uint8_t *family)
 {
 	uint16_t flags;
 
@@ -78,12 +99,12 @@ gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, struct fib_tunn
 	if (*family == 0 || (flags & ~GRE_KEY) != 0)
 		return false;
 	*at += 4;
-	key->has_key = flags != 0;
-	if (!key->has_key)
+	*has_key = flags != 0;
+	if (!*has_key)
 		return true;
 	if (room < *at + 4)
 		return false;
-	key->key = get_be32(ip + *at);
+	*key = get_be32(ip + *at);
 	*at += 4;
 	return true;
 }
@@ -110,41 +131,99 @@ limit_skip(const uint8_t *ip, unsigned int room, unsigned int *at, uint8_t *prot
 	*at += 8;
 }
 
-struct fib_tunnel_found
+/* Read the address at `at` of an IP header as two words. */
+static inline uint64_t
+addr_low(const uint8_t *at, uint8_t family)
+{
+	uint64_t word = 0;
+
+	if (family == 4)
+		memcpy(&word, at, 4);
+	else
+		memcpy(&word, at, 8);
+	return word;
+}
+
+static inline uint64_t
+addr_high(const uint8_t *at, uint8_t family)
+{
+	uint64_t word = 0;
+
+	if (family == 6)
+		memcpy(&word, at + 8, 8);
+	return word;
+}
+
+/* Find the tunnel of a packet if it is not that of the last one. */
+static __attribute__((noinline)) void
+last_set(const struct fib *fib, const struct fib_tunnels *tunnels,
+	 struct fib_tunnel_last *last, struct fib_tunnel_key *key,
+	 struct fib_tunnel_words words)
+{
+	memcpy(key->remote.octet, words.remote, 16);
+	memcpy(key->local.octet, words.local, 16);
+	last->words = words;
+	last->ifidx = tunnel_of(fib, tunnels, key);
+}
+
+/*
+ * The key of a packet is compared in words, and no octets are put together in memory: the loads
+ * would wait for the stores.
+ */
+bool
 fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
-		unsigned int room)
+		unsigned int room, struct fib_tunnel_last *last,
+		struct fib_tunnel_found *found)
 {
 	const struct fib_tunnels *tunnels =
 		atomic_load_explicit(&fib->tunnels, memory_order_consume);
-	struct fib_tunnel_key key = {.vrf = vrf, .family = family};
-	struct fib_tunnel_found found = {0}, none = {0};
 	unsigned int at = family == 4 ? (ip[0] & 15u) * 4 : 40;
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), inner;
-	uint8_t proto = family == 4 ? ip[9] : ip[6];
+	uint8_t proto = family == 4 ? ip[9] : ip[6], inside;
+	const struct fib_tunnel_words *w = &last->words;
+	uint64_t r0, r1, l0, l1, rest;
+	const uint8_t *from, *to;
+	uint32_t gre_key = 0;
+	bool has_key = false;
 
 	if (tunnels == NULL || !fib_tunnels_allowed(fib) || room < at ||
 	    (family == 4 && (get_be16(ip + 6) & 0x3fff) != 0))
-		return none;
+		return false;
 	if (family == 6)
 		limit_skip(ip, room, &at, &proto);
-	key.proto = proto;
 	if (proto == PROTO_GRE) {
-		if (!gre_read(ip, room, &at, &key, &found.family))
-			return none;
+		if (!gre_read(ip, room, &at, &has_key, &gre_key, &inside))
+			return false;
 	} else if (proto == PROTO_IP4 || proto == PROTO_IP6) {
-		found.family = proto == PROTO_IP4 ? 4 : 6;
+		inside = proto == PROTO_IP4 ? 4 : 6;
 	} else {
-		return none;
+		return false;
 	}
-	inner = room < at ? 0 : inner_bytes(ip + at, room - at, found.family);
+	inner = room < at ? 0 : inner_bytes(ip + at, room - at, inside);
 	if (inner == 0 || inner > len - at)
-		return none;
-	memcpy(key.remote.octet, family == 4 ? ip + 12 : ip + 8, family_octets(family));
-	memcpy(key.local.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
-	found.ifidx = tunnel_of(fib, tunnels, &key);
-	found.at = (uint16_t)at;
-	found.ecn = ip_dsfield(ip, family) & ECN_MASK;
-	return found;
+		return false;
+	from = ip + (family == 4 ? 12 : 8);
+	to = ip + (family == 4 ? 16 : 24);
+	r0 = addr_low(from, family);
+	r1 = addr_high(from, family);
+	l0 = addr_low(to, family);
+	l1 = addr_high(to, family);
+	rest = (uint64_t)gre_key << 32 | (uint32_t)vrf << 16 | (uint32_t)proto << 8 |
+	       (uint32_t)family << 1 | has_key;
+	if (last->ifidx == 0 || w->remote[0] != r0 || w->remote[1] != r1 ||
+	    w->local[0] != l0 || w->local[1] != l1 || w->rest != rest)
+		last_set(fib, tunnels, last,
+			 &(struct fib_tunnel_key){.key = gre_key,
+						  .vrf = vrf,
+						  .family = family,
+						  .proto = proto,
+						  .has_key = has_key},
+			 (struct fib_tunnel_words){{r0, r1}, {l0, l1}, rest});
+	found->ifidx = last->ifidx;
+	found->at = (uint16_t)at;
+	found->family = inside;
+	found->ecn = ip_dsfield(ip, family) & ECN_MASK;
+	return found->ifidx != 0;
 }
 
 bool
@@ -225,6 +304,7 @@ void
 fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way)
 {
 	way->n = way->bytes = 0;
+	way->any6 = false;
 	way->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
 	while (way->reason == N_REASON) {
 		const struct fib_iface *iface = fib_iface(fib, ifidx), *next;
@@ -237,6 +317,7 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way 
 		way->tunnel[way->n++] = iface;
 		way->bytes += t->bytes;
 		way->family = t->family;
+		way->any6 |= t->family == 6;
 		way->dst = t->remote;
 		if (iface->ifindex == 0 || !iface->up ||
 		    path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) !=

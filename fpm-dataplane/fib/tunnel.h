@@ -61,10 +61,21 @@ bool fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
 
 /* An outer packet of a tunnel. */
 struct fib_tunnel_found {
-	uint16_t ifidx; /* of the tunnel; 0: none, the packet is one for the kernel */
+	uint16_t ifidx; /* of the tunnel */
 	uint16_t at;    /* offset of the packet inside from the outer header */
 	uint8_t family; /* of that packet */
 	uint8_t ecn;    /* of the outer header */
+};
+
+/*
+ * The tunnel of the last packet, because the next one is often of the same. Its reader forgets it
+ * at each quiescent state (ifidx: 0).
+ */
+struct fib_tunnel_last {
+	struct fib_tunnel_words {
+		uint64_t remote[2], local[2], rest;
+	} words; /* its key */
+	uint16_t ifidx;
 };
 
 /* Return true if a packet to this host may be an outer one. */
@@ -77,11 +88,13 @@ tunnel_proto(uint8_t proto)
 
 /*
  * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it, without
- * padding, may be read. Packets that only the kernel can take are of no tunnel: fragments, GRE
- * with a checksum, a sequence number, routing or another version, payloads that are not IP.
+ * padding, may be read. Returns false if there is none, and the packet is one for the kernel. So
+ * are packets that only the kernel can take: fragments, GRE with a checksum, a sequence number,
+ * routing or another version, payloads that are not IP.
  */
-struct fib_tunnel_found fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family,
-					const uint8_t *ip, unsigned int room);
+bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+		     unsigned int room, struct fib_tunnel_last *last,
+		     struct fib_tunnel_found *found);
 
 /*
  * Give the packet inside the ECN field that RFC 6040, 4.2 wants, and return true. Return false if
@@ -99,6 +112,7 @@ struct fib_tunnel_way {
 	unsigned int n;
 	unsigned int bytes; /* octets of all outer headers */
 	uint8_t family;     /* of the outermost header, and its destination */
+	bool any6;          /* some outer headers are IPv6 */
 	struct ipaddr dst;
 };
 
@@ -144,7 +158,7 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
  * return its first octet.
  *
  * len   octets of that packet
- * id    identification of the outer IPv4 header
+ * id    its lower 16 bits: identification of the outer IPv4 header
  * hash  of its flow, for the flow label of an outer IPv6 header (RFC 6438)
  *
  * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0) where the
@@ -152,21 +166,22 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
  */
 static inline uint8_t *
 tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
-	   uint16_t id, uint32_t hash)
+	   uint32_t id, uint32_t hash)
 {
 	uint8_t ds = ip_dsfield(ip, family), tos = t->tos;
 	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
 	bool df = tunnel_sets_df(t, ip, family);
-	uint32_t inner_word = get_be32(ip), word;
+	uint32_t inner_word = get_be32(ip), word, proto, head[5];
 	uint8_t *out = ip - t->bytes;
+	uint64_t sum;
 
-	memcpy(out, t->head, t->bytes);
 	tos = (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : tos) | (ds & ECN_MASK));
-	if (t->gre)
-		put_be16(ip - t->bytes + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
-	else
-		out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
 	if (t->family == 6) {
+		memcpy(out, t->head, t->bytes);
+		if (t->gre)
+			put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
+		else
+			out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
 		word = get_be32(out) & 0xfffff;
 		if (t->flow_inherit && family == 6)
 			word = inner_word & 0xfffff;
@@ -177,12 +192,24 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
 		out[7] = ttl;
 		return out;
 	}
-	out[1] = tos;
-	put_be16(out + 2, (uint16_t)(len + t->bytes));
-	put_be16(out + 4, id);
-	put_be16(out + 6, df ? 0x4000 : 0);
-	out[8] = ttl;
-	put_be16(out + 10, (uint16_t)~inet_fold(inet_sum(out, 20, 0)));
+	/* In registers: to sum octets that were just stored would wait for the stores. */
+	proto = t->gre ? PROTO_GRE : family == 4 ? PROTO_IP4 : PROTO_IP6;
+	head[0] = 0x45u << 24 | (uint32_t)tos << 16 | (len + t->bytes);
+	head[1] = id << 16 | (df ? 0x4000u : 0);
+	head[2] = (uint32_t)ttl << 24 | proto << 16;
+	head[3] = get_be32(t->head + 12);
+	head[4] = get_be32(t->head + 16);
+	sum = (uint64_t)head[0] + head[1] + head[2] + head[3] + head[4];
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	head[2] |= (uint16_t)~inet_fold((uint32_t)((sum >> 16) + (sum & 0xffff)));
+	for (unsigned int i = 0; i < 5; i++)
+		put_be32(out + 4 * i, head[i]);
+	if (t->bytes > 20) /* GRE */
+		put_be32(out + 20,
+			 get_be32(t->head + 20) | (family == 4 ? 0x0800 : 0x86dd));
+	if (t->bytes > 24)
+		put_be32(out + 24, get_be32(t->head + 24));
 	return out;
 }
 
@@ -192,9 +219,9 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
  */
 static inline uint8_t *
 tunnel_put_all(const struct fib *fib, const struct fib_tunnel_way *way, uint8_t *ip,
-	       uint8_t *family, unsigned int *len, uint16_t id)
+	       uint8_t *family, unsigned int *len, uint32_t id)
 {
-	uint32_t hash = flow_hash(ip, *len, *family, fib->seed);
+	uint32_t hash = way->any6 ? flow_hash(ip, *len, *family, fib->seed) : 0;
 
 	for (unsigned int i = 0; i < way->n; i++) {
 		const struct fib_tunnel *t = &way->tunnel[i]->tunnel;

@@ -106,14 +106,14 @@ encap_use(struct burst *b, unsigned int i)
 static void
 tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
 {
-	struct fib_tunnel_way way;
+	const struct fib_tunnel_way *way = fwd_tunnel_way(b, i);
 
-	if (!fwd_tunnel_way(b, i, &way))
+	if (way == NULL)
 		return;
-	if (path_kind(way.path) == PATH_ADJ)
-		adj_use(b, i, path_index(way.path));
+	if (path_kind(way->path) == PATH_ADJ)
+		adj_use(b, i, path_index(way->path));
 	else
-		packet_unresolved(b, i, way.family, path_index(way.path));
+		packet_unresolved(b, i, way->family, path_index(way->path));
 	b->hop[i] = ifidx;
 }
 
@@ -271,6 +271,8 @@ adj_use_fast(struct burst *b, bool all)
 	if (odd != 0 && b->tag_bytes == 0) {
 		b->push = fwd_push_fast_adjacency(b, odd);
 		odd &= ~b->push;
+		b->into = fwd_tunnel_fast_adjacency(b, odd);
+		odd &= ~b->into;
 	}
 	burst_to_slow(b, odd);
 }

@@ -39,7 +39,7 @@ fwd_admit(struct burst *b)
 	if (b->in != NULL)
 		burst_count_vrf(b);
 	/* The bits are those of the last burst, perhaps of another port. */
-	b->fast4 = b->fast6 = b->labels = b->switched = b->push = b->judged = 0;
+	b->fast4 = b->fast6 = b->labels = b->switched = b->push = b->into = b->judged = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;
 		burst_leave(b, i, reason);

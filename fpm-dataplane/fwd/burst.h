@@ -14,7 +14,7 @@
 #include <stdalign.h>
 #include <stdint.h>
 
-#include "fib/fib.h"
+#include "fib/tunnel.h"
 #include "fwd/fwd.h"
 #include "port/packet.h"
 #include "port/watch.h"
@@ -77,6 +77,23 @@ struct fwd_opened {
 	fib_path path; /* PATH_NONE: look it up */
 };
 
+/* The way of packets into a tunnel, as found since the last quiescent state. */
+struct fwd_way {
+	uint32_t
+		epoch; /* fwd.way_epoch when it was found; another one: it is no longer valid */
+	uint16_t ifidx; /* of the tunnel; 0: none yet */
+	/*
+	 * The largest packet that fits without fragments of the outer packet, by the egress
+	 * interface. 0: no packet, or there is no way.
+	 */
+	uint16_t mtu;
+	bool plain; /* to a neighbor of a port, by frames without tags */
+	struct fib_tunnel_way way;
+	const struct fib_iface *out; /* the egress interface; NULL: none */
+};
+
+#define FWD_WAYS 64 /* by the number of the tunnel; a power of two */
+
 #define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
 
 struct fwd {
@@ -96,7 +113,11 @@ struct fwd {
 	uint64_t mark_tsc;
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
 	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
-	uint16_t ip_id;                      /* of outer IPv4 headers */
+	uint32_t ip_id; /* its lower 16 bits: of the next outer IPv4 header */
+	uint32_t
+		way_epoch; /* grows with each quiescent state: pointers are valid until then */
+	struct fwd_way way[FWD_WAYS]; /* see fwd_way_into() */
+	struct fib_tunnel_last found;
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
@@ -168,6 +189,7 @@ struct burst {
 	 * `labels`), and packets of fast4 and fast6 that get labels.
 	 */
 	uint64_t switched, push;
+	uint64_t into; /* bit per entry: packets of fast4 and fast6 that go into tunnels */
 	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
 	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */

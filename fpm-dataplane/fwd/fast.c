@@ -129,40 +129,40 @@ hop_lower(struct burst *b, unsigned int i)
 	memcpy(&b->hop_octets[i], at, sizeof(at));
 }
 
-/* Check the IP packet behind the label of one frame. */
+/* Check the IP packet of one frame. */
 static bool
-payload_fast(struct burst *b, unsigned int i, bool uniform)
+payload_fast(struct burst *b, unsigned int i, struct fwd_payload kind)
 {
 	const struct rte_mbuf *m = b->m[i];
-	unsigned int l2_len = L2_LEN + LABEL_BYTES, room = m->pkt_len - l2_len;
+	unsigned int room = m->pkt_len - kind.at;
 	uint8_t version;
 
-	if (m->data_len != m->pkt_len || m->pkt_len < l2_len + 20)
+	if (m->data_len != m->pkt_len || m->pkt_len < kind.at + 20)
 		return false;
 	version = burst_l3(b, i)[0] >> 4;
 	b->family[i] = version;
-	/* The device judged no header behind a label. */
-	if (version == 4 ? !packet_fast4(b, i, room, false)
-			 : version != 6 || !packet_fast6(b, i, room))
+	/* The device did not judge this header. */
+	if (version == 4 ? !kind.four || !packet_fast4(b, i, room, false)
+			 : version != 6 || !kind.six || !packet_fast6(b, i, room))
 		return false;
 	b->padded |= (uint64_t)(b->l3_len[i] != room) << i;
-	if (uniform)
+	if (kind.uniform)
 		hop_lower(b, i);
 	return true;
 }
 
 struct fwd_families
-fwd_fast_payloads(struct burst *b, uint64_t of, bool uniform)
+fwd_fast_payloads(struct burst *b, uint64_t of, struct fwd_payload kind)
 {
 	struct fwd_families pass = {0, 0};
 	uint64_t done = 0;
 
 	if (fwd_uses_avx512() || fwd_uses_avx2())
-		pass = fwd_fast_payloads_avx2(b, of, uniform, &done);
+		pass = fwd_fast_payloads_avx2(b, of, kind, &done);
 	for (of &= ~done; of != 0; of &= of - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(of);
 
-		if (!payload_fast(b, i, uniform))
+		if (!payload_fast(b, i, kind))
 			continue;
 		pass.four |= (uint64_t)(b->family[i] == 4) << i;
 		pass.six |= (uint64_t)(b->family[i] == 6) << i;
@@ -192,12 +192,8 @@ fwd_fast_one(struct burst *b, unsigned int i)
 	return b->family[i];
 }
 
-/*
- * Leave packets that may be for a DHCP client to the slow path. Only for an interface
- * without an address.
- */
-static void
-fast_except_dhcp(struct burst *b)
+void
+fwd_fast_except_dhcp(struct burst *b)
 {
 	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1)
 		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
@@ -221,5 +217,5 @@ fwd_fast(struct burst *b)
 		b->fast6 |= (uint64_t)(family == 6) << i;
 	}
 	if (b->in->unnumbered4)
-		fast_except_dhcp(b);
+		fwd_fast_except_dhcp(b);
 }

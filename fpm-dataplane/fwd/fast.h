@@ -55,14 +55,30 @@ struct fwd_families {
 	uint64_t four, six;
 };
 
+/* Describes IP packets that are behind other headers than that of Ethernet. */
+struct fwd_payload {
+	uint32_t at;    /* offset of the IP packets from the start of the frames */
+	bool four, six; /* families that may be on the fast path */
+	/*
+	 * Behind one label: the hop count becomes that of the label, less one, if that is lower
+	 * (label_packet_ttl()). The TTL of a label is above 1.
+	 */
+	bool uniform;
+};
+
 /*
- * Check the IP packets of `of` behind one label each, at burst_l3(), as fwd_fast() does; the
- * checksums by software. Returns the packets that pass, and sets their family, l3_len,
- * hop_octets, dst4 and bits of b->padded. `uniform`: the hop count becomes that of the
- * label, less one, if that is lower (label_packet_ttl()). The TTL of a label is above 1.
- * 43 octets from the start of each frame are read: the label moves those of fwd_fast().
+ * Check the IP packets of `of` at burst_l3() as fwd_fast() does; the checksums by software.
+ * Returns the packets that pass, and sets their family, l3_len, hop_octets, dst4 and bits of
+ * b->padded. 39 octets from burst_l2() on are read, as fwd_fast() does.
  */
-struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of, bool uniform);
+struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
+				      struct fwd_payload kind);
+
+/*
+ * Leave packets that may be for a DHCP client to the slow path. Only for an interface
+ * without an address.
+ */
+void fwd_fast_except_dhcp(struct burst *b);
 
 /* Sums over the frames read so far. */
 struct look {
@@ -152,8 +168,8 @@ unsigned int fwd_fast_avx512(struct burst *b);
 unsigned int fwd_fast_avx2(struct burst *b);
 
 /* fwd_fast_payloads() for complete groups of eight; *done: the packets that were checked. */
-struct fwd_families fwd_fast_payloads_avx2(struct burst *b, uint64_t of, bool uniform,
-					   uint64_t *done);
+struct fwd_families fwd_fast_payloads_avx2(struct burst *b, uint64_t of,
+					   struct fwd_payload kind, uint64_t *done);
 
 /* Let the frame end with the IP packet at burst_l3(). */
 static inline void

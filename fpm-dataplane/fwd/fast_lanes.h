@@ -145,13 +145,13 @@ words_checksum_ok(const struct lane_words *x)
 /* The kind of packets that eight_fast() checks. */
 struct eight_kind {
 	bool four, six; /* families that may be on the fast path */
-	bool payload; /* they come behind a label, which is where the EtherType would be */
+	bool payload; /* see struct fwd_payload; the EtherType is another one, or there is none */
 	bool uniform; /* payload: the TTL of the label counts if it is lower */
 };
 
 /*
  * Return the packets with a right checksum, a bit each: by the port's result where it has
- * one, else by our own sum. The port judged no header behind a label.
+ * one, else by our own sum. The port judged no payloads.
  */
 LANE_INLINE unsigned int
 eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x,
@@ -350,13 +350,13 @@ lanes_fast(struct burst *b)
 }
 
 /*
- * fwd_fast_payloads() for the complete groups of eight in `of`, behind one label each.
- * Returns the packets that pass, a bit each. *done: the packets that were checked.
+ * fwd_fast_payloads() for the complete groups of eight in `of`. Returns the packets that pass,
+ * a bit each. *done: the packets that were checked.
  */
 LANE_INLINE struct fwd_families
-lanes_payloads(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
+lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_t *done)
 {
-	const struct eight_kind kind = {true, true, true, uniform};
+	const struct eight_kind kind = {payload.four, payload.six, true, payload.uniform};
 	struct fwd_families pass = {0, 0};
 
 	*done = 0;
@@ -365,7 +365,7 @@ lanes_payloads(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
 
 		if ((of >> i & 0xff) != 0xff)
 			continue;
-		found = eight_fast(b, i, lanes_of(UINT32_MAX), L2_LEN + LABEL_BYTES, kind);
+		found = eight_fast(b, i, lanes_of(UINT32_MAX), payload.at, kind);
 		pass.four |= (uint64_t)found.four << i;
 		pass.six |= (uint64_t)found.six << i;
 		*done |= 0xffull << i;

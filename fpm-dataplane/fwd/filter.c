@@ -48,6 +48,7 @@ packet_to_slow(struct burst *b, unsigned int i)
 		fwd_label_keep_path(b, i);
 	}
 	b->push &= ~bit;
+	b->into &= ~bit;
 	burst_to_slow(b, bit);
 }
 
@@ -229,7 +230,8 @@ plain_judge(struct burst *b, struct begins *begins)
 
 	memset(begins->of, 0, b->n * sizeof(begins->of[0]));
 	if (acl == NULL || b->fast4 != burst_all(b) ||
-	    (b->labels | b->switched | b->push) != 0 || b->noted || b->fwd->conf == NULL)
+	    (b->labels | b->switched | b->push | b->into) != 0 || b->noted ||
+	    b->fwd->conf == NULL)
 		return 0;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (packet_is_plain(b, i)) {

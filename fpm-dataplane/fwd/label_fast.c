@@ -160,6 +160,7 @@ payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)
 {
 	uint8_t pipe_ttl =
 		atomic_load_explicit(&b->fwd->fib->label_ttl, memory_order_relaxed);
+	const struct fwd_payload kind = {L2_LEN + LABEL_BYTES, true, true, pipe_ttl == 0};
 	struct fwd_families pass;
 	uint64_t odd;
 
@@ -167,7 +168,7 @@ payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)
 		b->l2[i] += LABEL_BYTES;
 	for (uint64_t rest = ip == burst_all(b) ? 0 : ip; rest != 0; rest &= rest - 1)
 		b->l2[__builtin_ctzll(rest)] += LABEL_BYTES;
-	pass = fwd_fast_payloads(b, ip, pipe_ttl == 0);
+	pass = fwd_fast_payloads(b, ip, kind);
 	odd = ip & ~(pass.four | pass.six);
 	pass.four &= vrf;
 	pass.six &= vrf;

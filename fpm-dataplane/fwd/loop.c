@@ -249,6 +249,8 @@ fwd_main(void *arg)
 		 */
 		if (n == 0 || busy % QUIESCE_EVERY == 0) {
 			GRACE_LET_GO();
+			f->way_epoch++;
+			f->found.ifidx = 0;
 			urcu_qsbr_quiescent_state();
 		}
 		counter_add(&f->count->idle_polls, n == 0);

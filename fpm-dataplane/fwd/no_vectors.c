@@ -28,7 +28,8 @@ fwd_fast_avx2(struct burst *b)
 }
 
 struct fwd_families
-fwd_fast_payloads_avx2(struct burst *b, uint64_t of, bool uniform, uint64_t *done)
+fwd_fast_payloads_avx2(struct burst *b, uint64_t of, struct fwd_payload kind,
+		       uint64_t *done)
 {
 	abort();
 }

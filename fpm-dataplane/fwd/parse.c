@@ -238,7 +238,7 @@ static void
 burst_begin(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
-	b->labels = b->switched = b->push = 0;
+	b->labels = b->switched = b->push = b->into = 0;
 }
 
 static void

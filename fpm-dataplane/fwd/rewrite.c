@@ -199,11 +199,12 @@ burst_rewrite_plain(struct burst *b)
 		burst_trim_padded(b);
 }
 
-/* Rewrite fast-path packets of which some get labels. */
+/* Rewrite fast-path packets of which some get labels, or go into tunnels. */
 static __attribute__((noinline)) void
-burst_rewrite_push(struct burst *b)
+burst_rewrite_mixed(struct burst *b)
 {
-	uint64_t four = b->fast4 & b->push, six = b->fast6 & b->push;
+	uint64_t mixed = b->push | b->into;
+	uint64_t four = b->fast4 & mixed, six = b->fast6 & mixed;
 
 	b->fast4 &= ~four;
 	b->fast6 &= ~six;
@@ -211,15 +212,20 @@ burst_rewrite_push(struct burst *b)
 		burst_rewrite_plain(b);
 	b->fast4 |= four;
 	b->fast6 |= six;
-	burst_to_slow(b, fwd_label_fast_rewrite(b, b->push));
+	if (b->push != 0)
+		burst_to_slow(b, fwd_label_fast_rewrite(b, b->push));
+	if (b->into != 0)
+		burst_to_slow(b, fwd_tunnel_fast_rewrite(b, b->into));
 }
 
 void
 fwd_rewrite_fast(struct burst *b)
 {
 	b->tags_out = b->inserts = b->vlan_a_port = false;
-	if (__builtin_expect(b->push != 0, 0))
-		burst_rewrite_push(b);
+	if (__builtin_expect(b->inside, 0))
+		fwd_tunnel_fast_cut(b);
+	if (__builtin_expect((b->push | b->into) != 0, 0))
+		burst_rewrite_mixed(b);
 	else if ((b->fast4 | b->fast6) != 0)
 		burst_rewrite_plain(b);
 }

@@ -204,7 +204,7 @@ fwd_sid_admit(struct burst *b)
 	/* As the kernel: the packet then is one that the VRF's own interface received. */
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
-	in->forward4 = in->forward6 = true;
+	in->forward4 = in->forward6 = in->fast4 = in->fast6 = true;
 	in->ipv6_off = in->rules4 = in->rules6 = false;
 	in->urpf4 = FIB_URPF_OFF;
 	b->in = in;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: packets that go into tunnels, and that come out of them. All of them are on the slow
- * path.                                                                         [fwd-n]
+ * tunnel: packets that go into tunnels, and that come out of them, on the slow path; and the
+ * pass of the latter through the stages.                                        [fwd-n]
  */
 #include "fwd/tunnel.h"
 
@@ -21,11 +21,12 @@ bool
 fwd_tunnel_open(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i);
-	struct fib_tunnel_found found = fib_tunnel_find(
-		b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i));
+	struct fib_tunnel_found found;
 
 	/* With labels the kernel takes it: it has to pop them. */
-	if (found.ifidx == 0 || burst_has_labels(b, i))
+	if (burst_has_labels(b, i) ||
+	    !fib_tunnel_find(b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i),
+			     &b->fwd->found, &found))
 		return false;
 	if (!fib_tunnel_ecn(ip + found.at, found.family, found.ecn)) {
 		burst_leave(b, i, DROP_ecn_ce);
@@ -66,7 +67,11 @@ fwd_tunnel_keep(struct burst *b, unsigned int i)
 void
 fwd_tunnel_parse(struct burst *b)
 {
-	for (unsigned int i = 0; i < b->n; i++) {
+	fwd_tunnel_fast_parse(b);
+	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
+	     rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
 		b->family[i] = 0;
 		if (burst_l3(b, i)[0] >> 4 == 4)
 			fwd_parse_ip4(b, i);
@@ -123,7 +128,7 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened, unsi
 	unsigned int left = 0;
 
 	memset(b, 0, offsetof(struct burst, m));
-	b->labels = b->switched = b->push = b->judged = 0;
+	b->labels = b->switched = b->push = b->into = b->judged = 0;
 	b->push_bytes = 0;
 	b->now = 0;
 	b->fwd = f;
@@ -196,60 +201,67 @@ way_out(const struct fib *fib, const struct fib_tunnel_way *way)
 			 path_kind(way->path) == PATH_ADJ ? fib->adj[index].ifidx : index);
 }
 
+void
+fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
+{
+	const struct fib_iface *out = NULL;
+
+	w->ifidx = ifidx;
+	w->epoch = f->way_epoch;
+	fib_tunnel_resolve(f->fib, ifidx, &w->way);
+	if (w->way.reason == N_REASON)
+		out = way_out(f->fib, &w->way);
+	w->out = out;
+	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->way, out));
+	w->plain = out != NULL && path_kind(w->way.path) == PATH_ADJ && out->n_tags == 0 &&
+		   out->ifidx < PORT_MAX;
+}
+
 /*
  * Return true if only the kernel can send the packet: its outer packet needs fragments, as DF is
  * not set, or because IPv6 has no smaller MTU than 1280.
  */
 static bool
-needs_fragments(const struct burst *b, unsigned int i, const struct fib_tunnel_way *way)
+needs_fragments(const struct burst *b, unsigned int i, const struct fwd_way *w)
 {
-	const struct fib *fib = b->fwd->fib;
-	const struct fib_iface *out = way_out(fib, way);
-	unsigned int mtu = fib_tunnel_mtu(fib, way, out), len = b->l3_len[i];
+	const struct fib_iface *tunnel = w->way.tunnel[0];
+	unsigned int len = b->l3_len[i];
 
-	if (len <= mtu || len > fib_mtu(fib, b->path[i], way->tunnel[0], b->family[i]))
+	if (len <= w->mtu || len > fib_mtu(b->fwd->fib, b->path[i], tunnel, b->family[i]))
 		return false; /* it fits; or it is too big for the tunnel itself */
-	return (b->family[i] == 6 && mtu < 1280) ||
-	       !tunnel_sets_df(&way->tunnel[0]->tunnel, burst_l3(b, i), b->family[i]);
+	return (b->family[i] == 6 && w->mtu < 1280) ||
+	       !tunnel_sets_df(&tunnel->tunnel, burst_l3(b, i), b->family[i]);
 }
 
-bool
-fwd_tunnel_way(struct burst *b, unsigned int i, struct fib_tunnel_way *way)
+const struct fib_tunnel_way *
+fwd_tunnel_way(struct burst *b, unsigned int i)
 {
-	const struct fib *fib = b->fwd->fib;
 	const uint8_t *ip = burst_l3(b, i);
+	const struct fwd_way *w;
+	enum reason reason;
 
 	if (burst_has_labels(b, i)) {
 		burst_leave(b, i, PUNT_kernel_route);
-		return false;
+		return NULL;
 	}
 	if (ip[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
-		return false;
+		return NULL;
 	}
-	fib_tunnel_resolve(fib, (uint16_t)path_index(b->path[i]), way);
-	if (way->reason == N_REASON &&
-	    (!tunnel_takes(&way->tunnel[0]->tunnel, ip, b->family[i]) ||
-	     needs_fragments(b, i, way)))
-		way->reason = PUNT_kernel_route;
-	if (way->reason == N_REASON)
-		return true;
-	if (way->reason == PUNT_kernel_route || way->reason == DROP_encap_loop ||
-	    way->reason == DROP_blackhole || way->reason == DROP_vrf_no_fib)
-		burst_leave(b, i, (enum reason)way->reason);
+	w = fwd_way_into(b->fwd, (uint16_t)path_index(b->path[i]));
+	reason = (enum reason)w->way.reason;
+	if (reason == N_REASON &&
+	    (!tunnel_takes(&w->way.tunnel[0]->tunnel, ip, b->family[i]) ||
+	     needs_fragments(b, i, w)))
+		reason = PUNT_kernel_route;
+	if (reason == N_REASON)
+		return &w->way;
+	if (reason == PUNT_kernel_route || reason == DROP_encap_loop ||
+	    reason == DROP_blackhole || reason == DROP_vrf_no_fib)
+		burst_leave(b, i, reason);
 	else
-		burst_icmp(b, i, PUNT_unreach, (enum reason)way->reason);
-	return false;
-}
-
-/* Return the MAC address and interface of the neighbor of a way; 0: none, or not known. */
-static uint64_t
-way_hop(const struct fib *fib, const struct fib_tunnel_way *way)
-{
-	if (way->reason != N_REASON || path_kind(way->path) != PATH_ADJ)
-		return 0;
-	return atomic_load_explicit(&fib->adj[path_index(way->path)].hop,
-				    memory_order_acquire);
+		burst_icmp(b, i, PUNT_unreach, reason);
+	return NULL;
 }
 
 static void
@@ -259,29 +271,16 @@ too_big(struct burst *b, unsigned int i, unsigned int mtu)
 	burst_leave(b, i, PUNT_too_big);
 }
 
-/* Count a packet for the tunnels that it went into. */
-static void
-count_sent(struct fwd *f, const struct fib_tunnel_way *way, unsigned int len)
-{
-	for (unsigned int k = 0; k < way->n; k++) {
-		struct if_counters *c = &f->count->port[way->tunnel[k]->ifidx];
-
-		counter_add(&c->tx_packets, 1);
-		counter_add(&c->tx_bytes, len);
-		len += way->tunnel[k]->tunnel.bytes;
-	}
-}
-
 void
 fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
-	const struct fib_iface *tunnel = fib_iface(fib, b->hop[i] & 0xffff), *out;
+	const struct fib_iface *tunnel = fib_iface(fib, b->hop[i] & 0xffff);
 	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
 	unsigned int len = b->l3_len[i], bytes, mtu;
 	struct rte_mbuf *m = b->m[i];
-	struct fib_tunnel_way way;
-	uint64_t hop;
+	const struct fwd_way *w;
+	uint64_t hop = 0;
 
 	if (ip[family == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -292,20 +291,20 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		too_big(b, i, mtu);
 		return;
 	}
-	fib_tunnel_resolve(fib, tunnel->ifidx, &way);
-	hop = way_hop(fib, &way);
-	out = fib_iface(fib, hop & 0xffff);
-	if (hop == 0 || out == NULL || !out->up) { /* it has changed within the burst */
+	w = fwd_way_into(b->fwd, tunnel->ifidx);
+	if (w->out != NULL && path_kind(w->way.path) == PATH_ADJ)
+		hop = atomic_load_explicit(&fib->adj[path_index(w->way.path)].hop,
+					   memory_order_acquire);
+	if (hop == 0) { /* it has changed within the burst */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
-	mtu = fib_tunnel_mtu(fib, &way, out);
-	if (len > mtu) {
-		too_big(b, i, mtu);
+	if (len > w->mtu) {
+		too_big(b, i, w->mtu);
 		return;
 	}
 	bytes = L2_LEN + len;
-	if (rte_pktmbuf_headroom(m) < way.bytes + VLAN_TAGS * VLAN_BYTES) {
+	if (rte_pktmbuf_headroom(m) < w->way.bytes + VLAN_TAGS * VLAN_BYTES) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
@@ -315,17 +314,17 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		ip[7]--;
 	if (rte_pktmbuf_pkt_len(m) > bytes)
 		packet_cut(m, bytes);
-	count_sent(b->fwd, &way, len);
-	tunnel_put_all(fib, &way, ip, &family, &len, b->fwd->ip_id++);
-	m->data_off = (uint16_t)(m->data_off - way.bytes);
-	m->data_len = (uint16_t)(m->data_len + way.bytes);
-	m->pkt_len += way.bytes;
+	tunnel_count_sent(b->fwd, &w->way, len);
+	tunnel_put_all(fib, &w->way, ip, &family, &len, b->fwd->ip_id++);
+	m->data_off = (uint16_t)(m->data_off - w->way.bytes);
+	m->data_len = (uint16_t)(m->data_len + w->way.bytes);
+	m->pkt_len += w->way.bytes;
 	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
 	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
 	b->hop[i] = hop;
-	if (out->n_tags != 0) {
+	if (w->out->n_tags != 0) {
 		b->tags_out = true;
-		eth = vlan_push(m, out);
+		eth = vlan_push(m, w->out);
 	}
-	frame_write_macs(eth, hop, out);
+	frame_write_macs(eth, hop, w->out);
 }

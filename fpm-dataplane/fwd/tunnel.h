@@ -51,13 +51,58 @@ void fwd_tunnel_parse(struct burst *b);
 /* Let the frame of a packet that came out of a tunnel begin before that packet. */
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 
+/* Look the way into a tunnel up. */
+void fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w);
+
 /*
- * Adjacency stage: find the way of a packet into the tunnel of its path. Return false if the
- * packet has left.
+ * Return the way into a tunnel. It is looked up once between two quiescent states, or a few
+ * times if there are packets for many tunnels. Valid until the next call.
  */
-bool fwd_tunnel_way(struct burst *b, unsigned int i, struct fib_tunnel_way *way);
+static inline const struct fwd_way *
+fwd_way_into(struct fwd *f, uint16_t ifidx)
+{
+	struct fwd_way *w = &f->way[ifidx % FWD_WAYS];
+
+	if (__builtin_expect(w->ifidx != ifidx || w->epoch != f->way_epoch, 0))
+		fwd_way_find(f, ifidx, w);
+	return w;
+}
+
+/*
+ * Adjacency stage: find the way of a packet into the tunnel of its path. Return NULL if the
+ * packet has left. Valid until the next packet.
+ */
+const struct fib_tunnel_way *fwd_tunnel_way(struct burst *b, unsigned int i);
 /* Rewrite stage: write the outer headers. */
 void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
+
+/*
+ * The stages for usual packets (tunnel_fast.c): no error, an outer packet to a resolved neighbor
+ * on a port, by frames without tags.
+ *
+ * fwd_tunnel_fast_parse() sets fast4 and fast6 of packets that came out of a tunnel.
+ * fwd_tunnel_fast_adjacency() returns a bit for each fast-path packet of `odd` that goes into a
+ * tunnel. fwd_tunnel_fast_rewrite() writes the packets of `which`, and returns a bit for each that
+ * is not written because it is not a usual one. fwd_tunnel_fast_cut() does fwd_tunnel_cut() for the
+ * fast path.
+ */
+void fwd_tunnel_fast_parse(struct burst *b);
+uint64_t fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd);
+uint64_t fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which);
+void fwd_tunnel_fast_cut(struct burst *b);
+
+/* Count a packet of `len` octets for the tunnels that it goes into. */
+static inline void
+tunnel_count_sent(struct fwd *f, const struct fib_tunnel_way *way, unsigned int len)
+{
+	for (unsigned int k = 0; k < way->n; k++) {
+		struct if_counters *c = &f->count->port[way->tunnel[k]->ifidx];
+
+		counter_add(&c->tx_packets, 1);
+		counter_add(&c->tx_bytes, len);
+		len += way->tunnel[k]->tunnel.bytes;
+	}
+}
 
 /* Return true if the packet leaves by a tunnel: no MAC address was found for it. */
 static inline bool

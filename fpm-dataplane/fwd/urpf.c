@@ -187,6 +187,7 @@ fwd_urpf(struct burst *b)
 			  : packet_passes(b, i, fib_group_ways(fib, group[i])))
 			continue;
 		b->push &= ~(rest & -rest);
+		b->into &= ~(rest & -rest);
 		burst_to_slow(b, rest & -rest);
 		burst_leave(b, i, DROP_urpf);
 		counter_add(&b->fwd->count->urpf[b->ifidx], 1);

@@ -67,6 +67,7 @@ static uint32_t
 tunnel_for(uint16_t vrf, uint32_t remote, uint8_t proto, uint32_t key)
 {
 	uint8_t packet[100] = {0x45};
+	struct fib_tunnel_last last = {.ifidx = 0};
 	struct fib_tunnel_found found;
 	unsigned int at = 20;
 
@@ -82,8 +83,9 @@ tunnel_for(uint16_t vrf, uint32_t remote, uint8_t proto, uint32_t key)
 	}
 	packet[at] = proto == PROTO_IP6 ? 0x60 : 0x45;
 	put_be16(packet + at + 2, proto == PROTO_IP6 ? 0 : 40);
-	found = fib_tunnel_find(fib, vrf, 4, packet, sizeof(packet));
-	return found.ifidx == 0 ? 0 : fib_iface(fib, found.ifidx)->ifindex;
+	return fib_tunnel_find(fib, vrf, 4, packet, sizeof(packet), &last, &found)
+		       ? fib_iface(fib, found.ifidx)->ifindex
+		       : 0;
 }
 
 static void

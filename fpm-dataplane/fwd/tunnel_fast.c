@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tunnel_fast: the stages of tunnel.c for the usual packets. A packet that does not fit keeps
+ * nothing and goes through tunnel.c, which alone judges it. test_fwd_tunnel_fast compares the
+ * two.                                                                          [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/fast.h"
+#include "fwd/frame.h"
+#include "fwd/sid.h"
+#include "fwd/tunnel.h"
+#include "port/vlan.h"
+
+/* --- out of a tunnel -------------------------------------------------------------------- */
+
+/* Return the offset of the frame of the packet inside, if it had one. */
+static unsigned int
+inside_at(const struct burst *b, unsigned int i)
+{
+	return (unsigned int)(burst_l2(b, i) - burst_frame(b, i));
+}
+
+void
+fwd_tunnel_fast_parse(struct burst *b)
+{
+	unsigned int at = inside_at(b, 0);
+	struct fwd_payload kind = {
+		.at = at + L2_LEN, .four = b->in->fast4, .six = b->in->fast6};
+	struct fwd_families pass;
+	uint64_t of = 0;
+
+	b->fast4 = b->fast6 = b->padded = 0;
+	if (burst_has_sid_path(b)) /* no lookup may choose their path */
+		return;
+	for (unsigned int i = 0; i < b->n; i++)
+		of |= (uint64_t)(inside_at(b, i) == at) << i;
+	pass = fwd_fast_payloads(b, of, kind);
+	b->fast4 = pass.four;
+	b->fast6 = pass.six;
+	if (b->in->unnumbered4)
+		fwd_fast_except_dhcp(b);
+}
+
+void
+fwd_tunnel_fast_cut(struct burst *b)
+{
+	for (uint64_t rest = b->fast4 | b->fast6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		uint16_t by = (uint16_t)inside_at(b, i);
+		struct rte_mbuf *m = b->m[i];
+
+		m->data_off = (uint16_t)(m->data_off + by);
+		m->data_len = (uint16_t)(m->data_len - by);
+		m->pkt_len = m->data_len;
+		m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+		put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
+	}
+}
+
+/* --- into a tunnel ---------------------------------------------------------------------- */
+
+/* Return the neighbor's MAC and interface of a way; 0: the packet is not a usual one. */
+static inline uint64_t
+way_hop(const struct burst *b, const struct fwd_way *w)
+{
+	uint32_t adj = path_index(w->way.path);
+
+	return !w->plain ? 0
+			 : atomic_load_explicit(&b->fwd->fib->adj[adj].hop,
+						memory_order_acquire);
+}
+
+static inline bool
+packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
+{
+	const struct fwd_way *w = fwd_way_into(b->fwd, tunnel->ifidx);
+
+	return way_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
+	       tunnel_takes(&tunnel->tunnel, burst_l3(b, i), b->family[i]) &&
+	       rte_pktmbuf_headroom(b->m[i]) >= w->way.bytes + VLAN_TAGS * VLAN_BYTES &&
+	       fib_adj_touch(b->fwd->adj_used, path_index(w->way.path));
+}
+
+uint64_t
+fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
+{
+	uint64_t into = 0;
+
+	for (; odd != 0; odd &= odd - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(odd);
+		const struct fib_iface *tunnel = path_tunnel(b->fwd->fib, b->path[i]);
+
+		if (tunnel == NULL || !packet_enters(b, i, tunnel))
+			continue;
+		b->hop[i] = tunnel->ifidx; /* see burst_leaves_by_tunnel() */
+		into |= odd & -odd;
+	}
+	return into;
+}
+
+/* Write one packet. `hop`: of the neighbor that gets the outer packet. */
+static inline void
+packet_put(struct burst *b, unsigned int i, const struct fwd_way *w, uint64_t hop)
+{
+	uint8_t *ip = burst_l3(b, i), family = b->family[i];
+	uint8_t *end = ip + b->l3_len[i], *eth = ip - w->way.bytes - L2_LEN;
+	unsigned int len = b->l3_len[i];
+	struct rte_mbuf *m = b->m[i];
+
+	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
+	tunnel_count_sent(b->fwd, &w->way, len);
+	tunnel_put_all(b->fwd->fib, &w->way, ip, &family, &len, b->fwd->ip_id++);
+	m->data_off = (uint16_t)(eth - (uint8_t *)m->buf_addr);
+	m->data_len = (uint16_t)(end - eth);
+	m->pkt_len = m->data_len;
+	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
+	frame_write_macs(eth, hop, w->out);
+	b->l2[i] = eth;
+	b->hop[i] = hop;
+	b->out_port[i] = (uint8_t)w->out->port;
+}
+
+uint64_t
+fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
+{
+	uint64_t odd = 0;
+
+	for (; which != 0; which &= which - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(which);
+		const struct fwd_way *w = fwd_way_into(b->fwd, (uint16_t)b->hop[i]);
+		uint64_t hop = way_hop(b, w);
+
+		if (hop == 0 || b->l3_len[i] > w->mtu ||
+		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->way.tunnel[0],
+					   b->family[i]))
+			odd |= which & -which;
+		else
+			packet_put(b, i, w, hop);
+	}
+	return odd;
+}
