@@ -116,7 +116,7 @@ control_publish(struct bfd *b, struct session *s, bool now, bool final)
 {
 	const struct bfd_fsm *f = &s->k->fsm;
 	bool multihop = f->conf.multihop;
-	struct bfd_beat *beat = beat_new(s, bfd_fsm_tx_us(f), f->conf.mult);
+	struct bfd_beat *beat = beat_new(s, session_tx_us(s), f->conf.mult);
 	uint8_t octets[BFD_OCTETS];
 
 	beat->port = multihop ? BFD_PORT_MULTI : BFD_PORT;

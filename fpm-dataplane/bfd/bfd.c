@@ -130,6 +130,12 @@ bfd_init(struct worker *w)
 
 	if (!b->setup.conf.on)
 		return 0;
+	/* First of all: the sessions of the last daemon wait for their packets. */
+	if (sched_real_time() < 0) {
+		log_info("bfd: thread without real-time priority: LimitRTPRIO is 0 or "
+			 "RestrictRealtime is on");
+		sched_short_slice();
+	}
 	b->random = monotonic_ns() | 1;
 	b->high = 1;
 	kernel_begin(b);
@@ -146,11 +152,6 @@ bfd_init(struct worker *w)
 	(void)sd_fdremove(BFD_KEEP_FD);
 	(void)sd_fdstore(BFD_KEEP_FD, b->kept_fd);
 	timers_arm(b);
-	if (sched_real_time() < 0) {
-		log_info("bfd: thread without real-time priority: LimitRTPRIO is 0 or "
-			 "RestrictRealtime is on");
-		sched_short_slice();
-	}
 	return 0;
 }
 

@@ -27,6 +27,7 @@ struct bfd_setup {
 	struct fwd_rings *rings; /* array, one per forwarder; takes CLASS_bfd of each */
 	struct bfd_table *table; /* NULL while BFD is off */
 	unsigned int n_fwd;
+	unsigned int full_rounds;   /* in which a forwarder empties a queue that is full */
 	const char *netns;          /* the control namespace */
 	struct bfd_setup_conf conf; /* of the start; a change needs a restart */
 };

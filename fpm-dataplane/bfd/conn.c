@@ -172,6 +172,7 @@ conn_read(struct bfd *b, struct conn *c)
 	/* With fewer octets than wanted, little else than the end wakes the thread. */
 	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
+		b->connect_failed = true; /* it may end each one */
 		conn_close(b, c);
 		return;
 	}
@@ -188,6 +189,7 @@ conn_read(struct bfd *b, struct conn *c)
 	if (len < 0) {
 		log_error("bfd: message of bfdd not understood dplane=%s error=%s",
 			  b->setup.conf.name, strerror(-len));
+		b->connect_failed = true; /* the next one would have the same message */
 		conn_close(b, c);
 	}
 }
@@ -374,8 +376,14 @@ conns_begin(struct bfd *b)
 		b->conn[i].fd = -1;
 		conn_name(i, name);
 		fd = sd_take(name);
-		if (fd < 0)
+		if (fd < 0) {
+			/*
+			 * The last daemon may have opened it after its descriptors were listed
+			 * for this one. The manager then has the only copy, which no program reads.
+			 */
+			(void)sd_fdremove(name);
 			continue;
+		}
 		plan_opened(&b->plan, i, false, true);
 		conn_watch(b, &b->conn[i], fd, EV_READ);
 		atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);

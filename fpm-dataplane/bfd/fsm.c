@@ -17,6 +17,12 @@
  */
 #define POLL_GAP_NS 1000000000ull
 
+/*
+ * A neighbor that wants fewer packets is told AdminDown as if it wanted one in 10 s: it must not
+ * hold a session that bfdd has deleted.
+ */
+#define TOLD_INTERVAL_MAX_US 10000000u
+
 static uint32_t
 larger(uint32_t a, uint32_t b)
 {
@@ -204,6 +210,8 @@ admin_down(struct bfd_fsm *f, uint64_t now)
 	f->failed = false;
 	follow_conf(f, now);
 	its_interval_us = larger(f->used_tx_us, f->remote_min_rx_us);
+	if (its_interval_us > TOLD_INTERVAL_MAX_US)
+		its_interval_us = TOLD_INTERVAL_MAX_US;
 	f->silent_at = now;
 	if (f->your_discr != 0)
 		f->silent_at += f->conf.mult * its_interval_us * 1000;

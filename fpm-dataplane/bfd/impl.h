@@ -116,7 +116,7 @@ struct bfd {
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
-	bool connect_failed; /* bfdd does not listen: wait for the next tick */
+	bool connect_failed; /* bfdd does not listen, or ended one: wait for the next tick */
 	bool full_said;
 	struct counters *count;
 	ev_timer tick; /* every second: connections, places, peers */
@@ -130,7 +130,7 @@ struct bfd {
 	/* Detection: see timer.c. */
 	bool asking;
 	uint64_t asked_ns;
-	uint64_t asked_round[COUNTERS_MAX];
+	uint64_t asked_round[COUNTERS_MAX], asked_idle[COUNTERS_MAX];
 	uint64_t random;
 	uint64_t ended_rx, ended_tx; /* control packets of sessions that have ended */
 };
@@ -157,6 +157,10 @@ void session_untold(struct bfd *b, const struct bfd_dplane_session *told);
 uint32_t sessions_orphan(struct bfd *b, int conn);
 /* Tell the peer AdminDown, so that it takes it for no failure, and end the session. */
 void session_leave(struct bfd *b, struct session *s);
+/* TIMER_END: the session ends, leaves, or is silent from now on. */
+void session_end_due(struct bfd *b, struct session *s);
+/* Return the interval of our packets; 0: none is sent. */
+uint32_t session_tx_us(const struct session *s);
 /* Make the sessions of the last daemon go on. */
 void sessions_resume(struct bfd *b);
 /* Look for a better place for sessions whose interface has changed. */

@@ -14,7 +14,9 @@
 #include "bfd/impl.h"
 
 #define KEEP_VERSION 2u /* to be raised when struct kept, or one in it, changes */
+#define KEPT_BYTES   328u
 #define KEEP_BYTES   sizeof(struct keep)
+static_assert(sizeof(struct kept) == KEPT_BYTES, "raise KEEP_VERSION, and set KEPT_BYTES");
 
 struct keep {
 	uint32_t version;

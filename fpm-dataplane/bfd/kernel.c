@@ -302,7 +302,7 @@ packet_send(struct bfd *b, struct session *s, bool final)
 static uint64_t
 next_send(struct bfd *b, const struct session *s)
 {
-	uint32_t tx_us = bfd_fsm_tx_us(&s->k->fsm);
+	uint32_t tx_us = session_tx_us(s);
 
 	return tx_us == 0 ? DUE_NEVER
 			  : monotonic_ns() + 1000ull * bfd_jitter_us(tx_us,

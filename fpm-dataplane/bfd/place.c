@@ -112,6 +112,47 @@ path_iface(const struct fib *fib, fib_path path)
 	return 0;
 }
 
+/*
+ * Return the interface whose subnet has the peer, in a VRF; 0: none. A route by a gateway, perhaps
+ * the default route, leads to another router.
+ */
+static uint16_t
+subnet_iface(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
+{
+	fib_path path = path_of(fib, vrf, told);
+	const struct fib_adj *adj = &fib->adj[path_index(path)];
+
+	if (path_kind(path) == PATH_ADJ &&
+	    (adj->family != told->family || !ipaddr_equal(&adj->addr, &told->dst)))
+		return 0;
+	return path_iface(fib, path);
+}
+
+/*
+ * Return how many VRFs (with table main) have the peer of a session of one hop in a subnet; *vrf
+ * is the first of them.
+ */
+static unsigned int
+vrfs_with_peer(const struct fib *fib, const struct bfd_dplane_session *told, uint16_t *vrf)
+{
+	unsigned int n = 0;
+
+	for (uint16_t v = 0; v < FIB_VRF_NONE; v++) {
+		uint16_t ifidx;
+
+		if (v != 0 && fib_vrf(fib, v) == NULL)
+			continue;
+		ifidx = subnet_iface(fib, v, told);
+		/* A VRF without a route finds the one of table main. */
+		if (ifidx == 0 || fib_iface(fib, ifidx) == NULL ||
+		    fib_iface(fib, ifidx)->vrf != v)
+			continue;
+		if (n++ == 0)
+			*vrf = v;
+	}
+	return n;
+}
+
 /* The route to the peer decides. */
 static void
 place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
@@ -119,7 +160,8 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 {
 	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
 	fib_path path = path_of(b->fib, place->vrf, told);
-	uint16_t ifidx = path_iface(b->fib, path);
+	uint16_t ifidx = multihop ? path_iface(b->fib, path)
+				  : subnet_iface(b->fib, place->vrf, told);
 	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(b->fib, ifidx);
 
 	if (path_kind(path) == PATH_KERNEL && place->vrf == 0) {
@@ -169,6 +211,11 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 					      "name the interface");
 				return;
 			}
+		} else if ((told->flags & BFD_DPLANE_MULTIHOP) == 0 &&
+			   vrfs_with_peer(b->fib, told, &place->vrf) > 1) {
+			refuse(place, "subnets of several VRFs have the peer: "
+				      "name the interface");
+			return;
 		}
 		place_routed(b, told, place);
 		/* The FIB has no addresses of interfaces that are no ports. */
@@ -206,7 +253,8 @@ route_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 	if (told->ifindex != 0 || told->ifname[0] != '\0')
 		return true;
-	ifidx = path_iface(b->fib, path_of(b->fib, place->vrf, told));
+	/* While a link is down, another route may cover its subnet: the session stays. */
+	ifidx = subnet_iface(b->fib, place->vrf, told);
 	return ifidx == 0 || ifidx == place->ifidx;
 }
 

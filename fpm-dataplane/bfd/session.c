@@ -190,14 +190,28 @@ session_prune(struct bfd *b, struct session *s)
 	STATUS_ADD(prunes, 1);
 }
 
+uint32_t
+session_tx_us(const struct session *s)
+{
+	return monotonic_ns() >= s->k->fsm.silent_at ? 0 : bfd_fsm_tx_us(&s->k->fsm);
+}
+
+/* Return the time at which the hold of a session ends that bfdd no longer tells of. */
+static uint64_t
+hold_end(const struct session *s)
+{
+	return s->k->conn < 0 && !s->k->leaving ? s->orphan_ns + BFD_HOLD_NS : DUE_NEVER;
+}
+
 static void
 timers_renew(struct bfd *b, struct session *s)
 {
 	const struct bfd_fsm *f = &s->k->fsm;
-	uint64_t end = s->k->leaving    ? f->silent_at
-		       : s->k->conn < 0 ? s->orphan_ns + BFD_HOLD_NS
-					: DUE_NEVER;
+	uint64_t end = hold_end(s);
 
+	/* After AdminDown there is silence, and a session that leaves ends. */
+	if (f->silent_at < end && (s->k->leaving || f->silent_at > monotonic_ns()))
+		end = f->silent_at;
 	timer_set(b, s, TIMER_DETECT, bfd_fsm_expire_at(f));
 	timer_set(b, s, TIMER_END, end);
 }
@@ -217,6 +231,19 @@ state_log(const struct session *s, bool failed)
 	else
 		log_info("bfd: session %s peer=%s", bfd_state_name(f->state),
 			 session_text(s, peer));
+}
+
+void
+session_end_due(struct bfd *b, struct session *s)
+{
+	if (s->k->leaving) {
+		session_end(b, s);
+	} else if (monotonic_ns() >= hold_end(s)) {
+		session_leave(b, s);
+	} else { /* the neighbor has been told for long enough */
+		beat_publish(b, s, false, false);
+		timers_renew(b, s);
+	}
 }
 
 void
@@ -538,11 +565,9 @@ sessions_resume(struct bfd *b)
 
 		if (!k->used)
 			continue;
-		*s = (struct session){.k = k,
-				      .number = i,
-				      .orphan_ns = now,
-				      .kernel_tx = -1,
-				      .since_ms = boottime_ms()};
+		*s = (struct session){
+			.k = k, .number = i, .orphan_ns = now, .kernel_tx = -1};
+		s->since_ms = boottime_ms() - (now - k->fsm.state_at) / 1000000;
 		memcpy(s->before, k->by_slots, sizeof(s->before));
 		s->n_downs = k->fsm.n_downs;
 		b->high = i + 1;
@@ -555,8 +580,14 @@ sessions_resume(struct bfd *b)
 		session_place(b, s);
 		session_prune(b, s);
 		kept_close(k);
-		beat_publish(b, s, bfd_fsm_tx_us(&k->fsm) != 0, false);
+		beat_publish(b, s, session_tx_us(s) != 0, false);
 		timers_renew(b, s);
+		/*
+		 * The last daemon may have been killed between the change of the state and its
+		 * report. Sessions that are Up are repeated anyway: conn_repeat().
+		 */
+		if (k->fsm.state != BFD_UP)
+			conn_report(b, s);
 	}
 	if (b->n_sessions > 0)
 		log_info("bfd: sessions go on sessions=%u", b->n_sessions);

@@ -37,12 +37,25 @@ forwarders_ask(struct bfd *b)
 	b->asking = true;
 	b->asked_ns = monotonic_ns();
 	for (unsigned int i = 0; i < n; i++)
-		b->asked_round[i] = counter_read(&blocks[i]->rounds);
+		b->asked_round[i] = counter_read(&blocks[i]->rounds),
+		b->asked_idle[i] = counter_read(&blocks[i]->idle_polls);
 	for (unsigned int i = 0; i < b->setup.n_fwd; i++)
 		idle_wake(b->setup.rings[i].idle);
 }
 
-/* Return true if each forwarder has begun and ended a round since it was asked. */
+/*
+ * Return true if a forwarder has received all packets that were in its queues when it was asked:
+ * a round that began later found them empty, or enough rounds have taken as many packets as a
+ * queue holds. The round of the question may have looked before it. If it found no packet, it
+ * counts as the first of two.
+ */
+static bool
+forwarder_has_looked(const struct bfd *b, const struct counters *c, unsigned int i)
+{
+	return counter_read(&c->idle_polls) - b->asked_idle[i] >= 2 ||
+	       counter_read(&c->rounds) - b->asked_round[i] >= 2 + b->setup.full_rounds;
+}
+
 static bool
 forwarders_have_looked(const struct bfd *b)
 {
@@ -50,8 +63,7 @@ forwarders_have_looked(const struct bfd *b)
 	unsigned int n = counters_blocks(&blocks);
 
 	for (unsigned int i = 0; i < n; i++)
-		if (blocks[i]->forwards &&
-		    counter_read(&blocks[i]->rounds) - b->asked_round[i] < 2)
+		if (blocks[i]->forwards && !forwarder_has_looked(b, blocks[i], i))
 			return false;
 	return true;
 }
@@ -134,10 +146,7 @@ timers_judge(struct bfd *b)
 			kernel_send(b, s);
 			break;
 		case TIMER_END:
-			if (s->k->leaving)
-				session_end(b, s);
-			else
-				session_leave(b, s);
+			session_end_due(b, s);
 			break;
 		default:
 			break;

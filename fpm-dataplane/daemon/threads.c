@@ -24,6 +24,7 @@
 #include "manage/ports.h"
 #include "neigh/neigh.h"
 #include "port/bfd.h"
+#include "port/nic.h"
 #include "port/nicd_client.h"
 #include "port/packet.h"
 #include "port/watch.h"
@@ -232,6 +233,7 @@ workers_setup(struct dataplane *dp)
 				.punt = &w[W_PUNT],
 				.rings = dp->rings,
 				.n_fwd = conf->n_core,
+				.full_rounds = NIC_QUEUE_MAX / conf->rx_burst + 1,
 				.netns = conf->control_netns,
 				.conf = conf->bfd};
 	struct manage_conf manage = {.running = &dp->running,

@@ -56,7 +56,7 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 	if (strstr(out, "qpairs=") == NULL)
 		n += (size_t)snprintf(out + n, size - n, ",qpairs=%u", conf->n_txq);
 	if (n < size && strstr(out, "framecnt=") == NULL)
-		snprintf(out + n, size - n, ",framecnt=2048");
+		snprintf(out + n, size - n, ",framecnt=%u", NIC_AF_PACKET_FRAMES);
 }
 
 /*

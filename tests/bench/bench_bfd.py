@@ -183,10 +183,11 @@ def load(both, programs):
 
 
 def hold(both, seconds, programs):
-    """Return how many sessions went down in this time."""
+    """Return how many sessions went down in this time. The load must not have ended before."""
     before = both.downs()
-    with load(both, programs):
+    with load(both, programs) as churn:
         time.sleep(seconds)
+        assert churn is None or churn.is_alive(), "the load of full tables has ended"
     return both.downs() - before
 
 

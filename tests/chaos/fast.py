@@ -118,9 +118,12 @@ class FastSessions(threading.Thread):
         began, rows = time.monotonic(), self._rows()
         for peer, row in rows.items():
             discr, downs = self.known.get(peer, (row["discr"], row["downs"]))
-            if row["discr"] == discr and row["downs"] > downs:
+            if row["discr"] != discr or row["downs"] > downs:  # another number: it began again
                 self._went_down(peer, self.looked, time.monotonic())
             self.known[peer] = row["discr"], row["downs"]
+        for peer in self.known.keys() - rows.keys():
+            del self.known[peer]
+            self._went_down(peer, self.looked, time.monotonic())
         self.looked = began
 
     def _went_down(self, peer, since, until):

@@ -233,7 +233,9 @@ def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
     assert before["fpmdp_bfd_connected"] == 1 and before["fpmdp_bfd_connections"] >= 1
     assert sum(v for k, v in before.items() if k.startswith("fpmdp_bfd_sessions{")) == n
     assert before["fpmdp_bfd_sessions_not_served"] == 0
-    # A peer that no subnet has.
+    # A peer that no subnet has. A default route leads to another router.
+    default = f"ip route 0.0.0.0/0 {bfd.router.wires['wan'].peer4}"
+    bfd.ours.configure(default)
     bfd.ours.configure("bfd", "peer 10.9.9.9")
     eventually(lambda: "served" in examined(bfd), 20, what="a session is not served")
     said = examined(bfd)["served"]
@@ -241,6 +243,7 @@ def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
     assert "10.9.9.9: no connected subnet has the peer" in said["cost"], said
     eventually(lambda: metrics(bfd)["fpmdp_bfd_sessions_not_served"] == 1, 5, what="it is counted")
     bfd.ours.configure("bfd", "no peer 10.9.9.9")
+    bfd.ours.configure(f"no {default}")
     eventually(lambda: "served" not in examined(bfd), 20, what="all are served")
     # A peer that fails. On a busy machine it may fail once more while it comes up.
     mine = bfd.row()["downs"]

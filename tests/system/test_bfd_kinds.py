@@ -167,6 +167,12 @@ def test_our_shutdown_is_told_to_the_peer_and_prunes_nothing(bfd):
     assert not bfd.row(theirs)["pruned"]
     eventually(lambda: peer_row(bfd, ours)["status"] == "down", 10, what="the peer is Down")
     assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+    # RFC 5880, 6.8.16: told for a detection time; then there is silence.
+    with sniffed(bfd) as sniffer:
+        eventually(lambda: sniffer.of(ours, theirs), 5, what="AdminDown is told")
+        last = lambda: sniffer.of(ours, theirs)[-1]  # noqa: E731
+        eventually(lambda: time.monotonic() - last().when > 3, 30, what="no packet in 3 s")
+        assert last().state == ADMIN_DOWN
     bfd.ours.configure("bfd", f"peer {theirs}", "no shutdown")
     up(bfd, ours, theirs)
 

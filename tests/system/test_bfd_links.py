@@ -74,18 +74,20 @@ def test_a_session_by_a_vlan(bfd):
     restarts(bfd, theirs)
 
 
-@pytest.mark.parametrize("named", ["interface", "local address"])
+@pytest.mark.parametrize("named", ["interface", "local address", "nothing"])
 def test_a_session_in_a_vrf(bfd, named):
-    """The message of bfdd has no VRF: it follows from the interface, or from the local address."""
+    """The message of bfdd has no VRF: it follows from the interface, from the local address, or from
+    the subnet of the peer."""
     if not netns.can_have(f"vrf table {TABLE}"):
         pytest.skip("this kernel has no VRFs")
     if named == "interface":
         lines = [f"link add red type vrf table {TABLE}", "link set red up", "link set alt0 master red"]
         netns.ip_batch(lines, bfd.router.ctl)
-    ours, theirs = {"interface": ("10.71.0.1", "10.71.0.2"), "local address": ("10.72.0.1", "10.72.0.2")}[named]
+    net = {"interface": "10.71.0", "local address": "10.72.0", "nothing": "10.73.0"}[named]
+    ours, theirs = f"{net}.1", f"{net}.2"
     addresses(bfd, f"{ours}/24", f"{theirs}/24", "alt0", "alt")
-    where = "interface alt0" if named == "interface" else f"local-address {ours}"
-    bfd.ours.configure("bfd", f"peer {theirs} {where} vrf red", *FAST)
+    where = {"interface": "interface alt0 ", "local address": f"local-address {ours} ", "nothing": ""}[named]
+    bfd.ours.configure("bfd", f"peer {theirs} {where}vrf red", *FAST)
     bfd.theirs.configure("bfd", f"peer {ours}", *FAST)
     row = up(bfd, theirs)
     assert (row["by"], row["dev"], row["local"]) == ("forwarders", "alt0", ours), row

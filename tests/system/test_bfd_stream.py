@@ -3,13 +3,15 @@
 end in the middle of one."""
 
 import contextlib
+import signal
 import socket
 import struct
+import time
 
 import pytest
 
 from bfd_bed import PORT
-from lib import netns
+from lib import bfddp, netns
 from lib.dut import Dut
 from lib.wait import eventually
 from router import Router, running
@@ -74,3 +76,39 @@ def test_the_end_of_the_stream_within_a_message_is_seen(stream):
     with contextlib.closing(connection):
         connection.sendall(message(2, PEER, 7))
         eventually(lambda: PEER in peers(router), 10, what="the session")
+
+
+def states(connection, lid, seconds=20):
+    """Return the next state of a session that the daemon tells."""
+    end, octets = time.monotonic() + seconds, b""
+    while time.monotonic() < end:
+        octets += connection.recv(4096)
+        found, octets = bfddp.cut(octets)
+        for told in found:
+            if told.kind == bfddp.STATE and bfddp.LID.unpack_from(told.body)[0] == lid:
+                return bfddp.STATE_BODY.unpack_from(told.body)[6]
+    raise AssertionError("no state was told")
+
+
+def test_a_listener_that_ends_each_connection_is_tried_once_a_second(stream):
+    router, listener = stream
+    listener.settimeout(5)
+    begin = time.monotonic()
+    for _ in range(4):
+        listener.accept()[0].close()
+    assert time.monotonic() - begin > 2.5
+    listener.accept()[0].close()
+    assert router.fpmctl("show", "bfd").returncode == 0
+
+
+def test_after_a_crash_what_is_not_up_is_told_again(stream):
+    """The last daemon may have been killed before it told bfdd that a session went down."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.settimeout(20)
+        connection.sendall(message(2, "192.0.2.79", 9))
+        assert states(connection, 9) == bfddp.DOWN
+        was = router.daemon.crash(signal.SIGKILL)
+        router.daemon.back(was)
+        assert states(connection, 9) == bfddp.DOWN
