@@ -28,6 +28,7 @@
 
 struct ports {
 	struct world *w;
+	struct fwd_conf *conf;
 	struct rte_mempool *pool;
 	struct stream stream; /* frames of the file, and a header without tags */
 	struct frame4 *few;
@@ -105,6 +106,7 @@ turn_begin(struct ports *p)
 	p->row = of_base(&rows[p->at_row], p->at_turn) ? row_named(rows[p->at_row].base)
 						       : &rows[p->at_row];
 	world_turn(p->w, p->row);
+	sessions_turn(p->conf, p->row);
 	tags_of(p, p->row);
 	p->warm = false;
 	p->end_tsc = rte_rdtsc() + p->turn_tsc / WARM;
@@ -253,7 +255,7 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	if (*p->stop || rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
 		return 0;
 	frames_write(p, m, n);
-	p->packets += n;
+	p->packets += n - sessions_receive(m, n);
 	while (p->row->no_walk && rte_rdtsc() < p->end_tsc) {
 		transmit_free(NULL, m, n);
 		if (rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
@@ -351,7 +353,7 @@ transmit(void *queue, struct rte_mbuf **m, uint16_t n)
 	unsigned int port = (unsigned int)(uintptr_t)queue;
 
 	for (uint16_t i = 0; ports.check && i < n; i++)
-		ports.wrong += !right(&ports, m[i], port);
+		ports.wrong += !sessions_sent(m[i]) && !right(&ports, m[i], port);
 	return transmit_free(NULL, m, n);
 }
 
@@ -425,13 +427,14 @@ ops_set(void)
 }
 
 int
-ports_make(struct world *w, const char *frames, unsigned int rounds, unsigned int turn_us,
-	   double *cycles, atomic_bool *stop)
+ports_make(struct world *w, struct fwd_conf *conf, const char *frames, unsigned int rounds,
+	   unsigned int turn_us, double *cycles, atomic_bool *stop)
 {
 	struct ports *p = &ports;
 	int rc;
 
 	p->w = w;
+	p->conf = conf;
 	p->rounds = rounds;
 	p->turn_tsc = rte_get_tsc_hz() * turn_us / 1000000;
 	p->cycles = cycles;
@@ -450,9 +453,17 @@ ports_make(struct world *w, const char *frames, unsigned int rounds, unsigned in
 					  RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (p->pool == NULL)
 		return -rte_errno;
+	rc = sessions_make(p->pool, p->head[0]);
+	if (rc < 0)
+		return rc;
 	ops_set();
-	turn_begin(p);
 	return 0;
+}
+
+void
+ports_begin(void)
+{
+	turn_begin(&ports);
 }
 
 uint64_t

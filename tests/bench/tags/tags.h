@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 
@@ -60,6 +61,8 @@ struct row {
 	unsigned int rules;          /* of a filter; 0: none */
 	bool sources; /* each frame has another source, from all routes; else all one */
 	uint8_t urpf; /* enum fib_urpf; each source leads back */
+	bool bfd;            /* the dataplane serves BFD */
+	uint16_t session_ms; /* interval of N_SESSIONS sessions of BFD; 0: there are none */
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
 };
 
@@ -111,6 +114,25 @@ world_port(unsigned int adj)
 /* Make a ruleset of `n` rules that match no frame. Returns NULL, and has said why. */
 struct ruleset *filter_make(unsigned int n);
 
+/* --- sessions.c --------------------------------------------------------------------- */
+
+#define N_SESSIONS 1000 /* of BFD */
+
+/* Make what the sessions need. `head` is the Ethernet header of frames that come. */
+int sessions_make(struct rte_mempool *pool, const uint8_t head[14]);
+
+/* Let the sessions of a row begin. Called as world_turn() is. */
+void sessions_turn(struct fwd_conf *conf, const struct row *row);
+
+/* Write the packets of peers that are due into the first of these frames. Returns how many. */
+unsigned int sessions_receive(struct rte_mbuf **m, unsigned int n);
+
+/* Return true if the frame, which is sent, is one of our sessions. */
+bool sessions_sent(const struct rte_mbuf *m);
+
+/* Return true if packets of sessions were sent, and all that came were noted. */
+bool sessions_right(const struct counters *c);
+
 /* --- ports.c ------------------------------------------------------------------------ */
 
 #define N_TURN 4 /* turns of a row in a round: the compared row, it, it, the compared row */
@@ -119,12 +141,16 @@ struct ruleset *filter_make(unsigned int n);
  * Make ports 0 (receives) to N_OUT. `frames` is a file of struct frame4. Returns 0 or
  * -errno.
  *
+ * conf     of the forwarder; a row with BFD changes it
  * rounds   number of rounds; each row has its turns of `turn_us` in each
  * cycles   out: cycles a packet; N_TURN for each row, n_rows for each round, in order
  * stop     set after the last turn, to stop the forwarder
  */
-int ports_make(struct world *w, const char *frames, unsigned int rounds,
-	       unsigned int turn_us, double *cycles, atomic_bool *stop);
+int ports_make(struct world *w, struct fwd_conf *conf, const char *frames,
+	       unsigned int rounds, unsigned int turn_us, double *cycles, atomic_bool *stop);
+
+/* Begin the first turn, when `conf` is complete. */
+void ports_begin(void);
 
 /* Return the number of wrong frames in the first round, which is not measured. */
 uint64_t ports_wrong(void);
