@@ -89,7 +89,8 @@ phases_set(uint64_t interval_tsc)
 
 	for (unsigned int k = 0; k < N_SESSIONS; k++)
 		due_set(&pace->due, 1 + k,
-			interval_tsc == 0 ? DUE_NEVER : now + mix64(now + k) % interval_tsc);
+			interval_tsc == 0 ? DUE_NEVER
+					  : now + mix64(now + k) % interval_tsc);
 	pace->next = due_first(&pace->due);
 }
 

@@ -61,7 +61,7 @@ struct row {
 	unsigned int rules;          /* of a filter; 0: none */
 	bool sources; /* each frame has another source, from all routes; else all one */
 	uint8_t urpf; /* enum fib_urpf; each source leads back */
-	bool bfd;            /* the dataplane serves BFD */
+	bool bfd;     /* the dataplane serves BFD */
 	uint16_t session_ms; /* interval of N_SESSIONS sessions of BFD; 0: there are none */
 	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
 };
@@ -147,7 +147,8 @@ bool sessions_right(const struct counters *c);
  * stop     set after the last turn, to stop the forwarder
  */
 int ports_make(struct world *w, struct fwd_conf *conf, const char *frames,
-	       unsigned int rounds, unsigned int turn_us, double *cycles, atomic_bool *stop);
+	       unsigned int rounds, unsigned int turn_us, double *cycles,
+	       atomic_bool *stop);
 
 /* Begin the first turn, when `conf` is complete. */
 void ports_begin(void);
