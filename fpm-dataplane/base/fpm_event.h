@@ -38,6 +38,8 @@ enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP, HOP_POP };
 
 /* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */
 #define FPM_LABELS_MAX 16
+/* Words of base/srv6.h. */
+#define FPM_WORDS_MAX 28
 
 /* A next hop; or a member of a group, which has only id and weight. */
 struct fpm_hop {
@@ -52,7 +54,7 @@ struct fpm_hop {
 	 * 20 bits each, host order, outermost first. HOP_SEG6: the words of base/srv6.h, n_labels
 	 * of them; 0: unsupported, for `refusal`.
 	 */
-	uint32_t label[FPM_LABELS_MAX];
+	uint32_t label[FPM_WORDS_MAX];
 	uint8_t refusal; /* HOP_SEG6: enum srv6_refusal */
 	struct ipaddr gw;
 };

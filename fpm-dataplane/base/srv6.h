@@ -4,9 +4,11 @@
  * is, so that next hops with segments are kept and compared as next hops with labels are. Pure
  * functions.
  *
- * End point: word 0 has the action, word 1 the table, the others the next hop.
+ * End point: word 0 has the action, word 1 the table, the others the next hop, or for
+ *            End.B6.Encaps the words of a headend, its policy.
  * Headend:   word 0 has the mode and the number of segments; four words for each segment
- *            follow, in the order of the packet: the first to visit is the last.
+ *            follow, in the order of the packet: the first to visit is the last. Four more have
+ *            the source address of the outer header, if the next hop has one of its own.
  */
 #ifndef BASE_SRV6_H
 #define BASE_SRV6_H
@@ -27,6 +29,7 @@ enum srv6_action {
 	SRV6_END_DX4 = 6,
 	SRV6_END_DT6 = 7,
 	SRV6_END_DT4 = 8,
+	SRV6_END_B6_ENCAPS = 10,
 	SRV6_END_DT46 = 16,
 };
 
@@ -47,7 +50,7 @@ enum srv6_refusal {
 	SRV6_OTHER_FLAVOR,
 	SRV6_OTHER_MODE,
 	SRV6_MANY_SEGMENTS,
-	SRV6_OWN_SOURCE,
+	SRV6_OTHER_HEADER,
 	SRV6_N_REFUSAL,
 };
 
@@ -59,16 +62,28 @@ srv6_refusal_text(uint8_t refusal)
 		[SRV6_OTHER_ACTION] = "the action is not supported",
 		[SRV6_OTHER_FLAVOR] = "a flavor of the action is not supported",
 		[SRV6_OTHER_MODE] = "the mode of the headend is not supported",
-		[SRV6_MANY_SEGMENTS] = "more than three segments",
-		[SRV6_OWN_SOURCE] = "a source address for this next hop only",
+		[SRV6_MANY_SEGMENTS] = "more segments than a packet buffer has room for",
+		[SRV6_OTHER_HEADER] = "a routing header with flags, a tag or options",
 	};
 
 	return refusal < SRV6_N_REFUSAL ? text[refusal] : text[SRV6_TAKEN];
 }
 
-#define SRV6_WORDS_MAX    14u /* as struct stack of rib has */
-#define SRV6_SEGMENTS_MAX 3u
+/* Return true if a next hop with this refusal is a headend. */
+static inline bool
+srv6_refusal_is_of_headend(uint8_t refusal)
+{
+	return refusal == SRV6_OTHER_MODE || refusal == SRV6_MANY_SEGMENTS ||
+	       refusal == SRV6_OTHER_HEADER;
+}
+
+/* The outer headers that fit the headroom of a packet buffer (128), beside two VLAN tags. */
+#define SRV6_HEAD_MAX     112u
+#define SRV6_SEGMENTS_MAX 5u
+#define SRV6_WORDS_MAX    (2 + 1 + 4 * SRV6_SEGMENTS_MAX + 4)
 #define SRV6_HEADEND      0x80000000u
+#define SRV6_HAS_SOURCE   0x40000000u /* of a headend */
+#define SRV6_HAS_POLICY   0x40000000u /* of an end point */
 
 struct srv6_sid {
 	uint8_t action;                /* enum srv6_action */
@@ -77,6 +92,9 @@ struct srv6_sid {
 	uint32_t table;                /* of the kernel: End.T, End.DT* */
 	uint8_t family;                /* of `hop`; 0: none */
 	struct ipaddr hop;             /* End.X, End.DX* */
+	/* End.B6.Encaps: the words of its headend, among the words of the SID itself. */
+	const uint32_t *policy;
+	uint8_t n_policy;
 };
 
 /* Return true if the action decapsulates and looks up the packet inside in a table. */
@@ -96,27 +114,26 @@ srv6_sid_pack(const struct srv6_sid *sid, uint32_t *word)
 		  (uint32_t)(sid->block_bits & 127) << 16 |
 		  (uint32_t)(sid->node_bits & 127) << 23;
 	word[1] = sid->table;
+	if (sid->n_policy != 0) {
+		word[0] |= SRV6_HAS_POLICY;
+		memcpy(word + 2, sid->policy, sid->n_policy * sizeof(*word));
+		return sid->n_policy + 2;
+	}
 	for (unsigned int i = 0; sid->family != 0 && i < family_octets(sid->family); i += 4)
 		word[n++] = get_be32(sid->hop.octet + i);
 	return (uint8_t)n;
 }
 
-/* Read the words of an end point. Return false if they are none. */
-static inline bool
-srv6_sid_unpack(const uint32_t *word, unsigned int n, struct srv6_sid *sid)
+/*
+ * Return the octets of the routing header of a headend with `n` segments; 0: it has none. With
+ * SRV6_ENCAP_RED the first segment is in the destination only (RFC 8754, 4.1.1; RFC 8986, 5.2).
+ */
+static inline unsigned int
+srv6_srh_bytes(enum srv6_mode mode, unsigned int n)
 {
-	memset(sid, 0, sizeof(*sid));
-	if ((n != 2 && n != 3 && n != 6) || (word[0] & SRV6_HEADEND) != 0)
-		return false;
-	sid->action = word[0] & 0xff;
-	sid->flavors = word[0] >> 8 & 0xff;
-	sid->block_bits = word[0] >> 16 & 127;
-	sid->node_bits = word[0] >> 23 & 127;
-	sid->table = word[1];
-	sid->family = n == 3 ? 4 : n == 6 ? 6 : 0;
-	for (unsigned int i = 2; i < n; i++)
-		put_be32(sid->hop.octet + 4 * (i - 2), word[i]);
-	return true;
+	if (mode == SRV6_ENCAP_RED)
+		n--;
+	return mode == SRV6_ENCAP_RED && n == 0 ? 0 : 8 + 16 * n;
 }
 
 /* Return the number of words of a headend with `n` segments of 16 octets each. */
@@ -130,17 +147,67 @@ srv6_headend_pack(enum srv6_mode mode, const uint8_t *segments, unsigned int n,
 	return (uint8_t)(1 + 4 * n);
 }
 
-/* Return the number of segments of a headend, and set its mode; 0: the words are of none. */
-static inline unsigned int
-srv6_headend_unpack(const uint32_t *word, unsigned int n, enum srv6_mode *mode)
+/* Add a source address to the `n` words of a headend. Return the number of words. */
+static inline uint8_t
+srv6_headend_add_source(uint32_t *word, uint8_t n, const uint8_t source[16])
 {
-	unsigned int segments;
+	word[0] |= SRV6_HAS_SOURCE;
+	for (unsigned int i = 0; i < 4; i++)
+		word[n + i] = get_be32(source + 4 * i);
+	return n + 4;
+}
+
+/*
+ * Return the number of segments of a headend, and set its mode, and *source to the words of its
+ * source address (NULL: none). 0: the words are of none.
+ */
+static inline unsigned int
+srv6_headend_unpack(const uint32_t *word, unsigned int n, enum srv6_mode *mode,
+		    const uint32_t **source)
+{
+	unsigned int segments, words;
 
 	if (n == 0 || (word[0] & SRV6_HEADEND) == 0)
 		return 0;
 	segments = word[0] & 0xff;
+	words = 1 + 4 * segments;
 	*mode = (enum srv6_mode)(word[0] >> 8 & 0xff);
-	return n == 1 + 4 * segments ? segments : 0;
+	*source = (word[0] & SRV6_HAS_SOURCE) != 0 ? word + words : NULL;
+	if (*source != NULL)
+		words += 4;
+	return n == words && segments != 0 && segments <= SRV6_SEGMENTS_MAX &&
+			       (*mode == SRV6_ENCAP || *mode == SRV6_ENCAP_RED) &&
+			       40 + srv6_srh_bytes(*mode, segments) <= SRV6_HEAD_MAX
+		       ? segments
+		       : 0;
+}
+
+/* Read the words of an end point. Return false if they are none. */
+static inline bool
+srv6_sid_unpack(const uint32_t *word, unsigned int n, struct srv6_sid *sid)
+{
+	const uint32_t *source;
+	enum srv6_mode mode;
+
+	memset(sid, 0, sizeof(*sid));
+	if (n < 2 || (word[0] & SRV6_HEADEND) != 0)
+		return false;
+	sid->action = word[0] & 0xff;
+	sid->flavors = word[0] >> 8 & 0xff;
+	sid->block_bits = word[0] >> 16 & 127;
+	sid->node_bits = word[0] >> 23 & 127;
+	sid->table = word[1];
+	if ((word[0] & SRV6_HAS_POLICY) != 0) {
+		sid->policy = word + 2;
+		sid->n_policy = (uint8_t)(n - 2);
+		return srv6_headend_unpack(word + 2, n - 2, &mode, &source) != 0;
+	}
+	if (n != 2 && n != 3 && n != 6)
+		return false;
+	sid->family = n == 3 ? 4 : n == 6 ? 6 : 0;
+	for (unsigned int i = 2; i < n; i++)
+		put_be32(sid->hop.octet + 4 * (i - 2), word[i]);
+	return true;
 }
 
 #endif

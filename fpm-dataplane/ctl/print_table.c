@@ -57,6 +57,21 @@ labels_print(struct pen *pen, const char *gap, const json_t *labels)
 			  i + 1 < n ? "/" : "");
 }
 
+/* Print the words of an end point or a headend, as many on a line as fit. */
+static void
+srv6_print(struct pen *pen, const char *text)
+{
+	const char *gap = "";
+
+	while (*text != '\0') {
+		int n = (int)strcspn(text, " ");
+
+		pen_write(pen, gap, "%.*s", n, text);
+		text += n + (text[n] == ' ');
+		gap = " ";
+	}
+}
+
 /* "label 16/17 via 10.0.1.2 dev wan0 weight 2 (dead)" */
 static void
 hop_print(struct pen *pen, const json_t *hop)
@@ -65,6 +80,10 @@ hop_print(struct pen *pen, const json_t *hop)
 
 	if (json_is_array(json_object_get(hop, "labels"))) {
 		labels_print(pen, "", json_object_get(hop, "labels"));
+		gap = " ";
+	}
+	if (row_has(hop, "srv6")) {
+		srv6_print(pen, row_str(hop, "srv6"));
 		gap = " ";
 	}
 	if (row_has(hop, "via")) {
@@ -300,6 +319,11 @@ encap_row(const json_t *row)
 
 	pen.column =
 		printf("%7lld %9lld ", row_int(row, "encap"), row_int(row, "nexthops"));
+	if (row_has(row, "srv6")) {
+		srv6_print(&pen, row_str(row, "srv6"));
+		putchar('\n');
+		return;
+	}
 	labels_print(&pen, "", json_object_get(row, "labels"));
 	pen_write(&pen, " ", "via %s", row_str(row, "via"));
 	pen_write(&pen, " ", "dev %s", row_str(row, "dev"));

@@ -65,6 +65,17 @@ labels_print(const json_t *row)
 		line("labels", "pushed: %s", push);
 }
 
+/* Print the segments of an outer header of SRv6, one a line, the first to visit first. */
+static void
+segments_print(const json_t *row)
+{
+	const json_t *segment;
+	size_t i;
+
+	json_array_foreach (json_object_get(row, "segments"), i, segment)
+		line(i == 0 ? "segments" : "", "%s", json_string_value(segment));
+}
+
 static void
 packet_print(const json_t *row)
 {
@@ -346,6 +357,7 @@ walk_print(const json_t *row)
 	if (stage_reached(row, "lookup") && !row_has(row, "pops"))
 		route_print(row);
 	labels_print(row);
+	segments_print(row);
 	if (strcmp(row_str(row, "path"), "tunnel") == 0)
 		line("tunnel", "into %s; its outer packet is looked up again",
 		     row_str(row, "tunnel"));

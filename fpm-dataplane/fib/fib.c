@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/tsan.h"
 #include "fib/label.h"
+#include "fib/headend.h"
 #include "fib/sid.h"
 
 /*
@@ -175,6 +176,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->encap_end = 1 + table_limit(conf->limits, TABLE_encaps);
 	fib->label = pages_reserve(LABELS_ALL * sizeof(*fib->label));
 	fib->encap = pages_reserve(fib->encap_end * sizeof(*fib->encap));
+	fib->headend = pages_reserve(fib->encap_end * sizeof(*fib->headend));
 	fib->sid = pages_reserve(FIB_SIDS_MAX * sizeof(*fib->sid));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
 	fib->ways = pages_reserve(fib->group_end * sizeof(*fib->ways));
@@ -184,7 +186,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
 	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL ||
-	    fib->ways == NULL || fib->sid == NULL)
+	    fib->ways == NULL || fib->sid == NULL || fib->headend == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -223,11 +225,13 @@ fib_destroy(struct fib *fib)
 		free(vlans);
 	}
 	free(atomic_load_explicit(&fib->tunnels, memory_order_relaxed));
+	free(atomic_load_explicit(&fib->seg6, memory_order_relaxed));
 	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
 	pages_release(fib->sid, FIB_SIDS_MAX * sizeof(*fib->sid));
+	pages_release(fib->headend, fib->encap_end * sizeof(*fib->headend));
 	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));
 	pages_release(fib->label, LABELS_ALL * sizeof(*fib->label));
 	pages_release(fib->ways, fib->group_end * sizeof(*fib->ways));

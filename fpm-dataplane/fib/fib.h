@@ -43,7 +43,10 @@ enum path_kind {
 	PATH_PROHIBIT,    /* ICMP administratively prohibited */
 	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
 	PATH_FOREIGN,     /* leaves by an interface that is not a port of the dataplane */
-	/* index: labels to push, see label.h; 0: an encapsulation that is not supported */
+	/*
+	 * index: labels to push, see label.h, or segments, see headend.h; 0: an encapsulation
+	 * that is not supported
+	 */
 	PATH_ENCAP,
 	PATH_DOWN, /* all its next hops are down */
 	/*
@@ -397,7 +400,9 @@ struct fib_vrf_tries {
 };
 
 struct fib_encap;
+struct fib_headend;
 struct fib_rules;
+struct fib_seg6;
 struct fib_tunnels;
 struct ruleset;
 
@@ -426,7 +431,9 @@ struct fib {
 	struct fib_adj *adj;     /* adj_end */
 	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
 	struct fib_encap *encap; /* encap_end; see label.h */
-	struct fib_sid *sid;     /* W:rib  FIB_SIDS_MAX; see sid.h */
+	struct fib_headend
+		*headend;    /* W:rib  encap_end, by the numbers of encap; headend.h */
+	struct fib_sid *sid; /* W:rib  FIB_SIDS_MAX; see sid.h */
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
@@ -442,6 +449,7 @@ struct fib {
 	_Atomic(struct ruleset *) filter; /* W:filter  NULL: off; see ruleset/ruleset.h */
 	_Atomic(struct fib_tunnels *) tunnels; /* W:neigh  NULL: none is up; see tunnel.h */
 	_Atomic uint8_t tunnels_state;         /* W:warn  enum fib_tunnels_state */
+	_Atomic(struct fib_seg6 *) seg6; /* W:warn  NULL: not known (yet); see headend.h */
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t

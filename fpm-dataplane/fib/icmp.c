@@ -142,6 +142,12 @@ source6(const struct fib_iface *in, const struct ipaddr *to)
 	return best;
 }
 
+struct ipaddr
+icmp_source6(const struct fib_iface *out, const struct ipaddr *to)
+{
+	return *source6(out, to);
+}
+
 /*
  * Return the source for an error to `to`: the address of the interface in whose subnet `to`
  * or the gateway to it is, else the first (Linux, inet_select_addr()). 0: none.
@@ -248,6 +254,8 @@ icmp_of_drop(enum reason cause, uint8_t family)
 		[DROP_prohibit] = {{3, 13}, {1, 1}},
 		[DROP_neigh_failed] = {{3, 1}, {1, 3}},
 		[DROP_ip6_linklocal] = {{0, 0}, {1, 2}},
+		[DROP_srv6_segments] = {{0, 0}, {4, 0}}, /* RFC 8754, 4.3.1.1 */
+		[DROP_srv6_upper] = {{0, 0}, {4, 4}},    /* RFC 8986, 4.1.1 */
 	};
 
 	return error[cause][family == 6];

@@ -44,6 +44,12 @@ struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
 				    const uint8_t *ip, unsigned int room);
 
+/*
+ * Return the source of a packet of this router to `to`, not link-local, that leaves by an interface;
+ * all zero: the interface has none. RFC 6724, 5, rules 6 and 8.
+ */
+struct ipaddr icmp_source6(const struct fib_iface *out, const struct ipaddr *to);
+
 struct icmp_kind {
 	uint8_t type, code;
 };

@@ -4,7 +4,7 @@
  *
  * The path of a SID is PATH_LOCAL with the number of its entry in fib->sid, so that a reader that
  * knows no SIDs gives the packet to the kernel, which has the same end point. Forwarders do so
- * with all that they do not take: ICMPv6 to a SID, fragments, headers that are wrong.
+ * with all that they do not take: ICMPv6 to a SID, fragments, headers that are cut.
  */
 #ifndef FIB_SID_H
 #define FIB_SID_H
@@ -28,6 +28,7 @@ struct fib_sid {
 	_Atomic uint16_t vrf; /* W:rib  of its table; FIB_VRF_NONE: no FIB has the table */
 	uint8_t family;       /* of `hop`; 0: none */
 	struct ipaddr hop;
+	fib_path policy; /* End.B6.Encaps: a headend */
 };
 
 /* The headers behind the IPv6 header of a packet to a SID. Offsets are from that header. */
@@ -38,6 +39,8 @@ struct sid_packet {
 	uint16_t upper_at;
 	uint8_t upper; /* protocol behind all headers that were read */
 	uint8_t left;  /* segments left; 0 without a header */
+	/* Only if the read fails: the octet with a wrong number of segments. 0: another reason. */
+	uint16_t wrong_at;
 };
 
 /* Return false if a header is cut or wrong (RFC 8754, 4.3.1.1), or if there are too many. */
@@ -55,10 +58,13 @@ sid_packet_read(const uint8_t *ip, unsigned int room, struct sid_packet *p)
 		if (room < at + bytes)
 			return false;
 		if (proto == 43) {
-			if (p->srh_at != 0 || ip[at + 2] != SRH_TYPE ||
-			    bytes < SRH_FIXED_BYTES + 16 * (ip[at + 4] + 1u) ||
-			    ip[at + 3] > ip[at + 4] + 1u)
+			if (p->srh_at != 0 || ip[at + 2] != SRH_TYPE)
 				return false;
+			if (bytes < SRH_FIXED_BYTES + 16 * (ip[at + 4] + 1u) ||
+			    ip[at + 3] > ip[at + 4] + 1u) {
+				p->wrong_at = (uint16_t)(at + 3);
+				return false;
+			}
 			p->srh_at = (uint16_t)at;
 			p->srh_bytes = (uint16_t)bytes;
 			p->srh_next_at = (uint16_t)next_at;

@@ -7,6 +7,7 @@
 #include "base/inet.h"
 #include "fib/label.h"
 #include "fib/rules.h"
+#include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
@@ -88,12 +89,35 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 		packet_unresolved(b, i, fib->adj[adj].family, fib->adj[adj].ifidx);
 }
 
-/* Use the adjacency under the labels of a path. A packet that waits has its path. */
+/* Use the neighbor of the outer packet. A packet that waits keeps the path of its headend. */
+static void
+headend_use(struct burst *b, unsigned int i)
+{
+	struct fib_headend_way way;
+
+	if (!fwd_headend_way(b, i, &way))
+		return;
+	if (path_kind(way.path) == PATH_ADJ)
+		adj_use(b, i, path_index(way.path));
+	else
+		packet_unresolved(b, i, 6, path_index(way.path));
+	if (b->verdict[i] == PUNT_unresolved)
+		b->hop[i] = way.out->ifidx;
+}
+
+/*
+ * Use the adjacency under the labels of a path, or the way of a headend. A packet that waits has
+ * the path of the adjacency.
+ */
 static void
 encap_use(struct burst *b, unsigned int i)
 {
 	fib_path next = fib_encap(b->fwd->fib, b->path[i])->next;
 
+	if (path_is_headend(b->fwd->fib, b->path[i])) {
+		headend_use(b, i);
+		return;
+	}
 	adj_use(b, i, path_index(next));
 	if (b->verdict[i] == PUNT_unresolved)
 		b->path[i] = next;

@@ -25,7 +25,7 @@ fwd_way_out(const struct burst *b, unsigned int i)
 {
 	fib_path path = b->path[i];
 
-	if (b->verdict[i] != PUNT_unresolved)
+	if (b->verdict[i] != PUNT_unresolved || path_kind(path) == PATH_ENCAP)
 		return b->hop[i] & 0xffff;
 	return path_kind(path) == PATH_ADJ ? b->fwd->fib->adj[path_index(path)].ifidx
 					   : (uint16_t)path_index(path);

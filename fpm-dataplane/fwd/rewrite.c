@@ -12,6 +12,7 @@
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/frame.h"
+#include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
@@ -255,7 +256,9 @@ fwd_rewrite(struct burst *b)
 			continue;
 		if (__builtin_expect(b->inside, 0))
 			fwd_tunnel_cut(b, i);
-		if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
+		if (path_is_headend(b->fwd->fib, b->path[i]))
+			fwd_headend_rewrite(b, i);
+		else if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
 			fwd_label_rewrite(b, i);
 		else if (burst_leaves_by_tunnel(b, i))
 			fwd_tunnel_rewrite(b, i);

@@ -7,6 +7,7 @@
  */
 #include "fwd/sample.h"
 
+#include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/watch.h"
 #include "port/vlan.h"
@@ -82,7 +83,10 @@ record_note(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->stage = sent ? STAGE_REWRITE : STAGE_PARSE;
 	if (sent || b->verdict[i] == PUNT_kernel_route ||
 	    b->verdict[i] == PUNT_unresolved) {
+		/* The packet is behind the outer header that was written. */
+		b->l2[i] += fwd_headend_written(b, i);
 		fwd_note_path(b, i, rec);
+		b->l2[i] -= fwd_headend_written(b, i);
 		rec->looked_up = b->family[i] != 0 && !burst_has_labels(b, i) &&
 				 (b->switched >> i & 1) == 0;
 	}

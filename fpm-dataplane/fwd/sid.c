@@ -6,9 +6,13 @@
  */
 #include "fwd/sid.h"
 
+#include "fib/headend.h"
 #include "fib/urpf.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
+
+#define PROTO_ICMP6    58u
+#define PROTO_FRAGMENT 44u
 
 /*
  * Return the neighbor of End.X and End.DX*; PATH_NONE: the kernel has to take the packet, because
@@ -39,6 +43,29 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 		       : path;
 }
 
+/*
+ * Return the headend of End.B6.Encaps. PATH_NONE: the kernel has to take the packet, which has the
+ * same end point, for the same reasons.
+ */
+static fib_path
+sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+{
+	const struct fib *fib = b->fwd->fib;
+	struct fib_headend_way way;
+	uint32_t adj;
+
+	fib_headend_resolve(fib, sid->policy, 6, burst_l3(b, i), burst_l3_room(b, i), &way);
+	if (way.reason != N_REASON || path_kind(way.path) != PATH_ADJ)
+		return PATH(PATH_NONE, 0);
+	adj = path_index(way.path);
+	return atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
+			       atomic_load_explicit(&b->fwd->adj_used[adj],
+						    memory_order_relaxed) == ADJ_BEHIND ||
+			       b->l3_len[i] > fib_headend_mtu(fib, &way)
+		       ? PATH(PATH_NONE, 0)
+		       : sid->policy;
+}
+
 /* Let the packet at offset `at` of the present one pass the stages next. */
 static bool
 sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned int at,
@@ -55,6 +82,44 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	return true;
 }
 
+/* Return true if the end point takes the outer headers off a packet of a family. */
+static bool
+sid_opens(const struct fib_sid *sid, uint8_t family)
+{
+	switch (sid->action) {
+	case SRV6_END_DT4:
+	case SRV6_END_DX4:
+		return family == 4;
+	case SRV6_END_DT6:
+	case SRV6_END_DX6:
+		return family == 6;
+	case SRV6_END_DT46:
+		return true;
+	default:
+		return (sid->flavors & SRV6_USD) != 0;
+	}
+}
+
+/* Drop a packet, and ask for an ICMPv6 parameter problem with the offset of the octet at fault. */
+static bool
+sid_refuse(struct burst *b, unsigned int i, enum reason cause, unsigned int at)
+{
+	packet_meta(b->m[i])->mtu_bytes = (uint16_t)at;
+	burst_icmp(b, i, PUNT_unreach, cause);
+	return true;
+}
+
+/*
+ * Refuse the protocol behind the headers of a packet, RFC 8986, 4.1.1. Return false if the kernel
+ * takes it: a ping of the SID (RFC 9259), or a fragment.
+ */
+static bool
+upper_refuse(struct burst *b, unsigned int i, const struct sid_packet *p)
+{
+	return p->upper != PROTO_ICMP6 && p->upper != PROTO_FRAGMENT &&
+	       sid_refuse(b, i, DROP_srv6_upper, p->upper_at);
+}
+
 /* Take the outer headers off. */
 static bool
 sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -63,25 +128,11 @@ sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	uint8_t *ip = burst_l3(b, i);
 	uint8_t family = sid_packet_inside(ip, burst_l3_room(b, i), p);
 
-	if (family == 0)
+	if ((p->upper != PROTO_IP4 && p->upper != PROTO_IP6) ||
+	    !sid_opens(sid, p->upper == PROTO_IP4 ? 4 : 6))
+		return upper_refuse(b, i, p);
+	if (family == 0) /* cut */
 		return false;
-	switch (sid->action) {
-	case SRV6_END_DT4:
-	case SRV6_END_DX4:
-		if (family != 4)
-			return false;
-		break;
-	case SRV6_END_DT6:
-	case SRV6_END_DX6:
-		if (family != 6)
-			return false;
-		break;
-	case SRV6_END_DT46:
-		break;
-	default:
-		if ((sid->flavors & SRV6_USD) == 0)
-			return false;
-	}
 	if (!fib_tunnel_ecn(ip + p->upper_at, family, ip_dsfield(ip, 6) & ECN_MASK)) {
 		burst_leave(b, i, DROP_ecn_ce);
 		return true;
@@ -136,7 +187,14 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 	return kind == PATH_KERNEL || kind == PATH_LOCAL;
 }
 
-/* End, End.X, End.T: go on to the next segment. */
+/* Return true for an end point that goes on to the next segment. The others open the packet. */
+static bool
+sid_goes_on(const struct fib_sid *sid)
+{
+	return sid->action <= SRV6_END_T || sid->action == SRV6_END_B6_ENCAPS;
+}
+
+/* End, End.X, End.T, End.B6.Encaps: go on to the next segment. */
 static bool
 sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	    const struct sid_packet *p, fib_path neighbor)
@@ -181,17 +239,21 @@ fwd_sid_use(struct burst *b, unsigned int i)
 
 	if (b->family[i] != 6 || burst_has_labels(b, i) || !b->in->forward6 ||
 	    (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
-	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE ||
-	    !sid_packet_read(ip, burst_l3_room(b, i), &p))
+	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE)
 		return false;
-	if (sid->family != 0) {
-		neighbor = sid_neighbor(b, i, sid);
+	if (!sid_packet_read(ip, burst_l3_room(b, i), &p))
+		return p.wrong_at != 0 && sid_refuse(b, i, DROP_srv6_segments, p.wrong_at);
+	if (!sid_goes_on(sid) && p.left != 0) /* RFC 8986, 4.4 to 4.8 */
+		return sid_refuse(b, i, DROP_srv6_segments, p.srh_at + 3u);
+	if (sid->family != 0 || sid->action == SRV6_END_B6_ENCAPS) {
+		neighbor =
+			sid->family != 0 ? sid_neighbor(b, i, sid) : sid_policy(b, i, sid);
 		if (path_kind(neighbor) == PATH_NONE)
 			return false;
 	}
-	if (sid->action <= SRV6_END_T)
+	if (sid_goes_on(sid))
 		return sid_advance(b, i, sid, &p, neighbor);
-	return p.left == 0 && sid_open(b, i, sid, &p, neighbor);
+	return sid_open(b, i, sid, &p, neighbor);
 }
 
 void

@@ -16,7 +16,7 @@
  */
 bool fwd_sid_use(struct burst *b, unsigned int i);
 
-/* Return true if an end point has chosen the neighbor of these packets. */
+/* Return true if an end point has chosen the neighbor, or the headend, of these packets. */
 static inline bool
 burst_has_sid_path(const struct burst *b)
 {

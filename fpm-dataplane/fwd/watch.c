@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/headend.h"
 #include "fib/label.h"
 #include "fib/rules.h"
 #include "fib/tunnel.h"
@@ -19,6 +20,21 @@
 
 static_assert(WATCH_GO == VERDICT_GO && WATCH_OPENED == VERDICT_OPENED,
 	      "a record has the verdicts of a burst");
+
+/* Note the first segment, and return the path to it. */
+static fib_path
+note_headend(const struct burst *b, unsigned int i, struct watch_record *rec)
+{
+	struct fib_headend_way way;
+
+	if (b->family[i] == 0) /* labels only: the kernel takes it */
+		return PATH(PATH_NONE, 0);
+	fib_headend_resolve(b->fwd->fib, b->path[i], b->family[i], burst_l3(b, i),
+			    burst_l3_room(b, i), &way);
+	rec->via_family = 6;
+	memcpy(rec->via.octet, way.headend->head + 24, 16);
+	return way.reason == N_REASON ? way.path : PATH(PATH_NONE, 0);
+}
 
 /* Note the path, as far as it is decided. */
 void
@@ -36,7 +52,9 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->via = way.dst;
 		next = way.reason == N_REASON ? way.path : PATH(PATH_NONE, 0);
 	}
-	if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
+	if (path_is_headend(fib, next))
+		next = note_headend(b, i, rec);
+	else if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
 		next = fib_encap(fib, next)->next;
 	if (path_kind(next) == PATH_ADJ) {
 		const struct fib_adj *adj = &fib->adj[path_index(next)];

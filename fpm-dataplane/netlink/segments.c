@@ -10,6 +10,8 @@
 
 #include "base/srv6.h"
 
+static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
+
 /* Linux has some of these numbers since 6.1, 6.6 and 7.0 only. */
 #define LOCAL_TABLE     3
 #define LOCAL_NH4       4
@@ -32,6 +34,36 @@ hop_refused(struct fpm_hop *hop, enum srv6_refusal refusal)
 {
 	hop->n_labels = 0;
 	hop->refusal = (uint8_t)refusal;
+	return 0;
+}
+
+/*
+ * Decode a segment routing header (RFC 8754, 2) to the words of a headend. Returns the number of
+ * words; 0 with a refusal; or -EBADMSG.
+ */
+static int
+srh_decode(uint32_t mode, const uint8_t *srh, size_t len, uint32_t *word,
+	   enum srv6_refusal *refusal)
+{
+	static const uint8_t none[3]; /* flags, tag */
+	unsigned int n;
+
+	*refusal = SRV6_TAKEN;
+	if (len < SRH_FIXED_BYTES)
+		return -EBADMSG;
+	n = srh[4] + 1u; /* last entry */
+	if (srh[2] != SRH_TYPE || len < (srh[1] + 1u) * 8 || (srh[1] + 1u) * 8 < 8 + 16 * n)
+		return -EBADMSG;
+	if (mode != SRV6_ENCAP && mode != SRV6_ENCAP_RED)
+		*refusal = SRV6_OTHER_MODE;
+	else if (40 + srv6_srh_bytes((enum srv6_mode)mode, n) > SRV6_HEAD_MAX)
+		*refusal = SRV6_MANY_SEGMENTS;
+	else if ((srh[1] + 1u) * 8 != SRH_FIXED_BYTES + 16 * n ||
+		 memcmp(srh + 5, none, sizeof(none)) != 0)
+		*refusal = SRV6_OTHER_HEADER;
+	else
+		return srv6_headend_pack((enum srv6_mode)mode, srh + SRH_FIXED_BYTES, n,
+					 word);
 	return 0;
 }
 
@@ -98,6 +130,25 @@ action_decode(struct srv6_sid *sid, const struct attrs *attrs, bool *known)
 	}
 }
 
+/* End.B6.Encaps: the header of its policy. */
+static int
+policy_decode(struct fpm_hop *hop, struct srv6_sid *sid, const struct nlattr *srh)
+{
+	uint32_t word[SRV6_WORDS_MAX];
+	enum srv6_refusal refusal;
+	int rc = srh_decode(SRV6_ENCAP, mnl_attr_get_payload(srh),
+			    mnl_attr_get_payload_len(srh), word, &refusal);
+
+	if (rc < 0)
+		return rc;
+	if (refusal != SRV6_TAKEN)
+		return hop_refused(hop, refusal);
+	sid->policy = word;
+	sid->n_policy = (uint8_t)rc;
+	hop->n_labels = srv6_sid_pack(sid, hop->label);
+	return 0;
+}
+
 static int
 local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 {
@@ -109,6 +160,8 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 	    attr_copy(attr_of(attrs, SEG6_LOCAL_ACTION), &action, sizeof(action)) < 0)
 		return -EBADMSG;
 	sid.action = action <= UINT8_MAX ? (uint8_t)action : 0;
+	if (sid.action == SRV6_END_B6_ENCAPS && attrs_have(attrs, SEG6_LOCAL_SRH))
+		return policy_decode(hop, &sid, attr_of(attrs, SEG6_LOCAL_SRH));
 	if (action_decode(&sid, attrs, &known) < 0)
 		return -EBADMSG;
 	if (!known)
@@ -126,36 +179,32 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 	return 0;
 }
 
-/* The content of SEG6_IPTUNNEL_SRH: the mode, and a segment routing header (RFC 8754, 2). */
+/* The content of SEG6_IPTUNNEL_SRH: the mode, and a segment routing header. */
 static int
 headend_decode(struct fpm_hop *hop, const struct attrs *attrs)
 {
 	const struct nlattr *tunnel = attr_of(attrs, SEG6_IPTUNNEL_SRH);
-	const uint8_t *p, *srh;
-	unsigned int n;
+	enum srv6_refusal refusal;
+	uint8_t source[16];
 	uint32_t mode;
-	size_t len;
+	int rc;
 
-	if (tunnel == NULL)
+	if (tunnel == NULL || mnl_attr_get_payload_len(tunnel) < sizeof(mode))
 		return -EBADMSG;
-	p = mnl_attr_get_payload(tunnel);
-	len = mnl_attr_get_payload_len(tunnel);
-	if (len < sizeof(mode) + SRH_FIXED_BYTES)
+	memcpy(&mode, mnl_attr_get_payload(tunnel), sizeof(mode));
+	rc = srh_decode(mode, (const uint8_t *)mnl_attr_get_payload(tunnel) + sizeof(mode),
+			mnl_attr_get_payload_len(tunnel) - sizeof(mode), hop->label,
+			&refusal);
+	if (rc < 0)
+		return rc;
+	if (refusal != SRV6_TAKEN)
+		return hop_refused(hop, refusal);
+	hop->n_labels = (uint8_t)rc;
+	if (!attrs_have(attrs, IPTUNNEL_SRC))
+		return 0;
+	if (attr_copy(attr_of(attrs, IPTUNNEL_SRC), source, sizeof(source)) < 0)
 		return -EBADMSG;
-	memcpy(&mode, p, sizeof(mode));
-	srh = p + sizeof(mode);
-	len -= sizeof(mode);
-	n = srh[4] + 1u; /* last entry */
-	if (srh[2] != SRH_TYPE || len < (srh[1] + 1u) * 8 || (srh[1] + 1u) * 8 < 8 + 16 * n)
-		return -EBADMSG;
-	if (mode != SRV6_ENCAP && mode != SRV6_ENCAP_RED)
-		return hop_refused(hop, SRV6_OTHER_MODE);
-	if (n > SRV6_SEGMENTS_MAX)
-		return hop_refused(hop, SRV6_MANY_SEGMENTS);
-	if (attrs_have(attrs, IPTUNNEL_SRC))
-		return hop_refused(hop, SRV6_OWN_SOURCE);
-	hop->n_labels = srv6_headend_pack((enum srv6_mode)mode, srh + SRH_FIXED_BYTES, n,
-					  hop->label);
+	hop->n_labels = srv6_headend_add_source(hop->label, hop->n_labels, source);
 	return 0;
 }
 

@@ -25,7 +25,11 @@ struct packet_meta {
 	 * address
 	 */
 	uint16_t out_ifidx;
-	uint16_t mtu_bytes; /* W:fwd PUNT_too_big: MTU of egress and route */
+	/*
+	 * W:fwd PUNT_too_big: MTU of egress and route; of an ICMPv6 parameter problem: the offset
+	 * of the octet at fault
+	 */
+	uint16_t mtu_bytes;
 	uint16_t vrf; /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
 	/* W:fwd the filter let it pass to this interface; 0: it was not asked */
 	uint16_t judged_ifidx;

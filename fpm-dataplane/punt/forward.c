@@ -20,6 +20,7 @@
 #include "fib/rules.h"
 #include "port/label.h"
 #include "port/vlan.h"
+#include "punt/headend.h"
 #include "punt/internal.h"
 #include "punt/label.h"
 #include "punt/tunnel.h"
@@ -217,6 +218,34 @@ tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	frame_send(p, m, hop, out);
 }
 
+/* Send a packet behind an outer header of SRv6 to the neighbor `hop`. */
+static void
+headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		fib_path path, const struct fib_headend_way *hw, uint64_t hop)
+{
+	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
+	uint8_t *ip = l3_of(m);
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+	uint16_t mtu;
+
+	if (!packet_may_leave(p, m, family, originated, out, out))
+		return;
+	mtu = fib_mtu_of_path(p->fib, path, (uint16_t)fib_headend_mtu(p->fib, hw));
+	if (len > mtu) {
+		punt_fragment(p, m, mtu);
+		return;
+	}
+	if (!originated)
+		ttl_lower(ip, family);
+	if (!punt_headend_write(m, family, hw)) {
+		punt_drop(p, m, DROP_no_headroom);
+		return;
+	}
+	if (!originated)
+		counter_add(&p->count->forwarded[family == 6], 1);
+	frame_send(p, m, hop, out);
+}
+
 /* A packet and its way out of the router. */
 struct way_out {
 	struct label_packet lp;
@@ -226,6 +255,8 @@ struct way_out {
 	bool has_labels;                /* it came with labels */
 	const struct fib_iface *tunnel; /* into which it goes; NULL: none */
 	struct fib_tunnel_way tw;       /* valid if there is a tunnel */
+	bool has_headend;               /* it gets an outer header of SRv6: `hw` */
+	struct fib_headend_way hw;
 };
 
 /* Find the way out of an IP packet without labels. */
@@ -259,6 +290,23 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 		way->lp.encap = fib_encap(p->fib, way->path);
 }
 
+/* Find the neighbor of the outer packet. With labels the packet is the kernel's. */
+static void
+headend_find_neighbor(struct punt *p, struct way_out *way)
+{
+	way->neighbor = PATH(PATH_KERNEL, 0);
+	if (way->has_labels)
+		return;
+	punt_headend_way(p, way->lp.m, way->lp.family, way->path, &way->hw);
+	way->has_headend = way->hw.reason == N_REASON;
+	if (way->has_headend)
+		way->neighbor = way->hw.path;
+	else if (way->hw.reason == DROP_egress_down)
+		way->neighbor = PATH(PATH_DOWN, 0);
+	else if (way->hw.reason != PUNT_kernel_route)
+		way->neighbor = way->hw.path; /* that of a refusing route, or of none */
+}
+
 /*
  * Return the neighbor's MAC address and interface, as in an adjacency. 0: unknown, or the
  * path leads to no neighbor.
@@ -282,7 +330,9 @@ way_hop(struct punt *p, struct way_out *way)
 			way->neighbor =
 				PATH(PATH_KERNEL, way->tunnel->ifindex & PATH_INDEX_MASK);
 	}
-	if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
+	if (path_is_headend(p->fib, way->path))
+		headend_find_neighbor(p, way);
+	else if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
 		way->neighbor = way->lp.encap->next;
 	if (path_kind(way->neighbor) != PATH_ADJ)
 		return 0;
@@ -320,6 +370,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (hop != 0) {
 		if (way.tunnel != NULL)
 			tunnel_send_by(p, m, family, originated, way.path, &way.tw, hop);
+		else if (way.has_headend)
+			headend_send_by(p, m, family, originated, way.path, &way.hw, hop);
 		else if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
 			labels_send_by(p, &way.lp, originated, way.path, hop);
 		else
@@ -340,8 +392,9 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	key = way.tunnel != NULL && kind == PATH_ONLINK
-		      ? punt_tunnel_key(&way.tw)
+	key = way.tunnel != NULL && kind == PATH_ONLINK ? punt_tunnel_key(&way.tw)
+	      : way.has_headend
+		      ? punt_headend_key(p, &way.hw)
 		      : neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);

@@ -16,6 +16,8 @@
 #define QUOTE6 1280 /* RFC 4443, 2.4 (c): bytes of the whole error */
 static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one mbuf");
 
+#define ICMP6_PARAMETER 4 /* type: parameter problem. No error of IPv4 has it */
+
 #define EXTENSION_QUOTE 128 /* RFC 4884, 3: bytes quoted before an extension, at least */
 
 /* Return the bytes of the extension with the labels of a packet. 0: there are none. */
@@ -218,5 +220,7 @@ icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause,
 		error.type = packet_meta(m)->reject_type;
 		error.code = packet_meta(m)->reject_code;
 	}
+	if (error.type == ICMP6_PARAMETER)
+		error.arg = packet_meta(m)->mtu_bytes;
 	return error.type == 0 ? NULL : icmp_make(p, m, &error);
 }

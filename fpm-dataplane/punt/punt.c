@@ -18,6 +18,7 @@
 #include "base/msg_manage.h"
 #include "base/peers.h"
 #include "base/limits.h"
+#include "punt/headend.h"
 #include "punt/internal.h"
 #include "punt/label.h"
 #include "punt/tunnel.h"
@@ -31,14 +32,28 @@
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
 
+/* Return the neighbor that a packet lacks. */
+static struct neigh_key
+neigh_key_missing(struct punt *p, struct rte_mbuf *m)
+{
+	const struct packet_meta *meta = packet_meta(m);
+	struct fib_headend_way way;
+	unsigned int n;
+	uint16_t bytes;
+
+	if (path_is_headend(p->fib, meta->path)) {
+		punt_headend_way(p, m, meta->family, meta->path, &way);
+		return punt_headend_key(p, &way);
+	}
+	return neigh_key_of(p, meta->path, meta->family,
+			    meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m));
+}
+
 static void
 punt_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	unsigned int n;
-	uint16_t bytes;
-	const uint8_t *ip = meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m);
-	struct neigh_key key = neigh_key_of(p, meta->path, meta->family, ip);
+	struct neigh_key key = neigh_key_missing(p, m);
 
 	if (key.family == 0) {
 		punt_forward(p, m, meta->family, false, true);

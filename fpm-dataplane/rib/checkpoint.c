@@ -297,7 +297,8 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 {
 	struct ckpt_stack new = {0};
 
-	if (hop->stack != 0) {
+	/* The words of a long headend have no room: its routes are the kernel's at first. */
+	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
 		new.n = stacks[hop->stack].n;
 		memcpy(new.label, stacks[hop->stack].label, sizeof(new.label));
 	}
@@ -495,14 +496,15 @@ ckpt_words_are_valid(const struct ckpt_hop *hop, const struct ckpt_stack *s)
 {
 	struct srv6_sid sid;
 	enum srv6_mode mode;
+	const uint32_t *source;
 
-	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > SRV6_WORDS_MAX)
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX)
 		return false;
-	for (uint32_t i = s->n; i < SRV6_WORDS_MAX; i++)
+	for (uint32_t i = s->n; i < ENCAP_LABELS_MAX; i++)
 		if (s->label[i] != 0)
 			return false;
 	return s->n == 0 || srv6_sid_unpack(s->label, s->n, &sid) ||
-	       srv6_headend_unpack(s->label, s->n, &mode) != 0;
+	       srv6_headend_unpack(s->label, s->n, &mode, &source) != 0;
 }
 
 const struct ckpt_stack *

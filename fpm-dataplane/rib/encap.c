@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Label stacks over adjacencies, as forwarders read them. [rib]. An entry never changes while
- * a path leads to it. leg.c hands its references to reclaim.h, so that an entry is written
+ * a path leads to it. Headends of SRv6 have entries, too (fib/headend.h). leg.c hands its references to reclaim.h, so that an entry is written
  * again only when no forwarder can still read it.
  */
 #include "rib/encap.h"
@@ -11,7 +11,7 @@
 
 #include "base/inet.h"
 #include "base/limits.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "rib/rib_impl.h"
 #include "rib/stack.h"
 
@@ -27,6 +27,11 @@ encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack
 	const struct stack *s = stack_at(rib, stack);
 	struct fib_encap *e = &rib->fib->encap[number];
 
+	if (adj == 0) {
+		*e = (struct fib_encap){.next = PATH(PATH_VRF, 0)};
+		(void)fib_headend_write(&rib->fib->headend[number], s->label, s->n);
+		return;
+	}
 	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n};
 	for (unsigned int i = 0; i < s->n; i++)
 		e->entry[i] = __builtin_bswap32(label_entry(s->label[i], 0, false, 0));
@@ -66,6 +71,7 @@ encap_get(struct rib *rib, uint32_t adj, uint32_t stack)
 	t->v[number] = (struct encap){.refs = 1, .stack = stack};
 	encap_write_entry(rib, number, adj, stack);
 	hidx_add(&t->by_key, encap_hash(rib, adj, stack), number);
+	t->n_headends += adj == 0;
 	table_used(TABLE_encaps, ++t->n);
 	return number;
 }
@@ -79,6 +85,7 @@ encap_put(struct rib *rib, uint32_t number)
 	if (--t->v[number].refs > 0)
 		return;
 	hidx_del(&t->by_key, number);
+	t->n_headends -= path_index(rib->fib->encap[number].next) == 0;
 	fifo32_push(&t->unused, number);
 	table_used(TABLE_encaps, --t->n);
 	if (t->refused)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Entries of fib->encap: one for each pair of an adjacency and a label stack. [rib] */
+/*
+ * Entries of fib->encap: one for each pair of an adjacency and a label stack, and one for each
+ * headend of SRv6, which has adjacency 0. [rib]
+ */
 #ifndef RIB_ENCAP_H
 #define RIB_ENCAP_H
 
@@ -18,7 +21,8 @@ struct encap {
 struct rib_encaps {
 	struct encap *v; /* by number, from 1 */
 	uint32_t high, cap, n;
-	bool refused; /* a next hop found no entry */
+	uint32_t n_headends; /* part of n */
+	bool refused;        /* a next hop found no entry */
 	struct fifo32 unused;
 	struct hidx by_key;
 };

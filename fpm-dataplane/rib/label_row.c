@@ -6,7 +6,7 @@
 
 #include "base/inet.h"
 #include "base/srv6.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "rib/rib_impl.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"
@@ -24,47 +24,69 @@ hop_labels_json(const struct rib *rib, const struct next_hop *hop)
 	return array;
 }
 
+/* The name of an end point or headend, its segments, and its source. */
+#define SRV6_TEXT_BYTES (64 + (SRV6_SEGMENTS_MAX + 1) * PREFIX_STRLEN)
+
+static size_t
+address_text(const uint32_t word[4], const char *before, char *text, size_t size)
+{
+	char addr[PREFIX_STRLEN];
+	struct ipaddr a;
+
+	for (unsigned int i = 0; i < 4; i++)
+		put_be32(a.octet + 4 * i, word[i]);
+	return (size_t)snprintf(text, size, "%s%s", before, ipaddr_str(&a, 6, addr));
+}
+
+/* Write the segments of a headend, the first to visit first, and its own source, if any. */
+static bool
+headend_text(const uint32_t *word, unsigned int n_words, char *text, size_t size)
+{
+	const uint32_t *source;
+	enum srv6_mode mode;
+	unsigned int n = srv6_headend_unpack(word, n_words, &mode, &source);
+	size_t at;
+
+	if (n == 0)
+		return false;
+	at = (size_t)snprintf(text, size, "%s",
+			      mode == SRV6_ENCAP ? "H.Encaps" : "H.Encaps.Red");
+	while (n-- > 0)
+		at += address_text(word + 1 + 4 * n, " ", text + at, size - at);
+	if (source != NULL)
+		address_text(source, " source ", text + at, size - at);
+	return true;
+}
+
 /* Write the action of an end point as FRR names it: End.DT4 table 100. */
 static void
 sid_text(const struct srv6_sid *sid, char *text, size_t size)
 {
 	static const char *const name[] = {
-		[SRV6_END] = "End",         [SRV6_END_X] = "End.X",
-		[SRV6_END_T] = "End.T",     [SRV6_END_DX6] = "End.DX6",
-		[SRV6_END_DX4] = "End.DX4", [SRV6_END_DT6] = "End.DT6",
-		[SRV6_END_DT4] = "End.DT4", [SRV6_END_DT46] = "End.DT46",
+		[SRV6_END] = "End",
+		[SRV6_END_X] = "End.X",
+		[SRV6_END_T] = "End.T",
+		[SRV6_END_DX6] = "End.DX6",
+		[SRV6_END_DX4] = "End.DX4",
+		[SRV6_END_DT6] = "End.DT6",
+		[SRV6_END_DT4] = "End.DT4",
+		[SRV6_END_DT46] = "End.DT46",
+		[SRV6_END_B6_ENCAPS] = "End.B6.Encaps",
 	};
 	const char *action =
 		sid->action < sizeof(name) / sizeof(name[0]) ? name[sid->action] : NULL;
 	char addr[PREFIX_STRLEN];
-
-	if (action == NULL)
-		action = "End.?";
-	if (sid->family != 0)
-		snprintf(text, size, "%s %s", action,
-			 ipaddr_str(&sid->hop, sid->family, addr));
-	else if (sid->table != 0)
-		snprintf(text, size, "%s table %u", action, sid->table);
-	else
-		snprintf(text, size, "%s", action);
-}
-
-/* Write the segments of a headend, the first to visit first. */
-static void
-headend_text(const uint32_t *word, unsigned int n, enum srv6_mode mode, char *text,
-	     size_t size)
-{
-	char addr[PREFIX_STRLEN];
-	struct ipaddr segment;
 	size_t at;
 
-	at = (size_t)snprintf(text, size, "%s",
-			      mode == SRV6_ENCAP ? "H.Encaps" : "H.Encaps.Red");
-	while (n-- > 0 && at < size) {
-		for (unsigned int i = 0; i < 4; i++)
-			put_be32(segment.octet + 4 * i, word[1 + 4 * n + i]);
-		at += (size_t)snprintf(text + at, size - at, " %s",
-				       ipaddr_str(&segment, 6, addr));
+	at = (size_t)snprintf(text, size, "%s", action == NULL ? "End.?" : action);
+	if (sid->family != 0)
+		snprintf(text + at, size - at, " %s",
+			 ipaddr_str(&sid->hop, sid->family, addr));
+	else if (sid->table != 0)
+		snprintf(text + at, size - at, " table %u", sid->table);
+	else if (sid->n_policy != 0) {
+		text[at++] = ' ';
+		headend_text(sid->policy, sid->n_policy, text + at, size - at);
 	}
 }
 
@@ -72,21 +94,32 @@ static json_t *
 hop_srv6_json(const struct rib *rib, const struct next_hop *hop)
 {
 	const struct stack *s = hop->stack == 0 ? NULL : stack_at(rib, hop->stack);
-	char text[32 + SRV6_SEGMENTS_MAX * PREFIX_STRLEN];
+	char text[SRV6_TEXT_BYTES];
 	struct srv6_sid sid;
-	enum srv6_mode mode;
-	unsigned int n;
 
 	if (s == NULL)
-		snprintf(text, sizeof(text), "unsupported: %s",
+		snprintf(text, sizeof(text), "%s: %s",
+			 leg_is_for_kernel(rib, hop) ? "by the kernel" : "unsupported",
 			 srv6_refusal_text(hop->refusal));
 	else if (srv6_sid_unpack(s->label, s->n, &sid))
 		sid_text(&sid, text, sizeof(text));
-	else if ((n = srv6_headend_unpack(s->label, s->n, &mode)) != 0)
-		headend_text(s->label, n, mode, text, sizeof(text));
-	else
+	else if (!headend_text(s->label, s->n, text, sizeof(text)))
 		return json_null();
 	return json_string(text);
+}
+
+void
+encaps_summary(const struct rib *rib, json_t *o)
+{
+	const struct fib_seg6 *seg6 =
+		atomic_load_explicit(&rib->fib->seg6, memory_order_consume);
+	char text[PREFIX_STRLEN];
+
+	json_object_set_new(o, "encaps", json_integer(rib->encaps.n));
+	json_object_set_new(o, "headends", json_integer(rib->encaps.n_headends));
+	json_object_set_new(o, "srv6_source",
+			    seg6 == NULL ? json_null()
+					 : json_string(ipaddr_str(&seg6->source, 6, text)));
 }
 
 void
@@ -149,6 +182,19 @@ labels_slice(struct rib *rib, struct msg_query *q)
 	}
 }
 
+/* Return the row of a headend: it has no neighbor of its own. */
+static json_t *
+headend_json(const struct rib *rib, uint32_t number)
+{
+	const struct stack *s = stack_at(rib, rib->encaps.v[number].stack);
+	char text[SRV6_TEXT_BYTES] = "";
+
+	headend_text(s->label, s->n, text, sizeof(text));
+	return json_pack("{s:I, s:[], s:s, s:n, s:n, s:i, s:b, s:I}", "encap",
+			 (json_int_t)number, "labels", "srv6", text, "via", "dev", "adj", 0,
+			 "alive", true, "nexthops", (json_int_t)rib->encaps.v[number].refs);
+}
+
 static json_t *
 encap_json(const struct rib *rib, uint32_t number)
 {
@@ -176,8 +222,11 @@ encaps_slice(struct rib *rib, struct msg_query *q)
 			q->done = true;
 			return;
 		}
-		if (rib->encaps.v[q->cursor[0]].refs > 0)
-			json_array_append_new(q->rows,
-					      encap_json(rib, (uint32_t)q->cursor[0]));
+		if (rib->encaps.v[q->cursor[0]].refs == 0)
+			continue;
+		json_array_append_new(
+			q->rows, path_is_headend(rib->fib, PATH(PATH_ENCAP, q->cursor[0]))
+					 ? headend_json(rib, (uint32_t)q->cursor[0])
+					 : encap_json(rib, (uint32_t)q->cursor[0]));
 	}
 }

@@ -14,6 +14,9 @@ void hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *ho
 /* Return the labels that a next hop pushes; an empty array: a label comes off. */
 json_t *hop_labels_json(const struct rib *rib, const struct next_hop *hop);
 
+/* Set the number of entries, and the source of outer headers of SRv6, for `show fpm`. */
+void encaps_summary(const struct rib *rib, json_t *o);
+
 /* List routes of labels, in the order of the labels, a slice at a time. */
 void labels_slice(struct rib *rib, struct msg_query *q);
 /* List label stacks over neighbors, a slice at a time. */

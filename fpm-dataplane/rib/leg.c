@@ -9,6 +9,7 @@
  */
 #include "rib/leg.h"
 
+#include "base/srv6.h"
 #include "rib/adj.h"
 #include "rib/encap.h"
 #include "rib/index.h"
@@ -24,6 +25,35 @@ static bool
 leg_has_labels(const struct leg *leg)
 {
 	return leg->hop.encap == HOP_MPLS && leg->hop.stack != 0;
+}
+
+/* Return true if a next hop puts packets behind an outer header of SRv6. */
+static bool
+hop_is_headend(const struct rib *rib, const struct next_hop *hop)
+{
+	return hop->kind == PATH_NONE && hop->encap == HOP_SEG6 && hop->stack != 0 &&
+	       (stack_at(rib, hop->stack)->label[0] & SRV6_HEADEND) != 0;
+}
+
+/* Take an entry for a headend. Neither its gateway nor its interface matters. */
+static void
+leg_headend_get(struct rib *rib, struct leg *leg)
+{
+	leg->encap = encap_get(rib, 0, leg->hop.stack);
+	leg->lacks_adj = leg->encap == 0;
+	if (leg->lacks_adj)
+		cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
+}
+
+static void
+leg_headend_put(struct rib *rib, struct leg *leg)
+{
+	if (leg->lacks_adj)
+		cds_list_del(&leg->on_adj);
+	leg->lacks_adj = false;
+	if (leg->encap != 0)
+		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
+	leg->encap = 0;
 }
 
 /*
@@ -57,6 +87,8 @@ leg_adj_get(struct rib *rib, struct leg *leg)
 static void
 leg_adj_put(struct rib *rib, struct leg *leg)
 {
+	if (leg->hop.encap == HOP_SEG6)
+		return; /* see leg_headend_put() */
 	if (leg->lacks_adj)
 		cds_list_del(&leg->on_adj);
 	leg->lacks_adj = false;
@@ -104,7 +136,7 @@ legs_renew_adjs(struct rib *rib, struct link *link)
 	}
 }
 
-/* Return true if a leg with labels would get an entry for them now. */
+/* Return true if a leg with labels, or of a headend, would get an entry for them now. */
 static bool
 encap_is_available(const struct rib *rib, const struct leg *leg)
 {
@@ -113,6 +145,8 @@ encap_is_available(const struct rib *rib, const struct leg *leg)
 
 	if (!encaps_are_full(rib))
 		return true;
+	if (hop->encap == HOP_SEG6)
+		return encap_find(rib, 0, hop->stack) != 0;
 	adj = adj_number(rib, leg->link, hop->gw_family, &hop->gw);
 	return adj != 0 && encap_find(rib, adj, hop->stack) != 0;
 }
@@ -126,14 +160,20 @@ legs_retry_adjs(struct rib *rib)
 	if (cds_list_empty(&rib->legs.without_adj))
 		return;
 	cds_list_for_each_entry_safe (leg, next, &rib->legs.without_adj, on_adj) {
-		if (!adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
+		bool headend = leg->hop.encap == HOP_SEG6;
+
+		if (!headend &&
+		    !adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
 			continue;
-		if (leg_has_labels(leg) && !encap_is_available(rib, leg)) {
+		if ((headend || leg_has_labels(leg)) && !encap_is_available(rib, leg)) {
 			rib->encaps.refused = true; /* the next free entry is its turn */
 			continue;
 		}
 		cds_list_del(&leg->on_adj);
-		leg_adj_get(rib, leg);
+		if (headend)
+			leg_headend_get(rib, leg);
+		else
+			leg_adj_get(rib, leg);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
 	/* zebra was told that routes over these legs had failed. */
@@ -155,6 +195,8 @@ leg_attach(struct rib *rib, struct leg *leg)
 	const struct next_hop *hop = &leg->hop;
 
 	sid_add(rib, hop);
+	if (hop_is_headend(rib, hop))
+		leg_headend_get(rib, leg);
 	if (leg_floats(leg)) {
 		cds_list_add(&leg->floating, &rib->legs.floating);
 		leg_tie(rib, leg,
@@ -167,6 +209,8 @@ leg_attach(struct rib *rib, struct leg *leg)
 void
 leg_detach(struct rib *rib, struct leg *leg)
 {
+	if (hop_is_headend(rib, &leg->hop))
+		leg_headend_put(rib, leg);
 	if (leg_floats(leg))
 		cds_list_del(&leg->floating);
 	leg_untie(rib, leg);
@@ -203,11 +247,16 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 	       link->ifindex != LOOPBACK_IFINDEX;
 }
 
-/* Return true for a headend of SRv6, or an end point that found no entry. */
-static bool
+/*
+ * A headend that forwarders cannot serve, or an end point that found no entry. The words of a long
+ * headend are not in the checkpoint: then there is no refusal either.
+ */
+bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
 {
-	return hop->encap == HOP_SEG6 && hop->stack != 0 && rib->conf.through_kernel;
+	return hop->encap == HOP_SEG6 && rib->conf.through_kernel &&
+	       (hop->stack != 0 || hop->refusal == SRV6_TAKEN ||
+		srv6_refusal_is_of_headend(hop->refusal));
 }
 
 enum leg_class
@@ -224,10 +273,12 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_LOCAL, sid_find(rib, hop));
 	if (path_index(*path) != 0)
 		return LEG_ALIVE;
-	/*
-	 * The kernel has the route, too: it writes the outer header, and looks the first segment
-	 * up. The gateway is not used, so it cannot be down.
-	 */
+	/* The first segment is looked up. The gateway is not used, so it cannot be down. */
+	if (hop->encap == HOP_SEG6 && leg->encap != 0) {
+		*path = path_with_mtu(PATH(PATH_ENCAP, leg->encap), hop->mtu_class);
+		return LEG_ALIVE;
+	}
+	/* The kernel has the route, too. */
 	if (leg_is_for_kernel(rib, hop)) {
 		/* Its interface is not the way out: it may be in another VRF. */
 		*path = PATH(PATH_KERNEL, 0);

@@ -9,6 +9,7 @@
 
 struct leg;
 struct link;
+struct next_hop;
 struct rib;
 
 struct rib_legs {
@@ -41,6 +42,8 @@ enum leg_class {
  * Return true if the kernel forwards the packets that leave by this link, because it is no port.
  */
 bool link_is_kernels(const struct rib *rib, const struct link *link);
+/* Return true if only the kernel serves a next hop of SRv6. It may get the packets. */
+bool leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop);
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
 
 #endif

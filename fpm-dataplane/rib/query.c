@@ -427,6 +427,8 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 	leg.link = rib_link_find(&rib->links, ifindex);
 	if (leg.link != NULL && hop->gw_family != 0)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
+	if (hop->encap == HOP_SEG6 && hop->stack != 0)
+		leg.encap = encap_find(rib, 0, hop->stack);
 	if (hop->encap == HOP_MPLS && hop->stack != 0 && leg.adj != 0)
 		leg.encap = encap_find(rib, leg.adj, hop->stack);
 	return leg;
@@ -772,7 +774,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "nexthop_ids_absent", absent);
 	json_set_int(o, "adjacencies", rib->adjs.n);
 	json_set_int(o, "label_routes", rib->table_counts.n_labels);
-	json_set_int(o, "encaps", rib->encaps.n);
+	encaps_summary(rib, o);
 	summary_session(rib, o);
 	json_set_int(o, "commits", rib->count.commits);
 	json_set_int(o, "reclaim_pending", rib->reclaims.n);

@@ -9,6 +9,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "fib/sid.h"
+#include "rib/encap.h"
 #include "rib/nh_list.h"
 #include "rib/rib_impl.h"
 #include "rib/stack.h"
@@ -69,13 +70,24 @@ vrf_of_table(const struct rib *rib, uint32_t table)
 	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
 }
 
+/* Take an entry of fib->encap for a policy; 0: none is left. It is never given back. */
+static uint32_t
+policy_get(struct rib *rib, const uint32_t *word, unsigned int n)
+{
+	uint32_t stack = stack_number(rib, word, n) & (STACKS_MAX - 1);
+
+	return stack == 0 ? 0 : encap_get(rib, 0, stack);
+}
+
 void
 sid_add(struct rib *rib, const struct next_hop *hop)
 {
 	struct srv6_sid sid;
 	const struct stack *s = sid_words(rib, hop, &sid);
 	struct rib_sids *t = &rib->sids;
+	struct rib_sid new;
 	struct fib_sid *e;
+	uint64_t hash;
 
 	if (s == NULL || words_find(rib, s) != 0)
 		return;
@@ -86,10 +98,18 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 		t->full_said = true;
 		return;
 	}
+	hash = words_hash(rib, s);
+	new = (struct rib_sid){.n = s->n};
+	memcpy(new.word, s->label, s->n * sizeof(s->label[0]));
+	if (sid.n_policy != 0) {
+		/* From here on `s` and `sid.policy` may point to memory that was moved. */
+		new.encap = policy_get(rib, new.word + 2, sid.n_policy);
+		if (new.encap == 0)
+			return; /* no entry is left: the kernel has the same end point */
+	}
 	t->n++;
 	t->v = table_grow(t->v, &t->cap, t->n, sizeof(*t->v));
-	t->v[t->n] = (struct rib_sid){.n = s->n};
-	memcpy(t->v[t->n].word, s->label, s->n * sizeof(s->label[0]));
+	t->v[t->n] = new;
 	e = &rib->fib->sid[t->n];
 	e->action = sid.action;
 	e->flavors = sid.flavors;
@@ -97,8 +117,9 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 	e->node_bits = sid.node_bits;
 	e->family = sid.family;
 	e->hop = sid.hop;
+	e->policy = PATH(PATH_ENCAP, new.encap);
 	atomic_store_explicit(&e->vrf, vrf_of_table(rib, sid.table), memory_order_relaxed);
-	hidx_add(&t->by_words, words_hash(rib, s), t->n);
+	hidx_add(&t->by_words, hash, t->n);
 }
 
 void

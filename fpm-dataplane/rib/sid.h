@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Entries of fib->sid: one for each different action with its table or next hop. [rib]. Entries
- * are never freed: there are as many as VRFs and neighbors that SIDs have ever named.
+ * are never freed: there are as many as VRFs, neighbors and policies that SIDs have ever named.
  */
 #ifndef RIB_SID_H
 #define RIB_SID_H
@@ -11,6 +11,7 @@
 
 #include "base/srv6.h"
 #include "rib/index.h"
+#include "rib/stack.h"
 
 struct next_hop;
 struct rib;
@@ -18,7 +19,8 @@ struct rib;
 struct rib_sids {
 	struct rib_sid {
 		uint8_t n;
-		uint32_t word[SRV6_WORDS_MAX];
+		uint32_t encap; /* of the policy of End.B6.Encaps; 0: none */
+		uint32_t word[STACK_WORDS_MAX];
 	} * v; /* by number, from 1 */
 	uint32_t n, cap;
 	struct hidx by_words;

@@ -11,14 +11,15 @@
 
 #include <stdint.h>
 
+#include "base/fpm_event.h"
 #include "fib/label.h"
 #include "rib/index.h"
 
-struct fpm_hop;
 struct next_hop;
 struct rib;
 
-#define STACKS_MAX (1u << 20)
+#define STACKS_MAX      (1u << 20)
+#define STACK_WORDS_MAX FPM_WORDS_MAX
 
 struct stack {
 	uint8_t n;    /* labels; 0: the record is free */
@@ -26,7 +27,7 @@ struct stack {
 	/*
 	 * 20 bits each, host order, outermost first; or words of base/srv6.h. Unused ones are 0.
 	 */
-	uint32_t label[ENCAP_LABELS_MAX];
+	uint32_t label[STACK_WORDS_MAX];
 };
 
 struct rib_stacks {
@@ -38,8 +39,8 @@ struct rib_stacks {
 };
 
 /*
- * Return the number of a stack of `n` labels. Return 0 if it has no label, or more than
- * ENCAP_LABELS_MAX, or if all numbers are in use: the next hop then is unsupported.
+ * Return the number of a stack of `n` labels, or of the words of an end point or headend. Return
+ * 0 if it has no label, or too many, or if all numbers are in use: the next hop then is unsupported.
  */
 uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n);
 /* Set a next hop as sent, with the number of its labels. */

@@ -68,6 +68,8 @@ static const uint16_t value_of[N_DROP] = {
 	IS(mpls_stack, UNKNOWN_TUNNEL),
 	IS(mpls_payload, UNKNOWN_TUNNEL),
 	IS(no_headroom, UNKNOWN_BUFFER),
+	IS(srv6_segments, UNKNOWN_TUNNEL),
+	IS(srv6_upper, UNKNOWN_TUNNEL),
 	IS(encap_loop, UNKNOWN_TUNNEL),
 	IS(ecn_ce, UNKNOWN_TUNNEL),
 	IS(filter, ACL),

@@ -9,7 +9,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "fib/icmp.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "fib/urpf.h"
 #include "trace/internal.h"
 
@@ -257,11 +257,27 @@ row_add_filter(json_t *row, const struct watch_record *rec)
 }
 
 static const char *
-path_name(fib_path path, const char *const kind[16])
+path_name(const struct trace *t, fib_path path, const char *const kind[16])
 {
+	if (path_is_headend(t->conf.fib, path))
+		return "segments";
 	return path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)
 		       ? "labels"
 		       : kind[path_kind(path)];
+}
+
+/* Add the segments of a headend, as they are now, the first to visit first. */
+static void
+row_add_segments(json_t *row, const struct trace *t, fib_path path)
+{
+	const struct fib_headend *h = &t->conf.fib->headend[path_index(path)];
+	json_t *segments = json_array();
+
+	json_array_append_new(segments, addr_json(6, h->head + 24));
+	for (unsigned int left = fib_headend_left(h); left > 0; left--)
+		json_array_append_new(segments,
+				      addr_json(6, fib_headend_segment(h, left - 1)));
+	row_set(row, "segments", segments);
 }
 
 /* Add the labels that the path pushes, as they are now. */
@@ -301,11 +317,13 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 
 	if (rec->pops != 0) {
 		row_set(row, "pops", json_integer(rec->pops));
-		row_set(row, "path", json_string(path_name(rec->path, kind)));
+		row_set(row, "path", json_string(path_name(t, rec->path, kind)));
 		if (rec->via_family != 0)
 			row_set(row, "via", via_json(rec));
 	}
-	if (path_kind(rec->path) == PATH_ENCAP && !path_is_unsupported(rec->path))
+	if (path_is_headend(t->conf.fib, rec->path))
+		row_add_segments(row, t, rec->path);
+	else if (path_kind(rec->path) == PATH_ENCAP && !path_is_unsupported(rec->path))
 		row_add_push(row, t, rec->path);
 	if (!rec->looked_up)
 		return;
@@ -319,7 +337,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	row_set(row, "path",
 		json_string(rec->tunnel != 0 && path_kind(rec->path) == PATH_ONLINK
 				    ? "tunnel"
-				    : path_name(rec->path, kind)));
+				    : path_name(t, rec->path, kind)));
 	row_set(row, "hash", json_integer(rec->flow_hash));
 	row_set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
 	if (rec->log2_buckets > 0)

@@ -3,7 +3,7 @@
  * The internals of the warn thread. Private to warn/ and its tests.
  *
  *   events of the kernel, a timer -> rules of rib -> scan: devices.c, netfilter.c, iptables.c,
- *   sysctl.c, ipsec.c -> list.c -> log, metrics, rows
+ *   sysctl.c, ipsec.c, seg6.c -> list.c -> log, metrics, rows
  */
 #ifndef WARN_WARN_IMPL_H
 #define WARN_WARN_IMPL_H
@@ -124,6 +124,7 @@ void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control
 void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
 void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
 void ipsec_scan(struct warn *w);     /* ipsec.c */
+void seg6_scan(struct warn *w);      /* seg6.c: tells forwarders the source of SRv6 */
 void sysctls_scan(struct warn *w);   /* sysctl.c: those of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
 

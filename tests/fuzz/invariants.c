@@ -9,7 +9,7 @@
 
 #include "../unit/rib_rig.h"
 #include "base/inet.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "rib/group.h"
 #include "rib/route.h"
 
@@ -216,9 +216,20 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 	const struct stack *s = &rib->stacks.v[leg->hop.stack];
 	const struct fib_encap *e = &rib->fib->encap[leg->encap];
 
-	MUST(leg->encap <= rib->encaps.high && leg->adj != 0 && leg->hop.stack != 0);
+	MUST(leg->encap <= rib->encaps.high && leg->hop.stack != 0);
 	MUST(rib->encaps.v[leg->encap].stack == leg->hop.stack);
 	MUST(encap_find(rib, leg->adj, leg->hop.stack) == leg->encap);
+	if (leg->hop.encap == HOP_SEG6) {
+		struct fib_headend headend;
+
+		MUST(leg->adj == 0 &&
+		     path_is_headend(rib->fib, PATH(PATH_ENCAP, leg->encap)));
+		MUST(fib_headend_write(&headend, s->label, s->n));
+		MUST(memcmp(&headend, &rib->fib->headend[leg->encap], sizeof(headend)) ==
+		     0);
+		return;
+	}
+	MUST(leg->adj != 0);
 	MUST(e->next == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
 	for (uint32_t i = 0; i < s->n; i++)
 		MUST(__builtin_bswap32(e->entry[i]) ==
@@ -435,6 +446,8 @@ rib_must_be_sound(struct rig *g)
 	c.adj = calloc(rib->adjs.high + 1u, sizeof(*c.adj));
 	c.encap = calloc(rib->encaps.high + 1u, sizeof(*c.encap));
 	MUST(c.slot != NULL && c.adj != NULL && c.encap != NULL);
+	for (uint32_t i = 1; i <= rib->sids.n; i++)
+		c.encap[rib->sids.v[i].encap]++; /* policies of End.B6.Encaps */
 	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);

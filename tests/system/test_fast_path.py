@@ -18,6 +18,7 @@ from test_idle import forwarders
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip|_packet)?|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
+    "fib_headend_(resolve|mtu)": "reads tables, under QSBR; writes into its result",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
     "fib_back_group|fib_ways_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",

@@ -284,8 +284,8 @@ def test_more_labels_than_can_be_pushed_are_counted(dut, lan, wan):
 
 
 def test_an_srv6_encapsulation_is_counted_and_shown(dut, lan, wan):
-    """Next hops of seg6 (5) and seg6local (7) that are not supported are counted and shown alike,
-    by id and inside the route: a segment routing header of mode inline, and End.B6.Encaps."""
+    """Next hops of seg6local (7) that are not supported are counted and shown (End.DX2, inside the
+    route); those of seg6 (5) are left to the kernel (a segment routing header of mode inline)."""
     head = fpm.nexthop_message(991, gateway=wan.peer6, oif=dut.ifindex(wan))[16:]
     inline = bytes(4) + bytes([0, 2, 4, 0, 0, 0, 0, 0]) + bytes(16)
     sids = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\5\0") + fpm.attr(fpm.NHA_ENCAP, fpm.attr(1, inline))
@@ -293,16 +293,16 @@ def test_an_srv6_encapsulation_is_counted_and_shown(dut, lan, wan):
     dut.zebra.send(fpm.message(fpm.RTM_NEWNEXTHOP, head + sids))
     dut.route(NET6, nhid=991)
     local = fpm.route_message("2001:db8:51d::1/128", oif=dut.ifindex(wan))[16:]
-    local += fpm.attr(fpm.RTA_ENCAP_TYPE, b"\7\0") + fpm.attr(fpm.RTA_ENCAP, fpm.attr(1, 10))
+    local += fpm.attr(fpm.RTA_ENCAP_TYPE, b"\7\0") + fpm.attr(fpm.RTA_ENCAP, fpm.attr(1, 4))
     dut.zebra.prefixes[(254, "2001:db8:51d::1/128")] = None
     dut.zebra.send(fpm.message(fpm.RTM_NEWROUTE, local))
     dut.in_force("2001:db8:51d::1/128")
 
     probes = [lan.probe(HOST6), lan.probe("2001:db8:51d::1")]
-    assert dut.not_forwarded(lan, *probes) == {"unsupported_encap": 2}
-    for prefix in (NET6, "2001:db8:51d::1/128"):
-        assert dut.route_row(prefix)["state"] == "unsupported"
-    assert dut.fpm()["unsupported"] == 2
+    assert dut.not_forwarded(lan, *probes) == {"unsupported_encap": 1}
+    assert dut.route_row(NET6)["state"] == "through-kernel"
+    assert dut.route_row("2001:db8:51d::1/128")["state"] == "unsupported"
+    assert dut.fpm()["unsupported"] == 1
 
 
 LSP = bytes([fpm.AF_MPLS, 20, 0, 0, 254, 196, 0, 1]) + bytes(4)

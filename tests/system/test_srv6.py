@@ -6,17 +6,23 @@ import ipaddress
 
 import pytest
 from scapy.layers.inet import IP, UDP
-from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrSegmentRouting
+from scapy.layers.inet6 import (
+    ICMPv6EchoRequest,
+    ICMPv6ParamProblem,
+    IPv6,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrSegmentRouting,
+)
 from scapy.layers.l2 import Ether
 
 from lib.fpm_speaker import attr
 from lib.wait import eventually
-from wire import token_of
+from wire import token, token_of
 
 SEG6LOCAL = 7  # LWTUNNEL_ENCAP_SEG6_LOCAL
-ACTION, TABLE, NH4, NH6, VRFTABLE, FLAVORS = 1, 3, 4, 5, 9, 11
+ACTION, SRH, TABLE, NH4, NH6, VRFTABLE, FLAVORS = 1, 2, 3, 4, 5, 9, 11
 FLAVOR_OPERATION, FLAVOR_BLOCK, FLAVOR_NODE = 1, 2, 3
-END, END_X, DX6, DX4, DT6, DT4, DT46 = 1, 2, 5, 6, 7, 8, 16
+END, END_X, DX6, DX4, DT6, DT4, B6, DT46 = 1, 2, 5, 6, 7, 8, 10, 16
 PSP, NEXT_CSID = 1 << 1, 1 << 4
 MAIN = 254
 SID, NEXT = "2001:db8:ff00::1", "2001:db8:ff01::1"
@@ -69,16 +75,55 @@ def test_a_packet_inside_leaves_by_the_table_of_its_end_point(plain, lan, wan, a
         assert IP(bytes(inside)).chksum == checksum
 
 
-def test_a_packet_inside_of_another_family_does_not_leave(plain, lan):
-    """S11: End.DT4 has no IPv6."""
+def parameter_problem(plain, lan, probe, code, pointer, reason):
+    """Send a packet. Check the ICMPv6 parameter problem that answers it (RFC 4443, 3.4)."""
+    before = plain.counters()
+    reply = lan.srp1(probe)
+    problem = reply[ICMPv6ParamProblem]
+    assert (reply[IPv6].src, reply[IPv6].dst) == (lan.ip6, lan.peer6)
+    assert (problem.code, problem.ptr) == (code, pointer)
+    assert bytes(reply[IPv6])[48:] == bytes(probe[IPv6])[: len(bytes(reply[IPv6])) - 48]
+    assert plain.drops(before) == {reason: 1}
+
+
+def test_a_packet_inside_of_another_family_is_answered(plain, lan):
+    """S11, RFC 8986, 4.7 and 4.1.1: End.DT4 takes no IPv6."""
     announce(plain, DT4, attr(VRFTABLE, MAIN))
-    plain.not_forwarded(lan, outer(lan, lan.probe(HOST6)))
+    parameter_problem(plain, lan, outer(lan, lan.probe(HOST6)), 4, 40, "srv6_upper")
 
 
 def test_a_segment_that_is_left_does_not_end_here(plain, lan):
-    """S11: the end points that decapsulate are the last segment."""
+    """S11, RFC 8986, 4.7: the end points that decapsulate are the last segment."""
     announce(plain, DT4, attr(VRFTABLE, MAIN))
-    plain.not_forwarded(lan, outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1))
+    probe = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1)
+    parameter_problem(plain, lan, probe, 0, 43, "srv6_segments")
+
+
+def test_end_answers_what_does_not_go_on(plain, lan):
+    """S5, S6: the last segment without USD, and more segments left than the list has."""
+    announce(plain, END)
+    last = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=0)
+    parameter_problem(plain, lan, last, 4, 40 + 8 + 32, "srv6_upper")
+    many = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=3)
+    parameter_problem(plain, lan, many, 0, 43, "srv6_segments")
+
+
+def test_b6_puts_the_packet_behind_its_policy(plain, lan, wan):
+    """S13, RFC 8986, 4.13: on to the next segment, then an outer header with the segments of the
+    policy."""
+    eventually(lambda: plain.fpm()["srv6_source"], 10, what="the source of SRv6 is known")
+    first, second = "2001:db8:ff01::5", "2001:db8:ff01::6"
+    packed = b"".join(ipaddress.ip_address(sid).packed for sid in (second, first))
+    announce(plain, B6, attr(SRH, bytes([0, 4, 4, 1, 1, 0, 0, 0]) + packed))
+    probe = lan.probe(HOST4)
+    came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), wan)
+    policy = came[IPv6]
+    assert (policy.src, policy.dst, policy.hlim) == (wan.ip6, first, 64)
+    assert policy[IPv6ExtHdrSegmentRouting].addresses == [second, first]
+    inside = policy.payload[IPv6]
+    assert (inside.src, inside.dst, inside.hlim) == (lan.peer6, NEXT, 63)
+    assert inside[IPv6ExtHdrSegmentRouting].segleft == 0
+    assert bytes(came[UDP]) == bytes(probe[UDP])
 
 
 def test_congestion_that_the_outer_header_met_is_told_inside(plain, lan, wan):
@@ -145,14 +190,15 @@ def test_the_kernel_takes_what_forwarders_do_not(plain, lan):
     whole = outer(lan, lan.probe(HOST4))
     part = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=SID)
     part = part / IPv6ExtHdrFragment(m=1, nh=4) / whole[IPv6].payload
-    for probe in (lan.probe(SID), part):
+    head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=SID)
+    for probe in (head / ICMPv6EchoRequest(data=token()), part):
         lan.send(probe)
         assert plain.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
 
 
 def test_an_end_point_that_is_not_supported_says_why(plain, lan):
-    """End.B6.Encaps is not: its packets are dropped, as before."""
-    hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, 10)))
+    """End.DX2 is not: its packets are dropped."""
+    hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, 4)))
     plain.zebra.add(f"{SID}/128", hop)
     eventually(
         lambda: plain.route_row(f"{SID}/128")["nexthops"][0]["srv6"]

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "fib/headend.h"
 #include "rib/restore.h"
 
 struct table_limits *rig_limits;
@@ -552,7 +553,13 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 	char buf[PREFIX_STRLEN];
 	int n;
 
-	if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
+	if (path_is_headend(g->fib, path)) {
+		const struct fib_headend *h = &g->fib->headend[path_index(path)];
+		struct ipaddr first;
+
+		memcpy(first.octet, h->head + 24, sizeof(first.octet));
+		n = snprintf(out, size, "headend %s", ipaddr_str(&first, 6, buf));
+	} else if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
 		const struct fib_encap *e = fib_encap(g->fib, path);
 		const struct fib_adj *a = &g->fib->adj[path_index(e->next)];
 

@@ -2,7 +2,8 @@
 /*
  * Next hops of SRv6: two streams of zebra 8.4.4 (sharpd installed the routes), and built ones for
  * what zebra has sent since.
- * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
+ * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/srv6.h"
+#include "fib/headend.h"
 #include "test_fpm_events.h"
 
 static const char encap_hex[] =
@@ -121,17 +123,39 @@ end_points_of_zebra_have_their_action(void **state)
 static void
 a_headend_of_zebra_has_its_segments(void **state)
 {
+	const uint32_t *source;
 	enum srv6_mode mode;
 
 	decode_hex(encap_hex);
 	assert_int_equal(n_hops, 1);
 	assert_int_equal(hop[0].encap, HOP_SEG6);
-	assert_int_equal(srv6_headend_unpack(hop[0].label, hop[0].n_labels, &mode), 1);
+	assert_int_equal(srv6_headend_unpack(hop[0].label, hop[0].n_labels, &mode, &source),
+			 1);
 	assert_int_equal(mode, SRV6_ENCAP);
+	assert_null(source);
 	assert_int_equal(hop[0].label[1], 0xfc000000);
 	assert_int_equal(hop[0].label[2], 0x00010000);
 	assert_int_equal(hop[0].label[3], 0);
 	assert_int_equal(hop[0].label[4], 1);
+}
+
+/* RFC 8986, 5.1: the outer header that forwarders write for it. */
+static void
+a_headend_of_zebra_has_its_outer_header(void **state)
+{
+	static const uint8_t want[64] = {0x60,        [6] = 43, [7] = 64, [24] = 0xfc,
+					 [29] = 1,    [39] = 1, /* to fc00:0:1::1 */
+					 [41] = 2,    [42] = 4, /* one segment */
+					 [48] = 0xfc, [53] = 1, [63] = 1};
+	struct fib_headend h;
+
+	decode_hex(encap_hex);
+	assert_true(fib_headend_write(&h, hop[0].label, hop[0].n_labels));
+	assert_int_equal(h.bytes, sizeof(want));
+	assert_memory_equal(h.head, want, sizeof(want));
+	assert_int_equal(h.next_at, 40);
+	assert_false(h.has_source);
+	assert_false(fib_headend_write(&h, hop[0].label, hop[0].n_labels - 1u));
 }
 
 /* --- built next hops ---------------------------------------------------------------------- */
@@ -239,13 +263,75 @@ put_segments(uint32_t mode, unsigned int n)
 	attr(&wire, 1, srh, 4 + 8 + 16 * n);
 }
 
+/* As many segments as fit the headroom of a packet: RFC 8986, 5.1 and 5.2. */
+static void
+headends_have_up_to_five_segments_and_a_source(void **state)
+{
+	static const uint8_t address[16] = {0xfd, [15] = 1};
+	const uint32_t *source = NULL;
+	enum srv6_mode mode;
+
+	for (unsigned int n = 1; n <= 5; n++)
+		for (mode = SRV6_ENCAP; mode <= SRV6_ENCAP_RED; mode += 2) {
+			enum srv6_mode was = mode;
+
+			if (mode == SRV6_ENCAP && n == 5)
+				continue;
+			hop_begin(5);
+			put_segments(mode, n);
+			attr(&wire, 2, address, sizeof(address));
+			assert_int_equal(hop_end(), 0);
+			assert_int_equal(hop[0].n_labels, 1 + 4 * n + 4);
+			assert_int_equal(srv6_headend_unpack(hop[0].label, hop[0].n_labels,
+							     &mode, &source),
+					 n);
+			assert_int_equal(mode, was);
+			assert_non_null(source);
+			assert_int_equal(source[0], 0xfd000000);
+			assert_int_equal(source[3], 1);
+		}
+	hop_begin(5);
+	put_segments(SRV6_ENCAP, 1);
+	attr(&wire, 2, address, 4);
+	assert_int_equal(hop_end(), 1);
+}
+
+/* End.B6.Encaps: the attribute is the routing header of the policy, without a mode. */
+static void
+an_end_point_has_its_policy(void **state)
+{
+	uint8_t srh[8 + 16 * 5] = {
+		[1] = 4, [2] = 4, [3] = 1, [4] = 1, [8] = 0xf0, [24] = 0xf1};
+	const uint32_t *source;
+	struct srv6_sid sid;
+	enum srv6_mode mode;
+
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_B6_ENCAPS);
+	attr(&wire, 2, srh, 40);
+	assert_int_equal(hop_end(), 0);
+	assert_true(srv6_sid_unpack(hop[0].label, hop[0].n_labels, &sid));
+	assert_int_equal(sid.action, SRV6_END_B6_ENCAPS);
+	assert_int_equal(srv6_headend_unpack(sid.policy, sid.n_policy, &mode, &source), 2);
+	assert_int_equal(mode, SRV6_ENCAP);
+	assert_int_equal(sid.policy[5], 0xf1000000);
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_B6_ENCAPS);
+	attr(&wire, 2, srh, 39);
+	assert_int_equal(hop_end(), 1);
+	srh[1] = 10;
+	srh[4] = 4;
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_B6_ENCAPS);
+	attr(&wire, 2, srh, sizeof(srh));
+	refused(SRV6_MANY_SEGMENTS);
+}
+
 static void
 what_is_not_supported_has_a_reason(void **state)
 {
-	static const uint8_t source[16] = {0xfc};
-
 	hop_begin(7);
-	attr_u32(&wire, 1, 10); /* End.B6.Encaps */
+	attr_u32(&wire, 1, 4); /* End.DX2 */
 	refused(SRV6_OTHER_ACTION);
 	hop_begin(7);
 	attr_u32(&wire, 1, 0x100 + SRV6_END);
@@ -262,12 +348,15 @@ what_is_not_supported_has_a_reason(void **state)
 	put_segments(0, 1); /* inline */
 	refused(SRV6_OTHER_MODE);
 	hop_begin(5);
-	put_segments(SRV6_ENCAP, 4);
+	put_segments(SRV6_ENCAP, 5);
+	refused(SRV6_MANY_SEGMENTS);
+	hop_begin(5);
+	put_segments(SRV6_ENCAP_RED, 6);
 	refused(SRV6_MANY_SEGMENTS);
 	hop_begin(5);
 	put_segments(SRV6_ENCAP, 1);
-	attr(&wire, 2, source, sizeof(source));
-	refused(SRV6_OWN_SOURCE);
+	wire.octet[wire.len - 16 - 1] = 1; /* a tag */
+	refused(SRV6_OTHER_HEADER);
 
 	hop_begin(5);
 	put_segments(SRV6_ENCAP_RED, 3);
@@ -316,7 +405,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(end_points_of_zebra_have_their_action),
 		cmocka_unit_test(a_headend_of_zebra_has_its_segments),
+		cmocka_unit_test(a_headend_of_zebra_has_its_outer_header),
 		cmocka_unit_test(flavors_and_lengths_are_read),
+		cmocka_unit_test(headends_have_up_to_five_segments_and_a_source),
+		cmocka_unit_test(an_end_point_has_its_policy),
 		cmocka_unit_test(what_is_not_supported_has_a_reason),
 		cmocka_unit_test(what_is_cut_or_missing_is_malformed),
 	};

@@ -119,6 +119,21 @@ sent(void)
 	return rte_pktmbuf_mtod_offset(&packet.m, const uint8_t *, 14);
 }
 
+/* The packet is answered by an ICMPv6 parameter problem with this pointer; it is unchanged. */
+static void
+refuses(enum reason cause, unsigned int at)
+{
+	uint8_t was[300];
+
+	memcpy(was, packet.buffer + 128, sizeof(was));
+	assert_int_equal(pass(), PUNT_unreach);
+	assert_int_equal(b.cause[0], cause);
+	assert_int_equal(packet.meta.mtu_bytes, at);
+	assert_false(b.inside);
+	assert_int_equal(packet.m.data_off, 128);
+	assert_memory_equal(packet.buffer + 128, was, sizeof(was));
+}
+
 /* S11: the outer header comes off, and the packet inside is looked up in the VRF. */
 static void
 decapsulates_into_the_vrf(void **state)
@@ -136,9 +151,9 @@ decapsulates_into_the_vrf(void **state)
 		for (unsigned int n = 0; n < 3; n++) {
 			sid(want[k].action, 0, RED);
 			build(n, 0, want[k].family);
-			if (!want[k].taken) { /* the kernel, as it came */
-				assert_int_equal(pass(), PUNT_local);
-				assert_false(b.inside);
+			if (!want[k].taken) { /* RFC 8986, 4.6 to 4.8: as 4.1.1 */
+				refuses(DROP_srv6_upper,
+					n == 0 ? OUTER : OUTER + 8 + 16 * n);
 				continue;
 			}
 			assert_int_equal(pass(), VERDICT_GO);
@@ -161,19 +176,12 @@ what_the_end_point_does_not_take_goes_to_the_kernel(void **state)
 	uint8_t *ip;
 
 	sid(SRV6_END_DT46, 0, RED);
-	build(1, 1, 4); /* segments are left: RFC 8986, 4.8 */
-	assert_int_equal(pass(), PUNT_local);
-	build(0, 0, 0); /* no IP packet inside */
-	assert_int_equal(pass(), PUNT_local);
 	ip = build(0, 0, 4);
 	ip[6] = 58; /* ping of a SID, RFC 9259 */
 	assert_int_equal(pass(), PUNT_local);
 	assert_memory_equal(sent(), ip, 48);
 	ip = build(0, 0, 4);
 	ip[6] = 44; /* a fragment */
-	assert_int_equal(pass(), PUNT_local);
-	ip = build(1, 0, 4);
-	ip[OUTER + 4] = 1; /* more entries than octets */
 	assert_int_equal(pass(), PUNT_local);
 	ip = build(1, 0, 4);
 	ip[OUTER + 2] = 0; /* another type */
@@ -189,6 +197,35 @@ what_the_end_point_does_not_take_goes_to_the_kernel(void **state)
 	build(0, 0, 4);
 	assert_int_equal(pass(), PUNT_local);
 	fib->iface[WAN]->forward6 = true;
+}
+
+/* S5, S6, S11: RFC 8754, 4.3.1.1; RFC 8986, 4.1.1. */
+static void
+wrong_headers_are_answered(void **state)
+{
+	uint8_t *ip;
+
+	sid(SRV6_END_DT46, 0, RED);
+	build(1, 1, 4); /* segments are left: RFC 8986, 4.8 */
+	refuses(DROP_srv6_segments, OUTER + 3);
+	build(0, 0, 0); /* no IP packet inside */
+	refuses(DROP_srv6_upper, OUTER);
+	build(1, 0, 0);
+	refuses(DROP_srv6_upper, OUTER + 24);
+	ip = build(1, 0, 4);
+	ip[OUTER + 4] = 1; /* more entries than octets */
+	refuses(DROP_srv6_segments, OUTER + 3);
+	ip = build(2, 0, 4);
+	ip[OUTER] = 59; /* nothing follows */
+	refuses(DROP_srv6_upper, OUTER + 40);
+	sid(SRV6_END, 0, 0);
+	build(1, 2, 4); /* more segments left than there are */
+	refuses(DROP_srv6_segments, OUTER + 3);
+	build(2, 0, 4); /* none, and no flavor that opens it */
+	refuses(DROP_srv6_upper, OUTER + 40);
+	sid(SRV6_END, SRV6_USD, 0);
+	build(2, 0, 0);
+	refuses(DROP_srv6_upper, OUTER + 40);
 }
 
 /* S12: an address of the VRF itself: the kernel gets the frame as it came. */
@@ -244,10 +281,6 @@ end_goes_on_to_the_next_segment(void **state)
 	build(1, 1, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	assert_memory_equal(sent() + 24, last6, 16);
-	build(1, 2, 4); /* more segments left than there are */
-	assert_int_equal(pass(), PUNT_local);
-	build(2, 0, 4); /* none, and no flavor that opens it */
-	assert_int_equal(pass(), PUNT_local);
 }
 
 /* S7: the routing header comes off with the last segment. */
@@ -283,8 +316,6 @@ usd_opens_the_last_segment(void **state)
 	build(0, 0, 6);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(100, 0x86dd, WAN);
-	build(2, 0, 0);
-	assert_int_equal(pass(), PUNT_local);
 }
 
 /* S8 */
@@ -378,6 +409,51 @@ next_csid_shifts_the_destination(void **state)
 	assert_memory_equal(sent() + 24, last6, 16);
 }
 
+/* S13: RFC 8986, 4.13: on to the next segment, then behind the header of the policy. */
+static void
+b6_puts_the_packet_behind_its_policy(void **state)
+{
+	static struct fib_seg6 seg6 = {.source = {{0xfd, [15] = 1}}};
+	struct fib_sid *e = sid(SRV6_END_B6_ENCAPS, 0, 0);
+	uint8_t segments[32] = {0xfd, [15] = 5};
+	uint32_t word[SRV6_WORDS_MAX];
+	unsigned int inside = OUTER + 8 + 32;
+	const uint8_t *out;
+
+	memcpy(segments + 16, next6, 16); /* the first to visit */
+	fib->encap[1] = (struct fib_encap){.next = PATH(PATH_VRF, 0)};
+	assert_true(fib_headend_write(&fib->headend[1], word,
+				      srv6_headend_pack(SRV6_ENCAP, segments, 2, word)));
+	fib->seg6 = &seg6;
+	e->policy = PATH(PATH_ENCAP, 1);
+	build(3, 2, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len + inside, 0x86dd, WAN);
+	out = sent();
+	assert_memory_equal(out + 8, seg6.source.octet, 16);
+	assert_memory_equal(out + 24, next6, 16);
+	assert_int_equal(out[6], 43);
+	assert_int_equal(out[7], 64);
+	assert_int_equal(out[OUTER], 41);
+	assert_int_equal(out[OUTER + 3], 1);
+	out += inside;
+	assert_memory_equal(out + 24, next6, 16); /* of the packet that came */
+	assert_int_equal(out[7], 63);
+	assert_int_equal(out[OUTER + 3], 1);
+	build(3, 0, 4); /* the last segment */
+	refuses(DROP_srv6_upper, OUTER + 8 + 48);
+	/* The kernel gets a packet as it came if forwarders cannot write it. */
+	fib->adj[2].hop = 0;
+	build(3, 2, 4);
+	assert_int_equal(pass(), PUNT_local);
+	assert_memory_equal(sent() + 24, sid6, 16);
+	fib->adj[2].hop = adj_hop_make(wan_peer, WAN);
+	fib->seg6 = NULL;
+	build(3, 2, 4);
+	assert_int_equal(pass(), PUNT_local);
+	assert_memory_equal(sent() + 24, sid6, 16);
+}
+
 /* The kernel cannot look up in another VRF than that of the port: it gets the packet unchanged. */
 static void
 end_t_leaves_packets_of_the_kernel_as_they_came(void **state)
@@ -466,6 +542,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decapsulates_into_the_vrf),
 		cmocka_unit_test(what_the_end_point_does_not_take_goes_to_the_kernel),
+		cmocka_unit_test(wrong_headers_are_answered),
 		cmocka_unit_test(packets_inside_for_this_host_are_the_kernels),
 		cmocka_unit_test(congestion_outside_is_told_inside),
 		cmocka_unit_test(end_goes_on_to_the_next_segment),
@@ -473,6 +550,7 @@ main(void)
 		cmocka_unit_test(usd_opens_the_last_segment),
 		cmocka_unit_test(hop_limit_is_used_up_once),
 		cmocka_unit_test(cross_connects_choose_the_neighbor),
+		cmocka_unit_test(b6_puts_the_packet_behind_its_policy),
 		cmocka_unit_test(end_t_leaves_packets_of_the_kernel_as_they_came),
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),

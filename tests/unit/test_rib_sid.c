@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/inet.h"
+#include "fib/headend.h"
 #include "fib/sid.h"
 #include "rib/kernel.h"
 #include "../fuzz/invariants.h"
@@ -101,30 +102,95 @@ end_points_follow_the_vrf_of_their_table(void **state)
 	assert_string_equal(text_of(g, "fc00::1/128"), "End.DT46 table 100");
 	assert_string_equal(text_of(g, "fc00::2/128"), "End");
 	assert_string_equal(text_of(g, "fc00::3/128"),
-			    "unsupported: more than three segments");
+			    "unsupported: more segments than a packet buffer has room for");
 	rig_free(g);
 }
 
-/* The kernel writes the outer header, whatever the state of the gateway is. */
-static void
-headends_are_for_the_kernel(void **state)
+static const uint8_t segments[5][16] = {{0xfc, [15] = 5},
+					{0xfc, [15] = 4},
+					{0xfc, [15] = 3},
+					{0xfc, [15] = 2},
+					{0xfc, [15] = 1}};
+
+/* A route whose next hop is a headend with the last `n` of the segments, as zebra sends it. */
+static struct fpm_hop *
+headend_route(struct rig *g, uint32_t id, const char *prefix, enum srv6_mode mode,
+	      unsigned int n)
 {
-	static const uint8_t segment[16] = {0xfc, [15] = 1};
+	struct fpm_hop *hop;
+
+	rig_hop(g, id, "2001:db8:1::2", 11);
+	hop = g->batch->ev[g->batch->n - 1].hops;
+	hop->encap = HOP_SEG6;
+	hop->n_labels = srv6_headend_pack(mode, segments[5 - n], n, hop->label);
+	rig_route(g, prefix, id);
+	return hop;
+}
+
+static fib_path
+path4_of(const struct rig *g, const char *prefix)
+{
+	struct prefix p = rig_prefix(prefix);
+
+	return fib_resolve(g->fib, 0, 4, &p.addr, 0);
+}
+
+/* Neither the gateway nor its link can make a headend down: the first segment decides. */
+static void
+headends_have_an_entry_whatever_the_gateway_is(void **state)
+{
+	struct rig *g = rig_two_ports();
+	const struct fib_headend *h;
+	fib_path path;
+
+	rig_session(g, 100);
+	headend_route(g, 1, "198.51.100.0/24", SRV6_ENCAP, 2);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "headend fc00::1");
+	assert_string_equal(text_of(g, "198.51.100.0/24"), "H.Encaps fc00::1 fc00::2");
+	assert_int_equal(g->rib->encaps.n_headends, 1);
+	rig_link(g, 11, 1, false);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "headend fc00::1");
+	rib_must_be_sound(g);
+	/* Another prefix with the same segments by another gateway: the same entry. */
+	path = path4_of(g, "198.51.100.1/32");
+	h = &g->fib->headend[path_index(path)];
+	assert_int_equal(h->bytes, 80);
+	headend_route(g, 2, "203.0.113.0/24", SRV6_ENCAP, 2);
+	rig_settle(g);
+	assert_int_equal(path4_of(g, "203.0.113.1/32"), path);
+	rib_must_be_sound(g);
+	/* A label in place of the segments, and back: the entry is released. */
+	rig_hop(g, 1, "192.0.2.2", 11);
+	rig_hop(g, 2, "192.0.2.2", 11);
+	rig_settle(g);
+	assert_int_equal(g->rib->encaps.n, 0);
+	assert_int_equal(g->rib->encaps.n_headends, 0);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* The kernel gets the packets of other modes, if routes.through-kernel is on. */
+static void
+other_headends_are_for_the_kernel(void **state)
+{
 	struct rig *g = rig_two_ports();
 	struct fpm_hop *hop;
 
 	rig_session(g, 100);
-	rig_hop(g, 1, "2001:db8:1::2", 11);
-	hop = g->batch->ev[g->batch->n - 1].hops;
-	hop->encap = HOP_SEG6;
-	hop->n_labels = srv6_headend_pack(SRV6_ENCAP, segment, 1, hop->label);
-	rig_route(g, "198.51.100.0/24", 1);
+	hop = headend_route(g, 1, "198.51.100.0/24", SRV6_ENCAP, 1);
+	hop->n_labels = 0;
+	hop->refusal = SRV6_OTHER_MODE;
 	rig_settle(g);
-	assert_seen(g, "198.51.100.1", "encap"); /* routes.through-kernel: false */
-	assert_string_equal(text_of(g, "198.51.100.0/24"), "H.Encaps fc00::1");
+	assert_seen(g, "198.51.100.1", "encap");
+	assert_string_equal(text_of(g, "198.51.100.0/24"),
+			    "unsupported: the mode of the headend is not supported");
 	links_set_through_kernel(g->rib, true);
 	rig_settle(g);
 	assert_seen(g, "198.51.100.1", "kernel@0");
+	assert_string_equal(text_of(g, "198.51.100.0/24"),
+			    "by the kernel: the mode of the headend is not supported");
 	rig_link(g, 11, 1, false);
 	rig_settle(g);
 	assert_seen(g, "198.51.100.1", "kernel@0");
@@ -132,6 +198,58 @@ headends_are_for_the_kernel(void **state)
 	links_set_through_kernel(g->rib, false);
 	rig_settle(g);
 	assert_seen(g, "198.51.100.1", "encap");
+	rig_free(g);
+}
+
+/* A source of its own, and the longest list. The checkpoint has no room for them. */
+static void
+long_headends_are_the_kernels_after_a_restart(void **state)
+{
+	static const uint8_t source[16] = {0xfd, [15] = 9};
+	struct rig *g = rig_begun(-1, NETNS);
+	struct fpm_hop *hop;
+
+	rig_session(g, 100);
+	headend_route(g, 1, "198.51.100.0/24", SRV6_ENCAP, 3);
+	hop = headend_route(g, 2, "203.0.113.0/24", SRV6_ENCAP_RED, 5);
+	hop->n_labels = srv6_headend_add_source(hop->label, hop->n_labels, source);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "headend fc00::1");
+	assert_string_equal(
+		text_of(g, "203.0.113.0/24"),
+		"H.Encaps.Red fc00::1 fc00::2 fc00::3 fc00::4 fc00::5 source fd00::9");
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	links_set_through_kernel(g->rib, true);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "headend fc00::1");
+	assert_seen(g, "203.0.113.1", "kernel@0");
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* End.B6.Encaps has an entry for its policy, which a route with the same segments shares. */
+static void
+a_policy_is_a_headend(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct srv6_sid sid = {.action = SRV6_END_B6_ENCAPS};
+	uint32_t word[SRV6_WORDS_MAX];
+	const struct fib_sid *e;
+
+	rig_session(g, 100);
+	sid.n_policy = srv6_headend_pack(SRV6_ENCAP, segments[1], 4, word);
+	sid.policy = word;
+	sid_route(g, 1, "fc00::1/128", &sid);
+	headend_route(g, 2, "198.51.100.0/24", SRV6_ENCAP, 4);
+	rig_settle(g);
+	assert_string_equal(text_of(g, "fc00::1/128"),
+			    "End.B6.Encaps H.Encaps fc00::1 fc00::2 fc00::3 fc00::4");
+	e = &g->fib->sid[path_index(path_of(g, "fc00::1/128"))];
+	assert_int_equal(e->action, SRV6_END_B6_ENCAPS);
+	assert_true(path_is_headend(g->fib, e->policy));
+	assert_int_equal(path4_of(g, "198.51.100.1/32"), e->policy);
+	assert_int_equal(g->rib->encaps.n, 1);
+	rib_must_be_sound(g);
 	rig_free(g);
 }
 
@@ -172,7 +290,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
-		cmocka_unit_test(headends_are_for_the_kernel),
+		cmocka_unit_test(headends_have_an_entry_whatever_the_gateway_is),
+		cmocka_unit_test(other_headends_are_for_the_kernel),
+		cmocka_unit_test(long_headends_are_the_kernels_after_a_restart),
+		cmocka_unit_test(a_policy_is_a_headend),
 		cmocka_unit_test(equal_end_points_share_an_entry),
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
 	};

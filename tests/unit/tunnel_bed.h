@@ -17,6 +17,7 @@
 
 #include "base/inet.h"
 #include "base/worker.h"
+#include "fib/headend.h"
 #include "fib/tunnel.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"

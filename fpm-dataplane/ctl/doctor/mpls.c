@@ -67,7 +67,7 @@ static struct mpls
 mpls_facts(struct exam *e)
 {
 	struct mpls m = {.labels = row_int(e->fpm, "label_routes"),
-			 .encaps = row_int(e->fpm, "encaps"),
+			 .encaps = row_int(e->fpm, "encaps") - row_int(e->fpm, "headends"),
 			 .platform_labels = -1};
 	const json_t *row;
 	size_t i;

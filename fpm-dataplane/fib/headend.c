@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Write headends of SRv6, and find the way of packets behind their outer headers. Any reader. */
+#include "fib/headend.h"
+
+#include "fib/icmp.h"
+#include "fib/rules.h"
+#include "fib/sid.h"
+
+#define PROTO_ROUTING 43u
+
+/*
+ * Write the routing header of `n` segments at `srh`. The octet before them all, of the protocol of
+ * the packet inside, stays zero. RFC 8754, 2 and 4.1.1.
+ */
+static void
+srh_write(uint8_t *srh, enum srv6_mode mode, const uint32_t *segment, unsigned int n)
+{
+	unsigned int listed = mode == SRV6_ENCAP_RED ? n - 1 : n;
+
+	srh[1] = (uint8_t)(2 * listed);
+	srh[2] = SRH_TYPE;
+	srh[3] = (uint8_t)(n - 1);
+	srh[4] = (uint8_t)(listed - 1);
+	for (unsigned int i = 0; i < 4 * listed; i++)
+		put_be32(srh + SRH_FIXED_BYTES + 4 * i, segment[i]);
+}
+
+bool
+fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n)
+{
+	const uint32_t *source, *first;
+	unsigned int segments, srh;
+	enum srv6_mode mode;
+
+	segments = srv6_headend_unpack(word, n, &mode, &source);
+	if (segments == 0)
+		return false;
+	memset(h, 0, sizeof(*h));
+	srh = srv6_srh_bytes(mode, segments);
+	h->bytes = (uint8_t)(40 + srh);
+	h->next_at = srh == 0 ? 6 : 40;
+	h->has_source = source != NULL;
+	h->head[0] = 0x60;
+	h->head[6] = srh == 0 ? 0 : PROTO_ROUTING;
+	h->head[7] = HEADEND_HOP_LIMIT;
+	first = word + 1 + 4 * (segments - 1);
+	for (unsigned int i = 0; i < 4; i++) {
+		if (source != NULL)
+			put_be32(h->head + 8 + 4 * i, source[i]);
+		put_be32(h->head + 24 + 4 * i, first[i]);
+	}
+	if (srh != 0)
+		srh_write(h->head + 40, mode, word + 1, segments);
+	return true;
+}
+
+/* Return the egress interface of a path that leads to a neighbor; NULL: it leads to none. */
+static const struct fib_iface *
+path_out(const struct fib *fib, fib_path path)
+{
+	if (path_kind(path) == PATH_ADJ)
+		return fib_iface(fib, fib->adj[path_index(path)].ifidx);
+	return path_kind(path) == PATH_ONLINK ? fib_iface(fib, path_index(path)) : NULL;
+}
+
+/* Return why an outer packet cannot take its path; N_REASON: it can. */
+static uint16_t
+path_refusal(const struct fib *fib, fib_path path, const struct fib_iface *out)
+{
+	switch (path_kind(path)) {
+	case PATH_ADJ:
+	case PATH_ONLINK:
+		if (out == NULL || !out->up)
+			return DROP_egress_down;
+		/* Into a tunnel only the kernel puts it. */
+		return out->tunnel.family != 0 ? PUNT_kernel_route : N_REASON;
+	case PATH_KERNEL:
+	case PATH_LOCAL: /* the first segment is this host */
+	case PATH_ENCAP: /* labels or segments below */
+		return PUNT_kernel_route;
+	default:
+		return (uint16_t)path_cause(path_kind(path));
+	}
+}
+
+/*
+ * Choose the source as Linux does without `ip sr tunsrc` (RFC 6724): an address of the egress
+ * interface, own or borrowed. Return false if there is none.
+ */
+static bool
+source_choose(struct fib_headend_way *way)
+{
+	static const struct ipaddr none;
+	struct ipaddr first, source;
+
+	if (way->out == NULL)
+		return false;
+	memcpy(first.octet, way->head + 24, sizeof(first.octet));
+	source = icmp_source6(way->out, &first);
+	memcpy(way->head + 8, source.octet, sizeof(source.octet));
+	return !ipaddr_equal(&source, &none);
+}
+
+/* Look up the outer header: it is a packet of this host, whose rules concern it. */
+static void
+way_look_up(const struct fib *fib, struct fib_headend_way *way)
+{
+	way->path = fib_resolve_packet(fib, NULL, 0, 6, way->head, sizeof(way->head));
+	way->out = path_out(fib, way->path);
+	way->reason = path_refusal(fib, way->path, way->out);
+}
+
+void
+fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const uint8_t *ip,
+		    unsigned int room, struct fib_headend_way *way)
+{
+	const struct fib_seg6 *seg6 =
+		atomic_load_explicit(&fib->seg6, memory_order_consume);
+	const struct fib_headend *h = &fib->headend[path_index(path)];
+	uint32_t label = flow_hash(ip, room, family, fib->seed) >> 12;
+	static const struct ipaddr none;
+	bool chosen;
+
+	way->headend = h;
+	way->reason = PUNT_kernel_route;
+	if (seg6 == NULL || !fib_tunnels_allowed(fib))
+		return;
+	memcpy(way->head, h->head, sizeof(way->head));
+	/* RFC 6437: the label is that of the flow. 0 says that there is none. */
+	put_be32(way->head, 6u << 28 | (label == 0 ? 1 : label));
+	if (way->head[6] == 0)
+		way->head[6] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	chosen = !h->has_source && ipaddr_equal(&seg6->source, &none);
+	if (!h->has_source && !chosen)
+		memcpy(way->head + 8, seg6->source.octet, sizeof(seg6->source.octet));
+	way_look_up(fib, way);
+	if (!chosen || way->reason != N_REASON)
+		return;
+	if (!source_choose(way))
+		way->reason = PUNT_kernel_route;
+	else if (fib_rules(fib, 6) != NULL) /* by its source */
+		way_look_up(fib, way);
+}
+
+unsigned int
+fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way)
+{
+	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6);
+
+	return mtu > way->headend->bytes ? mtu - way->headend->bytes : 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * headend: headends of SRv6 (RFC 8986, 5): routes that put a packet behind an outer IPv6 header
+ * and a list of segments.
+ *
+ * The path of such a route is PATH_ENCAP, as that of a route with labels. Its entry in fib->encap
+ * has no label and leads to no adjacency, so that code for labels finds no neighbor and leaves the
+ * packet to the slow path. The entry with the same number in fib->headend has the outer headers,
+ * ready to be copied. Each packet looks its first segment up in table main, so a headend follows
+ * every change of the routes below it.
+ *
+ * Functions that read tables are for [RCU reader].
+ */
+#ifndef FIB_HEADEND_H
+#define FIB_HEADEND_H
+
+#include "base/inet.h"
+#include "base/srv6.h"
+#include "fib/label.h"
+#include "fib/tunnel.h"
+
+#define HEADEND_HOP_LIMIT 64 /* of outer headers: RFC 2473, 6.3 */
+
+/* rib writes an entry before it publishes a path that leads here, and does not change it later. */
+struct fib_headend {
+	alignas(64) uint8_t bytes; /* of head[] */
+	uint8_t next_at; /* offset in head[] of the protocol of the packet inside */
+	bool has_source; /* head[] has the source; else it is that of all headends */
+	uint8_t reserved[13];
+	/* Traffic class, flow label, length and protocol of the packet inside are zero. */
+	uint8_t head[SRV6_HEAD_MAX];
+};
+static_assert(sizeof(struct fib_headend) == 128, "two cache lines");
+
+/*
+ * The kernel's settings of SRv6 in the control namespace. Immutable: warn publishes a new copy for
+ * each change.
+ */
+struct fib_seg6 {
+	struct ipaddr source; /* `ip sr tunsrc`; all zero: chosen for each route */
+};
+
+/* Return true if a path is that of a headend. */
+static inline bool
+path_is_headend(const struct fib *fib, fib_path path)
+{
+	return path_kind(path) == PATH_ENCAP && !path_is_unsupported(path) &&
+	       path_kind(fib_encap(fib, path)->next) != PATH_ADJ;
+}
+
+/* Return the number of segments behind the first one. */
+static inline unsigned int
+fib_headend_left(const struct fib_headend *h)
+{
+	return h->next_at == 40 && h->head[43] < SRV6_SEGMENTS_MAX ? h->head[43] : 0;
+}
+
+/* Return segment `i` of the list, 0 is the last to visit. */
+static inline const uint8_t *
+fib_headend_segment(const struct fib_headend *h, unsigned int i)
+{
+	return h->head + 48 + 16 * i;
+}
+
+/* Write the entry of a headend from its words. Return false if they are of none. */
+bool fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n);
+
+/* The way of one packet behind an outer header, and to a neighbor. */
+struct fib_headend_way {
+	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	uint16_t reason;
+	fib_path path; /* PATH_ADJ, or PATH_ONLINK of an interface that is no tunnel */
+	const struct fib_iface *out;
+	const struct fib_headend *headend;
+	uint8_t head[40]; /* outer IPv6 header without class and length */
+};
+
+/*
+ * Find the way of a packet whose route is a headend. `room` octets of the packet may be read. The
+ * flow of the packet decides among equal routes to the first segment.
+ */
+void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
+			 const uint8_t *ip, unsigned int room, struct fib_headend_way *way);
+
+/* Return the octets of the largest packet that the way takes. 0: none fits. */
+unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way);
+
+/*
+ * Write the outer headers before the packet of `len` octets at `ip`, and return the first octet.
+ * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode.
+ */
+static inline uint8_t *
+headend_put(const struct fib_headend_way *way, uint8_t *ip, uint8_t family,
+	    unsigned int len)
+{
+	const struct fib_headend *h = way->headend;
+	uint8_t *out = ip - h->bytes;
+
+	memcpy(out, way->head, sizeof(way->head));
+	memcpy(out + 40, h->head + 40, h->bytes - 40u);
+	put_be32(out, get_be32(out) | (uint32_t)ip_dsfield(ip, family) << 20);
+	put_be16(out + 4, (uint16_t)(len + h->bytes - 40));
+	out[h->next_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	return out;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * headend: packets that get an outer header of SRv6: RFC 8986, 5.1 and 5.2. All of them are on the
+ * slow path.                                                                    [fwd-n]
+ */
+#include "fwd/headend.h"
+
+#include "base/inet.h"
+#include "fwd/frame.h"
+#include "fwd/label.h"
+#include "port/vlan.h"
+
+static void
+way_find(const struct burst *b, unsigned int i, struct fib_headend_way *way)
+{
+	fib_headend_resolve(b->fwd->fib, b->path[i], b->family[i], burst_l3(b, i),
+			    burst_l3_room(b, i), way);
+}
+
+/* Let a packet leave whose outer packet has no way. */
+static void
+way_refuse(struct burst *b, unsigned int i, uint16_t reason)
+{
+	if (reason == PUNT_kernel_route || reason == DROP_blackhole ||
+	    reason == DROP_vrf_no_fib)
+		burst_leave(b, i, (enum reason)reason);
+	else
+		burst_icmp(b, i, PUNT_unreach, (enum reason)reason);
+}
+
+bool
+fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way)
+{
+	if (burst_has_labels(b, i)) { /* the kernel pops them */
+		burst_leave(b, i, PUNT_kernel_route);
+		return false;
+	}
+	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return false;
+	}
+	way_find(b, i, way);
+	if (way->reason == N_REASON)
+		return true;
+	way_refuse(b, i, way->reason);
+	return false;
+}
+
+/* Return the octets of the largest packet: RTAX_MTU of the route counts it without headers. */
+static unsigned int
+inner_mtu(const struct burst *b, unsigned int i, const struct fib_headend_way *way)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	return fib_mtu_of_path(fib, b->path[i], (uint16_t)fib_headend_mtu(fib, way));
+}
+
+void
+fwd_headend_rewrite(struct burst *b, unsigned int i)
+{
+	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
+	unsigned int len = b->l3_len[i], bytes, mtu;
+	struct rte_mbuf *m = b->m[i];
+	struct fib_headend_way way;
+	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
+
+	way_find(b, i, &way);
+	if (way.reason != N_REASON || out == NULL || out != way.out) {
+		/* It has changed within the burst. */
+		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
+		return;
+	}
+	mtu = inner_mtu(b, i, &way);
+	if (len > mtu) {
+		packet_meta(m)->mtu_bytes = (uint16_t)mtu;
+		burst_leave(b, i, PUNT_too_big);
+		return;
+	}
+	bytes = way.headend->bytes;
+	if (rte_pktmbuf_headroom(m) < bytes + VLAN_TAGS * VLAN_BYTES) {
+		burst_leave(b, i, DROP_no_headroom);
+		return;
+	}
+	if (family == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		packet_cut(m, L2_LEN + len);
+	headend_put(&way, ip, family, len);
+	m->data_off = (uint16_t)(m->data_off - bytes);
+	m->data_len = (uint16_t)(m->data_len + bytes);
+	m->pkt_len += bytes;
+	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
+	put_be16(eth + L2_LEN - 2, 0x86dd);
+	if (out->n_tags != 0) {
+		b->tags_out = true;
+		eth = vlan_push(m, out);
+	}
+	frame_write_macs(eth, b->hop[i], out);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * headend: the stages for packets whose route puts them behind an outer header of SRv6.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_HEADEND_H
+#define FWD_HEADEND_H
+
+#include "fib/headend.h"
+#include "fwd/burst.h"
+
+/*
+ * Adjacency stage: find the way of a packet whose path is a headend. Return false if the packet
+ * has left.
+ */
+bool fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way);
+/* Rewrite stage: write the outer headers. */
+void fwd_headend_rewrite(struct burst *b, unsigned int i);
+
+/* After the rewrite stage: return the octets of the outer headers of a packet; 0: none. */
+static inline unsigned int
+fwd_headend_written(const struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	return b->verdict[i] == VERDICT_GO && path_is_headend(fib, b->path[i])
+		       ? fib->headend[path_index(b->path[i])].bytes
+		       : 0;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* headend: the parts of forward.c that concern packets that get an outer header of SRv6. [punt] */
+#include "punt/headend.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+#include "port/vlan.h"
+
+static unsigned int
+packet_bytes(struct rte_mbuf *m, uint8_t family)
+{
+	const uint8_t *ip = l3_of(m);
+
+	return family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+}
+
+void
+punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
+		 struct fib_headend_way *way)
+{
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN, len = packet_bytes(m, family);
+
+	/* As forwarders: the same flow takes the same way. */
+	fib_headend_resolve(p->fib, path, family, l3_of(m), len < room ? len : room, way);
+}
+
+/*
+ * Move a short packet towards the end of its buffer, so that `bytes` have room before it. The
+ * library writes fragments, and this thread ICMP errors, at the place where frames begin.
+ */
+static bool
+room_make(struct rte_mbuf *m, unsigned int bytes)
+{
+	unsigned int lacks;
+
+	if (rte_pktmbuf_headroom(m) >= bytes)
+		return true;
+	lacks = bytes - rte_pktmbuf_headroom(m);
+	if (m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 ||
+	    rte_pktmbuf_tailroom(m) < lacks)
+		return false;
+	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, lacks),
+		rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_data_len(m));
+	m->data_off = (uint16_t)(m->data_off + lacks);
+	return true;
+}
+
+bool
+punt_headend_write(struct rte_mbuf *m, uint8_t family, const struct fib_headend_way *way)
+{
+	unsigned int bytes = way->headend->bytes, len = packet_bytes(m, family);
+
+	if (!room_make(m, bytes + VLAN_TAGS * VLAN_BYTES))
+		return false;
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		packet_cut(m, L2_LEN + len);
+	headend_put(way, l3_of(m), family, len);
+	m->data_off = (uint16_t)(m->data_off - bytes);
+	m->data_len = (uint16_t)(m->data_len + bytes);
+	m->pkt_len += bytes;
+	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2, 0x86dd);
+	return true;
+}
+
+struct neigh_key
+punt_headend_key(const struct punt *p, const struct fib_headend_way *way)
+{
+	struct neigh_key key = {0};
+
+	if (way->reason != N_REASON)
+		return key;
+	if (path_kind(way->path) == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[path_index(way->path)];
+
+		return (struct neigh_key){adj->ifidx, adj->family, adj->addr,
+					  path_index(way->path)};
+	}
+	key.ifidx = way->out->ifidx;
+	key.family = 6;
+	memcpy(key.addr.octet, way->head + 24, sizeof(key.addr.octet));
+	return key;
+}

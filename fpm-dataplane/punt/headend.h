@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* headend: packets that get an outer header of SRv6. Private to punt/.               [punt] */
+#ifndef PUNT_HEADEND_H
+#define PUNT_HEADEND_H
+
+#include "fib/headend.h"
+#include "punt/internal.h"
+
+/* Find the way of a packet whose path is a headend. */
+void punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
+		      struct fib_headend_way *way);
+
+/*
+ * Write the outer headers of a packet whose TTL has its last value, and the EtherType. Return
+ * false if the buffer has no room.
+ */
+bool punt_headend_write(struct rte_mbuf *m, uint8_t family,
+			const struct fib_headend_way *way);
+
+/* Return the neighbor of a way; family 0: the way has none. */
+struct neigh_key punt_headend_key(const struct punt *p, const struct fib_headend_way *way);
+
+#endif

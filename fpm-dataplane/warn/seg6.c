@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The source address of the outer headers of SRv6 (`ip sr tunsrc`). The kernel has no event for it,
+ * so each scan asks for it. Until it is known, headends are left to the kernel. [warn]
+ *
+ * The kernel answers by generic netlink, whose families have numbers that it assigns: the first
+ * request asks for the number, the second for the address.
+ */
+#include <errno.h>
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
+#include <linux/seg6_genl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/tsan.h"
+#include "fib/headend.h"
+#include "netlink/attributes.h"
+#include "warn/warn_impl.h"
+
+struct seg6_answer {
+	uint16_t family; /* 0: not told */
+	bool told;       /* `source` is valid */
+	struct ipaddr source;
+};
+
+/* Return an attribute of a message of generic netlink, or NULL. */
+static const struct nlattr *
+genl_attr(const struct nlmsghdr *nlh, unsigned int type)
+{
+	size_t have = mnl_nlmsg_get_payload_len(nlh);
+
+	return have < GENL_HDRLEN ? NULL
+				  : attrs_find((const uint8_t *)mnl_nlmsg_get_payload(nlh) +
+						       GENL_HDRLEN,
+					       have - GENL_HDRLEN, type);
+}
+
+static void
+on_family(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
+{
+	struct seg6_answer *answer = ctx;
+	const struct nlattr *id = genl_attr(nlh, CTRL_ATTR_FAMILY_ID);
+
+	if (id != NULL)
+		(void)attr_copy(id, &answer->family, sizeof(answer->family));
+}
+
+static void
+on_source(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
+{
+	struct seg6_answer *answer = ctx;
+	const struct nlattr *source = genl_attr(nlh, SEG6_ATTR_DST);
+
+	answer->told = source != NULL && attr_copy(source, answer->source.octet,
+						   sizeof(answer->source.octet)) == 0;
+}
+
+/* Ask for the number of the family SEG6. Returns 0, or -ENOENT: the kernel has no SRv6. */
+static int
+family_ask(struct warn *w, int fd, struct seg6_answer *answer)
+{
+	struct {
+		struct nlmsghdr nlh;
+		struct genlmsghdr genl;
+		struct nlattr name;
+		char text[8];
+	} request = {.nlh = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = GENL_ID_CTRL,
+			     .nlmsg_flags = NLM_F_REQUEST},
+		     .genl = {.cmd = CTRL_CMD_GETFAMILY, .version = 1},
+		     .name = {.nla_len = NLA_HDRLEN + sizeof(SEG6_GENL_NAME),
+			      .nla_type = CTRL_ATTR_FAMILY_NAME},
+		     .text = SEG6_GENL_NAME};
+	int rc = ask_dump(w, fd, &request.nlh, on_family, answer);
+
+	return rc == 0 && answer->family < NLMSG_MIN_TYPE ? -EPROTO : rc;
+}
+
+static int
+source_ask(struct warn *w, int fd, struct seg6_answer *answer)
+{
+	struct {
+		struct nlmsghdr nlh;
+		struct genlmsghdr genl;
+	} request = {.nlh = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = answer->family,
+			     .nlmsg_flags = NLM_F_REQUEST},
+		     .genl = {.cmd = SEG6_CMD_GET_TUNSRC, .version = SEG6_GENL_VERSION}};
+	int rc = ask_dump(w, fd, &request.nlh, on_source, answer);
+
+	return rc == 0 && !answer->told ? -EPROTO : rc;
+}
+
+/* Publish the address if it is another one. The thread is RCU-offline. */
+static void
+source_publish(struct warn *w, const struct ipaddr *source)
+{
+	_Atomic(struct fib_seg6 *) *seg6 = &w->conf.fib->seg6;
+	struct fib_seg6 *old = atomic_load_explicit(seg6, memory_order_relaxed), *new;
+
+	if (old != NULL && ipaddr_equal(&old->source, source))
+		return;
+	new = malloc(sizeof(*new));
+	if (new == NULL)
+		return; /* the next scan tries again */
+	new->source = *source;
+	/* Release: a forwarder that finds the copy finds the address in it. */
+	atomic_store_explicit(seg6, new, memory_order_release);
+	if (old == NULL)
+		return;
+	urcu_qsbr_synchronize_rcu(); /* no thread waits for this one */
+	GRACE_OVER();
+	free(old);
+}
+
+void
+seg6_scan(struct warn *w)
+{
+	struct seg6_answer answer = {0};
+	int fd = ask_open(NETLINK_GENERIC), rc = fd;
+
+	if (fd >= 0) {
+		rc = family_ask(w, fd, &answer);
+		if (rc == 0)
+			rc = source_ask(w, fd, &answer);
+		close(fd);
+	}
+	/* A kernel without SRv6 has no address: then there is one for each route. */
+	if (rc == 0 || rc == -ENOENT || rc == -EPROTONOSUPPORT)
+		source_publish(w, &answer.source);
+	else if (rc != -ECANCELED)
+		unread_add(w, "source address of SRv6", rc);
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Headends of SRv6 that zebra announces: what packets to their routes look like when they leave, as
+RFC 8986, 5 says. scapy dissects the packets."""
+
+import ipaddress
+import struct
+
+import pytest
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6PacketTooBig,
+    IPv6,
+    IPv6ExtHdrSegmentRouting,
+)
+from scapy.layers.l2 import Ether
+
+from lib.fpm_speaker import RTN_BLACKHOLE, attr
+from lib.wait import eventually
+from wire import token_of
+
+SEG6, SRH, SOURCE = 5, 1, 2  # LWTUNNEL_ENCAP_SEG6, SEG6_IPTUNNEL_SRH, _SRC
+INLINE, ENCAP, ENCAP_RED = 0, 1, 3
+NAME = {ENCAP: "H.Encaps", ENCAP_RED: "H.Encaps.Red"}
+NET4, HOST4 = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
+HOSTS = {NET4: HOST4, NET6: HOST6}
+LOCATOR = "2001:db8:ff00::/40"
+SIDS = [f"2001:db8:ff{n:02x}::{n}" for n in range(1, 6)]
+
+
+@pytest.fixture
+def core(dut, wan):
+    """The router with a route by wan to all SIDs."""
+    dut.route(LOCATOR, wan.peer6, wan)
+    eventually(lambda: dut.fpm()["srv6_source"], 10, what="the source of SRv6 is known")
+    return dut
+
+
+def announce(dut, prefix, wire, sids, mode=ENCAP, source=None, mtu=None):
+    """Announce a route as zebra does. The gateway is that of the underlay, and not used."""
+    last = len(sids) - 1
+    packed = b"".join(ipaddress.ip_address(sid).packed for sid in reversed(sids))
+    header = bytes([0, 2 * len(sids), 4, last, last, 0, 0, 0]) + packed
+    encap = attr(SRH, struct.pack("=I", mode) + header)
+    if source:
+        encap += attr(SOURCE, ipaddress.ip_address(source).packed)
+    hop = dut.zebra.hop(wire.peer6, wire, encap=(SEG6, encap))
+    dut.zebra.add(prefix, hop, mtu=mtu)
+    return dut.in_force(prefix, hop)
+
+
+def check_outer(dut, came, wan, sids, mode):
+    """Check the outer headers. Return the packet inside."""
+    outer = came[IPv6]
+    assert (came[Ether].src, came[Ether].dst) == (wan.port_mac, wan.mac)
+    assert (outer.src, outer.dst, outer.hlim) == (wan.ip6, sids[0], 64)
+    assert outer.fl != 0 and outer.plen == len(outer.payload)
+    listed = sids if mode == ENCAP else sids[1:]
+    if not listed:
+        assert IPv6ExtHdrSegmentRouting not in came
+        return outer.payload
+    routing = came[IPv6ExtHdrSegmentRouting]
+    assert list(reversed(routing.addresses)) == listed
+    assert (routing.segleft, routing.lastentry) == (len(sids) - 1, len(listed) - 1)
+    assert (routing.type, routing.len, routing.tag) == (4, 2 * len(listed), 0)
+    return routing.payload
+
+
+@pytest.mark.parametrize("prefix", [NET4, NET6])
+@pytest.mark.parametrize("mode, n", [(ENCAP, 1), (ENCAP, 4), (ENCAP_RED, 1), (ENCAP_RED, 5)])
+def test_packets_leave_behind_an_outer_header(core, lan, wan, alt, mode, n, prefix):
+    """S1, S2: the TTL inside falls once. The first segment has a route by wan; the gateway, by alt,
+    does not matter."""
+    row = announce(core, prefix, alt, SIDS[:n], mode)
+    assert row["state"] == "forwarding"
+    assert row["nexthops"][0]["srv6"] == " ".join([NAME[mode], *SIDS[:n]])
+    host = HOSTS[prefix]
+    probe = lan.probe(host, **({"tos": 0xB9} if "." in host else {"tc": 0xB9}))
+    came = core.forwarded(lan, probe, wan)
+    inside = check_outer(core, came, wan, SIDS[:n], mode)
+    assert came[IPv6].tc == 0xB9
+    assert inside.dst == host and bytes(inside[UDP]) == bytes(probe[UDP])
+    assert (inside.ttl if "." in host else inside.hlim) == 63
+    if "." in host:
+        checksum = inside.chksum
+        del inside.chksum
+        assert IP(bytes(inside)).chksum == checksum
+    assert core.taps["lan"].got(token_of(probe)) == []
+
+
+def test_the_source_may_be_that_of_the_next_hop(core, lan, wan):
+    announce(core, NET4, wan, SIDS[:1], source="2001:db8:bb::1")
+    came = core.forwarded(lan, lan.probe(HOST4), wan)
+    assert came[IPv6].src == "2001:db8:bb::1"
+
+
+def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
+    """S3: the flow label is that of the flow inside, and the flows take both ways."""
+    ids = [core.zebra.hop(w.peer6, w) for w in (wan, alt)]
+    core.route(LOCATOR, nhid=core.zebra.group(dict.fromkeys(ids, 1)))
+    announce(core, NET4, wan, SIDS[:2])
+    probes = [lan.probe(HOST4, sport=5000 + n) for n in range(64) for _ in range(2)]
+    lan.send(*probes)
+    core.fence(lan)
+    seen = {}
+    for wire in (wan, alt):
+        for probe in probes:
+            for data in wire.got(token_of(probe)):
+                way = (wire.name, Ether(data)[IPv6].fl)
+                seen.setdefault(probe[UDP].sport, []).append(way)
+    assert len(seen) == 64
+    assert all(len(ways) == 2 and ways[0] == ways[1] for ways in seen.values())
+    counts = [sum(ways[0][0] == wire.name for ways in seen.values()) for wire in (wan, alt)]
+    assert min(counts) > 10
+    assert len({ways[0][1] for ways in seen.values()}) > 60
+
+
+@pytest.mark.parametrize("prefix", [NET4, NET6])
+def test_without_a_route_to_the_first_segment_the_sender_is_told(core, lan, wan, prefix):
+    """S3: no route, and a route that drops."""
+    announce(core, prefix, wan, SIDS[:1])
+    core.zebra.drop(LOCATOR)
+    eventually(lambda: core.route_row(LOCATOR) is None, 5, what="the route is gone")
+    before = core.counters()
+    reply = lan.srp1(lan.probe(HOSTS[prefix]))
+    assert reply[IP if prefix == NET4 else IPv6].src == (lan.ip4 if prefix == NET4 else lan.ip6)
+    assert (ICMP if prefix == NET4 else ICMPv6DestUnreach) in reply
+    assert core.drops(before) == {"no_route": 1}
+    core.route(LOCATOR, rtm_type=RTN_BLACKHOLE)
+    assert core.not_forwarded(lan, lan.probe(HOSTS[prefix])) == {"blackhole": 1}
+
+
+def test_a_changed_route_below_is_followed_at_once(core, lan, wan, alt):
+    announce(core, NET4, wan, SIDS[:1])
+    core.forwarded(lan, lan.probe(HOST4), wan)
+    core.route(LOCATOR, alt.peer6, alt)
+    came = core.forwarded(lan, lan.probe(HOST4), alt)
+    assert (came[IPv6].src, came[Ether].dst) == (alt.ip6, alt.mac)
+
+
+OVER = 40 + 8 + 2 * 16
+
+
+def test_packets_too_big_are_answered_with_what_fits(core, lan, wan):
+    """S4: the MTU of the link less the outer headers."""
+    for prefix in (NET4, NET6):
+        announce(core, prefix, wan, SIDS[:2])
+    core.forwarded(lan, lan.probe(HOST4, size=1500 - OVER, flags="DF"), wan)
+    core.forwarded(lan, lan.probe(HOST6, size=1500 - OVER), wan)
+    before = core.counters()
+    reply = lan.srp1(lan.probe(HOST4, size=1501 - OVER, flags="DF"))
+    assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, 1500 - OVER)
+    assert reply[IP].src == lan.ip4
+    reply = lan.srp1(lan.probe(HOST6, size=1501 - OVER))
+    assert reply[ICMPv6PacketTooBig].mtu == 1500 - OVER
+    assert core.drops(before) == {"mtu": 2}
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_without_df_the_packet_inside_is_fragmented(core, lan, wan, n):
+    """S4: each fragment gets the outer headers, the longest ones, too."""
+    announce(core, NET4, wan, SIDS[:n])
+    probe = lan.probe(HOST4, size=1500, id=77)
+    lan.send(probe)
+    ours = lambda data: data[12:14] == b"\x86\xdd" and Ether(data)[IPv6].dst == SIDS[0]  # noqa: E731
+    frames = [Ether(data) for data in wan.expect_many(ours, 2)]
+    parts = sorted((f[IPv6ExtHdrSegmentRouting].payload for f in frames), key=lambda p: p.frag)
+    assert all((p.id, p.ttl, p.dst) == (77, 63, HOST4) for p in parts)
+    assert all(len(f[IPv6]) <= 1500 for f in frames)
+    whole = b"".join(bytes(p)[20:] for p in parts)
+    assert whole == bytes(probe[UDP])
+
+
+def test_packets_wait_for_the_neighbor_of_the_outer_packet(core, lan, wan):
+    """The next hop of the first segment is asked for, and all packets leave in their order."""
+    gateway = "2001:db8:1::77"
+    core.route("2001:db8:ff01::/48", gateway, wan)
+    announce(core, NET4, wan, SIDS[:2])
+    probes = [lan.probe(HOST4) for _ in range(3)]
+    lan.send(*probes)
+    eventually(lambda: wan.solicitations(gateway), 5, what="the gateway is asked for")
+    assert all(wan.got(token_of(probe)) == [] for probe in probes)
+    wan.answer(gateway, "02:00:00:00:99:01")
+    frames = wan.expect_many(lambda data: any(token_of(p) in data for p in probes), 3, 5)
+    assert [token_of(data) for data in frames] == [token_of(probe) for probe in probes]
+    for data in frames:
+        came = Ether(data)
+        assert came.dst == "02:00:00:00:99:01" and came[IPv6].dst == SIDS[0]
+        assert came[IP].ttl == 63
+    came = core.forwarded(lan, lan.probe(HOST4), wan)
+    assert came.dst == "02:00:00:00:99:01"
+
+
+def test_a_segment_on_the_link_is_its_own_neighbor(core, lan, wan):
+    sid = "2001:db8:1::88"
+    announce(core, NET6, wan, [sid], ENCAP_RED)
+    probe = lan.probe(HOST6)
+    lan.send(probe)
+    eventually(lambda: wan.solicitations(sid), 5, what="the segment is asked for")
+    wan.answer(sid, "02:00:00:00:99:02")
+    came = wan.expect(token_of(probe), 5)
+    assert (came.dst, came[IPv6].dst, came[IPv6].hlim) == ("02:00:00:00:99:02", sid, 64)
+
+
+def test_a_used_up_ttl_is_answered(core, lan, wan):
+    announce(core, NET4, wan, SIDS[:1])
+    reply = lan.srp1(lan.probe(HOST4, ttl=1))
+    assert (reply[ICMP].type, reply[ICMP].code) == (11, 0)
+
+
+def test_the_kernel_keeps_what_forwarders_do_not_write(core, lan, wan):
+    """Inline mode, and more segments than fit: the kernel gets the packet as it came, and the row of
+    the route says why."""
+    why = {
+        NET6: (SIDS[:1], INLINE, "the mode of the headend is not supported"),
+        NET4: (SIDS, ENCAP, "more segments than a packet buffer has room for"),
+    }
+    for prefix, (sids, mode, reason) in why.items():
+        row = announce(core, prefix, wan, sids, mode)
+        assert row["state"] == "through-kernel"
+        assert row["nexthops"][0]["srv6"] == f"by the kernel: {reason}"
+        probe = lan.probe(HOSTS[prefix])
+        lan.send(probe)
+        assert core.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
+        assert wan.got(token_of(probe)) == []
+        assert reason.split()[0] in core.fpmctl("show", "routes", prefix).stdout
+
+
+def test_explain_and_show_name_the_segments(core, lan, wan):
+    announce(core, NET4, wan, SIDS[:3])
+    data = bytes(lan.probe(HOST4))
+    want = {"port": lan.tap, "frame": data.hex(), "frame_bytes": len(data)}
+    (row,) = core.control.request({"explain": want})
+    assert (row["path"], row["segments"], row["verdict"]) == ("segments", SIDS[:3], "forwarded")
+    assert (row["via"], row["mac"], row["out"], row["out_ttl"]) == (wan.peer6, wan.mac, wan.tap, 64)
+    said = core.fpmctl("explain", "port", lan.tap, "src", lan.peer4, "dst", HOST4).stdout
+    assert all(sid in said for sid in SIDS[:3]), said
+    (encap,) = core.control.ask("encaps")
+    assert (encap["srv6"], encap["labels"]) == (" ".join(["H.Encaps", *SIDS[:3]]), [])
+    assert SIDS[2] in core.fpmctl("show", "encaps").stdout
+    assert core.fpm()["headends"] == 1
+    core.zebra.drop(NET4)
+    eventually(lambda: core.fpm()["headends"] == 0, 5, what="the entry is free")
