@@ -412,7 +412,7 @@ no_packet_is_read_beyond_its_end(void **state)
 				 (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
 		}
 		if (random() % 3 == 0)
-			cut = (unsigned int)random() % len;
+			cut = (unsigned int)random() % (len - 19);
 		memory = malloc(128 + 14 + len - cut);
 		assert_non_null(memory);
 		memcpy(memory, packet.buffer, 128 + 14 + len - cut);
