@@ -15,6 +15,7 @@
  * that the kernel has not yet given.
  */
 #include <errno.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
@@ -115,6 +116,15 @@ error_is_refusal(int nlerr)
 	       nlerr == -NLE_PROTO_MISMATCH || nlerr == -NLE_INVAL;
 }
 
+/* Ask for all forwarding databases. The kernel refuses the short header of other dumps. */
+static int
+fdb_request(struct nl_sock *sk)
+{
+	struct ndmsg ndm = {.ndm_family = AF_BRIDGE};
+
+	return nl_send_simple(sk, RTM_GETNEIGH, NLM_F_DUMP, &ndm, sizeof(ndm));
+}
+
 /*
  * A kernel without MPLS shows the settings of all other families when it is asked for those of
  * MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are applied, and change nothing.
@@ -125,7 +135,8 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	static const int request[KMON_N_KINDS] = {
 		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
 		[KMON_MPLS] = RTM_GETNETCONF, [KMON_INET6] = RTM_GETLINK,
-		[KMON_ADDR] = RTM_GETADDR,    [KMON_NEIGH] = RTM_GETNEIGH};
+		[KMON_ADDR] = RTM_GETADDR,    [KMON_FDB] = RTM_GETNEIGH,
+		[KMON_NEIGH] = RTM_GETNEIGH};
 	static const int family[KMON_N_KINDS] = {
 		[KMON_MPLS] = AF_MPLS, [KMON_INET6] = AF_INET6};
 	int rc;
@@ -133,7 +144,9 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		km->gen++;
 		kmon_drain(km->dumps);
-		rc = nl_rtgen_request(km->dumps, request[kind], family[kind], NLM_F_DUMP);
+		rc = kind == KMON_FDB ? fdb_request(km->dumps)
+				      : nl_rtgen_request(km->dumps, request[kind],
+							 family[kind], NLM_F_DUMP);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
 		/*
@@ -142,7 +155,7 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		if (rc != -NLE_DUMP_INTR)
 			break;
 	}
-	if (rc < 0 && !(kind == KMON_MPLS && error_is_refusal(rc)))
+	if (rc < 0 && !((kind == KMON_MPLS || kind == KMON_FDB) && error_is_refusal(rc)))
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
@@ -259,6 +272,7 @@ events_open(struct kmon *km)
 		[KMON_MPLS] = {RTNLGRP_MPLS_NETCONF, 0},
 		[KMON_INET6] = {RTNLGRP_IPV6_IFINFO, 0},
 		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
+		[KMON_FDB] = {RTNLGRP_NEIGH, 0},
 		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},
 	};
 	int size = EVENT_BUFFER_BYTES, fd, rc;
@@ -333,6 +347,20 @@ int
 kmon_fd(const struct kmon *km)
 {
 	return nl_socket_get_fd(km->events);
+}
+
+const struct kmon_fdb *
+kmon_fdb_find(const struct kmon *km, unsigned int ifindex, const uint8_t mac[6],
+	      uint32_t from_vni)
+{
+	union kmon_item item = {.fdb = {.ifindex = ifindex, .from_vni = from_vni}};
+	const struct mirror_entry *e;
+	struct kmon_key key;
+
+	memcpy(item.fdb.mac, mac, sizeof(item.fdb.mac));
+	key = kmon_key_of(KMON_FDB, &item);
+	e = mirror_find(&km->mirror[KMON_FDB], &key);
+	return e == NULL ? NULL : &e->item.fdb;
 }
 
 void

@@ -26,6 +26,7 @@ enum kmon_tunnel_kind {
 	KMON_SIT,
 	KMON_IP6GRE, /* ip6gre: over IPv6 */
 	KMON_IP6TNL, /* ip6tnl: an IP packet directly behind an IPv6 header */
+	KMON_VXLAN, /* vxlan: Ethernet over UDP. A bridge above it is the tunnel's interface */
 };
 
 /* Why only the kernel can serve a tunnel. */
@@ -41,6 +42,10 @@ enum kmon_tunnel_cannot {
 	KMON_TUNNEL_DSCP_COPY, /* the DSCP of the outer header goes into the packet */
 	KMON_TUNNEL_NAMESPACE, /* its outer packets are in another namespace */
 	KMON_TUNNEL_MPLS,      /* takes no IP packets */
+	KMON_TUNNEL_LEARNING,  /* vxlan: the kernel learns VTEPs from packets */
+	KMON_TUNNEL_GBP,       /* ... with group policy, or the generic extension */
+	KMON_TUNNEL_GPE,
+	KMON_TUNNEL_REMCSUM, /* ... remote checksum offload */
 	KMON_TUNNEL_N_CANNOT
 };
 
@@ -60,6 +65,13 @@ struct kmon_tunnel {
 	bool tos_inherit, flow_inherit, has_in_key, has_out_key, has_encap_limit;
 	bool df;        /* pmtudisc: set DF in the outer header */
 	bool ignore_df; /* do not copy DF of the packet */
+	/* of a vxlan */
+	uint32_t vni;
+	uint16_t port;                /* destination of its packets */
+	uint16_t from_low, from_high; /* sources, both included; 0: not set */
+	bool csum;                    /* sends UDP checksums */
+	bool zero_csum6;              /* takes packets over IPv6 without a checksum */
+	bool ttl_inherit;             /* ttl 0 is that of the packet; else the default */
 };
 
 struct kmon_link {
@@ -78,6 +90,7 @@ struct kmon_link {
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
 	uint32_t group;      /* of interfaces, `ip link set ... group` */
 	struct kmon_tunnel tunnel;
+	bool bridge, vlan_filtering; /* a bridge of the kernel, and one with VLANs */
 };
 
 struct kmon_addr {
@@ -98,6 +111,18 @@ struct kmon_neigh {
 	uint8_t mac[6];   /* valid when has_mac */
 	bool has_mac;
 	uint16_t nud; /* NUD_* of linux/neighbour.h; 0 when deleted */
+};
+
+/* Where a vxlan device sends frames to a MAC: an entry of its forwarding database. */
+struct kmon_fdb {
+	unsigned int ifindex; /* of the vxlan device */
+	uint32_t from_vni;    /* of a device with several VNIs: of the frames; else 0 */
+	uint8_t mac[6];
+	uint8_t family;     /* of the VTEP: 4 or 6 */
+	uint8_t remote[16]; /* the VTEP, network order; IPv4 in the first 4 octets */
+	uint32_t vni;       /* 0: that of the device */
+	uint32_t link;      /* the outer packets must leave by this link; 0: any */
+	uint16_t port;      /* 0: that of the device */
 };
 
 /* Sysctls of one interface, or of all. */
@@ -135,7 +160,7 @@ struct kmon_inet6 {
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
- * kmon_has_failed() and kmon_operstate(), no other function of this file.
+ * kmon_has_failed(), kmon_operstate() and kmon_fdb_find(), no other function of this file.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -143,6 +168,7 @@ struct kmon_ops {
 	void (*mpls)(void *ctx, const struct kmon_mpls *mpls, bool gone);
 	void (*inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
+	void (*fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
 
@@ -156,7 +182,8 @@ struct kmon;
 
 /*
  * Open a monitor in namespace `netns` (NULL or "": the caller's), dump once, and report all
- * that is found through `ops` before returning: links, then settings, addresses, neighbors.
+ * that is found through `ops` before returning: links, then settings, addresses, forwarding
+ * databases, neighbors.
  * A NULL op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
@@ -238,6 +265,13 @@ bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
  * -errno: -ENODEV the link is gone.
  */
 int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
+
+/*
+ * Find the entry of the forwarding database of vxlan device `ifindex` for a MAC, as reported last.
+ * `from_vni` is 0 for a device with one VNI. Returns NULL if there is none.
+ */
+const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex,
+				     const uint8_t mac[6], uint32_t from_vni);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

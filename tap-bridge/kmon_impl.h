@@ -3,7 +3,7 @@
  * kmon_impl: declarations that the files of kmon share. Only they include it.
  *
  * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change,
- * kmon_tunnel.c the settings of a tunnel in it.
+ * kmon_tunnel.c the settings of a tunnel in it, kmon_vxlan.c all about VXLAN.
  * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_request.c
  * sends requests about neighbors and the operational state. All of it runs in the thread
  * that owns the monitor.
@@ -28,6 +28,7 @@ enum kmon_kind {
 	KMON_MPLS,
 	KMON_INET6,
 	KMON_ADDR,
+	KMON_FDB,
 	KMON_NEIGH,
 	KMON_N_KINDS
 };
@@ -38,6 +39,7 @@ union kmon_item {
 	struct kmon_mpls mpls;
 	struct kmon_inet6 inet6;
 	struct kmon_addr addr;
+	struct kmon_fdb fdb;
 	struct kmon_neigh neigh;
 };
 
@@ -53,11 +55,11 @@ struct kmon_change {
 /* The identity of an item within its kind. It is compared as octets, hence no padding. */
 struct kmon_key {
 	uint32_t ifindex;
-	uint8_t family; /* 0 for a link, and for its MPLS and inet6 */
+	uint8_t family; /* 0 for a link, for its MPLS and inet6, and for a MAC */
 	uint8_t plen;   /* IPv4 addresses only, like peer */
 	uint8_t zero[2];
-	uint8_t addr[16];
-	uint8_t peer[16];
+	uint8_t addr[16]; /* or a MAC */
+	uint8_t peer[16]; /* or the VNI of a MAC */
 };
 static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
 
@@ -125,6 +127,12 @@ bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
 
 /* Read the settings of a tunnel from an RTM_NEWLINK; for another link kind is 0. */
 void kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *tunnel);
+
+/* Read the settings of a vxlan or a bridge from an RTM_NEWLINK, after kmon_parse_tunnel(). */
+void kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link);
+
+/* Parse an AF_BRIDGE neighbor. Returns false if it names no VTEP. */
+bool kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb);
 
 struct kmon_key kmon_key_of(enum kmon_kind kind, const union kmon_item *item);
 bool kmon_item_equal(enum kmon_kind kind, const union kmon_item *a,

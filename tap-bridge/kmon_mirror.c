@@ -66,6 +66,11 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 			memcpy(key.peer, item->addr.peer, sizeof(key.peer));
 		}
 		break;
+	case KMON_FDB:
+		key.ifindex = item->fdb.ifindex;
+		memcpy(key.addr, item->fdb.mac, sizeof(item->fdb.mac));
+		memcpy(key.peer, &item->fdb.from_vni, sizeof(item->fdb.from_vni));
+		break;
 	default:
 		key.ifindex = item->neigh.ifindex;
 		key.family = item->neigh.family;
@@ -84,7 +89,8 @@ link_equal(const struct kmon_link *a, const struct kmon_link *b)
 	       a->carrier == b->carrier && a->on == b->on && a->macvlan == b->macvlan &&
 	       a->vlan_type == b->vlan_type && a->vlan_id == b->vlan_id &&
 	       a->master == b->master && a->vrf_table == b->vrf_table &&
-	       a->group == b->group &&
+	       a->group == b->group && a->bridge == b->bridge &&
+	       a->vlan_filtering == b->vlan_filtering &&
 	       memcmp(&a->tunnel, &b->tunnel, sizeof(a->tunnel)) == 0;
 }
 
@@ -107,6 +113,14 @@ neigh_equal(const struct kmon_neigh *a, const struct kmon_neigh *b)
 	       a->nud == b->nud;
 }
 
+static bool
+fdb_equal(const struct kmon_fdb *a, const struct kmon_fdb *b)
+{
+	return a->family == b->family &&
+	       memcmp(a->remote, b->remote, sizeof(a->remote)) == 0 && a->vni == b->vni &&
+	       a->link == b->link && a->port == b->port;
+}
+
 bool
 kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_item *b)
 {
@@ -124,6 +138,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 		       a->inet6.mtu_bytes == b->inet6.mtu_bytes;
 	case KMON_ADDR:
 		return addr_equal(&a->addr, &b->addr);
+	case KMON_FDB:
+		return fdb_equal(&a->fdb, &b->fdb);
 	default:
 		return neigh_equal(&a->neigh, &b->neigh);
 	}

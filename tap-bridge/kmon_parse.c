@@ -332,6 +332,10 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 		change->gone = true;
 		/* fall through */
 	case RTM_NEWNEIGH:
+		if (family == AF_BRIDGE) {
+			change->kind = KMON_FDB;
+			return kmon_parse_fdb(hdr, &change->item.fdb);
+		}
 		ndm = nlmsg_data(hdr);
 		if (!family_is_ip(family) || !nlmsg_valid_hdr(hdr, sizeof(*ndm)) ||
 		    (ndm->ndm_flags & NTF_PROXY))
@@ -343,7 +347,9 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 	}
 	if (nl_msg_parse(msg, parse_object, &p) < 0 || !p.ok)
 		return false;
-	if (change->kind == KMON_LINK && !change->gone)
+	if (change->kind == KMON_LINK && !change->gone) {
 		kmon_parse_tunnel(hdr, &change->item.link.tunnel);
+		kmon_parse_vxlan(hdr, &change->item.link);
+	}
 	return true;
 }

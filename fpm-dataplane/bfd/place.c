@@ -20,7 +20,7 @@ addr_is_zero(const struct ipaddr *a)
 
 /*
  * Return the interface of the dataplane that bfdd names; 0: it is none of them. The kernel has
- * the sessions over tunnels, because it gets all packets to this host out of them.
+ * the sessions over tunnels and VXLAN, because it gets all packets to this host out of them.
  */
 static uint16_t
 iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
@@ -30,7 +30,8 @@ iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
 		const struct fib_iface *iface = fib_iface(fib, i);
 
-		if (iface == NULL || iface->ifindex == 0 || iface->tunnel.family != 0)
+		if (iface == NULL || iface->ifindex == 0 || iface->tunnel.family != 0 ||
+		    iface->vxlan.family != 0)
 			continue;
 		if (iface->ifindex == told->ifindex)
 			return i;
@@ -92,15 +93,6 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 }
 
-/* Return the path to the peer. A tunnel is an interface of the kernel here. */
-static fib_path
-path_of(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
-{
-	fib_path path = fib_resolve(fib, vrf, told->family, &told->dst, 0);
-
-	return path_tunnel(fib, path) != NULL ? PATH(PATH_KERNEL, 0) : path;
-}
-
 /* Return the interface behind which a path finds its neighbor; 0: none. */
 static uint16_t
 path_iface(const struct fib *fib, fib_path path)
@@ -110,6 +102,18 @@ path_iface(const struct fib *fib, fib_path path)
 	if (path_kind(path) == PATH_ADJ)
 		return fib->adj[path_index(path)].ifidx;
 	return 0;
+}
+
+/* Return the path to the peer. A tunnel or VXLAN is an interface of the kernel here. */
+static fib_path
+path_of(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
+{
+	fib_path path = fib_resolve(fib, vrf, told->family, &told->dst, 0);
+	const struct fib_iface *iface = fib_iface(fib, path_iface(fib, path));
+
+	return path_tunnel(fib, path) != NULL || (iface != NULL && iface->vxlan.family != 0)
+		       ? PATH(PATH_KERNEL, 0)
+		       : path;
 }
 
 /*

@@ -76,6 +76,10 @@ static const char *const known[][2] = {
 	 "route the far end of the tunnel by another interface: fpmctl show interfaces"},
 	{"ecn_ce",
 	 "the path of the tunnel is congested, or the far end copies no ECN field"},
+	{"vxlan_flags", "the sender is at fault: capture it (reason vxlan_flags)"},
+	{"vxlan_vni", "make a vxlan device with this VNI, or remove it at the far end"},
+	{"udp_checksum", "the path breaks packets; over IPv6 also: udp6zerocsumrx of the "
+			 "vxlan device"},
 	{"mtu",
 	 "raise the MTU here (ip link set), or find the filter that drops ICMP errors"},
 	{"forwarding_off",

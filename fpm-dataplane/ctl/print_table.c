@@ -535,6 +535,9 @@ interface_row(const json_t *row)
 		       row_str(row, "urpf"), row_int(row, "urpf_dropped"));
 	if (row_has(row, "tunnel"))
 		tunnel_row(row);
+	if (row_has(row, "vxlan"))
+		printf("    over VXLAN: VNI %lld of %s, router MAC %s\n",
+		       row_int(row, "vni"), row_str(row, "vxlan"), row_str(row, "mac"));
 	if (!row_has(row, "rx_packets"))
 		return;
 	if (row_true(row, "macvlan"))

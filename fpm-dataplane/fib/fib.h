@@ -185,8 +185,9 @@ group_word_path(uint64_t w, uint32_t flow_hash)
 static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a path");
 
 struct fib_adj {
-	_Atomic uint64_t hop; /* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete */
-	uint16_t ifidx;       /* W:owner of the slot */
+	/* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete, or see fib->vxlan_hop */
+	_Atomic uint64_t hop;
+	uint16_t ifidx; /* W:owner of the slot */
 	uint8_t family; /* W:owner  4 or 6: family of the neighbor, not of the packet */
 	uint8_t reserved[5];
 	struct ipaddr addr; /* W:owner */
@@ -229,7 +230,7 @@ struct fib_source {
 };
 static_assert(sizeof(struct fib_source) == 17, "no padding");
 
-#define FIB_TUNNEL_HEAD_MAX 56 /* IPv6, options with a limit, GRE with a key */
+#define FIB_TUNNEL_HEAD_MAX 72 /* IPv6, UDP, VXLAN, Ethernet: 70 */
 
 /* The outer header of a tunnel, see tunnel.h. No padding: copies are compared. */
 struct fib_tunnel {
@@ -252,7 +253,25 @@ struct fib_tunnel {
 	/* Length, TTL, TOS, identification, checksum and type of the packet are zero. */
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 };
-static_assert(sizeof(struct fib_tunnel) == 112, "no padding");
+static_assert(sizeof(struct fib_tunnel) == 128, "no padding");
+
+/* The VXLAN below an interface that a bridge of the kernel is, see vxlan.h. */
+struct fib_vxlan {
+	uint8_t family;     /* of outer headers: 4 or 6; 0: the interface has no VXLAN */
+	uint8_t ttl;        /* of outer headers; 0: that of the packet */
+	uint8_t tos;        /* without ECN; if not inherited */
+	bool tos_inherit;   /* of the packet inside */
+	bool df, ignore_df; /* as in struct fib_tunnel */
+	bool csum;          /* sends UDP checksums */
+	bool zero_csum6;    /* takes packets over IPv6 without a checksum */
+	uint16_t port;      /* destination of its packets */
+	uint16_t from_low, from_high; /* sources of its packets, both included */
+	uint16_t vrf;                 /* of outer packets */
+	uint32_t vni;
+	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
+	uint32_t flow_label; /* 0: from a hash */
+	struct ipaddr local;
+};
 
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
@@ -299,6 +318,7 @@ struct fib_iface {
 	uint8_t n_on_link6;
 	char name[16];
 	struct fib_tunnel tunnel;
+	struct fib_vxlan vxlan;
 };
 
 /*
@@ -404,6 +424,8 @@ struct fib_headend;
 struct fib_rules;
 struct fib_seg6;
 struct fib_tunnels;
+struct fib_vxlan_hop;
+struct fib_vxlans;
 struct ruleset;
 
 /*
@@ -450,6 +472,9 @@ struct fib {
 	_Atomic(struct fib_tunnels *) tunnels; /* W:neigh  NULL: none is up; see tunnel.h */
 	_Atomic uint8_t tunnels_state;         /* W:warn  enum fib_tunnels_state */
 	_Atomic(struct fib_seg6 *) seg6; /* W:warn  NULL: not known (yet); see headend.h */
+	_Atomic(struct fib_vxlans *) vxlans; /* W:neigh  NULL: none is up; see vxlan.h */
+	/* W:neigh  adj_end, by adjacency; NULL: its neighbor is not behind a VXLAN */
+	_Atomic(struct fib_vxlan_hop *) *vxlan_hop;
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */
 	_Atomic uint16_t

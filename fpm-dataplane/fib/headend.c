@@ -72,8 +72,9 @@ path_refusal(const struct fib *fib, fib_path path, const struct fib_iface *out)
 	case PATH_ONLINK:
 		if (out == NULL || !out->up)
 			return DROP_egress_down;
-		/* Into a tunnel only the kernel puts it. */
-		return out->tunnel.family != 0 ? PUNT_kernel_route : N_REASON;
+		/* Into a tunnel or a VXLAN only the kernel puts it. */
+		return out->tunnel.family != 0 || out->vxlan.family != 0 ? PUNT_kernel_route
+									 : N_REASON;
 	case PATH_KERNEL:
 	case PATH_LOCAL: /* the first segment is this host */
 	case PATH_ENCAP: /* labels or segments below */

@@ -282,6 +282,8 @@ path_refusal(const struct fib *fib, const struct fib_tunnel *t, fib_path path)
 	}
 	if (out == NULL || !out->up)
 		return DROP_egress_down;
+	if (out->vxlan.family != 0)
+		return PUNT_kernel_route;
 	/* The kernel chooses among the routes by that link only. */
 	return t->link != 0 && t->link != out->ifindex ? PUNT_kernel_route : N_REASON;
 }

@@ -12,6 +12,7 @@
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
+#include "fwd/vxlan.h"
 
 /*
  * Let a packet wait for its neighbor on `ifidx`. If its TTL is used up, its sender gets the
@@ -77,7 +78,7 @@ packet_has_turn(struct burst *b, uint32_t adj)
 }
 
 static void
-adj_use(struct burst *b, unsigned int i, uint32_t adj)
+neighbor_use(struct burst *b, unsigned int i, uint32_t adj)
 {
 	const struct fib *fib = b->fwd->fib;
 	_Atomic uint8_t *used = b->fwd->adj_used;
@@ -89,6 +90,42 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 		packet_unresolved(b, i, fib->adj[adj].family, fib->adj[adj].ifidx);
 }
 
+/*
+ * Use the neighbor of the outer packet to a VTEP. Until the headers are written, the packet leaves
+ * by the interface over VXLAN.
+ */
+static void
+vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_hop *hop)
+{
+	struct fib_vxlan_way way;
+
+	if (!fwd_vxlan_way(b, i, hop, &way))
+		return;
+	/* Packets that waited for this neighbor are not waited for: it seldom resolves late. */
+	atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED, memory_order_relaxed);
+	/* Also if the route said on-link. */
+	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
+	if (path_kind(way.path) == PATH_ADJ)
+		neighbor_use(b, i, path_index(way.path));
+	else
+		packet_unresolved(b, i, hop->t.family, path_index(way.path));
+	b->hop[i] = hop->ifidx;
+}
+
+static void
+adj_use(struct burst *b, unsigned int i, uint32_t adj)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_vxlan_hop *hop = NULL;
+
+	if (atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0)
+		hop = fib_vxlan_hop(fib, adj);
+	if (hop == NULL)
+		neighbor_use(b, i, adj);
+	else
+		vxlan_use(b, i, adj, hop);
+}
+
 /* Use the neighbor of the outer packet. A packet that waits keeps the path of its headend. */
 static void
 headend_use(struct burst *b, unsigned int i)
@@ -98,7 +135,7 @@ headend_use(struct burst *b, unsigned int i)
 	if (!fwd_headend_way(b, i, &way))
 		return;
 	if (path_kind(way.path) == PATH_ADJ)
-		adj_use(b, i, path_index(way.path));
+		neighbor_use(b, i, path_index(way.path));
 	else
 		packet_unresolved(b, i, 6, path_index(way.path));
 	if (b->verdict[i] == PUNT_unresolved)
@@ -135,7 +172,7 @@ tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
 	if (way == NULL)
 		return;
 	if (path_kind(way->path) == PATH_ADJ)
-		adj_use(b, i, path_index(way->path));
+		neighbor_use(b, i, path_index(way->path));
 	else
 		packet_unresolved(b, i, way->family, path_index(way->path));
 	b->hop[i] = ifidx;
@@ -208,6 +245,8 @@ path_end(struct burst *b, unsigned int i)
 		if (path_index(b->path[i]) != 0 && fwd_sid_use(b, i))
 			break;
 		if (burst_may_open(b, i) && fwd_tunnel_open(b, i))
+			break;
+		if (burst_may_be_vxlan(b, i) && fwd_vxlan_open(b, i))
 			break;
 		burst_leave(b, i,
 			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),

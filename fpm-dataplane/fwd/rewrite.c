@@ -16,6 +16,7 @@
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
+#include "fwd/vxlan.h"
 #include "port/vlan.h"
 
 /* Write the tags of `out`. Returns the first octet of the frame that leaves by it. */
@@ -260,6 +261,8 @@ fwd_rewrite(struct burst *b)
 			fwd_headend_rewrite(b, i);
 		else if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
 			fwd_label_rewrite(b, i);
+		else if (burst_leaves_by_tunnel(b, i) && path_kind(b->path[i]) == PATH_ADJ)
+			fwd_vxlan_rewrite(b, i);
 		else if (burst_leaves_by_tunnel(b, i))
 			fwd_tunnel_rewrite(b, i);
 		else

@@ -12,7 +12,7 @@
 #include "fib/headend.h"
 #include "fib/label.h"
 #include "fib/rules.h"
-#include "fib/tunnel.h"
+#include "fib/vxlan.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 #include "fwd/walk.h"
@@ -42,9 +42,16 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib *fib = b->fwd->fib;
 	fib_path next = b->path[i];
+	const struct fib_vxlan_hop *hop = path_vxlan(fib, next);
 	struct fib_tunnel_way way;
 
 	rec->path = next;
+	if (hop != NULL) {
+		rec->tunnel = hop->ifidx;
+		rec->via_family = hop->t.family;
+		rec->via = hop->t.remote;
+		return;
+	}
 	if (path_tunnel(fib, next) != NULL) {
 		rec->tunnel = (uint16_t)path_index(next);
 		fib_tunnel_resolve(fib, rec->tunnel, &way);
@@ -246,7 +253,7 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
 	rec->out_ifidx = rec->hop & 0xffff;
-	out = path_tunnel(b->fwd->fib, b->path[i]);
+	out = path_enters(b->fwd->fib, b->path[i]);
 	if (out == NULL || rec->hop == 0)
 		out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)

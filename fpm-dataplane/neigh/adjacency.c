@@ -119,11 +119,7 @@ watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	bool off = nb->family == 6 && n->iface[nb->ifidx].ipv6_off;
 
 	cds_list_for_each_entry (w, &nb->watches, list) {
-		/*
-		 * Release: a forwarder that reads the MAC sees the interface published
-		 * before.
-		 */
-		atomic_store_explicit(&n->fib->adj[w->adj].hop, hop, memory_order_release);
+		nb_publish(n, nb, w->adj, hop);
 		if (hop != 0 || off)
 			watch_tell(n, w, !off);
 	}
@@ -140,7 +136,7 @@ watch_forget(struct neigh *n, struct watch *w)
 {
 	struct nb *nb = w->nb;
 
-	atomic_store_explicit(&n->fib->adj[w->adj].hop, 0, memory_order_release);
+	nb_publish(n, nb, w->adj, 0);
 	n->watch[w->adj] = NULL;
 	cds_list_del(&w->list);
 	free(w);
@@ -196,7 +192,10 @@ watch_remove(struct neigh *n, struct msg_adj *m)
 void
 nb_apply(struct neigh *n, struct nb *nb)
 {
-	watches_apply(n, nb, nb_hop(n, nb));
+	uint64_t hop = nb_hop(n, nb);
+
+	nb_renew_hop(n, nb, hop != 0 && n->iface[nb->ifidx].svi);
+	watches_apply(n, nb, hop);
 	host_update(n, nb);
 	nb_release(n, nb);
 }

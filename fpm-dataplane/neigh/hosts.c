@@ -86,7 +86,7 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	atomic_store_explicit(&n->fib->adj_used[slot],
 			      nb_is_waited_for(nb) ? ADJ_BEHIND : ADJ_UNUSED,
 			      memory_order_relaxed);
-	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
+	nb_publish(n, nb, slot, hop);
 	cds_lfht_node_init(&h->fib.node);
 	GRACE_RELEASE(&h->fib.node);
 	/* Contains a full barrier: a forwarder that finds the host sees its slot filled. */
@@ -101,7 +101,7 @@ host_remove(struct neigh *n, struct nb *nb)
 	struct host *h = nb->host;
 
 	/* At once: a forwarder that still has the slot then gleans instead of sending. */
-	atomic_store_explicit(&n->fib->adj[h->fib.adj].hop, 0, memory_order_release);
+	nb_publish(n, nb, h->fib.adj, 0);
 	cds_lfht_del(n->fib->hosts, &h->fib.node);
 	neigh_retire(n, &h->retired, host_free);
 	nb->host = NULL;
@@ -117,8 +117,7 @@ host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	else if (hop != 0 && nb->host == NULL)
 		host_add(n, nb, hop);
 	else if (hop != 0)
-		atomic_store_explicit(&n->fib->adj[nb->host->fib.adj].hop, hop,
-				      memory_order_release);
+		nb_publish(n, nb, nb->host->fib.adj, hop);
 }
 
 void

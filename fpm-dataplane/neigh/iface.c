@@ -305,7 +305,9 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
 	iface_choose_sources(n, ifc, fi);
-	if (ifc->tunnel)
+	if (ifc->svi)
+		svi_copy(n, ifc, fi);
+	else if (ifc->tunnel)
 		tunnel_copy(n, ifc, fi);
 	fi->urpf4 = l == NULL ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
 
@@ -368,7 +370,8 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 
 	ifc->up = up;
 	ifc->can_ask = can_ask;
-	iface_publish(n, ifidx);
+	/* Neighbors behind a VXLAN have headers with its settings. */
+	news |= iface_publish(n, ifidx) && ifc->svi;
 	if (macvlan)
 		macvlan_changed(n, ifc->on);
 	n->tunnels_due |= ifc->tunnel;

@@ -4,7 +4,7 @@
  * [neigh].
  *
  *   neigh.c -> ports.c -> link_event.c -> tunnel.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
- *                |-> carrier.c -> iface.c                             glean.c <-'
+ *                |-> carrier.c -> iface.c      `-> vxlan.c -> iface.c   glean.c <-'
  *                `-> mpls.c -> iface.c
  *
  * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c, outer.c and
@@ -68,7 +68,11 @@ struct link {
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
-	/* a tunnel: why the kernel keeps it, as logged; NULL: it is ours, or no tunnel */
+	bool forward_off[2];     /* the sysctl forwarding is 0: IPv4, IPv6 */
+	/*
+	 * a tunnel or vxlan device: why the kernel keeps it, as logged; NULL: it is ours, or no
+	 * tunnel
+	 */
 	const char *tunnel_refused;
 	struct cds_list_head locals;
 };
@@ -84,8 +88,10 @@ struct vrf {
 struct iface {
 	/* (*) a VLAN: the port it is on; a tunnel: n->no_port; NULL: no such interface */
 	struct port *port;
-	bool tunnel;
-	uint16_t on; /* (*) a VLAN: interface that it is on; 0: a port */
+	bool tunnel;        /* or svi: on no port */
+	bool svi, svi_due;  /* a bridge over a vxlan device; its neighbors are due */
+	unsigned int vxlan; /* ifindex of that device */
+	uint16_t on;        /* (*) a VLAN: interface that it is on; 0: a port */
 	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
 	uint16_t first_on, last_on, next_on, prev_on;
 	struct tap tap;          /* its TAP and descriptor; punt reads and writes it */
@@ -153,6 +159,7 @@ struct nb {
 	struct ipaddr addr;
 	struct cds_list_head watches;
 	struct host *host;
+	struct fib_vxlan_hop *vxlan;  /* its headers, if it is behind a VXLAN and usable */
 	struct cds_list_head retry;   /* neigh.retry: wanted and unresolved */
 	struct cds_list_head to_ask;  /* neigh.to_ask: request at the end of the round */
 	struct cds_list_head glean;   /* neigh.gleans, oldest first */
@@ -184,11 +191,13 @@ struct neigh {
 	uint16_t n_vlans;       /* numbers in use, or not reused yet */
 	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
 	struct port no_port;    /* of tunnels: without a name and a number */
-	uint16_t n_tunnels;
-	bool tunnels_due;  /* a tunnel came, went or changed; or a VRF: see tunnel.c */
-	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
-	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due; /* some element of macvlans_due_on is set */
+	uint16_t n_tunnels, n_svis;
+	/* a tunnel or vxlan device came, went or changed; or a VRF: see tunnel.c */
+	bool tunnels_due;
+	bool svis_due, svi_came; /* an element of svi_due is set; see vxlan.c */
+	bool borrow_due;         /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;           /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due;       /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	struct link *link[LINK_CHAINS];
@@ -373,14 +382,44 @@ const char *tunnel_kind(const struct kmon_link *kl);
 const char *tunnel_refusal(const struct kmon_link *kl);
 /* Write the tunnel's part of the copy for forwarders. */
 void tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
+/* Set the VRF of outer packets, and the link by which they must leave, of a tunnel with `dev`. */
+void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
 
 /* --- tunnel.c: tunnels ------------------------------------------------------------------ */
 
 /* Add a tunnel and return its number; 0: it is none, or stays with the kernel (logged once). */
 uint16_t tunnel_add(struct neigh *n, struct link *l);
 void tunnel_remove(struct neigh *n, uint16_t ifidx);
+/* Note why the kernel keeps a tunnel, and log it once. NULL: it does not. */
+void tunnel_refuse(struct link *l, const char *reason);
+/* Make an interface without a port, and return its number; 0: no number is free. */
+uint16_t tunnel_take_number(struct neigh *n, struct link *l);
+/* Undo it. */
+void tunnel_drop_number(struct neigh *n, uint16_t ifidx);
 /* Once per round: publish the table by which received packets find their tunnel. */
 void tunnels_publish(struct neigh *n);
+
+/* --- vxlan.c: bridges over a vxlan device --------------------------------------------- */
+
+/* Note a vxlan device that came or changed. */
+void vxlan_note(struct neigh *n, struct link *l);
+/* Add a bridge and return its number; 0: it is none over a vxlan device that forwarders serve. */
+uint16_t svi_add(struct neigh *n, struct link *l);
+/* Return true if the bridge is still over the same vxlan device. */
+bool svi_is_same(struct neigh *n, const struct link *l);
+void svi_remove(struct neigh *n, uint16_t ifidx);
+/* Write the part of VXLAN of the copy for forwarders. */
+void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
+void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
+/* Make the headers of a neighbor again, before nb_publish(). Not `usable`: it has none. */
+void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);
+void nb_free_hop(struct nb *nb);
+/* Store the adjacency word of a neighbor, or its headers, in an adjacency. */
+void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop);
+/* Once per round: apply changes of forwarding databases. */
+void svis_apply(struct neigh *n);
+/* Publish the table by which received packets find their interface. */
+void vxlans_publish(struct neigh *n);
 
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 

@@ -120,7 +120,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ignore_linkdown[0] = l->ignore_linkdown[0] || n->ignore_linkdown4_all;
 	m->ignore_linkdown[1] = l->ignore_linkdown[1];
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
-	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel;
+	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel && !n->iface[l->ifidx].svi;
 	memcpy(m->name, l->name, sizeof(m->name));
 	worker_send(to, &m->m);
 }
@@ -152,6 +152,8 @@ link_conf_event(struct neigh *n, const struct kmon_conf *kc)
 	bool of_all = kc->ifindex == KMON_CONF_ALL, *set;
 	struct link *l = of_all ? NULL : link_find(n, kc->ifindex);
 
+	if (l != NULL)
+		l->forward_off[kc->family == 6] = !kc->forwarding;
 	if (of_all && kc->family == 4)
 		set = &n->ignore_linkdown4_all;
 	else if (l != NULL)

@@ -152,7 +152,9 @@ static void link_changed(struct neigh *n, struct link *l);
 static void
 iface_remove(struct neigh *n, uint16_t ifidx)
 {
-	if (n->iface[ifidx].tunnel)
+	if (n->iface[ifidx].svi)
+		svi_remove(n, ifidx);
+	else if (n->iface[ifidx].tunnel)
 		tunnel_remove(n, ifidx);
 	else
 		vlan_remove(n, ifidx);
@@ -235,6 +237,8 @@ link_forget_vlans(struct neigh *n, unsigned int ifindex)
 static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
+	if (l->ifidx == 0 && l->kernel.bridge)
+		return true; /* it is over a VXLAN, perhaps */
 	if (l->ifidx == 0 && l->kernel.tunnel.kind != KMON_NO_TUNNEL)
 		return tunnel_refusal(&l->kernel) == NULL;
 	return l->ifidx == 0 && l->kernel.on != 0 && iface_by_ifindex(n, l->kernel.on) != 0;
@@ -248,16 +252,22 @@ link_number(struct neigh *n, struct link *l)
 
 	if (ifidx == 0)
 		ifidx = tunnel_add(n, l);
+	if (ifidx == 0)
+		ifidx = svi_add(n, l);
 	return ifidx != 0 ? ifidx : vlan_add(n, &l->kernel);
 }
 
 /* Return true if an interface that is no port is the same as when it was added. */
 static bool
-iface_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+iface_is_same(struct neigh *n, const struct link *l)
 {
-	if (n->iface[ifidx].tunnel)
+	const struct kmon_link *kl = &l->kernel;
+
+	if (n->iface[l->ifidx].svi)
+		return svi_is_same(n, l);
+	if (n->iface[l->ifidx].tunnel)
 		return kl->tunnel.kind != KMON_NO_TUNNEL && tunnel_refusal(kl) == NULL;
-	return vlan_is_same(n, ifidx, kl);
+	return vlan_is_same(n, l->ifidx, kl);
 }
 
 static void
@@ -267,7 +277,7 @@ link_changed(struct neigh *n, struct link *l)
 	bool was_ours = l->ifidx != 0;
 
 	/* A VLAN never changes its link or tag: a difference means missed events. */
-	if (l->ifidx >= PORT_MAX && !iface_is_same(n, l->ifidx, kl)) {
+	if (l->ifidx >= PORT_MAX && !iface_is_same(n, l)) {
 		vlan_detach(n, l);
 		return;
 	}
@@ -317,6 +327,16 @@ link_retry_vrfs(struct neigh *n)
 		}
 }
 
+/* A port or a device above a bridge came, went or changed. */
+static void
+link_bridge_changed(struct neigh *n, unsigned int ifindex)
+{
+	struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
+
+	if (l != NULL && l->known && l->kernel.bridge)
+		link_changed(n, l);
+}
+
 void
 link_retry_vlans(struct neigh *n)
 {
@@ -333,11 +353,15 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	struct neigh *n = ctx;
 	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
 	bool news = kl->vrf_table != 0;
+	unsigned int master, on;
 	uint16_t vrf;
 
 	if (l == NULL)
 		return;
-	n->tunnels_due |= n->n_tunnels > 0; /* outer packets may be in another VRF now */
+	/* Outer packets may be in another VRF now. */
+	n->tunnels_due |= n->n_tunnels > 0 || n->n_svis > 0;
+	master = l->kernel.master;
+	on = l->kernel.on;
 	vrf = l->vrf;
 	news |= !gone && !l->known;
 	if (gone) {
@@ -350,6 +374,12 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	}
 	if (news)
 		link_members_changed(n, kl->ifindex);
+	link_bridge_changed(n, kl->master);
+	link_bridge_changed(n, kl->on);
+	if (master != kl->master)
+		link_bridge_changed(n, master);
+	if (on != kl->on)
+		link_bridge_changed(n, on);
 	if (gone)
 		vrf_release(n, vrf);
 	if (gone && vrf != 0 && n->vrf_left_out)

@@ -206,6 +206,7 @@ neigh_on_round(struct worker *w)
 	iface_borrow(n);
 	iface_vlan_macs(n);
 	macvlan_publish(n); /* before the numbers of removed ones are retired */
+	svis_apply(n);
 	tunnels_publish(n);
 	nb_ask_flush(n);
 	neigh_retire_flush(n);
@@ -245,6 +246,7 @@ neigh_init(struct worker *w)
 						    .mpls = mpls_event,
 						    .inet6 = iface_inet6_event,
 						    .addr = addr_event,
+						    .fdb = fdb_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
 	/* Carriers first, so that the first reports of TAPs have their final state. */
@@ -262,6 +264,7 @@ neigh_init(struct worker *w)
 	}
 	ports_check_taps(n);
 	macvlan_publish(n);
+	svis_apply(n);
 	tunnels_publish(n);
 	neigh_start_io(n, &n->control_io, n->control);
 	ports_watch(n);

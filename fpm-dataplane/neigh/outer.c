@@ -34,9 +34,9 @@ const char *
 tunnel_kind(const struct kmon_link *kl)
 {
 	static const char *const name[] = {
-		[KMON_NO_TUNNEL] = NULL,  [KMON_GRE] = "gre",
-		[KMON_IPIP] = "ipip",     [KMON_SIT] = "sit",
-		[KMON_IP6GRE] = "ip6gre", [KMON_IP6TNL] = "ip6tnl"};
+		[KMON_NO_TUNNEL] = NULL, [KMON_GRE] = "gre",       [KMON_IPIP] = "ipip",
+		[KMON_SIT] = "sit",      [KMON_IP6GRE] = "ip6gre", [KMON_IP6TNL] = "ip6tnl",
+		[KMON_VXLAN] = "vxlan"};
 
 	return name[kl->tunnel.kind];
 }
@@ -54,14 +54,18 @@ tunnel_refusal(const struct kmon_link *kl)
 		[KMON_TUNNEL_MIP6] = "mobile-ipv6",
 		[KMON_TUNNEL_DSCP_COPY] = "dscp-copy",
 		[KMON_TUNNEL_NAMESPACE] = "namespace",
-		[KMON_TUNNEL_MPLS] = "mpls"};
+		[KMON_TUNNEL_MPLS] = "mpls",
+		[KMON_TUNNEL_LEARNING] = "learning",
+		[KMON_TUNNEL_GBP] = "gbp",
+		[KMON_TUNNEL_GPE] = "gpe",
+		[KMON_TUNNEL_REMCSUM] = "remcsum"};
 	const struct kmon_tunnel *t = &kl->tunnel;
 
 	if (t->cannot != KMON_TUNNEL_CAN)
 		return cannot[t->cannot];
-	if (addr_is_any(t->remote))
+	if (t->kind != KMON_VXLAN && addr_is_any(t->remote))
 		return "no-remote";
-	if (addr_is_group(t, t->remote))
+	if (t->kind != KMON_VXLAN && addr_is_group(t, t->remote))
 		return "group-remote";
 	if (addr_is_any(t->local))
 		return "no-local";
@@ -109,11 +113,25 @@ head6_make(const struct kmon_tunnel *k, struct fib_tunnel *t)
 	opt[6] = 1;
 }
 
+/* `dev` names a VRF, or a link that the outer packets must take. */
+void
+tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link)
+{
+	const struct link *below = dev == 0 ? NULL : link_find(n, dev);
+
+	if (below != NULL && below->known && below->kernel.vrf_table != 0) {
+		*vrf = below->vrf;
+		return;
+	}
+	*link = dev;
+	if (below != NULL && below->known)
+		*vrf = vrf_of(n, below);
+}
+
 void
 tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {
 	const struct kmon_tunnel *k = &ifc->kernel.tunnel;
-	const struct link *below = k->link == 0 ? NULL : link_find(n, k->link);
 	struct fib_tunnel *t = &fi->tunnel;
 
 	t->family = k->family;
@@ -132,14 +150,7 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	t->tos = k->tos;
 	memcpy(t->local.octet, k->local, family_octets(k->family));
 	memcpy(t->remote.octet, k->remote, family_octets(k->family));
-	/* `dev` names a VRF, or a link that the outer packets must take. */
-	if (below != NULL && below->known && below->kernel.vrf_table != 0) {
-		t->vrf = below->vrf;
-	} else {
-		t->link = k->link;
-		if (below != NULL && below->known)
-			t->vrf = vrf_of(n, below);
-	}
+	tunnel_below(n, k->link, &t->vrf, &t->link);
 	if (k->family == 4)
 		head4_make(k, t);
 	else

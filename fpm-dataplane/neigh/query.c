@@ -164,10 +164,26 @@ row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 	memcpy(local.octet, t->local, sizeof(local.octet));
 	memcpy(remote.octet, t->remote, sizeof(remote.octet));
 	row_set(row, "tunnel", json_string(tunnel_kind(&l->kernel)));
+	if (t->kind == KMON_VXLAN)
+		row_set(row, "vni", json_integer(t->vni));
 	row_set(row, "local", source_json(t->family, &local));
 	row_set(row, "remote", source_json(t->family, &remote));
 	row_set(row, "outer_vrf", fi == NULL ? json_null() : outer_vrf_json(n, fi));
 	row_set(row, "by_kernel", by_kernel == NULL ? json_null() : json_string(by_kernel));
+}
+
+/* Add the vxlan device below a bridge, and the router MAC. */
+static void
+row_add_svi(json_t *row, struct neigh *n, const struct link *l)
+{
+	const struct link *vxlan = link_find(n, n->iface[l->ifidx].vxlan);
+	char mac[MAC_STRLEN], shown[IFNAMSIZ];
+
+	if (vxlan == NULL)
+		return;
+	row_set(row, "mac", json_string(mac_str(l->kernel.mac, mac)));
+	row_set(row, "vxlan", json_string(log_utf8(vxlan->name, shown, sizeof(shown))));
+	row_set(row, "vni", json_integer(vxlan->kernel.tunnel.vni));
 }
 
 /* Add how the sources of its packets are checked. */
@@ -227,6 +243,8 @@ interface_row(struct neigh *n, const struct link *l)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	if (tunnel_kind(&l->kernel) != NULL)
 		row_add_tunnel(row, n, l);
+	if (n->iface[l->ifidx].svi)
+		row_add_svi(row, n, l);
 	return row;
 }
 

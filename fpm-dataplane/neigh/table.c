@@ -144,8 +144,11 @@ nb_release(struct neigh *n, struct nb *nb)
 void
 nb_free_all(struct neigh *n)
 {
-	for (uint32_t i = 0; i < n->n_slot; i++)
+	for (uint32_t i = 0; i < n->n_slot; i++) {
+		if (n->nb_slot[i] != NULL)
+			nb_free_hop(n->nb_slot[i]);
 		free(n->nb_slot[i]);
+	}
 	free(n->nb_slot);
 	free(n->free_slot);
 	free(n->nb_chain);

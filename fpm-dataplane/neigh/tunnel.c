@@ -21,17 +21,58 @@
 
 /* --- numbers -------------------------------------------------------------------------- */
 
-/* Log once that the kernel keeps a tunnel. Each module makes one without addresses. */
-static void
-refusal_log(const struct link *l, const char *reason)
+/* Each module makes a tunnel without addresses, which is not logged. */
+void
+tunnel_refuse(struct link *l, const char *reason)
 {
 	static const uint8_t any[16];
 	const struct kmon_tunnel *t = &l->kernel.tunnel;
 
-	if (l->tunnel_refused != reason && (memcmp(t->local, any, sizeof(any)) != 0 ||
-					    memcmp(t->remote, any, sizeof(any)) != 0))
+	if (reason != NULL && l->tunnel_refused != reason &&
+	    (memcmp(t->local, any, sizeof(any)) != 0 ||
+	     memcmp(t->remote, any, sizeof(any)) != 0))
 		log_warn("neigh: tunnel left to the kernel dev=%s kind=%s reason=%s",
 			 l->kernel.name, tunnel_kind(&l->kernel), reason);
+	l->tunnel_refused = reason;
+}
+
+uint16_t
+tunnel_take_number(struct neigh *n, struct link *l)
+{
+	uint16_t ifidx = vlan_take_number(n);
+
+	if (ifidx == 0) {
+		table_refuse(TABLE_vlans);
+		n->vlan_left_out = true;
+		return 0;
+	}
+	table_used(TABLE_vlans, ++n->n_vlans);
+	n->iface[ifidx] = (struct iface){.port = &n->no_port,
+					 .tunnel = true,
+					 .forward4 = !l->forward_off[0],
+					 .forward6 = !l->forward_off[1],
+					 .kernel = l->kernel,
+					 .present = true};
+	counters_port(ifidx, &n->iface[ifidx].base);
+	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
+	if (ifidx >= n->iface_end)
+		n->iface_end = ifidx + 1;
+	return ifidx;
+}
+
+void
+tunnel_drop_number(struct neigh *n, uint16_t ifidx)
+{
+	nb_forget_iface(n, ifidx);
+	n->iface[ifidx].present = false;
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
+	iface_refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
+	n->tunnels_due = true;
+	vlan_retire_number(n, ifidx);
 }
 
 uint16_t
@@ -41,33 +82,20 @@ tunnel_add(struct neigh *n, struct link *l)
 	const char *reason;
 	uint16_t ifidx;
 
-	if (kl->tunnel.kind == KMON_NO_TUNNEL)
+	if (kl->tunnel.kind == KMON_VXLAN)
+		vxlan_note(n, l); /* the bridge above it is the interface */
+	if (kl->tunnel.kind == KMON_NO_TUNNEL || kl->tunnel.kind == KMON_VXLAN)
 		return 0;
 	reason = tunnel_refusal(kl);
-	if (reason != NULL)
-		refusal_log(l, reason);
-	l->tunnel_refused = reason;
+	tunnel_refuse(l, reason);
 	if (reason != NULL)
 		return 0;
-	ifidx = vlan_take_number(n);
+	ifidx = tunnel_take_number(n, l);
 	if (ifidx == 0) {
-		table_refuse(TABLE_vlans);
-		n->vlan_left_out = true;
 		l->tunnel_refused = "limit";
 		return 0;
 	}
-	table_used(TABLE_vlans, ++n->n_vlans);
 	n->n_tunnels++;
-	n->iface[ifidx] = (struct iface){.port = &n->no_port,
-					 .tunnel = true,
-					 .forward4 = true,
-					 .forward6 = true,
-					 .kernel = *kl,
-					 .present = true};
-	counters_port(ifidx, &n->iface[ifidx].base);
-	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
-	if (ifidx >= n->iface_end)
-		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
 	log_info("neigh: tunnel added dev=%s kind=%s", kl->name, tunnel_kind(kl));
 	return ifidx;
@@ -76,20 +104,9 @@ tunnel_add(struct neigh *n, struct link *l)
 void
 tunnel_remove(struct neigh *n, uint16_t ifidx)
 {
-	struct iface *ifc = &n->iface[ifidx];
-
-	log_info("neigh: tunnel removed dev=%s", ifc->kernel.name);
-	nb_forget_iface(n, ifidx);
-	ifc->present = false;
-	/*
-	 * The last copy stays: a forwarder between two stages finds it down, and sends
-	 * nothing.
-	 */
-	iface_refresh(n, ifidx);
-	iface_addresses_changed(n, ifidx);
+	log_info("neigh: tunnel removed dev=%s", n->iface[ifidx].kernel.name);
 	n->n_tunnels--;
-	n->tunnels_due = true;
-	vlan_retire_number(n, ifidx);
+	tunnel_drop_number(n, ifidx);
 }
 
 /* --- the table of received packets ---------------------------------------------------- */
@@ -151,7 +168,7 @@ tunnels_make(struct neigh *n)
 	tunnels->mask = n_entries - 1;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
 		const struct fib_iface *fi =
-			n->iface[i].tunnel ? fib_iface(n->fib, i) : NULL;
+			n->iface[i].tunnel ? fib_iface(n->fib, i) : NULL; /* or SVI: none */
 
 		if (fi == NULL || !fi->up)
 			continue;
@@ -174,6 +191,7 @@ tunnels_publish(struct neigh *n)
 	if (!n->tunnels_due)
 		return;
 	n->tunnels_due = false;
+	vxlans_publish(n);
 	/* The VRF of outer packets may have changed. */
 	for (uint16_t i = PORT_MAX; n->n_tunnels > 0 && i < n->iface_end; i++)
 		if (n->iface[i].tunnel)

@@ -136,7 +136,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	struct fib_vlans *table;
 	const char *reason;
 
-	if (on == 0)
+	if (on == 0 || n->iface[on].tunnel) /* or the bridge over a vxlan device */
 		return 0;
 	reason = vlan_refusal(n, kl, on);
 	if (reason == NULL && (table = vlan_table(n, on)) == NULL)

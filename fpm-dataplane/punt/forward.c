@@ -21,6 +21,7 @@
 #include "port/label.h"
 #include "port/vlan.h"
 #include "punt/headend.h"
+#include "port/vxlan.h"
 #include "punt/internal.h"
 #include "punt/label.h"
 #include "punt/tunnel.h"
@@ -246,17 +247,54 @@ headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	frame_send(p, m, hop, out);
 }
 
+/* Send a packet to a neighbor behind a VXLAN, and its outer packet to the neighbor `hop`. */
+static void
+vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+	      fib_path path, const struct fib_vxlan_hop *vxlan,
+	      const struct fib_vxlan_way *vw, uint64_t hop)
+{
+	const struct fib_iface *iface = fib_iface(p->fib, vxlan->ifidx),
+			       *out = fib_iface(p->fib, hop & 0xffff);
+	uint8_t *ip = l3_of(m);
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), mtu;
+	struct if_counters *c = &p->count->port[vxlan->ifidx];
+
+	if (!packet_may_leave(p, m, family, originated, iface, out))
+		return;
+	mtu = fib_vxlan_mtu(p->fib, vxlan, vw, out);
+	if (mtu > fib_mtu(p->fib, path, iface, family))
+		mtu = fib_mtu(p->fib, path, iface, family);
+	if (len > mtu) {
+		punt_fragment(p, m, (uint16_t)mtu);
+		return;
+	}
+	if (!vxlan_fits(m, vxlan)) {
+		punt_drop(p, m, DROP_no_headroom);
+		return;
+	}
+	if (!originated) {
+		ttl_lower(ip, family);
+		counter_add(&p->count->forwarded[family == 6], 1);
+	}
+	counter_add(&c->tx_packets, 1);
+	counter_add(&c->tx_bytes, len);
+	vxlan_write(m, vxlan, family, len, p->ip_id++, vw->hash);
+	frame_send(p, m, hop, out);
+}
+
 /* A packet and its way out of the router. */
 struct way_out {
 	struct label_packet lp;
 	fib_path path; /* as found */
 	fib_path
 		neighbor; /* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels */
-	bool has_labels;                /* it came with labels */
-	const struct fib_iface *tunnel; /* into which it goes; NULL: none */
-	struct fib_tunnel_way tw;       /* valid if there is a tunnel */
-	bool has_headend;               /* it gets an outer header of SRv6: `hw` */
+	bool has_headend; /* it gets an outer header of SRv6: `hw` */
 	struct fib_headend_way hw;
+	bool has_labels;                   /* it came with labels */
+	const struct fib_iface *tunnel;    /* into which it goes; NULL: none */
+	struct fib_tunnel_way tw;          /* valid if there is a tunnel */
+	const struct fib_vxlan_hop *vxlan; /* the neighbor is behind a VXLAN; NULL: not */
+	struct fib_vxlan_way vw;           /* valid if it is */
 };
 
 /* Find the way out of an IP packet without labels. */
@@ -307,6 +345,21 @@ headend_find_neighbor(struct punt *p, struct way_out *way)
 		way->neighbor = way->hw.path; /* that of a refusing route, or of none */
 }
 
+/* Find the way of the outer packet to a VTEP. */
+static void
+vxlan_find_way(struct punt *p, struct way_out *way)
+{
+	const struct fib_iface *iface = fib_iface(p->fib, way->vxlan->ifidx);
+	struct rte_mbuf *m = way->lp.m;
+
+	fib_vxlan_resolve(p->fib, way->vxlan, way->lp.family, l3_of(m),
+			  rte_pktmbuf_data_len(m) - L2_LEN, &way->vw);
+	way->neighbor = way->vw.reason == N_REASON ? way->vw.path : PATH(PATH_DOWN, 0);
+	/* As the kernel's own interface: it has the VXLAN, too. */
+	if (way->vw.reason == PUNT_kernel_route)
+		way->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
+}
+
 /*
  * Return the neighbor's MAC address and interface, as in an adjacency. 0: unknown, or the
  * path leads to no neighbor.
@@ -334,6 +387,9 @@ way_hop(struct punt *p, struct way_out *way)
 		headend_find_neighbor(p, way);
 	else if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
 		way->neighbor = way->lp.encap->next;
+	way->vxlan = way->has_labels ? NULL : path_vxlan(p->fib, way->path);
+	if (way->vxlan != NULL)
+		vxlan_find_way(p, way);
 	if (path_kind(way->neighbor) != PATH_ADJ)
 		return 0;
 	adj = path_index(way->neighbor);
@@ -372,6 +428,9 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			tunnel_send_by(p, m, family, originated, way.path, &way.tw, hop);
 		else if (way.has_headend)
 			headend_send_by(p, m, family, originated, way.path, &way.hw, hop);
+		else if (way.vxlan != NULL)
+			vxlan_send_by(p, m, family, originated, way.path, way.vxlan,
+				      &way.vw, hop);
 		else if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
 			labels_send_by(p, &way.lp, originated, way.path, hop);
 		else
@@ -396,6 +455,12 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	      : way.has_headend
 		      ? punt_headend_key(p, &way.hw)
 		      : neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
+	if (way.tunnel != NULL && kind == PATH_ONLINK)
+		key = punt_tunnel_key(&way.tw);
+	else if (way.vxlan != NULL)
+		key = punt_vxlan_key(p, way.vxlan, way.neighbor);
+	else
+		key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;

@@ -131,7 +131,7 @@ struct neigh_key {
 
 /*
  * Return the neighbor that a packet lacks. Its header is at `ip`, its path is `path`. Family 0:
- * the path leads into a tunnel, and to no neighbor any longer.
+ * the path leads into a tunnel or to a VTEP, and to no neighbor any longer.
  */
 struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
 			      const uint8_t *ip);

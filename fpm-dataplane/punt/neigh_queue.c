@@ -72,7 +72,17 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 {
 	uint32_t index = path_index(path);
 	struct neigh_key key = {.ifidx = (uint16_t)index, .family = family};
+	const struct fib_vxlan_hop *vxlan = ip == NULL ? NULL : path_vxlan(p->fib, path);
 	struct fib_tunnel_way way;
+	struct fib_vxlan_way vw;
+
+	if (vxlan != NULL) {
+		fib_vxlan_resolve(p->fib, vxlan, family, ip,
+				  family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4),
+				  &vw);
+		return vw.reason != N_REASON ? (struct neigh_key){0}
+					     : punt_vxlan_key(p, vxlan, vw.path);
+	}
 
 	if (path_tunnel(p->fib, path) != NULL) {
 		fib_tunnel_resolve(p->fib, (uint16_t)index, &way);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: the parts of forward.c that concern packets that came in a tunnel, or that go into
- * one. [punt]
+ * tunnel: the parts of forward.c that concern packets that came in a tunnel, or that go into one
+ * or to a VTEP. [punt]
  */
 #include "punt/tunnel.h"
 
@@ -57,4 +57,18 @@ punt_tunnel_key(const struct fib_tunnel_way *way)
 	return (struct neigh_key){.ifidx = (uint16_t)path_index(way->path),
 				  .family = way->family,
 				  .addr = way->dst};
+}
+
+struct neigh_key
+punt_vxlan_key(const struct punt *p, const struct fib_vxlan_hop *hop, fib_path path)
+{
+	uint32_t index = path_index(path);
+
+	if (path_kind(path) == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[index];
+
+		return (struct neigh_key){adj->ifidx, adj->family, adj->addr, index};
+	}
+	return (struct neigh_key){
+		.ifidx = (uint16_t)index, .family = hop->t.family, .addr = hop->t.remote};
 }

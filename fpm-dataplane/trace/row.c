@@ -335,7 +335,8 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		row_set(row, "to_main", json_true());
 	row_set(row, "group", json_integer(rec->group));
 	row_set(row, "path",
-		json_string(rec->tunnel != 0 && path_kind(rec->path) == PATH_ONLINK
+		json_string(rec->tunnel != 0 && (path_kind(rec->path) == PATH_ONLINK ||
+						 path_kind(rec->path) == PATH_ADJ)
 				    ? "tunnel"
 				    : path_name(t, rec->path, kind)));
 	row_set(row, "hash", json_integer(rec->flow_hash));

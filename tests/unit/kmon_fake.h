@@ -9,6 +9,7 @@
 #define KMON_FAKE_H
 
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -77,6 +78,23 @@ int
 kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	return 0;
+}
+
+/* The forwarding database of the fake kernel has the entries that the test puts there. */
+static struct {
+	struct kmon_fdb row[8];
+	unsigned int n;
+} fdb;
+
+const struct kmon_fdb *
+kmon_fdb_find(const struct kmon *km, unsigned int ifindex, const uint8_t mac[6],
+	      uint32_t from_vni)
+{
+	for (unsigned int i = 0; i < fdb.n; i++)
+		if (fdb.row[i].ifindex == ifindex && fdb.row[i].from_vni == from_vni &&
+		    memcmp(fdb.row[i].mac, mac, 6) == 0)
+			return &fdb.row[i];
+	return NULL;
 }
 
 #endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Find the interface of a VXLAN packet, and the way of packets to VTEPs. Any reader; no state. */
+#include "fib/vxlan.h"
+
+#include "fib/rules.h"
+
+uint32_t
+fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint32_t vni)
+{
+	return (uint32_t)(mix64(fib->seed ^
+				((uint64_t)vni << 32 | (uint32_t)port << 16 | vrf)) >>
+			  32);
+}
+
+/* --- received packets ------------------------------------------------------------------- */
+
+/* The outer header of a packet. */
+struct outer {
+	const uint8_t *ip, *udp, *vxlan;
+	uint16_t vrf, port;
+	uint8_t family;
+};
+
+static bool
+end_is(const struct fib_vxlan *v, const struct outer *o)
+{
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, o->ip + (o->family == 4 ? 16 : 24), family_octets(o->family));
+	return v->family == o->family && v->vrf == o->vrf && v->port == o->port &&
+	       ipaddr_equal(&v->local, &dst);
+}
+
+/* Return the interface of the VNI, whose end is that of the packet; NULL: there is none. */
+static const struct fib_iface *
+iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o)
+{
+	uint32_t vni = get_be32(o->vxlan + 4) >> 8;
+
+	for (uint32_t i = fib_vxlan_hash(fib, o->vrf, o->port, vni);; i++) {
+		uint16_t ifidx = vxlans->entry[i & vxlans->mask];
+		const struct fib_iface *iface = fib_iface(fib, ifidx);
+
+		if (ifidx == 0)
+			return NULL;
+		if (iface != NULL && iface->ifindex != 0 && iface->up &&
+		    iface->vxlan.vni == vni && end_is(&iface->vxlan, o))
+			return iface;
+	}
+}
+
+/* Return why a packet to an unknown VNI is dropped; N_REASON: the kernel may know the VNI. */
+static uint16_t
+vni_refusal(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o)
+{
+	const struct fib_iface *one =
+		vxlans->one_end == 0 ? NULL : fib_iface(fib, vxlans->one_end);
+
+	if (one == NULL || !end_is(&one->vxlan, o))
+		return N_REASON;
+	return (o->vxlan[0] & VXLAN_VNI_FLAG) == 0 ? DROP_vxlan_flags : DROP_vxlan_vni;
+}
+
+/* Return the length of the packet at `ip`, whose version is `family`; 0: it is none. */
+static unsigned int
+inner_bytes(const uint8_t *ip, uint8_t family)
+{
+	if (ip[0] >> 4 != family)
+		return 0;
+	return family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+}
+
+/* Read the frame inside, of which `room` octets may be read, and `len` are there. */
+static void
+frame_read(const struct fib_iface *iface, const uint8_t *eth, unsigned int room,
+	   unsigned int len, struct fib_vxlan_found *found)
+{
+	uint16_t type = get_be16(eth + 12);
+	unsigned int bytes;
+
+	if ((eth[0] & 1) != 0)
+		return; /* to a group: the kernel has the addresses, and answers ARP */
+	if (memcmp(eth, iface->mac, sizeof(iface->mac)) != 0)
+		found->reason = DROP_l2_foreign;
+	else if ((eth[6] & 1) != 0)
+		found->reason = DROP_l2_group_source;
+	else if (vlan_type_is_tag(type))
+		found->reason = DROP_vlan_unknown;
+	found->family = type == 0x0800 ? 4 : type == 0x86dd ? 6 : 0;
+	if (found->reason != N_REASON || found->family == 0 ||
+	    room < ETH_BYTES + (found->family == 4 ? 20u : 40u))
+		return;
+	bytes = inner_bytes(eth + ETH_BYTES, found->family);
+	if (bytes != 0 && bytes <= len - ETH_BYTES)
+		found->ifidx = iface->ifidx;
+}
+
+struct fib_vxlan_found
+fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
+	       unsigned int room)
+{
+	const struct fib_vxlans *vxlans =
+		atomic_load_explicit(&fib->vxlans, memory_order_consume);
+	unsigned int at = family == 4 ? (ip[0] & 15u) * 4 : 40;
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+	struct outer o = {.ip = ip, .udp = ip + at, .vrf = vrf, .family = family};
+	struct fib_vxlan_found found = {.reason = N_REASON};
+	const struct fib_iface *iface;
+
+	if (vxlans == NULL || !fib_tunnels_allowed(fib) ||
+	    room < at + VXLAN_HEAD_BYTES + 20 || ip[family == 4 ? 9 : 6] != PROTO_UDP ||
+	    (family == 4 && (get_be16(ip + 6) & 0x3fff) != 0) ||
+	    get_be16(o.udp + 4) != len - at)
+		return found;
+	o.vxlan = o.udp + UDP_BYTES;
+	o.port = get_be16(o.udp + 2);
+	iface = iface_of(fib, vxlans, &o);
+	if (iface == NULL) {
+		found.reason = vni_refusal(fib, vxlans, &o);
+		return found;
+	}
+	if ((o.vxlan[0] & VXLAN_VNI_FLAG) == 0) {
+		found.reason = DROP_vxlan_flags;
+		return found;
+	}
+	if (family == 6 && get_be16(o.udp + 6) == 0 && !iface->vxlan.zero_csum6) {
+		found.reason = DROP_udp_checksum;
+		return found;
+	}
+	found.udp_at = (uint16_t)at;
+	found.at = (uint16_t)(at + VXLAN_HEAD_BYTES);
+	at += UDP_BYTES + VXLAN_BYTES;
+	frame_read(iface, ip + at, room - at, len - at, &found);
+	return found;
+}
+
+/* --- sent packets ----------------------------------------------------------------------- */
+
+/* Return why the outer packet cannot take `path`; N_REASON: it can. */
+static uint16_t
+path_refusal(const struct fib *fib, const struct fib_vxlan_hop *hop, fib_path path)
+{
+	const struct fib_iface *out;
+
+	switch (path_kind(path)) {
+	case PATH_ADJ:
+		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
+		break;
+	case PATH_ONLINK:
+		out = fib_iface(fib, path_index(path));
+		break;
+	case PATH_KERNEL:
+	case PATH_LOCAL: /* the VTEP is this host */
+	case PATH_ENCAP:
+		return PUNT_kernel_route;
+	default:
+		return (uint16_t)path_cause(path_kind(path));
+	}
+	if (out == NULL || !out->up)
+		return DROP_egress_down;
+	if (out->ifidx == hop->ifidx)
+		return DROP_encap_loop;
+	/* The kernel writes the headers of a tunnel in a tunnel, and chooses among the routes. */
+	return out->vxlan.family != 0 || out->tunnel.family != 0 ||
+			       (hop->t.link != 0 && hop->t.link != out->ifindex)
+		       ? PUNT_kernel_route
+		       : N_REASON;
+}
+
+void
+fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_t family,
+		  const uint8_t *ip, unsigned int room, struct fib_vxlan_way *way)
+{
+	const struct fib_iface *iface = fib_iface(fib, hop->ifidx);
+	const struct fib_tunnel *t = &hop->t;
+	uint8_t head[FIB_TUNNEL_HEAD_MAX];
+
+	way->path = PATH(PATH_NONE, 0);
+	way->hash = flow_hash(ip, room, family, fib->seed);
+	if (iface->ifindex == 0 || !iface->up) {
+		way->reason = DROP_egress_down;
+		return;
+	}
+	if (!fib_tunnels_allowed(fib) || t->bytes == 0) {
+		way->reason = PUNT_kernel_route;
+		return;
+	}
+	if (path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) != PATH_LOCAL) {
+		way->reason = DROP_egress_down;
+		return;
+	}
+	/* A packet of this host. Its ports choose among equal paths. */
+	memcpy(head, t->head, sizeof(head));
+	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, way->hash));
+	way->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);
+	way->reason = path_refusal(fib, hop, way->path);
+}
+
+unsigned int
+fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
+	      const struct fib_vxlan_way *way, const struct fib_iface *out)
+{
+	unsigned int mtu = fib_mtu(fib, way->path, out, hop->t.family);
+
+	return mtu <= hop->t.bytes ? 0 : mtu - hop->t.bytes;
+}

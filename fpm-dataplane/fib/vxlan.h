@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vxlan: IP over VXLAN (RFC 7348), as EVPN's symmetric IRB has it (RFC 9135, 9136).
+ *
+ * A bridge of the kernel whose only port is a vxlan device is an interface of the dataplane, and
+ * has a number as a VLAN has. Its neighbors are routers behind VTEPs. Such a neighbor has an
+ * adjacency as any other has, but the word `hop` of that is 0, so that the fast path leaves its
+ * packets. fib->vxlan_hop has all headers for it, ready to be copied. Each packet looks its outer
+ * header up again, as in tunnel.h.
+ *
+ * Functions that read tables are for [RCU reader].
+ */
+#ifndef FIB_VXLAN_H
+#define FIB_VXLAN_H
+
+#include "fib/tunnel.h"
+
+#define PROTO_UDP 17u
+
+#define UDP_BYTES   8u
+#define VXLAN_BYTES 8u
+#define ETH_BYTES   14u
+/* Octets from the UDP header to the packet inside. */
+#define VXLAN_HEAD_BYTES (UDP_BYTES + VXLAN_BYTES + ETH_BYTES)
+
+#define VXLAN_VNI_FLAG 0x08u /* RFC 7348, 5: in the first octet */
+
+/*
+ * The headers for one neighbor behind a VXLAN. Immutable: neigh publishes a new one for each
+ * change.
+ */
+struct fib_vxlan_hop {
+	uint16_t ifidx; /* of the interface */
+	bool csum;
+	uint16_t from_low, n_from; /* source ports */
+	/*
+	 * The outer header, with those of UDP, VXLAN and Ethernet. As for GRE, an EtherType names
+	 * the packet inside. bytes 0: only the kernel knows the VTEP.
+	 */
+	struct fib_tunnel t;
+};
+
+/*
+ * The interfaces over VXLAN that are up, by VRF, port and VNI: a hash table with open addressing.
+ * Immutable: neigh publishes a new table for each change.
+ */
+struct fib_vxlans {
+	uint32_t mask; /* number of entries less one; the number is a power of two */
+	/*
+	 * The interface whose end (VRF, local address, port) all others have, too, if the kernel
+	 * itself has no vxlan device. 0: the kernel decides about unknown VNIs.
+	 */
+	uint16_t one_end;
+	uint16_t entry[]; /* ifidx; 0: free */
+};
+
+uint32_t fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint32_t vni);
+
+/* A VXLAN packet to this host. */
+struct fib_vxlan_found {
+	/* N_REASON: it is one for `ifidx`, or with 0 one for the kernel. Or a drop. */
+	uint16_t reason, ifidx;
+	uint16_t
+		udp_at; /* offsets from the outer IP header: of UDP, of the packet inside */
+	uint16_t at;
+	uint8_t family; /* of that packet */
+};
+
+/*
+ * Find the interface of a VXLAN packet to this host. Its header is valid; `room` octets of it,
+ * without padding, may be read. Only the kernel can take fragments, and frames to groups, of ARP
+ * and of other protocols.
+ */
+struct fib_vxlan_found fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family,
+				      const uint8_t *ip, unsigned int room);
+
+/* Return the headers for the neighbor of an adjacency; NULL: it is not behind a VXLAN. */
+static inline const struct fib_vxlan_hop *
+fib_vxlan_hop(const struct fib *fib, uint32_t adj)
+{
+	return atomic_load_explicit(&fib->vxlan_hop[adj], memory_order_consume);
+}
+
+static inline const struct fib_vxlan_hop *
+path_vxlan(const struct fib *fib, fib_path path)
+{
+	return path_kind(path) == PATH_ADJ ? fib_vxlan_hop(fib, path_index(path)) : NULL;
+}
+
+/* Return the tunnel, or the interface over VXLAN, that a path leads into; NULL: none. */
+static inline const struct fib_iface *
+path_enters(const struct fib *fib, fib_path path)
+{
+	const struct fib_vxlan_hop *hop = path_vxlan(fib, path);
+
+	return hop == NULL ? path_tunnel(fib, path) : fib_iface(fib, hop->ifidx);
+}
+
+/* The way of an outer packet. */
+struct fib_vxlan_way {
+	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	uint16_t reason;
+	fib_path path; /* PATH_ADJ or PATH_ONLINK */
+	uint32_t hash; /* of the flow inside */
+};
+
+/* Find the way of the packet at `ip`, of which `room` octets may be read, to a neighbor. */
+void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
+		       uint8_t family, const uint8_t *ip, unsigned int room,
+		       struct fib_vxlan_way *way);
+
+/*
+ * Return the octets of the largest packet that goes to a neighbor by the way out of `out`, the
+ * outer packet in one piece. 0: none.
+ */
+unsigned int fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
+			   const struct fib_vxlan_way *way, const struct fib_iface *out);
+
+/*
+ * Return the source port of a flow. Routers on the way choose among equal paths by it. The bits of
+ * the hash by which this router chooses are mixed, because all flows to one VTEP may share them.
+ */
+static inline uint16_t
+vxlan_source_port(const struct fib_vxlan_hop *hop, uint32_t hash)
+{
+	uint32_t mixed = (uint32_t)mix64(hash);
+
+	return (uint16_t)(hop->from_low + ((uint64_t)mixed * hop->n_from >> 32));
+}
+
+/* tunnel_put() for VXLAN. The UDP checksum is 0. */
+static inline uint8_t *
+vxlan_put(const struct fib_vxlan_hop *hop, uint8_t *ip, uint8_t family, unsigned int len,
+	  uint16_t id, uint32_t hash)
+{
+	uint8_t *out = tunnel_put(&hop->t, ip, family, len, id, hash);
+	uint8_t *udp = ip - VXLAN_HEAD_BYTES;
+
+	put_be16(udp, vxlan_source_port(hop, hash));
+	put_be16(udp + 4, (uint16_t)(len + VXLAN_HEAD_BYTES));
+	return out;
+}
+
+/*
+ * Return the sum over the pseudo header of a UDP packet of `len` octets (RFC 768; RFC 8200, 8.1).
+ */
+static inline uint32_t
+udp_pseudo_sum(const uint8_t *ip, uint8_t family, unsigned int len)
+{
+	return family == 4 ? inet_sum(ip + 12, 8, PROTO_UDP + len)
+			   : inet_sum(ip + 8, 32, PROTO_UDP + len);
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vxlan: packets that go to VTEPs, and that come from them. All of them are on the slow path.
+ *                                                                               [fwd-n]
+ */
+#include "fwd/vxlan.h"
+
+#include "fwd/frame.h"
+#include "fwd/label.h"
+#include "fwd/vlan.h"
+#include "port/vlan.h"
+#include "port/vxlan.h"
+
+#define IP6_MTU_MIN 1280u /* RFC 8200, 5 */
+
+/* --- from a VTEP ------------------------------------------------------------------------ */
+
+/* Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed. */
+static bool
+checksum_is_right(const struct burst *b, unsigned int i,
+		  const struct fib_vxlan_found *found)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	unsigned int at = (unsigned int)(ip - burst_frame(b, i)) + found->udp_at;
+
+	if (get_be16(ip + found->udp_at + 6) == 0 ||
+	    (b->m[i]->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
+		    RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+		return true;
+	return vxlan_udp_sum(b->m[i], ip, b->family[i], at,
+			     (unsigned int)b->l3_len[i] - found->udp_at) == 0xffff;
+}
+
+bool
+fwd_vxlan_open(struct burst *b, unsigned int i)
+{
+	uint8_t *ip = burst_l3(b, i), ecn = ip_dsfield(ip, b->family[i]) & ECN_MASK;
+	struct fib_vxlan_found found = fib_vxlan_find(b->fwd->fib, b->in->vrf, b->family[i],
+						      ip, burst_l3_room(b, i));
+
+	/* With labels the kernel takes it: it has to pop them. */
+	if (burst_has_labels(b, i) || (found.reason == N_REASON && found.ifidx == 0))
+		return false;
+	if (found.reason == N_REASON && !checksum_is_right(b, i, &found))
+		found.reason = DROP_udp_checksum;
+	else if (found.reason == N_REASON &&
+		 !fib_tunnel_ecn(ip + found.at, found.family, ecn))
+		found.reason = DROP_ecn_ce;
+	if (found.reason != N_REASON) {
+		burst_leave(b, i, (enum reason)found.reason);
+		return true;
+	}
+	if (!b->inside)
+		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
+	b->verdict[i] = VERDICT_OPENED;
+	/* As fwd_tunnel_open(): where the frame inside begins, and its interface. */
+	b->hop[i] =
+		(uint64_t)(ip + found.at - L2_LEN - burst_frame(b, i)) << 16 | found.ifidx;
+	return true;
+}
+
+/* --- to a VTEP -------------------------------------------------------------------------- */
+
+/* Return the egress interface of a way whose path is PATH_ADJ or PATH_ONLINK. */
+static const struct fib_iface *
+way_out(const struct fib *fib, const struct fib_vxlan_way *way)
+{
+	uint32_t index = path_index(way->path);
+
+	return fib_iface(fib,
+			 path_kind(way->path) == PATH_ADJ ? fib->adj[index].ifidx : index);
+}
+
+/*
+ * Return the octets of the largest packet that goes to a neighbor. IPv6 has no smaller MTU than
+ * 1280: the kernel writes the fragments of outer packets.
+ */
+static unsigned int
+mtu_of(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+       const struct fib_vxlan_way *way)
+{
+	const struct fib *fib = b->fwd->fib;
+	unsigned int mtu = fib_vxlan_mtu(fib, hop, way, way_out(fib, way));
+	unsigned int own =
+		fib_mtu(fib, b->path[i], fib_iface(fib, hop->ifidx), b->family[i]);
+
+	return own < mtu ? own : mtu;
+}
+
+bool
+fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+	      struct fib_vxlan_way *way)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP) {
+		burst_leave(b, i, PUNT_kernel_route);
+		return false;
+	}
+	if (ip[b->family[i] == 4 ? 8 : 7] <= 1) {
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+		return false;
+	}
+	fib_vxlan_resolve(b->fwd->fib, hop, b->family[i], ip, burst_l3_room(b, i), way);
+	if (way->reason == N_REASON && b->family[i] == 6) {
+		unsigned int mtu = mtu_of(b, i, hop, way);
+
+		if (b->l3_len[i] > mtu && mtu < IP6_MTU_MIN)
+			way->reason = PUNT_kernel_route;
+	}
+	if (way->reason == N_REASON)
+		return true;
+	if (way->reason == PUNT_kernel_route || way->reason == DROP_encap_loop ||
+	    way->reason == DROP_blackhole || way->reason == DROP_vrf_no_fib)
+		burst_leave(b, i, (enum reason)way->reason);
+	else
+		burst_icmp(b, i, PUNT_unreach, (enum reason)way->reason);
+	return false;
+}
+
+/* Return the MAC address and interface of the neighbor of the outer packet; 0: it has none. */
+static uint64_t
+way_hop(const struct fib *fib, const struct fib_vxlan_way *way)
+{
+	if (way->reason != N_REASON || path_kind(way->path) != PATH_ADJ)
+		return 0;
+	return atomic_load_explicit(&fib->adj[path_index(way->path)].hop,
+				    memory_order_acquire);
+}
+
+/* Write the headers before a packet that has passed all checks, and its MAC addresses. */
+static void
+frame_write(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop, uint32_t hash,
+	    const struct fib_iface *out)
+{
+	struct if_counters *c = &b->fwd->count->port[hop->ifidx];
+	uint8_t *ip = burst_l3(b, i), *eth;
+	struct rte_mbuf *m = b->m[i];
+
+	if (b->family[i] == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+	counter_add(&c->tx_packets, 1);
+	counter_add(&c->tx_bytes, b->l3_len[i]);
+	vxlan_write(m, hop, b->family[i], b->l3_len[i], b->fwd->ip_id++, hash);
+	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
+	if (out->n_tags != 0) {
+		b->tags_out = true;
+		eth = vlan_push(m, out);
+	}
+	frame_write_macs(eth, b->hop[i], out);
+}
+
+void
+fwd_vxlan_rewrite(struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_vxlan_hop *hop = path_vxlan(fib, b->path[i]);
+	const struct fib_iface *out = NULL;
+	struct fib_vxlan_way way;
+	unsigned int mtu;
+
+	if (hop != NULL) {
+		fib_vxlan_resolve(fib, hop, b->family[i], burst_l3(b, i),
+				  burst_l3_room(b, i), &way);
+		b->hop[i] = way_hop(fib, &way);
+		out = fib_iface(fib, b->hop[i] & 0xffff);
+	}
+	/* The neighbor, or that of the outer packet, has changed within the burst. */
+	if (out == NULL || b->hop[i] == 0 || !out->up) {
+		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
+		return;
+	}
+	mtu = mtu_of(b, i, hop, &way);
+	if (b->l3_len[i] > mtu) {
+		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
+		burst_leave(b, i, PUNT_too_big);
+		return;
+	}
+	if (!vxlan_fits(b->m[i], hop)) {
+		burst_leave(b, i, DROP_no_headroom);
+		return;
+	}
+	frame_write(b, i, hop, way.hash, out);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vxlan: the stages for packets that go to VTEPs, or come from them.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_VXLAN_H
+#define FWD_VXLAN_H
+
+#include "fib/vxlan.h"
+#include "fwd/burst.h"
+
+/* fwd_tunnel_open() for a VXLAN packet to this host. */
+bool fwd_vxlan_open(struct burst *b, unsigned int i);
+
+/* Return true if a packet to this host may be one of VXLAN. */
+static inline bool
+burst_may_be_vxlan(const struct burst *b, unsigned int i)
+{
+	return burst_l3(b, i)[b->family[i] == 4 ? 9 : 6] == PROTO_UDP &&
+	       atomic_load_explicit(&b->fwd->fib->vxlans, memory_order_relaxed) != NULL;
+}
+
+/*
+ * Adjacency stage: find the way of a packet to a neighbor behind a VXLAN. Return false if the
+ * packet has left.
+ */
+bool fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+		   struct fib_vxlan_way *way);
+/* Rewrite stage: write the headers of VXLAN. The path of the packet is that of its neighbor. */
+void fwd_vxlan_rewrite(struct burst *b, unsigned int i);
+
+#endif

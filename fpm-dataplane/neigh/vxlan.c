@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IP over VXLAN. A bridge of the kernel whose only port is a vxlan device is an interface of the
+ * dataplane (the SVI of an L3VNI of EVPN). Runs in neigh. Each of its neighbors has headers that
+ * forwarders copy: router MAC from the neighbor, VTEP from the forwarding database of the vxlan
+ * device, all else from the settings of that. This file makes them, and the table by which received
+ * packets find their interface.
+ *
+ * A bridge with more ports stays with the kernel, and so does a vxlan device that forwarders
+ * cannot serve.
+ */
+#include "neigh/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "fib/vxlan.h"
+
+#define ENTRIES_MIN 16u
+
+#define TTL_DEFAULT 64u
+/* Source ports, if the device has none: RFC 7348, 4.1; RFC 6335, 6. */
+#define FROM_LOW  49152u
+#define FROM_HIGH 65535u
+
+/* --- which bridges ---------------------------------------------------------------------- */
+
+static bool
+link_is_port_of(const struct link *l, const struct link *bridge)
+{
+	return l->known && l->kernel.master == bridge->ifindex;
+}
+
+/* Note why the kernel keeps the vxlan devices of a bridge, and log it once for each. */
+static void
+vxlans_refuse(struct neigh *n, const struct link *bridge, const char *reason)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (link_is_port_of(l, bridge) &&
+			    l->kernel.tunnel.kind == KMON_VXLAN)
+				tunnel_refuse(l, reason);
+}
+
+/* Return the vxlan device below a bridge that forwarders serve; NULL: they do not, or it has none. */
+static struct link *
+bridge_vxlan(struct neigh *n, const struct link *bridge)
+{
+	struct link *vxlan = NULL;
+	const char *reason = NULL;
+	unsigned int n_ports = 0;
+	bool upper = false;
+
+	if (!bridge->known || !bridge->kernel.bridge)
+		return NULL;
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
+			upper |= l->known && l->kernel.on == bridge->ifindex;
+			if (!link_is_port_of(l, bridge))
+				continue;
+			n_ports++;
+			if (l->kernel.tunnel.kind == KMON_VXLAN)
+				vxlan = l;
+		}
+	if (vxlan == NULL)
+		return NULL;
+	if (n_ports > 1)
+		reason = "ports";
+	else if (bridge->kernel.vlan_filtering)
+		reason = "vlan-filtering";
+	else if (upper)
+		reason = "vlan-or-macvlan";
+	else
+		reason = tunnel_refusal(&vxlan->kernel);
+	vxlans_refuse(n, bridge, reason);
+	return reason == NULL ? vxlan : NULL;
+}
+
+void
+vxlan_note(struct neigh *n, struct link *l)
+{
+	const struct link *bridge =
+		l->kernel.master == 0 ? NULL : link_find(n, l->kernel.master);
+
+	n->tunnels_due = true; /* whether the kernel has VNIs of its own */
+	/* Not logged: a port joins its bridge only after it was made. */
+	if (bridge == NULL || !bridge->known || !bridge->kernel.bridge)
+		l->tunnel_refused = "no-bridge";
+}
+
+/* --- numbers ---------------------------------------------------------------------------- */
+
+uint16_t
+svi_add(struct neigh *n, struct link *l)
+{
+	struct link *vxlan = bridge_vxlan(n, l);
+	struct iface *ifc;
+	uint16_t ifidx;
+
+	if (vxlan == NULL)
+		return 0;
+	ifidx = tunnel_take_number(n, l);
+	if (ifidx == 0) {
+		vxlan->tunnel_refused = "limit";
+		return 0;
+	}
+	ifc = &n->iface[ifidx];
+	ifc->svi = true;
+	ifc->vxlan = vxlan->ifindex;
+	n->n_svis++;
+	n->svis_due = n->svi_came = true;
+	iface_publish(n, ifidx);
+	log_info("neigh: interface over vxlan added dev=%s vxlan=%s vni=%u", l->kernel.name,
+		 vxlan->kernel.name, vxlan->kernel.tunnel.vni);
+	return ifidx;
+}
+
+bool
+svi_is_same(struct neigh *n, const struct link *l)
+{
+	const struct link *vxlan = bridge_vxlan(n, l);
+
+	return vxlan != NULL && vxlan->ifindex == n->iface[l->ifidx].vxlan;
+}
+
+void
+svi_remove(struct neigh *n, uint16_t ifidx)
+{
+	log_info("neigh: interface over vxlan removed dev=%s", n->iface[ifidx].kernel.name);
+	n->n_svis--;
+	tunnel_drop_number(n, ifidx);
+}
+
+/* --- the copy for forwarders ------------------------------------------------------------ */
+
+void
+svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
+{
+	const struct link *vxlan = link_find(n, ifc->vxlan);
+	struct fib_vxlan *v = &fi->vxlan;
+	const struct kmon_tunnel *k;
+
+	if (vxlan == NULL ||
+	    !vxlan->known) /* it is gone, and the interface is about to go */
+		return;
+	k = &vxlan->kernel.tunnel;
+	v->family = k->family;
+	v->ttl = k->ttl != 0 || k->ttl_inherit ? k->ttl : TTL_DEFAULT;
+	v->tos = k->tos;
+	v->tos_inherit = k->tos_inherit;
+	v->df = k->df;
+	v->ignore_df = k->ignore_df;
+	v->csum = k->csum;
+	v->zero_csum6 = k->zero_csum6;
+	v->port = k->port;
+	v->from_low = k->from_low != 0 ? k->from_low : FROM_LOW;
+	v->from_high = k->from_low != 0 ? k->from_high : FROM_HIGH;
+	v->vni = k->vni;
+	v->flow_label = k->flow_label;
+	memcpy(v->local.octet, k->local, family_octets(k->family));
+	tunnel_below(n, k->link, &v->vrf, &v->link);
+}
+
+/* --- neighbors -------------------------------------------------------------------------- */
+
+struct hop_copy {
+	struct fib_vxlan_hop fib;
+	struct retired retired;
+};
+
+static void
+hop_free(struct neigh *n, struct retired *r)
+{
+	free(caa_container_of(r, struct hop_copy, retired));
+}
+
+/*
+ * Return where frames to the MAC of a neighbor go. Without an entry of the forwarding database the
+ * VTEP is the gateway itself, which zebra writes as a neighbor without ARP. Of any other neighbor
+ * only the kernel knows it: it floods the frame. Family 0: no VTEP.
+ */
+static struct kmon_fdb
+vtep_of(const struct neigh *n, const struct nb *nb)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct kmon_fdb *found =
+		n->control == NULL
+			? NULL
+			: kmon_fdb_find(n->control, n->iface[nb->ifidx].vxlan, nb->mac, 0);
+	struct kmon_fdb vtep = {0};
+
+	if (found != NULL)
+		return *found;
+	if ((nb->nud & NUD_NOARP) == 0)
+		return vtep;
+	vtep.family = nb->family;
+	memcpy(vtep.remote, nb->addr.octet, family_octets(nb->family));
+	if (nb->family == 6 && memcmp(nb->addr.octet, mapped, sizeof(mapped)) == 0) {
+		vtep.family = 4;
+		memset(vtep.remote, 0, sizeof(vtep.remote));
+		memcpy(vtep.remote, nb->addr.octet + 12, 4);
+	}
+	return vtep;
+}
+
+/* Write all headers: IP, UDP, VXLAN, Ethernet. Zero: what differs for each packet. */
+static void
+head_make(const struct fib_iface *fi, const struct nb *nb, const struct kmon_fdb *vtep,
+	  struct fib_tunnel *t)
+{
+	const struct fib_vxlan *v = &fi->vxlan;
+	uint8_t *p = t->head;
+
+	if (v->family == 4) {
+		p[0] = 0x45;
+		p[9] = PROTO_UDP;
+		memcpy(p + 12, v->local.octet, 4);
+		memcpy(p + 16, vtep->remote, 4);
+		p += 20;
+	} else {
+		put_be32(p, 6u << 28 | v->flow_label);
+		p[6] = PROTO_UDP;
+		memcpy(p + 8, v->local.octet, 16);
+		memcpy(p + 24, vtep->remote, 16);
+		p += 40;
+	}
+	put_be16(p + 2, vtep->port != 0 ? vtep->port : v->port);
+	p += UDP_BYTES;
+	p[0] = VXLAN_VNI_FLAG;
+	put_be32(p + 4, (vtep->vni != 0 ? vtep->vni : v->vni) << 8);
+	p += VXLAN_BYTES;
+	memcpy(p, nb->mac, sizeof(nb->mac));
+	memcpy(p + 6, fi->mac, sizeof(fi->mac));
+	t->bytes = (uint8_t)(p + ETH_BYTES - t->head);
+	t->proto_at = t->bytes - 2;
+}
+
+/* Write the headers for a neighbor. Without a VTEP that forwarders can serve they are empty. */
+static void
+hop_make(const struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
+{
+	const struct fib_iface *fi = fib_iface(n->fib, nb->ifidx);
+	const struct fib_vxlan *v = &fi->vxlan;
+	struct kmon_fdb vtep = vtep_of(n, nb);
+	struct fib_tunnel *t = &h->t;
+
+	h->ifidx = nb->ifidx;
+	if (vtep.family != v->family)
+		return;
+	h->csum = v->csum;
+	h->from_low = v->from_low;
+	h->n_from = (uint16_t)(v->from_high - v->from_low + 1);
+	t->family = v->family;
+	t->gre = t->inner4 = t->inner6 = true;
+	t->tos_inherit = v->tos_inherit;
+	t->df = v->df;
+	t->ignore_df = v->ignore_df;
+	t->ttl = v->ttl;
+	t->tos = v->tos;
+	t->vrf = v->vrf;
+	t->link = vtep.link != 0 ? vtep.link : v->link;
+	t->local = v->local;
+	memcpy(t->remote.octet, vtep.remote, sizeof(t->remote.octet));
+	head_make(fi, nb, &vtep, t);
+}
+
+void
+nb_renew_hop(struct neigh *n, struct nb *nb, bool usable)
+{
+	struct hop_copy *old = nb->vxlan == NULL
+				       ? NULL
+				       : caa_container_of(nb->vxlan, struct hop_copy, fib);
+	struct hop_copy *copy = NULL;
+
+	if (usable) {
+		copy = calloc(1, sizeof(*copy));
+		if (copy == NULL)
+			abort(); /* a few hundred octets */
+		hop_make(n, nb, &copy->fib);
+		if (old != NULL && memcmp(&old->fib, &copy->fib, sizeof(old->fib)) == 0) {
+			free(copy);
+			return;
+		}
+	}
+	nb->vxlan = copy == NULL ? NULL : &copy->fib;
+	/* The caller stores the new one in place of the old one before the round ends. */
+	if (old != NULL)
+		neigh_retire(n, &old->retired, hop_free);
+}
+
+void
+nb_free_hop(struct nb *nb)
+{
+	if (nb->vxlan != NULL)
+		free(caa_container_of(nb->vxlan, struct hop_copy, fib));
+	nb->vxlan = NULL;
+}
+
+void
+nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop)
+{
+	/*
+	 * Release: a forwarder that reads the headers or the MAC sees the interface published
+	 * before.
+	 */
+	if (n->iface[nb->ifidx].svi || hop == 0)
+		atomic_store_explicit(&n->fib->vxlan_hop[adj], hop == 0 ? NULL : nb->vxlan,
+				      memory_order_release);
+	if (n->iface[nb->ifidx].svi)
+		hop = 0; /* the fast path writes no such headers */
+	atomic_store_explicit(&n->fib->adj[adj].hop, hop, memory_order_release);
+}
+
+void
+fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone)
+{
+	struct neigh *n = ctx;
+	const struct link *l = n->n_svis == 0 ? NULL : link_find(n, kf->ifindex);
+	uint16_t svi = l == NULL ? 0 : iface_by_ifindex(n, l->kernel.master);
+
+	if (svi == 0 || n->iface[svi].vxlan != kf->ifindex)
+		return;
+	n->iface[svi].svi_due = n->svis_due = true;
+}
+
+/* --- once per round --------------------------------------------------------------------- */
+
+void
+svis_apply(struct neigh *n)
+{
+	if (n->svi_came && n->control != NULL) {
+		n->svi_came = false;
+		/* They were reported when the bridge was none of ours. */
+		kmon_report_neighbors(n->control);
+	}
+	if (!n->svis_due)
+		return;
+	n->svis_due = false;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
+		if (n->iface[i].svi && n->iface[i].svi_due) {
+			n->iface[i].svi_due = false;
+			nb_apply_iface(n, i);
+		}
+}
+
+/* Return true if the kernel has a vxlan device that forwarders do not serve. */
+static bool
+kernel_has_vxlan(const struct neigh *n)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known && l->kernel.tunnel.kind == KMON_VXLAN &&
+			    l->tunnel_refused != NULL)
+				return true;
+	return false;
+}
+
+static bool
+end_is_same(const struct fib_vxlan *a, const struct fib_vxlan *b)
+{
+	return a->family == b->family && a->vrf == b->vrf && a->port == b->port &&
+	       ipaddr_equal(&a->local, &b->local);
+}
+
+/* Put an interface into the table, and note whether its end is that of the others. */
+static void
+entry_put(const struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface *fi,
+	  const struct fib_iface **first)
+{
+	uint32_t i = fib_vxlan_hash(n->fib, fi->vxlan.vrf, fi->vxlan.port, fi->vxlan.vni);
+
+	while (vxlans->entry[i & vxlans->mask] != 0)
+		i++;
+	vxlans->entry[i & vxlans->mask] = fi->ifidx;
+	if (*first == NULL) {
+		*first = fi;
+		vxlans->one_end = fi->ifidx;
+	} else if (!end_is_same(&(*first)->vxlan, &fi->vxlan)) {
+		vxlans->one_end = 0;
+	}
+}
+
+static struct fib_vxlans *
+vxlans_make(const struct neigh *n)
+{
+	const struct fib_iface *first = NULL;
+	uint32_t n_entries = ENTRIES_MIN;
+	struct fib_vxlans *vxlans;
+
+	while (n_entries < 2u * n->n_svis)
+		n_entries *= 2;
+	vxlans = calloc(1, sizeof(*vxlans) + n_entries * sizeof(vxlans->entry[0]));
+	if (vxlans == NULL)
+		abort(); /* 4 octets an interface, or a few more */
+	vxlans->mask = n_entries - 1;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
+		const struct fib_iface *fi = n->iface[i].svi ? fib_iface(n->fib, i) : NULL;
+
+		if (fi != NULL && fi->up)
+			entry_put(n, vxlans, fi, &first);
+	}
+	if (kernel_has_vxlan(n))
+		vxlans->one_end = 0;
+	return vxlans;
+}
+
+struct retired_vxlans {
+	struct retired retired;
+	struct fib_vxlans *vxlans;
+};
+
+static void
+vxlans_free(struct neigh *n, struct retired *r)
+{
+	struct retired_vxlans *old = caa_container_of(r, struct retired_vxlans, retired);
+
+	free(old->vxlans);
+	free(old);
+}
+
+void
+vxlans_publish(struct neigh *n)
+{
+	struct fib_vxlans *old =
+		atomic_load_explicit(&n->fib->vxlans, memory_order_relaxed);
+	struct retired_vxlans *retired;
+
+	if (n->n_svis == 0 && old == NULL)
+		return;
+	/* The VRF of outer packets may have changed. */
+	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++)
+		if (n->iface[i].svi && iface_publish(n, i))
+			nb_apply_iface(n, i);
+	/* Release: a forwarder that finds the table finds its entries and interfaces. */
+	atomic_store_explicit(&n->fib->vxlans, n->n_svis == 0 ? NULL : vxlans_make(n),
+			      memory_order_release);
+	if (old == NULL)
+		return;
+	retired = calloc(1, sizeof(*retired));
+	if (retired == NULL)
+		abort(); /* a few octets */
+	retired->vxlans = old;
+	neigh_retire(n, &retired->retired, vxlans_free);
+}

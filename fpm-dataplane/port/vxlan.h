@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vxlan: write the headers of a packet that goes to a VTEP, and its UDP checksum. Forwarders and
+ * the punt thread share it.
+ */
+#ifndef PORT_VXLAN_H
+#define PORT_VXLAN_H
+
+#include <rte_byteorder.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+
+#include "fib/vxlan.h"
+#include "port/packet.h"
+
+/* Return true if the buffer has room for the headers, and for two tags. */
+static inline bool
+vxlan_fits(const struct rte_mbuf *m, const struct fib_vxlan_hop *hop)
+{
+	return rte_pktmbuf_headroom(m) >= hop->t.bytes + VLAN_TAGS * VLAN_BYTES;
+}
+
+/*
+ * Return the sum over a UDP packet of `len` octets at offset `at` of a buffer, and its pseudo
+ * header. It is 0xffff if the checksum in it is right. `ip` is its IP header.
+ */
+static inline uint16_t
+vxlan_udp_sum(const struct rte_mbuf *m, const uint8_t *ip, uint8_t family, unsigned int at,
+	      unsigned int len)
+{
+	uint16_t sum = 0;
+
+	/* It fails only for an offset or a length beyond the packet. */
+	rte_raw_cksum_mbuf(m, at, len, &sum);
+	return inet_fold(udp_pseudo_sum(ip, family, len) + rte_be_to_cpu_16(sum));
+}
+
+/*
+ * Write the outer headers of a packet of `len` octets whose TTL has its last value, and the
+ * EtherType. The buffer begins with an Ethernet header, and has room for it: vxlan_fits().
+ */
+static inline void
+vxlan_write(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t family,
+	    unsigned int len, uint16_t id, uint32_t hash)
+{
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, ETH_BYTES), *out, *udp;
+	const struct fib_tunnel *t = &hop->t;
+	uint16_t sum;
+
+	if (rte_pktmbuf_pkt_len(m) > ETH_BYTES + len)
+		packet_cut(m, ETH_BYTES + len);
+	out = vxlan_put(hop, ip, family, len, id, hash);
+	m->data_off = (uint16_t)(m->data_off - t->bytes);
+	m->data_len = (uint16_t)(m->data_len + t->bytes);
+	m->pkt_len += t->bytes;
+	put_be16(out - 2, t->family == 4 ? 0x0800 : 0x86dd);
+	if (!hop->csum)
+		return;
+	udp = ip - VXLAN_HEAD_BYTES;
+	sum = (uint16_t)~vxlan_udp_sum(m, out, t->family,
+				       ETH_BYTES + t->bytes - VXLAN_HEAD_BYTES,
+				       len + VXLAN_HEAD_BYTES);
+	put_be16(udp + 6, sum == 0 ? 0xffff : sum);
+}
+
+#endif
