@@ -311,6 +311,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		tunnel_copy(n, ifc, fi);
 	fi->urpf4 = l == NULL ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
 
+	if (ifc->svi)
+		svi_note(n, ifidx, old, fi);
 	/* Padding is zero in both: calloc, and stores member by member. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
 		free(copy);
@@ -370,8 +372,7 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 
 	ifc->up = up;
 	ifc->can_ask = can_ask;
-	/* Neighbors behind a VXLAN have headers with its settings. */
-	news |= iface_publish(n, ifidx) && ifc->svi;
+	iface_publish(n, ifidx);
 	if (macvlan)
 		macvlan_changed(n, ifc->on);
 	n->tunnels_due |= ifc->tunnel;

@@ -410,13 +410,16 @@ bool svi_is_same(struct neigh *n, const struct link *l);
 void svi_remove(struct neigh *n, uint16_t ifidx);
 /* Write the part of VXLAN of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
+/* Compare the copy of such an interface with the former one: its neighbors may need new headers. */
+void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
+	      const struct fib_iface *fi);
 void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
 /* Make the headers of a neighbor again, before nb_publish(). Not `usable`: it has none. */
 void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);
 void nb_free_hop(struct nb *nb);
 /* Store the adjacency word of a neighbor, or its headers, in an adjacency. */
 void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop);
-/* Once per round: apply changes of forwarding databases. */
+/* Once per round: make the headers of neighbors again, after all interfaces are published. */
 void svis_apply(struct neigh *n);
 /* Publish the table by which received packets find their interface. */
 void vxlans_publish(struct neigh *n);

@@ -206,8 +206,8 @@ neigh_on_round(struct worker *w)
 	iface_borrow(n);
 	iface_vlan_macs(n);
 	macvlan_publish(n); /* before the numbers of removed ones are retired */
-	svis_apply(n);
 	tunnels_publish(n);
+	svis_apply(n);
 	nb_ask_flush(n);
 	neigh_retire_flush(n);
 	carrier_announce(n);
@@ -264,8 +264,8 @@ neigh_init(struct worker *w)
 	}
 	ports_check_taps(n);
 	macvlan_publish(n);
-	svis_apply(n);
 	tunnels_publish(n);
+	svis_apply(n);
 	neigh_start_io(n, &n->control_io, n->control);
 	ports_watch(n);
 	neigh_start_timer(n, &n->retry_timer, RETRY_S);

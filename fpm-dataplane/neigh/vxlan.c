@@ -163,6 +163,16 @@ svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	tunnel_below(n, k->link, &v->vrf, &v->link);
 }
 
+void
+svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
+	 const struct fib_iface *fi)
+{
+	if (old != NULL && memcmp(&old->vxlan, &fi->vxlan, sizeof(fi->vxlan)) == 0 &&
+	    memcmp(old->mac, fi->mac, sizeof(fi->mac)) == 0)
+		return;
+	n->iface[ifidx].svi_due = n->svis_due = true;
+}
+
 /* --- neighbors -------------------------------------------------------------------------- */
 
 struct hop_copy {
@@ -431,8 +441,8 @@ vxlans_publish(struct neigh *n)
 		return;
 	/* The VRF of outer packets may have changed. */
 	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++)
-		if (n->iface[i].svi && iface_publish(n, i))
-			nb_apply_iface(n, i);
+		if (n->iface[i].svi)
+			iface_publish(n, i);
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
 	atomic_store_explicit(&n->fib->vxlans, n->n_svis == 0 ? NULL : vxlans_make(n),
 			      memory_order_release);

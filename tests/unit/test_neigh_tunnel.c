@@ -313,7 +313,11 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 		[KMON_TUNNEL_MIP6] = "mobile-ipv6",
 		[KMON_TUNNEL_DSCP_COPY] = "dscp-copy",
 		[KMON_TUNNEL_NAMESPACE] = "namespace",
-		[KMON_TUNNEL_MPLS] = "mpls"};
+		[KMON_TUNNEL_MPLS] = "mpls",
+		[KMON_TUNNEL_LEARNING] = "learning",
+		[KMON_TUNNEL_GBP] = "gbp",
+		[KMON_TUNNEL_GPE] = "gpe",
+		[KMON_TUNNEL_REMCSUM] = "remcsum"};
 	struct kmon_link t = gre_of(20, REMOTE, 0);
 
 	for (unsigned int c = 1; c < KMON_TUNNEL_N_CANNOT; c++) {

@@ -26,6 +26,9 @@ tunnel_check(struct exam *e, const json_t *row)
 			"rates of the classes kernel-route and local.");
 	if (strcmp(reason, "limit") == 0)
 		finding_fix(e, "raise limits.vlans, and restart");
+	else if (strcmp(row_str(row, "tunnel"), "vxlan") == 0)
+		finding_fix(e, "make it the only port of a bridge: the manual has the "
+			       "reasons at interfaces, VXLAN. Bridging stays there");
 	else
 		finding_fix(e, "make it without that setting: the manual lists them at "
 			       "interfaces, Tunnels");

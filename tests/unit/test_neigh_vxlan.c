@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bridges over vxlan devices as the kernel reports them: which are interfaces of the dataplane, the
+ * headers of their neighbors, and how forwarders find the interface of a received packet. The kernel
+ * is a table in the test.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c tap-bridge/netns.c
+ */
+#include "fib/vxlan.h"
+#include "log_said.h"
+#include "neigh_bed.h"
+
+#define BRIDGE 30 /* ifindex */
+#define VXLAN  31
+#define VNI    5001
+
+#define LOCAL   0xcb007101u /* 203.0.113.1 */
+#define GATEWAY 0xcb007142u
+
+static const uint8_t rmac[6] = {0x02, 0, 0x5e, 0, 0x53, 0x99};
+
+static struct kmon_link
+bridge_of(uint32_t ifindex)
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "br%u", ifindex);
+	l = link_of(ifindex, name);
+	l.bridge = true;
+	l.mtu_bytes = 1450;
+	memcpy(l.mac, mac_b, sizeof(mac_b));
+	return l;
+}
+
+static struct kmon_link
+vxlan_of(uint32_t ifindex, uint32_t master, uint32_t vni)
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "vx%u", ifindex);
+	l = link_of(ifindex, name);
+	l.master = master;
+	l.tunnel = (struct kmon_tunnel){.kind = KMON_VXLAN,
+					.family = 4,
+					.vni = vni,
+					.port = 4789,
+					.ignore_df = true};
+	put_be32(l.tunnel.local, LOCAL);
+	return l;
+}
+
+/* Return the interface of the dataplane with this ifindex, or NULL. */
+static const struct fib_iface *
+iface_at(uint32_t ifindex)
+{
+	for (uint16_t i = PORT_MAX; i < IFIDX_MAX; i++)
+		if (fib_iface(fib, i) != NULL && fib_iface(fib, i)->ifindex == ifindex)
+			return fib_iface(fib, i);
+	return NULL;
+}
+
+/* Report a neighbor of the bridge, with a MAC unless that is NULL. */
+static void
+neighbor(uint8_t family, const uint8_t *addr, const uint8_t *mac, uint16_t nud, bool gone)
+{
+	struct kmon_neigh kn = {
+		.ifindex = BRIDGE, .family = family, .has_mac = mac != NULL, .nud = nud};
+
+	memcpy(kn.addr, addr, family == 4 ? 4 : 16);
+	if (mac != NULL)
+		memcpy(kn.mac, mac, sizeof(kn.mac));
+	monitor.ops.neigh(monitor.ctx, &kn, gone);
+}
+
+/* Return an entry of the forwarding database: frames to `rmac` go to this VTEP. */
+static struct kmon_fdb
+entry_of(uint32_t vtep)
+{
+	struct kmon_fdb e = {.ifindex = VXLAN, .family = 4};
+
+	memcpy(e.mac, rmac, sizeof(rmac));
+	put_be32(e.remote, vtep);
+	return e;
+}
+
+static void
+entry(struct kmon_fdb e)
+{
+	fdb.row[0] = e;
+	fdb.n = 1;
+	monitor.ops.fdb(monitor.ctx, &e, false);
+	round_over();
+}
+
+/* Return the headers of the only host of the bridge; NULL: there is none. */
+static const struct fib_vxlan_hop *
+hop_of(uint8_t family, const uint8_t *octets)
+{
+	struct ipaddr addr = {{0}};
+	uint32_t adj;
+
+	memcpy(addr.octet, octets, family == 4 ? 4 : 16);
+	adj = fib_host_adj(fib, iface_at(BRIDGE)->ifidx, family, &addr);
+	if (adj == 0)
+		return NULL;
+	assert_int_equal(fib->adj[adj].hop, 0); /* the fast path sends nothing there */
+	return fib_vxlan_hop(fib, adj);
+}
+
+static uint8_t gateway4[4];
+
+static const struct fib_vxlan_hop *
+gateway_hop(void)
+{
+	return hop_of(4, gateway4);
+}
+
+static int
+vxlan_up(void **state)
+{
+	memset(&fdb, 0, sizeof(fdb));
+	put_be32(gateway4, GATEWAY);
+	if (up(state) < 0)
+		return -1;
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	return 0;
+}
+
+static void
+a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes(void **state)
+{
+	struct kmon_link bridge = bridge_of(BRIDGE), vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	const struct fib_iface *i;
+
+	add(bridge);
+	round_over();
+	assert_null(iface_at(BRIDGE));
+	add(vxlan);
+	round_over();
+	i = iface_at(BRIDGE);
+	assert_non_null(i);
+	assert_true(i->up && i->port == 0 && i->mtu_bytes == 1450);
+	assert_memory_equal(i->mac, mac_b, 6);
+	assert_int_equal(i->tunnel.family, 0);
+	assert_int_equal(i->vxlan.family, 4);
+	assert_int_equal(i->vxlan.vni, VNI);
+	assert_int_equal(i->vxlan.port, 4789);
+	assert_int_equal(i->vxlan.ttl, 64);
+	assert_int_equal(i->vxlan.from_low, 49152);
+	assert_int_equal(i->vxlan.from_high, 65535);
+	assert_int_equal(fib->vxlans->one_end, i->ifidx);
+	/* `ip link set type vxlan`: the number stays. */
+	vxlan.tunnel.ttl = 7;
+	tell(&vxlan, false);
+	round_over();
+	assert_int_equal(iface_at(BRIDGE)->vxlan.ttl, 7);
+	assert_int_equal(iface_at(BRIDGE)->ifidx, fib->vxlans->one_end);
+	vxlan.tunnel.ttl = 0;
+	vxlan.tunnel.ttl_inherit = true;
+	tell(&vxlan, false);
+	round_over();
+	assert_int_equal(iface_at(BRIDGE)->vxlan.ttl, 0);
+	/* The bridge loses its carrier with the device. */
+	bridge.carrier = false;
+	tell(&bridge, false);
+	round_over();
+	assert_false(iface_at(BRIDGE)->up);
+	assert_int_equal(fib->vxlans->one_end, 0);
+	bridge.carrier = true;
+	tell(&bridge, false);
+	round_over();
+	assert_true(iface_at(BRIDGE)->up);
+	del(vxlan);
+	round_over();
+	assert_null(iface_at(BRIDGE));
+	assert_null(fib->vxlans);
+	/* In the other order. */
+	del(bridge);
+	add(vxlan);
+	add(bridge);
+	round_over();
+	assert_non_null(iface_at(BRIDGE));
+	del(bridge);
+	round_over();
+	assert_null(iface_at(BRIDGE));
+}
+
+/* Check that forwarders do not serve the bridge, and that the log has said why `n` times. */
+static void
+is_the_kernels(const char *reason, unsigned int n)
+{
+	char line[96];
+
+	round_over();
+	snprintf(line, sizeof(line),
+		 "neigh: tunnel left to the kernel dev=vx%u kind=vxlan reason=%s", VXLAN,
+		 reason);
+	assert_int_equal(log_said(line), n);
+	assert_null(iface_at(BRIDGE));
+}
+
+static void
+is_ours(void)
+{
+	round_over();
+	assert_non_null(iface_at(BRIDGE));
+}
+
+static void
+what_forwarders_cannot_do_stays_with_the_kernel(void **state)
+{
+	struct kmon_link bridge = bridge_of(BRIDGE), vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	struct kmon_link more = link_of(40, "x40"), upper = vlan_of(41, BRIDGE, 0x8100, 7);
+
+	add(bridge);
+	add(vxlan);
+	is_ours();
+	more.master = BRIDGE;
+	add(more);
+	tell(&more, false);
+	is_the_kernels("ports", 1);
+	del(more);
+	is_ours();
+	more.master = 0; /* a link that joins the bridge, and leaves it */
+	add(more);
+	more.master = BRIDGE;
+	tell(&more, false);
+	is_the_kernels("ports", 2);
+	more.master = 0;
+	tell(&more, false);
+	is_ours();
+	add(upper);
+	is_the_kernels("vlan-or-macvlan", 1);
+	del(upper);
+	is_ours();
+	bridge.vlan_filtering = true;
+	tell(&bridge, false);
+	is_the_kernels("vlan-filtering", 1);
+	bridge.vlan_filtering = false;
+	tell(&bridge, false);
+	is_ours();
+	vxlan.tunnel.cannot = KMON_TUNNEL_LEARNING;
+	tell(&vxlan, false);
+	tell(&vxlan, false);
+	is_the_kernels("learning", 1);
+	vxlan.tunnel.cannot = KMON_TUNNEL_CAN;
+	tell(&vxlan, false);
+	is_ours();
+	/* It leaves the bridge, which is no interface then. */
+	vxlan.master = 0;
+	tell(&vxlan, false);
+	round_over();
+	assert_null(iface_at(BRIDGE));
+	vxlan.master = BRIDGE;
+	tell(&vxlan, false);
+	is_ours();
+	put_be32(vxlan.tunnel.local, 0);
+	put_be32(vxlan.tunnel.remote, GATEWAY);
+	tell(&vxlan, false);
+	is_the_kernels("no-local", 1);
+}
+
+static void
+a_neighbor_has_all_headers(void **state)
+{
+	const struct fib_vxlan_hop *h;
+
+	add(bridge_of(BRIDGE));
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	entry(entry_of(0x0a000001));
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	h = gateway_hop();
+	assert_non_null(h);
+	assert_int_equal(h->ifidx, iface_at(BRIDGE)->ifidx);
+	assert_int_equal(h->t.bytes, 50);
+	assert_int_equal(h->t.proto_at, 48);
+	assert_int_equal(h->from_low, 49152);
+	assert_int_equal(h->n_from, 16384);
+	assert_false(h->csum || h->t.df);
+	assert_true(h->t.ignore_df && h->t.gre && h->t.ttl == 64);
+	assert_int_equal(h->t.head[0], 0x45);
+	assert_int_equal(h->t.head[9], 17);
+	assert_int_equal(get_be32(h->t.head + 12), LOCAL);
+	assert_int_equal(get_be32(h->t.head + 16), 0x0a000001);
+	assert_int_equal(get_be16(h->t.head + 22), 4789);
+	assert_int_equal(get_be32(h->t.head + 28), 0x08000000);
+	assert_int_equal(get_be32(h->t.head + 32), VNI << 8);
+	assert_memory_equal(h->t.head + 36, rmac, 6);
+	assert_memory_equal(h->t.head + 42, mac_b, 6);
+}
+
+/* X9: each change makes new headers; without a VTEP the gateway is one, or the kernel knows it. */
+static void
+headers_follow_each_change(void **state)
+{
+	static const uint8_t other[6] = {0x02, 0, 0x5e, 0, 0x53, 0x77};
+	struct kmon_link bridge = bridge_of(BRIDGE), vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	struct kmon_fdb e = entry_of(0x0a000001);
+
+	add(bridge);
+	add(vxlan);
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	assert_int_equal(get_be32(gateway_hop()->t.remote.octet), GATEWAY);
+	entry(e);
+	assert_int_equal(get_be32(gateway_hop()->t.remote.octet), 0x0a000001);
+	e.vni = 77;
+	e.port = 8472;
+	e.link = TAP;
+	entry(e);
+	assert_int_equal(get_be32(gateway_hop()->t.head + 32), 77 << 8);
+	assert_int_equal(get_be16(gateway_hop()->t.head + 22), 8472);
+	assert_int_equal(gateway_hop()->t.link, TAP);
+	neighbor(4, gateway4, other, NUD_NOARP, false);
+	round_over();
+	assert_memory_equal(gateway_hop()->t.head + 36, other, 6);
+	assert_int_equal(get_be32(gateway_hop()->t.remote.octet), GATEWAY);
+	memcpy(bridge.mac, mac_a, 6);
+	tell(&bridge, false);
+	round_over();
+	assert_memory_equal(gateway_hop()->t.head + 42, mac_a, 6);
+	put_be32(vxlan.tunnel.local, LOCAL + 1);
+	vxlan.tunnel.csum = true;
+	vxlan.tunnel.from_low = 1000;
+	vxlan.tunnel.from_high = 1003;
+	tell(&vxlan, false);
+	round_over();
+	assert_int_equal(get_be32(gateway_hop()->t.head + 12), LOCAL + 1);
+	assert_true(gateway_hop()->csum);
+	assert_int_equal(gateway_hop()->n_from, 4);
+	/* One that ARP has found, without an entry: the kernel floods. */
+	neighbor(4, gateway4, other, NUD_REACHABLE, false);
+	round_over();
+	assert_int_equal(gateway_hop()->t.bytes, 0);
+	neighbor(4, gateway4, NULL, 0, true);
+	round_over();
+	assert_null(gateway_hop());
+}
+
+static void
+a_gateway_of_ipv6_is_a_vtep_of_its_family(void **state)
+{
+	struct kmon_link vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff},
+		six[16] = {0x20, 1, 0xd, 0xb8, [15] = 9};
+	const struct fib_vxlan_hop *h;
+
+	put_be32(mapped + 12, GATEWAY);
+	add(bridge_of(BRIDGE));
+	add(vxlan);
+	neighbor(6, mapped, rmac, NUD_NOARP, false);
+	neighbor(6, six, rmac, NUD_NOARP, false);
+	round_over();
+	assert_int_equal(get_be32(hop_of(6, mapped)->t.head + 16), GATEWAY);
+	assert_int_equal(hop_of(6, six)->t.bytes, 0); /* over IPv4: not by this device */
+	vxlan.tunnel.family = 6;
+	memset(vxlan.tunnel.local, 0, 16);
+	memcpy(vxlan.tunnel.local, six, 15);
+	vxlan.tunnel.flow_label = 0x12345;
+	tell(&vxlan, false);
+	round_over();
+	assert_int_equal(hop_of(6, mapped)->t.bytes, 0);
+	h = hop_of(6, six);
+	assert_int_equal(h->t.bytes, 70);
+	assert_int_equal(h->t.proto_at, 68);
+	assert_int_equal(get_be32(h->t.head), 0x60012345);
+	assert_int_equal(h->t.head[6], 17);
+	assert_memory_equal(h->t.head + 24, six, 16);
+	assert_int_equal(get_be32(h->t.head + 52), VNI << 8);
+}
+
+/* Two watched next hops and a host have the same headers; they go with the interface. */
+static void
+adjacencies_of_next_hops_have_them_too(void **state)
+{
+	struct kmon_link vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	struct msg_adj *m = msg_new(MSG_ADJ_WATCH, sizeof(*m));
+
+	add(bridge_of(BRIDGE));
+	add(vxlan);
+	round_over();
+	m->adj = 3;
+	m->ifidx = iface_at(BRIDGE)->ifidx;
+	m->family = 4;
+	m->addr = ipaddr_from_v4(GATEWAY);
+	neigh.ops->on_msg(&neigh, &m->m);
+	round_over();
+	assert_null(fib_vxlan_hop(fib, 3));
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	assert_non_null(fib_vxlan_hop(fib, 3));
+	assert_ptr_equal(fib_vxlan_hop(fib, 3), gateway_hop());
+	assert_int_equal(fib->adj[3].hop, 0);
+	vxlan.admin_up = false;
+	del(vxlan);
+	round_over();
+	assert_null(fib_vxlan_hop(fib, 3));
+}
+
+/* The kernel decides about VNIs that no interface has, if it has devices or ends of its own. */
+static void
+unknown_vnis_are_the_kernels_unless_all_is_ours(void **state)
+{
+	struct kmon_link bridge2 = bridge_of(50), vxlan2 = vxlan_of(51, 50, 7);
+	struct kmon_link alone = vxlan_of(60, 0, 8);
+
+	add(bridge_of(BRIDGE));
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	add(bridge2);
+	add(vxlan2);
+	round_over();
+	assert_int_not_equal(fib->vxlans->one_end, 0);
+	add(alone);
+	round_over();
+	assert_int_equal(fib->vxlans->one_end, 0);
+	del(alone);
+	round_over();
+	assert_int_not_equal(fib->vxlans->one_end, 0);
+	vxlan2.tunnel.port = 8472;
+	tell(&vxlan2, false);
+	round_over();
+	assert_int_equal(fib->vxlans->one_end, 0);
+}
+
+/* `dev` of the device is a VRF, or a member of one. The bridge is in a VRF of its own. */
+static void
+outer_packets_are_in_the_vrf_of_the_link_below(void **state)
+{
+	struct kmon_link red = link_of(60, "red"), blue = link_of(61, "blue");
+	struct kmon_link bridge = bridge_of(BRIDGE), vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+	struct kmon_link tap = link_of(TAP, "wan0");
+
+	red.vrf_table = 100;
+	blue.vrf_table = 101;
+	add(red);
+	add(blue);
+	bridge.master = 61;
+	vxlan.tunnel.link = 60;
+	add(bridge);
+	add(vxlan);
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	assert_int_equal(iface_at(BRIDGE)->vrf, 2);
+	assert_int_equal(gateway_hop()->t.vrf, 1);
+	assert_int_equal(gateway_hop()->t.link, 0);
+	vxlan.tunnel.link = TAP;
+	tell(&vxlan, false);
+	round_over();
+	assert_int_equal(gateway_hop()->t.vrf, 0);
+	assert_int_equal(gateway_hop()->t.link, TAP);
+	tap.master = 60;
+	tell(&tap, false);
+	round_over();
+	assert_int_equal(gateway_hop()->t.vrf, 1);
+}
+
+/* The sysctls of a bridge are known before it is an interface of the dataplane. */
+static void
+forwarding_that_was_off_before_stays_off(void **state)
+{
+	struct kmon_conf conf = {.ifindex = BRIDGE, .family = 4};
+
+	add(bridge_of(BRIDGE));
+	monitor.ops.conf(monitor.ctx, &conf, false);
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	round_over();
+	assert_false(iface_at(BRIDGE)->forward4);
+	conf.forwarding = true;
+	monitor.ops.conf(monitor.ctx, &conf, false);
+	assert_true(iface_at(BRIDGE)->forward4);
+}
+
+#define vxlan_test(f) cmocka_unit_test_setup_teardown(f, vxlan_up, down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vxlan_test(a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes),
+		vxlan_test(what_forwarders_cannot_do_stays_with_the_kernel),
+		vxlan_test(a_neighbor_has_all_headers),
+		vxlan_test(headers_follow_each_change),
+		vxlan_test(a_gateway_of_ipv6_is_a_vtep_of_its_family),
+		vxlan_test(adjacencies_of_next_hops_have_them_too),
+		vxlan_test(unknown_vnis_are_the_kernels_unless_all_is_ours),
+		vxlan_test(outer_packets_are_in_the_vrf_of_the_link_below),
+		vxlan_test(forwarding_that_was_off_before_stays_off),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
