@@ -193,7 +193,7 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
 		return out;
 	}
 	/* In registers: to sum octets that were just stored would wait for the stores. */
-	proto = t->gre ? PROTO_GRE : family == 4 ? PROTO_IP4 : PROTO_IP6;
+	proto = t->head[9] != 0 ? t->head[9] : family == 4 ? PROTO_IP4 : PROTO_IP6;
 	head[0] = 0x45u << 24 | (uint32_t)tos << 16 | (len + t->bytes);
 	head[1] = id << 16 | (df ? 0x4000u : 0);
 	head[2] = (uint32_t)ttl << 24 | proto << 16;
@@ -205,11 +205,14 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
 	head[2] |= (uint16_t)~inet_fold((uint32_t)((sum >> 16) + (sum & 0xffff)));
 	for (unsigned int i = 0; i < 5; i++)
 		put_be32(out + 4 * i, head[i]);
-	if (t->bytes > 20) /* GRE */
-		put_be32(out + 20,
-			 get_be32(t->head + 20) | (family == 4 ? 0x0800 : 0x86dd));
-	if (t->bytes > 24)
-		put_be32(out + 24, get_be32(t->head + 24));
+	if (t->bytes == 20)
+		return out;
+	/* Copy the header of GRE without a key by its length, which is faster. */
+	if (t->bytes == 24)
+		memcpy(out + 20, t->head + 20, 4);
+	else
+		memcpy(out + 20, t->head + 20, t->bytes - 20u);
+	put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
 	return out;
 }
 

@@ -451,14 +451,12 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	key = way.tunnel != NULL && kind == PATH_ONLINK ? punt_tunnel_key(&way.tw)
-	      : way.has_headend
-		      ? punt_headend_key(p, &way.hw)
-		      : neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	if (way.tunnel != NULL && kind == PATH_ONLINK)
 		key = punt_tunnel_key(&way.tw);
 	else if (way.vxlan != NULL)
 		key = punt_vxlan_key(p, way.vxlan, way.neighbor);
+	else if (way.has_headend)
+		key = punt_headend_key(p, &way.hw);
 	else
 		key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
