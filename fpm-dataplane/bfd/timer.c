@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "base/idle.h"
+#include "base/log.h"
 #include "bfd/impl.h"
 #include "port/packet.h"
 
 #define LOOK_NS \
 	100000ull /* until the forwarders are asked again whether they have looked */
+#define LOOK_MAX_NS \
+	1000000000ull /* a forwarder that has no round in this time forwards nothing, either */
 
 void
 timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t when)
@@ -68,6 +71,28 @@ forwarders_have_looked(const struct bfd *b)
 	return true;
 }
 
+/*
+ * Return true if the question to the forwarders has its answer. A forwarder that hangs must not
+ * stop the detection of all sessions.
+ */
+static bool
+question_is_over(const struct bfd *b)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+
+	if (!b->asking || forwarders_have_looked(b))
+		return b->asking;
+	if (monotonic_ns() - b->asked_ns < LOOK_MAX_NS)
+		return false;
+	if (log_allowed(&limit, &missed))
+		log_warn(
+			"bfd: a forwarder does not look at its queues, sessions are judged "
+			"without it missed=%u",
+			missed);
+	return true;
+}
+
 /* A detection time has ended at `when`, unless a forwarder noted a packet. */
 static void
 detect_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
@@ -115,7 +140,7 @@ echo_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
 void
 timers_judge(struct bfd *b)
 {
-	bool looked = b->asking && forwarders_have_looked(b), waits = false;
+	bool looked = question_is_over(b), waits = false;
 	uint64_t now = monotonic_ns();
 
 	if (looked) {
