@@ -17,6 +17,7 @@ from scapy.layers.l2 import Ether
 
 from bfd_bed import PORT, bed
 from lib import api, netns
+from lib.freeze import frozen
 from lib.wait import eventually
 
 SYS_RESOURCE = 24  # the number of the capability: capabilities(7)
@@ -173,6 +174,15 @@ def say_down(bfd, row, src, dst, ttl):
         sock.setsockopt(*(hops if ":" in src else (socket.IPPROTO_IP, socket.IP_TTL)), ttl)
         sock.bind((src, 0))
         sock.sendto(down, (dst, 3784))
+
+
+def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
+    """It looks at no queue, and detection usually waits for that. bfdd is told after a second."""
+    bfd.up()
+    told = lambda: bfd.ours.json("show bfd peers json")[0]["status"]  # noqa: E731
+    with frozen(bfd.router.daemon.pid(), "fwd-0"):
+        eventually(lambda: told() == "down", 10, what="the session goes down")
+    bfd.up()
 
 
 def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd):
