@@ -51,6 +51,7 @@ static const struct {
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"tunnels", "forwarders serve the tunnels of the kernel", check_tunnels},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},
+	{"srv6", "the kernel takes what SRv6 needs, if there are segments", check_srv6},
 	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"frr-version", "faults of FRR's version that matter here", check_frr_version},

@@ -307,8 +307,8 @@ policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
 }
 
 /*
- * Return the policer key of the neighbor that a packet waits for: its next hop, or its
- * destination on the link.
+ * Return the policer key of the neighbor that a packet waits for: its next hop, that of its
+ * headend of SRv6, or its destination on the link.
  */
 static uint32_t
 policer_neighbor_of(const struct burst *b, unsigned int i)
@@ -318,6 +318,9 @@ policer_neighbor_of(const struct burst *b, unsigned int i)
 
 	if (path_kind(b->path[i]) == PATH_ADJ)
 		return policer_source(seed, (const uint8_t *)&index, sizeof(index));
+	if (path_kind(b->path[i]) == PATH_ENCAP)
+		return policer_source(seed_of(seed, PATH_ENCAP), (const uint8_t *)&index,
+				      sizeof(index));
 	seed = seed_of(seed, index);
 	return b->family[i] == 4 ? policer_source(seed, burst_l3(b, i) + 16, 4)
 				 : policer_source(seed, burst_l3(b, i) + 24, 16);

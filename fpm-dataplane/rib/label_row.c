@@ -117,6 +117,7 @@ encaps_summary(const struct rib *rib, json_t *o)
 
 	json_object_set_new(o, "encaps", json_integer(rib->encaps.n));
 	json_object_set_new(o, "headends", json_integer(rib->encaps.n_headends));
+	json_object_set_new(o, "sids", json_integer(rib->sids.n));
 	json_object_set_new(o, "srv6_source",
 			    seg6 == NULL ? json_null()
 					 : json_string(ipaddr_str(&seg6->source, 6, text)));

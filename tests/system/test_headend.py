@@ -3,6 +3,7 @@
 RFC 8986, 5 says. scapy dissects the packets."""
 
 import ipaddress
+import json
 import struct
 
 import pytest
@@ -240,5 +241,7 @@ def test_explain_and_show_name_the_segments(core, lan, wan):
     assert (encap["srv6"], encap["labels"]) == (" ".join(["H.Encaps", *SIDS[:3]]), [])
     assert SIDS[2] in core.fpmctl("show", "encaps").stdout
     assert core.fpm()["headends"] == 1
+    doctor = json.loads(core.fpmctl("--json", "doctor", "srv6").stdout)
+    assert [row["status"] for row in doctor] == ["ok", "ok"], doctor
     core.zebra.drop(NET4)
     eventually(lambda: core.fpm()["headends"] == 0, 5, what="the entry is free")

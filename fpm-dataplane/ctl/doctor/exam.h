@@ -135,6 +135,7 @@ void check_bfd(struct exam *e);
 void check_vrfs(struct exam *e);
 void check_below(struct exam *e);
 void check_mpls(struct exam *e);
+void check_srv6(struct exam *e);
 void check_tunnels(struct exam *e);
 void check_kernel(struct exam *e);
 void check_frr(struct exam *e);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fpmctl doctor: the kernel takes what SRv6 needs, if there are headends or end points. */
+#include <string.h>
+
+#include "ctl/doctor/exam.h"
+#include "ctl/json_row.h"
+
+#define STRICT_MODE "/proc/sys/net/vrf/strict_mode"
+
+/* Return true if nothing is wrong with the source of outer headers. */
+static bool
+source_check(struct exam *e)
+{
+	if (row_int(e->fpm, "headends") <= 0)
+		return true;
+	if (row_has(e->fpm, "srv6_source")) {
+		if (strcmp(row_str(e->fpm, "srv6_source"), "::") == 0)
+			finding_add(
+				e, VERDICT_OK, "source",
+				"of the egress interface; ip sr tunsrc sets one for all");
+		return true;
+	}
+	finding_add(e, VERDICT_WARN, "source", "the kernel did not tell its ip sr tunsrc");
+	finding_cost(e,
+		     "The kernel forwards the packets of headends, within the rate of the "
+		     "class kernel-route.");
+	finding_fix(e, "fpmctl show warnings");
+	return false;
+}
+
+/* The kernel has the file if the module vrf is loaded. */
+static bool
+strict_mode_check(struct exam *e)
+{
+	if (row_int(e->fpm, "vrfs") <= 0 || e->deny != NULL ||
+	    exam_number(e, 1, STRICT_MODE) != 0)
+		return true;
+	finding_add(e, VERDICT_WARN, "vrf", "net.vrf.strict_mode is 0");
+	finding_cost(e,
+		     "The kernel refuses End.DT4 and End.DT46, and zebra does not send a "
+		     "route that the kernel refused.");
+	finding_fix(e, "%ssysctl -w net.vrf.strict_mode=1", e->in);
+	return false;
+}
+
+void
+check_srv6(struct exam *e)
+{
+	long long headends, sids;
+	bool good;
+
+	if (exam_no_daemon(e, ""))
+		return;
+	headends = row_int(e->fpm, "headends");
+	sids = row_int(e->fpm, "sids");
+	if (headends <= 0 && sids <= 0) {
+		if (e->named)
+			finding_add(e, VERDICT_NA, "", "no segments in use");
+		return;
+	}
+	good = source_check(e);
+	if (strict_mode_check(e) && good)
+		finding_add(e, VERDICT_OK, "",
+			    "forwarders serve %lld headend%s and %lld end point%s",
+			    headends, headends == 1 ? "" : "s", sids, sids == 1 ? "" : "s");
+}

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Headends and end points of SRv6 with a Linux kernel as the far end: it takes the packets of our
+headends, and writes packets to our end points. Routes are those of the kernel, so the kernel of the
+router agrees with them, too."""
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import (
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6PacketTooBig,
+    IPv6,
+    IPv6ExtHdrSegmentRouting,
+)
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib import netns
+from lib.wait import eventually
+from wire import token, token_of
+
+# Behind the far end, in its VRF red.
+HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
+LOCATOR, OURS = "2001:db8:ff00::/40", "2001:db8:fe00::"
+END, DT = "2001:db8:ff01::1", {4: "2001:db8:ff01::4", 6: "2001:db8:ff01::6"}
+SOURCE = "2001:db8:bb::1"
+MODES = {"encap": 1, "encap.red": 3}
+
+
+def far_lines(verb, wan, lan):
+    """Return the commands for the end points of the far end, and the way back."""
+    nodad = " nodad" if verb == "add" else ""
+    lan6 = f"{lan.ip6.rpartition('::')[0]}::/64"
+    lines = [
+        f"addr {verb} {wan.peer4}/26 dev wan",
+        f"-6 addr {verb} {wan.peer6}/64 dev wan{nodad}",
+    ]
+    if verb == "del":
+        return [*lines, "link del red", "link del d0"]
+    return [
+        "link set lo up",
+        *lines,
+        "link add red type vrf table 100",
+        "link set red up",
+        "link add d0 type dummy",
+        "link set d0 master red up",
+        f"addr add {HOST[4]}/32 dev d0",
+        f"-6 addr add {HOST[6]}/128 dev d0 nodad",
+        f"-6 route add {END}/128 encap seg6local action End dev d0",
+        f"-6 route add {DT[4]}/128 encap seg6local action End.DT4 vrftable 100 dev red",
+        f"-6 route add {DT[6]}/128 encap seg6local action End.DT6 vrftable 100 dev red",
+        f"route add {lan.host4} table 100 via {wan.ip4} dev wan",
+        f"-6 route add {lan6} table 100 via {wan.ip6} dev wan",
+    ]
+
+
+@pytest.fixture(scope="module")
+def dut(on_veths):
+    """Return a router whose port wan0 has a Linux kernel with end points at its far end."""
+    on_veths.ready()
+    netns.command(["modprobe", "-a", "vrf", "dummy"])
+    far, wan, lan = on_veths.far, on_veths.wires["wan"], on_veths.wires["lan"]
+    on = {f"net.ipv6.conf.{dev}.{name}": value for dev in ("all", "wan")
+          for name, value in (("seg6_enabled", 1), ("forwarding", 1))}  # fmt: skip
+    netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 0, "net.ipv6.conf.lo.disable_ipv6": 0,
+                       "net.ipv6.conf.default.disable_ipv6": 0, "net.ipv4.ip_forward": 1,
+                       "net.ipv6.conf.wan.accept_dad": 0, "net.ipv4.conf.all.rp_filter": 0,
+                       "net.vrf.strict_mode": 1, **on})  # fmt: skip
+    netns.ip_batch(far_lines("add", wan, lan), far)
+    on_veths.ip(f"sr tunsrc set {SOURCE}", f"-6 route add {LOCATOR} via {wan.peer6} dev wan0")
+    eventually(lambda: on_veths.fpm()["srv6_source"] == SOURCE, 20, 0.1, "the source of the kernel")
+    yield on_veths
+    on_veths.ip("sr tunsrc set ::", f"-6 route del {LOCATOR}")
+    netns.ip_batch(far_lines("del", wan, lan), far)
+    netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 1})
+
+
+def headend(dut, family, mode, segments):
+    """Let the kernel of the router have a route behind segments. Return the row of the router."""
+    flag = "-6 " if family == 6 else ""
+    dut.ip(f"{flag}route replace {NET[family]} encap seg6 mode {mode} segs {','.join(segments)} dev wan0")
+    words = " ".join(["H.Encaps" if mode == "encap" else "H.Encaps.Red", *segments])
+
+    def there():
+        row = dut.route_row(NET[family])
+        return row and row["nexthops"][0].get("srv6") == words and row
+
+    return eventually(there, 10, 0.05, f"route {NET[family]} with {words}")
+
+
+def headend_gone(dut):
+    """Remove the routes."""
+    for family, flag in ((4, ""), (6, "-6 ")):
+        if dut.route_row(NET[family]):
+            dut.ip(f"{flag}route del {NET[family]}")
+        eventually(lambda f=family: dut.route_row(NET[f]) is None, 5, 0.05, "no route")
+
+
+def echo(wire, family, size=0, **fields):
+    """Return an echo request with a token, from the peer of a wire to the host behind the segments."""
+    load = token()
+    load += bytes(max(0, size - len(load) - (28 if family == 4 else 48)))
+    head = Ether(src=wire.mac, dst=wire.port_mac)
+    if family == 4:
+        return head / IP(src=wire.peer4, dst=HOST[4], **fields) / ICMP(id=1, seq=1) / Raw(load)
+    return head / IPv6(src=wire.peer6, dst=HOST[6], **fields) / ICMPv6EchoRequest() / Raw(load)
+
+
+def answered(dut, family, **fields):
+    """Send an echo request. Return (the packet as it left, the answer)."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    probe = echo(lan, family, **fields)
+    answer = lan.srp1(probe, 5)
+    assert (answer[ICMP].type == 0) if family == 4 else ICMPv6EchoReply in answer
+    return Ether(wan.got(token_of(probe))[0]), answer
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("far", ["DT", "End, DT"])
+def test_linux_takes_the_packets_of_our_headends(dut, family, mode, far):
+    segments = [DT[family]] if far == "DT" else [END, DT[family]]
+    assert headend(dut, family, mode, segments)["state"] == "forwarding"
+    try:
+        answered(dut, family)  # neighbors are known now
+        kernel = dut.counter("punt", "kernel_route")
+        out, back = answered(dut, family, **({"ttl": 40} if family == 4 else {"hlim": 40}))
+        assert (out[IPv6].src, out[IPv6].dst, out[IPv6].hlim) == (SOURCE, segments[0], 64)
+        listed = segments if mode == "encap" else segments[1:]
+        assert (IPv6ExtHdrSegmentRouting in out) == bool(listed)
+        inside = out[IP] if family == 4 else out[IPv6].payload[IPv6]
+        assert (inside.ttl if family == 4 else inside.hlim) == 39
+        # The far end answered with 64.
+        assert (back[IP].ttl if family == 4 else back[IPv6].hlim) == 63
+        assert dut.counter("punt", "kernel_route") == kernel
+    finally:
+        headend_gone(dut)
+
+
+def test_packets_too_big_and_fragments(dut):
+    """The far end answers a packet that came in fragments, each behind an outer header."""
+    lan = dut.wires["lan"]
+    try:
+        for family in (4, 6):
+            headend(dut, family, "encap", [END, DT[family]])
+        room = 1500 - 40 - 8 - 32
+        error = lan.srp1(echo(lan, 4, size=1490, flags="DF"), 5)
+        assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, room)
+        assert lan.srp1(echo(lan, 6, size=1490), 5)[ICMPv6PacketTooBig].mtu == room
+        probe = echo(lan, 4, size=1490)
+        lan.send(probe)
+        lan.expect(token_of(probe), 5)
+    finally:
+        headend_gone(dut)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_our_end_points_take_the_packets_of_linux(dut, mode):
+    """The answers come back behind segments of the router: End, then End.DT6 of table main."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    end, dt = f"{OURS}1", f"{OURS}6"
+    lan6 = f"{lan.ip6.rpartition('::')[0]}::/64"
+    dut.ip(
+        "link add sr0 type dummy",
+        "link set sr0 up",
+        f"-6 route add {end}/128 encap seg6local action End dev sr0",
+        f"-6 route add {dt}/128 encap seg6local action End.DT6 table 254 dev sr0",
+    )
+    netns.ip_batch(
+        [
+            f"-6 route add {OURS}/64 via {wan.ip6} dev wan",
+            f"-6 route replace {lan6} table 100 encap seg6 mode {mode} segs {end},{dt} dev wan",
+            f"-6 route replace {OURS}/64 table 100 via {wan.ip6} dev wan",
+        ],
+        dut.far,
+    )
+    try:
+        headend(dut, 6, mode, [DT[6]])
+        eventually(lambda: dut.route_row(f"{dt}/128"), 5, 0.05, "the end point")
+        answered(dut, 6)
+        kernel, local = dut.counter("punt", "kernel_route"), dut.counter("punt", "local")
+        _, back = answered(dut, 6)
+        assert back[IPv6].hlim == 63
+        assert (dut.counter("punt", "kernel_route"), dut.counter("punt", "local")) == (kernel, local)
+    finally:
+        netns.ip_batch(
+            [
+                f"-6 route del {OURS}/64",
+                f"-6 route del {OURS}/64 table 100",
+                f"-6 route replace {lan6} table 100 via {wan.ip6} dev wan",
+            ],
+            dut.far,
+        )
+        dut.ip("link del sr0")
+        headend_gone(dut)
