@@ -11,6 +11,7 @@
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
+#include "fwd/watch.h"
 
 #define HEADEND 1 /* number of its entry */
 #define OUTER   40
@@ -374,6 +375,54 @@ the_longest_header_and_two_tags_fit(void **state)
 	fib->iface[WAN]->n_tags = fib->iface[WAN]->n_written = 0;
 }
 
+#define RED 5
+
+/* A packet of a VRF: its first segment is looked up in main, whatever routes the VRF has. */
+static void
+packets_of_a_vrf_are_looked_up_below_in_main(void **state)
+{
+	struct fib_vrf *red = fib_vrf_new(fib, 1001, "red");
+	uint8_t net[4];
+
+	headend(SRV6_ENCAP, 2, NULL);
+	assert_non_null(red);
+	put_be32(net, HOST4);
+	fib->group[30] = group_word_single(PATH(PATH_ADJ, 1));
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 10), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	assert_int_equal(poptrie_add(red->tries.pt6, remote6, 128, 30), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt6), 0);
+	fib_vrf_publish(fib, RED, red);
+	fib->iface[LAN]->vrf = RED;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	leaves(60 + OUTER + 8 + 32, 0x86dd, WAN);
+	fib->iface[LAN]->vrf = 0;
+}
+
+/* A sample of a sent packet names the neighbor that it was sent to. */
+static void
+samples_name_the_neighbor(void **state)
+{
+	static fib_path both[2] = {PATH(PATH_ADJ, 1), PATH(PATH_ADJ, 2)};
+	struct watch_record rec;
+
+	headend(SRV6_ENCAP, 2, NULL);
+	fib->group[11] = group_word_block(both, 1);
+	put_be32(fib->adj[1].addr.octet, 1);
+	put_be32(fib->adj[2].addr.octet, 2);
+	for (unsigned int i = 0; i < 64; i++) {
+		port = (uint8_t)i;
+		into(i % 2 == 0 ? 4 : 6, 60, set_port);
+		memset(&rec, 0, sizeof(rec));
+		b.l2[0] += fwd_headend_written(&b, 0);
+		fwd_note_path(&b, 0, &rec);
+		assert_int_equal(rec.via_family, 4);
+		assert_int_equal(get_be32(rec.via.octet), (b.hop[0] & 0xffff) == LAN ? 1 : 2);
+	}
+	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
+}
+
 static void
 padding_is_cut_off(void **state)
 {
@@ -445,6 +494,8 @@ main(void)
 		cmocka_unit_test(packets_wait_for_the_neighbor),
 		cmocka_unit_test(packets_too_big_are_told_what_fits),
 		cmocka_unit_test(the_longest_header_and_two_tags_fit),
+		cmocka_unit_test(packets_of_a_vrf_are_looked_up_below_in_main),
+		cmocka_unit_test(samples_name_the_neighbor),
 		cmocka_unit_test(padding_is_cut_off),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 	};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/inet.h"
+#include "base/limits.h"
 #include "fib/headend.h"
 #include "fib/sid.h"
 #include "rib/kernel.h"
@@ -201,6 +202,35 @@ other_headends_are_for_the_kernel(void **state)
 	rig_free(g);
 }
 
+/* limits.encaps: the kernel gets the packets of a headend until an entry is free. */
+static void
+headends_without_an_entry_get_one_when_it_is_free(void **state)
+{
+	struct rig *g;
+
+	rig_limit(TABLE_encaps, 1);
+	g = rig_two_ports();
+	links_set_through_kernel(g->rib, true);
+	rig_session(g, 100);
+	headend_route(g, 1, "198.51.100.0/24", SRV6_ENCAP, 1);
+	headend_route(g, 2, "203.0.113.0/24", SRV6_ENCAP, 2);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "headend fc00::1");
+	assert_seen(g, "203.0.113.1", "kernel@0");
+	rib_must_be_sound(g);
+	rig_link(g, 11, 1, false); /* the list of legs that wait is not that of the link */
+	rig_link(g, 11, 1, true);
+	rig_del(g, "198.51.100.0/24");
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "headend fc00::1");
+	rig_del(g, "203.0.113.0/24");
+	rig_settle(g);
+	assert_int_equal(g->rib->encaps.n, 0);
+	rib_must_be_sound(g);
+	rig_free(g);
+	rig_limits = NULL;
+}
+
 /* A source of its own, and the longest list. The checkpoint has no room for them. */
 static void
 long_headends_are_the_kernels_after_a_restart(void **state)
@@ -292,6 +322,7 @@ main(void)
 		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
 		cmocka_unit_test(headends_have_an_entry_whatever_the_gateway_is),
 		cmocka_unit_test(other_headends_are_for_the_kernel),
+		cmocka_unit_test(headends_without_an_entry_get_one_when_it_is_free),
 		cmocka_unit_test(long_headends_are_the_kernels_after_a_restart),
 		cmocka_unit_test(a_policy_is_a_headend),
 		cmocka_unit_test(equal_end_points_share_an_entry),

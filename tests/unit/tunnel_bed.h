@@ -21,6 +21,7 @@
 #include "fib/tunnel.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
+#include "fwd/headend.h"
 #include "fwd/tunnel.h"
 #include "fwd/walk.h"
 
