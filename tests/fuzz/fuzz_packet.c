@@ -23,19 +23,22 @@
 #include "must.h"
 #include "packet_burst.h"
 #include "packet_labels.h"
+#include "packet_segments.h"
 #include "port/watch.h"
 
-#define IN        1
-#define OUT       2
-#define VLAN_IN   (PORT_MAX)     /* on IN */
-#define VLAN_TWO  (PORT_MAX + 1) /* on that */
-#define VLAN_OUT  (PORT_MAX + 2) /* 200 on OUT */
-#define VLAN_RED  (PORT_MAX + 3) /* on IN, of a VRF */
-#define VRF_RED   3
-#define ADJ       7 /* and the next, which is as good */
-#define GROUP     5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
-#define GROUP_OWN 6
-#define GROUPS    8 /* of labels */
+#define IN             1
+#define OUT            2
+#define VLAN_IN        (PORT_MAX)     /* on IN */
+#define VLAN_TWO       (PORT_MAX + 1) /* on that */
+#define VLAN_OUT       (PORT_MAX + 2) /* 200 on OUT */
+#define VLAN_RED       (PORT_MAX + 3) /* on IN, of a VRF */
+#define VRF_RED        3
+#define ADJ            7 /* and the next, which is as good */
+#define GROUP          5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
+#define GROUP_OWN      6
+#define GROUPS         8 /* of labels */
+#define GROUP_SEGMENTS 30
+#define ENCAP_SEGMENTS 5
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -110,6 +113,7 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, GROUP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
 	labels_make(fib, ADJ, VRF_RED, GROUPS);
+	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
 	/* A route in one family only, so that a use of the main table is seen. */
@@ -219,6 +223,11 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 		return;
 	}
 	MUST(n >= 34);
+	if (path_is_headend(fib, rec->path)) {
+		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+		segments_sent_on(ip, rec->l3_bytes, left);
+		return;
+	}
 	MUST(rec->l3_bytes <= fib->iface[out]->mtu_bytes ||
 	     fib->iface[out]->mtu_bytes < 1280);
 	MUST(ip + rec->l3_bytes <= frame + n);

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/vlan.h"
@@ -280,7 +280,8 @@ same_frame(unsigned int i, bool leaves)
 static fib_path
 path_in_the_end(const struct watch_record *r)
 {
-	return r->verdict == PUNT_unresolved && path_kind(r->path) == PATH_ENCAP
+	return r->verdict == PUNT_unresolved && path_kind(r->path) == PATH_ENCAP &&
+			       !path_is_headend(fwd.fib, r->path)
 		       ? fib_encap(fwd.fib, r->path)->next
 		       : r->path;
 }

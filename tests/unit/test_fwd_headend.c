@@ -418,7 +418,8 @@ samples_name_the_neighbor(void **state)
 		b.l2[0] += fwd_headend_written(&b, 0);
 		fwd_note_path(&b, 0, &rec);
 		assert_int_equal(rec.via_family, 4);
-		assert_int_equal(get_be32(rec.via.octet), (b.hop[0] & 0xffff) == LAN ? 1 : 2);
+		assert_int_equal(get_be32(rec.via.octet),
+				 (b.hop[0] & 0xffff) == LAN ? 1 : 2);
 	}
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
