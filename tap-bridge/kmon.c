@@ -91,6 +91,8 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 	if (nlmsg_get_src(msg)->nl_pid != 0)
 		return NL_SKIP;
 	km->stats.events++;
+	if (kmon_is_watched(km, KMON_VNI) && kmon_apply_vnis(km, nlmsg_hdr(msg)))
+		return NL_OK;
 	if (kmon_parse(msg, &change)) {
 		km->inet6_due |= change_is_with_inet6(&change);
 		rc = kmon_apply(km, &change);
@@ -135,8 +137,7 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	static const int request[KMON_N_KINDS] = {
 		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
 		[KMON_MPLS] = RTM_GETNETCONF, [KMON_INET6] = RTM_GETLINK,
-		[KMON_ADDR] = RTM_GETADDR,    [KMON_FDB] = RTM_GETNEIGH,
-		[KMON_NEIGH] = RTM_GETNEIGH};
+		[KMON_ADDR] = RTM_GETADDR,    [KMON_NEIGH] = RTM_GETNEIGH};
 	static const int family[KMON_N_KINDS] = {
 		[KMON_MPLS] = AF_MPLS, [KMON_INET6] = AF_INET6};
 	int rc;
@@ -144,9 +145,13 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		km->gen++;
 		kmon_drain(km->dumps);
-		rc = kind == KMON_FDB ? fdb_request(km->dumps)
-				      : nl_rtgen_request(km->dumps, request[kind],
-							 family[kind], NLM_F_DUMP);
+		if (kind == KMON_FDB)
+			rc = fdb_request(km->dumps);
+		else if (kind == KMON_VNI)
+			rc = kmon_ask_vnis(km->dumps);
+		else
+			rc = nl_rtgen_request(km->dumps, request[kind], family[kind],
+					      NLM_F_DUMP);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
 		/*
@@ -155,7 +160,8 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		if (rc != -NLE_DUMP_INTR)
 			break;
 	}
-	if (rc < 0 && !((kind == KMON_MPLS || kind == KMON_FDB) && error_is_refusal(rc)))
+	if (rc < 0 && !((kind == KMON_MPLS || kind == KMON_FDB || kind == KMON_VNI) &&
+			error_is_refusal(rc)))
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
@@ -272,6 +278,7 @@ events_open(struct kmon *km)
 		[KMON_MPLS] = {RTNLGRP_MPLS_NETCONF, 0},
 		[KMON_INET6] = {RTNLGRP_IPV6_IFINFO, 0},
 		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
+		[KMON_VNI] = {RTNLGRP_LINK, 0},
 		[KMON_FDB] = {RTNLGRP_NEIGH, 0},
 		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},
 	};

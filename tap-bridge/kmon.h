@@ -67,6 +67,7 @@ struct kmon_tunnel {
 	bool ignore_df; /* do not copy DF of the packet */
 	/* of a vxlan */
 	uint32_t vni;
+	bool external;                /* its bridge has a VNI for each VLAN */
 	uint16_t port;                /* destination of its packets */
 	uint16_t from_low, from_high; /* sources, both included; 0: not set */
 	bool csum;                    /* sends UDP checksums */
@@ -125,6 +126,13 @@ struct kmon_fdb {
 	uint16_t port;      /* 0: that of the device */
 };
 
+/* The VNI of a VLAN, at the port of a bridge that is an external vxlan device. */
+struct kmon_vni {
+	unsigned int ifindex; /* of the port */
+	uint16_t vlan;
+	uint32_t vni;
+};
+
 /* Sysctls of one interface, or of all. */
 struct kmon_conf {
 	unsigned int ifindex; /* KMON_CONF_ALL: net.*.conf.all */
@@ -168,6 +176,7 @@ struct kmon_ops {
 	void (*mpls)(void *ctx, const struct kmon_mpls *mpls, bool gone);
 	void (*inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
+	void (*vni)(void *ctx, const struct kmon_vni *vni, bool gone);
 	void (*fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
@@ -182,8 +191,8 @@ struct kmon;
 
 /*
  * Open a monitor in namespace `netns` (NULL or "": the caller's), dump once, and report all
- * that is found through `ops` before returning: links, then settings, addresses, forwarding
- * databases, neighbors.
+ * that is found through `ops` before returning: links, then settings, addresses, VNIs of VLANs,
+ * forwarding databases, neighbors.
  * A NULL op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);

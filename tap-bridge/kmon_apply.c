@@ -26,6 +26,8 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 		return km->ops.inet6 != NULL;
 	case KMON_ADDR:
 		return km->ops.addr != NULL;
+	case KMON_VNI:
+		return km->ops.vni != NULL;
 	case KMON_FDB:
 		return km->ops.fdb != NULL;
 	default:
@@ -54,6 +56,9 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 		break;
 	case KMON_ADDR:
 		km->ops.addr(km->ctx, &item->addr, gone);
+		break;
+	case KMON_VNI:
+		km->ops.vni(km->ctx, &item->vni, gone);
 		break;
 	case KMON_FDB:
 		km->ops.fdb(km->ctx, &item->fdb, gone);

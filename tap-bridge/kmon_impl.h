@@ -28,6 +28,7 @@ enum kmon_kind {
 	KMON_MPLS,
 	KMON_INET6,
 	KMON_ADDR,
+	KMON_VNI,
 	KMON_FDB,
 	KMON_NEIGH,
 	KMON_N_KINDS
@@ -39,6 +40,7 @@ union kmon_item {
 	struct kmon_mpls mpls;
 	struct kmon_inet6 inet6;
 	struct kmon_addr addr;
+	struct kmon_vni vni;
 	struct kmon_fdb fdb;
 	struct kmon_neigh neigh;
 };
@@ -58,7 +60,7 @@ struct kmon_key {
 	uint8_t family; /* 0 for a link, for its MPLS and inet6, and for a MAC */
 	uint8_t plen;   /* IPv4 addresses only, like peer */
 	uint8_t zero[2];
-	uint8_t addr[16]; /* or a MAC */
+	uint8_t addr[16]; /* or a MAC, or the number of a VLAN */
 	uint8_t peer[16]; /* or the VNI of a MAC */
 };
 static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
@@ -133,6 +135,14 @@ void kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link);
 
 /* Parse an AF_BRIDGE neighbor. Returns false if it names no VTEP. */
 bool kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb);
+
+/*
+ * Apply an AF_BRIDGE link message, which has the VNIs of all VLANs of a port of a bridge. Returns
+ * false if it is none. An error is in km->apply_rc.
+ */
+bool kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr);
+/* Ask for such messages about all ports. Returns an error of libnl. */
+int kmon_ask_vnis(struct nl_sock *sk);
 
 struct kmon_key kmon_key_of(enum kmon_kind kind, const union kmon_item *item);
 bool kmon_item_equal(enum kmon_kind kind, const union kmon_item *a,

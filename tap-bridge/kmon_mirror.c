@@ -66,6 +66,10 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 			memcpy(key.peer, item->addr.peer, sizeof(key.peer));
 		}
 		break;
+	case KMON_VNI:
+		key.ifindex = item->vni.ifindex;
+		memcpy(key.addr, &item->vni.vlan, sizeof(item->vni.vlan));
+		break;
 	case KMON_FDB:
 		key.ifindex = item->fdb.ifindex;
 		memcpy(key.addr, item->fdb.mac, sizeof(item->fdb.mac));
@@ -138,6 +142,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 		       a->inet6.mtu_bytes == b->inet6.mtu_bytes;
 	case KMON_ADDR:
 		return addr_equal(&a->addr, &b->addr);
+	case KMON_VNI:
+		return a->vni.vni == b->vni.vni;
 	case KMON_FDB:
 		return fdb_equal(&a->fdb, &b->fdb);
 	default:

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kmon_vxlan: what rtnetlink says about VXLAN: the settings of a vxlan device and of the bridge
- * above it (IFLA_INFO_DATA), and the VTEP of a MAC (AF_BRIDGE neighbors).
+ * above it (IFLA_INFO_DATA), the VTEP of a MAC (AF_BRIDGE neighbors), and the VNI of a VLAN
+ * (AF_BRIDGE links).
  *
- * No state, any thread.
+ * Runs in the monitor's thread.
  */
 #include <arpa/inet.h>
 #include <net/if.h> /* before linux/if.h, which defines only what net/if.h does not */
+#include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
+#include <netlink/netlink.h>
 #include <string.h>
 
 #include "tap-bridge/kmon_impl.h"
@@ -67,8 +70,6 @@ kind_is(const struct nlattr *name, const char *kind)
 static enum kmon_tunnel_cannot
 vxlan_cannot(struct nlattr **attr)
 {
-	if (attr_u8(attr[IFLA_VXLAN_COLLECT_METADATA]) != 0)
-		return KMON_TUNNEL_EXTERNAL;
 	if (attr_u8(attr[IFLA_VXLAN_LEARNING]) != 0)
 		return KMON_TUNNEL_LEARNING;
 	if (attr[IFLA_VXLAN_GBP] != NULL)
@@ -89,7 +90,8 @@ vxlan_read(struct nlattr **attr, struct kmon_tunnel *t)
 	struct ifla_vxlan_port_range range;
 
 	t->cannot = vxlan_cannot(attr);
-	t->vni = attr_u32(attr[IFLA_VXLAN_ID]);
+	t->external = attr_u8(attr[IFLA_VXLAN_COLLECT_METADATA]) != 0;
+	t->vni = t->external ? 0 : attr_u32(attr[IFLA_VXLAN_ID]);
 	t->port = attr_be16(attr[IFLA_VXLAN_PORT]);
 	t->link = attr_u32(attr[IFLA_VXLAN_LINK]);
 	t->family = address_copy(t->local, attr[IFLA_VXLAN_LOCAL]);
@@ -176,5 +178,125 @@ kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb)
 	fdb->vni = attr_u32(attr[NDA_VNI]);
 	fdb->port = attr_be16(attr[NDA_PORT]);
 	fdb->link = attr_u32(attr[NDA_IFINDEX]);
+	return true;
+}
+
+/* --- VNIs of VLANs ---------------------------------------------------------------------- */
+
+int
+kmon_ask_vnis(struct nl_sock *sk)
+{
+	struct ifinfomsg body = {.ifi_family = AF_BRIDGE};
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, NLM_F_DUMP);
+	int rc;
+
+	if (msg == NULL)
+		return -NLE_NOMEM;
+	rc = nlmsg_append(msg, &body, sizeof(body), NLMSG_ALIGNTO);
+	if (rc >= 0)
+		rc = nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_BRVLAN_COMPRESSED);
+	if (rc >= 0)
+		rc = nl_send_auto(sk, msg);
+	nlmsg_free(msg);
+	return rc;
+}
+
+struct vlan_tunnel {
+	uint32_t vni;
+	uint16_t vlan, flags;
+};
+
+static bool
+vlan_tunnel_parse(struct nlattr *a, struct vlan_tunnel *v)
+{
+	struct nlattr *of[IFLA_BRIDGE_VLAN_TUNNEL_MAX + 1];
+
+	if (nla_type(a) != IFLA_BRIDGE_VLAN_TUNNEL_INFO ||
+	    nla_parse_nested(of, IFLA_BRIDGE_VLAN_TUNNEL_MAX, a, NULL) < 0 ||
+	    of[IFLA_BRIDGE_VLAN_TUNNEL_VID] == NULL ||
+	    nla_len(of[IFLA_BRIDGE_VLAN_TUNNEL_VID]) < 2)
+		return false;
+	v->vni = attr_u32(of[IFLA_BRIDGE_VLAN_TUNNEL_ID]);
+	v->vlan = nla_get_u16(of[IFLA_BRIDGE_VLAN_TUNNEL_VID]);
+	v->flags = of[IFLA_BRIDGE_VLAN_TUNNEL_FLAGS] == NULL ||
+				   nla_len(of[IFLA_BRIDGE_VLAN_TUNNEL_FLAGS]) < 2
+			   ? 0
+			   : nla_get_u16(of[IFLA_BRIDGE_VLAN_TUNNEL_FLAGS]);
+	return v->vlan < 4096;
+}
+
+/* Apply the VNIs of VLANs `from` to `to`; that of the first is `vni`. */
+static void
+vnis_apply(struct kmon *km, unsigned int ifindex, unsigned int from, unsigned int to,
+	   uint32_t vni)
+{
+	for (unsigned int vlan = from; vlan <= to; vlan++) {
+		struct kmon_change change = {.kind = KMON_VNI};
+		int rc;
+
+		change.item.vni.ifindex = ifindex;
+		change.item.vni.vlan = (uint16_t)vlan;
+		change.item.vni.vni = vni + vlan - from;
+		rc = kmon_apply(km, &change);
+		if (rc < 0)
+			km->apply_rc = rc;
+	}
+}
+
+static void
+spec_apply(struct kmon *km, unsigned int ifindex, struct nlattr *spec)
+{
+	struct vlan_tunnel first = {0}, v;
+	struct nlattr *a;
+	int left;
+
+	nla_for_each_nested(a, spec, left)
+	{
+		if (!vlan_tunnel_parse(a, &v))
+			continue;
+		if ((v.flags & BRIDGE_VLAN_INFO_RANGE_BEGIN) != 0)
+			first = v;
+		else if ((v.flags & BRIDGE_VLAN_INFO_RANGE_END) != 0)
+			vnis_apply(km, ifindex, first.vlan, v.vlan, first.vni);
+		else
+			vnis_apply(km, ifindex, v.vlan, v.vlan, v.vni);
+	}
+}
+
+/* Entries of a port that the message with generation `gen` did not have. */
+struct lost {
+	unsigned int ifindex;
+	uint64_t gen;
+};
+
+static bool
+entry_is_lost(const struct mirror_entry *e, const void *arg)
+{
+	const struct lost *lost = arg;
+
+	return e->key.ifindex == lost->ifindex && e->gen != lost->gen;
+}
+
+bool
+kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
+{
+	const struct ifinfomsg *link = nlmsg_data(hdr);
+	struct nlattr *spec;
+	struct lost lost;
+
+	if ((hdr->nlmsg_type != RTM_NEWLINK && hdr->nlmsg_type != RTM_DELLINK) ||
+	    !nlmsg_valid_hdr(hdr, sizeof(*link)) || link->ifi_family != AF_BRIDGE)
+		return false;
+	/* A dump marks all that it shows with one generation. */
+	if ((hdr->nlmsg_flags & NLM_F_MULTI) == 0)
+		km->gen++;
+	spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC);
+	if (spec != NULL && hdr->nlmsg_type == RTM_NEWLINK)
+		spec_apply(km, (unsigned int)link->ifi_index, spec);
+	if ((hdr->nlmsg_flags & NLM_F_MULTI) != 0)
+		return true;
+	lost = (struct lost){.ifindex = (unsigned int)link->ifi_index, .gen = km->gen};
+	kmon_report_gone(km, KMON_VNI,
+			 mirror_remove_if(&km->mirror[KMON_VNI], entry_is_lost, &lost));
 	return true;
 }

@@ -2,6 +2,7 @@
 /* Next hops as text: collected, sorted, joined. */
 #include "ctl/hops_text.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,24 @@ hops_add_kind(struct hops_text *w, const char *kind)
 	hops_push(w, strdup(kind));
 }
 
+/* zebra writes an IPv4-mapped address in hexadecimal, the daemon with the IPv4 address. */
+static const char *
+via_of_one_spelling(const char *via, char text[INET6_ADDRSTRLEN])
+{
+	struct in6_addr addr;
+
+	if (via == NULL || strncmp(via, "::ffff:", 7) != 0 ||
+	    inet_pton(AF_INET6, via, &addr) != 1)
+		return via;
+	return inet_ntop(AF_INET6, &addr, text, INET6_ADDRSTRLEN);
+}
+
 void
 hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
 {
-	char *hop;
+	char text[INET6_ADDRSTRLEN], *hop;
 
+	via = via_of_one_spelling(via, text);
 	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)

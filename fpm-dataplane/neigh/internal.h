@@ -91,6 +91,7 @@ struct iface {
 	bool tunnel;        /* or svi: on no port */
 	bool svi, svi_due;  /* a bridge over a vxlan device; its neighbors are due */
 	unsigned int vxlan; /* ifindex of that device */
+	uint32_t vni;       /* of an svi */
 	uint16_t on;        /* (*) a VLAN: interface that it is on; 0: a port */
 	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
 	uint16_t first_on, last_on, next_on, prev_on;
@@ -195,9 +196,11 @@ struct neigh {
 	/* a tunnel or vxlan device came, went or changed; or a VRF: see tunnel.c */
 	bool tunnels_due;
 	bool svis_due, svi_came; /* an element of svi_due is set; see vxlan.c */
-	bool borrow_due;         /* addresses or VRFs changed: borrowers choose again */
-	bool macs_due;           /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due;       /* some element of macvlans_due_on is set */
+	struct kmon_vni *vni;    /* of VLANs on bridges; see vxlan.c */
+	unsigned int n_vnis, room_vnis;
+	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due; /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	struct link *link[LINK_CHAINS];
@@ -266,6 +269,8 @@ void link_event(void *ctx, const struct kmon_link *kl, bool gone);
 void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 /* Treat VLANs on a link as deleted until the kernel is asked again. */
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
+/* Handle a VLAN on a bridge whose VNI has changed. */
+void link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan);
 /* If VLANs were left out and numbers are free again, have the kernel's links read again. */
 void link_retry_vlans(struct neigh *n);
 
@@ -403,9 +408,12 @@ void tunnels_publish(struct neigh *n);
 
 /* Note a vxlan device that came or changed. */
 void vxlan_note(struct neigh *n, struct link *l);
-/* Add a bridge and return its number; 0: it is none over a vxlan device that forwarders serve. */
+/*
+ * Add a bridge, or a VLAN on one, and return its number; 0: it is none over a vxlan device that
+ * forwarders serve.
+ */
 uint16_t svi_add(struct neigh *n, struct link *l);
-/* Return true if the bridge is still over the same vxlan device. */
+/* Return true if it is still over the same vxlan device, with the same VNI. */
 bool svi_is_same(struct neigh *n, const struct link *l);
 void svi_remove(struct neigh *n, uint16_t ifidx);
 /* Write the part of VXLAN of the copy for forwarders. */
@@ -413,6 +421,7 @@ void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /* Compare the copy of such an interface with the former one: its neighbors may need new headers. */
 void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	      const struct fib_iface *fi);
+void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
 void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
 /* Make the headers of a neighbor again, before nb_publish(). Not `usable`: it has none. */
 void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);

@@ -235,10 +235,19 @@ link_forget_vlans(struct neigh *n, unsigned int ifindex)
 }
 
 static bool
+link_is_on_bridge(struct neigh *n, const struct link *l)
+{
+	const struct link *on = l->kernel.on == 0 ? NULL : link_find(n, l->kernel.on);
+
+	return on != NULL && on->known && on->kernel.bridge;
+}
+
+static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
-	if (l->ifidx == 0 && l->kernel.bridge)
-		return true; /* it is over a VXLAN, perhaps */
+	/* It is over a VXLAN, perhaps. */
+	if (l->ifidx == 0 && (l->kernel.bridge || link_is_on_bridge(n, l)))
+		return true;
 	if (l->ifidx == 0 && l->kernel.tunnel.kind != KMON_NO_TUNNEL)
 		return tunnel_refusal(&l->kernel) == NULL;
 	return l->ifidx == 0 && l->kernel.on != 0 && iface_by_ifindex(n, l->kernel.on) != 0;
@@ -333,8 +342,20 @@ link_bridge_changed(struct neigh *n, unsigned int ifindex)
 {
 	struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
 
-	if (l != NULL && l->known && l->kernel.bridge)
-		link_changed(n, l);
+	if (l == NULL || !l->known || !l->kernel.bridge)
+		return;
+	link_changed(n, l);
+	if (n->n_vnis > 0)
+		link_each_vlan(n, ifindex, link_changed);
+}
+
+void
+link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known && l->kernel.on == bridge && l->kernel.vlan_id == vlan)
+				link_changed(n, l);
 }
 
 void
@@ -374,6 +395,8 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	}
 	if (news)
 		link_members_changed(n, kl->ifindex);
+	if (kl->bridge && n->n_vnis > 0)
+		link_each_vlan(n, kl->ifindex, link_changed);
 	link_bridge_changed(n, kl->master);
 	link_bridge_changed(n, kl->on);
 	if (master != kl->master)

@@ -246,6 +246,7 @@ neigh_init(struct worker *w)
 						    .mpls = mpls_event,
 						    .inet6 = iface_inet6_event,
 						    .addr = addr_event,
+						    .vni = vni_event,
 						    .fdb = fdb_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
@@ -359,6 +360,7 @@ neigh_teardown(struct worker *w)
 	nb_free_all(n);
 	link_free_all(n);
 	free(n->rule_ifaces);
+	free(n->vni);
 	free(n->watch);
 	free(n->free_adj);
 	free(n);

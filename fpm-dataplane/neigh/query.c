@@ -164,7 +164,7 @@ row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 	memcpy(local.octet, t->local, sizeof(local.octet));
 	memcpy(remote.octet, t->remote, sizeof(remote.octet));
 	row_set(row, "tunnel", json_string(tunnel_kind(&l->kernel)));
-	if (t->kind == KMON_VXLAN)
+	if (t->kind == KMON_VXLAN && !t->external)
 		row_set(row, "vni", json_integer(t->vni));
 	row_set(row, "local", source_json(t->family, &local));
 	row_set(row, "remote", source_json(t->family, &remote));
@@ -183,7 +183,7 @@ row_add_svi(json_t *row, struct neigh *n, const struct link *l)
 		return;
 	row_set(row, "mac", json_string(mac_str(l->kernel.mac, mac)));
 	row_set(row, "vxlan", json_string(log_utf8(vxlan->name, shown, sizeof(shown))));
-	row_set(row, "vni", json_integer(vxlan->kernel.tunnel.vni));
+	row_set(row, "vni", json_integer(n->iface[l->ifidx].vni));
 }
 
 /* Add how the sources of its packets are checked. */

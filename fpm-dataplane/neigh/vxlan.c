@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * IP over VXLAN. A bridge of the kernel whose only port is a vxlan device is an interface of the
- * dataplane (the SVI of an L3VNI of EVPN). Runs in neigh. Each of its neighbors has headers that
+ * dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is external (a
+ * single vxlan device), each VLAN on the bridge that has a VNI is one. Runs in neigh. Each of its neighbors has headers that
  * forwarders copy: router MAC from the neighbor, VTEP from the forwarding database of the vxlan
  * device, all else from the settings of that. This file makes them, and the table by which received
  * packets find their interface.
  *
  * A bridge with more ports stays with the kernel, and so does a vxlan device that forwarders
- * cannot serve.
+ * cannot serve. This file calls link_event.c back by link_vlan_changed() alone.
  */
 #include "neigh/internal.h"
 
@@ -44,38 +45,94 @@ vxlans_refuse(struct neigh *n, const struct link *bridge, const char *reason)
 				tunnel_refuse(l, reason);
 }
 
-/* Return the vxlan device below a bridge that forwarders serve; NULL: they do not, or it has none. */
+/* The ports of a bridge, and whether devices are on it. */
+struct ports {
+	struct link *vxlan; /* one of them; NULL: none is a vxlan device */
+	unsigned int n;
+	bool upper;
+};
+
+static struct ports
+ports_of(struct neigh *n, const struct link *bridge)
+{
+	struct ports p = {0};
+
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
+			p.upper |= l->known && l->kernel.on == bridge->ifindex;
+			if (!link_is_port_of(l, bridge))
+				continue;
+			p.n++;
+			if (l->kernel.tunnel.kind == KMON_VXLAN)
+				p.vxlan = l;
+		}
+	return p;
+}
+
+/*
+ * Return the vxlan device below a bridge, if forwarders serve it: all of the bridge, or with VLANs
+ * the VLANs on it that have a VNI. NULL: they do not, or there is none.
+ */
 static struct link *
 bridge_vxlan(struct neigh *n, const struct link *bridge)
 {
-	struct link *vxlan = NULL;
 	const char *reason = NULL;
-	unsigned int n_ports = 0;
-	bool upper = false;
+	struct ports p;
+	bool external;
 
 	if (!bridge->known || !bridge->kernel.bridge)
 		return NULL;
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
-			upper |= l->known && l->kernel.on == bridge->ifindex;
-			if (!link_is_port_of(l, bridge))
-				continue;
-			n_ports++;
-			if (l->kernel.tunnel.kind == KMON_VXLAN)
-				vxlan = l;
-		}
-	if (vxlan == NULL)
+	p = ports_of(n, bridge);
+	if (p.vxlan == NULL)
 		return NULL;
-	if (n_ports > 1)
+	external = p.vxlan->kernel.tunnel.external;
+	if (p.n > 1)
 		reason = "ports";
-	else if (bridge->kernel.vlan_filtering)
+	else if (external && !bridge->kernel.vlan_filtering)
+		reason = "external";
+	else if (!external && bridge->kernel.vlan_filtering)
 		reason = "vlan-filtering";
-	else if (upper)
+	else if (!external && p.upper)
 		reason = "vlan-or-macvlan";
 	else
-		reason = tunnel_refusal(&vxlan->kernel);
+		reason = tunnel_refusal(&p.vxlan->kernel);
 	vxlans_refuse(n, bridge, reason);
-	return reason == NULL ? vxlan : NULL;
+	return reason == NULL ? p.vxlan : NULL;
+}
+
+/* Return the VNI of a VLAN at a port; NULL: it has none. */
+static struct kmon_vni *
+vni_find(const struct neigh *n, unsigned int ifindex, uint16_t vlan)
+{
+	for (unsigned int i = 0; i < n->n_vnis; i++)
+		if (n->vni[i].ifindex == ifindex && n->vni[i].vlan == vlan)
+			return &n->vni[i];
+	return NULL;
+}
+
+/* Return the vxlan device below a link, and its VNI; NULL: the link is no interface over VXLAN. */
+static struct link *
+svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
+{
+	const struct link *bridge = l->kernel.on == 0 ? NULL : link_find(n, l->kernel.on);
+	const struct kmon_vni *of;
+	struct link *vxlan;
+
+	if (l->kernel.bridge) {
+		vxlan = bridge_vxlan(n, l);
+		if (vxlan == NULL || vxlan->kernel.tunnel.external)
+			return NULL;
+		*vni = vxlan->kernel.tunnel.vni;
+		return vxlan;
+	}
+	if (n->n_vnis == 0 || bridge == NULL || l->kernel.vlan_type != VLAN_C_TYPE)
+		return NULL;
+	vxlan = bridge_vxlan(n, bridge);
+	of = vxlan == NULL ? NULL : vni_find(n, vxlan->ifindex, l->kernel.vlan_id);
+	if (of == NULL || !vxlan->kernel.tunnel.external)
+		return NULL;
+	*vni = of->vni;
+	return vxlan;
 }
 
 void
@@ -95,7 +152,8 @@ vxlan_note(struct neigh *n, struct link *l)
 uint16_t
 svi_add(struct neigh *n, struct link *l)
 {
-	struct link *vxlan = bridge_vxlan(n, l);
+	uint32_t vni;
+	struct link *vxlan = svi_vxlan(n, l, &vni);
 	struct iface *ifc;
 	uint16_t ifidx;
 
@@ -109,20 +167,23 @@ svi_add(struct neigh *n, struct link *l)
 	ifc = &n->iface[ifidx];
 	ifc->svi = true;
 	ifc->vxlan = vxlan->ifindex;
+	ifc->vni = vni;
 	n->n_svis++;
 	n->svis_due = n->svi_came = true;
 	iface_publish(n, ifidx);
 	log_info("neigh: interface over vxlan added dev=%s vxlan=%s vni=%u", l->kernel.name,
-		 vxlan->kernel.name, vxlan->kernel.tunnel.vni);
+		 vxlan->kernel.name, vni);
 	return ifidx;
 }
 
 bool
 svi_is_same(struct neigh *n, const struct link *l)
 {
-	const struct link *vxlan = bridge_vxlan(n, l);
+	const struct iface *ifc = &n->iface[l->ifidx];
+	uint32_t vni;
+	const struct link *vxlan = svi_vxlan(n, l, &vni);
 
-	return vxlan != NULL && vxlan->ifindex == n->iface[l->ifidx].vxlan;
+	return vxlan != NULL && vxlan->ifindex == ifc->vxlan && vni == ifc->vni;
 }
 
 void
@@ -157,7 +218,7 @@ svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	v->port = k->port;
 	v->from_low = k->from_low != 0 ? k->from_low : FROM_LOW;
 	v->from_high = k->from_low != 0 ? k->from_high : FROM_HIGH;
-	v->vni = k->vni;
+	v->vni = ifc->vni;
 	v->flow_label = k->flow_label;
 	memcpy(v->local.octet, k->local, family_octets(k->family));
 	tunnel_below(n, k->link, &v->vrf, &v->link);
@@ -192,13 +253,16 @@ hop_free(struct neigh *n, struct retired *r)
  * only the kernel knows it: it floods the frame. Family 0: no VTEP.
  */
 static struct kmon_fdb
-vtep_of(const struct neigh *n, const struct nb *nb)
+vtep_of(struct neigh *n, const struct nb *nb)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct iface *ifc = &n->iface[nb->ifidx];
+	const struct link *vxlan = link_find(n, ifc->vxlan);
+	bool external = vxlan != NULL && vxlan->kernel.tunnel.external;
 	const struct kmon_fdb *found =
-		n->control == NULL
-			? NULL
-			: kmon_fdb_find(n->control, n->iface[nb->ifidx].vxlan, nb->mac, 0);
+		n->control == NULL ? NULL
+				   : kmon_fdb_find(n->control, ifc->vxlan, nb->mac,
+						   external ? ifc->vni : 0);
 	struct kmon_fdb vtep = {0};
 
 	if (found != NULL)
@@ -249,7 +313,7 @@ head_make(const struct fib_iface *fi, const struct nb *nb, const struct kmon_fdb
 
 /* Write the headers for a neighbor. Without a VTEP that forwarders can serve they are empty. */
 static void
-hop_make(const struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
+hop_make(struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
 {
 	const struct fib_iface *fi = fib_iface(n->fib, nb->ifidx);
 	const struct fib_vxlan *v = &fi->vxlan;
@@ -327,12 +391,47 @@ void
 fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone)
 {
 	struct neigh *n = ctx;
-	const struct link *l = n->n_svis == 0 ? NULL : link_find(n, kf->ifindex);
-	uint16_t svi = l == NULL ? 0 : iface_by_ifindex(n, l->kernel.master);
 
-	if (svi == 0 || n->iface[svi].vxlan != kf->ifindex)
-		return;
-	n->iface[svi].svi_due = n->svis_due = true;
+	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->svi && ifc->vxlan == kf->ifindex &&
+		    (kf->from_vni == 0 || kf->from_vni == ifc->vni))
+			ifc->svi_due = n->svis_due = true;
+	}
+}
+
+/* --- VLANs with a VNI ------------------------------------------------------------------- */
+
+static void
+vni_set(struct neigh *n, const struct kmon_vni *kv)
+{
+	struct kmon_vni *v = vni_find(n, kv->ifindex, kv->vlan);
+
+	if (v == NULL && n->n_vnis == n->room_vnis) {
+		n->room_vnis = n->room_vnis == 0 ? 64 : 2 * n->room_vnis;
+		n->vni = realloc(n->vni, n->room_vnis * sizeof(*n->vni));
+		if (n->vni == NULL)
+			abort(); /* 12 octets a VLAN */
+	}
+	if (v == NULL)
+		v = &n->vni[n->n_vnis++];
+	*v = *kv;
+}
+
+void
+vni_event(void *ctx, const struct kmon_vni *kv, bool gone)
+{
+	struct neigh *n = ctx;
+	struct kmon_vni *v = vni_find(n, kv->ifindex, kv->vlan);
+	const struct link *l = link_find(n, kv->ifindex);
+
+	if (!gone)
+		vni_set(n, kv);
+	else if (v != NULL)
+		*v = n->vni[--n->n_vnis];
+	if (l != NULL && l->kernel.master != 0)
+		link_vlan_changed(n, l->kernel.master, kv->vlan);
 }
 
 /* --- once per round --------------------------------------------------------------------- */
@@ -355,14 +454,14 @@ svis_apply(struct neigh *n)
 		}
 }
 
-/* Return true if the kernel has a vxlan device that forwarders do not serve. */
+/* Return true if the kernel has VNIs that forwarders do not serve, or may have them. */
 static bool
 kernel_has_vxlan(const struct neigh *n)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
 			if (l->known && l->kernel.tunnel.kind == KMON_VXLAN &&
-			    l->tunnel_refused != NULL)
+			    (l->tunnel_refused != NULL || l->kernel.tunnel.external))
 				return true;
 	return false;
 }

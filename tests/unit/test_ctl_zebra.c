@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/hops_text.h"
 #include "ctl/zebra.h"
 
 /*
@@ -116,10 +117,29 @@ names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 	}
 }
 
+/* The gateway of an IPv6 route of EVPN is an IPv4-mapped address, which has two spellings. */
+static void
+a_mapped_gateway_has_one_spelling(void **state)
+{
+	static const char *const via[] = {"::ffff:c000:284", "::ffff:192.0.2.132"};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct hops_text w = {0};
+		char *text;
+
+		hops_add(&w, via[i], "br1", 1);
+		text = hops_join(&w);
+		assert_string_equal(text, "via ::ffff:192.0.2.132 dev br1 weight 1");
+		free(text);
+		hops_free(&w);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mapped_gateway_has_one_spelling),
 		cmocka_unit_test(names_are_for_a_terminal_and_the_same_in_text_and_json),
 	};
 

@@ -62,17 +62,25 @@ iface_at(uint32_t ifindex)
 	return NULL;
 }
 
-/* Report a neighbor of the bridge, with a MAC unless that is NULL. */
+/* Report a neighbor, with a MAC unless that is NULL. */
 static void
-neighbor(uint8_t family, const uint8_t *addr, const uint8_t *mac, uint16_t nud, bool gone)
+neighbor_on(uint32_t ifindex, uint8_t family, const uint8_t *addr, const uint8_t *mac,
+	    uint16_t nud, bool gone)
 {
 	struct kmon_neigh kn = {
-		.ifindex = BRIDGE, .family = family, .has_mac = mac != NULL, .nud = nud};
+		.ifindex = ifindex, .family = family, .has_mac = mac != NULL, .nud = nud};
 
 	memcpy(kn.addr, addr, family == 4 ? 4 : 16);
 	if (mac != NULL)
 		memcpy(kn.mac, mac, sizeof(kn.mac));
 	monitor.ops.neigh(monitor.ctx, &kn, gone);
+}
+
+/* Report a neighbor of the bridge. */
+static void
+neighbor(uint8_t family, const uint8_t *addr, const uint8_t *mac, uint16_t nud, bool gone)
+{
+	neighbor_on(BRIDGE, family, addr, mac, nud, gone);
 }
 
 /* Return an entry of the forwarding database: frames to `rmac` go to this VTEP. */
@@ -474,6 +482,84 @@ forwarding_that_was_off_before_stays_off(void **state)
 	assert_true(iface_at(BRIDGE)->forward4);
 }
 
+static void
+vni_of(uint16_t vlan, uint32_t vni, bool gone)
+{
+	struct kmon_vni kv = {.ifindex = VXLAN, .vlan = vlan, .vni = vni};
+
+	monitor.ops.vni(monitor.ctx, &kv, gone);
+	round_over();
+}
+
+/* A single vxlan device: each VLAN on the bridge that has a VNI is an interface. */
+static void
+vlans_of_a_bridge_have_vnis(void **state)
+{
+	struct kmon_link bridge = bridge_of(BRIDGE), vxlan = vxlan_of(VXLAN, BRIDGE, 0);
+	struct kmon_link seven = vlan_of(41, BRIDGE, 0x8100, 7), more = link_of(44, "x44");
+	struct kmon_link eight = vlan_of(42, BRIDGE, 0x8100, 8);
+	struct kmon_fdb e = entry_of(0x0a000001);
+	const struct fib_vxlan_hop *h;
+	struct ipaddr gateway = ipaddr_from_v4(GATEWAY);
+	uint32_t adj;
+
+	bridge.vlan_filtering = vxlan.tunnel.external = true;
+	add(bridge);
+	add(vxlan);
+	add(seven);
+	round_over();
+	assert_null(iface_at(41));
+	vni_of(7, VNI, false);
+	assert_non_null(iface_at(41));
+	assert_null(iface_at(BRIDGE));
+	assert_int_equal(iface_at(41)->vxlan.vni, VNI);
+	assert_int_equal(iface_at(41)->n_tags, 0);
+	assert_int_equal(fib->vxlans->one_end, 0); /* the kernel may have others */
+	vni_of(8, VNI + 1, false);
+	add(eight);
+	round_over();
+	assert_int_equal(iface_at(42)->vxlan.vni, VNI + 1);
+	/* The forwarding database is by VNI. */
+	neighbor_on(41, 4, gateway4, rmac, NUD_NOARP, false);
+	e.from_vni = e.vni = VNI;
+	entry(e);
+	adj = fib_host_adj(fib, iface_at(41)->ifidx, 4, &gateway);
+	h = fib_vxlan_hop(fib, adj);
+	assert_int_equal(get_be32(h->t.remote.octet), 0x0a000001);
+	assert_int_equal(get_be32(h->t.head + 32), VNI << 8);
+	e.from_vni = VNI + 1; /* of the other VLAN */
+	put_be32(e.remote, 0x0a000002);
+	entry(e);
+	neighbor_on(41, 4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	h = fib_vxlan_hop(fib, fib_host_adj(fib, iface_at(41)->ifidx, 4, &gateway));
+	assert_int_equal(get_be32(h->t.remote.octet), GATEWAY);
+	vni_of(7, VNI + 7, false);
+	assert_int_equal(iface_at(41)->vxlan.vni, VNI + 7);
+	vni_of(7, VNI + 7, true);
+	assert_null(iface_at(41));
+	assert_non_null(iface_at(42));
+	more.master = BRIDGE;
+	add(more);
+	round_over();
+	assert_null(iface_at(42));
+	del(more);
+	round_over();
+	assert_non_null(iface_at(42));
+	bridge.vlan_filtering = false;
+	tell(&bridge, false);
+	round_over();
+	assert_null(iface_at(42));
+	assert_int_equal(log_said("dev=vx31 kind=vxlan reason=external"), 1);
+	bridge.vlan_filtering = true;
+	tell(&bridge, false);
+	round_over();
+	assert_non_null(iface_at(42));
+	del(vxlan);
+	round_over();
+	assert_null(iface_at(42));
+}
+
 #define vxlan_test(f) cmocka_unit_test_setup_teardown(f, vxlan_up, down)
 
 int
@@ -489,6 +575,7 @@ main(void)
 		vxlan_test(unknown_vnis_are_the_kernels_unless_all_is_ours),
 		vxlan_test(outer_packets_are_in_the_vrf_of_the_link_below),
 		vxlan_test(forwarding_that_was_off_before_stays_off),
+		vxlan_test(vlans_of_a_bridge_have_vnis),
 	};
 
 	urcu_qsbr_register_thread();

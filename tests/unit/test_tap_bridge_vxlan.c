@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -141,8 +142,7 @@ test_devices_of_the_kernel(void **state)
 	static const struct {
 		int attr;
 		enum kmon_tunnel_cannot cannot;
-	} row[] = {{IFLA_VXLAN_COLLECT_METADATA, KMON_TUNNEL_EXTERNAL},
-		   {IFLA_VXLAN_LEARNING, KMON_TUNNEL_LEARNING},
+	} row[] = {{IFLA_VXLAN_LEARNING, KMON_TUNNEL_LEARNING},
 		   {IFLA_VXLAN_GBP, KMON_TUNNEL_GBP},
 		   {IFLA_VXLAN_GPE, KMON_TUNNEL_GPE},
 		   {IFLA_VXLAN_REMCSUM_TX, KMON_TUNNEL_REMCSUM},
@@ -157,6 +157,18 @@ test_devices_of_the_kernel(void **state)
 			nla_put_u8(m.msg, row[i].attr, 1);
 		assert_int_equal(link_end(&m).tunnel.cannot, row[i].cannot);
 	}
+}
+
+/* A single vxlan device: its bridge has a VNI for each VLAN. */
+static void
+test_an_external_device(void **state)
+{
+	struct link_msg m = vxlan_begin();
+	struct kmon_tunnel t;
+
+	nla_put_u8(m.msg, IFLA_VXLAN_COLLECT_METADATA, 1);
+	t = link_end(&m).tunnel;
+	assert_true(t.external && t.vni == 0 && t.cannot == KMON_TUNNEL_CAN);
 }
 
 static void
@@ -303,6 +315,85 @@ test_entries_are_found_until_they_go(void **state)
 		mirror_free(&km.mirror[kind]);
 }
 
+/* --- VNIs of VLANs ---------------------------------------------------------------------- */
+
+static struct kmon_vni vni[8];
+static unsigned int n_vni, n_vni_gone;
+
+static void
+on_vni(void *ctx, const struct kmon_vni *kv, bool gone)
+{
+	n_vni_gone += gone;
+	vni[n_vni++ % 8] = *kv;
+}
+
+/* A message about a port of a bridge, whose VLANs from `vlan` on have VNIs from `id` on. */
+static void
+vnis_told(struct kmon *km, int type, int flags, unsigned int ifindex, uint16_t vlan,
+	  uint16_t n, uint32_t id)
+{
+	struct ifinfomsg body = {.ifi_family = AF_BRIDGE, .ifi_index = (int)ifindex};
+	struct nl_msg *msg = nlmsg_alloc_simple(type, flags);
+	struct nlattr *spec, *one;
+
+	assert_int_equal(nlmsg_append(msg, &body, sizeof(body), NLMSG_ALIGNTO), 0);
+	spec = nla_nest_start(msg, IFLA_AF_SPEC);
+	for (unsigned int end = 0; end < (n == 0 ? 0u : n == 1 ? 1u : 2u); end++) {
+		uint16_t range = n == 1     ? 0
+				 : end == 0 ? BRIDGE_VLAN_INFO_RANGE_BEGIN
+					    : BRIDGE_VLAN_INFO_RANGE_END;
+		uint16_t more = end == 0 ? 0 : (uint16_t)(n - 1);
+
+		one = nla_nest_start(msg, IFLA_BRIDGE_VLAN_TUNNEL_INFO);
+		nla_put_u32(msg, IFLA_BRIDGE_VLAN_TUNNEL_ID, id + more);
+		nla_put_u16(msg, IFLA_BRIDGE_VLAN_TUNNEL_VID, (uint16_t)(vlan + more));
+		nla_put_u16(msg, IFLA_BRIDGE_VLAN_TUNNEL_FLAGS, range);
+		nla_nest_end(msg, one);
+	}
+	nla_nest_end(msg, spec);
+	n_vni = n_vni_gone = 0;
+	assert_true(kmon_apply_vnis(km, nlmsg_hdr(msg)));
+	nlmsg_free(msg);
+}
+
+static void
+test_vlans_have_vnis(void **state)
+{
+	static const struct kmon_ops ops = {.link = on_link, .vni = on_vni};
+	struct kmon km = {.ops = ops};
+	struct kmon_change link = {.kind = KMON_LINK, .item.link.ifindex = 9};
+	struct link_msg other = vxlan_begin();
+
+	assert_false(kmon_apply_vnis(&km, nlmsg_hdr(other.msg)));
+	nlmsg_free(other.msg);
+	assert_int_equal(kmon_apply(&km, &link), 0);
+	link.item.link.ifindex = 10;
+	assert_int_equal(kmon_apply(&km, &link), 0);
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 7, 1, 5001);
+	assert_int_equal(n_vni, 1);
+	assert_true(vni[0].ifindex == 9 && vni[0].vlan == 7 && vni[0].vni == 5001);
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 7, 1, 5001);
+	assert_int_equal(n_vni, 0);
+	vnis_told(&km, RTM_NEWLINK, 0, 10, 7, 1, 6001); /* another port */
+	assert_int_equal(n_vni, 1);
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 7, 3, 5001); /* two more */
+	assert_int_equal(n_vni, 2);
+	assert_true(vni[1].vlan == 9 && vni[1].vni == 5003);
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 8, 1, 5009); /* one is another, two are gone */
+	assert_int_equal(n_vni, 3);
+	assert_int_equal(n_vni_gone, 2);
+	/* In a dump a message says nothing of what other messages have. */
+	km.gen++;
+	vnis_told(&km, RTM_NEWLINK, NLM_F_MULTI, 9, 20, 1, 70);
+	assert_int_equal(n_vni, 1);
+	vnis_told(&km, RTM_DELLINK, 0, 9, 8, 1, 5009); /* it has left the bridge */
+	assert_int_equal(n_vni_gone, 2);
+	vnis_told(&km, RTM_NEWLINK, 0, 10, 0, 0, 0);
+	assert_int_equal(n_vni_gone, 1);
+	for (int kind = 0; kind < KMON_N_KINDS; kind++)
+		mirror_free(&km.mirror[kind]);
+}
+
 int
 main(void)
 {
@@ -310,10 +401,12 @@ main(void)
 		cmocka_unit_test(test_a_vxlan_device),
 		cmocka_unit_test(test_all_settings),
 		cmocka_unit_test(test_devices_of_the_kernel),
+		cmocka_unit_test(test_an_external_device),
 		cmocka_unit_test(test_a_bridge),
 		cmocka_unit_test(test_an_entry_names_a_vtep),
 		cmocka_unit_test(test_other_entries_name_none),
 		cmocka_unit_test(test_entries_are_found_until_they_go),
+		cmocka_unit_test(test_vlans_have_vnis),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
