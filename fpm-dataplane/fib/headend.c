@@ -109,6 +109,10 @@ way_look_up(const struct fib *fib, struct fib_headend_way *way)
 	way->path = fib_resolve_packet(fib, NULL, 0, 6, way->head, sizeof(way->head));
 	way->out = path_out(fib, way->path);
 	way->reason = path_refusal(fib, way->path, way->out);
+	/* The kernel would put it behind one header after the other. */
+	if (path_is_headend(fib, way->path) &&
+	    &fib->headend[path_index(way->path)] == way->headend)
+		way->reason = DROP_encap_loop;
 }
 
 void

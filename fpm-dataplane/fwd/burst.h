@@ -79,8 +79,7 @@ struct fwd_opened {
 
 /* The way of packets into a tunnel, as found since the last quiescent state. */
 struct fwd_way {
-	uint32_t
-		epoch; /* fwd.way_epoch when it was found; another one: it is no longer valid */
+	uint64_t epoch; /* fwd.way_epoch when it was found; another one: no longer valid */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
 	/*
 	 * The largest packet that fits without fragments of the outer packet, by the egress
@@ -113,9 +112,8 @@ struct fwd {
 	uint64_t mark_tsc;
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
 	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
-	uint32_t ip_id; /* its lower 16 bits: of the next outer IPv4 header */
-	uint32_t
-		way_epoch; /* grows with each quiescent state: pointers are valid until then */
+	uint32_t ip_id;     /* its lower 16 bits: of the next outer IPv4 header */
+	uint64_t way_epoch; /* grows with each quiescent state, which ends all pointers */
 	struct fwd_way way[FWD_WAYS]; /* see fwd_way_into() */
 	struct fib_tunnel_last found;
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */

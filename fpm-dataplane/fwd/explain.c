@@ -60,6 +60,9 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	rte_mbuf_refcnt_set(&packet.m, 1);
 	memset(rec, 0, sizeof(*rec));
 	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
+	/* This thread had quiescent states since the last packet. */
+	fwd.way_epoch++;
+	fwd.found.ifidx = 0;
 	fwd.fib = fib;
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;

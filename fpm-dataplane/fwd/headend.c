@@ -8,6 +8,7 @@
 #include "base/inet.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
+#include "fwd/sid.h"
 #include "port/vlan.h"
 
 static void
@@ -21,8 +22,11 @@ way_find(const struct burst *b, unsigned int i, struct fib_headend_way *way)
 static void
 way_refuse(struct burst *b, unsigned int i, uint16_t reason)
 {
-	if (reason == PUNT_kernel_route || reason == DROP_blackhole ||
-	    reason == DROP_vrf_no_fib)
+	/* Behind an end point the packet has its next segment: the kernel would forward it so. */
+	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
+		burst_leave(b, i, DROP_egress_down);
+	else if (reason == PUNT_kernel_route || reason == DROP_blackhole ||
+		 reason == DROP_vrf_no_fib || reason == DROP_encap_loop)
 		burst_leave(b, i, (enum reason)reason);
 	else
 		burst_icmp(b, i, PUNT_unreach, (enum reason)reason);

@@ -45,23 +45,29 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 
 /*
  * Return the headend of End.B6.Encaps. PATH_NONE: the kernel has to take the packet, which has the
- * same end point, for the same reasons.
+ * same end point, for the same reasons, but for its length. The way is that of the packet to its
+ * next segment, because the flow of that chooses among several.
  */
 static fib_path
-sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	   const struct sid_packet *p)
 {
 	const struct fib *fib = b->fwd->fib;
+	const uint8_t *ip = burst_l3(b, i);
 	struct fib_headend_way way;
+	uint8_t head[40];
 	uint32_t adj;
 
-	fib_headend_resolve(fib, sid->policy, 6, burst_l3(b, i), burst_l3_room(b, i), &way);
+	memcpy(head, ip, sizeof(head));
+	if (p->left != 0)
+		memcpy(head + 24, sid_segment(ip, p), 16);
+	fib_headend_resolve(fib, sid->policy, 6, head, sizeof(head), &way);
 	if (way.reason != N_REASON || path_kind(way.path) != PATH_ADJ)
 		return PATH(PATH_NONE, 0);
 	adj = path_index(way.path);
 	return atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
 			       atomic_load_explicit(&b->fwd->adj_used[adj],
-						    memory_order_relaxed) == ADJ_BEHIND ||
-			       b->l3_len[i] > fib_headend_mtu(fib, &way)
+						    memory_order_relaxed) == ADJ_BEHIND
 		       ? PATH(PATH_NONE, 0)
 		       : sid->policy;
 }
@@ -246,8 +252,8 @@ fwd_sid_use(struct burst *b, unsigned int i)
 	if (!sid_goes_on(sid) && p.left != 0) /* RFC 8986, 4.4 to 4.8 */
 		return sid_refuse(b, i, DROP_srv6_segments, p.srh_at + 3u);
 	if (sid->family != 0 || sid->action == SRV6_END_B6_ENCAPS) {
-		neighbor =
-			sid->family != 0 ? sid_neighbor(b, i, sid) : sid_policy(b, i, sid);
+		neighbor = sid->family != 0 ? sid_neighbor(b, i, sid)
+					    : sid_policy(b, i, sid, &p);
 		if (path_kind(neighbor) == PATH_NONE)
 			return false;
 	}

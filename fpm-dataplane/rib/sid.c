@@ -104,8 +104,13 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 	if (sid.n_policy != 0) {
 		/* From here on `s` and `sid.policy` may point to memory that was moved. */
 		new.encap = policy_get(rib, new.word + 2, sid.n_policy);
-		if (new.encap == 0)
-			return; /* no entry is left: the kernel has the same end point */
+		if (new.encap == 0) { /* the kernel has the same end point */
+			if (!t->full_said)
+				log_warn("rib: end point of SRv6 not served by forwarders "
+					 "reason=limits.encaps");
+			t->full_said = true;
+			return;
+		}
 	}
 	t->n++;
 	t->v = table_grow(t->v, &t->cap, t->n, sizeof(*t->v));

@@ -449,6 +449,14 @@ explain_follows_a_packet_through_tunnels(void **state)
 	assert_int_equal(rec.out_ifidx, WAN);
 	assert_int_equal(rec.via_family, 4);
 	assert_int_equal(rec.rewritten[14 + 8], 8);
+
+	/* Another packet is explained by the tunnel as it is now. */
+	gre4(0)->df = false;
+	fib->iface[WAN]->mtu_bytes = 1000;
+	inner_write(frame_begin(LAN, 4), 4, 1200, false);
+	rec = explained(LAN, 1200);
+	assert_int_equal(rec.verdict, PUNT_kernel_route); /* it needs fragments */
+	fib->iface[WAN]->mtu_bytes = 1500;
 }
 
 int
