@@ -357,6 +357,8 @@ neighbor_row(const json_t *row)
 	printf("%-*s %-11s %-17s %-10s %s\n", NEIGHBOR_WIDTH, address, row_str(row, "dev"),
 	       row_has(row, "mac") ? row_str(row, "mac") : "-", row_str(row, "state"),
 	       row_str(row, "use"));
+	if (row_has(row, "vtep"))
+		printf("    behind the VTEP %s\n", row_str(row, "vtep"));
 }
 
 /* Return the escape sequence that begins or ends red text. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fib/urpf.h"
+#include "fib/vxlan.h"
 
 #define SLOTS_PER_SLICE 65536 /* examined, matching or not */
 
@@ -50,9 +51,21 @@ nb_mac_json(const struct nb *nb)
 	return nb->has_mac || nb->grace ? json_string(mac_str(nb->mac, mac)) : json_null();
 }
 
+/* Return the VTEP of a neighbor behind a VXLAN; null: only the kernel knows it. */
+static json_t *
+nb_vtep_json(const struct nb *nb)
+{
+	const struct fib_tunnel *t = &nb->vxlan->t;
+	char text[PREFIX_STRLEN];
+
+	return t->bytes == 0 ? json_null()
+			     : json_string(ipaddr_str(&t->remote, t->family, text));
+}
+
 static json_t *
 nb_row(const struct neigh *n, struct nb *nb)
 {
+	json_t *row;
 	const struct iface *ifc = &n->iface[nb->ifidx];
 	const char *dev = ifc->present ? ifc->kernel.name
 			  : ifc->port  ? ifc->port->name
@@ -64,11 +77,14 @@ nb_row(const struct neigh *n, struct nb *nb)
 		adj = cds_list_first_entry(&nb->watches, struct watch, list)->adj;
 	else if (nb->host != NULL)
 		adj = nb->host->fib.adj;
-	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
-			 ipaddr_str(&nb->addr, nb->family, addr), "dev",
-			 log_utf8(dev, shown, sizeof(shown)), "mac", nb_mac_json(nb),
-			 "state", states[nb_state(nb)].name, "adj", adj, "use",
-			 nb_is_watched(nb) ? "nexthop" : "host");
+	row = json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
+			ipaddr_str(&nb->addr, nb->family, addr), "dev",
+			log_utf8(dev, shown, sizeof(shown)), "mac", nb_mac_json(nb),
+			"state", states[nb_state(nb)].name, "adj", adj, "use",
+			nb_is_watched(nb) ? "nexthop" : "host");
+	if (nb->vxlan != NULL)
+		json_object_set_new(row, "vtep", nb_vtep_json(nb));
+	return row;
 }
 
 static bool

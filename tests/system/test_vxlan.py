@@ -395,6 +395,7 @@ def test_changes_of_router_mac_and_vtep_are_in_the_next_packet(dut):
         dut.route(f"{other}/32", wan.peer4, wan)
         ip, inside = encapsulated(dut, lan.probe(HOST[4]))
         assert (ip.dst, inside.dst) == (VTEP[4], RMAC)
+        assert f"behind the VTEP {VTEP[4]}" in dut.fpmctl("show", "neighbors").stdout
         mac = "02:00:5e:00:53:77"
         dut.ip(f"neigh replace {VTEP[4]} lladdr {mac} dev br1 nud noarp extern_learn")
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]))[1].dst == mac, 5, 0.01, "router MAC")
