@@ -31,6 +31,12 @@ stack_at(const struct rib *rib, uint32_t number)
 }
 
 uint32_t
+stack_hash(const struct stack *stack)
+{
+	return (uint32_t)labels_hash(stack->label, stack->n, 0);
+}
+
+uint32_t
 stack_number(struct rib *rib, const uint32_t *label, unsigned int n)
 {
 	struct rib_stacks *s = &rib->stacks;

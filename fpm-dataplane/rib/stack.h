@@ -45,6 +45,8 @@ struct rib_stacks {
 uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n);
 /* Set a next hop as sent, with the number of its labels. */
 void stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from);
+/* Return a hash of the content, the same after each start. */
+uint32_t stack_hash(const struct stack *stack);
 const struct stack *stack_at(const struct rib *rib, uint32_t number);
 /*
  * Free the stacks that no next hop of an id or of a slot names, if there are many. Lists of

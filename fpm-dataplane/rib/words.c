@@ -20,6 +20,7 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
+#include "rib/stack.h"
 #include "rib/ways.h"
 
 /*
@@ -28,12 +29,17 @@
  */
 #define BLOCKS_AMPLE_BYTES (64u << 20)
 
-/* Return a hash of the gateway and the interface of a leg that has a link. */
+/*
+ * Return a hash of the gateway and the interface of a leg, or of the segments of a headend: several
+ * far ends are behind one gateway, and the gateway may change while they stay.
+ */
 static uint32_t
-leg_hash(const struct leg *leg)
+leg_hash(const struct rib *rib, const struct leg *leg)
 {
 	uint64_t ifindex = leg->link == NULL ? 0 : leg->link->ifindex;
 
+	if (leg->hop.encap == HOP_SEG6 && leg->encap != 0)
+		return stack_hash(stack_at(rib, leg->hop.stack));
 	return (uint32_t)ipaddr_hash(&leg->hop.gw,
 				     (uint64_t)leg->hop.gw_family << 32 | ifindex);
 }
@@ -73,7 +79,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 			at--;
 		if (at == 0 || m[at - 1].path != path) {
 			m[n++] = (struct bucket_member){.path = path,
-							.hash = leg_hash(&s->leg[i])};
+							.hash = leg_hash(rib, &s->leg[i])};
 			at = n;
 		}
 		m[at - 1].weight += s->leg[i].hop.weight;

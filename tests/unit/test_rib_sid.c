@@ -231,6 +231,51 @@ headends_without_an_entry_get_one_when_it_is_free(void **state)
 	rig_limits = NULL;
 }
 
+#define N_FLOWS 1024
+
+static void
+flows_see(const struct rig *g, fib_path path[N_FLOWS])
+{
+	struct prefix p = rig_prefix("192.88.99.1/32");
+
+	for (uint32_t i = 0; i < N_FLOWS; i++)
+		path[i] = fib_resolve(g->fib, 0, 4, &p.addr, i << 22);
+}
+
+/* Three far ends are behind one gateway. One of them leaves, and comes back to its flows. */
+static void
+flows_stay_with_their_segments(void **state)
+{
+	fib_path before[N_FLOWS], without[N_FLOWS], after[N_FLOWS];
+	struct rig *g = rig_two_ports();
+	unsigned int n = 0;
+
+	rig_session(g, 100);
+	headend_route(g, 1, "198.51.100.0/26", SRV6_ENCAP, 1);
+	headend_route(g, 2, "198.51.100.64/26", SRV6_ENCAP, 2);
+	headend_route(g, 3, "198.51.100.128/26", SRV6_ENCAP, 3);
+	rig_group(g, 9, 3, 1, 1, 2, 1, 3, 1);
+	rig_route(g, "192.88.99.0/24", 9);
+	rig_settle(g);
+	flows_see(g, before);
+	rig_group(g, 9, 2, 1, 1, 2, 1);
+	rig_settle(g);
+	flows_see(g, without);
+	rig_group(g, 9, 3, 1, 1, 2, 1, 3, 1);
+	rig_settle(g);
+	flows_see(g, after);
+	for (unsigned int i = 0; i < N_FLOWS; i++) {
+		bool is_third = before[i] == path4_of(g, "198.51.100.129/32");
+
+		n += is_third;
+		assert_true(is_third ? without[i] != before[i] : without[i] == before[i]);
+		assert_int_equal(after[i], before[i]);
+	}
+	assert_true(n > N_FLOWS * 32 / 100 && n < N_FLOWS * 35 / 100);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
 /* A source of its own, and the longest list. The checkpoint has no room for them. */
 static void
 long_headends_are_the_kernels_after_a_restart(void **state)
@@ -323,6 +368,7 @@ main(void)
 		cmocka_unit_test(headends_have_an_entry_whatever_the_gateway_is),
 		cmocka_unit_test(other_headends_are_for_the_kernel),
 		cmocka_unit_test(headends_without_an_entry_get_one_when_it_is_free),
+		cmocka_unit_test(flows_stay_with_their_segments),
 		cmocka_unit_test(long_headends_are_the_kernels_after_a_restart),
 		cmocka_unit_test(a_policy_is_a_headend),
 		cmocka_unit_test(equal_end_points_share_an_entry),
