@@ -92,6 +92,9 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 	snprintf(text, 80, "local");
 	if (way->sid)
 		return ALIVE;
+	snprintf(text, 80, "headend %s", way->headend);
+	if (way->headend[0] != '\0') /* whatever its gateway is */
+		return ALIVE;
 	snprintf(text, 80, "encap");
 	if (way->encap)
 		return ENCAP;
@@ -268,9 +271,10 @@ state_of(const struct cm_answer *a)
 	const char *text = a->way[0].text;
 
 	if (strchr(text, '@') == NULL)
-		return strcmp(text, "encap") == 0   ? "unsupported"
-		       : strcmp(text, "bcast") == 0 ? "broadcast"
-						    : text;
+		return strcmp(text, "encap") == 0          ? "unsupported"
+		       : strcmp(text, "bcast") == 0        ? "broadcast"
+		       : strncmp(text, "headend ", 8) == 0 ? "forwarding"
+							   : text;
 	return strncmp(text, "onlink", 6) == 0 ? "onlink" : "forwarding";
 }
 
@@ -354,7 +358,10 @@ nh_line(struct lines *l, const struct cm_nh *nh)
 		lines_add(l, "id %u%s %s if%u%s", nh->id, nh->absent ? " absent" : "",
 			  w->gw_family == 0 ? "-" : ipaddr_str(&w->gw, w->gw_family, gw),
 			  w->ifindex,
-			  w->encap || w->sid || w->labels[0] != '\0' ? " encap" : "");
+			  w->encap || w->sid || w->labels[0] != '\0' ||
+					  w->headend[0] != '\0'
+				  ? " encap"
+				  : "");
 	free(text);
 }
 

@@ -208,19 +208,39 @@ labels_rewrite(char *braces)
 	memcpy(braces, text, n);
 }
 
+/* Replace "{SRH mode=encap ... segs=[fc00::1]}" by " HEADEND=fc00::1", filled up with blanks. */
+static void
+segment_rewrite(char *braces)
+{
+	char text[128];
+	size_t all = strcspn(braces, "}") + 1;
+	const char *segments = strstr(braces, "segs=[") + strlen("segs=[");
+	int n = snprintf(text, sizeof(text), " HEADEND=%.*s", (int)strcspn(segments, ", ]"),
+			 segments);
+
+	memset(braces, ' ', all);
+	memcpy(braces, text, (size_t)n);
+}
+
 /*
  * Replace the text in the braces of an ENCAP, because it has keys of its own: by the labels
- * of MPLS, or by something that is no key.
+ * of MPLS, by the segment of SRv6, or by something that is no key. No capture has more than one
+ * segment.
  */
 static void
 blank_encaps(char *attrs)
 {
 	while ((attrs = strstr(attrs, " ENCAP(")) != NULL) {
 		bool mpls = strstr(attrs, "=mpls{") == strchr(attrs, '=');
+		bool seg6 = strstr(attrs, "=seg6{") == strchr(attrs, '=');
 
 		attrs = strchr(attrs, '{');
 		if (mpls) {
 			labels_rewrite(attrs);
+			continue;
+		}
+		if (seg6) {
+			segment_rewrite(attrs);
 			continue;
 		}
 		while (*attrs != '}')
@@ -237,9 +257,12 @@ static struct cm_way
 way_of(const char *attrs)
 {
 	const char *labels = value(attrs, "LABELS"), *encap = value(attrs, "ENCAP_TYPE");
+	const char *headend = value(attrs, "HEADEND");
 	bool sid = encap != NULL && strncmp(encap, "seg6local", 9) == 0;
-	struct cm_way way = {
-		.weight = 1, .sid = sid, .encap = encap != NULL && labels == NULL && !sid};
+	struct cm_way way = {.weight = 1,
+			     .sid = sid,
+			     .encap = encap != NULL && labels == NULL && headend == NULL &&
+				      !sid};
 	const char *gw = value(attrs, "GATEWAY"), *via = value(attrs, "VIA");
 	char text[64];
 	struct prefix p;
@@ -255,6 +278,9 @@ way_of(const char *attrs)
 	if (labels != NULL)
 		snprintf(way.labels, sizeof(way.labels), "%.*s", (int)strcspn(labels, " ]"),
 			 labels);
+	if (headend != NULL)
+		snprintf(way.headend, sizeof(way.headend), "%.*s",
+			 (int)strcspn(headend, " ]"), headend);
 	way.ifindex = number(attrs, "OIF");
 	return way;
 }

@@ -18,6 +18,7 @@ struct cm_way {
 	bool encap;        /* one that is not supported */
 	bool sid;          /* an end point of SRv6: packets to it are for this router */
 	char labels[48];   /* of MPLS, as 16/17; "": none */
+	char headend[48];  /* the first segment of a headend of SRv6; "": none */
 	uint32_t ifindex;
 	uint32_t weight;
 };
