@@ -31,9 +31,13 @@ end_is(const struct fib_vxlan *v, const struct outer *o)
 	       ipaddr_equal(&v->local, &dst);
 }
 
-/* Return the interface of the VNI, whose end is that of the packet; NULL: there is none. */
+/*
+ * Return the interface of the VNI, whose end is that of the packet; NULL: there is none. *gone: it
+ * is down, or was removed a moment ago, so the kernel has the VNI.
+ */
 static const struct fib_iface *
-iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o)
+iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o,
+	 bool *gone)
 {
 	uint32_t vni = get_be32(o->vxlan + 4) >> 8;
 
@@ -43,9 +47,11 @@ iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct ou
 
 		if (ifidx == 0)
 			return NULL;
-		if (iface != NULL && iface->ifindex != 0 && iface->up &&
-		    iface->vxlan.vni == vni && end_is(&iface->vxlan, o))
+		if (iface == NULL || iface->vxlan.vni != vni || !end_is(&iface->vxlan, o))
+			continue;
+		if (iface->ifindex != 0 && iface->up)
 			return iface;
+		*gone = true;
 	}
 }
 
@@ -106,6 +112,7 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 	struct outer o = {.ip = ip, .udp = ip + at, .vrf = vrf, .family = family};
 	struct fib_vxlan_found found = {.reason = N_REASON};
 	const struct fib_iface *iface;
+	bool gone = false;
 
 	if (vxlans == NULL || !fib_tunnels_allowed(fib) ||
 	    room < at + VXLAN_HEAD_BYTES + 20 || ip[family == 4 ? 9 : 6] != PROTO_UDP ||
@@ -114,9 +121,9 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 		return found;
 	o.vxlan = o.udp + UDP_BYTES;
 	o.port = get_be16(o.udp + 2);
-	iface = iface_of(fib, vxlans, &o);
+	iface = iface_of(fib, vxlans, &o, &gone);
 	if (iface == NULL) {
-		found.reason = vni_refusal(fib, vxlans, &o);
+		found.reason = gone ? N_REASON : vni_refusal(fib, vxlans, &o);
 		return found;
 	}
 	if ((o.vxlan[0] & VXLAN_VNI_FLAG) == 0) {

@@ -102,7 +102,9 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 	if (!fwd_vxlan_way(b, i, hop, &way))
 		return;
 	/* Packets that waited for this neighbor are not waited for: it seldom resolves late. */
-	atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED, memory_order_relaxed);
+	if (atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) != ADJ_USED)
+		atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED,
+				      memory_order_relaxed);
 	/* Also if the route said on-link. */
 	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
 	if (path_kind(way.path) == PATH_ADJ)

@@ -31,6 +31,27 @@ checksum_is_right(const struct burst *b, unsigned int i,
 			     (unsigned int)b->l3_len[i] - found->udp_at) == 0xffff;
 }
 
+/*
+ * fib_tunnel_ecn(), and correct the outer UDP checksum: if the packet inside is for this host, the
+ * kernel gets the frame as it came. What changes in an IPv4 header leaves its sum as it was.
+ */
+static bool
+ecn_take(uint8_t *ip, const struct fib_vxlan_found *found, uint8_t ecn)
+{
+	uint8_t *inner = ip + found->at, *udp = ip + found->udp_at;
+	uint16_t was = get_be16(inner), sum = get_be16(udp + 6);
+
+	if (!fib_tunnel_ecn(inner, found->family, ecn))
+		return false;
+	if (found->family == 6 && sum != 0 && get_be16(inner) != was) {
+		/* RFC 1624, eqn. 3 */
+		sum = (uint16_t)~inet_fold((uint16_t)~sum + (uint32_t)(uint16_t)~was +
+					   get_be16(inner));
+		put_be16(udp + 6, sum == 0 ? 0xffff : sum);
+	}
+	return true;
+}
+
 bool
 fwd_vxlan_open(struct burst *b, unsigned int i)
 {
@@ -43,8 +64,7 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
 		return false;
 	if (found.reason == N_REASON && !checksum_is_right(b, i, &found))
 		found.reason = DROP_udp_checksum;
-	else if (found.reason == N_REASON &&
-		 !fib_tunnel_ecn(ip + found.at, found.family, ecn))
+	else if (found.reason == N_REASON && !ecn_take(ip, &found, ecn))
 		found.reason = DROP_ecn_ce;
 	if (found.reason != N_REASON) {
 		burst_leave(b, i, (enum reason)found.reason);

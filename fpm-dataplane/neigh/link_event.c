@@ -108,6 +108,9 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	else if (a != NULL)
 		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
+	if (l->ifidx != 0 &&
+	    n->iface[l->ifidx].svi) /* its subnets may have neighbors now */
+		n->iface[l->ifidx].svi_due = n->svis_due = true;
 	free(a); /* after its interface is published */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
@@ -336,7 +339,7 @@ link_retry_vrfs(struct neigh *n)
 		}
 }
 
-/* A port or a device above a bridge came, went or changed. */
+/* A port of a bridge came, went or changed. */
 static void
 link_bridge_changed(struct neigh *n, unsigned int ifindex)
 {
@@ -347,6 +350,23 @@ link_bridge_changed(struct neigh *n, unsigned int ifindex)
 	link_changed(n, l);
 	if (n->n_vnis > 0)
 		link_each_vlan(n, ifindex, link_changed);
+}
+
+/*
+ * A device above a bridge, or above a VLAN of one, came, went or changed. Other VLANs of the bridge
+ * are as before.
+ */
+static void
+link_below_changed(struct neigh *n, unsigned int ifindex)
+{
+	struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
+	const struct link *below;
+
+	if (l == NULL || !l->known)
+		return;
+	below = l->kernel.on == 0 ? NULL : link_find(n, l->kernel.on);
+	if (l->kernel.bridge || (n->n_vnis > 0 && below != NULL && below->kernel.bridge))
+		link_changed(n, l);
 }
 
 void
@@ -398,11 +418,11 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	if (kl->bridge && n->n_vnis > 0)
 		link_each_vlan(n, kl->ifindex, link_changed);
 	link_bridge_changed(n, kl->master);
-	link_bridge_changed(n, kl->on);
+	link_below_changed(n, kl->on);
 	if (master != kl->master)
 		link_bridge_changed(n, master);
 	if (on != kl->on)
-		link_bridge_changed(n, on);
+		link_below_changed(n, on);
 	if (gone)
 		vrf_release(n, vrf);
 	if (gone && vrf != 0 && n->vrf_left_out)

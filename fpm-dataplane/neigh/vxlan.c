@@ -110,6 +110,17 @@ vni_find(const struct neigh *n, unsigned int ifindex, uint16_t vlan)
 	return NULL;
 }
 
+/* Return true if another link is on this one. */
+static bool
+link_carries(const struct neigh *n, unsigned int ifindex)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known && l->kernel.on == ifindex)
+				return true;
+	return false;
+}
+
 /* Return the vxlan device below a link, and its VNI; NULL: the link is no interface over VXLAN. */
 static struct link *
 svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
@@ -125,7 +136,9 @@ svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 		*vni = vxlan->kernel.tunnel.vni;
 		return vxlan;
 	}
-	if (n->n_vnis == 0 || bridge == NULL || l->kernel.vlan_type != VLAN_C_TYPE)
+	/* Frames to the MAC of a device on the VLAN, or with a second tag, are the kernel's. */
+	if (n->n_vnis == 0 || bridge == NULL || l->kernel.vlan_type != VLAN_C_TYPE ||
+	    link_carries(n, l->ifindex))
 		return NULL;
 	vxlan = bridge_vxlan(n, bridge);
 	of = vxlan == NULL ? NULL : vni_find(n, vxlan->ifindex, l->kernel.vlan_id);
@@ -247,10 +260,46 @@ hop_free(struct neigh *n, struct retired *r)
 	free(caa_container_of(r, struct hop_copy, retired));
 }
 
+/* Return true if a connected subnet of the interface has the neighbor. */
+static bool
+subnet_has(struct neigh *n, const struct nb *nb)
+{
+	const struct link *l = link_find(n, fib_iface(n->fib, nb->ifidx)->ifindex);
+	const struct local *a;
+
+	if (l == NULL)
+		return false;
+	cds_list_for_each_entry (a, &l->locals, list) {
+		struct prefix subnet = {.family = a->addr.family, .len = a->addr.plen};
+
+		if (a->addr.family != nb->family)
+			continue;
+		memcpy(subnet.addr.octet, a->addr.peer, family_octets(nb->family));
+		prefix_mask(&subnet);
+		if (prefix_covers(&subnet, &nb->addr))
+			return true;
+	}
+	return false;
+}
+
+/* Return true if the address may be that of one VTEP. */
+static bool
+vtep_is_one(const struct kmon_fdb *vtep)
+{
+	static const uint8_t zero[16];
+	const uint8_t *a = vtep->remote;
+
+	if (memcmp(a, zero, family_octets(vtep->family)) == 0)
+		return false;
+	return vtep->family == 4 ? a[0] < 224
+				 : a[0] != 0xff && !(a[0] == 0xfe && (a[1] & 0xc0) == 0x80);
+}
+
 /*
  * Return where frames to the MAC of a neighbor go. Without an entry of the forwarding database the
- * VTEP is the gateway itself, which zebra writes as a neighbor without ARP. Of any other neighbor
- * only the kernel knows it: it floods the frame. Family 0: no VTEP.
+ * VTEP is the gateway itself, which zebra writes as a neighbor without ARP, outside of all subnets
+ * of the bridge. Of any other neighbor only the kernel knows it: it floods the frame, or its entry
+ * has a next hop in place of a VTEP. Family 0: no VTEP.
  */
 static struct kmon_fdb
 vtep_of(struct neigh *n, const struct nb *nb)
@@ -266,8 +315,8 @@ vtep_of(struct neigh *n, const struct nb *nb)
 	struct kmon_fdb vtep = {0};
 
 	if (found != NULL)
-		return *found;
-	if ((nb->nud & NUD_NOARP) == 0)
+		return vtep_is_one(found) ? *found : vtep;
+	if ((nb->nud & NUD_NOARP) == 0 || subnet_has(n, nb))
 		return vtep;
 	vtep.family = nb->family;
 	memcpy(vtep.remote, nb->addr.octet, family_octets(nb->family));

@@ -301,6 +301,38 @@ a_neighbor_has_all_headers(void **state)
 	assert_memory_equal(h->t.head + 42, mac_b, 6);
 }
 
+/*
+ * zebra writes hosts of the bridge as neighbors without ARP, too. With multihoming their entries
+ * have a next hop in place of a VTEP. A host is no VTEP.
+ */
+static void
+a_host_of_the_subnet_is_no_vtep(void **state)
+{
+	struct kmon_addr subnet = {.ifindex = BRIDGE, .family = 4, .plen = 24};
+	struct kmon_fdb e = entry_of(0);
+
+	put_be32(subnet.addr, GATEWAY + 1);
+	put_be32(subnet.peer, GATEWAY + 1);
+	add(bridge_of(BRIDGE));
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	assert_int_equal(gateway_hop()->t.family, 4);
+	monitor.ops.addr(monitor.ctx, &subnet, false);
+	round_over();
+	assert_int_equal(gateway_hop()->t.family, 0);
+	/* Neither is the address of a group, nor none. */
+	put_be32(e.remote, 0xe0000005);
+	entry(e);
+	assert_int_equal(gateway_hop()->t.family, 0);
+	put_be32(e.remote, 0);
+	entry(e);
+	assert_int_equal(gateway_hop()->t.family, 0);
+	put_be32(e.remote, 0x0a000001);
+	entry(e);
+	assert_int_equal(gateway_hop()->t.family, 4);
+}
+
 /* X9: each change makes new headers; without a VTEP the gateway is one, or the kernel knows it. */
 static void
 headers_follow_each_change(void **state)
@@ -569,6 +601,7 @@ main(void)
 		vxlan_test(a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes),
 		vxlan_test(what_forwarders_cannot_do_stays_with_the_kernel),
 		vxlan_test(a_neighbor_has_all_headers),
+		vxlan_test(a_host_of_the_subnet_is_no_vtep),
 		vxlan_test(headers_follow_each_change),
 		vxlan_test(a_gateway_of_ipv6_is_a_vtep_of_its_family),
 		vxlan_test(adjacencies_of_next_hops_have_them_too),
