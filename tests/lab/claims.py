@@ -299,6 +299,7 @@ CLAIMS = {
     "bgp-full-table": bgp_full_table,
     "bgp-unnumbered": bgp_unnumbered,
     "dual-stack-edge": dual_stack_edge,
+    "gre-hub": claims_links.gre_hub,
     "ibgp-route-reflector": ibgp_route_reflector,
     "isis": isis,
     "kernel-static": claims_kernel.kernel_static,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The claims of the scenarios with VLANs and VRFs (see claims.py)."""
+"""The claims of the scenarios with VLANs, VRFs and tunnels (see claims.py)."""
 
 import json
 import re
@@ -367,6 +367,47 @@ def wireguard(lab):
         told = _too_long(lab, "h1", host, 1500)
         check(told == (router, 1420), f"{router} to say that 1420 octets fit", told, LOGS)
     yield "A packet of 1500 octets is answered by the kernel of r1: 1420 fit into the tunnel."
+
+
+def gre_hub(lab):
+    """Packets between two branches come in one tunnel and leave by another one, in the dataplane."""
+    steps.ospf_full(lab, "gre1", "gre2")
+    yield "OSPF and OSPFv3 are Full with s1 and s2, through the tunnels."
+    branches = {
+        "gre1": {"203.0.113.64/26": "203.0.113.74", "2001:db8:2:200::/64": "2001:db8:2:200::10"},
+        "gre2": {"203.0.113.128/26": "203.0.113.138", "2001:db8:2:300::/64": "2001:db8:2:300::10"},
+    }
+    for tunnel, prefixes in branches.items():
+        for prefix in prefixes:
+            steps.by(lab, prefix, tunnel)
+        rows = lambda t=tunnel: [r for r in lab.dp.show("interfaces") if r["name"] == t]  # noqa: E731
+        wait_for(f"{tunnel} in the forwarders", lambda r=rows: r() and r()[0]["by_kernel"] is None, rows, LOGS)
+    for tunnel, prefixes in branches.items():
+        hosts = list(prefixes.values())
+        yield f"h0 pings {' and '.join(hosts)}, behind {tunnel}: {evidence.crossing(lab, 'h0', hosts, 'wan0')}"
+    before = _received(lab)
+    far = list(branches["gre2"].values())
+    yield f"h1 pings h2, from one tunnel into the other: {evidence.crossing(lab, 'h1', far, 'wan0')}"
+    moved = {name: count - before[name] for name, count in _received(lab).items()}
+    check(all(n >= 6 for n in moved.values()), "6 packets or more out of each tunnel", moved, LOGS)
+    paths = [
+        evidence.path(lab, "h1", host, [*way, host])
+        for host, way in (
+            (far[0], ["203.0.113.65", "192.0.2.17", "192.0.2.22"]),
+            (far[1], ["2001:db8:2:200::1", "2001:db8:11::1", "2001:db8:12::2"]),
+        )
+    ]
+    yield f"h1 finds h2 by {paths[0]}, and {paths[1]}."
+    for host, router in (("203.0.113.74", "203.0.113.1"), ("2001:db8:2:200::10", "2001:db8:2:100::1")):
+        told = _too_long(lab, "h0", host, 1500)
+        check(told == (router, 1472), f"{router} to say that 1472 octets fit", told, LOGS)
+    yield "A packet of 1500 octets is answered by r1: 1472 fit into the tunnel with its key."
+
+
+def _received(lab):
+    """Return the number of packets that came out of each tunnel, by its name."""
+    rows = lab.dp.show("interfaces")
+    return {row["name"]: row["rx_packets"] for row in rows if row["name"] in ("gre1", "gre2")}
 
 
 def _tunnel_packets(lab):

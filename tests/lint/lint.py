@@ -141,6 +141,7 @@ PLAIN = (
     "frr-config/dual-stack-edge/README.md",
     "frr-config/edge-filter/README.md",
     "frr-config/flowspec/README.md",
+    "frr-config/gre-hub/README.md",
     "frr-config/ibgp-route-reflector/README.md",
     "frr-config/isis/README.md",
     "frr-config/kernel-static/README.md",

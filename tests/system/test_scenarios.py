@@ -57,7 +57,7 @@ def params():
     """Return every scenario. Scenarios that a kernel may not support are marked for the guest."""
     for name in scenario.names():
         plan = Plan(os.path.join(SCENARIOS, name))
-        in_guest = plan.modules or {"vlan", "vrf"} & set(plan.stacked.values())
+        in_guest = plan.modules or {"vlan", "vrf", "gre"} & set(plan.stacked.values())
         marks = pytest.mark.guest if in_guest else ()
         yield pytest.param(name, marks=marks)
 
