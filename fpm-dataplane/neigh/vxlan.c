@@ -426,9 +426,10 @@ nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop)
 {
 	/*
 	 * Release: a forwarder that reads the headers or the MAC sees the interface published
-	 * before.
+	 * before. Without a VXLAN nothing is written there: memory that was never written is free.
 	 */
-	if (n->iface[nb->ifidx].svi || hop == 0)
+	if (n->iface[nb->ifidx].svi ||
+	    atomic_load_explicit(&n->fib->vxlan_hop[adj], memory_order_relaxed) != NULL)
 		atomic_store_explicit(&n->fib->vxlan_hop[adj], hop == 0 ? NULL : nb->vxlan,
 				      memory_order_release);
 	if (n->iface[nb->ifidx].svi)
