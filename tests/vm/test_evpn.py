@@ -8,7 +8,7 @@ import pytest
 
 from lab import evidence, steps
 from lab.lab import Lab
-from lib import netns, probe
+from lib import probe
 from lib.wait import eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,14 +80,3 @@ def test_a_leaf_withdraws_its_routes_and_brings_them_back(evpn):
     pe2.configure(*family, "advertise ipv4 unicast")
     steps.by(evpn, "10.0.2.0/24", "br5001", vrf="red")
     evidence.crossing(evpn, "red1", ["10.0.2.10"], CORE)
-
-
-def test_a_new_router_mac(evpn):
-    """The bridge of pe2 gets another MAC: FRR announces it, and r1 writes it."""
-    other = "02:00:5e:00:53:21"
-    netns.command(["ip", "-n", evpn.ns["pe2"], "link", "set", "br5001", "address", other])
-    eventually(
-        lambda: other in {r["mac"] for r in evpn.dp.show("neighbors") if r["dev"] == "br5001"},
-        30, 0.1, "the router MAC",
-    )  # fmt: skip
-    evidence.crossing(evpn, "red1", NETS.values(), CORE)
