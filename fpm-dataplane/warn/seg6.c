@@ -4,7 +4,8 @@
  * so each scan asks for it. Until it is known, headends are left to the kernel. [warn]
  *
  * The kernel answers by generic netlink, whose families have numbers that it assigns: the first
- * request asks for the number, the second for the address.
+ * request asks for the number, the others for the address. A kernel without the family looks for a
+ * module at each request, so it is asked once. The family is never a module.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -21,9 +22,9 @@
 #include "warn/warn_impl.h"
 
 struct seg6_answer {
-	uint16_t family; /* 0: not told */
-	bool told;       /* `source` is valid */
-	struct ipaddr source;
+	uint16_t family;      /* 0: not told */
+	bool told;            /* `source` is valid */
+	struct ipaddr source; /* all zero: none */
 };
 
 /* Return an attribute of a message of generic netlink, or NULL. */
@@ -58,10 +59,11 @@ on_source(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 						   sizeof(answer->source.octet)) == 0;
 }
 
-/* Ask for the number of the family SEG6. Returns 0, or -ENOENT: the kernel has no SRv6. */
+/* Ask for the number of the family SEG6. Returns it, or -ENOENT: the kernel has no SRv6. */
 static int
-family_ask(struct warn *w, int fd, struct seg6_answer *answer)
+family_ask(struct warn *w, int fd)
 {
+	struct seg6_answer answer = {0};
 	struct {
 		struct nlmsghdr nlh;
 		struct genlmsghdr genl;
@@ -74,9 +76,11 @@ family_ask(struct warn *w, int fd, struct seg6_answer *answer)
 		     .name = {.nla_len = NLA_HDRLEN + sizeof(SEG6_GENL_NAME),
 			      .nla_type = CTRL_ATTR_FAMILY_NAME},
 		     .text = SEG6_GENL_NAME};
-	int rc = ask_dump(w, fd, &request.nlh, on_family, answer);
+	int rc = ask_dump(w, fd, &request.nlh, on_family, &answer);
 
-	return rc == 0 && answer->family < NLMSG_MIN_TYPE ? -EPROTO : rc;
+	if (rc < 0)
+		return rc;
+	return answer.family < NLMSG_MIN_TYPE ? -EPROTO : answer.family;
 }
 
 static int
@@ -86,7 +90,7 @@ source_ask(struct warn *w, int fd, struct seg6_answer *answer)
 		struct nlmsghdr nlh;
 		struct genlmsghdr genl;
 	} request = {.nlh = {.nlmsg_len = sizeof(request),
-			     .nlmsg_type = answer->family,
+			     .nlmsg_type = (uint16_t)w->seg6_family,
 			     .nlmsg_flags = NLM_F_REQUEST},
 		     .genl = {.cmd = SEG6_CMD_GET_TUNSRC, .version = SEG6_GENL_VERSION}};
 	int rc = ask_dump(w, fd, &request.nlh, on_source, answer);
@@ -116,20 +120,34 @@ source_publish(struct warn *w, const struct ipaddr *source)
 	free(old);
 }
 
+/* Ask for the address. Returns 0, also if the kernel has no SRv6: it then has no address. */
+static int
+seg6_ask(struct warn *w, struct seg6_answer *answer)
+{
+	int fd = ask_open(NETLINK_GENERIC), rc = 0;
+
+	if (fd == -EPROTONOSUPPORT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (w->seg6_family == 0) {
+		rc = family_ask(w, fd);
+		if (rc > 0 || rc == -ENOENT)
+			w->seg6_family = rc;
+	}
+	if (w->seg6_family > 0)
+		rc = source_ask(w, fd, answer);
+	close(fd);
+	return rc == -ENOENT ? 0 : rc;
+}
+
 void
 seg6_scan(struct warn *w)
 {
 	struct seg6_answer answer = {0};
-	int fd = ask_open(NETLINK_GENERIC), rc = fd;
+	int rc = w->seg6_family == -ENOENT ? 0 : seg6_ask(w, &answer);
 
-	if (fd >= 0) {
-		rc = family_ask(w, fd, &answer);
-		if (rc == 0)
-			rc = source_ask(w, fd, &answer);
-		close(fd);
-	}
-	/* A kernel without SRv6 has no address: then there is one for each route. */
-	if (rc == 0 || rc == -ENOENT || rc == -EPROTONOSUPPORT)
+	if (rc == 0)
 		source_publish(w, &answer.source);
 	else if (rc != -ECANCELED)
 		unread_add(w, "source address of SRv6", rc);

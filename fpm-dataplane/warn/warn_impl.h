@@ -64,6 +64,7 @@ struct warn {
 	double rest_s;                       /* at least, between two scans */
 	double scanned_s;                    /* monotonic, end of the last scan */
 	long long of_all[SYSCTLS_OF_DEVICE]; /* values of `all`, of this scan */
+	int seg6_family; /* of generic netlink; 0: not asked yet; -ENOENT: the kernel has none */
 	struct log_limit netns_log;
 };
 
