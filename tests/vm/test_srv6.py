@@ -15,6 +15,7 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+import vrfs
 from lib import netns
 from lib.wait import eventually
 from wire import token, token_of
@@ -194,3 +195,61 @@ def test_our_end_points_take_the_packets_of_linux(dut, mode):
         )
         dut.ip("link del sr0")
         headend_gone(dut)
+
+
+def vpn_add(dut, ours):
+    """Put lan0 into the VRF red, with headends to the far end, and end points for the way back."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    lan6 = f"{lan.ip6.rpartition('::')[0]}::/64"
+    vrfs.add(dut, "red")
+    vrfs.enslave(dut, "red", lan)
+    for peer in (lan.peer4, lan.peer6):
+        dut.neighbor(peer, lan)
+    netns.sysctl(dut.ctl, {"net.vrf.strict_mode": 1})
+    dut.ip(
+        f"-6 route add {ours[4]}/128 encap seg6local action End.DT4 vrftable 100 dev red",
+        f"-6 route add {ours[6]}/128 encap seg6local action End.DT6 vrftable 100 dev red",
+        f"route add {NET[4]} vrf red encap seg6 mode encap segs {END},{DT[4]} dev wan0",
+        f"-6 route add {NET[6]} vrf red encap seg6 mode encap.red segs {END},{DT[6]} dev wan0",
+    )
+    netns.ip_batch(
+        [
+            f"-6 route add {OURS}/64 via {wan.ip6} dev wan",
+            f"route replace {lan.host4} table 100 encap seg6 mode encap segs {ours[4]} dev wan",
+            f"-6 route replace {lan6} table 100 encap seg6 mode encap segs {ours[6]} dev wan",
+        ],
+        dut.far,
+    )
+    for net in NET.values():
+        eventually(lambda n=net: vrfs.row(dut, "red", n), 5, 0.05, f"{net} in red")
+    for sid in ours.values():
+        eventually(lambda s=sid: dut.route_row(f"{s}/128"), 5, 0.05, f"end point {sid}")
+
+
+def vpn_del(dut):
+    """Let lan0 be in table main again."""
+    netns.ip_batch([f"-6 route del {OURS}/64"], dut.far)
+    dut.ip("link set lan0 nomaster", "link del red")
+    eventually(lambda: vrfs.vrfs(dut)["lan0"] is None, 5, 0.05, "in no VRF")
+    dut.ready()
+
+
+def test_a_vpn_has_headends_and_end_points(dut):
+    """Last, because lan0 changes its VRF. Both directions are the forwarders', and so are the ICMP
+    errors into the VRF."""
+    lan = dut.wires["lan"]
+    vpn_add(dut, {4: f"{OURS}14", 6: f"{OURS}16"})
+    try:
+        for family in (4, 6):
+            answered(dut, family)
+            before = [dut.counter("punt", name) for name in ("kernel_route", "local")]
+            out, back = answered(dut, family)
+            assert (out[IPv6].src, out[IPv6].dst) == (SOURCE, END)
+            assert (back[IP].ttl if family == 4 else back[IPv6].hlim) == 63
+            assert [dut.counter("punt", name) for name in ("kernel_route", "local")] == before
+        error = lan.srp1(echo(lan, 4, ttl=1), 5)
+        assert (error[ICMP].type, error[IP].src) == (11, lan.ip4)
+        error = lan.srp1(echo(lan, 4, size=1490, flags="DF"), 5)
+        assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1420)
+    finally:
+        vpn_del(dut)
