@@ -22,8 +22,12 @@ def evpn():
     """Start the network, and wait until its routes are there."""
     with Lab("evpn", os.path.join(HERE, "evpn")) as lab:
         lab.up()
-        steps.bgp_up(lab, PE2)
+        eventually(lambda: lab.dp.show("fpm")[0]["connected"], 60, 0.2, "a session of zebra")
         steps.by(lab, f"{PE2}/32", *CORE)
+        # Not before: see evpn/frr.conf.
+        activate = f"neighbor {PE2} activate"
+        lab.r1.configure("router bgp 64500", "address-family l2vpn evpn", activate)
+        steps.bgp_up(lab, PE2)
         for net in NETS:
             steps.by(lab, net, "br5001", vrf="red")
         yield lab
