@@ -92,13 +92,13 @@ def vtysh(tmp_path):
 @pytest.mark.smoke
 def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vtysh):
     """A healthy router gives exit code 0, with warnings, and every check prints a finding, except the
-    check of labels on a router without labels. `doctor list` prints the names of the checks, each with
+    checks of labels and of segments on a router without them. `doctor list` prints the names of the checks, each with
     a line about it."""
     listed = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)
 
     code, found = doctor(dut, "--vtysh", vtysh(0, 0))
 
-    assert {r["check"] for r in listed} - {check for check, _ in found} == {"mpls"}
+    assert {r["check"] for r in listed} - {check for check, _ in found} == {"mpls", "srv6"}
     assert all(r["about"] for r in listed)
     assert [r for r in found.values() if r["status"] == "fail"] == []
     assert code == 0
