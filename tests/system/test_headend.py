@@ -229,6 +229,9 @@ def test_the_kernel_keeps_what_forwarders_do_not_write(core, lan, wan):
 
 
 def test_explain_and_show_name_the_segments(core, lan, wan):
+    # Another test's policy of End.B6.Encaps keeps its entry until the next restart.
+    text = " ".join(["H.Encaps", *SIDS[:3]])
+    mine = lambda: [e for e in core.control.ask("encaps") if e["srv6"] == text]  # noqa: E731
     announce(core, NET4, wan, SIDS[:3])
     data = bytes(lan.probe(HOST4))
     want = {"port": lan.tap, "frame": data.hex(), "frame_bytes": len(data)}
@@ -237,13 +240,11 @@ def test_explain_and_show_name_the_segments(core, lan, wan):
     assert (row["via"], row["mac"], row["out"], row["out_ttl"]) == (wan.peer6, wan.mac, wan.tap, 64)
     said = core.fpmctl("explain", "port", lan.tap, "src", lan.peer4, "dst", HOST4).stdout
     assert all(sid in said for sid in SIDS[:3]), said
-    # Entries of former routes go after a grace period.
-    eventually(lambda: len(core.control.ask("encaps")) == 1, 10, what="one list of segments")
-    (encap,) = core.control.ask("encaps")
-    assert (encap["srv6"], encap["labels"]) == (" ".join(["H.Encaps", *SIDS[:3]]), [])
+    (encap,) = mine()
+    assert encap["labels"] == []
     assert SIDS[2] in core.fpmctl("show", "encaps").stdout
-    assert core.fpm()["headends"] == 1
+    assert core.fpm()["headends"] >= 1
     doctor = json.loads(core.fpmctl("--json", "doctor", "srv6").stdout)
     assert [row["status"] for row in doctor] == ["ok", "ok"], doctor
     core.zebra.drop(NET4)
-    eventually(lambda: core.fpm()["headends"] == 0, 5, what="the entry is free")
+    eventually(lambda: mine() == [], 5, what="the entry is free")
