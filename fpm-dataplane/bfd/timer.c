@@ -39,9 +39,10 @@ forwarders_ask(struct bfd *b)
 
 	b->asking = true;
 	b->asked_ns = monotonic_ns();
-	for (unsigned int i = 0; i < n; i++)
-		b->asked_round[i] = counter_read(&blocks[i]->rounds),
+	for (unsigned int i = 0; i < n; i++) {
+		b->asked_round[i] = counter_read(&blocks[i]->rounds);
 		b->asked_idle[i] = counter_read(&blocks[i]->idle_polls);
+	}
 	for (unsigned int i = 0; i < b->setup.n_fwd; i++)
 		idle_wake(b->setup.rings[i].idle);
 }

@@ -54,36 +54,6 @@ fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n)
 	return true;
 }
 
-/* Return the egress interface of a path that leads to a neighbor; NULL: it leads to none. */
-static const struct fib_iface *
-path_out(const struct fib *fib, fib_path path)
-{
-	if (path_kind(path) == PATH_ADJ)
-		return fib_iface(fib, fib->adj[path_index(path)].ifidx);
-	return path_kind(path) == PATH_ONLINK ? fib_iface(fib, path_index(path)) : NULL;
-}
-
-/* Return why an outer packet cannot take its path; N_REASON: it can. */
-static uint16_t
-path_refusal(const struct fib *fib, fib_path path, const struct fib_iface *out)
-{
-	switch (path_kind(path)) {
-	case PATH_ADJ:
-	case PATH_ONLINK:
-		if (out == NULL || !out->up)
-			return DROP_egress_down;
-		/* Into a tunnel or a VXLAN only the kernel puts it. */
-		return out->tunnel.family != 0 || out->vxlan.family != 0 ? PUNT_kernel_route
-									 : N_REASON;
-	case PATH_KERNEL:
-	case PATH_LOCAL: /* the first segment is this host */
-	case PATH_ENCAP: /* labels or segments below */
-		return PUNT_kernel_route;
-	default:
-		return (uint16_t)path_cause(path_kind(path));
-	}
-}
-
 /*
  * Choose the source as Linux does without `ip sr tunsrc` (RFC 6724): an address of the egress
  * interface, own or borrowed. Return false if there is none.
@@ -108,7 +78,7 @@ way_look_up(const struct fib *fib, struct fib_headend_way *way)
 {
 	way->path = fib_resolve_packet(fib, NULL, 0, 6, way->head, sizeof(way->head));
 	way->out = path_out(fib, way->path);
-	way->reason = path_refusal(fib, way->path, way->out);
+	way->reason = outer_refusal(way->path, way->out, 0);
 	/* The kernel would put it behind one header after the other. */
 	if (path_is_headend(fib, way->path) &&
 	    &fib->headend[path_index(way->path)] == way->headend)

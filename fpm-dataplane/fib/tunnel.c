@@ -14,8 +14,8 @@
  * The table has addresses that the operator chose, so one good mixing is enough. Each word has
  * an odd factor of its own.
  */
-static inline uint64_t
-key_hash(const struct fib *fib, const struct fib_tunnel_key *key)
+uint32_t
+fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key)
 {
 	uint64_t local[2], remote[2];
 	uint64_t h = (uint64_t)key->key << 32 | (uint32_t)key->vrf << 16 |
@@ -23,42 +23,22 @@ key_hash(const struct fib *fib, const struct fib_tunnel_key *key)
 
 	memcpy(local, key->local.octet, sizeof(local));
 	memcpy(remote, key->remote.octet, sizeof(remote));
-	return mix64(fib->seed ^ h ^ local[0] * 0x9e3779b97f4a7c15u ^
-		     local[1] * 0xc2b2ae3d27d4eb4fu ^ remote[0] * 0x165667b19e3779f9u ^
-		     remote[1] * 0xd6e8feb86659fd93u);
+	h = mix64(fib->seed ^ h ^ local[0] * 0x9e3779b97f4a7c15u ^
+		  local[1] * 0xc2b2ae3d27d4eb4fu ^ remote[0] * 0x165667b19e3779f9u ^
+		  remote[1] * 0xd6e8feb86659fd93u);
+	return (uint32_t)(h >> 32);
 }
 
-uint32_t
-fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key)
-{
-	return (uint32_t)(key_hash(fib, key) >> 32);
-}
-
-static inline bool
-addr_equal(const struct ipaddr *a, const struct ipaddr *b)
-{
-	uint64_t x[2], y[2];
-
-	memcpy(x, a, sizeof(x));
-	memcpy(y, b, sizeof(y));
-	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
-}
-
-static inline bool
-tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
+bool
+fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
 {
 	bool takes = key->proto == PROTO_GRE
 			     ? t->gre && t->has_key == key->has_key && t->key == key->key
 			     : !t->gre && (key->proto == PROTO_IP4 ? t->inner4 : t->inner6);
 
 	return takes && t->family == key->family && t->vrf == key->vrf &&
-	       addr_equal(&t->local, &key->local) && addr_equal(&t->remote, &key->remote);
-}
-
-bool
-fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
-{
-	return tunnel_is(t, key);
+	       ipaddr_equal(&t->local, &key->local) &&
+	       ipaddr_equal(&t->remote, &key->remote);
 }
 
 /* Return the tunnel of an outer packet, or 0. A tunnel that is down takes none, as in Linux. */
@@ -66,7 +46,7 @@ static uint16_t
 tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 	  const struct fib_tunnel_key *key)
 {
-	for (uint32_t i = (uint32_t)(key_hash(fib, key) >> 32);; i++) {
+	for (uint32_t i = fib_tunnel_hash(fib, key);; i++) {
 		uint16_t entry = tunnels->entry[i & tunnels->mask];
 		uint16_t ifidx = entry & (uint16_t)~FIB_TUNNEL_SHARED;
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
@@ -74,7 +54,7 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 		if (ifidx == 0)
 			return 0;
 		if (iface != NULL && iface->ifindex != 0 && iface->up &&
-		    tunnel_is(&iface->tunnel, key))
+		    fib_tunnel_is(&iface->tunnel, key))
 			return (entry & FIB_TUNNEL_SHARED) != 0 ? 0 : ifidx;
 	}
 }
@@ -260,34 +240,6 @@ way_has(const struct fib_tunnel_way *way, uint16_t ifidx)
 	return false;
 }
 
-/* Return why the outer packet cannot take `path`, which is no tunnel; N_REASON: it can. */
-static uint16_t
-path_refusal(const struct fib *fib, const struct fib_tunnel *t, fib_path path)
-{
-	const struct fib_iface *out;
-
-	switch (path_kind(path)) {
-	case PATH_ADJ:
-		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
-		break;
-	case PATH_ONLINK:
-		out = fib_iface(fib, path_index(path));
-		break;
-	case PATH_KERNEL:
-	case PATH_LOCAL: /* the far end is this host */
-	case PATH_ENCAP:
-		return PUNT_kernel_route;
-	default:
-		return (uint16_t)path_cause(path_kind(path));
-	}
-	if (out == NULL || !out->up)
-		return DROP_egress_down;
-	if (out->vxlan.family != 0)
-		return PUNT_kernel_route;
-	/* The kernel chooses among the routes by that link only. */
-	return t->link != 0 && t->link != out->ifindex ? PUNT_kernel_route : N_REASON;
-}
-
 /*
  * Return false if only the kernel can send outer packets of `t` into the tunnel `next`: by another
  * link than they must take, or with an encapsulation limit that has to be counted down.
@@ -332,7 +284,8 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way 
 			fib_resolve_packet(fib, NULL, t->vrf, t->family, t->head, t->bytes);
 		next = path_tunnel(fib, way->path);
 		if (next == NULL) {
-			way->reason = path_refusal(fib, t, way->path);
+			way->reason =
+				outer_refusal(way->path, path_out(fib, way->path), t->link);
 			return;
 		}
 		if (!way_has(way, next->ifidx) && !tunnel_enters(t, next))

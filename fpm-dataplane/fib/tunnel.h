@@ -4,9 +4,9 @@
  * in IP (RFC 2003, 2473, 4213).
  *
  * neigh follows the links. A tunnel has a number as a VLAN has, and its copy (fib_iface) has the
- * outer header, ready to be copied. A route by a tunnel is PATH_ONLINK with that number. Each
- * packet looks its outer header up again, so a tunnel follows every change of the routes below it
- * without a record of them.
+ * outer header, ready to be copied. A route by a tunnel is PATH_ONLINK with that number. The
+ * outer header is looked up again and again, so a tunnel follows every change of the routes below
+ * it without a record of them.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -234,6 +234,43 @@ tunnel_put_all(const struct fib *fib, const struct fib_tunnel_way *way, uint8_t 
 		*family = t->family;
 	}
 	return ip;
+}
+
+/* Return the egress interface of a path that leads to a neighbor; NULL: it leads to none. */
+static inline const struct fib_iface *
+path_out(const struct fib *fib, fib_path path)
+{
+	if (path_kind(path) == PATH_ADJ)
+		return fib_iface(fib, fib->adj[path_index(path)].ifidx);
+	return path_kind(path) == PATH_ONLINK ? fib_iface(fib, path_index(path)) : NULL;
+}
+
+/*
+ * Return why an outer packet cannot take `path`; N_REASON: it can.
+ *
+ * out   path_out()
+ * link  ifindex of the interface by which it must leave; 0: any
+ */
+static inline uint16_t
+outer_refusal(fib_path path, const struct fib_iface *out, uint32_t link)
+{
+	switch (path_kind(path)) {
+	case PATH_ADJ:
+	case PATH_ONLINK:
+		if (out == NULL || !out->up)
+			return DROP_egress_down;
+		/* The kernel writes further headers, and chooses among the routes by `link`. */
+		return out->tunnel.family != 0 || out->vxlan.family != 0 ||
+				       (link != 0 && link != out->ifindex)
+			       ? PUNT_kernel_route
+			       : N_REASON;
+	case PATH_KERNEL:
+	case PATH_LOCAL: /* the far end is this host */
+	case PATH_ENCAP: /* labels or segments below */
+		return PUNT_kernel_route;
+	default:
+		return (uint16_t)path_cause(path_kind(path));
+	}
 }
 
 /* Return the interface of a path if that is a tunnel, else NULL. */

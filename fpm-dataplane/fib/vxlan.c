@@ -143,42 +143,11 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 
 /* --- sent packets ----------------------------------------------------------------------- */
 
-/* Return why the outer packet cannot take `path`; N_REASON: it can. */
-static uint16_t
-path_refusal(const struct fib *fib, const struct fib_vxlan_hop *hop, fib_path path)
-{
-	const struct fib_iface *out;
-
-	switch (path_kind(path)) {
-	case PATH_ADJ:
-		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
-		break;
-	case PATH_ONLINK:
-		out = fib_iface(fib, path_index(path));
-		break;
-	case PATH_KERNEL:
-	case PATH_LOCAL: /* the VTEP is this host */
-	case PATH_ENCAP:
-		return PUNT_kernel_route;
-	default:
-		return (uint16_t)path_cause(path_kind(path));
-	}
-	if (out == NULL || !out->up)
-		return DROP_egress_down;
-	if (out->ifidx == hop->ifidx)
-		return DROP_encap_loop;
-	/* The kernel writes the headers of a tunnel in a tunnel, and chooses among the routes. */
-	return out->vxlan.family != 0 || out->tunnel.family != 0 ||
-			       (hop->t.link != 0 && hop->t.link != out->ifindex)
-		       ? PUNT_kernel_route
-		       : N_REASON;
-}
-
 void
 fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_t family,
 		  const uint8_t *ip, unsigned int room, struct fib_vxlan_way *way)
 {
-	const struct fib_iface *iface = fib_iface(fib, hop->ifidx);
+	const struct fib_iface *iface = fib_iface(fib, hop->ifidx), *out;
 	const struct fib_tunnel *t = &hop->t;
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 
@@ -200,7 +169,10 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 	memcpy(head, t->head, sizeof(head));
 	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, way->hash));
 	way->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);
-	way->reason = path_refusal(fib, hop, way->path);
+	out = path_out(fib, way->path);
+	way->reason = outer_refusal(way->path, out, t->link);
+	if (out != NULL && out->up && out->ifidx == hop->ifidx)
+		way->reason = DROP_encap_loop;
 }
 
 unsigned int

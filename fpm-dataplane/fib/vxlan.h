@@ -6,7 +6,7 @@
  * has a number as a VLAN has. Its neighbors are routers behind VTEPs. Such a neighbor has an
  * adjacency as any other has, but the word `hop` of that is 0, so that the fast path leaves its
  * packets. fib->vxlan_hop has all headers for it, ready to be copied. Each packet looks its outer
- * header up again, as in tunnel.h.
+ * header up, because its flow chooses among equal ways.
  *
  * Functions that read tables are for [RCU reader].
  */

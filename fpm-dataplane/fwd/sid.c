@@ -77,12 +77,8 @@ static bool
 sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned int at,
 	  fib_path neighbor)
 {
-	if (!b->inside)
-		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
-	b->verdict[i] = VERDICT_OPENED;
-	b->hop[i] = OPENED_BY_SID |
-		    (uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 |
-		    b->ifidx;
+	burst_open(b, i, at, b->ifidx);
+	b->hop[i] |= OPENED_BY_SID;
 	b->vrf[i] = sid_vrf(sid, b->in->vrf);
 	b->path[i] = neighbor;
 	return true;

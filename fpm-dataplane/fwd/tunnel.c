@@ -32,12 +32,7 @@ fwd_tunnel_open(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ecn_ce);
 		return true;
 	}
-	if (!b->inside)
-		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
-	b->verdict[i] = VERDICT_OPENED;
-	/* Where its frame would begin, and its interface. */
-	b->hop[i] =
-		(uint64_t)(ip + found.at - L2_LEN - burst_frame(b, i)) << 16 | found.ifidx;
+	burst_open(b, i, found.at, found.ifidx);
 	return true;
 }
 
@@ -191,16 +186,6 @@ fwd_tunnels_walk(struct fwd *f)
 
 /* --- into a tunnel ---------------------------------------------------------------------- */
 
-/* Return the egress interface of a way whose path is PATH_ADJ or PATH_ONLINK. */
-static const struct fib_iface *
-way_out(const struct fib *fib, const struct fib_tunnel_way *way)
-{
-	uint32_t index = path_index(way->path);
-
-	return fib_iface(fib,
-			 path_kind(way->path) == PATH_ADJ ? fib->adj[index].ifidx : index);
-}
-
 void
 fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
 {
@@ -210,7 +195,7 @@ fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
 	w->epoch = f->way_epoch;
 	fib_tunnel_resolve(f->fib, ifidx, &w->way);
 	if (w->way.reason == N_REASON)
-		out = way_out(f->fib, &w->way);
+		out = path_out(f->fib, w->way.path);
 	w->out = out;
 	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->way, out));
 	w->plain = out != NULL && path_kind(w->way.path) == PATH_ADJ && out->n_tags == 0 &&

@@ -26,6 +26,18 @@ burst_may_open(const struct burst *b, unsigned int i)
 	       atomic_load_explicit(&b->fwd->fib->tunnels, memory_order_relaxed) != NULL;
 }
 
+/* Let the packet inside, at offset `at` of this one, pass the stages next as one of `ifidx`. */
+static inline void
+burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
+{
+	if (!b->inside)
+		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
+	b->verdict[i] = VERDICT_OPENED;
+	/* Where its frame would begin, and its interface. */
+	b->hop[i] =
+		(uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 | ifidx;
+}
+
 /* Return an opened packet of a burst. */
 struct fwd_opened fwd_tunnel_opened(const struct burst *b, unsigned int i);
 /* Dispatch stage: keep an opened packet until the burst has ended. */

@@ -7,6 +7,7 @@
 
 #include "fwd/frame.h"
 #include "fwd/label.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
 #include "port/vxlan.h"
@@ -70,26 +71,11 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
 		burst_leave(b, i, (enum reason)found.reason);
 		return true;
 	}
-	if (!b->inside)
-		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
-	b->verdict[i] = VERDICT_OPENED;
-	/* As fwd_tunnel_open(): where the frame inside begins, and its interface. */
-	b->hop[i] =
-		(uint64_t)(ip + found.at - L2_LEN - burst_frame(b, i)) << 16 | found.ifidx;
+	burst_open(b, i, found.at, found.ifidx);
 	return true;
 }
 
 /* --- to a VTEP -------------------------------------------------------------------------- */
-
-/* Return the egress interface of a way whose path is PATH_ADJ or PATH_ONLINK. */
-static const struct fib_iface *
-way_out(const struct fib *fib, const struct fib_vxlan_way *way)
-{
-	uint32_t index = path_index(way->path);
-
-	return fib_iface(fib,
-			 path_kind(way->path) == PATH_ADJ ? fib->adj[index].ifidx : index);
-}
 
 /*
  * Return the octets of the largest packet that goes to a neighbor. IPv6 has no smaller MTU than
@@ -100,7 +86,7 @@ mtu_of(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
        const struct fib_vxlan_way *way)
 {
 	const struct fib *fib = b->fwd->fib;
-	unsigned int mtu = fib_vxlan_mtu(fib, hop, way, way_out(fib, way));
+	unsigned int mtu = fib_vxlan_mtu(fib, hop, way, path_out(fib, way->path));
 	unsigned int own =
 		fib_mtu(fib, b->path[i], fib_iface(fib, hop->ifidx), b->family[i]);
 
