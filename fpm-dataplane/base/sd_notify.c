@@ -434,7 +434,7 @@ sd_send_nowait(const char *state)
 
 	gone = is_manager_gone(state_send(state, -1, MSG_DONTWAIT, 0));
 	if (gone && !was_gone)
-		log_warn("service: supervisor ended, no automatic restart");
+		log_warn("main: supervisor ended effect=no-automatic-restart");
 }
 
 void
@@ -473,17 +473,23 @@ sd_refusal_count(char why[SD_WHY_STRLEN])
 	return n;
 }
 
+static const char *
+fdstore_text(const char *name, char state[160])
+{
+	/*
+	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup on
+	 * it; the next daemon checks it.
+	 */
+	snprintf(state, 160, "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	return state;
+}
+
 int
 sd_fdstore(const char *name, int fd)
 {
 	char state[160];
 
-	/*
-	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup on
-	 * it; the next daemon checks it.
-	 */
-	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return state_send_wait(state, fd);
+	return state_send_wait(fdstore_text(name, state), fd);
 }
 
 static const char *
@@ -499,6 +505,17 @@ sd_fdremove(const char *name)
 	char state[160];
 
 	return state_send_wait(fdremove_text(name, state), -1);
+}
+
+int
+sd_fdreplace_try(const char *name, int fd)
+{
+	char state[160];
+	int rc = state_send(fdremove_text(name, state), -1, MSG_DONTWAIT, 0);
+
+	if (rc < 0 || fd < 0)
+		return rc;
+	return state_send(fdstore_text(name, state), fd, MSG_DONTWAIT, 0);
 }
 
 /*

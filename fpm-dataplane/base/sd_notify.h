@@ -126,6 +126,13 @@ int sd_fdstore(const char *name, int fd);
 int sd_fdremove(const char *name);
 
 /*
+ * Remove the stored descriptors of `name`, and store a copy of `fd` unless it is -1. Never
+ * waits: returns -EAGAIN when the manager's queue is full, and the caller repeats the call
+ * later. Otherwise 0 or -errno; -ENOTCONN without a manager.                  [any thread]
+ */
+int sd_fdreplace_try(const char *name, int fd);
+
+/*
  * Remove the stored descriptors of `name`, and wait until the manager has done it
  * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.              [any thread]
  */

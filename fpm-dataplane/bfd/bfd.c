@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/sched.h"
-#include "base/sd_notify.h"
 #include "bfd/impl.h"
 #include "bfd/rows.h"
 #include "fib/fib.h"
@@ -113,6 +112,8 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct bfd *b = timer->data;
 
 	b->connect_failed = false;
+	if (b->kept_to_store)
+		keep_store(b);
 	conns_tick(b);
 	sessions_place(b);
 	kernel_tick(b);
@@ -132,16 +133,13 @@ bfd_init(struct worker *w)
 		return 0;
 	/* First of all: the sessions of the last daemon wait for their packets. */
 	if (sched_real_time() < 0) {
-		log_info("bfd: thread without real-time priority: LimitRTPRIO is 0 or "
-			 "RestrictRealtime is on");
+		log_info("bfd: no real-time priority see=LimitRTPRIO,RestrictRealtime");
 		sched_short_slice();
 	}
 	b->random = monotonic_ns() | 1;
 	b->high = 1;
 	kernel_begin(b);
-	rc = keep_begin(b);
-	if (rc == 0)
-		rc = timers_begin(b);
+	rc = timers_begin(b);
 	if (rc < 0)
 		return rc;
 	conns_begin(b);
@@ -149,8 +147,7 @@ bfd_init(struct worker *w)
 	ev_timer_init(&b->tick, bfd_on_tick, 0., 1.);
 	b->tick.data = b;
 	ev_timer_start(w->loop, &b->tick);
-	(void)sd_fdremove(BFD_KEEP_FD);
-	(void)sd_fdstore(BFD_KEEP_FD, b->kept_fd);
+	keep_store(b);
 	timers_arm(b);
 	return 0;
 }
@@ -234,6 +231,20 @@ bfd_setup(struct worker *w, const struct bfd_setup *setup)
 		b->count = counters_register("bfd");
 	worker_init(w, &bfd_ops, b);
 	return 0;
+}
+
+int
+bfd_take_over(struct worker *w)
+{
+	struct bfd *b = w->ctx;
+	int rc;
+
+	if (!b->setup.conf.on)
+		return 0;
+	rc = keep_begin(b);
+	if (rc == 0)
+		sessions_tell_dead_hops(b);
+	return rc;
 }
 
 void

@@ -36,6 +36,13 @@ struct bfd_setup {
 int bfd_setup(struct worker *w, const struct bfd_setup *setup);
 
 /*
+ * Take over the sessions of the last daemon, which has ended, and tell rib which of their next
+ * hops are dead: before the forwarders start, and before worker_start(). Returns 0 or -errno.
+ *                                                                                  [main]
+ */
+int bfd_take_over(struct worker *w);
+
+/*
  * List the descriptors that a successor inherits, at most BFD_DESCRIPTORS. Returns how many.
  *                                                                                  [main]
  */

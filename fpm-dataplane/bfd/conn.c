@@ -38,21 +38,35 @@ conns_any(const struct bfd *b)
 	return false;
 }
 
+/*
+ * Let the service manager keep an open connection, and nothing else of its number. The manager
+ * may have stopped reading, and this thread must not wait for it: conns_tick() repeats what the
+ * manager has not taken.
+ */
+static void
+conn_store(struct bfd *b, struct conn *c)
+{
+	unsigned int number = (unsigned int)(c - b->conn);
+	bool open = c->fd >= 0 && !b->plan.conn[number].connecting;
+	char name[32];
+
+	conn_name(number, name);
+	c->to_store = sd_fdreplace_try(name, open ? c->fd : -1) == -EAGAIN;
+}
+
 static void
 conn_close(struct bfd *b, struct conn *c)
 {
 	unsigned int number = (unsigned int)(c - b->conn);
-	char name[32];
 
 	if (c->fd < 0)
 		return;
 	ev_io_stop(b->w->loop, &c->io);
-	conn_name(number, name);
-	(void)sd_fdremove(name);
 	/* A successor that is starting may have inherited it. */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
 	c->fd = -1;
+	conn_store(b, c);
 	if (!b->plan.conn[number].connecting)
 		atomic_fetch_sub_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	b->plan.conn[number].n = sessions_orphan(b, (int)number);
@@ -69,7 +83,7 @@ conn_send(struct bfd *b, struct conn *c, const uint8_t *octets, size_t n)
 
 	if (sent == (ssize_t)n)
 		return;
-	log_warn("bfd: bfdd does not read, connection closed error=%s",
+	log_warn("bfd: connection closed reason=bfdd-does-not-read error=\"%s\"",
 		 sent < 0 ? strerror(errno) : "message cut");
 	conn_close(b, c);
 }
@@ -187,7 +201,7 @@ conn_read(struct bfd *b, struct conn *c)
 	if (len == 0)
 		conn_want(c, bfd_dplane_wants(buf + at, (size_t)n - at));
 	if (len < 0) {
-		log_error("bfd: message of bfdd not understood dplane=%s error=%s",
+		log_error("bfd: malformed message of bfdd dplane=%s error=\"%s\"",
 			  b->setup.conf.name, strerror(-len));
 		b->connect_failed = true; /* the next one would have the same message */
 		conn_close(b, c);
@@ -212,17 +226,13 @@ is_self_connected(int fd)
 static void
 conn_is_open(struct bfd *b, struct conn *c)
 {
-	char name[32];
-
 	b->plan.conn[c - b->conn].connecting = false;
 	b->plan.due = true;
 	atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	ev_io_stop(b->w->loop, &c->io);
 	ev_io_set(&c->io, c->fd, EV_READ);
 	ev_io_start(b->w->loop, &c->io);
-	conn_name((unsigned int)(c - b->conn), name);
-	(void)sd_fdremove(name);
-	(void)sd_fdstore(name, c->fd);
+	conn_store(b, c);
 	log_info("bfd: connected to bfdd dplane=%s", b->setup.conf.name);
 }
 
@@ -318,6 +328,9 @@ conn_repeat(struct bfd *b, unsigned int at)
 void
 conns_tick(struct bfd *b)
 {
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++)
+		if (b->conn[i].to_store)
+			conn_store(b, &b->conn[i]);
 	plan_tick(&b->plan);
 	for (unsigned int i = b->n_ticks % BFD_REPEAT_S; i < BFD_CONNS_MAX;
 	     i += BFD_REPEAT_S)
@@ -328,8 +341,7 @@ static void
 full_log(struct bfd *b)
 {
 	if (!b->full_said)
-		log_warn("bfd: bfdd has more sessions than connections can hold "
-			 "sessions=%u connections=%u",
+		log_warn("bfd: too many sessions sessions=%u connections_max=%u",
 			 b->n_sessions, BFD_CONNS_MAX);
 	b->full_said = true;
 }
@@ -381,7 +393,7 @@ conns_begin(struct bfd *b)
 			 * The last daemon may have opened it after its descriptors were listed
 			 * for this one. The manager then has the only copy, which no program reads.
 			 */
-			(void)sd_fdremove(name);
+			conn_store(b, &b->conn[i]);
 			continue;
 		}
 		plan_opened(&b->plan, i, false, true);

@@ -64,8 +64,8 @@ struct bfd_fsm {
 
 	uint64_t heard_at; /* time of the last packet; 0: none since begin */
 	uint64_t state_at; /* time of the last change of state */
-	uint64_t
-		silent_at; /* AdminDown: the neighbor knows it from here on. Else BFD_NEVER. */
+	/* AdminDown: from this time on no packets are sent, the neighbor knows. Else BFD_NEVER. */
+	uint64_t silent_at;
 	uint64_t poll_next_at; /* no new poll sequence before */
 };
 
@@ -146,9 +146,9 @@ uint64_t bfd_fsm_expire_at(const struct bfd_fsm *f);
 uint32_t bfd_fsm_echo_us(const struct bfd_fsm *f);
 
 /*
- * Return true from a failure until the session is Up again: it was Up, and went Down by the
- * detection time, by the echo function, or by the neighbor's Down. Never by AdminDown of
- * either side, which also ends a failure: RFC 5882, section 3.2.
+ * Return true after a failure, until the session is Up again. A failure is a change from Up to Down
+ * because the detection time ended, the echo function failed, or the neighbor sent Down. AdminDown
+ * of either side is no failure, and ends one: RFC 5882, section 3.2.
  */
 static inline bool
 bfd_fsm_is_failed(const struct bfd_fsm *f)

@@ -101,6 +101,7 @@ struct conn {
 	ev_io io;
 	struct bfd *b;
 	size_t wants; /* octets that wake the thread: 1, or those of a message that has begun */
+	bool to_store; /* the service manager has not heard whether the connection is open */
 };
 
 struct bfd {
@@ -112,6 +113,7 @@ struct bfd {
 	uint32_t n_sessions;
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
+	bool kept_to_store; /* the service manager does not have kept_fd yet */
 	bool kept_lost; /* the last daemon may not have known all sessions of its connections */
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
@@ -165,6 +167,8 @@ uint32_t session_tx_us(const struct session *s);
 void sessions_resume(struct bfd *b);
 /* Look for a better place for sessions whose interface has changed. */
 void sessions_place(struct bfd *b);
+/* Tell rib which next hops were dead for the last daemon.                         [main] */
+void sessions_tell_dead_hops(struct bfd *b);
 /* Carry out the actions of the state machine, bits of enum bfd_act. */
 void session_obey(struct bfd *b, struct session *s, unsigned int act);
 /* End a session: free its number. */
@@ -269,8 +273,12 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 		 const struct place *place, bool up);
 
 /* --- keep.c --- */
-/* Map the memory of the last daemon, or make a new one. Returns 0 or -errno. */
+/*
+ * Map the memory of the last daemon, or make a new one. Returns 0 or -errno.      [main]
+ */
 int keep_begin(struct bfd *b);
+/* Let the service manager keep the memory. Never waits: see kept_to_store. */
+void keep_store(struct bfd *b);
 void keep_end(struct bfd *b);
 /* Note whether bfdd has told all that it has to tell. */
 void keep_rest(struct bfd *b, bool at_rest);

@@ -71,7 +71,7 @@ keep_begin(struct bfd *b)
 
 	b->kept_fd = sd_take(BFD_KEEP_FD);
 	if (b->kept_fd >= 0 && !keep_is_ours(b->kept_fd)) {
-		log_info("bfd: sessions of another version not taken over");
+		log_info("bfd: sessions not taken over reason=other-version");
 		b->kept_lost = true;
 		close(b->kept_fd);
 		b->kept_fd = -1;
@@ -94,6 +94,12 @@ keep_begin(struct bfd *b)
 	    atomic_load_explicit(&keep_of(b)->at_rest, memory_order_relaxed) == 0)
 		b->kept_lost = true;
 	return rc;
+}
+
+void
+keep_store(struct bfd *b)
+{
+	b->kept_to_store = sd_fdreplace_try(BFD_KEEP_FD, b->kept_fd) == -EAGAIN;
 }
 
 void

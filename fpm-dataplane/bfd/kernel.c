@@ -201,8 +201,8 @@ receive_begin(struct bfd *b)
 			unsigned int missed;
 
 			if (log_allowed(&limit, &missed))
-				log_error("bfd: no socket for sessions by other interfaces "
-					  "port=%u error=%s missed=%u",
+				log_error("bfd: socket not opened port=%u error=\"%s\" "
+					  "missed=%u",
 					  rx_kinds[kind].port, strerror(fd < 0 ? -fd : -rc),
 					  missed);
 			continue;
@@ -294,7 +294,7 @@ packet_send(struct bfd *b, struct session *s, bool final)
 	if (s->kernel_tx >= 0 && sendmsg(s->kernel_tx, &h, MSG_DONTWAIT) >= 0)
 		s->k->n_tx++;
 	else if (log_allowed(&limit, &missed))
-		log_info("bfd: the kernel does not send a packet error=%s missed=%u",
+		log_info("bfd: packet not sent by=kernel error=\"%s\" missed=%u",
 			 strerror(errno), missed);
 }
 

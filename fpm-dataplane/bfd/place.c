@@ -64,7 +64,7 @@ vrfs_of(const struct fib *fib, uint8_t family, const struct ipaddr *addr, uint16
 }
 
 static void
-refuse(struct place *place, const char *reason)
+place_refuse(struct place *place, const char *reason)
 {
 	place->by = BY_NONE;
 	place->reason = reason;
@@ -82,7 +82,7 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 		place->ifindex = kernel_ifindex(b, told->ifindex, told->ifname);
 		place->by = BY_KERNEL;
 		if (place->ifindex == 0)
-			refuse(place, "the interface does not exist");
+			place_refuse(place, "the interface does not exist");
 		return;
 	}
 	place->by = BY_FORWARDERS;
@@ -173,21 +173,22 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 		return;
 	}
 	if (path_kind(path) == PATH_KERNEL || path_kind(path) == PATH_LOCAL) {
-		refuse(place,
-		       path_kind(path) == PATH_LOCAL
-			       ? "the peer's address is one of this router"
-			       : "in this VRF, the route to the peer leaves by no port");
+		place_refuse(
+			place,
+			path_kind(path) == PATH_LOCAL
+				? "the peer's address is one of this router"
+				: "in this VRF, the route to the peer leaves by no port");
 		return;
 	}
 	if (iface != NULL && addr_is_zero(&place->local))
 		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 	if (multihop) {
-		/* Its packets follow the route of the time. */
+		/* Its packets follow the current route, so no interface is stored. */
 		place->by = BY_FORWARDERS;
 		return;
 	}
 	if (iface == NULL) {
-		refuse(place, "no connected subnet has the peer");
+		place_refuse(place, "no connected subnet has the peer");
 		return;
 	}
 	place->by = BY_FORWARDERS;
@@ -211,23 +212,23 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 		if (!addr_is_zero(&told->src)) {
 			n = vrfs_of(b->fib, told->family, &told->src, &place->vrf);
 			if (n > 1) {
-				refuse(place, "several VRFs have the local address: "
-					      "name the interface");
+				place_refuse(place, "several VRFs have the local address: "
+						    "name the interface");
 				return;
 			}
 		} else if ((told->flags & BFD_DPLANE_MULTIHOP) == 0 &&
 			   vrfs_with_peer(b->fib, told, &place->vrf) > 1) {
-			refuse(place, "subnets of several VRFs have the peer: "
-				      "name the interface");
+			place_refuse(place, "subnets of several VRFs have the peer: "
+					    "name the interface");
 			return;
 		}
 		place_routed(b, told, place);
 		/* The FIB has no addresses of interfaces that are no ports. */
 		if (n == 0 && place->by != BY_KERNEL)
-			refuse(place, "no interface has the local address");
+			place_refuse(place, "no interface has the local address");
 	}
 	if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
-		refuse(place, "the kernel has no source address for the peer");
+		place_refuse(place, "the kernel has no source address for the peer");
 }
 
 /*
@@ -248,7 +249,7 @@ local_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 	return addr_is_zero(&now) || ipaddr_equal(&now, &place->local);
 }
 
-/* Return false if the interface followed from the route, and the route has another one. */
+/* Return false if the route chose the interface, and now leads to a different one. */
 static bool
 route_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 	    const struct place *place)

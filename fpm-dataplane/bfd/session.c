@@ -144,15 +144,23 @@ session_text(const struct session *s, char buf[PREFIX_STRLEN + 32])
 
 /* Tell rib that the next hop is dead, or no longer. */
 static void
-hop_tell(struct bfd *b, struct session *s, uint32_t ifindex, bool dead)
+hop_tell(struct bfd *b, const struct kept *k, bool dead)
 {
 	struct msg_bfd_hop *m = msg_new(MSG_BFD_HOP, sizeof(*m));
 
-	m->ifindex = ifindex;
-	m->family = s->k->told.family;
-	m->addr = s->k->told.dst;
+	m->ifindex = k->hop_ifindex;
+	m->family = k->told.family;
+	m->addr = k->told.dst;
 	m->dead = dead;
 	worker_send(b->setup.rib, &m->m);
+}
+
+void
+sessions_tell_dead_hops(struct bfd *b)
+{
+	for (uint32_t i = 1; i < BFD_SESSIONS; i++)
+		if (b->kept[i].used && b->kept[i].pruned)
+			hop_tell(b, &b->kept[i], true);
 }
 
 /* Return true if another session says that the same next hop is dead. */
@@ -181,12 +189,12 @@ session_prune(struct bfd *b, struct session *s)
 	if (dead == s->k->pruned && (!dead || ifindex == s->k->hop_ifindex))
 		return;
 	if (s->k->pruned && !hop_is_dead_too(b, s))
-		hop_tell(b, s, s->k->hop_ifindex, false);
+		hop_tell(b, s->k, false);
 	s->k->pruned = dead;
 	s->k->hop_ifindex = ifindex;
 	if (!dead)
 		return;
-	hop_tell(b, s, ifindex, true);
+	hop_tell(b, s->k, true);
 	STATUS_ADD(prunes, 1);
 }
 
@@ -469,7 +477,7 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 			unsigned int missed;
 
 			if (log_allowed(&limit, &missed))
-				log_warn("bfd: session refused reason=too-many most=%u "
+				log_warn("bfd: session refused reason=too-many max=%u "
 					 "missed=%u",
 					 BFD_SESSIONS - 1, missed);
 			return;
@@ -554,11 +562,10 @@ session_end(struct bfd *b, struct session *s)
 	b->n_sessions--;
 }
 
-void
-sessions_resume(struct bfd *b)
+/* Make a session of each record of the last daemon. */
+static void
+sessions_take_over(struct bfd *b, uint64_t now)
 {
-	uint64_t now = monotonic_ns();
-
 	for (uint32_t i = 1; i < BFD_SESSIONS; i++) {
 		struct kept *k = &b->kept[i];
 		struct session *s = &b->session[i];
@@ -572,9 +579,24 @@ sessions_resume(struct bfd *b)
 		s->n_downs = k->fsm.n_downs;
 		b->high = i + 1;
 		b->n_sessions++;
+	}
+}
+
+void
+sessions_resume(struct bfd *b)
+{
+	uint64_t now = monotonic_ns();
+
+	/* First all of them: session_prune() asks whether another one has the same next hop. */
+	sessions_take_over(b, now);
+	for (uint32_t i = 1; i < b->high; i++) {
+		struct session *s = &b->session[i];
+		struct kept *k = s->k;
+
+		if (k == NULL)
+			continue;
 		kept_open(k);
 		bfd_fsm_resume(&k->fsm, now);
-		k->pruned = false;
 		if (k->conn < 0 || k->conn >= (int)BFD_CONNS_MAX || b->conn[k->conn].fd < 0)
 			k->conn = -1;
 		session_place(b, s);
@@ -590,5 +612,5 @@ sessions_resume(struct bfd *b)
 			conn_report(b, s);
 	}
 	if (b->n_sessions > 0)
-		log_info("bfd: sessions go on sessions=%u", b->n_sessions);
+		log_info("bfd: sessions taken over sessions=%u", b->n_sessions);
 }

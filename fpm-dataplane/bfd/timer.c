@@ -87,10 +87,8 @@ question_is_over(const struct bfd *b)
 	if (monotonic_ns() - b->asked_ns < LOOK_MAX_NS)
 		return false;
 	if (log_allowed(&limit, &missed))
-		log_warn(
-			"bfd: a forwarder does not look at its queues, sessions are judged "
-			"without it missed=%u",
-			missed);
+		log_warn("bfd: forwarder hangs effect=sessions-judged-without-it missed=%u",
+			 missed);
 	return true;
 }
 

@@ -105,10 +105,11 @@ rib_begin(struct dataplane *dp)
 	if (rc < 0)
 		return rc;
 	for (unsigned int c = 0; c < fib.n_nodes; c++)
-		log_info("fib: tables created node=%d%s%s", fib.node[c],
-			 dp->fib->copy[c].refused != 0 ? " memory_not_bound=" : "",
+		log_info("main: fib created node=%d%s%s%s", fib.node[c],
+			 dp->fib->copy[c].refused != 0 ? " bind_error=\"" : "",
 			 dp->fib->copy[c].refused != 0 ? strerror(dp->fib->copy[c].refused)
-						       : "");
+						       : "",
+			 dp->fib->copy[c].refused != 0 ? "\"" : "");
 	rib_set_fib(&w[W_RIB], dp->fib);
 	rc = worker_prepare(&w[W_RIB]);
 	if (rc == 0)
@@ -131,7 +132,7 @@ raw_open(const struct config *conf, int raw[2])
 		raw[i] = netns_socket(conf->control_netns, i == 0 ? AF_INET : AF_INET6,
 				      SOCK_RAW | SOCK_NONBLOCK, IPPROTO_RAW);
 		if (raw[i] < 0 && raw[i] != -EAFNOSUPPORT)
-			log_warn("main: raw socket not opened family=%s error=%s",
+			log_warn("main: raw socket not opened family=%s error=\"%s\"",
 				 i == 0 ? "ipv4" : "ipv6", strerror(-raw[i]));
 	}
 	if (raw[1] >= 0)
@@ -333,7 +334,7 @@ threads_start(struct dataplane *dp)
 		rc = worker_start(w);
 		sd_send_nowait("WATCHDOG=1"); /* of a successor, from COMMITTED on */
 		if (rc < 0)
-			log_error("main: thread does not start thread=%s error=%s",
+			log_error("main: thread does not start thread=%s error=\"%s\"",
 				  w->ops->name, strerror(-rc));
 		if (rc < 0)
 			return rc;
@@ -341,6 +342,12 @@ threads_start(struct dataplane *dp)
 			cpus_allow_forwarding(w->thread);
 		if (start_order[i] != W_NEIGH)
 			continue;
+		rc = bfd_take_over(&dp->worker[W_BFD]);
+		if (rc < 0)
+			log_error("main: sessions of bfd not taken over error=\"%s\"",
+				  strerror(-rc));
+		if (rc < 0)
+			return rc;
 		kernel_state_await(dp);
 		forwarders_launch(dp);
 		kernel_state_confirm(dp);

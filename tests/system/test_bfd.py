@@ -145,6 +145,30 @@ def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
     assert bfd.ours.json("show bfd peers json")[0]["status"] == "up"
 
 
+@pytest.mark.parametrize("end", ["planned", "crash"])
+def test_the_first_packets_after_a_restart_do_not_use_a_next_hop_that_was_dead(bfd, end):
+    router, wires = bfd.router, bfd.router.wires
+    bfd.up()
+    bfd.theirs.kill("bfdd", signal.SIGSTOP)
+    try:
+        eventually(lambda: hops(bfd).get(wires["wan"].peer4) == "bfd-down", 20, what="it is dead")
+        with router.stream(wires["lan"], "198.51.100.9", rate=4000, flows=64) as stream:
+            eventually(lambda: len(stream.arrived(wires["alt"])) > 100, 10, what="they arrive")
+            if end == "planned":
+                assert router.fpmctl("restart").returncode == 0
+            else:
+                router.daemon.back(router.daemon.crash(signal.SIGKILL))
+            eventually(lambda: bfd.row() is not None, 20, what="the next daemon answers")
+            count = len(stream.arrived(wires["alt"]))
+            eventually(
+                lambda: len(stream.arrived(wires["alt"])) > count + 1000, 10, what="they go on"
+            )
+        assert not stream.arrived(wires["wan"])
+    finally:
+        bfd.theirs.kill("bfdd", signal.SIGCONT)
+    bfd.up()
+
+
 def management(bfd):
     """Give both sides an interface that is no port of the dataplane. Returns our and the peer's
     addresses."""
@@ -302,10 +326,10 @@ def test_doctor_compares_the_sessions_of_both_sides(bfd, tmp_path):
     assert (found["sessions"]["status"], found["sessions"]["text"]) == ("ok", str(n))
     assert "frr" not in found, "one burst of bfdd holds all of them"
     found = examined(bfd, "false")["sessions"]
-    assert found["status"] == "ok" and found["text"].endswith("bfdd does not tell its number")
+    assert found["status"] == "ok" and found["text"].endswith("bfdd does not report its number of sessions")
     # A bfdd that has more sessions than fit into one burst.
     open_now = bfd.router.control.ask("version")[0]["bfd_connections"]
-    text = f"FRR 10.7.1 tells a connection 58 sessions; {open_now} are open"
+    text = f"FRR 10.7.1 announces at most 58 sessions per connection; {open_now} are open"
     assert said(59, "10.7.1")["frr"]["text"] == text
     assert "frr" not in said(58, "10.7.1") and "frr" not in said(59, "10.8")
 

@@ -543,10 +543,17 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
 	/* Returns at once from now on. */
 	assert_int_equal(sd_fdstore("tap-lan0", 0), -EAGAIN);
+	assert_int_equal(sd_fdreplace_try("tap-lan0", 0), -EAGAIN);
 	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
 		continue;
 	assert_int_equal(sd_set_mainpid(7, 60000), 0);
 	assert_string_equal(manager_heard(manager), "[MAINPID=7]");
+	assert_int_equal(sd_fdreplace_try("tap-lan0", 0), 0);
+	assert_string_equal(manager_heard(manager),
+			    "[FDSTOREREMOVE=1\nFDNAME=tap-lan0]"
+			    "[FDSTORE=1\nFDNAME=tap-lan0\nFDPOLL=0]");
+	assert_int_equal(sd_fdreplace_try("tap-lan0", -1), 0);
+	assert_string_equal(manager_heard(manager), "[FDSTOREREMOVE=1\nFDNAME=tap-lan0]");
 	close(manager);
 	assert_int_equal(sd_set_mainpid(7, 10), 0);
 	alarm(0);
