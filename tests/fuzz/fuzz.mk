@@ -42,7 +42,7 @@ build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_reque
 build/fuzz/fuzz_packet: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,fwd_fast fwd_label_fast_parse \
 	fwd_label_fast_all)
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
-	packet_frames.c packet_labels.c packet_segments.c) $(call link_of,tests/unit/test_fwd_explain.c))
+	packet_bfd.c packet_frames.c packet_labels.c packet_segments.c) fpm-dataplane/port/bfd.c $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@mkdir -p $(@D)
 	@echo "  LD    $@"

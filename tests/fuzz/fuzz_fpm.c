@@ -51,7 +51,7 @@ sound(void *arg, const struct fpm_event *ev)
 static void
 decode(const struct fpm_frame *frame)
 {
-	struct fpm_tally t = {0};
+	struct fpm_decoded t = {0};
 	uint64_t events = 0;
 
 	MUST(fpm_decode(frame, sound, &events, &t) == 0);

@@ -360,7 +360,7 @@ play(const uint8_t *p, size_t left)
 	}
 	/* The effect of a DELNEXTHOP of a next hop in use depends on the rounds
 	 * (nexthop.c). */
-	plain = s.tally.nexthop_dels == 0 ? plain : 0;
+	plain = s.decoded.nexthop_dels == 0 ? plain : 0;
 	stream_close(&s);
 	give_all();
 	return plain;

@@ -3,7 +3,8 @@
  * A burst of frames passes the fast path (look, split, both walks, dispatch), with vectors
  * and without. Each frame also passes fwd_walk_noted() alone, by the rules of the slow
  * path. The verdicts and the frames must be equal, in the buffer of the same interface or
- * in a punt ring, each exactly once.
+ * in a punt ring, each exactly once. Some bursts come where thread bfd serves BFD, which
+ * then gets the packets of sessions.
  *
  * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
  * over-read, except of the octets that the forwarder may read, see behind().
@@ -26,6 +27,7 @@
 #include "fwd/walk.h"
 #include "fwd/watch.h"
 #include "must.h"
+#include "packet_bfd.h"
 #include "packet_frames.h"
 #include "port/vlan.h"
 
@@ -350,7 +352,13 @@ punted(void)
 			MUST(i < BURST_MAX && rte_mbuf_refcnt_read(&p->m) == KEPT);
 			rte_mbuf_refcnt_set(&p->m, 1);
 			MUST(p->meta.reason == r->verdict && p->meta.class == k);
-			MUST(p->meta.class == r->class && p->meta.family == r->family);
+			MUST(p->meta.family == r->family);
+			if (conf.bfd != NULL && k == CLASS_bfd)
+				bfd_handed_over(&p->m);
+			else if (conf.bfd != NULL && r->class == CLASS_bfd)
+				MUST(k == CLASS_control_new);
+			else
+				MUST(k == r->class);
 			MUST(p->meta.in_ifidx == r->in_ifidx);
 			MUST(!r->looked_up || p->meta.vrf == r->vrf);
 			MUST(p->meta.mtu_bytes == alone[i].meta.mtu_bytes);
@@ -361,14 +369,18 @@ punted(void)
 }
 
 static void
-walk_together(const struct packet_port *port, unsigned int n)
+walk_together(const struct packet_port *port, unsigned int n, bool bfd)
 {
 	unsigned int n_go = 0, cut = below(4) == 0 ? below(n) : 0;
 	uint64_t forwarded = count.forwarded[0] + count.forwarded[1] + count.forwarded[2];
 	uint8_t filler = (uint8_t)below(256);
 
-	for (unsigned int i = 0; i < n; i++)
+	conf.bfd = bfd ? bfd_sessions(port->ifidx) : NULL;
+	for (unsigned int i = 0; i < n; i++) {
 		packet_fill(&packet[i], &given[i], filler);
+		if (bfd)
+			bfd_seen(&given[i]);
+	}
 	memset(outcome, 0, sizeof(outcome));
 	memset(&burst, 0, sizeof(burst));
 	/* The second walk finds the burst of the first, and its packets in the buffers. */
@@ -387,6 +399,8 @@ walk_together(const struct packet_port *port, unsigned int n)
 	MUST(count.forwarded[0] + count.forwarded[1] + count.forwarded[2] - forwarded ==
 	     n_go);
 	punted();
+	if (bfd)
+		bfd_counted();
 	for (unsigned int i = 0; i < n; i++) {
 		/* Sent, in a ring, or freed: once. */
 		MUST(rte_mbuf_refcnt_read(&packet[i].m) == 1);
@@ -430,6 +444,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	     uint16_t n, uint64_t seed)
 {
 	unsigned int entries;
+	bool bfd;
 
 	if (conf.tx_burst == 0)
 		rings_make();
@@ -440,6 +455,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	fwd.adj_used = adj_used;
 	fwd.tx_burst = conf.tx_burst;
 	chance_seed(seed);
+	bfd = below(2) == 0;
 	entries = whole_ones(
 		frames_make(given, port, fib->iface[port->ifidx]->mac, frame, n));
 	if (entries == 0)
@@ -451,7 +467,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	/* enum fwd_isa and the vectors of enum form have the same order. */
 	for (enum fwd_isa isa = FWD_SCALAR; isa <= fwd_isa_best(); isa++) {
 		form_set(SCALAR + (isa - FWD_SCALAR));
-		walk_together(port, entries);
+		walk_together(port, entries, bfd);
 	}
 	for (unsigned int i = 0; i < entries; i++)
 		packet_end(&alone[i]);

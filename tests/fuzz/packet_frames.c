@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "packet_bfd.h"
 #include "packet_labels.h"
 #include "port/vlan.h"
 
@@ -60,7 +61,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 	static const uint8_t src6[16] = {0x20, 1, 0x0d, 0xb8, 0, 9},
 			     dst6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
 	const uint16_t *tags = tag[kind < KINDS ? kind : below(KINDS)];
-	bool is4 = below(3) != 0, labels = below(4) == 0;
+	bool is4 = below(3) != 0, labels = below(4) == 0, bfd = below(6) == 0;
 	unsigned int payload = below(90), head = is4 ? 20 : 40;
 	uint8_t *ip = g->frame + 12;
 
@@ -76,7 +77,9 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 	ip += 2;
 	if (labels)
 		ip = good_labels(ip);
-	if (is4) {
+	if (bfd) {
+		payload = bfd_packet_make(ip, is4) - head;
+	} else if (is4) {
 		ip[0] = 0x45;
 		put_be16(ip + 2, (uint16_t)(head + payload));
 		ip[8] = (uint8_t)(2 + below(254));
