@@ -113,6 +113,9 @@ topotests: topotests-source ## FRR's topotests with a dataplane in every router 
 	@BUILD=$(BUILD) $(PY) tests/topotests/run.py $(if $(FULL),--full) $(if $(KILL),--kill) \
 		--topotests $(or $(TOPOTESTS),build/topotests/frr) $(T)
 
+topotests-vm: topotests-source ## the same in a virtual machine, whose kernel has VRFs and MPLS (T=module, KILL=1)
+	$(call in_guests,--topotests --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(KILL),--kill) $(T),$(PKGS_TOPO))
+
 topotests-source:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"
 	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
@@ -151,5 +154,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-source peers collectors \
+	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-vm topotests-source peers collectors \
 	reference lint analyze

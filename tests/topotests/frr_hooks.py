@@ -68,7 +68,7 @@ def _makes_run_folder(rundir):
 
 
 def on_start(call):
-    """Have call(net) run when a topology is built, before its FRR starts."""
+    """Run call(net) when a topology is built, before its FRR starts."""
     start = micronet_compat.Mininet.start
 
     def start_after(self):
@@ -79,8 +79,8 @@ def on_start(call):
 
 
 def on_stop(before, after):
-    """Have before(net) run before the FRR of a topology ends, and after() when it has ended and
-    its interfaces are still there."""
+    """Run before(net) before the FRR of a topology ends, and after() when it has ended and its
+    interfaces are still there."""
     stop, delete = topogen.Topogen.stop_topology, micronet.Micronet.delete
 
     def stop_after(self):

@@ -20,7 +20,7 @@ class Run:
     why: dict = field(default_factory=dict)  # {test: first line of the reason}
     answered: dict = field(default_factory=dict)  # {"r1>192.0.2.1": bool} of reach.py
     faults: list = field(default_factory=list)  # of the dataplane, as sentences
-    routers: list = field(default_factory=list)  # those that got a dataplane
+    routers: list = field(default_factory=list)  # routers that got a dataplane
     killed: int = 0  # times that a dataplane was killed
     audited: int = 0  # audits that compared a zebra with its dataplane
     sessions: int = 0  # the most BFD sessions in the dataplanes after a test

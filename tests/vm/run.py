@@ -10,6 +10,7 @@ build/vm/ has the output of the guests.
     run.py --package [WORDS]  the tests of the package, systemd and the manual instead
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
+    run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
 """
 
 import contextlib
@@ -389,6 +390,12 @@ def run_lab(kernel, name):
     return in_guest(kernel, "lab", command)
 
 
+def run_topotests(kernel, words):
+    """Run FRR's topotests in a guest. Return their exit code."""
+    command = f"{ENVIRONMENT} /usr/bin/python3 tests/topotests/run.py {words}"
+    return in_guest(kernel, "topotests", command)
+
+
 def can_run(what, kernel):
     """Return True if guests can run here and there is a kernel. Otherwise print the reason on a
     line that begins with `what`. A fault of the project or of a guest is never such a reason;
@@ -436,6 +443,11 @@ def main(words):
                 return 1
             kernel.prepare()
             return run_lab(kernel, words[1])
+        if words[:1] == ["--topotests"]:
+            if not can_run("topotests-vm", kernel):
+                return 1
+            kernel.prepare()
+            return run_topotests(kernel, " ".join(words[1:]))
         if not can_run(f"{target(which)}: skipped", kernel):
             return 0
         kernel.prepare()
