@@ -12,6 +12,7 @@ struct filter_status {
 	_Atomic bool configured; /* the file names a table */
 	_Atomic bool in_force;   /* the kernel's present ruleset is in force */
 	_Atomic uint32_t generation, rules, refusals;
+	_Atomic uint64_t logged, log_lost; /* packets of rules with `log` */
 };
 
 extern struct filter_status filter_status;

@@ -124,7 +124,7 @@ answer_take(struct reader *rd, size_t n)
 
 /* Send a request and take its whole answer. Returns 0 or -errno. */
 static int
-ask(struct reader *rd, struct nlmsghdr *request)
+kernel_ask(struct reader *rd, struct nlmsghdr *request)
 {
 	uint64_t begin = monotonic_ms();
 	int rc = 0;
@@ -174,7 +174,7 @@ dump_ask(struct reader *rd, struct nlmsghdr *request)
 	for (unsigned int i = 0; i < DUMPS_MAX && rc == -EAGAIN && in_time(rd); i++) {
 		rd->dump->n = begin;
 		rd->changed = false;
-		rc = ask(rd, request);
+		rc = kernel_ask(rd, request);
 		if (rd->changed && rc != -ECANCELED)
 			rc = -EAGAIN;
 		filter_gather(rd->events); /* before its buffer is full */
@@ -200,7 +200,7 @@ ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
 		mnl_attr_put_strz(nlh, (uint16_t)a, text_a);
 	if (text_b != NULL)
 		mnl_attr_put_strz(nlh, (uint16_t)b, text_b);
-	return all ? dump_ask(rd, nlh) : ask(rd, nlh);
+	return all ? dump_ask(rd, nlh) : kernel_ask(rd, nlh);
 }
 
 /* Ask for the elements of each set. The dump may move meanwhile. */

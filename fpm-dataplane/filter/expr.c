@@ -7,10 +7,13 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
+#include "base/inet.h"
 #include "base/log.h"
 #include "filter/impl.h"
 #include "netlink/attributes.h"
+#include "ruleset/logged.h"
 
 /* Append an operation. */
 static struct ruleset_op *
@@ -369,7 +372,7 @@ add_limit(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 	return 0;
 }
 
-/* Return the state that a named object had in the ruleset before, or a new one. */
+/* Return the state that a named object had in the previous ruleset, or a new one. */
 static struct ruleset_state *
 named_state(struct build *b, const char *name, bool is_limit,
 	    const struct ruleset_limit *limit)
@@ -475,7 +478,26 @@ add_reject(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 static int
 add_log(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
-	op_add(b, OP_LOG);
+	struct ruleset_log *log = calloc(1, sizeof(*log));
+	uint32_t level = LOG_WARNING; /* as nft has it */
+	const struct nlattr *group = attr_find_in(data, NFTA_LOG_GROUP);
+	uint8_t octet[2];
+
+	if (log == NULL)
+		abort();
+	b->r->logs = true;
+	op_add(b, OP_LOG)->log = log;
+	(void)attr_be32(attr_find_in(data, NFTA_LOG_LEVEL), &level);
+	if (level > LOG_DEBUG)
+		return build_fail(b, "log level audit is not supported");
+	log->level = (uint8_t)level;
+	attr_text(attr_find_in(data, NFTA_LOG_PREFIX), log->prefix, sizeof(log->prefix));
+	if (group == NULL)
+		return 0;
+	if (attr_copy(group, octet, sizeof(octet)) < 0)
+		return -1;
+	log->has_group = true;
+	log->group = get_be16(octet);
 	return 0;
 }
 

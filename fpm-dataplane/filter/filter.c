@@ -95,7 +95,7 @@ be_absent(struct filter *f)
 
 /* Note why the present table is not in force. `gone`: the kernel has no such table either. */
 static void
-refuse(struct filter *f, const char *why, bool gone)
+ruleset_refuse(struct filter *f, const char *why, bool gone)
 {
 	bool known = strcmp(f->why, why) == 0;
 
@@ -177,7 +177,7 @@ build(struct filter *f, const struct filter_dump *dump)
 		n_missing += dump[i].missing;
 	f->seen = dump->generation;
 	if (r == NULL) {
-		refuse(f, why, false);
+		ruleset_refuse(f, why, false);
 		return 0;
 	}
 	if (gathered_make(f, r) < 0) {
@@ -186,10 +186,11 @@ build(struct filter *f, const struct filter_dump *dump)
 	}
 	n_walked = ruleset_acl_build(r);
 	if (n_walked > 0)
-		log_warn("filter: chains without a classifier chains=%u", n_walked);
+		log_warn("filter: classifier not built chains=%u effect=slow", n_walked);
 	f->state = FILTER_IN_FORCE;
 	STATUS(in_force, true);
 	f->why[0] = '\0';
+	packets_serve(&f->packets, f->w->loop, r, f->conf.n_thread);
 	publish(f, r);
 	log_info("filter: ruleset in force table=\"%s\" missing=%u generation=%u chains=%u "
 		 "rules=%u build_ms=%llu",
@@ -319,7 +320,7 @@ table_read(struct filter *f)
 	if (rc == 0)
 		rc = read_and_build(f, dump);
 	if (rc < 0 && rc != -ECANCELED && rc != -EALREADY) {
-		refuse(f, error_text(rc), rc == -ENOENT);
+		ruleset_refuse(f, error_text(rc), rc == -ENOENT);
 		f->again = true;
 		if (rc != -ENOENT)
 			read_later(f, RETRY_MS);
@@ -479,6 +480,7 @@ filter_fini(struct worker *w)
 	struct filter *f = w->ctx;
 
 	ev_timer_stop(w->loop, &f->due);
+	packets_stop(&f->packets);
 	if (f->events.fd >= 0) {
 		ev_io_stop(w->loop, &f->events_io);
 		close(f->events.fd);
@@ -521,6 +523,7 @@ filter_teardown(struct worker *w)
 		return;
 	ruleset_free(atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed));
 	atomic_store_explicit(&f->conf.fib->filter, NULL, memory_order_relaxed);
+	packets_free(&f->packets);
 	free(f);
 	w->ctx = NULL;
 }

@@ -142,7 +142,10 @@ struct filter_build_conf {
 struct ruleset *filter_build(const struct filter_dump *dump,
 			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
 
-/* Return the table of a message, whose attribute `attr` names it; NULL: another one. */
+/*
+ * Return the configured table that attribute `attr` of a message names; NULL: the table is not
+ * configured.
+ */
 const struct filter_table *filter_table_of(const struct filter_table *table,
 					   unsigned int n_table, const struct nlmsghdr *nlh,
 					   unsigned int attr);
@@ -260,7 +263,10 @@ int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit
 /* expr.c: append the operations of one expression (NFTA_LIST_ELEM). Returns 0 or -1. */
 int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_rule *rule);
 
-/* elements.c: return the number of a set in the ruleset, with its elements; -1 fails. */
+/*
+ * elements.c: find a set, load it with its elements at its first use, and store its number. Returns
+ * 0 or -1.
+ */
 int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
 /*
  * Read one element (NFTA_LIST_ELEM) of a set; the value of a map stays out. m->key is in the
@@ -269,7 +275,7 @@ int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
  */
 const char *filter_element_read(const struct nlattr *elem, const struct ruleset_set *set,
 				uint64_t now, double ticks_s, struct ruleset_member *m);
-/* Call `fn` for each element of a message until it returns -1. Returns 0; -1: it did. */
+/* Call `fn` for each element of a message until it returns -1. Returns -1 then, else 0. */
 int filter_elements_each(const struct nlmsghdr *nlh,
 			 int (*fn)(const struct nlattr *elem, void *ctx), void *ctx);
 /* Read a message NFT_MSG_NEWSET. */

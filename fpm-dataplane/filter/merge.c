@@ -95,6 +95,7 @@ ruleset_append(struct ruleset *to, struct ruleset *r)
 	to->n_set += r->n_set;
 	to->n_named += r->n_named;
 	to->asks_back |= r->asks_back;
+	to->logs |= r->logs;
 	r->n_chain = r->n_rule = r->n_op = r->n_set = r->n_named = 0;
 	ruleset_free(r);
 }

@@ -8,6 +8,7 @@
 #include "base/filter_tables.h"
 #include "filter/filter.h"
 #include "filter/impl.h"
+#include "filter/packets.h"
 
 enum filter_state {
 	FILTER_OFF,      /* the file names no table */
@@ -28,9 +29,10 @@ struct filter {
 	struct ruleset_reclaim reclaim;
 	ev_timer due; /* the next read */
 	enum filter_state state;
-	bool again;           /* read the tables although the generation is known */
-	uint32_t seen;        /* generation that was read last */
-	uint64_t since_ms;    /* monotonic, of the present publication */
+	bool again;        /* read the tables although the generation is known */
+	uint32_t seen;     /* generation that was read last */
+	uint64_t since_ms; /* monotonic, of the present publication */
+	struct packets packets;
 	char why[FILTER_WHY]; /* the table is not in force; "": it is */
 };
 

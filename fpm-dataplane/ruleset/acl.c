@@ -776,7 +776,7 @@ ports_copy(const struct ruleset_packet *p, uint8_t *sport)
 	memcpy(sport, p->ip + p->transport, n);
 }
 
-/* Where a field is in the key of a packet. */
+/* Return the position of a field in the key of a packet. */
 static const uint8_t *
 field_of(const uint8_t *key, uint8_t family, unsigned int f)
 {

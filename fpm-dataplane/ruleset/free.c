@@ -40,6 +40,9 @@ ruleset_free(struct ruleset *r)
 		free(r->rule[i].comment);
 		ruleset_state_drop(r->rule[i].state);
 	}
+	for (uint32_t i = 0; i < r->n_op; i++)
+		if (r->op[i].kind == OP_LOG)
+			free(r->op[i].log);
 	for (uint32_t i = 0; i < r->n_chain; i++) {
 		free(r->chain[i].name);
 		ruleset_acl_free(r->chain[i].acl[0]);

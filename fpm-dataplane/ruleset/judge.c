@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "base/inet.h"
 #include "ruleset/acl.h"
+#include "ruleset/logged.h"
 #include "ruleset/ruleset.h"
 
 /* A packet on its way through the rules. */
@@ -491,6 +492,8 @@ op_do(struct judged *j, const struct ruleset_op *op, const struct ruleset_rule *
 		op_mark(j, op);
 		return true;
 	case OP_LOG:
+		if (!j->p->dry && j->r->logged != NULL)
+			logged_put(&j->r->logged[j->p->thread], op->log, j->p);
 		return true;
 	}
 	return false;

@@ -83,7 +83,8 @@ content_room(const struct ruleset_set *s, struct ruleset_content *c, uint32_t mo
 
 /* Order of elements: by key, and the end of an interval before the begin of the next one. */
 static int
-order(const uint8_t *key, bool end, const uint8_t *other, bool other_end, unsigned int len)
+bound_order(const uint8_t *key, bool end, const uint8_t *other, bool other_end,
+	    unsigned int len)
 {
 	int d = memcmp(key, other, len);
 
@@ -109,14 +110,14 @@ place_find(const struct ruleset_set *s, const struct ruleset_content *c,
 	while (from < to) {
 		uint32_t mid = from + (to - from) / 2;
 
-		if (order(c->key + mid * len, c->element[mid].end, m->key, m->e.end,
-			  s->key_len) < 0)
+		if (bound_order(c->key + mid * len, c->element[mid].end, m->key, m->e.end,
+				s->key_len) < 0)
 			from = mid + 1;
 		else
 			to = mid;
 	}
-	*there = from < c->n && order(c->key + from * len, c->element[from].end, m->key,
-				      m->e.end, s->key_len) == 0;
+	*there = from < c->n && bound_order(c->key + from * len, c->element[from].end,
+					    m->key, m->e.end, s->key_len) == 0;
 	return from;
 }
 
@@ -381,7 +382,7 @@ member_order(const void *a, const void *b, void *ctx)
 	const struct ruleset_member *x = a, *y = b;
 	const struct ruleset_set *s = ctx;
 
-	return order(x->key, x->e.end, y->key, y->e.end, s->key_len);
+	return bound_order(x->key, x->e.end, y->key, y->e.end, s->key_len);
 }
 
 /* Fill a Poptrie; `c` has the sorted elements. */
@@ -429,7 +430,7 @@ ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uint32_
 	s->kind = SET_PREFIXES;
 	s->small = n <= SMALL_MAX;
 	rc = prefixes_fill(s, c, reclaim);
-	if (!s->interval) { /* the Poptrie has all that is to be known */
+	if (!s->interval) { /* the Poptrie has the whole content */
 		content_free(NULL, c);
 		atomic_store_explicit(&s->content, NULL, memory_order_relaxed);
 	}

@@ -7,7 +7,8 @@
  * immutable once it is published, but for the state of its rules: counters and limits.
  * They belong to the rule and outlive the ruleset while the kernel keeps the rule.
  *
- * No allocation, lock, log or system call: forwarders call ruleset_judge().
+ * No allocation, lock or system call: forwarders call ruleset_judge(). A rule with `log` copies
+ * the packet into a ring (logged.h).
  */
 #ifndef RULESET_RULESET_H
 #define RULESET_RULESET_H
@@ -44,8 +45,11 @@ enum ruleset_kind {
 	OP_COUNT_RULE,
 	OP_LIMIT,
 	OP_MARK, /* write the traffic class */
-	OP_LOG,
+	OP_LOG,  /* copy the packet for the log */
 };
+
+struct logged_ring;
+struct ruleset_log;
 
 enum ruleset_base { BASE_NETWORK, BASE_TRANSPORT };
 
@@ -132,6 +136,7 @@ struct ruleset_op {
 		uint32_t set;
 		struct ruleset_limit *limit;
 		struct ruleset_count *count;
+		struct ruleset_log *log;
 	};
 };
 
@@ -210,9 +215,11 @@ struct ruleset {
 	struct ruleset_op *op;
 	struct ruleset_set *set;
 	struct ruleset_named *named;
-	bool absent;         /* stands for a ruleset that could not be read: drops all */
-	bool asks_back;      /* some rule has OP_FIB: packets need `back` */
-	uint32_t generation; /* W:filter; it moves when elements do */
+	bool absent;    /* stands for a ruleset that could not be read: drops all */
+	bool asks_back; /* some rule has OP_FIB: packets need `back` */
+	bool logs;      /* some rule has OP_LOG */
+	struct logged_ring *logged; /* by thread; NULL: OP_LOG does nothing */
+	uint32_t generation;        /* W:filter; it moves when elements do */
 };
 
 /* The way back to the source of a packet, as enum fib_back has it. */

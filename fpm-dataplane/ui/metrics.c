@@ -296,7 +296,7 @@ gauge_put(struct buf *b, const char *name, const char *help, uint64_t value)
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
-/* A gauge of a time in milliseconds; the base unit of the format is the second. */
+/* Append a gauge of `ms` milliseconds, in seconds: the base unit of the format. */
 static void
 seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 {
@@ -418,6 +418,15 @@ filter_put(struct buf *b)
 	gauge_put(b, "filter_rules", "Rules of the ruleset in force.", FILTER(rules));
 	metric_head(b, "filter_refusals_total", "counter", "Rulesets that were refused.");
 	buf_printf(b, P "filter_refusals_total %u\n", FILTER(refusals));
+	metric_head(b, "filter_logged_packets_total", "counter",
+		    "Packets that rules with log wrote to the log.");
+	buf_printf(b, P "filter_logged_packets_total %llu\n",
+		   (unsigned long long)FILTER(logged));
+	metric_head(
+		b, "filter_log_lost_packets_total", "counter",
+		"Packets that rules with log did not write, because there were too many.");
+	buf_printf(b, P "filter_log_lost_packets_total %llu\n",
+		   (unsigned long long)FILTER(log_lost));
 #undef FILTER
 }
 

@@ -106,6 +106,44 @@ def test_a_rule_drops_counts_and_is_shown(both, lan):
     assert both.rules() == [rule], "explain counts nothing"
 
 
+def logged(both, prefix):
+    """Return the lines of the log about packets of the rule whose log has this prefix."""
+    with open(both.dut.log_file, encoding="utf-8", errors="replace") as file:
+        return [line.rstrip() for line in file if f'packet logged prefix="{prefix}"' in line]
+
+
+def test_a_packet_that_reaches_log_has_a_line_with_its_headers(both, lan):
+    both.load(
+        chain('udp dport 53 log prefix "dns: " level info drop', 'udp dport 54 log prefix "g" group 3'),
+        linux=False,
+    )
+    assert not passes(both, lan.probe("198.51.100.9", sport=7, dport=53, size=100))
+    assert passes(both, lan.probe("2001:db8:f000::9", sport=7, dport=54, size=110))
+    assert passes(both, lan.probe("198.51.100.9", dport=55))
+    [line] = eventually(lambda: logged(both, "dns: "), 5, what="the first packet is logged")
+    assert " I filter: " in line
+    assert f' in=lan0 out=wan0 src={lan.peer4} dst=198.51.100.9 bytes=100 tos=0x00 ttl=63 ' in line, line
+    assert line.endswith(" proto=udp sport=7 dport=53"), line
+    [line] = eventually(lambda: logged(both, "g"), 5, what="the second packet is logged")
+    assert f" W filter: packet logged prefix=\"g\" group=3 in=lan0 out=" in line, line
+    assert " dst=2001:db8:f000::9 bytes=110 " in line and line.endswith(" sport=7 dport=54"), line
+
+
+def test_each_packet_of_log_has_a_line_or_is_counted_as_lost(both, lan):
+    both.load(chain('udp dport 53 log prefix "many"'), linux=False)
+    names = ("filter_logged_packets_total", "filter_log_lost_packets_total")
+    before = [metric(both, name) for name in names]
+    for _ in range(700):
+        lan.send(lan.probe("198.51.100.9", dport=53))
+    both.dut.fence(lan)
+
+    def risen():
+        return [metric(both, name) - was for name, was in zip(names, before, strict=True)]
+
+    eventually(lambda: sum(risen()) == 700, 10, what="all packets are counted")
+    assert len(logged(both, "many")) == risen()[0]
+
+
 def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
     """A ruleset with an expression that is not supported is refused by name, and the one before it
     stays in force."""
@@ -145,10 +183,11 @@ def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
         ("fib saddr . oif oif missing drop", "anything but saddr"),
         ("numgen inc mod 2 0 drop", "expression numgen"),
         ("notrack", "expression notrack"),
+        ("log level audit", "log level audit"),
     ],
 )
 def test_each_unsupported_expression_is_named(both, rule, why):
-    """The reason names what is not supported."""
+    """The reason names the part that is not supported."""
     both.load(chain("counter"), linux=False)
     try:
         row = both.load(chain(rule), linux=False)
@@ -446,7 +485,7 @@ def test_a_packet_is_judged_whole_before_it_is_cut(both, lan):
 
 
 def test_a_limit_passes_its_burst_as_linux_does(both, lan):
-    """Of packets that come at once a limit passes the burst, as in Linux; one over the limit passes
+    """A limit passes the burst of packets that come at once, as in Linux; one over the limit passes
     the rest."""
     for rule, least, most in (
         ("limit rate 1/minute burst 20 packets counter accept", 20, 20),
@@ -547,8 +586,8 @@ def explained(frame, kernel, ours):
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + RULESETS))
 def test_random_rulesets_judge_as_linux_does(both, lan, seed):
-    """Of a random ruleset and random packets, verdicts, packets, ICMP errors and the counters of
-    rules are those of Linux, also while elements of its sets come and go."""
+    """Random rulesets give random packets the verdicts, changes, ICMP errors and counters of Linux,
+    also while elements of sets come and go."""
     rnd = random.Random(seed)
     rules = filter_random.Rules(rnd)
     text, differ = rules.text(), []

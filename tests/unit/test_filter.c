@@ -6,6 +6,7 @@
  * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/expr.c
  * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c fpm-dataplane/filter/merge.c
  * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
+ * link: fpm-dataplane/filter/packet_text.c
  * link: fpm-dataplane/ruleset/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "filter/packet_text.h"
 #include "filter_messages.h"
 
 static struct messages m;
@@ -69,6 +71,145 @@ rule_with_verdict(const char *chain, uint64_t handle, int code, const char *to)
 	put_plain(&m, "counter");
 	put_immediate(&m, code, to);
 	rule_end(&m);
+}
+
+static void
+put_log(const char *prefix, uint32_t level, bool group)
+{
+	expr_begin(&m, "log");
+	mnl_attr_put_strz(m.nlh, NFTA_LOG_PREFIX, prefix);
+	if (group)
+		mnl_attr_put_u16(m.nlh, NFTA_LOG_GROUP, htons(7));
+	else
+		put_be32_attr(&m, NFTA_LOG_LEVEL, level);
+	expr_end(&m);
+}
+
+static void
+a_rule_with_log_copies_the_packet_before_its_verdict(void **state)
+{
+	static struct logged_ring ring;
+	char text[PACKET_TEXT];
+	struct ruleset *r;
+	struct logged l;
+
+	begin();
+	rule_begin(&m, "forward", 5);
+	put_log("a \"b\"\n", 7, false);
+	put_immediate(&m, NF_DROP, NULL);
+	rule_end(&m);
+	rule_begin(&m, "forward", 6); /* is not reached */
+	put_log("never", 4, false);
+	rule_end(&m);
+	r = build(NULL);
+	assert_non_null(r);
+	assert_true(r->logs);
+	assert_int_equal(judge(r), RULESET_DROP); /* without a ring */
+	r->logged = &ring;
+	packet4[5] = 9;
+	assert_int_equal(judge(r), RULESET_DROP);
+	packet4[5] = 0;
+	assert_true(logged_take(&ring, &l));
+	assert_int_equal(l.log.level, 7);
+	assert_string_equal(packet_text(&l, text),
+			    "prefix=\"a \"b\"\\x0a\" in=lan0 out=lan0 src=10.1.2.3 "
+			    "dst=192.0.2.9 bytes=28 tos=0x00 ttl=63 id=9 proto=udp sport=1 "
+			    "dport=53");
+	assert_false(logged_take(&ring, &l));
+	for (unsigned int i = 0; i < LOGGED_SLOTS + 3; i++)
+		(void)judge(r);
+	assert_int_equal(ring.n_lost, 3);
+	for (unsigned int i = 0; i < LOGGED_SLOTS; i++)
+		assert_true(logged_take(&ring, &l));
+	assert_false(logged_take(&ring, &l));
+	ruleset_free(r);
+}
+
+static void
+log_of_a_group_has_its_number_and_audit_is_refused(void **state)
+{
+	static struct logged_ring ring;
+	char text[PACKET_TEXT];
+	struct ruleset *r;
+	struct logged l;
+
+	begin();
+	rule_begin(&m, "forward", 5);
+	put_log("", 0, true);
+	rule_end(&m);
+	r = build(NULL);
+	assert_non_null(r);
+	r->logged = &ring;
+	assert_int_equal(judge(r), RULESET_PASS);
+	assert_true(logged_take(&ring, &l));
+	assert_int_equal(l.log.level, 4);
+	assert_memory_equal(packet_text(&l, text), "prefix=\"\" group=7 in=lan0 ", 26);
+	ruleset_free(r);
+
+	begin();
+	rule_begin(&m, "forward", 5);
+	put_log("x", 8, false);
+	rule_end(&m);
+	assert_null(build(NULL));
+	assert_non_null(strstr(why, "audit"));
+}
+
+static struct logged
+logged_of(const uint8_t *ip, unsigned int octets)
+{
+	struct ruleset_packet p = {
+		.ip = (uint8_t *)(uintptr_t)ip, .room = octets, .family = ip[0] >> 4};
+	struct logged l = {.family = p.family, .octets = (uint16_t)octets};
+
+	ruleset_look(&p);
+	l.later = p.later;
+	l.has_transport = p.has_transport;
+	l.l4proto = p.l4proto;
+	l.transport = p.transport;
+	memcpy(l.ip, ip, octets);
+	return l;
+}
+
+/* Return true if the text about a packet ends so. */
+static bool
+text_ends(const struct logged *l, const char *end)
+{
+	char text[PACKET_TEXT];
+	size_t n = strlen(packet_text(l, text));
+
+	return n >= strlen(end) && strcmp(text + n - strlen(end), end) == 0;
+}
+
+static void
+the_text_of_a_packet_has_what_its_headers_have(void **state)
+{
+	uint8_t syn[40] = {0x45, 0xb8, 0, 40, 0, 1, 0x40, 0, 9, 6, 0, 0, 10, 1, 2, 3, 192,
+			   0,    2,    9, 0,  5, 0, 80,   0, 0, 0, 0, 0, 0,  0, 0, 5, 0x12};
+	uint8_t ping[48] = {0x6b, 0x80, 0, 0, 0, 8, 58, 2, [40] = 128};
+	struct logged l = logged_of(syn, 40);
+
+	assert_true(text_ends(&l, " tos=0xb8 ttl=8 id=1 df=yes proto=tcp sport=5 dport=80 "
+				  "flags=syn,ack"));
+	l = logged_of(syn, 24); /* cut behind the ports */
+	assert_true(text_ends(&l, " proto=tcp sport=5 dport=80"));
+	l = logged_of(syn, 20);
+	assert_true(text_ends(&l, " proto=tcp"));
+	syn[6] = 0x20;
+	syn[7] = 2; /* a later fragment */
+	l = logged_of(syn, 40);
+	assert_true(text_ends(&l, " id=1 fragment=16 proto=tcp"));
+	l = logged_of(ping, 48);
+	assert_true(text_ends(&l,
+			      " src=:: dst=:: bytes=0 tos=0xb8 ttl=1 proto=icmp6 type=128 "
+			      "code=0"));
+	l = logged_of(ping, 40);
+	assert_true(text_ends(&l, " proto=icmp6"));
+	/* The longest of all is not cut. */
+	memset(l.log.prefix, '\n', LOGGED_PREFIX - 1);
+	memset(l.iifname, 1, 15);
+	memset(l.oifname, 1, 15);
+	memset(l.ip + 8, 0xfd, 32);
+	assert_true(text_ends(&l, " proto=icmp6"));
 }
 
 static void
@@ -432,6 +573,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rule_with_log_copies_the_packet_before_its_verdict),
+		cmocka_unit_test(log_of_a_group_has_its_number_and_audit_is_refused),
+		cmocka_unit_test(the_text_of_a_packet_has_what_its_headers_have),
 		cmocka_unit_test(the_way_back_is_asked),
 		cmocka_unit_test(other_questions_to_the_fib_are_refused),
 		cmocka_unit_test(chains_in_a_circle_are_refused),

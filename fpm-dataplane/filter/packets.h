@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* packets: write the packets that `log` of a rule matched to the log. [filter] */
+#ifndef FILTER_PACKETS_H
+#define FILTER_PACKETS_H
+
+#include <ev.h>
+
+#include "ruleset/logged.h"
+
+struct ruleset;
+
+struct packets {
+	struct logged_ring *ring; /* one per thread; NULL: no rule has ever had `log` */
+	unsigned int n_ring;
+	struct ev_loop *loop;
+	ev_timer tick;
+	unsigned int left;  /* lines that may still be written in this second */
+	unsigned int ticks; /* since the second began */
+	uint64_t n_lost;    /* as the rings had it, of which the log and the metric know */
+	uint64_t n_over;    /* taken out and not written: too many lines */
+};
+
+/* Let the rules of a new ruleset log their packets. `n`: threads that judge packets. */
+void packets_serve(struct packets *p, struct ev_loop *loop, struct ruleset *r,
+		   unsigned int n);
+
+/* Write the last packets, when no thread judges packets. packets_free() frees the rings. */
+void packets_stop(struct packets *p);
+void packets_free(struct packets *p);
+
+#endif
