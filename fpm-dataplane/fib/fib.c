@@ -228,6 +228,7 @@ fib_destroy(struct fib *fib)
 	}
 	free(atomic_load_explicit(&fib->tunnels, memory_order_relaxed));
 	free(atomic_load_explicit(&fib->seg6, memory_order_relaxed));
+	free(atomic_load_explicit(&fib->pmtus, memory_order_relaxed));
 	free(atomic_load_explicit(&fib->vxlans, memory_order_relaxed));
 	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));

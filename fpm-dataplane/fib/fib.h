@@ -286,7 +286,7 @@ struct fib_iface {
 	struct fib_tag tag[VLAN_TAGS]; /* outer tag first */
 	bool up;                       /* admin up with carrier: may send */
 	uint8_t n_tags;                /* tags of its frames; 0: a port */
-	uint8_t n_written; /* of them, written by forwarders; 0: none, or the device inserts it */
+	uint8_t n_written; /* tags that forwarders write; 0: none, or the device inserts it */
 	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	uint16_t mtu6_bytes;     /* of IPv6 packets; not above mtu_bytes */
@@ -306,7 +306,7 @@ struct fib_iface {
 	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */
 	/*
 	 * Own addresses in the order of the kernel. The receiver of an ICMP error decides
-	 * which of them is the source (fib/icmp.c). Without any, src4 and src6 are.
+	 * which of them is the source (fib/icmp.c). If there are none, src4 or src6 is it.
 	 */
 	struct fib_source own4[FIB_ON_LINK_MAX], own6[FIB_ON_LINK_MAX];
 	uint8_t n_own4, n_own6;
@@ -421,6 +421,7 @@ struct fib_vrf_tries {
 
 struct fib_encap;
 struct fib_headend;
+struct fib_pmtus;
 struct fib_rules;
 struct fib_seg6;
 struct fib_tunnels;
@@ -472,6 +473,7 @@ struct fib {
 	_Atomic(struct fib_tunnels *) tunnels; /* W:neigh  NULL: none is up; see tunnel.h */
 	_Atomic uint8_t tunnels_state;         /* W:warn  enum fib_tunnels_state */
 	_Atomic(struct fib_seg6 *) seg6; /* W:warn  NULL: not known (yet); see headend.h */
+	_Atomic(struct fib_pmtus *) pmtus;   /* W:punt  NULL: none is known; see pmtu.h */
 	_Atomic(struct fib_vxlans *) vxlans; /* W:neigh  NULL: none is up; see vxlan.h */
 	/* W:neigh  adj_end, by adjacency; NULL: its neighbor is not behind a VXLAN */
 	_Atomic(struct fib_vxlan_hop *) *vxlan_hop;

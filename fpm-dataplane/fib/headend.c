@@ -3,14 +3,15 @@
 #include "fib/headend.h"
 
 #include "fib/icmp.h"
+#include "fib/pmtu.h"
 #include "fib/rules.h"
 #include "fib/sid.h"
 
 #define PROTO_ROUTING 43u
 
 /*
- * Write the routing header of `n` segments at `srh`. The octet before them all, of the protocol of
- * the packet inside, stays zero. RFC 8754, 2 and 4.1.1.
+ * Write the routing header of `n` segments at `srh`. Its first octet, the protocol of the packet
+ * inside, stays zero. RFC 8754, 2 and 4.1.1.
  */
 static void
 srh_write(uint8_t *srh, enum srv6_mode mode, const uint32_t *segment, unsigned int n)
@@ -79,7 +80,7 @@ way_look_up(const struct fib *fib, struct fib_headend_way *way)
 	way->path = fib_resolve_packet(fib, NULL, 0, 6, way->head, sizeof(way->head));
 	way->out = path_out(fib, way->path);
 	way->reason = outer_refusal(way->path, way->out, 0);
-	/* The kernel would put it behind one header after the other. */
+	/* The kernel would encapsulate the packet again and again. */
 	if (path_is_headend(fib, way->path) &&
 	    &fib->headend[path_index(way->path)] == way->headend)
 		way->reason = DROP_encap_loop;
@@ -120,7 +121,12 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 unsigned int
 fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way)
 {
-	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6);
+	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6), path;
+	struct ipaddr first;
 
+	memcpy(first.octet, way->head + 24, sizeof(first.octet));
+	path = fib_pmtu(fib, 0, 6, &first);
+	if (path < mtu)
+		mtu = path;
 	return mtu > way->headend->bytes ? mtu - way->headend->bytes : 0;
 }

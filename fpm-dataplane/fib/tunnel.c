@@ -2,6 +2,7 @@
 /* Find the tunnel of a packet, and the way of packets into tunnels. Any reader; no state. */
 #include "fib/tunnel.h"
 
+#include "fib/pmtu.h"
 #include "fib/rules.h"
 
 #define GRE_KEY      0x2000u
@@ -302,7 +303,11 @@ fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
 
 	for (unsigned int i = way->n; i > 0; i--) {
 		const struct fib_iface *tunnel = way->tunnel[i - 1];
+		const struct fib_tunnel *t = &tunnel->tunnel;
+		unsigned int path = fib_pmtu(fib, t->vrf, t->family, &t->remote);
 
+		if (path < mtu)
+			mtu = path;
 		if (mtu <= tunnel->tunnel.bytes)
 			return 0;
 		mtu -= tunnel->tunnel.bytes;

@@ -3,10 +3,10 @@
  * tunnel: tunnels of the kernel as interfaces of the dataplane: GRE (RFC 2784, 2890, 7676) and IP
  * in IP (RFC 2003, 2473, 4213).
  *
- * neigh follows the links. A tunnel has a number as a VLAN has, and its copy (fib_iface) has the
- * outer header, ready to be copied. A route by a tunnel is PATH_ONLINK with that number. The
- * outer header is looked up again and again, so a tunnel follows every change of the routes below
- * it without a record of them.
+ * neigh follows the links. A tunnel has an interface number as a VLAN has, and its fib_iface has a
+ * template of the outer header. A route by a tunnel is PATH_ONLINK with that number. Forwarders
+ * look up the outer destination again after each quiescent state, so a tunnel follows every change
+ * of the routes below it without a record of them.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -68,8 +68,8 @@ struct fib_tunnel_found {
 };
 
 /*
- * The tunnel of the last packet, because the next one is often of the same. Its reader forgets it
- * at each quiescent state (ifidx: 0).
+ * The tunnel of the last packet, because the next packet often has the same tunnel. The reader
+ * clears it at each quiescent state (ifidx: 0).
  */
 struct fib_tunnel_last {
 	struct fib_tunnel_words {
@@ -78,7 +78,7 @@ struct fib_tunnel_last {
 	uint16_t ifidx;
 };
 
-/* Return true if a packet to this host may be an outer one. */
+/* Return true if packets of this IP protocol to this host may be outer packets of a tunnel. */
 static inline bool
 tunnel_proto(uint8_t proto)
 {

@@ -2,6 +2,7 @@
 /* Find the interface of a VXLAN packet, and the way of packets to VTEPs. Any reader; no state. */
 #include "fib/vxlan.h"
 
+#include "fib/pmtu.h"
 #include "fib/rules.h"
 
 uint32_t
@@ -32,8 +33,9 @@ end_is(const struct fib_vxlan *v, const struct outer *o)
 }
 
 /*
- * Return the interface of the VNI, whose end is that of the packet; NULL: there is none. *gone: it
- * is down, or was removed a moment ago, so the kernel has the VNI.
+ * Return the interface that has the VNI, and the VRF, local address and port of the packet; NULL:
+ * there is none that is up. *gone: such an interface is down or was just removed, so the kernel
+ * decides about the packet.
  */
 static const struct fib_iface *
 iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o,
@@ -180,6 +182,9 @@ fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
 	      const struct fib_vxlan_way *way, const struct fib_iface *out)
 {
 	unsigned int mtu = fib_mtu(fib, way->path, out, hop->t.family);
+	unsigned int path = fib_pmtu(fib, hop->t.vrf, hop->t.family, &hop->t.remote);
 
+	if (path < mtu)
+		mtu = path;
 	return mtu <= hop->t.bytes ? 0 : mtu - hop->t.bytes;
 }

@@ -21,6 +21,7 @@
 #include "punt/headend.h"
 #include "punt/internal.h"
 #include "punt/label.h"
+#include "punt/pmtu.h"
 #include "punt/tunnel.h"
 
 /*
@@ -100,6 +101,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 		punt_fragment(p, m, meta->mtu_bytes);
 		break;
 	default:
+		punt_pmtu_look(p, m);
 		tap_deliver(p, m);
 	}
 }
@@ -187,6 +189,9 @@ punt_on_msg(struct worker *w, struct msg *m)
 	struct punt *p = w->ctx;
 
 	switch (m->type) {
+	case MSG_RECLAIM:
+		worker_reclaim(w, m);
+		return;
 	case MSG_NEIGH:
 		punt_release_answered(p, caa_container_of(m, struct msg_neigh, m));
 		break;
@@ -213,6 +218,7 @@ punt_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct punt *p = timer->data;
 
+	punt_pmtu_expire(p);
 	if (p->n_queues > 0)
 		punt_release_expired(p, monotonic_s());
 }
@@ -228,7 +234,7 @@ punt_init(struct worker *w)
 	if (p->conf.no_lcore) /* DPDK gives none if processes share it */
 		log_debug("punt: no lcore id reason=dpdk-shared");
 	else if (rte_thread_register() < 0)
-		log_debug("punt: no lcore id error=%s", rte_strerror(rte_errno));
+		log_debug("punt: no lcore id error=\"%s\"", rte_strerror(rte_errno));
 	ev_timer_init(&p->tick, punt_on_tick, 1., 1.);
 	p->tick.data = p;
 	ev_timer_start(w->loop, &p->tick);

@@ -158,6 +158,18 @@ def test_packets_too_big_are_answered_with_what_fits(core, lan, wan):
     assert core.drops(before) == {"mtu": 2}
 
 
+def test_a_path_mtu_that_a_router_tells_is_obeyed(core, lan, wan):
+    """S4: an ICMPv6 error about an outer packet lowers the MTU. Another test has other segments."""
+    announce(core, NET4, wan, ["2001:db8:ff77::1", "2001:db8:ff77::2"])
+    probe = lambda more: lan.probe(HOST4, size=1300 - OVER + more, flags="DF")  # noqa: E731
+    sent = core.forwarded(lan, probe(1), wan)[IPv6]
+    error = IPv6(src=wan.peer6, dst=sent.src) / ICMPv6PacketTooBig(mtu=1300) / bytes(sent)[:600]
+    wan.send(Ether(src=wan.mac, dst=wan.port_mac) / error)
+    reply = eventually(lambda: lan.srp1(probe(1), timeout=0.2), 5, what="the sender is told")
+    assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, 1300 - OVER)
+    core.forwarded(lan, probe(0), wan)
+
+
 @pytest.mark.parametrize("n", [2, 4])
 def test_without_df_the_packet_inside_is_fragmented(core, lan, wan, n):
     """S4: each fragment gets the outer headers, the longest ones, too."""

@@ -23,7 +23,7 @@ from test_ecmp import spread
 from wire import token, token_of
 
 VNI, PORT = 5001, 4789
-# Of the other router: its router MAC, and a host behind it.
+# The router MAC of the other router, and a host behind it.
 RMAC = "02:00:5e:00:53:99"
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
@@ -370,6 +370,62 @@ def test_packets_larger_than_the_vxlan(dut, outer):
         assert error[ICMP].nexthopmtu == 1400
 
 
+def too_big(dut, sent, mtu, outer, **fields):
+    """Return the ICMP error of a router on the way to a VTEP about a packet that left by wan."""
+    wan = dut.wires["wan"]
+    quoted = Raw(bytes(sent)[:400])
+    if outer == 4:
+        ip = IP(src=wan.peer4, dst=fields.pop("dst", OWN[4])) / ICMP(type=3, code=4, nexthopmtu=mtu, **fields)
+    else:
+        ip = IPv6(src=wan.peer6, dst=fields.pop("dst", OWN[6])) / ICMPv6PacketTooBig(mtu=mtu, **fields)
+    return Ether(src=wan.mac, dst=wan.port_mac) / ip / quoted
+
+
+def check_path_mtu(dut, outer):
+    """Tell the router the path MTU to a VTEP, and check that it obeys."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    path = 900 if outer == 4 else 1300
+    room = path - OVERHEAD[outer]
+    probe = lambda more: lan.probe(HOST[4], size=room + more, flags="DF")  # noqa: E731
+    sent, _ = encapsulated(dut, probe(1), outer)
+    other = sent.copy()
+    other.src = VTEP[outer]
+    wan.send(too_big(dut, other, path, outer))
+    wan.send(too_big(dut, sent, path, outer, **{"chksum" if outer == 4 else "cksum": 0x1234}))
+    dut.fence(wan)
+    encapsulated(dut, probe(1), outer)
+    wan.send(too_big(dut, sent, path, outer))
+    error = eventually(lambda: lan.srp1(probe(1), timeout=0.2), 5, what="an ICMP error")
+    assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, room)
+    encapsulated(dut, probe(0), outer)
+    # A larger one does not count before the smaller one is forgotten.
+    wan.send(too_big(dut, sent, path + 100, outer))
+    dut.fence(wan)
+    assert lan.srp1(probe(1))[ICMP].nexthopmtu == room
+    wan.clear()
+    lan.send(lan.probe(HOST[4], size=1480))
+    at = 12 + (2 + 20 if outer == 4 else 2 + 40)
+    is_vxlan = lambda d: d[at + 2 : at + 4] == PORT.to_bytes(2, "big")  # noqa: E731
+    pieces = [Ether(d) for d in wan.expect_many(is_vxlan, 2, 5)]
+    assert all(len(bytes(p)) <= 14 + path for p in pieces)
+    # Not even 0 makes the MTU smaller than the least value.
+    wan.send(too_big(dut, sent, 0, outer))
+    least = (552 if outer == 4 else 1280) - OVERHEAD[outer]
+
+    said = lambda: lan.srp1(probe(1), timeout=0.2)[ICMP].nexthopmtu  # noqa: E731
+    eventually(lambda: said() == least, 5, what="the least value")
+
+
+def test_the_path_mtu_that_a_router_tells_is_obeyed(own_dut):
+    """X8: after an ICMP error about an outer packet, the next sender learns what fits, and a packet
+    without DF is cut. An error about a packet of another host, or with a wrong checksum, is ignored."""
+    dut = own_dut()
+    dut.start()
+    for outer in (4, 6):
+        with leaf(dut, outer):
+            check_path_mtu(dut, outer)
+
+
 def test_time_is_up(dut):
     """A packet with TTL 1 is answered on both sides; the error to the far host goes by the VXLAN."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -406,7 +462,7 @@ def test_changes_of_router_mac_and_vtep_are_in_the_next_packet(dut):
         fdb(dut.ctl, "replace", mac, other)
         fdb(dut.ctl, "del", mac, other)
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]))[0].dst == VTEP[4], 5, 0.01, "VTEP")
-        # The address of the bridge is the source of frames, and the one that counts.
+        # The address of the bridge is the source of frames, and the address that received frames need.
         dut.ip(
             "link set br1 address 02:00:5e:00:53:55",  # it deletes the neighbors
             f"neigh replace {VTEP[4]} lladdr {RMAC} dev br1 nud noarp extern_learn",

@@ -497,6 +497,30 @@ def test_sources_of_packets_in_the_tunnel_are_checked(dut):
         tunnel_del(dut)
 
 
+def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
+    """An ICMP error about an outer packet lowers the MTU of the tunnel. A restart forgets it."""
+    tunnel_add(dut, "type gre ikey 7 okey 8", 4, (4,))
+    netns.command(["ip", "-n", dut.far, "link", "set", "t0", "type", "gre", "ikey", "8", "okey", "7"])
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    try:
+        out, _ = replies(dut, 4, size=1300, flags="DF")
+        sent = out[0][IP]
+        error = IP(src=wan.peer4, dst=sent.src) / ICMP(type=3, code=4, nexthopmtu=1000) / bytes(sent)[:300]
+        wan.send(Ether(src=wan.mac, dst=wan.port_mac) / error)
+
+        def is_told():
+            answer = lan.srp1(echo(lan, 4, size=973, flags="DF"), 1)
+            assert (answer[ICMP].type, answer[ICMP].nexthopmtu) == (3, 972), answer
+
+        eventually(is_told, 20, 0.1, "the sender is told")
+        replies(dut, 4, size=972, flags="DF")
+    finally:
+        tunnel_del(dut)
+        dut.stop()
+        dut.start()
+        dut.ready()
+
+
 def test_a_daemon_that_starts_finds_the_tunnel(dut):
     tunnel_add(dut, "type gre", 4, (4,))
     try:

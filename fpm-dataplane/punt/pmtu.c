@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Learn path MTUs from ICMP errors about outer packets that forwarders wrote: fragmentation needed (RFC
+ * 1191) and packet too big (RFC 8201). The kernel gets the error, too. An error counts only if it quotes
+ * a packet that one of our tunnels, VXLANs or headends may have sent. As in Linux, a forged error can
+ * lower the MTU to the least value at most, and for PMTU_S at most. [punt]
+ */
+#include "punt/pmtu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/inet.h"
+#include "base/log.h"
+#include "fib/headend.h"
+#include "fib/pmtu.h"
+#include "fib/tunnel.h"
+#include "punt/internal.h"
+
+#define PMTU_S        600u /* net.ipv4.route.mtu_expires, net.ipv6.route.mtu_expires */
+#define ICMP_BYTES    8u   /* in front of the quoted packet */
+#define PROTO_UDP     17u
+#define PROTO_ROUTING 43u
+
+/* An error about a packet of this host. */
+struct told {
+	const uint8_t *quoted; /* IP header of that packet ... */
+	unsigned int room;     /* ... and the octets there */
+	uint32_t mtu;
+	uint16_t vrf;
+	uint8_t family;
+};
+
+/* Return true if the checksum of an ICMP message of `n` octets is right. */
+static bool
+icmp_is_whole(const uint8_t *ip, uint8_t family, const uint8_t *icmp, unsigned int n)
+{
+	uint32_t sum = family == 4 ? 0 : inet_sum(ip + 8, 32, n + 58);
+
+	return inet_fold(inet_sum(icmp, n, sum)) == 0xffff;
+}
+
+/* Read an error "too big". Returns false if the packet is none. */
+static bool
+told_read(const uint8_t *ip, unsigned int room, struct told *t)
+{
+	unsigned int head = t->family == 4 ? (ip[0] & 15u) * 4 : 40, len;
+	const uint8_t *icmp = ip + head;
+
+	if (room < head + ICMP_BYTES ||
+	    ip[t->family == 4 ? 9 : 6] != (t->family == 4 ? 1 : 58))
+		return false;
+	len = t->family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+	if (len > room || len < head + ICMP_BYTES ||
+	    (t->family == 4 && (get_be16(ip + 6) & 0x3fff) != 0))
+		return false;
+	if (t->family == 4 ? icmp[0] != 3 || icmp[1] != 4 : icmp[0] != 2)
+		return false;
+	t->mtu = t->family == 4 ? get_be16(icmp + 6) : get_be32(icmp + 4);
+	t->quoted = icmp + ICMP_BYTES;
+	t->room = len - head - ICMP_BYTES;
+	return t->room >= (t->family == 4 ? 20u : 40u) && t->quoted[0] >> 4 == t->family &&
+	       icmp_is_whole(ip, t->family, icmp, len - head);
+}
+
+/* Return true if an interface of the FIB may have sent the quoted packet. */
+static bool
+iface_sent(const struct fib_iface *iface, const struct told *t, uint8_t proto,
+	   const struct ipaddr *src, const struct ipaddr *dst, uint16_t port)
+{
+	const struct fib_tunnel *tunnel = &iface->tunnel;
+	const struct fib_vxlan *vxlan = &iface->vxlan;
+
+	if (tunnel->family == t->family && tunnel_proto(proto))
+		return tunnel->vrf == t->vrf && ipaddr_equal(&tunnel->local, src) &&
+		       ipaddr_equal(&tunnel->remote, dst);
+	return vxlan->family == t->family && proto == PROTO_UDP && vxlan->vrf == t->vrf &&
+	       vxlan->port == port && ipaddr_equal(&vxlan->local, src);
+}
+
+/* Return true if a forwarder may have written the outer header of the quoted packet. */
+static bool
+is_ours(const struct fib *fib, const struct told *t, const struct ipaddr *dst)
+{
+	unsigned int octets = family_octets(t->family);
+	unsigned int head = t->family == 4 ? (t->quoted[0] & 15u) * 4 : 40;
+	uint8_t proto = t->quoted[t->family == 4 ? 9 : 6];
+	uint16_t port = t->room >= head + 4 ? get_be16(t->quoted + head + 2) : 0;
+	struct ipaddr src = {0};
+
+	if (!tunnel_proto(proto) && proto != PROTO_UDP && proto != PROTO_ROUTING)
+		return false;
+	memcpy(src.octet, t->quoted + (t->family == 4 ? 12 : 8), octets);
+	/* A headend of SRv6: its source may be any address of this host. */
+	if (t->family == 6 && t->vrf == 0 && proto != PROTO_UDP &&
+	    atomic_load_explicit(&fib->seg6, memory_order_consume) != NULL)
+		return path_kind(fib_resolve(fib, 0, 6, &src, 0)) == PATH_LOCAL;
+	for (uint16_t i = PORT_MAX; i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(fib, i);
+
+		if (iface != NULL && iface_sent(iface, t, proto, &src, dst, port))
+			return true;
+	}
+	return false;
+}
+
+static void
+table_free(void *owner, void *memory)
+{
+	free(memory);
+}
+
+/* Publish a table; NULL: none. The one before is freed after a grace period. */
+static void
+publish(struct punt *p, struct fib_pmtus *table)
+{
+	struct fib_pmtus *old = atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+
+	atomic_store_explicit(&p->fib->pmtus, table, memory_order_release);
+	if (old != NULL)
+		worker_defer(p->worker, table_free, old);
+}
+
+static struct fib_pmtus *
+table_copy(const struct punt *p)
+{
+	const struct fib_pmtus *old =
+		atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+	struct fib_pmtus *new = calloc(1, sizeof(*new));
+
+	if (new != NULL && old != NULL)
+		*new = *old;
+	return new;
+}
+
+/* Return the entry of a destination, else a free entry, else the entry that ends first. */
+static struct fib_pmtu *
+entry_for(struct fib_pmtus *table, const struct told *t, const struct ipaddr *dst)
+{
+	struct fib_pmtu *first = &table->entry[0];
+
+	for (uint32_t i = 0; i < table->n; i++) {
+		struct fib_pmtu *e = &table->entry[i];
+
+		if (e->vrf == t->vrf && e->family == t->family &&
+		    ipaddr_equal(&e->dst, dst))
+			return e;
+		if (e->until_s < first->until_s)
+			first = e;
+	}
+	return table->n < FIB_PMTUS_MAX ? &table->entry[table->n++] : first;
+}
+
+static void
+learn(struct punt *p, const struct told *t, const struct ipaddr *dst)
+{
+	uint32_t least = t->family == 4 ? FIB_PMTU_LEAST : 1280;
+	uint32_t mtu = t->mtu < least ? least : t->mtu;
+	unsigned int known = fib_pmtu(p->fib, t->vrf, t->family, dst), missed;
+	static struct log_limit limit;
+	struct fib_pmtus *table;
+	char text[PREFIX_STRLEN];
+
+	/* A larger one may be late; Linux also waits until the smaller one is forgotten. */
+	if (mtu >= FIB_PMTU_NONE || mtu > known)
+		return;
+	table = table_copy(p);
+	if (table == NULL)
+		return;
+	*entry_for(table, t, dst) =
+		(struct fib_pmtu){.dst = *dst,
+				  .vrf = t->vrf,
+				  .mtu_bytes = (uint16_t)mtu,
+				  .family = t->family,
+				  .until_s = (uint32_t)monotonic_s() + PMTU_S};
+	publish(p, table);
+	if (mtu < known && log_allowed(&limit, &missed))
+		log_info("punt: path mtu learned dst=%s mtu=%u missed=%u",
+			 ipaddr_str(dst, t->family, text), mtu, missed);
+}
+
+void
+punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
+{
+	const struct packet_meta *meta = packet_meta(m);
+	struct told t = {.vrf = meta->vrf, .family = meta->family};
+	struct ipaddr dst = {0};
+
+	if (meta->family == 0 || meta->has_labels ||
+	    rte_pktmbuf_data_len(m) < L2_LEN + (meta->family == 4 ? 20 : 40) ||
+	    !told_read(l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN, &t))
+		return;
+	memcpy(dst.octet, t.quoted + (t.family == 4 ? 16 : 24), family_octets(t.family));
+	if (is_ours(p->fib, &t, &dst))
+		learn(p, &t, &dst);
+}
+
+void
+punt_pmtu_expire(struct punt *p)
+{
+	const struct fib_pmtus *old =
+		atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+	uint32_t now = (uint32_t)monotonic_s(), n = 0;
+	struct fib_pmtus *table;
+
+	for (uint32_t i = 0; old != NULL && i < old->n; i++)
+		n += old->entry[i].until_s > now;
+	if (old == NULL || n == old->n)
+		return;
+	if (n == 0) {
+		publish(p, NULL);
+		return;
+	}
+	table = table_copy(p);
+	if (table == NULL)
+		return;
+	table->n = 0;
+	for (uint32_t i = 0; i < old->n; i++)
+		if (old->entry[i].until_s > now)
+			table->entry[table->n++] = old->entry[i];
+	publish(p, table);
+}
