@@ -317,6 +317,9 @@ struct fib_iface {
 	struct ipaddr on_link6[FIB_ON_LINK_MAX];
 	uint8_t n_on_link6;
 	char name[16];
+	/* Received packets have come by this interface for nft: its VRF's, or the interface itself. */
+	char hook_name[16];
+	uint32_t hook_ifindex;
 	struct fib_tunnel tunnel;
 	struct fib_vxlan vxlan;
 };

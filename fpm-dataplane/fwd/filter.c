@@ -141,9 +141,9 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 	p->l3_bytes = b->l3_len[i];
 	p->family = b->family[i];
 	p->dry = f->conf == NULL; /* explain */
-	p->iif = b->in->ifindex;
+	p->iif = b->in->hook_ifindex;
 	p->oif = out->ifindex;
-	p->iifname = b->in->name;
+	p->iifname = b->in->hook_name;
 	p->oifname = out->name;
 	p->now = burst_now(b);
 	p->thread = f->conf == NULL ? 0 : f->conf->index;

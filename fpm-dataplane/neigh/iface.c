@@ -261,6 +261,17 @@ link_urpf4(const struct neigh *n, const struct link *l)
 	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
 }
 
+/* Set the interface by which received packets have come for the hook forward of nft. */
+static void
+iface_hook(struct neigh *n, const struct link *l, struct fib_iface *fi)
+{
+	const struct link *vrf = l == NULL ? NULL : link_vrf(n, l->kernel.master);
+
+	fi->hook_ifindex = vrf != NULL ? vrf->ifindex : fi->ifindex;
+	memcpy(fi->hook_name, vrf != NULL ? vrf->kernel.name : fi->name,
+	       sizeof(fi->hook_name));
+}
+
 bool
 iface_publish(struct neigh *n, uint16_t ifidx)
 {
@@ -304,6 +315,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->fast6 = fi->forward6 && !fi->rules6 && !fi->ipv6_off;
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
+	iface_hook(n, l, fi);
 	iface_choose_sources(n, ifc, fi);
 	if (ifc->svi)
 		svi_copy(n, ifc, fi);
@@ -406,7 +418,7 @@ iface_log_urpf(const struct neigh *n, uint16_t ifidx)
 	const struct fib_iface *fi =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 
-	log_info("neigh: source check by rp_filter dev=%s mode=%s", fi->name,
+	log_info("neigh: source check changed dev=%s rp_filter=%s", fi->name,
 		 name[fi->urpf4]);
 }
 
@@ -547,8 +559,8 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else
-		log_warn("neigh: tap mtu above device limit port=%s tap=%u in_force=%u "
-			 "max=%u",
+		log_warn("neigh: tap mtu above device limit port=%s tap_mtu=%u mtu=%u "
+			 "mtu_max=%u",
 			 port->name, mtu_bytes, ifc->dev_mtu_bytes, port->mtu_max_bytes);
 }
 
@@ -569,8 +581,9 @@ iface_set_dev(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 		memcpy(ifc->dev_mac, kl->mac, sizeof(ifc->dev_mac));
 		rc = port_set_mac(ifc->port, kl->mac);
 		n->macs_due = true;
-		log_info("neigh: mac changed port=%s mac=%s device=%s", ifc->port->name,
-			 mac_str(kl->mac, mac), rc < 0 ? strerror(-rc) : "ok");
+		log_info("neigh: mac changed port=%s mac=%s%s%s%s", ifc->port->name,
+			 mac_str(kl->mac, mac), rc < 0 ? " error=\"" : "",
+			 rc < 0 ? strerror(-rc) : "", rc < 0 ? "\"" : "");
 	}
 }
 
@@ -585,7 +598,7 @@ iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
 		return;
 	rc = port_add_mac(ifc->port, ifc->kernel.mac);
 	if (rc < 0)
-		log_warn("neigh: vlan mac refused by device dev=%s port=%s error=%s",
+		log_warn("neigh: vlan mac refused by device dev=%s port=%s error=\"%s\"",
 			 ifc->kernel.name, ifc->port->name, strerror(-rc));
 }
 

@@ -17,7 +17,9 @@ from lib import api, netns
 from lib.frr import beside
 from lib.probe import ping
 from lib.wait import eventually
+from filtered import Filtered
 from linux_router import LinuxRouter
+from router import Router, running
 from sflow_sink import PORT, Settings, decode
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, PLEN, RENAMED, TABLE
 from vrfs import add, enslave, goes, route, row, vrfs
@@ -621,3 +623,49 @@ def test_sources_are_checked_in_the_vrf_by_rp_filter_of_the_member(two):
         for dev in ("lan0", "red", "all"):
             both_routers.set(dev, 0)
         both_routers.close()
+
+
+def in_red(router, linux):
+    """Put lan and wan of both routers into VRF red, with a route to the host behind wan."""
+    lines = ["link add red type vrf table 100", "link set red up"]
+    for name in ("lan", "wan"):
+        wire = router.wires[name]
+        lines += [
+            f"link set {wire.tap} master red",
+            f"neigh replace {wire.peer4} lladdr {wire.mac} dev {wire.tap} nud permanent",
+        ]
+    lines.append(f"route add {NET_BEHIND} via {router.wires['wan'].peer4} dev wan0 vrf red")
+    for one in (router, linux):
+        one.ip(*lines)
+    eventually(lambda: row(router, "red", NET_BEHIND)["state"] == "forwarding", 10, 0.01, "in force")
+
+
+NET_BEHIND, HOST_BEHIND = "198.51.100.0/24", "198.51.100.9"
+
+
+def test_rules_of_nft_see_the_vrf_as_the_ingress_of_its_packets():
+    """iif and iifname are those of the VRF, oif and oifname those of the member, as in Linux."""
+    edit = ("log-level: info\n", "log-level: info\nfilter: {table: inet transit}\n")
+    with running(Router(name="vgate"), edit) as gate:
+        gate.ready()
+        both = Filtered(gate)
+        try:
+            both.linux.build()
+            in_red(gate, both.linux)
+            for match, passes in (
+                ("iifname red", False),
+                ("iifname lan0", True),
+                ("iif red", False),
+                ("oifname wan0", False),
+                ("oifname red", True),
+            ):
+                head = "chain forward { type filter hook forward priority 0; policy accept;"
+                both.load(f"{head} {match} udp dport 53 drop; }}")
+                for one in (both.linux, gate):
+                    lan, wan = one.wires["lan"], one.wires["wan"]
+                    probe, last = (lan.probe(HOST_BEHIND, dport=port) for port in (53, 54))
+                    lan.send(probe, last)
+                    wan.expect(token_of(last))
+                    assert bool(wan.got(token_of(probe))) == passes, (one.ctl, match)
+        finally:
+            both.close()
