@@ -61,7 +61,7 @@ ports_start(const struct config *conf)
 		return rc; /* ports_open() has logged the port and the reason */
 	rc = rxq_assign_all(&dp.rxq_assign, conf->port, conf->n_port);
 	if (rc < 0)
-		log_error("main: receive queues not assigned error=%s", strerror(-rc));
+		log_error("main: receive queues not assigned error=\"%s\"", strerror(-rc));
 	return rc;
 }
 
@@ -165,7 +165,7 @@ daemon_serve(void)
 		break;
 	}
 	sd_send_nowait("STOPPING=1");
-	log_info("main: stopping signal=%d", sig);
+	log_info("main: stop requested signal=%d", sig);
 	daemon_stop(sig == SD_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
 	nicd_stop();
 	return sig == SD_SIGNAL_RESTART ? SD_EXIT_RESTART : 0;
@@ -216,7 +216,8 @@ daemon_run(const struct config *conf)
 	}
 	rc = rib_begin(&dp);
 	if (rc < 0) {
-		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
+		log_error("main: thread does not start thread=rib error=\"%s\"",
+			  strerror(-rc));
 		return daemon_start_failed(rc);
 	}
 	rc = nicd_start(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);

@@ -69,8 +69,8 @@ void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
 
 /*
  * Mark pages that are less than three quarters full as leaving, for each block size for
- * which that frees `gain` pages or more: no new block is put there, and the page can take
- * any size when its blocks have been moved and freed. Returns true if any page is leaving.
+ * which that frees `gain` pages or more. A leaving page gets no new block. When all of its blocks
+ * have been moved and freed, it can take any block size. Returns true if any page is leaving.
  */
 bool pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain);
 

@@ -234,7 +234,7 @@ kmon_dispatch(struct kmon *km)
 
 		if (rc == -NLE_AGAIN)
 			return 0;
-		/* ENOBUFS in most cases, but after any error messages may be missing. */
+		/* Mostly ENOBUFS. After any error, messages may be missing. */
 		if (rc < 0 || km->apply_rc < 0)
 			km->lost = true;
 	}

@@ -24,8 +24,8 @@
  */
 #define SPIN_NS 20000
 /*
- * A sleep that no descriptor can end lasts at most this part of the silence before it, and
- * at most BLIND_MAX_NS.
+ * A sleep that no descriptor can end lasts at most 1/BLIND_PART of the silence before it (but may
+ * last BLIND_MIN_NS), and at most BLIND_MAX_NS.
  */
 #define BLIND_PART   64
 #define BLIND_MIN_NS 5000
@@ -91,7 +91,7 @@ idle_begin(void)
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+ns_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -179,13 +179,13 @@ idle_nothing(struct idle *idle)
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	if (idle->in_vain > IN_VAIN_MAX) {
-		struct timespec t = {.tv_nsec = (long)least(DEAF_NS, most)};
+		struct timespec t = {.tv_nsec = (long)ns_least(DEAF_NS, most)};
 
 		nanosleep(&t, NULL);
 		idle->in_vain = 0;
 	} else {
-		end = idle_block(idle,
-				 least(idle_sleep_ns(idle, now - idle->silent_ns), most));
+		end = idle_block(
+			idle, ns_least(idle_sleep_ns(idle, now - idle->silent_ns), most));
 		idle->in_vain += end == END_QUEUE;
 	}
 	urcu_qsbr_thread_online();

@@ -24,7 +24,7 @@ enum kernel_event_kind {
 enum kernel_order {
 	KERNEL_FIRST,   /* IPv4: `ip route add` and `prepend` */
 	KERNEL_LAST,    /* `ip route append`; IPv6: every route; routes of a dump */
-	KERNEL_REPLACE, /* it takes the place of the first one; all routes of labels */
+	KERNEL_REPLACE, /* `ip route replace`: it replaces the first route; all MPLS routes */
 };
 
 /* The routes or next-hop objects that a dump covers. */
@@ -81,8 +81,8 @@ struct kernel_status {
 	_Atomic uint32_t paused; /* W:rtnl 1 while it does not read because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
 	/*
-	 * W:rib 1 if the checkpoint of the last daemon had a large table, and its routes of the
-	 * kernel are in force.
+	 * W:rib 1 if the restored checkpoint had more than KERNEL_LARGE routes, some of them of
+	 * the kernel.
 	 */
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */

@@ -47,8 +47,8 @@ struct table_state {
 };
 
 /*
- * Return the limit of a table by `limits`, or the default when that is NULL. 0: the table
- * grows.                                                                      [any thread]
+ * Return the limit of a table from `limits`, or the default if `limits` is NULL. 0: no limit.
+ *                                                                             [any thread]
  */
 static inline unsigned int
 table_limit(const struct table_limits *limits, enum table table)

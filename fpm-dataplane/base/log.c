@@ -156,8 +156,9 @@ line_deliver(enum log_level level, char *line, size_t len)
 	if (rc == 0)
 		rc = line_write(level, line, len);
 	if (rc < 0 && lost++ == 0) {
-		own_len = line_format_args(own, LOG_LEVEL_WARN,
-					   "log: output failed error=%s", strerror(-rc));
+		own_len =
+			line_format_args(own, LOG_LEVEL_WARN,
+					 "log: output failed error=\"%s\"", strerror(-rc));
 		recent_add(own, own_len);
 	}
 	pthread_mutex_unlock(&one_by_one);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The policers of all classes. Forwarders and punt take tokens, manage sets rates; every
- * word is atomic, and no thread waits. Sources share 256 buckets per class by a hash: two
- * sources may share a bucket, and no source is stored.
+ * The policers of all classes. Forwarders and punt take tokens, manage sets rates. Rates and
+ * token buckets are atomic, and no thread waits. All sources of a class share 256 token buckets
+ * by a hash: two sources may have one bucket, and no source is stored.
  */
 #include "base/policer.h"
 

@@ -200,8 +200,8 @@ key_by_name(const struct cfg_key *keys, const char *name, const char *path)
 		if (strcmp(k->name, name) == 0)
 			return k;
 		if (k->old_name != NULL && strcmp(k->old_name, name) == 0) {
-			log_warn("main: configuration key renamed key=%s new=%s; the old "
-				 "name is accepted for one more release",
+			log_warn("main: configuration key renamed key=%s new=%s "
+				 "accepted=one-more-release",
 				 path, k->name);
 			return k;
 		}

@@ -57,7 +57,7 @@ struct entry {
 		copy; /* of the RIB: that of zebra's copy in the kernel, see audit_row_text() */
 	uint64_t rank; /* of several routes of a prefix, the kernel uses the lowest */
 	bool of_zebra; /* of the RIB: it is zebra's route */
-	bool hidden;   /* and a route of the kernel is in force */
+	bool hidden; /* zebra's route is in the RIB, but a route of the kernel is in force */
 };
 
 struct table {

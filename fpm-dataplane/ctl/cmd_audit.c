@@ -361,7 +361,7 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 		if (strcmp(what, "group") == 0)
 			line_print(4,
 				   "%sDIFFERS next hops of group %lld: forwarders use "
-				   "others than the RIB has",
+				   "other next hops than the RIB",
 				   where, row_int(row, "group"));
 		else if (strcmp(what, "table") == 0)
 			line_print(4,
@@ -619,8 +619,8 @@ audit_compare(struct audit *a)
 		}
 	}
 	if (asked > CHECK_MAX && !a->json)
-		printf("%zu more differ%s (not looked up again)\n", asked - CHECK_MAX,
-		       noun((long long)(asked - CHECK_MAX), "s", ""));
+		printf("%zu more differ%s (not verified by a second query)\n",
+		       asked - CHECK_MAX, noun((long long)(asked - CHECK_MAX), "s", ""));
 	return 0;
 }
 
@@ -710,7 +710,7 @@ audit_conclude(struct audit *a, double seconds)
 	if (k->n_not_obeyed > 0)
 		printf("; %llu route%s not obeyed (%sfor one TOS only): not compared",
 		       k->n_not_obeyed, plural((long long)k->n_not_obeyed),
-		       kernels_come_by_zebra(a) ? "in tables of rules, or " : "");
+		       kernels_come_by_zebra(a) ? "in tables that rules use, or " : "");
 	printf("\n");
 	if (a->labels.n_zebra + a->labels.n_rib > 0)
 		printf("labels  %zu of zebra, %zu in the dataplane: %zu differ%s\n",
@@ -718,12 +718,11 @@ audit_conclude(struct audit *a, double seconds)
 		       noun((long long)a->labels.n_found, "s", ""));
 	if (k->n_copies > 0)
 		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
-		       "the "
-		       "dataplane obeys: FRR or the kernel changed the copy alone\n",
+		       "the dataplane obeys: only the kernel's copy was changed\n",
 		       k->n_copies, plural((long long)k->n_copies),
 		       noun((long long)k->n_copies, "s", ""));
-	printf("RIB     %zu route%s of zebra's: %llu differ%s; "
-	       "%zu prefix%s beside the kernel's: %llu differ%s\n"
+	printf("RIB     %zu route%s compared with zebra's: %llu differ%s; "
+	       "%zu prefix%s compared with the kernel's: %llu differ%s\n"
 	       "FIB     %lld %s, %lld lookup%s, %lld group%s of next hops: %llu differ%s\n"
 	       "%s (%.1f s)\n",
 	       z->n_rib, plural((long long)z->n_rib), z->n_found,
@@ -831,13 +830,14 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      Tables: main, those of VRFs and of rules, and routes for some "
-	      "sources.\n"
+	fputs("      audit compares table main, the tables of VRFs and rules, and routes "
+	      "for\n"
+	      "      some sources.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
 	      "default:\n"
 	      "                       for the zebra in the network namespace of the TAPs\n"
-	      "      If zebra is silent for 10 s, it counts as away: exit code 1.\n"
+	      "      If zebra does not answer for 10 s, the exit code is 1.\n"
 	      "      audit enters that namespace, so run it as root.\n",
 	      out);
 }

@@ -168,8 +168,9 @@ config_reload_run(const struct options *opt, int n, char **word)
 	what = json_pack("{s:s, s:s*}", "do", "reload", "file", path);
 	if (what == NULL) {
 		free(path);
-		fputs("fpmctl: the path of the file is not UTF-8, and a request must be: "
-		      "rename the file, or start the daemon with it\n",
+		fputs("fpmctl: the path of the file is not UTF-8, but a request to the "
+		      "daemon must be: rename the file, or start the daemon with this "
+		      "file\n",
 		      stderr);
 		return CTL_USAGE;
 	}

@@ -363,7 +363,8 @@ device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 
 		json_array_foreach (rows, i, moved)
 			fprintf(stderr,
-				"fpmctl: %s was moved before the error, and stays moved\n",
+				"fpmctl: the driver of %s was changed before the error, "
+				"and stays changed\n",
 				row_str(moved, "address"));
 		return device_refuse(d, to_vfio, rc, why);
 	}

@@ -123,8 +123,8 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      For an upgrade, or for a changed file. Sessions stay up. Forwarding "
-	      "stops\n"
+	fputs("      Use it after an upgrade or a change of the file. Sessions stay up. "
+	      "Forwarding stops\n"
 	      "      for some milliseconds, or until the NICs have started. The command "
 	      "needs\n"
 	      "      systemd or fpm-supervise. It waits until the successor has taken "

@@ -38,7 +38,7 @@ static const struct what {
 	 "interfaces of the control namespace, as the kernel reports them", "name", 0,
 	 "no interfaces"},
 	{"routes", "[PREFIX|ADDRESS] [longest|exact] [vrf NAME] [-4|-6]",
-	 "routes; an ADDRESS finds its longest match, a PREFIX only itself", NULL,
+	 "routes; an ADDRESS finds its longest match, a PREFIX only this prefix", NULL,
 	 FAMILY | PREFIXED, "no routes"},
 	{"fib", "[FAMILY]", "tries of the FIB: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
@@ -62,11 +62,11 @@ static const struct what {
 	 "no rules of that chain"},
 	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
 	{"bfd", "[PEER]",
-	 "BFD sessions that the dataplane runs; all about those with one peer", "peer", 0,
-	 "the dataplane has no BFD sessions; `fpmctl doctor bfd` tells why"},
+	 "BFD sessions that the dataplane runs; with PEER: all about its sessions", "peer",
+	 0, "the dataplane has no BFD sessions; `fpmctl doctor bfd` tells why"},
 	{"warnings", "[KIND]",
 	 "configuration of the kernel that the dataplane does not obey", "kind", 0,
-	 "the dataplane obeys all of the kernel's configuration that it knows"},
+	 "no configuration of the kernel was found that the dataplane does not obey"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbors and their MAC addresses", NULL,
 	 FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",
@@ -470,7 +470,7 @@ show_ask(struct ask *ask)
 	return rc;
 }
 
-/* Make the kept rows the previous ones. */
+/* Move the rows to `before`, from which the next rates are computed. */
 static void
 rows_turn(struct ask *ask)
 {

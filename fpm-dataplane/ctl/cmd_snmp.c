@@ -63,8 +63,8 @@ oid_order(const struct oid *oid, unsigned int k)
 
 /* Answer with the object, its type and its value. Returns false if there is none. */
 static bool
-answer(const struct snmp_table *t, unsigned int k, unsigned int column,
-       const struct snmp_row *row)
+object_answer(const struct snmp_table *t, unsigned int k, unsigned int column,
+	      const struct snmp_row *row)
 {
 	char value[VALUE_MAX];
 
@@ -87,7 +87,7 @@ answer_get(const struct snmp_table *t, const struct oid *oid)
 			continue;
 		for (unsigned int i = 0; i < t->n; i++)
 			if (t->row[i].link.ifindex == oid->at[n + 1])
-				return answer(t, k, oid->at[n], &t->row[i]);
+				return object_answer(t, k, oid->at[n], &t->row[i]);
 	}
 	return false;
 }
@@ -108,7 +108,7 @@ answer_next_in(const struct snmp_table *t, const struct oid *oid, unsigned int k
 	for (; column <= snmp_columns(entry[k].at[6]); column++, from = 0)
 		for (unsigned int i = 0; i < t->n; i++)
 			if (t->row[i].link.ifindex >= from &&
-			    answer(t, k, column, &t->row[i]))
+			    object_answer(t, k, column, &t->row[i]))
 				return true;
 	return false;
 }

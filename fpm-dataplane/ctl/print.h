@@ -19,7 +19,7 @@ const struct view *view_find(const char *show);
 /* Return what prints a row that was asked for by its name; NULL: the table. */
 void (*view_one(const char *show))(const json_t *row);
 
-/* Print the row of the FPM channel, of memory, of version. */
+/* Print the row of `show fpm`, `show kernel`, `show memory` or `show version`. */
 void status_fpm(const json_t *row);
 void status_kernel(const json_t *row);
 void status_memory(const json_t *row);

@@ -97,7 +97,7 @@ bfd_table_row(const json_t *row)
 	if (row_has(row, "reason"))
 		wrapped_print(row_str(row, "reason"), printf("    not served: "));
 	if (row_true(row, "pruned"))
-		puts("    its next hop is out of all groups");
+		puts("    its next hop was removed from all groups");
 }
 
 /* --- one session ------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ bfd_session_print(const json_t *row)
 	       row_true(row, "shutdown") ? ", shut down" : "");
 	printf("  local %s\n  dev %s, vrf %s\n", text_or_dash(row, "local"),
 	       text_or_dash(row, "dev"), text_or_dash(row, "vrf"));
-	printf("  state %s for %s; %lld down%s\n", row_str(row, "state"),
+	printf("  state %s for %s; went down %lld time%s\n", row_str(row, "state"),
 	       human_seconds((double)row_int(row, "since_s"), age), row_int(row, "downs"),
 	       plural(row_int(row, "downs")));
 	if (row_has(row, "reason"))
@@ -136,7 +136,7 @@ bfd_session_print(const json_t *row)
 		printf("  the %s send%s its packets\n", text_or_dash(row, "by"),
 		       strcmp(row_str(row, "by"), "kernel") == 0 ? "s" : "");
 	if (row_true(row, "pruned"))
-		puts("  its next hop is out of all groups");
+		puts("  its next hop was removed from all groups");
 	printf("  diagnostic: %s\n  diagnostic of the peer: %s\n", row_str(row, "diag"),
 	       row_str(row, "remote_diag"));
 	printf("  discriminators: %lld, of the peer %lld, of bfdd %lld\n",

@@ -159,14 +159,15 @@ vrf_replay_print(const json_t *row)
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
 	if (row_int(row, "vrfs") > 0)
-		paragraph_print("VRFs", "%s, by silence: %s stale%s",
+		paragraph_print("VRFs", "%s (ends after silence): %s stale%s",
 				row_str(row, "vrf_phase"),
 				count_text(row, "vrf_stale", "route", n), sweep);
 	if (row_int(row, "no_vrf_routes") > 0)
-		paragraph_print("Tables",
-				"%s of tables that belong to no VRF, in no FIB; zebra does "
-				"not replay them",
-				count_text(row, "no_vrf_routes", "route", n));
+		paragraph_print(
+			"Tables",
+			"%s in tables without a VRF: not in the FIB, and zebra does "
+			"not replay them",
+			count_text(row, "no_vrf_routes", "route", n));
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		paragraph_print("WARNING",
 				"zebra has not replayed %s; the old routes stay in force "
@@ -221,8 +222,8 @@ checkpoint_print(const json_t *row)
 	char text[32], n[3][48];
 
 	if (!json_is_object(c))
-		paragraph_print("Checkpoint", "none: no supervisor stores it "
-					      "(fpm-supervise, systemd), or it is off");
+		paragraph_print("Checkpoint", "none: it is off, or no supervisor "
+					      "(fpm-supervise, systemd) stores it");
 	else
 		paragraph_print(
 			"Checkpoint",
@@ -345,7 +346,7 @@ status_kernel(const json_t *row)
 			"%lld of zebra's protocols, %lld in no FIB, %lld malformed",
 			row_int(row, "of_zebra"), row_int(row, "skipped"),
 			row_int(row, "malformed"));
-	paragraph_print("Not obeyed", "%s of one TOS",
+	paragraph_print("Not obeyed", "%s for one TOS only",
 			count_text(row, "tos_now", "route", n[0]));
 	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
 			row_int(row, "dumps"), row_int(row, "interrupted"),
@@ -393,12 +394,13 @@ fib_copies_print(const json_t *row)
 			radix += row_int(fib, "radix_bytes");
 		}
 		snprintf(name, sizeof(name), "FIB node %lld", row_int(copy, "node"));
-		paragraph_print(
-			name, "copy of both: forwarders there read %s; writer's trees %s%s",
-			human_bytes(read, one), human_bytes(radix, two),
-			row_true(copy, "placed")
-				? ""
-				: "; the kernel refused to place the memory");
+		paragraph_print(name,
+				"copy of both tables: forwarders on it read %s; writer's "
+				"trees %s%s",
+				human_bytes(read, one), human_bytes(radix, two),
+				row_true(copy, "placed")
+					? ""
+					: "; the kernel refused to place the memory");
 	}
 }
 

@@ -59,7 +59,7 @@ labels_print(const json_t *row)
 
 	labels_text(json_object_get(row, "push"), push, sizeof(push));
 	if (pops != 0)
-		line("labels", "%lld come%s off%s%s; path: %s", pops, pops == 1 ? "s" : "",
+		line("labels", "%lld popped%s%s; path: %s", pops,
 		     push[0] != '\0' ? ", pushed: " : "", push, row_str(row, "path"));
 	else if (push[0] != '\0')
 		line("labels", "pushed: %s", push);
@@ -139,7 +139,7 @@ rule_print(const json_t *row)
 	if (json_object_get(row, "rule") == NULL)
 		return;
 	if (!row_has(row, "rule"))
-		line("rule", "none has an answer");
+		line("rule", "no rule decides");
 	else if (row_has(row, "rule_table"))
 		line("rule", "%lld, table %lld", row_int(row, "rule"),
 		     row_int(row, "rule_table"));
@@ -293,7 +293,7 @@ verdict_print(const json_t *row)
 		return;
 	}
 	if (strcmp(verdict, "opened") == 0) {
-		line("verdict", "OPENED: the packet inside came by %s",
+		line("verdict", "DECAPSULATED: the packet inside is received on %s",
 		     row_str(row, "tunnel"));
 		return;
 	}

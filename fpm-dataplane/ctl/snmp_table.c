@@ -376,7 +376,7 @@ value_number(char *out, size_t size, const char *type, unsigned long long value)
 	return true;
 }
 
-/* Write a counter. A counter that no program keeps is no object. */
+/* Write a counter. Omit a counter that no program keeps. */
 static bool
 value_counter(char *out, size_t size, bool wide, uint64_t value)
 {

@@ -77,7 +77,7 @@ forwarders_make(struct dataplane *dp)
 	for (unsigned int i = 0; i < dp->conf.n_core && rc == 0; i++)
 		rc = forwarder_make(dp, i);
 	if (rc < 0)
-		log_error("main: forwarders not created error=%s", strerror(-rc));
+		log_error("main: forwarders not created error=\"%s\"", strerror(-rc));
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 
 /*
  * Start rib, before DPDK: it reads the checkpoint of the last daemon while the rest starts.
- * It reads the checkpoint of a predecessor that still forwards later. Returns 0 or -errno.
+ * If a predecessor still forwards, rib reads its checkpoint later. Returns 0 or -errno.
  */
 int rib_begin(struct dataplane *dp);
 

@@ -11,48 +11,48 @@
 #include "netlink/message.h"
 
 static void
-tally_event(struct fpm_tally *tally, const struct fpm_event *ev)
+decoded_count(struct fpm_decoded *decoded, const struct fpm_event *ev)
 {
 	enum fpm_event_kind kind = (enum fpm_event_kind)ev->kind;
 
 	if (kind == FPM_ROUTE || kind == FPM_ROUTE_DEL) {
-		tally->labels += ev->prefix.family == FAMILY_LABEL;
-		tally->macs += ev->prefix.family == FAMILY_MAC;
+		decoded->labels += ev->prefix.family == FAMILY_LABEL;
+		decoded->macs += ev->prefix.family == FAMILY_MAC;
 	}
 	if (kind == FPM_ROUTE)
-		tally->routes++;
+		decoded->routes++;
 	else if (kind == FPM_ROUTE_DEL)
-		tally->route_dels++;
+		decoded->route_dels++;
 	else if (kind == FPM_NEXTHOP)
-		tally->nexthops++;
+		decoded->nexthops++;
 	else
-		tally->nexthop_dels++;
+		decoded->nexthop_dels++;
 }
 
 static int
-decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
-	       struct fpm_tally *tally)
+decode_message(const struct nlmsghdr *nlh, fpm_on_event *on_event, void *arg,
+	       struct fpm_decoded *decoded)
 {
 	struct fpm_event ev = {0};
 	int rc;
 
-	tally->messages++;
+	decoded->messages++;
 	if (nlh->nlmsg_pid != 0)
-		tally->nl_pid = nlh->nlmsg_pid;
+		decoded->nl_pid = nlh->nlmsg_pid;
 	rc = message_decode(nlh, &ev);
 	switch (rc) {
 	case TAKEN:
-		tally_event(tally, &ev);
-		return sink(arg, &ev);
+		decoded_count(decoded, &ev);
+		return on_event(arg, &ev);
 	case SKIP_TYPE:
-		tally->skipped_type++;
+		decoded->skipped_type++;
 		return 0;
 	case SKIP_ROUTE:
-		tally->skipped_route++;
+		decoded->skipped_route++;
 		return 0;
 	case -EBADMSG:
 		fpm_event_clear(&ev);
-		tally->malformed++;
+		decoded->malformed++;
 		return 0;
 	default:
 		return rc;
@@ -60,8 +60,8 @@ decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
 }
 
 static int
-decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
-	       struct fpm_tally *tally)
+decode_aligned(const uint8_t *p, size_t left, fpm_on_event *on_event, void *arg,
+	       struct fpm_decoded *decoded)
 {
 	int rc;
 
@@ -75,10 +75,10 @@ decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
 		 */
 		if (left < sizeof(*nlh) || nlh->nlmsg_len > left ||
 		    !mnl_nlmsg_ok(nlh, (int)left)) {
-			tally->malformed++;
+			decoded->malformed++;
 			return 0; /* the start of the next message is unknown */
 		}
-		rc = decode_message(nlh, sink, arg, tally);
+		rc = decode_message(nlh, on_event, arg, decoded);
 		if (rc < 0)
 			return rc;
 		step = MNL_ALIGN(nlh->nlmsg_len);
@@ -91,21 +91,21 @@ decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
 }
 
 static __attribute__((noinline)) int
-decode_unaligned(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
-		 struct fpm_tally *tally)
+decode_unaligned(const struct fpm_frame *frame, fpm_on_event *on_event, void *arg,
+		 struct fpm_decoded *decoded)
 {
 	uint32_t copy[(FPM_FRAME_MAX + 3) / 4];
 	size_t len = frame->len <= FPM_FRAME_MAX ? frame->len : FPM_FRAME_MAX;
 
 	memcpy(copy, frame->payload, len);
-	return decode_aligned((const uint8_t *)copy, len, sink, arg, tally);
+	return decode_aligned((const uint8_t *)copy, len, on_event, arg, decoded);
 }
 
 int
-fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
-	   struct fpm_tally *tally)
+fpm_decode(const struct fpm_frame *frame, fpm_on_event *on_event, void *arg,
+	   struct fpm_decoded *decoded)
 {
 	if ((uintptr_t)frame->payload % 4 != 0)
-		return decode_unaligned(frame, sink, arg, tally);
-	return decode_aligned(frame->payload, frame->len, sink, arg, tally);
+		return decode_unaligned(frame, on_event, arg, decoded);
+	return decode_aligned(frame->payload, frame->len, on_event, arg, decoded);
 }

@@ -23,7 +23,7 @@
 #include "fpm/frame.h"
 
 /* Counters of messages, owned and reset by the caller. Names as in struct fpm_status. */
-struct fpm_tally {
+struct fpm_decoded {
 	uint64_t messages;
 	uint64_t routes, route_dels, nexthops, nexthop_dels;
 	uint64_t labels, macs; /* included in routes and route_dels: not IP */
@@ -35,17 +35,17 @@ struct fpm_tally {
  * Take one event. It owns ev->hops from the call on, also when it returns an error; `ev` is
  * valid during the call only. Returns 0 or -errno; an error ends the decoding.
  */
-typedef int fpm_sink(void *arg, const struct fpm_event *ev);
+typedef int fpm_on_event(void *arg, const struct fpm_event *ev);
 
 /*
- * Decode all messages of `frame` in order and pass the events to `sink`.    [any thread, no
+ * Decode all messages of `frame` in order and pass the events to `on_event`.    [any thread, no
  * side effects]
  *
  * frame  any octets at any alignment; only frame->len octets are read.
  *
- * Returns 0, -ENOMEM, or the error of the sink. Malformed input is counted and is no error.
+ * Returns 0, -ENOMEM, or the error of the on_event. Malformed input is counted and is no error.
  */
-int fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
-	       struct fpm_tally *tally);
+int fpm_decode(const struct fpm_frame *frame, fpm_on_event *on_event, void *arg,
+	       struct fpm_decoded *decoded);
 
 #endif

@@ -60,7 +60,7 @@ hold_on_end(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	/* libev has stopped the timer. */
 	atomic_store_explicit(&fpm_status.held, 0, memory_order_relaxed);
-	log_warn("fpm: hold expired, no other zebra connected nl_pid=%u", fpm->hold_pid);
+	log_warn("fpm: hold expired reason=no-other-zebra nl_pid=%u", fpm->hold_pid);
 }
 
 bool
@@ -69,7 +69,7 @@ fpm_hold_select(struct fpm *fpm)
 	uint32_t last = atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed);
 
 	if (!ev_is_active(&fpm->hold))
-		fpm->hold_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
+		fpm->hold_pid = fpm->decoded.nl_pid != 0 ? fpm->decoded.nl_pid : last;
 	return fpm->hold_pid != 0;
 }
 

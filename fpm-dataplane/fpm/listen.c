@@ -170,7 +170,7 @@ listen_log_retry(struct fpm *fpm, int error)
 	fpm->error_logged = true;
 	fpm->logged_listening = false;
 	peer_address(address, sizeof(address), &fpm->conf.listen);
-	log_error("fpm: listen failed, will retry address=%s error=%s", address,
+	log_error("fpm: listen failed address=%s error=\"%s\" retry=yes", address,
 		  strerror(error));
 }
 
@@ -219,8 +219,8 @@ listen_accept(struct fpm *fpm, struct sockaddr_storage *peer)
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return -1;
 		if (log_allowed(&fpm->accept_log, &missed))
-			log_error("fpm: accept failed error=%s missed=%u", strerror(errno),
-				  missed);
+			log_error("fpm: accept failed error=\"%s\" missed=%u",
+				  strerror(errno), missed);
 		listen_pause(fpm); /* out of descriptors: do not spin */
 		return -1;
 	}

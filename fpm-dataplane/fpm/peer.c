@@ -233,7 +233,8 @@ peer_local_is_allowed(struct fpm *fpm, const struct sockaddr_storage *peer,
 	 * unknown.
 	 */
 	if (log_allowed(&fpm->closed_log, &missed))
-		log_warn("fpm: connection refused reason=peer-closed uid=unknown error=%s "
+		log_warn("fpm: connection refused reason=peer-closed uid=unknown "
+			 "error=\"%s\" "
 			 "missed=%u",
 			 strerror(-rc), missed);
 	return false;

@@ -87,7 +87,7 @@ struct fpm {
 	ev_timer relisten; /* while paused: tries to listen, logs the state */
 	struct fpm_session session;
 	struct fpm_queue queue;
-	struct fpm_tally tally;
+	struct fpm_decoded decoded;
 	ev_timer hold;          /* active: the zebra with port id `hold_pid` is refused */
 	uint32_t hold_pid;      /* not 0 */
 	uint64_t hold_until_ms; /* CLOCK_BOOTTIME; 0: no hold */
@@ -235,7 +235,7 @@ static inline bool
 fpm_hold_is_on(const struct fpm *fpm)
 {
 	return ev_is_active(&fpm->hold) &&
-	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->hold_pid);
+	       (fpm->decoded.nl_pid == 0 || fpm->decoded.nl_pid == fpm->hold_pid);
 }
 
 /* --- session.c                                                                [fpm] */

@@ -48,15 +48,15 @@ session_announce(struct fpm *fpm)
 	struct fpm_session *s = &fpm->session;
 
 	if (s->announced) {
-		if (s->nl_pid != 0 || fpm->tally.nl_pid == 0)
+		if (s->nl_pid != 0 || fpm->decoded.nl_pid == 0)
 			return;
-		s->nl_pid = fpm->tally.nl_pid; /* the first message came late */
+		s->nl_pid = fpm->decoded.nl_pid; /* the first message came late */
 		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
 	}
 	fpm_hold_set(fpm, 0); /* another zebra ends the hold */
 	s->announced = true;
-	s->nl_pid = fpm->tally.nl_pid;
+	s->nl_pid = fpm->decoded.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
 }
 
@@ -86,9 +86,9 @@ session_on_event(void *arg, const struct fpm_event *ev)
 }
 
 static void
-session_publish_tally(struct fpm *fpm)
+session_publish_decoded(struct fpm *fpm)
 {
-	struct fpm_tally *t = &fpm->tally;
+	struct fpm_decoded *t = &fpm->decoded;
 	unsigned int missed;
 
 	status_add(&fpm_status.messages, t->messages);
@@ -104,10 +104,11 @@ session_publish_tally(struct fpm *fpm)
 	if (t->nl_pid != 0)
 		atomic_store_explicit(&fpm_status.nl_pid, t->nl_pid, memory_order_relaxed);
 	if (t->malformed > 0 && log_allowed(&fpm->malformed_log, &missed))
-		log_warn("fpm: malformed messages skipped peer=%s gen=%u n=%llu missed=%u",
+		log_warn("fpm: malformed messages skipped peer=%s gen=%u messages=%llu "
+			 "missed=%u",
 			 fpm->session.peer, fpm->session.gen,
 			 (unsigned long long)t->malformed, missed);
-	*t = (struct fpm_tally){.nl_pid = t->nl_pid};
+	*t = (struct fpm_decoded){.nl_pid = t->nl_pid};
 }
 
 /*
@@ -129,16 +130,16 @@ session_decode(struct fpm *fpm)
 		frames++;
 		rc = queue_begin_frame(&fpm->queue, frame.len);
 		if (rc == 0)
-			rc = fpm_decode(&frame, session_on_event, fpm, &fpm->tally);
+			rc = fpm_decode(&frame, session_on_event, fpm, &fpm->decoded);
 		if (rc < 0)
 			break;
-		if (fpm->tally.nl_pid != 0 && !fpm_hold_is_on(fpm))
+		if (fpm->decoded.nl_pid != 0 && !fpm_hold_is_on(fpm))
 			session_announce(fpm);
 	}
 	s->len -= used;
 	memmove(s->buf, s->buf + used, s->len);
 	status_add(&fpm_status.frames, frames);
-	session_publish_tally(fpm);
+	session_publish_decoded(fpm);
 	return rc;
 }
 
@@ -249,7 +250,7 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	s->gen = gen;
 	s->nl_pid = 0;
 	s->announced = false;
-	fpm->tally = (struct fpm_tally){0};
+	fpm->decoded = (struct fpm_decoded){0};
 	peer_address(s->peer, sizeof(s->peer), peer);
 	ev_io_init(&s->io, session_on_readable, fd, EV_READ);
 	s->io.data = fpm;
@@ -284,16 +285,17 @@ session_log_close(struct fpm *fpm, enum session_end why, int err)
 		log_warn("fpm: bad frame header peer=%s gen=%u missed=%u", s->peer, s->gen,
 			 missed);
 	if (why == SESSION_OVERFLOW)
-		log_error("fpm: queue limit reached, session closed bytes=%llu limit=%llu "
-			  "gen=%u",
+		log_error("fpm: session closed reason=queue-limit bytes=%llu "
+			  "limit_bytes=%llu gen=%u",
 			  (unsigned long long)queue_depth(),
 			  (unsigned long long)fpm->queue.limit_bytes, s->gen);
 	if (why == SESSION_NO_MEMORY)
-		log_error("fpm: out of memory, session closed gen=%u", s->gen);
+		log_error("fpm: session closed reason=no-memory gen=%u", s->gen);
 	if (!log_allowed(&fpm->down_log, &missed))
 		return;
 	if (why == SESSION_ERROR)
-		log_info("fpm: session down peer=%s gen=%u reason=error error=%s missed=%u",
+		log_info("fpm: session down peer=%s gen=%u reason=error error=\"%s\" "
+			 "missed=%u",
 			 s->peer, s->gen, strerror(err), missed);
 	else
 		log_info("fpm: session down peer=%s gen=%u reason=%s missed=%u", s->peer,

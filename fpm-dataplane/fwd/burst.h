@@ -79,7 +79,8 @@ struct fwd_opened {
 
 /* The way of packets into a tunnel, as found since the last quiescent state. */
 struct fwd_way {
-	uint64_t epoch; /* fwd.way_epoch when it was found; another one: no longer valid */
+	uint64_t
+		epoch; /* fwd.way_epoch when it was found; valid only while they are equal */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
 	/*
 	 * The largest packet that fits without fragments of the outer packet, by the egress

@@ -145,7 +145,7 @@ words_checksum_ok(const struct lane_words *x)
 /* The kind of packets that eight_fast() checks. */
 struct eight_kind {
 	bool four, six; /* families that may be on the fast path */
-	bool payload; /* see struct fwd_payload; the EtherType is another one, or there is none */
+	bool payload; /* see struct fwd_payload; the EtherType says nothing about the packet */
 	bool uniform; /* payload: the TTL of the label counts if it is lower */
 };
 

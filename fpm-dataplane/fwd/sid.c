@@ -44,9 +44,9 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 }
 
 /*
- * Return the headend of End.B6.Encaps. PATH_NONE: the kernel has to take the packet, which has the
- * same end point, for the same reasons, but for its length. The way is that of the packet to its
- * next segment, because the flow of that chooses among several.
+ * Return the headend of End.B6.Encaps. PATH_NONE: the kernel, which has the same end point, must take
+ * the packet, for the reasons for which it takes others, but not for its length. The path is chosen
+ * by the flow of the packet to its next segment.
  */
 static fib_path
 sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -151,7 +151,7 @@ kept_bytes(const struct burst *b, unsigned int i, const struct sid_packet *p)
 	return (size_t)(burst_l3(b, i) + p->srh_at - burst_frame(b, i));
 }
 
-/* Penultimate segment pop: take the routing header off, which all segments have been read of. */
+/* Penultimate segment pop: remove the routing header, whose segments are all used. */
 static void
 srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
 {
@@ -171,8 +171,9 @@ srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
 }
 
 /*
- * Return true if only the kernel can send the packet on, from another VRF than that in which it
- * came: it must get the packet with its SID, because it looks up in the VRF of the ingress port.
+ * Return true if only the kernel can forward the packet, because the route is in another VRF than
+ * the one in which the packet came. The kernel looks up in the VRF of the ingress port, so it must
+ * get the packet with its SID.
  */
 static bool
 next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid *sid,

@@ -23,7 +23,7 @@ fwd_tunnel_open(struct burst *b, unsigned int i)
 	uint8_t *ip = burst_l3(b, i);
 	struct fib_tunnel_found found;
 
-	/* With labels the kernel takes it: it has to pop them. */
+	/* The kernel takes a packet with MPLS labels, because it must pop them. */
 	if (burst_has_labels(b, i) ||
 	    !fib_tunnel_find(b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i),
 			     &b->fwd->found, &found))

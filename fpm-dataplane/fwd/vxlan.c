@@ -60,7 +60,7 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
 	struct fib_vxlan_found found = fib_vxlan_find(b->fwd->fib, b->in->vrf, b->family[i],
 						      ip, burst_l3_room(b, i));
 
-	/* With labels the kernel takes it: it has to pop them. */
+	/* The kernel takes a packet with MPLS labels, because it must pop them. */
 	if (burst_has_labels(b, i) || (found.reason == N_REASON && found.ifidx == 0))
 		return false;
 	if (found.reason == N_REASON && !checksum_is_right(b, i, &found))

@@ -327,7 +327,7 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 	sent = fwd_send(f, tx);
 	for (unsigned int i = sent; i < tx->n; i++)
 		if (rec[i] != NULL)
-			rec[i]->sessions = 0; /* it did not leave */
+			rec[i]->sessions = 0; /* not sent: skip the record */
 	for (unsigned int i = sent; i < tx->n; i++)
 		watch_lost(ring, f->watch, tx_ifidx(tx->m[i], ifidx), tx->m[i],
 			   DROP_tx_full);

@@ -213,7 +213,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	 */
 	tap_store(slot);
 	fdstore_use_kept_tap(slot->name);
-	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
+	log_info("manage: port added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
 		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
 		 (unsigned long long)(monotonic_ms() - begin));
 	return 0;
@@ -256,7 +256,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 	}
 	port_close(&gone);
 	slow_end();
-	log_info("port: removed name=%s device=%s", gone.name, gone.device);
+	log_info("manage: port removed name=%s device=%s", gone.name, gone.device);
 }
 
 void

@@ -183,7 +183,8 @@ reload_report(void *ctx, const struct config_change *change)
 
 	r->n_impossible += !change->live;
 	if (r->apply && mtu_passes_ip6_min(r->next, change, false))
-		log_warn("manage: ipv6 disabled, mtu below 1280 key=%s", change->path);
+		log_warn("manage: ipv6 disabled reason=mtu-below-1280 key=%s",
+			 change->path);
 	if (r->apply)
 		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
 			 change->from != NULL ? change->from : "none",
@@ -473,7 +474,7 @@ rows_to_log(const struct msg_manage *mm)
 		const char *wrong = json_string_value(json_object_get(object, "wrong"));
 
 		if (wrong != NULL)
-			log_error("manage: configuration error: %s", wrong);
+			log_error("manage: configuration not read reason=\"%s\"", wrong);
 		else if (!json_is_true(json_object_get(object, "possible")))
 			log_error("manage: change refused key=%s reason=\"%s\"",
 				  json_string_value(json_object_get(object, "key")),

@@ -26,7 +26,7 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		struct hotplug_reuse reuse;
 
 		if (reconnect_waits(cp)) {
-			log_warn("port: not opened yet name=%s reason=server-of-memif-away",
+			log_warn("port: not opened yet name=%s reason=memif-server-absent",
 				 cp->tap);
 			fdstore_keep_tap(conf, cp->tap);
 			continue;
@@ -35,12 +35,13 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		sd_extend_timeout();
 		rc = hotplug_open(h, conf, cp, &reuse, &port, why, sizeof(why));
 		if (rc < 0) {
-			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
-				  cp->tap, cp->device, why);
+			log_error("main: port not opened file=%s line=%d name=%s "
+				  "device=\"%s\" reason=\"%s\"",
+				  conf->file, cp->pos.line, cp->tap, cp->device, why);
 			return rc;
 		}
 		++*n;
-		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s "
+		log_info("main: port opened name=%s device=%s ifindex=%u queues=%u tap=%s "
 			 "took_ms=%llu",
 			 cp->tap, cp->device, port->tap.ifindex, port->n_rxq,
 			 port->tap_kept  ? "kept"
@@ -68,7 +69,7 @@ ports_close(struct port *port, bool failed)
 		n++;
 	}
 	if (n > 0 && !failed)
-		log_info("main: ports closed n=%u took_ms=%llu", n,
+		log_info("main: ports closed ports=%u took_ms=%llu", n,
 			 (unsigned long long)(monotonic_ms() - begin));
 }
 

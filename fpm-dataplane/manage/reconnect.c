@@ -94,7 +94,7 @@ port_reconnect(struct reconnect *r, const struct config_port *cp)
 	tries->not_before = r->turn + tries->wait;
 	if (server == MEMIF_MUTE || !change_lock(false))
 		return;
-	log_info("manage: server is back, port is opened again name=%s", cp->tap);
+	log_info("manage: port opened again name=%s reason=server-back", cp->tap);
 	if (reload_port_again(r->h, r->running, cp, why, sizeof(why)) < 0)
 		log_warn("manage: port not opened again name=%s reason=\"%s\"", cp->tap,
 			 why);

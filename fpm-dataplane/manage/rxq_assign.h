@@ -7,7 +7,7 @@
  * With `cores: auto` all forwarders get the same number of queues. Among the forwarders
  * with the fewest queues, rxq_plan_queue() takes the nearest to the ports by which the
  * packets leave: to send from another NUMA node costs more than to receive from one
- * ("Kamuee", its comparison WRONGNUMA), and packets that arrive by a port mostly leave by
+ * (paper on Kamuee, experiment WRONGNUMA), and packets that arrive by a port mostly leave by
  * the other ports.
  */
 #ifndef MANAGE_RXQ_ASSIGN_H

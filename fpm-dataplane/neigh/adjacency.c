@@ -37,7 +37,8 @@ nb_log_refusal(const struct neigh *n, struct nb *nb, int rc)
 	if (nb->refused || !log_allowed(&limit, &missed))
 		return;
 	nb->refused = true;
-	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=%s%s missed=%u",
+	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=\"%s\"%s "
+		 "missed=%u",
 		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].kernel.name,
 		 strerror(-rc), off ? " hint=ipv6-off-or-mtu-below-1280" : "", missed);
 }

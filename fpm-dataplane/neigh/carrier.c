@@ -128,11 +128,11 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 	rc = tap_speed(&ifc->tap, link->mbit_per_s, link->full_duplex);
 	if (rc == -EOPNOTSUPP && !is_refused_by_kernel) {
 		is_refused_by_kernel = true;
-		log_warn("neigh: speed of taps not set error=%s effect=costs-of-ospf",
+		log_warn("neigh: speed of taps not set error=\"%s\" effect=costs-of-ospf",
 			 strerror(-rc));
 	} else if (rc < 0 && rc != -EOPNOTSUPP && log_allowed(&limit, &missed)) {
-		log_warn("neigh: speed not set port=%s error=%s missed=%u", ifc->port->name,
-			 strerror(-rc), missed);
+		log_warn("neigh: speed not set port=%s error=\"%s\" missed=%u",
+			 ifc->port->name, strerror(-rc), missed);
 	}
 }
 
@@ -169,7 +169,7 @@ carrier_follow_tap(struct iface *ifc, bool admin_up)
 	if (!carrier_log_allowed(ifc))
 		ifc->n_unlogged++; /* the next line about the carrier counts it */
 	else if (rc < 0)
-		log_warn("neigh: link of device not set port=%s state=%s error=%s%s",
+		log_warn("neigh: link of device not set port=%s state=%s error=\"%s\"%s",
 			 ifc->port->name, state, strerror(-rc),
 			 admin_up ? "" : " effect=peer-keeps-carrier");
 	else
@@ -201,7 +201,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 		iface_refresh(n, ifidx);
 	rc = ifc->lost ? 0 : tap_carrier(&ifc->tap, up);
 	if (rc < 0)
-		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
+		log_warn("neigh: carrier not set port=%s error=\"%s\"", ifc->port->name,
 			 strerror(-rc));
 	if (up)
 		iface_refresh(n, ifidx);

@@ -489,7 +489,7 @@ void watch_remove(struct neigh *n, struct msg_adj *m);
 
 /* Publish, update or (hop 0) withdraw the host of `nb`. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
-/* Call host_apply() with the state of `nb`, then answer the packets that wait for it. */
+/* Call host_apply() with the state of `nb`, then tell punt, if packets wait for it. */
 void host_update(struct neigh *n, struct nb *nb);
 /* Return true if packets were sent to the host since the sweep before last. */
 bool host_in_use(const struct neigh *n, const struct nb *nb);

@@ -41,7 +41,7 @@ link_update_table(struct neigh *n, struct link *l)
 			 table == 0 ? RT_TABLE_MAIN : table);
 }
 
-/* Log membership: routes then name the owner, which is no port, so nothing is sent. */
+/* Log membership. Routes then name the owner, which is no port, so the kernel forwards. */
 static void
 link_update_owner(struct neigh *n, struct link *l)
 {
@@ -52,8 +52,8 @@ link_update_owner(struct neigh *n, struct link *l)
 		return;
 	l->owner = ifindex;
 	if (owner != NULL)
-		log_warn("neigh: interface has a master, not forwarded dev=%s part_of=%s",
-			 l->kernel.name, owner->kernel.name);
+		log_warn("neigh: interface has a master dev=%s part_of=%s", l->kernel.name,
+			 owner->kernel.name);
 	else
 		log_info("neigh: interface left its master dev=%s", l->kernel.name);
 }
@@ -124,9 +124,8 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
-			log_warn("neigh: port name used by another interface name=%s "
-				 "ifindex=%u",
-				 kl->name, kl->ifindex);
+			log_warn("neigh: port name taken name=%s ifindex=%u", kl->name,
+				 kl->ifindex);
 }
 
 /* Withdraw a link that became or is no longer ours, so that it is reported as new. */
@@ -248,7 +247,7 @@ link_is_on_bridge(struct neigh *n, const struct link *l)
 static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
-	/* It is over a VXLAN, perhaps. */
+	/* The link may be over a VXLAN. */
 	if (l->ifidx == 0 && (l->kernel.bridge || link_is_on_bridge(n, l)))
 		return true;
 	if (l->ifidx == 0 && l->kernel.tunnel.kind != KMON_NO_TUNNEL)

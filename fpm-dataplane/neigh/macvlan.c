@@ -155,7 +155,7 @@ macvlan_set_mac(struct neigh *n, uint16_t ifidx)
 	memcpy(ifc->dev_mac, ifc->kernel.mac, sizeof(ifc->dev_mac));
 	rc = port_add_mac(ifc->port, ifc->dev_mac);
 	if (rc < 0)
-		log_warn("neigh: macvlan mac refused by device dev=%s port=%s error=%s",
+		log_warn("neigh: macvlan mac refused by device dev=%s port=%s error=\"%s\"",
 			 ifc->kernel.name, ifc->port->name, strerror(-rc));
 }
 

@@ -90,7 +90,7 @@ mpls_count(struct neigh *n, struct link *l, bool told)
 		n->n_mpls--;
 	if (n->n_mpls != told)
 		return; /* neither the first link nor the last one */
-	log_info("neigh: mpls %s the kernel", told ? "found in" : "gone from");
+	log_info("neigh: kernel mpls changed present=%s", told ? "yes" : "no");
 	atomic_store_explicit(&n->fib->mpls_known, told || n->conf.mpls_all,
 			      memory_order_relaxed);
 	if (told)

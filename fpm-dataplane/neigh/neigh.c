@@ -35,7 +35,7 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 	if (after.resyncs != before.resyncs) {
 		counter_add(&n->conf.count->resyncs, 1);
 		if (log_allowed(&overrun, &missed))
-			log_warn("neigh: kernel monitor overrun, state read again "
+			log_warn("neigh: kernel monitor overrun effect=state-read-again "
 				 "changes=%llu missed=%u",
 				 (unsigned long long)after.last_resync_changes, missed);
 	}
@@ -43,8 +43,8 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 		return;
 	n->resync = true;
 	if (log_allowed(&limit, &missed))
-		log_warn("neigh: kernel monitor failed error=%s missed=%u", strerror(-rc),
-			 missed);
+		log_warn("neigh: kernel monitor failed error=\"%s\" missed=%u",
+			 strerror(-rc), missed);
 }
 
 /*
@@ -64,8 +64,8 @@ neigh_read_ipv6(struct neigh *n)
 	if (rc == 0)
 		iface_inet6_missing(n);
 	else if (log_allowed(&limit, &missed))
-		log_warn("neigh: ipv6 settings not read error=%s missed=%u", strerror(-rc),
-			 missed);
+		log_warn("neigh: ipv6 settings not read error=\"%s\" missed=%u",
+			 strerror(-rc), missed);
 	n->ipv6_read_at_s = monotonic_s();
 	took_s = n->ipv6_read_at_s - begin_s;
 	n->ipv6_read_at_s += 4 * took_s;
@@ -258,7 +258,7 @@ neigh_init(struct worker *w)
 	if (rc == 0)
 		rc = kmon_open(&n->control, n->conf.netns, &control_ops, n);
 	if (rc < 0) {
-		log_error("neigh: kernel monitor not opened netns=%s error=%s",
+		log_error("neigh: kernel monitor not opened netns=%s error=\"%s\"",
 			  n->conf.netns != NULL ? n->conf.netns : "", strerror(-rc));
 		neigh_fini(w);
 		return rc;

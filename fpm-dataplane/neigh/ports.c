@@ -231,7 +231,7 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	}
 	if (rc < 0) {
 		if (rc != ifc->lost_error)
-			log_warn("neigh: tap not recreated, will retry port=%s error=%s",
+			log_warn("neigh: tap not recreated port=%s error=\"%s\" retry=yes",
 				 ifc->port->name, strerror(-rc));
 		ifc->lost_error = rc;
 		return;
@@ -239,8 +239,8 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	ifc->tap = tap;
 	ifc->lost = false;
 	ifc->lost_error = 0;
-	log_warn("neigh: tap recreated, addresses lost port=%s ifindex=%u", ifc->port->name,
-		 tap.ifindex);
+	log_warn("neigh: tap recreated port=%s ifindex=%u effect=addresses-lost",
+		 ifc->port->name, tap.ifindex);
 	port_tell_tap(n->conf.punt, ifc);
 	port_tell_tap(n->conf.manage, ifc);
 	/*

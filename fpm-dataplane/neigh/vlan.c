@@ -106,8 +106,8 @@ vlan_list(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Take the interface out of that list. Interfaces on it may stay for a moment, until the
- * kernel has reported their ends: they are on no list then.
+ * Remove the interface from the list of the interface below. The interfaces above it are removed
+ * from its own list: they exist until the kernel reports their deletion.
  */
 static void
 vlan_unlist(struct neigh *n, uint16_t ifidx)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP over VXLAN. A bridge of the kernel whose only port is a vxlan device is an interface of the
- * dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is external (a
- * single vxlan device), each VLAN on the bridge that has a VNI is one. Runs in neigh. Each of its neighbors has headers that
- * forwarders copy: router MAC from the neighbor, VTEP from the forwarding database of the vxlan
- * device, all else from the settings of that. This file makes them, and the table by which received
- * packets find their interface.
+ * IP over VXLAN. Runs in neigh. A bridge of the kernel whose only port is a vxlan device is an
+ * interface of the dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is
+ * external (a single vxlan device), each VLAN on the bridge that has a VNI is an interface.
+ *
+ * Each neighbor of such an interface has headers that forwarders copy: the router MAC is from the
+ * neighbor table, the VTEP from the forwarding database of the vxlan device, all else from the
+ * settings of the device. This file makes these headers, and the table by which received packets
+ * find their interface.
  *
  * A bridge with more ports stays with the kernel, and so does a vxlan device that forwarders
  * cannot serve. This file calls link_event.c back by link_vlan_changed() alone.
@@ -70,8 +72,8 @@ ports_of(struct neigh *n, const struct link *bridge)
 }
 
 /*
- * Return the vxlan device below a bridge, if forwarders serve it: all of the bridge, or with VLANs
- * the VLANs on it that have a VNI. NULL: they do not, or there is none.
+ * Return the vxlan device below a bridge if forwarders serve the bridge, or those of its VLANs that
+ * have a VNI. NULL: forwarders serve neither, or there is no vxlan device.
  */
 static struct link *
 bridge_vxlan(struct neigh *n, const struct link *bridge)
@@ -298,8 +300,8 @@ vtep_is_one(const struct kmon_fdb *vtep)
 /*
  * Return where frames to the MAC of a neighbor go. Without an entry of the forwarding database the
  * VTEP is the gateway itself, which zebra writes as a neighbor without ARP, outside of all subnets
- * of the bridge. Of any other neighbor only the kernel knows it: it floods the frame, or its entry
- * has a next hop in place of a VTEP. Family 0: no VTEP.
+ * of the bridge. For any other neighbor only the kernel knows the VTEP: it floods the frame, or its
+ * entry names a next hop. Family 0: no VTEP.
  */
 static struct kmon_fdb
 vtep_of(struct neigh *n, const struct nb *nb)

@@ -19,7 +19,7 @@ struct device_message {
 	char master_kind[DEVICE_NAME]; /* "bridge", "vrf"; "": unknown */
 	char kind[DEVICE_NAME];        /* "macvlan"; "": none */
 	uint32_t on;                   /* IFLA_LINK: the device below; 0: none */
-	uint8_t mac[6];                /* 0: it has none of this length */
+	uint8_t mac[6];                /* 0: no address, or not one of 6 octets */
 	bool xdp;                      /* an XDP program is attached */
 	bool protodown;                /* IFLA_PROTO_DOWN ... */
 	uint32_t protodown_by;         /* ... for these reasons, bits; 0: none is known */

@@ -44,7 +44,7 @@ message_order(const struct nlmsghdr *nlh, uint8_t family, bool dump)
 	return KERNEL_FIRST;
 }
 
-/* Set the life of a route in milliseconds. Returns false if it is over. */
+/* Set the remaining lifetime of a route in milliseconds. Returns false if it has expired. */
 static bool
 message_life(const struct attrs *attrs, uint32_t *expires_ms)
 {
@@ -55,7 +55,7 @@ message_life(const struct attrs *attrs, uint32_t *expires_ms)
 	    attr_copy(attr_of(attrs, RTA_CACHEINFO), &info, sizeof(info)) < 0 ||
 	    info.rta_expires == 0)
 		return true;
-	/* The kernel rounds to ticks. Some ticks later it surely says that the life is over. */
+	/* The kernel rounds to ticks, so wait some ticks more. */
 	if (info.rta_expires > 0)
 		*expires_ms = ((uint32_t)info.rta_expires < TICKS_DAY
 				       ? (uint32_t)info.rta_expires + 4
@@ -80,7 +80,7 @@ message_preference(struct kernel_event *ev, const struct attrs *attrs)
 	return 0;
 }
 
-/* Read RTA_SRC, which IPv6 routes have that are for some sources only. */
+/* Read RTA_SRC, the source prefix of a source-specific IPv6 route. */
 static int
 message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, uint8_t len)
 {

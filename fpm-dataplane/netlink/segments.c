@@ -179,7 +179,7 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 	return 0;
 }
 
-/* The content of SEG6_IPTUNNEL_SRH: the mode, and a segment routing header. */
+/* Decode SEG6_IPTUNNEL_SRH: a mode and a segment routing header. */
 static int
 headend_decode(struct fpm_hop *hop, const struct attrs *attrs)
 {

@@ -113,7 +113,7 @@ nicd_failure_log(const struct config *conf, int rc, pid_t old)
 	    WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM)
 		rc = eal_memory_error(conf, -ENOMEM, old);
 	if (rc != -ENOMEM || old == 0)
-		log_error("main: fpm-nics not started error=%s",
+		log_error("main: fpm-nics not started error=\"%s\"",
 			  rc == -EPIPE ? "it has exited" : strerror(-rc));
 	return rc;
 }
@@ -164,7 +164,7 @@ nicd_abandon(void)
 {
 	if (!nicd_is_connected())
 		return;
-	log_error("main: predecessor died while sharing DPDK, restarting");
+	log_error("main: predecessor died sharing=dpdk effect=restart");
 	_exit(1); /* the service manager treats this as a crash */
 }
 
@@ -173,6 +173,6 @@ nicd_stop(void)
 {
 	nicd_disconnect(true);
 	if (!nicd_has_exited(END_MS))
-		log_warn("main: fpm-nics does not exit, killing it");
+		log_warn("main: fpm-nics killed reason=does-not-exit");
 	nicd_kill();
 }

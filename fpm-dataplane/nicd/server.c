@@ -331,7 +331,7 @@ static void __attribute__((noreturn)) server_exit(bool crashed)
 	hugepage_files_remove(eal_prefix());
 	directory_remove(rte_eal_get_runtime_dir());
 	if (crashed)
-		log_warn("nics: daemon crashed, closing NICs");
+		log_warn("nics: devices closed reason=daemon-crashed");
 	else
 		log_info("nics: devices closed");
 	_exit(0);
@@ -504,7 +504,7 @@ nicd_serve(const struct config *conf)
 	rc = conn_begin(sock, 0);
 	pthread_mutex_unlock(&server.lock);
 	if (rc < 0) {
-		log_error("nics: thread not started error=%s", strerror(-rc));
+		log_error("nics: thread not started error=\"%s\"", strerror(-rc));
 		server_exit(true);
 	}
 	for (;;)

@@ -92,7 +92,7 @@ nicd_recv(int sock, void *record, size_t len, int *fd)
 /* Exit, because the request gets no reply. The service manager treats this as a crash. */
 static void __attribute__((noreturn)) nicd_lost(int rc)
 {
-	log_error("port: fpm-nics has died, restarting error=%s", strerror(-rc));
+	log_error("port: fpm-nics died error=\"%s\" effect=restart", strerror(-rc));
 	_exit(1);
 }
 

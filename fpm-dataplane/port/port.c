@@ -34,8 +34,8 @@ port_quiet_kernel(const struct port *port, char *why, unsigned int why_size)
 	int rc = port->kernel_if[0] == '\0' ? 0 : kernel_if_ipv6_off(port->kernel_if);
 
 	if (rc > 0)
-		log_info("port: ipv6 turned off in the kernel name=%s interface=%s",
-			 port->name, port->kernel_if);
+		log_info("port: kernel ipv6 turned off name=%s interface=%s", port->name,
+			 port->kernel_if);
 	if (rc < 0)
 		why_not(why, why_size, rc,
 			"the kernel has IPv6 on %s and would answer in the place of the "
@@ -62,7 +62,7 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 				 port->name, port->tap.name, port->tap.ifindex);
 		if (rc == 0)
 			return 0;
-		log_warn("port: kept tap unusable name=%s error=%s", port->name,
+		log_warn("port: kept tap unusable name=%s error=\"%s\"", port->name,
 			 strerror(-rc));
 	}
 	return tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes,
@@ -324,7 +324,7 @@ port_take_tags(const struct port *port)
 						  rc | RTE_ETH_VLAN_STRIP_OFFLOAD);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (rc < 0)
-		log_debug("port: vlan offload refused port=%s error=%s", port->name,
+		log_debug("port: vlan offload refused port=%s error=\"%s\"", port->name,
 			  rte_strerror(-rc));
 	return rc >= 0;
 }
@@ -346,8 +346,8 @@ port_add_mac(const struct port *port, const uint8_t mac[6])
 		rc = rte_eth_promiscuous_enable(port->port_id);
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (all && rc == 0)
-		log_info("port: receives frames to all macs port=%s reason=mac-not-added "
-			 "error=%s",
+		log_info("port: promiscuous mode on port=%s reason=mac-not-added "
+			 "error=\"%s\"",
 			 port->name, strerror(-refusal));
 	return rc;
 }

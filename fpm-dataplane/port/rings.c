@@ -54,7 +54,7 @@ fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 	r->n_gleaned = n_gleaned;
 	if (made && r->inject != NULL)
 		return 0;
-	log_error("main: rings not created error=%s", rte_strerror(rte_errno));
+	log_error("main: rings not created error=\"%s\"", rte_strerror(rte_errno));
 	return -rte_errno;
 }
 

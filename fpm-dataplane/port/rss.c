@@ -48,7 +48,7 @@ rss_read_back(struct port *port)
 	rc = rte_eth_dev_rss_hash_conf_get(port->port_id, &conf);
 	port->rss_untold = rc < 0;
 	if (rc < 0)
-		log_debug("port: rss hashes unknown port=%s error=%s", port->name,
+		log_debug("port: rss hashes unknown port=%s error=\"%s\"", port->name,
 			  rte_strerror(-rc));
 	else
 		port->rss_hf = conf.rss_hf;

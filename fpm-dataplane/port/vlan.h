@@ -146,7 +146,7 @@ vlan_sent_bytes(const struct rte_mbuf *m)
 	return m->pkt_len + ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0 ? VLAN_BYTES : 0);
 }
 
-/* Let a packet that was made from another one have its tags. */
+/* Copy the stripped tags of packet `of` to packet `m`. */
 static inline void
 vlan_inherit(struct rte_mbuf *m, const struct rte_mbuf *of)
 {

@@ -355,7 +355,7 @@ vxlan_find_way(struct punt *p, struct way_out *way)
 	fib_vxlan_resolve(p->fib, way->vxlan, way->lp.family, l3_of(m),
 			  rte_pktmbuf_data_len(m) - L2_LEN, &way->vw);
 	way->neighbor = way->vw.reason == N_REASON ? way->vw.path : PATH(PATH_DOWN, 0);
-	/* As the kernel's own interface: it has the VXLAN, too. */
+	/* Give the packet to the kernel by this interface: the kernel has the VXLAN, too. */
 	if (way->vw.reason == PUNT_kernel_route)
 		way->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
 }
@@ -378,7 +378,7 @@ way_hop(struct punt *p, struct way_out *way)
 			way->tw.reason = PUNT_kernel_route;
 		way->neighbor =
 			way->tw.reason == N_REASON ? way->tw.path : PATH(PATH_DOWN, 0);
-		/* As the kernel's own interface: it has the tunnel, too. */
+		/* Give the packet to the kernel by the tunnel, which the kernel has, too. */
 		if (way->tw.reason == PUNT_kernel_route)
 			way->neighbor =
 				PATH(PATH_KERNEL, way->tunnel->ifindex & PATH_INDEX_MASK);

@@ -29,8 +29,9 @@
  * own.
  */
 #define QUEUE_AT_LEAST_S 0.25
-#define QUEUE_AGAIN_MAX  10 /* invalid answers: `ip neigh flush` has so many rounds */
-#define QUEUE_MAX_S      10 /* the longest wait, even if neigh never answers */
+#define QUEUE_AGAIN_MAX \
+	10 /* invalid answers, then packets wait no longer: rounds of `ip neigh flush` */
+#define QUEUE_MAX_S 10 /* the longest wait, even if neigh never answers */
 
 struct neigh_queue {
 	uint16_t ifidx;

@@ -25,8 +25,8 @@ neigh_queue_begin(struct punt *p)
 	p->n_places = p->max_hosts + (p->max_hosts + 2) / 3;
 	p->max_packets = table_limit(p->conf.limits, TABLE_waiting);
 	if (p->max_packets > buffers / 2) {
-		log_warn("punt: limits.waiting clamped max=%u buffers=%u", buffers / 2,
-			 buffers);
+		log_warn("punt: limit clamped key=limits.waiting max=%u buffers=%u",
+			 buffers / 2, buffers);
 		p->max_packets = buffers / 2;
 	}
 	p->queue = calloc(p->n_places, sizeof(*p->queue));

@@ -125,7 +125,7 @@ fdstore_put_tap(const struct port *port)
 	sd_fdremove(tap_fd_name(port->name, key));
 	rc = sd_fdstore(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
-		log_warn("fdstore: tap not stored name=%s error=%s", port->name,
+		log_warn("fdstore: tap not stored name=%s error=\"%s\"", port->name,
 			 strerror(-rc));
 }
 

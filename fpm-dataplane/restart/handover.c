@@ -164,7 +164,7 @@ handover_refuse(const char *why)
 	sigemptyset(&requests);
 	sigaddset(&requests, SD_SIGNAL_RESTART);
 	(void)sigtimedwait(&requests, NULL, &now);
-	log_error("main: restart refused, forwarding continues reason=\"%s\"", why);
+	log_error("main: restart refused reason=\"%s\"", why);
 	sd_refusal_add(why);
 	return HANDOVER_REFUSED;
 }
@@ -214,16 +214,16 @@ successor_failed(const struct child *child, const struct predecessor *old, int r
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM) {
 		if (sd_manager_runs())
-			log_warn("main: no memory for two daemons, ending before the "
-				 "successor starts");
+			log_warn("main: no memory for two daemons "
+				 "effect=end-before-the-successor");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
 	failure_text(rc, status, why);
 	rc = quiesced ? workers_resume(&old->quiesce) : 0;
 	if (rc == 0)
 		return handover_cancel(old, why);
-	log_error("main: handover and resume failed error=%s reason=\"%s\"", strerror(-rc),
-		  why);
+	log_error("main: handover and resume failed error=\"%s\" reason=\"%s\"",
+		  strerror(-rc), why);
 	return handover_slow(old, false, "its successor is not ready");
 }
 
@@ -388,7 +388,7 @@ predecessor_end(int pidfd, int rc, const char *hanging)
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	if (rc == -EPIPE)
-		log_warn("main: predecessor died, taking over");
+		log_warn("main: predecessor died");
 	else
 		log_warn("main: killing predecessor hanging=%s", hanging);
 	if (pidfd < 0)
@@ -396,7 +396,7 @@ predecessor_end(int pidfd, int rc, const char *hanging)
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	/* The kernel closes its descriptors before it reports the end. */
 	if (poll(&p, 1, DEATH_MS) <= 0)
-		log_warn("main: killed predecessor has not ended");
+		log_warn("main: predecessor not ended reason=kill-without-effect");
 }
 
 /* Wait for the end of a process. Returns 0 or -ETIMEDOUT. */

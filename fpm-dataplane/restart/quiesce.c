@@ -48,8 +48,8 @@ workers_quiesce(const struct quiesce *q)
 	atomic_store(&state.done, false);
 	rc = watchdog_wait(workers_try_quiesce, QUIESCE_MS);
 	if (rc < 0)
-		log_error("main: thread does not stop thread=%s for_s=%u",
-			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS / 1000);
+		log_error("main: thread does not stop thread=%s for_ms=%u",
+			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS);
 	return rc;
 }
 

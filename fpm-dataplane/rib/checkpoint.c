@@ -297,7 +297,10 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 {
 	struct ckpt_stack new = {0};
 
-	/* The words of a long headend have no room: its routes are the kernel's at first. */
+	/*
+	 * The segments of a long headend have no room. After a restore the kernel forwards its
+	 * packets until zebra sends the route again.
+	 */
 	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
 		new.n = stacks[hop->stack].n;
 		memcpy(new.label, stacks[hop->stack].label, sizeof(new.label));

@@ -24,10 +24,10 @@
 #define LOG2_MIN    1u
 #define LOG2_MAX    12u
 #define BUCKETS_MAX (1u << LOG2_MAX)
-/* In the place of a member: its old member is gone; it has none, or had to give it up. */
+/* In place of a member: the old one was removed; the bucket has none, or was given up. */
 #define OWNER_GONE UINT16_MAX
 #define OWNER_NONE (UINT16_MAX - 1)
-/* Members that are compared for one bucket: a limit of the time for very large groups. */
+/* Members compared for one bucket, at most: it bounds the time for very large groups. */
 #define RANKED_MAX 64u
 /* A share is fair if it differs from the weight by less than 1/50. */
 #define FAIR 50u

@@ -52,11 +52,11 @@ struct rib_kroutes {
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
-	bool sweeping;             /* it is over: records that it did not show go ... */
-	uint32_t sweep_at;         /* ... from this number on */
-	bool reviewing;            /* a slot is ignored now, or no longer: look again ... */
-	uint32_t review_at;        /* ... at the records from this number on */
-	bool refused;              /* limits.routes left no room for some */
+	bool sweeping;      /* the dump has ended: remove records that it did not show */
+	uint32_t sweep_at;  /* ... from this number on */
+	bool reviewing;     /* a slot is ignored now, or no longer: look again ... */
+	uint32_t review_at; /* ... at the records from this number on */
+	bool refused;       /* limits.routes left no room for some */
 	bool rebind; /* connected subnets changed: bind gateways without an interface again */
 };
 
@@ -69,8 +69,9 @@ void kroute_remove(struct rib_kroutes *k, uint32_t number);
 void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);
 /*
  * Decide whether the record hides routes: it is an own prefix of table local that is shorter
- * than a host. Return true if that has changed. The caller stages the routes inside again.
- * Routes of other types in table local should hide routes, too: kernel_status.short_local counts them.
+ * than a host. Return true if that has changed: the caller then commits all routes inside the
+ * prefix again. In Linux other types in table local hide routes, too; here they do not, and
+ * kernel_status.short_local counts them.
  */
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*

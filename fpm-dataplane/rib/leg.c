@@ -248,8 +248,9 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 }
 
 /*
- * A headend that forwarders cannot serve, or an end point that found no entry. The words of a long
- * headend are not in the checkpoint: then there is no refusal either.
+ * Return true if the kernel has to serve a next hop of SRv6: a headend that forwarders cannot serve,
+ * or an end point without an entry. A long headend that was restored counts, too: it has neither
+ * segments nor a refusal.
  */
 bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)

@@ -309,7 +309,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		rib->ckpt = ckpt_new(rib->conf.netns_id);
 		if (rib->ckpt == NULL) {
 			rc = -errno;
-			log_warn("rib: checkpoint not created error=%s", strerror(-rc));
+			log_warn("rib: checkpoint not created error=\"%s\"", strerror(-rc));
 		}
 		mirror_alive(rib);
 		mirror_unresolved(rib);

@@ -152,7 +152,7 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	if (vrf == NULL) {
 		rib->rules.retry_ms = rib->clock_ms() + RETRY_MS;
 		if (!rib->rules.refused)
-			log_error("rib: table of a rule not created table=%u error=ENOMEM "
+			log_error("rib: rule table not created table=%u error=ENOMEM "
 				  "retry_ms=%u",
 				  table, RETRY_MS);
 		rib->rules.refused = true;

@@ -62,7 +62,7 @@ uint32_t source_find(struct rib_sources *s, uint32_t table, const struct prefix 
 		     bool add);
 /* Note that a table for which source_is_table() is true got a route, or lost one. */
 void source_count(struct rib_sources *s, uint32_t table, int by);
-/* Free the entries that have no route. No other file may have their numbers. */
+/* Free the entries without routes. No other file may store the number of such an entry. */
 void sources_collect(struct rib_sources *s);
 void sources_free(struct rib_sources *s);
 

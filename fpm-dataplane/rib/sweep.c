@@ -217,8 +217,8 @@ replay_vrfs_done(struct rib *rib)
 	}
 	log_info("rib: vrf replay done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
 	if (kept > 0)
-		log_warn("rib: routes kept, vrf not replayed vrfs=%u routes=%u", kept,
-			 routes);
+		log_warn("rib: routes of vrfs kept reason=not-replayed vrfs=%u routes=%u",
+			 kept, routes);
 }
 
 /*

@@ -14,7 +14,7 @@
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
 
-/* Return the way of a leg; 0: it leads nowhere. */
+/* Return the way of a leg (fib/urpf.h); 0: the leg has no egress interface. */
 static uint16_t
 leg_way(const struct leg *leg)
 {

@@ -5,9 +5,9 @@
  * The kernel deletes some objects without an event: IPv4 routes of a link that is set down
  * or whose source address is removed, next-hop objects of a link that is down or lost its
  * carrier, and IPv4 routes of a deleted next-hop object. After such a cause next-hop objects
- * and the protocols of which rib has routes are dumped. A kernel renews the life of a
- * route of a router advertisement without an event, too. So when the shortest known life
- * ends, a dump tells which routes are over.
+ * and the protocols of which rib has routes are dumped. The kernel also renews the lifetime of a
+ * route of a router advertisement without an event. So when the shortest known lifetime ends, a
+ * dump shows which routes have expired.
  */
 #include "rtnl/rtnl.h"
 
@@ -26,7 +26,7 @@
 
 /* The kernel deletes routes within the call that it announces. */
 #define SILENT_MS 2u
-/* A dump that took t is repeated after this many times t at the earliest. */
+/* The time between two dumps is at least so many times the duration of the first. */
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* of CPU: a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
@@ -154,7 +154,7 @@ dump_failed(struct rtnl *r, int error)
 	unsigned int missed;
 
 	if (log_allowed(&r->dump_log, &missed))
-		log_error("rtnl: routing tables not read error=%s missed=%u",
+		log_error("rtnl: routing tables not read error=\"%s\" missed=%u",
 			  strerror(-error), missed);
 	r->n_jobs = r->at = 0;
 	r->rules_only = false;
@@ -189,7 +189,7 @@ rtnl_overrun(struct rtnl *r)
 	kernel_count(&kernel_status.overruns, 1);
 	atomic_store_explicit(&kernel_status.in_step, 0, memory_order_relaxed);
 	if (log_allowed(&r->overrun_log, &missed))
-		log_warn("rtnl: events of routes lost, tables read again missed=%u",
+		log_warn("rtnl: route events lost effect=tables-read-again missed=%u",
 			 missed);
 	r->all_due = true;
 	rtnl_schedule(r, 0);
@@ -357,7 +357,7 @@ rtnl_init(struct worker *w)
 		r->starting = false;
 	}
 	if (rc < 0) {
-		log_error("rtnl: routing tables not read netns=%s error=%s", r->netns,
+		log_error("rtnl: routing tables not read netns=%s error=\"%s\"", r->netns,
 			  strerror(-rc));
 		rtnl_end(r);
 		return rc;

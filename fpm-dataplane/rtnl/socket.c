@@ -73,7 +73,8 @@ events_filter(struct rtnl *r, bool tables)
 	if (r->conf.from == ROUTES_FROM_KERNEL)
 		return;
 	if (setsockopt(r->events, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0)
-		log_warn("rtnl: filter of events not attached error=%s", strerror(errno));
+		log_warn("rtnl: filter of events not attached error=\"%s\"",
+			 strerror(errno));
 }
 
 static int

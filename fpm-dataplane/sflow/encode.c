@@ -54,7 +54,7 @@ put_octets(struct xdr *x, const void *octets, unsigned int n)
 }
 
 static void
-put(struct xdr *x, uint32_t word)
+xdr_put(struct xdr *x, uint32_t word)
 {
 	uint8_t octets[4];
 
@@ -65,14 +65,14 @@ put(struct xdr *x, uint32_t word)
 static void
 put64(struct xdr *x, uint64_t value)
 {
-	put(x, (uint32_t)(value >> 32));
-	put(x, (uint32_t)value);
+	xdr_put(x, (uint32_t)(value >> 32));
+	xdr_put(x, (uint32_t)value);
 }
 
 static void
 put_address(struct xdr *x, const struct ipaddr *addr, uint8_t family)
 {
-	put(x, family == 4 ? 1 : 2);
+	xdr_put(x, family == 4 ? 1 : 2);
 	put_octets(x, addr->octet, family_octets(family));
 }
 
@@ -80,8 +80,8 @@ put_address(struct xdr *x, const struct ipaddr *addr, uint8_t family)
 static unsigned int
 put_begin(struct xdr *x, uint32_t format)
 {
-	put(x, format);
-	put(x, 0);
+	xdr_put(x, format);
+	xdr_put(x, 0);
 	return x->at - 4;
 }
 
@@ -100,12 +100,12 @@ datagram_begin(struct datagram *d, const struct ipaddr *agent, uint8_t family)
 	struct xdr x = {.d = d};
 
 	d->n = 0;
-	put(&x, 5); /* version */
+	xdr_put(&x, 5); /* version */
 	put_address(&x, agent, family);
-	put(&x, 0); /* sub-agent */
-	put(&x, 0); /* sequence, uptime, number of samples: datagram_end() */
-	put(&x, 0);
-	put(&x, 0);
+	xdr_put(&x, 0); /* sub-agent */
+	xdr_put(&x, 0); /* sequence, uptime, number of samples: datagram_end() */
+	xdr_put(&x, 0);
+	xdr_put(&x, 0);
 	d->len = x.at;
 }
 
@@ -139,10 +139,10 @@ put_header(struct xdr *x, const struct sflow_packet *p)
 {
 	unsigned int begin = put_begin(x, RECORD_HEADER);
 
-	put(x, PROTOCOL_ETHERNET);
-	put(x, p->frame_len);
-	put(x, FCS_BYTES); /* stripped */
-	put(x, p->header_len);
+	xdr_put(x, PROTOCOL_ETHERNET);
+	xdr_put(x, p->frame_len);
+	xdr_put(x, FCS_BYTES); /* stripped */
+	xdr_put(x, p->header_len);
 	put_octets(x, p->header, p->header_len);
 	put_end(x, begin);
 }
@@ -152,10 +152,10 @@ put_switch(struct xdr *x, const struct sflow_packet *p)
 {
 	unsigned int begin = put_begin(x, RECORD_SWITCH);
 
-	put(x, p->in.id);
-	put(x, p->in.priority);
-	put(x, p->out.id);
-	put(x, p->out.priority);
+	xdr_put(x, p->in.id);
+	xdr_put(x, p->in.priority);
+	xdr_put(x, p->out.id);
+	xdr_put(x, p->out.priority);
 	put_end(x, begin);
 }
 
@@ -166,15 +166,15 @@ put_router(struct xdr *x, const struct sflow_packet *p)
 
 	put_address(x, &p->next_hop,
 		    p->next_hop_family != 0 ? p->next_hop_family : p->router_family);
-	put(x, p->src_mask);
-	put(x, p->dst_mask);
+	xdr_put(x, p->src_mask);
+	xdr_put(x, p->dst_mask);
 	put_end(x, begin);
 }
 
 static void
 put_records(struct xdr *x, const struct sflow_packet *p)
 {
-	put(x, 1u + p->tagged + (p->router_family != 0));
+	xdr_put(x, 1u + p->tagged + (p->router_family != 0));
 	put_header(x, p);
 	if (p->tagged)
 		put_switch(x, p);
@@ -192,21 +192,21 @@ datagram_add_flow(struct datagram *d, const struct sflow_packet *p)
 			(output > IFINDEX_MAX && output != SFLOW_HOST);
 	unsigned int begin = put_begin(&x, expanded ? SAMPLE_FLOW_EXPANDED : SAMPLE_FLOW);
 
-	put(&x, p->sequence);
+	xdr_put(&x, p->sequence);
 	if (expanded)
-		put(&x, 0); /* class of the source: ifIndex */
-	put(&x, p->source);
-	put(&x, p->rate);
-	put(&x, p->pool);
-	put(&x, p->drops);
+		xdr_put(&x, 0); /* class of the source: ifIndex */
+	xdr_put(&x, p->source);
+	xdr_put(&x, p->rate);
+	xdr_put(&x, p->pool);
+	xdr_put(&x, p->drops);
 	if (expanded) {
-		put(&x, FORMAT_IFINDEX);
-		put(&x, p->input);
-		put(&x, format);
-		put(&x, output);
+		xdr_put(&x, FORMAT_IFINDEX);
+		xdr_put(&x, p->input);
+		xdr_put(&x, format);
+		xdr_put(&x, output);
 	} else {
-		put(&x, p->input);
-		put(&x, format << 30 | output);
+		xdr_put(&x, p->input);
+		xdr_put(&x, format << 30 | output);
 	}
 	put_records(&x, p);
 	return sample_end(&x, begin);
@@ -218,13 +218,13 @@ datagram_add_discard(struct datagram *d, const struct sflow_packet *p)
 	struct xdr x = {.d = d, .at = d->len};
 	unsigned int begin = put_begin(&x, SAMPLE_DISCARD);
 
-	put(&x, p->sequence);
-	put(&x, 0); /* class of the source: ifIndex */
-	put(&x, p->source);
-	put(&x, p->drops);
-	put(&x, p->input);
-	put(&x, p->output);
-	put(&x, p->reason);
+	xdr_put(&x, p->sequence);
+	xdr_put(&x, 0); /* class of the source: ifIndex */
+	xdr_put(&x, p->source);
+	xdr_put(&x, p->drops);
+	xdr_put(&x, p->input);
+	xdr_put(&x, p->output);
+	xdr_put(&x, p->reason);
 	put_records(&x, p);
 	return sample_end(&x, begin);
 }
@@ -236,25 +236,25 @@ put_counters(struct xdr *x, const struct sflow_counters *c)
 {
 	unsigned int begin = put_begin(x, RECORD_COUNTERS);
 
-	put(x, c->ifindex);
-	put(x, ETHERNET_TYPE);
+	xdr_put(x, c->ifindex);
+	xdr_put(x, ETHERNET_TYPE);
 	put64(x, c->speed);
-	put(x, c->direction);
-	put(x, (uint32_t)c->admin_up | (uint32_t)c->oper_up << 1);
+	xdr_put(x, c->direction);
+	xdr_put(x, (uint32_t)c->admin_up | (uint32_t)c->oper_up << 1);
 	put64(x, c->in_octets);
-	put(x, c->in_packets);
-	put(x, UINT32_MAX); /* multicast and broadcast frames are not counted apart */
-	put(x, UINT32_MAX);
-	put(x, c->in_discards);
-	put(x, c->in_errors);
-	put(x, UINT32_MAX); /* unknown protocols */
+	xdr_put(x, c->in_packets);
+	xdr_put(x, UINT32_MAX); /* multicast and broadcast frames are not counted apart */
+	xdr_put(x, UINT32_MAX);
+	xdr_put(x, c->in_discards);
+	xdr_put(x, c->in_errors);
+	xdr_put(x, UINT32_MAX); /* unknown protocols */
 	put64(x, c->out_octets);
-	put(x, c->out_packets);
-	put(x, UINT32_MAX);
-	put(x, UINT32_MAX);
-	put(x, c->out_discards);
-	put(x, c->out_errors);
-	put(x, c->promiscuous ? 1 : 2);
+	xdr_put(x, c->out_packets);
+	xdr_put(x, UINT32_MAX);
+	xdr_put(x, UINT32_MAX);
+	xdr_put(x, c->out_discards);
+	xdr_put(x, c->out_errors);
+	xdr_put(x, c->promiscuous ? 1 : 2);
 	put_end(x, begin);
 }
 
@@ -266,11 +266,11 @@ datagram_add_counters(struct datagram *d, const struct sflow_counters *c)
 	unsigned int begin =
 		put_begin(&x, expanded ? SAMPLE_COUNTERS_EXPANDED : SAMPLE_COUNTERS);
 
-	put(&x, c->sequence);
+	xdr_put(&x, c->sequence);
 	if (expanded)
-		put(&x, 0);
-	put(&x, c->ifindex);
-	put(&x, 1); /* records */
+		xdr_put(&x, 0);
+	xdr_put(&x, c->ifindex);
+	xdr_put(&x, 1); /* records */
 	put_counters(&x, c);
 	return sample_end(&x, begin);
 }

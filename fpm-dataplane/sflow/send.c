@@ -38,7 +38,7 @@ collector_fail(struct collector *c, int error)
 		return;
 	c->logged_failing = true;
 	STATUS_ADD(failing, 1);
-	log_warn("sflow: collector fails collector=%s error=%s", c->conf.name,
+	log_warn("sflow: collector fails collector=%s error=\"%s\"", c->conf.name,
 		 strerror(error));
 }
 

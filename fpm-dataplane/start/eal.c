@@ -129,8 +129,8 @@ eal_memory_error(const struct config *conf, int rc, pid_t old)
 	others = huge_used_kib(old) / 1024;
 	if (unused + others >= conf->memory_mib)
 		return -ENOMEM;
-	log_error("main: too few hugepages wanted_mib=%u free_mib=%llu after_end_mib=%llu; "
-		  "see memory.size-mib",
+	log_error("main: too few hugepages wanted_mib=%u free_mib=%llu after_end_mib=%llu "
+		  "see=memory.size-mib",
 		  conf->memory_mib, unused, unused + others);
 	return -EACCES;
 }
@@ -164,11 +164,11 @@ static int
 eal_failure_log(const struct config *conf, int rc)
 {
 	if (conf->hugepages)
-		log_error("main: dpdk not started error=%s wanted_mib=%u; see the free "
-			  "hugepages and memory.size-mib",
+		log_error("main: dpdk not started error=\"%s\" wanted_mib=%u "
+			  "see=hugepages,memory.size-mib",
 			  rte_strerror(-rc), conf->memory_mib);
 	else
-		log_error("main: dpdk not started error=%s", rte_strerror(-rc));
+		log_error("main: dpdk not started error=\"%s\"", rte_strerror(-rc));
 	return rc;
 }
 
@@ -403,7 +403,7 @@ eal_pool(const struct config *conf)
 	if (joined.active) {
 		pool = rte_mempool_lookup(POOL);
 		if (pool == NULL)
-			log_error("main: packet buffers not found error=%s",
+			log_error("main: packet buffers not found error=\"%s\"",
 				  rte_strerror(rte_errno));
 		return pool;
 	}
@@ -417,8 +417,9 @@ eal_pool(const struct config *conf)
 		n = 262143;
 	pool = rte_pktmbuf_pool_create(POOL, n, 256, PACKET_PRIV_BYTES, (uint16_t)room, 0);
 	if (pool == NULL)
-		log_error("main: packet buffers not created n=%u error=%s size_mib=%u; see "
-			  "memory.size-mib",
+		log_error("main: packet buffers not created buffers=%u error=\"%s\" "
+			  "size_mib=%u "
+			  "see=memory.size-mib",
 			  n, rte_strerror(rte_errno), conf->memory_mib);
 	return pool;
 }

@@ -53,8 +53,8 @@ descriptors_try(const struct config *conf)
 		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
 			return 0;
 	}
-	log_error("main: too few open files allowed=%llu needed=%llu; raise "
-		  "`ulimit -n`, or lower limits.clients and limits.http-clients",
+	log_error("main: too few open files allowed=%llu needed=%llu "
+		  "see=\"ulimit -n, limits.clients, limits.http-clients\"",
 		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
 	return -EMFILE;
 }
@@ -90,16 +90,16 @@ listener_try(const char *key, const char *netns, const struct sockaddr_storage *
 	int rc = netns_enter(netns, &guard);
 
 	if (rc < 0) {
-		log_error("main: control namespace not entered netns=%s error=%s", netns,
-			  strerror(-rc));
+		log_error("main: control namespace not entered netns=%s error=\"%s\"",
+			  netns, strerror(-rc));
 		return rc;
 	}
 	rc = address_bind_try(addr, v6only);
 	netns_leave(&guard);
 	if (rc < 0)
-		log_error("main: address not available key=%s address=%s error=%s%s", key,
-			  config_listen_str(addr, text), strerror(-rc),
-			  rc == -EADDRINUSE ? "; another daemon may use it" : "");
+		log_error("main: address not available key=%s address=%s error=\"%s\"%s",
+			  key, config_listen_str(addr, text), strerror(-rc),
+			  rc == -EADDRINUSE ? " hint=another-daemon" : "");
 	return rc;
 }
 
@@ -143,8 +143,7 @@ control_socket_free_try(const char *path)
 	}
 	if (rc < 0)
 		return 0; /* no socket, or one that a dead daemon left */
-	log_error("main: control socket in use path=%s; another daemon answers on it",
-		  path);
+	log_error("main: control socket in use path=%s hint=another-daemon", path);
 	return -EADDRINUSE;
 }
 
@@ -168,7 +167,7 @@ control_socket_place_try(const char *path)
 			break;
 	}
 	if (rc < 0)
-		log_error("main: control socket not opened path=%s error=%s", path,
+		log_error("main: control socket not opened path=%s error=\"%s\"", path,
 			  strerror(-rc));
 	return rc;
 }
@@ -182,7 +181,7 @@ mtu_warn(const struct config *conf)
 {
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
-			log_warn("main: ipv6 disabled, mtu below 1280 port=%s mtu=%u",
+			log_warn("main: ipv6 disabled reason=mtu-below-1280 port=%s mtu=%u",
 				 conf->port[i].tap, conf->port[i].mtu_bytes);
 }
 

@@ -45,8 +45,8 @@ hugepages_reserve(const struct config *conf)
 		 sysfs_read_number(HUGE_2M "nr_hugepages", -1), unused);
 	if (unused >= want)
 		return 0;
-	log_error("prepare: too few hugepages free=%lld wanted=%lld; memory is fragmented: "
-		  "reserve them at boot with the kernel parameter hugepages=%lld",
+	log_error("prepare: too few hugepages free=%lld wanted=%lld "
+		  "reason=memory-fragmented see=\"kernel parameter hugepages=%lld\"",
 		  unused, want, want);
 	return 1;
 }
@@ -85,11 +85,10 @@ kernel_if_prepare(const char *device)
 	kernel_if_of(device, name);
 	rc = name[0] == '\0' ? 0 : kernel_if_ipv6_off(name);
 	if (rc > 0)
-		log_info("prepare: ipv6 turned off in the kernel interface=%s", name);
+		log_info("prepare: kernel ipv6 turned off interface=%s", name);
 	if (rc < 0)
-		log_error(
-			"prepare: ipv6 not turned off in the kernel interface=%s error=%s",
-			name, strerror(-rc));
+		log_error("prepare: kernel ipv6 not turned off interface=%s error=\"%s\"",
+			  name, strerror(-rc));
 	return rc < 0 ? 1 : 0;
 }
 

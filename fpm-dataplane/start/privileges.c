@@ -28,11 +28,12 @@ privilege_drop(void)
 	rc = capabilities_drop();
 
 	if (rc < 0) {
-		log_error("main: privileges not dropped error=%s", strerror(-rc));
+		log_error("main: privileges not dropped error=\"%s\"", strerror(-rc));
 		return rc;
 	}
 	rc = syscalls_refuse();
 	if (rc < 0)
-		log_warn("main: system call filter not installed error=%s", strerror(-rc));
+		log_warn("main: system call filter not installed error=\"%s\"",
+			 strerror(-rc));
 	return 0;
 }

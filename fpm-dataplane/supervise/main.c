@@ -102,7 +102,7 @@ child_exec(void)
 	sigprocmask(SIG_SETMASK, &sup.old_mask, NULL);
 	execvp(sup.argv[0], sup.argv);
 failed:
-	log_error("supervise: cannot run program=%s error=%s", sup.argv[0],
+	log_error("supervise: cannot run program=%s error=\"%s\"", sup.argv[0],
 		  strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
 }
@@ -115,13 +115,13 @@ child_start(void)
 	if (sup.pid == 0)
 		child_exec();
 	if (sup.pid < 0) { /* no process or memory left: this may pass */
-		log_error("supervise: fork failed error=%s", strerror(errno));
+		log_error("supervise: fork failed error=\"%s\"", strerror(errno));
 		sup.pid = 0;
 		timer_set(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
 	timer_set(DO_ABORT, sup.start_ms);
-	log_info("supervise: started pid=%d restarts=%u stored=%u", (int)sup.pid,
+	log_info("supervise: program started pid=%d restarts=%u stored=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
 
@@ -163,7 +163,7 @@ child_ended(int status)
 	}
 	if (code == 0 || !sup.was_ready) {
 		if (code != 0)
-			log_error("supervise: program ended, not restarted code=%d", code);
+			log_error("supervise: program ended code=%d restart=no", code);
 		return code;
 	}
 	if (code == SD_EXIT_CONFIG || code == SD_EXIT_LATER) {
@@ -186,7 +186,7 @@ fd_put(const char *name, int fd)
 	int rc = store_put(&sup.store, name, fd);
 
 	if (rc < 0)
-		log_warn("supervise: descriptor not stored error=%s", strerror(-rc));
+		log_warn("supervise: descriptor not stored error=\"%s\"", strerror(-rc));
 }
 
 static void
@@ -255,7 +255,7 @@ on_watchdog(void)
 		start_extend(sup.watchdog_ms);
 }
 
-/* Handle one datagram: lines of VARIABLE=value. It owns `fd` (-1: none). */
+/* Handle one datagram: lines of VARIABLE=value. Takes ownership of `fd` (-1: none). */
 static void
 notice_handle(char *text, int fd)
 {
@@ -357,7 +357,8 @@ notify_is_flooded(void)
 {
 	if (!sup.ready || sup.n_foreign < NOTICES_MAX)
 		return false;
-	log_warn("supervise: watchdog extended, notify socket flooded pid=%d foreign=%u",
+	log_warn("supervise: watchdog extended reason=notify-socket-flooded pid=%d "
+		 "foreign=%u",
 		 (int)sup.pid, sup.n_foreign);
 	sup.n_foreign = 0;
 	return true;
@@ -377,13 +378,13 @@ on_timer(void)
 		}
 		kill(sup.pid, SIGABRT);
 		timer_set(DO_KILL, haste_ms(STOP_MS));
-		log_error("supervise: program hangs, aborting it pid=%d ready=%d",
+		log_error("supervise: program hangs pid=%d ready=%d signal=ABRT",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
 		timer_set(DO_NOTHING, 0);
-		log_error("supervise: program does not end, killing it pid=%d",
+		log_error("supervise: program does not end pid=%d signal=KILL",
 			  (int)sup.pid);
 		break;
 	default:
@@ -448,7 +449,7 @@ privileges_limit(void)
 	 * drop its own.
 	 */
 	if (rc < 0)
-		log_warn("supervise: capabilities not dropped error=%s", strerror(-rc));
+		log_warn("supervise: capabilities not dropped error=\"%s\"", strerror(-rc));
 }
 
 static int
@@ -558,7 +559,7 @@ main(int argc, char **argv)
 	if (rc == 0)
 		rc = sup.notify_fd = notify_open(sup.notify_name);
 	if (rc < 0) {
-		log_error("supervise: start failed error=%s", strerror(-rc));
+		log_error("supervise: start failed error=\"%s\"", strerror(-rc));
 		return 1;
 	}
 	rc = events_loop();

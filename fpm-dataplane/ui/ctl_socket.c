@@ -76,8 +76,8 @@ socket_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 		   errno == ENOBUFS) {
 		if (log_allowed(&paused, &missed))
-			log_warn("ui: accept paused error=%s missed=%u", strerror(errno),
-				 missed);
+			log_warn("ui: accept paused error=\"%s\" missed=%u",
+				 strerror(errno), missed);
 		ev_io_stop(loop, io);
 		ev_timer_set(&ui->accept_pause, ACCEPT_PAUSE_S, 0);
 		ev_timer_start(loop, &ui->accept_pause);

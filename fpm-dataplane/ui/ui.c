@@ -22,10 +22,11 @@ buffers_check(struct ui *ui)
 
 	port_buffers(&ui->conf.port[0], &n, &n_free);
 	if (port_buffers_short(&ui->conf.port[0])) {
-		log_warn("ui: packet buffers exhausted free=%u of=%u", n_free, n);
+		log_warn("ui: packet buffers exhausted free=%u buffers=%u", n_free, n);
 		ui->buffers_short = true;
 	} else if (ui->buffers_short && n_free >= n / 8) {
-		log_info("ui: packet buffers available again free=%u of=%u", n_free, n);
+		log_info("ui: packet buffers available again free=%u buffers=%u", n_free,
+			 n);
 		ui->buffers_short = false;
 	}
 }
@@ -121,7 +122,7 @@ ui_init(struct worker *w)
 		return rc;
 	rc = ctl_socket_open(ui);
 	if (rc < 0) {
-		log_error("ui: control socket not opened path=%s error=%s",
+		log_error("ui: control socket not opened path=%s error=\"%s\"",
 			  ui->conf.control_socket,
 			  rc == -EADDRINUSE ? "another daemon answers on it"
 					    : strerror(-rc));
@@ -131,10 +132,11 @@ ui_init(struct worker *w)
 	if (ui->conf.metrics_on) {
 		rc = metrics_open(ui);
 		if (rc < 0 && ui->conf.metrics_retry) {
-			log_error("ui: metrics address not opened, will retry error=%s",
+			log_error("ui: metrics address not opened error=\"%s\" retry=yes",
 				  strerror(-rc));
 		} else if (rc < 0) {
-			log_error("ui: metrics address not opened error=%s", strerror(-rc));
+			log_error("ui: metrics address not opened error=\"%s\" retry=no",
+				  strerror(-rc));
 			ctl_socket_close(ui);
 			api_close(ui);
 			return rc;

@@ -100,7 +100,8 @@ warning_log(const struct warning *x, bool gone, unsigned int *lines)
 	if (++*lines > LINES_MAX)
 		return;
 	if (gone)
-		log_info("warn: configuration gone kind=%s where=\"%s\"", kind, x->where);
+		log_info("warn: configuration removed kind=%s where=\"%s\"", kind,
+			 x->where);
 	else
 		log_warn("warn: configuration not obeyed kind=%s where=\"%s\"", kind,
 			 x->where);
@@ -125,7 +126,8 @@ changes_log(const struct warning_list *l)
 		k += order >= 0;
 	}
 	if (lines > LINES_MAX)
-		log_warn("warn: more changes, see `fpmctl show warnings` changes=%u",
+		log_warn("warn: more configuration changes changes=%u see=\"fpmctl show "
+			 "warnings\"",
 			 lines - LINES_MAX);
 }
 
@@ -146,7 +148,7 @@ list_end(struct warning_list *l)
 
 /* --- rows ----------------------------------------------------------------------------- */
 
-/* Append the row about the warnings that found no place. Returns as list_rows(). */
+/* Append the row about the warnings for which the list has no room. Returns as list_rows(). */
 static bool
 rest_row(const struct warning_list *l, uint64_t *from, unsigned int max, json_t *rows)
 {

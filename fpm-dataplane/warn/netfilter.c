@@ -37,7 +37,7 @@ family_name(uint8_t family)
 	}
 }
 
-/* Return the name of a hook that packets in transit pass; NULL: another one. */
+/* Return the name of a hook; NULL: packets in transit do not pass it. */
 static const char *
 hook_name(const struct warn *w, const struct nft_chain *c)
 {

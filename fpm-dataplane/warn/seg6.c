@@ -98,7 +98,7 @@ source_ask(struct warn *w, int fd, struct seg6_answer *answer)
 	return rc == 0 && !answer->told ? -EPROTO : rc;
 }
 
-/* Publish the address if it is another one. The thread is RCU-offline. */
+/* Publish the address if it has changed. The thread is RCU-offline. */
 static void
 source_publish(struct warn *w, const struct ipaddr *source)
 {

@@ -90,7 +90,7 @@ scan_in_netns(struct warn *w)
 
 	if (rc < 0) {
 		if (log_allowed(&w->netns_log, &missed))
-			log_warn("warn: namespace not entered error=%s missed=%u",
+			log_warn("warn: namespace not entered error=\"%s\" missed=%u",
 				 strerror(-rc), missed);
 		unread_add(w, "control namespace", rc);
 		return;
@@ -132,7 +132,7 @@ cpu_s(void)
 }
 
 static void
-scan(struct warn *w)
+warnings_scan(struct warn *w)
 {
 	double begin_s = cpu_s();
 	double poll_s = haste_ms(POLL_MS) / 1000.;
@@ -194,7 +194,7 @@ rib_answered(struct warn *w, struct msg_query *q)
 	}
 	msg_free(&q->m);
 	if (w->asked_through) {
-		scan(w);
+		warnings_scan(w);
 		return;
 	}
 	q = msg_new(MSG_QUERY, sizeof(*q));

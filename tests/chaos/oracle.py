@@ -130,7 +130,7 @@ class Oracle:
 
     def no_session(self):
         """Record that bgpd has no session with isp. bgpd needs seconds to withdraw a million routes
-        of a lost session: a way by isp may be of that session, so agree() does not accept it."""
+        of a lost session, so agree() does not accept a way by wan that was read before now."""
         with self.lock:
             now = time.monotonic()
             for cell in self.unsettled():

@@ -358,7 +358,7 @@ def _judge(run, still, names):
     except Timeout as err:
         verdict.must(False, str(err))
     log = bed.tail("fpm-dataplane.log", 1 << 20)
-    starts = log.count("supervise: started")
+    starts = log.count("supervise: program started")
     why = [line for line in log.splitlines() if "supervise: program" in line or " E " in line]
     verdict.must(
         starts == 1 + run.fell,

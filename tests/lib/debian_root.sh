@@ -11,7 +11,7 @@ command -v debootstrap >/dev/null || apt-get install -y --no-install-recommends 
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
 	grep -v security | head -1)
 rm -rf --one-file-system "$dir"
-# sid's script is every suite's: debootstrap of Debian 12 has none for the later ones.
+# Use sid's script: it is the same for all suites, and Debian 12 has none for later suites.
 debootstrap --variant=minbase --include=ca-certificates "$suite" "$dir" "$mirror" \
 	/usr/share/debootstrap/scripts/sid
 cp /etc/apt/apt.conf.d/* "$dir/etc/apt/apt.conf.d/"

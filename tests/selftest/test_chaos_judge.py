@@ -312,7 +312,7 @@ def test_only_copies_differ_if_nothing_else_does(copies, zebras, kernels, fib, i
     lines = ["zebra   9 routes", "kernel  9 prefixes"]
     if copies:
         lines.append(f"copies  {copies} routes in the kernel differ from zebra's, which the ...")
-    lines.append(f"RIB     9 routes of zebra's: {zebras}; 9 prefixes beside the kernel's: {kernels}")
+    lines.append(f"RIB     9 routes compared with zebra's: {zebras}; 9 prefixes compared with the kernel's: {kernels}")
     lines.append(f"FIB     9 prefixes, 45 lookups, 2 groups of next hops: {fib}")
 
     assert only_copies_differ("\n".join([*lines, "NOT equal. (0.1 s)"])) is is_so

@@ -60,7 +60,7 @@ class Behind:
 
 @contextlib.contextmanager
 def host_behind(dut):
-    """Have the host for the length of a with block."""
+    """Run the host for the length of a with block."""
     behind = Behind(dut)
     try:
         behind.build()

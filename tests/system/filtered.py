@@ -82,7 +82,7 @@ class Filtered:
         return found
 
     def answers(self, frames, wire="lan"):
-        """Send frames into the wire of both routers. Return [(what came out of Linux, of ours)]."""
+        """Send frames into the wire of both routers. Return [(frames of Linux, frames of ours)]."""
         found = []
         for router, fence in ((self.linux, self._fence_linux), (self.dut, self.dut.fence)):
             router.wires[wire].send(*frames)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A Linux router with the ports, addresses and neighbors of the router under test. A test gives
-both the same `ip` commands and the same frames, and compares what comes out."""
+both the same `ip` commands and the same frames, and compares the frames of both."""
 
 import os
 import struct

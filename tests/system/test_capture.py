@@ -108,8 +108,8 @@ def run(dut, *words, **kw):
 
 
 def test_a_file_until_interrupted(taught, lan, tmp_path):
-    """With -w FILE, SIGINT ends the capture with a complete file, a sum on stderr and exit code
-    0."""
+    """With -w FILE, SIGINT ends the capture with a complete file, the number of packets on stderr
+    and exit code 0."""
     path = str(tmp_path / "all.pcapng")
     probes = [lan.probe(HOST) for _ in range(50)]
     with run(

@@ -74,7 +74,7 @@ def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
     with LinkWatch(dut.ctl) as watch:
         with dead(dut) as was:
             undo = harm(dut)
-        eventually(lambda: dut.daemon.log(99).count("supervise: started pid=") >= 3, 20)
+        eventually(lambda: dut.daemon.log(99).count("supervise: program started pid=") >= 3, 20)
         undo()
         dut.daemon.back(was)
         dut.forwarded(lan, lan.probe(HOST), wan)
@@ -115,7 +115,7 @@ def test_what_is_there_again_within_a_second_costs_no_start(kept):
 
     dut.forwarded(lan, lan.probe(HOST), wan)
     assert "config.yaml: good now" in dut.daemon.log(60)
-    starts = re.findall(r"supervise: started pid=\d+ restarts=(\d+)", dut.daemon.log(99))
+    starts = re.findall(r"supervise: program started pid=\d+ restarts=(\d+)", dut.daemon.log(99))
     assert starts == ["0", "1"]
 
 
@@ -150,8 +150,8 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
         assert dut.fpm()["listening"] is False
         assert "the address fpm.listen is not available" in dut.fpmctl("show", "fpm").stdout
         log = dut.daemon.log(99)
-        assert "fpm: listen failed, will retry address=127.0.0.1:2620" in log
-        assert "ui: metrics address not opened, will retry error=Address" in log
+        assert "fpm: listen failed address=127.0.0.1:2620" in log
+        assert "ui: metrics address not opened error=\"Address" in log
 
     eventually(lambda: dut.fpm()["listening"], 5)
     eventually(lambda: "ui: metrics address opened" in dut.daemon.log(60), 5)
@@ -216,5 +216,5 @@ def test_a_limit_of_file_sizes_costs_the_checkpoint_alone(kept):
     dut.daemon.within = ["prlimit", "--fsize=1000000"]
     dut.daemon.start()
 
-    assert "rib: checkpoint not created error=File too large" in dut.daemon.log(60)
+    assert "rib: checkpoint not created error=\"File too large" in dut.daemon.log(60)
     forwards(dut)

@@ -214,27 +214,27 @@ START_FAILS = {
     "fpm.listen is not local": (
         "127.0.0.1:2621",
         "10.9.9.9:2620",
-        "key=fpm.listen address=10.9.9.9:2620 error=Cannot assign requested address",
+        "key=fpm.listen address=10.9.9.9:2620 error=\"Cannot assign requested address",
     ),
     "fpm.listen is another daemon's": (
         "127.0.0.1:2621",
         "127.0.0.1:2620",
-        "key=fpm.listen address=127.0.0.1:2620 error=Address already in use; another daemon may use it",
+        "key=fpm.listen address=127.0.0.1:2620 error=\"Address already in use\" hint=another-daemon",
     ),
     "metrics is not local": (
         '"off"',
         '"[2001:db8::9]:9620"',
-        "key=metrics address=[2001:db8::9]:9620 error=Cannot assign requested address",
+        "key=metrics address=[2001:db8::9]:9620 error=\"Cannot assign requested address",
     ),
     "the control socket is another daemon's": (
         "other.sock",
         "control.sock",
-        "control.sock; another daemon answers on it",
+        "control.sock hint=another-daemon",
     ),
     "a device does not start": (
         "new1\n    device: net_null",
         "new1\n    device: net_pcap,rx_pcap=/nowhere.pcap",
-        "port new1 device net_pcap,rx_pcap=/nowhere.pcap",
+        'name=new1 device="net_pcap,rx_pcap=/nowhere.pcap"',
     ),
 }
 

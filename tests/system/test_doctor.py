@@ -288,8 +288,8 @@ def test_bfdd_and_the_key_disagree(dut):
 
 
 def test_who_may_connect_to_bfdd(own_dut):
-    """With the key a bfdd must listen at its address. The option of another bfdd fails, with the
-    command that corrects it."""
+    """If bfd.dplane is set, bfdd must listen at this address. Any other --dplaneaddr fails, and
+    doctor prints the command that corrects it."""
     dut = own_dut()
     dut.edit_config("log-level:", "bfd: {dplane: 127.0.0.1}\nlog-level:")
     dut.start()

@@ -111,8 +111,8 @@ def in_order(some, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_random_flows_hold_for_their_packets_only(judged, family):
-    """Of random lists of flow specifications, half of them with the action accept: the dataplane drops
-    the packets that RFC 8955 and 8956 say, and no others."""
+    """The dataplane drops the packets that RFC 8955 and 8956 say, and no others, by random lists of
+    flow specifications, half of them with the action accept."""
     rnd = random.Random(f"{SEED} {family}")
     refused, dropped, total, kept = 0, 0, 0, {}
     for number in range(SETS):
@@ -208,7 +208,7 @@ def test_a_malformed_flow_is_refused(octets):
 
 
 def test_random_octets_are_parsed_or_refused():
-    """The helper survives any octets, and makes rules of those that are flow specifications."""
+    """The helper survives any octets, and makes rules of octets that are flow specifications."""
     rnd, good = random.Random(SEED), 0
     for _ in range(3000):
         family = rnd.choice((4, 6))

@@ -163,7 +163,7 @@ def test_all_about_a_session_of_bfd_fits_80_columns(dut, tmp_path):
     assert [x for x in said.splitlines() if len(x) > 80] == []
     for value in ("several hops, passive, shut down", ADDRESS % 7, NAME, "the kernel sends its packets",
                   "reverse concatenated path down", "control detection time expired", "4294967295",
-                  str(COUNTER), "its next hop is out of all groups"):  # fmt: skip
+                  str(COUNTER), "its next hop was removed from all groups"):  # fmt: skip
         assert value in said, said
     assert "PEER" not in said
 
@@ -241,7 +241,7 @@ DROPPED = {"verdict": "dropped", "reason": "ip6_linklocal_dst", "icmp": True,
            "icmp_src": ADDRESS % 9}  # fmt: skip
 LIVE = {"time_ns": 1_700_000_000_123_456_789}
 FORWARDED = {"verdict": "forwarded", "out_ttl": 254, "out_src_mac": "02:00:00:ff:ff:04"}
-LINE = ("2026-11-22T05:50:15.123456Z warn  port: added name=" + NAME + " device=" + DEVICE
+LINE = ("2026-11-22T05:50:15.123456Z warn  manage: port added name=" + NAME + " device=" + DEVICE
         + " ifindex=9999999 queues=16 why=" + "x" * 100)  # fmt: skip
 # Commands: the rows of the answer, and the words that must be on one line when the output is no
 # terminal.

@@ -95,4 +95,4 @@ def test_a_vtysh_that_hangs_costs_the_version_and_no_more(silent, tmp_path):
     code, found = doctor(silent, "--vtysh", f"sh {script}")
 
     assert (code, found[""]["status"]) == (0, "n/a")
-    assert found[""]["text"] == "no zebra tells its version"
+    assert found[""]["text"] == "no zebra reports its version"

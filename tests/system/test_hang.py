@@ -16,7 +16,7 @@ from lib.haste import hasty
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually, never
 
-ABORTED = "supervise: program hangs, aborting it"
+ABORTED = "supervise: program hangs"
 
 
 @pytest.fixture

@@ -276,7 +276,7 @@ def test_no_error_about(dut, lan, name):
 
 
 def test_padding_is_no_icmp_type(dut, lan):
-    """An ICMP message without octets gets no error, because it may be an error (RFC 1812, 4.3.2.7).
+    """An empty ICMP message gets no error, because it may be an error (RFC 1812, 4.3.2.7).
     The Ethernet padding behind it would look like an echo reply."""
     empty = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=HOST, proto=1)
     before = dut.counters()

@@ -486,7 +486,7 @@ def test_a_route_with_a_life(both):
 
 
 def test_the_preference_of_advertised_routers(advertised):
-    """Of two advertised default routers the one with the higher preference counts (RFC 4191)."""
+    """The router uses the advertised default router with the higher preference (RFC 4191)."""
     both = advertised
     both.sysctl({"net.ipv6.conf.ext0.accept_ra": 2})
     ext = both.ours.wires["ext"]

@@ -55,7 +55,7 @@ def test_the_kernel_below_a_port_has_no_ipv6(below):
 
     assert not ipv6_on(below, "p-lan") and not ipv6_on(below, "p-wan")
     assert {name: ipv6_on(below, name) for name in others} == others
-    assert "ipv6 turned off in the kernel name=lan0 interface=p-lan" in below.log()
+    assert "kernel ipv6 turned off name=lan0 interface=p-lan" in below.log()
     assert "interface=p-alt" not in below.log(), "it was off"
     assert answers(below, below.wires["lan"], LINK_LOCAL) == 1
 

@@ -258,6 +258,6 @@ def test_events_that_were_lost_lead_to_a_new_dump(own_dut):
     as_the_kernel(dut, AT_KERNEL, "ext0")
     as_the_kernel(dut, AT_ID, "ext0")
     eventually(lambda: not dut.route_row(OF_ZEBRA), 20, 0.02, "the deleted route is gone")
-    assert "rtnl: events of routes lost, tables read again" in dut.log(100)
+    assert "rtnl: route events lost effect=tables-read-again" in dut.log(100)
     assert dut.not_forwarded(lan, lan.probe("11.3.4.5")) == {"no_route": 1}
     assert dut.control.ask("audit")[-1]["differences"] == 0

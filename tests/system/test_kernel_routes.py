@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the kernel of the control namespace is told of routes and addresses, our router obeys as a
-Linux router of equal configuration does: packets show it."""
+"""Our router obeys the routes and addresses of the kernel of the control namespace, as a Linux router
+of equal configuration does: packets show it."""
 
 import ipaddress
 

@@ -231,7 +231,7 @@ def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
     assert drops(with_labels(probe, *[102] * 6)) == {"mpls_stack": 1}
     assert drops(no_bottom[:22]) == {"mpls_malformed": 1}
     more = bytes(with_labels(probe, 101, 300))
-    for octets in (18, 20, 21):  # the label behind the one that comes off is missing
+    for octets in (18, 20, 21):  # the label behind the popped label is missing
         assert drops(more[:octets]) == {"mpls_malformed": 1}
 
 
@@ -444,7 +444,7 @@ def _explained(dut, wire, octets):
 
 
 def test_explain_and_trace_show_each_step(dut, lan, wan):
-    """`explain` shows the labels of the frame, which of them come off, which labels are pushed, and
+    """`explain` shows the labels of the frame, which of them are popped, which labels are pushed, and
     the neighbor."""
     dut.label(100, dut.hop(wan, [200, 201]))
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
@@ -456,7 +456,7 @@ def test_explain_and_trace_show_each_step(dut, lan, wan):
         HOST, "labels", wan.peer4, "forwarded", 8)  # fmt: skip
     shown = dut.fpmctl("explain", "port", lan.tap, "hex", frame.hex()).stdout
     assert "labels     100/400, ttl 9" in shown, shown
-    assert "1 comes off, pushed: 200/201; path: labels" in shown, shown
+    assert "1 popped, pushed: 200/201; path: labels" in shown, shown
     shown = dut.fpmctl("explain", "dst", HOST, "port", lan.tap).stdout
     assert "pushed: 300" in shown and f"FORWARDED by {wan.tap}" in shown, shown
     expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))

@@ -208,7 +208,7 @@ def test_routes_follow_a_next_hop_that_changes_its_labels(dut, lan, wan, alt, ho
 
 @pytest.mark.parametrize("kind", ["label", "route"])
 def test_a_lost_link_moves_flows_to_the_other_labels(dut, lan, wan, alt, kind):
-    """Of two labelled next hops one is dead at once when its link is lost, without zebra."""
+    """Flows leave a labelled next hop at once when its link is lost, without zebra."""
     if kind == "label":
         dut.label(100, dut.hop(wan, [200]), dut.hop(alt, [300]))
     else:

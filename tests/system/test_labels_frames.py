@@ -126,7 +126,7 @@ def test_a_deep_stack_is_switched_and_answered_up_to_sixteen(dut, lan, wan, n):
 
 
 def test_a_packet_is_fragmented_under_labels_that_stay(dut, lan, wan):
-    """RFC 3032, 3.4: the labels below the one that is swapped are on each fragment, and the MTU
+    """RFC 3032, 3.4: the labels below the swapped label are on each fragment, and the MTU
     counts them."""
     dut.label(100, dut.hop(wan, [200, 201]))
     frame = with_labels(lan.probe(HOST, size=1488), 100, (300, 9, 3), 301)
@@ -141,7 +141,7 @@ def test_a_packet_is_fragmented_under_labels_that_stay(dut, lan, wan):
     assert b"".join(bytes(p.payload) for p in parts) == bytes(frame[IP].payload)
     assert all(len(f) <= 1514 for f in pieces)
     assert len(behind(pieces[0])) > 1400 or len(behind(pieces[1])) > 1400
-    # With DF the sender gets what is left for its packet.
+    # With DF the sender gets the room that is left for its packet.
     wan.clear()
     lan.send(with_labels(lan.probe(HOST, size=1488, flags="DF"), 100, 300, 301))
     dut.fence(lan)
@@ -259,7 +259,7 @@ def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
     ports = {"sport": 50001, "dport": 50002}  # of no protocol
     probe = lambda host, **more: lan.probe(host, **ports, **more)  # noqa: E731
     four, six = probe(HOST, ttl=20, tos=0xB8), probe(HOST6, hlim=20, tc=0xB8)
-    # What is sent, and of each frame that leaves by wan: (label, TTL, TC) of each label.
+    # The frame that is sent, and for each frame by wan: (label, TTL, TC) of each label.
     cases = [
         (with_labels(four, (100, 9, 3)), [[(200, 8, 3)]]),
         (with_labels(six, (100, 9, 3)), [[(200, 8, 3)]]),

@@ -86,7 +86,7 @@ class Both:
             self.dut.route(prefix, nhid=self.dut.zebra.group(nhids))
 
     def answers(self, frames, wire="lan"):
-        """Send {case: frame} into the wire of each router. Return what came out of both, as two
+        """Send {case: frame} into the wire of each router. Return the frames of both, as two
         dictionaries {case: [frame]}."""
         marks = {case: token_of(frame) for case, frame in frames.items()}
         found = []

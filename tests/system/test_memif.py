@@ -54,7 +54,7 @@ def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstrac
     )
     dut.start()
     assert link(dut) is None
-    assert "port: not opened yet name=mem0 reason=server-of-memif-away" in dut.log()
+    assert "port: not opened yet name=mem0 reason=memif-server-absent" in dut.log()
 
     with server(dut, words):
         eventually(lambda: link(dut) == "up", 20, 0.05)
@@ -127,7 +127,7 @@ def test_a_server_that_refuses_the_client_costs_few_tries(own_dut):
         eventually(lambda: os.path.exists(f"{dut.dir}/memif.sock"), 20, 0.05)
         device = f"net_memif0,role=client,{words}"
         assert dut.fpmctl("port", "add", "mem0", "device", device).returncode == 0
-        said = "server is back, port is opened again name=mem0"
+        said = "port opened again name=mem0 reason=server-back"
         eventually(lambda: dut.log(1000).count(said) == 3, 20, 0.1)
         tries = [line[11:23] for line in dut.log(1000).splitlines() if said in line]
         at = [sum(float(x) * f for x, f in zip(t.split(":"), (3600, 60, 1))) for t in tries]

@@ -200,7 +200,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
     netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})
     try:
         dut.route(prefix, via=gateway, wire=wan)
-        line = f"refuses to resolve address={gateway} dev={wan.tap} error=Invalid argument"
+        line = f"refuses to resolve address={gateway} dev={wan.tap} error=\"Invalid argument"
         eventually(lambda: line in dut.log(), 5, 0.02)
         before = dut.counters()
 

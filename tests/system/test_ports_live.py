@@ -272,7 +272,7 @@ def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
     assert "IPv6" not in done(dut, "port", "set", "ext0", "mtu", "1400")
     said = done(dut, "port", "add", "n0", "device", "net_null,no-rx=1", "mtu", "1000")
     assert "RFC 8200" in said
-    assert dut.log(400).count("ipv6 disabled, mtu below 1280") == 2
+    assert dut.log(400).count("ipv6 disabled reason=mtu-below-1280") == 2
 
 
 def test_another_device_behind_the_same_tap(router):
@@ -402,7 +402,7 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
     starts.join(30)
 
     assert dut.alive() and {one.name for one in slow} < set(ports(dut))
-    assert dut.daemon.log(100).count("supervise: started") == 1
+    assert dut.daemon.log(100).count("supervise: program started") == 1
 
 
 def test_reload_adds_and_removes_ports(router):
@@ -477,7 +477,7 @@ def test_what_its_own_device_refuses_does_not_close_the_port(router):
         assert (refused.returncode, "nothing changed" in refused.stderr) == (2, True)
 
     assert dut.port_row(lan)["rx_packets"] >= counted
-    assert "port: removed" not in dut.log(400)
+    assert "manage: port removed" not in dut.log(400)
 
 
 def test_a_port_keeps_its_place_behind_another_device(router):

@@ -85,7 +85,7 @@ def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
 
     assert done.returncode == 1
-    assert "main: privileges not dropped error=Invalid argument" in done.stderr
+    assert "main: privileges not dropped error=\"Invalid argument\"" in done.stderr
     assert [row["ifname"] for row in dut.links()] == ["lo"]
 
 
@@ -95,7 +95,7 @@ def test_a_kernel_without_seccomp_is_said_and_no_hindrance(old_kernel):
     dut = old_kernel(PR_SET_SECCOMP)
     dut.start()
 
-    assert "main: system call filter not installed error=Invalid argument" in dut.daemon.log(200)
+    assert "main: system call filter not installed error=\"Invalid argument\"" in dut.daemon.log(200)
     assert {row["Seccomp"].strip() for row in threads(dut.daemon.pid())} == {"0"}
 
 

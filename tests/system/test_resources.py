@@ -270,7 +270,7 @@ def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
     for address in hosts[:28]:
         out = dut.forwarded(lan, lan.probe(address), wan)
         assert out.dst == moved
-    assert said(dut, "kernel monitor overrun, state read again")[0] == 1
+    assert said(dut, "kernel monitor overrun effect=state-read-again")[0] == 1
 
 
 # -- four million routes ------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_a_log_that_nobody_reads_costs_lines_and_nothing_else(own_dut, unread):
     dut.forwarded(lan, lan.probe(HOST), wan)
     log = lambda: "\n".join(row["line"] for row in dut.control.ask("log"))  # noqa: E731
     lines = eventually(lambda: "main: forwarding" in (text := log()) and text, 5, 0.01)
-    assert "log: output failed error=Resource temporarily" in lines
+    assert "log: output failed error=\"Resource temporarily" in lines
     unread.drain()
     assert dut.stop() == 0
     found = re.search(r"log: output resumed lost=(\d+)\n", unread.drain())
@@ -427,7 +427,7 @@ def started_in_vain(dut):
     (said,) = re.findall(r"main: dpdk not started .*", done.stderr + done.stdout)
     with open(dut.config, encoding="utf-8") as file:
         size = re.search(r"size-mib: (\d+)", file.read())[1]
-    assert f"wanted_mib={size}; see the free hugepages and memory.size-mib" in said, said
+    assert f"wanted_mib={size} see=hugepages,memory.size-mib" in said, said
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
 
 

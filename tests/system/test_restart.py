@@ -218,13 +218,13 @@ def test_no_packet_goes_astray_before_the_kernel_is_learnt(kept):
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
 
     def said(words):
-        return words in dut.daemon.log(1000).rpartition("supervise: started")[2]
+        return words in dut.daemon.log(1000).rpartition("supervise: program started")[2]
 
     with dut.stream(lan, wan.peer4) as stream:
         was = dut.daemon.crash()
         dut.control.close()
-        eventually(lambda: said("checkpoint restored") and said("port: up"), 10, 0.001)
-        now = int(dut.daemon.log(1000).rpartition("supervise: started pid=")[2].split()[0])
+        eventually(lambda: said("checkpoint restored") and said("main: port opened"), 10, 0.001)
+        now = int(dut.daemon.log(1000).rpartition("supervise: program started pid=")[2].split()[0])
         with frozen(now, "fdp-rib"):
             eventually(lambda: said("carrier up"), 5, 0.001)
             never(lambda: said("main: forwarding"), 0.5)
@@ -265,7 +265,7 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
     dut.daemon.back(was)
 
     assert dut.link_row("ext0")["ifindex"] != index
-    assert "kept tap unusable name=ext0 error=No such device" in dut.daemon.log(40)
+    assert "kept tap unusable name=ext0 error=\"No such device\"" in dut.daemon.log(40)
     dut.kernel_defaults()
     forwards(dut)
 

@@ -31,7 +31,7 @@ def under_way(dut):
     def said():
         return dut.daemon.log(1000).split("main: successor started")[begun]
 
-    eventually(lambda: "port: up" in said(), 20, 0.001)
+    eventually(lambda: "main: port opened" in said(), 20, 0.001)
     procs.stand_still(heir)
     try:
         yield heir, restarts

@@ -154,8 +154,8 @@ def test_a_dropped_sample_has_its_reason_as_output(dut, sink, lan):
 
 
 def test_one_of_n_packets_is_a_sample_of_each_port(dut, sink, settings, lan, wan):
-    """Of 100,000 packets on two ports, the samples of each port are one of N within three standard
-    deviations; its pool has all its packets, and nothing is lost."""
+    """Each of two ports samples one in N of its packets, within three standard deviations; its pool has
+    all its packets, and nothing is lost."""
     rate, shares = 50, {"lan": 3, "wan": 1}
     settings(rate=rate)
     sink.clear()
@@ -247,8 +247,8 @@ def test_dropped_packets_are_reported_with_their_reason(dut, sink, settings, lan
 
 
 def test_a_flood_of_dropped_packets_is_counted(dut, sink, settings, lan, wan):
-    """Of many dropped packets at most 1,000 a second are reported. The others are in the field
-    drops, and other packets are forwarded."""
+    """At most 1,000 dropped packets a second are reported. The others are in the field drops, and other
+    packets are forwarded."""
     settings(drops=True, rate=1_000_000)
     before = row_of(dut, "port", "lan0")
     dropped = dut.counter("drop", "blackhole")

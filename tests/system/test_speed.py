@@ -7,7 +7,7 @@ from lib import netns, preload
 from lib.frr import beside as frr_beside
 from lib.wait import eventually
 
-# What DPDK reports of net_af_packet, in Mbit/s; the cost of OSPF is 100 Gbit/s divided by it.
+# The speed that DPDK reports for net_af_packet, in Mbit/s; the cost of OSPF is 100 Gbit/s divided by it.
 SPEED, COST = 10000, 10
 CONF = """\
 hostname r1
@@ -47,7 +47,7 @@ def test_a_kernel_that_cannot_set_speeds_is_named_once(own_dut, monkeypatch):
     dut = own_dut()
     preload.start(dut, monkeypatch, "mtu_refused", SPEED_REFUSED="1")
     eventually(lambda: {dut.port_row(w)["link"] for w in dut.wires.values()} == {"up"}, 5, 0.01)
-    assert dut.log().count("speed of taps not set error=Operation not supported") == 1
+    assert dut.log().count("speed of taps not set error=\"Operation not supported") == 1
 
 
 @pytest.fixture

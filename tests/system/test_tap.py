@@ -266,7 +266,7 @@ def test_an_mtu_beyond_the_device_is_not_in_force(dut, lan, wan):
     in force. A larger frame of the kernel is dropped whole, never cut."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.ip(f"link set {wan.tap} mtu 9000")
-    eventually(lambda: "in_force=1500 max=1500" in dut.log(), 3, what="a warning")
+    eventually(lambda: " mtu=1500 mtu_max=1500" in dut.log(), 3, what="a warning")
     assert dut.port_row(wan)["mtu"] == 1500
     dut.forwarded(lan, lan.probe(HOST, size=1500, flags="DF"), wan)
     before = dut.counters()

@@ -179,7 +179,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
     eventually(said, 5, 0.001)
     procs.stand_still(was)
     try:
-        eventually(lambda: said().count("port: up") == len(dut.wires), 20, 0.01)
+        eventually(lambda: said().count("main: port opened") == len(dut.wires), 20, 0.01)
         dut.ip(f"link del {wan.tap}")
     finally:
         procs.signal_pid(was, signal.SIGCONT)

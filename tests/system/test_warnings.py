@@ -326,7 +326,7 @@ def told(dut, kind, where, seconds):
 def gone(dut, kind, where, seconds):
     """Wait until the list has it no longer, and the log says so."""
     eventually(lambda: where not in rows(dut), seconds, 0.05, f"gone: {where}")
-    line = f'warn: configuration gone kind={kind} where="{where}"'
+    line = f'warn: configuration removed kind={kind} where="{where}"'
     eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
 
 
@@ -537,7 +537,7 @@ def test_names_of_any_octets_are_told(dut):
 
 
 def test_the_list_is_bounded_and_the_rest_is_counted(dut):
-    """Of 300 chains the list has 256 rows and the number of the rest."""
+    """The list has 256 rows for 300 chains, and the number of the rest."""
     text = "".join(
         f"add chain ip t f{i} {{ type filter hook forward priority {i} ; policy drop ; }}\n"
         for i in range(300)
@@ -551,7 +551,7 @@ def test_the_list_is_bounded_and_the_rest_is_counted(dut):
         assert found[-1]["kind"] == "more" and text == "more are not listed."
         assert len(rows(dut, "nft")) + int(rest) == 300
         log = dut.daemon.log(40)
-        assert "warn: more changes, see `fpmctl show warnings` changes=2" in log
+        assert 'warn: more configuration changes changes=2 see="fpmctl show warnings"' in log
     finally:
         netns.run(dut.ctl, ["nft", "delete table ip t"])
     eventually(lambda: not rows(dut), SOON, 0.05)

@@ -19,7 +19,7 @@ announce(struct stream *s)
 {
 	if (!s->announced)
 		queue_put_session(&s->queue, FPM_SESSION_UP, ++s->g->gen,
-				  s->tally.nl_pid ^ s->other_pid);
+				  s->decoded.nl_pid ^ s->other_pid);
 	s->announced = true;
 }
 
@@ -65,8 +65,8 @@ stream_feed(struct stream *s, const uint8_t *p, size_t len)
 	while ((n = fpm_frame_next(all + used, n_all - used, &frame)) > 0) {
 		used += (size_t)n;
 		assert_int_equal(queue_begin_frame(&s->queue, frame.len), 0);
-		assert_int_equal(fpm_decode(&frame, on_event, s, &s->tally), 0);
-		if (s->tally.nl_pid != 0)
+		assert_int_equal(fpm_decode(&frame, on_event, s, &s->decoded), 0);
+		if (s->decoded.nl_pid != 0)
 			announce(s);
 	}
 	free(s->rest);
@@ -99,7 +99,7 @@ stream_close(struct stream *s)
 {
 	if (s->announced)
 		queue_put_session(&s->queue, FPM_SESSION_DOWN, s->g->gen,
-				  s->tally.nl_pid ^ s->other_pid);
+				  s->decoded.nl_pid ^ s->other_pid);
 	stream_go_on(s);
 	free(s->rest);
 	s->rest = NULL;

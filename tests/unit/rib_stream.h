@@ -14,7 +14,7 @@
 struct stream {
 	struct rig *g;
 	struct fpm_queue queue;
-	struct fpm_tally tally;
+	struct fpm_decoded decoded;
 	uint8_t *rest; /* the incomplete frame */
 	size_t n_rest;
 	/* not 0: the port id of another zebra than that in the octets */

@@ -14,7 +14,10 @@
 
 #include "bfd/packet.h"
 
-/* Up, poll, multiplier 3, from 1 to 2; 50 ms, 60 ms, echo 70 ms. Written by hand. */
+/*
+ * Up, poll, multiplier 3, my discriminator 1, your discriminator 2; intervals: transmit 50 ms, receive
+ * 60 ms, echo receive 70 ms. Written by hand.
+ */
 static const uint8_t good[BFD_PACKET_BYTES] = {
 	0x23, 0xe0, 3,    24,   0, 0, 0,    1,    0, 0, 0,    2,
 	0,    0,    0xc3, 0x50, 0, 0, 0xea, 0x60, 0, 1, 0x11, 0x70,

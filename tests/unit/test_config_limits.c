@@ -51,7 +51,7 @@ static void
 an_old_name_of_a_key_is_accepted_and_reported(void **state)
 {
 	const char *told = "main: configuration key renamed key=limits.neighbours "
-			   "new=neighbors; ";
+			   "new=neighbors accepted=";
 
 	assert_int_equal(log_said(told), 0);
 	assert_int_equal(load(PORT "limits: {neighbours: 17}\n"), 0);

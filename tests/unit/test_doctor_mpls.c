@@ -282,8 +282,9 @@ a_far_end_that_takes_no_labels_is_warned_of_once(void **state)
 	assert_string_equal(found(), "ok : the kernel accepts labels;");
 	mpls_set("red", json_false());
 	mpls_set("lo", json_false());
-	assert_string_equal(found(), "warn red: labels lead to it, but it takes none;"
-				     "warn lo: labels lead to it, but it takes none;");
+	assert_string_equal(found(),
+			    "warn red: label routes lead to it, but it accepts no labels;"
+			    "warn lo: label routes lead to it, but it accepts no labels;");
 	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/red/input=1");
 }
 

@@ -78,7 +78,7 @@ a_router_with_all_it_needs(void **state)
 	json_object_set_new(e.fpm, "srv6_source", json_string("::"));
 	assert_string_equal(
 		found(),
-		"ok source: of the egress interface; ip sr tunsrc sets one for all;"
+		"ok source: address of the egress interface; ip sr tunsrc sets one for all;"
 		"ok : forwarders serve 2 headends and 1 end point;");
 }
 
@@ -97,7 +97,7 @@ the_source_is_not_known(void **state)
 {
 	json_object_set_new(e.fpm, "srv6_source", json_null());
 	assert_string_equal(found(),
-			    "warn source: the kernel did not tell its ip sr tunsrc;");
+			    "warn source: the kernel did not report ip sr tunsrc;");
 	json_object_set_new(e.fpm, "headends", json_integer(0));
 	assert_string_equal(found(), "ok : forwarders serve 0 headends and 1 end point;");
 }

@@ -184,7 +184,7 @@ sum_event(void *arg, const struct fpm_event *ev)
 static struct sums
 sums_of_stream(const uint8_t *p, size_t len)
 {
-	struct fpm_tally t = {0};
+	struct fpm_decoded t = {0};
 	struct sums s = {0};
 	struct fpm_frame f;
 	int n;
@@ -250,7 +250,7 @@ every_octet_of_a_capture_may_change_and_nothing_is_read_beyond(void **state)
 			memcpy(copy, bin, len);
 			copy[at] ^= (uint8_t)(0x80u >> at % 8);
 			while ((n = fpm_frame_next(p, left, &f)) > 0) {
-				assert_int_equal(fpm_decode(&f, see, &seen, &seen.tally),
+				assert_int_equal(fpm_decode(&f, see, &seen, &seen.decoded),
 						 0);
 				p += n;
 				left -= (size_t)n;

@@ -34,8 +34,8 @@ captured_replace_of_frr_8_4_is_a_delete_and_a_route(void **state)
 
 	assert_string_equal(seen.text.s,
 			    "del 198.51.100.0/24 t254;route 198.51.100.0/24 t254 nh44;");
-	assert_int_equal(seen.tally.nl_pid, 0x9e22fe4f);
-	assert_int_equal(seen.tally.messages, 2);
+	assert_int_equal(seen.decoded.nl_pid, 0x9e22fe4f);
+	assert_int_equal(seen.decoded.messages, 2);
 	free(seen.text.s);
 }
 
@@ -59,7 +59,7 @@ lone_member_of_a_group_has_no_family_but_a_gateway(void **state)
 
 	assert_string_equal(seen.text.s, "nexthop 236 [198.51.100.2 if3 w1];"
 					 "nexthop 241 [fe80::816:37ff:fe86:d18 if3 w1];");
-	assert_int_equal(seen.tally.malformed, 0);
+	assert_int_equal(seen.decoded.malformed, 0);
 	free(seen.text.s);
 }
 
@@ -67,7 +67,7 @@ static void
 samples_of_every_shape_become_their_events(void **state)
 {
 	struct wire *w = wire_new();
-	struct fpm_tally t;
+	struct fpm_decoded t;
 
 	put_samples(w);
 	t = becomes(w, "nexthop 1 [192.0.2.1 if2 w1];"
@@ -240,7 +240,7 @@ static void
 label_routes_become_routes_of_no_table(void **state)
 {
 	struct wire *w = one_frame();
-	struct fpm_tally t;
+	struct fpm_decoded t;
 	size_t nest, at;
 
 	label_begin(w, RTM_NEWROUTE, 20);
@@ -340,7 +340,7 @@ static void
 macs_of_evpn_become_routes_of_no_table(void **state)
 {
 	struct wire *w = one_frame();
-	struct fpm_tally t;
+	struct fpm_decoded t;
 
 	neighbor_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
 	attr_addr(w, NDA_DST, "10.0.1.2");
@@ -394,7 +394,7 @@ other_netlink_types_are_skipped_by_length(void **state)
 {
 	static const uint16_t type[] = {RTM_NEWRULE, RTM_NEWLINK, NLMSG_DONE, 0xffff};
 	struct wire *w = one_frame();
-	struct fpm_tally t;
+	struct fpm_decoded t;
 
 	for (size_t i = 0; i < 4; i++) {
 		msg_begin(w, type[i]);
@@ -431,7 +431,7 @@ static void
 sink_that_refuses_ends_the_decoding(void **state)
 {
 	struct wire *w = one_frame();
-	struct fpm_tally t = {0};
+	struct fpm_decoded t = {0};
 	struct fpm_frame f;
 	int calls = 0;
 

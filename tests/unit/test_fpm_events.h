@@ -100,7 +100,7 @@ text_event(struct text *t, const struct fpm_event *ev)
 
 struct seen {
 	struct text text;
-	struct fpm_tally tally;
+	struct fpm_decoded decoded;
 	unsigned int n;
 };
 
@@ -162,22 +162,22 @@ decode_stream(const uint8_t *p, size_t len)
 	for (; len > 0; p += n, len -= (size_t)n) {
 		n = fpm_frame_next(p, len, &f);
 		assert_true(n > 0);
-		assert_int_equal(fpm_decode(&f, see, &seen, &seen.tally), 0);
+		assert_int_equal(fpm_decode(&f, see, &seen, &seen.decoded), 0);
 	}
 	return seen;
 }
 
-/* Decode `w`, compare its events with `expected`, free all, and return the tally. */
-static inline struct fpm_tally
+/* Decode `w`, compare its events with `expected`, free all, and return the decoded. */
+static inline struct fpm_decoded
 becomes(struct wire *w, const char *expected)
 {
 	struct seen seen = decode_stream(w->octet, w->len);
-	struct fpm_tally tally = seen.tally;
+	struct fpm_decoded decoded = seen.decoded;
 
 	assert_string_equal(seen.text.s, expected);
 	free(seen.text.s);
 	free(w);
-	return tally;
+	return decoded;
 }
 
 static inline struct wire *
@@ -199,7 +199,7 @@ one_frame(void)
 }
 
 /* End the open message and frame. Assert that the events are `expected`. */
-static inline struct fpm_tally
+static inline struct fpm_decoded
 last_becomes(struct wire *w, const char *expected)
 {
 	msg_end(w);
@@ -210,10 +210,10 @@ last_becomes(struct wire *w, const char *expected)
 /*
  * The same for one message that must give no event. The caller checks which counter has it.
  */
-static inline struct fpm_tally
+static inline struct fpm_decoded
 last_is_nothing(struct wire *w)
 {
-	struct fpm_tally t = last_becomes(w, "");
+	struct fpm_decoded t = last_becomes(w, "");
 
 	assert_int_equal(t.messages, 1);
 	assert_int_equal(t.malformed + t.skipped_route + t.skipped_type, 1);

@@ -20,7 +20,7 @@ static void
 is_malformed(void (*build)(struct wire *w))
 {
 	struct wire *w = one_frame();
-	struct fpm_tally t;
+	struct fpm_decoded t;
 
 	build(w);
 	msg_end(w);
@@ -245,7 +245,7 @@ message_length_that_lies_costs_the_rest_of_its_frame_only(void **state)
 
 	for (size_t i = 0; i < sizeof(lie) / sizeof(lie[0]); i++) {
 		struct wire *w = one_frame();
-		struct fpm_tally t;
+		struct fpm_decoded t;
 
 		put_route(w, "192.0.2.0/24", 1);
 		put_route(w, "198.51.100.0/24", 2);
@@ -278,8 +278,8 @@ decode_payload(const uint8_t *p, size_t len, unsigned int shift)
 	assert_non_null(copy);
 	f = (struct fpm_frame){.payload = copy + shift, .len = len};
 	memcpy(copy + shift, p, len);
-	assert_int_equal(fpm_decode(&f, see, &seen, &seen.tally), 0);
-	assert_true(seen.n <= seen.tally.messages);
+	assert_int_equal(fpm_decode(&f, see, &seen, &seen.decoded), 0);
+	assert_true(seen.n <= seen.decoded.messages);
 	free(seen.text.s);
 	free(copy);
 }

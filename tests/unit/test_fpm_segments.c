@@ -62,7 +62,7 @@ keep_hop(void *arg, const struct fpm_event *ev)
 static uint64_t
 decode(const uint8_t *octet, size_t len)
 {
-	struct fpm_tally tally = {0};
+	struct fpm_decoded decoded = {0};
 	struct fpm_frame f;
 	int used;
 
@@ -71,9 +71,9 @@ decode(const uint8_t *octet, size_t len)
 	for (; len > 0; octet += used, len -= (size_t)used) {
 		used = fpm_frame_next(octet, len, &f);
 		assert_true(used > 0);
-		assert_int_equal(fpm_decode(&f, keep_hop, NULL, &tally), 0);
+		assert_int_equal(fpm_decode(&f, keep_hop, NULL, &decoded), 0);
 	}
-	return tally.malformed;
+	return decoded.malformed;
 }
 
 static void

@@ -310,10 +310,10 @@ an_unknown_version_is_not_judged(void **state)
 	assert_int_equal(examine("4garbage", "fpm", CONFIG_BARE, VNIS), 1);
 	finding_is(0, "n/a", "", "4garbage");
 	assert_int_equal(examine("garbage", "fpm", CONFIG_BARE, VNIS), 1);
-	finding_is(0, "n/a", "", "no zebra tells");
+	finding_is(0, "n/a", "", "no zebra reports");
 	t.e.vtysh = "false";
 	check_frr_version(&t.e);
-	finding_is(1, "n/a", "", "no zebra tells");
+	finding_is(1, "n/a", "", "no zebra reports");
 }
 
 static void

@@ -96,7 +96,7 @@ feed_in_two(struct rig *g, const struct capture *c, size_t cut)
 	feed(&s, c->bin, cut);
 	feed(&s, c->bin + cut, c->len - cut);
 	assert_int_equal(s.n_rest, 0);
-	assert_int_equal(s.tally.malformed, 0);
+	assert_int_equal(s.decoded.malformed, 0);
 	stream_close(&s);
 	rig_settle(g);
 }
@@ -326,7 +326,7 @@ replaces_of_a_live_stream_are_never_seen_half_done(void **state)
 			assert_string_not_equal(rig_seen(g, "198.51.100.1"), "none");
 			replaces++;
 		}
-		assert_int_equal(s.tally.route_dels, 1);
+		assert_int_equal(s.decoded.route_dels, 1);
 		stream_close(&s);
 		rig_free(g);
 	}

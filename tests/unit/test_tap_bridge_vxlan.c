@@ -382,7 +382,7 @@ test_vlans_have_vnis(void **state)
 	vnis_told(&km, RTM_NEWLINK, 0, 9, 8, 1, 5009); /* one is another, two are gone */
 	assert_int_equal(n_vni, 3);
 	assert_int_equal(n_vni_gone, 2);
-	/* In a dump a message says nothing of what other messages have. */
+	/* In a dump, a message says nothing about the VNIs in other messages. */
 	km.gen++;
 	vnis_told(&km, RTM_NEWLINK, NLM_F_MULTI, 9, 20, 1, 70);
 	assert_int_equal(n_vni, 1);

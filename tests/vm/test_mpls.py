@@ -81,7 +81,7 @@ def test_a_kernel_without_mpls_changes_nothing(dut):
 def test_the_module_is_loaded_while_the_router_runs(dut):
     netns.command(["modprobe", "-a", *MODULES])
     said(dut)
-    eventually(lambda: "neigh: mpls found in the kernel" in dut.log(), 5, 0.05)
+    eventually(lambda: "neigh: kernel mpls changed present=yes" in dut.log(), 5, 0.05)
     assert open_sysctls(dut) == ["default_ttl", "ip_ttl_propagate"]
     assert "MPLS" not in dut.fpmctl("show", "interfaces").stdout
     assert doctor(dut)[""]["status"] == "n/a", "the module alone is no use of labels"

@@ -123,4 +123,4 @@ def test_a_full_table_of_the_kernels_costs_who_is_new_and_nobody_else(dut, famil
 
     assert stream.lost(wan) == []
     most, _, last = refusals(dut)
-    assert most <= 2 and "error=No buffer space available" in last, last
+    assert most <= 2 and "error=\"No buffer space available" in last, last

@@ -272,7 +272,7 @@ def heir_of(router, before):
     """Return the process id of a successor whose last port is up."""
     log = news(router, before)
     words = log.partition("main: successor started pid=")[2].split()
-    return int(words[0]) if words and log.count("port: up") == len(router.names) else None
+    return int(words[0]) if words and log.count("main: port opened") == len(router.names) else None
 
 
 def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):

@@ -47,8 +47,8 @@ def of_devices(log):
     """Return the seconds that devices took at the last restart: the old daemon closes them, the
     new one opens them."""
     log = log[log.rindex("main: successor started") :]
-    took = re.findall(r"(?:main: ports closed|port: up) .*took_ms=(\d+)", log)
-    assert len(took) == 1 + log.count("port: up") > 1, log
+    took = re.findall(r"(?:main: ports closed|main: port opened) .*took_ms=(\d+)", log)
+    assert len(took) == 1 + log.count("main: port opened") > 1, log
     return sum(map(int, took)) / 1000
 
 

@@ -140,8 +140,8 @@ access_check(struct exam *e, const struct bfdd *b)
 		return;
 	}
 	finding_add(e, VERDICT_WARN, "access", "other hosts may connect to bfdd at %s", at);
-	finding_cost(e, "Who connects gets sessions and decides about their states, so a "
-			"host can take routes away. There is no password. Use a loopback "
+	finding_cost(e, "A host that connects to bfdd controls the states of the sessions, "
+			"so it can remove routes. There is no password. Use a loopback "
 			"address in bfdd_options and in bfd.dplane, then:");
 	finding_fix(e, "systemctl restart frr; fpmctl restart");
 }
@@ -173,20 +173,22 @@ sessions_compare(struct exam *e, long long theirs, long long ours)
 {
 	if (theirs < 0 || theirs == ours) {
 		finding_add(e, VERDICT_OK, "sessions", "%lld%s", ours,
-			    theirs < 0 ? "; bfdd does not tell its number" : "");
+			    theirs < 0 ? "; bfdd does not report its number of sessions"
+				       : "");
 		return;
 	}
 	finding_add(e, VERDICT_WARN, "sessions", "bfdd has %lld, the dataplane has %lld",
 		    theirs, ours);
-	finding_cost(e, "%s `fpmctl show log` tells of the connections.",
+	finding_cost(e, "%s",
 		     theirs > ours
-			     ? "The packets of the others are not sent, because bfdd did "
-			       "not tell them. It does not tell a session whose interface "
-			       "or VRF does not exist. If that is not the cause,"
-			     : "bfdd no longer has the others. Their packets are sent, so "
-			       "their peers take them for Up. A session ends ten seconds "
-			       "after bfdd last told of it. If the numbers differ for "
-			       "longer,");
+			     ? "bfdd did not announce the other sessions, so their packets "
+			       "are not sent. bfdd does not announce a session whose "
+			       "interface or VRF does not exist. For other causes see "
+			       "`fpmctl show log`."
+			     : "bfdd no longer has the other sessions, but their packets "
+			       "are still sent, so the peers see them Up. Such a session "
+			       "ends ten seconds after bfdd last announced it. If the "
+			       "numbers differ for longer, see `fpmctl show log`.");
 	finding_fix(e, "vtysh -c 'show bfd peers brief'; fpmctl show bfd");
 }
 
@@ -238,8 +240,8 @@ burst_check(struct exam *e)
 	    frr_version_parse(version, &v) < 0 || !frr_gives_bfd_in_parts(&v))
 		return;
 	finding_add(e, VERDICT_OK, "frr",
-		    "FRR %s tells a connection %d sessions; %lld are open", version,
-		    SESSIONS_BURST, row_int(e->version, "bfd_connections"));
+		    "FRR %s announces at most %d sessions per connection; %lld are open",
+		    version, SESSIONS_BURST, row_int(e->version, "bfd_connections"));
 }
 
 static void
@@ -265,7 +267,8 @@ dplane_check(struct exam *e, const struct bfdd *b, const char *dplane)
 		finding_add(e, VERDICT_FAIL, "", "bfdd, pid %d, is not connected",
 			    (int)b->pid);
 		finding_cost(e,
-			     "bfdd has told no session, so none is up. The log has the "
+			     "bfdd has announced no session, so no session is up. The log "
+			     "has the "
 			     "error. If the fault is a BFD option of FRR: bfdd needs "
 			     "--dplaneaddr %s:%s.",
 			     family_word(dplane), dplane);

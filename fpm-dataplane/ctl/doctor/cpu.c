@@ -71,14 +71,14 @@ port_check_node(struct exam *e, const json_t *port)
 	}
 	exam_read(e, near, sizeof(near), "/sys/devices/system/node/node%d/cpulist", node);
 	finding_add(e, VERDICT_WARN, row_str(port, "name"),
-		    "node %d, but CPUs %s of another serve it", node,
+		    "node %d, but CPUs %s of another node serve it", node,
 		    cpulist_text(&far, list, sizeof(list)));
 	cores_near(e, node, json_array_size(json_object_get(port, "cpus")), list,
 		   sizeof(list));
 	finding_cost(e,
 		     "Each packet crosses between the sockets, often twice. CPUs of node "
-		     "%d: %s. Permanently: `cores:` of the configuration, globally and of "
-		     "this port%s",
+		     "%d: %s. To change it for good, set `cores:` in the configuration, "
+		     "globally and for this port%s",
 		     node, near, list[0] != '\0' ? "; until the next start:" : ", then:");
 	if (list[0] != '\0')
 		finding_fix(e, "fpmctl port set %s cores %s", row_str(port, "name"), list);
@@ -184,8 +184,9 @@ cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
 		finding_add(e, VERDICT_WARN, subject,
 			    "shares its core with forwarding CPU %s",
 			    cpulist_text(&also, text, sizeof(text)));
-		finding_cost(e, "Together the two forward about as much as one and a half "
-				"cores. Configure `cores:` on separate cores, then:");
+		finding_cost(e,
+			     "Two CPUs of one core forward about as much as one and a half "
+			     "cores. Configure `cores:` on separate cores, then:");
 		finding_fix(e, "fpmctl restart");
 	} else {
 		CPU_AND(&also, &siblings, isolated);
@@ -237,9 +238,10 @@ check_clock(struct exam *e)
 	if (!constant || !nonstop) {
 		finding_add(e, VERDICT_WARN, "", "the TSC %s",
 			    !constant ? "follows the clock rate" : "stops in deep sleep");
-		finding_cost(e, "Forwarders measure time by it: rates of policers and of "
-				"ICMP errors and the cycles of `show cycles` are wrong. A "
-				"VM needs the CPU's own flags (host-passthrough).");
+		finding_cost(
+			e, "Forwarders measure time with the TSC, so the rates of policers "
+			   "and of ICMP errors, and `show cycles`, are wrong. A "
+			   "VM needs the CPU's own flags (host-passthrough).");
 		return;
 	}
 	if (exam_read(e, source, sizeof(source), CLOCK_DIR "/current_clocksource") <= 0 ||

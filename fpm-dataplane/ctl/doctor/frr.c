@@ -230,8 +230,8 @@ check_routes(struct exam *e)
 			    "zebra does not answer: '%s' waited %d s for it", vtysh,
 			    ZEBRA_ANSWER_S);
 		finding_cost(
-			e, "zebra hangs, or another daemon of FRR does, because vtysh asks "
-			   "each. No updates of routes arrive. Forwarding goes on with the "
+			e, "zebra or another daemon of FRR hangs; vtysh asks each of them. "
+			   "No updates of routes arrive. Forwarding goes on with the "
 			   "routes received so far, also during a restart of FRR.");
 		finding_fix(e, "journalctl -u frr -n 50");
 		finding_fix(e, "systemctl restart frr");

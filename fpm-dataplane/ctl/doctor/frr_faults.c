@@ -53,7 +53,8 @@ statics_check(struct exam *e, const char *vtysh, const char *version)
 	if (zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, statics_on_line, &s) <
 	    0) {
 		finding_add(e, VERDICT_WARN, "static-routes",
-			    "FRR %s fails with some; they are unknown", version);
+			    "FRR %s fails with some static routes; those here are unknown",
+			    version);
 		finding_cost(e,
 			     "'%s' gives no configuration. A static route of this FRR "
 			     "must name its interface, or it stays when its link is lost.",
@@ -67,13 +68,13 @@ statics_check(struct exam *e, const char *vtysh, const char *version)
 		snprintf(vrf, sizeof(vrf), " -c 'vrf %s'", s.first_vrf);
 	finding_add(e, VERDICT_WARN, "static-routes",
 		    "%u static route%s without an interface", s.n, plural(s.n));
-	finding_cost(
-		e,
-		"When the link of such a route is lost, FRR %s keeps the route, takes "
-		"no other one, and packets are dropped. Name the interface in each, or "
-		"install FRR 10.4.2 or later. The first of them, with the name of its "
-		"interface in place of INTERFACE:",
-		version);
+	finding_cost(e,
+		     "When the link of such a route is lost, FRR %s keeps the route and "
+		     "uses no other route, so packets are dropped. Name the interface in "
+		     "each, or "
+		     "install FRR 10.4.2 or later. The first of them, with the name of its "
+		     "interface in place of INTERFACE:",
+		     version);
 	finding_fix(e,
 		    "vtysh -c 'conf t'%s -c 'no %s' -c '%.*s INTERFACE%s' -c end -c write",
 		    vrf, s.first, s.gap, s.first, s.first + s.gap);
@@ -135,11 +136,11 @@ check_frr_version(struct exam *e)
 	zebra_find(e);
 	vtysh = zebra_vtysh(e);
 	if (zebra_version(vtysh, version) < 0) {
-		finding_add(e, VERDICT_NA, "", "no zebra tells its version");
+		finding_add(e, VERDICT_NA, "", "no zebra reports its version");
 		return;
 	}
 	if (frr_version_parse(version, &v) < 0) {
-		finding_add(e, VERDICT_NA, "", "FRR %s: no number that fpmctl knows",
+		finding_add(e, VERDICT_NA, "", "FRR %s: fpmctl cannot parse this version",
 			    version);
 		return;
 	}

@@ -67,7 +67,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 		exam_read(e, status, sizeof(status), "/proc/%d/status", (int)exam_pid(e));
 		(void)status_parse(status, "HugetlbPages", &used_kib);
 		finding_add(e, VERDICT_OK, "",
-			    "%s; the daemon has %llu MiB, asked for %llu",
+			    "%s; the daemon uses %llu MiB, configured are %llu",
 			    huge->text[0] != '\0' ? huge->text : "reserved on demand",
 			    used_kib / 1024, mib);
 	} else if (exam_pci(e, pci_port_ignore) == 0) {
@@ -97,8 +97,9 @@ check_hugepages(struct exam *e)
 	} else if (huge.free_mib >= MEMORY_MIB) {
 		finding_add(e, VERDICT_OK, "", "%s (no mount is needed)", huge.text);
 	} else {
-		finding_add(e, VERDICT_WARN, "", "%llu MiB free, %d are the default",
-			    huge.free_mib, MEMORY_MIB);
+		finding_add(e, VERDICT_WARN, "",
+			    "%llu MiB free, the daemon needs %d by default", huge.free_mib,
+			    MEMORY_MIB);
 		finding_cost(e, "With memory.hugepages: true, which most NICs need, the "
 				"daemon does not start; with false there are TLB misses. "
 				"No mount is needed.");

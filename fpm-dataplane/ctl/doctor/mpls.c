@@ -192,9 +192,11 @@ interface_find(const struct exam *e, const char *name)
 static void
 far_end_add(struct exam *e, const char *name)
 {
-	finding_add(e, VERDICT_WARN, name, "labels lead to it, but it takes none");
+	finding_add(e, VERDICT_WARN, name,
+		    "label routes lead to it, but it accepts no labels");
 	finding_cost(e, "If a frame for the router itself has two labels, the kernel drops "
-			"it there. Frames that the router forwards are not concerned.");
+			"the frame at this interface. Frames that the router forwards are "
+			"not concerned.");
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 

@@ -51,15 +51,16 @@ port_check_rss(struct exam *e, const json_t *port)
 		finding_add(e, VERDICT_FAIL, name,
 			    "%lld queues, but the device does not hash",
 			    row_int(port, "queues"));
-		finding_cost(e, "All packets arrive on queue 0: one CPU works, the others "
-				"are idle. `queues: 1` frees them for other ports; until "
-				"the next start:");
+		finding_cost(
+			e, "All packets arrive on queue 0: one CPU works, the others "
+			   "are idle. `queues: 1` frees these CPUs for other ports; until "
+			   "the next start:");
 		finding_fix(e, "fpmctl port set %s queues 1", name);
 	} else if (n > 0) {
 		finding_add(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
-		finding_cost(e,
-			     "Flows that differ only in those fields share a queue and "
-			     "its CPU. The device or its driver cannot hash other fields.");
+		finding_cost(e, "Flows that differ only in those fields share a queue and "
+				"its CPU. The device or its driver cannot hash the missing "
+				"fields.");
 	} else {
 		finding_add(e, VERDICT_OK, name, "hashes %s", rss);
 	}
@@ -105,9 +106,11 @@ port_check_queues(struct exam *e, const json_t *port, cpu_set_t *busy)
 		finding_add(e, VERDICT_OK, name, "queue:CPU%s", text);
 		return;
 	}
-	finding_add(e, VERDICT_FAIL, name, "no CPU serves queue%s", orphans);
-	finding_cost(e, "Its packets are lost (rx_missed). After a change this state "
-			"should end within a second; otherwise restart the daemon.");
+	finding_add(e, VERDICT_FAIL, name, "no CPU serves the queues%s", orphans);
+	finding_cost(
+		e,
+		"Packets in these queues are lost (rx_missed). After a change this state "
+		"should end within a second; otherwise restart the daemon.");
 	finding_fix(e, "systemctl restart fpm-dataplane");
 }
 
@@ -215,12 +218,12 @@ check_members(struct exam *e)
 			continue;
 		}
 		finding_add(e, VERDICT_WARN, name, "member of %s, which is no port", owner);
-		finding_cost(
-			e,
-			"The kernel forwards packets routed to %s, slower than a port "
-			"does (routes.through-kernel). A bond is a port of its own: "
-			"device net_bonding0,... (interfaces.md); there are no bridges.",
-			owner);
+		finding_cost(e,
+			     "The kernel forwards packets routed to %s, slower than a port "
+			     "does (routes.through-kernel). Configure a bond as a "
+			     "port (device net_bonding0,..., interfaces.md). The dataplane "
+			     "has no bridges.",
+			     owner);
 		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
 }
@@ -251,10 +254,9 @@ check_vrfs(struct exam *e)
 			    has4   ? "IPv6"
 			    : has6 ? "IPv4"
 				   : "IPv4, IPv6");
-		finding_cost(e,
-			     "Packets that no route of the VRF matches go by table main, "
-			     "as in Linux. A default route of type unreachable keeps "
-			     "them in the VRF. Routes of zebra count before it.");
+		finding_cost(e, "Packets without a route in the VRF use table main, as in "
+				"Linux. A default route of type unreachable keeps them in "
+				"the VRF. Routes of zebra are preferred to it.");
 		if (!has4)
 			finding_fix(e,
 				    "%sip route add vrf %s unreachable default metric %u",

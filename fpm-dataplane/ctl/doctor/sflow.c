@@ -28,7 +28,7 @@ port_check(struct exam *e, const json_t *row)
 	if (row_int(row, "drops") == 0)
 		return;
 	finding_add(e, VERDICT_WARN, row_str(row, "name"),
-		    "%lld samples were not sent: too many, or too slow",
+		    "%lld samples were not sent: over the limit, or sent too slowly",
 		    row_int(row, "drops"));
 	finding_cost(e, "%s", "Collectors see less traffic than there is.");
 	finding_fix(e, "%s", "raise sflow.rate, and run fpmctl config reload");

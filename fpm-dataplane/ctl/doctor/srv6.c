@@ -15,12 +15,12 @@ source_check(struct exam *e)
 		return true;
 	if (row_has(e->fpm, "srv6_source")) {
 		if (strcmp(row_str(e->fpm, "srv6_source"), "::") == 0)
-			finding_add(
-				e, VERDICT_OK, "source",
-				"of the egress interface; ip sr tunsrc sets one for all");
+			finding_add(e, VERDICT_OK, "source",
+				    "address of the egress interface; ip sr tunsrc sets "
+				    "one for all");
 		return true;
 	}
-	finding_add(e, VERDICT_WARN, "source", "the kernel did not tell its ip sr tunsrc");
+	finding_add(e, VERDICT_WARN, "source", "the kernel did not report ip sr tunsrc");
 	finding_cost(e,
 		     "The kernel forwards the packets of headends, within the rate of the "
 		     "class kernel-route.");

@@ -27,11 +27,11 @@ tunnel_check(struct exam *e, const json_t *row)
 	if (strcmp(reason, "limit") == 0)
 		finding_fix(e, "raise limits.vlans, and restart");
 	else if (strcmp(row_str(row, "tunnel"), "vxlan") == 0)
-		finding_fix(e, "make it the only port of a bridge: the manual has the "
-			       "reasons at interfaces, VXLAN. Bridging stays there");
+		finding_fix(e, "make it the only port of a bridge (manual: Interfaces, "
+			       "VXLAN). The kernel goes on to bridge");
 	else
-		finding_fix(e, "make it without that setting: the manual lists them at "
-			       "interfaces, Tunnels");
+		finding_fix(e, "create the tunnel without this setting (manual: "
+			       "Interfaces, Tunnels)");
 }
 
 void
