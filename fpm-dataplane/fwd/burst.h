@@ -293,7 +293,10 @@ burst_all(const struct burst *b)
 	return b->n == 64 ? UINT64_MAX : (1ull << b->n) - 1;
 }
 
-/* Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. */
+/*
+ * Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. A device that
+ * looks into tunnels means the header of the packet inside: see parse.c and burst_outer_is_right().
+ */
 static inline uint64_t
 burst_cksum(const struct burst *b, unsigned int i)
 {

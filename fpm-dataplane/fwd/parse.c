@@ -51,6 +51,16 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 }
 
 /*
+ * Return true if the port has verified the checksum of the header. Its word for a wrong one is not
+ * taken: a device that looks into tunnels may mean the packet inside.
+ */
+static bool
+port_has_verified(const struct burst *b, unsigned int i)
+{
+	return b->rx_cksum && (burst_cksum(b, i) & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0;
+}
+
+/*
  * Validate an IPv4 packet before forwarding (RFC 1812, 5.2.2), martians included (5.3.7).
  */
 void
@@ -79,9 +89,7 @@ fwd_parse_ip4(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip4_ihl);
 	else if (len < ihl || len > frame)
 		burst_leave(b, i, DROP_ip4_length);
-	else if (b->rx_cksum && burst_cksum(b, i) != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN
-			 ? burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD
-			 : !ip4_checksum_ok(ip, ihl))
+	else if (!port_has_verified(b, i) && !ip4_checksum_ok(ip, ihl))
 		burst_leave(b, i, DROP_ip4_checksum);
 	else if (dst >> 28 == 14 || dst == 0xffffffff || (burst_frame(b, i)[0] & 1) != 0)
 		parse_group4(b, i, src, dst);

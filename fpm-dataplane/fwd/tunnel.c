@@ -28,6 +28,10 @@ fwd_tunnel_open(struct burst *b, unsigned int i)
 	    !fib_tunnel_find(b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i),
 			     &b->fwd->found, &found))
 		return false;
+	if (!burst_outer_is_right(b, i)) {
+		burst_leave(b, i, DROP_ip4_checksum);
+		return true;
+	}
 	if (!fib_tunnel_ecn(ip + found.at, found.family, found.ecn)) {
 		burst_leave(b, i, DROP_ecn_ce);
 		return true;
@@ -84,7 +88,7 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	m->data_off = (uint16_t)(m->data_off + by);
 	m->data_len = (uint16_t)(m->data_len - by);
 	m->pkt_len -= by;
-	m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+	m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
 	/* No addresses: an ICMP error looks whether they are those of a group. */
 	memset(burst_l2(b, i), 0, L2_LEN - 2);
 	put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);

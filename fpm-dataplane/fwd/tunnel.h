@@ -26,6 +26,18 @@ burst_may_open(const struct burst *b, unsigned int i)
 	       atomic_load_explicit(&b->fwd->fib->tunnels, memory_order_relaxed) != NULL;
 }
 
+/*
+ * Return true if the header of an outer packet is right. If it is of IPv4, the port may have judged
+ * the packet inside in its place.
+ */
+static inline bool
+burst_outer_is_right(const struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	return !b->rx_cksum || b->family[i] != 4 || ip4_checksum_ok(ip, (ip[0] & 15u) * 4);
+}
+
 /* Let the packet inside, at offset `at` of this one, pass the stages next as one of `ifidx`. */
 static inline void
 burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)

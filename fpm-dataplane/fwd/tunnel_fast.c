@@ -52,7 +52,7 @@ fwd_tunnel_fast_cut(struct burst *b)
 		m->data_off = (uint16_t)(m->data_off + by);
 		m->data_len = (uint16_t)(m->data_len - by);
 		m->pkt_len = m->data_len;
-		m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+		m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
 		put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
 	}
 }

@@ -16,7 +16,10 @@
 
 /* --- from a VTEP ------------------------------------------------------------------------ */
 
-/* Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed. */
+/*
+ * Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed. The port is
+ * not asked: it judges UDP whether or not it was told to, and it may mean the packet inside.
+ */
 static bool
 checksum_is_right(const struct burst *b, unsigned int i,
 		  const struct fib_vxlan_found *found)
@@ -24,9 +27,7 @@ checksum_is_right(const struct burst *b, unsigned int i,
 	const uint8_t *ip = burst_l3(b, i);
 	unsigned int at = (unsigned int)(ip - burst_frame(b, i)) + found->udp_at;
 
-	if (get_be16(ip + found->udp_at + 6) == 0 ||
-	    (b->m[i]->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) ==
-		    RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+	if (get_be16(ip + found->udp_at + 6) == 0)
 		return true;
 	return vxlan_udp_sum(b->m[i], ip, b->family[i], at,
 			     (unsigned int)b->l3_len[i] - found->udp_at) == 0xffff;
@@ -63,7 +64,9 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
 	/* The kernel takes a packet with MPLS labels, because it must pop them. */
 	if (burst_has_labels(b, i) || (found.reason == N_REASON && found.ifidx == 0))
 		return false;
-	if (found.reason == N_REASON && !checksum_is_right(b, i, &found))
+	if (found.reason == N_REASON && !burst_outer_is_right(b, i))
+		found.reason = DROP_ip4_checksum;
+	else if (found.reason == N_REASON && !checksum_is_right(b, i, &found))
 		found.reason = DROP_udp_checksum;
 	else if (found.reason == N_REASON && !ecn_take(ip, &found, ecn))
 		found.reason = DROP_ecn_ce;

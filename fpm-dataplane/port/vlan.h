@@ -19,6 +19,14 @@
 
 #define VLAN_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
 
+/*
+ * Flags of a device about the tags and checksums of a packet in which another one came. Those about
+ * checksums may be about either.
+ */
+#define PACKET_FLAGS_OF_OUTER                                                        \
+	(VLAN_STRIPPED | RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK | \
+	 RTE_MBUF_F_RX_OUTER_IP_CKSUM_BAD | RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK)
+
 /* Return the number of tags that were taken off. */
 static inline unsigned int
 vlan_stripped(const struct rte_mbuf *m)

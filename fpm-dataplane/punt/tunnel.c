@@ -18,7 +18,7 @@ punt_tunnel_take(struct rte_mbuf *m)
 
 	rte_pktmbuf_adj(m, meta->inner_at);
 	meta->inner_at = 0;
-	m->ol_flags &= ~VLAN_STRIPPED; /* tags of the outer packet */
+	m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
 	memset(rte_pktmbuf_mtod(m, uint8_t *), 0, L2_LEN - 2);
 	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
 		 meta->family == 4 ? 0x0800 : 0x86dd);

@@ -309,6 +309,30 @@ tags_stay_with_the_outer_packet(void **state)
 	assert_int_equal(packet.m.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED, 0);
 }
 
+/* A device that looks into tunnels judges the packet inside, so its word does not count. */
+static void
+checksums_are_verified_whatever_the_device_says(void **state)
+{
+	static const uint64_t said[] = {0, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+					RTE_MBUF_F_RX_IP_CKSUM_BAD};
+
+	gre4(0);
+	b.rx_cksum = true;
+	for (unsigned int k = 0; k < RTE_DIM(said); k++) {
+		inner_write(outer4(47, 0, 60, GRE4, 4), 4, 60, true);
+		packet.m.ol_flags = said[k];
+		walk(84);
+		opened_leaves(T4, 60, 0x0800);
+		assert_int_equal(packet.m.ol_flags, 0);
+		inner_write(outer4(47, 0, 60, GRE4, 4), 4, 60, true);
+		packet.buffer[128 + 14 + 10] ^= 1;
+		packet.m.ol_flags = said[k];
+		walk(84);
+		assert_int_equal(b.verdict[0], DROP_ip4_checksum);
+	}
+	b.rx_cksum = false;
+}
+
 /* Outer headers and two tags must fit before the frame. */
 static void
 a_buffer_without_room_is_dropped(void **state)
@@ -473,6 +497,7 @@ main(void)
 		cmocka_unit_test(
 			a_packet_that_came_out_has_no_addresses_of_its_outer_header),
 		cmocka_unit_test(tags_stay_with_the_outer_packet),
+		cmocka_unit_test(checksums_are_verified_whatever_the_device_says),
 		cmocka_unit_test(a_buffer_without_room_is_dropped),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 		cmocka_unit_test(explain_follows_a_packet_through_tunnels),

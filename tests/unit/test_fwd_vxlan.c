@@ -448,6 +448,54 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 }
 
 /*
+ * A device that looks into VXLAN judges the packet inside, and UDP whether or not it was told to. So
+ * its word counts for neither header.
+ */
+static void
+flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
+{
+	static const uint64_t said[] = {
+		0, RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD,
+		RTE_MBUF_F_RX_IP_CKSUM_BAD | RTE_MBUF_F_RX_L4_CKSUM_BAD,
+		RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD |
+			RTE_MBUF_F_RX_OUTER_L4_CKSUM_GOOD};
+	unsigned int len;
+	uint8_t *udp;
+
+	over(4);
+	b.rx_cksum = true;
+	for (unsigned int k = 0; k < RTE_DIM(said); k++) {
+		outer_write(4, 4, &len);
+		packet.m.ol_flags = said[k];
+		walk(len);
+		assert_int_equal(b.verdict[0], VERDICT_OPENED);
+		fwd_tunnel_keep(&b, 0);
+		fwd_tunnels_walk(&fwd);
+		assert_int_equal(fwd.tx[LAN].n, 1);
+		assert_int_equal(packet.m.ol_flags, 0);
+		udp = outer_write(4, 4, &len);
+		put_be16(udp - 10, (uint16_t)(get_be16(udp - 10) ^ 1)); /* outer checksum */
+		packet.m.ol_flags = said[k];
+		walk(len);
+		assert_int_equal(b.verdict[0], DROP_ip4_checksum);
+		udp = outer_write(4, 4, &len);
+		put_be16(udp + 6, 0x1234);
+		packet.m.ol_flags = said[k];
+		walk(len);
+		assert_int_equal(b.verdict[0], DROP_udp_checksum);
+		udp = outer_write(4, 4, &len);
+		udp[30 + 10] ^= 1; /* the header inside */
+		packet.m.ol_flags = said[k];
+		walk(len);
+		assert_int_equal(b.verdict[0], VERDICT_OPENED);
+		fwd_tunnel_keep(&b, 0);
+		fwd_tunnels_walk(&fwd);
+		assert_int_equal(fwd.tx[LAN].n, 0);
+	}
+	b.rx_cksum = false;
+}
+
+/*
  * Random octets and lengths: nothing behind the frame is read, which a sanitizer sees because the
  * frame ends with its memory.
  */
@@ -512,6 +560,7 @@ main(void)
 		cmocka_unit_test(a_buffer_without_room_is_dropped),
 		cmocka_unit_test(packets_come_out),
 		cmocka_unit_test(what_is_not_for_the_interface_has_a_reason),
+		cmocka_unit_test(flags_of_the_device_are_not_taken_for_the_outer_packet),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 	};
 
