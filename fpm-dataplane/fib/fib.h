@@ -230,7 +230,9 @@ struct fib_source {
 };
 static_assert(sizeof(struct fib_source) == 17, "no padding");
 
-#define FIB_TUNNEL_HEAD_MAX 72 /* IPv6, UDP, VXLAN, Ethernet: 70 */
+#define FIB_VXLAN4_BYTES    50 /* IPv4, UDP, VXLAN, Ethernet */
+#define FIB_VXLAN6_BYTES    70 /* IPv6, UDP, VXLAN, Ethernet */
+#define FIB_TUNNEL_HEAD_MAX 72
 
 /* The outer header of a tunnel, see tunnel.h. No padding: copies are compared. */
 struct fib_tunnel {

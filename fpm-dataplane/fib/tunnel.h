@@ -160,24 +160,27 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
  * len   octets of that packet
  * id    its lower 16 bits: identification of the outer IPv4 header
  * hash  of its flow, for the flow label of an outer IPv6 header (RFC 6438)
+ * df    set DF in an outer IPv4 header
  *
  * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0) where the
  * packet has CE, as the older RFC 3168 says.
  */
 static inline uint8_t *
-tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
-	   uint32_t id, uint32_t hash)
+tunnel_put_df(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
+	      uint32_t id, uint32_t hash, bool df)
 {
 	uint8_t ds = ip_dsfield(ip, family), tos = t->tos;
 	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
-	bool df = tunnel_sets_df(t, ip, family);
 	uint32_t inner_word = get_be32(ip), word, proto, head[5];
 	uint8_t *out = ip - t->bytes;
 	uint64_t sum;
 
 	tos = (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : tos) | (ds & ECN_MASK));
 	if (t->family == 6) {
-		memcpy(out, t->head, t->bytes);
+		if (t->bytes == FIB_VXLAN6_BYTES)
+			memcpy(out, t->head, FIB_VXLAN6_BYTES);
+		else
+			memcpy(out, t->head, t->bytes);
 		if (t->gre)
 			put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
 		else
@@ -207,13 +210,22 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
 		put_be32(out + 4 * i, head[i]);
 	if (t->bytes == 20)
 		return out;
-	/* Copy the header of GRE without a key by its length, which is faster. */
+	/* Copy the headers of GRE without a key, and of VXLAN, by their length: it is faster. */
 	if (t->bytes == 24)
 		memcpy(out + 20, t->head + 20, 4);
+	else if (t->bytes == FIB_VXLAN4_BYTES)
+		memcpy(out + 20, t->head + 20, FIB_VXLAN4_BYTES - 20);
 	else
 		memcpy(out + 20, t->head + 20, t->bytes - 20u);
 	put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
 	return out;
+}
+
+static inline uint8_t *
+tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
+	   uint32_t id, uint32_t hash)
+{
+	return tunnel_put_df(t, ip, family, len, id, hash, tunnel_sets_df(t, ip, family));
 }
 
 /*

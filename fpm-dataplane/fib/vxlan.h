@@ -32,6 +32,7 @@
 struct fib_vxlan_hop {
 	uint16_t ifidx; /* of the interface */
 	bool csum;
+	bool df6;                  /* IPv6 inside sets DF of the outer header */
 	uint16_t from_low, n_from; /* source ports */
 	/*
 	 * The outer header, with those of UDP, VXLAN and Ethernet. As for GRE, an EtherType names
@@ -133,7 +134,8 @@ static inline uint8_t *
 vxlan_put(const struct fib_vxlan_hop *hop, uint8_t *ip, uint8_t family, unsigned int len,
 	  uint16_t id, uint32_t hash)
 {
-	uint8_t *out = tunnel_put(&hop->t, ip, family, len, id, hash);
+	bool df = family == 6 ? hop->t.df || hop->df6 : tunnel_sets_df(&hop->t, ip, family);
+	uint8_t *out = tunnel_put_df(&hop->t, ip, family, len, id, hash, df);
 	uint8_t *udp = ip - VXLAN_HEAD_BYTES;
 
 	put_be16(udp, vxlan_source_port(hop, hash));

@@ -226,8 +226,9 @@ svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	v->ttl = k->ttl != 0 || k->ttl_inherit ? k->ttl : TTL_DEFAULT;
 	v->tos = k->tos;
 	v->tos_inherit = k->tos_inherit;
-	v->df = k->df;
-	v->ignore_df = k->ignore_df;
+	/* Linux: not on a bridge with VNIs of VLANs, whose frames name no DF. */
+	v->df = k->df && !k->external;
+	v->ignore_df = k->ignore_df || k->external;
 	v->csum = k->csum;
 	v->zero_csum6 = k->zero_csum6;
 	v->port = k->port;
@@ -375,6 +376,7 @@ hop_make(struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
 	if (vtep.family != v->family)
 		return;
 	h->csum = v->csum;
+	h->df6 = !v->ignore_df; /* `df inherit`, as in Linux: no router cuts IPv6 either */
 	h->from_low = v->from_low;
 	h->n_from = (uint16_t)(v->from_high - v->from_low + 1);
 	t->family = v->family;

@@ -340,6 +340,9 @@ def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
         assert (ip.ttl, ip.tos, ip.flags) == (17, 0x22, "DF")
         ip, _ = encapsulated(dut, lan.probe(HOST[4], flags=0))
         assert ip.flags == 0
+        # As in Linux: no router may cut the packet inside.
+        ip, _ = encapsulated(dut, lan.probe(HOST[6]))
+        assert ip.flags == "DF"
         dut.ip("link set vx1 type vxlan ttl 33")
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]))[0].ttl == 33, 5, 0.02)
 

@@ -287,6 +287,29 @@ what_cannot_go_has_a_reason(void **state)
 	assert_int_equal(b.verdict[0], PUNT_unresolved);
 }
 
+/* `df inherit`: DF of IPv4, and of each IPv6 packet, as in Linux. `df set`: of all. */
+static void
+df_of_the_outer_header_is_as_the_device_says(void **state)
+{
+	static const struct {
+		bool ignore, set, df6, want4, want4_df, want6;
+	} row[] = {{true, false, false, false, false, false},
+		   {true, true, false, true, true, true},
+		   {false, false, true, false, true, true}};
+
+	for (unsigned int k = 0; k < 3; k++) {
+		over(4);
+		hop.t.ignore_df = row[k].ignore;
+		hop.t.df = row[k].set;
+		hop.df6 = row[k].df6;
+		assert_int_equal(into(4, 60, NULL)[6], row[k].want4 ? 0x40 : 0);
+		assert_int_equal(into(4, 60, set_df)[6], row[k].want4_df ? 0x40 : 0);
+		assert_int_equal(into(6, 60, NULL)[6], row[k].want6 ? 0x40 : 0);
+		assert_true(ip4_checksum_ok(
+			rte_pktmbuf_mtod_offset(&packet.m, uint8_t *, 14), 20));
+	}
+}
+
 /* GRE whose outer packets would go by VXLAN is the kernel's. */
 static void
 a_tunnel_over_a_vxlan_stays_with_the_kernel(void **state)
@@ -556,6 +579,7 @@ main(void)
 		cmocka_unit_test(the_source_port_is_that_of_the_flow),
 		cmocka_unit_test(a_checksum_is_right),
 		cmocka_unit_test(what_cannot_go_has_a_reason),
+		cmocka_unit_test(df_of_the_outer_header_is_as_the_device_says),
 		cmocka_unit_test(a_tunnel_over_a_vxlan_stays_with_the_kernel),
 		cmocka_unit_test(a_buffer_without_room_is_dropped),
 		cmocka_unit_test(packets_come_out),

@@ -289,7 +289,7 @@ a_neighbor_has_all_headers(void **state)
 	assert_int_equal(h->from_low, 49152);
 	assert_int_equal(h->n_from, 16384);
 	assert_false(h->csum || h->t.df);
-	assert_true(h->t.ignore_df && h->t.gre && h->t.ttl == 64);
+	assert_true(h->t.ignore_df && h->t.gre && h->t.ttl == 64 && !h->df6);
 	assert_int_equal(h->t.head[0], 0x45);
 	assert_int_equal(h->t.head[9], 17);
 	assert_int_equal(get_be32(h->t.head + 12), LOCAL);
@@ -365,12 +365,14 @@ headers_follow_each_change(void **state)
 	assert_memory_equal(gateway_hop()->t.head + 42, mac_a, 6);
 	put_be32(vxlan.tunnel.local, LOCAL + 1);
 	vxlan.tunnel.csum = true;
+	vxlan.tunnel.ignore_df = false; /* df inherit */
 	vxlan.tunnel.from_low = 1000;
 	vxlan.tunnel.from_high = 1003;
 	tell(&vxlan, false);
 	round_over();
 	assert_int_equal(get_be32(gateway_hop()->t.head + 12), LOCAL + 1);
-	assert_true(gateway_hop()->csum);
+	assert_true(gateway_hop()->csum && gateway_hop()->df6);
+	assert_false(gateway_hop()->t.ignore_df);
 	assert_int_equal(gateway_hop()->n_from, 4);
 	/* One that ARP has found, without an entry: the kernel floods. */
 	neighbor(4, gateway4, other, NUD_REACHABLE, false);
