@@ -127,6 +127,15 @@ fdb_request(struct nl_sock *sk)
 	return nl_send_simple(sk, RTM_GETNEIGH, NLM_F_DUMP, &ndm, sizeof(ndm));
 }
 
+/* Ask for that of one device: the kernel takes its index in this header only. */
+static int
+fdb_request_of(struct nl_sock *sk, unsigned int ifindex)
+{
+	struct ifinfomsg of = {.ifi_family = AF_BRIDGE, .ifi_index = (int)ifindex};
+
+	return nl_send_simple(sk, RTM_GETNEIGH, NLM_F_DUMP, &of, sizeof(of));
+}
+
 /*
  * A kernel without MPLS shows the settings of all other families when it is asked for those of
  * MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are applied, and change nothing.
@@ -205,6 +214,22 @@ kmon_read_inet6(struct kmon *km)
 	km->inet6_due = false;
 	km->apply_rc = 0;
 	return kmon_dump(km, KMON_INET6);
+}
+
+/* An entry that is deleted meanwhile is reported by an event, as ever: nothing is swept. */
+int
+kmon_read_fdb(struct kmon *km, unsigned int ifindex)
+{
+	int rc = -NLE_DUMP_INTR;
+
+	km->apply_rc = 0;
+	for (int i = 0; i < DUMP_TRIES && rc == -NLE_DUMP_INTR; i++) {
+		kmon_drain(km->dumps);
+		rc = fdb_request_of(km->dumps, ifindex);
+		if (rc >= 0)
+			rc = nl_recvmsgs_default(km->dumps);
+	}
+	return rc < 0 ? kmon_errno(rc) : km->apply_rc;
 }
 
 bool

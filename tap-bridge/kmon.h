@@ -178,6 +178,11 @@ struct kmon_ops {
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
 	void (*vni)(void *ctx, const struct kmon_vni *vni, bool gone);
 	void (*fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
+	/*
+	 * Return false for a vxlan device of whose entries the owner needs none; they may be
+	 * many. The monitor does not keep them. NULL: all are needed.
+	 */
+	bool (*fdb_wanted)(void *ctx, unsigned int ifindex);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
 
@@ -281,6 +286,14 @@ int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
  */
 const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex,
 				     const uint8_t mac[6], uint32_t from_vni);
+
+/*
+ * Read the forwarding database of a device that `fdb_wanted` did not want before, and report it.
+ * Returns 0 or -errno.
+ */
+int kmon_read_fdb(struct kmon *km, unsigned int ifindex);
+/* Forget the entries of devices that `fdb_wanted` no longer wants, without a report. */
+void kmon_drop_fdb(struct kmon *km);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

@@ -152,6 +152,13 @@ kmon_report_early(struct kmon *km, unsigned int ifindex)
 	}
 }
 
+/* Return true if the owner needs the entry of a forwarding database. */
+static bool
+fdb_is_wanted(const struct kmon *km, unsigned int ifindex)
+{
+	return km->ops.fdb_wanted == NULL || km->ops.fdb_wanted(km->ctx, ifindex);
+}
+
 static int
 kmon_apply_new(struct kmon *km, const struct kmon_change *change,
 	       const struct kmon_key *key, bool early)
@@ -210,6 +217,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	}
 	if (early && kind != KMON_CONF && kind != KMON_MPLS)
 		return 0;
+	if (kind == KMON_FDB && !fdb_is_wanted(km, key.ifindex))
+		return 0;
 	if (e == NULL) {
 		/* The first message about a link has all settings, and is to come. */
 		if (change->lacks_forwarding || change->lacks_linkdown)
@@ -232,6 +241,24 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 		kmon_report(km, kind, &old, true);
 	kmon_report(km, kind, &now, false);
 	return 0;
+}
+
+static bool
+entry_is_not_wanted(const struct mirror_entry *e, const void *km)
+{
+	return !fdb_is_wanted(km, e->key.ifindex);
+}
+
+void
+kmon_drop_fdb(struct kmon *km)
+{
+	struct mirror_entry *next,
+		*e = mirror_remove_if(&km->mirror[KMON_FDB], entry_is_not_wanted, km);
+
+	for (; e != NULL; e = next) {
+		next = e->next;
+		free(e);
+	}
 }
 
 void

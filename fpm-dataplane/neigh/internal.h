@@ -74,6 +74,8 @@ struct link {
 	 * tunnel
 	 */
 	const char *tunnel_refused;
+	uint16_t n_svis; /* a vxlan device: interfaces over it */
+	bool fdb_due;    /* ... its forwarding database has not been read */
 	struct cds_list_head locals;
 };
 
@@ -195,8 +197,9 @@ struct neigh {
 	uint16_t n_tunnels, n_svis;
 	/* a tunnel or vxlan device came, went or changed; or a VRF: see tunnel.c */
 	bool tunnels_due;
-	bool svis_due, svi_came; /* an element of svi_due is set; see vxlan.c */
-	struct kmon_vni *vni;    /* of VLANs on bridges; see vxlan.c */
+	/* an element of svi_due is set; an SVI came, or went: see vxlan.c */
+	bool svis_due, svi_came, svi_went;
+	struct kmon_vni *vni; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis, room_vnis;
 	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
@@ -423,6 +426,7 @@ void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	      const struct fib_iface *fi);
 void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
 void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
+bool fdb_wanted(void *ctx, unsigned int ifindex);
 /* Make the headers of a neighbor again, before nb_publish(). Not `usable`: it has none. */
 void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);
 void nb_free_hop(struct nb *nb);

@@ -248,6 +248,7 @@ neigh_init(struct worker *w)
 						    .addr = addr_event,
 						    .vni = vni_event,
 						    .fdb = fdb_event,
+						    .fdb_wanted = fdb_wanted,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
 	/* Carriers first, so that the first reports of TAPs have their final state. */

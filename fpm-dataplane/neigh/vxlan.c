@@ -185,6 +185,9 @@ svi_add(struct neigh *n, struct link *l)
 	ifc->vni = vni;
 	n->n_svis++;
 	n->svis_due = n->svi_came = true;
+	/* The first dump of all has that of the device, too. */
+	if (vxlan->n_svis++ == 0)
+		vxlan->fdb_due = n->control != NULL;
 	iface_publish(n, ifidx);
 	log_info("neigh: interface over vxlan added dev=%s vxlan=%s vni=%u", l->kernel.name,
 		 vxlan->kernel.name, vni);
@@ -204,8 +207,13 @@ svi_is_same(struct neigh *n, const struct link *l)
 void
 svi_remove(struct neigh *n, uint16_t ifidx)
 {
+	struct link *vxlan = link_find(n, n->iface[ifidx].vxlan);
+
 	log_info("neigh: interface over vxlan removed dev=%s", n->iface[ifidx].kernel.name);
 	n->n_svis--;
+	n->svi_went = true;
+	if (vxlan != NULL && vxlan->n_svis > 0) /* it may be gone, and another be there */
+		vxlan->n_svis--;
 	tunnel_drop_number(n, ifidx);
 }
 
@@ -441,6 +449,15 @@ nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop)
 	atomic_store_explicit(&n->fib->adj[adj].hop, hop, memory_order_release);
 }
 
+/* Devices that forwarders do not serve may have the MACs of a data center. */
+bool
+fdb_wanted(void *ctx, unsigned int ifindex)
+{
+	const struct link *l = link_find(ctx, ifindex);
+
+	return l != NULL && l->n_svis > 0;
+}
+
 void
 fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone)
 {
@@ -490,13 +507,44 @@ vni_event(void *ctx, const struct kmon_vni *kv, bool gone)
 
 /* --- once per round --------------------------------------------------------------------- */
 
+/* Read the forwarding databases of devices that were not served before. */
+static void
+fdbs_read(struct neigh *n)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
+		struct link *vxlan =
+			n->iface[i].svi ? link_find(n, n->iface[i].vxlan) : NULL;
+		int rc;
+
+		if (vxlan == NULL || !vxlan->fdb_due)
+			continue;
+		vxlan->fdb_due = false;
+		rc = kmon_read_fdb(n->control, vxlan->ifindex);
+		if (rc == 0)
+			continue;
+		n->resync = true; /* in a second: it reads them, too */
+		if (log_allowed(&limit, &missed))
+			log_warn("neigh: forwarding database not read dev=%s error=%s "
+				 "missed=%u",
+				 vxlan->kernel.name, strerror(-rc), missed);
+	}
+}
+
 void
 svis_apply(struct neigh *n)
 {
 	if (n->svi_came && n->control != NULL) {
 		n->svi_came = false;
+		fdbs_read(n);
 		/* They were reported when the bridge was none of ours. */
 		kmon_report_neighbors(n->control);
+	}
+	if (n->svi_went && n->control != NULL) {
+		n->svi_went = false;
+		kmon_drop_fdb(n->control);
 	}
 	if (!n->svis_due)
 		return;

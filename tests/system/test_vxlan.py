@@ -598,6 +598,21 @@ def test_the_kernel_forwards_what_it_serves(dut):
         dut.forwarded(wan, from_vtep(dut, back(dut, 4)), lan)
 
 
+def test_the_forwarding_database_is_read_when_forwarders_take_over(dut):
+    """Entries of devices that the kernel serves are not kept. They count when the reason has gone."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    other = "203.0.113.67"
+    with leaf(dut, 4, entry=False):
+        dut.route(f"{other}/32", wan.peer4, wan)
+        dut.ip("link add x1 type veth peer name x2", "link set x1 master br1")
+        eventually(lambda: "rx_packets" not in row(dut), 5, 0.01, "left to the kernel")
+        fdb(dut.ctl, "replace", RMAC, other)
+        dut.ip("link del x1")
+        is_ours(dut)
+        neighbors(dut.ctl, VTEP[4], RMAC, entry=False)
+        eventually(lambda: encapsulated(dut, lan.probe(HOST[4]))[0].dst == other, 5, 0.02, "VTEP")
+
+
 def explained(dut, wire, packet):
     """Return the row that explains a frame on a wire."""
     frame = bytes(packet)

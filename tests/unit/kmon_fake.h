@@ -84,7 +84,26 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 static struct {
 	struct kmon_fdb row[8];
 	unsigned int n;
+	unsigned int n_reads, n_drops; /* calls */
 } fdb;
+
+/* Report the entries of a device, if the owner wants them. */
+int
+kmon_read_fdb(struct kmon *km, unsigned int ifindex)
+{
+	fdb.n_reads++;
+	for (unsigned int i = 0; i < fdb.n; i++)
+		if (fdb.row[i].ifindex == ifindex &&
+		    monitor.ops.fdb_wanted(monitor.ctx, ifindex))
+			monitor.ops.fdb(monitor.ctx, &fdb.row[i], false);
+	return 0;
+}
+
+void
+kmon_drop_fdb(struct kmon *km)
+{
+	fdb.n_drops++;
+}
 
 const struct kmon_fdb *
 kmon_fdb_find(const struct kmon *km, unsigned int ifindex, const uint8_t mac[6],

@@ -315,6 +315,50 @@ test_entries_are_found_until_they_go(void **state)
 		mirror_free(&km.mirror[kind]);
 }
 
+static unsigned int wanted; /* ifindex */
+
+static bool
+on_wanted(void *ctx, unsigned int ifindex)
+{
+	return ifindex == wanted;
+}
+
+/* Entries of a device that the owner does not want are not kept; they go when it no longer does. */
+static void
+test_entries_of_other_devices_are_not_kept(void **state)
+{
+	static const struct kmon_ops ops = {
+		.link = on_link, .fdb = on_fdb, .fdb_wanted = on_wanted};
+	struct kmon km = {.ops = ops};
+	struct kmon_change c = {.kind = KMON_FDB,
+				.item.fdb = {.family = 4, .remote = {192, 0, 2, 2}}};
+
+	memcpy(c.item.fdb.mac, mac, 6);
+	n_reports = n_gone = 0;
+	wanted = 9;
+	for (unsigned int ifindex = 9; ifindex <= 10; ifindex++) {
+		struct kmon_change link = {.kind = KMON_LINK, .item.link.ifindex = ifindex};
+
+		assert_int_equal(kmon_apply(&km, &link), 0);
+		c.item.fdb.ifindex = ifindex;
+		assert_int_equal(kmon_apply(&km, &c), 0);
+	}
+	assert_int_equal(n_reports, 1);
+	assert_int_equal(km.mirror[KMON_FDB].n_entries, 1);
+	assert_non_null(kmon_fdb_find(&km, 9, mac, 0));
+	assert_null(kmon_fdb_find(&km, 10, mac, 0));
+	kmon_drop_fdb(&km);
+	assert_int_equal(km.mirror[KMON_FDB].n_entries, 1);
+	wanted = 10;
+	kmon_drop_fdb(&km);
+	assert_int_equal(km.mirror[KMON_FDB].n_entries, 0);
+	assert_int_equal(kmon_apply(&km, &c), 0);
+	assert_non_null(kmon_fdb_find(&km, 10, mac, 0));
+	assert_int_equal(n_gone, 0);
+	for (int kind = 0; kind < KMON_N_KINDS; kind++)
+		mirror_free(&km.mirror[kind]);
+}
+
 /* --- VNIs of VLANs ---------------------------------------------------------------------- */
 
 static struct kmon_vni vni[8];
@@ -406,6 +450,7 @@ main(void)
 		cmocka_unit_test(test_an_entry_names_a_vtep),
 		cmocka_unit_test(test_other_entries_name_none),
 		cmocka_unit_test(test_entries_are_found_until_they_go),
+		cmocka_unit_test(test_entries_of_other_devices_are_not_kept),
 		cmocka_unit_test(test_vlans_have_vnis),
 	};
 
