@@ -286,6 +286,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 
 	if (copy == NULL)
 		abort(); /* a few hundred octets */
+	n->n_publishes++;
 	fi = &copy->fib;
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;

@@ -206,6 +206,7 @@ struct neigh {
 	bool macvlans_due; /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
+	uint64_t n_publishes;            /* calls of iface_publish(), for tests */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
 	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
@@ -392,6 +393,8 @@ const char *tunnel_refusal(const struct kmon_link *kl);
 void tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /* Set the VRF of outer packets, and the link by which they must leave, of a tunnel with `dev`. */
 void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
+/* Return true if they are no longer these. */
+bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link);
 
 /* --- tunnel.c: tunnels ------------------------------------------------------------------ */
 

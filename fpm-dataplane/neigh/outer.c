@@ -128,6 +128,16 @@ tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link)
 		*vrf = vrf_of(n, below);
 }
 
+bool
+tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link)
+{
+	uint16_t vrf_now = 0;
+	uint32_t link_now = 0;
+
+	tunnel_below(n, dev, &vrf_now, &link_now);
+	return vrf_now != vrf || link_now != link;
+}
+
 void
 tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {

@@ -182,6 +182,24 @@ tunnels_make(struct neigh *n)
 	return tunnels;
 }
 
+/* Return true if the VRF of a tunnel's outer packets has changed, or their link. */
+static bool
+below_changed(struct neigh *n, uint16_t ifidx)
+{
+	const struct fib_tunnel *t = &fib_iface(n->fib, ifidx)->tunnel;
+
+	return tunnel_below_changed(n, n->iface[ifidx].kernel.tunnel.link, t->vrf, t->link);
+}
+
+static bool
+tunnels_equal(const struct fib_tunnels *a, const struct fib_tunnels *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	return a->mask == b->mask &&
+	       memcmp(a->entry, b->entry, (a->mask + 1u) * sizeof(a->entry[0])) == 0;
+}
+
 void
 tunnels_publish(struct neigh *n)
 {
@@ -192,12 +210,15 @@ tunnels_publish(struct neigh *n)
 		return;
 	n->tunnels_due = false;
 	vxlans_publish(n);
-	/* The VRF of outer packets may have changed. */
 	for (uint16_t i = PORT_MAX; n->n_tunnels > 0 && i < n->iface_end; i++)
-		if (n->iface[i].tunnel)
+		if (n->iface[i].tunnel && !n->iface[i].svi && below_changed(n, i))
 			iface_publish(n, i);
 	tunnels = n->n_tunnels == 0 ? NULL : tunnels_make(n);
 	old = atomic_load_explicit(&n->fib->tunnels, memory_order_relaxed);
+	if (tunnels_equal(old, tunnels)) {
+		free(tunnels);
+		return;
+	}
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
 	atomic_store_explicit(&n->fib->tunnels, tunnels, memory_order_release);
 	if (old == NULL)

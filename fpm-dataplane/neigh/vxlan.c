@@ -631,22 +631,44 @@ vxlans_free(struct neigh *n, struct retired *r)
 	free(old);
 }
 
+/* Return true if the VRF of an interface's outer packets has changed, or their link. */
+static bool
+below_changed(struct neigh *n, uint16_t ifidx)
+{
+	const struct link *vxlan = link_find(n, n->iface[ifidx].vxlan);
+	const struct fib_vxlan *v = &fib_iface(n->fib, ifidx)->vxlan;
+
+	return vxlan != NULL && vxlan->known &&
+	       tunnel_below_changed(n, vxlan->kernel.tunnel.link, v->vrf, v->link);
+}
+
+static bool
+vxlans_equal(const struct fib_vxlans *a, const struct fib_vxlans *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	return a->mask == b->mask && a->one_end == b->one_end &&
+	       memcmp(a->entry, b->entry, (a->mask + 1u) * sizeof(a->entry[0])) == 0;
+}
+
 void
 vxlans_publish(struct neigh *n)
 {
-	struct fib_vxlans *old =
-		atomic_load_explicit(&n->fib->vxlans, memory_order_relaxed);
+	struct fib_vxlans *old = atomic_load_explicit(&n->fib->vxlans,
+						      memory_order_relaxed),
+			  *vxlans;
 	struct retired_vxlans *retired;
 
-	if (n->n_svis == 0 && old == NULL)
-		return;
-	/* The VRF of outer packets may have changed. */
 	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++)
-		if (n->iface[i].svi)
+		if (n->iface[i].svi && below_changed(n, i))
 			iface_publish(n, i);
+	vxlans = n->n_svis == 0 ? NULL : vxlans_make(n);
+	if (vxlans_equal(old, vxlans)) {
+		free(vxlans);
+		return;
+	}
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
-	atomic_store_explicit(&n->fib->vxlans, n->n_svis == 0 ? NULL : vxlans_make(n),
-			      memory_order_release);
+	atomic_store_explicit(&n->fib->vxlans, vxlans, memory_order_release);
 	if (old == NULL)
 		return;
 	retired = calloc(1, sizeof(*retired));

@@ -516,6 +516,76 @@ forwarding_that_was_off_before_stays_off(void **state)
 	assert_true(iface_at(BRIDGE)->forward4);
 }
 
+/* Only the SVI that an event concerns is published, however many there are. */
+static void
+an_event_of_another_link_publishes_nothing(void **state)
+{
+	struct kmon_link bridge = bridge_of(BRIDGE), eth = link_of(OTHER, "eth0");
+	const struct neigh *n = neigh.ctx;
+	const struct fib_vxlans *table;
+	uint64_t before;
+
+	add(bridge);
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	add(bridge_of(50));
+	add(vxlan_of(51, 50, 7));
+	round_over();
+	table = fib->vxlans;
+	before = n->n_publishes;
+	for (unsigned int k = 0; k < 10; k++) {
+		eth.mtu_bytes++;
+		tell(&eth, false);
+		round_over();
+	}
+	assert_int_equal(n->n_publishes, before);
+	assert_ptr_equal(fib->vxlans, table);
+	bridge.mtu_bytes--;
+	tell(&bridge, false);
+	round_over();
+	assert_int_equal(n->n_publishes, before + 1);
+	assert_int_equal(iface_at(BRIDGE)->mtu_bytes, bridge.mtu_bytes);
+	assert_ptr_equal(fib->vxlans, table);
+}
+
+/*
+ * Entries of devices that forwarders do not serve are not kept. Those of a device that they serve
+ * from now on are read.
+ */
+static void
+forwarding_databases_of_other_devices_are_not_kept(void **state)
+{
+	struct kmon_link vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+
+	fdb.row[0] = entry_of(0x0a000001);
+	fdb.n = 1;
+	add(vxlan);
+	round_over();
+	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_int_equal(fdb.n_reads, 0);
+	add(bridge_of(BRIDGE));
+	assert_true(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_false(monitor.ops.fdb_wanted(monitor.ctx, OTHER));
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	round_over();
+	assert_int_equal(fdb.n_reads, 1);
+	assert_int_equal(get_be32(gateway_hop()->t.remote.octet), 0x0a000001);
+	round_over();
+	assert_int_equal(fdb.n_reads, 1);
+	assert_int_equal(fdb.n_drops, 0);
+	vxlan.master = 0;
+	tell(&vxlan, false);
+	round_over();
+	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_int_equal(fdb.n_drops, 1);
+	vxlan.master = BRIDGE;
+	tell(&vxlan, false);
+	round_over();
+	assert_true(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_int_equal(fdb.n_reads, 2);
+	del(vxlan);
+	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+}
+
 static void
 vni_of(uint16_t vlan, uint32_t vni, bool gone)
 {
@@ -553,6 +623,7 @@ vlans_of_a_bridge_have_vnis(void **state)
 	add(eight);
 	round_over();
 	assert_int_equal(iface_at(42)->vxlan.vni, VNI + 1);
+	assert_int_equal(fdb.n_reads, 1); /* of both VLANs */
 	/* The forwarding database is by VNI. */
 	neighbor_on(41, 4, gateway4, rmac, NUD_NOARP, false);
 	e.from_vni = e.vni = VNI;
@@ -610,6 +681,8 @@ main(void)
 		vxlan_test(unknown_vnis_are_the_kernels_unless_all_is_ours),
 		vxlan_test(outer_packets_are_in_the_vrf_of_the_link_below),
 		vxlan_test(forwarding_that_was_off_before_stays_off),
+		vxlan_test(an_event_of_another_link_publishes_nothing),
+		vxlan_test(forwarding_databases_of_other_devices_are_not_kept),
 		vxlan_test(vlans_of_a_bridge_have_vnis),
 	};
 
