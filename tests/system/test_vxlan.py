@@ -476,6 +476,21 @@ def test_changes_of_router_mac_and_vtep_are_in_the_next_packet(dut):
         dut.forwarded(wan, from_vtep(dut, back(dut, 4), dst_mac="02:00:5e:00:53:55"), lan)
 
 
+def test_frames_to_a_former_address_of_the_bridge_are_dropped(dut):
+    """X4: only the present address counts. A bridge whose address was not set takes that of its port,
+    and follows it."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    with leaf(dut, 4):
+        for change in ("link set vx1 address 02:00:5e:00:53:61", "link set br1 address 02:00:5e:00:53:62"):
+            before = netns_mac(dut)
+            dut.forwarded(wan, from_vtep(dut, back(dut, 4), dst_mac=before), lan)
+            dut.ip(change)
+            assert netns_mac(dut) == change.split()[-1]
+            eventually(lambda: row(dut)["mac"] == change.split()[-1], 5, 0.01, "router MAC")
+            assert dut.not_forwarded(wan, from_vtep(dut, back(dut, 4), dst_mac=before)) == {"l2_foreign": 1}
+            dut.forwarded(wan, from_vtep(dut, back(dut, 4)), lan)
+
+
 def vteps(dut, lan, outs, dst=HOST[4], count=1500, outer=4):
     """Send flows. Return (counts by VTEP, counts by wire, number of source ports)."""
     probes = lan.flow_frames(dst, [(1024 + n * 7, 2000 + n % 13) for n in range(count)])
