@@ -334,6 +334,21 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 	return adj == 0 ? PATH(PATH_ONLINK, ifidx) : PATH(PATH_ADJ, adj);
 }
 
+uint64_t
+fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
+	       const struct ipaddr *dst)
+{
+	const struct fib_vrf *of = vrf == 0 ? NULL : fib_vrf(fib, vrf);
+	const struct fib_copy *tries = of == NULL ? &fib->copy[0] : &of->tries;
+	uint32_t group;
+
+	if (vrf != 0 && of == NULL)
+		return group_word_single(PATH(PATH_NONE, 0));
+	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
+			    : poptrie6_lookup(tries->pt6, dst->octet);
+	return atomic_load_explicit(&fib->group[group], memory_order_consume);
+}
+
 /* As fib_resolve(), but a route that leads to a VRF is not followed. */
 static fib_path
 vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,

@@ -749,6 +749,15 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 		     const struct ipaddr *dst, uint32_t flow_hash);
 
+/*
+ * Return the group word of the route to a destination in a VRF, 0 for table main. It is that of
+ * PATH_NONE if the VRF has no route or no FIB. If the path that group_word_path() chooses is
+ * PATH_ADJ, fib_resolve() returns the same path for this flow. Valid until the next quiescent
+ * state. [RCU reader]
+ */
+uint64_t fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
+			const struct ipaddr *dst);
+
 /* fib_resolve() for an IP packet, of which `room` octets may be read. [RCU reader] */
 fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const uint8_t *ip, unsigned int room);

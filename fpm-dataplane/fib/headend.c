@@ -93,7 +93,7 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	const struct fib_seg6 *seg6 =
 		atomic_load_explicit(&fib->seg6, memory_order_consume);
 	const struct fib_headend *h = &fib->headend[path_index(path)];
-	uint32_t label = flow_hash(ip, room, family, fib->seed) >> 12;
+	uint32_t hash = flow_hash(ip, room, family, fib->seed);
 	static const struct ipaddr none;
 	bool chosen;
 
@@ -101,11 +101,7 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	way->reason = PUNT_kernel_route;
 	if (seg6 == NULL || !fib_tunnels_allowed(fib))
 		return;
-	memcpy(way->head, h->head, sizeof(way->head));
-	/* RFC 6437: the label is that of the flow. 0 says that there is none. */
-	put_be32(way->head, 6u << 28 | (label == 0 ? 1 : label));
-	if (way->head[6] == 0)
-		way->head[6] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	headend_head(way->head, h->head, hash, family);
 	chosen = !h->has_source && ipaddr_equal(&seg6->source, &none);
 	if (!h->has_source && !chosen)
 		memcpy(way->head + 8, seg6->source.octet, sizeof(seg6->source.octet));
@@ -116,6 +112,26 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 		way->reason = PUNT_kernel_route;
 	else if (fib_rules(fib, 6) != NULL) /* by its source */
 		way_look_up(fib, way);
+}
+
+bool
+fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
+		  uint64_t *route)
+{
+	const struct fib_seg6 *seg6 =
+		atomic_load_explicit(&fib->seg6, memory_order_consume);
+	static const struct ipaddr none;
+	struct ipaddr first;
+
+	if (seg6 == NULL || !fib_tunnels_allowed(fib) || fib_rules(fib, 6) != NULL ||
+	    (!h->has_source && ipaddr_equal(&seg6->source, &none)))
+		return false; /* or the source depends on the egress interface */
+	memcpy(head, h->head, 40);
+	if (!h->has_source)
+		memcpy(head + 8, seg6->source.octet, sizeof(seg6->source.octet));
+	memcpy(first.octet, head + 24, sizeof(first.octet));
+	*route = fib_route_word(fib, 0, 6, &first);
+	return true;
 }
 
 unsigned int

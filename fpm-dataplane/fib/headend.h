@@ -20,6 +20,7 @@
 #include "fib/tunnel.h"
 
 #define HEADEND_HOP_LIMIT 64 /* of outer headers: RFC 2473, 6.3 */
+#define SRH_ONE_BYTES     24 /* of a routing header with one segment */
 
 /* rib writes an entry before it publishes a path that leads here, and does not change it later. */
 struct fib_headend {
@@ -82,26 +83,80 @@ struct fib_headend_way {
 void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
 			 const uint8_t *ip, unsigned int room, struct fib_headend_way *way);
 
+/*
+ * Write the part of the outer header that all packets behind a headend have in common into `head`,
+ * 40 octets, without the flow label, and find the group word of the route to the first segment.
+ * Return false if each packet has to ask fib_headend_resolve(). If true, that has PATH_ADJ for a
+ * flow if and only if headend_path() has, and refuses it only because of the egress interface.
+ */
+bool fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
+		       uint64_t *route);
+
+/* Return the flow label of a packet, by its flow hash. RFC 6437: 0 says that there is none. */
+static inline uint32_t
+headend_label(uint32_t hash)
+{
+	return hash >> 12 == 0 ? 1 : hash >> 12;
+}
+
+/*
+ * Make the outer header of a packet from that of all packets: add the flow label, and the protocol
+ * if no list of segments follows.
+ */
+static inline void
+headend_head(uint8_t *head, const uint8_t *of_all, uint32_t hash, uint8_t family)
+{
+	memcpy(head, of_all, 40);
+	put_be32(head, 6u << 28 | headend_label(hash));
+	if (head[6] == 0)
+		head[6] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+}
+
+/* Return the path of the outer packet of a flow. `of_all` and `route`: fib_headend_begin(). */
+static inline fib_path
+headend_path(const struct fib *fib, const uint8_t *of_all, uint64_t route, uint32_t hash,
+	     uint8_t family)
+{
+	uint8_t head[40];
+
+	if (!group_word_is_block(route))
+		return (fib_path)route;
+	headend_head(head, of_all, hash, family);
+	return group_word_path(route, ip6_flow_hash(head, sizeof(head), fib->seed));
+}
+
 /* Return the octets of the largest packet that the way takes. 0: none fits. */
 unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way);
 
 /*
  * Write the outer headers before the packet of `len` octets at `ip`, and return the first octet.
  * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode.
+ *
+ * head  the outer IPv6 header, as in struct fib_headend_way
  */
+static inline uint8_t *
+headend_put_by(const struct fib_headend *h, const uint8_t *head, uint8_t *ip,
+	       uint8_t family, unsigned int len)
+{
+	uint8_t *out = ip - h->bytes;
+
+	memcpy(out, head, 40);
+	/* Copy a list of one segment by its length, which is faster. */
+	if (h->bytes == 40 + SRH_ONE_BYTES)
+		memcpy(out + 40, h->head + 40, SRH_ONE_BYTES);
+	else
+		memcpy(out + 40, h->head + 40, h->bytes - 40u);
+	put_be32(out, get_be32(head) | (uint32_t)ip_dsfield(ip, family) << 20);
+	put_be16(out + 4, (uint16_t)(len + h->bytes - 40));
+	out[h->next_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	return out;
+}
+
 static inline uint8_t *
 headend_put(const struct fib_headend_way *way, uint8_t *ip, uint8_t family,
 	    unsigned int len)
 {
-	const struct fib_headend *h = way->headend;
-	uint8_t *out = ip - h->bytes;
-
-	memcpy(out, way->head, sizeof(way->head));
-	memcpy(out + 40, h->head + 40, h->bytes - 40u);
-	put_be32(out, get_be32(out) | (uint32_t)ip_dsfield(ip, family) << 20);
-	put_be16(out + 4, (uint16_t)(len + h->bytes - 40));
-	out[h->next_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
-	return out;
+	return headend_put_by(way->headend, way->head, ip, family, len);
 }
 
 #endif

@@ -177,6 +177,20 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 		way->reason = DROP_encap_loop;
 }
 
+bool
+fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop, uint64_t *route)
+{
+	const struct fib_iface *iface = fib_iface(fib, hop->ifidx);
+	const struct fib_tunnel *t = &hop->t;
+
+	if (!fib_tunnels_allowed(fib) || t->bytes == 0 || iface->ifindex == 0 ||
+	    !iface->up || fib_rules(fib, t->family) != NULL ||
+	    path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) != PATH_LOCAL)
+		return false;
+	*route = fib_route_word(fib, t->vrf, t->family, &t->remote);
+	return true;
+}
+
 unsigned int
 fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
 	      const struct fib_vxlan_way *way, const struct fib_iface *out)

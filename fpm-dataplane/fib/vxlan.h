@@ -4,9 +4,9 @@
  *
  * A bridge of the kernel whose only port is a vxlan device is an interface of the dataplane, and
  * has a number as a VLAN has. Its neighbors are routers behind VTEPs. Such a neighbor has an
- * adjacency as any other has, but the word `hop` of that is 0, so that the fast path leaves its
- * packets. fib->vxlan_hop has all headers for it, ready to be copied. Each packet looks its outer
- * header up, because its flow chooses among equal ways.
+ * adjacency as any other has, but the word `hop` of that is 0, so that the loops for plain packets
+ * leave its packets. fib->vxlan_hop has all headers for it, ready to be copied. The flow of a packet
+ * chooses among equal ways to the VTEP.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -111,6 +111,14 @@ void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
 		       struct fib_vxlan_way *way);
 
 /*
+ * Find what the ways of all packets to a neighbor have in common: the group word of the route to
+ * the VTEP. Return false if each packet has to ask fib_vxlan_resolve(). If true, that has PATH_ADJ
+ * for a flow if and only if vxlan_path() has, and refuses it only because of the egress interface.
+ */
+bool fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop,
+		     uint64_t *route);
+
+/*
  * Return the octets of the largest packet that goes to a neighbor by the way out of `out`, the
  * outer packet in one piece. 0: none.
  */
@@ -127,6 +135,21 @@ vxlan_source_port(const struct fib_vxlan_hop *hop, uint32_t hash)
 	uint32_t mixed = (uint32_t)mix64(hash);
 
 	return (uint16_t)(hop->from_low + ((uint64_t)mixed * hop->n_from >> 32));
+}
+
+/* Return the path of an outer packet. Its ports choose among equal ones. */
+static inline fib_path
+vxlan_path(const struct fib *fib, const struct fib_vxlan_hop *hop, uint64_t route,
+	   uint32_t hash)
+{
+	uint8_t head[FIB_TUNNEL_HEAD_MAX];
+
+	if (!group_word_is_block(route))
+		return (fib_path)route;
+	memcpy(head, hop->t.head, sizeof(head));
+	put_be16(head + hop->t.bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, hash));
+	return group_word_path(route,
+			       flow_hash(head, hop->t.bytes, hop->t.family, fib->seed));
 }
 
 /* tunnel_put() for VXLAN. The UDP checksum is 0. */

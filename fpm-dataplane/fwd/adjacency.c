@@ -346,7 +346,8 @@ adj_use_fast(struct burst *b, bool all)
 static bool
 burst_push_all(struct burst *b)
 {
-	if (path_kind(b->path[0]) != PATH_ENCAP || b->tag_bytes != 0)
+	if (path_kind(b->path[0]) != PATH_ENCAP || b->tag_bytes != 0 ||
+	    path_is_headend(b->fwd->fib, b->path[0]))
 		return false;
 	b->push = fwd_push_fast_adjacency(b, burst_all(b));
 	return b->push == burst_all(b);

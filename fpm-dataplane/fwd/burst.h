@@ -94,6 +94,29 @@ struct fwd_way {
 
 #define FWD_WAYS 64 /* by the number of the tunnel; a power of two */
 
+/*
+ * The common part of the ways of all packets to a neighbor behind a VXLAN, or behind one headend of
+ * SRv6, as found since the last quiescent state.
+ */
+struct fwd_leg {
+	uint64_t epoch; /* fwd.way_epoch when it was found; another one: no longer valid */
+	const void *of; /* struct fib_vxlan_hop or fib_headend; NULL: none yet */
+	bool usual;     /* the rest is valid; else each packet is looked up alone */
+	uint64_t route; /* group word of the route to the VTEP, or to the first segment */
+	const struct fib_iface *iface; /* the interface over VXLAN */
+	uint8_t head[40]; /* outer header of a headend, without the flow label */
+};
+
+#define FWD_LEGS 64 /* by the number of the adjacency or the headend; a power of two */
+
+/* How an outer packet of the fast path leaves that is not written yet. */
+struct fwd_exit {
+	const struct fib_iface *out;
+	const struct fib_vxlan_hop *vxlan; /* NULL: a headend */
+	uint64_t hop;                      /* of the neighbor, as in an adjacency */
+	uint32_t hash;                     /* of the flow inside */
+};
+
 #define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
 
 struct fwd {
@@ -115,7 +138,9 @@ struct fwd {
 	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
 	uint32_t ip_id;     /* its lower 16 bits: of the next outer IPv4 header */
 	uint64_t way_epoch; /* grows with each quiescent state, which ends all pointers */
-	struct fwd_way way[FWD_WAYS]; /* see fwd_way_into() */
+	struct fwd_way way[FWD_WAYS];    /* see fwd_way_into() */
+	struct fwd_leg leg[FWD_LEGS];    /* see outer_fast.c */
+	struct fwd_exit exit[BURST_MAX]; /* by entry of the burst, see outer_fast.c */
 	struct fib_tunnel_last found;
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
@@ -188,7 +213,8 @@ struct burst {
 	 * `labels`), and packets of fast4 and fast6 that get labels.
 	 */
 	uint64_t switched, push;
-	uint64_t into; /* bit per entry: packets of fast4 and fast6 that go into tunnels */
+	/* bit per entry: packets of fast4 and fast6 that get an outer header */
+	uint64_t into;
 	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
 	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */

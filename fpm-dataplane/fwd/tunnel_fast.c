@@ -7,6 +7,7 @@
 #include "base/inet.h"
 #include "fwd/fast.h"
 #include "fwd/frame.h"
+#include "fwd/outer_fast.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "port/vlan.h"
@@ -84,18 +85,20 @@ packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 uint64_t
 fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
 {
-	uint64_t into = 0;
+	uint64_t into = 0, others = 0;
 
 	for (; odd != 0; odd &= odd - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(odd);
 		const struct fib_iface *tunnel = path_tunnel(b->fwd->fib, b->path[i]);
 
+		if (tunnel == NULL)
+			others |= odd & -odd;
 		if (tunnel == NULL || !packet_enters(b, i, tunnel))
 			continue;
 		b->hop[i] = tunnel->ifidx; /* see burst_leaves_by_tunnel() */
 		into |= odd & -odd;
 	}
-	return into;
+	return others == 0 ? into : into | fwd_outer_fast_adjacency(b, others);
 }
 
 /* Write one packet. `hop`: of the neighbor that gets the outer packet. */
@@ -123,13 +126,19 @@ packet_put(struct burst *b, unsigned int i, const struct fwd_way *w, uint64_t ho
 uint64_t
 fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 {
-	uint64_t odd = 0;
+	uint64_t odd = 0, others = 0;
 
 	for (; which != 0; which &= which - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(which);
-		const struct fwd_way *w = fwd_way_into(b->fwd, (uint16_t)b->hop[i]);
-		uint64_t hop = way_hop(b, w);
+		const struct fwd_way *w;
+		uint64_t hop;
 
+		if (path_kind(b->path[i]) != PATH_ONLINK) {
+			others |= which & -which;
+			continue;
+		}
+		w = fwd_way_into(b->fwd, (uint16_t)b->hop[i]);
+		hop = way_hop(b, w);
 		if (hop == 0 || b->l3_len[i] > w->mtu ||
 		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->way.tunnel[0],
 					   b->family[i]))
@@ -137,5 +146,5 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 		else
 			packet_put(b, i, w, hop);
 	}
-	return odd;
+	return others == 0 ? odd : odd | fwd_outer_fast_rewrite(b, others);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vxlan: packets that go to VTEPs, and that come from them. All of them are on the slow path.
- *                                                                               [fwd-n]
+ * vxlan: packets that go to VTEPs, and that come from them, on the slow path. [fwd-n]
  */
 #include "fwd/vxlan.h"
 

@@ -35,6 +35,20 @@ vxlan_udp_sum(const struct rte_mbuf *m, const uint8_t *ip, uint8_t family, unsig
 	return inet_fold(udp_pseudo_sum(ip, family, len) + rte_be_to_cpu_16(sum));
 }
 
+/* Write the UDP checksum of a frame without tags, whose outer IP header is at `out`. */
+static inline void
+vxlan_write_sum(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t *out,
+		unsigned int len)
+{
+	const struct fib_tunnel *t = &hop->t;
+	uint8_t *udp = out + t->bytes - VXLAN_HEAD_BYTES;
+	uint16_t sum = (uint16_t)~vxlan_udp_sum(m, out, t->family,
+						ETH_BYTES + t->bytes - VXLAN_HEAD_BYTES,
+						len + VXLAN_HEAD_BYTES);
+
+	put_be16(udp + 6, sum == 0 ? 0xffff : sum);
+}
+
 /*
  * Write the outer headers of a packet of `len` octets whose TTL has its last value, and the
  * EtherType. The buffer begins with an Ethernet header, and has room for it: vxlan_fits().
@@ -43,9 +57,8 @@ static inline void
 vxlan_write(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t family,
 	    unsigned int len, uint16_t id, uint32_t hash)
 {
-	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, ETH_BYTES), *out, *udp;
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, ETH_BYTES), *out;
 	const struct fib_tunnel *t = &hop->t;
-	uint16_t sum;
 
 	if (rte_pktmbuf_pkt_len(m) > ETH_BYTES + len)
 		packet_cut(m, ETH_BYTES + len);
@@ -54,13 +67,8 @@ vxlan_write(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t family,
 	m->data_len = (uint16_t)(m->data_len + t->bytes);
 	m->pkt_len += t->bytes;
 	put_be16(out - 2, t->family == 4 ? 0x0800 : 0x86dd);
-	if (!hop->csum)
-		return;
-	udp = ip - VXLAN_HEAD_BYTES;
-	sum = (uint16_t)~vxlan_udp_sum(m, out, t->family,
-				       ETH_BYTES + t->bytes - VXLAN_HEAD_BYTES,
-				       len + VXLAN_HEAD_BYTES);
-	put_be16(udp + 6, sum == 0 ? 0xffff : sum);
+	if (hop->csum)
+		vxlan_write_sum(m, hop, out, len);
 }
 
 #endif

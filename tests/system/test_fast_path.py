@@ -18,9 +18,9 @@ from test_idle import forwarders
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip|_packet)?|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
-    "fib_headend_(resolve|mtu)": "reads tables, under QSBR; writes into its result",
+    "fib_headend_(begin|resolve|mtu)": "reads tables, under QSBR; writes into its result",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
-    "fib_vxlan_(find|resolve|mtu)": "reads tables, under QSBR",
+    "fib_vxlan_(begin|find|resolve|mtu)": "reads tables, under QSBR",
     "fib_back_group|fib_ways_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * outer_fast: the stages of vxlan.c and headend.c for the usual packets. Their ways differ by the
+ * flow only, so the route below is looked up once between two quiescent states. A packet that does
+ * not fit keeps nothing, and those files alone judge it. test_fwd_outer_fast compares the two.
+ *                                                                               [fwd-n]
+ */
+#include "fwd/outer_fast.h"
+
+#include "base/inet.h"
+#include "fib/headend.h"
+#include "fib/vxlan.h"
+#include "fwd/frame.h"
+#include "port/vxlan.h"
+
+/* --- the way ---------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) void
+leg_find_vxlan(struct fwd *f, const struct fib_vxlan_hop *hop, struct fwd_leg *leg)
+{
+	leg->of = hop;
+	leg->epoch = f->way_epoch;
+	leg->iface = fib_iface(f->fib, hop->ifidx);
+	leg->usual = fib_vxlan_begin(f->fib, hop, &leg->route);
+}
+
+static __attribute__((noinline)) void
+leg_find_headend(struct fwd *f, const struct fib_headend *h, struct fwd_leg *leg)
+{
+	leg->of = h;
+	leg->epoch = f->way_epoch;
+	leg->usual = fib_headend_begin(f->fib, h, leg->head, &leg->route);
+}
+
+/* Return the leg of a neighbor behind a VXLAN, whose adjacency is `adj`. */
+static inline const struct fwd_leg *
+leg_of_vxlan(struct fwd *f, uint32_t adj, const struct fib_vxlan_hop *hop)
+{
+	struct fwd_leg *leg = &f->leg[adj % FWD_LEGS];
+
+	if (__builtin_expect(leg->of != hop || leg->epoch != f->way_epoch, 0))
+		leg_find_vxlan(f, hop, leg);
+	return leg;
+}
+
+static inline const struct fwd_leg *
+leg_of_headend(struct fwd *f, fib_path path)
+{
+	const struct fib_headend *h = &f->fib->headend[path_index(path)];
+	struct fwd_leg *leg = &f->leg[path_index(path) % FWD_LEGS];
+
+	if (__builtin_expect(leg->of != h || leg->epoch != f->way_epoch, 0))
+		leg_find_headend(f, h, leg);
+	return leg;
+}
+
+/*
+ * Find the neighbor and the egress interface of an outer packet. Return false if it is not a usual
+ * one: the neighbor is not resolved, or its frames have tags.
+ */
+static inline bool
+exit_find(const struct fwd *f, fib_path path, struct fwd_exit *e)
+{
+	if (path_kind(path) != PATH_ADJ)
+		return false;
+	e->hop = atomic_load_explicit(&f->fib->adj[path_index(path)].hop,
+				      memory_order_acquire);
+	if (e->hop == 0)
+		return false;
+	e->out = fib_iface(f->fib, e->hop & 0xffff);
+	return e->out != NULL && e->out->up && e->out->n_tags == 0 &&
+	       e->out->ifidx < PORT_MAX;
+}
+
+/* --- adjacency -------------------------------------------------------------------------- */
+
+static inline bool
+packet_to_vtep(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop)
+{
+	struct fwd *f = b->fwd;
+	uint32_t adj = path_index(b->path[i]);
+	const struct fwd_leg *leg = leg_of_vxlan(f, adj, hop);
+	const struct fib_tunnel *t = &hop->t;
+	struct fwd_exit *e = &f->exit[i];
+	unsigned int len = b->l3_len[i];
+	fib_path path;
+
+	if (!leg->usual)
+		return false;
+	e->vxlan = hop;
+	e->hash =
+		flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i], f->fib->seed);
+	path = vxlan_path(f->fib, hop, leg->route, e->hash);
+	if (!exit_find(f, path, e) || (t->link != 0 && t->link != e->out->ifindex) ||
+	    len + t->bytes > fib_mtu(f->fib, path, e->out, t->family) ||
+	    len > fib_mtu(f->fib, b->path[i], leg->iface, b->family[i]) ||
+	    !vxlan_fits(b->m[i], hop) || !fib_adj_touch(f->adj_used, path_index(path)))
+		return false;
+	if (atomic_load_explicit(&f->adj_used[adj], memory_order_relaxed) != ADJ_USED)
+		atomic_store_explicit(&f->adj_used[adj], ADJ_USED, memory_order_relaxed);
+	b->hop[i] = hop->ifidx; /* see burst_leaves_by_tunnel() */
+	return true;
+}
+
+static inline bool
+packet_to_segments(struct burst *b, unsigned int i)
+{
+	struct fwd *f = b->fwd;
+	const struct fwd_leg *leg = leg_of_headend(f, b->path[i]);
+	const struct fib_headend *h = leg->of;
+	struct fwd_exit *e = &f->exit[i];
+	unsigned int mtu;
+	fib_path path;
+
+	if (!leg->usual)
+		return false;
+	e->vxlan = NULL;
+	e->hash =
+		flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i], f->fib->seed);
+	path = headend_path(f->fib, leg->head, leg->route, e->hash, b->family[i]);
+	if (!exit_find(f, path, e))
+		return false;
+	mtu = fib_mtu(f->fib, path, e->out, 6);
+	mtu = mtu > h->bytes ? mtu - h->bytes : 0;
+	if (b->l3_len[i] > fib_mtu_of_path(f->fib, b->path[i], (uint16_t)mtu) ||
+	    rte_pktmbuf_headroom(b->m[i]) < h->bytes + VLAN_TAGS * VLAN_BYTES ||
+	    !fib_adj_touch(f->adj_used, path_index(path)))
+		return false;
+	b->hop[i] = e->hop;
+	return true;
+}
+
+uint64_t
+fwd_outer_fast_adjacency(struct burst *b, uint64_t odd)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint64_t into = 0;
+
+	for (; odd != 0; odd &= odd - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(odd);
+		const struct fib_vxlan_hop *hop =
+			b->hop[i] != 0 ? NULL : path_vxlan(fib, b->path[i]);
+
+		if (hop != NULL
+			    ? packet_to_vtep(b, i, hop)
+			    : path_is_headend(fib, b->path[i]) && packet_to_segments(b, i))
+			into |= odd & -odd;
+	}
+	return into;
+}
+
+/* --- rewrite ---------------------------------------------------------------------------- */
+
+/* Let the frame begin at `eth`, before an outer header, and end with the packet. */
+static inline void
+frame_end(struct burst *b, unsigned int i, uint8_t *eth, uint16_t type)
+{
+	const struct fwd_exit *e = &b->fwd->exit[i];
+	const uint8_t *end = burst_l3(b, i) + b->l3_len[i];
+	struct rte_mbuf *m = b->m[i];
+
+	m->data_off = (uint16_t)(eth - (uint8_t *)m->buf_addr);
+	m->data_len = (uint16_t)(end - eth);
+	m->pkt_len = m->data_len;
+	put_be16(eth + L2_LEN - 2, type);
+	frame_write_macs(eth, e->hop, e->out);
+	b->l2[i] = eth;
+	b->hop[i] = e->hop;
+	b->out_port[i] = (uint8_t)e->out->port;
+}
+
+/* Before the outer header is written, whose TTL may be that of the packet. */
+static inline void
+hop_spend(struct burst *b, unsigned int i)
+{
+	memcpy(burst_l3(b, i) + burst_hop_at(b->family[i]), &b->hop_octets[i], 4);
+}
+
+static inline void
+vxlan_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
+{
+	struct if_counters *c = &b->fwd->count->port[e->vxlan->ifidx];
+	unsigned int len = b->l3_len[i];
+	uint8_t *out;
+
+	counter_add(&c->tx_packets, 1);
+	counter_add(&c->tx_bytes, len);
+	hop_spend(b, i);
+	out = vxlan_put(e->vxlan, burst_l3(b, i), b->family[i], len, b->fwd->ip_id++,
+			e->hash);
+	frame_end(b, i, out - L2_LEN, e->vxlan->t.family == 4 ? 0x0800 : 0x86dd);
+	if (e->vxlan->csum)
+		vxlan_write_sum(b->m[i], e->vxlan, out, len);
+}
+
+/* Return false if the leg had to give way to another one, and is not found again. */
+static inline bool
+headend_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
+{
+	const struct fwd_leg *leg = leg_of_headend(b->fwd, b->path[i]);
+	uint8_t head[40], *out;
+
+	if (!leg->usual)
+		return false;
+	hop_spend(b, i);
+	headend_head(head, leg->head, e->hash, b->family[i]);
+	out = headend_put_by(leg->of, head, burst_l3(b, i), b->family[i], b->l3_len[i]);
+	frame_end(b, i, out - L2_LEN, 0x86dd);
+	return true;
+}
+
+uint64_t
+fwd_outer_fast_rewrite(struct burst *b, uint64_t which)
+{
+	uint64_t odd = 0;
+
+	for (; which != 0; which &= which - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(which);
+		const struct fwd_exit *e = &b->fwd->exit[i];
+
+		if (e->vxlan != NULL)
+			vxlan_put_all(b, i, e);
+		else if (!headend_put_all(b, i, e))
+			odd |= which & -which;
+	}
+	return odd;
+}

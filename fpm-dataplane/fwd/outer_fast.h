@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * outer_fast: the stages for usual packets to neighbors behind a VXLAN, and behind headends of SRv6.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_OUTER_FAST_H
+#define FWD_OUTER_FAST_H
+
+#include "fwd/burst.h"
+
+/*
+ * Return a bit for each fast-path packet of `odd` that gets such headers. b->hop of the others
+ * stays.
+ */
+uint64_t fwd_outer_fast_adjacency(struct burst *b, uint64_t odd);
+/* Write these packets. Return a bit for each that is not written, and not a usual one. */
+uint64_t fwd_outer_fast_rewrite(struct burst *b, uint64_t which);
+
+#endif
