@@ -34,7 +34,7 @@ struct ports {
 	struct frame4 *few;
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
-	uint8_t head_tunnel[3][128] __rte_aligned(64); /* by enum tunnelled */
+	uint8_t head_tunnel[N_TUNNELLED][128] __rte_aligned(64);
 	uint32_t label[1 + N_OUT]; /* by egress port; 0: it leads to the VRF */
 	uint32_t less_source;      /* the checksum without the source of the header */
 	uint32_t tag[2 * MANY];    /* outermost tag as it is in a frame */
@@ -204,6 +204,8 @@ tunnel_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbu
 
 	stream_fill(m, p->head_tunnel[p->row->out_of], (uint16_t)(p->stream.len4 + more),
 		    0);
+	if (more > 24) /* the packet inside begins behind the first 64 octets */
+		rte_mov64(d + 64, p->head_tunnel[p->row->out_of] + 64);
 	memcpy(l2 + 24, &f->checksum, 2);
 	memcpy(l2 + 30, f->dst, 4);
 	memcpy(l2 + 34, &ports_udp, 4);
@@ -292,7 +294,7 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 			return false;
 		tag += VLAN_BYTES;
 	}
-	return get_be16(tag) == 0x0800;
+	return get_be16(tag) == (row->into == SRV6 ? 0x86dd : 0x0800);
 }
 
 /* Return true if the labels of the frame are right. */
@@ -306,19 +308,6 @@ labels_right(const struct row *row, const uint8_t *eth)
 		    label_entry(PUSHED + i, 0, i + 1 == row->push, 63))
 			return false;
 	return true;
-}
-
-/* Return true if the outer header, of a packet of `len` octets, is right. */
-static bool
-outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned int len)
-{
-	uint32_t adj = get_be32(ip + 16) - THERE;
-	uint8_t want[24];
-
-	outer_write(want, how, HERE, THERE + adj, len);
-	return adj < N_ADJ && world_port(adj) == port && ip4_checksum_ok(ip, 20) &&
-	       memcmp(ip, want, 4) == 0 && memcmp(ip + 6, want + 6, 4) == 0 &&
-	       memcmp(ip + 12, want + 12, tunnel_bytes(how) - 12) == 0;
 }
 
 /* Return true if the frame left by the right port with the right headers. */
@@ -372,11 +361,13 @@ heads_make(struct ports *p)
 			 (uint16_t)~get_be16(p->head[0] + STREAM_L2 + 14);
 	memcpy(p->head_label, p->head[1], sizeof(p->head_label));
 	put_be16(p->head_label + 12, MPLS_TYPE);
-	for (unsigned int how = GRE; how <= IPIP; how++) {
+	for (unsigned int how = GRE; how < N_TUNNELLED; how++) {
 		uint8_t *h = p->head_tunnel[how];
 		unsigned int bytes = tunnel_bytes((enum tunnelled)how);
 
 		memcpy(h, p->stream.head4, STREAM_L2);
+		if (how == SRV6)
+			put_be16(h + STREAM_L2 - 2, 0x86dd);
 		outer_write(h + STREAM_L2, (enum tunnelled)how, THERE, HERE,
 			    p->stream.len4 - STREAM_L2);
 		memcpy(h + STREAM_L2 + bytes, p->stream.head4 + STREAM_L2, 64 - STREAM_L2);

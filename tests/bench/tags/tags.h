@@ -21,24 +21,35 @@
 #define MANY       256
 #define FEW_RULES  10
 #define MANY_RULES 1000
-#define N_TEN      10          /* routes of a VRF: 20.k.0.0/16 */
-#define C_FIRST    100u        /* customer tag of the first ingress VLAN */
-#define S_TAG      20u         /* service tag of all frames with two tags */
-#define C_OUT      1000u       /* tag of the first egress VLAN */
-#define LABEL      1000u       /* plus the egress port: the label of a frame */
-#define VPN        2000u       /* the label that leads to VRF 1 */
-#define PUSHED     3000u       /* plus the number of the label: labels that leave */
-#define HERE       0xc6120001u /* the local address of all tunnels: 198.18.0.1 */
-#define THERE      0xc6130000u /* plus the number of the next hop: the far ends */
-#define URGENT     0xa000u     /* priority of every other frame, as in a TCI */
+#define N_TEN      10    /* routes of a VRF: 20.k.0.0/16 */
+#define C_FIRST    100u  /* customer tag of the first ingress VLAN */
+#define S_TAG      20u   /* service tag of all frames with two tags */
+#define C_OUT      1000u /* tag of the first egress VLAN */
+#define LABEL      1000u /* plus the egress port: the label of a frame */
+#define VPN        2000u /* the label that leads to VRF 1 */
+#define PUSHED     3000u /* plus the number of the label: labels that leave */
+/*
+ * The local address of all tunnels: 198.18.0.1. Plus the number of the next hop: the far ends.
+ * As an IPv6 address fc00:: has the number at its end.
+ */
+#define HERE   0xc6120001u
+#define THERE  0xc6130000u
+#define URGENT 0xa000u /* priority of every other frame, as in a TCI */
 
-/* How a packet is in a tunnel: not at all, with GRE without a key, or directly in IPv4. */
-enum tunnelled { BARE, GRE, IPIP };
+/*
+ * How a packet is in another one: not at all, with GRE without a key, directly in IPv4, with VXLAN
+ * over IPv4, or behind a list of one segment.
+ */
+enum tunnelled { BARE, GRE, IPIP, VXLAN, SRV6, N_TUNNELLED };
+
+#define OUTER_MAX 64u
 
 static inline unsigned int
 tunnel_bytes(enum tunnelled how)
 {
-	return how == GRE ? 24 : how == IPIP ? 20 : 0;
+	static const uint8_t bytes[N_TUNNELLED] = {0, 24, 20, 50, OUTER_MAX};
+
+	return bytes[how];
 }
 
 /* A row of the results: the frames, and how they leave. */
@@ -57,8 +68,9 @@ struct row {
 	 */
 	bool label, label_vrf;
 	uint8_t push;
-	enum tunnelled into, out_of; /* a tunnel for each next hop; one tunnel */
-	unsigned int rules;          /* of a filter; 0: none */
+	/* A tunnel, VTEP or segment for each next hop; one tunnel, VNI or end point. */
+	enum tunnelled into, out_of;
+	unsigned int rules; /* of a filter; 0: none */
 	bool sources; /* each frame has another source, from all routes; else all one */
 	uint8_t urpf; /* enum fib_urpf; each source leads back */
 	bool bfd;     /* the dataplane serves BFD */
@@ -83,12 +95,8 @@ struct world {
  */
 int world_make(struct world *w, const char *routes);
 
-/*
- * Write the outer IPv4 header of a packet of `len` octets, and that of GRE if there is one. The
- * TTL is 64, DF is set, all else zero.
- */
-void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
-		 unsigned int len);
+/* Make an interface; `port` carries its frames. */
+struct fib_iface *world_iface(uint16_t ifidx, uint16_t port);
 
 /* Set up everything for a row. Called between bursts, when no thread reads.        [fwd] */
 void world_turn(struct world *w, const struct row *row);
@@ -108,6 +116,29 @@ world_port(unsigned int adj)
 {
 	return 1 + adj % N_OUT;
 }
+
+/* --- outer.c ------------------------------------------------------------------------ */
+
+/*
+ * Write the outer headers of a packet of `len` octets. The TTL is 64, DF is set but for VXLAN. What
+ * differs for each packet is zero: identification, source port, flow label.
+ */
+void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
+		 unsigned int len);
+
+/* Return true if the outer headers at `ip`, of a packet of `len` octets, are right. */
+bool outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port,
+		 unsigned int len);
+
+/*
+ * Make what VXLAN and SRv6 need: the interface `svi` and the neighbors behind it, headends, an end
+ * point, and their routes. Group `far` plus the number of a next hop leads to it; group `own` is
+ * free.
+ */
+int outer_make(struct fib *fib, uint16_t svi, uint32_t far, uint32_t own);
+
+/* Let all routes lead to VTEPs or segments, if the row wants it. Called by world_turn(). */
+void outer_turn(struct fib *fib, const struct row *row);
 
 /* --- filters.c ---------------------------------------------------------------------- */
 

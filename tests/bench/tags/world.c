@@ -22,14 +22,15 @@
 #define VLAN_OUT (TWO_IN + 1)       /* N_ADJ */
 #define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
 #define TUNNEL   (TWO_OUT + N_ADJ)  /* N_ADJ */
+#define SVI      (TUNNEL + N_ADJ)   /* over VXLAN */
 
 /* Ingress interfaces, once in table main and once in VRFs. */
 static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
 static struct fib_vlans *vlans;
 static struct poptrie *all, *ten;
 
-static struct fib_iface *
-iface_new(uint16_t ifidx, uint16_t port)
+struct fib_iface *
+world_iface(uint16_t ifidx, uint16_t port)
 {
 	struct fib_iface *i = calloc(1, sizeof(*i));
 
@@ -63,18 +64,18 @@ ifaces_in(struct fib *fib)
 	vlans = calloc(1, sizeof(*vlans));
 	for (unsigned int k = 0; k < MANY; k++) {
 		for (int v = 0; v < 2; v++) {
-			plain[v][k] = iface_new(IN, IN);
-			vlan[v][k] = tagged(iface_new((uint16_t)(VLAN_IN + k), IN),
+			plain[v][k] = world_iface(IN, IN);
+			vlan[v][k] = tagged(world_iface((uint16_t)(VLAN_IN + k), IN),
 					    VLAN_C_TYPE, C_FIRST + k);
 			plain[v][k]->vrf = vlan[v][k]->vrf = v == 1 ? (uint16_t)(k + 1) : 0;
 		}
 		vlans->ifidx[0][C_FIRST + k] = (uint16_t)(VLAN_IN + k);
 	}
 	vlans->ifidx[1][S_TAG] = S_VLAN;
-	fib->iface[S_VLAN] = tagged(iface_new(S_VLAN, IN), VLAN_S_TYPE, S_TAG);
+	fib->iface[S_VLAN] = tagged(world_iface(S_VLAN, IN), VLAN_S_TYPE, S_TAG);
 	fib->vlans[S_VLAN] = calloc(1, sizeof(struct fib_vlans));
 	fib->vlans[S_VLAN]->ifidx[0][C_FIRST] = TWO_IN;
-	fib->iface[TWO_IN] = tagged(tagged(iface_new(TWO_IN, IN), VLAN_S_TYPE, S_TAG),
+	fib->iface[TWO_IN] = tagged(tagged(world_iface(TWO_IN, IN), VLAN_S_TYPE, S_TAG),
 				    VLAN_C_TYPE, C_FIRST);
 }
 
@@ -82,13 +83,13 @@ static void
 ifaces_out(struct fib *fib)
 {
 	for (uint16_t p = 1; p <= N_OUT; p++)
-		fib->iface[IN + p] = iface_new(IN + p, IN + p);
+		fib->iface[IN + p] = world_iface(IN + p, IN + p);
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		uint16_t port = (uint16_t)(IN + world_port(a));
 		uint16_t one = (uint16_t)(VLAN_OUT + a), two = (uint16_t)(TWO_OUT + a);
 
-		fib->iface[one] = tagged(iface_new(one, port), VLAN_C_TYPE, C_OUT + a);
-		fib->iface[two] = tagged(tagged(iface_new(two, port), VLAN_S_TYPE, S_TAG),
+		fib->iface[one] = tagged(world_iface(one, port), VLAN_C_TYPE, C_OUT + a);
+		fib->iface[two] = tagged(tagged(world_iface(two, port), VLAN_S_TYPE, S_TAG),
 					 VLAN_C_TYPE, C_OUT + a);
 		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
 		fib->ways[1 + a] = IN; /* all sources are behind it */
@@ -130,26 +131,10 @@ labels_turn(struct fib *fib, unsigned int push)
 /* --- tunnels -------------------------------------------------------------------------------- */
 
 #define TUNNEL_GROUP \
-	(LABEL_GROUP + 1 + N_OUT) /* plus the next hop: of a route to a far end */
-#define HERE_GROUP (TUNNEL_GROUP + N_ADJ)
+	(LABEL_GROUP + 1 + N_OUT)         /* plus the next hop: of a route to a far end */
+#define HERE_GROUP (TUNNEL_GROUP + N_ADJ) /* and the next: of the end point */
 
 static struct fib_tunnels *received;
-
-void
-outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to, unsigned int len)
-{
-	memset(head, 0, tunnel_bytes(how));
-	head[0] = 0x45;
-	put_be16(head + 2, (uint16_t)(len + tunnel_bytes(how)));
-	head[6] = 0x40;
-	head[8] = 64;
-	head[9] = how == GRE ? PROTO_GRE : PROTO_IP4;
-	put_be32(head + 12, from);
-	put_be32(head + 16, to);
-	if (how == GRE)
-		put_be16(head + 22, 0x0800);
-	put_be16(head + 10, (uint16_t)~inet_fold(inet_sum(head, 20, 0)));
-}
 
 /* Make the routes to the far ends and to this host, and the interfaces of tunnels. */
 static int
@@ -166,7 +151,7 @@ tunnels_make(struct fib *fib, struct poptrie *pt)
 	fib->group[HERE_GROUP] = group_word_single(PATH(PATH_LOCAL, 0));
 	rc = poptrie_add(pt, net, 32, HERE_GROUP);
 	for (unsigned int a = 0; a < N_ADJ && rc == 0; a++) {
-		struct fib_iface *i = iface_new((uint16_t)(TUNNEL + a), IN);
+		struct fib_iface *i = world_iface((uint16_t)(TUNNEL + a), IN);
 
 		i->port = 0;
 		fib->iface[TUNNEL + a] = i;
@@ -183,15 +168,16 @@ tunnels_turn(struct fib *fib, const struct row *row)
 {
 	enum tunnelled how = row->into != BARE ? row->into : row->out_of;
 
-	fib->tunnels = row->out_of != BARE ? received : NULL;
+	fib->tunnels = row->out_of == GRE || row->out_of == IPIP ? received : NULL;
+	outer_turn(fib, row);
+	if (how != GRE && how != IPIP)
+		return;
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		struct fib_tunnel *t = &fib->iface[TUNNEL + a]->tunnel;
 
 		if (row->into != BARE)
 			fib->group[1 + a] =
 				group_word_single(PATH(PATH_ONLINK, TUNNEL + a));
-		if (how == BARE)
-			continue;
 		*t = (struct fib_tunnel){.family = 4,
 					 .gre = how == GRE,
 					 .inner4 = true,
@@ -292,6 +278,8 @@ world_make(struct world *w, const char *routes)
 		rc = routes_read(all, routes);
 	if (rc == 0)
 		rc = tunnels_make(w->fib, all);
+	if (rc == 0)
+		rc = outer_make(w->fib, SVI, TUNNEL_GROUP, HERE_GROUP + 1);
 	w->tries = w->fib->copy[0];
 	w->few = filter_make(FEW_RULES);
 	w->many = filter_make(MANY_RULES);
