@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 from lib import fpm_speaker as fpm  # noqa: E402
 
 # Octets of text, at most.
-LIMITS = {"fpm_rib": 96 << 10, "rules": 48 << 10}
+LIMITS = {"fpm_rib": 96 << 10, "rules": 48 << 10, "packet": 32 << 10}
 OTHERS = 24 << 10
 ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY, AUDIT, BREAK, QUEUE = range(14)  # control.h
 

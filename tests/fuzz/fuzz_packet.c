@@ -24,6 +24,7 @@
 #include "packet_burst.h"
 #include "packet_labels.h"
 #include "packet_segments.h"
+#include "packet_vxlan.h"
 #include "port/watch.h"
 
 #define IN             1
@@ -32,12 +33,15 @@
 #define VLAN_TWO       (PORT_MAX + 1) /* on that */
 #define VLAN_OUT       (PORT_MAX + 2) /* 200 on OUT */
 #define VLAN_RED       (PORT_MAX + 3) /* on IN, of a VRF */
+#define OVER_VXLAN     (PORT_MAX + 4) /* and the next */
 #define VRF_RED        3
 #define ADJ            7 /* and the next, which is as good */
+#define ADJ_VXLAN      9
 #define GROUP          5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
 #define GROUP_OWN      6
 #define GROUPS         8 /* of labels */
 #define GROUP_SEGMENTS 30
+#define GROUP_VXLAN    31
 #define ENCAP_SEGMENTS 5
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -114,6 +118,7 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
 	labels_make(fib, ADJ, VRF_RED, GROUPS);
 	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
+	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
 	/* A route in one family only, so that a use of the main table is seen. */
@@ -214,8 +219,13 @@ judge(const uint8_t *frame, uint16_t n, int behind)
 static void
 sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {
-	const uint8_t *left = rec->rewritten, *ip = packet_of(frame, n);
+	const uint8_t *left = rec->rewritten, *ip;
 
+	if (rec->outer_ifidx != 0) { /* the packet inside */
+		frame = rec->frame;
+		n = (uint16_t)rec->frame_bytes;
+	}
+	ip = packet_of(frame, n);
 	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out);
 	if (get_be16(ip - 2) == 0x8847 || get_be16(left + 12) == 0x8847) {
 		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
@@ -226,6 +236,11 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	if (path_is_headend(fib, rec->path)) {
 		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
 		segments_sent_on(ip, rec->l3_bytes, left);
+		return;
+	}
+	if (path_vxlan(fib, rec->path) != NULL) {
+		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+		vxlan_sent_on(ip, rec->l3_bytes, left);
 		return;
 	}
 	MUST(rec->l3_bytes <= fib->iface[out]->mtu_bytes ||

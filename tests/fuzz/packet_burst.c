@@ -9,9 +9,13 @@
  * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
  * over-read, except of the octets that the forwarder may read, see behind().
  *
+ * A packet out of a VXLAN is judged once more, in a burst of such packets: fwd_tunnels_walk() has
+ * another one in its place.
+ *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
- * __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels (--wrap, see fuzz.mk).
+ * __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels and for packets out of a
+ * VXLAN (--wrap, see fuzz.mk).
  */
 #include "packet_burst.h"
 
@@ -22,23 +26,28 @@
 #include "base/inet.h"
 #include "fib/headend.h"
 #include "fwd/cpu.h"
+#include "fib/vxlan.h"
 #include "fwd/fast.h"
+#include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "fwd/watch.h"
 #include "must.h"
 #include "packet_bfd.h"
 #include "packet_frames.h"
+#include "packet_vxlan.h"
 #include "port/vlan.h"
 
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
+#define INSIDE     43u  /* octets that vectors may read behind a packet in a VXLAN */
 #define KEPT       2    /* references: a free of a packet drops one of two */
 
 struct packet {
 	struct rte_mbuf m;
 	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
-	struct rte_mbuf tail;    /* octets after the first segment; these are not read */
+	struct rte_mbuf
+		tail; /* octets after the first segment: only a checksum reads them */
 };
 
 /* The result of a packet. */
@@ -73,6 +82,11 @@ void __real_fwd_label_fast_parse(struct burst *b);
 void __wrap_fwd_label_fast_parse(struct burst *b);
 bool __real_fwd_label_fast_all(struct burst *b);
 bool __wrap_fwd_label_fast_all(struct burst *b);
+struct fwd_families __real_fwd_fast_payloads(struct burst *b, uint64_t of,
+					     struct fwd_payload kind);
+struct fwd_families __wrap_fwd_fast_payloads(struct burst *b, uint64_t of,
+					     struct fwd_payload kind);
+void __wrap_fwd_tunnels_walk(struct fwd *f);
 
 void
 __wrap_fwd_fast(struct burst *b)
@@ -94,6 +108,13 @@ bool
 __wrap_fwd_label_fast_all(struct burst *b)
 {
 	return form != RULES && __real_fwd_label_fast_all(b);
+}
+
+struct fwd_families
+__wrap_fwd_fast_payloads(struct burst *b, uint64_t of, struct fwd_payload kind)
+{
+	return form == RULES ? (struct fwd_families){0, 0}
+			     : __real_fwd_fast_payloads(b, of, kind);
 }
 
 static void
@@ -121,7 +142,8 @@ behind(void)
 static void
 packet_fill(struct packet *p, const struct given *g, uint8_t filler)
 {
-	unsigned int room = RTE_MAX((unsigned int)g->first, behind());
+	unsigned int room = RTE_MAX((unsigned int)g->first, behind()) +
+			    (frame_is_vxlan(g->frame, g->n) ? INSIDE : 0);
 	uint8_t *block = malloc(HEADROOM + room);
 
 	MUST(block != NULL);
@@ -143,6 +165,9 @@ packet_fill(struct packet *p, const struct given *g, uint8_t filler)
 		return;
 	p->m.nb_segs = 2;
 	p->m.next = &p->tail;
+	p->tail.buf_addr = malloc(g->n - g->first);
+	MUST(p->tail.buf_addr != NULL);
+	memcpy(p->tail.buf_addr, g->frame + g->first, g->n - g->first);
 	p->tail.data_len = g->n - g->first;
 	p->tail.nb_segs = 1;
 	rte_mbuf_refcnt_set(&p->tail, KEPT);
@@ -152,10 +177,29 @@ static void
 packet_end(struct packet *p)
 {
 	free(p->m.buf_addr);
-	p->m.buf_addr = NULL;
+	free(p->tail.buf_addr);
+	p->m.buf_addr = p->tail.buf_addr = NULL;
 }
 
 /* --- alone ------------------------------------------------------------------------- */
+
+/* Walk the packet out of a VXLAN, and any packet inside that one, as fwd_explain() does. */
+static void
+walk_inside(unsigned int i)
+{
+	for (unsigned int deep = 0; burst.verdict[0] == VERDICT_OPENED; deep++) {
+		struct fwd_opened opened = fwd_tunnel_opened(&burst, 0);
+
+		if (deep == FIB_TUNNELS_DEEP) {
+			rec[i].verdict = DROP_encap_loop;
+			return;
+		}
+		fwd_tunnel_enter(&fwd, &burst, &opened, 1);
+		memset(&rec[i], 0, offsetof(struct watch_record, frame));
+		burst.rec[0] = &rec[i];
+		fwd_walk_noted(&burst);
+	}
+}
 
 /* Walk a packet on the slow path, as fwd_explain() does. */
 static void
@@ -177,6 +221,7 @@ walk_alone(const struct packet_port *port, unsigned int i)
 	ASAN_POISON_MEMORY_REGION(rte_pktmbuf_mtod_offset(&p->m, void *, p->m.data_len),
 				  p->m.buf_len - p->m.data_off - p->m.data_len);
 	fwd_walk_noted(&burst);
+	walk_inside(i);
 }
 
 /* --- together ---------------------------------------------------------------------- */
@@ -208,7 +253,7 @@ take_down(const struct burst *b, uint64_t which)
 		struct outcome *o = &outcome[p - packet];
 
 		MUST(p >= packet && p < packet + BURST_MAX);
-		o->times++;
+		o->times += b->verdict[i] != VERDICT_OPENED;
 		o->verdict = b->verdict[i];
 		o->cause = b->cause[i];
 		o->family = b->family[i];
@@ -216,6 +261,35 @@ take_down(const struct burst *b, uint64_t which)
 		o->out_ifidx = b->hop[i] & 0xffff;
 		o->path = b->path[i];
 	}
+}
+
+/* fwd_tunnels_walk(), which takes the verdicts down. */
+void
+__wrap_fwd_tunnels_walk(struct fwd *f)
+{
+	struct fwd_opened opened[BURST_MAX];
+	unsigned int n = f->n_opened;
+	struct burst b;
+
+	memcpy(opened, f->opened, n * sizeof(opened[0]));
+	f->n_opened = 0;
+	for (unsigned int k = 0; f->depth == FIB_TUNNELS_DEEP && k < n; k++) {
+		struct outcome *o = &outcome[(struct packet *)(void *)opened[k].m - packet];
+
+		o->times++;
+		o->verdict = DROP_encap_loop;
+		rte_pktmbuf_free(opened[k].m);
+	}
+	if (f->depth == FIB_TUNNELS_DEEP)
+		return;
+	f->depth++;
+	while (n > 0) {
+		n = fwd_tunnel_enter(f, &b, opened, n);
+		fwd_walk(&b, NULL);
+		take_down(&b, burst_all(&b));
+		fwd_dispatch(&b);
+	}
+	f->depth--;
 }
 
 /* burst_walk() and burst_walk_fast() of loop.c, of a round that is not timed. */
@@ -454,6 +528,8 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	fwd.count = &count;
 	fwd.adj_used = adj_used;
 	fwd.tx_burst = conf.tx_burst;
+	/* The tables have changed since the last burst. */
+	fwd.way_epoch++;
 	chance_seed(seed);
 	bfd = below(2) == 0;
 	entries = whole_ones(
