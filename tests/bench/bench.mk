@@ -45,7 +45,7 @@ bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
 .PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm \
-	bench-quick
+	bench-quick bench-scale
 
 # The packages and programs that the forwarding benchmarks need.
 bench-forwarder:
@@ -81,6 +81,9 @@ bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has m
 	@mkdir -p build/vm
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
 	@$(PY) tests/bench/bench_labels_vm.py build/release
+
+bench-scale: ## a model of N boxes in a mesh, from the figures of other benchmarks: throughput, mesh load, loss, memory (BOXES=4, CORES=4, ...)
+	@$(PY) tests/bench/bench_scale.py
 
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
