@@ -5,7 +5,16 @@ each claim that holds, or raises ProofError (see evidence.py)."""
 import contextlib
 from pathlib import Path
 
-from lab import claims_filter, claims_kernel, claims_links, claims_mpls, evidence, proofs, steps
+from lab import (
+    claims_cluster,
+    claims_filter,
+    claims_kernel,
+    claims_links,
+    claims_mpls,
+    evidence,
+    proofs,
+    steps,
+)
 from lab.evidence import check, wait_for
 from lib import netns, probe
 from lib.wait import PATIENCE, eventually
@@ -294,6 +303,7 @@ def dual_stack_edge(lab):
 
 
 CLAIMS = {
+    "anycast-edge": claims_cluster.anycast_edge,
     "bird-edge": claims_kernel.bird_edge,
     "bfd-failover": bfd_failover,
     "bgp-full-table": bgp_full_table,

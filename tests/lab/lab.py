@@ -6,6 +6,7 @@
     lab.py down [--name N]                lab.py vtysh [--name N] [NODE] [vtysh words]
     lab.py start|stop|restart [--name N] NODE|dp [DAEMON]
     lab.py birdc [--name N] [birdc words]
+    lab.py fpmctl [--name N] NODE [fpmctl words]
 
 A scenario, a folder of frr-config, defines the content of a lab. The lab called "lab" uses plain
 names (r1, isp, ...); any other appends its own name, so labs run side by side. LAB=NAME in
@@ -27,11 +28,11 @@ import sys
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from lab.plan import ROUTER, WIRES, Plan
+from lab.plan import ROUTER, WIRES, Plan, wires
 from lib import flowspec, netns, procs
 from lib.bird import Bird
 from lib.dataplane import ROOT, Dataplane
-from lib.frr import Frr, Neighbor
+from lib.frr import Box, Frr, Neighbor
 from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
@@ -59,7 +60,7 @@ class Lab:
         )
         self.r1 = self._routing()
         self.neighbors = {
-            node: Neighbor(
+            node: (Box if node in self.plan.boxes else Neighbor)(
                 node, self.ns[node], self.folder, daemons, self.path(node), self.dir
             )
             for node, daemons in self.plan.having("frr").items()
@@ -68,16 +69,26 @@ class Lab:
             node: Bird(self.ns[node], f"{self.folder}/{file}", self.path(node), self.dir)
             for node, file in self.plan.having("bird").items()
         }
-        self.dp = Dataplane(
-            self.ns[WIRES],
-            self.path("fpm-dataplane.yaml"),
-            self.socket,
-            self.path("fpm-dataplane.log"),
+        self.dps = {box: self._dataplane(box) for box in self.plan.boxes}
+        self.dp = self.dps[ROUTER]
+        self.owned = False  # True if this program made the lab
+        self._lock = None
+
+    def _dataplane(self, box):
+        """Return the dataplane of a box. The files of r1's have the names of the READMEs."""
+        of = "" if box == ROUTER else box + "-"
+        return Dataplane(
+            self.ns[wires(box)],
+            self.path(of + "fpm-dataplane.yaml"),
+            self.path(of + "control.sock") if of else self.socket,
+            self.path(of + "fpm-dataplane.log"),
             self.dir,
             supervised=True,
         )
-        self.owned = False  # True if this program made the lab
-        self._lock = None
+
+    def seat(self, box):
+        """Return the lab as another box than r1 sees it (see Seat)."""
+        return self if box == ROUTER else Seat(self, box)
 
     def _routing(self):
         """Return the routing daemons of r1, or None."""
@@ -150,21 +161,23 @@ class Lab:
 
     def write_dataplane_config(self):
         """Write the scenario's configuration, adapted to this lab."""
-        path = os.path.join(self.folder, "fpm-dataplane.yaml")
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        text = text.replace("control-netns: r1\n", f"control-netns: {self.ns[ROUTER]}\n")
-        text = text.replace("/run/fpm-dataplane/control.sock", self.socket)
-        with open(self.dp.config, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.makedirs(os.path.dirname(self.socket), exist_ok=True)
+        for box, dp in self.dps.items():
+            path = os.path.join(self.folder, "fpm-dataplane.yaml")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            text = text.replace("control-netns: r1\n", f"control-netns: {self.ns[box]}\n")
+            text = text.replace("/run/fpm-dataplane/control.sock", dp.socket)
+            with open(dp.config, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.makedirs(os.path.dirname(dp.socket), exist_ok=True)
 
     def start_isp(self, n4=0, n6=0, seed=1):
         """Start the BGP speaker. It tries to connect until r1 answers."""
         ((node, about),) = self.plan.having("speaker").items()
+        n4, n6 = min(n4, about.get("most", n4)), n6 if "hop6" in about else 0
         argv = [sys.executable, os.path.join(ROOT, "tests", "lab", "bgp_speaker.py")]
         argv += ["--peer", about["peer"], "--local-as", str(about["as"])]
-        argv += ["--next-hop4", about["hop4"], "--next-hop6", about["hop6"]]
+        argv += ["--next-hop4", about["hop4"], "--next-hop6", about.get("hop6", "::")]
         argv += ["--routes4", str(n4), "--routes6", str(n6), "--seed", str(seed)]
         argv += ["--control", self.path("isp.sock")]
         procs.start(argv, self.dir, self.path("isp.log"), self.ns[node])
@@ -173,9 +186,10 @@ class Lab:
         """Start the dataplane, then r1's routing daemons, which need the TAPs. Start the neighbors
         meanwhile."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            others = [*self.neighbors.values(), *self.birds.values()]
-            jobs = [pool.submit(other.start) for other in others]
+            hosts = [x for node, x in self.neighbors.items() if node not in self.dps]
+            jobs = [pool.submit(other.start) for other in [*hosts, *self.birds.values()]]
             self.start_dataplane()
+            jobs += [pool.submit(self._start_box, box) for box in self.dps if box != ROUTER]
             if self.r1:
                 self.r1.start()
             for job in jobs:
@@ -183,6 +197,12 @@ class Lab:
         if self.plan.of(ROUTER, "flowspec"):
             argv = flowspec.command(self.r1, self.path("flowspec"))
             procs.start(argv, self.dir, self.path("flowspec.log"), self.ns[ROUTER])
+
+    def _start_box(self, box):
+        """Start another box than r1: its dataplane, the interfaces on its TAPs, its FRR."""
+        self.dps[box].start()
+        self.plan.stack(self.ns[box], box)
+        self.neighbors[box].start()
 
     def up(self, n4=1000, n6=200):
         """Start everything. Do not wait until routing converges."""
@@ -266,6 +286,11 @@ class Lab:
             self._lock.close()
             self._lock = None
 
+    def pids(self, dp):
+        """Return the processes of a dataplane, without its supervisor."""
+        found = procs.marked(self.dir, "fpm-dataplane")
+        return [pid for pid in found if dp.config in procs.words(pid)]
+
     def missing(self):
         """Return the names of the programs of this lab that do not run."""
         found = [
@@ -274,14 +299,27 @@ class Lab:
             for daemon in router.daemons
             if not router.runs(daemon)
         ]
-        if not procs.marked(self.dir, "fpm-dataplane"):
-            found.append("fpm-dataplane")
+        found += [
+            "fpm-dataplane" + ("" if box == ROUTER else f" of {box}")
+            for box, dp in self.dps.items()
+            if not self.pids(dp)
+        ]
         for node in self.plan.having("speaker"):
             try:
                 self.isp("status")
             except OSError:
                 found.append(f"{node}'s BGP speaker")
         return found
+
+
+class Seat:
+    """The lab as another box than r1 sees it: `r1` is its FRR, `dp` its dataplane, and r1's name
+    that of its namespace. So what evidence.py and steps.py show of r1 they show of this box."""
+
+    def __init__(self, lab, box):
+        self.plan, self.dp, self.r1 = lab.plan, lab.dps[box], lab.neighbors[box]
+        self.socket = self.dp.socket
+        self.ns = {**lab.ns, ROUTER: lab.ns[box], WIRES: lab.ns[wires(box)]}
 
 
 def _status(lab):
@@ -302,7 +340,7 @@ def _daemon(lab, verb, node, daemon):
     """Start, stop or restart a daemon: one of FRR, BIRD, or the dataplane."""
     if node == "dp":
         if verb != "start":
-            for pid in procs.marked(lab.dir, "fpm-dataplane"):
+            for pid in lab.pids(lab.dp):
                 procs.signal_pid(pid, signal.SIGTERM)
                 eventually(lambda pid=pid: not procs.is_alive(pid), 10, what="it ends")
         if verb != "stop":
@@ -333,7 +371,7 @@ def main():
         prog="lab.py", description="make demo's and make lab's"
     )
     sub = parser.add_subparsers(dest="what", required=True)
-    names = ("up", "down", "status", "vtysh", "birdc", "start", "stop", "restart")
+    names = ("up", "down", "status", "vtysh", "birdc", "fpmctl", "start", "stop", "restart")
     verbs = {v: sub.add_parser(v) for v in names}
     for verb in verbs.values():
         verb.add_argument("--name", default=os.environ.get("LAB", PLAIN))
@@ -342,7 +380,7 @@ def main():
         verbs[verb].add_argument("node")
         verbs[verb].add_argument("daemon", nargs="?")
     args, words = parser.parse_known_args()
-    if words and args.what not in ("vtysh", "birdc"):
+    if words and args.what not in ("vtysh", "birdc", "fpmctl"):
         parser.error(f"unknown: {' '.join(words)}")
     lab = Lab(args.name)
     try:
@@ -365,6 +403,11 @@ def main():
                 raise LabError(f"r1 of {lab.scenario} has no BIRD.")
             argv = lab.r1.birdc_argv() + words
             os.execvp(argv[0], argv)
+        elif args.what == "fpmctl":
+            if not words or words[0] not in lab.dps:
+                raise LabError(f"These have a dataplane: {', '.join(lab.dps)}.")
+            dp = lab.dps[words.pop(0)]
+            os.execvp(dp.ctl, [dp.ctl, "-s", dp.socket, *words])
         elif args.what != "vtysh":
             return _daemon(lab, args.what, args.node, args.daemon)
         else:

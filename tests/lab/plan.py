@@ -12,11 +12,14 @@
                                         every address there is lives here (ping answers),
                                         except addresses behind these gateways
     bird = "NODE.bird"                  the configuration of a BIRD
+    box = true                          another router as r1: a dataplane under the FRR, with the
+                                        `fpm-dataplane.yaml` and the `links` of r1
     flowspec = true                     of r1: fpm-flowspec and ExaBGP beside its FRR
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
-                                        a BGP speaker that announces a made-up Internet
+                                        a BGP speaker that announces a made-up Internet. Without
+                                        hop6 it has IPv4 only; `most = 10000` is a limit
 
-r1 is the router that the folder is about. It runs FRR if the folder has `frr.conf`, BIRD if the
+r1 is the router that the folder is about, and each `box` is another one like it. It runs FRR if the folder has `frr.conf`, BIRD if the
 folder has `bird.conf`, otherwise no routing daemon. They use the TAPs of the dataplane, which has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
 IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
 of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
@@ -73,14 +76,10 @@ class Plan:
         ]
         self.modules = self.about.pop("modules", [])
         ends = [node for cable in self.cables for node, _ in cable if node != ROUTER]
-        self.nodes = [*dict.fromkeys([ROUTER, WIRES, *self.about, *ends])]
-        # The TAP's name in r1, the node at the other end, its interface there.
-        self.ports = [
-            (near[1], *far)
-            for cable in self.cables
-            for near, far in (cable, cable[::-1])
-            if near[0] == ROUTER
-        ]
+        self.boxes = [ROUTER, *self.having("box")]
+        below = [wires(box) for box in self.boxes]
+        self.nodes = [*dict.fromkeys([ROUTER, WIRES, *self.about, *ends, *below])]
+        self.ports = self.ports_of(ROUTER)
         self.links = _lines(os.path.join(folder, "links"))
         self.settings = _lines(os.path.join(folder, "r1.ip"))
         self.rules = os.path.join(folder, "r1.nft")
@@ -103,6 +102,15 @@ class Plan:
         """Return {node: value} of the nodes with the key `word`."""
         return {node: about[word] for node, about in self.about.items() if word in about}
 
+    def ports_of(self, box):
+        """Return the ports of a box: [(name of the TAP, node at the other end, interface there)]."""
+        return [
+            (near[1], *far)
+            for cable in self.cables
+            for near, far in (cable, cable[::-1])
+            if near[0] == box
+        ]
+
     def create(self, names):
         """Make namespaces and cables. `names` maps every node to its namespace."""
         if self.modules:
@@ -115,9 +123,9 @@ class Plan:
             f"link add {a_dev} netns {names[a]} index {101 + i} type veth"
             f" peer name {b_dev} netns {names[b]}"
             # The ends have unequal indexes, else the kernel reports a carrier loss up to 1 s late.
-            for i, ((a, a_dev), (b, b_dev)) in enumerate(map(_at_wires, self.cables))
+            for i, ((a, a_dev), (b, b_dev)) in enumerate(map(self._at_wires, self.cables))
         )
-        for cable in map(_at_wires, self.cables):
+        for cable in map(self._at_wires, self.cables):
             for node, dev in cable:
                 _plain_frames(names[node], dev)
         if os.path.exists(self.rules):
@@ -127,12 +135,13 @@ class Plan:
             if node != ROUTER:
                 self._tunnel(node, names[node])
 
-    def stack(self, name):
-        """Make the interfaces on the TAPs of r1, which is namespace `name`, and their addresses and
-        routes, if FRR does not configure them."""
+    def stack(self, name, box=ROUTER):
+        """Make the interfaces on the TAPs of a box, which is namespace `name`, and for r1 their
+        addresses and routes, if FRR does not configure them."""
         netns.ip_batch(self.links, name)
-        self._tunnel(ROUTER, name)
-        self.configure(name)
+        self._tunnel(box, name)
+        if box == ROUTER:
+            self.configure(name)
 
     def _tunnel(self, node, name):
         """Give the tunnel of a node, which is namespace `name`, its keys and peers."""
@@ -161,17 +170,29 @@ class Plan:
 
     def commands(self, node):
         """The `ip` commands that give a node its addresses and routes."""
-        ends = [end for cable in map(_at_wires, self.cables) for end in cable]
+        ends = [end for cable in map(self._at_wires, self.cables) for end in cable]
         up = ["link set lo up"] + [f"link set {dev} up" for at, dev in ends if at == node]
         return up + (self.of(node, "ip") or []) + _internet(self.of(node, "internet"))
 
+    def _at_wires(self, cable):
+        """Return a cable's ends with the namespace of the wires in the place of a box."""
+        return tuple(
+            (wires(at), "port-" + dev) if at in self.boxes else (at, dev) for at, dev in cable
+        )
+
     def _sysctls(self, node):
         own = self.of(node, "sysctl") or {}
-        if node in _SYSCTLS:
-            return {**_SYSCTLS[node], **own}
+        for box in self.boxes:
+            if node in (box, wires(box)):
+                return {**_SYSCTLS[ROUTER if node == box else WIRES], **own}
         if self.of(node, "frr"):
             return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING, **own}
         return {**_NODE, **own}
+
+
+def wires(box):
+    """Return the node where the dataplane of a box has its ends of the cables."""
+    return f"{box}-dp"
 
 
 def _can_load(module):
@@ -189,11 +210,6 @@ def _lines(path):
         return []
     with open(path, encoding="utf-8") as file:
         return [line.strip() for line in file if line.strip() and line[0] != "#"]
-
-
-def _at_wires(cable):
-    """Return a cable's ends with r1-dp in the place of r1."""
-    return tuple((WIRES, "port-" + dev) if at == ROUTER else (at, dev) for at, dev in cable)
 
 
 def _plain_frames(name, dev):

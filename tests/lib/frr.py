@@ -265,6 +265,13 @@ class Neighbor(Frr):
         self._give_to_frr()
 
 
+class Box(Neighbor):
+    """An FRR above a dataplane of its own: zebra sends it the routes."""
+
+    def _options(self):
+        return {**super()._options(), "zebra_options": "-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"}
+
+
 def _read_daemons(path):
     """Return the KEY=value lines of a `daemons` file in Debian's form."""
     values = {}

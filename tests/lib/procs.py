@@ -81,6 +81,15 @@ def comm(pid):
         return ""
 
 
+def words(pid):
+    """Return the command line of `pid`, or [] if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
 def is_alive(pid):
     """Return True if any thread of `pid` runs (a zombie does not).
 

@@ -11,7 +11,7 @@ import pytest
 
 from lab import claims, scenario
 from lab.lab import SCENARIOS
-from lab.plan import Plan
+from lab.plan import ROUTER, Plan
 from lib import bird, netns
 from lib.dataplane import ROOT, Dataplane
 from lib.peers import libraries, program
@@ -130,12 +130,15 @@ def test_all_speak_of_the_same_interfaces(folder):
         named |= set(re.findall(r"\b(?:dev|set) (\w+)", "\n".join(plan.settings)))
         assert named - {"lo"} == there, named
         return
-    config = text_of(folder, "frr.conf")
-    named = set(re.findall(r"^interface (\S+)", config, re.M)) - {"lo"}
     vrfs = {name for name, kind in plan.stacked.items() if kind == "vrf"}
-    # A VRF is an interface in frr.conf only to take labels.
-    assert named <= (there if plan.modules else there - vrfs), named
-    assert set(re.findall(r"\bvrf (\S+)", config)) == vrfs
+    for box in plan.boxes:
+        assert {tap for tap, _, _ in plan.ports_of(box)} == set(taps)
+        config = text_of(folder, "frr.conf" if box == ROUTER else f"{box}.conf")
+        named = set(re.findall(r"^interface (\S+)", config, re.M)) - {"lo"}
+        # A VRF is an interface in frr.conf only to take labels, or an address of its own.
+        own = {name for name in vrfs if re.search(rf"^interface {name}\n(?: .*\n)* ip address", config, re.M)}
+        assert named <= (there if plan.modules else there - vrfs | own), named
+        assert set(re.findall(r"\bvrf (\S+)", config)) - {"default", "route-map"} == vrfs
 
 
 def test_what_a_kernel_lacks_is_said_in_one_sentence(folder):

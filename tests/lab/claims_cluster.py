@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The claims of the scenarios with several boxes (see claims.py)."""
+
+import collections
+import contextlib
+import json
+import os
+
+from bench import scale
+from lab import evidence, steps
+from lab.evidence import check, wait_for
+from lib import flows, netns
+from lib.wait import PATIENCE
+
+LOGS = ("dataplane", "zebra", "bgpd")
+
+# -- four boxes behind r1 --------------------------------------------------------------------
+
+SHARED = {"198.51.100.10": "198.51.100.0/24", "2001:db8:c0::10": "2001:db8:c0::/64"}
+# A box, its port at r1, and its addresses as a BGP peer.
+BEHIND = {f"b{n + 1}": (f"box{n}", (f"192.0.2.{4 * n + 2}", f"2001:db8:1{n}::2")) for n in range(4)}
+FLOWS = 400
+RATE = 500  # packets a second while a box leaves
+
+
+def anycast_edge(lab):
+    """r1 spreads flows over four boxes. A box that leaves moves its own flows and no others."""
+    steps.bgp_up(lab, *(peer for _, peers in BEHIND.values() for peer in peers))
+    _behind(lab, BEHIND)
+    for host, prefix in SHARED.items():
+        with contextlib.ExitStack() as stack:
+            watch = _Shares(lab, host, prefix, stack)
+            before = watch.owners()
+            shares = collections.Counter(before.values())
+            fair = all(FLOWS / 6 < n < FLOWS / 3 for n in shares.values())
+            check(shares.keys() == BEHIND.keys() and fair, "a fair share of each box", shares, LOGS)
+            yield f"{FLOWS} flows to {host}: {_spoken(shares)}."
+            yield watch.leaves("b3", before, "shut down by r1", _shut_down(lab, "b3"))
+            yield watch.leaves("b2", before, "unplugged", _unplugged(lab, "b2"))
+
+
+def _behind(lab, boxes):
+    """Wait until r1 has the shared prefixes by these boxes."""
+    for prefix in SHARED.values():
+        steps.by(lab, prefix, *(BEHIND[box][0] for box in boxes))
+
+
+def _shut_down(lab, box):
+    """Return the functions that take a box out and bring it back by BGP."""
+
+    def shut(no):
+        peers = [f"{no}neighbor {peer} shutdown" for peer in BEHIND[box][1]]
+        lab.r1.configure("router bgp 64500", *peers)
+
+    return lambda: shut(""), lambda: shut("no ")
+
+
+def _unplugged(lab, box):
+    """Return the functions that pull the cable of a box and plug it in again."""
+    port = BEHIND[box][0]
+    return lambda: steps.cable(lab, port, False), lambda: steps.cable(lab, port, True)
+
+
+def _spoken(shares):
+    return ", ".join(f"{n} by {name}" for name, n in sorted(shares.items()))
+
+
+class _Shares:
+    """Flows from h1 to an address that all boxes have, and their receivers."""
+
+    def __init__(self, lab, host, prefix, stack):
+        self.lab, self.host, self.prefix = lab, host, prefix
+        self.sinks = {box: stack.enter_context(flows.Sink(lab.ns[box], host)) for box in BEHIND}
+        self.source = stack.enter_context(flows.Source(lab.ns["h1"], host, FLOWS))
+        evidence.answered(lab, lambda: _pinged(lab, host), bool)
+
+    def owners(self):
+        """Return {flow: box} by a packet of each flow, all of which arrive."""
+        for sink in self.sinks.values():
+            sink.forget()
+        self.source.sent.clear()
+        sent = self.source.round()
+        lost = flows.settle(self.source, self.sinks.values())
+        check(lost == 0, f"all of {sent} packets to arrive", f"{lost} lost", LOGS)
+        return flows.owners(self.sinks)
+
+    def leaves(self, box, before, how, actions):
+        """Take a box out while packets flow, and bring it back. Returns a sentence."""
+        out, back = actions
+        mine = {flow for flow, name in before.items() if name == box}
+        rest = [name for name in BEHIND if name != box]
+        lost, silence = self._meanwhile(out, rest)
+        hit = {flow for flow, _ in lost}
+        check(hit <= mine, f"only flows of {box} to lose packets", sorted(hit - mine), LOGS)
+        without = self.owners()
+        moved = {flow for flow, name in without.items() if name != before[flow]}
+        check(moved == mine, f"the {len(mine)} flows of {box} to move, and no other", len(moved), LOGS)
+        shares = collections.Counter(without[flow] for flow in moved)
+        fair = all(n > len(mine) / 6 for n in shares.values())
+        check(shares.keys() == set(rest) and fair, f"{', '.join(rest)} to share them", shares, LOGS)
+        self._meanwhile(back, BEHIND)
+        again = self.owners()
+        check(again == before, f"{box} to have its flows again", _differ(before, again), LOGS)
+        return (
+            f"{box} {how}: its {len(mine)} flows move ({_spoken(shares)}), {len(lost)} packets are lost in "
+            f"{1000 * silence:.0f} ms; the other {FLOWS - len(mine)} flows stay and lose none. It comes back: "
+            "each flow is where it was."
+        )
+
+    def _meanwhile(self, action, boxes):
+        """Call action() while packets flow, until r1 has the prefix by these boxes. Return the
+        packets that are lost, and the seconds between the first and the last of them."""
+        for sink in self.sinks.values():
+            sink.forget()
+        self.source.sent.clear()
+        with flows.Stream(self.source, RATE) as stream:
+            action()
+            _behind(self.lab, boxes)
+            stream.goes_on(self.sinks.values())
+        flows.settle(self.source, self.sinks.values())
+        lost = self.source.lost(self.sinks.values())
+        return lost, self.source.silence(lost)
+
+
+def _pinged(lab, host):
+    return steps.probe.ping(lab.ns["h1"], host, 1)[0]
+
+
+def _differ(one, other):
+    return f"{sum(one[flow] != other.get(flow) for flow in one)} of {len(one)} flows elsewhere"
+
+
+# -- four boxes in a full mesh -----------------------------------------------------------------
+
+BOXES = ("r1", "r2", "r3", "r4")
+AS = 64500
+# The hosts behind each box, the peer of its external port, and its loopback in VRF mesh.
+OUTSIDE = {"r1": "n1", "r2": "n2", "r3": "n3", "r4": "n4"}
+HOST = {"r2": "198.51.100.65", "r3": "198.51.100.129", "r4": "198.51.100.193"}
+PREFIX = {"r2": "198.51.100.64/26", "r3": "198.51.100.128/26", "r4": "198.51.100.192/26"}
+PEER = {box: f"192.0.2.{130 + 4 * n}" for n, box in enumerate(BOXES)}
+LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
+HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
+TTL = 64
+WAIT = 120  # seconds until BGP between four boxes has settled
+
+
+def cluster_vlb(lab):
+    """Four boxes are one router: a packet crosses the mesh in two phases at most."""
+    mesh = _Mesh(lab)
+    n4 = mesh.converge()
+    rows = mesh.sizes()
+    yield (
+        f"Each box has its own neighbor's BGP session, and n1's {n4:,} IPv4 routes twice: {_tables(rows)}."
+    )
+    mesh.neighbors()
+    for box in HOST:
+        steps.refused(mesh.seats[box], OUTSIDE[box], "203.0.113.77", _own(box))
+    yield "A destination without a route is unreachable, says the first box; its packets do not cross the mesh."
+
+    found = {}
+    for way in ("vlb", "direct"):
+        mesh.route(way)
+        found[way] = {"hot": mesh.hot(way), "uniform": mesh.uniform(way)}
+        for what, seen in found[way].items():
+            yield f"{_WAYS[way]}, {what}: {seen['spoken']}"
+    for what in ("hot", "uniform"):
+        most = {way: max(found[way][what]["loads"].values()) for way in found}
+        passed = {way: found[way][what]["boxes"] for way in found}
+        yield (
+            f"Compared with direct routing in the same run, the busiest mesh link of {what} traffic has "
+            f"{most['vlb'] / most['direct']:.2f} times the load, and a packet passes "
+            f"{passed['vlb'] / passed['direct']:.2f} times as many boxes."
+        )
+
+    mesh.route("vlb")
+    yield f"Cable between r2 and r3 pulled: {mesh.breaks('r2 r3', [('r2', 'r3'), ('r4', 'r3')])}"
+    yield f"r1 dies (all its cables): {mesh.breaks('r1', [('r2', 'r3'), ('r4', 'r3')])}"
+    mesh.converge()
+    for box, seat in mesh.seats.items():
+        yield f"Audit of {box}: {evidence.audit(seat)}"
+
+
+_WAYS = {"vlb": "Two phases", "direct": "Direct routing"}
+
+
+def _own(box):
+    """Return the address of a box on its external port."""
+    return f"192.0.2.{129 + 4 * BOXES.index(box)}"
+
+
+def _tables(rows):
+    """Return the prefixes of each FIB as text."""
+    least = {name: min(row[name] for row in rows.values()) for name in ("main", "mesh")}
+    return f"at least {least['main']:,} prefixes in table main and {least['mesh']:,} in VRF mesh"
+
+
+class _Mesh:
+    """The boxes, the mesh links between them, and traffic from one external port to another."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.seats = {box: lab.seat(box) for box in BOXES}
+        # The port of each direction of each mesh link.
+        self.port = {
+            (box, far): tap for box in BOXES for tap, far, _ in lab.plan.ports_of(box) if far in BOXES
+        }
+        told = wait_for("the BGP speaker answers", lambda: lab.isp("status"), lambda: "nothing", (), 60)
+        self.n4 = told["routes4"]
+        some = lab.isp("sample", count=1, seed=1)["ipv4"][0]
+        self.host = {"r1": some["host"], **HOST}
+        self.prefix = {"r1": some["prefix"], **PREFIX}
+
+    # -- routing --
+
+    def converge(self):
+        """Wait until each box has all routes in both tables. Return the number of n1's routes."""
+        for box, seat in self.seats.items():
+            steps.bgp_up(seat, PEER[box])
+            others = [LOOPBACK[far] for far in BOXES if far != box]
+            states = lambda s=seat, o=others: {p: s.r1.bgp_state(p, "mesh") for p in o}  # noqa: E731
+            wait_for(
+                f"BGP of {box} with the others",
+                lambda s=states: set(s().values()) == {"Established"}, states, LOGS, WAIT,
+            )  # fmt: skip
+        wait_for("all routes in all boxes", self._whole, self.sizes, LOGS, WAIT + self.n4 // 50)
+        self.spreads()
+        return self.n4
+
+    def neighbors(self):
+        """Check that each neighbor has the prefixes of the others by its own box."""
+        for box, outside in OUTSIDE.items():
+            if box not in HOST:
+                continue
+            frr = self.lab.neighbors[outside]
+            for prefix in (x for far, x in PREFIX.items() if far != box):
+
+                def hops(frr=frr, prefix=prefix):
+                    rows = frr.json(f"show ip route {prefix} json").get(prefix, [])
+                    return [hop.get("ip") for row in rows if row.get("selected") for hop in row["nexthops"]]
+
+                wait_for(f"{prefix} in {outside}", lambda h=hops, b=box: h() == [_own(b)], hops, LOGS, WAIT)
+
+    def sizes(self):
+        """Return {box: {VRF: IPv4 prefixes in its FIB}}."""
+        return {
+            box: {r["vrf"] or "main": r["routes"] for r in seat.dp.show("fib") if r["family"] == "ipv4"}
+            for box, seat in self.seats.items()
+        }
+
+    def _whole(self):
+        return all(
+            row.get(name, 0) >= self.n4 + len(PREFIX) - 1 for row in self.sizes().values() for name in ("main", "mesh")
+        )
+
+    def route(self, way):
+        """Change each box to a way of routing, and wait until all use it."""
+        no = "no " if way == "direct" else ""
+        for seat in self.seats.values():
+            seat.r1.configure(
+                f"router bgp {AS}", "address-family ipv4 unicast", f"{no}import vrf route-map SPREAD"
+            )
+        self.spreads(way)
+
+    def spreads(self, way="vlb"):
+        """Wait until each box sends the prefixes of the others by all of its mesh links, or by one
+        in direct routing; and in VRF mesh by the link to their box."""
+        for box, seat in self.seats.items():
+            for far in (x for x in BOXES if x != box):
+                one = [self.port[box, far]]
+                every = [tap for (at, _), tap in self.port.items() if at == box]
+                self._by(seat, self.prefix[far], every if way == "vlb" else one, "main")
+                self._by(seat, self.prefix[far], one, "mesh")
+
+    def _by(self, seat, prefix, taps, vrf):
+        where = ["vrf", vrf] if vrf != "main" else []
+
+        def seen():
+            rows = seat.dp.show("routes", prefix, "exact", *where)
+            return sorted(hop["dev"] for row in rows for hop in row["nexthops"])
+
+        wait_for(f"{prefix} by {taps} in {vrf}", lambda: seen() == sorted(taps), seen, LOGS, WAIT)
+
+    # -- traffic --
+
+    def hot(self, way):
+        """Send all flows of one pair. Return the loads and a sentence."""
+        return self._traffic(way, {("r2", "r3"): HOT})
+
+    def uniform(self, way):
+        """Send as many flows from each box to each other. Return the loads and a sentence."""
+        pairs = [(a, b) for a in BOXES for b in BOXES if a != b]
+        return self._traffic(way, dict.fromkeys(pairs, UNIFORM))
+
+    def _traffic(self, way, pairs):
+        """Send flows, and compare the packets on each mesh link with the model. Return the loads,
+        the boxes that a packet passes, and a sentence."""
+        with contextlib.ExitStack() as stack:
+            sinks = {far: self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)}
+            sources = self._sources(stack, pairs)
+            for source in sources.values():
+                source.round()  # neighbors and counters are warm from here on
+            flows.settle(_All(sources.values()), list(sinks.values()))
+            for far in sinks.values():
+                far.forget()
+            before, passed = self.loads(), self.forwarded()
+            sent = sum(s.round() for _ in range(EACH) for s in sources.values())
+            came = lambda: sum(sink.take() for sink in sinks.values())  # noqa: E731
+            wait_for(f"{sent} packets", lambda: came() == sent, came, LOGS, 10)
+            after = self.loads()
+            loads = {link: after[link] - before[link] for link in after}
+            boxes = (self.forwarded() - passed) / sent
+            late, hops = flows.reordered(sinks.values()), flows.ttls(sinks.values())
+        packets = {pair: n * EACH for pair, n in pairs.items()}
+        off = scale.differences(packets, way, loads, EACH)
+        model = scale.boxes_passed(packets, way, BOXES)
+        check(not off, f"the load of each mesh link as the model has it ({way})", off, LOGS)
+        check(late == 0, "no packet behind a later one of its flow", late, LOGS)
+        least = TTL - (3 if way == "vlb" else 2)
+        check(abs(boxes - model) < 0.1, f"{model:.2f} boxes a packet", f"{boxes:.2f}", LOGS)
+        check(min(hops) >= least and max(hops) == TTL - 2, f"TTLs from {least} to {TTL - 2}", hops, LOGS)
+        _record(way, packets, loads, boxes)
+        return {
+            "loads": loads,
+            "boxes": boxes,
+            "spoken": (
+                f"{sent} packets, all arrive, in order, with TTLs {dict(sorted(hops.items()))}; busiest mesh link "
+                f"{max(loads.values())}, {sum(n > sent / 100 for n in loads.values())} of {len(loads)} used; a packet "
+                f"passes {boxes:.2f} boxes (model {model:.2f})."
+            ),
+        }
+
+    def _sink(self, stack, far):
+        return stack.enter_context(flows.Sink(self.lab.ns[OUTSIDE[far]], self.host[far]))
+
+    def _sources(self, stack, pairs):
+        """Return a source of flows for each pair. Each pair has source ports of its own."""
+        found, first = {}, 0
+        for (box, far), n in pairs.items():
+            source = flows.Source(
+                self.lab.ns[OUTSIDE[box]], self.host[far], n, HOST.get(box, PEER[box]), first=first
+            )
+            found[box, far] = stack.enter_context(source)
+            first += n
+        return found
+
+    def loads(self):
+        """Return the packets that each direction of each mesh link has carried for others."""
+        sent = {box: evidence.transit(seat) for box, seat in self.seats.items()}
+        return {link: sent[link[0]][tap] for link, tap in self.port.items()}
+
+    def forwarded(self):
+        """Return the packets that all boxes have forwarded."""
+        return sum(evidence.forwarded(seat) for seat in self.seats.values())
+
+    # -- failures --
+
+    def breaks(self, what, pairs):
+        """Pull cables while packets of some pairs flow. Return a sentence. Then plug them in."""
+        ends = self._ends(what)
+        told = []
+        with contextlib.ExitStack() as stack:
+            sinks = {far: self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)}
+            sources = self._sources(stack, dict.fromkeys(pairs, 60))
+            every = list(sinks.values())
+            with contextlib.ExitStack() as streaming:
+                streams = [streaming.enter_context(flows.Stream(s, 150)) for s in sources.values()]
+                for stream in streams:
+                    stream.goes_on(every, 0.5)
+                for box, tap in ends:
+                    netns.link_set(self.lab.ns[f"{box}-dp"], "port-" + tap, False)
+                for stream in streams:
+                    stream.goes_on(every, 1.0)
+            flows.settle(_All(sources.values()), every)
+            for (box, far), source in sources.items():
+                lost = source.lost(every)
+                hit = {flow for flow, _ in lost}
+                silence = source.silence(lost)
+                check(silence < 10 * PATIENCE, "an end of the loss", f"{silence:.1f} s", LOGS)
+                told.append(
+                    f"{OUTSIDE[box]} to {OUTSIDE[far]} loses {len(lost)} of {len(source.sent)} packets, of "
+                    f"{len(hit)} of {len(source.flows)} flows, in {1000 * silence:.0f} ms"
+                )
+                _record_loss(what, (box, far), len(lost), len(source.sent), silence)
+        for box, tap in ends:
+            netns.link_set(self.lab.ns[f"{box}-dp"], "port-" + tap, True)
+        self.converge()
+        return "; ".join(told) + ". Plugged in again, all links are used."
+
+    def _ends(self, what):
+        """Return the ports to pull: of a mesh link "r2 r3", or all of a box "r1"."""
+        box, _, far = what.partition(" ")
+        if far:
+            return [(box, self.port[box, far])]
+        return [(box, tap) for tap, _, _ in self.lab.plan.ports_of(box)]
+
+
+class _All:
+    """Several sources as one."""
+
+    def __init__(self, sources):
+        self.sources = list(sources)
+
+    @property
+    def sent(self):
+        """Return the packets of all of them. The flows of two sources differ."""
+        return {packet: at for source in self.sources for packet, at in source.sent.items()}
+
+    def lost(self, sinks):
+        """Return the packets that no sink has received."""
+        return set().union(*(source.lost(sinks) for source in self.sources))
+
+
+def _record(way, packets, loads, boxes):
+    """Append the measured loads to the file of the environment variable MESH_JSON, for bench-scale."""
+    _append({
+        "bench": "mesh-loads", "way": way, "each": EACH, "boxes_passed": round(boxes, 4),
+        "packets": {f"{a} {b}": n for (a, b), n in packets.items()},
+        "loads": {f"{a} {b}": n for (a, b), n in loads.items()},
+    })  # fmt: skip
+
+
+def _record_loss(what, pair, lost, sent, silence):
+    _append({
+        "bench": "mesh-loss", "broken": what, "pair": " ".join(pair), "lost": lost, "sent": sent,
+        "silence_ms": round(1000 * silence, 1),
+    })  # fmt: skip
+
+
+def _append(row):
+    path = os.environ.get("MESH_JSON")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
