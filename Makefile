@@ -5,7 +5,7 @@
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base pci config fib port netlink fpm rtnl rib neigh fwd punt trace warn ruleset filter sflow bfd ui start restart manage nicd daemon
+DAEMON_DIRS := base pci config fib hook port netlink fpm rtnl rib neigh fwd punt trace warn ruleset filter sflow bfd ui start restart manage nicd daemon
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -20,8 +20,10 @@ PKGS_MAN   := python3-docutils
 PKGS_BOOK  := cmark-gfm
 # Programs with which README.md and the quick start examine the lab.
 PKGS_LOOK  := curl tshark
+# The compiler of programs of `fpmctl hook`; without it their tests skip.
+PKGS_HOOK  := clang-$(CLANG)
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables snmp snmpd $(PKGS_MAN) $(PKGS_BOOK)
+	clang-format-$(CLANG) tcpdump groff-base tini nftables iptables snmp snmpd $(PKGS_HOOK) $(PKGS_MAN) $(PKGS_BOOK)
 # Collectors of sFlow; without them their tests skip.
 PKGS_SFLOW := nfdump-sflow pmacct
 PKGS_LINT  := cppcheck clang-tidy-$(CLANG)

@@ -45,9 +45,10 @@ $(eval $(call program,$(O)/tests/flood,$(call obj,tests/lib/flood.c)))
 
 # Libraries that are preloaded into the daemon: a wall clock that jumps, a driver that writes out of
 # its bounds, a kernel that refuses an MTU, a kernel that refuses to drop privileges, sysctls that are
-# read-only, a kernel that refuses netlink of netfilter or does not answer.
+# read-only, a kernel that refuses netlink of netfilter or does not answer, a kernel that makes no memory
+# executable.
 PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so \
-	sysctl_refused.so nfnetlink_refused.so netlink_mute.so)
+	sysctl_refused.so nfnetlink_refused.so netlink_mute.so exec_refused.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl

@@ -22,10 +22,10 @@ const struct reason_info reason_info[N_REASON] = {
 };
 
 const char *const cycles_name[N_CYCLES] = {
-	[CYCLES_RECEIVE] = "receive", [CYCLES_PARSE] = "parse",
-	[CYCLES_LOOKUP] = "lookup",   [CYCLES_ADJACENCY] = "adjacency",
-	[CYCLES_REWRITE] = "rewrite", [CYCLES_DISPATCH] = "dispatch",
-	[CYCLES_SEND] = "send"};
+	[CYCLES_RECEIVE] = "receive",     [CYCLES_PARSE] = "parse",
+	[CYCLES_HOOK] = "hook",           [CYCLES_LOOKUP] = "lookup",
+	[CYCLES_ADJACENCY] = "adjacency", [CYCLES_REWRITE] = "rewrite",
+	[CYCLES_DISPATCH] = "dispatch",   [CYCLES_SEND] = "send"};
 
 static struct counters *block[COUNTERS_MAX];
 static atomic_uint n_block;

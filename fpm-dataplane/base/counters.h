@@ -73,6 +73,7 @@ struct class_counters {
 enum cycles {
 	CYCLES_RECEIVE,   /* the port's receive function */
 	CYCLES_PARSE,     /* headers */
+	CYCLES_HOOK,      /* a program of `fpmctl hook` */
 	CYCLES_LOOKUP,    /* route and path */
 	CYCLES_ADJACENCY, /* neighbor */
 	CYCLES_REWRITE,   /* TTL, checksum, MACs */

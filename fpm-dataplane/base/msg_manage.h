@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hook_conf.h"
 #include "base/msg.h"
 #include "base/policer.h"
 #include "base/sflow_conf.h"
@@ -25,7 +26,9 @@ enum manage_op {
 	MANAGE_PORT_ADD, /* add a port with `tap`, `device`, ... */
 	MANAGE_PORT_SET, /* change values of port `tap` */
 	MANAGE_PORT_DEL,
-	MANAGE_POLICER, /* use `policer` for `class` from now on */
+	MANAGE_POLICER,     /* use `policer` for `class` from now on */
+	MANAGE_HOOK_LOAD,   /* take the part of a program in `hook` */
+	MANAGE_HOOK_UNLOAD, /* remove the program of `hook.dev` */
 };
 
 #define MANAGE_FILE_MAX  256
@@ -42,6 +45,7 @@ struct manage_want {
 	unsigned int core[MANAGE_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	enum punt_class class;
 	struct policer_conf policer; /* POLICER_KEEP: the number stays */
+	struct hook_want hook;
 };
 
 /* The number of a policer that a request does not change. */
@@ -52,7 +56,7 @@ struct msg_manage {
 	struct msg_query q;
 	struct manage_want want;
 	char error[512]; /* the reason why nothing was changed; "": done */
-	bool is_missing; /* with `error`: no port has that name */
+	bool is_missing; /* with `error`: no port, or interface, has that name */
 	bool is_barred;  /* with `error`: a restart is under way (restart_lock.h) */
 };
 

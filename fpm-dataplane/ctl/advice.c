@@ -52,6 +52,7 @@ static const char *const known[][2] = {
 	{"vrf_no_fib", "a new VRF gets a FIB soon; if it does not, the log has the reason"},
 	{"foreign_oif",
 	 "the egress interface is no port: see the key routes.through-kernel"},
+	{"hook", "fpmctl show hooks; fpmctl explain asks the program about a packet"},
 	{"urpf", "fpmctl show routes SOURCE; sysctl net.ipv4.conf.{all,PORT}.rp_filter"},
 	{"filter", "fpmctl show filter; fpmctl explain names the rule for a packet"},
 	{"filter_absent", "fpmctl show filter has the reason; nft list table, key filter"},

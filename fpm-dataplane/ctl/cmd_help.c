@@ -11,9 +11,9 @@
 #include "ctl/text.h"
 
 static const struct command *const command[] = {
-	&cmd_show,   &cmd_explain, &cmd_trace,   &cmd_capture, &cmd_config,
-	&cmd_port,   &cmd_device,  &cmd_set,     &cmd_audit,   &cmd_doctor,
-	&cmd_replay, &cmd_hold,    &cmd_restart, &cmd_snmp,    &cmd_help,
+	&cmd_show,    &cmd_explain, &cmd_trace, &cmd_capture, &cmd_config, &cmd_port,
+	&cmd_device,  &cmd_set,     &cmd_audit, &cmd_doctor,  &cmd_replay, &cmd_hold,
+	&cmd_restart, &cmd_hook,    &cmd_snmp,  &cmd_help,
 };
 #define N_COMMAND (sizeof(command) / sizeof(command[0]))
 

@@ -60,6 +60,8 @@ static const struct what {
 	{"filter", "[CHAIN]",
 	 "the nft ruleset that packets in transit pass: rules, counters", "chain", 0,
 	 "no rules of that chain"},
+	{"hooks", "[NAME]", "programs of interfaces: packets, verdicts, counters", "dev",
+	 COUNTS, "no interface has a program; `fpmctl hook load` gives it one"},
 	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
 	{"bfd", "[PEER]",
 	 "BFD sessions that the dataplane runs; with PEER: all about its sessions", "peer",
@@ -336,7 +338,7 @@ neighbor_order(const void *a, const void *b)
 static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "tx_packets",
 				      "tx_bytes", "rx_missed",  "rx_errors",  "tx_errors",
 				      "passed",   "policed",    "over_share", "ring_full",
-				      "cpu_s"};
+				      "cpu_s",    "packets"};
 
 /*
  * Find the row with the same name, kind and thread. A drop and a punt may have the same

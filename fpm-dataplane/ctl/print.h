@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
- * (print_status.c), sessions of BFD (print_bfd.c), the path of a packet (print_walk.c), and advice (advice.c).
+ * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c), the path of a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
@@ -28,6 +28,8 @@ void status_version(const json_t *row);
 void bfd_table_head(void);
 void bfd_table_row(const json_t *row);
 void bfd_session_print(const json_t *row);
+/* Print the program of an interface. */
+void hook_print_row(const json_t *row);
 /* Print the members of a bond, after the rest of the port's line. */
 void status_bond(FILE *out, const json_t *bond);
 

@@ -846,6 +846,7 @@ view_find(const char *show)
 		{"rules", rule_head, rule_row},
 		{"filter", NULL, filter_row},
 		{"sflow", NULL, sflow_row},
+		{"hooks", NULL, hook_print_row},
 		{"bfd", bfd_table_head, bfd_table_row},
 		{"warnings", NULL, warning_row},
 		{"neighbors", neighbor_head, neighbor_row},

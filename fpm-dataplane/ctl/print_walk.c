@@ -177,6 +177,9 @@ route_print(const json_t *row)
 	if (led && row_has(row, "to_vrf"))
 		line("", "looked up again in vrf %s: %s", row_str(row, "to_vrf"),
 		     row_str(row, "path"));
+	else if (led && row_has(row, "hook_table"))
+		line("", "looked up again in table %lld: %s", row_int(row, "hook_table"),
+		     row_str(row, "path"));
 	else if (led)
 		line("", "next lookup in a VRF that has no FIB");
 }
@@ -225,6 +228,22 @@ urpf_print(const json_t *row)
 		     strcmp(back, "here") == 0    ? "the way back is by this interface"
 		     : strcmp(back, "other") == 0 ? "the way back is by another interface"
 						  : "no way back");
+}
+
+/* Print what the program of the interface said. */
+static void
+hook_print(const json_t *row)
+{
+	char dscp[32] = "", table[32] = "";
+
+	if (!row_has(row, "hook"))
+		return;
+	if (row_has(row, "hook_dscp"))
+		snprintf(dscp, sizeof(dscp), ", dscp %lld", row_int(row, "hook_dscp"));
+	if (row_has(row, "hook_table"))
+		snprintf(table, sizeof(table), ", table %lld", row_int(row, "hook_table"));
+	line("hook", "%s by program %s%s%s", row_str(row, "hook"),
+	     row_str(row, "hook_file"), dscp, table);
 }
 
 /* Print what the filter decided, and by which rule. */
@@ -353,7 +372,10 @@ walk_print(const json_t *row)
 	arrived_print(row);
 	if (stage_reached(row, "parse"))
 		line("headers", "%s",
-		     stage_passed(row, "lookup") ? "good" : "the packet ends here");
+		     stage_passed(row, "lookup") || row_has(row, "hook")
+			     ? "good"
+			     : "the packet ends here");
+	hook_print(row);
 	if (stage_reached(row, "lookup") && !row_has(row, "pops"))
 		route_print(row);
 	labels_print(row);

@@ -51,6 +51,7 @@ struct dataplane {
 	struct hotplug hotplug; /* used by main at the start, then by manage */
 	struct fib *fib;
 	struct bfd_table *bfd_table; /* NULL: BFD is off */
+	struct hooks *hooks;
 	struct watch *watch;
 	struct watch *sampler; /* of sFlow */
 	struct worker worker[N_WORKER];

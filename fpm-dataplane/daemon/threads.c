@@ -20,6 +20,7 @@
 #include "fib/fib.h"
 #include "filter/filter.h"
 #include "fpm/fpm.h"
+#include "hook/hook.h"
 #include "manage/manage.h"
 #include "manage/ports.h"
 #include "neigh/neigh.h"
@@ -250,6 +251,9 @@ workers_setup(struct dataplane *dp)
 				       .rxq_assign = &dp->rxq_assign,
 				       .neigh = &w[W_NEIGH],
 				       .punt = &w[W_PUNT]};
+	manage.hooks = dp->hooks = hooks_new(dp->fib);
+	if (dp->hooks == NULL)
+		return -ENOMEM;
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
 	warn.fib = filter.fib = dp->fib;
 	sflow.fib = bfd.fib = dp->fib;
@@ -414,6 +418,7 @@ threads_end(struct dataplane *dp, enum end end)
 	neigh_teardown(&dp->worker[W_NEIGH]);
 	rtnl_teardown(&dp->worker[W_RTNL]);
 	rib_teardown(&dp->worker[W_RIB]);
+	hooks_free(dp->hooks);
 	if (dp->fib != NULL)
 		fib_destroy(dp->fib);
 	watch_free(dp->watch);

@@ -26,7 +26,7 @@ _fpmctl()
 		return
 	fi
 	case "${words[0]} $prev" in
-	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload")
+	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload" | "hook load")
 		# Readline completes files: it continues below a folder and quotes blanks.
 		compopt -o default 2> /dev/null
 		COMPREPLY=()
@@ -37,9 +37,9 @@ _fpmctl()
 		;;
 	"port set" | "port del" | [!p]*" port") names=ports ;;
 	"show vrf") names=vrfs ;;
-	"show dev") names=interfaces ;;
+	"show dev" | "hook dev") names=interfaces ;;
 	"trace reason" | "capture reason") names=reasons ;;
-	"show ports" | "show interfaces" | "show fib" | "show vrfs" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
+	"show ports" | "show interfaces" | "show hooks" | "show fib" | "show vrfs" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
 		names=$prev
 		;;
 	"show groups" | "show nexthops")

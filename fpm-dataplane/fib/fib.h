@@ -427,6 +427,7 @@ struct fib_vrf_tries {
 struct fib_encap;
 struct fib_headend;
 struct fib_pmtus;
+struct fib_hooks;
 struct fib_rules;
 struct fib_seg6;
 struct fib_tunnels;
@@ -473,8 +474,9 @@ struct fib {
 	 */
 	_Atomic bool vrfs_told;
 	_Atomic(struct fib_rules *)
-		rules[2];                 /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
-	_Atomic(struct ruleset *) filter; /* W:filter  NULL: off; see ruleset/ruleset.h */
+		rules[2];                  /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
+	_Atomic(struct ruleset *) filter;  /* W:filter  NULL: off; see ruleset/ruleset.h */
+	_Atomic(struct fib_hooks *) hooks; /* W:manage  NULL: no program; see hook.h */
 	_Atomic(struct fib_tunnels *) tunnels; /* W:neigh  NULL: none is up; see tunnel.h */
 	_Atomic uint8_t tunnels_state;         /* W:warn  enum fib_tunnels_state */
 	_Atomic(struct fib_seg6 *) seg6; /* W:warn  NULL: not known (yet); see headend.h */
@@ -561,6 +563,19 @@ static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {
 	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
+}
+
+/* Return the number of the interface with this name; 0: none has it. [RCU reader] */
+static inline uint16_t
+fib_iface_named(const struct fib *fib, const char *name)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(fib, i);
+
+		if (iface != NULL && iface->ifindex != 0 && strcmp(iface->name, name) == 0)
+			return i;
+	}
+	return 0;
 }
 
 /*

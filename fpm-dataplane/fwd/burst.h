@@ -116,6 +116,15 @@ struct fwd_exit {
 	uint64_t hop;                      /* of the neighbor, as in an adjacency */
 	uint32_t hash;                     /* of the flow inside */
 };
+/* The FIB of a table, as found since the last quiescent state. */
+struct fwd_hook_table {
+	bool valid;
+	uint16_t number; /* FIB_VRF_NONE: there is none */
+	uint32_t table;
+	uint64_t epoch; /* fwd.way_epoch when it was found */
+};
+
+#define FWD_HOOK_TABLES 16 /* by the number of the table; a power of two */
 
 #define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
 
@@ -132,7 +141,8 @@ struct fwd {
 	uint32_t sample_epoch;        /* of the set that sample_skip is from */
 	uint64_t sample_random;       /* state of the generator; 0: not set yet */
 	const struct ruleset *filter; /* of this round; NULL: none, and nothing is asked */
-	bool timed;                   /* this round is timed, see fwd/cycles.h */
+	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
+	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
 	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
@@ -143,6 +153,10 @@ struct fwd {
 	struct fwd_exit exit[BURST_MAX]; /* by entry of the burst, see outer_fast.c */
 	struct fib_tunnel_last found;
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
+	/* Packets of the burst for which a program chose a FIB, a bit each, and its number. */
+	uint64_t hook_moved;
+	uint16_t hook_vrf[BURST_MAX];
+	struct fwd_hook_table hook_table[FWD_HOOK_TABLES];
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/worker.h"
+#include "fib/hook.h"
 #include "fwd/fast.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
@@ -67,6 +68,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
 	fwd.filter = fib_filter(fib);
+	fwd.hooks = fib_hooks(fib);
 	fwd.adj_used = adj_used;
 	/* So that no packet seems to wait before it. */
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));

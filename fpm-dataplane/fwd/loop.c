@@ -14,6 +14,7 @@
 #include "base/sched.h"
 #include "base/tsan.h"
 #include "base/worker.h"
+#include "fib/hook.h"
 #include "fwd/bfd.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
@@ -34,7 +35,7 @@ cycles_mark_stage(struct burst *b, enum watch_stage stage)
 		[STAGE_ADMIT] = CYCLES_PARSE,     [STAGE_PARSE] = CYCLES_PARSE,
 		[STAGE_LOOKUP] = CYCLES_LOOKUP,   [STAGE_ADJACENCY] = CYCLES_ADJACENCY,
 		[STAGE_REWRITE] = CYCLES_REWRITE, [STAGE_FILTER] = CYCLES_ADJACENCY,
-		[STAGE_URPF] = CYCLES_LOOKUP,
+		[STAGE_URPF] = CYCLES_LOOKUP,     [STAGE_HOOK] = CYCLES_HOOK,
 	};
 
 	cycles_mark(b->fwd, of[stage]);
@@ -228,6 +229,7 @@ fwd_main(void *arg)
 		if (f->sample != NULL && f->sample->epoch != f->sample_epoch)
 			fwd_sample_begin(f);
 		f->filter = fib_filter(f->fib);
+		f->hooks = fib_hooks(f->fib);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
 		n = inject_drain(f);
 		for (unsigned int i = 0; i < set->n; i++)

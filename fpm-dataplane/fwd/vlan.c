@@ -390,7 +390,8 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		burst_split(b, &t, true, false);
 	else
 		burst_split(b, &t, false, false);
-	untried = fwd_watched(b->fwd) || b->fwd->filter != NULL || walk_fast == NULL
+	untried = fwd_watched(b->fwd) || b->fwd->filter != NULL || b->fwd->hooks != NULL ||
+				  walk_fast == NULL
 			  ? 0
 			  : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {

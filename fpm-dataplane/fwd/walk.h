@@ -9,6 +9,7 @@
 
 #include "fib/urpf.h"
 #include "fwd/filter.h"
+#include "fwd/hook.h"
 
 /*
  * Pass a burst through the stages, from admit to rewrite. `after` (may be NULL) is called
@@ -26,7 +27,14 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 	fwd_parse(b);
 	if (after != NULL)
 		after(b, STAGE_PARSE);
+	if (b->fwd->hooks != NULL) {
+		fwd_hook(b);
+		if (after != NULL)
+			after(b, STAGE_HOOK);
+	}
 	fwd_lookup(b);
+	if (b->fwd->hooks != NULL)
+		fwd_hook_paths(b);
 	if (after != NULL)
 		after(b, STAGE_LOOKUP);
 	fwd_adjacency(b);

@@ -22,6 +22,7 @@
 #include "base/msg_manage.h"
 #include "config/load.h"
 #include "config/print.h"
+#include "hook/hook.h"
 #include "manage/reconnect.h"
 #include "manage/reload_ports.h"
 
@@ -119,6 +120,24 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 		 "source_burst=%u",
 		 punt_class_info[want->class].name, rate_str(now->rate, rate), now->burst,
 		 rate_str(now->source_rate, source_rate), now->source_burst);
+}
+
+/* --- programs --------------------------------------------------------------------------- */
+
+static void
+hook_change(struct manage *mg, struct msg_manage *mm)
+{
+	const struct hook_want *want = &mm->want.hook;
+	int rc;
+
+	if (!change_begin(mm))
+		return;
+	if (mm->want.op == MANAGE_HOOK_LOAD)
+		rc = hooks_load(mg->conf.hooks, want, mm->error, sizeof(mm->error));
+	else
+		rc = hooks_unload(mg->conf.hooks, want->dev, mm->error, sizeof(mm->error));
+	mm->is_missing = rc == -ENOENT;
+	change_unlock();
 }
 
 /* --- reload ----------------------------------------------------------------------------- */
@@ -456,6 +475,10 @@ request_run(struct manage *mg, struct msg_manage *mm)
 		break;
 	case MANAGE_POLICER:
 		policer_change(mg, mm);
+		break;
+	case MANAGE_HOOK_LOAD:
+	case MANAGE_HOOK_UNLOAD:
+		hook_change(mg, mm);
 		break;
 	case MANAGE_NOTHING:
 		break;

@@ -11,11 +11,14 @@
 #include "config/config.h"
 #include "manage/hotplug.h"
 
+struct hooks;
+
 struct manage_conf {
 	struct config *running; /* W:manage after start */
 	bool poll_always;       /* option --poll, which a file does not override */
 	struct worker *rib, *fpm, *sflow;
 	struct hotplug *ports;
+	struct hooks *hooks;
 };
 
 /* Set up the worker, as rib_setup(). It answers MSG_QUERY of base/msg_manage.h.  [main] */

@@ -34,6 +34,7 @@ enum watch_point {
 enum watch_stage {
 	STAGE_ADMIT,     /* ingress interface */
 	STAGE_PARSE,     /* Ethernet and IP headers */
+	STAGE_HOOK,      /* program of `fpmctl hook`, if the interface has one */
 	STAGE_LOOKUP,    /* route and path */
 	STAGE_ADJACENCY, /* neighbor */
 	STAGE_URPF,      /* check of the source, if rp_filter is set */
@@ -113,6 +114,10 @@ struct watch_record {
 	uint64_t filter_handle;  /* of the rule that decided; 0: the policy of the chain */
 	char filter_chain[32];   /* cut; "": no chain */
 	char filter_comment[64]; /* of the rule, cut */
+	uint8_t hook;            /* WATCH_HOOK_ */
+	uint8_t hook_dscp;       /* that the program set; UINT8_MAX: none */
+	uint32_t hook_table;     /* that the program chose; 0: none */
+	char hook_file[64];      /* of the program */
 	uint8_t via_family;      /* of the next hop; 0: none */
 	uint8_t rewritten[23];   /* first octets of the frame as sent, without tags */
 	struct ipaddr via;
@@ -127,6 +132,13 @@ enum watch_filter_verdict {
 	WATCH_FILTER_PASS,
 	WATCH_FILTER_DROP,
 	WATCH_FILTER_REJECT,
+};
+
+enum watch_hook_verdict {
+	WATCH_HOOK_NONE, /* it was not asked */
+	WATCH_HOOK_PASS,
+	WATCH_HOOK_CHANGE, /* passes with a DSCP, or by another table */
+	WATCH_HOOK_DROP,
 };
 
 struct watch_ring {

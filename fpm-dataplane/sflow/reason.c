@@ -77,6 +77,7 @@ static const uint16_t value_of[N_DROP] = {
 	IS(udp_checksum, UNKNOWN_TUNNEL),
 	IS(filter, ACL),
 	IS(filter_absent, ACL),
+	IS(hook, ACL),
 	IS(urpf, ACL),
 	IS(mtu, PKT_TOO_BIG),
 	IS(ingress_down, UNKNOWN_L2),

@@ -256,6 +256,26 @@ row_add_filter(json_t *row, const struct watch_record *rec)
 				log_escape_name(rec->filter_comment, text, sizeof(text))));
 }
 
+/* Add what the program of the interface said. */
+static void
+row_add_hook(json_t *row, const struct watch_record *rec)
+{
+	static const char *const name[] = {[WATCH_HOOK_PASS] = "pass",
+					   [WATCH_HOOK_CHANGE] = "change",
+					   [WATCH_HOOK_DROP] = "drop"};
+	char text[2 * sizeof(rec->hook_file)];
+
+	if (rec->hook == WATCH_HOOK_NONE)
+		return;
+	row_set(row, "hook", json_string(name[rec->hook]));
+	row_set(row, "hook_file",
+		json_string(log_escape_name(rec->hook_file, text, sizeof(text))));
+	if (rec->hook_dscp != UINT8_MAX)
+		row_set(row, "hook_dscp", json_integer(rec->hook_dscp));
+	if (rec->hook_table != 0)
+		row_set(row, "hook_table", json_integer(rec->hook_table));
+}
+
 static const char *
 path_name(const struct trace *t, fib_path path, const char *const kind[16])
 {
@@ -363,11 +383,13 @@ stages_json(const struct watch_record *rec)
 		[STAGE_LOOKUP] = "lookup",   [STAGE_ADJACENCY] = "adjacency",
 		[STAGE_URPF] = "urpf",       [STAGE_FILTER] = "filter",
 		[STAGE_REWRITE] = "rewrite", [STAGE_SEND] = "send",
+		[STAGE_HOOK] = "hook",
 	};
 	json_t *array = json_array();
 
 	for (unsigned int i = 0; i <= rec->stage; i++)
-		if ((i != STAGE_FILTER || rec->filter != WATCH_FILTER_NONE) &&
+		if ((i != STAGE_HOOK || rec->hook != WATCH_HOOK_NONE) &&
+		    (i != STAGE_FILTER || rec->filter != WATCH_FILTER_NONE) &&
 		    (i != STAGE_URPF || rec->urpf != FIB_URPF_OFF))
 			json_array_append_new(array, json_string(name[i]));
 	return array;
@@ -409,6 +431,7 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	row_add_frame(row, rec);
 	if (rec->point == WATCH_WALK)
 		row_set(row, "stages", stages_json(rec));
+	row_add_hook(row, rec);
 	row_add_found(row, t, rec);
 	row_add_urpf(row, rec);
 	row_add_filter(row, rec);

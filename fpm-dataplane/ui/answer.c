@@ -228,6 +228,14 @@ answer_send_manage(struct answer *a)
 			      "opens it as root: use sudo");
 		return;
 	}
+	/* A program of a hook is as trusted as the code of the daemon. */
+	if ((a->req.change.op == MANAGE_HOOK_LOAD ||
+	     a->req.change.op == MANAGE_HOOK_UNLOAD) &&
+	    !answer_client_is_owner(a)) {
+		answer_refuse(a, REFUSED_RIGHTS,
+			      "only root may load or unload a program: use sudo");
+		return;
+	}
 	mm = msg_new(MSG_QUERY, sizeof(*mm));
 	mm->want = a->req.change;
 	mm->q.kind = QUERY_MANAGE;

@@ -194,6 +194,33 @@ request_port_del(const struct api_input *in, const char *name, struct api_output
 	return request_port(in, "del", name, out);
 }
 
+/* Make {"hook": {"do": `what`, "dev": `name`, ...}}. */
+static json_t *
+request_hook(const struct api_input *in, const char *what, const char *name,
+	     struct api_output *out)
+{
+	json_t *body = body_load(in, out);
+
+	if (body == NULL)
+		return NULL;
+	if (body_put(body, "do", what, out) && body_put(body, "dev", name, out))
+		return json_pack("{s:o}", "hook", body);
+	json_decref(body);
+	return NULL;
+}
+
+static json_t *
+request_hook_load(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return request_hook(in, "load", name, out);
+}
+
+static json_t *
+request_hook_unload(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return request_hook(in, "unload", name, out);
+}
+
 static json_t *
 request_punt_set(const struct api_input *in, const char *name, struct api_output *out)
 {
@@ -326,6 +353,8 @@ static const struct call {
 	{"POST", "ports", request_port_add, BODY, ROWS_ARRAY},
 	{"PATCH", "ports", request_port_set, BODY | NAMED, ROWS_ARRAY},
 	{"DELETE", "ports", request_port_del, NAMED, ROWS_ARRAY},
+	{"PUT", "hooks", request_hook_load, BODY | NAMED, ROWS_ARRAY},
+	{"DELETE", "hooks", request_hook_unload, NAMED, ROWS_ARRAY},
 	{"PATCH", "punt", request_punt_set, BODY | NAMED, ROWS_ARRAY},
 	{"GET", "config", request_config_show, 0, ROWS_ARRAY},
 	{"GET", "config/keys", request_config_keys, 0, ROWS_ARRAY},

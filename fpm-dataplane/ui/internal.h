@@ -91,6 +91,7 @@ enum show {
 	SHOW_BFD,
 	SHOW_LABELS,
 	SHOW_ENCAPS,
+	SHOW_HOOKS,
 	N_SHOW
 };
 
@@ -138,8 +139,9 @@ request_echo(const char *text, char buf[128])
  */
 int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
-#define ONE_REQUEST \
-	"one request at a time: show, do, set, config, port, trace, capture or explain"
+#define ONE_REQUEST                                                                    \
+	"one request at a time: show, do, set, config, port, hook, trace, capture or " \
+	"explain"
 
 /*
  * Parse the value of a key "trace", "capture" or "explain" (`ask`), in ui/request_watch.c.
@@ -149,7 +151,7 @@ int watch_parse(const char *ask, const json_t *value, struct request *req, char 
 		size_t why_size);
 
 /*
- * Parse the value of a key "config" or "port", in ui/request_change.c. Returns as
+ * Parse the value of a key "config", "port" or "hook", in ui/request_change.c. Returns as
  * request_parse().
  */
 int change_parse(const char *key, const json_t *value, struct request *req, char *why,
@@ -263,6 +265,16 @@ void clients_report(const struct ui *ui);
 int ctl_socket_open(struct ui *ui);
 void ctl_socket_close(struct ui *ui);
 void ctl_socket_remove(const struct ui *ui); /* remove its path if it is ours */
+
+/* show_hooks.c: the programs of interfaces. */
+void show_hooks(const struct ui *ui, struct rows *out);
+
+struct fib_hook;
+struct hook_sum {
+	uint64_t packets, dropped, marked, moved, errors, counter[16];
+};
+/* Return the sums over all forwarders. */
+struct hook_sum hook_add_up(const struct fib_hook *hook);
 
 /* show_process.c: answers about the process. */
 void show_threads(struct rows *out);

@@ -21,6 +21,7 @@
 #include "base/sflow_status.h"
 #include "base/warning.h"
 #include "fib/fib.h"
+#include "fib/hook.h"
 #include "port/port.h"
 
 #define P "fpmdp_"
@@ -470,6 +471,52 @@ sflow_put(struct buf *b)
 #undef SFLOW
 }
 
+/* Put a line of a metric for each program. */
+static void
+hook_put(struct buf *b, const struct fib_hooks *hooks, const char *name, const char *help,
+	 size_t offset)
+{
+	char dev[64];
+
+	metric_head(b, name, "counter", help);
+	for (unsigned int k = 0; k < hooks->n; k++) {
+		struct hook_sum sum = hook_add_up(hooks->hook[k]);
+
+		buf_printf(b, P "%s{port=\"%s\"} %llu\n", name,
+			   label_escape(hooks->hook[k]->dev, dev), value_at(&sum, offset));
+	}
+}
+
+/* Lines of programs, if an interface has one. */
+static void
+hooks_put(const struct ui *ui, struct buf *b)
+{
+	const struct fib_hooks *hooks =
+		ui->conf.fib == NULL ? NULL : fib_hooks(ui->conf.fib);
+	char dev[64];
+
+	if (hooks == NULL)
+		return;
+	hook_put(b, hooks, "hook_packets_total", "Packets that a program was asked about.",
+		 offsetof(struct hook_sum, packets));
+	hook_put(b, hooks, "hook_dropped_total", "Packets that a program dropped.",
+		 offsetof(struct hook_sum, dropped));
+	hook_put(b, hooks, "hook_errors_total", "Verdicts of a program without a meaning.",
+		 offsetof(struct hook_sum, errors));
+	metric_head(b, "hook_counter_total", "counter",
+		    "Counters of a program of its own.");
+	for (unsigned int k = 0; k < hooks->n; k++) {
+		struct hook_sum sum = hook_add_up(hooks->hook[k]);
+
+		for (unsigned int c = 0; c < FPM_HOOK_COUNTERS; c++)
+			buf_printf(b,
+				   P "hook_counter_total{port=\"%s\",counter=\"%u\"} "
+				     "%llu\n",
+				   label_escape(hooks->hook[k]->dev, dev), c,
+				   (unsigned long long)sum.counter[c]);
+	}
+}
+
 /* Lines of BFD, if the dataplane runs the sessions. */
 static void
 bfd_put(const struct ui *ui, struct buf *b)
@@ -699,6 +746,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	warnings_put(b);
 	filter_put(b);
 	sflow_put(b);
+	hooks_put(ui, b);
 	bfd_put(ui, b);
 	limits_put(b);
 	tables_put(ui, b);

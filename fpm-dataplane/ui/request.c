@@ -40,6 +40,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_BFD] = {"bfd", "peer"},
 	[SHOW_LABELS] = {"labels", "label"},
 	[SHOW_ENCAPS] = {"encaps", "encap"},
+	[SHOW_HOOKS] = {"hooks", "dev"},
 };
 
 /* A request before its keys are checked against each other. */
@@ -283,7 +284,8 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
 	    strcmp(key, "explain") == 0)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
-	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0) {
+	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0 ||
+	    strcmp(key, "hook") == 0) {
 		if (p->has_change)
 			return request_refuse(p, ONE_REQUEST);
 		p->has_change = true;
@@ -300,7 +302,8 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 			"unknown key '%s'; known are show, prefix, longest, family, "
 			"all_tables, vrf, of, via, dev, proto, state, level, name, repair, "
 			"do, "
-			"seconds, config, port, trace, capture, explain, set, class, rate, "
+			"seconds, config, port, hook, trace, capture, explain, set, class, "
+			"rate, "
 			"burst, source_rate, source_burst",
 			request_echo(key, buf));
 	if (!json_is_boolean(value))

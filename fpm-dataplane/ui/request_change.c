@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses the value of a key "config" or "port", a request to the manage thread. Runs in ui;
+ * Parses the value of a key "config", "port" or "hook", a request to the manage thread. Runs in ui;
  * no state. The input is untrusted: an unknown key or value is refused with a sentence.
  */
 #include "ui/internal.h"
@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/base64.h"
 
 static int
 change_refuse(char *why, size_t why_size, const char *text)
@@ -148,6 +150,73 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 	return 0;
 }
 
+#define HOOK_KEYS                                                                    \
+	"hook takes an object: do (load, unload), dev; and for load: file, at, of, " \
+	"program"
+
+/* Take the instructions of a part of a program. */
+static int
+hook_part_parse(const char *program, struct hook_want *hook, char *why, size_t why_size)
+{
+	size_t len = strlen(program), n;
+	uint8_t octets[sizeof(hook->part) + 2];
+
+	if (len % 4 != 0 || base64_room(len) > sizeof(octets))
+		return change_refuse(why, why_size,
+				     "program is no base64 of at most 256 instructions");
+	n = base64_decode(program, len, octets);
+	if (n == 0 || n > sizeof(hook->part) || n % HOOK_INSTRUCTION_BYTES != 0)
+		return change_refuse(why, why_size,
+				     "program is no base64 of 1 to 256 instructions of 8 "
+				     "octets");
+	memcpy(hook->part, octets, n);
+	hook->n = (unsigned int)(n / HOOK_INSTRUCTION_BYTES);
+	return 0;
+}
+
+static int
+hook_load_parse(const char *file, json_int_t at, json_int_t of, const char *program,
+		struct hook_want *hook, char *why, size_t why_size)
+{
+	if (file == NULL || program == NULL)
+		return change_refuse(why, why_size, "load needs file, of and program");
+	if (file[0] == '\0' || strlen(file) >= sizeof(hook->file))
+		return change_refuse(why, why_size, "file has 1 to 63 octets");
+	if (of < 1 || of > HOOK_INSTRUCTIONS_MAX)
+		return change_refuse_number(why, why_size, "of", of, "from 1 to 4096");
+	if (at < 0 || at >= of)
+		return change_refuse_number(why, why_size, "at", at, "from 0 below of");
+	strcpy(hook->file, file);
+	hook->at = (unsigned int)at;
+	hook->of = (unsigned int)of;
+	return hook_part_parse(program, hook, why, why_size);
+}
+
+static int
+hook_parse(const json_t *value, struct request *req, char *why, size_t why_size)
+{
+	const char *what = NULL, *dev = NULL, *file = NULL, *program = NULL;
+	struct hook_want *hook = &req->change.hook;
+	json_int_t at = 0, of = 0;
+	json_error_t error;
+
+	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
+			   "{s:s, s:s, s?s, s?I, s?I, s?s}", "do", &what, "dev", &dev,
+			   "file", &file, "at", &at, "of", &of, "program", &program) < 0)
+		return change_refuse(why, why_size, HOOK_KEYS);
+	if (dev[0] == '\0' || strlen(dev) >= sizeof(hook->dev))
+		return change_refuse(why, why_size, "dev has 1 to 15 octets");
+	strcpy(hook->dev, dev);
+	if (strcmp(what, "unload") == 0 && json_object_size(value) == 2) {
+		req->change.op = MANAGE_HOOK_UNLOAD;
+		return 0;
+	}
+	if (strcmp(what, "load") != 0)
+		return change_refuse(why, why_size, HOOK_KEYS);
+	req->change.op = MANAGE_HOOK_LOAD;
+	return hook_load_parse(file, at, of, program, hook, why, why_size);
+}
+
 static int
 config_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 {
@@ -195,6 +264,8 @@ int
 change_parse(const char *key, const json_t *value, struct request *req, char *why,
 	     size_t why_size)
 {
-	return strcmp(key, "port") == 0 ? port_parse(value, req, why, why_size)
+	if (strcmp(key, "port") == 0)
+		return port_parse(value, req, why, why_size);
+	return strcmp(key, "hook") == 0 ? hook_parse(value, req, why, why_size)
 					: config_parse(value, req, why, why_size);
 }

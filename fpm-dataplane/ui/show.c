@@ -444,6 +444,9 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 	case SHOW_DROPS:
 		show_reasons(out, N_DROP);
 		break;
+	case SHOW_HOOKS:
+		show_hooks(ui, out);
+		break;
 	case SHOW_CYCLES:
 		show_cycles(out);
 		break;

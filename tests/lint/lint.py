@@ -27,6 +27,8 @@ INCLUDES = {
     "pci": "base",
     "config": "base pci tap-bridge/netns.h libyaml",
     "fib": "base poptrie/poptrie.h liburcu",
+    "hook": "base fib liburcu",
+    "hook/program.c": "DPDK",
     "port": "base fib pci tap-bridge/tap.h DPDK liburcu",
     "netlink": "base libmnl",
     "fpm": "base netlink tap-bridge/netns.h libmnl libev",
@@ -50,7 +52,7 @@ INCLUDES = {
     "start/preflight.c": "tap-bridge/netns.h",
     "start/prepare.c": "pci",
     "restart": "base config port start tap-bridge/tap.h",
-    "manage": "base config port restart/fdstore.h restart/restart_lock.h liburcu",
+    "manage": "base config hook/hook.h port restart/fdstore.h restart/restart_lock.h liburcu",
     "manage/reconnect.c": "pci/memif.h libev",
     "manage/reconnect.h": "libev",
     "manage/manage.c": "jansson",
@@ -58,7 +60,7 @@ INCLUDES = {
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson libmnl",
     "supervise": "base",
-    "daemon": "base bfd config fib filter fpm fwd manage neigh port punt restart/fdstore.h rib rtnl "
+    "daemon": "base bfd config fib filter fpm fwd hook manage neigh port punt restart/fdstore.h rib rtnl "
     "sflow start tap-bridge/netns.h trace ui warn DPDK liburcu",
     "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }

@@ -140,7 +140,8 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
 
 # Only a kernel with VRFs has rows of VRFs, a router with a filter rows of chains, and a router with
 # bfdd rows of sessions: tests/vm/test_vrf.py, test_filter.py and test_fpmctl_width.py test them.
-@pytest.mark.parametrize("path", [p for p in SHOWN if p not in ("/vrfs/{name}", "/filter/{name}", "/bfd/{name}")])
+# A program is loaded in test_changes_are_as_specified.
+@pytest.mark.parametrize("path", [p for p in SHOWN if p not in ("/vrfs/{name}", "/filter/{name}", "/bfd/{name}", "/hooks/{name}")])
 def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     """Each path of the API and `fpmctl --json` give the same rows under the same schema."""
     lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))
@@ -171,7 +172,7 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
     api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
-    assert (rows or what in ("vrfs", "bfd")) and len(rows) == len(printed)
+    assert (rows or what in ("vrfs", "bfd", "hooks")) and len(rows) == len(printed)
     if what in ("routes", "nexthops", "groups", "interfaces", "drops"):
         assert rows == printed
 
@@ -272,19 +273,24 @@ def test_refusals_have_a_status_and_a_sentence(taught):
 
 
 UNKNOWN = "nowhere0"
+# A program: r0 = 0; exit. And one that jumps back.
+PROGRAM = {"file": "pass.o", "of": 2, "program": "twAAAAAAAACVAAAAAAAAAA=="}
+LOOP = {"file": "loop.o", "of": 1, "program": "BQD//wAAAAA="}
 # Requests for an object that does not exist, other than by a name in the path.
 NOT_THERE = {("GET", "/routes"): {"vrf": UNKNOWN}, ("GET", "/trace"): {"port": UNKNOWN},
              ("GET", "/capture"): {"port": UNKNOWN}, ("GET", "/explain"): {"port": UNKNOWN},
              ("PATCH", "/ports/{name}"): {"body": {"mtu": 1400}},
-             ("PATCH", "/punt/{name}"): {"body": {"rate": 1}}}  # fmt: skip
+             ("PATCH", "/punt/{name}"): {"body": {"rate": 1}},
+             ("PUT", "/hooks/{name}"): {"body": PROGRAM}}  # fmt: skip
 NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/x"},
              ("PATCH", "/ports/{name}"): {"device": "net_pcap,tx_pcap=/tmp/x"},
-             ("POST", "/config/reload"): {"file": "/etc/shadow"}}  # fmt: skip
+             ("POST", "/config/reload"): {"file": "/etc/shadow"},
+             ("PUT", "/hooks/{name}"): PROGRAM, ("DELETE", "/hooks/{name}"): None}  # fmt: skip
 
 
 # Statuses that come only during a restart, and the daemon here cannot restart:
 # test_restart_changes.
-IN_RESTARTS = {("PATCH", "/punt/{name}", "409")}
+IN_RESTARTS = {("PATCH", "/punt/{name}", "409"), ("DELETE", "/hooks/{name}", "409")}
 
 
 def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut):
@@ -323,6 +329,7 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
     assert "nothing changed" in said["error"] and said["rows"][0]["wrong"]
     gives(409, "POST", "/ports", body={"name": "lan0", "device": EXT})
     gives(409, "PATCH", "/ports/{name}", "lan0", body={"mtu": 9})
+    assert "jumps back" in gives(409, "PUT", "/hooks/{name}", "lan0", body=LOOP)["error"]
     gives(409, "POST", "/restart")
     gives(409, "POST", "/hold", body={})
     dut.zebra.close()
@@ -370,7 +377,7 @@ def as_of_the_group(dut, method, path, body):
     """Send a request as an unprivileged user of the group. Returns the sentence of its 403."""
     os.chown(dut.socket, 0, MEMBER["group"])
     os.chmod(dut.dir, 0o755)
-    words = ["-D", "-", "-X", method, "-d", json.dumps(body)]
+    words = ["-D", "-", "-X", method, *(["-d", json.dumps(body)] if body else [])]
     words.append("http://localhost" + api.place(path, "lan0"))
     done = subprocess.run(["curl", "-s", "--unix-socket", dut.socket, *words],
                           capture_output=True, check=True, **MEMBER)  # fmt: skip
@@ -501,6 +508,10 @@ def test_changes_are_as_specified(router):
     assert (
         did("PATCH", "/punt/{name}", "icmp", body={"rate": "unlimited"})[0]["rate"] is None
     )
+    assert did("PUT", "/hooks/{name}", "lan0", body=PROGRAM) == []
+    (row,) = ok(dut, "GET", "/hooks/{name}", "lan0")
+    assert (row["file"], row["instructions"]) == ("pass.o", 2)
+    assert did("DELETE", "/hooks/{name}", "lan0") == []
     assert "tap: ext0" in did("GET", "/config")[0]["yaml"]
     keys = json.loads(dut.fpmctl("--json", "config", "keys").stdout)
     assert did("GET", "/config/keys") == keys

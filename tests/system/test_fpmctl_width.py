@@ -37,7 +37,7 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow", "bfd"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow", "bfd", "hooks"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -122,6 +122,10 @@ def long_rows(dut, what):
                  "last_error": "Network is unreachable", "datagrams": COUNTER, "errors": COUNTER},
                 {"kind": "port", "name": NAME, "samples": 10**10, "pool": COUNTER, "drops": COUNTER,
                  "discards": COUNTER, "discards_dropped": COUNTER}]  # fmt: skip
+    if what == "hooks":
+        return [{"dev": NAME, "file": "f" * 61 + ".o", "hash": "f" * 16, "instructions": 4096,
+                 "compiled": False, "active": False, "age_s": 10**8, "packets": COUNTER, "dropped": COUNTER,
+                 "marked": COUNTER, "moved": COUNTER, "errors": COUNTER, "counters": 16 * [COUNTER]}]  # fmt: skip
     if what in ("log", "version"):
         return LINES[f"show {what}"][0]
     named = what in ("ports", "interfaces")

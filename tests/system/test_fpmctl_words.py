@@ -41,8 +41,8 @@ def test_help_fits_80_columns(dut):
 
 
 COMPLETED = {
-    "": "show explain trace capture config port device set audit doctor replay hold restart snmp help",
-    "he": "help", "ho": "hold", "help dep": "", "help doc": "doctor", "show r": "routes rules",
+    "": "show explain trace capture config port device set audit doctor replay hold restart hook snmp help",
+    "he": "help", "ho": "hold hook", "hook ": "load unload", "hook unload ": "dev", "hook unload dev la": "lan0", "hook load x.o ": "dev", "help dep": "", "help doc": "doctor", "show r": "routes rules",
     "show i": "interfaces", "show ports la": "lan0", "config ": "keys check show reload",
     "port ": "add set del", "port del wa": "wan0", "port set e": "ext0", "port add e": "",
     "port set ext0 ": "device mtu queues cores", "port set ext0 mtu ": "", "-j trace port la": "lan0",

@@ -162,7 +162,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "threads, log, drops, groups, kernel, rules, warnings, filter, sflow, "
 		 "bfd, "
 		 "labels, "
-		 "encaps"},
+		 "encaps, hooks"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",
@@ -181,7 +181,8 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
 		 "vrf, of, via, dev, proto, state, level, name, repair, do, seconds, "
 		 "config, "
-		 "port, trace, capture, explain, set, class, rate, burst, source_rate, "
+		 "port, hook, trace, capture, explain, set, class, rate, burst, "
+		 "source_rate, "
 		 "source_burst"},
 		{"{\"show\": \"ports\", \"via\": \"10.0.0.1\"}",
 		 "via does not go with ports"},
@@ -198,7 +199,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "dry_run is not true or false"},
 		{"{\"config\": {\"do\": \"reload\", \"file\": 7}}", "file is not a string"},
 		{"{\"config\": {\"do\": \"show\"}, \"port\": {}}",
-		 "one request at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, hook, trace, "
 		 "capture or explain"},
 		{"{\"port\": {\"do\": \"add\", \"name\": \"a\"}}", "a port needs a device"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\"}}",
@@ -219,12 +220,38 @@ an_invalid_request_gets_a_sentence(void **state)
 		{"{\"port\": {\"name\": \"a\"}}",
 		 "port takes an object: do (add, set, del), name, device, mtu, queues, "
 		 "cores"},
+		{"{\"hook\": 1}", "hook takes an object: do (load, unload), dev; and for "
+				  "load: file, at, of, "
+				  "program"},
+		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"a\", \"file\": \"f\"}}",
+		 "hook takes an object: do (load, unload), dev; and for load: file, at, "
+		 "of, "
+		 "program"},
+		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"interface-of-16-\"}}",
+		 "dev has 1 to 15 octets"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\"}}",
+		 "load needs file, of and program"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"\", \"of\": 1, "
+		 "\"program\": \"\"}}",
+		 "file has 1 to 63 octets"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"f\", \"of\": "
+		 "4097, \"program\": \"\"}}",
+		 "of '4097' is not a whole number from 1 to 4096"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"f\", \"of\": "
+		 "2, \"at\": 2, \"program\": \"\"}}",
+		 "at '2' is not a whole number from 0 below of"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"f\", \"of\": "
+		 "1, \"program\": \"AAA\"}}",
+		 "program is no base64 of at most 256 instructions"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"f\", \"of\": "
+		 "1, \"program\": \"AAAA\"}}",
+		 "program is no base64 of 1 to 256 instructions of 8 octets"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
 		{"{\"trace\": {}, \"show\": \"ports\"}",
-		 "one request at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, hook, trace, "
 		 "capture or explain"},
 		{"{\"trace\": {}, \"capture\": {}}",
-		 "one request at a time: show, do, set, config, port, trace, "
+		 "one request at a time: show, do, set, config, port, hook, trace, "
 		 "capture or explain"},
 		{"{\"trace\": {\"src\": \"10.0.0.0/33\"}}",
 		 "src, dst and host are addresses or prefixes"},

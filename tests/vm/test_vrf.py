@@ -2,10 +2,12 @@
 """Interfaces in VRFs of the kernel: each VRF is a router of its own with its FIB, addresses and
 neighbors, independent of the others."""
 
+import base64
 import ipaddress
 import os
 import shlex
 import socket
+import struct
 import time
 
 import pytest
@@ -122,6 +124,28 @@ def test_the_same_prefix_leaves_by_the_vrf_that_it_came_in_by(two, family):
     lan = two.wires["lan"]
     assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
     goes(two, two.wires["alt"], two.wires["ext"], HOST[family])
+
+
+@pytest.mark.quick
+def test_a_program_leads_packets_into_another_vrf(two, family):
+    """The program of an interface chooses the table of another VRF, whatever VRF the interface is
+    in: `return FPM_TABLE(...)`."""
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[family], BEHIND[family].format(2), out)
+    words = struct.pack("<BBhiBBhi", 0x18, 0, 0, 4, 0, 0, 0, TABLE["blue"])
+    words += struct.pack("<BBhi", 0x95, 0, 0, 0)
+    lan, wan, ext = (two.wires[name] for name in ("lan", "wan", "ext"))
+
+    goes(two, lan, wan, HOST[family])
+    program = {"file": "blue.o", "of": 3, "program": base64.b64encode(words).decode()}
+    two.control.request({"hook": {"do": "load", "dev": "lan0", **program}})
+    try:
+        goes(two, lan, ext, HOST[family])
+        words = ["port", "lan0", "src", BEFORE[family].format(2), "dst", HOST[family]]
+        assert "looked up again in vrf blue: adjacency" in two.fpmctl("explain", *words).stdout
+    finally:
+        two.control.request({"hook": {"do": "unload", "dev": "lan0"}})
+    goes(two, lan, wan, HOST[family])
 
 
 @pytest.mark.quick

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpm_hook: the packet that a program of `fpmctl hook` gets, and the verdicts that it returns.
+ * This header is for the daemon and for programs. It needs no other header of the project:
+ *
+ *     clang -target bpf -mcpu=v2 -O2 -ffreestanding -I DIRECTORY -c program.c
+ *
+ * A program is one function, `uint64_t name(struct fpm_hook *hook)`. It has no loops, calls no
+ * functions and has no global variables. The compiler has to put the functions that it calls into
+ * it: `static inline __attribute__((always_inline))`.
+ */
+#ifndef BASE_FPM_HOOK_H
+#define BASE_FPM_HOOK_H
+
+#include <stdint.h>
+
+#define FPM_HOOK_OCTETS   256 /* of a packet, that a program can read */
+#define FPM_HOOK_COUNTERS 16
+#define FPM_HOOK_WORDS    512
+
+/*
+ * The argument of a program. The program may write to all of it. The daemon sets the fields
+ * before `counter` again for each packet, so that what a program writes there has no effect.
+ */
+struct fpm_hook {
+	uint32_t length;  /* octets of the IP packet, its header included */
+	uint32_t octets;  /* of them, in packet[]; at most FPM_HOOK_OCTETS */
+	uint32_t family;  /* 4 or 6 */
+	uint32_t ifindex; /* of the interface that received it, as in `ip link` */
+	/* The IP packet from the first octet of its header on, network order, then zeros. */
+	uint8_t packet[FPM_HOOK_OCTETS];
+	/*
+	 * Memory of the program, zero when it is loaded. Each forwarder has its own. `fpmctl
+	 * show hooks` adds up the counters of all forwarders.
+	 */
+	uint64_t counter[FPM_HOOK_COUNTERS];
+	uint64_t word[FPM_HOOK_WORDS];
+};
+
+/*
+ * The value that a program returns: FPM_PASS, FPM_DROP, or the sum of FPM_DSCP() and
+ * FPM_TABLE(). A value with other bits counts as an error, and the packet is dropped.
+ */
+#define FPM_PASS     0ull
+#define FPM_DROP     1ull /* drop the packet without an ICMP error */
+#define FPM_SET_DSCP 2ull
+/* Pass, with this DSCP, 0 to 63. */
+#define FPM_DSCP(dscp) (FPM_SET_DSCP | (uint64_t)((dscp)&63) << 8)
+#define FPM_SET_TABLE  4ull
+/*
+ * Pass, and look the destination up in this table: of a VRF, one that a rule of the kernel names,
+ * or main (254). If the router has no FIB of the table, the packet is dropped.
+ */
+#define FPM_TABLE(table) (FPM_SET_TABLE | (uint64_t)(uint32_t)(table) << 32)
+
+/* Return numbers of two and four octets in network order. */
+static inline __attribute__((always_inline)) uint16_t
+fpm_be16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static inline __attribute__((always_inline)) uint32_t
+fpm_be32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+#endif

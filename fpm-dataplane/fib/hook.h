@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hook: programs of `fpmctl hook` as forwarders run them. A program belongs to the name of an
+ * interface, because the number of an interface may change its meaning. Thread manage replaces
+ * the list under QSBR; hook/ loads the programs.
+ */
+#ifndef FIB_HOOK_H
+#define FIB_HOOK_H
+
+#include <stdalign.h>
+
+#include "base/counters.h"
+#include "base/fpm_hook.h"
+#include "fib/fib.h"
+
+#define FIB_HOOKS_MAX    64
+#define FIB_HOOK_STRLEN  64 /* of the name of a file, its terminator included */
+#define FIB_HOOK_KNOWN   (FPM_DROP | FPM_DSCP(63) | FPM_TABLE(UINT32_MAX))
+#define FIB_HOOK_MAIN    254 /* RT_TABLE_MAIN */
+#define FIB_HOOK_THREADS COUNTERS_MAX
+
+struct rte_bpf;
+
+/* The memory and the counters of a program in one forwarder, which alone writes to it. */
+struct fib_hook_state {
+	alignas(64) struct fpm_hook hook; /* W:fwd  the argument of the program */
+	uint64_t packets;                 /* W:fwd R:ui  that it was asked about */
+	uint64_t dropped;                 /* W:fwd R:ui  errors included */
+	uint64_t marked;                  /* W:fwd R:ui  got a DSCP */
+	uint64_t moved;                   /* W:fwd R:ui  were looked up in another table */
+	uint64_t errors;                  /* W:fwd R:ui  verdicts that mean nothing */
+};
+
+/* A program. Immutable once published, but for the memory behind `state`. */
+struct fib_hook {
+	char dev[16];
+	char file[FIB_HOOK_STRLEN]; /* its name, without folders */
+	uint64_t hash;              /* of the instructions */
+	uint64_t loaded_ms;         /* CLOCK_MONOTONIC */
+	unsigned int n_instruction;
+	uint64_t (*run)(
+		void *hook); /* compiled to machine code; NULL: `bpf` is interpreted */
+	struct rte_bpf *bpf;
+	struct fib_hook_state *state; /* FIB_HOOK_THREADS, by the index of the forwarder */
+};
+
+struct fib_hooks {
+	unsigned int n;
+	struct fib_hook *hook[FIB_HOOKS_MAX];
+};
+
+/* Return the programs in force; NULL: none, and nothing is asked. [RCU reader] */
+static inline const struct fib_hooks *
+fib_hooks(const struct fib *fib)
+{
+	return atomic_load_explicit(&fib->hooks, memory_order_consume);
+}
+
+/* Return the program of the interface with this name; NULL: it has none. */
+static inline const struct fib_hook *
+fib_hook_find(const struct fib_hooks *hooks, const char *name)
+{
+	for (unsigned int k = 0; k < hooks->n; k++) {
+		const char *dev = hooks->hook[k]->dev;
+		unsigned int i = 0;
+
+		while (i < 15 && dev[i] == name[i] && dev[i] != '\0')
+			i++;
+		if (dev[i] == name[i])
+			return hooks->hook[k];
+	}
+	return NULL;
+}
+
+#endif

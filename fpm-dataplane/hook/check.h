@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * check: tests of a program before librte_bpf sees it.                      [any thread]
+ */
+#ifndef HOOK_CHECK_H
+#define HOOK_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bpf_insn;
+
+/*
+ * The most instructions that the verifier of DPDK may have to look at: it follows each way
+ * through the program, and 22.11 does not notice that two ways have met. It takes less than a
+ * second for so many.
+ */
+#define HOOK_WORK_MAX 1000000u
+
+/*
+ * Check `n` instructions. Return 0, or -EINVAL with a sentence in `why`: only known instructions,
+ * no call, no jump back or into the middle of an instruction, no division by a register, an end
+ * on each way, and at most HOOK_WORK_MAX instructions on all ways together. verify.h is for
+ * accesses to memory.
+ */
+int hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);
+
+/*
+ * Return true if the compiler of DPDK may compile a program that hook_check() has passed. The
+ * compiler for x86-64 of 22.11 makes wrong code of two kinds of instructions: a test of bits
+ * (BPF_JSET) by a constant of one octet, after which the CPU reads instructions at wrong places, and
+ * a shift of a register by itself.
+ */
+bool hook_compiles(const struct bpf_insn *ins, size_t n);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verify: a second verifier beside that of DPDK, whose versions have had errors. It goes once
+ * through the instructions, in their order, with the values that each register and each word of
+ * the stack may have. A way that is impossible may be refused, a possible one is never overlooked:
+ * an operation that this file does not know exactly may have any result. Any thread; no state.
+ */
+#include "hook/verify.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fpm_hook.h"
+#include "hook/range.h"
+
+#define WIDE        (BPF_LD | BPF_IMM | BPF_DW) /* takes the place of two instructions */
+#define N_REGISTER  11
+#define STACK_BYTES 512
+#define WORD_BYTES  8
+#define FAR         (1 << 20) /* no address is so far from where it began */
+
+enum kind {
+	NOTHING,  /* no value, or different kinds of values on different ways */
+	NUMBER,   /* `range` */
+	ARGUMENT, /* an address: that of struct fpm_hook, and `low` to `high` octets */
+	STACK,    /* an address: that of the end of the stack, and `low` to `high` octets */
+};
+
+struct value {
+	enum kind kind;
+	struct range range;
+	int low, high;
+};
+
+/* The values before an instruction. */
+struct state {
+	struct value reg[N_REGISTER];
+	struct value word[STACK_BYTES / WORD_BYTES]; /* from the lowest address on */
+	bool written[STACK_BYTES];                   /* on each way */
+};
+
+struct verify {
+	const struct bpf_insn *ins;
+	size_t n, at;
+	struct state now;
+	bool reached;         /* `now` is valid: a way leads here */
+	struct state **later; /* by instruction: values at jumps to it; NULL: none yet */
+	char *why;
+	size_t why_size;
+};
+
+static int
+verify_fail(struct verify *v, const char *text)
+{
+	snprintf(v->why, v->why_size, "instruction %zu %s", v->at, text);
+	return -EINVAL;
+}
+
+static struct value
+value_number(struct range range)
+{
+	return (struct value){.kind = NUMBER, .range = range};
+}
+
+/* --- where ways meet ------------------------------------------------------------------------ */
+
+static struct value
+value_meet(struct value a, struct value b)
+{
+	if (a.kind != b.kind)
+		return (struct value){.kind = NOTHING};
+	a.range = range_union(a.range, b.range);
+	a.low = a.low < b.low ? a.low : b.low;
+	a.high = a.high > b.high ? a.high : b.high;
+	return a;
+}
+
+static void
+state_meet(struct state *a, const struct state *b)
+{
+	for (unsigned int i = 0; i < N_REGISTER; i++)
+		a->reg[i] = value_meet(a->reg[i], b->reg[i]);
+	for (unsigned int i = 0; i < STACK_BYTES / WORD_BYTES; i++)
+		a->word[i] = value_meet(a->word[i], b->word[i]);
+	for (unsigned int i = 0; i < STACK_BYTES; i++)
+		a->written[i] &= b->written[i];
+}
+
+/* Note that a way leads from here to instruction `to`, further on. */
+static void
+way_add(struct verify *v, size_t to, const struct state *state)
+{
+	if (v->later[to] != NULL) {
+		state_meet(v->later[to], state);
+		return;
+	}
+	v->later[to] = malloc(sizeof(*state));
+	if (v->later[to] == NULL)
+		abort(); /* 3 KiB */
+	*v->later[to] = *state;
+}
+
+/* Begin an instruction: the values of the way before it and of all jumps to it. */
+static void
+ways_take(struct verify *v)
+{
+	struct state *jumps = v->later[v->at];
+
+	if (jumps == NULL)
+		return;
+	if (v->reached)
+		state_meet(&v->now, jumps);
+	else
+		v->now = *jumps;
+	v->reached = true;
+	free(jumps);
+	v->later[v->at] = NULL;
+}
+
+/* --- arithmetic ----------------------------------------------------------------------------- */
+
+/* Return the second operand. A constant of 32 bits has its sign in the other 32. */
+static struct value
+operand(const struct verify *v, const struct bpf_insn *i)
+{
+	if (BPF_SRC(i->code) == BPF_X)
+		return v->now.reg[i->src_reg];
+	return value_number(range_of((uint64_t)(int64_t)i->imm));
+}
+
+/* Add a number to an address, or (`minus`) take it away. Return false if it leads too far. */
+static bool
+address_move(struct value *address, struct range by, bool minus)
+{
+	int64_t low = (int64_t)by.min, high = (int64_t)by.max;
+
+	if (low > high || low < -FAR || high > FAR)
+		return false;
+	address->low += (int)(minus ? -high : low);
+	address->high += (int)(minus ? -low : high);
+	return address->low >= -FAR && address->high <= FAR;
+}
+
+/* Arithmetic with an address: only sums and differences with numbers. */
+static int
+address_alu(struct verify *v, const struct bpf_insn *i, struct value a, struct value b)
+{
+	struct value *to = &v->now.reg[i->dst_reg];
+	uint8_t op = BPF_OP(i->code);
+	struct value sum = a.kind == NUMBER ? b : a;
+	struct range by = a.kind == NUMBER ? a.range : b.range;
+
+	if (BPF_CLASS(i->code) != BPF_ALU64 || (op != BPF_ADD && op != BPF_SUB) ||
+	    (a.kind != NUMBER && b.kind != NUMBER) || (op == BPF_SUB && a.kind == NUMBER))
+		return verify_fail(v, "calculates with an address");
+	if (!address_move(&sum, by, op == BPF_SUB))
+		return verify_fail(v, "moves an address by a number without a bound");
+	*to = sum;
+	return 0;
+}
+
+static int
+alu_verify(struct verify *v, const struct bpf_insn *i)
+{
+	struct value *to = &v->now.reg[i->dst_reg], a = *to, b = operand(v, i);
+	unsigned int bits = BPF_CLASS(i->code) == BPF_ALU ? 32 : 64;
+	uint8_t op = BPF_OP(i->code);
+
+	if (op == BPF_NEG || op == BPF_END)
+		b = value_number(RANGE_ALL);
+	if (b.kind == NOTHING || (op != BPF_MOV && a.kind == NOTHING))
+		return verify_fail(v, "reads a register that has no value");
+	if ((op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH) &&
+	    BPF_SRC(i->code) == BPF_K && (i->imm < 0 || (unsigned int)i->imm >= bits))
+		return verify_fail(v, "shifts by more bits than there are");
+	if (op == BPF_MOV && (bits == 64 || b.kind == NUMBER)) {
+		*to = b;
+		if (bits == 32)
+			to->range = range_alu(BPF_ADD, 32, b.range, range_of(0));
+		return 0;
+	}
+	if (op == BPF_MOV || a.kind != NUMBER || b.kind != NUMBER)
+		return address_alu(v, i, a, b);
+	*to = value_number(op == BPF_END ? range_bytes((unsigned int)i->imm / 8)
+					 : range_alu(op, bits, a.range, b.range));
+	return 0;
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static unsigned int
+access_bytes(uint8_t code)
+{
+	switch (BPF_SIZE(code)) {
+	case BPF_B:
+		return 1;
+	case BPF_H:
+		return 2;
+	case BPF_W:
+		return 4;
+	default:
+		return 8;
+	}
+}
+
+/* Check that `bytes` octets at the address and `off` are in its memory. */
+static int
+access_check(struct verify *v, struct value address, int off, unsigned int bytes)
+{
+	int low = address.low + off, end = address.high + off + (int)bytes;
+
+	if (address.kind == NOTHING)
+		return verify_fail(v, "reads a register that has no value");
+	if (address.kind == NUMBER)
+		return verify_fail(v, "takes a number for an address");
+	if (address.kind == ARGUMENT && (low < 0 || end > (int)sizeof(struct fpm_hook)))
+		return verify_fail(v, "may reach beyond struct fpm_hook");
+	if (address.kind == STACK && (low < -STACK_BYTES || end > 0))
+		return verify_fail(v, "may reach beyond the stack");
+	return 0;
+}
+
+/* Write a value to the stack: anywhere from `low` to `end`, as octets of the stack. */
+static void
+stack_write(struct state *s, int low, int end, unsigned int bytes, struct value value)
+{
+	bool exact = end - low == (int)bytes;
+
+	for (int k = low / WORD_BYTES; k <= (end - 1) / WORD_BYTES; k++)
+		s->word[k] = value_number(RANGE_ALL);
+	if (exact && bytes == WORD_BYTES && low % WORD_BYTES == 0)
+		s->word[low / WORD_BYTES] = value;
+	for (int k = low; exact && k < end; k++)
+		s->written[k] = true;
+}
+
+static int
+store_verify(struct verify *v, const struct bpf_insn *i)
+{
+	struct value address = v->now.reg[i->dst_reg];
+	unsigned int bytes = access_bytes(i->code);
+	struct value value = BPF_CLASS(i->code) == BPF_STX ? v->now.reg[i->src_reg]
+							   : value_number(RANGE_ALL);
+
+	if (value.kind == NOTHING)
+		return verify_fail(v, "reads a register that has no value");
+	if (access_check(v, address, i->off, bytes) < 0)
+		return -EINVAL;
+	if (address.kind == STACK)
+		stack_write(&v->now, STACK_BYTES + address.low + i->off,
+			    STACK_BYTES + address.high + i->off + (int)bytes, bytes, value);
+	else if (value.kind != NUMBER)
+		return verify_fail(v, "gives an address away");
+	return 0;
+}
+
+static int
+load_verify(struct verify *v, const struct bpf_insn *i)
+{
+	struct value address = v->now.reg[i->src_reg], *to = &v->now.reg[i->dst_reg];
+	unsigned int bytes = access_bytes(i->code);
+	int low = STACK_BYTES + address.low + i->off;
+	int end = STACK_BYTES + address.high + i->off + (int)bytes;
+
+	if (access_check(v, address, i->off, bytes) < 0)
+		return -EINVAL;
+	*to = value_number(range_bytes(bytes));
+	if (address.kind != STACK)
+		return 0;
+	for (int k = low; k < end; k++)
+		if (!v->now.written[k])
+			return verify_fail(v,
+					   "reads a part of the stack that has no value");
+	/* Parts of an address that was stored are numbers. */
+	if (end - low == WORD_BYTES && low % WORD_BYTES == 0)
+		*to = v->now.word[low / WORD_BYTES];
+	return to->kind == NOTHING ? verify_fail(v, "reads different kinds of values") : 0;
+}
+
+/* --- jumps ---------------------------------------------------------------------------------- */
+
+/* Narrow a register to the values of one way. Return false if the way is impossible. */
+static bool
+way_narrow(struct state *s, const struct bpf_insn *i, struct value b, bool taken)
+{
+	struct value *a = &s->reg[i->dst_reg];
+
+	return a->kind != NUMBER || b.kind != NUMBER ||
+	       range_jump(BPF_OP(i->code), taken, &a->range, b.range);
+}
+
+static int
+jump_verify(struct verify *v, const struct bpf_insn *i)
+{
+	struct state taken = v->now;
+	size_t to = v->at + 1 + (size_t)i->off;
+	struct value b;
+
+	if (BPF_OP(i->code) == BPF_EXIT) {
+		v->reached = false;
+		return v->now.reg[BPF_REG_0].kind == NUMBER
+			       ? 0
+			       : verify_fail(v, "returns no number");
+	}
+	if (BPF_OP(i->code) == BPF_JA) {
+		way_add(v, to, &v->now);
+		v->reached = false;
+		return 0;
+	}
+	b = operand(v, i);
+	if (v->now.reg[i->dst_reg].kind == NOTHING || b.kind == NOTHING)
+		return verify_fail(v, "reads a register that has no value");
+	if (way_narrow(&taken, i, b, true))
+		way_add(v, to, &taken);
+	v->reached = way_narrow(&v->now, i, b, false);
+	return 0;
+}
+
+static int
+instruction_verify(struct verify *v)
+{
+	const struct bpf_insn *i = &v->ins[v->at];
+
+	switch (BPF_CLASS(i->code)) {
+	case BPF_ALU:
+	case BPF_ALU64:
+		return alu_verify(v, i);
+	case BPF_JMP:
+		return jump_verify(v, i);
+	case BPF_LDX:
+		return load_verify(v, i);
+	case BPF_ST:
+	case BPF_STX:
+		return store_verify(v, i);
+	default: /* WIDE */
+		v->now.reg[i->dst_reg] = value_number(
+			range_of((uint32_t)i->imm | (uint64_t)(uint32_t)i[1].imm << 32));
+		return 0;
+	}
+}
+
+int
+hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
+{
+	struct verify v = {
+		.ins = ins, .n = n, .reached = true, .why = why, .why_size = why_size};
+	int rc = 0;
+
+	v.now.reg[BPF_REG_1].kind = ARGUMENT;
+	v.now.reg[BPF_REG_10].kind = STACK;
+	v.later = calloc(n, sizeof(*v.later));
+	if (v.later == NULL)
+		abort(); /* 32 KiB */
+	for (; v.at < n && rc == 0; v.at += ins[v.at].code == WIDE ? 2 : 1) {
+		ways_take(&v);
+		if (v.reached)
+			rc = instruction_verify(&v);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(v.later[i]);
+	free(v.later);
+	return rc;
+}
