@@ -11,6 +11,7 @@ full table use. JSON lines on stdout, tables on stderr.
 """
 
 import contextlib
+import datetime
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "system")]
 
 import command  # noqa: E402
 import full_table  # noqa: E402
+import pauses  # noqa: E402
 from fib_report import print_columns  # noqa: E402
 from lab import routes  # noqa: E402
 from lib import fpm_speaker as fpm  # noqa: E402
@@ -46,6 +48,7 @@ DOWN = 1
 FLOWS = 512
 FULL = "1000000"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
+PAUSE_S = 0.015  # both sides have 20 ms before a session of 3 x 10 ms is lost
 PEER_DIED = 2  # seconds that are watched after the peer has stopped
 
 
@@ -182,13 +185,29 @@ def load(both, programs):
             churn.stop()
 
 
+def down_times(log_file):
+    """Return the times (monotonic) at which sessions of the dataplane went down, by its log."""
+    shift = time.time() - time.monotonic()
+    with open(log_file, encoding="utf-8", errors="replace") as file:
+        said = [line.split()[0] for line in file if " W bfd: session down " in line]
+    return [datetime.datetime.fromisoformat(when).timestamp() - shift for when in said]
+
+
 def hold(both, seconds, programs):
-    """Return how many sessions went down in this time. The load must not have ended before."""
-    before = both.downs()
-    with load(both, programs) as churn:
-        time.sleep(seconds)
-        assert churn is None or churn.is_alive(), "the load of full tables has ended"
-    return both.downs() - before
+    """Let the sessions stay for some time. Return how many went down, how many of them when this
+    machine had not paused in the half second before (None: not known), and the pauses. The load
+    must not have ended before."""
+    before, begin = both.downs(), time.monotonic()
+    with pauses.watched(PAUSE_S) as watch:
+        with load(both, programs) as churn:
+            time.sleep(seconds)
+            assert churn is None or churn.is_alive(), "the load of full tables has ended"
+        downs, found = both.downs() - before, watch.all()
+        alone = None
+        if both.way == "dataplane":
+            times = [when for when in down_times(both.router.log_file) if when > begin]
+            alone = sum(not watch.near(when, 0.5) for when in times)
+    return downs, alone, [took for _, took, _ in found]
 
 
 def captured(path):
@@ -311,12 +330,13 @@ def moves(interval, n_routes, reps):
 
 def report(rows, out):
     """Print the rows as a table."""
-    table = [("way", "busy programs", "seconds", "downs", "detected in ms",
+    table = [("way", "busy programs", "seconds", "downs", "without a pause", "detected in ms",
               "least to most", "of sessions")]  # fmt: skip
     for r in (r for r in rows if r["bench"] == "bfd"):
         table.append((
             r["way"], str(r["busy_programs"]), f"{r['seconds']:.0f}",
-            str(r["downs"]), f"{r['detect_ms']:.1f}",
+            str(r["downs"]), "-" if r["downs_without_pause"] is None else str(r["downs_without_pause"]),
+            f"{r['detect_ms']:.1f}",
             f"{r['detect_least_ms']:.1f} to {r['detect_most_ms']:.1f}",
             f"{r['detected']} of {r['sessions']}",
         ))  # fmt: skip
@@ -338,12 +358,14 @@ def main():
     for way in option("WAYS", "dataplane,tap").split(","):
         for programs in map(int, option("BUSY", "0,2").split(",")):
             with bed(way, n, interval) as both:
-                downs = hold(both, seconds, programs)
+                downs, alone, paused = hold(both, seconds, programs)
                 eventually(lambda: both.up() == n, 60, 0.5, "all sessions are up")  # noqa: B023
                 took = detection(both, programs)
             row = {
                 "bench": "bfd", "way": way, "sessions": n, "interval_ms": interval,
                 "busy_programs": programs, "seconds": seconds, "downs": downs,
+                "downs_without_pause": alone, "pauses": len(paused),
+                "longest_pause_ms": round(1e3 * max(paused, default=0), 1),
                 "detected": len(took), "frr": both.version,
                 "detect_ms": statistics.median(took), "detect_least_ms": took[0],
                 "detect_most_ms": took[-1],
