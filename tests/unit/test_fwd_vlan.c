@@ -21,6 +21,7 @@
 #include "fwd/fast.h"
 #include "fwd/sample.h"
 #include "fwd/tx.h"
+#include "fib/hook.h"
 #include "fwd/vlan.h"
 #include "fwd_isas.h"
 #include "port/vlan.h"
@@ -176,12 +177,49 @@ split(void)
 	fwd_split(&burst, of, walk, none_fast);
 }
 
+static unsigned int n_fast; /* calls of counted_fast() */
+
+static uint64_t
+counted_fast(struct burst *b)
+{
+	n_fast++;
+	return none_fast(b);
+}
+
 static void
 assert_walk(unsigned int at, uint16_t ifidx, unsigned int n)
 {
 	assert_true(at < n_walked);
 	assert_int_equal(walked[at].ifidx, ifidx);
 	assert_int_equal(walked[at].n, n);
+}
+
+/* Packets of several interfaces never go together while an interface has a program. */
+static void
+a_program_gets_one_interface_at_a_time(void **state)
+{
+	static const struct fib_hooks hooks = {.n = 0};
+	struct fib *fib = *state;
+
+	for (unsigned int i = 1; i < IFIDX_MAX; i++)
+		if (fib->iface[i] != NULL) {
+			fib->iface[i]->up = true;
+			fib->iface[i]->ifindex = i;
+		}
+	for (unsigned int with = 0; with < 2; with++) {
+		burst.fwd->hooks = with ? &hooks : NULL;
+		burst.n = 0;
+		burst.ifidx = PORT;
+		n_walked = n_fast = 0;
+		PUT("");
+		PUT("\x81\0\0\x64");
+		PUT("");
+		fwd_split(&burst, fwd_look(&burst), walk, counted_fast);
+		assert_int_equal(n_fast != 0, !with);
+		assert_int_equal(n_walked, 2);
+		assert_walk(0, PORT, 2);
+	}
+	burst.fwd->hooks = NULL;
 }
 
 static void
@@ -619,6 +657,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_program_gets_one_interface_at_a_time, up,
+						down),
 		cmocka_unit_test_setup_teardown(a_burst_is_divided_by_interface_in_order,
 						up, down),
 		cmocka_unit_test_setup_teardown(a_burst_of_one_interface_walks_whole, up,

@@ -29,6 +29,7 @@
 #include "fib/hook.h"
 #include "hook/check.h"
 #include "hook/hook.h"
+#include "hook/range.h"
 #include "hook/verify.h"
 
 #ifndef EM_BPF
@@ -704,6 +705,53 @@ interpret(const struct bpf_insn *ins, struct fpm_hook *argument, uint64_t *resul
 	}
 }
 
+/* Return a number near the limits of ranges, or any number. */
+static uint64_t
+edge(void)
+{
+	static const uint64_t edges[] = {0,        8,         63,        UINT32_MAX,
+					 1u << 31, INT64_MAX, UINT64_MAX};
+	uint64_t any =
+		(uint64_t)random() << 33 ^ (uint64_t)random() << 11 ^ (uint64_t)random();
+
+	return below(4) == 0 ? any >> below(64) : edges[below(7)] + below(9) - 4;
+}
+
+/* The result of numbers in two ranges is in the range of the result, for each operation. */
+static void
+each_result_is_in_its_range(void **state)
+{
+	static const uint8_t ops[] = {BPF_ADD, BPF_SUB, BPF_MUL,  BPF_OR,  BPF_AND, BPF_LSH,
+				      BPF_RSH, BPF_XOR, BPF_ARSH, BPF_DIV, BPF_MOD};
+
+	for (unsigned int k = 0; k < 3000000; k++) {
+		uint64_t a = edge(), b = edge();
+		struct range ra = {below(2) ? a : a - a % (1 + below(9)), a};
+		struct range rb = {below(2) ? b : b - b % (1 + below(9)), b}, r;
+		uint8_t op = ops[below(11)];
+		bool wide = below(2), division = op == BPF_DIV || op == BPF_MOD;
+		uint64_t result;
+
+		if (below(2)) {
+			ra.max += below(5) & (a < UINT64_MAX - 9 ? 7u : 0u);
+			rb.max += below(5) & (b < UINT64_MAX - 9 ? 7u : 0u);
+		}
+		if (division && (wide ? b : (uint32_t)b) == 0)
+			continue;
+		if (division) /* by a constant */
+			rb = range_of(b);
+		r = range_alu(op, wide ? 64 : 32, ra, rb);
+		result = machine_alu(op, wide, a, b);
+		if (result < r.min || result > r.max)
+			fail_msg("operation %02x, %s bits: %llx of %llx-%llx, %llx of "
+				 "%llx-%llx",
+				 op, wide ? "64" : "32", (unsigned long long)a,
+				 (unsigned long long)ra.min, (unsigned long long)ra.max,
+				 (unsigned long long)b, (unsigned long long)rb.min,
+				 (unsigned long long)rb.max);
+	}
+}
+
 static void
 argument_fill(struct fpm_hook *argument, unsigned int round)
 {
@@ -815,6 +863,7 @@ main(void)
 		cmocka_unit_test(an_object_file_has_one_function),
 		cmocka_unit_test(a_truncated_object_file_is_read_to_its_end_only),
 		cmocka_unit_test(a_damaged_object_file_never_leads_outside),
+		cmocka_unit_test(each_result_is_in_its_range),
 		LIST(a_program_comes_in_parts),
 		LIST(parts_that_do_not_fit_together_are_refused),
 		LIST(a_refused_program_leaves_the_old_one),
