@@ -75,16 +75,41 @@ lookup_fast4(struct burst *b, const struct poptrie *pt4)
 	paths_choose(b, v4, true);
 }
 
-/* Look up a burst that is all fast-path IPv6. */
+/* Return true if all destinations are the same one. Seldom looks beyond the second. */
+static inline bool
+dst6_is_one(const uint8_t *const *dst6, unsigned int n)
+{
+	uint64_t first[2], other[2];
+
+	memcpy(first, dst6[0], sizeof(first));
+	for (unsigned int i = 1; i < n; i++) {
+		memcpy(other, dst6[i], sizeof(other));
+		if (((first[0] ^ other[0]) | (first[1] ^ other[1])) != 0)
+			return false;
+	}
+	return n > 1;
+}
+
+/*
+ * Look up a burst that is all fast-path IPv6. Packets to an end point of SRv6 have one
+ * destination, and the way to the /128 is long.
+ */
 static void
 lookup_fast6(struct burst *b, const struct poptrie *pt6)
 {
 	struct fwd_found *v6 = found_all(b, 1);
 	const uint8_t *dst6[BURST_MAX];
+	uint32_t group;
 
 	for (unsigned int i = 0; i < b->n; i++)
 		dst6[i] = burst_l3(b, i) + 24;
-	poptrie6_lookup_bulk(pt6, dst6, v6->group, b->n);
+	if (dst6_is_one(dst6, b->n)) {
+		group = poptrie6_lookup(pt6, dst6[0]);
+		for (unsigned int i = 0; i < b->n; i++)
+			v6->group[i] = group;
+	} else {
+		poptrie6_lookup_bulk(pt6, dst6, v6->group, b->n);
+	}
 	paths_choose(b, v6, true);
 }
 
