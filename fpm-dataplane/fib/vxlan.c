@@ -22,14 +22,34 @@ struct outer {
 	uint8_t family;
 };
 
-static bool
+/* Return true if the packet is to the address. Compared in registers: each packet is asked. */
+static inline bool
+dst_is(const struct ipaddr *addr, const struct outer *o)
+{
+	uint64_t a[2], d[2];
+	uint32_t a4, d4;
+
+	if (o->family == 4) {
+		memcpy(&a4, addr->octet, sizeof(a4));
+		memcpy(&d4, o->ip + 16, sizeof(d4));
+		return a4 == d4;
+	}
+	memcpy(a, addr->octet, sizeof(a));
+	memcpy(d, o->ip + 24, sizeof(d));
+	return a[0] == d[0] && a[1] == d[1];
+}
+
+static inline bool
 end_is(const struct fib_vxlan *v, const struct outer *o)
 {
-	struct ipaddr dst = {0};
-
-	memcpy(dst.octet, o->ip + (o->family == 4 ? 16 : 24), family_octets(o->family));
 	return v->family == o->family && v->vrf == o->vrf && v->port == o->port &&
-	       ipaddr_equal(&v->local, &dst);
+	       dst_is(&v->local, o);
+}
+
+static inline bool
+iface_takes(const struct fib_iface *iface, uint32_t vni, const struct outer *o)
+{
+	return iface != NULL && iface->vxlan.vni == vni && end_is(&iface->vxlan, o);
 }
 
 /*
@@ -37,22 +57,26 @@ end_is(const struct fib_vxlan *v, const struct outer *o)
  * there is none that is up. *gone: such an interface is down or was just removed, so the kernel
  * decides about the packet.
  */
-static const struct fib_iface *
+static inline const struct fib_iface *
 iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o,
-	 bool *gone)
+	 const struct fib_iface **last, bool *gone)
 {
 	uint32_t vni = get_be32(o->vxlan + 4) >> 8;
 
+	if (iface_takes(*last, vni, o))
+		return *last;
 	for (uint32_t i = fib_vxlan_hash(fib, o->vrf, o->port, vni);; i++) {
 		uint16_t ifidx = vxlans->entry[i & vxlans->mask];
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
 
 		if (ifidx == 0)
 			return NULL;
-		if (iface == NULL || iface->vxlan.vni != vni || !end_is(&iface->vxlan, o))
+		if (!iface_takes(iface, vni, o))
 			continue;
-		if (iface->ifindex != 0 && iface->up)
+		if (iface->ifindex != 0 && iface->up) {
+			*last = iface;
 			return iface;
+		}
 		*gone = true;
 	}
 }
@@ -105,7 +129,7 @@ frame_read(const struct fib_iface *iface, const uint8_t *eth, unsigned int room,
 
 struct fib_vxlan_found
 fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
-	       unsigned int room)
+	       unsigned int room, const struct fib_iface **last)
 {
 	const struct fib_vxlans *vxlans =
 		atomic_load_explicit(&fib->vxlans, memory_order_consume);
@@ -123,7 +147,7 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 		return found;
 	o.vxlan = o.udp + UDP_BYTES;
 	o.port = get_be16(o.udp + 2);
-	iface = iface_of(fib, vxlans, &o, &gone);
+	iface = iface_of(fib, vxlans, &o, last, &gone);
 	if (iface == NULL) {
 		found.reason = gone ? N_REASON : vni_refusal(fib, vxlans, &o);
 		return found;

@@ -64,16 +64,20 @@ struct fib_vxlan_found {
 	uint16_t
 		udp_at; /* offsets from the outer IP header: of UDP, of the packet inside */
 	uint16_t at;
-	uint8_t family; /* of that packet */
+	uint16_t family; /* of that packet; one octet alone would be slower to return */
 };
 
 /*
  * Find the interface of a VXLAN packet to this host. Its header is valid; `room` octets of it,
  * without padding, may be read. Only the kernel can take fragments, and frames to groups, of ARP
  * and of other protocols.
+ *
+ * last  the interface of the last packet, because the next one is often of the same. Its reader
+ *       forgets it (NULL) at each quiescent state.
  */
 struct fib_vxlan_found fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family,
-				      const uint8_t *ip, unsigned int room);
+				      const uint8_t *ip, unsigned int room,
+				      const struct fib_iface **last);
 
 /* Return the headers for the neighbor of an adjacency; NULL: it is not behind a VXLAN. */
 static inline const struct fib_vxlan_hop *

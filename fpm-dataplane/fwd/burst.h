@@ -152,6 +152,7 @@ struct fwd {
 	struct fwd_leg leg[FWD_LEGS];    /* see outer_fast.c */
 	struct fwd_exit exit[BURST_MAX]; /* by entry of the burst, see outer_fast.c */
 	struct fib_tunnel_last found;
+	const struct fib_iface *found_svi; /* see fib_vxlan_find() */
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
 	/* Packets of the burst for which a program chose a FIB, a bit each, and its number. */
 	uint64_t hook_moved;

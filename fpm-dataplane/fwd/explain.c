@@ -64,6 +64,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	/* This thread had quiescent states since the last packet. */
 	fwd.way_epoch++;
 	fwd.found.ifidx = 0;
+	fwd.found_svi = NULL;
 	fwd.fib = fib;
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;

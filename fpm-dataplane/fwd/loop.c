@@ -253,6 +253,7 @@ fwd_main(void *arg)
 			GRACE_LET_GO();
 			f->way_epoch++;
 			f->found.ifidx = 0;
+			f->found_svi = NULL;
 			urcu_qsbr_quiescent_state();
 		}
 		counter_add(&f->count->idle_polls, n == 0);

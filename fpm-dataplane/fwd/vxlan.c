@@ -42,7 +42,7 @@ ecn_take(uint8_t *ip, const struct fib_vxlan_found *found, uint8_t ecn)
 	uint8_t *inner = ip + found->at, *udp = ip + found->udp_at;
 	uint16_t was = get_be16(inner), sum = get_be16(udp + 6);
 
-	if (!fib_tunnel_ecn(inner, found->family, ecn))
+	if (!fib_tunnel_ecn(inner, (uint8_t)found->family, ecn))
 		return false;
 	if (found->family == 6 && sum != 0 && get_be16(inner) != was) {
 		/* RFC 1624, eqn. 3 */
@@ -57,8 +57,9 @@ bool
 fwd_vxlan_open(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i), ecn = ip_dsfield(ip, b->family[i]) & ECN_MASK;
-	struct fib_vxlan_found found = fib_vxlan_find(b->fwd->fib, b->in->vrf, b->family[i],
-						      ip, burst_l3_room(b, i));
+	struct fib_vxlan_found found =
+		fib_vxlan_find(b->fwd->fib, b->in->vrf, b->family[i], ip,
+			       burst_l3_room(b, i), &b->fwd->found_svi);
 
 	/* The kernel takes a packet with MPLS labels, because it must pop them. */
 	if (burst_has_labels(b, i) || (found.reason == N_REASON && found.ifidx == 0))
