@@ -334,7 +334,7 @@ def test_a_second_daemon_is_refused_in_words(dut):
 
     assert done.returncode == 1
     said = done.stderr + done.stdout
-    assert "another daemon" in said and len(said.splitlines()) == 1
+    assert "hint=another-daemon" in said and len(said.splitlines()) == 1
     assert dut.alive()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)

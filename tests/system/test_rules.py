@@ -562,7 +562,7 @@ def test_explain_says_what_forwarders_do(rules, twin, dut):
     assert "rule       101, prohibit" in said and "DROPPED, prohibit" in said
     said = explained(lan, TO6)
     assert "FORWARDED by ext0" in said
-    assert "rule       none" in explained(alt, TO6)
+    assert "rule       no rule decides" in explained(alt, TO6)
 
 
 NEAR = "203.0.113.9/32"
