@@ -379,6 +379,7 @@ ports_end(struct dataplane *dp, enum end end)
 	worker_stop_ask(&dp->worker[W_FILTER]);
 	for (unsigned int i = 0; i < 3; i++)
 		worker_stop(&dp->worker[end_order[i]]);
+	hooks_end(dp->hooks);
 	forwarders_end(dp);
 	for (unsigned int i = 3; i < N_WITH_PORTS; i++)
 		worker_stop(&dp->worker[end_order[i]]);

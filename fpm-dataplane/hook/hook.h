@@ -17,6 +17,11 @@ struct hooks;
 
 /* Return an empty list; NULL if out of memory.                                    [main] */
 struct hooks *hooks_new(struct fib *fib);
+/*
+ * Log which programs end with the daemon, after thread manage has stopped. A successor does not
+ * have them. NULL is allowed.                                                     [main]
+ */
+void hooks_end(const struct hooks *hooks);
 /* Free it when no thread reads it any longer; NULL is allowed.                     [main] */
 void hooks_free(struct hooks *hooks);
 

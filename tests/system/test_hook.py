@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
@@ -15,7 +16,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from gateways import HOST, HOST6, NET, NET6
-from lib import api, preload
+from lib import api, docs, preload
 from lib.dataplane import ROOT
 from lib.wait import eventually
 from wire import token, token_of
@@ -175,6 +176,20 @@ def test_ttl_floor(hooked, examples, lan, wan, host):
     ) / upper  # fmt: skip
     assert hooked.forwarded(lan, bgp, wan)
     assert row_of(hooked)["counters"][:2] == [2, 1]
+
+
+def test_ttl_floor_of_the_page(hooked, lan, wan, tmp_path):
+    """The program of the manual is accepted, compiled by the words of the manual, and works."""
+    blocks = docs.blocks(Path(ROOT, "fpm-dataplane", "manual", "hook.md"))
+    (text,) = [block.text for block in blocks if block.language == "c"]
+    assert any(" ".join(FLAGS) in block.text for block in blocks)
+    source = tmp_path / "ttl_floor.c"
+    source.write_text(text)
+    load(hooked, compiled(source, tmp_path / "ttl_floor.o"))
+
+    assert hooked.forwarded(lan, lan.probe(HOST, ttl=8), wan)
+    assert hooked.not_forwarded(lan, lan.probe(HOST, ttl=7)) == {"hook": 1}
+    assert row_of(hooked)["counters"][0] == 1
 
 
 def test_table_by_source(hooked, examples, lan, wan, alt):
@@ -458,6 +473,7 @@ def test_a_program_ends_with_the_daemon(own_dut, examples):
     dut.daemon.back(was)
     dut.control.close()
 
+    assert "hook ends with the daemon dev=lan0 file=sample.o" in dut.log()
     assert dut.control.ask("hooks") == []
     assert "no interface has a program" in dut.fpmctl("show", "hooks").stdout
     load(dut, examples["sample"])
