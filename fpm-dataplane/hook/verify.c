@@ -42,12 +42,18 @@ struct state {
 	bool written[STACK_BYTES];                   /* on each way */
 };
 
+/* The values of all jumps to an instruction, so far. */
+struct later {
+	bool is_reached;
+	struct state state;
+};
+
 struct verify {
 	const struct bpf_insn *ins;
 	size_t n, at;
 	struct state now;
-	bool reached;         /* `now` is valid: a way leads here */
-	struct state **later; /* by instruction: values at jumps to it; NULL: none yet */
+	bool reached;        /* `now` is valid: a way leads here */
+	struct later *later; /* by instruction */
 	char *why;
 	size_t why_size;
 };
@@ -93,31 +99,28 @@ state_meet(struct state *a, const struct state *b)
 static void
 way_add(struct verify *v, size_t to, const struct state *state)
 {
-	if (v->later[to] != NULL) {
-		state_meet(v->later[to], state);
-		return;
-	}
-	v->later[to] = malloc(sizeof(*state));
-	if (v->later[to] == NULL)
-		abort(); /* 3 KiB */
-	*v->later[to] = *state;
+	struct later *later = &v->later[to];
+
+	if (later->is_reached)
+		state_meet(&later->state, state);
+	else
+		later->state = *state;
+	later->is_reached = true;
 }
 
 /* Begin an instruction: the values of the way before it and of all jumps to it. */
 static void
 ways_take(struct verify *v)
 {
-	struct state *jumps = v->later[v->at];
+	const struct later *jumps = &v->later[v->at];
 
-	if (jumps == NULL)
+	if (!jumps->is_reached)
 		return;
 	if (v->reached)
-		state_meet(&v->now, jumps);
+		state_meet(&v->now, &jumps->state);
 	else
-		v->now = *jumps;
+		v->now = jumps->state;
 	v->reached = true;
-	free(jumps);
-	v->later[v->at] = NULL;
 }
 
 /* --- arithmetic ----------------------------------------------------------------------------- */
@@ -353,14 +356,12 @@ hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 	v.now.reg[BPF_REG_10].kind = STACK;
 	v.later = calloc(n, sizeof(*v.later));
 	if (v.later == NULL)
-		abort(); /* 32 KiB */
+		abort(); /* 12 MiB at most, of which only jumps use pages */
 	for (; v.at < n && rc == 0; v.at += ins[v.at].code == WIDE ? 2 : 1) {
 		ways_take(&v);
 		if (v.reached)
 			rc = instruction_verify(&v);
 	}
-	for (size_t i = 0; i < n; i++)
-		free(v.later[i]);
 	free(v.later);
 	return rc;
 }
