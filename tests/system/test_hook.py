@@ -223,9 +223,9 @@ def test_table_by_source(hooked, examples, lan, wan, alt):
         hooked.ip(*(line.replace("rule add", "rule del") for line in lines[:2]))
 
 
-def goes_to(dut, lan, out, host, src):
+def goes_to(dut, lan, out, host, src, **fields):
     """Send a probe. Return true if it leaves by `out`."""
-    probe = lan.probe(host, src=src)
+    probe = lan.probe(host, src=src, **fields)
     lan.send(probe)
     dut.fence(lan)
     return bool(out.got(token_of(probe)))
@@ -461,6 +461,24 @@ def test_a_program_is_replaced_under_traffic(hooked, examples, lan, wan):
             load(hooked, examples["ttl_floor"])
         unload_all(hooked)
     assert stream.sent > 20 and stream.lost(wan) == []
+
+
+def test_a_program_belongs_to_a_name(own_dut, examples):
+    """A program belongs to the name of an interface: it waits while no interface has the name."""
+    dut = own_dut()
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    load(dut, examples["ttl_floor"])
+    passes = lambda: goes_to(dut, lan, wan, HOST, lan.peer4, ttl=7)  # noqa: E731
+    assert not passes()
+
+    dut.rename("lan0", "lan9")
+    eventually(passes, 10, 0.05, "an interface without a program")
+    assert not row_of(dut)["active"]
+    assert "no interface has this name at present" in dut.fpmctl("show", "hooks").stdout
+    dut.rename("lan9", "lan0")
+    eventually(lambda: row_of(dut)["active"] and not passes(), 10, 0.05, "its program")
 
 
 def test_a_program_ends_with_the_daemon(own_dut, examples):
