@@ -45,7 +45,7 @@ bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
 .PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm \
-	bench-quick bench-scale
+	bench-quick bench-scale bench-large
 
 # The packages and programs that the forwarding benchmarks need.
 bench-forwarder:
@@ -84,6 +84,11 @@ bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has m
 
 bench-scale: ## a model of N boxes in a mesh, from the figures of other benchmarks: throughput, mesh load, loss, memory (BOXES=4, CORES=4, ...)
 	@$(PY) tests/bench/bench_scale.py
+
+bench-large: ## route servers: 4 M paths of 1 M prefixes, and filters before FPM: time, memory of bgpd, zebra and the dataplane (PEERS=4, CHOICES=all,no-rib, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
+	@$(PY) tests/bench/bench_large.py
 
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
