@@ -13,9 +13,10 @@
 
 #ifdef __x86_64__
 
-#define ARCH_NAME  "x86-64"
-#define ARCH_ELF   EM_X86_64
-#define ARCH_AUDIT AUDIT_ARCH_X86_64
+#define ARCH_NAME          "x86-64"
+#define ARCH_ELF           EM_X86_64
+#define ARCH_AUDIT         AUDIT_ARCH_X86_64
+#define ARCH_COMPILES_EBPF 1 /* with hook/check.c: hook_compiles() */
 /* A system call that no kernel for this architecture has. */
 #define ARCH_SYS_NONE SYS_uselib
 
@@ -28,9 +29,11 @@ arch_crc32c(uint32_t crc, uint32_t word)
 
 #elif defined(__aarch64__)
 
-#define ARCH_NAME     "arm64"
-#define ARCH_ELF      EM_AARCH64
-#define ARCH_AUDIT    AUDIT_ARCH_AARCH64
+#define ARCH_NAME  "arm64"
+#define ARCH_ELF   EM_AARCH64
+#define ARCH_AUDIT AUDIT_ARCH_AARCH64
+#define ARCH_COMPILES_EBPF \
+	0 /* its compiler of DPDK was not compared with the interpreter */
 #define ARCH_SYS_NONE SYS_nfsservctl
 
 static inline uint32_t

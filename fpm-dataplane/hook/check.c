@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/arch.h"
 #include "base/hook_conf.h"
 
 #define WIDE (BPF_LD | BPF_IMM | BPF_DW) /* takes the place of two instructions */
@@ -223,8 +224,9 @@ ins_is_miscompiled(const struct bpf_insn *i)
 bool
 hook_compiles(const struct bpf_insn *ins, size_t n)
 {
-	for (size_t at = 0; at < n; at += ins[at].code == WIDE ? 2 : 1)
-		if (ins_is_miscompiled(&ins[at]))
-			return false;
-	return true;
+	bool compiles = ARCH_COMPILES_EBPF;
+
+	for (size_t at = 0; at < n && compiles; at += ins[at].code == WIDE ? 2 : 1)
+		compiles = !ins_is_miscompiled(&ins[at]);
+	return compiles;
 }

@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/arch.h"
 #include "ctl/bpf_object.h"
 #include "fib/hook.h"
 #include "hook/check.h"
@@ -391,8 +392,10 @@ run(const char *dev)
 	const struct fib_hook *hook = fib_hook_find(fib_hooks(fib), dev);
 
 	assert_non_null(hook);
-	assert_non_null(hook->run); /* compiled: nothing forbids it here */
-	return hook->run(&hook->state[0].hook);
+	assert_int_equal(hook->run != NULL,
+			 ARCH_COMPILES_EBPF); /* nothing forbids it here */
+	return hook->run != NULL ? hook->run(&hook->state[0].hook)
+				 : rte_bpf_exec(hook->bpf, &hook->state[0].hook);
 }
 
 static void
