@@ -142,12 +142,13 @@ bfd_init(struct worker *w)
 	rc = timers_begin(b);
 	if (rc < 0)
 		return rc;
+	if (b->kept_to_store)
+		keep_store(b); /* before the many messages about connections */
 	conns_begin(b);
 	sessions_resume(b);
 	ev_timer_init(&b->tick, bfd_on_tick, 0., 1.);
 	b->tick.data = b;
 	ev_timer_start(w->loop, &b->tick);
-	keep_store(b);
 	timers_arm(b);
 	return 0;
 }

@@ -76,6 +76,8 @@ keep_begin(struct bfd *b)
 		close(b->kept_fd);
 		b->kept_fd = -1;
 	}
+	/* The manager still has memory that was inherited. */
+	b->kept_to_store = b->kept_fd < 0;
 	if (b->kept_fd < 0) {
 		b->kept_fd = memfd_create("fpm-dataplane-bfd", MFD_CLOEXEC);
 		if (b->kept_fd < 0 || ftruncate(b->kept_fd, (off_t)KEEP_BYTES) < 0 ||

@@ -123,13 +123,12 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      Use it after an upgrade or a change of the file. Sessions stay up. "
-	      "Forwarding stops\n"
-	      "      for some milliseconds, or until the NICs have started. The command "
-	      "needs\n"
-	      "      systemd or fpm-supervise. It waits until the successor has taken "
-	      "over. If\n"
-	      "      the successor cannot start, the restart is refused and the daemon\n"
+	fputs("      Use it after an upgrade or a change of the file. Sessions stay up.\n"
+	      "      Forwarding stops for some milliseconds, or until the NICs have "
+	      "started.\n"
+	      "      The command needs systemd or fpm-supervise. It waits until the "
+	      "successor\n"
+	      "      has taken over. If the successor cannot start, the restart is refused and the daemon\n"
 	      "      continues: exit code 3.\n"
 	      "      During a restart, changes of ports, configuration and policers are "
 	      "refused\n"

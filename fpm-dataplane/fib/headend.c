@@ -98,6 +98,7 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	bool chosen;
 
 	way->headend = h;
+	way->family = family;
 	way->reason = PUNT_kernel_route;
 	if (seg6 == NULL || !fib_tunnels_allowed(fib))
 		return;
@@ -135,13 +136,34 @@ fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *h
 }
 
 unsigned int
+fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h)
+{
+	unsigned int least = FIB_PMTU_NONE, listed = 0;
+
+	if (atomic_load_explicit(&fib->pmtus, memory_order_consume) == NULL)
+		return least;
+	if (h->next_at == 40 && h->head[44] < SRV6_SEGMENTS_MAX)
+		listed = h->head[44] + 1u;
+	for (unsigned int i = 0; i <= listed; i++) {
+		const uint8_t *segment =
+			i == 0 ? h->head + 24 : fib_headend_segment(h, i - 1);
+		struct ipaddr dst;
+		unsigned int mtu;
+
+		memcpy(dst.octet, segment, sizeof(dst.octet));
+		mtu = fib_pmtu(fib, 0, 6, &dst);
+		least = mtu < least ? mtu : least;
+	}
+	return least;
+}
+
+unsigned int
 fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way)
 {
-	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6), path;
-	struct ipaddr first;
+	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6);
+	unsigned int path = headend_pmtu_for(
+		way->headend, fib_headend_pmtu(fib, way->headend), way->family);
 
-	memcpy(first.octet, way->head + 24, sizeof(first.octet));
-	path = fib_pmtu(fib, 0, 6, &first);
 	if (path < mtu)
 		mtu = path;
 	return mtu > way->headend->bytes ? mtu - way->headend->bytes : 0;

@@ -63,6 +63,23 @@ fib_headend_segment(const struct fib_headend *h, unsigned int i)
 	return h->head + 48 + 16 * i;
 }
 
+/*
+ * Return the path MTU that is known of packets behind a headend, in octets of the outer packet:
+ * the least one of all segments, because a router behind the first segment quotes the next one.
+ * FIB_PMTU_NONE: none is known.
+ */
+unsigned int fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h);
+
+/*
+ * Return the path MTU that counts for packets of a family behind a headend. An IPv6 packet of 1280
+ * octets is always sent, because its sender need not send less.
+ */
+static inline unsigned int
+headend_pmtu_for(const struct fib_headend *h, unsigned int pmtu, uint8_t family)
+{
+	return family == 6 && pmtu < 1280u + h->bytes ? 1280u + h->bytes : pmtu;
+}
+
 /* Write the entry of a headend from its words. Return false if they are of none. */
 bool fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n);
 
@@ -74,6 +91,7 @@ struct fib_headend_way {
 	const struct fib_iface *out;
 	const struct fib_headend *headend;
 	uint8_t head[40]; /* outer IPv6 header without class and length */
+	uint8_t family;   /* of the packet inside */
 };
 
 /*

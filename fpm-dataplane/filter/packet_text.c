@@ -98,7 +98,8 @@ header_text(struct text *t, const struct logged *l)
 	inet_ntop(family, ip + (is4 ? 12 : 8), src, sizeof(src));
 	inet_ntop(family, ip + (is4 ? 16 : 24), dst, sizeof(dst));
 	text_add(t, " src=%s dst=%s bytes=%u tos=0x%02x ttl=%u", src, dst, l->l3_bytes,
-		 is4 ? ip[1] : (ip[0] & 15) << 4 | ip[1] >> 4, ip[is4 ? 8 : 7] - 1);
+		 is4 ? ip[1] : (ip[0] & 15) << 4 | ip[1] >> 4,
+		 ip[is4 ? 8 : 7] == 0 ? 0 : ip[is4 ? 8 : 7] - 1);
 	if (is4)
 		text_add(t, " id=%u%s", get_be16(ip + 4),
 			 (get_be16(ip + 6) & 0x4000) != 0 ? " df=yes" : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The packets of rules with `log`, as lines of our log. A rule without a limit could write a line
- * for each packet, so a second has at most LINES_S of them. [filter]
+ * for each packet, so a tick has at most LINES_TICK of them. [filter]
  */
 #include "filter/packets.h"
 
@@ -14,9 +14,9 @@
 #include "filter/packet_text.h"
 #include "ruleset/ruleset.h"
 
-#define TICK_S  0.1
-#define TICKS_S 10u
-#define LINES_S 200u
+#define TICK_S     0.1
+#define TICKS_S    10u
+#define LINES_TICK 20u /* at most 200 lines a second, of all rings */
 
 /* Return the level of our log for one of syslog. */
 static enum log_level
@@ -67,10 +67,13 @@ rings_empty(struct packets *p)
 {
 	struct logged l;
 
-	for (unsigned int i = 0; i < p->n_ring; i++)
-		for (unsigned int n = 0; n < LOGGED_SLOTS && logged_take(&p->ring[i], &l);
-		     n++)
+	/* Another ring is the first one in each tick, so that a flood in one silences no other. */
+	for (unsigned int k = 0; k < p->n_ring; k++) {
+		struct logged_ring *ring = &p->ring[(p->ticks + k) % p->n_ring];
+
+		for (unsigned int n = 0; n < LOGGED_SLOTS && logged_take(ring, &l); n++)
 			packet_write(p, &l);
+	}
 }
 
 static void
@@ -78,10 +81,9 @@ packets_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct packets *p = timer->data;
 
-	if (p->ticks++ % TICKS_S == 0) {
-		p->left = LINES_S;
+	p->left = LINES_TICK;
+	if (p->ticks++ % TICKS_S == 0)
 		lost_write(p);
-	}
 	rings_empty(p);
 }
 
@@ -111,13 +113,15 @@ packets_stop(struct packets *p)
 	if (p->ring == NULL)
 		return;
 	ev_timer_stop(p->loop, &p->tick);
-	rings_empty(p);
-	lost_write(p);
 }
 
 void
 packets_free(struct packets *p)
 {
+	if (p->ring == NULL)
+		return;
+	rings_empty(p);
+	lost_write(p);
 	free(p->ring);
 	p->ring = NULL;
 }

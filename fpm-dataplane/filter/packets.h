@@ -24,7 +24,7 @@ struct packets {
 void packets_serve(struct packets *p, struct ev_loop *loop, struct ruleset *r,
 		   unsigned int n);
 
-/* Write the last packets, when no thread judges packets. packets_free() frees the rings. */
+/* Stop the timer. packets_free() writes the last packets, when no thread judges packets. */
 void packets_stop(struct packets *p);
 void packets_free(struct packets *p);
 

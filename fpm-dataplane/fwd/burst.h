@@ -104,7 +104,8 @@ struct fwd_leg {
 	bool usual;     /* the rest is valid; else each packet is looked up alone */
 	uint64_t route; /* group word of the route to the VTEP, or to the first segment */
 	const struct fib_iface *iface; /* the interface over VXLAN */
-	uint8_t head[40]; /* outer header of a headend, without the flow label */
+	unsigned int pmtu; /* path MTU of outer packets that is known, see fib/pmtu.h */
+	uint8_t head[40];  /* outer header of a headend, without the flow label */
 };
 
 #define FWD_LEGS 64 /* by the number of the adjacency or the headend; a power of two */
@@ -116,6 +117,7 @@ struct fwd_exit {
 	uint64_t hop;                      /* of the neighbor, as in an adjacency */
 	uint32_t hash;                     /* of the flow inside */
 };
+
 /* The FIB of a table, as found since the last quiescent state. */
 struct fwd_hook_table {
 	bool valid;

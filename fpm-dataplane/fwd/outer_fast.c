@@ -9,6 +9,7 @@
 
 #include "base/inet.h"
 #include "fib/headend.h"
+#include "fib/pmtu.h"
 #include "fib/vxlan.h"
 #include "fwd/frame.h"
 #include "port/vxlan.h"
@@ -22,6 +23,7 @@ leg_find_vxlan(struct fwd *f, const struct fib_vxlan_hop *hop, struct fwd_leg *l
 	leg->epoch = f->way_epoch;
 	leg->iface = fib_iface(f->fib, hop->ifidx);
 	leg->usual = fib_vxlan_begin(f->fib, hop, &leg->route);
+	leg->pmtu = fib_pmtu(f->fib, hop->t.vrf, hop->t.family, &hop->t.remote);
 }
 
 static __attribute__((noinline)) void
@@ -30,6 +32,7 @@ leg_find_headend(struct fwd *f, const struct fib_headend *h, struct fwd_leg *leg
 	leg->of = h;
 	leg->epoch = f->way_epoch;
 	leg->usual = fib_headend_begin(f->fib, h, leg->head, &leg->route);
+	leg->pmtu = fib_headend_pmtu(f->fib, h);
 }
 
 /* Return the leg of a neighbor behind a VXLAN, whose adjacency is `adj`. */
@@ -92,6 +95,7 @@ packet_to_vtep(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop)
 		flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i], f->fib->seed);
 	path = vxlan_path(f->fib, hop, leg->route, e->hash);
 	if (!exit_find(f, path, e) || (t->link != 0 && t->link != e->out->ifindex) ||
+	    len + t->bytes > leg->pmtu ||
 	    len + t->bytes > fib_mtu(f->fib, path, e->out, t->family) ||
 	    len > fib_mtu(f->fib, b->path[i], leg->iface, b->family[i]) ||
 	    !vxlan_fits(b->m[i], hop) || !fib_adj_touch(f->adj_used, path_index(path)))
@@ -121,6 +125,7 @@ packet_to_segments(struct burst *b, unsigned int i)
 	if (!exit_find(f, path, e))
 		return false;
 	mtu = fib_mtu(f->fib, path, e->out, 6);
+	mtu = RTE_MIN(mtu, headend_pmtu_for(h, leg->pmtu, b->family[i]));
 	mtu = mtu > h->bytes ? mtu - h->bytes : 0;
 	if (b->l3_len[i] > fib_mtu_of_path(f->fib, b->path[i], (uint16_t)mtu) ||
 	    rte_pktmbuf_headroom(b->m[i]) < h->bytes + VLAN_TAGS * VLAN_BYTES ||

@@ -263,12 +263,17 @@ void
 fwd_sid_admit(struct burst *b)
 {
 	struct fib_iface *in = &b->fwd->sid_in;
+	const struct fib_vrf *vrf;
 
 	if (!b->by_sid || b->sid_vrf == b->in->vrf)
 		return;
 	/* As the kernel: the packet then is one that the VRF's own interface received. */
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
+	vrf = fib_vrf(b->fwd->fib, b->sid_vrf);
+	if (vrf != NULL)
+		memcpy(in->hook_name, vrf->name, sizeof(in->hook_name));
+	in->hook_ifindex = 0; /* the FIB does not have that of the VRF */
 	in->forward4 = in->forward6 = in->fast4 = in->fast6 = true;
 	in->ipv6_off = in->rules4 = in->rules6 = false;
 	in->urpf4 = FIB_URPF_OFF;

@@ -2,8 +2,9 @@
 /*
  * Learn path MTUs from ICMP errors about outer packets that forwarders wrote: fragmentation needed (RFC
  * 1191) and packet too big (RFC 8201). The kernel gets the error, too. An error counts only if it quotes
- * a packet that one of our tunnels, VXLANs or headends may have sent. As in Linux, a forged error can
- * lower the MTU to the least value at most, and for PMTU_S at most. [punt]
+ * a packet that one of our tunnels, VXLANs or headends may have sent, goes to the source of that
+ * packet, and over IPv4 if it has DF. As in Linux, a forged error can lower the MTU to the least
+ * value at most, and for PMTU_S at most. [punt]
  */
 #include "punt/pmtu.h"
 
@@ -60,46 +61,80 @@ told_read(const uint8_t *ip, unsigned int room, struct told *t)
 	t->mtu = t->family == 4 ? get_be16(icmp + 6) : get_be32(icmp + 4);
 	t->quoted = icmp + ICMP_BYTES;
 	t->room = len - head - ICMP_BYTES;
-	return t->room >= (t->family == 4 ? 20u : 40u) && t->quoted[0] >> 4 == t->family &&
+	if (t->room < (t->family == 4 ? 20u : 40u) || t->quoted[0] >> 4 != t->family ||
+	    (t->family == 4 && (t->quoted[6] & 0x40) == 0))
+		return false;
+	/* The receiver of the error has sent the packet. */
+	return (t->family == 4 ? memcmp(ip + 16, t->quoted + 12, 4) == 0
+			       : memcmp(ip + 24, t->quoted + 8, 16) == 0) &&
 	       icmp_is_whole(ip, t->family, icmp, len - head);
+}
+
+/* The outer header of the quoted packet. */
+struct outer {
+	struct ipaddr src, dst;
+	const uint8_t *upper; /* behind it; `room` octets are there */
+	unsigned int room;
+	uint8_t proto; /* of `upper` */
+};
+
+static void
+outer_read(const struct told *t, struct outer *o)
+{
+	unsigned int octets = family_octets(t->family);
+	unsigned int head = t->family == 4 ? (t->quoted[0] & 15u) * 4 : 40;
+
+	*o = (struct outer){.proto = t->quoted[t->family == 4 ? 9 : 6]};
+	/* An encapsulation limit (RFC 2473, 4.1.1) is in a header of its own. */
+	if (t->family == 6 && o->proto == PROTO_IP6_OPTS && t->room >= 48) {
+		o->proto = t->quoted[40];
+		head = 48;
+	}
+	memcpy(o->src.octet, t->quoted + (t->family == 4 ? 12 : 8), octets);
+	memcpy(o->dst.octet, t->quoted + (t->family == 4 ? 16 : 24), octets);
+	o->upper = t->quoted + head;
+	o->room = t->room < head ? 0 : t->room - head;
+}
+
+/* Return true if a VXLAN may have sent the quoted packet, and lets it have DF. */
+static bool
+vxlan_sent(const struct fib_vxlan *v, const struct told *t, const struct outer *o)
+{
+	if (v->family != t->family || v->vrf != t->vrf || o->proto != PROTO_UDP ||
+	    o->room < 8 || get_be16(o->upper + 2) != v->port ||
+	    !ipaddr_equal(&v->local, &o->src) || (t->family == 4 && !v->df && v->ignore_df))
+		return false;
+	/* RFC 792 quotes no more than the UDP header. */
+	return o->room < 16 || get_be32(o->upper + 12) >> 8 == v->vni;
 }
 
 /* Return true if an interface of the FIB may have sent the quoted packet. */
 static bool
-iface_sent(const struct fib_iface *iface, const struct told *t, uint8_t proto,
-	   const struct ipaddr *src, const struct ipaddr *dst, uint16_t port)
+iface_sent(const struct fib_iface *iface, const struct told *t, const struct outer *o)
 {
 	const struct fib_tunnel *tunnel = &iface->tunnel;
-	const struct fib_vxlan *vxlan = &iface->vxlan;
 
-	if (tunnel->family == t->family && tunnel_proto(proto))
-		return tunnel->vrf == t->vrf && ipaddr_equal(&tunnel->local, src) &&
-		       ipaddr_equal(&tunnel->remote, dst);
-	return vxlan->family == t->family && proto == PROTO_UDP && vxlan->vrf == t->vrf &&
-	       vxlan->port == port && ipaddr_equal(&vxlan->local, src);
+	if (tunnel->family == t->family && tunnel_proto(o->proto))
+		return tunnel->vrf == t->vrf && ipaddr_equal(&tunnel->local, &o->src) &&
+		       ipaddr_equal(&tunnel->remote, &o->dst);
+	return vxlan_sent(&iface->vxlan, t, o);
 }
 
 /* Return true if a forwarder may have written the outer header of the quoted packet. */
 static bool
-is_ours(const struct fib *fib, const struct told *t, const struct ipaddr *dst)
+is_ours(const struct fib *fib, const struct told *t, const struct outer *o)
 {
-	unsigned int octets = family_octets(t->family);
-	unsigned int head = t->family == 4 ? (t->quoted[0] & 15u) * 4 : 40;
-	uint8_t proto = t->quoted[t->family == 4 ? 9 : 6];
-	uint16_t port = t->room >= head + 4 ? get_be16(t->quoted + head + 2) : 0;
-	struct ipaddr src = {0};
-
-	if (!tunnel_proto(proto) && proto != PROTO_UDP && proto != PROTO_ROUTING)
+	if (!tunnel_proto(o->proto) && o->proto != PROTO_UDP && o->proto != PROTO_ROUTING)
 		return false;
-	memcpy(src.octet, t->quoted + (t->family == 4 ? 12 : 8), octets);
 	/* A headend of SRv6: its source may be any address of this host. */
-	if (t->family == 6 && t->vrf == 0 && proto != PROTO_UDP &&
-	    atomic_load_explicit(&fib->seg6, memory_order_consume) != NULL)
-		return path_kind(fib_resolve(fib, 0, 6, &src, 0)) == PATH_LOCAL;
+	if (t->family == 6 && t->vrf == 0 && o->proto != PROTO_UDP &&
+	    atomic_load_explicit(&fib->seg6, memory_order_consume) != NULL &&
+	    path_kind(fib_resolve(fib, 0, 6, &o->src, 0)) == PATH_LOCAL)
+		return true;
 	for (uint16_t i = PORT_MAX; i < IFIDX_MAX; i++) {
 		const struct fib_iface *iface = fib_iface(fib, i);
 
-		if (iface != NULL && iface_sent(iface, t, proto, &src, dst, port))
+		if (iface != NULL && iface_sent(iface, t, o))
 			return true;
 	}
 	return false;
@@ -152,6 +187,23 @@ entry_for(struct fib_pmtus *table, const struct told *t, const struct ipaddr *ds
 	return table->n < FIB_PMTUS_MAX ? &table->entry[table->n++] : first;
 }
 
+/* Return true if half of the time of an entry is over: as in Linux, it is renewed then. */
+static bool
+entry_is_old(const struct fib *fib, const struct told *t, const struct ipaddr *dst)
+{
+	const struct fib_pmtus *table =
+		atomic_load_explicit(&fib->pmtus, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < table->n; i++) {
+		const struct fib_pmtu *e = &table->entry[i];
+
+		if (e->vrf == t->vrf && e->family == t->family &&
+		    ipaddr_equal(&e->dst, dst))
+			return e->until_s < (uint32_t)monotonic_s() + PMTU_S / 2;
+	}
+	return true;
+}
+
 static void
 learn(struct punt *p, const struct told *t, const struct ipaddr *dst)
 {
@@ -163,7 +215,8 @@ learn(struct punt *p, const struct told *t, const struct ipaddr *dst)
 	char text[PREFIX_STRLEN];
 
 	/* A larger one may be late; Linux also waits until the smaller one is forgotten. */
-	if (mtu >= FIB_PMTU_NONE || mtu > known)
+	if (mtu >= FIB_PMTU_NONE || mtu > known ||
+	    (mtu == known && !entry_is_old(p->fib, t, dst)))
 		return;
 	table = table_copy(p);
 	if (table == NULL)
@@ -185,15 +238,16 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	struct told t = {.vrf = meta->vrf, .family = meta->family};
-	struct ipaddr dst = {0};
+	struct outer o;
 
-	if (meta->family == 0 || meta->has_labels ||
+	/* A packet that came in a tunnel is behind the headers of that: it is left to the kernel. */
+	if (meta->family == 0 || meta->has_labels || meta->inner_at != 0 ||
 	    rte_pktmbuf_data_len(m) < L2_LEN + (meta->family == 4 ? 20 : 40) ||
 	    !told_read(l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN, &t))
 		return;
-	memcpy(dst.octet, t.quoted + (t.family == 4 ? 16 : 24), family_octets(t.family));
-	if (is_ours(p->fib, &t, &dst))
-		learn(p, &t, &dst);
+	outer_read(&t, &o);
+	if (is_ours(p->fib, &t, &o))
+		learn(p, &t, &o.dst);
 }
 
 void

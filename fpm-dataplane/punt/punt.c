@@ -101,7 +101,8 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 		punt_fragment(p, m, meta->mtu_bytes);
 		break;
 	default:
-		punt_pmtu_look(p, m);
+		if (meta->reason == PUNT_local || meta->reason == PUNT_local_control)
+			punt_pmtu_look(p, m);
 		tap_deliver(p, m);
 	}
 }

@@ -142,6 +142,7 @@ def test_each_packet_of_log_has_a_line_or_is_counted_as_lost(both, lan):
 
     eventually(lambda: sum(risen()) == 700, 10, what="all packets are counted")
     assert len(logged(both, "many")) == risen()[0]
+    assert risen()[1] > 0, "more came at once than are written"
 
 
 def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):

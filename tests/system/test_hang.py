@@ -213,7 +213,7 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
     assert watch.lost_carrier() == []
     log = dut.daemon.log(100)
     assert "main: thread does not end thread=fwd-0" in log
-    assert "supervise: program" not in log and "hangs" not in log
+    assert "supervise: program ended" not in log and "hangs" not in log
     assert not procs.is_alive(was)
 
 

@@ -168,6 +168,10 @@ def test_a_path_mtu_that_a_router_tells_is_obeyed(core, lan, wan):
     reply = eventually(lambda: lan.srp1(probe(1), timeout=0.2), 5, what="the sender is told")
     assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, 1300 - OVER)
     core.forwarded(lan, probe(0), wan)
+    # A sender of IPv6 need not send less than 1280 octets.
+    announce(core, NET6, wan, ["2001:db8:ff77::1", "2001:db8:ff77::2"])
+    core.forwarded(lan, lan.probe(HOST6, size=1280), wan)
+    assert lan.srp1(lan.probe(HOST6, size=1281))[ICMPv6PacketTooBig].mtu == 1280
 
 
 @pytest.mark.parametrize("n", [2, 4])

@@ -394,6 +394,7 @@ def check_path_mtu(dut, outer):
     other = sent.copy()
     other.src = VTEP[outer]
     wan.send(too_big(dut, other, path, outer))
+    wan.send(too_big(dut, sent, path, outer, dst=wan.own(outer)))
     wan.send(too_big(dut, sent, path, outer, **{"chksum" if outer == 4 else "cksum": 0x1234}))
     dut.fence(wan)
     encapsulated(dut, probe(1), outer)
@@ -425,7 +426,7 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(own_dut):
     dut = own_dut()
     dut.start()
     for outer in (4, 6):
-        with leaf(dut, outer):
+        with leaf(dut, outer, more="df set" if outer == 4 else ""):
             check_path_mtu(dut, outer)
 
 
