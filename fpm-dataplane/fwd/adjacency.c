@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * adjacency: turn each packet's path into a next hop. A packet that can be sent keeps
- * VERDICT_GO and gets its hop. Any other packet leaves with a reason of its own.
+ * VERDICT_GO and gets its hop. Any other packet gets a drop or punt reason.
  *                                                                               [fwd-n]
  */
 #include "base/inet.h"
@@ -15,20 +15,21 @@
 #include "fwd/vxlan.h"
 
 /*
- * Let a packet wait for its neighbor on `ifidx`. If its TTL is used up, its sender gets the
- * ICMP error at once (RFC 1812, 5.3.1), because the neighbor makes no difference. Where the
- * kernel has IPv6 off, no IPv6 neighbor has a hop, so those packets come here. An IPv6 packet
- * under labels may leave to a neighbor of family 4.
+ * Give a packet to the punt thread, where it waits for its neighbor on `ifidx`. If the TTL
+ * is used up, the sender gets the ICMP error at once (RFC 1812, 5.3.1), because the packet
+ * would be dropped in any case. If IPv6 is off on the interface, no IPv6 neighbor has a
+ * hop, so such packets are refused here. An IPv6 packet under labels may have a neighbor of
+ * family 4.
  */
 static void
 packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int ifidx)
 {
-	/* The TTL of a packet with labels was judged before. */
+	/* Family 0: labels remain, and the parse stage has checked their TTL. */
 	if (b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return;
 	}
-	if (burst_has_sid_path(b)) { /* the punt thread would not keep to the neighbor */
+	if (burst_has_sid_path(b)) { /* the punt thread would choose another neighbor */
 		burst_leave(b, i, DROP_neigh_failed);
 		return;
 	}
@@ -41,14 +42,14 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 }
 
 /*
- * The longest time for which packets follow the packets that waited. After it the order is
- * given up, because an outage is worse.
+ * The longest time for which packets are queued behind packets that waited for their
+ * neighbor. Then they are sent directly, because an outage is worse than a wrong order.
  */
 #define IN_TURN_PER_S 50 /* 20 ms */
 
 /*
- * Return true if this packet may be sent directly, though packets waited for its neighbor.
- * The packets that waited leave by the inject ring, which a forwarder empties before it
+ * Return true if this packet may be sent directly although earlier packets waited for its
+ * neighbor. Those packets come back by the inject ring, which a forwarder empties before it
  * receives a burst.
  */
 static bool
@@ -91,8 +92,8 @@ neighbor_use(struct burst *b, unsigned int i, uint32_t adj)
 }
 
 /*
- * Use the neighbor of the outer packet to a VTEP. Until the headers are written, the packet leaves
- * by the interface over VXLAN.
+ * Use the neighbor of the outer packet to a VTEP. Until the headers are written, b->hop
+ * names the interface over VXLAN.
  */
 static void
 vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_hop *hop)
@@ -101,11 +102,14 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 
 	if (!fwd_vxlan_way(b, i, hop, &way))
 		return;
-	/* Packets that waited for this neighbor are not waited for: it seldom resolves late. */
+	/*
+	 * No order is kept with packets that waited for this neighbor: it seldom resolves
+	 * late.
+	 */
 	if (atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) != ADJ_USED)
 		atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED,
 				      memory_order_relaxed);
-	/* Also if the route said on-link. */
+	/* An on-link route gets the path of the host, too. */
 	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
 	if (path_kind(way.path) == PATH_ADJ)
 		neighbor_use(b, i, path_index(way.path));
@@ -128,7 +132,10 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 		vxlan_use(b, i, adj, hop);
 }
 
-/* Use the neighbor of the outer packet. A packet that waits keeps the path of its headend. */
+/*
+ * Use the neighbor of the outer packet. A packet that waits for it keeps the path of its
+ * headend.
+ */
 static void
 headend_use(struct burst *b, unsigned int i)
 {
@@ -145,8 +152,8 @@ headend_use(struct burst *b, unsigned int i)
 }
 
 /*
- * Use the adjacency under the labels of a path, or the way of a headend. A packet that waits has
- * the path of the adjacency.
+ * Use the adjacency of a path that pushes labels, or of a headend. With labels, a packet
+ * that waits for its neighbor gets the path of the adjacency.
  */
 static void
 encap_use(struct burst *b, unsigned int i)
@@ -163,8 +170,8 @@ encap_use(struct burst *b, unsigned int i)
 }
 
 /*
- * Use the neighbor of the outer packet. Until the outer header is written, the packet leaves by
- * the tunnel.
+ * Use the neighbor of the outer packet. Until the outer header is written, b->hop names the
+ * tunnel.
  */
 static void
 tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
@@ -206,8 +213,9 @@ onlink_use(struct burst *b, unsigned int i)
 
 /*
  * Look up the packet once more: in the VRF that its route leads to, or in table main if its
- * VRF has no route. The lookup follows no second VRF. If rules concern the packet, they have
- * asked main already, or there is none for main.
+ * VRF has no route. A route found there leads into no further VRF. If policy rules concern
+ * the packet, they decide about table main: they have looked it up already, or no rule
+ * names it.
  */
 static void
 path_look_further(struct burst *b, unsigned int i)
@@ -255,7 +263,10 @@ path_end(struct burst *b, unsigned int i)
 					     b->family[i]));
 		break;
 	case PATH_KERNEL:
-		/* As it came: the kernel checks TTL and MTU, and sends the ICMP errors. */
+		/*
+		 * The packet is unchanged: the kernel checks TTL and MTU, and sends the
+		 * ICMP errors.
+		 */
 		burst_leave(b, i, PUNT_kernel_route);
 		break;
 	case PATH_BCAST:
@@ -294,8 +305,9 @@ packet_link_scope(struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the packet may be forwarded to another link. On an interface of a host it
- * may not, and a host sends no error for it (RFC 1122, 3.2.1.3).
+ * Return true if the packet may be forwarded to another link. If forwarding is off on the
+ * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
+ * 3.2.1.3).
  */
 static bool
 packet_may_pass(struct burst *b, unsigned int i)
@@ -342,7 +354,10 @@ adj_use_fast(struct burst *b, bool all)
 	burst_to_slow(b, odd);
 }
 
-/* Handle a burst that is all fast path and gets labels. Return false for another burst. */
+/*
+ * Handle a burst of fast-path packets that all get labels. Return false for any other
+ * burst.
+ */
 static bool
 burst_push_all(struct burst *b)
 {

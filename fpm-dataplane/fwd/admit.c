@@ -26,7 +26,7 @@ fwd_admit(struct burst *b)
 
 	b->in = fib_iface(b->fwd->fib, b->ifidx);
 	if (b->in == NULL || b->in->ifindex == 0)
-		reason = DROP_tap_down; /* no address is ours, and nothing may pass */
+		reason = DROP_tap_down; /* the TAP is gone: no addresses, no forwarding */
 	else if (!b->in->up)
 		reason = DROP_ingress_down; /* set down by the operator */
 	else {
@@ -38,7 +38,7 @@ fwd_admit(struct burst *b)
 	}
 	if (b->in != NULL)
 		burst_count_vrf(b);
-	/* The bits are those of the last burst, perhaps of another port. */
+	/* Clear the bits of the last burst, which may be of another port. */
 	b->fast4 = b->fast6 = b->labels = b->switched = b->push = b->into = b->judged = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bfd: send what BFD sessions have to send, and note what they expect. A forwarder does so
- * without another thread, so a session stays up while other threads have no time. Packets
- * that change a session go to thread bfd.                                           [fwd-n]
+ * bfd: send the packets of BFD sessions, and note received packets that change no session.
+ * A forwarder does both without another thread, so a session stays up while other threads
+ * get no CPU time. Packets that change a session go to thread bfd.                  [fwd-n]
  */
 #include "fwd/bfd.h"
 
@@ -15,7 +15,7 @@
 #include "fwd/watch.h"
 #include "port/vlan.h"
 
-#define SENDS_PER_ROUND 32 /* so that received packets do not wait longer */
+#define SENDS_PER_ROUND 32 /* limits how long received packets wait */
 
 /* --- sending ---------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ gap_draw(struct bfd_pace *p, const struct bfd_beat *beat)
 	       p->ticks_us;
 }
 
-/* Find the path of a packet of ours. */
+/* Find the path of a BFD packet that this host sends. */
 static fib_path
 way_find(struct fwd *f, const struct bfd_beat *beat)
 {
@@ -45,8 +45,8 @@ way_find(struct fwd *f, const struct bfd_beat *beat)
 }
 
 /*
- * Give a packet of ours to the punt thread, which finds its neighbor, or its way through the
- * kernel or under labels. Returns false if there is no room for it.
+ * Give a BFD packet of this host to the punt thread, which finds its neighbor, or sends it
+ * by the kernel or with labels. Returns false if there is no room for it.
  */
 static bool
 packet_hand_over(struct fwd *f, struct rte_mbuf *m, const struct bfd_beat *beat)
@@ -100,7 +100,10 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 	eth = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(eth + L2_LEN, packet, beat->n);
 	put_be16(eth + 12, beat->family == 4 ? 0x0800 : 0x86dd);
-	/* An echo packet has our own address: control packets find the neighbor. */
+	/*
+	 * The destination of an echo packet is our own: only control packets ask for the
+	 * neighbor.
+	 */
 	if (hop == 0 && beat->port == BFD_PORT_ECHO) {
 		counter_add(&f->count->reason[DROP_neigh_failed], 1);
 		rte_pktmbuf_free(m);
@@ -136,7 +139,9 @@ slot_renew(struct fwd *f, uint32_t number, uint64_t now)
 
 	if (beat != NULL && beat->has_first)
 		slot_send(f, s, beat, beat->first);
-	/* A neighbor that wants no periodic packets gets the ones about changes. */
+	/*
+	 * A neighbor that wants no periodic packets still gets a packet about each change.
+	 */
 	if (beat != NULL && beat->most_us == 0 && beat->at_once)
 		slot_send(f, s, beat, beat->packet);
 	if (beat == NULL || beat->most_us == 0) {
@@ -200,7 +205,7 @@ struct view {
 	uint8_t family, ttl;
 };
 
-/* Find the parts of a packet. Returns false if it is not of BFD. */
+/* Find the parts of a packet. Returns false if it is not BFD. */
 static bool
 bfd_find(const struct burst *b, unsigned int i, struct view *v)
 {
@@ -267,17 +272,22 @@ names_session(const struct burst *b, const struct view *v)
 	       memcmp(beat->remote.octet, v->src, family_octets(v->family)) == 0;
 }
 
-/* Return why a packet is of no session; N_DROP: it may be of one. */
+/* Return the reason to drop a packet; N_DROP: it may belong to a session. */
 static enum reason
 bfd_refusal(struct burst *b, const struct view *v)
 {
 	uint64_t seed = seed_of(b->fwd->fib->seed, b->in->vrf);
 
-	/* RFC 5881, 5: no router has forwarded it; of an echo packet only the peer has. */
+	/*
+	 * RFC 5881, 5: 255 proves that no router has forwarded the packet. The peer has
+	 * forwarded an echo packet, once.
+	 */
 	if ((v->port == BFD_PORT && v->ttl != 255) ||
 	    (v->port == BFD_PORT_ECHO && v->ttl < 254))
 		return DROP_bfd_bad;
-	/* peers_know() forgets some of very many peers. */
+	/*
+	 * If there are very many peers, peers_know() forgets some: ask the sessions, too.
+	 */
 	if (!names_session(b, v) &&
 	    !peers_know(PEER_BFD, peer_addr_key(v->src, v->family, 0, seed),
 			policer_seconds(burst_now(b))))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bfd: the part of BFD sessions that a forwarder has (port/bfd.h). Private to fwd/.  [fwd-n]
+ * bfd: the part of BFD sessions that a forwarder runs (port/bfd.h). Private to fwd/.
+ * [fwd-n]
  */
 #ifndef FWD_BFD_H
 #define FWD_BFD_H
@@ -11,7 +12,10 @@
 /* Take over changes of the slots, and send the packets that are due. */
 void fwd_bfd_send(struct fwd *f);
 
-/* Call fwd_bfd_send() if a slot has changed or a packet is due. Without sessions this costs three loads. */
+/*
+ * Call fwd_bfd_send() if a slot has changed or a packet is due. Without sessions this costs
+ * three loads.
+ */
 static inline void
 fwd_bfd_round(struct fwd *f)
 {
@@ -25,14 +29,15 @@ fwd_bfd_round(struct fwd *f)
 
 /* Results of fwd_bfd_take(). */
 enum bfd_fate {
-	BFD_NOT, /* it is not of BFD */
+	BFD_NOT, /* not BFD */
 	BFD_TAKEN,
 	BFD_REFUSED, /* the caller drops it */
 };
 
 /*
- * Take a packet to this host if it is of BFD: note it, or give it to thread bfd. Only where
- * thread bfd serves BFD. *refused: with BFD_REFUSED the reason.
+ * Take a packet to this host if it is BFD: note it, or give it to thread bfd. Call this
+ * only if thread bfd runs the sessions. *refused: the drop reason, if the result is
+ * BFD_REFUSED.
  */
 enum bfd_fate fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused);
 

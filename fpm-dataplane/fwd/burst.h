@@ -22,7 +22,7 @@
 #define BURST_MAX      64  /* packets that pass the stages together */
 #define VERDICT_GO     255 /* to be forwarded, so far; else an enum reason */
 #define VERDICT_LATER  254 /* left to the slow path, see fwd_split() */
-#define VERDICT_OPENED 253 /* came in a tunnel: the packet inside passes the stages next */
+#define VERDICT_OPENED 253 /* decapsulated: the inner packet passes the stages next */
 static_assert(N_REASON < VERDICT_OPENED, "a verdict is one octet");
 
 static_assert(BURST_MAX <= 64, "one bit per entry");
@@ -66,67 +66,71 @@ tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 }
 static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "DPDK port ids are below PORT_MAX, or invalid");
 
-/* A packet that came in a tunnel. */
+/* A decapsulated packet. The inner packet passes the stages next. */
 struct fwd_opened {
 	struct rte_mbuf *m; /* begins with the outer frame */
 	uint16_t ifidx;     /* of the tunnel */
-	uint16_t at;        /* offset of the frame of the packet inside, if it had one */
-	/* By an end point of SRv6 (OPENED_BY_SID): then `ifidx` received the outer packet. */
+	uint16_t at;        /* offset at which a frame of the inner packet would begin */
+	/*
+	 * An end point of SRv6 decapsulated it (OPENED_BY_SID); `ifidx` received the outer
+	 * packet.
+	 */
 	bool by_sid;
 	uint16_t vrf;  /* in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
 };
 
-/* The way of packets into a tunnel, as found since the last quiescent state. */
+/* The path of packets into a tunnel, valid until the next quiescent state. */
 struct fwd_way {
 	uint64_t
 		epoch; /* fwd.way_epoch when it was found; valid only while they are equal */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
 	/*
-	 * The largest packet that fits without fragments of the outer packet, by the egress
-	 * interface. 0: no packet, or there is no way.
+	 * The largest packet that fits the egress interface without fragments of the outer
+	 * packet. 0: no packet fits, or there is no path.
 	 */
 	uint16_t mtu;
-	bool plain; /* to a neighbor of a port, by frames without tags */
+	bool plain; /* the neighbor is on a port, and its frames have no tags */
 	struct fib_tunnel_way way;
 	const struct fib_iface *out; /* the egress interface; NULL: none */
 };
 
-#define FWD_WAYS 64 /* by the number of the tunnel; a power of two */
+#define FWD_WAYS 64 /* indexed by the number of the tunnel; a power of two */
 
 /*
- * The common part of the ways of all packets to a neighbor behind a VXLAN, or behind one headend of
- * SRv6, as found since the last quiescent state.
+ * The part of the path that all packets to a neighbor behind a VXLAN, or of a headend of
+ * SRv6, have in common. Valid until the next quiescent state.
  */
 struct fwd_leg {
-	uint64_t epoch; /* fwd.way_epoch when it was found; another one: no longer valid */
+	uint64_t epoch; /* fwd.way_epoch when it was found; invalid if it differs now */
 	const void *of; /* struct fib_vxlan_hop or fib_headend; NULL: none yet */
-	bool usual;     /* the rest is valid; else each packet is looked up alone */
+	bool usual;     /* the rest is valid; false: look up each packet alone */
 	uint64_t route; /* group word of the route to the VTEP, or to the first segment */
 	const struct fib_iface *iface; /* the interface over VXLAN */
 	unsigned int pmtu; /* path MTU of outer packets that is known, see fib/pmtu.h */
 	uint8_t head[40];  /* outer header of a headend, without the flow label */
 };
 
-#define FWD_LEGS 64 /* by the number of the adjacency or the headend; a power of two */
+#define FWD_LEGS 64 /* indexed by adjacency or headend; a power of two */
 
-/* How an outer packet of the fast path leaves that is not written yet. */
+/* The egress of a fast-path packet whose outer header is not written yet. */
 struct fwd_exit {
 	const struct fib_iface *out;
 	const struct fib_vxlan_hop *vxlan; /* NULL: a headend */
 	uint64_t hop;                      /* of the neighbor, as in an adjacency */
-	uint32_t hash;                     /* of the flow inside */
+	uint32_t hash;                     /* of the inner flow */
 };
 
 /* The FIB of a table, as found since the last quiescent state. */
+/* The FIB of a routing table, valid until the next quiescent state. */
 struct fwd_hook_table {
 	bool valid;
-	uint16_t number; /* FIB_VRF_NONE: there is none */
+	uint16_t number; /* FIB_VRF_NONE: the table has no FIB */
 	uint32_t table;
 	uint64_t epoch; /* fwd.way_epoch when it was found */
 };
 
-#define FWD_HOOK_TABLES 16 /* by the number of the table; a power of two */
+#define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
 
 #define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
 
@@ -139,31 +143,34 @@ struct fwd {
 	uint16_t tx_burst;              /* conf->tx_burst */
 	const struct watch_set *watch;  /* filters of this round; NULL: no session */
 	const struct watch_set *sample; /* sFlow in this round; NULL: off. See sample.h */
-	uint32_t sample_skip;         /* packets up to the next sample, which counts, too */
-	uint32_t sample_epoch;        /* of the set that sample_skip is from */
-	uint64_t sample_random;       /* state of the generator; 0: not set yet */
-	const struct ruleset *filter; /* of this round; NULL: none, and nothing is asked */
+	uint32_t sample_skip;           /* packets up to and including the next sample */
+	uint32_t sample_epoch;          /* of the set that sample_skip is from */
+	uint64_t sample_random;         /* state of the generator; 0: not set yet */
+	const struct ruleset *filter;   /* of this round; NULL: no ruleset */
 	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
-	unsigned int n_opened, depth;        /* depth: tunnels that were opened in a row */
-	uint32_t ip_id;     /* its lower 16 bits: of the next outer IPv4 header */
-	uint64_t way_epoch; /* grows with each quiescent state, which ends all pointers */
+	unsigned int n_opened, depth;        /* depth: nested decapsulations so far */
+	uint32_t ip_id;     /* lower 16 bits: ID of the next outer IPv4 header */
+	uint64_t way_epoch; /* grows with each quiescent state; old pointers are invalid */
 	struct fwd_way way[FWD_WAYS];    /* see fwd_way_into() */
 	struct fwd_leg leg[FWD_LEGS];    /* see outer_fast.c */
 	struct fwd_exit exit[BURST_MAX]; /* by entry of the burst, see outer_fast.c */
 	struct fib_tunnel_last found;
 	const struct fib_iface *found_svi; /* see fib_vxlan_find() */
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
-	/* Packets of the burst for which a program chose a FIB, a bit each, and its number. */
+	/*
+	 * Packets of the burst for which a program chose a FIB, a bit each, and that FIB's
+	 * number.
+	 */
 	uint64_t hook_moved;
 	uint16_t hook_vrf[BURST_MAX];
 	struct fwd_hook_table hook_table[FWD_HOOK_TABLES];
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
-	bool wake_bfd;                  /* so did the ring of thread bfd */
+	bool wake_bfd;                  /* the ring of thread bfd got a packet, too */
 	/* Samples of the received burst whose records are not complete. */
 	unsigned int n_sampled;
 	struct {
@@ -175,8 +182,9 @@ struct fwd {
 	uint16_t n_tx_used;
 	struct rte_mbuf *rx[FWD_BURST_MAX]; /* receive buffer for bursts above BURST_MAX */
 	/*
-	 * Records of dropped packets, and the end of each of the last ones in the ring: a
-	 * record that the tail has passed is read.
+	 * n_discards: records of dropped packets so far. discard_end: where each of the
+	 * last records ends in the ring; the reader has read a record when the ring's tail
+	 * has passed its end.
 	 */
 	uint64_t n_discards, discard_end[SAMPLE_DISCARDS_MAX];
 };
@@ -202,7 +210,7 @@ struct burst {
 	bool rx_cksum;
 	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
-	bool inside;      /* the packets came in a tunnel, and have its outer headers */
+	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* see fwd_tunnel_show() */
 	/* If `inside`: as struct fwd_opened. */
 	bool by_sid;
@@ -217,17 +225,17 @@ struct burst {
 	uint64_t bytes;                /* of all frames as received; see fwd_look() */
 	uint64_t any_flags, all_flags; /* OR and AND of the mbufs' ol_flags */
 	uint64_t fast4, fast6; /* bit per entry: packets on the fast path, see fwd/fast.h */
-	uint64_t padded;       /* of those: still with the padding of Ethernet */
+	uint64_t padded;       /* of those: the frame still has Ethernet padding */
 	struct rte_mbuf *m[BURST_MAX];
-	uint8_t *l2[BURST_MAX]; /* first octet of the frame as if its tags were off */
+	uint8_t *l2[BURST_MAX]; /* first octet of the frame as if it had no tags */
 	uint8_t verdict[BURST_MAX];
 	uint8_t cause[BURST_MAX];   /* punt with ICMP error: the drop reason */
 	uint8_t family[BURST_MAX];  /* 4, 6, or 0: not IP */
 	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
 	uint64_t labels; /* bit per entry: came with MPLS labels, see fwd/label.h */
 	/*
-	 * Bits per entry, see fwd/label_fast.c: usual packets that came with a label (not in
-	 * `labels`), and packets of fast4 and fast6 that get labels.
+	 * Bits per entry, see fwd/label_fast.c: `switched`: usual packets that came with a
+	 * label (not in `labels`). `push`: packets of fast4 and fast6 that get labels.
 	 */
 	uint64_t switched, push;
 	/* bit per entry: packets of fast4 and fast6 that get an outer header */
@@ -337,8 +345,9 @@ burst_all(const struct burst *b)
 }
 
 /*
- * Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. A device that
- * looks into tunnels means the header of the packet inside: see parse.c and burst_outer_is_right().
+ * Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. A
+ * device that parses tunnels reports on the inner header: see parse.c and
+ * burst_outer_is_right().
  */
 static inline uint64_t
 burst_cksum(const struct burst *b, unsigned int i)
@@ -398,11 +407,9 @@ void fwd_parse(struct burst *b);  /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
 void fwd_lookup(struct burst *b); /* destination to path */
 void fwd_lookup_rules(struct burst *b); /* the part of lookup for b->in->rules4, rules6 */
 void fwd_adjacency(struct burst *b);    /* path to MAC and egress interface */
-void fwd_urpf(struct burst *b);         /* check of the source, if b->in->urpf4 says so */
+void fwd_urpf(struct burst *b);         /* reverse path check, if b->in->urpf4 is set */
 void fwd_rewrite(struct burst *b);      /* TTL, checksum, MACs */
-/*
- * The same stages for fast-path packets alone. A stage may move packets to the slow path.
- */
+/* The stages for fast-path packets alone. A stage may move packets to the slow path. */
 void fwd_parse_fast(struct burst *b);
 void fwd_lookup_fast(struct burst *b);
 void fwd_adjacency_fast(struct burst *b);
@@ -412,7 +419,7 @@ void fwd_rewrite_fast(struct burst *b);
  * has no FIB.
  */
 uint64_t fwd_lookup_each(struct burst *b);
-uint64_t fwd_dispatch_fast(struct burst *b); /* returns the others, a bit each */
+uint64_t fwd_dispatch_fast(struct burst *b); /* returns a bit for each other packet */
 void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 
 /*
@@ -423,26 +430,26 @@ enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
 /*
- * Return true if fwd_urpf() checks a packet, or has refused it; *back: the way back to its
- * source, an enum fib_back.
+ * Return true if fwd_urpf() checks a packet, or has refused it. *back: an enum fib_back,
+ * the result of the lookup of its source.
  */
 bool fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back);
 
 struct fib_rules_hit;
 
 /*
- * Ask the rules for a packet whose headers are valid. Returns false if its family has no
- * rules for its interface.
+ * Apply the policy rules to a packet whose headers are valid. Returns false if its family
+ * has no rules for its interface.
  */
 bool fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *hit);
 
 /* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
 enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);
 /*
- * Return true if this IPv4 packet, whatever its destination, is a DHCP server's answer to a
- * client on this router. A server sends it to the address that it offers, which no host has
- * yet (RFC 2131, 4.1). Only an interface without an address has such a client. Answers to
- * other clients may pass through this router; they have other client MACs.
+ * Return true if this IPv4 packet, whatever its destination, is a DHCP server's reply to a
+ * client on this router. A server sends the reply to the address that it offers, which no
+ * host has yet (RFC 2131, 4.1). Only an interface without an address has such a client.
+ * Replies to other clients may pass through this router; their client MACs differ.
  */
 bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
 /*

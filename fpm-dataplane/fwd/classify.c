@@ -6,8 +6,8 @@
  * for (base/peers.h). A field that a stranger can forge never gives access to a protected
  * class.
  *
- * The policer is asked before the ring. So a refused packet costs the forwarder two loads
- * and the host nothing.                                                         [fwd-n]
+ * The policer decides before a packet enters a ring, so a refused packet costs the
+ * forwarder two loads and the host nothing.                                     [fwd-n]
  */
 #include "base/inet.h"
 #include "base/peers.h"
@@ -83,7 +83,8 @@ class_rest(const struct view *v)
 }
 
 /*
- * Return `class` if the packet came over this link only or from a peer, else control-new.
+ * Return `class` if the destination has link scope or the source is a known peer, else
+ * control-new.
  */
 static enum punt_class
 class_if_trusted(const struct view *v, enum punt_class class, uint32_t what)
@@ -141,7 +142,7 @@ class_of_udp(const struct view *v, unsigned int off)
 		return class_rest(v);
 	from = get_be16(v->l3 + off);
 	to = get_be16(v->l3 + off + 2);
-	/* A reflector of S-BFD answers from its own port (RFC 7881, 2). */
+	/* A reflector of S-BFD replies from its own port (RFC 7881, 2). */
 	if (to == 3784 || to == 3785 || to == 4784 || to == 7784 || from == 7784)
 		return bfd_ttl_ok(v, to) && view_peer_known(v, PEER_BFD, 0)
 			       ? CLASS_bfd
@@ -250,7 +251,7 @@ class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
 }
 
 /*
- * Return the class of the ICMP error that a packet asks for. The type of the error decides.
+ * Return the class of the ICMP error that a packet causes. The type of the error decides.
  */
 static enum punt_class
 class_of_error(const struct burst *b, unsigned int i, enum reason reason)

@@ -35,7 +35,7 @@ fwd_uses_avx512(void)
 	return fwd_isa == FWD_AVX512;
 }
 
-/* The same for the files *_avx2.c. */
+/* Return true if the forwarders run the code of the files *_avx2.c. */
 static inline bool
 fwd_uses_avx2(void)
 {

@@ -24,8 +24,8 @@ cycles_mark(struct fwd *f, enum cycles c)
 }
 
 /*
- * Begin to time a transmit call. cycles_sent() adds its time to CYCLES_SEND and takes it
- * away from the stage around it.
+ * Begin to time a transmit call. cycles_sent() adds its time to CYCLES_SEND and subtracts
+ * it from the stage that made the call.
  */
 static inline uint64_t
 cycles_send(const struct fwd *f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dispatch: put each packet of the burst into a transmit buffer or a punt ring, or free it.
- * Each packet counts in exactly one counter of its end.                         [fwd-n]
+ * Each packet is counted exactly once, by its outcome.                          [fwd-n]
  */
 #include "fwd/bfd.h"
 #include "fwd/cpu.h"
@@ -25,7 +25,7 @@ count_drop(struct burst *b, unsigned int i, enum reason reason)
 		counter_vrf_drop(b->fwd->count, b->in->vrf);
 }
 
-/* Return true if the packet is of BFD, and no longer the caller's. */
+/* Take or drop a BFD packet. Return true if the caller no longer owns the packet. */
 static bool
 packet_is_taken_by_bfd(struct burst *b, unsigned int i)
 {
@@ -44,8 +44,8 @@ packet_is_taken_by_bfd(struct burst *b, unsigned int i)
 
 /*
  * Give a packet to the punt thread if the policer of its class lets it pass. If not, and
- * the packet asks for an ICMP error, it counts as dropped for its own cause, and the error
- * counts as limited.
+ * the packet causes an ICMP error, the packet counts as dropped for its own cause, and the
+ * error counts as limited.
  */
 static void
 packet_punt(struct burst *b, unsigned int i, enum reason reason)
@@ -56,12 +56,12 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
-	/* The kernel has the sessions over tunnels. */
+	/* BFD packets out of tunnels go to the kernel. */
 	if (f->conf->bfd != NULL && reason == PUNT_local_control && !b->inside &&
 	    packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
-	/* The ring of this class is that of thread bfd, which knows no S-BFD. */
+	/* The ring of class bfd leads to thread bfd, which does not know S-BFD. */
 	if (class == CLASS_bfd && f->conf->bfd != NULL)
 		class = CLASS_control_new;
 	if (icmp)
@@ -113,7 +113,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	rte_pktmbuf_free(b->m[i]);
 }
 
-/* Add the usual packets that came with labels to the packets of their families. */
+/* Count the packets by family. *n_mpls: packets that leave with labels. */
 static void
 switched_count(const struct burst *b, unsigned int *n4, unsigned int *n6,
 	       unsigned int *n_mpls)
@@ -124,7 +124,7 @@ switched_count(const struct burst *b, unsigned int *n4, unsigned int *n6,
 		four += b->family[i] == 4;
 		six += b->family[i] == 6;
 	}
-	/* The other packets of the burst are on the fast path, and counted. */
+	/* Family 0: the packet keeps labels. */
 	*n_mpls = b->n - four - six;
 	*n4 = four;
 	*n6 = six;

@@ -26,7 +26,7 @@ static _Atomic uint8_t adj_used[FIB_ADJ_MAX];
 static struct fwd fwd;
 static struct burst burst;
 
-/* Follow a packet out of a tunnel. The record tells of the packet inside from then on. */
+/* Pass an inner packet through the stages. The record then describes the inner packet. */
 static void
 explain_inside(struct watch_record *rec)
 {
@@ -61,7 +61,9 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	rte_mbuf_refcnt_set(&packet.m, 1);
 	memset(rec, 0, sizeof(*rec));
 	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
-	/* This thread had quiescent states since the last packet. */
+	/*
+	 * Old pointers are invalid: this thread had quiescent states since the last packet.
+	 */
 	fwd.way_epoch++;
 	fwd.found.ifidx = 0;
 	fwd.found_svi = NULL;
@@ -71,7 +73,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.filter = fib_filter(fib);
 	fwd.hooks = fib_hooks(fib);
 	fwd.adj_used = adj_used;
-	/* So that no packet seems to wait before it. */
+	/* No earlier packet waits for a neighbor. */
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);

@@ -14,7 +14,7 @@
 #include "base/mpls.h"
 #include "fwd/cpu.h"
 
-/* Not inlined, so that the calls of vector code are tail calls. */
+/* Keep this out of line, so that the calls of vector code are tail calls. */
 static __attribute__((noinline)) uint64_t
 look_one_by_one(struct burst *b, uint8_t tag_bytes)
 {
@@ -106,8 +106,9 @@ packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 }
 
 /*
- * Let the hop count of the IP packet behind the label be the lower one of both, less one
- * (see label_packet_ttl()). b->hop_octets has that of the packet, less one.
+ * Set the hop count of the IP packet behind a label to the lower one of both hop counts,
+ * less one (see label_packet_ttl()). b->hop_octets has the hop count of the packet, less
+ * one.
  */
 static inline void
 hop_lower(struct burst *b, unsigned int i)
@@ -141,7 +142,7 @@ payload_fast(struct burst *b, unsigned int i, struct fwd_payload kind)
 		return false;
 	version = burst_l3(b, i)[0] >> 4;
 	b->family[i] = version;
-	/* The device did not judge this header. */
+	/* The device did not verify this header. */
 	if (version == 4 ? !kind.four || !packet_fast4(b, i, room, false)
 			 : version != 6 || !kind.six || !packet_fast6(b, i, room))
 		return false;

@@ -31,7 +31,7 @@
  */
 uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
 
-/* Read the buffers of a port without VLANs, or of frames whose tags are off. */
+/* Read the buffers of a port without VLANs, or of frames whose tags have been removed. */
 static inline void
 burst_look(struct burst *b)
 {
@@ -67,9 +67,10 @@ struct fwd_payload {
 };
 
 /*
- * Check the IP packets of `of` at burst_l3() as fwd_fast() does; the checksums by software.
- * Returns the packets that pass, and sets their family, l3_len, hop_octets, dst4 and bits of
- * b->padded. 39 octets from burst_l2() on are read, as fwd_fast() does.
+ * Check the IP packets of `of`, a bit each, at burst_l3() as fwd_fast() does, but verify
+ * checksums by software. Returns the packets that pass, and sets their family, l3_len,
+ * hop_octets, dst4 and bits of b->padded. Reads 39 octets from burst_l2() on, as fwd_fast()
+ * does.
  */
 struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
 				      struct fwd_payload kind);
@@ -158,9 +159,9 @@ mbuf_lengths(const struct rte_mbuf *m)
 }
 
 /*
- * fwd_look_tags() and fwd_fast() with vectors, for AVX-512 and AVX2. The look makes
- * b->heads_differ exact. fwd_fast_ does complete groups of 16 or of 8, and returns the
- * number of entries done.
+ * fwd_look_tags() and fwd_fast() with vectors, for AVX-512 and AVX2. fwd_look_*() set
+ * b->heads_differ to exact bits. fwd_fast_*() check complete groups of 16 or of 8 packets,
+ * and return the number of packets done.
  */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 uint64_t fwd_look_avx2(struct burst *b, uint8_t tag_bytes);
@@ -171,7 +172,7 @@ unsigned int fwd_fast_avx2(struct burst *b);
 struct fwd_families fwd_fast_payloads_avx2(struct burst *b, uint64_t of,
 					   struct fwd_payload kind, uint64_t *done);
 
-/* Let the frame end with the IP packet at burst_l3(). */
+/* Cut off the octets behind the IP packet at burst_l3(). */
 static inline void
 frame_trim(struct burst *b, unsigned int i)
 {
@@ -190,8 +191,9 @@ bool fwd_rewrite_avx512(struct burst *b);
 bool fwd_rewrite_avx2(struct burst *b);
 
 /*
- * The same for a burst in which all packets lose a label and leave as IP packets, or all get
- * labels: fwd_label_fast_rewrite().
+ * fwd_label_fast_rewrite() with vectors, for a burst in which all packets lose a label and
+ * leave as IP packets, or all get labels. Returns false, and has changed nothing, if the
+ * burst needs the other code.
  */
 bool fwd_rewrite_labels_avx512(struct burst *b, bool push);
 bool fwd_rewrite_labels_avx2(struct burst *b, bool push);

@@ -243,7 +243,10 @@ addrs6_pass(lanes addr)
 	return (lanes)((addr & 0xe0) == 0x20) | (lanes)((addr & 0xfe) == 0xfc);
 }
 
-/* Return the packets of `k` with fast-path IPv6, likewise. */
+/*
+ * Return the packets of `k` with fast-path IPv6, a bit each. Sets their lanes of *len and
+ * *hop.
+ */
 LANE_INLINE unsigned int
 eight_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
 	    lanes room, struct eight_kind kind, lanes *len, lanes *hop)

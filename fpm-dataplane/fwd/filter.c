@@ -2,7 +2,7 @@
 /*
  * filter: judge packets by the ruleset of nft, as Linux does in its hook forward: after the
  * route and the MTU, before the wait for a neighbor and before fragmentation. A packet that
- * is changed or does not pass leaves the fast path; others keep their place.    [fwd-n]
+ * is changed or does not pass leaves the fast path.                             [fwd-n]
  */
 #include "fwd/filter.h"
 
@@ -15,8 +15,8 @@
 #include "ruleset/acl.h"
 
 /*
- * Return true if the packet leaves by an ICMP error that Linux sends before its hook forward,
- * or for a reason that comes first. Rewrite finds the same.
+ * Return true if Linux drops the packet or sends an ICMP error before its hook forward. The
+ * rewrite stage finds the same error.
  */
 static bool
 packet_fails_first(const struct burst *b, unsigned int i, const struct fib_iface *out)
@@ -37,7 +37,7 @@ packet_fails_first(const struct burst *b, unsigned int i, const struct fib_iface
 	       (six || (get_be16(ip + 6) & 0x4000) != 0);
 }
 
-/* Let a packet be one of the slow path. */
+/* Move a packet to the slow path. */
 static void
 packet_to_slow(struct burst *b, unsigned int i)
 {
@@ -52,7 +52,10 @@ packet_to_slow(struct burst *b, unsigned int i)
 	burst_to_slow(b, bit);
 }
 
-/* Drop a packet, and ask for the ICMP error about it: Linux has spent a hop before. */
+/*
+ * Drop a packet, and ask for the ICMP error about it. Linux decrements the hop count before
+ * the hook forward, and the error quotes the decremented packet.
+ */
 static void
 packet_reject(struct burst *b, unsigned int i, const struct ruleset_packet *p)
 {
@@ -108,7 +111,7 @@ static_assert((int)RULESET_BACK_NONE == FIB_BACK_NONE &&
 		      (int)RULESET_BACK_HERE == FIB_BACK_HERE,
 	      "ruleset/ has the numbers of fib/");
 
-/* Return the way back to the source of a packet of the burst `p->back_of`. */
+/* Look up the source of a packet of the burst `p->back_of`. */
 static enum ruleset_back
 packet_back(const struct ruleset_packet *p, bool iif)
 {
@@ -120,13 +123,13 @@ packet_back(const struct ruleset_packet *p, bool iif)
 		.ip = p->ip,
 		.room = p->room,
 		.family = p->family,
-		/* In Linux the packet is one of the VRF's device there. */
+		/* In the hook forward of Linux the VRF's device has received the packet. */
 		.by_vrf = true};
 
 	return (enum ruleset_back)fib_back(b->fwd->fib, &key);
 }
 
-/* Describe a packet. Return false if it is not to be judged. */
+/* Describe a packet to the ruleset. Return false if the ruleset does not apply to it. */
 static bool
 packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 {
@@ -135,7 +138,9 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 
 	if (packet_fails_first(b, i, out))
 		return false;
-	/* One by one: to clear the whole struct first would cost more than all of this. */
+	/*
+	 * Set each field: to clear the whole struct first would cost more than all of this.
+	 */
 	p->ip = burst_l3(b, i);
 	p->room = burst_l3_room(b, i);
 	p->l3_bytes = b->l3_len[i];
@@ -194,7 +199,7 @@ family_classify(const struct ruleset *r, uint8_t family, struct ruleset_packet *
 		ruleset_acl_classify(acl, of, n_of, begins);
 }
 
-/* The first rules of packets that are classified, by their places in the burst. */
+/* The first matching rules of classified packets, by entry of the burst. */
 struct begins {
 	const uint32_t *of[BURST_MAX]; /* NULL: not classified */
 	uint32_t rule[BURST_MAX * ACL_SEGMENTS_MAX];
@@ -214,9 +219,9 @@ packet_is_plain(const struct burst *b, unsigned int i)
 }
 
 /*
- * Judge the plain packets of a burst that is IPv4 on the fast path, by rules that only decide
- * and by the policy. Most packets of an edge are such. Returns the packets that are done; *begins
- * has the first rules of others.
+ * Judge the plain packets of a burst of IPv4 fast-path packets by the policy, and by rules
+ * that have only a verdict. This decides most packets of an edge router. Returns a bit for
+ * each decided packet; *begins has the first matching rules of the other plain packets.
  */
 static uint64_t
 plain_judge(struct burst *b, struct begins *begins)
@@ -285,7 +290,9 @@ fwd_filter(struct burst *b)
 		if ((fast >> i & 1) == 0 && b->verdict[i] != VERDICT_GO &&
 		    b->verdict[i] != PUNT_unresolved)
 			continue;
-		/* Without a family, labels go on to labels. */
+		/*
+		 * A packet without a family keeps labels; the ruleset does not apply to it.
+		 */
 		p[n].begins = plain.of[i];
 		if (b->family[i] != 0 && packet_describe(b, i, &p[n]))
 			at[n++] = (uint8_t)i;

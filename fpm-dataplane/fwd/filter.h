@@ -17,8 +17,8 @@
 void fwd_filter(struct burst *b);
 
 /*
- * Return the interface by which a packet leaves that is to be sent, is too long, or is to
- * wait for its neighbor.
+ * Return the egress interface of a packet that is to be sent, is too long, or is to wait
+ * for its neighbor.
  */
 static inline uint16_t
 fwd_way_out(const struct burst *b, unsigned int i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * frame: the Ethernet header of a packet that leaves by the fast path. frame_x86.h has it
- * as vectors, frame_plain.h without.
+ * frame: the Ethernet header of a packet that leaves by the fast path. frame_x86.h writes
+ * it with vectors, frame_plain.h without.
  *
  * Private to fwd/. The functions write the frame.                               [fwd-n]
  */

@@ -10,7 +10,7 @@ frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {
 	uint64_t mac = rte_cpu_to_be_64(hop);
 
-	memcpy(eth, &mac, sizeof(mac)); /* two octets too many, which come next */
+	memcpy(eth, &mac, sizeof(mac)); /* two too many, overwritten next */
 	memcpy(eth + 6, out->mac, sizeof(out->mac));
 }
 

@@ -27,7 +27,7 @@ frame_with_mac(uint64_t hop, __m128i rest)
 		rest, _mm_shuffle_epi8(_mm_cvtsi64_si128((int64_t)hop), octets), 7);
 }
 
-/* Two stores. */
+/* Write both MAC addresses with two stores. */
 static inline void
 frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {

@@ -2,8 +2,8 @@
 /*
  * fwd: the forwarders. A forwarder is one thread on one core: it receives, forwards and
  * transmits packets, and does nothing else. Code in this folder makes no allocation, lock,
- * log or system call; `make lint` checks it. base/idle.h has how an idle forwarder waits,
- * base/worker.h how it wakes the punt thread.
+ * log or system call; `make lint` checks it. base/idle.h describes how an idle forwarder
+ * waits, base/worker.h how it wakes the punt thread.
  */
 #ifndef FWD_FWD_H
 #define FWD_FWD_H
@@ -46,9 +46,10 @@ struct fwd_conf {
 };
 
 /*
- * Choose the code of the forwarders and of tries that are created later. It uses the widest
- * instructions of this CPU that are not wider than `most`. Returns 0, or -ENOTSUP if the CPU lacks them. Call it
- * before fwd_main() and fwd_explain(). fwd_cpu_init() chooses the best.          [main]
+ * Choose the code of the forwarders and of tries that are created later: it uses the widest
+ * instructions of this CPU that are not wider than `most`. Returns 0, or -ENOTSUP if the
+ * CPU lacks them. Call it before fwd_main() and fwd_explain(). fwd_cpu_init() chooses the
+ * best.                                                                          [main]
  */
 int fwd_cpu_choose(enum instructions most);
 void fwd_cpu_init(void);

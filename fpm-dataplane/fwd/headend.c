@@ -18,11 +18,11 @@ way_find(const struct burst *b, unsigned int i, struct fib_headend_way *way)
 			    burst_l3_room(b, i), way);
 }
 
-/* Let a packet leave whose outer packet has no way. */
+/* Drop or punt a packet whose outer packet cannot be sent. */
 static void
 way_refuse(struct burst *b, unsigned int i, uint16_t reason)
 {
-	/* Behind an end point the packet has its next segment: the kernel would forward it so. */
+	/* The end point has written the next segment: the kernel would forward by it. */
 	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
 		burst_leave(b, i, DROP_egress_down);
 	else if (reason == PUNT_kernel_route || reason == DROP_blackhole ||
@@ -50,7 +50,7 @@ fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way)
 	return false;
 }
 
-/* Return the octets of the largest packet: RTAX_MTU of the route counts it without headers. */
+/* Return the length of the largest packet. RTAX_MTU of the route excludes outer headers. */
 static unsigned int
 inner_mtu(const struct burst *b, unsigned int i, const struct fib_headend_way *way)
 {
@@ -70,7 +70,7 @@ fwd_headend_rewrite(struct burst *b, unsigned int i)
 
 	way_find(b, i, &way);
 	if (way.reason != N_REASON || out == NULL || out != way.out) {
-		/* It has changed within the burst. */
+		/* The path has changed within the burst. */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}

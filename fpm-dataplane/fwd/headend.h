@@ -11,8 +11,8 @@
 #include "fwd/burst.h"
 
 /*
- * Adjacency stage: find the way of a packet whose path is a headend. Return false if the packet
- * has left.
+ * Adjacency stage: find the path of the outer packet, if the route of the packet is a
+ * headend. Return false if the packet got a drop or punt reason.
  */
 bool fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way);
 /* Rewrite stage: write the outer headers. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: run the program of the ingress interface on the packets of a burst. A program gets a copy
- * of the first octets and no pointer to the packet, so that it can neither change a packet
- * behind the back of the stages nor read the octets behind it. A packet keeps the fast path unless it is dropped
- * or looked up in another table.                                                [fwd-n]
+ * hook: run the program of the ingress interface on the packets of a burst. A program gets
+ * a copy of the first octets and no pointer to the packet. So it can neither change a
+ * packet unseen by the stages nor read beyond the packet. A packet keeps the fast path
+ * unless it is dropped or looked up in another table.                           [fwd-n]
  */
 #include "fwd/hook.h"
 
@@ -14,7 +14,7 @@
 #include "fib/hook.h"
 #include "fwd/vlan.h"
 
-/* The memory of programs when they are asked by explain: zero for each packet. */
+/* The state of a program that explain runs; cleared before each packet. */
 static struct fib_hook_state explain_state;
 
 /* Describe a packet to a program. */
@@ -54,8 +54,8 @@ packet_mark(struct burst *b, unsigned int i, uint8_t dscp)
 }
 
 /*
- * Return the number of the FIB of a table, of a VRF or for rules; FIB_VRF_NONE: there is none. The
- * last results are valid until the next quiescent state.
+ * Return the number of the FIB of a routing table, which is that of a VRF or one for rules.
+ * FIB_VRF_NONE: the table has no FIB. Results are kept until the next quiescent state.
  */
 static uint16_t
 table_number(struct fwd *f, uint32_t table)
@@ -140,7 +140,7 @@ packet_obey(struct burst *b, unsigned int i, struct fib_hook_state *s, uint64_t 
 	}
 }
 
-/* Return the packets that a program is asked about. */
+/* Return the packets on which the program is run, a bit each. */
 static uint64_t
 burst_to_ask(const struct burst *b)
 {

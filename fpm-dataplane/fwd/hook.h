@@ -11,8 +11,8 @@
 #include "fwd/burst.h"
 
 /*
- * Ask the program of the ingress interface, if it has one, about each IP packet of the burst that
- * has no verdict yet and came without labels. A packet may leave with DROP_hook, or get a DSCP.
+ * Run the program of the ingress interface, if it has one, on each IP packet of the burst
+ * that has no verdict yet and came without labels. A packet may get DROP_hook, or a DSCP.
  */
 void fwd_hook(struct burst *b);
 

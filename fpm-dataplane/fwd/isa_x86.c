@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ask for the features that the files *_avx2.c and *_avx512.c are compiled for. This file
- * is compiled for any x86-64.                                                     [main]
+ * Check that the CPU has the features that the files *_avx2.c and *_avx512.c are compiled
+ * for. This file is compiled for any x86-64.                                      [main]
  */
 #include "fwd/cpu.h"
 

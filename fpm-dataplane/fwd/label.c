@@ -28,7 +28,7 @@ label_packet_of(const struct burst *b, unsigned int i)
 	const struct fib *fib = b->fwd->fib;
 	struct burst_label label = {0};
 
-	if (burst_has_labels(b, i)) /* else b->label has other octets */
+	if (burst_has_labels(b, i)) /* else the union has hop_octets */
 		label = b->label[i];
 	return (struct label_packet){
 		.m = b->m[i],
@@ -76,7 +76,7 @@ label_parse_ip(struct burst *b, unsigned int i, uint8_t family, uint16_t vrf)
 {
 	uint64_t flags = b->m[i]->ol_flags;
 
-	/* The device judged no header behind labels. */
+	/* The device verified no header behind labels. */
 	b->m[i]->ol_flags &= ~RTE_MBUF_F_RX_IP_CKSUM_MASK;
 	if (family == 4)
 		fwd_parse_ip4(b, i);
@@ -106,7 +106,7 @@ fwd_label_parse(struct burst *b, unsigned int i)
 	struct label_walk walk;
 
 	if (!b->in->mpls) {
-		/* A kernel without MPLS takes the frame for one of an unknown protocol. */
+		/* To a kernel without MPLS the frame has an unknown protocol. */
 		burst_leave(b, i,
 			    atomic_load_explicit(&fib->mpls_known, memory_order_relaxed)
 				    ? DROP_mpls_off

@@ -10,7 +10,7 @@
 
 #include "fwd/burst.h"
 
-/* Return true if entry `i` came with labels, and the interface takes them. */
+/* Return true if entry `i` came with labels, and the interface accepts labels. */
 static inline bool
 burst_has_labels(const struct burst *b, unsigned int i)
 {
@@ -34,14 +34,14 @@ void fwd_label_rewrite(struct burst *b, unsigned int i);
 void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
 
 /*
- * Parse a packet again that label_fast.c took, and that is not a usual one after all. It may
- * get another path than before, so this comes before the adjacency stage of label.c.
+ * Parse a packet again that label_fast.c took and cannot finish. Its path may now differ,
+ * so call this before the adjacency stage of label.c.
  */
 void fwd_label_again(struct burst *b, unsigned int i);
 
 /*
- * Let label.c handle a packet that label_fast.c took and whose hop is known, by the path that
- * was found. Only rewrite follows.
+ * Give a packet of label_fast.c whose hop is known to label.c. The packet keeps its path;
+ * only the rewrite stage follows.
  */
 void fwd_label_keep_path(struct burst *b, unsigned int i);
 

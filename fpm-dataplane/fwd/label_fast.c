@@ -2,8 +2,8 @@
 /*
  * label_fast: the stages of label.c for the usual packets, in one loop each: one label of
  * our own, an IP packet or another label behind it, a resolved neighbor on an interface
- * without tags, no error. A packet that does not fit keeps nothing and goes through
- * label.c, which alone judges it. test_fwd_labels compares the two.             [fwd-n]
+ * without tags, no error. Any other packet is left unchanged to label.c, which alone judges
+ * it. test_fwd_labels compares the two.                                         [fwd-n]
  */
 #include "base/inet.h"
 #include "fib/label.h"
@@ -20,7 +20,7 @@ path_is_fast(fib_path path)
 	       (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path));
 }
 
-/* Let a packet be one that label.c has not seen. */
+/* Reset a packet for the parse stage of label.c. */
 static void
 packet_return(struct burst *b, unsigned int i)
 {
@@ -111,8 +111,9 @@ labels_all_ip(struct burst *b, uint64_t *vrf)
 }
 
 /*
- * Take each frame of `rest` that has a label for us. Return the frames that are taken; *odd: a bit
- * for each that label.c has to take; *ip: for each whose IP packet is to be checked.
+ * Take each frame of `rest` that has our MAC address and a label. Return a bit for each
+ * taken frame. *odd: a bit for each that label.c has to take. *ip: a bit for each whose IP
+ * packet is to be checked.
  */
 static uint64_t
 labels_take(struct burst *b, uint64_t rest, uint64_t *odd, uint64_t *ip)
@@ -214,7 +215,10 @@ fwd_label_fast_parse(struct burst *b)
 	labels_keep(b, taken, odd);
 }
 
-/* Return the adjacency of a path. 0, which has no neighbor: label.c has to take the packet. */
+/*
+ * Return the adjacency of a path. 0, an adjacency without neighbor: label.c takes the
+ * packet.
+ */
 static inline uint32_t
 path_adjacency(const struct fib_encap *encap, fib_path path)
 {
@@ -285,7 +289,7 @@ fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 				   : push_adjacency(b, odd, false);
 }
 
-/* Begin the frame at `eth`: `more` octets earlier than it does, or later. */
+/* Move the start of the frame to `eth`, which is before or behind the present start. */
 static inline void
 frame_begin_at(struct rte_mbuf *m, uint8_t *eth)
 {
@@ -341,7 +345,7 @@ ip_write(struct burst *b, unsigned int i, const struct fib_encap *e, uint8_t *re
 	put_be16(rest - e->n * LABEL_BYTES - 2, MPLS_TYPE);
 }
 
-/* Write a packet on which labels remain. `rest` is behind the label that comes off. */
+/* Write a packet that keeps labels. `rest` is behind the label that is removed. */
 static inline void
 label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t *rest,
 	     bool uniform)
@@ -374,7 +378,7 @@ burst_is_alike(const struct burst *b, uint64_t which, bool *push)
 	return differ == 0;
 }
 
-/* Write a burst of packets that are alike with vectors. Return false if it is not one. */
+/* Rewrite a burst with vectors if burst_is_alike(). Return false for any other burst. */
 static bool
 burst_rewrite_alike(struct burst *b, uint64_t which)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * local_reason: tell packets of control protocols from other packets to this router. The
- * parse and adjacency stages ask; classify.c chooses the policer later.         [fwd-n]
+ * local_reason: distinguish packets of control protocols from other packets to this router.
+ * The parse and adjacency stages call this; classify.c chooses the policer later. [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/burst.h"

@@ -75,7 +75,7 @@ lookup_fast4(struct burst *b, const struct poptrie *pt4)
 	paths_choose(b, v4, true);
 }
 
-/* Return true if all destinations are the same one. Seldom looks beyond the second. */
+/* Return true if all destinations are equal. In most bursts the second address differs. */
 static inline bool
 dst6_is_one(const uint8_t *const *dst6, unsigned int n)
 {
@@ -92,7 +92,7 @@ dst6_is_one(const uint8_t *const *dst6, unsigned int n)
 
 /*
  * Look up a burst that is all fast-path IPv6. Packets to an end point of SRv6 have one
- * destination, and the way to the /128 is long.
+ * destination, and a lookup of a /128 takes many steps.
  */
 static void
 lookup_fast6(struct burst *b, const struct poptrie *pt6)
@@ -114,8 +114,8 @@ lookup_fast6(struct burst *b, const struct poptrie *pt6)
 }
 
 /*
- * Drop the packets of a burst of a VRF that has no FIB, but for those with labels, which have
- * their path. Another FIB must not answer for them.
+ * Drop the packets of a burst whose VRF has no FIB, except packets with labels, which have
+ * their path already. No other FIB may be used for them.
  */
 static void
 burst_no_fib(struct burst *b)
@@ -129,8 +129,9 @@ burst_no_fib(struct burst *b)
 }
 
 /*
- * Return a bit for each IPv4 packet that needs a path, and store those of IPv6. One loop
- * for each family has no branch that mixed traffic makes the CPU predict wrongly.
+ * Return a bit for each IPv4 packet that needs a path; *six: a bit for each IPv6 packet.
+ * The caller then has a loop per family, because the CPU would mispredict a branch on the
+ * family of mixed traffic.
  */
 static uint64_t
 burst_to_look_up(const struct burst *b, uint64_t *six)
@@ -238,8 +239,8 @@ trie_of_vrf6(const struct burst *b, unsigned int i, uint64_t *none)
 }
 
 /*
- * Look up IPv4 packets, each in its trie. Nearly always they are of one VRF, and a lookup in
- * one trie is the fastest.
+ * Look up IPv4 packets, each in its trie. Nearly always all are of one VRF, and a lookup in
+ * one trie is faster.
  */
 static void
 lookup_each4(const struct poptrie *const *pt4, const uint32_t *dst4, uint32_t *group,

@@ -204,7 +204,7 @@ fwd_main(void *arg)
 			    .count = conf->count,
 			    .tx_burst = conf->tx_burst,
 			    .adj_used = conf->fib->adj_used,
-			    /* Not the numbers of the next forwarder, for a while. */
+			    /* Start far from the numbers of other forwarders. */
 			    .ip_id = (uint16_t)(conf->index * 4099)},
 		   *f = &state;
 	struct idle *idle = &conf->serving->idle;
@@ -246,8 +246,8 @@ fwd_main(void *arg)
 			worker_wake(conf->bfd_worker);
 		}
 		/*
-		 * Not in each busy round, because this library call costs 0.4 % of the
-		 * packet rate.
+		 * Skip this in most busy rounds, because the library call costs 0.4 % of
+		 * the packet rate.
 		 */
 		if (n == 0 || busy % QUIESCE_EVERY == 0) {
 			GRACE_LET_GO();

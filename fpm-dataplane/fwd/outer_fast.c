@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * outer_fast: the stages of vxlan.c and headend.c for the usual packets. Their ways differ by the
- * flow only, so the route below is looked up once between two quiescent states. A packet that does
- * not fit keeps nothing, and those files alone judge it. test_fwd_outer_fast compares the two.
- *                                                                               [fwd-n]
+ * outer_fast: the stages of vxlan.c and headend.c for the usual packets. The paths of
+ * packets with the same outer destination differ by the flow only, so the route to it is
+ * looked up once between two quiescent states. Any other packet is left unchanged to those
+ * files, which alone judge it. test_fwd_outer_fast compares the two.            [fwd-n]
  */
 #include "fwd/outer_fast.h"
 
@@ -14,7 +14,7 @@
 #include "fwd/frame.h"
 #include "port/vxlan.h"
 
-/* --- the way ---------------------------------------------------------------------------- */
+/* --- the path -------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) void
 leg_find_vxlan(struct fwd *f, const struct fib_vxlan_hop *hop, struct fwd_leg *leg)
@@ -156,7 +156,10 @@ fwd_outer_fast_adjacency(struct burst *b, uint64_t odd)
 
 /* --- rewrite ---------------------------------------------------------------------------- */
 
-/* Let the frame begin at `eth`, before an outer header, and end with the packet. */
+/*
+ * Set the start of the frame to `eth`, before an outer header, and its end to that of the
+ * packet.
+ */
 static inline void
 frame_end(struct burst *b, unsigned int i, uint8_t *eth, uint16_t type)
 {
@@ -174,7 +177,7 @@ frame_end(struct burst *b, unsigned int i, uint8_t *eth, uint16_t type)
 	b->out_port[i] = (uint8_t)e->out->port;
 }
 
-/* Before the outer header is written, whose TTL may be that of the packet. */
+/* Decrement the hop count, before it may be copied to the outer header. */
 static inline void
 hop_spend(struct burst *b, unsigned int i)
 {
@@ -198,7 +201,7 @@ vxlan_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
 		vxlan_write_sum(b->m[i], e->vxlan, out, len);
 }
 
-/* Return false if the leg had to give way to another one, and is not found again. */
+/* Return false if another leg has replaced this one, and a new lookup finds none. */
 static inline bool
 headend_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
 {

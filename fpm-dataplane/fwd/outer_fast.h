@@ -10,11 +10,14 @@
 #include "fwd/burst.h"
 
 /*
- * Return a bit for each fast-path packet of `odd` that gets such headers. b->hop of the others
- * stays.
+ * Return a bit for each fast-path packet of `odd` that gets such headers. b->hop of the
+ * other packets does not change.
  */
 uint64_t fwd_outer_fast_adjacency(struct burst *b, uint64_t odd);
-/* Write these packets. Return a bit for each that is not written, and not a usual one. */
+/*
+ * Write the packets of `which`. Return a bit for each that is not written because it is not
+ * a usual one.
+ */
 uint64_t fwd_outer_fast_rewrite(struct burst *b, uint64_t which);
 
 #endif

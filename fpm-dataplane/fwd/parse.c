@@ -51,8 +51,8 @@ parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 }
 
 /*
- * Return true if the port has verified the checksum of the header. Its word for a wrong one is not
- * taken: a device that looks into tunnels may mean the packet inside.
+ * Return true if the port has verified the checksum of the header and found it good. The
+ * result "bad" is ignored, because a device that parses tunnels may mean the inner packet.
  */
 static bool
 port_has_verified(const struct burst *b, unsigned int i)
@@ -133,9 +133,9 @@ ip6_is_linklocal(const uint8_t *a)
 }
 
 /*
- * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). Where the kernel has IPv6
- * off, it would take none, so none is delivered to it. Under labels the packet is no IPv6 of
- * that interface.
+ * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). If IPv6 is off on the
+ * interface, the packet is dropped, because the kernel would drop it. This does not apply
+ * to a packet under labels, which the interface received as MPLS.
  */
 void
 fwd_parse_ip6(struct burst *b, unsigned int i)
@@ -184,7 +184,9 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 	else if (ip6_is_martian(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
 	else if (ip6_is_linklocal(dst))
-		/* Never forwarded, not even by the kernel: RFC 4291, 2.5.6. */
+		/*
+		 * Even the kernel never forwards to a link-local address: RFC 4291, 2.5.6.
+		 */
 		burst_leave(b, i,
 			    fib_iface_has_linklocal(b->in, dst)
 				    ? fwd_local_reason(ip, burst_l3_room(b, i), 6)

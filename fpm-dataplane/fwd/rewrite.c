@@ -2,8 +2,9 @@
 /*
  * rewrite: decrement the hop count and write the new headers: TTL (RFC 1812, 5.3.1),
  * checksum (RFC 1624), MACs, tags. The stage checks the MTU of the egress interface and of
- * the route, and cuts off the padding. After it a packet only waits to be sent. A packet
- * that leaves before is unchanged, so the punt thread sees the packet that was received.
+ * the route, and cuts off the padding. Afterwards a packet is ready to be sent. A packet
+ * that gets a drop or punt reason before is unchanged, so the punt thread sees the packet
+ * that was received.
  *                                                                               [fwd-n]
  */
 #include <stddef.h>
@@ -117,11 +118,12 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 }
 
 /*
- * Rewrite the fast-path packets that fit their egress. Move the others to the slow path,
- * in a burst of both families also IPv4 packets that only the MTU of IPv6 is too small for.
- * `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came with tags.
- * `by_device`: some devices insert tags. `macvlans`: there are macvlans; a frame names its
- * macvlan for the counters. The compiler makes a separate loop for each combination.
+ * Rewrite the fast-path packets that fit the MTU of their egress interface. Move the others
+ * to the slow path. In a burst of both families these include IPv4 packets that exceed the
+ * MTU of IPv6 only. `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came
+ * with tags. `by_device`: some devices insert tags. `macvlans`: there are macvlans; a frame
+ * names its macvlan for the counters. The compiler makes a separate loop for each
+ * combination.
  */
 static inline __attribute__((always_inline)) void
 burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device, bool macvlans)

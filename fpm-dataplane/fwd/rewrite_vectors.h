@@ -62,8 +62,8 @@ iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
 }
 
 /*
- * Fill `w` and b->out_port. `only4`: the MTU of IPv4 counts for all packets. Each grows by up
- * to `more` octets. Returns false if a packet needs the code of rewrite.c.
+ * Fill `w` and b->out_port. `only4`: the MTU of IPv4 counts for all packets. Each packet
+ * grows by up to `more` octets. Returns false if a packet needs the code of rewrite.c.
  */
 INLINE bool
 egress_find(struct burst *b, struct egress *w, const struct entries *e, bool only4,
@@ -127,8 +127,8 @@ frame_extend(struct rte_mbuf *m, unsigned int bytes)
 }
 
 /*
- * Return the vector for frame_shorten() that moves the start of a frame by so many octets
- * and shortens it as much.
+ * Return the vector for frame_shorten() that moves the start of a frame by `octets` and
+ * shortens the frame by as much.
  */
 INLINE __m256i
 frame_shorten_vector(int octets)
@@ -251,8 +251,8 @@ frames_write_pushed(struct burst *b, const struct egress *w, bool only4)
 }
 
 /*
- * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, for the code of
- * label_fast.c.
+ * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, if the burst needs the
+ * code of label_fast.c.
  */
 INLINE bool
 rewrite_labels(struct burst *b, bool push)
@@ -288,7 +288,10 @@ rewrite_labels(struct burst *b, bool push)
 	return true;
 }
 
-/* fwd_rewrite_fast(). Returns false, and has changed nothing, for the code of rewrite.c. */
+/*
+ * Rewrite a burst as fwd_rewrite_fast() does. Returns false, and has changed nothing, if
+ * the burst needs the code of rewrite.c.
+ */
 INLINE bool
 rewrite_vectors(struct burst *b)
 {

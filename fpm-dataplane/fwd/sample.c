@@ -117,8 +117,8 @@ fwd_sample_note(struct burst *b)
 }
 
 /*
- * Open the record of a dropped packet, without the frame. `port` counts it if there is no
- * room.
+ * Open the record of a dropped packet, without the frame. A record for which the ring has
+ * no room is counted for `port`.
  */
 static struct watch_record *
 drop_open(struct fwd *f, uint16_t port, enum reason reason)

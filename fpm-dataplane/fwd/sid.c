@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. All of them are on the slow
- * path. An end point changes the destination, or takes headers off, so the packet passes the
- * stages once more, as a packet inside a tunnel does.                           [fwd-n]
+ * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. All of them are on the
+ * slow path. An end point changes the destination or removes headers, so the packet passes
+ * the stages once more, as the inner packet of a tunnel does.                   [fwd-n]
  */
 #include "fwd/sid.h"
 
@@ -15,9 +15,9 @@
 #define PROTO_FRAGMENT 44u
 
 /*
- * Return the neighbor of End.X and End.DX*; PATH_NONE: the kernel has to take the packet, because
- * the neighbor is not resolved, other packets wait for it, or the packet may need fragments. The
- * punt thread would send it by its destination.
+ * Return the neighbor of End.X and End.DX*; PATH_NONE: the kernel has to take the packet,
+ * because the neighbor is not resolved, other packets wait for it, or the packet may need
+ * fragments. The punt thread cannot take it, because it would send it by its destination.
  */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
@@ -29,7 +29,7 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 	const struct fib_iface *out;
 	uint32_t adj = path_index(path);
 
-	/* No FIB has a link-local neighbor: the path is that of a default route. */
+	/* No FIB has link-local addresses: the lookup finds a default route. */
 	if (path_kind(path) != PATH_ADJ ||
 	    (sid->family == 6 && ipaddr_is_linklocal6(&sid->hop)) ||
 	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
@@ -44,9 +44,9 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 }
 
 /*
- * Return the headend of End.B6.Encaps. PATH_NONE: the kernel, which has the same end point, must take
- * the packet, for the reasons for which it takes others, but not for its length. The path is chosen
- * by the flow of the packet to its next segment.
+ * Return the headend of End.B6.Encaps. PATH_NONE: the kernel, which has the same end point,
+ * must take the packet, for the reasons of sid_neighbor() except the length. The flow of
+ * the packet to its next segment chooses the path.
  */
 static fib_path
 sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -72,7 +72,7 @@ sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 		       : sid->policy;
 }
 
-/* Let the packet at offset `at` of the present one pass the stages next. */
+/* Let the packet at offset `at` of this packet pass the stages next. */
 static bool
 sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned int at,
 	  fib_path neighbor)
@@ -84,7 +84,7 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	return true;
 }
 
-/* Return true if the end point takes the outer headers off a packet of a family. */
+/* Return true if the end point decapsulates packets of a family. */
 static bool
 sid_opens(const struct fib_sid *sid, uint8_t family)
 {
@@ -122,7 +122,7 @@ upper_refuse(struct burst *b, unsigned int i, const struct sid_packet *p)
 	       sid_refuse(b, i, DROP_srv6_upper, p->upper_at);
 }
 
-/* Take the outer headers off. */
+/* Decapsulate a packet. */
 static bool
 sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	 const struct sid_packet *p, fib_path neighbor)
@@ -133,7 +133,7 @@ sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	if ((p->upper != PROTO_IP4 && p->upper != PROTO_IP6) ||
 	    !sid_opens(sid, p->upper == PROTO_IP4 ? 4 : 6))
 		return upper_refuse(b, i, p);
-	if (family == 0) /* cut */
+	if (family == 0) /* truncated */
 		return false;
 	if (!fib_tunnel_ecn(ip + p->upper_at, family, ip_dsfield(ip, 6) & ECN_MASK)) {
 		burst_leave(b, i, DROP_ecn_ce);
@@ -142,7 +142,7 @@ sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	return sid_again(b, i, sid, p->upper_at, neighbor);
 }
 
-#define KEPT_MAX 256 /* octets before a routing header that comes off */
+#define KEPT_MAX 256 /* octets before a routing header that is removed */
 
 /* Return the octets of the frame before the routing header. */
 static size_t
@@ -171,9 +171,9 @@ srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
 }
 
 /*
- * Return true if only the kernel can forward the packet, because the route is in another VRF than
- * the one in which the packet came. The kernel looks up in the VRF of the ingress port, so it must
- * get the packet with its SID.
+ * Return true if only the kernel can forward the packet, because its route is in another
+ * VRF than its ingress interface. The kernel looks up in the VRF of the ingress port, so it
+ * must get the packet with its SID.
  */
 static bool
 next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -190,14 +190,16 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 	return kind == PATH_KERNEL || kind == PATH_LOCAL;
 }
 
-/* Return true for an end point that goes on to the next segment. The others open the packet. */
+/*
+ * Return true for an end point that advances to the next segment. The others decapsulate.
+ */
 static bool
 sid_goes_on(const struct fib_sid *sid)
 {
 	return sid->action <= SRV6_END_T || sid->action == SRV6_END_B6_ENCAPS;
 }
 
-/* End, End.X, End.T, End.B6.Encaps: go on to the next segment. */
+/* Carry out End, End.X, End.T, End.B6.Encaps: advance to the next segment. */
 static bool
 sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	    const struct sid_packet *p, fib_path neighbor)
@@ -221,7 +223,10 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 		memcpy(ip + 24, next.octet, 16);
 		return sid_again(b, i, sid, 0, neighbor);
 	}
-	/* Headers of a tunnel before it would have a wrong length for the kernel. */
+	/*
+	 * If a routing header is removed, the kernel would see a wrong length in outer
+	 * headers.
+	 */
 	if (kept_bytes(b, i, p) > KEPT_MAX ||
 	    (b->inside && p->left == 1 && (sid->flavors & SRV6_PSP) != 0))
 		return false;
@@ -267,7 +272,7 @@ fwd_sid_admit(struct burst *b)
 
 	if (!b->by_sid || b->sid_vrf == b->in->vrf)
 		return;
-	/* As the kernel: the packet then is one that the VRF's own interface received. */
+	/* As in the kernel: the VRF's own device has then received the packet. */
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
 	vrf = fib_vrf(b->fwd->fib, b->sid_vrf);

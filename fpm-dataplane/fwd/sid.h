@@ -10,9 +10,9 @@
 #include "fwd/burst.h"
 
 /*
- * Adjacency stage: do what the end point of the packet's path says. The packet, or the one inside
- * it, passes the stages next; or it has left. Return false, with the packet unchanged, if the
- * kernel has to take it.
+ * Adjacency stage: carry out the end point of the packet's path. The packet or its inner
+ * packet passes the stages next, or the packet gets a drop or punt reason. Return false,
+ * with the packet unchanged, if the kernel has to take it.
  */
 bool fwd_sid_use(struct burst *b, unsigned int i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: packets that go into tunnels, and that come out of them, on the slow path; and the
- * pass of the latter through the stages.                                        [fwd-n]
+ * tunnel: encapsulate and decapsulate packets on the slow path, and pass the inner packets
+ * through the stages.                                                           [fwd-n]
  */
 #include "fwd/tunnel.h"
 
@@ -89,7 +89,10 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	m->data_len = (uint16_t)(m->data_len - by);
 	m->pkt_len -= by;
 	m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
-	/* No addresses: an ICMP error looks whether they are those of a group. */
+	/*
+	 * Clear the MAC addresses, which the code of ICMP errors checks for a group
+	 * address.
+	 */
 	memset(burst_l2(b, i), 0, L2_LEN - 2);
 	put_be16(burst_l2(b, i) + L2_LEN - 2, b->family[i] == 4 ? 0x0800 : 0x86dd);
 }
@@ -207,8 +210,9 @@ fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
 }
 
 /*
- * Return true if only the kernel can send the packet: its outer packet needs fragments, as DF is
- * not set, or because IPv6 has no smaller MTU than 1280.
+ * Return true if only the kernel can send the packet, because its outer packet needs
+ * fragments: DF is not set, or the packet is IPv6 and the MTU is below 1280, the least of
+ * IPv6.
  */
 static bool
 needs_fragments(const struct burst *b, unsigned int i, const struct fwd_way *w)
@@ -284,7 +288,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 	if (w->out != NULL && path_kind(w->way.path) == PATH_ADJ)
 		hop = atomic_load_explicit(&fib->adj[path_index(w->way.path)].hop,
 					   memory_order_acquire);
-	if (hop == 0) { /* it has changed within the burst */
+	if (hop == 0) { /* the path has changed within the burst */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}

@@ -11,14 +11,14 @@
 #include "fwd/burst.h"
 
 /*
- * Adjacency stage: if a packet to this host is an outer one of a tunnel, take it for the packet
- * inside, which passes the stages as one that the tunnel received, and return true. The octets
- * of the frame do not change, but for the ECN field of that packet, so that a packet inside for
- * this host goes to the kernel as it came.
+ * Adjacency stage: if a packet to this host is the outer packet of a tunnel, let the inner
+ * packet pass the stages as received by the tunnel, and return true. Only the ECN field of
+ * the inner packet changes in the frame, because the kernel gets the whole frame if the
+ * inner packet is for this host.
  */
 bool fwd_tunnel_open(struct burst *b, unsigned int i);
 
-/* Return true if a packet to this host may be an outer one. */
+/* Return true if a packet to this host may be the outer packet of a tunnel. */
 static inline bool
 burst_may_open(const struct burst *b, unsigned int i)
 {
@@ -27,8 +27,8 @@ burst_may_open(const struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the header of an outer packet is right. If it is of IPv4, the port may have judged
- * the packet inside in its place.
+ * Return true if the header checksum of an outer packet is right. IPv4: verify it by
+ * software, because the port may have verified the inner packet instead.
  */
 static inline bool
 burst_outer_is_right(const struct burst *b, unsigned int i)
@@ -38,49 +38,52 @@ burst_outer_is_right(const struct burst *b, unsigned int i)
 	return !b->rx_cksum || b->family[i] != 4 || ip4_checksum_ok(ip, (ip[0] & 15u) * 4);
 }
 
-/* Let the packet inside, at offset `at` of this one, pass the stages next as one of `ifidx`. */
+/*
+ * Let the inner packet, at offset `at` of this packet, pass the stages next as received by
+ * `ifidx`.
+ */
 static inline void
 burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 {
 	if (!b->inside)
 		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
 	b->verdict[i] = VERDICT_OPENED;
-	/* Where its frame would begin, and its interface. */
+	/* The offset at which its frame would begin, and its interface. */
 	b->hop[i] =
 		(uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 | ifidx;
 }
 
-/* Return an opened packet of a burst. */
+/* Return the description of a decapsulated packet of a burst. */
 struct fwd_opened fwd_tunnel_opened(const struct burst *b, unsigned int i);
-/* Dispatch stage: keep an opened packet until the burst has ended. */
+/* Dispatch stage: keep a decapsulated packet until the burst has ended. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 /* Pass the kept packets through the stages, one tunnel after the other. */
 void fwd_tunnels_walk(struct fwd *f);
 
 /*
- * Begin a burst with the packets of the tunnel, or of the same lookup, as opened[0]. Return the number of the others,
- * which are the first of opened[] then.
+ * Begin a burst with opened[0] and the packets that have the same tunnel or the same
+ * lookup. Move the other packets to the start of opened[], and return their number.
  */
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened,
 			      unsigned int n);
 /*
- * Let the buffer begin with a frame of the packet inside, whose MAC addresses are zero, for a
- * record of it. fwd_tunnel_hide() brings the outer frame back.
+ * Let the buffer begin with a frame of the inner packet, whose MAC addresses are zero, so
+ * that a record can copy it. fwd_tunnel_hide() restores the outer frame.
  */
 void fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN]);
 void fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN]);
 
 /* Parse stage: validate the packets of a burst that came out of a tunnel. */
 void fwd_tunnel_parse(struct burst *b);
-/* Let the frame of a packet that came out of a tunnel begin before that packet. */
+/* Cut the outer headers off an inner packet, and write an Ethernet header before it. */
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 
-/* Look the way into a tunnel up. */
+/* Look up the path into a tunnel. */
 void fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w);
 
 /*
- * Return the way into a tunnel. It is looked up once between two quiescent states, or a few
- * times if there are packets for many tunnels. Valid until the next call.
+ * Return the path into a tunnel. It is looked up once between two quiescent states, or a
+ * few times if there are packets for many tunnels. Valid until the next call.
  */
 static inline const struct fwd_way *
 fwd_way_into(struct fwd *f, uint16_t ifidx)
@@ -93,8 +96,8 @@ fwd_way_into(struct fwd *f, uint16_t ifidx)
 }
 
 /*
- * Adjacency stage: find the way of a packet into the tunnel of its path. Return NULL if the
- * packet has left. Valid until the next packet.
+ * Adjacency stage: find the path of the outer packet, if the route of the packet is a
+ * tunnel. Return NULL if the packet got a drop or punt reason. Valid until the next packet.
  */
 const struct fib_tunnel_way *fwd_tunnel_way(struct burst *b, unsigned int i);
 /* Rewrite stage: write the outer headers. */
@@ -105,11 +108,11 @@ void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
  * on a port, by frames without tags.
  *
  * fwd_tunnel_fast_parse() sets fast4 and fast6 of packets that came out of a tunnel.
- * fwd_tunnel_fast_adjacency() returns a bit for each fast-path packet of `odd` that goes into a
- * tunnel, or gets an outer header by outer_fast.c. Both have no plain adjacency.
- * fwd_tunnel_fast_rewrite() writes the packets of `which`, and returns a bit for each that
- * is not written because it is not a usual one. fwd_tunnel_fast_cut() does fwd_tunnel_cut() for the
- * fast path.
+ * fwd_tunnel_fast_adjacency() returns a bit for each fast-path packet of `odd` that goes
+ * into a tunnel, or gets an outer header by outer_fast.c. The packets of `odd` have no
+ * plain adjacency. fwd_tunnel_fast_rewrite() writes the packets of `which`, and returns a
+ * bit for each that is not written because it is not a usual one. fwd_tunnel_fast_cut()
+ * does fwd_tunnel_cut() for the fast path.
  */
 void fwd_tunnel_fast_parse(struct burst *b);
 uint64_t fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel_fast: the stages of tunnel.c for the usual packets. A packet that does not fit keeps
- * nothing and goes through tunnel.c, which alone judges it. test_fwd_tunnel_fast compares the
+ * tunnel_fast: the stages of tunnel.c for the usual packets. Any other packet is left
+ * unchanged to tunnel.c, which alone judges it. test_fwd_tunnel_fast compares the
  * two.                                                                          [fwd-n]
  */
 #include "base/inet.h"
@@ -14,7 +14,7 @@
 
 /* --- out of a tunnel -------------------------------------------------------------------- */
 
-/* Return the offset of the frame of the packet inside, if it had one. */
+/* Return the offset at which a frame of the inner packet would begin. */
 static unsigned int
 inside_at(const struct burst *b, unsigned int i)
 {
@@ -60,7 +60,7 @@ fwd_tunnel_fast_cut(struct burst *b)
 
 /* --- into a tunnel ---------------------------------------------------------------------- */
 
-/* Return the neighbor's MAC and interface of a way; 0: the packet is not a usual one. */
+/* Return the neighbor's MAC address and interface; 0: the packet is not a usual one. */
 static inline uint64_t
 way_hop(const struct burst *b, const struct fwd_way *w)
 {

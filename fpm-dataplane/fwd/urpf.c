@@ -2,8 +2,8 @@
 /*
  * urpf: check the sources of transit packets on interfaces with rp_filter (RFC 3704), as
  * Linux does: after the route to the destination is known, before the hop count, the MTU
- * and the hook forward. Packets with labels are not checked, because the interface of their IP
- * packet is another one in Linux.                                               [fwd-n]
+ * and the hook forward. Packets with labels are not checked, because Linux takes another
+ * interface as the ingress of their IP packet.                                  [fwd-n]
  */
 #include "fib/urpf.h"
 
@@ -16,9 +16,9 @@
 #include "fwd/vlan.h"
 
 /*
- * Return true if the source of a packet of the slow path is checked here: its route leads out, if
- * perhaps by a dead neighbor, or it is the outer packet of a tunnel. The kernel checks packets to
- * this host itself.
+ * Return true if the source of a slow-path packet is checked here: its route has an egress
+ * interface, even if the neighbor does not resolve, or the packet is the outer packet of a
+ * tunnel. The kernel checks packets to this host itself.
  */
 static bool
 packet_is_checked(const struct burst *b, unsigned int i)
@@ -75,7 +75,7 @@ packet_out(const struct burst *b, unsigned int i)
 		       : NULL;
 }
 
-/* Return the way back to a source by a lookup of its own, which rules may decide. */
+/* Look up a source for one packet alone, because rules may decide about it. */
 static enum fib_back
 packet_back(const struct burst *b, unsigned int i)
 {
@@ -108,7 +108,10 @@ fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back)
 	return true;
 }
 
-/* Check a packet by the ways of its source in the FIB of its VRF. */
+/*
+ * Check a packet by `ways`, the egress interfaces of the route to its source in the FIB of
+ * its VRF.
+ */
 static bool
 packet_passes(const struct burst *b, unsigned int i, uint64_t ways)
 {

@@ -11,7 +11,7 @@
 #include "fwd/burst.h"
 
 /*
- * Return the interface that a frame received by interface `ifidx` belongs to, and take off
+ * Return the interface that a frame received by interface `ifidx` belongs to, and remove
  * the tags that select it.
  */
 uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
@@ -30,8 +30,8 @@ uint16_t fwd_look(struct burst *b);
 void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
 	       uint64_t (*walk_fast)(struct burst *b));
 /*
- * Take off a tag that has only a priority. Returns true if the frame had one; it is
- * untagged now.
+ * Remove a tag that has only a priority. Returns true if the frame had one; it is untagged
+ * now.
  */
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * vxlan: packets that go to VTEPs, and that come from them, on the slow path. [fwd-n]
- */
+/* vxlan: packets to VTEPs and from VTEPs, on the slow path. [fwd-n] */
 #include "fwd/vxlan.h"
 
 #include "fwd/frame.h"
@@ -16,8 +14,9 @@
 /* --- from a VTEP ------------------------------------------------------------------------ */
 
 /*
- * Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed. The port is
- * not asked: it judges UDP whether or not it was told to, and it may mean the packet inside.
+ * Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed.
+ * The port's result is not used: a port may verify UDP without being told to, and may mean
+ * the inner packet.
  */
 static bool
 checksum_is_right(const struct burst *b, unsigned int i,
@@ -33,8 +32,9 @@ checksum_is_right(const struct burst *b, unsigned int i,
 }
 
 /*
- * fib_tunnel_ecn(), and correct the outer UDP checksum: if the packet inside is for this host, the
- * kernel gets the frame as it came. What changes in an IPv4 header leaves its sum as it was.
+ * Call fib_tunnel_ecn(), and correct the outer UDP checksum, because the kernel gets the
+ * whole frame if the inner packet is for this host. A change of an inner IPv4 header does
+ * not change the outer sum, because its header checksum balances it.
  */
 static bool
 ecn_take(uint8_t *ip, const struct fib_vxlan_found *found, uint8_t ecn)
@@ -81,8 +81,8 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
 /* --- to a VTEP -------------------------------------------------------------------------- */
 
 /*
- * Return the octets of the largest packet that goes to a neighbor. IPv6 has no smaller MTU than
- * 1280: the kernel writes the fragments of outer packets.
+ * Return the length of the largest packet that goes to a neighbor. It may be below 1280,
+ * the least MTU of IPv6: then the kernel fragments the outer packets.
  */
 static unsigned int
 mtu_of(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,

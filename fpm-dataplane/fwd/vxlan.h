@@ -13,7 +13,7 @@
 /* fwd_tunnel_open() for a VXLAN packet to this host. */
 bool fwd_vxlan_open(struct burst *b, unsigned int i);
 
-/* Return true if a packet to this host may be one of VXLAN. */
+/* Return true if a packet to this host may be VXLAN. */
 static inline bool
 burst_may_be_vxlan(const struct burst *b, unsigned int i)
 {
@@ -22,8 +22,8 @@ burst_may_be_vxlan(const struct burst *b, unsigned int i)
 }
 
 /*
- * Adjacency stage: find the way of a packet to a neighbor behind a VXLAN. Return false if the
- * packet has left.
+ * Adjacency stage: find the path of the outer packet of a packet to a neighbor behind a
+ * VXLAN. Return false if the packet got a drop or punt reason.
  */
 bool fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
 		   struct fib_vxlan_way *way);

@@ -56,8 +56,9 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 }
 
 /*
- * Pass the fast-path packets of a burst through the stages. The others keep no result, but
- * have lost b->tag_bytes; the slow path handles them in a second pass.
+ * Pass the fast-path packets of a burst through the stages. The other packets keep no
+ * results, but have lost their tags (b->tag_bytes octets); the slow path handles them in a
+ * second pass.
  */
 static inline __attribute__((always_inline)) void
 fwd_walk_fast(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))

@@ -2,7 +2,7 @@
 /*
  * watch: the stages and the transmit call while a session watches packets. Frames that a
  * filter wants are copied to this forwarder's ring, with their verdict. Other frames are
- * handled as ever. A full ring loses the record, never the packet.              [fwd-n]
+ * handled as without a session. A full ring loses the record, never the packet. [fwd-n]
  */
 #include "fwd/watch.h"
 
@@ -247,8 +247,8 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (rec->stage < STAGE_ADJACENCY)
 		return;
 	/*
-	 * A packet that left in the adjacency stage may have an old hop: it did not reach a
-	 * neighbor.
+	 * A packet that was dropped or punted in the adjacency stage may have the hop of an
+	 * earlier packet.
 	 */
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
@@ -311,8 +311,8 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 	uint16_t sent;
 
 	/*
-	 * Before the transmit call, because a sent frame is no longer ours. The record has
-	 * the frame with its tag.
+	 * Make the records before the transmit call, because a sent frame is no longer
+	 * ours. The record has the frame with its tag.
 	 */
 	for (unsigned int i = 0; i < tx->n; i++) {
 		if ((tx->m[i]->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
