@@ -349,7 +349,7 @@ fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
 	return atomic_load_explicit(&fib->group[group], memory_order_consume);
 }
 
-/* As fib_resolve(), but a route that leads to a VRF is not followed. */
+/* Resolve as fib_resolve() does, but do not follow a route that leads to a VRF. */
 static fib_path
 vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
@@ -390,8 +390,8 @@ fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 		   const struct ipaddr *dst, uint32_t flow_hash)
 {
 	/*
-	 * The first group was chosen by the high bits of the hash, so all flows here have
-	 * them in common. Put the low bits in their place.
+	 * The first group was chosen by the high bits of the hash, so these bits are equal
+	 * for all flows here. Exchange them with the low bits.
 	 */
 	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
 	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst, other_bits);

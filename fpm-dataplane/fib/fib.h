@@ -56,7 +56,10 @@ enum path_kind {
 	PATH_VRF,
 	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
 	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
-	/* By an interface that only the kernel has; index: low bits of ifindex, 0: not known. */
+	/*
+	 * leaves by an interface that only the kernel has; index: low bits of ifindex, 0:
+	 * unknown
+	 */
 	PATH_KERNEL,
 };
 
@@ -103,8 +106,8 @@ path_is_unsupported(fib_path p)
 }
 
 /*
- * Return true if the table had no answer. Linux then asks the next rule: after the rule of
- * VRFs the one of table main.
+ * Return true if the table has no route. Linux then tries the next rule. After the rule for
+ * VRFs, that is the rule for table main.
  */
 static inline bool
 path_is_no_route(fib_path p)
@@ -239,7 +242,7 @@ struct fib_tunnel {
 	uint8_t family; /* of the outer header: 4 or 6; 0: the interface is no tunnel */
 	bool gre;       /* else an IP packet follows the outer header directly */
 	bool inner4, inner6;            /* takes IPv4, IPv6 */
-	bool has_key;                   /* its packets have a key when they come */
+	bool has_key;                   /* received packets have a key */
 	bool tos_inherit, flow_inherit; /* of the packet inside */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */
@@ -252,12 +255,14 @@ struct fib_tunnel {
 	uint32_t key;     /* if has_key */
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
 	struct ipaddr local, remote;
-	/* Length, TTL, TOS, identification, checksum and type of the packet are zero. */
+	/*
+	 * Length, TTL, TOS, identification, checksum and type of the inner packet are zero.
+	 */
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 };
 static_assert(sizeof(struct fib_tunnel) == 128, "no padding");
 
-/* The VXLAN below an interface that a bridge of the kernel is, see vxlan.h. */
+/* The VXLAN below an interface that is a bridge of the kernel, see vxlan.h. */
 struct fib_vxlan {
 	uint8_t family;     /* of outer headers: 4 or 6; 0: the interface has no VXLAN */
 	uint8_t ttl;        /* of outer headers; 0: that of the packet */
@@ -265,7 +270,7 @@ struct fib_vxlan {
 	bool tos_inherit;   /* of the packet inside */
 	bool df, ignore_df; /* as in struct fib_tunnel */
 	bool csum;          /* sends UDP checksums */
-	bool zero_csum6;    /* takes packets over IPv6 without a checksum */
+	bool zero_csum6;    /* accepts packets over IPv6 without a checksum */
 	uint16_t port;      /* destination of its packets */
 	uint16_t from_low, from_high; /* sources of its packets, both included */
 	uint16_t vrf;                 /* of outer packets */
@@ -293,10 +298,10 @@ struct fib_iface {
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	uint16_t mtu6_bytes;     /* of IPv6 packets; not above mtu_bytes */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
-	bool ipv6_off;           /* the kernel has IPv6 off: none may arrive or leave */
+	bool ipv6_off;           /* IPv6 is off: no packet may arrive or leave */
 	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
-	bool mpls;    /* takes labels: net.mpls.conf.NAME.input, or the key mpls.input */
+	bool mpls;    /* accepts labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	/* Compared as one word, see fwd/vlan.c. */
 	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */
 	bool unnumbered4;  /* no IPv4 address of its own: a DHCP client may need one */
@@ -319,7 +324,10 @@ struct fib_iface {
 	struct ipaddr on_link6[FIB_ON_LINK_MAX];
 	uint8_t n_on_link6;
 	char name[16];
-	/* Received packets have come by this interface for nft: its VRF's, or the interface itself. */
+	/*
+	 * The ingress interface of received packets for nft: the VRF's device, or the
+	 * interface.
+	 */
 	char hook_name[16];
 	uint32_t hook_ifindex;
 	struct fib_tunnel tunnel;
@@ -344,14 +352,14 @@ struct fib_macs {
 };
 
 /*
- * The interfaces that have the frames of VLANs, by tag type ([0] VLAN_C_TYPE, [1]
- * VLAN_S_TYPE) and id, and the macvlans that have the frames to further MACs. One table belongs to
- * a port, or to a VLAN that carries stacked VLANs or macvlans. 0: none.
+ * The interfaces that receive the frames of VLANs, by tag type ([0] VLAN_C_TYPE, [1]
+ * VLAN_S_TYPE) and id, and the macvlans that receive the frames to further MACs. One table
+ * belongs to a port, or to a VLAN that carries stacked VLANs or macvlans. 0: none.
  */
 struct fib_vlans {
 	_Atomic uint16_t ifidx[2][4096];
 	_Atomic(struct fib_macs *) macs; /* W:neigh R:fwd,punt  NULL: no macvlan is up */
-	/* W:neigh R:fwd  of a port: it or a VLAN on it has macvlans; never false again */
+	/* W:neigh R:fwd  of a port: it, or a VLAN on it, has or had macvlans */
 	atomic_bool any_macs;
 };
 
@@ -406,13 +414,13 @@ fib_trie(const struct fib_copy *copy, uint8_t family)
 
 /*
  * The FIB of a VRF: one copy for all nodes, with tries that start in the small form.
- * Immutable: rib publishes a new one when it replaces a small trie with a large one, or
+ * Immutable: rib publishes a new struct when it replaces a small trie with a large one, or
  * when the name of the VRF changes.
  */
 struct fib_vrf {
 	struct fib_copy tries;
 	uint32_t table; /* number in the kernel and in zebra */
-	char name[16];  /* of the kernel; "table7" in the place of one that is not UTF-8 */
+	char name[16];  /* of the kernel; "table7" replaces a name that is not UTF-8 */
 	struct vrf_counters base; /* counters of its number at its start */
 };
 
@@ -436,15 +444,16 @@ struct fib_vxlans;
 struct ruleset;
 
 /*
- * Whether forwarders may write and take off the headers of tunnels. With policies of IPsec only
- * the kernel may, because they may want the outer packets to be encrypted.
+ * The permission for forwarders to write and remove the headers of tunnels. If the kernel
+ * has policies of IPsec, only the kernel may, because a policy may require encrypted outer
+ * packets.
  */
 enum fib_tunnels_state { FIB_TUNNELS_UNKNOWN, FIB_TUNNELS_ALLOWED, FIB_TUNNELS_IPSEC };
 
-/* Interfaces that need one step more when a packet leaves by them. */
+/* Kinds of egress interfaces that need one more step. */
 enum {
 	FIB_OUT_TAG_BY_DEVICE = 1, /* the device inserts the tag */
-	FIB_OUT_MACVLAN = 2,       /* no tag tells it from the interface below */
+	FIB_OUT_MACVLAN = 2,       /* no tag distinguishes it from the interface below */
 };
 
 struct fib {
@@ -469,8 +478,8 @@ struct fib {
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/*
-	 * W:rib once  the FIBs of VRFs have all routes of the start: main answers for a VRF
-	 * that has no route
+	 * W:rib once  the FIBs of VRFs have all routes of the start: table main is looked
+	 * up for a VRF that has no route
 	 */
 	_Atomic bool vrfs_told;
 	_Atomic(struct fib_rules *)
@@ -490,8 +499,8 @@ struct fib {
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
 	/*
 	 * W:neigh  TTL of the labels that are pushed onto IP packets; 0: that of the packet.
-	 * By the kernel's sysctls net.mpls.ip_ttl_propagate and default_ttl. With 0, the
-	 * labels' TTL also goes back into the packet when they come off (RFC 3443, uniform
+	 * Set from the kernel's sysctls net.mpls.ip_ttl_propagate and default_ttl. With 0,
+	 * the TTL of removed labels is also copied into the packet (RFC 3443, uniform
 	 * model).
 	 */
 	_Atomic uint8_t label_ttl;
@@ -520,8 +529,8 @@ void fib_vrf_free(struct fib_vrf *vrf); /* tries included; NULL is allowed */
 
 /*
  * Publish `vrf` as the FIB of VRF `number`, which is not 0. NULL: the VRF has no FIB. The
- * pointers are stored one after the other, so a reader of several may see old and new ones.
- * [rib]
+ * pointers are stored one after the other, so a reader of several pointers may see old and
+ * new pointers. [rib]
  */
 void fib_vrf_publish(struct fib *fib, unsigned int number, struct fib_vrf *vrf);
 
@@ -597,8 +606,8 @@ fib_vrf(const struct fib *fib, unsigned int vrf)
 }
 
 /*
- * Return a trie of that FIB, or NULL if there is none. The FIB may be replaced between the
- * calls of fib_vrf() and of these. [RCU reader]
+ * Return a trie of a VRF's FIB, or NULL if it has none (yet). The FIB may be replaced
+ * between a call of fib_vrf() and a call of this function. [RCU reader]
  */
 static inline const struct poptrie *
 fib_vrf_pt4(const struct fib *fib, unsigned int vrf)
@@ -753,9 +762,9 @@ fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 /*
  * Resolve a destination to its path: look up the group and choose among equal paths by
  * `flow_hash`. An on-link destination with a known host becomes PATH_ADJ. In a VRF without
- * a FIB the path is PATH_NO_FIB. If the VRF has no route, table main answers, as in Linux
- * (path_is_no_route()); before the VRFs have their routes the path is PATH_NO_FIB. If the
- * route leads to a VRF, return the path there. [RCU reader]
+ * a FIB the path is PATH_NO_FIB. If the VRF has no route, table main is looked up, as in
+ * Linux (path_is_no_route()); before the VRFs have their routes the path is PATH_NO_FIB. If
+ * the route leads to a VRF, return the path there. [RCU reader]
  *
  * vrf  the VRF of the FIB: 0 for table main.
  *
@@ -765,10 +774,10 @@ fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 		     const struct ipaddr *dst, uint32_t flow_hash);
 
 /*
- * Return the group word of the route to a destination in a VRF, 0 for table main. It is that of
- * PATH_NONE if the VRF has no route or no FIB. If the path that group_word_path() chooses is
- * PATH_ADJ, fib_resolve() returns the same path for this flow. Valid until the next quiescent
- * state. [RCU reader]
+ * Return the group word of the route to a destination in a VRF, 0 for table main. The word
+ * has PATH_NONE if the VRF has no route or no FIB. If the path that group_word_path()
+ * chooses is PATH_ADJ, fib_resolve() returns the same path for this flow. Valid until the
+ * next quiescent state. [RCU reader]
  */
 uint64_t fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const struct ipaddr *dst);
@@ -825,7 +834,7 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 
 /*
  * Values of an octet of `used` (fib->adj_used, adj_end octets), one for each adjacency. A
- * forwarder that sends a packet to wait for the neighbor sets ADJ_BEHIND; neigh sets it for
+ * forwarder that punts a packet to wait for its neighbor sets ADJ_BEHIND; neigh sets it for
  * a new host if packets wait for it. While that packet waits, later packets take the same
  * route through the punt thread, even when the MAC is known, so that none overtakes
  * another. The punt thread sets ADJ_OPEN when no packet waits any longer. A forwarder then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Write headends of SRv6, and find the way of packets behind their outer headers. Any reader. */
+/* Write headends of SRv6, and find the paths of their outer packets. Any reader. */
 #include "fib/headend.h"
 
 #include "fib/icmp.h"
@@ -10,8 +10,8 @@
 #define PROTO_ROUTING 43u
 
 /*
- * Write the routing header of `n` segments at `srh`. Its first octet, the protocol of the packet
- * inside, stays zero. RFC 8754, 2 and 4.1.1.
+ * Write the routing header of `n` segments at `srh`. Its first octet, the protocol of the
+ * inner packet, stays zero. RFC 8754, 2 and 4.1.1.
  */
 static void
 srh_write(uint8_t *srh, enum srv6_mode mode, const uint32_t *segment, unsigned int n)
@@ -73,7 +73,7 @@ source_choose(struct fib_headend_way *way)
 	return !ipaddr_equal(&source, &none);
 }
 
-/* Look up the outer header: it is a packet of this host, whose rules concern it. */
+/* Look up the outer packet as a packet of this host, to which policy rules apply. */
 static void
 way_look_up(const struct fib *fib, struct fib_headend_way *way)
 {
@@ -111,7 +111,7 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 		return;
 	if (!source_choose(way))
 		way->reason = PUNT_kernel_route;
-	else if (fib_rules(fib, 6) != NULL) /* by its source */
+	else if (fib_rules(fib, 6) != NULL) /* rules may select by the source */
 		way_look_up(fib, way);
 }
 
@@ -126,7 +126,7 @@ fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *h
 
 	if (seg6 == NULL || !fib_tunnels_allowed(fib) || fib_rules(fib, 6) != NULL ||
 	    (!h->has_source && ipaddr_equal(&seg6->source, &none)))
-		return false; /* or the source depends on the egress interface */
+		return false; /* a source may depend on the egress interface */
 	memcpy(head, h->head, 40);
 	if (!h->has_source)
 		memcpy(head + 8, seg6->source.octet, sizeof(seg6->source.octet));

@@ -3,11 +3,12 @@
  * headend: headends of SRv6 (RFC 8986, 5): routes that put a packet behind an outer IPv6 header
  * and a list of segments.
  *
- * The path of such a route is PATH_ENCAP, as that of a route with labels. Its entry in fib->encap
- * has no label and leads to no adjacency, so that code for labels finds no neighbor and leaves the
- * packet to the slow path. The entry with the same number in fib->headend has the outer headers,
- * ready to be copied. Each packet looks its first segment up in table main, so a headend follows
- * every change of the routes below it.
+ * The path of such a route is PATH_ENCAP, as that of a route with labels. Its entry in
+ * fib->encap has no label and leads to no adjacency, so that code for labels finds no
+ * neighbor and leaves the packet to the slow path. The entry with the same number in
+ * fib->headend has the outer headers, ready to be copied. Forwarders look up the first
+ * segment in table main again after each quiescent state, so a headend follows every change
+ * of the routes below it.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -25,10 +26,10 @@
 /* rib writes an entry before it publishes a path that leads here, and does not change it later. */
 struct fib_headend {
 	alignas(64) uint8_t bytes; /* of head[] */
-	uint8_t next_at; /* offset in head[] of the protocol of the packet inside */
-	bool has_source; /* head[] has the source; else it is that of all headends */
+	uint8_t next_at; /* offset in head[] of the protocol of the inner packet */
+	bool has_source; /* head[] has the source; else it is fib_seg6.source */
 	uint8_t reserved[13];
-	/* Traffic class, flow label, length and protocol of the packet inside are zero. */
+	/* Traffic class, flow label, length and protocol of the inner packet are zero. */
 	uint8_t head[SRV6_HEAD_MAX];
 };
 static_assert(sizeof(struct fib_headend) == 128, "two cache lines");
@@ -41,7 +42,7 @@ struct fib_seg6 {
 	struct ipaddr source; /* `ip sr tunsrc`; all zero: chosen for each route */
 };
 
-/* Return true if a path is that of a headend. */
+/* Return true if a path leads to a headend. */
 static inline bool
 path_is_headend(const struct fib *fib, fib_path path)
 {
@@ -56,7 +57,7 @@ fib_headend_left(const struct fib_headend *h)
 	return h->next_at == 40 && h->head[43] < SRV6_SEGMENTS_MAX ? h->head[43] : 0;
 }
 
-/* Return segment `i` of the list, 0 is the last to visit. */
+/* Return segment `i` of the list. Segment 0 is visited last. */
 static inline const uint8_t *
 fib_headend_segment(const struct fib_headend *h, unsigned int i)
 {
@@ -80,12 +81,18 @@ headend_pmtu_for(const struct fib_headend *h, unsigned int pmtu, uint8_t family)
 	return family == 6 && pmtu < 1280u + h->bytes ? 1280u + h->bytes : pmtu;
 }
 
-/* Write the entry of a headend from its words. Return false if they are of none. */
+/*
+ * Write the entry of a headend from words that srv6_headend_unpack() reads. Return false if
+ * they encode no headend.
+ */
 bool fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n);
 
-/* The way of one packet behind an outer header, and to a neighbor. */
+/* The path of one outer packet. */
 struct fib_headend_way {
-	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	/*
+	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
+	 * drop.
+	 */
 	uint16_t reason;
 	fib_path path; /* PATH_ADJ, or PATH_ONLINK of an interface that is no tunnel */
 	const struct fib_iface *out;
@@ -95,22 +102,27 @@ struct fib_headend_way {
 };
 
 /*
- * Find the way of a packet whose route is a headend. `room` octets of the packet may be read. The
- * flow of the packet decides among equal routes to the first segment.
+ * Find the path of the outer packet, for a packet whose route is a headend. `room` octets
+ * of the packet may be read. The flow of the packet decides among equal routes to the first
+ * segment.
  */
 void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
 			 const uint8_t *ip, unsigned int room, struct fib_headend_way *way);
 
 /*
- * Write the part of the outer header that all packets behind a headend have in common into `head`,
- * 40 octets, without the flow label, and find the group word of the route to the first segment.
- * Return false if each packet has to ask fib_headend_resolve(). If true, that has PATH_ADJ for a
- * flow if and only if headend_path() has, and refuses it only because of the egress interface.
+ * Write the part of the outer header that all packets behind a headend have in common into
+ * `head`, 40 octets, without the flow label, and find the group word of the route to the
+ * first segment. Return false if each packet needs fib_headend_resolve(). If true,
+ * fib_headend_resolve() finds PATH_ADJ for a flow if and only if headend_path() does, and
+ * refuses it only because of the egress interface.
  */
 bool fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
 		       uint64_t *route);
 
-/* Return the flow label of a packet, by its flow hash. RFC 6437: 0 says that there is none. */
+/*
+ * Return the flow label of a packet, by its flow hash. RFC 6437: 0 means that there is
+ * none.
+ */
 static inline uint32_t
 headend_label(uint32_t hash)
 {
@@ -118,8 +130,8 @@ headend_label(uint32_t hash)
 }
 
 /*
- * Make the outer header of a packet from that of all packets: add the flow label, and the protocol
- * if no list of segments follows.
+ * Make the outer header of a packet from `of_all`, the common part: add the flow label, and
+ * the protocol if no list of segments follows.
  */
 static inline void
 headend_head(uint8_t *head, const uint8_t *of_all, uint32_t hash, uint8_t family)
@@ -143,7 +155,7 @@ headend_path(const struct fib *fib, const uint8_t *of_all, uint64_t route, uint3
 	return group_word_path(route, ip6_flow_hash(head, sizeof(head), fib->seed));
 }
 
-/* Return the octets of the largest packet that the way takes. 0: none fits. */
+/* Return the length of the largest packet that fits without fragments. 0: none fits. */
 unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way);
 
 /*

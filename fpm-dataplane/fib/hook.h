@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: programs of `fpmctl hook` as forwarders run them. A program belongs to the name of an
- * interface, because the number of an interface may change its meaning. Thread manage replaces
- * the list under QSBR; hook/ loads the programs.
+ * hook: programs of `fpmctl hook` as forwarders run them. A program belongs to the name of
+ * an interface, because the number of an interface is reused. Thread manage replaces the
+ * list under QSBR; hook/ loads the programs.
  */
 #ifndef FIB_HOOK_H
 #define FIB_HOOK_H
@@ -24,11 +24,11 @@ struct rte_bpf;
 /* The memory and the counters of a program in one forwarder, which alone writes to it. */
 struct fib_hook_state {
 	alignas(64) struct fpm_hook hook; /* W:fwd  the argument of the program */
-	uint64_t packets;                 /* W:fwd R:ui  that it was asked about */
+	uint64_t packets;                 /* W:fwd R:ui  that it was run on */
 	uint64_t dropped;                 /* W:fwd R:ui  errors included */
 	uint64_t marked;                  /* W:fwd R:ui  got a DSCP */
 	uint64_t moved;                   /* W:fwd R:ui  were looked up in another table */
-	uint64_t errors;                  /* W:fwd R:ui  verdicts that mean nothing */
+	uint64_t errors;                  /* W:fwd R:ui  invalid verdicts */
 };
 
 /* A program. Immutable once published, but for the memory behind `state`. */
@@ -49,7 +49,7 @@ struct fib_hooks {
 	struct fib_hook *hook[FIB_HOOKS_MAX];
 };
 
-/* Return the programs in force; NULL: none, and nothing is asked. [RCU reader] */
+/* Return the programs in force; NULL: there is none. [RCU reader] */
 static inline const struct fib_hooks *
 fib_hooks(const struct fib *fib)
 {

@@ -32,7 +32,7 @@ icmp4_refusal(const struct icmp_about *about)
 		return "it is a later fragment (RFC 1812, 4.3.2.7)";
 	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
 		return "one of its addresses is not a single host's (RFC 1812, 4.3.2.7)";
-	/* An ICMP packet may be answered with an error only if it is a query or a reply. */
+	/* An error may be sent about an ICMP packet only if it is a query or a reply. */
 	if (ip[9] == 1 && type != 0 && type != 8 && type != 9 && type != 10 &&
 	    (type < 13 || type > 18))
 		return "it is an ICMP error itself (RFC 1812, 4.3.2.7)";
@@ -76,7 +76,7 @@ icmp6_refusal(const struct icmp_about *about)
 	const uint8_t *ip = about->ip;
 	unsigned int off;
 
-	/* Packet too big may answer multicast packets. */
+	/* Packet too big may be sent about multicast packets. */
 	if (!about->too_big && (about->l2_group || ip[24] == 0xff))
 		return "it was sent to more than one host (RFC 4443, 2.4 (e))";
 	if (ip[8] == 0xff ||
@@ -118,9 +118,9 @@ label6(const struct ipaddr *a)
 
 /*
  * Return the source for an error to `to`, among the preferred addresses of the interface.
- * An address with the label of `to` is best (RFC 6724, 5, rule 6). Of several, the one with
- * the longest prefix in common with `to` is best (rule 8). Linux compares only the bits of
- * the subnet, and so does this function. Of equals the first counts.
+ * An address with the label of `to` is best (RFC 6724, 5, rule 6). Of several, the address
+ * with the longest prefix in common with `to` is best (rule 8). Linux compares only the
+ * bits of the subnet, and so does this function. Of equal ones the first is taken.
  */
 static const struct ipaddr *
 source6(const struct fib_iface *in, const struct ipaddr *to)
@@ -203,8 +203,8 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 }
 
 /*
- * Return the path of an ICMP error from `src` to `to`. Rules select by its header, so the
- * lookup gets one.
+ * Return the path of an ICMP error from `src` to `to`. Policy rules may select by the
+ * header, so the lookup gets a header.
  */
 static fib_path
 error_path(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *to,
@@ -261,7 +261,10 @@ icmp_of_drop(enum reason cause, uint8_t family)
 	return error[cause][family == 6];
 }
 
-/* Return the interface by which an IP packet leaves a VRF, else any of the VRF. */
+/*
+ * Return the egress interface of an IP packet in a VRF. If it is not in the VRF, return any
+ * interface of the VRF that has an address.
+ */
 static uint16_t
 iface_to(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
 	 unsigned int room)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * icmp: which ICMP error answers a drop, whether it may be sent, and its source address.
- * RFC 1812 4.3.2.7 and 4.3.2.4, RFC 4443 2.4 (e) and 2.2. No thread of its own: the punt
- * thread sends errors by it, and `fpmctl explain` shows them.
+ * icmp: choose the ICMP error about a drop, decide whether it may be sent, and choose its
+ * source address. RFC 1812 4.3.2.7 and 4.3.2.4, RFC 4443 2.4 (e) and 2.2. No thread of its
+ * own: the punt thread sends the errors, and `fpmctl explain` shows them.
  */
 #ifndef FIB_ICMP_H
 #define FIB_ICMP_H
@@ -10,14 +10,15 @@
 #include "fib/fib.h"
 
 /*
- * Where the MPLS labels of a packet lead. If they end on this router, the way back is looked
- * up in their VRF, and the source is an address of that VRF. If they do not end here, the
- * error follows their path, and the router at its end knows the way back (RFC 3032, 2.3.2).
+ * Where the MPLS labels of a packet lead. If they end on this router, the route to the
+ * sender is looked up in their VRF, and the source is an address of that VRF. If they do
+ * not end here, the error follows their path, and the router at its end knows a route to
+ * the sender (RFC 3032, 2.3.2).
  */
 struct icmp_labels {
 	bool end_here;
 	uint16_t vrf;          /* 0 if they do not end here */
-	uint16_t source_ifidx; /* interface whose address is shown; 0: that of the packet */
+	uint16_t source_ifidx; /* interface of the source; 0: that of the packet */
 };
 
 /* The packet that caused the error. */
@@ -32,15 +33,15 @@ struct icmp_about {
 };
 
 /*
- * Find out where the labels at `p` lead, of which `room` octets may be read, with the packet
- * behind them. An address of the core or of another VRF must not be shown to a customer: the
- * source is of the interface by which the packet would leave, else of any of the VRF.
- * [RCU reader]
+ * Find out where the labels at `p` lead. `room` octets of the labels and the packet behind
+ * them may be read. An address of the core or of another VRF must not be shown to a
+ * customer: the source is an address of the interface by which the packet would leave, else
+ * of any interface of the VRF. [RCU reader]
  */
 struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 				  unsigned int room);
 
-/* The same for a packet that an end point of SRv6 has put in a VRF. [RCU reader] */
+/* Return this for a packet that an end point of SRv6 has put in a VRF. [RCU reader] */
 struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
 				    const uint8_t *ip, unsigned int room);
 
@@ -55,7 +56,7 @@ struct icmp_kind {
 };
 
 /*
- * Return the error that answers a drop. Type 0: none, because the drop is silent by design.
+ * Return the ICMP error about a drop. Type 0: none, because the drop is silent by design.
  */
 struct icmp_kind icmp_of_drop(enum reason cause, uint8_t family);
 

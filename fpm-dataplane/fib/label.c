@@ -4,7 +4,7 @@
 
 #include "base/inet.h"
 
-#define HASHED_MAX 4 /* labels; as Linux has it */
+#define HASHED_MAX 4 /* labels, as in Linux */
 
 uint32_t
 fib_label_hash(const struct fib *fib, const uint8_t *p, unsigned int room)
@@ -46,8 +46,8 @@ payload_family(const uint8_t *p, unsigned int room)
 }
 
 /*
- * Handle a label below 16. Return the path behind it, or PATH_NONE with a reason. *skip: the
- * labels that follow it and belong to it.
+ * Handle a label below 16. Return its path, or PATH_NONE with a reason. *skip: the number
+ * of labels that follow it and belong to it.
  */
 static fib_path
 special_label(uint32_t label, struct label_walk *walk, unsigned int *skip)
@@ -130,7 +130,7 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	if (path_kind(walk->path) == PATH_VRF && !walk->bottom)
 		walk->reason = DROP_mpls_stack;
 	else if (!walk->bottom && room < LABEL_BYTES)
-		walk->reason = DROP_mpls_malformed; /* its TTL cannot be read */
+		walk->reason = DROP_mpls_malformed; /* no TTL of a next label */
 	else if (walk->bottom && walk->payload == 0 && path_kind(walk->path) != PATH_ENCAP)
 		walk->reason = DROP_mpls_payload;
 }

@@ -4,10 +4,10 @@
  *
  *     label --fib->label[]--> group --group word--> path
  *
- * The path of a label says what becomes of the packet when the label is off: PATH_ADJ sends
- * the rest to a neighbor (penultimate hop popping), PATH_ENCAP pushes labels and sends it (a
- * swap), PATH_VRF looks up the rest, number 0 in table main. In the tries PATH_ENCAP pushes
- * labels onto an IP packet.
+ * The path of a label says what to do with the rest of the packet after the label is
+ * removed: PATH_ADJ sends the rest to a neighbor (penultimate hop popping), PATH_ENCAP
+ * pushes labels and sends it (a swap), PATH_VRF looks up the rest, number 0 in table main.
+ * In the tries PATH_ENCAP pushes labels onto an IP packet.
  *
  * zebra has one label space for the router (RFC 3031, 3.14), so there is one table.
  */
@@ -37,7 +37,7 @@ struct fib_encap {
 };
 static_assert(sizeof(struct fib_encap) == 64, "one cache line");
 
-#define FIB_POPS_MAX 4 /* own labels that one packet may have in a row */
+#define FIB_POPS_MAX 4 /* most labels of this router that a packet may have */
 
 /* Result of a walk over the labels of a packet. */
 struct label_walk {
@@ -49,7 +49,7 @@ struct label_walk {
 	fib_path path;
 	/* enum reason: a drop; PUNT_not_ip: to the kernel; N_REASON: follow `path`. */
 	uint16_t reason;
-	uint8_t n;       /* labels that come off */
+	uint8_t n;       /* labels to remove */
 	uint8_t ttl;     /* the lowest among them, as received */
 	uint8_t tc;      /* of the last one */
 	uint8_t payload; /* 4, 6: an IP packet follows them. 0: a label, or no IP packet */
@@ -59,19 +59,19 @@ struct label_walk {
 /*
  * Walk over the labels of a packet until one leads out of the router, or until they end.
  *
- * p     the first label entry, in network order
- * room  octets from there on that may be read
+ * `p` is the first label entry, in network order. `room` octets from there on may be read.
  *
- * A label that leads to a lookup and is not the last one makes the next label ours, too
- * (RFC 3031, 3.10). The explicit null labels are accepted at any place (RFC 4182). The TTL is
- * not judged: the packet may be for this host. [RCU reader]
+ * If a label leads to a lookup and is not the last one, the next label is looked up, too
+ * (RFC 3031, 3.10). The explicit null labels are accepted at any place (RFC 4182). The TTL
+ * is not checked: the packet may be for this host. [RCU reader]
  */
 void fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 		    struct label_walk *walk);
 
 /*
- * Return the flow hash of a packet with labels: of at most four of them, without special
- * ones, to the entropy label (RFC 6790, 4.3), and of the IP packet behind them.
+ * Return the flow hash of a packet with labels. It covers at most four labels, without
+ * special ones. It ends with the entropy label (RFC 6790, 4.3), or else includes the IP
+ * packet behind the labels.
  */
 uint32_t fib_label_hash(const struct fib *fib, const uint8_t *p, unsigned int room);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmtu: the path MTUs that routers on the way told of outer packets of tunnels, VXLAN and SRv6 (RFC
- * 1191, RFC 8201; RFC 2003, 5.1). Linux keeps them with the route of the destination, for all packets
- * of the host. The punt thread learns them from ICMP errors to this host (punt/pmtu.c).
+ * pmtu: the path MTUs that routers have reported for outer packets of tunnels, VXLAN and
+ * SRv6 (RFC 1191, RFC 8201; RFC 2003, 5.1). Linux keeps them with the route of the
+ * destination, for all packets of the host. The punt thread learns them from ICMP errors to
+ * this host (punt/pmtu.c).
  */
 #ifndef FIB_PMTU_H
 #define FIB_PMTU_H
@@ -18,7 +19,7 @@ struct fib_pmtu {
 	uint16_t vrf;      /* of outer packets */
 	uint16_t mtu_bytes;
 	uint8_t family;
-	uint32_t until_s; /* monotonic_s() at which it is forgotten */
+	uint32_t until_s; /* monotonic_s() at which the entry expires */
 };
 
 /* Immutable: punt publishes a new table for each change. */

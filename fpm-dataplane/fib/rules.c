@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The walk over the rules. Any thread that is an RCU reader; nothing is written. */
+/* Walk over the policy rules. Any thread that is an RCU reader; nothing is written. */
 #include "fib/rules.h"
 
 #include <string.h>
@@ -105,7 +105,7 @@ rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 
 /* --- actions ------------------------------------------------------------------------------ */
 
-/* Return the FIB that answers for this packet's source in place of `base`. */
+/* Return the FIB that replaces `base` for this packet's source. */
 static uint16_t
 number_for_source(const struct fib_rules *rules, const struct fib_rules_key *key,
 		  uint16_t base)
@@ -131,7 +131,7 @@ number_lookup(const struct fib *fib, const struct fib_rules_key *key, uint16_t n
 	return pt == NULL ? 0 : poptrie6_lookup(pt, key->ip + 24);
 }
 
-/* Look up the destination in FIB `number`. Returns true if it has an answer. */
+/* Look up the destination in FIB `number`. Returns true if it has a route. */
 static bool
 number_answers(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
@@ -144,8 +144,8 @@ number_answers(const struct fib *fib, const struct fib_rules *rules,
 }
 
 /*
- * Return true if the path leaves by an interface of the group. Linux asks for the first next
- * hop of a route (fib4_rule_suppress()); here it is the next hop of the packet.
+ * Return true if the path leaves by an interface of the group. Linux checks the first next
+ * hop of a route (fib4_rule_suppress()); this function checks the next hop of the packet.
  */
 static bool
 path_is_in_group(const struct fib *fib, fib_path path, uint32_t group)
@@ -196,7 +196,7 @@ fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 {
 	const struct fib_rule *rule;
 
-	/* A target is always behind its rule. */
+	/* The target of a goto is always behind the rule. */
 	for (hit->at = 0; hit->at < rules->n;) {
 		rule = &rules->rule[hit->at];
 		if (!rule_matches(rule, key))

@@ -2,10 +2,10 @@
 /*
  * rules: policy routing for forwarders. rib compiles the rules of the kernel of one family
  * to a list, which is immutable and is published as fib->rules[] (NULL: only the rules that
- * every kernel has). Only packets from interfaces that a rule concerns are walked through
- * it (fib_iface.rules4, rules6). They leave the fast path.
+ * every kernel has). Only packets from interfaces that a rule concerns are checked against
+ * the list (fib_iface.rules4, rules6). They take the slow path.
  *
- * As in the kernel, the rules are asked in order. A rule that names a table decides if the
+ * As in the kernel, the rules are tried in order. A rule that names a table decides if the
  * table has a route for the destination; a route of type throw counts as none.
  */
 #ifndef FIB_RULES_H
@@ -26,14 +26,14 @@ enum fib_rule_action {
 	 * `invert` the FIB is that of main.
 	 */
 	FIB_RULE_VRF,
-	FIB_RULE_PATH, /* the rule itself is the answer: `path` */
-	FIB_RULE_GOTO, /* go on with the rule at `next` */
+	FIB_RULE_PATH, /* the rule itself decides: `path` */
+	FIB_RULE_GOTO, /* continue with the rule at `next` */
 	FIB_RULE_NOP,
 };
 
 struct fib_rule {
-	uint32_t pref, table; /* of the kernel, for people */
-	uint32_t ifindex; /* the packet came by it; 0: any; 1, lo: a packet of this host */
+	uint32_t pref, table; /* of the kernel, for display */
+	uint32_t ifindex; /* ingress of the packet; 0: any; 1, lo: a packet of this host */
 	uint16_t iif_vrf; /* or by a member of this VRF; 0: none */
 	uint16_t number;  /* FIB_RULE_TABLE: of the FIB; 0: main */
 	uint16_t next;    /* FIB_RULE_GOTO */
@@ -71,7 +71,7 @@ struct fib_rules_key {
 	const struct fib_copy *main; /* the reader's copy of the tries of main */
 	const uint8_t *ip;           /* header */
 	unsigned int room; /* octets of the packet that can be read, 20 or 40 at least */
-	uint32_t ifindex;  /* of the TAP it came by; 1: this host made it */
+	uint32_t ifindex;  /* of the ingress TAP; 1: this host made it */
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
@@ -79,12 +79,12 @@ struct fib_rules_key {
 
 struct fib_rules_hit {
 	fib_path path;
-	uint32_t group;  /* 0: the rule itself is the answer, or none had an answer */
+	uint32_t group;  /* 0: the rule itself decided, or no rule did */
 	uint32_t at;     /* place of the rule in the list; the list's length: none */
-	uint16_t number; /* FIB that answered; 0: main, or none */
+	uint16_t number; /* FIB that had the route; 0: main, or none */
 };
 
-/* Ask the rules in order. PATH_NONE: no rule has an answer.               [RCU reader] */
+/* Try the rules in order. PATH_NONE: no rule decides.                     [RCU reader] */
 void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 		    const struct fib_rules_key *key, struct fib_rules_hit *hit);
 

@@ -2,9 +2,10 @@
 /*
  * sid: end points of SRv6 (RFC 8754, 8986, 9800), and the headers of a packet to one.
  *
- * The path of a SID is PATH_LOCAL with the number of its entry in fib->sid, so that a reader that
- * knows no SIDs gives the packet to the kernel, which has the same end point. Forwarders do so
- * with all that they do not take: ICMPv6 to a SID, fragments, headers that are cut.
+ * The path of a SID is PATH_LOCAL with the number of its entry in fib->sid, so that a
+ * reader that knows no SIDs gives the packet to the kernel, which has the same end point.
+ * Forwarders, too, give some packets to the kernel: ICMPv6 to a SID, fragments, and packets
+ * with truncated headers.
  */
 #ifndef FIB_SID_H
 #define FIB_SID_H
@@ -35,7 +36,7 @@ struct fib_sid {
 struct sid_packet {
 	uint16_t srh_at; /* 0: there is none */
 	uint16_t srh_bytes;
-	uint16_t srh_next_at; /* of the octet that announces it */
+	uint16_t srh_next_at; /* of the octet that names it as next header */
 	uint16_t upper_at;
 	uint8_t upper; /* protocol behind all headers that were read */
 	uint8_t left;  /* segments left; 0 without a header */
@@ -43,7 +44,10 @@ struct sid_packet {
 	uint16_t wrong_at;
 };
 
-/* Return false if a header is cut or wrong (RFC 8754, 4.3.1.1), or if there are too many. */
+/*
+ * Return false if a header is truncated or invalid (RFC 8754, 4.3.1.1), or if there are too
+ * many.
+ */
 static inline bool
 sid_packet_read(const uint8_t *ip, unsigned int room, struct sid_packet *p)
 {
@@ -87,8 +91,8 @@ sid_segment(const uint8_t *ip, const struct sid_packet *p)
 }
 
 /*
- * Return the family of the packet inside, if it is one, and whole; 0: it is none.
- * `room` octets from the outer header on may be read.
+ * Return the family of the inner packet; 0: there is no complete IP packet inside. `room`
+ * octets from the outer header on may be read.
  */
 static inline uint8_t
 sid_packet_inside(const uint8_t *ip, unsigned int room, const struct sid_packet *p)
@@ -104,7 +108,7 @@ sid_packet_inside(const uint8_t *ip, unsigned int room, const struct sid_packet 
 	return len <= all - p->upper_at ? family : 0;
 }
 
-/* Return true if the destination has another segment in itself: RFC 9800, 4.1.1. */
+/* Return true if the destination contains another segment: RFC 9800, 4.1.1. */
 static inline bool
 sid_has_argument(const struct fib_sid *sid, const uint8_t *dst)
 {
@@ -116,7 +120,7 @@ sid_has_argument(const struct fib_sid *sid, const uint8_t *dst)
 	return false;
 }
 
-/* Move the argument of a destination in the place of the function. */
+/* Shift the argument of a destination to the place of the node and the function. */
 static inline void
 sid_shift(const struct fib_sid *sid, uint8_t *dst)
 {
@@ -129,8 +133,8 @@ sid_shift(const struct fib_sid *sid, uint8_t *dst)
 }
 
 /*
- * Return the table's VRF in which an end point looks up. `own`: that in which the packet came,
- * for actions without a table.
+ * Return the VRF in which an end point looks up. `own`: the VRF of the packet, for actions
+ * without a table.
  */
 static inline uint16_t
 sid_vrf(const struct fib_sid *sid, uint16_t own)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Find the tunnel of a packet, and the way of packets into tunnels. Any reader; no state. */
+/*
+ * Find the tunnel of a packet, and the path of packets into tunnels. Any reader; no state.
+ */
 #include "fib/tunnel.h"
 
 #include "fib/pmtu.h"
@@ -12,8 +14,8 @@
 #define PADN_OPTION  1u
 
 /*
- * The table has addresses that the operator chose, so one good mixing is enough. Each word has
- * an odd factor of its own.
+ * One good mixing is enough, because the operator has chosen the addresses in the table.
+ * Each word has an odd factor of its own.
  */
 uint32_t
 fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key)
@@ -42,7 +44,10 @@ fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
 	       ipaddr_equal(&t->remote, &key->remote);
 }
 
-/* Return the tunnel of an outer packet, or 0. A tunnel that is down takes none, as in Linux. */
+/*
+ * Return the tunnel of an outer packet, or 0. A tunnel that is down receives none, as in
+ * Linux.
+ */
 static uint16_t
 tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 	  const struct fib_tunnel_key *key)
@@ -61,8 +66,8 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 }
 
 /*
- * Read the GRE header at ip + *at, and set the key, if any, and the family of the packet behind
- * it. Return false if there is no header that forwarders take.
+ * Read the GRE header at ip + *at, and set the key, if any, and the family of the packet
+ * behind it. Return false if there is no header that forwarders handle.
  */
 static bool
 gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, bool *has_key,
@@ -90,7 +95,7 @@ gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, bool *has_key,
 	return true;
 }
 
-/* Return the length of the packet at `ip`, whose version is `family`; 0: it is none. */
+/* Return the length of the packet at `ip`, whose version is `family`; 0: there is none. */
 static unsigned int
 inner_bytes(const uint8_t *ip, unsigned int room, uint8_t family)
 {
@@ -135,7 +140,7 @@ addr_high(const uint8_t *at, uint8_t family)
 	return word;
 }
 
-/* Find the tunnel of a packet if it is not that of the last one. */
+/* Find the tunnel of a packet that differs from the last one, and store it in `last`. */
 static __attribute__((noinline)) void
 last_set(const struct fib *fib, const struct fib_tunnels *tunnels,
 	 struct fib_tunnel_last *last, struct fib_tunnel_key *key,
@@ -148,8 +153,8 @@ last_set(const struct fib *fib, const struct fib_tunnels *tunnels,
 }
 
 /*
- * The key of a packet is compared in words, and no octets are put together in memory: the loads
- * would wait for the stores.
+ * The key of a packet is compared in words. The octets are not put together in memory,
+ * because the loads would wait for the stores.
  */
 bool
 fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
@@ -231,7 +236,7 @@ fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer)
 	return true;
 }
 
-/* Return true if the tunnel is in the way already. */
+/* Return true if the path has the tunnel already. */
 static bool
 way_has(const struct fib_tunnel_way *way, uint16_t ifidx)
 {
@@ -242,8 +247,9 @@ way_has(const struct fib_tunnel_way *way, uint16_t ifidx)
 }
 
 /*
- * Return false if only the kernel can send outer packets of `t` into the tunnel `next`: by another
- * link than they must take, or with an encapsulation limit that has to be counted down.
+ * Return false if only the kernel can send outer packets of `t` into the tunnel `next`: it
+ * is not the link that they must take, it does not accept their family, or an encapsulation
+ * limit has to be decremented.
  */
 static bool
 tunnel_enters(const struct fib_tunnel *t, const struct fib_iface *next)
@@ -280,7 +286,7 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way 
 			way->reason = DROP_egress_down;
 			return;
 		}
-		/* A packet of this host: rules by its source concern it. */
+		/* The outer packet is one of this host, to which policy rules apply. */
 		way->path =
 			fib_resolve_packet(fib, NULL, t->vrf, t->family, t->head, t->bytes);
 		next = path_tunnel(fib, way->path);
@@ -311,7 +317,7 @@ fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
 		if (mtu <= tunnel->tunnel.bytes)
 			return 0;
 		mtu -= tunnel->tunnel.bytes;
-		/* The MTU of an inner tunnel limits the outer packets in it. */
+		/* The MTU of this tunnel limits the outer packets that enter it. */
 		if (i > 1 && tunnel->mtu_bytes < mtu)
 			mtu = tunnel->mtu_bytes;
 	}

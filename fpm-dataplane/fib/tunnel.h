@@ -28,7 +28,7 @@
 #define ECN_CE   3u
 
 /*
- * The tunnels that are up, by what a packet to this host has: a hash table with open addressing.
+ * The tunnels that are up, by struct fib_tunnel_key: a hash table with open addressing.
  * Immutable: neigh publishes a new table for each change. A tunnel that takes IPv4 and IPv6
  * without GRE has two entries.
  */
@@ -38,13 +38,13 @@ struct fib_tunnels {
 };
 
 /*
- * Another tunnel has the same addresses and key, and differs by its link only. The kernel knows
- * which one a packet is for.
+ * Another tunnel has the same addresses and key, and differs by its link only. The kernel
+ * decides which of them a packet is for.
  */
 #define FIB_TUNNEL_SHARED 0x8000u
 static_assert(IFIDX_MAX <= FIB_TUNNEL_SHARED, "a bit of an entry is free");
 
-/* Names the tunnel of an outer packet. */
+/* Identifies the tunnel of an outer packet. */
 struct fib_tunnel_key {
 	struct ipaddr local, remote;
 	uint32_t key; /* of GRE; 0 without */
@@ -56,14 +56,14 @@ struct fib_tunnel_key {
 
 uint32_t fib_tunnel_hash(const struct fib *fib, const struct fib_tunnel_key *key);
 
-/* Return true if a tunnel is the one of an outer packet. */
+/* Return true if a tunnel receives the outer packets with this key. */
 bool fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key);
 
-/* An outer packet of a tunnel. */
+/* Result of the search for the tunnel of an outer packet. */
 struct fib_tunnel_found {
 	uint16_t ifidx; /* of the tunnel */
-	uint16_t at;    /* offset of the packet inside from the outer header */
-	uint8_t family; /* of that packet */
+	uint16_t at;    /* offset of the inner packet from the outer header */
+	uint8_t family; /* of the inner packet */
 	uint8_t ecn;    /* of the outer header */
 };
 
@@ -87,25 +87,28 @@ tunnel_proto(uint8_t proto)
 }
 
 /*
- * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it, without
- * padding, may be read. Returns false if there is none, and the packet is one for the kernel. So
- * are packets that only the kernel can take: fragments, GRE with a checksum, a sequence number,
- * routing or another version, payloads that are not IP.
+ * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it,
+ * without padding, may be read. Returns false if the packet is for the kernel: there is no
+ * tunnel, or only the kernel can handle the packet (fragments, GRE with a checksum, a
+ * sequence number, routing or another version, payloads that are not IP).
  */
 bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
 		     unsigned int room, struct fib_tunnel_last *last,
 		     struct fib_tunnel_found *found);
 
 /*
- * Give the packet inside the ECN field that RFC 6040, 4.2 wants, and return true. Return false if
- * the packet must be dropped: congestion was met, and its sender would not learn of it. Doing it
- * twice is the same as doing it once.
+ * Set the ECN field of the inner packet by RFC 6040, 4.2, and return true. Return false if
+ * the packet must be dropped, because it met congestion and cannot carry the mark. A second
+ * call with the same arguments changes nothing.
  */
 bool fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer);
 
-/* The way of a packet into a tunnel, and of its outer packet to a neighbor. */
+/* The path of a packet into a tunnel, and of its outer packet to a neighbor. */
 struct fib_tunnel_way {
-	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	/*
+	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
+	 * drop.
+	 */
 	uint16_t reason;
 	fib_path path; /* PATH_ADJ, or PATH_ONLINK of an interface that is no tunnel */
 	const struct fib_iface *tunnel[FIB_TUNNELS_DEEP]; /* innermost first */
@@ -116,12 +119,12 @@ struct fib_tunnel_way {
 	struct ipaddr dst;
 };
 
-/* Find the way of packets that leave by the tunnel `ifidx`. */
+/* Find the path of packets that leave by the tunnel `ifidx`. */
 void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way);
 
 /*
- * Return the octets of the largest packet that fits into the way out of `out` without
- * fragments of the outer packet. 0: no packet fits.
+ * Return the length of the largest packet that may leave by `out` without fragments of the
+ * outer packet. 0: no packet fits.
  */
 unsigned int fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
 			    const struct fib_iface *out);
@@ -135,8 +138,9 @@ tunnel_sets_df(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Return true if the packet may go into the tunnel without a look at its options. RFC 2473, 4.1.1
- * wants the limit of tunnels of an IPv6 packet to be obeyed, which is in a header of options.
+ * Return true if the packet may go into the tunnel without a check of its options. RFC
+ * 2473, 4.1.1 requires that the tunnel encapsulation limit of an IPv6 packet is obeyed,
+ * which is in a header of options.
  */
 static inline bool
 tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
@@ -154,8 +158,8 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Write the outer header before the packet at `ip`, whose TTL is that of the packet inside, and
- * return its first octet.
+ * Write the outer header before the packet at `ip`, whose TTL is decremented already, and
+ * return the header's first octet.
  *
  * len   octets of that packet
  * id    its lower 16 bits: identification of the outer IPv4 header
@@ -188,14 +192,17 @@ tunnel_put_df(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned 
 		word = get_be32(out) & 0xfffff;
 		if (t->flow_inherit && family == 6)
 			word = inner_word & 0xfffff;
-		if (word == 0) /* 0 says that there is no label */
+		if (word == 0) /* 0 means that there is no label */
 			word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
 		put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
 		put_be16(out + 4, (uint16_t)(len + t->bytes - 40));
 		out[7] = ttl;
 		return out;
 	}
-	/* In registers: to sum octets that were just stored would wait for the stores. */
+	/*
+	 * Sum words in registers, because a sum over octets that were just stored waits for
+	 * the stores.
+	 */
 	proto = t->head[9] != 0 ? t->head[9] : family == 4 ? PROTO_IP4 : PROTO_IP6;
 	head[0] = 0x45u << 24 | (uint32_t)tos << 16 | (len + t->bytes);
 	head[1] = id << 16 | (df ? 0x4000u : 0);
@@ -229,8 +236,8 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
 }
 
 /*
- * Write all outer headers of a way before the packet at `ip`, and return the first octet.
- * *family, *len: of the packet, then of the outermost one.
+ * Write all outer headers of a path before the packet at `ip`, and return the first octet.
+ * *family and *len are those of the packet, and on return those of the outermost packet.
  */
 static inline uint8_t *
 tunnel_put_all(const struct fib *fib, const struct fib_tunnel_way *way, uint8_t *ip,
@@ -258,7 +265,7 @@ path_out(const struct fib *fib, fib_path path)
 }
 
 /*
- * Return why an outer packet cannot take `path`; N_REASON: it can.
+ * Return the reason why an outer packet cannot take `path`; N_REASON: it can.
  *
  * out   path_out()
  * link  ifindex of the interface by which it must leave; 0: any

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* urpf: the way back to the source of one packet. No thread of its own. */
+/* urpf: find the reverse path of one packet. No thread of its own. */
 #include "fib/urpf.h"
 
 #include "base/inet.h"
 #include "fib/rules.h"
 
-/* Return true if a way is the interface of the packet, or with `by_vrf` its VRF. */
+/* Return true if `way` is the ingress interface, or with `by_vrf` belongs to its VRF. */
 static bool
 way_is_back(const struct fib *fib, const struct fib_iface *in, uint16_t way, bool by_vrf)
 {
@@ -56,7 +56,7 @@ packet_turn(const struct fib_back_key *key, uint8_t *out, unsigned int size)
 	return n;
 }
 
-/* Ask the rules for the source: Linux exchanges the interfaces, too. */
+/* Look up the source by the policy rules. Linux exchanges the interfaces, too. */
 static uint32_t
 group_by_rules(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_back_key *key)

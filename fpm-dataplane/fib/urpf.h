@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * urpf: the way back to the source of a packet (RFC 3704), for the sysctl rp_filter and for
- * the expression `fib` of nft.
+ * urpf: the reverse path of a packet (RFC 3704), for the sysctl rp_filter and for the
+ * expression `fib` of nft.
  *
  * The source is looked up as a destination is. Each group has a word beside its group word
  * (fib->ways) with the interfaces of all its next hops, dead ones too, because Linux regards
@@ -16,7 +16,7 @@
 /* How the sources of transit packets are checked. The numbers are those of rp_filter. */
 enum fib_urpf {
 	FIB_URPF_OFF,
-	FIB_URPF_STRICT, /* a next hop leaves by the interface of the packet */
+	FIB_URPF_STRICT, /* a next hop of the source is on the ingress interface */
 	FIB_URPF_LOOSE,  /* the source has a next hop */
 };
 
@@ -53,7 +53,7 @@ fib_ways_have(uint64_t ways, uint64_t all)
 {
 	const uint64_t high = 0x8000800080008000;
 
-	/* Only from a way that is equal nothing is subtracted: its highest bit stays. */
+	/* From an equal way 0 is subtracted, so only its highest bit stays. */
 	return ((high - (ways ^ all)) & high & ~(0 - (ways >> 63))) != 0;
 }
 
@@ -64,16 +64,17 @@ fib_ways_all(uint16_t ifidx)
 	return ifidx * 0x0001000100010001ull;
 }
 
-/* The way back to a source. */
+/* Results of a reverse path check. */
 enum fib_back {
 	FIB_BACK_NONE,  /* no next hop */
-	FIB_BACK_OTHER, /* not by the interface of the packet */
-	FIB_BACK_HERE,  /* a next hop leaves by it */
+	FIB_BACK_OTHER, /* no next hop is on the ingress interface */
+	FIB_BACK_HERE,  /* a next hop is on the ingress interface */
 };
 
 /*
- * Judge the word of a group for packets from `in`. `by_vrf`: in a VRF, each member of the VRF
- * and its device is a way back. [RCU reader]
+ * Check the word of the source's group for packets from `in`. `by_vrf`: if `in` is in a
+ * VRF, a next hop on any member of the VRF or on the VRF's device counts as on `in`. [RCU
+ * reader]
  */
 enum fib_back fib_ways_judge(const struct fib *fib, const struct fib_iface *in,
 			     uint64_t ways, bool by_vrf);
@@ -90,7 +91,7 @@ fib_group_ways(const struct fib *fib, uint32_t group)
 struct fib_back_key {
 	const struct fib_copy *main; /* tries of table main */
 	const struct fib_iface *in;
-	uint32_t oif; /* ifindex of the way out: rules regard it as the way in */
+	uint32_t oif; /* ifindex of the egress interface; rules see it as the ingress */
 	const uint8_t
 		*ip; /* the packet, of which `room` octets may be read: the whole header */
 	unsigned int room;
@@ -105,7 +106,7 @@ struct fib_back_key {
  */
 uint32_t fib_back_group(const struct fib *fib, const struct fib_back_key *key);
 
-/* Return the way back to the source of a packet. [RCU reader] */
+/* Check the reverse path of a packet. [RCU reader] */
 static inline enum fib_back
 fib_back(const struct fib *fib, const struct fib_back_key *key)
 {
@@ -113,7 +114,7 @@ fib_back(const struct fib *fib, const struct fib_back_key *key)
 			      key->by_vrf);
 }
 
-/* Return true if packets with this way back pass. */
+/* Return true if packets with this result pass. */
 static inline bool
 fib_urpf_passes(enum fib_urpf mode, enum fib_back back)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Find the interface of a VXLAN packet, and the way of packets to VTEPs. Any reader; no state. */
+/*
+ * Find the interface of a VXLAN packet, and the path of packets to VTEPs. Any reader; no
+ * state.
+ */
 #include "fib/vxlan.h"
 
 #include "fib/pmtu.h"
@@ -22,7 +25,10 @@ struct outer {
 	uint8_t family;
 };
 
-/* Return true if the packet is to the address. Compared in registers: each packet is asked. */
+/*
+ * Return true if the packet is to the address. Compares in registers, because this runs for
+ * each packet.
+ */
 static inline bool
 dst_is(const struct ipaddr *addr, const struct outer *o)
 {
@@ -81,7 +87,9 @@ iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct ou
 	}
 }
 
-/* Return why a packet to an unknown VNI is dropped; N_REASON: the kernel may know the VNI. */
+/*
+ * Return the drop reason of a packet to an unknown VNI; N_REASON: the kernel may know it.
+ */
 static uint16_t
 vni_refusal(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o)
 {
@@ -93,7 +101,7 @@ vni_refusal(const struct fib *fib, const struct fib_vxlans *vxlans, const struct
 	return (o->vxlan[0] & VXLAN_VNI_FLAG) == 0 ? DROP_vxlan_flags : DROP_vxlan_vni;
 }
 
-/* Return the length of the packet at `ip`, whose version is `family`; 0: it is none. */
+/* Return the length of the packet at `ip`, whose version is `family`; 0: there is none. */
 static unsigned int
 inner_bytes(const uint8_t *ip, uint8_t family)
 {
@@ -102,7 +110,7 @@ inner_bytes(const uint8_t *ip, uint8_t family)
 	return family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 }
 
-/* Read the frame inside, of which `room` octets may be read, and `len` are there. */
+/* Read the inner frame. It has `len` octets, of which `room` may be read. */
 static void
 frame_read(const struct fib_iface *iface, const uint8_t *eth, unsigned int room,
 	   unsigned int len, struct fib_vxlan_found *found)
@@ -111,7 +119,7 @@ frame_read(const struct fib_iface *iface, const uint8_t *eth, unsigned int room,
 	unsigned int bytes;
 
 	if ((eth[0] & 1) != 0)
-		return; /* to a group: the kernel has the addresses, and answers ARP */
+		return; /* to a group: the kernel replies, for example to ARP */
 	if (memcmp(eth, iface->mac, sizeof(iface->mac)) != 0)
 		found->reason = DROP_l2_foreign;
 	else if ((eth[6] & 1) != 0)
@@ -191,7 +199,7 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 		way->reason = DROP_egress_down;
 		return;
 	}
-	/* A packet of this host. Its ports choose among equal paths. */
+	/* The outer packet is one of this host. Its ports choose among equal paths. */
 	memcpy(head, t->head, sizeof(head));
 	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, way->hash));
 	way->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vxlan: IP over VXLAN (RFC 7348), as EVPN's symmetric IRB has it (RFC 9135, 9136).
+ * vxlan: IP over VXLAN (RFC 7348), as EVPN's symmetric IRB uses it (RFC 9135, 9136).
  *
- * A bridge of the kernel whose only port is a vxlan device is an interface of the dataplane, and
- * has a number as a VLAN has. Its neighbors are routers behind VTEPs. Such a neighbor has an
- * adjacency as any other has, but the word `hop` of that is 0, so that the loops for plain packets
- * leave its packets. fib->vxlan_hop has all headers for it, ready to be copied. The flow of a packet
- * chooses among equal ways to the VTEP.
+ * A bridge of the kernel whose only port is a vxlan device is an interface of the
+ * dataplane, and has a number as a VLAN has. Its neighbors are routers behind VTEPs. Such a
+ * neighbor has an adjacency like any other, but the adjacency's word `hop` is 0, so that
+ * the loops for plain packets skip its packets. fib->vxlan_hop has all headers for it,
+ * ready to be copied. The flow of a packet chooses among equal paths to the VTEP.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -20,23 +20,23 @@
 #define UDP_BYTES   8u
 #define VXLAN_BYTES 8u
 #define ETH_BYTES   14u
-/* Octets from the UDP header to the packet inside. */
+/* Octets from the UDP header to the inner packet. */
 #define VXLAN_HEAD_BYTES (UDP_BYTES + VXLAN_BYTES + ETH_BYTES)
 
 #define VXLAN_VNI_FLAG 0x08u /* RFC 7348, 5: in the first octet */
 
 /*
- * The headers for one neighbor behind a VXLAN. Immutable: neigh publishes a new one for each
- * change.
+ * The headers for one neighbor behind a VXLAN. Immutable: neigh publishes a new struct for
+ * each change.
  */
 struct fib_vxlan_hop {
 	uint16_t ifidx; /* of the interface */
 	bool csum;
-	bool df6;                  /* IPv6 inside sets DF of the outer header */
+	bool df6;                  /* an inner IPv6 packet sets DF of the outer header */
 	uint16_t from_low, n_from; /* source ports */
 	/*
-	 * The outer header, with those of UDP, VXLAN and Ethernet. As for GRE, an EtherType names
-	 * the packet inside. bytes 0: only the kernel knows the VTEP.
+	 * The outer header, with those of UDP, VXLAN and Ethernet. As for GRE, an EtherType
+	 * names the inner packet. bytes 0: only the kernel knows the VTEP.
 	 */
 	struct fib_tunnel t;
 };
@@ -48,8 +48,8 @@ struct fib_vxlan_hop {
 struct fib_vxlans {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
 	/*
-	 * The interface whose end (VRF, local address, port) all others have, too, if the kernel
-	 * itself has no vxlan device. 0: the kernel decides about unknown VNIs.
+	 * An interface, if all others have the same VRF, local address and port, and the
+	 * kernel itself has no vxlan device. 0: the kernel decides about unknown VNIs.
 	 */
 	uint16_t one_end;
 	uint16_t entry[]; /* ifidx; 0: free */
@@ -59,12 +59,11 @@ uint32_t fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint
 
 /* A VXLAN packet to this host. */
 struct fib_vxlan_found {
-	/* N_REASON: it is one for `ifidx`, or with 0 one for the kernel. Or a drop. */
+	/* N_REASON: it is for `ifidx`, or if that is 0 for the kernel. Else a drop. */
 	uint16_t reason, ifidx;
-	uint16_t
-		udp_at; /* offsets from the outer IP header: of UDP, of the packet inside */
+	uint16_t udp_at; /* offsets from the outer IP header: of UDP, of the inner packet */
 	uint16_t at;
-	uint16_t family; /* of that packet; one octet alone would be slower to return */
+	uint16_t family; /* of the inner packet; an octet would be slower to return */
 };
 
 /*
@@ -72,8 +71,8 @@ struct fib_vxlan_found {
  * without padding, may be read. Only the kernel can take fragments, and frames to groups, of ARP
  * and of other protocols.
  *
- * last  the interface of the last packet, because the next one is often of the same. Its reader
- *       forgets it (NULL) at each quiescent state.
+ * last  the interface of the last packet, because the next packet often has the same
+ *       interface. The reader clears it (NULL) at each quiescent state.
  */
 struct fib_vxlan_found fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family,
 				      const uint8_t *ip, unsigned int room,
@@ -101,37 +100,45 @@ path_enters(const struct fib *fib, fib_path path)
 	return hop == NULL ? path_tunnel(fib, path) : fib_iface(fib, hop->ifidx);
 }
 
-/* The way of an outer packet. */
+/* The path of an outer packet. */
 struct fib_vxlan_way {
-	/* N_REASON: follow `path`. PUNT_kernel_route: the kernel has to do it. Or a drop. */
+	/*
+	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
+	 * drop.
+	 */
 	uint16_t reason;
 	fib_path path; /* PATH_ADJ or PATH_ONLINK */
-	uint32_t hash; /* of the flow inside */
+	uint32_t hash; /* of the inner flow */
 };
 
-/* Find the way of the packet at `ip`, of which `room` octets may be read, to a neighbor. */
+/*
+ * Find the path of the outer packet for the packet at `ip`, of which `room` octets may be
+ * read.
+ */
 void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
 		       uint8_t family, const uint8_t *ip, unsigned int room,
 		       struct fib_vxlan_way *way);
 
 /*
- * Find what the ways of all packets to a neighbor have in common: the group word of the route to
- * the VTEP. Return false if each packet has to ask fib_vxlan_resolve(). If true, that has PATH_ADJ
- * for a flow if and only if vxlan_path() has, and refuses it only because of the egress interface.
+ * Find the group word of the route to the VTEP, which all packets to a neighbor have in
+ * common. Return false if each packet needs fib_vxlan_resolve(). If true,
+ * fib_vxlan_resolve() finds PATH_ADJ for a flow if and only if vxlan_path() does, and
+ * refuses it only because of the egress interface.
  */
 bool fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop,
 		     uint64_t *route);
 
 /*
- * Return the octets of the largest packet that goes to a neighbor by the way out of `out`, the
- * outer packet in one piece. 0: none.
+ * Return the length of the largest packet to a neighbor that may leave by `out` without
+ * fragments of the outer packet. 0: none.
  */
 unsigned int fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
 			   const struct fib_vxlan_way *way, const struct fib_iface *out);
 
 /*
- * Return the source port of a flow. Routers on the way choose among equal paths by it. The bits of
- * the hash by which this router chooses are mixed, because all flows to one VTEP may share them.
+ * Return the source port of a flow, by which transit routers choose among equal paths. The
+ * hash is mixed again, because all flows to one VTEP may share the bits by which this
+ * router has chosen.
  */
 static inline uint16_t
 vxlan_source_port(const struct fib_vxlan_hop *hop, uint32_t hash)

@@ -121,7 +121,6 @@ struct fwd_exit {
 	uint32_t hash;                     /* of the inner flow */
 };
 
-/* The FIB of a table, as found since the last quiescent state. */
 /* The FIB of a routing table, valid until the next quiescent state. */
 struct fwd_hook_table {
 	bool valid;
