@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filter: judge a packet that the punt thread forwards, if its way out is not the one for
- * which a forwarder has judged it: its route changed while it waited, its link was down, or
- * no filter was in force.
- * [punt]
+ * filter: judge a packet that the punt thread forwards, if its egress interface is not the
+ * one for which a forwarder has judged it: its route changed while it waited, its link was
+ * down, or no filter was in force. [punt]
  */
 #include "base/inet.h"
 #include "fib/urpf.h"
@@ -12,7 +11,7 @@
 
 struct back_of {
 	const struct fib *fib;
-	const struct fib_iface *in; /* of the packet that is judged */
+	const struct fib_iface *in; /* ingress interface of the packet */
 };
 
 static enum ruleset_back
@@ -26,7 +25,7 @@ packet_back(const struct ruleset_packet *p, bool iif)
 		.ip = p->ip,
 		.room = p->room,
 		.family = p->family,
-		/* In Linux the packet is one of the VRF's device there. */
+		/* In the hook forward of Linux the VRF's device has received the packet. */
 		.by_vrf = true};
 
 	return (enum ruleset_back)fib_back(of->fib, &key);

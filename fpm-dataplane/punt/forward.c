@@ -38,8 +38,9 @@ error_send(struct punt *p, struct rte_mbuf *e)
 }
 
 /*
- * Send an ICMP error about a packet whose labels are off. If they do not end on this router,
- * the error gets them and goes where the packet would have gone (RFC 3032, 2.3.2).
+ * Send an ICMP error about a packet whose labels have been removed. If they do not end on
+ * this router, the error gets the labels and takes the path of the packet (RFC 3032,
+ * 2.3.2).
  */
 static void
 labels_error_send(struct punt *p, struct rte_mbuf *e, const struct punt_labels *labels)
@@ -136,8 +137,8 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 }
 
 /*
- * Return true if a packet without labels may leave by the port or VLAN `out`. If not, it is gone.
- * `by` is the interface that filters see: `out`, or a tunnel.
+ * Return true if a packet without labels may leave by the port or VLAN `out`. If not, the
+ * packet has been dropped. `by` is the interface that filters see: `out`, or a tunnel.
  */
 static bool
 packet_may_leave(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
@@ -282,7 +283,7 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 	frame_send(p, m, hop, out);
 }
 
-/* A packet and its way out of the router. */
+/* A packet and its path out of the router. */
 struct way_out {
 	struct label_packet lp;
 	fib_path path; /* as found */
@@ -291,13 +292,13 @@ struct way_out {
 	bool has_headend; /* it gets an outer header of SRv6: `hw` */
 	struct fib_headend_way hw;
 	bool has_labels;                   /* it came with labels */
-	const struct fib_iface *tunnel;    /* into which it goes; NULL: none */
+	const struct fib_iface *tunnel;    /* the tunnel that it enters; NULL: none */
 	struct fib_tunnel_way tw;          /* valid if there is a tunnel */
 	const struct fib_vxlan_hop *vxlan; /* the neighbor is behind a VXLAN; NULL: not */
 	struct fib_vxlan_way vw;           /* valid if it is */
 };
 
-/* Find the way out of an IP packet without labels. */
+/* Find the path of an IP packet without labels. */
 static void
 packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		struct way_out *way)
@@ -313,7 +314,10 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	if (originated && (meta->on_link || (family == 6 && ipaddr_is_linklocal6(&dst))))
 		way->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
 	else if (in != NULL && in->vrf != meta->vrf)
-		/* An end point of SRv6 has put it in this VRF: no rules of the port. */
+		/*
+		 * An end point of SRv6 has put it in this VRF: the rules of the port do not
+		 * apply.
+		 */
 		way->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
 	else
 		way->path = fib_resolve_packet(p->fib, in, meta->vrf, family, ip, room);
@@ -328,7 +332,7 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 		way->lp.encap = fib_encap(p->fib, way->path);
 }
 
-/* Find the neighbor of the outer packet. With labels the packet is the kernel's. */
+/* Find the neighbor of the outer packet. A packet with labels goes to the kernel. */
 static void
 headend_find_neighbor(struct punt *p, struct way_out *way)
 {
@@ -342,10 +346,10 @@ headend_find_neighbor(struct punt *p, struct way_out *way)
 	else if (way->hw.reason == DROP_egress_down)
 		way->neighbor = PATH(PATH_DOWN, 0);
 	else if (way->hw.reason != PUNT_kernel_route)
-		way->neighbor = way->hw.path; /* that of a refusing route, or of none */
+		way->neighbor = way->hw.path; /* of a route that refuses, or of no route */
 }
 
-/* Find the way of the outer packet to a VTEP. */
+/* Find the path of the outer packet to a VTEP. */
 static void
 vxlan_find_way(struct punt *p, struct way_out *way)
 {
@@ -482,7 +486,10 @@ punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause)
 
 /* --- packets larger than the MTU: RFC 791 2.3, RFC 1191, RFC 8200 5 ----------------------- */
 
-/* Drop a packet that must not be fragmented, and tell its sender the MTU. Takes `m`. */
+/*
+ * Drop a packet that must not be fragmented, and send an ICMP error with the MTU. Takes
+ * `m`.
+ */
 static void
 packet_too_big(struct punt *p, struct rte_mbuf *m, uint16_t mtu,
 	       const struct punt_labels *labels)
@@ -561,7 +568,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
-		memcpy(eth, l2, L2_LEN); /* if it is dropped, or is for the kernel */
+		memcpy(eth, l2, L2_LEN); /* for a drop, or for the kernel */
 		ip = eth + L2_LEN;
 		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
@@ -575,9 +582,9 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 /* --- packets that waited ------------------------------------------------------------------ */
 
 /*
- * Forward the packets of an entry, each by its present route, or answer with the ICMP error
- * if it has no route any longer. `ip neigh flush` deletes a neighbor that has just
- * answered, in several rounds. Then the packets wait for the next answer.
+ * Forward the packets of an entry, each by its present route, or send the ICMP error if it
+ * no longer has a route. `ip neigh flush` deletes, in several rounds, a neighbor that has
+ * just replied. Then the packets wait for the next answer of neigh.
  */
 static void
 neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resolved)

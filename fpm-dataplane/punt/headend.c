@@ -21,13 +21,14 @@ punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path pa
 {
 	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN, len = packet_bytes(m, family);
 
-	/* As forwarders: the same flow takes the same way. */
+	/* Hash the same octets as forwarders, so that a flow has one path. */
 	fib_headend_resolve(p->fib, path, family, l3_of(m), len < room ? len : room, way);
 }
 
 /*
- * Move a short packet towards the end of its buffer, so that `bytes` have room before it. The
- * library writes fragments, and this thread ICMP errors, at the place where frames begin.
+ * Move a short packet towards the end of its buffer, so that `bytes` fit before it. The
+ * fragments of the library and the ICMP errors of this thread begin where received frames
+ * begin.
  */
 static bool
 room_make(struct rte_mbuf *m, unsigned int bytes)

@@ -6,18 +6,18 @@
 #include "fib/headend.h"
 #include "punt/internal.h"
 
-/* Find the way of a packet whose path is a headend. */
+/* Find the path of the outer packet, for a packet whose path is a headend. */
 void punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
 		      struct fib_headend_way *way);
 
 /*
- * Write the outer headers of a packet whose TTL has its last value, and the EtherType. Return
- * false if the buffer has no room.
+ * Write the outer headers of a packet whose TTL is decremented already, and the EtherType.
+ * Return false if the buffer has no room.
  */
 bool punt_headend_write(struct rte_mbuf *m, uint8_t family,
 			const struct fib_headend_way *way);
 
-/* Return the neighbor of a way; family 0: the way has none. */
+/* Return the neighbor of an outer packet; family 0: it has none. */
 struct neigh_key punt_headend_key(const struct punt *p, const struct fib_headend_way *way);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * icmp: make ICMP and ICMPv6 errors: the part of the packet that they quote, and their rate
- * (RFC 792; RFC 1812, 4.3.2; RFC 4443, 2.4). fib/icmp.c decides whether an error may be
- * sent, and chooses its source.                                                  [punt]
+ * icmp: make ICMP and ICMPv6 errors, with the part of the packet that they quote, and limit
+ * their rate (RFC 792; RFC 1812, 4.3.2; RFC 4443, 2.4). fib/icmp.c decides whether an error
+ * may be sent, and chooses its source.                                           [punt]
  */
 #include <assert.h>
 #include <string.h>
@@ -28,8 +28,8 @@ extension_bytes(const struct punt_labels *labels)
 }
 
 /*
- * Write the extension of RFC 4884, 7, with one object: the label stack as the packet was
- * received with it (RFC 4950, 3).
+ * Write the extension of RFC 4884, 7, with one object: the label stack of the packet as it
+ * was received (RFC 4950, 3).
  */
 static void
 extension_fill(uint8_t *at, const struct punt_labels *labels)
@@ -129,7 +129,7 @@ icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e,
 	e->data_len = e->pkt_len = (uint16_t)(L2_LEN + len);
 }
 
-/* Ask the policer, unless the forwarder asked it for this class of error already. */
+/* Ask the policer, unless the forwarder has asked it already for this class of error. */
 static bool
 icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 {
@@ -150,7 +150,7 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 		    : verdict == POLICER_SOURCE ? &count->over_share
 						: &count->policed,
 		    1);
-	/* No other thread takes the error from a ring. */
+	/* No thread takes the error from a ring, so count it here. */
 	counter_add(&count->taken, verdict == POLICER_PASS);
 	return verdict == POLICER_PASS;
 }
@@ -191,7 +191,10 @@ icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 		counter_add(&p->count->reason[DROP_no_mbuf], 1);
 		return NULL;
 	}
-	/* A capture shows it if the error is dropped before it has addresses. */
+	/*
+	 * Clear the MAC addresses: a capture shows them if the error is dropped before they
+	 * are set.
+	 */
 	memset(rte_pktmbuf_mtod(e, uint8_t *), 0, L2_LEN - 2);
 	put_be16(rte_pktmbuf_mtod(e, uint8_t *) + L2_LEN - 2,
 		 meta->family == 6 ? 0x86dd : 0x0800);

@@ -19,25 +19,26 @@
 #define TAP_BURST 64
 /*
  * neigh resolves the next hop of a changed route within a millisecond, but on a busy
- * machine within ten. 64 packets are enough for some thousand packets a second.
+ * machine within ten milliseconds. 64 packets are enough for some thousand packets a
+ * second.
  */
 #define QUEUE_PACKETS_MAX 64
 /*
- * If there is no room, the oldest entry that has waited so long is removed. A host that
- * exists answers within milliseconds, so it is found even while a scan asks for 3000 absent
- * hosts a second. Next hops are never removed, and have a sixth as many places of their
- * own.
+ * If the table is full, the entry that has waited longest is removed if it has waited for
+ * this time. A host that exists replies within milliseconds, so it is found even while a
+ * scan asks for 3000 absent hosts a second. Entries of next hops are never removed, and
+ * have further places, a sixth of the number for hosts.
  */
 #define QUEUE_AT_LEAST_S 0.25
 #define QUEUE_AGAIN_MAX \
-	10 /* invalid answers, then packets wait no longer: rounds of `ip neigh flush` */
+	10 /* answers without effect, then packets are dropped; see neigh_queue_release() */
 #define QUEUE_MAX_S 10 /* the longest wait, even if neigh never answers */
 
 struct neigh_queue {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbor; 0: free entry */
 	uint8_t n;
-	uint8_t again; /* answers that were invalid again when they came */
+	uint8_t again; /* answers of neigh that were out of date when they came */
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of a next hop with this address; 0: none known */
 	double since; /* monotonic_s() */
@@ -86,8 +87,8 @@ void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
 /*
- * Give the kernel a packet that we originated, to route and send, as one of its own, because its
- * way out (`path`, of PATH_KERNEL) is an interface of the kernel. Takes `m`.
+ * Give the kernel a packet that we originated, to route and send as its own packet, because
+ * its path (`path`, PATH_KERNEL) leads to an interface of the kernel. Takes `m`.
  */
 void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path);
 
@@ -100,7 +101,7 @@ void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		  bool may_wait);
 
-/* Send the ICMP error for the drop of a packet, if there is one. Takes `m`. */
+/* Send the ICMP error about a dropped packet, if the drop causes one. Takes `m`. */
 void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
 
 /* Fragment an IPv4 packet to fit `mtu` and forward the fragments. Takes `m`. */
@@ -114,8 +115,8 @@ void punt_release_expired(struct punt *p, double now);
 /* --- filter.c ------------------------------------------------------------------------------ */
 
 /*
- * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. Its header
- * is at `ip`. Return true if it passes; otherwise the packet is gone.
+ * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. Its
+ * header is at `ip`. Return true if it passes; otherwise the packet has been dropped.
  */
 bool punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 		 const struct fib_iface *out);
@@ -131,8 +132,9 @@ struct neigh_key {
 };
 
 /*
- * Return the neighbor that a packet lacks. Its header is at `ip`, its path is `path`. Family 0:
- * the path leads into a tunnel or to a VTEP, and to no neighbor any longer.
+ * Return the neighbor that a packet waits for. Its header is at `ip`, its path is `path`.
+ * Family 0: the path leads into a tunnel or to a VTEP, and the outer packet no longer has a
+ * neighbor.
  */
 struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
 			      const uint8_t *ip);
@@ -147,12 +149,12 @@ bool neigh_queue_exists(struct punt *p, const struct neigh_key *key);
  */
 void neigh_queue_over(struct punt *p, const struct neigh_key *key);
 
-/* Take out the packets that wait for this neighbor. Returns false if none do. */
+/* Take out the packets that wait for this neighbor. Returns false if none wait. */
 bool neigh_queue_take_answered(struct punt *p, const struct msg_neigh *answer,
 			       struct neigh_queue *out);
 /*
  * Take out the next packets that have waited too long, from `*place` on. Returns false if
- * none have.
+ * there are none.
  */
 bool neigh_queue_take_expired(struct punt *p, double now, unsigned int *place,
 			      struct neigh_queue *out);
@@ -171,7 +173,9 @@ void neigh_queue_clear(struct punt *p);
 struct icmp_error {
 	uint8_t type, code; /* of the packet's family */
 	uint32_t arg;       /* octets 4 to 7: the MTU */
-	/* The labels that the packet came with, and that are off now; NULL: none. */
+	/*
+	 * The labels with which the packet came, and which have been removed; NULL: none.
+	 */
 	const struct punt_labels *labels;
 };
 
@@ -196,7 +200,8 @@ uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t
 /* --- tapio.c ------------------------------------------------------------------------------ */
 
 /*
- * TAP to port and port to TAP. tap_deliver() takes `m`. tap_poll() starts or stops reading.
+ * Move frames from TAP to port and from port to TAP. tap_deliver() takes `m`. tap_poll()
+ * starts or stops reading.
  */
 void tap_deliver(struct punt *p, struct rte_mbuf *m);
 void tap_poll(struct punt *p, unsigned int port, bool on);

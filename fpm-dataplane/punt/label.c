@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * label: the parts of forward.c and icmp.c that concern packets with MPLS labels: look them
- * up, take the labels off for an ICMP error, put them back. [punt]
+ * up, remove the labels for an ICMP error, put the labels back. [punt]
  */
 #include <string.h>
 
@@ -63,8 +63,9 @@ punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 	if (ip == NULL || labels->n > PUNT_LABELS_MAX)
 		return false;
 	/*
-	 * No router has verified this header. RFC 1812, 4.3.2.7 forbids an error about it if
-	 * it is wrong, and each fragment would get a right checksum.
+	 * The forwarder may not have verified this header. RFC 1812, 4.3.2.7 forbids an
+	 * error about a packet whose header is wrong, and fragmentation would write a right
+	 * checksum.
 	 */
 	if (ip[0] >> 4 == 4 && !ip4_checksum_ok(ip, (ip[0] & 15u) * 4))
 		return false;

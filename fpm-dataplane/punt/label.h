@@ -20,20 +20,21 @@ struct punt_labels {
 
 /*
  * Look up a frame with labels as the forwarders do. Return N_REASON, and set *lp and *path;
- * or return what becomes of it: a drop, or PUNT_not_ip.
+ * or return a drop reason, or PUNT_not_ip.
  */
 uint16_t punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_packet *lp,
 			    fib_path *path);
 
 /*
- * Take all labels off, so that the frame is one of the IP packet behind them. Return false,
- * with the frame unchanged, if no IP packet is there, or the checksum of its header is wrong.
+ * Remove all labels, so that the IP packet behind them follows the Ethernet header. Return
+ * false, with the frame unchanged, if there is no IP packet, or the checksum of its header
+ * is wrong.
  */
 bool punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels);
 
 /*
- * Put labels before the packet of a frame. `ttl` is the TTL of each; 0: as they had. Return
- * false if the buffer has no room.
+ * Put labels before the packet of a frame. `ttl` is the TTL of each; 0: keep their TTLs.
+ * Return false if the buffer has no room.
  */
 bool punt_labels_put(struct rte_mbuf *m, const struct punt_labels *labels, uint8_t ttl);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * learn: learn the peers of the kernel from the frames that it sends: TCP connections, BFD
- * and other unicast control protocols, and the neighbors that it asks for. Answers that a
+ * and other unicast control protocols, and the neighbors that it asks for. Replies that a
  * stranger can provoke (RST, SYN-ACK, echo and ARP replies) are no proof. Packets that the
- * kernel forwards for others tell nothing: they have no source address of this host, or, if
- * they are solicitations, no hop limit of 255.                                   [punt]
+ * kernel forwards are not learned: their source address is not one of this host, or, if
+ * they are solicitations, their hop limit is not 255.                            [punt]
  */
 #include "base/inet.h"
 #include "base/peers.h"
@@ -15,7 +15,7 @@ struct frame {
 	const struct punt *p;
 	const uint8_t *l2, *l3, *l4, *own, *remote;
 	unsigned int room; /* bytes from l4 on, without padding */
-	uint64_t seed;     /* hash seed of the VRF that it leaves in */
+	uint64_t seed;     /* hash seed of the VRF of its egress interface */
 	uint16_t ifidx;
 	uint8_t family, proto;
 	uint32_t now_s;
@@ -40,8 +40,8 @@ learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
 
 /*
  * Learn a neighbor that the kernel asks for. A scan makes the kernel ask for many addresses
- * by broadcast. It asks directly only a neighbor that it has found before, so only that is
- * proof.
+ * by broadcast. It sends a unicast request only to a neighbor that it has found before, so
+ * only a unicast request is proof.
  */
 static void
 learn_asked(const struct frame *f, const uint8_t *target, bool direct)
@@ -114,8 +114,8 @@ static void
 learn_ip(const struct frame *f)
 {
 	/*
-	 * The kernel asks for the target, to whatever address the solicitation goes (RFC
-	 * 4861, 4.3). No router has forwarded a solicitation with a hop limit of 255.
+	 * The kernel asks for the target, whatever the destination address is (RFC 4861,
+	 * 4.3). A hop limit of 255 proves that this host made the solicitation.
 	 */
 	if (f->family == 6 && f->proto == 58) {
 		if (f->room >= 24 && f->l4[0] == 135 && f->l3[7] == 255)

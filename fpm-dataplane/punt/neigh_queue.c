@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * neigh_queue: packets that wait for a neighbor, in a bounded table of queues with up to
- * QUEUE_PACKETS_MAX packets each. The kernel is asked once per neighbor, through neigh. Its
- * answer, either way, releases the packets.                                      [punt]
+ * QUEUE_PACKETS_MAX packets each. The thread asks the kernel once per neighbor, through
+ * neigh. The answer, positive or negative, releases the packets.                 [punt]
  */
 #include <errno.h>
 #include <stdlib.h>

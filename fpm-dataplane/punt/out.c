@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * out: the ways by which a packet leaves the punt thread: a forwarder or the kernel sends it,
- * or it is dropped and counted. The other files of punt/ call these functions. The functions call
- * none of those files.                                                           [punt]
+ * out: end the work of the punt thread on a packet: give it to a forwarder or to the
+ * kernel, or drop and count it. The other files of punt/ call these functions. The
+ * functions call none of those files.                                            [punt]
  */
 #include <netinet/in.h>
 #include <stdalign.h>
@@ -32,14 +32,16 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 }
 
 /*
- * In main the kernel looks the route up as for a packet of its own. For a packet of a VRF the
- * egress interface is given, and the kernel takes the table of the VRF of that interface. The
- * index of the path has the low 18 bits of its ifindex, so larger numbers are not found. Without
- * an index (a headend of SRv6) the kernel would use table main, so the packet is dropped.
+ * For a packet of table main the kernel looks up the route as for a packet of its own. For
+ * a packet of a VRF the egress interface is given, and the kernel uses the table of that
+ * interface's VRF. The index of the path has only the low 18 bits of the ifindex, so
+ * interfaces with larger numbers are not found. Without an index (a headend of SRv6) the
+ * kernel would use table main, so the packet is dropped.
  *
- * The kernel does not read the source of the header for the lookup. It gets the source beside
- * the packet, so that it obeys rules by source and source-specific routes. Without an interface
- * it refuses a link-local source (EINVAL), which no such rule or route has.
+ * The kernel does not read the source of the header for the lookup. It gets the source as
+ * ancillary data, so that it obeys rules by source and source-specific routes. Without an
+ * interface the kernel refuses a link-local source (EINVAL), so such a source is left out.
+ * No rule or route selects by it.
  */
 void
 punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path)

@@ -24,7 +24,7 @@
 #define PROTO_UDP     17u
 #define PROTO_ROUTING 43u
 
-/* An error about a packet of this host. */
+/* A received ICMP error about a packet of this host. */
 struct told {
 	const uint8_t *quoted; /* IP header of that packet ... */
 	unsigned int room;     /* ... and the octets there */
@@ -42,7 +42,7 @@ icmp_is_whole(const uint8_t *ip, uint8_t family, const uint8_t *icmp, unsigned i
 	return inet_fold(inet_sum(icmp, n, sum)) == 0xffff;
 }
 
-/* Read an error "too big". Returns false if the packet is none. */
+/* Read an ICMP error "too big". Returns false if the packet is not such an error. */
 static bool
 told_read(const uint8_t *ip, unsigned int room, struct told *t)
 {
@@ -146,7 +146,7 @@ table_free(void *owner, void *memory)
 	free(memory);
 }
 
-/* Publish a table; NULL: none. The one before is freed after a grace period. */
+/* Publish a table; NULL: none. The old table is freed after a grace period. */
 static void
 publish(struct punt *p, struct fib_pmtus *table)
 {
@@ -169,7 +169,9 @@ table_copy(const struct punt *p)
 	return new;
 }
 
-/* Return the entry of a destination, else a free entry, else the entry that ends first. */
+/*
+ * Return the entry of a destination, else a free entry, else the entry that expires first.
+ */
 static struct fib_pmtu *
 entry_for(struct fib_pmtus *table, const struct told *t, const struct ipaddr *dst)
 {

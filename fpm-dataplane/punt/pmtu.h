@@ -8,12 +8,12 @@
 struct punt;
 
 /*
- * Look at a packet to this host, which keeps it: if it is an ICMP error "too big" about an outer
- * packet of ours, note its MTU.
+ * Check a packet to this host, and leave it unchanged. If it is an ICMP error "too big"
+ * about an outer packet of ours, store its MTU.
  */
 void punt_pmtu_look(struct punt *p, struct rte_mbuf *m);
 
-/* Forget the path MTUs whose time is over. Once a second. */
+/* Remove the path MTUs that have expired. Call this once a second. */
 void punt_pmtu_expire(struct punt *p);
 
 #endif

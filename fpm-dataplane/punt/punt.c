@@ -33,7 +33,7 @@
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
 
-/* Return the neighbor that a packet lacks. */
+/* Return the neighbor that a packet waits for. */
 static struct neigh_key
 neigh_key_missing(struct punt *p, struct rte_mbuf *m)
 {
@@ -65,8 +65,8 @@ punt_unresolved(struct punt *p, struct rte_mbuf *m)
 		return;
 	}
 	/*
-	 * The neighbor may have been resolved meanwhile. Look the packet up again: it is
-	 * sent, or is the first that waits.
+	 * The neighbor may have been resolved meanwhile. Look up the packet again: it is
+	 * sent, or becomes the first packet that waits.
 	 */
 	punt_forward(p, m, meta->family, false, true);
 	if (!neigh_queue_exists(p, &key))
@@ -78,7 +78,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 {
 	struct packet_meta *meta = packet_meta(m);
 
-	if (meta->in_ifidx == 0) { /* of a BFD session, without a neighbor yet */
+	if (meta->in_ifidx == 0) { /* a BFD packet of ours that has no neighbor yet */
 		punt_forward(p, m, meta->family, true, true);
 		return;
 	}
@@ -86,7 +86,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 		if (meta->reason >= PUNT_unresolved)
 			punt_tunnel_take(m);
 		else
-			meta->in_ifidx = meta->outer_ifidx; /* the kernel opens it itself */
+			meta->in_ifidx = meta->outer_ifidx; /* the kernel decapsulates it */
 	}
 	switch (meta->reason) {
 	case PUNT_unresolved:
@@ -122,8 +122,8 @@ punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int
 	counter_add(&p->count->class[class].taken, n);
 	if (n > 0 && class == CLASS_glean)
 		/*
-		 * Release: a forwarder that reads the count sees the packets of these that
-		 * were injected.
+		 * Release: a forwarder that reads the count also sees which of these
+		 * packets were injected.
 		 */
 		atomic_fetch_add_explicit(p->conf.rings[fwd].n_gleaned, n,
 					  memory_order_release);
@@ -159,7 +159,7 @@ punt_round(struct worker *w)
 static void
 punt_on_link(struct punt *p, const struct msg_link *link)
 {
-	/* Reading stopped when the TAP was down. */
+	/* Read again: reading stopped when the TAP went down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
 	    p->tap_io[link->ifidx - 1].data != NULL)
 		tap_poll(p, link->ifidx - 1u, true);
@@ -230,7 +230,8 @@ punt_init(struct worker *w)
 	struct punt *p = w->ctx;
 
 	/*
-	 * An lcore id gives this thread an mbuf cache of its own. Without one it is slower.
+	 * An lcore id gives this thread an mbuf cache of its own. Without it the thread is
+	 * slower.
 	 */
 	if (p->conf.no_lcore) /* DPDK gives none if processes share it */
 		log_debug("punt: no lcore id reason=dpdk-shared");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * punt: the thread for all packets that need more than forwarding. It moves frames between
- * TAPs and ports, sends ICMP errors, fragments packets, and holds packets that wait for a
+ * TAPs and ports, sends ICMP errors, fragments packets, and queues packets that wait for a
  * neighbor. Forwarders give it packets through bounded rings.
  */
 #ifndef PUNT_PUNT_H

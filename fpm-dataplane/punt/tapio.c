@@ -16,7 +16,7 @@ void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
 	const struct fib_iface *in = fib_iface(p->fib, packet_meta(m)->in_ifidx);
-	/* A packet that lost the headers of a tunnel, and then its route, has no port. */
+	/* An inner packet of a tunnel that lost its route while it waited has no port. */
 	struct port *port =
 		in == NULL || in->port == 0 ? NULL : &p->conf.port[in->port - 1];
 	const void *frame;
@@ -40,8 +40,8 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
 
 /*
  * Return true if the port can send a frame of the kernel. The TAP's MTU may be larger than
- * the device's, and a read cuts a frame that is larger than a buffer. Such a frame must not
- * be sent.
+ * the device's, and a read cuts a frame that is larger than a buffer. A truncated frame
+ * must not be sent.
  */
 static bool
 frame_fits(const struct punt *p, const struct port *port, uint32_t len)
@@ -63,8 +63,8 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 
 		if (m == NULL) {
 			/*
-			 * Read the frame anyway. In the queue it would wake the thread
-			 * again and again.
+			 * Read the frame in any case, because a frame in the queue would
+			 * wake the thread again and again.
 			 */
 			if (tap_read(&port->tap, p->linear, LINEAR_BYTES) > 0)
 				counter_add(&p->count->reason[DROP_no_mbuf], 1);
@@ -75,7 +75,7 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 		if (len <= 0) {
 			rte_pktmbuf_free(m);
 			if (len < 0)
-				ev_io_stop(loop, io); /* until MSG_LINK: it is up */
+				ev_io_stop(loop, io); /* until MSG_LINK: link up */
 			return;
 		}
 		*packet_meta(m) = (struct packet_meta){

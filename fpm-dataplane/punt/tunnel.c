@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: the parts of forward.c that concern packets that came in a tunnel, or that go into one
- * or to a VTEP. [punt]
+ * tunnel: the parts of forward.c that concern inner packets of tunnels, and packets into
+ * tunnels or to VTEPs. [punt]
  */
 #include "punt/tunnel.h"
 
