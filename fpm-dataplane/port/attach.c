@@ -67,8 +67,8 @@ attach_is_by_uio(uint16_t port_id)
 }
 
 /*
- * Return true if the device is attached in this process. A name is known in all processes
- * that share DPDK.
+ * Return true if the device is attached in this process. The name alone is no proof,
+ * because all processes that share DPDK know it.
  */
 static bool
 device_is_attached(const char *name, uint16_t *port_id)

@@ -63,7 +63,7 @@ bfd_pace_sleep_ns(void *pace)
 	const struct bfd_pace *p = pace;
 	uint64_t now = rte_rdtsc();
 
-	/* A change that came after the last look is looked at before any sleep. */
+	/* The forwarder must not sleep before it has read a change of the slots. */
 	if (atomic_load_explicit(&p->table->epoch, memory_order_acquire) != p->epoch)
 		return 0;
 	if (p->next == DUE_NEVER)

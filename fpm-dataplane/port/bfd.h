@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bfd: the steady state of BFD sessions, which forwarders keep going: they send the same packet
- * again and again, and note that the packet which changes nothing has come. Thread bfd has the
- * state machine, makes the packets, and gets every other BFD packet.
+ * bfd: the steady state of BFD sessions, which forwarders maintain: they send the same
+ * packet periodically, and record the arrival of the packet that changes nothing. Thread
+ * bfd has the state machine, makes the packets, and gets all other BFD packets.
  *
- * A session has a slot, and one more for its echo packets. The low bits of our discriminator
- * are the number of the slot, so a forwarder finds the slot of a received packet without a
- * search. The forwarder with number slot % n sends the packets of a slot.
+ * A session has a slot, and a second slot for its echo packets. The low bits of our
+ * discriminator are the number of the slot, so a forwarder finds the slot of a received
+ * packet without a search. The forwarder with number slot % n sends the packets of a slot.
  */
 #ifndef PORT_BFD_H
 #define PORT_BFD_H
@@ -28,11 +28,14 @@
 #define BFD_PORT_MULTI 4784u /* RFC 5883, 5 */
 #define BFD_YOUR_DISCR 8u    /* offset in the packet, also in our echo packets */
 
-/* The packets that a slot sends and expects. Immutable: thread bfd publishes a new one for each change. */
+/*
+ * The packets that a slot sends and expects. Immutable: thread bfd publishes a new struct
+ * for each change.
+ */
 struct bfd_beat {
 	/*
-	 * The distance between two packets is uniform between these: RFC 5880, 6.8.7. 0: none
-	 * is sent.
+	 * The time between two packets is random, uniform between these: RFC 5880, 6.8.7.
+	 * 0: no packets are sent.
 	 */
 	uint32_t least_us, most_us;
 	bool at_once;      /* the first packet is sent without a wait */
@@ -45,11 +48,10 @@ struct bfd_beat {
 	uint16_t vrf;
 	uint16_t
 		ifidx; /* interface of both directions; 0: the FIB decides, any may receive */
-	struct ipaddr local,
-		remote; /* of an echo packet, `local` is both of its addresses */
+	struct ipaddr local, remote;    /* an echo packet has `local` as both addresses */
 	uint8_t packet[BFD_PACKET_MAX]; /* from the IP header on, with its checksums */
 	uint8_t first[BFD_PACKET_MAX];  /* as long as `packet` */
-	uint8_t expect[BFD_OCTETS];     /* a received packet with these changes nothing */
+	uint8_t expect[BFD_OCTETS];     /* a packet with these octets changes nothing */
 };
 
 struct bfd_slot {
@@ -67,7 +69,7 @@ struct bfd_table {
 	struct bfd_slot slot[BFD_SLOTS];
 };
 
-/* The packets that one forwarder has to send. Only that forwarder uses it. */
+/* The list of the slots of one forwarder. Only that forwarder uses it. */
 struct bfd_pace {
 	struct bfd_table *table;
 	struct rte_mempool *pool;
@@ -84,14 +86,15 @@ struct bfd_pace {
 struct bfd_table *bfd_table_create(void);
 void bfd_table_free(struct bfd_table *t);
 
-/* Make what forwarder `index` of `n_fwd` needs; NULL: out of memory.               [main] */
+/* Make the list of forwarder `index` of `n_fwd`; NULL: out of memory.             [main] */
 struct bfd_pace *bfd_pace_create(struct bfd_table *t, struct rte_mempool *pool,
 				 unsigned int index, unsigned int n_fwd);
 void bfd_pace_free(struct bfd_pace *p);
 
 /*
- * Return how long a forwarder without packets may sleep, in ns, until its next packet is due;
- * UINT64_MAX: nothing. `pace` is its struct bfd_pace.                             [fwd-n]
+ * Return the time in ns until the next BFD packet of a forwarder is due; UINT64_MAX: no
+ * packet is due. A forwarder may sleep for this time. `pace` is its struct bfd_pace.
+ *                                                                                 [fwd-n]
  */
 uint64_t bfd_pace_sleep_ns(void *pace);
 

@@ -77,7 +77,7 @@ member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_
 
 /*
  * How long a member waits for other members before LACP announces it. The partner waits as
- * well, 2 s by the standard and in Linux. If both wait, the second one adds its time.
+ * well, 2 s by the standard and in Linux. If both wait, the times add up.
  */
 #define AGGREGATE_WAIT_MS 500
 /* The time between two LACP frames. IEEE 802.1AX, 6.4.16 allows three a second. */
@@ -279,7 +279,9 @@ bond_state(uint16_t port_id, struct bond_state *state)
  * handles links, so no link comes up during the trial.
  */
 
-/* As in rte_eth_bond_8023ad.c: a frame, a cache, one packet more than descriptors. */
+/*
+ * The sizes of rte_eth_bond_8023ad.c: a frame, a cache, one packet more than descriptors.
+ */
 #define FRAME_BYTES (sizeof(struct slow_protocol_frame) + RTE_PKTMBUF_HEADROOM)
 #define FRAME_CACHE 32
 #define FRAME_MORE  1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One source for DPDK 22.11 and later: the names that DPDK changed, by its version. The
- * code has the newer names. No other file asks for the version of DPDK.
+ * code has the newer names. No other file checks the version of DPDK.
  */
 #ifndef PORT_DPDK_COMPAT_H
 #define PORT_DPDK_COMPAT_H
@@ -11,8 +11,9 @@
 #include <rte_version.h>
 
 /*
- * 23.11 calls the members of a bond members, in functions and in the names of the pools and
- * rings that a bond makes. The compiler does not see the latter.
+ * DPDK 23.11 renamed the slaves of a bond to members, in functions and in the names of the
+ * pools and rings that a bond makes. The compiler does not see the names of pools and
+ * rings.
  */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 #define rte_eth_bond_member_add         rte_eth_bond_slave_add

@@ -5,14 +5,14 @@
  * the kernel. Runs in any thread.
  *
  * The PMD joins each socket to a group with FLAG_DEFRAG, even a single one. The kernel then
- * reassembles IPv4 fragments before the port receives them, and cuts a longer packet to a
- * ring slot. A router must forward fragments as they come. The PMD has no option for it, so
- * this function clears the flag.
+ * reassembles IPv4 fragments before the port receives them, and truncates a longer packet
+ * to a ring slot. A router must forward fragments unchanged. The PMD has no option for it,
+ * so this function clears the flag.
  *
  * It also records which socket belongs to which queue, because the PMD does not report it.
- * The sockets join the group in the order of the queues. The PMD does not ask the kernel
- * for frames that found no room in a ring, either. fanout_missed() does, so that these
- * frames are counted.
+ * The sockets join the group in the order of the queues. The PMD does not read the kernel's
+ * count of frames that found no room in a ring, either. fanout_missed() reads it, so that
+ * these frames are counted.
  */
 #include "port/fanout.h"
 

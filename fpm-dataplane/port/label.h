@@ -61,13 +61,13 @@ label_ip_find(const struct rte_mbuf *m, unsigned int *n, uint16_t *bytes)
 	return *bytes != 0 ? p : NULL;
 }
 
-/* A packet that leaves: what its labels said, and where it goes. */
+/* A packet to send: the fields of its labels, and the labels to push. */
 struct label_packet {
 	struct rte_mbuf *m;  /* begins with an Ethernet header without tags */
-	uint8_t family;      /* 4, 6: an IP packet follows the labels that come off. 0 */
-	uint8_t pops;        /* labels that come off */
+	uint8_t family;      /* 4, 6: an IP packet follows the labels to remove; or 0 */
+	uint8_t pops;        /* labels to remove */
 	uint8_t ttl, tc;     /* struct label_walk; only if pops is not 0 */
-	bool bottom;         /* likewise */
+	bool bottom;         /* struct label_walk; only if pops is not 0 */
 	uint16_t l3_bytes;   /* of that IP packet */
 	uint8_t uniform_ttl; /* fib->label_ttl */
 	const struct fib_encap *encap; /* labels to push; NULL: none */
@@ -80,7 +80,7 @@ label_packet_rest(const struct label_packet *p)
 				       LABEL_L2_BYTES + p->pops * LABEL_BYTES);
 }
 
-/* Return the octets behind the labels that come off. */
+/* Return the octets behind the labels that are removed. */
 static inline unsigned int
 label_rest_bytes(const struct label_packet *p)
 {
@@ -104,9 +104,9 @@ ip4_ttl_set(uint8_t *ip, uint8_t ttl)
 /*
  * Return the TTL with which the packet leaves, in its topmost header. 0: it must not leave.
  *
- * Uniform model: the TTL of labels that come off goes into the next header if it is lower
- * there, so that it never rises. Pipe model: each header counts for itself, and the labels
- * end where the network of labels ends.
+ * Uniform model: the TTL of removed labels is copied to the next header if it is lower than
+ * the TTL there, so that the TTL never rises. Pipe model: the TTLs of labels and packet are
+ * independent.
  */
 static inline uint8_t
 label_packet_ttl(const struct label_packet *p)
@@ -115,7 +115,7 @@ label_packet_ttl(const struct label_packet *p)
 	bool uniform = p->uniform_ttl == 0;
 	uint8_t own;
 
-	/* A swap: nothing behind the labels is read. It may be shorter than a label. */
+	/* A swap reads no octets behind the labels. They may be fewer than a label has. */
 	if (p->family == 0 && p->encap != NULL)
 		return p->ttl > 1 ? p->ttl - 1 : 0;
 	own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
@@ -164,7 +164,9 @@ label_write(const struct label_packet *p, uint8_t ttl)
 			    p->uniform_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
 			    p->uniform_ttl == 0 ? ttl : p->uniform_ttl);
 	put_be16(rest - push - 2, type);
-	/* Signed: the frame grows if more labels come on than off. */
+	/*
+	 * The frame grows if more labels are pushed than removed: the unsigned sums wrap.
+	 */
 	m->data_off = (uint16_t)(m->data_off + pop - push);
 	m->data_len = (uint16_t)(m->data_len - pop + push);
 	m->pkt_len = m->pkt_len - pop + push;
@@ -172,9 +174,9 @@ label_write(const struct label_packet *p, uint8_t ttl)
 }
 
 /*
- * Return the octets of the largest packet behind the labels that come off, for a path out of
- * `out`. The MTU of a route counts the packet without its new labels, as in Linux. That of a
- * link counts them.
+ * Return the length of the largest packet, without the removed labels, for a path out of
+ * `out`. The MTU of a route excludes the new labels, as in Linux. The MTU of a link
+ * includes them.
  */
 static inline unsigned int
 label_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out,

@@ -68,8 +68,8 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
  * do. net_vmxnet3 strips 802.1ad tags too, and does not distinguish them from 802.1Q (in
  * QEMU). net_ixgbe and net_i40e use a slower transmit loop as soon as they may insert tags,
  * with VLANs or without. net_ixgbe also delivers frames without their tag and without its
- * TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its source, but is
- * not tried. A running net_bonding does not pass the setting on to its members.
+ * TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its source, but has
+ * not been tried. A running net_bonding does not pass the setting on to its members.
  */
 bool
 nic_takes_tags(const struct rte_eth_dev_info *info)
@@ -385,7 +385,7 @@ nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool *po
 	if (rc < 0)
 		return rc;
 	rc = nic_configure(port, conf, pool, why, why_size);
-	/* The device has used memory that bonds opened before may need. */
+	/* The device has used memory that earlier bonds may need. */
 	if (rc == 0)
 		rc = bond_room(port->n_txq * TX_DESC, 0, why, why_size);
 	if (rc < 0)

@@ -15,12 +15,12 @@
 struct rte_eth_dev_info;
 
 #define NIC_RX_DESC          1024 /* frames that a receive queue holds */
-#define NIC_AF_PACKET_FRAMES 2048 /* that of net_af_packet holds, in the kernel */
+#define NIC_AF_PACKET_FRAMES 2048 /* frames that a ring of net_af_packet holds */
 #define NIC_QUEUE_MAX        (NIC_RX_DESC + NIC_AF_PACKET_FRAMES) /* at most, of any device */
 
 /*
  * Serializes control operations on a running device. DPDK leaves this to its callers. Some
- * devices (vmxnet3) have one register for all answers, so a link could seem down while
+ * devices (vmxnet3) have one register for all results, so a link could seem down while
  * another thread reads counters.
  */
 extern pthread_mutex_t nic_control[RTE_MAX_ETHPORTS];

@@ -10,7 +10,7 @@
  * pair. A daemon has two pairs, so that a slow open does not delay other requests. Its
  * successor gets a third pair from it (NICD_PAIR). Both ends are on this machine and,
  * except during an upgrade, of one version. `layout` and the version of DPDK show whether
- * they understand each other.
+ * they are compatible.
  */
 #ifndef PORT_NICD_CLIENT_H
 #define PORT_NICD_CLIENT_H
@@ -34,7 +34,7 @@
 enum nicd_op {
 	NICD_HELLO,   /* exchange versions, and get a client number */
 	NICD_PAIR,    /* pass a socket end (SCM_RIGHTS); `yes`: its daemon's first pair */
-	NICD_IS_OPEN, /* ask if the device is open as in `conf`, and keep it so */
+	NICD_IS_OPEN, /* ask if the device is open as in `conf`, and keep it open */
 	NICD_OPEN,    /* open the device, or leave it open; the reply has it in `port` */
 	NICD_STATS,
 	NICD_LINK,
@@ -42,8 +42,11 @@ enum nicd_op {
 	NICD_SET_MAC,
 	NICD_ADD_MAC,
 	NICD_TAKE_TAGS,
-	NICD_BYE, /* on all ends: close the devices and exit */
-	/* New ones come last: fpm-nics may be older than the daemon, and refuses them. */
+	NICD_BYE, /* close the devices and exit */
+	/*
+	 * New operations come last: fpm-nics may be older than the daemon, and refuses
+	 * them.
+	 */
 	NICD_REMOVE_MAC,
 	NICD_SET_LINK, /* `yes`: up */
 };
@@ -89,19 +92,19 @@ bool nicd_is_connected(void);
 int nicd_pair(void);
 
 /*
- * Close the sockets. `bye`: fpm-nics is to close all devices and exit, as it does when no
- * daemon is connected any longer.                                                [main]
+ * Close the sockets. `bye`: fpm-nics closes all devices and exits. Without `bye` fpm-nics
+ * exits when no daemon is connected any longer, as after a crash.                [main]
  */
 void nicd_disconnect(bool bye);
 
 /*
- * Return true if the device of a port is open already as `conf` wants it. False if this is
- * not known.                                                                     [main]
+ * Return true if the device of a port is open already with the settings of `conf`. False if
+ * this is not known.                                                             [main]
  */
 bool nicd_has_open(const struct port_conf *conf);
 
 /*
- * Open a device as nic_open() (port/nic.h) does. fpm-nics closes it when no daemon wants it
+ * Open a device as nic_open() (port/nic.h) does. fpm-nics closes it when no daemon needs it
  * any longer.                                                                    [main]
  */
 int nicd_open(struct port *port, const struct port_conf *conf, char *why,
@@ -117,7 +120,7 @@ int nicd_set_link(const struct port *port, bool up);
 int nicd_remove_mac(const struct port *port, const uint8_t mac[6]);
 bool nicd_take_tags(const struct port *port);
 
-/* --- of both ------------------------------------------------------------------------------- */
+/* --- in both processes ---------------------------------------------------------------- */
 
 /* Send a record of `len` octets with a descriptor (-1: none). Returns 0 or -errno. */
 int nicd_send(int sock, const void *record, size_t len, int fd);

@@ -16,9 +16,9 @@
 
 struct packet_meta {
 	uint8_t reason; /* W:fwd enum reason: a PUNT_ reason */
-	uint8_t cause;  /* W:fwd enum reason: the drop behind an ICMP error, counted */
+	uint8_t cause;  /* W:fwd enum reason: the counted drop that causes an ICMP error */
 	uint8_t family; /* W:fwd 4, 6, or 0: not IP */
-	uint8_t class;  /* W:fwd enum punt_class: the class that it passed the policer in */
+	uint8_t class;  /* W:fwd enum punt_class: the class whose policer it passed */
 	uint16_t in_ifidx; /* W:fwd ingress interface; W:punt 0 for our own packets */
 	/*
 	 * W:punt egress of an injected frame; the link of our own packet to a link-local
@@ -31,20 +31,21 @@ struct packet_meta {
 	 */
 	uint16_t mtu_bytes;
 	uint16_t vrf; /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
-	/* W:fwd the filter let it pass to this interface; 0: it was not asked */
+	/* W:fwd the filter passed it for this egress interface; 0: not judged */
 	uint16_t judged_ifidx;
 	uint8_t reject_type, reject_code; /* W:fwd,punt DROP_filter: of the ICMP error */
 	/*
-	 * W:fwd the packet came in a tunnel: offset of the frame that it would have had, and
-	 * the interface that received the outer packet. in_ifidx is the tunnel then. 0: not
+	 * W:fwd an inner packet of a tunnel: the offset at which its frame would begin, and
+	 * the interface that received the outer packet. in_ifidx is the tunnel. 0: no inner
+	 * packet
 	 */
 	uint16_t inner_at, outer_ifidx;
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
 	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
-	 * W:punt the forwarder whose inject ring it leaves by. For a punted packet it is
-	 * the forwarder that punted it, so that it stays before later packets.
+	 * W:punt the forwarder that sends it, by its inject ring. For a punted packet this
+	 * is the forwarder that punted it, so that packets keep their order.
 	 */
 	uint16_t fwd;
 };
@@ -106,7 +107,7 @@ struct fwd_rings {
 	struct rte_ring *punt[N_PUNT_CLASS]; /* fwd -> punt, one per class */
 	struct rte_ring *inject;             /* punt -> fwd, finished frames */
 	struct idle *idle;                   /* the forwarder's; woken after an inject */
-	/* W:punt number of CLASS_glean packets held, sent or dropped so far */
+	/* W:punt number of CLASS_glean packets queued, sent or dropped so far */
 	_Atomic uint32_t *n_gleaned;
 };
 

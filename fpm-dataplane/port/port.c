@@ -70,7 +70,7 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 }
 
 /*
- * Close the device, unless fpm-nics keeps it. fpm-nics closes it when no daemon wants it
+ * Close the device, unless fpm-nics keeps it. fpm-nics closes it when no daemon needs it
  * any longer.
  */
 static void

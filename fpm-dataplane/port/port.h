@@ -5,7 +5,7 @@
  * ifidx is the number of the port in the tables, from 1: the index into fib->iface and the
  * counters. All threads share one array, in which port number n has slot n - 1. Only main
  * at the start, and manage later, add and remove ports. A slot whose ifidx is 0 is empty.
- * Readers are under QSBR: a port that a reader has seen stays whole until its next
+ * Readers are under QSBR: a port that a reader has seen stays valid until the reader's next
  * quiescent state.
  */
 #ifndef PORT_PORT_H
@@ -121,8 +121,8 @@ int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_
 
 /*
  * Turn IPv6 off on the kernel interface behind the port, if it has one, because the kernel
- * would answer in the place of the port. Returns 1 if it was on; 0; or -errno with the
- * reason, a sentence.                                       [thread in our own namespace]
+ * would reply in place of the port. Returns 1 if it was on; 0; or -errno with the reason, a
+ * sentence.                                                 [thread in our own namespace]
  */
 int port_quiet_kernel(const struct port *port, char *why, unsigned int why_size);
 
@@ -213,7 +213,7 @@ bool port_take_tags(const struct port *port);
 
 /* Let the device accept frames to one more MAC, or all frames if it cannot. */
 int port_add_mac(const struct port *port, const uint8_t mac[6]);
-/* Undo port_add_mac(). A device that receives all frames goes on doing so.       [neigh] */
+/* Undo port_add_mac(). A device that receives all frames continues to do so.     [neigh] */
 void port_remove_mac(const struct port *port, const uint8_t mac[6]);
 
 #endif

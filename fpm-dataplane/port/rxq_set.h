@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rxq_set: which forwarder serves which receive queues; it can change while packets come. A
- * set of queues is immutable. A change publishes a new set and waits until the forwarder
- * has dropped the old one. Packets wait in their queue meanwhile. Other queues are not
- * affected.
+ * rxq_set: the assignment of receive queues to forwarders, which can change while packets
+ * arrive. A set of queues is immutable. A change publishes a new set and waits until the
+ * forwarder has dropped the old one. Packets wait in their queue meanwhile. Other queues
+ * are not affected.
  *
- * A forwarder has two sets in turn, with equal room. The room never shrinks, so to take
- * queues away, and to give them back, needs no memory.
+ * A forwarder has two sets in turn, with equal room. The room never shrinks, so to remove
+ * queues and to add them again needs no memory.
  *
  * One thread at a time makes changes. Each change waits for a grace period.
  */

@@ -20,14 +20,14 @@
 #define VLAN_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
 
 /*
- * Flags of a device about the tags and checksums of a packet in which another one came. Those about
- * checksums may be about either.
+ * Flags of a device about the tags and checksums of an outer packet. The flags about
+ * checksums may concern the inner packet.
  */
 #define PACKET_FLAGS_OF_OUTER                                                        \
 	(VLAN_STRIPPED | RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK | \
 	 RTE_MBUF_F_RX_OUTER_IP_CKSUM_BAD | RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK)
 
-/* Return the number of tags that were taken off. */
+/* Return the number of tags that were removed. */
 static inline unsigned int
 vlan_stripped(const struct rte_mbuf *m)
 {
@@ -57,8 +57,8 @@ vlan_move_macs(uint8_t *to, const uint8_t *from)
 }
 
 /*
- * Take off the `n` (1 or 2) outermost tags, VLAN_TAGS at most in all calls. The first
- * segment must have them.
+ * Remove the `n` (1 or 2) outermost tags, VLAN_TAGS at most in all calls. The first segment
+ * must have them.
  */
 static inline void
 vlan_strip(struct rte_mbuf *m, unsigned int n)
@@ -92,9 +92,9 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 
 /*
  * Put the tags of `out` before the EtherType of a packet that leaves by it. The inner or
- * only tag gets the priority of the inner or only tag that the packet came with, the outer
- * tag that of the outer or only one. Returns the first octet of the frame. The caller
- * writes the MACs.
+ * only tag gets the priority of the packet's former inner or only tag, the outer tag that
+ * of its former outer or only tag. Returns the first octet of the frame. The caller writes
+ * the MACs.
  */
 static inline uint8_t *
 vlan_push(struct rte_mbuf *m, const struct fib_iface *out)

@@ -30,7 +30,7 @@ vxlan_udp_sum(const struct rte_mbuf *m, const uint8_t *ip, uint8_t family, unsig
 {
 	uint16_t sum = 0;
 
-	/* It fails only for an offset or a length beyond the packet. */
+	/* This fails only for an offset or a length beyond the packet. */
 	rte_raw_cksum_mbuf(m, at, len, &sum);
 	return inet_fold(udp_pseudo_sum(ip, family, len) + rte_be_to_cpu_16(sum));
 }
@@ -50,8 +50,9 @@ vxlan_write_sum(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t *ou
 }
 
 /*
- * Write the outer headers of a packet of `len` octets whose TTL has its last value, and the
- * EtherType. The buffer begins with an Ethernet header, and has room for it: vxlan_fits().
+ * Write the outer headers of a packet of `len` octets whose TTL is decremented already, and
+ * the EtherType. The buffer begins with an Ethernet header, and has room for it:
+ * vxlan_fits().
  */
 static inline void
 vxlan_write(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t family,

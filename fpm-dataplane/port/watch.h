@@ -87,33 +87,34 @@ struct watch_record {
 	uint16_t l3_bytes;  /* of the IP packet */
 	uint16_t vrf;       /* number of the FIB of the lookup; 0: table main */
 	/*
-	 * The tunnel that the packet came in (WATCH_OPENED), or that it goes into. And of a
-	 * packet that came in one: the port by which the outer packet came. 0: none
+	 * `tunnel`: the tunnel of an outer packet (WATCH_OPENED), or the tunnel that a
+	 * packet enters. `outer_ifidx`: the port that received the outer packet of an inner
+	 * packet. 0: none
 	 */
 	uint16_t tunnel, outer_ifidx;
-	uint16_t to_vrf; /* that the route leads to; path and via are from there; 0: none */
-	uint8_t point;   /* enum watch_point */
+	uint16_t to_vrf;  /* VRF of the route; path and via are from there; 0: none */
+	uint8_t point;    /* enum watch_point */
 	uint8_t sessions; /* bit per session that wants it; 0: none, skip it */
 	uint8_t stage;    /* enum watch_stage */
 	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded, or WATCH_OPENED */
 	uint8_t class;    /* with a punt: enum punt_class */
 	uint8_t cause;    /* with `icmp`: the drop behind the error */
-	bool icmp;        /* the punt asks for an ICMP error */
+	bool icmp;        /* the punt is for an ICMP error */
 	uint8_t family;   /* 4, 6, or 0: not IP */
 	uint8_t log2_buckets;
-	uint8_t pops;       /* MPLS labels that come off; path and via are then valid */
-	uint8_t rule;       /* 1: rule_pref decided; 2: rules, and none had an answer */
+	uint8_t pops;       /* MPLS labels to remove; path and via are then valid */
+	uint8_t rule;       /* 1: rule_pref decided; 2: rules apply, none decided */
 	uint32_t rule_pref; /* of the kernel's rule ... */
 	uint32_t
 		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
 	bool to_main;       /* the VRF has no route: path and via are from table main */
 	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
 	uint8_t urpf;       /* enum fib_urpf, if the source was checked ... */
-	uint8_t back;       /* ... enum fib_back: the way back to it */
+	uint8_t back;       /* ... enum fib_back: the result */
 	uint8_t filter;     /* WATCH_FILTER_ */
 	uint64_t filter_handle;  /* of the rule that decided; 0: the policy of the chain */
-	char filter_chain[32];   /* cut; "": no chain */
-	char filter_comment[64]; /* of the rule, cut */
+	char filter_chain[32];   /* truncated; "": no chain */
+	char filter_comment[64]; /* of the rule, truncated */
 	uint8_t hook;            /* WATCH_HOOK_ */
 	uint8_t hook_dscp;       /* that the program set; UINT8_MAX: none */
 	uint32_t hook_table;     /* that the program chose; 0: none */
@@ -125,7 +126,7 @@ struct watch_record {
 };
 
 #define WATCH_GO     255
-#define WATCH_OPENED 253 /* an outer packet: another record has the packet inside */
+#define WATCH_OPENED 253 /* an outer packet: another record has the inner packet */
 
 enum watch_filter_verdict {
 	WATCH_FILTER_NONE, /* it was not asked */
@@ -189,8 +190,8 @@ uint8_t watch_wanted(const struct watch_set *set, enum watch_point point, uint16
 		     const uint8_t *frame, unsigned int len);
 
 /*
- * Return the drop behind an ICMP error, else the verdict. Not for a packet that is forwarded or
- * opened.
+ * Return the drop behind an ICMP error, else the verdict. Not for a packet that is
+ * forwarded or decapsulated.
  */
 static inline enum reason
 watch_reason(const struct watch_record *rec)
@@ -233,9 +234,9 @@ void watch_publish(struct watch_ring *ring);
 uint64_t watch_now_ns(void);
 
 /*
- * A request of ui to [trace], and its answer with rows, as for any query. ui and trace pass
- * one object to and fro until it is done. With `cancel` it is the last time, and trace
- * frees it.
+ * A request of ui to [trace], and the reply with rows, as for any query. ui and trace send
+ * one object to each other until the request is done. With `cancel` ui sends it for the
+ * last time, and trace frees it.
  */
 enum watch_ask { WATCH_ASK_NONE, WATCH_ASK_TRACE, WATCH_ASK_CAPTURE, WATCH_ASK_EXPLAIN };
 
