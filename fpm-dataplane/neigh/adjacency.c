@@ -54,7 +54,9 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 	rc = kmon_resolve(n->control, ifc->kernel.ifindex, nb->family, nb->addr.octet);
 	if (rc == 0) {
 		nb->refused = false;
-		/* The kernel starts again without an event until it has a result. */
+		/*
+		 * The kernel restarts the resolution, and sends no event before the result.
+		 */
 		if (nb->known && nb->nud == NUD_FAILED)
 			nb->nud = NUD_INCOMPLETE;
 		return;
@@ -245,7 +247,7 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 	nb->grace = false;
 	nb_apply(n, nb);
 	/*
-	 * A neighbor that was deleted during its resolution may still answer: nb_on_gone()
+	 * A neighbor that was deleted during its resolution may still reply: nb_on_gone()
 	 * makes the kernel ask again.
 	 */
 	if (nb_is_waited_for(nb) &&
@@ -326,7 +328,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	if (kn->has_mac && (kn->nud & NUD_USABLE))
 		nb->grace = false;
 	nb_apply(n, nb);
-	/* The kernel sees no traffic that would confirm it. */
+	/* The kernel sees no traffic that would confirm the neighbor. */
 	if ((kn->nud & NUD_STALE) && nb_is_watched(nb))
 		nb_ask(n, nb);
 }

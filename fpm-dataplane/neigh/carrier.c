@@ -111,8 +111,8 @@ carrier_announce(struct neigh *n)
 }
 
 /*
- * The speed decides costs of OSPF. Call this before the carrier is announced, because that
- * is when FRR looks.
+ * Give the TAP the speed of the device, which decides costs of OSPF. Call this before the
+ * carrier is announced, because FRR then reads the speed.
  */
 void
 carrier_set_speed(struct iface *ifc, const struct port_link *link)
@@ -137,8 +137,9 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 }
 
 /*
- * A device that fpm-nics kept may have a link that a daemon before took down. A new one has
- * it up: some drivers negotiate again when this is requested.
+ * Return true if an earlier daemon may have set the link of the device down. fpm-nics may
+ * have kept such a device. A new device has its link up, and is not asked to set it up,
+ * because some drivers then negotiate again.
  */
 static bool
 carrier_may_be_taken_down(const struct port *port)
@@ -147,8 +148,8 @@ carrier_may_be_taken_down(const struct port *port)
 }
 
 /*
- * The TAP was set up or down. Its peer is to see that, as it does with an interface of the
- * kernel: `shutdown` in vtysh, and `ip link set down`.
+ * Set the link of the device as the TAP is set (`shutdown` in vtysh, `ip link set down`),
+ * so that the peer sees a lost link, as with an interface of the kernel.
  */
 void
 carrier_follow_tap(struct iface *ifc, bool admin_up)

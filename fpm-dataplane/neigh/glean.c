@@ -22,7 +22,10 @@ glean_send_answer(struct neigh *n, uint16_t ifidx, uint8_t family,
 	worker_send(n->conf.punt, &m->m);
 }
 
-/* Return true if forwarders can find it now. A host without a slot is not found. */
+/*
+ * Return true if forwarders can find the neighbor now. They do not find a host without a
+ * slot.
+ */
 static bool
 nb_is_published(const struct neigh *n, struct nb *nb)
 {
@@ -39,7 +42,7 @@ glean_arm_timer(struct neigh *n)
 	if (cds_list_empty(&n->gleans))
 		return;
 	oldest = cds_list_first_entry(&n->gleans, struct nb, glean);
-	/* Rather late than early, because an early timer has to be started again. */
+	/* Add 10 ms, because a timer that fires too early has to be started again. */
 	ev_timer_set(&n->glean_timer, oldest->glean_until - monotonic_s() + 0.01, 0.0);
 	ev_timer_start(loop, &n->glean_timer);
 }

@@ -100,7 +100,10 @@ host_remove(struct neigh *n, struct nb *nb)
 {
 	struct host *h = nb->host;
 
-	/* At once: a forwarder that still has the slot then gleans instead of sending. */
+	/*
+	 * Clear the hop at once: a forwarder that still has the slot then gleans instead of
+	 * sending.
+	 */
 	nb_publish(n, nb, h->fib.adj, 0);
 	cds_lfht_del(n->fib->hosts, &h->fib.node);
 	neigh_retire(n, &h->retired, host_free);

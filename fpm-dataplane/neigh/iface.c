@@ -37,7 +37,7 @@ enum rank {
 	RANK_LINK = 1,       /* IPv4: 169.254/16 */
 	RANK_DEPRECATED_ULA, /* RFC 6724, 5, rule 3: a preferred one is better, on any link */
 	RANK_DEPRECATED,
-	RANK_ULA, /* the first of the preferred ones */
+	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
 };
 #define LOOPBACK_IFINDEX 1 /* in every namespace */
@@ -46,7 +46,7 @@ struct ranks {
 	int v4, v6;
 };
 
-/* Linux ignores that an IPv4 address is deprecated. */
+/* Return the rank of an address. Linux ignores that an IPv4 address is deprecated. */
 static int
 addr_source_rank(const struct kmon_addr *ka)
 {
@@ -88,7 +88,7 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 	}
 }
 
-/* Copy our addresses that are as good as others of this link by their rank alone. */
+/* Copy our preferred addresses of this link, ULAs included. */
 static void
 link_own_sources(const struct link *l, struct fib_iface *fi)
 {
@@ -164,7 +164,10 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
-	/* An own address is not replaced, a deprecated one only by a preferred one. */
+	/*
+	 * Keep a preferred IPv6 address. Only a preferred address replaces a deprecated
+	 * one.
+	 */
 	if (best.v6 >= RANK_ULA)
 		best.v6 = RANK_GLOBAL;
 	else if (best.v6 != 0)
@@ -182,7 +185,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	}
 }
 
-/* Copy the tags of its frames: the tags of the interface below, then its own. */
+/* Copy the tags of an interface's frames: the tags of the interface below, then its own. */
 static void
 iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {
@@ -247,9 +250,9 @@ link_has_addr4(const struct link *l)
 }
 
 /*
- * Return how the sources of transit packets from `l` are checked: the larger one of the values
- * of the interface and for all counts. On an interface without an IPv4 address loose is
- * strict, as in Linux (fib_validate_source(), no_addr).
+ * Return the check of the sources of transit packets from `l`: the larger value of the
+ * interface's value and the value for all interfaces counts. On an interface without an
+ * IPv4 address loose is strict, as in Linux (fib_validate_source(), no_addr).
  */
 static enum fib_urpf
 link_urpf4(const struct neigh *n, const struct link *l)
@@ -261,7 +264,7 @@ link_urpf4(const struct neigh *n, const struct link *l)
 	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
 }
 
-/* Set the interface by which received packets have come for the hook forward of nft. */
+/* Set the interface that the hook forward of nft sees as the ingress. */
 static void
 iface_hook(struct neigh *n, const struct link *l, struct fib_iface *fi)
 {
@@ -348,8 +351,8 @@ iface_addresses_changed(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Once per round, because thousands of VLANs may be reported one by one, and each might
- * borrow.
+ * Let interfaces borrow addresses. Once per round, because thousands of VLANs may be
+ * reported one by one, and each might borrow.
  */
 void
 iface_borrow(struct neigh *n)
@@ -368,7 +371,7 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
 	struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
 	/*
-	 * A macvlan without carrier is one that VRRP holds in state Backup (protodown); it
+	 * In state Backup VRRP keeps a macvlan without carrier (protodown). Such a macvlan
 	 * must not accept frames (RFC 5798, 6.4.2).
 	 */
 	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
@@ -378,7 +381,8 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 		   : on == NULL ? ifc->carrier
 				: on->up);
 	/*
-	 * Before that solicitations would be lost, and the next one follows after a second.
+	 * Until the TAP has its carrier, a solicitation would be lost, and the kernel sends
+	 * the next solicitation after a second.
 	 */
 	bool can_ask = up && ifc->kernel.carrier && (on == NULL || on->can_ask);
 	bool news = up != ifc->up || (can_ask && !ifc->can_ask);
@@ -390,7 +394,8 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 		macvlan_changed(n, ifc->on);
 	n->tunnels_due |= ifc->tunnel;
 	/*
-	 * rib must leave the link before its neighbors go, and return after they are back.
+	 * rib must stop using the link before its neighbors are removed, and use it again
+	 * after they are published.
 	 */
 	if (l != NULL && !up)
 		link_tell_up(n, l, false);
@@ -442,7 +447,7 @@ iface_rp_filter_event(struct neigh *n, const struct kmon_conf *kc)
 
 /* --- forwarding sysctls --------------------------------------------------------------- */
 
-/* Log the state, because an operator may search long for the reason of drops. */
+/* Log the state, because the reason of drops is otherwise hard to find. */
 static void
 iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 {
@@ -490,7 +495,10 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 
 /* --- IPv6 of a link ------------------------------------------------------------------- */
 
-/* Forwarders see the interface off before its IPv6 neighbors go, and on before they return. */
+/*
+ * Publish whether a link has IPv6. Forwarders see IPv6 off before its neighbors are
+ * removed, and on before they are published.
+ */
 static void
 iface_inet6_changed(struct neigh *n, struct link *l)
 {
@@ -510,7 +518,10 @@ iface_inet6_changed(struct neigh *n, struct link *l)
 		log_info("neigh: ipv6 on dev=%s", ifc->kernel.name);
 }
 
-/* Gone: the kernel has no IPv6 on the link, or the link is about to go. */
+/*
+ * Handle the IPv6 settings of a link. `gone`: the kernel has no IPv6 on the link, or is
+ * about to delete the link.
+ */
 void
 iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone)
 {
@@ -543,8 +554,8 @@ iface_inet6_missing(struct neigh *n)
 /* --- TAPs ----------------------------------------------------------------------------- */
 
 /*
- * Set the MTU of the device. If it refuses, it keeps its own, and the smaller one is in
- * force.
+ * Set the MTU of the device. If the device refuses, it keeps its MTU, and the smaller MTU
+ * is in force.
  */
 static void
 iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
@@ -554,7 +565,7 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 		mtu_bytes < port->mtu_max_bytes ? mtu_bytes : port->mtu_max_bytes;
 	int rc = port_set_mtu(port, want);
 
-	/* A device without an MTU setting takes anything up to its longest frame. */
+	/* A device without an MTU setting accepts frames up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
 		ifc->dev_mtu_bytes = want;
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
@@ -604,8 +615,8 @@ iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
 }
 
 /*
- * At the end of the round, because VLANs with the port's MAC are reported right after the
- * port.
+ * Add the MACs at the end of the round, because VLANs with the port's MAC are reported
+ * right after the port.
  */
 void
 iface_vlan_macs(struct neigh *n)

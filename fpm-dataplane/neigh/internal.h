@@ -27,7 +27,7 @@
 #define RETRY_S        1.0 /* period of requests for unresolved next hops */
 #define CARRIER_POLL_S 0.1 /* for devices without kernel events for their link state */
 #define SWEEP_S        5.0 /* period in which hosts in use are confirmed */
-#define GLEAN_S        5.0 /* limit of the wait for an answer */
+#define GLEAN_S        5.0 /* longest wait for the reply of a neighbor */
 #define LINK_CHAINS    4096
 #define IPV6_POLL_S    0.05 /* period in which the kernel's settings of IPv6 are read */
 
@@ -70,8 +70,8 @@ struct link {
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
 	bool forward_off[2];     /* the sysctl forwarding is 0: IPv4, IPv6 */
 	/*
-	 * a tunnel or vxlan device: why the kernel keeps it, as logged; NULL: it is ours, or no
-	 * tunnel
+	 * a tunnel or vxlan device: the logged reason why the kernel keeps it; NULL:
+	 * forwarders serve it, or the link is no tunnel
 	 */
 	const char *tunnel_refused;
 	uint16_t n_svis; /* a vxlan device: interfaces over it */
@@ -101,10 +101,10 @@ struct iface {
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP or VLAN exists */
 	struct if_counters base; /* a VLAN: counters of its number when it was added */
-	uint64_t urpf_base;      /* (*) counters_urpf() of its number then */
+	uint64_t urpf_base;      /* (*) counters_urpf() of its number when it was added */
 	bool number_retired;     /* (*) removed VLAN; its number is not reused yet */
 	bool lost;               /* the TAP was deleted and not yet recreated */
-	int lost_error;          /* last logged error of that; 0: not tried */
+	int lost_error;          /* last logged error when it was recreated; 0: not tried */
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
 	bool carrier_set;        /* ... and the TAP has it */
@@ -133,7 +133,7 @@ struct iface {
 struct host {
 	struct fib_host fib;
 	struct retired retired;
-	bool used; /* before the last sweep; fib->adj_used has the use since then */
+	bool used; /* used before the last sweep; fib->adj_used has later use */
 };
 
 /* A next hop of rib: adjacency `adj` follows neighbor `nb`. */
@@ -195,9 +195,9 @@ struct neigh {
 	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
 	struct port no_port;    /* of tunnels: without a name and a number */
 	uint16_t n_tunnels, n_svis;
-	/* a tunnel or vxlan device came, went or changed; or a VRF: see tunnel.c */
+	/* a tunnel, vxlan device or VRF was added, removed or changed: see tunnel.c */
 	bool tunnels_due;
-	/* an element of svi_due is set; an SVI came, or went: see vxlan.c */
+	/* an element of svi_due is set; an SVI was added, or removed: see vxlan.c */
 	bool svis_due, svi_came, svi_went;
 	struct kmon_vni *vni; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis, room_vnis;
@@ -275,7 +275,7 @@ void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
 /* Handle a VLAN on a bridge whose VNI has changed. */
 void link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan);
-/* If VLANs were left out and numbers are free again, have the kernel's links read again. */
+/* Read the kernel's links again, if VLANs were left out and numbers are free again. */
 void link_retry_vlans(struct neigh *n);
 
 /* --- ports.c: adding and removing ports, and their TAPs ------------------------------- */
@@ -312,22 +312,22 @@ bool iface_publish(struct neigh *n, uint16_t ifidx);
 void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
 /* Handle changed addresses of `ifidx`; 0: of an interface that is not ours. */
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
-/* Once per round: interfaces without an own address choose one to borrow. */
+/* Let interfaces without an own address choose an address to borrow. Once per round. */
 void iface_borrow(struct neigh *n);
-/* Once per round: accept a port's former MAC that its VLANs still have. */
+/* Accept a port's former MAC that its VLANs still have. Once per round. */
 void iface_vlan_macs(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
 /* After the kernel listed all links with IPv6: turn IPv6 off on the others. */
 void iface_inet6_missing(struct neigh *n);
 
-/* --- mpls.c: links that take labels, and the TTL of labels ---------------------------- */
+/* --- mpls.c: links that accept labels, and the TTL of labels ------------------------- */
 
 void mpls_event(void *ctx, const struct kmon_mpls *km, bool gone);
 /* Open the sysctls about the TTL, if the kernel has MPLS and they are not open. */
 void mpls_open(struct neigh *n);
 void mpls_close(struct neigh *n);
-/* Read them, and publish the TTL of labels. */
+/* Read these sysctls, and publish the TTL of labels. */
 void mpls_read_ttl(struct neigh *n);
 
 /* --- carrier.c ------------------------------------------------------------------------ */
@@ -366,8 +366,8 @@ void vlan_retire_number(struct neigh *n, uint16_t ifidx);
 struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
 
 /*
- * Return the first VLAN or macvlan on an interface, and the one after `i` on the same
- * interface, in the order in which they came; 0: none.
+ * Return the first VLAN or macvlan on an interface, and the next one after `i` on the same
+ * interface, in the order in which they were added; 0: none.
  */
 static inline uint16_t
 iface_first_on(struct neigh *n, uint16_t on)
@@ -385,7 +385,7 @@ iface_next_on(struct neigh *n, uint16_t i)
 
 /* --- outer.c: the outer headers of tunnels ------------------------------------------------ */
 
-/* Return the kernel's word for the kind of a tunnel; NULL: the link is none. */
+/* Return the kernel's word for the kind of a tunnel; NULL: the link is no tunnel. */
 const char *tunnel_kind(const struct kmon_link *kl);
 /* Return why forwarders cannot serve a tunnel; NULL: they can. */
 const char *tunnel_refusal(const struct kmon_link *kl);
@@ -393,62 +393,79 @@ const char *tunnel_refusal(const struct kmon_link *kl);
 void tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /* Set the VRF of outer packets, and the link by which they must leave, of a tunnel with `dev`. */
 void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
-/* Return true if they are no longer these. */
+/* Return true if this VRF or this link has changed. */
 bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link);
 
 /* --- tunnel.c: tunnels ------------------------------------------------------------------ */
 
-/* Add a tunnel and return its number; 0: it is none, or stays with the kernel (logged once). */
+/*
+ * Add a tunnel and return its number; 0: the link is no tunnel, or stays with the kernel
+ * (logged once).
+ */
 uint16_t tunnel_add(struct neigh *n, struct link *l);
 void tunnel_remove(struct neigh *n, uint16_t ifidx);
-/* Note why the kernel keeps a tunnel, and log it once. NULL: it does not. */
+/*
+ * Store the reason why the kernel keeps a tunnel, and log it once. NULL: forwarders serve
+ * it.
+ */
 void tunnel_refuse(struct link *l, const char *reason);
 /* Make an interface without a port, and return its number; 0: no number is free. */
 uint16_t tunnel_take_number(struct neigh *n, struct link *l);
-/* Undo it. */
+/* Undo tunnel_take_number(). */
 void tunnel_drop_number(struct neigh *n, uint16_t ifidx);
-/* Once per round: publish the table by which received packets find their tunnel. */
+/* Publish the table by which received packets find their tunnel. Once per round. */
 void tunnels_publish(struct neigh *n);
 
 /* --- vxlan.c: bridges over a vxlan device --------------------------------------------- */
 
-/* Note a vxlan device that came or changed. */
+/* Handle a vxlan device that was added or changed. */
 void vxlan_note(struct neigh *n, struct link *l);
 /*
- * Add a bridge, or a VLAN on one, and return its number; 0: it is none over a vxlan device that
- * forwarders serve.
+ * Add a bridge, or a VLAN on one, and return its number; 0: it is not over a vxlan device
+ * that forwarders serve.
  */
 uint16_t svi_add(struct neigh *n, struct link *l);
-/* Return true if it is still over the same vxlan device, with the same VNI. */
+/* Return true if the interface is still over the same vxlan device, with the same VNI. */
 bool svi_is_same(struct neigh *n, const struct link *l);
 void svi_remove(struct neigh *n, uint16_t ifidx);
 /* Write the part of VXLAN of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
-/* Compare the copy of such an interface with the former one: its neighbors may need new headers. */
+/*
+ * Compare the copy of such an interface with the old copy: its neighbors may need new
+ * headers.
+ */
 void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	      const struct fib_iface *fi);
 void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
 void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
 bool fdb_wanted(void *ctx, unsigned int ifindex);
-/* Make the headers of a neighbor again, before nb_publish(). Not `usable`: it has none. */
+/*
+ * Make the headers of a neighbor again, before nb_publish(). Not `usable`: the neighbor
+ * gets no headers.
+ */
 void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);
 void nb_free_hop(struct nb *nb);
 /* Store the adjacency word of a neighbor, or its headers, in an adjacency. */
 void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop);
-/* Once per round: make the headers of neighbors again, after all interfaces are published. */
+/*
+ * Make the headers of neighbors again, after all interfaces are published. Once per round.
+ */
 void svis_apply(struct neigh *n);
 /* Publish the table by which received packets find their interface. */
 void vxlans_publish(struct neigh *n);
 
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 
-/* Note that a macvlan on interface `on` came, went, or changed its state or MAC. */
+/*
+ * Note that a macvlan on interface `on` was added, was removed, or changed its state or
+ * MAC.
+ */
 void macvlan_changed(struct neigh *n, uint16_t on);
-/* Once per round: publish the MACs of the macvlans that are up. */
+/* Publish the MACs of the macvlans that are up. Once per round. */
 void macvlan_publish(struct neigh *n);
 /* Let the device accept frames to the MAC of a macvlan, in place of its former MAC. */
 void macvlan_set_mac(struct neigh *n, uint16_t ifidx);
-/* Undo it, before the macvlan is removed. */
+/* Undo macvlan_set_mac(), before the macvlan is removed. */
 void macvlan_forget_mac(struct neigh *n, uint16_t ifidx);
 
 /* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------- */
@@ -496,7 +513,9 @@ void watch_remove(struct neigh *n, struct msg_adj *m);
 
 /* Publish, update or (hop 0) withdraw the host of `nb`. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
-/* Call host_apply() with the state of `nb`, then tell punt, if packets wait for it. */
+/*
+ * Call host_apply() with the state of `nb`, then reply to punt, if packets wait for `nb`.
+ */
 void host_update(struct neigh *n, struct nb *nb);
 /* Return true if packets were sent to the host since the sweep before last. */
 bool host_in_use(const struct neigh *n, const struct nb *nb);

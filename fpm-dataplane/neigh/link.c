@@ -143,8 +143,9 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 }
 
 /*
- * Follow ignore_routes_with_linkdown. IPv4: one of the values of the interface and for all
- * is enough. IPv6: the kernel writes the value for all to each interface (ip-sysctl.rst).
+ * Follow ignore_routes_with_linkdown. IPv4: it is on if the interface's value or the value
+ * for all interfaces is on. IPv6: the kernel writes the value for all to each interface
+ * (ip-sysctl.rst).
  */
 void
 link_conf_event(struct neigh *n, const struct kmon_conf *kc)

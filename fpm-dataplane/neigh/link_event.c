@@ -16,7 +16,10 @@
 
 /* --- addresses ------------------------------------------------------------------------ */
 
-/* IPv4 may have an address several times, with different subnets; IPv6 may not. */
+/*
+ * Return true for the same address. A link may have an IPv4 address several times, with
+ * different subnets, but an IPv6 address only once.
+ */
 static bool
 addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 {
@@ -26,7 +29,7 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
 }
 
-/* The link entered, changed or left a VRF. */
+/* Follow a link that entered, changed or left a VRF. */
 static void
 link_update_table(struct neigh *n, struct link *l)
 {
@@ -82,8 +85,8 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 			return;
 		}
 		/*
-		 * The order of the kernel, which decides between equal sources: a new
-		 * IPv6 address is the first one. The first dump is in that order.
+		 * Keep the order of the kernel, which decides between equal sources: a new
+		 * IPv6 address becomes the first. The first dump has that order.
 		 */
 		if (ka->family == 6 && n->control != NULL)
 			cds_list_add(&a->list, &l->locals);
@@ -204,7 +207,8 @@ link_forget(struct neigh *n, struct link *l)
 	link_forget_vlans(n, ifindex);
 	kmon_reset_link(n->control, ifindex, false);
 	/*
-	 * Normally kmon_retell() has removed it. If not, remove it so that the walk ends.
+	 * Normally kmon_reset_link() has removed the link. If not, remove it so that the
+	 * walk ends.
 	 */
 	if (link_find(n, ifindex) != NULL)
 		link_gone(n, link_find(n, ifindex));
@@ -313,7 +317,10 @@ link_changed(struct neigh *n, struct link *l)
 		link_each_vlan(n, l->ifindex, link_changed);
 }
 
-/* A master may be reported after its members, and may go before them. */
+/*
+ * Update the members of a master, which may be reported after its members, and may be
+ * removed before them.
+ */
 static void
 link_members_changed(struct neigh *n, unsigned int ifindex)
 {
@@ -338,7 +345,7 @@ link_retry_vrfs(struct neigh *n)
 		}
 }
 
-/* A port of a bridge came, went or changed. */
+/* Update a bridge whose port was added, removed or changed. */
 static void
 link_bridge_changed(struct neigh *n, unsigned int ifindex)
 {
@@ -352,8 +359,8 @@ link_bridge_changed(struct neigh *n, unsigned int ifindex)
 }
 
 /*
- * A device above a bridge, or above a VLAN of one, came, went or changed. Other VLANs of the bridge
- * are as before.
+ * Update a bridge, or a VLAN of a bridge, above which a device was added, removed or
+ * changed. Other VLANs of the bridge do not change.
  */
 static void
 link_below_changed(struct neigh *n, unsigned int ifindex)

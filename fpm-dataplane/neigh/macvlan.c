@@ -35,7 +35,7 @@ iface_is_active_macvlan(const struct iface *ifc)
 	return ifc->kernel.macvlan != KMON_NO_MACVLAN && ifc->up;
 }
 
-/* Put a MAC into the table. Of two macvlans with one MAC the first is found. */
+/* Put a MAC into the table. Of two macvlans with the same MAC the first is found. */
 static void
 macs_put(struct fib_macs *macs, const uint8_t mac[6], uint16_t ifidx)
 {

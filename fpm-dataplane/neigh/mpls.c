@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPLS of the kernel: the links that take labels, and the TTL of labels that are pushed. Runs
- * in neigh.
+ * MPLS of the kernel: the links that accept labels, and the TTL of labels that are pushed.
+ * Runs in neigh.
  *
  * The kernel reports net.mpls.conf.NAME.input of each link, as netconf of family AF_MPLS. A
- * kernel that reports it of no link, not even of `lo`, has no MPLS. It has no event for
- * net.mpls.ip_ttl_propagate and net.mpls.default_ttl. A thread finds these files only in its own
- * namespace, but may read an open file in any. Hence they stay open.
+ * kernel that reports it of no link, not even of `lo`, has no MPLS. The kernel has no event
+ * for net.mpls.ip_ttl_propagate and net.mpls.default_ttl. A thread finds these files only
+ * in its own namespace, but may read an open file in any namespace. Hence the files stay
+ * open.
  */
 #include "neigh/internal.h"
 
@@ -33,7 +34,10 @@ mpls_close(struct neigh *n)
 	}
 }
 
-/* Linux before 4.10 has no such files: it copies the TTL of the packet. */
+/*
+ * Open the two files. Linux before 4.10 does not have them, and copies the TTL of the
+ * packet.
+ */
 void
 mpls_open(struct neigh *n)
 {

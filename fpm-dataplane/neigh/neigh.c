@@ -73,7 +73,7 @@ neigh_read_ipv6(struct neigh *n)
 	ev_timer_again(n->worker->loop, &n->ipv6_timer);
 }
 
-/* Read them at once, or as soon as they may be read again. */
+/* Read these settings at once, or as soon as they may be read again. */
 static void
 neigh_read_ipv6_soon(struct neigh *n)
 {
@@ -205,7 +205,7 @@ neigh_on_round(struct worker *w)
 
 	iface_borrow(n);
 	iface_vlan_macs(n);
-	macvlan_publish(n); /* before the numbers of removed ones are retired */
+	macvlan_publish(n); /* before the numbers of removed macvlans are retired */
 	tunnels_publish(n);
 	svis_apply(n);
 	nb_ask_flush(n);
@@ -231,7 +231,10 @@ neigh_fini(struct worker *w)
 	kmon_close(n->device_mon);
 	mpls_close(n);
 	n->control = n->device_mon = NULL;
-	/* Here, because only a thread registered with RCU may remove nodes. */
+	/*
+	 * Remove the hosts here, because only a thread registered with RCU may remove
+	 * nodes.
+	 */
 	for (uint32_t i = 0; i < n->n_slot; i++)
 		if (n->nb_slot[i] != NULL)
 			host_apply(n, n->nb_slot[i], 0);

@@ -22,7 +22,7 @@ struct neigh_conf {
 	const char *netns;                 /* control namespace */
 	const struct table_limits *limits; /* limits of tables; NULL: defaults */
 	const char *mpls_sysctls; /* folder of net.mpls.*; NULL: the one in /proc/sys */
-	bool mpls_all;          /* each interface takes labels, whatever the kernel says */
+	bool mpls_all;          /* all interfaces accept labels; the kernel is not asked */
 	bool rp_filter_ignored; /* the kernel's rp_filter is not obeyed */
 	struct port *port;      /* slots; only name, ifidx, port_id, kernel_if are read */
 	unsigned int n_port;

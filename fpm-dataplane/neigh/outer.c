@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The outer headers of tunnels, and which tunnels forwarders can serve. Runs in neigh.
+ * Write the outer headers of tunnels, and decide which tunnels forwarders can serve. Runs
+ * in neigh.
  */
 #include "neigh/internal.h"
 
@@ -113,7 +114,7 @@ head6_make(const struct kmon_tunnel *k, struct fib_tunnel *t)
 	opt[6] = 1;
 }
 
-/* `dev` names a VRF, or a link that the outer packets must take. */
+/* Find the VRF and the link. `dev` is a VRF, or a link that the outer packets must take. */
 void
 tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link)
 {
@@ -147,7 +148,7 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	t->family = k->family;
 	t->gre = k->kind == KMON_GRE || k->kind == KMON_IP6GRE;
 	t->inner4 = t->gre || k->proto != PROTO_IP6;
-	/* ipip with any protocol takes IPv4 and labels. */
+	/* ipip with any protocol accepts IPv4 and labels. */
 	t->inner6 = t->gre || (k->kind != KMON_IPIP && k->proto != PROTO_IP4);
 	t->has_key = k->has_in_key;
 	t->key = k->in_key;

@@ -85,7 +85,10 @@ ports_watch_device(struct neigh *n, const struct port *port)
 	return rc;
 }
 
-/* Every second: `sysctl net.ipv6.conf.all.disable_ipv6=0` turns it on for each interface. */
+/*
+ * Turn IPv6 off every second, because `sysctl net.ipv6.conf.all.disable_ipv6=0` turns it on
+ * for each interface.
+ */
 void
 ports_quiet_kernel(struct neigh *n)
 {
@@ -148,8 +151,8 @@ ports_add(struct neigh *n, struct port *port)
 
 	port_begin(n, port);
 	/*
-	 * Before the TAP is reported, as at start, so that its first report has the final
-	 * state.
+	 * Read the link before the TAP is reported, as at start, so that the TAP's first
+	 * report has the final state.
 	 */
 	if (ports_watch_device(n, port) < 0)
 		log_warn("neigh: device link not watched port=%s", port->name);
@@ -244,8 +247,8 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 	port_tell_tap(n->conf.punt, ifc);
 	port_tell_tap(n->conf.manage, ifc);
 	/*
-	 * Makes the kernel report the TAP again, if it was reported before it was known
-	 * here.
+	 * Make the kernel report the TAP again, because it may have reported the TAP before
+	 * this thread knew it.
 	 */
 	carrier_set_speed(ifc, &ifc->speed);
 	tap_carrier(&ifc->tap, ifc->carrier);

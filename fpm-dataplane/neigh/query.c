@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `show neighbors`, in slices, and `show interfaces` (keys: dist/openapi.yaml). Runs in
- * neigh. The cursor is the number of the next slot. Records never change slots, so no
- * record that stays is shown twice or missed between two slices.
+ * neigh. The cursor is the number of the next slot. Records never change slots, so a record
+ * that exists all the time is shown exactly once.
  */
 #include "base/log.h"
 #include "neigh/internal.h"
@@ -165,7 +165,7 @@ outer_vrf_json(const struct neigh *n, const struct fib_iface *fi)
 	return vrf == NULL ? json_null() : json_string(vrf->name);
 }
 
-/* Add what the kernel says of a tunnel, and why the kernel itself serves it, if it does. */
+/* Add the kernel's settings of a tunnel, and the reason if the kernel itself serves it. */
 static void
 row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 {
@@ -202,7 +202,7 @@ row_add_svi(json_t *row, struct neigh *n, const struct link *l)
 	row_set(row, "vni", json_integer(n->iface[l->ifidx].vni));
 }
 
-/* Add how the sources of its packets are checked. */
+/* Add the check of the sources of an interface's packets. */
 static void
 row_add_urpf(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tunnels of the kernel (gre, ipip, sit, ip6gre, ip6tnl) as interfaces of the dataplane. Runs in
- * neigh. A tunnel has a number as a VLAN has, but it is on no port: forwarders write its outer
- * header (outer.c), and look that up again. This file publishes the table by which received
- * packets find their tunnel.
+ * Tunnels of the kernel (gre, ipip, sit, ip6gre, ip6tnl) as interfaces of the dataplane.
+ * Runs in neigh. A tunnel has a number as a VLAN has, but it is on no port: forwarders
+ * write its outer header (outer.c), and look up the destination of the header. This file
+ * publishes the table by which received packets find their tunnel.
  *
  * A tunnel that forwarders cannot serve stays an interface of the kernel, which then forwards its
  * packets.
@@ -21,7 +21,10 @@
 
 /* --- numbers -------------------------------------------------------------------------- */
 
-/* Each module makes a tunnel without addresses, which is not logged. */
+/*
+ * Store the reason and log it, except for the tunnel without addresses that each module
+ * makes.
+ */
 void
 tunnel_refuse(struct link *l, const char *reason)
 {
@@ -144,7 +147,7 @@ entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *
 		ifidx = *entry & (uint16_t)~FIB_TUNNEL_SHARED;
 		if (ifidx == 0)
 			break;
-		/* The other entry of this tunnel may be in the way. */
+		/* The other entry of this tunnel may be here. */
 		if (ifidx != fi->ifidx &&
 		    fib_tunnel_is(&fib_iface(n->fib, ifidx)->tunnel, &key)) {
 			*entry |= FIB_TUNNEL_SHARED;
@@ -168,7 +171,7 @@ tunnels_make(struct neigh *n)
 	tunnels->mask = n_entries - 1;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
 		const struct fib_iface *fi =
-			n->iface[i].tunnel ? fib_iface(n->fib, i) : NULL; /* or SVI: none */
+			n->iface[i].tunnel ? fib_iface(n->fib, i) : NULL; /* SVI: none */
 
 		if (fi == NULL || !fi->up)
 			continue;

@@ -182,7 +182,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	if (kl->macvlan != KMON_NO_MACVLAN) {
 		log_info("neigh: macvlan added dev=%s on=%s", kl->name,
 			 n->iface[on].kernel.name);
-		return ifidx; /* link_changed() has its MAC published */
+		return ifidx; /* link_changed() makes its MAC known */
 	}
 	/* Release: a forwarder that finds the number finds the interface. */
 	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * VRFs of the kernel: each of their tables has a number, by which packets of the members
- * find their FIB. rib creates the FIB when it is told the number. Runs in neigh. Two VRFs
- * may share a table and then share the number. A number is reused as late as possible,
- * because a packet that waits for a neighbor still has it.
+ * find their FIB. rib creates the FIB when it gets the number. Runs in neigh. Two VRFs may
+ * share a table and then share the number. A number is reused as late as possible, because
+ * a packet that waits for a neighbor still has it.
  */
 #include <linux/rtnetlink.h>
 #include <stdio.h>

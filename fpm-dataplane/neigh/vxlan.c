@@ -9,8 +9,8 @@
  * settings of the device. This file makes these headers, and the table by which received packets
  * find their interface.
  *
- * A bridge with more ports stays with the kernel, and so does a vxlan device that forwarders
- * cannot serve. This file calls link_event.c back by link_vlan_changed() alone.
+ * A bridge with more ports stays with the kernel, and so does a vxlan device that
+ * forwarders cannot serve. This file calls link_event.c back only by link_vlan_changed().
  */
 #include "neigh/internal.h"
 
@@ -47,7 +47,7 @@ vxlans_refuse(struct neigh *n, const struct link *bridge, const char *reason)
 				tunnel_refuse(l, reason);
 }
 
-/* The ports of a bridge, and whether devices are on it. */
+/* The ports of a bridge. `upper`: devices are on the bridge. */
 struct ports {
 	struct link *vxlan; /* one of them; NULL: none is a vxlan device */
 	unsigned int n;
@@ -138,7 +138,10 @@ svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 		*vni = vxlan->kernel.tunnel.vni;
 		return vxlan;
 	}
-	/* Frames to the MAC of a device on the VLAN, or with a second tag, are the kernel's. */
+	/*
+	 * Frames to the MAC of a device on the VLAN, or with a second tag, go to the
+	 * kernel.
+	 */
 	if (n->n_vnis == 0 || bridge == NULL || l->kernel.vlan_type != VLAN_C_TYPE ||
 	    link_carries(n, l->ifindex))
 		return NULL;
@@ -156,8 +159,8 @@ vxlan_note(struct neigh *n, struct link *l)
 	const struct link *bridge =
 		l->kernel.master == 0 ? NULL : link_find(n, l->kernel.master);
 
-	n->tunnels_due = true; /* whether the kernel has VNIs of its own */
-	/* Not logged: a port joins its bridge only after it was made. */
+	n->tunnels_due = true; /* the kernel may now have VNIs of its own */
+	/* Not logged, because a device joins its bridge only after it was created. */
 	if (bridge == NULL || !bridge->known || !bridge->kernel.bridge)
 		l->tunnel_refused = "no-bridge";
 }
@@ -185,7 +188,7 @@ svi_add(struct neigh *n, struct link *l)
 	ifc->vni = vni;
 	n->n_svis++;
 	n->svis_due = n->svi_came = true;
-	/* The first dump of all has that of the device, too. */
+	/* The first dump includes the database of the device. */
 	if (vxlan->n_svis++ == 0)
 		vxlan->fdb_due = n->control != NULL;
 	iface_publish(n, ifidx);
@@ -212,7 +215,7 @@ svi_remove(struct neigh *n, uint16_t ifidx)
 	log_info("neigh: interface over vxlan removed dev=%s", n->iface[ifidx].kernel.name);
 	n->n_svis--;
 	n->svi_went = true;
-	if (vxlan != NULL && vxlan->n_svis > 0) /* it may be gone, and another be there */
+	if (vxlan != NULL && vxlan->n_svis > 0) /* the device may have been replaced */
 		vxlan->n_svis--;
 	tunnel_drop_number(n, ifidx);
 }
@@ -227,14 +230,14 @@ svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	const struct kmon_tunnel *k;
 
 	if (vxlan == NULL ||
-	    !vxlan->known) /* it is gone, and the interface is about to go */
+	    !vxlan->known) /* it is gone, and the interface will be removed */
 		return;
 	k = &vxlan->kernel.tunnel;
 	v->family = k->family;
 	v->ttl = k->ttl != 0 || k->ttl_inherit ? k->ttl : TTL_DEFAULT;
 	v->tos = k->tos;
 	v->tos_inherit = k->tos_inherit;
-	/* Linux: not on a bridge with VNIs of VLANs, whose frames name no DF. */
+	/* As in Linux: on a bridge with VNIs of VLANs, frames do not request DF. */
 	v->df = k->df && !k->external;
 	v->ignore_df = k->ignore_df || k->external;
 	v->csum = k->csum;
@@ -293,7 +296,7 @@ subnet_has(struct neigh *n, const struct nb *nb)
 	return false;
 }
 
-/* Return true if the address may be that of one VTEP. */
+/* Return true if the address may be that of a single VTEP. */
 static bool
 vtep_is_one(const struct kmon_fdb *vtep)
 {
@@ -307,10 +310,10 @@ vtep_is_one(const struct kmon_fdb *vtep)
 }
 
 /*
- * Return where frames to the MAC of a neighbor go. Without an entry of the forwarding database the
- * VTEP is the gateway itself, which zebra writes as a neighbor without ARP, outside of all subnets
- * of the bridge. For any other neighbor only the kernel knows the VTEP: it floods the frame, or its
- * entry names a next hop. Family 0: no VTEP.
+ * Return the VTEP to which frames to the MAC of a neighbor go. Without an entry of the
+ * forwarding database the VTEP is the gateway itself, which zebra writes as a neighbor
+ * without ARP, outside of all subnets of the bridge. For any other neighbor only the kernel
+ * knows the VTEP: it floods the frame, or its entry names a next hop. Family 0: no VTEP.
  */
 static struct kmon_fdb
 vtep_of(struct neigh *n, const struct nb *nb)
@@ -339,7 +342,9 @@ vtep_of(struct neigh *n, const struct nb *nb)
 	return vtep;
 }
 
-/* Write all headers: IP, UDP, VXLAN, Ethernet. Zero: what differs for each packet. */
+/*
+ * Write all headers: IP, UDP, VXLAN, Ethernet. Fields that differ for each packet are zero.
+ */
 static void
 head_make(const struct fib_iface *fi, const struct nb *nb, const struct kmon_fdb *vtep,
 	  struct fib_tunnel *t)
@@ -384,7 +389,7 @@ hop_make(struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
 	if (vtep.family != v->family)
 		return;
 	h->csum = v->csum;
-	h->df6 = !v->ignore_df; /* `df inherit`, as in Linux: no router cuts IPv6 either */
+	h->df6 = !v->ignore_df; /* as `df inherit` in Linux: no router fragments IPv6 */
 	h->from_low = v->from_low;
 	h->n_from = (uint16_t)(v->from_high - v->from_low + 1);
 	t->family = v->family;
@@ -420,7 +425,9 @@ nb_renew_hop(struct neigh *n, struct nb *nb, bool usable)
 		}
 	}
 	nb->vxlan = copy == NULL ? NULL : &copy->fib;
-	/* The caller stores the new one in place of the old one before the round ends. */
+	/*
+	 * The caller stores the new headers in place of the old ones before the round ends.
+	 */
 	if (old != NULL)
 		neigh_retire(n, &old->retired, hop_free);
 }
@@ -437,19 +444,23 @@ void
 nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop)
 {
 	/*
-	 * Release: a forwarder that reads the headers or the MAC sees the interface published
-	 * before. Without a VXLAN nothing is written there: memory that was never written is free.
+	 * Release: a forwarder that reads the headers or the MAC sees the interface
+	 * published before. Without a VXLAN nothing is stored, because pages that were
+	 * never written need no memory.
 	 */
 	if (n->iface[nb->ifidx].svi ||
 	    atomic_load_explicit(&n->fib->vxlan_hop[adj], memory_order_relaxed) != NULL)
 		atomic_store_explicit(&n->fib->vxlan_hop[adj], hop == 0 ? NULL : nb->vxlan,
 				      memory_order_release);
 	if (n->iface[nb->ifidx].svi)
-		hop = 0; /* the fast path writes no such headers */
+		hop = 0; /* the loops for plain packets must skip it */
 	atomic_store_explicit(&n->fib->adj[adj].hop, hop, memory_order_release);
 }
 
-/* Devices that forwarders do not serve may have the MACs of a data center. */
+/*
+ * Return true if a device's forwarding database is needed. Other devices may have the MACs
+ * of a whole data center.
+ */
 bool
 fdb_wanted(void *ctx, unsigned int ifindex)
 {
@@ -525,7 +536,7 @@ fdbs_read(struct neigh *n)
 		rc = kmon_read_fdb(n->control, vxlan->ifindex);
 		if (rc == 0)
 			continue;
-		n->resync = true; /* in a second: it reads them, too */
+		n->resync = true; /* in a second; this reads them, too */
 		if (log_allowed(&limit, &missed))
 			log_warn("neigh: forwarding database not read dev=%s error=%s "
 				 "missed=%u",
@@ -539,7 +550,10 @@ svis_apply(struct neigh *n)
 	if (n->svi_came && n->control != NULL) {
 		n->svi_came = false;
 		fdbs_read(n);
-		/* They were reported when the bridge was none of ours. */
+		/*
+		 * The kernel reported the neighbors before the bridge was an interface of
+		 * ours.
+		 */
 		kmon_report_neighbors(n->control);
 	}
 	if (n->svi_went && n->control != NULL) {
@@ -575,7 +589,10 @@ end_is_same(const struct fib_vxlan *a, const struct fib_vxlan *b)
 	       ipaddr_equal(&a->local, &b->local);
 }
 
-/* Put an interface into the table, and note whether its end is that of the others. */
+/*
+ * Put an interface into the table, and note whether it has the VRF, local address and port
+ * of the others.
+ */
 static void
 entry_put(const struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface *fi,
 	  const struct fib_iface **first)
