@@ -18,7 +18,7 @@
 #include "trace/trace.h"
 
 #define TICK_S      0.001
-#define SILENCE_S   0.05       /* then ui gets an answer, and checks its client */
+#define SILENCE_S   0.05       /* then ui gets a reply, and checks its client */
 #define ROWS_MAX    256        /* rows per session that are not complete or not taken */
 #define CHUNK_BYTES 49152      /* bytes of pcapng in one row */
 #define PCAPNG_MAX  (1u << 20) /* bytes of pcapng not yet taken; a session loses more */
@@ -41,13 +41,13 @@ struct session {
 	uint32_t epoch; /* of its first set; older records are not its own */
 	struct watch_filter filter;
 	bool capture;
-	bool ended;              /* takes no more records; the ones it has are still sent */
-	uint64_t n_seen, n_max;  /* packets; n_max 0: no limit */
-	double until_s;          /* monotonic time; 0: no limit */
-	uint64_t lost_before;    /* records lost in all rings before the session */
-	uint64_t n_lost;         /* records lost because this session has no room */
-	struct msg_watch *query; /* the request that ui waits for; NULL: ui has it */
-	double asked_s;          /* monotonic time of the request */
+	bool ended;               /* accepts no records; stored records are still sent */
+	uint64_t n_seen, n_max;   /* packets; n_max 0: no limit */
+	double until_s;           /* monotonic time; 0: no limit */
+	uint64_t lost_before;     /* records lost in all rings before the session */
+	uint64_t n_lost;          /* records lost because this session has no room */
+	struct msg_watch *query;  /* the request that ui waits for; NULL: ui has it */
+	double asked_s;           /* monotonic time of the request */
 	struct cds_list_head row; /* struct subject, in order of arrival */
 	unsigned int n_row;
 	struct octets pcapng;
@@ -60,10 +60,10 @@ struct subject {
 	struct session *session;   /* NULL: explain, or the session has ended */
 	struct msg_watch *explain; /* NULL: not explain */
 	json_t *row;
-	unsigned int n_waiting; /* answers to come */
+	unsigned int n_waiting; /* replies to come */
 };
 
-/* A query to rib or neigh. trace owns its rows, as ui owns those of its queries. */
+/* A query to rib or neigh. trace owns its rows, as ui owns the rows of its queries. */
 struct question {
 	struct cds_list_head list; /* trace->questions */
 	struct subject *subject;
@@ -82,7 +82,7 @@ struct trace {
 
 /* Make the row of a record (dist/openapi.yaml). The caller frees it. */
 json_t *row_make(const struct trace *t, const struct watch_record *rec);
-/* Add the answer of rib or neigh to a row. */
+/* Add the reply of rib or neigh to a row. */
 void row_add(json_t *row, enum query_kind kind, const json_t *rows);
 
 /* session.c */
@@ -91,7 +91,7 @@ void session_record(struct trace *t, struct session *s, const struct watch_recor
 void sessions_tick(struct trace *t);
 void sessions_end(struct trace *t); /* remove all filters */
 void sessions_free(struct trace *t);
-/* Answer ui, if it waits, after a row of the session is complete. */
+/* Reply to ui, if it waits, after a row of the session is complete. */
 void session_row_done(struct trace *t, struct session *s);
 
 /* subject.c */
@@ -101,10 +101,10 @@ void session_row_done(struct trace *t, struct session *s);
  */
 struct subject *subject_make(struct trace *t, const struct watch_record *rec,
 			     struct session *s, struct msg_watch *explain);
-/* Add an answer to the row of its packet and free the answer. Returns the packet. */
+/* Add a reply to the row of its packet and free the reply. Returns the packet. */
 struct subject *subject_answered(struct msg_query *q);
 void subject_free(struct subject *u);
-/* Free the packets that wait for answers, after all threads have stopped. */
+/* Free the packets that wait for replies, after all threads have stopped. */
 void subjects_free(struct trace *t);
 void trace_reply(struct msg_watch *mw, bool done);
 

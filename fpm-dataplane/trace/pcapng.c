@@ -134,8 +134,8 @@ pcapng_header(struct octets *out, struct pcapng_ports *known, const struct trace
 }
 
 /*
- * Return the number of a port's block. Writes the block now if the port came after the
- * header.
+ * Return the number of a port's block. Writes the block now if the port was added after the
+ * header was written.
  */
 static uint32_t
 port_block(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,

@@ -200,7 +200,7 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 			json_string(rec->verdict == WATCH_GO ? "forwarded" : "opened"));
 		return;
 	}
-	/* A punt that asks for an ICMP error counts as a drop for its cause. */
+	/* A punt for an ICMP error counts as a drop for its cause. */
 	row_set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
 	row_set(row, "reason", json_string(reason_info[reason].name));
 	row_set(row, "text", json_string(reason_info[reason].text));
@@ -232,7 +232,7 @@ row_add_rule(json_t *row, const struct watch_record *rec)
 		rec->rule_table != 0 ? json_integer(rec->rule_table) : json_null());
 }
 
-/* Add what the filter decided, and by which rule. */
+/* Add the verdict of the filter, and the rule that decided. */
 static void
 row_add_filter(json_t *row, const struct watch_record *rec)
 {
@@ -256,7 +256,7 @@ row_add_filter(json_t *row, const struct watch_record *rec)
 				log_escape_name(rec->filter_comment, text, sizeof(text))));
 }
 
-/* Add what the program of the interface said. */
+/* Add the verdict of the interface's program. */
 static void
 row_add_hook(json_t *row, const struct watch_record *rec)
 {
@@ -395,7 +395,7 @@ stages_json(const struct watch_record *rec)
 	return array;
 }
 
-/* Add how the source was checked, and where the way back leads. */
+/* Add the check of the source, and its result. */
 static void
 row_add_urpf(json_t *row, const struct watch_record *rec)
 {
@@ -487,7 +487,7 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 			return;
 		json_object_set(row, "route", one);
 		row_add_kernel_dev(row, one);
-		/* rib answers later than the packet was looked up. */
+		/* rib replies after the packet was looked up, so its route may be newer. */
 		row_set(row, "route_changed",
 			json_boolean(json_integer_value(json_object_get(one, "group")) !=
 				     json_integer_value(json_object_get(row, "group"))));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * session: sessions of `fpmctl trace` and `capture`, from the first request of ui to the
- * last answer or to the end of the client. Memory is bounded: if ui does not fetch rows and
+ * last reply or to the end of the client. Memory is bounded: if ui does not fetch rows and
  * octets, later records are lost.                                               [trace]
  */
 #include <stdlib.h>
@@ -114,7 +114,7 @@ session_free_rows(struct session *s)
 
 	cds_list_for_each_entry_safe (u, next, &s->row, list) {
 		cds_list_del(&u->list);
-		u->session = NULL; /* if answers are to come, the last one frees it */
+		u->session = NULL; /* if replies are to come, the last reply frees it */
 		if (u->n_waiting == 0)
 			subject_free(u);
 	}
@@ -145,7 +145,7 @@ session_end(struct trace *t, struct session *s)
 	filters_publish(t);
 }
 
-/* --- records and answers -------------------------------------------------------------- */
+/* --- records and replies -------------------------------------------------------------- */
 
 void
 session_record(struct trace *t, struct session *s, const struct watch_record *rec)
@@ -171,7 +171,7 @@ session_record(struct trace *t, struct session *s, const struct watch_record *re
 		session_end(t, s);
 }
 
-/* Move the complete rows, in order, to the answer. */
+/* Move the complete rows, in order, to the reply. */
 static void
 session_take_rows(struct session *s, json_t *rows)
 {
@@ -230,7 +230,7 @@ session_take_pcapng(const struct trace *t, struct session *s, json_t *rows)
 }
 
 /*
- * Send ui the rows and octets that there are. The last answer has the count of lost
+ * Send ui the complete rows and the stored octets. The last reply has the count of lost
  * records.
  */
 static void
@@ -289,7 +289,7 @@ session_ask(struct trace *t, struct msg_watch *mw)
 			json_array_append_new(mw->q.rows,
 					      json_pack("{s:b}", "watching", 1));
 	}
-	if (s == NULL) { /* it has ended meanwhile */
+	if (s == NULL) { /* the session has ended meanwhile */
 		trace_reply(mw, true);
 		return;
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * subject: ask rib and neigh about a packet, and add their answers to its row.  [trace]
- */
+/* subject: ask rib and neigh about a packet, and add their replies to its row. [trace] */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +57,8 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 		return u;
 	dst = record_destination(rec);
 	/*
-	 * rib answers later, for the VRF that the interface is in then. A rule that refuses the
-	 * packet has no route.
+	 * rib replies later, for the VRF in which the interface is then. A packet that a
+	 * rule refuses has no route.
 	 */
 	if (rec->rule == 0)
 		subject_ask(t, u, QUERY_ROUTES,

@@ -41,7 +41,7 @@ trace_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	sessions_tick(t);
 }
 
-/* --- explain, and the answers of rib and neigh ------------------------------------------- */
+/* --- explain, and the replies of rib and neigh ------------------------------------------- */
 
 static void
 trace_explained(struct subject *u)

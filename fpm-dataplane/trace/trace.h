@@ -19,7 +19,7 @@ struct watch_record;
 
 struct trace_conf {
 	struct fib *fib;
-	struct worker *rib, *neigh; /* get MSG_QUERY, answer with MSG_REPLY */
+	struct worker *rib, *neigh; /* get MSG_QUERY, reply with MSG_REPLY */
 	struct watch *watch;
 	const struct port *port; /* array; trace reads name, ifidx, device and mac */
 	unsigned int n_port;
