@@ -127,7 +127,10 @@ fdb_request(struct nl_sock *sk)
 	return nl_send_simple(sk, RTM_GETNEIGH, NLM_F_DUMP, &ndm, sizeof(ndm));
 }
 
-/* Ask for that of one device: the kernel takes its index in this header only. */
+/*
+ * Ask for the forwarding database of one device. The kernel reads the index of the device
+ * only in this header.
+ */
 static int
 fdb_request_of(struct nl_sock *sk, unsigned int ifindex)
 {
@@ -137,8 +140,9 @@ fdb_request_of(struct nl_sock *sk, unsigned int ifindex)
 }
 
 /*
- * A kernel without MPLS shows the settings of all other families when it is asked for those of
- * MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are applied, and change nothing.
+ * Dump one kind of state. A kernel without MPLS sends the settings of all other families
+ * when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are
+ * applied, and change nothing.
  */
 static int
 kmon_dump(struct kmon *km, enum kmon_kind kind)
@@ -216,7 +220,10 @@ kmon_read_inet6(struct kmon *km)
 	return kmon_dump(km, KMON_INET6);
 }
 
-/* An entry that is deleted meanwhile is reported by an event, as ever: nothing is swept. */
+/*
+ * Read the forwarding database of one device. No entries are swept, because an event
+ * reports each deletion.
+ */
 int
 kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 {

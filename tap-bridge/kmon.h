@@ -29,7 +29,7 @@ enum kmon_tunnel_kind {
 	KMON_VXLAN, /* vxlan: Ethernet over UDP. A bridge above it is the tunnel's interface */
 };
 
-/* Why only the kernel can serve a tunnel. */
+/* Reasons why only the kernel can serve a tunnel. */
 enum kmon_tunnel_cannot {
 	KMON_TUNNEL_CAN,
 	KMON_TUNNEL_CHECKSUM,
@@ -39,9 +39,9 @@ enum kmon_tunnel_cannot {
 	KMON_TUNNEL_FWMARK,   /* a mark chooses the route of its packets */
 	KMON_TUNNEL_ISATAP,
 	KMON_TUNNEL_MIP6,
-	KMON_TUNNEL_DSCP_COPY, /* the DSCP of the outer header goes into the packet */
+	KMON_TUNNEL_DSCP_COPY, /* the DSCP of the outer header is copied into the packet */
 	KMON_TUNNEL_NAMESPACE, /* its outer packets are in another namespace */
-	KMON_TUNNEL_MPLS,      /* takes no IP packets */
+	KMON_TUNNEL_MPLS,      /* carries no IP packets */
 	KMON_TUNNEL_LEARNING,  /* vxlan: the kernel learns VTEPs from packets */
 	KMON_TUNNEL_GBP,       /* ... with group policy, or the generic extension */
 	KMON_TUNNEL_GPE,
@@ -49,7 +49,7 @@ enum kmon_tunnel_cannot {
 	KMON_TUNNEL_N_CANNOT
 };
 
-/* The settings of a tunnel. Compared as octets: all that is not set is zero. */
+/* The settings of a tunnel. Compared as octets, so all fields that are not set are zero. */
 struct kmon_tunnel {
 	enum kmon_tunnel_kind kind;
 	enum kmon_tunnel_cannot cannot;
@@ -59,20 +59,20 @@ struct kmon_tunnel {
 	uint8_t local[16], remote[16]; /* outer; IPv4 in the first 4 octets; zero: any */
 	uint8_t family;                /* of the outer header: 4 or 6 */
 	uint8_t proto;                 /* of its packets: 4, 41 (IPv6), or 0: both */
-	uint8_t ttl;                   /* of the outer header; 0: that of the packet */
+	uint8_t ttl;                   /* of the outer header; 0: from the inner packet */
 	uint8_t tos;                   /* ... if not inherited; without ECN */
 	uint8_t encap_limit;           /* RFC 2473; valid if has_encap_limit */
 	bool tos_inherit, flow_inherit, has_in_key, has_out_key, has_encap_limit;
 	bool df;        /* pmtudisc: set DF in the outer header */
-	bool ignore_df; /* do not copy DF of the packet */
+	bool ignore_df; /* do not copy DF of the inner packet */
 	/* of a vxlan */
 	uint32_t vni;
 	bool external;                /* its bridge has a VNI for each VLAN */
 	uint16_t port;                /* destination of its packets */
 	uint16_t from_low, from_high; /* sources, both included; 0: not set */
 	bool csum;                    /* sends UDP checksums */
-	bool zero_csum6;              /* takes packets over IPv6 without a checksum */
-	bool ttl_inherit;             /* ttl 0 is that of the packet; else the default */
+	bool zero_csum6;              /* accepts packets over IPv6 without a checksum */
+	bool ttl_inherit;             /* ttl 0: from the inner packet; else the default */
 };
 
 struct kmon_link {
@@ -102,7 +102,7 @@ struct kmon_addr {
 	uint8_t peer[16]; /* point-to-point peer, or equal to addr */
 	bool tentative;   /* IPv6 DAD under way or failed: not usable */
 	bool secondary;   /* IPv4: in the subnet of an older address */
-	bool deprecated;  /* its preferred life is over */
+	bool deprecated;  /* its preferred lifetime has ended */
 };
 
 struct kmon_neigh {
@@ -117,7 +117,7 @@ struct kmon_neigh {
 /* Where a vxlan device sends frames to a MAC: an entry of its forwarding database. */
 struct kmon_fdb {
 	unsigned int ifindex; /* of the vxlan device */
-	uint32_t from_vni;    /* of a device with several VNIs: of the frames; else 0 */
+	uint32_t from_vni;    /* VNI of the frames, if the device has several; else 0 */
 	uint8_t mac[6];
 	uint8_t family;     /* of the VTEP: 4 or 6 */
 	uint8_t remote[16]; /* the VTEP, network order; IPv4 in the first 4 octets */
@@ -149,7 +149,7 @@ struct kmon_conf {
  */
 struct kmon_mpls {
 	unsigned int ifindex;
-	bool input; /* sysctl net.mpls.conf.NAME.input: the link takes labels */
+	bool input; /* sysctl net.mpls.conf.NAME.input: the link accepts labels */
 };
 
 /* IPv6 of one link. A link with an MTU below 1280 octets has none. */
@@ -161,10 +161,10 @@ struct kmon_inet6 {
 
 /*
  * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
- * only). Without a change nothing is reported twice. A link is reported before all that is
- * on it, and reported gone after all that was on it. Each mask and peer of an IPv4 address
- * makes an address of its own. Not reported: proxy entries, and the NOARP entries that the
- * kernel itself makes (loopback, multicast).
+ * only). Without a change nothing is reported twice. A link is reported before all items on
+ * it, and reported gone after all items on it. Each mask and peer of an IPv4 address makes
+ * an address of its own. Not reported: proxy entries, and the NOARP entries that the kernel
+ * itself makes (loopback, multicast).
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
@@ -179,8 +179,8 @@ struct kmon_ops {
 	void (*vni)(void *ctx, const struct kmon_vni *vni, bool gone);
 	void (*fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
 	/*
-	 * Return false for a vxlan device of whose entries the owner needs none; they may be
-	 * many. The monitor does not keep them. NULL: all are needed.
+	 * Return false for a vxlan device whose entries the owner does not need; they may
+	 * be many. The monitor does not keep them. NULL: all are needed.
 	 */
 	bool (*fdb_wanted)(void *ctx, unsigned int ifindex);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
@@ -214,7 +214,7 @@ int kmon_dispatch(struct kmon *km);
 
 /*
  * Read `inet6` of all links and report the differences. The kernel has no events for these
- * settings, so the caller does this again and again. Returns 0 or -errno.
+ * settings, so the caller does this periodically. Returns 0 or -errno.
  */
 int kmon_read_inet6(struct kmon *km);
 
@@ -230,8 +230,8 @@ int kmon_resync(struct kmon *km);
 
 /*
  * Report link `ifindex` and all on it gone. With `again`, then report their present state,
- * for a caller to whom the link means something else from now on. Without `again`, only
- * later changes are reported. Not from a callback. Returns 0 or -errno, as kmon_resync().
+ * for a caller that uses the link in another way from now on. Without `again`, only later
+ * changes are reported. Not from a callback. Returns 0 or -errno, as kmon_resync().
  */
 int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
 
@@ -244,7 +244,7 @@ void kmon_report_neighbors(struct kmon *km);
 /*
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
  * none). The kernel solicits it on the link, three times a second apart, and then reports
- * NUD_FAILED. This function does not wait; the answer arrives as a neigh event. It does not
+ * NUD_FAILED. This function does not wait; the result arrives as a neigh event. It does not
  * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
  * managed).
  *
@@ -254,14 +254,14 @@ int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 		 const uint8_t *addr);
 
 /*
- * Cancel a resolution: the kernel removes an entry without an answer and stops soliciting
- * it. Any other entry stays. Returns 0 or -errno.
+ * Cancel a resolution: the kernel removes an entry without a reply and stops soliciting the
+ * neighbor. Any other entry stays. Returns 0 or -errno.
  */
 int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
 
 /*
- * Return true if a neighbor that was reported FAILED did not answer. The kernel also
- * reports a failure just before it removes an entry that a user deletes. For that case this
+ * Return true if a neighbor that was reported FAILED did not reply. The kernel also reports
+ * a failure just before it removes an entry that a user deletes. For that case this
  * function solicits the neighbor again. The request needs the RTNL lock, under which the
  * kernel reports and removes the entry, so it is handled after the removal. (A lookup alone
  * is no proof, because since Linux 6.17 it takes no lock.) Returns false when the kernel
@@ -273,8 +273,8 @@ bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
 /*
  * Make the kernel announce now whether link `ifindex` runs (RFC 2863, ifOperStatus;
  * IFF_RUNNING), after its carrier was set. The kernel itself (linkwatch) announces one link
- * at once, and all links that change within the same second at the end of that second; for
- * that time zebra would keep routes over a lost link. Until linkwatch runs, a lost link is
+ * at once, and all links that change within the same second at the end of that second;
+ * until then zebra would keep routes over a lost link. Until linkwatch runs, a lost link is
  * "dormant" and not yet "down". An interface on top is a link of its own. Returns 0 or
  * -errno: -ENODEV the link is gone.
  */
@@ -288,11 +288,13 @@ const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex
 				     const uint8_t mac[6], uint32_t from_vni);
 
 /*
- * Read the forwarding database of a device that `fdb_wanted` did not want before, and report it.
- * Returns 0 or -errno.
+ * Read the forwarding database of a device for which `fdb_wanted` returned false before,
+ * and report its entries. Returns 0 or -errno.
  */
 int kmon_read_fdb(struct kmon *km, unsigned int ifindex);
-/* Forget the entries of devices that `fdb_wanted` no longer wants, without a report. */
+/*
+ * Remove the entries of devices for which `fdb_wanted` now returns false, without a report.
+ */
 void kmon_drop_fdb(struct kmon *km);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);

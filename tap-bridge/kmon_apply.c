@@ -3,8 +3,8 @@
  * kmon_apply: compare one change with the mirror, and report it to the owner if it is new.
  *
  * Runs in the monitor's thread and calls the owner's callbacks: before a callback runs, the
- * mirror is up to date or the entries are out of it. An item on a link is reported after
- * the link, and a link is reported gone after all items on it.
+ * mirror is up to date or the entries are removed from it. An item on a link is reported
+ * after the link, and a link is reported gone after all items on it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,9 +111,9 @@ kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list
 }
 
 /*
- * True if the mirror has the link of `key`. If not, the link is gone or not yet known, and
- * a waiting event will report it. Settings are an exception: those of a new link come
- * before it, and only once.
+ * Return true if the mirror has the link of `key`. If not, the link is gone or not yet
+ * known, and a waiting event will report it. Settings are an exception: the kernel sends
+ * those of a new link before the link, and only once.
  */
 static bool
 kmon_has_link(const struct kmon *km, const struct kmon_key *key)
@@ -220,7 +220,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (kind == KMON_FDB && !fdb_is_wanted(km, key.ifindex))
 		return 0;
 	if (e == NULL) {
-		/* The first message about a link has all settings, and is to come. */
+		/* The first message about a link has all settings, and will follow. */
 		if (change->lacks_forwarding || change->lacks_linkdown)
 			return 0;
 		return kmon_apply_new(km, change, &key, early);

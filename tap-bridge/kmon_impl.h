@@ -2,11 +2,11 @@
 /*
  * kmon_impl: declarations that the files of kmon share. Only they include it.
  *
- * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change,
- * kmon_tunnel.c the settings of a tunnel in it, kmon_vxlan.c all about VXLAN.
- * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_request.c
- * sends requests about neighbors and the operational state. All of it runs in the thread
- * that owns the monitor.
+ * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change;
+ * kmon_tunnel.c parses the settings of a tunnel, kmon_vxlan.c those of VXLAN. kmon_apply.c
+ * compares the change with the state in kmon_mirror.c and reports differences.
+ * kmon_request.c sends requests about neighbors and the operational state. All of it runs
+ * in the thread that owns the monitor.
  */
 #ifndef TAP_BRIDGE_KMON_IMPL_H
 #define TAP_BRIDGE_KMON_IMPL_H
@@ -49,7 +49,7 @@ union kmon_item {
 struct kmon_change {
 	enum kmon_kind kind;
 	bool gone;
-	/* KMON_CONF: the message is about other settings of the link only */
+	/* KMON_CONF: the message does not have this setting of the link */
 	bool lacks_forwarding, lacks_linkdown, lacks_rp_filter;
 	union kmon_item item; /* gone: at least its key */
 };
@@ -98,7 +98,7 @@ struct kmon {
 };
 
 /*
- * Convert libnl's error to the -errno on which a caller acts; -EIO stands for all others.
+ * Convert libnl's error to the -errno that callers distinguish; -EIO stands for all others.
  */
 int kmon_errno(int nlerr);
 
@@ -109,10 +109,10 @@ int kmon_errno(int nlerr);
 void kmon_drain(struct nl_sock *sk);
 
 /*
- * Send `msg`, free it, and take the answer. The kernel handles a request within send(), so
- * that its answer or its error is there at once, and no wait is needed.
+ * Send `msg`, free it, and receive the reply. The kernel handles a request within send(),
+ * so that its reply or its error is there at once, and no wait is needed.
  *
- * Returns the octets put into `buf`, 0 when the kernel did not answer, or -errno.
+ * Returns the octets put into `buf`, 0 when the kernel did not reply, or -errno.
  */
 int kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes);
 
@@ -124,7 +124,7 @@ int kmon_apply(struct kmon *km, const struct kmon_change *change);
 /* Report a list of entries gone and free it. For a link, first report all on it gone. */
 void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
 
-/* Parse a message. Returns false when it is about nothing that kmon watches. */
+/* Parse a message. Returns false when kmon does not watch its subject. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
 
 /* Read the settings of a tunnel from an RTM_NEWLINK; for another link kind is 0. */
@@ -137,8 +137,8 @@ void kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link);
 bool kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb);
 
 /*
- * Apply an AF_BRIDGE link message, which has the VNIs of all VLANs of a port of a bridge. Returns
- * false if it is none. An error is in km->apply_rc.
+ * Apply an AF_BRIDGE link message, which has the VNIs of all VLANs of a port of a bridge.
+ * Returns false for any other message. An error is in km->apply_rc.
  */
 bool kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr);
 /* Ask for such messages about all ports. Returns an error of libnl. */

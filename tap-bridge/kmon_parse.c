@@ -102,8 +102,8 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 }
 
 /*
- * IFA_LOCAL is the local address, IFA_ADDRESS the far end; IPv6 omits the former, as libnl
- * knows.
+ * Parse an address. IFA_LOCAL is the local address, IFA_ADDRESS the far end; IPv6 omits
+ * IFA_LOCAL, and libnl allows for that.
  */
 static bool
 parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
@@ -167,7 +167,9 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 	return true;
 }
 
-/* Return the mode of a value of rp_filter: the kernel takes each above 1 for loose. */
+/*
+ * Return the mode of a value of rp_filter: the kernel takes each value above 1 for loose.
+ */
 static uint8_t
 rp_filter_mode(int value)
 {
@@ -196,7 +198,7 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 		return false;
 	change->lacks_forwarding = attr[NETCONFA_FORWARDING] == NULL;
 	change->lacks_linkdown = attr[NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN] == NULL;
-	/* IPv6 has none. */
+	/* IPv6 has no rp_filter. */
 	change->lacks_rp_filter = attr[NETCONFA_RP_FILTER] == NULL;
 	if (!change->lacks_forwarding)
 		conf->forwarding = nla_get_s32(attr[NETCONFA_FORWARDING]) != 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: ask the kernel to solicit a neighbor. kmon_forget: stop that.
- * kmon_has_failed: tell whether it failed. kmon_operstate: set the operational state with
- * the carrier, before the kernel's linkwatch does.
+ * kmon_resolve: ask the kernel to solicit a neighbor. kmon_forget: stop the solicitations.
+ * kmon_has_failed: report whether the resolution failed. kmon_operstate: set the
+ * operational state with the carrier, before the kernel's linkwatch does.
  *
  * Runs in the monitor's thread, also in its callbacks; never waits. It looks an entry up
  * before it changes it, because a change would destroy some entries.
@@ -147,8 +147,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 
 	/*
 	 * NLM_F_EXCL: an entry that another process adds now is not overwritten. An entry
-	 * that another process deletes now, which the lookup cannot tell from others, is
-	 * created again.
+	 * that another process deletes now, which the lookup cannot detect, is created
+	 * again.
 	 */
 	rc = neigh_solicit(km, &neigh,
 			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_tunnel: the settings of a tunnel (IFLA_INFO_KIND, IFLA_INFO_DATA) in a message about a
- * link. libnl's objects lack some of them.
+ * kmon_tunnel: parse the settings of a tunnel (IFLA_INFO_KIND, IFLA_INFO_DATA) in a message
+ * about a link. libnl's objects lack some of them.
  *
  * No state, any thread.
  */
@@ -73,7 +73,9 @@ attr_number(const struct nlattr *a)
 	}
 }
 
-/* As attr_number(), for an attribute in network order. */
+/*
+ * Return the number in an attribute of 2 or 4 octets in network order; 0: it is not there.
+ */
 static uint32_t
 attr_number_be(const struct nlattr *a)
 {
@@ -115,7 +117,7 @@ iptun_parse(struct nlattr **attr, struct kmon_tunnel *t)
 {
 	const struct nlattr *proto = attr[IFLA_IPTUN_PROTO];
 
-	/* A kernel that does not tell it has tunnels of one kind only. */
+	/* A kernel that does not report the protocol has tunnels of one protocol only. */
 	t->proto = proto != NULL         ? (uint8_t)attr_number(proto)
 		   : t->kind == KMON_SIT ? PROTO_IP6
 					 : PROTO_IP4;
@@ -221,7 +223,7 @@ kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *t)
 {
 	struct nlattr *attr[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1];
 
-	memset(t, 0, sizeof(*t)); /* octets that pad, too */
+	memset(t, 0, sizeof(*t)); /* padding included */
 	if (nlmsg_parse(hdr, sizeof(struct ifinfomsg), attr, IFLA_MAX, NULL) < 0 ||
 	    attr[IFLA_LINKINFO] == NULL ||
 	    nla_parse_nested(info, IFLA_INFO_MAX, attr[IFLA_LINKINFO], NULL) < 0)

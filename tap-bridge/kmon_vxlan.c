@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_vxlan: what rtnetlink says about VXLAN: the settings of a vxlan device and of the bridge
- * above it (IFLA_INFO_DATA), the VTEP of a MAC (AF_BRIDGE neighbors), and the VNI of a VLAN
- * (AF_BRIDGE links).
+ * kmon_vxlan: parse the messages of rtnetlink about VXLAN: the settings of a vxlan device
+ * and of the bridge above it (IFLA_INFO_DATA), the VTEP of a MAC (AF_BRIDGE neighbors), and
+ * the VNI of a VLAN (AF_BRIDGE links).
  *
  * Runs in the monitor's thread.
  */
@@ -99,8 +99,7 @@ vxlan_read(struct nlattr **attr, struct kmon_tunnel *t)
 		t->family = address_copy(t->local, attr[IFLA_VXLAN_LOCAL6]);
 	if (address_copy(t->remote, attr[IFLA_VXLAN_GROUP]) == 0)
 		address_copy(t->remote, attr[IFLA_VXLAN_GROUP6]);
-	if (t->family ==
-	    0) /* without a local address; `show interfaces` prints the other */
+	if (t->family == 0) /* no local address; `show interfaces` prints the remote */
 		t->family = attr[IFLA_VXLAN_GROUP6] != NULL ? 6 : 4;
 	t->ttl = attr_u8(attr[IFLA_VXLAN_TTL]);
 	t->ttl_inherit = attr_u8(attr[IFLA_VXLAN_TTL_INHERIT]) != 0;
@@ -155,8 +154,8 @@ kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link)
 /* --- forwarding databases --------------------------------------------------------------- */
 
 /*
- * Entries of the bridge itself name no VTEP. The MAC zero is the list of VTEPs that get frames to
- * groups; such frames are the kernel's.
+ * Entries of the bridge itself name no VTEP. The MAC zero is the list of VTEPs that get
+ * frames to groups; only the kernel sends such frames.
  */
 bool
 kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb)
@@ -225,7 +224,7 @@ vlan_tunnel_parse(struct nlattr *a, struct vlan_tunnel *v)
 	return v->vlan < 4096;
 }
 
-/* Apply the VNIs of VLANs `from` to `to`; that of the first is `vni`. */
+/* Apply the VNIs of VLANs `from` to `to`; `vni` is the VNI of VLAN `from`. */
 static void
 vnis_apply(struct kmon *km, unsigned int ifindex, unsigned int from, unsigned int to,
 	   uint32_t vni)

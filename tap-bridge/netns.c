@@ -4,8 +4,8 @@
  *
  * Only the calling thread moves. An object that is opened inside (TAP, netlink socket)
  * belongs to that namespace permanently, so callers enter, open and leave; they do not work
- * inside. A thread that cannot return would do all that follows in the wrong namespace,
- * unnoticed; therefore netns_leave() aborts in this case.
+ * inside. A thread that cannot return would do all later work in the wrong namespace
+ * without an error; therefore netns_leave() aborts in this case.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -24,8 +24,8 @@ int netns_enter(const char *name, struct netns_guard *guard);
 uint64_t netns_id(const char *name);
 
 /*
- * Open a socket in that namespace, where it stays for any thread that uses it.
- * SOCK_CLOEXEC. Returns the descriptor or -errno.                         [any thread]
+ * Open a socket in namespace `name`, where it stays for any thread that uses it.
+ * SOCK_CLOEXEC. Returns the descriptor or -errno.                          [any thread]
  */
 int netns_socket(const char *name, int family, int type, int protocol);
 

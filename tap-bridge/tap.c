@@ -70,7 +70,8 @@ tap_attach(struct tap *tap, int ctl, const char *name, bool *is_new)
 	rc = ifreq_ioctl(tap->fd, TUNSETIFF, &ifr);
 	if (rc == -EINVAL) {
 		/*
-		 * The kernel also returns it when another kind of interface has the name.
+		 * The kernel returns EINVAL also when another kind of interface has the
+		 * name.
 		 */
 		ifr = ifreq_for(name);
 		return ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr) == 0 ? -EEXIST : rc;
@@ -84,8 +85,8 @@ tap_attach(struct tap *tap, int ctl, const char *name, bool *is_new)
 	if (rc < 0)
 		return rc;
 	/*
-	 * A TAP that existed before is persistent, else it would have ended with its owner;
-	 * a new one is not.
+	 * A TAP that existed before is persistent, because the kernel deletes other TAPs
+	 * with their owner; a new TAP is not.
 	 */
 	*is_new = (ifr.ifr_flags & IFF_PERSIST) == 0;
 	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
@@ -328,7 +329,10 @@ tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 int
 tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
 {
-	/* The kernel tells the length of the masks of link modes, and wants it back. */
+	/*
+	 * The kernel reports the length of the masks of link modes, and expects it in the
+	 * request.
+	 */
 	struct {
 		struct ethtool_link_settings of;
 		uint32_t masks[3 * INT8_MAX];
@@ -421,7 +425,7 @@ link_delete(unsigned int ifindex)
 
 	if (fd < 0)
 		return -errno;
-	/* The kernel has deleted it and sent the answer when send() returns. */
+	/* When send() returns, the kernel has deleted the link and sent the reply. */
 	if (send(fd, &request, sizeof(request), 0) < 0)
 		rc = -errno;
 	else if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <
@@ -451,8 +455,8 @@ tap_delete_now(const struct tap *tap)
 	if (rc == 0)
 		rc = tap_is_in_this_netns(tap->fd);
 	/*
-	 * In another namespace it may have got another ifindex: delete it only if its name
-	 * has this one.
+	 * After a move to another namespace the TAP may have another ifindex: delete it
+	 * only if the interface of its name has the ifindex in `tap`.
 	 */
 	if (rc == 0 && if_nametoindex(ifr.ifr_name) != tap->ifindex)
 		rc = -ENODEV;
@@ -467,7 +471,7 @@ tap_destroy(struct tap *tap)
 {
 	int rc = tap_delete_now(tap);
 
-	/* Else the kernel deletes the interface when its last descriptor is closed. */
+	/* Otherwise the kernel deletes the interface when its last descriptor is closed. */
 	if (rc < 0)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
 	tap_close(tap);

@@ -28,8 +28,8 @@ struct tap {
  *
  * Returns 0 or -errno with everything undone: -EBUSY when another process has it open (a
  * second daemon), -EEXIST when an interface of that name is not a single-queue TAP, -ENOENT
- * no such namespace, -EINVAL the kernel refuses the name, MAC or MTU. `created` (may be
- * NULL) tells a new TAP from a reattached one.
+ * no such namespace, -EINVAL the kernel refuses the name, MAC or MTU. *created (`created`
+ * may be NULL): true for a new TAP, false for a reattached one.
  */
 int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
 	     unsigned int mtu_bytes, bool *created);
@@ -85,8 +85,9 @@ int tap_write(struct tap *tap, const void *frame, size_t len);
 void tap_close(struct tap *tap);
 
 /*
- * The same for a TAP of which only the descriptor is known: set its carrier; close it, and
- * have the kernel delete the interface when no process has it open. 0 or -errno.
+ * Set the carrier of a TAP of which only the descriptor is known. tap_fd_destroy() closes
+ * the descriptor, and makes the kernel delete the interface when no process has it open.
+ * Both return 0 or -errno.
  */
 int tap_fd_carrier(int fd, bool up);
 int tap_fd_destroy(int fd);
