@@ -5,7 +5,7 @@
  * the files *_avx2.c and *_avx512.c, which only the build for x86-64 compiles.
  *
  * The memory model, for readers that never wait for the writer: a reader loads the view and
- * the default with acquire, then nodes and leaves, each found by the address in the one
+ * the default with acquire, then nodes and leaves, each found by the address in the node
  * before. After the last leaf it calls pt_reader_fence(), and reads the default again. The
  * writer stores each node and each leaf with release.
  */

@@ -58,7 +58,7 @@ pt_reader_fence(void)
 	atomic_thread_fence(memory_order_acquire);
 }
 
-/* The compiler makes it a CSEL. */
+/* Select a value. The compiler uses a CSEL. */
 PT_INLINE uint32_t
 or_dflt(uint32_t value, uint64_t dflt)
 {

@@ -6,13 +6,13 @@
  *
  * A node is computed from the few radix nodes of its own six bits. Children that no changed
  * prefix touches are taken over as they are, so that a /32 among thousands of neighbors
- * touches one path. Blocks that come out equal stay in place. So do blocks whose difference
- * one store can make: the value of a leaf, or where a node has its blocks. Such stores need
- * no order among themselves or with the store to the slot, because each key has one place
- * only on its path where the old table and the new one differ.
+ * touches one path. Blocks with equal contents stay in place. So do blocks that one store
+ * can change to the new contents: the value of a leaf, or the place of a node's blocks.
+ * Such stores need no order among themselves or with the store to the slot, because each
+ * key has one place only on its path where the old table and the new one differ.
  *
- * It must never change a block that a reader may see in any other way, and never publish
- * before all steps that can fail have succeeded.
+ * The code must never change a block that a reader may see in any other way, and never
+ * publish before all steps that can fail have succeeded.
  */
 #include <errno.h>
 #include "poptrie/plan.h"
@@ -498,8 +498,8 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
  *
  * Where no prefix of the slot matches, the leaves have runs of their own, also beside an
  * equal value. Therefore only leaves change, each by one store in place, and a reader sees
- * for each key the value from before or after. It must never change a run or a node, and
- * needs no memory.
+ * for each key the value from before or after. This function must never change a run or a
+ * node, and needs no memory.
  */
 static void
 node_set_cover(const struct pt_view *v, const struct node *n, uint32_t value)

@@ -6,10 +6,10 @@
  * A piece is as long as a small commit, or a few times the blocks that its commit replaced.
  * Therefore no commit takes much longer than without it, and changes cannot make holes
  * faster than the walk closes them. A moved block is a copy. One store directs readers to
- * it; both copies say the same, and the old block waits for its grace period. The walk
- * stores its position as the path to it. Commits in between may change anything, because a
- * block keeps its place in the trie and no new block is put into a leaving page. A failure
- * does no harm.
+ * it; both copies have the same contents, and the old block waits for its grace period. The
+ * walk stores its position as the path to it. Commits in between may change anything,
+ * because a block keeps its place in the trie and no new block is put into a leaving page.
+ * A failure does no harm.
  */
 #include "poptrie/node.h"
 
@@ -193,8 +193,8 @@ piece_walk(struct piece *w)
 }
 
 /*
- * Mark the sparse pages as leaving and begin a walk, if that frees `gain` pages of a block
- * size or more. Returns false when it does not. Tests call it with a gain of 0.
+ * Mark the sparse pages as leaving and begin a walk, if that frees `gain` or more pages of
+ * one block size. Returns false when it does not. Tests call this with a gain of 0.
  */
 bool
 pt_walk_begin(struct pt_view *v, uint32_t gain)

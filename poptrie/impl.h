@@ -25,7 +25,7 @@
 #define PT_SMALL_BITS  8  /* direct bits of a small table, IPv4 or IPv6 */
 #define PT_RANGES      64 /* most ranges of a small IPv4 table, see struct poptrie */
 #define PT_DIRTY       4096 /* most listed prefixes; with more, whole slots are rebuilt */
-#define PT_DIRTY_SMALL 64   /* the same, in a small table */
+#define PT_DIRTY_SMALL 64   /* PT_DIRTY of a small table */
 #define PT_CHILD       0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16     0x7fffu     /* the largest value of a 16-bit leaf */
 #define PT_FRAG \
@@ -107,7 +107,7 @@ struct pt_ranges {
 };
 
 /*
- * The memory that readers follow. All of it hangs off one pointer, so that the writer can
+ * The memory that readers follow. One pointer leads to all of it, so that the writer can
  * change the leaf width and replace the pools by a store to that pointer.
  */
 struct pt_view {
@@ -195,7 +195,7 @@ struct poptrie {
 	enum pt_shape shape;
 	enum pt_isa isa;
 	bool want32;     /* a value that needs 32-bit leaves was staged; never reset */
-	bool reader_hit; /* readers may have met a route since the table was empty */
+	bool reader_hit; /* readers may have read a route since the table was empty */
 	unsigned int bits_max; /* 32 or 128 */
 	uint32_t n_slots;
 	uint32_t dflt; /* the staged default route */

@@ -21,7 +21,7 @@ enum pt_isa
 pt_isa_best(void)
 {
 #ifdef __SANITIZE_THREAD__
-	return PT_SCALAR; /* it cannot see vector accesses */
+	return PT_SCALAR; /* TSan cannot see vector accesses */
 #else
 	enum pt_isa has = pt_cpu_isa();
 

@@ -165,7 +165,7 @@ leaves16(const void *leaf, const uint32_t *at, bool leaf32)
 	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-/* Load 16 leaves and replace zeros by the default; the scalar walk answers for children. */
+/* Load 16 leaves and replace zeros by the default; children are left to the scalar walk. */
 PT_INLINE void
 fused_finish16(const struct pt_view *v, const uint32_t *at, const uint32_t *addr,
 	       uint32_t *value, __m512i dflt, bool leaf32)
@@ -356,7 +356,7 @@ group_step(const struct pt_view *v, struct group6 *g)
 	g->active = down;
 }
 
-/* Write the answers. Returns the lanes that are left to the scalar walk. */
+/* Write the values. Returns the lanes that are left to the scalar walk. */
 PT_INLINE __mmask8
 group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_t dflt)
 {
@@ -421,7 +421,7 @@ key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table tab
 	}
 }
 
-/* Begin keys `i` to `i` + 7. */
+/* Begin the walk of keys `i` to `i` + 7. */
 PT_INLINE void
 keys_start(const struct pt_view *v, struct group6 *g, union keys key, unsigned int i,
 	   enum table table)

@@ -97,7 +97,7 @@ nodes_copy(const struct pt_view *v, uint32_t to, uint32_t from, uint32_t n)
 		memcpy(v->bare + to, v->bare + from, n * sizeof(*v->bare));
 }
 
-/* Readers never read `bare`, so the writer may change it at any time. */
+/* Set `bare` of a node. Readers never read it, so the writer may change it at any time. */
 static inline void
 node_put_bare(const struct pt_view *v, uint32_t i, uint64_t bare)
 {
@@ -108,7 +108,7 @@ node_put_bare(const struct pt_view *v, uint32_t i, uint64_t bare)
 }
 
 /*
- * True if readers cannot tell the nodes apart; `bare` may differ. In a fused node, the
+ * Return true if the nodes are equal for readers; `bare` may differ. In a fused node, the
  * leaves mark the children.
  */
 static inline bool
@@ -119,8 +119,8 @@ node_same(const struct node *a, const struct node *b)
 }
 
 /*
- * True if `was` can become `now` while readers use it: the answer for each key changes by
- * one store.
+ * Return true if `was` can become `now` while readers use it: one store changes the result
+ * for each key.
  */
 static inline bool
 node_can_swing(const struct pt_view *v, const struct node *was, const struct node *now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plan the 64 slots of a node, from the radix trees or from the node before. Writer thread
- * only. It never writes memory that readers see.
+ * Plan the 64 slots of a node, from the radix trees or from the old node. Writer thread
+ * only. The code never writes memory that readers see.
  */
 #include "poptrie/plan.h"
 

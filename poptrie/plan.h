@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contents of one node on their way from the radix tree to the pools; see plan.c. */
+/* Plan the contents of one node, from the radix tree to the pools; see plan.c. */
 #ifndef POPTRIE_PLAN_H
 #define POPTRIE_PLAN_H
 

@@ -3,9 +3,9 @@
  * Allocate blocks of the node and leaf arrays. Each page has blocks of one size, so that a
  * block of n elements takes no more than n. (A buddy allocator would round up to the power
  * of two; this would cost a quarter of the memory that lookups need in the cache.) A page
- * whose blocks are all free can take any other size. Writer thread only. It never moves the
- * array, and never writes into a free block, because a reader may still read one until the
- * grace period is over.
+ * whose blocks are all free can take any other size. Writer thread only. The code never
+ * moves the array, and never writes into a free block, because a reader may still read the
+ * block until the grace period is over.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define MMAP_BYTES ((size_t)256 << 10)
 
-/* arm64 has kernels with pages of 4, 16 and 64 KiB. */
+/* Return the size of a page: arm64 has kernels with pages of 4, 16 and 64 KiB. */
 static size_t
 page_bytes(void)
 {
@@ -52,7 +52,7 @@ map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 	if (flags & PT_MEM_SPARSE)
 		madvise(at, bytes, MADV_NOHUGEPAGE);
 	if ((flags & PT_MEM_HOT) &&
-	    m->nodes != 0) /* a hint too; mbind() wants the number of bits plus one */
+	    m->nodes != 0) /* a hint too; mbind() expects the number of bits plus one */
 		syscall(SYS_mbind, at, bytes, MPOL_PREFERRED, &m->nodes, 65ul, 0u);
 	return at;
 }

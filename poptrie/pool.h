@@ -80,7 +80,7 @@ bool pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain);
  */
 void pt_pool_unmark_leaving(struct pt_pool *p);
 
-/* True if the block is in a leaving page. */
+/* Return true if the block is in a leaving page. */
 static inline bool
 pt_pool_is_leaving(const struct pt_pool *p, uint32_t idx)
 {

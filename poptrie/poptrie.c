@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Create and destroy a table, commit changes, count. Writer thread only. A commit must
- * never let a reader see an answer that neither the table before nor the one after has;
- * commit_slots() explains how this holds for the default route.
+ * never let a reader see a value that neither the table before the commit nor the table
+ * after it has; commit_slots() explains how this holds for the default route.
  */
 #include <errno.h>
 #include <stdlib.h>

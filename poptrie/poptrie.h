@@ -7,9 +7,9 @@
  * 2015, with the direct-pointing entry fused with the first-level node.
  *
  * One writer, any number of readers. The writer stages changes (add, del) and publishes
- * them with commit. Readers look up at any time. They see, for each key, the answer of the
- * table before a commit or after it, never a third one. A commit hands memory that readers
- * may still hold to the caller's `retire` hook. The caller gives the memory back with
+ * them with commit. Readers look up at any time. They see, for each key, the value before a
+ * commit or after it, and never another value. A commit hands memory that readers may still
+ * hold to the caller's `retire` hook. The caller gives the memory back with
  * poptrie_reclaim() when no reader can hold it (after a grace period). The library does not
  * depend on a flavor of RCU.
  */
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The answer of a lookup when no prefix covers the key. Never a legal value. */
+/* The result of a lookup when no prefix covers the key. Never a legal value. */
 #define POPTRIE_NONE 0u
 /* The largest legal value (31 bits). */
 #define POPTRIE_VALUE_MAX 0x7fffffffu
@@ -43,8 +43,8 @@ struct poptrie_conf {
 	 * For a table of some hundred routes. The table begins with some KiB in place of
 	 * MiB (a direct table of 2^8 slots, pools that grow with the routes), and a lookup
 	 * reads one or two levels more. IPv4 prefixes that make at most 64 ranges of equal
-	 * answers are also stored as a list, which bulk lookups with AVX-512 read in place
-	 * of nodes. The answers are right with any number of routes, but at thousands of
+	 * results are also stored as a list, which bulk lookups with AVX-512 read in place
+	 * of nodes. The results are right with any number of routes, but at thousands of
 	 * routes the large form is faster in all respects.
 	 */
 	bool small;
@@ -70,12 +70,13 @@ struct poptrie_conf {
 	void *ctx;
 };
 
-/* Kinds of vector instructions, each with all before. */
+/* Kinds of vector instructions. Each kind includes all earlier kinds. */
 enum poptrie_isa { POPTRIE_SCALAR, POPTRIE_AVX2, POPTRIE_AVX512 };
 
 /*
- * Let lookups use no wider instructions than these. Without a call they use all that the CPU
- * has. Call it before the first table is created, when no other thread uses the library.
+ * Let lookups use no wider instructions than these. Without a call they use the widest
+ * instructions of the CPU. Call it before the first table is created, when no other thread
+ * uses the library.
  */
 void poptrie_use_at_most(enum poptrie_isa isa);
 
@@ -112,15 +113,15 @@ int poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len);
  * one release store. Retired blocks go to conf.retire.                        [writer]
  *
  * A change takes about a microsecond. A prefix shorter than a direct slot (IPv4 /18, IPv6
- * /24 in 2000::/3, else /12) takes some 8 ns for each slot whose answers it changes: 10 us
+ * /24 in 2000::/3, else /12) takes some 8 ns for each slot whose results it changes: 10 us
  * for an IPv4 /8, but 16 ms for 2000::/3. A changed default route is one store. While the
  * pools have many holes, each commit closes some of them: this takes 10 to 30 us more, or
  * as much as the commit itself. The whole table is rebuilt, at 50 to 100 ns a route, when a
  * pool is full, when the first value needs wide leaves, and when the default route is
  * withdrawn together with other changes.
  *
- * Returns 0 or -ENOMEM. After -ENOMEM, slots that are not yet published answer as before
- * and stay staged; a later commit tries them again.
+ * Returns 0 or -ENOMEM. After -ENOMEM, slots that are not yet published give their old
+ * values and stay staged; a later commit tries them again.
  */
 int poptrie_commit(struct poptrie *pt);
 
@@ -134,15 +135,15 @@ void poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r);
 uint32_t poptrie4_lookup(const struct poptrie *pt, uint32_t addr);
 
 /*
- * Look up `n` keys (any n; best in 32s and 64s): value[i] answers addr[i] (host order). The
- * arrays do not overlap.
+ * Look up `n` keys (any n; 32 and 64 are best): value[i] is the result for addr[i] (host
+ * order). The arrays do not overlap.
  */
 void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			  unsigned int n);
 
 /*
- * Look up `n` keys, each in a table of its own: value[i] answers addr[i] (host order) in
- * pt[i]. The arrays do not overlap.                                       [any reader]
+ * Look up `n` keys, each in a table of its own: value[i] is the result for addr[i] (host
+ * order) in pt[i]. The arrays do not overlap.                              [any reader]
  */
 void poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr,
 			  uint32_t *value, unsigned int n);

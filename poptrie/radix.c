@@ -2,8 +2,8 @@
 /*
  * Path-compressed binary radix trees that map prefixes to values. Writer thread only;
  * lookups never read them. A node has a value, or two children, or both, so a tree of n
- * prefixes has less than 2n nodes. It must never change a tree before it has all the memory
- * that the change needs.
+ * prefixes has less than 2n nodes. The code must never change a tree before it has all the
+ * memory that the change needs.
  */
 #include <errno.h>
 #include <string.h>

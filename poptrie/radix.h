@@ -69,7 +69,7 @@ pt_key_edge(struct pt_key k, unsigned int len, bool ones)
 	return (struct pt_key){k.hi & ~hi, k.lo & ~lo};
 }
 
-/* True if (a, a_len) is before (b, b_len) in (address, length) order. */
+/* Return true if (a, a_len) is before (b, b_len) in (address, length) order. */
 static inline bool
 pt_key_before(struct pt_key a, unsigned int a_len, struct pt_key b, unsigned int b_len)
 {

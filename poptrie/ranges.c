@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep a small IPv4 table also as a short list of ranges, in place beside the nodes, which
- * give the same answers. Writer thread only.
+ * Keep a copy of a small IPv4 table as a short list of ranges, beside the nodes, which give
+ * the same results. Writer thread only.
  *
  * A commit closes the list before it touches a node, and opens it when all is published.
- * Meanwhile readers use the nodes, so no answer is older than one before it. There is no
- * list for a table that has more prefixes than ranges, nor after a commit that failed.
+ * Meanwhile readers use the nodes, so a lookup never gives an older result than an earlier
+ * lookup. There is no list for a table that has more prefixes than ranges, nor after a
+ * commit that failed.
  */
 #include <stdlib.h>
 #include "poptrie/impl.h"
@@ -30,8 +31,8 @@ addr_order(const void *a, const void *b)
 }
 
 /*
- * Collect the addresses at which an answer may end. `last` has room for two for each prefix
- * and one more.
+ * Collect the addresses at which a range of equal results may end. `last` has room for two
+ * for each prefix and one more.
  */
 static uint32_t
 range_ends(const struct poptrie *pt, uint32_t *last)
@@ -66,7 +67,7 @@ range_put(struct poptrie *pt, uint32_t i, uint32_t last, uint32_t value)
 	pt->ranges[i / 16].value[i % 16] = value;
 }
 
-/* Write the list and open it, if it is short enough. All is published. */
+/* Write the list and open it, if it is short enough. Call this when all is published. */
 void
 pt_ranges_open(struct poptrie *pt)
 {

@@ -99,7 +99,7 @@ ranges_find_one(const struct poptrie *pt, uint32_t addr)
 	return pt->ranges[at / 16].value[at % 16];
 }
 
-/* True if the list was not closed since it had this turn. */
+/* Return true if the list was not closed since it had this turn. */
 PT_INLINE bool
 ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 {
@@ -109,7 +109,7 @@ ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 
 /*
  * Look up `n` keys in the list. Returns false if there is no list or it was closed
- * meanwhile; `value` has no answers then.
+ * meanwhile; then `value` has no valid results.
  */
 bool
 pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stage changes: add and del write the radix trees at once, and mark the slots that the
- * next commit has to rebuild. Writer thread only. It must never write memory that readers
- * see.
+ * next commit has to rebuild. Writer thread only. The code must never write memory that
+ * readers see.
  */
 #include <errno.h>
 #include <string.h>
 #include "poptrie/walk.h"
 
-/* Mark a slot whose cover changed, and perhaps nothing else. */
+/* Mark a slot whose cover changed. Other contents may be unchanged. */
 void
 pt_mark_cover(struct poptrie *pt, uint32_t slot)
 {

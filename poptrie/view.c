@@ -3,8 +3,8 @@
  * Views and batches: the memory that readers see as a whole, and the blocks that a commit
  * replaced. A view is built again (build.c) when a pool is full, when values need wider
  * leaves, or when a commit cannot be published slot by slot; one pointer store directs
- * readers to it. Writer thread only. It must never free blocks before poptrie_reclaim()
- * gives them back.
+ * readers to it. Writer thread only. The code must never free blocks before
+ * poptrie_reclaim() gives them back.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,7 +52,8 @@ view_free(struct poptrie *pt, struct pt_view *v)
 }
 
 /*
- * Create an empty view. A capacity of 0 stands for a default. Returns NULL without memory.
+ * Create an empty view. A capacity of 0 stands for a default. Returns NULL if out of
+ * memory.
  */
 struct pt_view *
 pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_cap)
@@ -145,9 +146,10 @@ pt_blocks_free(struct pt_view *v, struct pt_blocks *b)
 }
 
 /*
- * Return a batch for one commit, NULL without memory. Some batches are cached for reuse. If
- * all were, each would at some time serve a large commit and keep the room of its list:
- * after a flood of commits between two grace periods, tens of MiB would stay allocated.
+ * Return a batch for one commit; NULL: out of memory. Some batches are cached for reuse. If
+ * all batches were cached, each would at some time serve a large commit and keep the room
+ * of its list: after a flood of commits between two grace periods, tens of MiB would stay
+ * allocated.
  */
 struct pt_batch *
 pt_batch_get(struct poptrie *pt, struct pt_view *of)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Look up one key in either layout. The functions are inlined into each variant and
- * compiled for its CPU. They load a direct entry as a whole, and once for an answer.
+ * compiled for its CPU. They load a direct entry as a whole, and once for a lookup.
  */
 #ifndef POPTRIE_WALK_H
 #define POPTRIE_WALK_H
@@ -136,8 +136,8 @@ dflt_now(const struct pt_view *v)
 }
 
 /*
- * Return true if the default is not `dflt`, which was read before the leaves. What the writer
- * stored before a leaf that was read is visible after this.
+ * Return true if the default is not `dflt`, which was read before the leaves. After this
+ * call, all that the writer stored before a leaf that was read is visible.
  */
 PT_INLINE bool
 dflt_changed(const struct pt_view *v, uint64_t dflt)
@@ -177,7 +177,8 @@ indices16(uint32_t *at, const struct pt_fused *entry, const struct pt_view *v,
  * knows. The next sixteen entries are loaded before the leaf indices of these are computed,
  * and the leaves are prefetched, so that the last pass seldom waits.
  *
- * Relative to sixteen at a time without the two, random / inprefix / zipf, scalar and AVX2:
+ * Relative to sixteen at a time without both prefetches, random / inprefix / zipf, scalar
+ * and AVX2:
  * - both, as here: 1.15 / 1.26 / 1.19 and 1.13 / 1.31 / 1.23;
  * - leaves prefetched only: 1.10 / 1.26 / 1.20 and 0.95 / 1.13 / 1.06; then 8 or 32 at a
  *   time is no better;
@@ -242,7 +243,7 @@ scalar_bulk4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 	}
 }
 
-/* Keys on their way down. An entry of `node` and `key` is a key that has a node to read. */
+/* Keys that descend. An entry of `node` and `key` is a key that has a node to read. */
 struct walk6 {
 	uint64_t key[PT_BLOCK]; /* unread bits of the upper half, the next ones on top */
 	const struct pt_wide *node[PT_BLOCK];
@@ -285,8 +286,9 @@ walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr
 }
 
 /*
- * Descend one level. Each key goes on in a child, or its leaf is known; both are computed,
- * because a branch would often be predicted wrongly. Prefetches what the key reads next.
+ * Descend one level. Each key continues in a child, or its leaf is known; both are
+ * computed, because the CPU would often mispredict a branch. Prefetches what the key reads
+ * next.
  */
 PT_INLINE void
 walk6_step(struct walk6 *w, const struct pt_view *v, bool leaf32)
@@ -333,7 +335,7 @@ walk6_block(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value
 	struct walk6 w;
 
 	walk6_begin(&w, v, addr, value, n);
-	/* As far as the upper halves of all keys have the bits. */
+	/* Descend as far as the upper halves of all keys have the bits. */
 	for (unsigned int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && w.n > 0;
 	     level++)
 		walk6_step(&w, v, leaf32);
