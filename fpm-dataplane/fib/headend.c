@@ -115,6 +115,22 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 		way_look_up(fib, way);
 }
 
+/* Choose the source of all packets, if they leave by one interface. */
+static bool
+source_choose_once(const struct fib *fib, uint64_t route, uint8_t *head)
+{
+	struct fib_headend_way way = {.path = (fib_path)route};
+
+	if (group_word_is_block(route) || path_kind(way.path) != PATH_ADJ)
+		return false;
+	way.out = path_out(fib, way.path);
+	memcpy(way.head, head, sizeof(way.head));
+	if (!source_choose(&way))
+		return false;
+	memcpy(head, way.head, sizeof(way.head));
+	return true;
+}
+
 bool
 fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
 		  uint64_t *route)
@@ -124,14 +140,16 @@ fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *h
 	static const struct ipaddr none;
 	struct ipaddr first;
 
-	if (seg6 == NULL || !fib_tunnels_allowed(fib) || fib_rules(fib, 6) != NULL ||
-	    (!h->has_source && ipaddr_equal(&seg6->source, &none)))
-		return false; /* a source may depend on the egress interface */
+	if (seg6 == NULL || !fib_tunnels_allowed(fib) || fib_rules(fib, 6) != NULL)
+		return false;
 	memcpy(head, h->head, 40);
-	if (!h->has_source)
-		memcpy(head + 8, seg6->source.octet, sizeof(seg6->source.octet));
 	memcpy(first.octet, head + 24, sizeof(first.octet));
 	*route = fib_route_word(fib, 0, 6, &first);
+	if (h->has_source)
+		return true;
+	if (ipaddr_equal(&seg6->source, &none))
+		return source_choose_once(fib, *route, head);
+	memcpy(head + 8, seg6->source.octet, sizeof(seg6->source.octet));
 	return true;
 }
 
