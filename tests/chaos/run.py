@@ -359,7 +359,7 @@ def _judge(run, still, names):
         verdict.must(False, str(err))
     log = bed.tail("fpm-dataplane.log", 1 << 20)
     starts = log.count("supervise: program started")
-    why = [line for line in log.splitlines() if "supervise: program" in line or " E " in line]
+    why = [line for line in log.splitlines() if "supervise: program ended" in line or " E " in line]
     verdict.must(
         starts == 1 + run.fell,
         "\n".join([f"the daemon was started {starts} times, killed {run.fell}", *why[-20:]]),

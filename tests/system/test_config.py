@@ -287,7 +287,7 @@ def test_who_may_ask_counts_among_open_files(check):
 
     assert done.returncode == 1
     assert "too few open files allowed=4096 " in done.stderr
-    assert "lower limits.clients and limits.http-clients" in done.stderr
+    assert 'see="ulimit -n, limits.clients, limits.http-clients"' in done.stderr
 
 
 def test_a_missing_file_is_one_sentence(dut):

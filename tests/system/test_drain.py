@@ -114,7 +114,7 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
     assert (row["state"], row["connected"], row["closes"]) == ("refusing", False, 1)
     assert "WARNING    the RIB is too far behind" in shown, shown
     assert LIMIT < row["queue_high_bytes"] < LIMIT + (8 << 20) and grown < LIMIT + ROOM
-    assert len(warnings(dut, "fpm: queue limit reached")) == 1
+    assert len(warnings(dut, "fpm: session closed reason=queue-limit")) == 1
     assert len(warnings(dut, "fpm: listen resumed")) == 1
     now = dut.fpm()
     assert (now["zebra4"], now["zebra6"], now["stale"]) == (1, 0, 0)

@@ -237,7 +237,7 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
 
     assert restarts.wait(20) == 0 and watch.lost_carrier() == []
     log = dut.daemon.log(100)
-    assert "supervise: program" not in log and "killing" not in log
+    assert "supervise: program ended" not in log and "killing" not in log
     assert "main: predecessor died" in log
 
 
