@@ -208,8 +208,8 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 		return;
 	a = &rib->adjs.v[m->adj];
 	/*
-	 * A number is reused only after MSG_ADJ_FREED. A state that arrives before that is
-	 * of the old neighbor.
+	 * A number is reused only after MSG_ADJ_FREED. A state that arrives earlier belongs
+	 * to the old neighbor.
 	 */
 	if (a->state != ADJ_WATCHED || a->alive == m->alive)
 		return;

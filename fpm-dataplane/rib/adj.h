@@ -33,7 +33,7 @@ struct rib_adjs {
 	bool freed;    /* a number became free in this round */
 	uint32_t high, n;
 	uint32_t n_asked;     /* adjacencies that a commit waits for */
-	uint64_t asked_ms;    /* since when n_asked is not 0 */
+	uint64_t asked_ms;    /* time since which n_asked is not 0 */
 	struct fifo32 unused; /* the number that was freed first is used first */
 	struct hidx by_key;
 };
@@ -41,7 +41,7 @@ struct rib_adjs {
 /* Return true if the adjacency exists, or if there is room for it. */
 bool adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		      const struct ipaddr *addr);
-/* The number of an adjacency that is in use; 0: there is none. */
+/* Return the number of an adjacency that is in use; 0: none. */
 uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t family,
 		    const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,

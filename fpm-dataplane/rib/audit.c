@@ -2,19 +2,19 @@
 /*
  * Compare the FIB with the RIB, between commits, a slice at a time. [rib]
  *
- * There are four comparisons, of the FIBs of main, of VRFs and of rules, and of labels. Each row of the answer is one difference (dist/openapi.yaml,
- * AuditRow):
+ * It compares the FIBs of main, of VRFs and of rules, and the label table, in four ways.
+ * Each row of the answer is one difference (dist/openapi.yaml, AuditRow):
  *
  *     table   the slot of each route with the slot in the radix table of the trie, and in
  *             that of each view; then each prefix of a radix table with the routes
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
  *             prefixes all addresses have the same answer
- *     label   the slot of each route of a label with that in the table of labels, which must
- *             have no other label (a row of `table`)
+ *     label   the slot of each label's route with the slot in the label table, which must
+ *             have no other labels (reported as a row of `table`)
  *     group   the published word and buckets of each slot with its present next hops
  *
- * fpmctl compares the routes of zebra, because it can ask zebra.
+ * fpmctl compares the RIB with zebra's routes, because fpmctl can ask zebra.
  *
  * A repair stages the differing routes and slots again; the commit at the end of the round
  * publishes them.
@@ -48,12 +48,13 @@
 enum phase { GROUPS, ROUTES, LABELS, TRIES, END };
 
 /*
- * Members of msg_query.cursor. In the phase TRIES, AT has the number of the trie, and the
- * last prefix: whether there is one, its length, and its address in ADDR and behind it.
+ * Indices into msg_query.cursor. In the phase TRIES, AT holds the number of the trie, a bit
+ * that is set if a last prefix exists, and the length of that prefix. Its address is in
+ * ADDR and the members after ADDR.
  */
 enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT, ADDR };
 
-/* Append a row. `table` 0: of no table. */
+/* Append a row for one difference. `table` 0: it belongs to no table. */
 static void
 audit_add_difference(struct msg_query *q, const char *what, uint32_t table,
 		     const char *prefix, const char *address, uint32_t group,
@@ -104,8 +105,8 @@ route_last_address(const struct route *r)
 }
 
 /*
- * Return the next address up or down. It wraps around, which gives an address as good as
- * any other.
+ * Return the next address up or down. It wraps around at the end of the address space,
+ * because any address will do.
  */
 static struct ipaddr
 address_step(struct ipaddr a, uint8_t family, int step)
@@ -166,7 +167,7 @@ audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r,
 	return good;
 }
 
-/* Return true if a FIB must have the route, which is for some sources, and none has it. */
+/* Return true if some FIB must have the source-specific route, but no FIB has it. */
 static bool
 source_is_in_no_view(const struct rib *rib, const struct route *r)
 {
@@ -198,7 +199,7 @@ audit_views(const struct rib *rib, struct msg_query *q, const struct route *r)
 	return true;
 }
 
-/* Compare the slot of a label's route with that which forwarders are to get. */
+/* Compare the slot of a label's route with the slot that forwarders get for the label. */
 static void
 audit_label(struct rib *rib, struct msg_query *q, const struct route *r)
 {
@@ -214,7 +215,7 @@ audit_label(struct rib *rib, struct msg_query *q, const struct route *r)
 		label_stage(rib, r);
 }
 
-/* Compare the next labels of forwarders with rib->labels.want. */
+/* Compare the next part of the forwarders' label table with rib->labels.want. */
 static void
 audit_labels(struct rib *rib, struct msg_query *q)
 {
@@ -235,8 +236,8 @@ audit_labels(struct rib *rib, struct msg_query *q)
 }
 
 /*
- * Compare all copies, then the views for rules. The first that differs is reported; a repair
- * stages all.
+ * Compare all copies, then the views for rules. Report the first copy or view that differs.
+ * A repair stages the route in all of them.
  */
 static void
 audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
@@ -260,7 +261,7 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 
 /* --- prefixes of a trie without a route --------------------------------------------------- */
 
-/* A trie of a walk over all tries of all FIBs. */
+/* One trie of a walk over all tries of all FIBs. */
 struct walked_trie {
 	struct poptrie *pt;
 	struct vrf *vrf; /* NULL: of main */
@@ -412,7 +413,7 @@ audit_slice(struct rib *rib, struct msg_query *q)
 
 /* --- tests -------------------------------------------------------------------------------- */
 
-/* Return the route of main for the prefix, or else that of another table. */
+/* Return the route of main for the prefix, or else its route of another table. */
 static struct route *
 route_to_break(struct rib *rib, const struct prefix *p)
 {
@@ -431,8 +432,8 @@ route_to_break(struct rib *rib, const struct prefix *p)
 }
 
 /*
- * Remove the route from one trie. Of several copies it is the last: a comparison of the
- * first copy alone finds nothing. Of a route for some sources it is the first view.
+ * Remove the route from one trie. Use the last of several copies, so that a comparison of
+ * the first copy alone finds nothing. For a source-specific route, use the first view.
  */
 static void
 break_trie(struct rib *rib, const struct route *r)

@@ -5,9 +5,9 @@
  *
  * SIGKILL stops a thread between two instructions, and everything stored before is in the
  * memfd: no fsync, no log, no pause. A record is invalid (CRC 0) while it is written. All
- * new hops of a slot are written, with a new version, before the old ones are dropped. Of
- * two complete sets, the later counts. The memory is reserved for the largest possible
- * table; only the pages that are written cost memory.
+ * new hops of a slot are written, with a new version, before the old ones are dropped. If
+ * two sets are complete, the later set counts. The memory is reserved for the largest
+ * possible table; only the pages that are written cost memory.
  */
 #include "rib/checkpoint.h"
 
@@ -155,7 +155,7 @@ ckpt_alive(struct ckpt *c, uint64_t now_ms)
 void
 ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s)
 {
-	c->head->held_until_s = 0; /* no reader may take the old time for the new zebra's */
+	c->head->held_until_s = 0; /* no reader may apply the old time to a new zebra */
 	COMPILER_BARRIER();
 	c->head->nl_pid = nl_pid;
 	COMPILER_BARRIER();
@@ -214,7 +214,10 @@ ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
 	ckpt_erase(c, ckpt_part(table), number);
 }
 
-/* The route is valid only while both records are. */
+/*
+ * Write both records of a kernel route. The route is valid only while both records are
+ * valid.
+ */
 void
 ckpt_put_kernel(struct ckpt *c, uint32_t number, const struct ckpt_route *r,
 		const struct ckpt_kernel *k)
@@ -298,8 +301,8 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 	struct ckpt_stack new = {0};
 
 	/*
-	 * The segments of a long headend have no room. After a restore the kernel forwards its
-	 * packets until zebra sends the route again.
+	 * A long headend has more segments than the record holds. After a restore the
+	 * kernel forwards its packets until zebra sends the route again.
 	 */
 	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
 		new.n = stacks[hop->stack].n;
@@ -345,7 +348,7 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 	c->version++;
 	for (uint32_t i = 0; i < hops->n; i++) {
 		number = ckpt_hop_take(c);
-		if (number == 0) { /* its routes get lost, not misrouted */
+		if (number == 0) { /* its routes are lost, not misrouted */
 			c->full++;
 			ckpt_hops_drop(c, first);
 			first = 0;
@@ -404,7 +407,7 @@ ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t numb
 	return ipaddr_equal(&p.addr, &r->addr);
 }
 
-/* Return true if the other record of a route of the kernel is valid. */
+/* Return true if the second record of a kernel route is valid. */
 static bool
 ckpt_kernel_is_valid(const struct ckpt_route *r, const struct ckpt_kernel *k,
 		     uint32_t number)
@@ -534,7 +537,7 @@ ckpt_hop_order(const void *a, const void *b)
 
 	if (x->slot != y->slot)
 		return x->slot < y->slot ? -1 : 1;
-	if (x->version != y->version) /* the later first */
+	if (x->version != y->version) /* the later version first */
 		return x->version > y->version ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
@@ -739,8 +742,8 @@ layout_is_known(uint32_t layout)
 }
 
 /*
- * Return true if the checkpoint has layout of another version, and therefore perhaps another
- * size. The header tells.
+ * Return true if the checkpoint has the layout of another version, and therefore perhaps
+ * another size. The header has the number of the layout.
  */
 static bool
 ckpt_is_other_layout(int fd)

@@ -7,12 +7,13 @@
  *
  *     page 0      header
  *     routes      32 octets each, by the route's number: of zebra, of table main
- *     routes      the same of all other tables. Some are of VRFs; a record has the kernel's
- *                 table number, because numbers of VRFs are valid in one process only
+ *     routes      32 octets each, of zebra, of all other tables. Some belong to VRFs; a
+ *                 record has the kernel's table number, because numbers of VRFs are valid
+ *                 in one process only
  *     hops        56 octets each: next hop `at` of `n` of a slot, written as a set with one
  *                 `version`
  *     routes      of the kernel, of all tables, by the number of the record (kroute.h)
- *     kernel      24 octets each: what a route of the kernel has besides
+ *     kernel      24 octets each: the other fields of a route of the kernel
  *     stacks      64 octets each: the labels of a next hop, by the number of its record
  *
  * Source-specific routes are left out: rtnl reads them again.
@@ -41,7 +42,10 @@ struct stack;
 
 /* Increment this number when a record, or the meaning of an octet in it, changes. */
 #define CKPT_LAYOUT 4u
-/* Readable, too: they end after the hops, and after the kernel's. */
+/*
+ * Older layouts that a reader accepts. They end after the hops, and after the kernel's
+ * records.
+ */
 #define CKPT_LAYOUT_2 2u
 #define CKPT_LAYOUT_3 3u
 
@@ -124,7 +128,7 @@ struct ckpt {
 	/* Writer, in its own memory. */
 	bool frozen; /* a successor reads it: only alive_ms is still written */
 	uint32_t version;
-	uint32_t *hop_next; /* by hop number: next of the same slot, or of the free ones */
+	uint32_t *hop_next; /* by hop number: next hop of the slot, or next free record */
 	uint32_t hop_cap, hop_free;
 	uint32_t *hop_first; /* by slot */
 	uint32_t slot_cap;
@@ -172,10 +176,10 @@ struct ckpt *ckpt_new(uint64_t netns);
 
 /*
  * Open the checkpoint of an earlier process for reading, and verify all of it. `fd` is
- * closed with it, or at once if this fails. Return NULL if the checkpoint cannot be used,
- * and set *why to the reason in a few words: other layout, other namespace, older than
- * `max_age_ms` at `now_ms` (CLOCK_BOOTTIME), damaged, or used by three starts that all
- * crashed.
+ * closed with the checkpoint, or at once if this fails. Return NULL if the checkpoint
+ * cannot be used, and set *why to the reason in a few words: other layout, other namespace,
+ * older than `max_age_ms` at `now_ms` (CLOCK_BOOTTIME), damaged, or used by three starts
+ * that all crashed.
  */
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
@@ -243,8 +247,8 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
 uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
 /*
- * Return the labels of next hop `i` of the `n` that ckpt_next_slot() has just put out; NULL:
- * none. `at` is as it left it.
+ * Return the labels of next hop `i` of the `n` next hops that the last call of
+ * ckpt_next_slot() returned; NULL: none. `at` has the value that this call left.
  */
 const struct ckpt_stack *ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n,
 					uint32_t i);

@@ -98,7 +98,7 @@ commit_note_lag(struct rib *rib)
 }
 
 /*
- * Reuse what the commit retired: after the grace period no reader holds it. [rib, by
+ * Reuse what the commit retired: after the grace period no reader holds it. [rib, on
  * MSG_RECLAIM]
  */
 static void

@@ -146,9 +146,9 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 }
 
 /*
- * Return the slot whose published buckets the flows of a route use that has slot `number`.
- * 0: none, because it has no route or one path. Any change then moves only flows that have
- * to move.
+ * Return the slot whose published buckets carry the flows of the routes of slot `number`.
+ * Return 0 if that slot is not published or has one path: any change then moves only flows
+ * that have to move.
  */
 static uint32_t
 slot_former(const struct rib *rib, uint32_t number)
@@ -164,8 +164,8 @@ slot_former(const struct rib *rib, uint32_t number)
 }
 
 /*
- * Return the place of the last choice for routes with the flows of slot `former`. All
- * routes of one slot usually go to another one together.
+ * Return the cache entry for the slot that was last chosen for routes whose flows use slot
+ * `former`. All routes of one slot usually move to another slot together.
  */
 static struct choice_memo *
 memo_at(struct rib *rib, uint32_t former, uint64_t what)
@@ -210,7 +210,10 @@ struct choice {
 	uint32_t n;        /* slots seen */
 };
 
-/* See whether a slot suits a route better whose flows use the buckets of `former`. */
+/*
+ * Set the best choice to slot `s` if it moves fewer flows away from the buckets of
+ * `former`.
+ */
 static void
 choice_consider(const struct rib *rib, struct choice *best, struct slot *s, uint32_t former)
 {

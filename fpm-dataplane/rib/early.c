@@ -43,8 +43,8 @@ nh_is_unresolved(struct rib *rib, struct nh *nh)
 	if (nh == NULL || !nh->known)
 		return true;
 	/*
-	 * Each route of a replay asks this, so keep the result until an id changes. Most
-	 * ids arrive before.
+	 * Each route of a replay needs this result, so keep it until an id changes. Most
+	 * ids arrive before their routes.
 	 */
 	if (nh->checked != rib->nhs.n_changes) {
 		nh_hops(rib, nh, 0, &rib->scratch);
@@ -54,7 +54,7 @@ nh_is_unresolved(struct rib *rib, struct nh *nh)
 	return nh->unresolved;
 }
 
-/* Return true while the replay that confirms such routes runs. */
+/* Return true while the replay that confirms routes of this kind runs. */
 static bool
 route_is_awaited(const struct rib *rib, const struct route *r)
 {
@@ -71,7 +71,10 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 	if (r == NULL || r->zslot == 0 || !route_is_awaited(rib, r))
 		return false;
 	i = rib->early.n == 0 ? 0 : early_find(rib, r);
-	/* This session itself gave the route its present slot: do not keep that longer. */
+	/*
+	 * This session itself gave the route its present slot: do not keep that slot
+	 * longer.
+	 */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
 	if (!nh_is_unresolved(rib, nh_find(rib, nhid)))

@@ -24,7 +24,10 @@
 #define LOG2_MIN    1u
 #define LOG2_MAX    12u
 #define BUCKETS_MAX (1u << LOG2_MAX)
-/* In place of a member: the old one was removed; the bucket has none, or was given up. */
+/*
+ * Values in place of a member number. OWNER_GONE: the old member of the bucket was removed.
+ * OWNER_NONE: the bucket has no member, or its member gave it up.
+ */
 #define OWNER_GONE UINT16_MAX
 #define OWNER_NONE (UINT16_MAX - 1)
 /* Members compared for one bucket, at most: it bounds the time for very large groups. */
@@ -119,7 +122,7 @@ struct takers {
 	float *inverse; /* of the weight */
 };
 
-/* The work of group_fill(). */
+/* The working state of group_fill(). */
 struct fill {
 	struct bucket_member *m;
 	uint32_t n;
@@ -156,8 +159,9 @@ rank_of(uint32_t bucket_hash, uint32_t member_hash, float inverse)
 }
 
 /*
- * Return the hash for the ranks of a bucket. Buckets of one 32nd or 128th part of the flows
- * have the same, so that groups with different numbers of buckets have equal ranks.
+ * Return the hash for the ranks of a bucket. Buckets in the same 32nd or 128th part of the
+ * flows have the same hash, so that groups with different numbers of buckets have equal
+ * ranks.
  */
 static uint32_t
 fill_bucket_hash(const struct fill *f, uint32_t bucket)
@@ -242,7 +246,7 @@ path_only(fib_path path)
 	return PATH(path_kind(path), path_index(path));
 }
 
-/* Return the place of a path in f->by_path: of its member, or an empty one. */
+/* Return the entry of a path in f->by_path, or the empty entry where it belongs. */
 static uint32_t *
 fill_find_path(const struct fill *f, fib_path path)
 {
@@ -313,7 +317,7 @@ fill_highest(const struct fill *f, const struct bucket_member *m)
 	return (uint32_t)(fair > rounded ? fair : rounded);
 }
 
-/* Return true if the member keeps its buckets, and may have fewer additional ones. */
+/* Return true if the member has buckets, and a lower target still is a fair share. */
 static bool
 fill_can_wait(const struct fill *f, const struct bucket_member *m)
 {
@@ -352,7 +356,7 @@ fill_spare_flows(const struct fill *f)
 	}
 }
 
-/* In this order a member gives buckets up of which it has too many. */
+/* The order in which a member that has too many buckets gives them up. */
 enum offer {
 	OFFER_HOME,   /* the bucket is the home of a member that lacks buckets */
 	OFFER_BETTER, /* the rank of such a member is better */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small containers: a vector and a queue of numbers, and a chained hash over records that have small
- * dense numbers (slots, ids, links, adjacencies). [rib]. Do not use the hash for routes:
- * when it doubles, it rehashes everything at once, which is fast enough for thousands and
- * not for millions.
+ * Small containers: a vector and a queue of numbers, and a chained hash over records that
+ * have small dense numbers (slots, ids, links, adjacencies). [rib]. Do not use the hash for
+ * routes: when it doubles, it rehashes everything at once, which is fast enough for
+ * thousands and not for millions.
  */
 #include "rib/index.h"
 

@@ -5,17 +5,18 @@
  * A prefix has at most one route of zebra (route.zslot) and any number of routes of the
  * kernel (kroute.h), of which the best usable one counts (route.kslot). Between the two, the
  * lower metric wins, as in the kernel: zebra installs its routes with metric 20. Routes of
- * table local are before all others. Connected routes count while their link is up, so that
- * a route for the subnet that zebra learned from another router takes over when the carrier
- * is lost. Other routes count then, too, unless the sysctl ignore_routes_with_linkdown of
- * the links of all their next hops is set. Own addresses stay, because the kernel decides
- * what it answers.
+ * table local precede all others. Connected routes count while their link is up, so that a
+ * route for the subnet that zebra learned from another router takes over when the carrier
+ * is lost. Other routes count without a carrier, too, unless the links of all their next
+ * hops have the sysctl ignore_routes_with_linkdown set. Own addresses stay, because the
+ * kernel decides what it answers.
  *
  * A deletion is found by its metric and its next hops. The kernel joins IPv6 routes of equal
- * metric that have gateways into one route with several next hops, and deletes a next hop of
- * it by its own.
+ * metric that have gateways into one route with several next hops, and a later deletion may
+ * name only one of these next hops.
  *
- * Linux has one route of each MPLS label, with metric 0: here, too, it is before zebra's.
+ * Linux has at most one route for an MPLS label. Its metric is 0, so it precedes zebra's
+ * route.
  *
  * A dump numbers itself. When it is over, a walk removes the records in its scope that have
  * an older number.
@@ -157,7 +158,7 @@ kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
 	return kr->metric == ev->metric && kr->is_local == ev->is_local;
 }
 
-/* Return true if the record has all members of the event that the slot does not have. */
+/* Return true if the record equals the event in all fields that are not in the slot. */
 static bool
 kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
 {
@@ -238,7 +239,10 @@ kroute_delete(struct rib *rib, uint32_t i)
 	slot_unref(rib, slot);
 }
 
-/* A prefix hides the routes inside it, or no longer does: stage them again. */
+/*
+ * Stage the routes inside a prefix again, because the prefix hides them now, or no longer
+ * does.
+ */
 static void
 kernel_hide(struct rib *rib)
 {
@@ -275,8 +279,8 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 }
 
 /*
- * Return the record that the event changes; 0: it adds one. An event that tells a known route
- * again, as each dump does, changes nothing.
+ * Return the record that the event changes; 0: the event adds a record. An event that
+ * repeats a known route, as each dump does, changes nothing.
  */
 static uint32_t
 kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_event *ev,
@@ -348,7 +352,7 @@ kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 		kroute_set_order(&rib->kroutes, i, ev->order);
 	} else if (ev->order == KERNEL_LAST && r->family == 4) {
 		kroute_set_order(&rib->kroutes, i,
-				 KERNEL_LAST); /* a dump has all in order */
+				 KERNEL_LAST); /* a dump has all routes in order */
 	}
 	kroute_fill(rib, i, ev, slot);
 	mirror_kernel(rib, i);
@@ -430,7 +434,7 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 		return;
 	}
 	if (r->family == FAMILY_LABEL) {
-		i = kroute_of_metric(rib, r, ev, -1); /* it has one at most */
+		i = kroute_of_metric(rib, r, ev, -1); /* a label has at most one record */
 		if (i != 0)
 			kroute_delete(rib, i);
 		return;
@@ -553,9 +557,7 @@ dump_end(struct rib *rib)
 
 static void kernel_event_apply(struct rib *rib, const struct kernel_event *ev);
 
-/*
- * Apply an event of a source-specific route: its table is that of its source, see source.h.
- */
+/* Apply an event of a source-specific route to the table of its source (source.h). */
 static void
 kernel_source_event(struct rib *rib, const struct kernel_event *ev)
 {
@@ -613,7 +615,7 @@ rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b)
 
 /* --- links ------------------------------------------------------------------------------ */
 
-/* Decide again about the connected routes of a link. */
+/* Decide again whether the connected routes of a link count. */
 static void
 link_routes_changed(struct rib *rib, uint32_t ifindex)
 {

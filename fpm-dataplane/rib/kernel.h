@@ -15,26 +15,27 @@ struct route;
 
 void rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b);
 void rib_link_event(struct rib *rib, const struct msg_link *m);
-/* Let the kernel forward by interfaces that are no ports, or drop such packets. */
+/* Let the kernel forward packets to interfaces that are no ports, or drop these packets. */
 void links_set_through_kernel(struct rib *rib, bool on);
 /*
- * Decide again which route of the kernel `r` has in force, if any: zebra's route came or
- * went. The caller stages the route.
+ * Decide again which route of the kernel is in force for `r`, if any, after zebra's route
+ * was added or removed. The caller stages the route.
  */
 void kernel_choose(struct rib *rib, struct route *r);
-/* The same; the route is staged, and removed when it has no source left. */
+/* Call kernel_choose(). Then stage the route, or remove it if it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
 /* For tests of the audit: forget the routes of the kernel for the prefix. */
 void kernel_forget(struct rib *rib, struct route *r);
 /*
- * Return the route of a prefix, inserted for a route of this protocol if it is absent; NULL:
- * no room.
+ * Return the route of a prefix. If it is absent, insert it for a route of this protocol.
+ * Return NULL if there is no room.
  */
 struct route *kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p,
 			       uint8_t protocol, uint64_t hash);
 /*
- * Add a route of a checkpoint, to whose prefix `r` belongs. It is in force at once. Return
- * false if another one has its place, which a sound checkpoint does not have.
+ * Add a kernel route of a checkpoint to `r`, the route of its prefix. It is in force at
+ * once. Return false if another kernel route has the same place in the order, which does
+ * not happen with a valid checkpoint.
  */
 bool kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was);
 /* Bind gateways without an interface again if connected subnets have changed. */

@@ -76,7 +76,10 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 	vec32_push(&k->connected, number);
 }
 
-/* Count the record, or no longer, as a route that should hide others and does not. */
+/*
+ * Begin or end to count the record as a route that hides other routes in Linux but not
+ * here.
+ */
 static void
 kroute_set_short_local(struct kroute *kr, bool short_local)
 {
@@ -227,7 +230,8 @@ kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family, const struct ipad
 		struct prefix p;
 
 		/*
-		 * A next hop has no table. One without an interface is taken to be in main.
+		 * A next hop has no table. A next hop without an interface is assumed to be
+		 * in main.
 		 */
 		if (kr->route->table != RIB_TABLE_MAIN || kr->route->family != family ||
 		    kr->route->len < best)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes of the kernel's tables. A prefix may have several in one table; the kernel uses the
- * one with the lowest metric, and of equal metrics the first. [rib]. This file does not use
- * struct rib.
+ * Routes of the kernel's tables. A prefix may have several in one table; the kernel uses
+ * the route with the lowest metric, and among equal metrics the first route. [rib]. This
+ * file does not use struct rib.
  */
 #ifndef RIB_KROUTE_H
 #define RIB_KROUTE_H
@@ -28,18 +28,18 @@ struct kroute {
 	uint32_t slot;       /* a reference */
 	uint32_t metric;
 	uint32_t order; /* among equal metrics; the lowest counts */
-	uint32_t dump; /* number of the last dump that showed it, or during which it came */
+	uint32_t dump; /* the last dump that showed it, or during which it was added */
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
-	bool is_local;      /* of table local, which the kernel asks before main */
+	bool is_local;      /* of table local, which the kernel looks up before main */
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
 	bool wide;        /* its prefix is shorter than a host and hides routes inside it */
 	bool short_local; /* of table local, no own prefix: it hides them in Linux, not here */
-	bool ignored;     /* slot_ignored() at the last look: it does not count */
+	bool ignored;     /* slot_ignored() at the last check: it does not count */
 };
 
 struct rib_kroutes {
@@ -54,8 +54,8 @@ struct rib_kroutes {
 	struct kernel_scope scope; /* of that dump */
 	bool sweeping;      /* the dump has ended: remove records that it did not show */
 	uint32_t sweep_at;  /* ... from this number on */
-	bool reviewing;     /* a slot is ignored now, or no longer: look again ... */
-	uint32_t review_at; /* ... at the records from this number on */
+	bool reviewing;     /* a slot is ignored now, or no longer: check again ... */
+	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
 	bool rebind; /* connected subnets changed: bind gateways without an interface again */
 };
@@ -75,23 +75,23 @@ void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected
  */
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*
- * Return true if the kernel never asks for `r`, because table local has a shorter prefix
- * that covers it. IPv6 only: without rules of the operator, Linux keeps the tables local and
+ * Return true if the kernel never finds `r`, because table local has a shorter prefix that
+ * covers it. IPv6 only: without rules of the operator, Linux keeps the tables local and
  * main of IPv4 in one trie, in which the longest prefix of both counts.
  */
 bool kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
 		  const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
-/* Note a place of a checkpoint: later ones are before or after it. */
+/* Note a value of `order` from a checkpoint. Later values are below or above it. */
 void kroute_note_order(struct rib_kroutes *k, uint32_t order);
 
-/* Return true if the kernel would ask for `a` before `b`, which has the same prefix. */
+/* Return true if the kernel prefers `a` to `b`, which has the same prefix. */
 bool kroute_precedes(const struct kroute *a, const struct kroute *b);
 /*
  * Return true unless the route is ignored, or is connected and its link is not up. Linux
- * keeps a connected route while only the carrier is lost; a router then wants the route by
- * another router.
+ * keeps a connected route while only the carrier is lost; a router should then use a route
+ * through another router.
  */
 bool kroute_is_usable(const struct kroute *kr, const struct rib_links *links);
 /*

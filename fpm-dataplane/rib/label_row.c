@@ -24,7 +24,7 @@ hop_labels_json(const struct rib *rib, const struct next_hop *hop)
 	return array;
 }
 
-/* The name of an end point or headend, its segments, and its source. */
+/* Room for the name of an end point or headend, its segments, and its source. */
 #define SRV6_TEXT_BYTES (64 + (SRV6_SEGMENTS_MAX + 1) * PREFIX_STRLEN)
 
 static size_t
@@ -38,7 +38,10 @@ address_text(const uint32_t word[4], const char *before, char *text, size_t size
 	return (size_t)snprintf(text, size, "%s%s", before, ipaddr_str(&a, 6, addr));
 }
 
-/* Write the segments of a headend, the first to visit first, and its own source, if any. */
+/*
+ * Write the segments of a headend in the order of visits, and its own source address, if
+ * any.
+ */
 static bool
 headend_text(const uint32_t *word, unsigned int n_words, char *text, size_t size)
 {

@@ -11,7 +11,7 @@ struct rib;
 
 /* Add what a next hop does with a packet besides sending it: its labels, or SRv6. */
 void hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop);
-/* Return the labels that a next hop pushes; an empty array: a label comes off. */
+/* Return the labels that a next hop pushes; an empty array: it pops a label. */
 json_t *hop_labels_json(const struct rib *rib, const struct next_hop *hop);
 
 /* Set the number of entries, and the source of outer headers of SRv6, for `show fpm`. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of the label table wait for the commit, like those of the tries: a label must not
- * lead to a group whose word is not published, nor to one whose number is free. [rib]
+ * Changes of the label table wait for the commit, like changes of the tries: a label must
+ * not lead to a group whose word is not published, nor to a group whose number is free.
+ * [rib]
  */
 #include "rib/labels.h"
 

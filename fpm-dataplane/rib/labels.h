@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of MPLS labels that forwarders read, fib->label. [rib]. Routes of labels are kept
- * like IP routes; only the place where forwarders find their group is another one.
+ * like IP routes; they differ only in the table in which forwarders find their group.
  */
 #ifndef RIB_LABELS_H
 #define RIB_LABELS_H
@@ -24,8 +24,8 @@ void label_stage(struct rib *rib, const struct route *r);
 /* Return true if forwarders get the route's group with the next commit, or have it. */
 bool label_is_staged(const struct rib *rib, const struct route *r);
 /*
- * Return the first label from `label` on, below `end`, for which forwarders have another group
- * than they should; `end`: none. Valid between commits.
+ * Return the first label from `label` on, below `end`, for which forwarders have a wrong
+ * group; `end`: none. Valid between commits.
  */
 uint32_t labels_next_wrong(const struct rib *rib, uint32_t label, uint32_t end);
 /* Publish the group of a label again with the next commit. */

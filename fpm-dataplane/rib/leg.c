@@ -27,7 +27,7 @@ leg_has_labels(const struct leg *leg)
 	return leg->hop.encap == HOP_MPLS && leg->hop.stack != 0;
 }
 
-/* Return true if a next hop puts packets behind an outer header of SRv6. */
+/* Return true if a next hop adds an outer header of SRv6 to packets. */
 static bool
 hop_is_headend(const struct rib *rib, const struct next_hop *hop)
 {
@@ -57,8 +57,9 @@ leg_headend_put(struct rib *rib, struct leg *leg)
 }
 
 /*
- * Take an adjacency if the leg has a gateway on a port of the dataplane, and the labels over
- * it. Other legs need none: a tunnel has one far end, and no neighbors.
+ * Take an adjacency if the leg has a gateway on a port of the dataplane, and an entry for
+ * its labels over that adjacency. Other legs need none: a tunnel has one far end, and no
+ * neighbors.
  */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
@@ -95,7 +96,9 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 	if (leg->adj == 0)
 		return;
 	cds_list_del(&leg->on_adj);
-	/* Forwarders may still be using them. */
+	/*
+	 * Forwarders may still use the entries. They are released after the grace period.
+	 */
 	if (leg->encap != 0)
 		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
 	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
@@ -166,7 +169,7 @@ legs_retry_adjs(struct rib *rib)
 		    !adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
 			continue;
 		if ((headend || leg_has_labels(leg)) && !encap_is_available(rib, leg)) {
-			rib->encaps.refused = true; /* the next free entry is its turn */
+			rib->encaps.refused = true; /* this leg gets the next free entry */
 			continue;
 		}
 		cds_list_del(&leg->on_adj);
@@ -176,7 +179,7 @@ legs_retry_adjs(struct rib *rib)
 			leg_adj_get(rib, leg);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
-	/* zebra was told that routes over these legs had failed. */
+	/* zebra has reports that routes over these legs failed: correct them. */
 	if (cds_list_empty(&rib->legs.without_adj) && rib->conf.feedback)
 		rib->feedback.resend_at = 1;
 }
@@ -248,9 +251,9 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 }
 
 /*
- * Return true if the kernel has to serve a next hop of SRv6: a headend that forwarders cannot serve,
- * or an end point without an entry. A long headend that was restored counts, too: it has neither
- * segments nor a refusal.
+ * Return true if the kernel has to serve a next hop of SRv6: a headend that forwarders
+ * cannot serve, or an end point without an entry. A long headend that was restored counts,
+ * too: it has neither segments nor a refusal.
  */
 bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
@@ -281,7 +284,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	}
 	/* The kernel has the route, too. */
 	if (leg_is_for_kernel(rib, hop)) {
-		/* Its interface is not the way out: it may be in another VRF. */
+		/* Its interface is not the egress interface: it may be in another VRF. */
 		*path = PATH(PATH_KERNEL, 0);
 		return LEG_ALIVE;
 	}
@@ -327,7 +330,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return LEG_FOREIGN;
 	}
 	if (leg_has_labels(leg) && leg->encap == 0) {
-		*path = PATH(PATH_ENCAP, 0); /* without a gateway, or limits.encaps */
+		*path = PATH(PATH_ENCAP, 0); /* no gateway, or limits.encaps is reached */
 		return LEG_ENCAP;
 	}
 	if (hop->gw_family == 0 || link->tunnel) {

@@ -24,12 +24,12 @@ void legs_retry_adjs(struct rib *rib);      /* adjacencies were freed */
 /* Give all legs of the link other adjacencies, because the link is another port now. */
 void legs_renew_adjs(struct rib *rib, struct link *link);
 
-/* In order of preference: a slot uses the best class among its legs. */
+/* Classes in order of preference. A slot uses the best class among its legs. */
 enum leg_class {
 	LEG_ALIVE,
 	/*
-	 * The neighbor does not answer; packets cause the kernel to ask again. Or BFD has found
-	 * it dead.
+	 * The neighbor does not answer, and packets cause the kernel to ask again; or BFD
+	 * has found the neighbor dead.
 	 */
 	LEG_FAILED,
 	LEG_SPECIAL,
@@ -39,7 +39,8 @@ enum leg_class {
 	LEG_UNRESOLVED,
 };
 /*
- * Return true if the kernel forwards the packets that leave by this link, because it is no port.
+ * Return true if the kernel forwards the packets that leave by this link, because the link
+ * is no port.
  */
 bool link_is_kernels(const struct rib *rib, const struct link *link);
 /* Return true if only the kernel serves a next hop of SRv6. It may get the packets. */

@@ -8,8 +8,8 @@
 struct rib;
 
 /*
- * Fill the lengths of the longest prefixes that cover the addresses, or family 0: no route. A
- * VRF without a route uses table main.
+ * Fill in the length of the longest prefix that covers each address. Family 0 means no
+ * route. A VRF without a route uses table main.
  */
 void masks_fill(const struct rib *rib, struct msg_masks *masks);
 

@@ -52,7 +52,10 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
-/* Numbers of sources are valid in one process only, so their tables are left out. */
+/*
+ * Write a kernel route. Tables of sources are left out, because their numbers are valid in
+ * one process only.
+ */
 void
 mirror_kernel(struct rib *rib, uint32_t number)
 {

@@ -8,8 +8,8 @@
  *
  * A DELNEXTHOP of an id in use marks it absent and keeps its last content in force. FRR 8.4
  * to 9.x deletes ids after a replay although their routes still exist (FRR PR 15183), and
- * zebra withdraws or sends again every route that it wants changed. Such ids are counted
- * and shown. They are freed with their last user.
+ * zebra withdraws or sends again every route that it changes. Such ids are counted and
+ * shown. They are freed with their last user.
  *
  * Ids of zebra do not outlive a session. After a restart of zebra or a loss of the
  * connection, the replay announces all ids again, and a restarted zebra may give the same
@@ -90,8 +90,8 @@ nh_free(struct rib *rib, struct nh *nh)
 
 /*
  * Free an id that zebra does not have and that no route or group here names. Its members
- * may follow. A loop frees them, because a peer can make chains that are longer than the
- * stack.
+ * may then be free as well. Free them in a loop, not by recursion, because a peer can make
+ * chains that are too long for the stack.
  */
 void
 nh_maybe_free(struct rib *rib, struct nh *nh)

@@ -36,7 +36,7 @@ nh_id_of_kernel(uint32_t id)
 struct nh {
 	nh_id id;
 	uint32_t number; /* in rib->nhs */
-	uint32_t slot;   /* its first, of one for each MTU class; 0: no route names it */
+	uint32_t slot;   /* its first slot, others are siblings; 0: no route names it */
 	uint32_t n_member;
 	uint32_t n_groups; /* groups that name it: the length of member_of */
 	bool known;        /* announced in this session */
@@ -61,11 +61,19 @@ struct rib_nexthops {
 	uint64_t n_changes; /* of ids */
 };
 
-/* Take the content of a FPM_NEXTHOP or KERNEL_NEXTHOP. Members are of the same source. */
+/*
+ * Store the content of an event FPM_NEXTHOP or KERNEL_NEXTHOP. Members have the same
+ * source.
+ */
 void nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev);
-/* zebra deleted the id: its last content stays in force while routes or groups use it. */
+/*
+ * Mark an id that zebra deleted. Its last content stays in force while routes or groups use
+ * it.
+ */
 void nh_delete(struct rib *rib, nh_id id);
-/* The kernel deleted the id, and its routes with it: what uses it is unresolved. */
+/*
+ * Remove an id that the kernel deleted with its routes. Users that remain are unresolved.
+ */
 void nh_remove(struct rib *rib, nh_id id);
 struct nh *nh_find(const struct rib *rib, nh_id id);
 struct nh *nh_get(struct rib *rib, nh_id id);

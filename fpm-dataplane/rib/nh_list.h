@@ -20,7 +20,7 @@ struct next_hop {
 	uint32_t weight;
 	uint8_t gw_family;
 	uint8_t encap;   /* enum hop_encap */
-	uint8_t kind;    /* PATH_NONE: a next hop; else this path, and all above is zero */
+	uint8_t kind;    /* PATH_NONE: a next hop; else a path, and all above is zero */
 	uint8_t refusal; /* HOP_SEG6 without a stack: enum srv6_refusal */
 	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
 	uint32_t stack : 20; /* HOP_MPLS, HOP_SEG6: its number, stack.h; 0: unsupported */
@@ -37,7 +37,10 @@ struct nh_list {
 };
 
 void next_hop_special(struct next_hop *hop, enum path_kind kind);
-/* Set a next hop as sent. The caller sets the number of its labels: stack_next_hop(). */
+/*
+ * Set a next hop from a decoded event. The caller sets the number of its labels
+ * (stack_next_hop()).
+ */
 void next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from);
 void nh_list_clear(struct nh_list *hops);
 /*

@@ -73,7 +73,7 @@ type_json(uint8_t rtm_type)
 	return json_name_or_number(rtm_type <= RTN_THROW ? name[rtm_type] : NULL, rtm_type);
 }
 
-/* Return the kind of a path for its state. Labels that are pushed are no state of their own. */
+/* Return the kind of a path for its state. Pushed labels are not a state. */
 static enum path_kind
 path_shown_kind(fib_path path)
 {
@@ -120,7 +120,7 @@ dev_json(const struct leg *leg)
 
 	if (leg->hop.ifindex == 0 && leg->link == NULL)
 		return json_null();
-	/* As fpmctl audit reads a name that is not UTF-8 in zebra's answer. */
+	/* Write a name that is not UTF-8 as fpmctl audit reads it in zebra's answer. */
 	if (name[0] != '\0')
 		return json_string(log_utf8(name, text, sizeof(text)));
 	snprintf(text, sizeof(text), "if%u", leg_ifindex(leg));
@@ -364,8 +364,8 @@ list_routes(struct rib *rib, struct msg_query *q)
 					 vrf->view != 0 ? vrf : NULL};
 	q->done = q->vrf != 0 && vrf == NULL; /* the VRF was removed */
 	/*
-	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each of them uses the rest in its own
-	 * way.
+	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each phase uses the other members in
+	 * its own way.
 	 */
 	for (; q->cursor[0] < 2 && !q->done; q->cursor[0]++) {
 		uint8_t family = q->cursor[0] == 0 ? 4 : 6;
@@ -410,7 +410,7 @@ slot_is_used(const struct rib *rib, const struct slot *s)
 
 /* --- next hops, by zebra's id ------------------------------------------------------- */
 
-/* Make the leg that a slot with this next hop would have, without references. */
+/* Make the leg that a slot with this next hop would have. Take no references. */
 static struct leg
 nh_leg(const struct rib *rib, const struct nh *nh)
 {
@@ -442,7 +442,7 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 	switch (leg_path(rib, leg, &path)) {
 	case LEG_FAILED:
 		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
-	case LEG_DOWN: /* an interface that is up: no route uses the next hop, or none is free */
+	case LEG_DOWN: /* it is up: no route uses the next hop, or no adjacency is free */
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
 	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";
@@ -579,7 +579,7 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 		fib_rows(q, vrf, &vrf->fib->tries);
 }
 
-/* Return true if the VRF has a default route of the family, or one that refuses all. */
+/* Return true if the VRF has a default route of the family. It may refuse packets. */
 static bool
 vrf_has_default(struct rib *rib, const struct vrf *vrf, uint8_t family)
 {

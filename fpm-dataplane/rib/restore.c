@@ -69,7 +69,8 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 }
 
 /*
- * Restore a route of the kernel, unless a changed configuration no longer takes it from there.
+ * Restore a route of the kernel, unless a changed configuration no longer takes it from the
+ * kernel.
  */
 static bool
 kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_kernel *k,
@@ -99,7 +100,7 @@ kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_
 	return true;
 }
 
-/* Return which slots routes of the kernel have, by number. */
+/* Return an array, by slot number: true if a route of the kernel has the slot. */
 static bool *
 slots_of_kernel(const struct ckpt *old)
 {
@@ -129,8 +130,9 @@ stacks_restore(struct rib *rib, const struct ckpt *old, uint32_t at, struct nh_l
 }
 
 /*
- * Restore the slots. Return their present numbers, by the old ones. Zebra's are orphans, which
- * its replay adopts. A route of the kernel must not adopt them, so the kernel's are none.
+ * Restore the slots. Return their present numbers, indexed by the old numbers. Slots of
+ * zebra are orphans, which its replay adopts. Slots of the kernel are not, because a route
+ * of the kernel must not adopt an orphan.
  */
 static uint32_t *
 slots_restore(struct rib *rib, const struct ckpt *old)
@@ -166,7 +168,7 @@ record_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 	return kernel_restore(rib, r, &old->kernel[r - old->route[part]], slot, hash);
 }
 
-/* Restore a batch, with the cache misses of all routes at once, like zebra_batch(). */
+/* Restore a batch. The cache misses of its routes overlap, as in zebra_batch(). */
 static void
 batch_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 	      const struct ckpt_route *const *r, uint32_t n, const uint32_t *slot)
@@ -189,7 +191,9 @@ batch_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 			rib->count.restore_lost++;
 }
 
-/* Start to load the routes from `at` on into the cache. Return how many. */
+/*
+ * Start to load the routes from `at` on into the cache. Return the number of these routes.
+ */
 static uint32_t
 batch_load(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
 	   const struct ckpt_route **batch)
@@ -235,8 +239,8 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 }
 
 /*
- * Restore which zebra sent the routes. fpm refuses this zebra until the time at which the
- * last daemon would have accepted it again.
+ * Restore the port id of the zebra that sent the routes. fpm refuses this zebra until the
+ * time at which the last daemon would have accepted it again.
  */
 static void
 zebra_restore(struct rib *rib, const struct ckpt_header *old)

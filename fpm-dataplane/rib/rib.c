@@ -45,7 +45,7 @@
 #include "rib/zebra.h"
 
 #define TICK_S  0.1 /* period of rounds while a time limit runs */
-#define ALIVE_S 1.0 /* the checkpoint's age is this exact */
+#define ALIVE_S 1.0 /* precision of the checkpoint's age */
 
 static void
 status_add(_Atomic uint64_t *counter, uint64_t n)

@@ -20,12 +20,12 @@ struct rib_conf {
 	struct worker *rtnl;  /* receives MSG_REPLAY */
 	enum routes_from from;
 	bool feedback;       /* acknowledge zebra's routes: forwarded, or failed */
-	bool through_kernel; /* routes by interfaces that are no ports are PATH_KERNEL */
+	bool through_kernel; /* routes to interfaces that are no ports are PATH_KERNEL */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
-	bool checkpoint;   /* write one: a process keeps its descriptor */
+	bool checkpoint;   /* write a checkpoint: a process keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */
 	bool successor;    /* the predecessor still forwards: fail if the restore does */
-	unsigned int checkpoint_max_age_s; /* 0: neither read nor write one */
+	unsigned int checkpoint_max_age_s; /* 0: neither read nor write a checkpoint */
 	uint64_t netns_id;                 /* namespace of the interface numbers */
 	const struct table_limits *limits; /* sizes; must outlive rib. NULL: the defaults */
 };
@@ -55,8 +55,8 @@ uint64_t rib_checkpoint_routes(int fd);
 
 /*
  * Set the number of attempts back to `attempts`, after a process that found this number has
- * ended without a crash. If that process read the checkpoint, it did not crash by it.
- * Without effect unless exactly one attempt was added. [main]
+ * ended without a crash. If that process read the checkpoint, the checkpoint did not crash
+ * it. Without effect unless exactly one attempt was added. [main]
  */
 void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 

@@ -11,7 +11,10 @@ struct kroute;
 struct rib;
 struct route;
 
-/* The route of a prefix that a row shows: the slot, and the kernel's record if it is the source. */
+/*
+ * The route of a prefix that a row shows: the slot, and the kernel's record if the kernel
+ * is the source.
+ */
 struct shown_route {
 	uint32_t slot; /* 0: nothing */
 	const struct kroute *kr;

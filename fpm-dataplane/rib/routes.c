@@ -139,8 +139,8 @@ routes_expect(struct routes *t, uint32_t n)
 }
 
 /*
- * Return the index of a size in `of`. All keys that are not IPv4 prefixes have the same
- * length.
+ * Return the index into `of` for the record size of a family. All keys that are not IPv4
+ * prefixes have the same length.
  */
 static unsigned int
 family_size(uint8_t family)
@@ -233,8 +233,8 @@ routes_remove(struct routes *t, struct route *r)
 }
 
 /*
- * Return the number of a route of the table. Routes that change together are mostly in one
- * chunk.
+ * Return the number of a route of the table. Begin with the chunk of the last result,
+ * because routes that change together are mostly in one chunk.
  */
 uint32_t
 routes_number(struct routes *t, const struct route *r)

@@ -134,7 +134,7 @@ struct rib_tables {
 	struct routes main, other;
 	uint32_t n_main[2], n_default[2]; /* of tables main and default: IPv4, IPv6 */
 	uint32_t n_not_ip;                /* in `other`: not IP routes */
-	bool refused;                     /* some found no room */
+	bool refused;                     /* some routes found no room */
 };
 
 static inline struct routes *

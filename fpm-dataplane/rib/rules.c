@@ -2,11 +2,12 @@
 /*
  * Compile the rules of the kernel for forwarders. [rib]
  *
- * The rules that every kernel has (local, main, default with an empty table, that of VRFs)
- * are what forwarders do anyway. With no others nothing is published, and no interface is
- * concerned. Otherwise each table that a rule names gets a FIB. The list is published when
- * all of them are complete, as a whole. neigh then learns which interfaces are concerned.
- * When rules go, their FIBs stay until no reader has the last list.
+ * Forwarders follow the rules that every kernel has (local, main, default with an empty
+ * table, the rule of VRFs) without a list. If there are no other rules, nothing is
+ * published and no interface is affected. Otherwise each table that a rule names gets a
+ * FIB. The list is published as a whole when all these FIBs are complete. neigh then learns
+ * which interfaces are affected. When rules are removed, their FIBs stay until no reader
+ * has the old list.
  */
 #include "rib/rules.h"
 
@@ -55,7 +56,10 @@ rule_is_idle(const struct rib *rib, const struct rule *rule)
 		!default_is_used(rib, rule->family == 6));
 }
 
-/* Return true for a rule that each packet matches, for a table or for that of VRFs. */
+/*
+ * Return true for a rule that all packets match and that looks up a table, or the VRF's
+ * table.
+ */
 static bool
 rule_is_for_all(const struct rule *rule)
 {
@@ -96,7 +100,7 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 	const struct rule_list *list = &rib->rules.list[family6];
 	bool has_main = false;
 
-	/* Without any rule, the list was not read yet, or the kernel has no rules. */
+	/* An empty list was not read yet, or the kernel has no rules. */
 	if (list->n == 0)
 		return true;
 	if (family6 && sources_are_used(rib))
@@ -222,7 +226,7 @@ list_want(struct rib *rib, unsigned int family6)
 	}
 }
 
-/* End the FIBs that neither the rules nor a list of readers has. */
+/* Remove the FIBs that neither the rules nor a list of readers uses. */
 static void
 rules_drop_unused(struct rib *rib)
 {
@@ -403,7 +407,7 @@ compile_sources(const struct rib *rib, struct fib_rules *to,
 	}
 }
 
-/* Return the list for forwarders, or NULL if there is nothing to tell them. */
+/* Return the list for forwarders, or NULL if forwarders need none. */
 static struct fib_rules *
 rules_compile(const struct rib *rib, unsigned int family6)
 {

@@ -21,7 +21,7 @@ struct rib_rules {
 	bool due;                 /* something changed on which the lists depend */
 	bool publish_due;         /* the FIBs exist: publish when they are complete */
 	bool default_used[2];     /* table default had a route at the last look */
-	bool refused;             /* some table got no FIB, and that was logged */
+	bool refused;             /* some table got no FIB; this was logged */
 	uint64_t retry_ms;        /* 0: no retry is due */
 	struct fib_rules *published[2];
 	uint32_t n_published;       /* lists published since the start */

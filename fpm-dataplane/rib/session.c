@@ -45,8 +45,8 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 				  .replaying = true,
 				  .vrfs_replaying = true,
 				  /*
-				   * An unknown id (0) counts as a restart: the longer hold
-				   * does no harm, the shorter could.
+				   * An unknown id (0) counts as a restart: a hold that is
+				   * too long does no harm, a short hold could.
 				   */
 				  .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();

@@ -12,7 +12,7 @@ struct rib;
 struct rib_session {
 	uint32_t gen, nl_pid;
 	bool connected;
-	bool restarted;      /* by another zebra than the last one */
+	bool restarted;      /* the zebra is another process than before */
 	bool replaying;      /* of main: its end is not known yet */
 	bool vrfs_replaying; /* of all tables: the end is not known yet */
 	bool sweeping; /* the end is known, and the sweep runs: of main, then of VRFs */

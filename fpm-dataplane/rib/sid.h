@@ -28,13 +28,14 @@ struct rib_sids {
 };
 
 /*
- * Write an entry for the next hop if it is an end point and has none. If the table is full, it
- * gets none: its packets are for the kernel, or without routes.through-kernel unsupported.
+ * Write an entry for the next hop if it is an end point and has none. If the table is full,
+ * the end point gets no entry: the kernel gets its packets, or without
+ * routes.through-kernel they are unsupported.
  */
 void sid_add(struct rib *rib, const struct next_hop *hop);
 /* Return the entry of a next hop; 0: it has none. */
 uint32_t sid_find(const struct rib *rib, const struct next_hop *hop);
-/* VRFs have changed: give each entry the number of the VRF that has its table now. */
+/* Give each entry the number of the VRF that has its table now, after VRFs changed. */
 void sids_bind(struct rib *rib);
 void sids_free(struct rib_sids *sids);
 

@@ -33,8 +33,8 @@ slot_word(const struct rib *rib, uint32_t number)
 }
 
 /*
- * Return how many slots the limit counts. Exempt content has slots of its own, even if the
- * others are full.
+ * Return how many slots the limit counts. The limit does not apply to exempt content, which
+ * gets a slot even when the limit is reached.
  */
 static uint32_t
 slots_count_limited(const struct rib *rib)

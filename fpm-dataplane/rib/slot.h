@@ -46,8 +46,8 @@ struct slot {
 	uint32_t nhid;
 	uint32_t sibling; /* next slot of `nhid`; 0: none */
 	/*
-	 * The slot that the routes had before, until the first word is published, which
-	 * keeps its buckets. 0: none.
+	 * The slot that the routes had before; 0: none. The first word of this slot keeps
+	 * the buckets of that slot. Valid until the first word is published.
 	 */
 	uint32_t former;
 	uint32_t n_legs;
@@ -97,9 +97,9 @@ void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
 /* Note that the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
 /*
- * Return true if the kernel passes over the routes of a family (4 or 6) that have the slot:
- * each next hop leaves by a link without carrier whose sysctl ignore_routes_with_linkdown is
- * set.
+ * Return true if the kernel ignores the routes of a family (4 or 6) that have the slot:
+ * each next hop leaves by a link without carrier whose sysctl ignore_routes_with_linkdown
+ * is set.
  */
 bool slot_ignored(const struct slot *s, uint8_t family);
 void slot_ref(struct rib *rib, uint32_t number);

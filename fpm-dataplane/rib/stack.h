@@ -43,21 +43,21 @@ struct rib_stacks {
  * 0 if it has no label, or too many, or if all numbers are in use: the next hop then is unsupported.
  */
 uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n);
-/* Set a next hop as sent, with the number of its labels. */
+/* Set a next hop from a decoded event, with the number of its labels. */
 void stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from);
 /* Return a hash of the content, the same after each start. */
 uint32_t stack_hash(const struct stack *stack);
 const struct stack *stack_at(const struct rib *rib, uint32_t number);
 /*
- * Free the stacks that no next hop of an id or of a slot names, if there are many. Lists of
- * next hops that are being made must not exist.
+ * Free the stacks that no next hop of an id or of a slot names, if there are many. No list
+ * of next hops may be under construction.
  */
 void stacks_collect(struct rib *rib);
 void stacks_free(struct rib_stacks *stacks);
 
 /*
- * Return the number of stacks at which to look for unused ones again, if `n` are in use. It is
- * above `n`, so that the work is spread over new stacks, and it can be reached.
+ * Return the number of stacks in use at which stacks_collect() runs next, if `n` are in use
+ * now. It is above `n`, so that the work is spread over new stacks, and it can be reached.
  */
 static inline uint32_t
 stacks_collect_next(uint32_t n)

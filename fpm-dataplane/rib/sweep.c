@@ -16,9 +16,9 @@
  * zebra sends nothing for a VRF, it does not replay the VRF, or the VRF receives no packets
  * (a VRF with an interface has connected routes). Its routes are kept, and reported as not
  * replayed. zebra does not replay tables that are neither main nor of a VRF. Their routes
- * that the session did not tell are removed with the sweep of VRFs if the kernel's copies
- * count (`routes: {from: both}`), or if they are of a checkpoint, because no other step would
- * remove them.
+ * that the session did not send are removed with the sweep of VRFs if the kernel's copies
+ * count (`routes: {from: both}`), or if they come from a checkpoint, because no other step
+ * would remove them.
  *
  * The sweep works in slices, so that live updates do not wait for it. Nexthop ids need no
  * sweep: they do not outlive their session (nexthop.c), and a slot is retired with its last
@@ -60,8 +60,8 @@ replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
 }
 
 /*
- * Return when the replay of main (or of VRFs, below) is over, CLOCK_MONOTONIC ms, by the
- * present knowledge. Later events may change it.
+ * Return when the replay of main (or of VRFs, below) is over, CLOCK_MONOTONIC ms, as far as
+ * it is known now. Later events may change it.
  */
 static uint64_t
 replay_end_ms(const struct rib *rib)
@@ -90,8 +90,8 @@ replay_hold_ms(const struct rib *rib)
 }
 
 /*
- * A time without events ends only a replay that began. A restarted zebra that sends nothing
- * has the hold time.
+ * Return true if a time without events may end the replay, that is, if the replay has
+ * begun. A restarted zebra that sends nothing is given the hold time.
  */
 static bool
 replay_has_begun(const struct rib_session *s)
@@ -99,7 +99,10 @@ replay_has_begun(const struct rib_session *s)
 	return s->n_events > 0 || s->restarted;
 }
 
-/* Queued events may belong to the replay: zebra may be sending while rib falls behind. */
+/*
+ * Return true if the replay is over at `at_ms` and no event is queued. A queued event may
+ * belong to the replay.
+ */
 static bool
 replay_is_over(const struct rib *rib, uint64_t at_ms)
 {
@@ -197,7 +200,7 @@ replay_done(struct rib *rib)
 			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
 			 s->swept, s->sentinel ? "sentinel" : "time", missed);
 	if (replay_is_settled(rib))
-		s->vrfs_replaying = false; /* there are none, or all are confirmed */
+		s->vrfs_replaying = false; /* no such routes, or all are confirmed */
 }
 
 static void

@@ -9,11 +9,11 @@
 struct rib;
 
 bool sweep_round(struct rib *rib); /* return true if more is to be done at once */
-/* Return true if zebra is connected and its replay is over, that of VRFs, too. */
+/* Return true if zebra is connected and its replays of main and of VRFs are over. */
 bool replay_vrfs_is_over(const struct rib *rib);
 /*
- * The state of main, and that of VRFs: a phase of dist/openapi.yaml, and the time until the
- * sweep in ms (-1: not known).
+ * Return the state of the replay of main, or of VRFs: its phase (a word of
+ * dist/openapi.yaml), or the time until its sweep in ms (-1: not known).
  */
 const char *session_phase(const struct rib *rib);
 const char *session_vrf_phase(const struct rib *rib);

@@ -26,7 +26,7 @@ struct rib_table_counts {
 	uint32_t n_zebra[2];   /* IPv4, IPv6 */
 	uint32_t n_labels;     /* of tables.n_not_ip */
 	uint32_t stale;        /* of n_zebra and n_labels, not sent in session.gen */
-	uint32_t stale_other;  /* the same of all other tables */
+	uint32_t stale_other;  /* as `stale`, of all other tables */
 	struct table_count *v; /* by number, from 1 */
 	uint32_t high, cap;
 	struct vec32 unused;
@@ -43,7 +43,7 @@ void table_count_mention(struct rib *rib, uint32_t table);
 void table_counts_begin_session(struct rib *rib);
 /* Return the counts of a table, or NULL if zebra has no route there. */
 const struct table_count *table_count_find(const struct rib *rib, uint32_t table);
-/* Return true if the table (of a VRF) was not replayed; while the replay runs: not yet. */
+/* Return true if the table of a VRF was not replayed, or not yet while the replay runs. */
 bool table_count_not_replayed(const struct rib *rib, const struct table_count *t);
 /*
  * Note that the VRF of a table was removed, or that a VRF was added. If zebra is connected,

@@ -35,9 +35,9 @@ slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 }
 
 /*
- * Return true if the plain route of a prefix is hidden, because there is a route for some
- * sources to the same prefix. It is so in Linux (fib6_node_lookup_1()), the default route
- * excepted.
+ * Return true if the plain route of a prefix is hidden, because the prefix also has a
+ * source-specific route. Linux does the same (fib6_node_lookup_1()), except for the default
+ * route.
  */
 static bool
 plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r)
@@ -53,7 +53,7 @@ plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct rout
 
 /*
  * Return true if routes with this slot are errors, which Linux does not suppress: it only
- * suppresses what it could forward by (fib_rules_lookup()).
+ * suppresses routes that it could forward by (fib_rules_lookup()).
  */
 static bool
 slot_is_error(const struct rib *rib, uint32_t slot)

@@ -5,10 +5,10 @@
  * file stores to fib->vrf.
  *
  * Routes belong to a table, not to a VRF, and stay when a VRF is removed, because zebra
- * withdraws them. Only if zebra is not connected then, a VRF of another name that gets the
- * table has none of them (table_count.h). A trie starts in the small form, because there
- * may be thousands of VRFs with ten routes each. When it has too many routes for that, a
- * large one is filled and replaces it for good.
+ * withdraws them. If zebra is not connected at that time, a VRF of another name that gets
+ * the table does not get these routes (table_count.h). A trie starts in the small form,
+ * because there may be thousands of VRFs with ten routes each. When it has too many routes
+ * for that form, a large trie is filled and replaces it permanently.
  */
 #include "rib/vrf.h"
 
@@ -230,8 +230,9 @@ vrf_retry_drop(struct rib *rib, uint16_t number)
 
 /*
  * Return true if the VRFs have the routes that they had before this daemon started: from the
- * checkpoint, or from the kernel and from zebra. Until then a VRF without a route says nothing:
- * its default route may be still to come. zebra is waited for if its routes are in the kernel.
+ * checkpoint, or from the kernel and from zebra. Until then a missing default route means
+ * nothing, because it may still arrive. If the kernel has routes of zebra, wait for zebra
+ * as well.
  */
 static bool
 vrfs_have_routes(const struct rib *rib)
@@ -306,10 +307,10 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 		return; /* this number stands for keys that are not IP routes */
 	vrf_retry_drop(rib, m->number);
 	rib->rules.due =
-		true; /* a table gets another number, or a rule its own FIB for it */
+		true; /* a table may have another FIB number now, or need a FIB of rules */
 	if (!m->gone && vrf == NULL && vrf_find(rib, m->table) != NULL)
 		vrf_end(rib,
-			vrf_find(rib, m->table)); /* of a rule; the VRF's replaces it */
+			vrf_find(rib, m->table)); /* of rules; the VRF's FIB replaces it */
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)

@@ -18,13 +18,15 @@ struct rib;
  */
 struct vrf {
 	uint16_t number; /* in fib->vrf */
-	/* From FIB_VRF_MAX on: the rules need it, the published list has it, readers may. */
+	/*
+	 * For FIBs of rules: rules need it; the published list has it; readers may have it.
+	 */
 	bool wanted, listed_now, in_use;
 	uint8_t view; /* a view of IPv4 (4) or IPv6 (6) routes; 0: all of the table */
 	int32_t longer_than; /* a view: it has only routes with longer prefixes; -1: all */
 	struct prefix src;   /* a view: for packets from here; length 0: for all */
-	bool hides;      /* a view: without plain routes for the destinations of others */
-	uint32_t *chain; /* a view: tables asked in turn for a prefix, its own last */
+	bool hides;      /* a view: without the plain routes that Linux hides */
+	uint32_t *chain; /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
 	bool published;      /* for forwarders, after all routes of the table were in it */
 	bool staged[2];      /* IPv4, IPv6: to be committed */
@@ -64,7 +66,7 @@ struct rib_vrfs {
 
 /* Return the FIB of a table other than main, or NULL if the table has none. */
 struct vrf *vrf_find(const struct rib *rib, uint32_t table);
-/* Let main answer for VRFs that have no route, once they have the routes of the start. */
+/* Set fib->vrfs_told when the VRFs have the routes that they had before the start. */
 void vrfs_check_told(struct rib *rib);
 /* Return true if a VRF of the kernel has the table. */
 bool table_is_of_vrf(const struct rib *rib, uint32_t table);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ways of slots: computed from their legs, and stored. [rib]. No other file stores to
- * fib->ways. A leg counts whether or not it is alive: Linux asks only whether the route names
- * the interface.
+ * fib->ways. A leg counts whether or not it is alive: Linux checks only that the route
+ * names the interface.
  */
 #include "rib/ways.h"
 

@@ -30,8 +30,9 @@
 #define BLOCKS_AMPLE_BYTES (64u << 20)
 
 /*
- * Return a hash of the gateway and the interface of a leg, or of the segments of a headend: several
- * far ends are behind one gateway, and the gateway may change while they stay.
+ * Return a hash of the gateway and the interface of a leg, or for a headend of its
+ * segments, because several far ends can be behind one gateway and stay when the gateway
+ * changes.
  */
 static uint32_t
 leg_hash(const struct rib *rib, const struct leg *leg)
@@ -105,7 +106,8 @@ word_own_buckets(uint64_t word)
 /*
  * Return the word with the buckets that a new word of the slot keeps: the published word,
  * or before the first one, the word of the slot that the routes had before. A word with one
- * path has none to keep: any assignment then moves only the flows of the other members.
+ * path has no buckets to keep: any assignment then moves only the flows of the other
+ * members.
  */
 static uint64_t
 word_former(const struct rib *rib, const struct slot *s)
@@ -172,7 +174,9 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	return false;
 }
 
-/* Look again at the kernel's routes if they have to pass over the slot now, or no longer. */
+/*
+ * Review the kernel's routes if the kernel ignores the slot now, or no longer ignores it.
+ */
 static void
 slot_note_ignored(struct rib *rib, struct slot *s)
 {
@@ -236,7 +240,10 @@ slots_bind(struct rib *rib)
 void
 words_publish_all(struct rib *rib)
 {
-	/* First the words that keep buckets of other slots, which may change as well. */
+	/*
+	 * Publish the words first that keep buckets of other slots, because the words of
+	 * the other slots may change as well.
+	 */
 	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
 		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 

@@ -8,11 +8,11 @@
  *
  * Routes of protocol kernel are not taken, because they come from the kernel (some FRR
  * versions never delete them). Because a route message replaces the earlier one, such a
- * message withdraws the earlier route of zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
- * VRF are kept and are in no FIB. Their next hops are bound and resolved, so that they can
- * be shown. Keys that are not IP routes (labels, MACs of EVPN) have table FPM_TABLE_NONE.
- * Labels are in a table of their own for forwarders (labels.c). MACs are kept and always are
- * unsupported.
+ * message withdraws the earlier route of zebra. Routes of fe80::/10 are not taken. Routes
+ * of tables that are neither main nor of a VRF are kept and are in no FIB. Their next hops
+ * are bound and resolved, so that they can be shown. Keys that are not IP routes (labels,
+ * MACs of EVPN) have table FPM_TABLE_NONE. Labels are in a table of their own for
+ * forwarders (labels.c). MACs are kept, and always are unsupported.
  */
 #include "rib/zebra.h"
 
@@ -208,7 +208,7 @@ route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 
 /*
  * Return true for a DELROUTE that the NEWROUTE of the same key follows: FRR up to 9.0
- * replaces so.
+ * replaces a route this way.
  */
 static bool
 event_is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
