@@ -4,13 +4,13 @@
  *
  * The kernel sends the next part of an answer when the last part was read, so a dump never
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
- * for rib, which then removes what the dump did not show. Rules come first and without marks:
- * they are one list for each family, which replaces the last one.
+ * for rib, which then removes the objects that the dump did not show. Rules come first and
+ * without marks: each family has one list, which replaces its earlier list.
  *
- * Linux continues an IPv6 dump by the number of routes that it has shown. If routes of those
- * are deleted meanwhile, it skips others that exist, and does not set NLM_F_DUMP_INTR. So an
- * IPv6 answer of several parts is asked for twice, and rib removes only the routes that
- * neither answer showed.
+ * Linux continues an IPv6 dump by the number of routes that it has shown. If some of these
+ * routes are deleted meanwhile, it skips other existing routes and does not set
+ * NLM_F_DUMP_INTR. So the thread requests an IPv6 dump of several parts twice, and rib
+ * removes only the routes that neither answer showed.
  */
 #include <errno.h>
 #include <linux/fib_rules.h>
@@ -114,7 +114,7 @@ af_of_family(uint8_t family)
 	return family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_MPLS;
 }
 
-/* Ask the kernel for the present job. Returns 0 or -errno. */
+/* Send the request of the present job to the kernel. Returns 0 or -errno. */
 static int
 job_ask(struct rtnl *r)
 {
@@ -161,7 +161,7 @@ job_ask(struct rtnl *r)
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
-/* Go to the next job, or repeat one that was interrupted. */
+/* Go to the next job, or repeat the present job if it was interrupted. */
 static void
 job_done(struct rtnl *r)
 {
@@ -173,7 +173,7 @@ job_done(struct rtnl *r)
 		r->again = false;
 		return;
 	}
-	/* The parts, and the datagram with NLMSG_DONE. */
+	/* One datagram has the only part, one has NLMSG_DONE. */
 	if (!r->again && job->kind == DUMP_ROUTES && job->scope.family == 6 &&
 	    r->n_datagrams > 2) {
 		r->again = true;
@@ -182,7 +182,7 @@ job_done(struct rtnl *r)
 	if (job->kind == DUMP_RULES)
 		pass_rules_end(r, job->scope.family);
 	else if (r->interrupted)
-		r->all_due = true; /* a later dump tells which routes to remove */
+		r->all_due = true; /* a later dump shows which routes to remove */
 	else
 		pass_mark(r, KERNEL_DUMP_END, &job->scope);
 	tos_publish(r);
@@ -210,9 +210,9 @@ answer_is_foreign(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 /*
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
- * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have none. A kernel
- * without MPLS answers a dump of labels with any error, or with routes of other families. For a
- * table that has no route the answer is -ENOENT.
+ * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have no such
+ * objects. A kernel without MPLS answers a dump of labels with any error, or with routes of
+ * other families. For a table that has no route the answer is -ENOENT.
  */
 static int
 job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
@@ -237,7 +237,7 @@ answer_take(struct rtnl *r, size_t len)
 
 	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
 		if (nlh->nlmsg_seq != r->seq)
-			continue; /* of a request that was given up */
+			continue; /* answers a request that was given up */
 		r->interrupted |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
 		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
 			int error = job_error(r, nlh);
@@ -277,7 +277,10 @@ dump_continue(struct rtnl *r)
 			return rc;
 		if (rc == 1)
 			job_done(r);
-		/* Not between two jobs: no datagram would wake this thread again. */
+		/*
+		 * Pause only within a job: between two jobs no datagram would wake this
+		 * thread.
+		 */
 		else if (kernel_queue_depth() > KERNEL_QUEUE_PAUSE_BYTES)
 			return 0;
 	}

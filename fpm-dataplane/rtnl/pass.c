@@ -50,7 +50,8 @@ pass_mark(struct rtnl *r, enum kernel_event_kind kind, const struct kernel_scope
 }
 
 /*
- * A route that rtnl does not pass on replaced another one. If rib has that one, it is gone.
+ * Handle a route that replaced another route and is not passed on: if rib has the replaced
+ * route, delete it.
  */
 static void
 pass_replaced(struct rtnl *r, struct kernel_event *ev)
@@ -75,9 +76,10 @@ pass_count(const struct kernel_event *ev)
 }
 
 /*
- * Return true if rib gets the event. A wanted route may have a next-hop object of zebra, for
- * example a route of pbrd. Then all objects are wanted from now on. Zebra's own routes are
- * wanted if FPM does not have all of them: source-specific ones, and those in tables of rules.
+ * Return true if rib gets the event. A wanted route, for example a route of pbrd, may have
+ * a next-hop object of zebra. All objects are wanted from then on. Zebra's own routes are
+ * wanted if FPM does not have all of them: source-specific ones, and those in tables of
+ * rules.
  */
 static bool
 event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
@@ -89,7 +91,7 @@ event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
 	       (!nexthop && tables_have(r, ev->route.prefix.family, ev->route.table));
 }
 
-/* Read the objects of zebra when the first route that may need them comes. */
+/* Request the next-hop objects of zebra when the first route that may need them arrives. */
 static void
 nexthops_want(struct rtnl *r, const struct kernel_event *ev)
 {
@@ -119,7 +121,7 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 		r->held[ev->route.protocol] = true;
 	nexthops_want(r, ev);
 	if (ev->kind == KERNEL_NEXTHOP_DEL)
-		r->silent_due = true; /* its IPv4 routes go without a message */
+		r->silent_due = true; /* its IPv4 routes are deleted without a message */
 	pass_count(ev);
 	if (ev->src.len != 0)
 		kernel_count(&kernel_status.by_source, 1);
@@ -202,7 +204,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + bytes);
 
 	tables_update(r, family);
-	pass_flush(r); /* rib gets the routes first that were read before */
+	pass_flush(r); /* rib gets the routes that were read before first */
 	m->family = family;
 	m->n = r->n_rules;
 	memcpy(m->rule, r->rule, bytes);

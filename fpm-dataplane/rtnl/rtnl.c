@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rtnl thread: events as they come, and dumps when events do not suffice. [rtnl]
+ * The rtnl thread: handle events as they arrive, and dump tables when events do not
+ * suffice. [rtnl]
  *
  * The kernel deletes some objects without an event: IPv4 routes of a link that is set down
  * or whose source address is removed, next-hop objects of a link that is down or lost its
- * carrier, and IPv4 routes of a deleted next-hop object. After such a cause next-hop objects
- * and the protocols of which rib has routes are dumped. The kernel also renews the lifetime of a
- * route of a router advertisement without an event. So when the shortest known lifetime ends, a
- * dump shows which routes have expired.
+ * carrier, and IPv4 routes of a deleted next-hop object. After such a cause the thread
+ * dumps next-hop objects and the protocols of which rib has routes. The kernel also renews
+ * the lifetime of a route of a router advertisement without an event. So when the shortest
+ * known lifetime ends, a dump shows which routes have expired.
  */
 #include "rtnl/rtnl.h"
 
@@ -26,9 +27,9 @@
 
 /* The kernel deletes routes within the call that it announces. */
 #define SILENT_MS 2u
-/* The time between two dumps is at least so many times the duration of the first. */
+/* The time between two dumps, in multiples of the duration of the first; minimum. */
 #define DUMP_REST 4u
-#define QUICK_MS  30u   /* of CPU: a walk over tables that are not large takes less */
+#define QUICK_MS  30u   /* of CPU: a walk over tables takes less unless they are large */
 #define RETRY_MS  1000u /* after a failed dump */
 
 static void
@@ -103,7 +104,9 @@ rtnl_watch(struct rtnl *r)
 		ev_io_start(r->w->loop, &r->dumps_io);
 }
 
-/* Start the timer of the shortest life, or restart it for a shorter one. */
+/*
+ * Start the timer of the shortest lifetime, or restart it if a shorter lifetime is known.
+ */
 static void
 expiry_arm(struct rtnl *r)
 {
@@ -131,8 +134,8 @@ routes_dump_finished(struct rtnl *r)
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
 	/*
-	 * A timer that runs is kept: a life of less than a tick looks like none, so the dump
-	 * may not tell of it.
+	 * Keep a timer that runs: a lifetime below one tick looks like none, so the dump
+	 * may not show it.
 	 */
 	expiry_arm(r);
 }
@@ -195,7 +198,7 @@ rtnl_overrun(struct rtnl *r)
 	rtnl_schedule(r, 0);
 }
 
-/* Read the rules again as soon as no other dump runs. This takes little time. */
+/* Read the rules again as soon as no other dump runs. The read takes little time. */
 static void
 rtnl_read_rules(struct rtnl *r)
 {
@@ -218,7 +221,7 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 	rtnl_read_rules(r);
 }
 
-/* Start a dump after the events that wait: the dump is then newer than all of them. */
+/* Handle the waiting events, then start a dump: the dump is newer than these events. */
 static void
 rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 {
@@ -273,7 +276,9 @@ dump_now(struct rtnl *r)
 	return rc < 0 ? rc : 0;
 }
 
-/* Return the CPU time of this thread, which does not grow while other threads have the CPU. */
+/*
+ * Return the CPU time of this thread, which does not grow while other threads use the CPU.
+ */
 static uint64_t
 thread_cpu_ms(void)
 {
@@ -284,9 +289,10 @@ thread_cpu_ms(void)
 }
 
 /*
- * Read what forwarding needs. With a large table in the kernel even a dump of few routes takes
- * long, and packets wait for it. Then only connected subnets and own addresses are read here,
- * or nothing but the rules if a checkpoint had the routes: main asks for them later.
+ * Read the routes that forwarding needs at its start. With a large table in the kernel even
+ * a dump of few routes takes long, and packets wait for it. In this case read only
+ * connected subnets and own addresses, or only the rules if a checkpoint had the routes.
+ * The other routes are read later.
  */
 static int
 dump_first(struct rtnl *r)
@@ -305,7 +311,7 @@ dump_first(struct rtnl *r)
 		return rc;
 	r->large = thread_cpu_ms() - begin > QUICK_MS;
 	if (r->large) {
-		r->all_due = true; /* they follow at once */
+		r->all_due = true; /* the other routes follow at once */
 		return 0;
 	}
 	dump_plan(r, DUMP_ALL);

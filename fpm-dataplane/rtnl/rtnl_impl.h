@@ -7,8 +7,8 @@
  *   dump socket -- dump.c ------'
  *
  * rtnl.c has the thread and decides when to dump. socket.c opens the sockets. Events and
- * dumps are never mixed: while a dump runs, events wait in their socket. They are newer than
- * what the dump shows, or tell the same again.
+ * dumps are never mixed: while a dump runs, events wait in their socket. They are newer
+ * than the dump, or repeat its content.
  */
 #ifndef RTNL_RTNL_IMPL_H
 #define RTNL_RTNL_IMPL_H
@@ -43,7 +43,7 @@ struct rtnl {
 	char netns[256];
 	int events, dumps; /* sockets; -1: closed */
 	ev_io events_io, dumps_io;
-	ev_timer resync; /* the next dump of what may have been deleted silently */
+	ev_timer resync; /* the next dump of objects that may have been deleted silently */
 	ev_timer expiry; /* the next route with a limited life expires */
 	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
 	uint8_t *burst;  /* of the events socket */
@@ -65,9 +65,9 @@ struct rtnl {
 	bool large;       /* a walk of the kernel over its tables takes long */
 	uint64_t n_shown; /* messages of the present dump */
 	bool all_due;     /* read all tables again: events were lost */
-	bool silent_due;  /* read again what the kernel may have deleted without a word */
+	bool silent_due;  /* read objects again that may have been deleted silently */
 	uint32_t
-		expires_ms; /* least life of the routes seen since the last dump; 0: none */
+		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
 	bool held[256];     /* protocols of which rib may have routes */
 	bool held_labels;   /* rib may have routes of labels */
 	struct rule *rule;  /* of the present job */
@@ -109,7 +109,7 @@ int events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr
 
 /* --- pass.c                                                                   [rtnl] */
 
-/* Decode a message about a route or a next hop, and send it on if its routes are wanted. */
+/* Decode a message about a route or a next hop, and pass it on to rib if it is wanted. */
 void pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump);
 void pass_mark(struct rtnl *r, enum kernel_event_kind kind,
 	       const struct kernel_scope *scope);
@@ -123,8 +123,8 @@ void pass_rules_end(struct rtnl *r, uint8_t family);
 /* --- tables.c                                                                 [rtnl] */
 
 /*
- * Take the tables that the rules in r->rule name, and plan dumps of the tables that came or went.
- * The running dump has the plan.
+ * Store the tables that the rules in r->rule name, and add dumps of the new and the removed
+ * tables to the plan of the running dump.
  */
 void tables_update(struct rtnl *r, uint8_t family);
 /* Return true if a rule of the family names the table of the kernel. */
@@ -138,9 +138,9 @@ void tables_free(struct rtnl *r);
  * it was deleted.
  */
 void tos_event(struct rtnl *r, const struct nlmsghdr *nlh, const struct kernel_event *ev);
-/* A dump of this scope begins: it shows the routes that are still there. */
+/* Note that a dump of this scope begins. It will show the routes that still exist. */
 void tos_dump_begin(struct rtnl *r, const struct kernel_scope *scope);
-/* Publish the number (kernel_status.tos_now), when no dump is half done. */
+/* Publish the number of these routes (kernel_status.tos_now), unless a dump is running. */
 void tos_publish(struct rtnl *r);
 
 /* --- dump.c                                                                   [rtnl] */
@@ -148,7 +148,7 @@ void tos_publish(struct rtnl *r);
 /* Choose the routes that a planned dump reads. */
 enum dump_extent {
 	DUMP_CONNECTED, /* connected subnets and own addresses */
-	DUMP_ALL,       /* of these rib gets the wanted ones */
+	DUMP_ALL,       /* all routes; rib gets the wanted ones */
 };
 void dump_plan(struct rtnl *r, enum dump_extent extent);
 /*
@@ -160,10 +160,13 @@ void dump_plan_held(struct rtnl *r);
 /* Add a dump to the plan: of next-hop objects, or of the routes of one table. */
 void dump_add_nexthops(struct rtnl *r);
 void dump_add_table(struct rtnl *r, uint8_t family, uint32_t table);
-/* Plan a dump of the rules, and of the tables that they begin or cease to name. */
+/*
+ * Plan a dump of the rules, and of the tables that rules name now and did not name before,
+ * or no longer name.
+ */
 void dump_plan_rules(struct rtnl *r);
 /*
- * Read the answers that are there, and ask for the next job. Returns 1 when all jobs are
+ * Read the answers that have arrived, and start the next job. Returns 1 when all jobs are
  * done, 0 when the kernel has more, or -errno.
  */
 int dump_continue(struct rtnl *r);

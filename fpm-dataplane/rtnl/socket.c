@@ -31,7 +31,7 @@
 
 /*
  * Drop routes of zebra's protocols, unless they replaced another route, which may be the
- * kernel's, or are source-specific, which FPM does not have. Routes of the tables of rules
+ * kernel's, or are source-specific, which FPM does not carry. Routes in the tables of rules
  * are kept, too. The message has one octet for the table; it is 252 for larger numbers.
  */
 void
@@ -106,7 +106,10 @@ events_open(struct rtnl *r)
 	if (setsockopt(r->events, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
 		(void)setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	events_filter(r, false);
-	/* Without a port number the kernel takes the socket for the sender of its events. */
+	/*
+	 * Bind to get a port number. Without one, the kernel considers this socket the
+	 * sender of its events.
+	 */
 	if (bind(r->events, (struct sockaddr *)&any, sizeof(any)) < 0)
 		return -errno;
 	return events_join(r->events);
@@ -123,7 +126,10 @@ sockets_open(struct rtnl *r)
 		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (r->dumps < 0)
 		return r->dumps;
-	/* Without it the kernel ignores the filter of a dump, which then shows more. */
+	/*
+	 * Without this option the kernel ignores the filter of a dump, which then shows
+	 * more.
+	 */
 	(void)setsockopt(r->dumps, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
 	return 0;
 }
@@ -175,7 +181,10 @@ events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr *nl
 		for (int i = 0; i < n; i++) {
 			if ((msg[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
 				return -ENOBUFS;
-			/* Other processes may send to this socket: take the kernel's only. */
+			/*
+			 * Other processes may send to this socket: accept only messages of
+			 * the kernel.
+			 */
 			if (from[i].nl_pid == 0)
 				datagram_split(r, iov[i].iov_base, msg[i].msg_len, fn);
 		}

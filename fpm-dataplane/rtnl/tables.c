@@ -5,8 +5,8 @@
  * zebra replays main and the tables of VRFs over FPM, and no other table. After a start of the
  * daemon, a route that zebra has in the table of a rule is therefore known to the kernel alone.
  * While rules name tables, zebra's routes in them are taken from the kernel, with zebra's
- * next-hop objects. Each table that comes or goes is read once, so that rib has all of its
- * routes, or none of zebra's.
+ * next-hop objects. Each table that is added to or removed from the rules is read once, so
+ * that rib has all its routes, or none of zebra's.
  */
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
@@ -75,7 +75,7 @@ tables_have(const struct rtnl *r, uint8_t family, uint32_t table)
 
 /*
  * Plan a dump of each table that is in `a` and not in `b`. rib walks over all routes of the
- * kernel after each dump, so of many tables all routes are read once instead.
+ * kernel after each dump, so for many tables plan one dump of all routes instead.
  */
 static void
 tables_dump(struct rtnl *r, uint8_t family, const struct rule_tables *a,
@@ -106,12 +106,12 @@ tables_update(struct rtnl *r, uint8_t family)
 	struct rule_tables was = r->tables[family == 6], is = tables_of_rules(r);
 
 	if (r->conf.from != ROUTES_FROM_BOTH)
-		is.n = 0; /* the choice by protocol suffices */
+		is.n = 0; /* the selection by protocol suffices */
 	r->tables[family == 6] = is;
 	if (!tables_are_equal(&is, &was)) {
 		events_filter(r, r->tables[0].n + r->tables[1].n > 0);
 		r->all_nexthops |= is.n > 0;
-		/* At the start all routes are read, or the checkpoint has them. */
+		/* At the start all routes are read anyway, or the checkpoint has them. */
 		if (!r->whole && !r->starting) {
 			/* Next hops first, so that the routes that follow have theirs. */
 			dump_add_nexthops(r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's routes for one TOS, which are not obeyed: kept only so that a warning ends with
- * the last of them. Two routes that differ in gateway alone count as one. [rtnl]
+ * The kernel's routes for one TOS, which forwarders do not obey. They are recorded only so
+ * that a warning ends when the last of them is deleted. Two routes that differ only in the
+ * gateway count as one. [rtnl]
  */
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
