@@ -43,7 +43,8 @@ typedef int fpm_on_event(void *arg, const struct fpm_event *ev);
  *
  * frame  any octets at any alignment; only frame->len octets are read.
  *
- * Returns 0, -ENOMEM, or the error of the on_event. Malformed input is counted and is no error.
+ * Returns 0, -ENOMEM, or the error of `on_event`. Malformed input is counted and is no
+ * error.
  */
 int fpm_decode(const struct fpm_frame *frame, fpm_on_event *on_event, void *arg,
 	       struct fpm_decoded *decoded);

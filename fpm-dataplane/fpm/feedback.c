@@ -5,8 +5,8 @@
  * --asic-offload=notify_on_offload; FRR 8.4 ignores them (FPM.md, 8).
  *
  * This file never waits: octets that the socket does not take are kept and sent later.
- * zebra reads slowly while it sends a full table, so the limit is that of the queue. Above
- * it the session ends, and the next one acknowledges the replay.
+ * zebra reads slowly while it sends a full table, so the limit is the same as for the queue
+ * (queue.c). Above it the session ends, and the next session acknowledges the replay.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define RTM_F_OFFLOAD_FAILED 0x20000000
 #endif
 
-#define SEND_BYTES (256u << 10) /* per call, then other sockets get their turn */
+#define SEND_BYTES (256u << 10) /* per call; then other sockets are served */
 #define KEEP_BYTES (1u << 20)   /* of an empty buffer; a larger one is freed */
 
 /* Table of a route, when it does not fit into rtmsg. */

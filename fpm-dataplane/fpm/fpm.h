@@ -12,7 +12,7 @@
 #include "base/worker.h"
 
 struct fpm_conf {
-	struct worker *rib; /* MSG_FPM_BATCH */
+	struct worker *rib; /* receives MSG_FPM_BATCH */
 	const char *netns;  /* namespace to listen in */
 	struct sockaddr_storage listen;
 	struct fpm_from from; /* peers and users that may connect */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Refuses one zebra (`fpmctl hold`), known by its netlink port id, until another zebra
- * connects or the time is over. The checkpoint stores the port id and the time, so that the
- * successor continues the hold.  [fpm]
+ * Refuse one zebra (`fpmctl hold`), known by its netlink port id, until another zebra
+ * connects or the hold time is over. The checkpoint stores the port id and the time, so
+ * that the successor continues the hold.  [fpm]
  */
 #include "fpm/server.h"
 

@@ -8,9 +8,9 @@
  * and tries again every 3 s. A connection left in the backlog would look to zebra like a
  * session whose reader has stalled, which blocks zebra (FPM.md, 7).
  *
- * If another program has taken the address while the daemon was down, the thread retries
- * until the address is free. The daemon does not exit, because it already forwards packets
- * by the restored routes.
+ * If another program took the address while the daemon was down, the thread retries until
+ * the address is free. The daemon does not exit, because it already forwards packets by the
+ * restored routes.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the user of the program at the other end of a connection within this host, and
- * accepts or refuses clients by that user, `fpm.peer` and `fpm.users`. FPM has no
+ * Find the user of the program at the other end of a connection within this host, and
+ * accept or refuse clients by that user, `fpm.peer` and `fpm.users`. FPM has no
  * authentication, and an FPM client decides where every packet goes.                  [fpm]
  *
- * The kernel is asked for the one socket that a connection comes from (sock_diag(7)), and
+ * The kernel looks up the one socket that a connection comes from (sock_diag(7)) and
  * answers within the call. For a socket that was closed while its data was still unread the
  * kernel reports inode 0 and user 0. The user of such a peer is unknown, so it must be
  * refused.
@@ -189,7 +189,7 @@ peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
 	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
 }
 
-/* Return true if a program of that user may be zebra. */
+/* Return true if zebra may run as that user. */
 static bool
 peer_user_is_allowed(struct fpm *fpm, uid_t uid)
 {

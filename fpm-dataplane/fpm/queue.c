@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collects events into batches for rib, and accounts for the octets that rib has not
- * handled. fpm's thread only.
+ * Collect events into batches for rib, and account for the octets that rib has not handled.
+ * fpm's thread only.
  *
  * Mailboxes have no limit, so the octets that rib has not handled yet are counted here. At
  * the limit the session ends, because only a reconnect makes zebra wait and lose nothing:
@@ -47,7 +47,10 @@ queue_keep_session_events(struct fpm_queue *q)
 	q->hops_bytes = 0;
 }
 
-/* Log one warning; log the next one only after the queue was below half of the limit. */
+/*
+ * Log a warning once. Log the next warning only after the queue was below half of the
+ * limit.
+ */
 static void
 queue_warn(struct fpm_queue *q, uint64_t depth)
 {
@@ -99,8 +102,8 @@ queue_move_hops(struct fpm_queue *q, struct msg_fpm_batch *batch)
 
 /*
  * Send the events to rib in one allocation. rib would free the hops of each event on its
- * own: that costs rib's time, and leaves the heap of this thread in pieces, of which the
- * kernel gets none back.
+ * own: that costs time of rib, and fragments the heap of this thread, so that no memory
+ * returns to the kernel.
  */
 int
 queue_flush(struct fpm_queue *q)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fpm thread: listens for zebra and serves one client at a time. A new client replaces
- * the old one, because the old one is a zebra that died without closing its connection. The
- * thread reads all that zebra sends and never waits for rib. It acknowledges routes when
- * rib says so (feedback.c).
+ * the old client, because the old client is a zebra that died without closing its
+ * connection. The thread reads everything that zebra sends and never waits for rib. It
+ * acknowledges routes when rib requests it (feedback.c).
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,8 @@ fpm_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 /*
- * Pass the query on to rib, which replies after it has handled the events flushed before.
+ * Begin or end a hold. Pass the query on to rib, which replies after it has handled all
+ * earlier events.
  */
 static void
 fpm_on_hold(struct fpm *fpm, struct msg_hold *m)
@@ -69,7 +70,7 @@ fpm_round(struct worker *w)
 
 	if (queue_flush(&fpm->queue) == 0)
 		return;
-	listen_pause(fpm); /* its timer starts the next round, which tries again */
+	listen_pause(fpm); /* its timer starts another round, which tries again */
 	if (fpm->session.fd >= 0) {
 		status_add(&fpm_status.overflows, 1);
 		session_close(fpm, SESSION_NO_MEMORY, 0);

@@ -22,7 +22,7 @@
 #include "fpm/decode.h"
 #include "fpm/fpm.h"
 
-/* Room for the largest incomplete frame, and for a large read behind it. */
+/* Room for the largest incomplete frame, and for a large read after it. */
 #define SESSION_READ_BYTES   (512u << 10)
 #define SESSION_BUFFER_BYTES (SESSION_READ_BYTES + FPM_FRAME_MAX + 1)
 
@@ -75,13 +75,13 @@ struct fpm {
 	struct fpm_conf conf;
 	char netns[256];
 	int listen_fd;            /* -1 while rib is too far behind to accept */
-	bool error_logged;        /* that it cannot listen */
+	bool error_logged;        /* the log has the failure to listen */
 	bool logged_listening;    /* the state in the last log line */
 	unsigned int n_pauses;    /* number of pauses since that line */
 	uint16_t port;            /* port in use: tests ask for port 0 */
-	struct mnl_socket *peers; /* sock_diag, for users of peers; NULL: not asked */
+	struct mnl_socket *peers; /* sock_diag, for users of peers; NULL: not open */
 	bool checks_users;        /* users of peers are checked */
-	bool no_sock_diag;        /* the kernel cannot tell users of peers */
+	bool no_sock_diag;        /* the kernel cannot report users of peers */
 	bool all_users_mapped;    /* this user namespace maps all user ids */
 	ev_io accept;
 	ev_timer relisten; /* while paused: tries to listen, logs the state */
@@ -160,8 +160,8 @@ void feedback_free(struct fpm_session *s);
 struct mnl_socket;
 
 /*
- * Open a sock_diag socket in `netns` to ask for the users of peers of the listening socket
- * at `listening`. Returns 0, -EOPNOTSUPP if the kernel does not tell them, or another
+ * Open a sock_diag socket in `netns` to look up the users of peers of the listening socket
+ * at `listening`. Returns 0, -EOPNOTSUPP if the kernel cannot report them, or another
  * -errno if a resource is scarce.
  */
 int peer_begin(struct mnl_socket **nl, const char *netns,
@@ -199,8 +199,8 @@ void peer_address(char *out, size_t size, const struct sockaddr_storage *addr);
 
 /*
  * Listen at fpm->conf.listen; fpm->accept reports clients. Returns 0 or -errno. Returns 0
- * as well when fpm->conf.retry_listen is set and the address is in use: it is retried until
- * it is free.
+ * as well when fpm->conf.retry_listen is set and the address is in use: the thread retries
+ * until it is free.
  */
 int listen_begin(struct fpm *fpm);
 void listen_end(struct fpm *fpm);
@@ -208,7 +208,7 @@ void listen_end(struct fpm *fpm);
 /* Accept a client that may connect. Returns its socket, or -1 if there is none. */
 int listen_accept(struct fpm *fpm, struct sockaddr_storage *peer);
 
-/* Refuse connections until rib has caught up. */
+/* Refuse connections until rib has handled enough of the queue. */
 void listen_pause(struct fpm *fpm);
 
 /* --- hold.c                                                                   [fpm] */
@@ -218,9 +218,9 @@ void fpm_hold_begin(struct fpm *fpm);
 void fpm_hold_end(struct fpm *fpm);
 
 /*
- * Select the zebra to hold: that of this session, else the last one. A hold in force keeps
- * its zebra. Returns false if no zebra was ever seen; ui checks that before it sends the
- * query.
+ * Select the zebra to hold: the zebra of this session, or else of the last session. A hold
+ * in force keeps its zebra. Returns false if no zebra was ever seen; ui checks that before
+ * it sends the query.
  */
 bool fpm_hold_select(struct fpm *fpm);
 
@@ -228,8 +228,8 @@ bool fpm_hold_select(struct fpm *fpm);
 void fpm_hold_set(struct fpm *fpm, unsigned int seconds);
 
 /*
- * Return true if the client of this session must not be heard (QUERY_HOLD): it is the zebra
- * of the hold, or it has not sent its port id yet.
+ * Return true if the events of this session must be ignored (QUERY_HOLD): its client is the
+ * zebra of the hold, or it has not sent its port id yet.
  */
 static inline bool
 fpm_hold_is_on(const struct fpm *fpm)
@@ -246,7 +246,7 @@ int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
 /* Send acknowledgements to zebra, if the session by which the routes came still exists. */
 void session_acknowledge(struct fpm *fpm, const struct msg_feedback *m);
 
-/* Close the session: tell rib, free all. No effect if there is no session. */
+/* Close the session: notify rib, free all memory. No effect if there is no session. */
 void session_close(struct fpm *fpm, enum session_end why, int err);
 
 #endif

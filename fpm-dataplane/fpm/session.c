@@ -4,9 +4,9 @@
  * thread only.
  *
  * zebra resets the session after 15 s of back-pressure, and a full buffer stalls zebra for
- * one second each time. So this file reads all octets that are there in large reads, and
- * never waits for rib. Any error in the byte stream ends the session: zebra connects again
- * after 3 s and replays everything.
+ * one second each time. So this file reads all available octets in large reads, and never
+ * waits for rib. Any error in the byte stream ends the session: zebra connects again after
+ * 3 s and replays everything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,7 @@
 
 #include "fpm/server.h"
 
-/*
- * Limit per call: then other sockets and the flush get their turn; libev calls again at
- * once.
- */
+/* Limit per call. Other sockets and the flush follow; then libev calls again at once. */
 #define ROUND_BYTES (4u << 20)
 #define SILENCE_S   1.
 
