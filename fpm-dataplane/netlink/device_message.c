@@ -8,7 +8,9 @@
 
 #include "netlink/attributes.h"
 
-/* Return the octets behind a fixed header of `size` octets; NULL: the message is cut. */
+/*
+ * Return the octets behind a fixed header of `size` octets; NULL: the message is truncated.
+ */
 static const uint8_t *
 message_rest(const struct nlmsghdr *nlh, size_t size, size_t *len)
 {
@@ -20,7 +22,7 @@ message_rest(const struct nlmsghdr *nlh, size_t size, size_t *len)
 	return (const uint8_t *)mnl_nlmsg_get_payload(nlh) + (have > at ? at : have);
 }
 
-/* Point to an array of 32-bit values in an attribute; NULL: no array. */
+/* Point to an array of 32-bit values in an attribute; NULL: there is none. */
 static const uint8_t *
 conf_array(const struct nlattr *a, uint32_t *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * device_message: decode messages of the kernel about devices and their traffic control, as
- * far as they tell of configuration that forwarders do not obey.
+ * far as they show configuration that forwarders do not obey.
  */
 #ifndef NETLINK_DEVICE_MESSAGE_H
 #define NETLINK_DEVICE_MESSAGE_H
@@ -19,10 +19,10 @@ struct device_message {
 	char master_kind[DEVICE_NAME]; /* "bridge", "vrf"; "": unknown */
 	char kind[DEVICE_NAME];        /* "macvlan"; "": none */
 	uint32_t on;                   /* IFLA_LINK: the device below; 0: none */
-	uint8_t mac[6];                /* 0: no address, or not one of 6 octets */
+	uint8_t mac[6];                /* 0: no address, or its length is not 6 octets */
 	bool xdp;                      /* an XDP program is attached */
 	bool protodown;                /* IFLA_PROTO_DOWN ... */
-	uint32_t protodown_by;         /* ... for these reasons, bits; 0: none is known */
+	uint32_t protodown_by;         /* ... for these reasons (bits); 0: unknown */
 	bool egress_qos;               /* a VLAN with egress-qos-map */
 	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
 	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
@@ -34,8 +34,8 @@ struct qdisc_message {
 };
 
 /*
- * Decode RTM_NEWLINK. `nlh` is 4-aligned, and all its octets are there. Returns 0 or
- * -EBADMSG. `m` points into the message.                                   [any thread]
+ * Decode RTM_NEWLINK. `nlh` is 4-aligned, and complete. Returns 0 or -EBADMSG. `m` points
+ * into the message.                                   [any thread]
  */
 int device_message_decode(const struct nlmsghdr *nlh, struct device_message *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Next hops of a message: attributes in, an array of struct fpm_hop out. Any thread, no
- * state. Checks the form only. rib checks that ids and interfaces exist, because zebra
+ * state. It checks only the form. rib checks that ids and interfaces exist, because zebra
  * refers to objects in any order.
  */
 #include "netlink/hops.h"
@@ -55,8 +55,9 @@ encap_kind(uint16_t type)
 
 /*
  * Decode a stack of label entries (RFC 3032, 2.1), outermost first. Their TC, S and TTL are
- * not used. The implicit null label never is in a packet (RFC 3032, 2.1), so it is left out.
- * A stack that is too long is not an error: the hop gets no label, and rib refuses it.
+ * not used. The implicit null label never appears in a packet (RFC 3032, 2.1), so it is
+ * left out. A stack that is too long is not an error: the hop gets no label, and rib
+ * refuses it.
  */
 static int
 hop_labels(struct fpm_hop *hop, const struct nlattr *stack)

@@ -2,8 +2,8 @@
 /*
  * hops: decode next hops in the four forms that netlink has for them.
  *
- * All return 0, -EBADMSG (the message is skipped and counted) or -ENOMEM. On error ev->hops
- * is unchanged.
+ * All functions return 0, -EBADMSG (the message is skipped and counted) or -ENOMEM. On
+ * error ev->hops is unchanged.
  */
 #ifndef NETLINK_HOPS_H
 #define NETLINK_HOPS_H
@@ -11,7 +11,7 @@
 #include "base/fpm_event.h"
 #include "netlink/attributes.h"
 
-/* Convert AF_INET to 4, AF_INET6 to 6, any other to 0. */
+/* Convert AF_INET to 4, AF_INET6 to 6, any other value to 0. */
 uint8_t family_of_af(unsigned int af);
 
 /* Decode RTA_GATEWAY, _VIA, _OIF, _ENCAP* of a route of `family` with rtm_flags `flags`. */

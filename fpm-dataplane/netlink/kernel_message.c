@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of the kernel: as those of zebra, with more types, several routes of one prefix,
- * and flags that tell the place of a new route among them. Any thread, no state, no log.
+ * Decode messages of the kernel. They are like zebra's, but have more types, several routes
+ * of one prefix, and flags for the place of a new route among these routes. Any thread, no
+ * state, no log.
  */
 #include "netlink/kernel_message.h"
 
@@ -96,8 +97,9 @@ message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, ui
 }
 
 /*
- * Decode a route of an MPLS label. Linux has one of each label, so an event or a dump replaces the
- * route that was known before. Labels below 16 have a meaning of their own.
+ * Decode a route of an MPLS label. Linux has at most one route for each label, so an event
+ * or a dump replaces the earlier route. Labels below 16 are reserved and have special
+ * meanings.
  */
 static int
 decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
@@ -162,7 +164,7 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	if (!message_life(&attrs, expires_ms) && !del) {
 		if (dump)
 			return KERNEL_SKIP;
-		/* Linux uses it no longer, and deletes it later. */
+		/* Linux no longer uses the route, and deletes it later. */
 		ev->kind = KERNEL_ROUTE_DEL;
 		r->kind = FPM_ROUTE_DEL;
 	}

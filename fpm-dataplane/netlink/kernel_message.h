@@ -17,11 +17,11 @@ enum kernel_verdict {
 };
 
 /*
- * Decode one message of the kernel into the zeroed event `ev`. `nlh` is 4-aligned, and all
- * its octets are there. `dump`: the message answers a dump.
+ * Decode one message of the kernel into the zeroed event `ev`. `nlh` is 4-aligned and
+ * complete. `dump`: the message answers a dump.
  *
- * expires_ms  out: milliseconds until the kernel stops using the route, at most a day;
- *             0: it never does.
+ * expires_ms  out: milliseconds until the kernel stops using the route, at most a day; 0:
+ *             the route does not expire.
  *
  * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. It owns
  * its hops also after an error.                                            [any thread]

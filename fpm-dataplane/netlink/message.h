@@ -16,9 +16,9 @@
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
 /*
- * Decode one message of zebra into the zeroed event `ev`. `nlh` is 4-aligned, and all its
- * octets are there. Returns a verdict or an error; `ev` is complete only when TAKEN, and
- * owns its hops also after an error.                                       [any thread]
+ * Decode one message of zebra into the zeroed event `ev`. `nlh` is 4-aligned and complete.
+ * Returns a verdict or an error; `ev` is complete only when TAKEN, and owns its hops also
+ * after an error.                                       [any thread]
  */
 int message_decode(const struct nlmsghdr *nlh, struct fpm_event *ev);
 
@@ -41,8 +41,8 @@ int message_mtu(struct fpm_event *ev, const struct nlattr *metrics);
 int message_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags);
 
 /*
- * Decode a route of an MPLS label (FPM.md, 5.2). The event of a deleted one has no hops. Returns
- * as message_decode().
+ * Decode a route of an MPLS label (FPM.md, 5.2). The event of a deletion has no hops.
+ * Returns as message_decode().
  */
 int message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 		  struct fpm_event *ev);

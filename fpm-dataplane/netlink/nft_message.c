@@ -3,7 +3,8 @@
  * Chains of nf_tables, see linux/netfilter/nf_tables.h. Numbers are in network order. Any
  * thread, no state, no log.
  *
- * No rule can jump to a base chain. So its use count is the number of its rules.
+ * No rule can jump to a base chain. So the use count of a base chain is the number of its
+ * rules.
  */
 #include "netlink/nft_message.h"
 

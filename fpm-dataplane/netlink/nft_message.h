@@ -11,8 +11,8 @@
 
 struct nft_chain {
 	uint8_t family; /* NFPROTO_* */
-	bool is_base;   /* it has a hook */
-	bool drops;     /* its policy is not accept */
+	bool is_base;   /* the chain has a hook */
+	bool drops;     /* the policy of the chain is not accept */
 	uint32_t hook;  /* NF_INET_* or NF_NETDEV_*, of a base chain */
 	uint32_t rules; /* of a base chain */
 	char table[NFT_TEXT], name[NFT_TEXT]; /* cut if longer; any octets */
@@ -22,8 +22,8 @@ struct nft_chain {
 };
 
 /*
- * Decode a message of the answer to NFT_MSG_GETCHAIN. `nlh` is 4-aligned, and all its octets
- * are there. Returns 0 or -EBADMSG. `c` points into the message.           [any thread]
+ * Decode a message of the answer to NFT_MSG_GETCHAIN. `nlh` is 4-aligned and complete.
+ * Returns 0 or -EBADMSG. `c` points into the message.           [any thread]
  */
 int nft_chain_decode(const struct nlmsghdr *nlh, struct nft_chain *c);
 

@@ -11,7 +11,7 @@
 
 /* Newer than the headers of some systems. */
 #define RULE_DSCP       25 /* FRA_DSCP, Linux 6.13: the six bits of the DSCP, IPv4 too */
-#define RULE_SPORT_MASK 28 /* FRA_SPORT_MASK, Linux 6.15, as the next two */
+#define RULE_SPORT_MASK 28 /* FRA_SPORT_MASK, Linux 6.15, as are the next two */
 #define RULE_DPORT_MASK 29
 #define RULE_DSCP_MASK  30
 
@@ -88,7 +88,7 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 	return 0;
 }
 
-/* Note the selectors that no forwarded packet has, and the parts without effect. */
+/* Note the selectors that forwarders do not support, and the parts without effect. */
 static int
 rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 {

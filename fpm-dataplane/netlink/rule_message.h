@@ -8,8 +8,8 @@
 #include "base/rule.h"
 
 /*
- * Decode RTM_NEWRULE into the zeroed `rule`. `nlh` is 4-aligned, and all its octets are
- * there. Returns 0, -EBADMSG, or -EAFNOSUPPORT for a rule of another family than IPv4 and
+ * Decode RTM_NEWRULE into the zeroed `rule`. `nlh` is 4-aligned and complete. Returns 0,
+ * -EBADMSG, or -EAFNOSUPPORT for a rule of another family than IPv4 and
  * IPv6.                                                                    [any thread]
  */
 int rule_message_decode(const struct nlmsghdr *nlh, struct rule *rule);

@@ -12,7 +12,7 @@
 
 static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 
-/* Linux has some of these numbers since 6.1, 6.6 and 7.0 only. */
+/* Linux has some of these numbers only since 6.1, 6.6 and 7.0. */
 #define LOCAL_TABLE     3
 #define LOCAL_NH4       4
 #define LOCAL_NH6       5
@@ -25,7 +25,7 @@ static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u
 
-/* RFC 9800, and Linux: the lengths that a SID without attributes has. */
+/* The lengths of a SID without attributes, in RFC 9800 and Linux. */
 #define BLOCK_BITS_DEFAULT 32
 #define NODE_BITS_DEFAULT  16
 
@@ -87,7 +87,7 @@ flavors_decode(struct srv6_sid *sid, const struct nlattr *flavors, bool *known)
 	*known = (operations &
 		  ~(uint32_t)(SRV6_PSP | SRV6_USP | SRV6_USD | SRV6_NEXT_CSID)) == 0;
 	sid->flavors = (uint8_t)operations;
-	/* The kernel's limits: whole octets, and an argument of at least one of them. */
+	/* The kernel's limits: whole octets, and an argument of at least one octet. */
 	if ((operations & SRV6_NEXT_CSID) != 0 &&
 	    (sid->block_bits == 0 || sid->node_bits == 0 || sid->block_bits % 8 != 0 ||
 	     sid->node_bits % 8 != 0 || sid->block_bits + sid->node_bits > 120))
@@ -130,7 +130,7 @@ action_decode(struct srv6_sid *sid, const struct attrs *attrs, bool *known)
 	}
 }
 
-/* End.B6.Encaps: the header of its policy. */
+/* Decode the header of the policy of End.B6.Encaps. */
 static int
 policy_decode(struct fpm_hop *hop, struct srv6_sid *sid, const struct nlattr *srh)
 {
@@ -170,7 +170,10 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 		return -EBADMSG;
 	if (!known)
 		return hop_refused(hop, SRV6_OTHER_FLAVOR);
-	/* Flavors are of End, End.X and End.T. bgpd sets NEXT-C-SID for End.DT*, too. */
+	/*
+	 * Only End, End.X and End.T have flavors. bgpd sets NEXT-C-SID for End.DT* as well:
+	 * ignore it.
+	 */
 	if (sid.action > SRV6_END_T)
 		sid.flavors = 0;
 	if ((sid.flavors & SRV6_NEXT_CSID) == 0)
