@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Build a ruleset of the messages of one generation. Only chains that a packet in transit can
- * reach are built; what the others have does not matter. The messages are not trusted. [filter]
+ * Build a ruleset from the messages of one generation. Only chains that a forwarded packet
+ * can reach are built; the content of other chains does not matter. The messages are not
+ * trusted. [filter]
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -18,7 +19,7 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
-#define ROOM_MAX 4e18 /* ticks of a bucket: years, and far from the end of the clock */
+#define ROOM_MAX 4e18 /* ticks of a bucket: years, but far below the end of the clock */
 
 #define BURST_DEFAULT 5 /* packets, as in the kernel */
 
@@ -298,7 +299,7 @@ note_object(struct build *b, const struct nlmsghdr *nlh)
 	o.name = attr_string(message_attr(nlh, NFTA_OBJ_NAME));
 	o.data = message_attr(nlh, NFTA_OBJ_DATA);
 	if (o.name == NULL || attr_be32(message_attr(nlh, NFTA_OBJ_TYPE), &o.type) < 0)
-		return; /* a rule that names it fails */
+		return; /* the build fails if a rule names it */
 	b->object = build_room(b->object, b->n_object, &b->room_object, sizeof(*b->object));
 	b->object[b->n_object++] = o;
 }
@@ -331,7 +332,7 @@ on_other(const struct nlmsghdr *nlh, void *ctx)
 	}
 }
 
-/* The elements of a set follow the message of the set. */
+/* Note the messages of elements of a set. They follow the message of the set. */
 static void
 on_elements(const struct nlmsghdr *nlh, void *ctx)
 {
@@ -344,7 +345,7 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 	name = attr_string(message_attr(nlh, NFTA_SET_ELEM_LIST_SET));
 	if (name == NULL)
 		return;
-	/* Messages of one set follow each other. */
+	/* The messages of one set are consecutive: begin with the last set. */
 	for (uint32_t k = 0; k < b->n_set; k++) {
 		struct raw_set *s = &b->set[(b->n_elements + k) % b->n_set];
 
@@ -450,7 +451,10 @@ build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *li
 	*limit = (struct ruleset_limit){.cost = ticks,
 					.by_octets = type == NFT_LIMIT_PKT_BYTES,
 					.over = (flags & NFT_LIMIT_F_INV) != 0};
-	/* As in the kernel: a bucket of packets holds the burst, one of octets a unit more. */
+	/*
+	 * As in the kernel: a bucket of packets holds the burst; a bucket of octets holds
+	 * one unit more.
+	 */
 	if (limit->by_octets)
 		room = ticks * ((double)rate + burst);
 	else
@@ -483,7 +487,7 @@ comment_find(const struct nlattr *data, char *out, size_t size)
 	}
 }
 
-/* Give a rule its state: that which it had, or a new one. */
+/* Give a rule its state: the state that it had, or a new state. */
 static void
 rule_state(struct build *b, struct ruleset_rule *rule)
 {
@@ -538,7 +542,7 @@ rule_build(struct build *b, const struct nlmsghdr *nlh, struct ruleset_rule *rul
 	return 0;
 }
 
-/* Build the rules of a chain. More chains may be reached. */
+/* Build the rules of a chain. This may reach further chains. */
 static int
 chain_build(struct build *b, uint32_t number)
 {
@@ -575,7 +579,7 @@ op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_
 	}
 	if (op->kind != OP_LOOKUP || !b->r->set[op->set].has_verdicts)
 		return 0;
-	/* A map is no Poptrie. */
+	/* A map is never a Poptrie. */
 	c = atomic_load_explicit(&b->r->set[op->set].content, memory_order_relaxed);
 	for (uint32_t i = 0; i <= c->n; i++) {
 		const struct ruleset_element *e =
@@ -591,7 +595,9 @@ op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_
 	return 0;
 }
 
-/* Refuse chains that lead back to themselves, or too far. The kernel refuses them, too. */
+/*
+ * Refuse chains with a loop, or with too many jumps in a row. The kernel refuses them, too.
+ */
 static int
 chain_walk(struct build *b, uint32_t number, unsigned int above)
 {
@@ -703,7 +709,10 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 	why[0] = '\0';
 	if (b.r == NULL)
 		abort();
-	/* Rules without operations are at its end, so it is never NULL. */
+	/*
+	 * Allocate the array even if it stays empty: rules without operations point to its
+	 * end.
+	 */
 	b.r->op = build_room(NULL, 0, &b.room_op, sizeof(*b.r->op));
 	b.r->generation = dump->generation;
 	old_sort(&b);

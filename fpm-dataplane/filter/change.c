@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Change a set of the ruleset in force as a transaction of the kernel says. [filter] */
+/* Change a set of the ruleset in force by a transaction of the kernel. [filter] */
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ struct change {
 	struct ruleset *r;
 	const struct filter_table *table;
 	unsigned int n_table;
-	struct ruleset_set *set; /* NULL: no message of a set of the ruleset yet */
-	bool leaves;             /* of the message at work */
+	struct ruleset_set *set; /* NULL: no message was about a set of the ruleset yet */
+	bool leaves;             /* the present message deletes elements */
 	bool published, failed;
 	struct ruleset_change *list;
 	uint32_t n, room;
@@ -52,7 +52,7 @@ set_of(const struct change *c, const struct nlmsghdr *nlh)
 	return NULL;
 }
 
-/* Make the changes of the set at work. */
+/* Make the collected changes of the present set. */
 static void
 changes_make(struct change *c)
 {
@@ -71,7 +71,7 @@ on_message(const struct nlmsghdr *nlh, void *ctx)
 		return;
 	if (c->set != NULL && c->set != set && !c->published)
 		changes_make(c);
-	/* Two sets would not change at the same moment. */
+	/* Two sets of a published ruleset would not change at the same moment. */
 	if (!set->changes || (c->published && c->set != NULL && c->set != set)) {
 		c->failed = true;
 		return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read tables of nf_tables: chains, sets, their elements, rules, named objects. The generation
- * is asked before and after. If it moved, the events tell whether one of the tables changed, so
- * all messages are of one ruleset, although other tables may change all the time. [filter]
+ * Read tables of nf_tables: chains, sets, their elements, rules, named objects. The
+ * generation is read before and after. If it differs, the events show whether one of the
+ * tables changed. So all messages belong to one ruleset, even if other tables change all
+ * the time. [filter]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,8 +21,8 @@
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
 #define TRIES_MAX    8u     /* of a table that changes while it is read */
-#define DUMPS_MAX    64u    /* of one kind, which a change of any table interrupts */
-#define READ_MS      30000u /* for all, as other threads wait for this one */
+#define DUMPS_MAX    64u    /* attempts at a dump that changes of any table interrupt */
+#define READ_MS      30000u /* for all tables, because other threads wait for this thread */
 
 struct reader {
 	int fd;
@@ -105,7 +106,7 @@ answer_take(struct reader *rd, size_t n)
 
 	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
 		if (nlh->nlmsg_seq != rd->seq)
-			continue; /* of a request that was given up */
+			continue; /* answers a request that was given up */
 		rd->changed |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
 		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
 			rc = error_of(nlh);
@@ -203,7 +204,7 @@ ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
 	return all ? dump_ask(rd, nlh) : kernel_ask(rd, nlh);
 }
 
-/* Ask for the elements of each set. The dump may move meanwhile. */
+/* Ask for the elements of each set. The memory of the dump may move meanwhile. */
 static int
 elements_ask(struct reader *rd, size_t from, size_t to)
 {
@@ -226,7 +227,7 @@ elements_ask(struct reader *rd, size_t from, size_t to)
 	return rc;
 }
 
-/* Ask for all of a table. */
+/* Request all objects of a table. */
 static int
 table_ask(struct reader *rd)
 {
@@ -280,7 +281,7 @@ read_once(struct reader *rd, struct filter_dump *dump)
 	again = generation_ask(rd);
 	if (again < 0)
 		return rc < 0 ? rc : again;
-	/* An error about a table that changed meanwhile says nothing: read again. */
+	/* An error about a table that changed meanwhile means nothing: read again. */
 	again = filter_gather_until(ev, rd->generation, rd->is_ending, rd->ctx);
 	for (unsigned int i = 0; i < ev->n_table; i++)
 		dump[i].generation = ev->gathered.heard;

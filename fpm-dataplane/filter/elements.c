@@ -10,7 +10,7 @@
 #ifndef NFT_SET_ELEM_CATCHALL
 #define NFT_SET_ELEM_CATCHALL 2
 #endif
-#define TYPE_IPV4_ADDR 7 /* numbers of nft for the types of keys */
+#define TYPE_IPV4_ADDR 7 /* numbers that nft uses for the types of keys */
 #define TYPE_IPV6_ADDR 8
 
 struct raw_list {
@@ -213,7 +213,7 @@ on_element(const struct nlattr *elem, void *ctx)
 	return element_take(w->b, elem, w->set, &w->list);
 }
 
-/* Note what the flags and the type of a set in the kernel say about it. */
+/* Set the properties of a set from its flags and its type in the kernel. */
 static void
 set_describe(struct ruleset_set *set, const struct raw_set *raw, uint8_t table)
 {
@@ -288,7 +288,7 @@ build_set(struct build *b, const struct nlattr *name, uint32_t *number)
 	if (text == NULL)
 		return -1;
 	for (uint32_t k = 0; k < b->n_set; k++) {
-		/* Sets without a name are used in their order. */
+		/* Rules use sets without a name in the order of these sets: begin there. */
 		struct raw_set *s = &b->set[(b->r->n_set + k) % b->n_set];
 
 		if (strcmp(s->name, text) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hear the transactions of nf_tables. The kernel sends the messages of a transaction, then
- * NFT_MSG_NEWGEN with the generation that it makes. [filter]
+ * Receive the transactions of nf_tables. The kernel sends the messages of a transaction,
+ * then NFT_MSG_NEWGEN with the generation that it makes. [filter]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 #define DATAGRAM_BYTES (64u << 10)
 #define MESSAGES_MAX   (16u << 20) /* octets: more is read as a table */
-#define AWAIT_MS       100u        /* for the event of the generation of the read itself */
-#define HEAR_MS        1000u /* for the event of a generation that the kernel has told of */
-#define TABLE_NAME     1     /* the attribute with the table, in messages of all kinds */
+#define AWAIT_MS       100u        /* wait for the event of the generation that was read */
+#define HEAR_MS        1000u /* wait for the event of a later generation */
+#define TABLE_NAME     1     /* the attribute with the table's name, in all messages */
 
 int
 filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table,
@@ -52,8 +52,8 @@ transaction_begin(struct filter_events *ev)
 }
 
 /*
- * Take a message of the open transaction. After a loss, the end of an earlier one may be lost:
- * each message has the last 16 bits of its generation.
+ * Take a message of the open transaction. The end of an earlier transaction may be lost;
+ * this shows because each message has the last 16 bits of its generation.
  */
 static void
 message_take(struct filter_events *ev, const struct nlmsghdr *nlh)
@@ -91,7 +91,7 @@ datagram_take(struct filter_events *ev, struct filter_transaction *t)
 		}
 		if (attr_be32(message_attr(nlh, NFTA_GEN_ID), &generation) < 0)
 			continue;
-		/* Messages of another transaction: the end of theirs is lost. */
+		/* The messages belong to another transaction, whose end was lost. */
 		ev->more |= ev->ours && ntohs(ev->generation_low) != (generation & 0xffff);
 		ev->heard = generation;
 		*t = (struct filter_transaction){.generation = generation,
@@ -144,7 +144,10 @@ filter_gather_begin(struct filter_events *ev, uint32_t generation)
 
 	g->from = g->heard = generation;
 	g->spoiled = false;
-	/* The kernel shows a generation before all of it is in force, and announces it behind. */
+	/*
+	 * The kernel shows a generation before all its changes are in force, and announces
+	 * it afterwards.
+	 */
 	g->awaits_from = filter_generation_after(generation, ev->heard);
 	g->messages.n = 0;
 }
@@ -200,7 +203,7 @@ filter_gather_until(struct filter_events *ev, uint32_t until, bool (*is_ending)(
 		uint64_t took = monotonic_ms() - begin;
 		bool more = filter_generation_after(until, g->heard);
 
-		/* One from before the socket was open is never announced. */
+		/* A generation from before the socket was opened is never announced. */
 		if (!more && (!g->awaits_from || ev->heard == 0 || took > AWAIT_MS))
 			break;
 		if (is_ending(ctx))

@@ -27,7 +27,8 @@ op_add(struct build *b, enum ruleset_kind kind)
 }
 
 /*
- * Read a register that holds `len` octets. Returns 0 and the number of its first word, or -1.
+ * Read the number of a register that holds `len` octets. Returns 0 and sets *word to the
+ * register's first word, or returns -1.
  */
 static int
 register_read(const struct nlattr *a, unsigned int len, uint8_t *word)
@@ -181,7 +182,10 @@ add_exthdr(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 	return 0;
 }
 
-/* The way back to the source: `fib saddr [. iif] [. mark] oif exists` or `missing`. */
+/*
+ * Translate the check of the route back to the source: `fib saddr [. iif] [. mark] oif
+ * exists` or `missing`.
+ */
 static int
 add_fib(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
@@ -451,7 +455,7 @@ add_objref(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 static int
 add_reject(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
-	/* By NFT_REJECT_ICMPX_: no route, port, host, administratively prohibited. */
+	/* Codes by NFT_REJECT_ICMPX_: no route, port, host, administratively prohibited. */
 	static const uint8_t of_4[] = {0, 3, 1, 13}, of_6[] = {0, 4, 3, 1};
 	struct ruleset_op *op;
 	uint32_t type;

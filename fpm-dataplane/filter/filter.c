@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The filter thread: when the table is read, and which ruleset is in force. [filter]
+ * The filter thread: decide when to read the tables and which ruleset is in force. [filter]
  *
- * The kernel announces each transaction of nf_tables. If it changes only elements of one set, the
- * thread changes the set in place. After another transaction about a table it reads the tables,
- * EVENT_MS later, so that one read serves a burst of transactions. It is RCU-offline meanwhile.
- * The first read is in init, before a forwarder runs.
+ * The kernel announces each transaction of nf_tables. If a transaction changes only
+ * elements of one set, the thread changes the set in place. After any other transaction
+ * about a table it reads the tables EVENT_MS later, so that one read serves a burst of
+ * transactions. The thread is RCU-offline during the read. The first read is in init,
+ * before a forwarder runs.
  */
 #include "filter/filter.h"
 
@@ -39,9 +40,9 @@
 #define EVENT_MS     20u
 #define RETRY_MS     200u       /* after a read that failed */
 #define READ_MAX_MS  60000u     /* more than the largest ruleset needs */
-#define AGAIN_MS     5000u      /* for reads that changes made useless */
-#define LOOK_MS      50u        /* between looks whether the daemon ends */
-#define EVENTS_MAX   64u        /* transactions in a turn; each may replace a set */
+#define AGAIN_MS     5000u      /* for reads again because of changes during the read */
+#define LOOK_MS      50u        /* period of the check whether the daemon ends */
+#define EVENTS_MAX   64u        /* transactions in one round; each may replace a set */
 #define EVENTS_BYTES (32 << 20) /* if one is lost, the table is read */
 
 #define STATUS(field, value) \
@@ -55,7 +56,7 @@ reclaim_later(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
 	worker_defer(ctx, fn, memory);
 }
 
-/* Publish a ruleset; NULL: no filter. The one before is freed after a grace period. */
+/* Publish a ruleset; NULL: no filter. The old ruleset is freed after a grace period. */
 static void
 publish(struct filter *f, struct ruleset *r)
 {
@@ -77,7 +78,7 @@ in_force(const struct filter *f)
 	return atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
 }
 
-/* Put in force that there is no usable ruleset: all packets pass, or all are dropped. */
+/* Publish the state without a usable ruleset: all packets pass, or all are dropped. */
 static void
 be_absent(struct filter *f)
 {
@@ -93,7 +94,7 @@ be_absent(struct filter *f)
 	f->state = FILTER_ABSENT;
 }
 
-/* Note why the present table is not in force. `gone`: the kernel has no such table either. */
+/* Note why the present table is not in force. `gone`: the kernel has no such table. */
 static void
 ruleset_refuse(struct filter *f, const char *why, bool gone)
 {
@@ -150,7 +151,7 @@ tables_build(struct filter *f, const struct filter_dump *dump, char why[FILTER_W
 	return filter_merge(part, n);
 }
 
-/* Make the changes of elements that were heard while the tables were read. */
+/* Make the changes of elements that arrived while the tables were read. */
 static int
 gathered_make(const struct filter *f, struct ruleset *r)
 {
@@ -161,8 +162,8 @@ gathered_make(const struct filter *f, struct ruleset *r)
 }
 
 /*
- * Build the ruleset of the tables, and put it in force if it is understood. Returns 0; -EAGAIN: the
- * tables changed while they were read, so that they have to be read again.
+ * Build the ruleset of the tables, and publish it if the build succeeds. Returns 0;
+ * -EAGAIN: the tables changed while they were read and must be read again.
  */
 static int
 build(struct filter *f, const struct filter_dump *dump)
@@ -261,8 +262,8 @@ socket_open(const char *netns, bool events)
 static void filter_on_event(struct ev_loop *loop, ev_io *io, int revents);
 
 /*
- * Open the sockets that are not open: for events first, so that no change is missed. Returns
- * 0 or -errno.
+ * Open the sockets that are not open. Open the socket for events first, so that no change
+ * is missed. Returns 0 or -errno.
  */
 static int
 sockets_open(struct filter *f)
@@ -286,8 +287,8 @@ sockets_open(struct filter *f)
 }
 
 /*
- * Read the tables and build their ruleset; again if elements changed meanwhile that only a new
- * ruleset can have.
+ * Read the tables and build their ruleset. Repeat this if elements changed meanwhile in a
+ * set that does not change in place.
  */
 static int
 read_and_build(struct filter *f, struct filter_dump *dump)
@@ -309,7 +310,7 @@ read_and_build(struct filter *f, struct filter_dump *dump)
 
 /*
  * Read the tables and put them in force. Without the first table no rule is in force any
- * longer; other errors may pass, and the thread tries again.
+ * longer; other errors may be temporary, so the thread tries again.
  */
 static void
 table_read(struct filter *f)
@@ -349,7 +350,7 @@ filter_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
 	table_read_offline(f);
 }
 
-/* Note that the present ruleset is that of a later generation, too. */
+/* Note that the present ruleset is also valid for a later generation. */
 static void
 generation_move(struct filter *f, uint32_t generation)
 {
@@ -368,7 +369,7 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		f->seen == UINT32_MAX ? 1 : f->seen + 1; /* the kernel leaves out 0 */
 	struct filter_build_conf conf;
 
-	/* The read may have a part of a transaction that was not announced then. */
+	/* The read may contain a part of a transaction that was announced only later. */
 	if (t->generation == f->seen && t->ours && f->events.gathered.awaits_from) {
 		f->again = true;
 		return false;
@@ -398,7 +399,7 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 	for (unsigned int i = 0; i < EVENTS_MAX || f->events.left > 0; i++) {
 		rc = filter_events_next(&f->events, &t);
-		/* The lost event may be that of the generation that was read. */
+		/* The lost event may announce the generation that was read. */
 		f->again |= rc < 0 && f->events.gathered.awaits_from;
 		if (rc != 0 && !ev_is_active(&f->due) &&
 		    (rc < 0 || !transaction_take(f, &t)))
@@ -411,8 +412,9 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 /* --- the thread --------------------------------------------------------------------- */
 
 /*
- * Read a list of "FAMILY NAME", which the configuration has checked. If there are several
- * tables, the names of chains begin with the table, as two chains may have one name.
+ * Parse the list of "FAMILY NAME", which the configuration has checked. If there are
+ * several tables, the names of chains begin with the table, as two chains may have one
+ * name.
  */
 static void
 tables_parse(struct filter *f)

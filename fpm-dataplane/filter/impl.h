@@ -3,8 +3,8 @@
  * The internals of the filter thread. Private to filter/ and its tests.
  *
  *   events.c: a transaction of the kernel -> dump.c: messages of one generation -> build.c,
- *   expr.c, elements.c: ruleset -> filter.c: publication, after a grace period the end of the
- *   old one. A transaction that only changes elements of one set -> change.c.
+ *   expr.c, elements.c: ruleset -> filter.c: publication; the old ruleset is freed after a
+ *   grace period. A transaction that changes only elements of one set -> change.c.
  */
 #ifndef FILTER_IMPL_H
 #define FILTER_IMPL_H
@@ -30,13 +30,13 @@ struct filter_table {
 	uint8_t number; /* of the tables that are obeyed: from 0 */
 };
 
-/* The messages of one generation, one behind the other, each 4-aligned. */
+/* The messages of one generation, one after the other, each 4-aligned. */
 struct filter_dump {
 	uint8_t *octet;
 	size_t n, room;
 	uint32_t generation;
 	uint64_t
-		table_handle; /* a table that is deleted and created again has another one */
+		table_handle; /* it differs after the table is deleted and created again */
 	bool dormant;         /* flag of the table: its chains are off */
 	bool missing;         /* there is no such table */
 };
@@ -50,21 +50,21 @@ filter_generation_after(uint32_t a, uint32_t b)
 
 /* --- events.c ----------------------------------------------------------------------- */
 
-/* A transaction of the kernel, as far as it matters to the tables. */
+/* The parts of a transaction of the kernel that matter to the tables. */
 struct filter_transaction {
 	uint32_t generation;
 	bool ours;                          /* it changed one of the tables */
 	bool elements_only;                 /* nothing but elements of their sets */
-	const struct filter_dump *messages; /* of these, until the next call */
+	const struct filter_dump *messages; /* about these elements, until the next call */
 };
 
-/* Transactions that are heard while the tables are read. */
+/* Transactions that arrive while the tables are read. */
 struct filter_gathered {
 	uint32_t from, heard; /* generations: of the read, of the last transaction */
-	bool awaits_from;     /* the transaction `from` itself is not heard yet */
+	bool awaits_from;     /* the event of transaction `from` has not arrived yet */
 	bool spoiled; /* the tables changed by more than elements: read them again */
 	struct filter_dump
-		messages; /* of elements, to be made in the ruleset of the read */
+		messages; /* about elements: changes of the ruleset that was read */
 };
 
 struct filter_events {
@@ -83,21 +83,25 @@ struct filter_events {
 	struct filter_gathered gathered;
 };
 
-/* Hear the socket `fd`, a member of NFNLGRP_NFTABLES, about tables. Returns 0 or -ENOMEM. */
+/*
+ * Receive events about tables from the socket `fd`, a member of NFNLGRP_NFTABLES. Returns 0
+ * or -ENOMEM.
+ */
 int filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table,
 		       unsigned int n_table);
 void filter_events_fini(struct filter_events *ev);
 
 /*
- * Take the next transaction, without waiting. Returns 1; 0: none is there; -errno: some may be
- * lost.
+ * Take the next transaction, without waiting. Returns 1; 0: none has arrived; -errno: some
+ * may be lost.
  */
 int filter_events_next(struct filter_events *ev, struct filter_transaction *t);
 
 /*
- * Gather transactions while the tables are read: begin with the generation that the kernel has,
- * take all that have arrived, and at the end wait for those up to generation `until`. The last one
- * returns 0; -EAGAIN: the tables have to be read again; -ECANCELED: `is_ending` said so.
+ * Gather transactions while the tables are read. _begin() starts with the generation that
+ * the kernel has. filter_gather() takes all transactions that have arrived. _until() waits
+ * at the end for the transactions up to generation `until`; it returns 0; -EAGAIN: read the
+ * tables again; -ECANCELED: `is_ending` returned true.
  */
 void filter_gather_begin(struct filter_events *ev, uint32_t generation);
 void filter_gather(struct filter_events *ev);
@@ -107,12 +111,13 @@ int filter_gather_until(struct filter_events *ev, uint32_t until,
 /* --- dump.c ------------------------------------------------------------------------- */
 
 /*
- * Read the tables of `events` by the socket `fd`, each to a dump; `events` tells whether they
- * change meanwhile. The first table has to be there; another one that is missing has no rules, as
- * in the kernel. Returns 0, -EALREADY: the generation is still *known; -ENOENT: there is no first
- * table; -EAGAIN: they change too fast; -ECANCELED: `is_ending` said so; or -errno of the kernel.
- * `known` may be NULL. events->gathered has changes of elements to be made in the ruleset, and its
- * generation. The caller frees dump[].octet in any case.
+ * Read the tables of `events` by the socket `fd`, each to a dump; `events` shows whether
+ * they change meanwhile. The first table must exist. If another table is missing, it has no
+ * rules, as in the kernel. Returns 0, -EALREADY: the generation is still *known; -ENOENT:
+ * there is no first table; -EAGAIN: the tables change too fast; -ECANCELED: `is_ending`
+ * returned true; or -errno of the kernel. `known` may be NULL. events->gathered has changes
+ * of elements to be made in the ruleset, and its generation. The caller frees dump[].octet
+ * in any case.
  */
 int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
@@ -136,8 +141,8 @@ struct filter_build_conf {
 };
 
 /*
- * Build the ruleset of a dump. Returns NULL, and the reason in `why`, if it has an expression
- * that is not understood, or if a message is malformed.
+ * Build the ruleset of a dump. Returns NULL, and the reason in `why`, if the dump has an
+ * unknown expression or a malformed message.
  */
 struct ruleset *filter_build(const struct filter_dump *dump,
 			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
@@ -153,9 +158,9 @@ const struct filter_table *filter_table_of(const struct filter_table *table,
 /* --- change.c ----------------------------------------------------------------------- */
 
 /*
- * Change sets by messages of elements. Returns 0, or -errno if the tables have to be read for
- * them: a set does not change in place, or, if the ruleset is `published`, there are several sets,
- * which would not change at the same moment.
+ * Change sets by messages of elements. Returns 0, or -errno if the tables must be read
+ * instead: because a set does not change in place, or, if the ruleset is `published`,
+ * because the messages change several sets, which would not change at the same moment.
  */
 int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
 		  const struct filter_dump *messages, const struct filter_build_conf *conf,
@@ -164,8 +169,8 @@ int filter_change(struct ruleset *r, const struct filter_table *table, unsigned 
 /* --- merge.c ------------------------------------------------------------------------ */
 
 /*
- * Join the rulesets of several tables: all base chains, by priority. Those of equal priority
- * are in the order of the tables. Frees the n rulesets, and returns the joint one.
+ * Join the rulesets of several tables: all base chains, by priority. Base chains of equal
+ * priority are in the order of the tables. Frees the n rulesets, and returns the joint one.
  */
 struct ruleset *filter_merge(struct ruleset **part, unsigned int n);
 
@@ -181,7 +186,7 @@ struct raw_chain {
 	uint32_t first, n_rule; /* in build.rule */
 	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
 	uint8_t depth;          /* chains below it and itself; 0: not known yet */
-	bool on_the_way;        /* the walk of circles is below it */
+	bool on_the_way;        /* chain_walk() is at a chain below it */
 };
 
 struct raw_rule {
@@ -223,7 +228,7 @@ struct build {
 	uint32_t room_chain, room_rule, room_set, room_elements, room_object;
 	uint32_t room_op, room_named;
 	uint32_t *reached; /* numbers of build.chain, by number in the ruleset */
-	/* the rule at work, for messages */
+	/* the present rule, for messages */
 	const char *at_chain;
 	uint64_t at_handle;
 	char at_comment[64];
@@ -231,7 +236,7 @@ struct build {
 	unsigned int n_limit;
 	uint64_t table_handle;
 	const struct ruleset *old;        /* conf.old */
-	struct ruleset_state **old_state; /* states of its rules of the table, by handle */
+	struct ruleset_state **old_state; /* states of the table's old rules, by handle */
 	uint64_t *old_handle;
 	uint32_t n_old;
 };
@@ -250,14 +255,14 @@ int build_chain_number(struct build *b, const struct nlattr *name, uint32_t *num
 int attr_be32(const struct nlattr *a, uint32_t *out);
 int attr_be64(const struct nlattr *a, uint64_t *out);
 
-/* The value in a nested NFTA_DATA_: its octets; NULL: it has none. */
+/* Return the octets of the value in a nested NFTA_DATA_; NULL: it has none. */
 const uint8_t *attr_value(const struct nlattr *data, unsigned int *len);
 
 /* Read NFTA_DATA_VERDICT. Returns 0 or -1. */
 int build_verdict(struct build *b, const struct nlattr *data, uint8_t *code,
 		  uint32_t *chain);
 
-/* Make a limit of the attributes NFTA_LIMIT_ in `data`. Returns 0 or -1. */
+/* Set a limit from the attributes NFTA_LIMIT_ in `data`. Returns 0 or -1. */
 int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *limit);
 
 /* expr.c: append the operations of one expression (NFTA_LIST_ELEM). Returns 0 or -1. */
@@ -269,9 +274,9 @@ int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_
  */
 int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
 /*
- * Read one element (NFTA_LIST_ELEM) of a set; the value of a map stays out. m->key is in the
- * message; NULL: the element is for all other keys. Returns NULL, or the fault of the set, for a
- * message.
+ * Read one element (NFTA_LIST_ELEM) of a set; the value of a map is not read. m->key is in
+ * the message; NULL: the element is for all other keys. Returns NULL, or the fault of the
+ * set, for a message.
  */
 const char *filter_element_read(const struct nlattr *elem, const struct ruleset_set *set,
 				uint64_t now, double ticks_s, struct ruleset_member *m);
@@ -281,7 +286,7 @@ int filter_elements_each(const struct nlmsghdr *nlh,
 /* Read a message NFT_MSG_NEWSET. */
 int build_set_note(struct build *b, const struct nlmsghdr *nlh);
 
-/* The attributes of a message of nf_tables. */
+/* Return an attribute of a message of nf_tables; NULL: it is absent. */
 const struct nlattr *message_attr(const struct nlmsghdr *nlh, unsigned int type);
 
 /* Make a state with zero counts and full buckets. */

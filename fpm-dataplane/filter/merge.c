@@ -11,7 +11,7 @@ array_append(void *to, uint32_t have, const void *from, uint32_t n, size_t size)
 {
 	to = realloc(to, ((size_t)have + n + 1) * size);
 	if (to == NULL)
-		abort(); /* as large as the rulesets that are there */
+		abort(); /* as large as the existing rulesets */
 	if (n > 0)
 		memcpy((uint8_t *)to + have * size, from, n * size);
 	return to;
@@ -57,7 +57,7 @@ numbers_move(struct ruleset *r, const struct ruleset *to)
 	}
 }
 
-/* Append the base chains by priority, behind those of the same priority. */
+/* Append the base chains by priority, behind base chains of the same priority. */
 static void
 bases_append(struct ruleset *to, const struct ruleset *r)
 {
@@ -75,7 +75,7 @@ bases_append(struct ruleset *to, const struct ruleset *r)
 	}
 }
 
-/* Move all of a ruleset to the end of another one, and free the rest of it. */
+/* Move all contents of ruleset `r` to the end of `to`, and free `r`. */
 static void
 ruleset_append(struct ruleset *to, struct ruleset *r)
 {

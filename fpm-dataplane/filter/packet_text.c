@@ -18,7 +18,7 @@
 #define PROTO_UDP   17
 #define PROTO_ICMP6 58
 
-/* A text that grows up to a size, and is cut there. */
+/* A text of limited size. Longer text is cut. */
 struct text {
 	char *at;
 	size_t left;
@@ -63,7 +63,7 @@ tcp_flags(struct text *t, uint8_t flags)
 		}
 }
 
-/* The upper layer, of which `room` octets are there. */
+/* Append the upper layer, of which `room` octets are present. */
 static void
 upper_text(struct text *t, uint8_t proto, const uint8_t *h, unsigned int room)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packet_text: a packet of a rule with `log` as a text. */
+/* packet_text: format a packet that matched a rule with `log`. */
 #ifndef FILTER_PACKET_TEXT_H
 #define FILTER_PACKET_TEXT_H
 

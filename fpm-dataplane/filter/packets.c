@@ -45,7 +45,7 @@ packet_write(struct packets *p, const struct logged *l)
 	atomic_fetch_add_explicit(&filter_status.logged, 1, memory_order_relaxed);
 }
 
-/* Tell how many packets have no line. */
+/* Log how many packets have no line. */
 static void
 lost_write(struct packets *p)
 {
@@ -61,7 +61,10 @@ lost_write(struct packets *p)
 	atomic_store_explicit(&filter_status.log_lost, lost, memory_order_relaxed);
 }
 
-/* Write the packets of all rings: of each as many as it has slots, or a flood had no end. */
+/*
+ * Write the packets of all rings. Take at most as many from a ring as it has slots, because
+ * under a flood the loop would not end.
+ */
 static void
 rings_empty(struct packets *p)
 {
@@ -101,7 +104,10 @@ packets_serve(struct packets *p, struct ev_loop *loop, struct ruleset *r, unsign
 		p->loop = loop;
 		ev_timer_init(&p->tick, packets_on_tick, TICK_S, TICK_S);
 		p->tick.data = p;
-		/* For good: an old ruleset may still be in use when a new one logs nothing. */
+		/*
+		 * The timer never stops, because an old ruleset may still be in use when a
+		 * new ruleset logs nothing.
+		 */
 		ev_timer_start(loop, &p->tick);
 	}
 	r->logged = p->ring;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packets: write the packets that `log` of a rule matched to the log. [filter] */
+/* packets: write packets that matched a rule with `log` to the log. [filter] */
 #ifndef FILTER_PACKETS_H
 #define FILTER_PACKETS_H
 
@@ -16,8 +16,8 @@ struct packets {
 	ev_timer tick;
 	unsigned int left;  /* lines that may still be written in this second */
 	unsigned int ticks; /* since the second began */
-	uint64_t n_lost;    /* as the rings had it, of which the log and the metric know */
-	uint64_t n_over;    /* taken out and not written: too many lines */
+	uint64_t n_lost;    /* lost packets of the rings that log and metric include */
+	uint64_t n_over;    /* taken from the rings but not written: too many lines */
 };
 
 /* Let the rules of a new ruleset log their packets. `n`: threads that judge packets. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows of `show filter`: one of the ruleset, then one a rule, in the order of chains. [filter] */
+/*
+ * Rows of `show filter`: one row for the ruleset, then one for each rule, in the order of
+ * chains. [filter]
+ */
 #include "filter/rows.h"
 
 #include <jansson.h>
@@ -53,7 +56,7 @@ count_sum(const struct filter *f, const struct ruleset_state *s, struct ruleset_
 	}
 }
 
-/* Return the word for what a rule does, and name the chain of a jump. */
+/* Return the word for the action of a rule, and set *to to the chain of a jump. */
 static const char *
 rule_action(const struct ruleset *r, const struct ruleset_rule *rule, const char **to)
 {

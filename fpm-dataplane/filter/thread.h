@@ -13,8 +13,8 @@
 enum filter_state {
 	FILTER_OFF,      /* the file names no table */
 	FILTER_IN_FORCE, /* the kernel's present ruleset */
-	FILTER_OLD,      /* one before: the present one is refused */
-	FILTER_ABSENT,   /* none: all packets pass, or all are dropped */
+	FILTER_OLD,      /* an earlier ruleset: the present one is refused */
+	FILTER_ABSENT,   /* no ruleset: all packets pass, or all are dropped */
 };
 
 struct filter {
@@ -33,7 +33,7 @@ struct filter {
 	uint32_t seen;     /* generation that was read last */
 	uint64_t since_ms; /* monotonic, of the present publication */
 	struct packets packets;
-	char why[FILTER_WHY]; /* the table is not in force; "": it is */
+	char why[FILTER_WHY]; /* why the table is not in force; "": it is */
 };
 
 #endif
