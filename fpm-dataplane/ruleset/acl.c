@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Translate rules to conditions of rte_acl, build the classifiers, classify packets. The
- * operations of a rule are followed up to the first one that has an effect: a counter before a
- * comparison counts also packets that the comparison does not match.
+ * operations of a rule are evaluated up to the first operation that has an effect, because
+ * a counter before a comparison also counts packets that the comparison does not match.
  */
 #include "ruleset/acl.h"
 
@@ -18,7 +18,7 @@
 #include "base/inet.h"
 #include "poptrie/poptrie.h"
 
-#define SPANS_MAX  16 /* of a field of a rule; more become their hull */
+#define SPANS_MAX  16 /* of a field of a rule; more spans are replaced by their hull */
 #define COMBOS_MAX 64 /* conditions of a rule; more are widened */
 #define BURST_MAX  64
 
@@ -39,7 +39,7 @@ struct conditions {
 	struct condition field[N_FIELD];
 	uint32_t bit_mask, bit; /* bits of the key that have to be as in `bit` */
 	bool never;             /* the rule matches no packet of the family */
-	bool exact;      /* with both ports, a packet that meets them is one that matches */
+	bool exact;      /* the rule matches each packet with ports that meets them */
 	uint8_t decides; /* exact: the verdict, CODE_ACCEPT or CODE_DROP */
 };
 
@@ -98,7 +98,7 @@ static const struct rte_acl_field_def defs6[N_FIELD6] = {
 	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 14, 10, offsetof(struct key6, bits) + 3},
 };
 
-/* Where a field is in the headers. */
+/* The position of a field in the headers. */
 struct place_of {
 	uint8_t base; /* enum ruleset_base */
 	uint8_t at, len;
@@ -113,8 +113,8 @@ field_place(enum field f, uint8_t family)
 		 {BASE_NETWORK, 16, 4},
 		 {BASE_TRANSPORT, 0, 2},
 		 {BASE_TRANSPORT, 2, 2}},
-		/* The next header is not the protocol if there are extension headers. */
-		{{UINT8_MAX, 0, 1}, /* at no place */
+		/* With extension headers, the field next header is not the protocol. */
+		{{UINT8_MAX, 0, 1}, /* no position */
 		 {BASE_NETWORK, 8, 16},
 		 {BASE_NETWORK, 24, 16},
 		 {BASE_TRANSPORT, 0, 2},
@@ -132,7 +132,7 @@ field_len(enum field f, uint8_t family)
 
 /* --- conditions of a rule ----------------------------------------------------------- */
 
-/* Content of the registers: octets of the packet, as far as they are known. */
+/* The known content of the registers: octets of the packet. */
 struct known {
 	struct octet {
 		uint8_t field; /* N_FIELD: unknown; N_FIELD + 1: the family */
@@ -150,7 +150,10 @@ known_forget(struct known *k, unsigned int word, unsigned int len)
 		k->word[word * 4 + i] = (struct octet){N_FIELD, 0, 0};
 }
 
-/* Return true if all octets are of known fields: such a load succeeds if there are ports. */
+/*
+ * Return true if all octets are of known fields: such a load succeeds if the packet has
+ * ports.
+ */
 static bool
 known_load(struct known *k, const struct ruleset_op *op, uint8_t family)
 {
@@ -211,8 +214,9 @@ condition_widen(struct condition *c, unsigned int len)
 }
 
 /*
- * Add a condition of a field: one of `n` spans. A field with a condition keeps the first one:
- * it is a superset of both. Returns true if the condition was added.
+ * Add a condition of a field: its value is in one of `n` spans. A field that has a
+ * condition keeps its first condition, which is a superset of both conditions together.
+ * Returns true if the condition was added.
  */
 static bool
 condition_set(struct conditions *c, unsigned int f, const struct span *span, unsigned int n)
@@ -241,8 +245,8 @@ holds_field(const struct known *k, const struct ruleset_op *op, unsigned int f,
 }
 
 /*
- * A register is equal to a value: each field that it holds from its beginning on is known.
- * Returns true if the conditions say all.
+ * Add the conditions of a comparison for equality: one for each field that the register
+ * holds from the field's first octet on. Returns true if the conditions are exact.
  */
 static bool
 learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
@@ -260,7 +264,10 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 			c->never |= op->a[i] != (family == 4 ? 2 : 10);
 			continue;
 		}
-		/* Octets behind the first one of a field were seen with it, if it was first. */
+		/*
+		 * Later octets of a field were handled with its first octet, if the
+		 * register has that octet.
+		 */
 		all &= f < N_FIELD &&
 		       (o->at == 0 || (i > 0 && o[-1].field == f && o[-1].at + 1 == o->at));
 		if (f >= N_FIELD || o->at != 0)
@@ -270,7 +277,7 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 		for (n = 0; i + n < op->len && n < field_len((enum field)f, family); n++) {
 			uint8_t mask = o[n].mask;
 
-			/* A prefix: ones, then zeros, and nothing behind. */
+			/* Accept only a prefix: ones, then zeros to the end of the mask. */
 			if (o[n].field != f || o[n].at != n ||
 			    ((uint8_t)~mask & ((uint8_t)~mask + 1)) != 0) {
 				all = false;
@@ -301,7 +308,7 @@ octets_add(uint8_t *octet, unsigned int len, int by)
 	}
 }
 
-/* A register is compared with a value. Returns true if the conditions say all. */
+/* Add the condition of an ordered comparison. Returns true if the conditions are exact. */
 static bool
 learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	      struct conditions *c)
@@ -323,7 +330,7 @@ learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family
 	       (op->what == COMPARE_GE || op->what == COMPARE_LE);
 }
 
-/* A register is in a range. Returns true if the conditions say all. */
+/* Add the condition of a range. Returns true if the conditions are exact. */
 static bool
 learn_range(const struct known *k, const struct ruleset_op *op, uint8_t family,
 	    struct conditions *c)
@@ -369,7 +376,7 @@ set_spans(const struct ruleset_set *s, const struct ruleset_content *c,
 	return n;
 }
 
-/* Return the bit of the key for a field and a set; 0: there is none left. */
+/* Return the bit of the key for a field and a set; 0: none is left. */
 static uint32_t
 bit_of(struct ruleset_acl *acl, unsigned int f, uint32_t set)
 {
@@ -384,7 +391,10 @@ bit_of(struct ruleset_acl *acl, unsigned int f, uint32_t set)
 	return 1u << i;
 }
 
-/* A field is in a set, or is not. Returns true if the conditions say all. */
+/*
+ * Add the condition that a field is in a set, or is not. Returns true if the conditions are
+ * exact.
+ */
 static bool
 learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct ruleset_op *op,
 	     uint8_t family, struct conditions *c)
@@ -404,11 +414,14 @@ learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct rulese
 		content = atomic_load_explicit(&s->content, memory_order_relaxed);
 		n = set_spans(s, content, span);
 		c->never |= content->n == 0;
-		if (n > 0) /* its elements may expire */
+		if (n > 0) /* the elements may expire */
 			return condition_set(c, f, span, n) && !s->expires;
 	}
 	bit = bit_of(acl, f, op->set);
-	/* Once in the set and once not in it: the bit says one of both only. */
+	/*
+	 * A rule that requires both "in the set" and "not in the set": the bit can express
+	 * only one.
+	 */
 	if ((c->bit_mask & bit) != 0 && (c->bit & bit) != (op->flag == 0 ? bit : 0))
 		return false;
 	c->bit_mask |= bit;
@@ -416,7 +429,7 @@ learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct rulese
 	return bit != 0;
 }
 
-/* Return true if nothing but a count of the rule and a verdict follow from an operation on. */
+/* Return true if only the rule's counter and a verdict follow, from operation `i` on. */
 static bool
 rest_is_plain(const struct ruleset *r, const struct ruleset_rule *rule, uint32_t i,
 	      uint8_t *decides)
@@ -431,7 +444,7 @@ rest_is_plain(const struct ruleset *r, const struct ruleset_rule *rule, uint32_t
 	return *decides == CODE_ACCEPT || *decides == CODE_DROP;
 }
 
-/* Find the conditions of a rule for packets of a family. */
+/* Collect the conditions of a rule for packets of a family. */
 static void
 rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_t family,
 		struct conditions *c)
@@ -474,14 +487,14 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 			known_forget(&k, op->to, op->len);
 			all = false;
 			break;
-		default: /* an effect */
+		default: /* an operation with an effect */
 			c->exact = all && rest_is_plain(r, rule, i, &c->decides);
 			return;
 		}
 	}
 }
 
-/* Return the length of the longest prefix that has both ends of a span. */
+/* Return the length of the longest prefix that covers both ends of a span. */
 static unsigned int
 span_prefix(const struct span *s, unsigned int len)
 {
@@ -494,7 +507,9 @@ span_prefix(const struct span *s, unsigned int len)
 	return 8 * len;
 }
 
-/* Return true if rte_acl can say the conditions of a rule without widening one. */
+/*
+ * Return true if rte_acl can express the conditions of a rule without widening any of them.
+ */
 static bool
 fits_rte_acl(const struct conditions *c, uint8_t family)
 {
@@ -534,7 +549,7 @@ struct acl_build {
 	uint8_t family;
 	unsigned int n_field;
 	size_t rule_bytes;
-	uint8_t *rule; /* rules of rte_acl, one behind the other */
+	uint8_t *rule; /* rules of rte_acl, one after the other */
 	uint32_t n, room;
 };
 
@@ -630,7 +645,7 @@ combos_add(struct acl_build *b, struct conditions *c, uint32_t number, unsigned 
 	} while (f < N_FIELD);
 }
 
-/* Return true if the chain ends with this rule for each packet that the rule matches. */
+/* Return true if the rule ends the chain for each packet that it matches. */
 static bool
 rule_is_last(const struct ruleset *r, const struct ruleset_rule *rule)
 {
@@ -645,7 +660,7 @@ rule_is_last(const struct ruleset *r, const struct ruleset_rule *rule)
 		 op->verdict.code == CODE_GOTO || op->verdict.code == CODE_RETURN));
 }
 
-/* Cut the chain behind the rules after which it goes on, as far as there are categories. */
+/* Cut the chain after each rule that does not end it, while categories are left. */
 static void
 segments_cut(const struct ruleset *r, const struct ruleset_chain *chain,
 	     struct ruleset_acl *acl)
@@ -673,8 +688,9 @@ context_build(struct acl_build *b, unsigned int n_category)
 	struct rte_acl_ctx *ctx;
 
 	/*
-	 * With a name that is in use, the library returns the context that has it: another
-	 * daemon's too, where processes share their memory (fpm-nics).
+	 * If the name is in use, the library returns the context of that name, even the
+	 * context of another daemon when processes share memory (fpm-nics). So use a unique
+	 * name.
 	 */
 	snprintf(name, sizeof(name), "filter-%d-%u", (int)getpid(),
 		 atomic_fetch_add(&number, 1));
@@ -769,7 +785,7 @@ ports_copy(const struct ruleset_packet *p, uint8_t *sport)
 {
 	unsigned int n = 0;
 
-	/* A rule may match by the first octets of a transport header that is cut. */
+	/* A rule may match the first octets of a truncated transport header. */
 	if (p->has_transport && !p->later && p->transport < p->room)
 		n = p->room - p->transport < 4 ? p->room - p->transport : 4;
 	memset(sport, 0, 4);
@@ -792,7 +808,7 @@ field_of(const uint8_t *key, uint8_t family, unsigned int f)
 	return key + at[family == 6][f];
 }
 
-/* Set a bit of the keys whose field is in a set. */
+/* Set bit `bit` in the keys whose field is in the set of the bit. */
 static void
 bit_set(const struct ruleset_acl *acl, unsigned int bit, uint8_t family, uint64_t now,
 	unsigned int n, uint8_t *const *key)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * acl: skip the rules of a long chain that cannot match a packet, by rte_acl.
+ * acl: use rte_acl to skip the rules of a long chain that cannot match a packet.
  *
- * For each rule the classifier has conditions that every packet which the rule matches meets:
- * protocol, addresses, ports. A packet may meet them and not match: they are a superset. So the
- * first rule that the classifier names is asked by the interpreter, and the rules before it are
- * skipped without a change of the result. rte_acl names one rule per category. A chain is cut
- * into segments, a category each, behind rules after which the chain goes on.
+ * For each rule the classifier has conditions on protocol, addresses and ports. Every
+ * packet that the rule matches meets them, but a packet that meets them need not match. So
+ * the interpreter evaluates the first rule that the classifier names; it skips the rules
+ * before that rule without a change of the result. rte_acl names one rule per category. A
+ * chain is cut into segments, a category each, after rules that do not end the chain.
  *
- * The conditions of many rules are exact: a packet that meets them is one that the rule matches.
- * If such a rule only counts and decides, it is no longer asked (struct ruleset_rule, sure).
+ * The conditions of many rules are exact: the rule matches each packet that meets them. If
+ * such a rule only counts and decides, the interpreter does not evaluate it (struct
+ * ruleset_rule, sure).
  *
- * Whether a field is in a set is a bit of the key, because the elements of a set come and go
+ * A bit of the key shows whether a field is in a set, because the elements of a set change
  * while the classifier stays.
  */
 #ifndef RULESET_ACL_H
@@ -20,7 +21,7 @@
 #include "ruleset/ruleset.h"
 
 #define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
-#define ACL_RULES_MIN    4  /* of a chain: shorter ones are walked */
+#define ACL_RULES_MIN    4  /* of a chain: shorter chains are walked */
 
 #define ACL_BITS_MAX 32 /* pairs of a field and a set */
 
@@ -42,16 +43,16 @@ struct ruleset_acl {
 };
 
 /*
- * Build the classifiers of all long chains. Returns the number of chains that have none because
- * the build failed: they are walked. Needs the EAL. [filter]
+ * Build the classifiers of all long chains. Returns the number of chains whose build
+ * failed; these chains are walked. Needs the EAL. [filter]
  */
 unsigned int ruleset_acl_build(struct ruleset *r);
 void ruleset_acl_free(struct ruleset_acl *acl);
 
 /*
- * Classify packets of one family by a chain: result k * n_category + s is the rule, plus one, at
- * which packet k begins segment s; 0: at its end. The headers of the packets were read.
- * [RCU reader]
+ * Classify packets of one family by a chain: result k * n_category + s is the rule, plus
+ * one, at which packet k begins segment s; 0: it skips the whole segment. The headers of
+ * the packets were read. [RCU reader]
  */
 void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			  unsigned int n, uint32_t *result);
@@ -69,7 +70,7 @@ ruleset_acl_is_silent(const struct ruleset_acl *acl, const uint32_t *begins)
 
 /*
  * Classify IPv4 packets at `ip` that have a header of 20 octets and both ports, at `now` in
- * ticks. The result is as of ruleset_acl_classify(). [RCU reader]
+ * ticks. The result has the form of ruleset_acl_classify(). [RCU reader]
  */
 void ruleset_acl_classify4(const struct ruleset_acl *acl, const uint8_t *const *ip,
 			   unsigned int n, uint64_t now, uint32_t *result);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Judge one packet: the operations of nf_tables, with the results that the kernel has. An
- * operation that cannot be done (a port of a later fragment) ends its rule, and the next
+ * Judge one packet by the operations of nf_tables, with the same results as in the kernel.
+ * An operation that cannot be done (a port of a later fragment) ends its rule, and the next
  * rule follows. [RCU reader]
  */
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "ruleset/logged.h"
 #include "ruleset/ruleset.h"
 
-/* A packet on its way through the rules. */
+/* The state of a packet during its evaluation. */
 struct judged {
 	const struct ruleset *r;
 	struct ruleset_packet *p;
@@ -39,9 +39,10 @@ next_is_extension(uint8_t next)
 }
 
 /*
- * Walk the headers of an IPv6 packet as ipv6_find_hdr() of Linux does, to the header of type
- * `target` (-1: the upper layer). Returns its type and sets *at to its offset; -1: it is not
- * there, or a header is cut. Sets *later if the packet is a later fragment.
+ * Walk the headers of an IPv6 packet, as ipv6_find_hdr() of Linux does, to the header of
+ * type `target` (-1: the upper layer). Returns the type of that header and sets *at to its
+ * offset; -1: the packet does not have it, or a header is truncated. Sets *later if the
+ * packet is a later fragment.
  */
 static int
 ip6_walk(const struct ruleset_packet *p, int target, unsigned int *at, bool *later)
@@ -106,7 +107,7 @@ ruleset_look(struct ruleset_packet *p)
 
 /* --- loads -------------------------------------------------------------------------- */
 
-/* Store `len` octets; as in the kernel, zeros fill the last word. */
+/* Store `len` octets in registers. As in the kernel, zeros fill the last word. */
 static void
 word_store(struct judged *j, unsigned int to, const void *from, unsigned int len)
 {
@@ -115,7 +116,10 @@ word_store(struct judged *j, unsigned int to, const void *from, unsigned int len
 	memcpy(&j->word[to], from, len);
 }
 
-/* Return true if octets of the IP header are as the packet came: not TTL nor checksum. */
+/*
+ * Return true if the octets of the IP header do not include the TTL or the checksum, so
+ * that they are the same as on receive.
+ */
 static inline bool
 network_is_plain(const struct ruleset_packet *p, unsigned int at, unsigned int len)
 {
@@ -245,7 +249,10 @@ op_meta(struct judged *j, const struct ruleset_op *op)
 	return false;
 }
 
-/* As nft_fib_store_result() of Linux does for `exists` and `missing`. */
+/*
+ * Check the route back to the source, as nft_fib_store_result() of Linux does for `exists`
+ * and `missing`.
+ */
 static bool
 op_fib(struct judged *j, const struct ruleset_op *op)
 {
@@ -273,7 +280,9 @@ op_mask(struct judged *j, const struct ruleset_op *op)
 	}
 }
 
-/* The kernel shifts the words as one long number whose first word is the highest. */
+/*
+ * Shift the words as one long number whose first word is the highest, as the kernel does.
+ */
 static void
 op_shift(struct judged *j, const struct ruleset_op *op)
 {
@@ -406,7 +415,7 @@ limit_take(const struct ruleset_packet *p, struct ruleset_limit *l)
 	return true;
 }
 
-/* Write the traffic class; other bits of the two octets stay. RFC 1624 for IPv4. */
+/* Write the traffic class; the other bits of the two octets stay. RFC 1624 for IPv4. */
 static void
 op_mark(struct judged *j, const struct ruleset_op *op)
 {
@@ -442,7 +451,7 @@ op_reject(struct judged *j, const struct ruleset_op *op)
 	j->code = CODE_REJECT;
 }
 
-/* Make one operation. Returns false if the rule ends here, without a verdict. */
+/* Execute one operation. Returns false if the rule ends here, without a verdict. */
 static bool
 op_do(struct judged *j, const struct ruleset_op *op, const struct ruleset_rule *rule)
 {
@@ -499,7 +508,7 @@ op_do(struct judged *j, const struct ruleset_op *op, const struct ruleset_rule *
 	return false;
 }
 
-/* Ask one rule: j->code is the verdict, CODE_CONTINUE without one. */
+/* Evaluate one rule. j->code is its verdict, or CODE_CONTINUE if it has none. */
 static void
 rule_ask(struct judged *j, const struct ruleset_rule *rule)
 {
@@ -526,11 +535,11 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 struct place {
 	const struct ruleset_acl *acl;
 	uint32_t rule, end, segment;
-	bool named; /* the classifier named the next rule; it is not one behind */
+	bool named; /* the classifier named the next rule; false: the rule only follows */
 	uint32_t begin[ACL_SEGMENTS_MAX];
 };
 
-/* Begin a chain. `begins`: of its segments, if they are known. */
+/* Begin a chain. `begins`: the first rule of each segment, or NULL if it is unknown. */
 static void
 chain_begin(struct judged *j, uint32_t number, const uint32_t *begins, struct place *at)
 {
@@ -571,7 +580,10 @@ rule_next(struct place *at, bool *named)
 	return at->rule++;
 }
 
-/* Return true if a rule that the classifier named matches for sure, and only decides. */
+/*
+ * Return true if a rule that the classifier named certainly matches, and only counts and
+ * decides.
+ */
 static inline bool
 rule_is_sure(const struct ruleset_rule *rule, const struct ruleset_packet *p)
 {
@@ -579,7 +591,7 @@ rule_is_sure(const struct ruleset_rule *rule, const struct ruleset_packet *p)
 	       !p->later && p->transport + 4 <= p->room;
 }
 
-/* Pass a base chain: CODE_ACCEPT, CODE_DROP or CODE_REJECT. */
+/* Evaluate a base chain. Return CODE_ACCEPT, CODE_DROP or CODE_REJECT. */
 static uint8_t
 chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 {
@@ -652,7 +664,7 @@ rules_judge(const struct ruleset *r, struct ruleset_packet *p)
 
 		if (code == CODE_DROP)
 			return RULESET_DROP;
-		/* Linux sends no error about a later fragment, or behind a cut header. */
+		/* Linux sends no ICMP error for a later fragment or a truncated header. */
 		if (code == CODE_REJECT)
 			return p->later || !p->has_transport ? RULESET_DROP
 							     : RULESET_REJECT;
@@ -660,7 +672,9 @@ rules_judge(const struct ruleset *r, struct ruleset_packet *p)
 	return RULESET_PASS;
 }
 
-/* Return true if the classifier says that no rule of the only base chain matches. */
+/*
+ * Return true if there is one base chain and the classifier found no matching rule in it.
+ */
 static inline bool
 none_matches(const struct ruleset *r, const struct ruleset_packet *p)
 {

@@ -2,10 +2,10 @@
 /*
  * Fill sets and change them. [filter]
  *
- * The kernel stores an interval as two elements: its first address, and the first one behind
- * it, which is marked as an end. It announces them one by one. A Poptrie has prefixes, so the
- * writer keeps the sorted begins and ends of each Poptrie too. A change replaces the prefixes
- * between the neighbors of the elements that came and went.
+ * The kernel stores an interval as two elements: its first address, and the first address
+ * after it, which is marked as an end. It announces them one by one. A Poptrie has
+ * prefixes, so the writer also keeps the sorted begins and ends for each Poptrie. A change
+ * replaces the prefixes between the neighbors of the elements that were added or removed.
  */
 #include "ruleset/members.h"
 
@@ -15,8 +15,8 @@
 
 #include "poptrie/poptrie.h"
 
-#define ARRAY_MAX   32u   /* elements of a new set of addresses that is an array */
-#define ARRAY_GROWN 256u  /* with more of them, it should have been a Poptrie */
+#define ARRAY_MAX   32u   /* new sets with more addresses are Poptries */
+#define ARRAY_GROWN 256u  /* with more elements the set is built again as a Poptrie */
 #define SMALL_MAX   1000u /* prefixes of a new Poptrie in the small form */
 #define SMALL_GROWN 8000u
 #define SEARCH_MAX  10000000u /* comparisons of one change */
@@ -68,7 +68,7 @@ content_copy(const struct ruleset_set *s, const struct ruleset_content *old, uin
 	return c;
 }
 
-/* Grow the content that only the writer has, so that `more` elements have room. */
+/* Grow a content that only the writer uses, so that `more` elements have room. */
 static void
 content_room(const struct ruleset_set *s, struct ruleset_content *c, uint32_t more)
 {
@@ -81,7 +81,10 @@ content_room(const struct ruleset_set *s, struct ruleset_content *c, uint32_t mo
 		abort();
 }
 
-/* Order of elements: by key, and the end of an interval before the begin of the next one. */
+/*
+ * Compare two elements: by key, then the end of an interval before the begin of the next
+ * interval.
+ */
 static int
 bound_order(const uint8_t *key, bool end, const uint8_t *other, bool other_end,
 	    unsigned int len)
@@ -91,7 +94,7 @@ bound_order(const uint8_t *key, bool end, const uint8_t *other, bool other_end,
 	return d != 0 ? d : (int)other_end - (int)end;
 }
 
-/* Return the place of an element, or the one where it would be. */
+/* Return the place of an element, or the place where it would be. */
 static uint32_t
 place_find(const struct ruleset_set *s, const struct ruleset_content *c,
 	   const struct ruleset_member *m, bool *there)
@@ -145,7 +148,7 @@ elements_move(const struct ruleset_set *s, struct ruleset_content *c, uint32_t a
 	c->n = up ? c->n + 1 : c->n - 1;
 }
 
-/* Make one change in a content that no reader has, with room for it. */
+/* Make one change in a content that no reader has and that has room for it. */
 static void
 content_change(const struct ruleset_set *s, struct ruleset_content *c,
 	       const struct ruleset_change *change)
@@ -233,7 +236,7 @@ span_del(struct ruleset_set *s, address first, address last)
 	uint8_t key[16] = {0};
 	bool inclusive = true;
 
-	if (first > 0) { /* behind the host before */
+	if (first > 0) { /* after the host before `first` */
 		address_write(first - 1, s->key_len, key);
 		len = width;
 		inclusive = false;
@@ -245,7 +248,7 @@ span_del(struct ruleset_set *s, address first, address last)
 	}
 }
 
-/* Stage the intervals that begin within the elements from `from` to before `to`. */
+/* Stage the intervals that begin at the elements from `from` to `to` - 1. */
 static int
 intervals_add(struct ruleset_set *s, const struct ruleset_content *c, uint32_t from,
 	      uint32_t to)
@@ -260,7 +263,7 @@ intervals_add(struct ruleset_set *s, const struct ruleset_content *c, uint32_t f
 			continue;
 		if (i + 1 < c->n) {
 			if (memcmp(key, key + len, len) == 0)
-				continue; /* twice the same, which the kernel never sends */
+				continue; /* a duplicate, which the kernel never sends */
 			last = address_of(key + len, s->key_len) - 1;
 		}
 		if (span_add(s, address_of(key, s->key_len), last) < 0)
@@ -269,7 +272,9 @@ intervals_add(struct ruleset_set *s, const struct ruleset_content *c, uint32_t f
 	return 0;
 }
 
-/* Return the first element with a key above `key`, or not below it. */
+/*
+ * Return the first element whose key is not below `key`, or with `above`, is above `key`.
+ */
 static uint32_t
 element_behind(const struct ruleset_set *s, const struct ruleset_content *c,
 	       const uint8_t *key, bool above)
@@ -294,8 +299,8 @@ key_order(const void *a, const void *b, void *ctx)
 }
 
 /*
- * Replace the prefixes between the neighbors of the changed keys list[0] to list[n - 1], as far
- * as these regions touch. Returns the number of keys that were done, or -ENOMEM.
+ * Replace the prefixes between the neighbors of the changed keys list[0] to list[n - 1], as
+ * long as these regions touch. Returns the number of keys that were handled, or -ENOMEM.
  */
 static int
 region_redo(struct ruleset_set *s, const struct ruleset_content *c,
@@ -305,7 +310,7 @@ region_redo(struct ruleset_set *s, const struct ruleset_content *c,
 	uint32_t from = element_behind(s, c, list[0]->m.key, false), to, done = 1;
 	address first = 0, last;
 
-	/* Both neighbors were there before, and the intervals end at them. */
+	/* Both neighbors existed before the change, and intervals end at them. */
 	if (from > 0) {
 		from = element_behind(s, c, c->key + (from - 1) * len, false);
 		first = address_of(c->key + from * len, s->key_len);
@@ -430,7 +435,7 @@ ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uint32_
 	s->kind = SET_PREFIXES;
 	s->small = n <= SMALL_MAX;
 	rc = prefixes_fill(s, c, reclaim);
-	if (!s->interval) { /* the Poptrie has the whole content */
+	if (!s->interval) { /* the Poptrie has all information */
 		content_free(NULL, c);
 		atomic_store_explicit(&s->content, NULL, memory_order_relaxed);
 	}
@@ -445,7 +450,7 @@ prefixes_change(struct ruleset_set *s, const struct ruleset_change *list, uint32
 	return rc < 0 ? rc : poptrie_commit(s->pt);
 }
 
-/* Return true if the kind of the set suits `n` more elements. */
+/* Return true if the kind of the set is suitable for `n` more elements. */
 static bool
 kind_suits(const struct ruleset_set *s, uint32_t n)
 {
@@ -454,7 +459,10 @@ kind_suits(const struct ruleset_set *s, uint32_t n)
 		atomic_load_explicit(&s->content, memory_order_relaxed);
 
 	if (s->kind != SET_PREFIXES)
-		/* Elements that expire are in no Poptrie. Each change of ranges is a search. */
+		/*
+		 * Elements that expire cannot be in a Poptrie. Each change of ranges needs
+		 * a search.
+		 */
 		return (!s->addresses || s->expires || c->n + n <= ARRAY_GROWN) &&
 		       (s->kind != SET_RANGES || (uint64_t)n * c->n <= SEARCH_MAX);
 	poptrie_stats(s->pt, &stats);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * members: fill a set of a ruleset, and change it while forwarders look in it.
+ * members: fill a set of a ruleset, and change it while forwarders use it.
  *
- * A set of many addresses without values is a Poptrie, in which an element comes or goes in
- * some microseconds. Any other set is a sorted array: a change replaces it as a whole. In both,
- * a reader finds for each key the answer before the change or after it. [filter]
+ * A set of many addresses without values is a Poptrie, which adds or removes an element in
+ * some microseconds. Any other set is a sorted array, which a change replaces as a whole.
+ * In both, a reader finds for each key the result before the change or after it. [filter]
  */
 #ifndef RULESET_MEMBERS_H
 #define RULESET_MEMBERS_H
@@ -17,13 +17,13 @@ struct ruleset_member {
 	struct ruleset_element e;
 };
 
-/* One step of a change. An element that is added replaces one with the same keys. */
+/* One step of a change. An added element replaces an element with the same keys. */
 struct ruleset_change {
 	struct ruleset_member m;
 	bool leaves;
 };
 
-/* How memory that readers may hold is freed. */
+/* The function that frees memory that readers may hold. */
 struct ruleset_reclaim {
 	/* Call fn(owner, memory) after a grace period; NULL: there are no readers. */
 	void (*defer)(void *ctx, void (*fn)(void *owner, void *memory), void *memory);
@@ -38,16 +38,16 @@ int ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uin
 			 const struct ruleset_reclaim *reclaim);
 
 /*
- * Make the changes in their order, of which the keys are copied. Returns 0; -ENOMEM: the set may
- * have a part of them, so build the ruleset again; -ERANGE: nothing changed, because the set is
- * of a kind that does not suit so many elements.
+ * Make the changes in their order, and copy their keys. Returns 0; -ENOMEM: the set may
+ * have a part of the changes, so build the ruleset again; -ERANGE: nothing changed, because
+ * the kind of the set is not suitable for so many elements.
  */
 int ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
 			   uint32_t n, const struct ruleset_reclaim *reclaim);
 
 /*
- * Free a ruleset after a grace period: one that readers had, or one whose sets have memory to
- * reclaim, although no reader saw it.
+ * Free a ruleset after a grace period. Use it for a ruleset that readers had, and also for
+ * an unpublished ruleset whose sets have memory to reclaim.
  */
 void ruleset_free_later(struct ruleset *r, const struct ruleset_reclaim *reclaim);
 

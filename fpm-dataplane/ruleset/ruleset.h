@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ruleset: a compiled nft ruleset, and the judgement of one packet by it.
+ * ruleset: a compiled nft ruleset, and the evaluation of one packet by it.
  *
  * A rule is a list of operations on registers, the same as in the kernel (nf_tables). So a
- * packet meets the same comparisons in the same order as in a Linux router. A ruleset is
- * immutable once it is published, but for the state of its rules: counters and limits.
- * They belong to the rule and outlive the ruleset while the kernel keeps the rule.
+ * packet is compared in the same order as in a Linux router. A published ruleset is
+ * immutable, except for sets that change in place, and for the state of its rules: counters
+ * and limits. The state belongs to the rule and outlives the ruleset while the kernel keeps
+ * the rule.
  *
- * No allocation, lock or system call: forwarders call ruleset_judge(). A rule with `log` copies
- * the packet into a ring (logged.h).
+ * ruleset_judge() does not allocate, lock or make system calls, because forwarders call it.
+ * A rule with `log` copies the packet into a ring (logged.h).
  */
 #ifndef RULESET_RULESET_H
 #define RULESET_RULESET_H
@@ -20,7 +21,7 @@
 #include <stdint.h>
 
 #define RULESET_JUMPS_MAX \
-	16 /* chains on the way to a rule; the kernel has the same limit */
+	16 /* nested jumps to a rule; the kernel has the same limit */
 #define RULESET_WORDS      20 /* registers of four octets, as in the kernel */
 #define RULESET_FIELDS_MAX 16 /* fields of a concatenation */
 #define RULESET_KEY_MAX    64 /* octets of a key in a set */
@@ -30,8 +31,8 @@
 enum ruleset_kind {
 	OP_PAYLOAD, /* octets of the packet into a register */
 	OP_META,    /* a fact about the packet into a register */
-	OP_EXTHDR,  /* octets of an extension header of IPv6, or whether it is there */
-	OP_FIB,     /* whether the source has a way back, into a register */
+	OP_EXTHDR,  /* octets of an extension header of IPv6, or whether it is present */
+	OP_FIB,     /* whether a route leads back to the source, into a register */
 	OP_VALUE,   /* a constant into a register */
 	OP_MASK,    /* register = register & a ^ b */
 	OP_SHIFT,   /* register = register << n, or >> n, as one number in host order */
@@ -89,8 +90,8 @@ enum ruleset_code {
 struct ruleset_limit {
 	_Atomic uint64_t full_at; /* W:fwd,punt  ticks */
 	uint64_t room;            /* ticks that a full bucket holds */
-	double cost;              /* ticks of a packet, or of an octet */
-	bool by_octets, over;     /* over: matches what exceeds the limit */
+	double cost;              /* ticks for a packet, or for an octet */
+	bool by_octets, over;     /* over: matches packets above the limit */
 };
 
 /* Packets and octets, counted by one thread: a cache line of its own. */
@@ -109,7 +110,7 @@ struct ruleset_state {
 
 struct ruleset_named {
 	char *name;
-	uint64_t table_handle; /* of the kernel */
+	uint64_t table_handle; /* number of the kernel */
 	bool is_limit;
 	struct ruleset_state *state;
 };
@@ -145,9 +146,9 @@ struct ruleset_rule {
 	uint32_t chain;
 	bool counts; /* it has its own counter among its operations */
 	/*
-	 * Bit 0: IPv4, bit 1: IPv6. The classifier names the rule only for packets that it
-	 * matches, and it does nothing but count, and decide `sure_code`. Such a packet has
-	 * both ports.
+	 * Bit 0: IPv4, bit 1: IPv6. The classifier names the rule only for packets that the
+	 * rule matches, and the rule only counts and gives the verdict `sure_code`. Such a
+	 * packet has both ports.
 	 */
 	uint8_t sure, sure_code;
 	uint64_t handle; /* of the kernel */
@@ -163,25 +164,27 @@ struct ruleset_chain {
 	uint64_t table_handle; /* of the kernel */
 	uint64_t handle;
 	char *name;
-	struct ruleset_acl *acl[2]; /* IPv4, IPv6; NULL: the chain is walked. acl.h */
+	struct ruleset_acl *acl[2]; /* IPv4, IPv6; acl.h; NULL: the chain is walked */
 };
 
 struct ruleset_element {
 	uint8_t code;                     /* of a verdict map: enum ruleset_code */
-	bool end;                         /* interval: the key is the first one behind it */
+	bool end;                         /* interval: the key is the first key after it */
 	uint32_t chain;                   /* of a verdict map */
-	uint64_t until;                   /* ticks; 0: for ever */
+	uint64_t until;                   /* ticks; 0: no end */
 	uint8_t value[RULESET_VALUE_MAX]; /* of a map */
 };
 
 enum ruleset_set_kind {
 	SET_EXACT,    /* sorted keys */
 	SET_INTERVAL, /* sorted begins and ends */
-	SET_RANGES,   /* a range a field of a concatenation */
+	SET_RANGES,   /* one range for each field of a concatenation */
 	SET_PREFIXES, /* addresses, in a Poptrie */
 };
 
-/* The elements of a set, but for those in a Poptrie. Immutable while readers have it. */
+/*
+ * The elements of a set, except for elements in a Poptrie. Immutable while readers have it.
+ */
 struct ruleset_content {
 	uint32_t n, room;
 	uint8_t *key;     /* n * key_len */
@@ -192,10 +195,10 @@ struct ruleset_content {
 struct ruleset_set {
 	uint8_t kind, key_len, value_len;
 	bool is_map, has_verdicts;
-	bool interval;  /* its elements are begins and ends, or ranges */
-	bool addresses; /* of IPv4 or IPv6, one a key */
-	bool changes;   /* elements come and go while the ruleset stays */
-	bool expires;   /* its elements have times */
+	bool interval;  /* the elements are begins and ends, or ranges */
+	bool addresses; /* each key is one IPv4 or IPv6 address */
+	bool changes;   /* elements are added and removed while the ruleset stays */
+	bool expires;   /* the elements have expiry times */
 	bool small;     /* SET_PREFIXES: form of the Poptrie */
 	uint8_t table;  /* number of its table */
 	uint8_t n_field,
@@ -215,38 +218,38 @@ struct ruleset {
 	struct ruleset_op *op;
 	struct ruleset_set *set;
 	struct ruleset_named *named;
-	bool absent;    /* stands for a ruleset that could not be read: drops all */
+	bool absent;    /* in place of a ruleset that could not be read: drops all */
 	bool asks_back; /* some rule has OP_FIB: packets need `back` */
 	bool logs;      /* some rule has OP_LOG */
 	struct logged_ring *logged; /* by thread; NULL: OP_LOG does nothing */
-	uint32_t generation;        /* W:filter; it moves when elements do */
+	uint32_t generation;        /* W:filter; it also changes with elements */
 };
 
-/* The way back to the source of a packet, as enum fib_back has it. */
+/* The result of the check of the route back to the source, as enum fib_back. */
 enum ruleset_back {
 	RULESET_BACK_NONE,
-	RULESET_BACK_OTHER, /* not by the interface by which the packet came */
+	RULESET_BACK_OTHER, /* not through the interface that received the packet */
 	RULESET_BACK_HERE,
 };
 
 /* A packet at the hook forward. */
 struct ruleset_packet {
-	uint8_t *ip;       /* header; its hop count is not reduced yet */
+	uint8_t *ip;       /* IP header; the hop count is not reduced yet */
 	unsigned int room; /* octets that can be read; 20 or 40 at least */
 	uint16_t l3_bytes; /* of the whole packet */
 	uint8_t family;    /* 4 or 6 */
-	bool dry;          /* nothing is counted, taken from a limit, or written */
+	bool dry;          /* change no counter, limit or octet */
 	uint32_t iif, oif; /* of the kernel */
-	const char *iifname, *oifname; /* 16 octets, zeros behind the name */
+	const char *iifname, *oifname; /* 16 octets, zeros after the name */
 	uint64_t now;                  /* ticks */
 	unsigned int thread;           /* index of its counters */
 	/*
-	 * Return the way back to the source. `iif`: rules of the kernel are asked as if the
-	 * packet came by `oif`, else as if the router sent it. NULL: no rule with such a
-	 * question matches.
+	 * Return the result for the route back to the source. `iif`: policy rules apply as
+	 * if the packet was received from `oif`; else as if this router sent it. NULL: no
+	 * rule with OP_FIB matches.
 	 */
 	enum ruleset_back (*back)(const struct ruleset_packet *p, bool iif);
-	const void *back_of; /* of the caller, for `back` */
+	const void *back_of; /* for `back`: data of the caller */
 	/* W:ruleset_look() */
 	bool looked;        /* the rest is valid */
 	bool has_transport; /* l4proto and transport are known */
@@ -258,17 +261,17 @@ struct ruleset_packet {
 	/* out */
 	bool marked;                  /* the traffic class was written */
 	uint8_t icmp_type, icmp_code; /* RULESET_REJECT */
-	uint32_t rule;  /* that decided; RULESET_NONE: the policy of a chain */
+	uint32_t rule;  /* the rule that decided; RULESET_NONE: the policy of a chain */
 	uint32_t chain; /* of the rule or of the policy; RULESET_NONE: no chain */
 };
 
 enum ruleset_verdict { RULESET_PASS, RULESET_DROP, RULESET_REJECT };
 
-/* Find the upper layer of a packet. ruleset_judge() does it if it is not done. */
+/* Find the upper layer of a packet. ruleset_judge() calls this if it was not called. */
 void ruleset_look(struct ruleset_packet *p);
 
 /*
- * Count a packet of `l3_bytes` for a rule that is `sure` for its family, by the counters of
+ * Count a packet of `l3_bytes` for a rule that is `sure` for its family, in the counters of
  * `thread`. Returns true if it passes, false if it is dropped. [RCU reader]
  */
 bool ruleset_decide(const struct ruleset_rule *rule, unsigned int thread,
@@ -278,7 +281,8 @@ bool ruleset_decide(const struct ruleset_rule *rule, unsigned int thread,
 enum ruleset_verdict ruleset_judge(const struct ruleset *r, struct ruleset_packet *p);
 
 /*
- * Find `key` in a set at `now`. Returns its element, or NULL. The key has key_len octets.
+ * Find the element of `key` in a set at time `now`. Returns NULL if there is none. The key
+ * has key_len octets.
  */
 const struct ruleset_element *ruleset_find(const struct ruleset_set *set,
 					   const uint8_t *key, uint64_t now);

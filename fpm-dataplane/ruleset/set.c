@@ -63,7 +63,9 @@ element_find(const struct ruleset_set *s, const struct ruleset_content *c,
 				return &c->element[i];
 		return NULL;
 	}
-	/* The begin of an interval is behind the end of another one with the same key. */
+	/*
+	 * If an interval begins where another interval ends, its begin is after that end.
+	 */
 	n = keys_up_to(c, key, s->key_len);
 	if (n > 0 && !c->element[n - 1].end && element_lives(&c->element[n - 1], now) &&
 	    (s->kind == SET_INTERVAL ||
