@@ -65,7 +65,7 @@ beat_free(void *owner, void *beat)
 	free(beat);
 }
 
-/* Put `beat`, or NULL, into a slot, and tell its forwarder. */
+/* Put `beat`, or NULL, into a slot, and notify its forwarder. */
 static void
 slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
 {
@@ -85,7 +85,7 @@ slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
 	idle_wake(b->setup.rings[number % b->setup.n_fwd].idle);
 }
 
-/* Fill what both beats of a session have. */
+/* Make a beat with the fields that both beats of a session share. */
 static struct bfd_beat *
 beat_new(const struct session *s, uint32_t interval_us, uint8_t mult)
 {
@@ -138,7 +138,7 @@ control_publish(struct bfd *b, struct session *s, bool now, bool final)
 		slot_put(b, s->number, beat);
 }
 
-/* Fill the payload of an echo packet. Only we read it (RFC 5881, 4). */
+/* Fill the payload of an echo packet. Only the sender reads it (RFC 5881, 4). */
 static void
 echo_fill(const struct session *s, uint8_t octets[BFD_OCTETS])
 {
@@ -179,7 +179,7 @@ echo_publish(struct bfd *b, struct session *s)
 		  monotonic_ns() + echo_us * 1000ull * s->k->fsm.conf.mult);
 }
 
-/* Let forwarders forget the session. */
+/* Empty the slots of the session, so that forwarders stop its packets. */
 static void
 slots_end(struct bfd *b, const struct session *s)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bfd: the thread: its messages, its timers, its end. While the key `bfd.dplane` is absent the
- * thread sleeps.                                                                   [bfd]
+ * bfd: the bfd thread: its messages, its timers, its end. While the key `bfd.dplane` is
+ * absent the thread sleeps.
+ *   [bfd]
  */
 #include "bfd/bfd.h"
 
@@ -80,7 +81,7 @@ session_row(struct bfd *b, struct session *s, json_t *rows)
 		      });
 }
 
-/* Renew the figures of base/bfd_status.h. */
+/* Update the values of base/bfd_status.h. */
 static void
 status_renew(struct bfd *b)
 {
@@ -131,7 +132,7 @@ bfd_init(struct worker *w)
 
 	if (!b->setup.conf.on)
 		return 0;
-	/* First of all: the sessions of the last daemon wait for their packets. */
+	/* First of all, because the sessions of the last daemon wait for their packets. */
 	if (sched_real_time() < 0) {
 		log_info("bfd: no real-time priority see=LimitRTPRIO,RestrictRealtime");
 		sched_short_slice();
@@ -192,7 +193,10 @@ bfd_on_msg(struct worker *w, struct msg *m)
 	msg_free(m);
 }
 
-/* The sessions stay in shared memory, and the connections open, for the next daemon. */
+/*
+ * End the thread. The sessions stay in shared memory and the connections stay open for the
+ * next daemon.
+ */
 static void
 bfd_fini(struct worker *w)
 {

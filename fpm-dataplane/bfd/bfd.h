@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bfd: the thread that runs the BFD sessions of FRR. bfdd tells it the sessions by its
- * protocol for data planes (bfdd --dplaneaddr). Without the key `bfd.dplane` the thread only
- * answers queries, and bfdd sends and receives by the TAPs.
+ * bfd: the thread that runs the BFD sessions of FRR. bfdd sends it the sessions over its
+ * protocol for data planes (bfdd --dplaneaddr). Without the key `bfd.dplane` the thread
+ * only answers queries, and bfdd sends and receives packets through the TAPs.
  */
 #ifndef BFD_BFD_H
 #define BFD_BFD_H
@@ -14,7 +14,7 @@
 /* Names of the descriptors that outlive the daemon. */
 #define BFD_KEEP_FD     "bfd"
 #define BFD_CONN_FD     "bfd-conn-"
-#define BFD_DESCRIPTORS 49u /* the most of them */
+#define BFD_DESCRIPTORS 49u /* maximum */
 
 struct bfd_table;
 struct fib;
@@ -27,7 +27,7 @@ struct bfd_setup {
 	struct fwd_rings *rings; /* array, one per forwarder; takes CLASS_bfd of each */
 	struct bfd_table *table; /* NULL while BFD is off */
 	unsigned int n_fwd;
-	unsigned int full_rounds;   /* in which a forwarder empties a queue that is full */
+	unsigned int full_rounds;   /* rounds in which a forwarder empties a full queue */
 	const char *netns;          /* the control namespace */
 	struct bfd_setup_conf conf; /* of the start; a change needs a restart */
 };
@@ -36,14 +36,16 @@ struct bfd_setup {
 int bfd_setup(struct worker *w, const struct bfd_setup *setup);
 
 /*
- * Take over the sessions of the last daemon, which has ended, and tell rib which of their next
- * hops are dead: before the forwarders start, and before worker_start(). Returns 0 or -errno.
+ * Take over the sessions of the last daemon, which has ended, and report their dead next
+ * hops to rib. Call it before the forwarders start and before worker_start(). Returns 0 or
+ * -errno.
  *                                                                                  [main]
  */
 int bfd_take_over(struct worker *w);
 
 /*
- * List the descriptors that a successor inherits, at most BFD_DESCRIPTORS. Returns how many.
+ * List the descriptors that a successor inherits, at most BFD_DESCRIPTORS. Returns their
+ *                                                                                  number.
  *                                                                                  [main]
  */
 unsigned int bfd_descriptors(const struct worker *w, struct named_fd *into);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn: the connections to bfdd, which listens. Messages are looked at before they are taken
- * out of the socket, and answers are written whole. So between two rounds each connection is
- * at the border of a message, and the next daemon goes on with the same connection: bfdd does
- * not notice a restart or a crash.
+ * conn: the connections to bfdd, which listens. The thread peeks at messages before it
+ * removes them from the socket, and writes only whole messages. So between two rounds each
+ * connection is at the border of a message, and the next daemon continues with the same
+ * connection: bfdd does not notice a restart or a crash.
  *
  * plan.c decides which connections are opened and closed.                           [bfd]
  */
@@ -21,7 +21,7 @@
 #include "bfd/impl.h"
 #include "tap-bridge/netns.h"
 
-#define ROOM 65536u /* octets looked at in one round */
+#define ROOM 65536u /* octets that one round peeks at */
 
 static void
 conn_name(unsigned int number, char name[32])
@@ -39,9 +39,9 @@ conns_any(const struct bfd *b)
 }
 
 /*
- * Let the service manager keep an open connection, and nothing else of its number. The manager
- * may have stopped reading, and this thread must not wait for it: conns_tick() repeats what the
- * manager has not taken.
+ * Let the service manager keep an open connection, and nothing else under its name. The
+ * manager may not read, and this thread must not wait for it, so conns_tick() repeats a
+ * message that the manager did not take.
  */
 static void
 conn_store(struct bfd *b, struct conn *c)
@@ -62,7 +62,10 @@ conn_close(struct bfd *b, struct conn *c)
 	if (c->fd < 0)
 		return;
 	ev_io_stop(b->w->loop, &c->io);
-	/* A successor that is starting may have inherited it. */
+	/*
+	 * A successor that starts now may have inherited the connection: close it there,
+	 * too.
+	 */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
 	c->fd = -1;
@@ -75,7 +78,10 @@ conn_close(struct bfd *b, struct conn *c)
 		kernel_tick(b);
 }
 
-/* Send a whole message, or none. bfdd waits for the rest of one that is cut. */
+/*
+ * Send a whole message, or nothing, because bfdd would wait for the rest of a truncated
+ * message.
+ */
 static void
 conn_send(struct bfd *b, struct conn *c, const uint8_t *octets, size_t n)
 {
@@ -114,7 +120,10 @@ counters_answer(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	if (s != NULL)
 		session_counters(b, s, &counters);
 	counters.lid = m->lid;
-	/* bfdd shows the octets of sent echo packets as their number (8.4.4 to 10.7). */
+	/*
+	 * bfdd shows the field for octets of sent echo packets as their number (8.4.4 to
+	 * 10.7).
+	 */
 	counters.echo_out_octets = counters.echo_out_packets;
 	conn_send(b, c, octets, bfd_dplane_write_counters(&counters, m->id, octets));
 }
@@ -151,7 +160,10 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	}
 }
 
-/* Wake up for no fewer octets than these: a part of a message stays in the socket. */
+/*
+ * Wake up only when this many octets are in the socket, because a partial message stays
+ * there.
+ */
 static void
 conn_want(struct conn *c, size_t octets)
 {
@@ -162,7 +174,7 @@ conn_want(struct conn *c, size_t octets)
 		c->wants = octets;
 }
 
-/* Return true if the other side sends nothing from now on. */
+/* Return true if the other side has closed its sending direction. */
 static bool
 conn_has_ended(const struct conn *c)
 {
@@ -171,7 +183,7 @@ conn_has_ended(const struct conn *c)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Take the messages that have come, one by one. */
+/* Handle the messages that have arrived, one by one. */
 static void
 conn_read(struct bfd *b, struct conn *c)
 {
@@ -183,10 +195,13 @@ conn_read(struct bfd *b, struct conn *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* With fewer octets than wanted, little else than the end wakes the thread. */
+	/*
+	 * With fewer octets than requested, mostly the end of the connection wakes the
+	 * thread.
+	 */
 	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
-		b->connect_failed = true; /* it may end each one */
+		b->connect_failed = true; /* bfdd may end each connection */
 		conn_close(b, c);
 		return;
 	}
@@ -194,7 +209,7 @@ conn_read(struct bfd *b, struct conn *c)
 		message_take(b, c, &m);
 		if (c->fd < 0)
 			return;
-		/* Without a look at the octets: they are in `buf`. */
+		/* Remove the message from the socket without a copy: it is in `buf`. */
 		(void)!recv(c->fd, NULL, (size_t)len, MSG_TRUNC | MSG_DONTWAIT);
 		at += (size_t)len;
 	}
@@ -203,14 +218,14 @@ conn_read(struct bfd *b, struct conn *c)
 	if (len < 0) {
 		log_error("bfd: malformed message of bfdd dplane=%s error=\"%s\"",
 			  b->setup.conf.name, strerror(-len));
-		b->connect_failed = true; /* the next one would have the same message */
+		b->connect_failed = true; /* a new connection would get the same message */
 		conn_close(b, c);
 	}
 }
 
 /*
- * Return true if a socket is connected to itself. That happens if no program listens at a port
- * that the kernel may choose as the local one.
+ * Return true if a socket is connected to itself. That happens if no program listens at the
+ * port, and the kernel chooses the same port as the local port.
  */
 static bool
 is_self_connected(int fd)
@@ -269,7 +284,7 @@ conn_watch(struct bfd *b, struct conn *c, int fd, int events)
 	ev_io_start(b->w->loop, &c->io);
 }
 
-/* Begin to connect. Returns false if that has failed already. */
+/* Begin to connect. Returns false if the attempt failed at once. */
 static bool
 conn_open(struct bfd *b, struct conn *c)
 {
@@ -292,7 +307,7 @@ conn_open(struct bfd *b, struct conn *c)
 	return true;
 }
 
-/* Ask bfdd whether its step is over: plan.h. */
+/* Send an echo request, to find out whether bfdd's step is over (plan.h). */
 static void
 conn_ask(struct bfd *b, struct conn *c)
 {
@@ -303,14 +318,17 @@ conn_ask(struct bfd *b, struct conn *c)
 }
 
 /*
- * Say again by this connection which sessions are Up. bfdd takes a session for Down, without a
- * message, when one of several clients no longer uses it (8.4.4 to 10.8-dev; in bfdd's own
- * sessions the next packet of the peer mends that).
+ * Report again over this connection which sessions are Up. bfdd sets a session to Down
+ * without a message when one of several clients no longer uses it (8.4.4 to 10.8-dev; for
+ * bfdd's own sessions the peer's next packet corrects this).
  */
 static void
 conn_repeat(struct bfd *b, unsigned int at)
 {
-	/* First what bfdd says itself, so that a session that it shuts down does not come Up. */
+	/*
+	 * Handle the messages of bfdd first, so that a session that it shuts down is not
+	 * reported Up.
+	 */
 	if (b->conn[at].fd >= 0 && !b->plan.conn[at].connecting)
 		conn_read(b, &b->conn[at]);
 	if (!plan_repeats(&b->plan, at))
@@ -390,8 +408,9 @@ conns_begin(struct bfd *b)
 		fd = sd_take(name);
 		if (fd < 0) {
 			/*
-			 * The last daemon may have opened it after its descriptors were listed
-			 * for this one. The manager then has the only copy, which no program reads.
+			 * The last daemon may have opened this connection after it listed
+			 * its descriptors for this daemon. Then the manager has the only
+			 * copy, which no program reads.
 			 */
 			conn_store(b, &b->conn[i]);
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dplane: bfdd's messages to a data plane and back. The length of a message says where the
- * next begins, so a type or a field that a later bfdd adds is skipped. Pure functions.
+ * dplane: bfdd's messages to a data plane and back. The length of a message gives the begin
+ * of the next message, so a type or a field that a later bfdd adds is skipped. Pure
+ * functions.
  */
 #include "bfd/dplane.h"
 
@@ -184,7 +185,7 @@ bfd_dplane_write_counters(const struct bfd_dplane_counters *counters, uint16_t i
 {
 	uint8_t *p = write_header(out, BFD_DPLANE_COUNTERS, id, BFD_DPLANE_COUNTERS_BYTES);
 
-	/* After the number, padding to eight octets. */
+	/* Four octets of padding follow the number. */
 	put_be32(p, counters->lid);
 	put_be64(p + 8, counters->control_in_octets);
 	put_be64(p + 16, counters->control_in_packets);

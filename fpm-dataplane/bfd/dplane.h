@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dplane: the messages between bfdd and a data plane (bfdd --dplaneaddr), version 1: cut off
- * a byte stream and decoded, or written. No side effects, no thread of its own.
+ * dplane: the messages between bfdd and a data plane (bfdd --dplaneaddr), version 1. Cut
+ * messages off a byte stream and decode them, or write them. No side effects, no thread of
+ * its own.
  *
  * Fields are in network order on the wire, and in host order in these structs.
  */
@@ -54,7 +55,7 @@ struct bfd_dplane_session {
 	struct ipaddr src, dst; /* src: all zero if bfdd does not know it */
 	uint32_t lid;           /* bfdd's number of the session */
 	uint32_t min_tx_us, min_rx_us, min_echo_tx_us, min_echo_rx_us;
-	uint32_t hold_time; /* no bfdd fills it */
+	uint32_t hold_time; /* no version of bfdd sets it */
 	uint8_t ttl;        /* several hops: the least TTL of received packets */
 	uint8_t mult;
 	uint32_t ifindex;                         /* 0: the session names no interface */
@@ -66,8 +67,8 @@ struct bfd_dplane_echo {
 };
 
 struct bfd_dplane_msg {
-	uint16_t type; /* enum bfd_dplane_type, or a number that is in no table */
-	uint16_t id;   /* to be returned by the answer */
+	uint16_t type; /* enum bfd_dplane_type, or an unknown number */
+	uint16_t id;   /* the answer has the same id */
 	uint16_t len;  /* octets, header included */
 	bool known;    /* the union is filled; false: skip the message and count it */
 	union {
@@ -99,7 +100,8 @@ struct bfd_dplane_counters {
  * Cut the next message off a byte stream.
  *
  * buf  `len` octets as received; a buffer of BFD_DPLANE_MAX_BYTES holds any message
- * msg  out: the message; it points to nothing in `buf`. Untouched unless the answer is > 0.
+ * msg  out: the message; it points to nothing in `buf`. Untouched unless the return value
+ * is > 0.
  *
  * Returns the octets of the message; 0 if more are needed; -EPROTONOSUPPORT for another
  * version; -EPROTO if a length is below the minimum of its type. After an error the stream
@@ -108,15 +110,15 @@ struct bfd_dplane_counters {
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 
 /*
- * Return how many octets there must be for the next message to be whole, or for its length to
- * be known, after bfd_dplane_next() returned 0; 1: any.
+ * Return how many octets are needed until the next message is complete, or its length is
+ * known, after bfd_dplane_next() returned 0; 1: any number.
  */
 size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
 
-/* Return the configuration that a session asks for. */
+/* Fill `conf` with the configuration that bfdd requests for a session. */
 void bfd_dplane_conf(const struct bfd_dplane_session *session, struct bfd_conf *conf);
 
-/* Fill the state of a session for bfdd, which tells its clients Down for Init. */
+/* Fill the state of a session for bfdd. bfdd reports Init to its clients as Down. */
 void bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid,
 			 struct bfd_dplane_state *state);
 

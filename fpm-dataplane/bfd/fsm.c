@@ -3,7 +3,8 @@
  * fsm: the state machine of a BFD session. The numbers of sections are those of RFC 5880.
  *
  * Each entry point notes the intervals that the caller works with, changes the session, and
- * returns the differences as actions. So no path can forget to tell the caller of a change.
+ * returns the differences as actions. So no path can forget to report a change to the
+ * caller.
  *
  * Demand mode is never requested. A neighbor that requests it gets no periodic packets (6.6).
  */
@@ -12,14 +13,16 @@
 #include <string.h>
 
 /*
- * The least time from the end of a poll sequence to the next one. A Final does not say which
- * Poll it answers, so a late one of the last sequence must not end the next.
+ * Minimum time from the end of a poll sequence to the begin of the next. A Final does not
+ * show which Poll it answers, so a late Final of the last sequence must not end the next
+ * sequence.
  */
 #define POLL_GAP_NS 1000000000ull
 
 /*
- * A neighbor that wants fewer packets is told AdminDown as if it wanted one in 10 s: it must not
- * hold a session that bfdd has deleted.
+ * Upper limit of the neighbor's interval for the packets that announce AdminDown: a
+ * neighbor with a longer interval must not delay the end of a session that bfdd has
+ * deleted.
  */
 #define TOLD_INTERVAL_MAX_US 10000000u
 
@@ -35,8 +38,8 @@ uint32_t
 bfd_fsm_tx_us(const struct bfd_fsm *f)
 {
 	/*
-	 * The required interval of a neighbor that is no longer known is no longer obeyed: if
-	 * it was 0, no packet of ours would ever start the session again.
+	 * Ignore the required interval of a neighbor that is no longer known: if it was 0,
+	 * no packet of this side would start the session again.
 	 */
 	if (f->your_discr == 0)
 		return f->conf.passive ? 0 : f->used_tx_us;
@@ -51,7 +54,7 @@ bfd_fsm_tx_us(const struct bfd_fsm *f)
 uint64_t
 bfd_fsm_detect_us(const struct bfd_fsm *f)
 {
-	/* The neighbor does not send if we require no packets. */
+	/* The neighbor does not send if this side requires no packets. */
 	if (f->your_discr == 0 || f->used_rx_us == 0)
 		return 0;
 	return (uint64_t)f->remote_mult * larger(f->used_rx_us, f->remote_min_tx_us);
@@ -112,8 +115,8 @@ acts_since(const struct view *before, const struct bfd_fsm *f, uint64_t now)
 	if (after.state != before->state) {
 		acts |= BFD_ACT_STATE;
 		/*
-		 * 6.8.7: a packet between the periodic ones tells a change of state. A neighbor
-		 * that wants no periodic packets gets it as well.
+		 * 6.8.7: a packet between the periodic packets announces a change of state.
+		 * A neighbor that wants no periodic packets gets it as well.
 		 */
 		if ((after.tx_us != 0 || f->your_discr != 0) && now < f->silent_at)
 			acts |= BFD_ACT_SEND;
@@ -139,7 +142,7 @@ announced(const struct bfd_fsm *f)
 	       f->announced_rx_us == f->conf.min_rx_us;
 }
 
-/* Let the announced intervals follow the configuration, in Up by a poll sequence. */
+/* Set the announced intervals from the configuration; in state Up use a poll sequence. */
 static void
 follow_conf(struct bfd_fsm *f, uint64_t now)
 {
@@ -149,18 +152,21 @@ follow_conf(struct bfd_fsm *f, uint64_t now)
 		f->polling = false;
 		f->poll_next_at = 0;
 		f->announced_tx_us = f->used_tx_us = larger(tx, BFD_SLOW_US);
-		/* 6.8.3 wants that of tx alone; bfdd does so with rx, too. */
+		/* 6.8.3 requires this only for tx; bfdd does it for rx as well. */
 		f->announced_rx_us = f->used_rx_us = rx == 0 ? 0 : larger(rx, BFD_SLOW_US);
 		return;
 	}
-	/* A change during a sequence waits for the next: a Final tells not which values it saw. */
+	/*
+	 * A change during a sequence waits for the next sequence, because a Final does not
+	 * show which values the neighbor saw.
+	 */
 	if (f->polling || announced(f) || now < f->poll_next_at)
 		return;
 	f->polling = true;
 	f->announced_tx_us = tx;
 	f->announced_rx_us = rx;
 	/*
-	 * To send more often, or to be content with fewer packets, needs no consent. A required
+	 * To send more often, or to expect fewer packets, needs no confirmation. A required
 	 * interval of 0 is the longest of all: no packets.
 	 */
 	if (tx < f->used_tx_us)
@@ -200,7 +206,9 @@ set_state(struct bfd_fsm *f, enum bfd_state state, enum bfd_diag diag, uint64_t 
 	f->silent_at = BFD_NEVER;
 }
 
-/* 6.8.16: the neighbor is told for a detection time of its own. */
+/*
+ * Enter AdminDown. 6.8.16: announce it to the neighbor for the neighbor's detection time.
+ */
 static void
 admin_down(struct bfd_fsm *f, uint64_t now)
 {
@@ -217,7 +225,10 @@ admin_down(struct bfd_fsm *f, uint64_t now)
 		f->silent_at += f->conf.mult * its_interval_us * 1000;
 }
 
-/* 6.8.6, "If received state is AdminDown" and below; 6.2 has the diagram. */
+/*
+ * Change the state by the received state: 6.8.6, from "If received state is AdminDown" on;
+ * 6.2 has the diagram.
+ */
 static void
 obey_state(struct bfd_fsm *f, enum bfd_state received, uint64_t now)
 {
@@ -225,7 +236,7 @@ obey_state(struct bfd_fsm *f, enum bfd_state received, uint64_t now)
 	case BFD_ADMIN_DOWN:
 		if (f->state != BFD_DOWN)
 			set_state(f, BFD_DOWN, BFD_DIAG_NEIGHBOR_DOWN, now);
-		/* RFC 5882, 3.2: the neighbor is not to be taken for failed. */
+		/* RFC 5882, 3.2: do not treat the neighbor as failed. */
 		f->failed = false;
 		break;
 	case BFD_DOWN:
@@ -344,8 +355,8 @@ bfd_fsm_receive(struct bfd_fsm *f, const struct bfd_packet *p, uint64_t now)
 	if (note_remote(f, p))
 		acts |= BFD_ACT_REMOTE;
 	/*
-	 * In AdminDown 6.8.6 does not count the packet as received. It counts here, because
-	 * otherwise each packet would set a discriminator that has expired already.
+	 * In AdminDown, 6.8.6 does not treat the packet as received. Here it is, because
+	 * otherwise each packet would set a discriminator that has already expired.
 	 */
 	bfd_fsm_heard(f, now);
 	if (f->polling && p->final) {
@@ -411,7 +422,10 @@ bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_BYTES
 		.your_discr = f->your_discr,
 		.min_tx_us = f->announced_tx_us,
 		.min_rx_us = f->announced_rx_us,
-		/* As bfdd does also over several hops, where no peer sends echo packets. */
+		/*
+		 * As in bfdd, set this over several hops, too, although no peer sends echo
+		 * packets there.
+		 */
 		.min_echo_rx_us = f->conf.min_echo_rx_us,
 		.version = BFD_VERSION,
 		.diag = f->diag,

@@ -2,7 +2,8 @@
 /*
  * fsm: the state machine of one BFD session: RFC 5880, section 6.8, for RFC 5881 (one hop)
  * and RFC 5883 (several hops). No input, output, clock or timer: the caller passes the time
- * and the packets, and obeys the answers. Any thread, one at a time for each session.
+ * and the packets, and carries out the returned actions. Any thread, one at a time for each
+ * session.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, intervals are microseconds.
  *
@@ -23,7 +24,7 @@
 #include "bfd/packet.h"
 
 #define BFD_SLOW_US 1000000u /* the shortest desired interval of a session that is not Up */
-#define BFD_NEVER   UINT64_MAX /* a time that does not come */
+#define BFD_NEVER   UINT64_MAX /* a time that is never reached */
 
 /* The configuration of a session. A `mult` or a `min_tx_us` of 0 is taken as 1. */
 struct bfd_conf {
@@ -59,12 +60,15 @@ struct bfd_fsm {
 
 	/* Intervals in packets. They follow `conf` once no poll sequence is under way. */
 	uint32_t announced_tx_us, announced_rx_us;
-	/* The basis of our intervals. It follows those above late: RFC 5880, 6.8.3. */
+	/* The values in use. They follow the announced values late: RFC 5880, 6.8.3. */
 	uint32_t used_tx_us, used_rx_us;
 
 	uint64_t heard_at; /* time of the last packet; 0: none since begin */
 	uint64_t state_at; /* time of the last change of state */
-	/* AdminDown: from this time on no packets are sent, the neighbor knows. Else BFD_NEVER. */
+	/*
+	 * AdminDown: send no packets from this time on, because the neighbor knows.
+	 * Otherwise BFD_NEVER.
+	 */
 	uint64_t silent_at;
 	uint64_t poll_next_at; /* no new poll sequence before */
 };
@@ -93,39 +97,48 @@ void bfd_fsm_begin(struct bfd_fsm *f, uint32_t my_discr, const struct bfd_conf *
 
 /*
  * Take a new configuration. In Up, a change of min_tx_us or min_rx_us is announced by a poll
- * sequence; one that could make either side miss packets is used only after its end. The
- * functions from here to bfd_fsm_resume() return actions: bits of enum bfd_act.
+ * sequence; a value that could make either side miss packets is used only after the
+ * sequence. The functions from here to bfd_fsm_resume() return actions: bits of enum
+ * bfd_act.
  */
 unsigned int bfd_fsm_configure(struct bfd_fsm *f, const struct bfd_conf *conf,
 			       uint64_t now);
 
-/* Set conf.shutdown: AdminDown, told at least until `silent_at`; or Down, and start again. */
+/*
+ * Set conf.shutdown. True: enter AdminDown and announce it at least until `silent_at`.
+ * False: enter Down and start again.
+ */
 unsigned int bfd_fsm_shutdown(struct bfd_fsm *f, bool shutdown, uint64_t now);
 
 /*
- * Take a packet that bfd_packet_read() accepted, and that was found to be of this session: by
- * your_discr, or by its addresses where that is 0.
+ * Take a packet that bfd_packet_read() accepted, and that belongs to this session by
+ * your_discr, or if that is 0, by its addresses.
  */
 unsigned int bfd_fsm_receive(struct bfd_fsm *f, const struct bfd_packet *p, uint64_t now);
 
 /*
- * The detection time may have ended. Does nothing if it has not, so an early call, or one
- * too many, does no harm.
+ * Handle the end of the detection time. Does nothing if it has not ended, so early or extra
+ * calls do no harm.
  */
 unsigned int bfd_fsm_expired(struct bfd_fsm *f, uint64_t now);
 
-/* The echo packets did not come back. */
+/* Handle the loss of echo packets that did not come back. */
 unsigned int bfd_fsm_echo_lost(struct bfd_fsm *f, uint64_t now);
 
-/* Forwarders received a packet that equals that of bfd_fsm_is_steady(), last at `at`. */
+/*
+ * Note that forwarders received the packet that bfd_fsm_is_steady() expects, last at `at`.
+ */
 void bfd_fsm_heard(struct bfd_fsm *f, uint64_t at);
 
-/* No packet could be received until `now` (a restart): start the detection time again. */
+/*
+ * Start the detection time again at `now`, because no packet could be received before (a
+ * restart).
+ */
 void bfd_fsm_resume(struct bfd_fsm *f, uint64_t now);
 
 /*
- * Write the packet to send. `final`: the answer to a Poll. A poll sequence sets the P bit of
- * all others.
+ * Write the packet to send. `final`: the answer to a Poll. During a poll sequence all other
+ * packets have the P bit.
  */
 void bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_BYTES]);
 
@@ -158,8 +171,8 @@ bfd_fsm_is_failed(const struct bfd_fsm *f)
 
 /*
  * Return true if the session is Up, no poll sequence is under way or waits, and every
- * received packet that equals `rx_expect` would change nothing but `heard_at`. Only then
- * `rx_expect` is written.
+ * received packet that equals `rx_expect` would change nothing but `heard_at`. `rx_expect`
+ * is written only in this case.
  */
 bool bfd_fsm_is_steady(const struct bfd_fsm *f, uint8_t rx_expect[BFD_PACKET_BYTES]);
 

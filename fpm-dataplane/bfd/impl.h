@@ -33,9 +33,9 @@
 #include "port/bfd.h"
 
 #define BFD_SESSIONS       (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
-#define BFD_HOLD_NS        10000000000ull /* a session that bfdd no longer tells of is kept */
+#define BFD_HOLD_NS        10000000000ull /* how long an orphan session is kept */
 #define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
-#define BFD_REPEAT_S       4u   /* bfdd is told again which sessions are Up */
+#define BFD_REPEAT_S       4u   /* period of the repeated reports of Up sessions */
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
 #define BFD_KERNEL_SOCKETS 4u     /* IPv4 and IPv6, one hop and several */
 #define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
@@ -44,18 +44,20 @@
 
 /*
  * The part of a session that outlives the daemon (keep.c). Plain data, without pointers and
- * with a fixed layout. Its number is that of its slot in the bfd_table.
+ * with a fixed layout. Its index is the number of its slot in the bfd_table.
  */
 struct kept {
-	/* Odd while the thread changes the record. A record that was left so is dropped. */
+	/*
+	 * Odd while the thread changes the record. A record that is found odd is dropped.
+	 */
 	_Atomic uint32_t writing;
 	bool used;
 	bool leaving; /* deleted by bfdd: AdminDown is sent until fsm.silent_at */
-	bool pruned;  /* rib was told that the next hop is dead */
+	bool pruned;  /* rib has the report that the next hop is dead */
 	uint16_t src_port;
 	uint32_t echo_discr;
 	uint32_t hop_ifindex; /* with `pruned`: interface of the next hop */
-	int32_t conn; /* number of the connection that told of it last; -1: it has ended */
+	int32_t conn; /* connection that last reported the session; -1: it has ended */
 	struct bfd_dplane_session told;
 	struct bfd_fsm fsm;
 	uint64_t n_rx, n_tx; /* packets of the thread itself */
@@ -65,20 +67,20 @@ struct kept {
 
 enum bfd_by { BY_NONE, BY_FORWARDERS, BY_KERNEL };
 
-/* Where the packets of a session leave and arrive. */
+/* The interface and addresses at which packets of a session leave and arrive. */
 struct place {
 	enum bfd_by by;
 	uint16_t ifidx; /* one hop by forwarders; else 0 */
 	uint16_t vrf;
 	uint32_t ifindex;    /* one hop, or given by bfdd; else 0 */
 	struct ipaddr local; /* BY_KERNEL: may be zero, and the kernel chooses */
-	const char *reason;  /* BY_NONE: why */
+	const char *reason;  /* BY_NONE: the reason */
 };
 
 struct session {
 	struct kept *k; /* NULL: the number is free */
 	uint32_t number;
-	uint64_t orphan_ns; /* with k->conn < 0: since when */
+	uint64_t orphan_ns; /* with k->conn < 0: since this time */
 	struct place place;
 	uint64_t before[4]; /* by_slots of the last daemon */
 	uint32_t n_downs;   /* of the state machine, when it was last counted */
@@ -100,8 +102,8 @@ struct conn {
 	int fd; /* -1: none */
 	ev_io io;
 	struct bfd *b;
-	size_t wants; /* octets that wake the thread: 1, or those of a message that has begun */
-	bool to_store; /* the service manager has not heard whether the connection is open */
+	size_t wants; /* octets that wake the thread: 1, or the rest of a partial message */
+	bool to_store; /* the service manager may not know whether it is open */
 };
 
 struct bfd {
@@ -114,16 +116,16 @@ struct bfd {
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
 	bool kept_to_store; /* the service manager does not have kept_fd yet */
-	bool kept_lost; /* the last daemon may not have known all sessions of its connections */
+	bool kept_lost; /* the last daemon may have missed sessions of its connections */
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
-	bool connect_failed; /* bfdd does not listen, or ended one: wait for the next tick */
+	bool connect_failed; /* bfdd does not listen, or ended a connection: wait a tick */
 	bool full_said;
 	struct counters *count;
 	ev_timer tick; /* every second: connections, places, peers */
 	uint32_t n_ticks;
-	int kernel_rx[BFD_KERNEL_SOCKETS]; /* open once there was a session; -1: not */
+	int kernel_rx[BFD_KERNEL_SOCKETS]; /* open if a session needs them; -1: closed */
 	ev_io kernel_io[BFD_KERNEL_SOCKETS];
 	int timer_fd;
 	ev_io timer_io;
@@ -138,36 +140,39 @@ struct bfd {
 };
 
 /* --- conn.c --- */
-/* Take the connections of the last daemon, and connect. */
+/* Take over the connections of the last daemon, and connect. */
 void conns_begin(struct bfd *b);
-/* Close all connections. bfdd notices it, unless another process has them too. */
+/* Close all connections. bfdd notices it, unless another process has copies of them. */
 void conns_end(struct bfd *b);
 /* Return true if a connection is open. */
 bool conns_any(const struct bfd *b);
-/* After each round: open and close connections as plan.h says. */
+/* Open and close connections by the plan (plan.h). Call it after each round. */
 void conns_plan(struct bfd *b);
-/* Every second: ask bfdd again, and say again which sessions are Up. */
+/* Repeat echo requests and the reports of Up sessions to bfdd. Call it every second. */
 void conns_tick(struct bfd *b);
-/* Tell bfdd the state of a session. */
+/* Report the state of a session to bfdd. */
 void conn_report(struct bfd *b, struct session *s);
 
 /* --- session.c --- */
-/* bfdd adds or changes a session, or deletes it. */
+/* Handle messages of bfdd that add or change a session, or delete it. */
 void session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told);
 void session_untold(struct bfd *b, const struct bfd_dplane_session *told);
-/* The connection has ended. Returns how many sessions it had. */
+/* Make orphans of the sessions of a connection that has ended. Returns their number. */
 uint32_t sessions_orphan(struct bfd *b, int conn);
-/* Tell the peer AdminDown, so that it takes it for no failure, and end the session. */
+/*
+ * Announce AdminDown to the peer, so that it assumes no failure, and end the session
+ * afterwards.
+ */
 void session_leave(struct bfd *b, struct session *s);
-/* TIMER_END: the session ends, leaves, or is silent from now on. */
+/* Handle TIMER_END: the session ends, begins to leave, or sends nothing from now on. */
 void session_end_due(struct bfd *b, struct session *s);
-/* Return the interval of our packets; 0: none is sent. */
+/* Return the interval between sent packets; 0: none are sent. */
 uint32_t session_tx_us(const struct session *s);
-/* Make the sessions of the last daemon go on. */
+/* Continue the sessions of the last daemon. */
 void sessions_resume(struct bfd *b);
-/* Look for a better place for sessions whose interface has changed. */
+/* Search a better place for sessions whose interface has changed. */
 void sessions_place(struct bfd *b);
-/* Tell rib which next hops were dead for the last daemon.                         [main] */
+/* Report the dead next hops of the last daemon to rib.                         [main] */
 void sessions_tell_dead_hops(struct bfd *b);
 /* Carry out the actions of the state machine, bits of enum bfd_act. */
 void session_obey(struct bfd *b, struct session *s, unsigned int act);
@@ -176,13 +181,13 @@ void session_end(struct bfd *b, struct session *s);
 /* Find a session; NULL: none. */
 struct session *session_by_lid(struct bfd *b, uint32_t lid);
 struct session *session_by_discr(struct bfd *b, uint32_t discr);
-/* Note the time of the last packet that forwarders took. */
+/* Note the time of the last packet of the session that forwarders received. */
 void session_hear(struct bfd *b, struct session *s);
-/* Note the counters of the slots where they outlive the daemon. */
+/* Copy the counters of the slots to the memory that outlives the daemon. */
 void sessions_keep_counters(struct bfd *b);
 void session_counters(const struct bfd *b, const struct session *s,
 		      struct bfd_dplane_counters *c);
-/* Let the punt thread know all peers again. */
+/* Send all peers to the punt thread again. */
 void sessions_tell_peers(struct bfd *b);
 uint32_t random_draw(struct bfd *b);
 /* Choose a source port. */
@@ -223,15 +228,16 @@ void timers_end(struct bfd *b);
 void timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_t when);
 /* Return the time that is set; DUE_NEVER: none. */
 uint64_t timer_when(const struct bfd *b, const struct session *s, enum bfd_timer t);
-/* After each round: set the timer to the first one that is due. */
+/* Set the timer descriptor to the earliest timer. Call it after each round. */
 void timers_arm(struct bfd *b);
-/* Detection times that have ended are judged when all forwarders have looked at their queues. */
+/* Handle detection times that have ended, once all forwarders have polled their queues. */
 void timers_judge(struct bfd *b);
 
 /* --- beat.c --- */
 /*
- * Send and expect what the session is about now, by forwarders or sockets. `now`: its
- * packet is sent at once; `final`: before that, the answer to a poll.
+ * Publish the packet to send and the packet to expect for the present state of the session,
+ * for forwarders or sockets. `now`: send the packet at once; `final`: before it, send the
+ * answer to a Poll.
  */
 void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Stop all packets of a session. */
@@ -241,8 +247,8 @@ void beat_end(struct bfd *b, struct session *s);
 void kernel_begin(struct bfd *b);
 void kernel_close(struct bfd *b);
 /*
- * Open the sockets that receive if they are needed, and close them if not: when the last
- * such session ends, or bfdd, whose successor may want the ports for itself.
+ * Open the receiving sockets if they are needed. Close them when the last session that
+ * needs them ends, or when bfdd ends, because the next bfdd may need the ports itself.
  */
 void kernel_tick(struct bfd *b);
 /* Take the packets of all sockets. */
@@ -254,13 +260,13 @@ void kernel_send(struct bfd *b, struct session *s);
 /* Stop the packets of a session, and close its socket. */
 void kernel_end(struct bfd *b, struct session *s);
 /*
- * Return the index of a kernel interface of the control namespace, given its index or, if
- * there is none with it, its name; 0: there is none.
+ * Return the index of a kernel interface of the control namespace. Look up `ifindex` first,
+ * then `name`. 0: there is none.
  */
 uint32_t kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name);
 /*
  * Return the source address that the kernel chooses for packets to a neighbor on an
- * interface; all zero: none. The copy of addresses in the FIB may have only some of them.
+ * interface; all zero: none. The FIB's copy of the addresses may be incomplete.
  */
 struct ipaddr kernel_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
 			    const struct ipaddr *peer);
@@ -268,19 +274,19 @@ struct ipaddr kernel_source(const struct bfd *b, uint8_t family, uint32_t ifinde
 /* --- place.c --- */
 void place_find(const struct bfd *b, const struct bfd_dplane_session *told,
 		struct place *place);
-/* Return true if the place is as good as when it was found. `up`: the session is Up. */
+/* Return true if the place is still valid. `up`: the session is Up. */
 bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 		 const struct place *place, bool up);
 
 /* --- keep.c --- */
 /*
- * Map the memory of the last daemon, or make a new one. Returns 0 or -errno.      [main]
+ * Map the memory of the last daemon, or create new memory. Returns 0 or -errno.      [main]
  */
 int keep_begin(struct bfd *b);
-/* Let the service manager keep the memory. Never waits: see kept_to_store. */
+/* Let the service manager keep the memory. It never waits: see kept_to_store. */
 void keep_store(struct bfd *b);
 void keep_end(struct bfd *b);
-/* Note whether bfdd has told all that it has to tell. */
+/* Note whether bfdd has sent all its sessions, so that no step of the plan is left. */
 void keep_rest(struct bfd *b, bool at_rest);
 
 #define STATUS_ADD(field, n) \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep: the sessions in a memfd that the service manager keeps, so that the next daemon sends
- * on at once. Its clock, CLOCK_MONOTONIC, is the same. A record that was being changed when
- * the daemon was killed is dropped: bfdd tells that session again. [bfd]
+ * keep: the sessions in a memfd that the service manager keeps, so that the next daemon
+ * continues to send at once. It uses the same clock, CLOCK_MONOTONIC. A record that was
+ * being changed when the daemon was killed is dropped, because bfdd sends that session
+ * again. [bfd]
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 
-#define KEEP_VERSION 2u /* to be raised when struct kept, or one in it, changes */
+#define KEEP_VERSION 2u /* increment it when struct kept, or a struct in it, changes */
 #define KEPT_BYTES   328u
 #define KEEP_BYTES   sizeof(struct keep)
 static_assert(sizeof(struct kept) == KEPT_BYTES, "raise KEEP_VERSION, and set KEPT_BYTES");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kernel: sessions by interfaces that are no ports of the dataplane, over UDP sockets in the
- * control namespace. While bfdd leaves its sessions to a data plane it has no sockets of its
- * own, so these sessions have no other way. Their packets wait for this thread, so their
- * times are those of a busy host, as with bfdd.                                     [bfd]
+ * control namespace. While bfdd leaves its sessions to a data plane it has no sockets of
+ * its own, so only this thread can serve these sessions. Their packets wait for this
+ * thread, so their timing depends on the load of the host, as with bfdd.
+ *                  [bfd]
  */
 #include <errno.h>
 #include <net/if.h>
@@ -19,10 +20,10 @@
 #include "tap-bridge/netns.h"
 
 #define TTL        255
-#define PACKETS    64u /* that one socket gives in one round */
-#define PORT_TRIES 16u /* source ports that other programs may have */
+#define PACKETS    64u /* read from one socket in one round */
+#define PORT_TRIES 16u /* attempts to find a free source port */
 
-/* Octets that are read of a packet: BFD has 24, and authentication is refused. */
+/* Octets read from a packet: BFD needs 24, and authentication is refused. */
 #define OCTETS 64u
 
 union control {
@@ -66,7 +67,7 @@ option_set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* Open a UDP socket that sends and tells what BFD needs. Returns it or -errno. */
+/* Open a UDP socket with the options that BFD needs. Returns it or -errno. */
 static int
 socket_open(const struct bfd *b, sa_family_t family)
 {
@@ -95,7 +96,7 @@ socket_open(const struct bfd *b, sa_family_t family)
 
 /* --- receiving ----------------------------------------------------------------------------- */
 
-/* Read what the kernel tells beside a packet. Returns false if something is missing. */
+/* Read the control messages of a packet. Returns false if one is missing. */
 static bool
 control_read(struct msghdr *h, struct received *r)
 {
@@ -176,7 +177,7 @@ kernel_on_packet(struct ev_loop *loop, ev_io *io, int revents)
 	kernel_take(io->data);
 }
 
-/* Open the sockets that receive, if they are not open yet. */
+/* Open the receiving sockets, if they are not open yet. */
 static void
 receive_begin(struct bfd *b)
 {
@@ -216,7 +217,7 @@ receive_begin(struct bfd *b)
 
 /* --- sending ------------------------------------------------------------------------------- */
 
-/* Open the socket of a session at its source port, or at another one that is free. */
+/* Open the socket of a session at its source port, or at another free port. */
 static void
 session_open(struct bfd *b, struct session *s)
 {
@@ -238,7 +239,7 @@ session_open(struct bfd *b, struct session *s)
 		close(fd);
 }
 
-/* Put one control message. Returns its octets. */
+/* Write one control message. Returns its octets. */
 static size_t
 control_put(union control *control, int level, int type, const void *data, size_t n)
 {
@@ -252,7 +253,10 @@ control_put(union control *control, int level, int type, const void *data, size_
 	return CMSG_SPACE(n);
 }
 
-/* Tell the kernel the source address and the interface of a packet. Returns the octets. */
+/*
+ * Write the control messages with source address and interface of a packet. Returns the
+ * octets.
+ */
 static size_t
 control_write(const struct session *s, union control *control)
 {
@@ -298,7 +302,7 @@ packet_send(struct bfd *b, struct session *s, bool final)
 			 strerror(errno), missed);
 }
 
-/* Return the time of the next packet; DUE_NEVER: none is sent. */
+/* Return the time of the next packet; DUE_NEVER: no packet is sent. */
 static uint64_t
 next_send(struct bfd *b, const struct session *s)
 {
@@ -351,7 +355,7 @@ kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name)
 
 	if (fd < 0)
 		return 0;
-	/* It may have been made again, with another index. */
+	/* The interface may have been created again with another index. */
 	if (ifindex == 0 || ioctl(fd, SIOCGIFNAME, &request) < 0) {
 		strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
 		ifindex = ioctl(fd, SIOCGIFINDEX, &request) < 0

@@ -36,7 +36,7 @@ struct bfd_packet {
 	uint8_t diag;  /* 5 bits: may be BFD_N_DIAG or more */
 	uint8_t state; /* enum bfd_state */
 	uint8_t mult;
-	uint8_t length; /* of the packet; with padding of the payload it may be less */
+	uint8_t length; /* of the packet; below the payload's length if that has padding */
 	bool poll, final, cbit, auth, demand, multipoint; /* P F C A D M */
 };
 
@@ -50,27 +50,27 @@ enum bfd_packet_error {
 	BFD_PACKET_MULTIPOINT, /* M bit set */
 	BFD_PACKET_MY_DISCR,   /* my discriminator 0 */
 	BFD_PACKET_YOUR_DISCR, /* your discriminator 0, but neither Down nor AdminDown */
-	BFD_PACKET_AUTH,       /* authenticated, and no session has authentication */
+	BFD_PACKET_AUTH,       /* authenticated: not supported */
 	BFD_N_PACKET_ERROR,
 };
 
 /*
  * Make all checks of RFC 5880, section 6.8.6, that need no session.
  *
- * p     out: the packet; it is written if and only if the answer is BFD_PACKET_OK
- * wire  `len` octets: the payload of UDP. Octets behind the length of the packet are
+ * p     out: the packet; written only if BFD_PACKET_OK is returned
+ * wire  `len` octets: the payload of UDP. Octets after the length of the packet are
  *       ignored.
  */
 enum bfd_packet_error bfd_packet_read(struct bfd_packet *p, const uint8_t *wire,
 				      size_t len);
 
 /*
- * Write a packet. The caller answers for the values; `version` and `length` are written as
- * they are.
+ * Write a packet. The caller is responsible for the values; `version` and `length` are
+ * written unchanged.
  */
 void bfd_packet_write(const struct bfd_packet *p, uint8_t wire[BFD_PACKET_BYTES]);
 
-/* Return a name as "up", "expired" or "my-discriminator". Any value is allowed. */
+/* Return a name like "up", "expired" or "my-discriminator". Any value is allowed. */
 const char *bfd_state_name(unsigned int state);
 const char *bfd_diag_name(unsigned int diag);
 const char *bfd_packet_error_name(enum bfd_packet_error error);

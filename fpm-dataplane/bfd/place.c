@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * place: find where the packets of a session leave and arrive. bfdd's message has no VRF, an
- * interface only if the session names one, and no local address if the configuration has
- * none. The rest follows from the interfaces and the FIB.                       [bfd]
+ * place: find the interface, VRF and local address for the packets of a session. bfdd's
+ * message has no VRF, an interface only if the session names one, and no local address if
+ * the configuration has none. The missing facts follow from the interfaces and the FIB.
+ *                   [bfd]
  */
 #include <string.h>
 
@@ -19,8 +20,9 @@ addr_is_zero(const struct ipaddr *a)
 }
 
 /*
- * Return the interface of the dataplane that bfdd names; 0: it is none of them. The kernel has
- * the sessions over tunnels and VXLAN, because it gets all packets to this host out of them.
+ * Return the interface of the dataplane that bfdd names; 0: there is none. The kernel
+ * serves sessions over tunnels and VXLAN, because it gets all packets to this host that
+ * arrive through them.
  */
 static uint16_t
 iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
@@ -39,7 +41,7 @@ iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 		    strncmp(iface->name, told->ifname, sizeof(iface->name)) == 0)
 			by_name = i;
 	}
-	return by_name; /* it may have been made again, with another index */
+	return by_name; /* it may have been created again with another index */
 }
 
 /* Return how many VRFs (with table main) have the address; *vrf is the first of them. */
@@ -54,7 +56,7 @@ vrfs_of(const struct fib *fib, uint8_t family, const struct ipaddr *addr, uint16
 		if (v != 0 && fib_vrf(fib, v) == NULL)
 			continue;
 		path = fib_resolve(fib, v, family, addr, 0);
-		/* A VRF without the address may find it in table main. */
+		/* A VRF without the address may find it in table main: count it once. */
 		if (path_kind(path) != PATH_LOCAL || (v != 0 && n > 0 && *vrf == 0))
 			continue;
 		if (n++ == 0)
@@ -70,7 +72,7 @@ place_refuse(struct place *place, const char *reason)
 	place->reason = reason;
 }
 
-/* The session names an interface. */
+/* Find the place of a session that names an interface. */
 static void
 place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct place *place)
 {
@@ -93,7 +95,7 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 }
 
-/* Return the interface behind which a path finds its neighbor; 0: none. */
+/* Return the interface on which a path has its neighbor; 0: none. */
 static uint16_t
 path_iface(const struct fib *fib, fib_path path)
 {
@@ -117,8 +119,8 @@ path_of(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *to
 }
 
 /*
- * Return the interface whose subnet has the peer, in a VRF; 0: none. A route by a gateway, perhaps
- * the default route, leads to another router.
+ * Return the interface whose subnet has the peer, in a VRF; 0: none. A route through a
+ * gateway, perhaps the default route, does not count.
  */
 static uint16_t
 subnet_iface(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
@@ -147,7 +149,7 @@ vrfs_with_peer(const struct fib *fib, const struct bfd_dplane_session *told, uin
 		if (v != 0 && fib_vrf(fib, v) == NULL)
 			continue;
 		ifidx = subnet_iface(fib, v, told);
-		/* A VRF without a route finds the one of table main. */
+		/* A VRF without a route finds the route of table main. */
 		if (ifidx == 0 || fib_iface(fib, ifidx) == NULL ||
 		    fib_iface(fib, ifidx)->vrf != v)
 			continue;
@@ -157,7 +159,7 @@ vrfs_with_peer(const struct fib *fib, const struct bfd_dplane_session *told, uin
 	return n;
 }
 
-/* The route to the peer decides. */
+/* Find the place of a session by the route to the peer. */
 static void
 place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 	     struct place *place)
@@ -183,7 +185,7 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 	if (iface != NULL && addr_is_zero(&place->local))
 		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
 	if (multihop) {
-		/* Its packets follow the current route, so no interface is stored. */
+		/* The packets follow the current route, so no interface is stored. */
 		place->by = BY_FORWARDERS;
 		return;
 	}
@@ -202,7 +204,7 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 	unsigned int n = 1;
 
 	*place = (struct place){.local = told->src};
-	/* Some versions of bfdd name a global source for a link-local peer. */
+	/* Some versions of bfdd send a global source for a link-local peer: ignore it. */
 	if (told->family == 6 && ipaddr_is_linklocal6(&told->dst) &&
 	    !ipaddr_is_linklocal6(&told->src))
 		place->local = (struct ipaddr){{0}};
@@ -232,7 +234,7 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 }
 
 /*
- * Return false if the local address was chosen, and the kernel chooses another one now. A
+ * Return false if the kernel chose the local address, and chooses another address now. A
  * session that is Up keeps its address as long as the router has it.
  */
 static bool
@@ -269,7 +271,7 @@ place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 {
 	const struct fib_iface *iface;
 
-	/* An interface may become a port, and a route or an address may come. */
+	/* An interface may become a port, and a route or an address may be added. */
 	if (place->by != BY_FORWARDERS)
 		return false;
 	if (place->ifidx == 0)

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define ANSWERS   2  /* after which a step of bfdd is over */
+#define ANSWERS   2  /* echo replies after which a step of bfdd is over */
 #define ASK_TICKS 10 /* seconds to wait for an answer */
 
 /*
@@ -13,7 +13,7 @@
  */
 #define BURST_MOST (PLAN_ROOM / 2)
 
-/* bfdd may say something from now on. */
+/* Begin a step: bfdd may send messages from now on. */
 static void
 step_begin(struct plan_conn *c)
 {
@@ -79,8 +79,8 @@ void
 plan_tick(struct plan *p)
 {
 	/*
-	 * bfdd drops an answer for which its buffer has no room. The age changes, so that a
-	 * late answer to the first request does not count for the second.
+	 * bfdd drops an answer if its buffer has no room. Change the age, so that a late
+	 * answer to the first request does not count for the second request.
 	 */
 	for (unsigned int i = 0; i < p->n_conn; i++)
 		if (p->conn[i].asked != 0 && ++p->conn[i].asked > ASK_TICKS)
@@ -123,7 +123,10 @@ open_next(const struct plan *p, unsigned int *at)
 	return PLAN_FULL;
 }
 
-/* Ask bfdd whether its step is over. Returns PLAN_REST if all steps are. */
+/*
+ * Check whether the steps of bfdd are over, and request an echo if necessary. Returns
+ * PLAN_REST if all steps are over.
+ */
 static enum plan_step
 steps_end(struct plan *p, unsigned int *at)
 {
@@ -195,21 +198,24 @@ plan_next(struct plan *p, unsigned int *at)
 		c->stale = c->doubtful || (c->stale && c->n > 0);
 	}
 	v = view_of(p);
-	/* A new connection gets sessions that no other one has, if the last new one got some. */
+	/* If the last new connection got sessions, another one may get further sessions. */
 	if (v.n_open == 0 ||
 	    (v.n_stale > 0 && (p->conn[v.newest].n > 0 || p->conn[v.newest].doubtful)))
 		return open_next(p, at);
 	if (v.n_stale > 0) {
 		if (v.n_empty * PLAN_ROOM < v.n_sessions)
 			return open_next(p, at);
-		/* The oldest others get its sessions: in the end the last stale one has all. */
+		/*
+		 * bfdd hands its sessions to the oldest other connections: in the end the
+		 * last stale connection has all of them.
+		 */
 		*at = (unsigned int)v.newest_stale;
 		return PLAN_CLOSE;
 	}
-	/* There may have been too little room for some sessions. */
+	/* Some sessions may not have had room. */
 	if (p->conn[v.newest].born < p->missed)
 		return open_next(p, at);
-	/* One empty connection has room for sessions that come at once. */
+	/* Keep one empty connection, which has room for new sessions. */
 	if (v.n_empty > 1) {
 		*at = (unsigned int)v.oldest_empty;
 		return PLAN_CLOSE;

@@ -31,14 +31,14 @@ packet_is_of(const struct received *r, const struct session *s)
 	    s->k->told.family != r->family || at->vrf != r->vrf ||
 	    !ipaddr_equal(&s->k->told.dst, &r->remote))
 		return false;
-	/* The kernel chose our address, and the interface if bfdd named none. */
+	/* The kernel chose the local address, and the interface if bfdd named none. */
 	if (at->by == BY_KERNEL && ipaddr_equal(&at->local, &any))
 		return at->ifindex == 0 || at->ifindex == r->ifindex;
 	return ipaddr_equal(&at->local, &r->local) &&
 	       (r->multihop || at->ifindex == 0 || at->ifindex == r->ifindex);
 }
 
-/* Find the session of a packet that names none: RFC 5881, 3. NULL: there is none. */
+/* Find the session of a packet without your_discr: RFC 5881, 3. NULL: there is none. */
 static struct session *
 session_by_address(struct bfd *b, const struct received *r)
 {
@@ -66,7 +66,10 @@ packet_take(struct bfd *b, const struct received *r)
 		packet_refuse(b, DROP_bfd_no_session);
 		return;
 	}
-	/* RFC 5881, 5: no router has forwarded it. RFC 5883, 4: not too many have. */
+	/*
+	 * RFC 5881, 5: no router may have forwarded the packet. RFC 5883, 4: not too many
+	 * may have.
+	 */
 	if (r->ttl < (r->multihop ? s->k->told.ttl : 255)) {
 		packet_refuse(b, DROP_bfd_bad);
 		return;
@@ -78,8 +81,9 @@ packet_take(struct bfd *b, const struct received *r)
 	kept_close(s->k);
 	session_obey(b, s, act);
 	/*
-	 * Without an action, the same packet again may change nothing from now on. After one,
-	 * a second beat could replace the first before a forwarder has sent its answer.
+	 * Without an action, forwarders may now expect the same packet again. After an
+	 * action, a second beat could replace the first before a forwarder has sent its
+	 * answer.
 	 */
 	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) == 0)
 		beat_publish(b, s, false, false);
@@ -93,7 +97,7 @@ udp_is_whole(const uint8_t *ip, uint8_t family, unsigned int off, unsigned int b
 	uint32_t sum = inet_sum(src, 2 * family_octets(family), 17 + bytes);
 
 	if (family == 4 && get_be16(ip + off + 6) == 0)
-		return true; /* RFC 768: there is none */
+		return true; /* RFC 768: the packet has no checksum */
 	return inet_fold(inet_sum(ip + off, bytes, sum)) == 0xffff;
 }
 
@@ -127,7 +131,7 @@ frame_take(struct bfd *b, struct rte_mbuf *m)
 	}
 	port = get_be16(ip + off + 2);
 	if (port != BFD_PORT && port != BFD_PORT_MULTI) {
-		/* An echo packet of ours that came late, or one that this router never sent. */
+		/* A late echo packet, or an echo packet that this router never sent. */
 		packet_refuse(b, DROP_bfd_no_session);
 		return;
 	}
@@ -146,7 +150,10 @@ rings_take(struct bfd *b)
 {
 	for (unsigned int f = 0; f < b->setup.n_fwd; f++) {
 		struct rte_ring *ring = b->setup.rings[f].punt[CLASS_bfd];
-		/* Only the present packets: others may come as fast as they are taken. */
+		/*
+		 * Take only the present packets, because others may arrive as fast as this
+		 * loop takes them.
+		 */
 		unsigned int left = rte_ring_count(ring);
 
 		while (left > 0) {

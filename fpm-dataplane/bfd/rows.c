@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-/* Return the text of RFC 5880, 4.1. */
+/* Return the text of a diagnostic in RFC 5880, 4.1. */
 static const char *
 diag_text(uint8_t diag)
 {
@@ -25,7 +25,7 @@ diag_text(uint8_t diag)
 	return diag < sizeof(text) / sizeof(text[0]) ? text[diag] : "reserved";
 }
 
-/* The kernel accepts names that are no UTF-8. */
+/* Return a name as JSON. The kernel accepts names that are not UTF-8. */
 static json_t *
 name_json(const char *name)
 {

@@ -19,7 +19,7 @@ struct bfd_row_in {
 	const char *vrf;   /* NULL: table main */
 	const char *state; /* "admin-down", "down", "init" or "up" */
 	const char *by; /* the sender of the packets: "forwarders", "kernel"; NULL: none */
-	const char *reason;        /* why the session is not served; NULL: it is */
+	const char *reason;        /* why the session is not served; NULL: it is served */
 	uint8_t diag, remote_diag; /* RFC 5880, 4.1 */
 	uint32_t discr, remote_discr, lid;
 	uint8_t mult, remote_mult;

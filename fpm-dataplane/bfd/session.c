@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * session: the sessions that bfdd told of, and the effects when the state machine changes one:
- * bfdd is told, rib leaves the next hop out of its groups, the forwarders get other packets.
+ * session: the sessions of bfdd, and the effects when the state machine changes a session:
+ * bfdd gets a report, rib leaves the next hop out of its groups, the forwarders get other
+ * packets.
  *
- * A session that bfdd no longer tells of, because its connection has ended, is kept for
- * BFD_HOLD_NS. When bfdd comes back with a session of the same addresses, it takes that one:
- * the peer sees the same discriminator and notices nothing.                         [bfd]
+ * A session whose connection to bfdd has ended is kept for BFD_HOLD_NS. When bfdd returns
+ * with a session of the same addresses, it gets the kept session: the peer sees the same
+ * discriminator and notices nothing.                         [bfd]
  */
 #include <net/if.h>
 #include <stdlib.h>
@@ -142,7 +143,7 @@ session_text(const struct session *s, char buf[PREFIX_STRLEN + 32])
 	return buf;
 }
 
-/* Tell rib that the next hop is dead, or no longer. */
+/* Report to rib that the next hop is dead, or no longer. */
 static void
 hop_tell(struct bfd *b, const struct kept *k, bool dead)
 {
@@ -163,7 +164,7 @@ sessions_tell_dead_hops(struct bfd *b)
 			hop_tell(b, &b->kept[i], true);
 }
 
-/* Return true if another session says that the same next hop is dead. */
+/* Return true if another session has reported the same next hop dead. */
 static bool
 hop_is_dead_too(const struct bfd *b, const struct session *s)
 {
@@ -179,7 +180,7 @@ hop_is_dead_too(const struct bfd *b, const struct session *s)
 	return false;
 }
 
-/* Tell rib whether groups use the next hop, as the state of the session says. */
+/* Report the next hop to rib as dead or alive, by the state of the session. */
 static void
 session_prune(struct bfd *b, struct session *s)
 {
@@ -204,7 +205,7 @@ session_tx_us(const struct session *s)
 	return monotonic_ns() >= s->k->fsm.silent_at ? 0 : bfd_fsm_tx_us(&s->k->fsm);
 }
 
-/* Return the time at which the hold of a session ends that bfdd no longer tells of. */
+/* Return the time at which the hold of an orphan session ends. */
 static uint64_t
 hold_end(const struct session *s)
 {
@@ -217,7 +218,7 @@ timers_renew(struct bfd *b, struct session *s)
 	const struct bfd_fsm *f = &s->k->fsm;
 	uint64_t end = hold_end(s);
 
-	/* After AdminDown there is silence, and a session that leaves ends. */
+	/* After AdminDown the session sends nothing more, and a leaving session ends. */
 	if (f->silent_at < end && (s->k->leaving || f->silent_at > monotonic_ns()))
 		end = f->silent_at;
 	timer_set(b, s, TIMER_DETECT, bfd_fsm_expire_at(f));
@@ -248,7 +249,7 @@ session_end_due(struct bfd *b, struct session *s)
 		session_end(b, s);
 	} else if (monotonic_ns() >= hold_end(s)) {
 		session_leave(b, s);
-	} else { /* the neighbor has been told for long enough */
+	} else { /* AdminDown was announced for long enough */
 		beat_publish(b, s, false, false);
 		timers_renew(b, s);
 	}
@@ -269,7 +270,7 @@ session_obey(struct bfd *b, struct session *s, unsigned int act)
 	bool now = (act & BFD_ACT_SEND) != 0;
 	bool failed = s->k->fsm.n_downs != s->n_downs;
 
-	/* First what moves packets, then what tells of it. */
+	/* Handle the effects on packets first, then the reports. */
 	session_prune(b, s);
 	if ((act & BFD_ACT_STATE) != 0)
 		s->since_ms = boottime_ms();
@@ -340,7 +341,7 @@ sessions_place(struct bfd *b)
 		struct place was = s->place;
 		bool up = s->k != NULL && s->k->fsm.state == BFD_UP;
 
-		/* Each search asks the kernel, so many of them take turns. */
+		/* Each search makes system calls, so with many sessions they take turns. */
 		if (s->k == NULL ||
 		    ((s->place.by != BY_FORWARDERS || !up) && b->n_sessions > SEARCHES &&
 		     (i + b->n_ticks) % TURNS != 0))
@@ -368,7 +369,7 @@ told_equal(const struct bfd_dplane_session *a, const struct bfd_dplane_session *
 	       ((a->flags ^ b->flags) & BFD_DPLANE_MULTIHOP) == 0;
 }
 
-/* Return true if a message with the number of a session may be about that session. */
+/* Return true if a message with a session's number can be an update of that session. */
 static bool
 told_is_update(const struct bfd_dplane_session *a, const struct bfd_dplane_session *b)
 {
@@ -377,8 +378,8 @@ told_is_update(const struct bfd_dplane_session *a, const struct bfd_dplane_sessi
 }
 
 /*
- * Take over a message about a session. bfdd leaves the interface out of later messages when
- * it has been deleted, also when there is one of the same name again.
+ * Store a message about a session. After the interface was deleted, bfdd leaves it out of
+ * later messages, even when an interface of the same name exists again.
  */
 static void
 told_keep(struct bfd_dplane_session *kept, const struct bfd_dplane_session *told)
@@ -392,14 +393,14 @@ told_keep(struct bfd_dplane_session *kept, const struct bfd_dplane_session *told
 	}
 }
 
-/* Return true if a session is one that bfdd no longer tells of. */
+/* Return true if bfdd no longer has the session. */
 static bool
 session_waits(const struct session *s)
 {
 	return s->k != NULL && (s->k->conn < 0 || s->k->leaving);
 }
 
-/* Find a session that bfdd no longer tells of, and that is the one of the message. */
+/* Find the session that bfdd no longer has and that the message describes. */
 static struct session *
 session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
 {
@@ -409,7 +410,7 @@ session_adopt(struct bfd *b, const struct bfd_dplane_session *told)
 		if (session_waits(&b->session[i]) &&
 		    told_equal(&b->session[i].k->told, told))
 			return &b->session[i];
-	/* bfdd may name src or the interface now, and left it out before. */
+	/* bfdd may send src or the interface now, and may have left it out before. */
 	place_find(b, told, &place);
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
@@ -465,7 +466,7 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 
 	bfd_dplane_conf(told, &conf);
 	if (s != NULL && !told_is_update(&s->k->told, told)) {
-		session_leave(b, s); /* the number now means another session */
+		session_leave(b, s); /* the number now belongs to another session */
 		s = NULL;
 	}
 	if (s == NULL)
@@ -495,7 +496,7 @@ session_told(struct bfd *b, int conn, const struct bfd_dplane_session *told)
 		session_place(b, s);
 	}
 	s->k->conn = conn;
-	/* bfdd has taken the session for Down. */
+	/* bfdd considers the session Down: report its state. */
 	session_obey(b, s, act | BFD_ACT_REMOTE | BFD_ACT_TX);
 }
 
@@ -587,7 +588,10 @@ sessions_resume(struct bfd *b)
 {
 	uint64_t now = monotonic_ns();
 
-	/* First all of them: session_prune() asks whether another one has the same next hop. */
+	/*
+	 * Take over all sessions first, because session_prune() checks whether another
+	 * session has the same next hop.
+	 */
 	sessions_take_over(b, now);
 	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
@@ -605,8 +609,8 @@ sessions_resume(struct bfd *b)
 		beat_publish(b, s, session_tx_us(s) != 0, false);
 		timers_renew(b, s);
 		/*
-		 * The last daemon may have been killed between the change of the state and its
-		 * report. Sessions that are Up are repeated anyway: conn_repeat().
+		 * The last daemon may have been killed between a change of state and its
+		 * report. conn_repeat() repeats the reports of Up sessions anyway.
 		 */
 		if (k->fsm.state != BFD_UP)
 			conn_report(b, s);

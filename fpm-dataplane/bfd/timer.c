@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * timer: the timers of sessions. A detection time that has ended is judged only after each
- * forwarder has looked at its queues since: a packet that waits there, because a forwarder had
- * no CPU, must not count as missing.                                               [bfd]
+ * timer: the timers of sessions. When a detection time has ended, the session counts as
+ * failed only after each forwarder has polled its queues once more: a packet that waits
+ * there, because a forwarder had no CPU, must not count as missing.
+ *                       [bfd]
  */
 #include <errno.h>
 #include <sys/timerfd.h>
@@ -14,7 +15,7 @@
 #include "port/packet.h"
 
 #define LOOK_NS \
-	100000ull /* until the forwarders are asked again whether they have looked */
+	100000ull /* until the next check whether the forwarders have polled */
 #define LOOK_MAX_NS \
 	1000000000ull /* a forwarder that has no round in this time forwards nothing, either */
 
@@ -30,7 +31,7 @@ timer_when(const struct bfd *b, const struct session *s, enum bfd_timer t)
 	return due_when(&b->due, s->number * N_TIMER + t);
 }
 
-/* Note the rounds of all forwarders, and wake the sleeping ones. */
+/* Note the rounds of all forwarders, and wake sleeping forwarders. */
 static void
 forwarders_ask(struct bfd *b)
 {
@@ -48,10 +49,10 @@ forwarders_ask(struct bfd *b)
 }
 
 /*
- * Return true if a forwarder has received all packets that were in its queues when it was asked:
- * a round that began later found them empty, or enough rounds have taken as many packets as a
- * queue holds. The round of the question may have looked before it. If it found no packet, it
- * counts as the first of two.
+ * Return true if a forwarder has received all packets that were in its queues at the time
+ * of forwarders_ask(): a round that began later found them empty, or enough rounds have
+ * taken as many packets as a queue holds. The round during which the question came may have
+ * polled before it, so two empty rounds are needed.
  */
 static bool
 forwarder_has_looked(const struct bfd *b, const struct counters *c, unsigned int i)
@@ -73,8 +74,8 @@ forwarders_have_looked(const struct bfd *b)
 }
 
 /*
- * Return true if the question to the forwarders has its answer. A forwarder that hangs must not
- * stop the detection of all sessions.
+ * Return true if all forwarders have polled their queues since forwarders_ask(), or if it
+ * took too long: a forwarder that hangs must not stop the detection of all sessions.
  */
 static bool
 question_is_over(const struct bfd *b)
@@ -92,7 +93,7 @@ question_is_over(const struct bfd *b)
 	return true;
 }
 
-/* A detection time has ended at `when`, unless a forwarder noted a packet. */
+/* Handle a detection time that has ended at `when`, unless a forwarder noted a packet. */
 static void
 detect_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
 {
@@ -104,14 +105,14 @@ detect_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
 		return;
 	}
 	if (!looked || when > b->asked_ns)
-		return; /* stays due */
+		return; /* the timer stays due */
 	kept_open(s->k);
 	act = bfd_fsm_expired(&s->k->fsm, monotonic_ns());
 	kept_close(s->k);
 	session_obey(b, s, act);
 }
 
-/* As detect_due(), for the echo packets. */
+/* Handle missing echo packets like detect_due(). */
 static void
 echo_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
 {
@@ -149,7 +150,7 @@ timers_judge(struct bfd *b)
 	}
 	if (due_first(&b->due) > now)
 		return;
-	/* Due timers that stay due are passed over by their place in the heap. */
+	/* Skip timers that stay due by their place in the heap. */
 	for (uint32_t i = 0; i < b->due.n;) {
 		uint32_t id = b->due.heap[i], n = b->due.n;
 		struct session *s = &b->session[id / N_TIMER];
@@ -191,7 +192,7 @@ timer_on_due(struct ev_loop *loop, ev_io *io, int revents)
 	struct bfd *b = io->data;
 	uint64_t n;
 
-	/* Only the wake-up counts; on_round looks at the timers. */
+	/* Only the wake-up matters; the end of the round handles the timers. */
 	(void)!read(b->timer_fd, &n, sizeof(n));
 	b->armed = 0;
 }
