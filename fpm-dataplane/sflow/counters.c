@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * counters: the counters of ports, VLANs and macvlans, as `fpmctl show interfaces` has them.
- * Each interface has its turn in one second of the interval, so that the datagrams are
- * spread.                                                                       [sflow]
+ * counters: send the counters of ports, VLANs and macvlans, as `fpmctl show interfaces`
+ * shows them. Each interface is sent in a certain second of the interval, so that the
+ * datagrams are spread.
+ *   [sflow]
  */
 #include "fib/fib.h"
 #include "port/port.h"
@@ -42,7 +43,7 @@ interface_send(struct sflow *s, const struct fib_iface *iface)
 		.direction = link.mbit_per_s == 0 ? 0
 			     : link.full_duplex   ? 1
 						  : 2,
-		/* Without a link it is not known whether the interface is to be up. */
+		/* Without a link, the administrative state of the interface is unknown. */
 		.admin_up = iface->up || !link.up,
 		.oper_up = iface->up};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * encode: sFlow version 5 in XDR. Lengths are written after what they count, so that no
- * structure is measured twice.
+ * encode: sFlow version 5 in XDR. A length is filled in after its structure was written, so
+ * that no structure is measured before.
  */
 #include "sflow/encode.h"
 

@@ -29,17 +29,17 @@ struct sflow_vlan {
 /* A packet that was sampled or dropped. */
 struct sflow_packet {
 	uint32_t sequence;      /* of its kind and source */
-	uint32_t source, rate;  /* ifIndex of the port; 1 of `rate` (samples only) */
+	uint32_t source, rate;  /* ifIndex of the port; one in `rate` (samples only) */
 	uint32_t pool, drops;   /* pool: samples only */
 	uint32_t input, output; /* ifIndex; output: also SFLOW_HOST */
 	bool dropped;          /* a sample of a dropped packet: `reason`, and no `output` */
 	uint32_t reason;       /* of a dropped packet */
 	const uint8_t *header; /* first octets of the frame ... */
-	unsigned int header_len; /* ... so many */
+	unsigned int header_len; /* ... this many */
 	uint32_t frame_len;      /* octets on the wire, with the FCS */
 	bool tagged;             /* it came or left with a tag */
 	struct sflow_vlan in, out;
-	uint8_t router_family;       /* 4 or 6: it has the record of routers; 0: none */
+	uint8_t router_family;       /* 4 or 6: of the record of routers; 0: no record */
 	struct ipaddr next_hop;      /* all zero: the destination is on the link */
 	uint8_t next_hop_family;     /* 4 or 6; 0: as router_family */
 	uint32_t src_mask, dst_mask; /* lengths of the prefixes */
@@ -67,7 +67,7 @@ void datagram_end(struct datagram *d, uint32_t sequence, uint32_t uptime_ms);
  * Append a sample. Returns false, and changes nothing, if there is no room for it. An empty
  * datagram has room for each sample with a header of SFLOW_HEADER_MAX octets.
  *
- * flow      sample 0:1, or 0:3 if a number of an interface is too large for it
+ * flow      sample 0:1, or 0:3 if an interface number is too large for 0:1
  * discard   sample 0:5
  * counters  sample 0:2, or 0:4
  */

@@ -20,7 +20,7 @@
 #define DISCARDS_A_SECOND 1000u /* of these, so that a flood leaves room for samples */
 #define BATCH_MAX         (MASKS_MAX / 2) /* a packet has a source and a destination */
 
-/* A sample until rib has answered. */
+/* A sample that waits for rib's answer. */
 struct item {
 	struct sflow_packet packet; /* `header` is set when it is encoded */
 	uint8_t header[SFLOW_HEADER_MAX];
@@ -28,7 +28,7 @@ struct item {
 	bool discard;
 };
 
-/* Records that wait for their masks: of item[i] in masks.of[2 * i] and [2 * i + 1]. */
+/* Records that wait for their masks. masks.of[2 * i] and [2 * i + 1] belong to item[i]. */
 struct batch {
 	struct msg_masks masks; /* first: msg_free() gets its address */
 	unsigned int n;
@@ -38,7 +38,9 @@ struct batch {
 /* A port as a source of samples. */
 struct source {
 	uint32_t sequence, discard_sequence;
-	/* Not sent: over the limit, rib is slow, or no agent is known. */
+	/*
+	 * Numbers of samples not sent: above the limit, rib is slow, or no agent is known.
+	 */
 	uint64_t over, discards_over;
 	uint64_t base; /* packets that the port had received when sFlow was turned on */
 };
@@ -55,7 +57,7 @@ struct collector {
 	int error; /* errno of the last failure; 0: the last datagrams left */
 	bool logged_failing;
 	uint64_t datagrams, errors;  /* errors: datagrams not sent, failed sockets */
-	uint64_t error_ms, retry_ms; /* monotonic: of the last failure; of the next try */
+	uint64_t error_ms, retry_ms; /* monotonic: last failure; next attempt */
 };
 
 struct sflow {
@@ -64,11 +66,11 @@ struct sflow {
 	struct worker *w;
 	ev_timer tick;   /* rings; runs while sFlow is on */
 	ev_timer second; /* counters, collectors; runs while sFlow is on */
-	uint32_t epoch;  /* of the set published last */
+	uint32_t epoch;  /* of the last published set */
 	uint64_t began_ms;
 	uint32_t sequence; /* of datagrams */
 	struct limit samples, discards;
-	unsigned int n_asked;                 /* batches at rib */
+	unsigned int n_asked;                 /* batches that rib has not answered */
 	uint32_t n_seconds;                   /* since sFlow was turned on */
 	uint32_t counter_sequence[IFIDX_MAX]; /* by ifidx */
 	struct source source[PORT_MAX];       /* by ifidx of the port; 0: unknown */
@@ -100,11 +102,11 @@ uint64_t source_lost(const struct sflow *s, unsigned int port, bool discards);
 void counters_send(struct sflow *s);
 
 /* --- send.c --- */
-/* Close all sockets and take the collectors of s->now. */
+/* Close all sockets and use the collectors in s->now. */
 void collectors_reset(struct sflow *s);
 /* Open the sockets that are not open, at most once a second each. */
 void collectors_open(struct sflow *s);
-/* Note errors that have come since, and log collectors that fail or work again. */
+/* Note errors since the last call, and log collectors that fail or work again. */
 void collectors_look(struct sflow *s);
 /* Append a sample to the datagram: `add` is one of encode.h, with its argument. */
 #define out_add(s, add, arg)                         \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reason: the reasons of sFlow (sflow.org/sflow_drops.txt) for our own. Values up to 15 are
- * codes of ICMP destination unreachable. A reason without a counterpart is "unknown".
+ * reason: map the reasons of the dataplane to those of sFlow (sflow.org/sflow_drops.txt).
+ * Values up to 15 are codes of ICMP destination unreachable. A reason without a counterpart
+ * is "unknown".
  */
 #include "sflow/impl.h"
 
@@ -30,7 +31,7 @@ enum {
 	DIP_IS_LINK_LOCAL = 299,
 };
 
-/* One more than the value, so that a reason that is missing here shows. */
+/* Values plus one, so that a reason that is missing here is detected. */
 static const uint16_t value_of[N_DROP] = {
 #define IS(reason, value) [DROP_##reason] = (value) + 1
 	IS(l2_short, UNKNOWN_L2),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sample: from the records of forwarders to samples. A limit bounds the load of the
+ * sample: make samples of the records of forwarders. A limit bounds the load of the
  * collectors; samples over it are counted in the field `drops`.                 [sflow]
  */
 #include <string.h>
@@ -75,8 +75,8 @@ port_of(const struct sflow *s, unsigned int ifidx)
 }
 
 /*
- * Return the port that is the source of a record: the port by which the packet came. A frame
- * that a port did not take names only the interface by which it was to leave.
+ * Return the port that is the source of a record: the port by which the packet came. The
+ * record of a frame that a port did not accept for sending has only the egress interface.
  */
 static unsigned int
 source_of(const struct sflow *s, const struct watch_record *rec)
@@ -93,18 +93,18 @@ sample_is_dropped(const struct watch_record *rec)
 	return rec->verdict != WATCH_GO && watch_reason(rec) < N_DROP;
 }
 
-/* Return the interface by which a packet leaves that is not dropped, in the form of sFlow. */
+/* Return the egress interface of a packet that is not dropped, in the form of sFlow. */
 static uint32_t
 output_of(const struct sflow *s, const struct watch_record *rec)
 {
 	if (rec->verdict == WATCH_GO)
 		return ifindex_of(s, rec->out_ifidx);
 	switch (watch_reason(rec)) {
-	case PUNT_too_big: /* it is cut into fragments */
+	case PUNT_too_big: /* the packet is fragmented */
 		return ifindex_of(s, rec->out_ifidx);
 	case PUNT_kernel_route:
 		return path_index(rec->path);
-	case PUNT_unresolved: /* it leaves when its neighbor has answered */
+	case PUNT_unresolved: /* the packet leaves when its neighbor has answered */
 		if (path_kind(rec->path) == PATH_ADJ)
 			return ifindex_of(s,
 					  s->setup.fib->adj[path_index(rec->path)].ifidx);
@@ -131,7 +131,9 @@ frame_find_ip(const uint8_t *frame, unsigned int n, uint8_t family)
 	return at;
 }
 
-/* Fill the VLANs by which a packet came and left; the inner tag of two. */
+/*
+ * Set the VLANs by which a packet arrived and left. If it has two tags, use the inner tag.
+ */
 static void
 item_note_vlans(const struct sflow *s, struct item *item, const struct watch_record *rec)
 {
@@ -154,7 +156,7 @@ item_note_vlans(const struct sflow *s, struct item *item, const struct watch_rec
 	p->out = (struct sflow_vlan){out->tag[out->n_tags - 1].id, p->in.priority};
 }
 
-/* Note what rib is to be asked for the record of routers. */
+/* Fill the request to rib for the record of routers. */
 static void
 item_want_masks(struct item *item, const struct watch_record *rec, struct mask_want want[2])
 {
@@ -180,8 +182,8 @@ item_want_masks(struct item *item, const struct watch_record *rec, struct mask_w
 }
 
 /*
- * The buckets have room for the samples of one second. While there are more samples, each
- * tick sends its share, so the samples are spread over the time.
+ * Set the limits. The buckets have room for the samples of one second. While there are more
+ * samples, each tick sends its share, so that the samples are spread over time.
  */
 void
 limits_set(struct sflow *s)
@@ -259,8 +261,8 @@ batch_send(struct sflow *s, struct batch *b)
 }
 
 /*
- * Return true if a record is of the settings in force, and within the limits. Without an
- * agent there are no datagrams.
+ * Return true if a record belongs to the settings in force and is within the limits.
+ * Without an agent no datagrams are sent.
  */
 static bool
 record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * send: the sockets of the collectors. A socket is connected, so that the kernel reports
- * ICMP errors, and is opened again after another error, because addresses and routes may
- * have changed. No call waits. A datagram that does not leave is counted.       [sflow]
+ * ICMP errors. After other errors the socket is opened again, because addresses and routes
+ * may have changed. No call waits. A datagram that cannot be sent is counted.       [sflow]
  */
 #include <errno.h>
 #include <string.h>
@@ -179,7 +179,7 @@ collectors_look(struct sflow *s)
 static void
 collector_send(struct collector *c, const struct datagram *d)
 {
-	if (c->fd < 0) { /* the reason is that of the last try to open it */
+	if (c->fd < 0) { /* c->error has the reason of the last attempt to open it */
 		collector_fail(c, c->error);
 		return;
 	}
@@ -188,7 +188,7 @@ collector_send(struct collector *c, const struct datagram *d)
 		STATUS_ADD(datagrams, 1);
 		return;
 	}
-	/* ECONNREFUSED tells of an earlier datagram; the socket stays usable. */
+	/* ECONNREFUSED is about an earlier datagram; the socket stays usable. */
 	if (errno != ECONNREFUSED && errno != EAGAIN && errno != ENOBUFS) {
 		collector_fail(c, errno);
 		collector_close(c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sflow: the thread: its settings, its timers, its messages. While sFlow is off the thread
- * sleeps, and the forwarders have no settings.                                  [sflow]
+ * sflow: the sflow thread: its settings, its timers, its messages. While sFlow is off the
+ * thread sleeps, and the forwarders have no settings.
+ * [sflow]
  */
 #include "sflow/sflow.h"
 
@@ -47,7 +48,7 @@ set_make(struct sflow *s)
 	return set;
 }
 
-/* Begin or end the work of the thread. */
+/* Start or stop the timers of the thread. */
 static void
 timers_switch(struct sflow *s, bool on)
 {

@@ -17,7 +17,7 @@ struct watch;
 
 struct sflow_setup {
 	const struct fib *fib;
-	struct worker *rib;      /* gets MSG_QUERY, answers with MSG_REPLY */
+	struct worker *rib;      /* receives MSG_QUERY, answers with MSG_REPLY */
 	struct watch *watch;     /* the rings of samples */
 	const struct port *port; /* array of PORT_SLOTS */
 	const char *netns;       /* the control namespace */
