@@ -68,7 +68,7 @@ struct rtnl {
 	bool silent_due;  /* read objects again that may have been deleted silently */
 	uint32_t
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
-	bool held[256];     /* protocols of which rib may have routes */
+	bool held[256];     /* shortest lifetime of routes since the last dump; 0: none */
 	bool held_labels;   /* rib may have routes of labels */
 	struct rule *rule;  /* of the present job */
 	uint32_t n_rules, room_rules;
