@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to the kernel by netlink, and their answers. [warn]
+ * Send netlink requests to the kernel, and handle their answers. [warn]
  *
- * The thread waits for an answer, at most for some seconds. No other thread waits for it, and
- * it is RCU-offline meanwhile. When the daemon ends, the wait and the scan are over within
- * LOOK_MS, or with the system call that is under way: a dump returns 32 KiB at a time.
+ * The thread waits some seconds for an answer. No other thread waits for it, and it is
+ * RCU-offline meanwhile. When the daemon ends, the wait and the scan end within LOOK_MS, or
+ * after the present system call: a dump returns 32 KiB at a time.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -19,7 +19,7 @@
 #include "warn/warn_impl.h"
 
 #define ANSWER_MS 2000u /* for one part of an answer */
-#define LOOK_MS   50u   /* between looks whether the daemon ends */
+#define LOOK_MS   50u   /* period of the check whether the daemon ends */
 #define TRIES_MAX 5u    /* attempts at a dump that changes of the tables interrupt */
 
 int
@@ -57,7 +57,7 @@ answer_take(struct warn *w, size_t len, bool *changed, ask_fn fn, void *ctx)
 
 	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
 		if (nlh->nlmsg_seq != w->seq)
-			continue; /* of a request that was given up */
+			continue; /* answers a request that was given up */
 		*changed |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
 		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
 			int error = answer_error(nlh);
@@ -104,7 +104,10 @@ dump_once(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx
 		begin = monotonic_ms();
 		if ((msg.msg_flags & MSG_TRUNC) != 0)
 			return -EMSGSIZE;
-		/* Other processes may send to this socket: take the kernel's only. */
+		/*
+		 * Other processes may send to this socket: accept only messages of the
+		 * kernel.
+		 */
 		if (from.nl_pid == 0)
 			rc = answer_take(w, (size_t)n, &changed, fn, ctx);
 	}

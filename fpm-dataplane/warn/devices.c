@@ -68,8 +68,8 @@ member_add(struct warn *w, const struct device_message *m)
 }
 
 /*
- * A program that holds a macvlan down gives a reason, as FRR's vrrpd does in state Backup: there
- * nothing may be received (RFC 5798, 6.4.2).
+ * Warn about a macvlan that a program holds down. The program gives a reason, as FRR's
+ * vrrpd does in state Backup, in which the macvlan must receive nothing (RFC 5798, 6.4.2).
  */
 static void
 protodown_add(struct warn *w, const struct device_message *m)
@@ -83,7 +83,10 @@ protodown_add(struct warn *w, const struct device_message *m)
 		 "They are dropped (l2_foreign), as in state Backup of VRRP.");
 }
 
-/* A route leads by the device, but packets from there are not forwarded. */
+/*
+ * Warn if a route leads through the device, but the kernel does not forward packets from
+ * it.
+ */
 static void
 through_check(struct warn *w, const struct device_message *m)
 {
@@ -127,8 +130,9 @@ vrrp_note(struct own *own, const struct device_message *m)
 }
 
 /*
- * Without arp_ignore the device below answers for the address of a virtual router, too, with
- * its own MAC (keepalived's note on virtual MACs).
+ * Warn about devices below VRRP macvlans without arp_ignore: such a device also answers ARP
+ * for the address of the virtual router, with its own MAC (keepalived's note on virtual
+ * MACs).
  */
 static void
 vrrp_scan(struct warn *w)
@@ -199,7 +203,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 
 /* --- traffic control ------------------------------------------------------------------ */
 
-/* Return true for the kinds that Linux attaches by itself, and that only order packets. */
+/* Return true for qdiscs that Linux attaches by default and that only order packets. */
 static bool
 qdisc_is_plain(const char *kind)
 {
@@ -285,8 +289,8 @@ filters_scan(struct warn *w, int fd, const struct own *own, uint32_t parent)
 }
 
 /*
- * Programs of tcx (Linux 6.6) are BPF links, of which rtnetlink tells nothing: ask for their
- * number. A kernel without them refuses the type.
+ * Query the number of tcx programs (Linux 6.6). They are BPF links, which rtnetlink does
+ * not report. A kernel without tcx refuses the type.
  */
 static void
 tcx_scan(struct warn *w, const struct own *own, unsigned int type, const char *hook)
@@ -338,7 +342,7 @@ qdiscs_scan(struct warn *w, int fd)
 			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
 	int rc = ask_dump(w, fd, &request.nlh, on_qdisc, NULL);
 
-	/* A kernel without traffic control has no such request. */
+	/* A kernel without traffic control does not know the request. */
 	if (rc < 0 && rc != -EOPNOTSUPP)
 		unread_add(w, "traffic control", rc);
 	for (unsigned int i = 0; i < w->n_own; i++) {

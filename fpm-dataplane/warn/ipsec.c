@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Policies of IPsec for packets in transit. The kernel reports their number, so no dump is
- * needed. With any policy, tunnels are left to the kernel: their outer packets may have to be
- * encrypted, or may come in encrypted only. [warn]
+ * Find IPsec policies for forwarded packets. The kernel reports their number, so no dump is
+ * needed. If there is any policy, the kernel handles tunnels, because their outer packets
+ * may have to be encrypted, or may be accepted only if encrypted. [warn]
  */
 #include <errno.h>
 #include <linux/netlink.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables of the old iptables (iptables-legacy) with rules for packets in transit. [warn]
+ * Find tables of the old iptables (iptables-legacy) with rules for forwarded packets.
+ * [warn]
  *
- * Only tables that the namespace has already are asked for: a request for another one would
- * create it. A table tells where each chain begins and where its policy is. If both places are
- * the same, the chain has no rules.
+ * Only existing tables of the namespace are read, because a request for another table would
+ * create it. A table has the offsets of each chain and of its policy. If both are equal,
+ * the chain has no rules.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 #define TABLE_BYTES_MAX (4u << 20) /* of a table that is read for its policies */
 
-/* The parts of struct ipt_getinfo and ip6t_getinfo, which are the same. */
+/* The parts of struct ipt_getinfo and ip6t_getinfo, which have the same layout. */
 struct table {
 	const char *command; /* "iptables" */
 	char name[XT_TABLE_MAXNAMELEN];
@@ -47,7 +48,7 @@ table_read(int fd, struct table *t)
 	return 0;
 }
 
-/* Return the verdict of the rule at octet `at`: NF_DROP, or NF_ACCEPT if it is no verdict. */
+/* Return the verdict of the rule at octet `at`: NF_DROP, or else NF_ACCEPT. */
 static int
 policy_verdict(const struct table *t, const uint8_t *rules, unsigned int at)
 {
@@ -168,7 +169,10 @@ iptables_scan(struct warn *w)
 			    .info = IP6T_SO_GET_INFO,
 			    .entries = IP6T_SO_GET_ENTRIES};
 
-	/* "net" of the thread, which has entered the namespace, not that of the process. */
+	/*
+	 * Use "net" of the thread, not of the process, because only the thread has entered
+	 * the namespace.
+	 */
 	family_scan(w, "/proc/thread-self/net/ip_tables_names", AF_INET, &ip4);
 	family_scan(w, "/proc/thread-self/net/ip6_tables_names", AF_INET6, &ip6);
 }

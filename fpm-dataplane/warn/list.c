@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of warnings. A scan makes a new list. Its end compares both lists, so that each
- * warning is logged when it appears and when it is gone, and not in between. [warn]
+ * The list of warnings. A scan makes a new list. The end of the scan compares it with the
+ * old list, so that each warning is logged only when it appears and when it disappears.
+ * [warn]
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -37,7 +38,9 @@ list_begin(struct warning_list *l)
 	memset(l->count, 0, sizeof(l->count));
 }
 
-/* Copy a text for logs and JSON. A cut may divide a character, so it comes first. */
+/*
+ * Copy a text for logs and JSON. Cut the text first, because the cut may split a character.
+ */
 static void
 text_copy(char *out, size_t size, const char *text)
 {

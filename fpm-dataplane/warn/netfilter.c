@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chains of nf_tables that packets in transit pass. iptables of Debian makes such chains,
- * too. A chain without rules and with the policy accept changes nothing, so it is no warning.
- * [warn]
+ * Find chains of nf_tables that forwarded packets pass. Debian's iptables creates such
+ * chains, too. A chain without rules and with the policy accept changes nothing, so it is
+ * no warning. [warn]
  */
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -33,11 +33,11 @@ family_name(uint8_t family)
 	case NFPROTO_NETDEV:
 		return "netdev";
 	default:
-		return NULL; /* ARP is for the kernel; devices_scan() reports members of bridges */
+		return NULL; /* ARP is for the kernel; devices_scan() does bridge members */
 	}
 }
 
-/* Return the name of a hook; NULL: packets in transit do not pass it. */
+/* Return the name of a hook; NULL: forwarded packets do not pass it. */
 static const char *
 hook_name(const struct warn *w, const struct nft_chain *c)
 {
@@ -117,7 +117,7 @@ netfilter_scan(struct warn *w)
 		rc = ask_dump(w, fd, &request.nlh, on_chain, NULL);
 		close(fd);
 	}
-	/* -EINVAL: the kernel has netfilter's netlink, but no nf_tables. */
+	/* -EINVAL: the kernel has nfnetlink, but no nf_tables. */
 	if (rc < 0 && rc != -EPROTONOSUPPORT && rc != -EINVAL && rc != -EOPNOTSUPP)
 		unread_add(w, "nftables", rc);
 }

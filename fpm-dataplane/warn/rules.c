@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules of policy routing and routes that rib knows and does not obey. rib decides; its rows
- * of `show rules` have the reason. [warn]
+ * Find rules of policy routing and routes that rib does not obey. Its rows of `show rules`
+ * have the reason. [warn]
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The source address of the outer headers of SRv6 (`ip sr tunsrc`). The kernel has no event for it,
- * so each scan asks for it. Until it is known, headends are left to the kernel. [warn]
+ * Read the source address of the outer headers of SRv6 (`ip sr tunsrc`). The kernel has no
+ * event for it, so each scan reads it. Until it is known, the kernel handles headends.
+ * [warn]
  *
- * The kernel answers by generic netlink, whose families have numbers that it assigns: the first
- * request asks for the number, the others for the address. A kernel without the family looks for a
- * module at each request, so it is asked once. The family is never a module.
+ * The request uses generic netlink, whose families have dynamic numbers: the first request
+ * reads the number, the others read the address. A kernel without the family searches for a
+ * module at each request, so the number is requested once. The family is never a module.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -22,7 +23,7 @@
 #include "warn/warn_impl.h"
 
 struct seg6_answer {
-	uint16_t family;      /* 0: not told */
+	uint16_t family;      /* 0: unknown */
 	bool told;            /* `source` is valid */
 	struct ipaddr source; /* all zero: none */
 };
@@ -59,7 +60,7 @@ on_source(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 						   sizeof(answer->source.octet)) == 0;
 }
 
-/* Ask for the number of the family SEG6. Returns it, or -ENOENT: the kernel has no SRv6. */
+/* Request the number of the family SEG6. Returns it, or -ENOENT: the kernel has no SRv6. */
 static int
 family_ask(struct warn *w, int fd)
 {
@@ -115,12 +116,12 @@ source_publish(struct warn *w, const struct ipaddr *source)
 	atomic_store_explicit(seg6, new, memory_order_release);
 	if (old == NULL)
 		return;
-	urcu_qsbr_synchronize_rcu(); /* no thread waits for this one */
+	urcu_qsbr_synchronize_rcu(); /* no other thread waits for this thread */
 	GRACE_OVER();
 	free(old);
 }
 
-/* Ask for the address. Returns 0, also if the kernel has no SRv6: it then has no address. */
+/* Request the address. Returns 0 also if the kernel has no SRv6, and then no address. */
 static int
 seg6_ask(struct warn *w, struct seg6_answer *answer)
 {

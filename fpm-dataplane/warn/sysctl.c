@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sysctls of the namespace and of its devices that change how Linux forwards, and that
- * forwarders do not obey. The manual (limits.md) lists them, and those without a warning. [warn]
+ * forwarders do not obey. The manual (limits.md) lists them, and also sysctls without a
+ * warning. [warn]
  *
  * The values of devices come with the dump of links. Those of `all` and of the namespace are
- * files; a file that is absent is a sysctl that the kernel does not have.
+ * files; if a file is absent, the kernel does not have the sysctl.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,13 +28,13 @@
 #define EXTENSIONS_LINUX "Linux adds facts about the interface to ICMP errors (RFC 5837)."
 #define EXTENSIONS       "Errors have no such extension."
 
-/* How the value of `all` and that of a device are combined. */
+/* The way in which the kernel combines the values of `all` and of a device. */
 enum combine {
 	EITHER, /* either value is enough */
-	NOT_64, /* that of the device counts unless it is 64, the value of the dataplane */
+	NOT_64, /* the device's value counts unless it is 64, as in the dataplane */
 	BOTH,   /* both are needed */
-	ALONE,  /* that of the device counts */
-	IF_OFF, /* that of the device counts while `forwarding` of `all` is 0 */
+	ALONE,  /* the device's value counts */
+	IF_OFF, /* the device's value counts while `forwarding` of `all` is 0 */
 };
 
 static const struct device_sysctl {
@@ -102,7 +103,7 @@ static const struct device_sysctl {
 static const struct {
 	const char *file; /* below /proc/sys/net */
 	const char *name;
-	long long from, to; /* values that have no effect that we lack */
+	long long from, to; /* values without an effect that the dataplane lacks */
 	const char *in_linux, *dataplane;
 } of_netns[] = {
 	{"ipv4/fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_policy", 0, 1,
@@ -149,8 +150,8 @@ sysctl_is_obeyed(const struct warn *w, const struct device_sysctl *s)
 static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
 
 /*
- * Read a number below /proc/sys/net of the namespace in which the thread is; `none` if the
- * kernel has no such file.
+ * Read a number below /proc/sys/net of the thread's namespace. Return `none` if the kernel
+ * has no such file.
  */
 static long long
 sysctl_value(const char *file, long long none)
@@ -210,13 +211,13 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
 {
 	switch (s->combine) {
 	case EITHER:
-		return value != 0 && of_all == 0; /* else the row of `all` tells it */
+		return value != 0 && of_all == 0; /* else the row of `all` reports it */
 	case BOTH:
 		return value != 0 && of_all != 0;
 	case IF_OFF:
 		return value != 0 && of_all == 0;
 	case NOT_64:
-		return value != 64 && value != 0; /* 0: it has no IPv6 */
+		return value != 64 && value != 0; /* 0: the device has no IPv6 */
 	default:
 		return value != 0;
 	}
@@ -227,7 +228,7 @@ sysctls_of_device(struct warn *w, const struct device_message *m)
 {
 	char where[128], name[sizeof(m->name)];
 
-	/* As sysctl(8) writes names: dots of the device become slashes. */
+	/* Write the name as sysctl(8) does: dots of the device become slashes. */
 	snprintf(name, sizeof(name), "%s", m->name);
 	for (char *p = name; *p != '\0'; p++)
 		if (*p == '.')

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The warn thread: when to scan. [warn]
+ * The warn thread: decide when to scan. [warn]
  *
- * An event of the kernel about devices, traffic control, rules, nf_tables or IPsec leads to a scan. The
- * kernel has no events for sysctls, the old iptables and filters of some kinds, so a scan is
- * also made every POLL_S seconds. The pause after a scan is a multiple of the scan's CPU time, so
- * scans take at most a few percent of one CPU, however many devices and events there are.
+ * An event of the kernel about devices, traffic control, rules, nf_tables or IPsec leads to
+ * a scan. The kernel has no events for sysctls, the old iptables and some filters, so a
+ * scan also runs every POLL_MS. The pause after a scan is a multiple of the scan's CPU
+ * time, so scans take at most a few percent of one CPU, however many devices and events
+ * there are.
  *
- * A scan begins with questions to rib: for the rules, because rib alone knows which it obeys,
- * and for the interfaces by which the kernel forwards. When rib has answered, the thread enters
- * the control namespace and reads everything else. It
- * is RCU-offline meanwhile.
+ * A scan begins with two queries to rib: for the rules, because only rib knows which of
+ * them it obeys, and for the interfaces through which the kernel forwards. When rib has
+ * answered, the thread enters the control namespace and reads everything else. It is
+ * RCU-offline during the read.
  */
 #include "warn/warn.h"
 
@@ -36,11 +37,11 @@
 
 #define POLL_MS      5000u
 #define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */
-#define EVENT_MS     100u    /* from an event to the scan, which then sees more events */
-#define REST         50u   /* after a scan that took t of CPU, none for this many times t */
+#define EVENT_MS     100u    /* from an event to the scan, which covers later events, too */
+#define REST         50u   /* pause after a scan, in multiples of its CPU time */
 #define EVENTS_BYTES 16384 /* a lost event is an event, too */
 #define EVENTS_MAX   1000u /* datagrams that are read before a scan */
-#define ROWS_MAX     256u  /* of rules in a slice of rib */
+#define ROWS_MAX     256u  /* rows of rules in one reply of rib */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
@@ -68,7 +69,10 @@ own_collect(struct warn *w)
 	}
 }
 
-/* devices_scan() needs the values of `all`, and netfilter_scan() the names of devices. */
+/*
+ * Run all parts of the scan in order: devices_scan() needs the values of `all`, and
+ * netfilter_scan() needs the names of devices.
+ */
 static void
 parts_scan(struct warn *w)
 {
@@ -142,7 +146,10 @@ warnings_scan(struct warn *w)
 	rules_scan(w);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
-	/* Each of many devices may wait for the kernel: no reason to end the daemon. */
+	/*
+	 * The requests for many devices may each wait for the kernel. The watchdog must not
+	 * end the daemon for that.
+	 */
 	worker_suspend_watchdog(SCAN_MAX_MS);
 	scan_in_netns(w);
 	worker_suspend_watchdog(0);
@@ -233,7 +240,10 @@ warn_on_due(struct ev_loop *loop, ev_timer *timer, int revents)
 	scan_begin(w);
 }
 
-/* The content of an event does not matter. Events that follow wait until the next scan. */
+/*
+ * Schedule a scan. The content of the event does not matter. Later events wait until that
+ * scan.
+ */
 static void
 warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
 {
@@ -247,8 +257,9 @@ warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 /*
- * A policy of IPsec came, changed or went. The scan tells which; until then none may be bypassed.
- * These events are always heard, also while others wait for the next scan.
+ * Handle a change of IPsec policies. The scan finds the change; until then assume a policy,
+ * because none may be bypassed. These events are always read, even while other events wait
+ * for the next scan.
  */
 static void
 warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
@@ -262,7 +273,7 @@ warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
 		warn_on_event(loop, io, revents);
 }
 
-/* Open a socket of events; a kernel without the protocol has none. -1: none. */
+/* Open a socket of events; -1: the kernel lacks the protocol. */
 static int
 events_open(const char *netns, int protocol, const int *group, unsigned int n)
 {
@@ -281,7 +292,7 @@ events_open(const char *netns, int protocol, const int *group, unsigned int n)
 		close(fd);
 		return -1;
 	}
-	/* Without a group the polls find its changes. */
+	/* If a group is missing, the periodic scans find its changes. */
 	for (unsigned int i = 0; i < n; i++)
 		(void)setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group[i],
 				 sizeof(group[i]));

@@ -14,8 +14,8 @@
 struct fib;
 
 struct warn_conf {
-	struct fib *fib;    /* tells which devices of the kernel are ports and VLANs */
-	struct worker *rib; /* gets MSG_QUERY, answers with MSG_REPLY */
+	struct fib *fib;    /* has the devices of the kernel that are ports and VLANs */
+	struct worker *rib; /* receives MSG_QUERY, answers with MSG_REPLY */
 	const char *netns;  /* the control namespace */
 	const char
 		*filter; /* family and name of the table that the filter obeys; "": none */

@@ -19,7 +19,7 @@
 #include "base/warning.h"
 #include "warn/warn.h"
 
-#define WARNINGS_MAX      256u /* kept; more are counted */
+#define WARNINGS_MAX      256u /* in the list; further warnings are only counted */
 #define SYSCTLS_OF_DEVICE 32u  /* at most, in the table of sysctl.c */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
@@ -28,15 +28,15 @@ struct warning {
 	char where[128], in_linux[240], dataplane[160];
 };
 
-/* Two lists: that which is shown, and that which the present scan makes. */
+/* Two lists: the shown list, and the list of the present scan. */
 struct warning_list {
 	struct warning *now, *next; /* WARNINGS_MAX each; now: sorted */
 	unsigned int n_now, n_next;
-	uint32_t count[N_WARNING]; /* of the scan, also of rows that found no place */
+	uint32_t count[N_WARNING]; /* of the scan, rows without a place included */
 	uint32_t shown[N_WARNING]; /* of the list that is shown */
 };
 
-/* A device of the kernel that is a port or a VLAN of one. */
+/* A device of the kernel that is a port or a VLAN of a port. */
 struct own {
 	uint32_t ifindex;
 	char name[16];
@@ -58,7 +58,7 @@ struct warn {
 	int events, nft_events, xfrm_events; /* sockets; -1: closed */
 	ev_io events_io, nft_events_io, xfrm_events_io;
 	ev_timer due;                        /* the next scan */
-	bool asked;                          /* a query to rib is on its way */
+	bool asked;                          /* rib has not answered a query yet */
 	bool asked_through;                  /* ... QUERY_THROUGH, the second one */
 	json_t *rules, *through;             /* rows of its answers; owned here */
 	double rest_s;                       /* at least, between two scans */
@@ -79,15 +79,18 @@ void list_begin(struct warning_list *l);
  */
 void list_add(struct warning_list *l, enum warning_kind kind, const char *where,
 	      const char *in_linux, const char *dataplane);
-/* Make the scan the list that is shown: log the differences, set warning_count. */
+/* Show the list of the scan from now on: log the differences, set warning_count. */
 void list_end(struct warning_list *l);
-/* Append the rows from `*from` on, at most `max` in all, and move it. True: it was the last. */
+/*
+ * Append the rows from `*from` on, at most `max` in all, and move it. Returns true after
+ * the last row.
+ */
 bool list_rows(const struct warning_list *l, uint64_t *from, unsigned int max,
 	       json_t *rows);
 
 /*
- * Return a place in the scan, to which list_back() takes it back when a dump is repeated
- * because its tables changed.
+ * Return the present end of the scan's list. list_back() returns to it when a dump is
+ * repeated because its tables changed.
  */
 struct list_mark {
 	unsigned int n;
@@ -100,7 +103,7 @@ void list_back(struct warning_list *l, const struct list_mark *mark);
 
 #define ASK_BUFFER_BYTES (64u << 10)
 
-/* Called for each message of an answer. */
+/* Function that ask_dump() calls for each message of an answer. */
 typedef void (*ask_fn)(struct warn *w, const struct nlmsghdr *nlh, void *ctx);
 
 /*
@@ -125,11 +128,11 @@ void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control
 void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
 void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
 void ipsec_scan(struct warn *w);     /* ipsec.c */
-void seg6_scan(struct warn *w);      /* seg6.c: tells forwarders the source of SRv6 */
-void sysctls_scan(struct warn *w);   /* sysctl.c: those of the namespace */
+void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
+void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
 
-/* Read a number below /proc/sys/net of the namespace in which the thread is; 0: none. */
+/* Read a number below /proc/sys/net of the thread's namespace; 0: no such file. */
 long long sysctl_number(const char *file);
 
 struct device_message;
