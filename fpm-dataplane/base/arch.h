@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arch: what differs between x86-64 and arm64 outside of the forwarders. poptrie/arch.h and
+ * arch: differences between x86-64 and arm64 outside of the forwarders. poptrie/arch.h and
  * fwd/frame.h have the rest.
  *
- * A file that uses ARCH_ELF includes elf.h, whose EV_NONE libev has, too; for ARCH_AUDIT
- * linux/audit.h, for ARCH_SYS_NONE sys/syscall.h.
+ * A file that uses ARCH_ELF includes elf.h, whose EV_NONE conflicts with libev's; for
+ * ARCH_AUDIT it includes linux/audit.h, for ARCH_SYS_NONE sys/syscall.h.
  */
 #ifndef BASE_ARCH_H
 #define BASE_ARCH_H

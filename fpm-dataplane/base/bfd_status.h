@@ -18,7 +18,7 @@ struct bfd_status {
 	_Atomic uint32_t sessions[4]; /* by state, sessions that are not served included */
 	_Atomic uint32_t not_served;
 	_Atomic uint64_t
-		downs; /* changes from Up to Down, of all sessions that ever were */
+		downs; /* changes from Up to Down, of all sessions, ended ones included */
 	_Atomic uint64_t prunes; /* times that a next hop was taken out of all groups */
 	_Atomic uint64_t rx_packets, tx_packets; /* control packets of all sessions */
 };

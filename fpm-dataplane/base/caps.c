@@ -17,7 +17,7 @@ caps_keep(uint64_t kept, uint64_t inherited)
 	struct __user_cap_data_struct set[2];
 
 	/*
-	 * Needs CAP_SETPCAP, so it comes before capset(). A capability that leaves the
+	 * This needs CAP_SETPCAP, so do it before capset(). A capability that leaves the
 	 * bounding set cannot come back.
 	 */
 	for (unsigned int cap = 0; cap < 64; cap++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * caps: give up capabilities for good (capabilities(7)). The process must still have a
+ * caps: drop capabilities permanently (capabilities(7)). The process must still have a
  * single thread.
  */
 #ifndef BASE_CAPS_H
@@ -12,9 +12,9 @@
 #define CAP_BIT(cap) (1ull << (cap))
 
 /*
- * The capabilities that the daemon keeps. The systemd unit has the same list; this one
- * serves a daemon that runs without the unit. security.md, "Privileges", gives the
- * reason for each.
+ * The capabilities that the daemon keeps. The systemd unit has the same list. This list is
+ * for a daemon that runs without the unit. security.md, "Privileges", gives the reason for
+ * each.
  */
 #define CAPS_DAEMON                                                               \
 	(CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_NET_RAW) | CAP_BIT(CAP_SYS_ADMIN) | \
@@ -22,9 +22,10 @@
 
 /*
  * Keep only the capabilities in the bit set `kept`. Programs that this process executes
- * inherit those in `inherited` without being root. All others leave the bounding set too,
- * so that a root program that is executed cannot have them. Returns 0, or -errno when the
- * process may still have more than `kept`.                                          [main]
+ * inherit the capabilities in `inherited` even if they do not run as root. All other
+ * capabilities also leave the bounding set, so that an executed root program cannot get
+ * them. Returns 0, or -errno when the process may still have more than `kept`.
+ *                             [main]
  */
 int caps_keep(uint64_t kept, uint64_t inherited);
 

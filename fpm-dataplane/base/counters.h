@@ -58,7 +58,7 @@ struct vrf_counters {
 	uint64_t dropped;
 };
 
-/* Packets of one punt class: passed + policed + over_share + ring_full is all of them. */
+/* Packets of one punt class: their number is passed + policed + over_share + ring_full. */
 struct class_counters {
 	uint64_t passed;     /* given to the host, or an ICMP error sent */
 	uint64_t policed;    /* dropped: over the rate of the class */
@@ -95,7 +95,10 @@ struct counters {
 	uint64_t to_kernel;   /* frames written to a TAP */
 	uint64_t from_kernel; /* frames read from a TAP and sent */
 	uint64_t icmp_sent;   /* ICMP and ICMPv6 errors originated */
-	/* not sent: over the rate (RFC 1812, 4.3.2.7), or no route back */
+	/*
+	 * ICMP errors not sent: over the rate (RFC 1812, 4.3.2.7), or no route to the
+	 * source
+	 */
 	uint64_t icmp_limited;
 	uint64_t held; /* packets sent after their neighbor answered */
 	/* records of fpmctl trace and capture for which the ring had no room */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * due: numbered things, and the time at which each is due next. A binary heap, so the first
- * one is found at once and a change costs the logarithm of their number. Times are of any
+ * due: ids with the time at which each is due next. It is a binary heap: the first id is
+ * found at once, and a change costs the logarithm of the number of ids. Times are of any
  * steady clock. A struct due belongs to one thread.
  */
 #ifndef BASE_DUE_H
@@ -13,8 +13,8 @@
 #define DUE_NEVER UINT64_MAX
 
 struct due {
-	uint32_t n;     /* things in the heap */
-	uint32_t *heap; /* their ids, the first one at 0 */
+	uint32_t n;     /* ids in the heap */
+	uint32_t *heap; /* the ids, the first due at 0 */
 	uint32_t *at;   /* by id: place in the heap + 1; 0: not in it */
 	uint64_t *when; /* by id */
 };
@@ -23,7 +23,7 @@ struct due {
 int due_init(struct due *d, uint32_t end);
 void due_free(struct due *d);
 
-/* Set the time of `id`. DUE_NEVER takes it out. */
+/* Set the time of `id`. DUE_NEVER removes it. */
 void due_set(struct due *d, uint32_t id, uint64_t when);
 
 /* Return the time of `id`; DUE_NEVER: it is not in the heap. */
@@ -33,7 +33,7 @@ due_when(const struct due *d, uint32_t id)
 	return d->at[id] == 0 ? DUE_NEVER : d->when[id];
 }
 
-/* Return the time of the first one, DUE_NEVER: there is none. Its id is d->heap[0]. */
+/* Return the time of the first id; DUE_NEVER: the heap is empty. Its id is d->heap[0]. */
 static inline uint64_t
 due_first(const struct due *d)
 {

@@ -20,7 +20,7 @@
 enum fpm_event_kind {
 	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
 	FPM_SESSION_DOWN, /* the client left; its routes stay in force */
-	FPM_ZEBRA, /* zebra's netlink port id, when it is known late; the end of a hold */
+	FPM_ZEBRA, /* zebra's netlink port id, if it is known late; or the end of a hold */
 	FPM_ROUTE, /* upsert, key (table, prefix) */
 	FPM_ROUTE_DEL, /* delete by the same key */
 	FPM_NEXTHOP,   /* upsert of id `nhid`: one hop, a group, or a blackhole */
@@ -31,8 +31,8 @@ enum fpm_event_kind {
 #define FPM_TABLE_NONE UINT32_MAX
 
 /*
- * HOP_POP: next hop of a label's route without a new label: the label comes off. HOP_SEG6: SRv6,
- * an end point or a headend.
+ * HOP_POP: next hop of a label's route without a new label: the label is popped. HOP_SEG6:
+ * SRv6, an end point or a headend.
  */
 enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP, HOP_POP };
 
@@ -65,7 +65,7 @@ struct fpm_event {
 	uint8_t protocol;   /* RTPROT_* as sent */
 	bool is_group;      /* FPM_NEXTHOP: hops are members; FPM_ROUTE: always false */
 	bool blackhole;     /* FPM_NEXTHOP */
-	uint16_t n_hops;    /* entries behind `hops` */
+	uint16_t n_hops;    /* entries in `hops` */
 	uint32_t table;     /* FPM_ROUTE*: 254 is main */
 	uint32_t nhid;      /* FPM_NEXTHOP*: the id; FPM_ROUTE: RTA_NH_ID or 0 (see hops) */
 	uint32_t mtu_bytes; /* FPM_ROUTE: RTAX_MTU, 0 when not given */
@@ -78,7 +78,7 @@ struct fpm_event {
 			uint32_t held_until_s;
 		} session;
 	};
-	/* Owned, but in a batch that holds_hops; NULL when n_hops is 0. */
+	/* Owned by the event, except in a batch with holds_hops; NULL when n_hops is 0. */
 	struct fpm_hop *hops;
 };
 
@@ -90,7 +90,7 @@ struct msg_fpm_batch {
 	/* octets that this message and its arrays add to the queue's account */
 	uint32_t bytes;
 	uint64_t rx_ms;  /* CLOCK_MONOTONIC when fpm sent the batch to rib */
-	bool holds_hops; /* the hops of all events are in this allocation, behind ev[n] */
+	bool holds_hops; /* the hops of all events are in this allocation, after ev[n] */
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 
@@ -146,7 +146,7 @@ struct fpm_status {
 	_Atomic uint64_t labels, macs;
 	_Atomic uint64_t skipped_type;  /* W:fpm netlink messages of ignored types */
 	_Atomic uint64_t skipped_route; /* W:fpm routes of an unsupported kind */
-	/* W:fpm messages skipped because they were cut or contradictory */
+	/* W:fpm messages skipped because they were truncated or inconsistent */
 	_Atomic uint64_t malformed;
 	_Atomic uint64_t bad_frames; /* W:fpm sessions closed for a broken frame header */
 	_Atomic uint64_t
@@ -158,7 +158,7 @@ struct fpm_status {
 	_Atomic uint64_t overflows; /* W:fpm sessions closed: queue limit reached */
 	_Atomic uint32_t gen;       /* W:fpm session generation, 0: none yet */
 	_Atomic uint32_t connected; /* W:fpm 1 while a client is connected */
-	/* W:fpm netlink port id of the last zebra, also of one that the predecessor saw */
+	/* W:fpm netlink port id of the last zebra, which the predecessor may have seen */
 	_Atomic uint32_t nl_pid;
 	/* As in FPM_ZEBRA, from the predecessor's checkpoint. */
 	_Atomic uint32_t old_nl_pid, old_held_until_s; /* W:rib before fpm starts R:fpm */

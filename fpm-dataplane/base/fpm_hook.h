@@ -6,8 +6,8 @@
  *     clang -target bpf -mcpu=v2 -O2 -ffreestanding -I DIRECTORY -c program.c
  *
  * A program is one function, `uint64_t name(struct fpm_hook *hook)`. It has no loops, calls no
- * functions and has no global variables. The compiler has to put the functions that it calls into
- * it: `static inline __attribute__((always_inline))`.
+ * functions and has no global variables. The compiler has to inline the functions that it
+ * calls: `static inline __attribute__((always_inline))`.
  */
 #ifndef BASE_FPM_HOOK_H
 #define BASE_FPM_HOOK_H
@@ -20,13 +20,13 @@
 
 /*
  * The argument of a program. The program may write to all of it. The daemon sets the fields
- * before `counter` again for each packet, so that what a program writes there has no effect.
+ * before `counter` for each packet, so values that a program writes there have no effect.
  */
 struct fpm_hook {
 	uint32_t length;  /* octets of the IP packet, its header included */
-	uint32_t octets;  /* of them, in packet[]; at most FPM_HOOK_OCTETS */
+	uint32_t octets;  /* octets of it in packet[], at most FPM_HOOK_OCTETS */
 	uint32_t family;  /* 4 or 6 */
-	uint32_t ifindex; /* of the interface that received it, as in `ip link` */
+	uint32_t ifindex; /* of the receiving interface, as in `ip link` */
 	/* The IP packet from the first octet of its header on, network order, then zeros. */
 	uint8_t packet[FPM_HOOK_OCTETS];
 	/*
@@ -48,8 +48,9 @@ struct fpm_hook {
 #define FPM_DSCP(dscp) (FPM_SET_DSCP | (uint64_t)((dscp)&63) << 8)
 #define FPM_SET_TABLE  4ull
 /*
- * Pass, and look the destination up in this table: of a VRF, one that a rule of the kernel names,
- * or main (254). If the router has no FIB of the table, the packet is dropped.
+ * Pass, and look the destination up in this table: the table of a VRF, a table that a rule
+ * of the kernel names, or main (254). If the router has no FIB for the table, the packet is
+ * dropped.
  */
 #define FPM_TABLE(table) (FPM_SET_TABLE | (uint64_t)(uint32_t)(table) << 32)
 

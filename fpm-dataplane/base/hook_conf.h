@@ -10,13 +10,13 @@
 #define HOOK_INSTRUCTIONS_MAX  4096u
 #define HOOK_INSTRUCTION_BYTES 8u
 #define HOOK_FILE_STRLEN       64 /* of the name of a file, its terminator included */
-/* Instructions in one request: a longer program comes in parts, in their order. */
+/* Instructions in one request. A longer program is sent in parts, in order. */
 #define HOOK_PART_MAX 256u
 
 struct hook_want {
 	char dev[IFNAMSIZ];
 	char file[HOOK_FILE_STRLEN];
-	unsigned int at, of; /* number of the first instruction, and of all */
+	unsigned int at, of; /* index of the first instruction, and number of all */
 	unsigned int n;      /* instructions in `part` */
 	uint8_t part[HOOK_PART_MAX * HOOK_INSTRUCTION_BYTES];
 };

@@ -19,13 +19,13 @@
 #include "base/tsan.h"
 
 /*
- * About the cost of a sleep and a wake-up: spinning this long costs at most twice the best
- * choice.
+ * About the cost of a sleep and a wake-up. Spinning this long costs at most twice as much
+ * as the best choice.
  */
 #define SPIN_NS 20000
 /*
- * A sleep that no descriptor can end lasts at most 1/BLIND_PART of the silence before it (but may
- * last BLIND_MIN_NS), and at most BLIND_MAX_NS.
+ * If a queue has no descriptor, a sleep lasts at most 1/BLIND_PART of the silence before
+ * it, but at least BLIND_MIN_NS and at most BLIND_MAX_NS.
  */
 #define BLIND_PART   64
 #define BLIND_MIN_NS 5000
@@ -35,7 +35,7 @@
  * driver loses an event.
  */
 #define LONG_NS 100000000
-/* After so many false wake-ups in a row, sleep without the descriptors for DEAF_NS. */
+/* After this many false wake-ups in a row, sleep without the descriptors for DEAF_NS. */
 #define IN_VAIN_MAX 16
 #define DEAF_NS     1000000
 
@@ -107,7 +107,7 @@ idle_sleep_ns(struct idle *idle, uint64_t silence_ns)
 	return ns < BLIND_MIN_NS ? BLIND_MIN_NS : ns < BLIND_MAX_NS ? ns : BLIND_MAX_NS;
 }
 
-/* The reason why a sleep ended. */
+/* The reason for the end of a sleep. */
 enum end { END_TIME, END_TOLD, END_QUEUE };
 
 static enum end
@@ -148,8 +148,8 @@ idle_arm(struct idle *idle, bool on)
 		idle->arm(idle->ctx, on);
 	atomic_store_explicit(&idle->asleep, on, memory_order_relaxed);
 	/*
-	 * A thread that adds work before it can see `asleep` does not wake the owner; the
-	 * next look at the queues finds the work.
+	 * A thread that adds work before it can see `asleep` does not wake the owner. The
+	 * owner's next poll of the queues finds the work.
 	 */
 	if (on)
 		cmm_smp_mb();
@@ -169,7 +169,7 @@ idle_nothing(struct idle *idle)
 	if (now - idle->silent_ns < SPIN_NS)
 		return;
 	if (!idle->armed) {
-		idle_arm(idle, true); /* then look at the queues once more */
+		idle_arm(idle, true); /* then poll the queues once more */
 		return;
 	}
 	most = idle->until == NULL ? UINT64_MAX : idle->until(idle->until_ctx);
@@ -190,8 +190,8 @@ idle_nothing(struct idle *idle)
 	}
 	urcu_qsbr_thread_online();
 	/*
-	 * After a timeout stay armed: the next look at the queues is the last one before
-	 * the next sleep.
+	 * After a timeout stay armed, because the next poll of the queues is the last poll
+	 * before the next sleep.
 	 */
 	if (end != END_TIME)
 		idle_arm(idle, false);

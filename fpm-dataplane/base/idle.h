@@ -2,13 +2,13 @@
 /*
  * idle: the sleep of a forwarder without packets. It spins for about the cost of a sleep
  * and a wake-up. Then it blocks, RCU-offline, on the descriptors of its receive queues and
- * on an eventfd by which other threads wake it. It looks at a queue without a descriptor
- * in growing intervals of at most 800 us, so that the first packet after a silence is late
+ * on an eventfd through which other threads wake it. It polls a queue without a descriptor
+ * at growing intervals of at most 800 us, so that the first packet after a silence is late
  * by less than 1 ms.
  *
- * No wake-up is lost: the sleeper stores `asleep`, *then* looks at every queue once more,
- * then blocks; a thread that adds work adds it, *then* reads `asleep`. At least one of the
- * two sees the other.
+ * No wake-up is lost: the sleeper stores `asleep`, *then* polls every queue once more, then
+ * blocks; a thread that adds work adds it, *then* reads `asleep`. At least one of the two
+ * sees the other.
  */
 #ifndef BASE_IDLE_H
 #define BASE_IDLE_H
@@ -25,7 +25,7 @@ enum idle_kind {
 };
 
 struct idle {
-	alignas(64) atomic_bool asleep; /* W:owner; a thread that wakes it stores false */
+	alignas(64) atomic_bool asleep; /* W:owner; false by a thread that wakes it */
 	int wake_fd;                    /* eventfd */
 	int epoll_fd;                   /* all descriptors that end a sleep */
 	/* Number of queues without a descriptor. W: the thread that assigns queues */
@@ -43,11 +43,11 @@ struct idle {
 	uint64_t *n_sleeps;   /* counter of sleeps */
 	/*
 	 * Enable or disable the interrupts of queues around a sleep; NULL: no queue needs
-	 * it.
+	 * that.
 	 */
 	void (*arm)(void *ctx, bool on);
 	void *ctx;
-	/* Return the ns until the owner has work that no thread tells it of; NULL: never. */
+	/* Return the ns until the owner has work that no thread announces; NULL: never. */
 	uint64_t (*until)(void *ctx);
 	void *until_ctx;
 };
@@ -68,15 +68,15 @@ void idle_unwatch(struct idle *idle, int fd);
 void idle_begin(void);
 
 /*
- * Slow paths of idle_round(): a round without packets; the first round with packets after
- * one without.
+ * Slow paths of idle_round(): for a round without packets, and for the first round with
+ * packets after such a round.
  */
 void idle_nothing(struct idle *idle);
 void idle_something(struct idle *idle);
 
 /*
- * Call after each round, in which the owner looked at all its queues, rings and stop
- * flags.                                                                           [owner]
+ * Call after each round, in which the owner polled all its queues, rings and stop flags.
+ *                                                                        [owner]
  */
 static inline void
 idle_round(struct idle *idle, bool worked)

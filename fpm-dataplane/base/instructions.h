@@ -3,9 +3,12 @@
 #ifndef BASE_INSTRUCTIONS_H
 #define BASE_INSTRUCTIONS_H
 
-/* The instructions that the code of forwarding and of lookups may use, each with all before. */
+/*
+ * The instructions that the code of forwarding and of lookups may use, each includes the
+ * smaller sets.
+ */
 enum instructions {
-	INSTRUCTIONS_AUTO, /* all that the CPU has */
+	INSTRUCTIONS_AUTO, /* all instructions that the CPU has */
 	INSTRUCTIONS_SCALAR,
 	INSTRUCTIONS_AVX2,
 	INSTRUCTIONS_AVX512,

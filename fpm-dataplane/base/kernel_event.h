@@ -10,14 +10,16 @@
 #include "base/routes_from.h"
 
 enum kernel_event_kind {
-	KERNEL_ROUTE, /* added or replaced; `order` tells its place among equal metrics */
+	KERNEL_ROUTE, /* added or replaced; `order` is its place among equal metrics */
 	KERNEL_ROUTE_DEL, /* deleted */
-	/* A route that rtnl does not pass on replaced the first route of this metric. */
+	/*
+	 * the first route of this metric was replaced by a route that rtnl does not pass on
+	 */
 	KERNEL_ROUTE_REPLACED,
 	KERNEL_NEXTHOP, /* next-hop object `route.nhid` */
 	KERNEL_NEXTHOP_DEL,
 	KERNEL_DUMP_BEGIN, /* the routes or next hops of `dump` follow */
-	KERNEL_DUMP_END,   /* others of `dump` are gone */
+	KERNEL_DUMP_END,   /* other objects of `dump` no longer exist */
 };
 
 /* Place of a new route among the routes of the same prefix, table and metric. */
@@ -30,7 +32,7 @@ enum kernel_order {
 /* The routes or next-hop objects that a dump covers. */
 struct kernel_scope {
 	uint8_t family;   /* 4, 6 or FAMILY_LABEL: routes; 0: next-hop objects */
-	uint8_t protocol; /* RTPROT_*; 0: all that rtnl passes on */
+	uint8_t protocol; /* RTPROT_*; 0: all protocols that rtnl passes on */
 	uint32_t table;   /* of the kernel; 0: all */
 };
 
@@ -39,7 +41,7 @@ struct kernel_event {
 	uint8_t order;      /* KERNEL_ROUTE: enum kernel_order */
 	uint8_t scope;      /* KERNEL_ROUTE*: RT_SCOPE_* */
 	uint8_t preference; /* KERNEL_ROUTE*: of IPv6 (RFC 4191); the lowest counts */
-	bool is_local; /* KERNEL_ROUTE*: of table local, which the kernel asks before main */
+	bool is_local; /* KERNEL_ROUTE*: of table local, looked up before main */
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
@@ -47,9 +49,10 @@ struct kernel_event {
 		src;      /* KERNEL_ROUTE*: for packets from here only; length 0: for all */
 	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
-	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as of zebra, and also the types local, broadcast,
-	 * anycast and throw. A deleted route has its next hops. Table 254 if `is_local`.
-	 * The route of a label is as zebra's, and has no hops if it is deleted.
+	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as events of zebra, and also with the types
+	 * local, broadcast, anycast and throw. A deleted route has its next hops. Table 254
+	 * if `is_local`. The route of a label is as zebra's, and has no hops if it is
+	 * deleted.
 	 */
 	struct fpm_event route;
 };
@@ -70,15 +73,15 @@ struct kernel_status {
 	_Atomic uint64_t of_zebra; /* W:rtnl routes of zebra, not passed on: FPM has them */
 	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
 	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
-	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, not obeyed */
+	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, without effect here */
 	_Atomic uint32_t
 		tos_now; /* W:rtnl routes of a TOS in the kernel, at most TOS_MAX */
-	_Atomic uint64_t malformed; /* W:rtnl messages that were cut or contradictory */
+	_Atomic uint64_t malformed; /* W:rtnl truncated or inconsistent messages */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */
 	_Atomic uint64_t interrupted; /* W:rtnl dumps that were started again */
 	_Atomic uint64_t in, out;     /* W:rtnl, rib: octets sent to rib, handled by rib */
-	_Atomic uint32_t paused; /* W:rtnl 1 while it does not read because rib is behind */
+	_Atomic uint32_t paused; /* W:rtnl 1 while reading pauses because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
 	/*
 	 * W:rib 1 if the restored checkpoint had more than KERNEL_LARGE routes, some of them of
@@ -87,12 +90,12 @@ struct kernel_status {
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
 	_Atomic uint32_t mixed;
-	/* W:rib IPv6 prefixes in table local that hide no route here, and do in Linux */
+	/* W:rib IPv6 prefixes in table local that hide routes in Linux but not here */
 	_Atomic uint32_t short_local;
 };
 extern struct kernel_status kernel_status;
 
-/* More routes are a large table: a walk of the kernel over it takes more than 10 ms. */
+/* A table with more routes is large: a walk of the kernel over it takes more than 10 ms. */
 #define KERNEL_LARGE 50000u
 
 /* Return the octets that rtnl has sent to rib and rib has not handled.     [any thread] */
@@ -105,7 +108,7 @@ kernel_queue_depth(void)
 	return in > out ? in - out : 0;
 }
 
-/* Below this depth rtnl reads again. */
+/* rtnl stops reading above PAUSE and continues below RESUME. */
 #define KERNEL_QUEUE_RESUME_BYTES (16u << 20)
 #define KERNEL_QUEUE_PAUSE_BYTES  (32u << 20)
 

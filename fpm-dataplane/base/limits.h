@@ -19,7 +19,7 @@ enum table {
 	N_TABLE
 };
 
-/* TABLE_MOST_hosts: the largest limit that a file may set. */
+/* The largest limits that a file may set, as TABLE_MOST_hosts. */
 enum table_most {
 #define TABLE(name, room, max, text)                     TABLE_MOST_##name = (max),
 #define LIMIT(name, key, room, least, usual, most, text) TABLE_MOST_##name = (most),
@@ -30,7 +30,7 @@ enum table_most {
 
 /* Bounds of ui's sockets; preflight counts their descriptors. */
 #define SCRAPES_MAX 32 /* connections to the metrics page; further ones wait */
-/* connections to a full control socket that have sent no request yet */
+/* further connections to the full control socket, before their request */
 #define WAITING_MAX 16
 
 /* Limit of each table, from the configuration. */
@@ -66,7 +66,7 @@ table_limit(const struct table_limits *limits, enum table table)
 
 /*
  * Return the fill at which a table that was full counts as having room again: 7/8 of its
- * limit. The gap avoids a log line for every entry that comes and goes at the limit.
+ * limit. The gap avoids a log line for every entry that is added and removed at the limit.
  *                                                                             [any thread]
  */
 static inline uint64_t
@@ -87,8 +87,9 @@ void table_used(enum table table, uint64_t used);
 void table_refuse(enum table table);
 
 /*
- * Write the log lines that the limit of one line a second delayed. Call now and then.
- *                                                                             [any thread]
+ * Write the log lines that the limit of one line a second delayed. Call it from time to
+ *                                                                             time. [any
+ *                                                                             thread]
  */
 void table_tell(void);
 

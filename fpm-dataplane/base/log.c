@@ -132,7 +132,7 @@ line_format_args(char line[LOG_LINE_MAX], enum log_level level, const char *fmt,
 /*
  * Write a line to the log. When lines are lost, `fpmctl show log` (which has them all)
  * gets a note with the first lost line; the log gets the number of lost lines before the
- * first line that it takes again.
+ * first line that it accepts again.
  */
 static void
 line_deliver(enum log_level level, char *line, size_t len)
@@ -183,7 +183,7 @@ log_write(enum log_level level, const char *fmt, ...)
 }
 
 /*
- * Return the length of an ASCII character that may be shown as it is, 1; 0: it must be
+ * Return 1, the length, for an ASCII character that may be shown unchanged; 0: it must be
  * escaped.
  */
 static size_t
@@ -193,7 +193,7 @@ ascii_len(const char *in)
 }
 
 /*
- * Return the length of a UTF-8 character (RFC 3629, section 3) that may be shown as it is;
+ * Return the length of a UTF-8 character (RFC 3629, section 3) that may be shown unchanged;
  * 0: it must be escaped, because it is malformed or is a C1 control character.
  */
 static size_t

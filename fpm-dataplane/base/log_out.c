@@ -2,9 +2,9 @@
 /*
  * Write to standard error without blocking. Its open file description is shared with other
  * processes (the shell, the supervisor), so it must not be made non-blocking. A pipe or a
- * terminal is opened a second time, non-blocking. Where the open is refused, poll(2) tells
- * whether there is room, which another process may still take first. A socket gets
- * MSG_DONTWAIT; a file never blocks.                      [any thread, under log.c's lock]
+ * terminal is opened a second time, non-blocking. If this open is refused, poll(2) reports
+ * whether there is room, but another process may fill it first. A socket gets MSG_DONTWAIT;
+ * a file never blocks.                      [any thread, under log.c's lock]
  */
 #include "base/log_out.h"
 
@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int own_fd = -1; /* W:main once second open of a pipe or terminal; -1: none */
+static int own_fd = -1; /* W:main once  second open of a pipe or terminal; -1: none */
 static bool is_cut;     /* the last line was written in part */
 
 void
@@ -57,9 +57,9 @@ log_out_close(void)
 }
 
 /*
- * Return true if standard error is the journal's socket. The journal takes <N> at the
- * start of a line as its priority, for `journalctl -p warning`; elsewhere the mark would
- * be noise. systemd.exec(5)
+ * Return true if standard error is the journal's socket. The journal reads <N> at the start
+ * of a line as its priority, for `journalctl -p warning`. Other readers do not understand
+ * the mark. systemd.exec(5)
  */
 static bool
 stderr_is_journal(const struct stat *st)

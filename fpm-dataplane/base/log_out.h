@@ -9,17 +9,18 @@
 #include <stddef.h>
 
 #define LOG_LINE_MAX \
-	1024 /* octets: less than PIPE_BUF, so that a pipe takes all or nothing */
+	1024 /* octets: less than PIPE_BUF, so that a pipe accepts all or nothing */
 
 /*
- * Open /dev/null for those of descriptors 0 to 2 that are closed. Otherwise a TAP or
- * zebra's socket could become standard error. Call before any other open.           [main]
+ * Open /dev/null in place of each closed descriptor of 0 to 2. Otherwise a TAP or zebra's
+ * socket could become standard error. Call before any other open.           [main]
  */
 void log_out_use_null(void);
 
 /*
  * Open a pipe or terminal a second time, non-blocking, while the process still has the
- * rights. Without it each line needs a poll(2). Only one thread may exist.          [main]
+ * permission. Without it each line needs a poll(2). Only one thread may exist.
+ * [main]
  */
 void log_out_open(void);
 

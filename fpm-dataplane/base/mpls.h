@@ -31,7 +31,7 @@ enum {
 	LABEL_SPECIAL_END = 16, /* the first ordinary label */
 };
 
-/* The functions take an entry in host order. */
+/* Arguments of these functions are entries in host order. */
 
 static inline uint32_t
 label_of(uint32_t entry)

@@ -106,7 +106,7 @@ struct msg_vrf {
 	uint32_t table;
 	uint16_t number; /* 1..FIB_VRF_NONE-1 */
 	bool gone;
-	char name[16]; /* name of the VRF; of several that share the table, the first */
+	char name[16]; /* name of the VRF; if several VRFs share the table, the first */
 };
 
 /*
@@ -123,7 +123,7 @@ struct msg_adj {
 	bool alive; /* _STATE: resolved, or being resolved; false: the kernel gave up */
 };
 
-/* MSG_BFD_HOP: what a single-hop session of BFD says about its next hop. */
+/* MSG_BFD_HOP: the state of a next hop by a single-hop session of BFD. */
 struct msg_bfd_hop {
 	struct msg m;
 	uint32_t ifindex;
@@ -132,7 +132,7 @@ struct msg_bfd_hop {
 	bool dead;
 };
 
-/* MSG_BFD_PEER: packets of this address are of a session. */
+/* MSG_BFD_PEER: this address is a peer of a BFD session. */
 struct msg_bfd_peer {
 	struct msg m;
 	uint16_t vrf; /* number of the VRF; 0: table main */
@@ -182,7 +182,7 @@ struct json_t;
 enum query_kind {
 	QUERY_ROUTES,
 	QUERY_RULES,    /* rules of policy routing */
-	QUERY_THROUGH,  /* to rib: interfaces by which the kernel forwards: {"ifindex"} */
+	QUERY_THROUGH,  /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,
 	QUERY_LABELS, /* routes of MPLS labels */
@@ -205,12 +205,12 @@ enum query_kind {
 	QUERY_BREAK,         /* tests only: corrupt `breaking` of `prefix` */
 };
 
-/* The source of which routes are shown. */
+/* The source of the shown routes. */
 enum query_of {
 	OF_FIB,    /* the route in force */
-	OF_ZEBRA,  /* that of zebra, in force or not */
-	OF_KERNEL, /* that which the kernel would use, in force or not */
-	OF_EACH,   /* those in force and zebra's hidden ones, many in a row: rib/packed.c */
+	OF_ZEBRA,  /* the route of zebra, in force or not */
+	OF_KERNEL, /* the route that the kernel would use, in force or not */
+	OF_EACH,   /* in force, and zebra's hidden ones, many in a row: rib/packed.c */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };
@@ -236,15 +236,15 @@ struct msg_query {
 	uint8_t family;   /* 4, 6 or 0 for both */
 	struct prefix prefix;
 	unsigned int max;
-	/* The cursor of the receiver; zero at first. */
+	/* The receiver's position; zero at first. */
 	uint64_t cursor[8];
 	bool done;
 	struct json_t *rows; /* array; owned by the receiver */
 };
 
 /*
- * MSG_QUERY of kind QUERY_MASKS, and its MSG_REPLY: the lengths of the prefixes that addresses
- * are routed by. It has no rows.
+ * MSG_QUERY of kind QUERY_MASKS, and its MSG_REPLY: the lengths of the prefixes by which
+ * addresses are routed. It has no rows.
  */
 #define MASKS_MAX         64
 #define SFLOW_BATCHES_MAX 64 /* queries of sflow under way */
@@ -258,8 +258,9 @@ struct msg_masks {
 };
 
 /*
- * Return true if the message waits while other messages are in the mailbox. Bulk messages
- * never overtake each other.                                                  [any thread]
+ * Return true for a bulk message. It waits while prompt messages are in the worker's
+ * mailbox. Bulk messages never overtake each other.
+ *          [any thread]
  */
 static inline bool
 msg_is_bulk(enum msg_type type)

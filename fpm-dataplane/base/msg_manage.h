@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * msg_manage: messages for changes of a running daemon: requests from ui to the manage
- * thread, and news from the manage thread to others. They extend the messages of
+ * thread, and notifications from the manage thread to others. They extend the messages of
  * base/msg.h.
  */
 #ifndef BASE_MSG_MANAGE_H
@@ -27,7 +27,7 @@ enum manage_op {
 	MANAGE_PORT_SET, /* change values of port `tap` */
 	MANAGE_PORT_DEL,
 	MANAGE_POLICER,     /* use `policer` for `class` from now on */
-	MANAGE_HOOK_LOAD,   /* take the part of a program in `hook` */
+	MANAGE_HOOK_LOAD,   /* store the part of a program in `hook` */
 	MANAGE_HOOK_UNLOAD, /* remove the program of `hook.dev` */
 };
 
@@ -48,7 +48,7 @@ struct manage_want {
 	struct hook_want hook;
 };
 
-/* The number of a policer that a request does not change. */
+/* The value for a policer number that a request does not change. */
 #define POLICER_KEEP (POLICER_UNLIMITED - 1)
 
 /* MSG_QUERY of kind QUERY_MANAGE, and its MSG_REPLY: all rows in one reply. */
@@ -56,7 +56,7 @@ struct msg_manage {
 	struct msg_query q;
 	struct manage_want want;
 	char error[512]; /* the reason why nothing was changed; "": done */
-	bool is_missing; /* with `error`: no port, or interface, has that name */
+	bool is_missing; /* with `error`: no port or interface has this name */
 	bool is_barred;  /* with `error`: a restart is under way (restart_lock.h) */
 };
 
@@ -77,7 +77,7 @@ struct msg_sflow {
 /*
  * MSG_PORT: the port in slot ifidx - 1 of the receiver's array is in use from now on, or
  * `gone`. The receiver posts `done` when it no longer reads the port and has released all
- * objects of it.
+ * its objects.
  */
 struct msg_port {
 	struct msg m;

@@ -67,8 +67,9 @@ word_has_key(uint64_t word, uint64_t key)
 }
 
 /*
- * The clocks of cores may differ by a second. A time further in the future is of a counter that
- * went back, as when a virtual machine moves to another host.
+ * Return true if the word has not expired. The clocks of cores may differ by a second. A
+ * time further in the future comes from a clock that went back, for example when a virtual
+ * machine moved to another host.
  */
 static bool
 word_is_fresh(uint64_t word, uint32_t now_s)
@@ -80,7 +81,7 @@ word_is_fresh(uint64_t word, uint32_t now_s)
 
 /*
  * Return the rank of a word. An empty or expired word has 0, an unproved word less than any
- * proved one. Of two words of a kind the younger one has the higher rank.
+ * proved word. Of two words of one kind the younger has the higher rank.
  */
 static uint64_t
 word_value(uint64_t word, uint32_t now_s)

@@ -7,10 +7,10 @@
  * not learned.
  *
  * Each kind has a table of its own, so that no kind can displace entries of another. A
- * table has sets of four words; the longest unused word is replaced. A peer that the host
- * merely did not refuse never replaces a proved one. punt writes, forwarders read; each
- * entry is one atomic word. Keys are hashes under the random seed of this start, so that a
- * remote host cannot construct collisions.
+ * table has sets of four words; the longest unused word is replaced. An unproved peer,
+ * which the host merely did not refuse, never replaces a proved peer. punt writes,
+ * forwarders read; each entry is one atomic word. Keys are hashes under the random seed of
+ * this start, so that a remote host cannot construct collisions.
  */
 #ifndef BASE_PEERS_H
 #define BASE_PEERS_H
@@ -25,12 +25,12 @@ enum peer_kind {
 	PEER_TCP,     /* all other TCP connections */
 	PEER_BFD,     /* addresses: peer_addr_key() with what = 0 */
 	PEER_CONTROL, /* addresses, `what` the IP protocol, or UDP port << 8 */
-	PEER_ASKED,   /* neighbors that the kernel asks for, `what` is the ifidx */
+	PEER_ASKED,   /* neighbors that the kernel resolves, `what` is the ifidx */
 	PEER_LINK,    /* MAC addresses of peers and of gateways to peers: peer_mac_key() */
 	N_PEER_KIND
 };
 
-/* An entry expires after so many seconds without traffic from the host to the peer. */
+/* An entry expires after this many seconds without traffic from the host to the peer. */
 #define PEER_SECONDS 600
 
 /*

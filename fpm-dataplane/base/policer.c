@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The policers of all classes. Forwarders and punt take tokens, manage sets rates. Rates and
- * token buckets are atomic, and no thread waits. All sources of a class share 256 token buckets
- * by a hash: two sources may have one bucket, and no source is stored.
+ * token buckets are atomic, and no thread waits. All sources of a class share 256 token
+ * buckets, selected by a hash: two sources may share a bucket, and no source is stored.
  */
 #include "base/policer.h"
 
@@ -56,7 +56,7 @@ bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst, uint64_t 
 	uint64_t interval = 0, depth = 0;
 
 	if (rate == 0) {
-		interval = 1; /* and depth 0: no token, ever */
+		interval = 1; /* with depth 0 the bucket never has a token */
 	} else if (rate != POLICER_UNLIMITED) {
 		interval = (per_s + rate / 2) / rate;
 		interval += interval == 0;
@@ -115,8 +115,8 @@ policer_take(enum punt_class class, uint32_t source, uint64_t now)
 	struct policer *p = &policer[class];
 
 	/*
-	 * Only look first: a packet that the class refuses must not take a token of its
-	 * source.
+	 * Only read first, because a packet that the class refuses must not take a token of
+	 * its source.
 	 */
 	if (!bucket_has(&p->full_at, &p->rate, now))
 		return POLICER_RATE;

@@ -23,8 +23,8 @@ enum punt_class {
 #undef CLASS
 	N_PUNT_CLASS,
 	/*
-	 * The classes from here on also have traffic of hosts that are neither peers nor
-	 * neighbors.
+	 * This class and the following classes also contain traffic of hosts that are
+	 * neither peers nor neighbors.
 	 */
 	CLASS_FIRST_OPEN = CLASS_bgp_new,
 };
@@ -54,7 +54,7 @@ punt_class_icmp(uint8_t family, uint8_t type, uint8_t code)
 					: CLASS_icmp4_unreach;
 }
 
-/* Packets a second, and packets. A rate of 0 closes the class. */
+/* Rates in packets a second, bursts in packets. A rate of 0 closes the class. */
 #define POLICER_UNLIMITED 0xffffffffu
 #define POLICER_RATE_MAX  10000000u
 #define POLICER_BURST_MAX 1000000u
@@ -72,7 +72,7 @@ extern const struct policer_conf policer_default[N_PUNT_CLASS];
 struct bucket_rate {
 	_Atomic uint64_t interval; /* W:manage  ticks per token; 0: unlimited */
 	_Atomic uint64_t depth;    /* W:manage  ticks of a full bucket; 0: closed */
-	_Atomic uint64_t patience; /* W:manage  ticks; a larger debt is of an old rate */
+	_Atomic uint64_t patience; /* W:manage  ticks; a larger debt is from an old rate */
 };
 
 void bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst,
@@ -88,16 +88,19 @@ bucket_has(const _Atomic uint64_t *full_at, const struct bucket_rate *br, uint64
 	int64_t debt = (int64_t)(atomic_load_explicit(full_at, memory_order_relaxed) - now);
 
 	/*
-	 * A time in the past: the bucket is full. A time too far ahead comes from a slower
-	 * rate that was replaced, or the clock has wrapped: full as well. The clocks of
-	 * cores may differ slightly.
+	 * With a time in the past, the bucket is full. It is also full with a time too far
+	 * in the future, which comes from a slower rate that was replaced, or from a
+	 * wrapped clock. The clocks of cores may differ slightly.
 	 */
 	if (debt < 0 || (uint64_t)debt > patience)
 		debt = 0;
 	return interval == 0 || (uint64_t)debt + interval <= depth;
 }
 
-/* Take a token; false: there is none.                                      [any thread] */
+/*
+ * Take a token. Returns false if there is none.                                      [any
+ * thread]
+ */
 static inline bool
 bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t now)
 {

@@ -15,7 +15,7 @@
 #define MAC_STRLEN    18
 
 struct ipaddr {
-	uint8_t octet[16]; /* unused octets are zero, so that memcmp compares */
+	uint8_t octet[16]; /* unused octets are zero, so that memcmp() can compare */
 };
 
 struct prefix {
@@ -67,14 +67,14 @@ ipaddr_from_v4(uint32_t v4)
 	return a;
 }
 
-/* fe80::/10 */
+/* Return true for fe80::/10. */
 static inline bool
 ipaddr_is_linklocal6(const struct ipaddr *a)
 {
 	return a->octet[0] == 0xfe && (a->octet[1] & 0xc0) == 0x80;
 }
 
-/* ::1 */
+/* Return true for ::1. */
 static inline bool
 ipaddr_is_loopback6(const struct ipaddr *a)
 {
@@ -95,7 +95,10 @@ bool prefix_has_host_bits(const struct prefix *p);
 /* Return true if `p` covers address `a` of the same family. */
 bool prefix_covers(const struct prefix *p, const struct ipaddr *a);
 
-/* Return a 64-bit hash of all fields. Input of an attacker needs a secret `seed`. */
+/*
+ * Return a 64-bit hash of all fields. If an attacker can choose the input, `seed` must be
+ * secret.
+ */
 uint64_t prefix_hash(const struct prefix *p, uint64_t seed);
 uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
 

@@ -9,11 +9,11 @@
 
 #include "base/rtproto.h"
 
-/* The source that decides for each route. */
+/* The source from which rib takes each route. */
 enum routes_from {
 	ROUTES_FROM_BOTH,   /* zebra for its protocols, the kernel for all others */
 	ROUTES_FROM_FPM,    /* zebra, and the kernel for connected and local prefixes */
-	ROUTES_FROM_KERNEL, /* the kernel for all */
+	ROUTES_FROM_KERNEL, /* the kernel for all routes */
 };
 
 /* Return the word of the configuration. */

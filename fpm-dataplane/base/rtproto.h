@@ -34,7 +34,8 @@ rtproto_name(uint8_t protocol)
 
 /*
  * Return true if zebra installs routes of this protocol in the kernel, so that they also
- * come by FPM (FRR, zebra/rt_netlink.c, zebra2proto()). The routes of pbrd are left out.
+ * arrive over FPM (FRR, zebra/rt_netlink.c, zebra2proto()). The routes of pbrd are left
+ * out.
  */
 static inline bool
 rtproto_is_zebras(uint8_t protocol)

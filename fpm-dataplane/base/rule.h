@@ -13,8 +13,9 @@
 #include "base/prefix.h"
 
 /*
- * Selectors of the kernel that no forwarded packet has: its mark and its user are 0, and it
- * has no tunnel. A rule with such a selector matches no packet; with `not`, each one.
+ * Selectors that match no forwarded packet: its mark and its user are 0, and it has no
+ * tunnel. A rule with such a selector matches no packet; with `not`, it matches each
+ * packet.
  */
 #define RULE_LACKS_MARK    1u /* fwmark that is not 0 */
 #define RULE_LACKS_UID     2u /* uidrange without 0, the user of a forwarded packet */
@@ -25,16 +26,19 @@
 #define RULE_LACKS_SUPPRESS 32u
 #define RULE_NO_GROUP       UINT32_MAX
 
-/* An inclusive range of ports; last 0: any. With a mask: the port that `first` has in it. */
+/*
+ * An inclusive range of ports; last 0: any. With a mask: the port under the mask is
+ * `first`.
+ */
 struct rule_ports {
 	uint16_t first, last;
 	uint16_t mask;
 };
 
 struct rule {
-	uint32_t pref;           /* the kernel asks low numbers first */
+	uint32_t pref;           /* the kernel evaluates low numbers first */
 	uint32_t table;          /* FR_ACT_TO_TBL */
-	uint32_t target;         /* FR_ACT_GOTO: number of the rule to go on with */
+	uint32_t target;         /* FR_ACT_GOTO: pref of the rule at which to continue */
 	int32_t suppress;        /* suppress_prefixlength; -1: not given */
 	uint32_t suppress_group; /* suppress_ifgroup; RULE_NO_GROUP: not given */
 	uint8_t family;          /* 4 or 6 */
@@ -51,7 +55,7 @@ struct rule {
 	char iif[16];           /* "": any */
 };
 
-/* Return true if the rule has a selector that no received packet has. */
+/* Return true if the rule has a selector that matches no received packet. */
 static inline bool
 rule_is_never(const struct rule *rule)
 {
@@ -68,9 +72,9 @@ struct msg_rules {
 	struct rule rule[];
 };
 
-#define RULE_IFACES_MAX 1024 /* interfaces named by rules; beyond it all are concerned */
+#define RULE_IFACES_MAX 1024 /* interfaces named by rules; with more, all are affected */
 
-/* Interfaces whose packets rules of one family concern. */
+/* Interfaces whose packets are affected by the rules of one family. */
 struct rule_ifaces {
 	bool all;
 	uint32_t n;

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLICE_NS 200000 /* the least that Linux takes is 100,000, the usual one 3,000,000 */
+#define SLICE_NS 200000 /* Linux accepts 100,000 or more; the default is 3,000,000 */
 
 /* struct sched_attr of sched_setattr(2), for which glibc has no declaration before 2.41. */
 struct attributes {

@@ -32,7 +32,7 @@
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len; /* 0: there is no manager */
-	int fd; /* connected to the manager for good; -1: each datagram goes to its path */
+	int fd; /* connected to the manager; -1: each datagram goes to the path */
 	bool is_stalled; /* the manager did not read within SD_SEND_MS */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as in NOTIFY_SOCKET */
 	unsigned int watchdog_ms;
@@ -44,7 +44,7 @@ static struct {
 	unsigned int n_in;
 } manager = {.fd = -1};
 
-/* The restarts that were asked for and refused. */
+/* The restarts that were requested and refused. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned int n;
@@ -67,8 +67,8 @@ env_number(const char *name)
 }
 
 /*
- * Return true if the manager's variables are for this process, as LISTEN_PID or
- * WATCHDOG_PID tells.
+ * Return true if the manager's variables are for this process, by LISTEN_PID or
+ * WATCHDOG_PID.
  */
 static bool
 variables_are_ours(const char *pid_name, bool must_be_there)
@@ -95,7 +95,7 @@ fds_inherit(void)
 		int fd = SD_FIRST_FD + (int)i;
 
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-			break; /* fewer than promised */
+			break; /* fewer descriptors than announced */
 		manager.in[i].fd = fd;
 		snprintf(manager.in[i].name, sizeof(manager.in[i].name), "%.*s", (int)len,
 			 len == 0 ? "" : names);
@@ -106,8 +106,8 @@ fds_inherit(void)
 
 /*
  * Connect to the manager. When the owner of a name in the abstract namespace ends, any
- * program can take the name, and would receive our TAPs. A connected socket sends to the
- * first owner only.
+ * program can take the name, and would receive the descriptors of the TAPs. A connected
+ * socket sends to the first owner only.
  */
 static void
 manager_connect(void)
@@ -317,7 +317,9 @@ state_send(const char *state, int fd, int flags, unsigned int most_ms)
 {
 	int rc = state_send_within(state, fd, flags, most_ms);
 
-	/* A datagram that does not wait for room tells nothing about the manager. */
+	/*
+	 * A datagram that does not wait for room does not show whether the manager reads.
+	 */
 	if (rc != -EAGAIN || most_ms > 0)
 		__atomic_store_n(&manager.is_stalled, rc == -EAGAIN, __ATOMIC_RELAXED);
 	return rc;
@@ -346,7 +348,7 @@ sd_manager_runs(void)
 		return !is_manager_gone(state_send("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
-		return true; /* nothing shows that the manager has ended */
+		return true; /* assume that the manager runs */
 	if (connect(sock, (struct sockaddr *)&manager.addr, manager.addr_len) < 0)
 		rc = -errno;
 	close(sock);
@@ -477,8 +479,8 @@ static const char *
 fdstore_text(const char *name, char state[160])
 {
 	/*
-	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup on
-	 * it; the next daemon checks it.
+	 * FDPOLL=0: the manager must keep the descriptor even after an error or hangup; the
+	 * next daemon checks it.
 	 */
 	snprintf(state, 160, "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	return state;
@@ -520,7 +522,7 @@ sd_fdreplace_try(const char *name, int fd)
 
 /*
  * Wait until the manager has processed all datagrams sent before: it then closes the
- * descriptor that comes with BARRIER=1.
+ * descriptor that was sent with BARRIER=1.
  */
 static int
 manager_barrier(uint64_t end_ms)

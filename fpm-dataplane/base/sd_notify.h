@@ -14,7 +14,7 @@
 
 #define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
 #define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
-#define SD_EXIT_ROOM    76 /* of a successor, to its predecessor: no memory for two */
+#define SD_EXIT_ROOM    76 /* of a successor, to its predecessor: no memory for both */
 #define SD_EXIT_LATER   77 /* as 2, but the manager keeps descriptors: try again */
 
 #define SD_FIRST_FD  3           /* first inherited descriptor */
@@ -24,7 +24,7 @@
 
 #define SD_SEND_MS 5000u /* time for the manager to read a datagram, on a busy machine */
 
-#define SD_SIGNAL_RESTART SIGUSR1 /* to this process: end with SD_EXIT_RESTART */
+#define SD_SIGNAL_RESTART SIGUSR1 /* makes this process end with SD_EXIT_RESTART */
 
 /* A descriptor and the name by which a process inherits it. */
 struct named_fd {
@@ -52,21 +52,21 @@ void sd_unmute(void);
 bool sd_has_manager(void);
 
 /*
- * Return false if the manager has ended, or there never was one. A manager that is stopped
- * or busy counts as running.
+ * Return false if the manager has ended, or never existed. A manager that is stopped or
+ * busy counts as running.
  */
 bool sd_manager_runs(void);
 
 /*
  * Return true if the manager started this daemon after a crash or a stop, with stored
- * descriptors (TAPs, the checkpoint). If this daemon ends for good, these are lost. False
- * in a successor, because its predecessor still forwards.
+ * descriptors (TAPs, the checkpoint). If this daemon ends without a restart, they are lost.
+ * False in a successor, because its predecessor still forwards.
  */
 bool sd_is_restarted(void);
 
 /*
  * Take the inherited descriptor `name`, which the caller then has to close; -1: there is
- * none. Of several with the same name it returns the last and closes the others.
+ * none. If several have this name, return the last and close the others.
  */
 int sd_take(const char *name);
 
@@ -89,22 +89,22 @@ int sd_take_next(char *name, unsigned int size);
 int sd_send(const char *state);
 
 /*
- * Tell the manager that `successor` is the main process from now on. Returns 0, also when
- * the manager has ended; -EAGAIN when the manager did not read within `most_ms`, or
- * another -errno. After an error the manager would take the end of this process for the
- * end of the daemon.
+ * Announce `successor` to the manager as the main process from now on. Returns 0, also when
+ * the manager has ended; -EAGAIN when the manager did not read within `most_ms`, or another
+ * -errno. After an error the manager would treat the end of this process as the end of the
+ * daemon.
  */
 int sd_set_mainpid(pid_t successor, unsigned int most_ms);
 
 /*
  * Send state without waiting, or drop it when the manager does not read. For "WATCHDOG=1",
- * which repeats, and "STOPPING=1", which the manager need not know. Logs once that the
+ * which repeats, and "STOPPING=1", which the manager does not need. Logs once that the
  * manager has ended.
  */
 void sd_send_nowait(const char *state);
 
 /*
- * Tell the manager that the start made progress and that the next step may take
+ * Report to the manager that the start made progress and that the next step may take
  * SD_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
  */
 #define SD_STEP_S 90u /* as DefaultTimeoutStartSec= of systemd */
@@ -119,8 +119,8 @@ unsigned int sd_refusal_count(char why[SD_WHY_STRLEN]);
 
 /*
  * Store a copy of `fd` under `name` (printable, no ':', at most 100 octets) with the
- * manager, until sd_fdremove(name) or until the service is stopped for good. Returns 0
- * or -errno; -ENOTCONN without a manager.
+ * manager, until sd_fdremove(name) or until the service is stopped. Returns 0 or -errno;
+ * -ENOTCONN without a manager.
  */
 int sd_fdstore(const char *name, int fd);
 int sd_fdremove(const char *name);
@@ -133,7 +133,7 @@ int sd_fdremove(const char *name);
 int sd_fdreplace_try(const char *name, int fd);
 
 /*
- * Remove the stored descriptors of `name`, and wait until the manager has done it
+ * Remove the stored descriptors of `name`, and wait until the manager has finished
  * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.              [any thread]
  */
 int sd_fdremove_wait(const char *name, unsigned int most_ms);

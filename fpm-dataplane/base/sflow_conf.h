@@ -22,7 +22,7 @@ struct sflow_collector {
 struct sflow_conf {
 	struct sflow_collector collector[SFLOW_COLLECTORS_MAX];
 	unsigned int n_collector;       /* 0: sFlow is off */
-	unsigned int rate;              /* one packet of so many is a sample */
+	unsigned int rate;              /* one packet in `rate` is sampled */
 	unsigned int header_bytes;      /* octets of a frame in a sample, at most */
 	unsigned int counters_s;        /* seconds between counters; 0: none are sent */
 	bool drops;                     /* dropped packets are reported */

@@ -9,7 +9,7 @@
 /* W:sflow  R:ui, relaxed */
 struct sflow_status {
 	_Atomic uint32_t collectors, failing;         /* configured; of them, with errors */
-	_Atomic uint32_t rate;                        /* 1 of so many packets; 0: off */
+	_Atomic uint32_t rate;                        /* one packet in `rate`; 0: off */
 	_Atomic uint64_t samples, discards, counters; /* sent, by kind */
 	_Atomic uint64_t samples_over, discards_over; /* not sent: over the limit */
 	_Atomic uint64_t datagrams, send_errors;      /* of all collectors */

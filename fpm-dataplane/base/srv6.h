@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * srv6: what a next hop of SRv6 does (RFC 8986), packed into words of 32 bits as a label stack
- * is, so that next hops with segments are kept and compared as next hops with labels are. Pure
- * functions.
+ * srv6: the behavior of a next hop of SRv6 (RFC 8986), packed into words of 32 bits like a
+ * label stack, so that next hops with segments are stored and compared like next hops with
+ * labels. Pure functions.
  *
- * End point: word 0 has the action, word 1 the table, the others the next hop, or for
- *            End.B6.Encaps the words of a headend, its policy.
+ * End point: word 0 has the action, word 1 the table, the other words have the next hop, or
+ *            for End.B6.Encaps the words of a headend, its policy.
  * Headend:   word 0 has the mode and the number of segments; four words for each segment
- *            follow, in the order of the packet: the first to visit is the last. Four more have
- *            the source address of the outer header, if the next hop has one of its own.
+ *            follow, in the order of the packet: the first segment to visit is the last. If
+ *            the next hop has its own source address for the outer header, four more words
+ *            have it.
  */
 #ifndef BASE_SRV6_H
 #define BASE_SRV6_H
@@ -43,7 +44,9 @@ enum {
 
 enum srv6_mode { SRV6_ENCAP = 1, SRV6_ENCAP_RED = 3 };
 
-/* Why a next hop of SRv6 is unsupported. The text is for `fpmctl show`. */
+/*
+ * The reasons for which a next hop of SRv6 is unsupported. The text is for `fpmctl show`.
+ */
 enum srv6_refusal {
 	SRV6_TAKEN,
 	SRV6_OTHER_ACTION,
@@ -77,7 +80,10 @@ srv6_refusal_is_of_headend(uint8_t refusal)
 	       refusal == SRV6_OTHER_HEADER;
 }
 
-/* The outer headers that fit the headroom of a packet buffer (128), beside two VLAN tags. */
+/*
+ * The largest outer headers that fit into the headroom of a packet buffer (128) together
+ * with two VLAN tags.
+ */
 #define SRV6_HEAD_MAX     112u
 #define SRV6_SEGMENTS_MAX 5u
 #define SRV6_WORDS_MAX    (2 + 1 + 4 * SRV6_SEGMENTS_MAX + 4)
@@ -92,7 +98,9 @@ struct srv6_sid {
 	uint32_t table;                /* of the kernel: End.T, End.DT* */
 	uint8_t family;                /* of `hop`; 0: none */
 	struct ipaddr hop;             /* End.X, End.DX* */
-	/* End.B6.Encaps: the words of its headend, among the words of the SID itself. */
+	/*
+	 * End.B6.Encaps: the words of its headend. They are part of the words of the SID.
+	 */
 	const uint32_t *policy;
 	uint8_t n_policy;
 };
@@ -104,7 +112,7 @@ srv6_is_dt(uint8_t action)
 	return action == SRV6_END_DT4 || action == SRV6_END_DT6 || action == SRV6_END_DT46;
 }
 
-/* Return the number of words written, at most SRV6_WORDS_MAX. */
+/* Pack an end point. Return the number of words written, at most SRV6_WORDS_MAX. */
 static inline uint8_t
 srv6_sid_pack(const struct srv6_sid *sid, uint32_t *word)
 {
@@ -125,8 +133,9 @@ srv6_sid_pack(const struct srv6_sid *sid, uint32_t *word)
 }
 
 /*
- * Return the octets of the routing header of a headend with `n` segments; 0: it has none. With
- * SRV6_ENCAP_RED the first segment is in the destination only (RFC 8754, 4.1.1; RFC 8986, 5.2).
+ * Return the octets of the routing header of a headend with `n` segments; 0: it has no such
+ * header. With SRV6_ENCAP_RED the first segment is only in the destination address (RFC
+ * 8754, 4.1.1; RFC 8986, 5.2).
  */
 static inline unsigned int
 srv6_srh_bytes(enum srv6_mode mode, unsigned int n)
@@ -136,7 +145,7 @@ srv6_srh_bytes(enum srv6_mode mode, unsigned int n)
 	return mode == SRV6_ENCAP_RED && n == 0 ? 0 : 8 + 16 * n;
 }
 
-/* Return the number of words of a headend with `n` segments of 16 octets each. */
+/* Pack a headend with `n` segments of 16 octets each. Return the number of words. */
 static inline uint8_t
 srv6_headend_pack(enum srv6_mode mode, const uint8_t *segments, unsigned int n,
 		  uint32_t *word)
@@ -158,8 +167,8 @@ srv6_headend_add_source(uint32_t *word, uint8_t n, const uint8_t source[16])
 }
 
 /*
- * Return the number of segments of a headend, and set its mode, and *source to the words of its
- * source address (NULL: none). 0: the words are of none.
+ * Return the number of segments of a headend; 0: the words are no headend. Set *mode, and
+ * *source to the words of its source address (NULL: none).
  */
 static inline unsigned int
 srv6_headend_unpack(const uint32_t *word, unsigned int n, enum srv6_mode *mode,
@@ -182,7 +191,7 @@ srv6_headend_unpack(const uint32_t *word, unsigned int n, enum srv6_mode *mode,
 		       : 0;
 }
 
-/* Read the words of an end point. Return false if they are none. */
+/* Read the words of an end point. Return false if they are no end point. */
 static inline bool
 srv6_sid_unpack(const uint32_t *word, unsigned int n, struct srv6_sid *sid)
 {

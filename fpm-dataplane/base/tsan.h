@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tsan: tell ThreadSanitizer the order that liburcu 0.13 ensures by barriers which it does
- * not see. No code in other builds.
+ * tsan: describe to ThreadSanitizer the order that liburcu 0.13 ensures by barriers which
+ * ThreadSanitizer does not see. No code in other builds.
  *
  * A reader calls GRACE_LET_GO() before each quiescent state and before it goes offline. A
  * thread that has waited for a grace period, or a callback of call_rcu, calls GRACE_OVER()
@@ -16,7 +16,7 @@
 #include <urcu/urcu-qsbr.h>
 #define GRACE_RELEASE(p) __tsan_release(p)
 #define GRACE_ACQUIRE(p) __tsan_acquire(p)
-/* One address for all readers: a grace period waits for all of them. */
+/* Use one address for all readers, because a grace period waits for all of them. */
 #define GRACE_LET_GO() __tsan_release((void *)(uintptr_t)&urcu_qsbr_flavor)
 #define GRACE_OVER()   __tsan_acquire((void *)(uintptr_t)&urcu_qsbr_flavor)
 #else

@@ -35,10 +35,13 @@ enum warning_kind {
 		N_WARNING
 };
 
-/* Return the name of a kind, as rows and metrics have it.                  [any thread] */
+/* Return the name of a kind, as in rows and metrics.                  [any thread] */
 const char *warning_kind_name(enum warning_kind kind);
 
-/* W:warn  R:ui, relaxed. Present warnings of each kind, also those beyond the list. */
+/*
+ * W:warn  R:ui, relaxed. Present warnings of each kind, including warnings without a place
+ * in the list.
+ */
 extern _Atomic uint32_t warning_count[N_WARNING];
 
 #endif

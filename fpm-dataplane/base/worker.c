@@ -33,7 +33,7 @@ msg_new(enum msg_type type, size_t size)
 	struct msg *m = calloc(1, size);
 
 	if (m == NULL)
-		abort(); /* small control messages: the process cannot go on */
+		abort(); /* small control messages: the process cannot continue */
 	m->type = type;
 	cds_wfcq_node_init(&m->node);
 	return m;
@@ -127,7 +127,7 @@ mailbox_take(struct mailbox *box)
 	return m;
 }
 
-/* Take a bulk message only when no prompt message is there. */
+/* Take a prompt message, or a bulk message if there is no prompt message. */
 struct msg *
 worker_take(struct worker *w)
 {
@@ -150,7 +150,7 @@ worker_on_wake(struct ev_loop *loop, ev_async *async, int revents)
 	m = mailbox_take(&w->bulk);
 	if (m != NULL)
 		w->ops->on_msg(w, m);
-	/* More messages wait: return after other events. */
+	/* More messages wait: handle them after other events. */
 	ev_async_send(loop, async);
 }
 
@@ -160,7 +160,7 @@ worker_on_stop(struct ev_loop *loop, ev_async *async, int revents)
 	ev_break(loop, EVBREAK_ALL);
 }
 
-/* Runs before each wait, at the end of a round. */
+/* End a round. libev calls this before each wait. */
 static void
 worker_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 {

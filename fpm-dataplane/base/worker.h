@@ -9,9 +9,9 @@
  *
  * Mailboxes are unbounded queues (wfcqueue): a send never waits or fails, so no cycle of
  * threads can deadlock. The sender bounds the queue: each type of message names its bound
- * in base/msg.h. A worker has two mailboxes. Bulk messages (msg_is_bulk()) come by the
- * million and wait for all others, so that a lost link or a query does not wait behind a
- * full table. Within a mailbox messages are taken in the order sent.
+ * in base/msg.h. A worker has two mailboxes. Bulk messages (msg_is_bulk()) may be millions.
+ * They wait for all other messages, so that a lost link or a query does not wait behind a
+ * full table. Messages of one mailbox are taken in the order sent.
  *
  * design.md, section 2, lists the mutexes of the program and their order.
  */
@@ -106,9 +106,9 @@ struct worker {
 void worker_init(struct worker *w, const struct worker_ops *ops, void *ctx);
 
 /*
- * worker_prepare() makes the loop and the mailboxes; messages may be sent from then on.
- * worker_start() starts the thread, unless it is launched or runs, and waits until its
- * init has run. Returns 0 or -errno of init (the thread has then ended). A thread that was
+ * worker_prepare() creates the loop and the mailboxes; messages may be sent from then on.
+ * worker_start() starts the thread, unless it is launched or runs, and waits until its init
+ * has run. Returns 0 or -errno of init (the thread has then ended). A thread that was
  * stopped may be started again: init and fini must match.                           [main]
  */
 int worker_prepare(struct worker *w);
@@ -121,14 +121,14 @@ int worker_launch(struct worker *w);
 bool worker_has_begun(const struct worker *w);
 
 /*
- * Call in on_round: `more` is true if there is work left that no message will announce.
- *                                                                             [the worker]
+ * Call in on_round: `more`: there is work left that no message will announce. [the worker]
  */
 void worker_busy(struct worker *w, bool more);
 
 /*
  * Wait until the `n` workers have no work and no messages for each other: their mailboxes
- * have stayed empty for several rounds of all.                                      [main]
+ * have stayed empty for several rounds of all workers.
+ * [main]
  */
 void worker_settle(struct worker *const *w, unsigned int n);
 
@@ -157,14 +157,15 @@ void worker_free(struct worker *w);
 void worker_wake(struct worker *w);
 
 /*
- * Return the number of rounds of the loop. A thread whose number stands still hangs.
+ * Return the number of rounds of the loop. If the number does not grow, the thread hangs.
  *                                                                             [any thread]
  */
 unsigned long worker_rounds(const struct worker *w);
 
 /*
- * Tell the watchdog (restart/watchdog.h) that the calling worker may need up to `most_ms`
- * for its round. 0 ends that time. No effect in a thread that is no worker.   [the worker]
+ * Suspend the watchdog (restart/watchdog.h) for the calling worker for up to `most_ms`,
+ * because its round may take long. 0 ends the suspension. No effect in a thread that is no
+ * worker.   [the worker]
  */
 void worker_suspend_watchdog(unsigned int most_ms);
 
@@ -176,7 +177,8 @@ bool worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms);
 
 /*
  * Call `fn(w->ctx, arg)` in the worker after a grace period. A MSG_RECLAIM carries the
- * call. urcu_qsbr_barrier() and worker_free() make the remaining calls.       [the worker]
+ * call. urcu_qsbr_barrier() and worker_free() execute the remaining calls.       [the
+ * worker]
  */
 void worker_defer(struct worker *w, void (*fn)(void *owner, void *arg), void *arg);
 
