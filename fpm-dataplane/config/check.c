@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read and check configuration values that depend on this machine: interface names,
- * devices, CPUs, namespaces. Runs in main before any thread exists, in manage, and in
- * fpmctl. It reads sysfs, /run/netns, the affinity mask and the drivers of interfaces, and
- * changes none of them. A check that needs root is left to the start.
+ * devices, CPUs, namespaces. This code runs in main before any thread exists, in manage,
+ * and in fpmctl. It reads sysfs, /run/netns, the affinity mask and the drivers of
+ * interfaces, and changes none of them. The start makes the checks that need root.
  */
 #include "config/check.h"
 
@@ -265,8 +265,8 @@ folder_open_to_all(const char *path, char dir[256])
 }
 
 /*
- * Return the reason why a plugin cannot be loaded, as far as its ELF header shows; NULL:
- * none. No code of the plugin runs.
+ * Return the reason in its ELF header for which a plugin cannot be loaded; NULL: none. No
+ * code of the plugin runs.
  */
 static const char *
 plugin_fault(const char *path)
@@ -332,7 +332,9 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 	}
 }
 
-/* The list can be longer than CFG_TEXT_MAX, so it has a buffer of its own. */
+/*
+ * Write the list of plugins. It can be longer than CFG_TEXT_MAX, so it has its own buffer.
+ */
 const char *
 cfg_text_plugins(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
@@ -401,7 +403,10 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		snprintf(out, key->size, "%s", text);
 }
 
-/* The EAL fails late and without a message if the machine has less memory. */
+/*
+ * Read the memory of DPDK. Compare it with the machine's memory, because the EAL fails late
+ * and without a message if that is too small.
+ */
 void
 cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		void *out)
@@ -501,8 +506,8 @@ check_listeners(struct cfg *c, const struct config *conf)
 /*
  * Return true if an interface has the port's TAP name and is not a TAP. An interface of the
  * port's own NIC does not count, because a router keeps its names when it moves to the
- * dataplane: the name is free when DPDK has the NIC. It counts if the kernel's driver keeps
- * the NIC beside DPDK (mlx). Call it inside the control namespace.
+ * dataplane: the name is free when DPDK has the NIC. It does count if the kernel's driver
+ * keeps the NIC while DPDK uses it (mlx). Call it inside the control namespace.
  */
 static bool
 ifname_taken(const struct config_port *port)

@@ -25,8 +25,8 @@ void cfg_check_device_duplicate(struct cfg *, const struct cfg_at *, const struc
 				const struct config_port *port);
 
 /*
- * Report an error for each port whose `cores` name a CPU that does not forward, or that are
- * not as many as its queues.
+ * Report an error for each port whose `cores` name a CPU that does not forward, or whose
+ * number differs from the number of its queues.
  */
 void cfg_check_port_cores(struct cfg *, const struct config *);
 

@@ -9,13 +9,13 @@
 
 /*
  * Return true if this process may run on the CPU. The affinity mask is read once, at the
- * first check, because control threads are kept off the forwarding CPUs later and a reload
- * has to judge by the same mask.
+ * first check, because control threads are later kept off the forwarding CPUs, and a reload
+ * must check against the same mask.
  */
 static bool
 cpu_allowed(unsigned int cpu)
 {
-	static cpu_set_t set[8]; /* 8192 CPUs: the limit of Linux on x86-64, the largest */
+	static cpu_set_t set[8]; /* 8192 CPUs: the largest limit of Linux, on x86-64 */
 	static bool known;
 
 	if (!known)

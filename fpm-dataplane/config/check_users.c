@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read `fpm.users`: the users whose programs may be zebra. Only /etc/passwd is searched: a
- * start or a reload must not wait for a network directory, because its server may be behind
- * this router.
+ * Read `fpm.users`: the users whose programs may be zebra. Only /etc/passwd is searched,
+ * because a start or a reload must not wait for a network directory whose server may be
+ * behind this router.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -15,7 +15,7 @@
 #include "config/check.h"
 #include "config/types.h"
 
-#define FRR "frr" /* user of the daemons in FRR's build and in each distribution's */
+#define FRR "frr" /* user of the daemons in FRR's own and all distributions' builds */
 
 static bool
 user_find_by_name(const char *name, uid_t *uid)
@@ -44,7 +44,7 @@ user_find(const char *name, uid_t *uid)
 
 	if (user_find_by_name(name, uid))
 		return 0;
-	/* The last number is not a user: chown(2) takes it for "do not change". */
+	/* UINT32_MAX is not a user: chown(2) reads it as "do not change". */
 	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
 		return -ENOENT;
 	*uid = (uid_t)number;

@@ -43,7 +43,7 @@ struct config_port {
 	char tap[IFNAMSIZ];
 	char device[256];
 	unsigned int mtu_bytes;
-	unsigned int n_rxq; /* 0: n_core, or if that is 0, too: one per forwarder */
+	unsigned int n_rxq; /* 0: n_core, or if n_core is 0: one per forwarder */
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	unsigned int n_core;                 /* 0: the daemon selects */
 	struct port_options options;
@@ -60,9 +60,9 @@ struct config {
 	unsigned int n_core;                 /* 0: the daemon selects */
 	char control_netns[64];              /* "": the daemon's own */
 	enum routes_from routes_from;
-	bool through_kernel;    /* the kernel forwards by interfaces that are no ports */
-	bool rp_filter_ignored; /* the kernel's rp_filter is not obeyed */
-	bool mpls_all; /* each interface takes MPLS labels, whatever the kernel says */
+	bool through_kernel;    /* the kernel forwards to interfaces that are no ports */
+	bool rp_filter_ignored; /* forwarders ignore the kernel's rp_filter */
+	bool mpls_all; /* each interface accepts MPLS, even if off in the kernel */
 	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
 	bool filter_pass; /* without a usable ruleset all packets pass */
 	struct sflow_conf sflow;
@@ -74,7 +74,7 @@ struct config {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	struct policer_conf policer[N_PUNT_CLASS];
 	struct table_limits limits;        /* entries of tables; routes 0: no limit */
-	unsigned int checkpoint_max_age_s; /* 0: none */
+	unsigned int checkpoint_max_age_s; /* 0: no checkpoint */
 	bool keep_nics; /* fpm-nics keeps the NICs over planned restarts */
 	char control_socket[108];
 	bool metrics_on;
@@ -100,9 +100,7 @@ config_port(const struct config *conf, const char *tap)
 	return NULL;
 }
 
-/*
- * Return the number of receive queues that the file asks for; 0: one per forwarder at most.
- */
+/* Return the number of receive queues in the file; 0: at most one per forwarder. */
 static inline unsigned int
 config_port_queues(const struct config_port *port)
 {

@@ -64,7 +64,7 @@ syntax_error_report(struct cfg *c, const yaml_parser_t *p, const unsigned char *
 	const char *hint = "YAML";
 	char buf[256];
 
-	if (p->error == YAML_READER_ERROR) { /* it has an offset, not a line */
+	if (p->error == YAML_READER_ERROR) { /* the error has an offset, not a line */
 		line = column = 0;
 		for (size_t i = 0; i < p->problem_offset && i < len; i++) {
 			column = text[i] == '\n' ? 0 : column + 1;
@@ -88,8 +88,8 @@ syntax_error_report(struct cfg *c, const yaml_parser_t *p, const unsigned char *
 
 /*
  * Report an error and return true if a list or mapping is nested deeper than DEPTH_MAX.
- * Parsing stops at the first one, because libyaml needs minutes to load a file that
- * consists of brackets. The load reports bad syntax.
+ * Parsing stops at the first such place, because libyaml needs minutes to load a file of
+ * brackets. The load that follows reports bad syntax.
  */
 static bool
 document_is_too_deep(struct cfg *c, const unsigned char *text, size_t len)

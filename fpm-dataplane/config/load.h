@@ -20,13 +20,13 @@ struct config_port;
  *
  * FILE is in the form of config_file_str(). Errors are for example unknown keys, wrong types,
  * duplicate names, an interface in `iface=` or a namespace that does not exist, a CPU that
- * this process may not use, and a TAP name or a socket path that another object has.
- * Return 0, or the number of errors; `conf` is then not to be used.
+ * this process may not use, and a TAP name or a socket path that is already in use. Return
+ * 0, or the number of errors; do not use `conf` then.
  */
 int config_load(const char *file, struct config *conf, FILE *err);
 
 /*
- * Read and check `len` octets that are in memory. Messages call their source `file`; NULL:
+ * Read and check `len` octets that are in memory. Messages name `file` as the source; NULL:
  * messages have no file and no place before the key.
  */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Print a configuration as YAML, list the keys, and compare two configurations, by the
- * tables that also read the file. Any thread; it writes only to the stream that the caller
- * gives.
+ * Print a configuration as YAML, list the keys, and compare two configurations, using the
+ * tables that also read the file. Any thread; it writes only to the stream of the caller.
  */
 #include "config/print.h"
 

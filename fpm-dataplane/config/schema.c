@@ -12,7 +12,10 @@
 #include "config/load.h"
 #include "config/types.h"
 
-/* 1.2 million routes of 48 octets are 55 MiB: room for them if rib has digested none. */
+/*
+ * 1.2 million routes of 48 octets are 55 MiB: the queue has room for them even if rib has
+ * handled none.
+ */
 #define QUEUE_MIN_MIB 64
 /* The largest number of packet buffers (eal_pool()) takes about 4 GiB. */
 #define MEMORY_MAX_MIB 16384
@@ -25,9 +28,9 @@
 #define P_AT(member)                                    \
 	.offset = offsetof(struct config_port, member), \
 	.size = sizeof(((struct config_port *)0)->member)
-/* The same for functions that get the whole port. */
+/* As OF, for functions that get the whole port. */
 #define P_OF(member) .size = sizeof(((struct config_port *)0)->member)
-/* The words of a key, in the order of the values that they stand for. */
+/* The words of a key, in the order of their values. */
 #define WORDS(...)                     \
 	.words = (const char *const[]) \
 	{                              \

@@ -21,8 +21,8 @@
 /* --- text --------------------------------------------------------------------------- */
 
 /*
- * Return true if a YAML reader, ours or another, may not read the text as a string: words
- * of YAML 1.1, and numbers.
+ * Return true if some YAML reader may not read the text as a string, because it is a word
+ * of YAML 1.1 or a number.
  */
 static bool
 text_is_reserved(const char *text)
@@ -76,7 +76,7 @@ cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 
 /*
  * Read the family and the name of a table of nft, and append it to the list `out`. Rules of
- * other families see no IP packet.
+ * other families get no IP packets.
  */
 static void
 filter_table_take(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
@@ -169,7 +169,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return -EINVAL;
 	digits = strspn(text, "0123456789");
-	/* Refuse "010": YAML 1.1 readers take it for eight, people for ten. */
+	/* Refuse "010": YAML 1.1 readers read it as eight, people as ten. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
 		cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
 			  quoted ? "a string" : "not a plain number",
@@ -594,7 +594,10 @@ cfg_text_collectors(const struct cfg_key *key, const void *base, char buf[CFG_TE
 
 /* --- bfdd ----------------------------------------------------------------------------- */
 
-/* Read an address and a port; without the port, that of bfdd. Return 0 or -EINVAL. */
+/*
+ * Read an address and a port. Without a port, use the default port of bfdd. Return 0 or
+ * -EINVAL.
+ */
 static int
 dplane_parse(const char *text, struct sockaddr_storage *out)
 {

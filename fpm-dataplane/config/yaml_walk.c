@@ -116,7 +116,7 @@ cfg_escape(const char *text)
 {
 	static __thread char buf[2][200];
 	static __thread unsigned int turn;
-	char *out = buf[turn++ % 2]; /* one message can have two texts */
+	char *out = buf[turn++ % 2]; /* one message can contain two escaped texts */
 	size_t len = strlen(text);
 
 	log_escape(text, len > 40 ? 40 : len, out, sizeof(buf[0]) - 3);
@@ -213,7 +213,7 @@ void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
 	const yaml_node_t *map = at->node;
-	int seen[64] = {0}; /* line of key i; 0: not seen. Each table is shorter */
+	int seen[64] = {0}; /* line of key i; 0: not seen. All tables are shorter */
 
 	if (map->type != YAML_MAPPING_NODE) {
 		cfg_error(c, at, "is %s; expected keys such as `%s:`", node_kind(map),
@@ -309,8 +309,8 @@ cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
 }
 
 /*
- * `out` is the struct that the keys below fill. The value is null if all keys below are
- * commented out.
+ * Read a mapping into `out`, the struct that its keys fill. The value is null if all its
+ * keys are commented out.
  */
 void
 cfg_take_map(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)

@@ -56,7 +56,7 @@ struct cfg_key {
 	size_t size;               /* of `out`, if `take` needs it */
 	unsigned int min, max;     /* of numbers */
 	const char *const *words;  /* of words, by value; the last is NULL */
-	const char *expected;      /* end of messages; NULL: made from the two above */
+	const char *expected;      /* end of messages; NULL: made of the three above */
 	const struct cfg_key *sub; /* keys of the mapping below; the last has no name */
 	bool required;
 
@@ -66,7 +66,7 @@ struct cfg_key {
 	 */
 	cfg_text_fn *text;
 	bool live;            /* a reload applies a new value */
-	const char *old_name; /* also accepted, with a warning; NULL: none */
+	const char *old_name; /* name that is accepted with a warning; NULL: none */
 };
 
 /* Return the permitted values of a key, in words. */
@@ -100,7 +100,9 @@ void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at
 const char *cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		     bool *quoted);
 
-/* Return the text of a key in a mapping, unchecked; NULL: none. The document owns it. */
+/*
+ * Return the text of a key in a mapping, unchecked; NULL: none. The document owns the text.
+ */
 const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key);
 
 /*
